@@ -1,0 +1,3 @@
+module github.com/soloist-dev/soloist
+
+go 1.26.0

@@ -1,0 +1,373 @@
+// Package memstore is a store in the memory of one process: the reference that the other stores are compared with, and
+// the store of tests. It keeps time with package time alone, so it runs in a testing/synctest bubble.
+package memstore
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// ErrTokens says that a name's tokens have reached the end of their range.
+var ErrTokens = errors.New("memstore: the name has used up its fencing tokens")
+
+// A Store is a handle on records in memory. It is safe for use by many goroutines at once.
+type Store struct {
+	mem    *memory
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+}
+
+type memory struct {
+	mu       sync.Mutex
+	records  map[string]*record
+	watchers map[string]map[chan struct{}]struct{}
+	floor    int64 // no token of a forgotten record is above it
+}
+
+type record struct {
+	holder string // of the last grant, also after its release
+	token  int64
+	mark   int64
+	state  []byte
+	since  time.Time // of the last grant
+	until  time.Time // end of the lease or linger
+
+	released bool
+	retained bool      // a release has said how long to retain
+	retain   time.Time // until then; zero for ever
+}
+
+// New makes an empty store.
+func New() *Store {
+	return open(&memory{records: map[string]*record{}, watchers: map[string]map[chan struct{}]struct{}{}})
+}
+
+// Share opens another handle on the same records, as another process would on a backend.
+func (s *Store) Share() *Store { return open(s.mem) }
+
+func open(m *memory) *Store {
+	s := &Store{mem: m}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// Close ends the handle and its watches. The records stay for other handles.
+func (s *Store) Close() error {
+	s.cancel()
+	return nil
+}
+
+// lock answers the memory, locked, and the time, unless the handle is closed or ctx has ended.
+func (s *Store) lock(ctx context.Context) (*memory, time.Time, error) {
+	if s.ctx.Err() != nil {
+		return nil, time.Time{}, store.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, time.Time{}, err
+	}
+	s.mem.mu.Lock()
+	return s.mem, time.Now(), nil
+}
+
+// Acquire is as in store.Store.
+func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	m, now, err := s.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	outcomes := make([]store.Outcome, len(claims))
+	for i, c := range claims {
+		if outcomes[i].Err = c.Check(); outcomes[i].Err == nil {
+			outcomes[i].Grant, outcomes[i].Err = m.acquire(c, now)
+		}
+	}
+	return outcomes, nil
+}
+
+func (m *memory) acquire(c store.Claim, now time.Time) (store.Grant, error) {
+	r := m.records[c.Name]
+	switch {
+	case r != nil && r.liveFor(c.Holder, now):
+		return r.grant(), nil
+	case c.Mark != 0 && r == nil && c.Mark <= 0:
+		return store.Grant{}, &store.DoneError{Record: store.Record{Name: c.Name}}
+	case c.Mark != 0 && r != nil && r.mark >= c.Mark:
+		return store.Grant{}, &store.DoneError{Record: r.record(c.Name, now)}
+	case r != nil && now.Before(r.until):
+		return store.Grant{}, &store.HeldError{Record: r.lease(c.Name, now)}
+	}
+	last := m.floor
+	if r != nil {
+		last = r.token
+	}
+	if last == math.MaxInt64 {
+		return store.Grant{}, ErrTokens
+	}
+	abandoned := r != nil && !r.released
+	if r == nil {
+		r = &record{}
+		m.records[c.Name] = r
+	}
+	r.token = max(last+1, now.UnixMicro())
+	r.holder, r.released, r.since, r.until = c.Holder, false, now, now.Add(c.TTL)
+	g := r.grant()
+	g.Abandoned = abandoned
+	return g, nil
+}
+
+// Choose is as in store.Chooser.
+func (s *Store) Choose(ctx context.Context, names []string, c store.Claim) (int, store.Outcome, error) {
+	m, now, err := s.lock(ctx)
+	if err != nil {
+		return 0, store.Outcome{}, err
+	}
+	defer m.mu.Unlock()
+	if err := store.CheckChoice(names, c); err != nil {
+		return 0, store.Outcome{Err: err}, nil
+	}
+	free, soonest := -1, 0
+	for i, name := range names {
+		r := m.records[name]
+		switch {
+		case r != nil && r.liveFor(c.Holder, now):
+			return i, store.Outcome{Grant: r.grant()}, nil
+		case r == nil || !now.Before(r.until):
+			if free < 0 {
+				free = i
+			}
+		case free < 0 && r.until.Before(m.records[names[soonest]].until):
+			soonest = i
+		}
+	}
+	i := max(free, 0)
+	if free < 0 {
+		i = soonest
+	}
+	c.Name = names[i]
+	g, err := m.acquire(c, now)
+	return i, store.Outcome{Grant: g, Err: err}, nil
+}
+
+// Extend is as in store.Store.
+func (s *Store) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	m, now, err := s.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	errs := make([]error, len(extensions))
+	for i, e := range extensions {
+		if errs[i] = e.Check(); errs[i] != nil {
+			continue
+		}
+		r := m.records[e.Name]
+		if r == nil || r.token != e.Token || !r.liveFor(e.Holder, now) {
+			errs[i] = store.ErrLost
+			continue
+		}
+		if until := now.Add(e.TTL); until.After(r.until) {
+			r.until = until
+		}
+		r.leave(e.Mark, e.State)
+	}
+	return errs, nil
+}
+
+// Release is as in store.Store.
+func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	m, now, err := s.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	errs := make([]error, len(releases))
+	for i, rel := range releases {
+		if errs[i] = rel.Check(); errs[i] == nil {
+			errs[i] = m.release(rel, now)
+		}
+	}
+	return errs, nil
+}
+
+func (m *memory) release(rel store.Release, now time.Time) error {
+	r := m.records[rel.Name]
+	switch {
+	case r == nil || r.token != rel.Token || r.holder != rel.Holder:
+		return store.ErrLost
+	case r.released && r.mark >= rel.Mark:
+		return nil
+	case r.released || !now.Before(r.until):
+		return store.ErrLost
+	}
+	r.leave(rel.Mark, rel.State)
+	r.released, r.until = true, now.Add(rel.Linger)
+	r.retained, r.retain = true, time.Time{}
+	if rel.Retain != store.Forever {
+		r.retain = now.Add(max(rel.Retain, rel.Linger))
+	}
+	for wake := range m.watchers[rel.Name] {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+	}
+	return nil
+}
+
+// List is as in store.Store; it yields what was there when the iteration began.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		records, err := s.list(ctx, prefix)
+		if err != nil {
+			yield(store.Record{}, err)
+			return
+		}
+		for _, r := range records {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *Store) list(ctx context.Context, prefix string) ([]store.Record, error) {
+	m, now, err := s.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	var records []store.Record
+	for name, r := range m.records {
+		if strings.HasPrefix(name, prefix) {
+			records = append(records, r.record(name, now))
+		}
+	}
+	slices.SortFunc(records, func(a, b store.Record) int { return strings.Compare(a.Name, b.Name) })
+	return records, nil
+}
+
+// Sweep is as in store.Sweeper.
+func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
+	m, now, err := s.lock(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer m.mu.Unlock()
+	n := 0
+	maps.DeleteFunc(m.records, func(_ string, r *record) bool {
+		if n >= limit || !r.forgettable(now) {
+			return false
+		}
+		n++
+		m.floor = max(m.floor, r.token)
+		return true
+	})
+	return n, nil
+}
+
+// Watch is as in store.Waiter.
+func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	m, _, err := s.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	wake := make(chan struct{}, 1)
+	if m.watchers[name] == nil {
+		m.watchers[name] = map[chan struct{}]struct{}{}
+	}
+	m.watchers[name][wake] = struct{}{}
+	var once sync.Once
+	end := func() {
+		once.Do(func() {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			delete(m.watchers[name], wake)
+			if len(m.watchers[name]) == 0 {
+				delete(m.watchers, name)
+			}
+			close(wake)
+		})
+	}
+	stopClose := context.AfterFunc(s.ctx, end)
+	context.AfterFunc(ctx, func() {
+		stopClose()
+		end()
+	})
+	return wake, nil
+}
+
+// Ping is as in store.Pinger.
+func (s *Store) Ping(ctx context.Context) error {
+	m, _, err := s.lock(ctx)
+	if err == nil {
+		m.mu.Unlock()
+	}
+	return err
+}
+
+// Capabilities is as in store.Prober.
+func (s *Store) Capabilities(context.Context) (store.Capabilities, error) {
+	return store.Capabilities{
+		Backend: "memory of this process",
+		Scope:   store.ScopeProcess,
+		Fencing: store.Promise{Answer: store.Yes, Why: "one mutex orders every step, and tokens grow even over sweeps"},
+		Durable: store.Promise{Answer: store.No, Why: "the records end with the process"},
+		Waiting: store.Promise{Answer: store.Yes, Why: "a release wakes the watchers of its name"},
+	}, nil
+}
+
+func (r *record) liveFor(holder string, now time.Time) bool {
+	return !r.released && r.holder == holder && now.Before(r.until)
+}
+
+// forgettable is the rule of store.Release.Retain.
+func (r *record) forgettable(now time.Time) bool {
+	if now.Before(r.until) {
+		return false
+	}
+	if r.retained {
+		return !r.retain.IsZero() && !now.Before(r.retain)
+	}
+	return r.mark == 0 && len(r.state) == 0
+}
+
+// leave is what a holder leaves with the name.
+func (r *record) leave(mark int64, state []byte) {
+	r.mark = max(r.mark, mark)
+	if state != nil {
+		r.state = slices.Clone(state)
+	}
+}
+
+func (r *record) grant() store.Grant {
+	return store.Grant{Token: r.token, Mark: r.mark, State: slices.Clone(r.state)}
+}
+
+func (r *record) record(name string, now time.Time) store.Record {
+	rec := r.lease(name, now)
+	rec.State = slices.Clone(r.state)
+	return rec
+}
+
+// lease is the record without its state, for those who are refused because of the lease.
+func (r *record) lease(name string, now time.Time) store.Record {
+	rec := store.Record{
+		Name: name, Token: r.token, Mark: r.mark,
+		Left: max(0, r.until.Sub(now)), Age: now.Sub(r.since),
+	}
+	if !r.released {
+		rec.Holder = r.holder
+	}
+	return rec
+}
