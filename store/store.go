@@ -64,8 +64,9 @@ type Grant struct {
 	Mark  int64  // the record's mark
 	State []byte // the record's state as the last holder left it; the caller's to keep
 
-	// Abandoned says that the lease before this one ended by expiry: its holder never released it.
-	Abandoned bool
+	// Abandoned is > 0 when the lease before this one ended by expiry, never released by its holder: it is how long
+	// before this grant that lease was granted. The same holder asking again is not told.
+	Abandoned time.Duration
 }
 
 // An Extension keeps a lease live.

@@ -113,7 +113,10 @@ func (m *memory) acquire(c store.Claim, now time.Time) (store.Grant, error) {
 	if last == math.MaxInt64 {
 		return store.Grant{}, ErrTokens
 	}
-	abandoned := r != nil && !r.released
+	var abandoned time.Duration
+	if r != nil && !r.released {
+		abandoned = max(1, now.Sub(r.since))
+	}
 	if r == nil {
 		r = &record{}
 		m.records[c.Name] = r
