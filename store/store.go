@@ -109,12 +109,13 @@ func (r Record) Free() bool { return r.Left <= 0 }
 // What a store can do beyond Store is said by small optional interfaces. Whoever needs one asks for it with a type
 // assertion and has a way without it.
 
-// A Waiter can tell when a name may have become free.
+// A Waiter can tell when one of some names may have become free.
 type Waiter interface {
 	// Watch is subscribed when it returns, so a release after that is not missed: look once more, then wait. The
-	// channel receives a value after each release of the name, possibly more often, and is closed when ctx ends or
-	// the subscription is lost. Expiry wakes nobody: keep a timer on what the refusal said is left.
-	Watch(ctx context.Context, name string) (<-chan struct{}, error)
+	// channel receives a value after a release of any of the names, possibly more often; releases that come
+	// before the last value has been received may share it. It is closed when ctx ends or the subscription is
+	// lost. Expiry wakes nobody: keep a timer on what the refusal said is left.
+	Watch(ctx context.Context, names []string) (<-chan struct{}, error)
 }
 
 // A Chooser can take any one of several names in one step.

@@ -279,35 +279,40 @@ func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
 }
 
 // Watch is as in store.Waiter.
-func (s *Store) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
 	m, _, err := s.lock(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer m.mu.Unlock()
+	names = slices.Clone(names)
 	wake := make(chan struct{}, 1)
-	if m.watchers[name] == nil {
-		m.watchers[name] = map[chan struct{}]struct{}{}
+	for _, name := range names {
+		if m.watchers[name] == nil {
+			m.watchers[name] = map[chan struct{}]struct{}{}
+		}
+		m.watchers[name][wake] = struct{}{}
 	}
-	m.watchers[name][wake] = struct{}{}
 	var once sync.Once
-	end := func() {
-		once.Do(func() {
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			delete(m.watchers[name], wake)
-			if len(m.watchers[name]) == 0 {
-				delete(m.watchers, name)
-			}
-			close(wake)
-		})
-	}
+	end := func() { once.Do(func() { m.unwatch(names, wake) }) }
 	stopClose := context.AfterFunc(s.ctx, end)
 	context.AfterFunc(ctx, func() {
 		stopClose()
 		end()
 	})
 	return wake, nil
+}
+
+func (m *memory) unwatch(names []string, wake chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range names {
+		delete(m.watchers[name], wake)
+		if len(m.watchers[name]) == 0 {
+			delete(m.watchers, name)
+		}
+	}
+	close(wake)
 }
 
 // Ping is as in store.Pinger.

@@ -1,0 +1,318 @@
+package soloist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A backoff spaces repetitions of something that failed: 1/16 of its longest wait at first, doubling.
+type backoff struct{ next, longest time.Duration }
+
+func newBackoff(longest time.Duration) *backoff {
+	return &backoff{max(longest/16, time.Millisecond), max(longest, time.Millisecond)}
+}
+
+// sleep waits for the next pause, with jitter, and says false when ctx ended instead.
+func (b *backoff) sleep(ctx context.Context) bool {
+	d := b.next/2 + rand.N(b.next/2+1)
+	b.next = min(2*b.next, b.longest)
+	return sleep(ctx, d)
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// A target is what an attempt asks for: one name, or any one of several.
+type target struct {
+	shown string
+	names []string // one, or those to choose from
+	mark  int64
+}
+
+// try makes one attempt. The lease's context is derived from parent, which ctx need not be.
+func (c *Client) try(ctx, parent context.Context, t target) (*Lease, error) {
+	if err := c.usable(); err != nil {
+		return nil, err
+	}
+	claim := store.Claim{Name: t.names[0], Holder: c.newHolder(), TTL: c.opts.TTL, Mark: t.mark}
+	before := earliestNow()
+	name, out := c.claim(ctx, t, claim)
+	if errors.Is(out.Err, ErrUnknown) {
+		name, out = c.settle(ctx, t, claim, before, out)
+	}
+	claim.Name = name
+	if out.Err != nil {
+		return nil, out.Err
+	}
+	return c.keep(parent, t, claim, out.Grant, before)
+}
+
+// keep makes a lease of a grant and keeps it, or gives it back when it is of no use any more.
+func (c *Client) keep(parent context.Context, t target, claim store.Claim, g store.Grant, before time.Time) (*Lease, error) {
+	l := c.newLease(parent, t, claim, g, c.opts, before)
+	var err error
+	if late := latestNow(); !late.Before(l.deadline) {
+		err = fmt.Errorf("%w: the store took %v to grant %q for %v", ErrLost, late.Sub(before).Round(time.Millisecond), t.shown, claim.TTL)
+	} else if !c.keeper.add(l) {
+		err = ErrClosed
+	}
+	if err != nil {
+		l.cancel(err)
+		back := store.Release{Name: claim.Name, Holder: claim.Holder, Token: g.Token, Retain: retainFor(g.Mark, g.State)}
+		if released := c.release(back); released != nil {
+			err = errors.Join(err, fmt.Errorf("giving it back: %w", released))
+		}
+		return nil, err
+	}
+	c.observe(Event{Kind: EventGranted, Name: t.shown, Token: g.Token, Duration: latestNow().Sub(before)})
+	return l, nil
+}
+
+// claim asks the store once and answers the name that the outcome is about.
+func (c *Client) claim(ctx context.Context, t target, claim store.Claim) (string, store.Outcome) {
+	if len(t.names) > 1 {
+		return c.choose(ctx, t.names, claim)
+	}
+	late := func(outs []store.Outcome) { c.giveBack(claim, outs[0]) }
+	outs, err := c.acquires.ask(ctx, []store.Claim{claim}, late)
+	if err != nil {
+		return claim.Name, store.Outcome{Err: err}
+	}
+	return claim.Name, outs[0]
+}
+
+// settle asks again, as the same holder, until the store says what became of a claim whose outcome is unknown. That is
+// safe: if the claim was granted, asking again answers the same grant with its original deadline.
+func (c *Client) settle(ctx context.Context, t target, claim store.Claim, before time.Time, out store.Outcome) (string, store.Outcome) {
+	name := claim.Name
+	bound, cancel := context.WithDeadline(ctx, time.Now().Add(min(2*c.cfg.RequestTimeout, claim.TTL-c.opts.Margin)))
+	defer cancel()
+	for wait := newBackoff(c.cfg.RequestTimeout / 8); wait.sleep(bound); {
+		again, answer := c.claim(bound, t, claim)
+		if answer.Err == nil || errors.Is(answer.Err, ErrHeld) || errors.Is(answer.Err, ErrDone) {
+			return again, answer
+		}
+		out.Err = store.AsUnknown(answer.Err)
+	}
+	claims := make([]store.Claim, len(t.names))
+	for i := range claims {
+		claims[i] = claim
+		claims[i].Name = t.names[i]
+	}
+	c.abandon(claims, before)
+	if err := ctx.Err(); err != nil && !errors.Is(out.Err, err) {
+		out.Err = fmt.Errorf("%w: %w", out.Err, err)
+	}
+	return name, out
+}
+
+// abandon gives back, in the background, what claims that nobody waits for may have been granted. It looks without
+// taking, and gives up when the leases have ended by themselves.
+func (c *core) abandon(claims []store.Claim, before time.Time) {
+	names := make([]string, len(claims))
+	ttl := time.Duration(0)
+	for i, claim := range claims {
+		names[i], ttl = claim.Name, max(ttl, claim.TTL)
+	}
+	c.background(func() {
+		ctx, cancel := context.WithTimeout(c.ctx, ttl-latestNow().Sub(before))
+		defer cancel()
+		for wait := newBackoff(ttl / 4); ; {
+			records, err := c.peek(ctx, names)
+			for i, r := range records {
+				if r.Holder == claims[i].Holder && !r.Free() {
+					_ = c.release(store.Release{Name: r.Name, Holder: r.Holder, Token: r.Token, Retain: retainFor(r.Mark, r.State)})
+				}
+			}
+			if err == nil || !wait.sleep(ctx) {
+				return
+			}
+		}
+	})
+}
+
+// retainFor is how long a record must be kept that is given back as it was found: for ever if there is something in it.
+func retainFor(mark int64, state []byte) time.Duration {
+	if mark != 0 || len(state) != 0 {
+		return Forever
+	}
+	return 0
+}
+
+// background runs fn in a goroutine that Close waits for, unless the client is closed.
+func (c *core) background(fn func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.work.Go(fn)
+	}
+}
+
+// claimBatch asks for several names, and settles what it can when the outcome of the request is unknown.
+func (c *core) claimBatch(ctx context.Context, claims []store.Claim, before time.Time) ([]store.Outcome, error) {
+	bound, cancel := context.WithTimeout(ctx, 2*c.cfg.RequestTimeout)
+	defer cancel()
+	var unknown error
+	for wait := newBackoff(c.cfg.RequestTimeout / 8); ; {
+		outs, err := c.acquires.ask(bound, claims, func(outs []store.Outcome) {
+			for i, out := range outs {
+				c.giveBack(claims[i], out)
+			}
+		})
+		if err == nil {
+			for i, out := range outs {
+				if errors.Is(out.Err, ErrUnknown) {
+					c.abandon(claims[i:i+1], before)
+				}
+			}
+			return outs, nil
+		}
+		if unknown == nil && !errors.Is(err, ErrUnknown) {
+			return nil, err
+		}
+		if unknown = store.AsUnknown(err); !wait.sleep(bound) {
+			c.abandon(claims, before)
+			return nil, unknown
+		}
+	}
+}
+
+// giveBack releases a grant that came after its asker had gone.
+func (c *core) giveBack(claim store.Claim, out store.Outcome) {
+	if out.Err == nil {
+		g := out.Grant
+		_ = c.release(store.Release{Name: claim.Name, Holder: claim.Holder, Token: g.Token, Retain: retainFor(g.Mark, g.State)})
+	}
+}
+
+// peek reads records by claims that are always refused and so never write.
+func (c *core) peek(ctx context.Context, names []string) ([]store.Record, error) {
+	claims := make([]store.Claim, len(names))
+	for i, name := range names {
+		claims[i] = peeking(name)
+	}
+	records := make([]store.Record, 0, len(names))
+	for len(claims) > 0 {
+		n := min(len(claims), batchLimit)
+		outs, err := c.acquires.ask(ctx, claims[:n], nil)
+		if err != nil {
+			return nil, err
+		}
+		for i, out := range outs {
+			r, err := peeked(out)
+			if err != nil {
+				return nil, fmt.Errorf("reading %q: %w", claims[i].Name, err)
+			}
+			records = append(records, r)
+		}
+		claims = claims[n:]
+	}
+	return records, nil
+}
+
+func peeking(name string) store.Claim {
+	return store.Claim{Name: name, Holder: "-", TTL: store.MinTTL, Mark: -1}
+}
+
+func peeked(out store.Outcome) (store.Record, error) {
+	var done *store.DoneError
+	if errors.As(out.Err, &done) {
+		return done.Record, nil
+	}
+	return store.Record{}, out.Err
+}
+
+// wait attempts until it gets a lease or ctx ends, or Wait has passed if bounded is set or Wait is positive. Of all that wait
+// in this client for the same thing, one at a time asks the store; the others stand behind it in the order they came.
+func (c *Client) wait(ctx, parent context.Context, t target) (*Lease, error) {
+	if c.opts.Wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.opts.Wait)
+		defer cancel()
+	}
+	turn := c.queues.join(t.queue())
+	defer turn.leave()
+	if !turn.first(ctx, c.ctx) {
+		return nil, c.waited(ctx, nil)
+	}
+	var wake <-chan struct{}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	for poll := newBackoff(time.Second); ; {
+		l, err := c.try(ctx, parent, t)
+		var held *HeldError
+		if !errors.As(err, &held) {
+			if err != nil && ctx.Err() != nil {
+				err = c.waited(ctx, err)
+			}
+			return l, err
+		}
+		pause := held.Record.Left + rand.N(20*time.Millisecond)
+		if wake == nil {
+			var again bool
+			if wake, again = c.watch(watching, t); again {
+				continue // a release between the refusal and the watch would not have been noticed
+			}
+		}
+		if wake == nil { // nobody tells when it is released
+			pause = min(pause, poll.next)
+			poll.next = min(2*poll.next, poll.longest)
+		}
+		if !c.pause(ctx, pause, &wake, turn) {
+			return nil, c.waited(ctx, held)
+		}
+	}
+}
+
+// watch subscribes to releases of the target, if the store can do it.
+func (c *Client) watch(ctx context.Context, t target) (<-chan struct{}, bool) {
+	w, ok := c.store.(store.Waiter)
+	if !ok {
+		return nil, false
+	}
+	wake, err := w.Watch(ctx, t.names)
+	return wake, err == nil
+}
+
+// pause waits for d, a release, or the end of ctx or the client, of which it says false.
+func (c *Client) pause(ctx context.Context, d time.Duration, wake *<-chan struct{}, turn *turn) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case _, open := <-*wake:
+		if !open { // the subscription is lost, with the connection perhaps: do not ask in a tight loop
+			*wake = nil
+			sleep(ctx, min(d, 100*time.Millisecond))
+		}
+	case <-turn.wake:
+	case <-ctx.Done():
+	case <-c.ctx.Done():
+	}
+	return ctx.Err() == nil && c.ctx.Err() == nil
+}
+
+// waited is the error of a wait that ended without a lease: whoever held the name is named if it is known.
+func (c *Client) waited(ctx context.Context, last error) error {
+	if c.ctx.Err() != nil {
+		return ErrClosed
+	}
+	err := context.Cause(ctx)
+	if last == nil {
+		last = ErrHeld
+	}
+	return fmt.Errorf("waited in vain: %w: %w", last, err)
+}

@@ -1,0 +1,142 @@
+package soloist
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A batcher turns the calls of many goroutines into batches for one verb of the store. A call that finds the verb idle
+// goes at once and alone; calls that arrive while one is in flight form the next batch. So an idle client adds no delay
+// and a busy one needs one trip for many.
+type batcher[Q, A any] struct {
+	do      func(ctx context.Context, asked []Q) ([]A, error)
+	limit   int           // elements per batch
+	timeout time.Duration // of a batch
+
+	mu      sync.Mutex
+	flights int       // batches in flight
+	since   time.Time // when the youngest of them left
+	queue   []*call[Q, A]
+}
+
+type call[Q, A any] struct {
+	asked  []Q
+	answer []A
+	err    error
+	done   chan struct{}
+}
+
+// A batch in flight for longer than stalled does not hold up those behind it: another may leave beside it, to maxFlights.
+const (
+	stalled    = 100 * time.Millisecond
+	maxFlights = 4
+)
+
+// ask answers each element of asked. The error is that of all of them. When ctx ends with the outcome open, the error is
+// ErrUnknown; late, if not nil, then gets the answer when there is one.
+func (b *batcher[Q, A]) ask(ctx context.Context, asked []Q, late func([]A)) ([]A, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c := b.queued(asked)
+	if c == nil {
+		ctx, cancel := context.WithTimeout(ctx, b.timeout)
+		defer cancel()
+		defer b.land()
+		return b.do(ctx, asked)
+	}
+	select {
+	case <-c.done:
+		return c.answer, c.err
+	case <-ctx.Done():
+	}
+	if b.withdraw(c) {
+		return nil, ctx.Err()
+	}
+	if late != nil {
+		go func() {
+			<-c.done
+			if c.err == nil {
+				late(c.answer)
+			}
+		}()
+	}
+	return nil, store.AsUnknown(ctx.Err())
+}
+
+// queued answers the call that has been queued for asked, or nil when asked may leave at once.
+func (b *batcher[Q, A]) queued(asked []Q) *call[Q, A] {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.flights == 0 {
+		b.flights++
+		b.since = time.Now()
+		return nil
+	}
+	c := &call[Q, A]{asked: asked, done: make(chan struct{})}
+	b.queue = append(b.queue, c)
+	if b.flights < maxFlights && time.Since(b.since) > stalled {
+		b.flights++
+		go b.fly(b.board())
+	}
+	return c
+}
+
+// withdraw takes back a call that has not left yet.
+func (b *batcher[Q, A]) withdraw(c *call[Q, A]) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.Index(b.queue, c)
+	if i < 0 {
+		return false
+	}
+	b.queue = slices.Delete(b.queue, i, i+1)
+	return true
+}
+
+// land ends a flight and lets the queue leave, if there is one.
+func (b *batcher[Q, A]) land() {
+	b.mu.Lock()
+	if len(b.queue) == 0 {
+		b.flights--
+		b.mu.Unlock()
+		return
+	}
+	batch := b.board()
+	b.mu.Unlock()
+	go b.fly(batch)
+}
+
+// board takes the calls of the next batch off the queue. A call is never split. b.mu is held.
+func (b *batcher[Q, A]) board() []*call[Q, A] {
+	n, size := 0, 0
+	for n < len(b.queue) && (n == 0 || size+len(b.queue[n].asked) <= b.limit) {
+		size += len(b.queue[n].asked)
+		n++
+	}
+	batch := slices.Clone(b.queue[:n])
+	b.queue = slices.Delete(b.queue, 0, n)
+	b.since = time.Now()
+	return batch
+}
+
+func (b *batcher[Q, A]) fly(batch []*call[Q, A]) {
+	defer b.land()
+	var asked []Q
+	for _, c := range batch {
+		asked = append(asked, c.asked...)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), b.timeout)
+	defer cancel()
+	answers, err := b.do(ctx, asked)
+	for _, c := range batch {
+		if c.err = err; err == nil {
+			c.answer, answers = answers[:len(c.asked):len(c.asked)], answers[len(c.asked):]
+		}
+		close(c.done)
+	}
+}

@@ -1,0 +1,84 @@
+package child
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// A Command is what to run, and how. Args is required; the other fields have useful zero values.
+type Command struct {
+	// Args is the program and its arguments. No shell reads them. A program without a slash is looked up in the absolute
+	// directories of the PATH of Env; one with a slash is relative to Dir.
+	Args []string
+
+	Env []string // the whole environment, as NAME=value; nil is that of this process. See Environ
+	Dir string   // "" is the directory of this process
+
+	// An *os.File is inherited by the command as it is: what passes is touched by nobody. Other readers and writers
+	// are served through pipes. Stdout and Stderr that are equal share one, so that what is written stays in order.
+	// nil is the null device.
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+
+	// Grace is the longest time from the end of Run's context to SIGKILL; 0 kills at once.
+	Grace time.Duration
+
+	// Hurry, when it is closed, takes away what is left of the grace. It asks nothing while the context lives.
+	Hurry <-chan struct{}
+
+	// Signals are passed on to the group while the command runs. See Forwarded.
+	Signals <-chan os.Signal
+
+	// MayContinue is asked before a command that was stopped from the terminal goes on: an error says that the lease was
+	// lost meanwhile, and the command is ended. nil asks the context only.
+	MayContinue func() error
+
+	// Started is called with the process id once the command runs, before Run waits.
+	Started func(pid int)
+}
+
+// A Result says how a command ended.
+type Result struct {
+	// Code is the exit code as shells give it: the command's own, 128+n after signal n, 126 when it could not be
+	// executed, 127 when it was not found.
+	Code     int
+	Signal   os.Signal     // the signal that ended the command, or nil
+	Stopped  bool          // the context ended before the command did, so the command was told to end
+	Killed   bool          // the command, or something it started, got SIGKILL from us
+	Duration time.Duration // from the start until the command and what it started were gone
+}
+
+// The exit codes of a command that was not started, as in POSIX shells.
+const (
+	CodeNotExecutable = 126
+	CodeNotFound      = 127
+)
+
+// A StartError says why a command could not be started, and what would be right.
+type StartError struct {
+	File   string // as it was asked for
+	Code   int    // CodeNotExecutable or CodeNotFound
+	Reason string
+	Err    error // what the system said, or nil
+}
+
+func (e *StartError) Error() string { return fmt.Sprintf("can't run %q: %s", e.File, e.Reason) }
+
+// Unwrap answers what the system said.
+func (e *StartError) Unwrap() error { return e.Err }
+
+// A LeftError names processes of a command that could not be ended: they belong to another user, or hang in the kernel.
+type LeftError struct{ Pids []int }
+
+func (e *LeftError) Error() string {
+	return fmt.Sprintf("processes %s go on: they could not be killed (another user's, or hanging in the kernel)",
+		strings.Trim(fmt.Sprint(e.Pids), "[]"))
+}
+
+// ErrOutputHeld says that output was still open when the command and what was found of it were gone: an unknown process
+// holds it. What it writes is lost.
+var ErrOutputHeld = errors.New("the command's output is held open by a process that left it")

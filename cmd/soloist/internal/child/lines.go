@@ -1,0 +1,162 @@
+package child
+
+import (
+	"bytes"
+	"io"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+)
+
+// MaxLine is the longest line, in bytes, that is passed on in one piece. A longer one is split.
+const MaxLine = 64 << 10
+
+// A Funnel gathers the lines of many streams in one writer. A line is written in one call, so lines of different streams
+// never mix, also when w is shared with others that do the same.
+type Funnel struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// NewFunnel writes the lines of its streams to w.
+func NewFunnel(w io.Writer) *Funnel { return &Funnel{w: w} }
+
+// Stream begins a stream. The prefix, if not nil, is asked for at each line and stands before it. With clean, control
+// characters are left out, so that a command can't move the cursor of whoever reads, nor make one line look like two.
+func (f *Funnel) Stream(prefix func() string, clean bool) *Lines {
+	return &Lines{funnel: f, prefix: prefix, clean: clean}
+}
+
+// Lines is one stream of a funnel. Close it to pass on what stands after the last newline. It is safe for use by many
+// goroutines, but mixes what they write.
+type Lines struct {
+	funnel *Funnel
+	prefix func() string
+	clean  bool
+
+	mu      sync.Mutex
+	pending []byte // after the last newline
+}
+
+// Write takes output as it comes, in any pieces.
+func (l *Lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	taken := 0
+	for taken < len(p) {
+		rest := p[taken:]
+		n := bytes.IndexByte(rest, '\n')
+		room := MaxLine - len(l.pending)
+		switch {
+		case n >= 0 && n <= room:
+			l.pending = append(l.pending, rest[:n]...)
+			taken += n + 1
+			if err := l.flush(len(l.pending)); err != nil {
+				return taken, err
+			}
+		case len(rest) > room:
+			l.pending = append(l.pending, rest[:room]...)
+			taken += room
+			if err := l.flush(wholeRunes(l.pending)); err != nil {
+				return taken, err
+			}
+		default:
+			l.pending = append(l.pending, rest...)
+			taken += len(rest)
+		}
+	}
+	return taken, nil
+}
+
+// Close passes on an unfinished line, with a newline. The stream can be used again.
+func (l *Lines) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.pending) == 0 {
+		return nil
+	}
+	return l.flush(len(l.pending))
+}
+
+// flush writes the first n pending bytes as a line.
+func (l *Lines) flush(n int) error {
+	text := l.pending[:n]
+	if l.clean {
+		text = Clean(text)
+	}
+	var line []byte
+	if l.prefix != nil {
+		line = append(line, l.prefix()...)
+	}
+	line = append(append(line, text...), '\n')
+	l.pending = append(l.pending[:0], l.pending[n:]...)
+	l.funnel.mu.Lock()
+	defer l.funnel.mu.Unlock()
+	_, err := l.funnel.w.Write(line)
+	return err
+}
+
+// wholeRunes is the length of p without a character that is cut off at the end.
+func wholeRunes(p []byte) int {
+	for back := 1; back < utf8.UTFMax && back < len(p); back++ {
+		if i := len(p) - back; utf8.RuneStart(p[i]) {
+			if !utf8.FullRune(p[i:]) {
+				return i
+			}
+			break
+		}
+	}
+	return len(p)
+}
+
+// Clean is text without control and format characters other than the tab, without the escape sequences by which a
+// terminal is told of colours and cursors, and with U+FFFD for what is not UTF-8.
+func Clean(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for len(text) > 0 {
+		if n := escapeLen(text); n > 0 {
+			text = text[n:]
+			continue
+		}
+		r, n := utf8.DecodeRune(text)
+		text = text[n:]
+		if r == '\t' || !unicode.IsControl(r) && !unicode.Is(unicode.Cf, r) && r != '\u2028' && r != '\u2029' {
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return out
+}
+
+// escapeLen is the length of the escape sequence that text begins with: ESC [ parameters and a final byte, or ESC ] up
+// to BEL or ESC \.
+func escapeLen(text []byte) int {
+	if len(text) < 2 || text[0] != 0x1b {
+		return 0
+	}
+	switch text[1] {
+	case '[':
+		for i := 2; i < len(text); i++ {
+			if text[i] >= 0x40 && text[i] <= 0x7e {
+				return i + 1
+			}
+			if text[i] < 0x20 || text[i] > 0x3f {
+				return i
+			}
+		}
+	case ']':
+		for i := 2; i < len(text); i++ {
+			if text[i] == 0x07 {
+				return i + 1
+			}
+			if text[i] == 0x1b {
+				if i+1 < len(text) && text[i+1] == '\\' {
+					return i + 2
+				}
+				return i
+			}
+		}
+	default:
+		return 0
+	}
+	return len(text)
+}

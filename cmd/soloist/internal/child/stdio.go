@@ -1,0 +1,183 @@
+package child
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// drain is how long a pipe may be silent after the processes are gone: nobody known holds it any more.
+const drain = time.Second
+
+// stdio connects the three standard streams of a command.
+type stdio struct {
+	files  [3]*os.File // as the command inherits them
+	theirs []*os.File  // to close once the command has them
+	ours   []*os.File  // our ends of the output pipes
+	input  *os.File    // our end of the input pipe, or nil
+	copies []func() error
+
+	ended chan struct{} // the processes are gone
+	wait  sync.WaitGroup
+	mu    sync.Mutex
+	errs  []error
+}
+
+func (c *Command) connect() (_ *stdio, err error) {
+	s := &stdio{ended: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			s.abandon()
+		}
+	}()
+	if s.files[0], err = s.reading(c.Stdin); err != nil {
+		return nil, err
+	}
+	if s.files[1], err = s.writing(c.Stdout); err != nil {
+		return nil, err
+	}
+	if same(c.Stdout, c.Stderr) {
+		s.files[2] = s.files[1]
+		return s, nil
+	}
+	s.files[2], err = s.writing(c.Stderr)
+	return s, err
+}
+
+// same tells whether two writers are one; those whose types can't be compared are not.
+func same(a, b io.Writer) bool {
+	defer func() { _ = recover() }()
+	return a != nil && a == b
+}
+
+func (s *stdio) null(flag int) (*os.File, error) {
+	f, err := os.OpenFile(os.DevNull, flag, 0)
+	if err == nil {
+		s.theirs = append(s.theirs, f)
+	}
+	return f, err
+}
+
+func (s *stdio) reading(r io.Reader) (*os.File, error) {
+	switch r := r.(type) {
+	case nil:
+		return s.null(os.O_RDONLY)
+	case *os.File:
+		return r, nil
+	default:
+		theirs, ours, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		s.theirs, s.input = append(s.theirs, theirs), ours
+		return theirs, nil
+	}
+}
+
+func (s *stdio) writing(w io.Writer) (*os.File, error) {
+	switch w := w.(type) {
+	case nil:
+		return s.null(os.O_WRONLY)
+	case *os.File:
+		return w, nil
+	default:
+		ours, theirs, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		s.theirs, s.ours = append(s.theirs, theirs), append(s.ours, ours)
+		s.copies = append(s.copies, func() error { return s.copyOut(w, ours) })
+		return theirs, nil
+	}
+}
+
+// run begins to copy, after the command has inherited its ends.
+func (s *stdio) run(stdin io.Reader) {
+	closeAll(s.theirs)
+	for _, do := range s.copies {
+		s.wait.Go(func() { s.note(do()) })
+	}
+	if s.input != nil {
+		// Nobody waits for this one: a reader that blocks can't be interrupted. Closing the pipe ends it at the
+		// next write.
+		go func() {
+			_, err := io.Copy(s.input, stdin)
+			if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, fs.ErrClosed) {
+				s.note(err)
+			}
+			_ = s.input.Close()
+		}()
+	}
+}
+
+// copyOut passes on what the command writes. When the processes are gone it goes on while something comes; a silence
+// that is longer than drain means that an unknown process holds the pipe.
+func (s *stdio) copyOut(w io.Writer, pipe *os.File) error {
+	defer func() { _ = pipe.Close() }()
+	buffer := make([]byte, 32<<10)
+	for {
+		select {
+		case <-s.ended:
+			_ = pipe.SetReadDeadline(time.Now().Add(drain))
+		default:
+		}
+		n, err := pipe.Read(buffer)
+		if n > 0 {
+			if _, err := w.Write(buffer[:n]); err != nil {
+				return err // the pipe is closed, and the command told by SIGPIPE, as in a shell's pipeline
+			}
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return ErrOutputHeld
+		case errors.Is(err, io.EOF):
+			return nil
+		default:
+			return err
+		}
+	}
+}
+
+// end waits for the copies, after the processes are gone.
+func (s *stdio) end() error {
+	close(s.ended)
+	for _, pipe := range s.ours {
+		_ = pipe.SetReadDeadline(time.Now().Add(drain)) // for a read that waits already
+	}
+	if s.input != nil {
+		_ = s.input.Close()
+	}
+	s.wait.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Join(s.errs...)
+}
+
+func (s *stdio) note(err error) {
+	if err == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.errs = append(s.errs, err)
+}
+
+// abandon closes everything of a command that was not started.
+func (s *stdio) abandon() {
+	closeAll(s.theirs)
+	closeAll(s.ours)
+	if s.input != nil {
+		_ = s.input.Close()
+	}
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
+}

@@ -1,0 +1,65 @@
+package child
+
+import (
+	"errors"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// attributes put the command into a group of its own and let it die with us.
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// cldStopped is the si_code of a child that was stopped by a signal.
+const cldStopped = 5
+
+// await returns when the command has ended, leaving it unreaped so that its number stays its own. Meanwhile it reports
+// stops, if there is a terminal to hand over.
+func (r *run) await() {
+	options := unix.WEXITED | unix.WNOWAIT
+	if r.tty != nil {
+		options |= unix.WSTOPPED
+	}
+	for {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, r.pid, &info, options, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil || info.Code != cldStopped:
+			return
+		default:
+			r.reportStop()
+		}
+	}
+}
+
+// reportStop takes the news of a stop from the system and passes it on.
+func (r *run) reportStop() {
+	var info unix.Siginfo
+	if err := unix.Waitid(unix.P_PID, r.pid, &info, unix.WSTOPPED|unix.WNOHANG, nil); err != nil || info.Code != cldStopped {
+		return
+	}
+	r.noteStop(unix.Signal(stopSignal(&info)))
+}
+
+// stopSignal is si_status: the third number of the part of siginfo that begins, aligned as a pointer, after the first
+// three.
+func stopSignal(info *unix.Siginfo) int32 {
+	const header = 3 * 4
+	const word = unsafe.Sizeof(uintptr(0))
+	const union = (header + word - 1) / word * word
+	return *(*int32)(unsafe.Add(unsafe.Pointer(info), union+2*4))
+}
+
+// finish reaps the command.
+func (r *run) finish() unix.WaitStatus {
+	var status unix.WaitStatus
+	for {
+		if _, err := unix.Wait4(r.pid, &status, 0, nil); !errors.Is(err, unix.EINTR) {
+			return status
+		}
+	}
+}

@@ -1,0 +1,57 @@
+//go:build darwin || freebsd || netbsd || openbsd || dragonfly
+
+package child
+
+import (
+	"errors"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Adopt does nothing here: orphans go to init, whoever started them.
+func Adopt() error { return nil }
+
+// attributes put the command into a group of its own.
+func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+// A relation is nothing here: all that is known of a run is its group.
+type relation struct{}
+
+// A process is a group here: its number is that of the command.
+type process struct{ pid int }
+
+func (p process) signal(sig unix.Signal) error { return unix.Kill(-p.pid, sig) }
+
+// await reaps the command. The number of its group stays taken while the group has a process.
+func (r *run) await() {
+	options := 0
+	if r.tty != nil {
+		options |= unix.WUNTRACED
+	}
+	for {
+		var status unix.WaitStatus
+		_, err := unix.Wait4(r.pid, &status, options, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err == nil && status.Stopped():
+			r.noteStop(status.StopSignal())
+		default:
+			r.mu.Lock()
+			r.status = status
+			r.mu.Unlock()
+			return
+		}
+	}
+}
+
+func (r *run) finish() unix.WaitStatus { return r.status }
+
+func (r *run) strays() []process { return nil }
+
+func (r *run) left() []process {
+	if unix.Kill(-r.pid, 0) != nil {
+		return nil
+	}
+	return []process{{r.pid}}
+}

@@ -1,0 +1,28 @@
+//go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly)
+
+package child
+
+import (
+	"context"
+	"os"
+	"runtime"
+)
+
+// RunVariable names the variable by which the processes of a run are known.
+const RunVariable = Prefix + "RUN"
+
+// Adopt does nothing here.
+func Adopt() error { return nil }
+
+// Forwarded is empty here.
+func Forwarded() []os.Signal { return nil }
+
+// Run refuses: without process groups and signals nothing could be promised of a command that has lost its lease.
+func (c *Command) Run(context.Context) (Result, error) {
+	file := ""
+	if len(c.Args) > 0 {
+		file = c.Args[0]
+	}
+	return Result{Code: CodeNotExecutable}, &StartError{file, CodeNotExecutable,
+		"soloist runs commands on Unix only, not on " + runtime.GOOS, nil}
+}

@@ -1,0 +1,242 @@
+package soloist
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// ErrNoJob says that no replica has ever run a job of that name on this store and namespace.
+var ErrNoJob = errors.New("no such job")
+
+// A Pause says why a job does not run.
+type Pause struct {
+	Reason string    `json:"reason"`
+	By     string    `json:"by"` // replica
+	At     time.Time `json:"at"` // by its clock
+}
+
+// control is the state of the record that says what was asked of a job. It is apart from the job's own record because that
+// one belongs to whoever runs the job.
+type control struct {
+	Paused  *Pause    `json:"paused,omitempty"`
+	Resumed int64     `json:"resumed,omitempty"` // unix ms: scheduled times up to then fell into a pause
+	Trigger int64     `json:"trigger,omitempty"` // counts the manual runs that were asked for
+	At      time.Time `json:"at,omitzero"`       // when the last one was
+	By      string    `json:"by,omitempty"`      // by whom
+}
+
+func parseControl(b []byte) (control, error) {
+	var c control
+	if len(b) == 0 {
+		return c, nil
+	}
+	if err := json.Unmarshal(b, &c); err != nil {
+		return c, fmt.Errorf("the job's control is not soloist's: %w", err)
+	}
+	return c, nil
+}
+
+// PauseJob keeps a job from running on every replica, for every scheduled time due after it returns; a run under way goes on.
+// Scheduled times during the pause are dropped, whatever Job.Missed says. TriggerJob works all the same.
+func (c *Client) PauseJob(ctx context.Context, job, reason string) error {
+	return c.control(ctx, "pausing", job, func(ctl *control, _ store.Record) {
+		ctl.Paused = &Pause{Reason: shorten(reason), By: c.cfg.Replica, At: time.Now()}
+	})
+}
+
+// ResumeJob ends a pause, on every replica, for every scheduled time due after it returns.
+func (c *Client) ResumeJob(ctx context.Context, job string) error {
+	return c.control(ctx, "resuming", job, func(ctl *control, _ store.Record) {
+		if ctl.Paused != nil {
+			ctl.Paused, ctl.Resumed = nil, time.Now().UnixMilli()
+		}
+	})
+}
+
+// TriggerJob asks for one run now, beside the schedule, on whichever replica is first. While the job is running the manual run
+// waits for its end; asking again before it has begun asks for no second one.
+func (c *Client) TriggerJob(ctx context.Context, job string) error {
+	return c.control(ctx, "triggering", job, func(ctl *control, r store.Record) {
+		state, _ := parseJobState(r.State)
+		running := r.Holder != "" && !r.Free() // a manual run that was asked for may be the one that has begun
+		if ctl.Trigger <= state.Trigger || running {
+			ctl.Trigger++
+		}
+		ctl.At, ctl.By = time.Now(), c.cfg.Replica
+	})
+}
+
+// control changes what is asked of a job, under a lock of its own, and tells the replicas. The change is shown the job's record.
+func (c *Client) control(ctx context.Context, doing, job string, change func(*control, store.Record)) error {
+	if err := c.With(Options{TTL: 10 * time.Second}).change(ctx, job, change); err != nil {
+		return fmt.Errorf("%s job %q: %w", doing, job, err)
+	}
+	return nil
+}
+
+func (c *Client) change(ctx context.Context, job string, change func(*control, store.Record)) error {
+	name, err := c.names.name(kindJob, job)
+	if err != nil {
+		return err
+	}
+	controlName, err := c.names.name(kindControl, job)
+	if err != nil {
+		return err
+	}
+	l, err := c.wait(ctx, context.WithoutCancel(ctx), target{shown: job, names: []string{controlName}})
+	if err != nil {
+		return err
+	}
+	state, err := c.changed(ctx, l, name, change)
+	if err != nil {
+		return errors.Join(err, l.Release())
+	}
+	if err := l.finish(store.Release{State: state, Retain: Forever}); err != nil {
+		return err
+	}
+	return c.announce(ctx)
+}
+
+// changed answers the new state of a control record that is held by l.
+func (c *Client) changed(ctx context.Context, l *Lease, job string, change func(*control, store.Record)) ([]byte, error) {
+	records, err := c.peek(ctx, []string{job})
+	if err != nil {
+		return nil, err
+	}
+	if records[0].Token == 0 {
+		return nil, ErrNoJob
+	}
+	ctl, err := parseControl(l.granted.State)
+	if err != nil {
+		return nil, err
+	}
+	change(&ctl, records[0])
+	return json.Marshal(ctl)
+}
+
+// announce raises the mark that every replica watches.
+func (c *Client) announce(ctx context.Context) error {
+	l, err := c.wait(ctx, context.WithoutCancel(ctx), target{shown: nameControls, names: []string{c.names.prefix + nameControls}})
+	if err != nil {
+		return err
+	}
+	return l.finish(store.Release{Mark: l.granted.Mark + 1, Retain: Forever})
+}
+
+// controls watches what is asked of jobs and sends all of it whenever it has changed, until ctx ends.
+func (c *Client) controls(ctx context.Context, send chan<- map[string]control) {
+	for seen := int64(-1); ctx.Err() == nil; sleep(ctx, time.Second) {
+		seen = c.follow(ctx, seen, send)
+	}
+}
+
+// follow looks for changes since the mark that was seen, then at each wake-up until the subscription is lost, or once if the
+// store has none. It answers the mark that it saw last.
+func (c *Client) follow(ctx context.Context, seen int64, send chan<- map[string]control) int64 {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	name := c.names.prefix + nameControls
+	wake, _ := c.watch(ctx, target{names: []string{name}})
+	for {
+		if records, err := c.peek(ctx, []string{name}); err == nil && records[0].Mark != seen {
+			if all, err := c.allControls(ctx, ""); err == nil {
+				seen = records[0].Mark
+				select {
+				case send <- all:
+				case <-ctx.Done():
+				}
+			}
+		}
+		if wake == nil {
+			return seen
+		}
+		timer := time.NewTimer(15 * time.Second) // against wake-ups that got lost
+		select {
+		case _, open := <-wake:
+			if !open {
+				wake = nil
+			}
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// allControls reads what is asked of the jobs whose names begin with start.
+func (c *Client) allControls(ctx context.Context, start string) (map[string]control, error) {
+	all := map[string]control{}
+	prefix := c.names.prefix + kindControl
+	for r, err := range c.store.List(ctx, prefix+start) {
+		if err != nil {
+			return nil, fmt.Errorf("listing what was asked of jobs: %w", err)
+		}
+		if ctl, err := parseControl(r.State); err == nil {
+			all[strings.TrimPrefix(r.Name, prefix)] = ctl
+		}
+	}
+	return all, nil
+}
+
+// A JobInfo tells of a job to people.
+type JobInfo struct {
+	Name     string
+	Schedule string      // as text, of the last replica that ran it
+	Last     time.Time   // the scheduled time up to which all is done; zero if none is
+	Running  *LeaseInfo  // who runs it now
+	Paused   *Pause      // why it does not run
+	Manual   bool        // a manual run has been asked for and not been done yet
+	Runs     []RunRecord // the last 20, the newest last
+}
+
+// Jobs lists the jobs that replicas have run, in the order of their names.
+func (c *Client) Jobs(ctx context.Context) ([]JobInfo, error) { return c.jobInfos(ctx, "") }
+
+// Job tells of one job; ErrNoJob if there is none.
+func (c *Client) Job(ctx context.Context, name string) (JobInfo, error) {
+	infos, err := c.jobInfos(ctx, name)
+	if err != nil {
+		return JobInfo{}, err
+	}
+	for _, info := range infos {
+		if info.Name == name {
+			return info, nil
+		}
+	}
+	return JobInfo{}, fmt.Errorf("%q: %w", name, ErrNoJob)
+}
+
+func (c *Client) jobInfos(ctx context.Context, start string) ([]JobInfo, error) {
+	controls, err := c.allControls(ctx, start)
+	if err != nil {
+		return nil, err
+	}
+	var infos []JobInfo
+	prefix := c.names.prefix + kindJob
+	for r, err := range c.store.List(ctx, prefix+start) {
+		if err != nil {
+			return nil, fmt.Errorf("listing jobs: %w", err)
+		}
+		name := strings.TrimPrefix(r.Name, prefix)
+		infos = append(infos, jobInfo(name, r, controls[name]))
+	}
+	return infos, nil
+}
+
+func jobInfo(name string, r store.Record, ctl control) JobInfo {
+	s, _ := parseJobState(r.State) // a view: what is not ours shows as empty
+	info := JobInfo{Name: name, Schedule: s.Schedule, Paused: ctl.Paused, Manual: ctl.Trigger > s.Trigger, Runs: s.Runs}
+	if r.Mark > 0 {
+		info.Last = time.UnixMilli(r.Mark).UTC()
+	}
+	if r.Holder != "" && !r.Free() {
+		lease := leaseInfo(name, r)
+		info.Running = &lease
+	}
+	return info
+}

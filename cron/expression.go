@@ -1,0 +1,52 @@
+package cron
+
+import (
+	"fmt"
+	"time"
+)
+
+// An Expression is a parsed cron expression. It is immutable and safe for concurrent use. The zero Expression never
+// fires; make one with [Parse], [ParseIn] or [Expression.UnmarshalText].
+type Expression struct {
+	text     string
+	location *time.Location
+	prefixed bool // the text itself names the zone
+
+	every    int64 // milliseconds between two times of an @every expression, else 0
+	calendar calendar
+	elapsing bool // follows the clock on the wall through both passes of a repeated hour
+}
+
+// String returns the expression as it was given, zone prefix included, without the space around it.
+func (e *Expression) String() string { return e.text }
+
+// Location returns the zone in which the fields are read, and in which Next returns its times.
+func (e *Expression) Location() *time.Location {
+	if e.location == nil {
+		return time.UTC
+	}
+	return e.location
+}
+
+// MarshalText returns a text from which UnmarshalText makes the same schedule: the expression as given, with a zone
+// prefix in front if the zone came from [ParseIn]. It fails for a zone that has no portable name, such as time.Local.
+func (e *Expression) MarshalText() ([]byte, error) {
+	if e.prefixed || e.Location() == time.UTC {
+		return []byte(e.text), nil
+	}
+	name := e.location.String()
+	if _, err := zoneNamed(name); err != nil {
+		return nil, fmt.Errorf("cron: %q cannot be written down with its zone: %w", e.text, err)
+	}
+	return []byte("TZ=" + name + " " + e.text), nil
+}
+
+// UnmarshalText parses the text as [Parse] does, so that an Expression can be a field of a configuration.
+func (e *Expression) UnmarshalText(text []byte) error {
+	parsed, err := Parse(string(text))
+	if err != nil {
+		return err
+	}
+	*e = *parsed
+	return nil
+}

@@ -1,0 +1,197 @@
+package cron
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A field is one of the seven fields of an expression: what it may hold, and how to add what it holds to a calendar.
+type field struct {
+	name     string
+	min, max int      // bounds of a value; a day-of-week may also be 7, Sunday
+	period   int      // how far a range that wraps goes on counting; 0 if ranges may not wrap
+	names    []string // names of the values from min on
+	add      func(*calendar, int)
+	special  func(f *field, piece string, c *calendar) (taken bool, problem string)
+}
+
+var (
+	monthNames   = []string{"JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"}
+	weekdayNames = []string{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"}
+)
+
+// allFields are the seven fields in the order of an expression that has them all.
+var allFields = [7]field{
+	{name: "second", min: 0, max: 59, period: 60, add: func(c *calendar, v int) { c.seconds |= 1 << v }},
+	{name: "minute", min: 0, max: 59, period: 60, add: func(c *calendar, v int) { c.minutes |= 1 << v }},
+	{name: "hour", min: 0, max: 23, period: 24, add: func(c *calendar, v int) { c.hours |= 1 << v }},
+	{name: "day-of-month", min: 1, max: 31, period: 31, special: specialDayOfMonth,
+		add: func(c *calendar, v int) { c.days.ofMonth |= 1 << v }},
+	{name: "month", min: 1, max: 12, period: 12, names: monthNames, add: func(c *calendar, v int) { c.months |= 1 << v }},
+	{name: "day-of-week", min: 0, max: 6, period: 7, names: weekdayNames, special: specialDayOfWeek,
+		add: func(c *calendar, v int) { c.days.ofWeek |= 1 << v }},
+	{name: "year", min: firstYear, max: lastYear, add: func(c *calendar, v int) { c.years.add(v) }},
+}
+
+// parse adds a whole field to the calendar. A problem comes with the piece that has it.
+func (f *field) parse(text string, c *calendar) (piece, problem string) {
+	if text == "?" && f.special != nil {
+		text = "*"
+	}
+	if text == "*" && f.name == "year" {
+		c.years = everyYear // by far the most frequent, and 230 times cheaper
+		return "", ""
+	}
+	for more := true; more; {
+		piece, text, more = strings.Cut(text, ",")
+		if problem = f.parsePiece(piece, c); problem != "" {
+			return piece, problem
+		}
+	}
+	return "", ""
+}
+
+// parsePiece adds one element of a list to the calendar.
+func (f *field) parsePiece(piece string, c *calendar) (problem string) {
+	if piece == "" {
+		return "is empty: put " + f.allowed() + " on each side of a comma"
+	}
+	if f.special != nil {
+		if taken, problem := f.special(f, piece, c); taken {
+			return problem
+		}
+	}
+	s, problem := f.parseSpan(piece)
+	if problem != "" {
+		return problem
+	}
+	for v := s.from; v <= s.to; v += s.step {
+		if v > f.max {
+			f.add(c, v-f.period)
+		} else {
+			f.add(c, v)
+		}
+	}
+	return ""
+}
+
+// A span is the values from, from+step, … up to to. One that wraps goes on counting beyond the field's maximum.
+type span struct{ from, to, step int }
+
+// parseSpan parses *, a, a-b and each of them with a step.
+func (f *field) parseSpan(piece string) (s span, problem string) {
+	base, step, stepped := strings.Cut(piece, "/")
+	s.step = 1
+	if stepped {
+		if s.step, problem = parseStep(step); problem != "" {
+			return s, problem
+		}
+	}
+	low, high, ranged := strings.Cut(base, "-")
+	if base == "*" {
+		s.from, s.to = f.min, f.max
+		return s, ""
+	}
+	if s.from, problem = f.parseValue(low); problem != "" {
+		return s, problem
+	}
+	switch {
+	case ranged:
+		if s.to, problem = f.parseValue(high); problem != "" {
+			return s, problem
+		}
+		return f.wrap(s)
+	case stepped:
+		s.from, s.to = f.fold(s.from), f.max
+	default:
+		s.to = s.from
+	}
+	return s, ""
+}
+
+// wrap makes a range run forward: over the end of the week, of the day, of the year. A Sunday written as 7 stays 7 at
+// the end of a range, so that 5-7 ends with it and 0-7 is the whole week.
+func (f *field) wrap(s span) (span, string) {
+	if s.from > f.max {
+		s.from, s.to = f.fold(s.from), f.fold(s.to)
+	}
+	if s.from <= s.to {
+		return s, ""
+	}
+	if f.period == 0 {
+		return s, fmt.Sprintf("runs backwards: write %d-%d", s.to, s.from)
+	}
+	s.to += f.period
+	return s, ""
+}
+
+// fold makes Sunday written as 7 the 0 it is.
+func (f *field) fold(value int) int {
+	if value > f.max {
+		return value - f.period
+	}
+	return value
+}
+
+// parseValue parses a number or a name.
+func (f *field) parseValue(text string) (value int, problem string) {
+	value, isNumber := parseNumber(text)
+	if isNumber {
+		if value < f.min || value > f.highest() {
+			return 0, fmt.Sprintf("%s is out of range: use %s", text, f.allowed())
+		}
+		return value, ""
+	}
+	for i, name := range f.names {
+		if len(text) == len(name) && strings.EqualFold(name, text) {
+			return f.min + i, ""
+		}
+	}
+	switch {
+	case text == "":
+		return 0, "lacks a value: use " + f.allowed()
+	case text == "?":
+		return 0, "? stands alone and only for all days: use *, or ? as the whole day-of-month or day-of-week"
+	}
+	return 0, fmt.Sprintf("%q is not understood: use %s", text, f.allowed())
+}
+
+// parseStep parses what follows a slash. A step beyond the field's range is allowed, as nearly everywhere: it leaves
+// the first value alone.
+func parseStep(text string) (step int, problem string) {
+	step, isNumber := parseNumber(text)
+	switch {
+	case !isNumber:
+		return 0, fmt.Sprintf("the step %q is no number: use one from 1 on, as in */5", text)
+	case step == 0:
+		return 0, "a step of 0 goes nowhere: use one from 1 on, as in */5"
+	}
+	return step, ""
+}
+
+// highest is the largest number that may be written in the field.
+func (f *field) highest() int {
+	if f.period == 7 {
+		return 7
+	}
+	return f.max
+}
+
+// allowed says in words what values the field may hold.
+func (f *field) allowed() string {
+	if f.names == nil {
+		return fmt.Sprintf("%d to %d", f.min, f.highest())
+	}
+	return fmt.Sprintf("%d to %d or %s to %s", f.min, f.highest(), f.names[0], f.names[len(f.names)-1])
+}
+
+// parseNumber parses one or more digits. What is too large for any field is merely large.
+func parseNumber(text string) (value int, ok bool) {
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return 0, false
+		}
+		value = min(value*10+int(text[i]-'0'), 1_000_000)
+	}
+	return value, text != ""
+}

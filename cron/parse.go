@@ -1,0 +1,145 @@
+package cron
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// longest is the length in bytes of the longest expression accepted: far above any real one, and a bound on the work
+// that an expression from a stranger can cause.
+const longest = 1024
+
+// Parse parses an expression. Its zone is UTC unless the expression begins with TZ= or CRON_TZ=. Every error is a
+// *[ParseError]. An expression that cannot match any day from 1970 to 2199, such as "0 0 30 2 *", is an error; one
+// whose years have merely passed is not, because Parse does not ask what time it is.
+func Parse(expr string) (*Expression, error) { return ParseIn(expr, time.UTC) }
+
+// MustParse is Parse for expressions known to be right. It panics on an error.
+func MustParse(expr string) *Expression {
+	e, err := Parse(expr)
+	if err != nil {
+		panic(err)
+	}
+	return e
+}
+
+// ParseIn parses an expression whose zone is loc unless the expression begins with TZ= or CRON_TZ=. Replicas must all
+// pass the same zone; time.Local is not the same everywhere.
+func ParseIn(expr string, loc *time.Location) (*Expression, error) {
+	e := &Expression{text: strings.TrimSpace(expr), location: loc}
+	if len(e.text) > longest {
+		length := len(e.text)
+		e.text = e.text[:longest]
+		return nil, e.wrong("is %d bytes long: at most %d are allowed", length, longest)
+	}
+	rest, err := e.parseZone()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case rest == "":
+		return nil, e.wrong("has no fields: give five to seven, such as \"0 3 * * *\", or a name such as @daily or @every 10m")
+	case rest[0] == '@':
+		err = e.parseMacro(rest)
+	default:
+		err = e.parseFields(rest)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// parseZone takes the zone prefix, if there is one, and returns what follows it.
+func (e *Expression) parseZone() (rest string, err error) {
+	name, found := strings.CutPrefix(e.text, "TZ=")
+	if !found {
+		name, found = strings.CutPrefix(e.text, "CRON_TZ=")
+	}
+	if !found {
+		if e.location == nil {
+			return "", e.wrong("was given a nil *time.Location: give time.UTC or another zone")
+		}
+		return e.text, nil
+	}
+	if end := strings.IndexAny(name, " \t"); end >= 0 {
+		name, rest = name[:end], strings.TrimLeft(name[end:], " \t")
+	}
+	e.location, err = zoneNamed(name)
+	if err != nil {
+		return "", e.wrong("%v", err)
+	}
+	e.prefixed = true
+	return rest, nil
+}
+
+// parseFields parses five, six or seven fields.
+func (e *Expression) parseFields(text string) error {
+	var fields [7]string
+	count := 0
+	for text != "" {
+		end := strings.IndexAny(text, " \t")
+		if end < 0 {
+			end = len(text)
+		}
+		if count < len(fields) {
+			fields[count] = text[:end]
+		}
+		count++
+		text = strings.TrimLeft(text[end:], " \t")
+	}
+	second, year := "0", "*"
+	given := fields[:min(count, len(fields))]
+	switch count {
+	case 5:
+	case 6, 7:
+		second, given = given[0], given[1:]
+		if count == 7 {
+			year = given[5]
+		}
+	default:
+		return e.wrong("has %d fields: give five (minute hour day-of-month month day-of-week), "+
+			"six (second in front) or seven (year behind)", count)
+	}
+	err := e.parseCalendar([7]string{second, given[0], given[1], given[2], given[3], given[4], year})
+	if value, isNumber := parseNumber(fields[5]); err != nil && count == 6 && isNumber && value >= firstYear {
+		return e.wrong("has %s where six fields have the day-of-week: a year needs all seven, second first", fields[5])
+	}
+	return err
+}
+
+// parseCalendar parses the seven fields in order: second, minute, hour, day-of-month, month, day-of-week, year.
+func (e *Expression) parseCalendar(fields [7]string) error {
+	c := &e.calendar
+	for i := range fields {
+		field := &allFields[i]
+		piece, problem := field.parse(fields[i], c)
+		if problem != "" {
+			return &ParseError{Expression: e.text, Field: field.name, Piece: piece, Problem: problem}
+		}
+	}
+	e.elapsing = beginsOpen(fields[1]) || beginsOpen(fields[2])
+	c.days.either = !beginsWithStar(fields[3]) && !beginsWithStar(fields[5])
+	if _, found := c.next(0); !found {
+		return e.wrong("never fires: no day from %d to %d is in day-of-month %q, month %q, day-of-week %q and year %q",
+			firstYear, lastYear, fields[3], fields[4], fields[5], fields[6])
+	}
+	return nil
+}
+
+// wrong is an error about the expression as a whole.
+func (e *Expression) wrong(format string, args ...any) error {
+	return &ParseError{Expression: e.text, Problem: fmt.Sprintf(format, args...)}
+}
+
+// beginsWithStar reports whether a day field leaves the choice of days to the other one. As in Vixie cron the first
+// character decides, so "*/2" does; "?" is "*" spelled as in Quartz.
+func beginsWithStar(field string) bool { return field[0] == '*' || field[0] == '?' }
+
+// beginsOpen reports whether a minute or hour field begins with *, */n or a/n, which mean "at this pace" and not "at
+// these times".
+func beginsOpen(field string) bool {
+	first, _, _ := strings.Cut(field, ",")
+	return field[0] == '*' || strings.Contains(first, "/") && !strings.Contains(first, "-")
+}

@@ -1,0 +1,208 @@
+package cron_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/cron"
+)
+
+func TestParseRefuses(t *testing.T) {
+	tests := []struct {
+		rule, expression string
+		field, piece     string // of the ParseError
+		says             string // a part of the problem that tells what would be right
+	}{
+		{"nothing at all", "", "", "", "give five to seven"},
+		{"only spaces", " \t ", "", "", "give five to seven"},
+		{"a zone and no fields", "TZ=UTC", "", "", "give five to seven"},
+		{"too few fields", "* * * *", "", "", "has 4 fields"},
+		{"too many fields", "* * * * * * * *", "", "", "has 8 fields"},
+		{"a line break does not separate fields", "0 0 *\n* *", "", "", "has 4 fields"},
+		{"a crontab of two lines", "0 0 * * *\n0 1 * * *", "", "", "has 9 fields"},
+		{"a bomb", strings.Repeat("0,", 2000) + "0 * * * *", "", "", "at most 1024"},
+		{"minute too large", "60 * * * *", "minute", "60", "0 to 59"},
+		{"second too large", "60 * * * * *", "second", "60", "0 to 59"},
+		{"hour too large", "0 24 * * *", "hour", "24", "0 to 23"},
+		{"day too small", "0 0 0 * *", "day-of-month", "0", "1 to 31"},
+		{"day too large", "0 0 32 * *", "day-of-month", "32", "1 to 31"},
+		{"month too small", "0 0 * 0 *", "month", "0", "1 to 12 or JAN to DEC"},
+		{"month too large", "0 0 * 13 *", "month", "13", "1 to 12 or JAN to DEC"},
+		{"weekday too large", "0 0 * * 8", "day-of-week", "8", "0 to 7 or SUN to SAT"},
+		{"year too early", "0 0 0 * * ? 1969", "year", "1969", "1970 to 2199"},
+		{"year too late", "0 0 0 * * ? 2200", "year", "2200", "1970 to 2199"},
+		{"a number beyond any integer", "0 0 0 * * ? 99999999999999999999", "year", "99999999999999999999", "1970 to 2199"},
+		{"years do not wrap", "0 0 0 * * ? 2030-2020", "year", "2030-2020", "write 2020-2030"},
+		{"the piece of a list is named", "1,2,99 * * * *", "minute", "99", "0 to 59"},
+		{"a range out of bounds", "0 9-25 * * *", "hour", "9-25", "0 to 23"},
+		{"a range without an end", "5- * * * *", "minute", "5-", "lacks a value"},
+		{"a negative number", "-5 * * * *", "minute", "-5", "lacks a value"},
+		{"two ranges in one", "1-2-3 * * * *", "minute", "1-2-3", "not understood"},
+		{"a step of zero", "*/0 * * * *", "minute", "*/0", "from 1 on"},
+		{"a step that is no number", "*/x * * * *", "minute", "*/x", "from 1 on"},
+		{"a step that is missing", "*/ * * * *", "minute", "*/", "from 1 on"},
+		{"two steps", "*/2/3 * * * *", "minute", "*/2/3", "from 1 on"},
+		{"an empty element", "1,,2 * * * *", "minute", "", "each side of a comma"},
+		{"a comma at the end", "1, * * * *", "minute", "", "each side of a comma"},
+		{"a fraction", "1.5 * * * *", "minute", "1.5", "0 to 59"},
+		{"junk", "a * * * *", "minute", "a", "0 to 59"},
+		{"an unknown month", "0 0 * FOO *", "month", "FOO", "JAN to DEC"},
+		{"a month in full", "0 0 * JANUARY *", "month", "JANUARY", "JAN to DEC"},
+		{"an unknown weekday", "0 0 * * FOO", "day-of-week", "FOO", "SUN to SAT"},
+		{"a letter that only folds to another", "0 0 * * \u017fUN", "day-of-week", "\u017fUN", "SUN to SAT"},
+		{"a weekday as a day of the month", "0 0 MON * *", "day-of-month", "MON", "1 to 31"},
+		{"? where no day is", "? * * * *", "minute", "?", "day-of-month or day-of-week"},
+		{"? in a list", "0 0 ?,5 * *", "day-of-month", "?", "stands alone"},
+		{"? with a step", "0 0 ?/2 * *", "day-of-month", "?/2", "stands alone"},
+		{"W with a range", "0 0 15-20W * *", "day-of-month", "15-20W", "15W or LW"},
+		{"W with a step", "0 0 15W/2 * *", "day-of-month", "15W/2", "15W or LW"},
+		{"W alone", "0 0 W * *", "day-of-month", "W", "15W or LW"},
+		{"W out of range", "0 0 32W * *", "day-of-month", "32W", "1 to 31"},
+		{"W in the day-of-week", "0 0 * * 5W", "day-of-week", "5W", "SUN to SAT"},
+		{"L before a number", "0 0 L5 * *", "day-of-month", "L5", "L-1 to L-30"},
+		{"L minus nothing", "0 0 L- * *", "day-of-month", "L-", "L-1 to L-30"},
+		{"L minus more than a month", "0 0 L-31 * *", "day-of-month", "L-31", "L-1 to L-30"},
+		{"L in a range", "0 0 15-L * *", "day-of-month", "15-L", "1 to 31"},
+		{"L minus days in the day-of-week", "0 0 * * L-3", "day-of-week", "L-3", "FRIL or 5L"},
+		{"L with a range of weekdays", "0 0 * * MON-FRIL", "day-of-week", "MON-FRIL", "FRIL"},
+		{"L with weekday 8", "0 0 * * 8L", "day-of-week", "8L", "0 to 7"},
+		{"a sixth Friday", "0 0 * * FRI#6", "day-of-week", "FRI#6", "#1 to #5"},
+		{"a Friday before the first", "0 0 * * FRI#0", "day-of-week", "FRI#0", "#1 to #5"},
+		{"# without a number", "0 0 * * FRI#", "day-of-week", "FRI#", "#1 to #5"},
+		{"# without a weekday", "0 0 * * #2", "day-of-week", "#2", "FRI#2"},
+		{"# in the day-of-month", "0 0 5#2 * *", "day-of-month", "5#2", "day-of-week"},
+		{"30 February", "0 0 30 2 *", "", "", "never fires"},
+		{"31 in months of 30", "0 0 31 2,4 *", "", "", "never fires"},
+		{"29 February in a year without", "0 0 0 29 2 ? 2027", "", "", "never fires"},
+		{"2100 is no leap year", "0 0 0 29 2 ? 2100", "", "", "never fires"},
+		{"the weekday nearest 30 February", "0 0 30W 2 *", "", "", "never fires"},
+		{"30 days before the last of April", "0 0 L-30 4 *", "", "", "never fires"},
+		{"a year as the sixth field", "0 0 1 1 * 2027", "", "", "a year needs all seven"},
+		{"@reboot", "@reboot", "", "", "a cluster does not"},
+		{"an unknown name", "@fortnightly", "", "", "use @hourly"},
+		{"a name with an argument", "@daily 5", "", "", "remove \"5\""},
+		{"@every without a duration", "@every", "", "", "needs a duration"},
+		{"@every with a bare number", "@every 5", "", "", "90s, 10m or 1h30m"},
+		{"@every zero", "@every 0s", "", "", "one or more whole milliseconds"},
+		{"@every backwards", "@every -1h", "", "", "one or more whole milliseconds"},
+		{"@every finer than a run's name", "@every 1500us", "", "", "whole milliseconds"},
+		{"an unknown zone", "TZ=Mars/Olympus 0 0 * * *", "", "", "time/tzdata"},
+		{"a zone without a name", "TZ= 0 0 * * *", "", "", "TZ=Europe/Berlin"},
+		{"the zone of this machine", "CRON_TZ=Local 0 0 * * *", "", "", "differs between machines"},
+		{"a zone file outside the database", "TZ=../../etc/passwd 0 0 * * *", "", "", "is unknown"},
+	}
+	for _, test := range tests {
+		t.Run(test.rule, func(t *testing.T) {
+			_, err := cron.Parse(test.expression)
+			var wrong *cron.ParseError
+			if !errors.As(err, &wrong) {
+				t.Fatalf("Parse(%q) = %v, want a *ParseError", test.expression, err)
+			}
+			if wrong.Field != test.field || wrong.Piece != test.piece || !strings.Contains(wrong.Problem, test.says) {
+				t.Errorf("Parse(%q) = %v\nwant field %q, piece %q and %q", test.expression, err, test.field, test.piece, test.says)
+			}
+			if len(test.expression) < 100 && !strings.Contains(err.Error(), wrong.Expression) &&
+				!strings.ContainsAny(test.expression, "\n\u017f") {
+				t.Errorf("the error %q does not name the expression", err)
+			}
+		})
+	}
+}
+
+func TestParseIn(t *testing.T) {
+	berlin := zone(t, "Europe/Berlin")
+	inBerlin, err := cron.ParseIn(" 0 3 * * * ", berlin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if inBerlin.Location() != berlin || inBerlin.String() != "0 3 * * *" {
+		t.Errorf("got %q in %v, want the text as given, in Berlin", inBerlin, inBerlin.Location())
+	}
+	prefixed, err := cron.ParseIn("CRON_TZ=Asia/Tokyo 0 3 * * *", berlin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if prefixed.Location().String() != "Asia/Tokyo" || prefixed.String() != "CRON_TZ=Asia/Tokyo 0 3 * * *" {
+		t.Errorf("got %q in %v, want the prefix to win over the argument", prefixed, prefixed.Location())
+	}
+	if _, err := cron.ParseIn("0 3 * * *", nil); err == nil {
+		t.Error("ParseIn accepted a nil zone")
+	}
+}
+
+// TestDefaultZone: replicas with different TZ variables must agree.
+func TestDefaultZone(t *testing.T) {
+	local := time.Local
+	defer func() { time.Local = local }()
+	time.Local = zone(t, "Asia/Tokyo")
+	got := cron.MustParse("0 3 * * *").Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	if want := time.Date(2026, 1, 1, 3, 0, 0, 0, time.UTC); !got.Equal(want) || got.Location() != time.UTC {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestMustParsePanics(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("MustParse did not panic")
+		}
+	}()
+	cron.MustParse("nonsense")
+}
+
+func TestZeroExpressionNeverFires(t *testing.T) {
+	var zero cron.Expression
+	if got := zero.Next(time.Now()); !got.IsZero() {
+		t.Errorf("got %v, want the zero time", got)
+	}
+	if got := cron.Describe(&zero); got != "never" {
+		t.Errorf("got %q, want never", got)
+	}
+}
+
+func TestText(t *testing.T) {
+	tests := []struct {
+		rule, expression, zone string
+		want                   string // empty for an error
+	}{
+		{"UTC needs no prefix", "0 3 * * *", "UTC", "0 3 * * *"},
+		{"a prefix stays as it is", "CRON_TZ=Asia/Tokyo 0 3 * * *", "UTC", "CRON_TZ=Asia/Tokyo 0 3 * * *"},
+		{"a zone given apart is written down", "0 3 * * *", "Europe/Berlin", "TZ=Europe/Berlin 0 3 * * *"},
+		{"the zone of a machine has no name", "0 3 * * *", "Local", ""},
+	}
+	for _, test := range tests {
+		t.Run(test.rule, func(t *testing.T) {
+			e, err := cron.ParseIn(test.expression, zone(t, test.zone))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := e.MarshalText()
+			if (err != nil) != (test.want == "") || string(text) != test.want {
+				t.Fatalf("got %q, %v, want %q", text, err, test.want)
+			}
+		})
+	}
+	var configuration struct{ Schedule cron.Expression }
+	if err := json.Unmarshal([]byte(`{"Schedule": "TZ=Asia/Tokyo 0 3 * * *"}`), &configuration); err != nil {
+		t.Fatal(err)
+	}
+	if got := configuration.Schedule.String(); got != "TZ=Asia/Tokyo 0 3 * * *" {
+		t.Errorf("got %q", got)
+	}
+	if err := json.Unmarshal([]byte(`{"Schedule": "0 3 * *"}`), &configuration); err == nil {
+		t.Error("a wrong expression was accepted")
+	}
+}
+
+// zone loads a zone or ends the test.
+func zone(t testing.TB, name string) *time.Location {
+	t.Helper()
+	loc, err := time.LoadLocation(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loc
+}

@@ -1,0 +1,87 @@
+package cron
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// widest is more than the clocks of any zone differ from UTC, and more than any zone ever set its clocks back or
+// forward, in seconds.
+const widest = 2 * day
+
+// zones remembers the zones loaded by name: loading one reads a file. Only names that exist are kept, so the few
+// hundred of the zone database bound it.
+var zones sync.Map // name string -> *time.Location
+
+// zoneNamed loads a zone that means the same on every machine.
+func zoneNamed(name string) (*time.Location, error) {
+	switch name {
+	case "":
+		return nil, errors.New("the zone has no name: use one like TZ=Europe/Berlin")
+	case "Local":
+		return nil, errors.New("the zone Local differs between machines: use a name like Europe/Berlin")
+	}
+	if loaded, found := zones.Load(name); found {
+		return loaded.(*time.Location), nil
+	}
+	loaded, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fmt.Errorf("the zone %q is unknown: use a name like Europe/Berlin, "+
+			"and import time/tzdata where the system has no zone database", name)
+	}
+	kept, _ := zones.LoadOrStore(name, loaded)
+	return kept.(*time.Location), nil
+}
+
+// A period is a time during which a zone does not set its clocks: from start up to, but not including, end.
+type period struct {
+	start, end int64 // seconds since the Unix epoch
+	offset     int64 // what the clocks show minus UTC, in seconds
+}
+
+const forever = 1 << 62
+
+// periodAt returns the period that the given instant is in.
+func periodAt(instant int64, loc *time.Location) period {
+	if loc == time.UTC {
+		return period{start: -forever, end: forever}
+	}
+	at := time.Unix(instant, 0).In(loc)
+	_, offset := at.Zone()
+	start, end := at.ZoneBounds()
+	p := period{start: -forever, end: forever, offset: int64(offset)}
+	if !start.IsZero() {
+		p.start = start.Unix()
+	}
+	if !end.IsZero() {
+		p.end = end.Unix()
+	}
+	return p
+}
+
+// furthest returns the latest local time that the clocks have shown up to the given instant, which is in period p.
+// That is more than they show at the instant itself when they were set back not long ago.
+func furthest(instant int64, p period, loc *time.Location) int64 {
+	local := instant + p.offset
+	for start := p.start; instant-start < widest; {
+		earlier := periodAt(start-1, loc)
+		local = max(local, start-1+earlier.offset)
+		start = earlier.start
+	}
+	return local
+}
+
+// reached returns the first instant at which the clocks show the given local time or a later one: the time itself,
+// the first of two if it is repeated, the end of the gap if it is skipped.
+func reached(local int64, loc *time.Location) int64 {
+	instant := local - widest
+	for {
+		p := periodAt(instant, loc)
+		if candidate := max(instant, local-p.offset); candidate < p.end {
+			return candidate
+		}
+		instant = p.end
+	}
+}

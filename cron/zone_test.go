@@ -1,0 +1,65 @@
+package cron_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/cron"
+)
+
+// TestDaylightSaving tells the rules of docs/cron.md. All times are instants in UTC.
+//
+//	Europe/Berlin        2026-03-29 02:00 -> 03:00 at 01:00Z    2026-10-25 03:00 -> 02:00 at 01:00Z
+//	America/New_York     2026-03-08 02:00 -> 03:00 at 07:00Z    2026-11-01 02:00 -> 01:00 at 06:00Z
+//	Australia/Lord_Howe  2026-10-04 02:00 -> 02:30 at 15:30Z    2026-04-05 02:00 -> 01:30 at 15:00Z, a day before
+//	America/Sao_Paulo    2018-11-04 00:00 -> 01:00 at 03:00Z    2018-02-18 00:00 -> 23:00 at 02:00Z
+//	Africa/Cairo         2024-04-26 00:00 -> 01:00 at 22:00Z, a day before
+//	Asia/Beirut          2024-03-31 00:00 -> 01:00 at 22:00Z, a day before
+//	Pacific/Apia         2011-12-30 left out, at 10:00Z
+func TestDaylightSaving(t *testing.T) {
+	runNext(t, toMinute, []nextTest{
+		{"a fixed time in the gap fires when the gap ends", "TZ=Europe/Berlin 30 2 * * *", "2026-03-28T02:00", []string{"2026-03-29T01:00", "2026-03-30T00:30"}},
+		{"the first time of the gap as well", "TZ=Europe/Berlin 0 2 * * *", "2026-03-28T02:00", []string{"2026-03-29T01:00", "2026-03-30T00:00"}},
+		{"several fixed times in the gap fire once", "TZ=Europe/Berlin 10,20,30 2 * * *", "2026-03-28T02:00", []string{"2026-03-29T01:00", "2026-03-30T00:10"}},
+		{"a fixed time in the gap joins one at its end", "TZ=Europe/Berlin 0 2,3 * * *", "2026-03-28T03:00", []string{"2026-03-29T01:00", "2026-03-30T00:00"}},
+		{"hours told as a range are fixed times", "TZ=Europe/Berlin 0 1-4 * * *", "2026-03-28T04:00", []string{"2026-03-29T00:00", "2026-03-29T01:00", "2026-03-29T02:00", "2026-03-29T23:00"}},
+		{"a fixed time in the overlap fires in the first pass", "TZ=Europe/Berlin 30 2 * * *", "2026-10-24T01:00", []string{"2026-10-25T00:30", "2026-10-26T01:30"}},
+		{"asked in the second pass, it is past", "TZ=Europe/Berlin 30 2 * * *", "2026-10-25T01:10", []string{"2026-10-26T01:30"}},
+		{"the hour after the overlap is not repeated", "TZ=Europe/Berlin 0 3 * * *", "2026-10-25T00:00", []string{"2026-10-25T02:00"}},
+		{"a range of hours does not fire in the second pass", "TZ=Europe/Berlin 0 1-4 * * *", "2026-10-24T12:00", []string{"2026-10-24T23:00", "2026-10-25T00:00", "2026-10-25T02:00", "2026-10-25T03:00"}},
+		{"every hour skips the gap", "TZ=Europe/Berlin 0 * * * *", "2026-03-28T23:30", []string{"2026-03-29T00:00", "2026-03-29T01:00", "2026-03-29T02:00"}},
+		{"every hour fires in both passes", "TZ=Europe/Berlin 0 * * * *", "2026-10-24T23:30", []string{"2026-10-25T00:00", "2026-10-25T01:00", "2026-10-25T02:00"}},
+		{"every half hour fires in both passes", "TZ=Europe/Berlin */30 * * * *", "2026-10-25T00:00", []string{"2026-10-25T00:30", "2026-10-25T01:00", "2026-10-25T01:30", "2026-10-25T02:00"}},
+		{"* in the minute alone fires in both passes", "TZ=Europe/Berlin */30 2 * * *", "2026-10-24T12:00", []string{"2026-10-25T00:00", "2026-10-25T00:30", "2026-10-25T01:00", "2026-10-25T01:30", "2026-10-26T01:00"}},
+		{"* in the minute alone skips the gap", "TZ=Europe/Berlin */30 2 * * *", "2026-03-28T12:00", []string{"2026-03-30T00:00"}},
+		{"an open step is as good as a *", "TZ=Europe/Berlin 0 0/2 * * *", "2026-10-24T21:00", []string{"2026-10-24T22:00", "2026-10-25T00:00", "2026-10-25T01:00", "2026-10-25T03:00"}},
+		{"the same in New York, spring", "TZ=America/New_York 30 2 * * *", "2026-03-07T12:00", []string{"2026-03-08T07:00", "2026-03-09T06:30"}},
+		{"the same in New York, autumn", "TZ=America/New_York 30 1 * * *", "2026-10-31T12:00", []string{"2026-11-01T05:30", "2026-11-02T06:30"}},
+		{"@hourly in New York, autumn", "TZ=America/New_York @hourly", "2026-11-01T04:30", []string{"2026-11-01T05:00", "2026-11-01T06:00", "2026-11-01T07:00"}},
+		{"a gap of half an hour", "TZ=Australia/Lord_Howe 15 2 * * *", "2026-10-02T20:00", []string{"2026-10-03T15:30", "2026-10-04T15:15"}},
+		{"an overlap of half an hour", "TZ=Australia/Lord_Howe 45 1 * * *", "2026-04-03T20:00", []string{"2026-04-04T14:45", "2026-04-05T15:15"}},
+		{"every quarter through half an hour twice", "TZ=Australia/Lord_Howe */15 * * * *", "2026-04-04T14:30", []string{"2026-04-04T14:45", "2026-04-04T15:00", "2026-04-04T15:15", "2026-04-04T15:30"}},
+		{"no midnight in Sao Paulo", "TZ=America/Sao_Paulo @daily", "2018-11-03T12:00", []string{"2018-11-04T03:00", "2018-11-05T02:00"}},
+		{"an hour before midnight twice in Sao Paulo", "TZ=America/Sao_Paulo 30 23 * * *", "2018-02-17T12:00", []string{"2018-02-18T01:30", "2018-02-19T02:30"}},
+		{"midnight after that is not repeated", "TZ=America/Sao_Paulo @daily", "2018-02-17T12:00", []string{"2018-02-18T03:00", "2018-02-19T03:00"}},
+		{"no midnight in Cairo", "TZ=Africa/Cairo @daily", "2024-04-25T12:00", []string{"2024-04-25T22:00", "2024-04-26T21:00"}},
+		{"no midnight in Beirut", "TZ=Asia/Beirut 0 0 * * SUN", "2024-03-30T12:00", []string{"2024-03-30T22:00", "2024-04-06T21:00"}},
+		{"a month that begins without a midnight", "TZ=Asia/Amman 0 0 1 4 *", "2022-01-01T00:00", []string{"2022-03-31T21:00"}},
+		{"a day that never was", "TZ=Pacific/Apia 0 12 * * *", "2011-12-29T12:00", []string{"2011-12-29T22:00", "2011-12-30T10:00", "2011-12-30T22:00"}},
+		{"the date that never was", "TZ=Pacific/Apia 0 12 30 12 *", "2011-12-01T00:00", []string{"2011-12-30T10:00", "2012-12-29T22:00"}},
+		{"every six hours over the day that never was", "TZ=Pacific/Apia 0 */6 * * *", "2011-12-29T22:00", []string{"2011-12-30T04:00", "2011-12-30T10:00", "2011-12-30T16:00"}},
+		{"years from now the rules still hold", "TZ=Europe/Berlin 30 2 * * *", "2098-03-29T12:00", []string{"2098-03-30T01:00", "2098-03-31T00:30"}},
+	})
+}
+
+// TestNextInFixedZone: a zone without rules is the simplest of all.
+func TestNextInFixedZone(t *testing.T) {
+	e, err := cron.ParseIn("0 3 * * *", time.FixedZone("", 5*3600+45*60))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := e.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	if want := time.Date(2026, 1, 1, 21, 15, 0, 0, time.UTC); !got.Equal(want) || got.Location() != e.Location() {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,403 @@
+package soloist
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// Forever as a Retain keeps a record until it is released with another.
+const Forever = store.Forever
+
+// Retry says how often and how soon something that failed is tried again.
+type Retry struct {
+	Attempts   int           // in all, crashes included; 0: see where it is used
+	Backoff    time.Duration // before the second attempt; doubles from one to the next
+	MaxBackoff time.Duration // where the doubling ends; 0 means 1 h
+}
+
+func (r Retry) filled() (Retry, error) {
+	if r.MaxBackoff == 0 {
+		r.MaxBackoff = max(time.Hour, r.Backoff)
+	}
+	switch {
+	case r.Attempts < 0:
+		return r, invalid("Retry.Attempts", fmt.Sprint(r.Attempts), "must be >= 0")
+	case r.Backoff < 0:
+		return r, invalid("Retry.Backoff", r.Backoff.String(), "must be >= 0")
+	case r.MaxBackoff < r.Backoff:
+		return r, invalid("Retry.MaxBackoff", r.MaxBackoff.String(), "must not be less than Retry.Backoff (%v)", r.Backoff)
+	}
+	return r, nil
+}
+
+// after is the pause after a failed attempt, the first being 1.
+func (r Retry) after(attempt int) time.Duration {
+	d := r.Backoff
+	for ; attempt > 1 && d < r.MaxBackoff; attempt-- {
+		d *= 2
+	}
+	return min(d, r.MaxBackoff)
+}
+
+// Elements are the units of a job's work, each of which is processed once: claimed by one replica, processed, and recorded as
+// done. Set the fields before the first use; then it is safe for use by many goroutines at once.
+type Elements struct {
+	// Retain is how long the record of a processed element is kept, and so how long it is sure not to be processed
+	// again. 0 means Forever.
+	Retain time.Duration
+
+	// Retry bounds the attempts at an element: with Attempts > 0, one that has failed or crashed so often answers
+	// ErrFailed until RetryFailed. With 0 it can always be claimed again. After a failure nobody can claim it for Backoff.
+	Retry Retry
+
+	client *Client
+	job    string
+	kind   string
+}
+
+// Elements answers the elements of a job.
+func (c *Client) Elements(job string) *Elements {
+	return &Elements{client: c, job: job, kind: partsOf(kindElement, job)}
+}
+
+// An Element is a claimed element. End it with Done, Fail or Release.
+type Element struct {
+	*Lease
+	of      *Elements
+	id      string
+	attempt int
+	state   elementState
+}
+
+// elementState is the state of an element's record.
+type elementState struct {
+	Attempts int    `json:"attempts,omitempty"` // that have failed or crashed
+	Failed   bool   `json:"failed,omitempty"`   // has used up its attempts
+	Error    string `json:"error,omitempty"`    // of the last attempt
+	At       int64  `json:"at,omitempty"`       // when it failed, unix ms by the replica's clock
+	By       string `json:"by,omitempty"`       // replica
+}
+
+// A FailedError says that an element has used up its attempts. It is ErrFailed.
+type FailedError struct {
+	ID       string
+	Attempts int
+	Reason   string
+}
+
+func (e *FailedError) Error() string {
+	return fmt.Sprintf("element %q has failed %d times, last: %s", e.ID, e.Attempts, e.Reason)
+}
+
+// Is makes errors.Is(e, ErrFailed) true.
+func (e *FailedError) Is(target error) bool { return target == ErrFailed }
+
+// Process claims an element, runs fn, and records the element as processed. A *DoneError says that it is processed already, a
+// *HeldError that another replica is at it, ErrFailed that its attempts are used up. When fn fails or panics, the element is
+// recorded as failed once more and the error is fn's. When the record could not be made, the error says so although fn ran:
+// ErrLost, another replica may have taken the element over; ErrUnknown, the store did not answer.
+func (e *Elements) Process(ctx context.Context, id string, fn func(ctx context.Context, lease *Lease) error) error {
+	if err := e.client.enter(); err != nil {
+		return err
+	}
+	defer e.client.runs.Done()
+	el, err := e.claim(ctx, ctx, id)
+	if err != nil {
+		return err
+	}
+	return el.process(fn)
+}
+
+func (el *Element) process(fn func(context.Context, *Lease) error) error {
+	el.busy.Store(true)
+	err := recovered(func() error { return fn(&el.ctx, el.Lease) })
+	el.busy.Store(false)
+	if err == nil {
+		return el.Done()
+	}
+	if ended := el.end(err); ended != nil {
+		err = errors.Join(err, ended)
+	}
+	return err
+}
+
+// end records how fn failed: an attempt that was only interrupted, by the end of its context, does not count.
+func (el *Element) end(err error) error {
+	if el.ctx.Err() != nil && !errors.Is(context.Cause(&el.ctx), ErrLost) {
+		return el.Release()
+	}
+	return el.Fail(err)
+}
+
+// Claim takes an element to process it. Errors as in Process. The lease outlives ctx.
+func (e *Elements) Claim(ctx context.Context, id string) (*Element, error) {
+	return e.claim(ctx, context.WithoutCancel(ctx), id)
+}
+
+func (e *Elements) claim(ctx, parent context.Context, id string) (*Element, error) {
+	t, err := e.target(id)
+	if err != nil {
+		return nil, err
+	}
+	l, err := e.client.try(ctx, parent, t)
+	if err != nil {
+		return nil, err
+	}
+	return e.granted(ctx, id, l)
+}
+
+func (e *Elements) target(id string) (target, error) {
+	if e.Retain < 0 {
+		return target{}, invalid("Retain", e.Retain.String(), "must be >= 0; 0 means for ever")
+	}
+	if _, err := e.Retry.filled(); err != nil {
+		return target{}, err
+	}
+	if err := store.CheckName(e.job); err != nil {
+		return target{}, err
+	}
+	name, err := e.client.names.name(e.kind, id)
+	return target{shown: id, names: []string{name}, mark: 1}, err
+}
+
+// granted makes an element of its lease, unless its attempts are used up.
+func (e *Elements) granted(ctx context.Context, id string, l *Lease) (*Element, error) {
+	el := &Element{Lease: l, of: e, id: id}
+	if len(l.granted.State) > 0 {
+		if err := json.Unmarshal(l.granted.State, &el.state); err != nil {
+			return nil, errors.Join(fmt.Errorf("element %q: its state is not soloist's: %w", id, err), l.Release())
+		}
+	}
+	if l.granted.Abandoned > 0 && !el.state.Failed {
+		el.state.failed(e, errors.New("its replica died or was cut off"), l.holder)
+		if !el.state.Failed { // so that the next to take it over counts this one too
+			if err := l.SetState(ctx, el.state.json()); err != nil {
+				return nil, errors.Join(err, l.Release())
+			}
+		}
+	}
+	if el.state.Failed {
+		failed := &FailedError{ID: id, Attempts: el.state.Attempts, Reason: el.state.Error}
+		return nil, errors.Join(failed, el.finish(store.Release{State: el.state.json(), Retain: Forever}))
+	}
+	el.attempt = el.state.Attempts + 1
+	return el, nil
+}
+
+func (e *Elements) retain() time.Duration {
+	if e.Retain == 0 {
+		return Forever
+	}
+	return e.Retain
+}
+
+// ID is what was claimed.
+func (el *Element) ID() string { return el.id }
+
+// Attempt counts the attempts at the element, from 1.
+func (el *Element) Attempt() int { return el.attempt }
+
+// Done records the element as processed and gives it back. Errors as in Lease.Release: with ErrLost it is not recorded.
+func (el *Element) Done() error { return el.finish(el.done()) }
+
+func (el *Element) done() store.Release {
+	return store.Release{Mark: 1, State: []byte{}, Retain: el.of.retain()}
+}
+
+// Fail records a failed attempt and gives the element back. Errors as in Lease.Release.
+func (el *Element) Fail(reason error) error {
+	state := el.state
+	state.failed(el.of, reason, el.holder)
+	r := store.Release{State: state.json(), Retain: el.of.retain()}
+	if state.Failed {
+		r.Retain = Forever
+	} else if retry, err := el.of.Retry.filled(); err == nil {
+		r.Linger = retry.after(state.Attempts)
+	}
+	return el.finish(r)
+}
+
+func (s *elementState) failed(e *Elements, reason error, holder string) {
+	s.Attempts++
+	s.Failed = e.Retry.Attempts > 0 && s.Attempts >= e.Retry.Attempts
+	s.Error = shorten(reason.Error())
+	s.At = time.Now().UnixMilli()
+	s.By, _, _ = strings.Cut(holder, "#")
+}
+
+func (s *elementState) json() []byte {
+	b, _ := json.Marshal(s) // of strings and numbers; it cannot fail
+	return b
+}
+
+// A Claimed answers one id of ClaimAll: an element or why not.
+type Claimed struct {
+	ID      string
+	Element *Element
+	Err     error
+}
+
+// ClaimAll claims many elements in few requests. The answers are in the order of ids; the error is that of the whole call,
+// and then nothing is claimed, or what may have been is given back.
+func (e *Elements) ClaimAll(ctx context.Context, ids []string) ([]Claimed, error) {
+	parent := context.WithoutCancel(ctx)
+	claimed := make([]Claimed, len(ids))
+	claims := make([]store.Claim, 0, len(ids))
+	at := make([]int, 0, len(ids))
+	for i, id := range ids {
+		claimed[i].ID = id
+		t, err := e.target(id)
+		if err == nil {
+			err = e.client.usable()
+		}
+		if claimed[i].Err = err; err == nil {
+			claims = append(claims, store.Claim{Name: t.names[0], Holder: e.client.newHolder(), TTL: e.client.opts.TTL, Mark: 1})
+			at = append(at, i)
+		}
+	}
+	for len(claims) > 0 {
+		n := min(len(claims), batchLimit)
+		before := earliestNow()
+		outs, err := e.client.claimBatch(ctx, claims[:n], before)
+		if err != nil {
+			return nil, errors.Join(err, releaseAll(claimed))
+		}
+		e.take(ctx, parent, claimed, at[:n], claims[:n], outs, before)
+		claims, at = claims[n:], at[n:]
+	}
+	return claimed, nil
+}
+
+// take makes elements of the grants of a batch.
+func (e *Elements) take(ctx, parent context.Context, claimed []Claimed, at []int, claims []store.Claim, outs []store.Outcome, before time.Time) {
+	for i, out := range outs {
+		c := &claimed[at[i]]
+		if c.Err = out.Err; c.Err != nil {
+			continue
+		}
+		var l *Lease
+		t := target{shown: c.ID, names: []string{claims[i].Name}}
+		if l, c.Err = e.client.keep(parent, t, claims[i], out.Grant, before); c.Err == nil {
+			c.Element, c.Err = e.granted(ctx, c.ID, l)
+		}
+	}
+}
+
+func releaseAll(claimed []Claimed) error {
+	return each(claimed, func(c Claimed) error {
+		if c.Element == nil {
+			return nil
+		}
+		return c.Element.Release()
+	})
+}
+
+// each calls fn for all at once, so that their requests share batches, and joins the errors.
+func each[T any](all []T, fn func(T) error) error {
+	errs := make([]error, len(all))
+	var wg sync.WaitGroup
+	for i, one := range all {
+		wg.Go(func() { errs[i] = fn(one) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// DoneAll records many elements as processed in few requests. The error joins those of the elements that could not be.
+func (e *Elements) DoneAll(elements []*Element) error {
+	return each(elements, (*Element).Done)
+}
+
+// RetryFailed lets a failed element be claimed again, as if it had never been tried. ErrHeld while somebody is at it, ErrDone
+// when it is processed.
+func (e *Elements) RetryFailed(ctx context.Context, id string) error {
+	t, err := e.target(id)
+	if err != nil {
+		return err
+	}
+	l, err := e.client.try(ctx, context.WithoutCancel(ctx), t)
+	if err != nil {
+		return err
+	}
+	return l.finish(store.Release{State: []byte{}})
+}
+
+// An ElementInfo tells of an element to people.
+type ElementInfo struct {
+	ID       string
+	Status   string        // "processed", "claimed", "failed", "waiting" (to be tried again), "abandoned"
+	Holder   string        // who is at it, or was last
+	Token    int64         // of the last claim
+	Left     time.Duration // until the claim or the pause before the next attempt ends
+	Age      time.Duration // since the last claim
+	Attempts int           // that have failed or crashed
+	Error    string        // of the last failed attempt
+}
+
+// List yields the elements that have been claimed, in the order of their ids.
+func (e *Elements) List(ctx context.Context) iter.Seq2[ElementInfo, error] {
+	return func(yield func(ElementInfo, error) bool) {
+		prefix := e.client.names.prefix + e.kind
+		for r, err := range e.client.store.List(ctx, prefix) {
+			if err != nil {
+				yield(ElementInfo{}, fmt.Errorf("listing the elements of %q: %w", e.job, err))
+				return
+			}
+			if !yield(elementInfo(strings.TrimPrefix(r.Name, prefix), r), nil) {
+				return
+			}
+		}
+	}
+}
+
+func elementInfo(id string, r store.Record) ElementInfo {
+	var s elementState
+	_ = json.Unmarshal(r.State, &s) // a view: what is not ours shows as empty
+	info := ElementInfo{ID: id, Holder: r.Holder, Token: r.Token, Left: r.Left, Age: r.Age, Attempts: s.Attempts, Error: s.Error}
+	switch {
+	case r.Mark >= 1:
+		info.Status = "processed"
+	case !r.Free() && r.Holder != "":
+		info.Status = "claimed"
+	case s.Failed:
+		info.Status = "failed"
+	case r.Holder != "":
+		info.Status = "abandoned"
+	default:
+		info.Status = "waiting"
+	}
+	return info
+}
+
+// ElementJobs lists the jobs that have elements.
+func (c *Client) ElementJobs(ctx context.Context) ([]string, error) {
+	var jobs []string
+	prefix := c.names.prefix + kindElement
+	for r, err := range c.store.List(ctx, prefix) {
+		if err != nil {
+			return nil, fmt.Errorf("listing elements: %w", err)
+		}
+		job, _, _ := strings.Cut(strings.TrimPrefix(r.Name, prefix), "/")
+		if job = unescape(job); len(jobs) == 0 || jobs[len(jobs)-1] != job {
+			jobs = append(jobs, job)
+		}
+	}
+	return jobs, nil
+}
+
+// shorten bounds text that goes into a record.
+func shorten(s string) string {
+	const longest = 1000
+	if len(s) <= longest {
+		return strings.ToValidUTF8(s, "�")
+	}
+	return strings.ToValidUTF8(s[:longest], "") + "…"
+}

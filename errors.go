@@ -1,0 +1,44 @@
+package soloist
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// The errors of the client, for errors.Is. Those of the seam are the same values as in package store.
+var (
+	ErrHeld    = store.ErrHeld    // somebody else has the name; a *HeldError says who and for how long
+	ErrDone    = store.ErrDone    // the element is processed already; a *DoneError carries the record
+	ErrLost    = store.ErrLost    // the lease is not ours any more, or not surely so
+	ErrUnknown = store.ErrUnknown // the store did not say whether it happened; it may have
+
+	ErrClosed   = errors.New("client is closed")
+	ErrOverran  = fmt.Errorf("%w: it ran for longer than AtMost", ErrLost) // the cause of a context that AtMost ended
+	ErrFailed   = errors.New("failed too often")                           // an element that has used up its attempts
+	ErrUnfenced = errors.New("the store does not promise fencing")         // with Config.RequireFencing
+	errReleased = errors.New("lease released")
+	errShutdown = errors.New("shutting down")
+)
+
+// HeldError and DoneError say why a name could not be had.
+type (
+	HeldError = store.HeldError
+	DoneError = store.DoneError
+)
+
+// An InvalidError names the input that broke a rule and what would be right.
+type InvalidError = store.InvalidError
+
+func invalid(what, value, format string, args ...any) error {
+	return &store.InvalidError{What: what, Value: value, Rule: fmt.Sprintf(format, args...)}
+}
+
+// A PanicError is what a function's panic becomes.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }

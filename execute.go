@@ -1,0 +1,129 @@
+package soloist
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// An ending is what a run leaves behind.
+type ending struct {
+	task     *task
+	recorded bool // in the store; then state and mark are what it has there
+	state    jobState
+	mark     int64
+}
+
+// execute runs a job as decided, with its retries, and records how it went. It has a goroutine of its own, so of the task it
+// reads only what never changes.
+func (r *runner) execute(t *task, lease *Lease, d decision) ending {
+	if d.announce && !r.announceRun(t, lease, d) {
+		return ending{task: t}
+	}
+	if d.giveUp {
+		return r.conclude(t, lease, d, true)
+	}
+	for {
+		record := r.attempt(t, lease, d)
+		if record.Outcome == OutcomeInterrupted {
+			d.state.add(record)
+			return r.conclude(t, lease, d, false)
+		}
+		d.state.add(record)
+		d.state.Attempts = d.attempt
+		if record.Outcome == OutcomeOK || d.attempt >= t.job.Retry.Attempts {
+			return r.conclude(t, lease, d, true)
+		}
+		if err := lease.SetState(lease.Context(), d.state.json()); err != nil {
+			r.log.Warn("recording a failed attempt", "job", t.job.Name, "err", err)
+		}
+		if !sleep(lease.Context(), t.job.Retry.after(d.attempt)) {
+			return r.conclude(t, lease, d, !errors.Is(context.Cause(lease.Context()), errShutdown))
+		}
+		d.attempt++
+	}
+}
+
+// announceRun writes what the successor of a replica that dies in this run must know, before the run begins.
+func (r *runner) announceRun(t *task, lease *Lease, d decision) bool {
+	err := lease.extend(lease.Context(), lease.opts.TTL, func(e *store.Extension) {
+		e.State = d.state.json()
+		if t.job.Crash == CrashGiveUp {
+			e.Mark = max(0, d.key())
+		}
+	})
+	if err == nil {
+		return true
+	}
+	r.log.Warn("not starting a run whose start could not be recorded", "job", t.job.Name, "scheduled", d.scheduled, "err", err)
+	if err := lease.finish(store.Release{Retain: Forever}); err != nil && !errors.Is(err, ErrLost) {
+		r.log.Warn("giving back a job", "job", t.job.Name, "err", err)
+	}
+	return false
+}
+
+// attempt calls the job's function once.
+func (r *runner) attempt(t *task, lease *Lease, d decision) RunRecord {
+	run := Run{Job: t.job.Name, ScheduledAt: d.scheduled.UTC(), Attempt: d.attempt, Manual: d.manual > 0, Token: lease.token, Lease: lease}
+	start := time.Now()
+	r.observe(Event{Kind: EventRunStart, Name: t.job.Name, Token: lease.token, Delay: start.Sub(d.scheduled)})
+	lease.busy.Store(true)
+	err := recovered(func() error { return t.job.Do(lease.Context(), run) })
+	lease.busy.Store(false)
+	end := time.Now()
+	record := RunRecord{
+		ScheduledAt: run.ScheduledAt, StartedAt: start.UTC().Truncate(time.Millisecond), EndedAt: end.UTC().Truncate(time.Millisecond),
+		Replica: r.cfg.Replica, Attempt: d.attempt, Token: lease.token, Manual: run.Manual, Outcome: r.outcome(lease, err),
+	}
+	if err != nil {
+		record.Error = err.Error()
+	}
+	r.observe(Event{Kind: EventRunEnd, Name: t.job.Name, Token: lease.token, Duration: end.Sub(start), Outcome: record.Outcome, Err: err})
+	var panicked *PanicError
+	switch {
+	case errors.As(err, &panicked):
+		r.log.Error("a job panicked", "job", t.job.Name, "scheduled", d.scheduled, "attempt", d.attempt, "err", err, "stack", string(panicked.Stack))
+	case err != nil:
+		r.log.Warn("a run failed", "job", t.job.Name, "scheduled", d.scheduled, "attempt", d.attempt, "outcome", record.Outcome, "err", err)
+	}
+	return record
+}
+
+func (r *runner) outcome(lease *Lease, err error) string {
+	var panicked *PanicError
+	switch {
+	case err == nil:
+		return OutcomeOK
+	case errors.As(err, &panicked):
+		return OutcomePanicked
+	case errors.Is(context.Cause(lease.Context()), errShutdown):
+		return OutcomeInterrupted
+	}
+	return OutcomeFailed
+}
+
+// conclude releases the job. Unless it is done, its run stays to be done by the next replica, at once.
+func (r *runner) conclude(t *task, lease *Lease, d decision, done bool) ending {
+	rel := store.Release{Retain: Forever}
+	if done || t.job.Crash == CrashGiveUp {
+		d.state.Pending, d.state.Attempts, d.state.Ended = 0, 0, time.Now().UnixMilli()
+		d.state.Trigger = max(d.state.Trigger, d.manual)
+		if d.manual == 0 {
+			rel.Mark = t.markAfter(d.scheduled)
+		}
+	} else {
+		lease.opts.AtLeast = 0
+	}
+	rel.State = d.state.json()
+	err := lease.finish(rel)
+	switch {
+	case errors.Is(err, ErrLost):
+		r.observe(Event{Kind: EventRunEnd, Name: t.job.Name, Token: lease.token, Outcome: OutcomeLost, Err: err})
+		r.log.Error("a run outlived its lease, so another replica may have run it too", "job", t.job.Name, "scheduled", d.scheduled, "token", lease.token)
+	case err != nil:
+		r.log.Error("a run could not be recorded, so it may be run again", "job", t.job.Name, "scheduled", d.scheduled, "err", err)
+	}
+	return ending{task: t, recorded: err == nil, state: d.state, mark: rel.Mark}
+}

@@ -1,0 +1,67 @@
+package soloist
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// historyLength is how many runs a job's record keeps.
+const historyLength = 20
+
+// The outcomes of a run.
+const (
+	OutcomeOK          = "ok"
+	OutcomeFailed      = "failed"      // its function answered an error
+	OutcomePanicked    = "panicked"    // its function panicked
+	OutcomeAbandoned   = "abandoned"   // its replica died or was cut off; told by the one that noticed
+	OutcomeInterrupted = "interrupted" // its replica shut down; another takes the run over
+	OutcomeLost        = "lost"        // its lease was lost; in events only, for the record is not its to write any more
+)
+
+// A RunRecord is one run in a job's history.
+type RunRecord struct {
+	ScheduledAt time.Time `json:"scheduled_at"`
+	StartedAt   time.Time `json:"started_at"` // by the replica's clock, as EndedAt
+	EndedAt     time.Time `json:"ended_at"`
+	Replica     string    `json:"replica"`
+	Attempt     int       `json:"attempt"`
+	Token       int64     `json:"token"`
+	Manual      bool      `json:"manual,omitempty"`
+	Outcome     string    `json:"outcome"`
+	Error       string    `json:"error,omitempty"`
+}
+
+// jobState is the state of a job's record. Its mark is the scheduled time, in unix ms, up to which all is done.
+type jobState struct {
+	Schedule string      `json:"schedule,omitempty"`
+	Pending  int64       `json:"pending,omitempty"` // the scheduled time that Attempts is about
+	Attempts int         `json:"attempts,omitempty"`
+	Ended    int64       `json:"ended,omitempty"`   // when the last run ended, unix ms
+	Trigger  int64       `json:"trigger,omitempty"` // the last manual run that was served
+	Runs     []RunRecord `json:"runs,omitempty"`    // the newest last
+}
+
+func parseJobState(b []byte) (jobState, error) {
+	var s jobState
+	if len(b) == 0 {
+		return s, nil
+	}
+	if err := json.Unmarshal(b, &s); err != nil {
+		return s, fmt.Errorf("the job's state is not soloist's: %w", err)
+	}
+	return s, nil
+}
+
+func (s *jobState) json() []byte {
+	b, _ := json.Marshal(s) // of strings, numbers and times of four-digit years; it cannot fail
+	return b
+}
+
+func (s *jobState) add(r RunRecord) {
+	r.Error = shorten(r.Error)
+	s.Runs = append(s.Runs, r)
+	if extra := len(s.Runs) - historyLength; extra > 0 {
+		s.Runs = s.Runs[extra:]
+	}
+}

@@ -1,0 +1,191 @@
+package soloist
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"time"
+)
+
+// A Job is a function that one replica of the fleet runs at each scheduled time.
+type Job struct {
+	// Name identifies the job in the fleet.
+	Name string
+
+	// Schedule says when it is due: a cron expression (package cron), Every, Delay, or At.
+	Schedule Schedule
+
+	// Do is the job. Its context ends when the lease is lost, when AtMost is reached, and, after Config.Drain, on shutdown.
+	// A panic is recovered and recorded as a failure.
+	Do func(ctx context.Context, run Run) error
+
+	// TTL, AtLeast and AtMost are as in Options, with the client's as defaults. TTL bounds how long after the death of a
+	// replica another takes its run over. AtMost includes the retries.
+	TTL, AtLeast, AtMost time.Duration
+
+	// Jitter delays each run by a part of it that depends on the job and the scheduled time alone, so that jobs due at the
+	// same time do not all start at once. The scheduled time stays what it is.
+	Jitter time.Duration
+
+	// Missed says what becomes of scheduled times that nobody could start within Grace.
+	Missed    Missed
+	MissedCap int           // how many of them All runs at most, the newest; 0 means 100
+	Grace     time.Duration // 0 means 1 minute
+
+	// Crash says what becomes of a run whose replica died, or was cut off, before it ended.
+	Crash Crash
+
+	// Retry bounds the attempts at a run that fails. The lease is kept between them. Attempts 0 means that an error is not
+	// tried again and a crash always taken over; otherwise it bounds both together.
+	Retry Retry
+}
+
+// Missed is a policy for scheduled times that nobody could start within Job.Grace.
+type Missed int
+
+// The policies. Whatever the policy, scheduled times that are not missed are run one after the other, oldest first.
+const (
+	MissedSkip Missed = iota // none of them is run
+	MissedOnce               // the newest of them is run, for all
+	MissedAll                // each of them is run, oldest first, up to Job.MissedCap
+)
+
+func (m Missed) String() string { return word(int(m), "skip", "once", "all") }
+
+// Crash is a policy for runs whose replica died.
+type Crash int
+
+// The policies.
+const (
+	CrashTakeOver Crash = iota // another replica runs it: at least once
+	CrashGiveUp                // nobody does: at most once. It costs one more request before each run.
+)
+
+func (c Crash) String() string { return word(int(c), "take-over", "give-up") }
+
+func word(i int, words ...string) string {
+	if i < 0 || i >= len(words) {
+		return strconv.Itoa(i)
+	}
+	return words[i]
+}
+
+// A Run is one execution of a job, as its function sees it.
+type Run struct {
+	Job         string
+	ScheduledAt time.Time // when it was due, in UTC; for a manual run, when it was asked for
+	Attempt     int       // at this scheduled time, from 1; a run that was taken over or is tried again has a higher one
+	Manual      bool      // asked for by TriggerJob
+	Token       int64     // the fencing token
+	Lease       *Lease
+}
+
+func (j Job) filled(opts Options) (Job, Options, error) {
+	fail := func(err error) (Job, Options, error) { return j, opts, fmt.Errorf("job %q: %w", j.Name, err) }
+	if j.Schedule == nil {
+		return fail(invalid("schedule", "nil", "give a cron expression, Every, Delay or At"))
+	}
+	if s, ok := j.Schedule.(interface{ check() error }); ok {
+		if err := s.check(); err != nil {
+			return fail(err)
+		}
+	}
+	if j.Do == nil {
+		return fail(invalid("Do", "nil", "give the function to run"))
+	}
+	set := func(o *time.Duration, d time.Duration) {
+		if d != 0 {
+			*o = d
+		}
+	}
+	if j.TTL != 0 {
+		opts.Margin = 0
+	}
+	set(&opts.TTL, j.TTL)
+	set(&opts.AtLeast, j.AtLeast)
+	set(&opts.AtMost, j.AtMost)
+	opts, err := opts.filled()
+	if err != nil {
+		return fail(err)
+	}
+	if j.Retry, err = j.Retry.filled(); err != nil {
+		return fail(err)
+	}
+	if err := j.checkPolicies(); err != nil {
+		return fail(err)
+	}
+	if j.MissedCap == 0 {
+		j.MissedCap = 100
+	}
+	if j.Grace == 0 {
+		j.Grace = time.Minute
+	}
+	return j, opts, nil
+}
+
+func (j Job) checkPolicies() error {
+	switch {
+	case j.Jitter < 0:
+		return invalid("Jitter", j.Jitter.String(), "must be >= 0")
+	case j.Grace < 0:
+		return invalid("Grace", j.Grace.String(), "must be >= 0; 0 means 1 minute")
+	case j.MissedCap < 0:
+		return invalid("MissedCap", strconv.Itoa(j.MissedCap), "must be >= 0; 0 means 100")
+	case j.Missed < MissedSkip || j.Missed > MissedAll:
+		return invalid("Missed", j.Missed.String(), "must be MissedSkip, MissedOnce or MissedAll")
+	case j.Crash < CrashTakeOver || j.Crash > CrashGiveUp:
+		return invalid("Crash", j.Crash.String(), "must be CrashTakeOver or CrashGiveUp")
+	}
+	return nil
+}
+
+// start is when a run due at scheduled may start.
+func (j Job) start(scheduled time.Time) time.Time {
+	if j.Jitter <= 0 {
+		return scheduled
+	}
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s\x00%d", j.Name, scheduled.UnixMilli())
+	return scheduled.Add(time.Duration(h.Sum64() % uint64(j.Jitter)))
+}
+
+// pick answers which scheduled time after done is to be run at now, or the zero time when none is; the job has been known
+// since first.
+func (j Job) pick(done, now time.Time) time.Time {
+	onTime := now.Add(-j.Grace)
+	if missed := j.missed(done, onTime.Add(-time.Millisecond)); !missed.IsZero() {
+		return missed
+	}
+	if onTime.Add(-time.Millisecond).After(done) {
+		done = onTime.Add(-time.Millisecond)
+	}
+	return j.dueBy(done, now)
+}
+
+// dueBy answers the first scheduled time after done if it may start by now.
+func (j Job) dueBy(done, now time.Time) time.Time {
+	if next := j.Schedule.Next(done); !next.IsZero() && !j.start(next).After(now) {
+		return next
+	}
+	return time.Time{}
+}
+
+// missed answers which of the scheduled times in (done, until] is to be run although it is late.
+func (j Job) missed(done, until time.Time) time.Time {
+	if j.Missed == MissedSkip || !done.Before(until) {
+		return time.Time{}
+	}
+	pick := latest(j.Schedule, done, until)
+	if j.Missed == MissedOnce || pick.IsZero() {
+		return pick
+	}
+	for range j.MissedCap - 1 {
+		before := latest(j.Schedule, done, pick.Add(-time.Millisecond))
+		if before.IsZero() {
+			break
+		}
+		pick = before
+	}
+	return pick
+}

@@ -1,0 +1,321 @@
+package soloist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A keeper keeps the live leases of a client. One goroutine renews them all, in batches. A timer, which no request can
+// hold up, tells each holder when its lease has to count as lost.
+type keeper struct {
+	core *core
+
+	mu     sync.Mutex
+	leases []*Lease
+	closed bool
+
+	loss   *time.Timer // runs expire; nil before the first lease
+	lossAt time.Time   // when it fires; zero when it is not armed
+
+	renewing bool      // the renewal goroutine has been started
+	renewAt  time.Time // when it wakes; zero when it waits for a lease
+	wake     chan struct{}
+	stop     chan struct{}
+	stopped  chan struct{}
+}
+
+// lookout is how often the loss timer looks, at least, while leases are held: timers stand still in a suspend, so a lease
+// that ran out meanwhile is noticed this long after it, at most.
+const lookout = time.Second
+
+func newKeeper(c *core) *keeper {
+	return &keeper{core: c, wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{})}
+}
+
+// add keeps a new lease, unless the client is closed.
+func (k *keeper) add(l *Lease) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return false
+	}
+	l.index = len(k.leases)
+	k.leases = append(k.leases, l)
+	if !k.renewing {
+		k.renewing = true
+		go k.renewals()
+	}
+	k.watch(l)
+	return true
+}
+
+// watch makes sure that both the timer and the renewal goroutine wake in time for l. k.mu is held.
+func (k *keeper) watch(l *Lease) {
+	if k.lossAt.IsZero() || l.deadline.Before(k.lossAt) {
+		k.armLoss(l.deadline, latestNow())
+	}
+	if k.renewAt.IsZero() || l.renewAt.Before(k.renewAt) {
+		k.renewAt = l.renewAt
+		select {
+		case k.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// armLoss sets the timer for the earliest deadline. k.mu is held.
+func (k *keeper) armLoss(at, now time.Time) {
+	k.lossAt = at
+	d := max(0, min(at.Sub(now), lookout))
+	if k.loss == nil {
+		k.loss = time.AfterFunc(d, k.expire)
+	} else {
+		k.loss.Reset(d)
+	}
+}
+
+// expire loses the leases whose deadline has passed.
+func (k *keeper) expire() {
+	k.mu.Lock()
+	now := latestNow()
+	if len(k.leases) > 0 && now.Before(k.lossAt) {
+		k.armLoss(k.lossAt, now)
+		k.mu.Unlock()
+		return
+	}
+	var lost []*Lease
+	var next time.Time
+	for _, l := range k.leases {
+		if !now.Before(l.deadline) {
+			lost = append(lost, l)
+		} else if next.IsZero() || l.deadline.Before(next) {
+			next = l.deadline
+		}
+	}
+	k.lossAt = time.Time{}
+	if !next.IsZero() {
+		k.armLoss(next, now)
+	}
+	k.mu.Unlock()
+	for _, l := range lost {
+		cause := ErrLost
+		if !l.end.IsZero() && !now.Before(l.end.Add(-l.opts.Margin)) {
+			cause = ErrOverran
+		}
+		k.lose(l, cause)
+	}
+}
+
+// remove stops keeping l and says whether it was kept. k.mu is held.
+func (k *keeper) remove(l *Lease, err error) bool {
+	if l.index < 0 {
+		return false
+	}
+	last := len(k.leases) - 1
+	k.leases[l.index] = k.leases[last]
+	k.leases[l.index].index = l.index
+	k.leases[last] = nil
+	k.leases = k.leases[:last]
+	l.index, l.err = -1, err
+	return true
+}
+
+// lose ends a lease that is not ours any more.
+func (k *keeper) lose(l *Lease, cause error) {
+	k.mu.Lock()
+	kept := k.remove(l, cause)
+	k.mu.Unlock()
+	if !kept {
+		return
+	}
+	l.cancel(cause)
+	k.core.log.Warn("lease lost", "name", l.shown, "token", l.token, "holder", l.holder, "cause", cause)
+	k.core.observe(Event{Kind: EventLost, Name: l.shown, Token: l.token, Duration: latestNow().Sub(l.since), Err: cause})
+}
+
+// drop ends a lease that its user is done with, and says whether the store should be told: it is told once, and also of a
+// lease that counted as lost here, for the store may still have it.
+func (k *keeper) drop(l *Lease, cause error) bool {
+	k.mu.Lock()
+	if !k.remove(l, cause) {
+		again := l.err != cause
+		if again {
+			l.err = cause
+		}
+		k.mu.Unlock()
+		return again
+	}
+	k.mu.Unlock()
+	l.cancel(cause)
+	return true
+}
+
+// confirm moves the deadline of a lease that the store has extended by ttl, when asked at before.
+func (k *keeper) confirm(l *Lease, before time.Time, ttl time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if l.index < 0 {
+		return
+	}
+	if deadline := before.Add(ttl - l.opts.Margin); deadline.After(l.deadline) {
+		l.deadline = deadline
+	}
+	l.renewAt = before.Add(min(ttl, l.opts.TTL) / 3)
+	if !l.end.IsZero() && !before.Add(ttl).Before(l.end) {
+		l.renewAt = l.end // nothing is left to renew
+	}
+	k.watch(l)
+}
+
+// renewals is the renewal goroutine.
+func (k *keeper) renewals() {
+	defer close(k.stopped)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		due, wait := k.due()
+		if len(due) > 0 {
+			k.renew(due)
+			continue
+		}
+		timer.Reset(wait)
+		select {
+		case <-timer.C:
+		case <-k.wake:
+		case <-k.stop:
+			return
+		}
+	}
+}
+
+// due answers the leases to renew now, together with those that will be due soon, for the sake of fewer requests; or
+// how long until there is one.
+func (k *keeper) due() ([]*Lease, time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := latestNow()
+	if !k.renewAt.IsZero() && now.Before(k.renewAt) {
+		return nil, k.renewAt.Sub(now)
+	}
+	var due []*Lease
+	var first, next time.Time
+	for _, l := range k.leases {
+		if !now.Before(l.renewAt.Add(-l.opts.TTL / 12)) {
+			due = append(due, l)
+			if first.IsZero() || l.renewAt.Before(first) {
+				first = l.renewAt
+			}
+		} else if next.IsZero() || l.renewAt.Before(next) {
+			next = l.renewAt
+		}
+	}
+	if first.IsZero() || now.Before(first) { // nobody needs it yet
+		due = nil
+		if !first.IsZero() {
+			next = first
+		}
+	}
+	k.renewAt = next
+	if next.IsZero() {
+		return due, time.Hour
+	}
+	return due, next.Sub(now)
+}
+
+// renew extends leases, a batch at a time.
+func (k *keeper) renew(due []*Lease) {
+	for len(due) > 0 {
+		n := min(len(due), batchLimit)
+		k.renewBatch(due[:n])
+		due = due[n:]
+	}
+}
+
+func (k *keeper) renewBatch(leases []*Lease) {
+	before := earliestNow()
+	extensions := make([]store.Extension, len(leases))
+	timeout := k.core.cfg.RequestTimeout
+	for i, l := range leases {
+		extensions[i] = l.extension(before, l.opts.TTL)
+		timeout = min(timeout, max(l.opts.TTL/3, 10*time.Millisecond))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	errs, err := k.core.extends.do(ctx, extensions)
+	cancel()
+	for i, l := range leases {
+		outcome := err
+		if err == nil {
+			outcome = errs[i]
+		}
+		switch {
+		case outcome == nil:
+			k.confirm(l, before, extensions[i].TTL)
+		case errors.Is(outcome, ErrLost):
+			k.lose(l, ErrLost)
+		default:
+			k.again(l)
+		}
+	}
+}
+
+// again puts off a renewal that the store did not confirm.
+func (k *keeper) again(l *Lease) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if l.index >= 0 {
+		l.renewAt = latestNow().Add(min(time.Second, l.opts.TTL/12))
+		k.watch(l)
+	}
+}
+
+// cancelAll ends the contexts of all leases; they stay kept.
+func (k *keeper) cancelAll(cause error) {
+	k.mu.Lock()
+	leases := slices.Clone(k.leases)
+	k.mu.Unlock()
+	for _, l := range leases {
+		l.cancel(cause)
+	}
+}
+
+// close ends renewal and gives back every lease whose function, if it has one, has returned.
+func (k *keeper) close() error {
+	k.mu.Lock()
+	k.closed = true
+	leases := slices.Clone(k.leases)
+	renewing := k.renewing
+	if k.loss != nil {
+		k.loss.Stop()
+	}
+	k.mu.Unlock()
+	close(k.stop)
+	if renewing {
+		<-k.stopped
+	}
+	var errs []error
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	for _, l := range leases {
+		if l.busy.Load() {
+			k.lose(l, ErrClosed)
+			errs = append(errs, fmt.Errorf("%q: its function has not returned; the lease ends with its TTL", l.shown))
+			continue
+		}
+		l.cancel(ErrClosed)
+		wg.Go(func() {
+			if err := l.Release(); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,217 @@
+package soloist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A Lease is a name that this client holds. It is renewed until it is released or lost. It is safe for use by many
+// goroutines at once.
+type Lease struct {
+	core    *core
+	shown   string // the name as its user knows it
+	name    string // the record's
+	queue   string // of those in this client who wait for what it has
+	holder  string
+	token   int64
+	opts    Options
+	granted store.Grant
+	ctx     leaseContext
+	cancel  context.CancelCauseFunc
+	since   time.Time   // just before the request that was granted
+	end     time.Time   // the lease is not renewed past it; zero without AtMost
+	busy    atomic.Bool // a function of the user's runs under it
+	stated  atomic.Bool // SetState has been used
+
+	// Guarded by keeper.mu.
+	index    int       // in keeper.leases, -1 when it is not kept any more
+	deadline time.Time // when it counts as lost, unless a renewal is confirmed before
+	renewAt  time.Time
+	err      error // why it is not kept any more
+}
+
+// leaseContext is the lease's context, which knows the lease.
+type leaseContext struct {
+	context.Context
+	lease *Lease
+}
+
+type leaseKey struct{}
+
+func (c *leaseContext) Value(key any) any {
+	if key == (leaseKey{}) {
+		return c.lease
+	}
+	return c.Context.Value(key)
+}
+
+// LeaseFrom answers the lease under which ctx's function runs, or nil. It is how code far below finds the fencing token.
+func LeaseFrom(ctx context.Context) *Lease {
+	l, _ := ctx.Value(leaseKey{}).(*Lease)
+	return l
+}
+
+// newLease makes the lease of a grant that was asked for at since. Its context is derived from parent.
+func (c *core) newLease(parent context.Context, t target, claim store.Claim, g store.Grant, opts Options, since time.Time) *Lease {
+	l := &Lease{
+		core: c, shown: t.shown, queue: t.queue(), name: claim.Name, holder: claim.Holder, token: g.Token, opts: opts, granted: g,
+		since: since, deadline: since.Add(claim.TTL - opts.Margin), renewAt: since.Add(claim.TTL / 3),
+	}
+	if opts.AtMost > 0 {
+		l.end = since.Add(opts.AtMost)
+	}
+	l.ctx.lease = l
+	l.ctx.Context, l.cancel = context.WithCancelCause(parent)
+	return l
+}
+
+// Context ends when the lease is released or lost, and when the context it was derived from does: that of Do, not that of
+// Lock and TryLock. Its cause (context.Cause) is ErrLost when the lease is lost.
+func (l *Lease) Context() context.Context { return &l.ctx }
+
+// Name is what is leased, as it was asked for.
+func (l *Lease) Name() string { return l.shown }
+
+// Token is the fencing token: greater than that of every earlier lease of the name. Send it with every write, to a
+// resource that refuses tokens lower than one it has seen.
+func (l *Lease) Token() int64 { return l.token }
+
+// Holder identifies this lease's attempt to acquire: the replica, and what makes it unique.
+func (l *Lease) Holder() string { return l.holder }
+
+// State is what the last holder left with the name, nil if nothing. It is the caller's to keep.
+func (l *Lease) State() []byte { return slices.Clone(l.granted.State) }
+
+// Left is how long the lease is surely held from now, without any renewal. It is 0 when it is lost or released.
+func (l *Lease) Left() time.Duration {
+	k := l.core.keeper
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if l.index < 0 {
+		return 0
+	}
+	return max(0, l.deadline.Sub(latestNow()))
+}
+
+// Err answers nil while the lease is surely held, by the local clock alone; ErrLost once it is lost. It is what to ask just
+// before a step that cannot be taken back, when the step itself cannot carry the token.
+func (l *Lease) Err() error {
+	k := l.core.keeper
+	k.mu.Lock()
+	if l.index >= 0 && !latestNow().Before(l.deadline) {
+		k.mu.Unlock()
+		k.lose(l, ErrLost)
+		return ErrLost
+	}
+	defer k.mu.Unlock()
+	return l.err
+}
+
+// Check asks the store whether the lease is live, and renews it: nil if so, ErrLost if not, ErrUnknown if the store did not
+// say.
+func (l *Lease) Check(ctx context.Context) error { return l.extend(ctx, l.opts.TTL, nil) }
+
+// Extend makes the lease live for at least ttl from now, beyond what renewal does; AtMost still bounds it. Use it before a
+// time without a network. Errors as in Check.
+func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error { return l.extend(ctx, ttl, nil) }
+
+// SetState leaves state with the name, for whoever holds it next: at most 64 KiB. Errors as in Check.
+func (l *Lease) SetState(ctx context.Context, state []byte) error {
+	if state == nil {
+		state = []byte{}
+	}
+	l.stated.Store(true)
+	return l.extend(ctx, l.opts.TTL, func(e *store.Extension) { e.State = state })
+}
+
+func (l *Lease) extend(ctx context.Context, ttl time.Duration, with func(*store.Extension)) error {
+	if err := l.Err(); err != nil {
+		return fmt.Errorf("%q: %w", l.shown, err)
+	}
+	before := earliestNow()
+	e := l.extension(before, ttl)
+	if with != nil {
+		with(&e)
+	}
+	errs, err := l.core.extends.ask(ctx, []store.Extension{e}, nil)
+	if err == nil {
+		err = errs[0]
+	}
+	switch {
+	case err == nil:
+		l.core.keeper.confirm(l, before, e.TTL)
+		return l.Err()
+	case errors.Is(err, ErrLost):
+		l.core.keeper.lose(l, ErrLost)
+	}
+	return fmt.Errorf("extending %q: %w", l.shown, err)
+}
+
+// extension asks for ttl from before, or less when AtMost ends sooner.
+func (l *Lease) extension(before time.Time, ttl time.Duration) store.Extension {
+	if !l.end.IsZero() {
+		ttl = max(store.MinTTL, min(ttl, l.end.Sub(before)))
+	}
+	return store.Extension{Name: l.name, Holder: l.holder, Token: l.token, TTL: ttl}
+}
+
+// Release gives the name back; AtLeast may let it linger. It has a bounded context of its own, and repeats what the store
+// did not answer. It answers nil when the store confirmed that the lease was live until then, so that nobody else can have
+// had the name meanwhile; ErrLost when it was not; and ErrUnknown when the store could not be asked, in which case the
+// lease ends with its TTL. Releasing again answers nil.
+func (l *Lease) Release() error { return l.finish(store.Release{Retain: l.retain()}) }
+
+// retain is how long the record must be kept when the lease is given back as it is.
+func (l *Lease) retain() time.Duration {
+	if l.stated.Load() {
+		return Forever
+	}
+	return retainFor(l.granted.Mark, l.granted.State)
+}
+
+// finish ends the lease with what r says beside the lease itself.
+func (l *Lease) finish(r store.Release) error {
+	if !l.core.keeper.drop(l, errReleased) {
+		return nil
+	}
+	r.Name, r.Holder, r.Token = l.name, l.holder, l.token
+	held := latestNow().Sub(l.since)
+	r.Linger = max(r.Linger, l.opts.AtLeast-held, 0)
+	err := l.core.release(r)
+	l.core.queues.released(l.queue)
+	l.core.observe(Event{Kind: EventReleased, Name: l.shown, Token: l.token, Duration: held, Err: err})
+	if err != nil {
+		return fmt.Errorf("releasing %q: %w", l.shown, err)
+	}
+	return nil
+}
+
+// release repeats a release until the store answers it or a bound is reached: for one that records something, when the lease
+// is sure to have ended by itself.
+func (c *core) release(r store.Release) error {
+	bound := 2 * c.cfg.RequestTimeout
+	if r.Mark != 0 {
+		bound = max(bound, c.cfg.TTL)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	for wait := newBackoff(c.cfg.RequestTimeout / 8); ; {
+		errs, err := c.releases.ask(ctx, []store.Release{r}, nil)
+		if err == nil {
+			err = errs[0]
+		}
+		var bad *store.InvalidError
+		if err == nil || errors.Is(err, ErrLost) || errors.Is(err, store.ErrClosed) || errors.As(err, &bad) {
+			return err
+		}
+		if !wait.sleep(ctx) {
+			return store.AsUnknown(err)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package soloist
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A namer makes the names of records from the names of people's things. Each kind of thing has a prefix of its own, so
+// that a lock and a job of the same name do not meet.
+type namer struct{ prefix string }
+
+// The kinds, as they begin the names of records.
+const (
+	kindLock      = "lock/"
+	kindJob       = "job/"
+	kindControl   = "control/" // what was asked of a job: pause, run now
+	kindElement   = "element/"
+	kindSemaphore = "semaphore/"
+	kindLeader    = "leader/"
+	nameControls  = "controls" // its mark grows with every change under kindControl
+)
+
+func newNamer(namespace string) (namer, error) {
+	if namespace == "" {
+		return namer{}, nil
+	}
+	if err := store.CheckName(namespace); err != nil || len(namespace) > 64 || strings.Contains(namespace, "/") {
+		return namer{}, invalid("namespace", strconv.Quote(namespace), "give 1 to 64 bytes of UTF-8 without a slash or control characters")
+	}
+	return namer{namespace + "/"}, nil
+}
+
+// name answers the record's name for a thing of a kind: parts but the last are escaped, so that no two things share one.
+func (n namer) name(kind, name string) (string, error) {
+	if err := store.CheckName(name); err != nil {
+		return "", err
+	}
+	full := n.prefix + kind + name
+	if len(full) > store.MaxName {
+		return "", invalid("name", strconv.Quote(name[:min(len(name), 60)]), "has %d bytes; here at most %d fit",
+			len(name), store.MaxName-len(n.prefix)-len(kind))
+	}
+	return full, nil
+}
+
+// partsOf answers the kind for the parts of one thing: the elements of a job, the permits of a semaphore.
+func partsOf(kind, name string) string { return kind + escape(name) + "/" }
+
+var (
+	escaper   = strings.NewReplacer("%", "%25", "/", "%2F")
+	unescaper = strings.NewReplacer("%25", "%", "%2F", "/")
+)
+
+func escape(s string) string   { return escaper.Replace(s) }
+func unescape(s string) string { return unescaper.Replace(s) }

@@ -1,0 +1,408 @@
+package soloist
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// Run runs jobs until ctx ends: each scheduled time on one replica of the fleet. Every replica calls Run with the same jobs. It
+// checks them all before anything runs, and asks the store once; an error of either is returned at once. Later the store may
+// fail: runs then lose their leases, nothing new starts, and all goes on when it is back.
+//
+// When ctx ends, Run starts nothing more, waits Config.Drain for the runs under way, cancels their contexts, and
+// returns when their functions have: nil, or an error that names those which ignored their context for another TTL. A run that
+// was cancelled by that and fails is taken over by another replica at once.
+func (c *Client) Run(ctx context.Context, jobs ...Job) error {
+	r := &runner{Client: c, ended: make(chan ending, len(jobs)), controlled: make(chan map[string]control), first: time.Now().Truncate(time.Millisecond)}
+	if err := r.prepare(jobs); err != nil {
+		return err
+	}
+	if err := c.enter(); err != nil {
+		return err
+	}
+	defer c.runs.Done()
+	defer r.forget()
+	r.runs, r.cancelRuns = context.WithCancelCause(context.WithoutCancel(ctx))
+	defer r.cancelRuns(nil)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.ctx, cancel)()
+	if err := r.register(ctx); err != nil {
+		return fmt.Errorf("registering the jobs: %w", err)
+	}
+	var aside sync.WaitGroup
+	aside.Go(func() { c.controls(ctx, r.controlled) })
+	aside.Go(func() { c.sweeping(ctx) })
+	defer aside.Wait()
+	r.loop(ctx)
+	return r.drain()
+}
+
+// sweeping lets the store forget, now and then.
+func (c *core) sweeping(ctx context.Context) {
+	for sleep(ctx, 5*time.Minute+rand.N(5*time.Minute)) {
+		c.sweep()
+	}
+}
+
+// A runner is one call of Run. Its fields belong to the goroutine of that call.
+type runner struct {
+	*Client
+	tasks      map[string]*task
+	wakes      taskHeap
+	ended      chan ending
+	controlled chan map[string]control
+	running    int
+	first      time.Time // since when the jobs are known here
+	runs       context.Context
+	cancelRuns context.CancelCauseFunc
+	failing    bool // the store did not answer the last time
+}
+
+// prepare checks the jobs and makes tasks of them.
+func (r *runner) prepare(jobs []Job) error {
+	if len(jobs) == 0 {
+		return invalid("jobs", "[]", "give at least one job to run")
+	}
+	r.tasks = make(map[string]*task, len(jobs))
+	var errs []error
+	for _, job := range jobs {
+		if _, twice := r.tasks[job.Name]; twice {
+			errs = append(errs, fmt.Errorf("job %q: %w", job.Name, invalid("name", fmt.Sprintf("%q", job.Name), "is given twice; each job needs a name of its own")))
+			continue
+		}
+		t, err := r.task(job)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		r.tasks[job.Name] = t
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name := range r.tasks {
+		if r.Client.jobs[name] {
+			return fmt.Errorf("job %q: %w", name, errRunning)
+		}
+	}
+	for name := range r.tasks {
+		r.Client.jobs[name] = true
+	}
+	return nil
+}
+
+func (r *runner) task(job Job) (*task, error) {
+	name, err := r.names.name(kindJob, job.Name)
+	if err != nil {
+		return nil, fmt.Errorf("job %q: %w", job.Name, err)
+	}
+	control, err := r.names.name(kindControl, job.Name)
+	if err != nil {
+		return nil, fmt.Errorf("job %q: %w", job.Name, err)
+	}
+	job, opts, err := job.filled(r.opts)
+	if err != nil {
+		return nil, err
+	}
+	t := &task{job: job, client: &Client{core: r.core, opts: opts}, name: name, control: control, done: r.first, index: -1}
+	if _, once := job.Schedule.(at); once {
+		t.done = time.Time{} // it is due even if its time had passed before it was known
+	}
+	return t, nil
+}
+
+func (r *runner) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name := range r.tasks {
+		delete(r.Client.jobs, name)
+	}
+}
+
+// register reads the records of the jobs and makes those that are missing, so that all replicas count missed runs from the same
+// time, and people can see the job before it has run.
+func (r *runner) register(ctx context.Context) error {
+	tasks := slices.SortedFunc(maps.Values(r.tasks), func(a, b *task) int { return cmp.Compare(a.name, b.name) })
+	names := make([]string, len(tasks))
+	for i, t := range tasks {
+		names[i] = t.name
+	}
+	records, err := r.peek(ctx, names)
+	if err != nil {
+		return err
+	}
+	var missing []*task
+	for i, t := range tasks {
+		if records[i].Token == 0 {
+			missing = append(missing, t)
+		}
+		t.saw(records[i])
+	}
+	for batch := range slices.Chunk(missing, batchLimit) {
+		if err := r.create(ctx, batch); err != nil {
+			return err
+		}
+	}
+	now := time.Now()
+	r.wakes = make(taskHeap, 0, len(tasks))
+	for _, t := range tasks {
+		r.schedule(t, t.next(now))
+	}
+	return nil
+}
+
+// create makes records. A name that somebody else has just made, or is running, is left alone.
+func (r *runner) create(ctx context.Context, tasks []*task) error {
+	claims := make([]store.Claim, len(tasks))
+	for i, t := range tasks {
+		claims[i] = store.Claim{Name: t.name, Holder: r.newHolder(), TTL: t.client.opts.TTL, Mark: 1}
+	}
+	before := earliestNow()
+	outs, err := r.claimBatch(ctx, claims, before)
+	if err != nil {
+		return err
+	}
+	var releases []store.Release
+	for i, out := range outs {
+		if out.Err != nil || out.Grant.Mark > 0 || len(out.Grant.State) > 0 {
+			r.giveBack(claims[i], out)
+			continue
+		}
+		state := jobState{Schedule: describe(tasks[i].job.Schedule)}
+		rel := store.Release{Name: claims[i].Name, Holder: claims[i].Holder, Token: out.Grant.Token, State: state.json(), Retain: Forever}
+		if !tasks[i].done.IsZero() {
+			if _, delayed := tasks[i].job.Schedule.(delay); !delayed {
+				rel.Mark = tasks[i].done.UnixMilli()
+			}
+		}
+		releases = append(releases, rel)
+	}
+	if len(releases) == 0 {
+		return nil
+	}
+	_, err = r.releases.ask(ctx, releases, nil) // those that fail end with their TTL, and are made by the first run
+	return err
+}
+
+// schedule sets when to look at a task again; the zero time is never.
+func (r *runner) schedule(t *task, wake time.Time) {
+	t.wake = wake
+	switch {
+	case t.index >= 0 && wake.IsZero():
+		heap.Remove(&r.wakes, t.index)
+	case t.index >= 0:
+		heap.Fix(&r.wakes, t.index)
+	case !wake.IsZero():
+		heap.Push(&r.wakes, t)
+	}
+}
+
+// longestSleep bounds how late a change of the wall clock is noticed.
+const longestSleep = 30 * time.Second
+
+// loop claims what is due until ctx ends.
+func (r *runner) loop(ctx context.Context) {
+	timer := time.NewTimer(longestSleep)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		now := time.Now()
+		var due []*task
+		for len(r.wakes) > 0 && !r.wakes[0].wake.After(now) {
+			due = append(due, heap.Pop(&r.wakes).(*task))
+		}
+		for batch := range slices.Chunk(due, batchLimit/2) {
+			r.claim(ctx, batch)
+		}
+		if len(due) > 0 {
+			continue
+		}
+		wait := longestSleep
+		if len(r.wakes) > 0 {
+			wait = min(wait, r.wakes[0].wake.Sub(now))
+		}
+		timer.Reset(wait)
+		select {
+		case <-timer.C:
+		case e := <-r.ended:
+			r.running--
+			e.task.concluded(e)
+			r.schedule(e.task, e.task.next(time.Now()))
+		case all := <-r.controlled:
+			r.control(all)
+		case <-ctx.Done():
+		}
+	}
+}
+
+// control takes over what is asked of the jobs.
+func (r *runner) control(all map[string]control) {
+	now := time.Now()
+	for name, t := range r.tasks {
+		if ctl := all[name]; ctl != t.ctl {
+			t.ctl = ctl
+			if t.index >= 0 || t.wake.IsZero() {
+				r.schedule(t, t.next(now))
+			}
+		}
+	}
+}
+
+// claim asks for the tasks that are due, in one request, together with what is asked of each by people.
+func (r *runner) claim(ctx context.Context, due []*task) {
+	now := time.Now()
+	var claims []store.Claim
+	wanted := make([]bool, len(due))
+	for i, t := range due {
+		claims = append(claims, peeking(t.control))
+		mark, ok := t.want(now)
+		if wanted[i] = ok; ok {
+			claims = append(claims, store.Claim{Name: t.name, Holder: r.newHolder(), TTL: t.client.opts.TTL, Mark: mark})
+		}
+	}
+	before := earliestNow()
+	outs, err := r.claimBatch(ctx, claims, before)
+	if r.complain(err); err != nil {
+		for _, t := range due {
+			r.schedule(t, soon())
+		}
+		return
+	}
+	for i, t := range due {
+		asked, answer := claims, outs
+		if !wanted[i] {
+			asked, answer, claims, outs = claims[:1], outs[:1], claims[1:], outs[1:]
+		} else {
+			asked, answer, claims, outs = claims[:2], outs[:2], claims[2:], outs[2:]
+		}
+		r.answer(t, asked, answer, before)
+	}
+}
+
+// complain logs when the store begins to fail and when it is back.
+func (r *runner) complain(err error) {
+	switch {
+	case err != nil && !r.failing && r.ctx.Err() == nil:
+		r.log.Warn("no job can start: the store does not answer", "err", err)
+	case err == nil && r.failing:
+		r.log.Info("the store answers again")
+	}
+	r.failing = err != nil
+}
+
+// soon is when to ask again after a failure.
+func soon() time.Time { return time.Now().Add(time.Second/2 + rand.N(time.Second)) }
+
+// answer takes the store's answer for one task: first what is asked of the job, then, if it was wanted, the job.
+func (r *runner) answer(t *task, claims []store.Claim, outs []store.Outcome, before time.Time) {
+	now := time.Now()
+	record, err := peeked(outs[0])
+	ctl := t.ctl
+	if err == nil {
+		ctl, err = parseControl(record.State)
+	}
+	if err == nil {
+		t.ctl = ctl
+	}
+	if len(outs) == 1 {
+		if err != nil {
+			r.log.Warn("reading what is asked of a job", "job", t.job.Name, "err", err)
+			r.schedule(t, soon())
+			return
+		}
+		r.schedule(t, t.next(now))
+		return
+	}
+	if err != nil && outs[1].Err == nil {
+		r.log.Warn("not starting a job that could not be asked for a pause", "job", t.job.Name, "err", err)
+		r.giveBack(claims[1], outs[1])
+		r.schedule(t, soon())
+		return
+	}
+	r.granted(t, claims[1], outs[1], before)
+}
+
+// granted starts a run if the claim was granted, or says when to look again.
+func (r *runner) granted(t *task, claim store.Claim, out store.Outcome, before time.Time) {
+	now := time.Now()
+	var held *HeldError
+	var done *DoneError
+	switch {
+	case errors.As(out.Err, &done):
+		t.saw(done.Record)
+		r.schedule(t, t.next(now))
+		return
+	case errors.As(out.Err, &held):
+		r.schedule(t, r.afterHeld(t, held.Record.Left, now))
+		return
+	case out.Err != nil:
+		r.log.Warn("claiming a job", "job", t.job.Name, "err", out.Err)
+		r.schedule(t, soon())
+		return
+	}
+	lease, err := t.client.keep(r.runs, target{shown: t.job.Name, names: []string{t.name}}, claim, out.Grant, before)
+	if err != nil {
+		r.log.Warn("claiming a job", "job", t.job.Name, "err", err)
+		r.schedule(t, soon())
+		return
+	}
+	d, ok := t.decide(out.Grant, now)
+	r.running++
+	go func() {
+		if ok {
+			r.ended <- r.execute(t, lease, d)
+			return
+		}
+		if err := lease.finish(store.Release{Retain: Forever}); err != nil {
+			r.log.Warn("giving back a job that is not due", "job", t.job.Name, "err", err)
+		}
+		r.ended <- ending{task: t}
+	}()
+}
+
+// afterHeld is when to look again at a job that another replica runs, or that lingers: when its lease would end, or when
+// the job is due again, if that is sooner.
+func (r *runner) afterHeld(t *task, left time.Duration, now time.Time) time.Time {
+	wake := now.Add(left + rand.N(20*time.Millisecond))
+	if _, delayed := t.job.Schedule.(delay); delayed {
+		return wake
+	}
+	if due := t.job.Schedule.Next(now); !due.IsZero() {
+		if start := t.job.start(due); start.Before(wake) {
+			return start
+		}
+	}
+	return wake
+}
+
+// drain waits for the runs under way.
+func (r *runner) drain() error {
+	patience := time.NewTimer(max(0, r.cfg.Drain))
+	defer patience.Stop()
+	cancelled := false
+	for r.running > 0 {
+		select {
+		case <-r.ended:
+			r.running--
+		case <-patience.C:
+			if cancelled {
+				return fmt.Errorf("%d runs have ignored the end of their context; their leases end with their TTL", r.running)
+			}
+			cancelled = true
+			r.cancelRuns(errShutdown)
+			patience.Reset(max(r.opts.TTL, time.Second))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package soloist
+
+import (
+	"fmt"
+	"time"
+)
+
+// A Schedule says when a job is due. Packages cron (expressions) and soloist (Every, Delay, At) make them; others can be
+// written. Next answers the first time after the given one, or the zero time when there is none. Replicas must agree on
+// it: it may not depend on the local zone or on when the process started. If it is a fmt.Stringer, its text is shown to
+// people.
+type Schedule interface {
+	Next(after time.Time) time.Time
+}
+
+// Every makes a job due at all multiples of d since 1970-01-01 UTC, so that replicas agree. d is at least 1 ms, in whole ms.
+func Every(d time.Duration) Schedule { return every(d) }
+
+type every time.Duration
+
+func (e every) Next(after time.Time) time.Time {
+	ms := int64(time.Duration(e) / time.Millisecond)
+	at := after.UnixMilli()
+	return time.UnixMilli(at - mod(at, ms) + ms).In(after.Location())
+}
+
+func mod(a, b int64) int64 { return ((a % b) + b) % b }
+
+func (e every) String() string { return "@every " + time.Duration(e).String() }
+
+func (e every) check() error {
+	if d := time.Duration(e); d < time.Millisecond || d%time.Millisecond != 0 {
+		return invalid("schedule", e.String(), "the interval must be a whole number of milliseconds, at least 1ms")
+	}
+	return nil
+}
+
+// Delay makes a job due d after the end of its last run, and at once if there has been none.
+func Delay(d time.Duration) Schedule { return delay(d) }
+
+type delay time.Duration
+
+// Next answers when the job is due again if its last run ended at after.
+func (d delay) Next(after time.Time) time.Time { return after.Add(time.Duration(d)) }
+
+func (d delay) String() string { return "@delay " + time.Duration(d).String() }
+
+func (d delay) check() error {
+	if time.Duration(d) < time.Millisecond {
+		return invalid("schedule", d.String(), "the delay must be at least 1ms")
+	}
+	return nil
+}
+
+// At makes a job due once.
+func At(t time.Time) Schedule { return at(t) }
+
+type at time.Time
+
+func (a at) Next(after time.Time) time.Time {
+	if t := time.Time(a).Truncate(time.Millisecond); after.Before(t) {
+		return t
+	}
+	return time.Time{}
+}
+
+func (a at) String() string { return "@at " + time.Time(a).Format(time.RFC3339Nano) }
+
+func (a at) check() error {
+	if t := time.Time(a); t.UnixMilli() <= 0 {
+		return invalid("schedule", a.String(), "the time must be after 1970")
+	}
+	return nil
+}
+
+func describe(s Schedule) string {
+	if text, ok := s.(fmt.Stringer); ok {
+		return text.String()
+	}
+	return fmt.Sprintf("%T", s)
+}
+
+// latest answers the last time of s in (after, until], or the zero time. It asks Next some dozens of times, however many times
+// of s lie between.
+func latest(s Schedule, after, until time.Time) time.Time {
+	first := s.Next(after)
+	if first.IsZero() || first.After(until) {
+		return time.Time{}
+	}
+	// Widen a window that ends at until, until it has a time of s in it; then halve it from below.
+	low := until
+	for step := time.Millisecond; ; step *= 2 {
+		if low = until.Add(-step); !low.After(after) || step > 1<<60 {
+			low = after
+			break
+		}
+		if next := s.Next(low); !next.IsZero() && !next.After(until) {
+			break
+		}
+	}
+	found := s.Next(low)
+	for high := until; high.Sub(low) > time.Millisecond; {
+		middle := low.Add(high.Sub(low) / 2)
+		if next := s.Next(middle); !next.IsZero() && !next.After(until) {
+			low, found = next.Add(-1), next
+		} else {
+			high = middle
+		}
+	}
+	return found
+}

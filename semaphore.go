@@ -1,0 +1,155 @@
+package soloist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A Semaphore lets at most n holders in at a time. Each permit is a lease with a token of its own, so the permit of a dead
+// holder comes back. It is safe for use by many goroutines at once.
+type Semaphore struct {
+	client *Client
+	target target
+	err    error
+}
+
+// maxPermits bounds a semaphore: every refused attempt looks at all of its permits.
+const maxPermits = 1000
+
+// Semaphore answers the semaphore called name with n permits, 1 to 1000. Replicas should agree on n; where they do not, each
+// keeps to its own.
+func (c *Client) Semaphore(name string, n int) *Semaphore {
+	s := &Semaphore{client: c, target: target{shown: name}}
+	if n < 1 || n > maxPermits {
+		s.err = invalid("limit", strconv.Itoa(n), "semaphore %q must have 1 to %d permits", name, maxPermits)
+		return s
+	}
+	if s.err = store.CheckName(name); s.err != nil {
+		return s
+	}
+	kind := partsOf(kindSemaphore, name)
+	for i := range n {
+		var full string
+		if full, s.err = c.names.name(kind, strconv.Itoa(i)); s.err != nil {
+			return s
+		}
+		s.target.names = append(s.target.names, full)
+	}
+	return s
+}
+
+// Acquire waits for a permit until it gets one, ctx ends, or Options.Wait has passed. Release it as a lease.
+func (s *Semaphore) Acquire(ctx context.Context) (*Lease, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	return s.client.wait(ctx, context.WithoutCancel(ctx), s.target)
+}
+
+// TryAcquire takes a permit if one is free, else answers a *HeldError of the permit that would be free first.
+func (s *Semaphore) TryAcquire(ctx context.Context) (*Lease, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	return s.client.try(ctx, context.WithoutCancel(ctx), s.target)
+}
+
+// Do runs fn while it holds a permit; otherwise it is as Client.Do.
+func (s *Semaphore) Do(ctx context.Context, fn func(ctx context.Context, permit *Lease) error) error {
+	if s.err != nil {
+		return s.err
+	}
+	return s.client.under(ctx, s.target, fn)
+}
+
+// choose takes any one of names and answers which.
+func (c *Client) choose(ctx context.Context, names []string, claim store.Claim) (string, store.Outcome) {
+	if chooser, ok := c.store.(store.Chooser); ok {
+		ctx, cancel := context.WithTimeout(ctx, c.cfg.RequestTimeout)
+		defer cancel()
+		i, out, err := chooser.Choose(ctx, names, claim)
+		if err != nil {
+			return names[0], store.Outcome{Err: err}
+		}
+		return names[i], out
+	}
+	return c.chooseByLooking(ctx, names, claim)
+}
+
+// chooseByLooking reads all names, then tries one that looks free, and starts again when another was faster.
+func (c *Client) chooseByLooking(ctx context.Context, names []string, claim store.Claim) (string, store.Outcome) {
+	for {
+		records, err := c.peek(ctx, names)
+		if err != nil {
+			return names[0], store.Outcome{Err: err}
+		}
+		var free []string
+		soonest := records[0]
+		for _, r := range records {
+			switch {
+			case r.Holder == claim.Holder && !r.Free():
+				free = []string{r.Name}
+			case r.Free():
+				free = append(free, r.Name)
+			case r.Left < soonest.Left:
+				soonest = r
+			}
+		}
+		if len(free) == 0 {
+			return soonest.Name, store.Outcome{Err: &store.HeldError{Record: soonest}}
+		}
+		claim.Name = free[rand.N(len(free))]
+		outs, err := c.acquires.ask(ctx, []store.Claim{claim}, nil)
+		if err != nil {
+			return claim.Name, store.Outcome{Err: err}
+		}
+		if !errors.Is(outs[0].Err, ErrHeld) {
+			return claim.Name, outs[0]
+		}
+	}
+}
+
+// A SemaphoreInfo tells of a semaphore to people.
+type SemaphoreInfo struct {
+	Name    string
+	Permits []LeaseInfo // those that are taken
+}
+
+// Semaphores lists the semaphores that have been used, in the order of their names.
+func (c *Client) Semaphores(ctx context.Context) ([]SemaphoreInfo, error) {
+	var infos []SemaphoreInfo
+	prefix := c.names.prefix + kindSemaphore
+	for r, err := range c.store.List(ctx, prefix) {
+		if err != nil {
+			return nil, fmt.Errorf("listing semaphores: %w", err)
+		}
+		name, permit, _ := strings.Cut(strings.TrimPrefix(r.Name, prefix), "/")
+		if name = unescape(name); len(infos) == 0 || infos[len(infos)-1].Name != name {
+			infos = append(infos, SemaphoreInfo{Name: name})
+		}
+		if last := &infos[len(infos)-1]; !r.Free() {
+			last.Permits = append(last.Permits, leaseInfo(permit, r))
+		}
+	}
+	return infos, nil
+}
+
+// A LeaseInfo tells of a taken name to people.
+type LeaseInfo struct {
+	Name   string
+	Holder string // "" while it lingers after a release
+	Token  int64
+	Left   time.Duration // until it ends, unless it is renewed
+	Age    time.Duration // since it was granted
+}
+
+func leaseInfo(name string, r store.Record) LeaseInfo {
+	return LeaseInfo{Name: name, Holder: r.Holder, Token: r.Token, Left: r.Left, Age: r.Age}
+}

@@ -1,0 +1,134 @@
+package sqlitestore
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A verdict is what a record answers to a claim.
+type verdict int
+
+const (
+	free  verdict = iota
+	again         // the holder already has it
+	done
+	held
+)
+
+// judge is the order of the rules of store.Claim; r is nil for a name without a record.
+func judge(r *record, c store.Claim, now int64) verdict {
+	switch {
+	case r != nil && r.liveFor(c.Holder, now):
+		return again
+	case c.Mark < 0, c.Mark != 0 && r != nil && r.mark >= c.Mark:
+		return done
+	case r != nil && now < r.until:
+		return held
+	}
+	return free
+}
+
+// outcome is the answer to a claim that writes nothing.
+func (v verdict) outcome(r *record, c store.Claim, now int64) store.Outcome {
+	switch {
+	case v == again:
+		return store.Outcome{Grant: r.grant()}
+	case v == held:
+		return store.Outcome{Err: r.held(now)}
+	case r == nil:
+		return store.Outcome{Err: &store.DoneError{Record: store.Record{Name: c.Name}}}
+	}
+	return store.Outcome{Err: &store.DoneError{Record: r.whole(now)}}
+}
+
+// Acquire is as in store.Store.
+func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if err := s.alive(ctx); err != nil {
+		return nil, s.at(err)
+	}
+	outcomes := make([]store.Outcome, len(claims))
+	n := 0
+	err := s.view(ctx, func(f *file, c *conn) (err error) {
+		n, err = answer(f.clock, c, claims, outcomes)
+		return err
+	})
+	if err == nil && n < len(claims) {
+		err = s.transact(ctx, func(t *tx) error { return t.acquire(claims[n:], outcomes[n:]) })
+	}
+	if err != nil {
+		return nil, err
+	}
+	return outcomes, nil
+}
+
+// answer answers claims up to the first that looks free, by reading alone, and says how many that were.
+func answer(clock *clock, c *conn, claims []store.Claim, outcomes []store.Outcome) (int, error) {
+	for i, claim := range claims {
+		if outcomes[i].Err = claim.Check(); outcomes[i].Err != nil {
+			continue
+		}
+		r, err := c.record(claim.Name, false)
+		if err != nil {
+			return i, err
+		}
+		now := clock.now()
+		v := judge(r, claim, now)
+		if (v == again || v == done) && r != nil && r.stateBytes > 0 {
+			if r, err = c.record(claim.Name, true); err != nil {
+				return i, err
+			}
+			v = judge(r, claim, now)
+		}
+		if v == free {
+			return i, nil
+		}
+		outcomes[i] = v.outcome(r, claim, now)
+	}
+	return len(claims), nil
+}
+
+func (t *tx) acquire(claims []store.Claim, outcomes []store.Outcome) error {
+	for i, c := range claims {
+		if outcomes[i].Err = c.Check(); outcomes[i].Err != nil {
+			continue
+		}
+		r, err := t.record(c.Name, true)
+		if err != nil {
+			return err
+		}
+		if v := judge(r, c, t.now); v != free {
+			outcomes[i] = v.outcome(r, c, t.now)
+			continue
+		}
+		if outcomes[i], err = t.take(r, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take grants a free name; r is its record, nil if it has none.
+func (t *tx) take(r *record, c store.Claim) (store.Outcome, error) {
+	g := store.Grant{}
+	last := t.meta.floor
+	if r != nil {
+		last = r.token
+		g = r.grant()
+		if !r.released {
+			g.Abandoned = max(1, time.Duration(t.now-r.since))
+		}
+	}
+	if last == math.MaxInt64 {
+		return store.Outcome{Err: ErrTokens}, nil
+	}
+	g.Token = max(last+1, t.wall/1e3)
+	until := after(t.now, c.TTL)
+	if _, err := t.exec(sqlTake, c.Name, c.Holder, g.Token, t.now, until); err != nil {
+		return store.Outcome{}, err
+	}
+	t.changed, t.given = true, max(t.given, until)
+	return store.Outcome{Grant: g}, nil
+}

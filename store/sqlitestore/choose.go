@@ -1,0 +1,83 @@
+package sqlitestore
+
+import (
+	"context"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// Choose is as in store.Chooser.
+func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Outcome, error) {
+	if err := s.alive(ctx); err != nil {
+		return 0, store.Outcome{}, s.at(err)
+	}
+	if err := store.CheckChoice(names, claim); err != nil {
+		return 0, store.Outcome{Err: err}, nil
+	}
+	var chosen choice
+	var out store.Outcome
+	err := s.view(ctx, func(f *file, c *conn) (err error) {
+		if chosen, err = c.choose(names, claim, f.clock); err == nil && chosen.verdict != free {
+			out = chosen.outcome(claim)
+		}
+		return err
+	})
+	if err == nil && chosen.verdict == free {
+		err = s.transact(ctx, func(t *tx) (err error) {
+			chosen, out, err = t.choose(names, claim)
+			return err
+		})
+	}
+	if err != nil {
+		return 0, store.Outcome{}, err
+	}
+	return chosen.i, out, nil
+}
+
+// A choice is which of several names answers a claim, and how.
+type choice struct {
+	i       int
+	record  *record
+	verdict verdict
+	now     int64
+}
+
+func (c choice) outcome(claim store.Claim) store.Outcome {
+	claim.Name = c.record.name
+	return c.verdict.outcome(c.record, claim, c.now)
+}
+
+// choose finds the name that claim.Holder has, else the first free one, else the one that would be free first.
+func (c *conn) choose(names []string, claim store.Claim, clock *clock) (choice, error) {
+	best := choice{verdict: held}
+	for i, name := range names {
+		claim.Name = name
+		r, err := c.record(name, true)
+		if err != nil {
+			return best, err
+		}
+		now := clock.now()
+		switch v := judge(r, claim, now); {
+		case v == again:
+			return choice{i, r, v, now}, nil
+		case best.verdict == free:
+		case v == free, best.record == nil, r.until < best.record.until:
+			best = choice{i, r, v, now}
+		}
+	}
+	return best, nil
+}
+
+func (t *tx) choose(names []string, claim store.Claim) (choice, store.Outcome, error) {
+	at := &clock{now: func() int64 { return t.now }}
+	chosen, err := t.conn.choose(names, claim, at)
+	if err != nil {
+		return chosen, store.Outcome{}, err
+	}
+	if chosen.verdict != free {
+		return chosen, chosen.outcome(claim), nil
+	}
+	claim.Name = names[chosen.i]
+	out, err := t.take(chosen.record, claim)
+	return chosen, out, err
+}

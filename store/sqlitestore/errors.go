@@ -1,0 +1,75 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+
+	"github.com/soloist-dev/soloist/store"
+
+	"modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
+)
+
+// ErrTokens says that a name's tokens have reached the end of their range.
+var ErrTokens = errors.New("the name has used up its fencing tokens")
+
+var (
+	errBusy   = errors.New("other processes have kept the file locked")
+	errClosed = errors.New("the file is not open")
+)
+
+// code is the primary result code of SQLite in err, or 0.
+func code(err error) int {
+	var e *sqlite.Error
+	if errors.As(err, &e) {
+		return e.Code() & 0xff
+	}
+	return 0
+}
+
+// busy says that err is a file lock of another process: nothing has happened, and soon it may.
+func busy(err error) bool {
+	switch code(err) {
+	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED, codes.SQLITE_PROTOCOL:
+		return true
+	}
+	return false
+}
+
+// harmless says that the connections are as good after err as before.
+func harmless(err error) bool {
+	return err == nil || busy(err) || code(err) == codes.SQLITE_FULL || code(err) == codes.SQLITE_INTERRUPT ||
+		errors.Is(err, errBusy) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, store.ErrClosed) || errors.Is(err, ErrTokens)
+}
+
+// advice is what is wrong, and what mends it, in the words of whoever runs the process.
+var advice = map[int]string{
+	codes.SQLITE_FULL: "the disk is full: free some space",
+	codes.SQLITE_READONLY: "it cannot be written: give this process the right to write the file and its directory, " +
+		"where SQLite keeps -wal and -shm beside it, and see that the file system is not read-only",
+	codes.SQLITE_CANTOPEN: "it cannot be opened: give this process the right to write the file and its directory, " +
+		"where SQLite keeps -wal and -shm beside it, and see that the file system is not read-only",
+	codes.SQLITE_PERM:    "it cannot be opened: give this process the right to write the file and its directory",
+	codes.SQLITE_CORRUPT: "the file is damaged: restore it from a backup, or stop every process that uses it and move it away",
+	codes.SQLITE_NOTADB:  "the file is no SQLite database: give the path of another, or move it away",
+	codes.SQLITE_IOERR:   "reading or writing the file failed: see to the disk",
+	codes.SQLITE_NOMEM:   "there is not enough memory",
+}
+
+// at says in which file err happened, and what it means.
+func (s *Store) at(err error) error {
+	if err == nil || errors.Is(err, store.ErrClosed) {
+		return err
+	}
+	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
+		err = errClosed
+	}
+	if text := advice[code(err)]; text != "" {
+		err = fmt.Errorf("%s: %w", text, err)
+	}
+	return fmt.Errorf("sqlitestore: %s: %w", s.path, err)
+}

@@ -1,0 +1,85 @@
+package sqlitestore
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// absolute answers the path of a file that does not change with the working directory, or why path is none.
+func absolute(path string) (string, error) {
+	switch {
+	case path == "":
+		return "", errors.New("sqlitestore: the path is empty: give the path of a file")
+	case strings.ContainsRune(path, 0):
+		return "", fmt.Errorf("sqlitestore: the path %q has a zero byte: give the path of a file", path)
+	case strings.HasPrefix(path, "file:"), strings.HasPrefix(path, ":memory:"):
+		return "", fmt.Errorf("sqlitestore: %q is no path: give the path of a file (./%[1]s if it is called so); "+
+			"for a store in memory use memstore", path)
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("sqlitestore: %s: %w", path, err)
+	}
+	return abs, nil
+}
+
+// look stats the file; nil if there is none. The error says what stands in the way of a file being there.
+//
+// Nothing here may open the file but SQLite: closing any descriptor of it would drop all of the process's locks on it.
+func look(path string) (os.FileInfo, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return nil, errors.New("it is a directory: give the path of a file in it")
+	case err == nil && !info.Mode().IsRegular():
+		return nil, errors.New("it is not a regular file: give the path of one")
+	case err == nil:
+		return info, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return nil, errors.New("it is a symbolic link to nothing: make the file's directory, or give the path of the file itself")
+	}
+	if _, err := os.Stat(filepath.Dir(path)); err != nil {
+		return nil, fmt.Errorf("its directory is not there: make %s first: %w", filepath.Dir(path), err)
+	}
+	return nil, nil
+}
+
+// dsn is path as SQLite's URI, in which no character of it means anything.
+func dsn(path, params string) string {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // C:/…
+	}
+	return "file://" + (&url.URL{Path: path}).EscapedPath() + "?" + params
+}
+
+// places are where the file and what SQLite keeps beside it are. The log lies beside the file itself, not beside a
+// symbolic link to it.
+type places [3]string
+
+func placesOf(path string) (places, error) {
+	real, err := filepath.EvalSymlinks(path)
+	return places{path, real + "-wal", real + "-shm"}, err
+}
+
+// identities tell the file, its log and its index from others put in their place.
+type identities [3]os.FileInfo
+
+func (p places) identities() (identities, error) {
+	var ids identities
+	for i, path := range p {
+		var err error
+		if ids[i], err = os.Stat(path); err != nil {
+			return ids, err
+		}
+	}
+	return ids, nil
+}

@@ -1,0 +1,95 @@
+package sqlitestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// reopen puts an open file in the place of old, which is not, or no more, what lies at the path.
+func (s *Store) reopen(ctx context.Context, old *file) error {
+	if err := s.writing.take(ctx); err != nil {
+		return err
+	}
+	defer s.writing.give()
+	if err := s.reading.take(ctx); err != nil {
+		return err
+	}
+	defer s.reading.give()
+	if err := s.alive(ctx); err != nil {
+		return err
+	}
+	if s.file != old {
+		return nil // another call has done it
+	}
+	if old != nil {
+		if err := s.leave(old); err != nil {
+			return err
+		}
+	}
+	if err := s.mayOpen(); err != nil {
+		return err
+	}
+	f, err := s.openFile(ctx)
+	if err != nil {
+		return err
+	}
+	s.file, s.missing, s.hold = f, false, 0
+	return nil
+}
+
+// leave closes a file that can no longer be used, after taking from it what must outlive it.
+func (s *Store) leave(old *file) error {
+	why := old.check()
+	if errors.Is(why, errSidecar) {
+		if err := old.rescue(); err != nil {
+			return fmt.Errorf("%w: %w", why, err)
+		}
+	}
+	s.hold, s.holdClock = max(s.hold, s.given.Load()), old.clock
+	if errors.Is(why, errGone) {
+		// The file lives on for those who have it open, so it can still say what all processes hold.
+		if until, token, err := old.last(); err == nil {
+			s.hold = max(s.hold, until)
+			s.floor.Store(max(s.floor.Load(), token))
+		}
+	}
+	old.close()
+	s.file = nil
+	return nil
+}
+
+// mayOpen refuses to make a new file while leases of a deleted one may live.
+func (s *Store) mayOpen() error {
+	info, err := look(s.path)
+	if err != nil || info != nil {
+		return err
+	}
+	var left time.Duration
+	if s.holdClock != nil {
+		left = time.Duration(s.hold - s.holdClock.now())
+	}
+	if s.missing && left <= 0 {
+		return nil
+	}
+	s.missing = true
+	return fmt.Errorf("%w: put it back; if it stays away a new one is made in %v, when the last lease in it has run out",
+		errGone, max(0, left).Round(time.Millisecond))
+}
+
+// rescue brings what is in the deleted log into the file before the log is closed for ever. If there is another log at
+// its path, other processes write there already, and to bring this one in would damage the file.
+func (f *file) rescue() error {
+	if info, err := look(f.places[1]); err != nil || info != nil {
+		return err
+	}
+	var locked, pages, done int
+	if err := f.write.sql.QueryRowContext(background, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&locked, &pages, &done); err != nil {
+		return err
+	}
+	if locked != 0 {
+		return errBusy
+	}
+	return nil
+}

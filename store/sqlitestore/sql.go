@@ -1,0 +1,49 @@
+package sqlitestore
+
+import (
+	"embed"
+	"strings"
+)
+
+//go:embed sql/*.sql
+var sqlFiles embed.FS
+
+// The statements; the first comment of each file says its parameters and its result.
+var (
+	sqlSchema        = load("schema")
+	sqlMeta          = load("meta")
+	sqlMetaInsert    = load("meta_insert")
+	sqlMetaWall      = load("meta_wall")
+	sqlMetaFloor     = load("meta_floor")
+	sqlRebaseMeta    = load("rebase_meta")
+	sqlRebaseRecords = load("rebase_records")
+	sqlRecord        = load("record")
+	sqlTake          = load("take")
+	sqlExtend        = load("extend")
+	sqlRelease       = load("release")
+	sqlList          = load("list")
+	sqlForgettable   = load("forgettable")
+	sqlForget        = load("forget")
+	sqlLast          = load("last")
+	sqlVersion       = load("version")
+)
+
+const (
+	sqlBegin    = "BEGIN IMMEDIATE" // takes the file's write lock at once, so that what is read stays true until the commit
+	sqlCommit   = "COMMIT"
+	sqlRollback = "ROLLBACK"
+)
+
+// load answers a statement without its comments: the driver keeps a statement prepared only if nothing follows it.
+func load(name string) string {
+	text, err := sqlFiles.ReadFile("sql/" + name + ".sql")
+	if err != nil {
+		panic(err) // the file is part of the package
+	}
+	var b strings.Builder
+	for line := range strings.Lines(string(text)) {
+		code, _, _ := strings.Cut(line, "--")
+		b.WriteString(strings.TrimRight(code, " \n") + "\n")
+	}
+	return strings.TrimSpace(b.String())
+}

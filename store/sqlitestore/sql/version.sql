@@ -1,0 +1,2 @@
+-- No parameters. One row: a number that changes when another connection has committed.
+PRAGMA data_version

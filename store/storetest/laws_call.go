@@ -1,0 +1,224 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+var callLaws = []law{
+	{name: "refusal-writes-nothing", check: refusalWritesNothing,
+		rule: "A refused claim writes nothing."},
+	{name: "cancelled-before", check: cancelledBefore,
+		rule: "A call whose context has ended is refused as a whole, and unless that is ErrUnknown nothing was done."},
+	{name: "cancelled-during", check: cancelledDuring,
+		rule: "A call whose context ends on the way answers or errs, errs with ErrUnknown if it may have been done, and breaks nothing."},
+	{name: "close-ends", check: closeEnds,
+		rule: "Calls made after Close answer ErrClosed."},
+	{name: "close-ends-watches", needs: []need{waits}, check: closeEndsWatches,
+		rule: "Close closes the channels of the handle's watches."},
+	{name: "close-leaves-others", needs: []need{reopening}, check: closeLeavesOthers,
+		rule: "Closing a handle leaves its leases live and other handles working."},
+	{name: "close-leaves-no-goroutine", check: closeLeavesNoGoroutine,
+		rule: "No goroutine of the store outlives Close."},
+}
+
+func refusalWritesNothing(s *subject) {
+	live, lingers, done, none := s.name(), s.name(), s.name(), s.name()
+	s.take(live, "a", hour)
+	r := s.take(lingers, "a", hour).ending()
+	r.Linger = hour
+	s.released(r)
+	s.released(s.take(done, "a", hour).leaving(5, []byte("state")))
+
+	before, written := s.records(""), s.written()
+	for range 3 {
+		s.held(claim(live, "b", 9*hour))
+		s.held(marked(live, "b", 9))
+		s.held(claim(lingers, "b", 9*hour))
+		s.held(claim(lingers, "a", 9*hour))
+		s.done(marked(done, "b", 5))
+		s.done(marked(none, "b", -1))
+		s.done(marked(live, "b", -1))
+	}
+	if now := s.written(); now != written {
+		s.fail(fmt.Sprintf("%d written", now-written), "nothing written by claims that are refused")
+	}
+	after := s.records("")
+	s.unchanged(before)
+	for i := range after {
+		if after[i].Left > before[i].Left || after[i].Left < before[i].Left-minute || after[i].Age < before[i].Age {
+			s.fail("a record with "+sketch(after[i]), "it as it was: %s", sketch(before[i]))
+		}
+	}
+}
+
+func (s *subject) written() int64 {
+	if s.h.Writes == nil {
+		return 0
+	}
+	return s.h.Writes(s.t, s.Store)
+}
+
+func cancelledBefore(s *subject) {
+	name := s.name()
+	l := s.take(s.name(), "a", hour)
+	before := s.records("")
+	ctx, cancel := context.WithCancel(s.ctx)
+	cancel()
+	e := l.extension(9 * hour)
+	e.Mark = 7
+	certain := true
+	refused := func(verb string, n int, err error) {
+		s.did("%s with a context that has ended: %s", verb, tell(err))
+		if err == nil || n > 0 {
+			s.fail(fmt.Sprintf("%d answers, error %s", n, tell(err)), "no answers and an error")
+		}
+		certain = certain && !errors.Is(err, store.ErrUnknown)
+	}
+	out, err := s.Acquire(ctx, []store.Claim{claim(name, "a", hour)})
+	refused("Acquire", len(out), err)
+	errs, err := s.Extend(ctx, []store.Extension{e})
+	refused("Extend", len(errs), err)
+	errs, err = s.Release(ctx, []store.Release{l.leaving(8, nil)})
+	refused("Release", len(errs), err)
+	s.listRefused(ctx, context.Canceled)
+	if certain {
+		s.unchanged(before)
+		s.extended(l.extension(hour))
+		s.take(name, "b", hour)
+	}
+	s.take(s.name(), "c", hour)
+}
+
+// listRefused checks that List yields an error, and ends after it.
+func (s *subject) listRefused(ctx context.Context, want error) {
+	var errs []error
+	for _, err := range s.List(ctx, "") {
+		errs = append(errs, err)
+	}
+	if len(errs) != 1 || !errors.Is(errs[0], want) {
+		s.fail(fmt.Sprintf("List yielded %v", errs), "one error that is %q", want)
+	}
+}
+
+// cancelledDuring cuts calls short after ever longer times, from before they can have been sent to after they must
+// have been answered.
+func cancelledDuring(s *subject) {
+	s.did("Acquire with contexts that end after 0 to %v", 64*50*time.Microsecond)
+	for i := range 64 {
+		name := s.name()
+		ctx, cancel := context.WithTimeout(s.ctx, time.Duration(i)*50*time.Microsecond)
+		out, err := s.Acquire(ctx, []store.Claim{claim(name, "a", hour)})
+		cancel()
+		if err == nil {
+			err = out[0].Err
+		}
+		r := s.done(marked(name, "reader", -1))
+		switch {
+		case err == nil && r.Holder != "a":
+			s.fail("a record with "+sketch(r), "holder %q: the call answered with a grant", "a")
+		case err != nil && !errors.Is(err, store.ErrUnknown) && r.Holder != "":
+			s.fail("a record with "+sketch(r), "none, or an error that is ErrUnknown; it was %q", err)
+		}
+	}
+	for range 8 { // whatever is pooled has been used again
+		s.released(s.take(s.name(), "a", hour).ending())
+	}
+}
+
+func closeEnds(s *subject) {
+	l := s.take(s.name(), "a", hour)
+	s.close()
+	closed := func(verb string, err error) {
+		s.did("%s after Close: %s", verb, tell(err))
+		if !errors.Is(err, store.ErrClosed) {
+			s.fail(tell(err), "ErrClosed")
+		}
+	}
+	_, err := s.Acquire(s.ctx, []store.Claim{claim(l.name, "a", hour)})
+	closed("Acquire", err)
+	_, err = s.Extend(s.ctx, []store.Extension{l.extension(hour)})
+	closed("Extend", err)
+	_, err = s.Release(s.ctx, []store.Release{l.ending()})
+	closed("Release", err)
+	s.listRefused(s.ctx, store.ErrClosed)
+	if w, ok := s.Store.(store.Waiter); ok {
+		_, err := w.Watch(s.ctx, []string{l.name})
+		closed("Watch", err)
+	}
+	if c, ok := s.Store.(store.Chooser); ok {
+		_, _, err := c.Choose(s.ctx, []string{l.name}, claim("", "a", hour))
+		closed("Choose", err)
+	}
+	if p, ok := s.Store.(store.Pinger); ok {
+		closed("Ping", p.Ping(s.ctx))
+	}
+	if w, ok := s.Store.(store.Sweeper); ok {
+		_, err := w.Sweep(s.ctx, 1)
+		closed("Sweep", err)
+	}
+}
+
+func closeEndsWatches(s *subject) {
+	var watches []<-chan struct{}
+	for _, name := range []string{"one", "one", "two"} {
+		watches = append(watches, s.watch(s.ctx, name))
+	}
+	s.close()
+	for _, w := range watches {
+		s.ends(w)
+	}
+}
+
+func closeLeavesOthers(s *subject) {
+	name := s.name()
+	l := s.take(name, "a", hour)
+	other := s.reopen()
+	s.close()
+	other.held(claim(name, "b", hour))
+	other.extended(l.extension(hour))
+	other.released(l.ending())
+	other.take(name, "b", hour)
+}
+
+// closeLeavesNoGoroutine looks for the store's package in the stacks of goroutines: their number alone says little,
+// since what the store was given, a pool of connections for one, has goroutines that may stay.
+func closeLeavesNoGoroutine(s *subject) {
+	t := reflect.TypeOf(s.Store)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	l := s.take(s.name(), "a", hour)
+	if _, ok := s.Store.(store.Waiter); ok {
+		s.watch(s.ctx, l.name)
+		s.watch(s.ctx, "another")
+	}
+	s.released(l.ending())
+	s.close()
+	var left string
+	for range 500 {
+		if left = goroutineOf(t.PkgPath()); left == "" {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	s.fail("a goroutine:\n"+left, "none in %s", t.PkgPath())
+}
+
+// goroutineOf answers the stack of a goroutine with a function of a package on it, other than those that run tests.
+func goroutineOf(pkg string) string {
+	buf := make([]byte, 1<<20)
+	for _, stack := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+		if strings.Contains(stack, pkg+".") && !strings.Contains(stack, "testing.tRunner") {
+			return stack
+		}
+	}
+	return ""
+}

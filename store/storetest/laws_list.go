@@ -1,0 +1,146 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+var listLaws = []law{
+	{name: "list-order", check: listOrder,
+		rule: "List yields each record once, in ascending byte order of the names."},
+	{name: "list-prefix", check: listPrefix,
+		rule: "List yields the records whose names begin with the bytes of the prefix, and no others."},
+	{name: "list-tells", check: listTells,
+		rule: "A record tells its holder, nobody after a release, with token, mark, state and what is left; free ones are listed too."},
+	{name: "list-ages", check: listAges,
+		rule: "The age of a record is the time since its last grant, and neither asking again nor extending makes it younger."},
+	{name: "list-stops", check: listStops,
+		rule: "Whoever has seen enough of a List can stop, and the store goes on."},
+}
+
+// takeAll takes names in batches.
+func (s *subject) takeAll(names []string) {
+	for batch := range slices.Chunk(names, 100) {
+		claims := make([]store.Claim, len(batch))
+		for i, name := range batch {
+			claims[i] = claim(name, "a", hour)
+		}
+		for _, o := range s.claims(claims...) {
+			s.answers([]error{o.Err}, nil)
+		}
+	}
+}
+
+// lists checks what List yields for a prefix.
+func (s *subject) lists(prefix string, want []string) {
+	var got []string
+	for _, r := range s.records(prefix) {
+		got = append(got, r.Name)
+	}
+	if !slices.Equal(got, want) {
+		s.fail(fmt.Sprintf("%d names, %.400q", len(got), got), "List %q yields %d names, %.400q", prefix, len(want), want)
+	}
+}
+
+func listOrder(s *subject) {
+	s.lists("", nil)
+	names := append(texts(), scattered(1200)...) // more than fit a page of most backends
+	s.takeAll(names)
+	slices.Sort(names)
+	s.lists("", names)
+}
+
+func listPrefix(s *subject) {
+	names := texts()
+	s.takeAll(names)
+	slices.Sort(names)
+	prefixes := map[string]bool{"%": true, "_%": true, "a[": true, "zz": true, "\U0010ffff\U0010ffff": true, "\\%": true}
+	for _, name := range names {
+		_, first := utf8.DecodeRuneInString(name)
+		prefixes[name[:first]], prefixes[name] = true, true
+	}
+	for prefix := range prefixes {
+		want := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, prefix) })
+		s.lists(prefix, want)
+	}
+}
+
+func listTells(s *subject) {
+	live, free, lingers, expired := s.name(), s.name(), s.name(), s.name()
+	l := s.take(live, "a", hour)
+	e := l.extension(2 * hour)
+	e.Mark, e.State = 4, []byte("at work")
+	s.extended(e)
+	f := s.take(free, "b", hour)
+	s.released(f.leaving(5, []byte("done")))
+	g := s.take(lingers, "c", hour)
+	r := g.ending()
+	r.Linger = 3 * hour
+	s.released(r)
+	x := s.take(expired, "d", s.h.TTL)
+	s.free(expired)
+	for _, want := range []store.Record{
+		{Name: live, Holder: "a", Token: l.Token, Mark: 4, State: []byte("at work"), Left: 2 * hour},
+		{Name: free, Token: f.Token, Mark: 5, State: []byte("done")},
+		{Name: lingers, Token: g.Token, Left: 3 * hour},
+		{Name: expired, Holder: "d", Token: x.Token},
+	} {
+		got := s.record(want.Name)
+		s.same(want, got)
+		off := got.Left - want.Left
+		if got.Left < 0 || off > minute || off < -minute || want.Left == 0 && off != 0 {
+			s.fail(fmt.Sprintf("left %v of %q", got.Left, got.Name), "about %v, and 0 for a free name", want.Left)
+		}
+	}
+}
+
+func listAges(s *subject) {
+	name := s.name()
+	start := time.Now()
+	l := s.take(name, "a", hour)
+	taken := time.Now()
+	s.aged(name, start, taken)
+	time.Sleep(2 * s.h.TTL)
+	s.aged(name, start, taken)
+	s.take(name, "a", hour)
+	s.extended(l.extension(hour))
+	s.aged(name, start, taken)
+	s.released(l.ending())
+	s.aged(name, start, taken)
+
+	start = time.Now()
+	s.take(name, "a", hour)
+	s.aged(name, start, time.Now())
+}
+
+// aged checks the age of a record whose name was granted between two instants, give or take a clock's resolution.
+func (s *subject) aged(name string, from, to time.Time) {
+	slack := s.h.TTL / 4
+	least := time.Since(to) - slack
+	age := s.record(name).Age
+	most := time.Since(from) + slack
+	if age < least || age > most {
+		s.fail(fmt.Sprintf("age %v", age), "between %v and %v", max(0, least), most)
+	}
+}
+
+func listStops(s *subject) {
+	names := scattered(50)
+	s.takeAll(names)
+	for range 20 {
+		for _, err := range s.List(s.ctx, "") {
+			if err != nil {
+				s.fail(err, "records and no error")
+			}
+			break
+		}
+	}
+	s.did("began List 20 times and stopped after the first record")
+	s.lists("", slices.Sorted(slices.Values(names)))
+	s.released(s.take(s.name(), "a", hour).ending())
+}

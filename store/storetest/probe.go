@@ -1,0 +1,199 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+const (
+	hour     = time.Hour        // the TTL of a lease that must outlive its law
+	minute   = time.Minute      // what a store may be off when it says how long an hour will last
+	patience = 20 * time.Second // how much longer than its time something may take
+	longest  = 5 * time.Minute  // the bound of a law
+)
+
+// A probe checks one law and keeps a trail of what was done for it.
+type probe struct {
+	t     testing.TB
+	h     Harness
+	law   law
+	ctx   context.Context
+	open  []store.Store
+	trail []string
+	names int
+	fault error
+}
+
+// A subject is one handle on the store being checked. Its methods do one step, put it on the trail and stop the law
+// when the answer is not what it must be. They are for the law's own goroutine.
+type subject struct {
+	*probe
+	store.Store
+	label string // which handle, for the trail
+}
+
+// stopped unwinds a law that has been broken.
+type stopped struct{}
+
+// A need says why a law cannot be checked, or nothing.
+type need func(Harness, store.Store) string
+
+func reopening(h Harness, _ store.Store) string {
+	if h.Reopen == nil {
+		return "the harness has no Reopen"
+	}
+	return ""
+}
+
+// capable is the need of a capability: an optional interface.
+func capable[T any](_ Harness, s store.Store) string {
+	if _, ok := s.(T); !ok {
+		return fmt.Sprintf("the store is no %v", reflect.TypeFor[T]())
+	}
+	return ""
+}
+
+func judge(t testing.TB, l law, h Harness) error {
+	ctx, cancel := context.WithTimeout(context.Background(), longest)
+	defer cancel()
+	p := &probe{t: t, h: h, law: l, ctx: ctx}
+	s := h.Open(t)
+	p.open = append(p.open, s)
+	defer p.closeAll()
+	for _, n := range l.needs {
+		if why := n(h, s); why != "" {
+			return fmt.Errorf("law %s is not checked: %s: %w", l.name, why, errors.ErrUnsupported)
+		}
+	}
+	p.run(&subject{probe: p, Store: s})
+	return p.fault
+}
+
+func (p *probe) run(s *subject) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(stopped); !ok {
+				panic(r)
+			}
+		}
+	}()
+	p.law.check(s)
+}
+
+// closeAll closes the handles that the law has left open.
+func (p *probe) closeAll() {
+	for _, s := range p.open {
+		if err := s.Close(); err != nil && p.fault == nil {
+			p.fault = fmt.Errorf("law %s: Close answered %w", p.law.name, err)
+		}
+	}
+}
+
+// fail stops the law: it is broken.
+func (p *probe) fail(got any, want string, args ...any) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "law %s is broken: %s\n", p.law.name, p.law.rule)
+	const shown = 16
+	if n := len(p.trail) - shown; n > 0 {
+		fmt.Fprintf(&b, "  … %d steps\n", n)
+		p.trail = p.trail[n:]
+	}
+	for _, step := range p.trail {
+		fmt.Fprintf(&b, "  did:  %s\n", step)
+	}
+	fmt.Fprintf(&b, "  got:  %v\n  want: %s", got, fmt.Sprintf(want, args...))
+	p.fault = errors.New(b.String())
+	panic(stopped{})
+}
+
+// did puts a step on the trail.
+func (p *probe) did(format string, args ...any) {
+	p.trail = append(p.trail, fmt.Sprintf(format, args...))
+}
+
+// name answers a name that the law has not used yet.
+func (p *probe) name() string {
+	p.names++
+	return fmt.Sprintf("%s/%d", p.law.name, p.names)
+}
+
+// reopen answers another handle on the same data.
+func (s *subject) reopen() *subject {
+	other := s.h.Reopen(s.t, s.Store)
+	s.open = append(s.open, other)
+	label := fmt.Sprintf("[handle %d] ", len(s.open))
+	s.did("%sopened on the same data", label)
+	return &subject{probe: s.probe, Store: other, label: label}
+}
+
+// close closes the handle now rather than at the end of the law.
+func (s *subject) close() {
+	for i, open := range s.open {
+		if open == s.Store {
+			s.open = append(s.open[:i:i], s.open[i+1:]...)
+			break
+		}
+	}
+	err := s.Close()
+	s.did("%sClose: %s", s.label, tell(err))
+	if err != nil {
+		s.fail(err, "Close answers nil")
+	}
+}
+
+// until waits for cond, which asks the store; it fails the law when that takes longer than any store may.
+func (p *probe) until(what string, cond func() bool) {
+	pause := max(p.h.TTL/20, time.Millisecond)
+	start, bound := time.Now(), 20*p.h.TTL+patience
+	for !cond() {
+		if time.Since(start) > bound {
+			p.fail(fmt.Sprintf("not so after %v", time.Since(start).Round(time.Millisecond)), "%s", what)
+		}
+		time.Sleep(pause)
+	}
+}
+
+// timely tries with a fresh name until try says that its steps were quick enough for ttl to be judged, each time with
+// a longer ttl.
+func (p *probe) timely(try func(name string, ttl time.Duration) bool) {
+	ttl := p.h.TTL
+	for range 7 {
+		if try(p.name(), ttl) {
+			return
+		}
+		ttl *= 2
+	}
+	p.fail(fmt.Sprintf("steps that took longer than a TTL of %v", ttl/2), "a quicker store, or a longer Harness.TTL")
+}
+
+// together runs f in n goroutines and fails the law with the first error.
+func (p *probe) together(n int, f func(i int) error) {
+	errs := make(chan error, n)
+	for i := range n {
+		go func() { errs <- f(i) }()
+	}
+	var first error
+	for range n {
+		if err := <-errs; first == nil {
+			first = err
+		}
+	}
+	if first != nil {
+		p.fail(first, "all %d goroutines end well", n)
+	}
+}
+
+// tell says an error as the trail does.
+func tell(err error) string {
+	if err == nil {
+		return "nil"
+	}
+	return err.Error()
+}

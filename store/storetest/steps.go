@@ -1,0 +1,193 @@
+package storetest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A lease is what a claim has been granted.
+type lease struct {
+	store.Grant
+	name, holder string
+}
+
+func claim(name, holder string, ttl time.Duration) store.Claim {
+	return store.Claim{Name: name, Holder: holder, TTL: ttl}
+}
+
+func marked(name, holder string, mark int64) store.Claim {
+	return store.Claim{Name: name, Holder: holder, TTL: hour, Mark: mark}
+}
+
+func (l lease) extension(ttl time.Duration) store.Extension {
+	return store.Extension{Name: l.name, Holder: l.holder, Token: l.Token, TTL: ttl}
+}
+
+// ending is the plain release: the name is free at once, and the record remembered, so that what came of the release
+// can be looked at in any store.
+func (l lease) ending() store.Release {
+	return store.Release{Name: l.name, Holder: l.holder, Token: l.Token, Retain: store.Forever}
+}
+
+func (l lease) leaving(mark int64, state []byte) store.Release {
+	r := l.ending()
+	r.Mark, r.State = mark, state
+	return r
+}
+
+// acquire asks for one name and answers what came of it.
+func (s *subject) acquire(c store.Claim) store.Outcome {
+	out, err := s.Acquire(s.ctx, []store.Claim{c})
+	asked := fmt.Sprintf("%sAcquire %.80q for %q, TTL %v, mark %d", s.label, c.Name, c.Holder, c.TTL, c.Mark)
+	if err != nil || len(out) != 1 {
+		s.did("%s", asked)
+		s.fail(fmt.Sprintf("%d outcomes, error %s", len(out), tell(err)), "one outcome, error nil")
+	}
+	s.did("%s: %s", asked, answer(out[0]))
+	return out[0]
+}
+
+// answer says an outcome as the trail does.
+func answer(o store.Outcome) string {
+	if o.Err != nil {
+		return tell(o.Err)
+	}
+	return fmt.Sprintf("granted, token %d, mark %d, state %.40q, abandoned %v", o.Grant.Token, o.Grant.Mark, o.Grant.State,
+		o.Grant.Abandoned)
+}
+
+// take takes a name that must be granted.
+func (s *subject) take(name, holder string, ttl time.Duration) lease {
+	return s.granted(claim(name, holder, ttl))
+}
+
+func (s *subject) granted(c store.Claim) lease {
+	o := s.acquire(c)
+	if o.Err != nil {
+		s.fail(o.Err, "a grant of %.80q to %q", c.Name, c.Holder)
+	}
+	return lease{o.Grant, c.Name, c.Holder}
+}
+
+// held makes a claim that must be refused because the name is taken.
+func (s *subject) held(c store.Claim) store.Record {
+	o := s.acquire(c)
+	var held *store.HeldError
+	if !errors.As(o.Err, &held) || !errors.Is(o.Err, store.ErrHeld) {
+		s.fail(answer(o), "a *HeldError: %.80q is taken", c.Name)
+	}
+	return held.Record
+}
+
+// done makes a claim that must be refused because of the mark.
+func (s *subject) done(c store.Claim) store.Record {
+	o := s.acquire(c)
+	var done *store.DoneError
+	if !errors.As(o.Err, &done) || !errors.Is(o.Err, store.ErrDone) {
+		s.fail(answer(o), "a *DoneError for mark %d", c.Mark)
+	}
+	return done.Record
+}
+
+func (s *subject) extend(e store.Extension) error {
+	errs, err := s.Extend(s.ctx, []store.Extension{e})
+	return s.one(errs, err, "Extend %.80q by %q with token %d, TTL %v, mark %d, state %.40q", e.Name, e.Holder, e.Token, e.TTL,
+		e.Mark, e.State)
+}
+
+func (s *subject) release(r store.Release) error {
+	errs, err := s.Release(s.ctx, []store.Release{r})
+	return s.one(errs, err, "Release %.80q by %q with token %d, linger %v, retain %v, mark %d, state %.40q", r.Name, r.Holder,
+		r.Token, r.Linger, r.Retain, r.Mark, r.State)
+}
+
+// one puts a batch of one on the trail and answers what came of its element.
+func (s *subject) one(errs []error, err error, format string, args ...any) error {
+	asked := s.label + fmt.Sprintf(format, args...)
+	if err != nil || len(errs) != 1 {
+		s.did("%s", asked)
+		s.fail(fmt.Sprintf("%d answers, error %s", len(errs), tell(err)), "one answer, error nil")
+	}
+	s.did("%s: %s", asked, tell(errs[0]))
+	return errs[0]
+}
+
+func (s *subject) extended(e store.Extension) {
+	if err := s.extend(e); err != nil {
+		s.fail(err, "nil: the lease is live")
+	}
+}
+
+func (s *subject) released(r store.Release) {
+	if err := s.release(r); err != nil {
+		s.fail(err, "nil: the release is good")
+	}
+}
+
+// lost checks that a verb was refused because the lease is not live.
+func (s *subject) lost(err error) {
+	if !errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrUnknown) {
+		s.fail(tell(err), "ErrLost")
+	}
+}
+
+// records lists what the store remembers.
+func (s *subject) records(prefix string) []store.Record {
+	var records []store.Record
+	for r, err := range s.List(s.ctx, prefix) {
+		if err != nil {
+			s.did("%sList %.80q", s.label, prefix)
+			s.fail(err, "records and no error")
+		}
+		records = append(records, r)
+	}
+	return records
+}
+
+// look answers the record of a name, and whether there is one.
+func (s *subject) look(name string) (store.Record, bool) {
+	for _, r := range s.records(name) {
+		if r.Name == name {
+			return r, true
+		}
+	}
+	return store.Record{}, false
+}
+
+// record answers the record of a name that must have one.
+func (s *subject) record(name string) store.Record {
+	r, ok := s.look(name)
+	if !ok {
+		s.did("%sList %.80q", s.label, name)
+		s.fail("no record of the name", "the record of %.80q", name)
+	}
+	s.did("%sList %.80q: %s", s.label, name, sketch(r))
+	return r
+}
+
+// sketch says a record as the trail does.
+func sketch(r store.Record) string {
+	return fmt.Sprintf("holder %q, token %d, mark %d, state %.40q, left %v, age %v", r.Holder, r.Token, r.Mark, r.State, r.Left,
+		r.Age)
+}
+
+// free waits until the store says that a name is free, without taking it.
+func (s *subject) free(name string) {
+	s.until(fmt.Sprintf("%.80q becomes free", name), func() bool {
+		r, _ := s.look(name)
+		return r.Free()
+	})
+	s.did("%swaited until List said that %.80q is free", s.label, name)
+}
+
+// same checks that a record is as it was, but for the time that has passed.
+func (s *subject) same(before, after store.Record) {
+	a, b := before, after
+	if a.Name != b.Name || a.Holder != b.Holder || a.Token != b.Token || a.Mark != b.Mark || !bytes.Equal(a.State, b.State) {
+		s.fail("a record with "+sketch(after), "it as it was: %s", sketch(before))
+	}
+}

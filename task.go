@@ -1,0 +1,264 @@
+package soloist
+
+import (
+	"errors"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A task is a job in a Run, with what this replica has seen of its records. What it has seen may be old: it says when to ask
+// the store, and the store's answer decides.
+type task struct {
+	job     Job
+	client  *Client // whose options are the job's
+	name    string  // of the job's record
+	control string  // of the record that says what was asked of it
+
+	done   time.Time // all scheduled times up to it are done
+	ended  time.Time // of the last run; zero if there was none
+	served int64     // the last manual run that was done
+	ctl    control
+
+	wake  time.Time // when to look again
+	index int       // in the heap, -1 when it is not in it
+}
+
+// saw takes over what a record says.
+func (t *task) saw(r store.Record) {
+	if mark := time.UnixMilli(r.Mark); r.Mark > 0 && mark.After(t.done) {
+		t.done = mark
+	}
+	if state, err := parseJobState(r.State); err == nil {
+		t.sawState(state)
+	}
+}
+
+func (t *task) sawState(s jobState) {
+	if s.Ended > 0 {
+		t.ended = time.UnixMilli(s.Ended)
+	}
+	t.served = max(t.served, s.Trigger)
+}
+
+// concluded takes over what a run of this replica left behind.
+func (t *task) concluded(e ending) {
+	if !e.recorded {
+		return
+	}
+	t.sawState(e.state)
+	if mark := time.UnixMilli(e.mark); e.mark > 0 && mark.After(t.done) {
+		t.done = mark
+	}
+}
+
+// markAfter is the mark once the run of a scheduled time is done. Scheduled times less than AtLeast after it are done with it,
+// for the job cannot be had then.
+func (t *task) markAfter(scheduled time.Time) int64 {
+	if _, delayed := t.job.Schedule.(delay); !delayed && t.client.opts.AtLeast > 0 {
+		if last := latest(t.job.Schedule, scheduled, scheduled.Add(t.client.opts.AtLeast-time.Millisecond)); !last.IsZero() {
+			return last.UnixMilli()
+		}
+	}
+	return scheduled.UnixMilli()
+}
+
+// due answers the scheduled time that is to be run at now, all up to done being done, or the zero time.
+func (t *task) due(done, now time.Time) time.Time {
+	d, ok := t.job.Schedule.(delay)
+	if !ok {
+		return t.job.pick(done, now)
+	}
+	if due := t.delayed(d, now); !due.After(now) {
+		return due
+	}
+	return time.Time{}
+}
+
+// delayed is when a job with a fixed delay is due: at once, if it has never run. A run that ended in the future, by the clock
+// of another replica, ended now.
+func (t *task) delayed(d delay, now time.Time) time.Time {
+	switch {
+	case t.ended.IsZero():
+		return t.done
+	case t.ended.After(now):
+		return d.Next(now)
+	}
+	return d.Next(t.ended)
+}
+
+// want answers the mark to claim the job with at now: that of the newest scheduled time, so that a record which is further
+// than this replica has seen still refuses in one step. 0 claims it whatever the mark.
+func (t *task) want(now time.Time) (mark int64, ok bool) {
+	if t.ctl.Trigger > t.served {
+		return 0, true
+	}
+	if t.ctl.Paused != nil {
+		return 0, false
+	}
+	due := t.due(t.floor(t.done), now)
+	if due.IsZero() {
+		return 0, false
+	}
+	if _, ok := t.job.Schedule.(delay); !ok {
+		if newer := latest(t.job.Schedule, due, now); !newer.IsZero() && !t.job.start(newer).After(now) {
+			due = newer
+		}
+	}
+	return due.UnixMilli(), true
+}
+
+// floor drops the scheduled times of a pause.
+func (t *task) floor(done time.Time) time.Time {
+	if resumed := time.UnixMilli(t.ctl.Resumed); t.ctl.Resumed > 0 && resumed.After(done) {
+		return resumed
+	}
+	return done
+}
+
+// next is when to look at the job again, from now on; the zero time when it will never be due.
+func (t *task) next(now time.Time) time.Time {
+	if _, ok := t.want(now); ok {
+		return now
+	}
+	if d, ok := t.job.Schedule.(delay); ok {
+		if due := t.delayed(d, now); due.After(now) {
+			return due
+		}
+		return now.Add(time.Minute) // paused; resuming wakes it
+	}
+	from := t.floor(t.done)
+	if recent := now.Add(-t.job.Grace - time.Millisecond); from.Before(recent) {
+		from = recent
+	}
+	if t.ctl.Paused != nil && from.Before(now) {
+		from = now
+	}
+	due := t.job.Schedule.Next(from)
+	if due.IsZero() {
+		return due
+	}
+	if start := t.job.start(due); start.After(now) {
+		return start
+	}
+	return now
+}
+
+// A decision is what a replica does with a job that it was granted.
+type decision struct {
+	scheduled time.Time
+	manual    int64 // the number of the manual run; 0 for a scheduled one
+	attempt   int
+	state     jobState // to go on from
+	announce  bool     // the state must be in the store before the run begins
+	giveUp    bool     // all attempts are used up: do not run
+}
+
+// key tells the run from others in jobState.Pending.
+func (d decision) key() int64 {
+	if d.manual > 0 {
+		return -d.manual
+	}
+	return d.scheduled.UnixMilli()
+}
+
+// skew is how far the clocks of replicas may lie apart for a takeover to find the same run.
+const skew = 2 * time.Second
+
+// decide says what to run under a grant, if anything. When the lease before was abandoned it finds the run that its holder was
+// at, by deciding as of the time when that lease was granted.
+func (t *task) decide(g store.Grant, now time.Time) (decision, bool) {
+	state, _ := parseJobState(g.State) // a state of something else counts as none
+	t.sawState(state)
+	state.Schedule = describe(t.job.Schedule)
+	done := t.done
+	if g.Mark > 0 {
+		done = time.UnixMilli(g.Mark)
+		t.done = done
+	}
+	crashed := g.Abandoned > 0
+	if crashed && state.Pending > 0 && state.Pending <= g.Mark { // it had been begun to be run at most once
+		state.add(abandoned(time.UnixMilli(state.Pending), g, now, state.Attempts+1, false))
+		state.Pending, state.Attempts, crashed = 0, 0, false
+	}
+	d, ok := decision{}, false
+	if crashed {
+		d, ok = t.choose(state, t.floor(done), now.Add(min(skew, g.Abandoned)-g.Abandoned), false)
+	}
+	if !ok {
+		crashed = false
+		d, ok = t.choose(state, t.floor(done), now, true)
+	}
+	if !ok {
+		return d, false
+	}
+	d.count(t.job, state, g, now, crashed)
+	return d, true
+}
+
+// choose picks the run at an instant: a manual one first, then one that was interrupted, then what is due.
+func (t *task) choose(state jobState, done, at time.Time, isNow bool) (decision, bool) {
+	if t.ctl.Trigger > state.Trigger && (isNow || !t.ctl.At.After(at)) {
+		return decision{scheduled: t.ctl.At.Truncate(time.Millisecond), manual: t.ctl.Trigger}, true
+	}
+	if t.ctl.Paused != nil {
+		return decision{}, false
+	}
+	if pending := time.UnixMilli(state.Pending); state.Pending > 0 && pending.After(done) {
+		return decision{scheduled: pending}, true
+	}
+	due := t.due(done, at)
+	return decision{scheduled: due}, !due.IsZero()
+}
+
+// count finds which attempt it is.
+func (d *decision) count(job Job, state jobState, g store.Grant, now time.Time, crashed bool) {
+	begun := 0
+	if state.Pending == d.key() {
+		begun = state.Attempts
+	}
+	if crashed && job.Crash == CrashTakeOver {
+		begun++
+		state.add(abandoned(d.scheduled, g, now, begun, d.manual > 0))
+		d.announce = true
+		d.giveUp = job.Retry.Attempts > 0 && begun >= job.Retry.Attempts
+	}
+	state.Pending, state.Attempts = d.key(), begun
+	d.attempt, d.state = begun+1, state
+	d.announce = d.announce || job.Crash == CrashGiveUp
+}
+
+// abandoned is the history of a run whose replica did not live to write it.
+func abandoned(scheduled time.Time, g store.Grant, now time.Time, attempt int, manual bool) RunRecord {
+	return RunRecord{
+		ScheduledAt: scheduled.UTC(), StartedAt: now.Add(-g.Abandoned).UTC().Truncate(time.Millisecond), EndedAt: now.UTC().Truncate(time.Millisecond),
+		Attempt: attempt, Manual: manual, Outcome: OutcomeAbandoned, Error: "its replica died or was cut off",
+	}
+}
+
+// A taskHeap orders tasks by when to look at them (container/heap).
+type taskHeap []*task
+
+func (h taskHeap) Len() int           { return len(h) }
+func (h taskHeap) Less(i, j int) bool { return h[i].wake.Before(h[j].wake) }
+func (h taskHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+func (h *taskHeap) Push(x any) {
+	t := x.(*task)
+	t.index = len(*h)
+	*h = append(*h, t)
+}
+
+func (h *taskHeap) Pop() any {
+	old := *h
+	t := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	t.index = -1
+	return t
+}
+
+var errRunning = errors.New("it is running in this client already")
