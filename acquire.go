@@ -55,9 +55,20 @@ func (c *Client) try(ctx, parent context.Context, t target) (*Lease, error) {
 	}
 	claim.Name = name
 	if out.Err != nil {
-		return nil, out.Err
+		return nil, t.named(out.Err)
 	}
 	return c.keep(parent, t, claim, out.Grant, before)
+}
+
+// named makes a refusal speak of the target by the name that its user knows.
+func (t target) named(err error) error {
+	switch refused := err.(type) {
+	case *HeldError:
+		refused.Record.Name = t.shown
+	case *DoneError:
+		refused.Record.Name = t.shown
+	}
+	return err
 }
 
 // keep makes a lease of a grant and keeps it, or gives it back when it is of no use any more.

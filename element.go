@@ -280,11 +280,11 @@ func (e *Elements) ClaimAll(ctx context.Context, ids []string) ([]Claimed, error
 func (e *Elements) take(ctx, parent context.Context, claimed []Claimed, at []int, claims []store.Claim, outs []store.Outcome, before time.Time) {
 	for i, out := range outs {
 		c := &claimed[at[i]]
-		if c.Err = out.Err; c.Err != nil {
+		t := target{shown: c.ID, names: []string{claims[i].Name}}
+		if c.Err = t.named(out.Err); c.Err != nil {
 			continue
 		}
 		var l *Lease
-		t := target{shown: c.ID, names: []string{claims[i].Name}}
 		if l, c.Err = e.client.keep(parent, t, claims[i], out.Grant, before); c.Err == nil {
 			c.Element, c.Err = e.granted(ctx, c.ID, l)
 		}

@@ -181,8 +181,10 @@ func (l *Lease) finish(r store.Release) error {
 		return nil
 	}
 	r.Name, r.Holder, r.Token = l.name, l.holder, l.token
-	held := latestNow().Sub(l.since)
-	r.Linger = max(r.Linger, l.opts.AtLeast-held, 0)
+	held := earliestNow().Sub(l.since)
+	if l.opts.AtLeast > 0 {
+		r.Linger = max(r.Linger, l.opts.AtLeast-held)
+	}
 	err := l.core.release(r)
 	l.core.queues.released(l.queue)
 	l.core.observe(Event{Kind: EventReleased, Name: l.shown, Token: l.token, Duration: held, Err: err})

@@ -116,9 +116,9 @@ func (r *runner) task(job Job) (*task, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &task{job: job, client: &Client{core: r.core, opts: opts}, name: name, control: control, done: r.first, index: -1}
+	t := &task{job: job, client: &Client{core: r.core, opts: opts}, name: name, control: control, since: r.first, index: -1}
 	if _, once := job.Schedule.(at); once {
-		t.done = time.Time{} // it is due even if its time had passed before it was known
+		t.since = time.Time{} // it is due even if its time had passed before it was known
 	}
 	return t, nil
 }
@@ -182,10 +182,8 @@ func (r *runner) create(ctx context.Context, tasks []*task) error {
 		}
 		state := jobState{Schedule: describe(tasks[i].job.Schedule)}
 		rel := store.Release{Name: claims[i].Name, Holder: claims[i].Holder, Token: out.Grant.Token, State: state.json(), Retain: Forever}
-		if !tasks[i].done.IsZero() {
-			if _, delayed := tasks[i].job.Schedule.(delay); !delayed {
-				rel.Mark = tasks[i].done.UnixMilli()
-			}
+		if _, delayed := tasks[i].job.Schedule.(delay); !delayed && !tasks[i].since.IsZero() {
+			rel.Mark = tasks[i].since.UnixMilli()
 		}
 		releases = append(releases, rel)
 	}

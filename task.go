@@ -15,7 +15,8 @@ type task struct {
 	name    string  // of the job's record
 	control string  // of the record that says what was asked of it
 
-	done   time.Time // all scheduled times up to it are done
+	since  time.Time // since when the job is known here: what counts while its record has no mark
+	mark   int64     // of the record: all scheduled times up to it, in unix ms, are done
 	ended  time.Time // of the last run; zero if there was none
 	served int64     // the last manual run that was done
 	ctl    control
@@ -26,9 +27,7 @@ type task struct {
 
 // saw takes over what a record says.
 func (t *task) saw(r store.Record) {
-	if mark := time.UnixMilli(r.Mark); r.Mark > 0 && mark.After(t.done) {
-		t.done = mark
-	}
+	t.mark = max(t.mark, r.Mark)
 	if state, err := parseJobState(r.State); err == nil {
 		t.sawState(state)
 	}
@@ -47,9 +46,19 @@ func (t *task) concluded(e ending) {
 		return
 	}
 	t.sawState(e.state)
-	if mark := time.UnixMilli(e.mark); e.mark > 0 && mark.After(t.done) {
-		t.done = mark
+	t.mark = max(t.mark, e.mark)
+}
+
+// done is the time up to which nothing is left to run: all is done, or fell into a pause.
+func (t *task) done() time.Time {
+	done := t.since
+	if t.mark > 0 {
+		done = time.UnixMilli(t.mark)
 	}
+	if resumed := time.UnixMilli(t.ctl.Resumed); t.ctl.Resumed > 0 && resumed.After(done) {
+		return resumed
+	}
+	return done
 }
 
 // markAfter is the mark once the run of a scheduled time is done. Scheduled times less than AtLeast after it are done with it,
@@ -80,7 +89,7 @@ func (t *task) due(done, now time.Time) time.Time {
 func (t *task) delayed(d delay, now time.Time) time.Time {
 	switch {
 	case t.ended.IsZero():
-		return t.done
+		return t.since
 	case t.ended.After(now):
 		return d.Next(now)
 	}
@@ -96,7 +105,7 @@ func (t *task) want(now time.Time) (mark int64, ok bool) {
 	if t.ctl.Paused != nil {
 		return 0, false
 	}
-	due := t.due(t.floor(t.done), now)
+	due := t.due(t.done(), now)
 	if due.IsZero() {
 		return 0, false
 	}
@@ -106,14 +115,6 @@ func (t *task) want(now time.Time) (mark int64, ok bool) {
 		}
 	}
 	return due.UnixMilli(), true
-}
-
-// floor drops the scheduled times of a pause.
-func (t *task) floor(done time.Time) time.Time {
-	if resumed := time.UnixMilli(t.ctl.Resumed); t.ctl.Resumed > 0 && resumed.After(done) {
-		return resumed
-	}
-	return done
 }
 
 // next is when to look at the job again, from now on; the zero time when it will never be due.
@@ -127,7 +128,7 @@ func (t *task) next(now time.Time) time.Time {
 		}
 		return now.Add(time.Minute) // paused; resuming wakes it
 	}
-	from := t.floor(t.done)
+	from := t.done()
 	if recent := now.Add(-t.job.Grace - time.Millisecond); from.Before(recent) {
 		from = recent
 	}
@@ -171,11 +172,7 @@ func (t *task) decide(g store.Grant, now time.Time) (decision, bool) {
 	state, _ := parseJobState(g.State) // a state of something else counts as none
 	t.sawState(state)
 	state.Schedule = describe(t.job.Schedule)
-	done := t.done
-	if g.Mark > 0 {
-		done = time.UnixMilli(g.Mark)
-		t.done = done
-	}
+	t.mark = max(t.mark, g.Mark)
 	crashed := g.Abandoned > 0
 	if crashed && state.Pending > 0 && state.Pending <= g.Mark { // it had been begun to be run at most once
 		state.add(abandoned(time.UnixMilli(state.Pending), g, now, state.Attempts+1, false))
@@ -183,11 +180,11 @@ func (t *task) decide(g store.Grant, now time.Time) (decision, bool) {
 	}
 	d, ok := decision{}, false
 	if crashed {
-		d, ok = t.choose(state, t.floor(done), now.Add(min(skew, g.Abandoned)-g.Abandoned), false)
+		d, ok = t.choose(state, t.done(), now.Add(min(skew, g.Abandoned)-g.Abandoned), false)
 	}
 	if !ok {
 		crashed = false
-		d, ok = t.choose(state, t.floor(done), now, true)
+		d, ok = t.choose(state, t.done(), now, true)
 	}
 	if !ok {
 		return d, false

@@ -109,13 +109,9 @@ func (c *calendar) nextClock(clock int) (next int, found bool) {
 	}
 	if c.minutes>>minute == 0 {
 		hour, minute, second = hour+1, 0, 0
-	} else if c.minutes>>minute&1 == 0 {
-		second = 0
 	}
 	if c.hours>>hour == 0 {
 		return 0, false
-	} else if c.hours>>hour&1 == 0 {
-		minute, second = 0, 0
 	}
 	hour += bits.TrailingZeros32(c.hours >> hour)
 	minute += bits.TrailingZeros64(c.minutes >> minute)

@@ -8,10 +8,10 @@ import (
 // A field is one of the seven fields of an expression: what it may hold, and how to add what it holds to a calendar.
 type field struct {
 	name     string
-	min, max int      // bounds of a value; a day-of-week may also be 7, Sunday
-	period   int      // how far a range that wraps goes on counting; 0 if ranges may not wrap
-	names    []string // names of the values from min on
-	add      func(*calendar, int)
+	min, max int                     // bounds of a value; a day-of-week may also be 7, Sunday
+	period   int                     // how far a range that wraps goes on counting; 0 if ranges may not wrap
+	names    []string                // names of the values from min on
+	put      func(*calendar, uint64) // adds a set of values as bits; nil for the year, whose values do not fit
 	special  func(f *field, piece string, c *calendar) (taken bool, problem string)
 }
 
@@ -22,15 +22,16 @@ var (
 
 // allFields are the seven fields in the order of an expression that has them all.
 var allFields = [7]field{
-	{name: "second", min: 0, max: 59, period: 60, add: func(c *calendar, v int) { c.seconds |= 1 << v }},
-	{name: "minute", min: 0, max: 59, period: 60, add: func(c *calendar, v int) { c.minutes |= 1 << v }},
-	{name: "hour", min: 0, max: 23, period: 24, add: func(c *calendar, v int) { c.hours |= 1 << v }},
+	{name: "second", min: 0, max: 59, period: 60, put: func(c *calendar, set uint64) { c.seconds |= set }},
+	{name: "minute", min: 0, max: 59, period: 60, put: func(c *calendar, set uint64) { c.minutes |= set }},
+	{name: "hour", min: 0, max: 23, period: 24, put: func(c *calendar, set uint64) { c.hours |= uint32(set) }},
 	{name: "day-of-month", min: 1, max: 31, period: 31, special: specialDayOfMonth,
-		add: func(c *calendar, v int) { c.days.ofMonth |= 1 << v }},
-	{name: "month", min: 1, max: 12, period: 12, names: monthNames, add: func(c *calendar, v int) { c.months |= 1 << v }},
+		put: func(c *calendar, set uint64) { c.days.ofMonth |= uint32(set) }},
+	{name: "month", min: 1, max: 12, period: 12, names: monthNames,
+		put: func(c *calendar, set uint64) { c.months |= uint16(set) }},
 	{name: "day-of-week", min: 0, max: 6, period: 7, names: weekdayNames, special: specialDayOfWeek,
-		add: func(c *calendar, v int) { c.days.ofWeek |= 1 << v }},
-	{name: "year", min: firstYear, max: lastYear, add: func(c *calendar, v int) { c.years.add(v) }},
+		put: func(c *calendar, set uint64) { c.days.ofWeek |= uint8(set) }},
+	{name: "year", min: firstYear, max: lastYear},
 }
 
 // parse adds a whole field to the calendar. A problem comes with the piece that has it.
@@ -38,8 +39,12 @@ func (f *field) parse(text string, c *calendar) (piece, problem string) {
 	if text == "?" && f.special != nil {
 		text = "*"
 	}
-	if text == "*" && f.name == "year" {
-		c.years = everyYear // by far the most frequent, and 230 times cheaper
+	if text == "*" { // by far the most frequent
+		if f.put == nil {
+			c.years = everyYear
+		} else {
+			f.put(c, 1<<(f.max+1)-1<<f.min)
+		}
 		return "", ""
 	}
 	for more := true; more; {
@@ -65,13 +70,17 @@ func (f *field) parsePiece(piece string, c *calendar) (problem string) {
 	if problem != "" {
 		return problem
 	}
-	for v := s.from; v <= s.to; v += s.step {
-		if v > f.max {
-			f.add(c, v-f.period)
-		} else {
-			f.add(c, v)
+	if f.put == nil {
+		for year := s.from; year <= s.to; year += s.step {
+			c.years.add(year)
 		}
+		return ""
 	}
+	set := uint64(0)
+	for v := s.from; v <= s.to; v += s.step {
+		set |= 1 << f.fold(v)
+	}
+	f.put(c, set)
 	return ""
 }
 
@@ -125,7 +134,7 @@ func (f *field) wrap(s span) (span, string) {
 	return s, ""
 }
 
-// fold makes Sunday written as 7 the 0 it is.
+// fold brings a value beyond the maximum back to where it belongs: Sunday written as 7 is 0.
 func (f *field) fold(value int) int {
 	if value > f.max {
 		return value - f.period

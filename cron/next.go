@@ -37,11 +37,7 @@ func (e *Expression) nextFixed(after int64) (next int64, found bool) {
 	if !found {
 		return 0, false
 	}
-	// Far from any change of the clocks there is nothing to search.
-	if next := local - p.offset; p.start+widest <= next && next < p.end {
-		return next, true
-	}
-	return reached(local, loc), true
+	return reached(local, after, p, loc), true
 }
 
 // nextElapsing returns the first instant, not before the given one, at which the clocks show a matching time.

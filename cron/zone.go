@@ -74,14 +74,14 @@ func furthest(instant int64, p period, loc *time.Location) int64 {
 }
 
 // reached returns the first instant at which the clocks show the given local time or a later one: the time itself,
-// the first of two if it is repeated, the end of the gap if it is skipped.
-func reached(local int64, loc *time.Location) int64 {
-	instant := local - widest
+// the first of two if it is repeated, the end of the gap if it is skipped. It looks from an instant in period p on, up
+// to which the clocks have not shown it.
+func reached(local, from int64, p period, loc *time.Location) int64 {
 	for {
-		p := periodAt(instant, loc)
-		if candidate := max(instant, local-p.offset); candidate < p.end {
+		if candidate := max(from, local-p.offset); candidate < p.end {
 			return candidate
 		}
-		instant = p.end
+		from = max(p.end, local-widest)
+		p = periodAt(from, loc)
 	}
 }

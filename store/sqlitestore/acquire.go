@@ -51,14 +51,12 @@ func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outc
 	}
 	outcomes := make([]store.Outcome, len(claims))
 	n := 0
-	err := s.view(ctx, func(f *file, c *conn) (err error) {
+	look := func(f *file, c *conn) (err error) {
 		n, err = answer(f.clock, c, claims, outcomes)
 		return err
-	})
-	if err == nil && n < len(claims) {
-		err = s.transact(ctx, func(t *tx) error { return t.acquire(claims[n:], outcomes[n:]) })
 	}
-	if err != nil {
+	write := func(t *tx) error { return t.acquire(claims[n:], outcomes[n:]) }
+	if err := s.lookFirst(ctx, look, func() bool { return n < len(claims) }, write); err != nil {
 		return nil, err
 	}
 	return outcomes, nil
@@ -113,13 +111,15 @@ func (t *tx) acquire(claims []store.Claim, outcomes []store.Outcome) error {
 // take grants a free name; r is its record, nil if it has none.
 func (t *tx) take(r *record, c store.Claim) (store.Outcome, error) {
 	g := store.Grant{}
-	last := t.meta.floor
+	var last int64
 	if r != nil {
 		last = r.token
 		g = r.grant()
 		if !r.released {
 			g.Abandoned = max(1, time.Duration(t.now-r.since))
 		}
+	} else if err := t.row(sqlFloor, nil, &last); err != nil {
+		return store.Outcome{}, err
 	}
 	if last == math.MaxInt64 {
 		return store.Outcome{Err: ErrTokens}, nil

@@ -16,19 +16,17 @@ func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (
 	}
 	var chosen choice
 	var out store.Outcome
-	err := s.view(ctx, func(f *file, c *conn) (err error) {
+	look := func(f *file, c *conn) (err error) {
 		if chosen, err = c.choose(names, claim, f.clock); err == nil && chosen.verdict != free {
 			out = chosen.outcome(claim)
 		}
 		return err
-	})
-	if err == nil && chosen.verdict == free {
-		err = s.transact(ctx, func(t *tx) (err error) {
-			chosen, out, err = t.choose(names, claim)
-			return err
-		})
 	}
-	if err != nil {
+	write := func(t *tx) (err error) {
+		chosen, out, err = t.choose(names, claim)
+		return err
+	}
+	if err := s.lookFirst(ctx, look, func() bool { return chosen.verdict == free }, write); err != nil {
 		return 0, store.Outcome{}, err
 	}
 	return chosen.i, out, nil

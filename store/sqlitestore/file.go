@@ -28,6 +28,7 @@ type file struct {
 	system      fileSystem
 	places      places
 	ids         identities
+	metaAt      int64       // when a transaction last looked at the table meta
 	broken      atomic.Bool // something failed that opening again may mend
 }
 
@@ -38,24 +39,32 @@ var (
 	errBroken   = errors.New("the file has to be opened again")
 )
 
-// check says why f is not, or no more, what lies at the path.
+// check says why f cannot be used.
 func (f *file) check() error {
 	if f == nil || f.broken.Load() {
 		return errBroken
 	}
-	for i, path := range f.places {
-		info, err := os.Stat(path)
-		switch {
-		case err == nil && os.SameFile(info, f.ids[i]):
-		case i > 0:
+	if err := f.here(); err != nil {
+		return err
+	}
+	for i := 1; i < len(f.places); i++ {
+		if info, err := os.Stat(f.places[i]); err != nil || !os.SameFile(info, f.ids[i]) {
 			return errSidecar
-		case errors.Is(err, os.ErrNotExist):
-			return errGone
-		case err != nil:
-			return err
-		default:
-			return errReplaced
 		}
+	}
+	return nil
+}
+
+// here says why f is no more what lies at the path.
+func (f *file) here() error {
+	info, err := os.Stat(f.places[0])
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return errGone
+	case err != nil:
+		return err
+	case !os.SameFile(info, f.ids[0]):
+		return errReplaced
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ var sqlFiles embed.FS
 var (
 	sqlSchema        = load("schema")
 	sqlMeta          = load("meta")
+	sqlFloor         = load("floor")
 	sqlMetaInsert    = load("meta_insert")
 	sqlMetaWall      = load("meta_wall")
 	sqlMetaFloor     = load("meta_floor")

@@ -107,21 +107,27 @@ func (s *Store) enter(ctx context.Context, t turn) (*file, error) {
 		if err := t.take(ctx); err != nil {
 			return nil, err
 		}
-		f := s.file
-		err := s.alive(ctx)
-		if err == nil {
-			if f.check() == nil {
-				return f, nil
-			}
-		}
-		t.give()
-		if err == nil {
-			err = s.reopen(ctx, f)
-		}
-		if err != nil {
-			return nil, err
+		f, err := s.current(ctx, t)
+		if f != nil || err != nil {
+			return f, err
 		}
 	}
+}
+
+// current answers the file to whoever has the turn t. If it answers none it has given the turn back, and the file, if
+// there is no error, has been opened again.
+func (s *Store) current(ctx context.Context, t turn) (*file, error) {
+	err := s.alive(ctx)
+	if err != nil {
+		t.give()
+		return nil, err
+	}
+	f := s.file
+	if f.check() == nil {
+		return f, nil
+	}
+	t.give()
+	return nil, s.reopen(ctx, f)
 }
 
 // view calls do with the reading connection until no lock of another process is in its way.
@@ -131,7 +137,11 @@ func (s *Store) view(ctx context.Context, do func(f *file, c *conn) error) error
 		return s.at(err)
 	}
 	defer s.reading.give()
-	err = s.retry(ctx, func() error { return do(f, f.read) })
+	return s.look(ctx, f, f.read, do)
+}
+
+func (s *Store) look(ctx context.Context, f *file, c *conn, do func(f *file, c *conn) error) error {
+	err := s.retry(ctx, func() error { return do(f, c) })
 	if !harmless(err) {
 		f.broken.Store(true)
 	}

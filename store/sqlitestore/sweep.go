@@ -44,7 +44,7 @@ func (s *Store) forgettable(ctx context.Context, limit int) ([]string, error) {
 
 // forget deletes those of the names that may still be forgotten, and keeps the greatest of their tokens.
 func (t *tx) forget(names []string) (n int, err error) {
-	floor := t.meta.floor
+	var floor int64
 	for _, name := range names {
 		var token int64
 		err := t.row(sqlForget, []any{name, t.now}, &token)

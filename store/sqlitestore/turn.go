@@ -20,11 +20,19 @@ type turn chan struct{}
 
 func newTurn() turn { return make(turn, 1) }
 
-func (t turn) take(ctx context.Context) error {
+// try takes the turn if nobody has it.
+func (t turn) try() bool {
 	select {
 	case t <- struct{}{}:
-		return nil
+		return true
 	default:
+		return false
+	}
+}
+
+func (t turn) take(ctx context.Context) error {
+	if t.try() {
+		return nil
 	}
 	select {
 	case t <- struct{}{}:

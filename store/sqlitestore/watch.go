@@ -66,13 +66,13 @@ func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, err
 	}
 	wake, start, err := s.watches.add(ctx, names, seen)
 	if start {
-		go s.look(first)
+		go s.poll(first)
 	}
 	return wake, err
 }
 
-// look wakes the listeners of names that have been released, until there are none, or the file cannot be read.
-func (s *Store) look(last change) {
+// poll wakes the listeners of names that have been released, until there are none, or the file cannot be read.
+func (s *Store) poll(last change) {
 	w := &s.watches
 	defer w.looks.Done()
 	tick := time.NewTicker(watchInterval)

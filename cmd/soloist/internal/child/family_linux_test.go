@@ -1,0 +1,134 @@
+package child
+
+import (
+	"bytes"
+	"testing"
+	"time"
+)
+
+// What a command leaves behind when it ends by itself is ended.
+func TestNothingIsLeft(t *testing.T) {
+	for name, script := range map[string]string{
+		"in the group":           `sleep 1000 & echo $! >$1`,
+		"deaf":                   `sh -c 'trap "" TERM; echo $$ >$1; while :; do sleep 0.01; done' sh $1 & while ! test -s $1; do sleep 0.01; done`,
+		"stopped":                `sleep 1000 & kill -STOP $!; echo $! >$1`,
+		"holds the output":       `sleep 1000 & echo $! >$1; exit 0`,
+		"in a session":           `setsid sh -c 'echo $$ >$1; exec sleep 1000' sh $1 & exit 0`,
+		"a daemon":               `(setsid sh -c 'echo $$ >$1; exec sleep 1000' sh $1 >/dev/null 2>&1 &) ; while ! test -s $1; do sleep 0.01; done`,
+		"a daemon without env":   `(env -i setsid sh -c 'echo $$ >$1; exec sleep 1000' sh $1 &) ; while ! test -s $1; do sleep 0.01; done`,
+		"a child of a daemon":    `(setsid sh -c 'setsid sleep 1000 & echo $! >$1; wait' sh $1 &) ; while ! test -s $1; do sleep 0.01; done`,
+		"a deaf daemon in a job": `(setsid sh -c 'trap "" TERM; echo $$ >$1; while :; do sleep 0.01; done' sh $1 &) ; while ! test -s $1; do sleep 0.01; done`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := inTemp(t, "pid")
+			r := begin(t, Command{Args: sh(script, file), Grace: 300 * time.Millisecond})
+			result := r.wait(t)
+			if r.err != nil || result.Code != 0 || result.Stopped {
+				t.Errorf("%+v, %v", result, r.err)
+			}
+			if name == "in a session" {
+				return // it may have been ended before it could write
+			}
+			if pid := pidIn(t, file); alive(pid) {
+				t.Error("a process is left")
+			}
+		})
+	}
+}
+
+// When the lease is lost everything ends, wherever it went.
+func TestNothingIsLeftWhenTold(t *testing.T) {
+	for name, script := range map[string]string{
+		"in the group": `sleep 1000 & echo $! >$1; wait`,
+		"in a session": `setsid sh -c 'echo $$ >$1; exec sleep 1000' sh $1; exit 0`,
+		"deaf in a session": `trap '' TERM; setsid sh -c 'trap "" TERM; echo $$ >$1; while :; do sleep 0.01; done' sh $1;
+			while :; do sleep 0.01; done`,
+		"a daemon": `(setsid sh -c 'echo $$ >$1; exec sleep 1000' sh $1 &) ; exec sleep 1000`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := inTemp(t, "pid")
+			r := begin(t, Command{Args: sh(script, file), Grace: 300 * time.Millisecond})
+			pid := pidIn(t, file)
+			r.cancel()
+			if result := r.wait(t); r.err != nil || !result.Stopped {
+				t.Errorf("%+v, %v", result, r.err)
+			}
+			if alive(pid) {
+				t.Error("a process is left")
+			}
+		})
+	}
+}
+
+// The end of one run does not touch the processes of another.
+func TestRunsAreToldApart(t *testing.T) {
+	const daemon = `(setsid sh -c 'echo $$ >$1; exec sleep 1000' sh $1 >/dev/null 2>&1 &) ; echo ready; read x`
+	const bare = `(env -i /usr/bin/setsid /bin/sh -c 'echo $$ >$1; exec sleep 1000' sh $1 >/dev/null 2>&1 &) ; echo ready; read x`
+	fileA, fileB, fileC := inTemp(t, "a"), inTemp(t, "b"), inTemp(t, "c")
+	gateA, gateB, gateC := newGate(t), newGate(t), newGate(t)
+	a := begin(t, Command{Args: sh(daemon, fileA), Stdin: gateA, Grace: time.Second})
+	b := begin(t, Command{Args: sh(daemon, fileB), Stdin: gateB, Grace: time.Second})
+	c := begin(t, Command{Args: sh(bare, fileC), Stdin: gateC, Grace: time.Second})
+	pidA, pidB, pidC := pidIn(t, fileA), pidIn(t, fileB), pidIn(t, fileC)
+	a.cancel()
+	a.wait(t)
+	if alive(pidA) || !alive(pidB) {
+		t.Errorf("after the end of a: its daemon lives: %v, that of b: %v", alive(pidA), alive(pidB))
+	}
+	// The daemon of c threw away by what it could be known. It ends with the last run.
+	c.cancel()
+	c.wait(t)
+	if !alive(pidC) || !alive(pidB) {
+		t.Errorf("after the end of c: its daemon lives: %v, that of b: %v", alive(pidC), alive(pidB))
+	}
+	b.cancel()
+	b.wait(t)
+	if alive(pidB) || alive(pidC) {
+		t.Errorf("after the end of b: its daemon lives: %v, that of c: %v", alive(pidB), alive(pidC))
+	}
+}
+
+// What was a child of this process before it adopted is not a run's.
+func TestStrangersAreLeftAlone(t *testing.T) {
+	pid := foreign(t, nil, nil, nil, "/bin/sleep", "1000")
+	p, _ := readProcess(pid)
+	children.Lock()
+	strangers = append(strangers, p)
+	children.Unlock()
+	if _, err := (&Command{Args: []string{"true"}}).Run(t.Context()); err != nil || !alive(pid) {
+		t.Errorf("%v; alive: %v", err, alive(pid))
+	}
+}
+
+// Orphans that end by themselves leave no zombies while the command goes on.
+func TestOrphansAreReaped(t *testing.T) {
+	file := inTemp(t, "pid")
+	r := begin(t, Command{Args: sh(`(setsid sh -c 'echo $$ >$1' sh $1 &) ; sleep 1000`, file), Grace: time.Second})
+	pid := pidIn(t, file)
+	waitFor(t, "reaped", func() bool { _, exists := readProcess(pid); return !exists })
+	r.cancel()
+	r.wait(t)
+}
+
+func TestManyAtOnce(t *testing.T) {
+	var runs []*running
+	for range 20 {
+		runs = append(runs, begin(t, Command{Args: sh(`sleep 1000 & setsid sleep 1000 & echo ready`), Grace: time.Second}))
+	}
+	for _, r := range runs {
+		if result := r.wait(t); r.err != nil || result.Code != 0 || r.out.String() != "ready\n" {
+			t.Errorf("%+v, %v, %q", result, r.err, r.out.String())
+		}
+	}
+}
+
+func TestMark(t *testing.T) {
+	t.Setenv(RunVariable, "outer")
+	var out bytes.Buffer
+	if _, err := (&Command{Args: sh(`echo $SOLOIST_RUN`), Stdout: &out}).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.HasPrefix(out.Bytes(), []byte("outer/")) || out.Len() != len("outer/")+16+1 {
+		t.Errorf("%q", out.String())
+	}
+}

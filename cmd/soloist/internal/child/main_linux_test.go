@@ -1,0 +1,217 @@
+package child
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// helper names, in the environment, what the test binary is to do instead of testing.
+const helper = "CHILD_TEST_HELPER"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(helper) {
+	case "":
+	case "bytes":
+		_, _ = os.Stdout.Write(someBytes())
+		os.Exit(0)
+	case "run": // runs its arguments as soloist would
+		os.Exit(helperRun())
+	default:
+		os.Exit(99)
+	}
+	if err := Adopt(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if code == 0 && !eventually(func() bool { return len(ownChildren()) == 0 }) {
+		fmt.Fprintln(os.Stderr, "children or zombies are left:", ownChildren())
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func helperRun() int {
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, Forwarded()...)
+	c := Command{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Grace: time.Second, Signals: signals}
+	if os.Getenv("CHILD_TEST_LOST") != "" {
+		c.MayContinue = func() error { return os.ErrDeadlineExceeded }
+	}
+	result, err := c.Run(context.Background())
+	fmt.Fprintf(os.Stderr, "helper: code %d, %v\n", result.Code, err)
+	return result.Code
+}
+
+func someBytes() []byte {
+	b := make([]byte, 1<<20)
+	source := rand.New(rand.NewPCG(1, 2))
+	for i := range b {
+		b[i] = byte(source.Uint32())
+	}
+	return b
+}
+
+const patience = 30 * time.Second
+
+func eventually(is func() bool) bool {
+	for begin := time.Now(); time.Since(begin) < patience; time.Sleep(2 * time.Millisecond) {
+		if is() {
+			return true
+		}
+	}
+	return false
+}
+
+func waitFor(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	if !eventually(is) {
+		t.Fatalf("still not: %s", what)
+	}
+}
+
+func alive(pid int) bool {
+	p, ok := readProcess(pid)
+	return ok && !gone(p)
+}
+
+// A buffer can be read while it is written.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func (b *buffer) has(s string) func() bool {
+	return func() bool { return strings.Contains(b.String(), s) }
+}
+
+func sh(script string, args ...string) []string {
+	return append([]string{"/bin/sh", "-c", script, "sh"}, args...)
+}
+
+// A running command.
+type running struct {
+	out    *buffer
+	cancel context.CancelFunc
+	done   chan struct{}
+	result Result
+	err    error
+}
+
+func begin(t *testing.T, c Command) *running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &running{out: &buffer{}, cancel: cancel, done: make(chan struct{})}
+	if c.Stdout == nil {
+		c.Stdout, c.Stderr = r.out, r.out
+	}
+	go func() {
+		defer close(r.done)
+		r.result, r.err = c.Run(ctx)
+	}()
+	t.Cleanup(func() { cancel(); r.wait(t) })
+	return r
+}
+
+func (r *running) wait(t *testing.T) Result {
+	t.Helper()
+	select {
+	case <-r.done:
+	case <-time.After(patience):
+		t.Fatalf("the command does not end; it wrote %q", r.out.String())
+	}
+	return r.result
+}
+
+// pidIn waits for a number in a file.
+func pidIn(t *testing.T, file string) int {
+	t.Helper()
+	pid := 0
+	waitFor(t, "a process id in "+file, func() bool {
+		text, err := os.ReadFile(file)
+		if err != nil || !strings.HasSuffix(string(text), "\n") {
+			return false
+		}
+		pid, err = strconv.Atoi(strings.TrimSpace(string(text)))
+		return err == nil
+	})
+	return pid
+}
+
+func inTemp(t *testing.T, name string) string { return filepath.Join(t.TempDir(), name) }
+
+func self(t *testing.T) string {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exe
+}
+
+// foreign starts a process that the package is to take for nobody's run.
+func foreign(t *testing.T, files []*os.File, env []string, sys *unix.SysProcAttr, args ...string) int {
+	t.Helper()
+	fds := make([]uintptr, len(files))
+	for i, f := range files {
+		fds[i] = f.Fd()
+	}
+	pid, err := startRegistered(args[0], args, procAttr(env, fds, sys))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		children.Lock()
+		defer children.Unlock()
+		if _, still := children.pids[pid]; still {
+			_ = unix.Kill(pid, unix.SIGKILL)
+			_, _ = unix.Wait4(pid, nil, 0, nil)
+			delete(children.pids, pid)
+		}
+	})
+	return pid
+}
+
+// waitForeign waits for a process of foreign.
+func waitForeign(t *testing.T, pid int) unix.WaitStatus {
+	t.Helper()
+	var status unix.WaitStatus
+	waitFor(t, "the end of a process", func() bool {
+		children.Lock()
+		defer children.Unlock()
+		got, err := unix.Wait4(pid, &status, unix.WNOHANG, nil)
+		if got == pid || err != nil {
+			delete(children.pids, pid)
+			return true
+		}
+		return false
+	})
+	return status
+}
+
+var _ io.Writer = (*buffer)(nil)

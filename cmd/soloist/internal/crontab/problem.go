@@ -1,0 +1,54 @@
+package crontab
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// A Problem is one thing that is wrong with a file, where, and what would be right.
+type Problem struct {
+	File string
+	Line int    // 0: the whole file
+	Key  string // of YAML or of a comment, or the name of a variable; "" where there is none
+	Text string
+}
+
+func (p *Problem) Error() string {
+	at := p.File
+	if p.Line > 0 {
+		at = fmt.Sprintf("%s:%d", at, p.Line)
+	}
+	if p.Key != "" {
+		return fmt.Sprintf("%s: %s: %s", at, p.Key, p.Text)
+	}
+	return at + ": " + p.Text
+}
+
+// report gathers problems of a file.
+type report struct {
+	file     string
+	errors   []*Problem
+	warnings []*Problem
+}
+
+func (r *report) fail(line int, key, format string, args ...any) {
+	r.errors = append(r.errors, &Problem{r.file, line, key, fmt.Sprintf(format, args...)})
+}
+
+func (r *report) warn(line int, key, format string, args ...any) {
+	r.warnings = append(r.warnings, &Problem{r.file, line, key, fmt.Sprintf(format, args...)})
+}
+
+func byLine(a, b *Problem) int { return cmp.Compare(a.Line, b.Line) }
+
+// err joins the errors, by line.
+func (r *report) err() error {
+	slices.SortStableFunc(r.errors, byLine)
+	all := make([]error, len(r.errors))
+	for i, p := range r.errors {
+		all[i] = p
+	}
+	return errors.Join(all...)
+}

@@ -1,0 +1,43 @@
+package crontab
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/soloist-dev/soloist/cron"
+)
+
+// zoneNamed loads a zone that is the same on every machine. "" is UTC.
+func zoneNamed(name string) (*time.Location, error) {
+	if name == "Local" {
+		return nil, errors.New(`"Local" is another zone on each machine; write one such as Europe/Berlin, or UTC`)
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fmt.Errorf("there is no zone %q; write one such as Europe/Berlin, or UTC", name)
+	}
+	return zone, nil
+}
+
+// schedule sets when the job runs.
+func (j *Job) schedule(text string, zone *time.Location) error {
+	whole := text
+	if zone != time.UTC && zone.String() != "UTC" {
+		whole = "CRON_TZ=" + zone.String() + " " + text
+	}
+	expression, err := cron.Parse(whole)
+	if err != nil {
+		var wrong *cron.ParseError
+		switch {
+		case !errors.As(err, &wrong):
+			return err
+		case wrong.Field != "":
+			return fmt.Errorf("%q: %s %q: %s", text, wrong.Field, wrong.Piece, wrong.Problem)
+		default:
+			return fmt.Errorf("%q: %s", text, wrong.Problem)
+		}
+	}
+	j.Expression, j.Schedule = expression, whole
+	return nil
+}

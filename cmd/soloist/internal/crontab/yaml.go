@@ -1,0 +1,454 @@
+package crontab
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+func (r *report) parseYAML(data []byte) []Job {
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var document, second yaml.Node
+	if err := decoder.Decode(&document); err != nil {
+		if !errors.Is(err, io.EOF) {
+			r.failYAML(err)
+		}
+		return nil
+	}
+	if err := decoder.Decode(&second); err == nil {
+		r.fail(second.Line, "", "a second document begins here; keep all jobs in one")
+	} else if !errors.Is(err, io.EOF) {
+		r.failYAML(err)
+	}
+	if len(document.Content) == 0 || isNull(document.Content[0]) {
+		return nil
+	}
+	y := &yamlReader{report: r}
+	return y.file(document.Content[0])
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+
+// failYAML reports what the parser says of a text that is no YAML.
+func (r *report) failYAML(err error) {
+	text, line := err.Error(), 0
+	if m := yamlLine.FindStringSubmatch(text); m != nil {
+		line, _ = strconv.Atoi(m[1])
+		text = text[len(m[0]):]
+	}
+	r.fail(line, "", "this is no YAML: %s", text)
+}
+
+// maxMerges bounds the depth of merge keys, which can name each other.
+const maxMerges = 16
+
+type yamlReader struct {
+	*report
+	defaults *mapping
+}
+
+// A mapping is a YAML mapping with its keys by name, merge keys resolved.
+type mapping struct {
+	line   int
+	keys   []string
+	key    map[string]*yaml.Node
+	values map[string]*yaml.Node
+}
+
+func (m *mapping) line1(keys ...string) int {
+	for _, k := range keys {
+		if n, ok := m.key[k]; ok {
+			return n.Line
+		}
+	}
+	return m.line
+}
+
+func resolved(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode && n.Alias != nil {
+		return n.Alias
+	}
+	return n
+}
+
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
+
+func kind(n *yaml.Node) string {
+	switch {
+	case n.Kind == yaml.MappingNode:
+		return "a mapping"
+	case n.Kind == yaml.SequenceNode:
+		return "a list"
+	case isNull(n):
+		return "nothing"
+	default:
+		return fmt.Sprintf("%q", n.Value)
+	}
+}
+
+// mapping reads n, whose keys have to be among known.
+func (y *yamlReader) mapping(n *yaml.Node, key string, known []string) *mapping {
+	resolvedNode := resolved(n)
+	if resolvedNode.Kind != yaml.MappingNode {
+		y.fail(n.Line, key, "%s stands here; write keys and values", kind(resolvedNode))
+		return nil
+	}
+	m := &mapping{line: n.Line, key: make(map[string]*yaml.Node), values: make(map[string]*yaml.Node)}
+	y.fill(m, resolvedNode, known, 0)
+	return m
+}
+
+// fill takes the keys of n into m, and those that are merged into n where m has none.
+func (y *yamlReader) fill(m *mapping, n *yaml.Node, known []string, depth int) {
+	if depth > maxMerges {
+		y.fail(n.Line, "<<", "merge keys are nested too deeply")
+		return
+	}
+	var merged []*yaml.Node
+	own := make(map[string]int)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := resolved(n.Content[i]), n.Content[i+1]
+		switch {
+		case k.ShortTag() == "!!merge":
+			merged = append(merged, v)
+			continue
+		case k.Kind != yaml.ScalarNode:
+			y.fail(n.Content[i].Line, "", "%s is no key", kind(k))
+			continue
+		}
+		if first, twice := own[k.Value]; twice {
+			y.fail(n.Content[i].Line, k.Value, "it is set on line %d already; remove one", first)
+			continue
+		}
+		own[k.Value] = n.Content[i].Line
+		if known != nil && !slices.Contains(known, k.Value) {
+			if !slices.Contains(known, "x-") || !strings.HasPrefix(k.Value, "x-") {
+				y.fail(n.Content[i].Line, k.Value, "there is no such key; the keys are %s", quoted(slices.DeleteFunc(slices.Clone(known), func(s string) bool { return s == "x-" })))
+			}
+			continue
+		}
+		if _, has := m.values[k.Value]; !has {
+			m.keys = append(m.keys, k.Value)
+			m.key[k.Value], m.values[k.Value] = n.Content[i], v
+		}
+	}
+	for _, v := range merged {
+		y.merge(m, v, known, depth+1)
+	}
+}
+
+func (y *yamlReader) merge(m *mapping, v *yaml.Node, known []string, depth int) {
+	switch n := resolved(v); n.Kind {
+	case yaml.MappingNode:
+		y.fill(m, n, known, depth)
+	case yaml.SequenceNode:
+		if depth > 1 {
+			y.fail(v.Line, "<<", "a list is merged into what is merged; merge one mapping there")
+			return
+		}
+		for _, item := range n.Content {
+			if resolved(item).Kind != yaml.MappingNode {
+				y.fail(item.Line, "<<", "%s can't be merged; name a mapping", kind(resolved(item)))
+				continue
+			}
+			y.fill(m, resolved(item), known, depth)
+		}
+	default:
+		y.fail(v.Line, "<<", "%s can't be merged; name a mapping", kind(n))
+	}
+}
+
+var (
+	shared  = append([]string{"zone", "env", "dir", "retry"}, keysOf(settings)...)
+	jobKeys = append([]string{"name", "schedule", "every", "delay", "at", "command", "shell", "stdin"}, shared...)
+)
+
+func keysOf(list []setting) []string {
+	keys := make([]string, len(list))
+	for i, s := range list {
+		keys[i] = s.key
+	}
+	return keys
+}
+
+func (y *yamlReader) file(n *yaml.Node) []Job {
+	m := y.mapping(n, "", []string{"defaults", "jobs", "x-"})
+	if m == nil {
+		return nil
+	}
+	if d, ok := m.values["defaults"]; ok {
+		if y.defaults = y.mapping(d, "defaults", shared); y.defaults != nil {
+			y.checkDefaults()
+		}
+	}
+	list, ok := m.values["jobs"]
+	if !ok {
+		y.fail(m.line, "jobs", "there is no such key; list the jobs under it")
+		return nil
+	}
+	items := resolved(list)
+	if items.Kind != yaml.SequenceNode {
+		if !isNull(items) {
+			y.fail(list.Line, "jobs", "%s stands here; write a list, each job after a dash", kind(items))
+		}
+		return nil
+	}
+	var jobs []Job
+	for _, item := range items.Content {
+		if m := y.mapping(item, "jobs", jobKeys); m != nil {
+			jobs = append(jobs, y.job(m))
+		}
+	}
+	return jobs
+}
+
+// checkDefaults reports what is wrong with the defaults once, and leaves only what is right in them.
+func (y *yamlReader) checkDefaults() {
+	for _, key := range slices.Clone(y.defaults.keys) {
+		before := len(y.errors)
+		alone := &mapping{line: y.defaults.line, key: y.defaults.key, values: map[string]*yaml.Node{key: y.defaults.values[key]}}
+		y.options(&Job{}, alone)
+		y.zone(alone)
+		if len(y.errors) > before {
+			delete(y.defaults.values, key)
+		}
+	}
+}
+
+func (y *yamlReader) job(m *mapping) Job {
+	j := Job{Line: m.line}
+	if n, ok := m.values["name"]; !ok {
+		y.fail(m.line, "name", "the job has none; give it one, the same on every replica")
+	} else if v, ok := y.text(n, "name"); ok {
+		j.Name = v
+		if err := checkName(v); err != nil {
+			y.fail(n.Line, "name", "%v", err)
+		}
+	}
+	d := y.defaults
+	if d == nil {
+		d = &mapping{}
+	}
+	y.options(&j, d)
+	y.options(&j, m)
+	zone := y.zone(m)
+	if zone == nil {
+		if zone = y.zone(d); zone == nil {
+			zone = time.UTC
+		}
+	}
+	y.when(&j, m, zone)
+	y.what(&j, m)
+	for _, key := range []string{"missed-cap", "missed"} { // a default that means nothing for this job is no mistake
+		if _, own := m.values[key]; own {
+			continue
+		}
+		if key == "missed-cap" && j.Missed != MissedAll {
+			j.MissedCap = 0
+		}
+		if key == "missed" && j.Delay > 0 {
+			j.Missed = ""
+		}
+	}
+	y.agree(&j, func(key string) int {
+		if key == "backoff" {
+			return m.line1("retry")
+		}
+		return m.line1(key)
+	})
+	return j
+}
+
+// zone is the zone of a mapping, or nil.
+func (y *yamlReader) zone(m *mapping) *time.Location {
+	n, ok := m.values["zone"]
+	if !ok {
+		return nil
+	}
+	v, ok := y.text(n, "zone")
+	if !ok {
+		return nil
+	}
+	zone, err := zoneNamed(v)
+	if err != nil {
+		y.fail(n.Line, "zone", "%v", err)
+		return nil
+	}
+	return zone
+}
+
+// options reads the keys that defaults and jobs have in common.
+func (y *yamlReader) options(j *Job, m *mapping) {
+	for _, s := range settings {
+		y.setting(j, m, s)
+	}
+	if n, ok := m.values["retry"]; ok {
+		if retry := y.mapping(n, "retry", keysOf(retrySettings)); retry != nil {
+			j.Retry = Retry{}
+			for _, s := range retrySettings {
+				y.setting(j, retry, s)
+			}
+		}
+	}
+	if n, ok := m.values["dir"]; ok {
+		if v, ok := y.text(n, "dir"); ok {
+			j.Dir = v
+			if err := checkDir(v); err != nil {
+				y.fail(n.Line, "dir", "%v", err)
+			}
+		}
+	}
+	if n, ok := m.values["env"]; ok {
+		if env := y.mapping(n, "env", nil); env != nil {
+			y.env(j, env)
+		}
+	}
+}
+
+func (y *yamlReader) setting(j *Job, m *mapping, s setting) {
+	n, ok := m.values[s.key]
+	if !ok {
+		return
+	}
+	if v, ok := y.text(n, s.key); ok {
+		if err := s.set(&j.Options, v); err != nil {
+			y.fail(n.Line, s.key, "%v", err)
+		}
+	}
+}
+
+// env adds variables to a job, over those of the defaults.
+func (y *yamlReader) env(j *Job, m *mapping) {
+	for _, name := range m.keys {
+		n := m.values[name]
+		value, ok := y.text(n, name)
+		switch {
+		case !ok:
+		case !variableName.MatchString(name):
+			y.fail(m.key[name].Line, "env", "%q is no name of a variable; write letters, digits and _", name)
+		case strings.HasPrefix(name, "SOLOIST_"):
+			y.fail(m.key[name].Line, name, "the variables SOLOIST_* are set by soloist; use another name")
+		default:
+			j.Env = slices.DeleteFunc(j.Env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
+			j.Env = append(j.Env, name+"="+value)
+		}
+	}
+	slices.Sort(j.Env)
+}
+
+// when reads the one key that says when the job runs.
+func (y *yamlReader) when(j *Job, m *mapping, zone *time.Location) {
+	var given []string
+	for _, key := range []string{"schedule", "every", "delay", "at"} {
+		if _, ok := m.values[key]; ok {
+			given = append(given, key)
+		}
+	}
+	switch len(given) {
+	case 0:
+		y.fail(m.line, "schedule", "it is not said when the job runs; give one of schedule, every, delay and at")
+		return
+	case 1:
+	default:
+		y.fail(m.line1(given[1]), given[1], "the job has %s already, on line %d; give one of them", given[0], m.line1(given[0]))
+		return
+	}
+	key := given[0]
+	n := m.values[key]
+	v, ok := y.text(n, key)
+	if !ok {
+		return
+	}
+	var err error
+	switch key {
+	case "schedule":
+		err = j.schedule(v, zone)
+	case "every":
+		var d time.Duration
+		if d, err = duration(v, time.Millisecond); err == nil {
+			err = j.schedule("@every "+d.String(), time.UTC)
+		}
+	case "delay":
+		j.Delay, err = duration(v, time.Millisecond)
+	case "at":
+		if j.At, err = time.Parse(time.RFC3339, v); err != nil {
+			err = fmt.Errorf("%q is no time; write one such as 2026-12-31T23:59:00Z or 2026-12-31T23:59:00+01:00", v)
+		}
+	}
+	if err != nil {
+		y.fail(n.Line, key, "%v", err)
+	}
+}
+
+// what reads what the job runs.
+func (y *yamlReader) what(j *Job, m *mapping) {
+	command, hasCommand := m.values["command"]
+	shell, hasShell := m.values["shell"]
+	switch {
+	case hasCommand && hasShell:
+		y.fail(m.line1("shell"), "shell", "the job has command already, on line %d; give one of them", m.line1("command"))
+	case hasCommand:
+		y.command(j, command)
+	case hasShell:
+		if v, ok := y.text(shell, "shell"); ok {
+			j.Command, j.Shell = v, "/bin/sh"
+			if strings.TrimSpace(v) == "" {
+				y.fail(shell.Line, "shell", "it is empty; write a line for the shell")
+			}
+		}
+	default:
+		y.fail(m.line, "command", `it is not said what the job runs; give command: ["program", "argument"] or shell: "a line"`)
+	}
+	if n, ok := m.values["stdin"]; ok {
+		j.Stdin, _ = y.text(n, "stdin")
+	}
+}
+
+func (y *yamlReader) command(j *Job, n *yaml.Node) {
+	list := resolved(n)
+	if list.Kind != yaml.SequenceNode {
+		y.fail(n.Line, "command", `%s stands here; write a list such as ["./publish", "--fast"], or shell: for a line`, kind(list))
+		return
+	}
+	for _, item := range list.Content {
+		if v, ok := y.text(item, "command"); ok {
+			j.Args = append(j.Args, v)
+		}
+	}
+	if len(list.Content) == 0 || len(j.Args) > 0 && j.Args[0] == "" {
+		y.fail(n.Line, "command", `there is no program; write a list such as ["./publish", "--fast"]`)
+	}
+}
+
+// text is the text of a scalar, as it is written.
+func (y *yamlReader) text(n *yaml.Node, key string) (string, bool) {
+	v := resolved(n)
+	switch {
+	case v.Kind != yaml.ScalarNode:
+		y.fail(n.Line, key, "%s stands here; write one value", kind(v))
+	case isNull(v):
+		y.fail(n.Line, key, `it has no value; give one ("" is the empty text), or remove the key`)
+	case v.ShortTag() == "!!binary" || strings.HasPrefix(v.Tag, "!") && !strings.HasPrefix(v.Tag, "!!"):
+		y.fail(n.Line, key, "the tag %s means nothing here; remove it", v.Tag)
+	case strings.ContainsRune(v.Value, 0):
+		y.fail(n.Line, key, "there is a NUL in it, which no program can be given")
+	default:
+		return v.Value, true
+	}
+	return "", false
+}
+
+func checkDir(dir string) error {
+	if dir == "" {
+		return errors.New("it is empty; name a directory, or remove the key")
+	}
+	return nil
+}

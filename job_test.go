@@ -1,0 +1,449 @@
+package soloist_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/soloisttest"
+)
+
+// A recorder notes the runs of a job on all replicas.
+type recorder struct {
+	mu   sync.Mutex
+	runs []soloist.Run
+	at   []time.Time
+}
+
+func (r *recorder) do(_ context.Context, run soloist.Run) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.runs = append(r.runs, run)
+	r.at = append(r.at, time.Now())
+	return nil
+}
+
+// scheduled answers the offsets of the scheduled times from a start.
+func (r *recorder) scheduled(start time.Time) []time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []time.Duration
+	for _, run := range r.runs {
+		all = append(all, run.ScheduledAt.Sub(start))
+	}
+	return all
+}
+
+// start runs jobs on c until the function that it answers is called, which waits for the end of Run.
+func start(t *testing.T, c *soloist.Client, jobs ...soloist.Job) func() {
+	t.Helper()
+	ctx, cancel := context.WithCancel(background)
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx, jobs...) }()
+	synctest.Wait()
+	select {
+	case err := <-done:
+		t.Fatalf("Run returned: %v", err)
+	default:
+	}
+	var once sync.Once
+	stop := func() {
+		once.Do(func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		})
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+func seconds(from, to int) []time.Duration {
+	var all []time.Duration
+	for i := from; i <= to; i++ {
+		all = append(all, time.Duration(i)*time.Second)
+	}
+	return all
+}
+
+func check[T any](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%s:\n got %v\nwant %v", what, got, want)
+	}
+}
+
+func TestEachScheduledTimeRunsOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		var r recorder
+		begin := time.Now()
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Second), Do: r.do}
+		start(t, a, job)
+		start(t, b, job)
+		time.Sleep(60*time.Second + 500*time.Millisecond)
+		synctest.Wait()
+		check(t, "scheduled", r.scheduled(begin), seconds(1, 60))
+		for i, run := range r.runs {
+			if late := r.at[i].Sub(run.ScheduledAt); late > 100*time.Millisecond || late < 0 {
+				t.Errorf("the run of %v began %v after it", run.ScheduledAt, late)
+			}
+			if i > 0 && run.Token <= r.runs[i-1].Token {
+				t.Errorf("token %d after %d", run.Token, r.runs[i-1].Token)
+			}
+		}
+	})
+}
+
+// A replica dies in the middle of a run: the run is taken over when its lease ends, and nothing due meanwhile is left out.
+func TestRunOfADeadReplicaIsTakenOver(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, _, b *soloist.Client) {
+		network := soloisttest.NewStore()
+		b = soloisttest.NewReplica(t, network.Share(), soloist.Config{Replica: "b"})
+		a := soloisttest.NewReplica(t, network, soloist.Config{Replica: "a"})
+		var r recorder
+		begin := time.Now()
+		hang := func(ctx context.Context, run soloist.Run) error {
+			if run.ScheduledAt.Sub(begin) == 3*time.Second {
+				network.Stall() // from now on a is cut off
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return r.do(ctx, run)
+		}
+		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Second), TTL: 6 * time.Second, Do: hang})
+		time.Sleep(2500 * time.Millisecond)
+		start(t, b, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Second), TTL: 6 * time.Second, Do: r.do})
+		time.Sleep(12 * time.Second)
+		synctest.Wait()
+		check(t, "scheduled", r.scheduled(begin), seconds(1, 14))
+		if third := r.runs[2]; third.Attempt != 2 {
+			t.Errorf("the run that was taken over has attempt %d", third.Attempt)
+		}
+		if late := r.at[2].Sub(begin); late > 10*time.Second {
+			t.Errorf("taken over after %v", late)
+		}
+		info, err := b.Job(background, "tick")
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(info.Runs, func(r soloist.RunRecord) bool { return r.Outcome == soloist.OutcomeAbandoned })
+		if i < 0 || info.Runs[i].ScheduledAt.Sub(begin) != 3*time.Second {
+			t.Errorf("the history does not tell of the abandoned run: %+v", info.Runs)
+		}
+	})
+}
+
+func TestGiveUpRunsAtMostOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		var r recorder
+		begin := time.Now()
+		job := func(do func(context.Context, soloist.Run) error) soloist.Job {
+			return soloist.Job{Name: "tick", Schedule: soloist.Every(10 * time.Second), TTL: 6 * time.Second, Crash: soloist.CrashGiveUp, Do: do}
+		}
+		start(t, a, job(func(ctx context.Context, run soloist.Run) error {
+			_ = r.do(ctx, run)
+			s.Stall()
+			<-ctx.Done()
+			return ctx.Err()
+		}))
+		time.Sleep(9 * time.Second)
+		stop := start(t, b, job(r.do))
+		time.Sleep(30 * time.Second)
+		stop()
+		check(t, "scheduled", r.scheduled(begin), []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Second})
+		info, _ := b.Job(background, "tick")
+		if !slices.ContainsFunc(info.Runs, func(r soloist.RunRecord) bool { return r.Outcome == soloist.OutcomeAbandoned }) {
+			t.Errorf("the history does not tell of the abandoned run: %+v", info.Runs)
+		}
+		s.Mend()
+	})
+}
+
+func TestMissedRuns(t *testing.T) {
+	for _, test := range []struct {
+		missed soloist.Missed
+		limit  int
+		want   []time.Duration // minutes after the start, when the fleet was away from 1:30 to 10:10 with a grace of 15 s
+	}{
+		{soloist.MissedSkip, 0, []time.Duration{1, 10, 11}},
+		{soloist.MissedOnce, 0, []time.Duration{1, 9, 10, 11}},
+		{soloist.MissedAll, 0, []time.Duration{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}},
+		{soloist.MissedAll, 3, []time.Duration{1, 7, 8, 9, 10, 11}},
+	} {
+		t.Run(fmt.Sprint(test.missed, test.limit), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+				var r recorder
+				begin := time.Now()
+				job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Grace: 15 * time.Second, Missed: test.missed, MissedCap: test.limit, Do: r.do}
+				stop := start(t, a, job)
+				time.Sleep(90 * time.Second)
+				stop()
+				time.Sleep(8*time.Minute + 40*time.Second)
+				start(t, b, job)
+				time.Sleep(80 * time.Second)
+				synctest.Wait()
+				got := r.scheduled(begin)
+				for i := range got {
+					got[i] /= time.Minute
+				}
+				check(t, "minutes", got, test.want)
+			})
+		})
+	}
+}
+
+// A job that is first seen has missed nothing, and later replicas count from then.
+func TestMissedRunsCountFromTheFirstReplica(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		var r recorder
+		begin := time.Now()
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Missed: soloist.MissedAll, Do: r.do}
+		time.Sleep(150 * time.Second)
+		stop := start(t, a, job)
+		time.Sleep(time.Second)
+		stop() // before it was ever due
+		time.Sleep(5 * time.Minute)
+		start(t, b, job)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		check(t, "scheduled", r.scheduled(begin), []time.Duration{3 * time.Minute, 4 * time.Minute, 5 * time.Minute, 6 * time.Minute, 7 * time.Minute})
+	})
+}
+
+func TestRetryKeepsTheLeaseAndCounts(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		var attempts []string
+		begin := time.Now()
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Retry: soloist.Retry{Attempts: 3, Backoff: 2 * time.Second}, Do: func(_ context.Context, run soloist.Run) error {
+			attempts = append(attempts, fmt.Sprint(run.Attempt, time.Since(begin).Round(time.Second)))
+			if run.Attempt == 2 {
+				panic("second")
+			}
+			return errors.New("no")
+		}}
+		start(t, a, job)
+		start(t, b, job)
+		time.Sleep(90 * time.Second)
+		synctest.Wait()
+		check(t, "attempts", attempts, []string{"1 1m0s", "2 1m2s", "3 1m6s"})
+		info, _ := a.Job(background, "tick")
+		var outcomes []string
+		for _, run := range info.Runs {
+			outcomes = append(outcomes, run.Outcome)
+		}
+		check(t, "outcomes", outcomes, []string{"failed", "panicked", "failed"})
+	})
+}
+
+func TestPauseAndResume(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		var r recorder
+		begin := time.Now()
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Second), Missed: soloist.MissedAll, Do: r.do}
+		start(t, a, job)
+		start(t, b, job)
+		operator := soloisttest.NewReplica(t, s.Share(), soloist.Config{Replica: "operator"})
+		time.Sleep(5*time.Second + 500*time.Millisecond)
+		if err := operator.PauseJob(background, "tick", "maintenance"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		info, _ := operator.Job(background, "tick")
+		if info.Paused == nil || info.Paused.Reason != "maintenance" || info.Paused.By != "operator" {
+			t.Errorf("pause: %+v", info.Paused)
+		}
+		if err := operator.ResumeJob(background, "tick"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		check(t, "scheduled", r.scheduled(begin), append(seconds(1, 5), seconds(16, 20)...))
+	})
+}
+
+func TestTriggerRunsOnceNow(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		var r recorder
+		begin := time.Now()
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: r.do}
+		start(t, a, job)
+		start(t, b, job)
+		time.Sleep(time.Minute)
+		for range 2 {
+			if err := b.TriggerJob(background, "tick"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		if len(r.runs) != 2 || !r.runs[0].Manual || r.at[0].Sub(begin) > 61*time.Second {
+			t.Fatalf("runs: %+v at %v", r.runs, r.at)
+		}
+		if err := b.PauseJob(background, "tick", ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.TriggerJob(background, "tick"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if len(r.runs) != 3 {
+			t.Errorf("a paused job does not run by hand: %+v", r.runs)
+		}
+		_ = b.ResumeJob(background, "tick")
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if len(r.runs) != 4 || r.runs[3].Manual || r.runs[3].ScheduledAt.Sub(begin) != time.Hour {
+			t.Errorf("the schedule was disturbed: %+v", r.runs)
+		}
+		if err := b.TriggerJob(background, "tock"); !errors.Is(err, soloist.ErrNoJob) {
+			t.Errorf("an unknown job: %v", err)
+		}
+	})
+}
+
+func TestDelayCountsFromTheEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		var starts []time.Duration
+		begin := time.Now()
+		job := soloist.Job{Name: "tick", Schedule: soloist.Delay(10 * time.Second), Do: func(context.Context, soloist.Run) error {
+			starts = append(starts, time.Since(begin).Round(100*time.Millisecond))
+			time.Sleep(3 * time.Second)
+			return nil
+		}}
+		start(t, a, job)
+		start(t, b, job)
+		time.Sleep(50 * time.Second)
+		synctest.Wait()
+		check(t, "starts", starts, []time.Duration{0, 13 * time.Second, 26 * time.Second, 39 * time.Second})
+	})
+}
+
+func TestOneOffRunsOnceForTheFleet(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		var r recorder
+		begin := time.Now()
+		job := soloist.Job{Name: "once", Schedule: soloist.At(begin.Add(time.Minute)), Missed: soloist.MissedOnce, Do: r.do}
+		time.Sleep(time.Hour)
+		stop := start(t, a, job)
+		time.Sleep(time.Second)
+		stop()
+		start(t, b, job)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		check(t, "scheduled", r.scheduled(begin), []time.Duration{time.Minute})
+	})
+}
+
+func TestOverlapNever(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		running, most := 0, 0
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Second), Do: func(context.Context, soloist.Run) error {
+			running++
+			most = max(most, running)
+			time.Sleep(2500 * time.Millisecond)
+			running--
+			return nil
+		}}
+		start(t, a, job)
+		start(t, b, job)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if most != 1 {
+			t.Errorf("%d at once", most)
+		}
+	})
+}
+
+func TestAtLeastSpacesRuns(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		var r recorder
+		begin := time.Now()
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(30 * time.Second), AtLeast: time.Minute, Do: r.do}
+		start(t, a, job)
+		start(t, b, job)
+		time.Sleep(4 * time.Minute)
+		synctest.Wait()
+		check(t, "scheduled", r.scheduled(begin), []time.Duration{30 * time.Second, 90 * time.Second, 150 * time.Second, 210 * time.Second})
+	})
+}
+
+// On shutdown a run is drained; one that takes too long is cancelled and taken over at once.
+func TestDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		a := soloisttest.NewReplica(t, s, soloist.Config{Drain: 5 * time.Second})
+		b := soloisttest.NewReplica(t, s.Share(), soloist.Config{})
+		var r recorder
+		begin := time.Now()
+		slow := soloist.Job{Name: "tick", Schedule: soloist.Every(10 * time.Second), Do: func(ctx context.Context, run soloist.Run) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}}
+		stop := start(t, a, slow)
+		time.Sleep(11 * time.Second)
+		start(t, b, soloist.Job{Name: "tick", Schedule: soloist.Every(10 * time.Second), Do: r.do})
+		stop()
+		if took := time.Since(begin); took < 16*time.Second || took > 17*time.Second {
+			t.Errorf("drained after %v", took)
+		}
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		if len(r.runs) == 0 || r.runs[0].ScheduledAt.Sub(begin) != 10*time.Second || r.runs[0].Attempt != 1 {
+			t.Errorf("runs: %+v", r.runs)
+		}
+	})
+}
+
+func TestBadJobs(t *testing.T) {
+	c, _ := soloisttest.NewClient(t)
+	good := soloist.Job{Name: "x", Schedule: soloist.Every(time.Second), Do: func(context.Context, soloist.Run) error { return nil }}
+	for what, change := range map[string]func(*soloist.Job){
+		"name":           func(j *soloist.Job) { j.Name = "" },
+		"schedule":       func(j *soloist.Job) { j.Schedule = soloist.Every(0) },
+		"Do":             func(j *soloist.Job) { j.Do = nil },
+		"TTL":            func(j *soloist.Job) { j.TTL = 1 },
+		"AtLeast":        func(j *soloist.Job) { j.AtLeast, j.AtMost = time.Hour, time.Minute },
+		"Jitter":         func(j *soloist.Job) { j.Jitter = -1 },
+		"Missed":         func(j *soloist.Job) { j.Missed = 7 },
+		"MissedCap":      func(j *soloist.Job) { j.MissedCap = -1 },
+		"Crash":          func(j *soloist.Job) { j.Crash = 7 },
+		"Retry.Attempts": func(j *soloist.Job) { j.Retry.Attempts = -1 },
+	} {
+		bad := good
+		change(&bad)
+		var invalid *soloist.InvalidError
+		if err := c.Run(background, bad); !errors.As(err, &invalid) || invalid.What != what {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := c.Run(background, good, good); err == nil {
+		t.Error("a job given twice passed")
+	}
+	if err := c.Run(background); err == nil {
+		t.Error("no job passed")
+	}
+}
+
+func TestStoreOutageStopsAndGoesOn(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		var r recorder
+		begin := time.Now()
+		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(10 * time.Second), Missed: soloist.MissedOnce, Grace: 5 * time.Second, Do: r.do})
+		time.Sleep(15 * time.Second)
+		s.Break(nil)
+		time.Sleep(60 * time.Second)
+		s.Mend()
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		check(t, "scheduled", r.scheduled(begin), []time.Duration{10 * time.Second, 70 * time.Second, 80 * time.Second, 90 * time.Second})
+	})
+}

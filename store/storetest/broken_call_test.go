@@ -1,0 +1,225 @@
+package storetest_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
+)
+
+var callFlaws = []flaw{
+	{"list-stops", "a List that was stopped is never over", func(testing.TB) bend {
+		busy := false
+		return bend{lists: func(ctx context.Context, s *memstore.Store, prefix string) iter.Seq2[store.Record, error] {
+			return func(yield func(store.Record, error) bool) {
+				if busy {
+					yield(store.Record{}, errors.New("the connection is busy"))
+					return
+				}
+				busy = true
+				for r, err := range s.List(ctx, prefix) {
+					if !yield(r, err) {
+						return
+					}
+				}
+				busy = false
+			}
+		}}
+	}},
+	{"refusal-writes-nothing", "a refused claim prolongs the lease it met", always(bend{acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
+		o := acquire(s, c)
+		if held := (*store.HeldError)(nil); errors.As(o.Err, &held) && held.Record.Holder != "" {
+			_ = extend(s, store.Extension{Name: c.Name, Holder: held.Record.Holder, Token: held.Record.Token, TTL: c.TTL})
+		}
+		return o
+	}})},
+	{"refusal-writes-nothing", "a refused claim is recorded", always(bend{acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
+		o := acquire(s, c)
+		if o.Err != nil && look(s, c.Name).Name == "" {
+			c.Mark = 0
+			o := acquire(s, c)
+			_ = release(s, store.Release{Name: c.Name, Holder: c.Holder, Token: o.Grant.Token})
+		}
+		return o
+	}})},
+	{"refusal-writes-nothing", "a refused claim writes what was there", func(testing.TB) bend {
+		written := new(atomic.Int64)
+		return bend{writes: written.Load, acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
+			written.Add(1)
+			return acquire(s, c)
+		}}
+	}},
+	{"cancelled-before", "contexts are passed over", always(bend{claims: func(ctx context.Context, s *memstore.Store, claims []store.Claim) ([]store.Outcome, error) {
+		return s.Acquire(context.WithoutCancel(ctx), claims)
+	}})},
+	{"cancelled-before", "a release is done, and refused for its context", always(bend{releases: func(ctx context.Context, s *memstore.Store, releases []store.Release) ([]error, error) {
+		errs, err := s.Release(context.WithoutCancel(ctx), releases)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return errs, err
+	}})},
+	{"cancelled-before", "a List of nothing for a context that has ended", always(bend{lists: func(ctx context.Context, s *memstore.Store, prefix string) iter.Seq2[store.Record, error] {
+		if ctx.Err() != nil {
+			return func(func(store.Record, error) bool) {}
+		}
+		return s.List(ctx, prefix)
+	}})},
+	{"cancelled-during", "a claim that was cut short may have been granted, and is not unknown", always(bend{claims: func(ctx context.Context, s *memstore.Store, claims []store.Claim) ([]store.Outcome, error) {
+		out, err := s.Acquire(context.WithoutCancel(ctx), claims)
+		time.Sleep(time.Millisecond)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return out, err
+	}})},
+	{"cancelled-during", "a call that was cut short breaks the connection", func(testing.TB) bend {
+		cut := 0
+		return bend{claims: func(ctx context.Context, s *memstore.Store, claims []store.Claim) ([]store.Outcome, error) {
+			if ctx.Err() != nil {
+				cut++
+				return nil, ctx.Err()
+			}
+			if cut > 0 {
+				return nil, errors.New("bad connection")
+			}
+			return s.Acquire(ctx, claims)
+		}}
+	}},
+	{"close-ends", "Close does nothing", always(bend{close: func(*memstore.Store) error { return nil }})},
+	{"close-ends", "List does not know of Close", always(bend{list: func(s *memstore.Store, prefix string) []store.Record { return list(s, prefix) }})},
+	{"close-leaves-others", "Close releases what is held", always(bend{close: func(s *memstore.Store) error {
+		for _, r := range list(s, "") {
+			if r.Holder != "" {
+				_ = release(s, store.Release{Name: r.Name, Holder: r.Holder, Token: r.Token})
+			}
+		}
+		return s.Close()
+	}})},
+	{"close-leaves-others", "Close closes what all handles share", func(testing.TB) bend {
+		closed := false
+		return bend{
+			close: func(s *memstore.Store) error { closed = true; return s.Close() },
+			claims: func(ctx context.Context, s *memstore.Store, claims []store.Claim) ([]store.Outcome, error) {
+				if closed {
+					return nil, store.ErrClosed
+				}
+				return s.Acquire(ctx, claims)
+			},
+		}
+	}},
+	{"close-leaves-no-goroutine", "a goroutine waits for the end of the process", func(t testing.TB) bend {
+		end, started := make(chan struct{}), false
+		t.Cleanup(func() { close(end) })
+		return bend{claims: func(ctx context.Context, s *memstore.Store, claims []store.Claim) ([]store.Outcome, error) {
+			if !started {
+				started = true
+				go func() { <-end }()
+			}
+			return s.Acquire(ctx, claims)
+		}}
+	}},
+}
+
+var waitFlaws = []flaw{
+	{"close-ends-watches", "watches do not know of Close", always(bend{watch: func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error) {
+		return s.Share().Watch(ctx, names)
+	}})},
+	{"watch-wakes", "a watch wakes once", always(bend{watch: func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error) {
+		return relay(ctx, s, names, 0, 1)
+	}})},
+	{"watch-wakes", "one of several watches wakes", func(testing.TB) bend {
+		watched := false
+		return bend{watch: func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error) {
+			if watched {
+				return relay(ctx, s, names, 0, 0)
+			}
+			watched = true
+			return s.Watch(ctx, names)
+		}}
+	}},
+	{"watch-any", "the first name is watched", always(bend{watch: func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error) {
+		return s.Watch(ctx, names[:1])
+	}})},
+	{"watch-subscribed", "a watch is subscribed a little later", always(bend{watch: func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error) {
+		return relay(ctx, s, slices.Clone(names), time.Millisecond, -1)
+	}})},
+	{"watch-subscribed", "a wake that nobody listens for is lost", always(bend{watch: func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error) {
+		return deaf(ctx, s, names)
+	}})},
+	{"watch-other-handle", "a handle is told of its own releases", ownReleases},
+	{"watch-ends", "watches do not know of their context", always(bend{watch: func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error) {
+		return s.Watch(context.WithoutCancel(ctx), names)
+	}})},
+}
+
+// relay watches after a delay and hands on the first values; all of them if most is negative.
+func relay(ctx context.Context, s *memstore.Store, names []string, delay time.Duration, most int) (<-chan struct{}, error) {
+	out := make(chan struct{}, 1)
+	go func() {
+		defer close(out)
+		time.Sleep(delay)
+		in, err := s.Watch(ctx, names)
+		if err != nil {
+			return
+		}
+		for range in {
+			if most == 0 {
+				continue
+			}
+			most--
+			select {
+			case out <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return out, nil
+}
+
+// deaf hands on only what somebody is waiting for at that moment.
+func deaf(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error) {
+	in, err := s.Watch(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	out := make(chan struct{})
+	go func() {
+		defer close(out)
+		for range in {
+			select {
+			case out <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	time.Sleep(time.Millisecond)
+	return out, nil
+}
+
+func ownReleases(testing.TB) bend {
+	wakes := map[*memstore.Store]chan struct{}{}
+	return bend{
+		watch: func(ctx context.Context, s *memstore.Store, _ []string) (<-chan struct{}, error) {
+			wake := make(chan struct{}, 1)
+			wakes[s] = wake
+			context.AfterFunc(ctx, func() { close(wake) })
+			return wake, nil
+		},
+		release: func(s *memstore.Store, r store.Release) error {
+			if wake := wakes[s]; wake != nil {
+				select {
+				case wake <- struct{}{}:
+				default:
+				}
+			}
+			return release(s, r)
+		},
+	}
+}

@@ -1,0 +1,285 @@
+package storetest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
+	"github.com/soloist-dev/soloist/store/storetest"
+)
+
+// A flaw is a store that is wrong in one way, and the law that must notice.
+type flaw struct {
+	law, wrong string
+	bend       func(testing.TB) bend
+}
+
+// flaws holds at least one for every law. They are in the file of their subject.
+var flaws = slices.Concat(leaseFlaws, tokenFlaws, recordFlaws, retainFlaws, batchFlaws, textFlaws, callFlaws, waitFlaws)
+
+// A bend is what a wrong store does instead of what memstore does, of which it is given a handle. Nil is as memstore.
+type bend struct {
+	// One element at a time.
+	acquire func(*memstore.Store, store.Claim) store.Outcome
+	extend  func(*memstore.Store, store.Extension) error
+	release func(*memstore.Store, store.Release) error
+
+	// A batch at a time.
+	claims     func(context.Context, *memstore.Store, []store.Claim) ([]store.Outcome, error)
+	extensions func(context.Context, *memstore.Store, []store.Extension) ([]error, error)
+	releases   func(context.Context, *memstore.Store, []store.Release) ([]error, error)
+
+	list         func(s *memstore.Store, prefix string) []store.Record
+	lists        func(ctx context.Context, s *memstore.Store, prefix string) iter.Seq2[store.Record, error]
+	sweep        func(s *memstore.Store, limit int) int
+	watch        func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error)
+	choose       func(*memstore.Store, []string, store.Claim) (int, store.Outcome)
+	ping         func() error
+	capabilities func() store.Capabilities
+	close        func(*memstore.Store) error
+
+	writes func() int64
+}
+
+// A bent store is memstore with a bend.
+type bent struct {
+	*memstore.Store
+	bend
+}
+
+func (b *bent) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	switch {
+	case b.claims != nil:
+		return b.claims(ctx, b.Store, claims)
+	case b.acquire == nil:
+		return b.Store.Acquire(ctx, claims)
+	}
+	out := make([]store.Outcome, len(claims))
+	for i, c := range claims {
+		out[i] = b.acquire(b.Store, c)
+	}
+	return out, nil
+}
+
+func (b *bent) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	switch {
+	case b.extensions != nil:
+		return b.extensions(ctx, b.Store, extensions)
+	case b.extend == nil:
+		return b.Store.Extend(ctx, extensions)
+	}
+	errs := make([]error, len(extensions))
+	for i, e := range extensions {
+		errs[i] = b.extend(b.Store, e)
+	}
+	return errs, nil
+}
+
+func (b *bent) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	switch {
+	case b.releases != nil:
+		return b.releases(ctx, b.Store, releases)
+	case b.release == nil:
+		return b.Store.Release(ctx, releases)
+	}
+	errs := make([]error, len(releases))
+	for i, r := range releases {
+		errs[i] = b.release(b.Store, r)
+	}
+	return errs, nil
+}
+
+func (b *bent) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	switch {
+	case b.lists != nil:
+		return b.lists(ctx, b.Store, prefix)
+	case b.list == nil:
+		return b.Store.List(ctx, prefix)
+	}
+	return func(yield func(store.Record, error) bool) {
+		for _, r := range b.list(b.Store, prefix) {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (b *bent) Sweep(ctx context.Context, limit int) (int, error) {
+	if b.sweep == nil {
+		return b.Store.Sweep(ctx, limit)
+	}
+	return b.sweep(b.Store, limit), nil
+}
+
+func (b *bent) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
+	if b.watch == nil {
+		return b.Store.Watch(ctx, names)
+	}
+	return b.watch(ctx, b.Store, names)
+}
+
+func (b *bent) Choose(ctx context.Context, names []string, c store.Claim) (int, store.Outcome, error) {
+	if b.choose == nil {
+		return b.Store.Choose(ctx, names, c)
+	}
+	i, o := b.choose(b.Store, names, c)
+	return i, o, nil
+}
+
+func (b *bent) Ping(ctx context.Context) error {
+	if b.ping == nil {
+		return b.Store.Ping(ctx)
+	}
+	return b.ping()
+}
+
+func (b *bent) Capabilities(ctx context.Context) (store.Capabilities, error) {
+	if b.capabilities == nil {
+		return b.Store.Capabilities(ctx)
+	}
+	return b.capabilities(), nil
+}
+
+func (b *bent) Close() error {
+	if b.close == nil {
+		return b.Store.Close()
+	}
+	return b.close(b.Store)
+}
+
+// The right store's steps on one element, for bends to build on. They ignore contexts.
+
+func acquire(s *memstore.Store, c store.Claim) store.Outcome {
+	out, err := s.Acquire(context.Background(), []store.Claim{c})
+	if err != nil {
+		return store.Outcome{Err: err}
+	}
+	return out[0]
+}
+
+func extend(s *memstore.Store, e store.Extension) error {
+	errs, err := s.Extend(context.Background(), []store.Extension{e})
+	return errors.Join(append(errs, err)...)
+}
+
+func release(s *memstore.Store, r store.Release) error {
+	errs, err := s.Release(context.Background(), []store.Release{r})
+	return errors.Join(append(errs, err)...)
+}
+
+func list(s *memstore.Store, prefix string) []store.Record {
+	var records []store.Record
+	for r, err := range s.List(context.Background(), prefix) {
+		if err != nil {
+			return records
+		}
+		records = append(records, r)
+	}
+	return records
+}
+
+// look answers the record of a name; one without a name if there is none.
+func look(s *memstore.Store, name string) store.Record {
+	for _, r := range list(s, name) {
+		if r.Name == name {
+			return r
+		}
+	}
+	return store.Record{}
+}
+
+// force takes a name from whoever has it.
+func force(s *memstore.Store, c store.Claim) store.Outcome {
+	if r := look(s, c.Name); r.Holder != "" && !r.Free() {
+		_ = release(s, store.Release{Name: c.Name, Holder: r.Holder, Token: r.Token})
+	}
+	return acquire(s, c)
+}
+
+func harness(bend bend) storetest.Harness {
+	h := storetest.Harness{
+		Open: func(testing.TB) store.Store { return &bent{memstore.New(), bend} },
+		Reopen: func(_ testing.TB, s store.Store) store.Store {
+			return &bent{s.(*bent).Share(), bend}
+		},
+	}
+	if bend.writes != nil {
+		h.Writes = func(testing.TB, store.Store) int64 { return bend.writes() }
+	}
+	return h
+}
+
+// TestEveryLawCanBeBroken shows of each law that it catches a wrong store, and that its failure says so.
+func TestEveryLawCanBeBroken(t *testing.T) {
+	broken := map[string]bool{}
+	for _, f := range flaws {
+		broken[f.law] = true
+		t.Run(f.law+"/"+f.wrong, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				err := storetest.Check(t, f.law, harness(f.bend(t)))
+				if err == nil {
+					t.Fatalf("the law %s has not noticed that %s", f.law, f.wrong)
+				}
+				for _, part := range []string{"law " + f.law + " is broken: ", "\n  got:  ", "\n  want: "} {
+					if !strings.Contains(err.Error(), part) {
+						t.Errorf("the failure lacks %q: %v", part, err)
+					}
+				}
+				t.Log(err)
+			})
+		})
+	}
+	for _, law := range storetest.Laws() {
+		if !broken[law] {
+			t.Errorf("no wrong store shows that the law %s can fail", law)
+		}
+	}
+}
+
+// TestNoBend shows that a flaw is caught for its bend, not for how the bent store is made.
+func TestNoBend(t *testing.T) {
+	for _, law := range storetest.Laws() {
+		t.Run(law, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if err := storetest.Check(t, law, harness(bend{})); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// plain is a store that can do nothing beyond store.Store.
+type plain struct{ store.Store }
+
+func TestSkips(t *testing.T) {
+	h := storetest.Harness{Open: func(testing.TB) store.Store { return plain{memstore.New()} }}
+	skipped := map[string]string{}
+	for _, law := range []string{"watch-wakes", "choose-again", "sweep-limit", "ping", "capabilities", "handles-share"} {
+		err := storetest.Check(t, law, h)
+		if !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%s: %v; want an error that is ErrUnsupported", law, err)
+		}
+		skipped[law] = fmt.Sprint(err)
+	}
+	if want := "store.Waiter"; !strings.Contains(skipped["watch-wakes"], want) {
+		t.Errorf("%q does not say %q", skipped["watch-wakes"], want)
+	}
+	if err := storetest.Check(t, "release-frees", h); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestUnknownLaw(t *testing.T) {
+	if err := storetest.Check(t, "no such law", harness(bend{})); err == nil {
+		t.Error("no error for a law that is not there")
+	}
+}
