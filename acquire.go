@@ -82,8 +82,7 @@ func (c *Client) keep(parent context.Context, t target, claim store.Claim, g sto
 	}
 	if err != nil {
 		l.cancel(err)
-		back := store.Release{Name: claim.Name, Holder: claim.Holder, Token: g.Token, Retain: retainFor(g.Mark, g.State)}
-		if released := c.release(back); released != nil {
+		if released := c.returned(claim, g); released != nil {
 			err = errors.Join(err, fmt.Errorf("giving it back: %w", released))
 		}
 		return nil, err
@@ -145,7 +144,7 @@ func (c *core) abandon(claims []store.Claim, before time.Time) {
 			records, err := c.peek(ctx, names)
 			for i, r := range records {
 				if r.Holder == claims[i].Holder && !r.Free() {
-					_ = c.release(store.Release{Name: r.Name, Holder: r.Holder, Token: r.Token, Retain: retainFor(r.Mark, r.State)})
+					_ = c.returned(claims[i], store.Grant{Token: r.Token, Mark: r.Mark, State: r.State})
 				}
 			}
 			if err == nil || !wait.sleep(ctx) {
@@ -204,9 +203,13 @@ func (c *core) claimBatch(ctx context.Context, claims []store.Claim, before time
 // giveBack releases a grant that came after its asker had gone.
 func (c *core) giveBack(claim store.Claim, out store.Outcome) {
 	if out.Err == nil {
-		g := out.Grant
-		_ = c.release(store.Release{Name: claim.Name, Holder: claim.Holder, Token: g.Token, Retain: retainFor(g.Mark, g.State)})
+		_ = c.returned(claim, out.Grant)
 	}
+}
+
+// returned releases a grant as it was found.
+func (c *core) returned(claim store.Claim, g store.Grant) error {
+	return c.release([]store.Release{{Name: claim.Name, Holder: claim.Holder, Token: g.Token, Retain: retainFor(g.Mark, g.State)}})[0]
 }
 
 // peek reads records by claims that are always refused and so never write.

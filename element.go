@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -268,7 +267,7 @@ func (e *Elements) ClaimAll(ctx context.Context, ids []string) ([]Claimed, error
 		before := earliestNow()
 		outs, err := e.client.claimBatch(ctx, claims[:n], before)
 		if err != nil {
-			return nil, errors.Join(err, releaseAll(claimed))
+			return nil, errors.Join(err, e.client.releaseAll(claimed))
 		}
 		e.take(ctx, parent, claimed, at[:n], claims[:n], outs, before)
 		claims, at = claims[n:], at[n:]
@@ -291,29 +290,23 @@ func (e *Elements) take(ctx, parent context.Context, claimed []Claimed, at []int
 	}
 }
 
-func releaseAll(claimed []Claimed) error {
-	return each(claimed, func(c Claimed) error {
-		if c.Element == nil {
-			return nil
+func (c *core) releaseAll(claimed []Claimed) error {
+	var leases []*Lease
+	for _, one := range claimed {
+		if one.Element != nil {
+			leases = append(leases, one.Element.Lease)
 		}
-		return c.Element.Release()
-	})
-}
-
-// each calls fn for all at once, so that their requests share batches, and joins the errors.
-func each[T any](all []T, fn func(T) error) error {
-	errs := make([]error, len(all))
-	var wg sync.WaitGroup
-	for i, one := range all {
-		wg.Go(func() { errs[i] = fn(one) })
 	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return errors.Join(finishAll(c, leases, func(i int) store.Release { return store.Release{Retain: leases[i].retain()} })...)
 }
 
-// DoneAll records many elements as processed in few requests. The error joins those of the elements that could not be.
-func (e *Elements) DoneAll(elements []*Element) error {
-	return each(elements, (*Element).Done)
+// DoneAll records many elements as processed in few requests. The answers are in their order, as Element.Done gives them.
+func (e *Elements) DoneAll(elements []*Element) []error {
+	leases := make([]*Lease, len(elements))
+	for i, el := range elements {
+		leases[i] = el.Lease
+	}
+	return finishAll(e.client.core, leases, func(i int) store.Release { return elements[i].done() })
 }
 
 // RetryFailed lets a failed element be claimed again, as if it had never been tried. ErrHeld while somebody is at it, ErrDone

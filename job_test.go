@@ -118,9 +118,9 @@ func TestRunOfADeadReplicaIsTakenOver(t *testing.T) {
 			return r.do(ctx, run)
 		}
 		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Second), TTL: 6 * time.Second, Do: hang})
-		time.Sleep(2500 * time.Millisecond)
+		time.Sleep(3500 * time.Millisecond)
 		start(t, b, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Second), TTL: 6 * time.Second, Do: r.do})
-		time.Sleep(12 * time.Second)
+		time.Sleep(11 * time.Second)
 		synctest.Wait()
 		check(t, "scheduled", r.scheduled(begin), seconds(1, 14))
 		if third := r.runs[2]; third.Attempt != 2 {

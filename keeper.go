@@ -299,8 +299,7 @@ func (k *keeper) close() error {
 		<-k.stopped
 	}
 	var errs []error
-	var wg sync.WaitGroup
-	var mu sync.Mutex
+	var free []*Lease
 	for _, l := range leases {
 		if l.busy.Load() {
 			k.lose(l, ErrClosed)
@@ -308,14 +307,8 @@ func (k *keeper) close() error {
 			continue
 		}
 		l.cancel(ErrClosed)
-		wg.Go(func() {
-			if err := l.Release(); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				errs = append(errs, err)
-			}
-		})
+		free = append(free, l)
 	}
-	wg.Wait()
+	errs = append(errs, finishAll(k.core, free, func(i int) store.Release { return store.Release{Retain: free[i].retain()} })...)
 	return errors.Join(errs...)
 }

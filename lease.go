@@ -177,43 +177,89 @@ func (l *Lease) retain() time.Duration {
 
 // finish ends the lease with what r says beside the lease itself.
 func (l *Lease) finish(r store.Release) error {
-	if !l.core.keeper.drop(l, errReleased) {
-		return nil
-	}
-	r.Name, r.Holder, r.Token = l.name, l.holder, l.token
-	held := earliestNow().Sub(l.since)
-	if l.opts.AtLeast > 0 {
-		r.Linger = max(r.Linger, l.opts.AtLeast-held)
-	}
-	err := l.core.release(r)
-	l.core.queues.released(l.queue)
-	l.core.observe(Event{Kind: EventReleased, Name: l.shown, Token: l.token, Duration: held, Err: err})
-	if err != nil {
-		return fmt.Errorf("releasing %q: %w", l.shown, err)
-	}
-	return nil
+	return finishAll(l.core, []*Lease{l}, func(int) store.Release { return r })[0]
 }
 
-// release repeats a release until the store answers it or a bound is reached: for one that records something, when the lease
-// is sure to have ended by itself.
-func (c *core) release(r store.Release) error {
+// finishAll ends leases in few requests. The answers are in their order.
+func finishAll(c *core, leases []*Lease, with func(int) store.Release) []error {
+	errs := make([]error, len(leases))
+	releases := make([]store.Release, 0, len(leases))
+	at := make([]int, 0, len(leases))
+	for i, l := range leases {
+		if c.keeper.drop(l, errReleased) {
+			releases = append(releases, l.release(with(i)))
+			at = append(at, i)
+		}
+	}
+	for i, err := range c.release(releases) {
+		l := leases[at[i]]
+		c.queues.released(l.queue)
+		c.observe(Event{Kind: EventReleased, Name: l.shown, Token: l.token, Duration: earliestNow().Sub(l.since), Err: err})
+		if err != nil {
+			errs[at[i]] = fmt.Errorf("releasing %q: %w", l.shown, err)
+		}
+	}
+	return errs
+}
+
+// release completes r with the lease and what AtLeast leaves to linger.
+func (l *Lease) release(r store.Release) store.Release {
+	r.Name, r.Holder, r.Token = l.name, l.holder, l.token
+	if l.opts.AtLeast > 0 {
+		r.Linger = max(r.Linger, l.opts.AtLeast-earliestNow().Sub(l.since))
+	}
+	return r
+}
+
+// release repeats releases until the store has answered each or a bound is reached: if they record something, when their leases
+// are sure to have ended by themselves.
+func (c *core) release(releases []store.Release) []error {
 	bound := 2 * c.cfg.RequestTimeout
-	if r.Mark != 0 {
+	if len(releases) > 0 && releases[0].Mark != 0 {
 		bound = max(bound, c.cfg.TTL)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
+	errs := make([]error, len(releases))
+	for start := 0; start < len(releases); start += batchLimit {
+		end := min(start+batchLimit, len(releases))
+		c.releaseBatch(ctx, releases[start:end], errs[start:end])
+	}
+	return errs
+}
+
+// releaseBatch answers into errs. What has been answered is not asked again: by then a successor may have the name.
+func (c *core) releaseBatch(ctx context.Context, releases []store.Release, errs []error) {
+	open := make([]int, len(releases)) // those without an answer
+	for i := range open {
+		open[i] = i
+	}
 	for wait := newBackoff(c.cfg.RequestTimeout / 8); ; {
-		errs, err := c.releases.ask(ctx, []store.Release{r}, nil)
-		if err == nil {
-			err = errs[0]
+		answers, err := c.releases.ask(ctx, releases, nil)
+		var again []store.Release
+		var still []int
+		for i, at := range open {
+			if errs[at] = err; err == nil {
+				errs[at] = answers[i]
+			}
+			if !final(errs[at]) {
+				again, still = append(again, releases[i]), append(still, at)
+			}
 		}
-		var bad *store.InvalidError
-		if err == nil || errors.Is(err, ErrLost) || errors.Is(err, store.ErrClosed) || errors.As(err, &bad) {
-			return err
+		if releases, open = again, still; len(open) == 0 {
+			return
 		}
 		if !wait.sleep(ctx) {
-			return store.AsUnknown(err)
+			break
 		}
 	}
+	for _, at := range open {
+		errs[at] = store.AsUnknown(errs[at])
+	}
+}
+
+// final says that asking the store to release again would answer the same.
+func final(err error) bool {
+	var bad *store.InvalidError
+	return err == nil || errors.Is(err, ErrLost) || errors.Is(err, store.ErrClosed) || errors.As(err, &bad)
 }

@@ -98,17 +98,18 @@ func (c *calendar) nextDay(date int64) (next int64, found bool) {
 // nextClock returns the first matching time of day that is not before the given one, in seconds from midnight.
 func (c *calendar) nextClock(clock int) (next int, found bool) {
 	hour, minute, second := clock/3600, clock/60%60, clock%60
+	// In an hour or a minute to come, the search starts from its beginning.
 	if c.hours>>hour&1 == 0 {
 		minute, second = 0, 0
 	} else if c.minutes>>minute&1 == 0 {
 		second = 0
 	}
-	// Each line finds the field's next value, and carries into the coarser field when there is none.
+	// A field with no value left carries into the coarser one.
 	if c.seconds>>second == 0 {
 		minute, second = minute+1, 0
 	}
 	if c.minutes>>minute == 0 {
-		hour, minute, second = hour+1, 0, 0
+		hour, minute = hour+1, 0
 	}
 	if c.hours>>hour == 0 {
 		return 0, false

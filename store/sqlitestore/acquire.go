@@ -3,7 +3,6 @@ package sqlitestore
 import (
 	"context"
 	"math"
-	"time"
 
 	"github.com/soloist-dev/soloist/store"
 )
@@ -51,41 +50,65 @@ func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outc
 	}
 	outcomes := make([]store.Outcome, len(claims))
 	n := 0
-	look := func(f *file, c *conn) (err error) {
-		n, err = answer(f.clock, c, claims, outcomes)
-		return err
-	}
-	write := func(t *tx) error { return t.acquire(claims[n:], outcomes[n:]) }
-	if err := s.lookFirst(ctx, look, func() bool { return n < len(claims) }, write); err != nil {
+	var found *record
+	err := s.take(ctx, step{
+		look: func(f *file, c *conn) (err error) {
+			n, found, err = answer(f.clock, c, claims, outcomes)
+			return err
+		},
+		more: func() bool { return n < len(claims) },
+		quick: func() quickChange {
+			if n < len(claims)-1 {
+				return nil
+			}
+			return retake(found, claims[n], &outcomes[n])
+		},
+		write: func(t *tx) error { return t.acquire(claims[n:], outcomes[n:]) },
+	})
+	if err != nil {
 		return nil, err
 	}
 	return outcomes, nil
 }
 
-// answer answers claims up to the first that looks free, by reading alone, and says how many that were.
-func answer(clock *clock, c *conn, claims []store.Claim, outcomes []store.Outcome) (int, error) {
+// answer answers claims up to the first that looks free, by reading alone. It says how many that were, and the record
+// of the free one.
+func answer(clock *clock, c *conn, claims []store.Claim, outcomes []store.Outcome) (int, *record, error) {
 	for i, claim := range claims {
 		if outcomes[i].Err = claim.Check(); outcomes[i].Err != nil {
 			continue
 		}
 		r, err := c.record(claim.Name, false)
 		if err != nil {
-			return i, err
+			return i, nil, err
 		}
 		now := clock.now()
 		v := judge(r, claim, now)
-		if (v == again || v == done) && r != nil && r.stateBytes > 0 {
+		if v != held && r != nil && r.stateBytes > 0 {
 			if r, err = c.record(claim.Name, true); err != nil {
-				return i, err
+				return i, nil, err
 			}
 			v = judge(r, claim, now)
 		}
 		if v == free {
-			return i, nil
+			return i, r, nil
 		}
 		outcomes[i] = v.outcome(r, claim, now)
 	}
-	return len(claims), nil
+	return len(claims), nil, nil
+}
+
+// retake grants the name of a record that has been read and was free, if it has not changed since. A free record does
+// not change but by a grant or by being forgotten.
+func retake(r *record, c store.Claim, out *store.Outcome) quickChange {
+	if r == nil || r.token == math.MaxInt64 {
+		return nil
+	}
+	return func(now, wall int64) (int64, string, []any) {
+		out.Grant, _ = r.next(now, wall)
+		until := after(now, c.TTL)
+		return until, sqlRetake, []any{r.name, c.Holder, out.Grant.Token, now, until, r.token, r.released, r.until}
+	}
 }
 
 func (t *tx) acquire(claims []store.Claim, outcomes []store.Outcome) error {
@@ -110,21 +133,16 @@ func (t *tx) acquire(claims []store.Claim, outcomes []store.Outcome) error {
 
 // take grants a free name; r is its record, nil if it has none.
 func (t *tx) take(r *record, c store.Claim) (store.Outcome, error) {
-	g := store.Grant{}
-	var last int64
-	if r != nil {
-		last = r.token
-		g = r.grant()
-		if !r.released {
-			g.Abandoned = max(1, time.Duration(t.now-r.since))
+	if r == nil {
+		r = &record{released: true}
+		if err := t.row(sqlFloor, nil, &r.token); err != nil {
+			return store.Outcome{}, err
 		}
-	} else if err := t.row(sqlFloor, nil, &last); err != nil {
-		return store.Outcome{}, err
 	}
-	if last == math.MaxInt64 {
-		return store.Outcome{Err: ErrTokens}, nil
+	g, err := r.next(t.now, t.wall)
+	if err != nil {
+		return store.Outcome{Err: err}, nil
 	}
-	g.Token = max(last+1, t.wall/1e3)
 	until := after(t.now, c.TTL)
 	if _, err := t.exec(sqlTake, c.Name, c.Holder, g.Token, t.now, until); err != nil {
 		return store.Outcome{}, err

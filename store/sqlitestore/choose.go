@@ -16,17 +16,21 @@ func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (
 	}
 	var chosen choice
 	var out store.Outcome
-	look := func(f *file, c *conn) (err error) {
-		if chosen, err = c.choose(names, claim, f.clock); err == nil && chosen.verdict != free {
-			out = chosen.outcome(claim)
-		}
-		return err
-	}
-	write := func(t *tx) (err error) {
-		chosen, out, err = t.choose(names, claim)
-		return err
-	}
-	if err := s.lookFirst(ctx, look, func() bool { return chosen.verdict == free }, write); err != nil {
+	err := s.take(ctx, step{
+		look: func(f *file, c *conn) (err error) {
+			if chosen, err = c.choose(names, claim, f.clock); err == nil && chosen.verdict != free {
+				out = chosen.outcome(claim)
+			}
+			return err
+		},
+		more:  func() bool { return chosen.verdict == free },
+		quick: func() quickChange { return retake(chosen.record, claim, &out) },
+		write: func(t *tx) (err error) {
+			chosen, out, err = t.choose(names, claim)
+			return err
+		},
+	})
+	if err != nil {
 		return 0, store.Outcome{}, err
 	}
 	return chosen.i, out, nil

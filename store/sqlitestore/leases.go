@@ -9,55 +9,84 @@ import (
 
 // Extend is as in store.Store.
 func (s *Store) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
-	errs := make([]error, len(extensions))
-	err := s.change(ctx, len(extensions), func(t *tx) (err error) {
-		for i, e := range extensions {
-			if errs[i] = e.Check(); errs[i] != nil {
-				continue
-			}
-			if errs[i], err = t.extend(e); err != nil {
-				return err
-			}
-		}
-		return nil
+	return changeAll(ctx, s, extensions, store.Extension.Check, extension, func(*tx, store.Extension) (bool, error) {
+		return false, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return errs, nil
 }
 
-// change is transact, unless there is nothing to do.
-func (s *Store) change(ctx context.Context, n int, do func(*tx) error) error {
-	if err := s.alive(ctx); err != nil || n == 0 {
-		return s.at(err)
+func extension(e store.Extension) quickChange {
+	return func(now, _ int64) (int64, string, []any) {
+		until := after(now, e.TTL)
+		return until, sqlExtend, []any{e.Name, e.Holder, e.Token, now, until, e.Mark, e.State != nil, e.State}
 	}
-	return s.transact(ctx, do)
-}
-
-func (t *tx) extend(e store.Extension) (outcome, err error) {
-	until := after(t.now, e.TTL)
-	n, err := t.exec(sqlExtend, e.Name, e.Holder, e.Token, t.now, until, e.Mark, e.State != nil, e.State)
-	if err != nil {
-		return nil, err
-	}
-	if n == 0 {
-		return store.ErrLost, nil
-	}
-	t.changed, t.given = true, max(t.given, until)
-	return nil, nil
 }
 
 // Release is as in store.Store.
 func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error, error) {
-	errs := make([]error, len(releases))
-	err := s.change(ctx, len(releases), func(t *tx) (err error) {
-		for i, r := range releases {
-			if errs[i] = r.Check(); errs[i] != nil {
-				continue
+	errs, err := changeAll(ctx, s, releases, store.Release.Check, ending, (*tx).released)
+	for i := range errs {
+		if errs[i] == nil {
+			s.watches.wake(releases[i].Name)
+		}
+	}
+	return errs, err
+}
+
+func ending(r store.Release) quickChange {
+	return func(now, _ int64) (int64, string, []any) {
+		until, retain := after(now, r.Linger), after(now, max(r.Retain, r.Linger))
+		if r.Retain == store.Forever {
+			retain = math.MaxInt64
+		}
+		return until, sqlRelease, []any{r.Name, r.Holder, r.Token, now, until, r.Mark, r.State != nil, r.State, retain}
+	}
+}
+
+// released says whether r has been done before, and only its answer was lost.
+func (t *tx) released(r store.Release) (bool, error) {
+	was, err := t.record(r.Name, false)
+	return was != nil && was.released && was.token == r.Token && was.holder == r.Holder && was.mark >= r.Mark, err
+}
+
+// changeAll makes the change of each live lease. The answer for another is ErrLost, unless settled says that it is well.
+func changeAll[L any](ctx context.Context, s *Store, leases []L, check func(L) error, change func(L) quickChange,
+	settled func(*tx, L) (bool, error)) ([]error, error) {
+	if err := s.alive(ctx); err != nil {
+		return nil, s.at(err)
+	}
+	errs := make([]error, len(leases))
+	var valid []int
+	for i, l := range leases {
+		if errs[i] = check(l); errs[i] == nil {
+			valid = append(valid, i)
+		}
+	}
+	if len(valid) == 0 {
+		return errs, nil
+	}
+	f, err := s.enter(ctx, s.writing)
+	if err != nil {
+		return nil, s.at(err)
+	}
+	defer s.writing.give()
+	if len(valid) == 1 {
+		if done, err := s.quick(ctx, f, change(leases[valid[0]])); err != nil {
+			return nil, err
+		} else if done {
+			return errs, nil
+		}
+	}
+	err = s.write(ctx, f, func(t *tx) error {
+		for _, i := range valid {
+			done, err := t.do(change(leases[i]))
+			if err == nil && !done {
+				done, err = settled(t, leases[i])
 			}
-			if errs[i], err = t.release(r); err != nil {
+			if err != nil {
 				return err
+			}
+			if !done {
+				errs[i] = store.ErrLost
 			}
 		}
 		return nil
@@ -65,33 +94,15 @@ func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error,
 	if err != nil {
 		return nil, err
 	}
-	for i, r := range releases {
-		if errs[i] == nil {
-			s.watches.wake(r.Name)
-		}
-	}
 	return errs, nil
 }
 
-func (t *tx) release(r store.Release) (outcome, err error) {
-	until, retain := after(t.now, r.Linger), after(t.now, max(r.Retain, r.Linger))
-	if r.Retain == store.Forever {
-		retain = math.MaxInt64
-	}
-	n, err := t.exec(sqlRelease, r.Name, r.Holder, r.Token, t.now, until, r.Mark, r.State != nil, r.State, retain)
-	if err != nil {
-		return nil, err
-	}
+// do makes a change as part of the transaction, and says whether a row was changed.
+func (t *tx) do(change quickChange) (bool, error) {
+	until, query, args := change(t.now, t.wall)
+	n, err := t.exec(query, args...)
 	if n > 0 {
 		t.changed, t.given = true, max(t.given, until)
-		return nil, nil
 	}
-	was, err := t.record(r.Name, false)
-	if err != nil {
-		return nil, err
-	}
-	if was != nil && was.released && was.token == r.Token && was.holder == r.Holder && was.mark >= r.Mark {
-		return nil, nil // released before, and the answer lost
-	}
-	return store.ErrLost, nil
+	return n > 0, err
 }

@@ -43,6 +43,18 @@ func (r *record) grant() store.Grant {
 	return store.Grant{Token: r.token, Mark: r.mark, State: r.state}
 }
 
+// next is the grant that follows in a free record, at now and at wall, nanoseconds of the wall clock.
+func (r *record) next(now, wall int64) (store.Grant, error) {
+	if r.token == math.MaxInt64 {
+		return store.Grant{}, ErrTokens
+	}
+	g := store.Grant{Token: max(r.token+1, wall/1e3), Mark: r.mark, State: r.state}
+	if !r.released {
+		g.Abandoned = max(1, time.Duration(now-r.since))
+	}
+	return g, nil
+}
+
 func (r *record) held(now int64) error { return &store.HeldError{Record: r.lease(now)} }
 
 // after is now + d, or the end of time.

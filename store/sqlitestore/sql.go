@@ -20,6 +20,7 @@ var (
 	sqlRebaseRecords = load("rebase_records")
 	sqlRecord        = load("record")
 	sqlTake          = load("take")
+	sqlRetake        = load("retake")
 	sqlExtend        = load("extend")
 	sqlRelease       = load("release")
 	sqlList          = load("list")

@@ -3,12 +3,7 @@ package sqlitestore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
-
-	"github.com/soloist-dev/soloist/store"
-
-	codes "modernc.org/sqlite/lib"
 )
 
 // A tx is a transaction that holds the file's write lock.
@@ -43,60 +38,56 @@ func (s *Store) write(ctx context.Context, f *file, do func(*tx) error) error {
 	return s.at(err)
 }
 
-// lookFirst calls look without a transaction, and then, if more says so, do in one. It looks with the connection that
-// writes if nobody uses it: that one still has in memory what it wrote last.
-func (s *Store) lookFirst(ctx context.Context, look func(*file, *conn) error, more func() bool, do func(*tx) error) error {
-	if s.writing.try() {
-		f, err := s.current(ctx, s.writing)
-		if err != nil {
-			return s.at(err)
+// A step is a change that is looked at before it is made.
+type step struct {
+	look  func(*file, *conn) error // without a transaction
+	more  func() bool              // there is something to change
+	quick func() quickChange       // the change in one statement, or nil
+	write func(*tx) error          // the change, decided again in a transaction
+}
+
+// take takes the step. It looks with the connection that writes if nobody uses it: that one still has in memory what it
+// wrote last.
+func (s *Store) take(ctx context.Context, p step) error {
+	if !s.writing.try() {
+		if err := s.view(ctx, p.look); err != nil || !p.more() {
+			return err
 		}
-		if f != nil {
-			defer s.writing.give()
-			if err := s.look(ctx, f, f.write, look); err != nil || !more() {
-				return err
-			}
-			return s.write(ctx, f, do)
-		}
+		return s.transact(ctx, p.write)
 	}
-	if err := s.view(ctx, look); err != nil || !more() {
+	f, err := s.current(ctx, s.writing)
+	if err != nil {
+		return s.at(err)
+	}
+	if f == nil {
+		return s.take(ctx, p) // it has been opened again
+	}
+	defer s.writing.give()
+	if err := s.look(ctx, f, f.write, p.look); err != nil || !p.more() {
 		return err
 	}
-	return s.transact(ctx, do)
+	if change := p.quick(); change != nil {
+		if done, err := s.quick(ctx, f, change); done {
+			return err
+		}
+	}
+	return s.write(ctx, f, p.write)
 }
 
 // decide runs do and ends the transaction one way or the other.
 func (s *Store) decide(f *file, do func(*tx) error) error {
 	t := &tx{conn: f.write, clock: f.clock, now: f.clock.now(), wall: f.clock.wall()}
 	err := do(t)
-	if err == nil && t.changed && t.now-f.metaAt > int64(time.Second) {
+	if err == nil && t.changed && t.now-f.metaAt > int64(metaInterval) {
 		f.metaAt = t.now
 		err = t.keepMeta()
 	}
 	if err != nil || !t.changed {
-		if _, failed := f.write.exec(sqlRollback); failed != nil {
-			f.broken.Store(true) // closing the connection rolls back
-		}
+		f.rollback()
 		return err
 	}
 	s.given.Store(max(s.given.Load(), t.given))
-	return commit(f)
-}
-
-func commit(f *file) error {
-	if _, err := f.write.exec(sqlCommit); err != nil {
-		if _, failed := f.write.exec(sqlRollback); failed != nil {
-			f.broken.Store(true)
-		}
-		if code(err) == codes.SQLITE_FULL {
-			return err // the log ends before the commit was complete
-		}
-		return store.AsUnknown(fmt.Errorf("committing: %w", err))
-	}
-	if err := f.here(); err != nil {
-		return store.AsUnknown(fmt.Errorf("after committing: %w", err)) // others may never see what was committed
-	}
-	return nil
+	return f.commit()
 }
 
 var errOtherHost = errors.New("the file is in use by another host, or was restored while in use: " +

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -297,7 +298,7 @@ func batchCrossing(s *subject) {
 	const callers, rounds, n = 8, 5, 60
 	names := scattered(n)
 	s.did("%d goroutines took and released batches of the same %d names in different orders", callers, n)
-	s.together(callers, func(i int) error {
+	s.together(callers, func(ctx context.Context, i int) error {
 		for round := range rounds {
 			holder := fmt.Sprintf("caller %d round %d", i, round)
 			claims := make([]store.Claim, n)
@@ -308,7 +309,7 @@ func batchCrossing(s *subject) {
 				}
 				claims[k] = claim(names[at], holder, hour)
 			}
-			if err := s.takeAndRelease(claims); err != nil {
+			if err := s.takeAndRelease(ctx, claims); err != nil {
 				return fmt.Errorf("%s: %w", holder, err)
 			}
 		}
@@ -317,8 +318,8 @@ func batchCrossing(s *subject) {
 }
 
 // takeAndRelease releases what it was granted. It is safe in any goroutine.
-func (s *subject) takeAndRelease(claims []store.Claim) error {
-	out, err := s.Acquire(s.ctx, claims)
+func (s *subject) takeAndRelease(ctx context.Context, claims []store.Claim) error {
+	out, err := s.Acquire(ctx, claims)
 	if err != nil {
 		return fmt.Errorf("Acquire: %w", err)
 	}
@@ -331,6 +332,6 @@ func (s *subject) takeAndRelease(claims []store.Claim) error {
 			return o.Err
 		}
 	}
-	errs, err := s.Release(s.ctx, releases)
+	errs, err := s.Release(ctx, releases)
 	return errors.Join(append(errs, err)...)
 }

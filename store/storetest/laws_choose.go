@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -152,8 +153,8 @@ func chooseCrowd(s *subject) {
 	var holders [n]atomic.Int64
 	var granted atomic.Int64
 	s.did("%d goroutines chose of %d names", goroutines, n)
-	s.together(goroutines, func(i int) error {
-		index, o, err := s.Store.(store.Chooser).Choose(s.ctx, names, claim("x", fmt.Sprintf("holder %d", i), hour))
+	s.together(goroutines, func(ctx context.Context, i int) error {
+		index, o, err := s.Store.(store.Chooser).Choose(ctx, names, claim("x", fmt.Sprintf("holder %d", i), hour))
 		switch {
 		case err != nil || errors.Is(o.Err, store.ErrHeld):
 			return err

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -46,12 +47,12 @@ func crowdExcludes(s *subject) {
 	}
 	var tallies [names]tally
 	s.did("%d goroutines changed %d tallies, each under the lease of its name", crowd, names)
-	s.together(crowd, func(i int) error {
+	s.together(crowd, func(ctx context.Context, i int) error {
 		mine := subjects[i%len(subjects)]
 		for turn := range turns {
 			k := (i + turn) % names
 			holder := fmt.Sprintf("goroutine %d turn %d", i, turn)
-			if err := mine.inside(fmt.Sprintf("tally %d", k), holder, tallies[k].change); err != nil {
+			if err := mine.inside(ctx, fmt.Sprintf("tally %d", k), holder, tallies[k].change); err != nil {
 				return fmt.Errorf("%s: %w", holder, err)
 			}
 		}
@@ -65,9 +66,9 @@ func crowdExcludes(s *subject) {
 }
 
 // inside waits for a name, calls f while holding it, and releases it. It is safe in any goroutine.
-func (s *subject) inside(name, holder string, f func(token int64) error) error {
+func (s *subject) inside(ctx context.Context, name, holder string, f func(token int64) error) error {
 	for {
-		out, err := s.Acquire(s.ctx, []store.Claim{claim(name, holder, hour)})
+		out, err := s.Acquire(ctx, []store.Claim{claim(name, holder, hour)})
 		if err != nil {
 			return err
 		}
@@ -81,7 +82,7 @@ func (s *subject) inside(name, holder string, f func(token int64) error) error {
 		if err := f(out[0].Grant.Token); err != nil {
 			return err
 		}
-		errs, err := s.Release(s.ctx, []store.Release{lease{out[0].Grant, name, holder}.ending()})
+		errs, err := s.Release(ctx, []store.Release{lease{out[0].Grant, name, holder}.ending()})
 		return errors.Join(append(errs, err)...)
 	}
 }
@@ -91,8 +92,8 @@ func crowdOneWinner(s *subject) {
 		name := s.name()
 		var winners atomic.Int64
 		s.did("%d goroutines asked for %q", crowd, name)
-		s.together(crowd, func(i int) error {
-			out, err := s.Acquire(s.ctx, []store.Claim{claim(name, fmt.Sprintf("holder %d", i), hour)})
+		s.together(crowd, func(ctx context.Context, i int) error {
+			out, err := s.Acquire(ctx, []store.Claim{claim(name, fmt.Sprintf("holder %d", i), hour)})
 			switch {
 			case err != nil:
 				return err

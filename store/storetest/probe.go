@@ -173,16 +173,19 @@ func (p *probe) timely(try func(name string, ttl time.Duration) bool) {
 	p.fail(fmt.Sprintf("steps that took longer than a TTL of %v", ttl/2), "a quicker store, or a longer Harness.TTL")
 }
 
-// together runs f in n goroutines and fails the law with the first error.
-func (p *probe) together(n int, f func(i int) error) {
+// together runs f in n goroutines and fails the law with the first error, after which the context of the others ends.
+func (p *probe) together(n int, f func(ctx context.Context, i int) error) {
+	ctx, cancel := context.WithCancel(p.ctx)
+	defer cancel()
 	errs := make(chan error, n)
 	for i := range n {
-		go func() { errs <- f(i) }()
+		go func() { errs <- f(ctx, i) }()
 	}
 	var first error
 	for range n {
-		if err := <-errs; first == nil {
+		if err := <-errs; err != nil && first == nil {
 			first = err
+			cancel()
 		}
 	}
 	if first != nil {

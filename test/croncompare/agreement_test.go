@@ -16,9 +16,25 @@ type difference struct {
 
 var differences = []difference{
 	{"reugn/go-quartz", "refuses a day-of-month together with a day-of-week, as Quartz does", bothDays},
+	{"hashicorp/cronexpr", "takes SUN-SUN for the whole week", hasSundayToSunday},
+	{"netresearch/go-cron", "refuses a step that is not smaller than its range", hasWideStep},
 }
 
 func bothDays(fields []string) bool { return fields[2] != "*" && fields[4] != "*" }
+
+func hasSundayToSunday(fields []string) bool { return strings.HasPrefix(fields[4], "SUN-SUN") }
+
+func hasWideStep(fields []string) bool {
+	_, err := parseNetresearch(strings.Join(fields, " "))
+	return err != nil && strings.Contains(err.Error(), "must be less than range size")
+}
+
+// isNextDayMistake recognizes what go-quartz does now and then when it is asked after the last time of a day: it answers
+// with a time on the next day although that day, or its month, does not match. After 2028-04-30T23:42 it has
+// "42 * * JAN,APR *" fire on 1 May.
+func isNextDayMistake(c candidate, at, got, want time.Time) bool {
+	return c.name == "reugn/go-quartz" && want.After(got) && got.Truncate(24*time.Hour).Equal(at.Truncate(24*time.Hour).AddDate(0, 0, 1))
+}
 
 // shared makes up a field of the dialect that all candidates share: values, forward ranges, steps and lists.
 func shared(r *rand.Rand, low, high int, name func(int) string) string {
@@ -95,7 +111,7 @@ func compare(t *testing.T, c candidate, expression string, r *rand.Rand) string 
 	for range 40 {
 		want := ours(at)
 		got, err := safely(func() (time.Time, error) { return theirs(at), nil })
-		if err != nil || !got.Equal(want) {
+		if err != nil || !got.Equal(want) && !isNextDayMistake(c, at, got, want) {
 			return fmt.Sprintf("%q after %s: %s, %v; ours %s", expression, at, got.UTC(), err, want)
 		}
 		at = want

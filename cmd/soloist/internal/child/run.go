@@ -172,7 +172,7 @@ func (r *run) attend(ctx context.Context) {
 				r.signalGroup(s)
 			}
 		case sig := <-r.stops:
-			if r.suspend(sig) && done != nil && !r.mayContinue(ctx) {
+			if r.suspend(sig) && !r.stopped && !r.mayContinue(ctx) {
 				stop()
 			} else {
 				r.signalGroup(unix.SIGCONT)

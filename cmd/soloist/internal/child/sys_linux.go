@@ -54,12 +54,19 @@ func stopSignal(info *unix.Siginfo) int32 {
 	return *(*int32)(unsafe.Add(unsafe.Pointer(info), union+2*4))
 }
 
+// unknownStatus is exit code 255: somebody else has reaped the command, which must not pass for success.
+const unknownStatus unix.WaitStatus = 255 << 8
+
 // finish reaps the command.
 func (r *run) finish() unix.WaitStatus {
-	var status unix.WaitStatus
 	for {
-		if _, err := unix.Wait4(r.pid, &status, 0, nil); !errors.Is(err, unix.EINTR) {
+		var status unix.WaitStatus
+		_, err := unix.Wait4(r.pid, &status, 0, nil)
+		switch {
+		case err == nil:
 			return status
+		case !errors.Is(err, unix.EINTR):
+			return unknownStatus
 		}
 	}
 }

@@ -24,8 +24,7 @@ type lines struct {
 // A note is a key that a comment sets.
 type note struct {
 	line       int
-	key, value string
-	plain      bool // of a line "# name: …", which may be prose where no job follows
+	key, value string // both "" for the comment itself, which wants a job; "# name:" may be prose where none follows
 }
 
 func (r *report) parseCrontab(data []byte, d Dialect) []Job {
@@ -57,10 +56,10 @@ func (l *lines) line(number int, text string) {
 	}
 }
 
-// forget drops the notes that no job followed. Those that can't be prose are errors.
+// forget drops the notes that no job followed. Those of a comment that can't be prose are an error.
 func (l *lines) forget() {
 	for _, n := range l.notes {
-		if !n.plain {
+		if n.key == "" {
 			l.fail(n.line, "", `there is no job directly below this "# soloist:" comment; put it above the job's line`)
 		}
 	}
@@ -74,21 +73,21 @@ var (
 
 func (l *lines) comment(number int, text string) {
 	if m := nameComment.FindStringSubmatch(text); m != nil {
-		l.notes = append(l.notes, note{number, "name", m[1], true})
+		l.notes = append(l.notes, note{number, "name", m[1]})
 		return
 	}
 	m := soloistComment.FindStringSubmatch(text)
 	if m == nil {
 		return
 	}
-	l.notes = append(l.notes, note{line: number}) // even an empty one wants a job
+	l.notes = append(l.notes, note{line: number})
 	for word := range strings.FieldsSeq(m[1]) {
 		key, value, ok := strings.Cut(word, "=")
-		if !ok {
+		if !ok || key == "" {
 			l.fail(number, "", "%q is no key=value; write words such as ttl=30s", word)
 			continue
 		}
-		l.notes = append(l.notes, note{number, key, value, false})
+		l.notes = append(l.notes, note{number, key, value})
 	}
 }
 

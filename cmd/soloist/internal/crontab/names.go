@@ -16,6 +16,9 @@ import (
 const maxName = 200
 
 func checkName(name string) error {
+	if name == "" {
+		return errors.New("it is empty; give one, the same on every replica")
+	}
 	if len(name) > maxName {
 		return fmt.Errorf("it has %d bytes; give at most %d", len(name), maxName)
 	}

@@ -26,6 +26,7 @@ func (j *Job) schedule(text string, zone *time.Location) error {
 	if zone != time.UTC && zone.String() != "UTC" {
 		whole = "CRON_TZ=" + zone.String() + " " + text
 	}
+	j.Schedule = whole
 	expression, err := cron.Parse(whole)
 	if err != nil {
 		var wrong *cron.ParseError
@@ -38,6 +39,6 @@ func (j *Job) schedule(text string, zone *time.Location) error {
 			return fmt.Errorf("%q: %s", text, wrong.Problem)
 		}
 	}
-	j.Expression, j.Schedule = expression, whole
+	j.Expression = expression
 	return nil
 }

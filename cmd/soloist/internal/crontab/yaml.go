@@ -47,12 +47,16 @@ func (r *report) failYAML(err error) {
 	r.fail(line, "", "this is no YAML: %s", text)
 }
 
-// maxMerges bounds the depth of merge keys, which can name each other.
-const maxMerges = 16
+// Aliases can make a short text long: merge keys may name each other, and every job the same long mapping.
+const (
+	maxMerges = 16        // the depth of merge keys
+	maxKeys   = 1_000_000 // of all mappings together
+)
 
 type yamlReader struct {
 	*report
 	defaults *mapping
+	keys     int // read so far
 }
 
 // A mapping is a YAML mapping with its keys by name, merge keys resolved.
@@ -63,11 +67,10 @@ type mapping struct {
 	values map[string]*yaml.Node
 }
 
-func (m *mapping) line1(keys ...string) int {
-	for _, k := range keys {
-		if n, ok := m.key[k]; ok {
-			return n.Line
-		}
+// lineOf is where the key stands, or the mapping that lacks it.
+func (m *mapping) lineOf(key string) int {
+	if n, ok := m.key[key]; ok {
+		return n.Line
 	}
 	return m.line
 }
@@ -108,6 +111,12 @@ func (y *yamlReader) mapping(n *yaml.Node, key string, known []string) *mapping 
 
 // fill takes the keys of n into m, and those that are merged into n where m has none.
 func (y *yamlReader) fill(m *mapping, n *yaml.Node, known []string, depth int) {
+	if y.keys += len(n.Content) / 2; y.keys > maxKeys {
+		if y.keys-len(n.Content)/2 <= maxKeys {
+			y.fail(n.Line, "", "aliases make more than %d keys of this file; make several files of it", maxKeys)
+		}
+		return
+	}
 	if depth > maxMerges {
 		y.fail(n.Line, "<<", "merge keys are nested too deeply")
 		return
@@ -117,6 +126,9 @@ func (y *yamlReader) fill(m *mapping, n *yaml.Node, known []string, depth int) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := resolved(n.Content[i]), n.Content[i+1]
 		switch {
+		case k.ShortTag() == "!!merge" && len(merged) > 0:
+			y.fail(n.Content[i].Line, "<<", "it is set already; merge a list of mappings: <<: [*a, *b]")
+			continue
 		case k.ShortTag() == "!!merge":
 			merged = append(merged, v)
 			continue
@@ -247,24 +259,24 @@ func (y *yamlReader) job(m *mapping) Job {
 	}
 	y.when(&j, m, zone)
 	y.what(&j, m)
-	for _, key := range []string{"missed-cap", "missed"} { // a default that means nothing for this job is no mistake
-		if _, own := m.values[key]; own {
-			continue
-		}
-		if key == "missed-cap" && j.Missed != MissedAll {
-			j.MissedCap = 0
-		}
-		if key == "missed" && j.Delay > 0 {
-			j.Missed = ""
-		}
-	}
+	y.dropDefaults(&j, m)
 	y.agree(&j, func(key string) int {
 		if key == "backoff" {
-			return m.line1("retry")
+			return m.lineOf("retry")
 		}
-		return m.line1(key)
+		return m.lineOf(key)
 	})
 	return j
+}
+
+// dropDefaults drops what means nothing for this job. Only where the job says it itself it is a mistake.
+func (y *yamlReader) dropDefaults(j *Job, own *mapping) {
+	if _, ok := own.values["missed"]; !ok && j.Delay > 0 {
+		j.Missed = ""
+	}
+	if _, ok := own.values["missed-cap"]; !ok && j.Missed != MissedAll {
+		j.MissedCap = 0
+	}
 }
 
 // zone is the zone of a mapping, or nil.
@@ -358,7 +370,7 @@ func (y *yamlReader) when(j *Job, m *mapping, zone *time.Location) {
 		return
 	case 1:
 	default:
-		y.fail(m.line1(given[1]), given[1], "the job has %s already, on line %d; give one of them", given[0], m.line1(given[0]))
+		y.fail(m.lineOf(given[1]), given[1], "the job has %s already, on line %d; give one of them", given[0], m.lineOf(given[0]))
 		return
 	}
 	key := given[0]
@@ -394,7 +406,7 @@ func (y *yamlReader) what(j *Job, m *mapping) {
 	shell, hasShell := m.values["shell"]
 	switch {
 	case hasCommand && hasShell:
-		y.fail(m.line1("shell"), "shell", "the job has command already, on line %d; give one of them", m.line1("command"))
+		y.fail(m.lineOf("shell"), "shell", "the job has command already, on line %d; give one of them", m.lineOf("command"))
 	case hasCommand:
 		y.command(j, command)
 	case hasShell:

@@ -1,0 +1,199 @@
+package child
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A pty is a terminal with somebody in front of it.
+type pty struct {
+	master *os.File
+	out    *buffer
+}
+
+// openPty opens a terminal; the file is the end for the processes.
+func openPty(t *testing.T) (*pty, *os.File) {
+	t.Helper()
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		t.Skip("no pseudo terminals here:", err)
+	}
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		t.Skip("no pseudo terminals here:", err)
+	}
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip("no pseudo terminals here:", err)
+	}
+	p := &pty{os.NewFile(uintptr(fd), "ptmx"), &buffer{}}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		piece := make([]byte, 4096)
+		for {
+			n, err := p.master.Read(piece)
+			_, _ = p.out.Write(piece[:n])
+			if err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = p.master.Close()
+		<-ended
+	})
+	return p, slave
+}
+
+func (p *pty) types(t *testing.T, text string) {
+	t.Helper()
+	if _, err := p.master.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *pty) shows(t *testing.T, text string) {
+	t.Helper()
+	if !eventually(p.out.has(text)) {
+		t.Fatalf("the terminal does not show %q but %q", text, p.out.String())
+	}
+}
+
+// onTerminal starts a program as the leader of a session on a new terminal.
+func onTerminal(t *testing.T, env []string, args ...string) (*pty, int) {
+	t.Helper()
+	p, slave := openPty(t)
+	pid := foreign(t, []*os.File{slave, slave, slave}, append(os.Environ(), env...), &unix.SysProcAttr{Setsid: true, Setctty: true}, args...)
+	_ = slave.Close()
+	return p, pid
+}
+
+func runsOnTerminal(t *testing.T, script string, args ...string) (*pty, int) {
+	t.Helper()
+	return onTerminal(t, []string{helper + "=run"}, append([]string{self(t)}, sh(script, args...)...)...)
+}
+
+func TestReadsFromTheTerminal(t *testing.T) {
+	p, pid := runsOnTerminal(t, `read x; echo "<$x>"; exit 5`)
+	p.types(t, "hello\n")
+	p.shows(t, "<hello>")
+	if status := waitForeign(t, pid); status.ExitStatus() != 5 {
+		t.Errorf("status %v", status)
+	}
+}
+
+// A command whose output goes through a pipe gets the terminal when it asks for it.
+func TestReadsFromTheTerminalThroughAPipe(t *testing.T) {
+	p, slave := openPty(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := foreign(t, []*os.File{slave, w, slave}, append(os.Environ(), helper+"=run"), &unix.SysProcAttr{Setsid: true, Setctty: true},
+		append([]string{self(t)}, sh(`read x; echo "<$x>"; exit 5`)...)...)
+	_, _ = slave.Close(), w.Close()
+	defer func() { _ = r.Close() }()
+	p.types(t, "hello\n")
+	if status := waitForeign(t, pid); status.ExitStatus() != 5 {
+		t.Errorf("status %v", status)
+	}
+	text := make([]byte, 100)
+	if n, _ := r.Read(text); string(text[:n]) != "<hello>\n" {
+		t.Errorf("read %q", text[:n])
+	}
+}
+
+func TestCtrlCArrivesOnce(t *testing.T) {
+	p, pid := runsOnTerminal(t, `n=0; trap 'n=$((n+1)); echo "int $n"' INT; trap 'exit 4' USR1; echo "ready"; while :; do sleep 0.05; done`)
+	p.shows(t, "ready")
+	p.types(t, "\x03")
+	p.shows(t, "int 1")
+	// A signal to the helper alone is forwarded, behind a second one if there were one.
+	if err := unix.Kill(pid, unix.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	if status := waitForeign(t, pid); status.ExitStatus() != 4 || strings.Contains(p.out.String(), "int 2") {
+		t.Errorf("status %v, %q", status, p.out.String())
+	}
+}
+
+// Ctrl-Z in a group that nobody could continue must not leave a stopped command.
+func TestCtrlZWithoutAShell(t *testing.T) {
+	p, pid := runsOnTerminal(t, `echo ready; read x; echo "<$x>"; exit 3`)
+	p.shows(t, "ready")
+	p.types(t, "\x1a")
+	p.shows(t, "^Z")
+	p.types(t, "on\n")
+	p.shows(t, "<on>")
+	if status := waitForeign(t, pid); status.ExitStatus() != 3 {
+		t.Errorf("status %v", status)
+	}
+}
+
+// bash starts an interactive shell on a terminal, in which $helper is the helper.
+func bash(t *testing.T) *pty {
+	t.Helper()
+	shell, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no bash here")
+	}
+	p, _ := onTerminal(t, []string{"PS1=prompt-", "helper=" + helper + "=run " + self(t), "TERM=dumb", "HISTFILE="},
+		shell, "--norc", "--noprofile", "--noediting", "-i")
+	p.shows(t, "prompt-")
+	return p
+}
+
+func TestCtrlZInAShell(t *testing.T) {
+	p := bash(t)
+	p.types(t, `env $helper /bin/sh -c 'echo begun-$((1+1)); read x; echo "<$x>"'`+"\n")
+	p.shows(t, "begun-2")
+	p.types(t, "\x1a")
+	p.shows(t, "Stopped")
+	p.types(t, "echo shell-$((2+2))\n")
+	p.shows(t, "shell-4")
+	p.types(t, "fg\n")
+	p.types(t, "on\n")
+	p.shows(t, "<on>")
+	p.types(t, "echo again-$((3+3))\n")
+	p.shows(t, "again-6")
+	p.types(t, "exit\n")
+}
+
+func TestCtrlZUntilTheLeaseIsLost(t *testing.T) {
+	p := bash(t)
+	p.types(t, `CHILD_TEST_LOST=1 env $helper /bin/sh -c 'echo begun-$((1+1)); sleep 1000; echo "went on"'`+"\n")
+	p.shows(t, "begun-2")
+	p.types(t, "\x1a")
+	p.shows(t, "Stopped")
+	p.types(t, "fg\n")
+	p.shows(t, "helper: code 143")
+	p.types(t, "exit\n")
+	if strings.Contains(strings.ReplaceAll(p.out.String(), `echo "went on"`, ""), "went on\r\n") {
+		t.Error("it went on")
+	}
+}
+
+func TestBackgroundCommandIsContinuedByFg(t *testing.T) {
+	p := bash(t)
+	p.types(t, `env $helper /bin/sh -c 'echo begun-$((1+1)); read x; echo "<$x>"' &`+"\n")
+	p.shows(t, "begun-2")
+	waitFor(t, "the shell's word that the job is stopped", func() bool {
+		time.Sleep(50 * time.Millisecond)
+		p.types(t, "jobs\n")
+		return p.out.has("Stopped")()
+	})
+	p.types(t, "fg\n")
+	p.types(t, "on\n")
+	p.shows(t, "<on>")
+	p.types(t, "exit\n")
+}

@@ -1,0 +1,234 @@
+package crontab
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func parse(t *testing.T, name, text string, d Dialect) *File {
+	t.Helper()
+	f, err := Parse(name, []byte(text), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func wantError(t *testing.T, name, text string, d Dialect, says ...string) {
+	t.Helper()
+	_, err := Parse(name, []byte(text), d)
+	for _, s := range says {
+		if err == nil || !strings.Contains(err.Error(), s) {
+			t.Errorf("%.80q: error %v, want one that says %q", text, err, s)
+		}
+	}
+}
+
+func TestNamesFollowFromContent(t *testing.T) {
+	names := func(text string) (names []string) {
+		for _, j := range parse(t, "c", text, Dialect{}).Jobs {
+			names = append(names, j.Name)
+		}
+		slices.Sort(names)
+		return names
+	}
+	base := names("0 3 * * * a\n0 4 * * * b\n")
+	for name, text := range map[string]string{
+		"reordered":  "0 4 * * * b\n0 3 * * * a\n",
+		"spaced":     "\n\n# x\n  0  3 *\t* *   a  \r\n0 4 * * * b",
+		"options":    "# soloist: ttl=5s\n0 3 * * * a\n0 4 * * * b\n",
+		"zone named": "CRON_TZ=UTC\n0 3 * * * a\n0 4 * * * b\n",
+	} {
+		if got := names(text); !slices.Equal(got, base) {
+			t.Errorf("%s: %q, want %q", name, got, base)
+		}
+	}
+	for name, text := range map[string]string{
+		"schedule": "0 2 * * * a\n0 5 * * * b\n",
+		"env":      "X=1\n0 3 * * * a\n0 4 * * * b\n",
+		"shell":    "SHELL=/bin/bash\n0 3 * * * a\n0 4 * * * b\n",
+		"zone":     "CRON_TZ=Europe/Berlin\n0 3 * * * a\n0 4 * * * b\n",
+		"stdin":    "0 3 * * * a%\n0 4 * * * b%x\n",
+		"command":  "0 3 * * * a 1\n0 4 * * * b 1\n",
+	} {
+		for _, got := range names(text) {
+			if slices.Contains(base, got) {
+				t.Errorf("another %s gives the same name %q", name, got)
+			}
+		}
+	}
+	// The names of jobs are what the fleet agrees on: this one must never change.
+	if got := names("@daily /opt/Report_x.sh --all"); got[0] != "report-x-sh-156d646a" {
+		t.Errorf("the derived name has changed to %q", got[0])
+	}
+}
+
+func TestSlug(t *testing.T) {
+	for command, want := range map[string]string{
+		"./report.sh --all":                      "report-sh",
+		"/usr/bin/python3 -u /app/send_mails.py": "send-mails-py",
+		"cd /app && ./run me":                    "me",
+		"PASSWORD=secret FOO=bar backup":         "backup",
+		"bash -c 'x'":                            "x",
+		"bash":                                   "bash",
+		"[ -x /a ] && /usr/sbin/Anacron":         "a",
+		"123":                                    "job",
+		"émile":                                  "mile",
+		"a-very-long-name-of-a-command-that-goes-on": "a-very-long-name-of-a-command-th",
+	} {
+		if got := slug(command); got != want {
+			t.Errorf("slug(%q) = %q, want %q", command, got, want)
+		}
+	}
+}
+
+func TestPercent(t *testing.T) {
+	for text, want := range map[string][2]string{
+		`date`:           {`date`, ""},
+		`date +\%F`:      {`date +%F`, ""},
+		`cat%a%b`:        {`cat`, "a\nb\n"},
+		`cat%a\%b%`:      {`cat`, "a%b\n"},
+		`cat%`:           {`cat`, "\n"},
+		`echo \\%x`:      {`echo \%x`, ""},
+		`echo a\b`:       {`echo a\b`, ""},
+		`cat  % kept  %`: {`cat`, " kept  \n"},
+	} {
+		j := parse(t, "c", "@daily "+text, Dialect{}).Jobs[0]
+		if j.Command != want[0] || j.Stdin != want[1] {
+			t.Errorf("%q: command %q, stdin %q; want %q", text, j.Command, j.Stdin, want)
+		}
+	}
+	j := parse(t, "c", `@daily date +%F \%`, Dialect{LiteralPercent: true}).Jobs[0]
+	if j.Command != `date +%F \%` || j.Stdin != "" {
+		t.Errorf("literal: %q, %q", j.Command, j.Stdin)
+	}
+}
+
+func TestUserColumn(t *testing.T) {
+	d := Dialect{SystemUsers: true, User: "app"}
+	j := parse(t, "c", "0 3 * * * app ./report\n@daily app x", d).Jobs
+	if j[0].User != "app" || j[0].Command != "./report" || j[1].Command != "x" {
+		t.Errorf("%+v", j)
+	}
+	wantError(t, "c", "0 3 * * * root ./report", d, `c:1: it is "root"'s, and this is "app"`)
+	wantError(t, "c", "0 3 * * * app", d, "no command")
+	f := parse(t, "c", "0 3 * * * root ./report", Dialect{})
+	if len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].Error(), "user column") {
+		t.Errorf("warnings %v", f.Warnings)
+	}
+}
+
+func TestFields(t *testing.T) {
+	for line, want := range map[string][2]string{
+		"* * * * * cmd a":        {"* * * * *", "cmd a"},
+		"0 * * * * ? cmd":        {"0 * * * * ?", "cmd"},
+		"0 * * * * ? * cmd":      {"0 * * * * ? *", "cmd"},
+		"* * * * * w":            {"* * * * *", "w"},
+		"* * * * * ./5":          {"* * * * *", "./5"},
+		"* * * * * 7z a":         {"* * * * *", "7z a"},
+		"0 0 L-3 * * last":       {"0 0 L-3 * *", "last"},
+		"0 0 15W,LW * FRIL sort": {"0 0 15W,LW * FRIL", "sort"},
+		"0 4 * * 1 sun --x":      {"0 4 * * 1 sun", "--x"},
+		"@every 5m cmd":          {"@every 5m", "cmd"},
+		"@Daily cmd":             {"@Daily", "cmd"},
+	} {
+		j := parse(t, "c", line, Dialect{}).Jobs[0]
+		if j.Schedule != want[0] || j.Command != want[1] {
+			t.Errorf("%q: %q and %q, want %q", line, j.Schedule, j.Command, want)
+		}
+	}
+}
+
+func TestVariablesHoldBelow(t *testing.T) {
+	jobs := parse(t, "c", "@daily a\nX=1\n@daily b\nX=2\nSHELL=/bin/zsh\n@daily c\n", Dialect{}).Jobs
+	for i, want := range [][]string{nil, {"X=1"}, {"SHELL=/bin/zsh", "X=2"}} {
+		if !slices.Equal(jobs[i].Env, want) {
+			t.Errorf("job %d has %q, want %q", i, jobs[i].Env, want)
+		}
+	}
+	if jobs[1].Shell != "/bin/sh" || !slices.Equal(jobs[2].Argv(), []string{"/bin/zsh", "-c", "c"}) {
+		t.Errorf("shells %q, %q", jobs[1].Shell, jobs[2].Argv())
+	}
+}
+
+func TestZones(t *testing.T) {
+	at := time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)
+	jobs := parse(t, "c", "0 3 * * * a\nTZ=Europe/Berlin\n0 3 * * * b\nCRON_TZ=America/New_York\n0 3 * * * c\nCRON_TZ=\n0 3 * * * d", Dialect{}).Jobs
+	for i, hour := range []int{3, 1, 7, 3} {
+		if got := jobs[i].Expression.Next(at).UTC().Hour(); got != hour {
+			t.Errorf("job %d at %d, want %d", i, got, hour)
+		}
+	}
+}
+
+func TestWholeFiles(t *testing.T) {
+	for _, name := range []string{"jobs", "jobs.yaml"} {
+		for _, text := range []string{"", "\n", "# x\n", "\ufeff"} {
+			wantError(t, name, text, Dialect{}, name+": there are no jobs in it")
+		}
+		wantError(t, name, "a\nb\x00", Dialect{}, name+":2: there is a NUL")
+		wantError(t, name, strings.Repeat("#", MaxSize+1), Dialect{}, "longer than")
+	}
+	wantError(t, "j.yml", "jobs: []", Dialect{}, "no jobs")
+	wantError(t, "j.yml", "jobs:", Dialect{}, "no jobs")
+	wantError(t, "j.yml", "defaults: {}", Dialect{}, "j.yml:1: jobs: there is no such key")
+	wantError(t, "j.yml", "- a", Dialect{}, "a list stands here")
+	wantError(t, "j.yml", "jobs: [{name: a, every: 1s, command: [x]}]\n---\njobs: []", Dialect{}, "j.yml:2: a second document")
+	wantError(t, "j.yml", "jobs: {a", Dialect{}, "no YAML")
+	wantError(t, "j.yml", "jobs: [*x]", Dialect{}, "no YAML")
+	wantError(t, "j", "x", Dialect{Format: "toml"}, "no format")
+	f := parse(t, "jobs", "@daily "+strings.Repeat("x", MaxSize-10), Dialect{})
+	if len(f.Jobs[0].Command) != MaxSize-10 {
+		t.Error("a long line was cut")
+	}
+	if f := parse(t, "jobs", "jobs: [{name: a, every: 1s, command: [x]}]", Dialect{Format: YAML}); f.Jobs[0].Name != "a" {
+		t.Error("the format is not followed")
+	}
+	if _, err := Read("jobs", strings.NewReader(strings.Repeat("#", MaxSize+10)), Dialect{}); err == nil {
+		t.Error("too long a file was read")
+	}
+}
+
+func TestAliases(t *testing.T) {
+	f := parse(t, "j.yaml", `
+x-env: &env {A: a, B: b}
+x-base: &base {ttl: 10s, at-most: 1m}
+x-other: &other {at-most: 2m, jitter: 1s}
+jobs:
+  - &one {<<: [*base, *other], name: one, every: 1s, command: &c [x], env: {<<: *env, B: c}}
+  - {name: two, every: 1s, command: *c, env: *env}
+`, Dialect{})
+	one, two := f.Jobs[0], f.Jobs[1]
+	if one.TTL != 10*time.Second || one.AtMost != time.Minute || one.Jitter != time.Second || !slices.Equal(one.Env, []string{"A=a", "B=c"}) {
+		t.Errorf("%+v", one)
+	}
+	if !slices.Equal(two.Args, []string{"x"}) || !slices.Equal(two.Env, []string{"A=a", "B=b"}) {
+		t.Errorf("%+v", two)
+	}
+	wantError(t, "j.yaml", "x-a: &a {<<: *a}\njobs: [*a]", Dialect{}, "nested too deeply")
+	wantError(t, "j.yaml", "x-a: &a {ttl: 1s}\njobs: [{<<: *a, <<: *a}]", Dialect{}, "<<: it is set already")
+	long := "x-a: &a {" + strings.Repeat("ttl: 1s, ", 2000) + "}\njobs:\n" + strings.Repeat("- *a\n", 2000)
+	wantError(t, "j.yaml", long, Dialect{}, "aliases make more than")
+}
+
+func TestProblemsAreSortedAndTyped(t *testing.T) {
+	_, err := Parse("c", []byte("# soloist: x=1\n@daily a\n@daily a\n99 * * * * b\nA='\n"), Dialect{})
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		t.Fatal(err)
+	}
+	last := 0
+	for _, e := range joined.Unwrap() {
+		var p *Problem
+		if !errors.As(e, &p) || p.Line < last || p.File != "c" || p.Text == "" {
+			t.Errorf("%#v after line %d", e, last)
+		}
+		last = p.Line
+	}
+	if len(joined.Unwrap()) != 4 {
+		t.Errorf("%v", err)
+	}
+}

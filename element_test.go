@@ -1,0 +1,299 @@
+package soloist_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
+)
+
+func ok(context.Context, *soloist.Lease) error { return nil }
+
+func TestElementIsProcessedOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		invoices := a.Elements("invoices")
+		err := invoices.Process(background, "4711", func(ctx context.Context, lease *soloist.Lease) error {
+			if err := b.Elements("invoices").Process(ctx, "4711", ok); !errors.Is(err, soloist.ErrHeld) {
+				t.Errorf("b, while a is at it: %v", err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = a.Close() // sweeps: the record of what was done must outlive it
+		time.Sleep(1000 * time.Hour)
+		if err := b.Elements("invoices").Process(background, "4711", ok); !errors.Is(err, soloist.ErrDone) {
+			t.Errorf("b, when it is processed: %v", err)
+		}
+		if err := b.Elements("other").Process(background, "4711", ok); err != nil {
+			t.Errorf("the same id of another job: %v", err)
+		}
+	})
+}
+
+func TestRetainedElementsAreForgotten(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		invoices := a.Elements("invoices")
+		invoices.Retain = time.Hour
+		if err := invoices.Process(background, "1", ok); err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []struct {
+			after time.Duration
+			swept int
+		}{{59 * time.Minute, 0}, {2 * time.Minute, 1}} {
+			time.Sleep(step.after)
+			if n, err := s.Sweep(background, 10); n != step.swept || err != nil {
+				t.Errorf("swept %d (%v)", n, err)
+			}
+		}
+	})
+}
+
+func TestFailedElements(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		invoices := a.Elements("invoices")
+		invoices.Retry = soloist.Retry{Attempts: 3, Backoff: 10 * time.Second}
+		bad := errors.New("the service answers 500")
+		failing := func(context.Context, *soloist.Lease) error { return bad }
+		for attempt, pause := range []time.Duration{10 * time.Second, 20 * time.Second, 0} {
+			if err := invoices.Process(background, "1", failing); !errors.Is(err, bad) {
+				t.Fatalf("attempt %d: %v", attempt+1, err)
+			}
+			var held *soloist.HeldError
+			if err := invoices.Process(background, "1", ok); pause > 0 && (!errors.As(err, &held) || held.Record.Left != pause) {
+				t.Errorf("after attempt %d: %v", attempt+1, err)
+			}
+			time.Sleep(pause)
+		}
+		var failed *soloist.FailedError
+		if err := invoices.Process(background, "1", ok); !errors.As(err, &failed) || failed.Attempts != 3 || failed.Reason != bad.Error() {
+			t.Fatalf("after three attempts: %v", err)
+		}
+		for info, err := range b.Elements("invoices").List(background) {
+			if err != nil || info.Status != "failed" || info.Attempts != 3 {
+				t.Errorf("listed: %+v, %v", info, err)
+			}
+		}
+		if err := b.Elements("invoices").RetryFailed(background, "1"); err != nil {
+			t.Fatal(err)
+		}
+		if err := invoices.Process(background, "1", ok); err != nil {
+			t.Errorf("after RetryFailed: %v", err)
+		}
+		if err := b.Elements("invoices").RetryFailed(background, "1"); !errors.Is(err, soloist.ErrDone) {
+			t.Errorf("RetryFailed of a processed element: %v", err)
+		}
+	})
+}
+
+// Crashes count as attempts: an element that kills its replicas does not do so for ever.
+func TestCrashesCount(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, _, b *soloist.Client) {
+		for i := range 3 {
+			network := s.Share()
+			dying := soloisttest.NewReplica(t, network, soloist.Config{}).Elements("invoices")
+			dying.Retry.Attempts = 3
+			el, err := dying.Claim(background, "1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if el.Attempt() != i+1 {
+				t.Errorf("attempt %d is called %d", i+1, el.Attempt())
+			}
+			network.Break(nil)
+			time.Sleep(31 * time.Second)
+		}
+		invoices := b.Elements("invoices")
+		invoices.Retry.Attempts = 3
+		if _, err := invoices.Claim(background, "1"); !errors.Is(err, soloist.ErrFailed) {
+			t.Errorf("after three crashes: %v", err)
+		}
+	})
+}
+
+func TestPanicOfAnElementIsAFailure(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, _ *soloist.Client) {
+		err := a.Elements("invoices").Process(background, "1", func(context.Context, *soloist.Lease) error { panic("boo") })
+		var panicked *soloist.PanicError
+		if !errors.As(err, &panicked) || panicked.Value != "boo" {
+			t.Fatalf("got: %v", err)
+		}
+		for info := range a.Elements("invoices").List(background) {
+			if info.Status != "waiting" || info.Error != "panic: boo" {
+				t.Errorf("%+v", info)
+			}
+		}
+	})
+}
+
+// When the record of what was done cannot be made, Process says so although the function succeeded.
+func TestProcessReportsThatItCouldNotRecord(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		err := a.Elements("invoices").Process(background, "1", func(context.Context, *soloist.Lease) error { s.Break(nil); return nil })
+		if !errors.Is(err, soloist.ErrUnknown) {
+			t.Errorf("with the store gone: %v", err)
+		}
+		s.Mend()
+		err = a.Elements("invoices").Process(background, "2", func(_ context.Context, l *soloist.Lease) error { soloisttest.LoseLease(t, s, l); return nil })
+		if !errors.Is(err, soloist.ErrLost) {
+			t.Errorf("with the lease lost: %v", err)
+		}
+	})
+}
+
+func TestManyElementsInFewRequests(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		ids := make([]string, 3000)
+		for i := range ids {
+			ids[i] = fmt.Sprint("invoice/", i, "%2F")
+		}
+		if err := b.Elements("in/voices").Process(background, ids[7], ok); err != nil {
+			t.Fatal(err)
+		}
+		before := s.Calls()
+		claimed, err := a.Elements("in/voices").ClaimAll(background, append(ids, "", ids[0]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var mine []*soloist.Element
+		for i, c := range claimed {
+			switch {
+			case c.Element != nil:
+				mine = append(mine, c.Element)
+			case i == 7 && errors.Is(c.Err, soloist.ErrDone), i == 3000 && !errors.Is(c.Err, soloist.ErrUnknown), i == 3001 && errors.Is(c.Err, soloist.ErrHeld):
+			default:
+				t.Errorf("%d: %v", i, c.Err)
+			}
+		}
+		if err := errors.Join(a.Elements("in/voices").DoneAll(mine)...); err != nil {
+			t.Fatal(err)
+		}
+		if calls := s.Calls() - before; len(mine) != 2999 || calls > 20 {
+			t.Errorf("%d claimed and done in %d calls", len(mine), calls)
+		}
+		processed := 0
+		for info, err := range a.Elements("in/voices").List(background) {
+			if err == nil && info.Status == "processed" {
+				processed++
+			}
+		}
+		if jobs, err := a.ElementJobs(background); processed != 3000 || fmt.Sprint(jobs, err) != "[in/voices] <nil>" {
+			t.Errorf("%d processed; jobs %v, %v", processed, jobs, err)
+		}
+	})
+}
+
+func TestSemaphore(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		stores := map[string]store.Store{"chooser": s, "looking": plain{s}}
+		for name, s := range stores {
+			c := soloisttest.NewReplica(t, s, soloist.Config{})
+			sem := c.Semaphore("pdf/"+name, 3)
+			var permits []*soloist.Lease
+			for range 3 {
+				p, err := sem.TryAcquire(background)
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				permits = append(permits, p)
+			}
+			if _, err := sem.TryAcquire(background); !errors.Is(err, soloist.ErrHeld) {
+				t.Errorf("%s: a fourth of three: %v", name, err)
+			}
+			go func() {
+				time.Sleep(5 * time.Second)
+				_ = permits[1].Release()
+			}()
+			start := time.Now()
+			p, err := sem.Acquire(background)
+			if err != nil || time.Since(start) > 6*time.Second {
+				t.Errorf("%s: waiting for a permit: %v after %v", name, err, time.Since(start))
+			}
+			infos, err := c.Semaphores(background)
+			if err != nil || len(infos) == 0 || len(infos[len(infos)-1].Permits) != 3 {
+				t.Errorf("%s: %+v, %v", name, infos, err)
+			}
+			_ = p.Release()
+		}
+	})
+}
+
+// plain hides what a store can do beyond the three verbs.
+type plain struct{ store.Store }
+
+func TestPermitOfADeadHolderComesBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		if _, err := a.Semaphore("pdf", 1).TryAcquire(background); err != nil {
+			t.Fatal(err)
+		}
+		s.Stall()
+		start := time.Now()
+		p, err := b.Semaphore("pdf", 1).Acquire(background)
+		if err != nil || time.Since(start) > 31*time.Second {
+			t.Fatalf("after %v: %v", time.Since(start), err)
+		}
+		_ = p.Release()
+		s.Mend()
+		for _, n := range []int{0, -1, 1001} {
+			var bad *soloist.InvalidError
+			if _, err := b.Semaphore("pdf", n).Acquire(background); !errors.As(err, &bad) {
+				t.Errorf("limit %d: %v", n, err)
+			}
+		}
+	})
+}
+
+func TestLeadershipMovesOn(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		ctx, cancel := context.WithCancel(background)
+		led := make(chan string, 10)
+		lead := func(name string) func(context.Context, *soloist.Lease) error {
+			return func(ctx context.Context, _ *soloist.Lease) error {
+				led <- name
+				<-ctx.Done()
+				return ctx.Err()
+			}
+		}
+		ended := make(chan error, 2)
+		go func() { ended <- a.Lead(ctx, "importer", lead("a")) }()
+		if who := <-led; who != "a" {
+			t.Fatal(who)
+		}
+		go func() { ended <- b.Lead(ctx, "importer", lead("b")) }()
+		time.Sleep(10 * time.Minute)
+		s.Stall() // a is cut off
+		if who := <-led; who != "b" {
+			t.Fatal(who)
+		}
+		s.Mend()
+		time.Sleep(10 * time.Minute)
+		if len(led) > 0 {
+			t.Error("a leads again although b does")
+		}
+		cancel()
+		for range 2 {
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				t.Errorf("Lead: %v", err)
+			}
+		}
+	})
+}
+
+func TestLeadReturnsWithItsFunction(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		own := errors.New("own")
+		if err := a.Lead(background, "x", func(context.Context, *soloist.Lease) error { return own }); !errors.Is(err, own) {
+			t.Error(err)
+		}
+		if err := b.Lead(background, "x", ok); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,151 @@
+package fence_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/fence"
+)
+
+var background = context.Background()
+
+func nothing(context.Context) error { return nil }
+
+func TestGuardRefusesLowerTokens(t *testing.T) {
+	var g fence.Memory
+	for _, step := range []struct {
+		resource string
+		token    int64
+		stale    bool
+	}{
+		{"a", 5, false}, {"a", 5, false}, {"a", 4, true}, {"a", 7, false}, {"a", 5, true}, {"b", 1, false}, {"a", 7, false},
+	} {
+		err := g.Do(background, step.resource, step.token, nothing)
+		if errors.Is(err, fence.ErrStale) != step.stale {
+			t.Errorf("%+v: %v", step, err)
+		}
+	}
+	if err := g.Claim(background, "a", 9); err != nil {
+		t.Fatal(err)
+	}
+	var stale *fence.StaleError
+	if err := g.Do(background, "a", 8, nothing); !errors.As(err, &stale) || stale.Seen != 9 || stale.Token != 8 {
+		t.Errorf("after a claim: %v", err)
+	}
+	for _, token := range []int64{0, -1} {
+		if err := g.Do(background, "a", token, nothing); err == nil || errors.Is(err, fence.ErrStale) {
+			t.Errorf("token %d: %v", token, err)
+		}
+	}
+	restarted := fence.NewMemory(g.Seen())
+	if err := restarted.Claim(background, "a", 8); !errors.Is(err, fence.ErrStale) {
+		t.Errorf("after a restart: %v", err)
+	}
+}
+
+// By effect: whatever the interleaving, no write of a lower token lands after one of a higher.
+func TestWritesLandInTheOrderOfTheirTokens(t *testing.T) {
+	var g fence.Memory
+	var landed []int64 // written under the guard alone
+	var wg sync.WaitGroup
+	for token := int64(1); token <= 64; token++ {
+		wg.Go(func() {
+			for range 20 {
+				err := g.Do(background, "x", token, func(context.Context) error {
+					landed = append(landed, token)
+					return nil
+				})
+				if err != nil && !errors.Is(err, fence.ErrStale) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i := 1; i < len(landed); i++ {
+		if landed[i] < landed[i-1] {
+			t.Fatalf("%d landed after %d", landed[i], landed[i-1])
+		}
+	}
+}
+
+// A write that has begun ends before a higher token is let in; waiting for it is bounded by the context.
+func TestSuccessorWaitsForTheWriteUnderWay(t *testing.T) {
+	var g fence.Memory
+	in, out := make(chan struct{}), make(chan struct{})
+	go func() {
+		_ = g.Do(background, "x", 1, func(context.Context) error { close(in); <-out; return nil })
+	}()
+	<-in
+	ctx, cancel := context.WithTimeout(background, 10*time.Millisecond)
+	defer cancel()
+	if err := g.Claim(ctx, "x", 2); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("while a write is under way: %v", err)
+	}
+	close(out)
+	if err := g.Claim(background, "x", 2); err != nil {
+		t.Error(err)
+	}
+}
+
+type token int64
+
+func (t token) Token() int64 { return int64(t) }
+
+func TestHandler(t *testing.T) {
+	var written []string
+	server := httptest.NewServer(fence.Handler(&fence.Memory{}, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			written = append(written, r.Header.Get(fence.TokenHeader)+r.URL.Path)
+		}
+		fmt.Fprint(w, "ok")
+	})))
+	defer server.Close()
+	send := func(method, path string, tokens ...string) (int, string) {
+		r := httptest.NewRequest(method, server.URL+path, nil)
+		for _, token := range tokens {
+			r.Header.Add(fence.TokenHeader, token)
+		}
+		w := httptest.NewRecorder()
+		server.Config.Handler.ServeHTTP(w, r)
+		return w.Code, w.Body.String()
+	}
+	for _, step := range []struct {
+		method, path string
+		tokens       []string
+		status       int
+		says         string
+	}{
+		{"POST", "/a", []string{"5"}, 200, "ok"},
+		{"POST", "/a", []string{"4"}, 412, "has seen token 5, and 4 is lower"},
+		{"GET", "/a", nil, 200, "ok"},
+		{"POST", "/a", nil, 428, "Fencing-Token"},
+		{"PUT", "/b", []string{"1"}, 200, "ok"},
+		{"POST", "/a", []string{"x"}, 400, "decimal"},
+		{"POST", "/a", []string{"0"}, 400, "decimal"},
+		{"POST", "/a", []string{"6", "7"}, 400, "one"},
+		{"POST", "/a", []string{"9223372036854775808"}, 400, "decimal"},
+	} {
+		status, body := send(step.method, step.path, step.tokens...)
+		if status != step.status || !strings.Contains(body, step.says) {
+			t.Errorf("%s %s %v: %d %s", step.method, step.path, step.tokens, status, body)
+		}
+	}
+	client := func(n int64) *http.Client { return &http.Client{Transport: fence.Transport{Lease: token(n)}} }
+	if err := fence.ClaimURL(background, client(9), server.URL+"/a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := fence.ClaimURL(background, client(8), server.URL+"/a"); !errors.Is(err, fence.ErrStale) {
+		t.Errorf("claiming with a stale token: %v", err)
+	}
+	if fmt.Sprint(written) != "[5/a 1/b]" {
+		t.Errorf("written: %v", written)
+	}
+}

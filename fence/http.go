@@ -1,0 +1,114 @@
+package fence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// The header fields of a fenced request.
+const (
+	TokenHeader = "Fencing-Token" // the token, in decimal
+	ClaimHeader = "Fencing-Claim" // "1" asks to claim the resource without writing
+)
+
+// Handler guards an HTTP service: it hands a request on to next only if its Fencing-Token is not stale, and lets no other token
+// in for the resource until next has answered. resource names what a request writes to; nil takes the path of its URL.
+// Requests that do not write (GET, HEAD, OPTIONS, TRACE) pass without a token.
+//
+// A stale token is answered with 412 and the reason; a missing one with 428; what is not a token with 400. A request with
+// Fencing-Claim: 1 claims the resource, is answered with 204, and does not reach next.
+func Handler(guard Guard, resource func(*http.Request) string, next http.Handler) http.Handler {
+	if resource == nil {
+		resource = func(r *http.Request) string { return r.URL.Path }
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method {
+		case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+			next.ServeHTTP(w, r)
+			return
+		}
+		token, status, err := tokenOf(r)
+		if err != nil {
+			http.Error(w, err.Error(), status)
+			return
+		}
+		if r.Header.Get(ClaimHeader) == "1" {
+			if err = guard.Claim(r.Context(), resource(r), token); err == nil {
+				w.WriteHeader(http.StatusNoContent)
+			}
+		} else {
+			err = guard.Do(r.Context(), resource(r), token, func(context.Context) error {
+				next.ServeHTTP(w, r)
+				return nil
+			})
+		}
+		if err != nil {
+			http.Error(w, err.Error(), statusOf(err))
+		}
+	})
+}
+
+func tokenOf(r *http.Request) (int64, int, error) {
+	text := r.Header.Get(TokenHeader)
+	if text == "" {
+		return 0, http.StatusPreconditionRequired, fmt.Errorf("this resource is fenced: send the lease's token in %s", TokenHeader)
+	}
+	token, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || token <= 0 || len(r.Header.Values(TokenHeader)) > 1 {
+		return 0, http.StatusBadRequest, fmt.Errorf("%s must be one decimal number greater than 0", TokenHeader)
+	}
+	return token, 0, nil
+}
+
+func statusOf(err error) int {
+	if errors.Is(err, ErrStale) {
+		return http.StatusPreconditionFailed
+	}
+	return http.StatusServiceUnavailable // the guard could not tell; nothing was written
+}
+
+// Transport sends the token of a lease with every request, for a client of a guarded service. A lease of soloist has the method
+// that it needs.
+type Transport struct {
+	Lease interface{ Token() int64 }
+	Base  http.RoundTripper // nil means http.DefaultTransport
+}
+
+// RoundTrip is as in http.RoundTripper.
+func (t Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set(TokenHeader, strconv.FormatInt(t.Lease.Token(), 10))
+	base := t.Base
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	return base.RoundTrip(r)
+}
+
+// ClaimURL claims the resource at url of a guarded service: a new holder's first act. The client is one with a Transport. A stale
+// token is ErrStale.
+func ClaimURL(ctx context.Context, client *http.Client, url string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+	if err != nil {
+		return fmt.Errorf("claiming %s: %w", url, err)
+	}
+	r.Header.Set(ClaimHeader, "1")
+	answer, err := client.Do(r)
+	if err != nil {
+		return fmt.Errorf("claiming: %w", err)
+	}
+	defer answer.Body.Close()
+	why, _ := io.ReadAll(io.LimitReader(answer.Body, 1000))
+	switch answer.StatusCode {
+	case http.StatusNoContent:
+		return nil
+	case http.StatusPreconditionFailed:
+		return fmt.Errorf("claiming %s: %w: %s", url, ErrStale, strings.TrimSpace(string(why)))
+	}
+	return fmt.Errorf("claiming %s: the service answered %s: %s", url, answer.Status, strings.TrimSpace(string(why)))
+}
