@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -217,7 +218,8 @@ func TestSemaphore(t *testing.T) {
 				t.Errorf("%s: waiting for a permit: %v after %v", name, err, time.Since(start))
 			}
 			infos, err := c.Semaphores(background)
-			if err != nil || len(infos) == 0 || len(infos[len(infos)-1].Permits) != 3 {
+			i := slices.IndexFunc(infos, func(s soloist.SemaphoreInfo) bool { return s.Name == "pdf/"+name })
+			if err != nil || i < 0 || len(infos[i].Permits) != 3 {
 				t.Errorf("%s: %+v, %v", name, infos, err)
 			}
 			_ = p.Release()

@@ -198,7 +198,7 @@ func checkVersion(id, version int) error {
 }
 
 func (s *Store) setUp(ctx context.Context, f *file) (err error) {
-	if f.write, err = newConn(f.db); err != nil {
+	if f.write, err = s.newConn(ctx, f.db); err != nil {
 		return err
 	}
 	if err := s.create(ctx, f.write); err != nil {
@@ -210,7 +210,7 @@ func (s *Store) setUp(ctx context.Context, f *file) (err error) {
 	if err := s.settle(ctx, f); err != nil {
 		return err
 	}
-	if f.read, err = newConn(f.db); err != nil {
+	if f.read, err = s.newConn(ctx, f.db); err != nil {
 		return err
 	}
 	return s.retry(ctx, func() error {
@@ -229,6 +229,14 @@ var settings = [][2]string{
 	{"journal_size_limit", "4194304"}, // bytes of log kept after a burst
 }
 
+func (s *Store) newConn(ctx context.Context, db *sql.DB) (c *conn, err error) {
+	err = s.retry(ctx, func() error {
+		c, err = newConn(db)
+		return err
+	})
+	return c, err
+}
+
 func newConn(db *sql.DB) (*conn, error) {
 	sc, err := db.Conn(background)
 	if err != nil {
@@ -236,18 +244,24 @@ func newConn(db *sql.DB) (*conn, error) {
 	}
 	c := &conn{sql: sc, stmts: map[string]*sql.Stmt{}}
 	for _, set := range settings {
-		if _, err := sc.ExecContext(background, "PRAGMA "+set[0]+" = "+set[1]); err != nil {
+		if err := c.set(set[0], set[1]); err != nil {
+			sc.Close()
 			return nil, err
-		}
-		got, err := c.pragma(set[0])
-		if err != nil {
-			return nil, err
-		}
-		if got != set[1] {
-			return nil, fmt.Errorf("SQLite keeps its setting %s at %s when told %s", set[0], got, set[1])
 		}
 	}
 	return c, nil
+}
+
+// set changes a setting and reads it back.
+func (c *conn) set(name, value string) error {
+	if _, err := c.sql.ExecContext(background, "PRAGMA "+name+" = "+value); err != nil {
+		return err
+	}
+	got, err := c.pragma(name)
+	if err == nil && got != value {
+		err = fmt.Errorf("SQLite keeps its setting %s at %s when told %s", name, got, value)
+	}
+	return err
 }
 
 // pragma reads a setting.

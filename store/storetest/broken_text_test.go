@@ -70,7 +70,7 @@ var textFlaws = []flaw{
 		}, name)
 	})},
 	{"name-bytes", "names are cut after 254 bytes", naming(func(name string) string { return name[:min(len(name), 254)] })},
-	{"name-bytes", "a backslash escapes", naming(replaced(`\\`, `\`, `\`, ``+`\`))},
+	{"name-bytes", "a backslash escapes", naming(replaced(`\\`, `\`))},
 	{"name-bytes", "names are cleaned paths", naming(replaced("//", "/"))},
 	{"name-bytes", "percents are decoded", naming(replaced("%2F", "/", "%20", " "))},
 	{"name-bytes", "quotes are doubled for good", naming(replaced("''", "'"))},

@@ -68,6 +68,9 @@ func crowdExcludes(s *subject) {
 // inside waits for a name, calls f while holding it, and releases it. It is safe in any goroutine.
 func (s *subject) inside(ctx context.Context, name, holder string, f func(token int64) error) error {
 	for {
+		if err := ctx.Err(); err != nil { // asked here too: a store that passes over contexts must not be asked for ever
+			return err
+		}
 		out, err := s.Acquire(ctx, []store.Claim{claim(name, holder, hour)})
 		if err != nil {
 			return err

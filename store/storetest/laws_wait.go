@@ -96,11 +96,15 @@ func (s *subject) drain(w <-chan struct{}) {
 }
 
 func watchSubscribed(s *subject) {
-	for range 20 {
+	for i := range 20 {
 		ctx, cancel := context.WithCancel(s.ctx)
 		l := s.take(s.name(), "a", hour)
 		w := s.watch(ctx, l.name)
 		s.released(l.ending())
+		if i%10 == 0 {
+			time.Sleep(s.h.TTL)
+			s.did("did not listen for %v", s.h.TTL)
+		}
 		s.wakes(w, "the release that followed Watch at once")
 		cancel()
 		s.ends(w)
