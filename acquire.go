@@ -38,8 +38,17 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // A target is what an attempt asks for: one name, or any one of several.
 type target struct {
 	shown string
-	names []string // one, or those to choose from
+	name  string   // the record's
+	names []string // those to choose from, if there are several; name is the first of them
 	mark  int64
+}
+
+// all answers the names of the records that the target may get.
+func (t target) all() []string {
+	if len(t.names) > 0 {
+		return t.names
+	}
+	return []string{t.name}
 }
 
 // try makes one attempt. The lease's context is derived from parent, which ctx need not be.
@@ -47,8 +56,8 @@ func (c *Client) try(ctx, parent context.Context, t target) (*Lease, error) {
 	if err := c.usable(); err != nil {
 		return nil, err
 	}
-	claim := store.Claim{Name: t.names[0], Holder: c.newHolder(), TTL: c.opts.TTL, Mark: t.mark}
-	before := earliestNow()
+	claim := store.Claim{Name: t.name, Holder: c.newHolder(), TTL: c.opts.TTL, Mark: t.mark}
+	before := c.clock.earliest()
 	name, out := c.claim(ctx, t, claim)
 	if errors.Is(out.Err, ErrUnknown) {
 		name, out = c.settle(ctx, t, claim, before, out)
@@ -75,7 +84,7 @@ func (t target) named(err error) error {
 func (c *Client) keep(parent context.Context, t target, claim store.Claim, g store.Grant, before time.Time) (*Lease, error) {
 	l := c.newLease(parent, t, claim, g, c.opts, before)
 	var err error
-	if late := latestNow(); !late.Before(l.deadline) {
+	if late := c.clock.earliest(); !late.Before(l.deadline) { // a suspend meanwhile is noticed by the keeper
 		err = fmt.Errorf("%w: the store took %v to grant %q for %v", ErrLost, late.Sub(before).Round(time.Millisecond), t.shown, claim.TTL)
 	} else if !c.keeper.add(l) {
 		err = ErrClosed
@@ -87,7 +96,9 @@ func (c *Client) keep(parent context.Context, t target, claim store.Claim, g sto
 		}
 		return nil, err
 	}
-	c.observe(Event{Kind: EventGranted, Name: t.shown, Token: g.Token, Duration: latestNow().Sub(before)})
+	if c.cfg.Observe != nil {
+		c.observe(Event{Kind: EventGranted, Name: t.shown, Token: g.Token, Duration: c.clock.earliest().Sub(before)})
+	}
 	return l, nil
 }
 
@@ -96,8 +107,7 @@ func (c *Client) claim(ctx context.Context, t target, claim store.Claim) (string
 	if len(t.names) > 1 {
 		return c.choose(ctx, t.names, claim)
 	}
-	late := func(outs []store.Outcome) { c.giveBack(claim, outs[0]) }
-	outs, err := c.acquires.ask(ctx, []store.Claim{claim}, late)
+	outs, err := c.acquires.ask(ctx, []store.Claim{claim})
 	if err != nil {
 		return claim.Name, store.Outcome{Err: err}
 	}
@@ -117,10 +127,9 @@ func (c *Client) settle(ctx context.Context, t target, claim store.Claim, before
 		}
 		out.Err = store.AsUnknown(answer.Err)
 	}
-	claims := make([]store.Claim, len(t.names))
-	for i := range claims {
-		claims[i] = claim
-		claims[i].Name = t.names[i]
+	var claims []store.Claim
+	for _, claim.Name = range t.all() {
+		claims = append(claims, claim)
 	}
 	c.abandon(claims, before)
 	if err := ctx.Err(); err != nil && !errors.Is(out.Err, err) {
@@ -138,7 +147,7 @@ func (c *core) abandon(claims []store.Claim, before time.Time) {
 		names[i], ttl = claim.Name, max(ttl, claim.TTL)
 	}
 	c.background(func() {
-		ctx, cancel := context.WithTimeout(c.ctx, ttl-latestNow().Sub(before))
+		ctx, cancel := context.WithTimeout(c.ctx, ttl-c.clock.latest().Sub(before))
 		defer cancel()
 		for wait := newBackoff(ttl / 4); ; {
 			records, err := c.peek(ctx, names)
@@ -177,11 +186,7 @@ func (c *core) claimBatch(ctx context.Context, claims []store.Claim, before time
 	defer cancel()
 	var unknown error
 	for wait := newBackoff(c.cfg.RequestTimeout / 8); ; {
-		outs, err := c.acquires.ask(bound, claims, func(outs []store.Outcome) {
-			for i, out := range outs {
-				c.giveBack(claims[i], out)
-			}
-		})
+		outs, err := c.acquires.ask(bound, claims)
 		if err == nil {
 			for i, out := range outs {
 				if errors.Is(out.Err, ErrUnknown) {
@@ -197,6 +202,12 @@ func (c *core) claimBatch(ctx context.Context, claims []store.Claim, before time
 			c.abandon(claims, before)
 			return nil, unknown
 		}
+	}
+}
+
+func (c *core) giveBackAll(claims []store.Claim, outs []store.Outcome) {
+	for i, out := range outs {
+		c.giveBack(claims[i], out)
 	}
 }
 
@@ -221,7 +232,7 @@ func (c *core) peek(ctx context.Context, names []string) ([]store.Record, error)
 	records := make([]store.Record, 0, len(names))
 	for len(claims) > 0 {
 		n := min(len(claims), batchLimit)
-		outs, err := c.acquires.ask(ctx, claims[:n], nil)
+		outs, err := c.acquires.ask(ctx, claims[:n])
 		if err != nil {
 			return nil, err
 		}
@@ -297,7 +308,7 @@ func (c *Client) watch(ctx context.Context, t target) (<-chan struct{}, bool) {
 	if !ok {
 		return nil, false
 	}
-	wake, err := w.Watch(ctx, t.names)
+	wake, err := w.Watch(ctx, t.all())
 	return wake, err == nil
 }
 

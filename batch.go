@@ -13,9 +13,10 @@ import (
 // goes at once and alone; calls that arrive while one is in flight form the next batch. So an idle client adds no delay
 // and a busy one needs one trip for many.
 type batcher[Q, A any] struct {
-	do      func(ctx context.Context, asked []Q) ([]A, error)
-	limit   int           // elements per batch
-	timeout time.Duration // of a batch
+	do     func(ctx context.Context, asked []Q) ([]A, error)
+	late   func(asked []Q, answers []A) // gets the answer to a call whose caller has gone; may be nil
+	limit  int                          // elements per batch
+	limits *limits
 
 	mu      sync.Mutex
 	flights int       // batches in flight
@@ -37,17 +38,16 @@ const (
 )
 
 // ask answers each element of asked. The error is that of all of them. When ctx ends with the outcome open, the error is
-// ErrUnknown; late, if not nil, then gets the answer when there is one.
-func (b *batcher[Q, A]) ask(ctx context.Context, asked []Q, late func([]A)) ([]A, error) {
+// ErrUnknown.
+func (b *batcher[Q, A]) ask(ctx context.Context, asked []Q) ([]A, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	c := b.queued(asked)
+	now := time.Now()
+	c := b.queued(asked, now)
 	if c == nil {
-		ctx, cancel := context.WithTimeout(ctx, b.timeout)
-		defer cancel()
 		defer b.land()
-		return b.do(ctx, asked)
+		return b.alone(ctx, asked, now)
 	}
 	select {
 	case <-c.done:
@@ -57,29 +57,40 @@ func (b *batcher[Q, A]) ask(ctx context.Context, asked []Q, late func([]A)) ([]A
 	if b.withdraw(c) {
 		return nil, ctx.Err()
 	}
-	if late != nil {
+	if b.late != nil {
 		go func() {
 			<-c.done
 			if c.err == nil {
-				late(c.answer)
+				b.late(asked, c.answer)
 			}
 		}()
 	}
 	return nil, store.AsUnknown(ctx.Err())
 }
 
+// alone makes a request of one call.
+func (b *batcher[Q, A]) alone(ctx context.Context, asked []Q, now time.Time) ([]A, error) {
+	limit := b.limits.context(now)
+	if ctx.Done() == nil {
+		return b.do(limit, asked)
+	}
+	r := &request{Context: ctx, limit: limit}
+	defer r.over()
+	return b.do(r, asked)
+}
+
 // queued answers the call that has been queued for asked, or nil when asked may leave at once.
-func (b *batcher[Q, A]) queued(asked []Q) *call[Q, A] {
+func (b *batcher[Q, A]) queued(asked []Q, now time.Time) *call[Q, A] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.flights == 0 {
 		b.flights++
-		b.since = time.Now()
+		b.since = now
 		return nil
 	}
 	c := &call[Q, A]{asked: asked, done: make(chan struct{})}
 	b.queue = append(b.queue, c)
-	if b.flights < maxFlights && time.Since(b.since) > stalled {
+	if b.flights < maxFlights && now.Sub(b.since) > stalled {
 		b.flights++
 		go b.fly(b.board())
 	}
@@ -130,9 +141,7 @@ func (b *batcher[Q, A]) fly(batch []*call[Q, A]) {
 	for _, c := range batch {
 		asked = append(asked, c.asked...)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), b.timeout)
-	defer cancel()
-	answers, err := b.do(ctx, asked)
+	answers, err := b.do(b.limits.context(time.Now()), asked)
 	for _, c := range batch {
 		if c.err = err; err == nil {
 			c.answer, answers = answers[:len(c.asked):len(c.asked)], answers[len(c.asked):]

@@ -110,6 +110,7 @@ type core struct {
 	names   namer
 	holder  string // how the holders of this client begin
 	holders atomic.Uint64
+	clock   clock
 	keeper  *keeper
 	queues  queues
 
@@ -153,9 +154,10 @@ func New(s store.Store, cfg Config) (*Client, error) {
 		jobs:   map[string]bool{},
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
-	c.acquires = batcher[store.Claim, store.Outcome]{do: observed(c, VerbAcquire, s.Acquire), limit: batchLimit, timeout: cfg.RequestTimeout}
-	c.extends = batcher[store.Extension, error]{do: observed(c, VerbExtend, s.Extend), limit: batchLimit, timeout: cfg.RequestTimeout}
-	c.releases = batcher[store.Release, error]{do: observed(c, VerbRelease, s.Release), limit: batchLimit, timeout: cfg.RequestTimeout}
+	limits := &limits{timeout: cfg.RequestTimeout}
+	c.acquires = batcher[store.Claim, store.Outcome]{do: observed(c, VerbAcquire, s.Acquire), late: c.giveBackAll, limit: batchLimit, limits: limits}
+	c.extends = batcher[store.Extension, error]{do: observed(c, VerbExtend, s.Extend), limit: batchLimit, limits: limits}
+	c.releases = batcher[store.Release, error]{do: observed(c, VerbRelease, s.Release), limit: batchLimit, limits: limits}
 	c.keeper = newKeeper(c)
 	if cfg.RequireFencing {
 		if err := c.requireFencing(); err != nil {
@@ -285,5 +287,6 @@ func (c *core) sweep() {
 
 // newHolder makes the holder of one attempt.
 func (c *core) newHolder() string {
-	return c.holder + strconv.FormatUint(c.holders.Add(1), 36)
+	buffer := make([]byte, 0, store.MaxName)
+	return string(strconv.AppendUint(append(buffer, c.holder...), c.holders.Add(1), 36))
 }

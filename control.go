@@ -89,7 +89,7 @@ func (c *Client) change(ctx context.Context, job string, change func(*control, s
 	if err != nil {
 		return err
 	}
-	l, err := c.wait(ctx, context.WithoutCancel(ctx), target{shown: job, names: []string{controlName}})
+	l, err := c.wait(ctx, context.WithoutCancel(ctx), target{shown: job, name: controlName})
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (c *Client) changed(ctx context.Context, l *Lease, job string, change func(
 
 // announce raises the mark that every replica watches.
 func (c *Client) announce(ctx context.Context) error {
-	l, err := c.wait(ctx, context.WithoutCancel(ctx), target{shown: nameControls, names: []string{c.names.prefix + nameControls}})
+	l, err := c.wait(ctx, context.WithoutCancel(ctx), target{shown: nameControls, name: c.names.prefix + nameControls})
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (c *Client) follow(ctx context.Context, seen int64, send chan<- map[string]
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	name := c.names.prefix + nameControls
-	wake, _ := c.watch(ctx, target{names: []string{name}})
+	wake, _ := c.watch(ctx, target{name: name})
 	for {
 		if records, err := c.peek(ctx, []string{name}); err == nil && records[0].Mark != seen {
 			if all, err := c.allControls(ctx, ""); err == nil {

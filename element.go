@@ -164,7 +164,7 @@ func (e *Elements) target(id string) (target, error) {
 		return target{}, err
 	}
 	name, err := e.client.names.name(e.kind, id)
-	return target{shown: id, names: []string{name}, mark: 1}, err
+	return target{shown: id, name: name, mark: 1}, err
 }
 
 // granted makes an element of its lease, unless its attempts are used up.
@@ -258,13 +258,13 @@ func (e *Elements) ClaimAll(ctx context.Context, ids []string) ([]Claimed, error
 			err = e.client.usable()
 		}
 		if claimed[i].Err = err; err == nil {
-			claims = append(claims, store.Claim{Name: t.names[0], Holder: e.client.newHolder(), TTL: e.client.opts.TTL, Mark: 1})
+			claims = append(claims, store.Claim{Name: t.name, Holder: e.client.newHolder(), TTL: e.client.opts.TTL, Mark: 1})
 			at = append(at, i)
 		}
 	}
 	for len(claims) > 0 {
 		n := min(len(claims), batchLimit)
-		before := earliestNow()
+		before := e.client.clock.earliest()
 		outs, err := e.client.claimBatch(ctx, claims[:n], before)
 		if err != nil {
 			return nil, errors.Join(err, e.client.releaseAll(claimed))
@@ -279,7 +279,7 @@ func (e *Elements) ClaimAll(ctx context.Context, ids []string) ([]Claimed, error
 func (e *Elements) take(ctx, parent context.Context, claimed []Claimed, at []int, claims []store.Claim, outs []store.Outcome, before time.Time) {
 	for i, out := range outs {
 		c := &claimed[at[i]]
-		t := target{shown: c.ID, names: []string{claims[i].Name}}
+		t := target{shown: c.ID, name: claims[i].Name}
 		if c.Err = t.named(out.Err); c.Err != nil {
 			continue
 		}

@@ -58,7 +58,7 @@ func (k *keeper) add(l *Lease) bool {
 // watch makes sure that both the timer and the renewal goroutine wake in time for l. k.mu is held.
 func (k *keeper) watch(l *Lease) {
 	if k.lossAt.IsZero() || l.deadline.Before(k.lossAt) {
-		k.armLoss(l.deadline, latestNow())
+		k.armLoss(l.deadline, k.core.clock.latest())
 	}
 	if k.renewAt.IsZero() || l.renewAt.Before(k.renewAt) {
 		k.renewAt = l.renewAt
@@ -83,7 +83,7 @@ func (k *keeper) armLoss(at, now time.Time) {
 // expire loses the leases whose deadline has passed.
 func (k *keeper) expire() {
 	k.mu.Lock()
-	now := latestNow()
+	now := k.core.clock.latest()
 	if len(k.leases) > 0 && now.Before(k.lossAt) {
 		k.armLoss(k.lossAt, now)
 		k.mu.Unlock()
@@ -136,7 +136,7 @@ func (k *keeper) lose(l *Lease, cause error) {
 	}
 	l.cancel(cause)
 	k.core.log.Warn("lease lost", "name", l.shown, "token", l.token, "holder", l.holder, "cause", cause)
-	k.core.observe(Event{Kind: EventLost, Name: l.shown, Token: l.token, Duration: latestNow().Sub(l.since), Err: cause})
+	k.core.observe(Event{Kind: EventLost, Name: l.shown, Token: l.token, Duration: k.core.clock.latest().Sub(l.since), Err: cause})
 }
 
 // drop ends a lease that its user is done with, and says whether the store should be told: it is told once, and also of a
@@ -199,7 +199,7 @@ func (k *keeper) renewals() {
 func (k *keeper) due() ([]*Lease, time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	now := latestNow()
+	now := k.core.clock.latest()
 	if !k.renewAt.IsZero() && now.Before(k.renewAt) {
 		return nil, k.renewAt.Sub(now)
 	}
@@ -238,7 +238,7 @@ func (k *keeper) renew(due []*Lease) {
 }
 
 func (k *keeper) renewBatch(leases []*Lease) {
-	before := earliestNow()
+	before := k.core.clock.earliest()
 	extensions := make([]store.Extension, len(leases))
 	timeout := k.core.cfg.RequestTimeout
 	for i, l := range leases {
@@ -269,7 +269,7 @@ func (k *keeper) again(l *Lease) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if l.index >= 0 {
-		l.renewAt = latestNow().Add(min(time.Second, l.opts.TTL/12))
+		l.renewAt = k.core.clock.latest().Add(min(time.Second, l.opts.TTL/12))
 		k.watch(l)
 	}
 }

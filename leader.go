@@ -19,7 +19,7 @@ func (c *Client) Lead(ctx context.Context, name string, fn func(ctx context.Cont
 		return err
 	}
 	defer c.runs.Done()
-	t := target{shown: name, names: []string{full}}
+	t := target{shown: name, name: full}
 	for wait := newBackoff(5 * time.Second); ; {
 		lease, err := c.wait(ctx, ctx, t)
 		switch {

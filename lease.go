@@ -96,7 +96,7 @@ func (l *Lease) Left() time.Duration {
 	if l.index < 0 {
 		return 0
 	}
-	return max(0, l.deadline.Sub(latestNow()))
+	return max(0, l.deadline.Sub(l.core.clock.latest()))
 }
 
 // Err answers nil while the lease is surely held, by the local clock alone; ErrLost once it is lost. It is what to ask just
@@ -104,7 +104,7 @@ func (l *Lease) Left() time.Duration {
 func (l *Lease) Err() error {
 	k := l.core.keeper
 	k.mu.Lock()
-	if l.index >= 0 && !latestNow().Before(l.deadline) {
+	if l.index >= 0 && !l.core.clock.latest().Before(l.deadline) {
 		k.mu.Unlock()
 		k.lose(l, ErrLost)
 		return ErrLost
@@ -134,12 +134,12 @@ func (l *Lease) extend(ctx context.Context, ttl time.Duration, with func(*store.
 	if err := l.Err(); err != nil {
 		return fmt.Errorf("%q: %w", l.shown, err)
 	}
-	before := earliestNow()
+	before := l.core.clock.earliest()
 	e := l.extension(before, ttl)
 	if with != nil {
 		with(&e)
 	}
-	errs, err := l.core.extends.ask(ctx, []store.Extension{e}, nil)
+	errs, err := l.core.extends.ask(ctx, []store.Extension{e})
 	if err == nil {
 		err = errs[0]
 	}
@@ -177,26 +177,26 @@ func (l *Lease) retain() time.Duration {
 
 // finish ends the lease with what r says beside the lease itself.
 func (l *Lease) finish(r store.Release) error {
-	return finishAll(l.core, []*Lease{l}, func(int) store.Release { return r })[0]
+	if !l.core.keeper.drop(l, errReleased) {
+		return nil
+	}
+	return l.finished(l.core.release([]store.Release{l.release(r)})[0])
 }
 
 // finishAll ends leases in few requests. The answers are in their order.
 func finishAll(c *core, leases []*Lease, with func(int) store.Release) []error {
 	errs := make([]error, len(leases))
-	releases := make([]store.Release, 0, len(leases))
-	at := make([]int, 0, len(leases))
+	var releases []store.Release
+	var at []int
 	for i, l := range leases {
 		if c.keeper.drop(l, errReleased) {
-			releases = append(releases, l.release(with(i)))
-			at = append(at, i)
+			releases, at = append(releases, l.release(with(i))), append(at, i)
 		}
 	}
-	for i, err := range c.release(releases) {
-		l := leases[at[i]]
-		c.queues.released(l.queue)
-		c.observe(Event{Kind: EventReleased, Name: l.shown, Token: l.token, Duration: earliestNow().Sub(l.since), Err: err})
-		if err != nil {
-			errs[at[i]] = fmt.Errorf("releasing %q: %w", l.shown, err)
+	for start := 0; start < len(releases); start += batchLimit {
+		end := min(start+batchLimit, len(releases))
+		for i, err := range c.release(releases[start:end]) {
+			errs[at[start+i]] = leases[at[start+i]].finished(err)
 		}
 	}
 	return errs
@@ -206,60 +206,76 @@ func finishAll(c *core, leases []*Lease, with func(int) store.Release) []error {
 func (l *Lease) release(r store.Release) store.Release {
 	r.Name, r.Holder, r.Token = l.name, l.holder, l.token
 	if l.opts.AtLeast > 0 {
-		r.Linger = max(r.Linger, l.opts.AtLeast-earliestNow().Sub(l.since))
+		r.Linger = max(r.Linger, l.opts.AtLeast-l.core.clock.earliest().Sub(l.since))
 	}
 	return r
 }
 
-// release repeats releases until the store has answered each or a bound is reached: if they record something, when their leases
-// are sure to have ended by themselves.
+// finished tells of the end of a lease.
+func (l *Lease) finished(err error) error {
+	l.core.queues.released(l.queue)
+	if l.core.cfg.Observe != nil {
+		l.core.observe(Event{Kind: EventReleased, Name: l.shown, Token: l.token, Duration: l.core.clock.earliest().Sub(l.since), Err: err})
+	}
+	if err != nil {
+		return fmt.Errorf("releasing %q: %w", l.shown, err)
+	}
+	return nil
+}
+
+// release makes one batch of releases, and repeats those that the store has not answered until a bound is reached: if they record
+// something, when their leases are sure to have ended by themselves.
 func (c *core) release(releases []store.Release) []error {
+	errs, err := c.releases.ask(context.Background(), releases)
+	if err == nil && !slices.ContainsFunc(errs, open) {
+		return errs
+	}
+	if err != nil {
+		errs = slices.Repeat([]error{err}, len(releases))
+	}
 	bound := 2 * c.cfg.RequestTimeout
-	if len(releases) > 0 && releases[0].Mark != 0 {
+	if releases[0].Mark != 0 {
 		bound = max(bound, c.cfg.TTL)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	errs := make([]error, len(releases))
-	for start := 0; start < len(releases); start += batchLimit {
-		end := min(start+batchLimit, len(releases))
-		c.releaseBatch(ctx, releases[start:end], errs[start:end])
-	}
+	c.releaseAgain(ctx, releases, errs)
 	return errs
 }
 
-// releaseBatch answers into errs. What has been answered is not asked again: by then a successor may have the name.
-func (c *core) releaseBatch(ctx context.Context, releases []store.Release, errs []error) {
-	open := make([]int, len(releases)) // those without an answer
-	for i := range open {
-		open[i] = i
-	}
-	for wait := newBackoff(c.cfg.RequestTimeout / 8); ; {
-		answers, err := c.releases.ask(ctx, releases, nil)
+// releaseAgain repeats the releases whose answers are open. What has been answered is not asked again: by then a successor may
+// have the name.
+func (c *core) releaseAgain(ctx context.Context, releases []store.Release, errs []error) {
+	for wait := newBackoff(c.cfg.RequestTimeout / 8); wait.sleep(ctx); {
 		var again []store.Release
-		var still []int
-		for i, at := range open {
+		var at []int
+		for i, err := range errs {
+			if open(err) {
+				again, at = append(again, releases[i]), append(at, i)
+			}
+		}
+		if len(again) == 0 {
+			return
+		}
+		answers, err := c.releases.ask(ctx, again)
+		for i, at := range at {
 			if errs[at] = err; err == nil {
 				errs[at] = answers[i]
 			}
-			if !final(errs[at]) {
-				again, still = append(again, releases[i]), append(still, at)
-			}
-		}
-		if releases, open = again, still; len(open) == 0 {
-			return
-		}
-		if !wait.sleep(ctx) {
-			break
 		}
 	}
-	for _, at := range open {
-		errs[at] = store.AsUnknown(errs[at])
+	for i, err := range errs {
+		if open(err) {
+			errs[i] = store.AsUnknown(err)
+		}
 	}
 }
 
-// final says that asking the store to release again would answer the same.
-func final(err error) bool {
+// open says that asking the store to release again may answer something else.
+func open(err error) bool {
+	if err == nil || errors.Is(err, ErrLost) || errors.Is(err, store.ErrClosed) {
+		return false
+	}
 	var bad *store.InvalidError
-	return err == nil || errors.Is(err, ErrLost) || errors.Is(err, store.ErrClosed) || errors.As(err, &bad)
+	return !errors.As(err, &bad)
 }

@@ -82,11 +82,11 @@ func (c *Client) Lock(ctx context.Context, name string) (*Lease, error) {
 
 func (c *Client) lockTarget(name string) (target, error) {
 	full, err := c.names.name(kindLock, name)
-	return target{shown: name, names: []string{full}}, err
+	return target{shown: name, name: full}, err
 }
 
 // queue names the queue of those who wait for t in this client.
-func (t target) queue() string { return t.names[0] }
+func (t target) queue() string { return t.name }
 
 // recovered calls fn and makes an error of its panic.
 func recovered(fn func() error) (err error) {

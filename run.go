@@ -169,7 +169,7 @@ func (r *runner) create(ctx context.Context, tasks []*task) error {
 	for i, t := range tasks {
 		claims[i] = store.Claim{Name: t.name, Holder: r.newHolder(), TTL: t.client.opts.TTL, Mark: 1}
 	}
-	before := earliestNow()
+	before := r.clock.earliest()
 	outs, err := r.claimBatch(ctx, claims, before)
 	if err != nil {
 		return err
@@ -190,7 +190,7 @@ func (r *runner) create(ctx context.Context, tasks []*task) error {
 	if len(releases) == 0 {
 		return nil
 	}
-	_, err = r.releases.ask(ctx, releases, nil) // those that fail end with their TTL, and are made by the first run
+	_, err = r.releases.ask(ctx, releases) // those that fail end with their TTL, and are made by the first run
 	return err
 }
 
@@ -269,7 +269,7 @@ func (r *runner) claim(ctx context.Context, due []*task) {
 			claims = append(claims, store.Claim{Name: t.name, Holder: r.newHolder(), TTL: t.client.opts.TTL, Mark: mark})
 		}
 	}
-	before := earliestNow()
+	before := r.clock.earliest()
 	outs, err := r.claimBatch(ctx, claims, before)
 	if r.complain(err); err != nil {
 		for _, t := range due {
@@ -349,7 +349,7 @@ func (r *runner) granted(t *task, claim store.Claim, out store.Outcome, before t
 		r.schedule(t, soon())
 		return
 	}
-	lease, err := t.client.keep(r.runs, target{shown: t.job.Name, names: []string{t.name}}, claim, out.Grant, before)
+	lease, err := t.client.keep(r.runs, target{shown: t.job.Name, name: t.name}, claim, out.Grant, before)
 	if err != nil {
 		r.log.Warn("claiming a job", "job", t.job.Name, "err", err)
 		r.schedule(t, soon())

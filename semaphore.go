@@ -42,6 +42,7 @@ func (c *Client) Semaphore(name string, n int) *Semaphore {
 		}
 		s.target.names = append(s.target.names, full)
 	}
+	s.target.name = s.target.names[0]
 	return s
 }
 
@@ -106,7 +107,7 @@ func (c *Client) chooseByLooking(ctx context.Context, names []string, claim stor
 			return soonest.Name, store.Outcome{Err: &store.HeldError{Record: soonest}}
 		}
 		claim.Name = free[rand.N(len(free))]
-		outs, err := c.acquires.ask(ctx, []store.Claim{claim}, nil)
+		outs, err := c.acquires.ask(ctx, []store.Claim{claim})
 		if err != nil {
 			return claim.Name, store.Outcome{Err: err}
 		}

@@ -1,19 +1,43 @@
 package soloist
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 // suspended is kernelSuspended, or what a test puts in its place.
 var suspended = kernelSuspended
 
-// Deadlines are reckoned on a line of time that is package time's monotonic clock plus all suspends. An instant that
-// begins a lease is taken as early as it can have been, one that is compared with a deadline as late.
-
-func earliestNow() time.Time {
-	atLeast, _ := suspended()
-	return time.Now().Add(atLeast)
+// A clock tells the time on a line that is package time's monotonic clock plus all suspends, on which deadlines are reckoned. An
+// instant that begins a lease is taken as early as it can have been, one that is compared with a deadline as late.
+type clock struct {
+	mu   sync.Mutex
+	read time.Time     // when the suspends were read last, by package time
+	sum  time.Duration // their sum then, at least
 }
 
-func latestNow() time.Time {
-	_, atMost := suspended()
-	return time.Now().Add(atMost)
+// reread is how old the sum may be that begins a lease. A suspend that it does not know of yet makes the lease seem to end
+// earlier than it does.
+const reread = time.Second
+
+// earliest is the time now, or a little before. It is cheap.
+func (c *clock) earliest() time.Time {
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if age := now.Sub(c.read); age < 0 || age > reread {
+		c.sum, _ = suspended()
+		c.read = now
+	}
+	return now.Add(c.sum)
+}
+
+// latest is the time now, or a little after.
+func (c *clock) latest() time.Time {
+	atLeast, atMost := suspended()
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sum, c.read = atLeast, now
+	return now.Add(atMost)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 )
 
 // A conn is one connection with the statements prepared on it. It is for one goroutine at a time.
@@ -49,7 +50,11 @@ func (c *conn) row(query string, args []any, dest ...any) error {
 	if err != nil {
 		return err
 	}
-	return s.QueryRowContext(background, args...).Scan(dest...)
+	err = s.QueryRowContext(background, args...).Scan(dest...)
+	if err != nil && code(err) == 0 && !errors.Is(err, sql.ErrNoRows) && !disconnected(err) {
+		err = fmt.Errorf("%w: %w", errDamaged, err) // what is in the column was never put there
+	}
+	return err
 }
 
 // rows runs a prepared statement that only reads and calls each with every row. It ends early with ctx.
@@ -91,5 +96,8 @@ type meta struct {
 func (c *conn) meta() (meta, error) {
 	var m meta
 	err := c.row(sqlMeta, nil, &m.clock, &m.boot, &m.wall, &m.floor)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = errDamaged
+	}
 	return m, err
 }

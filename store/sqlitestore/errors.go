@@ -39,6 +39,11 @@ func busy(err error) bool {
 	return false
 }
 
+// disconnected says that database/sql has given the connection up.
+func disconnected(err error) bool {
+	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone)
+}
+
 // harmless says that the connections are as good after err as before.
 func harmless(err error) bool {
 	return err == nil || busy(err) || code(err) == codes.SQLITE_FULL || code(err) == codes.SQLITE_INTERRUPT ||
@@ -65,7 +70,7 @@ func (s *Store) at(err error) error {
 	if err == nil || errors.Is(err, store.ErrClosed) {
 		return err
 	}
-	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
+	if disconnected(err) {
 		err = errClosed
 	}
 	if text := advice[code(err)]; text != "" {

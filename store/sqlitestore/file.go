@@ -33,10 +33,12 @@ type file struct {
 }
 
 var (
-	errGone     = errors.New("the file has been deleted")
-	errReplaced = errors.New("the file has been replaced by another")
-	errSidecar  = errors.New("SQLite's -wal or -shm file beside it has been deleted or replaced")
-	errBroken   = errors.New("the file has to be opened again")
+	errGone       = errors.New("the file has been deleted")
+	errReplaced   = errors.New("the file has been replaced by another")
+	errSidecar    = errors.New("SQLite's -wal or -shm file beside it has been deleted or replaced")
+	errNoDatabase = errors.New(advice[codes.SQLITE_NOTADB])
+	errDamaged    = errors.New(advice[codes.SQLITE_CORRUPT])
+	errBroken     = errors.New("the file has to be opened again")
 )
 
 // check says why f cannot be used.
@@ -161,26 +163,40 @@ func connect(dsn string) (*sql.DB, error) {
 
 // checkHeader refuses the file of another program without writing to it: SQLite would make a log beside it.
 func (s *Store) checkHeader(info os.FileInfo) error {
-	if info.Size() == 0 {
+	switch size := info.Size(); {
+	case size == 0:
 		return nil
+	case size < 512: // SQLite would take a file of one byte for an empty one
+		return errNoDatabase
 	}
 	db, err := connect(dsn(s.path, "mode=ro&immutable=1"))
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	var id, version int
-	err = db.QueryRowContext(background, "PRAGMA application_id").Scan(&id)
-	if err == nil {
-		err = db.QueryRowContext(background, "PRAGMA user_version").Scan(&version)
-	}
+	_, err = inspect(db)
 	if code(err) == codes.SQLITE_CORRUPT {
 		return nil // or just being written by another process: only a proper look, with locks, can tell
 	}
-	if err != nil {
-		return err
+	return err
+}
+
+// inspect says whether there is nothing in the database yet. Its error may be that it is not ours.
+func inspect(db interface {
+	QueryRowContext(context.Context, string, ...any) *sql.Row
+}) (empty bool, err error) {
+	var id, version, objects int
+	for query, dest := range map[string]*int{
+		"PRAGMA application_id": &id, "PRAGMA user_version": &version, "SELECT count(*) FROM sqlite_schema": &objects,
+	} {
+		if err := db.QueryRowContext(background, query).Scan(dest); err != nil {
+			return false, err
+		}
 	}
-	return checkVersion(id, version)
+	if objects == 0 && id == 0 && version == 0 {
+		return true, nil
+	}
+	return false, checkVersion(id, version)
 }
 
 func checkVersion(id, version int) error {
@@ -303,21 +319,8 @@ func (s *Store) create(ctx context.Context, c *conn) error {
 // empty says that the file has nothing in it yet; the error, that it is not ours.
 func (s *Store) empty(ctx context.Context, c *conn) (empty bool, err error) {
 	err = s.retry(ctx, func() error {
-		var id, version, objects int
-		err := c.sql.QueryRowContext(background, "SELECT count(*) FROM sqlite_schema").Scan(&objects)
-		if err == nil {
-			err = c.sql.QueryRowContext(background, "PRAGMA application_id").Scan(&id)
-		}
-		if err == nil {
-			err = c.sql.QueryRowContext(background, "PRAGMA user_version").Scan(&version)
-		}
-		if err != nil {
-			return err
-		}
-		if empty = objects == 0 && id == 0 && version == 0; empty {
-			return nil
-		}
-		return checkVersion(id, version)
+		empty, err = inspect(c.sql)
+		return err
 	})
 	return empty, err
 }
@@ -340,7 +343,7 @@ func (s *Store) settle(ctx context.Context, f *file) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("reading whose clock it is kept by: %w", err)
+		return err
 	}
 	if f.clock, err = s.clocks.kept(m.clock); err != nil || f.clock.boot == m.boot {
 		return err

@@ -150,6 +150,15 @@ var batchFlaws = []flaw{
 			return o
 		}}
 	}},
+	{"crowd-excludes", "everybody is let in", func(testing.TB) bend {
+		var tokens atomic.Int64
+		return bend{
+			acquire: func(*memstore.Store, store.Claim) store.Outcome {
+				return store.Outcome{Grant: store.Grant{Token: tokens.Add(1)}}
+			},
+			release: func(*memstore.Store, store.Release) error { return nil },
+		}
+	}},
 	{"crowd-one-winner", "a claim looks first and takes later", always(bend{acquire: lookThenTake})},
 	{"handles-share", "a lease is of the handle that took it", func(testing.TB) bend {
 		takers := map[string]*memstore.Store{}

@@ -67,12 +67,12 @@ func retainForATime(s *subject) {
 			s.sweep(1000)
 			r, there := s.look(name)
 			switch passed := time.Since(start); {
-			case there && passed >= retain/2:
-				return r.Mark == 5
 			case passed >= retain-retain/10:
 				return false
 			case !there || r.Mark != 5 || string(r.State) != "state":
 				s.fail(fmt.Sprintf("after %v, a record: %t, %s", passed, there, sketch(r)), "mark 5 and state %q for %v", "state", retain)
+			case passed >= retain/2:
+				return true
 			}
 		}
 	})

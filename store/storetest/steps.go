@@ -56,8 +56,23 @@ func answer(o store.Outcome) string {
 	if o.Err != nil {
 		return tell(o.Err)
 	}
-	return fmt.Sprintf("granted, token %d, mark %d, state %.40q, abandoned %v", o.Grant.Token, o.Grant.Mark, o.Grant.State,
+	return fmt.Sprintf("granted, token %d, mark %d, state %s, abandoned %v", o.Grant.Token, o.Grant.Mark, tellState(o.Grant.State),
 		o.Grant.Abandoned)
+}
+
+// tellState tells nil, which leaves a state, from empty, which clears it.
+func tellState(state []byte) string {
+	if state == nil {
+		return "nil"
+	}
+	return fmt.Sprintf("%.40q", state)
+}
+
+func tellRetain(retain time.Duration) string {
+	if retain == store.Forever {
+		return "forever"
+	}
+	return retain.String()
 }
 
 // take takes a name that must be granted.
@@ -95,14 +110,14 @@ func (s *subject) done(c store.Claim) store.Record {
 
 func (s *subject) extend(e store.Extension) error {
 	errs, err := s.Extend(s.ctx, []store.Extension{e})
-	return s.one(errs, err, "Extend %.80q by %q with token %d, TTL %v, mark %d, state %.40q", e.Name, e.Holder, e.Token, e.TTL,
-		e.Mark, e.State)
+	return s.one(errs, err, "Extend %.80q by %q with token %d, TTL %v, mark %d, state %s", e.Name, e.Holder, e.Token, e.TTL,
+		e.Mark, tellState(e.State))
 }
 
 func (s *subject) release(r store.Release) error {
 	errs, err := s.Release(s.ctx, []store.Release{r})
-	return s.one(errs, err, "Release %.80q by %q with token %d, linger %v, retain %v, mark %d, state %.40q", r.Name, r.Holder,
-		r.Token, r.Linger, r.Retain, r.Mark, r.State)
+	return s.one(errs, err, "Release %.80q by %q with token %d, linger %v, retain %s, mark %d, state %s", r.Name, r.Holder,
+		r.Token, r.Linger, tellRetain(r.Retain), r.Mark, tellState(r.State))
 }
 
 // one puts a batch of one on the trail and answers what came of its element.
@@ -171,8 +186,8 @@ func (s *subject) record(name string) store.Record {
 
 // sketch says a record as the trail does.
 func sketch(r store.Record) string {
-	return fmt.Sprintf("holder %q, token %d, mark %d, state %.40q, left %v, age %v", r.Holder, r.Token, r.Mark, r.State, r.Left,
-		r.Age)
+	return fmt.Sprintf("holder %q, token %d, mark %d, state %s, left %v, age %v", r.Holder, r.Token, r.Mark, tellState(r.State),
+		r.Left, r.Age)
 }
 
 // free waits until the store says that a name is free, without taking it.

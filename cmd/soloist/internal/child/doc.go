@@ -36,5 +36,6 @@
 //
 // Ctrl-Z stops the command, and then this process, so that the shell gets its terminal back. A stopped process renews
 // no lease: when the shell continues it after the TTL, the lease is lost, and the command is ended rather than continued.
-// [Command.MayContinue] is asked before the command goes on.
+// [Command.MayContinue] is asked before the command goes on. In the first moment of a command, before it has the
+// terminal, Ctrl-Z stops this process alone, as SIGSTOP would.
 package child

@@ -83,6 +83,9 @@ func runsOnTerminal(t *testing.T, script string, args ...string) (*pty, int) {
 	return onTerminal(t, []string{helper + "=run"}, append([]string{self(t)}, sh(script, args...)...)...)
 }
 
+// inFront is what a script waits with until it has the terminal.
+const inFront = `until read -r _ _ _ _ group _ _ front _ </proc/$$/stat && [ $group = $front ]; do :; done; `
+
 func TestReadsFromTheTerminal(t *testing.T) {
 	p, pid := runsOnTerminal(t, `read x; echo "<$x>"; exit 5`)
 	p.types(t, "hello\n")
@@ -129,7 +132,7 @@ func TestCtrlCArrivesOnce(t *testing.T) {
 
 // Ctrl-Z in a group that nobody could continue must not leave a stopped command.
 func TestCtrlZWithoutAShell(t *testing.T) {
-	p, pid := runsOnTerminal(t, `echo ready; read x; echo "<$x>"; exit 3`)
+	p, pid := runsOnTerminal(t, inFront+`echo ready; read x; echo "<$x>"; exit 3`)
 	p.shows(t, "ready")
 	p.types(t, "\x1a")
 	p.shows(t, "^Z")
@@ -155,7 +158,7 @@ func bash(t *testing.T) *pty {
 
 func TestCtrlZInAShell(t *testing.T) {
 	p := bash(t)
-	p.types(t, `env $helper /bin/sh -c 'echo begun-$((1+1)); read x; echo "<$x>"'`+"\n")
+	p.types(t, `env $helper /bin/sh -c '`+inFront+`echo begun-$((1+1)); read x; echo "<$x>"'`+"\n")
 	p.shows(t, "begun-2")
 	p.types(t, "\x1a")
 	p.shows(t, "Stopped")
@@ -171,7 +174,7 @@ func TestCtrlZInAShell(t *testing.T) {
 
 func TestCtrlZUntilTheLeaseIsLost(t *testing.T) {
 	p := bash(t)
-	p.types(t, `CHILD_TEST_LOST=1 env $helper /bin/sh -c 'echo begun-$((1+1)); sleep 1000; echo "went on"'`+"\n")
+	p.types(t, `CHILD_TEST_LOST=1 env $helper /bin/sh -c '`+inFront+`echo begun-$((1+1)); sleep 1000; echo "went on"'`+"\n")
 	p.shows(t, "begun-2")
 	p.types(t, "\x1a")
 	p.shows(t, "Stopped")

@@ -2,6 +2,7 @@ package crontab
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -211,7 +212,13 @@ jobs:
 	wantError(t, "j.yaml", "x-a: &a {<<: *a}\njobs: [*a]", Dialect{}, "nested too deeply")
 	wantError(t, "j.yaml", "x-a: &a {ttl: 1s}\njobs: [{<<: *a, <<: *a}]", Dialect{}, "<<: it is set already")
 	long := "x-a: &a {" + strings.Repeat("ttl: 1s, ", 2000) + "}\njobs:\n" + strings.Repeat("- *a\n", 2000)
-	wantError(t, "j.yaml", long, Dialect{}, "aliases make more than")
+	wantError(t, "j.yaml", long, Dialect{}, "errors more")
+	var env strings.Builder
+	for i := range 2000 {
+		_, _ = fmt.Fprintf(&env, "A%d: x, ", i)
+	}
+	job := "- {name: a, every: 1s, command: [x], env: *a}\n"
+	wantError(t, "j.yaml", "x-a: &a {"+env.String()+"}\njobs:\n"+strings.Repeat(job, 600), Dialect{}, "aliases make more than")
 }
 
 func TestProblemsAreSortedAndTyped(t *testing.T) {

@@ -26,18 +26,29 @@ func (p *Problem) Error() string {
 	return at + ": " + p.Text
 }
 
+// maxProblems is how many errors, and how many warnings, of one file are told. Nobody reads more.
+const maxProblems = 1000
+
 // report gathers problems of a file.
 type report struct {
 	file     string
 	errors   []*Problem
 	warnings []*Problem
+	more     int // errors beyond maxProblems
 }
 
 func (r *report) fail(line int, key, format string, args ...any) {
+	if len(r.errors) == maxProblems {
+		r.more++
+		return
+	}
 	r.errors = append(r.errors, &Problem{r.file, line, key, fmt.Sprintf(format, args...)})
 }
 
 func (r *report) warn(line int, key, format string, args ...any) {
+	if len(r.warnings) == maxProblems {
+		return
+	}
 	r.warnings = append(r.warnings, &Problem{r.file, line, key, fmt.Sprintf(format, args...)})
 }
 
@@ -49,6 +60,9 @@ func (r *report) err() error {
 	all := make([]error, len(r.errors))
 	for i, p := range r.errors {
 		all[i] = p
+	}
+	if r.more > 0 {
+		all = append(all, &Problem{r.file, 0, "", fmt.Sprintf("there are %d errors more", r.more)})
 	}
 	return errors.Join(all...)
 }

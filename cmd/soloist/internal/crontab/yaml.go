@@ -225,11 +225,11 @@ func (y *yamlReader) file(n *yaml.Node) []Job {
 // checkDefaults reports what is wrong with the defaults once, and leaves only what is right in them.
 func (y *yamlReader) checkDefaults() {
 	for _, key := range slices.Clone(y.defaults.keys) {
-		before := len(y.errors)
+		before := len(y.errors) + y.more
 		alone := &mapping{line: y.defaults.line, key: y.defaults.key, values: map[string]*yaml.Node{key: y.defaults.values[key]}}
 		y.options(&Job{}, alone)
 		y.zone(alone)
-		if len(y.errors) > before {
+		if len(y.errors)+y.more > before {
 			delete(y.defaults.values, key)
 		}
 	}

@@ -1,0 +1,73 @@
+package soloist
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// limits make contexts that bound requests. Requests that begin at about the same time share one, so that a request costs no
+// timer of its own: each is bounded by something between the timeout and 9/8 of it.
+type limits struct {
+	timeout time.Duration
+
+	mu      sync.Mutex
+	current context.Context
+	born    time.Time
+	end     context.CancelFunc // of current; it ends by its deadline
+}
+
+func (l *limits) context(now time.Time) context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.current == nil || now.Sub(l.born) > l.timeout/8 {
+		l.born = now
+		l.current, l.end = context.WithDeadline(context.Background(), now.Add(l.timeout+l.timeout/8))
+	}
+	return l.current
+}
+
+// A request is the context of one request: it ends with its caller's or with its limit.
+type request struct {
+	context.Context // the caller's
+	limit           context.Context
+
+	mu   sync.Mutex
+	done chan struct{} // made when somebody asks for it
+	stop []func() bool
+}
+
+func (r *request) Deadline() (time.Time, bool) {
+	limit, _ := r.limit.Deadline()
+	if caller, ok := r.Context.Deadline(); ok && caller.Before(limit) {
+		return caller, true
+	}
+	return limit, true
+}
+
+func (r *request) Err() error {
+	if err := r.Context.Err(); err != nil {
+		return err
+	}
+	return r.limit.Err()
+}
+
+func (r *request) Done() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.done == nil {
+		r.done = make(chan struct{})
+		end := sync.OnceFunc(func() { close(r.done) })
+		r.stop = []func() bool{context.AfterFunc(r.Context, end), context.AfterFunc(r.limit, end)}
+	}
+	return r.done
+}
+
+// over ends what Done has begun. The request must not be used as a context after it.
+func (r *request) over() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, stop := range r.stop {
+		stop()
+	}
+}
