@@ -40,7 +40,7 @@ func (r *runner) execute(t *task, lease *Lease, d decision) ending {
 			r.log.Warn("recording a failed attempt", "job", t.job.Name, "err", err)
 		}
 		if !sleep(lease.Context(), t.job.Retry.after(d.attempt)) {
-			return r.conclude(t, lease, d, !errors.Is(context.Cause(lease.Context()), errShutdown))
+			return r.conclude(t, lease, d, !errors.Is(context.Cause(lease.Context()), ErrInterrupted))
 		}
 		d.attempt++
 	}
@@ -98,7 +98,7 @@ func (r *runner) outcome(lease *Lease, err error) string {
 		return OutcomeOK
 	case errors.As(err, &panicked):
 		return OutcomePanicked
-	case errors.Is(context.Cause(lease.Context()), errShutdown):
+	case errors.Is(err, ErrInterrupted) || errors.Is(context.Cause(lease.Context()), ErrInterrupted):
 		return OutcomeInterrupted
 	}
 	return OutcomeFailed

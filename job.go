@@ -20,9 +20,10 @@ type Job struct {
 	// A panic is recovered and recorded as a failure.
 	Do func(ctx context.Context, run Run) error
 
-	// TTL, AtLeast and AtMost are as in Options, with the client's as defaults. TTL bounds how long after the death of a
-	// replica another takes its run over. AtMost includes the retries.
-	TTL, AtLeast, AtMost time.Duration
+	// TTL, Margin, AtLeast and AtMost are as in Options, with the client's as defaults (a TTL of its own makes the default of
+	// Margin a tenth of that). TTL bounds how long after the death of a replica another takes its run over. AtMost includes
+	// the retries. Scheduled times less than AtLeast after one that was run are done with it.
+	TTL, Margin, AtLeast, AtMost time.Duration
 
 	// Jitter delays each run by a part of it that depends on the job and the scheduled time alone, so that jobs due at the
 	// same time do not all start at once. The scheduled time stays what it is.
@@ -103,6 +104,7 @@ func (j Job) filled(opts Options) (Job, Options, error) {
 		opts.Margin = 0
 	}
 	set(&opts.TTL, j.TTL)
+	set(&opts.Margin, j.Margin)
 	set(&opts.AtLeast, j.AtLeast)
 	set(&opts.AtMost, j.AtMost)
 	opts, err := opts.filled()

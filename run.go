@@ -398,7 +398,7 @@ func (r *runner) drain() error {
 				return fmt.Errorf("%d runs have ignored the end of their context; their leases end with their TTL", r.running)
 			}
 			cancelled = true
-			r.cancelRuns(errShutdown)
+			r.cancelRuns(ErrInterrupted)
 			patience.Reset(max(r.opts.TTL, time.Second))
 		}
 	}

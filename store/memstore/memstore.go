@@ -293,12 +293,12 @@ func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, err
 		}
 		m.watchers[name][wake] = struct{}{}
 	}
-	var once sync.Once
-	end := func() { once.Do(func() { m.unwatch(names, wake) }) }
-	stopClose := context.AfterFunc(s.ctx, end)
+	ctx, cancel := context.WithCancel(ctx) // ended by Close too
+	forgetClose := context.AfterFunc(s.ctx, cancel)
 	context.AfterFunc(ctx, func() {
-		stopClose()
-		end()
+		cancel()
+		forgetClose()
+		m.unwatch(names, wake)
 	})
 	return wake, nil
 }

@@ -19,6 +19,15 @@ type conn struct {
 
 var background = context.Background()
 
+// close closes the connection. Its statements must be closed first: database/sql leaves them open, and SQLite then the
+// files with their locks.
+func (c *conn) close() {
+	for _, s := range c.stmts {
+		s.Close()
+	}
+	c.sql.Close()
+}
+
 func (c *conn) prepare(query string) (*sql.Stmt, error) {
 	if s := c.stmts[query]; s != nil {
 		return s, nil

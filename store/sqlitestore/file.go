@@ -74,7 +74,7 @@ func (f *file) here() error {
 func (f *file) close() {
 	for _, c := range []*conn{f.write, f.read} {
 		if c != nil {
-			c.sql.Close()
+			c.close()
 		}
 	}
 	f.db.Close()

@@ -94,6 +94,15 @@ var callFlaws = []flaw{
 	}},
 	{"close-ends", "Close does nothing", always(bend{close: func(*memstore.Store) error { return nil }})},
 	{"close-ends", "List does not know of Close", always(bend{list: func(s *memstore.Store, prefix string) []store.Record { return list(s, prefix) }})},
+	{"close-during", "a call that is overtaken has the backend's own error", func(testing.TB) bend {
+		return bend{claims: func(ctx context.Context, s *memstore.Store, claims []store.Claim) ([]store.Outcome, error) {
+			out, err := s.Acquire(ctx, claims)
+			if err != nil {
+				err = errors.New("use of closed network connection")
+			}
+			return out, err
+		}}
+	}},
 	{"close-leaves-others", "Close releases what is held", always(bend{close: func(s *memstore.Store) error {
 		for _, r := range list(s, "") {
 			if r.Holder != "" {

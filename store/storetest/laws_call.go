@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -21,6 +22,8 @@ var callLaws = []law{
 		rule: "A call whose context ends on the way answers or errs, errs with ErrUnknown if it may have been done, and breaks nothing."},
 	{name: "close-ends", check: closeEnds,
 		rule: "Calls made after Close answer ErrClosed."},
+	{name: "close-during", check: closeDuring,
+		rule: "Calls that Close overtakes are answered, or end with ErrClosed or ErrUnknown, and no call waits for ever."},
 	{name: "close-ends-watches", needs: []need{waits}, check: closeEndsWatches,
 		rule: "Close closes the channels of the handle's watches."},
 	{name: "close-leaves-others", needs: []need{reopening}, check: closeLeavesOthers,
@@ -88,7 +91,7 @@ func cancelledBefore(s *subject) {
 	refused("Extend", len(errs), err)
 	errs, err = s.Release(ctx, []store.Release{l.leaving(8, nil)})
 	refused("Release", len(errs), err)
-	s.listRefused(ctx, context.Canceled)
+	s.listRefused(ctx, nil)
 	if certain {
 		s.unchanged(before)
 		s.extended(l.extension(hour))
@@ -97,14 +100,14 @@ func cancelledBefore(s *subject) {
 	s.take(s.name(), "c", hour)
 }
 
-// listRefused checks that List yields an error, and ends after it.
+// listRefused checks that List yields an error, any if want is nil, and ends after it.
 func (s *subject) listRefused(ctx context.Context, want error) {
 	var errs []error
 	for _, err := range s.List(ctx, "") {
 		errs = append(errs, err)
 	}
-	if len(errs) != 1 || !errors.Is(errs[0], want) {
-		s.fail(fmt.Sprintf("List yielded %v", errs), "one error that is %q", want)
+	if len(errs) != 1 || errs[0] == nil || want != nil && !errors.Is(errs[0], want) {
+		s.fail(fmt.Sprintf("List yielded errors %v", errs), "one and no more: %s", tell(want))
 	}
 }
 
@@ -164,6 +167,32 @@ func closeEnds(s *subject) {
 		_, err := w.Sweep(s.ctx, 1)
 		closed("Sweep", err)
 	}
+}
+
+func closeDuring(s *subject) {
+	const callers = 16
+	var busy atomic.Int64
+	all := make(chan struct{})
+	s.did("%d goroutines took and released names while the store was closed", callers)
+	go func() {
+		<-all
+		s.forget()
+		_ = s.Close()
+	}()
+	s.together(callers, func(ctx context.Context, i int) error {
+		for turn := 0; ; turn++ {
+			if turn == 3 && busy.Add(1) == callers {
+				close(all)
+			}
+			switch err := s.takeAndRelease(ctx, []store.Claim{claim(fmt.Sprintf("name %d", i), fmt.Sprintf("turn %d", turn), hour)}); {
+			case errors.Is(err, store.ErrClosed):
+				return nil
+			case err != nil && !errors.Is(err, store.ErrUnknown):
+				return err
+			}
+			time.Sleep(time.Duration(i) * 10 * time.Microsecond)
+		}
+	})
 }
 
 func closeEndsWatches(s *subject) {

@@ -82,13 +82,12 @@ func listTells(s *subject) {
 	r := g.ending()
 	r.Linger = 3 * hour
 	s.released(r)
-	x := s.take(expired, "d", s.h.TTL)
-	s.free(expired)
+	x := s.abandoned(expired, "d")
 	for _, want := range []store.Record{
 		{Name: live, Holder: "a", Token: l.Token, Mark: 4, State: []byte("at work"), Left: 2 * hour},
 		{Name: free, Token: f.Token, Mark: 5, State: []byte("done")},
 		{Name: lingers, Token: g.Token, Left: 3 * hour},
-		{Name: expired, Holder: "d", Token: x.Token},
+		{Name: expired, Holder: "d", Token: x.Token, Mark: 4, State: []byte("left by the dead")},
 	} {
 		got := s.record(want.Name)
 		s.same(want, got)

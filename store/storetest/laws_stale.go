@@ -22,10 +22,7 @@ var staleLaws = []law{
 }
 
 func staleAfterExpiry(s *subject) {
-	name := s.name()
-	l := s.take(name, "a", s.h.TTL)
-	s.free(name)
-	s.refusesStale(l)
+	s.refusesStale(s.abandoned(s.name(), "a"))
 }
 
 // refusesStale checks that neither verb works on a lease, whatever it brings, and that the record stays as it is.
@@ -54,8 +51,7 @@ func (s *subject) refusesStale(l lease) {
 
 func staleNeverRevives(s *subject) {
 	name := s.name()
-	l := s.take(name, "a", s.h.TTL)
-	s.free(name)
+	l := s.abandoned(name, "a")
 	s.lost(s.extend(l.extension(hour)))
 	if r := s.record(name); !r.Free() {
 		s.fail("a record with "+sketch(r), "a free one")

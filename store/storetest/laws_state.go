@@ -83,22 +83,12 @@ func stateEmptyClears(s *subject) {
 }
 
 func stateSurvivesExpiry(s *subject) {
-	l := s.take(s.name(), "a", hour)
-	s.released(l.ending())
-	s.timelyLeft(l.name)
-	if b := s.take(l.name, "b", hour); b.Mark != 4 || string(b.State) != "left by the dead" {
+	name := s.name()
+	s.released(s.take(name, "a", hour).ending())
+	s.abandoned(name, "a")
+	if b := s.take(name, "b", hour); b.Mark != 4 || string(b.State) != "left by the dead" {
 		s.fail(fmt.Sprintf("mark %d, state %q in the grant", b.Mark, b.State), "mark 4, state %q", "left by the dead")
 	}
-}
-
-// timelyLeft has a lease of the name expire after its holder left mark 4 and a state.
-func (s *subject) timelyLeft(name string) {
-	s.until("a lease is extended within its TTL", func() bool {
-		e := s.take(name, "a", s.h.TTL).extension(s.h.TTL)
-		e.Mark, e.State = 4, []byte("left by the dead")
-		return s.extend(e) == nil
-	})
-	s.free(name)
 }
 
 func stateRoundTrip(s *subject) {

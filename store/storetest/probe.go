@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,14 +22,15 @@ const (
 
 // A probe checks one law and keeps a trail of what was done for it.
 type probe struct {
-	t     testing.TB
-	h     Harness
-	law   law
-	ctx   context.Context
-	open  []store.Store
-	trail []string
-	names int
-	fault error
+	t       testing.TB
+	h       Harness
+	law     law
+	ctx     context.Context
+	open    []store.Store
+	trail   []string
+	names   int // given out by name
+	handles int // opened by reopen
+	fault   error
 }
 
 // A subject is one handle on the store being checked. Its methods do one step, put it on the trail and stop the law
@@ -128,19 +130,20 @@ func (p *probe) name() string {
 func (s *subject) reopen() *subject {
 	other := s.h.Reopen(s.t, s.Store)
 	s.open = append(s.open, other)
-	label := fmt.Sprintf("[handle %d] ", len(s.open))
+	s.handles++
+	label := fmt.Sprintf("[handle %d] ", s.handles+1)
 	s.did("%sopened on the same data", label)
 	return &subject{probe: s.probe, Store: other, label: label}
 }
 
+// forget leaves the closing of the handle to the law.
+func (s *subject) forget() {
+	s.open = slices.DeleteFunc(s.open, func(open store.Store) bool { return open == s.Store })
+}
+
 // close closes the handle now rather than at the end of the law.
 func (s *subject) close() {
-	for i, open := range s.open {
-		if open == s.Store {
-			s.open = append(s.open[:i:i], s.open[i+1:]...)
-			break
-		}
-	}
+	s.forget()
 	err := s.Close()
 	s.did("%sClose: %s", s.label, tell(err))
 	if err != nil {

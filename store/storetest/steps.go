@@ -199,6 +199,20 @@ func (s *subject) free(name string) {
 	s.did("%swaited until List said that %.80q is free", s.label, name)
 }
 
+// abandoned answers a lease that has expired after its holder left a mark and a state, without which a store may
+// forget the record.
+func (s *subject) abandoned(name, holder string) lease {
+	var l lease
+	s.until("a lease is extended within its TTL", func() bool {
+		l = s.take(name, holder, s.h.TTL)
+		e := l.extension(s.h.TTL)
+		e.Mark, e.State = 4, []byte("left by the dead")
+		return s.extend(e) == nil
+	})
+	s.free(name)
+	return l
+}
+
 // same checks that a record is as it was, but for the time that has passed.
 func (s *subject) same(before, after store.Record) {
 	a, b := before, after

@@ -154,10 +154,7 @@ func (l *lines) job(number int, text string) {
 	if !l.when(&j, text, zone) {
 		return
 	}
-	for name, value := range l.env {
-		j.Env = append(j.Env, name+"="+value)
-	}
-	slices.Sort(j.Env)
+	j.Env = entries(l.env)
 	l.agree(&j, func(key string) int {
 		if line, ok := at[key]; ok {
 			return line

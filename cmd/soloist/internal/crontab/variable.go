@@ -3,6 +3,7 @@ package crontab
 import (
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -87,4 +88,14 @@ func unquote(text string) (string, error) {
 		return "", errors.New("there is something after its closing quote")
 	}
 	return text[1:end], nil
+}
+
+// entries are variables as NAME=value, sorted.
+func entries(values map[string]string) []string {
+	var list []string
+	for name, value := range values {
+		list = append(list, name+"="+value)
+	}
+	slices.Sort(list)
+	return list
 }

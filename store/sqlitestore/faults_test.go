@@ -1,0 +1,293 @@
+package sqlitestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// everyCall makes each kind of call and answers their errors.
+func everyCall(s *Store, r store.Release) map[string]error {
+	ctx := context.Background()
+	errs := map[string]error{}
+	_, errs["Acquire"] = s.Acquire(ctx, claim("new", "a", time.Minute))
+	_, errs["Extend"] = s.Extend(ctx, []store.Extension{{Name: r.Name, Holder: r.Holder, Token: r.Token, TTL: time.Minute}})
+	_, errs["Release"] = s.Release(ctx, []store.Release{r})
+	_, _, errs["Choose"] = s.Choose(ctx, []string{"new"}, store.Claim{Holder: "a", TTL: time.Minute})
+	_, errs["Watch"] = s.Watch(ctx, []string{r.Name})
+	_, errs["Sweep"] = s.Sweep(ctx, 1)
+	_, errs["Capabilities"] = s.Capabilities(ctx)
+	errs["Ping"] = s.Ping(ctx)
+	for _, err := range s.List(ctx, "") {
+		errs["List"] = err
+	}
+	return errs
+}
+
+func deleteAll(t testing.TB, path string) {
+	t.Helper()
+	for _, p := range []string{path, path + "-wal", path + "-shm"} {
+		if err := os.Remove(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestDeletedFile(t *testing.T) {
+	path := newPath(t)
+	h := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}
+	s, other := openWith(t, path, h.clocks()), openWith(t, path, h.clocks())
+	mine := take(t, s, "mine", "a", 10*time.Minute)
+	take(t, other, "others", "b", 20*time.Minute)
+	wake, err := s.Watch(context.Background(), []string{"mine"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deleteAll(t, path)
+	for range wake { // until the subscription is said to be lost
+	}
+	for range 2 {
+		for call, err := range everyCall(s, mine) {
+			if err == nil {
+				t.Errorf("%s answers no error", call)
+				continue
+			}
+			says(t, err, path, "deleted")
+			if errors.Is(err, store.ErrUnknown) {
+				t.Errorf("%s: %v: but nothing was done", call, err)
+			}
+		}
+	}
+	h.pass(19 * time.Minute)
+	_, err = try(s, "others", "a", time.Minute)
+	says(t, err, "deleted", "in 1m0s")
+	if _, err := os.Stat(path); err == nil {
+		t.Fatal("a new file was made while a lease of the old one may live")
+	}
+	h.pass(time.Minute)
+	again := take(t, s, "mine", "c", time.Minute)
+	if again.Token <= mine.Token {
+		t.Errorf("token %d follows %d", again.Token, mine.Token)
+	}
+	if _, err := try(other, "mine", "d", time.Minute); err == nil {
+		t.Error("the other handle has not noticed the new file")
+	}
+	if _, err := try(other, "mine", "d", time.Minute); !errors.Is(err, store.ErrHeld) {
+		t.Errorf("the other handle sees %v in the new file", err)
+	}
+}
+
+// The wall clock may have gone back since the deleted file's tokens were given.
+func TestTokensGrowOverDeletion(t *testing.T) {
+	path := newPath(t)
+	h := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}
+	s := openWith(t, path, h.clocks())
+	before := take(t, s, "name", "a", time.Minute)
+	deleteAll(t, path)
+	h.uptime, h.wall = h.uptime+time.Hour, h.wall-time.Hour
+	_, err := try(s, "name", "b", time.Minute)
+	says(t, err, "deleted")
+	if after := take(t, s, "name", "b", time.Minute); after.Token <= before.Token {
+		t.Errorf("token %d follows %d", after.Token, before.Token)
+	}
+}
+
+func TestReplacedFile(t *testing.T) {
+	path, another := newPath(t), newPath(t)
+	s := openAt(t, path)
+	mine := take(t, s, "mine", "a", time.Hour)
+	o := openAt(t, another)
+	take(t, o, "theirs", "b", time.Hour)
+	o.Close()
+	deleteAll(t, path)
+	if err := os.Rename(another, path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := try(s, "theirs", "a", time.Hour); !errors.Is(err, store.ErrHeld) {
+		t.Errorf("what the new file holds is %v", err)
+	}
+	if err := tryRelease(s, mine); !errors.Is(err, store.ErrLost) {
+		t.Errorf("a lease of the old file is %v", err)
+	}
+}
+
+// A grant that nobody else will ever see must not be confirmed.
+func TestReplacedDuringCommit(t *testing.T) {
+	for _, quick := range []bool{false, true} {
+		s := openAt(t, newPath(t))
+		release(t, s, take(t, s, "name", "a", time.Hour))
+		f := s.file
+		s.writing.take(background)
+		deleteAll(t, s.path)
+		var err error
+		if quick {
+			var out store.Outcome
+			r, _ := f.write.record("name", true)
+			_, err = s.quick(background, f, retake(r, claim("name", "b", time.Hour)[0], &out))
+		} else {
+			outcomes := make([]store.Outcome, 1)
+			err = s.write(background, f, func(tx *tx) error { return tx.acquire(claim("name", "b", time.Hour), outcomes) })
+		}
+		s.writing.give()
+		says(t, err, s.path, "deleted")
+		if !errors.Is(err, store.ErrUnknown) {
+			t.Errorf("%v is not ErrUnknown", err)
+		}
+	}
+}
+
+func TestDeletedLogAndIndex(t *testing.T) {
+	for _, victims := range [][]string{{"-wal"}, {"-shm"}, {"-wal", "-shm"}} {
+		t.Run(strings.Join(victims, " and "), func(t *testing.T) {
+			s := openAt(t, newPath(t))
+			mine := take(t, s, "mine", "a", time.Hour)
+			handles := []*Store{s, openAt(t, s.path)}
+			for _, v := range victims {
+				if err := os.Remove(s.path + v); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// Of several handles in one process all must let go of the deleted file before one can have another.
+			eventually(t, "both handles work again", func() bool {
+				working := 0
+				for _, h := range handles {
+					_, err := try(h, "mine", "b", time.Hour)
+					switch {
+					case err == nil:
+						t.Fatal("the lease has been given to a second holder")
+					case errors.Is(err, store.ErrHeld):
+						working++
+					default:
+						says(t, err, s.path, "-wal or -shm")
+					}
+				}
+				return working == len(handles)
+			})
+			release(t, handles[1], mine)
+			if err := errors.Join(s.Close(), handles[1].Close()); err != nil {
+				t.Error(err)
+			}
+			sound(t, s.path)
+		})
+	}
+}
+
+// What SQLite still has open it keeps beside the file.
+func TestCloseLeavesNothingOpen(t *testing.T) {
+	s := openAt(t, newPath(t))
+	release(t, s, take(t, s, "name", "a", time.Hour))
+	for range s.List(context.Background(), "") {
+	}
+	s.Close()
+	if _, beside := contents(t, s.path); beside != "leases.db " {
+		t.Errorf("after Close there is %s", beside)
+	}
+}
+
+func TestCorruptFile(t *testing.T) {
+	path := newPath(t)
+	s := openAt(t, path)
+	for i := range 100 {
+		take(t, s, fmt.Sprint("name-", i), strings.Repeat("h", 200), time.Hour)
+	}
+	exec(t, raw(t, path), "PRAGMA wal_checkpoint(TRUNCATE)")
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := append([]byte(nil), good...)
+	for i := range bad {
+		bad[i] ^= 0x5a
+	}
+	overwrite(t, path, bad)
+	s.file.broken.Store(true) // what is in SQLite's memory is still good
+	for range 2 {
+		_, err = try(s, "name-1", "b", time.Hour)
+		says(t, err, path, "no SQLite database")
+	}
+	overwrite(t, path, good)
+	if _, err = try(s, "name-1", "b", time.Hour); !errors.Is(err, store.ErrHeld) {
+		t.Errorf("after the file was restored: %v", err)
+	}
+
+	// Damage to the records alone is met by reading them.
+	copy(bad, good[:2*4096])
+	overwrite(t, path, bad)
+	s.file.broken.Store(true)
+	_, err = try(s, "name-1", "b", time.Hour)
+	says(t, err, path, "damaged")
+	overwrite(t, path, good)
+	if _, err = try(s, "name-1", "b", time.Hour); !errors.Is(err, store.ErrHeld) {
+		t.Errorf("after the file was restored again: %v", err)
+	}
+	sound(t, path)
+}
+
+// overwrite puts data into the file that is there.
+func overwrite(t *testing.T, path string, data []byte) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.WriteAt(data, 0)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A file that may not grow is a full disk that can be had anywhere.
+func TestFileMayNotGrow(t *testing.T) {
+	s := openAt(t, newPath(t))
+	mine := take(t, s, "mine", "a", time.Hour)
+	if _, err := s.file.write.sql.ExecContext(background, "PRAGMA max_page_count = 8"); err != nil {
+		t.Fatal(err)
+	}
+	fillUp(t, s)
+	if _, err := s.file.write.sql.ExecContext(background, "PRAGMA max_page_count = 1000000"); err != nil {
+		t.Fatal(err)
+	}
+	afterFull(t, s, mine)
+}
+
+// fillUp leaves states until there is no more room, and checks that what did not fit is not half there.
+func fillUp(t *testing.T, s *Store) {
+	t.Helper()
+	state := make([]byte, store.MaxState)
+	for i := range 1000 {
+		name := fmt.Sprint("fill-", i)
+		g, err := try(s, name, "a", time.Hour)
+		if err == nil {
+			err = tryRelease(s, store.Release{Name: name, Holder: "a", Token: g.Token, State: state, Retain: store.Forever})
+		}
+		if err == nil {
+			continue
+		}
+		says(t, err, s.path, "the disk is full")
+		if errors.Is(err, store.ErrUnknown) {
+			t.Errorf("%v: but what does not fit has not happened", err)
+		}
+		if g.Token == 0 {
+			for r := range s.List(context.Background(), name) {
+				t.Errorf("%+v is there, but it was not granted", r)
+			}
+		} else if r := recordOf(t, s, name); r.Token != g.Token || r.Holder != "a" || len(r.State) > 0 {
+			t.Errorf("record %+v of a release that failed", r)
+		}
+		return
+	}
+	t.Fatal("the disk is not full after 64 MiB")
+}
+
+func afterFull(t *testing.T, s *Store, mine store.Release) {
+	t.Helper()
+	release(t, s, mine)
+	take(t, s, "mine", "b", time.Hour)
+	sound(t, s.path)
+}
