@@ -20,9 +20,8 @@ var (
 	ErrUnfenced = errors.New("the store does not promise fencing")         // with Config.RequireFencing
 	// ErrInterrupted is the cause of a run's context that ended because its replica shuts down. A job's function that answers
 	// an error which is ErrInterrupted, or any error after its context ended so, leaves its run to another replica, at once.
-	ErrInterrupted = errors.New("interrupted: the replica shuts down")
 
-	errReleased = errors.New("lease released")
+	errReleased    = errors.New("lease released")
 	ErrInterrupted = errors.New("shutting down")
 )
 
