@@ -18,11 +18,12 @@ var (
 	ErrOverran  = fmt.Errorf("%w: it ran for longer than AtMost", ErrLost) // the cause of a context that AtMost ended
 	ErrFailed   = errors.New("failed too often")                           // an element that has used up its attempts
 	ErrUnfenced = errors.New("the store does not promise fencing")         // with Config.RequireFencing
+
 	// ErrInterrupted is the cause of a run's context that ended because its replica shuts down. A job's function that answers
 	// an error which is ErrInterrupted, or any error after its context ended so, leaves its run to another replica, at once.
+	ErrInterrupted = errors.New("interrupted: the replica shuts down")
 
-	errReleased    = errors.New("lease released")
-	ErrInterrupted = errors.New("shutting down")
+	errReleased = errors.New("lease released")
 )
 
 // HeldError and DoneError say why a name could not be had.

@@ -11,30 +11,40 @@ import (
 // returned because the leadership was lost; fn's context ends then. It returns when ctx ends or when fn returns while it
 // leads: fn's error, after giving the leadership up. A store that does not answer is logged and asked again.
 func (c *Client) Lead(ctx context.Context, name string, fn func(ctx context.Context, lease *Lease) error) error {
-	full, err := c.names.name(kindLeader, name)
-	if err != nil {
-		return err
-	}
 	if err := c.enter(); err != nil {
 		return err
 	}
 	defer c.runs.Done()
-	t := target{shown: name, name: full}
-	for wait := newBackoff(5 * time.Second); ; {
-		lease, err := c.wait(ctx, ctx, t)
-		switch {
-		case err == nil:
-			wait = newBackoff(5 * time.Second)
-			if err, led := lease.lead(ctx, fn); led || ctx.Err() != nil {
-				return err
-			}
-		case ctx.Err() != nil || c.usable() != nil || errors.Is(err, ErrHeld):
+	for {
+		lease, err := c.campaign(ctx, ctx, name)
+		if err != nil {
 			return err
-		default:
-			c.log.Warn("standing for leader", "name", name, "err", err)
-			if !wait.sleep(ctx) {
-				return ctx.Err()
-			}
+		}
+		if err, led := lease.lead(ctx, fn); led || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// Campaign waits until this client is the leader called name, or ctx or Options.Wait ends. The leadership outlives ctx: release
+// it. A store that does not answer is logged and asked again.
+func (c *Client) Campaign(ctx context.Context, name string) (*Lease, error) {
+	return c.campaign(ctx, context.WithoutCancel(ctx), name)
+}
+
+func (c *Client) campaign(ctx, parent context.Context, name string) (*Lease, error) {
+	full, err := c.names.name(kindLeader, name)
+	if err != nil {
+		return nil, err
+	}
+	for wait := newBackoff(5 * time.Second); ; {
+		lease, err := c.wait(ctx, parent, target{shown: name, name: full})
+		if err == nil || ctx.Err() != nil || c.usable() != nil || errors.Is(err, ErrHeld) {
+			return lease, err
+		}
+		c.log.Warn("standing for leader", "name", name, "err", err)
+		if !wait.sleep(ctx) {
+			return nil, context.Cause(ctx)
 		}
 	}
 }

@@ -33,9 +33,15 @@ func TestAnotherProgramHoldsTheFile(t *testing.T) {
 		_, err := s.Acquire(ctx, claim("name", "a", time.Hour))
 		done <- err
 	}()
+	eventually(t, "the call has its turn", func() bool { return len(s.writing) == 1 })
 	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnknown) {
-		t.Errorf("cancelled while waiting for the file: %v", err)
+	select {
+	case err := <-done:
+		if !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnknown) {
+			t.Errorf("cancelled while waiting for the file: %v", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("a call that waits for the file does not heed its context")
 	}
 	go func() {
 		_, err := try(s, "name", "a", time.Hour)

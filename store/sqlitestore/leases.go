@@ -64,19 +64,7 @@ func changeAll[L any](ctx context.Context, s *Store, leases []L, check func(L) e
 	if len(valid) == 0 {
 		return errs, nil
 	}
-	f, err := s.enter(ctx, s.writing)
-	if err != nil {
-		return nil, s.at(err)
-	}
-	defer s.writing.give()
-	if len(valid) == 1 {
-		if done, err := s.quick(ctx, f, change(leases[valid[0]])); err != nil {
-			return nil, err
-		} else if done {
-			return errs, nil
-		}
-	}
-	err = s.write(ctx, f, func(t *tx) error {
+	err := s.change(ctx, change(leases[valid[0]]), len(valid) == 1, func(t *tx) error {
 		for _, i := range valid {
 			done, err := t.do(change(leases[i]))
 			if err == nil && !done {
@@ -95,6 +83,21 @@ func changeAll[L any](ctx context.Context, s *Store, leases []L, check func(L) e
 		return nil, err
 	}
 	return errs, nil
+}
+
+// change makes the first change by itself if it is the only one and is wanted, or else all in a transaction.
+func (s *Store) change(ctx context.Context, first quickChange, only bool, all func(*tx) error) error {
+	f, err := s.enter(ctx, s.writing)
+	if err != nil {
+		return s.at(err)
+	}
+	defer s.writing.give()
+	if only {
+		if done, err := s.quick(ctx, f, first); done {
+			return err
+		}
+	}
+	return s.write(ctx, f, all)
 }
 
 // do makes a change as part of the transaction, and says whether a row was changed.

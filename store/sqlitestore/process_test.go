@@ -25,7 +25,7 @@ const (
 )
 
 var roles = map[string]func(path string) error{
-	"count": count, "loop": loop, "open": openOnce, "clock": tellClock,
+	"count": count, "loop": loop, "open": openOnce,
 }
 
 func play(role string) {

@@ -57,7 +57,7 @@ func unclear(err error) error {
 
 // committed looks whether others will see what has been committed.
 func (f *file) committed() error {
-	if err := f.check(); err != nil {
+	if err := f.here(); err != nil {
 		return store.AsUnknown(fmt.Errorf("after committing: %w", err))
 	}
 	return nil

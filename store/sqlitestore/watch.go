@@ -120,6 +120,7 @@ func (c *conn) sights(names []string) (map[string]sight, error) {
 		if err != nil {
 			return nil, err
 		}
+		seen[name] = sight{} // forgotten: it was released, and then swept before anybody looked
 		if r != nil {
 			seen[name] = sight{r.token, r.released}
 		}

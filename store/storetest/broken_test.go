@@ -278,6 +278,14 @@ func TestSkips(t *testing.T) {
 	}
 }
 
+func TestCloseErrorIsTold(t *testing.T) {
+	full := errors.New("disk is full")
+	err := storetest.Check(t, "release-frees", harness(bend{close: func(*memstore.Store) error { return full }}))
+	if !errors.Is(err, full) {
+		t.Errorf("%v; want it to be %v", err, full)
+	}
+}
+
 func TestUnknownLaw(t *testing.T) {
 	if err := storetest.Check(t, "no such law", harness(bend{})); err == nil {
 		t.Error("no error for a law that is not there")

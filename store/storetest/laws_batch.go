@@ -117,7 +117,8 @@ func batchMixed(s *subject) {
 	s.answers(s.extensions(stale.extension(hour), e, stale.extension(hour), own.extension(hour)),
 		store.ErrLost, nil, store.ErrLost, nil)
 	s.hasMark(free, 3)
-	s.answers(s.releases(own.leaving(4, nil), stale.ending(), got.leaving(5, nil), stale.ending()), nil, store.ErrLost, nil, store.ErrLost)
+	s.answers(s.releases(own.leaving(4, nil), stale.ending(), got.leaving(5, nil), stale.ending()),
+		nil, store.ErrLost, nil, store.ErrLost)
 	s.hasMark(mine, 4)
 	s.hasMark(free, 5)
 	s.extended(other.extension(hour))

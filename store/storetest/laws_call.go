@@ -171,27 +171,32 @@ func closeEnds(s *subject) {
 
 func closeDuring(s *subject) {
 	const callers = 16
-	var busy atomic.Int64
-	all := make(chan struct{})
-	s.did("%d goroutines took and released names while the store was closed", callers)
-	go func() {
-		<-all
-		s.forget()
-		_ = s.Close()
+	var busy, closed atomic.Int64
+	s.forget()
+	defer func() {
+		if closed.Load() == 0 {
+			_ = s.Close()
+		}
 	}()
+	s.did("%d goroutines took and released names until one of them closed the store", callers)
 	s.together(callers, func(ctx context.Context, i int) error {
-		for turn := 0; ; turn++ {
+		for turn := 0; ctx.Err() == nil; turn++ {
 			if turn == 3 && busy.Add(1) == callers {
-				close(all)
+				closed.Store(1)
+				if err := s.Close(); err != nil {
+					return fmt.Errorf("Close: %w", err)
+				}
 			}
-			switch err := s.takeAndRelease(ctx, []store.Claim{claim(fmt.Sprintf("name %d", i), fmt.Sprintf("turn %d", turn), hour)}); {
+			c := claim(fmt.Sprintf("name %d", i), fmt.Sprintf("turn %d", turn), hour)
+			switch err := s.takeAndRelease(ctx, []store.Claim{c}); {
 			case errors.Is(err, store.ErrClosed):
 				return nil
 			case err != nil && !errors.Is(err, store.ErrUnknown):
 				return err
 			}
-			time.Sleep(time.Duration(i) * 10 * time.Microsecond)
+			time.Sleep(time.Duration(i+1) * 10 * time.Microsecond)
 		}
+		return errors.New("no call has answered that the store is closed")
 	})
 }
 

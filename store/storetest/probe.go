@@ -68,13 +68,14 @@ func judge(t testing.TB, l law, h Harness) error {
 	p := &probe{t: t, h: h, law: l, ctx: ctx}
 	s := h.Open(t)
 	p.open = append(p.open, s)
-	defer p.closeAll()
+	defer p.closeAll() // when the law panics, or needs what is not there
 	for _, n := range l.needs {
 		if why := n(h, s); why != "" {
 			return fmt.Errorf("law %s is not checked: %s: %w", l.name, why, errors.ErrUnsupported)
 		}
 	}
 	p.run(&subject{probe: p, Store: s})
+	p.closeAll()
 	return p.fault
 }
 
@@ -96,6 +97,7 @@ func (p *probe) closeAll() {
 			p.fault = fmt.Errorf("law %s: Close answered %w", p.law.name, err)
 		}
 	}
+	p.open = nil
 }
 
 // fail stops the law: it is broken.

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/soloist-dev/soloist"
+)
+
+// An app is one invocation of the command.
+type app struct {
+	in      *os.File
+	out     io.Writer
+	errs    io.Writer
+	environ []string
+
+	argv []string // what stood after the first --: the child's, untouched
+	ran  bool     // the arguments were fine, and a subcommand has begun
+
+	// The flags that every subcommand has.
+	storeURL  string
+	namespace string
+	replica   string
+	output    string
+	ttl       time.Duration
+}
+
+func (a *app) run(args []string) int {
+	if i := slices.Index(args, "--"); i >= 0 && (len(args) == 0 || args[0] != cobra.ShellCompRequestCmd && args[0] != cobra.ShellCompNoDescRequestCmd) {
+		args, a.argv = args[:i], args[i+1:]
+		if len(a.argv) == 0 {
+			return a.fail(usage("nothing stands after --; put the command to run there"))
+		}
+	}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetOut(a.out)
+	root.SetErr(a.errs)
+	err := root.ExecuteContext(context.Background())
+	if err != nil && !a.ran && exitCode(err) == exitUnavailable { // cobra refused the arguments
+		err = usage("%v", err)
+	}
+	return a.fail(err)
+}
+
+// fail tells an error, if there is one to tell, and answers its exit code.
+func (a *app) fail(err error) int {
+	var ended *exit
+	if errors.As(err, &ended) && ended.err == nil {
+		return ended.code
+	}
+	if err != nil {
+		fmt.Fprintln(a.errs, "soloist:", err)
+	}
+	return exitCode(err)
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "soloist",
+		Short: "Run it on one machine of the fleet at a time",
+		Long: `soloist makes work that a fleet must do once be done by one of its machines: flock and cron for
+a fleet, on a store that all machines reach.
+
+Everything after the first -- is the command to run, and its arguments, untouched.
+
+Exit codes: that of the command, or 128+n after signal n; 64 usage; 69 the store cannot be reached; 70 an element has
+failed too often; 75 held, or waited too long; 76 the lease was lost and the command was stopped; 77 denied; 78 bad
+configuration; 126 the command is not executable; 127 it is not found.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage("there is no subcommand %q; see soloist --help", args[0])
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usage("%v; see %s --help", err, c.CommandPath())
+	})
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.storeURL, "store", "", "URL of the store: memory: or sqlite:PATH\n(default $SOLOIST_STORE, or the URL in the file $SOLOIST_STORE_FILE, or an SQLite file in the user's state directory)")
+	flags.StringVar(&a.namespace, "namespace", a.env("SOLOIST_NAMESPACE"), "keeps names apart from those of other applications on the store ($SOLOIST_NAMESPACE)")
+	flags.StringVar(&a.replica, "replica", "", "what people see as the holder (default USER@HOST/PID)")
+	root.AddGroup(&cobra.Group{ID: "run", Title: "To run something:"}, &cobra.Group{ID: "see", Title: "To see and to act:"})
+	root.AddCommand(a.lockCommand(), a.onceCommand(), a.semCommand(), a.leadCommand(), a.cronCommand(),
+		a.jobsCommand(), a.locksCommand(), a.elementsCommand(), a.semsCommand(), a.demoCommand(), demoReplicaCommand(), a.versionCommand())
+	for _, c := range root.Commands() {
+		a.finish(c)
+	}
+	return root
+}
+
+// finish makes a usage error of what cobra says of a subcommand's arguments, and notes that the subcommand has begun.
+func (a *app) finish(c *cobra.Command) {
+	if run := c.RunE; run != nil {
+		c.RunE = func(c *cobra.Command, args []string) error {
+			a.ran = true
+			return run(c, args)
+		}
+	}
+	if args := c.Args; args != nil {
+		c.Args = func(c *cobra.Command, given []string) error {
+			if err := args(c, given); err != nil {
+				return usage("%v; usage: %s", err, c.UseLine())
+			}
+			return nil
+		}
+	}
+	for _, sub := range c.Commands() {
+		a.finish(sub)
+	}
+}
+
+// noChild is the Args of subcommands that run nothing.
+func (a *app) noChild(args cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(c *cobra.Command, given []string) error {
+		if a.argv != nil {
+			return errors.New("it runs no command, so nothing may stand after --")
+		}
+		return args(c, given)
+	}
+}
+
+// withChild is the Args of subcommands that run a command under a lease.
+func (a *app) withChild(n int) cobra.PositionalArgs {
+	return func(c *cobra.Command, given []string) error {
+		if err := cobra.ExactArgs(n)(c, given); err != nil {
+			if a.argv == nil && len(given) > n {
+				return errors.New("put -- before the command to run")
+			}
+			return err
+		}
+		if a.argv == nil {
+			return errors.New("put the command to run after --")
+		}
+		return nil
+	}
+}
+
+// env answers a variable of the environment.
+func (a *app) env(name string) string {
+	for _, entry := range slices.Backward(a.environ) {
+		if len(entry) > len(name) && entry[:len(name)] == name && entry[len(name)] == '=' {
+			return entry[len(name)+1:]
+		}
+	}
+	return ""
+}
+
+// client opens the store and makes a client on it. The function that it answers closes both.
+func (a *app) client(cfg soloist.Config) (*soloist.Client, func() error, error) {
+	s, err := a.openStore()
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg.Namespace, cfg.Replica = a.namespace, a.replicaName()
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler) // the command itself says what happened
+	}
+	c, err := soloist.New(s, cfg)
+	if err != nil {
+		return nil, nil, errors.Join(err, s.Close())
+	}
+	return c, func() error { return errors.Join(c.Close(), s.Close()) }, nil
+}
+
+func (a *app) replicaName() string {
+	if a.replica != "" {
+		return a.replica
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown-host"
+	}
+	name := host + "/" + strconv.Itoa(os.Getpid())
+	if u, err := user.Current(); err == nil {
+		name = u.Username + "@" + name
+	}
+	return name
+}
+
+// look calls fn with a client that takes no leases of its own for long.
+func (a *app) look(fn func(ctx context.Context, c *soloist.Client) error) error {
+	c, closing, err := a.client(soloist.Config{})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	err = fn(ctx, c)
+	if closed := closing(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// logger logs to stderr, for the subcommands that go on for long.
+func (a *app) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(a.errs, nil))
+}
+

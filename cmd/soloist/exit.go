@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/store"
+)
+
+// The exit codes beside those of the child. Where it has one they are those of sysexits.h.
+const (
+	exitUsage       = 64
+	exitUnavailable = 69
+	exitFailed      = 70
+	exitHeld        = 75
+	exitLost        = 76
+	exitDenied      = 77
+	exitConfig      = 78
+)
+
+// An exit ends the command with a code, and with a message if err is not nil.
+type exit struct {
+	code int
+	err  error
+}
+
+func (e *exit) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exit) Unwrap() error { return e.err }
+
+func usage(format string, args ...any) error { return &exit{exitUsage, fmt.Errorf(format, args...)} }
+
+func badConfig(err error) error { return &exit{exitConfig, err} }
+
+// exitCode is the code that tells of an error.
+func exitCode(err error) int {
+	var ended *exit
+	var bad *store.InvalidError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &ended):
+		return ended.code
+	case errors.Is(err, soloist.ErrLost):
+		return exitLost
+	case errors.Is(err, soloist.ErrHeld):
+		return exitHeld
+	case errors.Is(err, soloist.ErrFailed):
+		return exitFailed
+	case errors.As(err, &bad):
+		return exitUsage
+	case errors.Is(err, soloist.ErrNoJob):
+		return exitUsage
+	case errors.Is(err, fs.ErrPermission):
+		return exitDenied
+	}
+	return exitUnavailable
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/child"
+)
+
+// A guarded command is one that runs under a lease: the flags and the running that lock, once, sem and lead share.
+type guarded struct {
+	*app
+	wait     waiting
+	grace    time.Duration
+	atLeast  time.Duration
+	atMost   time.Duration
+	heldCode int
+	signals  chan os.Signal
+}
+
+func (g *guarded) flags(c *cobra.Command) {
+	flags := c.Flags()
+	flags.DurationVar(&g.ttl, "ttl", 30*time.Second, "how long the name stays taken after this process has died")
+	flags.DurationVar(&g.grace, "grace", 0, "from TERM to KILL when the lease is lost (default 5s, or a fifth of the TTL)")
+	flags.DurationVar(&g.atMost, "at-most", 0, "stop the command when it has run for so long (default no bound)")
+}
+
+func (g *guarded) waitFlags(c *cobra.Command) {
+	flags := c.Flags()
+	flags.VarP(&g.wait, "wait", "w", "how long to wait when it is held: a duration, or forever")
+	flags.IntVarP(&g.heldCode, "conflict-exit-code", "E", exitHeld, "exit code when it is held, or the wait was too long")
+}
+
+// options are those of the leases. The margin leaves time to end the command before the lease can pass to another.
+func (g *guarded) options() (soloist.Options, error) {
+	if g.grace == 0 {
+		g.grace = min(5*time.Second, g.ttl/5)
+	}
+	margin := g.grace + g.ttl/10
+	switch {
+	case g.ttl < time.Second:
+		return soloist.Options{}, usage("--ttl %v: give at least 1s, so that there is time to stop the command", g.ttl)
+	case g.grace < 0 || margin >= g.ttl/2:
+		return soloist.Options{}, usage("--grace %v: must be at least 0 and less than 2/5 of the TTL (%v), so that the command is gone before the lease is", g.grace, g.ttl)
+	case g.atMost != 0 && g.atMost < g.ttl:
+		return soloist.Options{}, usage("--at-most %v: must not be less than the TTL (%v)", g.atMost, g.ttl)
+	case g.heldCode < 0 || g.heldCode > 255:
+		return soloist.Options{}, usage("--conflict-exit-code %d: must be between 0 and 255", g.heldCode)
+	}
+	return soloist.Options{TTL: g.ttl, Margin: margin, AtLeast: g.atLeast, AtMost: g.atMost, Wait: time.Duration(g.wait)}, nil
+}
+
+// A waiting is a duration or "forever", which is negative.
+type waiting time.Duration
+
+func (w *waiting) String() string {
+	if *w < 0 {
+		return "forever"
+	}
+	return time.Duration(*w).String()
+}
+
+func (w *waiting) Type() string { return "duration" }
+
+func (w *waiting) Set(text string) error {
+	if text == "forever" {
+		*w = -1
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return errors.New(`give a duration such as 30s, or "forever"`)
+	}
+	*w = waiting(d)
+	return nil
+}
+
+// run opens the store, takes a lease with acquire, and calls under with it. While it waits, a signal ends it.
+func (g *guarded) run(acquire func(context.Context, *soloist.Client) (*soloist.Lease, error), under func(*soloist.Lease) error) error {
+	opts, err := g.options()
+	if err != nil {
+		return err
+	}
+	g.signals = make(chan os.Signal, 16)
+	signal.Notify(g.signals, child.Forwarded()...)
+	c, closing, err := g.client(soloist.Config{Options: opts})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = closing() }()
+	lease, err := g.taken(c, acquire)
+	if errors.Is(err, soloist.ErrHeld) {
+		return &exit{g.heldCode, err}
+	}
+	if err != nil {
+		return err
+	}
+	return under(lease)
+}
+
+// taken is the lease of acquire. A signal that would end this process ends the wait for it.
+func (g *guarded) taken(c *soloist.Client, acquire func(context.Context, *soloist.Client) (*soloist.Lease, error)) (*soloist.Lease, error) {
+	ctx, stop := g.untilSignal()
+	lease, err := acquire(ctx, c)
+	caught := stop()
+	if caught == nil {
+		return lease, err
+	}
+	if err == nil {
+		caught = errors.Join(caught, lease.Release())
+	}
+	return nil, caught
+}
+
+// untilSignal answers a context that ends with a signal that would end this process. stop gives the signals back and answers an
+// exit with the code of the one that was caught.
+func (g *guarded) untilSignal() (ctx context.Context, stop func() error) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	var wait sync.WaitGroup
+	done := make(chan struct{})
+	wait.Go(func() {
+		for {
+			select {
+			case sig := <-g.signals:
+				if n, ends := ending(sig); ends {
+					cancel(&exit{128 + int(n), fmt.Errorf("ended by %v while waiting", sig)})
+					return
+				}
+			case <-done:
+				return
+			}
+		}
+	})
+	return ctx, func() error {
+		close(done)
+		wait.Wait()
+		return context.Cause(ctx)
+	}
+}
+
+// ending says whether a signal ends a process that does not mind it.
+func ending(sig os.Signal) (syscall.Signal, bool) {
+	n, ok := sig.(syscall.Signal)
+	switch n {
+	case syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM:
+		return n, ok
+	}
+	return n, false
+}
+
+// A verdict is how the child ended, and what is to be said of it.
+type verdict struct {
+	result child.Result
+	err    error // why it could not be run, or be ended
+	lost   error // the cause, when it was stopped because of the lease
+}
+
+// child runs the command under a lease until it ends or the lease is lost.
+func (g *guarded) child(lease *soloist.Lease, extra map[string]string) verdict {
+	env := map[string]string{
+		"SOLOIST_NAME":   lease.Name(),
+		"SOLOIST_TOKEN":  strconv.FormatInt(lease.Token(), 10),
+		"SOLOIST_HOLDER": lease.Holder(),
+	}
+	for name, value := range extra {
+		env[name] = value
+	}
+	cmd := child.Command{
+		Args: g.argv, Env: child.Environ(g.environ, env),
+		Stdin: g.in, Stdout: g.out, Stderr: g.errs,
+		Grace: g.grace, Signals: g.signals, MayContinue: lease.Err,
+	}
+	result, err := cmd.Run(lease.Context())
+	v := verdict{result: result, err: err}
+	if cause := context.Cause(lease.Context()); errors.Is(cause, soloist.ErrLost) {
+		v.lost = cause
+		if errors.Is(err, cause) {
+			v.err = nil
+		}
+	}
+	return v
+}
+
+// exit makes the command's exit of a verdict and of what releasing the lease answered.
+func (g *guarded) exit(v verdict, name string, released error) error {
+	if v.err != nil {
+		fmt.Fprintln(g.errs, "soloist:", v.err)
+	}
+	var start *child.StartError
+	switch {
+	case errors.As(v.err, &start):
+		return &exit{code: v.result.Code}
+	case v.lost != nil && errors.Is(v.lost, soloist.ErrOverran):
+		return &exit{exitLost, fmt.Errorf("%q: the command was stopped, for it ran for longer than --at-most %v", name, g.atMost)}
+	case v.lost != nil:
+		return &exit{exitLost, fmt.Errorf("%q: %w; the command was stopped", name, v.lost)}
+	case errors.Is(released, soloist.ErrLost):
+		return &exit{exitLost, fmt.Errorf("%q: the lease was lost before the command ended: %w", name, released)}
+	case released != nil:
+		fmt.Fprintf(g.errs, "soloist: %v; the name stays taken for at most %v\n", released, g.ttl)
+	}
+	return &exit{code: v.result.Code}
+}

@@ -1,0 +1,160 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/sqlitestore"
+)
+
+// A director plays the demo: it has the processes and the service, and notes what happens.
+type director struct {
+	Config
+	begun     time.Duration
+	path      string // of the store
+	store     store.Store
+	service   *service
+	invoices  []invoice
+	processes []*process
+	history   history
+
+	from, to int64 // the scheduled times that the audit is about, unix seconds
+}
+
+func newDirector(c Config) (*director, error) {
+	d := &director{Config: c, begun: monotonic(), path: filepath.Join(c.Dir, "demo.db")}
+	var err error
+	if d.invoices, err = parseInvoices(invoicesCSV); err != nil {
+		return nil, err
+	}
+	if d.store, err = sqlitestore.Open(d.path); err != nil {
+		return nil, err
+	}
+	if d.service, err = serve(d.history.add); err != nil {
+		return nil, errors.Join(err, d.store.Close())
+	}
+	return d, nil
+}
+
+// progress tells what happens, with the time since the start.
+func (d *director) progress(format string, args ...any) {
+	fmt.Fprintf(d.Progress, "%5.1f s  %s\n", (monotonic() - d.begun).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// launch starts a replica.
+func (d *director) launch(name string) error {
+	args := append(append([]string{}, d.Args...), name, d.path, d.service.url)
+	p, err := launch(&d.history, name, d.Executable, args)
+	if err == nil {
+		d.processes = append(d.processes, p)
+	}
+	return err
+}
+
+// running answers the processes that have not been told to end.
+func (d *director) running() []*process {
+	var running []*process
+	for _, p := range d.processes {
+		if p.running() {
+			running = append(running, p)
+		}
+	}
+	return running
+}
+
+func (d *director) process(name string) *process {
+	for _, p := range d.processes {
+		if p.name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// drain tells the replicas to end, and waits until they have.
+func (d *director) drain(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, drainLimit, fmt.Errorf("it has not ended %v after SIGTERM", drainLimit))
+	defer cancel()
+	running := d.running()
+	var errs []error
+	for _, p := range running {
+		p.tell(cmdGo)
+		errs = append(errs, p.end(sigTerm), p.signal(sigCont))
+	}
+	for _, p := range running {
+		select {
+		case <-p.gone:
+		case <-ctx.Done():
+			errs = append(errs, fmt.Errorf("draining replica %s: %w; it said: %s", p.name, context.Cause(ctx), p.log.String()))
+		}
+	}
+	d.progress("all replicas have drained")
+	return errors.Join(errs...)
+}
+
+// close kills what is still running, waits for it, and closes the rest.
+func (d *director) close() error {
+	var errs []error
+	for _, p := range d.processes {
+		errs = append(errs, p.end(sigKill))
+	}
+	for _, p := range d.processes {
+		<-p.gone
+	}
+	return errors.Join(append(errs, d.service.close(), d.store.Close())...)
+}
+
+// findings are all that the audit is drawn from.
+func (d *director) findings(ctx context.Context) (*findings, error) {
+	f := &findings{events: d.history.all(), from: d.from, to: d.to, invoices: d.invoices, ttl: ttl, permits: permits}
+	for _, p := range d.processes {
+		select {
+		case <-p.gone:
+		default:
+			f.processesLeft++
+		}
+	}
+	for r, err := range d.store.List(ctx, "") {
+		if err != nil {
+			return nil, fmt.Errorf("looking for leases that are left: %w", err)
+		}
+		if r.Holder != "" && !r.Free() {
+			f.leasesLeft++
+		}
+	}
+	client, err := soloist.New(d.store, soloist.Config{Replica: "director"})
+	if err != nil {
+		return nil, err
+	}
+	for e, err := range client.Elements(elementsName).List(ctx) {
+		if err != nil {
+			return nil, errors.Join(err, client.Close())
+		}
+		if e.Status == "processed" {
+			f.processed++
+		}
+	}
+	return f, client.Close()
+}
+
+// keep writes all events beside the store.
+func (d *director) keep(events []event) (err error) {
+	path := filepath.Join(d.Dir, "events.jsonl")
+	file, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("keeping the events: %w", err)
+	}
+	lines := json.NewEncoder(file)
+	for _, e := range events {
+		err = errors.Join(err, lines.Encode(e))
+	}
+	d.progress("the store and all events are kept in %s", d.Dir)
+	return errors.Join(err, file.Close())
+}

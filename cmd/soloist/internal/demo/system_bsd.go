@@ -1,0 +1,9 @@
+//go:build darwin || freebsd || netbsd || openbsd || dragonfly
+
+package demo
+
+import "syscall"
+
+// attributes keep a Ctrl-C for the director. A replica ends when its input does, so when the director is killed; a paused
+// one is then left.
+func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

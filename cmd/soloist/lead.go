@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+
+	"github.com/spf13/cobra"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/child"
+)
+
+func (a *app) leadCommand() *cobra.Command {
+	g := &guarded{app: a, heldCode: exitHeld}
+	c := &cobra.Command{
+		Use:     "lead NAME [flags] -- COMMAND [ARG...]",
+		Short:   "Run a command while being the leader",
+		GroupID: "run",
+		Long: `lead waits until this machine is the leader called NAME and runs a command while it is. When the leadership
+is lost the command is stopped, as with lock, and lead waits to be elected again. When the command ends by
+itself, lead gives the leadership up and exits with the command's code.`,
+		Example: `  soloist lead importer -- ./import`,
+		Args:    a.withChild(1),
+		RunE:    func(_ *cobra.Command, args []string) error { return g.lead(args[0]) },
+	}
+	g.flags(c)
+	return c
+}
+
+func (g *guarded) lead(name string) error {
+	opts, err := g.options()
+	if err != nil {
+		return err
+	}
+	g.signals = make(chan os.Signal, 16)
+	signal.Notify(g.signals, child.Forwarded()...)
+	log := g.logger()
+	c, closing, err := g.client(soloist.Config{Options: opts, Logger: log})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = closing() }()
+	for {
+		lease, err := g.taken(c, func(ctx context.Context, c *soloist.Client) (*soloist.Lease, error) { return c.Campaign(ctx, name) })
+		if err != nil {
+			return err
+		}
+		log.Info("elected", "name", name, "token", lease.Token())
+		v := g.child(lease, nil)
+		if released := lease.Release(); v.lost == nil {
+			return g.exit(v, name, released)
+		}
+	}
+}

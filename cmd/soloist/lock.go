@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/soloist-dev/soloist"
+)
+
+func (a *app) lockCommand() *cobra.Command {
+	g := &guarded{app: a}
+	c := &cobra.Command{
+		Use:     "lock NAME [flags] -- COMMAND [ARG...]",
+		Short:   "Run a command while holding a lock",
+		GroupID: "run",
+		Long: `lock runs a command while this machine holds the lock called NAME. If another holds it, the command is
+not run and the exit code is 75, at once or after --wait.
+
+The command gets SOLOIST_NAME, SOLOIST_TOKEN (the fencing token) and SOLOIST_HOLDER. When the lease is
+lost it gets TERM, and KILL after --grace, before the lease can pass to another; the exit code is then 76.`,
+		Example: `  soloist lock close-month -- ./close.sh
+  soloist lock close-month --wait 30s -- ./close.sh`,
+		Args: a.withChild(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return g.run(func(ctx context.Context, c *soloist.Client) (*soloist.Lease, error) {
+				if g.wait == 0 {
+					return c.TryLock(ctx, args[0])
+				}
+				return c.Lock(ctx, args[0])
+			}, func(lease *soloist.Lease) error {
+				v := g.child(lease, nil)
+				return g.exit(v, args[0], lease.Release())
+			})
+		},
+	}
+	g.flags(c)
+	g.waitFlags(c)
+	c.Flags().DurationVar(&g.atLeast, "at-least", 0, "how long the name stays taken, even if the command ends before")
+	return c
+}
+
+func (a *app) semCommand() *cobra.Command {
+	g := &guarded{app: a}
+	limit := 0
+	c := &cobra.Command{
+		Use:     "sem NAME --limit N [flags] -- COMMAND [ARG...]",
+		Short:   "Run a command while holding one of N permits",
+		GroupID: "run",
+		Long: `sem runs a command while this machine holds one of the N permits of the semaphore called NAME. If all are
+taken, the command is not run and the exit code is 75, at once or after --wait. It is otherwise as lock.`,
+		Example: `  soloist sem pdf --limit 3 --wait forever -- render a.html`,
+		Args:    a.withChild(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return g.run(func(ctx context.Context, c *soloist.Client) (*soloist.Lease, error) {
+				if g.wait == 0 {
+					return c.Semaphore(args[0], limit).TryAcquire(ctx)
+				}
+				return c.Semaphore(args[0], limit).Acquire(ctx)
+			}, func(lease *soloist.Lease) error {
+				v := g.child(lease, nil)
+				return g.exit(v, args[0], lease.Release())
+			})
+		},
+	}
+	g.flags(c)
+	g.waitFlags(c)
+	c.Flags().IntVarP(&limit, "limit", "n", 0, "how many permits there are, 1 to 1000 (required)")
+	_ = c.MarkFlagRequired("limit")
+	return c
+}

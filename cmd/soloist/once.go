@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/soloist-dev/soloist"
+)
+
+func (a *app) onceCommand() *cobra.Command {
+	g := &guarded{app: a, heldCode: exitHeld}
+	var retain time.Duration
+	var retry soloist.Retry
+	c := &cobra.Command{
+		Use:     "once JOB ELEMENT [flags] -- COMMAND [ARG...]",
+		Short:   "Run a command once for an element, ever",
+		GroupID: "run",
+		Long: `once runs a command for an element of a job and records the element as processed when the command exits
+with 0. If it is processed already, nothing is run and the exit code is 0. If another machine is at it, the
+exit code is 75. Another exit code of the command is recorded as a failed attempt, and passed on.
+
+The command gets SOLOIST_NAME (the element), SOLOIST_TOKEN, SOLOIST_HOLDER and SOLOIST_ATTEMPT.`,
+		Example: `  soloist once invoices 4711 -- ./issue 4711`,
+		Args:    a.withChild(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			var element *soloist.Element
+			err := g.run(func(ctx context.Context, c *soloist.Client) (*soloist.Lease, error) {
+				elements := c.Elements(args[0])
+				elements.Retain, elements.Retry = retain, retry
+				var err error
+				if element, err = elements.Claim(ctx, args[1]); err != nil {
+					return nil, err
+				}
+				return element.Lease, nil
+			}, func(lease *soloist.Lease) error {
+				v := g.child(lease, map[string]string{"SOLOIST_ATTEMPT": strconv.Itoa(element.Attempt())})
+				return g.processed(v, element)
+			})
+			if errors.Is(err, soloist.ErrDone) {
+				return nil
+			}
+			return err
+		},
+	}
+	g.flags(c)
+	flags := c.Flags()
+	flags.IntVarP(&g.heldCode, "conflict-exit-code", "E", exitHeld, "exit code when another machine is at the element")
+	flags.DurationVar(&retain, "retain", 0, "how long to remember that the element is processed (default for ever)")
+	flags.IntVar(&retry.Attempts, "attempts", 0, "after how many failed or crashed attempts to give up, with exit code 70 (default never)")
+	flags.DurationVar(&retry.Backoff, "backoff", 0, "how long nobody may try again after a failed attempt; doubles from one to the next")
+	return c
+}
+
+// processed records how the command went.
+func (g *guarded) processed(v verdict, element *soloist.Element) error {
+	switch {
+	case v.lost != nil:
+		return g.exit(v, element.ID(), element.Release())
+	case v.err == nil && v.result.Code == 0:
+		if err := element.Done(); err != nil {
+			code := exitUnavailable
+			if errors.Is(err, soloist.ErrLost) {
+				code = exitLost
+			}
+			return &exit{code, fmt.Errorf("the command has run, but it is not sure to be recorded: %w", err)}
+		}
+		return &exit{code: 0}
+	case g.interrupted(v):
+		return g.exit(v, element.ID(), element.Release())
+	}
+	reason := fmt.Errorf("exit status %d", v.result.Code)
+	if v.err != nil {
+		reason = v.err
+	}
+	return g.exit(v, element.ID(), element.Fail(reason))
+}
+
+// interrupted says that a signal which this process passed on ended the command, so that the attempt says nothing of the element.
+func (g *guarded) interrupted(v verdict) bool {
+	_, ends := ending(v.result.Signal)
+	return v.result.Signal != nil && v.result.Signal != os.Kill && ends
+}

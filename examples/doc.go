@@ -1,0 +1,2 @@
+// Package examples holds small programs, each a whole one. Its test runs them.
+package examples

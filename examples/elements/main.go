@@ -1,0 +1,59 @@
+// Command elements issues each invoice once, whoever is told to and however often.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/store/sqlitestore"
+)
+
+func main() {
+	path := flag.String("file", "soloist.db", "the file that the processes share")
+	flag.Parse()
+	ids := flag.Args()
+	if len(ids) == 0 {
+		ids = []string{"4711", "4712", "4711"}
+	}
+	if err := run(context.Background(), *path, ids); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, path string, ids []string) error {
+	s, err := sqlitestore.Open(path)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	client, err := soloist.New(s, soloist.Config{})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+
+	invoices := client.Elements("invoices")
+	invoices.Retry = soloist.Retry{Attempts: 3, Backoff: time.Minute}
+	for _, id := range ids {
+		err := invoices.Process(ctx, id, func(_ context.Context, lease *soloist.Lease) error {
+			fmt.Printf("%s: issued, with token %d\n", id, lease.Token())
+			return nil
+		})
+		switch {
+		case errors.Is(err, soloist.ErrDone):
+			fmt.Printf("%s: issued before\n", id)
+		case errors.Is(err, soloist.ErrHeld):
+			fmt.Printf("%s: another process is at it\n", id)
+		case errors.Is(err, soloist.ErrFailed):
+			fmt.Printf("%s: failed too often: %v\n", id, err)
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}

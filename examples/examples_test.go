@@ -1,0 +1,79 @@
+package examples
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Every program does what it says, in real processes, and ends.
+func TestPrograms(t *testing.T) {
+	dir := t.TempDir()
+	build := exec.Command("go", "build", "-o", dir+"/", "./job", "./lock", "./elements", "./httpfence")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	file := filepath.Join(dir, "soloist.db")
+	run := func(program string, args ...string) string {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		out, err := exec.CommandContext(ctx, filepath.Join(dir, program), args...).CombinedOutput()
+		if err != nil {
+			t.Errorf("%s %v: %v\n%s", program, args, err, out)
+		}
+		return string(out)
+	}
+	for _, c := range []struct {
+		says    string
+		program string
+		args    []string
+	}{
+		{"the month is closed", "lock", []string{"-file", file, "-work", "10ms"}},
+		{"4711: issued, with token", "elements", []string{"-file", file}},
+		{"4711: issued before", "elements", []string{"-file", file, "4711"}},
+		{"the first holder, late: 412", "httpfence", nil},
+		{"the second holder: 200", "httpfence", nil},
+		{"runs it, attempt 1", "job", []string{"-file", file, "-schedule", "* * * * * *", "-for", "2500ms"}},
+	} {
+		if out := run(c.program, c.args...); !strings.Contains(out, c.says) {
+			t.Errorf("%s %v said:\n%s\nwant: %s", c.program, c.args, out, c.says)
+		}
+	}
+}
+
+// Two replicas on one file run each scheduled time once.
+func TestTwoReplicas(t *testing.T) {
+	dir := t.TempDir()
+	build := exec.Command("go", "build", "-o", dir+"/", "./job")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	said := make(chan string)
+	for range 2 {
+		go func() {
+			replica := exec.CommandContext(t.Context(), filepath.Join(dir, "job"),
+				"-file", filepath.Join(dir, "soloist.db"), "-schedule", "* * * * * *", "-for", "4500ms")
+			out, err := replica.CombinedOutput()
+			if err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+			said <- string(out)
+		}()
+	}
+	runs := map[string]int{}
+	for line := range strings.Lines(<-said + <-said) {
+		due, _, _ := strings.Cut(line, " ")
+		runs[due]++
+	}
+	if len(runs) < 3 {
+		t.Errorf("%d scheduled times in four seconds", len(runs))
+	}
+	for due, n := range runs {
+		if n != 1 {
+			t.Errorf("%s was run %d times", due, n)
+		}
+	}
+}

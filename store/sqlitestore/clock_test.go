@@ -1,0 +1,231 @@
+package sqlitestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A fakeHost has the clocks of a host, to be set at will.
+type fakeHost struct {
+	boot         string
+	uptime, wall time.Duration // the latter since 1970
+}
+
+func (h *fakeHost) clocks() clocks {
+	wall := func() int64 { return int64(h.wall) }
+	return clocks{
+		host: &clock{bootClock, h.boot, func() int64 { return int64(h.uptime) }, wall},
+		wall: &clock{wallClock, "", wall, wall},
+	}
+}
+
+func (h *fakeHost) pass(d time.Duration) { h.uptime += d; h.wall += d }
+
+func openWith(t testing.TB, path string, c clocks) *Store {
+	t.Helper()
+	s, err := tryOpenWith(t, path, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func tryOpenWith(t testing.TB, path string, c clocks) (*Store, error) {
+	t.Helper()
+	s, err := newStore(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.clocks = c
+	t.Cleanup(func() { s.Close() })
+	return s, s.start()
+}
+
+func recordOf(t testing.TB, s *Store, name string) store.Record {
+	t.Helper()
+	for r, err := range s.List(context.Background(), name) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Name == name {
+			return r
+		}
+	}
+	t.Fatalf("there is no record of %q", name)
+	return store.Record{}
+}
+
+func TestWallClockStepsMoveNoLease(t *testing.T) {
+	h := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}
+	s := openWith(t, newPath(t), h.clocks())
+	r := take(t, s, "name", "a", time.Minute)
+	if r.Token != h.wall.Microseconds() {
+		t.Errorf("the first token is %d at %d microseconds", r.Token, h.wall.Microseconds())
+	}
+	for _, step := range []time.Duration{48 * time.Hour, -100 * time.Hour} {
+		h.wall += step
+		if left := recordOf(t, s, "name").Left; left != time.Minute {
+			t.Errorf("after a step of %v %v are left of a minute", step, left)
+		}
+		if _, err := try(s, "name", "b", time.Minute); !errors.Is(err, store.ErrHeld) {
+			t.Errorf("after a step of %v a second holder gets %v", step, err)
+		}
+	}
+	h.uptime += time.Minute
+	again := take(t, s, "name", "b", time.Minute)
+	if again.Token <= r.Token {
+		t.Errorf("token %d follows %d after the wall clock went back", again.Token, r.Token)
+	}
+}
+
+func TestRebootRebasesByTheWallClock(t *testing.T) {
+	path := newPath(t)
+	h := &fakeHost{boot: "one", uptime: 1000 * time.Hour, wall: 1e6 * time.Hour}
+	s := openWith(t, path, h.clocks())
+	h.wall += 5 * time.Hour // noticed and kept with the next change
+	h.pass(2 * time.Second)
+	held := take(t, s, "held", "a", time.Hour)
+	lingers := take(t, s, "lingers", "a", time.Hour)
+	lingers.Linger = 30 * time.Minute
+	release(t, s, lingers)
+	forever, brief := take(t, s, "forever", "a", time.Hour), take(t, s, "brief", "a", time.Hour)
+	forever.Mark, brief.Mark, brief.Retain = 1, 1, 2*time.Hour
+	release(t, s, forever)
+	release(t, s, brief)
+	s.Close()
+
+	h.pass(10 * time.Minute)
+	h.boot, h.uptime = "two", 3*time.Second
+	s = openWith(t, path, h.clocks())
+	for name, want := range map[string]time.Duration{"held": 50 * time.Minute, "lingers": 20 * time.Minute, "brief": 0} {
+		r := recordOf(t, s, name)
+		if r.Left != want || r.Age != 10*time.Minute {
+			t.Errorf("after ten minutes and a reboot %q has %v left and is %v old; want %v", name, r.Left, r.Age, want)
+		}
+	}
+	errs, err := s.Extend(context.Background(), []store.Extension{{Name: "held", Holder: "a", Token: held.Token, TTL: time.Hour}})
+	if err != nil || errs[0] != nil {
+		t.Errorf("the lease is not live for its holder after the reboot: %v, %v", errs, err)
+	}
+	h.pass(109 * time.Minute)
+	if n, err := s.Sweep(context.Background(), 100); n != 1 || err != nil {
+		t.Errorf("swept %d, %v; want the one that expired with nothing to remember", n, err)
+	}
+	recordOf(t, s, "brief")
+	h.pass(2 * time.Minute)
+	if _, err := s.Sweep(context.Background(), 100); err != nil {
+		t.Error(err)
+	}
+	recordOf(t, s, "forever")
+	for r := range s.List(context.Background(), "brief") {
+		t.Errorf("%+v is there two hours after it was to be retained for two", r)
+	}
+}
+
+// A host without a battery for its clock comes up in 1970: nothing lasts longer than it was given for.
+func TestRebootWithoutWallClock(t *testing.T) {
+	path := newPath(t)
+	h := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}
+	s := openWith(t, path, h.clocks())
+	r := take(t, s, "name", "a", time.Hour)
+	s.Close()
+	h = &fakeHost{boot: "two", uptime: time.Second, wall: time.Second}
+	s = openWith(t, path, h.clocks())
+	if left := recordOf(t, s, "name").Left; left != time.Hour {
+		t.Errorf("%v are left of an hour", left)
+	}
+	h.pass(time.Hour)
+	if again := take(t, s, "name", "b", time.Hour); again.Token <= r.Token {
+		t.Errorf("token %d follows %d", again.Token, r.Token)
+	}
+}
+
+func TestTwoHostsAreNoticed(t *testing.T) {
+	path := newPath(t)
+	one := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}
+	two := &fakeHost{boot: "two", uptime: time.Minute, wall: 1e6 * time.Hour}
+	s := openWith(t, path, one.clocks())
+	take(t, s, "name", "a", time.Hour)
+	openWith(t, path, two.clocks())
+	one.pass(2 * time.Second)
+	_, err := try(s, "other", "a", time.Hour)
+	says(t, err, path, "another host")
+}
+
+func TestClockKindsDoNotMix(t *testing.T) {
+	h := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}
+	all := h.clocks()
+	blind := all
+	blind.host, blind.why = nil, errors.New("no /proc here")
+
+	path := newPath(t)
+	openWith(t, path, all)
+	_, err := tryOpenWith(t, path, blind)
+	says(t, err, path, "no /proc here", "time since boot")
+
+	path = newPath(t)
+	take(t, openWith(t, path, blind), "name", "a", time.Hour)
+	s := openWith(t, path, all)
+	c, err := s.Capabilities(context.Background())
+	if err != nil || !strings.Contains(c.Backend, "clock wall") || !strings.Contains(c.Fencing.Why, "wall clock") {
+		t.Errorf("%+v, %v; the file was made by a process that reads the wall clock alone", c, err)
+	}
+	h.uptime += 10 * time.Hour
+	if left := recordOf(t, s, "name").Left; left != time.Hour {
+		t.Errorf("%v are left by the wall clock; want an hour", left)
+	}
+	exec(t, raw(t, path), "UPDATE meta SET clock = 'sundial'")
+	_, err = tryOpenWith(t, path, all)
+	says(t, err, path, "sundial")
+}
+
+func TestTokensGrowOverSweepsAndClocks(t *testing.T) {
+	path := newPath(t)
+	h := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}
+	s := openWith(t, path, h.clocks())
+	var last int64
+	for i := range 5 {
+		for _, name := range []string{"a", "b"} {
+			r := take(t, s, name, "holder", time.Minute)
+			if r.Token <= last && name == "a" {
+				t.Fatalf("round %d: token %d follows %d", i, r.Token, last)
+			}
+			last = max(last, r.Token)
+			r.Retain = 0
+			release(t, s, r)
+		}
+		if n, err := s.Sweep(context.Background(), 10); n != 2 || err != nil {
+			t.Fatalf("swept %d, %v", n, err)
+		}
+		h.wall -= 1000 * time.Hour
+		s.Close()
+		s = openWith(t, path, h.clocks())
+	}
+}
+
+func TestTokensEnd(t *testing.T) {
+	path := newPath(t)
+	s := openAt(t, path)
+	release(t, s, take(t, s, "name", "a", time.Minute))
+	db := raw(t, path)
+	exec(t, db, fmt.Sprintf("UPDATE records SET token = %d", int64(math.MaxInt64-1)))
+	r := take(t, s, "name", "a", time.Minute)
+	if r.Token != math.MaxInt64 {
+		t.Fatalf("token %d", r.Token)
+	}
+	release(t, s, r)
+	if _, err := try(s, "name", "b", time.Minute); !errors.Is(err, ErrTokens) {
+		t.Errorf("after the last token: %v", err)
+	}
+	exec(t, db, "UPDATE meta SET floor = 9223372036854775807")
+	if _, err := try(s, "new", "b", time.Minute); !errors.Is(err, ErrTokens) {
+		t.Errorf("above the highest floor: %v", err)
+	}
+}

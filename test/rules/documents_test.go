@@ -1,0 +1,117 @@
+package rules
+
+import (
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+var (
+	fence   = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ +(.+)$`)
+	noWord  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// anchors answers what a document's headings are called in links.
+func anchors(text string) map[string]bool {
+	found := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		title := noWord.ReplaceAllString(strings.ToLower(m[1]), "")
+		found[strings.ReplaceAll(title, " ", "-")] = true
+	}
+	return found
+}
+
+// Every link within the project leads somewhere, to the heading too if it names one.
+func TestLinksLeadSomewhere(t *testing.T) {
+	for _, doc := range files(t, "*.md") {
+		for _, m := range link.FindAllStringSubmatch(fence.ReplaceAllString(read(t, doc), ""), -1) {
+			to, err := url.Parse(m[1])
+			if err != nil {
+				t.Errorf("%s: %v", doc, err)
+				continue
+			}
+			if to.Scheme != "" {
+				continue // others answer for what is theirs
+			}
+			target := doc
+			if to.Path != "" {
+				target = path.Join(path.Dir(doc), to.Path)
+			}
+			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
+				t.Errorf("%s: the link %s leads nowhere", doc, m[1])
+			} else if to.Fragment != "" && strings.HasSuffix(target, ".md") && !anchors(read(t, target))[to.Fragment] {
+				t.Errorf("%s: the link %s leads to no heading", doc, m[1])
+			}
+		}
+	}
+}
+
+// blanks is any run of them. Code is compared without: a document may break and indent as it likes.
+var blanks = regexp.MustCompile(`\s+`)
+
+func squeeze(code string) string { return blanks.ReplaceAllString(code, " ") }
+
+// Every block of Go in a document stands, word for word, in a file that is compiled; the quick starts of the README in an
+// Example.
+func TestGoInDocumentsIsCompiled(t *testing.T) {
+	var all strings.Builder
+	for _, file := range files(t, "*.go") {
+		all.WriteString(squeeze(read(t, file)))
+	}
+	examples := squeeze(read(t, "example_test.go"))
+	for _, doc := range files(t, "*.md") {
+		for _, m := range fence.FindAllStringSubmatch(read(t, doc), -1) {
+			if m[1] != "go" {
+				continue
+			}
+			where, in := all.String(), "any Go file"
+			if doc == "README.md" {
+				where, in = examples, "example_test.go"
+			}
+			if !strings.Contains(where, strings.TrimSpace(squeeze(m[2]))) {
+				t.Errorf("%s: this is not in %s:\n%s", doc, in, m[2])
+			}
+		}
+	}
+}
+
+// A document that names a test, a fuzz target or a benchmark names one that is there.
+func TestTestsInDocumentsExist(t *testing.T) {
+	var all strings.Builder
+	for _, file := range files(t, "*_test.go") {
+		all.WriteString(read(t, file))
+	}
+	name := regexp.MustCompile(`\b(Test|Fuzz|Benchmark)[A-Z]\w*`)
+	for _, doc := range files(t, "*.md") {
+		for _, named := range name.FindAllString(fence.ReplaceAllString(read(t, doc), ""), -1) {
+			if !strings.Contains(all.String(), "\nfunc "+named+"(") {
+				t.Errorf("%s names %s, which is not there", doc, named)
+			}
+		}
+	}
+}
+
+// Every document can be found from the README.
+func TestTheReadmeLeadsToEveryDocument(t *testing.T) {
+	index := read(t, "README.md")
+	for _, doc := range files(t, "*.md") {
+		if path.Dir(doc) == "docs" && !strings.Contains(index, "("+doc+")") {
+			t.Errorf("README.md does not lead to %s", doc)
+		}
+	}
+}

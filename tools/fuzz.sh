@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Runs every fuzz target of every module for the given time: tools/fuzz.sh 10s
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+targets=0
+while IFS=: read -r file line; do
+	target=${line#func }
+	target=${target%%(*}
+	echo "$target in $(dirname "$file") for $1"
+	${GO:-go} test -run '^$' -fuzz "^$target\$" -fuzztime "$1" "$(dirname "$file")" | grep -v '^fuzz: elapsed' || {
+		status=("${PIPESTATUS[@]}")
+		[ "${status[0]}" = 0 ] || exit 1
+	}
+	targets=$((targets + 1))
+done < <(grep -r --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*(' . | sort)
+echo "$targets fuzz targets, $1 each"
