@@ -339,5 +339,5 @@ func (c *Client) waited(ctx context.Context, last error) error {
 	if last == nil {
 		last = ErrHeld
 	}
-	return fmt.Errorf("waited in vain: %w: %w", last, err)
+	return fmt.Errorf("%w; gave up waiting: %w", last, err)
 }

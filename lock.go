@@ -53,11 +53,14 @@ func (l *Lease) run(fn func(context.Context, *Lease) error) (err error) {
 func (c *Client) enter() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	switch {
+	case c.err != nil:
+		return c.err
+	case c.closed:
 		return ErrClosed
 	}
 	c.runs.Add(1)
-	return c.err
+	return nil
 }
 
 // TryLock takes the lock called name if it is free, else answers a *HeldError. The lease outlives ctx: release it.

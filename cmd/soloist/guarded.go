@@ -43,17 +43,20 @@ func (g *guarded) waitFlags(c *cobra.Command) {
 
 // options are those of the leases. The margin leaves time to end the command before the lease can pass to another.
 func (g *guarded) options() (soloist.Options, error) {
+	if g.atMost > 0 {
+		g.ttl = min(g.ttl, g.atMost)
+	}
 	if g.grace == 0 {
 		g.grace = min(5*time.Second, g.ttl/5)
 	}
 	margin := g.grace + g.ttl/10
 	switch {
+	case g.atMost < 0:
+		return soloist.Options{}, usage("--at-most %v: must be at least 1s, or 0 for no bound", g.atMost)
 	case g.ttl < time.Second:
-		return soloist.Options{}, usage("--ttl %v: give at least 1s, so that there is time to stop the command", g.ttl)
+		return soloist.Options{}, usage("a lease of %v is too short to stop the command in: give at least 1s for --ttl and --at-most", g.ttl)
 	case g.grace < 0 || margin >= g.ttl/2:
 		return soloist.Options{}, usage("--grace %v: must be at least 0 and less than 2/5 of the TTL (%v), so that the command is gone before the lease is", g.grace, g.ttl)
-	case g.atMost != 0 && g.atMost < g.ttl:
-		return soloist.Options{}, usage("--at-most %v: must not be less than the TTL (%v)", g.atMost, g.ttl)
 	case g.heldCode < 0 || g.heldCode > 255:
 		return soloist.Options{}, usage("--conflict-exit-code %d: must be between 0 and 255", g.heldCode)
 	}

@@ -35,8 +35,8 @@ type Config struct {
 
 // How long it may take, from the start to the report: acts that take too long are given up, and the audit tells.
 const (
-	actsLimit  = 44 * time.Second
-	drainLimit = 8 * time.Second
+	actsLimit  = 48 * time.Second
+	drainLimit = 7 * time.Second
 )
 
 func (c Config) filled() (Config, error) {

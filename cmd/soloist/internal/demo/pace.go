@@ -11,7 +11,7 @@ const (
 	drain      = 5 * time.Second
 	runTime    = 200 * time.Millisecond // of a run, before it writes
 	writeTime  = 50 * time.Millisecond  // of the service, for a line of the ledger
-	issueTime  = 220 * time.Millisecond // of the service, for an invoice
+	issueTime  = 290 * time.Millisecond // of the service, for an invoice
 	pageTime   = 30 * time.Millisecond
 	pages      = 5
 	renderRest = 350 * time.Millisecond // between two documents of one replica
