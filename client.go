@@ -2,10 +2,11 @@ package soloist
 
 import (
 	"context"
-	"crypto/rand"
+	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
@@ -150,7 +151,7 @@ func New(s store.Store, cfg Config) (*Client, error) {
 	}
 	c := &core{
 		store: s, cfg: cfg, log: cfg.Logger, names: names,
-		holder: cfg.Replica + "#" + strings.ToLower(rand.Text()[:20]) + "-",
+		holder: cfg.Replica + "#" + strings.ToLower(crand.Text()[:20]) + "-",
 		jobs:   map[string]bool{},
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
@@ -255,9 +256,14 @@ func (c *Client) Close() error {
 	}
 	err := c.keeper.close()
 	c.work.Wait()
-	c.sweep()
+	if rand.N(sweepOneIn) == 0 {
+		c.sweep()
+	}
 	return err
 }
+
+// sweepOneIn: of clients that live for a moment only, as those of commands, one in so many sweeps.
+const sweepOneIn = 16
 
 // within waits for done, at most for d.
 func within(done <-chan struct{}, d time.Duration) bool {
@@ -272,7 +278,7 @@ func within(done <-chan struct{}, d time.Duration) bool {
 }
 
 // sweep lets the store forget some of what it may forget, if that is not done by the backend. It is nobody's duty, so
-// every client does a little of it when it closes and while it runs jobs.
+// every client does some of it: now and then while it runs jobs, and sometimes when it closes.
 func (c *core) sweep() {
 	s, ok := c.store.(store.Sweeper)
 	if !ok {

@@ -16,7 +16,7 @@ import (
 func ok(context.Context, *soloist.Lease) error { return nil }
 
 func TestElementIsProcessedOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
 		invoices := a.Elements("invoices")
 		err := invoices.Process(background, "4711", func(ctx context.Context, lease *soloist.Lease) error {
 			if err := b.Elements("invoices").Process(ctx, "4711", ok); !errors.Is(err, soloist.ErrHeld) {
@@ -27,8 +27,8 @@ func TestElementIsProcessedOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = a.Close() // sweeps: the record of what was done must outlive it
 		time.Sleep(1000 * time.Hour)
+		_, _ = s.Sweep(background, 100) // the record of what was done must outlive it
 		if err := b.Elements("invoices").Process(background, "4711", ok); !errors.Is(err, soloist.ErrDone) {
 			t.Errorf("b, when it is processed: %v", err)
 		}

@@ -296,13 +296,13 @@ func TestLoseLeaseIsNoticed(t *testing.T) {
 }
 
 func TestStateIsHandedOn(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
 		l := mustLock(t, a, "x")
 		if err := l.SetState(background, []byte("page 7")); err != nil {
 			t.Fatal(err)
 		}
 		_ = l.Release()
-		_ = a.Close() // sweeps
+		_, _ = s.Sweep(background, 100)
 		if got := mustLock(t, b, "x").State(); string(got) != "page 7" {
 			t.Fatalf("state %q", got)
 		}

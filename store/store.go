@@ -30,10 +30,12 @@ type Store interface {
 	Release(ctx context.Context, releases []Release) ([]error, error)
 
 	// List yields the records whose names begin with prefix, in ascending byte order of their names, free ones
-	// included. It is a view for people and tools, not a snapshot: decide by Acquire. It ends after the first error.
+	// included. It is a view for people and tools, not a snapshot: decide by Acquire. It ends after the first error. The
+	// store may be used while it is under way.
 	List(ctx context.Context, prefix string) iter.Seq2[Record, error]
 
-	// Close frees what the store opened itself, never what it was given. Calls made afterwards answer ErrClosed.
+	// Close frees what the store opened itself, never what it was given. Calls made afterwards answer ErrClosed; closing
+	// again does nothing.
 	Close() error
 }
 
@@ -65,7 +67,8 @@ type Grant struct {
 	State []byte // the record's state as the last holder left it; the caller's to keep
 
 	// Abandoned is > 0 when the lease before this one ended by expiry, never released by its holder: it is how long
-	// before this grant that lease was granted. The same holder asking again is not told.
+	// before this grant that lease was granted. The same holder asking again is not told, and it is not told when the
+	// record has been forgotten.
 	Abandoned time.Duration
 }
 
@@ -87,8 +90,9 @@ type Release struct {
 	State        []byte        // as in Extension
 
 	// Retain is how long from now the record's mark and state must be remembered at least; [Forever] has no end. After
-	// that (and after the linger) a store may forget the record. A record that was never released is forgotten
-	// only when it is free and has neither mark nor state. Forgetting never lets a token of the name repeat.
+	// that (and after the linger) a store may forget the record. A record whose last grant was not released is forgotten
+	// only when it is free, has neither mark nor state, and the Retain of an earlier release does not keep it.
+	// Forgetting never lets a token of the name repeat.
 	Retain time.Duration
 }
 
@@ -122,7 +126,8 @@ type Waiter interface {
 type Chooser interface {
 	// Choose takes the first free of names for claim.Holder, ignoring claim.Name, and answers its index and the grant.
 	// A holder that already has one of the names gets that grant again. When all are taken the outcome is the
-	// *HeldError of the one that would be free first, with its index. Claim.Mark must be 0. Errors as in Acquire.
+	// *HeldError of the one that would be free first, with its index. Claim.Mark must be 0. Errors as in Acquire; what is
+	// wrong with the names or the claim is an *InvalidError in the outcome.
 	Choose(ctx context.Context, names []string, claim Claim) (int, Outcome, error)
 }
 
@@ -133,7 +138,7 @@ type Pinger interface {
 
 // A Sweeper forgets on request what may be forgotten. Stores whose backend forgets by itself need not be one.
 type Sweeper interface {
-	// Sweep forgets at most limit records and says how many it forgot.
+	// Sweep forgets at most limit records and says how many it forgot. Such a store forgets at no other time.
 	Sweep(ctx context.Context, limit int) (int, error)
 }
 

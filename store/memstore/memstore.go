@@ -341,13 +341,11 @@ func (r *record) liveFor(holder string, now time.Time) bool {
 
 // forgettable is the rule of store.Release.Retain.
 func (r *record) forgettable(now time.Time) bool {
-	if now.Before(r.until) {
+	kept := r.retained && (r.retain.IsZero() || now.Before(r.retain))
+	if kept || now.Before(r.until) {
 		return false
 	}
-	if r.retained {
-		return !r.retain.IsZero() && !now.Before(r.retain)
-	}
-	return r.mark == 0 && len(r.state) == 0
+	return r.released || r.mark == 0 && len(r.state) == 0
 }
 
 // leave is what a holder leaves with the name.

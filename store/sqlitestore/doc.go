@@ -15,7 +15,8 @@
 // A claim is first only read. If it is refused, that is all: no lock of the file is taken and nothing is written, not
 // even to the log. Only from the first claim of a batch on that looks free is there one transaction, begun with BEGIN
 // IMMEDIATE so that no other process writes while it decides, and committed with synchronous=FULL. Extensions and
-// releases are one guarded UPDATE each, all of a batch in one transaction.
+// releases are one guarded UPDATE each, all of a batch in one transaction. A batch of one is a transaction of a single
+// statement where that is enough: a claim takes the record that was read, if it is still as it was.
 //
 // The file's lock is waited for outside SQLite, as long as the context allows and at most ten seconds. Once it is there,
 // the call no longer heeds its context: a COMMIT that is interrupted might have happened. A failed COMMIT is

@@ -103,7 +103,7 @@ func TestReadOnlyInMidRun(t *testing.T) {
 	s := openAt(t, filepath.Join(dir, "leases.db"))
 	mine := take(t, s, "mine", "a", time.Hour)
 	undo := readOnly(t, dir)
-	s.file.broken.Store(true)
+	s.file.spoil()
 	for range 2 {
 		_, err := try(s, "other", "a", time.Hour)
 		says(t, err, s.path, "right to write the file and its directory")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -206,7 +207,7 @@ func TestCorruptFile(t *testing.T) {
 		bad[i] ^= 0x5a
 	}
 	overwrite(t, path, bad)
-	s.file.broken.Store(true) // what is in SQLite's memory is still good
+	s.file.spoil() // what is in SQLite's memory is still good
 	for range 2 {
 		_, err = try(s, "name-1", "b", time.Hour)
 		says(t, err, path, "no SQLite database")
@@ -219,7 +220,7 @@ func TestCorruptFile(t *testing.T) {
 	// Damage to the records alone is met by reading them.
 	copy(bad, good[:2*4096])
 	overwrite(t, path, bad)
-	s.file.broken.Store(true)
+	s.file.spoil()
 	_, err = try(s, "name-1", "b", time.Hour)
 	says(t, err, path, "damaged")
 	overwrite(t, path, good)
@@ -290,4 +291,38 @@ func afterFull(t *testing.T, s *Store, mine store.Release) {
 	release(t, s, mine)
 	take(t, s, "mine", "b", time.Hour)
 	sound(t, s.path)
+}
+
+// Many callers meet a file that has to be opened again; it is opened once, and nothing stays open.
+func TestReopenedByMany(t *testing.T) {
+	s := openAt(t, newPath(t))
+	take(t, s, "mine", "a", time.Hour)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				if _, err := try(s, "mine", "b", time.Hour); !errors.Is(err, store.ErrHeld) {
+					t.Errorf("the lease is %v", err)
+				}
+				if err := s.Ping(context.Background()); err != nil {
+					t.Error(err)
+				}
+				s.reading.take(background)
+				s.file.spoil()
+				s.reading.give()
+			}
+		})
+	}
+	wg.Wait()
+	s.Close()
+	if _, beside := contents(t, s.path); beside != "leases.db " {
+		t.Errorf("after Close there is %s", beside)
+	}
+}
+
+// spoil makes it necessary to open the file again.
+func (f *file) spoil() {
+	if f != nil {
+		f.broken.Store(true)
+	}
 }

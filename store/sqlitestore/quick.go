@@ -19,23 +19,28 @@ func (s *Store) quick(ctx context.Context, f *file, change quickChange) (bool, e
 	if f.clock.now()-f.metaAt > int64(metaInterval) {
 		return false, nil // it is time to look at meta
 	}
-	var n int64
-	err := s.retry(ctx, func() error {
-		until, query, args := change(f.clock.now(), f.clock.wall())
-		s.given.Store(max(s.given.Load(), until))
-		var err error
+	var until, n int64
+	err := s.retry(ctx, func() (err error) {
+		var query string
+		var args []any
+		until, query, args = change(f.clock.now(), f.clock.wall())
 		n, err = f.write.exec(query, args...)
 		return err
 	})
-	if err == nil && n > 0 {
+	if err == nil && n == 0 {
+		return false, nil
+	}
+	switch {
+	case err == nil:
 		err = f.committed()
-	} else if !harmless(err) {
+	case !harmless(err):
 		err = unclear(err)
 	}
+	s.given.Store(max(s.given.Load(), until))
 	if !harmless(err) {
 		f.broken.Store(true)
 	}
-	return n > 0 || err != nil, s.at(err)
+	return true, s.at(err)
 }
 
 // commit commits, or says whether that is certain not to have happened.

@@ -35,16 +35,19 @@ func (s *Store) reopen(ctx context.Context, old *file) error {
 	if err != nil {
 		return err
 	}
+	if s.holdClock != nil && s.holdClock.kind != f.clock.kind {
+		s.given.Store(0) // it cannot be compared with what is given from now on
+	}
 	s.file, s.missing, s.hold = f, false, 0
 	return nil
 }
 
 // leave closes a file that can no longer be used, after taking from it what must outlive it.
 func (s *Store) leave(old *file) error {
-	why := old.check()
+	why := old.here()
 	if errors.Is(why, errSidecar) {
-		if err := old.rescue(); err != nil {
-			return fmt.Errorf("%w: %w", why, err)
+		if err := old.rescue(); err != nil && harmless(err) {
+			return fmt.Errorf("%w: %w", why, err) // later it may go better
 		}
 	}
 	s.hold, s.holdClock = max(s.hold, s.given.Load()), old.clock

@@ -23,7 +23,7 @@ var retainLaws = []law{
 	{name: "sweep-keeps-taken", needs: []need{sweeps}, check: sweepKeepsTaken,
 		rule: "A sweep never forgets a name that is live or lingers, whatever its Retain."},
 	{name: "sweep-keeps-abandoned", needs: []need{sweeps}, check: sweepKeepsAbandoned,
-		rule: "A sweep never forgets a record that was never released and has a mark or a state."},
+		rule: "A sweep never forgets a record whose last grant was not released and that has a mark or a state."},
 	{name: "sweep-limit", needs: []need{sweeps}, check: sweepLimit,
 		rule: "A sweep forgets at most as many records as it is asked to."},
 }
@@ -146,8 +146,9 @@ func sweepKeepsTaken(s *subject) {
 }
 
 func sweepKeepsAbandoned(s *subject) {
-	withMark, withState := s.name(), s.name()
-	for _, left := range []store.Extension{{Name: withMark, Mark: 5}, {Name: withState, State: []byte("state")}} {
+	withMark, withState, onceReleased := s.name(), s.name(), s.name()
+	s.released(s.take(onceReleased, "a", hour).retaining(0, 0, ""))
+	for _, left := range []store.Extension{{Name: withMark, Mark: 5}, {Name: withState, State: []byte("state")}, {Name: onceReleased, Mark: 5}} {
 		s.until("a lease is extended within its TTL", func() bool {
 			e := s.take(left.Name, "a", s.h.TTL).extension(s.h.TTL)
 			e.Mark, e.State = left.Mark, left.State
@@ -156,10 +157,12 @@ func sweepKeepsAbandoned(s *subject) {
 	}
 	s.free(withMark)
 	s.free(withState)
-	one, two := s.record(withMark), s.record(withState)
+	s.free(onceReleased)
+	one, two, three := s.record(withMark), s.record(withState), s.record(onceReleased)
 	time.Sleep(s.h.TTL)
 	s.kept(one)
 	s.kept(two)
+	s.kept(three)
 	if n := s.sweep(1000); n != 0 {
 		s.fail(fmt.Sprintf("a sweep that said it forgot %d", n), "0")
 	}

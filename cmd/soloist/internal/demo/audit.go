@@ -73,16 +73,16 @@ func (f *findings) window() int {
 // more.
 func (f *findings) eachOnce(counts map[int64]int, what string) (good int, against []string) {
 	for at := f.from; f.window() > 0 && at <= f.to; at++ {
-		switch n := counts[at]; n {
-		case 1:
-			good++
+		switch counts[at] {
 		case 0:
 			against = append(against, fmt.Sprintf("%s has no %s", clock(at), what))
+		case 1:
+			good++
 		}
 	}
 	for at, n := range counts {
 		if n > 1 {
-			against = append(against, fmt.Sprintf("%s has %d of a %s", clock(at), n, what))
+			against = append(against, fmt.Sprintf("%s has %d %ss", clock(at), n, what))
 		}
 	}
 	slices.Sort(against)

@@ -113,7 +113,6 @@ func TestAuditFails(t *testing.T) {
 		overlap  = "never two runs of the job at once"
 		invoices = "each invoice was issued once"
 		pdf      = "never more than 2 permits at once"
-		kill     = "taken over"
 		stale    = "stale writes were rejected"
 		tokens   = "tokens only grew"
 		left     = "nothing is left"
@@ -123,10 +122,10 @@ func TestAuditFails(t *testing.T) {
 		damage func(*tale)
 		red    []string // how the lines begin, or what is in them
 	}{
-		{"nothing happened", func(s *tale) { *s = tale{} },
+		{"nothing happened", func(s *tale) { *s = tale{findings: findings{permits: 2}} },
 			[]string{once, ledger, overlap, invoices, pdf, "after the kill", "after the pause", stale, tokens, left}},
 		{"a scheduled time ran twice, one after the other", func(s *tale) { s.run(11000, "c", noon+3, 2) }, []string{once, ledger}},
-		{"a scheduled time ran on two replicas at once", func(s *tale) { s.run(10100, "c", noon+3, 1) }, []string{once, ledger, overlap, tokens}},
+		{"a scheduled time ran on two replicas at once", func(s *tale) { s.run(10100, "c", noon+3, 1) }, []string{once, ledger, overlap}},
 		{"a scheduled time outside the window ran twice", func(s *tale) {
 			s.run(11000, "c", noon+9, 1)
 			s.run(12000, "b", noon+9, 2)
@@ -202,7 +201,6 @@ func TestAuditFails(t *testing.T) {
 		{"a goroutine is left", func(s *tale) { s.change(bye, "b", func(e *event) { e.Left = 1 }) }, []string{left}},
 		{"a replica ended with an error", func(s *tale) { s.change(bye, "b", func(e *event) { e.Err = "no" }) }, []string{left}},
 	}
-	_ = kill
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			s := good()

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -142,14 +140,4 @@ func (b *buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.String()
-}
-
-// figures are the numbers in a text.
-func figures(text string) []int {
-	var all []int
-	for _, digits := range regexp.MustCompile(`\d+`).FindAllString(text, -1) {
-		n, _ := strconv.Atoi(digits)
-		all = append(all, n)
-	}
-	return all
 }

@@ -67,6 +67,9 @@ func (r *replica) issueBatch(elements *soloist.Elements, ids []string) (again []
 func (r *replica) issueOne(el *soloist.Element) bool {
 	err := r.ctx.Err()
 	if err == nil {
+		err = el.Err() // it may have waited for its turn in the batch for longer than its lease
+	}
+	if err == nil {
 		err = r.service.once(el.Lease, invoicePaths+el.ID(), func() {})
 	}
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 
 const goodReport = `Timeline, a column is 0.5 s
    0s        5s        10s
-a  ··██✗
-b  ············░░░░░░░!██··
-c  ··········▲▲······▲▲···
+a  ·███✗
+b  ···········█░░░░░░░!█·
+c  ·········▲▲······▲▲···
    █ run  ▲ run taken over  ✗ killed  ░ paused  ! stale, refused  · no run
 
 replica  runs  taken over  invoices  documents
