@@ -1,0 +1,120 @@
+package soloist_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
+)
+
+// Calls that arrive while one is in flight share the next batch; none is answered with another's answer.
+func TestCallsShareBatches(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		s.Slow(10 * time.Millisecond)
+		start := time.Now()
+		var wg sync.WaitGroup
+		leases := make([]*soloist.Lease, 64)
+		for i := range leases {
+			wg.Go(func() { leases[i] = mustLock(t, a, fmt.Sprint("x", i)) })
+		}
+		wg.Wait()
+		if calls, took := s.Calls(), time.Since(start); calls > 2 || took > 20*time.Millisecond {
+			t.Errorf("64 locks took %d calls and %v", calls, took)
+		}
+		for i, l := range leases {
+			if l.Name() != fmt.Sprint("x", i) || l.Check(background) != nil {
+				t.Errorf("lease %d is of %q: %v", i, l.Name(), l.Err())
+			}
+		}
+	})
+}
+
+// A request that hangs does not hold up those that come after it.
+func TestHangingRequestDoesNotHoldUpOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := soloisttest.NewReplica(t, hanging{memstore.New()}, soloist.Config{})
+		go func() { _, _ = c.TryLock(background, "hangs") }()
+		time.Sleep(time.Second)
+		start := time.Now()
+		l := mustLock(t, c, "later")
+		if took := time.Since(start); took > 100*time.Millisecond {
+			t.Errorf("a later call took %v", took)
+		}
+		_ = l.Release()
+	})
+}
+
+// hanging is a store that never answers claims of the lock "hangs".
+type hanging struct{ *memstore.Store }
+
+func (s hanging) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if slices.ContainsFunc(claims, func(c store.Claim) bool { return c.Name == "lock/hangs" }) {
+		<-ctx.Done()
+		return nil, store.AsUnknown(ctx.Err())
+	}
+	return s.Store.Acquire(ctx, claims)
+}
+
+// A call whose context ends while it waits for its batch has not been made; one whose batch has left is unknown, and is given
+// back.
+func TestCallsThatAreGivenUp(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		s.Slow(20 * time.Millisecond)
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = mustLock(t, a, "first").Release() })
+		time.Sleep(time.Millisecond)
+		ctx, cancel := context.WithTimeout(background, 5*time.Millisecond)
+		defer cancel()
+		if _, err := a.TryLock(ctx, "second"); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, soloist.ErrUnknown) {
+			t.Errorf("before its batch left: %v", err)
+		}
+		ctx, cancel = context.WithTimeout(background, 25*time.Millisecond)
+		defer cancel()
+		if _, err := a.TryLock(ctx, "third"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("after its batch left: %v", err)
+		}
+		wg.Wait()
+		s.Mend()
+		time.Sleep(time.Second)
+		for _, name := range []string{"second", "third"} {
+			mustLock(t, b, name)
+		}
+	})
+}
+
+// By effect: a plain counter that is read and written under the lock loses no update.
+func TestManyGoroutinesOnOneLock(t *testing.T) {
+	s := soloisttest.NewStore()
+	clients := []*soloist.Client{soloisttest.NewReplica(t, s, soloist.Config{}), soloisttest.NewReplica(t, s.Share(), soloist.Config{})}
+	const goroutines, each = 32, 20
+	counter := 0
+	var wg sync.WaitGroup
+	for i := range goroutines {
+		wg.Go(func() {
+			for range each {
+				l, err := clients[i%2].Lock(background, "x")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				counter++
+				if err := l.Release(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if counter != goroutines*each {
+		t.Errorf("%d of %d", counter, goroutines*each)
+	}
+}
