@@ -42,7 +42,9 @@ func TestCallsShareBatches(t *testing.T) {
 func TestHangingRequestDoesNotHoldUpOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := soloisttest.NewReplica(t, hanging{memstore.New()}, soloist.Config{})
-		go func() { _, _ = c.TryLock(background, "hangs") }()
+		var wg sync.WaitGroup
+		wg.Go(func() { _, _ = c.TryLock(background, "hangs") })
+		defer wg.Wait()
 		time.Sleep(time.Second)
 		start := time.Now()
 		l := mustLock(t, c, "later")
