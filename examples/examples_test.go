@@ -77,3 +77,25 @@ func TestTwoReplicas(t *testing.T) {
 		}
 	}
 }
+
+// The files of jobs are what the command takes them for.
+func TestJobFiles(t *testing.T) {
+	soloist := filepath.Join(t.TempDir(), "soloist")
+	if out, err := exec.Command("go", "-C", "../cmd/soloist", "build", "-o", soloist, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for file, jobs := range map[string][]string{
+		"crontab":   {"nightly-report", "refresh-cache", "publish-news"},
+		"jobs.yaml": {"nightly-report", "publish-news", "charge-cards", "poll-mailbox"},
+	} {
+		out, err := exec.Command(soloist, "cron", "--check", file).CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v\n%s", file, err, out)
+		}
+		for _, job := range jobs {
+			if !strings.Contains(string(out), job) {
+				t.Errorf("%s: no job %s in\n%s", file, job, out)
+			}
+		}
+	}
+}

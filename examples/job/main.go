@@ -22,18 +22,18 @@ func main() {
 	schedule := flag.String("schedule", "*/2 * * * * *", "a cron expression")
 	after := flag.Duration("for", 0, "end by itself after this time")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if *after > 0 {
-		ctx, stop = context.WithTimeout(ctx, *after)
-		defer stop()
-	}
-	if err := run(ctx, *path, *schedule); err != nil {
+	if err := run(*path, *schedule, *after); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, path, expression string) error {
+func run(path, expression string, after time.Duration) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if after > 0 {
+		ctx, stop = context.WithTimeout(ctx, after)
+		defer stop()
+	}
 	schedule, err := cron.Parse(expression)
 	if err != nil {
 		return err

@@ -39,7 +39,8 @@
 // # When the file goes away
 //
 // Every call first looks whether the file at the path is still the one that is open, and looks again after a commit,
-// before it believes that others see it: if not, the outcome is unknown. A file put in the place of another is opened
+// before it believes that others see it: if not, the outcome is unknown. That the log is still there it looks every few
+// milliseconds; what is in a deleted log is brought into the file, if nobody has begun another. A file put in the place of another is opened
 // when it is noticed. While there is none, calls fail; a new one is made by the first call after the last lease that the
 // deleted file held has run out, because its holders may still be at work. A process that starts in between knows
 // nothing of them: delete the file only when no process uses it.

@@ -154,6 +154,9 @@ func TestDeletedLogAndIndex(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			for _, h := range handles {
+				h.file.lookAt.Store(-1)
+			}
 			// Of several handles in one process all must let go of the deleted file before one can have another.
 			eventually(t, "both handles work again", func() bool {
 				working := 0

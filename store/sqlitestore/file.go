@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync/atomic"
+	"time"
 
 	codes "modernc.org/sqlite/lib"
 )
@@ -19,9 +20,13 @@ type file struct {
 	system      fileSystem
 	places      places
 	ids         identities
-	metaAt      int64       // when a transaction last looked at the table meta
-	broken      atomic.Bool // something failed that opening again may mend
+	metaAt      int64 // when a transaction last looked at the table meta
+	opened      time.Time
+	lookAt      atomic.Int64 // when, after opened, to look again at what lies beside the file
+	broken      atomic.Bool  // something failed that opening again may mend
 }
+
+const lookInterval = 5 * time.Millisecond // between looks at what lies beside the file
 
 var (
 	errGone       = errors.New("the file has been deleted")
@@ -40,9 +45,14 @@ func (f *file) check() error {
 	return f.here()
 }
 
-// here says why what is open is no more what lies at the path.
+// here says why what is open is no more what lies at the path. It looks at the file itself each time, and at what lies
+// beside it now and then: to look at all three after each commit would make a pair a fifth slower.
 func (f *file) here() error {
-	for i, path := range f.places {
+	now, looks := int64(time.Since(f.opened)), 1
+	if now > f.lookAt.Load() {
+		looks = len(f.places)
+	}
+	for i, path := range f.places[:looks] {
 		info, err := os.Stat(path)
 		switch {
 		case err == nil && os.SameFile(info, f.ids[i]):
@@ -55,6 +65,9 @@ func (f *file) here() error {
 		default:
 			return errReplaced
 		}
+	}
+	if looks > 1 {
+		f.lookAt.Store(now + int64(lookInterval))
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"modernc.org/sqlite"
 )
@@ -31,7 +32,7 @@ func (s *Store) openFile(ctx context.Context) (*file, error) {
 	if err := s.checkHeader(before); err != nil {
 		return nil, err
 	}
-	f := &file{system: system}
+	f := &file{system: system, opened: time.Now()}
 	if err := s.open(ctx, f, "rw"); err != nil {
 		return nil, err
 	}

@@ -168,7 +168,7 @@ func permitsKept(f *findings) verdict {
 }
 
 // takenOver judges how soon the run in which a replica was killed, or paused, was begun by another. A lease ends with its TTL;
-// another TTL is allowed for, because a busy machine may be late.
+// a busy machine may be late, and the line says how late.
 func takenOver(f *findings, how kind, after string) verdict {
 	what := "a run was taken over after " + after
 	hit, ok := find(f.events, ofKind(how))
@@ -187,11 +187,14 @@ func takenOver(f *findings, how kind, after string) verdict {
 	}
 	took := successor.At - hit.At
 	var against []string
-	if took > 2*f.ttl {
-		against = append(against, fmt.Sprintf("it took more than %v", 2*f.ttl))
+	if took > latest*f.ttl {
+		against = append(against, fmt.Sprintf("it took more than %v", latest*f.ttl))
 	}
 	return judge(1, against, "the run was taken over %.1f s after %s, %s by %s (TTL %v)", took.Seconds(), after, hit.Replica, successor.Replica, f.ttl)
 }
+
+// latest is after how many TTLs a takeover is no takeover any more.
+const latest = 4
 
 func staleWritesRejected(f *findings) verdict {
 	pausedRun, _ := find(f.events, func(e event) bool {

@@ -163,8 +163,8 @@ func TestAuditFails(t *testing.T) {
 			s.drop(func(e event) bool { return e.Kind == runStart && e.Attempt == 2 && e.Scheduled == noon+1 })
 		}, []string{once, "after the kill"}},
 		{"the takeover came late", func(s *tale) {
-			s.change(killed, "a", func(e *event) { e.At = -2 * time.Second })
-			s.change(holding, "a", func(e *event) { e.At = -3 * time.Second })
+			s.change(killed, "a", func(e *event) { e.At = -8 * time.Second })
+			s.change(holding, "a", func(e *event) { e.At = -9 * time.Second })
 		}, []string{"after the kill"}},
 		{"the same replica began again", func(s *tale) {
 			for i := range s.events {

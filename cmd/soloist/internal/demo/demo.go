@@ -111,6 +111,7 @@ func (d *director) show(ctx context.Context) error {
 		err = d.keep(found.events)
 	}
 	if failed(verdicts) {
+		d.logs()
 		err = errors.Join(ErrAudit, err)
 	}
 	return errors.Join(played, drained, err)

@@ -144,6 +144,13 @@ func (d *director) findings(ctx context.Context) (*findings, error) {
 	return f, client.Close()
 }
 
+// logs shows what the replicas logged last, for whoever looks into a failure.
+func (d *director) logs() {
+	for _, p := range d.processes {
+		d.progress("replica %s has logged: %s", p.name, p.log.String())
+	}
+}
+
 // keep writes all events beside the store.
 func (d *director) keep(events []event) (err error) {
 	path := filepath.Join(d.Dir, "events.jsonl")

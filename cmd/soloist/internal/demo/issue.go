@@ -9,7 +9,7 @@ import (
 )
 
 // batch is how many invoices a replica claims at once.
-const batch = 6
+const batch = 10
 
 // issue issues invoices until none is left: those that another replica has are looked at again, for it may die.
 func (r *replica) issue(invoices []invoice) {

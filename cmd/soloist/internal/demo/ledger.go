@@ -18,7 +18,11 @@ func (r *replica) writeLedger(_ context.Context, run soloist.Run) error {
 	}
 	tell(runStart)
 	err := r.service.once(run.Lease, ledgerPaths+run.ScheduledAt.Format(time.RFC3339), func() {
-		sleep(r.ctx, runTime)
+		if time.Since(run.ScheduledAt) < lateAfter {
+			sleep(r.ctx, runTime)
+		} else {
+			sleep(r.ctx, lateTime)
+		}
 		r.gate.pass(r.ctx, func() { tell(holding) }, func() { belief.look() })
 		belief.look()
 	})

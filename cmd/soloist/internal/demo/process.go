@@ -3,6 +3,7 @@ package demo
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,7 +28,8 @@ type process struct {
 
 // launch starts a replica and notes what it tells. If it ends without having been told to, the history fails.
 func launch(h *history, name, executable string, args []string) (*process, error) {
-	p := &process{name: name, cmd: exec.Command(executable, args...), gone: make(chan struct{})}
+	// No context ends it: it is told to end, and by which signal.
+	p := &process{name: name, cmd: exec.CommandContext(context.Background(), executable, args...), gone: make(chan struct{})}
 	p.cmd.Stderr = &p.log
 	p.cmd.SysProcAttr = attributes()
 	out, err := p.pipes()
@@ -106,7 +108,7 @@ type tail struct {
 	text []byte
 }
 
-const tailLength = 2000
+const tailLength = 20000
 
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()

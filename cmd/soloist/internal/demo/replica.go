@@ -68,15 +68,15 @@ func leftOver(before int) int {
 }
 
 // work opens the store and does all three kinds of work until r.ctx ends.
-func (r *replica) work(path, url string) error {
+func (r *replica) work(path, url string) (err error) {
 	s, err := sqlitestore.Open(path)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
+	defer func() { err = errors.Join(err, s.Close()) }()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	r.client, err = soloist.New(s, soloist.Config{
-		Replica: r.replica, Options: soloist.Options{TTL: ttl}, Drain: drain, Logger: log, Observe: r.observe,
+		Replica: r.replica, Options: soloist.Options{TTL: ttl}, RequestTimeout: request, Drain: drain, Logger: log, Observe: r.observe,
 	})
 	if err != nil {
 		return err

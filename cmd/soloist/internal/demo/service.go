@@ -37,11 +37,13 @@ type service struct {
 
 	mu    sync.Mutex
 	there map[string]bool
+	first time.Time // when the first invoice was asked for
+	asked int       // invoices so far
 }
 
 // serve starts the service on loopback. It notes every claim and every write, refused ones too.
 func serve(note func(event)) (*service, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("starting the service: %w", err)
 	}
@@ -78,13 +80,24 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if resourceOf(path) == ledgerPaths {
 		time.Sleep(writeTime)
 	} else {
-		time.Sleep(issueTime)
+		time.Sleep(time.Until(s.turn()))
 	}
 	s.mu.Lock()
 	s.there[path] = true
 	s.mu.Unlock()
 	s.note(requested(write, r, http.StatusCreated)) // while the guard lets nobody else in, so in the order of the writes
 	w.WriteHeader(http.StatusCreated)
+}
+
+// turn is when the next invoice may be issued.
+func (s *service) turn() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asked == 0 {
+		s.first = time.Now()
+	}
+	s.asked++
+	return s.first.Add(time.Duration(s.asked) * issueEvery)
 }
 
 // noted notes what does not reach ServeHTTP: claims, and writes that were refused.
