@@ -15,37 +15,6 @@ import (
 // Forever as a Retain keeps a record until it is released with another.
 const Forever = store.Forever
 
-// Retry says how often and how soon something that failed is tried again.
-type Retry struct {
-	Attempts   int           // in all, crashes included; 0: see where it is used
-	Backoff    time.Duration // before the second attempt; doubles from one to the next
-	MaxBackoff time.Duration // where the doubling ends; 0 means 1 h
-}
-
-func (r Retry) filled() (Retry, error) {
-	if r.MaxBackoff == 0 {
-		r.MaxBackoff = max(time.Hour, r.Backoff)
-	}
-	switch {
-	case r.Attempts < 0:
-		return r, invalid("Retry.Attempts", fmt.Sprint(r.Attempts), "must be >= 0")
-	case r.Backoff < 0:
-		return r, invalid("Retry.Backoff", r.Backoff.String(), "must be >= 0")
-	case r.MaxBackoff < r.Backoff:
-		return r, invalid("Retry.MaxBackoff", r.MaxBackoff.String(), "must not be less than Retry.Backoff (%v)", r.Backoff)
-	}
-	return r, nil
-}
-
-// after is the pause after a failed attempt, the first being 1.
-func (r Retry) after(attempt int) time.Duration {
-	d := r.Backoff
-	for ; attempt > 1 && d < r.MaxBackoff; attempt-- {
-		d *= 2
-	}
-	return min(d, r.MaxBackoff)
-}
-
 // Elements are the units of a job's work, each of which is processed once: claimed by one replica, processed, and recorded as
 // done. Set the fields before the first use; then it is safe for use by many goroutines at once.
 type Elements struct {

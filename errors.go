@@ -3,6 +3,7 @@ package soloist
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/soloist-dev/soloist/store"
 )
@@ -46,3 +47,13 @@ type PanicError struct {
 }
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// recovered calls fn and makes an error of its panic.
+func recovered(fn func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return fn()
+}

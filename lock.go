@@ -3,7 +3,6 @@ package soloist
 import (
 	"context"
 	"errors"
-	"runtime/debug"
 )
 
 // Do runs fn while this client holds the lock called name, and releases it afterwards. The context of fn ends when ctx does
@@ -90,13 +89,3 @@ func (c *Client) lockTarget(name string) (target, error) {
 
 // queue names the queue of those who wait for t in this client.
 func (t target) queue() string { return t.name }
-
-// recovered calls fn and makes an error of its panic.
-func recovered(fn func() error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &PanicError{Value: v, Stack: debug.Stack()}
-		}
-	}()
-	return fn()
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/soloist-dev/soloist/store"
 )
@@ -53,4 +54,42 @@ func (c *Client) ForceRelease(ctx context.Context, name string, token int64) err
 	}
 	c.log.Info("a lock was released by force", "name", name, "token", token, "holder", r.Holder, "by", c.cfg.Replica)
 	return nil
+}
+
+// A SemaphoreInfo tells of a semaphore to people.
+type SemaphoreInfo struct {
+	Name    string
+	Permits []LeaseInfo // those that are taken
+}
+
+// Semaphores lists the semaphores that have been used, in the order of their names.
+func (c *Client) Semaphores(ctx context.Context) ([]SemaphoreInfo, error) {
+	var infos []SemaphoreInfo
+	prefix := c.names.prefix + kindSemaphore
+	for r, err := range c.store.List(ctx, prefix) {
+		if err != nil {
+			return nil, fmt.Errorf("listing semaphores: %w", err)
+		}
+		name, permit, _ := strings.Cut(strings.TrimPrefix(r.Name, prefix), "/")
+		if name = unescape(name); len(infos) == 0 || infos[len(infos)-1].Name != name {
+			infos = append(infos, SemaphoreInfo{Name: name})
+		}
+		if last := &infos[len(infos)-1]; !r.Free() {
+			last.Permits = append(last.Permits, leaseInfo(permit, r))
+		}
+	}
+	return infos, nil
+}
+
+// A LeaseInfo tells of a taken name to people.
+type LeaseInfo struct {
+	Name   string
+	Holder string // "" while it lingers after a release
+	Token  int64
+	Left   time.Duration // until it ends, unless it is renewed
+	Age    time.Duration // since it was granted
+}
+
+func leaseInfo(name string, r store.Record) LeaseInfo {
+	return LeaseInfo{Name: name, Holder: r.Holder, Token: r.Token, Left: r.Left, Age: r.Age}
 }

@@ -211,4 +211,3 @@ func (a *app) look(fn func(ctx context.Context, c *soloist.Client) error) error 
 func (a *app) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.errs, nil))
 }
-

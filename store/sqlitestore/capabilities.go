@@ -17,8 +17,7 @@ func (s *Store) Capabilities(ctx context.Context) (store.Capabilities, error) {
 	defer s.writing.give()
 	var version, journal, sync string
 	err = s.retry(ctx, func() error {
-		return f.write.row("SELECT sqlite_version(), journal_mode, synchronous FROM pragma_journal_mode, pragma_synchronous",
-			nil, &version, &journal, &sync)
+		return f.write.row(sqlSettings, nil, &version, &journal, &sync)
 	})
 	if err != nil {
 		return store.Capabilities{}, s.at(err)

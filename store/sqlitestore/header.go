@@ -39,12 +39,8 @@ func inspect(db interface {
 	QueryRowContext(context.Context, string, ...any) *sql.Row
 }) (empty bool, err error) {
 	var id, version, objects int
-	for query, dest := range map[string]*int{
-		"PRAGMA application_id": &id, "PRAGMA user_version": &version, "SELECT count(*) FROM sqlite_schema": &objects,
-	} {
-		if err := db.QueryRowContext(background, query).Scan(dest); err != nil {
-			return false, err
-		}
+	if err := db.QueryRowContext(background, sqlInspect).Scan(&id, &version, &objects); err != nil {
+		return false, err
 	}
 	if objects == 0 && id == 0 && version == 0 {
 		return true, nil

@@ -44,6 +44,9 @@ func look(path string) (os.FileInfo, error) {
 		return nil, err
 	}
 	if _, err := os.Lstat(path); err == nil {
+		if _, err := os.Stat(path); err == nil {
+			return look(path) // it has just been made
+		}
 		return nil, errors.New("it is a symbolic link to nothing: make the file's directory, or give the path of the file itself")
 	}
 	if _, err := os.Stat(filepath.Dir(path)); err != nil {

@@ -11,6 +11,8 @@ var sqlFiles embed.FS
 // The statements; the first comment of each file says its parameters and its result.
 var (
 	sqlSchema        = load("schema")
+	sqlInspect       = load("inspect")
+	sqlSettings      = load("settings")
 	sqlMeta          = load("meta")
 	sqlFloor         = load("floor")
 	sqlMetaInsert    = load("meta_insert")
