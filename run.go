@@ -278,13 +278,12 @@ func (r *runner) claim(ctx context.Context, due []*task) {
 		return
 	}
 	for i, t := range due {
-		asked, answer := claims, outs
-		if !wanted[i] {
-			asked, answer, claims, outs = claims[:1], outs[:1], claims[1:], outs[1:]
-		} else {
-			asked, answer, claims, outs = claims[:2], outs[:2], claims[2:], outs[2:]
+		n := 1
+		if wanted[i] {
+			n = 2
 		}
-		r.answer(t, asked, answer, before)
+		r.answer(t, claims[:n], outs[:n], before)
+		claims, outs = claims[n:], outs[n:]
 	}
 }
 

@@ -50,7 +50,6 @@ type world struct {
 	holds  []hold
 	runs   map[int64]*jobRun          // by token
 	done   map[string][]time.Duration // elements that Process says it has recorded
-	errs   []string
 }
 
 // A hold is what a holder believed.

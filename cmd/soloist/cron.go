@@ -349,7 +349,7 @@ func (r *cronRun) command(ctx context.Context, j crontab.Job, run soloist.Run, g
 	}
 	prefix := func() string { return run.Job + " " + instant(run.ScheduledAt) + ": " }
 	out := r.output.Stream(prefix, true)
-	defer out.Close()
+	defer func() { _ = out.Close() }() // what it cannot write is lost; nobody is left to be told
 	r.log.Info("run", "job", run.Job, "scheduled", instant(run.ScheduledAt), "attempt", run.Attempt, "token", run.Token)
 	cmd := child.Command{
 		Args: j.Argv(), Dir: j.Dir, Env: child.Environ(r.environ, set),

@@ -127,7 +127,7 @@ func TestFleetSurvivesKillAndPause(t *testing.T) {
 }
 
 func onlyKey[V any](m map[string]V) (key string) {
-	for key = range m { //nolint:revive // there is one
+	for key = range m {
 	}
 	return key
 }

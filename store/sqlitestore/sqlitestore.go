@@ -82,9 +82,9 @@ func (s *Store) start() error {
 func (s *Store) Close() error {
 	s.cancel()
 	s.watches.close()
-	s.writing.take(background)
+	_ = s.writing.take(background) // it ends with no context
 	defer s.writing.give()
-	s.reading.take(background)
+	_ = s.reading.take(background)
 	defer s.reading.give()
 	if s.file != nil {
 		s.file.close()

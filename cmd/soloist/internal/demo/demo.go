@@ -14,7 +14,8 @@ var ErrAudit = errors.New("the audit failed")
 
 // Config says how the demo is run. The zero value is useful.
 type Config struct {
-	// Dir is where the demo makes a directory of its own, which it removes; "" is the system's directory for such.
+	// Dir is where the demo makes a directory of its own, which it removes; "" is in memory where the system has that, else
+	// the system's directory for such.
 	Dir string
 
 	// Keep leaves that directory, with the store and all events in it.
@@ -69,8 +70,7 @@ func Run(ctx context.Context, c Config) (err error) {
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
-	c.Dir, err = os.MkdirTemp(c.Dir, "soloist-demo-")
-	if err != nil {
+	if c.Dir, err = makeDir(c.Dir); err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
 	if !c.Keep {
@@ -85,6 +85,18 @@ func Run(ctx context.Context, c Config) (err error) {
 		return fmt.Errorf("demo: %w", err)
 	}
 	return nil
+}
+
+// makeDir makes a directory in dir. What the demo shows needs no disk, and a disk that stalls, as those of hired machines do,
+// would stall every lease.
+func makeDir(dir string) (string, error) {
+	const pattern = "soloist-demo-"
+	if dir == "" {
+		if made, err := os.MkdirTemp("/dev/shm", pattern); err == nil {
+			return made, nil
+		}
+	}
+	return os.MkdirTemp(dir, pattern)
 }
 
 // show plays all acts, and reports whatever came of them.

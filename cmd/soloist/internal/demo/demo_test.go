@@ -33,7 +33,7 @@ func TestDemo(t *testing.T) {
 		t.Skip("it takes most of a minute")
 	}
 	t.Parallel()
-	dir := t.TempDir()
+	dir := scratch(t)
 	out, progress := &buffer{}, &buffer{}
 	begin := time.Now()
 	err := Run(t.Context(), Config{Dir: dir, Out: out, Progress: progress})
@@ -65,7 +65,7 @@ func TestDemo(t *testing.T) {
 
 func TestCtrlCEndsAll(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := scratch(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("Ctrl-C")
 	progress := &buffer{onWrite: func(all string) {
@@ -84,9 +84,25 @@ func TestCtrlCEndsAll(t *testing.T) {
 	leavesNothing(t, dir)
 }
 
+func TestLeftOverGoroutines(t *testing.T) {
+	before := goroutines()
+	done := make(chan struct{})
+	go func() { <-done }()
+	time.AfterFunc(10*time.Millisecond, func() { close(done) })
+	if n := leftOver(before); n != 0 {
+		t.Errorf("%d are left although all have ended", n)
+	}
+	forever := make(chan struct{})
+	defer close(forever)
+	go func() { <-forever }()
+	if n := leftOver(before); n != 1 {
+		t.Errorf("%d are left instead of 1", n)
+	}
+}
+
 func TestReplicaThatDoesNotStart(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := scratch(t)
 	err := Run(t.Context(), Config{Dir: dir, Args: []string{replicaArg, "an argument too many"}})
 	if err == nil || !strings.Contains(err.Error(), "has ended by itself") || !strings.Contains(err.Error(), "NAME STORE SERVICE") {
 		t.Errorf("it answers %v", err)
@@ -95,6 +111,17 @@ func TestReplicaThatDoesNotStart(t *testing.T) {
 		t.Error("the audit of nothing does not fail")
 	}
 	leavesNothing(t, dir)
+}
+
+// scratch makes an empty directory where the demo would make its own.
+func scratch(t *testing.T) string {
+	t.Helper()
+	dir, err := makeDir("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
 
 // leavesNothing looks for files in dir and for processes that were given its path.

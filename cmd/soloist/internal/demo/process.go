@@ -108,7 +108,7 @@ type tail struct {
 	text []byte
 }
 
-const tailLength = 20000
+const tailLength = 2000
 
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -49,22 +48,13 @@ func Replica(ctx context.Context, args []string) error {
 		r.gate.obey(os.Stdin)
 		cancel()
 	}()
-	goroutines := runtime.NumGoroutine()
+	before := goroutines()
 	err := r.work(args[1], args[2])
-	r.emit(event{Kind: bye, Left: leftOver(goroutines), Err: errText(err)})
+	r.emit(event{Kind: bye, Left: leftOver(before), Err: errText(err)})
 	if err != nil {
 		return fmt.Errorf("replica %s: %w", r.replica, err)
 	}
 	return nil
-}
-
-// leftOver is how many goroutines there are more than before. Those that have been told to end may need a moment.
-func leftOver(before int) int {
-	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
-		if n := runtime.NumGoroutine() - before; n <= 0 || time.Since(begin) > 2*time.Second {
-			return max(0, n)
-		}
-	}
 }
 
 // work opens the store and does all three kinds of work until r.ctx ends.
