@@ -22,7 +22,7 @@ func (s *Store) create(ctx context.Context, c *conn) error {
 		err = s.retry(ctx, func() error { _, err := c.exec(sqlCommit); return err }) // readers may be in the way
 	}
 	if err != nil {
-		_ = c.exec(sqlRollback)
+		_, _ = c.exec(sqlRollback)
 	}
 	return err
 }

@@ -25,7 +25,7 @@ func (s *Store) settle(ctx context.Context, f *file) error {
 		_, err = f.write.exec(sqlCommit)
 	}
 	if err != nil {
-		_ = f.write.exec(sqlRollback)
+		_, _ = f.write.exec(sqlRollback)
 		return fmt.Errorf("after the reboot: %w", err)
 	}
 	return nil
