@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -97,19 +96,10 @@ func openSQLite(path string) (store.Store, error) {
 	switch {
 	case err == nil:
 		return s, nil
-	case errors.Is(err, fs.ErrPermission):
-		return nil, &exit{exitDenied, err}
+	case errors.Is(err, sqlitestore.ErrRefused):
+		return nil, badConfig(err)
 	}
-	return nil, &exit{openCode(err), err}
-}
-
-// openCode tells a file that cannot be what was meant from one that cannot be had now.
-func openCode(err error) int {
-	var refused interface{ Refused() bool }
-	if errors.As(err, &refused) {
-		return exitConfig
-	}
-	return exitUnavailable
+	return nil, err
 }
 
 // hasPassword says that a URL has a password, or what may be one in its query.

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/soloist-dev/soloist/store"
 
@@ -15,6 +16,31 @@ import (
 
 // ErrTokens says that a name's tokens have reached the end of their range.
 var ErrTokens = errors.New("the name has used up its fencing tokens")
+
+// ErrRefused says that Open has not failed by chance: the path, or what is there, cannot be a store of this version. Trying again
+// will not help.
+var ErrRefused = errors.New("refused")
+
+// also is an error that is another one too, and says what it says.
+type also struct {
+	error
+	is error
+}
+
+func (a also) Is(target error) bool { return target == a.is }
+
+func (a also) Unwrap() error { return a.error }
+
+// refused makes err ErrRefused if that is what it is.
+func refused(err error) error {
+	switch code(err) {
+	case 0, codes.SQLITE_CORRUPT, codes.SQLITE_NOTADB:
+		if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, errBusy) {
+			return also{err, ErrRefused}
+		}
+	}
+	return err
+}
 
 var (
 	errBusy   = errors.New("other processes have kept the file locked")
@@ -75,6 +101,10 @@ func (s *Store) at(err error) error {
 	}
 	if text := advice[code(err)]; text != "" {
 		err = fmt.Errorf("%s: %w", text, err)
+	}
+	switch code(err) {
+	case codes.SQLITE_READONLY, codes.SQLITE_CANTOPEN, codes.SQLITE_PERM:
+		err = also{err, fs.ErrPermission}
 	}
 	return fmt.Errorf("sqlitestore: %s: %w", s.path, err)
 }

@@ -22,6 +22,9 @@ func untouched(t *testing.T, path string, texts ...string) {
 		t.Error("a store comes with the error")
 	}
 	says(t, err, append(texts, path)...)
+	if !errors.Is(err, ErrRefused) {
+		t.Errorf("it is not ErrRefused: %v", err)
+	}
 	is, after := contents(t, path)
 	if !bytes.Equal(was, is) || names != after {
 		t.Errorf("the file was changed by being refused: %d bytes before, %d after; beside it %s before, %s after",

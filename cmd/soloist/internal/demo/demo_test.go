@@ -113,6 +113,24 @@ func TestReplicaThatDoesNotStart(t *testing.T) {
 	leavesNothing(t, dir)
 }
 
+func TestKeep(t *testing.T) {
+	t.Parallel()
+	dir := scratch(t)
+	progress := &buffer{}
+	err := Run(t.Context(), Config{Dir: dir, Keep: true, Progress: progress, Args: []string{replicaArg, "an argument too many"}})
+	if !errors.Is(err, ErrAudit) {
+		t.Errorf("it answers %v", err)
+	}
+	for _, name := range []string{"demo.db", "events.jsonl"} {
+		if found, err := filepath.Glob(filepath.Join(dir, "*", name)); err != nil || len(found) != 1 {
+			t.Errorf("%s: %v, %v", name, found, err)
+		}
+	}
+	if !strings.Contains(progress.String(), "are kept in "+dir) {
+		t.Errorf("nothing says where it is kept:\n%s", progress)
+	}
+}
+
 // scratch makes an empty directory where the demo would make its own.
 func scratch(t *testing.T) string {
 	t.Helper()
