@@ -27,23 +27,35 @@ func (r *runner) execute(t *task, lease *Lease, d decision) ending {
 	}
 	for {
 		record := r.attempt(t, lease, d)
-		if record.Outcome == OutcomeInterrupted {
-			d.state.add(record)
-			return r.conclude(t, lease, d, false)
-		}
 		d.state.add(record)
-		d.state.Attempts = d.attempt
-		if record.Outcome == OutcomeOK || d.attempt >= t.job.Retry.Attempts {
-			return r.conclude(t, lease, d, true)
+		if record.Outcome != OutcomeInterrupted {
+			d.state.Attempts = d.attempt
+		}
+		if over, done := t.job.verdict(record); over {
+			return r.conclude(t, lease, d, done)
 		}
 		if err := lease.SetState(lease.Context(), d.state.json()); err != nil {
 			r.log.Warn("recording a failed attempt", "job", t.job.Name, "err", err)
 		}
 		if !sleep(lease.Context(), t.job.Retry.after(d.attempt)) {
-			return r.conclude(t, lease, d, !errors.Is(context.Cause(lease.Context()), ErrInterrupted))
+			return r.conclude(t, lease, d, errors.Is(context.Cause(lease.Context()), ErrOverran))
 		}
 		d.attempt++
 	}
+}
+
+// verdict says, after an attempt, whether the run is over for this replica, and whether it is done for the fleet.
+func (j Job) verdict(record RunRecord) (over, done bool) {
+	last := record.Attempt >= j.Retry.Attempts
+	switch record.Outcome {
+	case OutcomeOK:
+		return true, true
+	case OutcomeInterrupted:
+		return true, false
+	case OutcomeLost: // as if the replica had died
+		return true, last && j.Retry.Attempts > 0
+	}
+	return last, last
 }
 
 // announceRun writes what the successor of a replica that dies in this run must know, before the run begins.
@@ -98,8 +110,13 @@ func (r *runner) outcome(lease *Lease, err error) string {
 		return OutcomeOK
 	case errors.As(err, &panicked):
 		return OutcomePanicked
-	case errors.Is(err, ErrInterrupted) || errors.Is(context.Cause(lease.Context()), ErrInterrupted):
+	}
+	cause := context.Cause(lease.Context())
+	switch {
+	case errors.Is(err, ErrInterrupted) || errors.Is(cause, ErrInterrupted):
 		return OutcomeInterrupted
+	case errors.Is(cause, ErrLost) && !errors.Is(cause, ErrOverran):
+		return OutcomeLost
 	}
 	return OutcomeFailed
 }
@@ -120,7 +137,7 @@ func (r *runner) conclude(t *task, lease *Lease, d decision, done bool) ending {
 	err := lease.finish(rel)
 	switch {
 	case errors.Is(err, ErrLost):
-		r.observe(Event{Kind: EventRunEnd, Name: t.job.Name, Token: lease.token, Outcome: OutcomeLost, Err: err})
+		r.observe(Event{Kind: EventLost, Name: t.job.Name, Token: lease.token, Err: err})
 		r.log.Error("a run outlived its lease, so another replica may have run it too", "job", t.job.Name, "scheduled", d.scheduled, "token", lease.token)
 	case err != nil:
 		r.log.Error("a run could not be recorded, so it may be run again", "job", t.job.Name, "scheduled", d.scheduled, "err", err)

@@ -16,7 +16,7 @@ const (
 	OutcomePanicked    = "panicked"    // its function panicked
 	OutcomeAbandoned   = "abandoned"   // its replica died or was cut off; told by the one that noticed
 	OutcomeInterrupted = "interrupted" // its replica shut down; another takes the run over
-	OutcomeLost        = "lost"        // its lease was lost; in events only, for the record is not its to write any more
+	OutcomeLost        = "lost"        // it failed when its lease was lost; another takes it over, as from a replica that died
 )
 
 // A RunRecord is one run in a job's history.

@@ -211,6 +211,7 @@ func (r *cronRun) run() error {
 		return err
 	}
 	defer r.store.Close()
+	r.adopt()
 	r.output = child.NewFunnel(r.out)
 	r.stop, r.end = context.WithCancel(context.Background())
 	defer r.end()

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +18,9 @@ func (a *app) demoCommand() *cobra.Command {
 		GroupID: "see",
 		Args:    a.noChild(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			err := demo.Run(c.Context(), demo.Config{Out: a.out, Progress: a.errs, Color: a.color()})
+			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			err := demo.Run(ctx, demo.Config{Out: a.out, Progress: a.errs, Color: a.color()})
 			if errors.Is(err, demo.ErrAudit) {
 				return &exit{1, err}
 			}

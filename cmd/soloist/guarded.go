@@ -94,6 +94,7 @@ func (g *guarded) run(acquire func(context.Context, *soloist.Client) (*soloist.L
 	if err != nil {
 		return err
 	}
+	g.adopt()
 	g.signals = make(chan os.Signal, 16)
 	signal.Notify(g.signals, child.Forwarded()...)
 	c, closing, err := g.client(soloist.Config{Options: opts})
@@ -109,6 +110,13 @@ func (g *guarded) run(acquire func(context.Context, *soloist.Client) (*soloist.L
 		return err
 	}
 	return under(lease)
+}
+
+// adopt makes this process the parent of what commands leave behind, so that it is found.
+func (a *app) adopt() {
+	if err := child.Adopt(); err != nil {
+		fmt.Fprintln(a.errs, "soloist: daemons that a command leaves behind will not be found:", err)
+	}
 }
 
 // taken is the lease of acquire. A signal that would end this process ends the wait for it.

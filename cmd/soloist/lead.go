@@ -33,6 +33,7 @@ func (g *guarded) lead(name string) error {
 	if err != nil {
 		return err
 	}
+	g.adopt()
 	g.signals = make(chan os.Signal, 16)
 	signal.Notify(g.signals, child.Forwarded()...)
 	log := g.logger()

@@ -75,14 +75,14 @@ func until(t *testing.T, what string, met func() bool) {
 // Three processes share a crontab with a job every second. One is killed with kill -9 in the middle of a run, another stopped for
 // longer than its lease in the middle of one. Every scheduled time is begun, and every one whose process lived is run once.
 func TestFleetSurvivesKillAndPause(t *testing.T) {
-	f := fleet{t, t.TempDir()}
+	f := fleet{t, memoryDir(t)}
 	job := "# name: tick\n* * * * * * * echo begin $SOLOIST_SCHEDULED_AT $SOLOIST_ATTEMPT $SOLOIST_HOLDER >>log; sleep 0.2; echo end $SOLOIST_SCHEDULED_AT >>log\n"
 	if err := os.WriteFile(filepath.Join(f.dir, "crontab"), []byte(job), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	replicas := map[string]*exec.Cmd{}
 	for _, name := range []string{"a", "b", "c"} {
-		replicas[name] = f.replica(name, "--ttl", "2s", "crontab")
+		replicas[name] = f.replica(name, "--ttl", "4s", "crontab")
 	}
 	last := func() (name, scheduled string) { // of the run that has begun last, if it has not ended
 		lines := f.lines("log")
@@ -173,7 +173,7 @@ func (f fleet) audit() {
 
 // A holder that is killed leaves the lock to the next one when its lease ends, and its child dies with it.
 func TestLockOfAKilledProcess(t *testing.T) {
-	dir := t.TempDir()
+	dir := memoryDir(t)
 	path, err := exec.LookPath("soloist")
 	if err != nil {
 		t.Fatal(err)

@@ -23,13 +23,26 @@ func TestMain(m *testing.M) {
 
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Dir:         "testdata/script",
+		WorkdirRoot: memoryDir(t),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("SOLOIST_STORE", "sqlite:"+filepath.Join(env.WorkDir, "store.db"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"await": await, "fails": fails, "signal": signalBackground},
 	})
+}
+
+// memoryDir is a directory for files that are synced often, in memory if the system has that: a disk that stalls for longer than a
+// lease ends it, which is right, and not what these tests are about.
+func memoryDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "soloist-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
 
 // await REGEXP COMMAND [ARG...] runs a command again and again until its output matches.
