@@ -24,6 +24,9 @@ func (a *app) demoCommand() *cobra.Command {
 			if errors.Is(err, demo.ErrAudit) {
 				return &exit{1, err}
 			}
+			if err != nil && ctx.Err() != nil {
+				return &exit{128 + int(syscall.SIGINT), err}
+			}
 			return err
 		},
 	}
