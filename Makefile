@@ -39,8 +39,9 @@ vet:
 lint: $(LINT) ## run golangci-lint over every module
 	@$(LINT) run $(foreach m,$(MODULES),./$(m)/...)
 
+# A program under the race detector sleeps for a second when it ends. The tests start programs by the hundred.
 unit:
-	@$(GO) test -race -timeout 10m work
+	@GORACE=atexit_sleep_ms=10 $(GO) test -race -timeout 10m work
 
 .PHONY: quick
 quick:
