@@ -22,18 +22,18 @@ func openPty(t *testing.T) (*pty, *os.File) {
 	t.Helper()
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
-		t.Skip("no pseudo terminals here:", err)
+		cannot(t, "there are no pseudo terminals here: ", err)
 	}
 	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	if err == nil {
 		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
 	}
 	if err != nil {
-		t.Skip("no pseudo terminals here:", err)
+		cannot(t, "there are no pseudo terminals here: ", err)
 	}
 	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
-		t.Skip("no pseudo terminals here:", err)
+		cannot(t, "there are no pseudo terminals here: ", err)
 	}
 	p := &pty{os.NewFile(uintptr(fd), "ptmx"), &buffer{}}
 	ended := make(chan struct{})
@@ -148,7 +148,7 @@ func bash(t *testing.T) *pty {
 	t.Helper()
 	shell, err := exec.LookPath("bash")
 	if err != nil {
-		t.Skip("no bash here")
+		cannot(t, "there is no bash here")
 	}
 	p, _ := onTerminal(t, []string{"PS1=prompt-", "helper=" + helper + "=run " + self(t), "TERM=dumb", "HISTFILE="},
 		shell, "--norc", "--noprofile", "--noediting", "-i")
