@@ -30,6 +30,18 @@ func BenchmarkDo(b *testing.B) {
 		}
 	}
 	compare(b, do, bare)
+	trips(b, func(c *soloist.Client) { _ = c.Do(background, "x", ok) })
+}
+
+// trips reports how many requests a call makes.
+func trips(b *testing.B, call func(*soloist.Client)) {
+	const calls = 100
+	s := soloisttest.NewStore()
+	c := soloisttest.NewReplica(b, s, soloist.Config{})
+	for range calls {
+		call(c)
+	}
+	b.ReportMetric(float64(s.Calls())/calls, "trips/call")
 }
 
 // BenchmarkRefused measures what a refused try adds to the store's own time.
@@ -42,6 +54,11 @@ func BenchmarkRefused(b *testing.B) {
 	compare(b, func() { _, _ = c.TryLock(background, "x") }, func() {
 		_, _ = s.Acquire(background, []store.Claim{{Name: "lock/x", Holder: "h", TTL: time.Minute}})
 	})
+	held := soloisttest.NewStore()
+	mustLock(b, soloisttest.NewReplica(b, held, soloist.Config{}), "x")
+	before := held.Calls()
+	_, _ = soloisttest.NewReplica(b, held, soloist.Config{}).TryLock(background, "x")
+	b.ReportMetric(float64(held.Calls()-before), "trips/call")
 }
 
 // compare reports ns and allocations per call of ours above those of bare.

@@ -24,7 +24,7 @@ func inBubble(t *testing.T, test func(t *testing.T, s *soloisttest.Store, a, b *
 
 var background = context.Background()
 
-func mustLock(t *testing.T, c *soloist.Client, name string) *soloist.Lease {
+func mustLock(t testing.TB, c *soloist.Client, name string) *soloist.Lease {
 	t.Helper()
 	l, err := c.TryLock(background, name)
 	if err != nil {
