@@ -118,7 +118,7 @@ func (r *runner) task(job Job) (*task, error) {
 	}
 	t := &task{job: job, client: &Client{core: r.core, opts: opts}, name: name, control: control, since: r.first, index: -1}
 	if _, once := job.Schedule.(at); once {
-		t.since = time.Time{} // it is due even if its time had passed before it was known
+		t.since = time.Time{} // a time before the job was known is not left out, only missed
 	}
 	return t, nil
 }
