@@ -1,0 +1,64 @@
+//go:build unix
+
+package servers_test
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+func TestMain(m *testing.M) { servers.Main(m) }
+
+var shared = servers.Shared(func(t servers.Test) *servers.RedisServer { return servers.Redis(t, "--databases", "1") })
+
+func TestServersEndAndStartAgain(t *testing.T) {
+	s := servers.Redis(t, "--databases", "1")
+	reachable := func() bool {
+		c, err := net.DialTimeout("tcp", s.Addr, time.Second)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	}
+	if !reachable() {
+		t.Fatal("the server is not there")
+	}
+	s.Kill()
+	if reachable() {
+		t.Fatal("the server is there after Kill")
+	}
+	s.Start()
+	if !reachable() {
+		t.Fatal("the server is not there after Start")
+	}
+	s.Pause()
+	s.Kill() // works on a paused one too
+	if reachable() {
+		t.Fatal("the server is there after Kill of a paused one")
+	}
+}
+
+func TestSharedServersAreOne(t *testing.T) {
+	if a, b := shared(t), shared(t); a != b || a.PID() == 0 {
+		t.Errorf("two servers, %v and %v, where one is shared", a, b)
+	}
+}
+
+func TestMissingServersAreSaidAloud(t *testing.T) {
+	t.Setenv("PATH", "")
+	t.Setenv("SOLOIST_TEST_REQUIRE", "")
+	missing := servers.Shared(func(t servers.Test) *servers.RedisServer { return servers.Redis(t, "--databases", "1") })
+	for range 2 {
+		skipped := false
+		t.Run("skipped", func(t *testing.T) {
+			defer func() { skipped = t.Skipped() }()
+			missing(t)
+		})
+		if !skipped {
+			t.Error("a test without its server was not skipped")
+		}
+	}
+}
