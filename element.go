@@ -88,7 +88,7 @@ func (el *Element) process(fn func(context.Context, *Lease) error) error {
 	el.busy.Store(true)
 	err := recovered(func() error { return fn(&el.ctx, el.Lease) })
 	el.busy.Store(false)
-	if err == nil {
+	if err == nil || el.completed(err) {
 		return el.Done()
 	}
 	if ended := el.end(err); ended != nil {
@@ -157,8 +157,11 @@ func (e *Elements) granted(ctx context.Context, id string, l *Lease) (*Element, 
 		return nil, errors.Join(failed, el.finish(store.Release{State: el.state.json(), Retain: Forever}))
 	}
 	el.attempt = el.state.Attempts + 1
+	l.done.Store(&elementDone)
 	return el, nil
 }
+
+var elementDone doneFunc = func() (int64, []byte) { return 1, []byte{} }
 
 func (e *Elements) retain() time.Duration {
 	if e.Retain == 0 {
@@ -174,9 +177,9 @@ func (el *Element) ID() string { return el.id }
 func (el *Element) Attempt() int { return el.attempt }
 
 // Done records the element as processed and gives it back. Errors as in Lease.Release: with ErrLost it is not recorded.
-func (el *Element) Done() error { return el.finish(el.done()) }
+func (el *Element) Done() error { return el.finish(el.processed()) }
 
-func (el *Element) done() store.Release {
+func (el *Element) processed() store.Release {
 	return store.Release{Mark: 1, State: []byte{}, Retain: el.of.retain()}
 }
 
@@ -275,7 +278,7 @@ func (e *Elements) DoneAll(elements []*Element) []error {
 	for i, el := range elements {
 		leases[i] = el.Lease
 	}
-	return finishAll(e.client.core, leases, func(i int) store.Release { return elements[i].done() })
+	return finishAll(e.client.core, leases, func(i int) store.Release { return elements[i].processed() })
 }
 
 // RetryFailed lets a failed element be claimed again, as if it had never been tried. ErrHeld while somebody is at it, ErrDone

@@ -3,6 +3,7 @@ package soloist
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -80,15 +81,18 @@ func (r *runner) announceRun(t *task, lease *Lease, d decision) bool {
 func (r *runner) attempt(t *task, lease *Lease, d decision) RunRecord {
 	run := Run{Job: t.job.Name, ScheduledAt: d.scheduled.UTC(), Attempt: d.attempt, Manual: d.manual > 0, Token: lease.token, Lease: lease}
 	start := time.Now()
+	done := r.doneOf(t, d, run, start)
+	lease.done.Store(&done)
 	r.observe(Event{Kind: EventRunStart, Name: t.job.Name, Token: lease.token, Delay: start.Sub(d.scheduled)})
 	lease.busy.Store(true)
 	err := recovered(func() error { return t.job.Do(lease.Context(), run) })
 	lease.busy.Store(false)
 	end := time.Now()
-	record := RunRecord{
-		ScheduledAt: run.ScheduledAt, StartedAt: start.UTC().Truncate(time.Millisecond), EndedAt: end.UTC().Truncate(time.Millisecond),
-		Replica: r.cfg.Replica, Attempt: d.attempt, Token: lease.token, Manual: run.Manual, Outcome: r.outcome(lease, err),
+	if lease.completed(err) {
+		err = nil
 	}
+	record := r.recordOf(run, start, end)
+	record.Outcome = r.outcome(lease, err)
 	if err != nil {
 		record.Error = err.Error()
 	}
@@ -101,6 +105,29 @@ func (r *runner) attempt(t *task, lease *Lease, d decision) RunRecord {
 		r.log.Warn("a run failed", "job", t.job.Name, "scheduled", d.scheduled, "attempt", d.attempt, "outcome", record.Outcome, "err", err)
 	}
 	return record
+}
+
+// doneOf answers what the job's record is to have when the run that began at start is completed while its function still runs.
+func (r *runner) doneOf(t *task, d decision, run Run, start time.Time) doneFunc {
+	return func() (int64, []byte) {
+		record := r.recordOf(run, start, time.Now())
+		record.Outcome = OutcomeOK
+		state := d.state
+		state.Runs = slices.Clone(state.Runs)
+		state.add(record)
+		mark := t.over(&state, d)
+		if t.job.Crash == CrashGiveUp {
+			mark = 0 // it was raised when the run began
+		}
+		return mark, state.json()
+	}
+}
+
+func (r *runner) recordOf(run Run, start, end time.Time) RunRecord {
+	return RunRecord{
+		ScheduledAt: run.ScheduledAt, StartedAt: start.UTC().Truncate(time.Millisecond), EndedAt: end.UTC().Truncate(time.Millisecond),
+		Replica: r.cfg.Replica, Attempt: run.Attempt, Token: run.Token, Manual: run.Manual,
+	}
 }
 
 func (r *runner) outcome(lease *Lease, err error) string {
@@ -121,15 +148,21 @@ func (r *runner) outcome(lease *Lease, err error) string {
 	return OutcomeFailed
 }
 
+// over makes state that of a job whose run d is over, and answers its mark: 0 for a manual run, of which only the state tells.
+func (t *task) over(state *jobState, d decision) int64 {
+	state.Pending, state.Attempts, state.Ended = 0, 0, time.Now().UnixMilli()
+	state.Trigger = max(state.Trigger, d.manual)
+	if d.manual > 0 {
+		return 0
+	}
+	return t.markAfter(d.scheduled)
+}
+
 // conclude releases the job. Unless it is done, its run stays to be done by the next replica, at once.
 func (r *runner) conclude(t *task, lease *Lease, d decision, done bool) ending {
 	rel := store.Release{Retain: Forever}
 	if done || t.job.Crash == CrashGiveUp {
-		d.state.Pending, d.state.Attempts, d.state.Ended = 0, 0, time.Now().UnixMilli()
-		d.state.Trigger = max(d.state.Trigger, d.manual)
-		if d.manual == 0 {
-			rel.Mark = t.markAfter(d.scheduled)
-		}
+		rel.Mark = t.over(&d.state, d)
 	} else {
 		lease.opts.AtLeast = 0
 	}

@@ -28,6 +28,7 @@ type Lease struct {
 	end     time.Time   // the lease is not renewed past it; zero without AtMost
 	busy    atomic.Bool // a function of the user's runs under it
 	stated  atomic.Bool // SetState has been used
+	done    atomic.Pointer[doneFunc]
 
 	// Guarded by keeper.mu.
 	index    int       // in keeper.leases, -1 when it is not kept any more
@@ -35,6 +36,9 @@ type Lease struct {
 	renewAt  time.Time
 	err      error // why it is not kept any more
 }
+
+// A doneFunc answers what the record of a lease is to have when its work is done.
+type doneFunc func() (mark int64, state []byte)
 
 // leaseContext is the lease's context, which knows the lease.
 type leaseContext struct {
@@ -173,6 +177,27 @@ func (l *Lease) retain() time.Duration {
 		return Forever
 	}
 	return retainFor(l.granted.Mark, l.granted.State)
+}
+
+// Completion is what a store in a SQL database needs to record, inside a transaction of the caller's own, that the work of the
+// lease is done: an element is processed, the run of a scheduled time has been run. Then the work and the record commit together
+// or not at all. Make it last before the commit, return what it answers if that is an error, and give the lease back as ever. For
+// a plain lock it only checks that the lease is live, and keeps others from taking it until the transaction has ended.
+//
+// When it answers ErrDone, an earlier transaction has committed whose answer was lost: roll back and return that error, which then
+// counts as success.
+func (l *Lease) Completion() store.Completion {
+	c := store.Completion{Name: l.name, Holder: l.holder, Token: l.token}
+	if done := l.done.Load(); done != nil {
+		c.Mark, c.State = (*done)()
+	}
+	return c
+}
+
+// completed says that err, of the user's function, is the ErrDone of the lease's own completion.
+func (l *Lease) completed(err error) bool {
+	var done *DoneError
+	return l.done.Load() != nil && errors.As(err, &done) && done.Record.Name == l.name
 }
 
 // finish ends the lease with what r says beside the lease itself.

@@ -44,14 +44,22 @@ const (
 
 // A Completion says that the work of a lease is done. A store that lives in a SQL database can carry it out inside a transaction
 // of the caller's own, so that the work and the mark commit together or not at all. Such a store has a method
-// Complete(ctx, tx, Completion) error, whose tx is of its driver: it answers ErrLost unless the lease is live, and then
-// the transaction must be rolled back; else it raises the record's mark to Mark, and nobody else can take the name until the
-// transaction has ended. The lease itself stays, to be released after the commit.
+// Complete(ctx, tx, Completion) error, whose tx is of its driver. It answers
+//
+//   - ErrLost unless the lease is live;
+//   - a *DoneError when Mark is not 0 and the record's mark is at least Mark: the work has been committed before, be it by a
+//     transaction whose commit was not answered;
+//   - nil when it has raised the mark and replaced the state, and then nobody else can take the name until the transaction
+//     has ended.
+//
+// With an error nothing is changed, and the caller rolls the transaction back. The lease itself stays, to be released after the
+// commit.
 type Completion struct {
 	Name, Holder string
 	Token        int64
-	Mark         int64 // raises the record's mark to this if it is lower; 0 only checks that the lease is live
+	Mark         int64  // raises the record's mark to this; 0 leaves it, and only checks that the lease is live
+	State        []byte // replaces the record's state; nil leaves it, empty clears it; at most MaxState bytes
 }
 
 // Check answers an *InvalidError if the completion breaks a rule of its fields.
-func (c Completion) Check() error { return checkLease(c.Name, c.Holder, c.Token, c.Mark, nil) }
+func (c Completion) Check() error { return checkLease(c.Name, c.Holder, c.Token, c.Mark, c.State) }

@@ -1,0 +1,128 @@
+package soloist_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
+)
+
+// commit stands for a transaction of the caller's on a SQL store that records a completion.
+func commit(t *testing.T, s store.Store, c store.Completion) error {
+	t.Helper()
+	if err := c.Check(); err != nil {
+		t.Fatal(err)
+	}
+	outs, err := s.Acquire(background, []store.Claim{{Name: c.Name, Holder: "look", TTL: time.Second, Mark: -1}})
+	var was *store.DoneError
+	if err != nil || !errors.As(outs[0].Err, &was) {
+		t.Fatal(err, outs)
+	}
+	if c.Mark != 0 && was.Record.Mark >= c.Mark {
+		return was
+	}
+	errs, err := s.Extend(background, []store.Extension{
+		{Name: c.Name, Holder: c.Holder, Token: c.Token, TTL: store.MinTTL, Mark: c.Mark, State: c.State}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return errs[0]
+}
+
+// twoReplicas has a replica a whose network can fail, b, and the store as a transaction sees it.
+func twoReplicas(t *testing.T, test func(t *testing.T, network *soloisttest.Store, direct store.Store, a, b *soloist.Client)) {
+	synctest.Test(t, func(t *testing.T) {
+		network := soloisttest.NewStore()
+		a := soloisttest.NewReplica(t, network, soloist.Config{Replica: "a"})
+		b := soloisttest.NewReplica(t, network.Share(), soloist.Config{Replica: "b"})
+		test(t, network, network.Share(), a, b)
+	})
+}
+
+func TestCompletedElementIsDoneAlthoughItsReplicaDied(t *testing.T) {
+	twoReplicas(t, func(t *testing.T, network *soloisttest.Store, direct store.Store, a, b *soloist.Client) {
+		err := a.Elements("invoices").Process(background, "4711", func(_ context.Context, lease *soloist.Lease) error {
+			network.Break(errors.New("cut off"))
+			return commit(t, direct, lease.Completion())
+		})
+		if !errors.Is(err, soloist.ErrUnknown) {
+			t.Errorf("a, cut off after its commit: %v", err)
+		}
+		time.Sleep(time.Hour)
+		if err := b.Elements("invoices").Process(background, "4711", ok); !errors.Is(err, soloist.ErrDone) {
+			t.Errorf("b: %v", err)
+		}
+	})
+}
+
+// The answer to the commit is lost, so the function tries its work again.
+func TestErrDoneOfTheCompletionIsSuccess(t *testing.T) {
+	twoReplicas(t, func(t *testing.T, _ *soloisttest.Store, direct store.Store, a, b *soloist.Client) {
+		again := func(_ context.Context, lease *soloist.Lease) error {
+			if err := commit(t, direct, lease.Completion()); err != nil {
+				t.Error(err)
+			}
+			return commit(t, direct, lease.Completion())
+		}
+		if err := a.Elements("invoices").Process(background, "1", again); err != nil {
+			t.Errorf("an element that had been completed: %v", err)
+		}
+		if err := a.Do(background, "plain", again); err != nil {
+			t.Errorf("a lock, which has nothing to complete: %v", err)
+		}
+		other := a.Elements("invoices").Process(background, "2", func(ctx context.Context, _ *soloist.Lease) error {
+			return b.Elements("invoices").Process(ctx, "1", ok)
+		})
+		if !errors.Is(other, soloist.ErrDone) {
+			t.Errorf("that another element is done counts as success: %v", other)
+		}
+		if err := b.Elements("invoices").Process(background, "2", ok); err != nil {
+			t.Errorf("the element whose function failed: %v", err)
+		}
+	})
+}
+
+func TestCompletedRunIsNotTakenOver(t *testing.T) {
+	for name, trigger := range map[string]bool{"scheduled": false, "manual": true} {
+		t.Run(name, func(t *testing.T) {
+			twoReplicas(t, func(t *testing.T, network *soloisttest.Store, direct store.Store, a, b *soloist.Client) {
+				var r recorder
+				begin := time.Now()
+				completes := func(ctx context.Context, run soloist.Run) error {
+					_ = r.do(ctx, run)
+					err := commit(t, direct, run.Lease.Completion())
+					network.Break(errors.New("cut off")) // and a is never heard of again
+					<-ctx.Done()
+					return err
+				}
+				job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), TTL: 6 * time.Second, Do: completes}
+				start(t, a, job)
+				if trigger {
+					time.Sleep(time.Second)
+					if err := b.TriggerJob(background, "tick"); err != nil {
+						t.Fatal(err)
+					}
+				} else {
+					time.Sleep(time.Hour)
+				}
+				time.Sleep(time.Second)
+				job.Do = r.do
+				start(t, b, job)
+				time.Sleep(30 * time.Minute)
+				synctest.Wait()
+				if len(r.runs) != 1 || r.runs[0].Manual != trigger {
+					t.Errorf("it ran %d times since %v: %+v", len(r.runs), begin, r.runs)
+				}
+				info, err := b.Job(background, "tick")
+				if err != nil || len(info.Runs) == 0 || info.Runs[0].Outcome != soloist.OutcomeOK {
+					t.Errorf("the history (%v) does not tell of the completed run: %+v", err, info.Runs)
+				}
+			})
+		})
+	}
+}
