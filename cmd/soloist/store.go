@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/soloist-dev/soloist/store"
@@ -13,29 +16,45 @@ import (
 	"github.com/soloist-dev/soloist/store/sqlitestore"
 )
 
+// A source is the URL of a store and where it stands. Messages name the latter: the URL itself may have secrets in it.
+type source struct{ text, from string }
+
 // openStore opens the store of --store, $SOLOIST_STORE, $SOLOIST_STORE_FILE, or the user's own file.
 func (a *app) openStore() (store.Store, error) {
+	src, err := a.source()
+	if err != nil {
+		return nil, err
+	}
+	return src.open()
+}
+
+func (a *app) source() (source, error) {
 	switch {
 	case a.storeURL != "":
 		if hasPassword(a.storeURL) {
-			return nil, badConfig(errors.New("--store has a password in it, and everybody on this machine can see the arguments of a process: put the URL into $SOLOIST_STORE, or into a file and its path into $SOLOIST_STORE_FILE"))
+			return source{}, badConfig(errors.New("--store has a password in it, and everybody on this machine can see the arguments of a process: put the URL into $SOLOIST_STORE, or into a file and its path into $SOLOIST_STORE_FILE"))
 		}
-		return openURL(a.storeURL, "--store")
+		return source{a.storeURL, "--store"}, nil
 	case a.env("SOLOIST_STORE") != "":
-		return openURL(a.env("SOLOIST_STORE"), "$SOLOIST_STORE")
+		return source{a.env("SOLOIST_STORE"), "$SOLOIST_STORE"}, nil
 	case a.env("SOLOIST_STORE_FILE") != "":
 		path := a.env("SOLOIST_STORE_FILE")
 		text, err := os.ReadFile(path)
 		if err != nil {
-			return nil, badConfig(fmt.Errorf("reading the store's URL from $SOLOIST_STORE_FILE: %w", err))
+			return source{}, badConfig(fmt.Errorf("reading the store's URL from $SOLOIST_STORE_FILE: %w", err))
 		}
-		return openURL(strings.TrimSpace(string(text)), path)
+		return source{strings.TrimSpace(string(text)), path}, nil
 	}
 	path, err := a.stateFile()
 	if err != nil {
-		return nil, badConfig(err)
+		return source{}, badConfig(err)
 	}
-	return openSQLite(path)
+	return source{"sqlite:" + path, "the default store"}, nil
+}
+
+func (s source) scheme() string {
+	scheme, _, _ := strings.Cut(s.text, ":")
+	return strings.ToLower(scheme)
 }
 
 // stateFile is the default store. Its directory is made if it is not there.
@@ -55,26 +74,47 @@ func (a *app) stateFile() (string, error) {
 	return filepath.Join(dir, "soloist.db"), nil
 }
 
-// openURL opens the store that a URL names. from says where the URL stands, for messages: the URL itself may have secrets in it.
-func openURL(text, from string) (store.Store, error) {
-	scheme, rest, ok := strings.Cut(text, ":")
-	if !ok {
-		return nil, badConfig(fmt.Errorf("%s: it is no URL; write memory: or sqlite:PATH", from))
-	}
-	switch strings.ToLower(scheme) {
-	case "memory":
-		if rest != "" {
-			return nil, badConfig(fmt.Errorf("%s: nothing may follow memory:", from))
+// openers open the stores, by the scheme of their URL. They do not connect yet, but for that of SQLite.
+var openers = map[string]func(ctx context.Context, text string) (store.Store, error){
+	"memory": func(_ context.Context, text string) (store.Store, error) {
+		if len(text) > len("memory:") {
+			return nil, badConfig(errors.New("nothing may follow memory:"))
 		}
 		return memstore.New(), nil
-	case "sqlite":
-		path, err := sqlitePath(rest)
+	},
+	"sqlite": func(_ context.Context, text string) (store.Store, error) {
+		path, err := sqlitePath(text[len("sqlite:"):])
 		if err != nil {
-			return nil, badConfig(fmt.Errorf("%s: %w", from, err))
+			return nil, badConfig(err)
 		}
 		return openSQLite(path)
+	},
+}
+
+// open opens the store that the URL names.
+func (s source) open() (store.Store, error) {
+	if !strings.Contains(s.text, ":") {
+		return nil, badConfig(fmt.Errorf("%s: it is no URL of a store; write one such as sqlite:PATH, of %s", s.from, schemes()))
 	}
-	return nil, badConfig(fmt.Errorf("%s: there is no store %q; there are memory: and sqlite:PATH", from, scheme+":"))
+	open, ok := openers[s.scheme()]
+	if !ok {
+		return nil, badConfig(fmt.Errorf("%s: there is no store %q; there are %s", s.from, s.scheme()+":", schemes()))
+	}
+	opened, err := open(context.Background(), s.text)
+	var invalid *store.InvalidError
+	switch {
+	case err == nil:
+		return opened, nil
+	case errors.As(err, &invalid): // what the URL says is wrong
+		return nil, badConfig(fmt.Errorf("%s: %w", s.from, err))
+	}
+	return nil, fmt.Errorf("%s: %w", s.from, err)
+}
+
+// schemes lists what a URL can begin with.
+func schemes() string {
+	names := slices.Sorted(maps.Keys(openers))
+	return strings.Join(names[:len(names)-1], ":, ") + ": and " + names[len(names)-1] + ":"
 }
 
 // sqlitePath takes the path from a URL: as it stands after "sqlite:", or of "sqlite:///absolute".

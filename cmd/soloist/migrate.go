@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+func (a *app) migrateCommand() *cobra.Command {
+	c := &cobra.Command{Use: "migrate", Short: "Make the store's schema, or bring it up to date", GroupID: "see", Args: a.noChild(cobra.NoArgs), RunE: needsSubcommand,
+		Long: `A SQL store keeps its records in tables, which are made before the first use and changed by later versions. Other stores need
+none of this. Many replicas may migrate at once.`}
+	shedlock := false
+	within := 5 * time.Minute
+	up := &cobra.Command{
+		Use: "up", Short: "Make the tables, or bring them up to date", Args: a.noChild(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			m, s, err := a.migrator(shedlock)
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			if m == nil {
+				fmt.Fprintln(a.errs, "soloist: this store needs no schema")
+				return nil
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), within)
+			defer cancel()
+			done, err := m.Migrate(ctx)
+			for _, line := range done {
+				fmt.Fprintln(a.out, line)
+			}
+			if err == nil && len(done) == 0 {
+				fmt.Fprintln(a.out, "the schema is up to date")
+			}
+			return err
+		},
+	}
+	up.Flags().DurationVar(&within, "within", within, "give up after this time")
+	show := &cobra.Command{
+		Use: "print", Short: "Print the statements that make the tables, for a database administrator", Args: a.noChild(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			m, s, err := a.migrator(shedlock)
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			if m == nil {
+				fmt.Fprintln(a.errs, "soloist: this store needs no schema")
+				return nil
+			}
+			_, err = fmt.Fprintln(a.out, strings.TrimRight(m.Schema(), "\n"))
+			return err
+		},
+	}
+	for _, sub := range []*cobra.Command{up, show} {
+		sub.Flags().BoolVar(&shedlock, "shedlock", false, "the table is ShedLock's, and is shared with its Java clients (as shedlock=true in the URL)")
+		c.AddCommand(sub)
+	}
+	return c
+}
+
+// migrator answers the store, and it as a Migrator or nil if it has no schema.
+func (a *app) migrator(shedlock bool) (store.Migrator, store.Store, error) {
+	src, err := a.source()
+	if err != nil {
+		return nil, nil, err
+	}
+	if shedlock {
+		switch src.scheme() {
+		case "postgres", "postgresql", "cockroach", "mysql", "mariadb":
+			src.text = withOption(src.text, "shedlock", "true")
+		default:
+			return nil, nil, usage("--shedlock is for the tables of PostgreSQL and MySQL, and %s names another store", src.from)
+		}
+	}
+	s, err := src.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	m, _ := s.(store.Migrator)
+	return m, s, nil
+}
+
+// withOption adds an option to the query of a URL unless it is there.
+func withOption(text, key, value string) string {
+	head, query, _ := strings.Cut(text, "?")
+	for _, option := range strings.Split(query, "&") {
+		if name, _, _ := strings.Cut(option, "="); name == key {
+			return text
+		}
+	}
+	if query != "" {
+		query += "&"
+	}
+	return head + "?" + query + key + "=" + value
+}
