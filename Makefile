@@ -17,14 +17,14 @@ VULN    := $(BIN)/tools/govulncheck
 MODULES  = $(shell $(GO) list -m -f '{{.Dir}}' | sed 's|^$(CURDIR)/\{0,1\}||; s|^$$|.|')
 
 .DEFAULT_GOAL := help
-.PHONY: help test check fmt vet lint unit standalone portable fuzz-short fuzz vuln build demo bench module clean $(SOLOIST)
+.PHONY: help test check fmt vet lint servers unit standalone portable fuzz-short fuzz vuln build demo bench module clean $(SOLOIST)
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # Everything that must hold. Cheap things first; each step says how long it took.
 test: ## check everything: format, vet, lint, tests with the race detector, each module alone, short fuzzing
-	@tools/steps.sh fmt vet lint unit standalone portable fuzz-short
+	@tools/steps.sh fmt vet lint servers unit standalone portable fuzz-short
 
 check: ## the quick part of test: format, vet, and tests without the race detector
 	@tools/steps.sh fmt vet quick
@@ -41,7 +41,10 @@ lint: $(LINT) ## run golangci-lint over every module
 
 # A program under the race detector sleeps for a second when it ends. The tests start programs by the hundred.
 unit:
-	@GORACE=atexit_sleep_ms=10 $(GO) test -race -timeout 10m work
+	@GORACE=atexit_sleep_ms=10 $(GO) test -race -timeout 20m work
+
+servers: ## install the servers that the stores are tested against, where apt-get can
+	@tools/servers.sh
 
 .PHONY: quick
 quick:
