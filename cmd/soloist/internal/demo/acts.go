@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
 	"github.com/soloist-dev/soloist/store"
 )
 
@@ -60,10 +61,10 @@ func (d *director) ready(ctx context.Context, names ...string) error {
 }
 
 // halt makes whichever replica has the next run halt in the middle of it, and answers that.
-func (d *director) halt(ctx context.Context) (*process, event, error) {
+func (d *director) halt(ctx context.Context) (*fleet.Process, event, error) {
 	before := len(d.history.all())
 	for _, p := range d.running() {
-		p.tell(cmdHold)
+		p.Tell(cmdHold)
 	}
 	var halted event
 	err := d.history.await(ctx, "a replica to be in the middle of a run", func(events []event) (ok bool) {
@@ -74,8 +75,8 @@ func (d *director) halt(ctx context.Context) (*process, event, error) {
 		return nil, halted, err
 	}
 	for _, p := range d.running() {
-		if p.name != halted.Replica {
-			p.tell(cmdGo)
+		if p.Name != halted.Replica {
+			p.Tell(cmdGo)
 		}
 	}
 	return d.process(halted.Replica), halted, nil
@@ -87,17 +88,17 @@ func (d *director) kill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := victim.end(sigKill); err != nil {
+	if err := victim.End(fleet.Kill); err != nil {
 		return err
 	}
 	select {
-	case <-victim.gone:
+	case <-victim.Gone:
 	case <-ctx.Done():
-		return fmt.Errorf("waited in vain for the end of replica %s: %w", victim.name, context.Cause(ctx))
+		return fmt.Errorf("waited in vain for the end of replica %s: %w", victim.Name, context.Cause(ctx))
 	}
-	at := monotonic()
-	d.history.add(event{At: at, Replica: victim.name, Kind: killed})
-	d.progress("replica %s was killed (kill -9) in the middle of the run of %s", victim.name, clock(halted.Scheduled))
+	at := fleet.Now()
+	d.history.add(event{At: at, Replica: victim.Name, Kind: killed})
+	d.progress("replica %s was killed (kill -9) in the middle of the run of %s", victim.Name, clock(halted.Scheduled))
 	if err := d.takenOver(ctx, halted, at); err != nil {
 		return err
 	}
@@ -146,24 +147,24 @@ func (d *director) pause(ctx context.Context) error {
 	if err := d.stop(ctx, victim); err != nil {
 		return err
 	}
-	at := monotonic()
-	d.history.add(event{At: at, Replica: victim.name, Kind: paused})
-	d.progress("replica %s was paused (SIGSTOP) in the middle of the run of %s, just before it writes", victim.name, clock(halted.Scheduled))
+	at := fleet.Now()
+	d.history.add(event{At: at, Replica: victim.Name, Kind: paused})
+	d.progress("replica %s was paused (SIGSTOP) in the middle of the run of %s, just before it writes", victim.Name, clock(halted.Scheduled))
 	if err := d.takenOver(ctx, halted, at); err != nil {
 		return err
 	}
-	d.history.add(event{Replica: victim.name, Kind: resumed})
-	victim.tell(cmdGo) // it finds the gate open when it wakes, and writes
-	if err := victim.signal(sigCont); err != nil {
+	d.history.add(event{Replica: victim.Name, Kind: resumed})
+	victim.Tell(cmdGo) // it finds the gate open when it wakes, and writes
+	if err := victim.Signal(fleet.Continue); err != nil {
 		return err
 	}
 	var woken event
 	err = d.history.await(ctx, "the paused replica to end its run", func(events []event) (ok bool) {
-		woken, ok = find(events, func(e event) bool { return e.Kind == runEnd && e.Replica == victim.name && e.Token == halted.Token })
+		woken, ok = find(events, func(e event) bool { return e.Kind == runEnd && e.Replica == victim.Name && e.Token == halted.Token })
 		return ok
 	})
 	if err == nil {
-		d.progress("replica %s went on (SIGCONT) and wrote: %s", victim.name, outcome(woken))
+		d.progress("replica %s went on (SIGCONT) and wrote: %s", victim.Name, outcome(woken))
 	}
 	return err
 }
@@ -177,9 +178,9 @@ func outcome(e event) string {
 
 // stop stops a replica at an instant at which it does not have the store's file locked: on SQLite everybody would wait for
 // it, safe but idle, until it goes on.
-func (d *director) stop(ctx context.Context, p *process) error {
+func (d *director) stop(ctx context.Context, p *fleet.Process) error {
 	for try := 1; ; try++ {
-		if err := p.signal(sigStop); err != nil {
+		if err := p.Signal(fleet.Stop); err != nil {
 			return err
 		}
 		if d.writable(ctx, try) {
@@ -188,7 +189,7 @@ func (d *director) stop(ctx context.Context, p *process) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("waited in vain for the store: %w", context.Cause(ctx))
 		}
-		if err := p.signal(sigCont); err != nil {
+		if err := p.Signal(fleet.Continue); err != nil {
 			return err
 		}
 		sleep(ctx, 5*time.Millisecond)
@@ -209,8 +210,8 @@ func (d *director) finish(ctx context.Context) error {
 		return err
 	}
 	for _, p := range d.running() {
-		err := d.history.await(ctx, "replica "+p.name+" to find all invoices issued", func(events []event) bool {
-			_, ok := find(events, func(e event) bool { return e.Kind == allIssued && e.Replica == p.name })
+		err := d.history.await(ctx, "replica "+p.Name+" to find all invoices issued", func(events []event) bool {
+			_, ok := find(events, func(e event) bool { return e.Kind == allIssued && e.Replica == p.Name })
 			return ok
 		})
 		if err != nil {

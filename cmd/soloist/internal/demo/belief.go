@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
 )
 
 // A belief follows until when the holder of a lease may act on it, by what its own client says. The process can be paused
@@ -11,7 +12,7 @@ import (
 // earlier than it does, but never later.
 type belief struct {
 	lease *soloist.Lease
-	until time.Duration // monotonic
+	until time.Duration // as fleet.Now
 }
 
 func believe(lease *soloist.Lease) *belief {
@@ -22,7 +23,7 @@ func believe(lease *soloist.Lease) *belief {
 
 // look notes until when the lease is held, and says whether it is.
 func (b *belief) look() bool {
-	now := monotonic()
+	now := fleet.Now()
 	left := b.lease.Left()
 	if left > 0 {
 		b.until = max(b.until, now+left)
@@ -32,7 +33,7 @@ func (b *belief) look() bool {
 
 // end answers the time now, and until when the lease was believed to be held.
 func (b *belief) end() (now, held time.Duration) {
-	now = monotonic()
+	now = fleet.Now()
 	if b.lease.Err() == nil {
 		return now, now
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
 	"io"
 	"os"
 	"time"
@@ -41,7 +42,7 @@ const (
 )
 
 func (c Config) filled() (Config, error) {
-	if !supported {
+	if !fleet.Supported {
 		return c, fmt.Errorf("the demo pauses processes, which this system cannot do: %w", errors.ErrUnsupported)
 	}
 	if c.Out == nil {

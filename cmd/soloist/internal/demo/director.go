@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/sqlitestore"
 )
@@ -22,14 +24,14 @@ type director struct {
 	store     store.Store
 	service   *service
 	invoices  []invoice
-	processes []*process
+	processes []*fleet.Process
 	history   history
 
 	from, to int64 // the scheduled times that the audit is about, unix seconds
 }
 
 func newDirector(c Config) (*director, error) {
-	d := &director{Config: c, begun: monotonic(), path: filepath.Join(c.Dir, "demo.db")}
+	d := &director{Config: c, begun: fleet.Now(), path: filepath.Join(c.Dir, "demo.db")}
 	var err error
 	if d.invoices, err = parseInvoices(invoicesCSV); err != nil {
 		return nil, err
@@ -45,33 +47,43 @@ func newDirector(c Config) (*director, error) {
 
 // progress tells what happens, with the time since the start.
 func (d *director) progress(format string, args ...any) {
-	fmt.Fprintf(d.Progress, "%5.1f s  %s\n", (monotonic() - d.begun).Seconds(), fmt.Sprintf(format, args...))
+	fmt.Fprintf(d.Progress, "%5.1f s  %s\n", (fleet.Now() - d.begun).Seconds(), fmt.Sprintf(format, args...))
 }
 
 // launch starts a replica.
 func (d *director) launch(name string) error {
-	args := append(append([]string{}, d.Args...), name, d.path, d.service.url)
-	p, err := launch(&d.history, name, d.Executable, args)
+	h := &d.history
+	p, err := fleet.Launch{
+		Name: name, Executable: d.Executable, Args: append(slices.Clone(d.Args), name, d.path, d.service.url), Failed: h.fail,
+		Line: func(line []byte) {
+			var e event
+			if json.Unmarshal(line, &e) == nil { // a killed process may have begun a line
+				e.Replica = name
+				h.add(e)
+			}
+		},
+	}.Start()
 	if err == nil {
+		h.add(event{Replica: name, Kind: started})
 		d.processes = append(d.processes, p)
 	}
 	return err
 }
 
 // running answers the processes that have not been told to end.
-func (d *director) running() []*process {
-	var running []*process
+func (d *director) running() []*fleet.Process {
+	var running []*fleet.Process
 	for _, p := range d.processes {
-		if p.running() {
+		if p.Running() {
 			running = append(running, p)
 		}
 	}
 	return running
 }
 
-func (d *director) process(name string) *process {
+func (d *director) process(name string) *fleet.Process {
 	for _, p := range d.processes {
-		if p.name == name {
+		if p.Name == name {
 			return p
 		}
 	}
@@ -85,14 +97,14 @@ func (d *director) drain(ctx context.Context) error {
 	running := d.running()
 	var errs []error
 	for _, p := range running {
-		p.tell(cmdGo)
-		errs = append(errs, p.end(sigTerm), p.signal(sigCont))
+		p.Tell(cmdGo)
+		errs = append(errs, p.End(fleet.Terminate), p.Signal(fleet.Continue))
 	}
 	for _, p := range running {
 		select {
-		case <-p.gone:
+		case <-p.Gone:
 		case <-ctx.Done():
-			errs = append(errs, fmt.Errorf("draining replica %s: %w; it said: %s", p.name, context.Cause(ctx), p.log.String()))
+			errs = append(errs, fmt.Errorf("draining replica %s: %w; it said: %s", p.Name, context.Cause(ctx), p.Said()))
 		}
 	}
 	d.progress("all replicas have drained")
@@ -103,10 +115,10 @@ func (d *director) drain(ctx context.Context) error {
 func (d *director) close() error {
 	var errs []error
 	for _, p := range d.processes {
-		errs = append(errs, p.end(sigKill))
+		errs = append(errs, p.End(fleet.Kill))
 	}
 	for _, p := range d.processes {
-		<-p.gone
+		<-p.Gone
 	}
 	return errors.Join(append(errs, d.service.close(), d.store.Close())...)
 }
@@ -116,7 +128,7 @@ func (d *director) findings(ctx context.Context) (*findings, error) {
 	f := &findings{events: d.history.all(), from: d.from, to: d.to, invoices: d.invoices, ttl: ttl, permits: permits}
 	for _, p := range d.processes {
 		select {
-		case <-p.gone:
+		case <-p.Gone:
 		default:
 			f.processesLeft++
 		}
@@ -147,7 +159,7 @@ func (d *director) findings(ctx context.Context) (*findings, error) {
 // logs shows what the replicas logged last, for whoever looks into a failure.
 func (d *director) logs() {
 	for _, p := range d.processes {
-		d.progress("replica %s has logged: %s", p.name, p.log.String())
+		d.progress("replica %s has logged: %s", p.Name, p.Said())
 	}
 }
 

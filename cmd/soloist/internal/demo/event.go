@@ -2,6 +2,7 @@ package demo
 
 import (
 	"encoding/json"
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
 	"io"
 	"sync"
 	"time"
@@ -9,13 +10,13 @@ import (
 
 // An event is one thing that happened in the demo, as one line of JSON. Which fields are set depends on Kind.
 type event struct {
-	At        time.Duration `json:"at"` // monotonic
+	At        time.Duration `json:"at"` // as fleet.Now
 	Replica   string        `json:"replica,omitempty"`
 	Kind      kind          `json:"kind"`
 	Scheduled int64         `json:"scheduled,omitempty"` // of a run, unix seconds
 	Attempt   int           `json:"attempt,omitempty"`
 	Token     int64         `json:"token,omitempty"`
-	Held      time.Duration `json:"held,omitempty"`   // of an end: until when the lease was believed to be held, monotonic
+	Held      time.Duration `json:"held,omitempty"`   // of an end: until when the lease was believed to be held, fleet.Now
 	Path      string        `json:"path,omitempty"`   // of a request to the service
 	Status    int           `json:"status,omitempty"` // that it was answered with
 	Left      int           `json:"left,omitempty"`   // of bye: goroutines left
@@ -61,7 +62,7 @@ func newEmitter(replica string, to io.Writer) *emitter {
 // emit stamps e, unless that has been done, and writes it. If nobody reads any more the process is about to be ended.
 func (m *emitter) emit(e event) {
 	if e.At == 0 {
-		e.At = monotonic()
+		e.At = fleet.Now()
 	}
 	e.Replica = m.replica
 	m.mu.Lock()

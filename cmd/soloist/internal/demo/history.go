@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"fmt"
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
 	"sync"
 )
 
@@ -18,7 +19,7 @@ type history struct {
 // add notes an event, stamped unless that has been done.
 func (h *history) add(e event) {
 	if e.At == 0 {
-		e.At = monotonic()
+		e.At = fleet.Now()
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,6 +1,6 @@
 //go:build darwin || freebsd || openbsd || dragonfly
 
-package demo
+package fleet
 
 import "syscall"
 

@@ -1,6 +1,6 @@
 //go:build linux || darwin || freebsd || openbsd || dragonfly
 
-package demo
+package fleet
 
 import (
 	"time"
@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// monotonic is the time on a clock that all processes of the host share and nobody can set.
-func monotonic() time.Duration {
+// Now is the time on a clock that all processes of the host share and nobody can set.
+func Now() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
 		return 0 // the clock is there, and the address is ours

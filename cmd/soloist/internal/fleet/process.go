@@ -1,0 +1,140 @@
+package fleet
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+)
+
+// A Process is a replica as its director sees it.
+type Process struct {
+	Name string
+	Gone <-chan struct{} // closed when it has ended and been waited for
+
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	log    tail
+	ending atomic.Bool // it has been told to end
+	gone   chan struct{}
+}
+
+// A Launch says how to start a replica.
+type Launch struct {
+	Name       string
+	Executable string
+	Args       []string
+	Env        []string          // nil: that of this process
+	Line       func(line []byte) // gets each line that the replica writes, until the call returns
+	Failed     func(error)       // is told that it has ended without having been told to
+}
+
+// Start starts a replica. No context ends it: it is told to end, and by which signal.
+func (l Launch) Start() (*Process, error) {
+	p := &Process{Name: l.Name, cmd: exec.CommandContext(context.Background(), l.Executable, l.Args...), gone: make(chan struct{})}
+	p.Gone = p.gone
+	p.cmd.Stderr, p.cmd.Env = &p.log, l.Env
+	p.cmd.SysProcAttr = attributes()
+	out, err := p.pipes()
+	if err == nil {
+		err = p.cmd.Start()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("starting replica %s: %w", l.Name, err)
+	}
+	go p.follow(l, out)
+	return p, nil
+}
+
+func (p *Process) pipes() (out io.Reader, err error) {
+	if p.in, err = p.cmd.StdinPipe(); err == nil {
+		out, err = p.cmd.StdoutPipe()
+	}
+	return out, err
+}
+
+// follow passes on what the process tells until its end, and waits for it.
+func (p *Process) follow(l Launch, out io.Reader) {
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		l.Line(lines.Bytes())
+	}
+	err := p.cmd.Wait()
+	if !p.ending.Load() {
+		l.Failed(p.ended(err))
+	}
+	close(p.gone)
+}
+
+// ended says how the process ended by itself. Whoever adopts orphans in this process may have waited for it before us.
+func (p *Process) ended(err error) error {
+	how := "exit status 0"
+	if err != nil && !errors.Is(err, syscall.ECHILD) {
+		how = err.Error()
+	}
+	return fmt.Errorf("replica %s has ended by itself, %s; it said: %s", p.Name, how, p.log.String())
+}
+
+// Tell sends a command. A process that has ended needs none.
+func (p *Process) Tell(command string) { _, _ = io.WriteString(p.in, command+"\n") }
+
+// Signal sends a signal, unless the process has ended.
+func (p *Process) Signal(sig syscall.Signal) error {
+	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("sending %v to replica %s: %w", sig, p.Name, err)
+	}
+	return nil
+}
+
+// End sends the signal that ends the process.
+func (p *Process) End(sig syscall.Signal) error {
+	p.ending.Store(true)
+	return p.Signal(sig)
+}
+
+// Running says that it has neither ended nor been told to.
+func (p *Process) Running() bool {
+	select {
+	case <-p.gone:
+		return false
+	default:
+		return !p.ending.Load()
+	}
+}
+
+// Said is the end of what it has written to standard error.
+func (p *Process) Said() string { return p.log.String() }
+
+// A tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const tailLength = 2000
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p...)
+	if extra := len(t.text) - tailLength; extra > 0 {
+		t.text = bytes.Clone(t.text[extra:])
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.text) == 0 {
+		return "nothing"
+	}
+	return strings.TrimSpace(string(t.text))
+}

@@ -1,0 +1,15 @@
+//go:build linux || darwin || freebsd || openbsd || dragonfly
+
+package fleet
+
+import "syscall"
+
+const Supported = true
+
+// What the director does to a process.
+const (
+	Kill      = syscall.SIGKILL
+	Stop      = syscall.SIGSTOP
+	Continue  = syscall.SIGCONT
+	Terminate = syscall.SIGTERM
+)
