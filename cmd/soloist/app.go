@@ -10,6 +10,7 @@ import (
 	"os/user"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -96,7 +97,7 @@ configuration; 126 the command is not executable; 127 it is not found.`,
 	flags.StringVar(&a.replica, "replica", "", "what people see as the holder (default USER@HOST/PID)")
 	root.AddGroup(&cobra.Group{ID: "run", Title: "To run something:"}, &cobra.Group{ID: "see", Title: "To see and to act:"})
 	root.AddCommand(a.lockCommand(), a.onceCommand(), a.semCommand(), a.leadCommand(), a.cronCommand(),
-		a.jobsCommand(), a.locksCommand(), a.elementsCommand(), a.semsCommand(), a.doctorCommand(), a.migrateCommand(),
+		a.jobsCommand(), a.locksCommand(), a.elementsCommand(), a.semsCommand(), a.doctorCommand(), a.migrateCommand(), a.verifyCommand(), a.verifyReplicaCommand(),
 		a.demoCommand(), demoReplicaCommand(), a.versionCommand())
 	for _, c := range root.Commands() {
 		a.finish(c)
@@ -159,6 +160,14 @@ func (a *app) env(name string) string {
 		}
 	}
 	return ""
+}
+
+// environWithout answers the environment without some variables.
+func (a *app) environWithout(names ...string) []string {
+	return slices.DeleteFunc(slices.Clone(a.environ), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains(names, name)
+	})
 }
 
 // client opens the store and makes a client on it. The function that it answers closes both.

@@ -1,0 +1,85 @@
+package verify
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// clean makes the store forget what a verification has left in it, and answers how many records stay.
+func clean(ctx context.Context, s store.Store, namespace string) (int, error) {
+	for {
+		names, err := namesIn(ctx, s, namespace)
+		if err != nil || len(names) == 0 {
+			return len(names), err
+		}
+		wait, err := forget(ctx, s, names)
+		if err != nil {
+			return len(names), fmt.Errorf("removing what the verification has left: %w", err)
+		}
+		sweeper, ok := s.(store.Sweeper)
+		if !ok && wait == 0 { // the backend forgets by itself
+			left, err := namesIn(ctx, s, namespace)
+			return len(left), err
+		}
+		for n := 1; ok && n > 0; {
+			if n, err = sweeper.Sweep(ctx, 1000); err != nil {
+				return len(names), fmt.Errorf("removing what the verification has left: %w", err)
+			}
+		}
+		if !sleep(ctx, wait) {
+			return len(names), ctx.Err()
+		}
+	}
+}
+
+func namesIn(ctx context.Context, s store.Store, namespace string) ([]string, error) {
+	var names []string
+	for r, err := range s.List(ctx, namespace+"/") {
+		if err != nil {
+			return nil, fmt.Errorf("listing what the verification has left: %w", err)
+		}
+		names = append(names, r.Name)
+	}
+	return names, nil
+}
+
+// forget releases all names with nothing to remember. It answers how long the first of those is still taken that somebody has: a
+// replica that was killed, or a request that came late.
+func forget(ctx context.Context, s store.Store, names []string) (time.Duration, error) {
+	const batch = 500
+	var wait time.Duration
+	holder := "verify#" + rand.Text()
+	for ; len(names) > 0; names = names[min(batch, len(names)):] {
+		var claims []store.Claim
+		for _, name := range names[:min(batch, len(names))] {
+			claims = append(claims, store.Claim{Name: name, Holder: holder, TTL: time.Minute})
+		}
+		outs, err := s.Acquire(ctx, claims)
+		if err != nil {
+			return 0, err
+		}
+		var releases []store.Release
+		for i, out := range outs {
+			var held *store.HeldError
+			switch {
+			case out.Err == nil:
+				releases = append(releases, store.Release{Name: claims[i].Name, Holder: holder, Token: out.Grant.Token, State: []byte{}})
+			case errors.As(out.Err, &held):
+				if left := held.Record.Left + 10*time.Millisecond; wait == 0 || left < wait {
+					wait = left
+				}
+			default:
+				return 0, out.Err
+			}
+		}
+		if _, err := s.Release(ctx, releases); err != nil {
+			return 0, err
+		}
+	}
+	return wait, nil
+}

@@ -1,0 +1,182 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A network is what lies between a replica's client and the store: it loses, repeats and delays.
+type network struct {
+	rec  *recorder
+	odds map[Fault]float64 // of each kind of fault, for a call
+	slow time.Duration     // the longest delay
+
+	mu  sync.Mutex
+	rng *rand.Rand
+
+	late sync.WaitGroup // repeated requests that are still to come
+}
+
+func newNetwork(rec *recorder, o orders) *network {
+	return &network{rec: rec, odds: odds(o.Faults), slow: o.TTL / 2, rng: rand.New(rand.NewPCG(o.Seed, 1))}
+}
+
+// errCut is what a client sees of a lost request or reply.
+var errCut = errors.New("the connection was cut")
+
+// strikes draws whether a fault of a kind happens now, and how long it takes if it takes any time.
+func (n *network) strikes(kind Fault) (bool, time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.rng.Float64() >= n.odds[kind] {
+		return false, 0
+	}
+	return true, time.Duration(n.rng.Int64N(int64(n.slow) + 1))
+}
+
+// through makes a call with what the network does to it.
+func through[Q, A any](ctx context.Context, n *network, asked []Q, do func(context.Context, []Q) ([]A, error)) ([]A, error) {
+	if hit, d := n.strikes(Slow); hit {
+		n.rec.fault(Slow)
+		if !sleep(ctx, d) {
+			return nil, store.AsUnknown(ctx.Err())
+		}
+	}
+	if hit, _ := n.strikes(LoseRequest); hit {
+		n.rec.fault(LoseRequest)
+		return nil, store.AsUnknown(errCut) // the client cannot know that it was the request
+	}
+	if hit, d := n.strikes(Repeat); hit {
+		n.rec.fault(Repeat)
+		n.late.Go(func() {
+			sleep(context.Background(), d)
+			bound, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			_, _ = do(bound, asked)
+		})
+	}
+	answers, err := do(ctx, asked)
+	if hit, d := n.strikes(Slow); hit && err == nil {
+		n.rec.fault(Slow)
+		if !sleep(ctx, d) {
+			return nil, store.AsUnknown(ctx.Err())
+		}
+	}
+	if hit, _ := n.strikes(LoseReply); hit && err == nil {
+		n.rec.fault(LoseReply)
+		return nil, store.AsUnknown(errCut)
+	}
+	return answers, err
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// A link is the store as a replica's client has it: behind the network, and with each call that reaches the store recorded.
+type link struct {
+	store.Store
+	net *network
+}
+
+// linked answers s behind the network, with those of its optional interfaces that clients use.
+func linked(s store.Store, net *network) store.Store {
+	l := &link{s, net}
+	waiter, waits := s.(store.Waiter)
+	chooser, chooses := s.(store.Chooser)
+	switch choosing := (linkChooser{l, chooser}); {
+	case waits && chooses:
+		return struct {
+			linkChooser
+			store.Waiter
+		}{choosing, waiter}
+	case chooses:
+		return choosing
+	case waits:
+		return struct {
+			*link
+			store.Waiter
+		}{l, waiter}
+	}
+	return l
+}
+
+// Acquire is as in store.Store, behind the network.
+func (l *link) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	return through(ctx, l.net, claims, func(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+		call := l.net.rec.call()
+		outs, err := l.Store.Acquire(ctx, claims)
+		for i, c := range claims {
+			l.net.rec.acquired(call, c, at(outs, i, store.Outcome{Err: err}))
+		}
+		return outs, err
+	})
+}
+
+// Extend is as in store.Store, behind the network.
+func (l *link) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	return through(ctx, l.net, extensions, func(ctx context.Context, extensions []store.Extension) ([]error, error) {
+		call := l.net.rec.call()
+		errs, err := l.Store.Extend(ctx, extensions)
+		for i, e := range extensions {
+			l.net.rec.extended(call, e, at(errs, i, err))
+		}
+		return errs, err
+	})
+}
+
+// Release is as in store.Store, behind the network.
+func (l *link) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	return through(ctx, l.net, releases, func(ctx context.Context, releases []store.Release) ([]error, error) {
+		l.net.rec.releasing(releases)
+		call := l.net.rec.call()
+		errs, err := l.Store.Release(ctx, releases)
+		for i, r := range releases {
+			l.net.rec.released(call, r, at(errs, i, err))
+		}
+		return errs, err
+	})
+}
+
+// at answers the i-th answer of a batch, or what counts for all of them when the whole call failed.
+func at[A any](answers []A, i int, whole A) A {
+	if i < len(answers) {
+		return answers[i]
+	}
+	return whole
+}
+
+type linkChooser struct {
+	*link
+	chooser store.Chooser
+}
+
+// Choose is as in store.Chooser, behind the network.
+func (l linkChooser) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Outcome, error) {
+	type answer struct {
+		index int
+		out   store.Outcome
+	}
+	answers, err := through(ctx, l.net, []store.Claim{claim}, func(ctx context.Context, claims []store.Claim) ([]answer, error) {
+		call := l.net.rec.call()
+		i, out, err := l.chooser.Choose(ctx, names, claims[0])
+		l.net.rec.chose(call, names, i, claims[0], out, err)
+		return []answer{{i, out}}, err
+	})
+	if err != nil {
+		return 0, store.Outcome{}, err
+	}
+	return answers[0].index, answers[0].out, nil
+}

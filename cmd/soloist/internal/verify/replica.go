@@ -1,0 +1,106 @@
+package verify
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/store"
+)
+
+// orders are what the director tells a replica, as one line of JSON on its standard input.
+type orders struct {
+	Namespace string        `json:"namespace"`
+	Replica   string        `json:"replica"`
+	Seed      uint64        `json:"seed"`
+	TTL       time.Duration `json:"ttl"`
+	Faults    []Fault       `json:"faults"`
+	Resource  string        `json:"resource"` // its URL
+	Epoch     time.Time     `json:"epoch"`
+	Unsafe    bool          `json:"unsafe"` // be the positive control
+}
+
+// Replica is one process of a verification: it reads its orders from in, writes its history to out, and ends when in does or at SIGTERM.
+func Replica(ctx context.Context, open func() (store.Store, error), in io.Reader, out io.Writer) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	lines := json.NewDecoder(in)
+	var o orders
+	if err := lines.Decode(&o); err != nil {
+		return fmt.Errorf("reading the orders of a replica: %w", err)
+	}
+	go func() { // the director is gone when this ends
+		_, _ = io.Copy(io.Discard, in)
+		cancel()
+	}()
+	rec := newRecorder(out)
+	defer rec.flushing()()
+	s, err := open()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if o.Unsafe {
+		return o.pretend(ctx, s, rec)
+	}
+	return o.work(ctx, s, rec)
+}
+
+func (o orders) work(ctx context.Context, s store.Store, rec *recorder) error {
+	net := newNetwork(rec, o)
+	client, err := soloist.New(linked(s, net), o.config())
+	if err != nil {
+		return err
+	}
+	rec.add(event{Kind: kindReady})
+	w := workload{client: client, rec: rec, service: &resource{o.Resource, &http.Client{Timeout: o.TTL}}, seed: o.Seed, ttl: o.TTL, epoch: o.Epoch}
+	err = w.run(ctx)
+	if closed := client.Close(); err == nil {
+		err = closed
+	}
+	net.late.Wait()
+	rec.troubled(err)
+	rec.add(event{Kind: kindBye})
+	return nil // what went wrong is in the history
+}
+
+func (o orders) config() soloist.Config {
+	return soloist.Config{
+		Namespace: o.Namespace, Replica: o.Replica, Options: soloist.Options{TTL: o.TTL}, RequestTimeout: o.TTL / 3, Drain: o.TTL,
+		Logger: slog.New(slog.DiscardHandler),
+	}
+}
+
+// pretend is the client that is unsafe on purpose: it takes a lease, never renews it, and goes on to believe in it long after another
+// has it. A checker that does not see that sees nothing.
+func (o orders) pretend(ctx context.Context, s store.Store, rec *recorder) error {
+	claim := store.Claim{Name: o.Namespace + "/lock/control", Holder: o.Replica + "#unsafe", TTL: o.TTL}
+	for ctx.Err() == nil {
+		call := rec.call()
+		outs, err := s.Acquire(ctx, []store.Claim{claim})
+		out := at(outs, 0, store.Outcome{Err: err})
+		rec.acquired(call, claim, out)
+		if out.Err == nil {
+			b := rec.belief("lock/control", 1, out.Grant.Token)
+			b.e.At = rec.call()
+			for end := rec.call() + 3*o.TTL; rec.call() < end && sleep(ctx, lookEvery); {
+				b.e.Until = rec.call()
+			}
+			b.end()
+			break
+		}
+		sleep(ctx, lookEvery)
+	}
+	rec.add(event{Kind: kindBye})
+	return nil
+}

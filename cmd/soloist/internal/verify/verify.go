@@ -1,0 +1,167 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A Report is what a verification has found.
+type Report struct {
+	Verdict    Verdict            `json:"verdict"`
+	Void       []string           `json:"void,omitempty"` // why the run shows nothing
+	Violations []Violation        `json:"violations,omitempty"`
+	Store      store.Capabilities `json:"store"`
+	Figures    Figures            `json:"figures"`
+	Unchecked  int                `json:"unchecked"` // names whose history was too much to check
+	Seed       uint64             `json:"seed"`
+	TTL        time.Duration      `json:"ttl_ns"`
+
+	events []event
+}
+
+// A Verdict says in a word what a report says.
+type Verdict string
+
+// The verdicts.
+const (
+	Held     Verdict = "held"     // everything that was promised held
+	Violated Verdict = "violated" // something that was promised did not hold
+	Void     Verdict = "void"     // the run shows nothing: it could not have failed, or is not complete
+)
+
+// A Violation is something promised that did not hold.
+type Violation struct {
+	Checker string   `json:"checker"`
+	Name    string   `json:"name"`
+	Text    string   `json:"text"`
+	Excerpt []string `json:"excerpt"` // the events that show it, in the order in which they happened
+}
+
+// Run verifies a store. The error is that of a verification that could not be carried out; a store that does not keep what is promised
+// is a verdict.
+func Run(ctx context.Context, c Config) (*Report, error) {
+	if !fleet.Supported {
+		return nil, fmt.Errorf("a verification pauses processes, which this system cannot do")
+	}
+	s, err := c.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	caps, err := store.CapabilitiesOf(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if caps.Scope == store.ScopeProcess {
+		return nil, fmt.Errorf("the store is in the memory of one process, and a verification needs several; give one that processes share")
+	}
+	begun := fleet.Now()
+	events, err := collect(ctx, c)
+	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute+4*c.TTL)
+	defer cancel()
+	left, cleaned := clean(bound, s, c.Namespace)
+	if err != nil {
+		return nil, errors.Join(err, cleaned)
+	}
+	slices.SortStableFunc(events, func(a, b event) int { return int(a.At - b.At) })
+	r := &Report{Store: caps, Figures: figuresOf(events), Seed: c.Seed, TTL: c.TTL, events: events}
+	r.Figures.Seconds = (fleet.Now() - begun).Seconds()
+	r.check(c)
+	if r.Figures.Left = left; cleaned != nil {
+		r.Void = append(r.Void, cleaned.Error())
+	}
+	r.judge(c)
+	return r, nil
+}
+
+// judge draws the verdict from what has been checked and counted.
+func (r *Report) judge(c Config) {
+	for _, f := range c.Faults {
+		if r.Figures.Faults[f] == 0 {
+			r.Void = append(r.Void, fmt.Sprintf("no fault %s was made: let it run for longer", f))
+		}
+	}
+	if r.Figures.Grants == 0 {
+		r.Void = append(r.Void, "the store has granted nothing")
+	}
+	switch {
+	case len(r.Violations) > 0:
+		r.Verdict = Violated
+	case len(r.Void) > 0:
+		r.Verdict = Void
+	default:
+		r.Verdict = Held
+	}
+}
+
+// Text is the report for people.
+func (r *Report) Text() string {
+	var b strings.Builder
+	f := r.Figures
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("%-14s %s", "store", r.Store.Backend)
+	line("%-14s %s: %s", "fencing", r.Store.Fencing.Answer, r.Store.Fencing.Why)
+	line("%-14s %.0f s with a TTL of %v, %d replicas, seed %d", "run", f.Seconds, r.TTL, f.Replicas, r.Seed)
+	line("%-14s %d: %d grants, %d refusals, %d unknown outcomes, %d errors", "operations", f.Operations, f.Grants, f.Refusals, f.Unknowns, f.Errors)
+	line("%-14s %d beliefs, %d runs of a job, %d elements, %d writes of which %d stale ones were refused", "work", f.Beliefs, f.Runs, f.Elements, f.Writes, f.Stale)
+	var faults []string
+	for _, kind := range []Fault{Kill, PauseShort, PauseLong, LoseRequest, LoseReply, Repeat, Slow} {
+		if n := f.Faults[kind]; n > 0 {
+			text := fmt.Sprintf("%d %s", n, kind)
+			if kind == Kill {
+				text += fmt.Sprintf(" (%d of holders)", f.OfHolders)
+			}
+			faults = append(faults, text)
+		}
+	}
+	if len(faults) == 0 {
+		faults = []string{"none"}
+	}
+	line("%-14s %s", "faults", strings.Join(faults, ", "))
+	line("%-14s %s", "acquire", f.Acquire)
+	line("%-14s %s", "take-over", f.Takeover)
+	if r.Unchecked > 0 {
+		line("%-14s %d names had histories too long to check for linearizability", "unchecked", r.Unchecked)
+	}
+	for _, v := range r.Violations {
+		line("\nVIOLATION of %s: %s", v.Checker, v.Text)
+		for _, e := range v.Excerpt {
+			line("    %s", e)
+		}
+	}
+	for _, why := range r.Void {
+		line("\nVOID: %s", why)
+	}
+	line("\n%s", r.conclusion())
+	return b.String()
+}
+
+func (s Spread) String() string {
+	if s.Count == 0 {
+		return "none"
+	}
+	round := func(d time.Duration) time.Duration {
+		if d < 10*time.Millisecond {
+			return d.Round(10 * time.Microsecond)
+		}
+		return d.Round(time.Millisecond)
+	}
+	return fmt.Sprintf("p50 %v, p99 %v, at most %v, of %d", round(s.P50), round(s.P99), round(s.Max), s.Count)
+}
+
+func (r *Report) conclusion() string {
+	switch r.Verdict {
+	case Held:
+		return "held: no violation was found"
+	case Void:
+		return "void: this run shows nothing"
+	}
+	return fmt.Sprintf("violated: %d violations were found", len(r.Violations))
+}

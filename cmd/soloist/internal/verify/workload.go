@@ -1,0 +1,189 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+)
+
+// How a replica spends its time. The names are few, so that replicas meet; spans are parts of the TTL, so that leases are
+// renewed, run out and are taken over.
+const (
+	lockers     = 3   // goroutines that take locks
+	lockNames   = 4   // that they take
+	permits     = 2   // of the semaphore
+	batchSize   = 100 // elements that are claimed at once
+	lookEvery   = 5 * time.Millisecond
+	jobEvery    = 500 * time.Millisecond
+	elementPace = 100 * time.Millisecond // a new batch of elements begins so often
+)
+
+// A workload is what one replica does until its context ends.
+type workload struct {
+	client  *soloist.Client
+	rec     *recorder
+	service *resource
+	seed    uint64
+	ttl     time.Duration
+	epoch   time.Time // from which all replicas count batches of elements, by their wall clocks
+}
+
+func (w *workload) run(ctx context.Context) error {
+	var all sync.WaitGroup
+	part := func(n uint64, step func(context.Context, *rand.Rand)) {
+		rng := rand.New(rand.NewPCG(w.seed, n))
+		all.Go(func() {
+			for ctx.Err() == nil {
+				step(ctx, rng)
+			}
+		})
+	}
+	for i := range uint64(lockers) {
+		part(10+i, w.lock)
+	}
+	part(20, w.permit)
+	part(21, w.lead)
+	part(22, w.elements)
+	err := w.client.Run(ctx, soloist.Job{Name: "job", Schedule: soloist.Every(jobEvery), Missed: soloist.MissedAll, Grace: time.Second, Do: w.job})
+	all.Wait()
+	return err
+}
+
+// span draws how long a lease is held: mostly short, now and then for longer than its TTL.
+func (w *workload) span(rng *rand.Rand) time.Duration {
+	switch rng.IntN(20) {
+	case 0:
+		return time.Duration(rng.Int64N(int64(2 * w.ttl)))
+	case 1, 2, 3:
+		return time.Duration(rng.Int64N(int64(w.ttl / 4)))
+	}
+	return time.Duration(rng.Int64N(int64(10 * time.Millisecond)))
+}
+
+func (w *workload) lock(ctx context.Context, rng *rand.Rand) {
+	name := "lock-" + strconv.Itoa(rng.IntN(lockNames))
+	take := w.client.TryLock
+	if rng.IntN(3) == 0 {
+		take = w.client.Lock
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, 2*w.ttl)
+		defer cancel()
+	}
+	begin := w.rec.call()
+	lease, err := take(ctx, name)
+	if err != nil {
+		w.rec.troubled(err)
+		sleep(ctx, time.Duration(rng.Int64N(int64(20*time.Millisecond))))
+		return
+	}
+	w.rec.took(begin)
+	w.hold(lease, "lock/"+name, 1, w.span(rng), rng)
+	w.rec.troubled(lease.Release())
+}
+
+func (w *workload) permit(ctx context.Context, rng *rand.Rand) {
+	lease, err := w.client.Semaphore("sem", permits).TryAcquire(ctx)
+	if err != nil {
+		w.rec.troubled(err)
+		sleep(ctx, time.Duration(rng.Int64N(int64(20*time.Millisecond))))
+		return
+	}
+	w.hold(lease, "semaphore/sem", permits, w.span(rng), rng)
+	w.rec.troubled(lease.Release())
+}
+
+func (w *workload) lead(ctx context.Context, rng *rand.Rand) {
+	lease, err := w.client.Campaign(ctx, "leader")
+	if err != nil {
+		w.rec.troubled(err)
+		sleep(ctx, 10*time.Millisecond)
+		return
+	}
+	w.hold(lease, "leader/leader", 1, w.ttl/2+w.span(rng), rng)
+	w.rec.troubled(lease.Release())
+	sleep(ctx, time.Duration(rng.Int64N(int64(w.ttl))))
+}
+
+// hold believes in a lease for d, or until it is lost, and writes to the resource under it. What is recorded of the belief are
+// instants before which the lease was seen to be held.
+func (w *workload) hold(lease *soloist.Lease, what string, limit int, d time.Duration, rng *rand.Rand) {
+	belief := w.rec.belief(what, limit, lease.Token())
+	defer belief.end()
+	writes := limit == 1 && rng.IntN(2) == 0
+	for end := time.Now().Add(d); ; {
+		if !belief.look(lease) {
+			return
+		}
+		if writes {
+			w.service.write(lease.Context(), what, lease.Token())
+		}
+		left := time.Until(end)
+		if left <= 0 {
+			return
+		}
+		sleep(lease.Context(), min(left, lookEvery))
+	}
+}
+
+// elements claims and processes the batch that is due by the wall clock, as do all replicas.
+func (w *workload) elements(ctx context.Context, rng *rand.Rand) {
+	batch := int(time.Since(w.epoch) / elementPace)
+	ids := make([]string, batchSize)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("%d-%d", batch, i)
+	}
+	rng.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+	elements := w.client.Elements("elements")
+	elements.Retain = time.Hour
+	claimed, err := elements.ClaimAll(ctx, ids[:1+rng.IntN(batchSize)])
+	if err != nil {
+		w.rec.troubled(err)
+		return
+	}
+	var mine []*soloist.Element
+	var beliefs []*belief
+	for _, c := range claimed {
+		if c.Err != nil {
+			w.rec.troubled(c.Err)
+			continue
+		}
+		b := w.rec.belief("element/"+c.ID, 1, c.Element.Token())
+		if b.look(c.Element.Lease) {
+			w.rec.processed(c.ID, c.Element.Token())
+		}
+		mine, beliefs = append(mine, c.Element), append(beliefs, b)
+	}
+	sleep(ctx, time.Duration(rng.Int64N(int64(5*time.Millisecond))))
+	for i, el := range mine {
+		beliefs[i].look(el.Lease)
+		beliefs[i].end()
+	}
+	if len(mine) == 0 {
+		sleep(ctx, elementPace/4)
+		return
+	}
+	for i, err := range elements.DoneAll(mine) {
+		w.rec.doneElement(mine[i].ID(), mine[i].Token(), err)
+	}
+}
+
+// job is one run.
+func (w *workload) job(ctx context.Context, run soloist.Run) error {
+	b := w.rec.belief("job/"+run.Job, 1, run.Token)
+	defer b.end()
+	w.rec.runStart(run)
+	held := b.look(run.Lease)
+	sleep(ctx, time.Duration(rand.Int64N(int64(10*time.Millisecond))))
+	held = b.look(run.Lease) && held
+	if !held {
+		return errors.New("the lease was lost in the run")
+	}
+	w.rec.runEnd(run)
+	return nil
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/verify"
+)
+
+// What verify ends with beside the exit codes that all share.
+const (
+	exitViolated = 1
+	exitVoid     = 2
+)
+
+func (a *app) verifyCommand() *cobra.Command {
+	c := verify.Config{Open: a.openStore, Progress: nil}
+	var faults, report string
+	cmd := &cobra.Command{
+		Use: "verify", Short: "Check that the store keeps what soloist promises", GroupID: "see", Args: a.noChild(cobra.NoArgs),
+		Long: `verify starts processes that work on the store under a namespace of their own: they take locks, permits and leaderships, run a
+job, and process elements, while some are killed, some are paused, and some of what they ask and are answered is lost, repeated
+or late. Each writes down what it asked, was told and believed. At the end the histories are put together and checked: at most
+one believed in each lock at a time, tokens grew, each element and each scheduled time was done once, and all of it
+can have happened in one order.
+
+Two clients that are unsafe on purpose take part. A run in which they are not caught, or in which a fault did not
+happen, is void.
+
+It ends with 0 when everything held, with 1 when something did not, and with 2 when the run is void. What it made in the store is
+removed at the end.`,
+		RunE: func(_ *cobra.Command, _ []string) error {
+			if err := a.checkOutput(); err != nil {
+				return err
+			}
+			var err error
+			if c.Faults, err = verify.ParseFaults(faults); err != nil {
+				return usage("--faults: %v", err)
+			}
+			switch {
+			case c.For < time.Second || c.TTL < 100*time.Millisecond || c.TTL > time.Hour:
+				return usage("--for %v --ttl %v: give at least 1s, and a TTL between 100ms and 1h", c.For, c.TTL)
+			case c.Replicas < 2 || c.Replicas > 100:
+				return usage("--replicas %d: give 2 to 100", c.Replicas)
+			}
+			return a.verify(c, report)
+		},
+	}
+	flags := cmd.Flags()
+	flags.DurationVar(&c.For, "for", 30*time.Second, "how long the replicas work")
+	flags.DurationVar(&c.TTL, "ttl", time.Second, "the TTL of their leases; several times what the store may take to answer")
+	flags.IntVar(&c.Replicas, "replicas", 4, "how many processes work at a time")
+	flags.StringVar(&faults, "faults", "all", "all, none, or some of "+strings.Join(verify.FaultNames, ","))
+	flags.Uint64Var(&c.Seed, "seed", 0, "draw the same faults as a run that has told this seed (default: a new one)")
+	flags.StringVar(&report, "report", "", "write the report with a timeline to this HTML file")
+	a.outputFlag(cmd)
+	return cmd
+}
+
+// verifyReplicaCommand is what the processes of a verification run.
+func (a *app) verifyReplicaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "verify-replica", Hidden: true, DisableFlagParsing: true,
+		RunE: func(c *cobra.Command, _ []string) error { return verify.Replica(c.Context(), a.openStore, a.in, a.out) },
+	}
+}
+
+func (a *app) verify(c verify.Config, report string) error {
+	src, err := a.source()
+	if err != nil {
+		return err
+	}
+	if c.Executable, err = os.Executable(); err != nil {
+		return fmt.Errorf("looking for this program: %w", err)
+	}
+	c.Args = []string{"verify-replica"}
+	c.Env = append(a.environWithout("SOLOIST_STORE", "SOLOIST_STORE_FILE", "SOLOIST_NAMESPACE"), "SOLOIST_STORE="+src.text)
+	c.Namespace = "verify-" + strings.ToLower(rand.Text()[:10])
+	if c.Seed == 0 {
+		var seed [4]byte
+		_, _ = rand.Read(seed[:]) // it never fails
+		c.Seed = uint64(binary.BigEndian.Uint32(seed[:]))
+	}
+	var page *os.File
+	if report != "" { // before the run: nobody wants to learn of a wrong path after it
+		if page, err = os.Create(report); err != nil {
+			return usage("--report: %v", err)
+		}
+		defer page.Close()
+	}
+	done := a.progress(c.For)
+	c.Progress = func(at time.Duration, t verify.Tally) {
+		done.show(at, fmt.Sprintf("%d operations, %d grants, %d faults", t.Operations, t.Grants, t.Faults))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	r, err := verify.Run(ctx, c)
+	done.end()
+	if err != nil {
+		if ctx.Err() != nil {
+			return &exit{128 + int(syscall.SIGINT), fmt.Errorf("the verification was interrupted: %w", err)}
+		}
+		return err
+	}
+	return a.tellVerdict(r, page)
+}
+
+func (a *app) tellVerdict(r *verify.Report, page *os.File) error {
+	if page != nil {
+		if err := r.HTML(page); err != nil {
+			return fmt.Errorf("writing the report: %w", err)
+		}
+	}
+	if a.output == "table" {
+		fmt.Fprint(a.out, r.Text())
+	} else {
+		encoder := json.NewEncoder(a.out)
+		if a.output == "json" {
+			encoder.SetIndent("", "  ")
+		}
+		if err := encoder.Encode(r); err != nil {
+			return err
+		}
+	}
+	switch r.Verdict {
+	case verify.Violated:
+		return &exit{code: exitViolated}
+	case verify.Void:
+		return &exit{code: exitVoid}
+	}
+	return nil
+}
