@@ -169,6 +169,7 @@ func TestModulesAgree(t *testing.T) {
 func TestStoresKnowOnlyTheSeam(t *testing.T) {
 	mods := modules(t)
 	core := mods["."].Module.Path
+	forTests := []string{"", "/fence/sqlfence", "/soloisttest", "/store/memstore", "/store/storetest", "/test/servers"}
 	for _, file := range files(t, "*.go") {
 		if !strings.HasPrefix(file, "store/") {
 			continue
@@ -177,10 +178,10 @@ func TestStoresKnowOnlyTheSeam(t *testing.T) {
 		for _, imported := range imports(t, file) {
 			switch {
 			case isStd(imported), within(imported, own), !within(imported, core):
-			case imported == core+"/store", imported == core+"/store/storetest" && strings.HasSuffix(file, "_test.go"):
-			case strings.HasPrefix(file, "store/storetest/") && strings.HasSuffix(file, "_test.go") && imported == core+"/store/memstore":
+			case imported == core+"/store", imported == core+"/store/shedlock", imported == core+"/fence":
+			case strings.HasSuffix(file, "_test.go") && slices.Contains(forTests, strings.TrimPrefix(imported, core)):
 			default:
-				t.Errorf("%s imports %s: a store imports of the core only store, and storetest in its tests", file, imported)
+				t.Errorf("%s imports %s: a store imports of the core only store, shedlock and fence, and in its tests %v", file, imported, forTests)
 			}
 		}
 	}
