@@ -11,11 +11,14 @@ require (
 	golang.org/x/sys v0.49.0
 )
 
+require github.com/anishathalye/porcupine v1.3.1 // indirect
+
 require (
 	github.com/dustin/go-humanize v1.1.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
+	github.com/soloist-dev/soloist/proof v0.0.0
 	github.com/spf13/pflag v1.0.9 // indirect
 	golang.org/x/tools v0.52.0 // indirect
 	modernc.org/libc v1.79.0 // indirect
@@ -28,3 +31,5 @@ replace (
 	github.com/soloist-dev/soloist => ../..
 	github.com/soloist-dev/soloist/store/sqlitestore => ../../store/sqlitestore
 )
+
+replace github.com/soloist-dev/soloist/proof => ../../proof

@@ -5,96 +5,76 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/soloist-dev/soloist/proof"
 )
 
 const ms = time.Millisecond
 
-func grant(replica, holder string, token int64, at, until time.Duration) event {
-	return event{Kind: kindAcquire, Replica: replica, Name: "x", Holder: holder, Token: token, TTL: 1000 * ms, At: at, Until: until, Result: granted}
+func asked(kind proof.Kind, replica, name string, token int64, at, until time.Duration, result proof.Result) event {
+	return event{Event: proof.Event{Kind: kind, Replica: replica, Name: name, Holder: replica + "1", Token: token, TTL: 1000 * ms, At: at, Until: until, Result: result}}
 }
 
-func believed(replica string, token int64, at, until time.Duration) event {
-	return event{Kind: kindBelief, Replica: replica, Name: "lock/x", Token: token, At: at, Until: until, Limit: 1}
+func believed(replica, name string, token int64, at, until time.Duration) event {
+	return event{Event: proof.Event{Kind: proof.Belief, Replica: replica, Name: name, Token: token, At: at, Until: until, Limit: 1}}
 }
 
-// unsafe are the beliefs of the two clients that must be caught.
-func unsafe() []event {
-	a, b := believed("u1", 1, 0, 10*ms), believed("u2", 2, 5*ms, 15*ms)
-	a.Name, b.Name = control, control
-	return []event{a, b}
-}
-
-func run(events []event) *Report {
-	r := &Report{events: append(unsafe(), events...)}
+// judged checks a history in which the two unsafe clients are caught.
+func judged(events ...event) *Report {
+	r := &Report{events: append(events, believed("u1", "n/"+control, 1, 0, 10*ms), believed("u2", "n/"+control, 2, 5*ms, 15*ms),
+		asked(proof.Acquire, "u", "n/other", 1, 0, ms, proof.Granted))}
 	r.check(Config{Namespace: "n"})
-	r.Figures.Grants = 1
 	r.judge(Config{})
 	return r
 }
 
-func TestCheckersFindWhatIsWrong(t *testing.T) {
-	release := func(token int64, at, until time.Duration) event {
-		return event{Kind: kindRelease, Replica: "a", Name: "x", Holder: "a1", Token: token, At: at, Until: until, Result: okay}
+func TestWhatIsWrongIsFound(t *testing.T) {
+	begun := func(token, mark int64, at time.Duration) event {
+		return event{Event: proof.Event{Kind: proof.Run, Name: "job", Token: token, Mark: mark, At: at, Until: at + ms, Result: proof.Okay}}
 	}
-	extend := func(at, until time.Duration) event {
-		return event{Kind: kindExtend, Replica: "a", Name: "x", Holder: "a1", Token: 5, TTL: 1000 * ms, At: at, Until: until, Result: okay}
-	}
-	done := func(token int64, at time.Duration) event {
-		return event{Kind: kindDone, Name: "e", Token: token, At: at, Result: okay}
-	}
-	start := func(token, mark int64, at time.Duration) event {
-		return event{Kind: kindStart, Name: "job", Token: token, Mark: mark, At: at}
-	}
-	end := func(token, mark int64, at time.Duration) event {
-		return event{Kind: kindEnd, Name: "job", Token: token, Mark: mark, At: at}
-	}
-	record := func(token, mark int64, at time.Duration) event {
-		return event{Kind: kindRelease, Name: "n/job/job", Token: token, Mark: mark, At: at, Until: at + ms, Result: okay}
-	}
-	permit := func(replica string, token int64, at, until time.Duration) event {
-		e := believed(replica, token, at, until)
-		e.Name, e.Limit = "semaphore/sem", 2
+	ended := func(token, mark int64, at time.Duration) event {
+		e := asked(proof.Release, "a", "n/job/job", token, at, at+ms, proof.Okay)
+		e.Mark = mark
 		return e
 	}
+	element := func(token int64, at time.Duration) event {
+		return event{Event: proof.Event{Kind: proof.Element, Name: "n/element/elements/1", Token: token, At: at}}
+	}
+	done := func(replica string, token int64, at time.Duration) event {
+		e := asked(proof.Release, replica, "n/element/elements/1", token, at, at+ms, proof.Okay)
+		e.Mark = 1
+		return e
+	}
+	claim := func(replica string, token int64, at time.Duration, name string) event {
+		return asked(proof.Acquire, replica, name, token, at, at+ms, proof.Granted)
+	}
+	const job, el = "n/job/job", "n/element/elements/1"
 	for name, c := range map[string]struct {
 		events []event
 		want   string // the checker that finds it, "" for none
 	}{
-		"nothing":                              {nil, ""},
-		"one belief after the other":           {[]event{believed("a", 1, 0, 10*ms), believed("b", 2, 11*ms, 20*ms)}, ""},
-		"two beliefs at once":                  {[]event{believed("a", 1, 0, 10*ms), believed("b", 2, 9*ms, 20*ms)}, "overlap"},
-		"a belief that is told twice":          {[]event{believed("a", 1, 0, 10*ms), believed("a", 1, 0, 30*ms)}, ""},
-		"one belief within another":            {[]event{believed("a", 1, 0, 50*ms), believed("b", 2, 9*ms, 20*ms)}, "overlap"},
-		"two permits":                          {[]event{permit("a", 1, 0, 10*ms), permit("b", 2, 5*ms, 20*ms)}, ""},
-		"three permits of two":                 {[]event{permit("a", 1, 0, 10*ms), permit("b", 2, 5*ms, 20*ms), permit("c", 3, 7*ms, 8*ms)}, "overlap"},
-		"growing tokens":                       {[]event{grant("a", "a1", 5, 0, 5*ms), release(5, 6*ms, 7*ms), grant("b", "b1", 6, 8*ms, 9*ms)}, ""},
-		"a token that shrinks":                 {[]event{grant("a", "a1", 5, 0, 5*ms), release(5, 6*ms, 7*ms), grant("b", "b1", 4, 8*ms, 9*ms)}, "token"},
-		"a token of two holders":               {[]event{grant("a", "a1", 5, 0, 5*ms), release(5, 6*ms, 7*ms), grant("b", "b1", 5, 4*ms, 9*ms)}, "token"},
-		"asking again":                         {[]event{grant("a", "a1", 5, 0, 5*ms), grant("a", "a1", 5, 8*ms, 9*ms)}, ""},
-		"grants in flight together":            {[]event{grant("a", "a1", 6, 0, 50*ms), release(6, 20*ms, 30*ms), grant("b", "b1", 5, 10*ms, 19*ms)}, ""},
-		"a grant while another's is live":      {[]event{grant("a", "a1", 5, 0, 5*ms), grant("b", "b1", 6, 100*ms, 110*ms)}, "early"},
-		"a grant after the TTL":                {[]event{grant("a", "a1", 5, 0, 5*ms), grant("b", "b1", 6, 999*ms, 1010*ms)}, ""},
-		"a grant after an extension":           {[]event{grant("a", "a1", 5, 0, 5*ms), extend(900*ms, 910*ms), grant("b", "b1", 6, 1500*ms, 1510*ms)}, "early"},
-		"a grant after a release":              {[]event{grant("a", "a1", 5, 0, 5*ms), release(5, 50*ms, 400*ms), grant("b", "b1", 6, 100*ms, 110*ms)}, ""},
-		"an element done once, told twice":     {[]event{done(3, 10*ms), done(3, 20*ms)}, ""},
-		"an element done twice":                {[]event{done(3, 10*ms), done(4, 20*ms)}, "element"},
-		"an element taken up again when done":  {[]event{done(3, 10*ms), {Kind: kindProcess, Name: "e", Token: 4, At: 20 * ms}}, "element"},
-		"runs in order":                        {[]event{start(1, 500, 0), end(1, 500, ms), record(1, 500, 2*ms), start(2, 1000, 5*ms), end(2, 1000, 6*ms), record(2, 1000, 7*ms)}, ""},
-		"a run that was not recorded is again": {[]event{start(1, 500, 0), end(1, 500, ms), start(2, 500, 5*ms), end(2, 500, 6*ms), record(2, 500, 7*ms)}, ""},
-		"a recorded run is run again":          {[]event{start(1, 500, 0), end(1, 500, ms), record(1, 500, 2*ms), start(2, 500, 5*ms)}, "job"},
-		"a scheduled time is left out":         {[]event{end(1, 500, ms), record(1, 500, 2*ms), end(2, 1500, 6*ms), record(2, 1500, 7*ms)}, "job"},
+		"nothing":                 {nil, ""},
+		"two beliefs at once":     {[]event{believed("a", "n/lock/x", 1, 0, 10*ms), believed("b", "n/lock/x", 2, 9*ms, 20*ms)}, proof.BeliefOverlap},
+		"a token that shrinks":    {[]event{claim("a", 5, 0, "x"), claim("b", 4, 5000*ms, "x")}, proof.Linearizability},
+		"a grant while it's held": {[]event{claim("a", 5, 0, "x"), claim("b", 6, 100*ms, "x")}, proof.Linearizability},
+		"a grant after the TTL":   {[]event{claim("a", 5, 0, "x"), claim("b", 6, 1010*ms, "x")}, ""},
+		"runs in order": {[]event{claim("a", 1, 0, job), begun(1, 500, 2*ms), ended(1, 500, 4*ms),
+			claim("a", 2, 500*ms, job), begun(2, 1000, 502*ms), ended(2, 1000, 504*ms)}, ""},
+		"a run that was recorded is run again": {[]event{claim("a", 1, 0, job), begun(1, 500, 2*ms), ended(1, 500, 4*ms), begun(2, 500, 9*ms)}, proof.JobsChecker},
+		"a scheduled time is left out": {[]event{claim("a", 1, 0, job), begun(1, 500, 2*ms), ended(1, 500, 4*ms),
+			claim("a", 2, 500*ms, job), begun(2, 1500, 502*ms), ended(2, 1500, 504*ms)}, proof.JobsChecker},
+		"an element":                 {[]event{claim("a", 3, 0, el), element(3, ms), done("a", 3, 2*ms)}, ""},
+		"an element processed again": {[]event{claim("a", 3, 0, el), element(3, ms), done("a", 3, 2*ms), element(4, 9*ms)}, proof.ElementsChecker},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := run(c.events)
-			var found []string
-			for _, v := range r.Violations {
-				found = append(found, v.Checker)
-				if len(v.Excerpt) == 0 || v.Text == "" {
-					t.Errorf("a violation that says nothing: %+v", v)
+			for i := range c.events {
+				if c.events[i].Kind == proof.Acquire && strings.HasSuffix(c.events[i].Name, job) && c.events[i].Token == 2 {
+					c.events[i].Seen = 500
 				}
 			}
-			if got := strings.Join(found, ","); got != c.want {
-				t.Errorf("found %q, want %q", got, c.want)
+			r := judged(c.events...)
+			if c.want == "" && len(r.Violations) > 0 || c.want != "" && (len(r.Violations) == 0 || !strings.Contains(r.Text(), c.want)) {
+				t.Errorf("want %q, found %v", c.want, r.Violations)
 			}
 			if want := map[bool]Verdict{true: Held, false: Violated}[c.want == ""]; r.Verdict != want {
 				t.Errorf("the verdict is %s, want %s", r.Verdict, want)
@@ -104,13 +84,12 @@ func TestCheckersFindWhatIsWrong(t *testing.T) {
 }
 
 func TestRunThatShowsNothingIsVoid(t *testing.T) {
-	r := &Report{}
-	r.check(Config{})
-	r.Figures.Grants = 1
+	r := &Report{events: []event{asked(proof.Acquire, "u", "n/other", 1, 0, ms, proof.Granted)}}
+	r.check(Config{Namespace: "n"})
 	if r.judge(Config{}); r.Verdict != Void {
 		t.Errorf("the unsafe clients were not caught, and the verdict is %s", r.Verdict)
 	}
-	r = run(nil)
+	r = judged()
 	r.Figures.Faults = map[Fault]int{Kill: 1}
 	if r.judge(Config{Faults: []Fault{Kill, Slow}}); r.Verdict != Void {
 		t.Errorf("a fault did not happen, and the verdict is %s", r.Verdict)
@@ -118,22 +97,24 @@ func TestRunThatShowsNothingIsVoid(t *testing.T) {
 }
 
 func TestReportTellsOfViolations(t *testing.T) {
-	r := run([]event{believed("a", 1, 0, 10*ms), believed("<script>", 2, 9*ms, 20*ms)})
-	if text := r.Text(); !strings.Contains(text, "VIOLATION of overlap") || !strings.Contains(text, "token 2") {
+	r := judged(believed("a", "n/lock/x@3", 1, 0, 10*ms), believed("<script>", "n/lock/x@3", 2, 9*ms, 20*ms))
+	if text := r.Text(); !strings.Contains(text, "VIOLATION, belief overlap") || !strings.Contains(text, "token 2") {
 		t.Errorf("the text does not tell of it:\n%s", text)
 	}
 	var page bytes.Buffer
 	if err := r.HTML(&page); err != nil {
 		t.Fatal(err)
 	}
-	if text := page.String(); !strings.Contains(text, "lock/x") || strings.Contains(text, "<script>") {
+	if text := page.String(); !strings.Contains(text, ">lock/x<") || strings.Contains(text, "<script>") {
 		t.Errorf("the page lacks the lane or has markup of others in it:\n%s", text)
 	}
 }
 
 func TestTakeOver(t *testing.T) {
-	kill := event{Kind: kindFault, Fault: Kill, Replica: "a", At: 50 * ms, Until: 51 * ms}
-	f := figuresOf([]event{grant("a", "a1", 5, 0, 5*ms), kill, grant("b", "b1", 6, 1100*ms, 1200*ms)})
+	f := figuresOf([]event{
+		asked(proof.Acquire, "a", "x", 5, 0, 5*ms, proof.Granted), faulted(Kill, "a", 50*ms, 51*ms),
+		asked(proof.Acquire, "b", "x", 6, 1100*ms, 1200*ms, proof.Granted),
+	})
 	if f.OfHolders != 1 || f.Takeover.Count != 1 || f.Takeover.Max != 1150*ms {
 		t.Errorf("take-over: %+v, kills of holders: %d", f.Takeover, f.OfHolders)
 	}

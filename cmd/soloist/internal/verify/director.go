@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
+	"github.com/soloist-dev/soloist/proof"
 	"github.com/soloist-dev/soloist/store"
 )
 
@@ -49,6 +50,7 @@ type director struct {
 
 	mu      sync.Mutex
 	events  []event
+	told    map[eventKey]int // where in events
 	tally   Tally
 	paused  map[*fleet.Process]bool
 	failure error // a replica that ended by itself
@@ -56,7 +58,7 @@ type director struct {
 
 // collect runs the replicas and answers their history.
 func collect(ctx context.Context, c Config) ([]event, error) {
-	d := &director{Config: c, rng: rand.New(rand.NewPCG(c.Seed, 0)), epoch: time.Now(), begun: fleet.Now(), paused: map[*fleet.Process]bool{}}
+	d := &director{Config: c, rng: rand.New(rand.NewPCG(c.Seed, 0)), epoch: time.Now(), begun: fleet.Now(), paused: map[*fleet.Process]bool{}, told: map[eventKey]int{}}
 	var err error
 	if d.resource, err = serve(d.add); err != nil {
 		return nil, err
@@ -74,16 +76,35 @@ func collect(ctx context.Context, c Config) ([]event, error) {
 func (d *director) add(e event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if e.ID != 0 {
+		key := eventKey{e.Replica, e.ID}
+		if i, told := d.told[key]; told {
+			d.events[i] = e
+			d.count(e)
+			return
+		}
+		d.told[key] = len(d.events)
+	}
 	d.events = append(d.events, e)
+	d.count(e)
+}
+
+// An eventKey is that of an event that is told more than once.
+type eventKey struct {
+	replica string
+	id      int64
+}
+
+func (d *director) count(e event) {
 	switch e.Kind {
-	case kindAcquire:
-		d.tally.Operations++
-		if e.Result == granted {
+	case proof.Acquire, proof.Extend, proof.Release:
+		if e.Result != proof.Unknown {
+			d.tally.Operations++
+		}
+		if e.Result == proof.Granted {
 			d.tally.Grants++
 		}
-	case kindExtend, kindRelease:
-		d.tally.Operations++
-	case kindFault:
+	case proof.Fault:
 		d.tally.Faults++
 	}
 }
@@ -195,7 +216,7 @@ func (d *director) strike(p *fleet.Process, f Fault) {
 		if p.End(fleet.Kill) == nil {
 			at := fleet.Now()
 			<-p.Gone
-			d.add(event{Kind: kindFault, Fault: Kill, Replica: p.Name, At: at, Until: fleet.Now()})
+			d.add(faulted(Kill, p.Name, at, fleet.Now()))
 		}
 		if err := d.launch(false); err != nil {
 			d.mu.Lock()
@@ -225,11 +246,15 @@ func (d *director) pause(p *fleet.Process, f Fault, span time.Duration) {
 	stopped = stopped && p.Stopped()
 	_ = p.Signal(fleet.Continue)
 	if stopped {
-		d.add(event{Kind: kindFault, Fault: f, Replica: p.Name, At: at, Until: until})
+		d.add(faulted(f, p.Name, at, until))
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.paused, p)
+}
+
+func faulted(f Fault, replica string, at, until time.Duration) event {
+	return event{Event: proof.Event{Kind: proof.Fault, Fault: string(f), Replica: replica, At: at, Until: until}}
 }
 
 // drain tells the replicas to end, and waits until they have told all that they know.

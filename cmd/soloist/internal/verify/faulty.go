@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/soloist-dev/soloist/proof"
 	"github.com/soloist-dev/soloist/store"
 )
 
@@ -113,42 +114,43 @@ func linked(s store.Store, net *network) store.Store {
 	return l
 }
 
+// recorded makes a call that reaches the store, and tells of each of its elements before and after.
+func recorded[Q, A any](ctx context.Context, rec *recorder, asked []Q, do func(context.Context, []Q) ([]A, error), begin func(Q) event, end func(*event, A), whole func(error) A) ([]A, error) {
+	events := make([]event, len(asked))
+	for i, q := range asked {
+		events[i] = begin(q)
+	}
+	events = rec.begin(events)
+	answers, err := do(ctx, asked)
+	for i := range events {
+		end(&events[i], at(answers, i, whole(err)))
+	}
+	rec.end(events)
+	return answers, err
+}
+
 // Acquire is as in store.Store, behind the network.
 func (l *link) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
 	return through(ctx, l.net, claims, func(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
-		call := l.net.rec.call()
-		outs, err := l.Store.Acquire(ctx, claims)
-		for i, c := range claims {
-			l.net.rec.acquired(call, c, at(outs, i, store.Outcome{Err: err}))
-		}
-		return outs, err
+		return recorded(ctx, l.net.rec, claims, l.Store.Acquire, claiming, (*event).claimed, func(err error) store.Outcome { return store.Outcome{Err: err} })
 	})
 }
 
 // Extend is as in store.Store, behind the network.
 func (l *link) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
 	return through(ctx, l.net, extensions, func(ctx context.Context, extensions []store.Extension) ([]error, error) {
-		call := l.net.rec.call()
-		errs, err := l.Store.Extend(ctx, extensions)
-		for i, e := range extensions {
-			l.net.rec.extended(call, e, at(errs, i, err))
-		}
-		return errs, err
+		return recorded(ctx, l.net.rec, extensions, l.Store.Extend, extending, (*event).answered, same)
 	})
 }
 
 // Release is as in store.Store, behind the network.
 func (l *link) Release(ctx context.Context, releases []store.Release) ([]error, error) {
 	return through(ctx, l.net, releases, func(ctx context.Context, releases []store.Release) ([]error, error) {
-		l.net.rec.releasing(releases)
-		call := l.net.rec.call()
-		errs, err := l.Store.Release(ctx, releases)
-		for i, r := range releases {
-			l.net.rec.released(call, r, at(errs, i, err))
-		}
-		return errs, err
+		return recorded(ctx, l.net.rec, releases, l.Store.Release, releasing, (*event).answered, same)
 	})
 }
+
+func same(err error) error { return err }
 
 // at answers the i-th answer of a batch, or what counts for all of them when the whole call failed.
 func at[A any](answers []A, i int, whole A) A {
@@ -170,9 +172,21 @@ func (l linkChooser) Choose(ctx context.Context, names []string, claim store.Cla
 		out   store.Outcome
 	}
 	answers, err := through(ctx, l.net, []store.Claim{claim}, func(ctx context.Context, claims []store.Claim) ([]answer, error) {
-		call := l.net.rec.call()
+		var events []event
+		for _, claims[0].Name = range names {
+			events = append(events, claiming(claims[0]))
+		}
+		events = l.net.rec.begin(events)
 		i, out, err := l.chooser.Choose(ctx, names, claims[0])
-		l.net.rec.chose(call, names, i, claims[0], out, err)
+		for j := range events {
+			switch events[j].Result = proof.Failed; { // without effect on this one, as far as is known
+			case err != nil:
+				events[j].failed(err)
+			case j == i && (out.Err == nil || resultOf(out.Err) == proof.Unknown):
+				events[j].claimed(out)
+			}
+		}
+		l.net.rec.end(events)
 		return []answer{{i, out}}, err
 	})
 	if err != nil {

@@ -3,27 +3,20 @@ package verify
 import (
 	"slices"
 	"time"
+
+	"github.com/soloist-dev/soloist/proof"
 )
 
-// Figures are what a verification has done.
+// Figures are what a verification has done, beside what the checkers count.
 type Figures struct {
-	Seconds    float64       `json:"seconds"`
-	Replicas   int           `json:"replicas"` // that have worked, with those that took the place of killed ones
-	Operations int           `json:"operations"`
-	Grants     int           `json:"grants"`
-	Refusals   int           `json:"refusals"`
-	Unknowns   int           `json:"unknowns"` // outcomes that the store did not tell
-	Errors     int           `json:"errors"`   // that surely had no effect
-	Elements   int           `json:"elements"` // recorded as processed
-	Runs       int           `json:"runs"`     // of the job
-	Writes     int           `json:"writes"`   // to the guarded resource
-	Stale      int           `json:"stale"`    // of them refused
-	Beliefs    int           `json:"beliefs"`
-	Faults     map[Fault]int `json:"faults"` // that were seen to take effect
-	OfHolders  int           `json:"kills_of_holders"`
-	Acquire    Spread        `json:"acquire"`   // from asking the store to its grant
-	Takeover   Spread        `json:"take_over"` // from the death of a holder to the next grant
-	Left       int           `json:"records_left"`
+	Seconds   float64       `json:"seconds"`
+	Replicas  int           `json:"replicas"` // that have worked, with those that took the place of killed ones
+	Errors    int           `json:"errors"`   // requests that the store has refused, surely without effect
+	Faults    map[Fault]int `json:"faults"`   // that were seen to take effect
+	OfHolders int           `json:"kills_of_holders"`
+	Acquire   Spread        `json:"acquire"`   // from asking the store to its grant
+	Takeover  Spread        `json:"take_over"` // from the death of a holder to the next grant
+	Left      int           `json:"records_left"`
 }
 
 // A Spread tells of durations.
@@ -43,44 +36,22 @@ func spread(all []time.Duration) Spread {
 	return Spread{len(all), at(50), at(99), all[len(all)-1]}
 }
 
-// figuresOf counts. Events are in the order of their beginnings.
 func figuresOf(events []event) Figures {
 	f := Figures{Faults: map[Fault]int{}}
 	var acquires []time.Duration
-	replicas := map[string]bool{}
 	for _, e := range events {
-		switch e.Kind {
-		case kindReady:
-			replicas[e.Replica] = true
-		case kindAcquire, kindExtend, kindRelease:
-			f.Operations++
-			switch e.Result {
-			case granted:
-				f.Grants++
-				acquires = append(acquires, e.Until-e.At)
-			case refused:
-				f.Refusals++
-			case unknown:
-				f.Unknowns++
-			case failed:
-				f.Errors++
-			}
-		case kindDone:
-			if e.Result == okay {
-				f.Elements++
-			}
-		case kindEnd:
-			f.Runs++
-		case kindWrite:
-			f.Writes++
-			if e.Result == refused {
-				f.Stale++
-			}
-		case kindFault:
-			f.Faults[e.Fault]++
+		switch {
+		case e.Kind == kindReady:
+			f.Replicas++
+		case e.Kind == proof.Fault:
+			f.Faults[Fault(e.Fault)]++
+		case e.Kind == proof.Acquire && e.Result == proof.Granted:
+			acquires = append(acquires, e.Until-e.At)
+		case e.Result == proof.Failed && e.Err != "":
+			f.Errors++
 		}
 	}
-	f.Replicas, f.Acquire = len(replicas), spread(acquires)
+	f.Acquire = spread(acquires)
 	takeovers, killed := takeoversOf(events)
 	f.Takeover, f.OfHolders = spread(takeovers), killed
 	return f
@@ -88,14 +59,12 @@ func figuresOf(events []event) Figures {
 
 // takeoversOf answers how long each name that a killed replica held stayed without a holder, and how many kills met a holder.
 func takeoversOf(events []event) (spans []time.Duration, holders int) {
-	type hold struct {
-		name, holder string
-	}
+	type hold struct{ name, holder string }
 	held := map[string]map[hold]bool{} // by replica
 	open := map[string]time.Duration{} // names whose holder was killed, and when
 	for _, e := range byEnd(events) {
 		switch {
-		case e.Kind == kindAcquire && e.Result == granted:
+		case e.Kind == proof.Acquire && e.Result == proof.Granted:
 			if since, ok := open[e.Name]; ok && e.Until > since {
 				spans = append(spans, e.Until-since)
 				delete(open, e.Name)
@@ -104,14 +73,13 @@ func takeoversOf(events []event) (spans []time.Duration, holders int) {
 				held[e.Replica] = map[hold]bool{}
 			}
 			held[e.Replica][hold{e.Name, e.Holder}] = true
-		case e.Kind == kindRelease && (e.Result == okay || e.Result == lost):
+		case e.Kind == proof.Release && (e.Result == proof.Okay || e.Result == proof.Lost):
 			delete(held[e.Replica], hold{e.Name, e.Holder})
-		case e.Kind == kindFault && e.Fault == Kill:
-			contended := false
+		case e.Kind == proof.Fault && Fault(e.Fault) == Kill:
 			for h := range held[e.Replica] {
-				open[h.name], contended = e.At, true
+				open[h.name] = e.At
 			}
-			if contended {
+			if len(held[e.Replica]) > 0 {
 				holders++
 			}
 			delete(held, e.Replica)
@@ -120,9 +88,15 @@ func takeoversOf(events []event) (spans []time.Duration, holders int) {
 	return spans, holders
 }
 
-// byEnd orders events by when they had ended.
+// byEnd orders events by when they had ended; what has not ended, by when it began.
 func byEnd(events []event) []event {
+	end := func(e event) time.Duration {
+		if e.Until == proof.Never {
+			return e.At
+		}
+		return max(e.At, e.Until)
+	}
 	sorted := slices.Clone(events)
-	slices.SortStableFunc(sorted, func(a, b event) int { return int(max(a.At, a.Until) - max(b.At, b.Until)) })
+	slices.SortStableFunc(sorted, func(a, b event) int { return int(end(a) - end(b)) })
 	return sorted
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/soloist-dev/soloist/proof"
 )
 
 //go:embed report.html
@@ -76,18 +78,20 @@ func (r *Report) timeline(from, until time.Duration) ([]lane, []mark) {
 	colors := map[string]int{}
 	lanes := map[string]*lane{}
 	bars := 0
-	for _, e := range lastBeliefs(r.events) {
-		if e.Until < from || e.At > until || strings.HasPrefix(e.Name, "element/") || bars >= timelineBars {
+	for _, e := range r.events {
+		if e.Kind != proof.Belief || e.Until < from || e.At > until || strings.Contains(e.Name, "/element/") || bars >= timelineBars {
 			continue
 		}
 		if _, ok := colors[e.Replica]; !ok {
 			colors[e.Replica] = len(colors) % 8
 		}
-		if lanes[e.Name] == nil {
-			lanes[e.Name] = &lane{Name: e.Name}
+		_, name, _ := strings.Cut(e.Name, "/") // after the namespace
+		name, _, _ = strings.Cut(name, "@")
+		if lanes[name] == nil {
+			lanes[name] = &lane{Name: name}
 		}
 		bars++
-		lanes[e.Name].Bars = append(lanes[e.Name].Bars, bar{
+		lanes[name].Bars = append(lanes[name].Bars, bar{
 			X: x(max(e.At, from)), W: max(1, x(min(e.Until, until))-x(max(e.At, from))), Color: colors[e.Replica],
 			Title: fmt.Sprintf("%s, token %d, for %v", e.Replica, e.Token, (e.Until - e.At).Round(time.Millisecond)),
 		})
@@ -102,36 +106,13 @@ func (r *Report) timeline(from, until time.Duration) ([]lane, []mark) {
 	}
 	var marks []mark
 	for _, e := range r.events {
-		if e.Kind == kindFault && e.Until > 0 && e.Until >= from && e.At <= until {
+		if e.Kind == proof.Fault && e.Until > 0 && e.Until >= from && e.At <= until {
 			text := "‖"
-			if e.Fault == Kill {
+			if Fault(e.Fault) == Kill {
 				text = "✗"
 			}
 			marks = append(marks, mark{X: x(max(e.At, from)), Title: fmt.Sprintf("%s of %s", e.Fault, e.Replica), Text: text})
 		}
 	}
 	return all, marks
-}
-
-// lastBeliefs answers each belief once, as it was told last.
-func lastBeliefs(events []event) []event {
-	type key struct {
-		replica, name string
-		token         int64
-	}
-	index := map[key]int{}
-	var beliefs []event
-	for _, e := range events {
-		if e.Kind != kindBelief {
-			continue
-		}
-		k := key{e.Replica, e.Name, e.Token}
-		if i, ok := index[k]; ok {
-			beliefs[i].Until = max(beliefs[i].Until, e.Until)
-			continue
-		}
-		index[k] = len(beliefs)
-		beliefs = append(beliefs, e)
-	}
-	return beliefs
 }

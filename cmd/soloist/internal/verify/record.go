@@ -6,80 +6,52 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
+	"github.com/soloist-dev/soloist/proof"
 	"github.com/soloist-dev/soloist/store"
 )
 
-// An event is one line of a replica's history. Times are fleet.Now, on the clock that all processes of the host share.
+// An event is one line of a replica's history. Its instants are fleet.Now, on the clock that all processes of the host share. What takes
+// time is told twice: before it begins, as an outcome that nobody knows, and with the same ID when it has ended. So what a killed
+// process was at is known, too.
 type event struct {
-	Kind   kind          `json:"k"`
-	At     time.Duration `json:"t"`           // when it began; of a belief, when it is known to have begun
-	Until  time.Duration `json:"u,omitempty"` // when it had ended; of a belief, when it was last seen to hold
-	Name   string        `json:"n,omitempty"` // of the record, the belief, the resource or the element
-	Holder string        `json:"h,omitempty"`
-	Token  int64         `json:"c,omitempty"`
-	TTL    time.Duration `json:"l,omitempty"`
-	Mark   int64         `json:"m,omitempty"` // of a claim, extension or release; of a run, its scheduled time in unix ms
-	Linger time.Duration `json:"g,omitempty"`
-	Result result        `json:"r,omitempty"`
-	Limit  int           `json:"x,omitempty"` // of a belief: how many may have it at once
-	Fault  Fault         `json:"f,omitempty"`
-	Err    string        `json:"e,omitempty"`
-
-	Replica string `json:"p,omitempty"` // added by the director
+	proof.Event
+	ID  int64  `json:"i,omitempty"` // of what is told twice; unique within a replica
+	Err string `json:"err,omitempty"`
 }
 
-type kind string
-
+// The kinds of events that are for the figures, beside those of package proof.
 const (
-	kindReady   kind = "ready"
-	kindAcquire kind = "acquire" // a claim that reached the store, or may have
-	kindExtend  kind = "extend"
-	kindGiving  kind = "giving" // a release is about to be asked for
-	kindRelease kind = "release"
-	kindBelief  kind = "belief" // that this replica holds Name; repeated with a later Until as long as it does
-	kindLook    kind = "take"   // a lock was asked for by the client, and granted
-	kindStart   kind = "start"  // of a run
-	kindEnd     kind = "end"    // of a run whose function has succeeded
-	kindDone    kind = "done"   // an element was recorded as processed, or not
-	kindProcess kind = "process"
-	kindWrite   kind = "write" // to the guarded resource
-	kindFault   kind = "fault"
-	kindTrouble kind = "trouble" // an error that the client told its user
-	kindBye     kind = "bye"
+	kindReady   proof.Kind = "ready"
+	kindTrouble proof.Kind = "trouble" // an error that the client told its user
+	kindBye     proof.Kind = "bye"
 )
 
-type result string
-
-const (
-	granted result = "granted"
-	refused result = "refused" // held, or done
-	okay    result = "ok"
-	lost    result = "lost"
-	unknown result = "unknown"
-	failed  result = "failed" // surely without effect
-)
-
-func resultOf(err error) result {
+// resultOf is the result of an extension or release, and of whatever failed.
+func resultOf(err error) proof.Result {
 	switch {
 	case err == nil:
-		return okay
+		return proof.Okay
 	case errors.Is(err, store.ErrUnknown):
-		return unknown
+		return proof.Unknown
 	case errors.Is(err, store.ErrLost):
-		return lost
-	case errors.Is(err, store.ErrHeld), errors.Is(err, store.ErrDone):
-		return refused
+		return proof.Lost
+	case errors.Is(err, store.ErrHeld):
+		return proof.Held
+	case errors.Is(err, store.ErrDone):
+		return proof.Done
 	}
-	return failed
+	return proof.Failed
 }
 
-// A recorder writes the history of one replica, a line of JSON for each event. What a replica that is killed has told before is
-// kept, but for the last few milliseconds.
+// A recorder writes the history of one replica, a line of JSON for each event. It is safe for use by many goroutines at once.
 type recorder struct {
+	ids atomic.Int64
+
 	mu  sync.Mutex
 	buf *bufio.Writer
 	to  *json.Encoder
@@ -90,31 +62,32 @@ func newRecorder(to io.Writer) *recorder {
 	return &recorder{buf: buf, to: json.NewEncoder(buf)}
 }
 
-func (*recorder) call() time.Duration { return fleet.Now() }
-
-func (r *recorder) add(e event) {
-	if e.At == 0 {
-		e.At = fleet.Now()
-	}
+// tell writes events; what is only buffered is written with the next that are not, or a moment later. When nobody reads any more, the
+// process is about to be ended.
+func (r *recorder) tell(buffered bool, events ...event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_ = r.to.Encode(e) // when nobody reads any more, the process is about to be ended
+	for _, e := range events {
+		_ = r.to.Encode(e)
+	}
+	if !buffered {
+		_ = r.buf.Flush()
+	}
 }
 
-// flushing writes out what has been told so far every so often, until the function that it answers is called.
+// flushing writes what is buffered every so often, until the function that it answers is called.
 func (r *recorder) flushing() (stop func()) {
-	end := make(chan struct{})
-	done := make(chan struct{})
+	end, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		ticks := time.NewTicker(5 * time.Millisecond)
 		defer ticks.Stop()
 		for {
+			r.tell(false)
 			select {
 			case <-ticks.C:
-				r.flush()
 			case <-end:
-				r.flush()
+				r.tell(false)
 				return
 			}
 		}
@@ -122,90 +95,99 @@ func (r *recorder) flushing() (stop func()) {
 	return func() { close(end); <-done }
 }
 
-func (r *recorder) flush() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	_ = r.buf.Flush()
+// begin tells what is about to be asked for, and answers the events to be ended.
+func (r *recorder) begin(events []event) []event {
+	for i := range events {
+		events[i].ID = r.ids.Add(1)
+		events[i].Result, events[i].Until = proof.Unknown, proof.Never
+		events[i].At = fleet.Now()
+	}
+	r.tell(false, events...)
+	for i := range events { // as late as can be: telling took time
+		events[i].At = max(events[i].At, fleet.Now())
+	}
+	return events
 }
 
-// asked records a call that reached the store: until nil means that nobody knows when it ended.
-func (r *recorder) asked(e event, err error) {
-	if e.Result == "" {
-		e.Result = resultOf(err)
+// end tells what became of the events.
+func (r *recorder) end(events []event) {
+	until := fleet.Now()
+	for i := range events {
+		if events[i].Until = until; events[i].Result == proof.Unknown {
+			events[i].Until = proof.Never
+		}
 	}
-	e.Until = fleet.Now()
-	if e.Result == failed || e.Result == unknown {
+	r.tell(true, events...)
+}
+
+func (e *event) failed(err error) {
+	if e.Result = resultOf(err); e.Result == proof.Unknown || e.Result == proof.Failed {
 		e.Err = err.Error()
 	}
-	r.add(e)
 }
 
-func (r *recorder) acquired(call time.Duration, c store.Claim, out store.Outcome) {
-	e := event{Kind: kindAcquire, At: call, Name: c.Name, Holder: c.Holder, TTL: c.TTL, Mark: c.Mark}
-	if out.Err == nil {
-		e.Result, e.Token = granted, out.Grant.Token
-	}
-	r.asked(e, out.Err)
+func claiming(c store.Claim) event {
+	return event{Event: proof.Event{Kind: proof.Acquire, Name: c.Name, Holder: c.Holder, TTL: c.TTL, Mark: c.Mark}}
 }
 
-// chose records a choice that was granted. One that was refused says nothing of a single name for sure.
-func (r *recorder) chose(call time.Duration, names []string, i int, c store.Claim, out store.Outcome, err error) {
+// claimed completes the event of a claim with its outcome.
+func (e *event) claimed(out store.Outcome) {
+	var held *store.HeldError
+	var done *store.DoneError
 	switch {
-	case err != nil && resultOf(err) == unknown: // each of the names may have been taken
-		for _, c.Name = range names {
-			r.acquired(call, c, store.Outcome{Err: err})
-		}
-	case err == nil && (out.Err == nil || resultOf(out.Err) == unknown):
-		c.Name = names[i]
-		r.acquired(call, c, out)
+	case out.Err == nil:
+		e.Result, e.Token, e.Seen = proof.Granted, out.Grant.Token, out.Grant.Mark
+	case errors.As(out.Err, &held):
+		e.Result, e.Token = proof.Held, held.Record.Token
+	case errors.As(out.Err, &done):
+		e.Result, e.Seen = proof.Done, done.Record.Mark
+	default:
+		e.failed(out.Err)
 	}
 }
 
-func (r *recorder) extended(call time.Duration, e store.Extension, err error) {
-	r.asked(event{Kind: kindExtend, At: call, Name: e.Name, Holder: e.Holder, Token: e.Token, TTL: e.TTL, Mark: e.Mark}, err)
+func extending(x store.Extension) event {
+	return event{Event: proof.Event{Kind: proof.Extend, Name: x.Name, Holder: x.Holder, Token: x.Token, TTL: x.TTL, Mark: x.Mark}}
 }
 
-// releasing records what is about to be released, before it is: a replica that is killed in the middle may have given it back.
-func (r *recorder) releasing(releases []store.Release) {
-	for _, rel := range releases {
-		r.add(event{Kind: kindGiving, Name: rel.Name, Holder: rel.Holder, Token: rel.Token})
-	}
-	r.flush()
+func releasing(x store.Release) event {
+	return event{Event: proof.Event{Kind: proof.Release, Name: x.Name, Holder: x.Holder, Token: x.Token, Mark: x.Mark, Linger: x.Linger}}
 }
 
-func (r *recorder) released(call time.Duration, rel store.Release, err error) {
-	r.asked(event{Kind: kindRelease, At: call, Name: rel.Name, Holder: rel.Holder, Token: rel.Token, Mark: rel.Mark, Linger: rel.Linger}, err)
+func (e *event) answered(err error) { e.failed(err) }
+
+func (r *recorder) fault(f Fault) {
+	r.tell(true, event{Event: proof.Event{Kind: proof.Fault, Fault: string(f), At: fleet.Now()}})
 }
 
-func (r *recorder) fault(f Fault) { r.add(event{Kind: kindFault, Fault: f}) }
-
-// took records how long a client waited for a lock.
-func (r *recorder) took(begin time.Duration) {
-	r.add(event{Kind: kindLook, At: begin, Until: fleet.Now()})
+func (r *recorder) say(kind proof.Kind) {
+	r.tell(false, event{Event: proof.Event{Kind: kind, At: fleet.Now()}})
 }
 
-// troubled records what the client told its user, unless it is that somebody else has the name or has done the work.
+// troubled tells what the client told its user, unless it is that somebody else has the name or has done the work.
 func (r *recorder) troubled(err error) {
-	if err != nil && resultOf(err) != refused {
-		r.add(event{Kind: kindTrouble, Result: resultOf(err), Err: err.Error()})
+	if result := resultOf(err); err != nil && result != proof.Held && result != proof.Done {
+		r.tell(true, event{Event: proof.Event{Kind: kindTrouble, Result: result, At: fleet.Now()}, Err: err.Error()})
 	}
 }
 
-func (r *recorder) processed(id string, token int64) {
-	r.add(event{Kind: kindProcess, Name: id, Token: token})
+// running tells that a run begins.
+func (r *recorder) running(run soloist.Run) []event {
+	return r.begin([]event{{Event: proof.Event{
+		Kind: proof.Run, Name: run.Job, Token: run.Token, Mark: run.ScheduledAt.UnixMilli(), Attempt: run.Attempt, Manual: run.Manual}}})
 }
 
-func (r *recorder) doneElement(id string, token int64, err error) {
-	r.add(event{Kind: kindDone, Name: id, Token: token, Result: resultOf(err)})
+// ran tells how it ended, before it is recorded in the store.
+func (r *recorder) ran(run []event, err error) {
+	if run[0].Result = proof.Okay; err != nil {
+		run[0].Result = proof.Failed
+	}
+	run[0].Until = fleet.Now()
+	r.tell(false, run...)
 }
 
-func (r *recorder) runStart(run soloist.Run) {
-	r.add(event{Kind: kindStart, Name: run.Job, Token: run.Token, Mark: run.ScheduledAt.UnixMilli()})
-}
-
-func (r *recorder) runEnd(run soloist.Run) {
-	r.add(event{Kind: kindEnd, Name: run.Job, Token: run.Token, Mark: run.ScheduledAt.UnixMilli()})
-	r.flush() // before it is recorded in the store
+func (r *recorder) processing(name string, el *soloist.Element) {
+	r.tell(true, event{Event: proof.Event{Kind: proof.Element, Name: name, Holder: el.Holder(), Token: el.Token(), Attempt: el.Attempt(), At: fleet.Now()}})
 }
 
 // A belief is a replica's that it holds something.
@@ -218,8 +200,8 @@ type belief struct {
 // tellEvery is how often a belief that lasts is told: what a killed replica believed at last is lost.
 const tellEvery = 20 * time.Millisecond
 
-func (r *recorder) belief(what string, limit int, token int64) *belief {
-	return &belief{rec: r, e: event{Kind: kindBelief, Name: what, Token: token, Limit: limit}}
+func (r *recorder) belief(what string, limit int, holder string, token int64) *belief {
+	return &belief{rec: r, e: event{ID: r.ids.Add(1), Event: proof.Event{Kind: proof.Belief, Name: what, Holder: holder, Token: token, Limit: limit}}}
 }
 
 // look asks the lease, and notes that it was held at an instant that is surely before the answer. A lease that is held now was held
@@ -229,19 +211,23 @@ func (b *belief) look(lease *soloist.Lease) bool {
 	if lease.Err() != nil {
 		return false
 	}
+	b.held(now)
+	return true
+}
+
+func (b *belief) held(now time.Duration) {
 	if b.e.At == 0 {
 		b.e.At = now
 	}
 	b.e.Until = now
 	if now-b.told > tellEvery {
 		b.told = now
-		b.rec.add(b.e)
+		b.rec.tell(true, b.e)
 	}
-	return true
 }
 
 func (b *belief) end() {
 	if b.e.At != 0 && b.told != b.e.Until {
-		b.rec.add(b.e)
+		b.rec.tell(true, b.e)
 	}
 }

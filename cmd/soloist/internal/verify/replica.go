@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
 	"github.com/soloist-dev/soloist/store"
 )
 
@@ -62,15 +63,15 @@ func (o orders) work(ctx context.Context, s store.Store, rec *recorder) error {
 	if err != nil {
 		return err
 	}
-	rec.add(event{Kind: kindReady})
-	w := workload{client: client, rec: rec, service: &resource{o.Resource, &http.Client{Timeout: o.TTL}}, seed: o.Seed, ttl: o.TTL, epoch: o.Epoch}
+	rec.say(kindReady)
+	w := workload{client: client, rec: rec, namespace: o.Namespace, service: &resource{o.Resource, &http.Client{Timeout: o.TTL}}, seed: o.Seed, ttl: o.TTL, epoch: o.Epoch}
 	err = w.run(ctx)
 	if closed := client.Close(); err == nil {
 		err = closed
 	}
 	net.late.Wait()
 	rec.troubled(err)
-	rec.add(event{Kind: kindBye})
+	rec.say(kindBye)
 	return nil // what went wrong is in the history
 }
 
@@ -84,23 +85,20 @@ func (o orders) config() soloist.Config {
 // pretend is the client that is unsafe on purpose: it takes a lease, never renews it, and goes on to believe in it long after another
 // has it. A checker that does not see that sees nothing.
 func (o orders) pretend(ctx context.Context, s store.Store, rec *recorder) error {
-	claim := store.Claim{Name: o.Namespace + "/lock/control", Holder: o.Replica + "#unsafe", TTL: o.TTL}
+	claim := store.Claim{Name: o.Namespace + "/" + control, Holder: o.Replica + "#unsafe", TTL: o.TTL}
 	for ctx.Err() == nil {
-		call := rec.call()
-		outs, err := s.Acquire(ctx, []store.Claim{claim})
-		out := at(outs, 0, store.Outcome{Err: err})
-		rec.acquired(call, claim, out)
-		if out.Err == nil {
-			b := rec.belief("lock/control", 1, out.Grant.Token)
-			b.e.At = rec.call()
-			for end := rec.call() + 3*o.TTL; rec.call() < end && sleep(ctx, lookEvery); {
-				b.e.Until = rec.call()
+		outs, err := recorded(ctx, rec, []store.Claim{claim}, s.Acquire, claiming, (*event).claimed,
+			func(err error) store.Outcome { return store.Outcome{Err: err} })
+		if out := at(outs, 0, store.Outcome{Err: err}); out.Err == nil {
+			b := rec.belief(claim.Name, 1, claim.Holder, out.Grant.Token)
+			for end := fleet.Now() + 3*o.TTL; fleet.Now() < end && ctx.Err() == nil; sleep(ctx, lookEvery) {
+				b.held(fleet.Now())
 			}
 			b.end()
 			break
 		}
 		sleep(ctx, lookEvery)
 	}
-	rec.add(event{Kind: kindBye})
+	rec.say(kindBye)
 	return nil
 }

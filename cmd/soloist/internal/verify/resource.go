@@ -12,6 +12,7 @@ import (
 
 	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
 	"github.com/soloist-dev/soloist/fence"
+	"github.com/soloist-dev/soloist/proof"
 )
 
 // A guarded resource is what replicas write to under their leases. It refuses stale tokens, and notes what it accepted in which order.
@@ -39,11 +40,12 @@ func serve(tell func(event)) (*guarded, error) {
 func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("name")
 	token, _ := strconv.ParseInt(r.URL.Query().Get("token"), 10, 64)
-	e := event{Kind: kindWrite, Name: name, Token: token, At: fleet.Now(), Result: okay}
+	e := event{Event: proof.Event{Kind: proof.Write, Name: name, Token: token, Result: proof.Okay}}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	e.At = fleet.Now() // in the order in which the guard decides
 	if err := g.guard.Claim(r.Context(), name, token); err != nil {
-		e.Result = refused
+		e.Result = proof.Stale
 		w.WriteHeader(http.StatusConflict)
 	}
 	g.tell(e)

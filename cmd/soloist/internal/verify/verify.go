@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
+	"github.com/soloist-dev/soloist/proof"
 	"github.com/soloist-dev/soloist/store"
 )
 
@@ -16,10 +17,10 @@ import (
 type Report struct {
 	Verdict    Verdict            `json:"verdict"`
 	Void       []string           `json:"void,omitempty"` // why the run shows nothing
-	Violations []Violation        `json:"violations,omitempty"`
+	Violations []proof.Violation  `json:"violations,omitempty"`
 	Store      store.Capabilities `json:"store"`
 	Figures    Figures            `json:"figures"`
-	Unchecked  int                `json:"unchecked"` // names whose history was too much to check
+	Verdicts   proof.Verdict      `json:"checked"` // what the checkers have counted
 	Seed       uint64             `json:"seed"`
 	TTL        time.Duration      `json:"ttl_ns"`
 
@@ -35,14 +36,6 @@ const (
 	Violated Verdict = "violated" // something that was promised did not hold
 	Void     Verdict = "void"     // the run shows nothing: it could not have failed, or is not complete
 )
-
-// A Violation is something promised that did not hold.
-type Violation struct {
-	Checker string   `json:"checker"`
-	Name    string   `json:"name"`
-	Text    string   `json:"text"`
-	Excerpt []string `json:"excerpt"` // the events that show it, in the order in which they happened
-}
 
 // Run verifies a store. The error is that of a verification that could not be carried out; a store that does not keep what is promised
 // is a verdict.
@@ -88,7 +81,7 @@ func (r *Report) judge(c Config) {
 			r.Void = append(r.Void, fmt.Sprintf("no fault %s was made: let it run for longer", f))
 		}
 	}
-	if r.Figures.Grants == 0 {
+	if r.Verdicts.Grants == 0 {
 		r.Void = append(r.Void, "the store has granted nothing")
 	}
 	switch {
@@ -109,8 +102,9 @@ func (r *Report) Text() string {
 	line("%-14s %s", "store", r.Store.Backend)
 	line("%-14s %s: %s", "fencing", r.Store.Fencing.Answer, r.Store.Fencing.Why)
 	line("%-14s %.0f s with a TTL of %v, %d replicas, seed %d", "run", f.Seconds, r.TTL, f.Replicas, r.Seed)
-	line("%-14s %d: %d grants, %d refusals, %d unknown outcomes, %d errors", "operations", f.Operations, f.Grants, f.Refusals, f.Unknowns, f.Errors)
-	line("%-14s %d beliefs, %d runs of a job, %d elements, %d writes of which %d stale ones were refused", "work", f.Beliefs, f.Runs, f.Elements, f.Writes, f.Stale)
+	v := r.Verdicts
+	line("%-14s %d: %d grants, %d refusals, %d unknown outcomes, %d errors", "operations", v.Operations, v.Grants, v.Refusals, v.Unknowns, f.Errors)
+	line("%-14s %d beliefs, %d runs of a job, %d elements, %d writes, %d of them stale and refused", "work", v.Beliefs, v.Runs, v.Elements, v.Writes, v.Stale)
 	var faults []string
 	for _, kind := range []Fault{Kill, PauseShort, PauseLong, LoseRequest, LoseReply, Repeat, Slow} {
 		if n := f.Faults[kind]; n > 0 {
@@ -127,14 +121,11 @@ func (r *Report) Text() string {
 	line("%-14s %s", "faults", strings.Join(faults, ", "))
 	line("%-14s %s", "acquire", f.Acquire)
 	line("%-14s %s", "take-over", f.Takeover)
-	if r.Unchecked > 0 {
-		line("%-14s %d names had histories too long to check for linearizability", "unchecked", r.Unchecked)
+	if v.Unchecked > 0 {
+		line("%-14s the histories of %d names were too long to look for an order of their operations", "unchecked", v.Unchecked)
 	}
-	for _, v := range r.Violations {
-		line("\nVIOLATION of %s: %s", v.Checker, v.Text)
-		for _, e := range v.Excerpt {
-			line("    %s", e)
-		}
+	for _, violation := range r.Violations {
+		line("\nVIOLATION, %s", violation)
 	}
 	for _, why := range r.Void {
 		line("\nVOID: %s", why)

@@ -26,12 +26,13 @@ const (
 
 // A workload is what one replica does until its context ends.
 type workload struct {
-	client  *soloist.Client
-	rec     *recorder
-	service *resource
-	seed    uint64
-	ttl     time.Duration
-	epoch   time.Time // from which all replicas count batches of elements, by their wall clocks
+	client    *soloist.Client
+	rec       *recorder
+	service   *resource
+	namespace string
+	seed      uint64
+	ttl       time.Duration
+	epoch     time.Time // from which all replicas count batches of elements, by their wall clocks
 }
 
 func (w *workload) run(ctx context.Context) error {
@@ -67,7 +68,7 @@ func (w *workload) span(rng *rand.Rand) time.Duration {
 }
 
 func (w *workload) lock(ctx context.Context, rng *rand.Rand) {
-	name := "lock-" + strconv.Itoa(rng.IntN(lockNames))
+	name := w.now("lock-" + strconv.Itoa(rng.IntN(lockNames)))
 	take := w.client.TryLock
 	if rng.IntN(3) == 0 {
 		take = w.client.Lock
@@ -75,26 +76,25 @@ func (w *workload) lock(ctx context.Context, rng *rand.Rand) {
 		ctx, cancel = context.WithTimeout(ctx, 2*w.ttl)
 		defer cancel()
 	}
-	begin := w.rec.call()
 	lease, err := take(ctx, name)
 	if err != nil {
 		w.rec.troubled(err)
 		sleep(ctx, time.Duration(rng.Int64N(int64(20*time.Millisecond))))
 		return
 	}
-	w.rec.took(begin)
-	w.hold(lease, "lock/"+name, 1, w.span(rng), rng)
+	w.hold(lease, w.record("lock/"+name), 1, w.span(rng), rng)
 	w.rec.troubled(lease.Release())
 }
 
 func (w *workload) permit(ctx context.Context, rng *rand.Rand) {
-	lease, err := w.client.Semaphore("sem", permits).TryAcquire(ctx)
+	name := w.now("sem")
+	lease, err := w.client.Semaphore(name, permits).TryAcquire(ctx)
 	if err != nil {
 		w.rec.troubled(err)
 		sleep(ctx, time.Duration(rng.Int64N(int64(20*time.Millisecond))))
 		return
 	}
-	w.hold(lease, "semaphore/sem", permits, w.span(rng), rng)
+	w.hold(lease, w.record("semaphore/"+name), permits, w.span(rng), rng)
 	w.rec.troubled(lease.Release())
 }
 
@@ -105,7 +105,7 @@ func (w *workload) lead(ctx context.Context, rng *rand.Rand) {
 		sleep(ctx, 10*time.Millisecond)
 		return
 	}
-	w.hold(lease, "leader/leader", 1, w.ttl/2+w.span(rng), rng)
+	w.hold(lease, w.record("leader/leader"), 1, w.ttl/2+w.span(rng), rng)
 	w.rec.troubled(lease.Release())
 	sleep(ctx, time.Duration(rng.Int64N(int64(w.ttl))))
 }
@@ -113,7 +113,7 @@ func (w *workload) lead(ctx context.Context, rng *rand.Rand) {
 // hold believes in a lease for d, or until it is lost, and writes to the resource under it. What is recorded of the belief are
 // instants before which the lease was seen to be held.
 func (w *workload) hold(lease *soloist.Lease, what string, limit int, d time.Duration, rng *rand.Rand) {
-	belief := w.rec.belief(what, limit, lease.Token())
+	belief := w.rec.belief(what, limit, lease.Holder(), lease.Token())
 	defer belief.end()
 	writes := limit == 1 && rng.IntN(2) == 0
 	for end := time.Now().Add(d); ; {
@@ -153,9 +153,10 @@ func (w *workload) elements(ctx context.Context, rng *rand.Rand) {
 			w.rec.troubled(c.Err)
 			continue
 		}
-		b := w.rec.belief("element/"+c.ID, 1, c.Element.Token())
+		name := w.record("element/elements/" + c.ID)
+		b := w.rec.belief(name, 1, c.Element.Holder(), c.Element.Token())
 		if b.look(c.Element.Lease) {
-			w.rec.processed(c.ID, c.Element.Token())
+			w.rec.processing(name, c.Element)
 		}
 		mine, beliefs = append(mine, c.Element), append(beliefs, b)
 	}
@@ -168,22 +169,30 @@ func (w *workload) elements(ctx context.Context, rng *rand.Rand) {
 		sleep(ctx, elementPace/4)
 		return
 	}
-	for i, err := range elements.DoneAll(mine) {
-		w.rec.doneElement(mine[i].ID(), mine[i].Token(), err)
+	for _, err := range elements.DoneAll(mine) {
+		w.rec.troubled(err)
 	}
 }
 
 // job is one run.
 func (w *workload) job(ctx context.Context, run soloist.Run) error {
-	b := w.rec.belief("job/"+run.Job, 1, run.Token)
+	b := w.rec.belief(w.record("job/"+run.Job), 1, run.Lease.Holder(), run.Token)
 	defer b.end()
-	w.rec.runStart(run)
+	told := w.rec.running(run)
 	held := b.look(run.Lease)
 	sleep(ctx, time.Duration(rand.Int64N(int64(10*time.Millisecond))))
-	held = b.look(run.Lease) && held
-	if !held {
-		return errors.New("the lease was lost in the run")
+	var err error
+	if !b.look(run.Lease) || !held {
+		err = errors.New("the lease was lost in the run")
 	}
-	w.rec.runEnd(run)
-	return nil
+	w.rec.ran(told, err)
+	return err
+}
+
+// record is the name of a record in the store.
+func (w *workload) record(name string) string { return w.namespace + "/" + name }
+
+// now makes names that serve for a while, so that the history of none of them grows too long to be checked.
+func (w *workload) now(name string) string {
+	return fmt.Sprintf("%s@%d", name, time.Since(w.epoch)/(4*w.ttl))
 }

@@ -1,0 +1,5 @@
+module github.com/soloist-dev/soloist/proof
+
+go 1.26.0
+
+require github.com/anishathalye/porcupine v1.3.1

@@ -1,0 +1,193 @@
+package proof
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// A JobRule says what is known of a job.
+type JobRule struct {
+	Name       string  // as in the events of its runs
+	Record     string  // the name of its record, for the rule of missed runs; "" leaves that out
+	AtMostOnce bool    // a scheduled time whose run was begun is not begun again
+	Expected   []int64 // scheduled times, unix ms, that must have been completed, or begun if AtMostOnce
+	Attempts   int     // how often a scheduled time may be begun; 0 sets no bound
+	Takeover   bool    // the end of the history was long and healthy enough for every run that was cut off to be run again
+	Zero       int64   // unix ms of the instant 0 of the history
+
+	// Next answers the first scheduled time after one, both unix ms; nil leaves out what needs it.
+	Next func(after int64) int64
+
+	Missed Missed
+}
+
+// Missed says what becomes of scheduled times that nobody could start within Grace. It is checked for runs that follow a run which
+// was recorded, in histories in which the store could be watched.
+type Missed struct {
+	Policy string // "skip", "once", "all"; "" leaves the rule out
+	Cap    int    // of "all"
+	Grace  time.Duration
+}
+
+// Jobs finds runs of a job that must not have been, and scheduled times that were left out.
+func Jobs(h History, rule JobRule) []Violation {
+	c := &jobCheck{rule: rule, at: map[int64]History{}}
+	for _, e := range h.byBegin() {
+		if e.Kind == Run && e.Name == rule.Name {
+			c.runs = append(c.runs, e)
+			if !e.Manual {
+				c.at[e.Mark] = append(c.at[e.Mark], e)
+			}
+		}
+	}
+	c.schedule()
+	c.once()
+	c.expected()
+	if rule.Missed.Policy != "" && rule.Next != nil && h.watched() {
+		c.missed(h)
+	}
+	return c.found
+}
+
+type jobCheck struct {
+	rule  JobRule
+	runs  History           // in the order of their beginnings
+	at    map[int64]History // by scheduled time, without manual ones
+	found []Violation
+}
+
+func (c *jobCheck) bad(excerpt History, format string, args ...any) {
+	c.found = append(c.found, Violation{JobsChecker, c.rule.Name, fmt.Sprintf(format, args...), excerpt})
+}
+
+// instant is when a scheduled time is on the history's clock.
+func (c *jobCheck) instant(scheduled int64) time.Duration {
+	return time.Duration(scheduled-c.rule.Zero) * time.Millisecond
+}
+
+func utc(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05.999Z") }
+
+// schedule checks that runs are of times of the schedule, and not before them.
+func (c *jobCheck) schedule() {
+	for _, r := range c.runs {
+		switch {
+		case r.Manual:
+		case c.rule.Next != nil && c.rule.Next(r.Mark-1) != r.Mark:
+			c.bad(History{r}, "%s is not a time of its schedule", utc(r.Mark))
+		case r.At < c.instant(r.Mark):
+			c.bad(History{r}, "%s was begun before it was due", utc(r.Mark))
+		}
+	}
+}
+
+// once checks that what is recorded is not begun again, nor what came before it.
+func (c *jobCheck) once() {
+	var last Event // the run with the greatest scheduled time of those recorded so far
+	recorded := slices.Clone(c.runs)
+	slices.SortStableFunc(recorded, func(a, b Event) int { return compare(a.Recorded, b.Recorded) })
+	next := 0
+	for _, r := range c.runs {
+		for ; next < len(recorded) && recorded[next].Recorded < r.At; next++ {
+			if e := recorded[next]; e.Recorded > 0 && e.Result == Okay && !e.Manual && e.Mark > last.Mark {
+				last = e
+			}
+		}
+		if !r.Manual && last.Recorded > 0 && r.Mark <= last.Mark {
+			c.bad(History{last, r}, "%s was begun after %s had been recorded as done", utc(r.Mark), utc(last.Mark))
+		}
+	}
+	for scheduled, runs := range c.at {
+		var done History
+		for _, r := range runs {
+			if r.Recorded > 0 && r.Result == Okay {
+				done = append(done, r)
+			}
+			if c.rule.AtMostOnce && r.Token != runs[0].Token {
+				c.bad(runs, "%s was begun more than once", utc(scheduled))
+				break
+			}
+		}
+		if len(done) > 1 {
+			c.bad(done, "%s was completed and recorded %d times", utc(scheduled), len(done))
+		}
+		if c.rule.Attempts > 0 && len(runs) > c.rule.Attempts {
+			c.bad(runs, "%s was begun %d times, where %d attempts are allowed", utc(scheduled), len(runs), c.rule.Attempts)
+		}
+	}
+}
+
+// expected checks that nothing was left out.
+func (c *jobCheck) expected() {
+	completed := func(runs History) bool {
+		return slices.ContainsFunc(runs, func(r Event) bool { return c.rule.AtMostOnce || r.Result == Okay })
+	}
+	for _, scheduled := range c.rule.Expected {
+		if !completed(c.at[scheduled]) {
+			c.bad(c.at[scheduled], "%s was left out", utc(scheduled))
+		}
+	}
+	if !c.rule.Takeover || c.rule.AtMostOnce {
+		return
+	}
+	for scheduled, runs := range c.at {
+		if cut := runs[len(runs)-1]; cut.Until == Never && !completed(runs) && (c.rule.Attempts == 0 || len(runs) < c.rule.Attempts) {
+			c.bad(runs, "%s was cut off, and never run again", utc(scheduled))
+		}
+	}
+}
+
+// missed checks that each run which follows a recorded one is that which the policy picks.
+func (c *jobCheck) missed(h History) {
+	_, byName := h.leases()
+	leases := byName[c.rule.Record]
+	first := map[int64]Event{} // the first run under each token
+	for _, r := range c.runs {
+		if _, ok := first[r.Token]; !ok {
+			first[r.Token] = r
+		}
+	}
+	done, clean := int64(0), false // what the lease before has left
+	for _, l := range leases {
+		r, ran := first[l.grant.DidToken]
+		if ran && clean && !r.Manual && r.Attempt == 1 {
+			early, late := c.pick(done, l.from), c.pick(done, r.At)
+			if r.Mark != early && r.Mark != late {
+				c.bad(History{l.grant, r}, "%s was run, where the policy %q picks %s; %s was done", utc(r.Mark), c.rule.Missed.Policy, utc(early), utc(done))
+			}
+		}
+		done, clean = 0, false
+		for _, e := range h {
+			if e.Kind == Release && e.Name == c.rule.Record && e.Token == l.grant.DidToken && e.Did == Okay && e.Mark > 0 {
+				done, clean = max(done, e.Mark), true
+			}
+		}
+		for _, other := range c.runs { // a run that failed and is to be tried again is not picked by the policy
+			if other.Token == l.grant.DidToken && (other.Until == Never || other.Result != Okay) {
+				clean = false
+			}
+		}
+	}
+}
+
+// pick is the policy: which scheduled time is to be run at an instant, all up to done being done.
+func (c *jobCheck) pick(done int64, at time.Duration) int64 {
+	var missed []int64
+	for s := c.rule.Next(done); c.instant(s) <= at; s = c.rule.Next(s) {
+		if c.instant(s) < at-c.rule.Missed.Grace {
+			missed = append(missed, s)
+			continue
+		}
+		if len(missed) == 0 || c.rule.Missed.Policy == "skip" {
+			return s
+		}
+		break
+	}
+	switch {
+	case len(missed) == 0 || c.rule.Missed.Policy == "skip":
+		return 0
+	case c.rule.Missed.Policy == "once":
+		return missed[len(missed)-1]
+	}
+	return missed[max(0, len(missed)-c.rule.Missed.Cap)]
+}

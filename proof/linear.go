@@ -1,0 +1,255 @@
+package proof
+
+import (
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// Linearizable looks for names whose operations cannot have happened one after the other, each between its call and its return,
+// on a record that keeps the laws of the seam. Outcomes that nobody was told may have taken effect at any time after the call, or
+// never. A lease may end as soon as its TTL has passed, by clocks that differ from the history's by Rules.Drift, and must not be
+// seen live long after that. It also answers how many names could not be checked within Rules.Steps.
+func Linearizable(h History, r Rules) (found []Violation, unchecked int) {
+	if r.Steps == 0 {
+		r.Steps = 200_000
+	}
+	names, groups := h.explained().names()
+	for _, name := range names {
+		switch ok, checked := linearizable(groups[name], r); {
+		case !checked:
+			unchecked++
+		case !ok:
+			found = append(found, Violation{Linearizability, name, "no order of these operations keeps the laws", shortest(groups[name], r)})
+		}
+	}
+	return found, unchecked
+}
+
+// unseen is the Seen of a grant whose mark nobody was told.
+const unseen = -1
+
+// explained answers the operations. Where the store could be watched, an outcome that nobody was told is replaced by what the store
+// did, at the instant at which it did it.
+func (h History) explained() History {
+	watched := h.watched()
+	operations := make(History, 0, len(h))
+	for _, e := range h {
+		switch {
+		case e.Kind != Acquire && e.Kind != Extend && e.Kind != Release, e.Result == Failed:
+			continue
+		case watched && e.Result == Unknown && e.Did == "":
+			continue
+		case watched && e.Result == Unknown:
+			e.Result, e.Until, e.Token, e.Seen = e.Did, e.Took, e.DidToken, unseen
+		}
+		operations = append(operations, e)
+	}
+	return operations
+}
+
+// linearizable checks the operations on one name.
+func linearizable(h History, r Rules) (ok, checked bool) {
+	operations := make([]porcupine.Operation, len(h))
+	for i := range h {
+		end := h[i].Until
+		if h[i].Result == Unknown || end == 0 {
+			end = Never
+		}
+		operations[i] = porcupine.Operation{Input: &h[i], Call: int64(h[i].At), Return: int64(end)}
+	}
+	left := r.Steps
+	model := porcupine.Model{
+		Init: func() any { return record{} },
+		Step: func(state, input, _ any) (bool, any) {
+			if left--; left < 0 {
+				return false, state
+			}
+			s := state.(record)
+			ok := s.step(input.(*Event), r.Drift)
+			return ok, s
+		},
+	}
+	ok = porcupine.CheckOperations(model, operations)
+	return ok, ok || left >= 0
+}
+
+// shortest cuts a history that is not linearizable to what was answered until the first answer that cannot be explained, and
+// shows the last of that.
+func shortest(h History, r Rules) History {
+	h = slices.Clone(h)
+	slices.SortStableFunc(h, func(a, b Event) int { return compare(returned(a), returned(b)) })
+	bad := func(n int) bool {
+		cut := slices.Clone(h[:n])
+		for _, e := range h[n:] { // what had been asked by then may have taken effect
+			if e.At < returned(h[n-1]) {
+				e.Result, e.Until = Unknown, Never
+				cut = append(cut, e)
+			}
+		}
+		ok, checked := linearizable(cut, r)
+		return checked && !ok
+	}
+	low, high := 0, len(h)
+	for high-low > 1 {
+		if middle := (low + high) / 2; bad(middle) {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	cut := h[:high].byBegin()
+	const most = 12
+	return cut[max(0, len(cut)-most):]
+}
+
+func returned(e Event) time.Duration {
+	if e.Result == Unknown || e.Until == 0 {
+		return Never
+	}
+	return e.Until
+}
+
+// A record is the model: what a store that keeps the laws remembers of one name. Because an operation takes effect at some
+// instant between call and return, instants are known within bounds.
+type record struct {
+	now    time.Duration // the last operation took effect at this instant or later
+	token  int64         // of the last grant; 0 if there was none; while open it is only known to be greater
+	open   bool          // the token of the last grant was not told
+	holder string
+	live   bool          // the last grant has not been released
+	soon   time.Duration // the lease or linger ends at this instant or later
+	late   time.Duration // and at this one or sooner
+	mark   int64
+}
+
+// step takes one operation and says whether the record can have answered so.
+func (s *record) step(e *Event, drift float64) bool {
+	if e.Result == Failed {
+		return true
+	}
+	from, to := max(s.now, e.At), returned(*e)
+	if from > to {
+		return false
+	}
+	s.now = from
+	ttl := func(d time.Duration, factor float64) time.Duration { return time.Duration(float64(d) * factor) }
+	ends := func(d time.Duration) (soon, late time.Duration) {
+		soon = s.now + ttl(d, 1-drift)
+		if late = Never; to < Never-2*d {
+			late = to + ttl(d, 1+drift)
+		}
+		return soon, late
+	}
+	switch e.Kind {
+	case Acquire:
+		return s.acquire(e, to, ends)
+	case Extend:
+		return s.extend(e, to, ends)
+	case Release:
+		return s.release(e, to, ends)
+	}
+	return true
+}
+
+// taken says that the name may be had by somebody now.
+func (s *record) taken() bool { return s.now <= s.late && s.late > 0 }
+
+// waits lets the lease or linger end before the operation, if that can be.
+func (s *record) waits(to time.Duration) bool {
+	if to < s.soon {
+		return false
+	}
+	s.now = max(s.now, s.soon)
+	return true
+}
+
+func (s *record) acquire(e *Event, to time.Duration, ends func(time.Duration) (soon, late time.Duration)) bool {
+	mine := s.live && s.holder == e.Holder && s.taken()
+	switch e.Result {
+	case Held:
+		if !s.taken() || e.Mark != 0 && s.mark >= e.Mark || mine && to < s.soon {
+			return false
+		}
+		return e.Token == 0 || s.learn(e.Token)
+	case Done:
+		return e.Mark != 0 && s.mark >= e.Mark && (e.Seen <= 0 || e.Seen == s.mark)
+	case Granted:
+		if e.Seen != s.mark && e.Seen != unseen {
+			return false
+		}
+		if mine && (s.token == e.Token || s.open && e.Token > s.token) {
+			s.token, s.open = e.Token, false
+			return true
+		}
+	case Unknown:
+		if mine {
+			return true
+		}
+	}
+	if e.Mark != 0 && s.mark >= e.Mark {
+		return e.Result == Unknown
+	}
+	if !s.waits(to) {
+		return e.Result == Unknown
+	}
+	if e.Result == Granted {
+		if e.Token <= s.token {
+			return false
+		}
+		s.token, s.open = e.Token, false
+	} else {
+		s.open = true
+	}
+	s.holder, s.live = e.Holder, true
+	s.soon, s.late = ends(e.TTL)
+	return true
+}
+
+// learn takes over a token that a refusal tells.
+func (s *record) learn(token int64) bool {
+	if s.open && token > s.token {
+		s.token, s.open = token, false
+	}
+	return s.token == token
+}
+
+// matches says that an operation means the last grant.
+func (s *record) matches(e *Event) bool {
+	return s.holder == e.Holder && (s.token == e.Token && !s.open || s.open && e.Token > s.token)
+}
+
+func (s *record) extend(e *Event, to time.Duration, ends func(time.Duration) (soon, late time.Duration)) bool {
+	mine := s.live && s.matches(e)
+	switch {
+	case e.Result == Lost:
+		return !mine || s.waits(to)
+	case !mine || !s.taken():
+		return e.Result == Unknown
+	}
+	s.token, s.open = e.Token, false
+	soon, late := ends(e.TTL)
+	s.soon, s.late = max(s.soon, soon), max(s.late, late)
+	s.mark = max(s.mark, e.Mark)
+	return true
+}
+
+func (s *record) release(e *Event, to time.Duration, ends func(time.Duration) (soon, late time.Duration)) bool {
+	mine := s.matches(e)
+	again := mine && !s.live && s.mark >= e.Mark
+	switch {
+	case e.Result == Lost && again: // a record that leaves nothing to remember may have been forgotten
+		return s.mark == 0
+	case e.Result == Lost:
+		return !mine || !s.live || s.waits(to)
+	case again:
+		return true
+	case !mine || !s.live || !s.taken():
+		return e.Result == Unknown
+	}
+	s.token, s.open, s.live = e.Token, false, false
+	s.mark = max(s.mark, e.Mark)
+	s.soon, s.late = ends(e.Linger)
+	return true
+}

@@ -1,0 +1,28 @@
+package proof
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Overlap finds instants at which more believed to have a name than may. Beliefs that only touch do not overlap.
+func Overlap(h History) []Violation {
+	var found []Violation
+	names, groups := h.of(Belief).names()
+	for _, name := range names {
+		beliefs := groups[name].byBegin()
+		var open History
+		for _, b := range beliefs {
+			if b.Until <= b.At {
+				continue
+			}
+			open = slices.DeleteFunc(open, func(o Event) bool { return o.Until <= b.At })
+			if open = append(open, b); len(open) > max(1, b.Limit) {
+				found = append(found, Violation{BeliefOverlap, name,
+					fmt.Sprintf("%d believed to have it at %v, where %d may", len(open), b.At, max(1, b.Limit)), slices.Clone(open)})
+				break
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,72 @@
+package proof
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Tokens finds grants of one name whose tokens do not grow: the same token for two holders, or a token that is not greater than
+// that of a grant which had been answered before this one was asked for. Beliefs count as grants too.
+func Tokens(h History) []Violation {
+	var found []Violation
+	var grants History
+	for _, e := range h {
+		if e.Kind == Acquire && e.Result == Granted {
+			grants = append(grants, e)
+		}
+	}
+	names, groups := grants.names()
+	for _, name := range names {
+		if v, bad := tokensOf(name, groups[name]); bad {
+			found = append(found, v)
+		}
+	}
+	return found
+}
+
+func tokensOf(name string, grants History) (Violation, bool) {
+	holders := map[int64]Event{}
+	asked := grants.byBegin()
+	answered := slices.Clone(grants)
+	slices.SortStableFunc(answered, func(a, b Event) int { return compare(a.Until, b.Until) })
+	var greatest Event // of those answered before the one in hand was asked for
+	next := 0
+	for _, g := range asked {
+		for ; next < len(answered) && answered[next].Until < g.At; next++ {
+			if answered[next].Token > greatest.Token {
+				greatest = answered[next]
+			}
+		}
+		before, again := holders[g.Token]
+		holders[g.Token] = g
+		switch {
+		case g.Token <= 0:
+			return Violation{TokenOrder, name, "a token that is not greater than 0", History{g}}, true
+		case again && before.Holder != g.Holder:
+			return Violation{TokenOrder, name, fmt.Sprintf("token %d was granted to two holders", g.Token), History{before, g}}, true
+		case g.Token < greatest.Token, g.Token == greatest.Token && greatest.Holder != g.Holder:
+			return Violation{TokenOrder, name, fmt.Sprintf("token %d after %d", g.Token, greatest.Token), History{greatest, g}}, true
+		}
+	}
+	return Violation{}, false
+}
+
+// Fences finds writes that a guarded resource accepted after one with a greater token.
+func Fences(h History) []Violation {
+	var found []Violation
+	names, groups := h.of(Write).names()
+	for _, name := range names {
+		var greatest Event
+		for _, w := range groups[name].byBegin() {
+			switch {
+			case w.Result == Okay && w.Token < greatest.Token:
+				found = append(found, Violation{FencedResource, name, fmt.Sprintf("token %d was let in after %d", w.Token, greatest.Token), History{greatest, w}})
+			case w.Result == Okay:
+				greatest = w
+			case w.Result == Stale && w.Token >= greatest.Token && greatest.Token > 0:
+				found = append(found, Violation{FencedResource, name, fmt.Sprintf("token %d was refused as stale, after %d", w.Token, greatest.Token), History{greatest, w}})
+			}
+		}
+	}
+	return found
+}
