@@ -122,11 +122,9 @@ func (d *director) launch(unsafe bool) error {
 			}
 		},
 		Failed: func(err error) {
-			if !unsafe { // the control ends when it has done its harm
-				d.mu.Lock()
-				defer d.mu.Unlock()
-				d.failure = errors.Join(d.failure, err)
-			}
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.failure = errors.Join(d.failure, err)
 		},
 	}.Start()
 	if err != nil {

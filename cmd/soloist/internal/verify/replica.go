@@ -82,7 +82,7 @@ func (o orders) config() soloist.Config {
 	}
 }
 
-// pretend is the client that is unsafe on purpose: it takes a lease, never renews it, and goes on to believe in it long after another
+// pretend is the client that is unsafe on purpose: it takes a lease, never renews it, and believes in it to the end, long after another
 // has it. A checker that does not see that sees nothing.
 func (o orders) pretend(ctx context.Context, s store.Store, rec *recorder) error {
 	claim := store.Claim{Name: o.Namespace + "/" + control, Holder: o.Replica + "#unsafe", TTL: o.TTL}
@@ -91,7 +91,7 @@ func (o orders) pretend(ctx context.Context, s store.Store, rec *recorder) error
 			func(err error) store.Outcome { return store.Outcome{Err: err} })
 		if out := at(outs, 0, store.Outcome{Err: err}); out.Err == nil {
 			b := rec.belief(claim.Name, 1, claim.Holder, out.Grant.Token)
-			for end := fleet.Now() + 3*o.TTL; fleet.Now() < end && ctx.Err() == nil; sleep(ctx, lookEvery) {
+			for ; ctx.Err() == nil; sleep(ctx, lookEvery) {
 				b.held(fleet.Now())
 			}
 			b.end()
