@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
+	"github.com/soloist-dev/soloist/internal/rand"
 	"github.com/soloist-dev/soloist/store"
 )
 

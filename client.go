@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
@@ -14,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/soloist-dev/soloist/internal/host"
+	"github.com/soloist-dev/soloist/internal/rand"
 	"github.com/soloist-dev/soloist/store"
 )
 
@@ -153,6 +154,9 @@ func New(s store.Store, cfg Config) (*Client, error) {
 		store: s, cfg: cfg, log: cfg.Logger, names: names,
 		holder: cfg.Replica + "#" + strings.ToLower(crand.Text()[:20]) + "-",
 		jobs:   map[string]bool{},
+	}
+	if guest, ok := s.(host.Guest); ok {
+		c.clock.suspended = guest.SimulatedHost().Suspended
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	limits := &limits{timeout: cfg.RequestTimeout}

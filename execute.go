@@ -38,7 +38,7 @@ func (r *runner) execute(t *task, lease *Lease, d decision) ending {
 		if err := lease.SetState(lease.Context(), d.state.json()); err != nil {
 			r.log.Warn("recording a failed attempt", "job", t.job.Name, "err", err)
 		}
-		if !sleep(lease.Context(), t.job.Retry.after(d.attempt)) {
+		if !sleep(lease.Context(), t.job.Retry.after(d.attempt)) || lease.Err() != nil { // a suspend is noticed by Err first
 			return r.conclude(t, lease, d, errors.Is(context.Cause(lease.Context()), ErrOverran))
 		}
 		d.attempt++

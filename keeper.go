@@ -163,7 +163,7 @@ func (k *keeper) confirm(l *Lease, before time.Time, ttl time.Duration) {
 	if l.index < 0 {
 		return
 	}
-	if deadline := before.Add(ttl - l.opts.Margin); deadline.After(l.deadline) {
+	if deadline := before.Add(ttl - l.margin(ttl)); deadline.After(l.deadline) {
 		l.deadline = deadline
 	}
 	l.renewAt = before.Add(min(ttl, l.opts.TTL) / 3)

@@ -24,7 +24,8 @@ type Lease struct {
 	granted store.Grant
 	ctx     leaseContext
 	cancel  context.CancelCauseFunc
-	since   time.Time   // just before the request that was granted
+	since   time.Time   // just before the request that was granted, or the first of several that asked for the same
+	had     time.Time   // when the grant was known here
 	end     time.Time   // the lease is not renewed past it; zero without AtMost
 	busy    atomic.Bool // a function of the user's runs under it
 	stated  atomic.Bool // SetState has been used
@@ -65,7 +66,7 @@ func LeaseFrom(ctx context.Context) *Lease {
 func (c *core) newLease(parent context.Context, t target, claim store.Claim, g store.Grant, opts Options, since time.Time) *Lease {
 	l := &Lease{
 		core: c, shown: t.shown, queue: t.queue(), name: claim.Name, holder: claim.Holder, token: g.Token, opts: opts, granted: g,
-		since: since, deadline: since.Add(claim.TTL - opts.Margin), renewAt: since.Add(claim.TTL / 3),
+		since: since, had: c.clock.earliest(), deadline: since.Add(claim.TTL - opts.Margin), renewAt: since.Add(claim.TTL / 3),
 	}
 	if opts.AtMost > 0 {
 		l.end = since.Add(opts.AtMost)
@@ -122,7 +123,7 @@ func (l *Lease) Err() error {
 func (l *Lease) Check(ctx context.Context) error { return l.extend(ctx, l.opts.TTL, nil) }
 
 // Extend makes the lease live for at least ttl from now, beyond what renewal does; AtMost still bounds it. Use it before a
-// time without a network. Errors as in Check.
+// time without a network. The margin at its end is larger than Options.Margin as ttl is larger than the TTL. Errors as in Check.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error { return l.extend(ctx, ttl, nil) }
 
 // SetState leaves state with the name, for whoever holds it next: at most 64 KiB. Errors as in Check.
@@ -155,6 +156,14 @@ func (l *Lease) extend(ctx context.Context, ttl time.Duration, with func(*store.
 		l.core.keeper.lose(l, ErrLost)
 	}
 	return fmt.Errorf("extending %q: %w", l.shown, err)
+}
+
+// margin is how long before the end of ttl the lease counts as lost: clocks drift further apart in a longer time.
+func (l *Lease) margin(ttl time.Duration) time.Duration {
+	if ttl <= l.opts.TTL {
+		return l.opts.Margin
+	}
+	return time.Duration(float64(l.opts.Margin) * (float64(ttl) / float64(l.opts.TTL)))
 }
 
 // extension asks for ttl from before, or less when AtMost ends sooner.
@@ -231,7 +240,7 @@ func finishAll(c *core, leases []*Lease, with func(int) store.Release) []error {
 func (l *Lease) release(r store.Release) store.Release {
 	r.Name, r.Holder, r.Token = l.name, l.holder, l.token
 	if l.opts.AtLeast > 0 {
-		r.Linger = max(r.Linger, l.opts.AtLeast-l.core.clock.earliest().Sub(l.since))
+		r.Linger = max(r.Linger, l.opts.AtLeast-l.core.clock.earliest().Sub(l.had))
 	}
 	return r
 }

@@ -316,11 +316,11 @@ func TestExtendOutlastsAnOutage(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Break(nil)
-		time.Sleep(9 * time.Minute)
+		time.Sleep(8 * time.Minute)
 		if err := l.Err(); err != nil {
 			t.Fatalf("within the extension: %v", err)
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) // a tenth of the time is the margin, as it is of the TTL
 		if err := l.Err(); !errors.Is(err, soloist.ErrLost) {
 			t.Fatalf("after it: %v", err)
 		}

@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/soloist-dev/soloist/internal/rand"
 	"github.com/soloist-dev/soloist/store"
 )
 
@@ -333,6 +333,7 @@ func (r *runner) answer(t *task, claims []store.Claim, outs []store.Outcome, bef
 // granted starts a run if the claim was granted, or says when to look again.
 func (r *runner) granted(t *task, claim store.Claim, out store.Outcome, before time.Time) {
 	now := time.Now()
+	t.until = time.Time{}
 	var held *HeldError
 	var done *DoneError
 	switch {
@@ -341,7 +342,11 @@ func (r *runner) granted(t *task, claim store.Claim, out store.Outcome, before t
 		r.schedule(t, t.next(now))
 		return
 	case errors.As(out.Err, &held):
-		r.schedule(t, r.afterHeld(t, held.Record.Left, now))
+		wake := r.afterHeld(t, held.Record.Left, now)
+		if held.Record.Holder != "" {
+			t.until = now.Add(held.Record.Left)
+		}
+		r.schedule(t, wake)
 		return
 	case out.Err != nil:
 		r.log.Warn("claiming a job", "job", t.job.Name, "err", out.Err)
@@ -361,11 +366,21 @@ func (r *runner) granted(t *task, claim store.Claim, out store.Outcome, before t
 			r.ended <- r.execute(t, lease, d)
 			return
 		}
-		if err := lease.finish(store.Release{Retain: Forever}); err != nil {
-			r.log.Warn("giving back a job that is not due", "job", t.job.Name, "err", err)
-		}
-		r.ended <- ending{task: t}
+		r.ended <- r.decline(t, lease, d)
 	}()
+}
+
+// decline gives back a job that is not due, with what its record has to tell.
+func (r *runner) decline(t *task, lease *Lease, d decision) ending {
+	rel := store.Release{Retain: Forever}
+	if d.tell {
+		rel.State = d.state.json()
+	}
+	err := lease.finish(rel)
+	if err != nil {
+		r.log.Warn("giving back a job that is not due", "job", t.job.Name, "err", err)
+	}
+	return ending{task: t, recorded: err == nil && d.tell, state: d.state}
 }
 
 // afterHeld is when to look again at a job that another replica runs, or that lingers: when its lease would end, or when

@@ -3,9 +3,9 @@ package soloist
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"strconv"
 
+	"github.com/soloist-dev/soloist/internal/rand"
 	"github.com/soloist-dev/soloist/store"
 )
 

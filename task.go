@@ -21,6 +21,8 @@ type task struct {
 	served int64     // the last manual run that was done
 	ctl    control
 
+	until time.Time // when the lease that is in the way ends, if its holder has died; zero if none is known
+
 	wake  time.Time // when to look again
 	index int       // in the heap, -1 when it is not in it
 }
@@ -106,13 +108,14 @@ func (t *task) want(now time.Time) (mark int64, ok bool) {
 		return 0, false
 	}
 	due := t.due(t.done(), now)
-	if due.IsZero() {
-		return 0, false
+	if due.IsZero() { // whoever had the job may have died in a run that only its successor can find
+		return t.mark + 1, !t.until.IsZero() && !now.Before(t.until)
 	}
-	if _, ok := t.job.Schedule.(delay); !ok {
-		if newer := latest(t.job.Schedule, due, now); !newer.IsZero() && !t.job.start(newer).After(now) {
-			due = newer
-		}
+	if _, delayed := t.job.Schedule.(delay); delayed { // whether it is due is not a matter of the mark, which a run under way may have raised
+		return max(due.UnixMilli(), t.mark+1), true
+	}
+	if newer := latest(t.job.Schedule, due, now); !newer.IsZero() && !t.job.start(newer).After(now) {
+		due = newer
 	}
 	return due.UnixMilli(), true
 }
@@ -136,13 +139,15 @@ func (t *task) next(now time.Time) time.Time {
 		from = now
 	}
 	due := t.job.Schedule.Next(from)
-	if due.IsZero() {
-		return due
+	if !due.IsZero() {
+		if due = t.job.start(due); !due.After(now) {
+			return now
+		}
 	}
-	if start := t.job.start(due); start.After(now) {
-		return start
+	if t.ctl.Paused == nil && !t.until.IsZero() && (due.IsZero() || t.until.Before(due)) {
+		return t.until
 	}
-	return now
+	return due
 }
 
 // A decision is what a replica does with a job that it was granted.
@@ -153,6 +158,7 @@ type decision struct {
 	state     jobState // to go on from
 	announce  bool     // the state must be in the store before the run begins
 	giveUp    bool     // all attempts are used up: do not run
+	tell      bool     // the state is to be written even if there is nothing to run
 }
 
 // key tells the run from others in jobState.Pending.
@@ -173,10 +179,18 @@ func (t *task) decide(g store.Grant, now time.Time) (decision, bool) {
 	t.sawState(state)
 	state.Schedule = describe(t.job.Schedule)
 	t.mark = max(t.mark, g.Mark)
-	crashed := g.Abandoned > 0
-	if crashed && state.Pending > 0 && state.Pending <= g.Mark { // it had been begun to be run at most once
-		state.add(abandoned(time.UnixMilli(state.Pending), g, now, state.Attempts+1, false))
+	crashed, tell := g.Abandoned > 0, false
+	if t.begunOnce(state, g) { // nobody has told its end
+		manual := state.Pending < 0
+		state.Trigger = max(state.Trigger, -state.Pending)
+		at := time.UnixMilli(state.Pending)
+		if manual {
+			at = t.ctl.At
+		}
+		state.add(abandoned(at, g, now, state.Attempts+1, manual))
 		state.Pending, state.Attempts, crashed = 0, 0, false
+		state.Ended, tell = now.UnixMilli(), true // nobody knows when it ended; a fixed delay counts from here
+		t.sawState(state)
 	}
 	d, ok := decision{}, false
 	if crashed {
@@ -187,15 +201,26 @@ func (t *task) decide(g store.Grant, now time.Time) (decision, bool) {
 		d, ok = t.choose(state, t.done(), now, true)
 	}
 	if !ok {
-		return d, false
+		return decision{state: state, tell: tell}, false
 	}
 	d.count(t.job, state, g, now, crashed)
+	if d.manual == 0 && t.due(t.done(), now.Add(2*skew)) != d.scheduled { // the successor of a dead replica, looking back, might find another
+		d.announce = true
+	}
 	return d, true
+}
+
+// begunOnce says that a run which may be run once only had been begun when the lease before ended.
+func (t *task) begunOnce(state jobState, g store.Grant) bool {
+	return state.Pending > 0 && state.Pending <= g.Mark || state.Pending < 0 && t.job.Crash == CrashGiveUp
 }
 
 // choose picks the run at an instant: a manual one first, then one that was interrupted, then what is due.
 func (t *task) choose(state jobState, done, at time.Time, isNow bool) (decision, bool) {
-	if t.ctl.Trigger > state.Trigger && (isNow || !t.ctl.At.After(at)) {
+	if !isNow && state.Pending < 0 { // the manual run that had begun; another may have been asked for since
+		return decision{scheduled: t.ctl.At.Truncate(time.Millisecond), manual: -state.Pending}, true
+	}
+	if t.ctl.Trigger > state.Trigger && isNow { // one that had begun would be pending
 		return decision{scheduled: t.ctl.At.Truncate(time.Millisecond), manual: t.ctl.Trigger}, true
 	}
 	if t.ctl.Paused != nil {
@@ -222,7 +247,7 @@ func (d *decision) count(job Job, state jobState, g store.Grant, now time.Time, 
 	}
 	state.Pending, state.Attempts = d.key(), begun
 	d.attempt, d.state = begun+1, state
-	d.announce = d.announce || job.Crash == CrashGiveUp
+	d.announce = d.announce || job.Crash == CrashGiveUp || d.manual > 0
 }
 
 // abandoned is the history of a run whose replica did not live to write it.

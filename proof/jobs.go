@@ -8,19 +8,28 @@ import (
 
 // A JobRule says what is known of a job.
 type JobRule struct {
-	Name       string  // as in the events of its runs
-	Record     string  // the name of its record, for the rule of missed runs; "" leaves that out
-	AtMostOnce bool    // a scheduled time whose run was begun is not begun again
-	Expected   []int64 // scheduled times, unix ms, that must have been completed, or begun if AtMostOnce
-	Attempts   int     // how often a scheduled time may be begun; 0 sets no bound
-	Takeover   bool    // the end of the history was long and healthy enough for every run that was cut off to be run again
-	Zero       int64   // unix ms of the instant 0 of the history
+	Name       string        // as in the events of its runs
+	Record     string        // the name of its record, for the rule of missed runs; "" leaves that out
+	AtMostOnce bool          // a scheduled time whose run was begun is not begun again
+	Expected   []int64       // scheduled times, unix ms, that must have been completed, or begun if AtMostOnce
+	Attempts   int           // how often a scheduled time may be begun; 0 sets no bound
+	Takeover   bool          // the end of the history was long and healthy enough for every run that was cut off to be run again
+	End        time.Duration // with Takeover: runs that were cut off later than this are left out; 0 leaves none out
+	Zero       int64         // unix ms of the instant 0 of the history
 
 	// Next answers the first scheduled time after one, both unix ms; nil leaves out what needs it.
 	Next func(after int64) int64
 
 	Missed Missed
+
+	Delay     time.Duration   // between the end of a recorded run and the beginning of the next; 0 leaves it out
+	Pauses    []Span          // no scheduled time within them is run
+	Asked     int             // how many manual runs were asked for
+	AskedSure []time.Duration // after each of these instants a manual run must have begun
 }
+
+// A Span is a time without its ends.
+type Span struct{ From, To time.Duration }
 
 // Missed says what becomes of scheduled times that nobody could start within Grace. It is checked for runs that follow a run which
 // was recorded, in histories in which the store could be watched.
@@ -32,7 +41,7 @@ type Missed struct {
 
 // Jobs finds runs of a job that must not have been, and scheduled times that were left out.
 func Jobs(h History, rule JobRule) []Violation {
-	c := &jobCheck{rule: rule, at: map[int64]History{}}
+	c := &jobCheck{rule: rule, at: map[int64]History{}, history: h}
 	for _, e := range h.byBegin() {
 		if e.Kind == Run && e.Name == rule.Name {
 			c.runs = append(c.runs, e)
@@ -42,6 +51,7 @@ func Jobs(h History, rule JobRule) []Violation {
 		}
 	}
 	c.schedule()
+	c.asked()
 	c.once()
 	c.expected()
 	if rule.Missed.Policy != "" && rule.Next != nil && h.watched() {
@@ -55,6 +65,8 @@ type jobCheck struct {
 	runs  History           // in the order of their beginnings
 	at    map[int64]History // by scheduled time, without manual ones
 	found []Violation
+
+	history History
 }
 
 func (c *jobCheck) bad(excerpt History, format string, args ...any) {
@@ -81,6 +93,37 @@ func (c *jobCheck) schedule() {
 	}
 }
 
+// asked checks what people have asked for.
+func (c *jobCheck) asked() {
+	manual := map[int64]Event{}
+	for _, r := range c.runs {
+		if r.Manual {
+			if first, again := manual[r.Mark]; again && c.rule.AtMostOnce && first.Token != r.Token {
+				c.bad(History{first, r}, "a manual run was begun more than once")
+			}
+			manual[r.Mark] = r
+			continue
+		}
+		for _, p := range c.rule.Pauses {
+			at := c.instant(r.Mark)
+			if c.rule.Delay > 0 { // due once, however long ago; after the pause it still is
+				at = r.At
+			}
+			if p.From < at && at < p.To && r.At > p.From {
+				c.bad(History{r}, "%s was run, although the job was paused from %v to %v", utc(r.Mark), p.From, p.To)
+			}
+		}
+	}
+	if len(manual) > c.rule.Asked {
+		c.bad(nil, "%d manual runs, where %d were asked for", len(manual), c.rule.Asked)
+	}
+	for _, at := range c.rule.AskedSure {
+		if !slices.ContainsFunc(c.runs, func(r Event) bool { return r.Manual && r.At >= at }) {
+			c.bad(nil, "the manual run that was asked for at %v was never begun", at)
+		}
+	}
+}
+
 // once checks that what is recorded is not begun again, nor what came before it.
 func (c *jobCheck) once() {
 	var last Event // the run with the greatest scheduled time of those recorded so far
@@ -89,8 +132,12 @@ func (c *jobCheck) once() {
 	next := 0
 	for _, r := range c.runs {
 		for ; next < len(recorded) && recorded[next].Recorded < r.At; next++ {
-			if e := recorded[next]; e.Recorded > 0 && e.Result == Okay && !e.Manual && e.Mark > last.Mark {
+			e := recorded[next]
+			if e.Recorded > 0 && e.Result == Okay && !e.Manual && e.Mark > last.Mark {
 				last = e
+			}
+			if e.Recorded > 0 && e.Result == Okay && c.rule.Delay > 0 && !r.Manual && r.At < e.Until+c.rule.Delay-time.Millisecond && r.Token > e.Token && r.Attempt == 1 {
+				c.bad(History{e, r}, "begun sooner than %v after the end of the run before", c.rule.Delay)
 			}
 		}
 		if !r.Manual && last.Recorded > 0 && r.Mark <= last.Mark {
@@ -119,22 +166,43 @@ func (c *jobCheck) once() {
 
 // expected checks that nothing was left out.
 func (c *jobCheck) expected() {
-	completed := func(runs History) bool {
-		return slices.ContainsFunc(runs, func(r Event) bool { return c.rule.AtMostOnce || r.Result == Okay })
-	}
 	for _, scheduled := range c.rule.Expected {
-		if !completed(c.at[scheduled]) {
-			c.bad(c.at[scheduled], "%s was left out", utc(scheduled))
+		if runs := c.at[scheduled]; !c.completed(runs) && !(c.rule.AtMostOnce && c.begun(scheduled)) {
+			c.bad(runs, "%s was left out", utc(scheduled))
 		}
 	}
 	if !c.rule.Takeover || c.rule.AtMostOnce {
 		return
 	}
 	for scheduled, runs := range c.at {
-		if cut := runs[len(runs)-1]; cut.Until == Never && !completed(runs) && (c.rule.Attempts == 0 || len(runs) < c.rule.Attempts) {
+		if cut := runs[len(runs)-1]; (cut.Until == Never || cut.Result == Lost && (c.rule.End == 0 || cut.Until < c.rule.End)) && !c.completed(runs) && !c.untold(cut) {
 			c.bad(runs, "%s was cut off, and never run again", utc(scheduled))
 		}
 	}
+}
+
+func (c *jobCheck) completed(runs History) bool {
+	return slices.ContainsFunc(runs, func(r Event) bool { return c.rule.AtMostOnce || r.Result == Okay })
+}
+
+// begun says that the store was told of the beginning of a run that then was not: one that may be run once only is not tried again
+// when nobody knows whether that was recorded.
+func (c *jobCheck) begun(scheduled int64) bool {
+	return slices.ContainsFunc(c.history, func(e Event) bool {
+		return e.Kind == Extend && e.Name == c.rule.Record && e.Mark == scheduled && e.Did == Okay
+	})
+}
+
+// untold says that the successor's grant did not reach it at first: who asks again as the same holder is not told that the lease
+// before was abandoned.
+func (c *jobCheck) untold(cut Event) bool {
+	_, byName := c.history.leases()
+	for _, l := range byName[c.rule.Record] {
+		if l.grant.DidToken > cut.Token {
+			return l.grant.Result != Granted
+		}
+	}
+	return false
 }
 
 // missed checks that each run which follows a recorded one is that which the policy picks.

@@ -5,10 +5,27 @@ import (
 	"slices"
 )
 
+// unforced answers the beliefs. One whose lease was taken away by a person counts until then: its holder learns of it later.
+func (h History) unforced() History {
+	forced := map[leaseKey]Event{}
+	for _, e := range h {
+		if e.Kind == Forced {
+			forced[leaseKey{e.Name, e.Token}] = e
+		}
+	}
+	beliefs := h.of(Belief)
+	for i, b := range beliefs {
+		if f, ok := forced[leaseKey{b.Name, b.Token}]; ok {
+			beliefs[i].Until = min(b.Until, f.At)
+		}
+	}
+	return beliefs
+}
+
 // Overlap finds instants at which more believed to have a name than may. Beliefs that only touch do not overlap.
 func Overlap(h History) []Violation {
 	var found []Violation
-	names, groups := h.of(Belief).names()
+	names, groups := h.unforced().names()
 	for _, name := range names {
 		beliefs := groups[name].byBegin()
 		var open History

@@ -94,13 +94,14 @@ func Within(h History) []Violation {
 	return found
 }
 
-// Told finds calls of the client that told their user what was not so, where the store could be watched.
+// Told finds holders who went on although the store had told them that their lease is lost; and, where the store could be watched,
+// calls of the client that told their user what was not so.
 func Told(h History) []Violation {
+	found := believedAfterLoss(h)
 	if !h.watched() {
-		return nil
+		return found
 	}
 	byToken, byName := h.leases()
-	var found []Violation
 	bad := func(e Event, text string, more ...Event) {
 		found = append(found, Violation{ToldTruth, e.Name, text, append(History{e}, more...)})
 	}
@@ -110,6 +111,8 @@ func Told(h History) []Violation {
 		case e.Kind == Take && e.Result == Granted:
 			if l == nil || l.grant.Holder != e.Holder || l.from > e.Until || l.from < e.At {
 				bad(e, "told of a grant that the store did not make")
+			} else if next := l.next(byName[e.Name]); e.Linger > 0 && l.released != Never && !l.forced && next != nil && next.from < l.grant.At+e.Linger-time.Microsecond {
+				bad(e, fmt.Sprintf("the name was to stay taken for %v, and was granted at %v", e.Linger, next.from), l.grant, next.grant)
 			}
 		case e.Kind == Take && e.Result == Held:
 			if !refusable(e, byName[e.Name], h) {
@@ -123,6 +126,62 @@ func Told(h History) []Violation {
 			if l != nil && l.released >= e.At && l.released <= e.Until && !l.forced && !h.forgot(l, byName[e.Name], e.Until) {
 				bad(e, "told that the lease was lost, although it was released just then", l.grant)
 			}
+		}
+	}
+	return found
+}
+
+// believedAfterLoss finds holders who went on believing after the store had told them that their lease is lost. It needs no watching.
+func believedAfterLoss(h History) []Violation {
+	lost := map[leaseKey]Event{}
+	for _, e := range h {
+		if e.Kind == Extend && e.Result == Lost {
+			key := leaseKey{e.Name, e.Token}
+			if first, ok := lost[key]; !ok || e.Until < first.Until {
+				lost[key] = e
+			}
+		}
+	}
+	var found []Violation
+	for _, b := range h {
+		if b.Kind != Belief || b.Limit > 1 {
+			continue
+		}
+		if told, ok := lost[leaseKey{b.Name, b.Token}]; ok && told.Holder == b.Holder && b.Until > told.Until {
+			found = append(found, Violation{ToldTruth, b.Name, fmt.Sprintf("believed in until %v, although it was told at %v that it is lost", b.Until, told.Until), History{told, b}})
+		}
+	}
+	return found
+}
+
+// next is the lease after l.
+func (l *lease) next(leases []*lease) *lease {
+	if i := slices.Index(leases, l); i+1 < len(leases) {
+		return leases[i+1]
+	}
+	return nil
+}
+
+// Idle finds leases that came late although somebody waited for them, where the store could be watched: from an instant on, at
+// which all was well, nobody who waits for a free name may wait for longer than bound.
+func Idle(h History, from, bound time.Duration) []Violation {
+	byToken, byName := h.leases()
+	var found []Violation
+	for _, e := range h {
+		l := byToken[leaseKey{e.Name, e.Token}]
+		if e.Kind != Take || e.Result != Granted || e.At < from || l == nil {
+			continue
+		}
+		free := max(e.At, from)
+		leases := byName[e.Name]
+		if i := slices.Index(leases, l); i > 0 {
+			before := leases[i-1]
+			if free = max(free, before.end()); before.released != Never {
+				free = max(free, before.linger)
+			}
+		}
+		if l.from-free > bound {
+			found = append(found, Violation{HandOver, e.Name, fmt.Sprintf("free from %v on, waited for, and granted at %v only", free, l.from), History{l.grant, e}})
 		}
 	}
 	return found

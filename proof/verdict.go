@@ -34,6 +34,7 @@ const (
 	ToldTruth       = "told the truth"
 	JobsChecker     = "jobs"
 	ElementsChecker = "elements"
+	HandOver        = "hand-over"
 )
 
 // Rules say what a history has to keep beside what holds for all.

@@ -92,12 +92,12 @@ configuration; 126 the command is not executable; 127 it is not found.`,
 		return usage("%v; see %s --help", err, c.CommandPath())
 	})
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.storeURL, "store", "", "URL of the store: memory: or sqlite:PATH\n(default $SOLOIST_STORE, or the URL in the file $SOLOIST_STORE_FILE, or an SQLite file in the user's state directory)")
+	flags.StringVar(&a.storeURL, "store", "", "URL of the store: memory:, sqlite:PATH, redis://…, postgres://…, mysql://… (see docs/command.md)\n(default $SOLOIST_STORE, or the URL in the file $SOLOIST_STORE_FILE, or an SQLite file in the user's state directory)")
 	flags.StringVar(&a.namespace, "namespace", a.env("SOLOIST_NAMESPACE"), "keeps names apart from those of other applications on the store ($SOLOIST_NAMESPACE)")
 	flags.StringVar(&a.replica, "replica", "", "what people see as the holder (default USER@HOST/PID)")
 	root.AddGroup(&cobra.Group{ID: "run", Title: "To run something:"}, &cobra.Group{ID: "see", Title: "To see and to act:"})
 	root.AddCommand(a.lockCommand(), a.onceCommand(), a.semCommand(), a.leadCommand(), a.cronCommand(),
-		a.jobsCommand(), a.locksCommand(), a.elementsCommand(), a.semsCommand(), a.doctorCommand(), a.migrateCommand(), a.verifyCommand(), a.verifyReplicaCommand(),
+		a.jobsCommand(), a.locksCommand(), a.elementsCommand(), a.semsCommand(), a.doctorCommand(), a.migrateCommand(), a.verifyCommand(), a.verifyReplicaCommand(), a.benchCommand(), a.benchWaiterCommand(),
 		a.demoCommand(), demoReplicaCommand(), a.versionCommand())
 	for _, c := range root.Commands() {
 		a.finish(c)

@@ -11,7 +11,20 @@ require (
 	golang.org/x/sys v0.49.0
 )
 
-require github.com/anishathalye/porcupine v1.3.1 // indirect
+require (
+	filippo.io/edwards25519 v1.2.0 // indirect
+	github.com/anishathalye/porcupine v1.3.1 // indirect
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/go-sql-driver/mysql v1.10.0 // indirect
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/pgx/v5 v5.12.0 // indirect
+	github.com/jackc/puddle/v2 v2.2.3 // indirect
+	github.com/redis/go-redis/v9 v9.23.0 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
+	golang.org/x/text v0.41.0 // indirect
+)
 
 require (
 	github.com/dustin/go-humanize v1.1.0 // indirect
@@ -19,6 +32,9 @@ require (
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/soloist-dev/soloist/proof v0.0.0
+	github.com/soloist-dev/soloist/store/pgstore v0.0.0
+	github.com/soloist-dev/soloist/store/redisstore v0.0.0
+	github.com/soloist-dev/soloist/store/sqlstore v0.0.0
 	github.com/spf13/pflag v1.0.9 // indirect
 	golang.org/x/tools v0.52.0 // indirect
 	modernc.org/libc v1.79.0 // indirect
@@ -33,3 +49,9 @@ replace (
 )
 
 replace github.com/soloist-dev/soloist/proof => ../../proof
+
+replace github.com/soloist-dev/soloist/store/pgstore => ../../store/pgstore
+
+replace github.com/soloist-dev/soloist/store/redisstore => ../../store/redisstore
+
+replace github.com/soloist-dev/soloist/store/sqlstore => ../../store/sqlstore

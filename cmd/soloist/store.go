@@ -13,7 +13,10 @@ import (
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/memstore"
+	"github.com/soloist-dev/soloist/store/pgstore"
+	"github.com/soloist-dev/soloist/store/redisstore"
 	"github.com/soloist-dev/soloist/store/sqlitestore"
+	"github.com/soloist-dev/soloist/store/sqlstore"
 )
 
 // A source is the URL of a store and where it stands. Messages name the latter: the URL itself may have secrets in it.
@@ -89,6 +92,29 @@ var openers = map[string]func(ctx context.Context, text string) (store.Store, er
 		}
 		return openSQLite(path)
 	},
+	"redis":           opener(redisstore.OpenURL),
+	"rediss":          opener(redisstore.OpenURL),
+	"redis+sentinel":  opener(redisstore.OpenURL),
+	"rediss+sentinel": opener(redisstore.OpenURL),
+	"redis+cluster":   opener(redisstore.OpenURL),
+	"rediss+cluster":  opener(redisstore.OpenURL),
+	"postgres":        opener(pgstore.OpenURL),
+	"postgresql":      opener(pgstore.OpenURL),
+	"cockroach":       opener(pgstore.OpenURL),
+	"cockroachdb":     opener(pgstore.OpenURL),
+	"mysql":           opener(sqlstore.OpenURL),
+	"mariadb":         opener(sqlstore.OpenURL),
+}
+
+// opener makes the OpenURL of a package one of openers, without the nil that is not nil.
+func opener[S store.Store](open func(context.Context, string) (S, error)) func(context.Context, string) (store.Store, error) {
+	return func(ctx context.Context, text string) (store.Store, error) {
+		s, err := open(ctx, text)
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
 }
 
 // open opens the store that the URL names.
@@ -105,7 +131,7 @@ func (s source) open() (store.Store, error) {
 	switch {
 	case err == nil:
 		return opened, nil
-	case errors.As(err, &invalid): // what the URL says is wrong
+	case errors.As(err, &invalid), errors.Is(err, sqlstore.ErrRefused): // what the URL says is wrong
 		return nil, badConfig(fmt.Errorf("%s: %w", s.from, err))
 	}
 	return nil, fmt.Errorf("%s: %w", s.from, err)

@@ -22,12 +22,9 @@ type setup struct {
 }
 
 func (s *Store) look(ctx context.Context) (*setup, error) {
-	if err := s.alive(ctx); err != nil {
-		return nil, err
-	}
-	text, err := s.client.Info(ctx).Result()
+	text, err := ask(ctx, s, func() (string, error) { return s.client.Info(ctx).Result() })
 	if err != nil {
-		return nil, plain(s.explain(err))
+		return nil, err
 	}
 	up := &setup{info: map[string]string{}}
 	for line := range strings.Lines(text) {
@@ -42,7 +39,7 @@ func (s *Store) look(ctx context.Context) (*setup, error) {
 	}
 	settings := map[string]string{}
 	for _, name := range []string{"maxmemory", "maxmemory-policy", "appendonly", "appendfsync", "min-replicas-to-write"} {
-		some, err := s.client.ConfigGet(ctx, name).Result()
+		some, err := ask(ctx, s, func() (map[string]string, error) { return s.client.ConfigGet(ctx, name).Result() })
 		if err != nil {
 			return up, nil // denied, or a service that has no CONFIG: what is not known is told as such
 		}
@@ -207,7 +204,7 @@ func (up *setup) replication() store.Finding {
 }
 
 func (s *Store) clusterState(ctx context.Context) store.Finding {
-	text, err := s.client.ClusterInfo(ctx).Result()
+	text, err := ask(ctx, s, func() (string, error) { return s.client.ClusterInfo(ctx).Result() })
 	if err != nil {
 		return found("cluster", err.Error(), store.LevelUnknown, "")
 	}
@@ -229,9 +226,9 @@ func (s *Store) clock(ctx context.Context) []store.Finding {
 	var skew time.Duration
 	for range 5 {
 		begin := time.Now()
-		at, err := s.client.Time(ctx).Result()
+		at, err := ask(ctx, s, func() (time.Time, error) { return s.client.Time(ctx).Result() })
 		if err != nil {
-			return []store.Finding{found("clock", plain(s.explain(err)).Error(), store.LevelUnknown, "")}
+			return []store.Finding{found("clock", err.Error(), store.LevelUnknown, "")}
 		}
 		trip := time.Since(begin)
 		trips, skew = append(trips, trip), at.Sub(begin.Add(trip/2))
@@ -249,7 +246,7 @@ func (s *Store) clock(ctx context.Context) []store.Finding {
 
 // commands are what a user needs the right to.
 var commands = []string{"eval", "evalsha", "time", "hget", "hset", "hmget", "hstrlen", "get", "set", "del", "exists", "pttl", "pexpire", "zadd", "zrem", "zrangebylex",
-	"zrangebyscore", "publish", "subscribe", "unsubscribe", "ping"}
+	"zrangebyscore", "persist", "hexists", "hkeys", "publish", "subscribe", "unsubscribe", "ping"}
 
 // privileges asks for the user's rights, command by command, where the server can tell them (Redis 7).
 func (s *Store) privileges(ctx context.Context) store.Finding {

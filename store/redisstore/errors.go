@@ -35,40 +35,45 @@ var refusals = map[string]string{
 	"NOPERM":      "the user lacks a right: see docs/redis.md for the ACL",
 }
 
-// explain makes our error of the client's: one that is store.ErrUnknown, unless the request surely had no effect. Errors of go-redis have no
-// secrets in them.
-func (s *Store) explain(err error) error {
+// classify makes our error of the client's, and says whether the request surely had no effect. Errors of go-redis have no secrets in them.
+//
+// A client that repeats requests by itself tells the error of the last attempt only: then nothing is sure, for an attempt before may have
+// been carried out and its answer lost.
+func (s *Store) classify(err error) (explained error, sure bool) {
 	var refused redis.Error
 	var dial *net.OpError
 	switch {
-	case err == nil:
-		return nil
+	case err == nil, errors.Is(err, store.ErrClosed):
+		return err, true
 	case errors.Is(err, redis.ErrClosed):
-		return fmt.Errorf("redisstore: the client is closed: %w", err)
+		return fmt.Errorf("redisstore: the client is closed: %w", err), s.single
 	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
-		return fmt.Errorf("redisstore: no connection of the pool was free: %w", err)
+		return fmt.Errorf("redisstore: no connection of the pool was free: %w", err), s.single
 	case errors.As(err, &refused):
-		word, _, _ := strings.Cut(err.Error(), " ")
-		mend, sure := refusals[word]
-		if !sure && strings.Contains(err.Error(), "unknown command") {
-			mend, sure = "Redis 5 or newer is needed", true
-		}
-		err = fmt.Errorf("redisstore: %w", err)
-		if mend != "" {
-			err = fmt.Errorf("%w; %s", err, mend)
-		}
-		if word == "NOAUTH" || word == "WRONGPASS" || word == "NOPERM" {
-			err = &denied{err}
-		}
-		if sure {
-			return err
-		}
-	case s.single && errors.As(err, &dial) && dial.Op == "dial":
-		return fmt.Errorf("redisstore: %w", err) // never sent
-	default:
-		err = fmt.Errorf("redisstore: %w", err)
+		return s.refused(refused)
 	}
-	return store.AsUnknown(err)
+	return fmt.Errorf("redisstore: %w", err), s.single && errors.As(err, &dial) && dial.Op == "dial" // then it was never sent
+}
+
+// refused is classify for what the server has answered.
+func (s *Store) refused(err redis.Error) (error, bool) {
+	text := err.Error()
+	word, _, _ := strings.Cut(text, " ")
+	mend, sure := refusals[word]
+	if !sure && strings.Contains(text, "unknown command") {
+		mend, sure = "Redis 5 or newer is needed", true
+	}
+	if word == "NOPERM" && strings.Contains(text, "script") {
+		sure = false // a command within the script: those before it have been carried out
+	}
+	explained := fmt.Errorf("redisstore: %w", error(err))
+	if mend != "" {
+		explained = fmt.Errorf("%w; %s", explained, mend)
+	}
+	if word == "NOAUTH" || word == "WRONGPASS" || word == "NOPERM" {
+		explained = &denied{explained}
+	}
+	return explained, sure && s.single
 }
 
 // denied is an error that is also fs.ErrPermission.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 
 	"github.com/soloist-dev/soloist/store"
 )
@@ -25,12 +24,12 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 			pages[i] = page{from: "[" + prefix}
 		}
 		for {
+			if err := s.fill(ctx, prefix, pages); err != nil {
+				yield(store.Record{}, err)
+				return
+			}
 			next := -1 // the part with the least name
 			for i := range pages {
-				if err := s.fill(ctx, i, prefix, &pages[i]); err != nil {
-					yield(store.Record{}, err)
-					return
-				}
 				if len(pages[i].records) > 0 && (next < 0 || pages[i].records[0].Name < pages[next].records[0].Name) {
 					next = i
 				}
@@ -50,34 +49,54 @@ type page struct {
 	records []store.Record
 }
 
-func (s *Store) fill(ctx context.Context, part int, prefix string, p *page) error {
-	for len(p.records) == 0 && !p.last {
-		b := &s.parts[part]
-		to := "+"
-		if end := after(prefix); end != "" {
-			to = "(" + end
-		}
-		answer := s.do(ctx, []call{{listScript, []string{b.names}, []any{p.from, to, pageSize, b.records}, false}})[0]
-		if answer.err != nil {
-			return plain(answer.err)
-		}
-		rows, _ := answer.reply.([]any)
-		for _, row := range rows {
-			fields, _ := row.([]any)
-			texts := make([]string, len(fields))
-			for i, f := range fields {
-				texts[i], _ = f.(string)
-			}
-			if len(texts) == 7 {
-				p.records = append(p.records, record(texts[0], texts[1:]))
-			}
-			if len(texts) > 0 {
-				p.from = "(" + texts[0]
-			}
-		}
-		p.last = len(rows) < pageSize
+// fill reads the next pages of the parts that have none, in one pipeline.
+func (s *Store) fill(ctx context.Context, prefix string, pages []page) error {
+	to := "+"
+	if end := after(prefix); end != "" {
+		to = "(" + end
 	}
-	return nil
+	for {
+		var which []int
+		var calls []call
+		for i, p := range pages {
+			if len(p.records) == 0 && !p.last {
+				b := &s.parts[i]
+				which = append(which, i)
+				calls = append(calls, call{listScript, []string{b.names}, []any{p.from, to, pageSize, b.records}, false})
+			}
+		}
+		if len(calls) == 0 {
+			return nil
+		}
+		if err := s.alive(ctx); err != nil {
+			return err
+		}
+		for n, answer := range s.do(ctx, calls) {
+			if answer.err != nil {
+				return answer.err
+			}
+			pages[which[n]].read(answer.reply)
+		}
+	}
+}
+
+// read takes an answer of list.lua.
+func (p *page) read(reply any) {
+	rows, _ := reply.([]any)
+	for _, row := range rows {
+		fields, _ := row.([]any)
+		texts := make([]string, len(fields))
+		for i, f := range fields {
+			texts[i], _ = f.(string)
+		}
+		if len(texts) == 7 {
+			p.records = append(p.records, record(texts[0], texts[1:]))
+		}
+		if len(texts) > 0 {
+			p.from = "(" + texts[0]
+		}
+	}
+	p.last = len(rows) < pageSize
 }
 
 // after answers the least text that is greater than all that begin with prefix, "" if there is none.
@@ -91,14 +110,6 @@ func after(prefix string) string {
 	}
 	end[len(end)-1]++
 	return string(end)
-}
-
-// plain makes an error of something that only reads: whether it has taken effect does not matter.
-func plain(err error) error {
-	if unknown := errors.Unwrap(err); errors.Is(err, store.ErrUnknown) && unknown == nil {
-		return fmt.Errorf("redisstore: %s", strings.TrimPrefix(err.Error(), store.ErrUnknown.Error()+": "))
-	}
-	return err
 }
 
 // Choose is as in store.Chooser: in one script, or in a cluster in one for each part that the names fall into.
@@ -126,9 +137,11 @@ func (s *Store) chooseIn(ctx context.Context, names []string, claim store.Claim,
 		b := &s.parts[part]
 		keys := []string{b.counter, b.names, b.due}
 		for _, m := range members[part] {
-			keys = append(keys, b.records+names[m])
+			peer, _ := s.peer(b, names[m])
+			keys = append(keys, b.records+names[m], peer)
 		}
-		answer := s.do(ctx, []call{{chooseScript, keys, []any{len(b.records) + 1, claim.Holder, micros(claim.TTL), flag(own)}, s.cfg.Wait > 0 && !own}})[0]
+		args := []any{len(b.records) + 1, claim.Holder, micros(claim.TTL), flag(own), flag(s.waits(chooseScript)), s.peerValue(claim.Holder)}
+		answer := s.do(ctx, []call{{chooseScript, keys, args, s.waits(chooseScript)}})[0]
 		if answer.err != nil {
 			return 0, store.Outcome{}, answer.err
 		}
@@ -141,7 +154,10 @@ func (s *Store) chooseIn(ctx context.Context, names []string, claim store.Claim,
 			continue
 		}
 		i := members[part][index]
-		out := s.enough(answer.acked, outcome(names[i], fields[1:]))
+		out := outcome(names[i], fields[1:])
+		if out.Err == nil && s.waits(chooseScript) && s.enough(answer.acked) != nil {
+			out = store.Outcome{Err: s.enough(answer.acked)}
+		}
 		if out.Err == nil || !errors.Is(out.Err, store.ErrHeld) {
 			return i, out, nil
 		}
@@ -169,7 +185,7 @@ func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
 		for more := true; more && forgotten < limit; {
 			answer := s.do(ctx, []call{{sweepScript, []string{b.counter, b.names, b.due}, []any{min(most, limit-forgotten), b.records}, false}})[0]
 			if answer.err != nil {
-				return forgotten, plain(answer.err)
+				return forgotten, answer.err
 			}
 			fields, _ := answer.reply.([]any)
 			if len(fields) != 2 {

@@ -22,7 +22,11 @@ type Config struct {
 	// shared: of the name "report", with ShedLock's lock "report". Not for a cluster. See docs/redis.md.
 	ShedLock string
 
-	// Wait is how many replicas of the server must have received a grant before it counts (the command WAIT); 0 asks for none. A grant
+	// Redisson shares locks with Redisson's RLock and RFencedLock of the same name: of the name "report", with the lock "report". Not
+	// together with ShedLock, and not for a cluster. See docs/redis.md.
+	Redisson bool
+
+	// Wait is how many replicas of the server must have received a grant or an extension before it counts (the command WAIT); 0 asks for none. One
 	// that too few have received within WaitTimeout is an unknown outcome. It makes losing a grant in a failover less likely,
 	// not impossible: see docs/redis.md. Not for a cluster.
 	Wait int
@@ -36,14 +40,17 @@ type Store struct {
 	client redis.UniversalClient
 	cfg    Config
 	own    bool // the client is ours to close
-	hasty  bool // the client heeds the deadlines of contexts
-	single bool // a request is sent at most once
+	single bool // the client sends a request at most once
 	parts  []bucket
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
-	calls   sync.WaitGroup // that go on after their context
 	watches watches
+	close   func() error // once
+
+	mu     sync.Mutex // held to begin a call, so that none begins once Close waits for them
+	closed bool
+	calls  sync.WaitGroup
 }
 
 var (
@@ -74,14 +81,14 @@ func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 	n := 1
 	switch c := client.(type) {
 	case *redis.Client:
-		s.hasty, s.single = c.Options().ContextTimeoutEnabled, c.Options().MaxRetries <= 0
+		s.single = c.Options().MaxRetries <= 0
 	case *redis.ClusterClient:
-		if cfg.ShedLock != "" || cfg.Wait > 0 {
+		if cfg.ShedLock != "" || cfg.Redisson || cfg.Wait > 0 {
 			return nil, &store.InvalidError{What: "client", Value: "a redis.ClusterClient",
-				Rule: "with ShedLock or Wait it must be one server's: the keys of both would have to be in one slot, and WAIT goes to one node"}
+				Rule: "with ShedLock, Redisson or Wait it must be one server's: the keys of both sides would have to be in one slot, and WAIT goes to one node"}
 		}
 		n = buckets
-		s.hasty, s.single = c.Options().ContextTimeoutEnabled, c.Options().MaxRetries <= 0 && c.Options().MaxRedirects <= 0
+		s.single = c.Options().MaxRetries <= 0 && c.Options().MaxRedirects <= 0
 	case *redis.Ring:
 		return nil, &store.InvalidError{What: "client", Value: "a redis.Ring",
 			Rule: "its shards do not know of each other, so a shard that comes back would grant what another has: give a Client or a ClusterClient"}
@@ -89,6 +96,7 @@ func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 	s.parts = newBuckets(cfg.Prefix, n)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.watches.store = s
+	s.close = sync.OnceValue(s.end)
 	return s, nil
 }
 
@@ -96,6 +104,9 @@ func (c Config) check() error {
 	bad := func(what, value, rule string) error { return &store.InvalidError{What: what, Value: value, Rule: rule} }
 	if len(c.Prefix) > 64 || strings.ContainsFunc(c.Prefix, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '{' || r == '}' }) {
 		return bad("prefix", fmt.Sprintf("%q", c.Prefix), "must be 1 to 64 printable ASCII characters without spaces and braces")
+	}
+	if c.ShedLock != "" && c.Redisson {
+		return bad("redisson", "true", "must not be together with shedlock: a name would have two keys")
 	}
 	if strings.ContainsFunc(c.ShedLock, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
 		return bad("shedlock", fmt.Sprintf("%q", c.ShedLock), "must be the environment of ShedLock's provider, such as default, without spaces")
@@ -109,17 +120,35 @@ func (c Config) check() error {
 	return nil
 }
 
-// Close ends the watches and waits for the calls under way. The client is closed only if the store has made it.
-func (s *Store) Close() error {
+// Close ends the watches and waits for the calls under way. The client is closed only if the store has made it: calls under way then end
+// at once.
+func (s *Store) Close() error { return s.close() }
+
+func (s *Store) end() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
 	s.cancel()
 	s.watches.close()
-	s.calls.Wait()
+	var err error
 	if s.own {
-		if err := s.client.Close(); err != nil && s.ctx.Err() == nil {
-			return fmt.Errorf("redisstore: closing the client: %w", err)
-		}
+		err = s.client.Close()
+	}
+	s.calls.Wait()
+	if err != nil {
+		return fmt.Errorf("redisstore: closing the client: %w", err)
 	}
 	return nil
+}
+
+// enter begins a call that Close waits for; s.calls.Done ends it. It answers false once the store is closed.
+func (s *Store) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.calls.Add(1)
+	}
+	return !s.closed
 }
 
 // alive says why a call cannot begin.
@@ -132,27 +161,51 @@ func (s *Store) alive(ctx context.Context) error {
 
 // Ping is as in store.Pinger.
 func (s *Store) Ping(ctx context.Context) error {
-	if err := s.alive(ctx); err != nil {
-		return err
-	}
-	return s.explain(s.client.Ping(ctx).Err())
+	_, err := ask(ctx, s, func() (string, error) { return s.client.Ping(ctx).Result() })
+	return err
 }
 
-// bounded is run, but comes back when ctx ends. A client that was not told to heed contexts goes on until its own timeouts.
-func (s *Store) bounded(ctx context.Context, calls []call) []answered {
-	if s.hasty || ctx.Done() == nil {
-		return s.run(ctx, calls)
+// ask makes a call that changes nothing.
+func ask[A any](ctx context.Context, s *Store, call func() (A, error)) (A, error) {
+	if err := s.alive(ctx); err != nil {
+		var none A
+		return none, err
 	}
-	done := make(chan []answered, 1)
-	s.calls.Go(func() { done <- s.run(ctx, calls) })
+	type answer struct {
+		is  A
+		err error
+	}
+	a, err := bounded(ctx, s, func() answer {
+		is, err := call()
+		return answer{is, err}
+	})
+	if err == nil {
+		err = a.err
+	}
+	err, _ = s.classify(err)
+	return a.is, err
+}
+
+// bounded runs call, but comes back when ctx ends: go-redis looks at most at its deadline, and then only if it was told to. What it has
+// sent goes on until its own timeouts.
+func bounded[A any](ctx context.Context, s *Store, call func() A) (A, error) {
+	var none A
+	if !s.enter() {
+		return none, store.ErrClosed
+	}
+	if ctx.Done() == nil {
+		defer s.calls.Done()
+		return call(), nil
+	}
+	done := make(chan A, 1)
+	go func() {
+		defer s.calls.Done()
+		done <- call()
+	}()
 	select {
-	case answers := <-done:
-		return answers
+	case answer := <-done:
+		return answer, nil
 	case <-ctx.Done():
-		answers := make([]answered, len(calls))
-		for i := range answers {
-			answers[i].err = ctx.Err()
-		}
-		return answers
+		return none, ctx.Err()
 	}
 }

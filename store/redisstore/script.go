@@ -31,21 +31,24 @@ var (
 )
 
 // A script is Lua that runs in the server, in one step.
-type script struct{ text, sha string }
+type script struct {
+	text, sha string
+	reads     bool // what it changes, if anything, nobody asks for: no outcome of it is unknown
+}
 
-func newScript(text string) script {
+func newScript(text string, reads bool) script {
 	text = common + text
 	sum := sha1.Sum([]byte(text))
-	return script{text, hex.EncodeToString(sum[:])}
+	return script{text, hex.EncodeToString(sum[:]), reads}
 }
 
 var (
-	acquireScript = newScript(acquireText)
-	extendScript  = newScript(extendText)
-	releaseScript = newScript(releaseText)
-	chooseScript  = newScript(chooseText)
-	listScript    = newScript(listText)
-	sweepScript   = newScript(sweepText)
+	acquireScript = newScript(acquireText, false)
+	extendScript  = newScript(extendText, false)
+	releaseScript = newScript(releaseText, false)
+	chooseScript  = newScript(chooseText, false)
+	listScript    = newScript(listText, true)
+	sweepScript   = newScript(sweepText, true)
 )
 
 // A call is a script with what it is given. All of its keys are in one slot.
@@ -97,16 +100,18 @@ func (s *Store) send(ctx context.Context, calls []call, answers []answered, whic
 	for n, i := range which {
 		answers[i].reply, answers[i].err = cmds[n].Result()
 		if acks[n] != nil && answers[i].err == nil {
-			answers[i].acked, answers[i].err = acks[n].Int()
+			if answers[i].acked, answers[i].err = acks[n].Int(); answers[i].err != nil {
+				answers[i].ran = true
+			}
 		}
 	}
 }
 
-// enough answers an outcome, or that it is unknown when it is a grant that too few replicas have received.
-func (s *Store) enough(acked int, out store.Outcome) store.Outcome {
-	if out.Err == nil && acked < s.cfg.Wait {
-		return store.Outcome{Err: store.AsUnknown(fmt.Errorf("redisstore: %d replicas have received the grant within %v, and %d were asked for",
-			acked, s.cfg.WaitTimeout, s.cfg.Wait))}
+// enough is nil unless too few replicas have received what was written.
+func (s *Store) enough(acked int) error {
+	if acked >= s.cfg.Wait {
+		return nil
 	}
-	return out
+	return store.AsUnknown(fmt.Errorf("redisstore: %d replicas have received the change within %v, and %d were asked for",
+		acked, s.cfg.WaitTimeout, s.cfg.Wait))
 }

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 )
 
 // micros rounds up: nothing ends before its time.
-func micros(d time.Duration) int64 { return int64((d-1)/time.Microsecond) + 1 }
+func micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
 
 // Acquire is as in store.Store: one script for each part that the names fall into.
 func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
@@ -23,14 +24,16 @@ func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outc
 		peer, shared := s.peer(b, c.Name)
 		value := ""
 		if shared {
-			value = shedLockValue(c.Holder)
+			value = s.peerValue(c.Holder)
 		}
 		return append(keys, b.records+c.Name, peer), append(args, c.Holder, micros(c.TTL), c.Mark, value)
 	}
 	err := batch(ctx, s, acquireScript, claims, func(c store.Claim) (string, error) { return c.Name, c.Check() }, begin, add,
 		func(i int, reply any, acked int, err error) {
 			if err == nil {
-				outs[i] = s.enough(acked, outcome(claims[i].Name, reply))
+				if outs[i] = outcome(claims[i].Name, reply); outs[i].Err == nil && s.enough(acked) != nil {
+					outs[i] = store.Outcome{Err: s.enough(acked)}
+				}
 			} else {
 				outs[i].Err = err
 			}
@@ -49,7 +52,7 @@ func (s *Store) Extend(ctx context.Context, extensions []store.Extension) ([]err
 		peer, _ := s.peer(b, e.Name)
 		return append(keys, b.records+e.Name, peer), append(args, e.Holder, e.Token, micros(e.TTL), e.Mark, flag(e.State != nil), e.State)
 	}
-	return change(ctx, s, extendScript, extensions, func(e store.Extension) (string, error) { return e.Name, e.Check() }, begin, add)
+	return alter(ctx, s, extendScript, extensions, func(e store.Extension) (string, error) { return e.Name, e.Check() }, begin, add)
 }
 
 // Release is as in store.Store.
@@ -61,7 +64,7 @@ func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error,
 		return append(keys, b.records+r.Name, peer),
 			append(args, r.Holder, r.Token, micros(r.Linger), r.Mark, flag(r.State != nil), r.State, retain(r.Retain))
 	}
-	return change(ctx, s, releaseScript, releases, func(r store.Release) (string, error) { return r.Name, r.Check() }, begin, add)
+	return alter(ctx, s, releaseScript, releases, func(r store.Release) (string, error) { return r.Name, r.Check() }, begin, add)
 }
 
 func flag(set bool) string {
@@ -79,12 +82,17 @@ func retain(d time.Duration) any {
 	return micros(d)
 }
 
-func change[Q any](ctx context.Context, s *Store, with script, asked []Q, check func(Q) (string, error),
+func alter[Q any](ctx context.Context, s *Store, with script, asked []Q, check func(Q) (string, error),
 	begin func(*bucket) ([]string, []any), add func(*bucket, int, []string, []any) ([]string, []any)) ([]error, error) {
 	errs := make([]error, len(asked))
-	err := batch(ctx, s, with, asked, check, begin, add, func(i int, reply any, _ int, err error) {
-		if errs[i] = err; err == nil && reply != int64(1) {
+	err := batch(ctx, s, with, asked, check, begin, add, func(i int, reply any, acked int, err error) {
+		switch {
+		case err != nil:
+			errs[i] = err
+		case reply != int64(1):
 			errs[i] = store.ErrLost
+		case s.waits(with):
+			errs[i] = s.enough(acked)
 		}
 	})
 	if err != nil {
@@ -113,52 +121,76 @@ func batch[Q any](ctx context.Context, s *Store, with script, asked []Q, check f
 	if len(valid) == 0 {
 		return nil
 	}
+	var calls []call
+	var of [][]int // the indices of each call
 	parts, members := s.grouped(len(valid), func(i int) string { return names[i] })
-	calls := make([]call, len(parts))
-	for n, part := range parts {
+	for _, part := range parts {
 		b := &s.parts[part]
-		keys, args := begin(b)
-		for _, m := range members[part] {
-			keys, args = add(b, valid[m], keys, args)
+		for some := range slices.Chunk(members[part], mostInScript) {
+			keys, args := begin(b)
+			indices := make([]int, len(some))
+			for k, m := range some {
+				indices[k] = valid[m]
+				keys, args = add(b, valid[m], keys, args)
+			}
+			calls, of = append(calls, call{with, keys, args, s.waits(with)}), append(of, indices)
 		}
-		calls[n] = call{with, keys, args, s.cfg.Wait > 0 && with == acquireScript}
 	}
 	for n, cmd := range s.do(ctx, calls) {
 		err := cmd.err
 		var replies []any
 		if err == nil {
-			if replies, _ = cmd.reply.([]any); len(replies) != len(members[parts[n]]) {
+			if replies, _ = cmd.reply.([]any); len(replies) != len(of[n]) {
 				err = store.AsUnknown(fmt.Errorf("redisstore: the script answered %v", cmd.reply))
 			}
 		}
-		if err != nil && len(parts) == 1 && len(valid) == len(asked) {
+		if err != nil && len(of[n]) == len(asked) {
 			return err
 		}
-		for k, m := range members[parts[n]] {
+		for k, i := range of[n] {
 			if err != nil {
-				answer(valid[m], nil, 0, err)
+				answer(i, nil, 0, err)
 			} else {
-				answer(valid[m], replies[k], cmd.acked, nil)
+				answer(i, replies[k], cmd.acked, nil)
 			}
 		}
 	}
 	return nil
 }
 
+// mostInScript bounds what one script does, for the server does nothing else meanwhile. What is more goes into further scripts, in one
+// round trip with it.
+const mostInScript = 1000
+
+// waits says whether replicas must have received what a script has written.
+func (s *Store) waits(with script) bool {
+	return s.cfg.Wait > 0 && (with == acquireScript || with == extendScript || with == chooseScript)
+}
+
 // An answered tells what became of a call.
 type answered struct {
 	reply any
-	acked int // replicas that have received it, as WAIT says
+	acked int  // replicas that have received it, as WAIT says
+	ran   bool // the script ran, and the error is of what came after it
 	err   error
 }
 
 // do makes calls and makes our errors of the client's.
 func (s *Store) do(ctx context.Context, calls []call) []answered {
-	answers := s.bounded(ctx, calls)
-	for i := range answers {
-		answers[i].err = s.explain(answers[i].err)
+	answers, err := bounded(ctx, s, func() []answered { return s.run(ctx, calls) })
+	if err != nil {
+		answers = make([]answered, len(calls))
+		for i := range answers {
+			answers[i].err = err
+		}
 	}
 	s.refresh(ctx, answers)
+	for i, a := range answers {
+		err, sure := s.classify(a.err)
+		if answers[i].err = err; err != nil && (a.ran || !sure) && !calls[i].script.reads {
+			answers[i].err = store.AsUnknown(err)
+		}
+	}
 	return answers
 }
 

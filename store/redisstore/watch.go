@@ -2,22 +2,33 @@ package redisstore
 
 import (
 	"context"
+	"fmt"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/shedlock"
 )
 
 // watches share one subscription, which is made when somebody first waits.
 type watches struct {
 	store *Store
 
-	mu     sync.Mutex
-	closed bool
-	sub    *redis.PubSub
-	done   chan struct{} // closed when nobody reads sub any more
-	topics map[string]*topic
+	mu      sync.Mutex // never held while something is sent
+	closed  bool
+	sub     *redis.PubSub
+	topics  map[string]*topic
+	changes []change      // that the server has not been asked for
+	more    chan struct{} // has a value when there are changes
+	running sync.WaitGroup
+}
+
+// A change subscribes to channels, or ends that.
+type change struct {
+	channels []string
+	end      bool
 }
 
 // A topic is a channel that somebody watches.
@@ -39,35 +50,36 @@ func (w *watch) signal() {
 	}
 }
 
+// confirmWithin bounds the wait for a subscription: a user who may not subscribe gets no answer that go-redis hands on.
+const confirmWithin = 10 * time.Second
+
 // Watch is as in store.Waiter. A release publishes a message; when the connection was lost and is there again everybody is woken once,
 // for a message may have been missed.
 func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
 	if err := s.alive(ctx); err != nil {
 		return nil, err
 	}
-	channels := make([]string, len(names))
-	for i, name := range names {
+	var channels []string
+	for _, name := range names {
 		if err := store.CheckName(name); err != nil {
 			return nil, err
 		}
-		channels[i] = s.parts[s.bucketOf(name)].channel + name
+		b := &s.parts[s.bucketOf(name)]
+		channels = append(channels, b.channel+name)
+		if _, shared := s.peer(b, name); shared && s.cfg.Redisson {
+			lock, _ := shedlock.Bare(name)
+			channels = append(channels, redissonChannel(lock))
+		}
 	}
 	w := &watch{wake: make(chan struct{}, 1)}
-	waits, err := s.watches.join(ctx, w, channels)
+	waits, err := s.watches.join(w, channels)
 	if err != nil {
 		return nil, err
 	}
 	leave := sync.OnceFunc(func() { s.watches.leave(w, channels) })
-	for _, t := range waits {
-		select {
-		case <-t.ready:
-		case <-ctx.Done():
-			leave()
-			return nil, ctx.Err()
-		case <-s.ctx.Done():
-			leave()
-			return nil, store.ErrClosed
-		}
+	if err := s.confirmed(ctx, waits); err != nil {
+		leave()
+		return nil, err
 	}
 	s.follow(ctx, w, names)
 	stopStore := context.AfterFunc(s.ctx, leave)
@@ -78,7 +90,26 @@ func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, err
 	return w.wake, nil
 }
 
-func (ws *watches) join(ctx context.Context, w *watch, channels []string) ([]*topic, error) {
+// confirmed waits for the server's word that it has subscribed the topics.
+func (s *Store) confirmed(ctx context.Context, waits []*topic) error {
+	limit := time.NewTimer(confirmWithin)
+	defer limit.Stop()
+	for _, t := range waits {
+		select {
+		case <-t.ready:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.ctx.Done():
+			return store.ErrClosed
+		case <-limit.C:
+			return fmt.Errorf("redisstore: the server has not confirmed a subscription within %v: it cannot be reached, or the user may not "+
+				"subscribe to channels that begin with {%s: (see the ACL in docs/redis.md)", confirmWithin, s.cfg.Prefix)
+		}
+	}
+	return nil
+}
+
+func (ws *watches) join(w *watch, channels []string) ([]*topic, error) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.closed {
@@ -86,8 +117,10 @@ func (ws *watches) join(ctx context.Context, w *watch, channels []string) ([]*to
 	}
 	if ws.sub == nil {
 		ws.sub = ws.store.client.Subscribe(ws.store.ctx)
-		ws.done, ws.topics = make(chan struct{}), map[string]*topic{}
-		go ws.listen(ws.sub.ChannelWithSubscriptions(), ws.done)
+		ws.topics, ws.more = map[string]*topic{}, make(chan struct{}, 1)
+		messages := ws.sub.ChannelWithSubscriptions()
+		ws.running.Go(func() { ws.listen(messages) })
+		ws.running.Go(ws.steer)
 	}
 	var waits []*topic
 	var fresh []string
@@ -101,10 +134,7 @@ func (ws *watches) join(ctx context.Context, w *watch, channels []string) ([]*to
 		t.watches[w] = true
 		waits = append(waits, t)
 	}
-	if len(fresh) > 0 {
-		// An error is that of a connection which the subscription makes anew by itself, with all of its channels.
-		_ = ws.sub.Subscribe(ctx, fresh...)
-	}
+	ws.change(fresh, false)
 	return waits, nil
 }
 
@@ -123,11 +153,44 @@ func (ws *watches) leave(w *watch, channels []string) {
 			stale = append(stale, channel)
 		}
 	}
-	if len(stale) > 0 && !ws.closed {
-		_ = ws.sub.Unsubscribe(ws.store.ctx, stale...)
-	}
+	ws.change(stale, true)
 	w.left = true
 	close(w.wake)
+}
+
+// change has steer ask the server for a change, in its turn.
+func (ws *watches) change(channels []string, end bool) {
+	if len(channels) == 0 {
+		return
+	}
+	ws.changes = append(ws.changes, change{channels, end})
+	select {
+	case ws.more <- struct{}{}:
+	default:
+	}
+}
+
+// steer asks the server for the changes, in their order. An error is that of a connection which the subscription makes anew by itself, with
+// all channels that were asked for.
+func (ws *watches) steer() {
+	for {
+		select {
+		case <-ws.more:
+		case <-ws.store.ctx.Done():
+			return
+		}
+		ws.mu.Lock()
+		changes := ws.changes
+		ws.changes = nil
+		ws.mu.Unlock()
+		for _, c := range changes {
+			if c.end {
+				_ = ws.sub.Unsubscribe(ws.store.ctx, c.channels...)
+			} else {
+				_ = ws.sub.Subscribe(ws.store.ctx, c.channels...)
+			}
+		}
+	}
 }
 
 // wake wakes one watch unless it has ended.
@@ -139,8 +202,7 @@ func (ws *watches) wake(w *watch) {
 	}
 }
 
-func (ws *watches) listen(messages <-chan any, done chan struct{}) {
-	defer close(done)
+func (ws *watches) listen(messages <-chan any) {
 	for m := range messages {
 		ws.heard(m)
 	}
@@ -158,9 +220,9 @@ func (ws *watches) heard(message any) {
 		if t := ws.topics[m.Channel]; t != nil && m.Kind == "subscribe" {
 			t.once.Do(func() { close(t.ready) })
 			t.wake() // it may be a new connection
-			if len(t.watches) == 0 && !ws.closed {
+			if len(t.watches) == 0 {
 				delete(ws.topics, m.Channel)
-				_ = ws.sub.Unsubscribe(ws.store.ctx, m.Channel)
+				ws.change([]string{m.Channel}, true)
 			}
 		}
 	}
@@ -183,15 +245,14 @@ func (t *topic) wake() {
 	}
 }
 
-// close ends the subscription.
+// close ends the subscription. The store's context has ended.
 func (ws *watches) close() {
 	ws.mu.Lock()
-	already := ws.closed
 	ws.closed = true
-	sub, done := ws.sub, ws.done
+	sub := ws.sub
 	ws.mu.Unlock()
-	if sub != nil && !already {
+	if sub != nil {
 		_ = sub.Close()
-		<-done
+		ws.running.Wait()
 	}
 }

@@ -6,9 +6,14 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A RedisServer is one Redis server, of its own process unless SOLOIST_TEST_REDIS_URL named it.
@@ -60,4 +65,114 @@ func redisReady(addr string) func(context.Context) error {
 		}
 		return fmt.Errorf("PING was answered %q", line)
 	}
+}
+
+// A RedisSentinels is a master with a replica, and three Sentinels that watch them.
+type RedisSentinels struct {
+	Master, Replica *RedisServer
+	Sentinels       []*RedisServer
+	Name            string // of the master
+	URL             string // redis+sentinel://…/NAME
+}
+
+// RedisSentinel starts servers that fail over within some seconds: a master is taken for dead after one second of silence. Settings
+// are the data servers'. SOLOIST_TEST_REDIS_SENTINEL_URL names others.
+func RedisSentinel(t Test, settings ...string) *RedisSentinels {
+	t.Helper()
+	if url := fromEnvironment("REDIS_SENTINEL"); url != "" && len(settings) == 0 {
+		return &RedisSentinels{URL: url}
+	}
+	s := &RedisSentinels{Name: "main"}
+	s.Master = redisAt(t, FreePort(t), Directory(t), settings...)
+	host, port, _ := net.SplitHostPort(s.Master.Addr)
+	s.Replica = redisAt(t, FreePort(t), Directory(t), append([]string{"--replicaof", host + " " + port, "--repl-diskless-sync-delay", "0"}, settings...)...)
+	Wait(t, "the replica to follow its master", patience, func() bool {
+		return strings.Contains(ask(s.Master.Addr, "INFO replication"), "state=online")
+	})
+	var addrs []string
+	for range 3 {
+		dir, p := Directory(t), FreePort(t)
+		conf := filepath.Join(dir, "sentinel.conf")
+		text := fmt.Sprintf("port %d\nbind 127.0.0.1\ndir %s\nsentinel monitor main %s %s 2\nsentinel down-after-milliseconds main 1000\nsentinel failover-timeout main 4000\n",
+			p, dir, host, port)
+		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+			t.Fatalf("writing the settings of a Sentinel: %v", err)
+		}
+		path := findProgram(t, "Redis", "redis-server", "valkey-server")
+		process := launch(t, &Process{name: fmt.Sprintf("sentinel-%d", p), path: path, args: []string{conf, "--sentinel"}, dir: dir, ready: redisReady(address(p))})
+		s.Sentinels = append(s.Sentinels, &RedisServer{Process: process, Addr: address(p)})
+		addrs = append(addrs, address(p))
+	}
+	for _, sentinel := range s.Sentinels {
+		Wait(t, "the Sentinels to know each other and the replica", patience, func() bool {
+			state := ask(sentinel.Addr, "INFO sentinel")
+			return strings.Contains(state, "status=ok") && strings.Contains(state, "slaves=1,sentinels=3")
+		})
+	}
+	s.URL = "redis+sentinel://" + strings.Join(addrs, ",") + "/" + s.Name
+	return s
+}
+
+// A RedisNodes is a cluster of three primaries with a replica each.
+type RedisNodes struct {
+	Nodes []*RedisServer
+	URL   string // redis+cluster://…
+}
+
+// RedisCluster starts a cluster that fails over within some seconds. SOLOIST_TEST_REDIS_CLUSTER_URL names another.
+func RedisCluster(t Test, settings ...string) *RedisNodes {
+	t.Helper()
+	if url := fromEnvironment("REDIS_CLUSTER"); url != "" && len(settings) == 0 {
+		return &RedisNodes{URL: url}
+	}
+	cli := findProgram(t, "redis-cli", "redis-cli", "valkey-cli")
+	c := &RedisNodes{}
+	var addrs []string
+	for range 6 {
+		port := FreePort(t)
+		for port > 55535 { // the bus has the port 10000 above
+			port = FreePort(t)
+		}
+		node := redisAt(t, port, Directory(t), append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-port",
+			strconv.Itoa(FreePort(t)), "--repl-diskless-sync-delay", "0"}, settings...)...)
+		c.Nodes, addrs = append(c.Nodes, node), append(addrs, node.Addr)
+	}
+	create := exec.Command(cli, append(append([]string{"--cluster", "create"}, addrs...), "--cluster-replicas", "1", "--cluster-yes")...)
+	if out, err := create.CombinedOutput(); err != nil {
+		t.Fatalf("making a cluster: %v\n%s", err, out)
+	}
+	for _, node := range c.Nodes {
+		Wait(t, "the cluster to be whole", patience, func() bool {
+			return strings.Contains(ask(node.Addr, "CLUSTER INFO"), "cluster_state:ok") && !strings.Contains(ask(node.Addr, "INFO replication"), "master_link_status:down")
+		})
+	}
+	for _, node := range c.Nodes {
+		if strings.Contains(ask(node.Addr, "INFO replication"), "role:master") {
+			Wait(t, "the replicas to follow", patience, func() bool { return strings.Contains(ask(node.Addr, "INFO replication"), "state=online") })
+		}
+	}
+	c.URL = "redis+cluster://" + strings.Join(addrs, ",")
+	return c
+}
+
+// ask answers what a server replies to a command that is answered with one text, "" when it does not.
+func ask(addr, command string) string {
+	conn, err := net.DialTimeout("tcp", addr, time.Second)
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(time.Second))
+	if _, err := fmt.Fprint(conn, command+"\r\n"); err != nil {
+		return ""
+	}
+	in := bufio.NewReader(conn)
+	head, err := in.ReadString('\n')
+	if err != nil || head[0] != '$' {
+		return head
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(head[1:]))
+	text := make([]byte, max(0, n))
+	_, _ = io.ReadFull(in, text)
+	return string(text)
 }

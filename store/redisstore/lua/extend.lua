@@ -1,5 +1,5 @@
--- KEYS of each: its record and the key of ShedLock's, or the record again. ARGV of each: holder, token, TTL in µs, mark, '1' to replace the state, state. Answers of each: 1, or 0 for a lease
--- that is not live.
+-- KEYS of each extension: its record and its peer, or the record again. ARGV of each: holder, token, TTL in µs, mark, '1' to replace the
+-- state, state. Answers of each: 1, or 0 for a lease that is not live.
 local answers = {}
 for i = 1, #KEYS, 2 do
   local key, peer, at = KEYS[i], KEYS[i + 1], (i - 1) * 3

@@ -1,6 +1,6 @@
--- KEYS: the bucket's due, then of each its record and the key of ShedLock's, or the record again. ARGV: where the name begins in a record's key, what the channels begin with, then of each
--- release: holder, token, linger in µs, mark, '1' to replace the state, state, retain in µs or 'inf'. Answers of each: 1, or 0 for a
--- lease that is not live. One that is released already answers 1 to the same holder.
+-- KEYS: the bucket's due, then of each release its record and its peer, or the record again. ARGV: where the name begins in a record's
+-- key, what the channels begin with, then of each: holder, token, linger in µs, mark, '1' to replace the state, state, retain in µs or
+-- 'inf'. Answers of each: 1, or 0 for a lease that is not live. One that is released already answers 1 to the same holder.
 local answers = {}
 for i = 2, #KEYS, 2 do
   local key, peer, at = KEYS[i], KEYS[i + 1], 2 + (i - 2) / 2 * 7
@@ -19,9 +19,7 @@ for i = 2, #KEYS, 2 do
     else
       redis.call('ZADD', KEYS[1], kept, name)
     end
-    if rec.p ~= '' then
-      if linger > 0 then redis.call('PEXPIRE', peer, ms(linger)) else redis.call('DEL', peer) end
-    end
+    freepeer(rec, peer, linger)
     redis.call('PUBLISH', ARGV[2] .. name, '')
     answer = 1
   elseif rec and rec.r and rec.h == holder and rec.t == token and not less(rec.m, mark) then

@@ -5,34 +5,45 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
 )
 
+// sweepAgain is how long to wait before the store is asked again to forget: one may leave alone what was granted a moment ago.
+const sweepAgain = 1200 * time.Millisecond
+
 // clean makes the store forget what a verification has left in it, and answers how many records stay.
 func clean(ctx context.Context, s store.Store, namespace string) (int, error) {
+	failed := func(left int, err error) (int, error) {
+		return left, fmt.Errorf("removing what the verification has left: %w", err)
+	}
+	released := map[string]bool{}
 	for {
 		names, err := namesIn(ctx, s, namespace)
 		if err != nil || len(names) == 0 {
 			return len(names), err
 		}
-		wait, err := forget(ctx, s, names)
+		todo := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return released[name] })
+		wait, err := forget(ctx, s, todo, released)
 		if err != nil {
-			return len(names), fmt.Errorf("removing what the verification has left: %w", err)
+			return failed(len(names), err)
 		}
 		sweeper, ok := s.(store.Sweeper)
 		if !ok && wait == 0 { // the backend forgets by itself
-			left, err := namesIn(ctx, s, namespace)
-			return len(left), err
+			return len(names), nil
 		}
 		for n := 1; ok && n > 0; {
 			if n, err = sweeper.Sweep(ctx, 1000); err != nil {
-				return len(names), fmt.Errorf("removing what the verification has left: %w", err)
+				return failed(len(names), err)
 			}
 		}
-		if !sleep(ctx, wait) {
-			return len(names), ctx.Err()
+		if left, err := namesIn(ctx, s, namespace); err != nil || len(left) == 0 {
+			return len(left), err
+		}
+		if !sleep(ctx, max(wait, sweepAgain)) {
+			return failed(len(names), ctx.Err())
 		}
 	}
 }
@@ -48,9 +59,9 @@ func namesIn(ctx context.Context, s store.Store, namespace string) ([]string, er
 	return names, nil
 }
 
-// forget releases all names with nothing to remember. It answers how long the first of those is still taken that somebody has: a
+// forget releases all names with nothing to remember, and notes which it has. It answers how long the first of those is still taken that somebody has: a
 // replica that was killed, or a request that came late.
-func forget(ctx context.Context, s store.Store, names []string) (time.Duration, error) {
+func forget(ctx context.Context, s store.Store, names []string, released map[string]bool) (time.Duration, error) {
 	const batch = 500
 	var wait time.Duration
 	holder := "verify#" + rand.Text()
@@ -77,8 +88,12 @@ func forget(ctx context.Context, s store.Store, names []string) (time.Duration, 
 				return 0, out.Err
 			}
 		}
-		if _, err := s.Release(ctx, releases); err != nil {
+		errs, err := s.Release(ctx, releases)
+		if err != nil {
 			return 0, err
+		}
+		for i, err := range errs {
+			released[releases[i].Name] = err == nil
 		}
 	}
 	return wait, nil

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+// A backend is a kind of server, with those who contend on it.
+type backend struct {
+	name  string
+	start func(t servers.Test) (*server, error)
+	specs []spec
+	java  []javaSpec
+	open  func(ctx context.Context, url string) (store.Store, error) // a store of ours
+}
+
+// A server is one that runs.
+type server struct {
+	url     string
+	version string
+	pid     func() int // 0 when it is not ours, or not a process of its own
+	// count answers what the server has been asked since it began, but for what count itself asks.
+	count func(context.Context) (counts, error)
+}
+
+// counts are what a server has counted.
+type counts struct {
+	commands int64            // that came from clients
+	byName   map[string]int64 // all commands, where the server cannot tell who they came from
+	written  int64            // bytes to its log of writes
+	pushes   int64            // messages published, where they are counted
+	cpu      time.Duration    // of the server's processes
+}
+
+// since answers what was counted after before. sends are the commands that the contender's clients send, where they are counted by name.
+func (c counts) since(before counts, sends []string) counts {
+	d := counts{commands: c.commands - before.commands, written: c.written - before.written, cpu: c.cpu - before.cpu}
+	for _, name := range sends {
+		d.commands += c.byName[name] - before.byName[name]
+	}
+	d.pushes = c.byName["publish"] + c.byName["spublish"] - before.byName["publish"] - before.byName["spublish"]
+	return d
+}
+
+// counted answers the counts with the CPU of the server's processes.
+func (s *server) counted(ctx context.Context) (counts, error) {
+	c, err := s.count(ctx)
+	if pid := s.pid(); pid > 0 {
+		c.cpu = processCPU(pid)
+	}
+	return c, err
+}
+
+func backends() []backend {
+	return []backend{redisBackend(), postgresBackend(), mariadbBackend(), sqliteBackend()}
+}

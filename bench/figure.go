@@ -1,0 +1,30 @@
+package main
+
+import "github.com/soloist-dev/soloist/internal/load"
+
+// A figure is what one contender cost in one case and round.
+type figure struct {
+	load.Result
+	Commands  float64 `json:"commands_per_op"` // that the server got
+	Pushes    float64 `json:"pushes_per_op"`   // messages that the server published
+	Written   float64 `json:"written_per_op"`  // bytes to the server's log
+	ServerCPU float64 `json:"server_cpu_us_per_op"`
+}
+
+// figureOf joins what the client and what the server counted.
+func figureOf(r load.Result, c counts) figure {
+	n := float64(max(1, r.Operations))
+	return figure{
+		Result: r, Commands: float64(c.commands) / n, Pushes: float64(c.pushes) / n, Written: float64(c.written) / n, ServerCPU: load.Micros(c.cpu) / n,
+	}
+}
+
+// more answers a figure that only some cases have.
+func (f figure) more(name string) (float64, bool) {
+	for _, m := range f.More {
+		if m.Name == name {
+			return m.Value, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// A goal is something that ours is to reach. It is told, and fails nothing: machines differ.
+type goal struct {
+	Backend  string  `json:"backend"`
+	Case     string  `json:"case"`
+	Goal     string  `json:"goal"`
+	Measured float64 `json:"measured"`
+	Reached  bool    `json:"reached"`
+}
+
+// A measured looks rows up.
+type measured []*row
+
+// find answers the row of a contender whose name begins with who, "soloist" being ours, in the form of a case that what begins with.
+func (m measured) find(backend, letter, what, who string) *row {
+	for _, r := range m {
+		if r.Backend == backend && r.Case == letter && strings.HasPrefix(r.What, what) && strings.HasPrefix(r.Contender, who) {
+			return r
+		}
+	}
+	return nil
+}
+
+const (
+	us        = "soloist"
+	oneCaller = "one caller"
+)
+
+// goals compares what was measured with what is wanted. Those of which a part was not measured are left out.
+func goals(rows []*row) []goal {
+	m := measured(rows)
+	var all []goal
+	most := func(backend, letter, text string, r *row, limit float64, value func(*row) float64) {
+		if r != nil {
+			v := value(r)
+			all = append(all, goal{backend, letter, text, v, v <= limit})
+		}
+	}
+	least := func(backend, letter, text string, a, b *row, limit float64, value func(*row) float64) {
+		if a != nil && b != nil && value(b) > 0 {
+			v := value(a) / value(b)
+			all = append(all, goal{backend, letter, text, v, v >= limit})
+		}
+	}
+	rate := func(r *row) float64 { return r.Typical.Rate }
+	commands := func(r *row) float64 { return r.Typical.Commands }
+	more := func(name string) func(*row) float64 {
+		return func(r *row) float64 { v, _ := r.Typical.more(name); return v }
+	}
+	for _, backend := range []string{"Redis", "PostgreSQL", "MariaDB", "SQLite"} {
+		a := m.find(backend, "A", oneCaller, us)
+		most(backend, "A", "p50 of a pair ≤ 1.1 × the floor's", a, 1.1, func(r *row) float64 { return r.Median.Median })
+		if backend != "SQLite" {
+			most(backend, "A", "exactly 2 commands a pair", a, 2.005, commands)
+			most(backend, "D", "1 command a refused try", m.find(backend, "D", oneCaller, us), 1.005, commands)
+			most(backend, "D", "≤ 0.05 commands a try when many in one process ask", many(m, backend, "D"), 0.05, commands)
+			most(backend, "C", "≤ 2.1 commands for each change of the owner", m.find(backend, "C", "", us), 2.1, commands)
+			most(backend, "E", "≤ 3 commands/s for 10,000 leases", m.find(backend, "E", "", us), 3, more(perSecond10k))
+			most(backend, "E", "≤ 0.5 % CPU for 10,000 leases", m.find(backend, "E", "", us), 0.5, more(cpu10k))
+			most(backend, "H", "≤ 1 command for each replica and tick", m.find(backend, "H", "", us), 1, more(perReplica))
+		}
+		most(backend, "C", "most holds ≤ 1.1 × the fewest", m.find(backend, "C", "", us), 1.1, func(r *row) float64 {
+			return more("most holds of a waiter")(r) / max(1, more("fewest")(r))
+		})
+		least(backend, "M", "batches of 1,000 ≥ 20 × one by one", m.find(backend, "M", "1 workers, batches", us), m.find(backend, "M", "1 workers, one", us), 20, rate)
+	}
+	gap := func(r *row) float64 { return r.Typical.P50 / 1000 }
+	most("Redis", "C", "gap ≤ 1 ms at p50", m.find("Redis", "C", "", us), 1, gap)
+	most("PostgreSQL", "C", "gap ≤ 3 ms at p50", m.find("PostgreSQL", "C", "", us), 3, gap)
+	least("Redis", "B", "≥ 3 × redsync", many(m, "Redis", "B"), m.find("Redis", "B", "", "redsync"), 3, rate)
+	least("Redis", "B", "≥ 0.95 × bare rueidis", many(m, "Redis", "B"), m.find("Redis", "B", "", "the same"), 0.95, rate)
+	most("Redis", "B", "client CPU ≤ 1.6 s for 100,000 pairs", many(m, "Redis", "B"), 1.6, func(r *row) float64 { return r.Typical.CPU / 10 })
+	least("PostgreSQL", "B", "≥ 2.5 × the floor", many(m, "PostgreSQL", "B"), m.find("PostgreSQL", "B", "", "floor"), 2.5, rate)
+	most("PostgreSQL", "B", "server CPU ≤ 4 s for 100,000 pairs", many(m, "PostgreSQL", "B"), 4, func(r *row) float64 { return r.Typical.ServerCPU / 10 })
+	least("MariaDB", "B", "≥ 2 × the floor", many(m, "MariaDB", "B"), m.find("MariaDB", "B", "", "floor"), 2, rate)
+	least("PostgreSQL", "D", "≥ 4 × the naive upsert", m.find("PostgreSQL", "D", oneCaller, us), m.find("PostgreSQL", "D", oneCaller, "floor"), 4, rate)
+	most("PostgreSQL", "D", "no WAL for a refused try", m.find("PostgreSQL", "D", oneCaller, us), 1, func(r *row) float64 { return r.Typical.Written })
+	least("Redis", "H", "server CPU of a tick ≥ 15 × less than redsync's", m.find("Redis", "H", "", "redsync"), m.find("Redis", "H", "", us), 15,
+		func(r *row) float64 { return r.Typical.ServerCPU })
+	return all
+}
+
+// many answers ours in the form with many goroutines.
+func many(m measured, backend, letter string) *row {
+	for _, r := range m {
+		if r.Backend == backend && r.Case == letter && r.Ours && r.What != oneCaller {
+			return r
+		}
+	}
+	return nil
+}
+
+func goalTable(out io.Writer, all []goal) error {
+	if len(all) == 0 {
+		return nil
+	}
+	fmt.Fprint(out, "\nGoals\n")
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "BACKEND\tCASE\tGOAL\tMEASURED\tREACHED")
+	for _, g := range all {
+		reached := "no"
+		if g.Reached {
+			reached = "yes"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", g.Backend, g.Case, g.Goal, digits(g.Measured), reached)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/redisstore"
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+func redisBackend() backend {
+	open := func(ctx context.Context, url string) (store.Store, error) { return redisstore.OpenURL(ctx, url) }
+	ours := oursOn(open)
+	ours.sends = []string{"eval", "evalsha", "subscribe", "ssubscribe", "unsubscribe", "sunsubscribe"}
+	return backend{name: "Redis", start: startRedis, open: open, specs: append(redisPeers(), ours), java: []javaSpec{
+		{name: "ShedLock, Jedis", provider: "jedis"},
+		{name: "Redisson RLock", provider: "redisson"},
+		{name: "Redisson RFencedLock", provider: "redisson-fenced"},
+	}}
+}
+
+func startRedis(t servers.Test) (*server, error) {
+	s := servers.Redis(t)
+	options, err := redis.ParseURL(s.URL)
+	if err != nil {
+		return nil, err
+	}
+	options.PoolSize = 1
+	client := redis.NewClient(options)
+	t.Cleanup(func() { _ = client.Close() })
+	version := ""
+	if info, err := client.Info(context.Background(), "server").Result(); err == nil {
+		version = "Redis " + submatch(regexp.MustCompile(`redis_version:(\S+)`), info)
+	}
+	return &server{
+		url: s.URL, version: version,
+		pid: func() int {
+			if s.Process == nil {
+				return 0
+			}
+			return s.PID()
+		},
+		count: func(ctx context.Context) (counts, error) { return redisCounts(ctx, client) },
+	}, nil
+}
+
+var commandStat = regexp.MustCompile(`(?m)^cmdstat_([a-z|]+):calls=(\d+)`)
+
+// redisCounts counts commands by their names, because Redis counts those that a script calls like those that clients send.
+func redisCounts(ctx context.Context, client *redis.Client) (counts, error) {
+	text, err := client.Info(ctx, "commandstats").Result()
+	if err != nil {
+		return counts{}, err
+	}
+	c := counts{byName: map[string]int64{}}
+	for _, m := range commandStat.FindAllStringSubmatch(text, -1) {
+		c.byName[m[1]], _ = strconv.ParseInt(m[2], 10, 64)
+	}
+	return c, nil
+}
+
+func submatch(re *regexp.Regexp, text string) string {
+	if m := re.FindStringSubmatch(text); m != nil {
+		return m[1]
+	}
+	return ""
+}

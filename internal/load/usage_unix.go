@@ -1,0 +1,17 @@
+//go:build unix
+
+package load
+
+import (
+	"syscall"
+	"time"
+)
+
+// CPU is the processor time that this process has used, of user and system together. It is 0 where the system does not say.
+func CPU() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

@@ -1,0 +1,254 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// lockPatience is how long a batch waits for rows that others have locked. Statements of ours hold a lock for as long as a commit
+// takes; a transaction with a Completion in it for as long as its owner likes.
+const lockPatience = 100 * time.Millisecond
+
+// chunk bounds the elements of one statement, and chunkState the bytes of their states.
+const (
+	chunk      = 10_000
+	chunkState = 64 << 20
+)
+
+// A verdict is what a record answers to a claim.
+type verdict int
+
+const (
+	free  verdict = iota
+	again         // the holder already has it
+	done
+	held
+)
+
+// judge is the order of the rules of store.Claim.
+func (r *record) judge(c store.Claim) verdict {
+	switch {
+	case r.liveFor(c.Holder):
+		return again
+	case c.Mark != 0 && r.mark >= c.Mark:
+		return done
+	case r.there && r.left > 0:
+		return held
+	}
+	return free
+}
+
+// refuse is the answer to a claim of what is not free.
+func (r *record) refuse(c store.Claim, v verdict) store.Outcome {
+	switch v {
+	case again:
+		return store.Outcome{Grant: store.Grant{Token: r.token, Mark: r.mark, State: r.state}}
+	case done:
+		return store.Outcome{Err: &store.DoneError{Record: r.whole(c.Name)}}
+	default:
+		return store.Outcome{Err: &store.HeldError{Record: r.lease(c.Name)}}
+	}
+}
+
+// grant answers a claim that was granted, and changes the record into what it is from then on.
+func (r *record) grant(c store.Claim, token int64) store.Outcome {
+	out := store.Outcome{Grant: store.Grant{Token: token, Mark: r.mark, State: r.state, Abandoned: r.abandoned()}}
+	*r = record{there: true, holder: c.Holder, lockedBy: c.Holder, token: token, mark: r.mark, left: c.TTL, state: r.state, known: true}
+	return out
+}
+
+// locked is the answer for a name that looked free and has been locked by somebody for a while.
+func (r *record) locked(name string) error {
+	rec := store.Record{Name: name}
+	if r != nil {
+		rec = r.lease(name)
+	}
+	rec.Left = lockPatience // nobody knows; ask again then
+	return &store.HeldError{Record: rec}
+}
+
+// Acquire is as in store.Store.
+func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if err := s.alive(ctx); err != nil {
+		return nil, err
+	}
+	outcomes := make([]store.Outcome, len(claims))
+	var valid []int
+	for i, c := range claims {
+		if outcomes[i].Err = c.Check(); outcomes[i].Err == nil {
+			valid = append(valid, i)
+		}
+	}
+	if err := s.acquire(ctx, claims, outcomes, valid); err != nil {
+		return nil, err
+	}
+	return outcomes, nil
+}
+
+// acquire decides the claims whose numbers are pending. Its error is that of all of them; one that comes after some have been decided
+// is the outcome of the others.
+func (s *Store) acquire(ctx context.Context, claims []store.Claim, outcomes []store.Outcome, pending []int) error {
+	total := len(pending)
+	var since time.Time // no claim has been decided
+	for try := 0; len(pending) > 0; try++ {
+		before := len(pending)
+		seen, err := s.take(ctx, claims, pending, outcomes)
+		if err != nil {
+			return spread(err, len(pending) == total, pending, func(i int, err error) { outcomes[i].Err = err })
+		}
+		pending = undecided(claims, outcomes, pending, seen)
+		switch {
+		case len(pending) < before:
+			try, since = 0, time.Time{}
+		case since.IsZero():
+			since = time.Now()
+		case time.Since(since) > lockPatience:
+			for _, i := range pending {
+				outcomes[i].Err = seen[claims[i].Name].locked(claims[i].Name)
+			}
+			return nil
+		}
+		if len(pending) > 0 {
+			s.collided(ctx, try)
+		}
+	}
+	return nil
+}
+
+// spread makes err that of the whole call, if nothing has been decided yet, or else that of each element that is pending.
+func spread(err error, whole bool, pending []int, set func(i int, err error)) error {
+	if whole {
+		return err
+	}
+	for _, i := range pending {
+		set(i, err)
+	}
+	return nil
+}
+
+// collided lets those go first whom a statement has met.
+func (s *Store) collided(ctx context.Context, try int) {
+	if try == 0 {
+		runtime.Gosched() // most are done within the time of a round trip
+		return
+	}
+	_ = pause(ctx, try-1) // if ctx has ended, the next statement says so
+}
+
+// A sighting is what take saw of a row.
+type sighting map[string]*record
+
+// take asks for the first claim of each row among those pending, in one statement, and decides those that it can. It answers what
+// the records are now, by the claims' names; a claim's name may not be there if the chunk was full.
+func (s *Store) take(ctx context.Context, claims []store.Claim, pending []int, outcomes []store.Outcome) (sighting, error) {
+	var asked []int
+	var names, holders []string
+	var ttls, marks []int64
+	var records []*string
+	rows := make(map[string]int, len(pending)) // numbers in asked
+	for _, i := range pending {
+		c := claims[i]
+		row, record := s.row(c.Name)
+		if _, twice := rows[row]; twice || len(asked) == chunk {
+			continue
+		}
+		rows[row] = len(asked)
+		asked = append(asked, i)
+		names, holders = append(names, row), append(holders, c.Holder)
+		ttls, marks, records = append(ttls, micros(c.TTL)), append(marks, c.Mark), append(records, record)
+	}
+	answers, err := change(ctx, s, s.sql.acquire, []any{names, holders, ttls, marks, records}, scanAnswer)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]*record, len(asked))
+	for _, a := range answers {
+		c := claims[asked[a.number-1]]
+		found[a.number-1] = &a.record
+		outcomes[asked[a.number-1]] = a.decide(c)
+	}
+	seen := make(sighting, len(pending))
+	for _, i := range pending {
+		row, _ := s.row(claims[i].Name)
+		if k, asked := rows[row]; asked {
+			seen[claims[i].Name] = found[k]
+		}
+	}
+	return seen, nil
+}
+
+// An answer is a row of acquire.sql or choose.sql.
+type answer struct {
+	number int64
+	token  *int64 // of the grant
+	record record
+}
+
+func scanAnswer(rows pgx.Rows) (*answer, error) {
+	var a answer
+	err := rows.Scan(append([]any{&a.number, &a.token}, a.record.fields()...)...)
+	return &a, err
+}
+
+// errUndecided is the outcome of a claim until it has been decided.
+var errUndecided = errors.New("undecided")
+
+// decide answers the claim that the row is about. The record becomes what it is after that.
+func (a *answer) decide(c store.Claim) store.Outcome {
+	r := &a.record
+	if a.token != nil {
+		return r.grant(c, *a.token)
+	}
+	v := r.judge(c)
+	r.known = v != held
+	switch {
+	case v != free:
+		return r.refuse(c, v)
+	case r.token == math.MaxInt64:
+		return store.Outcome{Err: ErrTokens}
+	}
+	return store.Outcome{Err: errUndecided}
+}
+
+// undecided answers which claims are still pending. A claim of a name that came before in the batch is decided by what the record has
+// become, if that says enough.
+func undecided(claims []store.Claim, outcomes []store.Outcome, pending []int, seen sighting) []int {
+	var left []int
+	open := map[*record]bool{} // with a claim that is pending: those after it must wait for it
+	first := map[*record]bool{}
+	for _, i := range pending {
+		c := claims[i]
+		r := seen[c.Name]
+		if r == nil {
+			left = append(left, i) // not asked for yet
+			continue
+		}
+		if !first[r] {
+			first[r] = true
+			if outcomes[i].Err == errUndecided {
+				left = append(left, i)
+				open[r] = true
+			}
+			continue
+		}
+		v := r.judge(c)
+		if open[r] || v == free && r.token != math.MaxInt64 || v != held && !r.known {
+			left = append(left, i)
+			open[r] = true
+			continue
+		}
+		if v == free {
+			outcomes[i].Err = ErrTokens
+			continue
+		}
+		outcomes[i] = r.refuse(c, v)
+	}
+	return left
+}

@@ -1,0 +1,140 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// look reads rows. Its error is never ErrUnknown.
+func look[T any](ctx context.Context, s *Store, sql string, args []any, scan func(pgx.Rows) (T, error)) ([]T, error) {
+	return fetch(ctx, s, sql, args, scan, func(error) bool { return false })
+}
+
+// change runs a statement that may change rows. Its error is ErrUnknown when it may have done so.
+func change[T any](ctx context.Context, s *Store, sql string, args []any, scan func(pgx.Rows) (T, error)) ([]T, error) {
+	return fetch(ctx, s, sql, args, scan, uncertain)
+}
+
+// fetch runs one statement, a transaction of its own, and again for as long as the server says that it had no effect and might have
+// one the next time.
+func fetch[T any](ctx context.Context, s *Store, sql string, args []any, scan func(pgx.Rows) (T, error),
+	uncertain func(error) bool) ([]T, error) {
+	if err := s.alive(ctx); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx) // ended by Close too
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	for try := 0; ; try++ {
+		rows, err := once(ctx, s, sql, args, scan)
+		if err == nil {
+			return rows, nil
+		}
+		if !s.again(err) || pause(ctx, try) != nil {
+			return nil, s.explain(err, uncertain(err))
+		}
+	}
+}
+
+func once[T any](ctx context.Context, s *Store, sql string, args []any, scan func(pgx.Rows) (T, error)) ([]T, error) {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return nil, notSent{err}
+	}
+	defer conn.Release()
+	if s.unnamed.Load() {
+		args = unprepared(args)
+	}
+	seen := noticesOf(conn.Conn().PgConn())
+	seen.clear()
+	rows, err := conn.Query(ctx, sql, args...)
+	if err != nil {
+		drop(conn, err)
+		return nil, err
+	}
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (T, error) { return scan(rows) })
+	switch {
+	case err != nil:
+		drop(conn, err)
+		return nil, err
+	case seen.syncCancelled():
+		return nil, errNotReplicated
+	}
+	return found, nil
+}
+
+// drop closes a connection to a server that must be looked for again: one that has become a standby, or is going down.
+func drop(conn *pgxpool.Conn, err error) {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && (pg.Code == codeReadOnly || fatal(pg)) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = conn.Conn().Close(ctx)
+	}
+}
+
+// again says whether to run a statement again that has failed.
+func (s *Store) again(err error) bool {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return false
+	}
+	switch pg.Code {
+	case codeSerialization, codeDeadlock, codeStalePlan:
+		return true
+	case codeNoStatement, codeStatementExists:
+		// The server that has the prepared statement is not the one that was asked to run it: a pooler is in between.
+		s.unnamed.Store(true)
+		return true
+	case codeAmbiguous:
+		// Every statement of ours can be run twice: the second tells what the first has done.
+		return s.tables.cfg.Dialect == CockroachDB
+	}
+	return false
+}
+
+// pause waits a little longer with each try, by chance so that those who collided do not meet again.
+func pause(ctx context.Context, try int) error {
+	longest := time.Millisecond << min(try, 5)
+	t := time.NewTimer(rand.N(longest) + longest/8)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// uncertain says whether a statement that failed with err may have taken effect.
+func uncertain(err error) bool {
+	var pg *pgconn.PgError
+	var unsent notSent
+	switch {
+	case errors.Is(err, store.ErrUnknown):
+		return true
+	case errors.As(err, &unsent):
+		return false
+	case errors.As(err, &pg):
+		// The server ends the transaction before it tells of an error, unless it ends the session.
+		return fatal(pg) || pg.Code == codeAmbiguous || pg.Code[:2] == classConnection
+	}
+	return !pgconn.SafeToRetry(err)
+}
+
+func fatal(pg *pgconn.PgError) bool {
+	return pg.SeverityUnlocalized == "FATAL" || pg.SeverityUnlocalized == "PANIC" || pg.Severity == "FATAL" || pg.Severity == "PANIC"
+}
+
+// notSent is an error before anything was sent.
+type notSent struct{ error }
+
+func (e notSent) Unwrap() error { return e.error }

@@ -1,0 +1,269 @@
+package pgstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+func completion(r store.Release, mark int64, state string) store.Completion {
+	return store.Completion{Name: r.Name, Holder: r.Holder, Token: r.Token, Mark: mark, State: []byte(state)}
+}
+
+func recordOf(t testing.TB, s store.Store, name string) store.Record {
+	t.Helper()
+	for r, err := range s.List(background, name) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Name == name {
+			return r
+		}
+	}
+	t.Fatalf("there is no record of %q", name)
+	return store.Record{}
+}
+
+func begin(t testing.TB, s *Store, options pgx.TxOptions) pgx.Tx {
+	t.Helper()
+	tx, err := s.pool.BeginTx(background, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tx.Rollback(background) })
+	return tx
+}
+
+func TestWorkAndMarkCommitTogether(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	work := s.tables.schema + ".work"
+	exec(t, s.pool, "CREATE TABLE "+work+" (id text PRIMARY KEY)")
+	done := func() int { return one[int](t, s.pool, "SELECT count(*) FROM "+work) }
+	lease := take(t, s, "invoice", "a", time.Minute)
+
+	tx := begin(t, s, pgx.TxOptions{})
+	exec(t, tx, "INSERT INTO "+work+" VALUES ('invoice')")
+	if err := s.Complete(background, tx, completion(lease, 1, "paid")); err != nil {
+		t.Fatal(err)
+	}
+	tx.Rollback(background)
+	if r := recordOf(t, s, "invoice"); r.Mark != 0 || r.State != nil || done() != 0 {
+		t.Fatalf("after a rollback: %+v, %d rows of work", r, done())
+	}
+
+	// The connection dies between the statement and the commit.
+	tx = begin(t, s, pgx.TxOptions{})
+	exec(t, tx, "INSERT INTO "+work+" VALUES ('invoice')")
+	if err := s.Complete(background, tx, completion(lease, 1, "paid")); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, s.pool, "SELECT pg_terminate_backend($1)", int64(tx.Conn().PgConn().PID()))
+	if err := tx.Commit(background); err == nil {
+		t.Fatal("a commit on a dead connection")
+	}
+	if r := recordOf(t, s, "invoice"); r.Mark != 0 || done() != 0 {
+		t.Fatalf("after the connection's death: %+v, %d rows of work", r, done())
+	}
+
+	tx = begin(t, s, pgx.TxOptions{})
+	exec(t, tx, "INSERT INTO "+work+" VALUES ('invoice')")
+	if err := s.Complete(background, tx, completion(lease, 1, "paid")); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(background); err != nil {
+		t.Fatal(err)
+	}
+	if r := recordOf(t, s, "invoice"); r.Mark != 1 || string(r.State) != "paid" || done() != 1 || r.Holder != "a" {
+		t.Fatalf("after the commit: %+v, %d rows of work", r, done())
+	}
+
+	// The answer to the commit was lost, and the work is tried again.
+	tx = begin(t, s, pgx.TxOptions{})
+	var was *store.DoneError
+	if err := s.Complete(background, tx, completion(lease, 1, "again")); !errors.As(err, &was) || string(was.Record.State) != "paid" {
+		t.Errorf("a completion that has been committed before: %v", err)
+	}
+	tx.Rollback(background)
+	lease.Mark = 1
+	release(t, s, lease)
+}
+
+func TestCompleteOfALostLease(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	never := store.Release{Name: "never", Holder: "a", Token: 1}
+	expired := take(t, s, "expired", "a", 20*time.Millisecond)
+	taken := take(t, s, "taken", "a", 20*time.Millisecond)
+	released := take(t, s, "released", "a", time.Minute)
+	release(t, s, released)
+	eventually(t, "the name is taken over", func() bool { _, err := try(s, "taken", "b", time.Minute); return err == nil })
+	other := take(t, s, "other", "a", time.Minute)
+	other.Holder = "b"
+	for _, lease := range []store.Release{never, expired, taken, released, other} {
+		tx := begin(t, s, pgx.TxOptions{})
+		if err := s.Complete(background, tx, completion(lease, 1, "x")); !errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrUnknown) {
+			t.Errorf("%s: %v", lease.Name, err)
+		}
+		if err := tx.Commit(background); err != nil { // the transaction goes on
+			t.Errorf("%s: %v", lease.Name, err)
+		}
+	}
+	if r := recordOf(t, s, "taken"); r.Mark != 0 || r.Holder != "b" {
+		t.Errorf("%+v", r)
+	}
+	var invalid *store.InvalidError
+	if err := s.Complete(background, nil, store.Completion{Name: "x", Holder: "a"}); !errors.As(err, &invalid) {
+		t.Errorf("no token: %v", err)
+	}
+}
+
+func TestCompleteThroughDatabaseSQL(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	db := stdlib.OpenDBFromPool(s.pool)
+	defer db.Close()
+	lease := take(t, s, "name", "a", time.Minute)
+	for i, want := range []error{nil, store.ErrDone} {
+		tx, err := db.BeginTx(background, &sql.TxOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.CompleteSQL(background, tx, completion(lease, 5, "state")); !errors.Is(err, want) {
+			t.Errorf("%d: %v, want %v", i, err, want)
+		}
+		tx.Commit()
+	}
+	if r := recordOf(t, s, "name"); r.Mark != 5 || string(r.State) != "state" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A transaction that completes a lease and stays open holds up nothing else of the client's, and nobody takes that name meanwhile.
+func TestOpenTransactionHoldsUpNobodyElse(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	other := reopen(t, s)
+	const n = 1000
+	leases := granted(t, s, batchOf(n, "a"))
+	slow := take(t, s, "slow", "a", 400*time.Millisecond)
+	tx := begin(t, s, pgx.TxOptions{})
+	if err := s.Complete(background, tx, completion(slow, 1, "done")); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 6 {
+		begun := time.Now()
+		errs, err := s.Extend(background, append(extensionsOf(leases, time.Minute), extensionsOf([]store.Release{slow}, time.Minute)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		allNil(t, errs[:n], nil)
+		// Once its time is over it is lost; until then the answer is that it is not known.
+		if errs[n] == nil || !errors.Is(errs[n], store.ErrUnknown) && !errors.Is(errs[n], store.ErrLost) {
+			t.Errorf("round %d: the lease of the open transaction: %v", round, errs[n])
+		}
+		claims := append([]store.Claim{claim("slow", "b", time.Minute)}, batchOf(n, "b")...)
+		for i := range claims[1:] {
+			claims[i+1].Name = fmt.Sprintf("more/%d/%d", round, i)
+		}
+		out, err := other.Acquire(background, claims)
+		if err != nil || !errors.Is(out[0].Err, store.ErrHeld) {
+			t.Fatalf("round %d: somebody else asks for the name: %v, %v", round, out[0], err)
+		}
+		for _, o := range out[1:] {
+			if o.Err != nil {
+				t.Fatalf("round %d: %v", round, o.Err)
+			}
+		}
+		if took := time.Since(begun); took > 3*time.Second {
+			t.Errorf("round %d took %v", round, took)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	eventually(t, "the lease of the open transaction is over", func() bool {
+		var held *store.HeldError
+		_, err := try(other, "slow", "b", time.Minute)
+		return errors.As(err, &held) && held.Record.Left == lockPatience
+	})
+	errs, err := s.Release(background, leases)
+	allNil(t, errs, err)
+	if err := tx.Commit(background); err != nil {
+		t.Fatal(err)
+	}
+	out, err := other.Acquire(background, []store.Claim{{Name: "slow", Holder: "b", TTL: time.Minute, Mark: 1}})
+	if err != nil || !errors.Is(out[0].Err, store.ErrDone) {
+		t.Errorf("after the commit: %v, %v", out, err)
+	}
+}
+
+// Batches that overlap in every way, sweeps and completions at once: no deadlock comes to light.
+func TestNoDeadlocks(t *testing.T) {
+	s := fresh(t, server(t).URL, "pool_max_conns", "16")
+	ctx, cancel := context.WithTimeout(background, 2*time.Second)
+	defer cancel()
+	var wg sync.WaitGroup
+	for worker := range 8 {
+		wg.Go(func() {
+			for round := 0; ctx.Err() == nil; round++ {
+				if err := churn(s, worker, round); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := one[int](t, s.pool, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"); n > 0 {
+		t.Errorf("%d deadlocks at the server", n)
+	}
+}
+
+func churn(s *Store, worker, round int) error {
+	const names, batch = 60, 30
+	holder := fmt.Sprintf("worker %d round %d", worker, round)
+	claims := make([]store.Claim, batch)
+	for i := range claims {
+		at := (i*(2*worker+7) + round) % names
+		if worker%2 == 1 {
+			at = names - 1 - at
+		}
+		claims[i] = claim(fmt.Sprintf("n%02d/%d", at, round/20), holder, time.Minute)
+	}
+	out, err := s.Acquire(background, claims)
+	if err != nil {
+		return err
+	}
+	var mine []store.Release
+	for i, o := range out {
+		if o.Err == nil {
+			mine = append(mine, store.Release{Name: claims[i].Name, Holder: holder, Token: o.Grant.Token})
+		} else if !errors.Is(o.Err, store.ErrHeld) {
+			return o.Err
+		}
+	}
+	if len(mine) > 0 {
+		tx, err := s.pool.Begin(background)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(s.Complete(background, tx, completion(mine[0], time.Now().UnixNano(), "x")), tx.Commit(background)); err != nil {
+			return err
+		}
+	}
+	for _, verb := range []func() ([]error, error){
+		func() ([]error, error) { return s.Extend(background, extensionsOf(mine, time.Minute)) },
+		func() ([]error, error) { return s.Release(background, mine) },
+	} {
+		errs, err := verb()
+		if err := errors.Join(errors.Join(errs...), err); err != nil {
+			return err
+		}
+	}
+	_, err = s.Sweep(background, 100)
+	return err
+}

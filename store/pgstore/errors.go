@@ -1,0 +1,108 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/soloist-dev/soloist/store"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// ErrSchema says that the store's tables are not there, or older or newer than this version of the package. Nothing was changed.
+var ErrSchema = errors.New("the tables of the store are missing or of another version")
+
+// ErrTokens says that a name's tokens have reached the end of their range.
+var ErrTokens = errors.New("the name has used up its fencing tokens")
+
+// errNotReplicated is always unknown: the commit is on the primary, and may be lost with it.
+var errNotReplicated = store.AsUnknown(errors.New("the server stopped waiting for its synchronous standby, so a failover may lose what it has committed"))
+
+// errLocked is the answer for a row that somebody else's transaction has kept locked.
+var errLocked = errors.New("a transaction that has not ended yet has locked the row")
+
+// The codes of errors that PostgreSQL documents in its appendix A, as far as they mean something to us.
+const (
+	classConnection = "08"
+
+	codeReadOnly        = "25006"
+	codeSerialization   = "40001"
+	codeDeadlock        = "40P01"
+	codeAmbiguous       = "40003"
+	codeStalePlan       = "0A000" // cached plan must not change result type
+	codeNoStatement     = "26000"
+	codeStatementExists = "42P05"
+	codeNoTable         = "42P01"
+	codeNoColumn        = "42703"
+	codeNoSchema        = "3F000"
+	codeNoFunction      = "42883"
+	codeNoPrivilege     = "42501"
+	codeBadPassword     = "28P01"
+	codeBadLogin        = "28000"
+	codeNoDatabase      = "3D000"
+	codeTooMany         = "53300"
+	codeDiskFull        = "53100"
+	codeCanceled        = "57014"
+	codeLockTimeout     = "55P03"
+	codeStarting        = "57P03"
+	codeUntranslatable  = "22P05"
+)
+
+// advice is what mends an error, for whoever runs the process.
+var advice = map[string]string{
+	codeReadOnly: "the server is a standby, or read-only: connect to the primary, with target_session_attrs=read-write in the URL " +
+		"to find it among several hosts",
+	codeNoPrivilege:    "give this role the right: GRANT SELECT, INSERT, UPDATE, DELETE on the store's tables, and USAGE on their schema",
+	codeBadPassword:    "see to the user and the password",
+	codeBadLogin:       "the server does not let this user in from here: see to the user and to pg_hba.conf",
+	codeNoDatabase:     "make the database, or name another",
+	codeTooMany:        "the server has no connection left: raise max_connections, or lower pool_max_conns",
+	codeDiskFull:       "the server's disk is full: free some space",
+	codeCanceled:       "it took longer than statement_timeout allows, or somebody cancelled it",
+	codeLockTimeout:    "it waited for a lock for longer than lock_timeout allows",
+	codeStarting:       "the server is starting, stopping or recovering: try again",
+	codeUntranslatable: "the database is not in UTF-8: make one with ENCODING 'UTF8'",
+}
+
+// explain makes of an error of the driver one for people. Neither has a password in it: the driver's messages name user, database and
+// host.
+func (s *Store) explain(err error, unknown bool) error {
+	var pg *pgconn.PgError
+	switch {
+	case s.ctx.Err() != nil:
+		err = store.ErrClosed
+	case errors.Is(err, store.ErrUnknown), errors.Is(err, ErrSchema):
+	case errors.As(err, &pg) && s.schemaError(pg):
+		return fmt.Errorf("%w: run soloist migrate up, or Migrate, with this table's name: %s: %w", ErrSchema, s.tables.cfg.Dialect, err)
+	case errors.As(err, &pg) && advice[pg.Code] != "":
+		err = fmt.Errorf("%s: %w: %s", s.tables.cfg.Dialect, err, advice[pg.Code])
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("asking %s: %w", s.tables.cfg.Dialect, err)
+	default:
+		err = fmt.Errorf("%s: %w", s.tables.cfg.Dialect, err)
+	}
+	if unknown {
+		return store.AsUnknown(err)
+	}
+	return err
+}
+
+// schemaError says that the tables, or columns of them, are not there.
+func (s *Store) schemaError(pg *pgconn.PgError) bool {
+	switch pg.Code {
+	case codeNoTable, codeNoColumn, codeNoSchema:
+		return true
+	}
+	return false
+}
+
+// shown is a value of the caller's, in an error.
+func shown(v any) string {
+	text := fmt.Sprintf("%v", v)
+	if len(text) > 60 {
+		text = strings.ToValidUTF8(text[:60], "") + "…"
+	}
+	return fmt.Sprintf("%q", text)
+}

@@ -1,0 +1,231 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// An examination collects findings.
+type examination struct {
+	*Store
+	found []store.Finding
+}
+
+func (e *examination) add(level store.Level, subject, mend, found string, args ...any) {
+	if len(args) > 0 {
+		found = fmt.Sprintf(found, args...)
+	}
+	e.found = append(e.found, store.Finding{Subject: subject, Found: found, Level: level, Mend: mend})
+}
+
+func (e *examination) ok(subject, found string, args ...any) {
+	e.add(store.LevelOK, subject, "", found, args...)
+}
+
+// Examine is as in store.Examiner.
+func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
+	e := &examination{Store: s}
+	if err := e.session(ctx); err != nil {
+		return nil, err
+	}
+	e.schema(ctx)
+	e.privileges(ctx)
+	if s.tables.cfg.Dialect == PostgreSQL {
+		e.replication(ctx)
+	}
+	e.wait(ctx)
+	return e.found, nil
+}
+
+// A session is a row of session.sql.
+type session struct {
+	clock                                     int64
+	pid                                       uint32
+	zone, isolation, statements, locks, bytes string
+	user                                      string
+	direct                                    bool // the server has the process that it said it had
+}
+
+var sqlSession, sqlPrivileges = bare("session"), bare("privileges")
+
+// session looks at the clock, the distance and the session's settings. Its error is that of a server that cannot be asked.
+func (e *examination) session(ctx context.Context) error {
+	var trips []time.Duration
+	var v session
+	var skew time.Duration
+	for range 6 { // the first connects and is not counted
+		begun := time.Now()
+		found, err := look(ctx, e.Store, sqlSession, nil, func(rows pgx.Rows) (v session, err error) {
+			err = rows.Scan(&v.clock, &v.pid, &v.zone, &v.isolation, &v.statements, &v.locks, &v.bytes, &v.user)
+			v.direct = rows.Conn().PgConn().PID() == v.pid
+			return v, err
+		})
+		if err != nil {
+			return err
+		}
+		v = found[0]
+		trip := time.Since(begun)
+		skew = time.UnixMicro(v.clock).Sub(begun.Add(trip / 2)).Abs()
+		trips = append(trips, trip)
+	}
+	slices.Sort(trips[1:])
+	e.ok("round trip", "%v, the median of %d", trips[1:][len(trips[1:])/2].Round(10*time.Microsecond), len(trips)-1)
+	if skew > time.Second {
+		e.add(store.LevelWarning, "clock", "leases go by the server's clock alone, so nothing is at risk; logs are hard to compare: let both keep time by NTP",
+			"it differs from this machine's by %v", skew.Round(10*time.Millisecond))
+	} else {
+		e.ok("clock", "it agrees with this machine's to %v; leases go by the server's clock alone", skew.Round(time.Millisecond))
+	}
+	if v.bytes != "UTF8" {
+		e.add(store.LevelError, "encoding", "names are UTF-8: make a database with ENCODING 'UTF8' TEMPLATE template0", "%s", v.bytes)
+	} else {
+		e.ok("encoding", "UTF8")
+	}
+	e.ok("session", "time zone %s, isolation %s: neither matters to leases", v.zone, v.isolation)
+	if v.statements != "0" || v.locks != "0" {
+		e.ok("timeouts", "statement_timeout %s, lock_timeout %s: a statement that takes longer is refused", v.statements, v.locks)
+	} else {
+		e.ok("timeouts", "none of the server's: calls end with their contexts")
+	}
+	if !v.direct {
+		e.add(store.LevelWarning, "pooler", "waiters poll, and statements are not prepared: connect to the server itself if you can",
+			"there is a pooler between this process and the server")
+	} else {
+		e.ok("pooler", "none between this process and the server")
+	}
+	return nil
+}
+
+// schema looks whether the tables are of this version.
+func (e *examination) schema(ctx context.Context) {
+	versions, err := look(ctx, e.Store, e.sql.meta, nil, scanInt)
+	const mend = "run soloist migrate up"
+	var pg *pgconn.PgError
+	switch {
+	case errors.As(err, &pg) && pg.Code == codeNoPrivilege:
+		e.add(store.LevelUnknown, "schema", "", "this role may not read %s", e.tables.meta)
+	case errors.Is(err, ErrSchema):
+		e.add(store.LevelError, "schema", mend, "%s and %s are missing", e.tables.records, e.tables.meta)
+	case err != nil:
+		e.add(store.LevelUnknown, "schema", "", "%v", err)
+	case len(versions) == 0:
+		e.add(store.LevelError, "schema", mend+" after dropping the empty table "+e.tables.meta, "%s is empty", e.tables.meta)
+	case versions[0] < schemaVersion:
+		e.add(store.LevelError, "schema", mend, "version %d; this program needs %d", versions[0], schemaVersion)
+	case versions[0] > schemaVersion:
+		e.add(store.LevelError, "schema", "use a newer program", "version %d; this program knows %d", versions[0], schemaVersion)
+	default:
+		e.ok("schema", "%s, version %d", e.tables.records, versions[0])
+	}
+	if err == nil && e.tables.cfg.ShedLock && e.tables.cfg.Dialect == PostgreSQL {
+		e.fence(ctx)
+	}
+}
+
+// fence looks for the trigger.
+func (e *examination) fence(ctx context.Context) {
+	there, err := look(ctx, e.Store, `SELECT count(*) FROM pg_trigger
+		WHERE tgrelid = to_regclass($1::text) AND tgname = $2::text AND tgenabled <> 'D'`,
+		[]any{e.tables.records, e.tables.cfg.Table + "_fence"}, scanInt)
+	switch {
+	case err != nil:
+		e.add(store.LevelUnknown, "trigger", "", "%v", err)
+	case there[0] == 0:
+		e.add(store.LevelWarning, "trigger", "run soloist migrate up", "it is missing: locks that ShedLock takes have no fencing token, and their end wakes nobody")
+	default:
+		e.ok("trigger", "locks that ShedLock takes get fencing tokens")
+	}
+}
+
+// privileges looks what the role may do with the tables.
+func (e *examination) privileges(ctx context.Context) {
+	var role string
+	rights, err := look(ctx, e.Store, sqlPrivileges, []any{e.tables.records, e.tables.meta}, func(rows pgx.Rows) (has [6]bool, err error) {
+		return has, rows.Scan(&has[0], &has[1], &has[2], &has[3], &has[4], &has[5], &role)
+	})
+	if err != nil {
+		e.add(store.LevelUnknown, "privileges", "", "%v", err)
+		return
+	}
+	if len(rights) == 0 {
+		return // there is no table, which has been said
+	}
+	var grants, lacks []string
+	for i, right := range []string{"SELECT", "INSERT", "UPDATE", "DELETE", "SELECT", "UPDATE"} {
+		table := e.tables.records
+		if i >= 4 {
+			table = e.tables.meta
+		}
+		if !rights[0][i] {
+			lacks = append(lacks, right+" on "+table)
+			grants = append(grants, fmt.Sprintf("GRANT %s ON %s TO %s;", right, table, pgx.Identifier{role}.Sanitize()))
+		}
+	}
+	if len(lacks) > 0 {
+		e.add(store.LevelError, "privileges", strings.Join(grants, " "), "role %s lacks %s", role, strings.Join(lacks, ", "))
+		return
+	}
+	e.ok("privileges", "role %s has those that it needs", role)
+}
+
+// replication looks at the server, its durability and its standbys.
+func (e *examination) replication(ctx context.Context) {
+	v, err := e.settings(ctx)
+	if err != nil {
+		e.add(store.LevelUnknown, "server", "", "%v", err)
+		return
+	}
+	if v.standby || v.readOnly {
+		e.add(store.LevelError, "server", advice[codeReadOnly], "PostgreSQL %s, a standby or read-only", v.version)
+	} else {
+		e.ok("server", "PostgreSQL %s, a primary", v.version)
+	}
+	found := fmt.Sprintf("fsync %s, full_page_writes %s, synchronous_commit %s", onOff(v.fsync), onOff(v.fullPages), v.commit)
+	if d := v.durable(); d.Answer != store.Yes {
+		e.add(store.LevelError, "durability", d.Why+": turn it on", "%s", found)
+	} else {
+		e.ok("durability", "%s", found)
+	}
+	switch f := v.fencing(); {
+	case v.standby || v.readOnly || v.durable().Answer != store.Yes: // has been said
+	case f.Answer == store.Yes:
+		e.ok("replication", "%s: %s", v.replication(), f.Why)
+	case f.Answer == store.No:
+		e.add(store.LevelWarning, "replication", "name standbys in synchronous_standby_names, or never promote one without stopping all clients first: "+f.Why,
+			"%s", v.replication())
+	default:
+		e.add(store.LevelUnknown, "replication", f.Why, "%s", v.replication())
+	}
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+// wait looks how waiters are woken, by beginning to wait.
+func (e *examination) wait(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if _, err := e.Watch(ctx, []string{"soloist/examine"}); err != nil {
+		e.add(store.LevelUnknown, "waiting", "", "%v", err)
+		return
+	}
+	w := e.waiting()
+	if w.Answer == store.Yes {
+		e.ok("waiting", "%s", w.Why)
+		return
+	}
+	e.add(store.LevelWarning, "waiting", "it works; a hand-over takes longer, and waiters cost statements", "%s", w.Why)
+}

@@ -1,0 +1,209 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Extend is as in store.Store. A lease whose row a transaction of somebody else's has locked, such as one with a Completion in it, does
+// not hold up the others; its own outcome is then unknown.
+func (s *Store) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	return leases(ctx, s, extensions, verb[store.Extension]{
+		name: func(e store.Extension) string { return e.Name }, check: store.Extension.Check,
+		state: func(e store.Extension) []byte { return e.State }, sql: s.sql.extend, args: s.extensionArgs, scan: scanExtended,
+	})
+}
+
+func (s *Store) extensionArgs(batch []store.Extension) []any {
+	var c columns
+	ttls := make([]int64, len(batch))
+	for i, e := range batch {
+		c.add(s, e.Name, e.Holder, e.Token, e.Mark, e.State)
+		ttls[i] = micros(e.TTL)
+	}
+	return []any{c.names, c.holders, c.tokens, ttls, c.marks, c.replace, c.states}
+}
+
+// Release is as in store.Store, with Extend's way with rows that are locked.
+func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	errs, err := leases(ctx, s, releases, verb[store.Release]{
+		name: func(r store.Release) string { return r.Name }, check: store.Release.Check,
+		state: func(r store.Release) []byte { return r.State }, sql: s.sql.release, args: s.releaseArgs, scan: scanReleased,
+		repeat: repeated,
+	})
+	for i := range errs {
+		if errs[i] == nil {
+			row, _ := s.row(releases[i].Name)
+			s.hub.released(row)
+		}
+	}
+	return errs, err
+}
+
+func (s *Store) releaseArgs(batch []store.Release) []any {
+	var c columns
+	lingers, retains := make([]int64, len(batch)), make([]*int64, len(batch))
+	for i, r := range batch {
+		c.add(s, r.Name, r.Holder, r.Token, r.Mark, r.State)
+		lingers[i] = micros(r.Linger)
+		if r.Retain != store.Forever {
+			retains[i] = new(micros(r.Retain))
+		}
+	}
+	return []any{c.names, c.holders, c.tokens, lingers, retains, c.marks, c.replace, c.states}
+}
+
+// columns are the parameters that extend.sql and release.sql have in common, an array each.
+type columns struct {
+	names, holders []string
+	tokens, marks  []int64
+	replace        []bool
+	states         [][]byte
+}
+
+func (c *columns) add(s *Store, name, holder string, token, mark int64, state []byte) {
+	row, _ := s.row(name)
+	c.names, c.holders = append(c.names, row), append(c.holders, holder)
+	c.tokens, c.marks = append(c.tokens, token), append(c.marks, mark)
+	c.replace, c.states = append(c.replace, state != nil), append(c.states, state)
+}
+
+// A verb is what Extend and Release differ in.
+type verb[L any] struct {
+	name  func(L) string
+	check func(L) error
+	state func(L) []byte
+	sql   string
+	args  func([]L) []any
+	scan  func(pgx.Rows) (left, error)
+
+	// repeat decides a lease by the answer to one before it in the batch that is of the same row; ok says whether it can. May be nil.
+	repeat func(first L, answer left, l L) (outcome error, ok bool)
+}
+
+// leases decides a batch, row by row. Leases of the same row are decided one after the other.
+func leases[L any](ctx context.Context, s *Store, all []L, v verb[L]) ([]error, error) {
+	if err := s.alive(ctx); err != nil {
+		return nil, err
+	}
+	errs := make([]error, len(all))
+	var pending []int
+	for i, l := range all {
+		if errs[i] = v.check(l); errs[i] == nil {
+			pending = append(pending, i)
+		}
+	}
+	total := len(pending)
+	var since time.Time // nothing has been decided
+	for try := 0; len(pending) > 0; try++ {
+		asked, rest := s.next(len(pending), func(k int) (string, int) {
+			l := all[pending[k]]
+			return v.name(l), len(v.state(l))
+		})
+		batch := make([]L, len(asked))
+		for k, at := range asked {
+			batch[k] = all[pending[at]]
+		}
+		answers, err := change(ctx, s, v.sql, v.args(batch), v.scan)
+		if err != nil {
+			if err := spread(err, len(pending) == total, pending, func(i int, err error) { errs[i] = err }); err != nil {
+				return nil, err
+			}
+			return errs, nil
+		}
+		var locked []int
+		first := make(map[string]left, len(answers)) // by row
+		for _, a := range answers {
+			i := pending[asked[a.number-1]]
+			row, _ := s.row(v.name(all[i]))
+			a.number = int64(i)
+			first[row] = a
+			switch {
+			case a.changed, a.before:
+			case a.live:
+				locked = append(locked, i)
+			default:
+				errs[i] = store.ErrLost
+			}
+		}
+		left := locked
+		for _, at := range rest {
+			i := pending[at]
+			row, _ := s.row(v.name(all[i]))
+			if a, there := first[row]; there && v.repeat != nil {
+				if outcome, ok := v.repeat(all[a.number], a, all[i]); ok {
+					errs[i] = outcome
+					continue
+				}
+			}
+			left = append(left, i)
+		}
+		switch {
+		case len(left) < len(pending):
+			try, since = 0, time.Time{}
+		case since.IsZero():
+			since = time.Now()
+		case time.Since(since) > lockPatience:
+			for _, i := range left {
+				errs[i] = store.AsUnknown(fmt.Errorf("%q: %w", v.name(all[i]), errLocked))
+			}
+			return errs, nil
+		}
+		if pending = left; len(locked) > 0 {
+			s.collided(ctx, try)
+		}
+	}
+	return errs, nil
+}
+
+// next answers which of n leases go into the next statement: the first of each row, as many as fit. The rest comes after.
+func (s *Store) next(n int, of func(k int) (name string, state int)) (asked, rest []int) {
+	rows := make(map[string]bool, n)
+	size := 0
+	for k := range n {
+		name, state := of(k)
+		row, _ := s.row(name)
+		if rows[row] || len(asked) == chunk || len(asked) > 0 && size+state > chunkState {
+			rows[row] = true // those of this row that come after wait too
+			rest = append(rest, k)
+			continue
+		}
+		rows[row] = true
+		size += state
+		asked = append(asked, k)
+	}
+	return asked, rest
+}
+
+// A left is what a statement has left of a lease.
+type left struct {
+	number                int64
+	changed, live, before bool
+	mark                  int64
+}
+
+func scanExtended(rows pgx.Rows) (l left, err error) {
+	return l, rows.Scan(&l.number, &l.changed, &l.live)
+}
+
+func scanReleased(rows pgx.Rows) (l left, err error) {
+	into := []any{&l.number, &l.changed, &l.live, &l.before, &l.mark, nil}
+	return l, rows.Scan(into[:len(rows.FieldDescriptions())]...) // the last is what notifies, if that is there
+}
+
+// repeated answers a release that follows another of the same row in a batch. If the first has ended the lease, or had before, it is
+// as if this one came at the same moment: what somebody has done with the name since then is after both.
+func repeated(first store.Release, answer left, r store.Release) (error, bool) {
+	switch {
+	case !answer.changed && !answer.before:
+		return nil, false
+	case r.Holder != first.Holder || r.Token != first.Token || r.Mark > answer.mark:
+		return store.ErrLost, true
+	}
+	return nil, true
+}

@@ -1,0 +1,72 @@
+package pgstore
+
+import (
+	"context"
+	"iter"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/soloist-dev/soloist/store"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const listPage = 128 // records read at a time, each with a state of up to 64 KiB
+
+// List is as in store.Store. It reads a page at a time and keeps nothing locked or open while it yields.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		whole := wholeRunes(prefix) // the server takes no half of one
+		last := ""
+		for {
+			page, err := look(ctx, s, s.sql.list, []any{last, whole, above(whole), int64(listPage)}, scanListed)
+			if err != nil {
+				yield(store.Record{}, err)
+				return
+			}
+			for _, r := range page {
+				if strings.HasPrefix(r.Name, prefix) && !yield(r, nil) {
+					return
+				}
+			}
+			if len(page) < listPage {
+				return
+			}
+			last = page[len(page)-1].Name
+		}
+	}
+}
+
+func scanListed(rows pgx.Rows) (store.Record, error) {
+	r := record{there: true}
+	var name string
+	err := rows.Scan(&name, &r.holder, &r.lockedBy, &r.released, &r.token, &r.mark, (*microseconds)(&r.left), (*microseconds)(&r.age), &r.state)
+	return r.whole(name), err
+}
+
+// wholeRunes answers the longest beginning of prefix that a name can have: PostgreSQL's texts are valid UTF-8 without NUL.
+func wholeRunes(prefix string) string {
+	for i, r := range prefix {
+		if size := utf8.RuneLen(r); r == 0 || r == utf8.RuneError && !strings.HasPrefix(prefix[i:], "\ufffd") || size < 0 {
+			return prefix[:i]
+		}
+	}
+	return prefix
+}
+
+// above is the least text above every name that begins with prefix, in the order of bytes, which is that of code points; nil if there
+// is none.
+func above(prefix string) *string {
+	for prefix != "" {
+		r, size := utf8.DecodeLastRuneInString(prefix)
+		prefix = prefix[:len(prefix)-size]
+		if r++; r == 0xd800 {
+			r = 0xe000 // those between are no characters
+		}
+		if r <= utf8.MaxRune {
+			next := prefix + string(r)
+			return &next
+		}
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/soloist-dev/soloist/store"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Migrate is as in store.Migrator. It is one transaction, in which no other Migrate of the table is at work. With Config.ShedLock a table
+// that ShedLock has used until now is altered in place; its rows stay, and ShedLock goes on using it. It needs the right to create in
+// the schema, and for a table that is there its ownership.
+func (s *Store) Migrate(ctx context.Context) ([]string, error) {
+	if err := s.alive(ctx); err != nil {
+		return nil, err
+	}
+	for try := 0; ; try++ {
+		m := &migration{tables: s.tables}
+		err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+			m.tx = tx
+			return m.run(ctx)
+		})
+		if err == nil {
+			return m.did, nil
+		}
+		if !concurrent(err) || pause(ctx, try) != nil {
+			return nil, s.explain(err, false)
+		}
+	}
+}
+
+// concurrent says that somebody else has migrated at the same time: look again.
+func concurrent(err error) bool {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return false
+	}
+	switch pg.Code {
+	case codeSerialization, codeDeadlock, "42P07", "42P06", "23505": // the table, or schema, or row of a catalogue, is there already
+		return true
+	}
+	return false
+}
+
+// A migration is one run of Migrate.
+type migration struct {
+	tables
+	tx  pgx.Tx
+	did []string
+}
+
+func (m *migration) run(ctx context.Context) error {
+	if err := m.lock(ctx); err != nil {
+		return err
+	}
+	if err := m.makeSchema(ctx); err != nil {
+		return err
+	}
+	version, err := m.version(ctx)
+	switch {
+	case err != nil:
+		return err
+	case version > schemaVersion:
+		return fmt.Errorf("%w: they are of version %d, and this program knows %d: use a newer one", ErrSchema, version, schemaVersion)
+	}
+	if err := m.makeRecords(ctx, version); err != nil {
+		return err
+	}
+	if version == 0 {
+		if err := m.do(ctx, "schema/meta", "made table %s, schema version %d", m.meta, schemaVersion); err != nil {
+			return err
+		}
+	}
+	if m.cfg.ShedLock && m.cfg.Dialect == PostgreSQL {
+		return m.makeFence(ctx)
+	}
+	return nil
+}
+
+// lock lets one migration of a table run at a time. CockroachDB has no such locks: there the transaction is run again.
+func (m *migration) lock(ctx context.Context) error {
+	if m.cfg.Dialect == CockroachDB {
+		return nil
+	}
+	_, err := m.tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1::text, $2::bigint))", pgx.QueryExecModeExec, m.records, int64(groupBase))
+	return err
+}
+
+func (m *migration) makeSchema(ctx context.Context) error {
+	if m.schema == "" {
+		return nil
+	}
+	there, err := m.exists(ctx, "SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1::text)", m.schema)
+	if err != nil || there {
+		return err
+	}
+	if _, err := m.tx.Exec(ctx, "CREATE SCHEMA "+quote(m.schema)); err != nil {
+		return fmt.Errorf("making schema %s: %w", m.schema, err)
+	}
+	m.did = append(m.did, "made schema "+m.schema)
+	return nil
+}
+
+// version is that of the schema, 0 without one.
+func (m *migration) version(ctx context.Context) (int, error) {
+	there, err := m.exists(ctx, "SELECT to_regclass($1::text) IS NOT NULL", m.meta)
+	if err != nil || !there {
+		return 0, err
+	}
+	var version int
+	err = m.tx.QueryRow(ctx, m.load("meta"), pgx.QueryExecModeExec).Scan(&version)
+	return version, err
+}
+
+func (m *migration) exists(ctx context.Context, sql string, args ...any) (there bool, err error) {
+	return there, m.tx.QueryRow(ctx, sql, unprepared(args)...).Scan(&there)
+}
+
+// unprepared has the arguments of a statement that is not to be prepared: it runs once, perhaps through a pooler.
+func unprepared(args []any) []any { return append([]any{pgx.QueryExecModeExec}, args...) }
+
+// columnsOfShedLock are what a table must have to be taken over.
+var columnsOfShedLock = map[string]string{
+	"name": "", "locked_by": "", "lock_until": "timestamp without time zone", "locked_at": "timestamp without time zone",
+}
+
+func (m *migration) makeRecords(ctx context.Context, version int) error {
+	rows, err := m.tx.Query(ctx, `SELECT attname::text, format_type(atttypid, NULL) FROM pg_attribute
+		WHERE attrelid = to_regclass($1::text) AND attnum > 0 AND NOT attisdropped`, pgx.QueryExecModeExec, m.records)
+	if err != nil {
+		return err
+	}
+	types := map[string]string{}
+	var column, kind string
+	if _, err = pgx.ForEachRow(rows, []any{&column, &kind}, func() error { types[column] = kind; return nil }); err != nil {
+		return err
+	}
+	switch {
+	case len(types) == 0:
+		return m.do(ctx, "schema/table", "made table %s", m.records)
+	case version > 0:
+		return nil // ours already
+	}
+	for column, want := range columnsOfShedLock {
+		if kind := types[column]; kind == "" || want != "" && kind != want {
+			return &store.InvalidError{What: "table", Value: m.records, Rule: fmt.Sprintf("is there already and is none of soloist or "+
+				"ShedLock: the type of its column %s is %q; drop it, alter it, or give another table name", column, kind)}
+		}
+	}
+	return m.do(ctx, "schema/adopt", "altered table %s: wider columns, and those that soloist needs; its rows stay", m.records)
+}
+
+// makeFence makes the trigger that gives tokens to locks that ShedLock takes, unless it is there as it should be.
+func (m *migration) makeFence(ctx context.Context) error {
+	// The function runs with a search_path of its own, so it needs to know where the table is.
+	var schema, now string
+	if err := m.tx.QueryRow(ctx, `SELECT n.nspname::text FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+		WHERE c.oid = to_regclass($1::text)`, pgx.QueryExecModeExec, m.meta).Scan(&schema); err != nil {
+		return err
+	}
+	text := m.in(strings.ReplaceAll(schema, `"`, `""`)).load("schema/fence")
+	err := m.tx.QueryRow(ctx, `SELECT p.prosrc FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid
+		WHERE t.tgrelid = to_regclass($1::text) AND t.tgname = $2::text AND t.tgenabled <> 'D'`, pgx.QueryExecModeExec, m.records, m.cfg.Table+"_fence").Scan(&now)
+	if err == nil && strings.Contains(text, now) {
+		return nil
+	}
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return err
+	}
+	return m.script(ctx, text, "made trigger %s, which gives fencing tokens to locks that ShedLock takes", m.cfg.Table+"_fence")
+}
+
+// do runs a file of statements and notes what that did.
+func (m *migration) do(ctx context.Context, file, did string, args ...any) error {
+	return m.script(ctx, m.load(file), did, args...)
+}
+
+func (m *migration) script(ctx context.Context, text, did string, args ...any) error {
+	if _, err := m.tx.Exec(ctx, text, pgx.QueryExecModeSimpleProtocol); err != nil {
+		return err
+	}
+	m.did = append(m.did, fmt.Sprintf(did, args...))
+	return nil
+}
+
+// Schema is as in store.Migrator.
+func (s *Store) Schema() string {
+	var b strings.Builder
+	if s.tables.schema != "" {
+		fmt.Fprintf(&b, "CREATE SCHEMA IF NOT EXISTS %s;\n\n", quote(s.tables.schema))
+	}
+	files := []string{"schema/table", "schema/meta"}
+	t := s.tables
+	if t.cfg.ShedLock && t.cfg.Dialect == PostgreSQL {
+		files = append(files, "schema/fence")
+		if t.schema == "" {
+			b.WriteString("-- The function below finds its table in the schema public.\n")
+			t = t.in("public")
+		}
+	}
+	for _, file := range files {
+		b.WriteString(t.fill(commented(file)) + "\n\n")
+	}
+	return strings.TrimSpace(b.String()) + "\n"
+}

@@ -1,0 +1,100 @@
+package pgstore
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/storetest"
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+// conform runs the suite on stores that open makes on tables of their own.
+func conform(t *testing.T, open func(t testing.TB) *Store) {
+	storetest.Run(t, storetest.Harness{
+		Open:   func(t testing.TB) store.Store { return open(t) },
+		Reopen: func(t testing.TB, s store.Store) store.Store { return reopen(t, s.(*Store)) },
+		Writes: func(t testing.TB, s store.Store) int64 { return walOf(t, s.(*Store).pool) },
+	})
+}
+
+// reopen opens another handle on the same tables, as another process would.
+func reopen(t testing.TB, s *Store) *Store {
+	t.Helper()
+	other, err := Open(background, s.pool.Config(), s.tables.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { other.Close() })
+	return other
+}
+
+// ownServer starts a server for one run of the suite, which counts what is written to its log; the runs are parallel, for what they do
+// most is wait.
+func ownServer(t *testing.T) *servers.PostgresServer {
+	s := servers.Postgres(t, quiet...)
+	t.Parallel()
+	return s
+}
+
+func TestStore(t *testing.T) {
+	base := ownServer(t).URL
+	conform(t, func(t testing.TB) *Store { return fresh(t, base) })
+}
+
+func TestStoreOnATableSharedWithShedLock(t *testing.T) {
+	base := ownServer(t).URL
+	conform(t, func(t testing.TB) *Store {
+		s := open(t, base, "schema", newSchema(), "shedlock", "true")
+		db := admin(t, base)
+		exec(t, db, "CREATE SCHEMA "+s.tables.schema)
+		exec(t, db, "CREATE TABLE "+s.tables.schema+"."+ddlOfShedLock)
+		migrate(t, s)
+		return s
+	})
+}
+
+// A role that may do no more than the documentation says, with other names for the tables, and in a database whose sessions are
+// serializable and in another time zone.
+func TestStoreAsAnotherRole(t *testing.T) {
+	base := ownServer(t).URL
+	db := admin(t, base)
+	exec(t, db, "CREATE ROLE worker LOGIN PASSWORD '"+servers.PostgresPassword+"'")
+	exec(t, db, "ALTER ROLE worker SET default_transaction_isolation = 'serializable'")
+	exec(t, db, "ALTER ROLE worker SET TimeZone = 'America/St_Johns'")
+	conform(t, func(t testing.TB) *Store {
+		schema := newSchema()
+		s := open(t, base, "schema", schema, "table", "leases_2")
+		migrate(t, s)
+		db := admin(t, base)
+		exec(t, db, "GRANT USAGE ON SCHEMA "+schema+" TO worker")
+		exec(t, db, fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %s.leases_2 TO worker", schema))
+		exec(t, db, fmt.Sprintf("GRANT SELECT, UPDATE ON %s.leases_2_meta TO worker", schema))
+		return open(t, as(base, "worker"), "schema", schema, "table", "leases_2")
+	})
+}
+
+func TestStoreThatPolls(t *testing.T) {
+	base := ownServer(t).URL
+	conform(t, func(t testing.TB) *Store { return fresh(t, base, "listen", "off") })
+}
+
+// CockroachDB itself cannot be had here: its dialect is tested on PostgreSQL with serializable transactions, which gives real
+// serialization failures.
+func TestStoreInTheDialectOfCockroachDB(t *testing.T) {
+	base := ownServer(t).URL
+	conform(t, func(t testing.TB) *Store {
+		u := "cockroach" + with(base, "schema", newSchema(), "options", "-c default_transaction_isolation=serializable")[len("postgres"):]
+		s := open(t, u)
+		migrate(t, s)
+		return s
+	})
+}
+
+func TestStoreThroughAPooler(t *testing.T) {
+	base := servers.PgBouncer(t, ownServer(t)).URL
+	conform(t, func(t testing.TB) *Store { return fresh(t, base) })
+}
+
+const ddlOfShedLock = `shedlock(name VARCHAR(64) NOT NULL, lock_until TIMESTAMP NOT NULL,
+	locked_at TIMESTAMP NOT NULL, locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))`

@@ -1,0 +1,281 @@
+package pgstore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// The statements of ShedLock's PostgreSQL support with usingDbTime (PostgresSqlServerTimeStatementsSource). %s is the table.
+const (
+	shedLockInsert = `INSERT INTO %s(name, lock_until, locked_at, locked_by)
+		VALUES(@name, timezone('utc', CURRENT_TIMESTAMP) + make_interval(secs => @most), timezone('utc', CURRENT_TIMESTAMP), @by)
+		ON CONFLICT (name) DO UPDATE SET lock_until = timezone('utc', CURRENT_TIMESTAMP) + make_interval(secs => @most),
+		locked_at = timezone('utc', CURRENT_TIMESTAMP), locked_by = @by
+		WHERE %[1]s.name = @name AND %[1]s.lock_until <= timezone('utc', CURRENT_TIMESTAMP)`
+	shedLockUpdate = `UPDATE %s SET lock_until = timezone('utc', CURRENT_TIMESTAMP) + make_interval(secs => @most),
+		locked_at = timezone('utc', CURRENT_TIMESTAMP), locked_by = @by
+		WHERE name = @name AND lock_until <= timezone('utc', CURRENT_TIMESTAMP)`
+	shedLockExtend = `UPDATE %s SET lock_until = timezone('utc', CURRENT_TIMESTAMP) + make_interval(secs => @most)
+		WHERE name = @name AND locked_by = @by AND lock_until > timezone('utc', CURRENT_TIMESTAMP)`
+	shedLockUnlock = `UPDATE %s SET lock_until = CASE
+		WHEN locked_at + make_interval(secs => @least) > timezone('utc', CURRENT_TIMESTAMP) THEN locked_at + make_interval(secs => @least)
+		ELSE timezone('utc', CURRENT_TIMESTAMP) END WHERE name = @name AND locked_by = @by`
+)
+
+// A jvm locks as ShedLock does.
+type jvm struct {
+	t     testing.TB
+	db    *pgx.Conn
+	table string
+	by    string
+}
+
+func (j jvm) do(sql, name string, most, least time.Duration) bool {
+	j.t.Helper()
+	tag, err := j.db.Exec(background, fmt.Sprintf(sql, j.table), pgx.NamedArgs{"name": name, "by": j.by, "most": most.Seconds(), "least": least.Seconds()})
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	return tag.RowsAffected() > 0
+}
+
+func (j jvm) lock(name string, most time.Duration) bool   { return j.do(shedLockInsert, name, most, 0) }
+func (j jvm) relock(name string, most time.Duration) bool { return j.do(shedLockUpdate, name, most, 0) }
+func (j jvm) unlock(name string, least time.Duration) bool {
+	return j.do(shedLockUnlock, name, 0, least)
+}
+func (j jvm) extend(name string, most time.Duration) bool { return j.do(shedLockExtend, name, most, 0) }
+
+// shared is a store on a table of ShedLock, with a JVM. The role that locks for Java may use that table alone.
+func shared(t *testing.T) (*Store, jvm) {
+	t.Helper()
+	base := server(t).URL
+	db := admin(t, base)
+	schema := newSchema()
+	exec(t, db, "CREATE SCHEMA "+schema)
+	exec(t, db, "CREATE TABLE "+schema+"."+ddlOfShedLock)
+	exec(t, db, "INSERT INTO "+schema+".shedlock VALUES ('old', '2020-01-02 03:04:05.678901', '2020-01-02 03:04:04.5', 'host')")
+	exec(t, db, "DO $$ BEGIN CREATE ROLE jvm LOGIN PASSWORD 'soloist-test'; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+	exec(t, db, "GRANT USAGE ON SCHEMA "+schema+" TO jvm")
+	exec(t, db, "GRANT SELECT, INSERT, UPDATE ON "+schema+".shedlock TO jvm")
+	s := open(t, base, "schema", schema, "shedlock", "true")
+	if _, err := try(s, "x", "a", time.Minute); !errors.Is(err, ErrSchema) {
+		t.Errorf("before the migration: %v", err)
+	}
+	did := migrate(t, s)
+	if text := strings.Join(did, "\n"); !strings.Contains(text, "altered table") || !strings.Contains(text, "made trigger") {
+		t.Errorf("the migration of ShedLock's table did: %s", text)
+	}
+	if did := migrate(t, s); len(did) > 0 {
+		t.Errorf("a second migration did: %q", did)
+	}
+	if until := one[string](t, db, "SELECT lock_until::text FROM "+schema+".shedlock WHERE name = 'old'"); until != "2020-01-02 03:04:05.678901" {
+		t.Errorf("the row that was there ends at %s", until)
+	}
+	return s, jvm{t, admin(t, as(base, "jvm")), schema + ".shedlock", "host"}
+}
+
+func heldBy(t testing.TB, s store.Store, name, holder string) store.Record {
+	t.Helper()
+	_, err := try(s, name, holder, time.Minute)
+	var h *store.HeldError
+	if !errors.As(err, &h) {
+		t.Fatalf("%q for %s: %v; want it held", name, holder, err)
+	}
+	return h.Record
+}
+
+func TestShedLockAndWeExcludeEachOther(t *testing.T) {
+	s, java := shared(t)
+	if !java.lock("report", time.Hour) {
+		t.Fatal("Java gets no lock")
+	}
+	for _, name := range []string{"lock/report", "job/report", "report"} {
+		r := heldBy(t, s, name, "a")
+		if r.Holder != "host" || r.Name != name || r.Left < 59*time.Minute || r.Left > time.Hour || r.Token == 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	first := heldBy(t, s, "lock/report", "a").Token
+	if !java.extend("report", 2*time.Hour) || heldBy(t, s, "lock/report", "a").Token != first {
+		t.Error("Java's extension changes the token")
+	}
+	if !java.unlock("report", 0) || isHeld(s, "lock/report") {
+		t.Error("Java's unlock does not free the name")
+	}
+	lease := take(t, s, "lock/report", "a", time.Hour)
+	if lease.Token <= first {
+		t.Errorf("token %d after Java's %d", lease.Token, first)
+	}
+	if java.lock("report", time.Hour) || java.relock("report", time.Hour) || java.unlock("report", 0) || java.extend("report", time.Hour) {
+		t.Error("Java gets, or frees, what is ours")
+	}
+	if r := heldBy(t, s, "job/report", "b"); r.Holder != "a" || r.Token != lease.Token {
+		t.Errorf("the job's refusal: %+v", r)
+	}
+	lease.Linger = time.Hour
+	release(t, s, lease)
+	if java.relock("report", time.Hour) {
+		t.Error("Java gets what lingers")
+	}
+	if r := heldBy(t, s, "lock/report", "c"); r.Holder != "" {
+		t.Errorf("while it lingers: %+v", r)
+	}
+}
+
+func isHeld(s store.Store, name string) bool {
+	out, err := s.Acquire(background, []store.Claim{{Name: name, Holder: "look", TTL: time.Minute, Mark: -1}})
+	var done *store.DoneError
+	return err != nil || !errors.As(out[0].Err, &done) || !done.Record.Free() || done.Record.Holder != ""
+}
+
+// Java takes over a lease of ours that has expired. What we do with it after that is lost and changes nothing, even without the
+// trigger.
+func TestShedLockTakesOver(t *testing.T) {
+	for _, trigger := range []bool{true, false} {
+		s, java := shared(t)
+		if !trigger {
+			exec(t, s.pool, "DROP TRIGGER shedlock_fence ON "+java.table)
+		}
+		lease := take(t, s, "lock/report", "a", 30*time.Millisecond)
+		eventually(t, "Java takes over", func() bool { return java.relock("report", time.Hour) })
+		if err := tryExtend(s, lease, time.Hour); !errors.Is(err, store.ErrLost) {
+			t.Errorf("extending after the takeover: %v", err)
+		}
+		if err := tryRelease(s, lease); !errors.Is(err, store.ErrLost) {
+			t.Errorf("releasing after the takeover: %v", err)
+		}
+		r := heldBy(t, s, "lock/report", "a")
+		if r.Holder != "host" || trigger && r.Token <= lease.Token {
+			t.Errorf("trigger %t: %+v after token %d", trigger, r, lease.Token)
+		}
+		java.unlock("report", 0)
+		g, err := try(s, "job/report", "b", time.Hour)
+		if err != nil || g.Abandoned != 0 || g.Token <= r.Token {
+			t.Errorf("after Java: %+v, %v", g, err)
+		}
+	}
+}
+
+func TestShedLockLocksAtLeast(t *testing.T) {
+	s, java := shared(t)
+	java.lock("report", time.Hour)
+	java.unlock("report", 30*time.Minute)
+	if r := heldBy(t, s, "lock/report", "a"); r.Holder != "host" || r.Left > 30*time.Minute || r.Left < 29*time.Minute {
+		t.Errorf("%+v", r)
+	}
+	java.lock("quick", time.Hour)
+	java.unlock("quick", 50*time.Millisecond)
+	eventually(t, "the name is free after the least time", func() bool { _, err := try(s, "lock/quick", "a", time.Minute); return err == nil })
+}
+
+// Java's unlock wakes our waiters.
+func TestShedLocksUnlockWakes(t *testing.T) {
+	s, java := shared(t)
+	java.lock("report", time.Hour)
+	w, err := s.Watch(background, []string{"lock/report"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drain(w)
+	java.unlock("report", 0)
+	select {
+	case <-w:
+	case <-time.After(20 * time.Second):
+		t.Fatal("nobody was woken")
+	}
+}
+
+// drain takes what a watch has received until now.
+func drain(w <-chan struct{}) {
+	for {
+		select {
+		case <-w:
+		case <-time.After(50 * time.Millisecond):
+			return
+		}
+	}
+}
+
+func TestListOfASharedTable(t *testing.T) {
+	s, java := shared(t)
+	java.lock("z", time.Hour)
+	take(t, s, "job/b", "a", time.Hour)
+	take(t, s, "lock/a", "a", time.Hour)
+	take(t, s, "element/x/1", "a", time.Hour)
+	take(t, s, "ns/lock/q", "a", time.Hour)
+	list := func(prefix string) (names []string) {
+		for r, err := range s.List(background, prefix) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, r.Name)
+		}
+		return names
+	}
+	for prefix, want := range map[string]string{
+		"": "[element/x/1 job/b lock/a lock/old lock/z ns/lock/q]", "lock/": "[lock/a lock/old lock/z]", "job/": "[job/b]", "x": "[]",
+	} {
+		if got := fmt.Sprint(list(prefix)); got != want {
+			t.Errorf("List %q: %s, want %s", prefix, got, want)
+		}
+	}
+}
+
+// ShedLock remembers which rows are there, and only updates those: they are never deleted.
+func TestRowsOfShedLockStay(t *testing.T) {
+	s, java := shared(t)
+	java.lock("java", time.Hour)
+	java.unlock("java", 0)
+	for _, name := range []string{"lock/a", "job/b", "element/1", "java", "old"} {
+		r := take(t, s, name, "x", time.Hour)
+		r.Retain = 0
+		release(t, s, r)
+	}
+	// A row that we have made, and Java has found.
+	r := take(t, s, "found", "x", time.Hour)
+	r.Retain = 0
+	release(t, s, r)
+	if !java.lock("found", time.Millisecond) {
+		t.Fatal("Java does not get the row")
+	}
+	take(t, s, "element/2", "x", time.Millisecond)
+	eventually(t, "what is ours alone is forgotten", func() bool {
+		if _, err := s.Sweep(background, 100); err != nil {
+			t.Fatal(err)
+		}
+		rows, _ := s.pool.Query(background, "SELECT name FROM "+s.tables.records+" ORDER BY name")
+		names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Equal(names, []string{"a", "b", "found", "java", "old"})
+	})
+}
+
+func TestTablesOfOthersAreLeftAlone(t *testing.T) {
+	db := admin(t, server(t).URL)
+	for name, ddl := range map[string]string{
+		"other":    "soloist (id integer)",
+		"zoned":    "soloist (name text, lock_until timestamptz, locked_at timestamptz, locked_by text)",
+		"halfway2": "soloist (name text, lock_until timestamp, locked_by text)",
+	} {
+		schema := newSchema()
+		exec(t, db, "CREATE SCHEMA "+schema)
+		exec(t, db, "CREATE TABLE "+schema+"."+ddl)
+		s := open(t, server(t).URL, "schema", schema)
+		_, err := s.Migrate(background)
+		var invalid *store.InvalidError
+		if !errors.As(err, &invalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package pgstore
+
+import (
+	"embed"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+//go:embed sql/*.sql sql/schema/*.sql
+var sqlFiles embed.FS
+
+// schemaVersion is that of sql/schema.
+const schemaVersion = 1
+
+// groupBase is where the keys of the advisory locks begin that say who listens: "sol" in the uppermost bytes. The table's oid and 256
+// groups of names go below it.
+const groupBase = 0x536f6c << 40
+
+// statements are those of the verbs, for one table; the comment of each file says its parameters and its result.
+type statements struct {
+	acquire, extend, release, choose, complete, list, sweep, sights, meta string
+}
+
+// tables are the names of a store's tables, ready for SQL.
+type tables struct {
+	cfg           Config
+	schema        string // as given, "" for the search path
+	records, meta string // quoted
+}
+
+func newTables(cfg Config) tables { return tables{cfg: cfg}.in(cfg.Schema) }
+
+// in answers the tables as they are called in a schema.
+func (t tables) in(schema string) tables {
+	t.schema = schema
+	t.records, t.meta = t.quoted(t.cfg.Table), t.quoted(t.cfg.Table+"_meta")
+	return t
+}
+
+func (t tables) quoted(name string) string {
+	if t.schema == "" {
+		return quote(name)
+	}
+	return quote(t.schema) + "." + quote(name)
+}
+
+// quote makes an identifier of a name that the pattern of Config allows.
+func quote(name string) string { return `"` + name + `"` }
+
+func (t tables) statements() statements {
+	acquire, list := "acquire", "list"
+	if t.cfg.Dialect == CockroachDB {
+		acquire = "acquire_cockroach"
+	}
+	if t.cfg.ShedLock {
+		list = "list_shared"
+	}
+	return statements{
+		acquire: t.load(acquire), extend: t.load("extend"), release: t.load("release"), choose: t.load("choose"),
+		complete: t.load("complete"), list: t.load(list), sweep: t.load("sweep"), sights: t.load("sights"), meta: t.load("meta"),
+	}
+}
+
+// load answers a statement with the names filled in and without its comments.
+func (t tables) load(name string) string { return t.fill(bare(name)) }
+
+func (t tables) fill(text string) string {
+	notify, collate := "", ` COLLATE "C"`
+	if t.cfg.Dialect == CockroachDB {
+		collate = "" // its texts are in the order of their bytes
+	} else {
+		notify = bare("notify")
+	}
+	text = strings.NewReplacer("{{notify}}", notify, "{{record}}", bare("record")).Replace(text)
+	regclass := "'" + t.records + "'::regclass::oid::bigint"
+	return strings.NewReplacer(
+		"{{table}}", t.records,
+		"{{meta}}", t.meta,
+		"{{collate}}", collate,
+		"{{forever}}", "timestamp '9999-12-31'",
+		"{{group}}", fmt.Sprintf("%d + %s * 256", groupBase, regclass),
+		"{{base}}", strconv.Itoa(groupBase),
+		"{{channel}}", "'soloist_' || "+regclass,
+		"{{version}}", strconv.Itoa(schemaVersion),
+		"{{fence}}", t.quoted(t.cfg.Table+"_fence"),
+		"{{trigger}}", quote(t.cfg.Table+"_fence"),
+	).Replace(text)
+}
+
+// commented answers a file as it is.
+func commented(name string) string {
+	text, err := sqlFiles.ReadFile("sql/" + name + ".sql")
+	if err != nil {
+		panic(err) // the file is part of the package
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// bare answers a file without its comments: they would be sent with every statement.
+func bare(name string) string {
+	var b strings.Builder
+	for line := range strings.Lines(commented(name)) {
+		code, _, _ := strings.Cut(line, "--")
+		if code = strings.TrimRight(code, " \n"); code != "" {
+			b.WriteString(code + "\n")
+		}
+	}
+	return strings.TrimSpace(b.String())
+}

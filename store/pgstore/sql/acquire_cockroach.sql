@@ -1,0 +1,43 @@
+-- As acquire.sql, for CockroachDB: a statement of its may change a table in one place only.
+WITH clock AS MATERIALIZED (
+  SELECT clock_timestamp() AT TIME ZONE 'UTC' AS now, (SELECT floor FROM {{meta}} WHERE one = 1) AS floor
+), asked AS MATERIALIZED (
+  SELECT a.*, c.now, c.floor
+  FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::text[]) WITH ORDINALITY
+    AS a (name, holder, ttl, claim, record, number), clock AS c
+), locked AS MATERIALIZED (
+  SELECT a.number, a.name, a.holder, a.ttl, a.now, s.holder AS was_holder, s.locked_by, s.released, s.token, s.lock_until, s.locked_at,
+    {{record}} AS record
+  FROM asked AS a JOIN {{table}} AS s ON s.name = a.name
+  WHERE s.lock_until <= a.now AND (a.claim = 0 OR a.claim > s.mark) AND s.token < 9223372036854775807
+  FOR NO KEY UPDATE OF s SKIP LOCKED
+), free AS (
+  SELECT name, holder, ttl, now, token, record, true AS there FROM locked
+  UNION ALL
+  SELECT a.name, a.holder, a.ttl, a.now, a.floor, a.record, false FROM asked AS a
+  WHERE a.claim >= 0 AND a.floor < 9223372036854775807 AND NOT EXISTS (SELECT 1 FROM {{table}} AS s WHERE s.name = a.name)
+), taken AS (
+  -- released says for a moment whether the row was there and is locked; one that has appeared since is left alone.
+  INSERT INTO {{table}} AS s (name, lock_until, locked_at, locked_by, holder, released, token, record)
+  SELECT f.name, f.now + f.ttl * interval '1 microsecond', f.now, f.holder, f.holder, f.there,
+    greatest(f.token + 1, (extract(epoch FROM f.now) * 1000000)::bigint), f.record
+  FROM free AS f ORDER BY f.name
+  ON CONFLICT (name) DO UPDATE SET
+    lock_until = excluded.lock_until, locked_at = excluded.locked_at, locked_by = excluded.locked_by, holder = excluded.holder,
+    released = false, token = excluded.token, record = excluded.record
+  WHERE excluded.released
+  RETURNING s.name, s.token, s.mark, s.state
+)
+SELECT a.number, t.token, s.name IS NOT NULL,
+  coalesce(l.was_holder, s.holder, ''), coalesce(l.locked_by, s.locked_by, ''), coalesce(l.released, s.released, true),
+  coalesce(l.token, s.token, a.floor), coalesce(t.mark, s.mark, 0),
+  coalesce((extract(epoch FROM coalesce(l.lock_until, s.lock_until) - a.now) * 1000000)::bigint, 0),
+  coalesce((extract(epoch FROM a.now - coalesce(l.locked_at, s.locked_at)) * 1000000)::bigint, 0),
+  CASE
+    WHEN t.name IS NOT NULL THEN t.state
+    WHEN a.claim <> 0 AND s.mark >= a.claim OR s.holder = a.holder AND s.locked_by = s.holder THEN s.state
+  END
+FROM asked AS a
+LEFT JOIN {{table}} AS s ON s.name = a.name
+LEFT JOIN locked AS l ON l.number = a.number
+LEFT JOIN taken AS t ON t.name = a.name

@@ -1,0 +1,21 @@
+-- Completes the work of a lease, in the caller's transaction. Waits for whoever has locked the row.
+-- $1 name of the row, $2 holder, $3 token, $4 mark, $5 whether to replace the state, $6 state.
+-- At most one row: whether the lease was live, and of the record as it was before: holder,
+-- locked_by, released, token, mark, µs left, µs since the grant, state.
+WITH was AS MATERIALIZED (
+  SELECT s.name, s.holder, s.locked_by, s.released, s.token, s.mark, s.lock_until, s.locked_at, s.state
+  FROM {{table}} AS s WHERE s.name = $1::text
+  FOR NO KEY UPDATE OF s
+), seen AS MATERIALIZED (
+  SELECT w.*, c.now, w.holder = $2::text AND w.locked_by = $2::text AND w.token = $3::bigint AND NOT w.released AND w.lock_until > c.now AS live
+  FROM was AS w, LATERAL (SELECT clock_timestamp() AT TIME ZONE 'UTC' AS now, w.name) AS c
+), done AS (
+  UPDATE {{table}} AS s SET
+    mark = greatest(s.mark, $4::bigint), state = CASE WHEN $5::boolean THEN $6::bytea ELSE s.state END
+  FROM seen AS w
+  WHERE s.name = w.name AND w.live AND ($4::bigint = 0 OR w.mark < $4::bigint) AND ($4::bigint > 0 OR $5::boolean)
+  RETURNING s.name
+)
+SELECT w.live, w.holder, w.locked_by, w.released, w.token, w.mark,
+  (extract(epoch FROM w.lock_until - w.now) * 1000000)::bigint, (extract(epoch FROM w.now - w.locked_at) * 1000000)::bigint, w.state
+FROM seen AS w

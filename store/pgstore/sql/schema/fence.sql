@@ -1,0 +1,22 @@
+-- Gives a new token to whoever takes a row with statements that know nothing of tokens, and tells waiters of a row that is unlocked by
+-- them. It runs with the rights of its owner, so that those who lock need none on the second table.
+CREATE OR REPLACE FUNCTION {{fence}}() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $fence$
+DECLARE
+  micros bigint := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    IF NEW.token = 0 THEN
+      SELECT greatest(floor + 1, micros) INTO NEW.token FROM {{meta}};
+    END IF;
+  ELSIF NEW.token = OLD.token AND (NEW.locked_at IS DISTINCT FROM OLD.locked_at OR NEW.locked_by IS DISTINCT FROM OLD.locked_by) THEN
+    NEW.token := greatest(OLD.token + 1, micros);
+  ELSIF NEW.lock_until < OLD.lock_until AND NEW.locked_by <> NEW.holder THEN
+    IF NOT pg_try_advisory_xact_lock({{base}} + TG_RELID::bigint * 256 + (get_byte(sha256(convert_to(NEW.name, 'UTF8')), 0) & 127)) THEN
+      PERFORM pg_notify('soloist_' || TG_RELID, NEW.name);
+    END IF;
+  END IF;
+  RETURN NEW;
+END
+$fence$;
+DROP TRIGGER IF EXISTS {{trigger}} ON {{table}};
+CREATE TRIGGER {{trigger}} BEFORE INSERT OR UPDATE ON {{table}} FOR EACH ROW EXECUTE FUNCTION {{fence}}();

@@ -1,0 +1,185 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// idle is how long what was opened for watches is kept after the last one.
+const idle = 10 * time.Second
+
+// A hub has the watches of one handle, and the goroutine that learns of releases for all of them.
+type hub struct {
+	store *Store
+
+	mu        sync.Mutex
+	rows      map[string]map[chan struct{}]bool // by the row's name
+	listeners map[chan struct{}]func() bool     // stop waiting for the context of each watch
+	of        map[chan struct{}][]string        // the rows of each watch
+	closed    bool
+	work      sync.WaitGroup
+
+	listen  *listener // nil before the first watch, and where there is no listening
+	cannot  error     // why notifications cannot reach this handle
+	polling bool      // a poller is at work
+	seen    map[string]sight
+	hurry   chan struct{} // tells the poller of a new watch
+}
+
+func (h *hub) init(s *Store) {
+	h.store = s
+	h.rows, h.listeners, h.of = map[string]map[chan struct{}]bool{}, map[chan struct{}]func() bool{}, map[chan struct{}][]string{}
+	h.seen, h.hurry = map[string]sight{}, make(chan struct{}, 1)
+}
+
+// Watch is as in store.Waiter: by notifications, or where they cannot reach us by looking at all watched names, at intervals that grow
+// from 10 ms to half a second.
+func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
+	if err := s.alive(ctx); err != nil {
+		return nil, err
+	}
+	rows := make([]string, len(names))
+	for i, name := range names {
+		rows[i], _ = s.row(name)
+	}
+	wake, err := s.hub.add(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.hub.subscribe(ctx, rows); err != nil {
+		s.hub.remove(wake)
+		return nil, err
+	}
+	return wake, nil
+}
+
+// subscribe answers when a release of the rows from now on will be noticed.
+func (h *hub) subscribe(ctx context.Context, rows []string) error {
+	l, err := h.listener()
+	if err != nil {
+		return err
+	}
+	if l != nil {
+		err := l.listenFor(ctx, rows)
+		if !errors.Is(err, errCannotListen) {
+			return err
+		}
+		h.mu.Lock()
+		h.listen, h.cannot = nil, err
+		h.mu.Unlock()
+	}
+	return h.poll(ctx, rows)
+}
+
+// listener answers what listens, started if need be; nil if listening cannot work.
+func (h *hub) listener() (*listener, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.closed:
+		return nil, store.ErrClosed
+	case h.cannot != nil || h.store.tables.cfg.Dialect == CockroachDB || h.store.tables.cfg.Listen == ListenOff:
+		return nil, nil //nolint:nilnil // then the poller does it
+	case h.listen == nil || h.listen.ended():
+		h.listen = newListener(h)
+		h.work.Go(h.listen.run)
+	}
+	return h.listen, nil
+}
+
+// add registers a watch, which ends with ctx.
+func (h *hub) add(ctx context.Context, rows []string) (chan struct{}, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil, store.ErrClosed
+	}
+	wake := make(chan struct{}, 1)
+	for _, row := range rows {
+		if h.rows[row] == nil {
+			h.rows[row] = map[chan struct{}]bool{}
+		}
+		h.rows[row][wake] = true
+	}
+	h.of[wake] = rows
+	h.listeners[wake] = context.AfterFunc(ctx, func() { h.remove(wake) })
+	return wake, nil
+}
+
+// remove ends a watch, if it has not ended before.
+func (h *hub) remove(wake chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	stop, there := h.listeners[wake]
+	if !there {
+		return
+	}
+	stop()
+	close(wake)
+	for _, row := range h.of[wake] {
+		delete(h.rows[row], wake)
+		if len(h.rows[row]) == 0 {
+			delete(h.rows, row)
+			delete(h.seen, row)
+		}
+	}
+	delete(h.listeners, wake)
+	delete(h.of, wake)
+}
+
+// watched answers the rows that somebody watches.
+func (h *hub) watched() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Sorted(maps.Keys(h.rows))
+}
+
+// wake wakes those who watch a row.
+func (h *hub) wake(row string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.wakeLocked(row)
+}
+
+func (h *hub) wakeLocked(row string) {
+	for wake := range h.rows[row] {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// wakeAll wakes everybody: what was missed is not known.
+func (h *hub) wakeAll() {
+	for _, row := range h.watched() {
+		h.wake(row)
+	}
+}
+
+// released wakes those of this handle where no notification will.
+func (h *hub) released(row string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.polling {
+		h.wakeLocked(row)
+	}
+}
+
+// close ends all watches and what learns of releases for them.
+func (h *hub) close() {
+	h.mu.Lock()
+	h.closed = true
+	wakes := slices.Collect(maps.Keys(h.listeners))
+	h.mu.Unlock()
+	for _, wake := range wakes {
+		h.remove(wake)
+	}
+	h.work.Wait()
+}

@@ -1,0 +1,251 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+var claimColumns = []column{{"name", binary}, {"holder", binary}, {"ttl", number}, {"mark", number}, {"record", binary}}
+
+func (s *Store) claimRow(c store.Claim) []cell {
+	return []cell{bytesCell(s.row(c.Name)), bytesCell(c.Holder), intCell(micros(c.TTL)), intCell(c.Mark), s.record(c.Name)}
+}
+
+// newCall numbers a request: by it a row says that it was this one that has changed it.
+func newCall() string { return intLiteral(rand.Int64N(math.MaxInt64) + 1) }
+
+// A verdict is what a record answers to a claim.
+type verdict int
+
+const (
+	free  verdict = iota // it looks free, and this call has not taken it
+	taken                // by this call
+	again                // the holder already has it
+	done
+	held
+)
+
+// judge is the order of the rules of store.Claim; r is nil for a name without a row.
+func judge(r *record, c store.Claim) verdict {
+	switch {
+	case r != nil && r.taken:
+		return taken
+	case r != nil && r.liveFor(c.Holder):
+		return again
+	case c.Mark < 0, c.Mark != 0 && r != nil && r.mark >= c.Mark:
+		return done
+	case r != nil && r.left > 0:
+		return held
+	}
+	return free
+}
+
+func (v verdict) outcome(r *record, c store.Claim) store.Outcome {
+	switch {
+	case v == taken:
+		g := r.grant()
+		g.Abandoned = r.from
+		return store.Outcome{Grant: g}
+	case v == again:
+		return store.Outcome{Grant: r.grant()}
+	case v == done && r == nil:
+		return store.Outcome{Err: &store.DoneError{Record: store.Record{Name: c.Name}}}
+	case v == done:
+		return store.Outcome{Err: &store.DoneError{Record: r.whole(c.Name)}}
+	case v == held:
+		return store.Outcome{Err: &store.HeldError{Record: r.lease(c.Name)}}
+	}
+	return store.Outcome{Err: lockedOut(r, c.Name)}
+}
+
+// lockedOut refuses a name that looks free, but whose row somebody has kept locked, or whose tokens are used up.
+func lockedOut(r *record, name string) error {
+	switch {
+	case r == nil:
+		return &store.HeldError{Record: store.Record{Name: name, Left: lockedLeft}}
+	case r.token == math.MaxInt64:
+		return ErrTokens
+	}
+	rec := r.lease(name)
+	rec.Left = lockedLeft
+	return &store.HeldError{Record: rec}
+}
+
+// Rows that are locked by others are tried again after pauses that double, and then given up, so that nobody waits long for what somebody
+// else does not let go. Most such locks are those of requests like ours, and last less than a millisecond.
+const (
+	lockedPause  = time.Millisecond
+	lockedTries  = 6                     // 63 ms in all
+	releaseTries = 8                     // 255 ms; nobody loses a lease meanwhile
+	lockedLeft   = 50 * time.Millisecond // after which a claim that was refused for it may be made again
+)
+
+// Acquire is as in store.Store.
+func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if err := s.alive(ctx); err != nil {
+		return nil, s.explain(err)
+	}
+	outcomes := make([]store.Outcome, len(claims))
+	indexes := valid(claims, store.Claim.Check, func(i int, err error) { outcomes[i].Err = err })
+	for _, request := range requests(indexes, func(i int) int { return len(claims[i].Name) + len(claims[i].Holder) }) {
+		if err := s.acquire(ctx, claims, request, outcomes); err != nil {
+			return nil, err
+		}
+	}
+	return outcomes, nil
+}
+
+// acquire decides the claims of one request.
+func (s *Store) acquire(ctx context.Context, claims []store.Claim, request []int, outcomes []store.Outcome) error {
+	for try := range lockedTries + 1 {
+		if try > 0 && !pause(ctx, lockedPause<<(try-1)) {
+			return nil // what is known so far stands
+		}
+		records, err := s.take(ctx, claims, request, try == 0)
+		if err != nil {
+			return err
+		}
+		var locked []int
+		for _, i := range request {
+			v := judge(records[i], claims[i])
+			outcomes[i] = v.outcome(records[i], claims[i])
+			if v == free {
+				locked = append(locked, i)
+			}
+		}
+		if request = locked; len(request) == 0 {
+			return nil
+		}
+	}
+	return s.usedUp(ctx, request, outcomes)
+}
+
+// take takes what is free of the claims, and answers the record of each by its index.
+func (s *Store) take(ctx context.Context, claims []store.Claim, request []int, first bool) ([]*record, error) {
+	var fills []fill
+	var order []int
+	for _, layer := range layers(request, func(i int) string { return s.row(claims[i].Name) }) {
+		rows := make([][]cell, len(layer))
+		for n, i := range layer {
+			rows[n] = s.claimRow(claims[i])
+		}
+		fills = append(fills, wanting(rows, len(order)))
+		order = append(order, layer...)
+	}
+	ask, records := s.changed, make([]*record, len(claims))
+	if first && s.inSteps() {
+		ask = s.seen
+	}
+	found, err := ask(ctx, fills, len(order))
+	if err != nil {
+		return nil, err
+	}
+	wanted := false
+	for n, i := range order {
+		records[i] = found[n]
+		wanted = wanted || judge(records[i], claims[i]) == free
+	}
+	if first && s.inSteps() && wanted {
+		return s.take(ctx, claims, request, false)
+	}
+	return records, nil
+}
+
+// wanting puts claims into statements.
+func wanting(rows [][]cell, first int) fill {
+	f := batch(claimColumns, rows, first)
+	f["call"] = newCall()
+	if len(rows) == 1 {
+		f["from_wanted"], f["is_wanted"] = sqlFromOne, "r.name = "+sqlWantedOne
+		f["from_absent"], f["is_absent"] = "DUAL", sqlAbsentOne
+		return f
+	}
+	f["from_wanted"], f["is_wanted"] = sqlFromWanted, "TRUE"
+	f["from_absent"], f["is_absent"] = sqlAbsent+" AS c", "TRUE"
+	f["wanted"], f["unless"], f["order"], f["limit"] = sqlWanted, "", "c.name", "{all}"
+	return f
+}
+
+// choosing makes of many claims one choice: the first that looks free, unless the holder has one of the names.
+func choosing(rows [][]cell) fill {
+	f := wanting(rows, 0)
+	if len(rows) > 1 {
+		f["from_absent"], f["unless"], f["order"], f["limit"] = sqlAbsentChoice+" AS c", sqlUnless, "c.i", "1"
+	}
+	return f
+}
+
+// changed takes what is wanted and answers the n records in the order of the batches; seen only reads them.
+func (s *Store) changed(ctx context.Context, fills []fill, n int) ([]*record, error) {
+	var statements []string
+	for _, f := range fills {
+		statements = append(statements, s.text(sqlAcquireTake, f), s.text(sqlAcquireMake, f), s.text(sqlAcquireLook, f))
+	}
+	all, err := change(ctx, s, statements, scanFound)
+	return inOrder(all, n), err
+}
+
+func (s *Store) seen(ctx context.Context, fills []fill, n int) ([]*record, error) {
+	var all []found
+	for _, f := range fills {
+		some, err := look(ctx, s, s.text(sqlAcquireLook, f), scanFound)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return inOrder(all, n), nil
+}
+
+// inSteps says that each statement is a round trip, so that it pays to read first.
+func (s *Store) inSteps() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.server != nil && s.server.carrier == steps
+}
+
+// A found is a record of a batch.
+type found struct {
+	i int
+	*record
+}
+
+func scanFound(rows *sql.Rows) (found, error) {
+	f := found{record: &record{}}
+	var from sql.NullInt64
+	err := f.scan(rows, []any{&f.i, &f.taken}, &from, &f.state)
+	if from.Valid {
+		f.from = max(1, fromMicros(from.Int64))
+	}
+	return f, err
+}
+
+func inOrder(all []found, n int) []*record {
+	records := make([]*record, n)
+	for _, f := range all {
+		records[f.i] = f.record
+	}
+	return records
+}
+
+// usedUp finds out whether names that cannot be given a row lack nothing but a token.
+func (s *Store) usedUp(ctx context.Context, request []int, outcomes []store.Outcome) error {
+	floors, err := look(ctx, s, s.text(sqlVersion, nil), func(rows *sql.Rows) (floor int64, err error) {
+		var version int
+		return floor, rows.Scan(&version, &floor)
+	})
+	if err != nil {
+		return nil // the names are refused, whatever the reason
+	}
+	for _, i := range request {
+		if held, is := outcomes[i].Err.(*store.HeldError); is && held.Record.Token == 0 && len(floors) > 0 && floors[0] == math.MaxInt64 {
+			outcomes[i].Err = ErrTokens
+		}
+	}
+	return nil
+}

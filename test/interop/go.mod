@@ -1,0 +1,26 @@
+module github.com/soloist-dev/soloist/test/interop
+
+go 1.26.0
+
+require (
+	github.com/go-sql-driver/mysql v1.10.0
+	github.com/jackc/pgx/v5 v5.12.0
+	github.com/soloist-dev/soloist v0.0.0
+)
+
+require (
+	filippo.io/edwards25519 v1.2.0 // indirect
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/puddle/v2 v2.2.3 // indirect
+	github.com/soloist-dev/soloist/store/pgstore v0.0.0
+	github.com/soloist-dev/soloist/store/sqlstore v0.0.0
+	golang.org/x/sync v0.22.0 // indirect
+	golang.org/x/text v0.41.0 // indirect
+)
+
+replace github.com/soloist-dev/soloist => ../..
+
+replace github.com/soloist-dev/soloist/store/pgstore => ../../store/pgstore
+
+replace github.com/soloist-dev/soloist/store/sqlstore => ../../store/sqlstore

@@ -1,0 +1,80 @@
+//go:build unix
+
+package interop
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+// A table that ShedLock has used for long is taken over while ShedLock goes on: nothing that it holds is lost, nothing that it
+// does fails, and then both contend.
+func TestMigratingWhileShedLockRuns(t *testing.T) {
+	for _, on := range []string{"PostgreSQL", "MariaDB", "MariaDB, driver of MySQL in another zone"} {
+		t.Run(on, func(t *testing.T) {
+			f := shedlockField(t, providers()[on](t))
+			released := javaLock(t, f.a, "released", long, 0)
+			must(t, released.Unlock())
+			lingering := javaLock(t, f.a, "lingering", long, long)
+			must(t, lingering.Unlock())
+			held := javaLock(t, f.a, "held", 5*time.Minute, 0)
+
+			n := newNumber(t)
+			const each = 300
+			var counting sync.WaitGroup
+			for _, p := range []*Peer{f.a, f.b} {
+				counting.Go(func() {
+					if err := p.Count("counter", n.file, each); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			servers.Wait(t, "the peers to count", 30*time.Second, func() bool { was, _ := n.get(); return was > 10 })
+			f.migrateAtOnce(t)
+			if was, _ := n.get(); was >= 2*each {
+				t.Error("the counting ended before the migration, so that they did not meet")
+			}
+
+			c := f.client(t, soloist.Options{Wait: -1})
+			for range each {
+				must(t, c.Do(bounded(t), "counter", func(context.Context, *soloist.Lease) error { return n.increment() }))
+			}
+			counting.Wait()
+			n.is(t, 3*each)
+
+			if r := ourRefused(t, c, "held"); !strings.Contains(r.Holder, f.hostA) || r.Left <= 3*time.Minute || r.Left > 5*time.Minute {
+				t.Errorf("what was held before the migration is held by %q for another %v", r.Holder, r.Left)
+			}
+			if r := ourRefused(t, c, "lingering"); r.Left <= 0 || r.Left > long {
+				t.Errorf("what lingered before the migration is taken for another %v", r.Left)
+			}
+			must(t, ourLock(t, c, "released").Release())
+			must(t, held.Extend(long, 0))
+			must(t, held.Unlock())
+			must(t, ourLock(t, c, "held").Release())
+			must(t, javaLock(t, f.a, "held", long, 0).Unlock())
+		})
+	}
+}
+
+// migrateAtOnce has several replicas migrate at the same time, as those do that start together.
+func (f *field) migrateAtOnce(t testing.TB) {
+	t.Helper()
+	var all sync.WaitGroup
+	for range 4 {
+		m := f.open(t).(store.Migrator)
+		all.Go(func() {
+			if _, err := m.Migrate(bounded(t)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}

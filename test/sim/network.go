@@ -1,0 +1,616 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/soloist-dev/soloist/internal/host"
+	"github.com/soloist-dev/soloist/proof"
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
+)
+
+// A network is the way of one replica to the store, in all its lives. What the store can do beyond the seam it hides; see the
+// types below.
+type network struct {
+	replica *replica
+	mem     atomic.Pointer[memstore.Store]
+
+	mu       sync.Mutex
+	requests int
+	streams  map[stream]int // requests about each thing
+	faded    Cut
+	second   time.Duration // the requests of which are counted in busy
+	busy     int
+}
+
+var (
+	errOnTheWay = errors.New("lost on the way")
+	errRefused  = errors.New("connection refused")
+)
+
+// storm is how many requests of one replica within a second of quiet work are a defect of their own.
+const storm = 250
+
+// A fate is what becomes of one request.
+type fate struct {
+	key   string // as in Plan.Without
+	kind  string // "" when it is well
+	out   time.Duration
+	back  time.Duration
+	later time.Duration // when it arrives again, or at all
+	pick  uint64
+	crash *Crash
+}
+
+// A stream is the requests of one kind about one thing. Fates are drawn for each stream by itself: which of two threads of a replica
+// is first at one instant is nobody's to say, and must not matter.
+type stream struct {
+	verb rune
+	name string
+}
+
+func (s stream) seed() uint64 {
+	h := uint64(14695981039346656037) ^ uint64(s.verb)
+	for i := range len(s.name) {
+		h = (h ^ uint64(s.name[i])) * 1099511628211
+	}
+	return h
+}
+
+// next draws the fate of the next request of a stream.
+func (n *network) next(of stream) fate {
+	w, r := n.replica.world, n.replica
+	n.mu.Lock()
+	n.requests++
+	no := n.requests
+	if n.streams == nil {
+		n.streams = map[stream]int{}
+	}
+	n.streams[of]++
+	nth := n.streams[of]
+	if second := w.now() / time.Second; second != n.second {
+		n.second, n.busy = second, 0
+	}
+	n.busy++
+	stormy := n.busy == storm
+	n.mu.Unlock()
+	if stormy {
+		w.violated("storm", r.name(), "%d requests within a second, at %v", storm, w.now())
+	}
+	rng := seeded(w.plan.Seed^of.seed(), uint64(100+r.index), uint64(nth))
+	f := fate{out: rng.span(2 * time.Millisecond), back: rng.span(2 * time.Millisecond), pick: rng.Uint64()}
+	if w.healed() {
+		return f
+	}
+	for i := range w.plan.Crashes {
+		if c := &w.plan.Crashes[i]; c.Replica == r.index && c.Request == no {
+			f.crash, f.key = c, fmt.Sprint("crash ", i)
+			return f
+		}
+	}
+	o, ttl := w.plan.Odds, w.plan.TTL
+	f.later = rng.span(ttl * 3 / 2)
+	n1000 := rng.upTo(1000)
+	for _, one := range [...]struct {
+		kind string
+		odds int
+	}{{"refused", o.Refuse}, {"request lost", o.LoseRequest}, {"reply lost", o.LoseReply}, {"late", o.Late}, {"repeated", o.Repeat}, {"part", o.Part}, {"slow", o.Slow}, {"fade", o.Fade}} {
+		if n1000 -= one.odds; n1000 < 0 {
+			f.kind, f.key = one.kind, fmt.Sprintf("r%d %c %s#%d", r.index, of.verb, of.name, nth)
+			break
+		}
+	}
+	if f.kind == "fade" {
+		f.back = ttl/20 + rng.span(ttl/7)
+	}
+	if f.kind == "slow" {
+		f.out, f.back = rng.span(ttl/4), rng.span(ttl)
+	}
+	return f
+}
+
+// cut answers the cut that keeps the replica from the store now, if there is one.
+func (n *network) cut() *Cut {
+	w := n.replica.world
+	now := w.now()
+	n.mu.Lock()
+	faded := n.faded
+	n.mu.Unlock()
+	if now >= faded.From && now < faded.To {
+		return &faded
+	}
+	for i := range w.plan.Cuts {
+		c := &w.plan.Cuts[i]
+		if c.Replica == n.replica.index && c.From <= now && now < c.To && w.fault(fmt.Sprint("cut ", i), cutKind(c), n.replica.name()) {
+			return c
+		}
+	}
+	return nil
+}
+
+func cutKind(c *Cut) string {
+	if c.Frozen {
+		return "frozen"
+	}
+	return "cut"
+}
+
+// A call is one request with what is recorded of it.
+type call[Q, A any] struct {
+	n        *network
+	verb     rune
+	name     func(Q) string
+	do       func(context.Context, []Q) ([]A, error)
+	note     func(*proof.Event, Q)    // what was asked; leaves Kind "" for what is not recorded
+	told     func(*proof.Event, A)    // what is told
+	did      func(*proof.Event, A)    // what the store did
+	unknown  func(error) A            // the answer of an element that has none
+	adjust   func(Q, time.Duration) Q // to the store's clock at an instant
+	readjust func(A, *replica) A      // from the store's clock
+	at       int                      // of the first of its events
+	count    int                      // of them
+	spot     []int                    // of each element in them, -1 for none
+	asked    []Q
+}
+
+// carry carries a request to the store and its answer back, as its fate has it.
+func (c *call[Q, A]) carry(ctx context.Context, asked []Q) ([]A, error) {
+	n := c.n
+	w, r := n.replica.world, n.replica
+	if r.dead() {
+		return nil, store.ErrClosed
+	}
+	if _, bounded := ctx.Deadline(); !bounded {
+		w.violated("bounded requests", r.name(), "a request without a deadline, at %v", w.now())
+	}
+	c.asked = slices.Clone(asked)
+	f := n.next(stream{c.verb, c.name(c.asked[0])})
+	if f.kind == "part" && len(asked) < 2 {
+		f.kind = ""
+	}
+	if f.crash != nil && w.fault(f.key, "crash", r.name()) {
+		if f.crash.Effect {
+			c.announce()
+			_, _ = c.effect()
+		}
+		r.crash(f.crash.Again)
+		return nil, store.ErrClosed
+	}
+	if cut := n.cut(); cut != nil {
+		return c.through(ctx, cut, f)
+	}
+	if f.kind != "" && !w.fault(f.key, f.kind, r.name()) {
+		f.kind, f.out, f.back = "", time.Millisecond, time.Millisecond
+	}
+	if f.kind == "refused" {
+		return nil, errRefused
+	}
+	c.announce()
+	return c.fated(ctx, f)
+}
+
+// through is a request in a cut. A frozen replica's arrives, and is answered when the replica goes on; otherwise it is lost.
+func (c *call[Q, A]) through(ctx context.Context, cut *Cut, f fate) ([]A, error) {
+	w := c.n.replica.world
+	c.announce()
+	if !cut.Frozen {
+		<-ctx.Done()
+		return c.lost(ctx.Err())
+	}
+	var answers []A
+	var err error
+	if f.pick%2 == 0 { // it had been sent before
+		answers, err = c.effect()
+	}
+	time.Sleep(cut.To - w.now() + f.back)
+	switch {
+	case c.n.replica.dead():
+		return nil, store.ErrClosed
+	case f.pick%2 != 0: // it is sent now
+		answers, err = c.effect()
+	}
+	if ctx.Err() != nil && f.pick%3 != 0 {
+		return c.lost(ctx.Err())
+	}
+	return c.answer(answers, err)
+}
+
+// fated is a request that leaves.
+func (c *call[Q, A]) fated(ctx context.Context, f fate) ([]A, error) {
+	switch f.kind {
+	case "request lost":
+		rest(ctx, 20*f.out)
+		return c.lost(errOnTheWay)
+	case "reply lost":
+		time.Sleep(f.out)
+		_, _ = c.effect()
+		rest(ctx, 20*f.back)
+		return c.lost(errOnTheWay)
+	case "late":
+		time.AfterFunc(f.later, func() { _, _ = c.effect() })
+		rest(ctx, min(f.later, 20*f.back))
+		return c.lost(errOnTheWay)
+	case "slow":
+		return c.slow(ctx, f)
+	}
+	time.Sleep(f.out)
+	answers, err := c.effect()
+	if f.kind == "repeated" {
+		again := *c
+		time.AfterFunc(f.later, func() {
+			again.announceAgain()
+			_, _ = again.effect()
+		})
+	}
+	if f.kind == "fade" {
+		from := c.n.replica.world.now() + f.back
+		c.n.mu.Lock()
+		c.n.faded = Cut{From: from + 1, To: min(from+c.n.replica.world.plan.TTL*5/4, c.n.replica.world.plan.Trouble)}
+		c.n.mu.Unlock()
+	}
+	time.Sleep(f.back)
+	switch {
+	case ctx.Err() != nil && f.pick%2 == 0:
+		return c.lost(ctx.Err())
+	case f.kind == "part" && err == nil:
+		for i := int(f.pick % uint64(len(answers))); i < len(answers); i++ {
+			answers[i] = c.unknown(store.AsUnknown(errOnTheWay))
+		}
+	}
+	return c.answer(answers, err)
+}
+
+// slow is a request whose caller may give up before it arrives, or before its answer does.
+func (c *call[Q, A]) slow(ctx context.Context, f fate) ([]A, error) {
+	type result struct {
+		answers []A
+		err     error
+	}
+	done := make(chan result, 1)
+	time.AfterFunc(f.out, func() {
+		answers, err := c.effect()
+		time.Sleep(f.back)
+		done <- result{answers, err}
+	})
+	select {
+	case r := <-done:
+		return c.answer(r.answers, r.err)
+	case <-ctx.Done():
+		return c.lost(ctx.Err())
+	}
+}
+
+// announce records what is asked, before anything happens.
+func (c *call[Q, A]) announce() {
+	w := c.n.replica.world
+	events := make([]proof.Event, 0, len(c.asked))
+	c.spot = make([]int, len(c.asked))
+	for i, q := range c.asked {
+		e := proof.Event{At: w.now(), Until: proof.Never, Replica: c.n.replica.name(), Result: proof.Unknown}
+		c.spot[i] = -1
+		if c.note(&e, q); e.Kind != "" {
+			c.spot[i] = len(events)
+			events = append(events, e)
+		}
+	}
+	c.at, c.count = w.add(events...), len(events)
+}
+
+// announceAgain records what the store sees once more. Nobody is told of it.
+func (c *call[Q, A]) announceAgain() {
+	w := c.n.replica.world
+	w.mu.Lock()
+	again := slices.Clone(w.events[c.at : c.at+c.count])
+	w.mu.Unlock()
+	for i := range again {
+		e := &again[i]
+		e.Until, e.Result, e.Took, e.Did, e.DidToken = proof.Never, proof.Unknown, 0, "", 0
+		if e.Kind == proof.Acquire {
+			e.Token, e.Seen = 0, 0
+		}
+	}
+	c.at = w.add(again...)
+}
+
+// effect lets the store do it.
+func (c *call[Q, A]) effect() ([]A, error) {
+	w := c.n.replica.world
+	asked := make([]Q, len(c.asked))
+	for i, q := range c.asked {
+		asked[i] = c.adjust(q, w.now())
+	}
+	answers, err := c.do(context.Background(), asked)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range asked {
+		if c.spot[i] >= 0 {
+			e := &w.events[c.at+c.spot[i]]
+			c.note(e, asked[i])
+			e.Took = time.Since(w.begin)
+			c.did(e, answers[i])
+		}
+	}
+	for i := range answers {
+		answers[i] = c.readjust(answers[i], c.n.replica)
+	}
+	return answers, nil
+}
+
+// lost is the end of a call that the replica has no answer to.
+func (c *call[Q, A]) lost(err error) ([]A, error) {
+	if c.n.replica.dead() {
+		return nil, store.ErrClosed
+	}
+	return nil, store.AsUnknown(err)
+}
+
+// answer tells the replica.
+func (c *call[Q, A]) answer(answers []A, err error) ([]A, error) {
+	w := c.n.replica.world
+	if c.n.replica.dead() {
+		return nil, store.ErrClosed
+	}
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range answers {
+		if c.spot[i] >= 0 {
+			e := &w.events[c.at+c.spot[i]]
+			e.Until = time.Since(w.begin)
+			c.told(e, answers[i])
+		}
+	}
+	return answers, nil
+}
+
+// SimulatedHost is as in host.Guest.
+func (n *network) SimulatedHost() *host.Host { return &host.Host{Suspended: n.replica.suspended} }
+
+// Acquire is as in store.Store.
+func (n *network) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	c := call[store.Claim, store.Outcome]{
+		n: n, verb: 'a', name: func(q store.Claim) string { return q.Name }, do: n.mem.Load().Acquire, note: noteClaim, told: n.toldOutcome, did: didOutcome,
+		unknown: func(err error) store.Outcome { return store.Outcome{Err: err} },
+		adjust: func(q store.Claim, now time.Duration) store.Claim {
+			q.TTL = n.replica.toStore(q.TTL, now)
+			return q
+		},
+		readjust: fromStore,
+	}
+	return c.carry(ctx, claims)
+}
+
+// Extend is as in store.Store.
+func (n *network) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	c := call[store.Extension, error]{
+		n: n, verb: 'e', name: func(q store.Extension) string { return q.Name }, do: n.mem.Load().Extend, note: noteExtension, told: toldError, did: didError, unknown: asIs,
+		adjust: func(q store.Extension, now time.Duration) store.Extension {
+			q.TTL = n.replica.toStore(q.TTL, now)
+			return q
+		},
+		readjust: func(err error, _ *replica) error { return err },
+	}
+	return c.carry(ctx, extensions)
+}
+
+// Release is as in store.Store.
+func (n *network) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	c := call[store.Release, error]{
+		n: n, verb: 'r', name: func(q store.Release) string { return q.Name }, do: n.mem.Load().Release, note: noteRelease, told: toldError, did: didError, unknown: asIs,
+		adjust:   func(q store.Release, _ time.Duration) store.Release { return q },
+		readjust: func(err error, _ *replica) error { return err },
+	}
+	return c.carry(ctx, releases)
+}
+
+func asIs(err error) error { return err }
+
+func noteClaim(e *proof.Event, q store.Claim) {
+	if q.Mark < 0 { // it only looks
+		return
+	}
+	e.Kind, e.Name, e.Holder, e.TTL, e.Mark = proof.Acquire, q.Name, of(q.Holder), q.TTL, q.Mark
+}
+
+func noteExtension(e *proof.Event, q store.Extension) {
+	e.Kind, e.Name, e.Holder, e.Token, e.TTL, e.Mark = proof.Extend, q.Name, of(q.Holder), q.Token, q.TTL, q.Mark
+}
+
+func noteRelease(e *proof.Event, q store.Release) {
+	e.Kind, e.Name, e.Holder, e.Token, e.Mark, e.Linger = proof.Release, q.Name, of(q.Holder), q.Token, q.Mark, q.Linger
+}
+
+func (n *network) toldOutcome(e *proof.Event, out store.Outcome) {
+	e.Result, e.Token, e.Seen = outcome(out)
+	if e.Result == proof.Granted {
+		n.replica.world.records[e.Holder] = e.Name
+	}
+}
+
+func didOutcome(e *proof.Event, out store.Outcome) { e.Did, e.DidToken, _ = outcome(out) }
+
+func outcome(out store.Outcome) (result proof.Result, token, mark int64) {
+	var held *store.HeldError
+	var done *store.DoneError
+	switch {
+	case out.Err == nil:
+		return proof.Granted, out.Grant.Token, out.Grant.Mark
+	case errors.As(out.Err, &held):
+		return proof.Held, held.Record.Token, 0
+	case errors.As(out.Err, &done):
+		return proof.Done, 0, done.Record.Mark
+	case errors.Is(out.Err, store.ErrUnknown):
+		return proof.Unknown, 0, 0
+	}
+	return proof.Failed, 0, 0
+}
+
+func toldError(e *proof.Event, err error) { e.Result = resultOf(err) }
+
+func didError(e *proof.Event, err error) { e.Did, e.DidToken = resultOf(err), e.Token }
+
+func resultOf(err error) proof.Result {
+	switch {
+	case err == nil:
+		return proof.Okay
+	case errors.Is(err, store.ErrLost):
+		return proof.Lost
+	case errors.Is(err, store.ErrUnknown):
+		return proof.Unknown
+	case errors.Is(err, store.ErrHeld):
+		return proof.Held
+	case errors.Is(err, store.ErrDone):
+		return proof.Done
+	}
+	return proof.Failed
+}
+
+// fromStore turns what a store's clock has measured into what the replica's clock would have.
+func fromStore(out store.Outcome, r *replica) store.Outcome {
+	var held *store.HeldError
+	if errors.As(out.Err, &held) {
+		held.Record.Left = time.Duration(float64(held.Record.Left) * r.rate())
+	}
+	out.Grant.Abandoned = time.Duration(float64(out.Grant.Abandoned) * r.rate())
+	return out
+}
+
+// List is as in store.Store; it fails while the replica is cut off.
+func (n *network) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	if n.replica.dead() || n.cut() != nil {
+		return func(yield func(store.Record, error) bool) { yield(store.Record{}, errOnTheWay) }
+	}
+	return n.mem.Load().List(ctx, prefix)
+}
+
+// Hidden are what Store can do beyond the seam: a client must not find it on a network whose store cannot.
+type (
+	plain   struct{ store.Store }
+	waiting struct {
+		store.Store
+		store.Waiter
+	}
+	choosing struct {
+		store.Store
+		store.Chooser
+	}
+	both struct {
+		store.Store
+		store.Waiter
+		store.Chooser
+	}
+)
+
+// guest is a store that brings its host, whatever else it can.
+func (n *network) guest() store.Store {
+	seam := seam{n}
+	switch p := n.replica.world.plan; {
+	case p.Waiter && p.Chooser:
+		return &struct {
+			both
+			host.Guest
+		}{both{seam, watcher{n}, chooser{n}}, n}
+	case p.Waiter:
+		return &struct {
+			waiting
+			host.Guest
+		}{waiting{seam, watcher{n}}, n}
+	case p.Chooser:
+		return &struct {
+			choosing
+			host.Guest
+		}{choosing{seam, chooser{n}}, n}
+	}
+	return &struct {
+		plain
+		host.Guest
+	}{plain{seam}, n}
+}
+
+// A seam shows of a network what is in store.Store.
+type seam struct{ n *network }
+
+func (s seam) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	return s.n.Acquire(ctx, claims)
+}
+
+func (s seam) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	return s.n.Extend(ctx, extensions)
+}
+
+func (s seam) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	return s.n.Release(ctx, releases)
+}
+
+func (s seam) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return s.n.List(ctx, prefix)
+}
+
+func (s seam) Close() error { return nil }
+
+type watcher struct{ n *network }
+
+// Watch is as in store.Waiter. Subscriptions get lost like requests.
+func (w watcher) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
+	if w.n.replica.dead() || w.n.cut() != nil {
+		return nil, errOnTheWay
+	}
+	f := w.n.next(stream{'w', names[0]})
+	if f.kind != "" && f.kind != "slow" && w.n.replica.world.fault(f.key, "subscription lost", w.n.replica.name()) {
+		if f.pick%2 == 0 {
+			return nil, errOnTheWay
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, f.later)
+		time.AfterFunc(f.later, cancel)
+	}
+	return w.n.mem.Load().Watch(ctx, names)
+}
+
+type chooser struct{ n *network }
+
+// Choose is as in store.Chooser.
+func (ch chooser) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Outcome, error) {
+	n, chosen := ch.n, 0
+	c := call[store.Claim, store.Outcome]{
+		n: n, verb: 'c', name: func(store.Claim) string { return names[0] }, note: noteClaim, told: n.toldOutcome, did: didOutcome,
+		do: func(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+			i, out, err := n.mem.Load().Choose(ctx, names, claims[0])
+			chosen = i
+			return []store.Outcome{out}, err
+		},
+		unknown: func(err error) store.Outcome { return store.Outcome{Err: err} },
+		adjust: func(q store.Claim, now time.Duration) store.Claim {
+			q.TTL = n.replica.toStore(q.TTL, now)
+			return q
+		},
+		readjust: fromStore,
+	}
+	c.note = func(e *proof.Event, q store.Claim) {
+		noteClaim(e, q)
+		e.Name = names[chosen]
+	}
+	// A choice that was refused tells nothing of one name alone, so only one that was granted is an event of its name.
+	c.did = func(e *proof.Event, out store.Outcome) {
+		if didOutcome(e, out); e.Did != proof.Granted {
+			e.Kind, e.Did = "", ""
+		}
+	}
+	outs, err := c.carry(ctx, []store.Claim{claim})
+	if err != nil {
+		return 0, store.Outcome{}, err
+	}
+	return chosen, outs[0], nil
+}

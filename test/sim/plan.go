@@ -1,0 +1,292 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// A Plan is all that makes one history differ from another.
+type Plan struct {
+	Seed     uint64
+	Work     Work
+	Replicas int
+	Ops      int           // how many things each thread of a replica does at most
+	Names    int           // how many locks, elements, … they meet at
+	TTL      time.Duration // of leases
+	Margin   time.Duration // 0 is the default of the client
+	Trouble  time.Duration // how long the adversary is at work
+	Tail     time.Duration // how long everything is well after it
+	Odds     Odds
+	Drift    []float64 // of each replica: by what part the store's clock runs faster than its own
+	Suspends []Suspend
+	Cuts     []Cut
+	Crashes  []Crash
+	Stops    []Stop
+	Waiter   bool // the store tells of releases
+	Chooser  bool // the store takes any one of several names in one step
+	Sweeps   bool // a person sweeps the store now and then
+	Job      JobPlan
+	Without  map[string]bool `json:",omitempty"` // faults left out, in the words in which they are told; for shrinking
+	Control  Control         // what is broken on purpose
+}
+
+// patience is how long a replica may have to wait for a lock when all is well and all the others want it too.
+func (p Plan) patience() time.Duration {
+	return 2*p.TTL + time.Duration(p.Replicas)*1500*time.Millisecond
+}
+
+// Work is what a history is about.
+type Work string
+
+// The kinds of work.
+const (
+	Locks    Work = "locks"
+	Permits  Work = "permits"
+	Leaders  Work = "leaders"
+	Elements Work = "elements"
+	Jobs     Work = "jobs"
+	Cron     Work = "cron" // a job of a cron expression over a change of the clocks
+	Mixed    Work = "mixed"
+)
+
+// Odds are how many of a thousand requests meet each fault.
+type Odds struct {
+	Refuse      int // nothing was sent
+	LoseRequest int // never arrives
+	LoseReply   int // takes effect, and nobody is told
+	Late        int // takes effect after its caller has given up
+	Repeat      int // takes effect once more, later
+	Part        int // some elements of the batch have no answer
+	Slow        int // request or reply take long
+	Fade        int // the reply is late, and after it the replica is cut off for longer than a lease
+}
+
+// A Suspend stops the clock and the timers of a replica's machine for a while.
+type Suspend struct {
+	Replica int
+	At, For time.Duration
+}
+
+// A Cut keeps a replica from the store. Frozen, it is the replica that stands still: what the store has answered meanwhile is
+// read after it.
+type Cut struct {
+	Replica  int
+	From, To time.Duration
+	Frozen   bool
+}
+
+// A Crash ends a replica at one of its requests.
+type Crash struct {
+	Replica int
+	Request int  // the how manieth since the beginning
+	Effect  bool // the request still reaches the store
+	Again   time.Duration
+}
+
+// A Stop ends a replica in good order; another takes its place.
+type Stop struct {
+	Replica   int
+	At, Again time.Duration
+}
+
+// A JobPlan is how the job is set up.
+type JobPlan struct {
+	Every      time.Duration // 0 with Delay
+	Delay      time.Duration
+	Expression string
+	Begin      time.Time // when the history begins, for Expression
+	Missed     string
+	Cap        int
+	Grace      time.Duration
+	GiveUp     bool
+	Attempts   int
+	Backoff    time.Duration
+	AtLeast    time.Duration
+	Jitter     time.Duration
+	Fails      int // of a hundred runs
+	Longest    time.Duration
+	Person     bool // pauses, resumes and triggers it
+}
+
+// A Control is something broken on purpose, which the checkers must catch: a run in which they do not is void.
+type Control string
+
+// The positive controls.
+const (
+	NoControl Control = ""
+	Forgets   Control = "a store that forgets in a failover"
+	FastClock Control = "a clock that differs by more than the margin covers"
+	Unfenced  Control = "a resource that lets any token in"
+)
+
+// Draw makes the plan of a seed.
+func Draw(seed uint64) Plan {
+	rng := rand.New(rand.NewPCG(seed, 0x50a1))
+	p := Plan{Seed: seed, Replicas: 2 + rng.IntN(3), Waiter: rng.IntN(5) > 0, Chooser: rng.IntN(3) > 0, Sweeps: rng.IntN(4) == 0}
+	p.Work = draw(rng, weighted[Work]{{Locks, 32}, {Permits, 8}, {Leaders, 6}, {Elements, 18}, {Jobs, 26}, {Cron, 1}, {Mixed, 4}})
+	p.TTL = draw(rng, weighted[time.Duration]{{6 * time.Second, 6}, {30 * time.Second, 2}, {time.Second, 1}})
+	if rng.IntN(4) == 0 {
+		p.Margin = p.TTL / time.Duration(4+rng.IntN(30))
+	}
+	p.Ops = 3 + rng.IntN(4)
+	p.Names = 1 + rng.IntN(2)
+	p.Trouble = p.TTL * time.Duration(4+rng.IntN(8))
+	p.Tail = 4*p.TTL + 2*time.Second
+	switch p.Work {
+	case Elements:
+		p.Names = 2 + rng.IntN(6)
+	case Jobs, Cron:
+		p.Job = drawJob(rng, p.TTL, p.Work == Cron)
+	case Mixed:
+		p.Job = drawJob(rng, p.TTL, false)
+		p.Ops = 2
+	}
+	if rng.IntN(150) == 0 && p.Work != Cron {
+		p.Replicas, p.Ops = 12+rng.IntN(25), 2
+	}
+	p.Tail += time.Duration(p.Replicas-2) * 1500 * time.Millisecond
+	p.drawFaults(rng)
+	if p.Work == Cron {
+		p.Trouble, p.Tail = 2*time.Hour, 30*time.Minute
+		p.fewer(2)
+		p.Suspends, p.Cuts = nil, nil
+		p.Odds = Odds{Slow: 5, LoseReply: 5}
+	}
+	return p
+}
+
+type weighted[T any] []struct {
+	value  T
+	weight int
+}
+
+func draw[T any](rng *rand.Rand, all weighted[T]) T {
+	sum := 0
+	for _, one := range all {
+		sum += one.weight
+	}
+	n := rng.IntN(sum)
+	for _, one := range all {
+		if n -= one.weight; n < 0 {
+			return one.value
+		}
+	}
+	panic("unreachable")
+}
+
+func upTo(rng *rand.Rand, d time.Duration) time.Duration {
+	return time.Duration(rng.Int64N(int64(d) + 1))
+}
+
+// drawFaults draws what the adversary does. Some histories have one kind of fault alone, some have none: a defect is easier to see
+// where nothing else explains it.
+func (p *Plan) drawFaults(rng *rand.Rand) {
+	p.Drift = make([]float64, p.Replicas)
+	margin := 0.1
+	if p.Margin > 0 {
+		margin = float64(p.Margin) / float64(p.TTL)
+	}
+	if rng.IntN(2) == 0 {
+		for i := range p.Drift {
+			p.Drift[i] = (2*rng.Float64() - 1) * 0.95 * margin
+		}
+	}
+	some := func(n int) int {
+		if rng.IntN(3) > 0 {
+			return 0
+		}
+		return rng.IntN(n)
+	}
+	if rng.IntN(6) > 0 {
+		p.Odds = Odds{Refuse: some(60), LoseRequest: some(80), LoseReply: some(120), Late: some(80), Repeat: some(100), Part: some(200), Slow: some(250), Fade: some(40)}
+	}
+	if rng.IntN(3) == 0 {
+		for range 1 + rng.IntN(2) {
+			p.Suspends = append(p.Suspends, Suspend{rng.IntN(p.Replicas), upTo(rng, p.Trouble), p.TTL/10 + upTo(rng, 2*p.TTL)})
+		}
+	}
+	if rng.IntN(2) == 0 {
+		for range 1 + rng.IntN(3) {
+			from := upTo(rng, p.Trouble)
+			p.Cuts = append(p.Cuts, Cut{rng.IntN(p.Replicas), from, from + p.TTL/4 + upTo(rng, 2*p.TTL), rng.IntN(2) == 0})
+		}
+	}
+	if rng.IntN(6) == 0 { // the store is away for all
+		from, length := upTo(rng, p.Trouble), p.TTL/2+upTo(rng, 4*p.TTL)
+		for i := range p.Replicas {
+			p.Cuts = append(p.Cuts, Cut{i, from, from + length, false})
+		}
+	}
+	if rng.IntN(3) == 0 {
+		for range 1 + rng.IntN(3) {
+			p.Crashes = append(p.Crashes, Crash{rng.IntN(p.Replicas), 1 + rng.IntN(25), rng.IntN(2) == 0, upTo(rng, 2*p.TTL)})
+		}
+	}
+	if rng.IntN(4) == 0 {
+		p.Stops = append(p.Stops, Stop{rng.IntN(p.Replicas), upTo(rng, p.Trouble), upTo(rng, p.TTL)})
+	}
+	slices.SortFunc(p.Suspends, func(a, b Suspend) int { return int(a.At - b.At) })
+	for i := range p.Cuts { // all is well in the tail
+		p.Cuts[i].To = min(p.Cuts[i].To, p.Trouble)
+	}
+}
+
+func drawJob(rng *rand.Rand, ttl time.Duration, cron bool) JobPlan {
+	j := JobPlan{
+		Missed: draw(rng, weighted[string]{{"skip", 1}, {"once", 1}, {"all", 2}}), Cap: 1 + rng.IntN(4), GiveUp: rng.IntN(3) == 0,
+		Grace: draw(rng, weighted[time.Duration]{{ttl / 4, 2}, {2 * ttl, 2}, {time.Minute, 1}}),
+		Fails: draw(rng, weighted[int]{{0, 3}, {15, 1}, {40, 1}}), Longest: draw(rng, weighted[time.Duration]{{ttl / 20, 3}, {ttl, 2}, {2 * ttl, 1}}),
+	}
+	if rng.IntN(3) == 0 {
+		j.Attempts, j.Backoff = 1+rng.IntN(3), ttl/time.Duration(4+rng.IntN(20))
+	}
+	if cron {
+		return j.overAChange(rng)
+	}
+	period := (ttl/2 + upTo(rng, 3*ttl)).Truncate(100 * time.Millisecond)
+	switch rng.IntN(8) {
+	case 0:
+		j.Delay = period
+	default:
+		j.Every = period
+	}
+	if rng.IntN(5) == 0 {
+		j.AtLeast = ttl/2 + upTo(rng, 2*ttl)
+	}
+	if rng.IntN(8) == 0 {
+		j.Jitter = period / 4
+	}
+	j.Person = rng.IntN(6) == 0
+	return j
+}
+
+// overAChange puts the job on a day on which the clocks of its zone are changed.
+func (j JobPlan) overAChange(rng *rand.Rand) JobPlan {
+	change := draw(rng, weighted[struct {
+		zone  string
+		begin time.Time
+	}]{
+		{struct {
+			zone  string
+			begin time.Time
+		}{"Europe/Berlin", time.Date(2026, 3, 29, 0, 10, 0, 0, time.UTC)}, 1}, // 2:00 is followed by 3:00
+		{struct {
+			zone  string
+			begin time.Time
+		}{"Europe/Berlin", time.Date(2026, 10, 24, 23, 40, 0, 0, time.UTC)}, 1}, // 3:00 is followed by 2:00
+		{struct {
+			zone  string
+			begin time.Time
+		}{"Australia/Lord_Howe", time.Date(2026, 4, 4, 14, 10, 0, 0, time.UTC)}, 1}, // 2:00 is followed by 1:30
+		{struct {
+			zone  string
+			begin time.Time
+		}{"Australia/Lord_Howe", time.Date(2026, 10, 3, 14, 40, 0, 0, time.UTC)}, 1}, // 2:00 is followed by 2:30
+	})
+	j.Begin = change.begin
+	j.Expression = fmt.Sprintf("TZ=%s %d %d * * *", change.zone, 5*rng.IntN(12), 1+rng.IntN(2))
+	j.Missed, j.Cap, j.Grace, j.Longest, j.Fails = "all", 100, time.Minute, time.Second, 0
+	return j
+}

@@ -1,0 +1,136 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/soloist-dev/soloist/proof"
+)
+
+// result ends the history: what was begun and never ended stays so.
+func (w *world) result() Result {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h := make(proof.History, 0, len(w.events))
+	for _, e := range w.events {
+		if e.Kind != "" {
+			h = append(h, e)
+		}
+	}
+	slices.SortStableFunc(h, func(a, b proof.Event) int { // what happened at one instant was noted in any order
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Took, b.Took), cmp.Compare(a.Replica, b.Replica), cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.Name, b.Name), cmp.Compare(a.Holder, b.Holder), cmp.Compare(a.Fault, b.Fault))
+	})
+	return Result{Plan: w.plan, History: h, Rules: w.rules(), Found: append(w.found, w.handOvers(h)...), Fired: slices.Sorted(maps.Keys(w.fired))}
+}
+
+// rules are what the history has to keep.
+func (w *world) rules() proof.Rules {
+	var rules proof.Rules
+	p := w.plan
+	if p.Work == Elements || p.Work == Mixed {
+		names := map[string]bool{}
+		for i := range p.Names {
+			names[recordOfElement(string(rune('0'+i)))] = true
+		}
+		rules.Elements = []proof.ElementRule{{Names: names, MustBeDone: p.attempts() == 0}}
+	}
+	if p.Work == Jobs || p.Work == Cron || p.Work == Mixed {
+		rules.Jobs = []proof.JobRule{w.jobRule()}
+	}
+	return rules
+}
+
+func (w *world) jobRule() proof.JobRule {
+	p := w.plan
+	rule := proof.JobRule{Name: jobName, Record: jobRecord, AtMostOnce: p.Job.GiveUp, Zero: w.begin.UnixMilli(), Takeover: true, End: p.Trouble + p.TTL}
+	for _, one := range w.pauses {
+		rule.Pauses = append(rule.Pauses, proof.Span{From: one.from, To: one.to})
+	}
+	if rule.Asked = len(w.asked); !p.Job.GiveUp {
+		rule.AskedSure = w.manual
+	}
+	if p.Job.Attempts > 0 && p.Odds == (Odds{}) && len(p.Cuts) == 0 && len(p.Suspends) == 0 {
+		rule.Attempts = p.Job.Attempts // else an attempt may not have been recorded
+	}
+	if p.Job.Delay > 0 {
+		rule.Takeover = false // the next run is not of the same time
+		rule.Delay = p.Job.Delay
+		return rule
+	}
+	rule.Next = p.Job.next()
+	if p.Job.Jitter == 0 && p.Job.AtLeast == 0 && !p.Job.Person {
+		rule.Missed = proof.Missed{Policy: p.Job.Missed, Cap: p.Job.Cap, Grace: p.Job.Grace}
+	}
+	if p.Job.Attempts > 0 {
+		rule.Takeover = false
+	}
+	if p.Job.Person || p.Job.AtLeast > 0 || p.Job.Jitter > 0 {
+		rule.Takeover = false
+		return rule
+	}
+	// When all is well, each scheduled time is run.
+	first, last := p.Trouble+p.TTL*3/2, p.Trouble+p.Tail-p.TTL
+	if p.Work == Cron {
+		first, last = time.Minute, p.Trouble+p.Tail-time.Minute
+	}
+	if p.Job.Missed == "all" && p.Job.Cap >= 100 && p.Work != Cron {
+		first = p.TTL
+	}
+	ms := func(d time.Duration) int64 { return rule.Zero + d.Milliseconds() }
+	for s := rule.Next(ms(first)); s <= ms(last); s = rule.Next(s) {
+		rule.Expected = append(rule.Expected, s)
+	}
+	return rule
+}
+
+// next is the schedule, reckoned in another way than the client does it.
+func (j JobPlan) next() func(after int64) int64 {
+	if j.Expression == "" {
+		d := j.Every.Milliseconds()
+		return func(after int64) int64 { return (after/d + 1) * d }
+	}
+	zone, minute, hour := j.fixedTime()
+	var all []int64
+	day := -1
+	for at := j.Begin.Add(-48 * time.Hour); len(all) < 6; at = at.Add(time.Minute) {
+		local := at.In(zone)
+		if local.YearDay() != day && (local.Hour() > hour || local.Hour() == hour && local.Minute() >= minute) {
+			day = local.YearDay()
+			all = append(all, at.UnixMilli())
+		}
+	}
+	return func(after int64) int64 {
+		for _, s := range all {
+			if s > after {
+				return s
+			}
+		}
+		return all[len(all)-1] + 1<<40
+	}
+}
+
+// fixedTime reads the expressions that overAChange makes.
+func (j JobPlan) fixedTime() (zone *time.Location, minute, hour int) {
+	var name string
+	if _, err := fmt.Sscanf(j.Expression, "TZ=%s %d %d", &name, &minute, &hour); err != nil {
+		panic(err)
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		panic(err)
+	}
+	return zone, minute, hour
+}
+
+// handOvers finds locks that stayed free although somebody waited for them, in the good time at the end.
+func (w *world) handOvers(h proof.History) []proof.Violation {
+	bound := w.plan.TTL/8 + 200*time.Millisecond // drift of a clock that measures what is left of a lease, and the network
+	if !w.plan.Waiter {
+		bound += 1200 * time.Millisecond // the client asks again each second
+	}
+	return proof.Idle(h, w.plan.Trouble+w.plan.TTL, bound) // requests that were sent before may still be waited for
+}

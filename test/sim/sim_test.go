@@ -1,0 +1,193 @@
+package sim
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/soloist-dev/soloist/proof"
+)
+
+var (
+	simSeed  = flag.Uint64("sim.seed", 0, "run the history of this seed alone, and tell it")
+	simRuns  = flag.Uint64("sim.runs", 200, "how many seeds to run")
+	simFrom  = flag.Uint64("sim.from", 1, "the first of them")
+	simProcs = flag.Int("sim.procs", 0, "how many processes to run them in; 0 is this one alone")
+	simOut   = flag.String("sim.json", "", "write the figures to this file")
+	simStop  = flag.Bool("sim.stop", false, "stop at the first violation")
+)
+
+// judge runs a plan in a bubble and asks the checkers.
+func judge(t *testing.T, plan Plan) (Result, proof.Verdict) {
+	var r Result
+	synctest.Test(t, func(*testing.T) { r = Run(plan) })
+	v := proof.Check(r.History, r.Rules)
+	v.Violations = append(v.Violations, r.Found...)
+	return r, v
+}
+
+// alone makes this process run one thread at a time, which is what makes the same history of the same seed.
+func alone(t *testing.T) {
+	procs, percent := runtime.GOMAXPROCS(1), debug.SetGCPercent(400)
+	t.Cleanup(func() {
+		runtime.GOMAXPROCS(procs)
+		debug.SetGCPercent(percent)
+	})
+}
+
+// TestSimulation runs fleets of the real client on a store behind a bad network and gives their histories to all checkers. A
+// violation tells its seed, which runs again with -sim.seed.
+func TestSimulation(t *testing.T) {
+	alone(t)
+	switch {
+	case os.Getenv(workerVariable) != "":
+		work(t)
+	case *simSeed != 0:
+		r, v := judge(t, Draw(*simSeed))
+		for _, e := range r.History {
+			t.Log(e)
+		}
+		t.Log(v)
+		if len(v.Violations) > 0 {
+			tell(t, *simSeed)
+		}
+	case *simProcs > 0:
+		fleet(t, *simProcs)
+	default:
+		var sum proof.Verdict
+		for seed := *simFrom; seed < *simFrom+*simRuns; seed++ {
+			_, v := judge(t, Draw(seed))
+			if sum.Add(v); len(v.Violations) > 0 {
+				tell(t, seed)
+				break
+			}
+		}
+		t.Log(sum)
+	}
+}
+
+// TestSeedsThatOnceFailed runs the seeds of testdata/seeds.txt.
+func TestSeedsThatOnceFailed(t *testing.T) {
+	alone(t)
+	file, err := os.Open("testdata/seeds.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	n := 0
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		var seed uint64
+		if strings.HasPrefix(lines.Text(), "#") || lines.Text() == "" {
+			continue
+		}
+		if _, err := fmt.Sscan(lines.Text(), &seed); err != nil {
+			t.Fatalf("testdata/seeds.txt: %q: begin with the seed", lines.Text())
+		}
+		n++
+		if _, v := judge(t, Draw(seed)); len(v.Violations) > 0 {
+			tell(t, seed)
+		}
+	}
+	if n == 0 {
+		t.Error("testdata/seeds.txt lists no seed")
+	}
+}
+
+// tell shrinks the plan of a seed that fails, and tells what is left of it.
+func tell(t *testing.T, seed uint64) {
+	t.Helper()
+	_, first := judge(t, Draw(seed))
+	if len(first.Violations) == 0 {
+		t.Errorf("seed %d failed and does not now: its history was not the same", seed)
+		return
+	}
+	checker := first.Violations[0].Checker
+	small := Shrink(Draw(seed), func(p Plan) ([]string, bool) {
+		r, v := judge(t, p)
+		for _, found := range v.Violations {
+			if found.Checker == checker {
+				return r.Fired, true
+			}
+		}
+		return nil, false
+	})
+	r, v := judge(t, small)
+	var faults []string
+	for _, key := range r.Fired {
+		faults = append(faults, key)
+	}
+	plan := small
+	plan.Without = nil
+	text, _ := json.Marshal(plan)
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d (%s); again: make sim SEED=%d\n", seed, small.Work, seed)
+	for _, found := range first.Violations {
+		fmt.Fprintf(&b, "%v\n", found)
+	}
+	fmt.Fprintf(&b, "the smallest history of it has %d events, %d replicas, and the faults %q; its plan: %s\n", len(r.History), small.Replicas, faults, text)
+	for i, found := range v.Violations {
+		if i < 3 {
+			fmt.Fprintf(&b, "%v\n", found)
+		}
+	}
+	t.Error(b.String())
+}
+
+// TestSameSeedSameHistory replays seeds and compares their histories.
+func TestSameSeedSameHistory(t *testing.T) {
+	alone(t)
+	const seeds = 200
+	different := 0
+	for seed := uint64(1); seed <= seeds; seed++ {
+		one, _ := judge(t, Draw(seed))
+		two, _ := judge(t, Draw(seed))
+		if Fingerprint(one.History) == Fingerprint(two.History) {
+			continue
+		}
+		different++
+		for i := range min(len(one.History), len(two.History)) {
+			if a, b := fmt.Sprintf("%+v", one.History[i]), fmt.Sprintf("%+v", two.History[i]); a != b {
+				t.Logf("seed %d: event %d of %d: %s, then %s", seed, i, len(one.History), one.History[i], two.History[i])
+				break
+			}
+		}
+	}
+	if different > seeds/50 {
+		t.Errorf("%d of %d seeds gave another history when they were run again", different, seeds)
+	} else {
+		t.Logf("%d of %d seeds gave another history when they were run again", different, seeds)
+	}
+}
+
+// TestPositiveControls breaks what the checkers must catch. If they do not, what they say of everything else is void.
+func TestPositiveControls(t *testing.T) {
+	alone(t)
+	for control, wanted := range map[Control][]string{
+		Forgets:   {proof.BeliefOverlap, proof.Linearizability},
+		FastClock: {proof.BeliefOverlap, proof.BeliefInLease},
+		Unfenced:  {proof.FencedResource},
+	} {
+		caught := map[string]int{}
+		for seed := uint64(1); seed <= 600; seed++ {
+			plan := Draw(seed)
+			plan.Control = control
+			_, v := judge(t, plan)
+			for _, found := range v.Violations {
+				caught[found.Checker]++
+			}
+		}
+		t.Logf("%s: %v", control, caught)
+		for _, checker := range wanted {
+			if caught[checker] == 0 {
+				t.Errorf("%s was not caught by the checker of %s", control, checker)
+			}
+		}
+	}
+}

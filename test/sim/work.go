@@ -1,0 +1,345 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/fence"
+	"github.com/soloist-dev/soloist/proof"
+)
+
+// work are the threads of a replica.
+func (r *replica) work() []func(*thread, context.Context) {
+	type threads = []func(*thread, context.Context)
+	switch p := r.world.plan; p.Work {
+	case Locks:
+		if r.index%2 == 1 && p.Replicas < 5 { // two that wait in one client
+			return threads{(*thread).locks, (*thread).locks}
+		}
+		return threads{(*thread).locks}
+	case Permits:
+		return threads{(*thread).permits, (*thread).permits}
+	case Leaders:
+		return threads{(*thread).lead}
+	case Elements:
+		return threads{(*thread).elements}
+	case Jobs, Cron:
+		if r.index == 0 && p.Job.Person {
+			return threads{(*thread).jobs, (*thread).person}
+		}
+		return threads{(*thread).jobs}
+	default:
+		return threads{(*thread).locks, (*thread).elements, (*thread).jobs, (*thread).permits}
+	}
+}
+
+// several says that more than one thread of a replica asks for the same locks, so that a refusal can be due to another of them.
+func (t *thread) several() bool {
+	p := t.world.plan
+	return t.index%2 == 1 && p.Replicas < 5 || p.Work == Permits
+}
+
+// busy says that a thread has more to do before all is well.
+func (t *thread) busy(ctx context.Context) bool { return ctx.Err() == nil && !t.world.healed() }
+
+// locks takes locks in every way there is. In the end each of them must be had again.
+func (t *thread) locks(ctx context.Context) {
+	w := t.world
+	for n := 0; n < w.plan.Ops && t.busy(ctx); n++ {
+		rest(ctx, t.rng.span(w.plan.TTL*2/3))
+		t.lock(ctx, fmt.Sprint("lock", t.rng.upTo(w.plan.Names)))
+	}
+	rest(ctx, w.plan.Trouble-w.now()+w.plan.TTL+w.plan.TTL/5+t.rng.span(time.Millisecond))
+	for i := range w.plan.Names {
+		t.lastly(ctx, fmt.Sprint("lock", i))
+	}
+}
+
+// lastly takes a lock when all is well. It must come within what all the others need.
+func (t *thread) lastly(ctx context.Context, name string) {
+	w := t.world
+	if ctx.Err() != nil {
+		return
+	}
+	bound, stop := context.WithTimeout(ctx, w.plan.patience())
+	defer stop()
+	begin := w.now()
+	lease, err := t.client.Lock(bound, name)
+	if ctx.Err() != nil || t.lost() {
+		return
+	}
+	if err != nil {
+		w.violated("all is well again", name, "%s could not take it from %v on: %v", t.name(), begin, err)
+		return
+	}
+	t.took(begin, lease, "lock/"+name)
+	b := t.believe(lease, "lock/"+name, "", 1)
+	rest(lease.Context(), t.rng.span(w.plan.TTL/100))
+	b.over()
+	if err := t.gave("lock/"+name, lease, lease.Release()); err != nil {
+		w.violated("all is well again", name, "%s could not release it at %v: %v", t.name(), w.now(), err)
+	}
+}
+
+// took records that the client's user was given a lease, and answers where; -1 if it is not recorded.
+func (t *thread) took(begin time.Duration, lease *soloist.Lease, record string) int {
+	if t.lost() {
+		return -1
+	}
+	return t.world.add(proof.Event{Kind: proof.Take, At: begin, Until: t.world.now(), Replica: t.name(), Name: record, Holder: of(lease.Holder()),
+		Token: lease.Token(), Result: proof.Granted})
+}
+
+// refused records that the client's user was told why there is no lease.
+func (t *thread) refused(begin time.Duration, record string, err error) {
+	if t.lost() || t.several() {
+		return
+	}
+	var held *soloist.HeldError
+	if errors.As(err, &held) && errors.Is(err, soloist.ErrHeld) {
+		t.world.add(proof.Event{Kind: proof.Take, At: begin, Until: t.world.now(), Replica: t.name(), Name: record, Result: proof.Held})
+	}
+}
+
+// gave records what a release has answered.
+func (t *thread) gave(record string, lease *soloist.Lease, err error) error {
+	return t.given(t.world.now(), record, lease, err)
+}
+
+func (t *thread) given(begin time.Duration, record string, lease *soloist.Lease, err error) error {
+	if !t.lost() {
+		t.world.add(proof.Event{Kind: proof.Give, At: begin, Until: t.world.now(), Replica: t.name(), Name: record, Holder: of(lease.Holder()),
+			Token: lease.Token(), Result: resultOf(err)})
+	}
+	return err
+}
+
+// lock is one use of a lock.
+func (t *thread) lock(ctx context.Context, name string) {
+	w, ttl := t.world, t.world.plan.TTL
+	begin, record := w.now(), "lock/"+name
+	if t.rng.upTo(25) == 0 {
+		t.force(ctx, name)
+		return
+	}
+	client := t.client
+	opts := soloist.Options{TTL: ttl, Margin: w.plan.Margin}
+	switch t.rng.upTo(8) {
+	case 0:
+		opts.AtLeast = ttl/4 + t.rng.span(ttl/2)
+		client = client.With(opts)
+	case 1:
+		opts.AtMost = ttl + t.rng.span(2*ttl)
+		client = client.With(opts)
+	}
+	var lease *soloist.Lease
+	var err error
+	switch t.rng.upTo(8) {
+	case 0, 1, 2:
+		lease, err = client.TryLock(ctx, name)
+	case 3, 4, 5:
+		bound, stop := context.WithTimeout(ctx, t.rng.span(2*ttl))
+		defer stop()
+		lease, err = client.Lock(bound, name)
+	default:
+		t.do(ctx, client, name, begin)
+		return
+	}
+	if err != nil {
+		t.refused(begin, record, err)
+		return
+	}
+	at := t.took(begin, lease, record)
+	if opts.AtLeast > 0 && len(w.plan.Suspends) == 0 && at >= 0 {
+		w.change(at, func(e *proof.Event) { e.Linger = opts.AtLeast })
+	}
+	t.hold(ctx, lease, record, "", 1)
+	begin = w.now()
+	_ = t.given(begin, record, lease, lease.Release())
+	if t.rng.chance(10) {
+		_ = lease.Release()
+	}
+}
+
+// force takes the lock away from whoever has it, as a person does.
+func (t *thread) force(ctx context.Context, name string) {
+	locks, err := t.client.Locks(ctx)
+	if err != nil {
+		return
+	}
+	for _, l := range locks {
+		if l.Name == name && l.Holder != "" && !t.lost() {
+			t.world.add(proof.Event{Kind: proof.Forced, At: t.world.now(), Replica: t.name(), Name: "lock/" + name, Token: l.Token})
+			_ = t.client.ForceRelease(ctx, name, l.Token)
+		}
+	}
+}
+
+var errOfTheUser = errors.New("the user's own")
+
+// do is Do, with a user who sometimes gives up.
+func (t *thread) do(ctx context.Context, client *soloist.Client, name string, begin time.Duration) {
+	w, record := t.world, "lock/"+name
+	user, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var lease *soloist.Lease
+	var ended time.Duration
+	ran := 0
+	err := client.Do(user, name, func(ctx context.Context, l *soloist.Lease) error {
+		ran++
+		lease = l
+		t.took(begin, l, record)
+		if soloist.LeaseFrom(ctx) != l {
+			w.violated("client", name, "the context of a function does not know its lease")
+		}
+		if t.rng.chance(25) {
+			time.AfterFunc(t.rng.span(w.plan.TTL/2), cancel)
+		}
+		t.hold(ctx, l, record, "", 1)
+		ended = w.now()
+		if t.rng.chance(20) {
+			return errOfTheUser
+		}
+		return nil
+	})
+	switch {
+	case lease == nil:
+		t.refused(begin, record, err)
+		return
+	case ran != 1:
+		w.violated("client", name, "Do ran its function %d times", ran)
+	case errors.Is(err, errOfTheUser) && !errors.Is(err, soloist.ErrLost) && !errors.Is(err, soloist.ErrUnknown):
+		err = nil
+	}
+	_ = t.given(ended, record, lease, err)
+}
+
+// hold acts under a lease for a while, and writes to what the lock guards.
+func (t *thread) hold(ctx context.Context, lease *soloist.Lease, record, shared string, limit int) {
+	w, ttl := t.world, t.world.plan.TTL
+	b := t.believe(lease, record, shared, limit)
+	spans := []time.Duration{ttl / 20, ttl / 20, ttl / 2, ttl, 3 * ttl}
+	left := min(t.rng.span(spans[t.rng.upTo(len(spans))]), max(0, w.plan.Trouble-w.now()))
+	for steps := 1 + t.rng.upTo(3); steps > 0 && ctx.Err() == nil && b.look(); steps-- {
+		if shared == "" {
+			t.write(ctx, lease, record)
+		}
+		switch t.rng.upTo(12) {
+		case 0:
+			_ = lease.Check(lease.Context())
+		case 1:
+			if longer := ttl/2 + t.rng.span(2*ttl); w.now()+longer < w.plan.Trouble+ttl {
+				_ = lease.Extend(lease.Context(), longer)
+			}
+		case 2:
+			_ = lease.SetState(lease.Context(), []byte(lease.Holder()))
+		}
+		wait, stop := context.WithCancel(lease.Context())
+		end := context.AfterFunc(ctx, stop)
+		rest(wait, left/3)
+		end()
+		stop()
+	}
+	b.look()
+	b.over()
+}
+
+// write looks whether the lease is held and writes with its token. Between the two the process may be paused for long.
+func (t *thread) write(ctx context.Context, lease *soloist.Lease, resource string) {
+	w := t.world
+	if t.rng.chance(8) {
+		rest(ctx, t.rng.span(2*w.plan.TTL))
+	}
+	if t.lost() {
+		return
+	}
+	token := lease.Token()
+	e := proof.Event{Kind: proof.Write, Replica: t.name(), Name: resource, Token: token, Result: proof.Okay}
+	let := func(context.Context) error {
+		e.At = w.now()
+		w.add(e)
+		return nil
+	}
+	var err error
+	if w.plan.Control == Unfenced {
+		err = let(ctx)
+	} else {
+		err = w.guard.Do(context.Background(), resource, token, let)
+	}
+	if errors.Is(err, fence.ErrStale) {
+		e.At, e.Result = w.now(), proof.Stale
+		w.add(e)
+	}
+}
+
+// permitCount is how many permits the semaphore has.
+const permitCount = 2
+
+// permits takes permits of a semaphore.
+func (t *thread) permits(ctx context.Context) {
+	w := t.world
+	s := t.client.Semaphore("pool", permitCount)
+	for n := 0; n < w.plan.Ops && t.busy(ctx); n++ {
+		rest(ctx, t.rng.span(w.plan.TTL/2))
+		t.permit(ctx, s)
+	}
+	rest(ctx, w.plan.Trouble-w.now()+w.plan.TTL+w.plan.TTL/5+t.rng.span(time.Millisecond))
+	if ctx.Err() != nil {
+		return
+	}
+	bound, stop := context.WithTimeout(ctx, w.plan.patience())
+	defer stop()
+	permit, err := s.Acquire(bound)
+	if ctx.Err() != nil || t.lost() {
+		return
+	}
+	if err != nil {
+		w.violated("all is well again", "pool", "%s could not take a permit: %v", t.name(), err)
+		return
+	}
+	_ = permit.Release()
+}
+
+func (t *thread) permit(ctx context.Context, s *soloist.Semaphore) {
+	begin := t.world.now()
+	var permit *soloist.Lease
+	var err error
+	if t.rng.chance(50) {
+		permit, err = s.TryAcquire(ctx)
+	} else {
+		bound, stop := context.WithTimeout(ctx, t.rng.span(2*t.world.plan.TTL))
+		defer stop()
+		permit, err = s.Acquire(bound)
+	}
+	if err != nil {
+		return
+	}
+	record := t.world.recordOf(permit)
+	t.took(begin, permit, record)
+	t.hold(ctx, permit, record, "pool", permitCount)
+	begin = t.world.now()
+	_ = t.given(begin, record, permit, permit.Release())
+}
+
+// recordOf is the record that a lease's holder was granted.
+func (w *world) recordOf(lease *soloist.Lease) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.records[of(lease.Holder())]
+}
+
+// lead stands for leader, and again.
+func (t *thread) lead(ctx context.Context) {
+	w := t.world
+	for n := 0; n < w.plan.Ops && t.busy(ctx); n++ {
+		bound, stop := context.WithTimeout(ctx, t.rng.span(3*w.plan.TTL))
+		_ = t.client.Lead(bound, "boss", func(ctx context.Context, lease *soloist.Lease) error {
+			t.hold(ctx, lease, "leader/boss", "", 1)
+			return nil
+		})
+		stop()
+	}
+}

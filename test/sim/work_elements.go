@@ -1,0 +1,193 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/proof"
+)
+
+const elementsName = "e"
+
+func recordOfElement(id string) string { return "element/" + elementsName + "/" + id }
+
+// attempts is how often an element may be tried; 0 is without bound.
+func (p Plan) attempts() int {
+	if p.Seed%4 == 0 {
+		return 3
+	}
+	return 0
+}
+
+// elements processes the elements in every way there is, until all are processed.
+func (t *thread) elements(ctx context.Context) {
+	w := t.world
+	e := t.client.Elements(elementsName)
+	e.Retry = soloist.Retry{Attempts: w.plan.attempts(), Backoff: w.plan.TTL / 10, MaxBackoff: w.plan.TTL / 2}
+	for n := 0; n < w.plan.Ops && t.busy(ctx); n++ {
+		rest(ctx, t.rng.span(w.plan.TTL/2))
+		switch id := fmt.Sprint(t.rng.upTo(w.plan.Names)); t.rng.upTo(4) {
+		case 0:
+			t.claim(ctx, e, id)
+		case 1:
+			t.claimAll(ctx, e)
+		default:
+			t.process(ctx, e, id, true)
+		}
+	}
+	rest(ctx, w.plan.Trouble-w.now()+w.plan.TTL+w.plan.TTL/3+t.rng.span(w.plan.TTL/5))
+	for range 2 { // once for what another has at this moment and fails
+		for i := range w.plan.Names {
+			t.process(ctx, e, fmt.Sprint(i), false)
+		}
+		rest(ctx, w.plan.TTL/2)
+	}
+}
+
+// begin records that an element is being processed.
+func (t *thread) begin(record string, lease *soloist.Lease, attempt int) int {
+	w := t.world
+	return w.add(proof.Event{Kind: proof.Element, At: w.now(), Until: proof.Never, Replica: t.name(), Name: record, Holder: of(lease.Holder()),
+		Token: lease.Token(), Attempt: attempt, Result: proof.Unknown})
+}
+
+// finish records how it ended.
+func (t *thread) finish(at int, result proof.Result, recorded bool) {
+	w := t.world
+	if t.lost() {
+		return
+	}
+	w.change(at, func(e *proof.Event) {
+		if e.Until == proof.Never {
+			e.Until, e.Result = time.Since(w.begin), result
+		}
+		if recorded {
+			e.Recorded = time.Since(w.begin)
+		}
+	})
+}
+
+func (t *thread) process(ctx context.Context, e *soloist.Elements, id string, fails bool) {
+	if ctx.Err() != nil {
+		return
+	}
+	w, record := t.world, recordOfElement(id)
+	began, at := w.now(), -1
+	err := e.Process(ctx, id, func(ctx context.Context, lease *soloist.Lease) error {
+		if t.lost() {
+			return context.Canceled
+		}
+		t.took(began, lease, record)
+		at = t.begin(record, lease, 0)
+		b := t.believe(lease, record, "", 1)
+		defer b.over()
+		long := w.plan.TTL / 20
+		if fails && t.rng.chance(30) {
+			long = 3 * w.plan.TTL
+		}
+		rest(ctx, t.rng.span(long))
+		result := proof.Okay
+		if fails && t.rng.chance(20) {
+			result = proof.Failed
+		}
+		if !b.look() || ctx.Err() != nil {
+			result = proof.Lost
+		}
+		t.finish(at, result, false)
+		if result != proof.Okay {
+			return errOfTheUser
+		}
+		return nil
+	})
+	if at >= 0 && err == nil {
+		t.finish(at, proof.Okay, true)
+	}
+	if at < 0 {
+		t.refused(began, record, err)
+	}
+}
+
+func (t *thread) claim(ctx context.Context, e *soloist.Elements, id string) {
+	w, record := t.world, recordOfElement(id)
+	began := w.now()
+	el, err := e.Claim(ctx, id)
+	if err != nil {
+		t.refused(began, record, err)
+		return
+	}
+	t.took(began, el.Lease, record)
+	at := t.begin(record, el.Lease, el.Attempt())
+	b := t.believe(el.Lease, record, "", 1)
+	rest(ctx, t.rng.span(w.plan.TTL/2))
+	ok := b.look()
+	b.over()
+	began = w.now()
+	switch t.rng.upTo(4) {
+	case 0:
+		t.finish(at, proof.Failed, false)
+		_ = t.given(began, record, el.Lease, el.Fail(errOfTheUser))
+	case 1:
+		t.finish(at, proof.Failed, false)
+		_ = t.given(began, record, el.Lease, el.Release())
+	default:
+		t.done(at, began, ok, record, el, el.Done())
+	}
+}
+
+// done records what Done has answered.
+func (t *thread) done(at int, began time.Duration, believed bool, record string, el *soloist.Element, err error) {
+	if err == nil && !believed && !t.lost() { // the store may have had the lease still
+		believed = true
+	}
+	t.finish(at, map[bool]proof.Result{true: proof.Okay, false: proof.Lost}[believed && err == nil], err == nil)
+	_ = t.given(began, record, el.Lease, err)
+}
+
+func (t *thread) claimAll(ctx context.Context, e *soloist.Elements) {
+	w := t.world
+	var ids []string
+	for i := range w.plan.Names {
+		if t.rng.chance(70) {
+			ids = append(ids, fmt.Sprint((i+t.rng.upTo(3))%w.plan.Names))
+		}
+	}
+	began := w.now()
+	claimed, err := e.ClaimAll(ctx, ids)
+	if err != nil {
+		return
+	}
+	if len(claimed) != len(ids) {
+		w.violated("client", elementsName, "%d answers to %d ids", len(claimed), len(ids))
+		return
+	}
+	var mine []*soloist.Element
+	var at []int
+	var beliefs []*belief
+	for i, c := range claimed {
+		if c.ID != ids[i] {
+			w.violated("client", elementsName, "the answer for %s is about %s", ids[i], c.ID)
+		}
+		if c.Err != nil {
+			continue
+		}
+		record := recordOfElement(c.ID)
+		t.took(began, c.Element.Lease, record)
+		mine = append(mine, c.Element)
+		at = append(at, t.begin(record, c.Element.Lease, c.Element.Attempt()))
+		beliefs = append(beliefs, t.believe(c.Element.Lease, record, "", 1))
+	}
+	rest(ctx, t.rng.span(w.plan.TTL/2))
+	for _, b := range beliefs {
+		b.look()
+		b.over()
+	}
+	if len(mine) == 0 {
+		return
+	}
+	began = w.now()
+	for i, err := range e.DoneAll(mine) {
+		t.done(at[i], began, true, recordOfElement(mine[i].ID()), mine[i], err)
+	}
+}
