@@ -23,7 +23,7 @@ func Example() {
 		return nil
 	}
 
-	s := memstore.New() // or sqlitestore.Open(path), which all processes of a host share
+	s := memstore.New() // or a store in PostgreSQL, MySQL, Redis, SQLite
 	client, err := soloist.New(s, soloist.Config{})
 	if err != nil {
 		log.Fatal(err)

@@ -71,7 +71,11 @@ func (r *runner) announceRun(t *task, lease *Lease, d decision) bool {
 		return true
 	}
 	r.log.Warn("not starting a run whose start could not be recorded", "job", t.job.Name, "scheduled", d.scheduled, "err", err)
-	if err := lease.finish(store.Release{Retain: Forever}); err != nil && !errors.Is(err, ErrLost) {
+	rel := store.Release{Retain: Forever}
+	if t.job.Crash == CrashTakeOver { // the next replica is not told that the one before this has died, so the record tells of its run
+		rel.State = d.state.json()
+	}
+	if err := lease.finish(rel); err != nil && !errors.Is(err, ErrLost) {
 		r.log.Warn("giving back a job", "job", t.job.Name, "err", err)
 	}
 	return false

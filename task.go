@@ -204,10 +204,17 @@ func (t *task) decide(g store.Grant, now time.Time) (decision, bool) {
 		return decision{state: state, tell: tell}, false
 	}
 	d.count(t.job, state, g, now, crashed)
-	if d.manual == 0 && t.due(t.done(), now.Add(2*skew)) != d.scheduled { // the successor of a dead replica, looking back, might find another
+	if d.manual == 0 && t.ambiguous(d, g, now) {
 		d.announce = true
 	}
 	return d, true
+}
+
+// ambiguous says that another replica, looking back from the takeover of this run, might find another one: because its clock differs,
+// or because it has known the job for a shorter time than this one, and the record does not tell since when.
+func (t *task) ambiguous(d decision, g store.Grant, now time.Time) bool {
+	_, delayed := t.job.Schedule.(delay)
+	return g.Mark == 0 && !delayed && !t.since.IsZero() || t.due(t.done(), now.Add(2*skew)) != d.scheduled
 }
 
 // begunOnce says that a run which may be run once only had been begun when the lease before ended.
@@ -226,7 +233,7 @@ func (t *task) choose(state jobState, done, at time.Time, isNow bool) (decision,
 	if t.ctl.Paused != nil {
 		return decision{}, false
 	}
-	if pending := time.UnixMilli(state.Pending); state.Pending > 0 && pending.After(done) {
+	if pending := time.UnixMilli(state.Pending); state.Pending > t.mark && state.Pending > t.ctl.Resumed {
 		return decision{scheduled: pending}, true
 	}
 	due := t.due(done, at)

@@ -46,12 +46,12 @@ func begin(t testing.TB, s *Store, options pgx.TxOptions) pgx.Tx {
 func TestWorkAndMarkCommitTogether(t *testing.T) {
 	s := fresh(t, server(t).URL)
 	work := s.tables.schema + ".work"
-	exec(t, s.pool, "CREATE TABLE "+work+" (id text PRIMARY KEY)")
+	run(t, s.pool, "CREATE TABLE "+work+" (id text PRIMARY KEY)")
 	done := func() int { return one[int](t, s.pool, "SELECT count(*) FROM "+work) }
 	lease := take(t, s, "invoice", "a", time.Minute)
 
 	tx := begin(t, s, pgx.TxOptions{})
-	exec(t, tx, "INSERT INTO "+work+" VALUES ('invoice')")
+	run(t, tx, "INSERT INTO "+work+" VALUES ('invoice')")
 	if err := s.Complete(background, tx, completion(lease, 1, "paid")); err != nil {
 		t.Fatal(err)
 	}
@@ -62,11 +62,11 @@ func TestWorkAndMarkCommitTogether(t *testing.T) {
 
 	// The connection dies between the statement and the commit.
 	tx = begin(t, s, pgx.TxOptions{})
-	exec(t, tx, "INSERT INTO "+work+" VALUES ('invoice')")
+	run(t, tx, "INSERT INTO "+work+" VALUES ('invoice')")
 	if err := s.Complete(background, tx, completion(lease, 1, "paid")); err != nil {
 		t.Fatal(err)
 	}
-	exec(t, s.pool, "SELECT pg_terminate_backend($1)", int64(tx.Conn().PgConn().PID()))
+	run(t, s.pool, "SELECT pg_terminate_backend($1)", int64(tx.Conn().PgConn().PID()))
 	if err := tx.Commit(background); err == nil {
 		t.Fatal("a commit on a dead connection")
 	}
@@ -75,7 +75,7 @@ func TestWorkAndMarkCommitTogether(t *testing.T) {
 	}
 
 	tx = begin(t, s, pgx.TxOptions{})
-	exec(t, tx, "INSERT INTO "+work+" VALUES ('invoice')")
+	run(t, tx, "INSERT INTO "+work+" VALUES ('invoice')")
 	if err := s.Complete(background, tx, completion(lease, 1, "paid")); err != nil {
 		t.Fatal(err)
 	}

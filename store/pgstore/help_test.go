@@ -100,7 +100,7 @@ func admin(t testing.TB, base string) *pgx.Conn {
 	return c
 }
 
-func exec(t testing.TB, c interface {
+func run(t testing.TB, c interface {
 	Query(context.Context, string, ...any) (pgx.Rows, error)
 }, sql string, args ...any) {
 	t.Helper()

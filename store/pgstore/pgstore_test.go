@@ -47,8 +47,8 @@ func TestStoreOnATableSharedWithShedLock(t *testing.T) {
 	conform(t, func(t testing.TB) *Store {
 		s := open(t, base, "schema", newSchema(), "shedlock", "true")
 		db := admin(t, base)
-		exec(t, db, "CREATE SCHEMA "+s.tables.schema)
-		exec(t, db, "CREATE TABLE "+s.tables.schema+"."+ddlOfShedLock)
+		run(t, db, "CREATE SCHEMA "+s.tables.schema)
+		run(t, db, "CREATE TABLE "+s.tables.schema+"."+ddlOfShedLock)
 		migrate(t, s)
 		return s
 	})
@@ -59,17 +59,17 @@ func TestStoreOnATableSharedWithShedLock(t *testing.T) {
 func TestStoreAsAnotherRole(t *testing.T) {
 	base := ownServer(t).URL
 	db := admin(t, base)
-	exec(t, db, "CREATE ROLE worker LOGIN PASSWORD '"+servers.PostgresPassword+"'")
-	exec(t, db, "ALTER ROLE worker SET default_transaction_isolation = 'serializable'")
-	exec(t, db, "ALTER ROLE worker SET TimeZone = 'America/St_Johns'")
+	run(t, db, "CREATE ROLE worker LOGIN PASSWORD '"+servers.PostgresPassword+"'")
+	run(t, db, "ALTER ROLE worker SET default_transaction_isolation = 'serializable'")
+	run(t, db, "ALTER ROLE worker SET TimeZone = 'America/St_Johns'")
 	conform(t, func(t testing.TB) *Store {
 		schema := newSchema()
 		s := open(t, base, "schema", schema, "table", "leases_2")
 		migrate(t, s)
 		db := admin(t, base)
-		exec(t, db, "GRANT USAGE ON SCHEMA "+schema+" TO worker")
-		exec(t, db, fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %s.leases_2 TO worker", schema))
-		exec(t, db, fmt.Sprintf("GRANT SELECT, UPDATE ON %s.leases_2_meta TO worker", schema))
+		run(t, db, "GRANT USAGE ON SCHEMA "+schema+" TO worker")
+		run(t, db, fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %s.leases_2 TO worker", schema))
+		run(t, db, fmt.Sprintf("GRANT SELECT, UPDATE ON %s.leases_2_meta TO worker", schema))
 		return open(t, as(base, "worker"), "schema", schema, "table", "leases_2")
 	})
 }

@@ -60,12 +60,12 @@ func shared(t *testing.T) (*Store, jvm) {
 	base := server(t).URL
 	db := admin(t, base)
 	schema := newSchema()
-	exec(t, db, "CREATE SCHEMA "+schema)
-	exec(t, db, "CREATE TABLE "+schema+"."+ddlOfShedLock)
-	exec(t, db, "INSERT INTO "+schema+".shedlock VALUES ('old', '2020-01-02 03:04:05.678901', '2020-01-02 03:04:04.5', 'host')")
-	exec(t, db, "DO $$ BEGIN CREATE ROLE jvm LOGIN PASSWORD 'soloist-test'; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
-	exec(t, db, "GRANT USAGE ON SCHEMA "+schema+" TO jvm")
-	exec(t, db, "GRANT SELECT, INSERT, UPDATE ON "+schema+".shedlock TO jvm")
+	run(t, db, "CREATE SCHEMA "+schema)
+	run(t, db, "CREATE TABLE "+schema+"."+ddlOfShedLock)
+	run(t, db, "INSERT INTO "+schema+".shedlock VALUES ('old', '2020-01-02 03:04:05.678901', '2020-01-02 03:04:04.5', 'host')")
+	run(t, db, "DO $$ BEGIN CREATE ROLE jvm LOGIN PASSWORD 'soloist-test'; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+	run(t, db, "GRANT USAGE ON SCHEMA "+schema+" TO jvm")
+	run(t, db, "GRANT SELECT, INSERT, UPDATE ON "+schema+".shedlock TO jvm")
 	s := open(t, base, "schema", schema, "shedlock", "true")
 	if _, err := try(s, "x", "a", time.Minute); !errors.Is(err, ErrSchema) {
 		t.Errorf("before the migration: %v", err)
@@ -143,7 +143,7 @@ func TestShedLockTakesOver(t *testing.T) {
 	for _, trigger := range []bool{true, false} {
 		s, java := shared(t)
 		if !trigger {
-			exec(t, s.pool, "DROP TRIGGER shedlock_fence ON "+java.table)
+			run(t, s.pool, "DROP TRIGGER shedlock_fence ON "+java.table)
 		}
 		lease := take(t, s, "lock/report", "a", 30*time.Millisecond)
 		eventually(t, "Java takes over", func() bool { return java.relock("report", time.Hour) })
@@ -269,8 +269,8 @@ func TestTablesOfOthersAreLeftAlone(t *testing.T) {
 		"halfway2": "soloist (name text, lock_until timestamp, locked_by text)",
 	} {
 		schema := newSchema()
-		exec(t, db, "CREATE SCHEMA "+schema)
-		exec(t, db, "CREATE TABLE "+schema+"."+ddl)
+		run(t, db, "CREATE SCHEMA "+schema)
+		run(t, db, "CREATE TABLE "+schema+"."+ddl)
 		s := open(t, server(t).URL, "schema", schema)
 		_, err := s.Migrate(background)
 		var invalid *store.InvalidError

@@ -21,7 +21,7 @@ var counting = servers.Shared(func(t servers.Test) *servers.PostgresServer {
 // statementsOf answers how many statements f had the server run, transactions' own included, and what they began with.
 func statementsOf(t *testing.T, db *pgx.Conn, f func()) (n int, which string) {
 	t.Helper()
-	exec(t, db, "SELECT pg_stat_statements_reset()")
+	run(t, db, "SELECT pg_stat_statements_reset()")
 	f()
 	rows, err := db.Query(background, "SELECT left(query, 60), calls FROM pg_stat_statements WHERE query !~ 'pg_stat_statements'")
 	if err != nil {
@@ -81,7 +81,7 @@ func allNil(t testing.TB, errs []error, err error) {
 
 func TestEachVerbIsOneStatement(t *testing.T) {
 	db := admin(t, counting(t).URL)
-	exec(t, db, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
+	run(t, db, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
 	s := fresh(t, counting(t).URL)
 	var one store.Release
 	var many, all []store.Release

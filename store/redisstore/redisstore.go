@@ -68,12 +68,7 @@ func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 	if client == nil {
 		return nil, &store.InvalidError{What: "client", Value: "nil", Rule: "give one, such as redis.NewClient makes"}
 	}
-	if cfg.Prefix == "" {
-		cfg.Prefix = "soloist"
-	}
-	if cfg.WaitTimeout == 0 {
-		cfg.WaitTimeout = time.Second
-	}
+	cfg = cfg.defaulted()
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
@@ -98,6 +93,16 @@ func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 	s.watches.store = s
 	s.close = sync.OnceValue(s.end)
 	return s, nil
+}
+
+func (c Config) defaulted() Config {
+	if c.Prefix == "" {
+		c.Prefix = "soloist"
+	}
+	if c.WaitTimeout == 0 {
+		c.WaitTimeout = time.Second
+	}
+	return c
 }
 
 func (c Config) check() error {

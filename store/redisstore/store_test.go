@@ -1,8 +1,6 @@
 package redisstore_test
 
 import (
-	"context"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -14,22 +12,38 @@ import (
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
-func TestMain(m *testing.M) { servers.Main(m) }
-
-var shared = servers.Shared(func(t servers.Test) *servers.RedisServer { return servers.Redis(t) })
-
-func TestConformance(t *testing.T) {
-	server := shared(t)
-	opts, err := redis.ParseURL(server.URL)
-	if err != nil {
-		t.Fatal(err)
+// conformance runs the suite on stores of the same URL, each law with a prefix of its own.
+func conformance(t *testing.T, url string, writes func(testing.TB, store.Store) int64, options ...string) {
+	urls := map[store.Store]string{}
+	openAt := func(t testing.TB, at string) store.Store {
+		s := open(t, at)
+		urls[s] = at
+		return s
 	}
-	n := 0
+	storetest.Run(t, storetest.Harness{
+		Open:   func(t testing.TB) store.Store { return openAt(t, fresh(t, url, options...)) },
+		Reopen: func(t testing.TB, s store.Store) store.Store { return openAt(t, urls[s]) },
+		Writes: writes,
+	})
+}
+
+// counting counts the changes of servers.
+func counting(urls ...string) func(testing.TB, store.Store) int64 {
+	return func(t testing.TB, _ store.Store) int64 {
+		n := int64(0)
+		for _, url := range urls {
+			n += changes(t, plainClient(t, url))
+		}
+		return n
+	}
+}
+
+// A client as go-redis makes it by default repeats requests by itself, which must be harmless.
+func TestConformanceOfNew(t *testing.T) {
+	server := shared(t)
 	prefixes := map[store.Store]string{}
-	open := func(t testing.TB, prefix string) store.Store {
-		client := redis.NewClient(opts)
-		t.Cleanup(func() { client.Close() })
-		s, err := redisstore.New(client, redisstore.Config{Prefix: prefix})
+	openAt := func(t testing.TB, prefix string) store.Store {
+		s, err := redisstore.New(plainClient(t, server.URL), redisstore.Config{Prefix: prefix})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,26 +51,87 @@ func TestConformance(t *testing.T) {
 		return s
 	}
 	storetest.Run(t, storetest.Harness{
-		Open: func(t testing.TB) store.Store {
-			n++
-			return open(t, "law"+strconv.Itoa(n))
-		},
-		Reopen: func(t testing.TB, s store.Store) store.Store { return open(t, prefixes[s]) },
-		Writes: func(t testing.TB, _ store.Store) int64 {
-			client := redis.NewClient(opts)
-			defer client.Close()
-			info, err := client.Info(context.Background(), "persistence").Result()
-			if err != nil {
-				t.Fatal(err)
-			}
-			for line := range strings.Lines(info) {
-				if v, ok := strings.CutPrefix(strings.TrimSpace(line), "rdb_changes_since_last_save:"); ok {
-					n, _ := strconv.ParseInt(v, 10, 64)
-					return n
-				}
-			}
-			t.Fatal("no count of changes")
-			return 0
-		},
+		Open:   func(t testing.TB) store.Store { return openAt(t, prefix()) },
+		Reopen: func(t testing.TB, s store.Store) store.Store { return openAt(t, prefixes[s]) },
+		Writes: counting(server.URL),
 	})
+}
+
+func TestConformanceOfURL(t *testing.T) {
+	server := shared(t)
+	conformance(t, server.URL, counting(server.URL))
+}
+
+func TestConformanceInAppendOnlyFile(t *testing.T) {
+	server := servers.Redis(t, "--appendonly", "yes", "--appendfsync", "always")
+	conformance(t, server.URL, counting(server.URL))
+}
+
+func TestConformanceOfCluster(t *testing.T) {
+	cluster := sharedCluster(t)
+	var writes func(testing.TB, store.Store) int64
+	var urls []string
+	for _, node := range cluster.Nodes {
+		urls = append(urls, node.URL)
+	}
+	if len(urls) > 0 {
+		writes = counting(urls...)
+	}
+	conformance(t, cluster.URL, writes)
+}
+
+func TestConformanceOfSentinel(t *testing.T) {
+	sentinel := sharedSentinel(t)
+	var writes func(testing.TB, store.Store) int64
+	if sentinel.Master != nil {
+		writes = counting(sentinel.Master.URL)
+	}
+	conformance(t, sentinel.URL, writes)
+}
+
+func TestConformanceWaitingForReplica(t *testing.T) {
+	sentinel := sharedSentinel(t)
+	conformance(t, sentinel.URL, nil, "wait=1")
+}
+
+func TestConformanceWithShedLock(t *testing.T) {
+	server := shared(t)
+	conformance(t, server.URL, counting(server.URL), "shedlock=default")
+}
+
+func TestConformanceWithRedisson(t *testing.T) {
+	server := shared(t)
+	conformance(t, server.URL, counting(server.URL), "redisson=true")
+}
+
+func TestConformanceOfLeastPrivilege(t *testing.T) {
+	server := servers.Redis(t)
+	admin := plainClient(t, server.URL)
+	if err := admin.Do(background, words(aclLine("app", "canary-secret", "t*"))...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	url := strings.Replace(server.URL, "redis://", "redis://app:canary-secret@", 1)
+	conformance(t, url, counting(server.URL))
+}
+
+// aclLine is the one of docs/redis.md, for another user and prefix.
+func aclLine(user, password, prefix string) string {
+	line := strings.ReplaceAll(redisstore.ACL, "{soloist:", "{"+prefix+":")
+	return strings.Replace(line, "soloist on >PASSWORD", user+" on >"+password, 1)
+}
+
+func words(line string) []any {
+	var all []any
+	for word := range strings.FieldsSeq(line) {
+		all = append(all, word)
+	}
+	return all
+}
+
+func TestRingIsRefused(t *testing.T) {
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
+	defer ring.Close()
+	if _, err := redisstore.New(ring, redisstore.Config{}); err == nil || !strings.Contains(err.Error(), "Ring") {
+		t.Error(err)
+	}
 }

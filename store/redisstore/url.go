@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,12 +64,21 @@ func invalid(what, value, rule string, args ...any) error {
 	return &store.InvalidError{What: what, Value: value, Rule: fmt.Sprintf(rule, args...)}
 }
 
+var (
+	schemes = regexp.MustCompile(`^[a-z+]{0,20}$`)
+	hosts   = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
+)
+
 func parseURL(text string) (*target, error) {
-	scheme, rest, _ := strings.Cut(text, "://")
+	const rule = "write redis://, rediss://, redis+sentinel:// or redis+cluster://, then hosts"
+	scheme, rest, ok := strings.Cut(text, "://")
+	if !ok || !schemes.MatchString(scheme) {
+		return nil, invalid("store's URL", "(not shown)", rule) // it may be a password
+	}
 	t := &target{dial: 5 * time.Second, read: 10 * time.Second}
 	base, kind, _ := strings.Cut(scheme, "+")
 	if base != "redis" && base != "rediss" || !slices.Contains([]string{"", "sentinel", "cluster"}, kind) || rest == "" {
-		return nil, invalid("scheme of the store's URL", strconv.Quote(scheme), "write redis://, rediss://, redis+sentinel:// or redis+cluster://, then hosts")
+		return nil, invalid("scheme of the store's URL", strconv.Quote(scheme), rule)
 	}
 	t.kind = kind
 	if base == "rediss" {
@@ -75,16 +86,21 @@ func parseURL(text string) (*target, error) {
 	}
 	rest, query, _ := strings.Cut(rest, "?")
 	authority, path, _ := strings.Cut(rest, "/")
-	if err := t.parseAuthority(authority); err != nil {
-		return nil, err
+	if strings.Contains(path, "@") || strings.Contains(query, "@") { // what was read as hosts, path and options is a password
+		return nil, invalid("store's URL", "(not shown)", "has an @ after the hosts: write @, / and ? in user, password and options as %%40, %%2F and %%3F")
 	}
-	if err := t.parsePath(path); err != nil {
-		return nil, err
+	for _, parse := range []func() error{
+		func() error { return t.parseAuthority(authority) },
+		func() error { return t.parsePath(path) },
+		func() error { return t.parseOptions(query) },
+		t.loadTLS,
+		func() error { return t.config.defaulted().check() },
+	} {
+		if err := parse(); err != nil {
+			return nil, err
+		}
 	}
-	if err := t.parseOptions(query); err != nil {
-		return nil, err
-	}
-	return t, t.loadTLS()
+	return t, nil
 }
 
 func (t *target) parseAuthority(authority string) error {
@@ -105,10 +121,11 @@ func (t *target) parseAuthority(authority string) error {
 	for addr := range strings.SplitSeq(authority, ",") {
 		host, p, err := net.SplitHostPort(addr)
 		if err != nil {
-			host, p = strings.Trim(addr, "[]"), port
+			host, p = strings.TrimSuffix(strings.TrimPrefix(addr, "["), "]"), port
 		}
-		if n, err := strconv.Atoi(p); host == "" || err != nil || n < 1 || n > 65535 {
-			return invalid("host of the store's URL", strconv.Quote(addr), "write HOST or HOST:PORT")
+		_, notIP := netip.ParseAddr(host)
+		if n, err := strconv.Atoi(p); err != nil || n < 1 || n > 65535 || notIP != nil && !hosts.MatchString(host) {
+			return invalid("host of the store's URL", "(not shown)", "write HOST or HOST:PORT, after USER:PASSWORD@ if there are any") // it may be a password
 		}
 		t.addrs = append(t.addrs, net.JoinHostPort(host, p))
 	}
@@ -142,36 +159,65 @@ func (t *target) parsePath(path string) error {
 	return nil
 }
 
+// What an option's value may be. An error is the rule that it breaks.
+func word(to *string) func(string) error {
+	return func(v string) error {
+		if *to = v; v == "" {
+			return errors.New("must not be empty")
+		}
+		return nil
+	}
+}
+
+func lasting(to *time.Duration) func(string) error {
+	return func(v string) (err error) {
+		if *to, err = time.ParseDuration(v); err != nil || *to <= 0 {
+			return errors.New("must be a duration of more than 0, such as 500ms or 2s")
+		}
+		return nil
+	}
+}
+
+func count(to *int) func(string) error {
+	return func(v string) (err error) {
+		if *to, err = strconv.Atoi(v); err != nil || *to < 0 || *to > 100_000 {
+			return errors.New("must be a number from 0 to 100000")
+		}
+		return nil
+	}
+}
+
+func choice(to *bool) func(string) error {
+	return func(v string) (err error) {
+		if *to, err = strconv.ParseBool(v); err != nil {
+			return errors.New("must be true or false")
+		}
+		return nil
+	}
+}
+
 // parseOptions reads the query. The values of options that are secrets are not told.
 func (t *target) parseOptions(query string) error {
 	values, err := url.ParseQuery(query)
 	if err != nil {
 		return invalid("options of the store's URL", "(not shown)", "write key=value&key=value, and what is not a letter or a digit as %%XX")
 	}
-	span := func(to *time.Duration) func(string) error {
-		return func(v string) (err error) {
-			if *to, err = time.ParseDuration(v); err == nil && *to <= 0 {
-				err = errors.New("must be more than 0")
-			}
-			return err
-		}
-	}
-	word := func(to *string) func(string) error { return func(v string) error { *to = v; return nil } }
 	options := map[string]func(string) error{
 		"prefix":           word(&t.config.Prefix),
 		"shedlock":         word(&t.config.ShedLock),
-		"wait":             func(v string) (err error) { t.config.Wait, err = strconv.Atoi(v); return err },
-		"waittimeout":      span(&t.config.WaitTimeout),
-		"pool":             func(v string) (err error) { t.pool, err = strconv.Atoi(v); return err },
-		"dialtimeout":      span(&t.dial),
-		"timeout":          span(&t.read),
+		"redisson":         choice(&t.config.Redisson),
+		"wait":             count(&t.config.Wait),
+		"waittimeout":      lasting(&t.config.WaitTimeout),
+		"pool":             count(&t.pool),
+		"dialtimeout":      lasting(&t.dial),
+		"timeout":          lasting(&t.read),
 		"sentineluser":     word(&t.sentinelUser),
 		"sentinelpassword": word(&t.sentinelPassword),
 		"cafile":           word(&t.caFile),
 		"certfile":         word(&t.certFile),
 		"keyfile":          word(&t.keyFile),
 		"servername":       word(&t.serverName),
-		"insecure":         func(v string) (err error) { t.insecure, err = strconv.ParseBool(v); return err },
+		"insecure":         choice(&t.insecure),
 	}
 	for key, all := range values {
 		set, ok := options[key]
@@ -188,7 +234,7 @@ func (t *target) parseOptions(query string) error {
 			if strings.Contains(key, "password") {
 				shown = "(not shown)"
 			}
-			return invalid("option "+key+" of the store's URL", shown, "%v", err)
+			return invalid("option "+key+" of the store's URL", shown, "%s", err.Error())
 		}
 	}
 	return nil

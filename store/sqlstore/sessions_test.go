@@ -156,7 +156,7 @@ func TestBigStates(t *testing.T) {
 		claims[i] = claim("n"+intLiteral(int64(i)), "a")
 	}
 	for i, o := range acquire(t, s, claims...) {
-		extensions[i] = store.Extension{Name: claims[i].Name, Holder: "a", Token: o.Grant.Token, TTL: time.Hour, State: append([]byte(intLiteral(int64(1000 + i))), state...)}
+		extensions[i] = store.Extension{Name: claims[i].Name, Holder: "a", Token: o.Grant.Token, TTL: time.Hour, State: append([]byte(intLiteral(int64(1000+i))), state...)}
 	}
 	errs, err := s.Extend(context.Background(), extensions)
 	if err = errors.Join(append(errs, err)...); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/pgstore"
+	"github.com/soloist-dev/soloist/store/redisstore"
 	"github.com/soloist-dev/soloist/store/sqlstore"
 )
 
@@ -25,11 +26,12 @@ type field struct {
 	hostA  string // what the holder of a's locks contains
 	url    string // of the server
 	table  string // in SQL
+	mode   string // in Redis: the options of our store
 	zone   string // of the sessions of the peers, where it is not the server's
 	unsafe bool   // a peer gives locks back without looking whose they are
 }
 
-// open opens a store of ours on the field, in its ShedLock mode.
+// open opens a store of ours on the field, in its mode for the peers.
 func (f *field) open(t testing.TB) store.Store {
 	t.Helper()
 	var s store.Store
@@ -40,6 +42,10 @@ func (f *field) open(t testing.TB) store.Store {
 		s = opened
 	case "mysql":
 		opened, err := sqlstore.New(database(t, f.url), sqlstore.Config{ShedLock: true, Table: f.table, ShedLockZone: f.zone})
+		must(t, err)
+		s = opened
+	case "redis":
+		opened, err := redisstore.OpenURL(context.Background(), withQuery(f.url, f.mode))
 		must(t, err)
 		s = opened
 	default:

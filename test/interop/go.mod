@@ -9,11 +9,19 @@ require (
 )
 
 require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/redis/go-redis/v9 v9.23.0 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
+)
+
+require (
 	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/soloist-dev/soloist/store/pgstore v0.0.0
+	github.com/soloist-dev/soloist/store/redisstore v0.0.0
 	github.com/soloist-dev/soloist/store/sqlstore v0.0.0
 	golang.org/x/sync v0.22.0 // indirect
 	golang.org/x/text v0.41.0 // indirect
@@ -24,3 +32,5 @@ replace github.com/soloist-dev/soloist => ../..
 replace github.com/soloist-dev/soloist/store/pgstore => ../../store/pgstore
 
 replace github.com/soloist-dev/soloist/store/sqlstore => ../../store/sqlstore
+
+replace github.com/soloist-dev/soloist/store/redisstore => ../../store/redisstore

@@ -22,7 +22,7 @@ const long = time.Minute
 func shedlockField(t testing.TB, o Options) *field {
 	t.Helper()
 	o.ShedLock = os.Getenv("SOLOIST_TEST_SHEDLOCK") // another release of it
-	f := &field{url: o.URL, table: o.Table, unsafe: unsafe(o)}
+	f := &field{url: o.URL, table: o.Table, mode: "shedlock=" + o.Env, unsafe: unsafe(o)}
 	if strings.Contains(o.JDBC, otherZone) {
 		f.zone = otherZone
 	}
@@ -76,6 +76,7 @@ func TestShedLock(t *testing.T) {
 	}
 	for _, on := range []string{
 		"PostgreSQL", "PostgreSQL, clock of the client", "MariaDB", "MariaDB, driver of MySQL in another zone",
+		"Redis, Jedis", "Redis, Lettuce without safeUpdate",
 	} {
 		t.Run(on, func(t *testing.T) {
 			f := shedlockField(t, providers()[on](t))

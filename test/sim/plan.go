@@ -190,7 +190,7 @@ func (p *Plan) drawFaults(rng *rand.Rand) {
 	}
 	if rng.IntN(2) == 0 {
 		for i := range p.Drift {
-			p.Drift[i] = (2*rng.Float64() - 1) * 0.95 * margin
+			p.Drift[i] = draw(rng, weighted[float64]{{-1, 1}, {1, 2}, {2*rng.Float64() - 1, 2}}) * 0.95 * margin
 		}
 	}
 	some := func(n int) int {
@@ -219,7 +219,7 @@ func (p *Plan) drawFaults(rng *rand.Rand) {
 			p.Cuts = append(p.Cuts, Cut{i, from, from + length, false})
 		}
 	}
-	if rng.IntN(3) == 0 {
+	if rng.IntN(3) == 0 || p.Work == Jobs && rng.IntN(3) == 0 {
 		for range 1 + rng.IntN(3) {
 			p.Crashes = append(p.Crashes, Crash{rng.IntN(p.Replicas), 1 + rng.IntN(25), rng.IntN(2) == 0, upTo(rng, 2*p.TTL)})
 		}

@@ -50,7 +50,7 @@ func (w *world) jobRule() proof.JobRule {
 	for _, one := range w.pauses {
 		rule.Pauses = append(rule.Pauses, proof.Span{From: one.from, To: one.to})
 	}
-	if rule.Asked = len(w.asked); !p.Job.GiveUp {
+	if rule.Asked = len(w.asked); !p.Job.GiveUp && p.Job.Attempts == 0 { // else a claim that was cut off may have used it up
 		rule.AskedSure = w.manual
 	}
 	if p.Job.Attempts > 0 && p.Odds == (Odds{}) && len(p.Cuts) == 0 && len(p.Suspends) == 0 {

@@ -230,7 +230,7 @@ func (t *thread) hold(ctx context.Context, lease *soloist.Lease, record, shared 
 		switch t.rng.upTo(12) {
 		case 0:
 			_ = lease.Check(lease.Context())
-		case 1:
+		case 1, 3, 4:
 			if longer := ttl/2 + t.rng.span(2*ttl); w.now()+longer < w.plan.Trouble+ttl {
 				_ = lease.Extend(lease.Context(), longer)
 			}
@@ -251,7 +251,7 @@ func (t *thread) hold(ctx context.Context, lease *soloist.Lease, record, shared 
 func (t *thread) write(ctx context.Context, lease *soloist.Lease, resource string) {
 	w := t.world
 	if t.rng.chance(8) {
-		rest(ctx, t.rng.span(2*w.plan.TTL))
+		rest(ctx, min(t.rng.span(2*w.plan.TTL), max(0, w.plan.Trouble-w.now())))
 	}
 	if t.lost() {
 		return

@@ -1,0 +1,87 @@
+package pgstore
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+// The primary dies with its machine, and its synchronous standby is promoted. A client that knows both hosts goes on by itself, tokens grow,
+// and what was acknowledged is there.
+func TestFailover(t *testing.T) {
+	primary := servers.Postgres(t, "max_connections=50")
+	standby := servers.PostgresStandby(t, primary, "s1")
+	u, err := url.Parse(primary.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Host = primary.Addr + "," + standby.Addr
+	s := fresh(t, u.String(), "target_session_attrs", "read-write")
+
+	onStandby := open(t, standby.URL, "schema", s.tables.schema)
+	eventually(t, "the standby has the tables", func() bool { return onStandby.Ping(background) == nil })
+	_, err = try(onStandby, "name", "a", time.Minute)
+	says(t, err, "25006", "connect to the primary")
+	if errors.Is(err, store.ErrUnknown) {
+		t.Errorf("a standby has refused, and yet: %v", err)
+	}
+	if c, err := onStandby.Capabilities(background); err != nil || c.Fencing.Answer != store.No {
+		t.Errorf("the standby's capabilities: %+v, %v", c, err)
+	}
+	if f := finding(t, onStandby, "server"); f.Level != store.LevelError {
+		t.Errorf("%+v", f)
+	}
+	w, err := onStandby.Watch(background, []string{"watched"}) // polls
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	eventually(t, "the standby is connected", func() bool {
+		c, err := s.Capabilities(background)
+		return err == nil && c.Fencing.Answer == store.No
+	})
+	run(t, s.pool, "ALTER SYSTEM SET synchronous_standby_names = 's1'")
+	run(t, s.pool, "SELECT pg_reload_conf()")
+	eventually(t, "the standby is synchronous", func() bool {
+		return one[int](t, s.pool, "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == 1
+	})
+	if c, err := s.Capabilities(background); err != nil || c.Fencing.Answer != store.Yes || c.Durable.Answer != store.Yes {
+		t.Errorf("with a synchronous standby: %+v, %v", c, err)
+	}
+	if f := finding(t, s, "replication"); f.Level != store.LevelOK {
+		t.Errorf("%+v", f)
+	}
+	drain(w)
+	release(t, s, take(t, s, "watched", "a", time.Minute))
+	if _, open := <-w; !open {
+		t.Error("the watch on the standby was closed")
+	}
+
+	var leases []store.Release
+	for i := range 50 {
+		leases = append(leases, take(t, s, fmt.Sprint("name ", i), "a", time.Hour))
+	}
+	primary.Kill()
+	begun := time.Now()
+	standby.Promote()
+	promoted := time.Since(begun)
+	eventually(t, "the client has found the new primary", func() bool { return tryExtend(s, leases[0], time.Hour) == nil })
+	if took := time.Since(begun); took > promoted+3*time.Second {
+		t.Errorf("it took %v; the promotion took %v", took, promoted)
+	}
+	for _, lease := range leases {
+		heldBy(t, s, lease.Name, "b")
+		if err := tryExtend(s, lease, time.Hour); err != nil {
+			t.Errorf("%q: %v", lease.Name, err)
+		}
+		release(t, s, lease)
+		if next := take(t, s, lease.Name, "b", time.Hour); next.Token <= lease.Token {
+			t.Errorf("%q: token %d after %d", lease.Name, next.Token, lease.Token)
+		}
+	}
+}

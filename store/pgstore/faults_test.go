@@ -1,0 +1,324 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/test/servers"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// The server does what it was asked, and the answer gets lost: unknown each time, and asking again settles it.
+func TestLostAnswers(t *testing.T) {
+	p := newProxy(t, server(t).Addr)
+	direct := fresh(t, server(t).URL)
+	s := open(t, p.url(server(t).URL), "schema", direct.tables.schema, "pool_max_conns", "1")
+	// warm has the statements prepared on the one connection, so that what is lost is the answer to the verb itself.
+	warm := func() {
+		t.Helper()
+		lease := take(t, s, "warm", "a", time.Minute)
+		if err := errors.Join(tryExtend(s, lease, time.Minute), tryRelease(s, lease)); err != nil {
+			t.Fatal(err)
+		}
+		i, out, err := s.Choose(background, []string{"warm"}, claim("x", "a", time.Minute))
+		if i != 0 || err != nil || out.Err != nil {
+			t.Fatal(out, err)
+		}
+		release(t, s, store.Release{Name: "warm", Holder: "a", Token: out.Grant.Token})
+	}
+	lost := func(verb string, f func() error) {
+		t.Helper()
+		warm()
+		before := p.silent(true)
+		err := f()
+		if after := p.silent(false); after == before {
+			t.Fatalf("%s: no answer was dropped", verb)
+		}
+		if !errors.Is(err, store.ErrUnknown) {
+			t.Fatalf("%s whose answer was lost: %v", verb, err)
+		}
+		says(t, err)
+	}
+	lost("acquire", func() error { _, err := try(s, "name", "a", time.Minute); return err })
+	eventually(t, "the claim was granted", func() bool { return recordOf(t, direct, "name").Holder == "a" })
+	token := recordOf(t, direct, "name").Token
+	heldBy(t, direct, "name", "b")
+	lease := take(t, s, "name", "a", time.Hour)
+	if r := recordOf(t, direct, "name"); lease.Token != token || r.Left > time.Minute {
+		t.Errorf("asked again: token %d, %v left; want token %d and the first deadline", lease.Token, r.Left, token)
+	}
+	lost("extend", func() error { return tryExtend(s, lease, time.Hour) })
+	if err := tryExtend(s, lease, 2*time.Hour); err != nil {
+		t.Errorf("extending again: %v", err)
+	}
+	lost("release", func() error { return tryRelease(s, lease) })
+	eventually(t, "the lease was released", func() bool { return recordOf(t, direct, "name").Free() })
+	if err := tryRelease(s, lease); err != nil {
+		t.Errorf("releasing again: %v", err)
+	}
+	lost("choose", func() error {
+		_, _, err := s.Choose(background, []string{"slot 1", "slot 2"}, claim("x", "a", time.Minute))
+		return err
+	})
+	if i, out, err := s.Choose(background, []string{"slot 1", "slot 2"}, claim("x", "a", time.Minute)); i != 0 || out.Err != nil || err != nil {
+		t.Errorf("choosing again: %d, %v, %v", i, out, err)
+	}
+}
+
+// Killed in the middle of batches and started again, the server has forgotten nothing that it acknowledged.
+func TestKilledServer(t *testing.T) {
+	srv := servers.Postgres(t, "max_connections=100")
+	s := fresh(t, srv.URL)
+	var mu sync.Mutex
+	var live, freed, open []store.Release // acknowledged grants; acknowledged releases; what is not known
+	for round := range 3 {
+		ctx, cancel := context.WithTimeout(background, 5*time.Second)
+		var done atomic.Int64
+		var wg sync.WaitGroup
+		for worker := range 4 {
+			wg.Go(func() {
+				for n := 0; ; n++ {
+					claims := make([]store.Claim, 20)
+					for i := range claims {
+						claims[i] = claim(fmt.Sprintf("r%d/w%d/%d/%d", round, worker, n, i), "a", time.Hour)
+					}
+					out, err := s.Acquire(ctx, claims)
+					if err != nil {
+						if !errors.Is(err, store.ErrUnknown) {
+							return // it was refused: nothing has happened
+						}
+						mu.Lock()
+						for _, c := range claims {
+							open = append(open, store.Release{Name: c.Name, Holder: "a"})
+						}
+						mu.Unlock()
+						return
+					}
+					done.Add(1)
+					var mine []store.Release
+					for i, o := range out {
+						mine = append(mine, store.Release{Name: claims[i].Name, Holder: "a", Token: o.Grant.Token, Retain: store.Forever})
+					}
+					mu.Lock()
+					live = append(live, mine[10:]...)
+					mu.Unlock()
+					errs, err := s.Release(ctx, mine[:10])
+					mu.Lock()
+					if errors.Join(errors.Join(errs...), err) == nil {
+						freed = append(freed, mine[:10]...)
+					} else {
+						open = append(open, mine[:10]...)
+					}
+					mu.Unlock()
+					if err != nil {
+						return
+					}
+				}
+			})
+		}
+		eventually(t, "batches are under way", func() bool { return done.Load() > 20 })
+		srv.Kill()
+		wg.Wait()
+		cancel()
+		srv.Start()
+	}
+	eventually(t, "the store answers again", func() bool { return s.Ping(background) == nil })
+	records := map[string]store.Record{}
+	for r, err := range s.List(background, "r") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		records[r.Name] = r
+	}
+	for _, l := range live {
+		if r := records[l.Name]; r.Holder != "a" || r.Token != l.Token {
+			t.Fatalf("an acknowledged grant of %q, token %d, is %+v", l.Name, l.Token, r)
+		}
+	}
+	for _, l := range freed {
+		if r := records[l.Name]; !r.Free() || r.Holder != "" || r.Token != l.Token {
+			t.Fatalf("an acknowledged release of %q, token %d, is %+v", l.Name, l.Token, r)
+		}
+	}
+	for _, l := range open {
+		if l.Token > 0 {
+			if err := tryRelease(s, l); err != nil {
+				t.Fatalf("releasing %q again: %v", l.Name, err)
+			}
+			continue
+		}
+		if r := take(t, s, l.Name, "a", time.Hour); records[l.Name].Token != 0 && records[l.Name].Token != r.Token {
+			t.Fatalf("asking again for %q: token %d, then %d", l.Name, records[l.Name].Token, r.Token)
+		}
+	}
+	t.Logf("%d grants and %d releases were acknowledged, %d outcomes were not known", len(live), len(freed), len(open))
+}
+
+func TestPausedServer(t *testing.T) {
+	srv := servers.Postgres(t, quiet...)
+	s := fresh(t, srv.URL)
+	lease := take(t, s, "name", "a", time.Minute)
+	srv.Pause()
+	for verb, do := range map[string]func(context.Context) error{
+		"extend":  func(ctx context.Context) error { _, err := s.Extend(ctx, extensionsOf([]store.Release{lease}, time.Minute)); return err },
+		"acquire": func(ctx context.Context) error { _, err := s.Acquire(ctx, []store.Claim{claim("other", "a", time.Minute)}); return err },
+	} {
+		ctx, cancel := context.WithTimeout(background, 200*time.Millisecond)
+		begun := time.Now()
+		err := do(ctx)
+		cancel()
+		if took := time.Since(begun); took > 2*time.Second {
+			t.Errorf("%s took %v", verb, took)
+		}
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", verb, err)
+		}
+	}
+	srv.Resume()
+	if err := tryExtend(s, lease, time.Minute); err != nil {
+		t.Errorf("after the pause: %v", err)
+	}
+	release(t, s, lease)
+}
+
+// An answer that does not come in time is not known, whatever stage the statement was in.
+func TestUnansweredIsUnknown(t *testing.T) {
+	srv := servers.Postgres(t, quiet...)
+	s := fresh(t, srv.URL, "pool_max_conns", "1")
+	lease := take(t, s, "name", "a", time.Minute)
+	if err := tryExtend(s, lease, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	srv.Pause()
+	defer srv.Resume()
+	ctx, cancel := context.WithTimeout(background, 200*time.Millisecond)
+	defer cancel()
+	if _, err := s.Extend(ctx, extensionsOf([]store.Release{lease}, time.Minute)); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("sent and not answered: %v", err)
+	}
+	// The pool has no connection left, so this is not even sent.
+	ctx, cancel = context.WithTimeout(background, 200*time.Millisecond)
+	defer cancel()
+	if _, err := s.Extend(ctx, extensionsOf([]store.Release{lease}, time.Minute)); errors.Is(err, store.ErrUnknown) || err == nil {
+		t.Errorf("not sent: %v", err)
+	}
+}
+
+// The server ends the connections of the pool and of the listener: calls go on, and a watch misses no release.
+func TestTerminatedBackends(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	other := reopen(t, s)
+	name := with(server(t).URL, "application_name", t.Name())
+	s = open(t, name, "schema", s.tables.schema)
+	lease := take(t, other, "name", "a", time.Minute)
+	w, err := s.Watch(background, []string{"name"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drain(w)
+	for range 3 {
+		if n := one[int](t, other.pool, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = $1", t.Name()); n == 0 {
+			t.Fatal("there was no connection to end")
+		}
+		release(t, other, lease) // perhaps while nobody listens
+		select {
+		case _, open := <-w:
+			if !open {
+				t.Fatal("the watch was closed")
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("a release was missed")
+		}
+		lease = take(t, other, "name", "a", time.Minute)
+		eventually(t, "calls go on", func() bool {
+			_, err := try(s, "name", "b", time.Minute)
+			return errors.Is(err, store.ErrHeld)
+		})
+		eventually(t, "it listens again", func() bool {
+			return one[int](t, other.pool, "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND query LIKE 'SELECT pg_advisory_lock_shared%'", t.Name()) > 0
+		})
+		drain(w)
+	}
+}
+
+// A commit that no standby has confirmed because somebody cancelled the wait is in force, and may be lost: unknown.
+func TestCancelledSyncWaitIsUnknown(t *testing.T) {
+	srv := servers.Postgres(t, "max_connections=50")
+	s := fresh(t, srv.URL)
+	bare, err := pgxpool.New(background, srv.URL) // not prepared to be told
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bare.Close()
+	unprepared, err := New(bare, s.tables.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unprepared.Close()
+	take(t, s, "warm", "a", time.Minute)
+	run(t, s.pool, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+	run(t, s.pool, "SELECT pg_reload_conf()")
+	eventually(t, "commits wait", func() bool {
+		return one[string](t, s.pool, "SELECT current_setting('synchronous_standby_names')") == "nobody"
+	})
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(10 * time.Millisecond):
+				run(t, s.pool, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+			}
+		}
+	})
+	defer wg.Wait()
+	defer close(stop)
+	_, err = try(s, "name", "a", time.Minute)
+	if !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("a claim whose wait was cancelled: %v", err)
+	}
+	if r := recordOf(t, s, "name"); r.Holder != "a" {
+		t.Errorf("the warning came, but the commit is not in force: %+v", r)
+	}
+	for _, c := range []struct {
+		s    *Store
+		want store.Answer
+	}{{s, store.Yes}, {unprepared, store.Unknown}} {
+		got, err := c.s.Capabilities(background)
+		if err != nil || got.Fencing.Answer != c.want || got.Durable.Answer != store.Yes {
+			t.Errorf("capabilities %+v, %v; want fencing %v", got, err, c.want)
+		}
+	}
+}
+
+// Serialization failures and ambiguous commits of CockroachDB are settled by running the statement again.
+func TestAmbiguousCommitsAreReadBack(t *testing.T) {
+	for code, want := range map[string]bool{"40001": true, "40P01": true, "40003": true, "26000": true, "23505": false, "57P01": false} {
+		s := &Store{}
+		s.tables.cfg.Dialect = CockroachDB
+		if got := s.again(&pgconn.PgError{Code: code}); got != want {
+			t.Errorf("CockroachDB, %s: again is %t", code, got)
+		}
+	}
+	if (&Store{}).again(&pgconn.PgError{Code: "40003"}) {
+		t.Error("PostgreSQL, 40003: again")
+	}
+	for code, want := range map[string]bool{"40001": false, "40003": true, "08006": true, "42501": false} {
+		if got := uncertain(&pgconn.PgError{Code: code}); got != want {
+			t.Errorf("%s: uncertain is %t", code, got)
+		}
+	}
+	if !uncertain(&pgconn.PgError{Code: "57P01", Severity: "FATAL"}) {
+		t.Error("a session that was ended is certain")
+	}
+}

@@ -1,0 +1,105 @@
+package pgstore
+
+import (
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"testing"
+)
+
+// A proxy stands between a store and its server, and can keep back what the server answers.
+type proxy struct {
+	t      testing.TB
+	listen net.Listener
+	to     string
+
+	mu    sync.Mutex
+	conns []net.Conn
+	mute  bool // drop the next answers, and with the first of them the connections
+	muted int
+}
+
+func newProxy(t testing.TB, to string) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{t: t, listen: l, to: to}
+	t.Cleanup(func() { l.Close(); p.cut() })
+	go p.run()
+	return p
+}
+
+// url answers base with the proxy's address.
+func (p *proxy) url(base string) string {
+	u, err := url.Parse(base)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	u.Host = p.listen.Addr().String()
+	return u.String()
+}
+
+func (p *proxy) run() {
+	for {
+		c, err := p.listen.Accept()
+		if err != nil {
+			return
+		}
+		s, err := net.Dial("tcp", p.to)
+		if err != nil {
+			c.Close()
+			continue
+		}
+		p.mu.Lock()
+		p.conns = append(p.conns, c, s)
+		p.mu.Unlock()
+		go func() { io.Copy(s, c); s.Close() }()
+		go p.answers(c, s)
+	}
+}
+
+// answers passes on what the server says, unless the proxy is mute.
+func (p *proxy) answers(c, s net.Conn) {
+	defer c.Close()
+	defer s.Close()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := s.Read(buf)
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		mute := p.mute
+		if mute {
+			p.muted++
+		}
+		p.mu.Unlock()
+		if mute {
+			return // the client sees the connection end where the answer should be
+		}
+		if _, err := c.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// silent says whether answers are dropped from now on, and how many have been until now.
+func (p *proxy) silent(mute bool) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mute = mute
+	return p.muted
+}
+
+// cut ends all connections.
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
+		c.Close()
+	}
+	p.conns = nil
+}

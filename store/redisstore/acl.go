@@ -1,0 +1,79 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// commands are what a user needs the right to, besides those of the connection (AUTH, HELLO, SELECT), which everybody has.
+var commands = []string{
+	"eval", "evalsha", "time", "ping", "publish", "subscribe", "unsubscribe",
+	"hmget", "hget", "hset", "hdel", "hstrlen", "get", "set", "del", "persist",
+	"zadd", "zrem", "zrangebylex", "zrangebyscore",
+}
+
+// peerCommands are what a user needs besides when locks are shared with Java clients.
+var peerCommands = []string{"exists", "pttl", "pexpire", "hexists", "hkeys", "incr"}
+
+// aclLine gives a user the least rights with which a store with the default prefix works. What begins with info is for Capabilities and
+// Examine. It is documented in docs/redis.md.
+const aclLine = "ACL SETUSER soloist on >PASSWORD ~{soloist:* &{soloist:* " +
+	"+eval +evalsha +time +ping +publish +subscribe +unsubscribe " +
+	"+hmget +hget +hset +hdel +hstrlen +get +set +del +persist +zadd +zrem +zrangebylex +zrangebyscore " +
+	"+info +config|get +acl|whoami +acl|dryrun"
+
+// privileges asks for the user's rights, command by command, where the server can tell them (Redis 7).
+func (s *Store) privileges(ctx context.Context) store.Finding {
+	user, err := s.text(ctx, "ACL", "WHOAMI")
+	if err != nil {
+		return found("privileges", "the server does not tell who this is", store.LevelUnknown, "see docs/redis.md for the rights that are needed")
+	}
+	needed := commands
+	if s.cfg.ShedLock != "" || s.cfg.Redisson {
+		needed = append(append([]string{}, commands...), peerCommands...)
+	}
+	var lacking []string
+	for _, command := range needed {
+		answer, err := s.text(ctx, append([]any{"ACL", "DRYRUN", user, command}, dryArgs(command, &s.parts[0])...)...)
+		if err != nil {
+			return found("privileges", "user "+user+"; ACL DRYRUN is denied or not known", store.LevelUnknown, "see docs/redis.md for the rights that are needed")
+		}
+		if answer != "OK" {
+			lacking = append(lacking, command)
+		}
+	}
+	if len(lacking) > 0 {
+		return found("privileges", "user "+user+" may not "+strings.Join(lacking, ", "), store.LevelError,
+			fmt.Sprintf("ACL SETUSER %s +%s ~{%s:* &{%s:*", user, strings.Join(lacking, " +"), s.cfg.Prefix, s.cfg.Prefix))
+	}
+	return found("privileges", "user "+user+" has all that is needed", store.LevelOK, "")
+}
+
+// text asks for something that is answered with a text.
+func (s *Store) text(ctx context.Context, command ...any) (string, error) {
+	return ask(ctx, s, func() (string, error) { return s.client.Do(ctx, command...).Text() })
+}
+
+// dryArgs are arguments with which a command could be called.
+func dryArgs(command string, b *bucket) []any {
+	switch command {
+	case "eval", "evalsha":
+		return []any{"x", "1", b.counter}
+	case "get", "del", "exists", "pttl", "persist", "hkeys", "incr":
+		return []any{b.counter}
+	case "set", "hget", "hstrlen", "hmget", "zrem", "pexpire", "hexists", "hdel":
+		return []any{b.counter, "x"}
+	case "hset", "zadd":
+		return []any{b.counter, "1", "x"}
+	case "zrangebylex", "zrangebyscore":
+		return []any{b.counter, "-", "+"}
+	case "publish":
+		return []any{b.channel + "x", ""}
+	case "subscribe":
+		return []any{b.channel + "x"}
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/soloist-dev/soloist/fence"
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/redisstore"
+)
+
+// newGuard answers a guard whose marks are its own, and its client.
+func newGuard(t *testing.T) (*redisstore.Guard, *redis.Client) {
+	t.Helper()
+	opts, err := redis.ParseURL(shared(t).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(opts)
+	t.Cleanup(func() { client.Close() })
+	g, err := redisstore.NewGuard(client, "marks of "+t.Name()+":")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g, client
+}
+
+func TestGuardRefusesLowerTokens(t *testing.T) {
+	g, _ := newGuard(t)
+	for _, step := range []struct {
+		resource string
+		token    int64
+		seen     int64 // when it is refused
+	}{
+		{"a", 5, 0}, {"a", 5, 0}, {"a", 4, 5}, {"a", 10, 0}, {"a", 9, 10}, {"b", 1, 0},
+		{"a", 1<<53 + 1, 0}, {"a", 1 << 53, 1<<53 + 1}, {"a", math.MaxInt64, 0}, {"a", math.MaxInt64 - 1, math.MaxInt64},
+	} {
+		err := g.Claim(t.Context(), step.resource, step.token)
+		var stale *fence.StaleError
+		switch {
+		case step.seen == 0 && err != nil:
+			t.Errorf("%+v: %v", step, err)
+		case step.seen > 0 && (!errors.Is(err, fence.ErrStale) || !errors.As(err, &stale) || stale.Seen != step.seen || stale.Token != step.token):
+			t.Errorf("%+v: %v", step, err)
+		}
+	}
+	for _, token := range []int64{0, -1} {
+		var bad *fence.TokenError
+		if err := g.Claim(t.Context(), "a", token); !errors.As(err, &bad) {
+			t.Errorf("token %d: %v", token, err)
+		}
+	}
+	var invalid *store.InvalidError
+	if err := g.Claim(t.Context(), "", 1); !errors.As(err, &invalid) {
+		t.Errorf("no resource: %v", err)
+	}
+}
+
+func TestGuardedWrite(t *testing.T) {
+	g, client := newGuard(t)
+	key := t.Name() + ":balance"
+	const set = "return redis.call('SET', KEYS[1], ARGV[1])"
+	if got, err := g.Write(t.Context(), "account", 7, set, []string{key}, "seven"); err != nil || got != "OK" {
+		t.Fatalf("a write of the holder: %v, %v", got, err)
+	}
+	if _, err := g.Write(t.Context(), "account", 6, set, []string{key}, "six"); !errors.Is(err, fence.ErrStale) {
+		t.Errorf("a write of a stale holder: %v", err)
+	}
+	if got, err := client.Get(t.Context(), key).Result(); got != "seven" {
+		t.Errorf("written is %q, %v", got, err)
+	}
+	if got, err := g.Write(t.Context(), "account", 7, "return {KEYS[2] or 'no more', #ARGV}", []string{key}, 1, 2); err != nil || fmt.Sprint(got) != "[no more 2]" {
+		t.Errorf("KEYS and ARGV of the write: %v, %v", got, err)
+	}
+	if got, err := g.Write(t.Context(), "account", 7, "return redis.call('GET', KEYS[1] .. 'nothing')", []string{key}); err != nil || got != nil {
+		t.Errorf("a write that answers nothing: %v, %v", got, err)
+	}
+}
+
+func TestGuardedWriteThatFails(t *testing.T) {
+	g, _ := newGuard(t)
+	if _, err := g.Write(t.Context(), "a", 3, "this is no Lua", nil); err == nil || errors.Is(err, store.ErrUnknown) || !strings.Contains(err.Error(), `"a"`) {
+		t.Errorf("a script that does not compile: %v", err)
+	}
+	if err := g.Claim(t.Context(), "a", 2); err != nil {
+		t.Errorf("a script that did not run has left a mark: %v", err)
+	}
+	if _, err := g.Write(t.Context(), "a", 3, "return redis.call('INCR', KEYS[1])", []string{t.Name() + ":no number"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Write(t.Context(), "a", 5, "redis.call('LPUSH', KEYS[1], 1)", []string{t.Name() + ":no number"}); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("a script that stops in the middle: %v", err)
+	}
+	if _, err := g.Write(t.Context(), "a", 5, "return redis.error_reply('WRONG it is')", nil); err == nil || !strings.Contains(err.Error(), "WRONG it is") {
+		t.Errorf("a script that answers an error: %v", err)
+	}
+	if err := g.Claim(t.Context(), "a", 4); !errors.Is(err, fence.ErrStale) {
+		t.Errorf("the token of a write that failed was not seen: %v", err)
+	}
+}
+
+// By effect: whatever the interleaving, no write of a lower token lands after one of a higher.
+func TestGuardedWritesLandInTheOrderOfTheirTokens(t *testing.T) {
+	g, client := newGuard(t)
+	key := t.Name() + ":landed"
+	var wg sync.WaitGroup
+	for token := int64(1); token <= 16; token++ {
+		wg.Go(func() {
+			for range 20 {
+				_, err := g.Write(context.Background(), "x", token, "redis.call('RPUSH', KEYS[1], ARGV[1])", []string{key}, token)
+				if err != nil && !errors.Is(err, fence.ErrStale) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	var landed []int64
+	if err := client.LRange(t.Context(), key, 0, -1).ScanSlice(&landed); err != nil || len(landed) == 0 {
+		t.Fatal(landed, err)
+	}
+	for i := 1; i < len(landed); i++ {
+		if landed[i] < landed[i-1] {
+			t.Fatalf("%d landed after %d", landed[i], landed[i-1])
+		}
+	}
+}
+
+func TestGuardRefusesARing(t *testing.T) {
+	var invalid *store.InvalidError
+	if _, err := redisstore.NewGuard(redis.NewRing(&redis.RingOptions{}), ""); !errors.As(err, &invalid) {
+		t.Errorf("a ring: %v", err)
+	}
+}
