@@ -13,43 +13,81 @@ import (
 // cleanBatch is how many names are given back in one request.
 const cleanBatch = 500
 
+// cleanPatience is how long Clean waits for a store to forget what it may forget. Some wait for a moment after the last grant.
+const cleanPatience = 10 * time.Second
+
 // Clean makes the store forget what is under a namespace, and answers how many records stay: those that the backend will forget by itself.
 // It waits for leases that somebody still has.
 func Clean(ctx context.Context, s store.Store, namespace string) (int, error) {
+	given := map[string]bool{} // back, with nothing to remember; taking a name again would make it young again
+	sweeper, sweeps := s.(store.Sweeper)
 	for {
 		var names []string
+		all := 0
 		for r, err := range s.List(ctx, namespace+"/") {
 			if err != nil {
 				return 0, fmt.Errorf("listing what is to be removed: %w", err)
 			}
-			names = append(names, r.Name)
-		}
-		if len(names) == 0 {
-			return 0, nil
-		}
-		left, wait, err := forget(ctx, s, names)
-		if err != nil {
-			return len(names), fmt.Errorf("removing what was made: %w", err)
-		}
-		sweeper, ok := s.(store.Sweeper)
-		for n := 1; ok && n > 0; {
-			if n, err = sweeper.Sweep(ctx, 1000); err != nil {
-				return len(names), fmt.Errorf("removing what was made: %w", err)
+			all++
+			if !given[r.Name] {
+				names = append(names, r.Name)
 			}
 		}
-		if left == 0 && !ok {
-			return len(names), nil
+		if all == 0 || len(names) == 0 && !sweeps {
+			return all, nil
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return len(names), ctx.Err()
+		wait, err := forget(ctx, s, names, given)
+		if err == nil && sweeps && wait == 0 {
+			return sweepAway(ctx, s, sweeper, namespace)
+		}
+		if err != nil {
+			return all, fmt.Errorf("removing what was made: %w", err)
+		}
+		if !sleep(ctx, wait) {
+			return all, context.Cause(ctx)
 		}
 	}
 }
 
-// forget gives all names back with nothing to remember. It answers how many somebody has, and how long the first of those.
-func forget(ctx context.Context, s store.Store, names []string) (left int, wait time.Duration, err error) {
+// sweepAway sweeps until nothing is left under a namespace, or nothing more is forgotten for long.
+func sweepAway(ctx context.Context, s store.Store, sweeper store.Sweeper, namespace string) (left int, err error) {
+	for last := time.Now(); ; {
+		n, err := sweeper.Sweep(ctx, 1000)
+		if err != nil {
+			return left, fmt.Errorf("removing what was made: %w", err)
+		}
+		if n > 0 {
+			last = time.Now()
+			continue
+		}
+		left = 0
+		for _, err := range s.List(ctx, namespace+"/") {
+			if err != nil {
+				return left, fmt.Errorf("listing what is to be removed: %w", err)
+			}
+			left++
+		}
+		if left == 0 || time.Since(last) > cleanPatience {
+			return left, nil
+		}
+		if !sleep(ctx, 100*time.Millisecond) {
+			return left, context.Cause(ctx)
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// forget gives names back with nothing to remember, and notes them in given. It answers how long the first of those is still taken that
+// somebody has; 0 when nobody has any.
+func forget(ctx context.Context, s store.Store, names []string, given map[string]bool) (wait time.Duration, err error) {
 	holder := "load#" + rand.Text()
 	for ; len(names) > 0; names = names[min(cleanBatch, len(names)):] {
 		var claims []store.Claim
@@ -58,7 +96,7 @@ func forget(ctx context.Context, s store.Store, names []string) (left int, wait 
 		}
 		outs, err := s.Acquire(ctx, claims)
 		if err != nil {
-			return 0, 0, err
+			return 0, err
 		}
 		var releases []store.Release
 		for i, out := range outs {
@@ -67,17 +105,22 @@ func forget(ctx context.Context, s store.Store, names []string) (left int, wait 
 			case out.Err == nil:
 				releases = append(releases, store.Release{Name: claims[i].Name, Holder: holder, Token: out.Grant.Token, State: []byte{}})
 			case errors.As(out.Err, &held):
-				left++
 				if d := held.Record.Left + 10*time.Millisecond; wait == 0 || d < wait {
 					wait = d
 				}
 			default:
-				return 0, 0, out.Err
+				return 0, out.Err
 			}
 		}
-		if _, err := s.Release(ctx, releases); err != nil {
-			return 0, 0, err
+		errs, err := s.Release(ctx, releases)
+		if err != nil {
+			return 0, err
+		}
+		for i, err := range errs {
+			if given[releases[i].Name] = err == nil; err != nil {
+				wait = max(wait, 10*time.Millisecond) // look again
+			}
 		}
 	}
-	return left, wait, nil
+	return wait, nil
 }

@@ -164,15 +164,19 @@ func (s *Store) take(ctx context.Context, claims []store.Claim, pending []int, o
 		names, holders = append(names, row), append(holders, c.Holder)
 		ttls, marks, records = append(ttls, micros(c.TTL)), append(marks, c.Mark), append(records, record)
 	}
-	answers, err := change(ctx, s, s.sql.acquire, []any{names, holders, ttls, marks, records}, scanAnswer)
+	sql, args := s.sql.acquire, []any{names, holders, ttls, marks, records}
+	if len(asked) == 1 && s.sql.acquireOne != "" {
+		sql, args = s.sql.acquireOne, []any{names[0], holders[0], ttls[0], marks[0], records[0]}
+	}
+	answers, err := change(ctx, s, sql, args, scanAnswer)
 	if err != nil {
 		return nil, err
 	}
 	found := make([]*record, len(asked))
-	for _, a := range answers {
-		c := claims[asked[a.number-1]]
-		found[a.number-1] = &a.record
-		outcomes[asked[a.number-1]] = a.decide(c)
+	for _, a := range answers { // those that were granted come last
+		k := rows[a.name]
+		found[k] = &a.record
+		outcomes[asked[k]] = a.decide(claims[asked[k]])
 	}
 	seen := make(sighting, len(pending))
 	for _, i := range pending {
@@ -186,14 +190,14 @@ func (s *Store) take(ctx context.Context, claims []store.Claim, pending []int, o
 
 // An answer is a row of acquire.sql or choose.sql.
 type answer struct {
-	number int64
+	name   string // of the row
 	token  *int64 // of the grant
 	record record
 }
 
 func scanAnswer(rows pgx.Rows) (*answer, error) {
 	var a answer
-	err := rows.Scan(append([]any{&a.number, &a.token}, a.record.fields()...)...)
+	err := rows.Scan(append([]any{&a.name, &a.token}, a.record.fields()...)...)
 	return &a, err
 }
 

@@ -17,13 +17,12 @@ func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (
 	}
 	var rows []string
 	var records []*string
-	var numbers []int // of the names; one that is there twice counts where it is first
-	known := map[string]bool{}
+	numbers := make(map[string]int, len(names)) // by row; of one that is there twice the first counts
 	for i, name := range names {
 		row, record := s.row(name)
-		if !known[row] {
-			known[row] = true
-			rows, records, numbers = append(rows, row), append(records, record), append(numbers, i)
+		if _, twice := numbers[row]; !twice {
+			numbers[row] = i
+			rows, records = append(rows, row), append(records, record)
 		}
 	}
 	args := []any{rows, claim.Holder, micros(claim.TTL), records}
@@ -34,7 +33,7 @@ func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (
 			return 0, store.Outcome{}, err
 		}
 		a := answers[0]
-		i := numbers[a.number-1]
+		i := numbers[a.name]
 		claim.Name = names[i]
 		out := a.decide(claim)
 		if out.Err != errUndecided {

@@ -256,7 +256,7 @@ func TestTokensEnd(t *testing.T) {
 
 func TestURLs(t *testing.T) {
 	for text, want := range map[string]Config{
-		"postgres://u@h/d":                                        {},
+		"postgres://u@h/d": {},
 		"postgresql://u@h1:1,h2:2/d?target_session_attrs=primary": {},
 		"postgres:///d?host=/run/postgresql":                      {},
 		"postgres://u@h/d?table=leases&schema=app&listen=off":     {Table: "leases", Schema: "app", Listen: ListenOff},

@@ -168,8 +168,14 @@ func TestPausedServer(t *testing.T) {
 	lease := take(t, s, "name", "a", time.Minute)
 	srv.Pause()
 	for verb, do := range map[string]func(context.Context) error{
-		"extend":  func(ctx context.Context) error { _, err := s.Extend(ctx, extensionsOf([]store.Release{lease}, time.Minute)); return err },
-		"acquire": func(ctx context.Context) error { _, err := s.Acquire(ctx, []store.Claim{claim("other", "a", time.Minute)}); return err },
+		"extend": func(ctx context.Context) error {
+			_, err := s.Extend(ctx, extensionsOf([]store.Release{lease}, time.Minute))
+			return err
+		},
+		"acquire": func(ctx context.Context) error {
+			_, err := s.Acquire(ctx, []store.Claim{claim("other", "a", time.Minute)})
+			return err
+		},
 	} {
 		ctx, cancel := context.WithTimeout(background, 200*time.Millisecond)
 		begun := time.Now()

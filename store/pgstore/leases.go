@@ -15,25 +15,25 @@ import (
 func (s *Store) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
 	return leases(ctx, s, extensions, verb[store.Extension]{
 		name: func(e store.Extension) string { return e.Name }, check: store.Extension.Check,
-		state: func(e store.Extension) []byte { return e.State }, sql: s.sql.extend, args: s.extensionArgs, scan: scanExtended,
+		state: func(e store.Extension) []byte { return e.State }, sql: s.extensionSQL, scan: scanExtended,
 	})
 }
 
-func (s *Store) extensionArgs(batch []store.Extension) []any {
+func (s *Store) extensionSQL(batch []store.Extension) (string, []any) {
 	var c columns
 	ttls := make([]int64, len(batch))
 	for i, e := range batch {
 		c.add(s, e.Name, e.Holder, e.Token, e.Mark, e.State)
 		ttls[i] = micros(e.TTL)
 	}
-	return []any{c.names, c.holders, c.tokens, ttls, c.marks, c.replace, c.states}
+	return s.sql.extend, []any{c.names, c.holders, c.tokens, ttls, c.marks, c.replace, c.states}
 }
 
 // Release is as in store.Store, with Extend's way with rows that are locked.
 func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error, error) {
 	errs, err := leases(ctx, s, releases, verb[store.Release]{
 		name: func(r store.Release) string { return r.Name }, check: store.Release.Check,
-		state: func(r store.Release) []byte { return r.State }, sql: s.sql.release, args: s.releaseArgs, scan: scanReleased,
+		state: func(r store.Release) []byte { return r.State }, sql: s.releaseSQL, scan: scanReleased,
 		repeat: repeated,
 	})
 	for i := range errs {
@@ -45,7 +45,7 @@ func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error,
 	return errs, err
 }
 
-func (s *Store) releaseArgs(batch []store.Release) []any {
+func (s *Store) releaseSQL(batch []store.Release) (string, []any) {
 	var c columns
 	lingers, retains := make([]int64, len(batch)), make([]*int64, len(batch))
 	for i, r := range batch {
@@ -55,7 +55,10 @@ func (s *Store) releaseArgs(batch []store.Release) []any {
 			retains[i] = new(micros(r.Retain))
 		}
 	}
-	return []any{c.names, c.holders, c.tokens, lingers, retains, c.marks, c.replace, c.states}
+	if len(batch) == 1 {
+		return s.sql.releaseOne, []any{c.names[0], c.holders[0], c.tokens[0], lingers[0], retains[0], c.marks[0], c.replace[0], c.states[0]}
+	}
+	return s.sql.release, []any{c.names, c.holders, c.tokens, lingers, retains, c.marks, c.replace, c.states}
 }
 
 // columns are the parameters that extend.sql and release.sql have in common, an array each.
@@ -78,8 +81,7 @@ type verb[L any] struct {
 	name  func(L) string
 	check func(L) error
 	state func(L) []byte
-	sql   string
-	args  func([]L) []any
+	sql   func([]L) (statement string, args []any)
 	scan  func(pgx.Rows) (left, error)
 
 	// repeat decides a lease by the answer to one before it in the batch that is of the same row; ok says whether it can. May be nil.
@@ -106,24 +108,29 @@ func leases[L any](ctx context.Context, s *Store, all []L, v verb[L]) ([]error, 
 			return v.name(l), len(v.state(l))
 		})
 		batch := make([]L, len(asked))
+		numbers := make(map[string]int, len(asked)) // by row
 		for k, at := range asked {
 			batch[k] = all[pending[at]]
+			row, _ := s.row(v.name(batch[k]))
+			numbers[row] = pending[at]
 		}
-		answers, err := change(ctx, s, v.sql, v.args(batch), v.scan)
+		sql, args := v.sql(batch)
+		answers, err := change(ctx, s, sql, args, v.scan)
 		if err != nil {
 			if err := spread(err, len(pending) == total, pending, func(i int, err error) { errs[i] = err }); err != nil {
 				return nil, err
 			}
 			return errs, nil
 		}
-		var locked []int
-		first := make(map[string]left, len(answers)) // by row
+		found := make(map[string]left, len(answers)) // by row
 		for _, a := range answers {
-			i := pending[asked[a.number-1]]
+			found[a.row] = a // those that were changed come last
+		}
+		var locked []int
+		for _, at := range asked {
+			i := pending[at]
 			row, _ := s.row(v.name(all[i]))
-			a.number = int64(i)
-			first[row] = a
-			switch {
+			switch a := found[row]; {
 			case a.changed, a.before:
 			case a.live:
 				locked = append(locked, i)
@@ -135,8 +142,8 @@ func leases[L any](ctx context.Context, s *Store, all []L, v verb[L]) ([]error, 
 		for _, at := range rest {
 			i := pending[at]
 			row, _ := s.row(v.name(all[i]))
-			if a, there := first[row]; there && v.repeat != nil {
-				if outcome, ok := v.repeat(all[a.number], a, all[i]); ok {
+			if a, there := found[row]; there && v.repeat != nil {
+				if outcome, ok := v.repeat(all[numbers[row]], a, all[i]); ok {
 					errs[i] = outcome
 					continue
 				}
@@ -182,18 +189,17 @@ func (s *Store) next(n int, of func(k int) (name string, state int)) (asked, res
 
 // A left is what a statement has left of a lease.
 type left struct {
-	number                int64
+	row                   string
 	changed, live, before bool
 	mark                  int64
 }
 
 func scanExtended(rows pgx.Rows) (l left, err error) {
-	return l, rows.Scan(&l.number, &l.changed, &l.live)
+	return l, rows.Scan(&l.row, &l.changed, &l.live)
 }
 
 func scanReleased(rows pgx.Rows) (l left, err error) {
-	into := []any{&l.number, &l.changed, &l.live, &l.before, &l.mark, nil}
-	return l, rows.Scan(into[:len(rows.FieldDescriptions())]...) // the last is what notifies, if that is there
+	return l, rows.Scan(&l.row, &l.changed, &l.live, &l.before, &l.mark, nil)
 }
 
 // repeated answers a release that follows another of the same row in a batch. If the first has ended the lease, or had before, it is

@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,8 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// The test program plays another process when this is set, to "URL schema file n".
+// The test program plays another process when this is set, to "URL schema file n": one that counts, or for n = 0 one that takes a name
+// and holds it until it is killed.
 const roleVariable = "SOLOIST_PGSTORE_TEST_ROLE"
 
 // play adds one to the number in a file, n times in each of 8 goroutines, under the lease of one name.
@@ -27,6 +29,11 @@ func play(role string) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
+	}
+	if n == 0 {
+		_, err := try(s, "name", "a", heldTTL)
+		fmt.Println("took it:", err)
+		select {}
 	}
 	var wg sync.WaitGroup
 	for i := range 8 {
@@ -108,21 +115,36 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
+const heldTTL = 600 * time.Millisecond
+
 // A process is killed while it holds the name: it is free after the TTL, and not before, and the next is told.
 func TestKilledProcesses(t *testing.T) {
 	s := fresh(t, server(t).URL)
-	const ttl = 600 * time.Millisecond
-	begun := time.Now()
-	first := take(t, s, "name", "a", ttl)
-	s.Close() // what a dead process does for its leases: nothing
-	other := open(t, server(t).URL, "schema", s.tables.schema)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s - 0", roleVariable, server(t).URL, s.tables.schema))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, _ := bufio.NewReader(out).ReadString('\n')
+	begun := time.Now() // a little after the grant
+	if line != "took it: <nil>\n" {
+		t.Errorf("the process says %q", line)
+	}
+	first := recordOf(t, s, "name")
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
 	var g store.Grant
 	eventually(t, "the name is free", func() (free bool) {
-		var err error
-		g, err = try(other, "name", "b", time.Minute)
+		g, err = try(s, "name", "b", time.Minute)
 		return err == nil
 	})
-	if took := time.Since(begun); took < ttl-20*time.Millisecond || g.Token <= first.Token || g.Abandoned < ttl-20*time.Millisecond {
+	if took := time.Since(begun); took < heldTTL/2 || g.Token <= first.Token || g.Abandoned < heldTTL {
 		t.Errorf("after %v: %+v", took, g)
 	}
 }

@@ -20,6 +20,8 @@ const groupBase = 0x536f6c << 40
 // statements are those of the verbs, for one table; the comment of each file says its parameters and its result.
 type statements struct {
 	acquire, extend, release, choose, complete, list, sweep, sights, meta string
+
+	acquireOne, releaseOne string // for one element; acquireOne is "" where acquire does that too
 }
 
 // tables are the names of a store's tables, ready for SQL.
@@ -49,15 +51,16 @@ func (t tables) quoted(name string) string {
 func quote(name string) string { return `"` + name + `"` }
 
 func (t tables) statements() statements {
-	acquire, list := "acquire", "list"
+	acquire, acquireOne, list := t.load("acquire"), t.load("acquire_one"), "list"
 	if t.cfg.Dialect == CockroachDB {
-		acquire = "acquire_cockroach"
+		acquire, acquireOne = t.load("acquire_cockroach"), ""
 	}
 	if t.cfg.ShedLock {
 		list = "list_shared"
 	}
 	return statements{
-		acquire: t.load(acquire), extend: t.load("extend"), release: t.load("release"), choose: t.load("choose"),
+		acquire: acquire, extend: t.load("extend"), release: t.load("release"), choose: t.load("choose"),
+		acquireOne: acquireOne, releaseOne: t.load("release_one"),
 		complete: t.load("complete"), list: t.load(list), sweep: t.load("sweep"), sights: t.load("sights"), meta: t.load("meta"),
 	}
 }
@@ -66,7 +69,7 @@ func (t tables) statements() statements {
 func (t tables) load(name string) string { return t.fill(bare(name)) }
 
 func (t tables) fill(text string) string {
-	notify, collate := "", ` COLLATE "C"`
+	notify, collate := "NULL::text", ` COLLATE "C"`
 	if t.cfg.Dialect == CockroachDB {
 		collate = "" // its texts are in the order of their bytes
 	} else {

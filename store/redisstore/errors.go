@@ -45,6 +45,8 @@ func (s *Store) classify(err error) (explained error, sure bool) {
 	switch {
 	case err == nil, errors.Is(err, store.ErrClosed):
 		return err, true
+	case errors.Is(err, redis.ErrClosed) && s.ctx.Err() != nil:
+		return store.ErrClosed, s.single
 	case errors.Is(err, redis.ErrClosed):
 		return fmt.Errorf("redisstore: the client is closed: %w", err), s.single
 	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
@@ -63,8 +65,15 @@ func (s *Store) refused(err redis.Error) (error, bool) {
 	if !sure && strings.Contains(text, "unknown command") {
 		mend, sure = "Redis 5 or newer is needed", true
 	}
-	if word == "NOPERM" && strings.Contains(text, "script") {
-		sure = false // a command within the script: those before it have been carried out
+	switch {
+	case strings.Contains(text, "unauthenticated"): // Redis's word for a long request before a password
+		word, mend, sure = "NOAUTH", refusals["NOAUTH"], true
+	case strings.Contains(text, "The user executing the script"): // some commands of the script have been carried out
+		word, mend, sure = "NOPERM", refusals["NOPERM"], false
+	case word == "NOPERM" && strings.Contains(text, "@user_script"):
+		sure = false
+	case strings.HasPrefix(text, "ERR DB index"):
+		mend, sure = "see the setting databases of the server", true
 	}
 	explained := fmt.Errorf("redisstore: %w", error(err))
 	if mend != "" {

@@ -16,7 +16,14 @@ import (
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
-func TestMain(m *testing.M) { servers.Main(m) }
+func TestMain(m *testing.M) {
+	redis.SetLogger(quiet{}) // go-redis tells of every lost connection and new master
+	servers.Main(m)
+}
+
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
 
 var (
 	background = context.Background()

@@ -82,29 +82,40 @@ func (s *Store) run(ctx context.Context, calls []call) []answered {
 
 // send makes some of the calls, with the scripts by name or whole.
 func (s *Store) send(ctx context.Context, calls []call, answers []answered, which []int, whole bool) {
+	if c := calls[which[0]]; len(which) == 1 && !c.wait {
+		cmd := c.on(ctx, s.client, whole)
+		answers[which[0]].reply, answers[which[0]].err = cmd.Result()
+		return
+	}
 	pipe := s.client.Pipeline()
 	cmds := make([]*redis.Cmd, len(which))
 	acks := make([]*redis.Cmd, len(which))
 	for n, i := range which {
-		c := calls[i]
-		if whole {
-			cmds[n] = pipe.Eval(ctx, c.script.text, c.keys, c.args...)
-		} else {
-			cmds[n] = pipe.EvalSha(ctx, c.script.sha, c.keys, c.args...)
-		}
-		if c.wait {
+		cmds[n] = calls[i].on(ctx, pipe, whole)
+		if calls[i].wait {
 			acks[n] = pipe.Do(ctx, "WAIT", s.cfg.Wait, s.cfg.WaitTimeout.Milliseconds()) // about what this connection has written
 		}
 	}
-	_, _ = pipe.Exec(ctx) // each command has its own error
+	_, failed := pipe.Exec(ctx)
 	for n, i := range which {
-		answers[i].reply, answers[i].err = cmds[n].Result()
-		if acks[n] != nil && answers[i].err == nil {
-			if answers[i].acked, answers[i].err = acks[n].Int(); answers[i].err != nil {
-				answers[i].ran = true
-			}
+		a := &answers[i]
+		a.reply, a.err = cmds[n].Result()
+		if a.err == nil && a.reply == nil { // no script answers that: there was no connection to send it on
+			a.err = failed
+		}
+		if acks[n] != nil && a.err == nil {
+			a.acked, a.err = acks[n].Int()
+			a.ran = a.err != nil
 		}
 	}
+}
+
+// on sends a call to a client or into a pipeline.
+func (c call) on(ctx context.Context, to redis.Scripter, whole bool) *redis.Cmd {
+	if whole {
+		return to.Eval(ctx, c.script.text, c.keys, c.args...)
+	}
+	return to.EvalSha(ctx, c.script.sha, c.keys, c.args...)
 }
 
 // enough is nil unless too few replicas have received what was written.

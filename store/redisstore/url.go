@@ -272,25 +272,45 @@ func (t *target) loadTLS() error {
 	return nil
 }
 
-// client makes the client. It heeds contexts and never repeats by itself what may have taken effect: the client of soloist does that, and
-// knows what it is doing.
+// client makes the client. It never repeats by itself what may have taken effect: the client of soloist does that, and knows what it is
+// doing.
 func (t *target) client() redis.UniversalClient {
 	switch t.kind {
 	case "sentinel":
 		return redis.NewFailoverClient(&redis.FailoverOptions{
 			MasterName: t.master, SentinelAddrs: t.addrs, SentinelUsername: t.sentinelUser, SentinelPassword: t.sentinelPassword,
-			Username: t.user, Password: t.password, DB: t.db, TLSConfig: t.tls, PoolSize: t.pool,
+			Username: t.user, Password: t.password, DB: t.db, Dialer: t.connect, DialerRetries: 1, PoolSize: t.pool,
 			DialTimeout: t.dial, ReadTimeout: t.read, WriteTimeout: t.read, ContextTimeoutEnabled: true, MaxRetries: -1, DisableIdentity: true,
 		})
 	case "cluster":
 		return redis.NewClusterClient(&redis.ClusterOptions{
-			Addrs: t.addrs, Username: t.user, Password: t.password, TLSConfig: t.tls, PoolSize: t.pool,
+			Addrs: t.addrs, Username: t.user, Password: t.password, Dialer: t.connect, DialerRetries: 1, PoolSize: t.pool,
 			DialTimeout: t.dial, ReadTimeout: t.read, WriteTimeout: t.read, ContextTimeoutEnabled: true, MaxRetries: -1, DisableIdentity: true,
 			ClusterStateReloadInterval: 2 * time.Second,
 		})
 	}
 	return redis.NewClient(&redis.Options{
-		Addr: t.addrs[0], Username: t.user, Password: t.password, DB: t.db, TLSConfig: t.tls, PoolSize: t.pool,
+		Addr: t.addrs[0], Username: t.user, Password: t.password, DB: t.db, Dialer: t.connect, DialerRetries: 1, PoolSize: t.pool,
 		DialTimeout: t.dial, ReadTimeout: t.read, WriteTimeout: t.read, ContextTimeoutEnabled: true, MaxRetries: -1, DisableIdentity: true,
 	})
+}
+
+// connect dials. Whatever fails in it is an error of dialing, after which nothing has been sent.
+func (t *target) connect(ctx context.Context, network, addr string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.dial)
+	defer cancel()
+	conn, err := (&net.Dialer{KeepAlive: 5 * time.Minute}).DialContext(ctx, network, addr)
+	if err != nil || t.tls == nil {
+		return conn, err
+	}
+	settings := t.tls.Clone()
+	if host, _, err := net.SplitHostPort(addr); err == nil && settings.ServerName == "" {
+		settings.ServerName = host
+	}
+	secure := tls.Client(conn, settings)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, &net.OpError{Op: "dial", Net: network, Addr: conn.RemoteAddr(), Err: fmt.Errorf("TLS: %w", err)}
+	}
+	return secure, nil
 }

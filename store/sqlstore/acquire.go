@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -92,7 +93,7 @@ func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outc
 	}
 	outcomes := make([]store.Outcome, len(claims))
 	indexes := valid(claims, store.Claim.Check, func(i int, err error) { outcomes[i].Err = err })
-	for _, request := range requests(indexes, func(i int) int { return len(claims[i].Name) + len(claims[i].Holder) }) {
+	for _, request := range s.requests(indexes, func(i int) int { return len(claims[i].Name) + len(claims[i].Holder) }) {
 		if err := s.acquire(ctx, claims, request, outcomes); err != nil {
 			return nil, err
 		}
@@ -243,7 +244,8 @@ func (s *Store) usedUp(ctx context.Context, request []int, outcomes []store.Outc
 		return nil // the names are refused, whatever the reason
 	}
 	for _, i := range request {
-		if held, is := outcomes[i].Err.(*store.HeldError); is && held.Record.Token == 0 && len(floors) > 0 && floors[0] == math.MaxInt64 {
+		var held *store.HeldError
+		if errors.As(outcomes[i].Err, &held) && held.Record.Token == 0 && len(floors) > 0 && floors[0] == math.MaxInt64 {
 			outcomes[i].Err = ErrTokens
 		}
 	}

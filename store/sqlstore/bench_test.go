@@ -18,7 +18,8 @@ import (
 
 // The bare statements are what anybody would write by hand: an upsert that takes a row, an update that frees it, one trip each.
 const (
-	bareTake = "INSERT INTO %s (name, lock_until, locked_at, locked_by, token) VALUES (?, UTC_TIMESTAMP(6) + INTERVAL 30 SECOND, UTC_TIMESTAMP(6), ?, 1) " +
+	bareTake = "INSERT INTO %s (name, lock_until, locked_at, locked_by, token) " +
+		"VALUES (?, UTC_TIMESTAMP(6) + INTERVAL 30 SECOND, UTC_TIMESTAMP(6), ?, 1) " +
 		"ON DUPLICATE KEY UPDATE token = token + 1, locked_at = IF(lock_until <= UTC_TIMESTAMP(6), VALUES(locked_at), locked_at), " +
 		"locked_by = IF(lock_until <= UTC_TIMESTAMP(6), VALUES(locked_by), locked_by), " +
 		"lock_until = IF(lock_until <= UTC_TIMESTAMP(6), VALUES(lock_until), lock_until)"

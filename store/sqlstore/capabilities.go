@@ -15,7 +15,8 @@ func (s *Store) Capabilities(ctx context.Context) (store.Capabilities, error) {
 		return store.Capabilities{}, err
 	}
 	waiting := store.Promise{Answer: store.No, Why: fmt.Sprintf(
-		"the server cannot tell of a release: names are looked at every %v to %v while somebody waits, in one request for all", watchLeast, watchMost)}
+		"the server cannot tell of a release: names are looked at every %v to %v while somebody waits, in one request for all",
+		watchLeast, watchMost)}
 	return store.Capabilities{
 		Backend: p.backend(), Scope: store.ScopeFleet, Fencing: p.fencing(), Durable: p.durable(), Waiting: waiting,
 	}, nil
@@ -25,7 +26,6 @@ func (s *Store) Capabilities(ctx context.Context) (store.Capabilities, error) {
 type probe struct {
 	server   *server
 	settings map[string]string // by the variable's name in lower case
-	status   map[string]string
 	engines  map[string]string // of the tables, by name in lower case
 	replicas int               // that are connected; -1 when that may not be seen
 	standby  bool              // the server replicates from another
@@ -103,7 +103,8 @@ func (p *probe) fencing() store.Promise {
 		return store.Promise{Answer: store.Unknown, Why: fmt.Sprintf("whether the server has replicas may not be seen (%v): "+
 			"grant this user REPLICATION MASTER ADMIN on MariaDB, or REPLICATION SLAVE on MySQL", p.hidden)}
 	}
-	return store.Promise{Answer: store.Yes, Why: "one primary without replicas, where InnoDB's row locks order every step, and tokens grow even over sweeps"}
+	return store.Promise{Answer: store.Yes,
+		Why: "one primary without replicas, where InnoDB's row locks order every step, and tokens grow even over sweeps"}
 }
 
 func (p *probe) durable() store.Promise {

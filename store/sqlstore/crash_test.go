@@ -61,7 +61,9 @@ func TestKilledServer(t *testing.T) {
 							o.Grant.Token, o.Grant.Mark, k.token, k.mark, k.asked)
 					}
 					k.token, k.asked = o.Grant.Token, turn
-					releases = append(releases, store.Release{Name: claims[i].Name, Holder: holder, Token: o.Grant.Token, Mark: turn, Retain: store.Forever})
+					releases = append(releases, store.Release{
+						Name: claims[i].Name, Holder: holder, Token: o.Grant.Token, Mark: turn, Retain: store.Forever,
+					})
 				}
 				mu.Unlock()
 				if err != nil && errors.Is(err, store.ErrUnknown) {
@@ -196,7 +198,8 @@ func TestProcesses(t *testing.T) {
 	for range processes {
 		group.Go(func() {
 			cmd := osexec.Command(os.Args[0], "-test.run=^TestProcesses$", "-test.count=1")
-			cmd.Env = append(os.Environ(), "SOLOIST_TEST_INCREMENT="+strings.Join([]string{mariadb(t).URL + "?table=" + s.cfg.Table, file, strconv.Itoa(times)}, "\n"))
+			spec := strings.Join([]string{mariadb(t).URL + "?table=" + s.cfg.Table, file, strconv.Itoa(times)}, "\n")
+			cmd.Env = append(os.Environ(), "SOLOIST_TEST_INCREMENT="+spec)
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}

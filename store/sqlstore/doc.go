@@ -9,13 +9,13 @@
 //
 // One row per name, and a second table with the version of both and the floor for the tokens of names that have been forgotten; see
 // sql/schema_records.sql. Names are VARBINARY, because they are bytes: the servers' collations take names for one that differ in case,
-// accents or trailing spaces, and not all of them on both servers. Times are DATETIME(6) in UTC by the server's clock, and never cross the connection: what
-// crosses it are microseconds from now.
+// accents or trailing spaces, and not the same on both servers. Times are DATETIME(6) in UTC by the server's clock, and never cross the
+// connection: what crosses it are microseconds from now.
 //
 // # The protocol
 //
-// Each verb is one transaction of two or three statements, for any number of names up to 1,000 (or 2 MiB of states; more are several
-// requests). The first statements write what may be written, the last reads how the names stand now, and from that the answer is made.
+// Each verb is one transaction of two or three statements, for any number of names up to 1,000 (and 2 MiB of states, or an eighth of
+// max_allowed_packet; more are several requests). The first statements write what may be written, the last reads how the names stand now, and from that the answer is made.
 // So MySQL, which cannot return what it has written, needs nothing more than MariaDB. A row says by which request it was last changed.
 //
 // What a claim only looks at is read without locks, and a refused claim writes nothing. What looks free is locked with SKIP LOCKED. A
@@ -25,10 +25,10 @@
 //
 // # Round trips
 //
-// On MariaDB a verb is one round trip with any *sql.DB: its statements go as one compound statement. On MySQL they go as one request if the DSN has
-// multiStatements=true, and one by one if not: a grant is then 8 round trips, a refusal 1, an extension or release 6. [OpenURL]
-// sets it. Every value is in the statement as a number, or as hexadecimal or base64, so that neither the SQL mode nor the character set of a session can
-// change what it says, and interpolateParams does not matter.
+// On MariaDB a verb is one round trip with any *sql.DB: its statements go as one compound statement. On MySQL they go as one request if
+// the DSN has multiStatements=true, and one by one if not: a grant is then 8 round trips, a refusal 1, an extension or release 6.
+// [OpenURL] sets it. Every value is in the statement as a number, or as hexadecimal or base64, so that neither the SQL mode nor the
+// character set of a session can change what it says, and interpolateParams does not matter.
 //
 // # The sessions of others
 //

@@ -69,7 +69,7 @@ var advice = map[uint16]string{
 	errNoDatabase:         "name the database in the URL or the DSN, or in Config.Schema",
 	errUnknownDatabase:    "make the database, or name another",
 	errSyntax:             "the server must be MySQL 8.0 or MariaDB 10.6, or later",
-	errPacket:             "raise max_allowed_packet to 4M at least",
+	errPacket:             "raise max_allowed_packet to 1M at least",
 	errOption:             "the server is a replica, or read-only: connect to the primary",
 	errReadOnly:           "the server is a replica, or read-only: connect to the primary",
 	errReadOnlyServer:     "the server is a replica, or read-only: connect to the primary",

@@ -130,7 +130,8 @@ func (x *examination) privileges(ctx context.Context) {
 		name := x.s.table(table.name)
 		probes := map[string]string{
 			"SELECT": "SELECT " + table.column + " FROM " + name + " WHERE 1 = 0",
-			"INSERT": "INSERT INTO " + name + " (name, lock_until, locked_at, locked_by) SELECT '', " + sqlNow + ", " + sqlNow + ", '' FROM DUAL WHERE 1 = 0",
+			"INSERT": "INSERT INTO " + name + " (name, lock_until, locked_at, locked_by) SELECT '', " + sqlNow + ", " + sqlNow +
+				", '' FROM DUAL WHERE 1 = 0",
 			"UPDATE": "UPDATE " + name + " SET " + table.column + " = 0 WHERE 1 = 0",
 			"DELETE": "DELETE FROM " + name + " WHERE 1 = 0",
 		}
@@ -150,7 +151,8 @@ func (x *examination) privileges(ctx context.Context) {
 		subject := "rights on " + table.name
 		switch {
 		case len(missing) > 0:
-			x.add(subject, "without "+strings.Join(missing, ", "), store.LevelError, fmt.Sprintf("GRANT %s ON %s TO this user", strings.Join(missing, ", "), name))
+			rights := strings.Join(missing, ", ")
+			x.add(subject, "without "+rights, store.LevelError, fmt.Sprintf("GRANT %s ON %s TO this user", rights, name))
 		case other != nil:
 			x.add(subject, other.Error(), store.LevelUnknown, "see to the schema first")
 		default:
@@ -165,7 +167,9 @@ func (x *examination) clock(ctx context.Context) {
 	var skew time.Duration
 	for range roundTrips {
 		start := time.Now()
-		micros, err := look(ctx, x.s, x.s.text("SELECT {micros}", nil), func(rows *sql.Rows) (n int64, err error) { return n, rows.Scan(&n) })
+		micros, err := look(ctx, x.s, x.s.text("SELECT {micros}", nil), func(rows *sql.Rows) (n int64, err error) {
+			return n, rows.Scan(&n)
+		})
 		if err != nil || len(micros) != 1 {
 			x.add("clock", fmt.Sprintf("could not be read: %v", err), store.LevelUnknown, "ask again")
 			return
@@ -178,7 +182,8 @@ func (x *examination) clock(ctx context.Context) {
 	}
 	slices.Sort(trips)
 	x.add("round trip", trips[roundTrips/2].Round(10*time.Microsecond).String(), store.LevelOK, "")
-	x.add("clock", fmt.Sprintf("the server's is %v from this machine's", skew.Round(time.Millisecond)), levelIf(skew.Abs() <= maxSkew, store.LevelWarning),
+	x.add("clock", fmt.Sprintf("the server's is %v from this machine's", skew.Round(time.Millisecond)),
+		levelIf(skew.Abs() <= maxSkew, store.LevelWarning),
 		"keep both by NTP; leases go by the server's alone and are not in danger, but schedules go by this machine's")
 }
 
@@ -215,7 +220,8 @@ func (x *examination) sessions() {
 	x.add("isolation level", or(v["transaction_isolation"], v["tx_isolation"])+"; requests run at READ COMMITTED", store.LevelOK, "")
 	x.add("session time zone", v["time_zone"]+"; times are kept in UTC", store.LevelOK, "")
 	packet, _ := strconv.ParseInt(v["max_allowed_packet"], 10, 64)
-	x.add("max_allowed_packet", v["max_allowed_packet"], levelIf(packet == 0 || packet >= 4<<20, store.LevelWarning), "set it to 4M at least: large batches are refused otherwise")
+	x.add("max_allowed_packet", v["max_allowed_packet"], levelIf(packet == 0 || packet >= 1<<20, store.LevelWarning),
+		"set it to 1M at least: a large state is refused otherwise")
 	x.add("lock timeout", v["innodb_lock_wait_timeout"]+" s", store.LevelOK, "")
 	limit := or(v["max_statement_time"], v["max_execution_time"])
 	seconds, _ := strconv.ParseFloat(limit, 64)

@@ -107,8 +107,8 @@ func (s *Store) withoutRepeats(releases []store.Release) (once []store.Release, 
 }
 
 // changeAll makes the change of each live lease. The answer is nil for a lease of which settled says that it stands well.
-func changeAll[L any](ctx context.Context, s *Store, statement string, tries int, leases []L, check func(L) error, of func(L) lease,
-	settled func(i int, st standing) bool) ([]error, error) {
+func changeAll[L any](ctx context.Context, s *Store, statement string, tries int, leases []L, check func(L) error,
+	of func(L) lease, settled func(i int, st standing) bool) ([]error, error) {
 	if err := s.alive(ctx); err != nil {
 		return nil, s.explain(err)
 	}
@@ -118,7 +118,7 @@ func changeAll[L any](ctx context.Context, s *Store, statement string, tries int
 	for _, i := range indexes {
 		all[i] = of(leases[i])
 	}
-	for _, request := range requests(indexes, func(i int) int { return all[i].size }) {
+	for _, request := range s.requests(indexes, func(i int) int { return all[i].size }) {
 		err := s.settle(ctx, statement, tries, all, request, errs, settled)
 		if err != nil {
 			return nil, err

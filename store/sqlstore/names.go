@@ -44,19 +44,29 @@ func bareBound(bound string) string {
 	return "\xff"
 }
 
-// maxBatch and maxBatchBytes are how much goes into one request: below 4 MiB of text, which every server takes unless it has been told to
-// take less (max_allowed_packet).
+// maxBatch and maxBatchBytes are how much goes into one request. A name stands in it in hexadecimal, up to three times, and a state in
+// hexadecimal or base64, so that a request has up to eight times the bytes.
 const (
 	maxBatch      = 1000
 	maxBatchBytes = 2 << 20
 )
 
+// maxBytes is less where the server takes less (max_allowed_packet), and before it has been asked.
+func (s *Store) maxBytes() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.server == nil {
+		return maxBatchBytes / 16
+	}
+	return min(maxBatchBytes, s.server.packet/8)
+}
+
 // requests splits a batch into requests.
-func requests(indexes []int, size func(i int) int) (all [][]int) {
-	bytes := 0
+func (s *Store) requests(indexes []int, size func(i int) int) (all [][]int) {
+	bytes, most := 0, s.maxBytes()
 	for _, i := range indexes {
 		n := size(i)
-		if last := len(all) - 1; last < 0 || len(all[last]) == maxBatch || bytes+n > maxBatchBytes {
+		if last := len(all) - 1; last < 0 || len(all[last]) == maxBatch || bytes+n > most {
 			all, bytes = append(all, nil), 0
 		}
 		all[len(all)-1] = append(all[len(all)-1], i)

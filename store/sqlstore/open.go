@@ -53,9 +53,7 @@ func OpenURL(ctx context.Context, rawURL string) (*Store, error) {
 	}
 	s.own = true
 	if err := db.PingContext(ctx); err != nil {
-		err = s.explain(err)
-		s.Close()
-		return nil, err
+		return nil, errors.Join(s.explain(err), s.Close())
 	}
 	return s, nil
 }
@@ -126,7 +124,8 @@ func option(d *mysql.Config, cfg *Config, key, value string) (err error) {
 			return invalid("must be a duration above 0, such as 5s")
 		}
 	default:
-		return &store.InvalidError{What: "URL parameter", Value: shown(key), Rule: "is none of tls, table, schema, shedlock, shedlock_zone, socket and timeout"}
+		return &store.InvalidError{What: "URL parameter", Value: shown(key),
+			Rule: "is none of tls, table, schema, shedlock, shedlock_zone, socket and timeout"}
 	}
 	return nil
 }

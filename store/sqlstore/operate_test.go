@@ -102,7 +102,7 @@ func TestMistakes(t *testing.T) {
 			if m.is != nil && !errors.Is(err, m.is) || errors.Is(err, store.ErrUnknown) || !strings.Contains(err.Error(), m.says) {
 				t.Errorf("answered %q; want it to be %v and to say %q", err, m.is, m.says)
 			}
-			if m.is != ErrRefused && errors.Is(err, ErrRefused) {
+			if !errors.Is(m.is, ErrRefused) && errors.Is(err, ErrRefused) {
 				t.Errorf("%q is ErrRefused", err)
 			}
 			if strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "canary") {
@@ -131,7 +131,9 @@ func TestMissingSchema(t *testing.T) {
 		for _, listed = range s.List(ctx, "") {
 			_ = listed
 		}
-		return map[string]error{"Acquire": acquired, "Extend": extended, "Release": released, "Choose": chosen, "Sweep": swept, "Watch": watched, "List": listed}
+		return map[string]error{
+			"Acquire": acquired, "Extend": extended, "Release": released, "Choose": chosen, "Sweep": swept, "Watch": watched, "List": listed,
+		}
 	}
 	check := func() {
 		t.Helper()
@@ -142,7 +144,7 @@ func TestMissingSchema(t *testing.T) {
 		}
 	}
 	check()
-	exec(t, db, "CREATE TABLE "+s.cfg.Table+" (name VARCHAR(64) NOT NULL PRIMARY KEY, lock_until TIMESTAMP(3) NOT NULL, locked_at TIMESTAMP(3) NOT NULL, locked_by VARCHAR(255) NOT NULL)")
+	exec(t, db, strings.Replace(documentedTable, "shedlock", s.cfg.Table, 1))
 	defer drop(t, db, s)
 	check()
 	findings, err := s.Examine(ctx)
@@ -382,7 +384,9 @@ func certificate(t *testing.T, dir, name string) *x509.CertPool {
 			t.Fatal(err)
 		}
 	}
-	for file, block := range map[string]*pem.Block{"cert.pem": {Type: "CERTIFICATE", Bytes: der}, "key.pem": {Type: "PRIVATE KEY", Bytes: secret}} {
+	for file, block := range map[string]*pem.Block{
+		"cert.pem": {Type: "CERTIFICATE", Bytes: der}, "key.pem": {Type: "PRIVATE KEY", Bytes: secret},
+	} {
 		if err := os.WriteFile(filepath.Join(dir, file), pem.EncodeToMemory(block), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"database/sql"
+	"slices"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -67,8 +68,7 @@ func fromMicros(n int64) time.Duration {
 // scan reads the columns from holder to the age, and those that follow.
 func (r *record) scan(rows *sql.Rows, before []any, after ...any) error {
 	var left, age int64
-	columns := append(before, &r.holder, &r.lockedBy, &r.released, &r.token, &r.mark, &left, &age)
-	err := rows.Scan(append(columns, after...)...)
+	err := rows.Scan(slices.Concat(before, []any{&r.holder, &r.lockedBy, &r.released, &r.token, &r.mark, &left, &age}, after)...)
 	r.left, r.age = fromMicros(left), fromMicros(age)
 	return err
 }

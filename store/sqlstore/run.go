@@ -31,6 +31,7 @@ type server struct {
 	mariadb    bool
 	carrier    carrier
 	autocommit bool
+	packet     int // max_allowed_packet, in bytes
 }
 
 const (
@@ -233,7 +234,8 @@ func (s *Store) serverAt(ctx context.Context, conn *sql.Conn) (*server, error) {
 		return sv, nil
 	}
 	sv = &server{}
-	if err := conn.QueryRowContext(ctx, "SELECT VERSION(), @@autocommit").Scan(&sv.version, &sv.autocommit); err != nil {
+	if err := conn.QueryRowContext(ctx, "SELECT VERSION(), @@autocommit, @@max_allowed_packet").Scan(
+		&sv.version, &sv.autocommit, &sv.packet); err != nil {
 		return nil, err
 	}
 	sv.mariadb = s.cfg.Dialect == MariaDB || s.cfg.Dialect == Detect && strings.Contains(strings.ToLower(sv.version), "mariadb")

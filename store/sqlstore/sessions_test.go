@@ -86,11 +86,9 @@ func TestLeastPrivilege(t *testing.T) {
 		},
 		Reopen: func(t testing.TB, s store.Store) store.Store { return again(t, s.(*Store).cfg) },
 	})
-	s := open(t, admin, Config{Schema: user})
 	if _, err := again(t, Config{Schema: user, Table: newTable(t)}).(*Store).Migrate(ctx); err == nil {
 		t.Error("a user without CREATE made tables")
 	}
-	_ = s
 }
 
 // A refusal leaves the binary log and the redo log where they are.
@@ -113,6 +111,9 @@ func TestRefusalsWriteNoLog(t *testing.T) {
 					}
 				}
 				var name string
+				if err := rows.Err(); err != nil {
+					t.Fatal(err)
+				}
 				if err := db.QueryRowContext(context.Background(), "SHOW GLOBAL STATUS LIKE 'Innodb_os_log_written'").Scan(&name, &redo); err != nil {
 					t.Fatal(err)
 				}
@@ -146,7 +147,7 @@ func TestRefusalsWriteNoLog(t *testing.T) {
 	}
 }
 
-// Big states come in as many requests as they need, and what the server does not take is explained.
+// Big states come in as many requests as the server needs them to be.
 func TestBigStates(t *testing.T) {
 	s := open(t, connect(t, mariadb(t).URL, nil), Config{})
 	const n = 200
@@ -156,7 +157,8 @@ func TestBigStates(t *testing.T) {
 		claims[i] = claim("n"+intLiteral(int64(i)), "a")
 	}
 	for i, o := range acquire(t, s, claims...) {
-		extensions[i] = store.Extension{Name: claims[i].Name, Holder: "a", Token: o.Grant.Token, TTL: time.Hour, State: append([]byte(intLiteral(int64(1000+i))), state...)}
+		own := append([]byte(intLiteral(int64(1000+i))), state...)
+		extensions[i] = store.Extension{Name: claims[i].Name, Holder: "a", Token: o.Grant.Token, TTL: time.Hour, State: own}
 	}
 	errs, err := s.Extend(context.Background(), extensions)
 	if err = errors.Join(append(errs, err)...); err != nil {
@@ -172,8 +174,9 @@ func TestBigStates(t *testing.T) {
 	for i, o := range acquire(t, s, claims...) {
 		extensions[i].Token = o.Grant.Token
 	}
-	if _, err = s.Extend(context.Background(), extensions); err == nil || !strings.Contains(err.Error(), "max_allowed_packet") {
-		t.Errorf("answered %v", err)
+	errs, err = s.Extend(context.Background(), extensions)
+	if err = errors.Join(append(errs, err)...); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -217,7 +220,8 @@ func FuzzNames(f *testing.F) {
 			t.Fatal(o.Err)
 		}
 		var held *store.HeldError
-		if o := acquire(t, s, claim(name, "nobody else's"))[0]; !errors.As(o.Err, &held) || held.Record.Name != name || held.Record.Holder != holder {
+		if o := acquire(t, s, claim(name, "nobody else's"))[0]; !errors.As(o.Err, &held) || held.Record.Name != name ||
+			held.Record.Holder != holder {
 			t.Errorf("%q of %q: %v", name, holder, o.Err)
 		}
 		for r, err := range s.List(context.Background(), name) {

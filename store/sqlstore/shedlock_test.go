@@ -47,8 +47,8 @@ func (p *peer) lock(name string, atMost time.Duration) bool {
 			return true
 		}
 	}
-	return p.changed("UPDATE shedlock SET lock_until = TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(3)), locked_at = UTC_TIMESTAMP(3), locked_by = ? "+
-		"WHERE name = ? AND lock_until <= UTC_TIMESTAMP(3)", µs, p.by, name)
+	return p.changed("UPDATE shedlock SET lock_until = TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(3)), locked_at = UTC_TIMESTAMP(3), "+
+		"locked_by = ? WHERE name = ? AND lock_until <= UTC_TIMESTAMP(3)", µs, p.by, name)
 }
 
 // locks takes a name that is free before long.
@@ -128,7 +128,8 @@ func TestShedLock(t *testing.T) {
 			heldBy(t, s, "job/before", "a")
 			release(t, s, store.Release{Name: "lock/before", Holder: "a", Token: g.Token, Mark: 7, State: []byte("left"), Retain: 0})
 			p.locks("before") // its clock has milliseconds, so it may see the release one later
-			if errs, err := s.Release(ctx, []store.Release{{Name: "lock/before", Holder: "a", Token: g.Token, Mark: 8}}); err != nil || !errors.Is(errs[0], store.ErrLost) {
+			late := store.Release{Name: "lock/before", Holder: "a", Token: g.Token, Mark: 8}
+			if errs, err := s.Release(ctx, []store.Release{late}); err != nil || !errors.Is(errs[0], store.ErrLost) {
 				t.Errorf("releasing what ShedLock has: %v, %v", errs, err)
 			}
 			p.unlock("before", 0)
@@ -143,7 +144,8 @@ func TestShedLock(t *testing.T) {
 				t.Fatal(o.Err)
 			}
 			p.locks("over")
-			if errs, err := s.Extend(ctx, []store.Extension{{Name: "lock/over", Holder: "c", Token: o.Grant.Token, TTL: time.Hour}}); err != nil || !errors.Is(errs[0], store.ErrLost) {
+			lost := store.Extension{Name: "lock/over", Holder: "c", Token: o.Grant.Token, TTL: time.Hour}
+			if errs, err := s.Extend(ctx, []store.Extension{lost}); err != nil || !errors.Is(errs[0], store.ErrLost) {
 				t.Errorf("extending what ShedLock has taken: %v, %v", errs, err)
 			}
 			// A new row of ShedLock's, a watch of it, and what is listed.

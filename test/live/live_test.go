@@ -213,6 +213,34 @@ func TestServersThatForgetAreCaught(t *testing.T) {
 				}
 			}, "--ttl", ttl.String(), "--faults", "none")
 		},
+		"Redis Sentinel that promotes a replica which lags behind": func(t *testing.T) verdict {
+			s := servers.RedisSentinel(t)
+			return verified(t, s.URL, func(ctx context.Context) {
+				pause(ctx, 2*ttl)
+				// From here on the replica receives nothing: it is cut off, and does not know the password to come back with. The clients
+				// that are connected go on to be granted leases.
+				ask(t, s.Master.Addr, "CONFIG SET requirepass secret")
+				ask(t, s.Master.Addr, "AUTH secret\r\nCLIENT KILL TYPE replica")
+				pause(ctx, ttl)
+				s.Master.Kill()
+				<-ctx.Done()
+			}, "--ttl", "3s", "--faults", "none", "--for", "16s")
+		},
+		"PostgreSQL with an asynchronous standby that is promoted beside it": func(t *testing.T) verdict {
+			primary := servers.Postgres(t, "shared_buffers=32MB")
+			migrate(t, primary.URL)
+			standby := servers.PostgresStandby(t, primary, "standby", "shared_buffers=32MB")
+			p, err := newProxy(primary.Addr)
+			must(t, err)
+			defer p.close()
+			return verified(t, backend{url: primary.URL}.through(t, p), func(ctx context.Context) {
+				pause(ctx, ttl)
+				standby.Promote()
+				p.target.Store(&standby.Addr) // half of the clients learn of it
+				p.each(0.5, p.cut)
+				<-ctx.Done()
+			}, "--ttl", ttl.String(), "--faults", "none")
+		},
 		"PostgreSQL whose rows are deleted": func(t *testing.T) verdict {
 			b := postgresBackend(t)
 			return verified(t, b.url, func(ctx context.Context) {

@@ -133,6 +133,9 @@ func Draw(seed uint64) Plan {
 	p.Ops = 3 + rng.IntN(4)
 	p.Names = 1 + rng.IntN(2)
 	p.Trouble = p.TTL * time.Duration(4+rng.IntN(8))
+	if p.TTL > 10*time.Second { // requests are paid for by the second
+		p.Trouble /= 2
+	}
 	p.Tail = 4*p.TTL + 2*time.Second
 	switch p.Work {
 	case Elements:

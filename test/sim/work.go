@@ -261,6 +261,9 @@ func (t *thread) write(ctx context.Context, lease *soloist.Lease, resource strin
 	let := func(context.Context) error {
 		e.At = w.now()
 		w.add(e)
+		if t.rng.chance(15) { // it takes its time, and others wait for their turn
+			rest(ctx, min(t.rng.span(w.plan.TTL), max(0, w.plan.Trouble-w.now())))
+		}
 		return nil
 	}
 	var err error

@@ -1,12 +1,11 @@
--- As acquire.sql, for CockroachDB: a statement of its may change a table in one place only.
+-- As acquire.sql, with one row for each name, for CockroachDB: a statement of its may change a table in one place only.
 WITH clock AS MATERIALIZED (
   SELECT clock_timestamp() AT TIME ZONE 'UTC' AS now, (SELECT floor FROM {{meta}} WHERE one = 1) AS floor
 ), asked AS MATERIALIZED (
   SELECT a.*, c.now, c.floor
-  FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::text[]) WITH ORDINALITY
-    AS a (name, holder, ttl, claim, record, number), clock AS c
+  FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::text[]) AS a (name, holder, ttl, claim, record), clock AS c
 ), locked AS MATERIALIZED (
-  SELECT a.number, a.name, a.holder, a.ttl, a.now, s.holder AS was_holder, s.locked_by, s.released, s.token, s.lock_until, s.locked_at,
+  SELECT a.name, a.holder, a.ttl, a.now, s.holder AS was_holder, s.locked_by, s.released, s.token, s.lock_until, s.locked_at,
     {{record}} AS record
   FROM asked AS a JOIN {{table}} AS s ON s.name = a.name
   WHERE s.lock_until <= a.now AND (a.claim = 0 OR a.claim > s.mark) AND s.token < 9223372036854775807
@@ -28,7 +27,7 @@ WITH clock AS MATERIALIZED (
   WHERE excluded.released
   RETURNING s.name, s.token, s.mark, s.state
 )
-SELECT a.number, t.token, s.name IS NOT NULL,
+SELECT a.name, t.token, s.name IS NOT NULL,
   coalesce(l.was_holder, s.holder, ''), coalesce(l.locked_by, s.locked_by, ''), coalesce(l.released, s.released, true),
   coalesce(l.token, s.token, a.floor), coalesce(t.mark, s.mark, 0),
   coalesce((extract(epoch FROM coalesce(l.lock_until, s.lock_until) - a.now) * 1000000)::bigint, 0),
@@ -39,5 +38,5 @@ SELECT a.number, t.token, s.name IS NOT NULL,
   END
 FROM asked AS a
 LEFT JOIN {{table}} AS s ON s.name = a.name
-LEFT JOIN locked AS l ON l.number = a.number
+LEFT JOIN locked AS l ON l.name = a.name
 LEFT JOIN taken AS t ON t.name = a.name

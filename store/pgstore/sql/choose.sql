@@ -6,7 +6,7 @@ WITH clock AS MATERIALIZED (
   SELECT clock_timestamp() AT TIME ZONE 'UTC' AS now, (SELECT floor FROM {{meta}} WHERE one = 1) AS floor
 ), asked AS MATERIALIZED (
   SELECT a.*, c.now, c.floor
-  FROM unnest($1::text[], $4::text[]) WITH ORDINALITY AS a (name, record, number), clock AS c
+  FROM unnest((SELECT $1::text[]), (SELECT $4::text[])) WITH ORDINALITY AS a (name, record, number), clock AS c
 ), seen AS MATERIALIZED (
   SELECT a.*, s.name IS NOT NULL AS there, s.holder, s.locked_by, s.released, s.token, s.mark, s.lock_until, s.locked_at, s.state,
     coalesce(s.holder = $2::text AND s.locked_by = $2::text AND NOT s.released AND s.lock_until > a.now, false) AS mine,
@@ -36,7 +36,7 @@ WITH clock AS MATERIALIZED (
   WHERE excluded.released
   RETURNING s.name, s.token, s.mark, s.state
 )
-SELECT a.number, t.token, a.there,
+SELECT a.name, t.token, a.there,
   coalesce(l.holder, a.holder, ''), coalesce(l.locked_by, a.locked_by, ''), coalesce(l.released, a.released, true),
   coalesce(l.token, a.token, a.floor), coalesce(t.mark, a.mark, 0),
   coalesce((extract(epoch FROM coalesce(l.lock_until, a.lock_until) - a.now) * 1000000)::bigint, 0),

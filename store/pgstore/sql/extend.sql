@@ -1,13 +1,14 @@
--- Keeps leases live. No name may be there twice.
+-- Keeps leases live. No name may be there twice. As for the plan see acquire.sql.
 -- $1 names of rows, $2 holders, $3 tokens, $4 TTLs in µs, $5 marks, $6 whether to replace the state, $7 states.
--- A row for each lease: number from 1, whether it was extended, whether it looked live. One that looked live and was not extended
--- has been changed or locked by somebody at this moment.
+-- A row for each lease, and another for each that was extended: name, whether it was extended, whether it looked live. One that looked
+-- live and was not extended has been changed or locked by somebody at this moment.
 WITH clock AS MATERIALIZED (
   SELECT clock_timestamp() AT TIME ZONE 'UTC' AS now
 ), asked AS MATERIALIZED (
   SELECT a.*, c.now
-  FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::boolean[], $7::bytea[]) WITH ORDINALITY
-    AS a (name, holder, token, ttl, mark, replace, state, number), clock AS c
+  FROM clock AS c, unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::bigint[]), (SELECT $4::bigint[]), (SELECT $5::bigint[]),
+    (SELECT $6::boolean[]), (SELECT $7::bytea[])) AS a (name, holder, token, ttl, mark, replace, state)
+  LIMIT (SELECT cardinality($1::text[]))
 ), live AS MATERIALIZED (
   SELECT a.*
   FROM asked AS a JOIN {{table}} AS s ON s.name = a.name
@@ -18,10 +19,10 @@ WITH clock AS MATERIALIZED (
     lock_until = greatest(s.lock_until, l.now + l.ttl * interval '1 microsecond'),
     mark = greatest(s.mark, l.mark), state = CASE WHEN l.replace THEN l.state ELSE s.state END
   FROM live AS l WHERE s.name = l.name
-  RETURNING l.number
+  RETURNING s.name
 )
-SELECT a.number, e.number IS NOT NULL,
+SELECT a.name, false,
   coalesce(s.holder = a.holder AND s.locked_by = a.holder AND s.token = a.token AND NOT s.released AND s.lock_until > a.now, false)
-FROM asked AS a
-LEFT JOIN {{table}} AS s ON s.name = a.name
-LEFT JOIN extended AS e ON e.number = a.number
+FROM asked AS a LEFT JOIN {{table}} AS s ON s.name = a.name
+UNION ALL
+SELECT name, true, true FROM extended

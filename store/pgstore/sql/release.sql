@@ -1,14 +1,15 @@
--- Ends leases. No name may be there twice.
+-- Ends leases. No name may be there twice. As for the plan see acquire.sql.
 -- $1 names of rows, $2 holders, $3 tokens, $4 lingers in µs, $5 retains in µs or NULL for ever, $6 marks, $7 whether to replace the
 -- state, $8 states.
--- A row for each lease: number from 1, whether it was released now, whether it looked live, whether it had been released before and
--- that is well, the record's mark now.
+-- A row for each lease, and another for each that was released now: name, whether it was released now, whether it looked live, whether
+-- it had been released before and that is well, the record's mark, and what is of no interest.
 WITH clock AS MATERIALIZED (
   SELECT clock_timestamp() AT TIME ZONE 'UTC' AS now
 ), asked AS MATERIALIZED (
   SELECT a.*, c.now
-  FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::boolean[], $8::bytea[])
-    WITH ORDINALITY AS a (name, holder, token, linger, retain, mark, replace, state, number), clock AS c
+  FROM clock AS c, unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::bigint[]), (SELECT $4::bigint[]), (SELECT $5::bigint[]),
+    (SELECT $6::bigint[]), (SELECT $7::boolean[]), (SELECT $8::bytea[])) AS a (name, holder, token, linger, retain, mark, replace, state)
+  LIMIT (SELECT cardinality($1::text[]))
 ), live AS MATERIALIZED (
   SELECT a.*
   FROM asked AS a JOIN {{table}} AS s ON s.name = a.name
@@ -20,13 +21,12 @@ WITH clock AS MATERIALIZED (
     retain_until = coalesce(l.now + greatest(l.retain, l.linger) * interval '1 microsecond', {{forever}}),
     mark = greatest(s.mark, l.mark), state = CASE WHEN l.replace THEN l.state ELSE s.state END
   FROM live AS l WHERE s.name = l.name
-  RETURNING l.number, s.name, s.mark
+  RETURNING s.name, s.mark
 )
-SELECT a.number, e.number IS NOT NULL,
+SELECT a.name, false,
   coalesce(s.holder = a.holder AND s.locked_by = a.holder AND s.token = a.token AND NOT s.released AND s.lock_until > a.now, false),
   coalesce(s.holder = a.holder AND s.locked_by = a.holder AND s.token = a.token AND s.released AND s.mark >= a.mark, false),
-  coalesce(e.mark, s.mark, 0)
- {{notify}}
-FROM asked AS a
-LEFT JOIN {{table}} AS s ON s.name = a.name
-LEFT JOIN ended AS e ON e.number = a.number
+  coalesce(s.mark, 0), NULL::text
+FROM asked AS a LEFT JOIN {{table}} AS s ON s.name = a.name
+UNION ALL
+SELECT e.name, true, true, false, e.mark, {{notify}} FROM ended AS e

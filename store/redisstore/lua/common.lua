@@ -103,17 +103,18 @@ local function forgettable(key, rec)
   return math.max(rec.u, tonumber(kept or '0'))
 end
 
--- grant takes a free name. It answers nil when the tokens are used up.
+-- grant takes a free name. It answers nil when the tokens are used up. The record comes last: where the user lacks a right in between, the
+-- name stays free.
 local function grant(key, rec, name, holder, ttl, counter, names, due)
   local token = math.max(now, tonumber(redis.call('GET', counter) or '0') + 1, rec and tonumber(rec.t) + 1 or 0)
   if token > 9007199254740991 then return nil end
-  redis.call('HSET', key, 'h', holder, 'r', '0', 't', int(token), 'u', int(now + ttl), 'g', int(now))
   redis.call('SET', counter, int(token))
-  if rec and rec.p ~= '' then redis.call('HDEL', key, 'p') end
   if not rec then
-    redis.call('HSET', key, 'm', '0')
     redis.call('ZADD', names, 0, name)
     redis.call('ZADD', due, int(now + ttl), name)
+  elseif rec.p ~= '' then
+    redis.call('HDEL', key, 'p')
   end
+  redis.call('HSET', key, 'h', holder, 'r', '0', 't', int(token), 'm', rec and rec.m or '0', 'u', int(now + ttl), 'g', int(now))
   return int(token)
 end

@@ -144,6 +144,7 @@ func (w *workload) elements(ctx context.Context, rng *rand.Rand) {
 	claimed, err := elements.ClaimAll(ctx, ids[:1+rng.IntN(batchSize)])
 	if err != nil {
 		w.rec.troubled(err)
+		sleep(ctx, elementPace/4)
 		return
 	}
 	var mine []*soloist.Element

@@ -1,0 +1,21 @@
+-- As release.sql, for one lease, with its parameters as scalars. One row.
+WITH seen AS MATERIALIZED (
+  SELECT c.now, s.name, s.mark, s.holder = $2::text AND s.locked_by = $2::text AND s.token = $3::bigint AS mine, s.released, s.lock_until
+  FROM (SELECT clock_timestamp() AT TIME ZONE 'UTC' AS now) AS c LEFT JOIN {{table}} AS s ON s.name = $1::text
+), live AS MATERIALIZED (
+  SELECT a.now FROM (SELECT now FROM seen WHERE mine AND NOT released AND lock_until > now) AS a, {{table}} AS s
+  WHERE s.name = $1::text AND s.holder = $2::text AND s.locked_by = $2::text AND s.token = $3::bigint
+    AND NOT s.released AND s.lock_until > a.now
+  FOR NO KEY UPDATE OF s SKIP LOCKED
+), ended AS (
+  UPDATE {{table}} AS s SET
+    lock_until = l.now + $4::bigint * interval '1 microsecond', released = true,
+    retain_until = coalesce(l.now + greatest($5::bigint, $4::bigint) * interval '1 microsecond', {{forever}}),
+    mark = greatest(s.mark, $6::bigint), state = CASE WHEN $7::boolean THEN $8::bytea ELSE s.state END
+  FROM live AS l WHERE s.name = $1::text
+  RETURNING s.name, s.mark
+)
+SELECT $1::text, e.name IS NOT NULL, coalesce(a.mine AND NOT a.released AND a.lock_until > a.now, false),
+  coalesce(a.mine AND a.released AND a.mark >= $6::bigint, false), coalesce(e.mark, a.mark, 0),
+  CASE WHEN e.name IS NOT NULL THEN {{notify}} END
+FROM seen AS a LEFT JOIN ended AS e ON true

@@ -1,0 +1,92 @@
+package soloist_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/soloisttest"
+)
+
+// What the simulation in test/sim has found, made small.
+
+// cutOffInItsFirstRun runs a job on a, which is cut off from the store in its first run, and on b.
+func cutOffInItsFirstRun(t *testing.T, job soloist.Job, test func(t *testing.T, r *recorder, b *soloisttest.Store, begin time.Time)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		network := soloisttest.NewStore()
+		other := network.Share()
+		a := soloisttest.NewReplica(t, network, soloist.Config{Replica: "a"})
+		b := soloisttest.NewReplica(t, other, soloist.Config{Replica: "b"})
+		begin := time.Now()
+		var r recorder
+		hang := job
+		hang.Do = func(ctx context.Context, run soloist.Run) error {
+			_ = r.do(ctx, run)
+			network.Stall() // from now on a is cut off
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		job.Do = r.do
+		start(t, a, hang)
+		synctest.Wait()
+		start(t, b, job)
+		test(t, &r, other, begin)
+		network.Mend()
+	})
+}
+
+// A dead replica's run is taken over when its lease ends, even if the job is not due then and the run is later than Grace.
+func TestTakeoverDoesNotWaitForTheNextTime(t *testing.T) {
+	job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), TTL: 6 * time.Second, Grace: time.Second}
+	cutOffInItsFirstRun(t, job, func(t *testing.T, r *recorder, _ *soloisttest.Store, begin time.Time) {
+		time.Sleep(80 * time.Second)
+		check(t, "scheduled", r.scheduled(begin), []time.Duration{time.Minute, time.Minute})
+		if len(r.at) < 2 {
+			t.FailNow()
+		}
+		if late := r.at[1].Sub(begin); late > 68*time.Second {
+			t.Errorf("taken over after %v", late)
+		}
+	})
+}
+
+// A job with a delay that may be run once only is asked for now and then while it runs, and goes on after a run that nobody ended.
+func TestDelayGoesOnAfterARunThatWasGivenUp(t *testing.T) {
+	job := soloist.Job{Name: "tick", Schedule: soloist.Delay(20 * time.Second), TTL: 6 * time.Second, Crash: soloist.CrashGiveUp}
+	cutOffInItsFirstRun(t, job, func(t *testing.T, r *recorder, b *soloisttest.Store, begin time.Time) {
+		before := b.Calls()
+		time.Sleep(5 * time.Second)
+		if asked := b.Calls() - before; asked > 10 {
+			t.Errorf("%d requests in 5 s in which another replica runs the job", asked)
+		}
+		time.Sleep(45 * time.Second)
+		if len(r.at) != 3 {
+			t.Fatalf("begun at %v; want once, and twice after it was given up", r.at)
+		}
+		if early := r.at[1].Sub(begin); early < 25*time.Second || early > 27*time.Second {
+			t.Errorf("it goes on after %v; want the delay after the end of the lease", early)
+		}
+	})
+}
+
+// Clocks drift further apart in an extension that is longer than the TTL.
+func TestMarginGrowsWithAnExtension(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		l := mustLock(t, a.With(soloist.Options{TTL: 10 * time.Second, Margin: time.Second}), "x")
+		if err := l.Extend(background, 100*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		s.Break(nil)
+		if left := l.Left(); left > 90*time.Second || left < 89*time.Second {
+			t.Errorf("surely held for %v", left)
+		}
+		time.Sleep(90 * time.Second)
+		if err := l.Err(); !errors.Is(err, soloist.ErrLost) {
+			t.Errorf("after that: %v", err)
+		}
+	})
+}
