@@ -132,6 +132,7 @@ func TestShedLock(t *testing.T) {
 			if errs, err := s.Release(ctx, []store.Release{late}); err != nil || !errors.Is(errs[0], store.ErrLost) {
 				t.Errorf("releasing what ShedLock has: %v, %v", errs, err)
 			}
+			heldBy(t, s, "lock/before", "jvm-1")
 			p.unlock("before", 0)
 			again := take(t, s, "job/before", "b")
 			if again.Token <= g.Token || again.Mark != 7 || string(again.State) != "left" {
@@ -144,9 +145,12 @@ func TestShedLock(t *testing.T) {
 				t.Fatal(o.Err)
 			}
 			p.locks("over")
-			lost := store.Extension{Name: "lock/over", Holder: "c", Token: o.Grant.Token, TTL: time.Hour}
+			lost := store.Extension{Name: "lock/over", Holder: "c", Token: o.Grant.Token, TTL: 9 * time.Hour}
 			if errs, err := s.Extend(ctx, []store.Extension{lost}); err != nil || !errors.Is(errs[0], store.ErrLost) {
 				t.Errorf("extending what ShedLock has taken: %v, %v", errs, err)
+			}
+			if r := heldBy(t, s, "lock/over", "jvm-1"); r.Left > time.Hour {
+				t.Errorf("the lock of ShedLock's was extended: %+v", r)
 			}
 			// A new row of ShedLock's, a watch of it, and what is listed.
 			if !p.lock("theirs", time.Hour) {
