@@ -270,7 +270,7 @@ func (c *Client) wait(ctx, parent context.Context, t target) (*Lease, error) {
 	}
 	turn := c.queues.join(t.queue())
 	defer turn.leave()
-	if !turn.first(ctx, c.ctx) {
+	if !turn.first(ctx, c.ctx) || !c.outlast(ctx, t, turn) {
 		return nil, c.waited(ctx, nil)
 	}
 	var wake <-chan struct{}
@@ -283,6 +283,7 @@ func (c *Client) wait(ctx, parent context.Context, t target) (*Lease, error) {
 			if err != nil && ctx.Err() != nil {
 				err = c.waited(ctx, err)
 			}
+			turn.got(l)
 			return l, err
 		}
 		pause := held.Record.Left + rand.N(20*time.Millisecond)
@@ -300,6 +301,21 @@ func (c *Client) wait(ctx, parent context.Context, t target) (*Lease, error) {
 			return nil, c.waited(ctx, held)
 		}
 	}
+}
+
+// outlast waits while the waiter before, in this client, holds what it got: there is nothing to ask the store for until then. It says
+// false when ctx or the client ended instead. Of a semaphore another permit may be free.
+func (c *Client) outlast(ctx context.Context, t target, turn *turn) bool {
+	if turn.behind == nil || len(t.names) > 1 {
+		return true
+	}
+	var none <-chan struct{}
+	for left := turn.behind.Left(); left > 0; left = turn.behind.Left() { // which grows when it is renewed, and is 0 once it is lost
+		if !c.pause(ctx, left, &none, turn) {
+			return false
+		}
+	}
+	return true
 }
 
 // watch subscribes to releases of the target, if the store can do it.

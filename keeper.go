@@ -135,6 +135,7 @@ func (k *keeper) lose(l *Lease, cause error) {
 		return
 	}
 	l.cancel(cause)
+	k.core.queues.released(l.queue)
 	k.core.log.Warn("lease lost", "name", l.shown, "token", l.token, "holder", l.holder, "cause", cause)
 	k.core.observe(Event{Kind: EventLost, Name: l.shown, Token: l.token, Duration: k.core.clock.latest().Sub(l.since), Err: cause})
 }

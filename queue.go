@@ -18,6 +18,7 @@ type turn struct {
 	name   string
 	head   chan struct{} // closed when it has become the first
 	wake   chan struct{} // told when this client has released the name
+	behind *Lease        // what the waiter before got, if it did; set before head is closed
 }
 
 func (q *queues) join(name string) *turn {
@@ -48,6 +49,16 @@ func (t *turn) first(ctx, client context.Context) bool {
 	case <-client.Done():
 	}
 	return false
+}
+
+// got tells the next of the queue which lease it stands behind. The first of the queue calls it before it leaves.
+func (t *turn) got(l *Lease) {
+	q := t.queues
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if waiting := q.of[t.name]; l != nil && len(waiting) > 1 {
+		waiting[1].behind = l
+	}
 }
 
 func (t *turn) leave() {

@@ -17,9 +17,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// benchServer has its data in memory where that can be: a disk that others use too says nothing.
+// benchServer is that of SOLOIST_TEST_POSTGRES_URL, or one with its data in memory, where a commit costs next to nothing and all that is
+// compared is work.
 var benchServer = servers.Shared(func(t servers.Test) *servers.PostgresServer {
-	return servers.Postgres(t, "max_connections=200")
+	return servers.Postgres(t)
 })
 
 // bare are the statements that any store on PostgreSQL needs at least: an upsert that takes and an update that frees.
@@ -29,7 +30,7 @@ func newFloor(b *testing.B, s *Store) bareFloor {
 	run(b, s.pool, "CREATE TABLE IF NOT EXISTS "+s.tables.schema+".bare (name text PRIMARY KEY, holder text, token bigint, until timestamptz)")
 	cfg := s.pool.Config()
 	cfg.ConnConfig.RuntimeParams["search_path"] = s.tables.schema
-	cfg.MaxConns = 64
+	cfg.MaxConns = 64 // one for each goroutine
 	pool, err := pgxpool.NewWithConfig(background, cfg)
 	if err != nil {
 		b.Fatal(err)

@@ -19,17 +19,15 @@ import (
 var errCannotListen = errors.New("notifications cannot be received")
 
 const (
-	groups = 128 // of names, that a release can find without listeners; as in notify.sql
-
 	listenTimeout = 5 * time.Second // for a statement of the connection that listens
 	redialFirst   = 50 * time.Millisecond
 	redialLast    = 5 * time.Second
 )
 
-// groupOf is the group of a row's name, as notify.sql has it.
+// groupOf is the group of a row's name, one of 256, as notify.sql has it.
 func groupOf(row string) int {
 	sum := sha256.Sum256([]byte(row))
-	return int(sum[0]) & (groups - 1)
+	return int(sum[0])
 }
 
 // A listener has one connection, on which it listens for the releases of a table for all watches of a handle. Who releases a name looks
@@ -250,7 +248,7 @@ func (l *listener) hold(ctx context.Context, c *line) error {
 
 // serve passes notifications on, and holds what is asked for. It answers nil when there is nothing to do any more.
 func (l *listener) serve(ctx context.Context, c *line) error {
-	next := time.Now().Add(idle)
+	next := time.Now().Add(l.hub.idle)
 	for {
 		waiting, stir := context.WithDeadline(ctx, next)
 		l.mu.Lock()
@@ -282,7 +280,7 @@ func (l *listener) serve(ctx context.Context, c *line) error {
 			if err := l.check(ctx, c); err != nil {
 				return err
 			}
-			next = time.Now().Add(idle)
+			next = time.Now().Add(l.hub.idle)
 		}
 	}
 }
@@ -316,7 +314,7 @@ func (l *listener) rests() bool {
 		return false
 	}
 	for _, last := range l.wants {
-		if time.Since(last) < idle {
+		if time.Since(last) < l.hub.idle {
 			return false
 		}
 	}
@@ -333,7 +331,7 @@ func (l *listener) forget() []int {
 	defer l.mu.Unlock()
 	var held []int
 	for g, last := range l.wants {
-		if used[g] || time.Since(last) < idle {
+		if used[g] || time.Since(last) < l.hub.idle {
 			continue
 		}
 		delete(l.wants, g)

@@ -11,12 +11,13 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// idle is how long what was opened for watches is kept after the last one.
-const idle = 10 * time.Second
+// defaultIdle is how long what was opened for watches is kept after the last one.
+const defaultIdle = 10 * time.Second
 
 // A hub has the watches of one handle, and the goroutine that learns of releases for all of them.
 type hub struct {
 	store *Store
+	idle  time.Duration
 
 	mu        sync.Mutex
 	rows      map[string]map[chan struct{}]bool // by the row's name
@@ -33,7 +34,7 @@ type hub struct {
 }
 
 func (h *hub) init(s *Store) {
-	h.store = s
+	h.store, h.idle = s, defaultIdle
 	h.rows, h.listeners, h.of = map[string]map[chan struct{}]bool{}, map[chan struct{}]func() bool{}, map[chan struct{}][]string{}
 	h.seen, h.hurry = map[string]sight{}, make(chan struct{}, 1)
 }

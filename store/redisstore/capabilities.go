@@ -133,7 +133,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	findings := []store.Finding{up.version(), up.role(), up.persistence(), up.eviction(), up.memory(), up.replication()}
+	findings := []store.Finding{up.version(), up.role(), up.persistence(), up.eviction(), up.memory(), up.replication(), s.encryption()}
 	if up.cluster {
 		findings = append(findings, s.clusterState(ctx))
 	}
@@ -203,10 +203,18 @@ func (up *setup) replication() store.Finding {
 		"a failover can lose grants: let the resource check the fencing token, or use a store that promises fencing")
 }
 
+func (s *Store) encryption() store.Finding {
+	if s.secure {
+		return found("TLS", "on", store.LevelOK, "")
+	}
+	return found("TLS", "off: passwords and records can be read on the way", store.LevelWarning,
+		"use rediss:// or a client with TLSConfig, unless nobody else is on that network")
+}
+
 func (s *Store) clusterState(ctx context.Context) store.Finding {
 	text, err := ask(ctx, s, func() (string, error) { return s.client.ClusterInfo(ctx).Result() })
 	if err != nil {
-		return found("cluster", err.Error(), store.LevelUnknown, "")
+		return found("cluster", err.Error(), store.LevelUnknown, "let the user call CLUSTER INFO, or look yourself")
 	}
 	state := ""
 	for line := range strings.Lines(text) {
@@ -228,7 +236,7 @@ func (s *Store) clock(ctx context.Context) []store.Finding {
 		begin := time.Now()
 		at, err := ask(ctx, s, func() (time.Time, error) { return s.client.Time(ctx).Result() })
 		if err != nil {
-			return []store.Finding{found("clock", err.Error(), store.LevelUnknown, "")}
+			return []store.Finding{found("clock", err.Error(), store.LevelUnknown, "let the user call TIME: nothing works without it")}
 		}
 		trip := time.Since(begin)
 		trips, skew = append(trips, trip), at.Sub(begin.Add(trip/2))

@@ -45,6 +45,8 @@ func plainClient(t testing.TB, url string) *redis.Client {
 	return c
 }
 
+func openURL(url string) (*redisstore.Store, error) { return redisstore.OpenURL(background, url) }
+
 // open opens a store that ends with the test.
 func open(t testing.TB, url string) *redisstore.Store {
 	t.Helper()

@@ -41,6 +41,7 @@ type Store struct {
 	cfg    Config
 	own    bool // the client is ours to close
 	single bool // the client sends a request at most once
+	secure bool // TLS
 	parts  []bucket
 
 	ctx     context.Context // ends with Close
@@ -76,14 +77,14 @@ func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 	n := 1
 	switch c := client.(type) {
 	case *redis.Client:
-		s.single = c.Options().MaxRetries <= 0
+		s.single, s.secure = c.Options().MaxRetries <= 0, c.Options().TLSConfig != nil
 	case *redis.ClusterClient:
 		if cfg.ShedLock != "" || cfg.Redisson || cfg.Wait > 0 {
 			return nil, &store.InvalidError{What: "client", Value: "a redis.ClusterClient",
 				Rule: "with ShedLock, Redisson or Wait it must be one server's: the keys of both sides would have to be in one slot, and WAIT goes to one node"}
 		}
 		n = buckets
-		s.single = c.Options().MaxRetries <= 0 && c.Options().MaxRedirects <= 0
+		s.single, s.secure = c.Options().MaxRetries <= 0 && c.Options().MaxRedirects <= 0, c.Options().TLSConfig != nil
 	case *redis.Ring:
 		return nil, &store.InvalidError{What: "client", Value: "a redis.Ring",
 			Rule: "its shards do not know of each other, so a shard that comes back would grant what another has: give a Client or a ClusterClient"}

@@ -38,7 +38,7 @@ func OpenURL(_ context.Context, text string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.own = true
+	s.own, s.secure = true, u.tls != nil
 	return s, nil
 }
 

@@ -2,8 +2,13 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,7 +23,7 @@ type watches struct {
 
 	mu      sync.Mutex // never held while something is sent
 	closed  bool
-	sub     *redis.PubSub
+	begun   bool
 	topics  map[string]*topic
 	changes []change      // that the server has not been asked for
 	more    chan struct{} // has a value when there are changes
@@ -33,8 +38,8 @@ type change struct {
 
 // A topic is a channel that somebody watches.
 type topic struct {
-	ready   chan struct{} // closed when the server has confirmed the subscription
-	once    sync.Once
+	ready   chan struct{} // closed when the server has confirmed the subscription or refused it
+	err     error         // why it was refused; set before ready is closed
 	watches map[*watch]bool
 }
 
@@ -50,8 +55,15 @@ func (w *watch) signal() {
 	}
 }
 
-// confirmWithin bounds the wait for a subscription: a user who may not subscribe gets no answer that go-redis hands on.
-const confirmWithin = 10 * time.Second
+// confirmWithin bounds the wait for a subscription. Whoever waits for a lock then asks for it now and then instead.
+const confirmWithin = 5 * time.Second
+
+// A subscription on which nothing has come for silence is asked whether it is there, and given up when that is not answered within patience:
+// a server that hangs, or that is cut off, leaves a connection that looks well, and go-redis does not look for the answer to its ping.
+const (
+	silence  = 2 * time.Second
+	patience = time.Second
+)
 
 // Watch is as in store.Waiter. A release publishes a message; when the connection was lost and is there again everybody is woken once,
 // for a message may have been missed.
@@ -97,13 +109,15 @@ func (s *Store) confirmed(ctx context.Context, waits []*topic) error {
 	for _, t := range waits {
 		select {
 		case <-t.ready:
+			if t.err != nil {
+				return t.err
+			}
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-s.ctx.Done():
 			return store.ErrClosed
 		case <-limit.C:
-			return fmt.Errorf("redisstore: the server has not confirmed a subscription within %v: it cannot be reached, or the user may not "+
-				"subscribe to channels that begin with {%s: (see the ACL in docs/redis.md)", confirmWithin, s.cfg.Prefix)
+			return fmt.Errorf("redisstore: the server has not confirmed a subscription within %v", confirmWithin)
 		}
 	}
 	return nil
@@ -115,12 +129,9 @@ func (ws *watches) join(w *watch, channels []string) ([]*topic, error) {
 	if ws.closed {
 		return nil, store.ErrClosed
 	}
-	if ws.sub == nil {
-		ws.sub = ws.store.client.Subscribe(ws.store.ctx)
-		ws.topics, ws.more = map[string]*topic{}, make(chan struct{}, 1)
-		messages := ws.sub.ChannelWithSubscriptions()
-		ws.running.Go(func() { ws.listen(messages) })
-		ws.running.Go(ws.steer)
+	if !ws.begun {
+		ws.begun, ws.topics, ws.more = true, map[string]*topic{}, make(chan struct{}, 1)
+		ws.running.Go(ws.keep)
 	}
 	var waits []*topic
 	var fresh []string
@@ -148,7 +159,7 @@ func (ws *watches) leave(w *watch, channels []string) {
 		if t == nil || !t.watches[w] {
 			continue
 		}
-		if delete(t.watches, w); len(t.watches) == 0 && t.confirmed() {
+		if delete(t.watches, w); len(t.watches) == 0 {
 			delete(ws.topics, channel)
 			stale = append(stale, channel)
 		}
@@ -170,13 +181,86 @@ func (ws *watches) change(channels []string, end bool) {
 	}
 }
 
+// keep has a subscription for as long as the store is open: another one when the server has fallen silent.
+func (ws *watches) keep() {
+	for ws.store.ctx.Err() == nil {
+		ws.attend()
+	}
+}
+
+// attend makes a subscription to all that is watched and hears what comes, until the server falls silent. When only the connection
+// breaks, the subscription makes another by itself, with all channels that were asked for.
+func (ws *watches) attend() {
+	ctx, cancel := context.WithCancel(ws.store.ctx)
+	sub := ws.store.client.Subscribe(ctx)
+	var tasks sync.WaitGroup
+	var heard atomic.Int64
+	ws.again()
+	tasks.Go(func() { ws.steer(ctx, sub) })
+	tasks.Go(func() {
+		listen(ctx, sub, &heard)
+		cancel()
+		_ = sub.Close() // so that Receive comes back
+	})
+	for ctx.Err() == nil {
+		message, err := sub.Receive(ctx)
+		if err == nil {
+			heard.Add(1)
+			ws.heard(message)
+			continue
+		}
+		var refused redis.Error
+		if errors.As(err, &refused) {
+			explained, _ := ws.store.classify(err)
+			if errors.Is(explained, fs.ErrPermission) {
+				explained = fmt.Errorf("%w: the user may not subscribe to channels that begin with {%s:", explained, ws.store.cfg.Prefix)
+			}
+			ws.refuse(explained)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond): // no connection can be had: not in a tight loop
+		}
+	}
+	tasks.Wait()
+}
+
+// listen answers when ctx ends or the server has fallen silent.
+func listen(ctx context.Context, sub *redis.PubSub, heard *atomic.Int64) {
+	quiet := func(d time.Duration) bool {
+		before := heard.Load()
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(d):
+			return heard.Load() == before
+		}
+	}
+	for ctx.Err() == nil {
+		if quiet(silence) {
+			_ = sub.Ping(ctx)
+			if quiet(patience) {
+				return
+			}
+		}
+	}
+}
+
+// again has steer subscribe to everything that is watched.
+func (ws *watches) again() {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.changes = nil
+	ws.change(slices.Collect(maps.Keys(ws.topics)), false)
+}
+
 // steer asks the server for the changes, in their order. An error is that of a connection which the subscription makes anew by itself, with
 // all channels that were asked for.
-func (ws *watches) steer() {
+func (ws *watches) steer(ctx context.Context, sub *redis.PubSub) {
 	for {
 		select {
 		case <-ws.more:
-		case <-ws.store.ctx.Done():
+		case <-ctx.Done():
 			return
 		}
 		ws.mu.Lock()
@@ -185,9 +269,9 @@ func (ws *watches) steer() {
 		ws.mu.Unlock()
 		for _, c := range changes {
 			if c.end {
-				_ = ws.sub.Unsubscribe(ws.store.ctx, c.channels...)
+				_ = sub.Unsubscribe(ctx, c.channels...)
 			} else {
-				_ = ws.sub.Subscribe(ws.store.ctx, c.channels...)
+				_ = sub.Subscribe(ctx, c.channels...)
 			}
 		}
 	}
@@ -202,12 +286,6 @@ func (ws *watches) wake(w *watch) {
 	}
 }
 
-func (ws *watches) listen(messages <-chan any) {
-	for m := range messages {
-		ws.heard(m)
-	}
-}
-
 func (ws *watches) heard(message any) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -218,18 +296,32 @@ func (ws *watches) heard(message any) {
 		}
 	case *redis.Subscription:
 		if t := ws.topics[m.Channel]; t != nil && m.Kind == "subscribe" {
-			t.once.Do(func() { close(t.ready) })
-			t.wake() // it may be a new connection
-			if len(t.watches) == 0 {
-				delete(ws.topics, m.Channel)
-				ws.change([]string{m.Channel}, true)
+			if t.confirmed() {
+				t.wake() // there was a gap: another connection, or an end of this channel that was asked for before
+			} else {
+				close(t.ready)
 			}
 		}
 	}
 }
 
-// confirmed says that the server has answered. Before that the topic is not given up: its answer would be taken for that of the next
-// subscription to the channel.
+// refuse tells those who wait for the confirmation of a subscription that they will not get it.
+func (ws *watches) refuse(err error) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	var refused []string
+	for channel, t := range ws.topics {
+		if !t.confirmed() {
+			t.err = err
+			close(t.ready)
+			delete(ws.topics, channel)
+			refused = append(refused, channel)
+		}
+	}
+	ws.change(refused, true)
+}
+
+// confirmed says that the server has answered.
 func (t *topic) confirmed() bool {
 	select {
 	case <-t.ready:
@@ -249,10 +341,6 @@ func (t *topic) wake() {
 func (ws *watches) close() {
 	ws.mu.Lock()
 	ws.closed = true
-	sub := ws.sub
 	ws.mu.Unlock()
-	if sub != nil {
-		_ = sub.Close()
-		ws.running.Wait()
-	}
+	ws.running.Wait()
 }

@@ -1,3 +1,5 @@
+//go:build unix
+
 package live
 
 import (
@@ -6,45 +8,77 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
-var span = flag.Duration("live.for", 8*time.Second, "how long each run takes")
+var (
+	span   = flag.Duration("live.for", 10*time.Second, "how long the first attempt of each run takes")
+	ttl    = flag.Duration("live.ttl", time.Second, "the TTL of the leases")
+	gap    = flag.Duration("live.gap", 300*time.Millisecond, "the longest time between two faults of a server")
+	seed   = flag.Uint64("live.seed", 0, "draw the same faults as a run that has told this seed (default: a new one)")
+	report = flag.String("live.report", "", "append a line of JSON about each run to this file")
+)
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if *seed == 0 {
+		*seed = uint64(rand.Uint32()) | 1
+	}
 	servers.Main(m)
 }
 
 // command builds soloist, once.
-var command = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "soloist-live-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "soloist")
+var command = servers.Shared(func(t servers.Test) string {
+	path := filepath.Join(servers.Directory(t), "soloist")
 	build := exec.Command("go", "build", "-o", path, ".")
 	build.Dir = filepath.Join("..", "..", "cmd", "soloist")
 	if out, err := build.CombinedOutput(); err != nil {
-		return "", errors.New(string(out))
+		t.Fatalf("building soloist: %v\n%s", err, out)
 	}
-	return path, nil
+	return path
 })
+
+func soloist(t *testing.T, url string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(command(t), args...)
+	cmd.Env = append(os.Environ(), "SOLOIST_STORE="+url)
+	return cmd
+}
+
+func migrate(t *testing.T, url string) {
+	t.Helper()
+	if out, err := soloist(t, url, "migrate", "up").CombinedOutput(); err != nil {
+		t.Fatalf("migrating: %v\n%s", err, out)
+	}
+}
 
 // A verdict is what `soloist verify -o json` answers, as far as it is looked at here.
 type verdict struct {
-	Verdict    string           `json:"verdict"`
-	Void       []string         `json:"void"`
-	Violations []map[string]any `json:"violations"`
-	Checked    struct {
-		Operations, Grants, Unknowns, Unchecked int
+	Verdict    string      `json:"verdict"`
+	Void       []string    `json:"void"`
+	Violations []violation `json:"violations"`
+	Store      struct {
+		Backend string `json:"backend"`
+		Fencing struct {
+			Answer string `json:"answer"`
+		} `json:"fencing"`
+	} `json:"store"`
+	Checked struct {
+		Operations int `json:"operations"`
+		Grants     int `json:"grants"`
+		Unknowns   int `json:"unknowns"`
+		Unchecked  int `json:"unchecked"`
 	} `json:"checked"`
 	Figures struct {
 		Seconds  float64        `json:"seconds"`
@@ -55,47 +89,156 @@ type verdict struct {
 	} `json:"figures"`
 }
 
+type violation struct {
+	Checker string          `json:"checker"`
+	Name    string          `json:"name"`
+	Text    string          `json:"text"`
+	Excerpt json.RawMessage `json:"excerpt"`
+}
+
 type spread struct {
-	Count int   `json:"count"`
-	P99   int64 `json:"p99_ns"`
+	Count int           `json:"count"`
+	P99   time.Duration `json:"p99_ns"`
 }
 
-func soloist(t *testing.T, url string, args ...string) *exec.Cmd {
-	t.Helper()
-	path, err := command()
-	if err != nil {
-		t.Fatalf("building soloist: %v", err)
+func (s spread) String() string {
+	return fmt.Sprintf("p99 %v of %d", s.P99.Round(time.Millisecond), s.Count)
+}
+
+// checkers are those that found something.
+func (v verdict) checkers() string {
+	found := map[string]int{}
+	for _, violation := range v.Violations {
+		found[violation.Checker]++
 	}
-	cmd := exec.Command(path, args...)
-	cmd.Env = append(os.Environ(), "SOLOIST_STORE="+url)
-	return cmd
+	return fmt.Sprint(found)
 }
 
-// verified runs soloist verify, and meanwhile what happens to the server until ctx ends, which is a little before the clients end.
-func verified(t *testing.T, url string, meanwhile func(ctx context.Context), args ...string) verdict {
+// A run is one of soloist verify.
+type run struct {
+	url       string
+	span, ttl time.Duration
+	faults    string                               // of the clients
+	meanwhile func(context.Context) map[string]int // happens until the context ends, and answers what took effect by kind
+	start     func(*exec.Cmd) error                // nil means (*exec.Cmd).Start
+}
+
+// verify runs soloist verify and answers its verdict. What happens meanwhile ends a little before the clients do.
+func (r run) verify(t *testing.T) verdict {
 	t.Helper()
-	cmd := soloist(t, url, append([]string{"verify", "--for", span.String(), "-o", "json"}, args...)...)
+	cmd := soloist(t, r.url, "verify", "-o", "json", "--for", r.span.String(), "--ttl", r.ttl.String(), "--faults", r.faults,
+		"--seed", strconv.FormatUint(*seed, 10))
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Start(); err != nil {
+	start := r.start
+	if start == nil {
+		start = (*exec.Cmd).Start
+	}
+	if err := start(cmd); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(context.Background(), *span-*span/8)
+	waited := false
+	defer func() {
+		if !waited { // the test has failed meanwhile: the clients end when their director is told to
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			_ = cmd.Wait()
+		}
+	}()
+	ctx, stop := context.WithTimeout(context.Background(), r.span-r.span/10)
 	defer stop()
-	meanwhile(ctx)
+	var effective map[string]int
+	if r.meanwhile != nil {
+		effective = r.meanwhile(ctx)
+	}
 	err := cmd.Wait()
+	waited = true
 	var v verdict
 	if decoded := json.Unmarshal(out.Bytes(), &v); decoded != nil {
 		t.Fatalf("soloist verify ended with %v and no verdict: %v\n%s%s", err, decoded, errs.Bytes(), out.Bytes())
 	}
-	t.Logf("%s after %.0f s: %d operations, %d grants, %d unknown, %d errors, client faults %v, acquire p99 %v, take-over p99 %v, unchecked %d",
-		v.Verdict, v.Figures.Seconds, v.Checked.Operations, v.Checked.Grants, v.Checked.Unknowns, v.Figures.Errors, v.Figures.Faults,
-		time.Duration(v.Figures.Acquire.P99).Round(time.Millisecond), time.Duration(v.Figures.Takeover.P99).Round(time.Millisecond), v.Checked.Unchecked)
-	if len(v.Violations) > 0 {
-		first, _ := json.MarshalIndent(v.Violations[0], "", " ")
-		t.Logf("%d violations, first: %s", len(v.Violations), first)
-	}
+	t.Logf("%s after %.0f s with seed %d on %s: %d operations, %d grants, %d unknown, %d errors, faults of the clients %v, of the server and its "+
+		"connections %v, acquire %v, take-over %v, unchecked %d, violations %s", v.Verdict, v.Figures.Seconds, *seed, v.Store.Backend,
+		v.Checked.Operations, v.Checked.Grants, v.Checked.Unknowns, v.Figures.Errors, v.Figures.Faults, effective, v.Figures.Acquire,
+		v.Figures.Takeover, v.Checked.Unchecked, v.checkers())
+	r.note(t, v, effective)
 	return v
+}
+
+// note appends a line about a run to the report.
+func (r run) note(t *testing.T, v verdict, effective map[string]int) {
+	t.Helper()
+	if *report == "" {
+		return
+	}
+	line, err := json.Marshal(map[string]any{
+		"test": t.Name(), "seed": *seed, "store": v.Store.Backend, "fencing": v.Store.Fencing.Answer, "verdict": v.Verdict, "void": v.Void,
+		"seconds": v.Figures.Seconds, "ttl": r.ttl.String(), "checked": v.Checked, "figures": v.Figures, "server_faults": effective,
+		"violations": v.checkers(),
+	})
+	must(t, err)
+	f, err := os.OpenFile(*report, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	must(t, err)
+	_, err = f.Write(append(line, '\n'))
+	must(t, errors.Join(err, f.Close()))
+}
+
+// attempts is how often a run is repeated that has shown nothing, each time for twice as long.
+const attempts = 3
+
+// mustHold wants a verdict that everything held, of a run in which everything happened that should: missing answers what did not.
+func (r run) mustHold(t *testing.T, missing func() []string) verdict {
+	t.Helper()
+	for attempt := 1; ; attempt++ {
+		v := r.verify(t)
+		if v.Verdict == "violated" {
+			tell(t, v)
+			t.Fatalf("a promise did not hold: %d violations", len(v.Violations))
+		}
+		if v.Store.Fencing.Answer != "yes" {
+			t.Fatalf("the store %s does not promise fencing", v.Store.Backend)
+		}
+		void := v.Void
+		if missing != nil {
+			for _, kind := range missing() {
+				void = append(void, "not seen to take effect: "+kind)
+			}
+		}
+		if len(void) == 0 {
+			return v
+		}
+		if attempt == attempts {
+			t.Fatalf("void after %d attempts: %s", attempt, strings.Join(void, "; "))
+		}
+		r.span *= 2
+		t.Logf("VOID: %s; again for %v", strings.Join(void, "; "), r.span)
+	}
+}
+
+// mustBeCaught wants a verdict that something did not hold.
+func (r run) mustBeCaught(t *testing.T) {
+	t.Helper()
+	for attempt := 1; ; attempt++ {
+		v := r.verify(t)
+		if v.Verdict == "violated" {
+			return
+		}
+		if attempt == attempts {
+			t.Fatalf("not caught in %d attempts: runs on servers that keep their data have shown nothing either", attempt)
+		}
+		t.Logf("VOID: not caught; again")
+	}
+}
+
+// tell tells the first violation of each checker.
+func tell(t *testing.T, v verdict) {
+	t.Helper()
+	told := map[string]bool{}
+	for _, violation := range v.Violations {
+		if !told[violation.Checker] {
+			told[violation.Checker] = true
+			t.Logf("%s: %s: %s\n%s", violation.Checker, violation.Name, violation.Text, violation.Excerpt)
+		}
+	}
 }
 
 func must(t *testing.T, err error) {

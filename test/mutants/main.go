@@ -32,10 +32,10 @@ func main() {
 
 // A verdict is what became of one mutant.
 type verdict struct {
-	name, defect, rows string
-	caught             []string // by what; none if it survives
-	histories          int      // of the simulation until it was caught; 0 if it was not caught by it
-	took               time.Duration
+	name, defect string
+	caught       []string // by what; none if it survives
+	histories    int      // of the simulation until it was caught; 0 if it was not caught by it
+	took         time.Duration
 }
 
 func run(ctx context.Context, runs int, only string, markdown bool) error {
@@ -55,7 +55,7 @@ func run(ctx context.Context, runs int, only string, markdown bool) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(temp)
+	defer func() { _ = os.RemoveAll(temp) }() // a directory of its own below the temporary one
 	var all []verdict
 	var bad []string
 	for _, file := range files {
@@ -118,7 +118,7 @@ func table(all []verdict) {
 		}
 		fmt.Fprintf(w, "| %s | %s | %s |\n", v.defect, cmp.Or(strings.Join(v.caught, "; "), "nothing"), histories)
 	}
-	w.Flush()
+	_ = w.Flush() // to standard output
 }
 
 // findRoot looks for the directory of the core module, upwards from the working directory.

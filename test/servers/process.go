@@ -27,6 +27,7 @@ type Process struct {
 	name  string
 	path  string
 	args  []string
+	env   []string // beside that of the test program
 	dir   string
 	as    *syscall.Credential
 	ready func(context.Context) error
@@ -135,6 +136,7 @@ func (p *Process) Start() {
 	}
 	cmd := exec.Command(p.path, p.args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, log, log
+	cmd.Env = append(os.Environ(), p.env...)
 	cmd.SysProcAttr = attributes(p.as)
 	err = cmd.Start()
 	_ = log.Close()
@@ -181,6 +183,19 @@ func (p *Process) PID() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.cmd.Process.Pid
+}
+
+// Ended says how the server's last process has ended; it is nil while that runs.
+func (p *Process) Ended() *os.ProcessState {
+	p.mu.Lock()
+	cmd, done := p.cmd, p.done
+	p.mu.Unlock()
+	select {
+	case <-done:
+		return cmd.ProcessState
+	default:
+		return nil
+	}
 }
 
 // Kill ends the server with SIGKILL, also when it is paused, and waits until it is gone.

@@ -33,11 +33,28 @@ func Redis(t Test, settings ...string) *RedisServer {
 	return redisAt(t, FreePort(t), Directory(t), settings...)
 }
 
+// RedisTLS starts a Redis server that speaks TLS only, with these files in PEM, and asks clients for a certificate of the authority.
+func RedisTLS(t Test, caFile, certFile, keyFile string, settings ...string) *RedisServer {
+	t.Helper()
+	port := FreePort(t)
+	path := findProgram(t, "Redis", "redis-server", "valkey-server")
+	dir := Directory(t)
+	args := append([]string{"--port", "0", "--tls-port", strconv.Itoa(port), "--tls-ca-cert-file", caFile, "--tls-cert-file", certFile,
+		"--tls-key-file", keyFile, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir}, settings...)
+	p := launch(t, &Process{name: fmt.Sprintf("redis-%d", port), path: path, args: args, dir: dir, ready: listening(address(port))})
+	return &RedisServer{Process: p, Addr: address(port), URL: "rediss://" + address(port) + "/0"}
+}
+
 func redisAt(t Test, port int, dir string, settings ...string) *RedisServer {
+	t.Helper()
+	return redisWith(t, port, dir, nil, settings...)
+}
+
+func redisWith(t Test, port int, dir string, env []string, settings ...string) *RedisServer {
 	t.Helper()
 	path := findProgram(t, "Redis", "redis-server", "valkey-server")
 	args := append([]string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir}, settings...)
-	p := launch(t, &Process{name: fmt.Sprintf("redis-%d", port), path: path, args: args, dir: dir, ready: redisReady(address(port))})
+	p := launch(t, &Process{name: fmt.Sprintf("redis-%d", port), path: path, args: args, env: env, dir: dir, ready: redisReady(address(port))})
 	return &RedisServer{Process: p, Addr: address(port), URL: "redis://" + address(port) + "/0"}
 }
 

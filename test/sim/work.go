@@ -259,7 +259,7 @@ func (t *thread) write(ctx context.Context, lease *soloist.Lease, resource strin
 	token := lease.Token()
 	e := proof.Event{Kind: proof.Write, Replica: t.name(), Name: resource, Token: token, Result: proof.Okay}
 	let := func(context.Context) error {
-		e.At = w.now()
+		e.At = w.write()
 		w.add(e)
 		if t.rng.chance(15) { // it takes its time, and others wait for their turn
 			rest(ctx, min(t.rng.span(w.plan.TTL), max(0, w.plan.Trouble-w.now())))
@@ -273,7 +273,7 @@ func (t *thread) write(ctx context.Context, lease *soloist.Lease, resource strin
 		err = w.guard.Do(context.Background(), resource, token, let)
 	}
 	if errors.Is(err, fence.ErrStale) {
-		e.At, e.Result = w.now(), proof.Stale
+		e.At, e.Result = w.write(), proof.Stale
 		w.add(e)
 	}
 }

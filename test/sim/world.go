@@ -27,6 +27,7 @@ type world struct {
 	fired   map[string]bool   // faults that took effect, in the words of Plan.Without
 	records map[string]string // the record that a holder was granted, by the holder
 	runs    map[int64]int     // the last run under a token, as an index of events
+	written time.Duration     // the instant of the last guarded write
 	pauses  []pause           // of the job
 	asked   []time.Duration   // manual runs that were asked for
 	manual  []time.Duration   // of them, those that are sure to have been
@@ -105,6 +106,15 @@ func (w *world) sweep() {
 
 // now is the time since the history began.
 func (w *world) now() time.Duration { return time.Since(w.begin) }
+
+// write is now, for a guarded write. Several can be let in one after the other at one instant of the bubble; a nanosecond keeps
+// them apart.
+func (w *world) write() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.written = max(time.Since(w.begin), w.written+1)
+	return w.written
+}
 
 // healed says that the adversary has finished.
 func (w *world) healed() bool { return w.now() >= w.plan.Trouble }
