@@ -3,6 +3,7 @@ package soloist_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,36 +14,42 @@ import (
 
 // What the simulation in test/sim has found, made small.
 
-// cutOffInItsFirstRun runs a job on a, which is cut off from the store in its first run, and on b.
-func cutOffInItsFirstRun(t *testing.T, job soloist.Job, test func(t *testing.T, r *recorder, b *soloisttest.Store, begin time.Time)) {
+// cutOff runs a job on two replicas. Whichever runs it first is cut off from the store in that run; test is given the other's network.
+func cutOff(t *testing.T, job soloist.Job, test func(t *testing.T, r *recorder, other func() *soloisttest.Store, begin time.Time)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		network := soloisttest.NewStore()
-		other := network.Share()
-		a := soloisttest.NewReplica(t, network, soloist.Config{Replica: "a"})
-		b := soloisttest.NewReplica(t, other, soloist.Config{Replica: "b"})
-		begin := time.Now()
 		var r recorder
-		hang := job
-		hang.Do = func(ctx context.Context, run soloist.Run) error {
-			_ = r.do(ctx, run)
-			network.Stall() // from now on a is cut off
-			<-ctx.Done()
-			return ctx.Err()
+		var dead atomic.Pointer[soloisttest.Store]
+		begin := time.Now()
+		one := soloisttest.NewStore()
+		two := one.Share()
+		for _, network := range []*soloisttest.Store{one, two} {
+			job.Do = func(ctx context.Context, run soloist.Run) error {
+				_ = r.do(ctx, run)
+				if dead.CompareAndSwap(nil, network) {
+					network.Stall()
+					<-ctx.Done()
+				}
+				return ctx.Err()
+			}
+			start(t, soloisttest.NewReplica(t, network, soloist.Config{}), job)
+			synctest.Wait()
 		}
-		job.Do = r.do
-		start(t, a, hang)
-		synctest.Wait()
-		start(t, b, job)
-		test(t, &r, other, begin)
-		network.Mend()
+		test(t, &r, func() *soloisttest.Store {
+			if dead.Load() == one {
+				return two
+			}
+			return one
+		}, begin)
+		one.Mend()
+		two.Mend()
 	})
 }
 
 // A dead replica's run is taken over when its lease ends, even if the job is not due then and the run is later than Grace.
 func TestTakeoverDoesNotWaitForTheNextTime(t *testing.T) {
 	job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), TTL: 6 * time.Second, Grace: time.Second}
-	cutOffInItsFirstRun(t, job, func(t *testing.T, r *recorder, _ *soloisttest.Store, begin time.Time) {
+	cutOff(t, job, func(t *testing.T, r *recorder, _ func() *soloisttest.Store, begin time.Time) {
 		time.Sleep(80 * time.Second)
 		check(t, "scheduled", r.scheduled(begin), []time.Duration{time.Minute, time.Minute})
 		if len(r.at) < 2 {
@@ -57,10 +64,10 @@ func TestTakeoverDoesNotWaitForTheNextTime(t *testing.T) {
 // A job with a delay that may be run once only is asked for now and then while it runs, and goes on after a run that nobody ended.
 func TestDelayGoesOnAfterARunThatWasGivenUp(t *testing.T) {
 	job := soloist.Job{Name: "tick", Schedule: soloist.Delay(20 * time.Second), TTL: 6 * time.Second, Crash: soloist.CrashGiveUp}
-	cutOffInItsFirstRun(t, job, func(t *testing.T, r *recorder, b *soloisttest.Store, begin time.Time) {
-		before := b.Calls()
+	cutOff(t, job, func(t *testing.T, r *recorder, other func() *soloisttest.Store, begin time.Time) {
+		before := other().Calls()
 		time.Sleep(5 * time.Second)
-		if asked := b.Calls() - before; asked > 10 {
+		if asked := other().Calls() - before; asked > 10 {
 			t.Errorf("%d requests in 5 s in which another replica runs the job", asked)
 		}
 		time.Sleep(45 * time.Second)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
@@ -21,7 +22,7 @@ type backend struct {
 type server struct {
 	url     string
 	version string
-	pid     func() int // 0 when it is not ours, or not a process of its own
+	pid     func() int // 0 when it is not ours, not a process of its own, or count answers its CPU
 	// count answers what the server has been asked since it began, but for what count itself asks.
 	count func(context.Context) (counts, error)
 }
@@ -55,5 +56,21 @@ func (s *server) counted(ctx context.Context) (counts, error) {
 }
 
 func backends() []backend {
-	return []backend{redisBackend(), postgresBackend(), mariadbBackend(), sqliteBackend()}
+	return []backend{redisBackend(), postgresBackend(), mariadbBackend(), sqliteBackend(), memoryBackend()}
+}
+
+// memoryBackend is the store in memory, which shows what the client costs without a server. It has no peers.
+func memoryBackend() backend {
+	var records *memstore.Store
+	open := func(context.Context, string) (store.Store, error) { return records.Share(), nil }
+	return backend{
+		name: "Memory", open: open, specs: []spec{oursOn(open)},
+		start: func(servers.Test) (*server, error) {
+			records = memstore.New()
+			return &server{
+				version: "in this process", pid: func() int { return 0 },
+				count: func(context.Context) (counts, error) { return counts{}, nil },
+			}, nil
+		},
+	}
 }

@@ -304,7 +304,10 @@ func (b *bout) tick(ctx context.Context) ([]figure, error) {
 	return []figure{figureOf(r, c)}, nil
 }
 
-const perReplica = "commands for each replica and tick"
+const (
+	perReplica       = "commands for each replica and tick"
+	claimsPerReplica = "claiming requests for each replica and tick" // of package load
+)
 
 func (b *bout) elements(ctx context.Context) ([]figure, error) { return b.ofLoad(ctx, load.Elements) }
 
@@ -315,7 +318,7 @@ func (b *bout) ofLoad(ctx context.Context, run func(context.Context, load.Config
 	var errs []error
 	cfg := load.Config{
 		Open:      func(ctx context.Context) (store.Store, error) { return b.backend.open(ctx, b.server.url) },
-		Namespace: namespace, For: b.For, Size: load.Size{Replicas: b.Replicas, Jobs: b.Jobs, Elements: b.Elements},
+		Namespace: namespace, For: b.For, Size: load.Size{Leases: b.Leases, Replicas: b.Replicas, Jobs: b.Jobs, StartJobs: b.Jobs, Elements: b.Elements},
 		Mark: func() {
 			if ended == nil {
 				var err error

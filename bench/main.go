@@ -45,6 +45,7 @@ func parse(args []string) (options, error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.StringVar(&o.backends, "backend", "redis,postgresql,mariadb,sqlite", "which `servers` to measure on")
 	f.StringVar(&o.cases, "case", "ABCDEHM", "which `cases`, by their letters")
+	f.StringVar(&o.only, "contender", "", "only those whose `name` contains this, and the floor")
 	f.IntVar(&o.rounds, "rounds", shortRounds, "how many rounds; C, E, H and M are measured in each only with more than 3")
 	f.DurationVar(&o.For, "for", 300*time.Millisecond, "how long a contender is measured in a case and round")
 	f.IntVar(&o.Goroutines, "goroutines", 64, "of B and D")
@@ -90,7 +91,7 @@ func (o options) chosen() ([]backend, error) {
 			}
 		}
 		if len(all) == n {
-			return nil, fmt.Errorf("-backend: there is no %q; give some of redis,postgresql,mariadb,sqlite", name)
+			return nil, fmt.Errorf("-backend: there is no %q; give some of redis,postgresql,mariadb,sqlite,memory", name)
 		}
 	}
 	return all, nil

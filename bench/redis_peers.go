@@ -187,7 +187,7 @@ func openRueidislock(_ context.Context, url string, ttl time.Duration) (contende
 	}
 	return plain{
 		try: func(ctx context.Context, name string) (hold, error) {
-			held, cancel, err := locker.TryWithContext(ctx, name)
+			held, cancel, err := locker.TryWithContext(context.WithoutCancel(ctx), name) // the lock ends with its context
 			if errors.Is(err, rueidislock.ErrNotLocked) {
 				return hold{}, errHeld
 			}

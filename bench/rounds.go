@@ -18,6 +18,7 @@ type row struct {
 	Contender string   `json:"contender"`
 	Floor     bool     `json:"floor,omitempty"`
 	Ours      bool     `json:"ours,omitempty"`
+	Foreign   bool     `json:"foreign,omitempty"` // a process that measured itself: nothing was counted at the server
 	Rounds    []figure `json:"rounds"`
 
 	Ratio   spread `json:"rate_to_floor"` // of the rates, round by round; zero without a floor
@@ -31,6 +32,7 @@ type plan struct {
 	rounds int
 	cases  string
 	java   bool
+	only   string // contenders whose names contain it, and the floor
 	say    func(format string, args ...any)
 }
 
@@ -49,7 +51,7 @@ func (t *tally) add(s spec, figures []figure) {
 		i := slices.IndexFunc(t.rows, key)
 		if i < 0 {
 			i = len(t.rows)
-			t.rows = append(t.rows, &row{Backend: t.backend, Case: f.Case, What: f.What, Contender: s.name, Floor: s.floor, Ours: s.ours})
+			t.rows = append(t.rows, &row{Backend: t.backend, Case: f.Case, What: f.What, Contender: s.name, Floor: s.floor, Ours: s.ours, Foreign: s.open == nil})
 		}
 		t.rows[i].Rounds = append(t.rows[i].Rounds, f)
 	}
@@ -64,6 +66,9 @@ func (p plan) runBackend(ctx context.Context, t servers.Test, b backend) (rows [
 	p.say("%s: %s", b.name, s.version)
 	var bouts []*bout
 	for _, spec := range b.specs {
+		if !spec.floor && !strings.Contains(spec.name, p.only) {
+			continue
+		}
 		c, err := spec.open(ctx, s.url, lockTTL)
 		if err != nil {
 			return nil, "", nil, fmt.Errorf("%s: opening %s: %w", b.name, spec.name, err)
@@ -111,6 +116,9 @@ func (p plan) startJava(t servers.Test, b backend, s *server) (peers []*javaPeer
 		return nil, nil, nil
 	}
 	for _, j := range b.java {
+		if !strings.Contains(j.name, p.only) {
+			continue
+		}
 		why, err := attempt(func() error {
 			peer, err := j.start(t, s.url)
 			peers = append(peers, peer)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"math"
 	"slices"
 )
@@ -32,4 +33,10 @@ func ratios(values, floor []float64) []float64 {
 		}
 	}
 	return out
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+func allZero(values []float64) bool {
+	return !slices.ContainsFunc(values, func(v float64) bool { return v != 0 })
 }

@@ -30,11 +30,19 @@ var about = map[string]string{
 // columns are those of a case's table.
 func columns(letter string) []column {
 	name := column{"CONTENDER", func(r *row) string { return r.Contender }}
-	commands := column{"COMMANDS", func(r *row) string { return digits(r.Typical.Commands) }}
+	counted := func(heading string, value func(*row) float64) column {
+		return column{heading, func(r *row) string {
+			if r.Foreign {
+				return "-"
+			}
+			return digits(value(r))
+		}}
+	}
+	commands := counted("COMMANDS", func(r *row) float64 { return r.Typical.Commands })
 	pushes := column{"PUSHES", func(r *row) string { return digits(r.Typical.Pushes) }}
 	client := column{"CLIENT CPU", func(r *row) string { return seconds100k(r.Typical.CPU) }}
 	server := column{"SERVER CPU", func(r *row) string { return seconds100k(r.Typical.ServerCPU) }}
-	log := column{"LOG", func(r *row) string { return digits(r.Typical.Written) + " B" }}
+	log := counted("LOG B", func(r *row) float64 { return r.Typical.Written })
 	p50 := column{"P50", func(r *row) string { return duration(r.Typical.P50) }}
 	p99 := column{"P99", func(r *row) string { return duration(r.Typical.P99) }}
 	rate := column{"PER SECOND", func(r *row) string { return digits(r.Typical.Rate) }}
@@ -53,7 +61,7 @@ func columns(letter string) []column {
 	case "E":
 		return []column{name, {"LEASES", func(r *row) string { return r.What }}, extra("COMMANDS/S", perSecond10k), extra("CLIENT CPU %", cpu10k), extra("HEAP B", "heap a lease")}
 	case "H":
-		return []column{name, extra("COMMANDS/REPLICA", perReplica), commands, {"SERVER CPU", func(r *row) string { return duration(r.Typical.ServerCPU) }},
+		return []column{name, extra("COMMANDS/REPLICA", perReplica), extra("OF THEM CLAIMS", claimsPerReplica), commands, {"SERVER CPU", func(r *row) string { return duration(r.Typical.ServerCPU) }},
 			{"CLIENT CPU", func(r *row) string { return duration(r.Typical.CPU) }}, log, extra("RUNS", "runs a tick")}
 	case "M":
 		return []column{{"FORM", func(r *row) string { return r.What }}, rate, commands, client, server, log}
@@ -63,7 +71,7 @@ func columns(letter string) []column {
 		{"RATE/FLOOR", func(r *row) string { return spreadText(r.Ratio) }},
 		{"P50/FLOOR", func(r *row) string { return spreadText(r.Median) }},
 		p50, p99, rate, commands, client, server, log,
-		{"ALLOCS", func(r *row) string { return digits(r.Typical.Allocs) }},
+		counted("ALLOCS", func(r *row) float64 { return r.Typical.Allocs }),
 	}
 }
 

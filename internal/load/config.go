@@ -23,7 +23,7 @@ type Config struct {
 	// Processes, if not nil, answers a command that calls Waiter: for case C with processes.
 	Processes Command
 
-	// Mark, if not nil, is called just before and just after what cases E, H and M measure.
+	// Mark, if not nil, is called just before and just after what cases E, H, M and S measure.
 	Mark func()
 
 	// Progress, if not nil, is told how much of a case is done, from 0 to 1, and what it is at. It is called by one goroutine at

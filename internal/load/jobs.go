@@ -28,8 +28,10 @@ func Start(ctx context.Context, cfg Config) ([]Result, error) {
 		what := fmt.Sprintf("%d jobs, %s", n, form)
 		cfg.Progress(float64(i)/2, what)
 		err := cfg.on(ctx, soloist.Options{}, func(r *replica) error {
+			cfg.Mark()
 			before := used()
 			requests, stop, err := r.start(ctx, jobs)
+			cfg.Mark()
 			s := &Sample{Operations: 1}
 			s.since(before)
 			s.Times.Add(s.Took)
@@ -82,7 +84,7 @@ const tickEvery = time.Second
 func Tick(ctx context.Context, cfg Config) ([]Result, error) {
 	n, m := cfg.Size.Replicas, cfg.Size.Jobs
 	what := fmt.Sprintf("%d replicas, %d jobs", n, m)
-	every := max(tickEvery, time.Duration(n*m)*50*time.Microsecond).Truncate(time.Second)
+	every := (tickEvery + time.Duration(n*m)*100*time.Microsecond).Truncate(time.Second) // a tick is over before the next
 	var runs atomic.Int64
 	jobs := make([]soloist.Job, m)
 	for i := range jobs {

@@ -236,7 +236,7 @@ func undecided(claims []store.Claim, outcomes []store.Outcome, pending []int, se
 		}
 		if !first[r] {
 			first[r] = true
-			if outcomes[i].Err == errUndecided {
+			if errors.Is(outcomes[i].Err, errUndecided) {
 				left = append(left, i)
 				open[r] = true
 			}

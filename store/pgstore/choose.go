@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -36,7 +37,7 @@ func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (
 		i := numbers[a.name]
 		claim.Name = names[i]
 		out := a.decide(claim)
-		if out.Err != errUndecided {
+		if !errors.Is(out.Err, errUndecided) {
 			return i, out, nil
 		}
 		// A crowd of choosers collides once for each name at most; only then is it one name that stays locked.

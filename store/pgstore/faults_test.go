@@ -307,18 +307,95 @@ func TestCancelledSyncWaitIsUnknown(t *testing.T) {
 	}
 }
 
-// Serialization failures and ambiguous commits of CockroachDB are settled by running the statement again.
+// cockroach opens a store in the dialect of CockroachDB, through a proxy, on one connection.
+func cockroach(t *testing.T) (direct, s *Store, p *proxy) {
+	t.Helper()
+	p = newProxy(t, server(t).Addr)
+	direct = fresh(t, server(t).URL)
+	to := with(p.url(server(t).URL), "schema", direct.tables.schema, "pool_max_conns", "1", "options", "-c default_transaction_isolation=serializable")
+	s = open(t, "cockroach"+to[len("postgres"):])
+	lease := take(t, s, "warm", "a", time.Minute) // the statements are prepared
+	if err := errors.Join(tryExtend(s, lease, time.Minute), tryRelease(s, lease)); err != nil {
+		t.Fatal(err)
+	}
+	return direct, s, p
+}
+
+// The server has committed and says that it does not know: the statement is run again, and tells what the first has done.
 func TestAmbiguousCommitsAreReadBack(t *testing.T) {
-	for code, want := range map[string]bool{"40001": true, "40P01": true, "40003": true, "26000": true, "23505": false, "57P01": false} {
-		s := &Store{}
-		s.tables.cfg.Dialect = CockroachDB
-		if got := s.again(&pgconn.PgError{Code: code}); got != want {
-			t.Errorf("CockroachDB, %s: again is %t", code, got)
+	direct, s, p := cockroach(t)
+	injected := func(verb string, f func() error) {
+		t.Helper()
+		p.answer("40003")
+		if err := f(); err != nil {
+			t.Errorf("%s: %v", verb, err)
+		}
+		if !p.answered() {
+			t.Fatalf("%s: nothing was injected", verb)
 		}
 	}
-	if (&Store{}).again(&pgconn.PgError{Code: "40003"}) {
-		t.Error("PostgreSQL, 40003: again")
+	var lease store.Release
+	injected("acquire", func() error {
+		g, err := try(s, "name", "a", time.Minute)
+		lease = store.Release{Name: "name", Holder: "a", Token: g.Token, Retain: store.Forever, Mark: 5}
+		return err
+	})
+	if r := recordOf(t, direct, "name"); r.Holder != "a" || r.Token != lease.Token {
+		t.Errorf("the grant was of token %d, and the record is %+v", lease.Token, r)
 	}
+	injected("extend", func() error { return tryExtend(s, lease, time.Hour) })
+	injected("release", func() error { return tryRelease(s, lease) })
+	if r := recordOf(t, direct, "name"); !r.Free() || r.Mark != 5 {
+		t.Errorf("after the release: %+v", r)
+	}
+	// In the dialect of PostgreSQL, where the code does not come about, it is left to the caller.
+	pg := open(t, p.url(server(t).URL), "schema", direct.tables.schema, "pool_max_conns", "1")
+	lease = take(t, pg, "other", "a", time.Minute)
+	if err := tryExtend(pg, lease, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	p.answer("40003")
+	if err := tryExtend(pg, lease, time.Minute); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("PostgreSQL: %v", err)
+	}
+}
+
+// The server refuses a few times, with no effect: the statement is run until it is taken.
+func TestInjectedSerializationFailures(t *testing.T) {
+	direct, s, _ := cockroach(t)
+	schema := direct.tables.schema
+	for _, sql := range []string{
+		"CREATE SEQUENCE " + schema + ".tries",
+		"CREATE FUNCTION " + schema + ".refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF nextval('" + schema + `.tries') % 4 IN (1, 2) THEN
+			RAISE EXCEPTION 'injected' USING ERRCODE = TG_ARGV[0]; END IF; RETURN NEW; END $$`,
+	} {
+		run(t, direct.pool, sql)
+	}
+	for _, code := range []string{"40001", "40P01", "40003"} {
+		run(t, direct.pool, "CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON "+direct.tables.records+" FOR EACH ROW EXECUTE FUNCTION "+
+			schema+".refuse('"+code+"')")
+		before := one[int](t, direct.pool, "SELECT last_value FROM "+schema+".tries")
+		lease := take(t, s, "name", "a", time.Minute)
+		if err := errors.Join(tryExtend(s, lease, time.Hour), tryRelease(s, lease)); err != nil {
+			t.Errorf("%s: %v", code, err)
+		}
+		if after := one[int](t, direct.pool, "SELECT last_value FROM "+schema+".tries"); after-before < 6 {
+			t.Errorf("%s: only %d tries", code, after-before)
+		}
+		run(t, direct.pool, "DROP TRIGGER refuse ON "+direct.tables.records)
+	}
+	// The context bounds it.
+	run(t, direct.pool, "CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON "+direct.tables.records+" FOR EACH ROW EXECUTE FUNCTION "+schema+".refuse('40001')")
+	run(t, direct.pool, "ALTER SEQUENCE "+schema+".tries INCREMENT 4 RESTART 5")
+	ctx, cancel := context.WithTimeout(background, 300*time.Millisecond)
+	defer cancel()
+	if _, err := s.Acquire(ctx, []store.Claim{claim("never", "a", time.Minute)}); err == nil {
+		t.Error("granted")
+	}
+}
+
+// Which errors leave it open what has happened.
+func TestCertainty(t *testing.T) {
 	for code, want := range map[string]bool{"40001": false, "40003": true, "08006": true, "42501": false} {
 		if got := uncertain(&pgconn.PgError{Code: code}); got != want {
 			t.Errorf("%s: uncertain is %t", code, got)
@@ -326,5 +403,8 @@ func TestAmbiguousCommitsAreReadBack(t *testing.T) {
 	}
 	if !uncertain(&pgconn.PgError{Code: "57P01", Severity: "FATAL"}) {
 		t.Error("a session that was ended is certain")
+	}
+	if uncertain(notSent{context.DeadlineExceeded}) || !uncertain(context.DeadlineExceeded) {
+		t.Error("what has not been sent is certain, and what has been is not")
 	}
 }

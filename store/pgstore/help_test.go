@@ -34,8 +34,12 @@ var server = servers.Shared(func(t servers.Test) *servers.PostgresServer { retur
 
 var schemas atomic.Int64
 
-// newSchema answers the name of a schema that no test has had.
-func newSchema() string { return fmt.Sprintf("test_%d", schemas.Add(1)) }
+// newSchema answers the name of a schema that no test has had, in this run or one before on a server that stays.
+func newSchema() string {
+	return fmt.Sprintf("test_%x_%d", started, schemas.Add(1))
+}
+
+var started = time.Now().UnixNano()
 
 // with answers the URL of a server with options.
 func with(base string, options ...string) string {

@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"encoding/binary"
 	"io"
 	"net"
 	"net/url"
@@ -18,6 +19,7 @@ type proxy struct {
 	conns []net.Conn
 	mute  bool // drop the next answers, and with the first of them the connections
 	muted int
+	error []byte // takes the place of the next answer
 }
 
 func newProxy(t testing.TB, to string) *proxy {
@@ -67,7 +69,7 @@ func (p *proxy) answers(c, s net.Conn) {
 	defer s.Close()
 	buf := make([]byte, 64<<10)
 	for {
-		n, err := s.Read(buf)
+		n, err := s.Read(buf[:cap(buf)])
 		if err != nil {
 			return
 		}
@@ -76,9 +78,14 @@ func (p *proxy) answers(c, s net.Conn) {
 		if mute {
 			p.muted++
 		}
+		instead := p.error
+		p.error = nil
 		p.mu.Unlock()
 		if mute {
 			return // the client sees the connection end where the answer should be
+		}
+		if instead != nil {
+			buf, n = append(buf[:0], instead...), len(instead)
 		}
 		if _, err := c.Write(buf[:n]); err != nil {
 			return
@@ -92,6 +99,23 @@ func (p *proxy) silent(mute bool) int {
 	defer p.mu.Unlock()
 	p.mute = mute
 	return p.muted
+}
+
+// answer has the next answer of the server replaced by an error of this code, after which the session goes on.
+func (p *proxy) answer(code string) {
+	fields := "SERROR\x00VERROR\x00C" + code + "\x00Minjected\x00\x00"
+	message := binary.BigEndian.AppendUint32([]byte{'E'}, uint32(4+len(fields)))
+	message = append(append(message, fields...), 'Z', 0, 0, 0, 5, 'I')
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.error = message
+}
+
+// answered says whether an error that was put in the place of an answer has been sent.
+func (p *proxy) answered() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.error == nil
 }
 
 // cut ends all connections.

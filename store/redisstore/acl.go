@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/soloist-dev/soloist/store"
@@ -15,8 +16,12 @@ var commands = []string{
 	"zadd", "zrem", "zrangebylex", "zrangebyscore",
 }
 
-// peerCommands are what a user needs besides when locks are shared with Java clients.
-var peerCommands = []string{"exists", "pttl", "pexpire", "hexists", "hkeys", "incr"}
+// Commands that are needed besides when locks are shared with Java clients, or replicas are waited for.
+var (
+	shedLockCommands = []string{"exists", "pttl", "pexpire"}
+	redissonCommands = []string{"exists", "hexists", "hkeys", "pttl", "pexpire", "incr"}
+	waitCommands     = []string{"wait"}
+)
 
 // aclLine gives a user the least rights with which a store with the default prefix works. What begins with info is for Capabilities and
 // Examine. It is documented in docs/redis.md.
@@ -31,9 +36,15 @@ func (s *Store) privileges(ctx context.Context) store.Finding {
 	if err != nil {
 		return found("privileges", "the server does not tell who this is", store.LevelUnknown, "see docs/redis.md for the rights that are needed")
 	}
-	needed := commands
-	if s.cfg.ShedLock != "" || s.cfg.Redisson {
-		needed = append(append([]string{}, commands...), peerCommands...)
+	needed := slices.Clone(commands)
+	if s.cfg.ShedLock != "" {
+		needed = append(needed, shedLockCommands...)
+	}
+	if s.cfg.Redisson {
+		needed = append(needed, redissonCommands...)
+	}
+	if s.cfg.Wait > 0 {
+		needed = append(needed, waitCommands...)
 	}
 	var lacking []string
 	for _, command := range needed {
@@ -72,6 +83,8 @@ func dryArgs(command string, b *bucket) []any {
 		return []any{b.counter, "-", "+"}
 	case "publish":
 		return []any{b.channel + "x", ""}
+	case "wait":
+		return []any{"0", "1"}
 	case "subscribe":
 		return []any{b.channel + "x"}
 	}

@@ -38,7 +38,7 @@ func (s *Store) look(ctx context.Context) (*setup, error) {
 		up.sentinel = c.Options().Addr == "FailoverClient" // as go-redis names the clients that Sentinels lead
 	}
 	settings := map[string]string{}
-	for _, name := range []string{"maxmemory", "maxmemory-policy", "appendonly", "appendfsync", "min-replicas-to-write"} {
+	for _, name := range []string{"maxmemory", "maxmemory-policy", "appendonly", "appendfsync", "no-appendfsync-on-rewrite", "min-replicas-to-write"} {
 		some, err := ask(ctx, s, func() (map[string]string, error) { return s.client.ConfigGet(ctx, name).Result() })
 		if err != nil {
 			return up, nil // denied, or a service that has no CONFIG: what is not known is told as such
@@ -98,6 +98,8 @@ func (up *setup) durable() store.Promise {
 		return store.Promise{Answer: store.No, Why: "appendonly is off: a crash loses leases and tokens"}
 	case up.settings["appendfsync"] != "always":
 		return store.Promise{Answer: store.No, Why: "appendfsync is " + up.settings["appendfsync"] + ": a crash loses what was not synced yet"}
+	case up.settings["no-appendfsync-on-rewrite"] != "no":
+		return store.Promise{Answer: store.No, Why: "no-appendfsync-on-rewrite is on: while the file is written anew nothing is synced"}
 	}
 	return store.Promise{Answer: store.Yes, Why: "appendonly with appendfsync=always syncs every write, as far as the disk honours fsync"}
 }
@@ -123,6 +125,8 @@ func (up *setup) fencing() store.Promise {
 		return no("maxmemory-policy is " + up.settings["maxmemory-policy"] + ", so records can be evicted")
 	case durable.Answer != store.Yes:
 		return no(durable.Why)
+	case up.info["repl_backlog_active"] == "1":
+		return no("a replica was attached a while ago, and could take over")
 	}
 	return store.Promise{Answer: store.Yes, Why: "one server, which runs one script after the other and keeps every record, and no replica that could take over"}
 }
@@ -246,8 +250,8 @@ func (s *Store) clock(ctx context.Context) []store.Finding {
 	if skew.Abs() > time.Second {
 		level, mend = store.LevelWarning, "leases do not depend on it, for they go by the server's clock alone; but scheduled times go by the replicas': set one of the two right"
 	}
-	return []store.Finding{
+	return append([]store.Finding{
 		found("round trip", fmt.Sprintf("%v in the middle of 5", trips[2].Round(time.Microsecond)), store.LevelOK, ""),
 		found("clock", fmt.Sprintf("the server's is %v off this machine's", skew.Round(time.Millisecond)), level, mend),
-	}
+	}, s.setBack(ctx)...)
 }

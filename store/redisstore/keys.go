@@ -3,6 +3,7 @@ package redisstore
 import (
 	"hash/fnv"
 	"strconv"
+	"strings"
 )
 
 // buckets is how many parts the records of a cluster fall into. All keys of a part have one hash tag, so that a script can change a
@@ -19,8 +20,6 @@ type bucket struct {
 	channel string // what the channels of names begin with
 }
 
-func (s *Store) bucketAt(i int) *bucket { return &s.parts[i] }
-
 func newBuckets(prefix string, n int) []bucket {
 	parts := make([]bucket, n)
 	for i := range parts {
@@ -31,13 +30,26 @@ func newBuckets(prefix string, n int) []bucket {
 }
 
 // bucketOf answers the part of a name. It must never change: records would be lost.
+//
+// Names that differ only in a number of at most three digits after the last slash fall into one part, so that one of many such names, such as
+// the permits of a semaphore, can be chosen in one step. Longer numbers are what things are called, of which there are too many for a part.
 func (s *Store) bucketOf(name string) int {
 	if len(s.parts) == 1 {
 		return 0
 	}
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(name))
+	_, _ = h.Write([]byte(family(name)))
 	return int(h.Sum32() % uint32(len(s.parts))) //nolint:gosec // there are few
+}
+
+// family answers the name without a short number at its end.
+func family(name string) string {
+	i := strings.LastIndexByte(name, '/')
+	number := name[i+1:]
+	if i < 0 || number == "" || len(number) > 3 || strings.Trim(number, "0123456789") != "" {
+		return name
+	}
+	return name[:i]
 }
 
 // grouped answers the indices of names by part, in order, and the parts in the order of their first name.

@@ -141,6 +141,9 @@ func tell(t *testing.T, seed uint64) {
 
 // TestSameSeedSameHistory replays seeds and compares their histories.
 func TestSameSeedSameHistory(t *testing.T) {
+	if raced {
+		t.Skip("make sim runs it, without the race detector")
+	}
 	alone(t)
 	const seeds = 200
 	different := 0
@@ -167,6 +170,9 @@ func TestSameSeedSameHistory(t *testing.T) {
 
 // TestPositiveControls breaks what the checkers must catch. If they do not, what they say of everything else is void.
 func TestPositiveControls(t *testing.T) {
+	if raced {
+		t.Skip("make sim runs it, without the race detector")
+	}
 	alone(t)
 	for control, wanted := range map[Control][]string{
 		Forgets:   {proof.BeliefOverlap, proof.Linearizability},

@@ -46,15 +46,28 @@ func Replica(ctx context.Context, open func() (store.Store, error), in io.Reader
 	}()
 	rec := newRecorder(out)
 	defer rec.flushing()()
-	s, err := open()
-	if err != nil {
-		return err
+	s := opened(ctx, open)
+	if s == nil {
+		return nil // a history without operations is one, too
 	}
 	defer s.Close()
 	if o.Unsafe {
 		return o.pretend(ctx, s, rec)
 	}
 	return o.work(ctx, s, rec)
+}
+
+// opened opens the store, again and again while it cannot: its server may be down at the moment. The director has opened it before.
+// It answers nil when ctx ends first.
+func opened(ctx context.Context, open func() (store.Store, error)) store.Store {
+	for {
+		if s, err := open(); err == nil {
+			return s
+		}
+		if !sleep(ctx, 50*time.Millisecond) {
+			return nil
+		}
+	}
 }
 
 func (o orders) work(ctx context.Context, s store.Store, rec *recorder) error {

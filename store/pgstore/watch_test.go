@@ -1,0 +1,129 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+// A release notifies only those who listen for the name's group, and Go and SQL agree on what that is.
+func TestReleasesNotifyOnlyListeners(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	c := admin(t, server(t).URL)
+	oid := one[int64](t, c, "SELECT $1::text::regclass::oid::bigint", s.tables.records)
+	run(t, c, fmt.Sprintf("LISTEN soloist_%d", oid)) // without the lock that says so
+	notified := func() (payload string) {
+		ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
+		defer cancel()
+		if n, err := c.WaitForNotification(ctx); err == nil {
+			payload = n.Payload
+		}
+		return payload
+	}
+	for _, name := range []string{"a", "lock/日本語", "name 3"} {
+		release(t, s, take(t, s, name, "x", time.Minute))
+		if got := notified(); got != "" {
+			t.Errorf("%q: notified %q where nobody listens", name, got)
+		}
+		w, err := s.Watch(background, []string{name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		drain(w)
+		release(t, s, take(t, s, name, "x", time.Minute))
+		if got := notified(); got != name {
+			t.Errorf("%q: notified %q", name, got)
+		}
+		<-w
+		allNil(t, nil, func() error { // in a batch too
+			errs, err := s.Release(background, []store.Release{take(t, s, name, "x", time.Minute), take(t, s, "other", "x", time.Minute)})
+			return errors.Join(errors.Join(errs...), err)
+		}())
+		if got := notified(); got != name && got != "other" { // by chance they are in the same group
+			t.Errorf("%q in a batch: notified %q", name, got)
+		}
+		<-w
+	}
+}
+
+// Whoever begins to listen waits for a release that has seen nobody and has not been committed, so that it is not missed.
+func TestListeningWaitsForReleasesUnderWay(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	other := reopen(t, s)
+	lease := take(t, s, "name", "x", time.Minute)
+	tx, err := other.pool.Begin(background)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(background)
+	statement, args := other.releaseSQL([]store.Release{lease})
+	run(t, tx, statement, args...)
+	watching := make(chan (<-chan struct{}), 1)
+	go func() {
+		w, err := s.Watch(background, []string{"name"})
+		if err != nil {
+			t.Error(err)
+		}
+		watching <- w
+	}()
+	select {
+	case <-watching:
+		t.Error("the watch is there while a release is under way that will tell nobody")
+	case <-time.After(100 * time.Millisecond):
+	}
+	if err := tx.Commit(background); err != nil {
+		t.Fatal(err)
+	}
+	<-watching
+	take(t, s, "name", "y", time.Minute) // looking once more finds it free
+}
+
+// A handle listens on one connection, whatever the number of watches, and gives it back a while after the last.
+func TestOneConnectionListens(t *testing.T) {
+	base := with(server(t).URL, "application_name", t.Name())
+	owner := fresh(t, server(t).URL)
+	s := open(t, base, "schema", owner.tables.schema)
+	s.hub.idle = 200 * time.Millisecond
+	db := admin(t, server(t).URL)
+	connections := func() int {
+		return one[int](t, db, "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1", t.Name())
+	}
+	ctx, cancel := context.WithCancel(background)
+	for i := range 50 {
+		if _, err := s.Watch(ctx, []string{fmt.Sprint("name ", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := connections(); n != 1 {
+		t.Errorf("%d connections", n)
+	}
+	cancel()
+	eventually(t, "the connection is given back", func() bool { return connections() == 0 })
+	ctx, cancel = context.WithCancel(background)
+	defer cancel()
+	w, err := s.Watch(ctx, []string{"again"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drain(w)
+	release(t, owner, take(t, owner, "again", "x", time.Minute))
+	<-w
+}
+
+// A watch begun while the server is down says so; the client then asks by itself.
+func TestWatchWithoutAServer(t *testing.T) {
+	srv := servers.Postgres(t, quiet...)
+	s := fresh(t, srv.URL)
+	srv.Kill()
+	ctx, cancel := context.WithTimeout(background, 5*time.Second)
+	defer cancel()
+	_, err := s.Watch(ctx, []string{"name"})
+	says(t, err)
+	srv.Start()
+	eventually(t, "it watches again", func() bool { _, err := s.Watch(background, []string{"name"}); return err == nil })
+}

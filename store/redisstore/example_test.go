@@ -1,0 +1,64 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/fence"
+	"github.com/soloist-dev/soloist/store/redisstore"
+)
+
+// A store on a client of your own.
+func ExampleNew() {
+	ctx := context.Background()
+	rdb := redis.NewClient(&redis.Options{
+		Addr:       "localhost:6379",
+		MaxRetries: -1, // soloist asks again itself, and can then tell what is sure
+	})
+	defer rdb.Close()
+	s, err := redisstore.New(rdb, redisstore.Config{Prefix: "billing"})
+	if err != nil {
+		panic(err)
+	}
+	client, err := soloist.New(s, soloist.Config{})
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+	err = client.Do(ctx, "invoices", func(ctx context.Context, lease *soloist.Lease) error {
+		fmt.Println("only here, with token", lease.Token())
+		return nil
+	})
+	fmt.Println(err)
+}
+
+// A store by its URL.
+func ExampleOpenURL() {
+	s, err := redisstore.OpenURL(context.Background(), "redis+sentinel://10.0.0.1,10.0.0.2,10.0.0.3/main?prefix=billing")
+	if err != nil {
+		panic(err)
+	}
+	defer s.Close()
+}
+
+// A guard for data that is in Redis itself.
+func ExampleGuard() {
+	ctx := context.Background()
+	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379", MaxRetries: -1})
+	defer rdb.Close()
+	var lease *soloist.Lease // of the lock "balance"
+
+	guard, err := redisstore.NewGuard(rdb, "")
+	if err != nil {
+		panic(err)
+	}
+	if err := guard.Claim(ctx, "balance", lease.Token()); errors.Is(err, fence.ErrStale) {
+		return // somebody else has the lock by now
+	}
+	_, err = guard.Write(ctx, "balance", lease.Token(), `return redis.call('INCRBY', KEYS[1], ARGV[1])`, []string{"balance"}, 100)
+	fmt.Println(err)
+}

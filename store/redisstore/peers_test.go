@@ -1,0 +1,214 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// held answers the refusal.
+func held(t testing.TB, s store.Store, name, holder string) store.Record {
+	t.Helper()
+	var h *store.HeldError
+	if err := acquire(t, s, name, holder).Err; !errors.As(err, &h) {
+		t.Fatalf("%v; want held", err)
+	}
+	return h.Record
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func pttl(t testing.TB, c *redis.Client, key string) time.Duration {
+	t.Helper()
+	d, err := c.PTTL(background, key).Result()
+	must(t, err)
+	return d
+}
+
+// What ShedLock's Redis providers send, command by command.
+func TestShedLock(t *testing.T) {
+	url, env := shared(t).URL, prefix()
+	java := plainClient(t, url)
+	s := open(t, fresh(t, url, "shedlock="+env))
+	key := "job-lock:" + env + ":report"
+
+	r := take(t, s, "lock/report", "go-1")
+	if taken, _ := java.SetNX(background, key, "ADDED:x@host:uuid", time.Minute).Result(); taken {
+		t.Fatal("Java has taken what we have")
+	}
+	if v := java.Get(background, key).Val(); !strings.HasPrefix(v, "ADDED:20") || !strings.HasSuffix(v, "Z@go-1") {
+		t.Errorf("the value is %q", v)
+	}
+	must(t, extend(s, r))
+	if left := pttl(t, java, key); left < 55*time.Second || left > time.Minute {
+		t.Errorf("after an extension by a minute %v are left", left)
+	}
+	must(t, release(s, r))
+	if java.Exists(background, key).Val() != 0 {
+		t.Error("the key is there after the release")
+	}
+
+	// A job of the same name is the same lock to Java.
+	must(t, java.Set(background, key, "ADDED:x@host:uuid", 30*time.Second).Err())
+	for _, name := range []string{"lock/report", "job/report"} {
+		if rec := held(t, s, name, "go-2"); rec.Holder != "ADDED:x@host:uuid" || rec.Left < 25*time.Second || rec.Left > 31*time.Second {
+			t.Errorf("%s: %+v", name, rec)
+		}
+	}
+	if _, out, err := s.Choose(background, []string{"lock/report", "lock/report2"}, store.Claim{Holder: "go", TTL: time.Minute}); err != nil || out.Err != nil {
+		t.Error(out, err)
+	} else if java.Exists(background, key+"2").Val() != 1 {
+		t.Error("a chosen lock is not shared")
+	}
+	take(t, s, "other/report", "go-2") // is not shared
+
+	// Java tells nobody that it unlocks; a watch is woken all the same.
+	w := watched(t, s, "lock/report")
+	drain([]<-chan struct{}{w})
+	must(t, java.Del(background, key).Err())
+	if !woken(w) {
+		t.Error("not woken by Java's unlock")
+	}
+
+	// Java deletes without asking whose it is: we notice.
+	r = take(t, s, "lock/report", "go-3")
+	must(t, java.Del(background, key).Err())
+	must(t, java.Set(background, key, "ADDED:y@host:uuid", time.Minute).Err())
+	if err := extend(s, r); !errors.Is(err, store.ErrLost) {
+		t.Errorf("extend: %v", err)
+	}
+	if err := release(s, r); !errors.Is(err, store.ErrLost) {
+		t.Errorf("release: %v", err)
+	}
+	if java.Get(background, key).Val() != "ADDED:y@host:uuid" {
+		t.Error("Java's key is gone")
+	}
+
+	// A linger is Java's lockAtLeastFor; a key without an end does not make waiters spin.
+	r = take(t, s, "lock/daily", "go-4")
+	r.Linger = 20 * time.Second
+	must(t, release(s, r))
+	if left := pttl(t, java, "job-lock:"+env+":daily"); left < 15*time.Second || left > 20*time.Second {
+		t.Errorf("the linger has %v left", left)
+	}
+	must(t, java.Set(background, "job-lock:"+env+":endless", "x", 0).Err())
+	if rec := held(t, s, "lock/endless", "go-5"); rec.Left < 500*time.Millisecond {
+		t.Errorf("%+v", rec)
+	}
+}
+
+// The scripts of Redisson's RLock and RFencedLock, as far as they matter here.
+var (
+	redissonLock = redis.NewScript(`if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
+		redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); redis.call('incr', KEYS[2]); return -1 end
+		return redis.call('pttl', KEYS[1])`)
+	redissonUnlock = redis.NewScript(`if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return -1 end
+		redis.call('del', KEYS[1]); redis.call('publish', KEYS[2], '0'); return 1`)
+)
+
+func TestRedisson(t *testing.T) {
+	url, name := shared(t).URL, prefix()
+	java := plainClient(t, url)
+	s := open(t, fresh(t, url, "redisson=true"))
+	token, channel := "redisson_lock_token:{"+name+"}", "redisson_lock__channel:{"+name+"}"
+	lock := func() int64 {
+		n, err := redissonLock.Run(background, java, []string{name, token}, 30_000, "uuid:1").Int64()
+		must(t, err)
+		return n
+	}
+	unlock := func() {
+		n, err := redissonUnlock.Run(background, java, []string{name, channel}, "uuid:1").Int64()
+		if err != nil || n != 1 {
+			t.Fatal(n, err)
+		}
+	}
+
+	r := take(t, s, "lock/"+name, "go-1")
+	if left := lock(); left < 55_000 || left > 60_000 {
+		t.Fatalf("Java's lock answers %d", left)
+	}
+	if all := java.HGetAll(background, name).Val(); len(all) != 1 || all["go-1"] != "1" {
+		t.Errorf("the hash is %v", all)
+	}
+	if n, _ := java.Get(background, token).Int(); n != 1 {
+		t.Errorf("Redisson's token is %d", n)
+	}
+	sub := java.Subscribe(background, channel)
+	defer sub.Close()
+	if _, err := sub.Receive(background); err != nil {
+		t.Fatal(err)
+	}
+	must(t, extend(s, r))
+	must(t, release(s, r))
+	ctx, cancel := context.WithTimeout(background, 10*time.Second)
+	defer cancel()
+	if m, err := sub.ReceiveMessage(ctx); err != nil || m.Payload != "0" {
+		t.Fatalf("Java's waiters hear %v, %v", m, err)
+	}
+
+	if n := lock(); n != -1 {
+		t.Fatalf("Java's lock of a free name answers %d", n)
+	}
+	if rec := held(t, s, "lock/"+name, "go-2"); rec.Holder != "uuid:1" || rec.Left < 25*time.Second || rec.Left > 31*time.Second {
+		t.Errorf("%+v", rec)
+	}
+	take(t, s, "job/"+name, "go-2") // jobs are not shared with Redisson
+	w := watched(t, s, "lock/"+name)
+	drain([]<-chan struct{}{w})
+	unlock()
+	if !woken(w) {
+		t.Error("not woken by Java's unlock")
+	}
+	r = take(t, s, "lock/"+name, "go-3")
+	if n, _ := java.Get(background, token).Int(); n != 3 {
+		t.Errorf("Redisson's token is %d after three grants", n)
+	}
+	must(t, java.Del(background, name).Err()) // forceUnlock
+	if n := lock(); n != -1 {
+		t.Fatal(n)
+	}
+	if err := extend(s, r); !errors.Is(err, store.ErrLost) {
+		t.Errorf("extend: %v", err)
+	}
+	if err := release(s, r); !errors.Is(err, store.ErrLost) {
+		t.Errorf("release: %v", err)
+	}
+	if java.HExists(background, name, "uuid:1").Val() != true {
+		t.Error("Java's lock is gone")
+	}
+
+	// A name with braces gets no more of them.
+	braced := "{" + name + "}x"
+	must(t, release(s, take(t, s, "lock/"+braced, "go")))
+	if n, _ := java.Get(background, "redisson_lock_token:"+braced).Int(); n != 1 {
+		t.Errorf("the token of %s is %d", braced, n)
+	}
+}
+
+// Replicas that know of the sharing and replicas that do not, for the time of a change, do no harm to each other's leases.
+func TestSharingIsTurnedOn(t *testing.T) {
+	at := fresh(t, shared(t).URL)
+	alone, sharing := open(t, at), open(t, at+"&shedlock="+prefix())
+	r := take(t, sharing, "lock/a", "h")
+	held(t, alone, "lock/a", "other")
+	must(t, extend(alone, r))
+	must(t, release(alone, r))
+	r = take(t, alone, "lock/a", "i")
+	held(t, sharing, "lock/a", "other")
+	must(t, extend(sharing, r))
+	must(t, release(sharing, r))
+	if n := count(t, alone); n != 1 {
+		t.Errorf("%d records", n)
+	}
+}

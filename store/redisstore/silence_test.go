@@ -1,0 +1,127 @@
+package redisstore_test
+
+import (
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A strait lets connections through, until those that there are fall silent: they stay, and nothing comes or goes.
+type strait struct {
+	listener net.Listener
+	server   string
+
+	mu    sync.Mutex
+	stale *bool // shared by the connections that fall silent together
+	conns []net.Conn
+}
+
+func newStrait(t testing.TB, server string) *strait {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &strait{listener: l, server: server, stale: new(bool)}
+	go s.serve()
+	t.Cleanup(func() {
+		l.Close()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, c := range s.conns {
+			c.Close()
+		}
+	})
+	return s
+}
+
+func (s *strait) serve() {
+	for {
+		client, err := s.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", s.server)
+		if err != nil {
+			client.Close()
+			continue
+		}
+		s.mu.Lock()
+		stale := s.stale
+		s.conns = append(s.conns, client, server)
+		s.mu.Unlock()
+		go s.pass(client, server, stale)
+		go s.pass(server, client, stale)
+	}
+}
+
+func (s *strait) pass(from, to net.Conn, stale *bool) {
+	defer to.Close()
+	buf := make([]byte, 16<<10)
+	for {
+		n, err := from.Read(buf)
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		silent := *stale
+		s.mu.Unlock()
+		if !silent {
+			if _, err := to.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// silence makes the connections that there are fall silent. New ones are let through.
+func (s *strait) silence() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*s.stale, s.stale = true, new(bool)
+}
+
+// A subscription whose connection has died without a word is noticed: whoever waits is woken once, for a release may have been missed,
+// and by releases again.
+func TestSilentSubscriptionIsNoticed(t *testing.T) {
+	server := shared(t)
+	s := newStrait(t, server.Addr)
+	url := fresh(t, "redis://"+s.listener.Addr().String())
+	waiting := open(t, url)
+	wake, err := waiting.Watch(t.Context(), []string{"x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.silence()
+	begin := time.Now()
+	select {
+	case <-wake:
+	case <-time.After(20 * time.Second):
+		t.Fatal("nobody has noticed that the subscription is dead")
+	}
+	t.Logf("noticed after %v", time.Since(begin).Round(time.Millisecond))
+	held := take(t, waiting, "x", "h")
+	if err := release(waiting, held); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-wake:
+	case <-time.After(5 * time.Second):
+		t.Fatal("a release woke nobody")
+	}
+}
+
+// A watch that has just begun is not woken for nothing: that would cost a request each.
+func TestWatchBeginsQuietly(t *testing.T) {
+	s := open(t, fresh(t, shared(t).URL))
+	wake, err := s.Watch(t.Context(), []string{"x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-wake:
+		t.Error("woken without a release")
+	case <-time.After(50 * time.Millisecond):
+	}
+}

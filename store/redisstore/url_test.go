@@ -1,0 +1,117 @@
+package redisstore
+
+import (
+	"strings"
+	"testing"
+)
+
+const canary = "canary5ecret"
+
+func TestURLs(t *testing.T) {
+	for _, good := range []string{
+		"redis://localhost", "redis://localhost:6380/3", "redis://[::1]:6379", "redis://::1", "rediss://host?servername=other",
+		"redis://user:p%40%2F%3Fss@host/0?prefix=app&pool=3&timeout=2s&dialtimeout=1s", "redis://:pw@host",
+		"redis+sentinel://a,b:26380,c/main", "redis+sentinel://u:p@a/main/2?sentineluser=x&sentinelpassword=y",
+		"redis+cluster://a:1,b:2", "rediss+cluster://a:1,b:2/0", "redis://host?wait=1&waittimeout=100ms", "redis://host?shedlock=default",
+		"redis://host?redisson=true",
+	} {
+		if _, err := parseURL(good); err != nil {
+			t.Errorf("%s: %v", good, err)
+		}
+	}
+	for bad, says := range map[string]string{
+		"":                                   "redis://",
+		"localhost:6379":                     "redis://",
+		"http://host":                        `"http"`,
+		"redis+ring://host":                  `"redis+ring"`,
+		"redis://":                           "then hosts",
+		"redis://:6379":                      "HOST:PORT",
+		"redis://host:0":                     "HOST:PORT",
+		"redis://host:port":                  "HOST:PORT",
+		"redis://a,b":                        "write one host",
+		"redis://host/x":                     `database of the store's URL "x"`,
+		"redis://host/-1":                    `"-1"`,
+		"redis+sentinel://host":              "name under which the Sentinels",
+		"redis+sentinel://host/main/x":       `"x"`,
+		"redis+cluster://host/1":             "one database",
+		"redis://host?prefx=a":               `"prefx": there is none of that name; there are cafile`,
+		"redis://host?wait=x":                "option wait",
+		"redis://host?wait=-1":               "option wait",
+		"redis://host?wait=101":              "0 to 100",
+		"redis://host?timeout=5":             "such as 500ms",
+		"redis://host?timeout=0s":            "more than 0",
+		"redis://host?insecure=x":            "option insecure",
+		"redis://host?insecure=true":         "begin the URL with rediss",
+		"redis://host?cafile=/x":             "begin the URL with rediss",
+		"rediss://host?cafile=/none":         "cafile",
+		"rediss://host?certfile=/x":          "both or neither",
+		"redis://host?prefix=":               "must not be empty",
+		"redis://host?prefix={}":             "braces",
+		"redis://host?shedlock=a&redisson=1": "must not be together",
+		"redis://host?%zz":                   "%XX",
+	} {
+		if _, err := parseURL(bad); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v; want %q", bad, err, says)
+		}
+	}
+}
+
+// Wherever somebody puts a password, it is not in the error.
+func TestNoURLErrorTellsThePassword(t *testing.T) {
+	for _, text := range []string{
+		canary + "@host", "redis:" + canary + "@host", "redis:/" + canary + "@host", canary + "://host", "redis://u:" + canary,
+		"redis://u:" + canary + "@", "redis://u:" + canary + "@host:x", "redis://u:a/" + canary + "@host", "redis://u:" + canary + "/b@host/0",
+		"redis://u:a?" + canary + "@host", "redis://u:" + canary + "?b@host", "redis://u:" + canary + "%zz@host", "redis://u:" + canary + "@host/x",
+		"redis://u:" + canary + "@host?x=y", "redis://u:" + canary + "@host,other", "redis://host?sentinelpassword=" + canary + "&wait=x",
+		"redis://u:a:" + canary, "redis+sentinel://u:" + canary + "@host", "redis://u@" + canary + ":" + canary + "@host:y",
+		"redis://u:" + canary + "#@host:x",
+	} {
+		if _, err := parseURL(text); err == nil || strings.Contains(err.Error(), canary) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func FuzzURL(f *testing.F) {
+	f.Add("u", "pw", "host:6379", "/0", "prefix=a")
+	f.Add("u", "p@w/?", "a,b", "/main", "wait=1")
+	f.Fuzz(func(t *testing.T, user, mess, hosts, path, query string) {
+		for _, scheme := range []string{"redis", "rediss+sentinel", "redis+cluster"} {
+			u, err := parseURL(scheme + "://" + user + ":" + canary + mess + "@" + hosts + path + "?" + query)
+			if err != nil && strings.Contains(err.Error(), canary) && !strings.Contains(user+mess+hosts+path+query, canary) {
+				t.Errorf("the password is told: %v", err)
+			}
+			if err == nil && (len(u.addrs) == 0 || u.config.defaulted().check() != nil) {
+				t.Errorf("%+v", u)
+			}
+		}
+	})
+}
+
+// FuzzKeys: two names never share a key, every key of a part has one hash tag, and the name comes back out of the key.
+func FuzzKeys(f *testing.F) {
+	f.Add("a", "b")
+	f.Add("{a}", "}{")
+	f.Add("token", "r:token")
+	parts := newBuckets("soloist", buckets)
+	s := &Store{parts: parts}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		i, j := s.bucketOf(a), s.bucketOf(b)
+		ka, kb := parts[i].records+a, parts[j].records+b
+		if (a == b) != (ka == kb) {
+			t.Errorf("%q and %q: %q and %q", a, b, ka, kb)
+		}
+		tag, rest, _ := strings.Cut(strings.TrimPrefix(ka, "{"), "}")
+		if !strings.HasPrefix(parts[i].counter, "{"+tag+"}") || !strings.HasPrefix(parts[i].names, "{"+tag+"}") || rest != ":r:"+a {
+			t.Errorf("%q has the key %q", a, ka)
+		}
+		if ka[len(parts[i].records):] != a {
+			t.Errorf("%q comes back as %q", a, ka[len(parts[i].records):])
+		}
+		for _, own := range []string{parts[i].counter, parts[i].names, parts[i].due} {
+			if own == ka {
+				t.Errorf("%q has the key of the part's own", a)
+			}
+		}
+	})
+}

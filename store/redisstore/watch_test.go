@@ -1,0 +1,183 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store/redisstore"
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+// woken says whether a watch has a value within a time that no machine needs.
+func woken(w <-chan struct{}) bool {
+	select {
+	case _, open := <-w:
+		return open
+	case <-time.After(10 * time.Second):
+		return false
+	}
+}
+
+// The server ends the subscription's connection: everybody is woken once, for a message may have been missed, and goes on.
+func TestLostSubscription(t *testing.T) {
+	for kind, url := range map[string]string{"one server": servers.Redis(t).URL, "cluster": sharedCluster(t).URL} {
+		t.Run(kind, func(t *testing.T) {
+			s := open(t, fresh(t, url))
+			var all []<-chan struct{}
+			for i := range 5 {
+				all = append(all, watched(t, s, fmt.Sprint("name", i)))
+			}
+			drain(all)
+			killed := int64(0)
+			urls := []string{url}
+			if kind == "cluster" {
+				if sharedCluster(t).Nodes == nil {
+					t.Skip("the cluster is somebody else's")
+				}
+				urls = nil
+				for _, node := range sharedCluster(t).Nodes {
+					urls = append(urls, node.URL)
+				}
+			}
+			for _, url := range urls {
+				n, err := plainClient(t, url).ClientKillByFilter(background, "TYPE", "pubsub").Result()
+				if err != nil {
+					t.Fatal(err)
+				}
+				killed += n
+			}
+			if killed == 0 {
+				t.Fatal("there was no subscription to end")
+			}
+			for i, w := range all {
+				if !woken(w) {
+					t.Fatalf("watch %d was not woken by the new connection", i)
+				}
+			}
+			drain(all)
+			for i, w := range all {
+				if err := release(s, take(t, s, fmt.Sprint("name", i), "h")); err != nil {
+					t.Fatal(err)
+				}
+				if !woken(w) {
+					t.Fatalf("watch %d was not woken by a release", i)
+				}
+			}
+		})
+	}
+}
+
+// drain takes values that come until there is none for a while.
+func drain(all []<-chan struct{}) {
+	for _, w := range all {
+		for more := true; more; {
+			select {
+			case _, more = <-w:
+			case <-time.After(50 * time.Millisecond):
+				more = false
+			}
+		}
+	}
+}
+
+// A release right after Watch has returned wakes the watch, also when the same channel was given up a moment ago.
+func TestReleaseAfterWatchIsNeverMissed(t *testing.T) {
+	for kind, url := range map[string]string{"one server": shared(t).URL, "cluster": sharedCluster(t).URL} {
+		t.Run(kind, func(t *testing.T) {
+			at := fresh(t, url)
+			waiter, holder := open(t, at), open(t, at)
+			for i := range 500 {
+				r := take(t, holder, "name", fmt.Sprint("h", i))
+				ctx, cancel := context.WithCancel(background)
+				w, err := waiter.Watch(ctx, []string{"name"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				select {
+				case <-w: // of the subscription itself
+				default:
+				}
+				if err := release(holder, r); err != nil {
+					t.Fatal(err)
+				}
+				if !woken(w) {
+					t.Fatalf("round %d: not woken", i)
+				}
+				cancel()
+			}
+		})
+	}
+}
+
+// A release wakes within a millisecond or so.
+func TestWakingIsPrompt(t *testing.T) {
+	at := fresh(t, shared(t).URL)
+	waiter, holder := open(t, at), open(t, at)
+	w := watched(t, waiter, "name")
+	drain([]<-chan struct{}{w})
+	var gaps []time.Duration
+	for i := range 200 {
+		r := take(t, holder, "name", fmt.Sprint("h", i))
+		begin := time.Now()
+		if err := release(holder, r); err != nil || !woken(w) {
+			t.Fatal(err)
+		}
+		gaps = append(gaps, time.Since(begin))
+	}
+	slices.Sort(gaps)
+	t.Logf("from the release's begin to the wake: p50 %v, p99 %v", gaps[100], gaps[198])
+	if gaps[100] > 20*time.Millisecond {
+		t.Errorf("p50 %v", gaps[100])
+	}
+}
+
+// A user who may not subscribe is told so, and not left waiting.
+func TestSubscriptionThatIsDenied(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes ten seconds")
+	}
+	server := servers.Redis(t)
+	if err := plainClient(t, server.URL).Do(background, words("ACL SETUSER deaf on >pw ~* resetchannels +@all")...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, fresh(t, strings.Replace(server.URL, "redis://", "redis://deaf:pw@", 1)))
+	if _, err := s.Watch(background, []string{"name"}); err == nil || !strings.Contains(err.Error(), "may not subscribe") {
+		t.Error(err)
+	}
+}
+
+func TestGoroutinesEndWithClose(t *testing.T) {
+	url := shared(t).URL
+	before := 0
+	for round := range 5 {
+		s, err := redisstore.OpenURL(background, fresh(t, url, "shedlock=env"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 20 {
+			if _, err := s.Watch(background, []string{fmt.Sprint("lock/", i), fmt.Sprint("lock/", i+1)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		take(t, s, "name", "h")
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if round == 0 { // what others of this program leave is there by now
+			time.Sleep(100 * time.Millisecond)
+			before = runtime.NumGoroutine()
+		}
+	}
+	servers.Wait(t, "the goroutines to end", 10*time.Second, func() bool { return runtime.NumGoroutine() <= before+2 })
+	if _, err := open(t, fresh(t, url)).Watch(background, []string{""}); err == nil {
+		t.Error("an empty name is watched")
+	}
+}

@@ -1,0 +1,78 @@
+//go:build unix
+
+package live
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+// Servers that keep what they have answered hold, whatever happens to them, to the connections and to the clients.
+func TestServersThatKeepTheirData(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		start func(*testing.T) *rig
+	}{
+		{"Redis", redisRig},
+		{"PostgreSQL", func(t *testing.T) *rig { return postgresRig(t) }},
+		{"PostgreSQL with a synchronous standby", synchronousRig},
+		{"MariaDB", mariadbRig},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			mustHold(t, func(t *testing.T) (run, func() []string) { return c.start(t).stormy(t) })
+		})
+	}
+	t.Run("SQLite", func(t *testing.T) { // it has no server: the clients' faults are all there are
+		mustHold(t, func(t *testing.T) (run, func() []string) {
+			return run{url: "sqlite:" + filepath.Join(servers.Directory(t), "store.db"), span: *span, ttl: *ttl, faults: "all"}, nil
+		})
+	})
+}
+
+// The name of a dead holder is taken over soon after its TTL, where only clients fail.
+func TestTakeOver(t *testing.T) {
+	const slack = 2 * time.Second
+	for _, c := range []struct {
+		name  string
+		start func(*testing.T) *rig
+	}{
+		{"Redis", redisRig},
+		{"PostgreSQL", func(t *testing.T) *rig { return postgresRig(t) }},
+		{"MariaDB", mariadbRig},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			v := mustHold(t, func(t *testing.T) (run, func() []string) {
+				return run{url: c.start(t).url, span: *span, ttl: *ttl, faults: "kill,pause"}, nil
+			})
+			if took := v.Figures.Takeover; took.Count == 0 || took.P99 > *ttl+slack {
+				t.Errorf("take-over %v; want at most %v", took, *ttl+slack)
+			}
+		})
+	}
+}
+
+// What the primary has committed while it could not reach its synchronous standby is not there when that is promoted. Nobody may have been
+// told that it holds, not even those who asked again.
+func TestSynchronousStandbyThatLags(t *testing.T) {
+	const longTTL = 4 * time.Second
+	mustHold(t, func(t *testing.T) (run, func() []string) {
+		b := synchronousRig(t)
+		swallowed := func() int64 { return b.wire.swallowed[requests].Load() + b.wire.swallowed[replies].Load() }
+		r := run{url: b.through(t), span: 15 * time.Second, ttl: longTTL, faults: "lose", meanwhile: once(func(ctx context.Context) {
+			wait(ctx, longTTL)
+			b.wire.spoil(1, swallow, swallow)
+			wait(ctx, longTTL*5/9) // longer than a request may take, and shorter than a lease
+			b.half()
+		})}
+		return r, func() []string {
+			if swallowed() == 0 {
+				return []string{"the standby missed nothing"}
+			}
+			return nil
+		}
+	})
+}

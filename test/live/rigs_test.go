@@ -1,0 +1,191 @@
+//go:build unix
+
+package live
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+// A rig is a server that suffers, and the clients' way to it.
+type rig struct {
+	server  server
+	standby server // nil where there is none
+	addr    string // of the server
+	url     string // of the server itself
+	data    string // the directory of its data
+	proxy   *proxy
+	wire    *proxy // between the server and its standby
+	half    func() // what happens once, in the middle of a run; nil where nothing does
+}
+
+func (b *rig) proxied(t *testing.T) *rig {
+	t.Helper()
+	p, err := newProxy(b.addr)
+	must(t, err)
+	t.Cleanup(p.close)
+	b.proxy = p
+	return b
+}
+
+// through is the URL that leads through the proxy.
+func (b *rig) through(t *testing.T) string {
+	t.Helper()
+	u, err := url.Parse(b.url)
+	must(t, err)
+	u.Host = b.proxy.addr()
+	return u.String()
+}
+
+var durableRedis = []string{"--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy", "noeviction"}
+
+func redisRig(t *testing.T) *rig {
+	s := servers.Redis(t, durableRedis...)
+	return (&rig{server: s, addr: s.Addr, url: s.URL, data: filepath.Join(filepath.Dir(s.LogFile()), "appendonlydir")}).proxied(t)
+}
+
+// The servers are small: several run at a time, and their data is in memory.
+var smallPostgres = []string{"shared_buffers=32MB", "max_connections=60", "max_wal_size=64MB", "min_wal_size=32MB", "checkpoint_timeout=30s"}
+
+func postgresRig(t *testing.T, settings ...string) *rig {
+	s := servers.Postgres(t, append(smallPostgres, settings...)...)
+	migrate(t, s.URL)
+	return (&rig{server: s, addr: s.Addr, url: s.URL, data: filepath.Join(filepath.Dir(s.LogFile()), "data")}).proxied(t)
+}
+
+// synchronousRig is a primary whose commits wait for a standby, which is promoted when the primary has died. The primary never comes back.
+func synchronousRig(t *testing.T) *rig {
+	primary := servers.Postgres(t, append(smallPostgres, "synchronous_standby_names=standby")...)
+	wire, err := newProxy(primary.Addr)
+	must(t, err)
+	t.Cleanup(wire.close)
+	seen := *primary // by the standby
+	seen.URL = strings.Replace(primary.URL, primary.Addr, wire.addr(), 1)
+	standby := servers.PostgresStandby(t, &seen, "standby", append(smallPostgres, "wal_retrieve_retry_interval=100ms")...)
+	servers.Wait(t, "the standby to be synchronous", time.Minute, func() bool {
+		return psql(t, primary.URL, "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == "1"
+	})
+	migrate(t, primary.URL)
+	b := (&rig{server: primary, standby: standby, addr: primary.Addr, url: primary.URL, wire: wire}).proxied(t)
+	b.half = func() {
+		primary.Kill()
+		standby.Promote()
+		b.server, b.standby = standby, nil
+		b.proxy.retarget(1, standby.Addr)
+	}
+	return b
+}
+
+func mariadbRig(t *testing.T) *rig {
+	s := servers.MariaDB(t, "--innodb-flush-log-at-trx-commit=1")
+	migrate(t, s.URL)
+	return (&rig{server: s, addr: s.Addr, url: s.URL, data: filepath.Join(filepath.Dir(s.LogFile()), "data")}).proxied(t)
+}
+
+// psql runs a statement, and answers what it answers.
+func psql(t *testing.T, url, statement string) string {
+	t.Helper()
+	path, err := exec.LookPath("psql")
+	if err != nil {
+		servers.Missing(t, "psql is not here")
+	}
+	out, err := exec.Command(path, "-AtX", "-v", "ON_ERROR_STOP=1", "-c", statement, url).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", statement, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// stormy is a run in which a storm blows over the rig, and in the middle of which happens what the rig says.
+func (b *rig) stormy(t *testing.T) (r run, missing func() []string) {
+	s := &storm{proxy: b.proxy, ttl: *ttl, gap: *gap, rng: rand.New(rand.NewPCG(*seed, 0)), effective: map[string]int{}}
+	r = run{url: b.through(t), span: *span, ttl: *ttl, faults: "all", meanwhile: func(ctx context.Context) map[string]int {
+		if b.half != nil {
+			end, _ := ctx.Deadline()
+			first, cancel := context.WithTimeout(ctx, time.Until(end)/2)
+			defer cancel()
+			s.server, s.standby = b.server, b.standby
+			s.blow(first)
+			b.half()
+			s.effective["failover"]++
+		}
+		s.server, s.standby = b.server, b.standby
+		s.blow(ctx)
+		return s.effective
+	}}
+	if b.half != nil {
+		r.span *= 2
+	}
+	return r, s.missing
+}
+
+// once does something, and waits until the run ends.
+func once(do func(context.Context)) func(context.Context) map[string]int {
+	return func(ctx context.Context) map[string]int {
+		do(ctx)
+		<-ctx.Done()
+		return nil
+	}
+}
+
+// repeatedly does something until the run ends, and counts it.
+func repeatedly(what string, every time.Duration, do func()) func(context.Context) map[string]int {
+	return func(ctx context.Context) map[string]int {
+		n := 0
+		for wait(ctx, every) {
+			do()
+			n++
+		}
+		return map[string]int{what: n}
+	}
+}
+
+// copied copies a directory with its owners.
+func copied(t *testing.T, from, to string) {
+	t.Helper()
+	for _, args := range [][]string{{"rm", "-rf", to}, {"cp", "-a", from, to}} {
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+	}
+}
+
+// restore makes the server's data be what it was when it was saved. Others may be connected to it all the while.
+func (b *rig) save(t *testing.T) (restore func()) {
+	t.Helper()
+	b.server.Stop()
+	copied(t, b.data, b.data+".saved")
+	b.server.Start()
+	return func() {
+		b.server.Kill()
+		copied(t, b.data+".saved", b.data)
+		b.server.Start()
+	}
+}
+
+// redisCommand runs a command, and answers the beginning of the reply, "" when the server cannot be reached.
+func redisCommand(t *testing.T, addr, command string) string {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", addr, time.Second)
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(time.Second))
+	if _, err := fmt.Fprint(conn, command+"\r\n"); err != nil {
+		return ""
+	}
+	reply := make([]byte, 1024)
+	n, _ := conn.Read(reply)
+	return string(reply[:n])
+}
