@@ -3,11 +3,15 @@
 #   GO=go1.26.8       another go command
 #   FUZZTIME=1m       how long each fuzz target runs (make fuzz; make test gives each 2s)
 #   BENCHTIME=1s      how long each benchmark runs
-#   ARGS='…'          arguments for make demo
+#   ARGS='…'          arguments for make demo, bench and mutants
+#   N=20000           how many histories make sim runs; SEED=7 runs that one and tells it
+#   FOR=10m           how long each run of make live takes
 
 GO        ?= go
 BENCHTIME ?= 200ms
 FUZZTIME  ?= 20s
+N         ?= 20000
+FOR       ?= 10m
 
 BIN     := bin
 SOLOIST := $(BIN)/soloist
@@ -17,14 +21,14 @@ VULN    := $(BIN)/tools/govulncheck
 MODULES  = $(shell $(GO) list -m -f '{{.Dir}}' | sed 's|^$(CURDIR)/\{0,1\}||; s|^$$|.|')
 
 .DEFAULT_GOAL := help
-.PHONY: help test check fmt vet lint servers unit standalone portable fuzz-short fuzz vuln build demo bench module clean $(SOLOIST)
+.PHONY: help test check fmt vet lint servers unit sim mutants live standalone portable fuzz-short fuzz vuln build demo bench module clean $(SOLOIST)
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # Everything that must hold. Cheap things first; each step says how long it took.
 test: ## check everything: format, vet, lint, tests with the race detector, each module alone, short fuzzing
-	@tools/steps.sh fmt vet lint servers unit standalone portable fuzz-short
+	@tools/steps.sh fmt vet lint servers unit sim standalone portable fuzz-short
 
 check: ## the quick part of test: format, vet, and tests without the race detector
 	@tools/steps.sh fmt vet quick
@@ -45,6 +49,16 @@ unit:
 
 servers: ## install the servers that the stores are tested against, where apt-get can
 	@tools/servers.sh
+
+# Without the race detector, which has its share of histories in unit.
+sim: ## simulate N (20000) histories of the client on a bad network and check them; or SEED=7 alone
+	@$(GO) test ./test/sim -run '^TestSimulation$$' -count 1 -timeout 0 $(if $(SEED),-v -sim.seed=$(SEED),-sim.runs=$(N) -sim.procs=2)
+
+mutants: ## put defects into copies of our own code, one at a time, and show that each is caught; this takes an hour or so
+	@$(GO) run ./test/mutants $(ARGS)
+
+live: servers ## real servers under faults, FOR (10m) each
+	@$(GO) test ./test/live -v -count 1 -timeout 0 -live.for=$(FOR)
 
 .PHONY: quick
 quick:
@@ -77,8 +91,9 @@ $(SOLOIST):
 demo: $(SOLOIST) ## build bin/soloist and show it at work
 	@$(SOLOIST) demo $(ARGS)
 
-bench: ## run the benchmarks of the core and of the stores, BENCHTIME (200ms) each
+bench: servers ## run the benchmarks of the core and of the stores, BENCHTIME (200ms) each, and then peers side by side
 	@$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) . ./cron ./store/sqlitestore
+	@$(GO) run ./bench $(ARGS)
 
 module: ## rename the module: make module MODULE=example.com/soloist
 	@tools/module.sh '$(MODULE)'

@@ -32,7 +32,7 @@ func columns(letter string) []column {
 	name := column{"CONTENDER", func(r *row) string { return r.Contender }}
 	counted := func(heading string, value func(*row) float64) column {
 		return column{heading, func(r *row) string {
-			if r.Foreign {
+			if r.Foreign || r.Typical.Commands == 0 { // there is no server, or nothing was counted there
 				return "-"
 			}
 			return digits(value(r))
@@ -71,7 +71,12 @@ func columns(letter string) []column {
 		{"RATE/FLOOR", func(r *row) string { return spreadText(r.Ratio) }},
 		{"P50/FLOOR", func(r *row) string { return spreadText(r.Median) }},
 		p50, p99, rate, commands, client, server, log,
-		counted("ALLOCS", func(r *row) float64 { return r.Typical.Allocs }),
+		{"ALLOCS", func(r *row) string {
+			if r.Foreign {
+				return "-"
+			}
+			return digits(r.Typical.Allocs)
+		}},
 	}
 }
 

@@ -272,11 +272,18 @@ func TestCancelledSyncWaitIsUnknown(t *testing.T) {
 	take(t, s, "warm", "a", time.Minute)
 	run(t, s.pool, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
 	run(t, s.pool, "SELECT pg_reload_conf()")
-	eventually(t, "commits wait", func() bool {
-		return one[string](t, s.pool, "SELECT current_setting('synchronous_standby_names')") == "nobody"
-	})
-	stop := make(chan struct{})
 	var wg sync.WaitGroup
+	defer wg.Wait()
+	db := admin(t, srv.URL)
+	wg.Go(func() { // commits wait once the server's checkpointer has read the setting
+		for commits(s) == 0 && t.Context().Err() == nil {
+			if _, err := db.Exec(background, "UPDATE "+s.tables.meta+" SET floor = floor"); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	eventually(t, "commits wait", func() bool { return commits(s) > 0 })
+	stop := make(chan struct{})
 	wg.Go(func() {
 		for {
 			select {
@@ -287,7 +294,6 @@ func TestCancelledSyncWaitIsUnknown(t *testing.T) {
 			}
 		}
 	})
-	defer wg.Wait()
 	defer close(stop)
 	_, err = try(s, "name", "a", time.Minute)
 	if !errors.Is(err, store.ErrUnknown) {
@@ -305,6 +311,12 @@ func TestCancelledSyncWaitIsUnknown(t *testing.T) {
 			t.Errorf("capabilities %+v, %v; want fencing %v", got, err, c.want)
 		}
 	}
+}
+
+// commits answers how many commits wait for a standby.
+func commits(s *Store) (n int) {
+	_ = s.pool.QueryRow(background, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'").Scan(&n)
+	return n
 }
 
 // cockroach opens a store in the dialect of CockroachDB, through a proxy, on one connection.

@@ -15,7 +15,7 @@ import (
 // grace is how long after the servers' own failover a client may take.
 const grace = 3 * time.Second
 
-// holds takes new names until it is granted one, and says how long that took.
+// regains takes new names until it is granted one, and says how long that took.
 func regains(t *testing.T, s store.Store, limit time.Duration, name func(int) string) time.Duration {
 	t.Helper()
 	n := 0

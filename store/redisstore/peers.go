@@ -12,7 +12,7 @@ import (
 func (s *Store) peer(b *bucket, name string) (key string, shared bool) {
 	switch bare, is := shedlock.Bare(name); {
 	case s.cfg.ShedLock != "" && is:
-		return "job-lock:" + s.cfg.ShedLock + ":" + bare, true
+		return shedlock.Key(s.cfg.ShedLock, bare), true
 	case s.cfg.Redisson && is && strings.HasPrefix(name, shedlock.Lock):
 		return bare, true
 	}

@@ -213,7 +213,7 @@ func (ws *watches) attend() {
 		if errors.As(err, &refused) {
 			explained, _ := ws.store.classify(err)
 			if errors.Is(explained, fs.ErrPermission) {
-				explained = fmt.Errorf("%w: the user may not subscribe to channels that begin with {%s:", explained, ws.store.cfg.Prefix)
+				explained = fmt.Errorf("%w: the user may not subscribe to the channels {%s:*", explained, ws.store.cfg.Prefix)
 			}
 			ws.refuse(explained)
 		}

@@ -21,3 +21,6 @@ func Bare(record string) (name string, shared bool) {
 	}
 	return record, false
 }
+
+// Key answers the key that ShedLock's Redis providers take for a lock in an environment, "default" if they name none.
+func Key(environment, name string) string { return "job-lock:" + environment + ":" + name }

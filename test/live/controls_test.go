@@ -25,6 +25,7 @@ func TestServersThatForgetAreCaught(t *testing.T) {
 		"PostgreSQL whose rows are deleted":                      deletedRows,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			mustBeCaught(t, control)
 		})
 	}

@@ -148,6 +148,7 @@ func TestNetwork(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			mustHold(t, func(t *testing.T) (run, func() []string) { return apart(t, name, start) })
 		})
 	}

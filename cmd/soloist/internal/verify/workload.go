@@ -18,7 +18,7 @@ const (
 	lockers     = 3   // goroutines that take locks
 	lockNames   = 4   // that they take
 	permits     = 2   // of the semaphore
-	batchSize   = 100 // elements that are claimed at once
+	batchSize   = 400 // elements that are claimed at once
 	lookEvery   = 5 * time.Millisecond
 	jobEvery    = 500 * time.Millisecond
 	elementPace = 100 * time.Millisecond // a new batch of elements begins so often
