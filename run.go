@@ -339,14 +339,12 @@ func (r *runner) granted(t *task, claim store.Claim, out store.Outcome, before t
 	switch {
 	case errors.As(out.Err, &done):
 		t.saw(done.Record)
+		t.watch(done.Record, now)
 		r.schedule(t, t.next(now))
 		return
 	case errors.As(out.Err, &held):
-		wake := r.afterHeld(t, held.Record.Left, now)
-		if held.Record.Holder != "" {
-			t.until = now.Add(held.Record.Left)
-		}
-		r.schedule(t, wake)
+		t.watch(held.Record, now)
+		r.schedule(t, r.afterHeld(t, held.Record.Left, now))
 		return
 	case out.Err != nil:
 		r.log.Warn("claiming a job", "job", t.job.Name, "err", out.Err)

@@ -35,6 +35,13 @@ func (t *task) saw(r store.Record) {
 	}
 }
 
+// watch notes when the lease of another replica ends, should that have died in a run.
+func (t *task) watch(r store.Record, now time.Time) {
+	if r.Holder != "" {
+		t.until = now.Add(r.Left)
+	}
+}
+
 func (t *task) sawState(s jobState) {
 	if s.Ended > 0 {
 		t.ended = time.UnixMilli(s.Ended)

@@ -31,6 +31,7 @@ type bout struct {
 	server  *server
 	spec    spec
 	c       contender
+	failed  bool // it takes no part any more
 }
 
 // measure measures one case.

@@ -47,7 +47,7 @@ func parse(args []string) (options, error) {
 	f.StringVar(&o.cases, "case", "ABCDEHM", "which `cases`, by their letters")
 	f.StringVar(&o.only, "contender", "", "only those whose `name` contains this, and the floor")
 	f.IntVar(&o.rounds, "rounds", shortRounds, "how many rounds; C, E, H and M are measured in each only with more than 3")
-	f.DurationVar(&o.For, "for", 300*time.Millisecond, "how long a contender is measured in a case and round")
+	f.DurationVar(&o.For, "for", 250*time.Millisecond, "how long a contender is measured in a case and round")
 	f.IntVar(&o.Goroutines, "goroutines", 64, "of B and D")
 	f.IntVar(&o.Waiters, "waiters", 16, "processes of C")
 	f.IntVar(&o.Leases, "leases", 10_000, "of E, for ours; others keep a tenth, and their commands are multiplied")

@@ -64,7 +64,7 @@ func TestNoURLErrorTellsThePassword(t *testing.T) {
 		"redis://u:a?" + canary + "@host", "redis://u:" + canary + "?b@host", "redis://u:" + canary + "%zz@host", "redis://u:" + canary + "@host/x",
 		"redis://u:" + canary + "@host?x=y", "redis://u:" + canary + "@host,other", "redis://host?sentinelpassword=" + canary + "&wait=x",
 		"redis://u:a:" + canary, "redis+sentinel://u:" + canary + "@host", "redis://u@" + canary + ":" + canary + "@host:y",
-		"redis://u:" + canary + "#@host:x",
+		"redis://u:" + canary + "#@host:x", "redis://u:p@a/" + canary + "@host/0", "redis://u:p@a?" + canary + "@host",
 	} {
 		if _, err := parseURL(text); err == nil || strings.Contains(err.Error(), canary) {
 			t.Errorf("%s: %v", text, err)

@@ -147,14 +147,15 @@ func (r run) verify(t *testing.T) verdict {
 	ctx, stop := context.WithTimeout(context.Background(), r.span-r.span/10)
 	defer stop()
 	var effective map[string]int
-	if r.meanwhile != nil {
+	if r.meanwhile != nil && wait(ctx, r.ttl) { // it looks at the store first, which must be in good health for that
 		effective = r.meanwhile(ctx)
 	}
 	err := cmd.Wait()
 	waited = true
 	var v verdict
-	if decoded := json.Unmarshal(out.Bytes(), &v); decoded != nil {
-		t.Fatalf("soloist verify ended with %v and no verdict: %v\n%s%s", err, decoded, errs.Bytes(), out.Bytes())
+	if json.Unmarshal(out.Bytes(), &v) != nil {
+		v.Verdict, v.Void = "void", []string{fmt.Sprintf("soloist verify ended with %v and no verdict: %s%s", err, errs.Bytes(), out.Bytes())}
+		return v
 	}
 	t.Logf("%s after %.0f s with seed %d on %s: %d operations, %d grants, %d unknown, %d errors, faults of the clients %v, of the server and its "+
 		"connections %v, acquire %v, take-over %v, unchecked %d, violations %s", v.Verdict, v.Figures.Seconds, *seed, v.Store.Backend,
@@ -197,7 +198,7 @@ func mustHold(t *testing.T, prepare func(*testing.T) (r run, missing func() []st
 			tell(t, v)
 			t.Fatalf("a promise did not hold: %d violations", len(v.Violations))
 		}
-		if v.Store.Fencing.Answer != "yes" {
+		if answer := v.Store.Fencing.Answer; answer != "yes" && answer != "" {
 			t.Fatalf("the store %s does not promise fencing", v.Store.Backend)
 		}
 		void := v.Void
