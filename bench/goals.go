@@ -102,7 +102,7 @@ func goalTable(out io.Writer, all []goal) error {
 	if len(all) == 0 {
 		return nil
 	}
-	fmt.Fprint(out, "\nGoals\n")
+	fmt.Fprintln(out, "\nGoals")
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "BACKEND\tCASE\tGOAL\tMEASURED\tREACHED")
 	for _, g := range all {

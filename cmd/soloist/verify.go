@@ -122,7 +122,7 @@ func (a *app) tellVerdict(r *verify.Report, page *os.File) error {
 		}
 	}
 	if a.output == "table" {
-		fmt.Fprint(a.out, r.Text())
+		fmt.Fprintf(a.out, "%s", r.Text())
 	} else {
 		encoder := json.NewEncoder(a.out)
 		if a.output == "json" {

@@ -51,7 +51,7 @@ func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.tell(e)
 }
 
-func (g *guarded) close() error { return g.server.Close() }
+func (g *guarded) close() { _ = g.server.Close() }
 
 // A resource is that as a replica sees it.
 type resource struct {
