@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/memstore"
 	"github.com/soloist-dev/soloist/store/pgstore"
@@ -76,6 +78,13 @@ func (a *app) stateFile() (string, error) {
 	}
 	return filepath.Join(dir, "soloist.db"), nil
 }
+
+// quiet keeps go-redis from writing to standard error what the errors say as well.
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
+
+func init() { redis.SetLogger(quiet{}) }
 
 // openers open the stores, by the scheme of their URL. They do not connect yet, but for that of SQLite.
 var openers = map[string]func(ctx context.Context, text string) (store.Store, error){

@@ -99,9 +99,16 @@ func (s *Store) acquire(ctx context.Context, claims []store.Claim, outcomes []st
 	var since time.Time // no claim has been decided
 	for try := 0; len(pending) > 0; try++ {
 		before := len(pending)
-		seen, err := s.take(ctx, claims, pending, outcomes)
+		seen, repeated, err := s.take(ctx, claims, pending, outcomes)
 		if err != nil {
 			return spread(err, len(pending) == total, pending, func(i int, err error) { outcomes[i].Err = err })
+		}
+		if len(repeated) > 0 {
+			if err := s.confirm(ctx); err != nil {
+				for _, i := range repeated {
+					outcomes[i] = store.Outcome{Err: err}
+				}
+			}
 		}
 		pending = undecided(claims, outcomes, pending, seen)
 		switch {
@@ -146,8 +153,8 @@ func (s *Store) collided(ctx context.Context, try int) {
 type sighting map[string]*record
 
 // take asks for the first claim of each row among those pending, in one statement, and decides those that it can. It answers what
-// the records are now, by the claims' names; a claim's name may not be there if the chunk was full.
-func (s *Store) take(ctx context.Context, claims []store.Claim, pending []int, outcomes []store.Outcome) (sighting, error) {
+// the records are now, by the claims' names; a claim's name may not be there if the chunk was full. Those in repeated had been granted before.
+func (s *Store) take(ctx context.Context, claims []store.Claim, pending []int, outcomes []store.Outcome) (_ sighting, repeated []int, _ error) {
 	var asked []int
 	var names, holders []string
 	var ttls, marks []int64
@@ -170,13 +177,16 @@ func (s *Store) take(ctx context.Context, claims []store.Claim, pending []int, o
 	}
 	answers, err := change(ctx, s, sql, args, scanAnswer)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	found := make([]*record, len(asked))
 	for _, a := range answers { // those that were granted come last
 		k := rows[a.name]
 		found[k] = &a.record
 		outcomes[asked[k]] = a.decide(claims[asked[k]])
+		if a.token == nil && outcomes[asked[k]].Err == nil {
+			repeated = append(repeated, asked[k])
+		}
 	}
 	seen := make(sighting, len(pending))
 	for _, i := range pending {
@@ -185,7 +195,7 @@ func (s *Store) take(ctx context.Context, claims []store.Claim, pending []int, o
 			seen[claims[i].Name] = found[k]
 		}
 	}
-	return seen, nil
+	return seen, repeated, nil
 }
 
 // An answer is a row of acquire.sql or choose.sql.

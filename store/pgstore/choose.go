@@ -37,7 +37,13 @@ func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (
 		i := numbers[a.name]
 		claim.Name = names[i]
 		out := a.decide(claim)
-		if !errors.Is(out.Err, errUndecided) {
+		switch {
+		case out.Err == nil && a.token == nil: // granted before
+			if err := s.confirm(ctx); err != nil {
+				return 0, store.Outcome{}, err
+			}
+			return i, out, nil
+		case !errors.Is(out.Err, errUndecided):
 			return i, out, nil
 		}
 		// A crowd of choosers collides once for each name at most; only then is it one name that stays locked.

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -127,11 +128,14 @@ func leases[L any](ctx context.Context, s *Store, all []L, v verb[L]) ([]error, 
 			found[a.row] = a // those that were changed come last
 		}
 		var locked []int
+		confirmed := sync.OnceValue(func() error { return s.confirm(ctx) })
 		for _, at := range asked {
 			i := pending[at]
 			row, _ := s.row(v.name(all[i]))
 			switch a := found[row]; {
-			case a.changed, a.before:
+			case a.changed:
+			case a.before:
+				errs[i] = confirmed()
 			case a.live:
 				locked = append(locked, i)
 			default:

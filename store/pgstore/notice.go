@@ -2,9 +2,12 @@ package pgstore
 
 import (
 	"context"
+	"errors"
+	"net"
 	"strings"
 	"sync/atomic"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -62,3 +65,31 @@ func (n *notices) clear() {
 }
 
 func (n *notices) syncCancelled() bool { return n != nil && n.cancelled.Load() }
+
+// dontCancel keeps the connections of a pool from asking the server to cancel what they were at when they are closed, for which pgx dials
+// once more.
+func dontCancel(cfg *pgxpool.Config) {
+	before := cfg.BeforeConnect
+	cfg.BeforeConnect = func(ctx context.Context, conn *pgx.ConnConfig) error { // conn is this connection's own
+		if before != nil {
+			if err := before(ctx, conn); err != nil {
+				return err
+			}
+		}
+		var connected atomic.Bool
+		dial, after := conn.DialFunc, conn.AfterConnect
+		conn.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if connected.Load() {
+				return nil, errNoCancel
+			}
+			return dial(ctx, network, addr)
+		}
+		conn.AfterConnect = func(ctx context.Context, c *pgconn.PgConn) error {
+			connected.Store(true)
+			return after(ctx, c)
+		}
+		return nil
+	}
+}
+
+var errNoCancel = errors.New("nothing is cancelled at the server")

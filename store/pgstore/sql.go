@@ -19,7 +19,7 @@ const groupBase = 0x536f6c << 40
 
 // statements are those of the verbs, for one table; the comment of each file says its parameters and its result.
 type statements struct {
-	acquire, extend, release, choose, complete, list, sweep, sights, meta string
+	acquire, extend, release, choose, complete, confirm, list, sweep, sights, meta string
 
 	acquireOne, releaseOne string // for one element; acquireOne is "" where acquire does that too
 }
@@ -61,7 +61,7 @@ func (t tables) statements() statements {
 	return statements{
 		acquire: acquire, extend: t.load("extend"), release: t.load("release"), choose: t.load("choose"),
 		acquireOne: acquireOne, releaseOne: t.load("release_one"),
-		complete: t.load("complete"), list: t.load(list), sweep: t.load("sweep"), sights: t.load("sights"), meta: t.load("meta"),
+		complete: t.load("complete"), confirm: t.load("confirm"), list: t.load(list), sweep: t.load("sweep"), sights: t.load("sights"), meta: t.load("meta"),
 	}
 }
 

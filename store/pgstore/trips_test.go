@@ -96,7 +96,7 @@ func TestEachVerbIsOneStatement(t *testing.T) {
 				t.Error(err)
 			}
 		}},
-		{"asked again", 1, func() { take(t, s, "name", "a", time.Minute) }},
+		{"asked again", 2, func() { take(t, s, "name", "a", time.Minute) }}, // see confirm
 		{"extend", 1, func() {
 			if err := tryExtend(s, one, time.Minute); err != nil {
 				t.Error(err)

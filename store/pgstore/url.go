@@ -33,9 +33,11 @@ func OpenURL(ctx context.Context, text string) (*Store, error) {
 	return Open(ctx, pool, cfg)
 }
 
-// Open opens a store with a pool of its own, which Close closes. The pool's configuration is given to Prepare.
+// Open opens a store with a pool of its own, which Close closes. The pool's configuration is given to Prepare, and its connections do not
+// cancel at the server what they stop waiting for: a commit whose wait for a standby is cancelled is in force, and lost in a failover.
 func Open(ctx context.Context, pool *pgxpool.Config, cfg Config) (*Store, error) {
 	Prepare(pool)
+	dontCancel(pool)
 	if pool.ConnConfig.RuntimeParams["application_name"] == "" {
 		pool.ConnConfig.RuntimeParams["application_name"] = "soloist"
 	}

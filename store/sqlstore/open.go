@@ -24,7 +24,7 @@ const (
 	maxIdleTime = 5 * time.Minute  // below the servers' wait_timeout and what lies in between
 )
 
-// OpenURL connects to a server and makes a store of connections of its own, which Close closes. The URL is
+// OpenURL makes a store of connections of its own, which Close closes, without asking the server anything yet. The URL is
 //
 //	mysql://user:password@host:port/database?tls=true&table=name&schema=name&shedlock=true&shedlock_zone=+01:00&socket=/path&timeout=5s
 //
@@ -32,8 +32,8 @@ const (
 // skip-verify or the name of a configuration registered with mysql.RegisterTLSConfig; true verifies the certificate and is what a server
 // elsewhere should be spoken to with. socket is the path of a unix socket, in place of a host. timeout bounds the making of a connection.
 //
-// The server is asked whether it answers, and nothing else. An error of the URL is ErrRefused; none shows the password.
-func OpenURL(ctx context.Context, rawURL string) (*Store, error) {
+// The error is ErrRefused, and does not show the password.
+func OpenURL(_ context.Context, rawURL string) (*Store, error) {
 	driver, cfg, err := parseURL(rawURL)
 	if err != nil {
 		return nil, also{fmt.Errorf("sqlstore: %w", err), ErrRefused}
@@ -52,9 +52,6 @@ func OpenURL(ctx context.Context, rawURL string) (*Store, error) {
 		return nil, also{err, ErrRefused}
 	}
 	s.own = true
-	if err := db.PingContext(ctx); err != nil {
-		return nil, errors.Join(s.explain(err), s.Close())
-	}
 	return s, nil
 }
 

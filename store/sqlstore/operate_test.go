@@ -66,9 +66,18 @@ func TestOpenURL(t *testing.T) {
 	}
 }
 
+// reach opens a store and connects to its server.
+func reach(rawURL string) error {
+	s, err := OpenURL(context.Background(), rawURL)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return s.explain(s.db.PingContext(context.Background()))
+}
+
 // Each mistake is named, and no error shows the password.
 func TestMistakes(t *testing.T) {
-	ctx := context.Background()
 	for what, m := range map[string]struct {
 		url  string
 		is   error
@@ -94,10 +103,9 @@ func TestMistakes(t *testing.T) {
 			if what == "no TLS there" && mariadb(t).Process == nil {
 				t.Skip("the server is somebody else's and may have TLS")
 			}
-			s, err := OpenURL(ctx, m.url)
+			err := reach(m.url)
 			if err == nil {
-				s.Close()
-				t.Fatal("it was opened")
+				t.Fatal("it was reached")
 			}
 			if m.is != nil && !errors.Is(err, m.is) || errors.Is(err, store.ErrUnknown) || !strings.Contains(err.Error(), m.says) {
 				t.Errorf("answered %q; want it to be %v and to say %q", err, m.is, m.says)
@@ -347,15 +355,12 @@ func TestWrongTLSName(t *testing.T) {
 		if err := mysql.RegisterTLSConfig("test-"+name, &tls.Config{RootCAs: pool, ServerName: name}); err != nil {
 			t.Fatal(err)
 		}
-		s, err := OpenURL(context.Background(), server.URL+"?tls=test-"+name)
-		if err == nil {
-			s.Close()
-		}
+		err := reach(server.URL + "?tls=test-" + name)
 		if good != (err == nil) || !good && !strings.Contains(err.Error(), "connect by a name that the server's certificate has") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := OpenURL(context.Background(), server.URL+"?tls=true"); err == nil || !strings.Contains(err.Error(), "authority") {
+	if err := reach(server.URL + "?tls=true"); err == nil || !strings.Contains(err.Error(), "authority") {
 		t.Errorf("with an authority that nobody knows: %v", err)
 	}
 }
