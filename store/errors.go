@@ -17,11 +17,16 @@ var (
 
 // A HeldError refuses a claim because the name is taken. It is ErrHeld.
 type HeldError struct {
-	Record Record // Left says how long the name stays taken unless it is released or extended; State is nil
+	// Left says how long the name stays taken unless it is released or extended. State is nil. With neither holder nor token the store does
+	// not know who is in the way, because a transaction has locked the record: Left is then when to ask again.
+	Record Record
 }
 
 func (e *HeldError) Error() string {
 	left := e.Record.Left.Round(time.Millisecond)
+	if e.Record.Holder == "" && e.Record.Token == 0 {
+		return fmt.Sprintf("%q is locked by a transaction; ask again in %v", e.Record.Name, left)
+	}
 	if e.Record.Holder == "" {
 		return fmt.Sprintf("%q lingers for another %v after its release", e.Record.Name, left)
 	}

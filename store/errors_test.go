@@ -12,7 +12,8 @@ import (
 
 func TestRefusals(t *testing.T) {
 	held := &store.HeldError{Record: store.Record{Name: "n", Holder: "h", Left: 1500 * time.Millisecond}}
-	lingers := &store.HeldError{Record: store.Record{Name: "n", Left: time.Second}}
+	lingers := &store.HeldError{Record: store.Record{Name: "n", Token: 1, Left: time.Second}}
+	locked := &store.HeldError{Record: store.Record{Name: "n", Left: 100 * time.Millisecond}}
 	done := &store.DoneError{Record: store.Record{Name: "n", Mark: 7}}
 	for _, c := range []struct {
 		err  error
@@ -21,6 +22,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		{held, store.ErrHeld, `"n" is held by h for another 1.5s`},
 		{lingers, store.ErrHeld, `"n" lingers for another 1s after its release`},
+		{locked, store.ErrHeld, `"n" is locked by a transaction; ask again in 100ms`},
 		{done, store.ErrDone, `"n" is done: its mark is 7`},
 	} {
 		for _, sentinel := range []error{store.ErrHeld, store.ErrDone, store.ErrLost, store.ErrUnknown, store.ErrClosed} {

@@ -64,14 +64,9 @@ func (r *record) grant(c store.Claim, token int64) store.Outcome {
 	return out
 }
 
-// locked is the answer for a name that looked free and has been locked by somebody for a while.
-func (r *record) locked(name string) error {
-	rec := store.Record{Name: name}
-	if r != nil {
-		rec = r.lease(name)
-	}
-	rec.Left = lockPatience // nobody knows; ask again then
-	return &store.HeldError{Record: rec}
+// locked is the answer for a name that looked free and has been locked by somebody for a while. Nobody knows what becomes of it: ask again.
+func locked(name string) error {
+	return &store.HeldError{Record: store.Record{Name: name, Left: lockPatience}}
 }
 
 // Acquire is as in store.Store.
@@ -118,7 +113,7 @@ func (s *Store) acquire(ctx context.Context, claims []store.Claim, outcomes []st
 			since = time.Now()
 		case time.Since(since) > lockPatience:
 			for _, i := range pending {
-				outcomes[i].Err = seen[claims[i].Name].locked(claims[i].Name)
+				outcomes[i].Err = locked(claims[i].Name)
 			}
 			return nil
 		}

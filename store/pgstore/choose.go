@@ -48,7 +48,7 @@ func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (
 		}
 		// A crowd of choosers collides once for each name at most; only then is it one name that stays locked.
 		if time.Since(start) > lockPatience && try > 2*len(rows) {
-			return i, store.Outcome{Err: a.record.locked(claim.Name)}, nil
+			return i, store.Outcome{Err: locked(claim.Name)}, nil
 		}
 		s.collided(ctx, min(try, 4))
 	}

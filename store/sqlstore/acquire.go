@@ -66,15 +66,10 @@ func (v verdict) outcome(r *record, c store.Claim) store.Outcome {
 
 // lockedOut refuses a name that looks free, but whose row somebody has kept locked, or whose tokens are used up.
 func lockedOut(r *record, name string) error {
-	switch {
-	case r == nil:
-		return &store.HeldError{Record: store.Record{Name: name, Left: lockedLeft}}
-	case r.token == math.MaxInt64:
+	if r != nil && r.token == math.MaxInt64 {
 		return ErrTokens
 	}
-	rec := r.lease(name)
-	rec.Left = lockedLeft
-	return &store.HeldError{Record: rec}
+	return &store.HeldError{Record: store.Record{Name: name, Left: lockedLeft}}
 }
 
 // Rows that are locked by others are tried again after pauses that double, and then given up, so that nobody waits long for what somebody

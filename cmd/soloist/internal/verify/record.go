@@ -137,6 +137,8 @@ func (e *event) claimed(out store.Outcome) {
 	switch {
 	case out.Err == nil:
 		e.Result, e.Token, e.Seen = proof.Granted, out.Grant.Token, out.Grant.Mark
+	case errors.As(out.Err, &held) && held.Record.Token == 0:
+		e.Result = proof.Failed // the row is locked by a transaction, and nobody knows what that makes of it
 	case errors.As(out.Err, &held):
 		e.Result, e.Token = proof.Held, held.Record.Token
 	case errors.As(out.Err, &done):
