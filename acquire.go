@@ -171,13 +171,14 @@ func retainFor(mark int64, state []byte) time.Duration {
 	return 0
 }
 
-// background runs fn in a goroutine that Close waits for, unless the client is closed.
-func (c *core) background(fn func()) {
+// background runs fn in a goroutine that Close waits for. It says false, and does not, if the client is closed.
+func (c *core) background(fn func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closed {
 		c.work.Go(fn)
 	}
+	return !c.closed
 }
 
 // claimBatch asks for several names, and settles what it can when the outcome of the request is unknown.
@@ -277,6 +278,14 @@ func (c *Client) wait(ctx, parent context.Context, t target) (*Lease, error) {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	for poll := newBackoff(time.Second); ; {
+		if q, ok := c.lined(t); ok && turn.busy() {
+			l, err := c.stand(ctx, parent, q, t, turn)
+			if !errors.Is(err, errors.ErrUnsupported) {
+				turn.got(l)
+				return l, err
+			}
+			c.noLines.Store(true)
+		}
 		l, err := c.try(ctx, parent, t)
 		var held *HeldError
 		if !errors.As(err, &held) {
@@ -285,6 +294,10 @@ func (c *Client) wait(ctx, parent context.Context, t target) (*Lease, error) {
 			}
 			turn.got(l)
 			return l, err
+		}
+		if _, ok := c.lined(t); ok {
+			turn.setBusy(true)
+			continue
 		}
 		pause := held.Record.Left + rand.N(20*time.Millisecond)
 		if wake == nil {

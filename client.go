@@ -115,6 +115,7 @@ type core struct {
 	clock   clock
 	keeper  *keeper
 	queues  queues
+	noLines atomic.Bool // the store has said that it keeps none
 
 	acquires batcher[store.Claim, store.Outcome]
 	extends  batcher[store.Extension, error]

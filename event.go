@@ -34,6 +34,7 @@ const (
 // The verbs of the store, as the names of request events.
 const (
 	VerbAcquire = "acquire"
+	VerbQueue   = "queue" // an acquire that waits in the store's line; its duration is that of the wait
 	VerbExtend  = "extend"
 	VerbRelease = "release"
 )

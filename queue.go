@@ -8,8 +8,9 @@ import (
 
 // queues hold those who wait in this client, by what they wait for, in the order they came.
 type queues struct {
-	mu sync.Mutex
-	of map[string][]*turn
+	mu   sync.Mutex
+	of   map[string][]*turn
+	busy map[string]bool // what others had when this client last asked for it
 }
 
 // A turn is one waiter's place. The first of its queue may ask the store.
@@ -60,6 +61,30 @@ func (t *turn) got(l *Lease) {
 		waiting[1].behind = l
 	}
 }
+
+// busy says that others had the name when this client last asked for it, so that it is best to stand in the store's line at once.
+func (t *turn) busy() bool {
+	t.queues.mu.Lock()
+	defer t.queues.mu.Unlock()
+	return t.queues.busy[t.name]
+}
+
+func (t *turn) setBusy(is bool) {
+	q := t.queues
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case !is:
+		delete(q.busy, t.name)
+	case q.busy == nil || len(q.busy) >= maxBusy:
+		q.busy = map[string]bool{t.name: true} // to have forgotten costs one request each
+	default:
+		q.busy[t.name] = true
+	}
+}
+
+// maxBusy bounds what is remembered of names that were busy.
+const maxBusy = 10_000
 
 func (t *turn) leave() {
 	q := t.queues

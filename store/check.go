@@ -101,6 +101,14 @@ func (r Release) Check() error {
 	return nil
 }
 
+// CheckQueued answers an *InvalidError if c cannot be given to Queuer.Queue.
+func CheckQueued(c Claim) error {
+	if c.Mark != 0 {
+		return &InvalidError{"mark", strconv.FormatInt(c.Mark, 10), "must be 0 of one who stands in line"}
+	}
+	return c.Check()
+}
+
 // CheckChoice answers an *InvalidError if names and c cannot be given to Chooser.Choose.
 func CheckChoice(names []string, c Claim) error {
 	if len(names) == 0 {

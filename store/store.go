@@ -122,6 +122,26 @@ type Waiter interface {
 	Watch(ctx context.Context, names []string) (<-chan struct{}, error)
 }
 
+// A Queuer keeps those who wait for a name in a line, and hands the name over when it is released: nobody has to be woken to ask for
+// it, and those who wait are served in the order in which they came.
+type Queuer interface {
+	// Queue is Acquire of one claim, whose Mark is 0, by a holder who waits. If the name is held the holder stands in the name's line, at
+	// its end unless it has a place there already, and Queue waits. A release grants the name, in the same step, to the first of the line
+	// for its claim's TTL, unless the name is to linger. Queue answers
+	//
+	//   - the grant, with how long after this request reached the store the lease began, by the store's clock: less than 0 for a
+	//     grant that the holder had before. A deadline must be counted from there, not from the answer;
+	//   - a *HeldError when the lease that was in the way would have ended, or the name lingers: ask again. The holder keeps its place;
+	//   - ErrUnknown when ctx ends, or the store cannot tell of a grant any more. The holder may have a place, or the name.
+	//
+	// Who gives up must Leave. errors.ErrUnsupported, which is known without asking anybody, says that this store, as it is configured,
+	// keeps no lines. Other errors are as in Acquire.
+	Queue(ctx context.Context, c Claim) (out Outcome, after time.Duration, err error)
+
+	// Leave gives up the place of a holder. It says false if there was none: the name may have been handed over. Errors as in Acquire.
+	Leave(ctx context.Context, name, holder string) (bool, error)
+}
+
 // A Chooser can take any one of several names in one step.
 type Chooser interface {
 	// Choose takes the first free of names for claim.Holder, ignoring claim.Name, and answers its index and the grant.

@@ -44,6 +44,8 @@ type record struct {
 	released bool
 	retained bool      // a release has said how long to retain
 	retain   time.Time // until then; zero for ever
+
+	line []*place // of those who wait, in the order they came
 }
 
 // New makes an empty store.
@@ -88,10 +90,15 @@ func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outc
 	outcomes := make([]store.Outcome, len(claims))
 	for i, c := range claims {
 		if outcomes[i].Err = c.Check(); outcomes[i].Err == nil {
-			outcomes[i].Grant, outcomes[i].Err = m.acquire(c, now)
+			outcomes[i] = m.claim(c, now)
 		}
 	}
 	return outcomes, nil
+}
+
+func (m *memory) claim(c store.Claim, now time.Time) store.Outcome {
+	g, err := m.acquire(c, now)
+	return store.Outcome{Grant: g, Err: err}
 }
 
 func (m *memory) acquire(c store.Claim, now time.Time) (store.Grant, error) {
@@ -157,8 +164,7 @@ func (s *Store) Choose(ctx context.Context, names []string, c store.Claim) (int,
 		i = soonest
 	}
 	c.Name = names[i]
-	g, err := m.acquire(c, now)
-	return i, store.Outcome{Grant: g, Err: err}, nil
+	return i, m.claim(c, now), nil
 }
 
 // Extend is as in store.Store.
@@ -181,7 +187,7 @@ func (s *Store) Extend(ctx context.Context, extensions []store.Extension) ([]err
 		if until := now.Add(e.TTL); until.After(r.until) {
 			r.until = until
 		}
-		r.leave(e.Mark, e.State)
+		r.write(e.Mark, e.State)
 	}
 	return errs, nil
 }
@@ -212,7 +218,7 @@ func (m *memory) release(rel store.Release, now time.Time) error {
 	case r.released || !now.Before(r.until):
 		return store.ErrLost
 	}
-	r.leave(rel.Mark, rel.State)
+	r.write(rel.Mark, rel.State)
 	r.released, r.until = true, now.Add(rel.Linger)
 	r.retained, r.retain = true, time.Time{}
 	if rel.Retain != store.Forever {
@@ -224,6 +230,7 @@ func (m *memory) release(rel store.Release, now time.Time) error {
 		default:
 		}
 	}
+	m.handOver(r, now)
 	return nil
 }
 
@@ -348,8 +355,8 @@ func (r *record) forgettable(now time.Time) bool {
 	return r.released || r.mark == 0 && len(r.state) == 0
 }
 
-// leave is what a holder leaves with the name.
-func (r *record) leave(mark int64, state []byte) {
+// write takes over what a holder leaves with the name.
+func (r *record) write(mark int64, state []byte) {
 	r.mark = max(r.mark, mark)
 	if state != nil {
 		r.state = slices.Clone(state)

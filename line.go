@@ -1,0 +1,109 @@
+package soloist
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// lined answers the store as one that keeps lines, unless it has said that it keeps none.
+func (c *core) lined(t target) (store.Queuer, bool) {
+	q, ok := c.store.(store.Queuer)
+	return q, ok && len(t.names) <= 1 && t.mark == 0 && !c.noLines.Load()
+}
+
+// stand waits in the store's line until it is granted the name or ctx ends. It answers errors.ErrUnsupported if there are no lines.
+func (c *Client) stand(ctx, parent context.Context, q store.Queuer, t target, turn *turn) (*Lease, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.ctx, cancel)()
+	claim := store.Claim{Name: t.name, Holder: c.newHolder(), TTL: c.opts.TTL}
+	asked := false // it may have a place
+	trouble, pause := time.Time{}, newBackoff(c.cfg.RequestTimeout/8)
+	var last error
+	for ctx.Err() == nil {
+		before := c.clock.earliest()
+		out, after, err := c.queue(ctx, q, claim)
+		if err == nil {
+			err = out.Err
+		}
+		switch {
+		case err == nil:
+			if !asked && after == 0 {
+				turn.setBusy(false)
+			}
+			l, err := c.keep(parent, t, claim, out.Grant, c.began(before, after))
+			if !errors.Is(err, ErrLost) {
+				return l, err
+			}
+			claim.Holder, asked, last = c.newHolder(), false, err
+		case errors.Is(err, ErrHeld):
+			trouble, pause = time.Time{}, newBackoff(c.cfg.RequestTimeout/8)
+			asked, last = true, t.named(err)
+		case errors.Is(err, ErrUnknown) && (trouble.IsZero() || time.Since(trouble) < 2*c.cfg.RequestTimeout):
+			if trouble.IsZero() {
+				trouble = time.Now()
+			}
+			asked, last = true, err
+			pause.sleep(ctx)
+		default:
+			if asked || errors.Is(err, ErrUnknown) {
+				c.leave(q, claim)
+			}
+			return nil, err
+		}
+	}
+	if asked {
+		c.leave(q, claim)
+	}
+	return nil, c.waited(ctx, last)
+}
+
+// queue asks once, and comes back a while after the holder's own TTL at the latest: so the line knows that somebody still waits, and
+// the time between the request and the grant, by which clocks drift, is short.
+func (c *Client) queue(ctx context.Context, q store.Queuer, claim store.Claim) (out store.Outcome, after time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, claim.TTL+c.cfg.RequestTimeout)
+	defer cancel()
+	_, err = observed(c.core, VerbQueue, func(context.Context, []store.Claim) ([]store.Outcome, error) {
+		out, after, err = q.Queue(ctx, claim)
+		return nil, err
+	})(ctx, []store.Claim{claim})
+	return out, after, err
+}
+
+// began answers when a lease began at the earliest, of which the store has told how long after the request, sent at before, that
+// was. Clocks have drifted meanwhile as they do in a TTL, for which there is the margin.
+func (c *Client) began(before time.Time, after time.Duration) time.Time {
+	drift := time.Duration(float64(c.opts.Margin) * float64(max(after, -after)) / float64(c.opts.TTL))
+	return before.Add(after - drift)
+}
+
+// leave gives up a place, or what was handed over to it meanwhile, in the background.
+func (c *core) leave(q store.Queuer, claim store.Claim) {
+	within := claim.TTL
+	give := func() {
+		ctx, cancel := context.WithTimeout(context.Background(), within)
+		defer cancel()
+		for pause := newBackoff(c.cfg.RequestTimeout / 8); ; {
+			request, done := context.WithTimeout(ctx, c.cfg.RequestTimeout)
+			left, err := q.Leave(request, claim.Name, claim.Holder)
+			done()
+			switch {
+			case err == nil && left, errors.Is(err, store.ErrClosed):
+				return
+			case err == nil:
+				c.abandon([]store.Claim{claim}, c.clock.earliest())
+				return
+			}
+			if !pause.sleep(ctx) {
+				return
+			}
+		}
+	}
+	if !c.background(give) { // the client is being closed, and who waits ends with it
+		within = c.cfg.RequestTimeout
+		give()
+	}
+}
