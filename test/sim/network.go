@@ -513,7 +513,7 @@ type (
 	}
 )
 
-// guest is a store that brings its host, whatever else it can.
+// guest is a store that brings its host, whatever else it can. That it keeps no lines it says when it is asked.
 func (n *network) guest() store.Store {
 	seam := seam{n}
 	switch p := n.replica.world.plan; {
@@ -521,22 +521,26 @@ func (n *network) guest() store.Store {
 		return &struct {
 			both
 			host.Guest
-		}{both{seam, watcher{n}, chooser{n}}, n}
+			store.Queuer
+		}{both{seam, watcher{n}, chooser{n}}, n, n}
 	case p.Waiter:
 		return &struct {
 			waiting
 			host.Guest
-		}{waiting{seam, watcher{n}}, n}
+			store.Queuer
+		}{waiting{seam, watcher{n}}, n, n}
 	case p.Chooser:
 		return &struct {
 			choosing
 			host.Guest
-		}{choosing{seam, chooser{n}}, n}
+			store.Queuer
+		}{choosing{seam, chooser{n}}, n, n}
 	}
 	return &struct {
 		plain
 		host.Guest
-	}{plain{seam}, n}
+		store.Queuer
+	}{plain{seam}, n, n}
 }
 
 // A seam shows of a network what is in store.Store.

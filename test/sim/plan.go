@@ -26,6 +26,7 @@ type Plan struct {
 	Stops    []Stop
 	Waiter   bool // the store tells of releases
 	Chooser  bool // the store takes any one of several names in one step
+	Lines    bool // the store keeps those who wait in a line
 	Sweeps   bool // a person sweeps the store now and then
 	Job      JobPlan
 	Without  map[string]bool `json:",omitempty"` // faults left out, in the words in which they are told; for shrinking
@@ -157,6 +158,8 @@ func Draw(seed uint64) Plan {
 		p.Suspends, p.Cuts = nil, nil
 		p.Odds = Odds{Slow: 5, LoseReply: 5}
 	}
+	// A suspend changes how long a lease lives that is granted later, which the place in a line does not know.
+	p.Lines = len(p.Suspends) == 0 && rand.New(rand.NewPCG(seed, 0x11e)).IntN(3) > 0
 	return p
 }
 

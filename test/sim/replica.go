@@ -105,6 +105,7 @@ func (r *replica) crash(again time.Duration) {
 	for _, b := range open {
 		b.over()
 	}
+	r.world.vacate(r)
 	end()
 }
 
