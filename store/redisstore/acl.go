@@ -13,7 +13,7 @@ import (
 var commands = []string{
 	"eval", "evalsha", "time", "ping", "publish", "subscribe", "unsubscribe",
 	"hmget", "hget", "hset", "hdel", "hstrlen", "get", "set", "del", "persist",
-	"zadd", "zrem", "zrangebylex", "zrangebyscore",
+	"hvals", "zadd", "zrem", "zrangebylex", "zrangebyscore",
 }
 
 // Commands that are needed besides when locks are shared with Java clients, or replicas are waited for.
@@ -27,7 +27,7 @@ var (
 // Examine. It is documented in docs/redis.md.
 const aclLine = "ACL SETUSER soloist on >PASSWORD ~{soloist:* &{soloist:* " +
 	"+eval +evalsha +time +ping +publish +subscribe +unsubscribe " +
-	"+hmget +hget +hset +hdel +hstrlen +get +set +del +persist +zadd +zrem +zrangebylex +zrangebyscore " +
+	"+hmget +hget +hset +hdel +hstrlen +get +set +del +persist +hvals +zadd +zrem +zrangebylex +zrangebyscore " +
 	"+info +config|get +acl|whoami +acl|dryrun"
 
 // privileges asks for the user's rights, command by command, where the server can tell them (Redis 7).
@@ -73,7 +73,7 @@ func dryArgs(command string, b *bucket) []any {
 	switch command {
 	case "eval", "evalsha":
 		return []any{"x", "1", b.counter}
-	case "get", "del", "exists", "pttl", "persist", "hkeys", "incr":
+	case "get", "del", "exists", "pttl", "persist", "hkeys", "hvals", "incr":
 		return []any{b.counter}
 	case "set", "hget", "hstrlen", "hmget", "zrem", "pexpire", "hexists", "hdel":
 		return []any{b.counter, "x"}

@@ -18,16 +18,20 @@ type bucket struct {
 	due     string // sorted set of the names by when they may be forgotten, if they may
 	records string // what the keys of records begin with; the name follows as it is
 	channel string // what the channels of names begin with
+	tag     string // what all of them begin with
 }
 
 func newBuckets(prefix string, n int) []bucket {
 	parts := make([]bucket, n)
 	for i := range parts {
 		tag := "{" + prefix + ":" + strconv.Itoa(i) + "}:"
-		parts[i] = bucket{counter: tag + "token", names: tag + "names", due: tag + "due", records: tag + "r:", channel: tag + "c:"}
+		parts[i] = bucket{counter: tag + "token", names: tag + "names", due: tag + "due", records: tag + "r:", channel: tag + "c:", tag: tag}
 	}
 	return parts
 }
+
+// indexes are the keys of a part that are of no single name.
+func (b *bucket) indexes() []string { return []string{b.counter, b.names, b.due} }
 
 // bucketOf answers the part of a name. It must never change: records would be lost.
 //

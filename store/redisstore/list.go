@@ -135,7 +135,7 @@ func (s *Store) chooseIn(ctx context.Context, names []string, claim store.Claim,
 	at := -1
 	for _, part := range parts {
 		b := &s.parts[part]
-		keys := []string{b.counter, b.names, b.due}
+		keys := b.indexes()
 		for _, m := range members[part] {
 			peer, _ := s.peer(b, names[m])
 			keys = append(keys, b.records+names[m], peer)
@@ -183,7 +183,7 @@ func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
 	forgotten := 0
 	for _, b := range slices.All(s.parts) {
 		for more := true; more && forgotten < limit; {
-			answer := s.do(ctx, []call{{sweepScript, []string{b.counter, b.names, b.due}, []any{min(most, limit-forgotten), b.records}, false}})[0]
+			answer := s.do(ctx, []call{{sweepScript, b.indexes(), []any{min(most, limit-forgotten), b.records, b.tag}, false}})[0]
 			if answer.err != nil {
 				return forgotten, answer.err
 			}

@@ -47,6 +47,7 @@ type Store struct {
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	watches watches
+	lines   lines
 	close   func() error // once
 
 	mu     sync.Mutex // held to begin a call, so that none begins once Close waits for them
@@ -57,6 +58,7 @@ type Store struct {
 var (
 	_ store.Store    = (*Store)(nil)
 	_ store.Waiter   = (*Store)(nil)
+	_ store.Queuer   = (*Store)(nil)
 	_ store.Chooser  = (*Store)(nil)
 	_ store.Pinger   = (*Store)(nil)
 	_ store.Sweeper  = (*Store)(nil)
@@ -92,6 +94,7 @@ func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 	s.parts = newBuckets(cfg.Prefix, n)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.watches.store = s
+	s.lines.init(s)
 	s.close = sync.OnceValue(s.end)
 	return s, nil
 }

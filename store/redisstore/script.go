@@ -22,6 +22,10 @@ var (
 	extendText string
 	//go:embed lua/release.lua
 	releaseText string
+	//go:embed lua/queue.lua
+	queueText string
+	//go:embed lua/leave.lua
+	leaveText string
 	//go:embed lua/choose.lua
 	chooseText string
 	//go:embed lua/list.lua
@@ -46,6 +50,8 @@ var (
 	acquireScript = newScript(acquireText, false)
 	extendScript  = newScript(extendText, false)
 	releaseScript = newScript(releaseText, false)
+	queueScript   = newScript(queueText, false)
+	leaveScript   = newScript(leaveText, false)
 	chooseScript  = newScript(chooseText, false)
 	listScript    = newScript(listText, true)
 	sweepScript   = newScript(sweepText, true)

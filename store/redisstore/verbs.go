@@ -17,7 +17,7 @@ func micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / t
 func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
 	outs := make([]store.Outcome, len(claims))
 	begin := func(b *bucket) ([]string, []any) {
-		return []string{b.counter, b.names, b.due}, []any{len(b.records) + 1, flag(s.cfg.Wait > 0)}
+		return b.indexes(), []any{len(b.records) + 1, flag(s.cfg.Wait > 0)}
 	}
 	add := func(b *bucket, i int, keys []string, args []any) ([]string, []any) {
 		c := claims[i]
@@ -57,7 +57,7 @@ func (s *Store) Extend(ctx context.Context, extensions []store.Extension) ([]err
 
 // Release is as in store.Store.
 func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error, error) {
-	begin := func(b *bucket) ([]string, []any) { return []string{b.due}, []any{len(b.records) + 1, b.channel} }
+	begin := func(b *bucket) ([]string, []any) { return b.indexes(), []any{len(b.records) + 1, b.channel, b.tag} }
 	add := func(b *bucket, i int, keys []string, args []any) ([]string, []any) {
 		r := releases[i]
 		peer, _ := s.peer(b, r.Name)

@@ -291,6 +291,10 @@ func (ws *watches) heard(message any) {
 	defer ws.mu.Unlock()
 	switch m := message.(type) {
 	case *redis.Message:
+		if m.Channel == ws.store.lines.inbox {
+			ws.store.lines.heard(m.Payload)
+			return
+		}
 		if t := ws.topics[m.Channel]; t != nil {
 			t.wake()
 		}

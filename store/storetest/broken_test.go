@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/memstore"
@@ -22,7 +23,7 @@ type flaw struct {
 }
 
 // flaws holds at least one for every law. They are in the file of their subject.
-var flaws = slices.Concat(leaseFlaws, tokenFlaws, recordFlaws, retainFlaws, batchFlaws, textFlaws, callFlaws, waitFlaws)
+var flaws = slices.Concat(leaseFlaws, tokenFlaws, recordFlaws, retainFlaws, batchFlaws, textFlaws, callFlaws, waitFlaws, queueFlaws)
 
 // A bend is what a wrong store does instead of what memstore does, of which it is given a handle. Nil is as memstore.
 type bend struct {
@@ -40,6 +41,8 @@ type bend struct {
 	lists        func(ctx context.Context, s *memstore.Store, prefix string) iter.Seq2[store.Record, error]
 	sweep        func(s *memstore.Store, limit int) int
 	watch        func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error)
+	queue        func(context.Context, *memstore.Store, store.Claim) (store.Outcome, time.Duration, error)
+	leave        func(s *memstore.Store, name, holder string) (bool, error)
 	choose       func(*memstore.Store, []string, store.Claim) (int, store.Outcome)
 	ping         func() error
 	capabilities func() store.Capabilities
@@ -132,6 +135,20 @@ func (b *bent) Choose(ctx context.Context, names []string, c store.Claim) (int, 
 	}
 	i, o := b.choose(b.Store, names, c)
 	return i, o, nil
+}
+
+func (b *bent) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.Duration, error) {
+	if b.queue == nil {
+		return b.Store.Queue(ctx, c)
+	}
+	return b.queue(ctx, b.Store, c)
+}
+
+func (b *bent) Leave(ctx context.Context, name, holder string) (bool, error) {
+	if b.leave == nil {
+		return b.Store.Leave(ctx, name, holder)
+	}
+	return b.leave(b.Store, name, holder)
 }
 
 func (b *bent) Ping(ctx context.Context) error {

@@ -31,5 +31,6 @@ var laws = slices.Concat(
 	crowdLaws,
 	waitLaws,
 	chooseLaws,
+	queueLaws,
 	tellingLaws,
 )

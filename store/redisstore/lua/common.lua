@@ -1,6 +1,6 @@
 -- What all scripts begin with. A record is a hash: h holder, r '1' when released, t token, m mark, u until, g granted, s state,
 -- e how long it must be kept ('inf' for ever), p what stands in the key that is shared with Java clients: the value of ShedLock's
--- string, or 'r:' and the field of Redisson's hash. Instants are microseconds of the server's clock, exact in a double until 2255;
+-- string, or 'r:' and the field of Redisson's hash, w '1' when somebody may stand in its line. Instants are microseconds of the server's clock, exact in a double until 2255;
 -- tokens and instants are written with %.0f, for tostring would round them. Marks may be larger, so they stay strings.
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
@@ -14,9 +14,9 @@ local function less(a, b)
 end
 
 local function read(key)
-  local v = redis.call('HMGET', key, 'h', 'r', 't', 'm', 'u', 'g', 'p')
+  local v = redis.call('HMGET', key, 'h', 'r', 't', 'm', 'u', 'g', 'p', 'w')
   if not v[3] then return nil end
-  return {key = key, h = v[1], r = v[2] == '1', t = v[3], m = v[4], u = tonumber(v[5]), g = tonumber(v[6]), p = v[7] or ''}
+  return {key = key, h = v[1], r = v[2] == '1', t = v[3], m = v[4], u = tonumber(v[5]), g = tonumber(v[6]), p = v[7] or '', w = v[8]}
 end
 
 -- field answers the field of Redisson's hash, nil if p is not for Redisson.

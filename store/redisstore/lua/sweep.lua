@@ -1,4 +1,4 @@
--- KEYS: the bucket's counter, names and due. ARGV: how many to forget at most, what records' keys begin with. Answers how many were
+-- KEYS: the bucket's counter, names and due. ARGV: how many to forget at most, what records' keys begin with, what all keys do. Answers how many were
 -- forgotten, and '1' when there may be more.
 local forgotten, seen = 0, redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', int(now), 'LIMIT', 0, ARGV[1])
 for _, name in ipairs(seen) do
@@ -15,6 +15,7 @@ for _, name in ipairs(seen) do
   else
     if tonumber(redis.call('GET', KEYS[1]) or '0') < tonumber(rec.t) then redis.call('SET', KEYS[1], rec.t) end
     redis.call('DEL', key)
+    if rec.w then redis.call('DEL', ARGV[3] .. 'w:' .. name, ARGV[3] .. 'v:' .. name) end
     redis.call('ZREM', KEYS[2], name)
     redis.call('ZREM', KEYS[3], name)
     forgotten = forgotten + 1

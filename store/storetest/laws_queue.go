@@ -1,0 +1,319 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+var queueLaws = []law{
+	{name: "queue-free", needs: []need{lines}, check: queueFree,
+		rule: "Queue grants a free name at once, and to a holder that has it the same grant again, which began before the request."},
+	{name: "queue-hands-over", needs: []need{lines}, check: queueHandsOver,
+		rule: "A release grants the name to who stands in line, in the same step: nobody else gets it in between."},
+	{name: "queue-after", needs: []need{lines}, check: queueAfter,
+		rule: "What was handed over began as long after the request as Queue says, and lives for its claim's TTL from then on."},
+	{name: "queue-order", needs: []need{lines}, check: queueOrder,
+		rule: "Those in line are served in the order in which they first came, also when they have asked again."},
+	{name: "queue-state", needs: []need{lines}, check: queueState,
+		rule: "What is handed over has the mark and the state that the holder before left with its release, and a greater token."},
+	{name: "queue-leave", needs: []need{lines}, check: queueLeave,
+		rule: "Who has left is passed by. Leave answers true for a place, false where there is none."},
+	{name: "queue-expiry", needs: []need{lines}, check: queueExpiry,
+		rule: "When the lease in the way would have ended Queue answers a *HeldError, and asked again it grants the name."},
+	{name: "queue-linger", needs: []need{lines}, check: queueLinger,
+		rule: "A name that lingers after its release is not handed over. Those in line are told at once how long it is taken."},
+	{name: "queue-other-handle", needs: []need{lines, reopening}, check: queueOtherHandle,
+		rule: "A release by another handle hands over to those in line of this one."},
+	{name: "queue-checks", needs: []need{lines}, check: queueChecks,
+		rule: "Queue refuses a mark, an invalid name, holder or TTL with an *InvalidError, and takes nothing."},
+	{name: "close-ends-queues", needs: []need{lines, reopening}, check: closeEndsQueues,
+		rule: "Close ends the calls of Queue that wait."},
+}
+
+// lines is the need of a store that keeps lines as it is configured.
+func lines(h Harness, s store.Store) string {
+	q, ok := s.(store.Queuer)
+	if !ok {
+		return capable[store.Queuer](h, s)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if _, _, err := q.Queue(ctx, claim("does it keep lines", "probe", time.Second)); errors.Is(err, errors.ErrUnsupported) {
+		return err.Error()
+	}
+	return ""
+}
+
+// A queued is what came of a call of Queue.
+type queued struct {
+	store.Outcome
+	after time.Duration
+	err   error
+}
+
+func (q queued) String() string {
+	if q.err != nil {
+		return tell(q.err)
+	}
+	return fmt.Sprintf("%s, after %v", answer(q.Outcome), q.after)
+}
+
+// queue calls Queue, and waits for its answer.
+func (s *subject) queue(ctx context.Context, c store.Claim) queued {
+	var q queued
+	q.Outcome, q.after, q.err = s.Store.(store.Queuer).Queue(ctx, c)
+	s.did("%sQueue %.80q for %q, TTL %v: %v", s.label, c.Name, c.Holder, c.TTL, q)
+	return q
+}
+
+// stands gives a holder a place in the line of a name that is held.
+func (s *subject) stands(name, holder string) {
+	ctx, cancel := context.WithTimeout(s.ctx, s.h.TTL)
+	defer cancel()
+	if q := s.queue(ctx, claim(name, holder, hour)); q.err != nil && !errors.Is(q.err, store.ErrUnknown) || q.err == nil && !errors.Is(q.Err, store.ErrHeld) {
+		s.fail(q, "a place in the line of %.80q, and a *HeldError or ErrUnknown when the context has ended", name)
+	}
+}
+
+// waits calls Queue in the background.
+func (s *subject) waits(c store.Claim) <-chan queued {
+	answer := make(chan queued, 1)
+	go func() {
+		var q queued
+		q.Outcome, q.after, q.err = s.Store.(store.Queuer).Queue(s.ctx, c)
+		answer <- q
+	}()
+	s.did("%sQueue %.80q for %q, TTL %v, in the background", s.label, c.Name, c.Holder, c.TTL)
+	return answer
+}
+
+// served waits for an answer that must be a grant.
+func (s *subject) served(waiting <-chan queued, name, holder string) (lease, time.Duration) {
+	select {
+	case q := <-waiting:
+		s.did("%sthe call of %q was answered: %v", s.label, holder, q)
+		if q.err != nil || q.Err != nil {
+			s.fail(q, "a grant of %.80q to %q", name, holder)
+		}
+		return lease{q.Grant, name, holder}, q.after
+	case <-time.After(patience):
+		s.fail(fmt.Sprintf("nothing for %v", patience), "a grant of %.80q to %q", name, holder)
+	}
+	panic("unreachable")
+}
+
+func queueFree(s *subject) {
+	name := s.name()
+	first := s.queue(s.ctx, claim(name, "a", hour))
+	if first.err != nil || first.Err != nil || first.after != 0 {
+		s.fail(first, "a grant that began with the request: after 0")
+	}
+	s.held(claim(name, "b", hour))
+	time.Sleep(s.h.TTL)
+	s.did("waited for %v", s.h.TTL)
+	again := s.queue(s.ctx, claim(name, "a", hour))
+	if again.err != nil || again.Err != nil || again.Grant.Token != first.Grant.Token || again.after > -s.h.TTL*9/10 || again.after < -patience {
+		s.fail(again, "the grant with token %d, that began about %v before the request", first.Grant.Token, s.h.TTL)
+	}
+	s.released(lease{first.Grant, name, "a"}.ending())
+	s.released(s.take(name, "b", hour).ending())
+}
+
+func queueHandsOver(s *subject) {
+	name := s.name()
+	l := s.take(name, "a", hour)
+	for i := range 5 {
+		heir := fmt.Sprint("heir ", i)
+		s.stands(name, heir)
+		waiting := s.waits(claim(name, heir, hour))
+		s.released(l.ending())
+		if r := s.held(claim(name, "z", hour)); r.Holder != heir {
+			s.fail(sketch(r), "a refusal because of %q", heir)
+		}
+		next, _ := s.served(waiting, name, heir)
+		if next.Token <= l.Token {
+			s.fail(fmt.Sprint("token ", next.Token), "a token greater than %d", l.Token)
+		}
+		s.lost(s.extend(l.extension(hour)))
+		s.extended(next.extension(hour))
+		l = next
+	}
+}
+
+func queueAfter(s *subject) {
+	name := s.name()
+	l := s.take(name, "a", hour)
+	s.stands(name, "b") // a first request, from which nothing counts
+	begin := time.Now()
+	const ttl = time.Minute
+	waiting := s.waits(claim(name, "b", ttl))
+	time.Sleep(2 * s.h.TTL)
+	s.did("waited for %v", 2*s.h.TTL)
+	s.released(l.ending())
+	_, after := s.served(waiting, name, "b")
+	r := s.record(name)
+	longest := time.Since(begin)
+	if after > longest+slack(longest) {
+		s.fail(fmt.Sprintf("after %v", after), "at most %v, which is all the time that has passed", longest)
+	}
+	if after <= 0 { // the request had not reached the store when the name was released
+		return
+	}
+	if r.Left > ttl || r.Age > longest || r.Left+r.Age > ttl+slack(ttl) || r.Left+r.Age < ttl-slack(ttl) {
+		s.fail(sketch(r), "a lease of %v that began since the request", ttl)
+	}
+	if sum := after + r.Age; sum > longest+slack(longest) {
+		s.fail(fmt.Sprintf("after %v, and an age of %v since", after, r.Age), "at most %v together", longest)
+	}
+}
+
+// slack is how much two measurements of a time may differ by the rounding of instants.
+func slack(d time.Duration) time.Duration { return d/1000 + time.Millisecond }
+
+func queueOrder(s *subject) {
+	name := s.name()
+	l := s.take(name, "first", hour)
+	holders := []string{"c", "a", "d", "b"}
+	for _, h := range holders {
+		s.stands(name, h)
+	}
+	s.stands(name, "d") // again
+	for _, h := range holders {
+		waiting := s.waits(claim(name, h, hour))
+		s.released(l.ending())
+		l, _ = s.served(waiting, name, h)
+	}
+	s.released(l.ending())
+	s.released(s.take(name, "last", hour).ending())
+}
+
+func queueState(s *subject) {
+	name := s.name()
+	l := s.take(name, "a", hour)
+	s.stands(name, "b")
+	waiting := s.waits(claim(name, "b", hour))
+	s.released(l.leaving(7, []byte("a b\nc")))
+	next, _ := s.served(waiting, name, "b")
+	if next.Mark != 7 || string(next.State) != "a b\nc" || next.Token <= l.Token || next.Abandoned != 0 {
+		s.fail(answer(store.Outcome{Grant: next.Grant}), "mark 7, state \"a b\\nc\", a token greater than %d, not abandoned", l.Token)
+	}
+}
+
+// leave leaves a line.
+func (s *subject) leave(name, holder string, want bool) {
+	left, err := s.Store.(store.Queuer).Leave(s.ctx, name, holder)
+	s.did("%sLeave %.80q by %q: %v, %s", s.label, name, holder, left, tell(err))
+	if err != nil || left != want {
+		s.fail(fmt.Sprintf("%v, %s", left, tell(err)), "%v", want)
+	}
+}
+
+func queueLeave(s *subject) {
+	name := s.name()
+	s.leave(name, "a", false)
+	l := s.take(name, "first", hour)
+	for _, h := range []string{"a", "b", "c"} {
+		s.stands(name, h)
+	}
+	s.leave(name, "z", false)
+	s.leave(name, "a", true)
+	s.leave(name, "a", false)
+	s.leave(name, "c", true)
+	waiting := s.waits(claim(name, "b", hour))
+	s.released(l.ending())
+	l, _ = s.served(waiting, name, "b")
+	s.leave(name, "b", false)
+	s.released(l.ending())
+	s.released(s.take(name, "last", hour).ending())
+}
+
+func queueExpiry(s *subject) {
+	name := s.name()
+	s.take(name, "dead", s.h.TTL)
+	for q := s.queue(s.ctx, claim(name, "a", hour)); ; q = s.queue(s.ctx, claim(name, "a", hour)) {
+		if q.err == nil && q.Err == nil {
+			break
+		}
+		if q.err != nil || !errors.Is(q.Err, store.ErrHeld) {
+			s.fail(q, "a *HeldError, or a grant once the lease has ended")
+		}
+	}
+	s.held(claim(name, "b", hour))
+}
+
+func queueLinger(s *subject) {
+	name := s.name()
+	l := s.take(name, "a", hour)
+	s.stands(name, "b")
+	waiting := s.waits(claim(name, "b", hour))
+	s.stands(name, "c") // b has been heard by now, as far as anybody can tell
+	r := l.ending()
+	r.Linger = hour
+	s.released(r)
+	select {
+	case q := <-waiting:
+		s.did("the call of \"b\" was answered: %v", q)
+		if q.err != nil || !errors.Is(q.Err, store.ErrHeld) {
+			s.fail(q, "a *HeldError: the name lingers")
+		}
+	case <-time.After(patience):
+		s.fail(fmt.Sprintf("nothing for %v", patience), "a *HeldError: the name lingers")
+	}
+	if r := s.record(name); r.Holder != "" || r.Left <= 0 {
+		s.fail(sketch(r), "a name that lingers, held by nobody")
+	}
+}
+
+func queueOtherHandle(s *subject) {
+	other := s.reopen()
+	name := s.name()
+	l := other.take(name, "a", hour)
+	for i := range 5 {
+		heir := fmt.Sprint("heir ", i)
+		s.stands(name, heir)
+		waiting := s.waits(claim(name, heir, hour))
+		other.released(l.ending())
+		l, _ = s.served(waiting, name, heir)
+	}
+}
+
+func queueChecks(s *subject) {
+	name := s.name()
+	for what, c := range map[string]store.Claim{
+		"a mark":    marked(name, "a", 1),
+		"no name":   claim("", "a", hour),
+		"no holder": claim(name, "", hour),
+		"no TTL":    claim(name, "a", 0),
+	} {
+		q := s.queue(s.ctx, c)
+		var invalid *store.InvalidError
+		if q.err != nil || !errors.As(q.Err, &invalid) {
+			s.fail(q, "an *InvalidError for %s", what)
+		}
+	}
+	s.released(s.take(name, "b", hour).ending())
+}
+
+func closeEndsQueues(s *subject) {
+	other := s.reopen()
+	name := s.name()
+	s.take(name, "a", hour)
+	other.stands(name, "b")
+	waiting := other.waits(claim(name, "b", hour))
+	if err := other.Close(); err != nil {
+		s.fail(err, "nil of Close")
+	}
+	s.did("closed the other handle")
+	select {
+	case q := <-waiting:
+		if q.err == nil && q.Err == nil {
+			s.fail(q, "an error or a refusal")
+		}
+	case <-time.After(patience):
+		s.fail(fmt.Sprintf("nothing for %v", patience), "an answer of Queue")
+	}
+}
