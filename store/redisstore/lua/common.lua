@@ -1,6 +1,7 @@
 -- What all scripts begin with. A record is a hash: h holder, r '1' when released, t token, m mark, u until, g granted, s state,
 -- e how long it must be kept ('inf' for ever), p what stands in the key that is shared with Java clients: the value of ShedLock's
--- string, or 'r:' and the field of Redisson's hash, w '1' when somebody may stand in its line. Instants are microseconds of the server's clock, exact in a double until 2255;
+-- string, or 'r:' and the field of Redisson's hash, w '1' when somebody may stand in its line, d its score in due if it
+-- is there. Instants are microseconds of the server's clock, exact in a double until 2255;
 -- tokens and instants are written with %.0f, for tostring would round them. Marks may be larger, so they stay strings.
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
@@ -13,10 +14,19 @@ local function less(a, b)
   return a < b
 end
 
-local function read(key)
-  local v = redis.call('HMGET', key, 'h', 'r', 't', 'm', 'u', 'g', 'p', 'w')
+-- read answers a record, with one or three more of its fields if they are named; nil if there is none.
+local function read(key, a, b, c)
+  local v
+  if c then
+    v = redis.call('HMGET', key, 'h', 'r', 't', 'm', 'u', 'g', 'p', a, b, c)
+  else
+    v = redis.call('HMGET', key, 'h', 'r', 't', 'm', 'u', 'g', 'p', a or 'h')
+  end
   if not v[3] then return nil end
-  return {key = key, h = v[1], r = v[2] == '1', t = v[3], m = v[4], u = tonumber(v[5]), g = tonumber(v[6]), p = v[7] or '', w = v[8]}
+  local rec = {key = key, h = v[1], r = v[2] == '1', t = v[3], m = v[4], u = tonumber(v[5]), g = tonumber(v[6]), p = v[7] or ''}
+  if a then rec[a] = v[8] end
+  if c then rec[b], rec[c] = v[9], v[10] end
+  return rec
 end
 
 -- field answers the field of Redisson's hash, nil if p is not for Redisson.
@@ -97,24 +107,46 @@ end
 
 -- forgettable is from when on the record may be forgotten; nil for never.
 local function forgettable(key, rec)
-  local kept = redis.call('HGET', key, 'e')
-  if kept == 'inf' then return nil end
+  if rec.e == 'inf' then return nil end
   if not rec.r and (rec.m ~= '0' or redis.call('HSTRLEN', key, 's') > 0) then return nil end
-  return math.max(rec.u, tonumber(kept or '0'))
+  return math.max(rec.u, tonumber(rec.e or '0'))
+end
+
+-- next_token answers the token of all that this script grants, or nil when the tokens are used up. It is greater than all that were
+-- granted in the bucket, of which the counter is the greatest, or greater than the record's if somebody has deleted the counter.
+local top, top_text = nil, nil
+local function next_token(counter, rec)
+  local last = top and 0 or tonumber(redis.call('GET', counter) or '0')
+  if rec and (not top or tonumber(rec.t) >= top) then last = math.max(last, tonumber(rec.t)) end
+  if top and last < top then return top_text end
+  if math.max(now, last + 1) > 9007199254740991 then return nil end
+  top = math.max(now, last + 1)
+  top_text = int(top)
+  redis.call('SET', counter, top_text)
+  return top_text
+end
+
+-- due says from when on a record is to be looked at for sweeping. It is never later than that it may be forgotten; sweep.lua moves it.
+-- It answers what the record has to remember of that.
+local function due(key, rec, name, at)
+  if rec and rec.d and tonumber(rec.d) <= at then return rec.d end
+  redis.call('ZADD', key, int(at), name)
+  return int(at)
 end
 
 -- grant takes a free name. It answers nil when the tokens are used up. The record comes last: where the user lacks a right in between, the
--- name stays free.
-local function grant(key, rec, name, holder, ttl, counter, names, due)
-  local token = math.max(now, tonumber(redis.call('GET', counter) or '0') + 1, rec and tonumber(rec.t) + 1 or 0)
-  if token > 9007199254740991 then return nil end
-  redis.call('SET', counter, int(token))
-  if not rec then
+-- name stays free. Where the name begins in the key is said by first.
+local function grant(key, rec, first, holder, ttl, counter, names, due_key)
+  local token = next_token(counter, rec)
+  if not token then return nil end
+  if rec then
+    if rec.p ~= '' then redis.call('HDEL', key, 'p') end
+    redis.call('HSET', key, 'h', holder, 'r', '0', 't', token, 'u', int(now + ttl), 'g', int(now))
+  else
+    local name = string.sub(key, first)
     redis.call('ZADD', names, 0, name)
-    redis.call('ZADD', due, int(now + ttl), name)
-  elseif rec.p ~= '' then
-    redis.call('HDEL', key, 'p')
+    redis.call('HSET', key, 'h', holder, 'r', '0', 't', token, 'm', '0', 'u', int(now + ttl), 'g', int(now),
+      'd', due(due_key, nil, name, now + ttl))
   end
-  redis.call('HSET', key, 'h', holder, 'r', '0', 't', int(token), 'm', rec and rec.m or '0', 'u', int(now + ttl), 'g', int(now))
-  return int(token)
+  return token
 end

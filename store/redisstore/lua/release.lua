@@ -15,7 +15,7 @@ local function hand_over(key, rec, name)
     local since, ttl, inbox = string.match(redis.call('HGET', wants, holder) or '', '^(%d+) (%d+) (.*)$')
     redis.call('ZREM', line, holder)
     redis.call('HDEL', wants, holder)
-    local token = since and grant(key, rec, name, holder, tonumber(ttl), KEYS[1], KEYS[2], KEYS[3])
+    local token = since and grant(key, rec, 0, holder, tonumber(ttl), KEYS[1], KEYS[2], KEYS[3])
     if token then
       local news = token .. ' ' .. int(now - tonumber(since)) .. ' ' .. rec.m .. ' ' .. #holder .. ' ' .. holder .. state(key)
       if redis.call('PUBLISH', inbox, news) > 0 then return end
@@ -39,27 +39,25 @@ local answers = {}
 for i = 4, #KEYS, 2 do
   local key, peer, at = KEYS[i], KEYS[i + 1], 3 + (i - 4) / 2 * 7
   local holder, token, mark = ARGV[at + 1], ARGV[at + 2], ARGV[at + 4]
-  local rec, answer = read(key), 0
+  local rec, answer = read(key, 'w', 'd', 'e'), 0
   if live(rec, holder, token, peer) then
     local name = string.sub(key, tonumber(ARGV[1]))
     local linger = tonumber(ARGV[at + 3])
-    local kept = 'inf'
-    if ARGV[at + 7] ~= 'inf' then kept = int(now + math.max(linger, tonumber(ARGV[at + 7]))) end
     admit(key)
-    redis.call('HSET', key, 'r', '1', 'u', int(now + linger), 'e', kept)
-    if less(rec.m, mark) then redis.call('HSET', key, 'm', mark) end
-    if ARGV[at + 5] == '1' then redis.call('HSET', key, 's', ARGV[at + 6]) end
-    if kept == 'inf' then
-      redis.call('ZREM', KEYS[3], name)
+    if less(rec.m, mark) then rec.m = mark end
+    local to = int(now + linger)
+    if ARGV[at + 7] == 'inf' then
+      redis.call('HSET', key, 'r', '1', 'u', to, 'e', 'inf', 'm', rec.m)
     else
-      redis.call('ZADD', KEYS[3], kept, name)
+      local kept = now + math.max(linger, tonumber(ARGV[at + 7]))
+      redis.call('HSET', key, 'r', '1', 'u', to, 'e', int(kept), 'm', rec.m, 'd', due(KEYS[3], rec, name, kept))
     end
+    if ARGV[at + 5] == '1' then redis.call('HSET', key, 's', ARGV[at + 6]) end
     unshare(rec, peer, linger)
     redis.call('PUBLISH', ARGV[2] .. name, '')
     if rec.w and linger > 0 then
       look_again(name)
     elseif rec.w then
-      if less(rec.m, mark) then rec.m = mark end
       hand_over(key, rec, name)
     end
     answer = 1

@@ -3,15 +3,17 @@
 local forgotten, seen = 0, redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', int(now), 'LIMIT', 0, ARGV[1])
 for _, name in ipairs(seen) do
   local key = ARGV[2] .. name
-  local rec = read(key)
+  local rec = read(key, 'w', 'd', 'e')
   local from = rec and forgettable(key, rec)
   if not rec then -- somebody has deleted it
     redis.call('ZREM', KEYS[2], name)
     redis.call('ZREM', KEYS[3], name)
   elseif not from then
     redis.call('ZREM', KEYS[3], name)
+    redis.call('HDEL', key, 'd')
   elseif from > now then
     redis.call('ZADD', KEYS[3], int(from), name)
+    redis.call('HSET', key, 'd', int(from))
   else
     if tonumber(redis.call('GET', KEYS[1]) or '0') < tonumber(rec.t) then redis.call('SET', KEYS[1], rec.t) end
     redis.call('DEL', key)
