@@ -145,6 +145,21 @@ func (n *network) Queue(ctx context.Context, claim store.Claim) (store.Outcome, 
 		rest(ctx, 20*f.back)
 		return none(store.AsUnknown(errOnTheWay))
 	}
+	// missed is the end of a call whose answer has not come: one that would have been the first is missed, later ones are not.
+	missed := func() (store.Outcome, time.Duration, error) {
+		<-ctx.Done()
+		select {
+		case <-s.over:
+			if s.at <= arrived {
+				return none(store.AsUnknown(ctx.Err()))
+			}
+		default:
+		}
+		if r.dead() {
+			return none(store.ErrClosed)
+		}
+		return store.Outcome{Err: &store.HeldError{Record: store.Record{Name: claim.Name}}}, 0, nil
+	}
 	for {
 		select {
 		case <-s.over:
@@ -155,7 +170,7 @@ func (n *network) Queue(ctx context.Context, claim store.Claim) (store.Outcome, 
 			}
 			continue
 		case <-ctx.Done():
-			return store.Outcome{Err: &store.HeldError{Record: store.Record{Name: claim.Name}}}, 0, nil
+			return missed()
 		}
 		break
 	}
@@ -165,13 +180,9 @@ func (n *network) Queue(ctx context.Context, claim store.Claim) (store.Outcome, 
 	case cut != nil && cut.Frozen:
 		time.Sleep(cut.To - w.now())
 	case cut != nil: // the news is lost
-		<-ctx.Done()
-		return store.Outcome{Err: &store.HeldError{Record: store.Record{Name: claim.Name}}}, 0, nil
-	case f.kind == "part", f.kind == "fade": // of what is told later, this is lost
-		if told-arrived > f.out {
-			<-ctx.Done()
-			return store.Outcome{Err: &store.HeldError{Record: store.Record{Name: claim.Name}}}, 0, nil
-		}
+		return missed()
+	case (f.kind == "part" || f.kind == "fade") && told-arrived > f.out: // of what is told later, this is lost
+		return missed()
 	}
 	if r.dead() {
 		return none(store.ErrClosed)
