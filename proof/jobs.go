@@ -106,8 +106,8 @@ func (c *jobCheck) asked() {
 		}
 		for _, p := range c.rule.Pauses {
 			at := c.instant(r.Mark)
-			if c.rule.Delay > 0 { // due once, however long ago; after the pause it still is
-				at = r.At
+			if c.rule.Delay > 0 { // due once, however long ago; after the pause it still is. What has begun may be tried again
+				at = c.at[r.Mark][0].At
 			}
 			if p.From < at && at < p.To && r.At > p.From {
 				c.bad(History{r}, "%s was run, although the job was paused from %v to %v", utc(r.Mark), p.From, p.To)

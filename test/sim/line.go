@@ -148,6 +148,7 @@ func (n *network) Queue(ctx context.Context, claim store.Claim) (store.Outcome, 
 	// missed is the end of a call whose answer has not come: one that would have been the first is missed, later ones are not.
 	missed := func() (store.Outcome, time.Duration, error) {
 		<-ctx.Done()
+		time.Sleep(time.Microsecond) // for what happens at this instant
 		select {
 		case <-s.over:
 			if s.at <= arrived {

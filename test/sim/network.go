@@ -96,7 +96,7 @@ func (n *network) next(of stream) fate {
 		}
 	}
 	o, ttl := w.plan.Odds, w.plan.TTL
-	f.later = rng.span(ttl * 3 / 2)
+	f.later = min(rng.span(ttl*3/2), w.plan.Trouble-w.now()) // when all is well nothing is on its way any more
 	n1000 := rng.upTo(1000)
 	for _, one := range [...]struct {
 		kind string

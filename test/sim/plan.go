@@ -158,6 +158,12 @@ func Draw(seed uint64) Plan {
 		p.Suspends, p.Cuts = nil, nil
 		p.Odds = Odds{Slow: 5, LoseReply: 5}
 	}
+	// How long ago a run began is told by the store's clock; that this and the wall clock agree by 2 s is a condition of MissedSkip.
+	for i, d := range p.Drift {
+		if most := 1.5 / (p.Job.Longest + 3*p.TTL).Seconds(); p.Job.Missed == "skip" {
+			p.Drift[i] = max(-most, min(most, d))
+		}
+	}
 	// A suspend changes how long a lease lives that is granted later, which the place in a line does not know.
 	p.Lines = len(p.Suspends) == 0 && rand.New(rand.NewPCG(seed, 0x11e)).IntN(3) > 0
 	return p
