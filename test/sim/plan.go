@@ -158,9 +158,9 @@ func Draw(seed uint64) Plan {
 		p.Suspends, p.Cuts = nil, nil
 		p.Odds = Odds{Slow: 5, LoseReply: 5}
 	}
-	// How long ago a run began is told by the store's clock; that this and the wall clock agree by 2 s is a condition of MissedSkip.
+	// How long ago a dead replica's run began is told by the store's clock. That this agrees with the wall clock by 2 s is a condition.
 	for i, d := range p.Drift {
-		if most := 1.5 / (p.Job.Longest + 3*p.TTL).Seconds(); p.Job.Missed == "skip" {
+		if most := 1.5 / (p.Trouble + p.TTL).Seconds(); p.Work == Jobs || p.Work == Mixed {
 			p.Drift[i] = max(-most, min(most, d))
 		}
 	}

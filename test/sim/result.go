@@ -53,8 +53,8 @@ func (w *world) jobRule() proof.JobRule {
 	if rule.Asked = len(w.asked); !p.Job.GiveUp && p.Job.Attempts == 0 { // else a claim that was cut off may have used it up
 		rule.AskedSure = w.manual
 	}
-	if p.Job.Attempts > 0 && p.Odds == (Odds{}) && len(p.Cuts) == 0 && len(p.Suspends) == 0 {
-		rule.Attempts = p.Job.Attempts // else an attempt may not have been recorded
+	if p.Job.Attempts > 0 && p.Odds == (Odds{}) && len(p.Cuts) == 0 && len(p.Suspends) == 0 && len(p.Stops) == 0 {
+		rule.Attempts = p.Job.Attempts // else an attempt may not have been recorded, or not count since a stop interrupted it
 	}
 	if p.Job.Delay > 0 {
 		rule.Takeover = false // the next run is not of the same time
