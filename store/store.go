@@ -131,8 +131,9 @@ type Queuer interface {
 	//
 	//   - the grant, with how long after this request reached the store the lease began, by the store's clock: less than 0 for a
 	//     grant that the holder had before. A deadline must be counted from there, not from the answer;
-	//   - a *HeldError when the lease that was in the way would have ended, or the name lingers: ask again. The holder keeps its place;
-	//   - ErrUnknown when ctx ends, or the store cannot tell of a grant any more. The holder may have a place, or the name.
+	//   - a *HeldError when the lease that was in the way would have ended, the name lingers, or ctx has ended: ask again. The holder
+	//     keeps its place;
+	//   - ErrUnknown when nothing came back of the request itself. The holder may have a place, or the name.
 	//
 	// Who gives up must Leave. errors.ErrUnsupported, which is known without asking anybody, says that this store, as it is configured,
 	// keeps no lines. Other errors are as in Acquire.

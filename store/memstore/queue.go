@@ -51,9 +51,9 @@ func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.D
 	case <-timer.C:
 		return out, 0, nil
 	case <-ctx.Done():
-		return store.Outcome{}, 0, store.AsUnknown(ctx.Err())
+		return out, 0, nil
 	case <-s.ctx.Done():
-		return store.Outcome{}, 0, store.AsUnknown(store.ErrClosed)
+		return out, 0, nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

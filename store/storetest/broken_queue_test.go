@@ -29,7 +29,10 @@ func polling(ctx context.Context, s *memstore.Store, c store.Claim) (store.Outco
 			}
 			return store.Outcome{}, 0, err
 		}
-		time.Sleep(time.Millisecond)
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Millisecond):
+		}
 	}
 }
 

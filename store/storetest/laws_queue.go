@@ -74,8 +74,8 @@ func (s *subject) queue(ctx context.Context, c store.Claim) queued {
 func (s *subject) stands(name, holder string) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.h.TTL)
 	defer cancel()
-	if q := s.queue(ctx, claim(name, holder, hour)); q.err != nil && !errors.Is(q.err, store.ErrUnknown) || q.err == nil && !errors.Is(q.Err, store.ErrHeld) {
-		s.fail(q, "a place in the line of %.80q, and a *HeldError or ErrUnknown when the context has ended", name)
+	if q := s.queue(ctx, claim(name, holder, hour)); q.err != nil || !errors.Is(q.Err, store.ErrHeld) {
+		s.fail(q, "a place in the line of %.80q, and a *HeldError when the context has ended", name)
 	}
 }
 

@@ -1,0 +1,201 @@
+package soloist_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
+)
+
+// A linedStore is a handle on a store that keeps lines, of which the requests are counted.
+type linedStore struct {
+	*memstore.Store
+	requests *atomic.Int64
+	late     time.Duration // before an answer of Queue arrives
+	none     bool          // it keeps no lines
+}
+
+func newLined() *linedStore { return &linedStore{Store: memstore.New(), requests: new(atomic.Int64)} }
+
+func (s *linedStore) share() *linedStore { return &linedStore{Store: s.Share(), requests: s.requests} }
+
+func (s *linedStore) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	s.requests.Add(1)
+	return s.Store.Acquire(ctx, claims)
+}
+
+func (s *linedStore) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	s.requests.Add(1)
+	return s.Store.Release(ctx, releases)
+}
+
+func (s *linedStore) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.Duration, error) {
+	if s.none {
+		return store.Outcome{}, 0, errors.ErrUnsupported
+	}
+	s.requests.Add(1)
+	out, after, err := s.Store.Queue(ctx, c)
+	time.Sleep(s.late)
+	return out, after, err
+}
+
+func (s *linedStore) Leave(ctx context.Context, name, holder string) (bool, error) {
+	s.requests.Add(1)
+	return s.Store.Leave(ctx, name, holder)
+}
+
+func clientOf(t *testing.T, s store.Store) *soloist.Client {
+	t.Helper()
+	c, err := soloist.New(s, soloist.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// However many wait, a change of the owner is one request to stand in line and one to release; all are served in turn.
+func TestAChangeOfTheOwnerIsTwoRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const clients, turns = 16, 20
+		s := newLined()
+		var order []int
+		var all sync.WaitGroup
+		for i := range clients {
+			c := clientOf(t, s.share())
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				for range turns {
+					lease, err := c.Lock(background, "x")
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					order = append(order, i) // the lock is what protects it
+					time.Sleep(time.Second)
+					if err := lease.Release(); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		for k, i := range order {
+			if i != k%clients {
+				t.Fatalf("turn %d was that of client %d: %v", k, i, order)
+			}
+		}
+		// To begin with, each asks once before it knows that others want the name.
+		if got, most := s.requests.Load(), int64(2*clients*turns+clients); got > most {
+			t.Errorf("%d requests for %d turns; want at most %d", got, clients*turns, most)
+		}
+	})
+}
+
+// What was handed over may be told late. The lease is believed in from the grant on, whenever that was told.
+func TestALateHandOverIsNoLongerLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newLined()
+		a, slow := clientOf(t, s), s.share()
+		slow.late = 10 * time.Second
+		b := clientOf(t, slow)
+		first := mustLock(t, a, "x")
+		released := make(chan time.Time, 1)
+		go func() {
+			time.Sleep(7 * time.Second)
+			if err := first.Release(); err != nil {
+				t.Error(err)
+			}
+			released <- time.Now()
+		}()
+		lease, err := b.Lock(background, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left, most := lease.Left(), time.Until((<-released).Add(30*time.Second)); left > most-3*time.Second || left < most-5*time.Second {
+			t.Errorf("surely held for %v, where the store keeps it for %v and the margin is 3 s", left, most)
+		}
+		if err := lease.Release(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Who gives up is passed by: the name does not stay with it for a TTL.
+func TestWhoGivesUpLeavesTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newLined()
+		a, b, c := clientOf(t, s), clientOf(t, s.share()), clientOf(t, s.share())
+		first := mustLock(t, a, "x")
+		ctx, cancel := context.WithCancel(background)
+		impatient, patient := make(chan error, 1), make(chan *soloist.Lease, 1)
+		go func() {
+			_, err := b.Lock(ctx, "x")
+			impatient <- err
+		}()
+		synctest.Wait()
+		go func() {
+			lease, err := c.Lock(background, "x")
+			if err != nil {
+				t.Error(err)
+			}
+			patient <- lease
+		}()
+		synctest.Wait()
+		cancel()
+		var held *soloist.HeldError
+		if err := <-impatient; !errors.As(err, &held) || held.Record.Holder != first.Holder() || !errors.Is(err, context.Canceled) {
+			t.Errorf("gave up with %v; want who holds it, and why it gave up", err)
+		}
+		synctest.Wait()
+		begin := time.Now()
+		if err := first.Release(); err != nil {
+			t.Error(err)
+		}
+		lease := <-patient
+		if took := time.Since(begin); took > 0 {
+			t.Errorf("the next in line had to wait for %v", took)
+		}
+		if err := lease.Release(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A store that keeps no lines, as it is configured, is asked once; then those who wait are woken by releases.
+func TestNoLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newLined()
+		s.none = true
+		a, b := clientOf(t, s), clientOf(t, s)
+		first := mustLock(t, a, "x")
+		go func() {
+			time.Sleep(time.Second)
+			if err := first.Release(); err != nil {
+				t.Error(err)
+			}
+		}()
+		begin := time.Now()
+		lease, err := b.Lock(background, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begin); took != time.Second {
+			t.Errorf("waited for %v", took)
+		}
+		if err := lease.Release(); err != nil {
+			t.Error(err)
+		}
+	})
+}
