@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/soloist-dev/soloist/fence"
@@ -98,6 +99,32 @@ func TestSuccessorWaitsForTheWriteUnderWay(t *testing.T) {
 type token int64
 
 func (t token) Token() int64 { return int64(t) }
+
+// A write that was good when it came, and had to wait while a later holder's was let in, is stale by its turn.
+func TestATokenIsComparedWhenItsTurnComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g fence.Memory
+		out := make(chan struct{})
+		write := func(token int64, err chan<- error) {
+			go func() { err <- g.Claim(background, "x", token) }()
+			synctest.Wait()
+		}
+		go func() {
+			_ = g.Do(background, "x", 1, func(context.Context) error { <-out; return nil })
+		}()
+		synctest.Wait()
+		late, early := make(chan error, 1), make(chan error, 1)
+		write(3, late)
+		write(2, early)
+		close(out)
+		if err := <-late; err != nil {
+			t.Error(err)
+		}
+		if err := <-early; !errors.Is(err, fence.ErrStale) {
+			t.Errorf("a write with token 2, whose turn came after that of 3: %v", err)
+		}
+	})
+}
 
 func TestHandler(t *testing.T) {
 	var written []string
