@@ -36,6 +36,7 @@ type options struct {
 	plan
 	backends string
 	dir      string
+	data     string
 	profile  string
 	scale    bool
 	smoke    bool
@@ -57,6 +58,7 @@ func parse(args []string) (options, error) {
 	f.IntVar(&o.Elements, "elements", 20_000, "of each form of M, at most")
 	f.BoolVar(&o.java, "java", true, "measure ShedLock and Redisson too, where there is a JDK and Maven")
 	f.StringVar(&o.dir, "out", "bin/bench", "where bench.json and bench.html go")
+	f.StringVar(&o.data, "data", "", "keep the servers' data in this `directory`; else on the disk of the directory for temporary files, so that commits wait for it, and in memory with -smoke and -scale")
 	f.StringVar(&o.profile, "profile", "", "write a CPU profile to this `file`")
 	f.BoolVar(&o.smoke, "smoke", false, "everything once, small: to see that it works")
 	f.BoolVar(&o.scale, "scale", false, "how the cost of ours grows with replicas, jobs, leases and elements, instead")
@@ -106,6 +108,14 @@ func run(ctx context.Context, args []string) error {
 	chosen, err := o.chosen()
 	if err != nil {
 		return err
+	}
+	if o.data == "" && !o.smoke && !o.scale {
+		o.data = os.TempDir()
+	}
+	if o.data != "" {
+		if err := os.Setenv("SOLOIST_TEST_DIR", o.data); err != nil { // for package servers, here and in children
+			return err
+		}
 	}
 	if o.profile != "" {
 		file, err := os.Create(o.profile)

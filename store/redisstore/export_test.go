@@ -2,3 +2,6 @@ package redisstore
 
 // ACL is the line of docs/redis.md.
 const ACL = aclLine
+
+// Hear is what the inbox of lines hears.
+func (s *Store) Hear(message string) { s.lines.heard(message) }

@@ -27,7 +27,8 @@ type lines struct {
 // news are what a holder in a line is told: to look again, unless there is a grant.
 type news struct {
 	granted bool
-	after   time.Duration // from the request of who waits to the grant
+	asked   string        // the instant of the request that is answered
+	after   time.Duration // from then to the grant
 	grant   store.Grant
 }
 
@@ -61,21 +62,23 @@ func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.D
 		return store.Outcome{}, 0, answer.err
 	}
 	fields, _ := answer.reply.([]any)
-	after := time.Duration(0)
-	if len(fields) == 6 {
-		age, _ := fields[5].(string)
-		fields, after = fields[:5], -span(age)
+	more := ""
+	if n := len(fields); n == 6 || n == 8 {
+		more, _ = fields[n-1].(string)
+		fields = fields[:n-1]
 	}
 	out := outcome(c.Name, fields)
 	var held *store.HeldError
 	if !errors.As(out.Err, &held) {
-		return out, after, nil
+		return out, -span(more), nil
 	}
 	limit := time.NewTimer(held.Record.Left)
 	defer limit.Stop()
 	select {
 	case n := <-told:
-		if n.granted {
+		// What answers an earlier request of the holder, perhaps by another server's clock, says nothing of the time since this one. The holder
+		// asks again, and is told how old the grant is.
+		if n.granted && n.asked == more {
 			return store.Outcome{Grant: n.grant}, n.after, nil
 		}
 	case <-limit.C:
@@ -115,16 +118,6 @@ func (l *lines) subscribe(ctx context.Context) error {
 		return err
 	}
 	l.open = true
-	go func() {
-		for {
-			select {
-			case <-w.wake:
-				l.lookAgain()
-			case <-l.store.ctx.Done():
-				return
-			}
-		}
-	}()
 	return nil
 }
 
@@ -144,47 +137,39 @@ func (l *lines) leave(holder string, told chan news) {
 	}
 }
 
-// lookAgain has all who wait ask the server again.
+// lookAgain has all who wait ask the server again. What comes until they do is not for them.
 func (l *lines) lookAgain() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, told := range l.waiting {
-		tell(told, news{})
-	}
-}
-
-// tell puts news into a holder's hands. A grant counts more than what is there.
-func tell(told chan news, n news) {
-	if n.granted {
 		select {
-		case <-told:
-		default:
+		case told <- news{}:
+		default: // there are news already
 		}
 	}
-	select {
-	case told <- n:
-	default:
-	}
+	clear(l.waiting)
 }
 
-// heard reads a message of release.lua: token, µs after the request, mark, length of the holder, holder and state; nothing to look again.
+// heard reads a message of release.lua: token, the instants of the request and of the grant, mark, length of the holder, holder and
+// state; or nothing, to look again.
 func (l *lines) heard(message string) {
 	if message == "" {
 		l.lookAgain()
 		return
 	}
-	fields := strings.SplitN(message, " ", 5)
-	if len(fields) < 5 {
+	fields := strings.SplitN(message, " ", 6)
+	if len(fields) < 6 {
 		return
 	}
-	size, err := strconv.Atoi(fields[3])
-	if err != nil || size < 0 || size > len(fields[4]) {
+	size, err := strconv.Atoi(fields[4])
+	if err != nil || size < 0 || size > len(fields[5]) {
 		return
 	}
-	holder, state := fields[4][:size], fields[4][size:]
+	holder, state := fields[5][:size], fields[5][size:]
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if told := l.waiting[holder]; told != nil {
-		tell(told, news{true, span(fields[1]), store.Grant{Token: number(fields[0]), Mark: number(fields[2]), State: bytes(state)}})
+		delete(l.waiting, holder)
+		told <- news{true, fields[1], span(fields[2]) - span(fields[1]), store.Grant{Token: number(fields[0]), Mark: number(fields[3]), State: bytes(state)}}
 	}
 }

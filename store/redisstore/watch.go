@@ -300,7 +300,9 @@ func (ws *watches) heard(message any) {
 		}
 	case *redis.Subscription:
 		if t := ws.topics[m.Channel]; t != nil && m.Kind == "subscribe" {
-			if t.confirmed() {
+			if t.confirmed() && m.Channel == ws.store.lines.inbox {
+				ws.store.lines.lookAgain() // before anything else is heard: what comes now may be of another server
+			} else if t.confirmed() {
 				t.wake() // there was a gap: another connection, or an end of this channel that was asked for before
 			} else {
 				close(t.ready)

@@ -69,11 +69,11 @@ func Missing(t Test, format string, args ...any) {
 // fromEnvironment answers SOLOIST_TEST_<NAME>_URL.
 func fromEnvironment(name string) string { return os.Getenv("SOLOIST_TEST_" + name + "_URL") }
 
-// Directory makes a directory for a server's data, in memory where that can be, and removes it when the test ends.
+// Directory makes a directory for a server's data, in $SOLOIST_TEST_DIR or in memory where that can be, and removes it when the test ends.
 func Directory(t Test) string {
 	t.Helper()
-	parent := ""
-	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
+	parent := os.Getenv("SOLOIST_TEST_DIR")
+	if info, err := os.Stat("/dev/shm"); parent == "" && err == nil && info.IsDir() {
 		parent = "/dev/shm"
 	}
 	dir, err := os.MkdirTemp(parent, "soloist-test-")

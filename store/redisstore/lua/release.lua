@@ -17,7 +17,7 @@ local function hand_over(key, rec, name)
     redis.call('HDEL', wants, holder)
     local token = since and grant(key, rec, 0, holder, tonumber(ttl), KEYS[1], KEYS[2], KEYS[3])
     if token then
-      local news = token .. ' ' .. int(now - tonumber(since)) .. ' ' .. rec.m .. ' ' .. #holder .. ' ' .. holder .. state(key)
+      local news = token .. ' ' .. since .. ' ' .. int(now) .. ' ' .. rec.m .. ' ' .. #holder .. ' ' .. holder .. state(key)
       if redis.call('PUBLISH', inbox, news) > 0 then return end
       redis.call('HSET', key, 'r', '1', 'u', int(now))
       rec.t = token
