@@ -51,7 +51,7 @@ func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.D
 		return store.Outcome{Err: err}, 0, nil
 	}
 	if err := s.lines.subscribe(ctx); err != nil {
-		return store.Outcome{}, 0, store.AsUnknown(err) // it may have a place from before
+		return store.Outcome{}, 0, err
 	}
 	told := s.lines.join(c.Holder)
 	defer s.lines.leave(c.Holder, told)

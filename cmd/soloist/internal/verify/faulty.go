@@ -89,12 +89,13 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // A link is the store as a replica's client has it: behind the network, and with each call that reaches the store recorded.
 type link struct {
 	store.Store
-	net *network
+	net   *network
+	lines lines
 }
 
 // linked answers s behind the network, with those of its optional interfaces that clients use.
 func linked(s store.Store, net *network) store.Store {
-	l := &link{s, net}
+	l := &link{Store: s, net: net}
 	waiter, waits := s.(store.Waiter)
 	chooser, chooses := s.(store.Chooser)
 	switch choosing := (linkChooser{l, chooser}); {

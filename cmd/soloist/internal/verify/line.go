@@ -1,0 +1,105 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
+	"github.com/soloist-dev/soloist/proof"
+	"github.com/soloist-dev/soloist/store"
+)
+
+// lines are the last claims of this replica's holders who may be in the line of a name. What has become of one is known when the next is
+// answered, or when it has left.
+type lines struct {
+	mu   sync.Mutex
+	last map[string]event // by holder
+}
+
+// swap puts the event of a holder's last claim in the place of the one before, which it answers. A nil one ends the line.
+func (l *lines) swap(holder string, next *event) (event, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before, there := l.last[holder]
+	if next == nil {
+		delete(l.last, holder)
+		return before, there
+	}
+	if l.last == nil {
+		l.last = map[string]event{}
+	}
+	l.last[holder] = *next
+	return before, there
+}
+
+// Queue is as in store.Queuer, behind the network. A store that is none says so.
+func (l *link) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.Duration, error) {
+	q, ok := l.Store.(store.Queuer)
+	if !ok {
+		return store.Outcome{}, 0, errors.ErrUnsupported
+	}
+	type answer struct {
+		out   store.Outcome
+		after time.Duration
+	}
+	answers, err := through(ctx, l.net, []store.Claim{c}, func(ctx context.Context, claims []store.Claim) ([]answer, error) {
+		e := l.net.rec.begin([]event{claiming(claims[0])})[0]
+		out, after, err := q.Queue(ctx, claims[0])
+		l.queued(e, c, out, after, err)
+		return []answer{{out, after}}, err
+	})
+	if err != nil {
+		return store.Outcome{}, 0, err
+	}
+	return answers[0].out, answers[0].after, nil
+}
+
+// queued tells what a call of Queue has shown of itself and of the one before.
+func (l *link) queued(e event, c store.Claim, out store.Outcome, after time.Duration, err error) {
+	without := func(e event) event {
+		e.Result = proof.Failed
+		return e
+	}
+	switch {
+	case err == nil && out.Err == nil:
+		before, there := l.lines.swap(c.Holder, nil)
+		if there && after < 0 { // it was the earlier one that was granted
+			before.claimed(out)
+			l.net.rec.end([]event{before, without(e)})
+			return
+		}
+		e.claimed(out)
+		l.net.rec.end([]event{e})
+	case err == nil && errors.Is(out.Err, store.ErrHeld), errors.Is(err, store.ErrUnknown):
+		before, there := l.lines.swap(c.Holder, &e)
+		if there && err == nil && fleet.Now()-before.At < c.TTL { // a lease that it was granted would be live
+			l.net.rec.end([]event{without(before)})
+		}
+	default:
+		l.net.rec.end([]event{without(e)})
+	}
+}
+
+// Leave is as in store.Queuer, behind the network.
+func (l *link) Leave(ctx context.Context, name, holder string) (bool, error) {
+	q, ok := l.Store.(store.Queuer)
+	if !ok {
+		return false, errors.ErrUnsupported
+	}
+	answers, err := through(ctx, l.net, []string{holder}, func(ctx context.Context, _ []string) ([]bool, error) {
+		left, err := q.Leave(ctx, name, holder)
+		if err == nil && left {
+			if e, there := l.lines.swap(holder, nil); there { // it has had no effect, and cannot have one
+				e.Result = proof.Failed
+				l.net.rec.end([]event{e})
+			}
+		}
+		return []bool{left}, err
+	})
+	if err != nil {
+		return false, err
+	}
+	return answers[0], nil
+}
