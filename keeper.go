@@ -201,6 +201,9 @@ func (k *keeper) due() ([]*Lease, time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.core.clock.latest()
+	if !k.lossAt.IsZero() {
+		k.armLoss(k.lossAt, now) // a suspend since the timer was set has brought that instant nearer
+	}
 	if !k.renewAt.IsZero() && now.Before(k.renewAt) {
 		return nil, k.renewAt.Sub(now)
 	}

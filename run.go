@@ -282,7 +282,7 @@ func (r *runner) claim(ctx context.Context, due []*task) {
 		if wanted[i] {
 			n = 2
 		}
-		r.answer(t, claims[:n], outs[:n], before)
+		r.answer(t, claims[:n], outs[:n], before, now)
 		claims, outs = claims[n:], outs[n:]
 	}
 }
@@ -302,7 +302,7 @@ func (r *runner) complain(err error) {
 func soon() time.Time { return time.Now().Add(time.Second/2 + rand.N(time.Second)) }
 
 // answer takes the store's answer for one task: first what is asked of the job, then, if it was wanted, the job.
-func (r *runner) answer(t *task, claims []store.Claim, outs []store.Outcome, before time.Time) {
+func (r *runner) answer(t *task, claims []store.Claim, outs []store.Outcome, before, asked time.Time) {
 	now := time.Now()
 	record, err := peeked(outs[0])
 	ctl := t.ctl
@@ -327,11 +327,11 @@ func (r *runner) answer(t *task, claims []store.Claim, outs []store.Outcome, bef
 		r.schedule(t, soon())
 		return
 	}
-	r.granted(t, claims[1], outs[1], before)
+	r.granted(t, claims[1], outs[1], before, asked)
 }
 
 // granted starts a run if the claim was granted, or says when to look again.
-func (r *runner) granted(t *task, claim store.Claim, out store.Outcome, before time.Time) {
+func (r *runner) granted(t *task, claim store.Claim, out store.Outcome, before, asked time.Time) {
 	now := time.Now()
 	t.until = time.Time{}
 	var held *HeldError
@@ -357,7 +357,7 @@ func (r *runner) granted(t *task, claim store.Claim, out store.Outcome, before t
 		r.schedule(t, soon())
 		return
 	}
-	d, ok := t.decide(out.Grant, now)
+	d, ok := t.decide(out.Grant, asked, now)
 	r.running++
 	go func() {
 		if ok {

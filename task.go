@@ -181,7 +181,7 @@ const skew = 2 * time.Second
 
 // decide says what to run under a grant, if anything. When the lease before was abandoned it finds the run that its holder was
 // at, by deciding as of the time when that lease was granted.
-func (t *task) decide(g store.Grant, now time.Time) (decision, bool) {
+func (t *task) decide(g store.Grant, asked, now time.Time) (decision, bool) {
 	state, _ := parseJobState(g.State) // a state of something else counts as none
 	t.sawState(state)
 	state.Schedule = describe(t.job.Schedule)
@@ -205,7 +205,7 @@ func (t *task) decide(g store.Grant, now time.Time) (decision, bool) {
 	}
 	if !ok {
 		crashed = false
-		d, ok = t.choose(state, t.done(), now, true)
+		d, ok = t.choose(state, t.done(), asked, true) // of what is due since then nobody has asked whether it may run
 	}
 	if !ok {
 		return decision{state: state, tell: tell}, false

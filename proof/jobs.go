@@ -106,8 +106,8 @@ func (c *jobCheck) asked() {
 		}
 		for _, p := range c.rule.Pauses {
 			at := c.instant(r.Mark)
-			if c.rule.Delay > 0 { // due once, however long ago; after the pause it still is. What has begun may be tried again
-				at = c.at[r.Mark][0].At
+			if c.rule.Delay > 0 { // due once, however long ago; after the pause it still is. What was granted may begin, and be tried again
+				at = c.granted(c.at[r.Mark][0])
 			}
 			if p.From < at && at < p.To && r.At > p.From {
 				c.bad(History{r}, "%s was run, although the job was paused from %v to %v", utc(r.Mark), p.From, p.To)
@@ -122,6 +122,16 @@ func (c *jobCheck) asked() {
 			c.bad(nil, "the manual run that was asked for at %v was never begun", at)
 		}
 	}
+}
+
+// granted is when the lease was granted under which a run began; its begin where that is not known.
+func (c *jobCheck) granted(r Event) time.Duration {
+	for _, e := range c.history {
+		if e.Kind == Acquire && e.Name == c.rule.Record && (e.Token == r.Token || e.DidToken == r.Token) {
+			return min(e.At, r.At)
+		}
+	}
+	return r.At
 }
 
 // once checks that what is recorded is not begun again, nor what came before it.
@@ -220,9 +230,9 @@ func (c *jobCheck) missed(h History) {
 	for _, l := range leases {
 		r, ran := first[l.grant.DidToken]
 		if ran && clean && !r.Manual && r.Attempt == 1 {
-			early, late := c.pick(done, l.from), c.pick(done, r.At)
-			if r.Mark != early && r.Mark != late {
-				c.bad(History{l.grant, r}, "%s was run, where the policy %q picks %s; %s was done", utc(r.Mark), c.rule.Missed.Policy, utc(early), utc(done))
+			if !c.picks(done, r.Mark, l.grant.At, r.At) {
+				c.bad(History{l.grant, r}, "%s was run, where the policy %q picks %s; %s was done", utc(r.Mark), c.rule.Missed.Policy,
+					utc(c.pick(done, l.from)), utc(done))
 			}
 		}
 		done, clean = 0, false
@@ -237,6 +247,16 @@ func (c *jobCheck) missed(h History) {
 			}
 		}
 	}
+}
+
+// picks says that the policy picks a scheduled time at some instant between that at which its run's claim was sent and that at which it
+// began. What it picks changes when a time becomes due, and when the grace of one is over.
+func (c *jobCheck) picks(done, scheduled int64, from, to time.Duration) bool {
+	instants := []time.Duration{from, to}
+	for s := c.rule.Next(done); c.instant(s) <= to; s = c.rule.Next(s) {
+		instants = append(instants, c.instant(s), c.instant(s)+c.rule.Missed.Grace, c.instant(s)+c.rule.Missed.Grace+1)
+	}
+	return slices.ContainsFunc(instants, func(at time.Duration) bool { return from <= at && at <= to && c.pick(done, at) == scheduled })
 }
 
 // pick is the policy: which scheduled time is to be run at an instant, all up to done being done.

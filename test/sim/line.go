@@ -69,9 +69,13 @@ func (w *world) stand(n *network, claim store.Claim, at int) *standing {
 	return s
 }
 
-// standAgain is stand by a request that has been on its way for long. The connection of one who has died is closed.
+// standAgain is stand by a request that has been on its way for long. The connection of one who has died is closed; and of one who has
+// left, it is taken to have been answered. (Each that was not would keep the name for a TTL.)
 func (w *world) standAgain(n *network, claim store.Claim, at int, life int64) {
-	if !n.replica.gone(int(life)) {
+	w.mu.Lock()
+	gone := w.gone[claim.Holder]
+	w.mu.Unlock()
+	if !gone && !n.replica.gone(int(life)) {
 		w.stand(n, claim, at)
 	}
 }
@@ -233,6 +237,7 @@ func (n *network) Leave(ctx context.Context, name, holder string) (bool, error) 
 	leave := func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
+		w.gone[holder] = true
 		left, _ := n.mem.Load().Leave(context.Background(), name, holder)
 		if s := w.places[holder]; left && s != nil {
 			w.left(s)

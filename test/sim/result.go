@@ -128,7 +128,12 @@ func (j JobPlan) fixedTime() (zone *time.Location, minute, hour int) {
 
 // handOvers finds locks that stayed free although somebody waited for them, in the good time at the end.
 func (w *world) handOvers(h proof.History) []proof.Violation {
-	bound := w.plan.TTL/8 + 200*time.Millisecond // drift of a clock that measures what is left of a lease, and the network
+	drift := 0.0
+	for _, d := range w.plan.Drift {
+		drift = max(drift, d, -d)
+	}
+	// What is left of a lease is measured by a clock that drifts, and that of a lease that was granted by one; and there is the network.
+	bound := max(w.plan.TTL/8, time.Duration(1.5*drift*float64(w.plan.TTL))) + 200*time.Millisecond
 	if !w.plan.Waiter {
 		bound += 1200 * time.Millisecond // the client asks again each second
 	}

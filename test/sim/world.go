@@ -25,6 +25,7 @@ type world struct {
 	mu      sync.Mutex
 	events  proof.History
 	places  map[string]*standing // by the holder
+	gone    map[string]bool      // holders who have left a line
 	fired   map[string]bool      // faults that took effect, in the words of Plan.Without
 	records map[string]string    // the record that a holder was granted, by the holder
 	runs    map[int64]int        // the last run under a token, as an index of events
@@ -55,7 +56,7 @@ func Run(plan Plan) Result {
 	if !plan.Job.Begin.IsZero() {
 		time.Sleep(time.Until(plan.Job.Begin))
 	}
-	w := &world{plan: plan, mem: memstore.New(), begin: time.Now(), fired: map[string]bool{}, places: map[string]*standing{}, records: map[string]string{}, runs: map[int64]int{}}
+	w := &world{plan: plan, mem: memstore.New(), begin: time.Now(), fired: map[string]bool{}, places: map[string]*standing{}, gone: map[string]bool{}, records: map[string]string{}, runs: map[int64]int{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var living sync.WaitGroup
 	for i := range plan.Replicas {
