@@ -82,6 +82,18 @@ func (t target) named(err error) error {
 
 // keep makes a lease of a grant and keeps it, or gives it back when it is of no use any more.
 func (c *Client) keep(parent context.Context, t target, claim store.Claim, g store.Grant, before time.Time) (*Lease, error) {
+	l, err := c.kept(parent, t, claim, g, before)
+	if err != nil {
+		if released := c.returned(claim, g); released != nil {
+			err = errors.Join(err, fmt.Errorf("giving it back: %w", released))
+		}
+		return nil, err
+	}
+	return l, nil
+}
+
+// kept makes a lease of a grant and keeps it, unless it is of no use any more.
+func (c *Client) kept(parent context.Context, t target, claim store.Claim, g store.Grant, before time.Time) (*Lease, error) {
 	l := c.newLease(parent, t, claim, g, c.opts, before)
 	var err error
 	if late := c.clock.earliest(); !late.Before(l.deadline) { // a suspend meanwhile is noticed by the keeper
@@ -91,9 +103,6 @@ func (c *Client) keep(parent context.Context, t target, claim store.Claim, g sto
 	}
 	if err != nil {
 		l.cancel(err)
-		if released := c.returned(claim, g); released != nil {
-			err = errors.Join(err, fmt.Errorf("giving it back: %w", released))
-		}
 		return nil, err
 	}
 	if c.cfg.Observe != nil {

@@ -351,13 +351,20 @@ func (r *runner) granted(t *task, claim store.Claim, out store.Outcome, before, 
 		r.schedule(t, soon())
 		return
 	}
-	lease, err := t.client.keep(r.runs, target{shown: t.job.Name, name: t.name}, claim, out.Grant, before)
+	d, ok := t.decide(out.Grant, asked, now)
+	lease, err := t.client.kept(r.runs, target{shown: t.job.Name, name: t.name}, claim, out.Grant, before)
 	if err != nil {
 		r.log.Warn("claiming a job", "job", t.job.Name, "err", err)
+		rel := store.Release{Name: claim.Name, Holder: claim.Holder, Token: out.Grant.Token, Retain: Forever}
+		if d.tell || ok && d.announce && t.job.Crash == CrashTakeOver { // the next replica is not told that the one before this has died
+			rel.State = d.state.json()
+		}
+		if err := r.release([]store.Release{rel})[0]; err != nil {
+			r.log.Warn("giving back a job", "job", t.job.Name, "err", err)
+		}
 		r.schedule(t, soon())
 		return
 	}
-	d, ok := t.decide(out.Grant, asked, now)
 	r.running++
 	go func() {
 		if ok {

@@ -204,13 +204,15 @@ func (c *jobCheck) begun(scheduled int64) bool {
 }
 
 // untold says that the successor could not know of the run: its grant did not reach it at first, and who asks again as the same holder
-// is not told that the lease before was abandoned; or it died itself before it could begin.
+// is not told that the lease before was abandoned; or it reached it when nobody waited for it any more; or it died itself before it could
+// begin.
 func (c *jobCheck) untold(cut Event) bool {
 	_, byName := c.history.leases()
 	for _, l := range byName[c.rule.Record] {
 		if l.grant.DidToken > cut.Token {
 			ran := slices.ContainsFunc(c.runs, func(r Event) bool { return r.Token == l.grant.DidToken })
-			return l.grant.Result != Granted || l.released == Never && !ran
+			late := l.grant.Until-l.grant.At > l.grant.TTL/5 // a request is not waited for so long
+			return l.grant.Result != Granted || (late || l.released == Never) && !ran
 		}
 	}
 	return false

@@ -72,6 +72,9 @@ func (w *world) jobRule() proof.JobRule {
 		rule.Takeover = false
 		return rule
 	}
+	if p.Work == Cron && p.Job.Attempts > 0 && len(p.Crashes) > 0 {
+		return rule // a replica that dies before it begins has had its attempt
+	}
 	// When all is well, each scheduled time is run.
 	first, last := p.Trouble+p.TTL*3/2, p.Trouble+p.Tail-p.TTL
 	if p.Work == Cron {

@@ -100,7 +100,7 @@ func (t *thread) person(ctx context.Context) {
 		if t.rng.chance(50) {
 			err := t.client.TriggerJob(ctx, jobName)
 			w.mu.Lock()
-			if w.asked = append(w.asked, begin); err == nil {
+			if w.asked = append(w.asked, begin); err == nil && time.Since(w.begin) < w.plan.Trouble+w.plan.Tail-3*w.plan.TTL {
 				w.manual = append(w.manual, begin)
 			}
 			w.mu.Unlock()
