@@ -127,12 +127,12 @@ type Waiter interface {
 type Queuer interface {
 	// Queue is Acquire of one claim, whose Mark is 0, by a holder who waits. If the name is held the holder stands in the name's line, at
 	// its end unless it has a place there already, and Queue waits. A release grants the name, in the same step, to the first of the line
-	// for its claim's TTL, unless the name is to linger. Queue answers
+	// for its claim's TTL, unless the name is to linger. The others are told if that ends before what they have been told. Queue answers
 	//
 	//   - the grant, with how long after this request reached the store the lease began, by the store's clock: less than 0 for a
 	//     grant that the holder had before. A deadline must be counted from there, not from the answer;
-	//   - a *HeldError when the lease that was in the way would have ended, the name lingers, or ctx has ended: ask again. The holder
-	//     keeps its place;
+	//   - a *HeldError when the lease that was in the way would have ended, or another that ends sooner is, the name lingers, or ctx has
+	//     ended: ask again. The holder keeps its place;
 	//   - ErrUnknown when nothing came back of the request itself. The holder may have a place, or the name.
 	//
 	// Who gives up must Leave. errors.ErrUnsupported, which is known without asking anybody, says that this store, as it is configured,

@@ -219,6 +219,7 @@ func (m *memory) release(rel store.Release, now time.Time) error {
 		return store.ErrLost
 	}
 	r.write(rel.Mark, rel.State)
+	told := r.until // to those in line
 	r.released, r.until = true, now.Add(rel.Linger)
 	r.retained, r.retain = true, time.Time{}
 	if rel.Retain != store.Forever {
@@ -230,7 +231,7 @@ func (m *memory) release(rel store.Release, now time.Time) error {
 		default:
 		}
 	}
-	m.handOver(r, now)
+	m.handOver(r, told, now)
 	return nil
 }
 

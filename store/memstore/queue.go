@@ -98,18 +98,19 @@ func (r *record) leave(holder string) bool {
 	return i >= 0
 }
 
-// handOver grants a name that has been released to the first of its line. If it lingers, all are told to look again.
-func (m *memory) handOver(r *record, now time.Time) {
-	if now.Before(r.until) {
-		for _, p := range r.line {
-			p.tell()
-		}
-		return
-	}
-	if len(r.line) > 0 {
+// handOver grants a name that has been released to the first of its line. All others look again if it lingers, or is taken for a time that
+// ends before what they were told.
+func (m *memory) handOver(r *record, told, now time.Time) {
+	lingers := now.Before(r.until)
+	if !lingers && len(r.line) > 0 {
 		p := r.line[0]
 		r.line = r.line[1:]
 		m.claim(p.claim, now) // an error, that tokens have ended, is told when it asks again
 		p.tell()
+	}
+	if lingers || r.until.Before(told) {
+		for _, p := range r.line {
+			p.tell()
+		}
 	}
 }

@@ -74,6 +74,19 @@ var queueFlaws = []flaw{
 			*out, *err = store.Outcome{}, store.AsUnknown(out.Err)
 		}
 	}))},
+	{"queue-shorter", "those in line are not told of a lease that ends sooner", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Outcome, time.Duration, error) {
+		for {
+			out, after, err := s.Queue(ctx, c)
+			var held *store.HeldError
+			if !errors.As(out.Err, &held) || held.Record.Left < time.Minute || ctx.Err() != nil {
+				return out, after, err
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(held.Record.Left):
+			}
+		}
+	}})},
 	{"queue-linger", "a name that is to linger is handed over", always(bend{release: func(s *memstore.Store, r store.Release) error {
 		r.Linger = 0
 		errs, err := s.Release(context.Background(), []store.Release{r})

@@ -24,6 +24,8 @@ var queueLaws = []law{
 		rule: "Who has left is passed by. Leave answers true for a place, false where there is none."},
 	{name: "queue-expiry", needs: []need{lines}, check: queueExpiry,
 		rule: "When the lease in the way would have ended Queue answers a *HeldError, and asked again it grants the name."},
+	{name: "queue-shorter", needs: []need{lines}, check: queueShorter,
+		rule: "Those in line behind a lease that was handed over for a short time get the name when that has ended."},
 	{name: "queue-linger", needs: []need{lines}, check: queueLinger,
 		rule: "A name that lingers after its release is not handed over. Those in line are told at once how long it is taken."},
 	{name: "queue-other-handle", needs: []need{lines, reopening}, check: queueOtherHandle,
@@ -243,6 +245,35 @@ func queueExpiry(s *subject) {
 		}
 	}
 	s.held(claim(name, "b", hour))
+}
+
+func queueShorter(s *subject) {
+	name := s.name()
+	l := s.take(name, "a", hour)
+	ctx, cancel := context.WithTimeout(s.ctx, s.h.TTL)
+	defer cancel()
+	if q := s.queue(ctx, claim(name, "dead", s.h.TTL)); q.err != nil || !errors.Is(q.Err, store.ErrHeld) {
+		s.fail(q, "a place in the line of %.80q", name)
+	}
+	s.stands(name, "b")
+	waiting := s.waits(claim(name, "b", hour))
+	s.stands(name, "c") // b has been heard by now, as far as anybody can tell
+	s.released(l.ending())
+	for {
+		select {
+		case q := <-waiting:
+			s.did("the call of \"b\" was answered: %v", q)
+			if q.err == nil && q.Err == nil {
+				return
+			}
+			if q.err != nil || !errors.Is(q.Err, store.ErrHeld) {
+				s.fail(q, "a *HeldError, or a grant once the lease of \"dead\" has ended")
+			}
+			waiting = s.waits(claim(name, "b", hour))
+		case <-time.After(patience):
+			s.fail(fmt.Sprintf("nothing for %v", patience), "an answer to \"b\", since \"dead\" had the name for %v only", s.h.TTL)
+		}
+	}
 }
 
 func queueLinger(s *subject) {

@@ -3,7 +3,8 @@
 -- replace the state, state, retain in µs or 'inf'. Answers of each: 1, or 0 for a lease that is not live. One that is released already
 -- answers 1 to the same holder.
 
--- hand_over grants a name that is free to the first of its line whom the news reaches. Of one whom nobody hears nothing is kept.
+-- hand_over grants a name that is free to the first of its line whom the news reaches, and answers until when. Of one whom nobody hears
+-- nothing is kept.
 local function hand_over(key, rec, name)
   local line, wants = ARGV[3] .. 'w:' .. name, ARGV[3] .. 'v:' .. name
   while true do
@@ -18,7 +19,7 @@ local function hand_over(key, rec, name)
     local token = since and grant(key, rec, 0, holder, tonumber(ttl), KEYS[1], KEYS[2], KEYS[3])
     if token then
       local news = token .. ' ' .. since .. ' ' .. int(now) .. ' ' .. rec.m .. ' ' .. #holder .. ' ' .. holder .. state(key)
-      if redis.call('PUBLISH', inbox, news) > 0 then return end
+      if redis.call('PUBLISH', inbox, news) > 0 then return now + tonumber(ttl) end
       redis.call('HSET', key, 'r', '1', 'u', int(now))
       rec.t = token
     end
@@ -58,7 +59,8 @@ for i = 4, #KEYS, 2 do
     if rec.w and linger > 0 then
       look_again(name)
     elseif rec.w then
-      hand_over(key, rec, name)
+      local to = hand_over(key, rec, name)
+      if to and to < rec.u then look_again(name) end
     end
     answer = 1
   elseif rec and rec.r and rec.h == holder and rec.t == token and not less(rec.m, mark) then
