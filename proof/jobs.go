@@ -232,7 +232,7 @@ func (c *jobCheck) missed(h History) {
 	for _, l := range leases {
 		r, ran := first[l.grant.DidToken]
 		if ran && clean && !r.Manual && r.Attempt == 1 {
-			if !c.picks(done, r.Mark, l.grant.At, r.At) {
+			if !c.picks(done, r.Mark, c.firstAsked(l.grant), r.At) {
 				c.bad(History{l.grant, r}, "%s was run, where the policy %q picks %s; %s was done", utc(r.Mark), c.rule.Missed.Policy,
 					utc(c.pick(done, l.from)), utc(done))
 			}
@@ -249,6 +249,17 @@ func (c *jobCheck) missed(h History) {
 			}
 		}
 	}
+}
+
+// firstAsked is when the first of the requests for a grant was sent: one that had no answer is repeated.
+func (c *jobCheck) firstAsked(grant Event) time.Duration {
+	first := grant.At
+	for _, e := range c.history {
+		if e.Kind == Acquire && e.Name == grant.Name && e.Holder == grant.Holder {
+			first = min(first, e.At)
+		}
+	}
+	return first
 }
 
 // picks says that the policy picks a scheduled time at some instant between that at which its run's claim was sent and that at which it

@@ -3,6 +3,7 @@ package proof
 import (
 	"bytes"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -41,15 +42,18 @@ func run(scheduled, at, until time.Duration, token int64, result Result, recorde
 	return Event{Kind: Run, At: at, Until: until, Name: "job", Token: token, Mark: scheduled.Milliseconds(), Attempt: 1, Result: result, Recorded: recorded}
 }
 
+// attempt is the holder of the lease of a token: each attempt of a replica has its own.
+func attempt(token int64) string { return "a#" + strconv.FormatInt(token, 10) }
+
 // everyTen is the schedule of the jobs here.
 func everyTen(after int64) int64 { return (after/10_000 + 1) * 10_000 }
 
 func grant(at time.Duration, token int64, ttl time.Duration) Event {
-	return Event{Kind: Acquire, At: at, Until: at + 2, Replica: "a", Name: "job", Holder: "a", Token: token, TTL: ttl, Result: Granted, Took: at + 1, Did: Granted, DidToken: token}
+	return Event{Kind: Acquire, At: at, Until: at + 2, Replica: "a", Name: "job", Holder: attempt(token), Token: token, TTL: ttl, Result: Granted, Took: at + 1, Did: Granted, DidToken: token}
 }
 
 func markRaised(at time.Duration, token int64, mark time.Duration) Event {
-	return Event{Kind: Release, At: at, Until: at + 2, Replica: "a", Name: "job", Holder: "a", Token: token, Mark: mark.Milliseconds(), Result: Okay, Took: at + 1, Did: Okay, DidToken: token}
+	return Event{Kind: Release, At: at, Until: at + 2, Replica: "a", Name: "job", Holder: attempt(token), Token: token, Mark: mark.Milliseconds(), Result: Okay, Took: at + 1, Did: Okay, DidToken: token}
 }
 
 // TestCheckers gives each checker histories that it must find fault with, and some that it must not.

@@ -51,7 +51,7 @@ func (w *workload) run(ctx context.Context) error {
 	part(20, w.permit)
 	part(21, w.lead)
 	part(22, w.elements)
-	err := w.client.Run(ctx, soloist.Job{Name: "job", Schedule: soloist.Every(jobEvery), Missed: soloist.MissedAll, Grace: time.Second, Do: w.job})
+	err := w.client.Run(ctx, soloist.Job{Name: "job", Schedule: soloist.Every(jobEvery), Missed: soloist.MissedAll, MissedCap: 1_000_000, Grace: time.Second, Do: w.job})
 	all.Wait()
 	return err
 }
