@@ -132,7 +132,7 @@ type core struct {
 }
 
 // batchLimit is how many names go into one batch of the client.
-const batchLimit = 1000
+const batchLimit = 1024
 
 // New makes a client on s, which stays the caller's to close, after the client. It asks nothing of the backend unless
 // cfg.RequireFencing is set.

@@ -94,13 +94,21 @@ func (c *Client) change(ctx context.Context, job string, change func(*control, s
 		return err
 	}
 	state, err := c.changed(ctx, l, name, change)
+	var news *Lease
+	if err == nil {
+		news, err = c.announce(ctx)
+	}
 	if err != nil {
 		return errors.Join(err, l.Release())
 	}
-	if err := l.finish(store.Release{State: state, Retain: Forever}); err != nil {
-		return err
+	err = l.finish(store.Release{State: state, Retain: Forever})
+	told := news.finish(store.Release{Retain: Forever})
+	if errors.Is(told, ErrLost) { // a replica may have read all controls before this one was written
+		if news, told = c.announce(ctx); told == nil {
+			told = news.finish(store.Release{Retain: Forever})
+		}
 	}
-	return c.announce(ctx)
+	return errors.Join(err, told)
 }
 
 // changed answers the new state of a control record that is held by l.
@@ -120,36 +128,53 @@ func (c *Client) changed(ctx context.Context, l *Lease, job string, change func(
 	return json.Marshal(ctl)
 }
 
-// announce raises the mark that every replica watches.
-func (c *Client) announce(ctx context.Context) error {
-	l, err := c.wait(ctx, context.WithoutCancel(ctx), target{shown: nameControls, name: c.names.prefix + nameControls})
-	if err != nil {
-		return err
+// announce takes the record that every replica watches, before a control is written. Until it is given back replicas do not
+// believe what they know of controls, and after that they read them again.
+func (c *Client) announce(ctx context.Context) (*Lease, error) {
+	return c.wait(ctx, context.WithoutCancel(ctx), target{shown: nameControls, name: c.names.prefix + nameControls})
+}
+
+// unsettled is the version of controls while somebody changes them, or when nobody has looked. No replica knows controls of it.
+const unsettled = -1
+
+// controlsVersion tells whether controls have changed: what was read when the record had a version is all there is for as long as it
+// has that.
+func controlsVersion(r store.Record) int64 {
+	if r.Holder != "" && !r.Free() {
+		return unsettled
 	}
-	return l.finish(store.Release{Mark: l.granted.Mark + 1, Retain: Forever})
+	return r.Token
+}
+
+// A controlNews is what is asked of all jobs.
+type controlNews struct {
+	all     map[string]control // by the jobs' names
+	version int64
 }
 
 // controls watches what is asked of jobs and sends all of it whenever it has changed, until ctx ends.
-func (c *Client) controls(ctx context.Context, send chan<- map[string]control) {
-	for seen := int64(-1); ctx.Err() == nil; sleep(ctx, time.Second) {
+func (c *Client) controls(ctx context.Context, send chan<- controlNews) {
+	for seen := int64(unsettled); ctx.Err() == nil; sleep(ctx, time.Second) {
 		seen = c.follow(ctx, seen, send)
 	}
 }
 
-// follow looks for changes since the mark that was seen, then at each wake-up until the subscription is lost, or once if the
-// store has none. It answers the mark that it saw last.
-func (c *Client) follow(ctx context.Context, seen int64, send chan<- map[string]control) int64 {
+// follow looks for changes since the version that was seen, then at each wake-up until the subscription is lost, or once if the
+// store has none. It answers the version that it saw last.
+func (c *Client) follow(ctx context.Context, seen int64, send chan<- controlNews) int64 {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	name := c.names.prefix + nameControls
 	wake, _ := c.watch(ctx, target{name: name})
 	for {
-		if records, err := c.peek(ctx, []string{name}); err == nil && records[0].Mark != seen {
-			if all, err := c.allControls(ctx, ""); err == nil {
-				seen = records[0].Mark
-				select {
-				case send <- all:
-				case <-ctx.Done():
+		if records, err := c.peek(ctx, []string{name}); err == nil {
+			if version := controlsVersion(records[0]); version != seen || version == unsettled {
+				if all, err := c.allControls(ctx, ""); err == nil {
+					seen = version
+					select {
+					case send <- controlNews{all, version}:
+					case <-ctx.Done():
+					}
 				}
 			}
 		}

@@ -19,7 +19,7 @@ const (
 	kindElement   = "element/"
 	kindSemaphore = "semaphore/"
 	kindLeader    = "leader/"
-	nameControls  = "controls" // its mark grows with every change under kindControl
+	nameControls  = "controls" // is taken for every change under kindControl
 )
 
 func newNamer(namespace string) (namer, error) {

@@ -23,7 +23,7 @@ import (
 // returns when their functions have: nil, or an error that names those which ignored their context for another TTL. A run that
 // was cancelled by that and fails is taken over by another replica at once.
 func (c *Client) Run(ctx context.Context, jobs ...Job) error {
-	r := &runner{Client: c, ended: make(chan ending, len(jobs)), controlled: make(chan map[string]control), first: time.Now().Truncate(time.Millisecond)}
+	r := &runner{Client: c, ended: make(chan ending, len(jobs)), controlled: make(chan controlNews), version: unsettled, first: time.Now().Truncate(time.Millisecond)}
 	if err := r.prepare(jobs); err != nil {
 		return err
 	}
@@ -61,7 +61,8 @@ type runner struct {
 	tasks      map[string]*task
 	wakes      taskHeap
 	ended      chan ending
-	controlled chan map[string]control
+	controlled chan controlNews
+	version    int64 // of the controls that the tasks have
 	running    int
 	first      time.Time // since when the jobs are known here
 	runs       context.Context
@@ -220,7 +221,7 @@ func (r *runner) loop(ctx context.Context) {
 		for len(r.wakes) > 0 && !r.wakes[0].wake.After(now) {
 			due = append(due, heap.Pop(&r.wakes).(*task))
 		}
-		for batch := range slices.Chunk(due, batchLimit/2) {
+		for batch := range slices.Chunk(due, batchLimit-1) {
 			r.claim(ctx, batch)
 		}
 		if len(due) > 0 {
@@ -237,18 +238,19 @@ func (r *runner) loop(ctx context.Context) {
 			r.running--
 			e.task.concluded(e)
 			r.schedule(e.task, e.task.next(time.Now()))
-		case all := <-r.controlled:
-			r.control(all)
+		case news := <-r.controlled:
+			r.control(news)
 		case <-ctx.Done():
 		}
 	}
 }
 
 // control takes over what is asked of the jobs.
-func (r *runner) control(all map[string]control) {
+func (r *runner) control(news controlNews) {
 	now := time.Now()
+	r.version = news.version
 	for name, t := range r.tasks {
-		if ctl := all[name]; ctl != t.ctl {
+		if ctl := news.all[name]; ctl != t.ctl {
 			t.ctl = ctl
 			if t.index >= 0 || t.wake.IsZero() {
 				r.schedule(t, t.next(now))
@@ -257,13 +259,14 @@ func (r *runner) control(all map[string]control) {
 	}
 }
 
-// claim asks for the tasks that are due, in one request, together with what is asked of each by people.
+// claim asks for the tasks that are due, in one request, together with whether people have asked for something since the controls were
+// read that the tasks have.
 func (r *runner) claim(ctx context.Context, due []*task) {
 	now := time.Now()
-	var claims []store.Claim
+	claims := make([]store.Claim, 1, len(due)+1)
+	claims[0] = peeking(r.names.prefix + nameControls)
 	wanted := make([]bool, len(due))
 	for i, t := range due {
-		claims = append(claims, peeking(t.control))
 		mark, ok := t.want(now)
 		if wanted[i] = ok; ok {
 			claims = append(claims, store.Claim{Name: t.name, Holder: r.newHolder(), TTL: t.client.opts.TTL, Mark: mark})
@@ -277,14 +280,56 @@ func (r *runner) claim(ctx context.Context, due []*task) {
 		}
 		return
 	}
-	for i, t := range due {
-		n := 1
-		if wanted[i] {
-			n = 2
-		}
-		r.answer(t, claims[:n], outs[:n], before, now)
-		claims, outs = claims[n:], outs[n:]
+	news, err := peeked(outs[0])
+	unknown := make([]error, len(due)) // why nobody knows what is asked of a task
+	if err != nil || r.version == unsettled || controlsVersion(news) != r.version {
+		unknown = r.readControls(ctx, due)
 	}
+	var back []store.Release
+	next := 1
+	for i, t := range due {
+		var claim store.Claim
+		var out store.Outcome
+		if wanted[i] {
+			claim, out = claims[next], outs[next]
+			next++
+		}
+		switch {
+		case unknown[i] != nil && (!wanted[i] || out.Err == nil):
+			r.log.Warn("not starting a job that could not be asked for a pause", "job", t.job.Name, "err", unknown[i])
+			if wanted[i] {
+				back = append(back, returning(claim, out.Grant))
+			}
+			r.schedule(t, soon())
+		case wanted[i]:
+			r.granted(t, claim, out, before, now)
+		default:
+			r.schedule(t, t.next(time.Now()))
+		}
+	}
+	if len(back) > 0 {
+		r.release(back)
+	}
+}
+
+// readControls reads what is asked of tasks. For those of which it cannot it answers why.
+func (r *runner) readControls(ctx context.Context, tasks []*task) []error {
+	names := make([]string, len(tasks))
+	for i, t := range tasks {
+		names[i] = t.control
+	}
+	records, err := r.peek(ctx, names)
+	if err != nil {
+		return slices.Repeat([]error{err}, len(tasks))
+	}
+	errs := make([]error, len(tasks))
+	for i, t := range tasks {
+		ctl, err := parseControl(records[i].State)
+		if errs[i] = err; err == nil {
+			t.ctl = ctl
+		}
+	}
+	return errs
 }
 
 // complain logs when the store begins to fail and when it is back.
@@ -300,35 +345,6 @@ func (r *runner) complain(err error) {
 
 // soon is when to ask again after a failure.
 func soon() time.Time { return time.Now().Add(time.Second/2 + rand.N(time.Second)) }
-
-// answer takes the store's answer for one task: first what is asked of the job, then, if it was wanted, the job.
-func (r *runner) answer(t *task, claims []store.Claim, outs []store.Outcome, before, asked time.Time) {
-	now := time.Now()
-	record, err := peeked(outs[0])
-	ctl := t.ctl
-	if err == nil {
-		ctl, err = parseControl(record.State)
-	}
-	if err == nil {
-		t.ctl = ctl
-	}
-	if len(outs) == 1 {
-		if err != nil {
-			r.log.Warn("reading what is asked of a job", "job", t.job.Name, "err", err)
-			r.schedule(t, soon())
-			return
-		}
-		r.schedule(t, t.next(now))
-		return
-	}
-	if err != nil && outs[1].Err == nil {
-		r.log.Warn("not starting a job that could not be asked for a pause", "job", t.job.Name, "err", err)
-		r.giveBack(claims[1], outs[1])
-		r.schedule(t, soon())
-		return
-	}
-	r.granted(t, claims[1], outs[1], before, asked)
-}
 
 // granted starts a run if the claim was granted, or says when to look again.
 func (r *runner) granted(t *task, claim store.Claim, out store.Outcome, before, asked time.Time) {

@@ -160,7 +160,7 @@ func batch[Q any](ctx context.Context, s *Store, with script, asked []Q, check f
 
 // mostInScript bounds what one script does, for the server does nothing else meanwhile. What is more goes into further scripts, in one
 // round trip with it.
-const mostInScript = 1000
+const mostInScript = 1024
 
 // waits says whether replicas must have received what a script has written.
 func (s *Store) waits(with script) bool {

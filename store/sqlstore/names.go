@@ -47,7 +47,7 @@ func bareBound(bound string) string {
 // maxBatch and maxBatchBytes are how much goes into one request. A name stands in it in hexadecimal, up to three times, and a state in
 // hexadecimal or base64, so that a request has up to eight times the bytes.
 const (
-	maxBatch      = 1000
+	maxBatch      = 1024
 	maxBatchBytes = 2 << 20
 )
 
