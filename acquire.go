@@ -190,12 +190,14 @@ func (c *core) background(fn func()) bool {
 	return !c.closed
 }
 
-// claimBatch asks for several names, and settles what it can when the outcome of the request is unknown.
-func (c *core) claimBatch(ctx context.Context, claims []store.Claim, before time.Time) ([]store.Outcome, error) {
+// claimBatch asks for several names, and settles what it can when the outcome of the request is unknown. It answers when the
+// request was made that was answered.
+func (c *core) claimBatch(ctx context.Context, claims []store.Claim, before time.Time) ([]store.Outcome, time.Time, error) {
 	bound, cancel := context.WithTimeout(ctx, 2*c.cfg.RequestTimeout)
 	defer cancel()
 	var unknown error
 	for wait := newBackoff(c.cfg.RequestTimeout / 8); ; {
+		asked := time.Now()
 		outs, err := c.acquires.ask(bound, claims)
 		if err == nil {
 			for i, out := range outs {
@@ -203,14 +205,14 @@ func (c *core) claimBatch(ctx context.Context, claims []store.Claim, before time
 					c.abandon(claims[i:i+1], before)
 				}
 			}
-			return outs, nil
+			return outs, asked, nil
 		}
 		if unknown == nil && !errors.Is(err, ErrUnknown) {
-			return nil, err
+			return nil, asked, err
 		}
 		if unknown = store.AsUnknown(err); !wait.sleep(bound) {
 			c.abandon(claims, before)
-			return nil, unknown
+			return nil, asked, unknown
 		}
 	}
 }

@@ -237,7 +237,7 @@ func (e *Elements) ClaimAll(ctx context.Context, ids []string) ([]Claimed, error
 	for len(claims) > 0 {
 		n := min(len(claims), batchLimit)
 		before := e.client.clock.earliest()
-		outs, err := e.client.claimBatch(ctx, claims[:n], before)
+		outs, _, err := e.client.claimBatch(ctx, claims[:n], before)
 		if err != nil {
 			return nil, errors.Join(err, e.client.releaseAll(claimed))
 		}

@@ -152,17 +152,20 @@ func (j Job) start(scheduled time.Time) time.Time {
 	return scheduled.Add(time.Duration(h.Sum64() % uint64(j.Jitter)))
 }
 
-// pick answers which scheduled time after done is to be run at now, or the zero time when none is; the job has been known
-// since first.
-func (j Job) pick(done, now time.Time) time.Time {
-	onTime := now.Add(-j.Grace)
-	if missed := j.missed(done, onTime.Add(-time.Millisecond)); !missed.IsZero() {
+// pick answers which of the scheduled times after done that were due at asked is to be run at now, or the zero time when none is.
+func (j Job) pick(done, asked, now time.Time) time.Time {
+	late := now.Add(-j.Grace - time.Millisecond) // what was due until then is missed
+	until := late
+	if until.After(asked) {
+		until = asked
+	}
+	if missed := j.missed(done, until); !missed.IsZero() {
 		return missed
 	}
-	if onTime.Add(-time.Millisecond).After(done) {
-		done = onTime.Add(-time.Millisecond)
+	if late.After(done) {
+		done = late
 	}
-	return j.dueBy(done, now)
+	return j.dueBy(done, asked)
 }
 
 // dueBy answers the first scheduled time after done if it may start by now.

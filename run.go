@@ -171,7 +171,7 @@ func (r *runner) create(ctx context.Context, tasks []*task) error {
 		claims[i] = store.Claim{Name: t.name, Holder: r.newHolder(), TTL: t.client.opts.TTL, Mark: 1}
 	}
 	before := r.clock.earliest()
-	outs, err := r.claimBatch(ctx, claims, before)
+	outs, _, err := r.claimBatch(ctx, claims, before)
 	if err != nil {
 		return err
 	}
@@ -273,7 +273,7 @@ func (r *runner) claim(ctx context.Context, due []*task) {
 		}
 	}
 	before := r.clock.earliest()
-	outs, err := r.claimBatch(ctx, claims, before)
+	outs, asked, err := r.claimBatch(ctx, claims, before)
 	if r.complain(err); err != nil {
 		for _, t := range due {
 			r.schedule(t, soon())
@@ -302,7 +302,7 @@ func (r *runner) claim(ctx context.Context, due []*task) {
 			}
 			r.schedule(t, soon())
 		case wanted[i]:
-			r.granted(t, claim, out, before, now)
+			r.granted(t, claim, out, before, asked)
 		default:
 			r.schedule(t, t.next(time.Now()))
 		}

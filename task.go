@@ -81,13 +81,13 @@ func (t *task) markAfter(scheduled time.Time) int64 {
 	return scheduled.UnixMilli()
 }
 
-// due answers the scheduled time that is to be run at now, all up to done being done, or the zero time.
-func (t *task) due(done, now time.Time) time.Time {
+// due answers the scheduled time that is to be run at now, all up to done being done, or the zero time. It was due at asked.
+func (t *task) due(done, asked, now time.Time) time.Time {
 	d, ok := t.job.Schedule.(delay)
 	if !ok {
-		return t.job.pick(done, now)
+		return t.job.pick(done, asked, now)
 	}
-	if due := t.delayed(d, now); !due.After(now) {
+	if due := t.delayed(d, asked); !due.After(asked) {
 		return due
 	}
 	return time.Time{}
@@ -114,7 +114,7 @@ func (t *task) want(now time.Time) (mark int64, ok bool) {
 	if t.ctl.Paused != nil {
 		return 0, false
 	}
-	due := t.due(t.done(), now)
+	due := t.due(t.done(), now, now)
 	if due.IsZero() { // whoever had the job may have died in a run that only its successor can find
 		return t.mark + 1, !t.until.IsZero() && !now.Before(t.until)
 	}
@@ -201,17 +201,18 @@ func (t *task) decide(g store.Grant, asked, now time.Time) (decision, bool) {
 	}
 	d, ok := decision{}, false
 	if crashed {
-		d, ok = t.choose(state, t.done(), now.Add(min(skew, g.Abandoned)-g.Abandoned), false)
+		then := now.Add(min(skew, g.Abandoned) - g.Abandoned)
+		d, ok = t.choose(state, t.done(), then, then, false)
 	}
 	if !ok {
 		crashed = false
-		d, ok = t.choose(state, t.done(), asked, true) // of what is due since then nobody has asked whether it may run
+		d, ok = t.choose(state, t.done(), asked, now, true) // of what is due since then nobody has asked whether it may run
 	}
 	if !ok {
 		return decision{state: state, tell: tell}, false
 	}
 	d.count(t.job, state, g, now, crashed)
-	if d.manual == 0 && t.ambiguous(d, g, now) {
+	if d.manual == 0 && t.ambiguous(d, g, asked, now) {
 		d.announce = true
 	}
 	return d, true
@@ -219,9 +220,10 @@ func (t *task) decide(g store.Grant, asked, now time.Time) (decision, bool) {
 
 // ambiguous says that another replica, looking back from the takeover of this run, might find another one: because its clock differs,
 // or because it has known the job for a shorter time than this one, and the record does not tell since when.
-func (t *task) ambiguous(d decision, g store.Grant, now time.Time) bool {
+func (t *task) ambiguous(d decision, g store.Grant, asked, now time.Time) bool {
 	_, delayed := t.job.Schedule.(delay)
-	return g.Mark == 0 && !delayed && !t.since.IsZero() || t.due(t.done(), now.Add(2*skew)) != d.scheduled
+	from, to := asked, now.Add(2*skew)
+	return g.Mark == 0 && !delayed && !t.since.IsZero() || t.due(t.done(), from, from) != d.scheduled || t.due(t.done(), to, to) != d.scheduled
 }
 
 // begunOnce says that a run which may be run once only had been begun when the lease before ended.
@@ -230,7 +232,7 @@ func (t *task) begunOnce(state jobState, g store.Grant) bool {
 }
 
 // choose picks the run at an instant: a manual one first, then one that was interrupted, then what is due.
-func (t *task) choose(state jobState, done, at time.Time, isNow bool) (decision, bool) {
+func (t *task) choose(state jobState, done, asked, now time.Time, isNow bool) (decision, bool) {
 	if !isNow && state.Pending < 0 { // the manual run that had begun; another may have been asked for since
 		return decision{scheduled: t.ctl.At.Truncate(time.Millisecond), manual: -state.Pending}, true
 	}
@@ -243,7 +245,7 @@ func (t *task) choose(state jobState, done, at time.Time, isNow bool) (decision,
 	if pending := time.UnixMilli(state.Pending); state.Pending > t.mark && state.Pending > t.ctl.Resumed {
 		return decision{scheduled: pending}, true
 	}
-	due := t.due(done, at)
+	due := t.due(done, asked, now)
 	return decision{scheduled: due}, !due.IsZero()
 }
 
