@@ -232,11 +232,7 @@ func (c *core) giveBack(claim store.Claim, out store.Outcome) {
 
 // returned releases a grant as it was found.
 func (c *core) returned(claim store.Claim, g store.Grant) error {
-	return c.release([]store.Release{returning(claim, g)})[0]
-}
-
-func returning(claim store.Claim, g store.Grant) store.Release {
-	return store.Release{Name: claim.Name, Holder: claim.Holder, Token: g.Token, Retain: retainFor(g.Mark, g.State)}
+	return c.release([]store.Release{{Name: claim.Name, Holder: claim.Holder, Token: g.Token, Retain: retainFor(g.Mark, g.State)}})[0]
 }
 
 // peek reads records by claims that are always refused and so never write.

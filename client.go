@@ -121,6 +121,8 @@ type core struct {
 	extends  batcher[store.Extension, error]
 	releases batcher[store.Release, error]
 
+	herdFrom int // in a simulation; 0 otherwise
+
 	ctx    context.Context // ends with Close
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup // goroutines that clean up
@@ -157,7 +159,8 @@ func New(s store.Store, cfg Config) (*Client, error) {
 		jobs:   map[string]bool{},
 	}
 	if guest, ok := s.(host.Guest); ok {
-		c.clock.suspended = guest.SimulatedHost().Suspended
+		simulated := guest.SimulatedHost()
+		c.clock.suspended, c.herdFrom = simulated.Suspended, simulated.HerdFrom
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	limits := &limits{timeout: cfg.RequestTimeout}

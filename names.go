@@ -19,6 +19,7 @@ const (
 	kindElement   = "element/"
 	kindSemaphore = "semaphore/"
 	kindLeader    = "leader/"
+	kindHerd      = "herd/"    // who asks for jobs that are due together
 	nameControls  = "controls" // is taken for every change under kindControl
 )
 

@@ -1,7 +1,6 @@
 package soloist
 
 import (
-	"cmp"
 	"container/heap"
 	"context"
 	"errors"
@@ -23,7 +22,7 @@ import (
 // returns when their functions have: nil, or an error that names those which ignored their context for another TTL. A run that
 // was cancelled by that and fails is taken over by another replica at once.
 func (c *Client) Run(ctx context.Context, jobs ...Job) error {
-	r := &runner{Client: c, ended: make(chan ending, len(jobs)), controlled: make(chan controlNews), version: unsettled, first: time.Now().Truncate(time.Millisecond)}
+	r := &runner{Client: c, ended: make(chan ending, len(jobs)), controlled: make(chan controlNews), version: unsettled, least: herdFrom, first: time.Now().Truncate(time.Millisecond)}
 	if err := r.prepare(jobs); err != nil {
 		return err
 	}
@@ -63,6 +62,7 @@ type runner struct {
 	ended      chan ending
 	controlled chan controlNews
 	version    int64 // of the controls that the tasks have
+	least      int   // as many jobs make a herd
 	running    int
 	first      time.Time // since when the jobs are known here
 	runs       context.Context
@@ -91,6 +91,10 @@ func (r *runner) prepare(jobs []Job) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
+	if r.herdFrom > 0 {
+		r.least = r.herdFrom
+	}
+	r.gather(r.least)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name := range r.tasks {
@@ -135,7 +139,7 @@ func (r *runner) forget() {
 // register reads the records of the jobs and makes those that are missing, so that all replicas count missed runs from the same
 // time, and people can see the job before it has run.
 func (r *runner) register(ctx context.Context) error {
-	tasks := slices.SortedFunc(maps.Values(r.tasks), func(a, b *task) int { return cmp.Compare(a.name, b.name) })
+	tasks := slices.SortedFunc(maps.Values(r.tasks), byName)
 	names := make([]string, len(tasks))
 	for i, t := range tasks {
 		names[i] = t.name
@@ -221,10 +225,8 @@ func (r *runner) loop(ctx context.Context) {
 		for len(r.wakes) > 0 && !r.wakes[0].wake.After(now) {
 			due = append(due, heap.Pop(&r.wakes).(*task))
 		}
-		for batch := range slices.Chunk(due, batchLimit-1) {
-			r.claim(ctx, batch)
-		}
 		if len(due) > 0 {
+			r.ask(ctx, due)
 			continue
 		}
 		wait := longestSleep
@@ -243,6 +245,15 @@ func (r *runner) loop(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// ask asks for the tasks that are due.
+func (r *runner) ask(ctx context.Context, due []*task) {
+	herds, due := r.leads(ctx, due)
+	for batch := range slices.Chunk(due, batchLimit-1) {
+		r.claim(ctx, batch)
+	}
+	r.over(herds)
 }
 
 // control takes over what is asked of the jobs.
@@ -269,6 +280,7 @@ func (r *runner) claim(ctx context.Context, due []*task) {
 	for i, t := range due {
 		mark, ok := t.want(now)
 		if wanted[i] = ok; ok {
+			t.claimed = mark
 			claims = append(claims, store.Claim{Name: t.name, Holder: r.newHolder(), TTL: t.client.opts.TTL, Mark: mark})
 		}
 	}
@@ -298,7 +310,8 @@ func (r *runner) claim(ctx context.Context, due []*task) {
 		case unknown[i] != nil && (!wanted[i] || out.Err == nil):
 			r.log.Warn("not starting a job that could not be asked for a pause", "job", t.job.Name, "err", unknown[i])
 			if wanted[i] {
-				back = append(back, returning(claim, out.Grant))
+				d, ok := t.decide(out.Grant, asked, time.Now())
+				back = append(back, t.untouched(claim, out.Grant, d, ok))
 			}
 			r.schedule(t, soon())
 		case wanted[i]:
@@ -360,7 +373,8 @@ func (r *runner) granted(t *task, claim store.Claim, out store.Outcome, before, 
 		return
 	case errors.As(out.Err, &held):
 		t.watch(held.Record, now)
-		r.schedule(t, r.afterHeld(t, held.Record.Left, now))
+		// Another replica runs it, or it lingers.
+		r.schedule(t, t.orDue(now.Add(held.Record.Left+rand.N(20*time.Millisecond)), now))
 		return
 	case out.Err != nil:
 		r.log.Warn("claiming a job", "job", t.job.Name, "err", out.Err)
@@ -371,11 +385,7 @@ func (r *runner) granted(t *task, claim store.Claim, out store.Outcome, before, 
 	lease, err := t.client.kept(r.runs, target{shown: t.job.Name, name: t.name}, claim, out.Grant, before)
 	if err != nil {
 		r.log.Warn("claiming a job", "job", t.job.Name, "err", err)
-		rel := store.Release{Name: claim.Name, Holder: claim.Holder, Token: out.Grant.Token, Retain: Forever}
-		if d.tell || ok && d.announce && t.job.Crash == CrashTakeOver { // the next replica is not told that the one before this has died
-			rel.State = d.state.json()
-		}
-		if err := r.release([]store.Release{rel})[0]; err != nil {
+		if err := r.release([]store.Release{t.untouched(claim, out.Grant, d, ok)})[0]; err != nil {
 			r.log.Warn("giving back a job", "job", t.job.Name, "err", err)
 		}
 		r.schedule(t, soon())
@@ -402,21 +412,6 @@ func (r *runner) decline(t *task, lease *Lease, d decision) ending {
 		r.log.Warn("giving back a job that is not due", "job", t.job.Name, "err", err)
 	}
 	return ending{task: t, recorded: err == nil && d.tell, state: d.state}
-}
-
-// afterHeld is when to look again at a job that another replica runs, or that lingers: when its lease would end, or when
-// the job is due again, if that is sooner.
-func (r *runner) afterHeld(t *task, left time.Duration, now time.Time) time.Time {
-	wake := now.Add(left + rand.N(20*time.Millisecond))
-	if _, delayed := t.job.Schedule.(delay); delayed {
-		return wake
-	}
-	if due := t.job.Schedule.Next(now); !due.IsZero() {
-		if start := t.job.start(due); start.Before(wake) {
-			return start
-		}
-	}
-	return wake
 }
 
 // drain waits for the runs under way.

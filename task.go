@@ -15,6 +15,9 @@ type task struct {
 	name    string  // of the job's record
 	control string  // of the record that says what was asked of it
 
+	herd    *herd // of which it is; nil if of none
+	claimed int64 // the mark that this replica has claimed it with last
+
 	since  time.Time // since when the job is known here: what counts while its record has no mark
 	mark   int64     // of the record: all scheduled times up to it, in unix ms, are done
 	ended  time.Time // of the last run; zero if there was none
@@ -105,10 +108,13 @@ func (t *task) delayed(d delay, now time.Time) time.Time {
 	return d.Next(t.ended)
 }
 
+// asked says that a manual run is to be done.
+func (t *task) asked() bool { return t.ctl.Trigger > t.served }
+
 // want answers the mark to claim the job with at now: that of the newest scheduled time, so that a record which is further
 // than this replica has seen still refuses in one step. 0 claims it whatever the mark.
 func (t *task) want(now time.Time) (mark int64, ok bool) {
-	if t.ctl.Trigger > t.served {
+	if t.asked() {
 		return 0, true
 	}
 	if t.ctl.Paused != nil {
@@ -155,6 +161,19 @@ func (t *task) next(now time.Time) time.Time {
 		return t.until
 	}
 	return due
+}
+
+// orDue is when to look again at a job that cannot be had before wake: then, or when it is due again if that is sooner.
+func (t *task) orDue(wake, now time.Time) time.Time {
+	if _, delayed := t.job.Schedule.(delay); delayed {
+		return wake
+	}
+	if due := t.job.Schedule.Next(now); !due.IsZero() {
+		if start := t.job.start(due); start.Before(wake) {
+			return start
+		}
+	}
+	return wake
 }
 
 // A decision is what a replica does with a job that it was granted.
@@ -216,6 +235,16 @@ func (t *task) decide(g store.Grant, asked, now time.Time) (decision, bool) {
 		d.announce = true
 	}
 	return d, true
+}
+
+// untouched gives back a grant under which nothing was begun, for which d was decided, if ok. The next replica is not told any more
+// that the one before this has died, so the state says it.
+func (t *task) untouched(claim store.Claim, g store.Grant, d decision, ok bool) store.Release {
+	rel := store.Release{Name: claim.Name, Holder: claim.Holder, Token: g.Token, Retain: Forever}
+	if d.tell || ok && d.announce && t.job.Crash == CrashTakeOver {
+		rel.State = d.state.json()
+	}
+	return rel
 }
 
 // ambiguous says that another replica, looking back from the takeover of this run, might find another one: because its clock differs,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -88,23 +89,44 @@ func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outc
 	}
 	outcomes := make([]store.Outcome, len(claims))
 	indexes := valid(claims, store.Claim.Check, func(i int, err error) { outcomes[i].Err = err })
-	for _, request := range s.requests(indexes, func(i int) int { return len(claims[i].Name) + len(claims[i].Holder) }) {
-		if err := s.acquire(ctx, claims, request, outcomes); err != nil {
-			return nil, err
-		}
+	requests := s.requests(indexes, func(i int) int { return len(claims[i].Name) + len(claims[i].Holder) })
+	err := each(requests, len(indexes), func(request []int) ([]int, error) { return s.acquire(ctx, claims, request, outcomes) },
+		func(i int, err error) { outcomes[i] = store.Outcome{Err: err} })
+	if err != nil {
+		return nil, err
 	}
 	return outcomes, nil
 }
 
-// acquire decides the claims of one request.
-func (s *Store) acquire(ctx context.Context, claims []store.Claim, request []int, outcomes []store.Outcome) error {
+// each makes the requests of a batch of n. An error, of which do says what it is about, ends it: it is that of the whole batch if nothing
+// has been decided before, or else told of each that has not been.
+func each(requests [][]int, n int, do func(request []int) (open []int, err error), tell func(i int, err error)) error {
+	for k, request := range requests {
+		open, err := do(request)
+		if err == nil {
+			continue
+		}
+		open = slices.Concat(append([][]int{open}, requests[k+1:]...)...)
+		if len(open) == n {
+			return err
+		}
+		for _, i := range open {
+			tell(i, err)
+		}
+		return nil
+	}
+	return nil
+}
+
+// acquire decides the claims of one request. An error is about those that it answers, which are open.
+func (s *Store) acquire(ctx context.Context, claims []store.Claim, request []int, outcomes []store.Outcome) (open []int, err error) {
 	for try := range lockedTries + 1 {
 		if try > 0 && !pause(ctx, lockedPause<<(try-1)) {
-			return nil // what is known so far stands
+			return nil, nil // what is known so far stands
 		}
 		records, err := s.take(ctx, claims, request, try == 0)
 		if err != nil {
-			return err
+			return request, err
 		}
 		var locked []int
 		for _, i := range request {
@@ -115,10 +137,11 @@ func (s *Store) acquire(ctx context.Context, claims []store.Claim, request []int
 			}
 		}
 		if request = locked; len(request) == 0 {
-			return nil
+			return nil, nil
 		}
 	}
-	return s.usedUp(ctx, request, outcomes)
+	s.usedUp(ctx, request, outcomes)
+	return nil, nil
 }
 
 // take takes what is free of the claims, and answers the record of each by its index.
@@ -230,13 +253,13 @@ func inOrder(all []found, n int) []*record {
 }
 
 // usedUp finds out whether names that cannot be given a row lack nothing but a token.
-func (s *Store) usedUp(ctx context.Context, request []int, outcomes []store.Outcome) error {
+func (s *Store) usedUp(ctx context.Context, request []int, outcomes []store.Outcome) {
 	floors, err := look(ctx, s, s.text(sqlVersion, nil), func(rows *sql.Rows) (floor int64, err error) {
 		var version int
 		return floor, rows.Scan(&version, &floor)
 	})
 	if err != nil {
-		return nil // the names are refused, whatever the reason
+		return // the names are refused, whatever the reason
 	}
 	for _, i := range request {
 		var held *store.HeldError
@@ -244,5 +267,4 @@ func (s *Store) usedUp(ctx context.Context, request []int, outcomes []store.Outc
 			outcomes[i].Err = ErrTokens
 		}
 	}
-	return nil
 }

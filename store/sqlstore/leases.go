@@ -118,26 +118,27 @@ func changeAll[L any](ctx context.Context, s *Store, statement string, tries int
 	for _, i := range indexes {
 		all[i] = of(leases[i])
 	}
-	for _, request := range s.requests(indexes, func(i int) int { return all[i].size }) {
-		err := s.settle(ctx, statement, tries, all, request, errs, settled)
-		if err != nil {
-			return nil, err
-		}
+	requests := s.requests(indexes, func(i int) int { return all[i].size })
+	err := each(requests, len(indexes), func(request []int) ([]int, error) {
+		return s.settle(ctx, statement, tries, all, request, errs, settled)
+	}, func(i int, err error) { errs[i] = err })
+	if err != nil {
+		return nil, err
 	}
 	return errs, nil
 }
 
 // settle makes the changes of one request. Those whose rows are locked by others are tried again alone; in the end they are unknown, so
-// that the caller asks again.
+// that the caller asks again. An error is about those that it answers, which are open.
 func (s *Store) settle(ctx context.Context, statement string, tries int, all []lease, request []int, errs []error,
-	settled func(int, standing) bool) error {
+	settled func(int, standing) bool) (open []int, err error) {
 	for try := range tries + 1 {
 		if try > 0 && !pause(ctx, lockedPause<<(try-1)) {
-			return nil // what is known so far stands
+			return nil, nil // what is known so far stands
 		}
 		standings, err := s.put(ctx, statement, all, request)
 		if err != nil {
-			return err
+			return request, err
 		}
 		for _, i := range request {
 			errs[i] = store.ErrLost
@@ -154,10 +155,10 @@ func (s *Store) settle(ctx context.Context, statement string, tries int, all []l
 			}
 		}
 		if request = locked; len(request) == 0 {
-			return nil
+			return nil, nil
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // put makes the changes, and answers how the leases stand that are still their names' last, with their indexes.

@@ -376,7 +376,13 @@ func (c *call[Q, A]) answer(answers []A, err error) ([]A, error) {
 }
 
 // SimulatedHost is as in host.Guest.
-func (n *network) SimulatedHost() *host.Host { return &host.Host{Suspended: n.replica.suspended} }
+func (n *network) SimulatedHost() *host.Host {
+	h := &host.Host{Suspended: n.replica.suspended}
+	if n.replica.world.plan.Job.Herd {
+		h.HerdFrom = 1
+	}
+	return h
+}
 
 // Acquire is as in store.Store.
 func (n *network) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {

@@ -109,6 +109,7 @@ type JobPlan struct {
 	Fails      int // of a hundred runs
 	Longest    time.Duration
 	Person     bool // pauses, resumes and triggers it
+	Herd       bool // one replica asks for the others too
 }
 
 // A Control is something broken on purpose, which the checkers must catch: a run in which they do not is void.
@@ -166,6 +167,7 @@ func Draw(seed uint64) Plan {
 	}
 	// A suspend changes how long a lease lives that is granted later, which the place in a line does not know.
 	p.Lines = len(p.Suspends) == 0 && rand.New(rand.NewPCG(seed, 0x11e)).IntN(3) > 0
+	p.Job.Herd = rng.IntN(2) == 0
 	return p
 }
 

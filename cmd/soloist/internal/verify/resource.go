@@ -44,9 +44,13 @@ func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	e.At = fleet.Now() // in the order in which the guard decides
-	if err := g.guard.Claim(r.Context(), name, token); err != nil {
+	switch err := g.guard.Claim(r.Context(), name, token); {
+	case errors.Is(err, fence.ErrStale):
 		e.Result = proof.Stale
 		w.WriteHeader(http.StatusConflict)
+	case err != nil: // the replica has gone: nothing was decided
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
 	}
 	g.tell(e)
 }

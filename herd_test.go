@@ -1,0 +1,174 @@
+package soloist_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
+)
+
+// claimed counts the names that a replica has asked for, those of jobs apart.
+type claimed struct {
+	*soloisttest.Store
+	requests, jobs atomic.Int64
+}
+
+func (s *claimed) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	s.requests.Add(1)
+	for _, c := range claims {
+		if strings.HasPrefix(c.Name, "job/") {
+			s.jobs.Add(1)
+		}
+	}
+	return s.Store.Acquire(ctx, claims)
+}
+
+// herds runs the same many jobs on some replicas, from the first tick, and gives test what each replica asks for from then on and what was run.
+func herds(t *testing.T, replicas, jobs int, do func(s *claimed, ctx context.Context) error, test func(t *testing.T, replicas []*claimed, ran func(scheduled time.Duration) int)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		first := soloisttest.NewStore()
+		var all []*claimed
+		var mu sync.Mutex
+		runs := map[time.Duration]int{}
+		for i := range replicas {
+			s := &claimed{Store: first}
+			if i > 0 {
+				s.Store = first.Share()
+			}
+			all = append(all, s)
+			var js []soloist.Job
+			for j := range jobs {
+				js = append(js, soloist.Job{
+					Name: fmt.Sprint("job ", j), Schedule: soloist.Every(time.Minute), TTL: 10 * time.Second,
+					Do: func(ctx context.Context, run soloist.Run) error {
+						err := do(s, ctx)
+						if err == nil {
+							mu.Lock()
+							runs[run.ScheduledAt.Sub(begin)]++
+							mu.Unlock()
+						}
+						return err
+					},
+				})
+			}
+			start(t, soloisttest.NewReplica(t, s, soloist.Config{}), js...)
+			synctest.Wait()
+		}
+		time.Sleep(59 * time.Second)
+		for _, s := range all {
+			s.requests.Store(0)
+			s.jobs.Store(0)
+		}
+		test(t, all, func(scheduled time.Duration) int {
+			mu.Lock()
+			defer mu.Unlock()
+			return runs[scheduled]
+		})
+	})
+}
+
+// One replica asks for jobs that are due together, and each runs once.
+func TestOneAsksForAHerd(t *testing.T) {
+	const replicas, jobs = 10, 50
+	quick := func(*claimed, context.Context) error { return nil }
+	herds(t, replicas, jobs, quick, func(t *testing.T, all []*claimed, ran func(time.Duration) int) {
+		total := func() (requests, names int64) {
+			for _, s := range all {
+				requests += s.requests.Swap(0)
+				names += s.jobs.Swap(0)
+			}
+			return requests, names
+		}
+		time.Sleep(6 * time.Second)
+		check(t, "runs of the first tick", ran(time.Minute), jobs)
+		requests, names := total()
+		check(t, "jobs that were asked for at the tick", names, jobs)
+		if requests > replicas+1 { // each for the herd's name, and one for the jobs
+			t.Errorf("%d requests at the tick", requests)
+		}
+		time.Sleep(50 * time.Second) // until when the leases that were granted at the tick would have ended, and beyond
+		if requests, names = total(); names > jobs || requests > 2*replicas+1 {
+			t.Errorf("after the tick %d requests for %d jobs", requests, names)
+		}
+		for tick := 2; tick <= 5; tick++ {
+			time.Sleep(time.Minute)
+			check(t, fmt.Sprint("runs of tick ", tick), ran(time.Duration(tick)*time.Minute), jobs)
+		}
+	})
+}
+
+// Whoever asks for a herd and dies is replaced when its leases have ended.
+func TestAskerOfAHerdDies(t *testing.T) {
+	const replicas, jobs = 4, 40
+	var dead atomic.Pointer[claimed]
+	dies := func(s *claimed, ctx context.Context) error {
+		if dead.CompareAndSwap(nil, s) || dead.Load() == s {
+			s.Stall()
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return nil
+	}
+	herds(t, replicas, jobs, dies, func(t *testing.T, _ []*claimed, ran func(time.Duration) int) {
+		time.Sleep(time.Second + 12*time.Second) // the tick, a TTL, and 2 s
+		check(t, "runs of the first tick", ran(time.Minute), jobs)
+		dead.Load().Mend()
+	})
+}
+
+// A replica that takes a herd's name and dies before it has asked holds up the others for a TTL at most.
+func TestNameOfAHerdIsTakenInVain(t *testing.T) {
+	const replicas, jobs = 3, 40
+	quick := func(*claimed, context.Context) error { return nil }
+	herds(t, replicas, jobs, quick, func(t *testing.T, all []*claimed, ran func(time.Duration) int) {
+		herd := "" // the name is found out at this tick, and taken at the next
+		time.Sleep(2 * time.Second)
+		for r, err := range all[0].List(t.Context(), "herd/") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			herd, _, _ = strings.Cut(strings.TrimPrefix(r.Name, "herd/"), "/")
+		}
+		if herd == "" {
+			t.Fatal("nobody has taken the name of a herd")
+		}
+		next := time.Now().Truncate(time.Minute).Add(time.Minute)
+		time.Sleep(time.Until(next) - time.Millisecond)
+		outs, err := all[0].Store.Acquire(t.Context(), []store.Claim{{Name: fmt.Sprintf("herd/%s/%d", herd, next.UnixMilli()), Holder: "dead", TTL: 10 * time.Second, Mark: 1}})
+		if err != nil || outs[0].Err != nil {
+			t.Fatal(err, outs)
+		}
+		time.Sleep(5 * time.Second)
+		check(t, "runs while the name is taken", ran(2*time.Minute), 0)
+		time.Sleep(6 * time.Second)
+		check(t, "runs", ran(2*time.Minute), jobs)
+	})
+}
+
+// A herd's asker that is told by all jobs that they are done tells the others, which then ask no more.
+func TestHerdIsOver(t *testing.T) {
+	const replicas, jobs = 5, 40
+	quick := func(*claimed, context.Context) error { return nil }
+	herds(t, replicas, jobs, quick, func(t *testing.T, all []*claimed, ran func(time.Duration) int) {
+		time.Sleep(35 * time.Second) // the tick, and three TTLs
+		for _, s := range all {
+			s.requests.Store(0)
+		}
+		time.Sleep(20 * time.Second)
+		for i, s := range all {
+			if n := s.requests.Load(); n > 2 {
+				t.Errorf("replica %d asks %d times although all jobs are done", i, n)
+			}
+		}
+	})
+}
