@@ -19,6 +19,9 @@ import (
 // herdFrom is how many jobs of one schedule make a herd. Asking for fewer costs the store little more than asking whether to ask.
 const herdFrom = 32
 
+// overFor is how long it is remembered that all jobs of a herd are done: longer than any request for it is under way.
+const overFor = time.Hour
+
 // A herd is jobs that are due together because they have one schedule. All replicas would ask for all of them at once, and all but
 // the first would be refused. So whoever takes the herd's name for a scheduled time asks for its jobs, and the others look
 // again when that has ended, as they do at a job that somebody runs. The name is taken for a TTL of the jobs, and not given back: should
@@ -101,7 +104,7 @@ func (r *runner) together(due []*task) (together map[*herd][]*task, rest []*task
 	for _, t := range due {
 		mark, ok := t.want(now)
 		h := t.herd
-		if h == nil || !ok || t.asked() || mark == t.claimed || len(together[h]) > 0 && mark != h.scheduled {
+		if h == nil || !ok || t.asked() || t.behind || mark == t.claimed || len(together[h]) > 0 && mark != h.scheduled {
 			rest = append(rest, t)
 			continue
 		}
@@ -155,7 +158,7 @@ func (r *runner) over(herds []*herd) {
 	var releases []store.Release
 	for _, h := range herds {
 		if !slices.ContainsFunc(h.tasks, func(t *task) bool { return t.open(h.scheduled, now) }) {
-			releases = append(releases, store.Release{Name: h.record(), Holder: h.holder, Token: h.token, Mark: 1, Retain: 2 * h.ttl})
+			releases = append(releases, store.Release{Name: h.record(), Holder: h.holder, Token: h.token, Mark: 1, Retain: overFor})
 		}
 	}
 	if len(releases) > 0 {

@@ -22,7 +22,9 @@ type claimed struct {
 }
 
 func (s *claimed) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
-	s.requests.Add(1)
+	if len(claims) > 1 || claims[0].Mark >= 0 { // not a look at whether controls have changed
+		s.requests.Add(1)
+	}
 	for _, c := range claims {
 		if strings.HasPrefix(c.Name, "job/") {
 			s.jobs.Add(1)

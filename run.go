@@ -239,7 +239,9 @@ func (r *runner) loop(ctx context.Context) {
 		case e := <-r.ended:
 			r.running--
 			e.task.concluded(e)
-			r.schedule(e.task, e.task.next(time.Now()))
+			now := time.Now()
+			_, e.task.behind = e.task.want(now)
+			r.schedule(e.task, e.task.next(now))
 		case news := <-r.controlled:
 			r.control(news)
 		case <-ctx.Done():
@@ -280,7 +282,7 @@ func (r *runner) claim(ctx context.Context, due []*task) {
 	for i, t := range due {
 		mark, ok := t.want(now)
 		if wanted[i] = ok; ok {
-			t.claimed = mark
+			t.claimed, t.behind = mark, false
 			claims = append(claims, store.Claim{Name: t.name, Holder: r.newHolder(), TTL: t.client.opts.TTL, Mark: mark})
 		}
 	}

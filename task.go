@@ -17,6 +17,7 @@ type task struct {
 
 	herd    *herd // of which it is; nil if of none
 	claimed int64 // the mark that this replica has claimed it with last
+	behind  bool  // it was due again when a run of it ended here, which others do not know
 
 	since  time.Time // since when the job is known here: what counts while its record has no mark
 	mark   int64     // of the record: all scheduled times up to it, in unix ms, are done
