@@ -63,6 +63,16 @@ func (r *request) Done() <-chan struct{} {
 	return r.done
 }
 
+// AfterFunc makes context.AfterFunc call f when the request ends, without a goroutine that waits for that.
+func (r *request) AfterFunc(f func()) (stop func() bool) {
+	once := sync.OnceFunc(f)
+	caller, limit := context.AfterFunc(r.Context, once), context.AfterFunc(r.limit, once)
+	return func() bool {
+		first := caller()
+		return limit() && first
+	}
+}
+
 // over ends what Done has begun. The request must not be used as a context after it.
 func (r *request) over() {
 	r.mu.Lock()

@@ -65,7 +65,7 @@ func (s *Store) privileges(ctx context.Context) store.Finding {
 
 // text asks for something that is answered with a text.
 func (s *Store) text(ctx context.Context, command ...any) (string, error) {
-	return ask(ctx, s, func() (string, error) { return s.client.Do(ctx, command...).Text() })
+	return ask(ctx, s, func(ctx context.Context) (string, error) { return s.client.Do(ctx, command...).Text() })
 }
 
 // dryArgs are arguments with which a command could be called.

@@ -22,7 +22,7 @@ type setup struct {
 }
 
 func (s *Store) look(ctx context.Context) (*setup, error) {
-	text, err := ask(ctx, s, func() (string, error) { return s.client.Info(ctx).Result() })
+	text, err := ask(ctx, s, func(ctx context.Context) (string, error) { return s.client.Info(ctx).Result() })
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (s *Store) look(ctx context.Context) (*setup, error) {
 	}
 	settings := map[string]string{}
 	for _, name := range []string{"maxmemory", "maxmemory-policy", "appendonly", "appendfsync", "no-appendfsync-on-rewrite", "min-replicas-to-write"} {
-		some, err := ask(ctx, s, func() (map[string]string, error) { return s.client.ConfigGet(ctx, name).Result() })
+		some, err := ask(ctx, s, func(ctx context.Context) (map[string]string, error) { return s.client.ConfigGet(ctx, name).Result() })
 		if err != nil {
 			return up, nil // denied, or a service that has no CONFIG: what is not known is told as such
 		}
@@ -216,7 +216,7 @@ func (s *Store) encryption() store.Finding {
 }
 
 func (s *Store) clusterState(ctx context.Context) store.Finding {
-	text, err := ask(ctx, s, func() (string, error) { return s.client.ClusterInfo(ctx).Result() })
+	text, err := ask(ctx, s, func(ctx context.Context) (string, error) { return s.client.ClusterInfo(ctx).Result() })
 	if err != nil {
 		return found("cluster", err.Error(), store.LevelUnknown, "let the user call CLUSTER INFO, or look yourself")
 	}
@@ -238,7 +238,7 @@ func (s *Store) clock(ctx context.Context) []store.Finding {
 	var skew time.Duration
 	for range 5 {
 		begin := time.Now()
-		at, err := ask(ctx, s, func() (time.Time, error) { return s.client.Time(ctx).Result() })
+		at, err := ask(ctx, s, func(ctx context.Context) (time.Time, error) { return s.client.Time(ctx).Result() })
 		if err != nil {
 			return []store.Finding{found("clock", err.Error(), store.LevelUnknown, "let the user call TIME: nothing works without it")}
 		}

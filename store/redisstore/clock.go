@@ -18,12 +18,12 @@ func (s *Store) setBack(ctx context.Context) []store.Finding {
 	var findings []store.Finding
 	by := time.Duration(0)
 	for i := range s.parts {
-		text, err := ask(ctx, s, func() (string, error) { return s.client.Get(ctx, s.parts[i].counter).Result() })
+		text, err := ask(ctx, s, func(ctx context.Context) (string, error) { return s.client.Get(ctx, s.parts[i].counter).Result() })
 		if errors.Is(err, redis.Nil) {
 			continue // nothing was granted here yet
 		}
 		token, wrong := strconv.ParseInt(text, 10, 64)
-		now, err2 := ask(ctx, s, func() (time.Time, error) { return s.client.Time(ctx).Result() })
+		now, err2 := ask(ctx, s, func(ctx context.Context) (time.Time, error) { return s.client.Time(ctx).Result() })
 		if err = errors.Join(err, wrong, err2); err != nil {
 			return append(findings, found("clock set back", err.Error(), store.LevelUnknown, "let the user call GET and TIME"))
 		}

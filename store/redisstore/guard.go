@@ -71,7 +71,7 @@ func (g *Guard) Write(ctx context.Context, resource string, token int64, lua str
 	script := newGuardScript(lua)
 	keys = append([]string{g.prefix + resource}, keys...)
 	args = append([]any{token}, args...)
-	reply, err := bounded(ctx, g.store, func() answered {
+	reply, err := bounded(ctx, g.store, func(ctx context.Context) answered {
 		reply, err := script.Run(ctx, g.store.client, keys, args...).Slice() // by name, or whole if the server does not know it
 		return answered{reply: reply, err: err}
 	})

@@ -39,9 +39,10 @@ type Config struct {
 type Store struct {
 	client redis.UniversalClient
 	cfg    Config
-	own    bool // the client is ours to close
-	single bool // the client sends a request at most once
-	secure bool // TLS
+	own    bool   // the client is ours to close
+	wires  *wires // of a client of ours; nil otherwise
+	single bool   // the client sends a request at most once
+	secure bool   // TLS
 	parts  []bucket
 
 	ctx     context.Context // ends with Close
@@ -170,12 +171,12 @@ func (s *Store) alive(ctx context.Context) error {
 
 // Ping is as in store.Pinger.
 func (s *Store) Ping(ctx context.Context) error {
-	_, err := ask(ctx, s, func() (string, error) { return s.client.Ping(ctx).Result() })
+	_, err := ask(ctx, s, func(ctx context.Context) (string, error) { return s.client.Ping(ctx).Result() })
 	return err
 }
 
 // ask makes a call that changes nothing.
-func ask[A any](ctx context.Context, s *Store, call func() (A, error)) (A, error) {
+func ask[A any](ctx context.Context, s *Store, call func(context.Context) (A, error)) (A, error) {
 	if err := s.alive(ctx); err != nil {
 		var none A
 		return none, err
@@ -184,8 +185,8 @@ func ask[A any](ctx context.Context, s *Store, call func() (A, error)) (A, error
 		is  A
 		err error
 	}
-	a, err := bounded(ctx, s, func() answer {
-		is, err := call()
+	a, err := bounded(ctx, s, func(ctx context.Context) answer {
+		is, err := call(ctx)
 		return answer{is, err}
 	})
 	if err == nil {
@@ -195,21 +196,29 @@ func ask[A any](ctx context.Context, s *Store, call func() (A, error)) (A, error
 	return a.is, err
 }
 
-// bounded runs call, but comes back when ctx ends: go-redis looks at most at its deadline, and then only if it was told to. What it has
-// sent goes on until its own timeouts.
-func bounded[A any](ctx context.Context, s *Store, call func() A) (A, error) {
+// bounded runs call, but comes back when ctx ends: go-redis looks at most at its deadline, and then only if it was told to. On a client
+// of somebody else's what was sent goes on until its own timeouts.
+func bounded[A any](ctx context.Context, s *Store, call func(context.Context) A) (A, error) {
 	var none A
 	if !s.enter() {
 		return none, store.ErrClosed
 	}
 	if ctx.Done() == nil {
 		defer s.calls.Done()
-		return call(), nil
+		return call(ctx), nil
+	}
+	if s.wires != nil {
+		defer s.calls.Done()
+		request, ended := s.wires.request(ctx)
+		if answer := call(request); !ended() {
+			return answer, nil
+		}
+		return none, ctx.Err()
 	}
 	done := make(chan A, 1)
 	go func() {
 		defer s.calls.Done()
-		done <- call()
+		done <- call(ctx)
 	}()
 	select {
 	case answer := <-done:

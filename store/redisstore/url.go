@@ -34,11 +34,12 @@ func OpenURL(_ context.Context, text string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	u.wires = newWires(u.read)
 	s, err := New(u.client(), u.config)
 	if err != nil {
 		return nil, err
 	}
-	s.own, s.secure = true, u.tls != nil
+	s.own, s.secure, s.wires = true, u.tls != nil, u.wires
 	return s, nil
 }
 
@@ -58,6 +59,7 @@ type target struct {
 	caFile, serverName string
 	insecure           bool
 	config             Config
+	wires              *wires
 }
 
 func invalid(what, value, rule string, args ...any) error {
@@ -300,8 +302,11 @@ func (t *target) connect(ctx context.Context, network, addr string) (net.Conn, e
 	ctx, cancel := context.WithTimeout(ctx, t.dial)
 	defer cancel()
 	conn, err := (&net.Dialer{KeepAlive: 5 * time.Minute}).DialContext(ctx, network, addr)
-	if err != nil || t.tls == nil {
-		return conn, err
+	if err != nil {
+		return nil, err
+	}
+	if t.tls == nil {
+		return t.wires.wrap(conn), nil
 	}
 	settings := t.tls.Clone()
 	if host, _, err := net.SplitHostPort(addr); err == nil && settings.ServerName == "" {
@@ -312,5 +317,5 @@ func (t *target) connect(ctx context.Context, network, addr string) (net.Conn, e
 		_ = conn.Close()
 		return nil, &net.OpError{Op: "dial", Net: network, Addr: conn.RemoteAddr(), Err: fmt.Errorf("TLS: %w", err)}
 	}
-	return secure, nil
+	return t.wires.wrap(secure), nil
 }

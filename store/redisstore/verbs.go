@@ -177,7 +177,7 @@ type answered struct {
 
 // do makes calls and makes our errors of the client's.
 func (s *Store) do(ctx context.Context, calls []call) []answered {
-	answers, err := bounded(ctx, s, func() []answered { return s.run(ctx, calls) })
+	answers, err := bounded(ctx, s, func(ctx context.Context) []answered { return s.run(ctx, calls) })
 	if err != nil {
 		answers = make([]answered, len(calls))
 		for i := range answers {
