@@ -21,6 +21,7 @@ type sizes struct {
 	Leases     int           // E, of ours; others have a tenth
 	Replicas   int           // H
 	Jobs       int           // H
+	StartJobs  int           // S
 	Elements   int           // M
 }
 
@@ -52,7 +53,9 @@ func (b *bout) measure(ctx context.Context, letter string) ([]figure, error) {
 	case "H":
 		figures, err = b.tick(ctx)
 	case "M":
-		figures, err = b.elements(ctx)
+		figures, err = b.ofLoad(ctx, load.Elements)
+	case "S":
+		figures, err = b.ofLoad(ctx, load.Start)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s, case %s, %s: %w", b.backend.name, letter, b.spec.name, err)
@@ -310,8 +313,6 @@ const (
 	claimsPerReplica = "claiming requests for each replica and tick" // of package load
 )
 
-func (b *bout) elements(ctx context.Context) ([]figure, error) { return b.ofLoad(ctx, load.Elements) }
-
 // ofLoad runs a case of package load on handles of its own, with the server's counts.
 func (b *bout) ofLoad(ctx context.Context, run func(context.Context, load.Config) ([]load.Result, error)) ([]figure, error) {
 	var ended func() (counts, error)
@@ -319,7 +320,7 @@ func (b *bout) ofLoad(ctx context.Context, run func(context.Context, load.Config
 	var errs []error
 	cfg := load.Config{
 		Open:      func(ctx context.Context) (store.Store, error) { return b.backend.open(ctx, b.server.url) },
-		Namespace: namespace, For: b.For, Size: load.Size{Leases: b.Leases, Replicas: b.Replicas, Jobs: b.Jobs, StartJobs: b.Jobs, Elements: b.Elements},
+		Namespace: namespace, For: b.For, Size: load.Size{Leases: b.Leases, Replicas: b.Replicas, Jobs: b.Jobs, StartJobs: b.StartJobs, Elements: b.Elements},
 		Mark: func() {
 			if ended == nil {
 				var err error

@@ -65,12 +65,15 @@ func goals(rows []*row) []goal {
 			most(backend, "C", "≤ 2.1 commands for each change of the owner", m.find(backend, "C", "", us), 2.1, commands)
 			most(backend, "E", "≤ 3 commands/s for 10,000 leases", m.find(backend, "E", "", us), 3, more(perSecond10k))
 			most(backend, "E", "≤ 0.5 % CPU for 10,000 leases", m.find(backend, "E", "", us), 0.5, more(cpu10k))
-			most(backend, "H", "≤ 1 claiming command for each replica and tick", m.find(backend, "H", "", us), 1.005, more(claimsPerReplica))
+			// Twenty replicas at least: one claim each, and one more of whoever asks for the jobs.
+			most(backend, "H", "≤ 1 claiming command for each replica and tick, and 1 more", m.find(backend, "H", "", us), 1.055, more(claimsPerReplica))
 		}
 		most(backend, "C", "most holds ≤ 1.1 × the fewest", m.find(backend, "C", "", us), 1.1, func(r *row) float64 {
 			return more("most holds of a waiter")(r) / max(1, more("fewest")(r))
 		})
-		least(backend, "M", "batches of 1,000 ≥ 20 × one by one", m.find(backend, "M", "1 workers, batches", us), m.find(backend, "M", "1 workers, one", us), 20, rate)
+		if backend == "PostgreSQL" {
+			least(backend, "M", "batches of 1,000 ≥ 20 × one by one", m.find(backend, "M", "1 workers, batches", us), m.find(backend, "M", "1 workers, one", us), 20, rate)
+		}
 	}
 	gap := func(r *row) float64 { return r.Typical.P50 / 1000 }
 	most("Redis", "C", "gap ≤ 1 ms at p50", m.find("Redis", "C", "", us), 1, gap)

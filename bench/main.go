@@ -46,15 +46,16 @@ func parse(args []string) (options, error) {
 	o := options{plan: plan{say: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }}}
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.StringVar(&o.backends, "backend", "redis,postgresql,mariadb,sqlite", "which `servers` to measure on")
-	f.StringVar(&o.cases, "case", "ABCDEHM", "which `cases`, by their letters")
+	f.StringVar(&o.cases, "case", "ABCDEHMS", "which `cases`, by their letters")
 	f.StringVar(&o.only, "contender", "", "only those whose `name` contains this, and the floor")
-	f.IntVar(&o.rounds, "rounds", shortRounds, "how many rounds; C, E, H and M are measured in each only with more than 3")
+	f.IntVar(&o.rounds, "rounds", shortRounds, "how many rounds; C, E, H, M and S are measured in each only with more than 3")
 	f.DurationVar(&o.For, "for", 250*time.Millisecond, "how long a contender is measured in a case and round")
 	f.IntVar(&o.Goroutines, "goroutines", 64, "of B and D")
 	f.IntVar(&o.Waiters, "waiters", 16, "processes of C")
 	f.IntVar(&o.Leases, "leases", 10_000, "of E, for ours; others keep a tenth, and their commands are multiplied")
 	f.IntVar(&o.Replicas, "replicas", 20, "of H")
 	f.IntVar(&o.Jobs, "jobs", 100, "of each replica of H")
+	f.IntVar(&o.StartJobs, "startjobs", 10_000, "of S")
 	f.IntVar(&o.Elements, "elements", 20_000, "of each form of M, at most")
 	f.BoolVar(&o.java, "java", true, "measure ShedLock and Redisson too, where there is a JDK and Maven")
 	f.StringVar(&o.dir, "out", "bin/bench", "where bench.json and bench.html go")
@@ -66,13 +67,13 @@ func parse(args []string) (options, error) {
 		return o, err
 	}
 	if o.smoke {
-		o.sizes = sizes{For: 30 * time.Millisecond, Goroutines: 8, Waiters: 3, Leases: 500, Replicas: 3, Jobs: 10, Elements: 2000}
+		o.sizes = sizes{For: 30 * time.Millisecond, Goroutines: 8, Waiters: 3, Leases: 500, Replicas: 3, Jobs: 10, StartJobs: 100, Elements: 2000}
 		o.rounds = 1
 	}
 	switch {
 	case f.NArg() > 0:
 		return o, fmt.Errorf("%q: only flags are known", f.Arg(0))
-	case o.rounds < 1 || o.For <= 0 || min(o.Goroutines, o.Waiters, o.Leases, o.Replicas, o.Jobs, o.Elements) < 1:
+	case o.rounds < 1 || o.For <= 0 || min(o.Goroutines, o.Waiters, o.Leases, o.Replicas, o.Jobs, o.StartJobs, o.Elements) < 1:
 		return o, errors.New("rounds, times and sizes must be at least 1")
 	}
 	for _, letter := range o.cases {

@@ -25,6 +25,7 @@ var about = map[string]string{
 	"E": "leases kept alive",
 	"H": "one tick of jobs on replicas",
 	"M": "elements claimed, processed and recorded",
+	"S": "start-up of a client with many jobs",
 }
 
 // columns are those of a case's table.
@@ -63,6 +64,9 @@ func columns(letter string) []column {
 	case "H":
 		return []column{name, extra("COMMANDS/REPLICA", perReplica), extra("OF THEM CLAIMS", claimsPerReplica), commands, {"SERVER CPU", func(r *row) string { return duration(r.Typical.ServerCPU) }},
 			{"CLIENT CPU", func(r *row) string { return duration(r.Typical.CPU) }}, log, extra("RUNS", "runs a tick")}
+	case "S":
+		return []column{{"JOBS", func(r *row) string { return r.What }}, {"TIME", func(r *row) string { return duration(r.Typical.P50) }}, commands,
+			{"CLIENT CPU", func(r *row) string { return duration(r.Typical.CPU) }}, {"SERVER CPU", func(r *row) string { return duration(r.Typical.ServerCPU) }}, log}
 	case "M":
 		return []column{{"FORM", func(r *row) string { return r.What }}, rate, commands, client, server, log}
 	}
@@ -107,7 +111,7 @@ func groups(rows []*row) [][]*row {
 	for _, r := range rows {
 		same := func(g []*row) bool {
 			f := g[0]
-			return f.Backend == r.Backend && f.Case == r.Case && (f.What == r.What || strings.Contains("EM", r.Case))
+			return f.Backend == r.Backend && f.Case == r.Case && (f.What == r.What || strings.Contains("EMS", r.Case))
 		}
 		if i := slices.IndexFunc(all, same); i >= 0 {
 			all[i] = append(all[i], r)

@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"iter"
+	"slices"
 	"sync/atomic"
 
 	"github.com/soloist-dev/soloist/store"
@@ -11,7 +12,7 @@ import (
 // A Counter counts what goes to a store.
 type Counter struct {
 	Requests atomic.Int64 // calls of the store: a batch is one
-	Acquires atomic.Int64 // those of Acquire
+	Acquires atomic.Int64 // those of Acquire that claim something, and do not only read
 	Names    atomic.Int64 // names in them
 
 	claimed func([]store.Claim) // is told of each Acquire before it is made; may be nil
@@ -55,7 +56,9 @@ type counted struct {
 
 func (s *counted) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
 	s.c.add(len(claims))
-	s.c.Acquires.Add(1)
+	if slices.ContainsFunc(claims, func(c store.Claim) bool { return c.Mark >= 0 }) {
+		s.c.Acquires.Add(1)
+	}
 	if s.c.claimed != nil {
 		s.c.claimed(claims)
 	}
