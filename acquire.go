@@ -96,7 +96,7 @@ func (c *Client) keep(parent context.Context, t target, claim store.Claim, g sto
 func (c *Client) kept(parent context.Context, t target, claim store.Claim, g store.Grant, before time.Time) (*Lease, error) {
 	l := c.newLease(parent, t, claim, g, c.opts, before)
 	var err error
-	if late := c.clock.earliest(); !late.Before(l.deadline) { // a suspend meanwhile is noticed by the keeper
+	if late := c.clock.latest(); !late.Before(l.deadline) {
 		err = fmt.Errorf("%w: the store took %v to grant %q for %v", ErrLost, late.Sub(before).Round(time.Millisecond), t.shown, claim.TTL)
 	} else if !c.keeper.add(l) {
 		err = ErrClosed

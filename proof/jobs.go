@@ -106,8 +106,12 @@ func (c *jobCheck) asked() {
 		}
 		for _, p := range c.rule.Pauses {
 			at := c.instant(r.Mark)
-			if c.rule.Delay > 0 { // due once, however long ago; after the pause it still is. What was granted may begin, and be tried again
-				at = c.granted(c.at[r.Mark][0])
+			if c.rule.Delay > 0 { // due once, however long ago; after the pause it still is. What was granted before may begin, and be tried again
+				first := c.at[r.Mark][0]
+				if first.At >= p.To { // the answer told of the end of the pause
+					continue
+				}
+				at = c.granted(first)
 			}
 			if p.From < at && at < p.To && r.At > p.From {
 				c.bad(History{r}, "%s was run, although the job was paused from %v to %v", utc(r.Mark), p.From, p.To)

@@ -75,8 +75,8 @@ func (w *world) jobRule() proof.JobRule {
 	if p.Work == Cron && p.Job.Attempts > 0 && len(p.Crashes) > 0 {
 		return rule // a replica that dies before it begins has had its attempt
 	}
-	// When all is well, each scheduled time is run.
-	first, last := p.Trouble+p.TTL*3/2, p.Trouble+p.Tail-p.TTL
+	// When all is well, and what had begun before is over, each scheduled time is run.
+	first, last := p.Trouble+max(p.TTL*3/2, p.Job.Longest+p.TTL/2), p.Trouble+p.Tail-p.TTL
 	if p.Work == Cron {
 		first, last = time.Minute, p.Trouble+p.Tail-time.Minute
 	}
