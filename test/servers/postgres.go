@@ -73,7 +73,8 @@ func postgresAt(t Test, bin, dir, data string, settings []string) *PostgresServe
 		t.Fatalf("preparing %s: %v", data, err)
 	}
 	port := FreePort(t)
-	args := []string{"-D", data, "-p", strconv.Itoa(port), "-k", dir, "-c", "listen_addresses=127.0.0.1"}
+	args := []string{"-D", data, "-p", strconv.Itoa(port), "-k", dir, "-c", "listen_addresses=127.0.0.1",
+		"-c", "dynamic_shared_memory_type=mmap"} // a server that is killed leaves nothing outside of its directory
 	for _, setting := range settings {
 		args = append(args, "-c", setting)
 	}
@@ -84,7 +85,10 @@ func postgresAt(t Test, bin, dir, data string, settings []string) *PostgresServe
 	})
 	to := url.URL{Scheme: "postgres", User: url.UserPassword(PostgresUser, PostgresPassword), Host: address(port), Path: "/postgres"}
 	s := &PostgresServer{Process: p, Addr: address(port), URL: to.String(), data: data, bin: bin}
-	t.Cleanup(s.Kill) // before the directory goes: the backends outlive the postmaster by a moment
+	t.Cleanup(func() { // before the directory goes: the backends outlive the postmaster by a moment
+		s.Kill()
+		removeSegment(data)
+	})
 	return s
 }
 
