@@ -29,6 +29,13 @@ func (r *recorder) do(_ context.Context, run soloist.Run) error {
 	return nil
 }
 
+// began answers when the runs did.
+func (r *recorder) began() []time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.at)
+}
+
 // scheduled answers the offsets of the scheduled times from a start.
 func (r *recorder) scheduled(start time.Time) []time.Duration {
 	r.mu.Lock()
@@ -91,7 +98,7 @@ func TestEachScheduledTimeRunsOnce(t *testing.T) {
 		synctest.Wait()
 		check(t, "scheduled", r.scheduled(begin), seconds(1, 60))
 		for i, run := range r.runs {
-			if late := r.at[i].Sub(run.ScheduledAt); late > 100*time.Millisecond || late < 0 {
+			if late := r.began()[i].Sub(run.ScheduledAt); late > 100*time.Millisecond || late < 0 {
 				t.Errorf("the run of %v began %v after it", run.ScheduledAt, late)
 			}
 			if i > 0 && run.Token <= r.runs[i-1].Token {
@@ -126,7 +133,7 @@ func TestRunOfADeadReplicaIsTakenOver(t *testing.T) {
 		if third := r.runs[2]; third.Attempt != 2 {
 			t.Errorf("the run that was taken over has attempt %d", third.Attempt)
 		}
-		if late := r.at[2].Sub(begin); late > 10*time.Second {
+		if late := r.began()[2].Sub(begin); late > 10*time.Second {
 			t.Errorf("taken over after %v", late)
 		}
 		info, err := b.Job(background, "tick")
@@ -284,8 +291,8 @@ func TestTriggerRunsOnceNow(t *testing.T) {
 			time.Sleep(time.Second)
 			synctest.Wait()
 		}
-		if len(r.runs) != 2 || !r.runs[0].Manual || r.at[0].Sub(begin) > 61*time.Second {
-			t.Fatalf("runs: %+v at %v", r.runs, r.at)
+		if len(r.runs) != 2 || !r.runs[0].Manual || r.began()[0].Sub(begin) > 61*time.Second {
+			t.Fatalf("runs: %+v at %v", r.runs, r.began())
 		}
 		if err := b.PauseJob(background, "tick", ""); err != nil {
 			t.Fatal(err)

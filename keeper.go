@@ -20,8 +20,9 @@ type keeper struct {
 	leases []*Lease
 	closed bool
 
-	loss   *time.Timer // runs expire; nil before the first lease
-	lossAt time.Time   // when it fires; zero when it is not armed
+	loss   *time.Timer   // runs expire; nil before the first lease
+	lossAt time.Time     // when it fires; zero when it is not armed
+	slept  time.Duration // the sum of the suspends when it was set
 
 	renewing bool      // the renewal goroutine has been started
 	renewAt  time.Time // when it wakes; zero when it waits for a lease
@@ -57,8 +58,11 @@ func (k *keeper) add(l *Lease) bool {
 
 // watch makes sure that both the timer and the renewal goroutine wake in time for l. k.mu is held.
 func (k *keeper) watch(l *Lease) {
-	if k.lossAt.IsZero() || l.deadline.Before(k.lossAt) {
+	switch {
+	case k.lossAt.IsZero() || l.deadline.Before(k.lossAt):
 		k.armLoss(l.deadline, k.core.clock.latest())
+	case k.core.clock.known() != k.slept: // the timer has stood still
+		k.armLoss(k.lossAt, k.core.clock.latest())
 	}
 	if k.renewAt.IsZero() || l.renewAt.Before(k.renewAt) {
 		k.renewAt = l.renewAt
@@ -71,7 +75,7 @@ func (k *keeper) watch(l *Lease) {
 
 // armLoss sets the timer for the earliest deadline. k.mu is held.
 func (k *keeper) armLoss(at, now time.Time) {
-	k.lossAt = at
+	k.lossAt, k.slept = at, k.core.clock.known()
 	d := max(0, min(at.Sub(now), lookout))
 	if k.loss == nil {
 		k.loss = time.AfterFunc(d, k.expire)

@@ -50,3 +50,10 @@ func (c *clock) latest() time.Time {
 	c.sum, c.read = atLeast, now
 	return now.Add(atMost)
 }
+
+// known is the sum of the suspends, as it was read last.
+func (c *clock) known() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sum
+}

@@ -52,10 +52,10 @@ func TestTakeoverDoesNotWaitForTheNextTime(t *testing.T) {
 	cutOff(t, job, func(t *testing.T, r *recorder, _ func() *soloisttest.Store, begin time.Time) {
 		time.Sleep(80 * time.Second)
 		check(t, "scheduled", r.scheduled(begin), []time.Duration{time.Minute, time.Minute})
-		if len(r.at) < 2 {
+		if len(r.began()) < 2 {
 			t.FailNow()
 		}
-		if late := r.at[1].Sub(begin); late > 68*time.Second {
+		if late := r.began()[1].Sub(begin); late > 68*time.Second {
 			t.Errorf("taken over after %v", late)
 		}
 	})
@@ -71,10 +71,10 @@ func TestDelayGoesOnAfterARunThatWasGivenUp(t *testing.T) {
 			t.Errorf("%d requests in 5 s in which another replica runs the job", asked)
 		}
 		time.Sleep(45 * time.Second)
-		if len(r.at) != 3 {
-			t.Fatalf("begun at %v; want once, and twice after it was given up", r.at)
+		if len(r.began()) != 3 {
+			t.Fatalf("begun at %v; want once, and twice after it was given up", r.began())
 		}
-		if early := r.at[1].Sub(begin); early < 25*time.Second || early > 27*time.Second {
+		if early := r.began()[1].Sub(begin); early < 25*time.Second || early > 27*time.Second {
 			t.Errorf("it goes on after %v; want the delay after the end of the lease", early)
 		}
 	})

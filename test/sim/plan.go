@@ -33,9 +33,14 @@ type Plan struct {
 	Control  Control         // what is broken on purpose
 }
 
-// patience is how long a replica may have to wait for a lock when all is well and all the others want it too.
+// patience is how long a replica may have to wait for a lock when all is well and all the others want it too. Where there are lines the
+// name may be handed over to places that were left without a word, and stays there for a TTL each.
 func (p Plan) patience() time.Duration {
-	return 2*p.TTL + time.Duration(p.Replicas)*1500*time.Millisecond
+	d := 2*p.TTL + time.Duration(p.Replicas)*1500*time.Millisecond
+	if p.Lines {
+		d += p.TTL
+	}
+	return d
 }
 
 // Work is what a history is about.
@@ -167,6 +172,9 @@ func Draw(seed uint64) Plan {
 	}
 	// A suspend changes how long a lease lives that is granted later, which the place in a line does not know.
 	p.Lines = len(p.Suspends) == 0 && rand.New(rand.NewPCG(seed, 0x11e)).IntN(3) > 0
+	if p.Lines {
+		p.Tail += p.TTL
+	}
 	p.Job.Herd = rng.IntN(2) == 0
 	return p
 }
