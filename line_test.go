@@ -108,7 +108,7 @@ func TestALateHandOverIsNoLongerLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newLined()
 		a, slow := clientOf(t, s), s.share()
-		slow.late = 10 * time.Second
+		slow.late = 5 * time.Second // before the lease is renewed
 		b := clientOf(t, slow)
 		first := mustLock(t, a, "x")
 		released := make(chan time.Time, 1)
