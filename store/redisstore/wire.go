@@ -113,7 +113,8 @@ func (w *wires) request(ctx context.Context) (request context.Context, ended fun
 	if ok = ok && d.Before(deadline); ok {
 		deadline = d
 	}
-	deadline = deadline.Add(-time.Duration(w.next.Add(1) % int64(time.Millisecond)))
+	// Later and later: for a deadline that is sooner than those that there are the runtime would wake a thread.
+	deadline = deadline.Add(time.Duration(w.next.Add(1)%int64(time.Millisecond)) - time.Millisecond)
 	id, returned := deadline.UnixNano(), false
 	stop := context.AfterFunc(ctx, func() {
 		for _, c := range w.giveUp(id, &returned) {
