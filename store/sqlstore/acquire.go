@@ -118,66 +118,104 @@ func each(requests [][]int, n int, do func(request []int) (open []int, err error
 	return nil
 }
 
-// acquire decides the claims of one request. An error is about those that it answers, which are open.
+// acquire decides the claims of one request, those of one row after the other. An error is about those that it answers, which are open.
 func (s *Store) acquire(ctx context.Context, claims []store.Claim, request []int, outcomes []store.Outcome) (open []int, err error) {
+	for len(request) > 0 {
+		first := layers(request, func(i int) string { return s.row(claims[i].Name) })[0]
+		known, open, err := s.decide(ctx, claims, first, outcomes)
+		rest := s.follow(claims, request, first, known, outcomes)
+		if err != nil {
+			return append(open, rest...), err
+		}
+		request = rest
+	}
+	return nil, nil
+}
+
+// A decided is what a row is after a claim of it was decided.
+type decided struct {
+	record *record // nil if there is none
+	locked bool    // it looks free and could not be had
+}
+
+// follow decides claims by what the first of their row has left, if that says enough. It answers those that it cannot decide.
+func (s *Store) follow(claims []store.Claim, request, first []int, known map[string]decided, outcomes []store.Outcome) (rest []int) {
+	waiting := map[string]bool{} // rows with a claim that is not decided, behind which others stand
+	for _, i := range request {
+		if len(first) > 0 && i == first[0] {
+			first = first[1:]
+			continue
+		}
+		row := s.row(claims[i].Name)
+		d, there := known[row]
+		if d.record != nil && d.record.taken {
+			d.record = new(*d.record)
+			d.record.taken = false
+		}
+		v := judge(d.record, claims[i])
+		if !there || waiting[row] || v != held && (v != free || !d.locked) {
+			waiting[row] = true
+			rest = append(rest, i)
+			continue
+		}
+		outcomes[i] = v.outcome(d.record, claims[i])
+	}
+	return rest
+}
+
+// decide decides claims of different rows, and answers what each row is then. An error is about those that it answers, which are open.
+func (s *Store) decide(ctx context.Context, claims []store.Claim, request []int, outcomes []store.Outcome) (known map[string]decided, open []int, err error) {
+	known = make(map[string]decided, len(request))
 	for try := range lockedTries + 1 {
 		if try > 0 && !pause(ctx, lockedPause<<(try-1)) {
-			return nil, nil // what is known so far stands
+			return known, nil, nil // what is known so far stands
 		}
 		records, err := s.take(ctx, claims, request, try == 0)
 		if err != nil {
-			return request, err
+			for _, i := range request {
+				delete(known, s.row(claims[i].Name))
+			}
+			return known, request, err
 		}
 		var locked []int
-		for _, i := range request {
-			v := judge(records[i], claims[i])
-			outcomes[i] = v.outcome(records[i], claims[i])
+		for n, i := range request {
+			v := judge(records[n], claims[i])
+			outcomes[i] = v.outcome(records[n], claims[i])
+			known[s.row(claims[i].Name)] = decided{records[n], v == free}
 			if v == free {
 				locked = append(locked, i)
 			}
 		}
 		if request = locked; len(request) == 0 {
-			return nil, nil
+			return known, nil, nil
 		}
 	}
 	s.usedUp(ctx, request, outcomes)
-	return nil, nil
+	return known, nil, nil
 }
 
-// take takes what is free of the claims, and answers the record of each by its index.
+// take takes what is free of claims of different rows, and answers the record of each.
 func (s *Store) take(ctx context.Context, claims []store.Claim, request []int, first bool) ([]*record, error) {
-	var fills []fill
-	var order []int
-	for _, layer := range layers(request, func(i int) string { return s.row(claims[i].Name) }) {
-		rows := make([][]cell, len(layer))
-		for n, i := range layer {
-			rows[n] = s.claimRow(claims[i])
+	rows := make([][]cell, len(request))
+	for n, i := range request {
+		rows[n] = s.claimRow(claims[i])
+	}
+	f := wanting(rows)
+	if !first || !s.inSteps() {
+		return s.changed(ctx, f, len(request))
+	}
+	records, err := s.seen(ctx, f, len(request))
+	for n, i := range request {
+		if err == nil && judge(records[n], claims[i]) == free {
+			return s.changed(ctx, f, len(request))
 		}
-		fills = append(fills, wanting(rows, len(order)))
-		order = append(order, layer...)
 	}
-	ask, records := s.changed, make([]*record, len(claims))
-	if first && s.inSteps() {
-		ask = s.seen
-	}
-	found, err := ask(ctx, fills, len(order))
-	if err != nil {
-		return nil, err
-	}
-	wanted := false
-	for n, i := range order {
-		records[i] = found[n]
-		wanted = wanted || judge(records[i], claims[i]) == free
-	}
-	if first && s.inSteps() && wanted {
-		return s.take(ctx, claims, request, false)
-	}
-	return records, nil
+	return records, err
 }
 
 // wanting puts claims into statements.
-func wanting(rows [][]cell, first int) fill {
-	f := batch(claimColumns, rows, first)
+func wanting(rows [][]cell) fill {
+	f := batch(claimColumns, rows, 0)
 	f["call"] = newCall()
 	if len(rows) == 1 {
 		f["from_wanted"], f["is_wanted"] = sqlFromOne, "r.name = "+sqlWantedOne
@@ -192,33 +230,22 @@ func wanting(rows [][]cell, first int) fill {
 
 // choosing makes of many claims one choice: the first that looks free, unless the holder has one of the names.
 func choosing(rows [][]cell) fill {
-	f := wanting(rows, 0)
+	f := wanting(rows)
 	if len(rows) > 1 {
 		f["from_absent"], f["unless"], f["order"], f["limit"] = sqlAbsentChoice+" AS c", sqlUnless, "c.i", "1"
 	}
 	return f
 }
 
-// changed takes what is wanted and answers the n records in the order of the batches; seen only reads them.
-func (s *Store) changed(ctx context.Context, fills []fill, n int) ([]*record, error) {
-	var statements []string
-	for _, f := range fills {
-		statements = append(statements, s.text(sqlAcquireTake, f), s.text(sqlAcquireMake, f), s.text(sqlAcquireLook, f))
-	}
-	all, err := change(ctx, s, statements, scanFound)
+// changed takes what is wanted and answers the n records in the order of the batch; seen only reads them.
+func (s *Store) changed(ctx context.Context, f fill, n int) ([]*record, error) {
+	all, err := change(ctx, s, []string{s.text(sqlAcquireTake, f), s.text(sqlAcquireMake, f), s.text(sqlAcquireLook, f)}, scanFound)
 	return inOrder(all, n), err
 }
 
-func (s *Store) seen(ctx context.Context, fills []fill, n int) ([]*record, error) {
-	var all []found
-	for _, f := range fills {
-		some, err := look(ctx, s, s.text(sqlAcquireLook, f), scanFound)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, some...)
-	}
-	return inOrder(all, n), nil
+func (s *Store) seen(ctx context.Context, f fill, n int) ([]*record, error) {
+	all, err := look(ctx, s, s.text(sqlAcquireLook, f), scanFound)
+	return inOrder(all, n), err
 }
 
 // inSteps says that each statement is a round trip, so that it pays to read first.

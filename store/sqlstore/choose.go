@@ -44,7 +44,7 @@ func (s *Store) takeOne(ctx context.Context, names []string, claim store.Claim) 
 	}
 	f := choosing(rows)
 	if s.inSteps() {
-		records, err := s.seen(ctx, []fill{f}, len(names))
+		records, err := s.seen(ctx, f, len(names))
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +52,7 @@ func (s *Store) takeOne(ctx context.Context, names []string, claim store.Claim) 
 			return records, nil
 		}
 	}
-	return s.changed(ctx, []fill{f}, len(names))
+	return s.changed(ctx, f, len(names))
 }
 
 // best answers the name that this call has taken, else the one that the holder has, else one that looks free but could not be taken, else
