@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
 )
 
 // How a replica spends its time. The names are few, so that replicas meet; spans are parts of the TTL, so that leases are
