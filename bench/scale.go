@@ -102,7 +102,7 @@ func (b *bout) grow(ctx context.Context, o options) ([]series, error) {
 	if err != nil {
 		return nil, err
 	}
-	starts, err := b.growth(ctx, load.Start, "jobs", b.upTo(o, []int{100, 1000, 10_000}, []int{100_000}), func(n int) { b.Jobs = n }, map[string]func(figure) float64{
+	starts, err := b.growth(ctx, load.Start, "jobs", b.upTo(o, []int{100, 1000, 10_000}, []int{100_000}), func(n int) { b.StartJobs = n }, map[string]func(figure) float64{
 		"ms to start, jobs known": func(f figure) float64 { return f.Seconds * 1000 },
 		"requests to start":       func(f figure) float64 { return f.Requests },
 	})
@@ -134,7 +134,7 @@ func (b *bout) growTicks(ctx context.Context, o options) ([]series, error) {
 		"client CPU ms a tick":  func(f figure) float64 { return f.CPU / 1000 },
 		"runs of a job in tick": func(f figure) float64 { v, _ := f.more("runs a tick"); return v / float64(b.Jobs) },
 	}
-	b.Jobs = 20
+	b.Jobs = 100
 	replicas, err := b.growth(ctx, load.Tick, "replicas", b.upTo(o, []int{1, 4, 16, 64}, []int{256, 1000}), func(n int) { b.Replicas = n }, costs)
 	if err != nil {
 		return nil, err
