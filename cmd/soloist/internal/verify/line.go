@@ -15,11 +15,17 @@ import (
 // answered, or when it has left.
 type lines struct {
 	mu   sync.Mutex
-	last map[string]event // by holder
+	last map[string]asking // by holder
+}
+
+// An asking is a claim by someone who may be in a line.
+type asking struct {
+	event
+	answered bool // it is not on its way any more
 }
 
 // swap puts the event of a holder's last claim in the place of the one before, which it answers. A nil one ends the line.
-func (l *lines) swap(holder string, next *event) (event, bool) {
+func (l *lines) swap(holder string, next *asking) (asking, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before, there := l.last[holder]
@@ -28,7 +34,7 @@ func (l *lines) swap(holder string, next *event) (event, bool) {
 		return before, there
 	}
 	if l.last == nil {
-		l.last = map[string]event{}
+		l.last = map[string]asking{}
 	}
 	l.last[holder] = *next
 	return before, there
@@ -65,17 +71,17 @@ func (l *link) queued(e event, c store.Claim, out store.Outcome, after time.Dura
 	switch {
 	case err == nil && out.Err == nil:
 		before, there := l.lines.swap(c.Holder, nil)
-		if there && after < 0 { // it was the earlier one that was granted
+		if there && after < 0 && before.At <= e.At+after { // it was the earlier one that was granted
 			before.claimed(out)
-			l.net.rec.end([]event{before, without(e)})
+			l.net.rec.end([]event{before.event, without(e)})
 			return
 		}
 		e.claimed(out)
 		l.net.rec.end([]event{e})
 	case err == nil && errors.Is(out.Err, store.ErrHeld), errors.Is(err, store.ErrUnknown):
-		before, there := l.lines.swap(c.Holder, &e)
-		if there && err == nil && fleet.Now()-before.At < c.TTL { // a lease that it was granted would be live
-			l.net.rec.end([]event{without(before)})
+		before, there := l.lines.swap(c.Holder, &asking{e, err == nil})
+		if there && before.answered && err == nil && fleet.Now()-before.At < c.TTL { // a lease that it was granted would be live
+			l.net.rec.end([]event{without(before.event)})
 		}
 	default:
 		l.net.rec.end([]event{without(e)})
@@ -91,9 +97,9 @@ func (l *link) Leave(ctx context.Context, name, holder string) (bool, error) {
 	answers, err := through(ctx, l.net, []string{holder}, func(ctx context.Context, _ []string) ([]bool, error) {
 		left, err := q.Leave(ctx, name, holder)
 		if err == nil && left {
-			if e, there := l.lines.swap(holder, nil); there { // it has had no effect, and cannot have one
-				e.Result = proof.Failed
-				l.net.rec.end([]event{e})
+			if a, there := l.lines.swap(holder, nil); there && a.answered { // it has had no effect, and cannot have one
+				a.Result = proof.Failed
+				l.net.rec.end([]event{a.event})
 			}
 		}
 		return []bool{left}, err
