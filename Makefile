@@ -54,7 +54,7 @@ servers: ## install the servers that the stores are tested against, where apt-ge
 sim: ## simulate N (20000) histories of the client on a bad network and check them; or SEED=7 alone
 	@$(GO) test ./test/sim -run '^TestSimulation$$' -v -count 1 -timeout 0 $(if $(SEED),-sim.seed=$(SEED),-sim.runs=$(N) -sim.procs=2)
 
-mutants: ## put defects into copies of our own code, one at a time, and show that each is caught; this takes an hour or so
+mutants: ## put defects into copies of our own code, one at a time, and show that each is caught; this takes some minutes
 	@$(GO) run ./test/mutants $(ARGS)
 
 live: servers ## real servers under faults, FOR (10m) each
