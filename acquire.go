@@ -17,11 +17,14 @@ func newBackoff(longest time.Duration) *backoff {
 	return &backoff{max(longest/16, time.Millisecond), max(longest, time.Millisecond)}
 }
 
-// sleep waits for the next pause, with jitter, and says false when ctx ended instead.
-func (b *backoff) sleep(ctx context.Context) bool {
+// sleep waits for the next pause and says false when ctx ended instead.
+func (b *backoff) sleep(ctx context.Context) bool { return sleep(ctx, b.pause()) }
+
+// pause is the next pause, with jitter, so that those who began together do not go on together.
+func (b *backoff) pause() time.Duration {
 	d := b.next/2 + rand.N(b.next/2+1)
 	b.next = min(2*b.next, b.longest)
-	return sleep(ctx, d)
+	return d
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {
@@ -318,8 +321,7 @@ func (c *Client) wait(ctx, parent context.Context, t target) (*Lease, error) {
 			}
 		}
 		if wake == nil { // nobody tells when it is released
-			pause = min(pause, poll.next)
-			poll.next = min(2*poll.next, poll.longest)
+			pause = min(pause, poll.pause())
 		}
 		if !c.pause(ctx, pause, &wake, turn) {
 			return nil, c.waited(ctx, held)
