@@ -151,7 +151,7 @@ func TestOpenTransactionHoldsUpNobodyElse(t *testing.T) {
 	other := reopen(t, s)
 	const n = 1000
 	leases := granted(t, s, batchOf(n, "a"))
-	slow := take(t, s, "slow", "a", 400*time.Millisecond)
+	slow := take(t, s, "slow", "a", time.Second)
 	tx := begin(t, s, pgx.TxOptions{})
 	if err := s.Complete(background, tx, completion(slow, 1, "done")); err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ func TestErrorOfALaterRequest(t *testing.T) {
 	table := newTable(t)
 	s := open(t, direct, Config{Table: table})
 	ctx := context.Background()
-	out := acquire(t, s, store.Claim{Name: "expired", Holder: "a", TTL: 50 * time.Millisecond}, claim("locked", "a"), claim("kept", "a"))
+	out := acquire(t, s, store.Claim{Name: "expired", Holder: "a", TTL: time.Second}, claim("locked", "a"), claim("kept", "a"))
 	tx := begin(t, direct, nil)
 	for i, name := range []string{"expired", "locked"} {
 		if err := s.Complete(ctx, tx, store.Completion{Name: name, Holder: "a", Token: out[i].Grant.Token, Mark: 1}); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 // begin begins a transaction of a caller's.
@@ -29,7 +30,7 @@ func TestLockedRowsHoldUpNobody(t *testing.T) {
 			s := open(t, db, m.config)
 			ctx := context.Background()
 			const n = 1000
-			claims := []store.Claim{claim("locked", "a"), {Name: "expired", Holder: "a", TTL: 50 * time.Millisecond}}
+			claims := []store.Claim{claim("locked", "a"), {Name: "expired", Holder: "a", TTL: 3 * time.Second}}
 			for i := range n {
 				claims = append(claims, claim("other/"+intLiteral(int64(i)), "a"))
 			}
@@ -41,7 +42,10 @@ func TestLockedRowsHoldUpNobody(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			time.Sleep(100 * time.Millisecond) // until one of the leases has expired
+			servers.Wait(t, "one of the leases to expire", time.Minute, func() bool {
+				o := acquire(t, s, store.Claim{Name: "expired", Holder: "-", TTL: time.Second, Mark: -1})[0]
+				return recordOf(t, o.Err).Free()
+			})
 			var extensions []store.Extension
 			var releases []store.Release
 			for i, c := range claims {
