@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/soloist-dev/soloist/internal/rand"
 	"github.com/soloist-dev/soloist/store"
 )
 
@@ -154,7 +155,7 @@ type controlNews struct {
 
 // controls watches what is asked of jobs and sends all of it whenever it has changed, until ctx ends.
 func (c *Client) controls(ctx context.Context, send chan<- controlNews) {
-	for seen := int64(unsettled); ctx.Err() == nil; sleep(ctx, time.Second) {
+	for seen := int64(unsettled); ctx.Err() == nil; sleep(ctx, time.Second+rand.N(time.Second)) {
 		seen = c.follow(ctx, seen, send)
 	}
 }

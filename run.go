@@ -288,6 +288,7 @@ func (r *runner) claim(ctx context.Context, due []*task) {
 	}
 	before := r.clock.earliest()
 	outs, asked, err := r.claimBatch(ctx, claims, before)
+	answered := time.Now()
 	if r.complain(err); err != nil {
 		for _, t := range due {
 			r.schedule(t, soon())
@@ -312,12 +313,12 @@ func (r *runner) claim(ctx context.Context, due []*task) {
 		case unknown[i] != nil && (!wanted[i] || out.Err == nil):
 			r.log.Warn("not starting a job that could not be asked for a pause", "job", t.job.Name, "err", unknown[i])
 			if wanted[i] {
-				d, ok := t.decide(out.Grant, asked, time.Now())
+				d, ok := t.decide(out.Grant, asked, answered)
 				back = append(back, t.untouched(claim, out.Grant, d, ok))
 			}
 			r.schedule(t, soon())
 		case wanted[i]:
-			r.granted(t, claim, out, before, asked)
+			r.granted(t, claim, out, before, asked, answered)
 		default:
 			r.schedule(t, t.next(time.Now()))
 		}
@@ -361,8 +362,8 @@ func (r *runner) complain(err error) {
 // soon is when to ask again after a failure.
 func soon() time.Time { return time.Now().Add(time.Second/2 + rand.N(time.Second)) }
 
-// granted starts a run if the claim was granted, or says when to look again.
-func (r *runner) granted(t *task, claim store.Claim, out store.Outcome, before, asked time.Time) {
+// granted starts a run if the claim, which was sent at asked and answered at answered, was granted, or says when to look again.
+func (r *runner) granted(t *task, claim store.Claim, out store.Outcome, before, asked, answered time.Time) {
 	now := time.Now()
 	t.until = time.Time{}
 	var held *HeldError
@@ -383,7 +384,7 @@ func (r *runner) granted(t *task, claim store.Claim, out store.Outcome, before, 
 		r.schedule(t, soon())
 		return
 	}
-	d, ok := t.decide(out.Grant, asked, now)
+	d, ok := t.decide(out.Grant, asked, answered)
 	lease, err := t.client.kept(r.runs, target{shown: t.job.Name, name: t.name}, claim, out.Grant, before)
 	if err != nil {
 		r.log.Warn("claiming a job", "job", t.job.Name, "err", err)

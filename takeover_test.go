@@ -3,6 +3,8 @@ package soloist_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
 )
 
 // What the simulation in test/sim has found, made small.
@@ -95,5 +98,67 @@ func TestMarginGrowsWithAnExtension(t *testing.T) {
 		if err := l.Err(); !errors.Is(err, soloist.ErrLost) {
 			t.Errorf("after that: %v", err)
 		}
+	})
+}
+
+// A slowControls answers late what is asked of jobs, and tells nobody that it has changed.
+type slowControls struct {
+	*soloisttest.Store
+	slow atomic.Bool
+}
+
+func (s *slowControls) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	other := func(c store.Claim) bool { return c.Mark >= 0 || !strings.Contains(c.Name, "control") }
+	if s.slow.Load() && !slices.ContainsFunc(claims, other) {
+		select {
+		case <-time.After(15 * time.Second):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return s.Store.Acquire(ctx, claims)
+}
+
+func (s *slowControls) Watch(context.Context, []string) (<-chan struct{}, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// A successor looks back from when it was granted the job, not from when it had learned what people ask of it.
+func TestTakeoverLooksBackFromTheGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		var dead atomic.Bool
+		begin := time.Now()
+		one := soloisttest.NewStore()
+		two := &slowControls{Store: one.Share()}
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(10 * time.Second), TTL: 30 * time.Second, Grace: time.Second, Missed: soloist.MissedOnce}
+		job.Do = r.do
+		other := soloist.Job{Name: "other", Schedule: soloist.Every(time.Hour), Do: r.do}
+		mortal := job
+		mortal.Do = func(ctx context.Context, run soloist.Run) error {
+			if err := r.do(ctx, run); err != nil {
+				return err
+			}
+			dead.Store(true)
+			one.Stall()
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		start(t, soloisttest.NewReplica(t, one, soloist.Config{}), mortal)
+		time.Sleep(11 * time.Second)
+		if !dead.Load() {
+			t.Fatal("the first replica did not run the job")
+		}
+		start(t, soloisttest.NewReplica(t, two, soloist.Config{RequestTimeout: 20 * time.Second}), job, other)
+		time.Sleep(20 * time.Second)
+		two.slow.Store(true)
+		if err := soloisttest.NewReplica(t, two.Share(), soloist.Config{}).PauseJob(background, "other", "a test"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(60 * time.Second)
+		if all := r.scheduled(begin); len(all) < 2 || all[1] != all[0] {
+			t.Errorf("ran %v; want the first again, which was cut off", all)
+		}
+		one.Mend()
 	})
 }

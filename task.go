@@ -199,8 +199,8 @@ func (d decision) key() int64 {
 // skew is how far the clocks of replicas may lie apart for a takeover to find the same run.
 const skew = 2 * time.Second
 
-// decide says what to run under a grant, if anything. When the lease before was abandoned it finds the run that its holder was
-// at, by deciding as of the time when that lease was granted.
+// decide says what to run under a grant that was asked for at asked and told at now, if anything. When the lease before was abandoned
+// it finds the run that its holder was at, by deciding as of the time when that lease was granted.
 func (t *task) decide(g store.Grant, asked, now time.Time) (decision, bool) {
 	state, _ := parseJobState(g.State) // a state of something else counts as none
 	t.sawState(state)
@@ -221,7 +221,8 @@ func (t *task) decide(g store.Grant, asked, now time.Time) (decision, bool) {
 	}
 	d, ok := decision{}, false
 	if crashed {
-		then := now.Add(min(skew, g.Abandoned) - g.Abandoned)
+		granted := asked.Add(now.Sub(asked) / 2) // half of a slow request's time is the most that this is off by
+		then := granted.Add(min(skew, g.Abandoned) - g.Abandoned)
 		d, ok = t.choose(state, t.done(), then, then, false)
 	}
 	if !ok {

@@ -131,12 +131,17 @@ func (e Event) String() string {
 	return b.String()
 }
 
-// byBegin orders events by when they began.
+// byBegin orders events by when they began. It answers h itself if that is in order already.
 func (h History) byBegin() History {
+	if slices.IsSortedFunc(h, begin) {
+		return h
+	}
 	sorted := slices.Clone(h)
-	slices.SortStableFunc(sorted, func(a, b Event) int { return compare(a.At, b.At) })
+	slices.SortStableFunc(sorted, begin)
 	return sorted
 }
+
+func begin(a, b Event) int { return compare(a.At, b.At) }
 
 func compare(a, b time.Duration) int {
 	switch {
@@ -161,13 +166,17 @@ func (h History) of(kinds ...Kind) History {
 
 // names groups events by name and answers the names in order.
 func (h History) names() ([]string, map[string]History) {
-	groups := map[string]History{}
-	for _, e := range h {
-		groups[e.Name] = append(groups[e.Name], e)
+	sizes := map[string]int{}
+	for i := range h {
+		sizes[h[i].Name]++
 	}
-	names := make([]string, 0, len(groups))
-	for name := range groups {
+	groups, names, all := make(map[string]History, len(sizes)), make([]string, 0, len(sizes)), make(History, len(h))
+	for name, size := range sizes {
 		names = append(names, name)
+		groups[name], all = all[:0:size], all[size:]
+	}
+	for i := range h {
+		groups[h[i].Name] = append(groups[h[i].Name], h[i])
 	}
 	slices.Sort(names)
 	return names, groups

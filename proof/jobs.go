@@ -237,13 +237,13 @@ func (c *jobCheck) missed(h History) {
 		r, ran := first[l.grant.DidToken]
 		if ran && clean && !r.Manual && r.Attempt == 1 {
 			if !c.picks(done, r.Mark, c.firstAsked(l.grant), r.At) {
-				c.bad(History{l.grant, r}, "%s was run, where the policy %q picks %s; %s was done", utc(r.Mark), c.rule.Missed.Policy,
+				c.bad(History{*l.grant, r}, "%s was run, where the policy %q picks %s; %s was done", utc(r.Mark), c.rule.Missed.Policy,
 					utc(c.pick(done, l.from)), utc(done))
 			}
 		}
 		done, clean = 0, false
-		for _, e := range h {
-			if e.Kind == Release && e.Name == c.rule.Record && e.Token == l.grant.DidToken && e.Did == Okay && e.Mark > 0 {
+		for i := range h {
+			if e := &h[i]; e.Kind == Release && e.Name == c.rule.Record && e.Token == l.grant.DidToken && e.Did == Okay && e.Mark > 0 {
 				done, clean = max(done, e.Mark), true
 			}
 		}
@@ -256,10 +256,10 @@ func (c *jobCheck) missed(h History) {
 }
 
 // firstAsked is when the first of the requests for a grant was sent: one that had no answer is repeated.
-func (c *jobCheck) firstAsked(grant Event) time.Duration {
+func (c *jobCheck) firstAsked(grant *Event) time.Duration {
 	first := grant.At
-	for _, e := range c.history {
-		if e.Kind == Acquire && e.Name == grant.Name && e.Holder == grant.Holder {
+	for i := range c.history {
+		if e := &c.history[i]; e.Kind == Acquire && e.Name == grant.Name && e.Holder == grant.Holder {
 			first = min(first, e.At)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 // A lease is what the store knew of one grant, where it could be watched.
 type lease struct {
-	grant    Event
+	grant    *Event
 	from     time.Duration
 	until    time.Duration // when it would end by itself
 	released time.Duration // when it was released; Never if it was not
@@ -27,13 +27,14 @@ type leaseKey struct {
 // leases makes the true leases of a history from what took effect, by name in the order of their beginnings.
 func (h History) leases() (map[leaseKey]*lease, map[string][]*lease) {
 	byToken, byName := map[leaseKey]*lease{}, map[string][]*lease{}
-	var effects History
-	for _, e := range h {
+	effects := make([]*Event, 0, len(h))
+	for i := range h {
+		e := &h[i]
 		if (e.Kind == Acquire || e.Kind == Extend || e.Kind == Release) && (e.Did == Granted || e.Did == Okay) {
 			effects = append(effects, e)
 		}
 	}
-	slices.SortStableFunc(effects, func(a, b Event) int { return compare(a.Took, b.Took) })
+	slices.SortStableFunc(effects, func(a, b *Event) int { return compare(a.Took, b.Took) })
 	for _, e := range effects {
 		switch e.Kind {
 		case Acquire:
@@ -85,10 +86,10 @@ func Within(h History) []Violation {
 		case l == nil:
 			found = append(found, Violation{BeliefInLease, b.Name, fmt.Sprintf("nothing was granted with token %d", b.Token), History{b}})
 		case l.grant.Holder != b.Holder:
-			found = append(found, Violation{BeliefInLease, b.Name, fmt.Sprintf("token %d was granted to another", b.Token), History{l.grant, b}})
+			found = append(found, Violation{BeliefInLease, b.Name, fmt.Sprintf("token %d was granted to another", b.Token), History{*l.grant, b}})
 		case b.At < l.from, b.Until > l.end() && !l.forced:
 			found = append(found, Violation{BeliefInLease, b.Name,
-				fmt.Sprintf("believed in from %v to %v, and live from %v to %v", b.At, b.Until, l.from, l.end()), History{l.grant, b}})
+				fmt.Sprintf("believed in from %v to %v, and live from %v to %v", b.At, b.Until, l.from, l.end()), History{*l.grant, b}})
 		}
 	}
 	return found
@@ -112,7 +113,7 @@ func Told(h History) []Violation {
 			if l == nil || l.grant.Holder != e.Holder || l.from > e.Until || l.from < e.At {
 				bad(e, "told of a grant that the store did not make")
 			} else if next := l.next(byName[e.Name]); e.Linger > 0 && l.released != Never && !l.forced && next != nil && next.from < l.grant.At+e.Linger-time.Microsecond {
-				bad(e, fmt.Sprintf("the name was to stay taken for %v, and was granted at %v", e.Linger, next.from), l.grant, next.grant)
+				bad(e, fmt.Sprintf("the name was to stay taken for %v, and was granted at %v", e.Linger, next.from), *l.grant, *next.grant)
 			}
 		case e.Kind == Take && e.Result == Held:
 			if !refusable(e, byName[e.Name], h) {
@@ -124,7 +125,7 @@ func Told(h History) []Violation {
 			}
 		case e.Kind == Give && e.Result == Lost:
 			if l != nil && l.released >= e.At && l.released <= e.Until && !l.forced && !h.forgot(l, byName[e.Name], e.Until) {
-				bad(e, "told that the lease was lost, although it was released just then", l.grant)
+				bad(e, "told that the lease was lost, although it was released just then", *l.grant)
 			}
 		}
 	}
@@ -181,7 +182,7 @@ func Idle(h History, from, bound time.Duration) []Violation {
 			}
 		}
 		if l.from-free > bound {
-			found = append(found, Violation{HandOver, e.Name, fmt.Sprintf("free from %v on, waited for, and granted at %v only", free, l.from), History{l.grant, e}})
+			found = append(found, Violation{HandOver, e.Name, fmt.Sprintf("free from %v on, waited for, and granted at %v only", free, l.from), History{*l.grant, e}})
 		}
 	}
 	return found

@@ -290,17 +290,20 @@ func (c *call[Q, A]) slow(ctx context.Context, f fate) ([]A, error) {
 // announce records what is asked, before anything happens.
 func (c *call[Q, A]) announce() {
 	w := c.n.replica.world
-	events := make([]proof.Event, 0, len(c.asked))
+	asked := proof.Event{At: w.now(), Until: proof.Never, Replica: c.n.replica.name(), Result: proof.Unknown}
 	c.spot = make([]int, len(c.asked))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c.at = len(w.events)
 	for i, q := range c.asked {
-		e := proof.Event{At: w.now(), Until: proof.Never, Replica: c.n.replica.name(), Result: proof.Unknown}
+		e := asked
 		c.spot[i] = -1
 		if c.note(&e, q); e.Kind != "" {
-			c.spot[i] = len(events)
-			events = append(events, e)
+			c.spot[i] = len(w.events) - c.at
+			w.events = append(w.events, e)
 		}
 	}
-	c.at, c.count = w.add(events...), len(events)
+	c.count = len(w.events) - c.at
 }
 
 // announceAgain records what the store sees once more. Nobody is told of it.

@@ -56,7 +56,7 @@ func Run(plan Plan) Result {
 	if !plan.Job.Begin.IsZero() {
 		time.Sleep(time.Until(plan.Job.Begin))
 	}
-	w := &world{plan: plan, mem: memstore.New(), begin: time.Now(), fired: map[string]bool{}, places: map[string]*standing{}, gone: map[string]bool{}, records: map[string]string{}, runs: map[int64]int{}}
+	w := &world{plan: plan, mem: memstore.New(), begin: time.Now(), events: make(proof.History, 0, 128), fired: map[string]bool{}, places: map[string]*standing{}, gone: map[string]bool{}, records: map[string]string{}, runs: map[int64]int{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var living sync.WaitGroup
 	for i := range plan.Replicas {
