@@ -153,9 +153,13 @@ type controlNews struct {
 	version int64
 }
 
+// controlsPoll is the shortest time between two looks at what is asked of jobs, where the store does not tell of changes. A tick looks
+// too, so that this only delays a manual run.
+const controlsPoll = 2 * time.Second
+
 // controls watches what is asked of jobs and sends all of it whenever it has changed, until ctx ends.
 func (c *Client) controls(ctx context.Context, send chan<- controlNews) {
-	for seen := int64(unsettled); ctx.Err() == nil; sleep(ctx, time.Second+rand.N(time.Second)) {
+	for seen := int64(unsettled); ctx.Err() == nil; sleep(ctx, controlsPoll+rand.N(controlsPoll)) {
 		seen = c.follow(ctx, seen, send)
 	}
 }

@@ -124,7 +124,8 @@ func (n *network) cut() *Cut {
 	faded := n.faded
 	n.mu.Unlock()
 	if now >= faded.From && now < faded.To {
-		return &faded
+		same := faded // of which only these need the heap
+		return &same
 	}
 	for i := range w.plan.Cuts {
 		c := &w.plan.Cuts[i]
