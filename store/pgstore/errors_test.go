@@ -32,6 +32,8 @@ func every(s *Store) map[string]error {
 	_, watch := s.Watch(background, []string{"name"})
 	_, examine := s.Examine(background)
 	_, migrate := s.Migrate(background)
+	_, _, queue := s.Queue(background, claim("name", "a", time.Minute))
+	_, leave := s.Leave(background, "name", "a")
 	var list error
 	for _, err := range s.List(background, "") {
 		list = err
@@ -39,6 +41,7 @@ func every(s *Store) map[string]error {
 	return map[string]error{
 		"Acquire": acquire, "Extend": tryExtend(s, r, time.Minute), "Release": tryRelease(s, r), "Choose": choose, "Sweep": sweep,
 		"List": list, "Ping": s.Ping(background), "Capabilities": capabilities, "Watch": watch, "Examine": examine, "Migrate": migrate,
+		"Queue": queue, "Leave": leave,
 	}
 }
 
@@ -183,7 +186,7 @@ func TestMissingPrivileges(t *testing.T) {
 	says(t, err, "42501", "GRANT")
 	run(t, db, "GRANT USAGE ON SCHEMA "+owner.tables.schema+" TO lacking")
 	grant := func(what, to string) {
-		run(t, db, fmt.Sprintf("%s ALL ON %s, %s %s lacking", what, owner.tables.records, owner.tables.meta, to))
+		run(t, db, fmt.Sprintf("%s ALL ON %s, %s, %s %s lacking", what, owner.tables.records, owner.tables.meta, owner.tables.line, to))
 	}
 	for _, right := range []struct {
 		name, table string
@@ -195,6 +198,10 @@ func TestMissingPrivileges(t *testing.T) {
 		{"DELETE", owner.tables.records, []string{"Sweep"}},
 		{"SELECT", owner.tables.meta, []string{"Acquire", "Choose", "Ping", "Sweep"}},
 		{"UPDATE", owner.tables.meta, []string{"Sweep"}},
+		{"SELECT", owner.tables.line, []string{"Release", "Queue", "Leave", "Sweep"}},
+		{"INSERT", owner.tables.line, []string{"Queue"}},
+		{"UPDATE", owner.tables.line, []string{"Release", "Queue"}},
+		{"DELETE", owner.tables.line, []string{"Release", "Queue", "Leave", "Sweep"}},
 	} {
 		grant("GRANT", "TO")
 		run(t, db, fmt.Sprintf("REVOKE %s ON %s FROM lacking", right.name, right.table))

@@ -146,28 +146,43 @@ func (e *examination) fence(ctx context.Context) {
 	}
 }
 
+// A right is a row of privileges.sql.
+type right struct {
+	table, name string
+	has         bool
+	role        string
+}
+
+// needed are the rights that a role needs, by table.
+func (t tables) needed() (names, rights []string) {
+	all := []string{"SELECT", "INSERT", "UPDATE", "DELETE"}
+	names, rights = slices.Repeat([]string{t.records}, len(all)), all
+	names, rights = append(names, t.meta, t.meta), append(rights, "SELECT", "UPDATE")
+	if t.lined() {
+		names, rights = append(names, slices.Repeat([]string{t.line}, len(all))...), append(rights, all...)
+	}
+	return names, rights
+}
+
 // privileges looks what the role may do with the tables.
 func (e *examination) privileges(ctx context.Context) {
-	var role string
-	rights, err := look(ctx, e.Store, sqlPrivileges, []any{e.tables.records, e.tables.meta}, func(rows pgx.Rows) (has [6]bool, err error) {
-		return has, rows.Scan(&has[0], &has[1], &has[2], &has[3], &has[4], &has[5], &role)
+	names, rights := e.tables.needed()
+	found, err := look(ctx, e.Store, sqlPrivileges, []any{names, rights}, func(rows pgx.Rows) (r right, err error) {
+		return r, rows.Scan(&r.table, &r.name, &r.has, &r.role)
 	})
 	if err != nil {
 		e.add(store.LevelUnknown, "privileges", "", "%v", err)
 		return
 	}
-	if len(rights) == 0 {
+	if len(found) == 0 {
 		return // there is no table, which has been said
 	}
+	role := found[0].role
 	var grants, lacks []string
-	for i, right := range []string{"SELECT", "INSERT", "UPDATE", "DELETE", "SELECT", "UPDATE"} {
-		table := e.tables.records
-		if i >= 4 {
-			table = e.tables.meta
-		}
-		if !rights[0][i] {
-			lacks = append(lacks, right+" on "+table)
-			grants = append(grants, fmt.Sprintf("GRANT %s ON %s TO %s;", right, table, pgx.Identifier{role}.Sanitize()))
+	for _, r := range found {
+		if !r.has {
+			lacks = append(lacks, r.name+" on "+r.table)
+			grants = append(grants, fmt.Sprintf("GRANT %s ON %s TO %s;", r.name, r.table, pgx.Identifier{role}.Sanitize()))
 		}
 	}
 	if len(lacks) > 0 {

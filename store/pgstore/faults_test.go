@@ -270,6 +270,9 @@ func TestCancelledSyncWaitIsUnknown(t *testing.T) {
 	}
 	defer unprepared.Close()
 	take(t, s, "warm", "a", time.Minute)
+	handed := take(t, s, "handed", "a", time.Minute)
+	heir := waits(reopen(t, s), "handed", "b")
+	places(t, s, "handed", "b")
 	run(t, s.pool, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
 	run(t, s.pool, "SELECT pg_reload_conf()")
 	var wg sync.WaitGroup
@@ -302,6 +305,12 @@ func TestCancelledSyncWaitIsUnknown(t *testing.T) {
 	}
 	if r := recordOf(t, s, "name"); r.Holder != "a" {
 		t.Errorf("the warning came, but the commit is not in force: %+v", r)
+	}
+	if err := tryRelease(s, handed); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("a release whose wait was cancelled: %v", err)
+	}
+	if q := <-heir; !errors.Is(q.err, store.ErrUnknown) {
+		t.Errorf("what was handed over by a commit whose wait was cancelled: %+v", q)
 	}
 	for _, c := range []struct {
 		s    *Store

@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -33,8 +35,9 @@ func groupOf(row string) int {
 // A listener has one connection, on which it listens for the releases of a table for all watches of a handle. Who releases a name looks
 // whether somebody holds the advisory lock of the name's group, shared, and leaves out the notification if not.
 type listener struct {
-	hub  *hub
-	over chan struct{} // closed when run has returned
+	hub   *hub
+	over  chan struct{} // closed when run has returned
+	inbox atomic.Int64  // of its connection: what is handed over to this process is told there
 
 	mu    sync.Mutex
 	wants map[int]time.Time // groups that are to be held, and when they were last watched
@@ -152,21 +155,23 @@ func (l *listener) finish(err error) {
 	l.answer(err)
 }
 
-// A line is a connection that listens.
-type line struct {
-	conn *pgx.Conn
-	base int64 // the key of group 0
+// A link is a connection that listens.
+type link struct {
+	conn  *pgx.Conn
+	base  int64  // the key of group 0
+	inbox int64  // the key of this connection
+	told  string // the channel of what is handed over
 }
 
 // open connects, listens and holds what is watched. From then on nothing is missed; what was before is not known, so all are woken.
-func (l *listener) open(ctx context.Context) (*line, error) {
+func (l *listener) open(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*listenTimeout)
 	defer cancel()
 	conn, err := l.hub.store.dial(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c := &line{conn: conn}
+	c := &link{conn: conn}
 	if err = c.begin(ctx, l.hub.store.tables.records); err == nil {
 		err = l.hold(ctx, c)
 	}
@@ -174,6 +179,7 @@ func (l *listener) open(ctx context.Context) (*line, error) {
 		_ = conn.Close(ctx)
 		return nil, err
 	}
+	l.inbox.Store(c.inbox)
 	l.hub.wakeAll()
 	return c, nil
 }
@@ -196,7 +202,7 @@ func (s *Store) dial(ctx context.Context) (*pgx.Conn, error) {
 }
 
 // begin subscribes to the table's channel.
-func (c *line) begin(ctx context.Context, table string) error {
+func (c *link) begin(ctx context.Context, table string) error {
 	var oid int64
 	var pid uint32
 	var standby bool
@@ -210,8 +216,15 @@ func (c *line) begin(ctx context.Context, table string) error {
 		return fmt.Errorf("%w: the server is a standby", errCannotListen)
 	}
 	c.base = groupBase + oid*256
+	for alone := false; !alone; { // nobody else has drawn this inbox
+		c.inbox = inboxBase + rand.Int64N(1<<40)
+		if err := c.conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1::bigint)", c.inbox).Scan(&alone); err != nil {
+			return err
+		}
+	}
+	c.told = fmt.Sprintf("soloist_%d_%d", oid, c.inbox)
 	for _, sql := range []string{fmt.Sprintf("SET lock_timeout = %d", listenTimeout.Milliseconds()), "SET idle_session_timeout = 0",
-		fmt.Sprintf("LISTEN soloist_%d", oid)} {
+		fmt.Sprintf("LISTEN soloist_%d", oid), "LISTEN " + c.told} {
 		_, err := c.conn.Exec(ctx, sql)
 		var pg *pgconn.PgError
 		if err != nil && !(errors.As(err, &pg) && pg.Code == "42704") { // a setting that older servers do not have
@@ -222,7 +235,7 @@ func (c *line) begin(ctx context.Context, table string) error {
 }
 
 // hold takes the locks of the groups that are watched and not held yet.
-func (l *listener) hold(ctx context.Context, c *line) error {
+func (l *listener) hold(ctx context.Context, c *link) error {
 	l.mu.Lock()
 	var keys []int64
 	var missing []int
@@ -247,7 +260,7 @@ func (l *listener) hold(ctx context.Context, c *line) error {
 }
 
 // serve passes notifications on, and holds what is asked for. It answers nil when there is nothing to do any more.
-func (l *listener) serve(ctx context.Context, c *line) error {
+func (l *listener) serve(ctx context.Context, c *link) error {
 	next := time.Now().Add(l.hub.idle)
 	for {
 		waiting, stir := context.WithDeadline(ctx, next)
@@ -266,6 +279,8 @@ func (l *listener) serve(ctx context.Context, c *line) error {
 		interrupted := waiting.Err() != nil
 		stir()
 		switch {
+		case err == nil && n.Channel == c.told:
+			l.hub.lines.heard(n.Payload)
 		case err == nil:
 			l.hub.wake(n.Payload)
 		case ctx.Err() != nil:
@@ -285,7 +300,7 @@ func (l *listener) serve(ctx context.Context, c *line) error {
 	}
 }
 
-func (l *listener) serveAsked(ctx context.Context, c *line) error {
+func (l *listener) serveAsked(ctx context.Context, c *link) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*listenTimeout)
 	defer cancel()
 	l.mu.Lock()
@@ -344,7 +359,7 @@ func (l *listener) forget() []int {
 }
 
 // check gives back what is not watched any more, and sees whether the connection is alive and the table is still the one it was.
-func (l *listener) check(ctx context.Context, c *line) error {
+func (l *listener) check(ctx context.Context, c *link) error {
 	ctx, cancel := context.WithTimeout(ctx, listenTimeout)
 	defer cancel()
 	keys := []int64{}

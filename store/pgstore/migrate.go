@@ -71,8 +71,18 @@ func (m *migration) run(ctx context.Context) error {
 	if err := m.makeRecords(ctx, version); err != nil {
 		return err
 	}
-	if version == 0 {
+	if version < 2 && m.lined() {
+		if err := m.do(ctx, "schema/line", "made table %s", m.line); err != nil {
+			return err
+		}
+	}
+	switch version {
+	case 0:
 		if err := m.do(ctx, "schema/meta", "made table %s, schema version %d", m.meta, schemaVersion); err != nil {
+			return err
+		}
+	case 1:
+		if err := m.do(ctx, "schema/version", "schema version %d", schemaVersion); err != nil {
 			return err
 		}
 	}
@@ -195,6 +205,9 @@ func (s *Store) Schema() string {
 		fmt.Fprintf(&b, "CREATE SCHEMA IF NOT EXISTS %s;\n\n", quote(s.tables.schema))
 	}
 	files := []string{"schema/table", "schema/meta"}
+	if s.tables.lined() {
+		files = append(files, "schema/line")
+	}
 	t := s.tables
 	if t.cfg.ShedLock && t.cfg.Dialect == PostgreSQL {
 		files = append(files, "schema/fence")

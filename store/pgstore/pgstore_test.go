@@ -68,7 +68,7 @@ func TestStoreAsAnotherRole(t *testing.T) {
 		migrate(t, s)
 		db := admin(t, base)
 		run(t, db, "GRANT USAGE ON SCHEMA "+schema+" TO worker")
-		run(t, db, fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %s.leases_2 TO worker", schema))
+		run(t, db, fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %[1]s.leases_2, %[1]s.leases_2_line TO worker", schema))
 		run(t, db, fmt.Sprintf("GRANT SELECT, UPDATE ON %s.leases_2_meta TO worker", schema))
 		return open(t, as(base, "worker"), "schema", schema, "table", "leases_2")
 	})

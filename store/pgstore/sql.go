@@ -10,25 +10,30 @@ import (
 //go:embed sql/*.sql sql/schema/*.sql
 var sqlFiles embed.FS
 
-// schemaVersion is that of sql/schema.
-const schemaVersion = 1
+// schemaVersion is that of sql/schema. Version 2 has lines.
+const schemaVersion = 2
 
-// groupBase is where the keys of the advisory locks begin that say who listens: "sol" in the uppermost bytes. The table's oid and 256
-// groups of names go below it.
-const groupBase = 0x536f6c << 40
+// groupBase is where the keys of the advisory locks begin that say who listens: "Sol" in the uppermost bytes. The table's oid and 256
+// groups of names go below it. Below inboxBase, "SOL", are those of processes that listen, by chance.
+const (
+	groupBase = 0x536f6c << 40
+	inboxBase = 0x534f4c << 40
+)
 
 // statements are those of the verbs, for one table; the comment of each file says its parameters and its result.
 type statements struct {
 	acquire, extend, release, choose, complete, confirm, list, sweep, sights, meta string
 
 	acquireOne, releaseOne string // for one element; acquireOne is "" where acquire does that too
+
+	queue, leave, passed string // "" where there are no lines
 }
 
 // tables are the names of a store's tables, ready for SQL.
 type tables struct {
-	cfg           Config
-	schema        string // as given, "" for the search path
-	records, meta string // quoted
+	cfg                 Config
+	schema              string // as given, "" for the search path
+	records, meta, line string // quoted
 }
 
 func newTables(cfg Config) tables { return tables{cfg: cfg}.in(cfg.Schema) }
@@ -36,7 +41,7 @@ func newTables(cfg Config) tables { return tables{cfg: cfg}.in(cfg.Schema) }
 // in answers the tables as they are called in a schema.
 func (t tables) in(schema string) tables {
 	t.schema = schema
-	t.records, t.meta = t.quoted(t.cfg.Table), t.quoted(t.cfg.Table+"_meta")
+	t.records, t.meta, t.line = t.quoted(t.cfg.Table), t.quoted(t.cfg.Table+"_meta"), t.quoted(t.cfg.Table+"_line")
 	return t
 }
 
@@ -58,12 +63,20 @@ func (t tables) statements() statements {
 	if t.cfg.ShedLock {
 		list = "list_shared"
 	}
-	return statements{
+	all := statements{
 		acquire: acquire, extend: t.load("extend"), release: t.load("release"), choose: t.load("choose"),
 		acquireOne: acquireOne, releaseOne: t.load("release_one"),
 		complete: t.load("complete"), confirm: t.load("confirm"), list: t.load(list), sweep: t.load("sweep"), sights: t.load("sights"), meta: t.load("meta"),
 	}
+	if t.lined() {
+		all.release, all.releaseOne = t.load("release_lined"), t.load("release_lined_one")
+		all.queue, all.leave, all.passed = t.load("queue"), t.load("leave"), t.load("passed")
+	}
+	return all
 }
+
+// lined says that names have lines. A name that is handed over from one of ours to the next would never be free for a JVM that polls.
+func (t tables) lined() bool { return t.cfg.Dialect == PostgreSQL && !t.cfg.ShedLock }
 
 // load answers a statement with the names filled in and without its comments.
 func (t tables) load(name string) string { return t.fill(bare(name)) }
@@ -75,11 +88,12 @@ func (t tables) fill(text string) string {
 	} else {
 		notify = bare("notify")
 	}
-	text = strings.NewReplacer("{{notify}}", notify, "{{record}}", bare("record")).Replace(text)
+	text = strings.NewReplacer("{{notify}}", notify, "{{hand}}", bare("hand"), "{{record}}", bare("record")).Replace(text)
 	regclass := "'" + t.records + "'::regclass::oid::bigint"
 	return strings.NewReplacer(
 		"{{table}}", t.records,
 		"{{meta}}", t.meta,
+		"{{line}}", t.line,
 		"{{collate}}", collate,
 		"{{forever}}", "timestamp '9999-12-31'",
 		"{{group}}", fmt.Sprintf("%d + %s * 256", groupBase, regclass),

@@ -10,6 +10,11 @@ func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
 	if err := s.alive(ctx); err != nil {
 		return 0, err
 	}
+	if s.sql.passed != "" {
+		if _, err := change(ctx, s, s.sql.passed, nil, scanInt); err != nil {
+			return 0, err
+		}
+	}
 	total := 0
 	for total < limit {
 		n, err := change(ctx, s, s.sql.sweep, []any{int64(min(limit-total, sweepBatch)), s.tables.cfg.ShedLock}, scanInt)

@@ -31,6 +31,8 @@ type hub struct {
 	polling bool      // a poller is at work
 	seen    map[string]sight
 	hurry   chan struct{} // tells the poller of a new watch
+
+	lines lines
 }
 
 func (h *hub) init(s *Store) {
@@ -62,20 +64,26 @@ func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, err
 
 // subscribe answers when a release of the rows from now on will be noticed.
 func (h *hub) subscribe(ctx context.Context, rows []string) error {
-	l, err := h.listener()
-	if err != nil {
+	if l, err := h.listens(ctx, rows); l != nil || err != nil {
 		return err
 	}
-	if l != nil {
-		err := l.listenFor(ctx, rows)
-		if !errors.Is(err, errCannotListen) {
-			return err
-		}
-		h.mu.Lock()
-		h.listen, h.cannot = nil, err
-		h.mu.Unlock()
-	}
 	return h.poll(ctx, rows)
+}
+
+// listens answers what listens, once it will be told of releases of the rows; nil if listening cannot work.
+func (h *hub) listens(ctx context.Context, rows []string) (*listener, error) {
+	l, err := h.listener()
+	if l == nil || err != nil {
+		return nil, err
+	}
+	err = l.listenFor(ctx, rows)
+	if !errors.Is(err, errCannotListen) {
+		return l, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.listen, h.cannot = nil, err
+	return nil, nil //nolint:nilnil // then the poller does it
 }
 
 // listener answers what listens, started if need be; nil if listening cannot work.

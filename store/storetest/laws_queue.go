@@ -72,12 +72,19 @@ func (s *subject) queue(ctx context.Context, c store.Claim) queued {
 	return q
 }
 
-// stands gives a holder a place in the line of a name that is held.
+// stands gives a holder a place in the line of a name that is held. A context may end before the request has reached the store.
 func (s *subject) stands(name, holder string) {
-	ctx, cancel := context.WithTimeout(s.ctx, s.h.TTL)
-	defer cancel()
-	if q := s.queue(ctx, claim(name, holder, hour)); q.err != nil || !errors.Is(q.Err, store.ErrHeld) {
-		s.fail(q, "a place in the line of %.80q, and a *HeldError when the context has ended", name)
+	for within := s.h.TTL; ; within *= 2 {
+		ctx, cancel := context.WithTimeout(s.ctx, within)
+		q := s.queue(ctx, claim(name, holder, hour))
+		early := q.err != nil && ctx.Err() != nil && within < patience
+		cancel()
+		switch {
+		case q.err == nil && errors.Is(q.Err, store.ErrHeld):
+			return
+		case !early:
+			s.fail(q, "a place in the line of %.80q, and a *HeldError when the context has ended", name)
+		}
 	}
 }
 

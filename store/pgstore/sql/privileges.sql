@@ -1,6 +1,4 @@
--- $1 the table, $2 the second table. At most one row, if both are there: the rights of this role, and what the tables are called.
-SELECT has_table_privilege(t.oid, 'SELECT'), has_table_privilege(t.oid, 'INSERT'), has_table_privilege(t.oid, 'UPDATE'),
-  has_table_privilege(t.oid, 'DELETE'), has_table_privilege(m.oid, 'SELECT'), has_table_privilege(m.oid, 'UPDATE'),
-  current_user::text
-FROM (SELECT to_regclass($1::text)::oid AS oid) AS t, (SELECT to_regclass($2::text)::oid AS oid) AS m
-WHERE t.oid IS NOT NULL AND m.oid IS NOT NULL
+-- $1 names of tables, $2 a right on each. A row for each whose table is there: the table, the right, whether this role has it, the role.
+SELECT p.name, p.privilege, has_table_privilege(to_regclass(p.name)::oid, p.privilege), current_user::text
+FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS p (name, privilege, n)
+WHERE to_regclass(p.name) IS NOT NULL ORDER BY p.n

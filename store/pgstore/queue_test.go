@@ -1,0 +1,237 @@
+package pgstore
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+type queued struct {
+	store.Outcome
+	after time.Duration
+	err   error
+}
+
+// waits stands in a line until there is an answer.
+func waits(s *Store, name, holder string) <-chan queued {
+	answer := make(chan queued, 1)
+	go func() {
+		var q queued
+		q.Outcome, q.after, q.err = s.Queue(background, claim(name, holder, time.Minute))
+		answer <- q
+	}()
+	return answer
+}
+
+// inLine answers who stands in one.
+func inLine(t testing.TB, s *Store, name string) []string {
+	t.Helper()
+	return one[[]string](t, s.pool, "SELECT coalesce(array_agg(holder ORDER BY place), '{}') FROM "+s.tables.line+" WHERE name = $1::text", name)
+}
+
+// places waits until the line is that of these holders.
+func places(t testing.TB, s *Store, name string, holders ...string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%q stand in line", holders), func() bool { return slices.Equal(inLine(t, s, name), holders) })
+}
+
+// heir waits for a grant.
+func heir(t testing.TB, s *Store, answer <-chan queued, name, holder string) store.Release {
+	t.Helper()
+	for {
+		select {
+		case q := <-answer:
+			if q.err != nil {
+				t.Fatalf("%s: %v", holder, q.err)
+			}
+			if q.Err == nil {
+				return store.Release{Name: name, Holder: holder, Token: q.Grant.Token}
+			}
+			answer = waits(s, name, holder) // it is to look again
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%s has waited for 20 s", holder)
+		}
+	}
+}
+
+// A process that is gone is passed by, though its place is there.
+func TestTheDeadArePassedBy(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	dead, alive := reopen(t, s), reopen(t, s)
+	lease := take(t, s, "name", "a", time.Minute)
+	waits(dead, "name", "b")
+	places(t, s, "name", "b")
+	c := waits(alive, "name", "c")
+	places(t, s, "name", "b", "c")
+	dead.hub.mu.Lock()
+	gone := dead.hub.listen.inbox.Load()
+	dead.hub.mu.Unlock()
+	dead.Close()
+	eventually(t, "the server has noticed", func() bool {
+		return one[int](t, s.pool, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND (classid::bigint << 32 | objid::bigint) = $1::bigint", gone) == 0
+	})
+	release(t, s, lease)
+	release(t, s, heir(t, alive, c, "name", "c"))
+	if left := inLine(t, s, "name"); !slices.Equal(left, []string{"b"}) {
+		t.Errorf("in line: %q", left)
+	}
+	run(t, s.pool, "UPDATE "+s.tables.line+" SET until = now() - interval '1 second'")
+	if _, err := s.Sweep(background, 10); err != nil {
+		t.Fatal(err)
+	}
+	if left := inLine(t, s, "name"); len(left) > 0 {
+		t.Errorf("in line after a sweep: %q", left)
+	}
+}
+
+// A process whose connection is lost while it waits asks again on the next one, at the place that it had.
+func TestWaitingGoesOnAfterALostConnection(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	waiter := reopen(t, s)
+	lease := take(t, s, "name", "a", time.Minute)
+	b := waits(waiter, "name", "b")
+	places(t, s, "name", "b")
+	inbox := func() int64 { return one[int64](t, s.pool, "SELECT inbox FROM "+s.tables.line+" WHERE name = 'name'") }
+	first := inbox()
+	run(t, s.pool, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND (classid::bigint << 32 | objid::bigint) = $1::bigint", first)
+	if q := <-b; q.err != nil || q.Err == nil {
+		t.Fatalf("%+v; want to be told to look again", q)
+	}
+	b = waits(waiter, "name", "b")
+	eventually(t, "it stands in line with another inbox", func() bool { return inbox() != first })
+	release(t, s, lease)
+	release(t, s, heir(t, waiter, b, "name", "b"))
+}
+
+// What does not fit in a notification is asked for.
+func TestAStateOfAnyLengthIsHandedOver(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	other := reopen(t, s)
+	for _, size := range []int{0, 1, 3000, 3001, store.MaxState} {
+		name := fmt.Sprint("of ", size)
+		holder := strings.Repeat("é", store.MaxName/2)
+		lease := take(t, s, name, "a", time.Minute)
+		b := waits(other, name, holder)
+		places(t, s, name, holder)
+		lease.Mark, lease.State = 3, bytes.Repeat([]byte{0, 255, ' '}, size)[:size]
+		release(t, s, lease)
+		got := heir(t, other, b, name, holder)
+		out, after, err := other.Queue(background, claim(name, holder, time.Minute))
+		if err != nil || out.Err != nil || out.Grant.Token != got.Token || out.Grant.Mark != 3 || !bytes.Equal(out.Grant.State, lease.State) || after > 0 {
+			t.Errorf("%d: %v, %v, after %v", size, out, err, after)
+		}
+		if left := inLine(t, s, name); len(left) > 0 {
+			t.Errorf("%d: in line: %q", size, left)
+		}
+	}
+}
+
+// A release and a hand-over are two statements for any number of waiters, and no disk is waited for by who stands in line.
+func TestAHandOverIsTwoStatements(t *testing.T) {
+	db := admin(t, counting(t).URL)
+	run(t, db, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
+	s := fresh(t, counting(t).URL)
+	other := reopen(t, s)
+	lease := take(t, s, "name", "a", time.Minute)
+	const n = 20
+	answers := make([]<-chan queued, n)
+	for i := range n {
+		answers[i] = waits(other, "name", fmt.Sprint("b", i))
+		eventually(t, "it stands in line", func() bool { return len(inLine(t, s, "name")) == i+1 })
+	}
+	asked, which := statementsOf(t, db, func() {
+		for i := range n {
+			release(t, s, lease)
+			lease = heir(t, other, answers[i], "name", fmt.Sprint("b", i))
+		}
+	})
+	if asked > n+2 { // what listens looks after itself now and then
+		t.Errorf("%d statements for %d hand-overs: %s", asked, n, which)
+	}
+	wal := walOf(t, s.pool)
+	ctx, cancel := context.WithCancel(background)
+	answer := make(chan error, 1)
+	go func() {
+		_, _, err := other.Queue(ctx, claim("name", "last", time.Minute))
+		answer <- err
+	}()
+	places(t, s, "name", "last")
+	cancel()
+	if err := <-answer; err != nil {
+		t.Error(err)
+	}
+	if left, err := other.Leave(background, "name", "last"); err != nil || !left {
+		t.Errorf("leaving: %v, %v", left, err)
+	}
+	if wrote := walOf(t, s.pool) - wal; wrote > 1000 { // the server itself writes now and then
+		t.Errorf("standing in line and leaving it wrote %d bytes", wrote)
+	}
+}
+
+// Who comes and goes at the same time as others release is never forgotten, and nobody has the name together with another.
+func TestACrowdInLine(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	var mu sync.Mutex
+	had := 0
+	var crowd sync.WaitGroup
+	for i := range 12 {
+		handle := s
+		if i%3 > 0 {
+			handle = reopen(t, s)
+		}
+		crowd.Go(func() {
+			for round := range 15 {
+				holder := fmt.Sprintf("%d/%d", i, round)
+				if i%4 == 0 && round%5 == 0 { // gives up
+					ctx, cancel := context.WithTimeout(background, time.Millisecond)
+					_, _, _ = handle.Queue(ctx, claim("name", holder, time.Minute))
+					cancel()
+					if left, err := handle.Leave(background, "name", holder); err != nil {
+						t.Error(err)
+					} else if left {
+						continue
+					}
+					if out, _, err := handle.Queue(background, claim("name", holder, time.Minute)); err == nil && out.Err == nil {
+						release(t, s, store.Release{Name: "name", Holder: holder, Token: out.Grant.Token})
+						continue
+					}
+				}
+				lease := heir(t, handle, waits(handle, "name", holder), "name", holder)
+				if !mu.TryLock() {
+					t.Errorf("%s has it together with another", holder)
+					return
+				}
+				had++
+				mu.Unlock()
+				release(t, handle, lease)
+			}
+		})
+	}
+	crowd.Wait()
+	t.Logf("%d leases", had)
+}
+
+func FuzzNews(f *testing.F) {
+	f.Add("1 2 3 4 0 1 a00ff")
+	f.Add("1795274312763903 1795274312763904 1795274312763905 0 1 2 é")
+	f.Add("1 2 3 4 0 9 a")
+	f.Fuzz(func(t *testing.T, payload string) {
+		holder, n, ok := parseNews(payload)
+		if !ok {
+			return
+		}
+		again, m, ok := parseNews(fmt.Sprintf("%d %d %d %d %d %d %s%x", n.asked, n.grant.Token, n.asked+int64(n.after/µs), n.grant.Mark,
+			map[bool]int{true: 1}[n.waits], len(holder), holder, n.grant.State))
+		if !ok || again != holder || m.asked != n.asked || m.after != n.after || m.waits != n.waits || m.grant.Token != n.grant.Token ||
+			m.grant.Mark != n.grant.Mark || !bytes.Equal(m.grant.State, n.grant.State) {
+			t.Errorf("%q is read as %q, %+v, and that as %q, %+v", payload, holder, n, again, m)
+		}
+	})
+}

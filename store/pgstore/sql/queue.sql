@@ -1,0 +1,50 @@
+-- As acquire_one.sql, for one who waits: a name that somebody else has gets a place in its line.
+-- $1 name of the row, $2 holder, $3 TTL in µs, $4 inbox. One row: that of acquire.sql, and the instant of this request in µs since 1970.
+WITH seen AS MATERIALIZED (
+  SELECT c.now, s.name, s.holder, s.locked_by, s.released, s.token, s.mark, s.lock_until, s.locked_at, s.state
+  FROM (SELECT clock_timestamp() AT TIME ZONE 'UTC' AS now) AS c LEFT JOIN {{table}} AS s ON s.name = $1::text
+), locked AS MATERIALIZED (
+  SELECT a.now, s.holder AS was_holder, s.locked_by, s.released, s.token, s.locked_at
+  FROM (SELECT now FROM seen WHERE lock_until <= now) AS a, {{table}} AS s
+  WHERE s.name = $1::text AND s.lock_until <= a.now AND s.token < 9223372036854775807
+  FOR NO KEY UPDATE OF s SKIP LOCKED
+), taken AS (
+  UPDATE {{table}} AS s SET
+    lock_until = l.now + $3::bigint * interval '1 microsecond', locked_at = l.now, locked_by = $2::text, holder = $2::text,
+    released = false, token = greatest(s.token + 1, (extract(epoch FROM l.now) * 1000000)::bigint)
+  FROM locked AS l WHERE s.name = $1::text
+  RETURNING s.token AS granted, l.was_holder, l.locked_by AS was_locked_by, l.released AS was_released, l.token AS was_token,
+    s.mark, l.locked_at AS was_at, s.state
+), made AS (
+  INSERT INTO {{table}} (name, lock_until, locked_at, locked_by, holder, token)
+  SELECT $1::text, a.now + $3::bigint * interval '1 microsecond', a.now, $2::text, $2::text,
+    greatest(m.floor + 1, (extract(epoch FROM a.now) * 1000000)::bigint)
+  FROM seen AS a, {{meta}} AS m
+  WHERE a.name IS NULL AND m.one = 1 AND m.floor < 9223372036854775807
+  ON CONFLICT (name) DO NOTHING
+  RETURNING token AS granted
+), placed AS (
+  INSERT INTO {{line}} (name, holder, ttl, inbox, asked, told, until)
+  SELECT $1::text, $2::text, $3::bigint, $4::bigint, (extract(epoch FROM a.now) * 1000000)::bigint, a.lock_until,
+    a.now + $3::bigint * interval '1 microsecond' + interval '1 minute'
+  FROM seen AS a
+  WHERE a.lock_until > a.now AND (a.released OR a.holder <> $2::text OR a.locked_by <> $2::text)
+  ON CONFLICT (name, holder) DO UPDATE SET
+    ttl = excluded.ttl, inbox = excluded.inbox, asked = excluded.asked, told = excluded.told, until = excluded.until
+), gone AS (
+  DELETE FROM {{line}} AS w USING seen AS a
+  WHERE w.name = $1::text AND w.holder = $2::text
+    AND (NOT a.released AND a.holder = $2::text AND a.locked_by = $2::text OR EXISTS (SELECT 1 FROM taken) OR EXISTS (SELECT 1 FROM made))
+)
+SELECT $1::text, coalesce(t.granted, m.granted), a.name IS NOT NULL, coalesce(t.was_holder, a.holder, ''),
+  coalesce(t.was_locked_by, a.locked_by, ''), coalesce(t.was_released, a.released, true),
+  coalesce(t.was_token, a.token, CASE WHEN m.granted IS NULL THEN (SELECT floor FROM {{meta}} WHERE one = 1) END, 0),
+  coalesce(t.mark, a.mark, 0),
+  coalesce((extract(epoch FROM a.lock_until - a.now) * 1000000)::bigint, 0),
+  coalesce((extract(epoch FROM a.now - coalesce(t.was_at, a.locked_at)) * 1000000)::bigint, 0),
+  CASE
+    WHEN t.granted IS NOT NULL THEN t.state
+    WHEN a.holder = $2::text AND a.locked_by = a.holder THEN a.state
+  END,
+  (extract(epoch FROM a.now) * 1000000)::bigint
+FROM seen AS a LEFT JOIN taken AS t ON true LEFT JOIN made AS m ON true

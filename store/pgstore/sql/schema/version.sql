@@ -1,0 +1,2 @@
+-- A table of an older version is now of this one.
+UPDATE {{meta}} SET version = {{version}};
