@@ -60,6 +60,9 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, connect func(namesp
 		return fmt.Errorf("a waiting process got an order that it cannot read: %w", err)
 	}
 	lock, requests, err := connect(o.Namespace)
+	if err == nil {
+		err = warm(ctx, lock)
+	}
 	tellBack := func(a Account) error { return json.NewEncoder(out).Encode(a) }
 	if err != nil {
 		return tellBack(Account{Error: err.Error()})
@@ -80,6 +83,20 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, connect func(namesp
 		a.Error = err.Error()
 	}
 	return tellBack(a)
+}
+
+// warm has the lock once, or waits for it for a while, so that the process has its connections, and listens.
+func warm(ctx context.Context, lock func(context.Context, int) (func() error, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	unlock, err := lock(ctx, 0)
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return nil
+	case err != nil:
+		return err
+	}
+	return unlock()
 }
 
 // A child is a waiting process.
