@@ -135,8 +135,8 @@ type Queuer interface {
 	//     ended: ask again. The holder keeps its place;
 	//   - ErrUnknown when nothing came back of the request itself. The holder may have a place, or the name.
 	//
-	// Who gives up must Leave. errors.ErrUnsupported, which is known without asking anybody, says that this store, as it is configured,
-	// keeps no lines. Other errors are as in Acquire.
+	// Who gives up must Leave. errors.ErrUnsupported says that this store, as it is configured, keeps no lines, and that nothing has been
+	// asked for. Other errors are as in Acquire.
 	Queue(ctx context.Context, c Claim) (out Outcome, after time.Duration, err error)
 
 	// Leave gives up the place of a holder. It says false if there was none: the name may have been handed over. Errors as in Acquire.

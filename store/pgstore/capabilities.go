@@ -123,7 +123,10 @@ func (s *Store) waiting() store.Promise {
 	case cannot != nil:
 		return store.Promise{Answer: store.No, Why: cannot.Error() + ": " + polls}
 	}
-	return store.Promise{Answer: store.Yes, Why: "a release notifies those who LISTEN, in its own transaction"}
+	if !s.tables.lined() {
+		return store.Promise{Answer: store.Yes, Why: "a release notifies those who LISTEN, in its own transaction"}
+	}
+	return store.Promise{Answer: store.Yes, Why: "a release grants the name to the first in line and notifies it, in its own transaction"}
 }
 
 // cockroach answers for CockroachDB, whose settings are other ones.
