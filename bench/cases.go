@@ -144,7 +144,7 @@ var errUnexpected = errors.New("something else than a refusal")
 
 // waiting is case C, with processes.
 func (b *bout) waiting(ctx context.Context) ([]figure, error) {
-	w := load.Waiting{Waiters: b.Waiters, For: max(b.For, time.Second), Hold: time.Millisecond, Pause: 5 * time.Millisecond}
+	w := load.Waiting{Waiters: b.Waiters, For: max(b.For, 2*time.Second), Hold: time.Millisecond, Pause: 5 * time.Millisecond}
 	var ended func() (counts, error)
 	var start time.Time
 	account, err := load.Processes(ctx, b.Waiters, b.child(), "awaited", w, func() (err error) {
