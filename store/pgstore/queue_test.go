@@ -110,6 +110,18 @@ func TestWaitingGoesOnAfterALostConnection(t *testing.T) {
 	release(t, s, heir(t, waiter, b, "name", "b"))
 }
 
+// What was handed over for an earlier request says nothing of the time since this one, so it is no grant: the holder is to ask again.
+func TestNewsOfAnEarlierRequest(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	take(t, s, "name", "a", time.Minute)
+	b := waits(s, "name", "b")
+	places(t, s, "name", "b")
+	s.hub.lines.heard("1 77 2 0 0 1 b")
+	if q := <-b; q.err != nil || q.Err == nil {
+		t.Errorf("%+v; want to be told to look again", q)
+	}
+}
+
 // What does not fit in a notification is asked for.
 func TestAStateOfAnyLengthIsHandedOver(t *testing.T) {
 	s := fresh(t, server(t).URL)
@@ -133,7 +145,8 @@ func TestAStateOfAnyLengthIsHandedOver(t *testing.T) {
 	}
 }
 
-// A release and a hand-over are two statements for any number of waiters, and no disk is waited for by who stands in line.
+// A hand-over is the one statement of the release, beside the one with which the heir came, for any number of waiters. Standing in line and
+// leaving it writes what a transaction writes that has changed nothing.
 func TestAHandOverIsTwoStatements(t *testing.T) {
 	db := admin(t, counting(t).URL)
 	run(t, db, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
@@ -155,22 +168,27 @@ func TestAHandOverIsTwoStatements(t *testing.T) {
 	if asked > n+2 { // what listens looks after itself now and then
 		t.Errorf("%d statements for %d hand-overs: %s", asked, n, which)
 	}
+	const rounds = 50
 	wal := walOf(t, s.pool)
-	ctx, cancel := context.WithCancel(background)
-	answer := make(chan error, 1)
-	go func() {
-		_, _, err := other.Queue(ctx, claim("name", "last", time.Minute))
-		answer <- err
-	}()
-	places(t, s, "name", "last")
-	cancel()
-	if err := <-answer; err != nil {
-		t.Error(err)
+	for range rounds {
+		ctx, cancel := context.WithCancel(background)
+		answer := make(chan error, 1)
+		go func() {
+			_, _, err := other.Queue(ctx, claim("name", "last", time.Minute))
+			answer <- err
+		}()
+		places(t, s, "name", "last")
+		cancel()
+		if err := <-answer; err != nil {
+			t.Error(err)
+		}
+		if left, err := other.Leave(background, "name", "last"); err != nil || !left {
+			t.Errorf("leaving: %v, %v", left, err)
+		}
 	}
-	if left, err := other.Leave(background, "name", "last"); err != nil || !left {
-		t.Errorf("leaving: %v, %v", left, err)
-	}
-	if wrote := walOf(t, s.pool) - wal; wrote > 1000 { // the server itself writes now and then
+	wrote := (walOf(t, s.pool) - wal) / rounds
+	t.Logf("%d bytes of WAL for standing in line and leaving it", wrote)
+	if wrote > 200 {
 		t.Errorf("standing in line and leaving it wrote %d bytes", wrote)
 	}
 }
