@@ -200,7 +200,7 @@ func TestMissingPrivileges(t *testing.T) {
 		{"UPDATE", owner.tables.meta, []string{"Sweep"}},
 		{"SELECT", owner.tables.line, []string{"Release", "Queue", "Leave", "Sweep"}},
 		{"INSERT", owner.tables.line, []string{"Queue"}},
-		{"UPDATE", owner.tables.line, []string{"Release", "Queue"}},
+		{"UPDATE", owner.tables.line, []string{"Release", "Sweep"}},
 		{"DELETE", owner.tables.line, []string{"Release", "Queue", "Leave", "Sweep"}},
 	} {
 		grant("GRANT", "TO")

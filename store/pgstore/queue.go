@@ -48,34 +48,44 @@ func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.D
 	case <-wake: // what was released before this request does not matter to it
 	default:
 	}
+	for {
+		out, after, again, err := s.await(ctx, c, l.inbox.Load(), wake)
+		if !again {
+			return out, after, err
+		}
+	}
+}
+
+// await asks once, and waits for what comes of it. It says again when the name has been handed over and the news of that are no answer.
+func (s *Store) await(ctx context.Context, c store.Claim, inbox int64, wake <-chan struct{}) (out store.Outcome, after time.Duration, again bool, err error) {
 	told := s.hub.lines.join(c.Holder)
 	defer s.hub.lines.leave(c.Holder, told)
-	out, asked, after, err := s.stand(ctx, c, l.inbox.Load())
+	out, asked, after, err := s.stand(ctx, c, inbox)
 	var held *store.HeldError
 	if err != nil || !errors.As(out.Err, &held) {
-		return out, after, err
+		return out, after, false, err
 	}
 	limit := time.NewTimer(held.Record.Left)
 	defer limit.Stop()
 	select {
 	case n := <-told:
-		// What answers an earlier request of the holder says nothing of the time since this one. The holder asks again, and is told how old the
-		// grant is.
+		// What answers an earlier request of the holder says nothing of the time since this one; and a long state is not told. Asked again, the
+		// server says how old the grant is.
 		if n.asked != asked || n.grant.Token == 0 {
-			break
+			return out, 0, true, nil
 		}
 		if n.waits {
 			if err := s.confirm(ctx); err != nil {
-				return store.Outcome{}, 0, err
+				return store.Outcome{}, 0, false, err
 			}
 		}
-		return store.Outcome{Grant: n.grant}, n.after, nil
+		return store.Outcome{Grant: n.grant}, n.after, false, nil
 	case <-wake:
 	case <-limit.C:
 	case <-ctx.Done():
 	case <-s.ctx.Done():
 	}
-	return out, 0, nil
+	return out, 0, false, nil
 }
 
 // stand asks once, and again while the name is changing hands. It answers the instant of the request too, and for a grant how long

@@ -24,13 +24,12 @@ WITH seen AS MATERIALIZED (
   ON CONFLICT (name) DO NOTHING
   RETURNING token AS granted
 ), placed AS (
-  INSERT INTO {{line}} (name, holder, ttl, inbox, asked, told, until)
-  SELECT $1::text, $2::text, $3::bigint, $4::bigint, (extract(epoch FROM a.now) * 1000000)::bigint, a.lock_until,
-    a.now + $3::bigint * interval '1 microsecond' + interval '1 minute'
-  FROM seen AS a
+  INSERT INTO {{line}} (name, holder, asked, since, ttl, inbox, told, until)
+  SELECT $1::text, $2::text, a.asked, coalesce((SELECT min(w.since) FROM {{line}} AS w WHERE w.name = $1::text AND w.holder = $2::text), a.asked),
+    $3::bigint, $4::bigint, a.lock_until, a.now + $3::bigint * interval '1 microsecond' + interval '1 minute'
+  FROM (SELECT s.*, (extract(epoch FROM s.now) * 1000000)::bigint AS asked FROM seen AS s) AS a
   WHERE a.lock_until > a.now AND (a.released OR a.holder <> $2::text OR a.locked_by <> $2::text)
-  ON CONFLICT (name, holder) DO UPDATE SET
-    ttl = excluded.ttl, inbox = excluded.inbox, asked = excluded.asked, told = excluded.told, until = excluded.until
+  ON CONFLICT (name, holder, asked) DO NOTHING
 ), gone AS (
   DELETE FROM {{line}} AS w USING seen AS a
   WHERE w.name = $1::text AND w.holder = $2::text

@@ -2,7 +2,7 @@
 -- granted in the same step, and told by a notification.
 --
 -- Whoever stands in line after this statement's snapshot was taken is not seen. They listened before they asked, so they hold the lock
--- of the name's group, and are told that it is free. A place that is locked is being left.
+-- of the name's group, and are told that it is free. A place that is locked is being left: nothing else locks one.
 WITH clock AS MATERIALIZED (
   SELECT clock_timestamp() AT TIME ZONE 'UTC' AS now
 ), asked AS MATERIALIZED (
@@ -24,7 +24,7 @@ WITH clock AS MATERIALIZED (
     SELECT w.holder, w.ttl, w.inbox, w.asked
     FROM {{line}} AS w
     WHERE w.name = h.name AND w.until > h.now AND NOT pg_try_advisory_xact_lock_shared(w.inbox)
-    ORDER BY w.place LIMIT 1
+    ORDER BY w.since, w.holder, w.asked DESC LIMIT 1
     FOR UPDATE OF w SKIP LOCKED
   ) AS f
   WHERE h.watched AND h.linger = 0 AND h.token < 9223372036854775807

@@ -15,7 +15,7 @@ WITH seen AS MATERIALIZED (
   FROM heard AS h, {{line}} AS w
   WHERE h.watched AND $4::bigint = 0 AND h.token < 9223372036854775807 AND w.name = $1::text AND w.until > h.now
     AND NOT pg_try_advisory_xact_lock_shared(w.inbox)
-  ORDER BY w.place LIMIT 1
+  ORDER BY w.since, w.holder, w.asked DESC LIMIT 1
   FOR UPDATE OF w SKIP LOCKED
 ), gone AS (
   DELETE FROM {{line}} AS w USING next AS n WHERE w.name = $1::text AND w.holder = n.holder
