@@ -192,8 +192,9 @@ func parseNews(payload string) (holder string, n news, ok bool) {
 			return "", news{}, false
 		}
 	}
+	const latest = 1 << 53 // in the year 2255; a difference of such instants is a duration
 	size, rest := numbers[5], fields[6]
-	if size < 0 || size > int64(len(rest)) {
+	if size < 0 || size > int64(len(rest)) || min(numbers[0], numbers[2]) < 0 || max(numbers[0], numbers[2]) > latest {
 		return "", news{}, false
 	}
 	state, err := hex.DecodeString(rest[size:])

@@ -247,6 +247,7 @@ func FuzzNews(f *testing.F) {
 	f.Add("1 2 3 4 0 1 a00ff")
 	f.Add("1795274312763903 1795274312763904 1795274312763905 0 1 2 é")
 	f.Add("1 2 3 4 0 9 a")
+	f.Add("9227000000000000 0 0 0 0 2 00")
 	f.Fuzz(func(t *testing.T, payload string) {
 		holder, n, ok := parseNews(payload)
 		if !ok {
