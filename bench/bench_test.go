@@ -22,7 +22,31 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
 	os.Exit(m.Run())
+}
+
+// asProgram makes this binary be the program.
+const asProgram = "SOLOIST_BENCH_TEST_PROGRAM"
+
+// The program leaves nothing of the servers that it has started.
+func TestNothingIsLeft(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // servers run as somebody else if this runs as root
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0], "-smoke", "-backend", "postgresql", "-case", "D", "-java=false", "-out", t.TempDir())
+	cmd.Env = append(os.Environ(), asProgram+"=1", "SOLOIST_TEST_DIR="+dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
 }
 
 // The smoke form measures every contender of a backend in every case, and writes what it found. SQLite needs no server.

@@ -22,9 +22,12 @@ type Test interface {
 // Main runs the tests of a package, ends the servers that they share, and exits.
 func Main(m *testing.M) {
 	code := m.Run()
-	whole.finish()
+	End()
 	os.Exit(code)
 }
+
+// End ends what lasts as long as the program. Main does it; a program that starts servers without Main does it last.
+func End() { whole.finish() }
 
 // Shared makes a server that is started when a test first asks for it, and that all tests of the package share. When it cannot be
 // had, each test that asks is skipped or failed as the first was.
