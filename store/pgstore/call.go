@@ -74,7 +74,7 @@ func once[T any](ctx context.Context, s *Store, sql string, args []any, scan fun
 // drop closes a connection to a server that must be looked for again: one that has become a standby, or is going down.
 func drop(conn *pgxpool.Conn, err error) {
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && (pg.Code == codeReadOnly || fatal(pg)) {
+	if errors.As(err, &pg) && (onStandby(pg) || fatal(pg)) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_ = conn.Conn().Close(ctx)
@@ -88,8 +88,10 @@ func (s *Store) again(err error) bool {
 		return false
 	}
 	switch pg.Code {
-	case codeSerialization, codeDeadlock, codeStalePlan:
+	case codeSerialization, codeDeadlock:
 		return true
+	case codeUnsupported:
+		return stalePlan(pg)
 	case codeNoStatement, codeStatementExists:
 		// The server that has the prepared statement is not the one that was asked to run it: a pooler is in between.
 		s.unnamed.Store(true)

@@ -31,7 +31,7 @@ const (
 	codeSerialization   = "40001"
 	codeDeadlock        = "40P01"
 	codeAmbiguous       = "40003"
-	codeStalePlan       = "0A000" // cached plan must not change result type
+	codeUnsupported     = "0A000" // a plan that is stale, or a table that is not logged on a standby
 	codeNoStatement     = "26000"
 	codeStatementExists = "42P05"
 	codeNoTable         = "42P01"
@@ -76,6 +76,8 @@ func (s *Store) explain(err error, unknown bool) error {
 	case errors.Is(err, store.ErrUnknown), errors.Is(err, ErrSchema):
 	case errors.As(err, &pg) && s.schemaError(pg):
 		return fmt.Errorf("%w: run soloist migrate up, or Migrate, with this table's name: %s: %w", ErrSchema, s.tables.cfg.Dialect, err)
+	case errors.As(err, &pg) && onStandby(pg):
+		err = fmt.Errorf("%s: %w: %s", s.tables.cfg.Dialect, err, advice[codeReadOnly])
 	case errors.As(err, &pg) && advice[pg.Code] != "":
 		err = fmt.Errorf("%s: %w: %s", s.tables.cfg.Dialect, err, advice[pg.Code])
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -96,6 +98,16 @@ func (s *Store) schemaError(pg *pgconn.PgError) bool {
 		return true
 	}
 	return false
+}
+
+// onStandby says that the server takes no writes, which it says of a table that is not logged in another way.
+func onStandby(pg *pgconn.PgError) bool {
+	return pg.Code == codeReadOnly || pg.Code == codeUnsupported && pg.Routine == "get_relation_info"
+}
+
+// stalePlan says that a table was altered since the statement was prepared on this connection, which prepares it anew.
+func stalePlan(pg *pgconn.PgError) bool {
+	return pg.Code == codeUnsupported && (pg.Routine == "RevalidateCachedQuery" || strings.Contains(pg.Message, "cached plan"))
 }
 
 // shown is a value of the caller's, in an error.

@@ -160,6 +160,36 @@ func TestNewerSchema(t *testing.T) {
 	}
 }
 
+// Tables of version 1 have no lines. Migrate makes them, and what is held stays held.
+func TestOlderSchema(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	run(t, s.pool, "DROP TABLE "+s.tables.line)
+	run(t, s.pool, "UPDATE "+s.tables.meta+" SET version = 1")
+	lease := take(t, s, "name", "a", time.Minute)
+	err := tryRelease(s, lease)
+	if !errors.Is(err, ErrSchema) || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("a release in tables of version 1: %v", err)
+	}
+	says(t, err, "run soloist migrate up")
+	if f := finding(t, s, "schema"); f.Level != store.LevelError || !strings.Contains(f.Found, "version 1") {
+		t.Errorf("%+v", f)
+	}
+	did := migrate(t, s)
+	if text := strings.Join(did, "; "); !strings.Contains(text, s.tables.line) || !strings.Contains(text, "version 2") {
+		t.Errorf("migrating did %q", did)
+	}
+	if did := migrate(t, s); len(did) > 0 {
+		t.Errorf("migrating again did %q", did)
+	}
+	if f := finding(t, s, "schema"); f.Level != store.LevelOK {
+		t.Errorf("%+v", f)
+	}
+	b := waits(s, "name", "b")
+	places(t, s, "name", "b")
+	release(t, s, lease)
+	release(t, s, heir(t, s, b, "name", "b"))
+}
+
 func finding(t *testing.T, s *Store, subject string) store.Finding {
 	t.Helper()
 	found, err := s.Examine(background)

@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -29,6 +30,19 @@ func TestFailover(t *testing.T) {
 	says(t, err, "25006", "connect to the primary")
 	if errors.Is(err, store.ErrUnknown) {
 		t.Errorf("a standby has refused, and yet: %v", err)
+	}
+	bounded, cancel := context.WithTimeout(background, 10*time.Second)
+	defer cancel()
+	errs, err := onStandby.Release(bounded, []store.Release{{Name: "name", Holder: "a", Token: 1}})
+	if says(t, errors.Join(append(errs, err)...), "connect to the primary"); errors.Is(err, store.ErrUnknown) {
+		t.Errorf("a standby has refused, and yet: %v", err)
+	}
+	_, err = onStandby.Leave(bounded, "name", "a")
+	says(t, err, "connect to the primary")
+	_, err = onStandby.Sweep(bounded, 1)
+	says(t, err, "connect to the primary")
+	if _, _, err := onStandby.Queue(bounded, claim("name", "a", time.Minute)); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("standing in line on a standby: %v", err)
 	}
 	if c, err := onStandby.Capabilities(background); err != nil || c.Fencing.Answer != store.No {
 		t.Errorf("the standby's capabilities: %+v, %v", c, err)
