@@ -133,15 +133,15 @@ func (e Event) String() string {
 
 // byBegin orders events by when they began. It answers h itself if that is in order already.
 func (h History) byBegin() History {
-	if slices.IsSortedFunc(h, begin) {
+	if slices.IsSortedFunc(h, byAt) {
 		return h
 	}
 	sorted := slices.Clone(h)
-	slices.SortStableFunc(sorted, begin)
+	slices.SortStableFunc(sorted, byAt)
 	return sorted
 }
 
-func begin(a, b Event) int { return compare(a.At, b.At) }
+func byAt(a, b Event) int { return compare(a.At, b.At) }
 
 func compare(a, b time.Duration) int {
 	switch {

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -167,12 +168,25 @@ func TestAHandOverIsTwoStatements(t *testing.T) {
 		eventually(t, "it stands in line", func() bool { return len(inLine(t, s, "name")) == i+1 })
 	}
 	asked, which := statementsOf(t, db, func() {
+		ctx, cancel := context.WithTimeout(background, time.Second)
+		defer cancel()
+		if out, _, err := other.Queue(ctx, claim("name", "visitor", time.Minute)); err != nil || !errors.Is(out.Err, store.ErrHeld) {
+			t.Errorf("standing in line: %v, %v", out, err)
+		}
+	})
+	if asked > 2 { // what listens looks after itself now and then
+		t.Errorf("%d statements for standing in line: %s", asked, which)
+	}
+	if left, err := other.Leave(background, "name", "visitor"); err != nil || !left {
+		t.Errorf("leaving: %v, %v", left, err)
+	}
+	asked, which = statementsOf(t, db, func() {
 		for i := range n {
 			release(t, s, lease)
 			lease = heir(t, other, answers[i], "name", fmt.Sprint("b", i))
 		}
 	})
-	if asked > n+2 { // what listens looks after itself now and then
+	if asked > n+2 {
 		t.Errorf("%d statements for %d hand-overs: %s", asked, n, which)
 	}
 	const rounds = 50
