@@ -107,14 +107,12 @@ type limited struct {
 func (l limited) Deadline() (time.Time, bool) { return l.deadline, true }
 
 // request begins a request. When ctx ends what waits on a wire for it ends; ended says afterwards whether that was so.
+//
+// The deadline of ctx is none of a wire's: it could end the reading before ctx says that it has ended.
 func (w *wires) request(ctx context.Context) (request context.Context, ended func() bool) {
-	deadline := time.Now().Add(w.read - w.read/8) // go-redis reads a clock that may be a little late
-	d, ok := ctx.Deadline()
-	if ok = ok && d.Before(deadline); ok {
-		deadline = d
-	}
-	// Later and later: for a deadline that is sooner than those that there are the runtime would wake a thread.
-	deadline = deadline.Add(time.Duration(w.next.Add(1)%int64(time.Millisecond)) - time.Millisecond)
+	// go-redis reads a clock that may be a little late. Each is a little later than the one before: for one that is sooner than those that
+	// there are the runtime would wake a thread.
+	deadline := time.Now().Add(w.read - w.read/8 - time.Millisecond + time.Duration(w.next.Add(1)%int64(time.Millisecond)))
 	id, returned := deadline.UnixNano(), false
 	stop := context.AfterFunc(ctx, func() {
 		for _, c := range w.giveUp(id, &returned) {
@@ -122,9 +120,6 @@ func (w *wires) request(ctx context.Context) (request context.Context, ended fun
 		}
 	})
 	return limited{ctx, deadline}, func() bool {
-		if ok && !time.Now().Before(deadline) {
-			<-ctx.Done() // any moment now
-		}
 		if stop() {
 			return false
 		}
