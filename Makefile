@@ -21,7 +21,7 @@ VULN    := $(BIN)/tools/govulncheck
 MODULES  = $(shell $(GO) list -m -f '{{.Dir}}' | sed 's|^$(CURDIR)/\{0,1\}||; s|^$$|.|')
 
 .DEFAULT_GOAL := help
-.PHONY: help test check fmt vet lint servers unit sim mutants live standalone portable fuzz-short fuzz vuln build demo bench module clean $(SOLOIST)
+.PHONY: help test check fmt vet lint servers unit sim model mutants live standalone portable fuzz-short fuzz vuln build demo bench module clean $(SOLOIST)
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ servers: ## install the servers that the stores are tested against, where apt-ge
 # Without the race detector, which has its share of histories in unit.
 sim: ## simulate N (20000) histories of the client on a bad network and check them; or SEED=7 alone
 	@$(GO) test ./test/sim -run '^TestSimulation$$' -v -count 1 -timeout 0 $(if $(SEED),-sim.seed=$(SEED),-sim.runs=$(N) -sim.procs=2)
+
+model: ## look at every state of a model of the protocol; needs spin
+	@$(GO) test ./test/model -v -count 1 -timeout 0
 
 mutants: ## put defects into copies of our own code, one at a time, and show that each is caught; this takes some minutes
 	@$(GO) run ./test/mutants $(ARGS)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the servers that stores are tested against, where apt-get and the right to use it are. What is still missing afterwards is
-# said; the tests that need it are skipped, or fail when SOLOIST_TEST_REQUIRE is set.
+# Installs the servers that stores are tested against, and what checks the model, where apt-get and the right to use it are. What is
+# still missing afterwards is said; the tests that need it are skipped, or fail when SOLOIST_TEST_REQUIRE is set.
 set -euo pipefail
 
 # A line for each package: its name, and programs one of which shows that it is here.
@@ -13,6 +13,8 @@ packages() {
 		mariadb-server mariadbd
 		openjdk-17-jdk-headless javac
 		maven mvn
+		spin spin
+		gcc cc
 	LIST
 }
 
