@@ -55,6 +55,29 @@ func TestHangingRequestDoesNotHoldUpOthers(t *testing.T) {
 	})
 }
 
+// What a batch that hangs is granted is given back when its caller has gone, also when another look has gone past the batch meanwhile and
+// has seen nothing.
+func TestGrantOfAHangingBatchIsGivenBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		s.Slow(5 * time.Millisecond)
+		first := make(chan *soloist.Lease)
+		go func() { first <- mustLock(t, a, "first") }()
+		time.Sleep(time.Millisecond)
+		s.Slow(2 * time.Second) // for the next batch, which leaves when the first is back
+		begin := time.Now()
+		time.AfterFunc(10*time.Millisecond, s.Mend)
+		ctx, cancel := context.WithTimeout(background, time.Second)
+		defer cancel()
+		if _, err := a.TryLock(ctx, "second"); !errors.Is(err, soloist.ErrUnknown) {
+			t.Errorf("got: %v", err)
+		}
+		_ = (<-first).Release()
+		mustLock(t, b, "second").Release()
+		time.Sleep(time.Until(begin.Add(2100 * time.Millisecond)))
+		mustLock(t, b, "second")
+	})
+}
+
 // hanging is a store that never answers claims of the lock "hangs".
 type hanging struct{ *memstore.Store }
 

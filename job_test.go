@@ -228,7 +228,7 @@ func TestRetryKeepsTheLeaseAndCounts(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
 		var attempts []string
 		begin := time.Now()
-		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Retry: soloist.Retry{Attempts: 3, Backoff: 2 * time.Second}, Do: func(_ context.Context, run soloist.Run) error {
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Retry: soloist.Retry{Attempts: 4, Backoff: 2 * time.Second, MaxBackoff: 3 * time.Second}, Do: func(_ context.Context, run soloist.Run) error {
 			attempts = append(attempts, fmt.Sprint(run.Attempt, time.Since(begin).Round(time.Second)))
 			if run.Attempt == 2 {
 				panic("second")
@@ -239,13 +239,13 @@ func TestRetryKeepsTheLeaseAndCounts(t *testing.T) {
 		start(t, b, job)
 		time.Sleep(90 * time.Second)
 		synctest.Wait()
-		check(t, "attempts", attempts, []string{"1 1m0s", "2 1m2s", "3 1m6s"})
+		check(t, "attempts", attempts, []string{"1 1m0s", "2 1m2s", "3 1m5s", "4 1m8s"})
 		info, _ := a.Job(background, "tick")
 		var outcomes []string
 		for _, run := range info.Runs {
 			outcomes = append(outcomes, run.Outcome)
 		}
-		check(t, "outcomes", outcomes, []string{"failed", "panicked", "failed"})
+		check(t, "outcomes", outcomes, []string{"failed", "panicked", "failed", "failed"})
 	})
 }
 
