@@ -371,16 +371,27 @@ func TestOverlapNever(t *testing.T) {
 }
 
 func TestAtLeastSpacesRuns(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
-		var r recorder
-		begin := time.Now()
-		job := soloist.Job{Name: "tick", Schedule: soloist.Every(30 * time.Second), AtLeast: time.Minute, Do: r.do}
-		start(t, a, job)
-		start(t, b, job)
-		time.Sleep(4 * time.Minute)
-		synctest.Wait()
-		check(t, "scheduled", r.scheduled(begin), []time.Duration{30 * time.Second, 90 * time.Second, 150 * time.Second, 210 * time.Second})
-	})
+	for atLeast, want := range map[time.Duration][]time.Duration{
+		time.Minute: {30 * time.Second, 90 * time.Second, 150 * time.Second, 210 * time.Second},
+		time.Second: {30 * time.Second, 60 * time.Second, 90 * time.Second, 120 * time.Second, 150 * time.Second, 180 * time.Second, 210 * time.Second},
+	} {
+		t.Run(atLeast.String(), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+				var r recorder
+				begin := time.Now()
+				job := soloist.Job{Name: "tick", Schedule: soloist.Every(30 * time.Second), AtLeast: atLeast, Do: r.do}
+				start(t, a, job)
+				start(t, b, job)
+				time.Sleep(4*time.Minute - time.Second)
+				synctest.Wait()
+				check(t, "scheduled", r.scheduled(begin), want)
+				info, err := a.Job(background, "tick")
+				if err != nil || len(info.Runs) != len(want) {
+					t.Errorf("%d runs in the history, %v", len(info.Runs), err)
+				}
+			})
+		})
+	}
 }
 
 // On shutdown a run is drained; one that takes too long is cancelled and taken over at once.

@@ -107,6 +107,30 @@ func TestLossNeedsNoNetworkAndComesBeforeTheSuccessor(t *testing.T) {
 	})
 }
 
+// Of several leases each is lost at its own deadline.
+func TestEachLeaseIsLostInTime(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		lost := make([]time.Duration, 4)
+		var wg sync.WaitGroup
+		for i := range lost {
+			l := mustLock(t, a, fmt.Sprint(i))
+			begin := time.Now()
+			wg.Go(func() {
+				<-l.Context().Done()
+				lost[i] = time.Since(begin).Round(time.Millisecond)
+			})
+			time.Sleep(300 * time.Millisecond)
+		}
+		s.Stall()
+		wg.Wait()
+		for i, took := range lost {
+			if took != lost[0] || took >= 30*time.Second {
+				t.Errorf("lease %d was lost after %v, the first after %v", i, took, lost[0])
+			}
+		}
+	})
+}
+
 // The deadline is counted from before the request: a slow reply does not prolong it.
 func TestDeadlineIsCountedFromBeforeTheRequest(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
