@@ -32,6 +32,8 @@ var retainFlaws = []flaw{
 		}
 		return sweep(s, limit)
 	}})},
+	{"retain-forever", "a sweep goes by the end of the lease", shortLived},
+	{"retain-for-a-time", "a sweep goes by the end of the lease", shortLived},
 	{"retain-for-a-time", "a record is forgotten after a quarter of the time", retaining(func(retain time.Duration) time.Duration { return retain / 4 })},
 	{"retain-for-a-time", "no record is retained", retaining(func(time.Duration) time.Duration { return 0 })},
 	{"retain-last-release-decides", "the first release decides", func(testing.TB) bend {
@@ -98,6 +100,28 @@ var retainFlaws = []flaw{
 	}})},
 	{"sweep-limit", "a sweep forgets all", always(bend{sweep: func(s *memstore.Store, _ int) int { return sweep(s, 1000) }})},
 	{"sweep-limit", "a sweep forgets all and says the limit", always(bend{sweep: func(s *memstore.Store, limit int) int { return min(limit, sweep(s, 1000)) }})},
+}
+
+// shortLived sweeps away what a lease of a short TTL has left, when that is over.
+func shortLived(testing.TB) bend {
+	ends := map[string]time.Time{}
+	return bend{
+		acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
+			o := acquire(s, c)
+			if o.Err == nil {
+				ends[c.Name] = time.Now().Add(c.TTL)
+			}
+			return o
+		},
+		sweep: func(s *memstore.Store, limit int) int {
+			for _, r := range list(s, "") {
+				if r.Free() && r.Holder == "" && time.Now().After(ends[r.Name]) {
+					forget(s, r.Name)
+				}
+			}
+			return sweep(s, limit)
+		},
+	}
 }
 
 func sweep(s *memstore.Store, limit int) int {

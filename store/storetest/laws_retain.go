@@ -45,19 +45,29 @@ func retainForever(s *subject) {
 	plain, full := s.name(), s.name()
 	s.released(s.take(plain, "a", hour).ending())
 	s.released(s.take(full, "a", hour).retaining(store.Forever, 5, "state"))
-	one, two := s.record(plain), s.record(full)
+	one, two, three := s.record(plain), s.record(full), s.retainedInTime(store.Forever)
 	time.Sleep(2 * s.h.TTL)
 	s.kept(one)
 	s.kept(two)
+	s.kept(three)
 	s.take(plain, "b", s.h.TTL)
 	s.free(plain)
 	s.kept(s.record(plain))
 }
 
+// retainedInTime answers a record that has been released within a short TTL: when that is over, a store may look whether to forget it.
+func (s *subject) retainedInTime(retain time.Duration) store.Record {
+	name := s.name()
+	s.until("a lease is released within its TTL", func() bool {
+		return s.release(s.take(name, "a", s.h.TTL).retaining(retain, 5, "state")) == nil
+	})
+	return s.record(name)
+}
+
 func retainForATime(s *subject) {
 	long := s.name()
 	s.released(s.take(long, "a", hour).retaining(hour, 5, "state"))
-	before := s.record(long)
+	before, short := s.record(long), s.retainedInTime(hour)
 	s.timely(func(name string, retain time.Duration) bool {
 		l := s.take(name, "a", hour)
 		start := time.Now()
@@ -77,6 +87,8 @@ func retainForATime(s *subject) {
 		}
 	})
 	s.kept(before)
+	time.Sleep(2 * s.h.TTL)
+	s.kept(short)
 }
 
 func retainLastReleaseDecides(s *subject) {
