@@ -74,6 +74,10 @@ var queueFlaws = []flaw{
 			*out, *err = store.Outcome{}, store.AsUnknown(out.Err)
 		}
 	}))},
+	{"queue-expiry", "who is granted the name by asking keeps the place", always(bend{leave: func(s *memstore.Store, name, holder string) (bool, error) {
+		left, err := s.Leave(context.Background(), name, holder)
+		return left || list(s, name)[0].Holder == holder, err
+	}})},
 	{"queue-shorter", "those in line are not told of a lease that ends sooner", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Outcome, time.Duration, error) {
 		for {
 			out, after, err := s.Queue(ctx, c)

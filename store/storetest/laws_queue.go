@@ -23,7 +23,7 @@ var queueLaws = []law{
 	{name: "queue-leave", needs: []need{lines}, check: queueLeave,
 		rule: "Who has left is passed by. Leave answers true for a place, false where there is none."},
 	{name: "queue-expiry", needs: []need{lines}, check: queueExpiry,
-		rule: "When the lease in the way would have ended Queue answers a *HeldError, and asked again it grants the name."},
+		rule: "When the lease in the way would have ended Queue answers a *HeldError, and asked again it grants the name, for the place."},
 	{name: "queue-shorter", needs: []need{lines}, check: queueShorter,
 		rule: "Those in line behind a lease that was handed over for a short time get the name when that has ended."},
 	{name: "queue-linger", needs: []need{lines}, check: queueLinger,
@@ -243,8 +243,10 @@ func queueLeave(s *subject) {
 func queueExpiry(s *subject) {
 	name := s.name()
 	s.take(name, "dead", s.h.TTL)
+	var l lease
 	for q := s.queue(s.ctx, claim(name, "a", hour)); ; q = s.queue(s.ctx, claim(name, "a", hour)) {
 		if q.err == nil && q.Err == nil {
+			l = lease{q.Grant, name, "a"}
 			break
 		}
 		if q.err != nil || !errors.Is(q.Err, store.ErrHeld) {
@@ -252,6 +254,9 @@ func queueExpiry(s *subject) {
 		}
 	}
 	s.held(claim(name, "b", hour))
+	s.leave(name, "a", false)
+	s.released(l.ending())
+	s.take(name, "b", hour)
 }
 
 func queueShorter(s *subject) {
