@@ -227,6 +227,23 @@ func TestSemaphore(t *testing.T) {
 	})
 }
 
+func TestBadSemaphores(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		for _, sem := range []*soloist.Semaphore{a.Semaphore("pdf", 0), a.Semaphore("pdf", 1001), a.Semaphore("", 3)} {
+			var bad *soloist.InvalidError
+			if _, err := sem.TryAcquire(background); !errors.As(err, &bad) {
+				t.Errorf("got: %v", err)
+			}
+			if _, err := sem.Acquire(background); !errors.As(err, &bad) {
+				t.Errorf("waiting, got: %v", err)
+			}
+		}
+		if n := s.Calls(); n != 0 {
+			t.Errorf("the store was asked %d times", n)
+		}
+	})
+}
+
 // plain hides what a store can do beyond the three verbs.
 type plain struct{ store.Store }
 

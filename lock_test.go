@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
 )
 
 // inBubble runs a test whose clock is fake, with two replicas on one store.
@@ -129,6 +132,54 @@ func TestEachLeaseIsLostInTime(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A lease that is lost stays so, though the store would still extend it: nobody asks.
+func TestALostLeaseIsNotExtended(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		l := mustLock(t, a.With(soloist.Options{Margin: 10 * time.Second}), "x")
+		s.Stall()
+		<-l.Context().Done()
+		s.Mend()
+		synctest.Wait()
+		before := s.Calls()
+		for what, err := range map[string]error{"Extend": l.Extend(background, time.Minute), "SetState": l.SetState(background, []byte("state")), "Check": l.Check(background)} {
+			if !errors.Is(err, soloist.ErrLost) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if asked := s.Calls() - before; asked != 0 {
+			t.Errorf("the store was asked %d times", asked)
+		}
+	})
+}
+
+// A renewal that nobody answers is given up in time for another before the lease ends.
+func TestRenewalThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &hangingRenewal{Store: memstore.New()}
+		c := soloisttest.NewReplica(t, s, soloist.Config{RequestTimeout: 10 * time.Second})
+		l := mustLock(t, c.With(soloist.Options{TTL: 3 * time.Second}), "x")
+		time.Sleep(20 * time.Second)
+		if err := l.Err(); err != nil || s.hung.Load() != 1 {
+			t.Errorf("after %d renewals that hung: %v", s.hung.Load(), err)
+		}
+		_ = l.Release()
+	})
+}
+
+// A hangingRenewal does not answer the first extension, whatever comes.
+type hangingRenewal struct {
+	*memstore.Store
+	hung atomic.Int64
+}
+
+func (s *hangingRenewal) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	if s.hung.CompareAndSwap(0, 1) {
+		<-ctx.Done()
+		return nil, store.AsUnknown(ctx.Err())
+	}
+	return s.Store.Extend(ctx, extensions)
 }
 
 // The deadline is counted from before the request: a slow reply does not prolong it.
