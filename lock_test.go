@@ -154,6 +154,27 @@ func TestALostLeaseIsNotExtended(t *testing.T) {
 	})
 }
 
+// Each lease is renewed in the time of its own TTL.
+func TestLeasesOfSeveralTTLs(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		leases := map[time.Duration]*soloist.Lease{}
+		for _, ttl := range []time.Duration{time.Minute, 3 * time.Second, 20 * time.Second, 2 * time.Second, 5 * time.Minute} {
+			leases[ttl] = mustLock(t, a.With(soloist.Options{TTL: ttl}), ttl.String())
+			time.Sleep(100 * time.Millisecond)
+		}
+		before := s.Calls()
+		time.Sleep(10 * time.Minute)
+		for ttl, l := range leases {
+			if err := l.Err(); err != nil {
+				t.Errorf("that of %v: %v", ttl, err)
+			}
+		}
+		if asked := s.Calls() - before; asked > 1700 { // thrice in each two seconds, and in each three, and the rest
+			t.Errorf("%d requests in ten minutes", asked)
+		}
+	})
+}
+
 // A renewal that nobody answers is given up in time for another before the lease ends.
 func TestRenewalThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
