@@ -227,9 +227,11 @@ func TestMissedRunsCountFromTheFirstReplica(t *testing.T) {
 func TestRetryKeepsTheLeaseAndCounts(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
 		var attempts []string
+		var tokens []int64
 		begin := time.Now()
 		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Retry: soloist.Retry{Attempts: 4, Backoff: 2 * time.Second, MaxBackoff: 3 * time.Second}, Do: func(_ context.Context, run soloist.Run) error {
 			attempts = append(attempts, fmt.Sprint(run.Attempt, time.Since(begin).Round(time.Second)))
+			tokens = append(tokens, run.Token)
 			if run.Attempt == 2 {
 				panic("second")
 			}
@@ -240,6 +242,9 @@ func TestRetryKeepsTheLeaseAndCounts(t *testing.T) {
 		time.Sleep(90 * time.Second)
 		synctest.Wait()
 		check(t, "attempts", attempts, []string{"1 1m0s", "2 1m2s", "3 1m5s", "4 1m8s"})
+		if tokens = slices.Compact(tokens); len(tokens) != 1 {
+			t.Errorf("tokens of the attempts: %v, want one lease for all", tokens)
+		}
 		info, _ := a.Job(background, "tick")
 		var outcomes []string
 		for _, run := range info.Runs {

@@ -127,26 +127,14 @@ func (s *slowControls) Watch(context.Context, []string) (<-chan struct{}, error)
 func TestTakeoverLooksBackFromTheGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r recorder
-		var dead atomic.Bool
 		begin := time.Now()
 		one := soloisttest.NewStore()
 		two := &slowControls{Store: one.Share()}
-		job := soloist.Job{Name: "tick", Schedule: soloist.Every(10 * time.Second), TTL: 30 * time.Second, Grace: time.Second, Missed: soloist.MissedOnce}
-		job.Do = r.do
+		mortal, job := dyingRun(soloist.Job{Name: "tick", Schedule: soloist.Every(10 * time.Second), TTL: 30 * time.Second, Grace: time.Second, Missed: soloist.MissedOnce}, &r, one)
 		other := soloist.Job{Name: "other", Schedule: soloist.Every(time.Hour), Do: r.do}
-		mortal := job
-		mortal.Do = func(ctx context.Context, run soloist.Run) error {
-			if err := r.do(ctx, run); err != nil {
-				return err
-			}
-			dead.Store(true)
-			one.Stall()
-			<-ctx.Done()
-			return ctx.Err()
-		}
 		start(t, soloisttest.NewReplica(t, one, soloist.Config{}), mortal)
 		time.Sleep(11 * time.Second)
-		if !dead.Load() {
+		if len(r.began()) != 1 {
 			t.Fatal("the first replica did not run the job")
 		}
 		start(t, soloisttest.NewReplica(t, two, soloist.Config{RequestTimeout: 20 * time.Second}), job, other)
@@ -158,6 +146,90 @@ func TestTakeoverLooksBackFromTheGrant(t *testing.T) {
 		time.Sleep(60 * time.Second)
 		if all := r.scheduled(begin); len(all) < 2 || all[1] != all[0] {
 			t.Errorf("ran %v; want the first again, which was cut off", all)
+		}
+		one.Mend()
+	})
+}
+
+// dyingRun makes one job of two: one that is cut off in its first run, on one, and that which takes over.
+func dyingRun(job soloist.Job, r *recorder, one *soloisttest.Store) (mortal, other soloist.Job) {
+	mortal, other = job, job
+	other.Do = r.do
+	mortal.Do = func(ctx context.Context, run soloist.Run) error {
+		if err := r.do(ctx, run); err != nil {
+			return err
+		}
+		one.Stall()
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return mortal, other
+}
+
+// A run that was cut off is found by a replica that has known the job for a shorter time than that, when the lease ends: though the run is
+// later than Grace by then and the job is not due; and though the job had no record before.
+func TestRunIsTakenOverByANewcomer(t *testing.T) {
+	for name, job := range map[string]soloist.Job{
+		"later than Grace": {Grace: time.Second},
+		"without a record": {Grace: time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r recorder
+				begin := time.Now()
+				one := soloisttest.NewStore()
+				two := one.Share()
+				job.Name, job.Schedule, job.TTL = "tick", soloist.Every(time.Minute), 20*time.Second
+				mortal, other := dyingRun(job, &r, one)
+				var network store.Store = one
+				if name == "without a record" {
+					network = &refusesFirst{Store: one}
+				}
+				start(t, soloisttest.NewReplica(t, network, soloist.Config{}), mortal)
+				time.Sleep(70 * time.Second)
+				start(t, soloisttest.NewReplica(t, two, soloist.Config{}), other)
+				time.Sleep(15 * time.Second)
+				check(t, "scheduled", r.scheduled(begin), []time.Duration{time.Minute, time.Minute})
+				one.Mend()
+			})
+		})
+	}
+}
+
+// A refusesFirst store refuses the first releases, with which a job's record is made.
+type refusesFirst struct {
+	*soloisttest.Store
+	refused atomic.Bool
+}
+
+func (s *refusesFirst) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	if s.refused.CompareAndSwap(false, true) {
+		return slices.Repeat([]error{errors.New("not now")}, len(releases)), nil
+	}
+	return s.Store.Release(ctx, releases)
+}
+
+// A manual run that was cut off is taken over, and its crash counts as an attempt.
+func TestManualRunIsTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		one := soloisttest.NewStore()
+		two := one.Share()
+		mortal, other := dyingRun(soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), TTL: 20 * time.Second}, &r, one)
+		start(t, soloisttest.NewReplica(t, one, soloist.Config{}), mortal)
+		operator := soloisttest.NewReplica(t, two, soloist.Config{})
+		if err := operator.TriggerJob(background, "tick"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		start(t, operator, other)
+		time.Sleep(time.Minute)
+		if len(r.runs) != 2 || !r.runs[1].Manual || r.runs[1].Attempt != 2 {
+			t.Fatalf("runs: %+v; want the manual run, and its second attempt", r.runs)
+		}
+		info, err := operator.Job(background, "tick")
+		if err != nil || len(info.Runs) != 2 || info.Runs[0].Outcome != soloist.OutcomeAbandoned || !info.Runs[0].Manual || info.Runs[1].Outcome != soloist.OutcomeOK {
+			t.Errorf("history: %+v, %v", info.Runs, err)
 		}
 		one.Mend()
 	})
