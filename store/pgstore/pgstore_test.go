@@ -10,12 +10,14 @@ import (
 )
 
 // conform runs the suite on stores that open makes on tables of their own.
-func conform(t *testing.T, open func(t testing.TB) *Store) {
-	storetest.Run(t, storetest.Harness{
+func conform(t *testing.T, open func(t testing.TB) *Store) { storetest.Run(t, harness(open)) }
+
+func harness(open func(t testing.TB) *Store) storetest.Harness {
+	return storetest.Harness{
 		Open:   func(t testing.TB) store.Store { return open(t) },
 		Reopen: func(t testing.TB, s store.Store) store.Store { return reopen(t, s.(*Store)) },
 		Writes: func(t testing.TB, s store.Store) int64 { return walOf(t, s.(*Store).pool) },
-	})
+	}
 }
 
 // reopen opens another handle on the same tables, as another process would.
@@ -40,6 +42,14 @@ func ownServer(t *testing.T) *servers.PostgresServer {
 func TestStore(t *testing.T) {
 	base := ownServer(t).URL
 	conform(t, func(t testing.TB) *Store { return fresh(t, base) })
+}
+
+// Several have other statements than one.
+func TestStoreInBatches(t *testing.T) {
+	base := ownServer(t).URL
+	h := harness(func(t testing.TB) *Store { return fresh(t, base) })
+	h.Batches = true
+	storetest.Run(t, h)
 }
 
 func TestStoreOnATableSharedWithShedLock(t *testing.T) {

@@ -295,6 +295,22 @@ func TestSkips(t *testing.T) {
 	}
 }
 
+// TestBatches shows that a flaw of several at once is seen when the suite is run in batches, by laws that make claims one by one.
+func TestBatches(t *testing.T) {
+	h := harness(bend{releases: func(ctx context.Context, s *memstore.Store, releases []store.Release) ([]error, error) {
+		if len(releases) > 1 {
+			releases[0].State = nil
+		}
+		return s.Release(ctx, releases)
+	}})
+	for _, batches := range []bool{false, true} {
+		h.Batches = batches
+		if err := storetest.Check(t, "state-is-left", h); (err != nil) != batches {
+			t.Errorf("batches %t: %v", batches, err)
+		}
+	}
+}
+
 func TestCloseErrorIsTold(t *testing.T) {
 	full := errors.New("disk is full")
 	err := storetest.Check(t, "release-frees", harness(bend{close: func(*memstore.Store) error { return full }}))

@@ -51,6 +51,9 @@ func (s *subject) chosen(names []string, holder string, want int) lease {
 func chooseFirstFree(s *subject) {
 	names := []string{"slot 9", "slot 1", "slot 5"}
 	first := s.chosen(names, "a", 0)
+	if first.Mark != 0 || first.State != nil || first.Abandoned != 0 {
+		s.fail(answer(store.Outcome{Grant: first.Grant}), "a grant of a name that nobody has had")
+	}
 	s.held(claim(names[0], "z", hour))
 	second := s.chosen(names, "b", 1)
 	s.chosen(names, "c", 2)

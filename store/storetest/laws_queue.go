@@ -118,8 +118,8 @@ func (s *subject) served(waiting <-chan queued, name, holder string) (lease, tim
 func queueFree(s *subject) {
 	name := s.name()
 	first := s.queue(s.ctx, claim(name, "a", hour))
-	if first.err != nil || first.Err != nil || first.after != 0 {
-		s.fail(first, "a grant that began with the request: after 0")
+	if first.err != nil || first.Err != nil || first.after != 0 || first.Grant.Mark != 0 || first.Grant.State != nil || first.Grant.Abandoned != 0 {
+		s.fail(first, "a grant of a name that nobody has had, that began with the request: after 0")
 	}
 	s.held(claim(name, "b", hour))
 	time.Sleep(s.h.TTL)

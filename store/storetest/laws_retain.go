@@ -97,8 +97,12 @@ func retainLastReleaseDecides(s *subject) {
 	s.released(s.take(name, "b", hour).retaining(hour, 5, "state"))
 	s.kept(s.record(name))
 	s.released(s.take(name, "c", hour).retaining(0, 0, ""))
+	passed := s.retainedInTime(store.Forever)
+	time.Sleep(2 * s.h.TTL)
+	s.kept(passed) // also by a sweep that has looked at it
+	s.released(s.take(passed.Name, "b", hour).retaining(0, 0, ""))
 	if _, ok := s.Store.(store.Sweeper); ok {
-		s.forgotten(name)
+		s.forgotten(name, passed.Name)
 	}
 }
 

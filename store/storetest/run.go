@@ -30,6 +30,10 @@ type Harness struct {
 
 	// Names is how many names are many, in one batch. 0 means 5,000.
 	Names int
+
+	// Batches makes each claim, extension and release that the suite would make alone one of two, of which the other is refused. It is
+	// for stores that have other ways for one than for several.
+	Batches bool
 }
 
 // A law is a row of the suite.
