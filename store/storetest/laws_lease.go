@@ -240,11 +240,15 @@ func releaseAgainAfterSuccessor(s *subject) {
 }
 
 func releaseAgainHigherMark(s *subject) {
-	name := s.name()
-	l := s.take(name, "a", hour)
-	s.released(l.leaving(5, []byte("first")))
-	before := s.record(name)
-	s.lost(s.release(l.leaving(6, []byte("second"))))
-	s.same(before, s.record(name))
-	s.released(l.leaving(5, nil))
+	for _, linger := range []time.Duration{0, hour} {
+		name := s.name()
+		l := s.take(name, "a", hour)
+		first := l.leaving(5, []byte("first"))
+		first.Linger = linger
+		s.released(first)
+		before := s.record(name)
+		s.lost(s.release(l.leaving(6, []byte("second"))))
+		s.same(before, s.record(name))
+		s.released(l.leaving(5, nil))
+	}
 }
