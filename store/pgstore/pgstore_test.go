@@ -44,24 +44,48 @@ func TestStore(t *testing.T) {
 	conform(t, func(t testing.TB) *Store { return fresh(t, base) })
 }
 
-// Several have other statements than one.
-func TestStoreInBatches(t *testing.T) {
-	base := ownServer(t).URL
-	h := harness(func(t testing.TB) *Store { return fresh(t, base) })
-	h.Batches = true
-	storetest.Run(t, h)
-}
-
 func TestStoreOnATableSharedWithShedLock(t *testing.T) {
 	base := ownServer(t).URL
-	conform(t, func(t testing.TB) *Store {
-		s := open(t, base, "schema", newSchema(), "shedlock", "true")
-		db := admin(t, base)
-		run(t, db, "CREATE SCHEMA "+s.tables.schema)
-		run(t, db, "CREATE TABLE "+s.tables.schema+"."+ddlOfShedLock)
-		migrate(t, s)
-		return s
-	})
+	conform(t, func(t testing.TB) *Store { return onTableOfShedLock(t, base) })
+}
+
+func onTableOfShedLock(t testing.TB, base string) *Store {
+	s := open(t, base, "schema", newSchema(), "shedlock", "true")
+	db := admin(t, base)
+	run(t, db, "CREATE SCHEMA "+s.tables.schema)
+	run(t, db, "CREATE TABLE "+s.tables.schema+"."+ddlOfShedLock)
+	migrate(t, s)
+	return s
+}
+
+// CockroachDB itself cannot be had here: its dialect is tested on PostgreSQL with serializable transactions, which gives real
+// serialization failures.
+func TestStoreInTheDialectOfCockroachDB(t *testing.T) {
+	base := ownServer(t).URL
+	conform(t, func(t testing.TB) *Store { return inDialectOfCockroachDB(t, base) })
+}
+
+func inDialectOfCockroachDB(t testing.TB, base string) *Store {
+	u := "cockroach" + with(base, "schema", newSchema(), "options", "-c default_transaction_isolation=serializable")[len("postgres"):]
+	s := open(t, u)
+	migrate(t, s)
+	return s
+}
+
+// Several have other statements than one.
+func TestStoreInBatches(t *testing.T) {
+	for name, open := range map[string]func(t testing.TB, base string) *Store{
+		"PostgreSQL":  func(t testing.TB, base string) *Store { return fresh(t, base) },
+		"ShedLock":    onTableOfShedLock,
+		"CockroachDB": inDialectOfCockroachDB,
+	} {
+		t.Run(name, func(t *testing.T) {
+			base := ownServer(t).URL
+			h := harness(func(t testing.TB) *Store { return open(t, base) })
+			h.Batches = true
+			storetest.Run(t, h)
+		})
+	}
 }
 
 // A role that may do no more than the documentation says, with other names for the tables, and in a database whose sessions are
@@ -87,18 +111,6 @@ func TestStoreAsAnotherRole(t *testing.T) {
 func TestStoreThatPolls(t *testing.T) {
 	base := ownServer(t).URL
 	conform(t, func(t testing.TB) *Store { return fresh(t, base, "listen", "off") })
-}
-
-// CockroachDB itself cannot be had here: its dialect is tested on PostgreSQL with serializable transactions, which gives real
-// serialization failures.
-func TestStoreInTheDialectOfCockroachDB(t *testing.T) {
-	base := ownServer(t).URL
-	conform(t, func(t testing.TB) *Store {
-		u := "cockroach" + with(base, "schema", newSchema(), "options", "-c default_transaction_isolation=serializable")[len("postgres"):]
-		s := open(t, u)
-		migrate(t, s)
-		return s
-	})
 }
 
 func TestStoreThroughAPooler(t *testing.T) {

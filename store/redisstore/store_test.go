@@ -135,3 +135,36 @@ func TestRingIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What is forgotten leaves nothing but the counter of tokens.
+func TestSweepLeavesNothing(t *testing.T) {
+	server := shared(t)
+	opts, err := redis.ParseURL(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(opts)
+	defer client.Close()
+	for _, mode := range []string{"timeout=5s", "redisson=true", "shedlock=e"} {
+		t.Run(mode, func(t *testing.T) {
+			url := fresh(t, server.URL, mode)
+			s := open(t, url)
+			for _, name := range []string{"a", "b"} {
+				r := take(t, s, name, "h")
+				r.Retain = 0
+				if err := release(s, r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n, err := s.Sweep(background, 10); err != nil || n != 2 {
+				t.Errorf("swept %d, %v", n, err)
+			}
+			_, prefix, _ := strings.Cut(url, "prefix=")
+			prefix, _, _ = strings.Cut(prefix, "&")
+			left, err := client.Keys(background, "*"+prefix+":*").Result()
+			if err != nil || len(left) != 1 {
+				t.Errorf("left behind: %q, %v", left, err)
+			}
+		})
+	}
+}
