@@ -1,8 +1,11 @@
 package redisstore_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -152,6 +155,12 @@ func TestSweepLeavesNothing(t *testing.T) {
 			for _, name := range []string{"a", "b"} {
 				r := take(t, s, name, "h")
 				r.Retain = 0
+				ctx, cancel := context.WithTimeout(background, 50*time.Millisecond)
+				_, _, _ = s.Queue(ctx, store.Claim{Name: name, Holder: "waits", TTL: time.Minute}) // where there are lines
+				cancel()
+				if _, err := s.Leave(background, name, "waits"); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+					t.Fatal(err)
+				}
 				if err := release(s, r); err != nil {
 					t.Fatal(err)
 				}
