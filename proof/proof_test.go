@@ -80,6 +80,30 @@ func TestCheckers(t *testing.T) {
 			with(grant(48*s, 2, 5*s), func(e *Event) { e.Seen = 10_000 }), run(picks, 48*s+5, 49*s, 2, Okay, 49*s+5), markRaised(49*s, 2, picks),
 		}
 	}
+	// One that was released from 2 s to 4 s, and told that it was lost.
+	releasedAndTold := func() History {
+		return History{did(acquire(0, s, "a", 1, Granted), Granted), did(release(2*s, 3*s, "a", 1, Okay), Okay), {Kind: Give, At: 2 * s, Until: 6 * s, Name: "n", Holder: "a", Token: 1, Result: Lost}}
+	}
+	manualTwice := func() History {
+		manual := func(e *Event) { e.Manual = true }
+		return History{with(run(30*s, 6*s, Never, 1, Unknown, 0), manual), with(run(30*s, 13*s, 14*s, 2, Okay, 15*s), manual)}
+	}
+	pausedDelay := func() Rules {
+		return jobs(func(r *JobRule) { r.Next, r.Delay, r.Record, r.Pauses = nil, 5*s, "job", []Span{{9 * s, 15 * s}} })
+	}
+	begunOnce := func() Rules {
+		return jobs(func(r *JobRule) { r.AtMostOnce, r.Record, r.Expected = true, "job", []int64{10_000} })
+	}
+	takenOver := func(end time.Duration) Rules {
+		return jobs(func(r *JobRule) { r.Takeover, r.Record, r.End = true, "job", end })
+	}
+	// As away, but until 51 s, when 50 is due.
+	late := func(picks time.Duration) History {
+		return History{
+			grant(10*s, 1, 5*s), run(10*s, 10*s+5, 11*s, 1, Okay, 11*s+5), markRaised(11*s, 1, 10*s),
+			with(grant(51*s, 2, 5*s), func(e *Event) { e.Seen = 10_000 }), run(picks, 51*s+5, 52*s, 2, Okay, 52*s+5), markRaised(52*s, 2, picks),
+		}
+	}
 	tests := []struct {
 		name  string
 		h     History
@@ -154,6 +178,66 @@ func TestCheckers(t *testing.T) {
 		{"processed again", History{element(0, s, 2*s), element(3*s, 4*s, 0)}, elements, ElementsChecker},
 		{"recorded twice", History{element(0, s, 2*s), element(s, 2*s, 3*s)}, elements, ElementsChecker},
 		{"never processed", History{element(0, s, 0)}, elements, ElementsChecker},
+
+		{"failed, so it was nothing", History{acquire(0, s, "a", 1, Granted), acquire(2*s, 3*s, "b", 0, Failed)}, Rules{}, ""},
+		{"unknown, and known to the store", History{with(acquire(0, Never, "a", 0, Unknown), func(e *Event) { e.Took, e.Did, e.DidToken = s, Granted, 1 }), acquire(2*s, 3*s, "b", 2, Granted)}, Rules{}, Linearizability},
+		{"unknown, and nothing to the store", History{did(acquire(0, s, "a", 1, Granted), Granted), release(2*s, Never, "a", 1, Unknown), acquire(4*s, 5*s, "b", 1, Held)}, Rules{}, ""},
+		{"another mark than the record has", History{with(acquire(0, s, "a", 1, Granted), func(e *Event) { e.Seen = 5 })}, Rules{}, Linearizability},
+		{"held by another token", History{acquire(0, s, "a", 1, Granted), acquire(2*s, 3*s, "b", 9, Held)}, Rules{}, Linearizability},
+		{"held by the asker", History{acquire(0, s, "a", 1, Granted), acquire(2*s, 3*s, "a", 1, Held)}, Rules{}, Linearizability},
+		{"a live lease that cannot be released", History{acquire(0, s, "a", 1, Granted), release(2*s, 3*s, "a", 1, Lost)}, Rules{}, Linearizability},
+		{"released too late", History{acquire(0, s, "a", 1, Granted), release(11*s, 12*s, "a", 1, Lost)}, Rules{}, ""},
+		{"released after its end", History{acquire(0, s, "a", 1, Granted), release(12*s, 13*s, "a", 1, Okay)}, Rules{}, Linearizability},
+		{"released twice, and forgotten", History{acquire(0, s, "a", 1, Granted), release(2*s, 3*s, "a", 1, Okay), release(4*s, 5*s, "a", 1, Lost)}, Rules{}, ""},
+		{"released twice, and forgotten with its mark", History{acquire(0, s, "a", 1, Granted), with(release(2*s, 3*s, "a", 1, Okay), func(e *Event) { e.Mark = 1 }),
+			with(release(4*s, 5*s, "a", 1, Lost), func(e *Event) { e.Mark = 1 })}, Rules{}, Linearizability},
+		{"a mark that an extension has raised", History{acquire(0, s, "a", 1, Granted), with(extend(2*s, 3*s, "a", 1, Okay), func(e *Event) { e.Mark = 5 }),
+			with(acquire(4*s, 5*s, "b", 0, Done), func(e *Event) { e.Mark, e.Seen = 5, 5 })}, Rules{}, ""},
+		{"another mark than what is done", History{acquire(0, s, "a", 1, Granted), with(extend(2*s, 3*s, "a", 1, Okay), func(e *Event) { e.Mark = 5 }),
+			with(acquire(4*s, 5*s, "b", 0, Done), func(e *Event) { e.Mark, e.Seen = 5, 6 })}, Rules{}, Linearizability},
+
+		{"a belief of no time", History{belief(0, 2*s, "a", 1), belief(s, s, "b", 2)}, Rules{}, ""},
+		{"nothing was granted so", History{did(acquire(0, s, "a", 1, Granted), Granted), belief(s, 2*s, "a", 2)}, Rules{}, BeliefInLease},
+		{"believed in too early", History{did(acquire(s, 3*s, "a", 1, Granted), Granted), belief(0, 4*s, "a", 1)}, Rules{}, BeliefInLease},
+		{"believed in after an extension", History{did(acquire(0, s, "a", 1, Granted), Granted), did(extend(8*s, 9*s, "a", 1, Okay), Okay), belief(s, 18*s, "a", 1)}, Rules{}, ""},
+		{"believed in after a release", History{did(acquire(0, s, "a", 1, Granted), Granted), did(release(3*s, 4*s, "a", 1, Okay), Okay), belief(s, 4*s, "a", 1)}, Rules{}, BeliefInLease},
+
+		{"a grant from before the call", History{did(acquire(0, s, "a", 1, Granted), Granted), {Kind: Take, At: 5 * s, Until: 6 * s, Name: "n", Holder: "a", Token: 1, Result: Granted}}, Rules{}, ToldTruth},
+		{"refused by what has ended", History{did(acquire(0, s, "a", 1, Granted), Granted), {Kind: Take, At: 20 * s, Until: 21 * s, Replica: "b", Name: "n", Result: Held}}, Rules{}, ToldTruth},
+		{"refused by what lingers", History{did(acquire(0, s, "a", 1, Granted), Granted), did(with(release(2*s, 3*s, "a", 1, Okay), func(e *Event) { e.Linger = 5 * s }), Okay),
+			{Kind: Take, At: 4 * s, Until: 5 * s, Replica: "a", Name: "n", Result: Held}}, Rules{}, ""},
+		{"refused by what has been released", History{did(acquire(0, s, "a", 1, Granted), Granted), did(release(2*s, 3*s, "a", 1, Okay), Okay),
+			{Kind: Take, At: 4 * s, Until: 5 * s, Replica: "b", Name: "n", Result: Held}}, Rules{}, ToldTruth},
+		{"lost, as it is told", append(releasedAndTold(), belief(s, 2*s, "a", 1)), Rules{}, ToldTruth},
+		{"lost to a successor", append(releasedAndTold(), did(acquire(4*s, 5*s, "b", 2, Granted), Granted)), Rules{}, ""},
+		{"lost to a sweep", append(releasedAndTold(), Event{Kind: Swept, At: 4 * s}), Rules{}, ""},
+		{"lost to a person", append(releasedAndTold(), Event{Kind: Forced, At: s, Name: "n", Token: 1}), Rules{}, ""},
+
+		{"a manual run again", manualTwice(), jobs(func(r *JobRule) { r.Asked = 1 }), ""},
+		{"a manual run again, which may begin once", manualTwice(), jobs(func(r *JobRule) { r.Asked, r.AtMostOnce = 1, true }), JobsChecker},
+		{"asked for, and begun", manualTwice(), jobs(func(r *JobRule) { r.Asked, r.AskedSure = 1, []time.Duration{5 * s} }), ""},
+		{"a manual run is no scheduled one", append(manualTwice(), run(10*s, 20*s, 21*s, 3, Okay, 22*s)), jobs(func(r *JobRule) { r.Asked = 1 }), ""},
+		{"recorded twice by two", History{run(10*s, 10*s, 11*s, 1, Okay, 13*s), run(10*s, 12*s, 13*s, 2, Okay, 14*s)}, jobs(nil), JobsChecker},
+		{"begun in a pause", History{run(10*s, 12*s, 13*s, 1, Okay, 14*s)}, pausedDelay(), JobsChecker},
+		{"granted before a pause", History{grant(8*s, 1, 9*s), run(10*s, 12*s, 13*s, 1, Okay, 14*s)}, pausedDelay(), ""},
+		{"begun after a pause", History{run(10*s, 16*s, 17*s, 1, Okay, 18*s)}, pausedDelay(), ""},
+		{"left out, for nobody knows that it was not begun", History{grant(10*s, 1, 9*s), with(markRaised(11*s, 1, 10*s), func(e *Event) { e.Kind = Extend })}, begunOnce(), ""},
+		{"left out, and not begun", History{grant(10*s, 1, 9*s), markRaised(11*s, 1, 10*s)}, begunOnce(), JobsChecker},
+		{"never taken over, for the successor was not told", History{grant(10*s, 1, 5*s), run(10*s, 10*s+5, Never, 1, Unknown, 0),
+			with(grant(20*s, 2, 5*s), func(e *Event) { e.Result, e.Until = Unknown, Never })}, takenOver(0), ""},
+		{"never taken over by who was told", History{grant(10*s, 1, 5*s), run(10*s, 10*s+5, Never, 1, Unknown, 0), grant(20*s, 2, 5*s),
+			with(markRaised(22*s, 2, 0), func(e *Event) { e.Mark = 0 })}, takenOver(0), JobsChecker},
+		{"lost, and never run again", History{run(10*s, 10*s, 12*s, 1, Lost, 0)}, takenOver(0), JobsChecker},
+		{"lost, too late to be run again", History{run(10*s, 10*s, 12*s, 1, Lost, 0)}, takenOver(11 * s), ""},
+		{"due, and others missed", late(50 * s), missed("skip"), ""},
+		{"the newest that is missed, though one is due", late(40 * s), missed("once"), ""},
+		{"the one that is due for those that are missed", late(50 * s), missed("once"), JobsChecker},
+
+		{"begun too often", History{element(0, s, 0), element(2*s, 3*s, 0)}, Rules{Elements: []ElementRule{{Names: map[string]bool{"e": true}, Attempts: 1}}}, ElementsChecker},
+		{"processed, by its mark", History{element(0, s, 0), with(did(release(s, 2*s, "a", 1, Okay), Okay), func(e *Event) { e.Name, e.Mark = "e", 1 }),
+			with(did(acquire(0, s, "a", 1, Granted), Granted), func(e *Event) { e.Name = "e" })}, elements, ""},
+		{"of no concern", History{with(element(0, s, 2*s), func(e *Event) { e.Name = "f" }), with(element(3*s, 4*s, 5*s), func(e *Event) { e.Name = "f" })},
+			Rules{Elements: []ElementRule{{Names: map[string]bool{"e": true}}}}, ""},
 	}
 	for _, test := range tests {
 		t.Run(strings.ReplaceAll(test.name, " ", "-"), func(t *testing.T) {
@@ -223,5 +307,9 @@ func TestVerdictsAdd(t *testing.T) {
 	sum.Add(one)
 	if sum.Histories != 2 || sum.Grants != 2 || sum.Faults["crash"] != 2 || !strings.Contains(sum.String(), "2 histories") {
 		t.Errorf("%v", sum)
+	}
+	bad := Check(History{acquire(0, s, "a", 0, Held)}, Rules{})
+	if sum.Add(bad); len(bad.Violations) == 0 || len(sum.Violations) != len(bad.Violations) {
+		t.Errorf("%d violations, where %d were added", len(sum.Violations), len(bad.Violations))
 	}
 }
