@@ -19,7 +19,7 @@ var chooseLaws = []law{
 	{name: "choose-all-taken", needs: []need{chooses}, check: chooseAllTaken,
 		rule: "When all names are taken, Choose answers the *HeldError of the one that would be free first, with its index."},
 	{name: "choose-grants", needs: []need{chooses}, check: chooseGrants,
-		rule: "A chosen name is granted as Acquire would: with a greater token, mark and state, for the TTL."},
+		rule: "A chosen name is granted as Acquire would: with a greater token, mark and state, for the TTL, and tells of a lease that was abandoned."},
 	{name: "choose-checks", needs: []need{chooses}, check: chooseChecks,
 		rule: "Choose refuses a mark, no names, an invalid name, holder or TTL with an *InvalidError, and takes nothing."},
 	{name: "choose-crowd", needs: []need{chooses}, check: chooseCrowd,
@@ -125,6 +125,9 @@ func chooseGrants(s *subject) {
 		s.fail("a record with "+sketch(r), "holder %q, token %d, about %v left", "b", b.Token, hour)
 	}
 	s.extended(b.extension(hour))
+	start := time.Now()
+	s.abandoned(names[1], "dead")
+	s.abandonedSince(start, s.chosen(names, "c", 1))
 	s.released(b.ending())
 }
 

@@ -104,15 +104,20 @@ func expiryAbandons(s *subject) {
 	start := time.Now()
 	s.abandoned(name, "a")
 	b := s.take(name, "b", hour)
-	if most := time.Since(start) * 11 / 10; b.Abandoned < s.h.TTL*9/10 || b.Abandoned > most+time.Second {
-		s.fail(fmt.Sprintf("abandoned %v", b.Abandoned), "between the TTL of %v and %v ago", s.h.TTL, most)
-	}
+	s.abandonedSince(start, b)
 	if again := s.take(name, "b", hour); again.Abandoned != 0 {
 		s.fail(fmt.Sprintf("abandoned %v on asking again", again.Abandoned), "0")
 	}
 	s.released(b.ending())
 	if c := s.take(name, "c", hour); c.Abandoned != 0 {
 		s.fail(fmt.Sprintf("abandoned %v on a grant after a release", c.Abandoned), "0")
+	}
+}
+
+// abandonedSince checks how long ago a lease began that was abandoned and began after start, as the grant after it tells.
+func (s *subject) abandonedSince(start time.Time, l lease) {
+	if most := time.Since(start) * 11 / 10; l.Abandoned < s.h.TTL*9/10 || l.Abandoned > most+time.Second {
+		s.fail(fmt.Sprintf("abandoned %v", l.Abandoned), "between the TTL of %v and %v ago", s.h.TTL, most)
 	}
 }
 
