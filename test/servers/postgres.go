@@ -202,10 +202,14 @@ func (s *PostgresServer) all(sig syscall.Signal) {
 	if sig != syscall.SIGCONT {
 		_ = syscall.Kill(pid, syscall.SIGSTOP) // so that it starts no more
 	}
-	for _, child := range childrenOf(pid) {
+	children := childrenOf(pid)
+	for _, child := range children {
 		_ = syscall.Kill(child, sig)
 	}
 	_ = syscall.Kill(pid, sig)
+	if sig == syscall.SIGSTOP {
+		untilStopped(append(children, pid)...)
+	}
 }
 
 // waitGone waits until the backends have ended: a new server cannot be started on their data before.

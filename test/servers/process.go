@@ -12,7 +12,9 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -218,7 +220,34 @@ func (p *Process) end(sig syscall.Signal) {
 }
 
 // Pause stops the server with SIGSTOP: its connections stay, and nothing answers.
-func (p *Process) Pause() { p.Signal(syscall.SIGSTOP) }
+func (p *Process) Pause() {
+	p.t.Helper()
+	p.Signal(syscall.SIGSTOP)
+	p.mu.Lock()
+	pid := p.cmd.Process.Pid
+	p.mu.Unlock()
+	untilStopped(pid)
+}
+
+// untilStopped waits until all threads of processes have come to a stop, which is a moment after the signal; where there is no /proc, not
+// at all.
+func untilStopped(pids ...int) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if !slices.ContainsFunc(pids, goesOn) {
+			return
+		}
+	}
+}
+
+// goesOn says that a process has a thread that is not stopped.
+func goesOn(pid int) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	return slices.ContainsFunc(threads, func(stat string) bool {
+		text, err := os.ReadFile(stat) //nolint:gosec // it is of /proc
+		_, state, _ := strings.Cut(string(text), ") ")
+		return err == nil && !strings.HasPrefix(state, "T") && !strings.HasPrefix(state, "Z")
+	})
+}
 
 // Resume lets a paused server go on.
 func (p *Process) Resume() { p.Signal(syscall.SIGCONT) }
