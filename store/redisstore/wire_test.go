@@ -3,46 +3,71 @@ package redisstore_test
 import (
 	"context"
 	"errors"
+	"net"
 	"testing"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/redisstore"
 )
+
+// ends are the ways in which a context ends, after 100 ms.
+var ends = map[string]func() (context.Context, context.CancelFunc){
+	"by a deadline": func() (context.Context, context.CancelFunc) {
+		return context.WithTimeout(context.Background(), 100*time.Millisecond)
+	},
+	"by its end": func() (context.Context, context.CancelFunc) {
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(100*time.Millisecond, cancel)
+		return ctx, cancel
+	},
+}
+
+// givenUp makes a request that nobody answers.
+func givenUp(t *testing.T, s *redisstore.Store, end func() (context.Context, context.CancelFunc)) {
+	t.Helper()
+	ctx, cancel := end()
+	defer cancel()
+	begin := time.Now()
+	_, err := s.Acquire(ctx, []store.Claim{{Name: "x", Holder: "h", TTL: time.Minute}})
+	if took := time.Since(begin); took > 2*time.Second {
+		t.Errorf("it came back after %v", took)
+	}
+	if !errors.Is(err, store.ErrUnknown) || !errors.Is(err, ctx.Err()) {
+		t.Errorf("a request that was given up answered %v, want an unknown outcome because of %v", err, ctx.Err())
+	}
+}
 
 // A request that nobody answers is given up when its context ends, by its end and by its deadline, and so is what comes after it; the
 // others on the same handle go on.
 func TestRequestsAreGivenUp(t *testing.T) {
 	server := shared(t)
-	for name, end := range map[string]func() (context.Context, context.CancelFunc){
-		"by a deadline": func() (context.Context, context.CancelFunc) {
-			return context.WithTimeout(context.Background(), 100*time.Millisecond)
-		},
-		"by its end": func() (context.Context, context.CancelFunc) {
-			ctx, cancel := context.WithCancel(context.Background())
-			time.AfterFunc(100*time.Millisecond, cancel)
-			return ctx, cancel
-		},
-	} {
+	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			s := newStrait(t, server.Addr)
 			silent := open(t, fresh(t, "redis://"+s.listener.Addr().String()))
 			take(t, silent, "warm", "h")
 			s.silence()
-			ctx, cancel := end()
-			defer cancel()
-			begin := time.Now()
-			_, err := silent.Acquire(ctx, []store.Claim{{Name: "x", Holder: "h", TTL: time.Minute}})
-			if took := time.Since(begin); took > 2*time.Second {
-				t.Errorf("it came back after %v", took)
-			}
-			if !errors.Is(err, store.ErrUnknown) || !errors.Is(err, ctx.Err()) {
-				t.Errorf("a request that was given up answered %v, want an unknown outcome because of %v", err, ctx.Err())
-			}
+			givenUp(t, silent, end)
 			take(t, silent, "y", "h") // on a connection that is let through
 			if n := silent.GivenUp(); n != 0 {
 				t.Errorf("%d requests are still noted as given up", n)
 			}
 		})
+	}
+}
+
+// So is one on a connection that has not got as far as its greeting, its password or its handshake.
+func TestRequestsToTheSilentAreGivenUp(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") // whose connections nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, url := range []string{"redis://", "redis://u:p@", "rediss://"} {
+		for name, end := range ends {
+			t.Run(url+" "+name, func(t *testing.T) { givenUp(t, open(t, fresh(t, url+l.Addr().String())), end) })
+		}
 	}
 }
 
