@@ -148,21 +148,21 @@ func (r *runner) register(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now := time.Now()
+	answered := time.Now()
 	var missing []*task
 	for i, t := range tasks {
 		if records[i].Token == 0 {
 			missing = append(missing, t)
 		}
 		t.saw(records[i])
-		t.watch(records[i], now)
+		t.watch(records[i], answered)
 	}
 	for batch := range slices.Chunk(missing, batchLimit) {
 		if err := r.create(ctx, batch); err != nil {
 			return err
 		}
 	}
-	now = time.Now()
+	now := time.Now()
 	r.wakes = make(taskHeap, 0, len(tasks))
 	for _, t := range tasks {
 		r.schedule(t, t.next(now))

@@ -169,9 +169,12 @@ func dyingRun(job soloist.Job, r *recorder, one *soloisttest.Store) (mortal, oth
 // A run that was cut off is found by a replica that has known the job for a shorter time than that, when the lease ends: though the run is
 // later than Grace by then and the job is not due; and though the job had no record before.
 func TestRunIsTakenOverByANewcomer(t *testing.T) {
-	for name, job := range map[string]soloist.Job{
-		"later than Grace": {Grace: time.Second},
-		"without a record": {Grace: time.Hour},
+	for name, test := range map[string]struct {
+		grace   time.Duration
+		network func(*soloisttest.Store) store.Store // of the first replica
+	}{
+		"later than Grace": {time.Second, func(s *soloisttest.Store) store.Store { return s }},
+		"without a record": {time.Hour, func(s *soloisttest.Store) store.Store { return &refusesFirst{Store: s} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -179,13 +182,8 @@ func TestRunIsTakenOverByANewcomer(t *testing.T) {
 				begin := time.Now()
 				one := soloisttest.NewStore()
 				two := one.Share()
-				job.Name, job.Schedule, job.TTL = "tick", soloist.Every(time.Minute), 20*time.Second
-				mortal, other := dyingRun(job, &r, one)
-				var network store.Store = one
-				if name == "without a record" {
-					network = &refusesFirst{Store: one}
-				}
-				start(t, soloisttest.NewReplica(t, network, soloist.Config{}), mortal)
+				mortal, other := dyingRun(soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), TTL: 20 * time.Second, Grace: test.grace}, &r, one)
+				start(t, soloisttest.NewReplica(t, test.network(one), soloist.Config{}), mortal)
 				time.Sleep(70 * time.Second)
 				start(t, soloisttest.NewReplica(t, two, soloist.Config{}), other)
 				time.Sleep(15 * time.Second)

@@ -39,8 +39,8 @@ func (l lease) leaving(mark int64, state []byte) store.Release {
 	return r
 }
 
-// companion is the name of what is refused beside what the suite asks for, in batches. It sorts before the names of laws, and comes after them.
-const companion = "companion"
+// companion is the name of what is refused in batches beside what a law asks for. It comes after that, and sorts before it.
+const companion = "a companion"
 
 // batch is one element, or in batches one of two.
 func batch[E any](s *subject, one, refused E) []E {

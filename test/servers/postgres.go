@@ -226,14 +226,7 @@ func childrenOf(pid int) []int {
 	var children []int
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue // it has ended
-		}
-		// The second field is the name of the program in parentheses, and may have any character in it.
-		_, rest, found := strings.Cut(string(text[max(0, strings.LastIndexByte(string(text), ')')):]), " ")
-		fields := strings.Fields(rest)
-		if !found || len(fields) < 2 || fields[1] != strconv.Itoa(pid) {
+		if fields := fieldsOf(path); len(fields) < 2 || fields[1] != strconv.Itoa(pid) {
 			continue
 		}
 		if child, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
@@ -241,6 +234,17 @@ func childrenOf(pid int) []int {
 		}
 	}
 	return children
+}
+
+// fieldsOf answers the fields of a file stat of /proc behind the name of the program, which is in parentheses and may have any character in
+// it: the state, the parent and so on. There are none if it has ended.
+func fieldsOf(stat string) []string {
+	text, err := os.ReadFile(stat) //nolint:gosec // it is of /proc
+	name := strings.LastIndexByte(string(text), ')')
+	if err != nil || name < 0 {
+		return nil
+	}
+	return strings.Fields(string(text[name+1:]))
 }
 
 // usedBySomebody says that a process has dir as its working directory, as the processes of PostgreSQL have that of their data.

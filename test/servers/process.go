@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -243,9 +242,8 @@ func untilStopped(pids ...int) {
 func goesOn(pid int) bool {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	return slices.ContainsFunc(threads, func(stat string) bool {
-		text, err := os.ReadFile(stat) //nolint:gosec // it is of /proc
-		_, state, _ := strings.Cut(string(text), ") ")
-		return err == nil && !strings.HasPrefix(state, "T") && !strings.HasPrefix(state, "Z")
+		fields := fieldsOf(stat)
+		return len(fields) > 0 && fields[0] != "T" && fields[0] != "Z"
 	})
 }
 
