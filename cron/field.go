@@ -92,8 +92,13 @@ func (f *field) parseSpan(piece string) (s span, problem string) {
 	base, step, stepped := strings.Cut(piece, "/")
 	s.step = 1
 	if stepped {
-		if s.step, problem = parseStep(step); problem != "" {
+		if s.step, problem = f.parseStep(step); problem != "" {
 			return s, problem
+		}
+	}
+	if negative, isNegative := strings.CutPrefix(base, "-"); isNegative {
+		if _, isNumber := parseNumber(negative); isNumber {
+			return s, fmt.Sprintf("%s is negative: use %s", base, f.allowed())
 		}
 	}
 	low, high, ranged := strings.Cut(base, "-")
@@ -165,15 +170,17 @@ func (f *field) parseValue(text string) (value int, problem string) {
 	return 0, fmt.Sprintf("%q is not understood: use %s", text, f.allowed())
 }
 
-// parseStep parses what follows a slash. A step beyond the field's range is allowed, as nearly everywhere: it leaves
-// the first value alone.
-func parseStep(text string) (step int, problem string) {
+// parseStep parses what follows a slash. A step as large as the field, such as the 60 of minutes, leaves the first value alone, as
+// crontabs have it. A larger one is a mistake: somebody means 90 minutes.
+func (f *field) parseStep(text string) (step int, problem string) {
 	step, isNumber := parseNumber(text)
-	switch {
+	switch count := f.max - f.min + 1; {
 	case !isNumber:
 		return 0, fmt.Sprintf("the step %q is no number: use one from 1 on, as in */5", text)
 	case step == 0:
 		return 0, "a step of 0 goes nowhere: use one from 1 on, as in */5"
+	case step > count:
+		return 0, fmt.Sprintf("the step %s is larger than the %d values of the field: use 1 to %d, or @every for a longer pace", text, count, count)
 	}
 	return step, ""
 }

@@ -16,7 +16,7 @@ func (e *Expression) parseMacro(text string) error {
 		return e.parseEvery(argument)
 	}
 	if argument != "" {
-		return e.wrong("%s stands alone: remove %q", name, argument)
+		return e.wrong("%q stands alone: remove %q", name, argument)
 	}
 	switch name {
 	case "@hourly":
@@ -33,7 +33,7 @@ func (e *Expression) parseMacro(text string) error {
 		return e.wrong("@reboot has no meaning here: one machine boots, a cluster does not; " +
 			"run the work at start-up, or give it times")
 	}
-	return e.wrong("%s is unknown: use @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually "+
+	return e.wrong("%q is unknown: use @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually "+
 		"or @every with a duration", name)
 }
 

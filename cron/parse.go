@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // longest is the length in bytes of the longest expression accepted: far above any real one, and a bound on the work
@@ -33,6 +35,9 @@ func ParseIn(expr string, loc *time.Location) (*Expression, error) {
 		e.text = e.text[:longest]
 		return nil, e.wrong("is %d bytes long: at most %d are allowed", length, longest)
 	}
+	if problem := stray(e.text); problem != "" {
+		return nil, e.wrong("%s", problem)
+	}
 	rest, err := e.parseZone()
 	if err != nil {
 		return nil, err
@@ -51,6 +56,28 @@ func ParseIn(expr string, loc *time.Location) (*Expression, error) {
 	return e, nil
 }
 
+// stray names what an expression cannot hold: blanks that look like those between fields, characters that nobody sees, and a comment.
+func stray(text string) (problem string) {
+	for _, r := range text {
+		switch {
+		case r == '\t':
+		case r == '\n', r == '\r':
+			return "holds a line break: give one expression, with spaces between its fields"
+		case r != ' ' && unicode.IsSpace(r):
+			return fmt.Sprintf("holds the blank %U: put ordinary spaces between the fields", r)
+		case unicode.IsControl(r), unicode.Is(unicode.Cf, r), r == utf8.RuneError:
+			return fmt.Sprintf("holds the character %U, which is not visible: remove it", r)
+		}
+	}
+	for field := range strings.FieldsSeq(text) {
+		if field[0] == '#' && (len(field) == 1 || field[1] < '0' || field[1] > '9') { // #2 is a weekday that lacks its name
+			at := strings.Index(text, field)
+			return fmt.Sprintf("ends with a comment: remove %q", text[at:])
+		}
+	}
+	return ""
+}
+
 // parseZone takes the zone prefix, if there is one, and returns what follows it.
 func (e *Expression) parseZone() (rest string, err error) {
 	name, found := strings.CutPrefix(e.text, "TZ=")
@@ -58,6 +85,9 @@ func (e *Expression) parseZone() (rest string, err error) {
 		name, found = strings.CutPrefix(e.text, "CRON_TZ=")
 	}
 	if !found {
+		if name, _, assigned := strings.Cut(e.text, "="); assigned && !strings.ContainsAny(name, " \t") {
+			return "", e.wrong("begins with %q: a zone is given as TZ=Europe/Berlin or CRON_TZ=Europe/Berlin, in capitals", name+"=")
+		}
 		if e.location == nil {
 			return "", e.wrong("was given a nil *time.Location: give time.UTC or another zone")
 		}
@@ -99,8 +129,12 @@ func (e *Expression) parseFields(text string) error {
 			year = given[5]
 		}
 	default:
-		return e.wrong("has %d fields: give five (minute hour day-of-month month day-of-week), "+
-			"six (second in front) or seven (year behind)", count)
+		plural := "s"
+		if count == 1 {
+			plural = ""
+		}
+		return e.wrong("has %d field%s: give five (minute hour day-of-month month day-of-week), "+
+			"six (second in front) or seven (year behind)", count, plural)
 	}
 	err := e.parseCalendar([7]string{second, given[0], given[1], given[2], given[3], given[4], year})
 	if value, isNumber := parseNumber(fields[5]); err != nil && count == 6 && isNumber && value >= firstYear {

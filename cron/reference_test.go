@@ -286,7 +286,12 @@ func TestReferenceYears(t *testing.T) {
 
 func compare(t *testing.T, ref reference, zoneName string, after time.Time, span, tick time.Duration) {
 	t.Helper()
-	e, err := cron.Parse("TZ=" + zoneName + " " + ref.text)
+	compareIn(t, ref, zone(t, zoneName), after, span, tick)
+}
+
+func compareIn(t *testing.T, ref reference, loc *time.Location, after time.Time, span, tick time.Duration) {
+	t.Helper()
+	e, err := cron.ParseIn(ref.text, loc)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,12 +53,31 @@ func periodAt(instant int64, loc *time.Location) period {
 	start, end := at.ZoneBounds()
 	p := period{start: -forever, end: forever, offset: int64(offset)}
 	if !start.IsZero() {
-		p.start = start.Unix()
+		p.start = min(start.Unix(), instant)
 	}
 	if !end.IsZero() {
 		p.end = end.Unix()
 	}
+	if p.end <= instant {
+		p.end = changeAfter(instant, loc)
+	}
 	return p
+}
+
+// changeAfter returns the end of a period of at most a day that the given instant is in. It stands in for ZoneBounds, which
+// ends a period too early, and so in the past, on the last day of a leap year (https://go.dev/issue/81583). Searches
+// go on from the end of a period, so every end must lie after the instant: else they never end.
+func changeAfter(instant int64, loc *time.Location) int64 {
+	offset := func(at int64) int { _, offset := time.Unix(at, 0).In(loc).Zone(); return offset }
+	same, end, now := instant, instant+day, offset(instant)
+	for offset(end) != now && end-same > 1 {
+		if middle := (same + end) / 2; offset(middle) == now {
+			same = middle
+		} else {
+			end = middle
+		}
+	}
+	return end
 }
 
 // furthest returns the latest local time that the clocks have shown up to the given instant, which is in period p.

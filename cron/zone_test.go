@@ -1,6 +1,9 @@
 package cron_test
 
 import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -67,5 +70,77 @@ func TestNextInFixedZone(t *testing.T) {
 	got := e.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	if want := time.Date(2026, 1, 1, 21, 15, 0, 0, time.UTC); !got.Equal(want) || got.Location() != e.Location() {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// ruleZone returns a zone whose clocks follow a rule in the form of the TZ variable from 1970 on, as every zone does once the
+// last change in its file has passed.
+func ruleZone(t *testing.T, rule string) *time.Location {
+	t.Helper()
+	var header [44]byte
+	copy(header[:], "TZif2")
+	data := append([]byte(nil), header[:]...) // the old part, empty
+	for i, count := range []uint32{0, 0, 0, 1, 1, 4} {
+		binary.BigEndian.PutUint32(header[20+4*i:], count)
+	}
+	data = append(data, header[:]...)
+	data = append(data, make([]byte, 8+1+6)...) // one change, at 1970-01-01T00:00:00Z, to the one kind of time: UTC
+	data = append(data, "UTC\x00\n"+rule+"\n"...)
+	loc, err := time.LoadLocationFromTZData(rule, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loc
+}
+
+// TestEndOfLeapYears: on the last day of a leap year package time reports that a zone with daylight saving changed its clocks in the
+// past (https://go.dev/issue/81583). A search that believed it never ended.
+func TestEndOfLeapYears(t *testing.T) {
+	for _, rule := range []string{
+		"CET-1CEST,M3.5.0,M10.5.0/3",                                     // Europe/Berlin
+		"EST5EDT,M3.2.0,M11.1.0",                                         // America/New_York
+		"<+1030>-10:30<+11>-11,M10.1.0,M4.1.0",                           // Australia/Lord_Howe
+		"<-04>4<-03>,M9.1.6/24,M4.1.6/24",                                // America/Santiago
+		"<+12>-12<+13>,M12.5.0/23,M12.5.0/24",                            // an hour of daylight saving within the last days of the year
+		"IST-1GMT0,M10.5.0,M3.5.0/1", "<+00>0<+02>-2,M3.5.0/1,M10.5.0/3", // Europe/Dublin, Antarctica/Troll
+	} {
+		t.Run(rule, func(t *testing.T) {
+			loc := ruleZone(t, rule)
+			r := rand.New(rand.NewPCG(5, 6))
+			for year := 2000; year <= 2196; year += 28 {
+				after := time.Date(year, 12, 30, 12, 0, 0, 0, time.UTC)
+				for range 4 {
+					compareIn(t, randomReference(r, true, false), loc, after, 72*time.Hour, time.Minute)
+				}
+			}
+			for _, year := range []int{2024, 2028, 2029, 2040, 2041, 2100, 2199} {
+				e, err := cron.ParseIn(fmt.Sprintf("0 30 12 31 12 ? %d", year), loc)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := time.Date(year, 12, 31, 12, 30, 0, 0, loc)
+				if got := e.Next(time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)); !got.Equal(want) {
+					t.Errorf("%q: got %v, want %v", e, got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestLastDaysOfLeapYearsInRealZones asks the zones of this machine, whose files reach further than a rule.
+func TestLastDaysOfLeapYearsInRealZones(t *testing.T) {
+	for _, name := range []string{"Europe/Berlin", "America/New_York", "Australia/Sydney", "America/Santiago", "Africa/Casablanca", "Asia/Tokyo"} {
+		for year := 2024; year < 2100; year += 4 {
+			for _, text := range []string{"0 3 * * *", "*/20 * * * *", "30 2,14 * * *"} {
+				e := cron.MustParse("TZ=" + name + " " + text)
+				for _, after := range []time.Time{
+					time.Date(year, 12, 30, 12, 0, 0, 0, time.UTC), time.Date(year, 12, 31, 5, 0, 0, 0, time.UTC), time.Date(year, 12, 31, 23, 59, 0, 0, time.UTC),
+				} {
+					if next := e.Next(after); !next.After(after) || next.Sub(after) > 37*time.Hour {
+						t.Errorf("%q after %v: got %v", e, after, next)
+					}
+				}
+			}
+		}
 	}
 }
