@@ -66,6 +66,7 @@ const (
 	Forced  Kind = "forced"  // the lease of Token was taken away by a person
 	Swept   Kind = "swept"   // the store was told to forget what it may
 	Fault   Kind = "fault"   // took effect at At
+	Well    Kind = "well"    // from At to Until the replica was alive, knew the job Name, had all answers soon, and waited for nothing else
 )
 
 // A Result is an outcome.

@@ -20,7 +20,8 @@ type JobRule struct {
 	// Next answers the first scheduled time after one, both unix ms; nil leaves out what needs it.
 	Next func(after int64) int64
 
-	Missed Missed
+	Missed   Missed
+	Omission Omission
 
 	Delay     time.Duration   // between the end of a recorded run and the beginning of the next; 0 leaves it out
 	Pauses    []Span          // no scheduled time within them is run
@@ -56,6 +57,9 @@ func Jobs(h History, rule JobRule) []Violation {
 	c.expected()
 	if rule.Missed.Policy != "" && rule.Next != nil && h.watched() {
 		c.missed(h)
+	}
+	if rule.Omission.Grace > 0 && rule.Next != nil && h.watched() {
+		c.omitted()
 	}
 	return c.found
 }

@@ -33,6 +33,7 @@ const (
 	BeliefInLease   = "belief within lease"
 	ToldTruth       = "told the truth"
 	JobsChecker     = "jobs"
+	OmissionChecker = "omission"
 	ElementsChecker = "elements"
 	HandOver        = "hand-over"
 )

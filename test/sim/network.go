@@ -162,7 +162,7 @@ type call[Q, A any] struct {
 }
 
 // carry carries a request to the store and its answer back, as its fate has it.
-func (c *call[Q, A]) carry(ctx context.Context, asked []Q) ([]A, error) {
+func (c *call[Q, A]) carry(ctx context.Context, asked []Q) (answers []A, err error) {
 	n := c.n
 	w, r := n.replica.world, n.replica
 	if r.dead() {
@@ -176,6 +176,12 @@ func (c *call[Q, A]) carry(ctx context.Context, asked []Q) ([]A, error) {
 	if f.kind == "part" && len(asked) < 2 {
 		f.kind = ""
 	}
+	sent := w.now()
+	defer func() {
+		if err != nil || f.kind == "part" || w.now()-sent > promptly {
+			r.unwell(sent)
+		}
+	}()
 	if f.crash != nil && w.fault(f.key, "crash", r.name()) {
 		if f.crash.Effect {
 			c.announce()
@@ -500,6 +506,7 @@ func fromStore(out store.Outcome, r *replica) store.Outcome {
 // List is as in store.Store; it fails while the replica is cut off.
 func (n *network) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	if n.replica.dead() || n.cut() != nil {
+		n.replica.unwell(n.replica.world.now())
 		return func(yield func(store.Record, error) bool) { yield(store.Record{}, errOnTheWay) }
 	}
 	return n.mem.Load().List(ctx, prefix)

@@ -31,6 +31,7 @@ type Plan struct {
 	Job      JobPlan
 	Without  map[string]bool `json:",omitempty"` // faults left out, in the words in which they are told; for shrinking
 	Control  Control         // what is broken on purpose
+	Omission bool            // look for scheduled times that a well replica could have begun and nobody did
 }
 
 // patience is how long a replica may have to wait for a lock when all is well and all the others want it too. Where there are lines the

@@ -29,6 +29,7 @@ type replica struct {
 	end     context.CancelFunc // of this life
 	again   time.Duration      // how long after the crash the next begins
 	beliefs []*belief          // that have not ended
+	health  health
 }
 
 func (r *replica) name() string { return fmt.Sprintf("r%d.%d", r.index, r.life.Load()) }
@@ -85,6 +86,7 @@ func (r *replica) suspend(s Suspend, key string) {
 	if !r.world.fault(key, "suspend", r.name()) {
 		return
 	}
+	r.unwell(r.world.now())
 	r.slept.Add(int64(s.For))
 	r.mu.Lock()
 	open := slices.Clone(r.beliefs)
@@ -96,6 +98,7 @@ func (r *replica) suspend(s Suspend, key string) {
 
 // crash ends this life between two instructions.
 func (r *replica) crash(again time.Duration) {
+	r.leaves()
 	r.isDead.Store(true)
 	r.mu.Lock()
 	open := slices.Clone(r.beliefs)
@@ -111,6 +114,7 @@ func (r *replica) crash(again time.Duration) {
 
 // stop ends this life in good order.
 func (r *replica) stop(again time.Duration) {
+	r.leaves()
 	r.mu.Lock()
 	end := r.end
 	r.again = again

@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
 	"time"
@@ -18,6 +19,11 @@ func (w *world) result() Result {
 	for _, e := range w.events {
 		if e.Kind != "" {
 			h = append(h, e)
+		}
+	}
+	if w.plan.Omission {
+		for _, r := range w.all {
+			h = append(h, r.well()...)
 		}
 	}
 	slices.SortStableFunc(h, func(a, b proof.Event) int { // what happened at one instant was noted in any order
@@ -65,6 +71,9 @@ func (w *world) jobRule() proof.JobRule {
 	if p.Job.Jitter == 0 && p.Job.AtLeast == 0 && !p.Job.Person {
 		rule.Missed = proof.Missed{Policy: p.Job.Missed, Cap: p.Job.Cap, Grace: p.Job.Grace}
 	}
+	if p.Omission {
+		rule.Omission = w.omission()
+	}
 	if p.Job.Attempts > 0 {
 		rule.Takeover = false
 	}
@@ -88,6 +97,26 @@ func (w *world) jobRule() proof.JobRule {
 		rule.Expected = append(rule.Expected, s)
 	}
 	return rule
+}
+
+// omission says what must have been begun because a replica was well.
+func (w *world) omission() proof.Omission {
+	p := w.plan
+	o := proof.Omission{Grace: p.Job.Grace, Look: time.Second / 2, Until: p.Trouble + p.Tail - 2*p.TTL - time.Second, Spaced: p.Job.AtLeast, Tries: p.Job.Attempts > 0}
+	if p.Job.Jitter > 0 {
+		o.Start = p.Job.start
+	}
+	for _, d := range w.doubts { // what was due before may have been at somebody who died
+		o.Doubt = append(o.Doubt, proof.Span{From: d.from - 3*p.TTL, To: max(d.to, d.to+p.TTL)})
+	}
+	return o
+}
+
+// start is how long after a scheduled time its run may start at the earliest.
+func (j JobPlan) start(scheduled int64) time.Duration {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s\x00%d", jobName, scheduled)
+	return time.Duration(h.Sum64() % uint64(j.Jitter))
 }
 
 // next is the schedule, reckoned in another way than the client does it.

@@ -17,7 +17,9 @@ const (
 // jobs runs the job.
 func (t *thread) jobs(ctx context.Context) {
 	for ctx.Err() == nil { // a replica whose first request fails is started again
+		t.knows()
 		_ = t.client.Run(ctx, t.job())
+		t.leaves()
 		rest(ctx, t.world.plan.TTL/4)
 	}
 }
@@ -97,6 +99,7 @@ func (t *thread) person(ctx context.Context) {
 			return
 		}
 		begin := w.now()
+		w.doubt(begin)
 		if t.rng.chance(50) {
 			err := t.client.TriggerJob(ctx, jobName)
 			w.mu.Lock()
@@ -120,5 +123,19 @@ func (t *thread) person(ctx context.Context) {
 	}
 	for ctx.Err() == nil && !t.lost() && t.client.ResumeJob(ctx, jobName) != nil {
 		rest(ctx, w.plan.TTL/4)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n := len(w.doubts); ctx.Err() == nil && !t.lost() && n > 0 {
+		w.doubts[n-1].to = time.Since(w.begin)
+	}
+}
+
+// doubt says that a person begins to ask something of the job.
+func (w *world) doubt(begin time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n := len(w.doubts); n == 0 || w.doubts[n-1].to != proof.Never {
+		w.doubts = append(w.doubts, pause{begin, proof.Never})
 	}
 }

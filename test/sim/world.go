@@ -31,6 +31,7 @@ type world struct {
 	runs    map[int64]int        // the last run under a token, as an index of events
 	written time.Duration        // the instant of the last guarded write
 	pauses  []pause              // of the job
+	doubts  []pause              // in which a person may have asked something of the job
 	asked   []time.Duration      // manual runs that were asked for
 	manual  []time.Duration      // of them, those that are sure to have been
 	found   []proof.Violation

@@ -1,0 +1,109 @@
+package proof
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// An Omission says when a scheduled time must have been begun by somebody: if one replica was well, as Well events tell, from when its
+// run may start until Grace after that, whatever befell the others. Times that nobody could have begun are excused: those at which the
+// job was taken, until Grace was nearly over, by who had it before or was at another time of it.
+//
+// A run has begun when its function was called, or, where it may be run once only, when the store was told that it begins.
+type Omission struct {
+	Grace  time.Duration // as the job has it; 0 leaves the rule out
+	Start  func(scheduled int64) time.Duration
+	Look   time.Duration // within which a well replica looks at a job that has become free
+	Until  time.Duration // times whose Grace ends later are left out: somebody may yet take them over
+	Spaced time.Duration // times sooner than this after one that was begun are done with it
+	Doubt  []Span        // in which the job may have been paused, or was asked for by a person
+	Tries  bool          // attempts are bounded: a replica that dies before it begins has had one
+}
+
+// omitted checks that what a well replica could have begun was begun.
+func (c *jobCheck) omitted() {
+	rule := c.rule.Omission
+	well := c.history.of(Well)
+	well = slices.DeleteFunc(well, func(e Event) bool { return e.Name != c.rule.Name || e.Until-e.At < rule.Grace })
+	if len(well) == 0 {
+		return
+	}
+	_, byName := c.history.leases()
+	leases := byName[c.rule.Record]
+	for s := c.rule.Next(c.rule.Zero); c.instant(s)+rule.Grace <= rule.Until; s = c.rule.Next(s) {
+		from, to := c.instant(s), c.instant(s)+rule.Grace
+		if rule.Start != nil {
+			from, to = from+rule.Start(s), to+rule.Start(s)
+		}
+		i := slices.IndexFunc(well, func(e Event) bool { return e.At <= from && e.Until >= to })
+		if i < 0 || len(c.at[s]) > 0 || c.rule.AtMostOnce && c.begun(s) || c.excused(s, from, to, leases) {
+			continue
+		}
+		c.found = append(c.found, Violation{OmissionChecker, c.rule.Name,
+			fmt.Sprintf("%s (%v) was begun by nobody, although %s was well from %v to %v", utc(s), from, well[i].Replica, well[i].At, well[i].Until),
+			c.around(from, to)})
+	}
+}
+
+// excused says that nobody need have begun a scheduled time.
+func (c *jobCheck) excused(scheduled int64, from, to time.Duration, leases []*lease) bool {
+	rule := c.rule.Omission
+	if slices.ContainsFunc(rule.Doubt, func(d Span) bool { return d.From <= to && from <= d.To }) {
+		return true
+	}
+	for before := range c.at {
+		if at := c.instant(before); at < c.instant(scheduled) && c.instant(scheduled) < at+rule.Spaced {
+			return true
+		}
+	}
+	if rule.Tries && slices.ContainsFunc(leases, func(l *lease) bool { return l.from >= from && l.released == Never }) {
+		return true
+	}
+	// What others had of the time, one after the other.
+	until := from
+	for i, l := range leases {
+		if l.from > until+rule.Look {
+			break
+		}
+		if l.from < from || c.forAnother(leases[i:], scheduled) {
+			until = max(until, l.taken())
+		}
+	}
+	return until > from && until+rule.Look >= to
+}
+
+// taken is until when nobody else could have the name.
+func (l *lease) taken() time.Duration {
+	if l.released != Never {
+		return max(l.end(), l.linger)
+	}
+	return l.until
+}
+
+// forAnother says that the first of these leases was for a manual run or for an earlier time than scheduled. If nothing began under it,
+// it was for what began next.
+func (c *jobCheck) forAnother(leases []*lease, scheduled int64) bool {
+	for _, l := range leases {
+		for _, r := range c.runs {
+			if r.Token == l.grant.DidToken {
+				return r.Manual || r.Mark < scheduled
+			}
+		}
+	}
+	return false
+}
+
+// around is what was asked of the store, and began, about two instants: also of other records, for who asks for this one may be
+// settled by them.
+func (c *jobCheck) around(from, to time.Duration) History {
+	var near History
+	for _, e := range c.history {
+		about := e.Kind == Acquire || e.Name == c.rule.Record && (e.Kind == Extend || e.Kind == Release) || e.Kind == Run && e.Name == c.rule.Name || e.Kind == Fault
+		if about && e.At <= to && e.At >= from-2*c.rule.Omission.Grace {
+			near = append(near, e)
+		}
+	}
+	const most = 25
+	return near[max(0, len(near)-most):]
+}

@@ -1,0 +1,89 @@
+package proof
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func well(replica string, from, to time.Duration) Event {
+	return Event{Kind: Well, At: from, Until: to, Replica: replica, Name: "job"}
+}
+
+// lingers makes a release leave the name taken.
+func lingers(e Event, linger time.Duration) Event {
+	e.Linger = linger
+	return e
+}
+
+// TestOmission gives histories of a job that is due each 10 s and has a grace of 5 s. Two lie side by side wherever a little decides.
+func TestOmission(t *testing.T) {
+	always := well("w", 0, 60*s)
+	elsewhere := grant(0, 9, time.Millisecond) // so that the store has been watched
+	at20 := func(change func(*Omission)) JobRule {
+		r := JobRule{Name: "job", Record: "job", Next: everyTen, Zero: 10_000, Omission: Omission{Grace: 5 * s, Look: s / 2, Until: 15 * s}}
+		if change != nil {
+			change(&r.Omission)
+		}
+		return r
+	}
+	once := at20(nil)
+	once.AtMostOnce = true
+	told := with(markRaised(10*s, 1, 20*s), func(e *Event) { e.Kind = Extend })
+	manual := with(run(5*s, 10*s, 16*s, 1, Okay, 0), func(e *Event) { e.Manual = true })
+	tests := []struct {
+		name string
+		h    History // whose instant 0 is ten seconds before the scheduled time 20
+		rule JobRule
+		bad  bool
+	}{
+		{"begun", History{always, grant(10*s, 1, 9*s), run(20*s, 10*s, 11*s, 1, Okay, 12*s)}, at20(nil), false},
+		{"begun late by another", History{always, grant(10*s, 1, 9*s), grant(19*s, 2, 9*s), run(20*s, 19*s, 20*s, 2, Okay, 21*s)}, at20(nil), false},
+		{"begun, and cut off", History{always, grant(10*s, 1, 9*s), run(20*s, 10*s, Never, 1, Unknown, 0)}, at20(nil), false},
+		{"begun by nobody", History{always, elsewhere}, at20(nil), true},
+		{"another time is begun", History{always, grant(16*s, 1, 9*s), run(30*s, 20*s, 21*s, 1, Okay, 22*s)}, at20(nil), true},
+		{"nobody was well", History{elsewhere}, at20(nil), false},
+		{"well until Grace is over", History{well("w", 10*s, 15*s), elsewhere}, at20(nil), true},
+		{"well until Grace is nearly over", History{well("w", 10*s, 15*s-1), elsewhere}, at20(nil), false},
+		{"well a little too late", History{well("w", 10*s+1, 20*s), elsewhere}, at20(nil), false},
+		{"one was well after the other", History{well("v", 0, 13*s), well("w", 12*s, 20*s), elsewhere}, at20(nil), false},
+		{"well, and does not know the job", History{with(always, func(e *Event) { e.Name = "other" }), elsewhere}, at20(nil), false},
+		{"too near to the end", History{always, elsewhere}, at20(func(o *Omission) { o.Until = 15*s - 1 }), false},
+
+		{"who was granted it died", History{always, grant(10*s, 1, 30*s)}, at20(nil), true},
+		{"who had it before kept it", History{always, grant(9*s, 1, 6*s)}, at20(nil), false},
+		{"who had it before kept it for most of Grace", History{always, grant(9*s, 1, 4*s)}, at20(nil), true},
+		{"who had it before has given it back", History{always, grant(9*s, 1, 9*s), markRaised(12*s, 1, 10*s)}, at20(nil), true},
+		{"it lingered for all of Grace", History{always, grant(8*s, 1, 9*s), lingers(markRaised(9*s, 1, 10*s), 6*s)}, at20(nil), false},
+		{"it lingered for a part of Grace", History{always, grant(8*s, 1, 9*s), lingers(markRaised(9*s, 1, 10*s), 3*s)}, at20(nil), true},
+		{"an earlier time was taken over, and took long", History{always, grant(10*s, 1, 9*s), run(10*s, 10*s, 17*s, 1, Okay, 18*s)}, at20(nil), false},
+		{"an earlier time was taken over, and did not take long", History{always, grant(10*s, 1, 9*s), run(10*s, 10*s, 11*s, 1, Okay, 12*s), markRaised(12*s, 1, 10*s)}, at20(nil), true},
+		{"one after the other had it", History{always, grant(7*s, 1, 4*s), grant(11*s+s/4, 2, 9*s), run(10*s, 12*s, 16*s, 2, Okay, 17*s)}, at20(nil), false},
+		{"one after the other had it, with a gap", History{always, grant(7*s, 1, 4*s), grant(11*s+s, 2, 9*s), run(10*s, 13*s, 16*s, 2, Okay, 17*s)}, at20(nil), true},
+		{"who died had it for an earlier time", History{always, grant(10*s, 1, 3*s), grant(13*s+s/4, 2, 9*s), run(10*s, 14*s, 16*s, 2, Okay, 17*s)}, at20(nil), false},
+		{"who died had it for this time", History{always, grant(10*s, 1, 3*s), grant(13*s+s/4, 2, 9*s), run(30*s, 20*s, 21*s, 2, Okay, 22*s)}, at20(nil), true},
+		{"a manual run had it", History{always, grant(10*s, 1, 9*s), manual}, at20(nil), false},
+
+		{"it was to have been begun once, and the store was told so", History{always, grant(10*s, 1, 9*s), told}, once, false},
+		{"it was to have been begun once, and the store was not told", History{always, grant(10*s, 1, 9*s)}, once, true},
+		{"the store was told of a beginning that may come again", History{always, grant(10*s, 1, 9*s), told}, at20(nil), true},
+		{"it has had its attempt", History{always, grant(10*s, 1, 9*s)}, at20(func(o *Omission) { o.Tries = true }), false},
+		{"nobody has tried", History{always, elsewhere}, at20(func(o *Omission) { o.Tries = true }), true},
+		{"it may have been paused", History{always, elsewhere}, at20(func(o *Omission) { o.Doubt = []Span{{14 * s, 20 * s}} }), false},
+		{"it had been paused before", History{always, elsewhere}, at20(func(o *Omission) { o.Doubt = []Span{{8 * s, 10*s - 1}} }), true},
+		{"done with the one before", History{always, grant(s, 1, 9*s), run(10*s, s, 2*s, 1, Okay, 3*s)}, at20(func(o *Omission) { o.Spaced = 11 * s }), false},
+		{"not quite done with the one before", History{always, grant(s, 1, 5*s), run(10*s, s, 2*s, 1, Okay, 3*s)}, at20(func(o *Omission) { o.Spaced = 10 * s }), true},
+		{"it may start later", History{well("w", 12*s, 17*s), elsewhere}, at20(func(o *Omission) { o.Start = func(int64) time.Duration { return 2 * s } }), true},
+		{"it may start later, when nobody was well", History{well("w", 10*s, 16*s), elsewhere}, at20(func(o *Omission) { o.Start = func(int64) time.Duration { return 2 * s } }), false},
+	}
+	for _, test := range tests {
+		t.Run(strings.ReplaceAll(test.name, " ", "-"), func(t *testing.T) {
+			v := Check(test.h, Rules{Jobs: []JobRule{test.rule}})
+			found := slices.ContainsFunc(v.Violations, func(v Violation) bool { return v.Checker == OmissionChecker })
+			if found != test.bad {
+				t.Errorf("found %v, want %v: %v", found, test.bad, v.Violations)
+			}
+		})
+	}
+}

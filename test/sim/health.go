@@ -1,0 +1,85 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/soloist-dev/soloist/proof"
+)
+
+// health is what tells when a replica was well: while it ran the job, all its requests were answered within promptly, its machine was
+// not suspended, and it was not about to end. A request that was not answered so makes it unwell from when it was sent until its end, and
+// then for as long as a client may wait before it asks again.
+type health struct {
+	mu   sync.Mutex
+	runs []lived // the job
+	ill  []pause
+}
+
+// lived is a time in which a life of a replica ran the job.
+type lived struct {
+	pause
+	replica string
+}
+
+const (
+	// promptly is how long a request takes at most that meets no fault.
+	promptly = 5 * time.Millisecond
+	// recovery is how long a client takes at most from the end of a request that failed to its next.
+	recovery = 1600 * time.Millisecond
+	// registering is how long a replica takes at most to begin with the job, if it is well.
+	registering = 50 * time.Millisecond
+)
+
+// knows says that the replica runs the job from now on.
+func (r *replica) knows() {
+	h, now := &r.health, r.world.now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.runs = append(h.runs, lived{pause{now + registering, proof.Never}, r.name()})
+}
+
+// leaves says that it does no more.
+func (r *replica) leaves() {
+	h, now := &r.health, r.world.now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n := len(h.runs); n > 0 {
+		h.runs[n-1].to = min(h.runs[n-1].to, now)
+	}
+}
+
+// unwell says that the replica has not been well since an instant.
+func (r *replica) unwell(since time.Duration) {
+	h, now := &r.health, r.world.now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ill = append(h.ill, pause{since, now + recovery})
+}
+
+// well tells when the replica was well. It is for the end of the history.
+func (r *replica) well() (all proof.History) {
+	h := &r.health
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	slices.SortFunc(h.ill, func(a, b pause) int { return cmp.Compare(a.from, b.from) })
+	for _, run := range h.runs {
+		from := run.from
+		until := func(to time.Duration) {
+			if from < to {
+				all = append(all, proof.Event{Kind: proof.Well, At: from, Until: to, Replica: run.replica, Name: jobName})
+			}
+		}
+		for _, ill := range h.ill {
+			if ill.to <= from || ill.from >= run.to {
+				continue
+			}
+			until(ill.from)
+			from = max(from, ill.to)
+		}
+		until(run.to)
+	}
+	return all
+}
