@@ -94,6 +94,31 @@ func TestFailedElements(t *testing.T) {
 	})
 }
 
+// Crashes count however long the element lies until somebody looks at it again, and whatever is swept meanwhile.
+func TestSweptCrashesCount(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, _, b *soloist.Client) {
+		for i := range 3 {
+			network := s.Share()
+			dying := soloisttest.NewReplica(t, network, soloist.Config{}).Elements("invoices")
+			dying.Retry.Attempts = 3
+			if el, err := dying.Claim(background, "1"); err != nil || el.Attempt() != i+1 {
+				t.Fatalf("attempt %d: %+v, %v", i+1, el, err)
+			}
+			network.Break(nil)
+			time.Sleep(time.Hour)
+			if n, err := s.Sweep(background, 100); n != 0 || err != nil {
+				t.Errorf("a sweep after crash %d forgot %d, %v", i+1, n, err)
+			}
+		}
+		invoices := b.Elements("invoices")
+		invoices.Retry.Attempts = 3
+		var failed *soloist.FailedError
+		if _, err := invoices.Claim(background, "1"); !errors.As(err, &failed) || failed.Attempts != 3 {
+			t.Errorf("after three crashes: %v", err)
+		}
+	})
+}
+
 // Crashes count as attempts: an element that kills its replicas does not do so for ever.
 func TestCrashesCount(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, _, b *soloist.Client) {

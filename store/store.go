@@ -67,8 +67,7 @@ type Grant struct {
 	State []byte // the record's state as the last holder left it; the caller's to keep
 
 	// Abandoned is > 0 when the lease before this one ended by expiry, never released by its holder: it is how long
-	// before this grant that lease was granted. The same holder asking again is not told, and it is not told when the
-	// record has been forgotten.
+	// before this grant that lease was granted. The same holder asking again is not told.
 	Abandoned time.Duration
 }
 
@@ -90,9 +89,9 @@ type Release struct {
 	State        []byte        // as in Extension
 
 	// Retain is how long from now the record's mark and state must be remembered at least; [Forever] has no end. After
-	// that (and after the linger) a store may forget the record. A record whose last grant was not released is forgotten
-	// only when it is free, has neither mark nor state, and the Retain of an earlier release does not keep it.
-	// Forgetting never lets a token of the name repeat.
+	// that (and after the linger) a store may forget the record. A store never forgets a record whose last grant was not
+	// released, for with it the next holder could not be told that the one before died: a name that is used once must be
+	// released. Forgetting never lets a token of the name repeat.
 	Retain time.Duration
 }
 

@@ -42,8 +42,7 @@ type record struct {
 	until  time.Time // end of the lease or linger
 
 	released bool
-	retained bool      // a release has said how long to retain
-	retain   time.Time // until then; zero for ever
+	retain   time.Time // of one that was released: until then; zero for ever
 
 	line []*place // of those who wait, in the order they came
 }
@@ -221,7 +220,7 @@ func (m *memory) release(rel store.Release, now time.Time) error {
 	r.write(rel.Mark, rel.State)
 	told := r.until // to those in line
 	r.released, r.until = true, now.Add(rel.Linger)
-	r.retained, r.retain = true, time.Time{}
+	r.retain = time.Time{}
 	if rel.Retain != store.Forever {
 		r.retain = now.Add(max(rel.Retain, rel.Linger))
 	}
@@ -349,11 +348,7 @@ func (r *record) liveFor(holder string, now time.Time) bool {
 
 // forgettable is the rule of store.Release.Retain.
 func (r *record) forgettable(now time.Time) bool {
-	kept := r.retained && (r.retain.IsZero() || now.Before(r.retain))
-	if kept || now.Before(r.until) {
-		return false
-	}
-	return r.released || r.mark == 0 && len(r.state) == 0
+	return r.released && !now.Before(r.until) && !r.retain.IsZero() && !now.Before(r.retain)
 }
 
 // write takes over what a holder leaves with the name.

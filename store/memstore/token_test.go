@@ -44,7 +44,7 @@ func TestTokensEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := New()
 			defer s.Close()
-			s.mem.records["n"] = &record{token: math.MaxInt64 - 2, released: true, retained: true}
+			s.mem.records["n"] = &record{token: math.MaxInt64 - 2, released: true}
 			for _, want := range []int64{math.MaxInt64 - 1, math.MaxInt64} {
 				g, err := take(t, s, "a")
 				if err != nil || g.Token != want {
@@ -69,7 +69,7 @@ func TestTokensEnd(t *testing.T) {
 func TestTokensEndAfterSweep(t *testing.T) {
 	s := New()
 	defer s.Close()
-	s.mem.records["n"] = &record{token: math.MaxInt64 - 1, released: true, retained: true}
+	s.mem.records["n"] = &record{token: math.MaxInt64 - 1, released: true}
 	g, err := acquire(t, s, "a")
 	if err != nil {
 		t.Fatal(err)

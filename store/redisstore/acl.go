@@ -12,7 +12,7 @@ import (
 // commands are what a user needs the right to, besides those of the connection (AUTH, HELLO, SELECT), which everybody has.
 var commands = []string{
 	"eval", "evalsha", "time", "ping", "publish", "subscribe", "unsubscribe",
-	"hmget", "hget", "hset", "hdel", "hstrlen", "get", "set", "del", "persist",
+	"hmget", "hget", "hset", "hdel", "get", "set", "del", "persist",
 	"hvals", "zadd", "zrem", "zrangebylex", "zrangebyscore",
 }
 
@@ -27,7 +27,7 @@ var (
 // Examine. It is documented in docs/redis.md.
 const aclLine = "ACL SETUSER soloist on >PASSWORD ~{soloist:* &{soloist:* " +
 	"+eval +evalsha +time +ping +publish +subscribe +unsubscribe " +
-	"+hmget +hget +hset +hdel +hstrlen +get +set +del +persist +hvals +zadd +zrem +zrangebylex +zrangebyscore " +
+	"+hmget +hget +hset +hdel +get +set +del +persist +hvals +zadd +zrem +zrangebylex +zrangebyscore " +
 	"+info +config|get +acl|whoami +acl|dryrun"
 
 // privileges asks for the user's rights, command by command, where the server can tell them (Redis 7).
@@ -75,7 +75,7 @@ func dryArgs(command string, b *bucket) []any {
 		return []any{"x", "1", b.counter}
 	case "get", "del", "exists", "pttl", "persist", "hkeys", "hvals", "incr":
 		return []any{b.counter}
-	case "set", "hget", "hstrlen", "hmget", "zrem", "pexpire", "hexists", "hdel":
+	case "set", "hget", "hmget", "zrem", "pexpire", "hexists", "hdel":
 		return []any{b.counter, "x"}
 	case "hset", "zadd":
 		return []any{b.counter, "1", "x"}

@@ -24,14 +24,6 @@ var retainFlaws = []flaw{
 		}
 		return retain
 	})},
-	{"retain-forever", "an abandoned lease ends what was to be for ever", always(bend{sweep: func(s *memstore.Store, limit int) int {
-		for _, r := range list(s, "") {
-			if r.Free() && r.Holder != "" && r.Mark == 0 && len(r.State) == 0 {
-				forget(s, r.Name)
-			}
-		}
-		return sweep(s, limit)
-	}})},
 	{"retain-forever", "a sweep goes by the end of the lease", shortLived},
 	{"retain-for-a-time", "a sweep goes by the end of the lease", shortLived},
 	{"retain-for-a-time", "a record is forgotten after a quarter of the time", retaining(func(retain time.Duration) time.Duration { return retain / 4 })},
@@ -70,14 +62,6 @@ var retainFlaws = []flaw{
 			},
 		}
 	}},
-	{"sweep-forgets-abandoned", "what was never released is kept", always(bend{sweep: func(s *memstore.Store, limit int) int {
-		for _, r := range list(s, "") {
-			if r.Free() && r.Holder != "" {
-				return 0
-			}
-		}
-		return sweep(s, limit)
-	}})},
 	{"sweep-keeps-taken", "a linger lasts no longer than the record is retained", always(bend{release: func(s *memstore.Store, r store.Release) error {
 		r.Linger = min(r.Linger, r.Retain)
 		return release(s, r)
@@ -90,6 +74,27 @@ var retainFlaws = []flaw{
 		}
 		return sweep(s, limit)
 	}})},
+	{"sweep-keeps-abandoned", "an abandoned lease without mark and state is forgotten", always(bend{sweep: func(s *memstore.Store, limit int) int {
+		for _, r := range list(s, "") {
+			if r.Free() && r.Holder != "" && r.Mark == 0 && len(r.State) == 0 {
+				forget(s, r.Name)
+			}
+		}
+		return sweep(s, limit)
+	}})},
+	{"sweep-keeps-abandoned", "an abandoned lease is told as released", func(testing.TB) bend {
+		swept := false
+		return bend{
+			sweep: func(s *memstore.Store, limit int) int { swept = true; return sweep(s, limit) },
+			acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
+				o := acquire(s, c)
+				if swept {
+					o.Grant.Abandoned = 0
+				}
+				return o
+			},
+		}
+	}},
 	{"sweep-keeps-abandoned", "whatever is free is forgotten", always(bend{sweep: func(s *memstore.Store, limit int) int {
 		for _, r := range list(s, "") {
 			if r.Free() {

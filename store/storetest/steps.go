@@ -219,8 +219,7 @@ func (s *subject) free(name string) {
 	s.did("%swaited until List said that %.80q is free", s.label, name)
 }
 
-// abandoned answers a lease that has expired after its holder left a mark and a state, without which a store may
-// forget the record.
+// abandoned answers a lease that has expired after its holder left a mark and a state.
 func (s *subject) abandoned(name, holder string) lease {
 	var l lease
 	s.until("a lease is extended within its TTL", func() bool {

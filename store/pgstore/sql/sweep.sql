@@ -7,7 +7,7 @@ WITH clock AS MATERIALIZED (
 ), found AS MATERIALIZED (
   SELECT s.name FROM {{table}} AS s, clock AS c
   WHERE s.lock_until <= c.now AND (s.retain_until IS NULL OR s.retain_until <= c.now)
-    AND (s.released OR s.mark = 0 AND coalesce(length(s.state), 0) = 0) AND s.locked_at <= c.now - interval '1 second'
+    AND s.released AND s.locked_at <= c.now - interval '1 second'
     AND (NOT $2::boolean OR s.record = s.name AND s.locked_by = s.holder)
   LIMIT $1::bigint
   FOR UPDATE OF s SKIP LOCKED

@@ -24,7 +24,7 @@ for i = 4, #KEYS, 2 do
     else
       local abandoned = '0'
       if rec and not rec.r then abandoned = int(math.max(1, now - rec.g)) end
-      local token = grant(key, rec, first, holder, ttl, KEYS[1], KEYS[2], KEYS[3])
+      local token = grant(key, rec, first, holder, ttl, KEYS[1], KEYS[2])
       if token then
         answer = {'granted', token, rec and rec.m or '0', rec and rec.s or '', abandoned}
         if value ~= '' then share(key, peer, value, ttl) end

@@ -21,7 +21,7 @@ for i = 4, #KEYS, 2 do
   if not who and (not rec or rec.u <= now) then
     local abandoned = '0'
     if rec and not rec.r then abandoned = int(math.max(1, now - rec.g)) end
-    local token = grant(KEYS[i], rec, tonumber(ARGV[1]), holder, ttl, KEYS[1], KEYS[2], KEYS[3])
+    local token = grant(KEYS[i], rec, tonumber(ARGV[1]), holder, ttl, KEYS[1], KEYS[2])
     if not token then return {(i - 4) / 2, 'overflow'} end
     if value ~= '' then share(KEYS[i], peer, value, ttl) end
     return {(i - 4) / 2, 'granted', token, rec and rec.m or '0', rec and state(KEYS[i]) or '', abandoned}

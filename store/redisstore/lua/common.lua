@@ -105,11 +105,10 @@ local function admit(key)
   admitted = true
 end
 
--- forgettable is from when on the record may be forgotten; nil for never.
-local function forgettable(key, rec)
-  if rec.e == 'inf' then return nil end
-  if not rec.r and (rec.m ~= '0' or redis.call('HSTRLEN', key, 's') > 0) then return nil end
-  return math.max(rec.u, tonumber(rec.e or '0'))
+-- forgettable is from when on the record may be forgotten; nil for never, as long as it is not released.
+local function forgettable(rec)
+  if not rec.r or rec.e == 'inf' then return nil end
+  return math.max(rec.u, tonumber(rec.e))
 end
 
 -- next_token answers the token of all that this script grants, or nil when the tokens are used up. It is greater than all that were
@@ -129,14 +128,14 @@ end
 -- due says from when on a record is to be looked at for sweeping. It is never later than that it may be forgotten; sweep.lua moves it.
 -- It answers what the record has to remember of that.
 local function due(key, rec, name, at)
-  if rec and rec.d and tonumber(rec.d) <= at then return rec.d end
+  if rec.d and tonumber(rec.d) <= at then return rec.d end
   redis.call('ZADD', key, int(at), name)
   return int(at)
 end
 
 -- grant takes a free name. It answers nil when the tokens are used up. The record comes last: where the user lacks a right in between, the
 -- name stays free. Where the name begins in the key is said by first.
-local function grant(key, rec, first, holder, ttl, counter, names, due_key)
+local function grant(key, rec, first, holder, ttl, counter, names)
   local token = next_token(counter, rec)
   if not token then return nil end
   if rec then
@@ -145,8 +144,7 @@ local function grant(key, rec, first, holder, ttl, counter, names, due_key)
   else
     local name = string.sub(key, first)
     redis.call('ZADD', names, 0, name)
-    redis.call('HSET', key, 'h', holder, 'r', '0', 't', token, 'm', '0', 'u', int(now + ttl), 'g', int(now),
-      'd', due(due_key, nil, name, now + ttl))
+    redis.call('HSET', key, 'h', holder, 'r', '0', 't', token, 'm', '0', 'u', int(now + ttl), 'g', int(now))
   end
   return token
 end

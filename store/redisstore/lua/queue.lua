@@ -3,7 +3,7 @@
 -- lease began behind a grant, and the instant of this request behind a refusal. Who is refused has a place in the line.
 local key, line, wants = KEYS[4], KEYS[5], KEYS[6]
 local name, holder, ttl, inbox = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local rec = read(key, 'w', 'd', 'e')
+local rec = read(key, 'w')
 local function leave()
   if not (rec and rec.w) then return end
   redis.call('ZREM', line, holder)
@@ -22,7 +22,7 @@ if rec and rec.u > now then
 end
 local abandoned = '0'
 if rec and not rec.r then abandoned = int(math.max(1, now - rec.g)) end
-local token = grant(key, rec, #key - #name + 1, holder, ttl, KEYS[1], KEYS[2], KEYS[3])
+local token = grant(key, rec, #key - #name + 1, holder, ttl, KEYS[1], KEYS[2])
 if not token then return {'overflow'} end
 leave()
 return {'granted', token, rec and rec.m or '0', rec and state(key) or '', abandoned, '0'}

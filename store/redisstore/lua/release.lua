@@ -16,7 +16,7 @@ local function hand_over(key, rec, name)
     local since, ttl, inbox = string.match(redis.call('HGET', wants, holder) or '', '^(%d+) (%d+) (.*)$')
     redis.call('ZREM', line, holder)
     redis.call('HDEL', wants, holder)
-    local token = since and grant(key, rec, 0, holder, tonumber(ttl), KEYS[1], KEYS[2], KEYS[3])
+    local token = since and grant(key, rec, 0, holder, tonumber(ttl), KEYS[1], KEYS[2])
     if token then
       local news = token .. ' ' .. since .. ' ' .. int(now) .. ' ' .. rec.m .. ' ' .. #holder .. ' ' .. holder .. state(key)
       if redis.call('PUBLISH', inbox, news) > 0 then return now + tonumber(ttl) end

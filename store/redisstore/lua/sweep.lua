@@ -4,7 +4,7 @@ local forgotten, seen = 0, redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', int(now)
 for _, name in ipairs(seen) do
   local key = ARGV[2] .. name
   local rec = read(key, 'w', 'd', 'e')
-  local from = rec and forgettable(key, rec)
+  local from = rec and forgettable(rec)
   if not rec then -- somebody has deleted it
     redis.call('ZREM', KEYS[2], name)
     redis.call('ZREM', KEYS[3], name)
