@@ -47,7 +47,7 @@ lint: $(LINT) ## run golangci-lint over every module
 unit:
 	@GORACE=atexit_sleep_ms=10 $(GO) test -race -timeout 20m work
 
-servers: ## install the servers that the stores are tested against, where apt-get can
+servers: ## install the servers and tools that the tests need, where apt-get can
 	@tools/servers.sh
 
 # Without the race detector, which has its share of histories in unit.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 func init() { roles["clock"] = tellClock }
@@ -23,12 +25,13 @@ func tellClock(string) error {
 func TestTimeNamespace(t *testing.T) {
 	here, err := hostClock()
 	if err != nil {
-		cannot(t, "this host's clock cannot be read: %v", err)
+		servers.Missing(t, "this host's clock cannot be read: %v", err)
 	}
-	if err := osexec.Command("unshare", "-T", "--boottime", "1000000", "--fork", "true").Run(); err != nil {
-		cannot(t, "a time namespace cannot be made: %v", err)
+	inNamespace := []string{servers.Program(t, "unshare, of util-linux", "unshare"), "-T", "--boottime", "1000000", "--fork"}
+	if err := osexec.Command(inNamespace[0], append(inNamespace[1:], "true")...).Run(); err != nil {
+		servers.Missing(t, "a time namespace cannot be made: %v", err)
 	}
-	out, err := process(t, "clock", "", "unshare", "-T", "--boottime", "1000000", "--fork").Output()
+	out, err := process(t, "clock", "", inNamespace...).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/test/servers"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,7 +16,7 @@ import (
 func mount(t *testing.T, source, dir, kind string, flags uintptr, options string) {
 	t.Helper()
 	if err := unix.Mount(source, dir, kind, flags, options); err != nil {
-		cannot(t, "mounting is not permitted: %v", err)
+		servers.Missing(t, "mounting is not permitted: %v", err)
 	}
 	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
 }
@@ -65,7 +66,7 @@ func readOnly(t *testing.T, dir string) (undo func()) {
 	}
 	mount(t, dir, dir, "", unix.MS_BIND, "")
 	if err := unix.Mount("", dir, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
-		cannot(t, "mounting read-only is not permitted: %v", err)
+		servers.Missing(t, "mounting read-only is not permitted: %v", err)
 	}
 	return func() {
 		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {

@@ -19,15 +19,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// cannot skips a test aloud for want of something, or fails it where everything must be tested.
-func cannot(t testing.TB, why string, args ...any) {
-	t.Helper()
-	if os.Getenv("SOLOIST_TEST_REQUIRE") != "" {
-		t.Fatalf("SOLOIST_TEST_REQUIRE is set, but "+why, args...)
-	}
-	t.Skipf("NOT TESTED: "+why, args...)
-}
-
 func newPath(t testing.TB) string { return filepath.Join(t.TempDir(), "leases.db") }
 
 func claim(name, holder string, ttl time.Duration) []store.Claim {

@@ -22,11 +22,9 @@ import (
 // and a way to fetch them the test is skipped aloud, or fails; see servers.Missing.
 func Build(t servers.Test, shedlock string) string {
 	t.Helper()
-	for _, tool := range []string{"java", "javac", "mvn"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			servers.Missing(t, "the peers in Java need a JDK and Maven: %s is not on the PATH", tool)
-		}
-	}
+	servers.Program(t, "a JDK", "javac")
+	servers.Program(t, "Java", "java")
+	servers.Program(t, "Maven", "mvn")
 	home := javaHome(t)
 	unlock := lockDirectory(t, home)
 	defer unlock()

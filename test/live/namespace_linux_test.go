@@ -42,7 +42,7 @@ func newNamespace(t *testing.T) *namespace {
 		servers.Missing(t, "a network namespace cannot be made: %v (that takes root)", err)
 	}
 	t.Cleanup(func() { close(n.work) })
-	n.run(t, "ip", "link", "set", "lo", "up")
+	n.ip(t, "link", "set", "lo", "up")
 	return n
 }
 
@@ -65,17 +65,26 @@ func (n *namespace) do(t *testing.T, what func()) {
 	}
 }
 
-// run runs a program in the namespace.
-func (n *namespace) run(t *testing.T, args ...string) string {
+// ip sets up the network of the namespace.
+func (n *namespace) ip(t *testing.T, args ...string) {
 	t.Helper()
-	path, err := exec.LookPath(args[0])
-	if err != nil {
-		servers.Missing(t, "%s is not here", args[0])
-	}
+	n.run(t, servers.Program(t, "ip, of iproute2", "ip"), args...)
+}
+
+// nft sets up the packet filter of the namespace, or tells what it has met.
+func (n *namespace) nft(t *testing.T, args ...string) string {
+	t.Helper()
+	return n.run(t, servers.Program(t, "nft, of nftables", "nft"), args...)
+}
+
+// run runs a program in the namespace.
+func (n *namespace) run(t *testing.T, program string, args ...string) string {
+	t.Helper()
 	var out []byte
-	n.do(t, func() { out, err = exec.Command(path, args[1:]...).CombinedOutput() })
+	var err error
+	n.do(t, func() { out, err = exec.Command(program, args...).CombinedOutput() })
 	if err != nil {
-		t.Fatalf("%v: %v\n%s", args, err, out)
+		t.Fatalf("%s %v: %v\n%s", program, args, err, out)
 	}
 	return string(out)
 }
@@ -96,12 +105,12 @@ const (
 func joined(t *testing.T) (clients, server *namespace) {
 	t.Helper()
 	clients, server = newNamespace(t), newNamespace(t)
-	clients.run(t, "ip", "link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", strconv.Itoa(server.thread))
+	clients.ip(t, "link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", strconv.Itoa(server.thread))
 	for n, host := range map[*namespace]string{clients: clientHost, server: serverHost} {
-		n.run(t, "ip", "addr", "add", host+"/24", "dev", "wire")
-		n.run(t, "ip", "link", "set", "wire", "up")
+		n.ip(t, "addr", "add", host+"/24", "dev", "wire")
+		n.ip(t, "link", "set", "wire", "up")
 	}
-	server.run(t, "nft", "add table inet live; "+
+	server.nft(t, "add table inet live; "+
 		"add chain inet live come { type filter hook input priority 0; }; add chain inet live go { type filter hook output priority 0; }")
 	return clients, server
 }
@@ -121,15 +130,15 @@ var packets = regexp.MustCompile(`counter packets (\d+)`)
 func filtered(ctx context.Context, t *testing.T, n *namespace, port, kind string, d time.Duration) int {
 	t.Helper()
 	for _, rule := range rules[kind] {
-		n.run(t, "nft", "add rule inet live "+strings.ReplaceAll(rule, "PORT", port))
+		n.nft(t, "add rule inet live "+strings.ReplaceAll(rule, "PORT", port))
 	}
 	wait(ctx, d)
 	met := 0
-	for _, count := range packets.FindAllStringSubmatch(n.run(t, "nft", "list table inet live"), -1) {
+	for _, count := range packets.FindAllStringSubmatch(n.nft(t, "list table inet live"), -1) {
 		c, _ := strconv.Atoi(count[1])
 		met += c
 	}
-	n.run(t, "nft", "flush chain inet live go; flush chain inet live come")
+	n.nft(t, "flush chain inet live go; flush chain inet live come")
 	return met
 }
 

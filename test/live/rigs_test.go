@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/url"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -95,11 +96,7 @@ func mariadbRig(t *testing.T) *rig {
 // psql runs a statement, and answers what it answers.
 func psql(t *testing.T, url, statement string) string {
 	t.Helper()
-	path, err := exec.LookPath("psql")
-	if err != nil {
-		servers.Missing(t, "psql is not here")
-	}
-	out, err := exec.Command(path, "-AtX", "-v", "ON_ERROR_STOP=1", "-c", statement, url).CombinedOutput()
+	out, err := exec.Command(servers.Program(t, "psql", "psql"), "-AtX", "-v", "ON_ERROR_STOP=1", "-c", statement, url).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", statement, err, out)
 	}
@@ -153,10 +150,9 @@ func repeatedly(what string, every time.Duration, do func()) func(context.Contex
 // copied copies a directory with its owners.
 func copied(t *testing.T, from, to string) {
 	t.Helper()
-	for _, args := range [][]string{{"rm", "-rf", to}, {"cp", "-a", from, to}} {
-		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", args, err, out)
-		}
+	must(t, os.RemoveAll(to))
+	if out, err := exec.Command("cp", "-a", from, to).CombinedOutput(); err != nil {
+		t.Fatalf("copying %s to %s: %v\n%s", from, to, err, out)
 	}
 }
 

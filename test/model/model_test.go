@@ -31,11 +31,7 @@ var (
 // look has spin look at all states, in the order of how far they are from the first. It stops at a violation.
 func look(t *testing.T, defines ...string) search {
 	t.Helper()
-	for _, program := range []string{"spin", "cc"} {
-		if _, err := exec.LookPath(program); err != nil {
-			servers.Missing(t, "the model is not checked: %v", err)
-		}
-	}
+	spin, cc := servers.Program(t, "Spin", "spin"), servers.Program(t, "a C compiler", "cc")
 	dir := t.TempDir()
 	run := func(name string, args ...string) string {
 		t.Helper()
@@ -54,8 +50,8 @@ func look(t *testing.T, defines ...string) search {
 	for i, name := range defines {
 		options[i] = "-D" + name
 	}
-	run("spin", append(options, "-a", "lease.pml")...)
-	run("cc", "-O1", "-w", "-DSAFETY", "-DBFS", "-DMEMLIM=4000", "-o", "pan", "pan.c")
+	run(spin, append(options, "-a", "lease.pml")...)
+	run(cc, "-O1", "-w", "-DSAFETY", "-DBFS", "-DMEMLIM=4000", "-o", "pan", "pan.c")
 	out := run("./pan")
 	found := ended.FindStringSubmatch(out)
 	if found == nil || found[1] == "0" && strings.Contains(out, "Search not completed") {
@@ -67,7 +63,7 @@ func look(t *testing.T, defines ...string) search {
 		if assertion := asserted.FindStringSubmatch(out); assertion != nil {
 			s.violation = assertion[1]
 		}
-		s.how = run("spin", append(options, "-t", "-p", "-g", "lease.pml")...)
+		s.how = run(spin, append(options, "-t", "-p", "-g", "lease.pml")...)
 	}
 	for _, statement := range unreached.FindAllStringSubmatch(out, -1) {
 		if statement[1] != "-end-" { // nothing in the model ends

@@ -23,7 +23,7 @@ type Clock struct {
 // RedisWithClock is Redis with a wall clock of its own: a library that is made with gcc stands between the server and the system's.
 func RedisWithClock(t Test, settings ...string) (*RedisServer, *Clock) {
 	t.Helper()
-	gcc := findProgram(t, "a C compiler", "gcc", "cc")
+	gcc := Program(t, "a C compiler", "gcc", "cc")
 	dir := Directory(t)
 	source, library := filepath.Join(dir, "clock.c"), filepath.Join(dir, "clock.so")
 	if err := os.WriteFile(source, clockSource, 0o600); err != nil {

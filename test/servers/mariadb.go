@@ -34,8 +34,8 @@ func MariaDB(t Test, settings ...string) *MariaDBServer {
 	if url := fromEnvironment("MARIADB"); url != "" && len(settings) == 0 {
 		return &MariaDBServer{URL: url}
 	}
-	install := findProgram(t, "MariaDB", "mariadb-install-db", "mysql_install_db")
-	program := findProgram(t, "MariaDB", "mariadbd", "mysqld", "/usr/sbin/mariadbd", "/usr/libexec/mariadbd")
+	install := Program(t, "MariaDB", "mariadb-install-db", "mysql_install_db")
+	program := Program(t, "MariaDB", "mariadbd", "mysqld", "/usr/sbin/mariadbd", "/usr/libexec/mariadbd")
 	dir, port := Directory(t), FreePort(t)
 	as := unprivileged(t, dir)
 	data := filepath.Join(dir, "data")

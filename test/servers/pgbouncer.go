@@ -20,7 +20,7 @@ type PgBouncerServer struct {
 // superuser.
 func PgBouncer(t Test, server *PostgresServer) *PgBouncerServer {
 	t.Helper()
-	path := findProgram(t, "PgBouncer", "pgbouncer", "/usr/sbin/pgbouncer")
+	path := Program(t, "PgBouncer", "pgbouncer", "/usr/sbin/pgbouncer")
 	to, err := url.Parse(server.URL)
 	if err != nil {
 		t.Fatalf("the URL of the server: %v", err)

@@ -95,7 +95,7 @@ func postgresAt(t Test, bin, dir, data string, settings []string) *PostgresServe
 // postgresPrograms answers the directory of the programs of PostgreSQL.
 func postgresPrograms(t Test) string {
 	t.Helper()
-	initdb := findProgram(t, "PostgreSQL", "/usr/lib/postgresql/*/bin/initdb", "/usr/pgsql-*/bin/initdb", "initdb")
+	initdb := Program(t, "PostgreSQL", "/usr/lib/postgresql/*/bin/initdb", "/usr/pgsql-*/bin/initdb", "initdb")
 	if real, err := filepath.EvalSymlinks(initdb); err == nil {
 		initdb = real
 	}

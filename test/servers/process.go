@@ -41,8 +41,9 @@ type Process struct {
 // patience is how long a server may take to be ready or to end; slow machines under the race detector need some.
 const patience = 60 * time.Second
 
-// program finds the first of the programs that is there, on the PATH or at one of the patterns; the test is skipped without it.
-func findProgram(t Test, what string, names ...string) string {
+// Program finds the first of the programs that is here, on the PATH or at one of the patterns. Without one the test is skipped, or fails; see
+// Missing. One of the names must be in tools/packages.txt, which test/rules checks; so they are literals.
+func Program(t Test, what string, names ...string) string {
 	t.Helper()
 	for _, name := range names {
 		if path, err := exec.LookPath(name); err == nil {

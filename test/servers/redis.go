@@ -37,7 +37,7 @@ func Redis(t Test, settings ...string) *RedisServer {
 func RedisTLS(t Test, caFile, certFile, keyFile string, settings ...string) *RedisServer {
 	t.Helper()
 	port := FreePort(t)
-	path := findProgram(t, "Redis", "redis-server", "valkey-server")
+	path := Program(t, "Redis", "redis-server", "valkey-server")
 	dir := Directory(t)
 	args := append([]string{"--port", "0", "--tls-port", strconv.Itoa(port), "--tls-ca-cert-file", caFile, "--tls-cert-file", certFile,
 		"--tls-key-file", keyFile, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir}, settings...)
@@ -52,7 +52,7 @@ func redisAt(t Test, port int, dir string, settings ...string) *RedisServer {
 
 func redisWith(t Test, port int, dir string, env []string, settings ...string) *RedisServer {
 	t.Helper()
-	path := findProgram(t, "Redis", "redis-server", "valkey-server")
+	path := Program(t, "Redis", "redis-server", "valkey-server")
 	args := append([]string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir}, settings...)
 	p := launch(t, &Process{name: fmt.Sprintf("redis-%d", port), path: path, args: args, env: env, dir: dir, ready: redisReady(address(port))})
 	return &RedisServer{Process: p, Addr: address(port), URL: "redis://" + address(port) + "/0"}
@@ -115,7 +115,7 @@ func RedisSentinel(t Test, settings ...string) *RedisSentinels {
 		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 			t.Fatalf("writing the settings of a Sentinel: %v", err)
 		}
-		path := findProgram(t, "Redis", "redis-server", "valkey-server")
+		path := Program(t, "Redis", "redis-server", "valkey-server")
 		process := launch(t, &Process{name: fmt.Sprintf("sentinel-%d", p), path: path, args: []string{conf, "--sentinel"}, dir: dir, ready: redisReady(address(p))})
 		s.Sentinels = append(s.Sentinels, &RedisServer{Process: process, Addr: address(p)})
 		addrs = append(addrs, address(p))
@@ -142,7 +142,7 @@ func RedisCluster(t Test, settings ...string) *RedisNodes {
 	if url := fromEnvironment("REDIS_CLUSTER"); url != "" && len(settings) == 0 {
 		return &RedisNodes{URL: url}
 	}
-	cli := findProgram(t, "redis-cli", "redis-cli", "valkey-cli")
+	cli := Program(t, "redis-cli", "redis-cli", "valkey-cli")
 	c := &RedisNodes{}
 	var addrs []string
 	for range 6 {

@@ -215,12 +215,3 @@ func waitForeign(t *testing.T, pid int) unix.WaitStatus {
 }
 
 var _ io.Writer = (*buffer)(nil)
-
-// cannot skips a test aloud, or fails it where every test is required.
-func cannot(t *testing.T, why ...any) {
-	t.Helper()
-	if os.Getenv("SOLOIST_TEST_REQUIRE") != "" {
-		t.Fatal(why...)
-	}
-	t.Skip(append([]any{"NOT TESTED: "}, why...)...)
-}

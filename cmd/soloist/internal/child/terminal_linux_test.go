@@ -3,10 +3,11 @@ package child
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/soloist-dev/soloist/test/servers"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,18 +23,18 @@ func openPty(t *testing.T) (*pty, *os.File) {
 	t.Helper()
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
-		cannot(t, "there are no pseudo terminals here: ", err)
+		servers.Missing(t, "there are no pseudo terminals here: %v", err)
 	}
 	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	if err == nil {
 		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
 	}
 	if err != nil {
-		cannot(t, "there are no pseudo terminals here: ", err)
+		servers.Missing(t, "there are no pseudo terminals here: %v", err)
 	}
 	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
-		cannot(t, "there are no pseudo terminals here: ", err)
+		servers.Missing(t, "there are no pseudo terminals here: %v", err)
 	}
 	p := &pty{os.NewFile(uintptr(fd), "ptmx"), &buffer{}}
 	ended := make(chan struct{})
@@ -146,10 +147,7 @@ func TestCtrlZWithoutAShell(t *testing.T) {
 // bash starts an interactive shell on a terminal, in which $helper is the helper.
 func bash(t *testing.T) *pty {
 	t.Helper()
-	shell, err := exec.LookPath("bash")
-	if err != nil {
-		cannot(t, "there is no bash here")
-	}
+	shell := servers.Program(t, "bash", "bash")
 	p, _ := onTerminal(t, []string{"PS1=prompt-", "helper=" + helper + "=run " + self(t), "TERM=dumb", "HISTFILE="},
 		shell, "--norc", "--noprofile", "--noediting", "-i")
 	p.shows(t, "prompt-")
