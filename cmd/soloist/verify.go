@@ -34,8 +34,10 @@ or late. Each writes down what it asked, was told and believed. At the end the h
 one believed in each lock at a time, tokens grew, each element and each scheduled time was done once, and all of it
 can have happened in one order.
 
-Two clients that are unsafe on purpose take part. A run in which they are not caught, or in which a fault did not
-happen, is void.
+It goes on until --for has passed and a minimum of each kind of work and of each fault has been reached, however slow the machine is. If
+the store takes longer than a tenth of the TTL to answer, it begins again with a longer one. Two clients that are unsafe on purpose
+take part. A run in which they are not caught, that has not reached its minimum --within that time, or in which more than half of the
+operations failed, is void. A replica that crashes is a violation.
 
 It ends with 0 when everything held, with 1 when something did not, and with 2 when the run is void. What it made in the store is
 removed at the end.`,
@@ -53,12 +55,19 @@ removed at the end.`,
 			case c.Replicas < 2 || c.Replicas > 100:
 				return usage("--replicas %d: give 2 to 100", c.Replicas)
 			}
+			if c.Within == 0 {
+				c.Within = 10*c.For + 10*time.Minute
+			}
+			if c.Within < c.For {
+				return usage("--within %v: give at least --for, which is %v", c.Within, c.For)
+			}
 			return a.verify(c, report)
 		},
 	}
 	flags := cmd.Flags()
-	flags.DurationVar(&c.For, "for", 30*time.Second, "how long the replicas work")
-	flags.DurationVar(&c.TTL, "ttl", time.Second, "the TTL of their leases; several times what the store may take to answer")
+	flags.DurationVar(&c.For, "for", 30*time.Second, "how long the replicas work at least")
+	flags.DurationVar(&c.Within, "within", 0, "end a run that has not reached its minimum after this time, as void (default ten times --for, and 10m)")
+	flags.DurationVar(&c.TTL, "ttl", time.Second, "the TTL of their leases, which grows if the store takes more than a tenth of it to answer")
 	flags.IntVar(&c.Replicas, "replicas", 4, "how many processes work at a time")
 	flags.StringVar(&faults, "faults", "all", "all, none, or some of "+strings.Join(verify.FaultNames, ","))
 	flags.Uint64Var(&c.Seed, "seed", 0, "draw the same faults as a run that has told this seed (default: a new one)")

@@ -65,9 +65,10 @@ func migrate(t *testing.T, url string) {
 
 // A verdict is what `soloist verify -o json` answers, as far as it is looked at here.
 type verdict struct {
-	Verdict    string      `json:"verdict"`
-	Void       []string    `json:"void"`
-	Violations []violation `json:"violations"`
+	Verdict    string        `json:"verdict"`
+	TTL        time.Duration `json:"ttl_ns"` // at the end: verify makes it longer if the store is slow
+	Void       []string      `json:"void"`
+	Violations []violation   `json:"violations"`
 	Store      struct {
 		Backend string `json:"backend"`
 		Fencing struct {
@@ -81,11 +82,12 @@ type verdict struct {
 		Unchecked  int `json:"unchecked"`
 	} `json:"checked"`
 	Figures struct {
-		Seconds  float64        `json:"seconds"`
-		Errors   int            `json:"errors"`
-		Faults   map[string]int `json:"faults"`
-		Acquire  spread         `json:"acquire"`
-		Takeover spread         `json:"take_over"`
+		Seconds    float64        `json:"seconds"`
+		Errors     int            `json:"errors"`
+		ErrorShare float64        `json:"error_share"`
+		Faults     map[string]int `json:"faults"`
+		Acquire    spread         `json:"acquire"`
+		Takeover   spread         `json:"take_over"`
 	} `json:"figures"`
 }
 
@@ -157,9 +159,9 @@ func (r run) verify(t *testing.T) verdict {
 		v.Verdict, v.Void = "void", []string{fmt.Sprintf("soloist verify ended with %v and no verdict: %s%s", err, errs.Bytes(), out.Bytes())}
 		return v
 	}
-	t.Logf("%s after %.0f s with seed %d on %s: %d operations, %d grants, %d unknown, %d errors, faults of the clients %v, of the server and its "+
+	t.Logf("%s after %.0f s with seed %d on %s: %d operations, %d grants, %d unknown, %d errors (%.0f %%), faults of the clients %v, of the server and its "+
 		"connections %v, acquire %v, take-over %v, unchecked %d, violations %s", v.Verdict, v.Figures.Seconds, *seed, v.Store.Backend,
-		v.Checked.Operations, v.Checked.Grants, v.Checked.Unknowns, v.Figures.Errors, v.Figures.Faults, effective, v.Figures.Acquire,
+		v.Checked.Operations, v.Checked.Grants, v.Checked.Unknowns, v.Figures.Errors, 100*v.Figures.ErrorShare, v.Figures.Faults, effective, v.Figures.Acquire,
 		v.Figures.Takeover, v.Checked.Unchecked, v.checkers())
 	r.note(t, v, effective)
 	return v

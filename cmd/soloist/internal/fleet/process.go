@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,7 +35,7 @@ type Launch struct {
 	Args       []string
 	Env        []string          // nil: that of this process
 	Line       func(line []byte) // gets each line that the replica writes, until the call returns
-	Failed     func(error)       // is told that it has ended without having been told to
+	Failed     func(error)       // is told that it has ended without having been told to, by an *EndedError
 }
 
 // Start starts a replica. No context ends it: it is told to end, and by which signal.
@@ -73,14 +74,42 @@ func (p *Process) follow(l Launch, out io.Reader) {
 	close(p.gone)
 }
 
-// ended says how the process ended by itself. Whoever adopts orphans in this process may have waited for it before us.
-func (p *Process) ended(err error) error {
-	how := "exit status 0"
-	if err != nil && !errors.Is(err, syscall.ECHILD) {
-		how = err.Error()
-	}
-	return fmt.Errorf("replica %s has ended by itself, %s; it said: %s", p.Name, how, p.log.String())
+// An EndedError says that a replica has ended by itself.
+type EndedError struct {
+	Name    string
+	How     string // it ended: "exit status 2"
+	Said    string // the beginning and the end of what it wrote to standard error
+	Crashed bool   // a panic or a fault of its own ended it, not its own decision nor somebody's SIGKILL
 }
+
+func (e *EndedError) Error() string {
+	return fmt.Sprintf("replica %s has ended by itself, %s; it said: %s", e.Name, e.How, e.Said)
+}
+
+// crashStatus is the exit status of a Go program that panics.
+const crashStatus = 2
+
+// ended says how the process ended by itself. Whoever adopts orphans in this process may have waited for it before us, and nobody knows its
+// status then.
+func (p *Process) ended(err error) error {
+	e := &EndedError{Name: p.Name, How: "exit status 0", Said: p.log.String()}
+	var exit *exec.ExitError
+	switch {
+	case errors.Is(err, syscall.ECHILD):
+		e.How = "with a status that somebody else has collected"
+		e.Crashed = strings.Contains(e.Said, "panic: ") || strings.Contains(e.Said, "fatal error: ")
+	case errors.As(err, &exit):
+		status, _ := exit.Sys().(syscall.WaitStatus)
+		e.How = exit.String()
+		e.Crashed = exit.ExitCode() == crashStatus || status.Signaled() && slices.Contains(ownSignals, status.Signal())
+	case err != nil:
+		e.How = err.Error()
+	}
+	return e
+}
+
+// ownSignals are those by which a process is ended for what it has done itself.
+var ownSignals = []syscall.Signal{syscall.SIGABRT, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL, syscall.SIGSEGV, syscall.SIGTRAP}
 
 // Tell sends a command. A process that has ended needs none.
 func (p *Process) Tell(command string) { _, _ = io.WriteString(p.in, command+"\n") }
@@ -112,20 +141,24 @@ func (p *Process) Running() bool {
 // Said is the end of what it has written to standard error.
 func (p *Process) Said() string { return p.log.String() }
 
-// A tail keeps the end of what is written to it.
+// A tail keeps the beginning and the end of what is written to it: a panic says first what has happened.
 type tail struct {
-	mu   sync.Mutex
-	text []byte
+	mu    sync.Mutex
+	first []byte
+	last  []byte
+	cut   bool
 }
 
-const tailLength = 2000
+const tailLength = 4000 // of each
 
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	if extra := len(t.text) - tailLength; extra > 0 {
-		t.text = bytes.Clone(t.text[extra:])
+	n := min(len(p), tailLength-len(t.first))
+	t.first = append(t.first, p[:n]...)
+	t.last = append(t.last, p[n:]...)
+	if extra := len(t.last) - tailLength; extra > 0 {
+		t.last, t.cut = bytes.Clone(t.last[extra:]), true
 	}
 	return len(p), nil
 }
@@ -133,8 +166,12 @@ func (t *tail) Write(p []byte) (int, error) {
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.text) == 0 {
-		return "nothing"
+	gap := ""
+	if t.cut {
+		gap = "\n[...]\n"
 	}
-	return strings.TrimSpace(string(t.text))
+	if text := strings.TrimSpace(string(t.first) + gap + string(t.last)); text != "" {
+		return text
+	}
+	return "nothing"
 }

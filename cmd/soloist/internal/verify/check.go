@@ -21,8 +21,14 @@ const (
 	due = 50 * time.Millisecond
 )
 
-// check looks for violations in the history.
+// check counts what there is in the history, and looks for violations.
 func (r *Report) check(c Config) {
+	n := newCount(c.Namespace)
+	for _, e := range r.events {
+		n.add(e, true)
+	}
+	r.Minimum, r.Figures.Errors, r.Figures.ErrorShare = n.amounts(c.Faults), n.errors, n.errorShare()
+	r.Void = append(r.Void, n.tooFew(c.Faults)...)
 	history := completed(r.events)
 	r.Verdicts = proof.Check(history, proof.Rules{
 		Drift:    drift,

@@ -2,6 +2,8 @@ package verify
 
 import (
 	"bytes"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,13 +21,44 @@ func believed(replica, name string, token int64, at, until time.Duration) event 
 	return event{Event: proof.Event{Kind: proof.Belief, Replica: replica, Name: name, Token: token, At: at, Until: until, Limit: 1}}
 }
 
-// judged checks a history in which the two unsafe clients are caught.
+// judged checks a history in which there was enough of each kind of work, and the two unsafe clients are caught.
 func judged(events ...event) *Report {
-	r := &Report{events: append(events, believed("u1", "n/"+control, 1, 0, 10*ms), believed("u2", "n/"+control, 2, 5*ms, 15*ms),
-		asked(proof.Acquire, "u", "n/other", 1, 0, ms, proof.Granted))}
+	r := reportOf(slices.Concat(events, enough(), caught()))
 	r.check(Config{Namespace: "n"})
-	r.judge(Config{})
+	r.judge()
 	return r
+}
+
+// caught are the beliefs of the clients that are unsafe on purpose.
+func caught() []event {
+	return []event{believed("u1", "n/"+control, 1, 0, 10*ms), believed("u2", "n/"+control, 2, 5*ms, 15*ms)}
+}
+
+// enough is a minimum of work, on names that nothing else is said of.
+func enough() (events []event) {
+	each := func(w Work, one func(token int64, name string, at time.Duration)) {
+		for i := range leastWork[w] {
+			one(int64(i+1), "/"+strconv.Itoa(i), time.Duration(i)*ms)
+		}
+	}
+	for w, kind := range map[Work]string{Locks: "lock", Permits: "semaphore", Leaderships: "leader"} {
+		each(w, func(token int64, name string, at time.Duration) {
+			events = append(events, believed("w", "n/"+kind+name, token, at, at+ms))
+		})
+	}
+	each(Runs, func(token int64, _ string, at time.Duration) {
+		events = append(events, event{Event: proof.Event{Kind: proof.Run, Name: "another", Token: token, At: at, Until: at + ms, Result: proof.Okay}})
+	})
+	each(Elements, func(token int64, name string, at time.Duration) {
+		events = append(events, asked(proof.Acquire, "w", "n/element/of"+name, token, at, at+ms, proof.Granted))
+		e := asked(proof.Release, "w", "n/element/of"+name, token, at+ms, at+2*ms, proof.Okay)
+		e.Mark = 1
+		events = append(events, e)
+	})
+	each(Writes, func(token int64, _ string, at time.Duration) {
+		events = append(events, event{Event: proof.Event{Kind: proof.Write, Name: "n/resource", Token: token, At: at, Result: proof.Okay}})
+	})
+	return events
 }
 
 func TestWhatIsWrongIsFound(t *testing.T) {
@@ -84,15 +117,44 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 }
 
 func TestRunThatShowsNothingIsVoid(t *testing.T) {
-	r := &Report{events: []event{asked(proof.Acquire, "u", "n/other", 1, 0, ms, proof.Granted)}}
-	r.check(Config{Namespace: "n"})
-	if r.judge(Config{}); r.Verdict != Void {
-		t.Errorf("the unsafe clients were not caught, and the verdict is %s", r.Verdict)
+	struck := func(f Fault, n int) (events []event) {
+		for i := range n {
+			events = append(events, faulted(f, "w", time.Duration(i)*ms, time.Duration(i+1)*ms))
+		}
+		return events
 	}
-	r = judged()
-	r.Figures.Faults = map[Fault]int{Kill: 1}
-	if r.judge(Config{Faults: []Fault{Kill, Slow}}); r.Verdict != Void {
-		t.Errorf("a fault did not happen, and the verdict is %s", r.Verdict)
+	failing := func(n int) (events []event) {
+		for range n {
+			events = append(events, event{Event: proof.Event{Kind: proof.Acquire, Name: "n/lock/x", Result: proof.Failed}, Err: "refused"})
+		}
+		return events
+	}
+	for name, c := range map[string]struct {
+		events []event
+		faults []Fault
+		want   string // of the reasons, "" for a run that held
+	}{
+		"enough":                                 {slices.Concat(enough(), caught(), struck(Kill, leastFaults)), []Fault{Kill}, ""},
+		"nothing":                                {nil, nil, "too few locks: 0, and at least 50 are needed"},
+		"the unsafe clients are not caught":      {enough(), nil, "not caught"},
+		"too few faults":                         {slices.Concat(enough(), caught(), struck(Kill, leastFaults-1)), []Fault{Kill}, "too few kill: 2"},
+		"a kind of work that was always refused": {slices.DeleteFunc(slices.Concat(enough(), caught()), func(e event) bool { return e.Kind == proof.Run }), nil, "too few runs: 0"},
+		"errors":                                 {slices.Concat(enough(), caught(), failing(2000)), nil, "too many errors: 2000 of 2200 operations (91 %)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := reportOf(c.events)
+			r.check(Config{Namespace: "n", Faults: c.faults})
+			r.judge()
+			if (r.Verdict == Held) != (c.want == "") || r.Verdict != Held && r.Verdict != Void {
+				t.Errorf("the verdict is %s: %q", r.Verdict, r.Void)
+			}
+			if !strings.Contains(strings.Join(r.Void, "\n"), c.want) || !strings.Contains(r.Text(), c.want) {
+				t.Errorf("%q is not among the reasons: %q", c.want, r.Void)
+			}
+			if len(r.Minimum) != len(works)+len(c.faults) {
+				t.Errorf("what was reached is not in the report: %v", r.Minimum)
+			}
+		})
 	}
 }
 

@@ -22,8 +22,9 @@ type Config struct {
 	Executable string                      // starts a replica, with Args and Env, which opens the same store
 	Args, Env  []string
 	Namespace  string        // what is made in the store; nothing of anybody else's may begin with it
-	For        time.Duration // how long the replicas work
-	TTL        time.Duration // of their leases
+	For        time.Duration // how long the replicas work at least
+	Within     time.Duration // a run that has not reached its minimum of work and faults after this shows nothing
+	TTL        time.Duration // of their leases at first; longer if the store is slow to answer
 	Replicas   int
 	Faults     []Fault
 	Seed       uint64                              // of what is drawn; the rest depends on when things happen
@@ -45,68 +46,56 @@ type director struct {
 	epoch    time.Time
 	begun    time.Duration
 	launched int
-	replicas []*fleet.Process
+	controls []*fleet.Process // the clients that are unsafe on purpose
+	workers  []*fleet.Process
 	pauses   sync.WaitGroup
 
-	mu      sync.Mutex
-	events  []event
-	told    map[eventKey]int // where in events
-	tally   Tally
-	paused  map[*fleet.Process]bool
-	failure error // a replica that ended by itself
+	mu     sync.Mutex
+	events []event
+	told   map[eventKey]int // where in events
+	count  *count
+	gauge  *gauge
+	done   map[string]int // by replica: the claims that were answered since it was last struck
+	paused map[*fleet.Process]bool
+	ended  []*fleet.EndedError // replicas that ended by themselves
+	notes  []string            // why the run shows nothing
 }
 
-// collect runs the replicas and answers their history.
-func collect(ctx context.Context, c Config) ([]event, error) {
-	d := &director{Config: c, rng: rand.New(rand.NewPCG(c.Seed, 0)), epoch: time.Now(), begun: fleet.Now(), paused: map[*fleet.Process]bool{}, told: map[eventKey]int{}}
+// collect runs the replicas and answers the director, who knows their history.
+func collect(ctx context.Context, c Config) (*director, error) {
+	d := &director{Config: c, rng: rand.New(rand.NewPCG(c.Seed, 0)), epoch: time.Now(), begun: fleet.Now(),
+		count: newCount(c.Namespace), gauge: newGauge(c.TTL), paused: map[*fleet.Process]bool{}, told: map[eventKey]int{}, done: map[string]int{}}
 	var err error
 	if d.resource, err = serve(d.add); err != nil {
 		return nil, err
 	}
 	defer d.resource.close()
 	defer d.killAll()
-	if err := d.direct(ctx); err != nil {
-		return nil, err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.events, d.failure
+	return d, d.direct(ctx)
 }
 
 func (d *director) add(e event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if e.ID != 0 {
-		key := eventKey{e.Replica, e.ID}
-		if i, told := d.told[key]; told {
-			d.events[i] = e
-			d.count(e)
-			return
-		}
+	key := eventKey{e.Replica, e.ID}
+	i, told := d.told[key]
+	if e.ID != 0 && told {
+		d.events[i] = e
+	} else {
 		d.told[key] = len(d.events)
+		d.events = append(d.events, e)
 	}
-	d.events = append(d.events, e)
-	d.count(e)
+	d.count.add(e, e.ID == 0 || !told)
+	if e.Kind == proof.Acquire && told {
+		d.gauge.add(e)
+		d.done[e.Replica]++
+	}
 }
 
 // An eventKey is that of an event that is told more than once.
 type eventKey struct {
 	replica string
 	id      int64
-}
-
-func (d *director) count(e event) {
-	switch e.Kind {
-	case proof.Acquire, proof.Extend, proof.Release:
-		if e.Result != proof.Unknown {
-			d.tally.Operations++
-		}
-		if e.Result == proof.Granted {
-			d.tally.Grants++
-		}
-	case proof.Fault:
-		d.tally.Faults++
-	}
 }
 
 func (d *director) launch(unsafe bool) error {
@@ -121,16 +110,16 @@ func (d *director) launch(unsafe bool) error {
 				d.add(e)
 			}
 		},
-		Failed: func(err error) {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			d.failure = errors.Join(d.failure, err)
-		},
+		Failed: d.failed,
 	}.Start()
 	if err != nil {
 		return err
 	}
-	d.replicas = append(d.replicas, p)
+	if unsafe {
+		d.controls = append(d.controls, p)
+	} else {
+		d.workers = append(d.workers, p)
+	}
 	order, err := json.Marshal(orders{
 		Namespace: d.Namespace, Replica: name, Seed: d.Seed<<16 + uint64(d.launched), TTL: d.TTL, Faults: d.Faults, Resource: d.resource.url,
 		Epoch: d.epoch, Unsafe: unsafe,
@@ -139,45 +128,98 @@ func (d *director) launch(unsafe bool) error {
 	return err
 }
 
-// direct starts the replicas, makes faults until the time is over, and lets the replicas end.
+// failed notes a replica that has ended by itself.
+func (d *director) failed(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var ended *fleet.EndedError
+	if errors.As(err, &ended) {
+		d.ended = append(d.ended, ended)
+	}
+}
+
+// direct lets fleets work, each with a longer TTL than the one before, until one has come to the end of the run.
 func (d *director) direct(ctx context.Context) error {
-	for i := range d.Replicas + 2 {
-		if err := d.launch(i < 2); err != nil {
+	for {
+		longer, err := d.round(ctx)
+		if err != nil || longer == 0 {
+			return err
+		}
+		d.mu.Lock()
+		d.TTL, d.gauge = longer, newGauge(longer)
+		d.mu.Unlock()
+	}
+}
+
+// round starts the replicas, makes faults, and lets the replicas end. It answers a TTL if the run is to begin again with that.
+func (d *director) round(ctx context.Context) (longer time.Duration, err error) {
+	if err := d.complete(); err != nil {
+		return 0, err
+	}
+	longer, err = d.disturb(ctx)
+	d.pauses.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return 0, context.Cause(ctx)
+	case err != nil:
+		return 0, err
+	}
+	return longer, d.drain()
+}
+
+// unsafe is how many clients are unsafe on purpose.
+const unsafe = 2
+
+// complete starts what replicas there are too few of: at the beginning, and in the place of those that were killed or have ended.
+func (d *director) complete() error {
+	gone := func(p *fleet.Process) bool { return !p.Running() }
+	d.controls, d.workers = slices.DeleteFunc(d.controls, gone), slices.DeleteFunc(d.workers, gone)
+	for len(d.controls) < unsafe {
+		if err := d.launch(true); err != nil {
 			return err
 		}
 	}
-	over, stop := context.WithTimeout(ctx, d.For)
-	defer stop()
-	d.disturb(over)
-	d.pauses.Wait()
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
+	for len(d.workers) < d.Replicas {
+		if err := d.launch(false); err != nil {
+			return err
+		}
 	}
-	return d.drain()
+	return nil
 }
 
-// disturb makes faults until ctx ends.
-func (d *director) disturb(ctx context.Context) {
+// mostEnded is how many replicas may end by themselves before a run is ended: it goes on after the first, for a history that shows more.
+const mostEnded = 10
+
+// over says that the run has shown what it can.
+func (d *director) over() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at := fleet.Now() - d.begun
+	return at >= d.For && d.count.enough(d.Faults) || at >= d.Within || len(d.ended) >= mostEnded
+}
+
+// disturb makes faults until the run is over, or the TTL turns out to be too short.
+func (d *director) disturb(ctx context.Context) (longer time.Duration, err error) {
 	var own []Fault
 	for _, f := range d.Faults {
 		if f == Kill || f == PauseShort || f == PauseLong {
 			own = append(own, f)
 		}
 	}
-	tell := time.NewTicker(100 * time.Millisecond)
-	defer tell.Stop()
+	look := time.NewTicker(50 * time.Millisecond)
+	defer look.Stop()
 	next := time.NewTimer(d.gap())
 	defer next.Stop()
-	for {
+	for !d.over() {
 		select {
 		case <-ctx.Done():
-			return
-		case <-tell.C:
-			if d.Progress != nil {
-				d.mu.Lock()
-				tally := d.tally
-				d.mu.Unlock()
-				d.Progress(fleet.Now()-d.begun, tally)
+			return 0, nil
+		case <-look.C:
+			if err := d.complete(); err != nil {
+				return 0, err
+			}
+			if longer := d.looked(); longer > 0 {
+				return longer, nil
 			}
 		case <-next.C:
 			next.Reset(d.gap())
@@ -186,6 +228,26 @@ func (d *director) disturb(ctx context.Context) {
 			}
 		}
 	}
+	return 0, nil
+}
+
+// looked tells how far the run has come, and answers a longer TTL if the store needs one.
+func (d *director) looked() (longer time.Duration) {
+	d.mu.Lock()
+	faults := 0
+	for _, n := range d.count.faults {
+		faults += n
+	}
+	tally := Tally{d.count.operations, d.count.grants, faults}
+	longer, _, short := d.gauge.tooShort()
+	d.mu.Unlock()
+	if d.Progress != nil {
+		d.Progress(fleet.Now()-d.begun, tally)
+	}
+	if !short {
+		return 0
+	}
+	return longer
 }
 
 // gap is how long nothing is done to a process: the fewer replicas there are, the longer.
@@ -193,20 +255,26 @@ func (d *director) gap() time.Duration {
 	return time.Duration((0.2 + d.rng.Float64()) * float64(d.TTL) / float64(d.Replicas))
 }
 
+// sound is how many claims of a replica must have been answered before something is done to it: faults meet replicas at work, however slow
+// the machine is at starting them.
+const sound = 20
+
 // victim is a replica that works.
 func (d *director) victim() *fleet.Process {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var working []*fleet.Process
-	for _, p := range d.replicas[2:] {
-		if p.Running() && !d.paused[p] {
+	for _, p := range d.workers {
+		if p.Running() && !d.paused[p] && d.done[p.Name] >= sound {
 			working = append(working, p)
 		}
 	}
 	if len(working) == 0 {
 		return nil
 	}
-	return working[d.rng.IntN(len(working))]
+	p := working[d.rng.IntN(len(working))]
+	d.done[p.Name] = 0
+	return p
 }
 
 func (d *director) strike(p *fleet.Process, f Fault) {
@@ -215,11 +283,6 @@ func (d *director) strike(p *fleet.Process, f Fault) {
 			at := fleet.Now()
 			<-p.Gone
 			d.add(faulted(Kill, p.Name, at, fleet.Now()))
-		}
-		if err := d.launch(false); err != nil {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			d.failure = errors.Join(d.failure, err)
 		}
 		return
 	}
@@ -235,7 +298,7 @@ func (d *director) pause(p *fleet.Process, f Fault, span time.Duration) {
 	if p.Signal(fleet.Stop) != nil {
 		return
 	}
-	for end := time.Now().Add(time.Second); !p.Stopped() && time.Now().Before(end); {
+	for end := fleet.Now() + 5*time.Second; !p.Stopped() && p.Running() && fleet.Now() < end; {
 		time.Sleep(time.Millisecond)
 	}
 	at, stopped := fleet.Now(), p.Stopped()
@@ -257,27 +320,31 @@ func faulted(f Fault, replica string, at, until time.Duration) event {
 
 // drain tells the replicas to end, and waits until they have told all that they know.
 func (d *director) drain() error {
-	running := slices.DeleteFunc(slices.Clone(d.replicas), func(p *fleet.Process) bool { return !p.Running() })
+	running := slices.DeleteFunc(slices.Concat(d.controls, d.workers), func(p *fleet.Process) bool { return !p.Running() })
 	var errs []error
 	for _, p := range running {
 		errs = append(errs, p.End(fleet.Terminate))
 	}
-	limit := time.After(20*time.Second + 4*d.TTL)
+	limit := time.After(5*time.Minute + 10*d.TTL)
 	for _, p := range running {
 		select {
 		case <-p.Gone:
 		case <-limit:
-			errs = append(errs, fmt.Errorf("replica %s has not ended in time; it said: %s", p.Name, p.Said()))
+			d.notes = append(d.notes, fmt.Sprintf("replica %s was told to end and did not; it said: %s", p.Name, p.Said()))
+			limit = time.After(0)
+			_ = p.Signal(fleet.Kill)
+			<-p.Gone
 		}
 	}
 	return errors.Join(errs...)
 }
 
 func (d *director) killAll() {
-	for _, p := range d.replicas {
+	all := slices.Concat(d.controls, d.workers)
+	for _, p := range all {
 		_ = p.End(fleet.Kill)
 	}
-	for _, p := range d.replicas {
+	for _, p := range all {
 		<-p.Gone
 	}
 }

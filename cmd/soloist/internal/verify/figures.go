@@ -9,14 +9,15 @@ import (
 
 // Figures are what a verification has done, beside what the checkers count.
 type Figures struct {
-	Seconds   float64       `json:"seconds"`
-	Replicas  int           `json:"replicas"` // that have worked, with those that took the place of killed ones
-	Errors    int           `json:"errors"`   // requests that the store has refused, surely without effect
-	Faults    map[Fault]int `json:"faults"`   // that were seen to take effect
-	OfHolders int           `json:"kills_of_holders"`
-	Acquire   Spread        `json:"acquire"`   // from asking the store to its grant
-	Takeover  Spread        `json:"take_over"` // from the death of a holder to the next grant
-	Left      int           `json:"records_left"`
+	Seconds    float64       `json:"seconds"`
+	Replicas   int           `json:"replicas"`    // that have worked, with those that took the place of killed ones
+	Errors     int           `json:"errors"`      // requests that the store has refused, surely without effect
+	ErrorShare float64       `json:"error_share"` // of the operations whose outcome is known
+	Faults     map[Fault]int `json:"faults"`      // that were seen to take effect
+	OfHolders  int           `json:"kills_of_holders"`
+	Acquire    Spread        `json:"acquire"`   // from asking the store to its grant
+	Takeover   Spread        `json:"take_over"` // from the death of a holder to the next grant
+	Left       int           `json:"records_left"`
 }
 
 // A Spread tells of durations.
@@ -47,8 +48,6 @@ func figuresOf(events []event) Figures {
 			f.Faults[Fault(e.Fault)]++
 		case e.Kind == proof.Acquire && e.Result == proof.Granted:
 			acquires = append(acquires, e.Until-e.At)
-		case e.Result == proof.Failed && e.Err != "":
-			f.Errors++
 		}
 	}
 	f.Acquire = spread(acquires)

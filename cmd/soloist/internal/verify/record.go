@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -122,8 +123,15 @@ func (r *recorder) end(events []event) {
 
 func (e *event) failed(err error) {
 	if e.Result = resultOf(err); e.Result == proof.Unknown || e.Result == proof.Failed {
-		e.Err = err.Error()
+		e.Err = brief(err)
 	}
+}
+
+// brief is what a history keeps of an error: a server can say much.
+func brief(err error) string {
+	const most = 1000
+	text := err.Error()
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
 func claiming(c store.Claim) event {
@@ -169,7 +177,7 @@ func (r *recorder) say(kind proof.Kind) {
 // troubled tells what the client told its user, unless it is that somebody else has the name or has done the work.
 func (r *recorder) troubled(err error) {
 	if result := resultOf(err); err != nil && result != proof.Held && result != proof.Done {
-		r.tell(true, event{Event: proof.Event{Kind: kindTrouble, Result: result, At: fleet.Now()}, Err: err.Error()})
+		r.tell(true, event{Event: proof.Event{Kind: kindTrouble, Result: result, At: fleet.Now()}, Err: brief(err)})
 	}
 }
 

@@ -77,7 +77,7 @@ func (o orders) work(ctx context.Context, s store.Store, rec *recorder) error {
 		return err
 	}
 	rec.say(kindReady)
-	w := workload{client: client, rec: rec, namespace: o.Namespace, service: &resource{o.Resource, &http.Client{Timeout: o.TTL}}, seed: o.Seed, ttl: o.TTL, epoch: o.Epoch}
+	w := workload{client: client, rec: rec, namespace: o.Namespace, service: &resource{o.Resource, &http.Client{Timeout: o.TTL}}, seed: o.Seed, ttl: o.TTL, epoch: o.Epoch, batch: batchSize}
 	err = w.run(ctx)
 	if closed := client.Close(); err == nil {
 		err = closed
@@ -99,8 +99,13 @@ func (o orders) config() soloist.Config {
 // has it. A checker that does not see that sees nothing.
 func (o orders) pretend(ctx context.Context, s store.Store, rec *recorder) error {
 	claim := store.Claim{Name: o.Namespace + "/" + control, Holder: o.Replica + "#unsafe", TTL: o.TTL}
+	acquire := func(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+		bound, cancel := context.WithTimeout(ctx, max(5*time.Second, o.TTL))
+		defer cancel()
+		return s.Acquire(bound, claims)
+	}
 	for ctx.Err() == nil {
-		outs, err := recorded(ctx, rec, []store.Claim{claim}, s.Acquire, claiming, (*event).claimed,
+		outs, err := recorded(ctx, rec, []store.Claim{claim}, acquire, claiming, (*event).claimed,
 			func(err error) store.Outcome { return store.Outcome{Err: err} })
 		if out := at(outs, 0, store.Outcome{Err: err}); out.Err == nil {
 			b := rec.belief(claim.Name, 1, claim.Holder, out.Grant.Token)
@@ -110,7 +115,7 @@ func (o orders) pretend(ctx context.Context, s store.Store, rec *recorder) error
 			b.end()
 			break
 		}
-		sleep(ctx, lookEvery)
+		sleep(ctx, o.TTL/20)
 	}
 	rec.say(kindBye)
 	return nil

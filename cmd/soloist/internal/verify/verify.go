@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,9 +21,12 @@ type Report struct {
 	Violations []proof.Violation  `json:"violations,omitempty"`
 	Store      store.Capabilities `json:"store"`
 	Figures    Figures            `json:"figures"`
-	Verdicts   proof.Verdict      `json:"checked"` // what the checkers have counted
+	Verdicts   proof.Verdict      `json:"checked"`     // what the checkers have counted
+	Minimum    []Amount           `json:"minimum"`     // what was reached of what a run needs to show anything
+	MostErrors float64            `json:"errors_most"` // the largest share of operations that may fail
 	Seed       uint64             `json:"seed"`
-	TTL        time.Duration      `json:"ttl_ns"`
+	TTL        time.Duration      `json:"ttl_ns"`       // at the end of the run
+	FirstTTL   time.Duration      `json:"ttl_asked_ns"` // at its beginning
 
 	events []event
 }
@@ -56,34 +60,51 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 		return nil, fmt.Errorf("the store is in the memory of one process, and a verification needs several; give one that processes share")
 	}
 	begun := fleet.Now()
-	events, err := collect(ctx, c)
-	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute+4*c.TTL)
+	d, err := collect(ctx, c)
+	if d == nil {
+		return nil, err
+	}
+	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Minute+4*d.TTL)
 	defer cancel()
 	left, cleaned := clean(bound, s, c.Namespace)
 	if err != nil {
 		return nil, errors.Join(err, cleaned)
 	}
-	slices.SortStableFunc(events, func(a, b event) int { return int(a.At - b.At) })
-	r := &Report{Store: caps, Figures: figuresOf(events), Seed: c.Seed, TTL: c.TTL, events: events}
+	r := reportOf(d.events)
+	r.Store, r.Seed, r.TTL, r.FirstTTL = caps, c.Seed, d.TTL, c.TTL
 	r.Figures.Seconds = (fleet.Now() - begun).Seconds()
+	r.Void = append(r.Void, d.notes...)
 	r.check(c)
+	r.ended(d.ended)
 	if r.Figures.Left = left; cleaned != nil {
 		r.Void = append(r.Void, cleaned.Error())
 	}
-	r.judge(c)
+	r.judge()
 	return r, nil
 }
 
-// judge draws the verdict from what has been checked and counted.
-func (r *Report) judge(c Config) {
-	for _, f := range c.Faults {
-		if r.Figures.Faults[f] == 0 {
-			r.Void = append(r.Void, fmt.Sprintf("no fault %s was made: let it run for longer", f))
+// reportOf begins the report on a history.
+func reportOf(events []event) *Report {
+	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.At, b.At) })
+	return &Report{Figures: figuresOf(events), MostErrors: mostErrors, events: events}
+}
+
+// ended tells of replicas that ended by themselves: one that crashes breaks a promise, for whatever a store answers is no reason to.
+func (r *Report) ended(all []*fleet.EndedError) {
+	for _, e := range all {
+		if e.Crashed {
+			r.Violations = append(r.Violations, proof.Violation{Checker: crashed, Name: e.Name, Text: e.How + "; it said:\n" + e.Said})
+		} else {
+			r.Void = append(r.Void, e.Error())
 		}
 	}
-	if r.Verdicts.Grants == 0 {
-		r.Void = append(r.Void, "the store has granted nothing")
-	}
+}
+
+// crashed is the checker of replicas that crash.
+const crashed = "replicas go on"
+
+// judge draws the verdict from what has been found.
+func (r *Report) judge() {
 	switch {
 	case len(r.Violations) > 0:
 		r.Verdict = Violated
@@ -102,6 +123,9 @@ func (r *Report) Text() string {
 	line("%-14s %s", "store", r.Store.Backend)
 	line("%-14s %s: %s", "fencing", r.Store.Fencing.Answer, r.Store.Fencing.Why)
 	line("%-14s %.0f s with a TTL of %v, %d replicas, seed %d", "run", f.Seconds, r.TTL, f.Replicas, r.Seed)
+	if r.TTL > r.FirstTTL {
+		line("%-14s it began with %v, which is less than ten times what the store took to answer", "", r.FirstTTL)
+	}
 	v := r.Verdicts
 	line("%-14s %d: %d grants, %d refusals, %d unknown outcomes, %d errors", "operations", v.Operations, v.Grants, v.Refusals, v.Unknowns, f.Errors)
 	line("%-14s %d beliefs, %d runs of a job, %d elements, %d writes, %d of them stale and refused", "work", v.Beliefs, v.Runs, v.Elements, v.Writes, v.Stale)
@@ -119,6 +143,7 @@ func (r *Report) Text() string {
 		faults = []string{"none"}
 	}
 	line("%-14s %s", "faults", strings.Join(faults, ", "))
+	line("%-14s %s; errors %.0f %% (at most %.0f %%)", "minimum", strings.Join(texts(r.Minimum), ", "), 100*f.ErrorShare, 100*r.MostErrors)
 	line("%-14s %s", "acquire", f.Acquire)
 	line("%-14s %s", "take-over", f.Takeover)
 	if v.Unchecked > 0 {
@@ -132,6 +157,13 @@ func (r *Report) Text() string {
 	}
 	line("\n%s", r.conclusion())
 	return b.String()
+}
+
+func texts(amounts []Amount) (all []string) {
+	for _, a := range amounts {
+		all = append(all, a.String())
+	}
+	return all
 }
 
 func (s Spread) String() string {

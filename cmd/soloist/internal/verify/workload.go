@@ -19,7 +19,7 @@ const (
 	lockers     = 3   // goroutines that take locks
 	lockNames   = 4   // that they take
 	permits     = 2   // of the semaphore
-	batchSize   = 400 // elements that are claimed at once
+	batchSize   = 400 // the most elements that are claimed at once
 	lookEvery   = 5 * time.Millisecond
 	jobEvery    = 500 * time.Millisecond
 	elementPace = 100 * time.Millisecond // a new batch of elements begins so often
@@ -34,6 +34,7 @@ type workload struct {
 	seed      uint64
 	ttl       time.Duration
 	epoch     time.Time // from which all replicas count batches of elements, by their wall clocks
+	batch     int       // how many elements are claimed at once, so that the store answers well within the TTL; of the elements' goroutine
 }
 
 func (w *workload) run(ctx context.Context) error {
@@ -84,7 +85,14 @@ func (w *workload) lock(ctx context.Context, rng *rand.Rand) {
 		return
 	}
 	w.hold(lease, w.record("lock/"+name), 1, w.span(rng), rng)
+	w.release(ctx, lease)
+}
+
+// release gives a lease back.
+func (w *workload) release(ctx context.Context, lease *soloist.Lease) {
+	begin := time.Now()
 	w.rec.troubled(lease.Release())
+	w.rest(ctx, time.Since(begin))
 }
 
 func (w *workload) permit(ctx context.Context, rng *rand.Rand) {
@@ -96,7 +104,7 @@ func (w *workload) permit(ctx context.Context, rng *rand.Rand) {
 		return
 	}
 	w.hold(lease, w.record("semaphore/"+name), permits, w.span(rng), rng)
-	w.rec.troubled(lease.Release())
+	w.release(ctx, lease)
 }
 
 func (w *workload) lead(ctx context.Context, rng *rand.Rand) {
@@ -135,19 +143,25 @@ func (w *workload) hold(lease *soloist.Lease, what string, limit int, d time.Dur
 // elements claims and processes the batch that is due by the wall clock, as do all replicas.
 func (w *workload) elements(ctx context.Context, rng *rand.Rand) {
 	batch := int(time.Since(w.epoch) / elementPace)
-	ids := make([]string, batchSize)
+	ids := make([]string, w.batch)
 	for i := range ids {
 		ids[i] = fmt.Sprintf("%d-%d", batch, i)
 	}
 	rng.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	elements := w.client.Elements("elements")
 	elements.Retain = time.Hour
-	claimed, err := elements.ClaimAll(ctx, ids[:1+rng.IntN(batchSize)])
+	begin := time.Now()
+	claimed, err := elements.ClaimAll(ctx, ids[:1+rng.IntN(len(ids))])
+	took := time.Since(begin)
+	if w.batch = min(w.batch+1+w.batch/4, batchSize); took > w.ttl/20 {
+		w.batch = max(len(ids)/2, 2)
+	}
 	if err != nil {
 		w.rec.troubled(err)
 		sleep(ctx, elementPace/4)
 		return
 	}
+	defer w.rest(ctx, took)
 	var mine []*soloist.Element
 	var beliefs []*belief
 	for _, c := range claimed {
@@ -192,6 +206,13 @@ func (w *workload) job(ctx context.Context, run soloist.Run) error {
 	}
 	w.rec.ran(told, err)
 	return err
+}
+
+// rest lets a store that is slow to answer do something else.
+func (w *workload) rest(ctx context.Context, took time.Duration) {
+	if took > w.ttl/20 {
+		sleep(ctx, 2*took)
+	}
 }
 
 // record is the name of a record in the store.

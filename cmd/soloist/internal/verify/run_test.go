@@ -1,0 +1,205 @@
+//go:build unix
+
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/proof"
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/sqlitestore"
+)
+
+// The test binary is the replica, too. Its environment says which store it opens, and what is wrong with that.
+const (
+	pathVariable  = "VERIFY_TEST_STORE"
+	wrongVariable = "VERIFY_TEST_WRONG"
+)
+
+func TestMain(m *testing.M) {
+	path := os.Getenv(pathVariable)
+	if path == "" {
+		os.Exit(m.Run())
+	}
+	err := Replica(context.Background(), func() (store.Store, error) { return openWrong(path, os.Getenv(wrongVariable)) }, os.Stdin, os.Stdout)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// A wrongStore is a store with which something is wrong.
+type wrongStore struct {
+	store.Store
+	before func(ctx context.Context, names []string) error // each call of one of the verbs
+}
+
+func openWrong(path, wrong string) (store.Store, error) {
+	s, err := sqlitestore.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	kind, arg, _ := strings.Cut(wrong, "=")
+	switch kind {
+	case "":
+		return s, nil
+	case "refuses": // all of one kind of record
+		return &wrongStore{s, func(_ context.Context, names []string) error {
+			if slices.ContainsFunc(names, func(n string) bool { return strings.Contains(n, arg) }) {
+				return errors.New("no permission for " + arg)
+			}
+			return nil
+		}}, nil
+	case "fails": // nine of ten calls
+		return &wrongStore{s, func(context.Context, []string) error {
+			if rand.IntN(10) > 0 {
+				return errors.New("the server is out of order")
+			}
+			return nil
+		}}, nil
+	case "slow":
+		d, err := time.ParseDuration(arg)
+		return &wrongStore{s, func(ctx context.Context, _ []string) error {
+			if !sleep(ctx, d) {
+				return store.AsUnknown(ctx.Err())
+			}
+			return nil
+		}}, err
+	case "panics": // once, in one of the replicas
+		return &wrongStore{s, func(context.Context, []string) error {
+			if f, err := os.OpenFile(path+".panicked", os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+				_ = f.Close()
+				panic("index out of range in the reply of a server")
+			}
+			return nil
+		}}, nil
+	}
+	return nil, fmt.Errorf("nothing is known of %q", wrong)
+}
+
+func namesOf[Q any](asked []Q, name func(Q) string) (names []string) {
+	for _, q := range asked {
+		names = append(names, name(q))
+	}
+	return names
+}
+
+func (w *wrongStore) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if err := w.before(ctx, namesOf(claims, func(c store.Claim) string { return c.Name })); err != nil {
+		return nil, err
+	}
+	return w.Store.Acquire(ctx, claims)
+}
+
+func (w *wrongStore) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	if err := w.before(ctx, namesOf(extensions, func(x store.Extension) string { return x.Name })); err != nil {
+		return nil, err
+	}
+	return w.Store.Extend(ctx, extensions)
+}
+
+func (w *wrongStore) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	if err := w.before(ctx, namesOf(releases, func(r store.Release) string { return r.Name })); err != nil {
+		return nil, err
+	}
+	return w.Store.Release(ctx, releases)
+}
+
+// configured is a verification of a store of the replicas with which something is wrong.
+func configured(t *testing.T, wrong, faults string) Config {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "soloist-test-")
+	if err != nil {
+		dir = t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	path := filepath.Join(dir, "store.db")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	some, err := ParseFaults(faults)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Config{
+		Open: func() (store.Store, error) { return sqlitestore.Open(path) }, Executable: self,
+		Env:       append(os.Environ(), pathVariable+"="+path, wrongVariable+"="+wrong),
+		Namespace: "verify-test", For: time.Second, Within: time.Hour, TTL: 300 * time.Millisecond, Replicas: 3, Faults: some, Seed: 1,
+	}
+}
+
+func verified(t *testing.T, c Config) *Report {
+	t.Helper()
+	r, err := Run(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log("\n" + r.Text())
+	return r
+}
+
+func mustBe(t *testing.T, r *Report, want Verdict, why string) {
+	t.Helper()
+	if r.Verdict != want {
+		t.Errorf("the verdict is %s, want %s", r.Verdict, want)
+	}
+	if !slices.ContainsFunc(r.Void, func(text string) bool { return strings.Contains(text, why) }) && want == Void {
+		t.Errorf("%q is not among the reasons: %q", why, r.Void)
+	}
+}
+
+// A run goes on until it has its minimum, and its TTL becomes longer than the store takes to answer.
+func TestSlowStoreIsGivenTime(t *testing.T) {
+	c := configured(t, "slow=50ms", "kill,lose")
+	c.TTL = 200 * time.Millisecond
+	r := verified(t, c)
+	mustBe(t, r, Held, "")
+	if r.TTL <= r.FirstTTL {
+		t.Errorf("the TTL is %v, as at the beginning, where each call takes 50 ms", r.TTL)
+	}
+	for _, a := range r.Minimum {
+		if a.Reached < a.Least {
+			t.Errorf("held, with too few: %s", a)
+		}
+	}
+}
+
+func TestRefusedKindOfWorkIsVoid(t *testing.T) {
+	for kind, work := range map[string]Work{"/lock/lock": Locks, "/semaphore/": Permits, "/leader/": Leaderships, "/job/": Runs, "/element/": Elements} {
+		t.Run(string(work), func(t *testing.T) {
+			t.Parallel()
+			c := configured(t, "refuses="+kind, "none")
+			c.Within = 2 * time.Second
+			mustBe(t, verified(t, c), Void, fmt.Sprintf("too few %s: 0,", work))
+		})
+	}
+}
+
+func TestFailingStoreIsVoid(t *testing.T) {
+	c := configured(t, "fails", "none")
+	c.Within = 10 * time.Second
+	r := verified(t, c)
+	mustBe(t, r, Void, "too many errors: ")
+	if r.Figures.ErrorShare <= r.MostErrors {
+		t.Errorf("a share of %v failed, where nine of ten calls did", r.Figures.ErrorShare)
+	}
+}
+
+func TestCrashedReplicaIsAViolation(t *testing.T) {
+	r := verified(t, configured(t, "panics", "none"))
+	mustBe(t, r, Violated, "")
+	i := slices.IndexFunc(r.Violations, func(v proof.Violation) bool { return v.Checker == crashed })
+	if i < 0 || !strings.Contains(r.Violations[i].Text, "panic: index out of range in the reply of a server") {
+		t.Errorf("the verdict does not say how the replica ended: %v", r.Violations)
+	}
+}
