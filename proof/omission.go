@@ -57,7 +57,7 @@ func (c *jobCheck) excused(scheduled int64, from, to time.Duration, leases []*le
 			return true
 		}
 	}
-	if rule.Tries && slices.ContainsFunc(leases, func(l *lease) bool { return l.from >= from && l.released == Never }) {
+	if rule.Tries && slices.ContainsFunc(leases, func(l *lease) bool { return l.from >= from-rule.Spaced && l.released == Never }) {
 		return true
 	}
 	// What others had of the time, one after the other.
@@ -90,8 +90,22 @@ func (c *jobCheck) forAnother(leases []*lease, scheduled int64) bool {
 				return r.Manual || r.Mark < scheduled
 			}
 		}
+		if mark := c.beginning(l); mark > 0 {
+			return mark < scheduled
+		}
 	}
 	return false
+}
+
+// beginning is the scheduled time of which the store was to be told under a lease that it begins; 0 if there was none.
+func (c *jobCheck) beginning(l *lease) int64 {
+	i := slices.IndexFunc(c.history, func(e Event) bool {
+		return e.Kind == Extend && e.Name == c.rule.Record && e.Token == l.grant.DidToken && e.Mark > 0
+	})
+	if i < 0 {
+		return 0
+	}
+	return c.history[i].Mark
 }
 
 // around is what was asked of the store, and began, about two instants: also of other records, for who asks for this one may be
