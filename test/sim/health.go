@@ -9,16 +9,16 @@ import (
 	"github.com/soloist-dev/soloist/proof"
 )
 
-// health is what tells when a replica was well: while it ran the job, all its requests were answered within promptly, its machine was
+// health is what tells when a replica was well: while it ran its jobs, all its requests were answered within promptly, its machine was
 // not suspended, and it was not about to end. A request that was not answered so makes it unwell from when it was sent until its end, and
 // then for as long as a client may wait before it asks again.
 type health struct {
 	mu   sync.Mutex
-	runs []lived // the job
+	runs []lived // its jobs
 	ill  []pause
 }
 
-// lived is a time in which a life of a replica ran the job.
+// lived is a time in which a life of a replica ran its jobs.
 type lived struct {
 	pause
 	replica string
@@ -29,11 +29,11 @@ const (
 	promptly = 5 * time.Millisecond
 	// recovery is how long a client takes at most from the end of a request that failed to its next.
 	recovery = 1600 * time.Millisecond
-	// registering is how long a replica takes at most to begin with the job, if it is well.
+	// registering is how long a replica takes at most to begin with its jobs, if it is well.
 	registering = 50 * time.Millisecond
 )
 
-// knows says that the replica runs the job from now on.
+// knows says that the replica runs its jobs from now on.
 func (r *replica) knows() {
 	h, now := &r.health, r.world.now()
 	h.mu.Lock()
@@ -69,7 +69,9 @@ func (r *replica) well() (all proof.History) {
 		from := run.from
 		until := func(to time.Duration) {
 			if from < to {
-				all = append(all, proof.Event{Kind: proof.Well, At: from, Until: to, Replica: run.replica, Name: jobName})
+				for _, j := range r.jobs() {
+					all = append(all, proof.Event{Kind: proof.Well, At: from, Until: to, Replica: run.replica, Name: j.Name})
+				}
 			}
 		}
 		for _, ill := range h.ill {

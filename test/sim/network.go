@@ -388,8 +388,8 @@ func (c *call[Q, A]) answer(answers []A, err error) ([]A, error) {
 // SimulatedHost is as in host.Guest.
 func (n *network) SimulatedHost() *host.Host {
 	h := &host.Host{Suspended: n.replica.suspended}
-	if n.replica.world.plan.Job.Herd {
-		h.HerdFrom = 1
+	if p := n.replica.world.plan; p.Job.Herd {
+		h.HerdFrom = min(1+int(p.Seed%2), 1+len(p.More))
 	}
 	return h
 }

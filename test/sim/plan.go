@@ -29,6 +29,7 @@ type Plan struct {
 	Lines    bool // the store keeps those who wait in a line
 	Sweeps   bool // a person sweeps the store now and then
 	Job      JobPlan
+	More     []JobPlan       // beside it
 	Without  map[string]bool `json:",omitempty"` // faults left out, in the words in which they are told; for shrinking
 	Control  Control         // what is broken on purpose
 	Omission bool            // look for scheduled times that a well replica could have begun and nobody did
@@ -98,8 +99,22 @@ type Stop struct {
 	At, Again time.Duration
 }
 
-// A JobPlan is how the job is set up.
+// jobs are the jobs that there are.
+func (p Plan) jobs() []JobPlan {
+	switch p.Work {
+	case Jobs, Cron, Mixed:
+		return append([]JobPlan{p.Job}, p.More...)
+	}
+	return nil
+}
+
+// A JobPlan is how a job is set up.
 type JobPlan struct {
+	Name       string
+	TTL        time.Duration // 0 is that of the client
+	AtMost     time.Duration
+	Uneven     bool          // every other replica has half the TTL, and another Grace
+	Absent     uint64        // a bit for each replica that does not run it
 	Every      time.Duration // 0 with Delay
 	Delay      time.Duration
 	Expression string
@@ -177,7 +192,36 @@ func Draw(seed uint64) Plan {
 		p.Tail += p.TTL
 	}
 	p.Job.Herd = rng.IntN(2) == 0
+	p.Job.Name = "tick"
+	if more := rand.New(rand.NewPCG(seed, 0x30b5)); p.Work == Jobs && more.IntN(3) == 0 {
+		p.drawMore(more)
+	}
 	return p
+}
+
+// drawMore adds jobs beside the first. Some are due together with it, so that a herd has several.
+func (p *Plan) drawMore(rng *rand.Rand) {
+	for i := range 1 + rng.IntN(3) {
+		j := drawJob(rng, p.TTL, false)
+		if rng.IntN(2) == 0 {
+			j.Every, j.Delay = p.Job.Every, p.Job.Delay
+		}
+		if rng.IntN(2) == 0 {
+			j.TTL = p.TTL / time.Duration(1+rng.IntN(3))
+		}
+		if rng.IntN(4) == 0 {
+			j.AtMost = max(j.AtLeast, 3*p.Margin, p.TTL/4+upTo(rng, p.TTL))
+		}
+		if rng.IntN(3) == 0 { // there are two replicas that run it
+			j.Absent = rng.Uint64() &^ 3
+		}
+		j.Uneven = rng.IntN(6) == 0
+		j.Name, j.Person = fmt.Sprint("tick", i+1), p.Job.Person
+		p.More = append(p.More, j)
+	}
+	if rng.IntN(3) == 0 {
+		p.Job.Absent = rng.Uint64() &^ 3
+	}
 }
 
 type weighted[T any] []struct {

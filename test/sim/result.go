@@ -44,52 +44,52 @@ func (w *world) rules() proof.Rules {
 		}
 		rules.Elements = []proof.ElementRule{{Names: names, MustBeDone: p.attempts() == 0}}
 	}
-	if p.Work == Jobs || p.Work == Cron || p.Work == Mixed {
-		rules.Jobs = []proof.JobRule{w.jobRule()}
+	for _, j := range p.jobs() {
+		rules.Jobs = append(rules.Jobs, w.jobRule(j))
 	}
 	return rules
 }
 
-func (w *world) jobRule() proof.JobRule {
-	p := w.plan
-	rule := proof.JobRule{Name: jobName, Record: jobRecord, AtMostOnce: p.Job.GiveUp, Zero: w.begin.UnixMilli(), Takeover: true, End: p.Trouble + p.TTL}
-	for _, one := range w.pauses {
+func (w *world) jobRule(j JobPlan) proof.JobRule {
+	p, asks := w.plan, w.asks[j.Name]
+	rule := proof.JobRule{Name: j.Name, Record: recordOfJob(j.Name), AtMostOnce: j.GiveUp, Zero: w.begin.UnixMilli(), Takeover: true, End: p.Trouble + p.TTL}
+	for _, one := range asks.pauses {
 		rule.Pauses = append(rule.Pauses, proof.Span{From: one.from, To: one.to})
 	}
-	if rule.Asked = len(w.asked); !p.Job.GiveUp && p.Job.Attempts == 0 { // else a claim that was cut off may have used it up
-		rule.AskedSure = w.manual
+	if rule.Asked = len(asks.asked); !j.GiveUp && j.Attempts == 0 { // else a claim that was cut off may have used it up
+		rule.AskedSure = asks.manual
 	}
-	if p.Job.Attempts > 0 && p.Odds == (Odds{}) && len(p.Cuts) == 0 && len(p.Suspends) == 0 && len(p.Stops) == 0 {
-		rule.Attempts = p.Job.Attempts // else an attempt may not have been recorded, or not count since a stop interrupted it
+	if j.Attempts > 0 && p.Odds == (Odds{}) && len(p.Cuts) == 0 && len(p.Suspends) == 0 && len(p.Stops) == 0 {
+		rule.Attempts = j.Attempts // else an attempt may not have been recorded, or not count since a stop interrupted it
 	}
-	if p.Job.Delay > 0 {
+	if j.Delay > 0 {
 		rule.Takeover = false // the next run is not of the same time
-		rule.Delay = p.Job.Delay
+		rule.Delay = j.Delay
 		return rule
 	}
-	rule.Next = p.Job.next()
-	if p.Job.Jitter == 0 && p.Job.AtLeast == 0 && !p.Job.Person {
-		rule.Missed = proof.Missed{Policy: p.Job.Missed, Cap: p.Job.Cap, Grace: p.Job.Grace}
+	rule.Next = j.next()
+	if j.Jitter == 0 && j.AtLeast == 0 && !j.Person && !j.Uneven {
+		rule.Missed = proof.Missed{Policy: j.Missed, Cap: j.Cap, Grace: j.Grace}
 	}
 	if p.Omission {
-		rule.Omission = w.omission()
+		rule.Omission = w.omission(j)
 	}
-	if p.Job.Attempts > 0 {
+	if j.Attempts > 0 {
 		rule.Takeover = false
 	}
-	if p.Job.Person || p.Job.AtLeast > 0 || p.Job.Jitter > 0 {
+	if j.Person || j.AtLeast > 0 || j.Jitter > 0 {
 		rule.Takeover = false
 		return rule
 	}
-	if p.Work == Cron && p.Job.Attempts > 0 && len(p.Crashes) > 0 {
+	if p.Work == Cron && j.Attempts > 0 && len(p.Crashes) > 0 {
 		return rule // a replica that dies before it begins has had its attempt
 	}
 	// When all is well, and what had begun before is over, each scheduled time is run.
-	first, last := p.Trouble+max(p.TTL*3/2, p.Job.Longest+p.TTL/2), p.Trouble+p.Tail-p.TTL
+	first, last := p.Trouble+max(p.TTL*3/2, j.Longest+p.TTL/2), p.Trouble+p.Tail-p.TTL
 	if p.Work == Cron {
 		first, last = time.Minute, p.Trouble+p.Tail-time.Minute
 	}
-	if p.Job.Missed == "all" && p.Job.Cap >= 100 && p.Work != Cron {
+	if j.Missed == "all" && j.Cap >= 100 && p.Work != Cron {
 		first = p.TTL
 	}
 	ms := func(d time.Duration) int64 { return rule.Zero + d.Milliseconds() }
@@ -100,13 +100,16 @@ func (w *world) jobRule() proof.JobRule {
 }
 
 // omission says what must have been begun because a replica was well.
-func (w *world) omission() proof.Omission {
+func (w *world) omission(j JobPlan) proof.Omission {
 	p := w.plan
-	o := proof.Omission{Grace: p.Job.Grace, Look: time.Second / 2, Until: p.Trouble + p.Tail - 2*p.TTL - time.Second, Spaced: p.Job.AtLeast, Tries: p.Job.Attempts > 0}
-	if p.Job.Jitter > 0 {
-		o.Start = p.Job.start
+	o := proof.Omission{Grace: j.Grace, Look: time.Second / 2, Until: p.Trouble + p.Tail - 2*p.TTL - time.Second, Spaced: j.AtLeast, Tries: j.Attempts > 0}
+	if j.Jitter > 0 {
+		o.Start = j.start
 	}
-	for _, d := range w.doubts { // what was due before may have been at somebody who died
+	if j.Uneven {
+		o.Grace *= 2 // those who have less may leave it to those who have more
+	}
+	for _, d := range w.asks[j.Name].doubts { // what was due before may have been at somebody who died
 		o.Doubt = append(o.Doubt, proof.Span{From: d.from - 3*p.TTL, To: max(d.to, d.to+p.TTL)})
 	}
 	return o
@@ -115,7 +118,7 @@ func (w *world) omission() proof.Omission {
 // start is how long after a scheduled time its run may start at the earliest.
 func (j JobPlan) start(scheduled int64) time.Duration {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%s\x00%d", jobName, scheduled)
+	fmt.Fprintf(h, "%s\x00%d", j.Name, scheduled)
 	return time.Duration(h.Sum64() % uint64(j.Jitter))
 }
 

@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/soloist-dev/soloist"
@@ -9,27 +11,48 @@ import (
 	"github.com/soloist-dev/soloist/proof"
 )
 
-const (
-	jobName   = "tick"
-	jobRecord = "job/" + jobName
-)
+func recordOfJob(name string) string { return "job/" + name }
 
-// jobs runs the job.
+// jobs are those that the replica runs.
+func (r *replica) jobs() (mine []JobPlan) {
+	for _, j := range r.world.plan.jobs() {
+		if j.Absent>>(r.index%64)&1 == 0 {
+			mine = append(mine, j)
+		}
+	}
+	return mine
+}
+
+// jobs runs the jobs.
 func (t *thread) jobs(ctx context.Context) {
-	for ctx.Err() == nil { // a replica whose first request fails is started again
+	var jobs []soloist.Job
+	for _, j := range t.replica.jobs() { // some have none
+		jobs = append(jobs, t.job(j))
+	}
+	for ctx.Err() == nil && len(jobs) > 0 { // a replica whose first request fails is started again
 		t.knows()
-		_ = t.client.Run(ctx, t.job())
+		var invalid *soloist.InvalidError
+		if err := t.client.Run(ctx, jobs...); errors.As(err, &invalid) {
+			t.world.violated("client", t.name(), "it cannot run its jobs: %v", err)
+			return
+		}
 		t.leaves()
 		rest(ctx, t.world.plan.TTL/4)
 	}
 }
 
-func (t *thread) job() soloist.Job {
-	p := t.world.plan.Job
+func (t *thread) job(p JobPlan) soloist.Job {
+	do := func(ctx context.Context, run soloist.Run) error { return t.run(ctx, p, run) }
 	job := soloist.Job{
-		Name: jobName, Do: t.run, MissedCap: p.Cap, Grace: p.Grace, AtLeast: p.AtLeast, Jitter: p.Jitter,
+		Name: p.Name, Do: do, TTL: p.TTL, AtMost: p.AtMost, MissedCap: p.Cap, Grace: p.Grace, AtLeast: p.AtLeast, Jitter: p.Jitter,
 		Missed: map[string]soloist.Missed{"skip": soloist.MissedSkip, "once": soloist.MissedOnce, "all": soloist.MissedAll}[p.Missed],
 		Retry:  soloist.Retry{Attempts: p.Attempts, Backoff: p.Backoff},
+	}
+	if plan := t.world.plan; p.TTL > 0 && plan.Margin > 0 { // drift is drawn for it
+		job.Margin = time.Duration(float64(plan.Margin) / float64(plan.TTL) * float64(p.TTL))
+	}
+	if p.Uneven && t.index%2 == 1 {
+		job.TTL, job.Margin, job.Grace = p.ttl(t.world.plan)/2, job.Margin/2, p.Grace*2
 	}
 	if p.GiveUp {
 		job.Crash = soloist.CrashGiveUp
@@ -45,22 +68,25 @@ func (t *thread) job() soloist.Job {
 	return job
 }
 
-// run is one run of the job.
-func (t *thread) run(ctx context.Context, run soloist.Run) error {
+// ttl is how long its leases live.
+func (j JobPlan) ttl(p Plan) time.Duration { return cmp.Or(j.TTL, p.TTL) }
+
+// run is one run of a job.
+func (t *thread) run(ctx context.Context, p JobPlan, run soloist.Run) error {
 	w := t.world
 	if t.lost() {
 		return context.Canceled
 	}
-	e := proof.Event{Kind: proof.Run, At: w.now(), Until: proof.Never, Replica: t.name(), Name: jobName, Holder: of(run.Lease.Holder()), Token: run.Token,
+	e := proof.Event{Kind: proof.Run, At: w.now(), Until: proof.Never, Replica: t.name(), Name: p.Name, Holder: of(run.Lease.Holder()), Token: run.Token,
 		Mark: run.ScheduledAt.UnixMilli(), Attempt: run.Attempt, Manual: run.Manual, Result: proof.Unknown}
 	at := w.add(e)
 	w.mu.Lock()
-	w.runs[run.Token] = at
+	w.runs[runKey{p.Name, run.Token}] = at
 	w.mu.Unlock()
 	rng := seeded(w.plan.Seed, 5, uint64(run.Token)+uint64(run.Attempt))
-	b := t.believe(run.Lease, jobRecord, "", 1)
+	b := t.believe(run.Lease, recordOfJob(p.Name), "", 1)
 	defer b.over()
-	long := w.plan.Job.Longest
+	long := p.Longest
 	if w.healed() {
 		long /= 10
 	}
@@ -72,7 +98,10 @@ func (t *thread) run(ctx context.Context, run soloist.Run) error {
 		if err == nil {
 			err = soloist.ErrLost
 		}
-	case rng.chance(w.plan.Job.Fails) && !w.healed():
+		if errors.Is(err, soloist.ErrOverran) {
+			result = proof.Failed
+		}
+	case rng.chance(p.Fails) && !w.healed():
 		result, err = proof.Failed, errOfTheUser
 		if rng.chance(20) {
 			t.ran(at, result)
@@ -90,52 +119,77 @@ func (t *thread) ran(at int, result proof.Result) {
 	}
 }
 
-// person pauses, resumes and triggers the job.
+// person pauses, resumes and triggers jobs.
 func (t *thread) person(ctx context.Context) {
 	w := t.world
+	jobs := w.plan.jobs()
 	for n := 0; n < 3 && t.busy(ctx); n++ {
 		rest(ctx, t.rng.span(w.plan.Trouble/3))
 		if ctx.Err() != nil {
 			return
 		}
-		begin := w.now()
-		w.doubt(begin)
-		if t.rng.chance(50) {
-			err := t.client.TriggerJob(ctx, jobName)
-			w.mu.Lock()
-			if w.asked = append(w.asked, begin); err == nil && time.Since(w.begin) < w.plan.Trouble+w.plan.Tail-3*w.plan.TTL {
-				w.manual = append(w.manual, begin)
-			}
-			w.mu.Unlock()
-			continue
+		job := jobs[0].Name
+		if len(jobs) > 1 {
+			job = jobs[t.rng.upTo(len(jobs))].Name
 		}
-		if t.client.PauseJob(ctx, jobName, "a test") == nil && !t.lost() {
-			from := w.now()
-			rest(ctx, t.rng.span(w.plan.TTL*2))
-			to := w.now()
-			w.mu.Lock()
-			w.pauses = append(w.pauses, pause{from, to})
-			w.mu.Unlock()
-		}
-		for ctx.Err() == nil && t.client.ResumeJob(ctx, jobName) != nil {
-			rest(ctx, w.plan.TTL/4)
-		}
+		t.ask(ctx, job)
 	}
-	for ctx.Err() == nil && !t.lost() && t.client.ResumeJob(ctx, jobName) != nil {
-		rest(ctx, w.plan.TTL/4)
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if n := len(w.doubts); ctx.Err() == nil && !t.lost() && n > 0 {
-		w.doubts[n-1].to = time.Since(w.begin)
+	for _, j := range jobs {
+		if t.resume(ctx, j.Name); ctx.Err() == nil && !t.lost() {
+			w.sure(j.Name)
+		}
 	}
 }
 
-// doubt says that a person begins to ask something of the job.
-func (w *world) doubt(begin time.Duration) {
+// ask asks something of a job.
+func (t *thread) ask(ctx context.Context, job string) {
+	w := t.world
+	begin := w.doubt(job)
+	if t.rng.chance(50) {
+		err := t.client.TriggerJob(ctx, job)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		of := w.asks[job]
+		if of.asked = append(of.asked, begin); err == nil && time.Since(w.begin) < w.plan.Trouble+w.plan.Tail-3*w.plan.TTL {
+			of.manual = append(of.manual, begin)
+		}
+		return
+	}
+	if t.client.PauseJob(ctx, job, "a test") == nil && !t.lost() {
+		from := w.now()
+		rest(ctx, t.rng.span(w.plan.TTL*2))
+		to := w.now()
+		w.mu.Lock()
+		w.asks[job].pauses = append(w.asks[job].pauses, pause{from, to})
+		w.mu.Unlock()
+	}
+	t.resume(ctx, job)
+}
+
+// resume ends a pause, if there is one.
+func (t *thread) resume(ctx context.Context, job string) {
+	for ctx.Err() == nil && !t.lost() && t.client.ResumeJob(ctx, job) != nil {
+		rest(ctx, t.world.plan.TTL/4)
+	}
+}
+
+// doubt says that a person begins to ask something of a job, and answers when.
+func (w *world) doubt(job string) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if n := len(w.doubts); n == 0 || w.doubts[n-1].to != proof.Never {
-		w.doubts = append(w.doubts, pause{begin, proof.Never})
+	begin, of := time.Since(w.begin), w.asks[job]
+	if n := len(of.doubts); n == 0 || of.doubts[n-1].to != proof.Never {
+		of.doubts = append(of.doubts, pause{begin, proof.Never})
+	}
+	return begin
+}
+
+// sure says that what was asked of a job is known.
+func (w *world) sure(job string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	of := w.asks[job]
+	if n := len(of.doubts); n > 0 {
+		of.doubts[n-1].to = time.Since(w.begin)
 	}
 }

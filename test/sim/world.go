@@ -28,16 +28,26 @@ type world struct {
 	gone    map[string]bool      // holders who have left a line
 	fired   map[string]bool      // faults that took effect, in the words of Plan.Without
 	records map[string]string    // the record that a holder was granted, by the holder
-	runs    map[int64]int        // the last run under a token, as an index of events
+	runs    map[runKey]int       // the last run under a token, as an index of events
 	written time.Duration        // the instant of the last guarded write
-	pauses  []pause              // of the job
-	doubts  []pause              // in which a person may have asked something of the job
-	asked   []time.Duration      // manual runs that were asked for
-	manual  []time.Duration      // of them, those that are sure to have been
+	asks    map[string]*asks     // of jobs
 	found   []proof.Violation
 }
 
 type pause struct{ from, to time.Duration }
+
+type runKey struct {
+	job   string
+	token int64
+}
+
+// asks are what people have asked of a job.
+type asks struct {
+	pauses []pause
+	doubts []pause         // in which something may have been asked
+	asked  []time.Duration // manual runs
+	manual []time.Duration // of them, those that are sure to have been
+}
 
 // A Result is what a history has come to.
 type Result struct {
@@ -57,7 +67,10 @@ func Run(plan Plan) Result {
 	if !plan.Job.Begin.IsZero() {
 		time.Sleep(time.Until(plan.Job.Begin))
 	}
-	w := &world{plan: plan, mem: memstore.New(), begin: time.Now(), events: make(proof.History, 0, 128), fired: map[string]bool{}, places: map[string]*standing{}, gone: map[string]bool{}, records: map[string]string{}, runs: map[int64]int{}}
+	w := &world{plan: plan, mem: memstore.New(), begin: time.Now(), events: make(proof.History, 0, 128), fired: map[string]bool{}, places: map[string]*standing{}, gone: map[string]bool{}, records: map[string]string{}, runs: map[runKey]int{}, asks: map[string]*asks{}}
+	for _, j := range plan.jobs() {
+		w.asks[j.Name] = &asks{}
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var living sync.WaitGroup
 	for i := range plan.Replicas {
@@ -192,13 +205,13 @@ func rest(ctx context.Context, d time.Duration) {
 
 // event is what a client tells its observer.
 func (r *replica) event(e soloist.Event, life int) {
-	if e.Kind != soloist.EventReleased || e.Err != nil || e.Name != jobName || r.gone(life) {
+	if e.Kind != soloist.EventReleased || e.Err != nil || r.gone(life) {
 		return
 	}
 	w := r.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if at, ok := w.runs[e.Token]; ok && w.events[at].Until != proof.Never {
+	if at, ok := w.runs[runKey{e.Name, e.Token}]; ok && w.events[at].Until != proof.Never {
 		w.events[at].Recorded = time.Since(w.begin)
 	}
 }
