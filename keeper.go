@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 	"sync"
 	"time"
@@ -11,7 +12,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A keeper keeps the live leases of a client. One goroutine renews them all, in batches. A timer, which no request can
+// A keeper keeps the live leases of a client. One goroutine sees to it that all are renewed, in batches. A timer, which no request can
 // hold up, tells each holder when its lease has to count as lost.
 type keeper struct {
 	core *core
@@ -24,8 +25,9 @@ type keeper struct {
 	lossAt time.Time     // when it fires; zero when it is not armed
 	slept  time.Duration // the sum of the suspends when it was set
 
-	renewing bool      // the renewal goroutine has been started
-	renewAt  time.Time // when it wakes; zero when it waits for a lease
+	renewing bool         // the renewal goroutine has been started
+	renewAt  time.Time    // when it wakes; zero when it waits for a lease
+	flights  map[lane]int // under way
 	wake     chan struct{}
 	stop     chan struct{}
 	stopped  chan struct{}
@@ -36,7 +38,7 @@ type keeper struct {
 const lookout = time.Second
 
 func newKeeper(c *core) *keeper {
-	return &keeper{core: c, wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{})}
+	return &keeper{core: c, flights: map[lane]int{}, wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{})}
 }
 
 // add keeps a new lease, unless the client is closed.
@@ -65,11 +67,16 @@ func (k *keeper) watch(l *Lease) {
 		k.armLoss(k.lossAt, k.core.clock.latest())
 	}
 	if k.renewAt.IsZero() || l.renewAt.Before(k.renewAt) {
-		k.renewAt = l.renewAt
-		select {
-		case k.wake <- struct{}{}:
-		default:
-		}
+		k.hurry(l.renewAt)
+	}
+}
+
+// hurry makes the renewal goroutine look at the time at. k.mu is held.
+func (k *keeper) hurry(at time.Time) {
+	k.renewAt = at
+	select {
+	case k.wake <- struct{}{}:
+	default:
 	}
 }
 
@@ -168,26 +175,28 @@ func (k *keeper) confirm(l *Lease, before time.Time, ttl time.Duration) {
 	if l.index < 0 {
 		return
 	}
+	l.unconfirmed = false
 	if deadline := before.Add(ttl - l.margin(ttl)); deadline.After(l.deadline) {
 		l.deadline = deadline
 	}
-	l.renewAt = before.Add(min(ttl, l.opts.TTL) / 3)
+	if renewAt := before.Add(min(ttl, l.opts.TTL) / 3); renewAt.After(l.renewAt) { // not so when a later flight is under way
+		l.renewAt = renewAt
+	}
 	if !l.end.IsZero() && !before.Add(ttl).Before(l.end) {
 		l.renewAt = l.end // nothing is left to renew
 	}
 	k.watch(l)
 }
 
-// renewals is the renewal goroutine.
+// renewals is the renewal goroutine: it starts flights.
 func (k *keeper) renewals() {
 	defer close(k.stopped)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		due, wait := k.due()
-		if len(due) > 0 {
-			k.renew(due)
-			continue
+		flights, wait := k.board()
+		for _, f := range flights {
+			k.core.work.Go(func() { k.fly(f) })
 		}
 		timer.Reset(wait)
 		select {
@@ -199,9 +208,39 @@ func (k *keeper) renewals() {
 	}
 }
 
-// due answers the leases to renew now, together with those that will be due soon, for the sake of fewer requests; or
-// how long until there is one.
-func (k *keeper) due() ([]*Lease, time.Duration) {
+// A flight is a request that renews leases, in a goroutine of its own while it is under way. Flights do not wait for each other.
+type flight struct {
+	lane   lane
+	leases []*Lease
+}
+
+// A lane is what may fly together: leases whose TTLs differ by less than a factor of two, because the shortest bounds the request; and
+// those that the flight before has not confirmed apart from the others, because what held that up may hold up the next one too.
+type lane struct {
+	ttl   int // log2 of the leases' TTLs
+	again bool
+}
+
+// maxRenewals is how many flights of a lane may be under way.
+const maxRenewals = 4
+
+// early is how long before its time a lease may be renewed together with others.
+func (l *Lease) early() time.Duration {
+	if l.flying > 0 {
+		return 0
+	}
+	return l.opts.TTL / 12
+}
+
+// A departure is what is to fly in a lane.
+type departure struct {
+	leases []*Lease
+	first  time.Time // when the first of them must
+}
+
+// board makes flights of the leases to renew now, together with those that will be due soon, for the sake of fewer requests. It
+// answers how long until there are more. A lease that is under way is asked for again, beside, when its time has come once more.
+func (k *keeper) board() ([]flight, time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.core.clock.latest()
@@ -211,52 +250,78 @@ func (k *keeper) due() ([]*Lease, time.Duration) {
 	if !k.renewAt.IsZero() && now.Before(k.renewAt) {
 		return nil, k.renewAt.Sub(now)
 	}
-	var due []*Lease
-	var first, next time.Time
-	for _, l := range k.leases {
-		if !now.Before(l.renewAt.Add(-l.opts.TTL / 12)) {
-			due = append(due, l)
-			if first.IsZero() || l.renewAt.Before(first) {
-				first = l.renewAt
-			}
-		} else if next.IsZero() || l.renewAt.Before(next) {
-			next = l.renewAt
+	due, next := k.departures(now)
+	var flights []flight
+	for lane, d := range due {
+		if now.Before(d.first) { // nobody needs it yet
+			next = soonest(next, d.first)
+			continue
 		}
-	}
-	if first.IsZero() || now.Before(first) { // nobody needs it yet
-		due = nil
-		if !first.IsZero() {
-			next = first
+		if len(d.leases) > batchLimit { // there may be no room for all
+			slices.SortFunc(d.leases, func(a, b *Lease) int { return a.renewAt.Compare(b.renewAt) })
+		}
+		for leases := range slices.Chunk(d.leases, batchLimit) {
+			if k.flights[lane] == maxRenewals {
+				break // until one of them lands
+			}
+			k.flights[lane]++
+			for _, l := range leases {
+				l.flying, l.unconfirmed = l.flying+1, true
+				l.renewAt = now.Add(l.opts.TTL / 3)
+				next = soonest(next, l.renewAt)
+			}
+			flights = append(flights, flight{lane, leases})
 		}
 	}
 	k.renewAt = next
 	if next.IsZero() {
-		return due, time.Hour
+		return flights, time.Hour
 	}
-	return due, next.Sub(now)
+	return flights, next.Sub(now)
 }
 
-// renew extends leases, a batch at a time.
-func (k *keeper) renew(due []*Lease) {
-	for len(due) > 0 {
-		n := min(len(due), batchLimit)
-		k.renewBatch(due[:n])
-		due = due[n:]
+// departures finds what is due now, or almost, and when the first of the others will be. k.mu is held.
+func (k *keeper) departures(now time.Time) (due map[lane]*departure, next time.Time) {
+	due = map[lane]*departure{}
+	for _, l := range k.leases {
+		if now.Before(l.renewAt.Add(-l.early())) {
+			next = soonest(next, l.renewAt)
+			continue
+		}
+		lane := lane{ttl: bits.Len64(uint64(l.opts.TTL)), again: l.unconfirmed}
+		d := due[lane]
+		if d == nil {
+			d = &departure{}
+			due[lane] = d
+		}
+		d.leases = append(d.leases, l)
+		d.first = soonest(d.first, l.renewAt)
 	}
+	return due, next
 }
 
-func (k *keeper) renewBatch(leases []*Lease) {
+// soonest is the earlier of two instants, of which the zero time is none.
+func soonest(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// fly renews the leases of a flight. It ends when its answer would be of no use any more: later flights have asked again by then.
+func (k *keeper) fly(f flight) {
 	before := k.core.clock.earliest()
-	extensions := make([]store.Extension, len(leases))
+	extensions := make([]store.Extension, len(f.leases))
 	timeout := k.core.cfg.RequestTimeout
-	for i, l := range leases {
+	for i, l := range f.leases {
 		extensions[i] = l.extension(before, l.opts.TTL)
-		timeout = min(timeout, max(l.opts.TTL/3, 10*time.Millisecond))
+		timeout = min(timeout, max(l.opts.TTL-l.opts.Margin, 10*time.Millisecond))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	errs, err := k.core.extends.do(ctx, extensions)
 	cancel()
-	for i, l := range leases {
+	k.land(f)
+	for i, l := range f.leases {
 		outcome := err
 		if err == nil {
 			outcome = errs[i]
@@ -272,12 +337,28 @@ func (k *keeper) renewBatch(leases []*Lease) {
 	}
 }
 
-// again puts off a renewal that the store did not confirm.
+// land ends a flight. What has waited for a place in its lane can leave.
+func (k *keeper) land(f flight) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, l := range f.leases {
+		l.flying--
+	}
+	full := k.flights[f.lane] == maxRenewals
+	if k.flights[f.lane]--; k.flights[f.lane] == 0 {
+		delete(k.flights, f.lane)
+	}
+	if full {
+		k.hurry(k.core.clock.latest())
+	}
+}
+
+// again puts off a renewal that the store did not confirm, unless another is under way.
 func (k *keeper) again(l *Lease) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if l.index >= 0 {
-		l.renewAt = k.core.clock.latest().Add(min(time.Second, l.opts.TTL/12))
+	if l.index >= 0 && l.flying == 0 {
+		l.renewAt = soonest(l.renewAt, k.core.clock.latest().Add(min(time.Second, l.opts.TTL/12)))
 		k.watch(l)
 	}
 }

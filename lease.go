@@ -32,10 +32,12 @@ type Lease struct {
 	done    atomic.Pointer[doneFunc]
 
 	// Guarded by keeper.mu.
-	index    int       // in keeper.leases, -1 when it is not kept any more
-	deadline time.Time // when it counts as lost, unless a renewal is confirmed before
-	renewAt  time.Time
-	err      error // why it is not kept any more
+	index       int       // in keeper.leases, -1 when it is not kept any more
+	deadline    time.Time // when it counts as lost, unless a renewal is confirmed before
+	renewAt     time.Time
+	flying      int   // requests under way that renew it
+	unconfirmed bool  // the last of them has not been answered, or not with a yes
+	err         error // why it is not kept any more
 }
 
 // A doneFunc answers what the record of a lease is to have when its work is done.

@@ -1,0 +1,202 @@
+package soloist_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
+)
+
+// A renewing store lets a test decide what becomes of renewals.
+type renewing struct {
+	*memstore.Store
+	extend func(ctx context.Context, next *memstore.Store, extensions []store.Extension) ([]error, error)
+}
+
+func (s renewing) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	return s.extend(ctx, s.Store, extensions)
+}
+
+func renews(extensions []store.Extension, name string) bool {
+	return slices.ContainsFunc(extensions, func(e store.Extension) bool { return e.Name == name })
+}
+
+// On a store that is slow for a short lease, long leases live.
+func TestShortLeasesDoNotEndLongOnes(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		s.Slow(400 * time.Millisecond)
+		long := mustLock(t, a, "long")
+		short := a.With(soloist.Options{TTL: time.Second})
+		held := mustLock(t, short, "held")
+		for i := range 100 {
+			l := mustLock(t, short, "short")
+			time.Sleep(500 * time.Millisecond)
+			if err := l.Release(); err != nil {
+				t.Fatalf("short lease %d: %v", i, err)
+			}
+		}
+		for _, l := range []*soloist.Lease{long, held} {
+			if err := l.Err(); err != nil {
+				t.Errorf("%s: %v", l.Name(), err)
+			}
+		}
+	})
+}
+
+// A renewal that hangs holds up neither those of other leases nor the next one of its own, even if the store does not heed that its
+// context ends.
+func TestRenewalThatHangsHoldsUpNobody(t *testing.T) {
+	for _, heeds := range []bool{true, false} {
+		t.Run(fmt.Sprint("heeds its context ", heeds), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var hung atomic.Int32
+				stuck := make(chan struct{})
+				s := renewing{memstore.New(), func(ctx context.Context, next *memstore.Store, extensions []store.Extension) ([]error, error) {
+					if !renews(extensions, "lock/long") || hung.Add(1) > 1 {
+						return next.Extend(ctx, extensions)
+					}
+					if heeds {
+						<-ctx.Done()
+					} else {
+						<-stuck
+					}
+					return nil, store.AsUnknown(context.DeadlineExceeded)
+				}}
+				c := soloisttest.NewReplica(t, s, soloist.Config{RequestTimeout: time.Minute})
+				defer close(stuck)
+				leases := []*soloist.Lease{mustLock(t, c, "long")}
+				time.Sleep(300 * time.Millisecond)
+				leases = append(leases, mustLock(t, c.With(soloist.Options{TTL: 2 * time.Second}), "short"))
+				time.Sleep(15 * time.Second)
+				leases = append(leases, mustLock(t, c, "later"))
+				time.Sleep(time.Minute)
+				for _, l := range leases {
+					if err := l.Err(); err != nil {
+						t.Errorf("%s: %v", l.Name(), err)
+					}
+				}
+				if hung.Load() == 0 {
+					t.Error("no renewal hung")
+				}
+			})
+		})
+	}
+}
+
+// A name whose renewals always hang takes no other lease with it, unless by the one request with which it hangs first.
+func TestNameWhoseRenewalsHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := renewing{memstore.New(), func(ctx context.Context, next *memstore.Store, extensions []store.Extension) ([]error, error) {
+			if renews(extensions, "lock/stuck") {
+				<-ctx.Done()
+				return nil, store.AsUnknown(ctx.Err())
+			}
+			return next.Extend(ctx, extensions)
+		}}
+		c := soloisttest.NewReplica(t, s, soloist.Config{})
+		stuck := mustLock(t, c, "stuck")
+		time.Sleep(5 * time.Second)
+		var leases []*soloist.Lease
+		for i := range 20 {
+			leases = append(leases, mustLock(t, c, fmt.Sprint(i)))
+			time.Sleep(time.Second)
+		}
+		<-stuck.Context().Done()
+		time.Sleep(time.Minute)
+		for _, l := range leases {
+			if err := l.Err(); err != nil {
+				t.Errorf("%s: %v", l.Name(), err)
+			}
+		}
+	})
+}
+
+// Leases of many TTLs live together on a slow store. A lease is asked for once at a time, unless that takes a third of its TTL; and
+// few requests are under way at once.
+func TestRenewalsOfManyTTLsOnASlowStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const slow = 250 * time.Millisecond
+		ttls := []time.Duration{time.Second, 1500 * time.Millisecond, 2 * time.Second, 3 * time.Second, 10 * time.Second, time.Minute, 5 * time.Minute}
+		var mu sync.Mutex
+		asked := map[string]int{} // under way
+		flights, most := 0, 0
+		s := renewing{memstore.New(), func(ctx context.Context, next *memstore.Store, extensions []store.Extension) ([]error, error) {
+			mu.Lock()
+			flights++
+			most = max(most, flights)
+			for _, e := range extensions {
+				if asked[e.Name]++; asked[e.Name] > 1 {
+					t.Errorf("%s, of %v, is asked for twice at once", e.Name, e.TTL)
+				}
+			}
+			mu.Unlock()
+			time.Sleep(slow)
+			mu.Lock()
+			flights--
+			for _, e := range extensions {
+				asked[e.Name]--
+			}
+			mu.Unlock()
+			return next.Extend(ctx, extensions)
+		}}
+		c := soloisttest.NewReplica(t, s, soloist.Config{})
+		var leases []*soloist.Lease
+		for i := range 2100 {
+			leases = append(leases, mustLock(t, c.With(soloist.Options{TTL: ttls[i%len(ttls)]}), fmt.Sprint("lease-", i)))
+			time.Sleep(time.Duration(i%7) * time.Millisecond)
+		}
+		time.Sleep(10 * time.Minute)
+		for _, l := range leases {
+			if err := l.Err(); err != nil {
+				t.Fatalf("%s: %v", l.Name(), err)
+			}
+		}
+		if most > 8 {
+			t.Errorf("%d requests at once", most)
+		}
+	})
+}
+
+// Ten thousand leases that are due together are renewed by a few requests at once, which take longer one after another than the leases
+// last.
+func TestManyLeasesOnASlowStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var flights, most, calls atomic.Int32
+		s := renewing{memstore.New(), func(ctx context.Context, next *memstore.Store, extensions []store.Extension) ([]error, error) {
+			calls.Add(1)
+			if n := flights.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			defer flights.Add(-1)
+			time.Sleep(time.Second)
+			return next.Extend(ctx, extensions)
+		}}
+		c := soloisttest.NewReplica(t, s, soloist.Config{RequestTimeout: 5 * time.Second})
+		ids := make([]string, 10_000)
+		for i := range ids {
+			ids[i] = fmt.Sprint(i)
+		}
+		claimed, err := c.With(soloist.Options{TTL: 6 * time.Second}).Elements("many").ClaimAll(background, ids)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Second)
+		for _, one := range claimed {
+			if one.Err != nil || one.Element.Err() != nil {
+				t.Fatalf("%s: %v, %v", one.ID, one.Err, one.Element.Err())
+			}
+		}
+		if most.Load() > 4 || calls.Load() > 15*10 {
+			t.Errorf("%d requests, %d at once", calls.Load(), most.Load())
+		}
+	})
+}
