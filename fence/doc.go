@@ -6,4 +6,7 @@
 //
 // A guard orders writes; it does not exclude. Until the successor's first write those of the old holder still pass. So the first
 // act of a new holder is Claim, which advances the guard without writing.
+//
+// A token that has passed a guard has been seen, whatever becomes of the write: one that fails or panics proves as much as another that
+// the lease has gone to its holder.
 package fence

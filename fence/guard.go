@@ -34,8 +34,8 @@ func (e *TokenError) Error() string {
 // A Guard keeps stale holders from a resource. It is safe for use by many goroutines at once.
 type Guard interface {
 	// Do runs write unless token is lower than one seen before for the resource. No other token is let in for the resource
-	// until write has returned, so a write is never overtaken by its successor's. What write answers is passed on; the
-	// token counts as seen even if it fails.
+	// until write has returned, so a write is never overtaken by its successor's. What write answers is passed on. The
+	// token counts as seen however write ends: with nil, with an error, by a panic or by runtime.Goexit.
 	Do(ctx context.Context, resource string, token int64, write func(context.Context) error) error
 
 	// Claim is Do without a write: from its return on, lower tokens are refused.

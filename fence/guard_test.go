@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -96,6 +97,31 @@ func TestSuccessorWaitsForTheWriteUnderWay(t *testing.T) {
 	}
 }
 
+// The token of a write has been seen, however the write ended.
+func TestTokensOfFailedWritesAreSeen(t *testing.T) {
+	for how, end := range map[string]func(context.Context) error{
+		"an error": func(context.Context) error { return errors.New("failed") },
+		"a panic":  func(context.Context) error { panic("failed") },
+		"Goexit":   func(context.Context) error { runtime.Goexit(); return nil },
+	} {
+		var g fence.Memory
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			defer func() { _ = recover() }()
+			if err := g.Do(background, "x", 5, end); err == nil {
+				t.Errorf("%s: Do answers nil", how)
+			}
+		})
+		wg.Wait()
+		if err := g.Claim(background, "x", 4); !errors.Is(err, fence.ErrStale) {
+			t.Errorf("a lower token after %s: %v", how, err)
+		}
+		if err := g.Claim(background, "x", 5); err != nil {
+			t.Errorf("the same token after %s: %v", how, err)
+		}
+	}
+}
+
 type token int64
 
 func (t token) Token() int64 { return int64(t) }
@@ -129,7 +155,7 @@ func TestATokenIsComparedWhenItsTurnComes(t *testing.T) {
 func TestHandler(t *testing.T) {
 	var written []string
 	server := httptest.NewServer(fence.Handler(&fence.Memory{}, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet {
+		if r.Header.Get(fence.TokenHeader) != "" {
 			written = append(written, r.Header.Get(fence.TokenHeader)+r.URL.Path)
 		}
 		fmt.Fprint(w, "ok")
@@ -155,6 +181,13 @@ func TestHandler(t *testing.T) {
 		{"GET", "/a", nil, 200, "ok"},
 		{"POST", "/a", nil, 428, "Fencing-Token"},
 		{"PUT", "/b", []string{"1"}, 200, "ok"},
+		{"PUT", "/a", nil, 428, "Fencing-Token"},
+		{"PATCH", "/a", nil, 428, "Fencing-Token"},
+		{"DELETE", "/a", nil, 428, "Fencing-Token"},
+		{"DELETE", "/a", []string{"4"}, 412, "has seen token 5, and 4 is lower"},
+		{"LOCK", "/a", nil, 428, "Fencing-Token"}, // what is not known to read only may write
+		{"HEAD", "/a", nil, 200, ""},
+		{"OPTIONS", "/a", nil, 200, "ok"},
 		{"POST", "/a", []string{"x"}, 400, "decimal"},
 		{"POST", "/a", []string{"0"}, 400, "decimal"},
 		{"POST", "/a", []string{"6", "7"}, 400, "one"},

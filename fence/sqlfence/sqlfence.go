@@ -23,6 +23,10 @@ import (
 	"github.com/soloist-dev/soloist/fence"
 )
 
+// ErrSnapshot refuses a transaction of MySQL or MariaDB at REPEATABLE READ that read something before another wrote to the resource: its
+// reads do not show that write.
+var ErrSnapshot = errors.New("the transaction reads as of before another's write: call Check before anything else in it, or begin it at READ COMMITTED")
+
 // A Dialect is what the database understands.
 type Dialect int
 
@@ -44,6 +48,8 @@ type Guard struct {
 	db  *sql.DB
 	cfg Config
 
+	enter   string // MySQL: locks the row of a resource, and adds it if there is none
+	count   string // MySQL: how many writes the reads of the transaction show
 	advance string // raises the token of a resource, or adds it
 	seen    string // reads it
 }
@@ -71,8 +77,9 @@ func New(db *sql.DB, cfg Config) (*Guard, error) {
 			"ON CONFLICT (resource) DO UPDATE SET token = excluded.token WHERE token <= excluded.token"
 		g.seen = "SELECT token FROM " + cfg.Table + " WHERE resource = ?1"
 	case MySQL:
-		// VALUES is old and works everywhere; MariaDB has no other way.
-		g.advance = "INSERT INTO " + cfg.Table + " (resource, token) VALUES (?, ?) ON DUPLICATE KEY UPDATE token = GREATEST(token, VALUES(token))"
+		g.enter = "INSERT INTO " + cfg.Table + " (resource, token, writes) VALUES (?, 0, 0) ON DUPLICATE KEY UPDATE writes = writes"
+		g.count = "SELECT writes FROM " + cfg.Table + " WHERE resource = ?"
+		g.advance = "UPDATE " + cfg.Table + " SET token = ?, writes = writes + 1 WHERE resource = ? AND token <= ? AND writes = ?"
 		g.seen = "SELECT token FROM " + cfg.Table + " WHERE resource = ? FOR UPDATE"
 	default:
 		return nil, fmt.Errorf("dialect %d: give PostgreSQL, MySQL or SQLite", cfg.Dialect)
@@ -82,57 +89,110 @@ func New(db *sql.DB, cfg Config) (*Guard, error) {
 
 // Schema answers the statement that makes the table.
 func (g *Guard) Schema() string {
-	resource := map[Dialect]string{PostgreSQL: "text", MySQL: "varbinary(767)", SQLite: "text"}[g.cfg.Dialect]
-	return fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (resource %s NOT NULL PRIMARY KEY, token bigint NOT NULL)", g.cfg.Table, resource)
+	columns := "resource text NOT NULL PRIMARY KEY, token bigint NOT NULL"
+	if g.cfg.Dialect == MySQL {
+		columns = "resource varbinary(767) NOT NULL PRIMARY KEY, token bigint NOT NULL, writes bigint NOT NULL"
+	}
+	return fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s)", g.cfg.Table, columns)
 }
 
 // Check refuses a token lower than one seen for the resource, with a *fence.StaleError; the caller then rolls tx back. Otherwise the
 // token counts as seen once tx has been committed, and no other is let in for the resource until tx has ended. It waits for those
-// that are in, as long as ctx lets it.
+// that are in, as long as ctx lets it. Make it first in tx: what tx has read before can be out of date by then. A tx whose reads do not
+// show what others have written under the guard is refused: by the database itself, and with ErrSnapshot in MySQL and MariaDB.
 func (g *Guard) Check(ctx context.Context, tx *sql.Tx, resource string, token int64) error {
 	if token <= 0 {
 		return &fence.TokenError{Token: token}
 	}
-	done, err := tx.ExecContext(ctx, g.advance, resource, token)
+	advanced, err := g.raise(ctx, tx, resource, token)
 	if err != nil {
 		return fmt.Errorf("showing token %d to the guard of %q: %w", token, resource, err)
 	}
-	// MySQL's count does not tell a lower token from the same one.
-	if n, err := done.RowsAffected(); err == nil && n > 0 && g.cfg.Dialect != MySQL {
+	if advanced {
 		return nil
 	}
 	var seen int64
 	if err := tx.QueryRowContext(ctx, g.seen, resource).Scan(&seen); err != nil {
 		return fmt.Errorf("asking the guard of %q: %w", resource, err)
 	}
-	if seen > token {
+	switch {
+	case seen > token:
 		return &fence.StaleError{Resource: resource, Token: token, Seen: seen}
+	case g.cfg.Dialect == MySQL:
+		return fmt.Errorf("showing token %d to the guard of %q: %w", token, resource, ErrSnapshot)
 	}
 	return nil
 }
 
-// DoTx runs write in a transaction of its own, after Check, and commits. What write answers is passed on, after a rollback; the token
-// is then claimed by itself, so that it counts as seen all the same.
-func (g *Guard) DoTx(ctx context.Context, resource string, token int64, write func(*sql.Tx) error) error {
-	tx, err := g.db.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("beginning to write to %q: %w", resource, err)
+// raise raises the token of a resource, and says whether that was done.
+func (g *Guard) raise(ctx context.Context, tx *sql.Tx, resource string, token int64) (bool, error) {
+	args := []any{resource, token}
+	if g.cfg.Dialect == MySQL {
+		// At REPEATABLE READ the servers let a transaction change what its reads do not show. So each write is counted, and the count that
+		// the transaction reads must be the one that is there. It reads with the row locked, so its first read shows all there is.
+		if _, err := tx.ExecContext(ctx, g.enter, resource); err != nil {
+			return false, err
+		}
+		writes := int64(-1) // of a row that has been added since
+		err := tx.QueryRowContext(ctx, g.count, resource).Scan(&writes)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return false, err
+		}
+		args = []any{token, resource, token, writes}
 	}
-	defer func() { _ = tx.Rollback() }() // also when write panics; after a commit it does nothing
-	if err := g.Check(ctx, tx, resource, token); err != nil {
+	done, err := tx.ExecContext(ctx, g.advance, args...)
+	if err != nil {
+		return false, err
+	}
+	n, err := done.RowsAffected()
+	return err == nil && n > 0, nil
+}
+
+// DoTx runs write in a transaction of its own, after Check, and commits. What write answers is passed on. However it ends without a
+// commit, be it by a panic, the transaction is rolled back and the token is claimed by itself, so that it counts as seen all the same.
+func (g *Guard) DoTx(ctx context.Context, resource string, token int64, write func(*sql.Tx) error) (err error) {
+	tx, err := g.begin(ctx, resource, token)
+	if err != nil {
 		return err
 	}
+	committed := false
+	defer func() {
+		if !committed {
+			_ = tx.Rollback()
+			err = errors.Join(err, g.claimAfter(ctx, resource, token))
+		}
+	}()
 	if err := write(tx); err != nil {
-		_ = tx.Rollback()
-		return errors.Join(err, g.claimAfter(ctx, resource, token))
+		return err
 	}
+	if err := commit(tx, resource); err != nil {
+		return err
+	}
+	committed = true
+	return nil
+}
+
+// begin begins a transaction that has passed Check.
+func (g *Guard) begin(ctx context.Context, resource string, token int64) (*sql.Tx, error) {
+	tx, err := g.db.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, fmt.Errorf("beginning to write to %q: %w", resource, err)
+	}
+	if err := g.Check(ctx, tx, resource, token); err != nil {
+		_ = tx.Rollback()
+		return nil, err
+	}
+	return tx, nil
+}
+
+func commit(tx *sql.Tx, resource string) error {
 	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("committing what was written to %q: %w", resource, err)
 	}
 	return nil
 }
 
-// claimAfter claims the token of a write that has failed, perhaps because ctx has ended.
+// claimAfter claims the token of a write that has not been committed, perhaps because ctx has ended.
 func (g *Guard) claimAfter(ctx context.Context, resource string, token int64) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -158,5 +218,9 @@ func (g *Guard) Do(ctx context.Context, resource string, token int64, write func
 
 // Claim is as in fence.Guard.
 func (g *Guard) Claim(ctx context.Context, resource string, token int64) error {
-	return g.DoTx(ctx, resource, token, func(*sql.Tx) error { return nil })
+	tx, err := g.begin(ctx, resource, token)
+	if err != nil {
+		return err
+	}
+	return commit(tx, resource)
 }

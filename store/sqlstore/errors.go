@@ -17,6 +17,10 @@ var ErrSchema = errors.New("the tables of the store are missing or of another ve
 // ErrTokens says that a name's tokens have reached the end of their range.
 var ErrTokens = errors.New("the name has used up its fencing tokens")
 
+// ErrSnapshot refuses a completion in a transaction at REPEATABLE READ that has read something before the lease was taken: its reads do not
+// show what the holder before has committed.
+var ErrSnapshot = errors.New("the transaction reads as of before the lease was taken: begin it after that, or at READ COMMITTED")
+
 // ErrRefused says that a URL cannot be one of a store. Trying again will not help.
 var ErrRefused = errors.New("refused")
 

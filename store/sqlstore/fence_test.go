@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -87,6 +88,40 @@ func TestFence(t *testing.T) {
 					t.Errorf("%d writes, %v", n, err)
 				}
 			})
+		}
+	}
+}
+
+// The token of a write that was not committed has been seen, however it ended.
+func TestFenceRemembersTokensOfFailedWrites(t *testing.T) {
+	ctx := context.Background()
+	db := connect(t, mariadb(t).URL, nil)
+	table := newTable(t)
+	guard, err := sqlfence.New(db, sqlfence.Config{Dialect: sqlfence.MySQL, Table: table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, db, guard.Schema())
+	defer exec(t, db, "DROP TABLE "+table)
+	for resource, end := range map[string]func(*sql.Tx) error{
+		"error":  func(*sql.Tx) error { return errors.New("failed") },
+		"panic":  func(*sql.Tx) error { panic("failed") },
+		"Goexit": func(*sql.Tx) error { runtime.Goexit(); return nil },
+		"commit": func(tx *sql.Tx) error { return tx.Rollback() },
+	} {
+		var group sync.WaitGroup
+		group.Go(func() {
+			defer func() { _ = recover() }()
+			if err := guard.DoTx(ctx, resource, 5, end); err == nil {
+				t.Errorf("%s: no error", resource)
+			}
+		})
+		group.Wait()
+		if err := guard.Claim(ctx, resource, 4); !errors.Is(err, fence.ErrStale) {
+			t.Errorf("%s: a lower token answered %v", resource, err)
+		}
+		if err := guard.Claim(ctx, resource, 5); err != nil {
+			t.Errorf("%s: the same token answered %v", resource, err)
 		}
 	}
 }

@@ -39,7 +39,6 @@ var (
 	sqlSweepRaise    = load("sweep_raise")
 	sqlComplete      = load("complete")
 	sqlCompleteLook  = load("complete_look")
-	sqlCompleteState = load("complete_state")
 	sqlVersion       = load("version")
 	sqlSchemaMeta    = load("schema_meta")
 	sqlSchemaBegin   = load("schema_begin")
