@@ -70,7 +70,8 @@ func (e *FailedError) Is(target error) bool { return target == ErrFailed }
 
 // Process claims an element, runs fn, and records the element as processed. A *DoneError says that it is processed already, a
 // *HeldError that another replica is at it, ErrFailed that its attempts are used up. When fn fails or panics, the element is
-// recorded as failed once more and the error is fn's. When the record could not be made, the error says so although fn ran:
+// recorded as failed once more and the error is fn's, a *PanicError for a panic. An fn that calls runtime.Goexit has failed, too, and
+// ends the goroutine. When the record could not be made, the error says so although fn ran:
 // ErrLost, another replica may have taken the element over; ErrUnknown, the store did not answer.
 func (e *Elements) Process(ctx context.Context, id string, fn func(ctx context.Context, lease *Lease) error) error {
 	if err := e.client.enter(); err != nil {
@@ -86,13 +87,20 @@ func (e *Elements) Process(ctx context.Context, id string, fn func(ctx context.C
 
 func (el *Element) process(fn func(context.Context, *Lease) error) error {
 	el.busy.Store(true)
-	err := recovered(func() error { return fn(&el.ctx, el.Lease) })
+	return concluded(func() error { return fn(&el.ctx, el.Lease) }, el.ended)
+}
+
+// ended records how fn ended, which answered err.
+func (el *Element) ended(err error) error {
 	el.busy.Store(false)
 	if err == nil || el.completed(err) {
 		return el.Done()
 	}
 	if ended := el.end(err); ended != nil {
 		err = errors.Join(err, ended)
+	}
+	if errors.Is(err, errExited) { // nobody is there to be told
+		el.core.log.Warn("processing an element", "job", el.of.job, "id", el.id, "err", err)
 	}
 	return err
 }

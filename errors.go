@@ -48,12 +48,28 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// recovered calls fn and makes an error of its panic.
-func recovered(fn func() error) (err error) {
+// errExited is what a function answers that neither returns nor panics.
+var errExited = errors.New("the function ended its goroutine (runtime.Goexit, which t.FailNow calls)")
+
+// concluded calls fn and then passes its error to then, and answers what that answers: also when fn panics, which becomes a *PanicError, and
+// when fn ends its goroutine, which goes on to end after that.
+func concluded(fn func() error, then func(error) error) (err error) {
+	err = errExited
 	defer func() {
 		if v := recover(); v != nil {
 			err = &PanicError{Value: v, Stack: debug.Stack()}
 		}
+		err = then(err)
 	}()
 	return fn()
+}
+
+// recovered calls fn in a goroutine of its own, so that the caller's goes on whatever fn does, and makes an error of its panic, or of the
+// end of its goroutine.
+func recovered(fn func() error) error {
+	ended := make(chan error, 1)
+	go func() {
+		_ = concluded(fn, func(err error) error { ended <- err; return nil })
+	}()
+	return <-ended
 }

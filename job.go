@@ -17,7 +17,7 @@ type Job struct {
 	Schedule Schedule
 
 	// Do is the job. Its context ends when the lease is lost, when AtMost is reached, and, after Config.Drain, on shutdown.
-	// A panic is recovered and recorded as a failure.
+	// A panic is recovered and recorded as a failure, and so is runtime.Goexit. It is called in a goroutine of its own.
 	Do func(ctx context.Context, run Run) error
 
 	// TTL, Margin, AtLeast and AtMost are as in Options, with the client's as defaults (a TTL of its own makes the default of

@@ -9,7 +9,7 @@ import (
 // and when the lease is lost. A name that is held is ErrHeld at once, or after Options.Wait.
 //
 // The error is that of fn, joined with the release's: ErrLost says that the lease ended before fn did, so that somebody else
-// may have run meanwhile. A panic of fn releases the lock and goes on. Do has no way to stop an fn that ignores its
+// may have run meanwhile. If fn panics or calls runtime.Goexit, the lock is released, and the panic or the end of the goroutine goes on. Do has no way to stop an fn that ignores its
 // context: it returns when fn does.
 func (c *Client) Do(ctx context.Context, name string, fn func(ctx context.Context, lease *Lease) error) error {
 	t, err := c.lockTarget(name)
@@ -39,13 +39,21 @@ func (c *Client) under(ctx context.Context, t target, fn func(context.Context, *
 // run calls fn under the lease and releases it.
 func (l *Lease) run(fn func(context.Context, *Lease) error) (err error) {
 	l.busy.Store(true)
+	returned := false
 	defer func() {
 		l.busy.Store(false)
-		if released := l.Release(); released != nil {
+		released := l.Release()
+		switch {
+		case released == nil:
+		case returned:
 			err = errors.Join(err, released)
+		default: // fn panics or ends its goroutine: nobody is there to be told
+			l.core.log.Warn("a function did not return, and its lease was not released", "name", l.shown, "err", released)
 		}
 	}()
-	return fn(&l.ctx, l)
+	err = fn(&l.ctx, l)
+	returned = true
+	return err
 }
 
 // enter counts one more function of the user's that Close waits for.
