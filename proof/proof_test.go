@@ -202,6 +202,13 @@ func TestCheckers(t *testing.T) {
 		{"believed in after an extension", History{did(acquire(0, s, "a", 1, Granted), Granted), did(extend(8*s, 9*s, "a", 1, Okay), Okay), belief(s, 18*s, "a", 1)}, Rules{}, ""},
 		{"believed in after a release", History{did(acquire(0, s, "a", 1, Granted), Granted), did(release(3*s, 4*s, "a", 1, Okay), Okay), belief(s, 4*s, "a", 1)}, Rules{}, BeliefInLease},
 
+		{"believed in to the end of its lease, unwatched", History{acquire(0, s, "a", 1, Granted), belief(s, 11*s, "a", 1)}, Rules{}, ""},
+		{"believed in for longer than any lease, unwatched", History{acquire(0, s, "a", 1, Granted), belief(s, 11*s+1, "a", 1)}, Rules{}, BeliefInLease},
+		{"believed in after an extension, unwatched", History{acquire(0, s, "a", 1, Granted), extend(8*s, 9*s, "a", 1, Okay), belief(s, 19*s, "a", 1)}, Rules{}, ""},
+		{"believed in after an extension that nobody answered", History{acquire(0, s, "a", 1, Granted), extend(8*s, Never, "a", 1, Unknown), belief(s, 12*s, "a", 1)}, Rules{}, BeliefInLease},
+		{"a permit believed in for longer than its lease", History{acquire(0, s, "a", 1, Granted),
+			with(belief(s, 12*s, "a", 1), func(e *Event) { e.Name, e.Limit = "semaphore", 2 })}, Rules{}, BeliefInLease},
+
 		{"a grant from before the call", History{did(acquire(0, s, "a", 1, Granted), Granted), {Kind: Take, At: 5 * s, Until: 6 * s, Name: "n", Holder: "a", Token: 1, Result: Granted}}, Rules{}, ToldTruth},
 		{"refused by what has ended", History{did(acquire(0, s, "a", 1, Granted), Granted), {Kind: Take, At: 20 * s, Until: 21 * s, Replica: "b", Name: "n", Result: Held}}, Rules{}, ToldTruth},
 		{"refused by what lingers", History{did(acquire(0, s, "a", 1, Granted), Granted), did(with(release(2*s, 3*s, "a", 1, Okay), func(e *Event) { e.Linger = 5 * s }), Okay),

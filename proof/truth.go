@@ -95,6 +95,38 @@ func Within(h History) []Violation {
 	return found
 }
 
+// Covered finds beliefs that outlived every lease that the store can have counted, where it could not be watched: a lease ends at the latest its
+// TTL after the answer to the last request that granted or extended it. Nobody else need have come. A belief without any such request is left
+// to those who know that all requests are in the history.
+func Covered(h History, drift float64) []Violation {
+	if h.watched() {
+		return nil
+	}
+	type key struct {
+		holder string
+		token  int64
+	}
+	last := map[key]Event{}
+	ends := func(e Event) time.Duration { return e.Until + time.Duration(float64(e.TTL)*(1+drift)) }
+	for _, e := range h {
+		confirmed := e.Kind == Acquire && e.Result == Granted || e.Kind == Extend && e.Result == Okay
+		if before, some := last[key{e.Holder, e.Token}]; confirmed && (!some || ends(e) > ends(before)) {
+			last[key{e.Holder, e.Token}] = e
+		}
+	}
+	var found []Violation
+	for _, b := range h {
+		if b.Kind != Belief {
+			continue
+		}
+		if e, some := last[key{b.Holder, b.Token}]; some && b.Until > ends(e) {
+			found = append(found, Violation{BeliefInLease, b.Name,
+				fmt.Sprintf("believed in until %v, and the lease had ended at %v at the latest", b.Until, ends(e)), History{e, b}})
+		}
+	}
+	return found
+}
+
 // Told finds holders who went on although the store had told them that their lease is lost; and, where the store could be watched,
 // calls of the client that told their user what was not so.
 func Told(h History) []Violation {

@@ -91,7 +91,7 @@ func Check(h History, r Rules) Verdict {
 	v := count(h)
 	found, unchecked := Linearizable(h, r)
 	v.Unchecked = unchecked
-	v.Violations = slices.Concat(found, Overlap(h), Tokens(h), Fences(h), Within(h), Told(h))
+	v.Violations = slices.Concat(found, Overlap(h), Tokens(h), Fences(h), Within(h), Covered(h, r.Drift), Told(h))
 	for _, rule := range r.Jobs {
 		v.Violations = append(v.Violations, Jobs(h, rule)...)
 	}

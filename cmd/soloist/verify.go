@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -25,7 +27,7 @@ const (
 
 func (a *app) verifyCommand() *cobra.Command {
 	c := verify.Config{Open: a.openStore, Progress: nil}
-	var faults, report string
+	var faults, report, history string
 	cmd := &cobra.Command{
 		Use: "verify", Short: "Check that the store keeps what soloist promises", GroupID: "see", Args: a.noChild(cobra.NoArgs),
 		Long: `verify starts processes that work on the store under a namespace of their own: they take locks, permits and leaderships, run a
@@ -61,7 +63,7 @@ removed at the end.`,
 			if c.Within < c.For {
 				return usage("--within %v: give at least --for, which is %v", c.Within, c.For)
 			}
-			return a.verify(c, report)
+			return a.verify(c, report, history)
 		},
 	}
 	flags := cmd.Flags()
@@ -72,6 +74,7 @@ removed at the end.`,
 	flags.StringVar(&faults, "faults", "all", "all, none, or some of "+strings.Join(verify.FaultNames, ","))
 	flags.Uint64Var(&c.Seed, "seed", 0, "draw the same faults as a run that has told this seed (default: a new one)")
 	flags.StringVar(&report, "report", "", "write the report with a timeline to this HTML file")
+	flags.StringVar(&history, "history", "", "write all that was asked, answered and believed to this file, a line of JSON for each event")
 	a.outputFlag(cmd)
 	return cmd
 }
@@ -84,7 +87,7 @@ func (a *app) verifyReplicaCommand() *cobra.Command {
 	}
 }
 
-func (a *app) verify(c verify.Config, report string) error {
+func (a *app) verify(c verify.Config, report, history string) error {
 	src, err := a.source()
 	if err != nil {
 		return err
@@ -100,13 +103,16 @@ func (a *app) verify(c verify.Config, report string) error {
 		_, _ = rand.Read(seed[:]) // it never fails
 		c.Seed = uint64(binary.BigEndian.Uint32(seed[:]))
 	}
-	var page *os.File
-	if report != "" { // before the run: nobody wants to learn of a wrong path after it
-		if page, err = os.Create(report); err != nil {
-			return usage("--report: %v", err)
-		}
-		defer page.Close()
+	page, err := created("--report", report)
+	if err != nil {
+		return err
 	}
+	defer page.Close()
+	lines, err := created("--history", history)
+	if err != nil {
+		return err
+	}
+	defer lines.Close()
 	done := a.progress(c.For)
 	c.Progress = func(at time.Duration, t verify.Tally) {
 		done.show(at, fmt.Sprintf("%d operations, %d grants, %d faults", t.Operations, t.Grants, t.Faults))
@@ -121,15 +127,36 @@ func (a *app) verify(c verify.Config, report string) error {
 		}
 		return err
 	}
-	return a.tellVerdict(r, page)
+	if err := errors.Join(written(page, r.HTML), written(lines, r.History)); err != nil {
+		return err
+	}
+	return a.tellVerdict(r)
 }
 
-func (a *app) tellVerdict(r *verify.Report, page *os.File) error {
-	if page != nil {
-		if err := r.HTML(page); err != nil {
-			return fmt.Errorf("writing the report: %w", err)
-		}
+// created makes a file before a long run: nobody wants to learn of a wrong path after it. It answers nil for no path.
+func created(flag, path string) (*os.File, error) {
+	if path == "" {
+		return nil, nil
 	}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, usage("%s: %v", flag, err)
+	}
+	return f, nil
+}
+
+// written writes to a file, if there is one, and closes it.
+func written(f *os.File, write func(io.Writer) error) error {
+	if f == nil {
+		return nil
+	}
+	if err := errors.Join(write(f), f.Close()); err != nil {
+		return fmt.Errorf("writing %s: %w", f.Name(), err)
+	}
+	return nil
+}
+
+func (a *app) tellVerdict(r *verify.Report) error {
 	if a.output == "table" {
 		fmt.Fprintf(a.out, "%s", r.Text())
 	} else {

@@ -23,13 +23,14 @@ const (
 
 // check counts what there is in the history, and looks for violations.
 func (r *Report) check(c Config) {
-	n := newCount(c.Namespace)
+	n := newCount(c)
 	for _, e := range r.events {
 		n.add(e, true)
 	}
 	r.Minimum, r.Figures.Errors, r.Figures.ErrorShare = n.amounts(c.Faults), n.errors, n.errorShare()
 	r.Void = append(r.Void, n.tooFew(c.Faults)...)
-	history := completed(r.events)
+	r.complete()
+	history := r.history()
 	r.Verdicts = proof.Check(history, proof.Rules{
 		Drift:    drift,
 		Jobs:     []proof.JobRule{jobRule(history)},
@@ -52,36 +53,40 @@ func (r *Report) check(c Config) {
 	})
 }
 
-// completed answers the events for package proof. A run and an element learn of the release that recorded them in the store.
-func completed(events []event) proof.History {
+// complete tells runs and elements of the release that recorded them in the store.
+func (r *Report) complete() {
 	type lease struct {
 		name  string
 		token int64
 	}
 	recorded := map[lease]time.Duration{}
-	for _, e := range events {
-		if e.Kind == proof.Release && e.Mark > 0 && e.Result == proof.Okay {
-			l := lease{e.Name, e.Token}
-			if _, again := recorded[l]; !again {
-				recorded[l] = e.Until
-			}
-		}
-	}
-	var h proof.History
 	job := ""
-	for _, e := range events {
-		if e.Kind == proof.Release && strings.HasSuffix(e.Name, "/job/job") {
+	for _, e := range r.events {
+		if e.Kind != proof.Release {
+			continue
+		}
+		if strings.HasSuffix(e.Name, "/job/job") {
 			job = e.Name
 		}
+		if l := (lease{e.Name, e.Token}); e.Mark > 0 && e.Result == proof.Okay && recorded[l] == 0 {
+			recorded[l] = e.Until
+		}
 	}
-	for _, e := range events {
+	for i, e := range r.events {
 		switch e.Kind {
 		case proof.Run:
-			e.Recorded = recorded[lease{job, e.Token}]
+			r.events[i].Recorded = recorded[lease{job, e.Token}]
 		case proof.Element:
-			e.Recorded = recorded[lease{e.Name, e.Token}]
+			r.events[i].Recorded = recorded[lease{e.Name, e.Token}]
 		}
-		h = append(h, e.Event)
+	}
+}
+
+// history is what package proof judges.
+func (r *Report) history() proof.History {
+	h := make(proof.History, len(r.events))
+	for i, e := range r.events {
+		h[i] = e.Event
 	}
 	return h
 }

@@ -134,16 +134,17 @@ func TestRunThatShowsNothingIsVoid(t *testing.T) {
 		faults []Fault
 		want   string // of the reasons, "" for a run that held
 	}{
-		"enough":                                 {slices.Concat(enough(), caught(), struck(Kill, leastFaults)), []Fault{Kill}, ""},
-		"nothing":                                {nil, nil, "too few locks: 0, and at least 50 are needed"},
-		"the unsafe clients are not caught":      {enough(), nil, "not caught"},
+		"enough":                            {slices.Concat(enough(), caught(), struck(Kill, leastFaults)), []Fault{Kill}, ""},
+		"nothing":                           {nil, nil, "too few locks: 0, and at least 50 are needed"},
+		"the unsafe clients are not caught": {enough(), nil, "not caught"},
+		"a store that forgets on request, and was not asked": {slices.Concat(enough(), caught()), nil, "too few sweeps: 0"},
 		"too few faults":                         {slices.Concat(enough(), caught(), struck(Kill, leastFaults-1)), []Fault{Kill}, "too few kill: 2"},
 		"a kind of work that was always refused": {slices.DeleteFunc(slices.Concat(enough(), caught()), func(e event) bool { return e.Kind == proof.Run }), nil, "too few runs: 0"},
 		"errors":                                 {slices.Concat(enough(), caught(), failing(2000)), nil, "too many errors: 2000 of 2200 operations (91 %)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := reportOf(c.events)
-			r.check(Config{Namespace: "n", Faults: c.faults})
+			r.check(Config{Namespace: "n", Faults: c.faults, sweeper: strings.Contains(name, "forgets")})
 			r.judge()
 			if (r.Verdict == Held) != (c.want == "") || r.Verdict != Held && r.Verdict != Void {
 				t.Errorf("the verdict is %s: %q", r.Verdict, r.Void)
@@ -151,7 +152,7 @@ func TestRunThatShowsNothingIsVoid(t *testing.T) {
 			if !strings.Contains(strings.Join(r.Void, "\n"), c.want) || !strings.Contains(r.Text(), c.want) {
 				t.Errorf("%q is not among the reasons: %q", c.want, r.Void)
 			}
-			if len(r.Minimum) != len(works)+len(c.faults) {
+			if len(r.Minimum) != len(leastWork)-1+len(c.faults) && !strings.Contains(name, "forgets") { // without sweeps
 				t.Errorf("what was reached is not in the report: %v", r.Minimum)
 			}
 		})
@@ -169,6 +170,27 @@ func TestReportTellsOfViolations(t *testing.T) {
 	}
 	if text := page.String(); !strings.Contains(text, ">lock/x<") || strings.Contains(text, "<script>") {
 		t.Errorf("the page lacks the lane or has markup of others in it:\n%s", text)
+	}
+}
+
+// The whole history can be judged again by package proof, which finds what the report tells of.
+func TestHistoryIsComplete(t *testing.T) {
+	r := judged(believed("a", "n/lock/x@3", 1, 0, 10*ms), believed("b", "n/lock/x@3", 2, 9*ms, 20*ms),
+		event{Event: proof.Event{Kind: proof.Acquire, Name: "n/lock/y", Result: proof.Failed}, Err: "refused\nby \x1b[31m the server", ID: 5})
+	var lines bytes.Buffer
+	if err := r.History(&lines); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(lines.String(), `"err":"refused\nby \u001b[31m the server"`) || strings.Contains(lines.String(), "\x1b") {
+		t.Error("the error is not there, or not quoted")
+	}
+	h, err := proof.Read(&lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := proof.Check(h, proof.Rules{Drift: drift}).Violations
+	if len(h) != len(r.events) || !slices.ContainsFunc(found, func(v proof.Violation) bool { return v.Checker == proof.BeliefOverlap && v.Name == "n/lock/x@3" }) {
+		t.Errorf("%d events of %d, and found %v", len(h), len(r.events), found)
 	}
 }
 

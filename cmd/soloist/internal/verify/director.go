@@ -29,6 +29,8 @@ type Config struct {
 	Faults     []Fault
 	Seed       uint64                              // of what is drawn; the rest depends on when things happen
 	Progress   func(at time.Duration, tally Tally) // is told every now and then
+
+	sweeper bool // the store forgets on request
 }
 
 // A Tally is how far a verification has come.
@@ -64,7 +66,7 @@ type director struct {
 // collect runs the replicas and answers the director, who knows their history.
 func collect(ctx context.Context, c Config) (*director, error) {
 	d := &director{Config: c, rng: rand.New(rand.NewPCG(c.Seed, 0)), epoch: time.Now(), begun: fleet.Now(),
-		count: newCount(c.Namespace), gauge: newGauge(c.TTL), paused: map[*fleet.Process]bool{}, told: map[eventKey]int{}, done: map[string]int{}}
+		count: newCount(c), gauge: newGauge(c.TTL), paused: map[*fleet.Process]bool{}, told: map[eventKey]int{}, done: map[string]int{}}
 	var err error
 	if d.resource, err = serve(d.add); err != nil {
 		return nil, err

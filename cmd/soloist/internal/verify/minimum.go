@@ -18,13 +18,14 @@ const (
 	Runs        Work = "runs"        // of a job, ended
 	Elements    Work = "elements"    // recorded as processed
 	Writes      Work = "writes"      // that the guarded resource accepted
+	Sweeps      Work = "sweeps"      // by which the store forgot something; where it forgets on request
 )
 
 // works are the kinds of work in the order in which they are shown.
-var works = []Work{Locks, Permits, Leaderships, Runs, Elements, Writes}
+var works = []Work{Locks, Permits, Leaderships, Runs, Elements, Writes, Sweeps}
 
 // leastWork is how much of each kind of work a run needs to show anything. leastFaults is how often each kind of fault must have taken effect.
-var leastWork = map[Work]int{Locks: 50, Permits: 20, Leaderships: 5, Runs: 5, Elements: 100, Writes: 20}
+var leastWork = map[Work]int{Locks: 50, Permits: 20, Leaderships: 5, Runs: 5, Elements: 100, Writes: 20, Sweeps: 5}
 
 const leastFaults = 3
 
@@ -49,13 +50,14 @@ type count struct {
 	errors     int
 	work       map[Work]int
 	faults     map[Fault]int
+	sweeper    bool // the store forgets on request
 	caught     bool // the clients that are unsafe on purpose have believed in one lock at once
 
 	believed map[string]event // by replica, the last beliefs of those clients
 }
 
-func newCount(namespace string) *count {
-	return &count{namespace: namespace, work: map[Work]int{}, faults: map[Fault]int{}, believed: map[string]event{}}
+func newCount(c Config) *count {
+	return &count{namespace: c.Namespace, sweeper: c.sweeper, work: map[Work]int{}, faults: map[Fault]int{}, believed: map[string]event{}}
 }
 
 // add counts an event. What is told more than once is counted when its outcome is known; a belief when it is told first.
@@ -72,6 +74,8 @@ func (n *count) add(e event, first bool) {
 		n.work[Runs]++
 	case e.Kind == proof.Write && e.Result == proof.Okay:
 		n.work[Writes]++
+	case e.Kind == proof.Swept && e.Count > 0:
+		n.work[Sweeps]++
 	case e.Kind == proof.Fault:
 		n.faults[Fault(e.Fault)]++
 	case operation(e) && e.Result != proof.Unknown:
@@ -115,6 +119,9 @@ func (n *count) control(e event) {
 func (n *count) amounts(faults []Fault) []Amount {
 	var all []Amount
 	for _, w := range works {
+		if w == Sweeps && !n.sweeper {
+			continue
+		}
 		all = append(all, Amount{string(w), n.work[w], leastWork[w]})
 	}
 	for _, f := range faults {

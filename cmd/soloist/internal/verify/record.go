@@ -21,8 +21,9 @@ import (
 // process was at is known, too.
 type event struct {
 	proof.Event
-	ID  int64  `json:"i,omitempty"` // of what is told twice; unique within a replica
-	Err string `json:"err,omitempty"`
+	ID    int64  `json:"i,omitempty"` // of what is told twice; unique within a replica
+	Err   string `json:"err,omitempty"`
+	Count int    `json:"count,omitempty"` // of a sweep: how many records the store forgot
 }
 
 // The kinds of events that are for the figures, beside those of package proof.
@@ -202,6 +203,11 @@ func (r *recorder) ran(run []event, err error) {
 
 func (r *recorder) processing(name string, el *soloist.Element) {
 	r.tell(true, event{Event: proof.Event{Kind: proof.Element, Name: name, Holder: el.Holder(), Token: el.Token(), Attempt: el.Attempt(), At: fleet.Now()}})
+}
+
+// swept tells that the store was told to forget what it may, since an instant.
+func (r *recorder) swept(n int, since time.Duration) {
+	r.tell(true, event{Event: proof.Event{Kind: proof.Swept, At: since, Until: fleet.Now()}, Count: n})
 }
 
 // A belief is a replica's that it holds something.

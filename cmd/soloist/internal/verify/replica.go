@@ -78,6 +78,7 @@ func (o orders) work(ctx context.Context, s store.Store, rec *recorder) error {
 	}
 	rec.say(kindReady)
 	w := workload{client: client, rec: rec, namespace: o.Namespace, service: &resource{o.Resource, &http.Client{Timeout: o.TTL}}, seed: o.Seed, ttl: o.TTL, epoch: o.Epoch, batch: batchSize}
+	w.sweeper, _ = s.(store.Sweeper)
 	err = w.run(ctx)
 	if closed := client.Close(); err == nil {
 		err = closed

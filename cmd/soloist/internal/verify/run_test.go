@@ -114,6 +114,10 @@ func (w *wrongStore) Release(ctx context.Context, releases []store.Release) ([]e
 	return w.Store.Release(ctx, releases)
 }
 
+func (w *wrongStore) Sweep(ctx context.Context, limit int) (int, error) {
+	return w.Store.(store.Sweeper).Sweep(ctx, limit)
+}
+
 // configured is a verification of a store of the replicas with which something is wrong.
 func configured(t *testing.T, wrong, faults string) Config {
 	t.Helper()
@@ -134,7 +138,7 @@ func configured(t *testing.T, wrong, faults string) Config {
 	return Config{
 		Open: func() (store.Store, error) { return sqlitestore.Open(path) }, Executable: self,
 		Env:       append(os.Environ(), pathVariable+"="+path, wrongVariable+"="+wrong),
-		Namespace: "verify-test", For: time.Second, Within: time.Hour, TTL: 300 * time.Millisecond, Replicas: 3, Faults: some, Seed: 1,
+		Namespace: "verify-test", For: time.Second, Within: 10 * time.Minute, TTL: 300 * time.Millisecond, Replicas: 3, Faults: some, Seed: 1,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
+	"github.com/soloist-dev/soloist/store"
 )
 
 // How a replica spends its time. The names are few, so that replicas meet; spans are parts of the TTL, so that leases are
@@ -23,6 +25,7 @@ const (
 	lookEvery   = 5 * time.Millisecond
 	jobEvery    = 500 * time.Millisecond
 	elementPace = 100 * time.Millisecond // a new batch of elements begins so often
+	lookBack    = 30 * time.Second       // elements of the time before are asked for again, those of a moment ago most often
 )
 
 // A workload is what one replica does until its context ends.
@@ -33,8 +36,9 @@ type workload struct {
 	namespace string
 	seed      uint64
 	ttl       time.Duration
-	epoch     time.Time // from which all replicas count batches of elements, by their wall clocks
-	batch     int       // how many elements are claimed at once, so that the store answers well within the TTL; of the elements' goroutine
+	epoch     time.Time     // from which all replicas count batches of elements, by their wall clocks
+	sweeper   store.Sweeper // nil where the backend forgets by itself
+	batch     int           // how many elements are claimed at once, so that the store answers well within the TTL; of the elements' goroutine
 }
 
 func (w *workload) run(ctx context.Context) error {
@@ -53,6 +57,9 @@ func (w *workload) run(ctx context.Context) error {
 	part(20, w.permit)
 	part(21, w.lead)
 	part(22, w.elements)
+	if w.sweeper != nil {
+		part(23, w.sweep)
+	}
 	err := w.client.Run(ctx, soloist.Job{Name: "job", Schedule: soloist.Every(jobEvery), Missed: soloist.MissedAll, MissedCap: 1_000_000, Grace: time.Second, Do: w.job})
 	all.Wait()
 	return err
@@ -143,6 +150,9 @@ func (w *workload) hold(lease *soloist.Lease, what string, limit int, d time.Dur
 // elements claims and processes the batch that is due by the wall clock, as do all replicas.
 func (w *workload) elements(ctx context.Context, rng *rand.Rand) {
 	batch := int(time.Since(w.epoch) / elementPace)
+	if rng.IntN(3) == 0 { // what was recorded must still be known
+		batch = max(0, batch-int(float64(lookBack/elementPace)*math.Pow(rng.Float64(), 2)))
+	}
 	ids := make([]string, w.batch)
 	for i := range ids {
 		ids[i] = fmt.Sprintf("%d-%d", batch, i)
@@ -188,6 +198,23 @@ func (w *workload) elements(ctx context.Context, rng *rand.Rand) {
 	for _, err := range elements.DoneAll(mine) {
 		w.rec.troubled(err)
 	}
+}
+
+// sweep lets the store forget what it may, now and then, at once or some of it. It is done by the store itself: a request that is lost or late
+// would be one that came at another time.
+func (w *workload) sweep(ctx context.Context, rng *rand.Rand) {
+	if !sleep(ctx, time.Duration(rng.Int64N(int64(w.ttl/2)))) {
+		return
+	}
+	begin := fleet.Now()
+	bound, cancel := context.WithTimeout(ctx, w.ttl)
+	defer cancel()
+	n, err := w.sweeper.Sweep(bound, 1+rng.IntN(1000))
+	if err != nil && ctx.Err() == nil {
+		w.rec.troubled(err)
+	}
+	w.rec.swept(n, begin)
+	w.rest(ctx, fleet.Now()-begin)
 }
 
 // job is one run.
