@@ -41,6 +41,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // A target is what an attempt asks for: one name, or any one of several.
 type target struct {
 	shown string
+	of    string   // what events name; "" for shown
 	name  string   // the record's
 	names []string // those to choose from, if there are several; name is the first of them
 	mark  int64
@@ -109,7 +110,7 @@ func (c *Client) kept(parent context.Context, t target, claim store.Claim, g sto
 		return nil, err
 	}
 	if c.cfg.Observe != nil {
-		c.observe(Event{Kind: EventGranted, Name: t.shown, Token: g.Token, Duration: c.clock.earliest().Sub(before)})
+		c.observe(Event{Kind: EventGranted, Name: l.of, Token: g.Token, Duration: c.clock.earliest().Sub(before)})
 	}
 	return l, nil
 }
@@ -159,7 +160,7 @@ func (c *core) abandon(claims []store.Claim, before time.Time) {
 		names[i], ttl = claim.Name, max(ttl, claim.TTL)
 	}
 	c.background(func() {
-		ctx, cancel := context.WithTimeout(c.ctx, ttl-c.clock.latest().Sub(before))
+		ctx, cancel := c.behind(ttl - c.clock.latest().Sub(before))
 		defer cancel()
 		for wait := newBackoff(ttl / 4); ; {
 			records, err := c.peek(ctx, names)
@@ -175,6 +176,17 @@ func (c *core) abandon(claims []store.Claim, before time.Time) {
 	})
 }
 
+// behind answers a context for what is cleaned up behind a caller who has gone. It ends after d, and when Close has waited for it for a
+// RequestTimeout.
+func (c *core) behind(d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	stop := context.AfterFunc(c.ctx, func() {
+		sleep(ctx, c.cfg.RequestTimeout)
+		cancel()
+	})
+	return ctx, func() { stop(); cancel() }
+}
+
 // retainFor is how long a record must be kept that is given back as it was found: for ever if there is something in it.
 func retainFor(mark int64, state []byte) time.Duration {
 	if mark != 0 || len(state) != 0 {
@@ -183,14 +195,17 @@ func retainFor(mark int64, state []byte) time.Duration {
 	return 0
 }
 
-// background runs fn in a goroutine that Close waits for. It says false, and does not, if the client is closed.
-func (c *core) background(fn func()) bool {
+// background runs fn in a goroutine that Close waits for. When the client is being closed fn runs in the caller's.
+func (c *core) background(fn func()) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.closed {
+	closed := c.closed
+	if !closed {
 		c.work.Go(fn)
 	}
-	return !c.closed
+	c.mu.Unlock()
+	if closed {
+		fn()
+	}
 }
 
 // claimBatch asks for several names, and settles what it can when the outcome of the request is unknown. It answers when the

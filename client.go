@@ -127,6 +127,9 @@ type core struct {
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup // goroutines that clean up
 
+	over     chan struct{} // closed when Close has ended
+	closeErr error         // of Close, once it has
+
 	mu     sync.Mutex
 	closed bool
 	jobs   map[string]bool // that Run is running
@@ -157,6 +160,7 @@ func New(s store.Store, cfg Config) (*Client, error) {
 		store: s, cfg: cfg, log: cfg.Logger, names: names,
 		holder: cfg.Replica + "#" + strings.ToLower(crand.Text()[:20]) + "-",
 		jobs:   map[string]bool{},
+		over:   make(chan struct{}),
 	}
 	if guest, ok := s.(host.Guest); ok {
 		simulated := guest.SimulatedHost()
@@ -242,16 +246,23 @@ func (c *Client) usable() error {
 
 // Close stops Run from starting anything and waits, for Config.Drain, for the functions that run under leases: of Run, Do,
 // Process and Lead. Then it cancels their contexts, and after another TTL it leaves those that ignore that alone, and their
-// leases to expire. Every other lease is released; its context ends with ErrClosed. It does not close the store. The error
-// joins what could not be released. Closing again does nothing.
+// leases to expire. Every other lease is released; its context ends with ErrClosed. What is to be cleaned up behind callers who have
+// given up, such as a place in a line, is waited for until a RequestTimeout after Close was called. It does not close the store. The error
+// joins what could not be released. Every call of Close waits for the same end and returns the same error.
 func (c *Client) Close() error {
 	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return nil
-	}
+	first := !c.closed
 	c.closed = true
 	c.mu.Unlock()
+	if first {
+		c.closeErr = c.close()
+		close(c.over)
+	}
+	<-c.over
+	return c.closeErr
+}
+
+func (c *core) close() error {
 	c.cancel(ErrClosed)
 	returned := make(chan struct{})
 	go func() {

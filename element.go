@@ -119,6 +119,9 @@ func (e *Elements) Claim(ctx context.Context, id string) (*Element, error) {
 }
 
 func (e *Elements) claim(ctx, parent context.Context, id string) (*Element, error) {
+	if err := e.usable(); err != nil {
+		return nil, err
+	}
 	t, err := e.target(id)
 	if err != nil {
 		return nil, err
@@ -130,18 +133,23 @@ func (e *Elements) claim(ctx, parent context.Context, id string) (*Element, erro
 	return e.granted(ctx, id, l)
 }
 
-func (e *Elements) target(id string) (target, error) {
+// usable answers why no element can be claimed.
+func (e *Elements) usable() error {
 	if e.Retain < 0 {
-		return target{}, invalid("Retain", e.Retain.String(), "must be >= 0; 0 means for ever")
+		return invalid("Retain", e.Retain.String(), "must be >= 0; 0 means for ever")
 	}
 	if _, err := e.Retry.filled(); err != nil {
-		return target{}, err
+		return err
 	}
 	if err := store.CheckName(e.job); err != nil {
-		return target{}, err
+		return err
 	}
+	return e.client.usable()
+}
+
+func (e *Elements) target(id string) (target, error) {
 	name, err := e.client.names.name(e.kind, id)
-	return target{shown: id, name: name, mark: 1}, err
+	return target{shown: id, of: e.job, name: name, mark: 1}, err
 }
 
 // granted makes an element of its lease, unless its attempts are used up.
@@ -224,9 +232,13 @@ type Claimed struct {
 	Err     error
 }
 
-// ClaimAll claims many elements in few requests. The answers are in the order of ids; the error is that of the whole call,
-// and then nothing is claimed, or what may have been is given back.
+// ClaimAll claims many elements in few requests. The answers are in the order of ids, with errors as in Process: only ErrDone says that an
+// element is processed, and only ErrHeld that another replica is at it. The error beside them is that of the whole call: nothing is claimed
+// then, or what may have been is given back.
 func (e *Elements) ClaimAll(ctx context.Context, ids []string) ([]Claimed, error) {
+	if err := e.usable(); err != nil {
+		return nil, err
+	}
 	parent := context.WithoutCancel(ctx)
 	claimed := make([]Claimed, len(ids))
 	claims := make([]store.Claim, 0, len(ids))
@@ -234,9 +246,6 @@ func (e *Elements) ClaimAll(ctx context.Context, ids []string) ([]Claimed, error
 	for i, id := range ids {
 		claimed[i].ID = id
 		t, err := e.target(id)
-		if err == nil {
-			err = e.client.usable()
-		}
 		if claimed[i].Err = err; err == nil {
 			claims = append(claims, store.Claim{Name: t.name, Holder: e.client.newHolder(), TTL: e.client.opts.TTL, Mark: 1})
 			at = append(at, i)
@@ -246,10 +255,13 @@ func (e *Elements) ClaimAll(ctx context.Context, ids []string) ([]Claimed, error
 		n := min(len(claims), batchLimit)
 		before := e.client.clock.earliest()
 		outs, _, err := e.client.claimBatch(ctx, claims[:n], before)
+		if err == nil {
+			e.take(ctx, parent, claimed, at[:n], claims[:n], outs, before)
+			err = e.client.usable() // if it was closed meanwhile nothing is kept
+		}
 		if err != nil {
 			return nil, errors.Join(err, e.client.releaseAll(claimed))
 		}
-		e.take(ctx, parent, claimed, at[:n], claims[:n], outs, before)
 		claims, at = claims[n:], at[n:]
 	}
 	return claimed, nil
@@ -259,7 +271,7 @@ func (e *Elements) ClaimAll(ctx context.Context, ids []string) ([]Claimed, error
 func (e *Elements) take(ctx, parent context.Context, claimed []Claimed, at []int, claims []store.Claim, outs []store.Outcome, before time.Time) {
 	for i, out := range outs {
 		c := &claimed[at[i]]
-		t := target{shown: c.ID, name: claims[i].Name}
+		t := target{shown: c.ID, of: e.job, name: claims[i].Name}
 		if c.Err = t.named(out.Err); c.Err != nil {
 			continue
 		}
@@ -292,6 +304,9 @@ func (e *Elements) DoneAll(elements []*Element) []error {
 // RetryFailed lets a failed element be claimed again, as if it had never been tried. ErrHeld while somebody is at it, ErrDone
 // when it is processed.
 func (e *Elements) RetryFailed(ctx context.Context, id string) error {
+	if err := e.usable(); err != nil {
+		return err
+	}
 	t, err := e.target(id)
 	if err != nil {
 		return err

@@ -341,3 +341,40 @@ func TestLeadReturnsWithItsFunction(t *testing.T) {
 		}
 	})
 }
+
+// What is wrong with the whole call is its error, and not one beside each id that a caller may take for work that is done.
+func TestClaimAllThatCannotClaim(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		var invalid *soloist.InvalidError
+		badRetain := a.Elements("invoices")
+		badRetain.Retain = -1
+		for what, e := range map[string]*soloist.Elements{
+			"a bad job":     a.Elements("in\x00voices"),
+			"a bad Retain":  badRetain,
+			"a bad Options": a.With(soloist.Options{TTL: -1}).Elements("invoices"),
+		} {
+			for _, ids := range [][]string{{"1", "2"}, nil} {
+				if claimed, err := e.ClaimAll(background, ids); claimed != nil || !errors.As(err, &invalid) {
+					t.Errorf("%s: %v, %v", what, claimed, err)
+				}
+			}
+		}
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if claimed, err := a.Elements("invoices").ClaimAll(background, []string{"1"}); claimed != nil || !errors.Is(err, soloist.ErrClosed) {
+			t.Errorf("closed: %v, %v", claimed, err)
+		}
+		s.Mend()
+		c := soloisttest.NewReplica(t, s, soloist.Config{})
+		s.Slow(time.Second)
+		time.AfterFunc(500*time.Millisecond, func() { _ = c.Close() })
+		if claimed, err := c.Elements("invoices").ClaimAll(background, []string{"1"}); claimed != nil || !errors.Is(err, soloist.ErrClosed) {
+			t.Errorf("closed meanwhile: %v, %v", claimed, err)
+		}
+		s.Mend()
+		if err := b.Elements("invoices").Process(background, "1", ok); err != nil {
+			t.Errorf("what was claimed meanwhile: %v", err)
+		}
+	})
+}

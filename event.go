@@ -12,8 +12,8 @@ type Event struct {
 	Name     string        // the lock, job, element's job, semaphore or leadership; for a request its verb
 	Token    int64         // of the lease, if there is one
 	Size     int           // of a request's batch
-	Duration time.Duration // of the request, run, or lease
-	Delay    time.Duration // of a run: from its scheduled time to its start
+	Duration time.Duration // of the request, run, or lease; never negative
+	Delay    time.Duration // of a run: from its scheduled time to its start; never negative
 	Outcome  string        // of a run as in RunRecord.Outcome; of a request: "ok", "error" or "unknown"
 	Err      error
 }
@@ -25,8 +25,8 @@ type EventKind string
 const (
 	EventRequest  EventKind = "request"   // a batch went to the store and came back
 	EventGranted  EventKind = "granted"   // a lease was granted
-	EventReleased EventKind = "released"  // a lease was given back
-	EventLost     EventKind = "lost"      // a lease was lost
+	EventReleased EventKind = "released"  // a lease was given back, or Err says why not; also one that was lost before
+	EventLost     EventKind = "lost"      // a lease was lost: once for each, whether the clock, the store or its release showed it
 	EventRunStart EventKind = "run-start" // a run starts
 	EventRunEnd   EventKind = "run-end"   // a run has ended, as Outcome says
 )
@@ -34,15 +34,19 @@ const (
 // The verbs of the store, as the names of request events.
 const (
 	VerbAcquire = "acquire"
-	VerbQueue   = "queue" // an acquire that waits in the store's line; its duration is that of the wait
+	VerbChoose  = "choose" // an acquire of any one of several names, the permits of a semaphore
+	VerbQueue   = "queue"  // an acquire that waits in the store's line; its duration is that of the wait
 	VerbExtend  = "extend"
 	VerbRelease = "release"
 )
 
 func (c *core) observe(e Event) {
-	if c.cfg.Observe != nil {
-		c.cfg.Observe(e)
+	if c.cfg.Observe == nil {
+		return
 	}
+	// The clock of leases is read at its early end and at its late one, and the wall clock can be set.
+	e.Duration, e.Delay = max(0, e.Duration), max(0, e.Delay)
+	c.cfg.Observe(e)
 }
 
 // observed tells Config.Observe of each call of a verb.

@@ -197,10 +197,14 @@ func ExampleElements_ClaimAll() {
 	}
 	var processed []*soloist.Element
 	for _, c := range claimed {
-		if c.Err != nil {
-			continue // processed already, or another replica is at it
+		switch {
+		case c.Err == nil:
+			processed = append(processed, c.Element)
+		case errors.Is(c.Err, soloist.ErrDone), errors.Is(c.Err, soloist.ErrHeld):
+			// processed already, or another replica is at it
+		default:
+			log.Println(c.ID, "is not processed:", c.Err) // its attempts are used up, or the store did not answer
 		}
-		processed = append(processed, c.Element)
 	}
 	for _, err := range invoices.DoneAll(processed) {
 		fmt.Println(err)

@@ -174,7 +174,6 @@ func (r *runner) conclude(t *task, lease *Lease, d decision, done bool) ending {
 	err := lease.finish(rel)
 	switch {
 	case errors.Is(err, ErrLost):
-		r.observe(Event{Kind: EventLost, Name: t.job.Name, Token: lease.token, Err: err})
 		r.log.Error("a run outlived its lease, so another replica may have run it too", "job", t.job.Name, "scheduled", d.scheduled, "token", lease.token)
 	case err != nil:
 		r.log.Error("a run could not be recorded, so it may be run again", "job", t.job.Name, "scheduled", d.scheduled, "err", err)

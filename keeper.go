@@ -148,7 +148,18 @@ func (k *keeper) lose(l *Lease, cause error) {
 	l.cancel(cause)
 	k.core.queues.released(l.queue)
 	k.core.log.Warn("lease lost", "name", l.shown, "token", l.token, "holder", l.holder, "cause", cause)
-	k.core.observe(Event{Kind: EventLost, Name: l.shown, Token: l.token, Duration: k.core.clock.latest().Sub(l.since), Err: cause})
+	k.tellLost(l, cause)
+}
+
+// tellLost tells Config.Observe that a lease is lost, once.
+func (k *keeper) tellLost(l *Lease, cause error) {
+	k.mu.Lock()
+	told := l.lost
+	l.lost = true
+	k.mu.Unlock()
+	if !told {
+		k.core.observe(Event{Kind: EventLost, Name: l.of, Token: l.token, Duration: k.core.clock.latest().Sub(l.since), Err: cause})
+	}
 }
 
 // drop ends a lease that its user is done with, and says whether the store should be told: it is told once, and also of a

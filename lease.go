@@ -1,6 +1,7 @@
 package soloist
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 type Lease struct {
 	core    *core
 	shown   string // the name as its user knows it
+	of      string // what events name: shown, or an element's job
 	name    string // the record's
 	queue   string // of those in this client who wait for what it has
 	holder  string
@@ -37,6 +39,7 @@ type Lease struct {
 	renewAt     time.Time
 	flying      int   // requests under way that renew it
 	unconfirmed bool  // the last of them has not been answered, or not with a yes
+	lost        bool  // EventLost has told of it
 	err         error // why it is not kept any more
 }
 
@@ -67,7 +70,7 @@ func LeaseFrom(ctx context.Context) *Lease {
 // newLease makes the lease of a grant that was asked for at since. Its context is derived from parent.
 func (c *core) newLease(parent context.Context, t target, claim store.Claim, g store.Grant, opts Options, since time.Time) *Lease {
 	l := &Lease{
-		core: c, shown: t.shown, queue: t.queue(), name: claim.Name, holder: claim.Holder, token: g.Token, opts: opts, granted: g,
+		core: c, shown: t.shown, of: cmp.Or(t.of, t.shown), queue: t.queue(), name: claim.Name, holder: claim.Holder, token: g.Token, opts: opts, granted: g,
 		since: since, had: c.clock.earliest(), deadline: since.Add(claim.TTL - opts.Margin), renewAt: since.Add(claim.TTL / 3),
 	}
 	if opts.AtMost > 0 {
@@ -250,8 +253,11 @@ func (l *Lease) release(r store.Release) store.Release {
 // finished tells of the end of a lease.
 func (l *Lease) finished(err error) error {
 	l.core.queues.released(l.queue)
+	if errors.Is(err, ErrLost) {
+		l.core.keeper.tellLost(l, ErrLost)
+	}
 	if l.core.cfg.Observe != nil {
-		l.core.observe(Event{Kind: EventReleased, Name: l.shown, Token: l.token, Duration: l.core.clock.earliest().Sub(l.since), Err: err})
+		l.core.observe(Event{Kind: EventReleased, Name: l.of, Token: l.token, Duration: l.core.clock.earliest().Sub(l.since), Err: err})
 	}
 	if err != nil {
 		return fmt.Errorf("releasing %q: %w", l.shown, err)

@@ -82,9 +82,8 @@ func (c *Client) began(before time.Time, after time.Duration) time.Time {
 
 // leave gives up a place, or what was handed over to it meanwhile, in the background.
 func (c *core) leave(q store.Queuer, claim store.Claim) {
-	within := claim.TTL
-	give := func() {
-		ctx, cancel := context.WithTimeout(context.Background(), within)
+	c.background(func() {
+		ctx, cancel := c.behind(claim.TTL)
 		defer cancel()
 		for pause := newBackoff(c.cfg.RequestTimeout / 8); ; {
 			request, done := context.WithTimeout(ctx, c.cfg.RequestTimeout)
@@ -101,9 +100,5 @@ func (c *core) leave(q store.Queuer, claim store.Claim) {
 				return
 			}
 		}
-	}
-	if !c.background(give) { // the client is being closed, and who waits ends with it
-		within = c.cfg.RequestTimeout
-		give()
-	}
+	})
 }

@@ -199,3 +199,79 @@ func TestNoLines(t *testing.T) {
 		}
 	})
 }
+
+// A leavingStore lets a test decide what happens when somebody leaves a line.
+type leavingStore struct {
+	*linedStore
+	leave func() error
+}
+
+func (s leavingStore) Leave(ctx context.Context, name, holder string) (bool, error) {
+	if err := s.leave(); err != nil {
+		return false, err
+	}
+	return s.linedStore.Leave(ctx, name, holder)
+}
+
+// Close does not wait for a store that is away to hear that somebody has left a line.
+func TestCloseDoesNotWaitForALine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newLined()
+		first := mustLock(t, clientOf(t, s), "x")
+		away := func() error { return store.AsUnknown(errors.New("away")) }
+		b, err := soloist.New(leavingStore{s.share(), away}, soloist.Config{Options: soloist.Options{TTL: 12 * time.Hour}, Drain: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(background, time.Second)
+		defer cancel()
+		if _, err := b.Lock(ctx, "x"); !errors.Is(err, soloist.ErrHeld) {
+			t.Errorf("got: %v", err)
+		}
+		time.Sleep(time.Minute)
+		begin := time.Now()
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begin); took > 10*time.Second {
+			t.Errorf("Close took %v", took)
+		}
+		if err := first.Release(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What is handed over to somebody who is leaving the line is given back, also when its client is being closed.
+func TestWhatIsHandedOverWhileLeavingIsGivenBack(t *testing.T) {
+	for what, end := range map[string]func(*soloist.Client, context.CancelFunc){
+		"the waiter gives up": func(_ *soloist.Client, cancel context.CancelFunc) { cancel() },
+		"the client is closed": func(c *soloist.Client, _ context.CancelFunc) {
+			_ = c.Close()
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newLined()
+				first := mustLock(t, clientOf(t, s), "x")
+				b := clientOf(t, leavingStore{s.share(), first.Release})
+				ctx, cancel := context.WithCancel(background)
+				defer cancel()
+				ended := make(chan error, 1)
+				go func() {
+					_, err := b.Lock(ctx, "x")
+					ended <- err
+				}()
+				synctest.Wait()
+				end(b, cancel)
+				if err := <-ended; err == nil {
+					t.Error("granted")
+				}
+				synctest.Wait()
+				if err := mustLock(t, clientOf(t, s.share()), "x").Release(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}

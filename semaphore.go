@@ -72,7 +72,12 @@ func (c *Client) choose(ctx context.Context, names []string, claim store.Claim) 
 	if chooser, ok := c.store.(store.Chooser); ok {
 		ctx, cancel := context.WithTimeout(ctx, c.cfg.RequestTimeout)
 		defer cancel()
-		i, out, err := chooser.Choose(ctx, names, claim)
+		var i int
+		var out store.Outcome
+		_, err := observed(c.core, VerbChoose, func(ctx context.Context, names []string) (_ []store.Outcome, err error) {
+			i, out, err = chooser.Choose(ctx, names, claim)
+			return nil, err
+		})(ctx, names)
 		if err != nil {
 			return names[0], store.Outcome{Err: err}
 		}

@@ -57,3 +57,32 @@ func TestKernelSuspendedIsSteady(t *testing.T) {
 		t.Errorf("between %v and %v", atLeast, atMost)
 	}
 }
+
+// Two readings of the suspends differ by some nanoseconds. No event has a negative duration for that.
+func TestDurationsAreNotNegative(t *testing.T) {
+	defer func() { suspended = kernelSuspended }()
+	synctest.Test(t, func(t *testing.T) {
+		var readings atomic.Int64
+		suspended = func() (atLeast, atMost time.Duration) {
+			d := time.Hour - 4*time.Duration(readings.Add(1))
+			return d, d
+		}
+		told := 0
+		c, err := New(memstore.New(), Config{Observe: func(e Event) {
+			if told++; e.Duration < 0 || e.Delay < 0 {
+				t.Errorf("%+v", e)
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		l, err := c.TryLock(t.Context(), "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Release(); err != nil || told == 0 {
+			t.Errorf("%v; told of %d events", err, told)
+		}
+	})
+}
