@@ -164,10 +164,16 @@ func (c *core) abandon(claims []store.Claim, before time.Time) {
 		defer cancel()
 		for wait := newBackoff(ttl / 4); ; {
 			records, err := c.peek(ctx, names)
+			var releases []store.Release
 			for i, r := range records {
 				if r.Holder == claims[i].Holder && !r.Free() {
-					_ = c.returned(claims[i], store.Grant{Token: r.Token, Mark: r.Mark, State: r.State})
+					releases = append(releases, returning(claims[i], store.Grant{Token: r.Token, Mark: r.Mark, State: r.State}))
 				}
+			}
+			for len(releases) > 0 {
+				n := min(len(releases), batchLimit)
+				_ = c.release(releases[:n])
+				releases = releases[n:]
 			}
 			if err == nil || !wait.sleep(ctx) {
 				return
@@ -235,9 +241,16 @@ func (c *core) claimBatch(ctx context.Context, claims []store.Claim, before time
 	}
 }
 
+// giveBackAll releases the grants of a batch that came after its asker had gone, in one request: a store that is late has enough to do.
 func (c *core) giveBackAll(claims []store.Claim, outs []store.Outcome) {
+	var releases []store.Release
 	for i, out := range outs {
-		c.giveBack(claims[i], out)
+		if out.Err == nil {
+			releases = append(releases, returning(claims[i], out.Grant))
+		}
+	}
+	if len(releases) > 0 {
+		_ = c.release(releases)
 	}
 }
 
@@ -250,7 +263,11 @@ func (c *core) giveBack(claim store.Claim, out store.Outcome) {
 
 // returned releases a grant as it was found.
 func (c *core) returned(claim store.Claim, g store.Grant) error {
-	return c.release([]store.Release{{Name: claim.Name, Holder: claim.Holder, Token: g.Token, Retain: retainFor(g.Mark, g.State)}})[0]
+	return c.release([]store.Release{returning(claim, g)})[0]
+}
+
+func returning(claim store.Claim, g store.Grant) store.Release {
+	return store.Release{Name: claim.Name, Holder: claim.Holder, Token: g.Token, Retain: retainFor(g.Mark, g.State)}
 }
 
 // peek reads records by claims that are always refused and so never write.

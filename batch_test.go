@@ -78,6 +78,37 @@ func TestGrantOfAHangingBatchIsGivenBack(t *testing.T) {
 	})
 }
 
+// What a late batch was granted is given back in one request, not in one for each name: the store is slow enough.
+func TestALateBatchIsGivenBackAsOne(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		ids := make([]string, 500)
+		for i := range ids {
+			ids[i] = fmt.Sprint(i)
+		}
+		s.Slow(time.Second)
+		go func() { _, _ = a.TryLock(background, "first") }() // so that the batch waits for its turn
+		time.Sleep(time.Millisecond)
+		ctx, cancel := context.WithTimeout(background, 1500*time.Millisecond)
+		defer cancel()
+		if _, err := a.Elements("x").ClaimAll(ctx, ids); !errors.Is(err, soloist.ErrUnknown) {
+			t.Errorf("got: %v", err)
+		}
+		before := s.Calls()
+		time.Sleep(20 * time.Second) // less than a TTL
+		s.Mend()
+		if calls := s.Calls() - before; calls > 10 {
+			t.Errorf("giving a batch back took %d calls", calls)
+		}
+		claimed, err := b.Elements("x").ClaimAll(background, ids)
+		for _, c := range claimed {
+			err = errors.Join(err, c.Err)
+		}
+		if err != nil {
+			t.Errorf("the elements are not free: %v", err)
+		}
+	})
+}
+
 // hanging is a store that never answers claims of the lock "hangs".
 type hanging struct{ *memstore.Store }
 

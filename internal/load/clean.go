@@ -13,8 +13,12 @@ import (
 // cleanBatch is how many names are given back in one request.
 const cleanBatch = 500
 
-// cleanPatience is how long Clean waits for a store to forget what it may forget. Some wait for a moment after the last grant.
-const cleanPatience = 10 * time.Second
+// Some stores forget a record only some time after its last grant. Clean sweeps again when cleanPause has passed, until so many sweeps one after
+// the other have found nothing.
+const (
+	cleanPause = 100 * time.Millisecond
+	cleanVain  = 100
+)
 
 // Clean makes the store forget what is under a namespace, and answers how many records stay: those that the backend will forget by itself.
 // It waits for leases that somebody still has.
@@ -49,15 +53,15 @@ func Clean(ctx context.Context, s store.Store, namespace string) (int, error) {
 	}
 }
 
-// sweepAway sweeps until nothing is left under a namespace, or nothing more is forgotten for long.
+// sweepAway sweeps until nothing is left under a namespace, or nothing more is forgotten.
 func sweepAway(ctx context.Context, s store.Store, sweeper store.Sweeper, namespace string) (left int, err error) {
-	for last := time.Now(); ; {
+	for vain := 0; ; vain++ {
 		n, err := sweeper.Sweep(ctx, 1000)
 		if err != nil {
 			return left, fmt.Errorf("removing what was made: %w", err)
 		}
 		if n > 0 {
-			last = time.Now()
+			vain = -1
 			continue
 		}
 		left = 0
@@ -67,10 +71,10 @@ func sweepAway(ctx context.Context, s store.Store, sweeper store.Sweeper, namesp
 			}
 			left++
 		}
-		if left == 0 || time.Since(last) > cleanPatience {
+		if left == 0 || vain == cleanVain {
 			return left, nil
 		}
-		if !sleep(ctx, 100*time.Millisecond) {
+		if !sleep(ctx, cleanPause) {
 			return left, context.Cause(ctx)
 		}
 	}

@@ -93,6 +93,10 @@ func (k Case) Do(ctx context.Context, cfg Config) ([]Result, error) {
 	return results, nil
 }
 
+// requestTimeout is more than the client's default: a request that is slow is to be measured, and not to be repeated. An answer that takes as
+// long as a lease would be of no use.
+const requestTimeout = usualTTL
+
 // A replica is a client with a handle of its own, counted.
 type replica struct {
 	*soloist.Client
@@ -107,7 +111,7 @@ func (cfg Config) replica(ctx context.Context, opts soloist.Options) (*replica, 
 	}
 	r := &replica{counter: &Counter{}, store: s}
 	r.Client, err = soloist.New(Count(s, r.counter), soloist.Config{
-		Namespace: cfg.Namespace, Options: opts, Logger: slog.New(slog.DiscardHandler),
+		Namespace: cfg.Namespace, Options: opts, RequestTimeout: requestTimeout, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

@@ -52,13 +52,18 @@ func (cfg Config) elements(ctx context.Context, form elementForm, job int) (Resu
 		s, err := loop.Run(ctx, func(ctx context.Context, _ int) error {
 			last := next.Add(int64(form.batch))
 			if last > int64(max(cfg.Size.Elements, form.batch)) {
-				return errEnough
+				return ErrEnough
 			}
-			processed.Add(int64(form.batch))
+			var err error
 			if form.batch == 1 {
-				return e.Process(ctx, strconv.FormatInt(last, 10), func(context.Context, *soloist.Lease) error { return nil })
+				err = e.Process(ctx, strconv.FormatInt(last, 10), func(context.Context, *soloist.Lease) error { return nil })
+			} else {
+				err = processBatch(ctx, e, last, form.batch)
 			}
-			return processBatch(ctx, e, last, form.batch)
+			if err == nil {
+				processed.Add(int64(form.batch))
+			}
+			return err
 		})
 		cfg.Mark()
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/soloist-dev/soloist"
@@ -80,17 +79,27 @@ func (r *replica) start(ctx context.Context, jobs []soloist.Job) (requests int64
 const tickEvery = time.Second
 
 // Tick is case H: replicas, each with a handle of its own, run the same jobs, which are all due at once, again and again. The jobs do
-// nothing, so what is measured is what the fleet asks of the store.
+// nothing, so what is measured is what the fleet asks of the store. A tick must be over before the next: where the machine or the store cannot
+// keep up, there is more time between them.
 func Tick(ctx context.Context, cfg Config) ([]Result, error) {
+	every := (tickEvery + time.Duration(cfg.Size.Replicas*cfg.Size.Jobs)*100*time.Microsecond).Truncate(time.Second)
+	for ; ; every *= 4 {
+		result, err := cfg.tick(ctx, every)
+		if !errors.Is(err, errBehind) || every > time.Hour {
+			return []Result{result}, err
+		}
+	}
+}
+
+func (cfg Config) tick(ctx context.Context, every time.Duration) (Result, error) {
 	n, m := cfg.Size.Replicas, cfg.Size.Jobs
 	what := fmt.Sprintf("%d replicas, %d jobs", n, m)
-	every := (tickEvery + time.Duration(n*m)*100*time.Microsecond).Truncate(time.Second) // a tick is over before the next
-	var runs atomic.Int64
+	runs := newTally(every)
 	jobs := make([]soloist.Job, m)
 	for i := range jobs {
 		jobs[i] = soloist.Job{
-			Name: fmt.Sprint("ticking-", i), Schedule: soloist.Every(every),
-			Do: func(context.Context, soloist.Run) error { runs.Add(1); return nil },
+			Name: fmt.Sprintf("ticking-%v-%d", every, i), Schedule: soloist.Every(every), Missed: soloist.MissedAll,
+			Do: func(_ context.Context, run soloist.Run) error { runs.add(run.ScheduledAt); return nil },
 		}
 	}
 	var replicas []*replica
@@ -111,24 +120,22 @@ func Tick(ctx context.Context, cfg Config) ([]Result, error) {
 		cfg.Progress(0.5*float64(i)/float64(n), what+": starting them")
 		r, err := cfg.replica(ctx, soloist.Options{})
 		if err != nil {
-			return nil, errors.Join(err, end())
+			return Result{}, errors.Join(err, end())
 		}
 		replicas = append(replicas, r)
 		_, stop, err := r.start(ctx, jobs)
 		stops = append(stops, stop)
 		if err != nil {
-			return nil, errors.Join(err, end())
+			return Result{}, errors.Join(err, end())
 		}
 	}
-	result, err := cfg.ticks(ctx, what, every, replicas, &runs)
-	if err = errors.Join(err, end()); err != nil {
-		return nil, err
-	}
-	return []Result{result}, nil
+	result, err := cfg.ticks(ctx, what, replicas, runs)
+	return result, errors.Join(err, end())
 }
 
-// ticks counts what the replicas ask from the middle between two ticks to the middle between two later ones.
-func (cfg Config) ticks(ctx context.Context, what string, every time.Duration, replicas []*replica, runs *atomic.Int64) (Result, error) {
+// ticks counts what the replicas ask from the middle between two ticks to the middle between two later ones, or until the runs of those ticks
+// have come if that takes a little longer.
+func (cfg Config) ticks(ctx context.Context, what string, replicas []*replica, runs *tally) (Result, error) {
 	count := func() (requests, acquires, names int64) {
 		for _, r := range replicas {
 			requests += r.counter.Requests.Load()
@@ -137,34 +144,37 @@ func (cfg Config) ticks(ctx context.Context, what string, every time.Duration, r
 		}
 		return requests, acquires, names
 	}
+	every := runs.every
 	begin := time.Now().Truncate(every).Add(every).Add(every / 2)
-	if time.Until(begin) < every/2 { // a tick under way is over by then
+	if time.Until(begin) < every/2 { // a tick under way is mostly over by then
 		begin = begin.Add(every)
 	}
-	n := max(1, int64(cfg.For/every))
-	length := time.Duration(n) * every
-	defer tell(time.Until(begin)+length, func(done float64) { cfg.Progress(0.5+done/2, what) })()
+	end := begin.Add(max(every, cfg.For.Truncate(every)))
+	defer tell(time.Until(end), func(done float64) { cfg.Progress(0.5+done/2, what) })()
 	if err := napUntil(ctx, begin); err != nil {
 		return Result{}, err
 	}
 	cfg.Mark()
 	before := used()
 	requests, acquires, names := count()
-	ran := runs.Load()
-	if err := napUntil(ctx, begin.Add(length)); err != nil {
+	err := napUntil(ctx, end)
+	if err == nil {
+		err = runs.await(ctx, begin, end, cfg.Size.Jobs)
+	}
+	if err != nil {
 		return Result{}, err
 	}
 	cfg.Mark()
-	s := &Sample{Operations: n}
+	s := &Sample{Operations: max(int64(end.Sub(begin)/every), int64(time.Since(begin)/every))}
 	s.since(before)
 	requestsNow, acquiresNow, namesNow := count()
-	ran = runs.Load() - ran
 	r := s.Result("H", what, "tick", requestsNow-requests)
-	each := float64(n) * float64(len(replicas))
+	each := float64(s.Operations) * float64(len(replicas))
+	ran, _ := runs.between(begin, end)
 	r.More = []More{
 		{Name: "claiming requests for each replica and tick", Value: float64(acquiresNow-acquires) / each},
 		{Name: "names for each replica and tick", Value: float64(namesNow-names) / each},
-		{Name: "runs a tick", Value: float64(ran) / float64(n)},
+		{Name: "runs a tick", Value: float64(ran) / float64(end.Sub(begin)/every)},
 	}
 	return r, nil
 }

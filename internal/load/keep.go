@@ -15,15 +15,23 @@ import (
 const usualTTL = 30 * time.Second
 
 // Keep is case E: locks are held and renewed. Leases are renewed at a third of their TTL, so what a period costs does not depend on
-// the TTL, and a short one is measured in less time.
+// the TTL, and a short one is measured in less time: where the machine or the store cannot keep up with it, a longer one.
 func Keep(ctx context.Context, cfg Config) ([]Result, error) {
+	for period := max(cfg.For/2, time.Second); ; period *= 4 {
+		result, err := cfg.keep(ctx, period)
+		if err == nil || inTime(err) || ctx.Err() != nil || period > usualTTL {
+			return []Result{result}, err
+		}
+	}
+}
+
+func (cfg Config) keep(ctx context.Context, period time.Duration) (Result, error) {
 	n := cfg.Size.Leases
 	what := fmt.Sprintf("%d leases", n)
 	var result Result
-	period := max(cfg.For/2, time.Second)
 	err := cfg.on(ctx, soloist.Options{TTL: 3 * period}, func(r *replica) error {
 		before, goroutines := heap(), runtime.NumGoroutine()
-		leases, err := r.takeMany(ctx, n, func(done float64) { cfg.Progress(done/2, what+": taking them") })
+		leases, err := r.takeMany(ctx, names(fmt.Sprint("kept-", period), n), func(done float64) { cfg.Progress(done/2, what+": taking them") })
 		if err != nil {
 			return err
 		}
@@ -56,13 +64,13 @@ func Keep(ctx context.Context, cfg Config) ([]Result, error) {
 		}
 		return nil
 	})
-	return []Result{result}, err
+	return result, err
 }
 
-// takeMany takes n locks from some goroutines, so that they are taken in batches.
-func (r *replica) takeMany(ctx context.Context, n int, progress func(float64)) ([]*soloist.Lease, error) {
+// takeMany takes locks from some goroutines, so that they are taken in batches.
+func (r *replica) takeMany(ctx context.Context, called []string, progress func(float64)) ([]*soloist.Lease, error) {
+	n := len(called)
 	leases := make([]*soloist.Lease, n)
-	called := names("kept", n)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64

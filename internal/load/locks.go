@@ -25,10 +25,13 @@ func (cfg Config) pairs(ctx context.Context, letter, what string, n int) ([]Resu
 		called := names("pair", n)
 		return func(ctx context.Context, w int) error {
 			l, err := r.TryLock(ctx, called[w])
-			if err != nil {
-				return err
+			if err == nil {
+				err = l.Release()
 			}
-			return l.Release()
+			if err != nil {
+				called[w] += "+" // the name may be taken for a TTL; another is as good
+			}
+			return err
 		}
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/soloist-dev/soloist"
 )
 
 // A Loop repeats an operation from some goroutines for some time.
@@ -17,14 +19,15 @@ type Loop struct {
 	Progress func(done float64)
 }
 
-// errEnough ends a worker that has nothing left to do.
-var errEnough = errors.New("enough")
+// ErrEnough as the error of an operation ends a worker that has nothing left to do.
+var ErrEnough = errors.New("enough")
 
-// Run calls op(ctx, worker) until the time is over, and answers what it cost. An error of op ends it all. Operations under way when the
-// time is over are waited for and counted.
+// Run calls op(ctx, worker) until the time is over, and answers what it cost. Operations under way when the time is over are waited for and
+// counted, and each worker makes at least one. Those that were not answered in time are counted apart, unless there are no others. Another
+// error of op ends it all.
 func (l Loop) Run(ctx context.Context, op func(ctx context.Context, worker int) error) (*Sample, error) {
 	if l.Warm > 0 {
-		if _, err := l.run(ctx, l.Warm, op, nil); err != nil {
+		if _, _, err := l.run(ctx, l.Warm, op, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -35,50 +38,64 @@ func (l Loop) Run(ctx context.Context, op func(ctx context.Context, worker int) 
 	}
 	s := &Sample{}
 	before := used()
-	times, err := l.run(ctx, l.For, op, l.Progress)
+	times, late, err := l.run(ctx, l.For, op, l.Progress)
 	s.since(before)
 	if err != nil {
 		return nil, err
 	}
-	s.Times, s.Operations = *times, times.n
+	s.Times, s.Operations, s.Late = *times, times.n, late
 	return s, nil
 }
 
-func (l Loop) run(ctx context.Context, d time.Duration, op func(context.Context, int) error, progress func(float64)) (*Times, error) {
+// inTime says that an error is not that of a store, a disk or a machine which is too slow for the bounds of the client.
+func inTime(err error) bool {
+	return !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, soloist.ErrUnknown) && !errors.Is(err, soloist.ErrLost)
+}
+
+func (l Loop) run(ctx context.Context, d time.Duration, op func(context.Context, int) error, progress func(float64)) (*Times, int64, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var over atomic.Bool
 	defer time.AfterFunc(d, func() { over.Store(true) }).Stop()
 	defer tell(d, progress)()
 	times := make([]Times, l.Workers)
+	lates := make([]error, l.Workers) // the last of each
+	var late atomic.Int64
 	var workers sync.WaitGroup
 	for w := range l.Workers {
 		workers.Go(func() {
 			last := time.Now()
-			for !over.Load() && ctx.Err() == nil {
+			for first := true; (first || !over.Load()) && ctx.Err() == nil; first = false {
 				err := op(ctx, w)
-				if errors.Is(err, errEnough) {
+				now := time.Now()
+				switch {
+				case err == nil:
+					times[w].Add(now.Sub(last))
+				case errors.Is(err, ErrEnough):
 					return
-				}
-				if err != nil {
+				case inTime(err) || ctx.Err() != nil:
 					cancel(err)
 					return
+				default:
+					late.Add(1)
+					lates[w] = err
 				}
-				now := time.Now()
-				times[w].Add(now.Sub(last))
 				last = now
 			}
 		})
 	}
 	workers.Wait()
 	if err := context.Cause(ctx); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	all := &Times{}
 	for i := range times {
 		all.Merge(&times[i])
 	}
-	return all, nil
+	if err := errors.Join(lates...); err != nil && all.n == 0 {
+		return nil, 0, err
+	}
+	return all, late.Load(), nil
 }
 
 // tell reports how much of d has passed, until the function that it answers is called.

@@ -32,6 +32,7 @@ type More struct {
 type Sample struct {
 	Took          time.Duration
 	Operations    int64
+	Late          int64 // operations that were not answered in time, beside them
 	Times         Times // of each operation
 	CPU           time.Duration
 	Allocs, Bytes uint64
@@ -47,11 +48,15 @@ func (s *Sample) since(before usage) {
 // Result makes a result of the sample. requests are those of all operations together.
 func (s *Sample) Result(letter, what, unit string, requests int64) Result {
 	n := float64(max(1, s.Operations))
-	return Result{
+	r := Result{
 		Case: letter, What: what, Unit: unit, Seconds: s.Took.Seconds(), Operations: s.Operations, Rate: float64(s.Operations) / max(s.Took.Seconds(), 1e-9),
 		P50: Micros(s.Times.Quantile(0.5)), P90: Micros(s.Times.Quantile(0.9)), P99: Micros(s.Times.Quantile(0.99)), Max: Micros(s.Times.Max()),
 		Requests: float64(requests) / n, CPU: Micros(s.CPU) / n, Allocs: float64(s.Allocs) / n, Bytes: float64(s.Bytes) / n,
 	}
+	if s.Late > 0 {
+		r.More = []More{{Name: "NOT ANSWERED IN TIME", Value: float64(s.Late)}}
+	}
+	return r
 }
 
 // Micros is d in µs.
