@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -61,7 +60,7 @@ func (a *app) fail(err error) int {
 		return ended.code
 	}
 	if err != nil {
-		fmt.Fprintln(a.errs, "soloist:", err)
+		a.say("%v", err)
 	}
 	return exitCode(err)
 }

@@ -168,7 +168,7 @@ func (r *cronRun) check() error {
 		return err
 	}
 	for _, w := range file.Warnings {
-		fmt.Fprintln(r.errs, "soloist: warning:", w)
+		r.say("warning: %v", w)
 	}
 	type row struct {
 		Line     int         `json:"line"`

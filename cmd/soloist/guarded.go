@@ -115,7 +115,7 @@ func (g *guarded) run(acquire func(context.Context, *soloist.Client) (*soloist.L
 // adopt makes this process the parent of what commands leave behind, so that it is found.
 func (a *app) adopt() {
 	if err := child.Adopt(); err != nil {
-		fmt.Fprintln(a.errs, "soloist: daemons that a command leaves behind will not be found:", err)
+		a.say("daemons that a command leaves behind will not be found: %v", err)
 	}
 }
 
@@ -205,7 +205,7 @@ func (g *guarded) child(lease *soloist.Lease, extra map[string]string) verdict {
 // exit makes the command's exit of a verdict and of what releasing the lease answered.
 func (g *guarded) exit(v verdict, name string, released error) error {
 	if v.err != nil {
-		fmt.Fprintln(g.errs, "soloist:", v.err)
+		g.say("%v", v.err)
 	}
 	var start *child.StartError
 	switch {
@@ -218,7 +218,7 @@ func (g *guarded) exit(v verdict, name string, released error) error {
 	case errors.Is(released, soloist.ErrLost):
 		return &exit{exitLost, fmt.Errorf("%q: the lease was lost before the command ended: %w", name, released)}
 	case released != nil:
-		fmt.Fprintf(g.errs, "soloist: %v; the name stays taken for at most %v\n", released, g.ttl)
+		g.say("%v; the name stays taken for at most %v", released, g.ttl)
 	}
 	return &exit{code: v.result.Code}
 }

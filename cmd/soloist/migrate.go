@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -26,17 +25,17 @@ none of this. Many replicas may migrate at once.`}
 			}
 			defer s.Close()
 			if m == nil {
-				fmt.Fprintln(a.errs, "soloist: this store needs no schema")
+				a.say("this store needs no schema")
 				return nil
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), within)
 			defer cancel()
 			done, err := m.Migrate(ctx)
 			for _, line := range done {
-				fmt.Fprintln(a.out, line)
+				_ = a.print(line + "\n")
 			}
 			if err == nil && len(done) == 0 {
-				fmt.Fprintln(a.out, "the schema is up to date")
+				return a.print("the schema is up to date\n")
 			}
 			return err
 		},
@@ -51,11 +50,10 @@ none of this. Many replicas may migrate at once.`}
 			}
 			defer s.Close()
 			if m == nil {
-				fmt.Fprintln(a.errs, "soloist: this store needs no schema")
+				a.say("this store needs no schema")
 				return nil
 			}
-			_, err = fmt.Fprintln(a.out, strings.TrimRight(m.Schema(), "\n"))
-			return err
+			return a.print(strings.TrimRight(m.Schema(), "\n") + "\n")
 		},
 	}
 	for _, sub := range []*cobra.Command{up, show} {

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -31,16 +34,13 @@ func (a *app) checkOutput() error {
 func write[T any](a *app, heading string, rows []T, cells func(T) []string) error {
 	switch a.output {
 	case "json":
-		encoder := json.NewEncoder(a.out)
-		encoder.SetIndent("", "  ")
 		if rows == nil {
 			rows = []T{}
 		}
-		return encoder.Encode(rows)
+		return a.encode(rows)
 	case "jsonl":
-		encoder := json.NewEncoder(a.out)
 		for _, row := range rows {
-			if err := encoder.Encode(row); err != nil {
+			if err := a.encode(row); err != nil {
 				return err
 			}
 		}
@@ -49,13 +49,63 @@ func write[T any](a *app, heading string, rows []T, cells func(T) []string) erro
 	return table(a.out, heading, rows, cells)
 }
 
+// say writes a message for people to standard error. All that the command writes for people goes through say, print and table: names, states and
+// errors are others' text, and a terminal does what it is told.
+func (a *app) say(format string, args ...any) {
+	fmt.Fprintln(a.errs, plain("soloist: "+fmt.Sprintf(format, args...)))
+}
+
+// print writes text for people to standard output.
+func (a *app) print(text string) error {
+	_, err := io.WriteString(a.out, plain(text))
+	return err
+}
+
+// encode writes a value as JSON, indented if the output is json and in one line if it is jsonl. A terminal that it is read on obeys nothing in
+// it: what encoding/json leaves of control and format characters is escaped, too.
+func (a *app) encode(value any) error {
+	marshal := json.Marshal
+	if a.output == "json" {
+		marshal = func(value any) ([]byte, error) { return json.MarshalIndent(value, "", "  ") }
+	}
+	text, err := marshal(value)
+	if err != nil {
+		return err
+	}
+	var out []byte
+	for _, r := range string(text) {
+		if r != '\n' && unprinted(r) {
+			for _, unit := range utf16.Encode([]rune{r}) {
+				out = fmt.Appendf(out, "\\u%04x", unit)
+			}
+			continue
+		}
+		out = utf8.AppendRune(out, r)
+	}
+	_, err = a.out.Write(append(out, '\n'))
+	return err
+}
+
+// unprinted says that a terminal obeys a character, or that people do not see it.
+func unprinted(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
+
+// plain is text without what a terminal obeys and people do not see: control characters other than newline and tab, escape sequences, and
+// characters that change the order of others.
+func plain(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = string(child.Clean([]byte(line)))
+	}
+	return strings.Join(lines, "\n")
+}
+
 func table[T any](out io.Writer, heading string, rows []T, cells func(T) []string) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, strings.ReplaceAll(heading, "|", "\t"))
 	for _, row := range rows {
 		line := cells(row)
 		for i, cell := range line {
-			line[i] = string(child.Clean([]byte(strings.ReplaceAll(cell, "\n", " ")))) // names and errors are others' text
+			line[i] = plain(strings.ReplaceAll(cell, "\n", " "))
 			if cell == "" {
 				line[i] = "-"
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -157,16 +156,12 @@ func written(f *os.File, write func(io.Writer) error) error {
 }
 
 func (a *app) tellVerdict(r *verify.Report) error {
+	tell := func() error { return a.encode(r) }
 	if a.output == "table" {
-		fmt.Fprintf(a.out, "%s", r.Text())
-	} else {
-		encoder := json.NewEncoder(a.out)
-		if a.output == "json" {
-			encoder.SetIndent("", "  ")
-		}
-		if err := encoder.Encode(r); err != nil {
-			return err
-		}
+		tell = func() error { return a.print(r.Text()) }
+	}
+	if err := tell(); err != nil {
+		return err
 	}
 	switch r.Verdict {
 	case verify.Violated:

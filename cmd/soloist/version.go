@@ -23,8 +23,7 @@ func (a *app) versionCommand() *cobra.Command {
 					}
 				}
 			}
-			_, err := fmt.Fprintf(a.out, "soloist %s%s %s %s/%s\n", version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return err
+			return a.print(fmt.Sprintf("soloist %s%s %s %s/%s\n", version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH))
 		},
 	}
 }
