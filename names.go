@@ -4,11 +4,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/soloist-dev/soloist/internal/records"
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A namer makes the names of records from the names of people's things. Each kind of thing has a prefix of its own, so
-// that a lock and a job of the same name do not meet.
+// A namer makes the names of records from the names of people's things: the namespace as @NAMESPACE/, if there is one, the kind of the
+// thing, and its name. So a lock and a job of the same name do not meet, and no thing of one namespace is another's. Records outside of any
+// namespace begin with their kind, as Java clients that share them expect (package store/shedlock).
 type namer struct{ prefix string }
 
 // The kinds, as they begin the names of records.
@@ -30,7 +32,7 @@ func newNamer(namespace string) (namer, error) {
 	if err := store.CheckName(namespace); err != nil || len(namespace) > 64 || strings.Contains(namespace, "/") {
 		return namer{}, invalid("namespace", strconv.Quote(namespace), "give 1 to 64 bytes of UTF-8 without a slash or control characters")
 	}
-	return namer{namespace + "/"}, nil
+	return namer{records.In(namespace)}, nil
 }
 
 // name answers the record's name for a thing of a kind: parts but the last are escaped, so that no two things share one.

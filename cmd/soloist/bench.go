@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/soloist-dev/soloist/internal/load"
+	"github.com/soloist-dev/soloist/internal/records"
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/memstore"
 )
@@ -156,7 +157,7 @@ func (a *app) benchClean(s store.Store, namespace string) error {
 	defer cancel()
 	left, err := load.Clean(ctx, s, namespace)
 	if err != nil {
-		return fmt.Errorf("%w; %d records are left under %q", err, left, namespace+"/")
+		return fmt.Errorf("%w; %d records are left under %q", err, left, records.In(namespace))
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/soloist-dev/soloist/cmd/soloist/internal/child"
+	"github.com/soloist-dev/soloist/internal/records"
 	"github.com/soloist-dev/soloist/store"
 )
 
@@ -96,10 +97,7 @@ func promises(ctx context.Context, s store.Store) []store.Finding {
 
 // trial goes through the life of a lease, and tells of the first step that fails, or of how long they took.
 func trial(ctx context.Context, s store.Store, namespace string) []store.Finding {
-	claim := store.Claim{Name: "doctor/" + rand.Text(), Holder: "doctor#" + rand.Text(), TTL: 10 * time.Second}
-	if namespace != "" {
-		claim.Name = namespace + "/" + claim.Name
-	}
+	claim := store.Claim{Name: records.In(namespace) + "doctor/" + rand.Text(), Holder: "doctor#" + rand.Text(), TTL: 10 * time.Second}
 	failed := func(verb string, err error) []store.Finding {
 		return []store.Finding{unusable("trial", fmt.Errorf("%s a lease: %w", verb, err))}
 	}

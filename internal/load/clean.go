@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/soloist-dev/soloist/internal/records"
 	"github.com/soloist-dev/soloist/store"
 )
 
@@ -28,7 +29,7 @@ func Clean(ctx context.Context, s store.Store, namespace string) (int, error) {
 	for {
 		var names []string
 		all := 0
-		for r, err := range s.List(ctx, namespace+"/") {
+		for r, err := range s.List(ctx, records.In(namespace)) {
 			if err != nil {
 				return 0, fmt.Errorf("listing what is to be removed: %w", err)
 			}
@@ -65,7 +66,7 @@ func sweepAway(ctx context.Context, s store.Store, sweeper store.Sweeper, namesp
 			continue
 		}
 		left = 0
-		for _, err := range s.List(ctx, namespace+"/") {
+		for _, err := range s.List(ctx, records.In(namespace)) {
 			if err != nil {
 				return left, fmt.Errorf("listing what is to be removed: %w", err)
 			}

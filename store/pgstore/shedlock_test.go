@@ -211,7 +211,7 @@ func TestListOfASharedTable(t *testing.T) {
 	take(t, s, "job/b", "a", time.Hour)
 	take(t, s, "lock/a", "a", time.Hour)
 	take(t, s, "element/x/1", "a", time.Hour)
-	take(t, s, "ns/lock/q", "a", time.Hour)
+	take(t, s, "@ns/lock/q", "a", time.Hour)
 	list := func(prefix string) (names []string) {
 		for r, err := range s.List(background, prefix) {
 			if err != nil {
@@ -222,7 +222,7 @@ func TestListOfASharedTable(t *testing.T) {
 		return names
 	}
 	for prefix, want := range map[string]string{
-		"": "[element/x/1 job/b lock/a lock/old lock/z ns/lock/q]", "lock/": "[lock/a lock/old lock/z]", "job/": "[job/b]", "x": "[]",
+		"": "[@ns/lock/q element/x/1 job/b lock/a lock/old lock/z]", "lock/": "[lock/a lock/old lock/z]", "job/": "[job/b]", "x": "[]",
 	} {
 		if got := fmt.Sprint(list(prefix)); got != want {
 			t.Errorf("List %q: %s, want %s", prefix, got, want)

@@ -14,7 +14,7 @@ import (
 func TestBare(t *testing.T) {
 	for record, want := range map[string]string{
 		"lock/report": "report", "job/report": "report", "lock/a/b": "a/b", "lock/lock/x": "lock/x",
-		"report": "", "lock/": "", "ns/lock/report": "", "element/j/1": "", "jobs/report": "", "": "",
+		"report": "", "lock/": "", "@ns/lock/report": "", "@lock/lock/report": "", "element/j/1": "", "jobs/report": "", "": "",
 	} {
 		bare, shared := shedlock.Bare(record)
 		if shared != (want != "") || shared && bare != want || !shared && bare != record {

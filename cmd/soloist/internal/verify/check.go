@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
+	"github.com/soloist-dev/soloist/internal/records"
 	"github.com/soloist-dev/soloist/proof"
 )
 
@@ -38,7 +39,7 @@ func (r *Report) check(c Config) {
 	})
 	caught := false
 	for _, v := range r.Verdicts.Violations {
-		if v.Name == c.Namespace+"/"+control {
+		if v.Name == records.In(c.Namespace)+control {
 			caught = caught || v.Checker == proof.BeliefOverlap
 			continue
 		}

@@ -31,7 +31,7 @@ func judged(events ...event) *Report {
 
 // caught are the beliefs of the clients that are unsafe on purpose.
 func caught() []event {
-	return []event{believed("u1", "n/"+control, 1, 0, 10*ms), believed("u2", "n/"+control, 2, 5*ms, 15*ms)}
+	return []event{believed("u1", "@n/"+control, 1, 0, 10*ms), believed("u2", "@n/"+control, 2, 5*ms, 15*ms)}
 }
 
 // enough is a minimum of work, on names that nothing else is said of.
@@ -43,20 +43,20 @@ func enough() (events []event) {
 	}
 	for w, kind := range map[Work]string{Locks: "lock", Permits: "semaphore", Leaderships: "leader"} {
 		each(w, func(token int64, name string, at time.Duration) {
-			events = append(events, believed("w", "n/"+kind+name, token, at, at+ms))
+			events = append(events, believed("w", "@n/"+kind+name, token, at, at+ms))
 		})
 	}
 	each(Runs, func(token int64, _ string, at time.Duration) {
 		events = append(events, event{Event: proof.Event{Kind: proof.Run, Name: "another", Token: token, At: at, Until: at + ms, Result: proof.Okay}})
 	})
 	each(Elements, func(token int64, name string, at time.Duration) {
-		events = append(events, asked(proof.Acquire, "w", "n/element/of"+name, token, at, at+ms, proof.Granted))
-		e := asked(proof.Release, "w", "n/element/of"+name, token, at+ms, at+2*ms, proof.Okay)
+		events = append(events, asked(proof.Acquire, "w", "@n/element/of"+name, token, at, at+ms, proof.Granted))
+		e := asked(proof.Release, "w", "@n/element/of"+name, token, at+ms, at+2*ms, proof.Okay)
 		e.Mark = 1
 		events = append(events, e)
 	})
 	each(Writes, func(token int64, _ string, at time.Duration) {
-		events = append(events, event{Event: proof.Event{Kind: proof.Write, Name: "n/resource", Token: token, At: at, Result: proof.Okay}})
+		events = append(events, event{Event: proof.Event{Kind: proof.Write, Name: "@n/resource", Token: token, At: at, Result: proof.Okay}})
 	})
 	return events
 }
@@ -66,28 +66,28 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 		return event{Event: proof.Event{Kind: proof.Run, Name: "job", Token: token, Mark: mark, At: at, Until: at + ms, Result: proof.Okay}}
 	}
 	ended := func(token, mark int64, at time.Duration) event {
-		e := asked(proof.Release, "a", "n/job/job", token, at, at+ms, proof.Okay)
+		e := asked(proof.Release, "a", "@n/job/job", token, at, at+ms, proof.Okay)
 		e.Mark = mark
 		return e
 	}
 	element := func(token int64, at time.Duration) event {
-		return event{Event: proof.Event{Kind: proof.Element, Name: "n/element/elements/1", Token: token, At: at}}
+		return event{Event: proof.Event{Kind: proof.Element, Name: "@n/element/elements/1", Token: token, At: at}}
 	}
 	done := func(replica string, token int64, at time.Duration) event {
-		e := asked(proof.Release, replica, "n/element/elements/1", token, at, at+ms, proof.Okay)
+		e := asked(proof.Release, replica, "@n/element/elements/1", token, at, at+ms, proof.Okay)
 		e.Mark = 1
 		return e
 	}
 	claim := func(replica string, token int64, at time.Duration, name string) event {
 		return asked(proof.Acquire, replica, name, token, at, at+ms, proof.Granted)
 	}
-	const job, el = "n/job/job", "n/element/elements/1"
+	const job, el = "@n/job/job", "@n/element/elements/1"
 	for name, c := range map[string]struct {
 		events []event
 		want   string // the checker that finds it, "" for none
 	}{
 		"nothing":                 {nil, ""},
-		"two beliefs at once":     {[]event{believed("a", "n/lock/x", 1, 0, 10*ms), believed("b", "n/lock/x", 2, 9*ms, 20*ms)}, proof.BeliefOverlap},
+		"two beliefs at once":     {[]event{believed("a", "@n/lock/x", 1, 0, 10*ms), believed("b", "@n/lock/x", 2, 9*ms, 20*ms)}, proof.BeliefOverlap},
 		"a token that shrinks":    {[]event{claim("a", 5, 0, "x"), claim("b", 4, 5000*ms, "x")}, proof.Linearizability},
 		"a grant while it's held": {[]event{claim("a", 5, 0, "x"), claim("b", 6, 100*ms, "x")}, proof.Linearizability},
 		"a grant after the TTL":   {[]event{claim("a", 5, 0, "x"), claim("b", 6, 1010*ms, "x")}, ""},
@@ -125,7 +125,7 @@ func TestRunThatShowsNothingIsVoid(t *testing.T) {
 	}
 	failing := func(n int) (events []event) {
 		for range n {
-			events = append(events, event{Event: proof.Event{Kind: proof.Acquire, Name: "n/lock/x", Result: proof.Failed}, Err: "refused"})
+			events = append(events, event{Event: proof.Event{Kind: proof.Acquire, Name: "@n/lock/x", Result: proof.Failed}, Err: "refused"})
 		}
 		return events
 	}
@@ -160,7 +160,7 @@ func TestRunThatShowsNothingIsVoid(t *testing.T) {
 }
 
 func TestReportTellsOfViolations(t *testing.T) {
-	r := judged(believed("a", "n/lock/x@3", 1, 0, 10*ms), believed("<script>", "n/lock/x@3", 2, 9*ms, 20*ms))
+	r := judged(believed("a", "@n/lock/x@3", 1, 0, 10*ms), believed("<script>", "@n/lock/x@3", 2, 9*ms, 20*ms))
 	if text := r.Text(); !strings.Contains(text, "VIOLATION, belief overlap") || !strings.Contains(text, "token 2") {
 		t.Errorf("the text does not tell of it:\n%s", text)
 	}
@@ -175,8 +175,8 @@ func TestReportTellsOfViolations(t *testing.T) {
 
 // The whole history can be judged again by package proof, which finds what the report tells of.
 func TestHistoryIsComplete(t *testing.T) {
-	r := judged(believed("a", "n/lock/x@3", 1, 0, 10*ms), believed("b", "n/lock/x@3", 2, 9*ms, 20*ms),
-		event{Event: proof.Event{Kind: proof.Acquire, Name: "n/lock/y", Result: proof.Failed}, Err: "refused\nby \x1b[31m the server", ID: 5})
+	r := judged(believed("a", "@n/lock/x@3", 1, 0, 10*ms), believed("b", "@n/lock/x@3", 2, 9*ms, 20*ms),
+		event{Event: proof.Event{Kind: proof.Acquire, Name: "@n/lock/y", Result: proof.Failed}, Err: "refused\nby \x1b[31m the server", ID: 5})
 	var lines bytes.Buffer
 	if err := r.History(&lines); err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func TestHistoryIsComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := proof.Check(h, proof.Rules{Drift: drift}).Violations
-	if len(h) != len(r.events) || !slices.ContainsFunc(found, func(v proof.Violation) bool { return v.Checker == proof.BeliefOverlap && v.Name == "n/lock/x@3" }) {
+	if len(h) != len(r.events) || !slices.ContainsFunc(found, func(v proof.Violation) bool { return v.Checker == proof.BeliefOverlap && v.Name == "@n/lock/x@3" }) {
 		t.Errorf("%d events of %d, and found %v", len(h), len(r.events), found)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/soloist-dev/soloist/internal/records"
 	"github.com/soloist-dev/soloist/store"
 )
 
@@ -50,7 +51,7 @@ func clean(ctx context.Context, s store.Store, namespace string) (int, error) {
 
 func namesIn(ctx context.Context, s store.Store, namespace string) ([]string, error) {
 	var names []string
-	for r, err := range s.List(ctx, namespace+"/") {
+	for r, err := range s.List(ctx, records.In(namespace)) {
 		if err != nil {
 			return nil, fmt.Errorf("listing what the verification has left: %w", err)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/soloist-dev/soloist/internal/records"
 	"github.com/soloist-dev/soloist/proof"
 )
 
@@ -84,7 +85,7 @@ func (n *count) add(e event, first bool) {
 }
 
 func (n *count) kindOf(record string) (kind, name string) {
-	name = strings.TrimPrefix(record, n.namespace+"/")
+	name = strings.TrimPrefix(record, records.In(n.namespace))
 	kind, _, _ = strings.Cut(name, "/")
 	return kind, name
 }

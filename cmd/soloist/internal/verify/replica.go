@@ -14,6 +14,7 @@ import (
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
+	"github.com/soloist-dev/soloist/internal/records"
 	"github.com/soloist-dev/soloist/store"
 )
 
@@ -99,7 +100,7 @@ func (o orders) config() soloist.Config {
 // pretend is the client that is unsafe on purpose: it takes a lease, never renews it, and believes in it to the end, long after another
 // has it. A checker that does not see that sees nothing.
 func (o orders) pretend(ctx context.Context, s store.Store, rec *recorder) error {
-	claim := store.Claim{Name: o.Namespace + "/" + control, Holder: o.Replica + "#unsafe", TTL: o.TTL}
+	claim := store.Claim{Name: records.In(o.Namespace) + control, Holder: o.Replica + "#unsafe", TTL: o.TTL}
 	acquire := func(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
 		bound, cancel := context.WithTimeout(ctx, max(5*time.Second, o.TTL))
 		defer cancel()

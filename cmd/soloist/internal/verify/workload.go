@@ -12,6 +12,7 @@ import (
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
+	"github.com/soloist-dev/soloist/internal/records"
 	"github.com/soloist-dev/soloist/store"
 )
 
@@ -243,7 +244,7 @@ func (w *workload) rest(ctx context.Context, took time.Duration) {
 }
 
 // record is the name of a record in the store.
-func (w *workload) record(name string) string { return w.namespace + "/" + name }
+func (w *workload) record(name string) string { return records.In(w.namespace) + name }
 
 // now makes names that serve for a while, so that the history of none of them grows too long to be checked.
 func (w *workload) now(name string) string {
