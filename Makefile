@@ -17,6 +17,8 @@ BIN     := bin
 SOLOIST := $(BIN)/soloist
 LINT    := $(BIN)/tools/golangci-lint
 VULN    := $(BIN)/tools/govulncheck
+# Shows what go test shows, and writes down which tests were skipped.
+TEST     = $(GO) run ./test/report bin/unchecked/tests $(GO) test -json
 # The directories of all modules of go.work, from the root.
 MODULES  = $(shell $(GO) list -m -f '{{.Dir}}' | sed 's|^$(CURDIR)/\{0,1\}||; s|^$$|.|')
 
@@ -45,7 +47,7 @@ lint: $(LINT) ## run golangci-lint over every module
 
 # A program under the race detector sleeps for a second when it ends. The tests start programs by the hundred.
 unit:
-	@GORACE=atexit_sleep_ms=10 $(GO) test -race -timeout 20m work
+	@GORACE=atexit_sleep_ms=10 $(TEST) -race -timeout 20m work
 
 servers: ## install the servers and tools that the tests need, where apt-get can
 	@tools/servers.sh
@@ -65,7 +67,7 @@ live: servers ## real servers under faults, FOR (10m) each
 
 .PHONY: quick
 quick:
-	@$(GO) test work
+	@$(TEST) work
 
 # With go.work out of the way each module has the versions that its users get.
 # Of a module with one command alone, go build would leave the program.
