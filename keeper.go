@@ -113,14 +113,22 @@ func (k *keeper) expire() {
 	if !next.IsZero() {
 		k.armLoss(next, now)
 	}
-	k.mu.Unlock()
-	for _, l := range lost {
-		cause := ErrLost
-		if !l.end.IsZero() && !now.Before(l.end.Add(-l.opts.Margin)) {
-			cause = ErrOverran
-		}
-		k.lose(l, cause)
+	causes := make([]error, len(lost))
+	for i, l := range lost {
+		causes[i] = l.overdue(now)
 	}
+	k.mu.Unlock()
+	for i, l := range lost {
+		k.lose(l, causes[i])
+	}
+}
+
+// overdue says why a lease ends at its deadline: AtMost has been reached, if nothing was left to renew, or it could not be renewed.
+func (l *Lease) overdue(now time.Time) error {
+	if !l.end.IsZero() && (l.renewAt.Equal(l.end) || !now.Before(l.end.Add(-l.opts.Margin))) {
+		return ErrOverran
+	}
+	return ErrLost
 }
 
 // remove stops keeping l and says whether it was kept. k.mu is held.

@@ -109,15 +109,16 @@ func (l *Lease) Left() time.Duration {
 	return max(0, l.deadline.Sub(l.core.clock.latest()))
 }
 
-// Err answers nil while the lease is surely held, by the local clock alone; ErrLost once it is lost. It is what to ask just
+// Err answers nil while the lease is surely held, by the local clock alone; ErrLost once it is lost, ErrOverran if AtMost has ended it. It is what to ask just
 // before a step that cannot be taken back, when the step itself cannot carry the token.
 func (l *Lease) Err() error {
 	k := l.core.keeper
 	k.mu.Lock()
-	if l.index >= 0 && !l.core.clock.latest().Before(l.deadline) {
+	if now := l.core.clock.latest(); l.index >= 0 && !now.Before(l.deadline) {
+		cause := l.overdue(now)
 		k.mu.Unlock()
-		k.lose(l, ErrLost)
-		return ErrLost
+		k.lose(l, cause)
+		return cause
 	}
 	defer k.mu.Unlock()
 	return l.err

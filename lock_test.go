@@ -338,6 +338,43 @@ func TestAtLeastLingers(t *testing.T) {
 	})
 }
 
+// The last extension before AtMost may be longer than the TTL. Its margin is larger then, so the lease ends earlier.
+func TestAtMostIsTheCauseAfterAnExtension(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, _ *soloist.Client) {
+		l, err := a.With(soloist.Options{TTL: 6 * time.Second, AtMost: 9 * time.Second}).Lock(background, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Extend(background, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		<-l.Context().Done()
+		if cause := context.Cause(l.Context()); !errors.Is(cause, soloist.ErrOverran) || !errors.Is(l.Err(), soloist.ErrOverran) {
+			t.Errorf("the cause is %v, and the lease's error %v", cause, l.Err())
+		}
+	})
+}
+
+// The renewals wake for a short lease that has been released meanwhile, find that a long one could be renewed now but need not be, and
+// must not sleep until it needs to: another short one comes first.
+func TestShortLeaseIsRenewedBeforeALongOne(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, _ *soloist.Client) {
+		long, short := a.With(soloist.Options{TTL: 12 * time.Second}), a.With(soloist.Options{TTL: time.Second})
+		mustLock(t, long, "long") // it is renewed at 4 s, or from 3 s on if others are
+		time.Sleep(2800 * time.Millisecond)
+		first := mustLock(t, short, "first") // to be renewed at 3.13 s
+		time.Sleep(200 * time.Millisecond)
+		if err := first.Release(); err != nil {
+			t.Fatal(err)
+		}
+		second := mustLock(t, short, "second") // to be renewed at 3.33 s
+		time.Sleep(5 * time.Second)
+		if err := second.Err(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestAtMostEndsTheLease(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
 		start := time.Now()

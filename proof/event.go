@@ -66,6 +66,8 @@ const (
 	Forced  Kind = "forced"  // the lease of Token was taken away by a person
 	Swept   Kind = "swept"   // the store was told to forget what it may
 	Fault   Kind = "fault"   // took effect at At
+	Loss    Kind = "loss"    // a holder was told at At that its lease is lost, and did not give it back
+	Ill     Kind = "ill"     // from At to Until the replica had trouble with requests about Name, or with all if that is ""
 	Well    Kind = "well"    // from At to Until the replica was alive, knew the job Name, had all answers soon, and waited for nothing else
 )
 

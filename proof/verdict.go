@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A Violation is something that must not happen, with the shortest part of the history that tells it.
@@ -34,6 +35,7 @@ const (
 	ToldTruth       = "told the truth"
 	JobsChecker     = "jobs"
 	OmissionChecker = "omission"
+	KeptChecker     = "kept"
 	ElementsChecker = "elements"
 	HandOver        = "hand-over"
 )
@@ -44,6 +46,7 @@ type Rules struct {
 	Steps    int           // how many steps the search for a linearization may take for each name; 0 means 200,000
 	Jobs     []JobRule     // what is known of jobs
 	Elements []ElementRule // what is known of elements
+	Answer   time.Duration // how long a request without trouble takes at most, where the history has Ill events; 0 leaves out Kept
 }
 
 // A Verdict says what was checked and what was found.
@@ -94,6 +97,9 @@ func Check(h History, r Rules) Verdict {
 	v.Violations = slices.Concat(found, Overlap(h), Tokens(h), Fences(h), Within(h), Covered(h, r.Drift), Told(h))
 	for _, rule := range r.Jobs {
 		v.Violations = append(v.Violations, Jobs(h, rule)...)
+	}
+	if r.Answer > 0 {
+		v.Violations = append(v.Violations, Kept(h, r.Answer)...)
 	}
 	for _, rule := range r.Elements {
 		v.Violations = append(v.Violations, Elements(h, rule)...)

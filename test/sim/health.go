@@ -15,7 +15,14 @@ import (
 type health struct {
 	mu   sync.Mutex
 	runs []lived // its jobs
-	ill  []pause
+	ill  []illness
+}
+
+// An illness is trouble with requests about some names, or with all if there are none.
+type illness struct {
+	pause
+	replica string
+	names   []string
 }
 
 // lived is a time in which a life of a replica ran its jobs.
@@ -25,13 +32,14 @@ type lived struct {
 }
 
 const (
-	// promptly is how long a request takes at most that meets no fault.
-	promptly = 5 * time.Millisecond
 	// recovery is how long a client takes at most from the end of a request that failed to its next.
 	recovery = 1600 * time.Millisecond
 	// registering is how long a replica takes at most to begin with its jobs, if it is well.
 	registering = 50 * time.Millisecond
 )
+
+// promptly is how long a request takes at most that meets no fault.
+func (p Plan) promptly() time.Duration { return p.Lag + 5*time.Millisecond }
 
 // knows says that the replica runs its jobs from now on.
 func (r *replica) knows() {
@@ -51,12 +59,21 @@ func (r *replica) leaves() {
 	}
 }
 
-// unwell says that the replica has not been well since an instant.
-func (r *replica) unwell(since time.Duration) {
+// unwell says that the replica has not been well since an instant, with requests about some names.
+func (r *replica) unwell(since time.Duration, names ...string) {
 	h, now := &r.health, r.world.now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.ill = append(h.ill, pause{since, now + recovery})
+	h.ill = append(h.ill, illness{pause{since, now}, r.name(), names})
+}
+
+// sleeps says that the replica's machine has been suspended for a while. Leases that were taken before end by so much sooner.
+func (r *replica) sleeps(d time.Duration) {
+	r.unwell(r.world.now())
+	h := &r.health
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ill[len(h.ill)-1].to += d
 }
 
 // well tells when the replica was well. It is for the end of the history.
@@ -64,7 +81,7 @@ func (r *replica) well() (all proof.History) {
 	h := &r.health
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	slices.SortFunc(h.ill, func(a, b pause) int { return cmp.Compare(a.from, b.from) })
+	slices.SortFunc(h.ill, func(a, b illness) int { return cmp.Compare(a.from, b.from) })
 	for _, run := range h.runs {
 		from := run.from
 		until := func(to time.Duration) {
@@ -75,6 +92,7 @@ func (r *replica) well() (all proof.History) {
 			}
 		}
 		for _, ill := range h.ill {
+			ill.to += recovery
 			if ill.to <= from || ill.from >= run.to {
 				continue
 			}
@@ -82,6 +100,15 @@ func (r *replica) well() (all proof.History) {
 			from = max(from, ill.to)
 		}
 		until(run.to)
+	}
+	for _, ill := range h.ill {
+		e := proof.Event{Kind: proof.Ill, At: ill.from, Until: ill.to, Replica: ill.replica}
+		if len(ill.names) == 0 {
+			all = append(all, e)
+		}
+		for _, e.Name = range ill.names {
+			all = append(all, e)
+		}
 	}
 	return all
 }

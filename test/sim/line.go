@@ -106,6 +106,11 @@ func (n *network) Queue(ctx context.Context, claim store.Claim) (store.Outcome, 
 		return w.stand(n, claim, at)
 	}
 	f := n.next(stream{'q', claim.Name})
+	defer func(sent time.Duration) {
+		if f.kind != "" || n.cut() != nil {
+			r.unwell(sent, claim.Name)
+		}
+	}(w.now())
 	if f.crash != nil && w.fault(f.key, "crash", r.name()) {
 		if f.crash.Effect {
 			stand()

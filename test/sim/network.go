@@ -47,6 +47,8 @@ type fate struct {
 	later time.Duration // when it arrives again, or at all
 	pick  uint64
 	crash *Crash
+
+	trouble bool // it is not answered as one that is well
 }
 
 // A stream is the requests of one kind about one thing. Fates are drawn for each stream by itself: which of two threads of a replica
@@ -95,6 +97,7 @@ func (n *network) next(of stream) fate {
 			return f
 		}
 	}
+	f.out, f.back = f.out+w.plan.Lag/2, f.back+w.plan.Lag/2
 	o, ttl := w.plan.Odds, w.plan.TTL
 	f.later = min(rng.span(ttl*3/2), w.plan.Trouble-w.now()) // when all is well nothing is on its way any more
 	n1000 := rng.upTo(1000)
@@ -178,11 +181,12 @@ func (c *call[Q, A]) carry(ctx context.Context, asked []Q) (answers []A, err err
 	}
 	sent := w.now()
 	defer func() {
-		if err != nil || f.kind == "part" || w.now()-sent > promptly {
-			r.unwell(sent)
+		if f.trouble || w.now()-sent > w.plan.promptly() {
+			r.unwell(sent, c.names(asked)...)
 		}
 	}()
 	if f.crash != nil && w.fault(f.key, "crash", r.name()) {
+		f.trouble = true
 		if f.crash.Effect {
 			c.announce()
 			_, _ = c.effect()
@@ -191,16 +195,26 @@ func (c *call[Q, A]) carry(ctx context.Context, asked []Q) (answers []A, err err
 		return nil, store.ErrClosed
 	}
 	if cut := n.cut(); cut != nil {
+		defer func() { r.unwell(sent) }()
 		return c.through(ctx, cut, f)
 	}
 	if f.kind != "" && !w.fault(f.key, f.kind, r.name()) {
 		f.kind, f.out, f.back = "", time.Millisecond, time.Millisecond
 	}
+	f.trouble = f.kind != "" && f.kind != "repeated"
 	if f.kind == "refused" {
 		return nil, errRefused
 	}
 	c.announce()
 	return c.fated(ctx, f)
+}
+
+func (c *call[Q, A]) names(asked []Q) []string {
+	names := make([]string, len(asked))
+	for i, q := range asked {
+		names[i] = c.name(q)
+	}
+	return names
 }
 
 // through is a request in a cut. A frozen replica's arrives, and is answered when the replica goes on; otherwise it is lost.

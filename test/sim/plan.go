@@ -19,7 +19,9 @@ type Plan struct {
 	Trouble  time.Duration // how long the adversary is at work
 	Tail     time.Duration // how long everything is well after it
 	Odds     Odds
-	Drift    []float64 // of each replica: by what part the store's clock runs faster than its own
+	Lag      time.Duration // of each answer of the store, while the adversary is at work
+	Uneven   bool          // locks have several TTLs
+	Drift    []float64     // of each replica: by what part the store's clock runs faster than its own
 	Suspends []Suspend
 	Cuts     []Cut
 	Crashes  []Crash
@@ -41,6 +43,9 @@ func (p Plan) patience() time.Duration {
 	d := 2*p.TTL + time.Duration(p.Replicas)*1500*time.Millisecond
 	if p.Lines {
 		d += p.TTL
+	}
+	if p.Uneven {
+		d += 2 * p.TTL
 	}
 	return d
 }
@@ -193,6 +198,13 @@ func Draw(seed uint64) Plan {
 	}
 	p.Job.Herd = rng.IntN(2) == 0
 	p.Job.Name = "tick"
+	if locks := rand.New(rand.NewPCG(seed, 0x10c5)); p.Work == Locks && locks.IntN(5) == 0 {
+		p.Uneven, p.Names = true, 2+locks.IntN(3)
+		p.Tail += 2 * p.TTL
+		if locks.IntN(2) == 0 {
+			p.Lag = upTo(locks, p.TTL/12)
+		}
+	}
 	if more := rand.New(rand.NewPCG(seed, 0x30b5)); p.Work == Jobs && more.IntN(3) == 0 {
 		p.drawMore(more)
 	}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -86,7 +87,7 @@ func (r *replica) suspend(s Suspend, key string) {
 	if !r.world.fault(key, "suspend", r.name()) {
 		return
 	}
-	r.unwell(r.world.now())
+	r.sleeps(s.For)
 	r.slept.Add(int64(s.For))
 	r.mu.Lock()
 	open := slices.Clone(r.beliefs)
@@ -197,7 +198,12 @@ func (t *thread) believe(lease *soloist.Lease, record, shared string, limit int)
 	t.replica.mu.Lock()
 	t.beliefs = append(t.beliefs, b)
 	t.replica.mu.Unlock()
-	context.AfterFunc(lease.Context(), b.over)
+	context.AfterFunc(lease.Context(), func() {
+		if cause := context.Cause(lease.Context()); errors.Is(cause, soloist.ErrLost) && !errors.Is(cause, soloist.ErrOverran) && w.plan.Omission && !t.lost() {
+			w.add(proof.Event{Kind: proof.Loss, At: w.now(), Replica: t.name(), Name: record, Holder: of(lease.Holder()), Token: lease.Token()})
+		}
+		b.over()
+	})
 	return b
 }
 

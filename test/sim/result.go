@@ -44,6 +44,9 @@ func (w *world) rules() proof.Rules {
 		}
 		rules.Elements = []proof.ElementRule{{Names: names, MustBeDone: p.attempts() == 0}}
 	}
+	if p.Omission {
+		rules.Answer = p.promptly()
+	}
 	for _, j := range p.jobs() {
 		rules.Jobs = append(rules.Jobs, w.jobRule(j))
 	}
@@ -169,8 +172,15 @@ func (w *world) handOvers(h proof.History) []proof.Violation {
 	}
 	// What is left of a lease is measured by a clock that drifts, and that of a lease that was granted by one; and there is the network.
 	bound := max(w.plan.TTL/8, time.Duration(1.5*drift*float64(w.plan.TTL))) + 200*time.Millisecond
+	if w.plan.Uneven {
+		bound *= 2 // there are TTLs of twice the length
+	}
 	if !w.plan.Waiter {
 		bound += 1200 * time.Millisecond // the client asks again each second
 	}
-	return proof.Idle(h, w.plan.Trouble+w.plan.TTL, bound) // requests that were sent before may still be waited for
+	from := w.plan.Trouble + w.plan.TTL // requests that were sent before may still be waited for
+	if w.plan.Uneven {
+		from += w.plan.TTL * 5 / 4
+	}
+	return proof.Idle(h, from, bound)
 }

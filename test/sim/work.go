@@ -16,6 +16,9 @@ func (r *replica) work() []func(*thread, context.Context) {
 	type threads = []func(*thread, context.Context)
 	switch p := r.world.plan; p.Work {
 	case Locks:
+		if p.Uneven && p.Replicas < 5 {
+			return threads{(*thread).locks, (*thread).locks, (*thread).locks}
+		}
 		if r.index%2 == 1 && p.Replicas < 5 { // two that wait in one client
 			return threads{(*thread).locks, (*thread).locks}
 		}
@@ -39,7 +42,7 @@ func (r *replica) work() []func(*thread, context.Context) {
 // several says that more than one thread of a replica asks for the same locks, so that a refusal can be due to another of them.
 func (t *thread) several() bool {
 	p := t.world.plan
-	return t.index%2 == 1 && p.Replicas < 5 || p.Work == Permits
+	return (t.index%2 == 1 || p.Uneven) && p.Replicas < 5 || p.Work == Permits
 }
 
 // busy says that a thread has more to do before all is well.
@@ -127,6 +130,11 @@ func (t *thread) lock(ctx context.Context, name string) {
 	}
 	client := t.client
 	opts := soloist.Options{TTL: ttl, Margin: w.plan.Margin}
+	if w.plan.Uneven {
+		ttl = t.anyTTL()
+		opts = soloist.Options{TTL: ttl, Margin: time.Duration(float64(w.plan.Margin) / float64(w.plan.TTL) * float64(ttl))}
+		client = client.With(opts)
+	}
 	switch t.rng.upTo(8) {
 	case 0:
 		opts.AtLeast = ttl/4 + t.rng.span(ttl/2)
@@ -162,6 +170,12 @@ func (t *thread) lock(ctx context.Context, name string) {
 	if t.rng.chance(10) {
 		_ = lease.Release()
 	}
+}
+
+// anyTTL is one of several: a sixth of that of the others, or twice as long.
+func (t *thread) anyTTL() time.Duration {
+	ttl := t.world.plan.TTL
+	return []time.Duration{ttl / 6, ttl, ttl, 2 * ttl}[t.rng.upTo(4)]
 }
 
 // force takes the lock away from whoever has it, as a person does.

@@ -1,0 +1,52 @@
+package proof
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Kept finds leases that were lost without a reason: for a TTL before that its replica had no trouble, as Ill events tell, with any
+// request about it. Whatever became of other leases and requests of the replica is no reason, nor is the time that the store takes for
+// each answer, up to a tenth of the TTL.
+func Kept(h History, answer time.Duration) []Violation {
+	losses := h.of(Loss)
+	if len(losses) == 0 {
+		return nil
+	}
+	ill, forced := h.of(Ill), h.of(Forced)
+	grants := map[leaseKey]Event{}
+	for _, e := range h {
+		if e.Kind == Acquire && e.Result == Granted {
+			grants[leaseKey{e.Name, e.Token}] = e
+		}
+	}
+	var found []Violation
+	for _, l := range losses {
+		g, granted := grants[leaseKey{l.Name, l.Token}]
+		if !granted || g.TTL < 10*answer {
+			continue
+		}
+		from := l.At - g.TTL*5/4 // by its own clock, whatever that is
+		excused := slices.ContainsFunc(ill, func(e Event) bool {
+			return e.Replica == l.Replica && (e.Name == "" || e.Name == l.Name) && e.At <= l.At && e.Until >= from
+		}) || slices.ContainsFunc(forced, func(e Event) bool { return e.Name == l.Name && e.Token == l.Token })
+		if !excused {
+			found = append(found, Violation{KeptChecker, l.Name, fmt.Sprintf("lost at %v, although %s had no trouble with it since %v", l.At, l.Replica, from),
+				h.about(l, from)})
+		}
+	}
+	return found
+}
+
+// about is what became of a lease until it was lost.
+func (h History) about(l Event, from time.Duration) History {
+	var about History
+	for _, e := range h {
+		mine := e.Name == l.Name && e.Holder == l.Holder && (e.Kind == Acquire || e.Kind == Extend)
+		if (mine || e.Kind == Ill && e.Replica == l.Replica) && e.At <= l.At && e.At >= from-l.At/10 {
+			about = append(about, e)
+		}
+	}
+	return append(about[max(0, len(about)-20):], l)
+}
