@@ -2,6 +2,7 @@ package soloist
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -30,30 +31,47 @@ func (c *Client) taken(ctx context.Context, kind string) ([]LeaseInfo, error) {
 }
 
 // ForceRelease takes a lock away from whoever holds it with that token, as seen by Locks. Its holder is not asked; it learns of it
-// at its next renewal, until when it may go on: fence what it writes. ErrLost says that the lock is not held with that token
-// (any more), and that nothing was changed.
+// at its next renewal, until when it may go on: fence what it writes. Its Release is ErrLost then, although nobody may have followed. ErrLost
+// says that the lock is not held with that token (any more), and that nothing was changed. ErrUnknown says that the store did not answer all of
+// it: the lock may still be held, or be taken for another TTL at most.
 func (c *Client) ForceRelease(ctx context.Context, name string, token int64) error {
+	t, err := c.lockTarget(name)
+	if err != nil {
+		return err
+	}
+	if err := c.force(ctx, t, token); err != nil {
+		return fmt.Errorf("releasing %q by force: %w", name, err)
+	}
+	return nil
+}
+
+// force ends the lease of t with that token. To a store its holder would then be one that has released, and may do so again; so the name
+// is taken over and given back, unless somebody has followed.
+func (c *Client) force(ctx context.Context, t target, token int64) error {
 	if err := c.usable(); err != nil {
 		return err
 	}
-	full, err := c.names.name(kindLock, name)
+	records, err := c.peek(ctx, []string{t.name})
 	if err != nil {
 		return err
 	}
-	records, err := c.peek(ctx, []string{full})
-	if err != nil {
-		return fmt.Errorf("releasing %q by force: %w", name, err)
-	}
 	r := records[0]
 	if r.Free() || r.Token != token || r.Holder == "" {
-		return fmt.Errorf("releasing %q by force: it is not held with token %d: %w", name, token, ErrLost)
+		return fmt.Errorf("it is not held with token %d: %w", token, ErrLost)
 	}
-	err = c.release([]store.Release{{Name: full, Holder: r.Holder, Token: token, Retain: retainFor(r.Mark, r.State)}})[0]
+	err = c.release([]store.Release{{Name: t.name, Holder: r.Holder, Token: token, Retain: retainFor(r.Mark, r.State)}})[0]
 	if err != nil {
-		return fmt.Errorf("releasing %q by force: %w", name, err)
+		return err
 	}
-	c.log.Info("a lock was released by force", "name", name, "token", token, "holder", r.Holder, "by", c.cfg.Replica)
-	return nil
+	c.log.Info("released by force", "name", t.shown, "token", token, "holder", r.Holder, "by", c.cfg.Replica)
+	l, err := c.With(Options{TTL: c.opts.TTL, Margin: c.opts.Margin}).try(ctx, context.WithoutCancel(ctx), t)
+	switch {
+	case errors.Is(err, ErrHeld):
+		return nil
+	case err != nil:
+		return fmt.Errorf("it was released, but its holder may not be told: %w", err)
+	}
+	return l.Release()
 }
 
 // A SemaphoreInfo tells of a semaphore to people.

@@ -1,0 +1,143 @@
+package soloist
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
+)
+
+// A breakingStore fails each request after some releases and claims.
+type breakingStore struct {
+	*memstore.Store
+	releases, claims int // so many are answered; then the answers are lost, after the request has had its effect if late is set
+	late             bool
+}
+
+func (s *breakingStore) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if claims[0].Mark < 0 {
+		return s.Store.Acquire(ctx, claims)
+	}
+	if s.claims--; s.claims < 0 {
+		if s.late {
+			_, _ = s.Store.Acquire(ctx, claims)
+		}
+		return nil, store.AsUnknown(errors.New("lost"))
+	}
+	return s.Store.Acquire(ctx, claims)
+}
+
+func (s *breakingStore) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	if s.releases--; s.releases < 0 {
+		if s.late {
+			_, _ = s.Store.Release(ctx, releases)
+		}
+		return nil, store.AsUnknown(errors.New("lost"))
+	}
+	return s.Store.Release(ctx, releases)
+}
+
+func forceClient(t *testing.T, s store.Store) *Client {
+	t.Helper()
+	c, err := New(s, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// Whoever held what was released by force is told that its lease is lost, though nobody has followed; what was there stays.
+func TestForceReleaseLeavesATrace(t *testing.T) {
+	for what, take := range map[string]func(*Client) (*Lease, error){
+		"lock":       func(c *Client) (*Lease, error) { return c.TryLock(context.Background(), "x") },
+		"leadership": func(c *Client) (*Lease, error) { return c.Campaign(context.Background(), "x") },
+		"permit":     func(c *Client) (*Lease, error) { return c.Semaphore("x", 1).TryAcquire(context.Background()) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := memstore.New()
+				a, b := forceClient(t, s), forceClient(t, s.Share())
+				l, err := take(a)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := l.SetState(t.Context(), []byte("page 7")); err != nil {
+					t.Fatal(err)
+				}
+				if err := b.With(Options{AtLeast: time.Minute}).force(t.Context(), target{shown: "x", name: l.name}, l.token); err != nil {
+					t.Fatal(err)
+				}
+				if err := l.Release(); !errors.Is(err, ErrLost) {
+					t.Errorf("its holder's release: %v", err)
+				}
+				next, err := take(b)
+				if err != nil || string(next.State()) != "page 7" {
+					t.Errorf("the next: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// When only a part of a release by force is answered for, its caller is told so.
+func TestForceReleaseHalfWay(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		for what, s := range map[string]*breakingStore{
+			"the release": {claims: 0, releases: 0}, "the claim": {claims: 0, releases: 1}, "the second release": {claims: 1, releases: 1},
+		} {
+			t.Run(what, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s.Store, s.late = memstore.New(), late
+					a := forceClient(t, s.Share())
+					l, err := a.TryLock(t.Context(), "x")
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := forceClient(t, s).ForceRelease(t.Context(), "x", l.Token()); !errors.Is(err, ErrUnknown) {
+						t.Errorf("got: %v", err)
+					}
+					time.Sleep(time.Minute)
+					if _, err := a.TryLock(t.Context(), "x"); err != nil && what != "the release" {
+						t.Errorf("a minute later: %v", err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Somebody who waits is not held up by a release by force.
+func TestForceReleaseForAWaiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		a, b, c := forceClient(t, s), forceClient(t, s.Share()), forceClient(t, s.Share())
+		l, err := a.TryLock(t.Context(), "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan *Lease)
+		go func() {
+			next, err := c.Lock(t.Context(), "x")
+			if err != nil {
+				t.Error(err)
+			}
+			got <- next
+		}()
+		synctest.Wait()
+		begin := time.Now()
+		if err := b.ForceRelease(t.Context(), "x", l.Token()); err != nil {
+			t.Error(err)
+		}
+		if next := <-got; time.Since(begin) > 0 || next.Err() != nil {
+			t.Errorf("after %v: %v", time.Since(begin), next.Err())
+		}
+		if err := l.Release(); !errors.Is(err, ErrLost) {
+			t.Errorf("its holder's release: %v", err)
+		}
+	})
+}
