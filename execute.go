@@ -72,7 +72,7 @@ func (r *runner) announceRun(t *task, lease *Lease, d decision) bool {
 	}
 	r.log.Warn("not starting a run whose start could not be recorded", "job", t.job.Name, "scheduled", d.scheduled, "err", err)
 	rel := store.Release{Retain: Forever}
-	if t.job.Crash == CrashTakeOver { // the next replica is not told that the one before this has died, so the record tells of its run
+	if d.left(t.job) {
 		rel.State = d.state.json()
 	}
 	if err := lease.finish(rel); err != nil && !errors.Is(err, ErrLost) {

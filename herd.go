@@ -24,18 +24,34 @@ const overFor = time.Hour
 
 // A herd is jobs that are due together because they have one schedule. All replicas would ask for all of them at once, and all but
 // the first would be refused. So whoever takes the herd's name for a scheduled time asks for its jobs, and the others look
-// again when that has ended, as they do at a job that somebody runs. The name is taken for a TTL of the jobs, and not given back: should
-// the asker die, or whoever it has seen at a job, another asks in time to take over.
+// again when that has ended, as they do at a job that somebody runs. The name is taken for no longer than asking needs, so that another asks
+// within Grace if the asker dies. When it has asked, it gives the name back to linger for a TTL of the jobs: should it die then, or whoever it
+// has seen at a job, another asks in time to take over.
 //
 // A herd saves requests and decides nothing. Who runs a job is decided by the job's own lease.
 type herd struct {
 	name  string // of the record; the scheduled time follows
 	ttl   time.Duration
+	ask   time.Duration // for which the name is taken at first
 	tasks []*task
 
 	scheduled int64  // that this replica has asked the name for, in unix ms
 	holder    string // as which it has
 	token     int64  // of its grant; 0 if it has none
+	askers    int    // that this replica has waited for, since one told that it had asked
+}
+
+// herdPatience is how many askers may die before a replica asks for the jobs by itself: so many times asking are within Grace.
+const herdPatience = 3
+
+// impatient says whether to ask for the jobs although another replica asks for them, or has asked.
+func (h *herd) impatient(asking bool) bool {
+	if !asking {
+		h.askers = 0
+		return false
+	}
+	h.askers++
+	return h.askers > herdPatience
 }
 
 // gather finds the herds of at least least jobs.
@@ -62,8 +78,14 @@ func (r *runner) gather(least int) {
 			fmt.Fprintf(sum, "%s\x00", t.name)
 			t.herd = h
 		}
+		h.ask = min(h.ttl, max(store.MinTTL, min(h.grace()/4, 2*r.cfg.RequestTimeout)))
 		h.name = r.names.prefix + kindHerd + hex.EncodeToString(sum.Sum(nil)[:12]) + "/"
 	}
+}
+
+// grace is the shortest of its jobs.
+func (h *herd) grace() time.Duration {
+	return slices.MinFunc(h.tasks, func(a, b *task) int { return cmp.Compare(a.job.Grace, b.job.Grace) }).job.Grace
 }
 
 func byName(a, b *task) int { return cmp.Compare(a.name, b.name) }
@@ -79,7 +101,7 @@ func (r *runner) leads(ctx context.Context, due []*task) (leading []*herd, mine 
 	for part := range slices.Chunk(herds, batchLimit) {
 		claims := make([]store.Claim, len(part))
 		for i, h := range part {
-			claims[i] = store.Claim{Name: h.record(), Holder: h.holder, TTL: h.ttl, Mark: 1}
+			claims[i] = store.Claim{Name: h.record(), Holder: h.holder, TTL: h.ask, Mark: 1}
 		}
 		outs, _, err := r.claimBatch(ctx, claims, r.clock.earliest())
 		r.complain(err)
@@ -109,7 +131,7 @@ func (r *runner) together(due []*task) (together map[*herd][]*task, rest []*task
 			continue
 		}
 		if h.scheduled != mark {
-			h.scheduled, h.holder, h.token = mark, r.newHolder(), 0
+			h.scheduled, h.holder, h.token, h.askers = mark, r.newHolder(), 0, 0
 		}
 		together[h] = append(together[h], t)
 	}
@@ -142,6 +164,9 @@ func (h *herd) led(r *runner, tasks []*task, out store.Outcome) bool {
 		return false
 	case errors.As(out.Err, &held):
 		wake = now.Add(held.Record.Left + rand.N(20*time.Millisecond))
+		if h.impatient(held.Record.Holder != "") {
+			return true
+		}
 	default:
 		r.log.Warn("claiming jobs that are due together", "jobs", len(tasks), "err", out.Err)
 	}
@@ -151,22 +176,32 @@ func (h *herd) led(r *runner, tasks []*task, out store.Outcome) bool {
 	return false
 }
 
-// over tells the other replicas of those herds that this one has asked for and of which all jobs are done: there is nothing more to
-// look for.
-func (r *runner) over(herds []*herd) {
+// over gives back the names of the herds that this replica has asked for. If all jobs of one are done, the others are told: there is nothing
+// more to look for. known says that this replica knows what people ask of all jobs.
+func (r *runner) over(herds []*herd, known bool) {
 	now := time.Now()
 	var releases []store.Release
 	for _, h := range herds {
-		if !slices.ContainsFunc(h.tasks, func(t *task) bool { return t.open(h.scheduled, now) }) {
-			releases = append(releases, store.Release{Name: h.record(), Holder: h.holder, Token: h.token, Mark: 1, Retain: overFor})
+		if h.token == 0 { // another has the name
+			continue
 		}
+		rel := store.Release{Name: h.record(), Holder: h.holder, Token: h.token}
+		switch {
+		case slices.ContainsFunc(h.tasks, func(t *task) bool { return t.open }): // another asks as soon as it looks
+		case slices.ContainsFunc(h.tasks, func(t *task) bool { return t.lacks(h.scheduled, known, now) }):
+			rel.Linger = h.ttl
+		default:
+			rel.Mark, rel.Retain = 1, overFor
+		}
+		releases = append(releases, rel)
 	}
-	if len(releases) > 0 {
-		r.background(func() { r.release(releases) })
+	if len(releases) > 0 && !r.background(func() { r.release(releases) }) {
+		r.release(releases)
 	}
 }
 
-// open says that somebody has to look at the job again for the sake of a scheduled time.
-func (t *task) open(scheduled int64, now time.Time) bool {
-	return t.mark < scheduled && t.ctl.Paused == nil || t.until.After(now)
+// lacks says that somebody has to look at the job again for the sake of a scheduled time. A pause that may be over by now does not make it
+// done.
+func (t *task) lacks(scheduled int64, known bool, now time.Time) bool {
+	return t.mark < scheduled && (t.ctl.Paused == nil || !known) || t.until.After(now)
 }

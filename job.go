@@ -123,6 +123,7 @@ func (j Job) filled(opts Options) (Job, Options, error) {
 	if j.Grace == 0 {
 		j.Grace = time.Minute
 	}
+	j.Grace += j.Jitter // it counts from when a run may start
 	return j, opts, nil
 }
 

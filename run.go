@@ -254,10 +254,11 @@ func (r *runner) loop(ctx context.Context) {
 // ask asks for the tasks that are due.
 func (r *runner) ask(ctx context.Context, due []*task) {
 	herds, due := r.leads(ctx, due)
+	known := true
 	for batch := range slices.Chunk(due, batchLimit-1) {
-		r.claim(ctx, batch)
+		known = r.claim(ctx, batch) && known
 	}
-	r.over(herds)
+	r.over(herds, known)
 }
 
 // control takes over what is asked of the jobs.
@@ -275,15 +276,17 @@ func (r *runner) control(news controlNews) {
 }
 
 // claim asks for the tasks that are due, in one request, together with whether people have asked for something since the controls were
-// read that the tasks have.
-func (r *runner) claim(ctx context.Context, due []*task) {
+// read that the tasks have. It says that they have not.
+func (r *runner) claim(ctx context.Context, due []*task) (known bool) {
 	now := time.Now()
 	claims := make([]store.Claim, 1, len(due)+1)
 	claims[0] = peeking(r.names.prefix + nameControls)
 	wanted := make([]bool, len(due))
 	for i, t := range due {
 		mark, ok := t.want(now)
+		t.open = false
 		if wanted[i] = ok; ok {
+			t.asks(now)
 			t.claimed, t.behind = mark, false
 			claims = append(claims, store.Claim{Name: t.name, Holder: r.newHolder(), TTL: t.client.opts.TTL, Mark: mark})
 		}
@@ -293,13 +296,14 @@ func (r *runner) claim(ctx context.Context, due []*task) {
 	answered := time.Now()
 	if r.complain(err); err != nil {
 		for _, t := range due {
+			t.unanswered()
 			r.schedule(t, soon())
 		}
-		return
+		return false
 	}
 	news, err := peeked(outs[0])
 	unknown := make([]error, len(due)) // why nobody knows what is asked of a task
-	if err != nil || r.version == unsettled || controlsVersion(news) != r.version {
+	if known = err == nil && r.version != unsettled && controlsVersion(news) == r.version; !known {
 		unknown = r.readControls(ctx, due)
 	}
 	var back []store.Release
@@ -314,6 +318,7 @@ func (r *runner) claim(ctx context.Context, due []*task) {
 		switch {
 		case unknown[i] != nil && (!wanted[i] || out.Err == nil):
 			r.log.Warn("not starting a job that could not be asked for a pause", "job", t.job.Name, "err", unknown[i])
+			t.open = true
 			if wanted[i] {
 				d, ok := t.decide(out.Grant, asked, answered)
 				back = append(back, t.untouched(claim, out.Grant, d, ok))
@@ -328,6 +333,7 @@ func (r *runner) claim(ctx context.Context, due []*task) {
 	if len(back) > 0 {
 		r.release(back)
 	}
+	return known
 }
 
 // readControls reads what is asked of tasks. For those of which it cannot it answers why.
@@ -378,10 +384,11 @@ func (r *runner) granted(t *task, claim store.Claim, out store.Outcome, before, 
 		return
 	case errors.As(out.Err, &held):
 		t.watch(held.Record, now)
-		// Another replica runs it, or it lingers.
-		r.schedule(t, t.orDue(now.Add(held.Record.Left+rand.N(20*time.Millisecond)), now))
+		t.refused(held.Record, now)
+		r.schedule(t, t.again(held.Record, now))
 		return
 	case out.Err != nil:
+		t.unanswered()
 		r.log.Warn("claiming a job", "job", t.job.Name, "err", out.Err)
 		r.schedule(t, soon())
 		return
@@ -412,6 +419,7 @@ func (r *runner) decline(t *task, lease *Lease, d decision) ending {
 	if d.tell {
 		rel.State = d.state.json()
 	}
+	lease.opts.AtLeast = 0 // no run was begun that others would have to keep their distance from
 	err := lease.finish(rel)
 	if err != nil {
 		r.log.Warn("giving back a job that is not due", "job", t.job.Name, "err", err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/soloist-dev/soloist/internal/rand"
 	"github.com/soloist-dev/soloist/store"
 )
 
@@ -26,6 +27,8 @@ type task struct {
 	ctl    control
 
 	until time.Time // when the lease that is in the way ends, if its holder has died; zero if none is known
+	stood stand
+	open  bool // the last claim was not answered, or nobody could say whether the job is paused
 
 	wake  time.Time // when to look again
 	index int       // in the heap, -1 when it is not in it
@@ -109,6 +112,55 @@ func (t *task) delayed(d delay, now time.Time) time.Time {
 	return d.Next(t.ended)
 }
 
+// A stand is a claim that this replica has made and not been granted, because the name was taken. Scheduled times that it was in time for
+// are not missed while it lasts.
+type stand struct {
+	at      time.Time // when the job was asked for; zero if it has not been
+	refused bool      // because of a lease that was granted when such a time was due
+	mark    int64     // of the record then; 0 if that was not seen
+}
+
+// asks notes that the job is asked for at now, unless it has been and was refused.
+func (t *task) asks(now time.Time) {
+	if t.standing().IsZero() {
+		t.stood = stand{at: now}
+	}
+}
+
+// standing answers the scheduled time that is not missed, however late it is, because this replica asked for it within Grace and the name was
+// taken; or the zero time.
+func (t *task) standing() time.Time {
+	if _, delayed := t.job.Schedule.(delay); delayed || t.stood.at.IsZero() {
+		return time.Time{}
+	}
+	due := t.job.pick(t.done(), t.stood.at, t.stood.at)
+	if due.Before(t.stood.at.Add(-t.job.Grace)) { // it was missed then
+		return time.Time{}
+	}
+	return due
+}
+
+// refused notes by which lease the claim was refused. One that is from before the scheduled time was due is that of another run, which may
+// take so long that the time is missed; and so is one that comes after a run which was recorded.
+func (t *task) refused(r store.Record, now time.Time) {
+	t.mark = max(t.mark, r.Mark)
+	granted := now.Add(-r.Age)
+	due := t.standing()
+	if due.IsZero() || r.Holder == "" || granted.Before(t.job.start(due)) || t.stood.mark > 0 && r.Mark != t.stood.mark {
+		t.stood = stand{}
+		return
+	}
+	t.stood.refused, t.stood.mark = true, r.Mark
+}
+
+// unanswered notes that nobody knows what became of a claim, or that the store refused to say.
+func (t *task) unanswered() {
+	t.open = true
+	if !t.stood.refused {
+		t.stood = stand{}
+	}
+}
+
 // asked says that a manual run is to be done.
 func (t *task) asked() bool { return t.ctl.Trigger > t.served }
 
@@ -121,7 +173,10 @@ func (t *task) want(now time.Time) (mark int64, ok bool) {
 	if t.ctl.Paused != nil {
 		return 0, false
 	}
-	due := t.due(t.done(), now, now)
+	due := t.standing()
+	if due.IsZero() {
+		due = t.due(t.done(), now, now)
+	}
 	if due.IsZero() { // whoever had the job may have died in a run that only its successor can find
 		return t.mark + 1, !t.until.IsZero() && !now.Before(t.until)
 	}
@@ -162,6 +217,25 @@ func (t *task) next(now time.Time) time.Time {
 		return t.until
 	}
 	return due
+}
+
+// again is when to look again at a job that somebody else runs, or that lingers: when that ends, when it is due again, and shortly before a
+// scheduled time would be missed, for the run that is in the way may end before its lease.
+func (t *task) again(r store.Record, now time.Time) time.Time {
+	wake := t.orDue(now.Add(r.Left+rand.N(20*time.Millisecond)), now)
+	if _, delayed := t.job.Schedule.(delay); delayed || r.Holder == "" || !t.standing().IsZero() {
+		return wake
+	}
+	done := t.done()
+	if late := now.Add(-t.job.Grace); late.After(done) {
+		done = late
+	}
+	if due := t.job.dueBy(done, now); !due.IsZero() {
+		if last := due.Add(t.job.Grace - t.job.Grace/8); last.After(now) && last.Before(wake) {
+			return last
+		}
+	}
+	return wake
 }
 
 // orDue is when to look again at a job that cannot be had before wake: then, or when it is due again if that is sooner.
@@ -219,16 +293,11 @@ func (t *task) decide(g store.Grant, asked, now time.Time) (decision, bool) {
 		state.Ended, tell = now.UnixMilli(), true // nobody knows when it ended; a fixed delay counts from here
 		t.sawState(state)
 	}
-	d, ok := decision{}, false
-	if crashed {
-		granted := asked.Add(now.Sub(asked) / 2) // half of a slow request's time is the most that this is off by
-		then := granted.Add(min(skew, g.Abandoned) - g.Abandoned)
-		d, ok = t.choose(state, t.done(), then, then, false)
+	if t.stood.mark > 0 && t.stood.mark != g.Mark { // a run has been recorded since
+		t.stood = stand{}
 	}
-	if !ok {
-		crashed = false
-		d, ok = t.choose(state, t.done(), asked, now, true) // of what is due since then nobody has asked whether it may run
-	}
+	d, crashed, ok := t.find(state, g, crashed, asked, now)
+	t.stood = stand{} // from here on the record tells of the run
 	if !ok {
 		return decision{state: state, tell: tell}, false
 	}
@@ -239,22 +308,52 @@ func (t *task) decide(g store.Grant, asked, now time.Time) (decision, bool) {
 	return d, true
 }
 
-// untouched gives back a grant under which nothing was begun, for which d was decided, if ok. The next replica is not told any more
-// that the one before this has died, so the state says it.
+// find picks the run: that which the holder was at whose lease was abandoned, if one was, or else what is to be run now. It says whether that
+// holder's death is a crash of this run.
+func (t *task) find(state jobState, g store.Grant, crashed bool, asked, now time.Time) (d decision, of bool, ok bool) {
+	standing := t.standing()
+	if crashed {
+		if d, ok = t.choose(state, t.lookBack(asked.Add(now.Sub(asked)/2-g.Abandoned), g.Abandoned), false); ok { // off by half of a request's time at most
+			later := !standing.IsZero() && standing.Before(d.scheduled) && d.manual == 0 && d.key() != state.Pending
+			if !later {
+				return d, true, true
+			}
+			crashed = false // it had left out what this replica stands for
+		}
+	}
+	due := standing
+	if due.IsZero() {
+		due = t.due(t.done(), asked, now) // of what is due since then nobody has asked whether it may run
+	}
+	d, ok = t.choose(state, due, true)
+	return d, crashed && ok && t.stood.refused && d.manual == 0 && d.scheduled.Equal(standing), ok
+}
+
+// lookBack answers the scheduled time that was to be run under a lease which was granted at an instant and abandoned, so long ago. The clock
+// of its holder may have differed by skew: what was due or was missed by that much is still, or was not yet.
+func (t *task) lookBack(granted time.Time, ago time.Duration) time.Time {
+	return t.due(t.done(), granted.Add(min(skew, ago)), granted.Add(-skew))
+}
+
+// untouched gives back a grant under which nothing was begun, for which d was decided, if ok. The next replica finds that run in the state: it
+// may be later than Grace by then, and nobody tells any more that a holder before this one has died.
 func (t *task) untouched(claim store.Claim, g store.Grant, d decision, ok bool) store.Release {
 	rel := store.Release{Name: claim.Name, Holder: claim.Holder, Token: g.Token, Retain: Forever}
-	if d.tell || ok && d.announce && t.job.Crash == CrashTakeOver {
+	if d.tell || ok && d.left(t.job) {
 		rel.State = d.state.json()
 	}
 	return rel
 }
 
+// left says that the state may tell of the run before it has begun. Of a manual run that may be run once only it says that it has.
+func (d decision) left(job Job) bool { return d.manual == 0 || job.Crash == CrashTakeOver }
+
 // ambiguous says that another replica, looking back from the takeover of this run, might find another one: because its clock differs,
 // or because it has known the job for a shorter time than this one, and the record does not tell since when.
 func (t *task) ambiguous(d decision, g store.Grant, asked, now time.Time) bool {
 	_, delayed := t.job.Schedule.(delay)
-	from, to := asked, now.Add(2*skew)
-	return g.Mark == 0 && !delayed && !t.since.IsZero() || t.due(t.done(), from, from) != d.scheduled || t.due(t.done(), to, to) != d.scheduled
+	first, last := t.lookBack(asked.Add(-skew), skew), t.lookBack(now.Add(skew), skew)
+	return g.Mark == 0 && !delayed && !t.since.IsZero() || first != d.scheduled || last != d.scheduled
 }
 
 // begunOnce says that a run which may be run once only had been begun when the lease before ended.
@@ -262,8 +361,8 @@ func (t *task) begunOnce(state jobState, g store.Grant) bool {
 	return state.Pending > 0 && state.Pending <= g.Mark || state.Pending < 0 && t.job.Crash == CrashGiveUp
 }
 
-// choose picks the run at an instant: a manual one first, then one that was interrupted, then what is due.
-func (t *task) choose(state jobState, done, asked, now time.Time, isNow bool) (decision, bool) {
+// choose picks the run: a manual one first, then one that was interrupted, then what is due. isNow says that nobody was cut off in it.
+func (t *task) choose(state jobState, due time.Time, isNow bool) (decision, bool) {
 	if !isNow && state.Pending < 0 { // the manual run that had begun; another may have been asked for since
 		return decision{scheduled: t.ctl.At.Truncate(time.Millisecond), manual: -state.Pending}, true
 	}
@@ -276,7 +375,6 @@ func (t *task) choose(state jobState, done, asked, now time.Time, isNow bool) (d
 	if pending := time.UnixMilli(state.Pending); state.Pending > t.mark && state.Pending > t.ctl.Resumed {
 		return decision{scheduled: pending}, true
 	}
-	due := t.due(done, asked, now)
 	return decision{scheduled: due}, !due.IsZero()
 }
 

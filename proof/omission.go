@@ -36,7 +36,7 @@ func (c *jobCheck) omitted() {
 		if rule.Start != nil {
 			from, to = from+rule.Start(s), to+rule.Start(s)
 		}
-		i := slices.IndexFunc(well, func(e Event) bool { return e.At <= from && e.Until >= to })
+		i := slices.IndexFunc(well, func(e Event) bool { return e.At <= c.instant(s) && e.Until >= to })
 		if i < 0 || len(c.at[s]) > 0 || c.rule.AtMostOnce && c.begun(s) || c.excused(s, from, to, leases) {
 			continue
 		}
@@ -60,10 +60,10 @@ func (c *jobCheck) excused(scheduled int64, from, to time.Duration, leases []*le
 	if rule.Tries && slices.ContainsFunc(leases, func(l *lease) bool { return l.from >= from-rule.Spaced && l.released == Never }) {
 		return true
 	}
-	// What others had of the time, one after the other.
+	// What others had of the time. Scheduled times are run in their order, so one that comes before this is run first, whoever does it.
 	until := from
 	for i, l := range leases {
-		if l.from > until+rule.Look {
+		if l.from > to {
 			break
 		}
 		if l.from < from || c.forAnother(leases[i:], scheduled) {

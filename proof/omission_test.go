@@ -77,7 +77,8 @@ func TestOmission(t *testing.T) {
 		{"it had been paused before", History{always, elsewhere}, at20(func(o *Omission) { o.Doubt = []Span{{8 * s, 10*s - 1}} }), true},
 		{"done with the one before", History{always, grant(s, 1, 9*s), run(10*s, s, 2*s, 1, Okay, 3*s)}, at20(func(o *Omission) { o.Spaced = 11 * s }), false},
 		{"not quite done with the one before", History{always, grant(s, 1, 5*s), run(10*s, s, 2*s, 1, Okay, 3*s)}, at20(func(o *Omission) { o.Spaced = 10 * s }), true},
-		{"it may start later", History{well("w", 12*s, 17*s), elsewhere}, at20(func(o *Omission) { o.Start = func(int64) time.Duration { return 2 * s } }), true},
+		{"it may start later, when the replica had only begun", History{well("w", 12*s, 17*s), elsewhere}, at20(func(o *Omission) { o.Start = func(int64) time.Duration { return 2 * s } }), false},
+		{"it may start later", History{well("w", 10*s, 17*s), elsewhere}, at20(func(o *Omission) { o.Start = func(int64) time.Duration { return 2 * s } }), true},
 		{"it may start later, when nobody was well", History{well("w", 10*s, 16*s), elsewhere}, at20(func(o *Omission) { o.Start = func(int64) time.Duration { return 2 * s } }), false},
 	}
 	for _, test := range tests {
