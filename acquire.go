@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/soloist-dev/soloist/internal/rand"
@@ -167,7 +168,7 @@ func (c *core) abandon(claims []store.Claim, before time.Time) {
 			var releases []store.Release
 			for i, r := range records {
 				if r.Holder == claims[i].Holder && !r.Free() {
-					releases = append(releases, returning(claims[i], store.Grant{Token: r.Token, Mark: r.Mark, State: r.State}))
+					releases = append(releases, c.returning(claims[i], store.Grant{Token: r.Token, Mark: r.Mark, State: r.State}))
 				}
 			}
 			for len(releases) > 0 {
@@ -246,7 +247,7 @@ func (c *core) giveBackAll(claims []store.Claim, outs []store.Outcome) {
 	var releases []store.Release
 	for i, out := range outs {
 		if out.Err == nil {
-			releases = append(releases, returning(claims[i], out.Grant))
+			releases = append(releases, c.returning(claims[i], out.Grant))
 		}
 	}
 	if len(releases) > 0 {
@@ -261,13 +262,17 @@ func (c *core) giveBack(claim store.Claim, out store.Outcome) {
 	}
 }
 
-// returned releases a grant as it was found.
+// returned releases a grant as it was found; that of a job with a word about what it was claimed for.
 func (c *core) returned(claim store.Claim, g store.Grant) error {
-	return c.release([]store.Release{returning(claim, g)})[0]
+	return c.release([]store.Release{c.returning(claim, g)})[0]
 }
 
-func returning(claim store.Claim, g store.Grant) store.Release {
-	return store.Release{Name: claim.Name, Holder: claim.Holder, Token: g.Token, Retain: retainFor(g.Mark, g.State)}
+func (c *core) returning(claim store.Claim, g store.Grant) store.Release {
+	rel := store.Release{Name: claim.Name, Holder: claim.Holder, Token: g.Token, Retain: retainFor(g.Mark, g.State)}
+	if strings.HasPrefix(claim.Name, c.names.prefix+kindJob) {
+		rel.State = claimedInVain(claim, g)
+	}
+	return rel
 }
 
 // peek reads records by claims that are always refused and so never write.

@@ -159,7 +159,11 @@ func (t *task) over(state *jobState, d decision) int64 {
 	if d.manual > 0 {
 		return 0
 	}
-	return t.markAfter(d.scheduled)
+	mark := t.markAfter(d.scheduled)
+	if state.Claimed <= mark {
+		state.Claimed = 0
+	}
+	return mark
 }
 
 // conclude releases the job. Unless it is done, its run stays to be done by the next replica, at once.

@@ -58,7 +58,7 @@ func (h *herd) impatient(asking bool) bool {
 func (r *runner) gather(least int) {
 	byKey := map[string]*herd{}
 	for _, t := range r.tasks {
-		if _, delayed := t.job.Schedule.(delay); delayed {
+		if _, delayed := t.job.Schedule.(delay); delayed || t.job.Jitter > 0 { // they are not due together
 			continue
 		}
 		key := fmt.Sprintf("%s\x00%v", describe(t.job.Schedule), t.client.opts.TTL)
@@ -189,7 +189,7 @@ func (r *runner) over(herds []*herd, known bool) {
 		switch {
 		case slices.ContainsFunc(h.tasks, func(t *task) bool { return t.open }): // another asks as soon as it looks
 		case slices.ContainsFunc(h.tasks, func(t *task) bool { return t.lacks(h.scheduled, known, now) }):
-			rel.Linger = h.ttl
+			rel.Linger = h.rest(now)
 		default:
 			rel.Mark, rel.Retain = 1, overFor
 		}
@@ -198,6 +198,17 @@ func (r *runner) over(herds []*herd, known bool) {
 	if len(releases) > 0 && !r.background(func() { r.release(releases) }) {
 		r.release(releases)
 	}
+}
+
+// rest is how long nobody need ask for the jobs again.
+func (h *herd) rest(now time.Time) time.Duration {
+	d := h.ttl
+	for _, t := range h.tasks {
+		if t.last.After(now) {
+			d = min(d, t.last.Sub(now))
+		}
+	}
+	return d
 }
 
 // lacks says that somebody has to look at the job again for the sake of a scheduled time. A pause that may be over by now does not make it

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/soloist-dev/soloist/store"
 )
 
 // historyLength is how many runs a job's record keeps.
@@ -39,7 +41,19 @@ type jobState struct {
 	Attempts int         `json:"attempts,omitempty"`
 	Ended    int64       `json:"ended,omitempty"`   // when the last run ended, unix ms
 	Trigger  int64       `json:"trigger,omitempty"` // the last manual run that was served
+	Claimed  int64       `json:"claimed,omitempty"` // what was due then, unix ms, has been claimed in time, and the claim was given back
 	Runs     []RunRecord `json:"runs,omitempty"`    // the newest last
+}
+
+// claimedInVain answers the state with which a job is given back that nobody waits for any more: the next replica may be later than Grace for
+// what it was claimed for. nil leaves the state as it is.
+func claimedInVain(claim store.Claim, g store.Grant) []byte {
+	state, err := parseJobState(g.State)
+	if err != nil || len(g.State) == 0 || claim.Mark <= g.Mark || claim.Mark <= state.Claimed {
+		return nil
+	}
+	state.Claimed = claim.Mark
+	return state.json()
 }
 
 func parseJobState(b []byte) (jobState, error) {

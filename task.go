@@ -28,7 +28,8 @@ type task struct {
 
 	until time.Time // when the lease that is in the way ends, if its holder has died; zero if none is known
 	stood stand
-	open  bool // the last claim was not answered, or nobody could say whether the job is paused
+	last  time.Time // when to look again for a scheduled time that would be missed soon; zero for none
+	open  bool      // the last claim was not answered, or nobody could say whether the job is paused
 
 	wake  time.Time // when to look again
 	index int       // in the heap, -1 when it is not in it
@@ -113,7 +114,7 @@ func (t *task) delayed(d delay, now time.Time) time.Time {
 }
 
 // A stand is a claim that this replica has made and not been granted, because the name was taken. Scheduled times that it was in time for
-// are not missed while it lasts.
+// are not missed while it lasts. With policies other than MissedSkip what is missed is run, so that it makes no difference.
 type stand struct {
 	at      time.Time // when the job was asked for; zero if it has not been
 	refused bool      // because of a lease that was granted when such a time was due
@@ -130,14 +131,10 @@ func (t *task) asks(now time.Time) {
 // standing answers the scheduled time that is not missed, however late it is, because this replica asked for it within Grace and the name was
 // taken; or the zero time.
 func (t *task) standing() time.Time {
-	if _, delayed := t.job.Schedule.(delay); delayed || t.stood.at.IsZero() {
+	if _, delayed := t.job.Schedule.(delay); delayed || t.job.Missed != MissedSkip || t.stood.at.IsZero() {
 		return time.Time{}
 	}
-	due := t.job.pick(t.done(), t.stood.at, t.stood.at)
-	if due.Before(t.stood.at.Add(-t.job.Grace)) { // it was missed then
-		return time.Time{}
-	}
-	return due
+	return t.job.pick(t.done(), t.stood.at, t.stood.at)
 }
 
 // refused notes by which lease the claim was refused. One that is from before the scheduled time was due is that of another run, which may
@@ -223,19 +220,30 @@ func (t *task) next(now time.Time) time.Time {
 // scheduled time would be missed, for the run that is in the way may end before its lease.
 func (t *task) again(r store.Record, now time.Time) time.Time {
 	wake := t.orDue(now.Add(r.Left+rand.N(20*time.Millisecond)), now)
-	if _, delayed := t.job.Schedule.(delay); delayed || r.Holder == "" || !t.standing().IsZero() {
+	t.last = time.Time{}
+	if _, delayed := t.job.Schedule.(delay); delayed || r.Holder == "" {
 		return wake
 	}
-	done := t.done()
-	if late := now.Add(-t.job.Grace); late.After(done) {
-		done = late
+	done := later(t.done(), now.Add(-t.job.Grace))
+	if !t.standing().IsZero() {
+		done = later(done, t.stood.at) // until then nothing is missed
 	}
 	if due := t.job.dueBy(done, now); !due.IsZero() {
-		if last := due.Add(t.job.Grace - t.job.Grace/8); last.After(now) && last.Before(wake) {
-			return last
+		if last := due.Add(t.job.Grace - t.job.Grace/8); last.After(now) {
+			t.last = last
+			if last.Before(wake) {
+				wake = last
+			}
 		}
 	}
 	return wake
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // orDue is when to look again at a job that cannot be had before wake: then, or when it is due again if that is sooner.
@@ -295,6 +303,9 @@ func (t *task) decide(g store.Grant, asked, now time.Time) (decision, bool) {
 	}
 	if t.stood.mark > 0 && t.stood.mark != g.Mark { // a run has been recorded since
 		t.stood = stand{}
+	}
+	if t.standing().IsZero() && state.Claimed > t.mark {
+		t.stood = stand{at: time.UnixMilli(state.Claimed).Add(t.job.Jitter)}
 	}
 	d, crashed, ok := t.find(state, g, crashed, asked, now)
 	t.stood = stand{} // from here on the record tells of the run

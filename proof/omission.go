@@ -18,6 +18,7 @@ type Omission struct {
 	Until  time.Duration // times whose Grace ends later are left out: somebody may yet take them over
 	Spaced time.Duration // times sooner than this after one that was begun are done with it
 	Doubt  []Span        // in which the job may have been paused, or was asked for by a person
+	Later  bool          // a later time that is begun stands for it: it may have been missed, for all that were
 	Tries  bool          // attempts are bounded: a replica that dies before it begins has had one
 }
 
@@ -37,13 +38,20 @@ func (c *jobCheck) omitted() {
 			from, to = from+rule.Start(s), to+rule.Start(s)
 		}
 		i := slices.IndexFunc(well, func(e Event) bool { return e.At <= c.instant(s) && e.Until >= to })
-		if i < 0 || len(c.at[s]) > 0 || c.rule.AtMostOnce && c.begun(s) || c.excused(s, from, to, leases) {
+		if i < 0 || c.begunFor(s) || c.rule.AtMostOnce && c.begun(s) || c.excused(s, from, to, leases) {
 			continue
 		}
 		c.found = append(c.found, Violation{OmissionChecker, c.rule.Name,
 			fmt.Sprintf("%s (%v) was begun by nobody, although %s was well from %v to %v", utc(s), from, well[i].Replica, well[i].At, well[i].Until),
 			c.around(from, to)})
 	}
+}
+
+// begunFor says that somebody has begun a scheduled time, or one that stands for it.
+func (c *jobCheck) begunFor(scheduled int64) bool {
+	return slices.ContainsFunc(c.runs, func(r Event) bool {
+		return !r.Manual && (r.Mark == scheduled || c.rule.Omission.Later && r.Mark > scheduled)
+	})
 }
 
 // excused says that nobody need have begun a scheduled time.

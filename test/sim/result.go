@@ -105,7 +105,7 @@ func (w *world) jobRule(j JobPlan) proof.JobRule {
 // omission says what must have been begun because a replica was well.
 func (w *world) omission(j JobPlan) proof.Omission {
 	p := w.plan
-	o := proof.Omission{Grace: j.Grace, Look: time.Second / 2, Until: p.Trouble + p.Tail - 2*p.TTL - time.Second, Spaced: j.AtLeast, Tries: j.Attempts > 0}
+	o := proof.Omission{Grace: j.Grace, Look: time.Second / 2, Until: p.Trouble + p.Tail - 2*p.TTL - time.Second, Spaced: j.AtLeast, Tries: j.Attempts > 0, Later: j.Missed != "skip"}
 	if j.Jitter > 0 {
 		o.Start = j.start
 	}
