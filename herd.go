@@ -195,8 +195,8 @@ func (r *runner) over(herds []*herd, known bool) {
 		}
 		releases = append(releases, rel)
 	}
-	if len(releases) > 0 && !r.background(func() { r.release(releases) }) {
-		r.release(releases)
+	if len(releases) > 0 {
+		r.background(func() { r.release(releases) })
 	}
 }
 

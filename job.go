@@ -29,10 +29,11 @@ type Job struct {
 	// same time do not all start at once. The scheduled time stays what it is.
 	Jitter time.Duration
 
-	// Missed says what becomes of scheduled times that nobody could start within Grace.
+	// Missed says what becomes of scheduled times that no replica has claimed within Grace. Grace counts from when the run may start,
+	// and 0 means 1 minute.
 	Missed    Missed
-	MissedCap int           // how many of them All runs at most, the newest; 0 means 100
-	Grace     time.Duration // 0 means 1 minute
+	MissedCap int // how many of them All runs at most, the newest; 0 means 100
+	Grace     time.Duration
 
 	// Crash says what becomes of a run whose replica died, or was cut off, before it ended.
 	Crash Crash

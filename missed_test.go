@@ -250,3 +250,17 @@ func TestAnOutageLetsTimesBeMissed(t *testing.T) {
 		check(t, "scheduled", r.scheduled(begin), []time.Duration{2 * time.Minute})
 	})
 }
+
+// A run that Jitter delays for longer than Grace is not missed before it may start.
+func TestJitterIsNotMissed(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		var r recorder
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Jitter: 50 * time.Second, Grace: time.Second, Do: r.do}
+		start(t, a, job)
+		start(t, b, job)
+		time.Sleep(11 * time.Minute)
+		if n := len(r.began()); n < 10 {
+			t.Errorf("%d runs in 11 minutes", n)
+		}
+	})
+}

@@ -229,7 +229,7 @@ func (t *task) again(r store.Record, now time.Time) time.Time {
 		done = later(done, t.stood.at) // until then nothing is missed
 	}
 	if due := t.job.dueBy(done, now); !due.IsZero() {
-		if last := due.Add(t.job.Grace - t.job.Grace/8); last.After(now) {
+		if last := t.job.start(due).Add((t.job.Grace - t.job.Jitter) * 7 / 8); last.After(now) {
 			t.last = last
 			if last.Before(wake) {
 				wake = last

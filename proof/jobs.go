@@ -3,6 +3,7 @@ package proof
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -240,7 +241,7 @@ func (c *jobCheck) missed(h History) {
 	for _, l := range leases {
 		r, ran := first[l.grant.DidToken]
 		if ran && clean && !r.Manual && r.Attempt == 1 {
-			if !c.picks(done, r.Mark, c.firstAsked(l.grant), r.At) {
+			if !c.picks(done, r.Mark, c.firstAsked(l.grant), r.At) && !c.claimedInTime(r) {
 				c.bad(History{*l.grant, r}, "%s was run, where the policy %q picks %s; %s was done", utc(r.Mark), c.rule.Missed.Policy,
 					utc(c.pick(done, l.from)), utc(done))
 			}
@@ -268,6 +269,16 @@ func (c *jobCheck) firstAsked(grant *Event) time.Duration {
 		}
 	}
 	return first
+}
+
+// claimedInTime says that the time of a run was not missed, however late it began: its replica had asked for the job, or for the name of its
+// herd, within Grace.
+func (c *jobCheck) claimedInTime(r Event) bool {
+	from := c.instant(r.Mark)
+	return c.rule.Missed.Policy == "skip" && slices.ContainsFunc(c.history, func(e Event) bool {
+		asks := e.Name == c.rule.Record && e.Mark > 0 || strings.HasPrefix(e.Name, "herd/")
+		return e.Kind == Acquire && asks && e.Replica == r.Replica && e.At >= from && e.At <= from+c.rule.Missed.Grace
+	})
 }
 
 // picks says that the policy picks a scheduled time at some instant between that at which its run's claim was sent and that at which it

@@ -68,6 +68,9 @@ func (c *jobCheck) excused(scheduled int64, from, to time.Duration, leases []*le
 	if rule.Tries && slices.ContainsFunc(leases, func(l *lease) bool { return l.from >= from-rule.Spaced && l.released == Never }) {
 		return true
 	}
+	if c.diedInARow(leases, from) {
+		return true
+	}
 	// What others had of the time. Scheduled times are run in their order, so one that comes before this is run first, whoever does it.
 	until := from
 	for i, l := range leases {
@@ -79,6 +82,25 @@ func (c *jobCheck) excused(scheduled int64, from, to time.Duration, leases []*le
 		}
 	}
 	return until > from && until+rule.Look >= to
+}
+
+// diedInARow says that two holders, one after the other, had the job since the time could be begun, and neither began anything or gave the job
+// back: who comes then finds the second alone.
+func (c *jobCheck) diedInARow(leases []*lease, from time.Duration) bool {
+	row := 0
+	for _, l := range leases {
+		if l.from < from {
+			continue
+		}
+		ran := slices.ContainsFunc(c.runs, func(r Event) bool { return r.Token == l.grant.DidToken })
+		if l.released != Never || ran {
+			return false
+		}
+		if row++; row == 2 {
+			return true
+		}
+	}
+	return false
 }
 
 // taken is until when nobody else could have the name.

@@ -54,6 +54,8 @@ func TestOmission(t *testing.T) {
 		{"too near to the end", History{always, elsewhere}, at20(func(o *Omission) { o.Until = 15*s - 1 }), false},
 
 		{"who was granted it died", History{always, grant(10*s, 1, 30*s)}, at20(nil), true},
+		{"two that were granted it died", History{always, grant(10*s, 1, 3*s), grant(13*s, 2, 9*s)}, at20(nil), false},
+		{"one that was granted it died, and one gave it back", History{always, grant(10*s, 1, 3*s), grant(13*s, 2, 9*s), markRaised(14*s, 2, 10*s)}, at20(nil), true},
 		{"who had it before kept it", History{always, grant(9*s, 1, 6*s)}, at20(nil), false},
 		{"who had it before kept it for most of Grace", History{always, grant(9*s, 1, 4*s)}, at20(nil), true},
 		{"who had it before has given it back", History{always, grant(9*s, 1, 9*s), markRaised(12*s, 1, 10*s)}, at20(nil), true},
