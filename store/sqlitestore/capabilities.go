@@ -28,7 +28,7 @@ func (s *Store) Capabilities(ctx context.Context) (store.Capabilities, error) {
 			version, strings.ToUpper(journal), synchronous(sync), f.clock.kind),
 		Scope:   store.ScopeHost,
 		Fencing: f.fencing(full, s.clocks),
-		Durable: durable(full),
+		Durable: f.durable(full),
 		Waiting: store.Promise{Answer: store.Yes, Why: fmt.Sprintf("PRAGMA data_version is looked at every %v while somebody waits", watchInterval)},
 	}, nil
 }
@@ -54,8 +54,11 @@ func (f *file) fencing(full bool, c clocks) store.Promise {
 	return store.Promise{Answer: store.Yes, Why: why}
 }
 
-func durable(full bool) store.Promise {
-	if !full {
+func (f *file) durable(full bool) store.Promise {
+	switch {
+	case f.system.memory:
+		return store.Promise{Answer: store.No, Why: "the file is on " + f.system.name + ", which does not survive a reboot: put it on a disk"}
+	case !full:
 		return store.Promise{Answer: store.No, Why: "commits are not synced to the disk"}
 	}
 	return store.Promise{Answer: store.Yes, Why: "synchronous=FULL syncs every commit, as far as the disk honours fsync"}

@@ -40,8 +40,16 @@
 //
 // Every call first looks whether the file at the path is still the one that is open, and looks again after a commit,
 // before it believes that others see it: if not, the outcome is unknown. That the log is still there it looks every few
-// milliseconds; what is in a deleted log is brought into the file, if nobody has begun another. A file put in the place of another is opened
-// when it is noticed. While there is none, calls fail; a new one is made by the first call after the last lease that the
-// deleted file held has run out, because its holders may still be at work. A process that starts in between knows
-// nothing of them: delete the file only when no process uses it.
+// milliseconds; what is in a deleted log is brought into the file, if nobody has written to another. While there is no file, or another
+// has been put in its place, calls fail until the last lease that the old file held has run out, because its holders may still be at
+// work. The first call after that makes a new file, or uses the one that is there. A process that starts in between knows nothing of those
+// leases if nobody has the old file open any more: delete or replace the file only when no process uses it, and -wal and -shm with it.
+//
+// # One file, one log
+//
+// SQLite finds the log by the path, so a file that is used by two paths has two logs, and two holders. A file with more than one name (hard
+// links), and one that is mounted by itself, are refused. On Linux each process also says, by locks on the files, which log and index
+// it uses with which file, and nobody opens them otherwise while it lives: a file that was moved under running processes is not opened at
+// its new place, nor the log of a file that was replaced together with the new one. If all processes are killed between such a
+// replacement and their next call, only you know that the -wal and -shm that were left are not those of the new file: delete them.
 package sqlitestore

@@ -101,20 +101,32 @@ func TestTokensGrowOverDeletion(t *testing.T) {
 
 func TestReplacedFile(t *testing.T) {
 	path, another := newPath(t), newPath(t)
-	s := openAt(t, path)
-	mine := take(t, s, "mine", "a", time.Hour)
-	o := openAt(t, another)
+	h := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}
+	s := openWith(t, path, h.clocks())
+	mine := take(t, s, "mine", "a", 10*time.Minute)
+	o := openWith(t, another, h.clocks())
 	take(t, o, "theirs", "b", time.Hour)
 	o.Close()
 	deleteAll(t, path)
 	if err := os.Rename(another, path); err != nil {
 		t.Fatal(err)
 	}
+	h.pass(9 * time.Minute)
+	for call, err := range everyCall(s, mine) {
+		says(t, err, path, "replaced", "put the old one back", "in 1m0s")
+		if errors.Is(err, store.ErrUnknown) {
+			t.Errorf("%s: %v: but nothing was done", call, err)
+		}
+	}
+	h.pass(time.Minute)
 	if _, err := try(s, "theirs", "a", time.Hour); !errors.Is(err, store.ErrHeld) {
 		t.Errorf("what the new file holds is %v", err)
 	}
 	if err := tryRelease(s, mine); !errors.Is(err, store.ErrLost) {
 		t.Errorf("a lease of the old file is %v", err)
+	}
+	if again := take(t, s, "mine", "c", time.Minute); again.Token <= mine.Token {
+		t.Errorf("token %d follows %d", again.Token, mine.Token)
 	}
 }
 

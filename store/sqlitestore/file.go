@@ -20,7 +20,9 @@ type file struct {
 	system      fileSystem
 	places      places
 	ids         identities
-	metaAt      int64 // when a transaction last looked at the table meta
+	log         *os.File // the log; only locks are made on it
+	bound       bool     // see bind
+	metaAt      int64    // when a transaction last looked at the table meta
 	opened      time.Time
 	lookAt      atomic.Int64 // when, after opened, to look again at what lies beside the file
 	broken      atomic.Bool  // something failed that opening again may mend
@@ -31,6 +33,7 @@ const lookInterval = 5 * time.Millisecond // between looks at what lies beside t
 var (
 	errGone       = errors.New("the file has been deleted")
 	errReplaced   = errors.New("the file has been replaced by another")
+	errElsewhere  = errors.New("the file, or SQLite's -wal or -shm file beside it, is in use together with others")
 	errSidecar    = errors.New("SQLite's -wal or -shm file beside it has been deleted or replaced")
 	errNoDatabase = errors.New(advice[codes.SQLITE_NOTADB])
 	errDamaged    = errors.New(advice[codes.SQLITE_CORRUPT])
@@ -42,6 +45,15 @@ func (f *file) check() error {
 	if f == nil || f.broken.Load() {
 		return errBroken
 	}
+	return f.here()
+}
+
+// moved is here, of all that is open.
+func (f *file) moved() error {
+	if f.ids[0] == nil {
+		return nil // it has not come so far
+	}
+	f.lookAt.Store(-1)
 	return f.here()
 }
 
@@ -70,15 +82,6 @@ func (f *file) here() error {
 		f.lookAt.Store(now + int64(lookInterval))
 	}
 	return nil
-}
-
-func (f *file) close() {
-	for _, c := range []*conn{f.write, f.read} {
-		if c != nil {
-			c.close()
-		}
-	}
-	f.db.Close()
 }
 
 // identify remembers which files are open, by looking at what lies there now.

@@ -9,6 +9,7 @@ import (
 type fileSystem struct {
 	name   string
 	remote bool   // it is shared between hosts, whose locks and memory do not meet: never
+	memory bool   // it is gone after a reboot
 	doubt  string // why locks may not do what they should; "" if there is no doubt
 }
 

@@ -19,6 +19,9 @@ var remoteMagic = map[uint32]string{
 	0x61636673: "ACFS", 0xBEEFDEAD: "SNFS", 0x013111A8: "IBRIX",
 }
 
+// memoryMagic are the file systems that are kept in memory.
+var memoryMagic = map[uint32]string{0x01021994: "tmpfs", 0x858458F6: "ramfs"}
+
 func fileSystemOf(path string) (fileSystem, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {
@@ -27,6 +30,9 @@ func fileSystemOf(path string) (fileSystem, error) {
 	magic := uint32(st.Type)
 	if name := remoteMagic[magic]; name != "" {
 		return fileSystem{name: name, remote: true}, nil
+	}
+	if name := memoryMagic[magic]; name != "" {
+		return fileSystem{name: name, memory: true}, nil
 	}
 	if magic != fuseMagic {
 		return fileSystem{}, nil

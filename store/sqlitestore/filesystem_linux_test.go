@@ -1,9 +1,13 @@
 package sqlitestore
 
 import (
+	"context"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/test/servers"
 
 	"golang.org/x/sys/unix"
@@ -40,4 +44,20 @@ func TestFileSystemOf(t *testing.T) {
 	}
 	_, err = fileSystemOf("/no/such/path")
 	says(t, err, "/no/such/path")
+}
+
+// A file in memory keeps what it was told until the next reboot.
+func TestFileInMemory(t *testing.T) {
+	dir, err := os.MkdirTemp("/dev/shm", "soloist")
+	if err != nil {
+		servers.Missing(t, "there is no tmpfs: %v", err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if f, err := fileSystemOf(dir); err != nil || !f.memory {
+		servers.Missing(t, "/dev/shm is no tmpfs: %+v, %v", f, err)
+	}
+	c, err := openAt(t, filepath.Join(dir, "leases.db")).Capabilities(context.Background())
+	if err != nil || c.Durable.Answer != store.No || !strings.Contains(c.Durable.Why, "reboot") {
+		t.Errorf("durable: %v, %v", c.Durable, err)
+	}
 }

@@ -3,7 +3,9 @@ package sqlitestore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -11,8 +13,18 @@ import (
 	"modernc.org/sqlite"
 )
 
-// openFile opens what lies at the path, or makes it, and leaves nothing half-made if it fails.
-func (s *Store) openFile(ctx context.Context) (*file, error) {
+// openFile opens what lies at the path, or makes it, and leaves nothing half-made if it fails. Processes that use it otherwise get a while
+// to notice what has become of it.
+func (s *Store) openFile(ctx context.Context) (f *file, err error) {
+	elsewhere := func(err error) bool { return errors.Is(err, errElsewhere) }
+	err = s.insist(ctx, elsewhere, func() error {
+		f, err = s.openNow(ctx)
+		return err
+	})
+	return f, err
+}
+
+func (s *Store) openNow(ctx context.Context) (*file, error) {
 	system, err := s.place()
 	if err != nil {
 		return nil, err
@@ -32,15 +44,41 @@ func (s *Store) openFile(ctx context.Context) (*file, error) {
 	if err := s.checkHeader(before); err != nil {
 		return nil, err
 	}
-	f := &file{system: system, opened: time.Now()}
+	log, err := s.claimLog(before)
+	if err != nil {
+		return nil, err
+	}
+	f := &file{system: system, opened: time.Now(), log: log}
 	if err := s.open(ctx, f, "rw"); err != nil {
 		return nil, err
 	}
-	if err := f.identify(s.path, before); err != nil {
-		f.close()
+	if err := s.identify(f, before); err != nil {
+		f.close().forget()
 		return nil, err
 	}
 	return f, nil
+}
+
+// identify remembers which files are open, and makes sure that nobody uses one of them with others.
+func (s *Store) identify(f *file, before os.FileInfo) error {
+	if err := f.identify(s.path, before); err != nil {
+		return err
+	}
+	if err := s.keepFloor(f); err != nil {
+		return err
+	}
+	return f.bind()
+}
+
+// keepFloor brings what is known of a file that lay here before to one that has been put in its place.
+func (s *Store) keepFloor(f *file) error {
+	floor := s.floor.Load()
+	m, err := f.write.meta()
+	if err != nil || m.floor >= floor {
+		return err
+	}
+	_, err = f.write.exec(sqlMetaFloor, floor)
+	return err
 }
 
 // place looks at where the file is or will be.
@@ -52,6 +90,8 @@ func (s *Store) place() (fileSystem, error) {
 	at := s.path
 	if info == nil {
 		at = filepath.Dir(s.path)
+	} else if err := oneName(s.path, info); err != nil {
+		return fileSystem{}, err
 	}
 	system, err := s.fileSystem(at)
 	if err == nil {
@@ -66,17 +106,21 @@ func (s *Store) open(ctx context.Context, f *file, mode string) (err error) {
 		return err
 	}
 	if err = s.setUp(ctx, f); err != nil {
-		f.close()
+		f.close().forget()
 	}
 	return err
 }
 
 // make makes the file and closes it: of a file that was there before it was opened it can be told which one is open.
 func (s *Store) make(ctx context.Context) error {
-	f := &file{}
-	err := s.open(ctx, f, "rwc")
+	log, err := s.claimLog(nil)
+	if err != nil {
+		return err
+	}
+	f := &file{log: log}
+	err = s.open(ctx, f, "rwc")
 	if err == nil {
-		f.close()
+		f.close().forget()
 	}
 	return err
 }

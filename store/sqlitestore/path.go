@@ -55,6 +55,28 @@ func look(path string) (os.FileInfo, error) {
 	return nil, nil
 }
 
+// oneName refuses a file that can be opened by another path, beside which SQLite would keep another log: those who use the one would
+// not see the leases of the others.
+func oneName(path string, info os.FileInfo) error {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	if n, inode := links(info); n > 1 {
+		other := usedAs(info, real)
+		if other != "" {
+			other = ", one of them used as " + other
+		}
+		return fmt.Errorf("the file has %d names (hard links)%s, and each would have a log of its own: delete the other names "+
+			"(find / -xdev -inum %d shows them)", n, other, inode)
+	}
+	if source, is := mountedAlone(real); is {
+		return fmt.Errorf("the file is mounted here by itself, from %s, and SQLite would keep another log here than there: "+
+			"mount the directory that it is in", source)
+	}
+	return nil
+}
+
 // dsn is path as SQLite's URI, in which no character of it means anything.
 func dsn(path, params string) string {
 	path = filepath.ToSlash(path)
@@ -70,6 +92,10 @@ type places [3]string
 
 func placesOf(path string) (places, error) {
 	real, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		real, err = filepath.EvalSymlinks(filepath.Dir(path))
+		real = filepath.Join(real, filepath.Base(path))
+	}
 	return places{path, real + "-wal", real + "-shm"}, err
 }
 

@@ -51,16 +51,28 @@ func (s *Store) leave(old *file) error {
 		}
 	}
 	s.hold, s.holdClock = max(s.hold, s.given.Load()), old.clock
-	if errors.Is(why, errGone) {
+	if errors.Is(why, errGone) || errors.Is(why, errReplaced) {
 		// The file lives on for those who have it open, so it can still say what all processes hold.
 		if until, token, err := old.last(); err == nil {
-			s.hold = max(s.hold, until)
+			s.hold = until
 			s.floor.Store(max(s.floor.Load(), token))
 		}
 	}
-	old.close()
-	s.file = nil
+	if left := s.held(); errors.Is(why, errReplaced) && left > 0 {
+		return fmt.Errorf("%w: put the old one back, or stop every process that uses it; if it stays so the new one is used in %v, "+
+			"when the last lease in the old one has run out", errReplaced, left.Round(time.Millisecond))
+	}
+	s.left.forget()
+	s.left, s.file = old.close(), nil
 	return nil
+}
+
+// held is how long the leases in a file that is gone may live.
+func (s *Store) held() time.Duration {
+	if s.holdClock == nil {
+		return 0
+	}
+	return max(0, time.Duration(s.hold-s.holdClock.now()))
 }
 
 // mayOpen refuses to make a new file while leases of a deleted one may live.
@@ -69,22 +81,20 @@ func (s *Store) mayOpen() error {
 	if err != nil || info != nil {
 		return err
 	}
-	var left time.Duration
-	if s.holdClock != nil {
-		left = time.Duration(s.hold - s.holdClock.now())
-	}
-	if s.missing && left <= 0 {
+	left := s.held()
+	if s.missing && left == 0 {
 		return nil
 	}
 	s.missing = true
 	return fmt.Errorf("%w: put it back; if it stays away a new one is made in %v, when the last lease in it has run out",
-		errGone, max(0, left).Round(time.Millisecond))
+		errGone, left.Round(time.Millisecond))
 }
 
-// rescue brings what is in the deleted log into the file before the log is closed for ever. If there is another log at
-// its path, other processes write there already, and to bring this one in would damage the file.
+// rescue brings what is in the deleted log into the file before the log is closed for ever. If there is something in another log at
+// its path, other processes write there already, and to bring this one in would damage the file. An empty one is that of a process which waits
+// until this one has closed the file.
 func (f *file) rescue() error {
-	if info, err := look(f.places[1]); err != nil || info != nil {
+	if info, err := look(f.places[1]); err != nil || info != nil && info.Size() > 0 {
 		return err
 	}
 	var locked, pages, done int

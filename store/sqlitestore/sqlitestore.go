@@ -25,6 +25,7 @@ type Store struct {
 	missing          bool  // there was no file when it was last looked for
 	hold             int64 // no new file is made before, by the clock of the one that was deleted
 	holdClock        *clock
+	left             *remains // what lies at the path of a file that is no more there; nil is nothing
 
 	given atomic.Int64 // when the last lease or linger that this handle has given ends
 	floor atomic.Int64 // the greatest token known of a file that was deleted
@@ -87,8 +88,9 @@ func (s *Store) Close() error {
 	defer s.writing.give()
 	_ = s.reading.take(background)
 	defer s.reading.give()
+	s.left.forget()
 	if s.file != nil {
-		s.file.close()
+		s.file.close().forget()
 		s.file = nil
 	}
 	return nil

@@ -47,16 +47,21 @@ func (t turn) give() { <-t }
 // retry repeats step while another process has the file locked, until ctx or the store ends or patience runs out.
 // SQLite's own busy timeout would not heed ctx, so it is off.
 func (s *Store) retry(ctx context.Context, step func() error) error {
+	err := s.insist(ctx, busy, step)
+	if busy(err) {
+		return fmt.Errorf("%w for %v: see who uses it, such as a backup or a shell with an open transaction", errBusy, s.patience)
+	}
+	return err
+}
+
+// insist repeats step while its error is one that may pass, until ctx or the store ends or patience runs out.
+func (s *Store) insist(ctx context.Context, passing func(error) bool, step func() error) error {
 	err := step()
-	if !busy(err) {
+	if !passing(err) {
 		return err
 	}
 	start := time.Now()
-	for pause := firstPause; busy(err); pause = min(2*pause, longPause) {
-		if waited := time.Since(start); waited > s.patience {
-			return fmt.Errorf("%w for %v: see who uses it, such as a backup or a shell with an open transaction",
-				errBusy, waited.Round(time.Millisecond))
-		}
+	for pause := firstPause; passing(err) && time.Since(start) <= s.patience; pause = min(2*pause, longPause) {
 		select {
 		case <-time.After(pause/2 + rand.N(pause)):
 		case <-ctx.Done():

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package sqlitestore
+
+func mountedAlone(string) (string, bool) { return "", false }
