@@ -21,11 +21,19 @@ func Linearizable(h History, r Rules) (found []Violation, unchecked int) {
 		case !checked:
 			unchecked++
 		case !ok:
-			found = append(found, Violation{Linearizability, name, "no order of these operations keeps the laws", shortest(groups[name], r)})
+			v := Violation{Linearizability, name, "no order of these operations keeps the laws", nil}
+			if len(found) < excerpts {
+				v.Excerpt = shortest(groups[name], r)
+			}
+			found = append(found, v)
 		}
 	}
 	return found, unchecked
 }
+
+// excerpts is of how many names the shortest part is looked for that shows a violation: it takes many searches, and a store that has lost its
+// data breaks its promises for thousands of names.
+const excerpts = 10
 
 // unseen is the Seen of a grant whose mark nobody was told.
 const unseen = -1

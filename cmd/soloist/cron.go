@@ -26,6 +26,7 @@ type cronRun struct {
 	*app
 	path    string
 	dialect crontab.Dialect
+	anyFile bool // take a file that others may write to, or own
 	grace   time.Duration
 	drain   time.Duration
 
@@ -72,6 +73,7 @@ passed on line by line behind the job's name and scheduled time.`,
 	flags.BoolVar(&check, "check", false, "check the file, show its jobs and their next times, and run nothing")
 	flags.StringVar(&format, "format", "", "crontab or yaml (default by the file's name)")
 	flags.BoolVar(&r.dialect.SystemUsers, "user-column", false, "a crontab with a user before the command, as /etc/crontab; it must be the current user")
+	flags.BoolVar(&r.anyFile, "any-file", false, "take FILE even if others may write to it, or own it")
 	flags.BoolVar(&r.dialect.LiteralPercent, "literal-percent", false, "in a crontab, % means itself, as in supercronic")
 	flags.DurationVar(&r.ttl, "ttl", 30*time.Second, "how long after the death of a machine its runs are taken over, for jobs that do not say")
 	flags.DurationVar(&r.grace, "grace", 0, "from TERM to KILL when a run is stopped (default 5s, or a fifth of the job's TTL)")
@@ -90,6 +92,9 @@ func (r *cronRun) read() (*crontab.File, []soloist.Job, error) {
 			return nil, nil, badConfig(err)
 		}
 		defer f.Close()
+		if err := r.trust(f); err != nil {
+			return nil, nil, err
+		}
 		in, name = f, r.path
 	}
 	file, err := crontab.Read(name, in, r.dialect)
@@ -107,6 +112,18 @@ func (r *cronRun) read() (*crontab.File, []soloist.Job, error) {
 		return nil, nil, badConfig(err)
 	}
 	return file, jobs, nil
+}
+
+// trust refuses a file whose commands may be somebody else's.
+func (r *cronRun) trust(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return badConfig(err)
+	}
+	if why := untrusted(info); why != "" && !r.anyFile {
+		return badConfig(fmt.Errorf("%s: %s, and soloist would run what they write there: chown and chmod it, or give --any-file", f.Name(), why))
+	}
+	return nil
 }
 
 // job makes a job of an entry.

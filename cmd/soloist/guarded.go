@@ -112,10 +112,13 @@ func (g *guarded) run(acquire func(context.Context, *soloist.Client) (*soloist.L
 	return under(lease)
 }
 
-// adopt makes this process the parent of what commands leave behind, so that it is found.
+// adopt makes this process the parent of what commands leave behind, so that it is found; and hides what it knows of the store from them.
 func (a *app) adopt() {
 	if err := child.Adopt(); err != nil {
 		a.say("daemons that a command leaves behind will not be found: %v", err)
+	}
+	if err := child.Hide(); err != nil {
+		a.say("commands can read the URL of the store from the environment of this process: %v", err)
 	}
 }
 

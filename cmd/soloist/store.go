@@ -76,6 +76,13 @@ func (a *app) stateFile() (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("making the directory of the default store: %w", err)
 	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return "", fmt.Errorf("looking at the directory of the default store: %w", err)
+	}
+	if why := untrusted(info); why != "" {
+		return "", fmt.Errorf("the directory %s of the default store: %s: chown and chmod it, or name the store by --store if that is meant", dir, why)
+	}
 	return filepath.Join(dir, "soloist.db"), nil
 }
 
