@@ -5,7 +5,7 @@
 //
 // # The tables
 //
-// There are two: one row for each name, and one row with the version of the schema and the floor of the tokens. [Store.Migrate] makes
+// One has a row for each name, one the version of the schema, one the floors of the tokens, one those who wait. [Store.Migrate] makes
 // them; see sql/schema. Opening a store asks the server nothing, and a call that does not find the tables answers [ErrSchema].
 //
 // # The protocol
@@ -37,7 +37,8 @@
 // # Tokens
 //
 // A token is the greater of the name's last token + 1 and the server's clock in microseconds. When records are forgotten the greatest
-// of their tokens stays as the floor for names that have no record. [Store.Capabilities] says whether what a client was told survives
+// of their tokens stays as the floor for names that have no record: see sql/schema/floor.sql for why none is given twice, however long
+// a claim takes. [Store.Capabilities] says whether what a client was told survives
 // a crash and a failover.
 //
 // # With ShedLock

@@ -20,6 +20,8 @@ import (
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/test/servers"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // every calls everything that asks the server, and answers the errors.
@@ -163,9 +165,10 @@ func TestNewerSchema(t *testing.T) {
 // Tables of version 1 have no lines. Migrate makes them, and what is held stays held.
 func TestOlderSchema(t *testing.T) {
 	s := fresh(t, server(t).URL)
-	run(t, s.pool, "DROP TABLE "+s.tables.line)
-	run(t, s.pool, "UPDATE "+s.tables.meta+" SET version = 1")
 	lease := take(t, s, "name", "a", time.Minute)
+	run(t, s.pool, "DROP TABLE "+s.tables.line+", "+s.tables.floor)
+	run(t, s.pool, "ALTER TABLE "+s.tables.meta+" ADD COLUMN floor bigint NOT NULL DEFAULT $1", pgx.QueryExecModeSimpleProtocol, lease.Token+time.Hour.Microseconds())
+	run(t, s.pool, "UPDATE "+s.tables.meta+" SET version = 1")
 	err := tryRelease(s, lease)
 	if !errors.Is(err, ErrSchema) || errors.Is(err, store.ErrUnknown) {
 		t.Errorf("a release in tables of version 1: %v", err)
@@ -175,7 +178,7 @@ func TestOlderSchema(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	did := migrate(t, s)
-	if text := strings.Join(did, "; "); !strings.Contains(text, s.tables.line) || !strings.Contains(text, "version 2") {
+	if text := strings.Join(did, "; "); !strings.Contains(text, s.tables.line) || !strings.Contains(text, "version 3") {
 		t.Errorf("migrating did %q", did)
 	}
 	if did := migrate(t, s); len(did) > 0 {
@@ -183,6 +186,9 @@ func TestOlderSchema(t *testing.T) {
 	}
 	if f := finding(t, s, "schema"); f.Level != store.LevelOK {
 		t.Errorf("%+v", f)
+	}
+	if other := take(t, s, "other", "a", time.Minute); other.Token <= lease.Token+time.Hour.Microseconds() {
+		t.Errorf("token %d does not go by the floor of before", other.Token)
 	}
 	b := waits(s, "name", "b")
 	places(t, s, "name", "b")
@@ -216,7 +222,8 @@ func TestMissingPrivileges(t *testing.T) {
 	says(t, err, "42501", "GRANT")
 	run(t, db, "GRANT USAGE ON SCHEMA "+owner.tables.schema+" TO lacking")
 	grant := func(what, to string) {
-		run(t, db, fmt.Sprintf("%s ALL ON %s, %s, %s %s lacking", what, owner.tables.records, owner.tables.meta, owner.tables.line, to))
+		tables := []string{owner.tables.records, owner.tables.meta, owner.tables.line, owner.tables.floor}
+		run(t, db, fmt.Sprintf("%s ALL ON %s %s lacking", what, strings.Join(tables, ", "), to))
 	}
 	for _, right := range []struct {
 		name, table string
@@ -226,8 +233,11 @@ func TestMissingPrivileges(t *testing.T) {
 		{"INSERT", owner.tables.records, []string{"Acquire", "Choose"}},
 		{"UPDATE", owner.tables.records, []string{"Acquire", "Extend", "Release", "Choose", "Sweep"}},
 		{"DELETE", owner.tables.records, []string{"Sweep"}},
-		{"SELECT", owner.tables.meta, []string{"Acquire", "Choose", "Ping", "Sweep"}},
-		{"UPDATE", owner.tables.meta, []string{"Sweep"}},
+		{"SELECT", owner.tables.meta, []string{"Ping"}},
+		{"SELECT", owner.tables.floor, []string{"Acquire", "Choose", "Queue", "Sweep"}},
+		{"INSERT", owner.tables.floor, []string{"Sweep"}},
+		{"UPDATE", owner.tables.floor, []string{"Acquire", "Choose", "Queue", "Sweep"}},
+		{"DELETE", owner.tables.floor, []string{"Sweep"}},
 		{"SELECT", owner.tables.line, []string{"Release", "Queue", "Leave", "Sweep"}},
 		{"INSERT", owner.tables.line, []string{"Queue"}},
 		{"UPDATE", owner.tables.line, []string{"Release", "Sweep"}},
@@ -235,8 +245,14 @@ func TestMissingPrivileges(t *testing.T) {
 	} {
 		grant("GRANT", "TO")
 		run(t, db, fmt.Sprintf("REVOKE %s ON %s FROM lacking", right.name, right.table))
+		forgettable := take(t, owner, "forgettable", "x", time.Minute)
+		forgettable.Retain = 0
+		release(t, owner, forgettable)
 		errs := every(s)
 		for _, verb := range right.verbs {
+			if errs[verb] == nil {
+				t.Fatalf("%s without %s on %s: no error", verb, right.name, right.table)
+			}
 			says(t, errs[verb], "42501", "GRANT")
 			if errors.Is(errs[verb], store.ErrUnknown) {
 				t.Errorf("%s without %s: %v", verb, right.name, errs[verb])
@@ -280,7 +296,7 @@ func TestTokensEnd(t *testing.T) {
 	if g, err := try(s, "nearly", "a", time.Minute); err != nil || g.Token != math.MaxInt64 {
 		t.Errorf("%+v, %v", g, err)
 	}
-	run(t, s.pool, "UPDATE "+s.tables.meta+" SET floor = $1", int64(math.MaxInt64))
+	run(t, s.pool, "INSERT INTO "+s.tables.floor+" VALUES ($1)", int64(math.MaxInt64))
 	for _, name := range []string{"old", "new"} {
 		if _, err := try(s, name, "a", time.Minute); !errors.Is(err, ErrTokens) {
 			t.Errorf("%s: %v", name, err)

@@ -157,7 +157,8 @@ type right struct {
 func (t tables) needed() (names, rights []string) {
 	all := []string{"SELECT", "INSERT", "UPDATE", "DELETE"}
 	names, rights = slices.Repeat([]string{t.records}, len(all)), all
-	names, rights = append(names, t.meta, t.meta), append(rights, "SELECT", "UPDATE")
+	names, rights = append(names, slices.Repeat([]string{t.floor}, len(all))...), append(rights, all...)
+	names, rights = append(names, t.meta), append(rights, "SELECT")
 	if t.lined() {
 		names, rights = append(names, slices.Repeat([]string{t.line}, len(all))...), append(rights, all...)
 	}

@@ -282,7 +282,7 @@ func TestCancelledSyncWaitIsUnknown(t *testing.T) {
 	defer cancel()
 	wg.Go(func() { // commits wait once the server's checkpointer has read the setting
 		for ctx.Err() == nil {
-			_, _ = db.Exec(ctx, "UPDATE "+s.tables.meta+" SET floor = floor")
+			_, _ = db.Exec(ctx, "UPDATE "+s.tables.meta+" SET version = version")
 		}
 	})
 	eventually(t, "commits wait", func() bool { return commits(s) > 0 })

@@ -76,15 +76,17 @@ func (m *migration) run(ctx context.Context) error {
 			return err
 		}
 	}
-	switch version {
-	case 0:
-		if err := m.do(ctx, "schema/meta", "made table %s, schema version %d", m.meta, schemaVersion); err != nil {
-			return err
-		}
-	case 1:
-		if err := m.do(ctx, "schema/version", "schema version %d", schemaVersion); err != nil {
-			return err
-		}
+	if err := m.makeFloor(ctx, version); err != nil {
+		return err
+	}
+	switch {
+	case version == 0:
+		err = m.do(ctx, "schema/meta", "made table %s, schema version %d", m.meta, schemaVersion)
+	case version < schemaVersion:
+		err = m.do(ctx, "schema/version", "schema version %d", schemaVersion)
+	}
+	if err != nil {
+		return err
 	}
 	if m.cfg.ShedLock && m.cfg.Dialect == PostgreSQL {
 		return m.makeFence(ctx)
@@ -165,6 +167,17 @@ func (m *migration) makeRecords(ctx context.Context, version int) error {
 	return m.do(ctx, "schema/adopt", "altered table %s: wider columns, and those that soloist needs; its rows stay", m.records)
 }
 
+// makeFloor makes the table of floors. Until version 3 the floor was in another one.
+func (m *migration) makeFloor(ctx context.Context, version int) error {
+	if version >= 3 {
+		return nil
+	}
+	if err := m.do(ctx, "schema/floor", "made table %s", m.floor); err != nil || version == 0 {
+		return err
+	}
+	return m.do(ctx, "schema/floor_from_meta", "moved the floor of the tokens from %s", m.meta)
+}
+
 // makeFence makes the trigger that gives tokens to locks that ShedLock takes, unless it is there as it should be.
 func (m *migration) makeFence(ctx context.Context) error {
 	// The function runs with a search_path of its own, so it needs to know where the table is.
@@ -204,7 +217,7 @@ func (s *Store) Schema() string {
 	if s.tables.schema != "" {
 		fmt.Fprintf(&b, "CREATE SCHEMA IF NOT EXISTS %s;\n\n", quote(s.tables.schema))
 	}
-	files := []string{"schema/table", "schema/meta"}
+	files := []string{"schema/table", "schema/floor", "schema/meta"}
 	if s.tables.lined() {
 		files = append(files, "schema/line")
 	}

@@ -38,7 +38,7 @@ const (
 // A Config says where a store keeps its records. The zero value is good.
 type Config struct {
 	Schema   string // of the tables; "" is what the connection's search_path finds. Letters a to z, digits and _
-	Table    string // "" is soloist, and shedlock with ShedLock. Others are called as this with _meta and _line behind
+	Table    string // "" is soloist, and shedlock with ShedLock. Others are called as this with _meta, _floor and _line behind
 	ShedLock bool   // share the table of ShedLock with its JVMs; see the package's documentation
 	Dialect  Dialect
 	Listen   Listen

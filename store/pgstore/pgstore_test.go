@@ -102,8 +102,8 @@ func TestStoreAsAnotherRole(t *testing.T) {
 		migrate(t, s)
 		db := admin(t, base)
 		run(t, db, "GRANT USAGE ON SCHEMA "+schema+" TO worker")
-		run(t, db, fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %[1]s.leases_2, %[1]s.leases_2_line TO worker", schema))
-		run(t, db, fmt.Sprintf("GRANT SELECT, UPDATE ON %s.leases_2_meta TO worker", schema))
+		run(t, db, fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %[1]s.leases_2, %[1]s.leases_2_line, %[1]s.leases_2_floor TO worker", schema))
+		run(t, db, fmt.Sprintf("GRANT SELECT ON %s.leases_2_meta TO worker", schema))
 		return open(t, as(base, "worker"), "schema", schema, "table", "leases_2")
 	})
 }

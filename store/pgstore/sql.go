@@ -10,8 +10,8 @@ import (
 //go:embed sql/*.sql sql/schema/*.sql
 var sqlFiles embed.FS
 
-// schemaVersion is that of sql/schema. Version 2 has lines.
-const schemaVersion = 2
+// schemaVersion is that of sql/schema. Version 2 has lines, and 3 has floors.
+const schemaVersion = 3
 
 // groupBase is where the keys of the advisory locks begin that say who listens: "Sol" in the uppermost bytes. The table's oid and 256
 // groups of names go below it. Below inboxBase, "SOL", are those of processes that listen, by chance.
@@ -22,7 +22,9 @@ const (
 
 // statements are those of the verbs, for one table; the comment of each file says its parameters and its result.
 type statements struct {
-	acquire, extend, release, choose, complete, confirm, list, sweep, sights, meta string
+	acquire, extend, release, choose, complete, confirm, list, sights, meta string
+
+	sweepRaise, sweepSettle, sweep string // the steps of a sweep
 
 	acquireOne, releaseOne string // for one element; acquireOne is "" where acquire does that too
 
@@ -31,9 +33,9 @@ type statements struct {
 
 // tables are the names of a store's tables, ready for SQL.
 type tables struct {
-	cfg                 Config
-	schema              string // as given, "" for the search path
-	records, meta, line string // quoted
+	cfg                        Config
+	schema                     string // as given, "" for the search path
+	records, meta, line, floor string // quoted
 }
 
 func newTables(cfg Config) tables { return tables{cfg: cfg}.in(cfg.Schema) }
@@ -41,7 +43,8 @@ func newTables(cfg Config) tables { return tables{cfg: cfg}.in(cfg.Schema) }
 // in answers the tables as they are called in a schema.
 func (t tables) in(schema string) tables {
 	t.schema = schema
-	t.records, t.meta, t.line = t.quoted(t.cfg.Table), t.quoted(t.cfg.Table+"_meta"), t.quoted(t.cfg.Table+"_line")
+	t.records, t.meta = t.quoted(t.cfg.Table), t.quoted(t.cfg.Table+"_meta")
+	t.line, t.floor = t.quoted(t.cfg.Table+"_line"), t.quoted(t.cfg.Table+"_floor")
 	return t
 }
 
@@ -66,7 +69,8 @@ func (t tables) statements() statements {
 	all := statements{
 		acquire: acquire, extend: t.load("extend"), release: t.load("release"), choose: t.load("choose"),
 		acquireOne: acquireOne, releaseOne: t.load("release_one"),
-		complete: t.load("complete"), confirm: t.load("confirm"), list: t.load(list), sweep: t.load("sweep"), sights: t.load("sights"), meta: t.load("meta"),
+		complete: t.load("complete"), confirm: t.load("confirm"), list: t.load(list), sights: t.load("sights"), meta: t.load("meta"),
+		sweepRaise: t.load("sweep_raise"), sweepSettle: t.load("sweep_settle"), sweep: t.load("sweep"),
 	}
 	if t.lined() {
 		all.release, all.releaseOne = t.load("release_lined"), t.load("release_lined_one")
@@ -88,12 +92,13 @@ func (t tables) fill(text string) string {
 	} else {
 		notify = bare("notify")
 	}
-	text = strings.NewReplacer("{{notify}}", notify, "{{hand}}", bare("hand"), "{{record}}", bare("record")).Replace(text)
+	text = strings.NewReplacer("{{notify}}", notify, "{{hand}}", bare("hand"), "{{record}}", bare("record"), "{{forgettable}}", bare("forgettable")).Replace(text)
 	regclass := "'" + t.records + "'::regclass::oid::bigint"
 	return strings.NewReplacer(
 		"{{table}}", t.records,
 		"{{meta}}", t.meta,
 		"{{line}}", t.line,
+		"{{floor}}", t.floor,
 		"{{collate}}", collate,
 		"{{forever}}", "timestamp '9999-12-31'",
 		"{{group}}", fmt.Sprintf("%d + %s * 256", groupBase, regclass),

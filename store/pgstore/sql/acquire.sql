@@ -10,11 +10,14 @@
 -- Only the insertion of a name waits, for somebody who is inserting or changing it. Names are inserted in their order and before any
 -- row is changed, so nobody who waits has what another can be waiting for, and there is no deadlock.
 --
+-- A new name's token is above the floor, which stays locked until this statement's end: see schema/floor.sql. Where a sweep has just
+-- removed it no name is inserted, and the statement is run again.
+--
 -- The arrays are selected, and limited by what the planner does not know, so that it counts on one name: one plan serves for batches of
 -- every length and is kept, and finds rows by their index however little is known of the table. What was changed is a row of its own,
 -- rather than joined to what was asked, for such a join would be slow for many names.
 WITH clock AS MATERIALIZED (
-  SELECT clock_timestamp() AT TIME ZONE 'UTC' AS now, (SELECT floor FROM {{meta}} WHERE one = 1) AS floor
+  SELECT clock_timestamp() AT TIME ZONE 'UTC' AS now, (SELECT max(floor) FROM {{floor}}) AS floor
 ), asked AS MATERIALIZED (
   SELECT a.*, c.now, c.floor
   FROM clock AS c, unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::bigint[]), (SELECT $4::bigint[]), (SELECT $5::text[]))
@@ -26,12 +29,16 @@ WITH clock AS MATERIALIZED (
   FROM asked AS a JOIN {{table}} AS s ON s.name = a.name
   WHERE s.lock_until <= a.now AND (a.claim = 0 OR a.claim > s.mark) AND s.token < 9223372036854775807
   FOR NO KEY UPDATE OF s SKIP LOCKED
+), unknown AS MATERIALIZED (
+  SELECT a.* FROM asked AS a WHERE a.claim >= 0 AND NOT EXISTS (SELECT 1 FROM {{table}} AS s WHERE s.name = a.name)
+), floor AS MATERIALIZED (
+  SELECT f.floor FROM {{floor}} AS f WHERE f.floor = (SELECT max(floor) FROM {{floor}}) AND EXISTS (SELECT 1 FROM unknown) FOR KEY SHARE
 ), made AS (
   INSERT INTO {{table}} (name, lock_until, locked_at, locked_by, holder, token, record)
   SELECT a.name, a.now + a.ttl * interval '1 microsecond', a.now, a.holder, a.holder,
-    greatest(a.floor + 1, (extract(epoch FROM a.now) * 1000000)::bigint), a.record
-  FROM asked AS a
-  WHERE a.claim >= 0 AND a.floor < 9223372036854775807 AND NOT EXISTS (SELECT 1 FROM {{table}} AS s WHERE s.name = a.name)
+    greatest(f.floor + 1, (extract(epoch FROM a.now) * 1000000)::bigint), a.record
+  FROM unknown AS a, floor AS f
+  WHERE f.floor < 9223372036854775807
   ORDER BY a.name
   ON CONFLICT (name) DO NOTHING
   RETURNING name, token

@@ -1,6 +1,9 @@
 -- As acquire.sql, with one row for each name, for CockroachDB: a statement of its may change a table in one place only.
+-- It locks no floor. All its transactions are serializable: one that has found no record of a name, and inserts it after another has
+-- inserted it, released it and had it swept, has no place in a serial order, for the other did not see its record either. It is refused
+-- (40001) and run again.
 WITH clock AS MATERIALIZED (
-  SELECT clock_timestamp() AT TIME ZONE 'UTC' AS now, (SELECT floor FROM {{meta}} WHERE one = 1) AS floor
+  SELECT clock_timestamp() AT TIME ZONE 'UTC' AS now, (SELECT max(floor) FROM {{floor}}) AS floor
 ), asked AS MATERIALIZED (
   SELECT a.*, c.now, c.floor
   FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::text[]) AS a (name, holder, ttl, claim, record), clock AS c

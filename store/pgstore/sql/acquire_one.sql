@@ -15,18 +15,21 @@ WITH seen AS MATERIALIZED (
   FROM locked AS l WHERE s.name = $1::text
   RETURNING s.token AS granted, l.was_holder, l.locked_by AS was_locked_by, l.released AS was_released, l.token AS was_token,
     s.mark, l.locked_at AS was_at, s.state
+), floor AS MATERIALIZED (
+  SELECT f.floor FROM {{floor}} AS f
+  WHERE f.floor = (SELECT max(floor) FROM {{floor}}) AND EXISTS (SELECT 1 FROM seen WHERE name IS NULL AND $4::bigint >= 0) FOR KEY SHARE
 ), made AS (
   INSERT INTO {{table}} (name, lock_until, locked_at, locked_by, holder, token, record)
   SELECT $1::text, a.now + $3::bigint * interval '1 microsecond', a.now, $2::text, $2::text,
-    greatest(m.floor + 1, (extract(epoch FROM a.now) * 1000000)::bigint), $5::text
-  FROM seen AS a, {{meta}} AS m
-  WHERE a.name IS NULL AND $4::bigint >= 0 AND m.one = 1 AND m.floor < 9223372036854775807
+    greatest(f.floor + 1, (extract(epoch FROM a.now) * 1000000)::bigint), $5::text
+  FROM seen AS a, floor AS f
+  WHERE f.floor < 9223372036854775807
   ON CONFLICT (name) DO NOTHING
   RETURNING token AS granted
 )
 SELECT $1::text, coalesce(t.granted, m.granted), a.name IS NOT NULL, coalesce(t.was_holder, a.holder, ''),
   coalesce(t.was_locked_by, a.locked_by, ''), coalesce(t.was_released, a.released, true),
-  coalesce(t.was_token, a.token, CASE WHEN m.granted IS NULL THEN (SELECT floor FROM {{meta}} WHERE one = 1) END, 0),
+  coalesce(t.was_token, a.token, CASE WHEN m.granted IS NULL THEN (SELECT max(floor) FROM {{floor}}) END, 0),
   coalesce(t.mark, a.mark, 0),
   coalesce((extract(epoch FROM a.lock_until - a.now) * 1000000)::bigint, 0),
   coalesce((extract(epoch FROM a.now - coalesce(t.was_at, a.locked_at)) * 1000000)::bigint, 0),

@@ -3,7 +3,7 @@
 -- One row, as in acquire.sql: of the name that the holder has, else of the one that was granted, else of one that looks free and has
 -- been changed or locked by somebody at this moment, else of the one that is free first.
 WITH clock AS MATERIALIZED (
-  SELECT clock_timestamp() AT TIME ZONE 'UTC' AS now, (SELECT floor FROM {{meta}} WHERE one = 1) AS floor
+  SELECT clock_timestamp() AT TIME ZONE 'UTC' AS now, (SELECT max(floor) FROM {{floor}}) AS floor
 ), asked AS MATERIALIZED (
   SELECT a.*, c.now, c.floor
   FROM unnest((SELECT $1::text[]), (SELECT $4::text[])) WITH ORDINALITY AS a (name, record, number), clock AS c
@@ -20,11 +20,16 @@ WITH clock AS MATERIALIZED (
     AND a.number < coalesce((SELECT min(number) FROM seen WHERE free AND NOT there), 9223372036854775807)
   ORDER BY a.number LIMIT 1
   FOR NO KEY UPDATE OF s SKIP LOCKED
+), floor AS MATERIALIZED (
+  SELECT f.floor FROM {{floor}} AS f
+  WHERE f.floor = (SELECT max(floor) FROM {{floor}}) AND EXISTS (SELECT 1 FROM seen WHERE free AND NOT there)
+    AND NOT EXISTS (SELECT 1 FROM seen WHERE mine) AND NOT EXISTS (SELECT 1 FROM locked)
+  FOR KEY SHARE
 ), free AS (
   SELECT name, now, token, record, true AS there, number FROM locked
   UNION ALL
-  SELECT a.name, a.now, a.floor, a.record, false, a.number FROM seen AS a
-  WHERE a.free AND NOT a.there AND NOT EXISTS (SELECT 1 FROM seen WHERE mine) AND NOT EXISTS (SELECT 1 FROM locked)
+  SELECT a.name, a.now, f.floor, a.record, false, a.number FROM seen AS a, floor AS f
+  WHERE a.free AND NOT a.there AND f.floor < 9223372036854775807
 ), taken AS (
   INSERT INTO {{table}} AS s (name, lock_until, locked_at, locked_by, holder, released, token, record)
   SELECT f.name, f.now + $3::bigint * interval '1 microsecond', f.now, $2::text, $2::text, f.there,

@@ -1,12 +1,16 @@
 -- Gives a new token to whoever takes a row with statements that know nothing of tokens, and tells waiters of a row that is unlocked by
--- them. It runs with the rights of its owner, so that those who lock need none on the second table.
+-- them. The floor is that of schema/floor.sql, looked for until it is one that no sweep is just removing. The function runs with the
+-- rights of its owner, so that those who lock need none on the other tables.
 CREATE OR REPLACE FUNCTION {{fence}}() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $fence$
 DECLARE
   micros bigint := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 BEGIN
   IF TG_OP = 'INSERT' THEN
     IF NEW.token = 0 THEN
-      SELECT greatest(floor + 1, micros) INTO NEW.token FROM {{meta}};
+      LOOP
+        SELECT greatest(floor + 1, micros) INTO NEW.token FROM {{floor}} WHERE floor = (SELECT max(floor) FROM {{floor}}) FOR KEY SHARE;
+        EXIT WHEN FOUND;
+      END LOOP;
     END IF;
   ELSIF NEW.token = OLD.token AND (NEW.locked_at IS DISTINCT FROM OLD.locked_at OR NEW.locked_by IS DISTINCT FROM OLD.locked_by) THEN
     NEW.token := greatest(OLD.token + 1, micros);

@@ -1,7 +1,6 @@
--- One row: the version of the schema, and the floor: no token of a forgotten record is above it.
+-- One row: the version of the schema.
 CREATE TABLE {{meta}} (
   one     integer NOT NULL PRIMARY KEY DEFAULT 1 CHECK (one = 1),
-  version integer NOT NULL,
-  floor   bigint NOT NULL DEFAULT 0
+  version integer NOT NULL
 );
 INSERT INTO {{meta}} (version) VALUES ({{version}});
