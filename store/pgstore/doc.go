@@ -30,7 +30,8 @@
 // Who waits stands in a line, and a release hands the name over to the first of it: see Store.Queue. The rest of this is about watches.
 //
 // Each handle with a watch has one connection that listens, shared by all its watches, opened with the first and closed a while
-// after the last. A release notifies only if somebody listens for its group of names, which an advisory lock tells. When the
+// after the last. A release notifies only if somebody listens for its group of names, which an advisory lock tells. What it says is sealed with
+// a secret of the tables, for every role that may connect can listen and notify. When the
 // connection is lost all are woken once it is back. Through a pooler, on a standby and with CockroachDB the watched names are looked
 // at instead, in one statement for all of them, at intervals that grow to half a second.
 //

@@ -249,7 +249,7 @@ func TestTerminatedBackends(t *testing.T) {
 			return errors.Is(err, store.ErrHeld)
 		})
 		eventually(t, "it listens again", func() bool {
-			return one[int](t, other.pool, "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND query LIKE 'SELECT pg_advisory_lock_shared%'", t.Name()) > 0
+			return one[int](t, other.pool, "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND query LIKE 'SELECT pg_try_advisory_lock_shared%'", t.Name()) > 0
 		})
 		drain(w)
 	}

@@ -1,11 +1,13 @@
 package pgstore
 
 import (
+	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,34 +22,41 @@ import (
 // errCannotListen says that notifications would not reach a connection like ours.
 var errCannotListen = errors.New("notifications cannot be received")
 
+// errGroupTaken says that somebody keeps the lock of a name's group to himself, so that releases need not be told.
+var errGroupTaken = errors.New("somebody has taken the advisory lock that says who listens")
+
 const (
-	listenTimeout = 5 * time.Second // for a statement of the connection that listens
+	listenTimeout = 5 * time.Second        // for a statement of the connection that listens
+	groupPatience = 500 * time.Millisecond // for the lock of a group: releases under way have it until their commits
 	redialFirst   = 50 * time.Millisecond
 	redialLast    = 5 * time.Second
 )
 
-// groupOf is the group of a row's name, one of 256, as notify.sql has it.
-func groupOf(row string) int {
-	sum := sha256.Sum256([]byte(row))
-	return int(sum[0])
-}
-
 // A listener has one connection, on which it listens for the releases of a table for all watches of a handle. Who releases a name looks
-// whether somebody holds the advisory lock of the name's group, shared, and leaves out the notification if not.
+// whether somebody holds the advisory lock of the name's group, shared, and leaves out the notification if not. Everybody who may connect
+// can take such a lock. Then names of the group are looked at instead: the lock spares notifications, and nothing rests on it.
 type listener struct {
 	hub   *hub
 	over  chan struct{} // closed when run has returned
 	inbox atomic.Int64  // of its connection: what is handed over to this process is told there
 
-	mu    sync.Mutex
-	wants map[int]time.Time // groups that are to be held, and when they were last watched
-	holds map[int]bool      // those that are
-	asks  []chan error      // who waits for all wants to be held
-	stir  context.CancelFunc
+	mu     sync.Mutex
+	secret secret               // of the store; nil before the first connection
+	wants  map[string]time.Time // rows whose groups are to be held, and when they were last watched
+	holds  map[int]bool         // groups that are held
+	taken  map[int]time.Time    // groups that somebody else had taken, and when that was found
+	asks   []ask
+	stir   context.CancelFunc
+}
+
+// An ask waits for the groups of rows to be held.
+type ask struct {
+	rows   []string
+	answer chan error
 }
 
 func newListener(h *hub) *listener {
-	return &listener{hub: h, over: make(chan struct{}), wants: map[int]time.Time{}, holds: map[int]bool{}}
+	return &listener{hub: h, over: make(chan struct{}), wants: map[string]time.Time{}, holds: map[int]bool{}, taken: map[int]time.Time{}}
 }
 
 func (l *listener) ended() bool {
@@ -59,39 +68,47 @@ func (l *listener) ended() bool {
 	}
 }
 
-// listenFor answers when releases of the rows will be told.
+// listenFor answers when releases of the rows will be told, or errGroupTaken when they may not be.
 func (l *listener) listenFor(ctx context.Context, rows []string) error {
-	ask := make(chan error, 1)
+	answer := make(chan error, 1)
 	l.mu.Lock()
-	missing := false
 	for _, row := range rows {
-		g := groupOf(row)
-		l.wants[g] = time.Now()
-		missing = missing || !l.holds[g]
+		l.wants[row] = time.Now()
 	}
-	if missing {
-		l.asks = append(l.asks, ask)
+	held := l.held(rows)
+	if !held {
+		l.asks = append(l.asks, ask{rows, answer})
 		if l.stir != nil {
 			l.stir()
 		}
 	}
 	l.mu.Unlock()
-	if !missing {
+	if held {
 		return nil
 	}
 	select {
-	case err := <-ask:
+	case err := <-answer:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-l.over:
 		select {
-		case err := <-ask:
+		case err := <-answer:
 			return err
 		default:
 			return store.ErrClosed
 		}
 	}
+}
+
+// held says that the groups of rows are. l.mu is locked.
+func (l *listener) held(rows []string) bool {
+	for _, row := range rows {
+		if l.secret == nil || !l.holds[l.secret.group(row)] {
+			return false
+		}
+	}
+	return true
 }
 
 // answer answers those who wait.
@@ -100,8 +117,8 @@ func (l *listener) answer(err error) {
 	asks := l.asks
 	l.asks = nil
 	l.mu.Unlock()
-	for _, ask := range asks {
-		ask <- err
+	for _, a := range asks {
+		a.answer <- err
 	}
 }
 
@@ -129,6 +146,7 @@ func (l *listener) run() {
 		}
 		l.mu.Lock()
 		clear(l.holds)
+		clear(l.taken)
 		l.mu.Unlock()
 		l.answer(l.hub.store.explain(err, false))
 		l.forget()
@@ -157,10 +175,11 @@ func (l *listener) finish(err error) {
 
 // A link is a connection that listens.
 type link struct {
-	conn  *pgx.Conn
-	base  int64  // the key of group 0
-	inbox int64  // the key of this connection
-	told  string // the channel of what is handed over
+	conn   *pgx.Conn
+	secret secret
+	base   int64  // the key of group 0
+	inbox  int64  // the key of this connection
+	told   string // the channel of what is handed over
 }
 
 // open connects, listens and holds what is watched. From then on nothing is missed; what was before is not known, so all are woken.
@@ -172,7 +191,10 @@ func (l *listener) open(ctx context.Context) (*link, error) {
 		return nil, err
 	}
 	c := &link{conn: conn}
-	if err = c.begin(ctx, l.hub.store.tables.records); err == nil {
+	if err = c.begin(ctx, l.hub.store.sql.listen); err == nil {
+		l.mu.Lock()
+		l.secret = c.secret
+		l.mu.Unlock()
 		err = l.hold(ctx, c)
 	}
 	if err != nil {
@@ -202,11 +224,11 @@ func (s *Store) dial(ctx context.Context) (*pgx.Conn, error) {
 }
 
 // begin subscribes to the table's channel.
-func (c *link) begin(ctx context.Context, table string) error {
+func (c *link) begin(ctx context.Context, sql string) error {
 	var oid int64
 	var pid uint32
 	var standby bool
-	err := c.conn.QueryRow(ctx, "SELECT $1::text::regclass::oid::bigint, pg_backend_pid(), pg_is_in_recovery()", table).Scan(&oid, &pid, &standby)
+	err := c.conn.QueryRow(ctx, sql).Scan(&oid, &pid, &standby, &c.secret)
 	switch {
 	case err != nil:
 		return err
@@ -223,7 +245,7 @@ func (c *link) begin(ctx context.Context, table string) error {
 		}
 	}
 	c.told = fmt.Sprintf("soloist_%d_%d", oid, c.inbox)
-	for _, sql := range []string{fmt.Sprintf("SET lock_timeout = %d", listenTimeout.Milliseconds()), "SET idle_session_timeout = 0",
+	for _, sql := range []string{fmt.Sprintf("SET lock_timeout = %d", groupPatience.Milliseconds()), "SET idle_session_timeout = 0",
 		fmt.Sprintf("LISTEN soloist_%d", oid), "LISTEN " + c.told} {
 		_, err := c.conn.Exec(ctx, sql)
 		var pg *pgconn.PgError
@@ -234,29 +256,58 @@ func (c *link) begin(ctx context.Context, table string) error {
 	return nil
 }
 
-// hold takes the locks of the groups that are watched and not held yet.
+// hold takes the locks of the groups that are watched and not held yet, as far as they can be had.
 func (l *listener) hold(ctx context.Context, c *link) error {
-	l.mu.Lock()
-	var keys []int64
-	var missing []int
-	for g := range l.wants {
-		if !l.holds[g] {
-			missing, keys = append(missing, g), append(keys, c.base+int64(g))
-		}
+	missing := l.missing()
+	if len(missing) == 0 {
+		return nil
 	}
-	l.mu.Unlock()
-	if len(keys) > 0 {
-		// It waits for releases that have seen nobody listening and have not been committed yet.
-		if _, err := c.conn.Exec(ctx, "SELECT pg_advisory_lock_shared(k) FROM unnest($1::bigint[]) AS k ORDER BY k", keys); err != nil {
-			return err
+	keys := make([]int64, len(missing))
+	for i, g := range missing {
+		keys[i] = c.base + int64(g)
+	}
+	rows, err := c.conn.Query(ctx, "SELECT pg_try_advisory_lock_shared(k) FROM unnest($1::bigint[]) WITH ORDINALITY AS g (k, n) ORDER BY n", keys)
+	if err != nil {
+		return err
+	}
+	got, err := pgx.CollectRows(rows, pgx.RowTo[bool])
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	for i, g := range missing {
+		if !got[i] && time.Since(start) < groupPatience {
+			// It waits for releases that have seen nobody listening and have not been committed yet.
+			_, err := c.conn.Exec(ctx, "SELECT pg_advisory_lock_shared($1::bigint)", keys[i])
+			var pg *pgconn.PgError
+			if err != nil && !(errors.As(err, &pg) && pg.Code == codeLockTimeout) {
+				return err
+			}
+			got[i] = err == nil
 		}
 		l.mu.Lock()
-		for _, g := range missing {
+		if got[i] {
 			l.holds[g] = true
+		} else {
+			l.taken[g] = time.Now()
 		}
 		l.mu.Unlock()
 	}
 	return nil
+}
+
+// missing answers the groups that are watched, not held, and have not just been found taken by somebody else.
+func (l *listener) missing() []int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	missing := map[int]bool{}
+	for row := range l.wants {
+		g := l.secret.group(row)
+		if since, taken := l.taken[g]; !l.holds[g] && (!taken || time.Since(since) > l.hub.idle) {
+			missing[g] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(missing))
 }
 
 // serve passes notifications on, and holds what is asked for. It answers nil when there is nothing to do any more.
@@ -279,10 +330,14 @@ func (l *listener) serve(ctx context.Context, c *link) error {
 		interrupted := waiting.Err() != nil
 		stir()
 		switch {
-		case err == nil && n.Channel == c.told:
-			l.hub.lines.heard(n.Payload)
 		case err == nil:
-			l.hub.wake(n.Payload)
+			if w, ok := c.secret.open(n.Payload); !ok {
+				break // of somebody who may connect, and no more
+			} else if n.Channel == c.told {
+				l.hub.lines.heard(w)
+			} else {
+				l.hub.ended(w)
+			}
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case !interrupted || c.conn.IsClosed():
@@ -308,14 +363,23 @@ func (l *listener) serveAsked(ctx context.Context, c *link) error {
 	l.asks = nil
 	l.mu.Unlock()
 	err := l.hold(ctx, c)
-	for _, ask := range asks {
-		if err == nil {
-			ask <- nil
-			continue
-		}
-		ask <- l.hub.store.explain(err, false)
+	for _, a := range asks {
+		a.answer <- l.outcome(a, err)
 	}
 	return err
+}
+
+// outcome answers an ask after hold.
+func (l *listener) outcome(a ask, err error) error {
+	if err != nil {
+		return l.hub.store.explain(err, false)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.held(a.rows) {
+		return errGroupTaken
+	}
+	return nil
 }
 
 // rests says that nobody has watched anything for a while.
@@ -336,26 +400,32 @@ func (l *listener) rests() bool {
 	return true
 }
 
-// forget leaves out the groups that nobody has watched for a while, and answers those of them that are held.
+// forget leaves out the rows that nobody has watched for a while, and answers those groups that are held for none any more.
 func (l *listener) forget() []int {
-	used := map[int]bool{}
-	for _, row := range l.hub.watched() {
-		used[groupOf(row)] = true
-	}
+	watched := l.hub.watched()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var held []int
-	for g, last := range l.wants {
-		if used[g] || time.Since(last) < l.hub.idle {
-			continue
-		}
-		delete(l.wants, g)
-		if l.holds[g] {
-			delete(l.holds, g)
-			held = append(held, g)
+	for _, row := range watched {
+		if _, wanted := l.wants[row]; wanted {
+			l.wants[row] = time.Now()
 		}
 	}
-	return held
+	used := map[int]bool{}
+	for row, last := range l.wants {
+		if time.Since(last) >= l.hub.idle {
+			delete(l.wants, row)
+			continue
+		}
+		used[l.secret.group(row)] = true
+	}
+	var unused []int
+	for g := range l.holds {
+		if !used[g] {
+			delete(l.holds, g)
+			unused = append(unused, g)
+		}
+	}
+	return unused
 }
 
 // check gives back what is not watched any more, and sees whether the connection is alive and the table is still the one it was.
@@ -366,10 +436,15 @@ func (l *listener) check(ctx context.Context, c *link) error {
 	for _, g := range l.forget() {
 		keys = append(keys, c.base+int64(g))
 	}
+	if len(keys) > 0 {
+		if _, err := c.conn.Exec(ctx, "SELECT count(pg_advisory_unlock_shared(k)) FROM unnest($1::bigint[]) AS k", keys); err != nil {
+			return err
+		}
+	}
 	var oid int64
-	err := c.conn.QueryRow(ctx, `SELECT $1::text::regclass::oid::bigint
-		FROM (SELECT count(pg_advisory_unlock_shared(k)) FROM unnest($2::bigint[]) AS k) AS given`, l.hub.store.tables.records, keys).Scan(&oid)
-	if err == nil && groupBase+oid*256 != c.base {
+	var now secret
+	err := c.conn.QueryRow(ctx, l.hub.store.sql.listen).Scan(&oid, nil, nil, &now)
+	if err == nil && (groupBase+oid*256 != c.base || !bytes.Equal(now, c.secret)) {
 		err = errors.New("the table has been made anew")
 	}
 	return err

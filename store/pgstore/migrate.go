@@ -167,7 +167,7 @@ func (m *migration) makeRecords(ctx context.Context, version int) error {
 	return m.do(ctx, "schema/adopt", "altered table %s: wider columns, and those that soloist needs; its rows stay", m.records)
 }
 
-// makeFloor makes the table of floors. Until version 3 the floor was in another one.
+// makeFloor makes the table of floors. Until version 3 the floor was in another one, which had no secret.
 func (m *migration) makeFloor(ctx context.Context, version int) error {
 	if version >= 3 {
 		return nil
@@ -175,7 +175,10 @@ func (m *migration) makeFloor(ctx context.Context, version int) error {
 	if err := m.do(ctx, "schema/floor", "made table %s", m.floor); err != nil || version == 0 {
 		return err
 	}
-	return m.do(ctx, "schema/floor_from_meta", "moved the floor of the tokens from %s", m.meta)
+	if err := m.do(ctx, "schema/floor_from_meta", "moved the floor of the tokens from %s", m.meta); err != nil {
+		return err
+	}
+	return m.do(ctx, "schema/secret", "drew a secret for %s, with which notifications are sealed", m.meta)
 }
 
 // makeFence makes the trigger that gives tokens to locks that ShedLock takes, unless it is there as it should be.

@@ -15,7 +15,7 @@ type Dialect int
 
 // The dialects.
 const (
-	PostgreSQL  Dialect = iota // 12 and later
+	PostgreSQL  Dialect = iota // 13 and later
 	CockroachDB                // no notifications: waiters poll
 )
 

@@ -2,11 +2,8 @@ package pgstore
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -19,7 +16,8 @@ import (
 var errNoLines = fmt.Errorf("pgstore: with ListenOff, through a pooler, in CockroachDB and in a table shared with ShedLock there are no lines: %w", errors.ErrUnsupported)
 
 // Queue is as in store.Queuer. The lines are in a table that is not logged, so standing in one waits for no disk; the statement of a release
-// grants the name and notifies its heir. A state of more than 3,000 bytes does not fit in a notification: the heir then asks once more.
+// grants the name and notifies its heir, in a form that says nothing to others and that they cannot make. An heir of a record with a mark
+// or a state asks once more for them.
 // errors.ErrUnsupported may need a connection, to see whether notifications come through it.
 func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.Duration, error) {
 	if s.sql.queue == "" || s.tables.cfg.Listen == ListenOff {
@@ -38,6 +36,9 @@ func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.D
 		return store.Outcome{}, 0, err
 	}
 	l, err := s.hub.listens(ctx, []string{c.Name})
+	if errors.Is(err, errGroupTaken) { // who releases the name now may not see that somebody waits
+		err = s.hub.poll(ctx, []string{c.Name})
+	}
 	switch {
 	case err != nil:
 		return store.Outcome{}, 0, err
@@ -48,44 +49,47 @@ func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.D
 	case <-wake: // what was released before this request does not matter to it
 	default:
 	}
-	for {
-		out, after, again, err := s.await(ctx, c, l.inbox.Load(), wake)
-		if !again {
+	for known := int64(0); ; {
+		out, after, token, err := s.await(ctx, c, l.inbox.Load(), known, wake)
+		if token == 0 {
 			return out, after, err
 		}
+		known = token
 	}
 }
 
-// await asks once, and waits for what comes of it. It says again when the name has been handed over and the news of that are no answer.
-func (s *Store) await(ctx context.Context, c store.Claim, inbox int64, wake <-chan struct{}) (out store.Outcome, after time.Duration, again bool, err error) {
-	told := s.hub.lines.join(c.Holder)
-	defer s.hub.lines.leave(c.Holder, told)
+// await asks once, and waits for what comes of it. It answers a token when news say that it was granted to the holder, and are no answer:
+// then it is to be asked again. News of tokens up to known have been asked about.
+func (s *Store) await(ctx context.Context, c store.Claim, inbox, known int64, wake <-chan struct{}) (out store.Outcome, after time.Duration, token int64, err error) {
+	heir := heirOf(c.Name, c.Holder)
+	told := s.hub.lines.join(heir, known)
+	defer s.hub.lines.leave(heir, told)
 	out, asked, after, err := s.stand(ctx, c, inbox)
 	var held *store.HeldError
 	if err != nil || !errors.As(out.Err, &held) {
-		return out, after, false, err
+		return out, after, 0, err
 	}
 	limit := time.NewTimer(held.Record.Left)
 	defer limit.Stop()
 	select {
 	case n := <-told:
-		// What answers an earlier request of the holder says nothing of the time since this one; and a long state is not told. Asked again, the
-		// server says how old the grant is.
-		if n.asked != asked || n.grant.Token == 0 {
-			return out, 0, true, nil
+		// What answers an earlier request of the holder says nothing of the time since this one; and mark and state are not told. Asked again,
+		// the server says how old the grant is.
+		if n.asked != asked || n.more {
+			return out, 0, n.token, nil
 		}
 		if n.waits {
 			if err := s.confirm(ctx); err != nil {
-				return store.Outcome{}, 0, false, err
+				return store.Outcome{}, 0, 0, err
 			}
 		}
-		return store.Outcome{Grant: n.grant}, n.after, false, nil
+		return store.Outcome{Grant: store.Grant{Token: n.token}}, n.after, 0, nil
 	case <-wake:
 	case <-limit.C:
 	case <-ctx.Done():
 	case <-s.ctx.Done():
 	}
-	return out, 0, false, nil
+	return out, 0, 0, nil
 }
 
 // stand asks once, and again while the name is changing hands. It answers the instant of the request too, and for a grant how long
@@ -134,76 +138,54 @@ func (s *Store) Leave(ctx context.Context, name, holder string) (bool, error) {
 // lines are where this handle's holders wait for what is handed over to them.
 type lines struct {
 	mu      sync.Mutex
-	waiting map[string]chan news // by holder
+	waiting map[heirID]place
+}
+
+// A place is that of a holder who waits for news.
+type place struct {
+	told  chan news
+	known int64 // news of tokens up to this one have been asked about
 }
 
 // news are what the first of a line is told.
 type news struct {
 	asked int64         // the instant of the request that is answered
 	after time.Duration // from then to the grant
-	grant store.Grant   // with token 0: look again
-	waits bool          // the server's commits wait for standbys, unless somebody cancels that
+	token int64
+	waits bool // the server's commits wait for standbys, unless somebody cancels that
+	more  bool // the record has a mark or a state: look
 }
 
-func (l *lines) join(holder string) chan news {
+func (l *lines) join(heir heirID, known int64) chan news {
 	told := make(chan news, 1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.waiting == nil {
-		l.waiting = map[string]chan news{}
+		l.waiting = map[heirID]place{}
 	}
-	l.waiting[holder] = told
+	l.waiting[heir] = place{told, known}
 	return told
 }
 
-func (l *lines) leave(holder string, told chan news) {
+func (l *lines) leave(heir heirID, told chan news) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.waiting[holder] == told {
-		delete(l.waiting, holder)
+	if l.waiting[heir].told == told {
+		delete(l.waiting, heir)
 	}
 }
 
-// heard passes on a notification to its heir.
-func (l *lines) heard(payload string) {
-	holder, n, ok := parseNews(payload)
+// heard passes on what a notification says to its heir. One that is not what the store has sealed, or is sent again by somebody who has
+// read it, has no effect.
+func (l *lines) heard(w words) {
+	heir, n, ok := w.news()
 	if !ok {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if told := l.waiting[holder]; told != nil {
-		delete(l.waiting, holder)
-		told <- n
+	if p := l.waiting[heir]; p.told != nil && n.token > p.known {
+		delete(l.waiting, heir)
+		p.told <- n
 	}
-}
-
-// parseNews reads what hand.sql makes: the instant of the request, token, the instant of the grant, mark, whether commits wait for
-// standbys, length of the holder, holder and state.
-func parseNews(payload string) (holder string, n news, ok bool) {
-	fields := strings.SplitN(payload, " ", 7)
-	if len(fields) < 7 {
-		return "", news{}, false
-	}
-	var numbers [6]int64
-	for i := range numbers {
-		var err error
-		if numbers[i], err = strconv.ParseInt(fields[i], 10, 64); err != nil {
-			return "", news{}, false
-		}
-	}
-	const latest = 1 << 53 // in the year 2255; a difference of such instants is a duration
-	size, rest := numbers[5], fields[6]
-	if size < 0 || size > int64(len(rest)) || min(numbers[0], numbers[2]) < 0 || max(numbers[0], numbers[2]) > latest {
-		return "", news{}, false
-	}
-	state, err := hex.DecodeString(rest[size:])
-	if err != nil {
-		return "", news{}, false
-	}
-	n = news{asked: numbers[0], after: time.Duration(numbers[2]-numbers[0]) * µs, waits: numbers[4] != 0, grant: store.Grant{Token: numbers[1], Mark: numbers[3]}}
-	if len(state) > 0 {
-		n.grant.State = state
-	}
-	return rest[:size], n, true
 }

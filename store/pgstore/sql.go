@@ -10,7 +10,7 @@ import (
 //go:embed sql/*.sql sql/schema/*.sql
 var sqlFiles embed.FS
 
-// schemaVersion is that of sql/schema. Version 2 has lines, and 3 has floors.
+// schemaVersion is that of sql/schema. Version 2 has lines, and 3 has floors and a secret.
 const schemaVersion = 3
 
 // groupBase is where the keys of the advisory locks begin that say who listens: "Sol" in the uppermost bytes. The table's oid and 256
@@ -29,6 +29,8 @@ type statements struct {
 	acquireOne, releaseOne string // for one element; acquireOne is "" where acquire does that too
 
 	queue, leave, passed string // "" where there are no lines
+
+	listen string // of the connection that listens
 }
 
 // tables are the names of a store's tables, ready for SQL.
@@ -70,6 +72,7 @@ func (t tables) statements() statements {
 		acquire: acquire, extend: t.load("extend"), release: t.load("release"), choose: t.load("choose"),
 		acquireOne: acquireOne, releaseOne: t.load("release_one"),
 		complete: t.load("complete"), confirm: t.load("confirm"), list: t.load(list), sights: t.load("sights"), meta: t.load("meta"),
+		listen:     t.load("listen"),
 		sweepRaise: t.load("sweep_raise"), sweepSettle: t.load("sweep_settle"), sweep: t.load("sweep"),
 	}
 	if t.lined() {
@@ -93,6 +96,7 @@ func (t tables) fill(text string) string {
 		notify = bare("notify")
 	}
 	text = strings.NewReplacer("{{notify}}", notify, "{{hand}}", bare("hand"), "{{record}}", bare("record"), "{{forgettable}}", bare("forgettable")).Replace(text)
+	text = strings.NewReplacer("{{free}}", sealed("seal_free"), "{{handed}}", sealed("seal_handed")).Replace(text)
 	regclass := "'" + t.records + "'::regclass::oid::bigint"
 	return strings.NewReplacer(
 		"{{table}}", t.records,
@@ -100,6 +104,8 @@ func (t tables) fill(text string) string {
 		"{{line}}", t.line,
 		"{{floor}}", t.floor,
 		"{{collate}}", collate,
+		"{{secret}}", "(SELECT secret FROM "+t.meta+" WHERE one = 1)",
+		"{{random}}", "decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex')",
 		"{{forever}}", "timestamp '9999-12-31'",
 		"{{group}}", fmt.Sprintf("%d + %s * 256", groupBase, regclass),
 		"{{base}}", strconv.Itoa(groupBase),
@@ -108,6 +114,11 @@ func (t tables) fill(text string) string {
 		"{{fence}}", t.quoted(t.cfg.Table+"_fence"),
 		"{{trigger}}", quote(t.cfg.Table+"_fence"),
 	).Replace(text)
+}
+
+// sealed answers the expression of sealed words that a file has.
+func sealed(words string) string {
+	return strings.Replace(bare("seal"), "{{words}}", bare(words), 1)
 }
 
 // commented answers a file as it is.

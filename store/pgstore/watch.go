@@ -21,6 +21,8 @@ type hub struct {
 
 	mu        sync.Mutex
 	rows      map[string]map[chan struct{}]bool // by the row's name
+	named     map[int64]string                  // the names of those rows, by what stands for them
+	over      map[string]int64                  // the last lease whose end was told, of rows that are or were watched
 	listeners map[chan struct{}]func() bool     // stop waiting for the context of each watch
 	of        map[chan struct{}][]string        // the rows of each watch
 	closed    bool
@@ -38,6 +40,7 @@ type hub struct {
 func (h *hub) init(s *Store) {
 	h.store, h.idle = s, defaultIdle
 	h.rows, h.listeners, h.of = map[string]map[chan struct{}]bool{}, map[chan struct{}]func() bool{}, map[chan struct{}][]string{}
+	h.named, h.over = map[int64]string{}, map[string]int64{}
 	h.seen, h.hurry = map[string]sight{}, make(chan struct{}, 1)
 }
 
@@ -64,10 +67,12 @@ func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, err
 
 // subscribe answers when a release of the rows from now on will be noticed.
 func (h *hub) subscribe(ctx context.Context, rows []string) error {
-	if l, err := h.listens(ctx, rows); l != nil || err != nil {
-		return err
+	l, err := h.listens(ctx, rows)
+	switch {
+	case errors.Is(err, errGroupTaken), l == nil && err == nil:
+		return h.poll(ctx, rows)
 	}
-	return h.poll(ctx, rows)
+	return err
 }
 
 // listens answers what listens, once it will be told of releases of the rows; nil if listening cannot work.
@@ -113,6 +118,7 @@ func (h *hub) add(ctx context.Context, rows []string) (chan struct{}, error) {
 	for _, row := range rows {
 		if h.rows[row] == nil {
 			h.rows[row] = map[chan struct{}]bool{}
+			h.named[standsFor(row)] = row
 		}
 		h.rows[row][wake] = true
 	}
@@ -135,6 +141,7 @@ func (h *hub) remove(wake chan struct{}) {
 		delete(h.rows[row], wake)
 		if len(h.rows[row]) == 0 {
 			delete(h.rows, row)
+			delete(h.named, standsFor(row))
 			delete(h.seen, row)
 		}
 	}
@@ -163,6 +170,26 @@ func (h *hub) wakeLocked(row string) {
 		default:
 		}
 	}
+}
+
+// overMost bounds how many rows a hub remembers that it does not watch any more.
+const overMost = 4096
+
+// ended wakes those who watch a row when its lease is over, as seal_free.sql tells. Tokens grow, so what somebody sends again who has read
+// it wakes nobody.
+func (h *hub) ended(w words) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	row, watched := h.named[w[0]]
+	last, known := h.over[row]
+	if !watched || w[2] != 0 || w[3] != 0 || known && w[1] <= last {
+		return
+	}
+	if len(h.over) >= overMost {
+		maps.DeleteFunc(h.over, func(row string, _ int64) bool { return h.rows[row] == nil })
+	}
+	h.over[row] = w[1]
+	h.wakeLocked(row)
 }
 
 // wakeAll wakes everybody: what was missed is not known.

@@ -17,18 +17,23 @@ func TestReleasesNotifyOnlyListeners(t *testing.T) {
 	c := admin(t, server(t).URL)
 	oid := one[int64](t, c, "SELECT $1::text::regclass::oid::bigint", s.tables.records)
 	run(t, c, fmt.Sprintf("LISTEN soloist_%d", oid)) // without the lock that says so
-	notified := func() (payload string) {
+	key := secret(one[[]byte](t, c, "SELECT secret FROM "+s.tables.meta))
+	notified := func() (of int64) { // what stands for the name
 		ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
 		defer cancel()
 		if n, err := c.WaitForNotification(ctx); err == nil {
-			payload = n.Payload
+			w, ok := key.open(n.Payload)
+			if !ok {
+				t.Errorf("notified %q", n.Payload)
+			}
+			of = w[0]
 		}
-		return payload
+		return of
 	}
 	for _, name := range []string{"a", "lock/日本語", "name 3"} {
 		release(t, s, take(t, s, name, "x", time.Minute))
-		if got := notified(); got != "" {
-			t.Errorf("%q: notified %q where nobody listens", name, got)
+		if got := notified(); got != 0 {
+			t.Errorf("%q: notified of %d where nobody listens", name, got)
 		}
 		w, err := s.Watch(background, []string{name})
 		if err != nil {
@@ -36,16 +41,16 @@ func TestReleasesNotifyOnlyListeners(t *testing.T) {
 		}
 		drain(w)
 		release(t, s, take(t, s, name, "x", time.Minute))
-		if got := notified(); got != name {
-			t.Errorf("%q: notified %q", name, got)
+		if got := notified(); got != standsFor(name) {
+			t.Errorf("%q: notified of %d", name, got)
 		}
 		<-w
 		allNil(t, nil, func() error { // in a batch too
 			errs, err := s.Release(background, []store.Release{take(t, s, name, "x", time.Minute), take(t, s, "other", "x", time.Minute)})
 			return errors.Join(errors.Join(errs...), err)
 		}())
-		if got := notified(); got != name && got != "other" { // by chance they are in the same group
-			t.Errorf("%q in a batch: notified %q", name, got)
+		if got := notified(); got != standsFor(name) && got != standsFor("other") { // by chance they are in the same group
+			t.Errorf("%q in a batch: notified of %d", name, got)
 		}
 		<-w
 	}

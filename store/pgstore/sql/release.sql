@@ -18,10 +18,10 @@ WITH clock AS MATERIALIZED (
 ), ended AS (
   UPDATE {{table}} AS s SET
     lock_until = l.now + l.linger * interval '1 microsecond', released = true,
-    retain_until = coalesce(l.now + greatest(l.retain, l.linger) * interval '1 microsecond', {{forever}}),
+    retain_until = greatest(l.now + l.linger * interval '1 microsecond', coalesce(l.now + l.retain * interval '1 microsecond', {{forever}})),
     mark = greatest(s.mark, l.mark), state = CASE WHEN l.replace THEN l.state ELSE s.state END
   FROM live AS l WHERE s.name = l.name
-  RETURNING s.name, s.mark
+  RETURNING s.name, s.mark, s.token AS ended
 )
 SELECT a.name, false,
   coalesce(s.holder = a.holder AND s.locked_by = a.holder AND s.token = a.token AND NOT s.released AND s.lock_until > a.now, false),

@@ -16,7 +16,7 @@ WITH clock AS MATERIALIZED (
   WHERE s.holder = a.holder AND s.locked_by = a.holder AND s.token = a.token AND NOT s.released AND s.lock_until > a.now
   FOR NO KEY UPDATE OF s SKIP LOCKED
 ), heard AS MATERIALIZED (
-  SELECT l.*, NOT pg_try_advisory_xact_lock({{group}} + get_byte(sha256(convert_to(l.name, 'UTF8')), 0)) AS watched
+  SELECT l.*, NOT pg_try_advisory_xact_lock({{group}} + get_byte(sha256({{secret}} || convert_to(l.name, 'UTF8')), 0)) AS watched
   FROM live AS l
 ), next AS MATERIALIZED (
   SELECT h.name, f.*
@@ -33,14 +33,14 @@ WITH clock AS MATERIALIZED (
 ), ended AS (
   UPDATE {{table}} AS s SET
     lock_until = h.now + coalesce(n.ttl, h.linger) * interval '1 microsecond', released = n.holder IS NULL,
-    retain_until = coalesce(h.now + greatest(h.retain, h.linger) * interval '1 microsecond', {{forever}}),
+    retain_until = greatest(h.now + h.linger * interval '1 microsecond', coalesce(h.now + h.retain * interval '1 microsecond', {{forever}})),
     mark = greatest(s.mark, h.mark), state = CASE WHEN h.replace THEN h.state ELSE s.state END,
     locked_at = CASE WHEN n.holder IS NULL THEN s.locked_at ELSE h.now END,
     locked_by = coalesce(n.holder, s.locked_by), holder = coalesce(n.holder, s.holder),
     token = CASE WHEN n.holder IS NULL THEN s.token ELSE greatest(s.token + 1, (extract(epoch FROM h.now) * 1000000)::bigint) END
   FROM heard AS h LEFT JOIN next AS n ON n.name = h.name
   WHERE s.name = h.name
-  RETURNING s.name, s.token, s.mark, s.state, s.lock_until, h.now, h.watched, n.holder AS heir, n.inbox, n.asked
+  RETURNING s.name, s.token, h.token AS ended, s.mark, s.state, s.lock_until, h.now, h.watched, n.holder AS heir, n.inbox, n.asked
 )
 SELECT a.name, false,
   coalesce(s.holder = a.holder AND s.locked_by = a.holder AND s.token = a.token AND NOT s.released AND s.lock_until > a.now, false),

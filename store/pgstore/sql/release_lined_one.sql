@@ -8,7 +8,7 @@ WITH seen AS MATERIALIZED (
     AND NOT s.released AND s.lock_until > a.now
   FOR NO KEY UPDATE OF s SKIP LOCKED
 ), heard AS MATERIALIZED (
-  SELECT l.now, l.token, NOT pg_try_advisory_xact_lock({{group}} + get_byte(sha256(convert_to($1::text, 'UTF8')), 0)) AS watched
+  SELECT l.now, l.token, NOT pg_try_advisory_xact_lock({{group}} + get_byte(sha256({{secret}} || convert_to($1::text, 'UTF8')), 0)) AS watched
   FROM live AS l
 ), next AS MATERIALIZED (
   SELECT w.holder, w.ttl, w.inbox, w.asked
@@ -22,14 +22,14 @@ WITH seen AS MATERIALIZED (
 ), ended AS (
   UPDATE {{table}} AS s SET
     lock_until = h.now + coalesce(n.ttl, $4::bigint) * interval '1 microsecond', released = n.holder IS NULL,
-    retain_until = coalesce(h.now + greatest($5::bigint, $4::bigint) * interval '1 microsecond', {{forever}}),
+    retain_until = greatest(h.now + $4::bigint * interval '1 microsecond', coalesce(h.now + $5::bigint * interval '1 microsecond', {{forever}})),
     mark = greatest(s.mark, $6::bigint), state = CASE WHEN $7::boolean THEN $8::bytea ELSE s.state END,
     locked_at = CASE WHEN n.holder IS NULL THEN s.locked_at ELSE h.now END,
     locked_by = coalesce(n.holder, s.locked_by), holder = coalesce(n.holder, s.holder),
     token = CASE WHEN n.holder IS NULL THEN s.token ELSE greatest(s.token + 1, (extract(epoch FROM h.now) * 1000000)::bigint) END
   FROM heard AS h LEFT JOIN next AS n ON true
   WHERE s.name = $1::text
-  RETURNING s.name, s.token, s.mark, s.state, s.lock_until, h.now, h.watched, n.holder AS heir, n.inbox, n.asked
+  RETURNING s.name, s.token, h.token AS ended, s.mark, s.state, s.lock_until, h.now, h.watched, n.holder AS heir, n.inbox, n.asked
 )
 SELECT $1::text, e.name IS NOT NULL, coalesce(a.mine AND NOT a.released AND a.lock_until > a.now, false),
   coalesce(a.mine AND a.released AND a.mark >= $6::bigint, false), coalesce(e.mark, a.mark, 0),

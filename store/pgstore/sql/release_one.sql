@@ -10,10 +10,10 @@ WITH seen AS MATERIALIZED (
 ), ended AS (
   UPDATE {{table}} AS s SET
     lock_until = l.now + $4::bigint * interval '1 microsecond', released = true,
-    retain_until = coalesce(l.now + greatest($5::bigint, $4::bigint) * interval '1 microsecond', {{forever}}),
+    retain_until = greatest(l.now + $4::bigint * interval '1 microsecond', coalesce(l.now + $5::bigint * interval '1 microsecond', {{forever}})),
     mark = greatest(s.mark, $6::bigint), state = CASE WHEN $7::boolean THEN $8::bytea ELSE s.state END
   FROM live AS l WHERE s.name = $1::text
-  RETURNING s.name, s.mark
+  RETURNING s.name, s.mark, s.token AS ended
 )
 SELECT $1::text, e.name IS NOT NULL, coalesce(a.mine AND NOT a.released AND a.lock_until > a.now, false),
   coalesce(a.mine AND a.released AND a.mark >= $6::bigint, false), coalesce(e.mark, a.mark, 0),

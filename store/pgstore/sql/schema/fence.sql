@@ -15,8 +15,8 @@ BEGIN
   ELSIF NEW.token = OLD.token AND (NEW.locked_at IS DISTINCT FROM OLD.locked_at OR NEW.locked_by IS DISTINCT FROM OLD.locked_by) THEN
     NEW.token := greatest(OLD.token + 1, micros);
   ELSIF NEW.lock_until < OLD.lock_until AND NEW.locked_by <> NEW.holder THEN
-    IF NOT pg_try_advisory_xact_lock({{base}} + TG_RELID::bigint * 256 + get_byte(sha256(convert_to(NEW.name, 'UTF8')), 0)) THEN
-      PERFORM pg_notify('soloist_' || TG_RELID, NEW.name);
+    IF NOT pg_try_advisory_xact_lock({{base}} + TG_RELID::bigint * 256 + get_byte(sha256({{secret}} || convert_to(NEW.name, 'UTF8')), 0)) THEN
+      PERFORM pg_notify('soloist_' || TG_RELID, {{free}}) FROM (SELECT NEW.name AS name, NEW.token AS ended) AS e;
     END IF;
   END IF;
   RETURN NEW;
