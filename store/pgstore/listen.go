@@ -331,13 +331,7 @@ func (l *listener) serve(ctx context.Context, c *link) error {
 		stir()
 		switch {
 		case err == nil:
-			if w, ok := c.secret.open(n.Payload); !ok {
-				break // of somebody who may connect, and no more
-			} else if n.Channel == c.told {
-				l.hub.lines.heard(w)
-			} else {
-				l.hub.ended(w)
-			}
+			l.heard(c, n)
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case !interrupted || c.conn.IsClosed():
@@ -352,6 +346,18 @@ func (l *listener) serve(ctx context.Context, c *link) error {
 			}
 			next = time.Now().Add(l.hub.idle)
 		}
+	}
+}
+
+// heard passes a notification on, unless it is of somebody who may connect and no more.
+func (l *listener) heard(c *link, n *pgconn.Notification) {
+	w, ok := c.secret.open(n.Payload)
+	switch {
+	case !ok:
+	case n.Channel == c.told:
+		l.hub.lines.heard(w)
+	default:
+		l.hub.ended(w)
 	}
 }
 
