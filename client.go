@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -110,7 +109,6 @@ type core struct {
 	cfg     Config
 	log     *slog.Logger
 	names   namer
-	holder  string // how the holders of this client begin
 	holders atomic.Uint64
 	clock   clock
 	keeper  *keeper
@@ -158,13 +156,12 @@ func New(s store.Store, cfg Config) (*Client, error) {
 	}
 	c := &core{
 		store: s, cfg: cfg, log: cfg.Logger, names: names,
-		holder: cfg.Replica + "#" + strings.ToLower(crand.Text()[:20]) + "-",
-		jobs:   map[string]bool{},
-		over:   make(chan struct{}),
+		jobs: map[string]bool{},
+		over: make(chan struct{}),
 	}
 	if guest, ok := s.(host.Guest); ok {
 		simulated := guest.SimulatedHost()
-		c.clock.suspended, c.herdFrom = simulated.Suspended, simulated.HerdFrom
+		c.clock.host, c.herdFrom = simulated.Suspended, simulated.HerdFrom
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	limits := &limits{timeout: cfg.RequestTimeout}
@@ -310,8 +307,16 @@ func (c *core) sweep() {
 	}
 }
 
-// newHolder makes the holder of one attempt.
+// newHolder makes the holder of one attempt. What makes it unique is drawn for each: clones of a virtual machine that go on from one
+// snapshot have all of a process in common, but not what the kernel draws after that.
 func (c *core) newHolder() string {
+	const digits = "abcdefghijklmnopqrstuvwxyz234567"
+	var random [20]byte
+	_, _ = crand.Read(random[:]) // it never fails
+	for i, b := range random {
+		random[i] = digits[b%32]
+	}
 	buffer := make([]byte, 0, store.MaxName)
-	return string(strconv.AppendUint(append(buffer, c.holder...), c.holders.Add(1), 36))
+	buffer = append(append(append(buffer, c.cfg.Replica...), '#'), random[:]...)
+	return string(strconv.AppendUint(append(buffer, '-'), c.holders.Add(1), 36))
 }

@@ -26,11 +26,12 @@ type Lease struct {
 	granted store.Grant
 	ctx     leaseContext
 	cancel  context.CancelCauseFunc
-	since   time.Time   // just before the request that was granted, or the first of several that asked for the same
-	had     time.Time   // when the grant was known here
-	end     time.Time   // the lease is not renewed past it; zero without AtMost
-	busy    atomic.Bool // a function of the user's runs under it
-	stated  atomic.Bool // SetState has been used
+	since   time.Time              // just before the request that was granted, or the first of several that asked for the same
+	had     time.Time              // when the grant was known here
+	end     time.Time              // the lease is not renewed past it; zero without AtMost
+	busy    atomic.Bool            // a function of the user's runs under it
+	stated  atomic.Bool            // SetState has been used
+	last    atomic.Pointer[[]byte] // the last state, once the outcome of one is unknown
 	done    atomic.Pointer[doneFunc]
 
 	// Guarded by keeper.mu.
@@ -132,13 +133,19 @@ func (l *Lease) Check(ctx context.Context) error { return l.extend(ctx, l.opts.T
 // time without a network. The margin at its end is larger than Options.Margin as ttl is larger than the TTL. Errors as in Check.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error { return l.extend(ctx, ttl, nil) }
 
-// SetState leaves state with the name, for whoever holds it next: at most 64 KiB. Errors as in Check.
+// SetState leaves state with the name, for whoever holds it next: at most 64 KiB. Errors as in Check. After ErrUnknown the state may take
+// effect later, even after another that was set since. So the name is released with the last one; only if the holder dies may the older stay.
 func (l *Lease) SetState(ctx context.Context, state []byte) error {
 	if state == nil {
 		state = []byte{}
 	}
 	l.stated.Store(true)
-	return l.extend(ctx, l.opts.TTL, func(e *store.Extension) { e.State = state })
+	err := l.extend(ctx, l.opts.TTL, func(e *store.Extension) { e.State = state })
+	if unknown := errors.Is(err, ErrUnknown); unknown || err == nil && l.last.Load() != nil {
+		state = slices.Clone(state)
+		l.last.Store(&state)
+	}
+	return err
 }
 
 func (l *Lease) extend(ctx context.Context, ttl time.Duration, with func(*store.Extension)) error {
@@ -247,6 +254,9 @@ func (l *Lease) release(r store.Release) store.Release {
 	r.Name, r.Holder, r.Token = l.name, l.holder, l.token
 	if l.opts.AtLeast > 0 {
 		r.Linger = max(r.Linger, l.opts.AtLeast-l.core.clock.earliest().Sub(l.had))
+	}
+	if last := l.last.Load(); last != nil && r.State == nil {
+		r.State = *last
 	}
 	return r
 }

@@ -12,26 +12,30 @@ const (
 	clockBoottime  = 7
 )
 
-func kernelClock(id uintptr) time.Duration {
+// kernelClock reads a clock, if the kernel lets it.
+func kernelClock(id uintptr) (time.Duration, bool) {
 	var ts syscall.Timespec
-	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, id, uintptr(unsafe.Pointer(&ts)), 0); errno != 0 {
-		return 0
-	}
-	return time.Duration(ts.Nano())
+	_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, id, uintptr(unsafe.Pointer(&ts)), 0)
+	return time.Duration(ts.Nano()), errno == 0
 }
 
-// kernelSuspended bounds for how long this machine has been suspended since it booted: boot time goes on in a suspend,
-// the monotonic clock that Go's time follows does not. A process can be paused between two readings, which would look
-// like a suspend, so the readings are taken again until they are close together.
-func kernelSuspended() (atLeast, atMost time.Duration) {
+// kernelSuspended bounds for how long this machine has been suspended since it booted, if both clocks can be read.
+func kernelSuspended() (atLeast, atMost time.Duration, ok bool) { return suspendedBy(kernelClock) }
+
+// suspendedBy compares two clocks: boot time goes on in a suspend, the monotonic clock that Go's time follows does not. A process can be
+// paused between two readings, which would look like a suspend, so the readings are taken again until they are close together.
+func suspendedBy(clock func(id uintptr) (time.Duration, bool)) (atLeast, atMost time.Duration, ok bool) {
 	for range 5 {
-		before := kernelClock(clockMonotonic)
-		boot := kernelClock(clockBoottime)
-		after := kernelClock(clockMonotonic)
+		before, told1 := clock(clockMonotonic)
+		boot, told2 := clock(clockBoottime)
+		after, told3 := clock(clockMonotonic)
+		if !told1 || !told2 || !told3 {
+			return 0, 0, false
+		}
 		atLeast, atMost = boot-after, boot-before
 		if atMost-atLeast < 100*time.Microsecond {
 			break
 		}
 	}
-	return atLeast, atMost
+	return atLeast, atMost, true
 }

@@ -1,12 +1,16 @@
 package soloist
 
 import (
+	"context"
 	"errors"
+	"math"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/memstore"
 )
 
@@ -15,9 +19,9 @@ func TestSuspendEndsALease(t *testing.T) {
 	defer func() { suspended = kernelSuspended }()
 	synctest.Test(t, func(t *testing.T) {
 		var slept atomic.Int64
-		suspended = func() (atLeast, atMost time.Duration) {
+		suspended = func() (atLeast, atMost time.Duration, ok bool) {
 			d := time.Duration(slept.Load())
-			return d, d
+			return d, d, true
 		}
 		c, err := New(memstore.New(), Config{})
 		if err != nil {
@@ -51,10 +55,72 @@ func TestSuspendEndsALease(t *testing.T) {
 	})
 }
 
-func TestKernelSuspendedIsSteady(t *testing.T) {
-	atLeast, atMost := kernelSuspended()
-	if atMost < atLeast || atMost-atLeast > time.Second {
-		t.Errorf("between %v and %v", atLeast, atMost)
+// When the clocks of the kernel cannot be read, from the start or later, time does not stand still for leases, nor go back.
+func TestClocksThatCannotBeRead(t *testing.T) {
+	defer func() { suspended = kernelSuspended }()
+	for what, told := range map[string]int64{"never": 0, "no more": 3} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var readings atomic.Int64
+				suspended = func() (atLeast, atMost time.Duration, ok bool) {
+					if readings.Add(1) > told {
+						return 0, 0, false
+					}
+					return 100 * time.Hour, 100 * time.Hour, true
+				}
+				s := &deafStore{Store: memstore.New()}
+				c, err := New(s, Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				l, err := c.TryLock(t.Context(), "x")
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				if err := l.Err(); err != nil {
+					t.Fatalf("while it is renewed: %v", err)
+				}
+				s.deaf.Store(true)
+				begin := time.Now()
+				<-l.Context().Done()
+				if took := time.Since(begin); took > 28*time.Second || readings.Load() <= told {
+					t.Errorf("lost after %v, %d readings", took, readings.Load())
+				}
+			})
+		})
+	}
+}
+
+// A deafStore refuses renewals once it is deaf.
+type deafStore struct {
+	*memstore.Store
+	deaf atomic.Bool
+}
+
+func (s *deafStore) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	if s.deaf.Load() {
+		return nil, errors.New("deaf")
+	}
+	return s.Store.Extend(ctx, extensions)
+}
+
+// Where the wall clock stands in, a step forward counts as a suspend and one back takes nothing away.
+func TestStepsOfTheWallClock(t *testing.T) {
+	sum := time.Hour
+	for _, step := range []struct {
+		gained time.Duration
+		want   time.Duration
+		counts bool
+	}{
+		{500 * time.Microsecond, time.Hour, false}, {-500 * time.Microsecond, time.Hour, false},
+		{time.Minute, time.Hour + time.Minute, true}, {-time.Hour, time.Hour + time.Minute, true}, {time.Second, time.Hour + time.Minute + time.Second, true},
+	} {
+		var counted bool
+		if sum, counted = stepped(sum, step.gained); sum != step.want || counted != step.counts {
+			t.Errorf("gained %v: %v, %t", step.gained, sum, counted)
+		}
 	}
 }
 
@@ -63,9 +129,9 @@ func TestDurationsAreNotNegative(t *testing.T) {
 	defer func() { suspended = kernelSuspended }()
 	synctest.Test(t, func(t *testing.T) {
 		var readings atomic.Int64
-		suspended = func() (atLeast, atMost time.Duration) {
+		suspended = func() (atLeast, atMost time.Duration, ok bool) {
 			d := time.Hour - 4*time.Duration(readings.Add(1))
-			return d, d
+			return d, d, true
 		}
 		told := 0
 		c, err := New(memstore.New(), Config{Observe: func(e Event) {
@@ -85,4 +151,22 @@ func TestDurationsAreNotNegative(t *testing.T) {
 			t.Errorf("%v; told of %d events", err, told)
 		}
 	})
+}
+
+// Clones of a process, which have all of its memory in common, ask as different holders.
+func TestClonesAreDifferentHolders(t *testing.T) {
+	c, err := New(memstore.New(), Config{Replica: strings.Repeat("r", 128)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	seen := map[string]bool{}
+	for range 1000 {
+		c.holders.Store(math.MaxUint64 - 1) // as in the snapshot
+		holder := c.newHolder()
+		if err := store.CheckName(holder); err != nil || seen[holder] {
+			t.Fatalf("%q: %v", holder, err)
+		}
+		seen[holder] = true
+	}
 }
