@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // lockPatience is how long a batch waits for rows that others have locked. Statements of ours hold a lock for as long as a commit
@@ -170,17 +168,30 @@ func (s *Store) take(ctx context.Context, claims []store.Claim, pending []int, o
 	if len(asked) == 1 && s.sql.acquireOne != "" {
 		sql, args = s.sql.acquireOne, []any{names[0], holders[0], ttls[0], marks[0], records[0]}
 	}
-	answers, err := change(ctx, s, sql, args, scanAnswer)
+	answers, err := change(ctx, s, sql, args, s.scanAnswer)
 	if err != nil {
 		return nil, nil, err
 	}
 	found := make([]*record, len(asked))
 	for _, a := range answers { // those that were granted come last
-		k := rows[a.name]
+		k, there := rows[a.name]
+		if !there {
+			return nil, nil, s.impossible("a row about %s, which was not asked for", shown(a.name))
+		}
+		if found[k] != nil && a.token == nil {
+			a.wrong = s.impossible("about %s: there is more than one row", shown(a.name))
+		}
 		found[k] = &a.record
 		outcomes[asked[k]] = a.decide(claims[asked[k]])
 		if a.token == nil && outcomes[asked[k]].Err == nil {
 			repeated = append(repeated, asked[k])
+		}
+	}
+	for k, r := range found {
+		if r == nil {
+			wrong := s.impossible("there is no row about %s", shown(names[k]))
+			found[k] = &record{wrong: wrong}
+			outcomes[asked[k]] = store.Outcome{Err: wrong}
 		}
 	}
 	seen := make(sighting, len(pending))
@@ -193,25 +204,16 @@ func (s *Store) take(ctx context.Context, claims []store.Claim, pending []int, o
 	return seen, repeated, nil
 }
 
-// An answer is a row of acquire.sql or choose.sql.
-type answer struct {
-	name   string // of the row
-	token  *int64 // of the grant
-	record record
-}
-
-func scanAnswer(rows pgx.Rows) (*answer, error) {
-	var a answer
-	err := rows.Scan(append([]any{&a.name, &a.token}, a.record.fields()...)...)
-	return &a, err
-}
-
 // errUndecided is the outcome of a claim until it has been decided.
 var errUndecided = errors.New("undecided")
 
 // decide answers the claim that the row is about. The record becomes what it is after that.
 func (a *answer) decide(c store.Claim) store.Outcome {
 	r := &a.record
+	if a.wrong != nil {
+		r.wrong = a.wrong
+		return store.Outcome{Err: a.wrong}
+	}
 	if a.token != nil {
 		return r.grant(c, *a.token)
 	}
@@ -245,6 +247,10 @@ func undecided(claims []store.Claim, outcomes []store.Outcome, pending []int, se
 				left = append(left, i)
 				open[r] = true
 			}
+			continue
+		}
+		if r.wrong != nil {
+			outcomes[i] = store.Outcome{Err: r.wrong}
 			continue
 		}
 		v := r.judge(c)

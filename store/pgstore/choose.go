@@ -29,12 +29,15 @@ func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (
 	args := []any{rows, claim.Holder, micros(claim.TTL), records}
 	start := time.Now()
 	for try := 0; ; try++ {
-		answers, err := change(ctx, s, s.sql.choose, args, scanAnswer)
+		answers, err := change(ctx, s, s.sql.choose, args, s.scanAnswer)
+		a, err := only(s, answers, err)
 		if err != nil {
 			return 0, store.Outcome{}, err
 		}
-		a := answers[0]
-		i := numbers[a.name]
+		i, there := numbers[a.name]
+		if !there {
+			return 0, store.Outcome{}, s.impossible("a row about %s, which was not asked for", shown(a.name))
+		}
 		claim.Name = names[i]
 		out := a.decide(claim)
 		switch {

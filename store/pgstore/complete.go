@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"time"
+	"fmt"
 
 	"github.com/soloist-dev/soloist/store"
 
@@ -40,18 +40,19 @@ func (s *Store) complete(ctx context.Context, c store.Completion, row func(args,
 		return err
 	}
 	name, _ := s.row(c.Name)
-	var live bool
-	var left, age int64
-	r := record{there: true}
-	err := row([]any{name, c.Holder, c.Token, c.Mark, c.State != nil, c.State},
-		[]any{&live, &r.holder, &r.lockedBy, &r.released, &r.token, &r.mark, &left, &age, &r.state})
-	r.left, r.age = time.Duration(left)*µs, time.Duration(age)*µs
+	var live *bool
+	there := true
+	f := fields{there: &there}
+	err := row([]any{name, c.Holder, c.Token, c.Mark, c.State != nil, c.State}, append([]any{&live}, f.listed()...))
+	r, wrong := f.record()
 	switch {
 	case errors.Is(err, pgx.ErrNoRows), errors.Is(err, sql.ErrNoRows):
 		return store.ErrLost
 	case err != nil:
 		return s.explain(err, false) // the caller commits, so nothing has happened yet
-	case !live:
+	case live == nil || wrong != "": // the caller does not commit
+		return fmt.Errorf("%s: an answer that cannot be, about %s: %s", s.tables.cfg.Dialect, shown(c.Name), wrong)
+	case !*live:
 		return store.ErrLost
 	case c.Mark != 0 && r.mark >= c.Mark:
 		return &store.DoneError{Record: r.whole(c.Name)}

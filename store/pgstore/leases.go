@@ -123,9 +123,12 @@ func leases[L any](ctx context.Context, s *Store, all []L, v verb[L]) ([]error, 
 			}
 			return errs, nil
 		}
-		found := make(map[string]left, len(answers)) // by row
-		for _, a := range answers {
-			found[a.row] = a // those that were changed come last
+		found, err := s.lefts(answers, numbers)
+		if err != nil {
+			if err := spread(err, len(pending) == total, pending, func(i int, err error) { errs[i] = err }); err != nil {
+				return nil, err
+			}
+			return errs, nil
 		}
 		var locked []int
 		confirmed := sync.OnceValue(func() error { return s.confirm(ctx) })
@@ -133,6 +136,8 @@ func leases[L any](ctx context.Context, s *Store, all []L, v verb[L]) ([]error, 
 			i := pending[at]
 			row, _ := s.row(v.name(all[i]))
 			switch a := found[row]; {
+			case a.wrong != nil:
+				errs[i] = a.wrong
 			case a.changed:
 			case a.before:
 				errs[i] = confirmed()
@@ -146,7 +151,10 @@ func leases[L any](ctx context.Context, s *Store, all []L, v verb[L]) ([]error, 
 		for _, at := range rest {
 			i := pending[at]
 			row, _ := s.row(v.name(all[i]))
-			if a, there := found[row]; there && v.repeat != nil {
+			if a := found[row]; a.wrong != nil {
+				errs[i] = a.wrong
+				continue
+			} else if v.repeat != nil {
 				if outcome, ok := v.repeat(all[numbers[row]], a, all[i]); ok {
 					errs[i] = outcome
 					continue
@@ -196,14 +204,52 @@ type left struct {
 	row                   string
 	changed, live, before bool
 	mark                  int64
+	null                  bool  // one of the fields was
+	wrong                 error // what cannot be about it
 }
 
 func scanExtended(rows pgx.Rows) (l left, err error) {
-	return l, rows.Scan(&l.row, &l.changed, &l.live)
+	var changed, live *bool
+	err = rows.Scan(&l.row, &changed, &live)
+	if l.null = changed == nil || live == nil; !l.null {
+		l.changed, l.live = *changed, *live
+	}
+	return l, err
 }
 
 func scanReleased(rows pgx.Rows) (l left, err error) {
-	return l, rows.Scan(&l.row, &l.changed, &l.live, &l.before, &l.mark, nil)
+	var changed, live, before *bool
+	var mark *int64
+	err = rows.Scan(&l.row, &changed, &live, &before, &mark, nil)
+	if l.null = changed == nil || live == nil || before == nil || mark == nil; !l.null {
+		l.changed, l.live, l.before, l.mark = *changed, *live, *before, *mark
+	}
+	return l, err
+}
+
+// lefts answers what is left of each of the rows that were asked about.
+func (s *Store) lefts(answers []left, asked map[string]int) (map[string]left, error) {
+	found := make(map[string]left, len(asked))
+	for _, a := range answers { // those that were changed come last
+		before, twice := found[a.row]
+		switch _, there := asked[a.row]; {
+		case !there:
+			return nil, s.impossible("a row about %s, which was not asked for", shown(a.row))
+		case a.null:
+			a.wrong = s.impossible("about %s: a field is NULL", shown(a.row))
+		case twice && (!a.changed || before.changed):
+			a.wrong = s.impossible("about %s: there are too many rows", shown(a.row))
+		case twice:
+			a.wrong = before.wrong
+		}
+		found[a.row] = a
+	}
+	for row := range asked {
+		if _, there := found[row]; !there {
+			found[row] = left{wrong: s.impossible("there is no row about %s", shown(row))}
+		}
+	}
+	return found, nil
 }
 
 // repeated answers a release that follows another of the same row in a batch. If the first has ended the lease, or had before, it is

@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"strings"
 	"unicode/utf8"
@@ -38,10 +39,17 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 }
 
 func scanListed(rows pgx.Rows) (store.Record, error) {
-	r := record{there: true}
 	var name string
-	err := rows.Scan(&name, &r.holder, &r.lockedBy, &r.released, &r.token, &r.mark, (*microseconds)(&r.left), (*microseconds)(&r.age), &r.state)
-	return r.whole(name), err
+	there := true
+	f := fields{there: &there}
+	if err := rows.Scan(append([]any{&name}, f.listed()...)...); err != nil {
+		return store.Record{}, err
+	}
+	r, wrong := f.record()
+	if wrong != "" {
+		return store.Record{}, fmt.Errorf("the record of %s cannot be: %s", shown(name), wrong)
+	}
+	return r.whole(name), nil
 }
 
 // wholeRunes answers the longest beginning of prefix that a name can have: PostgreSQL's texts are valid UTF-8 without NUL.

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // errNoLines is why a store that is configured in another way keeps no lines.
@@ -97,16 +95,16 @@ func (s *Store) await(ctx context.Context, c store.Claim, inbox, known int64, wa
 func (s *Store) stand(ctx context.Context, c store.Claim, inbox int64) (out store.Outcome, asked int64, after time.Duration, err error) {
 	since := time.Now()
 	for try := 0; ; try++ {
-		answers, err := change(ctx, s, s.sql.queue, []any{c.Name, c.Holder, micros(c.TTL), inbox}, func(rows pgx.Rows) (*answer, error) {
-			var a answer
-			err := rows.Scan(append(append([]any{&a.name, &a.token}, a.record.fields()...), &asked)...)
-			return &a, err
-		})
+		answers, err := change(ctx, s, s.sql.queue, []any{c.Name, c.Holder, micros(c.TTL), inbox}, s.scanQueued)
+		a, err := only(s, answers, err)
+		if err == nil && a.name != c.Name {
+			err = s.impossible("a row about %s, which was not asked for", shown(a.name))
+		}
 		if err != nil {
 			return store.Outcome{}, 0, 0, err
 		}
-		a := answers[0]
-		age := a.record.age
+		asked = a.asked
+		age := max(0, a.record.age) // where the server's clock was set back, the lease is counted from this request
 		out := a.decide(c)
 		switch {
 		case out.Err == nil && a.token == nil: // granted before

@@ -7,7 +7,6 @@ import (
 	"github.com/soloist-dev/soloist/store/shedlock"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // A record is what a row was when it was read.
@@ -22,6 +21,7 @@ type record struct {
 	age      time.Duration
 	state    []byte // where it was asked for
 	known    bool   // the state was asked for
+	wrong    error  // it cannot be so
 }
 
 // foreign says that the last lease was taken by statements that are not ours.
@@ -71,20 +71,6 @@ func micros(d time.Duration) int64 {
 		n++
 	}
 	return n
-}
-
-// fields are the columns that acquire.sql and choose.sql have in common, from whether there was a row on.
-func (r *record) fields() []any {
-	return []any{&r.there, &r.holder, &r.lockedBy, &r.released, &r.token, &r.mark, (*microseconds)(&r.left), (*microseconds)(&r.age), &r.state}
-}
-
-// microseconds is a duration in a column of them.
-type microseconds time.Duration
-
-// ScanInt64 implements pgtype.Int64Scanner.
-func (m *microseconds) ScanInt64(v pgtype.Int8) error {
-	*m = microseconds(time.Duration(v.Int64) * µs)
-	return nil
 }
 
 func scanInt(rows pgx.Rows) (n int64, err error) { return n, rows.Scan(&n) }

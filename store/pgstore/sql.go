@@ -107,6 +107,8 @@ func (t tables) fill(text string) string {
 		"{{secret}}", "(SELECT secret FROM "+t.meta+" WHERE one = 1)",
 		"{{random}}", "decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex')",
 		"{{forever}}", "timestamp '9999-12-31'",
+		"{{first}}", "timestamp 'epoch'", // so that a difference of times has an end, whatever somebody has put into a record
+		"{{last}}", "timestamp '9999-12-31'",
 		"{{group}}", fmt.Sprintf("%d + %s * 256", groupBase, regclass),
 		"{{base}}", strconv.Itoa(groupBase),
 		"{{channel}}", "'soloist_' || "+regclass,

@@ -35,19 +35,22 @@ func (s *Store) forget(ctx context.Context, count int) (int, error) {
 	args := []any{int64(count), s.tables.cfg.ShedLock}
 	start := time.Now()
 	for try := 0; ; try++ {
-		may, err := change(ctx, s, s.sql.sweepRaise, args, scanInt)
-		if err != nil || may[0] == 0 {
+		rows, err := change(ctx, s, s.sql.sweepRaise, args, scanInt)
+		if may, err := only(s, rows, err); err != nil || may <= 0 {
 			return 0, err
 		}
 		if _, err := change(ctx, s, s.sql.sweepSettle, nil, scanInt); err != nil {
 			return 0, err
 		}
-		n, err := change(ctx, s, s.sql.sweep, args, scanInt)
-		if err != nil {
+		rows, err = change(ctx, s, s.sql.sweep, args, scanInt)
+		n, err := only(s, rows, err)
+		switch {
+		case err != nil:
 			return 0, err
-		}
-		if n[0] > 0 || time.Since(start) > lockPatience {
-			return int(n[0]), nil
+		case n < 0 || n > int64(count):
+			return 0, s.impossible("%d records were forgotten, of at most %d", n, count)
+		case n > 0 || time.Since(start) > lockPatience:
+			return int(n), nil
 		}
 		s.collided(ctx, try)
 	}

@@ -49,12 +49,12 @@ WITH clock AS MATERIALIZED (
   FROM locked AS l
   WHERE s.name = l.name AND (SELECT count(*) FROM made) >= 0
   RETURNING s.name, s.token AS granted, l.was_holder, l.locked_by AS was_locked_by, l.released AS was_released, l.token AS was_token,
-    s.mark, (extract(epoch FROM l.now - l.locked_at) * 1000000)::bigint AS age, s.state
+    s.mark, (extract(epoch FROM l.now - least(greatest(l.locked_at, {{first}}), {{last}})) * 1000000)::bigint AS age, s.state
 )
 SELECT a.name, NULL::bigint, s.name IS NOT NULL, coalesce(s.holder, ''), coalesce(s.locked_by, ''), coalesce(s.released, true),
   coalesce(s.token, a.floor), coalesce(s.mark, 0),
-  coalesce((extract(epoch FROM s.lock_until - a.now) * 1000000)::bigint, 0),
-  coalesce((extract(epoch FROM a.now - s.locked_at) * 1000000)::bigint, 0),
+  coalesce((extract(epoch FROM least(greatest(s.lock_until, {{first}}), {{last}}) - a.now) * 1000000)::bigint, 0),
+  coalesce((extract(epoch FROM a.now - least(greatest(s.locked_at, {{first}}), {{last}})) * 1000000)::bigint, 0),
   CASE WHEN a.claim <> 0 AND s.mark >= a.claim OR s.holder = a.holder AND s.locked_by = s.holder THEN s.state END
 FROM asked AS a LEFT JOIN {{table}} AS s ON s.name = a.name
 UNION ALL

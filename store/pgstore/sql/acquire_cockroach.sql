@@ -33,8 +33,8 @@ WITH clock AS MATERIALIZED (
 SELECT a.name, t.token, s.name IS NOT NULL,
   coalesce(l.was_holder, s.holder, ''), coalesce(l.locked_by, s.locked_by, ''), coalesce(l.released, s.released, true),
   coalesce(l.token, s.token, a.floor), coalesce(t.mark, s.mark, 0),
-  coalesce((extract(epoch FROM coalesce(l.lock_until, s.lock_until) - a.now) * 1000000)::bigint, 0),
-  coalesce((extract(epoch FROM a.now - coalesce(l.locked_at, s.locked_at)) * 1000000)::bigint, 0),
+  coalesce((extract(epoch FROM least(greatest(coalesce(l.lock_until, s.lock_until), {{first}}), {{last}}) - a.now) * 1000000)::bigint, 0),
+  coalesce((extract(epoch FROM a.now - least(greatest(coalesce(l.locked_at, s.locked_at), {{first}}), {{last}})) * 1000000)::bigint, 0),
   CASE
     WHEN t.name IS NOT NULL THEN t.state
     WHEN a.claim <> 0 AND s.mark >= a.claim OR s.holder = a.holder AND s.locked_by = s.holder THEN s.state

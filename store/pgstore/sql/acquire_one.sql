@@ -31,8 +31,8 @@ SELECT $1::text, coalesce(t.granted, m.granted), a.name IS NOT NULL, coalesce(t.
   coalesce(t.was_locked_by, a.locked_by, ''), coalesce(t.was_released, a.released, true),
   coalesce(t.was_token, a.token, CASE WHEN m.granted IS NULL THEN (SELECT max(floor) FROM {{floor}}) END, 0),
   coalesce(t.mark, a.mark, 0),
-  coalesce((extract(epoch FROM a.lock_until - a.now) * 1000000)::bigint, 0),
-  coalesce((extract(epoch FROM a.now - coalesce(t.was_at, a.locked_at)) * 1000000)::bigint, 0),
+  coalesce((extract(epoch FROM least(greatest(a.lock_until, {{first}}), {{last}}) - a.now) * 1000000)::bigint, 0),
+  coalesce((extract(epoch FROM a.now - least(greatest(coalesce(t.was_at, a.locked_at), {{first}}), {{last}})) * 1000000)::bigint, 0),
   CASE
     WHEN t.granted IS NOT NULL THEN t.state
     WHEN $4::bigint <> 0 AND a.mark >= $4::bigint OR a.holder = $2::text AND a.locked_by = a.holder THEN a.state

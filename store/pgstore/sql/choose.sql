@@ -44,8 +44,8 @@ WITH clock AS MATERIALIZED (
 SELECT a.name, t.token, a.there,
   coalesce(l.holder, a.holder, ''), coalesce(l.locked_by, a.locked_by, ''), coalesce(l.released, a.released, true),
   coalesce(l.token, a.token, a.floor), coalesce(t.mark, a.mark, 0),
-  coalesce((extract(epoch FROM coalesce(l.lock_until, a.lock_until) - a.now) * 1000000)::bigint, 0),
-  coalesce((extract(epoch FROM a.now - coalesce(l.locked_at, a.locked_at)) * 1000000)::bigint, 0),
+  coalesce((extract(epoch FROM least(greatest(coalesce(l.lock_until, a.lock_until), {{first}}), {{last}}) - a.now) * 1000000)::bigint, 0),
+  coalesce((extract(epoch FROM a.now - least(greatest(coalesce(l.locked_at, a.locked_at), {{first}}), {{last}})) * 1000000)::bigint, 0),
   CASE WHEN t.name IS NOT NULL THEN t.state WHEN a.mine OR a.free THEN a.state END
 FROM seen AS a
 LEFT JOIN locked AS l ON l.number = a.number

@@ -17,5 +17,5 @@ WITH was AS MATERIALIZED (
   RETURNING s.name
 )
 SELECT w.live, w.holder, w.locked_by, w.released, w.token, w.mark,
-  (extract(epoch FROM w.lock_until - w.now) * 1000000)::bigint, (extract(epoch FROM w.now - w.locked_at) * 1000000)::bigint, w.state
+  (extract(epoch FROM least(greatest(w.lock_until, {{first}}), {{last}}) - w.now) * 1000000)::bigint, (extract(epoch FROM w.now - least(greatest(w.locked_at, {{first}}), {{last}})) * 1000000)::bigint, w.state
 FROM seen AS w

@@ -1,0 +1,121 @@
+package pgstore
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// What a server answers is checked, field by field: a server may be broken, something between it and us may be, and rows can be changed
+// by others, and by triggers. What cannot be is an unknown outcome, of the one name that it is about if that can be told.
+
+// impossible says what is wrong with an answer.
+func (s *Store) impossible(format string, args ...any) error {
+	return store.AsUnknown(fmt.Errorf("%s: an answer that cannot be: %s", s.tables.cfg.Dialect, fmt.Sprintf(format, args...)))
+}
+
+// only answers the one row of an answer that has one.
+func only[T any](s *Store, rows []T, err error) (row T, _ error) {
+	switch {
+	case err != nil:
+		return row, err
+	case len(rows) != 1:
+		return row, s.impossible("%d rows where one is due", len(rows))
+	}
+	return rows[0], nil
+}
+
+// An answer is a row of acquire.sql, queue.sql or choose.sql.
+type answer struct {
+	name   string // of the row
+	token  *int64 // of the grant
+	record record
+	asked  int64 // of queue.sql: the instant of the request
+	wrong  error // what cannot be about it
+}
+
+func (s *Store) scanAnswer(rows pgx.Rows) (*answer, error) {
+	var a answer
+	var f fields
+	err := rows.Scan(append([]any{&a.name, &a.token}, f.all()...)...)
+	a.check(s, &f)
+	return &a, err
+}
+
+func (s *Store) scanQueued(rows pgx.Rows) (*answer, error) {
+	var a answer
+	var f fields
+	var asked *int64
+	err := rows.Scan(append(append([]any{&a.name, &a.token}, f.all()...), &asked)...)
+	if a.check(s, &f); a.wrong == nil && (asked == nil || *asked < 0) {
+		a.wrong = s.impossible("about %s: the instant of the request is %s", shown(a.name), number(asked))
+	}
+	if asked != nil {
+		a.asked = *asked
+	}
+	return &a, err
+}
+
+// fields are the columns of a record as they come, any of which may be NULL.
+type fields struct {
+	there, released        *bool
+	holder, lockedBy       *string
+	token, mark, left, age *int64
+	state                  []byte
+}
+
+// all are those that the statements have in common, from whether there was a row on.
+func (f *fields) all() []any {
+	return append([]any{&f.there}, f.listed()...)
+}
+
+// listed are those of list.sql.
+func (f *fields) listed() []any {
+	return []any{&f.holder, &f.lockedBy, &f.released, &f.token, &f.mark, &f.left, &f.age, &f.state}
+}
+
+// record answers what the fields say, or what is wrong with them.
+func (f *fields) record() (r record, wrong string) {
+	switch {
+	case f.there == nil, f.released == nil, f.holder == nil, f.lockedBy == nil, f.token == nil, f.mark == nil, f.left == nil, f.age == nil:
+		return record{}, "a field is NULL"
+	case *f.token < 0:
+		return record{}, "its token is " + number(f.token)
+	case len(f.state) > store.MaxState:
+		return record{}, fmt.Sprintf("its state has %d bytes", len(f.state))
+	}
+	return record{there: *f.there, holder: *f.holder, lockedBy: *f.lockedBy, released: *f.released, token: *f.token, mark: *f.mark,
+		left: span(*f.left), age: span(*f.age), state: f.state}, ""
+}
+
+// check fills in the record, and sees whether the grant, if there is one, can be.
+func (a *answer) check(s *Store, f *fields) {
+	r, wrong := f.record()
+	switch a.record = r; {
+	case wrong != "":
+	case a.token != nil && *a.token <= r.token:
+		wrong = fmt.Sprintf("it is granted with token %d after %d", *a.token, r.token)
+	case a.token == nil && r.there && r.token == 0 && !r.foreign() && !r.released:
+		wrong = "it is held with token 0"
+	}
+	if wrong != "" {
+		a.wrong = s.impossible("about %s: %s", shown(a.name), wrong)
+	}
+}
+
+func number(n *int64) string {
+	if n == nil {
+		return "NULL"
+	}
+	return fmt.Sprint(*n)
+}
+
+// span is a duration of so many microseconds, or the longest there is.
+func span(micros int64) time.Duration {
+	const most = int64(math.MaxInt64 / µs)
+	return time.Duration(max(-most, min(most, micros))) * µs
+}
