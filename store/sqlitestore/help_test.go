@@ -3,6 +3,7 @@ package sqlitestore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -110,5 +111,12 @@ func eventually(t testing.TB, what string, cond func() bool) {
 		if time.Since(start) > 30*time.Second {
 			t.Fatalf("not so after 30 s: %s", what)
 		}
+	}
+}
+
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
 	}
 }

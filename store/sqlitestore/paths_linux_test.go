@@ -124,13 +124,6 @@ func looked(t *testing.T, path string, wrap ...string) string {
 	return string(out)
 }
 
-func must(t testing.TB, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Beside each name of a file SQLite keeps a log, so that those who use the one do not see the leases of the others.
 func TestHardLink(t *testing.T) {
 	path := newPath(t)

@@ -60,8 +60,10 @@ func parseURL(rawURL string) (*mysql.Config, Config, error) {
 	u, err := url.Parse(rawURL)
 	var wrong *url.Error
 	switch {
-	case errors.As(err, &wrong): // the whole URL stands in it
+	case errors.As(err, &wrong), err == nil && strings.Contains(u.RawQuery+u.Fragment, "@"): // the password may be in what would be shown
 		return nil, Config{}, &store.InvalidError{What: "URL", Value: "of the store", Rule: urlRule + "; a password with / ? # @ : % needs each as %XX"}
+	case err == nil && u.Fragment != "":
+		return nil, Config{}, &store.InvalidError{What: "URL", Value: "of the store with " + shown("#"+u.Fragment), Rule: "has no fragment: write a # as %23"}
 	case err != nil || u.Scheme != "mysql" && u.Scheme != "mariadb":
 		return nil, Config{}, &store.InvalidError{What: "URL", Value: "of the store", Rule: urlRule}
 	}
@@ -75,10 +77,11 @@ func parseURL(rawURL string) (*mysql.Config, Config, error) {
 	d.MultiStatements = true      // only ever those of this package, without a value in them that is not a number or hexadecimal
 	d.Params = map[string]string{"time_zone": "'+00:00'", "autocommit": "1", "innodb_lock_wait_timeout": "5"}
 	cfg := Config{}
-	for key, values := range u.Query() {
-		if err := option(d, &cfg, key, values[len(values)-1]); err != nil {
-			return nil, Config{}, err
-		}
+	if err := options(d, &cfg, u.RawQuery); err != nil {
+		return nil, Config{}, err
+	}
+	if port, err := strconv.Atoi(or(u.Port(), "3306")); err != nil || port < 1 || port > 65535 {
+		return nil, Config{}, &store.InvalidError{What: "port", Value: shown(u.Port()), Rule: "must be between 1 and 65535"}
 	}
 	if strings.Contains(d.DBName, "/") || d.DBName == "" && cfg.Schema == "" {
 		return nil, Config{}, &store.InvalidError{What: "database", Value: shown(d.DBName), Rule: "must be one name, the path of the URL: " + urlRule}
@@ -93,6 +96,30 @@ func or(s, otherwise string) string {
 	return s
 }
 
+// options sets what the parameters of the URL say. What cannot be read is an error: a tls=true that is left out would send the password in clear.
+func options(d *mysql.Config, cfg *Config, query string) error {
+	seen := map[string]bool{}
+	for pair := range strings.SplitSeq(query, "&") {
+		if query == "" {
+			return nil
+		}
+		key, value, found := strings.Cut(pair, "=")
+		key, errKey := url.QueryUnescape(key)
+		value, errValue := url.QueryUnescape(value)
+		switch {
+		case !found || errKey != nil || errValue != nil || strings.Contains(pair, ";"):
+			return &store.InvalidError{What: "URL parameter", Value: shown(pair), Rule: "must be key=value, with & between two, and a ; or % in it as %3B or %25"}
+		case seen[key]:
+			return &store.InvalidError{What: "URL parameter", Value: shown(key), Rule: "must be given once"}
+		}
+		seen[key] = true
+		if err := option(d, cfg, key, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // option sets what a parameter of the URL says.
 func option(d *mysql.Config, cfg *Config, key, value string) (err error) {
 	invalid := func(rule string) error {
@@ -100,9 +127,13 @@ func option(d *mysql.Config, cfg *Config, key, value string) (err error) {
 	}
 	switch key {
 	case "table":
-		cfg.Table = value
+		if cfg.Table = value; value == "" {
+			return invalid("must be a name; leave it out for the default")
+		}
 	case "schema":
-		cfg.Schema = value
+		if cfg.Schema = value; value == "" {
+			return invalid("must be a name; leave it out for that of the connection")
+		}
 	case "shedlock":
 		if cfg.ShedLock, err = strconv.ParseBool(value); err != nil {
 			return invalid("must be true or false")
@@ -115,7 +146,9 @@ func option(d *mysql.Config, cfg *Config, key, value string) (err error) {
 		}
 		d.Net, d.Addr = "unix", value
 	case "tls":
-		d.TLSConfig = value
+		if d.TLSConfig = value; value == "" || value == "preferred" {
+			return invalid("must be true, false, skip-verify, or the name of a registered configuration")
+		}
 	case "timeout":
 		if d.Timeout, err = time.ParseDuration(value); err != nil || d.Timeout <= 0 {
 			return invalid("must be a duration above 0, such as 5s")
