@@ -27,6 +27,10 @@ type Store interface {
 	// Release ends leases. ErrLost for a lease that is not live; it changes nothing then. Releasing again what the same
 	// holder has released, while nobody else has taken the name and the record's mark is at least the one asked for,
 	// answers nil and changes nothing, so that a release whose reply was lost can be repeated.
+	//
+	// A lease is live until the store could grant the name to somebody else. So nil says that nobody else was granted the name before the
+	// release took effect. It may have taken longer to commit than the lease had left: the store has kept the name for it meanwhile, though a
+	// record that was read then may look free.
 	Release(ctx context.Context, releases []Release) ([]error, error)
 
 	// List yields the records whose names begin with prefix, in ascending byte order of their names, free ones
