@@ -2,19 +2,16 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/soloist-dev/soloist/cmd/soloist/internal/child"
-	"github.com/soloist-dev/soloist/internal/records"
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/sqlitestore"
+	"github.com/soloist-dev/soloist/store/sqlstore"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -22,7 +19,8 @@ func (a *app) doctorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "doctor [URL]", Short: "Look at the store and say what to change", GroupID: "see", Args: a.noChild(cobra.MaximumNArgs(1)),
 		Long: `doctor connects to the store, says what it promises as it is set up now and why, looks at its settings, privileges and schema,
-and takes, extends and gives back a lease of its own to see that all of it works and how long it takes. It changes no settings.
+and takes, extends and gives back leases of its own, over several connections at once, to see that all of it works, that all
+connections lead to the same data, and how long it takes. It changes no settings.
 
 It ends with 0 when the store can be used, though there may be warnings, and with 1 when it cannot.`,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -49,21 +47,32 @@ It ends with 0 when the store can be used, though there may be warnings, and wit
 // examine looks at the store. Its error is that of a configuration that names no store; all else is a finding.
 func (a *app) examine(ctx context.Context) ([]store.Finding, error) {
 	begin := time.Now()
-	s, err := a.openStore()
+	src, err := a.source()
 	if err != nil {
-		if exitCode(err) == exitUnavailable || exitCode(err) == exitDenied {
-			return []store.Finding{unusable("connection", err)}, nil
-		}
+		return nil, err
+	}
+	named := store.Finding{Subject: "store", Found: src.scheme() + ", named by " + src.from, Level: store.LevelOK}
+	s, err := src.open()
+	refused := errors.Is(err, sqlitestore.ErrRefused) || errors.Is(err, sqlstore.ErrRefused) // a file or a server, not what the URL says
+	switch {
+	case err != nil && (refused || exitCode(err) == exitUnavailable || exitCode(err) == exitDenied):
+		return []store.Finding{named, unusable("connection", err)}, nil
+	case err != nil:
 		return nil, err
 	}
 	defer s.Close()
 	if p, ok := s.(store.Pinger); ok {
 		if err := p.Ping(ctx); err != nil {
-			return []store.Finding{unusable("connection", err)}, nil
+			return []store.Finding{named, unusable("connection", err)}, nil
 		}
 	}
-	findings := []store.Finding{{Subject: "connection", Found: "answers after " + span(time.Since(begin)), Level: store.LevelOK}}
-	findings = append(findings, promises(ctx, s)...)
+	findings := []store.Finding{named, {Subject: "connection", Found: "answers after " + span(time.Since(begin)), Level: store.LevelOK}}
+	caps, err := store.CapabilitiesOf(ctx, s)
+	if err != nil {
+		findings = append(findings, unusable("capabilities", err))
+	} else {
+		findings = append(findings, promises(caps)...)
+	}
 	if e, ok := s.(store.Examiner); ok {
 		found, err := e.Examine(ctx)
 		findings = append(findings, found...)
@@ -71,7 +80,11 @@ func (a *app) examine(ctx context.Context) ([]store.Finding, error) {
 			findings = append(findings, unusable("settings", err))
 		}
 	}
-	return append(findings, trial(ctx, s, a.namespace)...), nil
+	t := trial{first: s, open: src.open, namespace: a.namespace}
+	if caps.Scope == store.ScopeProcess {
+		t.open = nil // another would be another store
+	}
+	return append(findings, t.findings(ctx)...), nil
 }
 
 func unusable(subject string, err error) store.Finding {
@@ -79,11 +92,7 @@ func unusable(subject string, err error) store.Finding {
 }
 
 // promises are the store's capabilities as findings. That a promise is not made is a warning: the store can be used all the same.
-func promises(ctx context.Context, s store.Store) []store.Finding {
-	caps, err := store.CapabilitiesOf(ctx, s)
-	if err != nil {
-		return []store.Finding{unusable("capabilities", err)}
-	}
+func promises(caps store.Capabilities) []store.Finding {
 	findings := []store.Finding{{Subject: "backend", Found: fmt.Sprintf("%s; shared by: %s", caps.Backend, caps.Scope), Level: store.LevelOK}}
 	for _, p := range []struct {
 		name    string
@@ -95,78 +104,74 @@ func promises(ctx context.Context, s store.Store) []store.Finding {
 	return findings
 }
 
-// trial goes through the life of a lease, and tells of the first step that fails, or of how long they took.
-func trial(ctx context.Context, s store.Store, namespace string) []store.Finding {
-	claim := store.Claim{Name: records.In(namespace) + "doctor/" + rand.Text(), Holder: "doctor#" + rand.Text(), TTL: 10 * time.Second}
-	failed := func(verb string, err error) []store.Finding {
-		return []store.Finding{unusable("trial", fmt.Errorf("%s a lease: %w", verb, err))}
-	}
-	var took [3]time.Duration
-	begin := time.Now()
-	lap := func(i int) { took[i], begin = time.Since(begin), time.Now() }
-	outs, err := s.Acquire(ctx, []store.Claim{claim})
-	if err == nil {
-		err = outs[0].Err
-	}
-	if err != nil {
-		return failed("taking", err)
-	}
-	lap(0)
-	token := outs[0].Grant.Token
-	errs, err := s.Extend(ctx, []store.Extension{{Name: claim.Name, Holder: claim.Holder, Token: token, TTL: claim.TTL}})
-	if err = errors.Join(append(errs, err)...); err != nil {
-		return failed("extending", err)
-	}
-	lap(1)
-	errs, err = s.Release(ctx, []store.Release{{Name: claim.Name, Holder: claim.Holder, Token: token}})
-	if err = errors.Join(append(errs, err)...); err != nil {
-		return failed("giving back", err)
-	}
-	lap(2)
-	if sweeper, ok := s.(store.Sweeper); ok { // the record of the trial with what else may go
-		if _, err := sweeper.Sweep(ctx, 1000); err != nil {
-			return failed("forgetting", err)
-		}
-	}
-	return []store.Finding{{Subject: "trial", Level: store.LevelOK, Found: fmt.Sprintf("a lease was taken in %s, extended in %s, given back in %s",
-		brief(took[0]), brief(took[1]), brief(took[2]))}}
+// A summary counts the findings of each level, and says what follows from them.
+type summary struct {
+	OK       int    `json:"ok"`
+	Warnings int    `json:"warnings"`
+	Errors   int    `json:"errors"`
+	Unknown  int    `json:"unknown"`
+	Verdict  string `json:"verdict"`
+	Exit     int    `json:"exit"` // the command's exit code
 }
 
-func brief(d time.Duration) string { return d.Round(10 * time.Microsecond).String() }
+func summed(findings []store.Finding) summary {
+	count := map[store.Level]int{}
+	for _, f := range findings {
+		count[f.Level]++
+	}
+	s := summary{OK: count[store.LevelOK], Warnings: count[store.LevelWarning], Errors: count[store.LevelError], Unknown: count[store.LevelUnknown]}
+	switch {
+	case s.Errors > 0:
+		s.Verdict, s.Exit = "the store cannot be used, or not relied on", 1
+	case s.Warnings+s.Unknown > 0:
+		s.Verdict = "the store can be used, with less than could be promised"
+	default:
+		s.Verdict = "the store can be used"
+	}
+	return s
+}
 
-// tell writes the findings and ends the command with 1 when one of them is an error.
+func (s summary) String() string {
+	return fmt.Sprintf("%d ok, %d warnings, %d errors, %d unknown: %s (exit code %d)", s.OK, s.Warnings, s.Errors, s.Unknown, s.Verdict, s.Exit)
+}
+
+// tell writes the findings and their summary, and ends the command with 1 when one of them is an error.
 func (a *app) tell(findings []store.Finding) error {
-	if a.output != "table" {
-		if err := write(a, "", findings, nil); err != nil {
-			return err
-		}
-	} else {
-		diagnose(a.out, findings)
+	sum := summed(findings)
+	var err error
+	switch a.output {
+	case "json":
+		err = a.encode(struct {
+			Findings []store.Finding `json:"findings"`
+			Summary  summary         `json:"summary"`
+		}{findings, sum})
+	case "jsonl":
+		err = errors.Join(write(a, "", findings, nil), a.encode(map[string]summary{"summary": sum}))
+	default:
+		err = a.print(diagnosis(findings) + "\n" + sum.String() + "\n")
 	}
-	bad := slices.ContainsFunc(findings, func(f store.Finding) bool { return f.Level == store.LevelError })
-	if bad {
-		return &exit{code: 1}
+	if err == nil && sum.Exit != 0 {
+		err = &exit{code: sum.Exit}
 	}
-	return nil
+	return err
 }
 
-func diagnose(out io.Writer, findings []store.Finding) {
+// diagnosis is the findings for people, each in one line, with a line of what to change.
+func diagnosis(findings []store.Finding) string {
 	width := 0
 	for _, f := range findings {
 		width = max(width, len(f.Subject))
 	}
+	var b strings.Builder
 	line := func(level, subject, text string) {
-		text = string(child.Clean([]byte(strings.ReplaceAll(text, "\n", "; ")))) // some of it is what a server said
-		fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("%-8s %-*s  %s", level, width, subject, text), " "))
+		text = strings.ReplaceAll(text, "\n", "; ")
+		b.WriteString(strings.TrimRight(fmt.Sprintf("%-8s %-*s  %s", level, width, subject, text), " ") + "\n")
 	}
-	count := map[store.Level]int{}
 	for _, f := range findings {
-		count[f.Level]++
 		line(string(f.Level), f.Subject, f.Found)
 		if f.Mend != "" {
 			line("", "", "→ "+f.Mend)
 		}
 	}
-	fmt.Fprintf(out, "\n%d ok, %d warnings, %d errors, %d unknown\n",
-		count[store.LevelOK], count[store.LevelWarning], count[store.LevelError], count[store.LevelUnknown])
+	return b.String()
 }

@@ -70,9 +70,7 @@ func synchronousRig(t *testing.T) *rig {
 	wire, err := newProxy(primary.Addr)
 	must(t, err)
 	t.Cleanup(wire.close)
-	seen := *primary // by the standby
-	seen.URL = strings.Replace(primary.URL, primary.Addr, wire.addr(), 1)
-	standby := servers.PostgresStandby(t, &seen, "standby", append(smallPostgres, "wal_retrieve_retry_interval=100ms")...)
+	standby := servers.PostgresStandby(t, heardThrough(primary, wire.addr()), "standby", append(smallPostgres, "wal_retrieve_retry_interval=100ms")...)
 	servers.Wait(t, "the standby to be synchronous", time.Minute, func() bool {
 		return psql(t, primary.URL, "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == "1"
 	})
@@ -85,6 +83,13 @@ func synchronousRig(t *testing.T) *rig {
 		b.proxy.retarget(1, standby.Addr)
 	}
 	return b
+}
+
+// heardThrough is a primary as a standby has it that reaches it at another address.
+func heardThrough(primary *servers.PostgresServer, addr string) *servers.PostgresServer {
+	seen := *primary
+	seen.URL = strings.Replace(primary.URL, primary.Addr, addr, 1)
+	return &seen
 }
 
 func mariadbRig(t *testing.T) *rig {
