@@ -19,6 +19,7 @@
 //  5. A release or an extension names the holder and token it means. A stale holder can neither free nor prolong, nor
 //     write over, the lease of its successor.
 //  6. A refused claim writes nothing.
-//  7. A store caches nothing of what is in the backend, logs nothing, starts no goroutine that outlives Close, never
+//  7. A record that cannot be read harms its own name alone. What a backend answers is checked before it is believed.
+//  8. A store caches nothing of what is in the backend, logs nothing, starts no goroutine that outlives Close, never
 //     ends the process, and never puts a secret into an error.
 package store

@@ -14,6 +14,9 @@ import (
 // taken effect, now or a little later; any other error says that it has not.
 //
 // An empty batch does nothing and answers an empty slice. Names may repeat within a batch; they are decided in order.
+//
+// A record that cannot be read, because something else has written it, harms its own name alone: what asks for it gets an error that names it
+// and changes nothing, and everything else goes on.
 type Store interface {
 	// Acquire tries once to take each name. The error of an outcome is nil for a grant, a *HeldError when another
 	// holder (or nobody, for a linger) has the name, and a *DoneError when the record's mark answers the claim.
@@ -34,8 +37,8 @@ type Store interface {
 	Release(ctx context.Context, releases []Release) ([]error, error)
 
 	// List yields the records whose names begin with prefix, in ascending byte order of their names, free ones
-	// included. It is a view for people and tools, not a snapshot: decide by Acquire. It ends after the first error. The
-	// store may be used while it is under way.
+	// included. It is a view for people and tools, not a snapshot: decide by Acquire. It ends after the first error. Records
+	// that cannot be read are left out, and told by an error after all others. The store may be used while it is under way.
 	List(ctx context.Context, prefix string) iter.Seq2[Record, error]
 
 	// Close frees what the store opened itself, never what it was given. Calls made afterwards answer ErrClosed; closing
@@ -162,7 +165,8 @@ type Pinger interface {
 
 // A Sweeper forgets on request what may be forgotten. Stores whose backend forgets by itself need not be one.
 type Sweeper interface {
-	// Sweep forgets at most limit records and says how many it forgot. Such a store forgets at no other time.
+	// Sweep forgets at most limit records and says how many it forgot. Such a store forgets at no other time. Records that cannot be read
+	// stay; the error, beside how many of the others it forgot, may tell of them.
 	Sweep(ctx context.Context, limit int) (int, error)
 }
 

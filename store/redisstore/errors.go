@@ -42,7 +42,10 @@ var refusals = map[string]string{
 func (s *Store) classify(err error) (explained error, sure bool) {
 	var refused redis.Error
 	var dial *net.OpError
+	var bad *malformedError
 	switch {
+	case errors.As(err, &bad):
+		return err, false
 	case err == nil, errors.Is(err, store.ErrClosed):
 		return err, true
 	case errors.Is(err, redis.ErrClosed) && s.ctx.Err() != nil:

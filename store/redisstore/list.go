@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/soloist-dev/soloist/store"
 )
@@ -34,7 +35,13 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 					next = i
 				}
 			}
-			if next < 0 || !yield(pages[next].records[0], nil) {
+			if next < 0 {
+				if err := troubles(pages); err != nil {
+					yield(store.Record{}, err)
+				}
+				return
+			}
+			if !yield(pages[next].records[0], nil) {
 				return
 			}
 			pages[next].records = pages[next].records[1:]
@@ -42,11 +49,30 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 	}
 }
 
+// troubles tells of the names whose records could not be read.
+func troubles(pages []page) error {
+	var all []error
+	for _, p := range pages {
+		all = append(all, p.troubles...)
+	}
+	return few(all)
+}
+
+// few joins errors, of which it names the first only if they are many.
+func few(errs []error) error {
+	const most = 5
+	if more := len(errs) - most; more > 0 {
+		errs = append(errs[:most:most], fmt.Errorf("and %d more", more))
+	}
+	return errors.Join(errs...)
+}
+
 // A page is what has been read of a part and not been yielded.
 type page struct {
-	from    string // where the next begins, for ZRANGEBYLEX
-	last    bool
-	records []store.Record
+	from     string // where the next begins, for ZRANGEBYLEX
+	last     bool
+	records  []store.Record
+	troubles []error // of names whose records cannot be read
 }
 
 // fill reads the next pages of the parts that have none, in one pipeline.
@@ -75,28 +101,51 @@ func (s *Store) fill(ctx context.Context, prefix string, pages []page) error {
 			if answer.err != nil {
 				return answer.err
 			}
-			pages[which[n]].read(answer.reply)
+			if err := pages[which[n]].read(s, prefix, answer.reply); err != nil {
+				return err
+			}
 		}
 	}
 }
 
-// read takes an answer of list.lua.
-func (p *page) read(reply any) {
-	rows, _ := reply.([]any)
-	for _, row := range rows {
-		fields, _ := row.([]any)
-		texts := make([]string, len(fields))
-		for i, f := range fields {
-			texts[i], _ = f.(string)
-		}
-		if len(texts) == 7 {
-			p.records = append(p.records, record(texts[0], texts[1:]))
-		}
-		if len(texts) > 0 {
-			p.from = "(" + texts[0]
+// read takes an answer of list.lua, whose names come in order.
+func (p *page) read(s *Store, prefix string, reply any) error {
+	rows, err := list(reply, -1)
+	if err != nil {
+		return err
+	}
+	if len(rows) > pageSize {
+		return malformed("%d records instead of at most %d", len(rows), pageSize)
+	}
+	for _, fields := range rows {
+		if err := p.take(s, prefix, fields); err != nil {
+			return err
 		}
 	}
 	p.last = len(rows) < pageSize
+	return nil
+}
+
+// take reads one record, or why there is none.
+func (p *page) take(s *Store, prefix string, fields any) error {
+	all, err := list(fields, -1)
+	if err != nil {
+		return err
+	}
+	r := &row{fields: all}
+	name := r.text("name", store.MaxName)
+	if r.err == nil && (!strings.HasPrefix(name, prefix) || p.from != "["+prefix && "("+name <= p.from) {
+		r.err = malformed("the name %q is none that was asked for, or is out of order", name)
+	}
+	switch len(all) {
+	case 1: // it is there no more
+	case 7:
+		p.records = append(p.records, r.record(name))
+	default:
+		p.troubles = append(p.troubles, s.trouble(name, r.text("word", 16), r))
+	}
+	p.from = "(" + name
+	return r.end()
 }
 
 // after answers the least text that is greater than all that begin with prefix, "" if there is none.
@@ -145,16 +194,19 @@ func (s *Store) chooseIn(ctx context.Context, names []string, claim store.Claim,
 		if answer.err != nil {
 			return 0, store.Outcome{}, answer.err
 		}
-		fields, _ := answer.reply.([]any)
-		index := int64(-1)
-		if len(fields) > 0 {
-			index, _ = fields[0].(int64)
+		fields, err := list(answer.reply, -1)
+		if err != nil || len(fields) == 0 {
+			return 0, store.Outcome{}, store.AsUnknown(errors.Join(err, malformed("nothing is chosen")))
 		}
-		if index < 0 {
+		index, ok := fields[0].(int64)
+		if own && ok && index == -1 && len(fields) == 1 {
 			continue
 		}
+		if !ok || index < 0 || index >= int64(len(members[part])) {
+			return 0, store.Outcome{}, store.AsUnknown(malformed("%s is none of the %d names to choose from", shown(fields[0]), len(members[part])))
+		}
 		i := members[part][index]
-		out := outcome(names[i], fields[1:])
+		out := s.outcome(names[i], fields[1:])
 		if out.Err == nil && s.waits(chooseScript) && s.enough(answer.acked) != nil {
 			out = store.Outcome{Err: s.enough(answer.acked)}
 		}
@@ -181,20 +233,47 @@ func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
 	}
 	const most = 200 // in one script, for it keeps everybody else waiting
 	forgotten := 0
+	var left []error
 	for _, b := range slices.All(s.parts) {
 		for more := true; more && forgotten < limit; {
 			answer := s.do(ctx, []call{{sweepScript, b.indexes(), []any{min(most, limit-forgotten), b.records, b.tag}, false}})[0]
 			if answer.err != nil {
 				return forgotten, answer.err
 			}
-			fields, _ := answer.reply.([]any)
-			if len(fields) != 2 {
-				return forgotten, fmt.Errorf("redisstore: the script answered %v", answer.reply)
+			var n int
+			var err error
+			if n, more, err = s.swept(answer.reply, min(most, limit-forgotten), &left); err != nil {
+				return forgotten, err
 			}
-			n, _ := fields[0].(int64)
-			forgotten += int(n)
-			more = fields[1] == int64(1)
+			forgotten += n
 		}
 	}
-	return forgotten, nil
+	return forgotten, few(left)
+}
+
+// swept reads an answer of sweep.lua: how many were forgotten, of at most limit, whether there may be more, and what is left because it
+// cannot be read.
+func (s *Store) swept(reply any, limit int, left *[]error) (forgotten int, more bool, err error) {
+	fields, err := list(reply, 3)
+	if err != nil {
+		return 0, false, err
+	}
+	n, ok := fields[0].(int64)
+	again, ok2 := fields[1].(int64)
+	troubles, err := list(fields[2], -1)
+	if err != nil || !ok || !ok2 || n < 0 || n > int64(limit) || again < 0 || again > 1 || len(troubles) > limit {
+		return 0, false, malformed("%s, %s and %s of a sweep of at most %d", shown(fields[0]), shown(fields[1]), shown(fields[2]), limit)
+	}
+	for _, trouble := range troubles {
+		all, err := list(trouble, -1)
+		if err != nil {
+			return 0, false, err
+		}
+		r := &row{fields: all}
+		*left = append(*left, s.trouble("", r.text("word", 16), r))
+		if err := r.end(); err != nil {
+			return 0, false, err
+		}
+	}
+	return int(n), again == 1, nil
 }

@@ -5,9 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -19,21 +19,23 @@ type lines struct {
 	store *Store
 	inbox string
 
+	opening chan struct{} // has a value while somebody opens the inbox
+	open    atomic.Bool   // the inbox
+
 	mu      sync.Mutex
-	open    bool
-	waiting map[string]chan news // by holder
+	waiting map[string]chan news // by the secret of a request
 }
 
-// news are what a holder in a line is told: to look again, unless there is a grant.
+// news are what a request in a line is told: to look again, or to ask for what was granted, or the grant.
 type news struct {
-	granted bool
-	asked   string        // the instant of the request that is answered
-	after   time.Duration // from then to the grant
-	grant   store.Grant
+	ask, granted bool
+	after        int64 // from the request to the grant, in µs
+	ahead        int64 // by how much the token is greater than the instant of the grant
 }
 
 func (l *lines) init(s *Store) {
 	l.store, l.inbox, l.waiting = s, s.parts[0].tag+"i:"+rand.Text(), map[string]chan news{}
+	l.opening = make(chan struct{}, 1)
 }
 
 // errNoLines is why a store that is configured in another way keeps no lines.
@@ -50,42 +52,71 @@ func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.D
 	if err := store.CheckQueued(c); err != nil {
 		return store.Outcome{Err: err}, 0, nil
 	}
-	if err := s.lines.subscribe(ctx); err != nil {
-		return store.Outcome{}, 0, err
+	if !s.lines.open.Load() {
+		if err := s.lines.subscribe(ctx); err != nil {
+			return store.Outcome{}, 0, err
+		}
 	}
-	told := s.lines.join(c.Holder)
-	defer s.lines.leave(c.Holder, told)
-	b := &s.parts[0]
-	keys := append(b.indexes(), b.records+c.Name, b.tag+"w:"+c.Name, b.tag+"v:"+c.Name)
-	answer := s.do(ctx, []call{{queueScript, keys, []any{c.Name, c.Holder, micros(c.TTL), s.lines.inbox}, false}})[0]
-	if answer.err != nil {
-		return store.Outcome{}, 0, answer.err
-	}
-	fields, _ := answer.reply.([]any)
-	more := ""
-	if n := len(fields); n == 6 || n == 8 {
-		more, _ = fields[n-1].(string)
-		fields = fields[:n-1]
-	}
-	out := outcome(c.Name, fields)
+	secret, told := s.lines.join()
+	defer s.lines.leave(secret)
+	p, err := s.stand(ctx, c, secret)
 	var held *store.HeldError
-	if !errors.As(out.Err, &held) {
-		return out, -span(more), nil
+	if err != nil || !errors.As(p.out.Err, &held) {
+		return p.out, p.since(p.asked), err
 	}
 	limit := time.NewTimer(held.Record.Left)
 	defer limit.Stop()
 	select {
 	case n := <-told:
-		// What answers an earlier request of the holder, perhaps by another server's clock, says nothing of the time since this one. The holder
-		// asks again, and is told how old the grant is.
-		if n.granted && n.asked == more {
-			return store.Outcome{Grant: n.grant}, n.after, nil
+		if token := p.asked + n.after + n.ahead; n.granted && token > 0 && token <= exact {
+			return store.Outcome{Grant: store.Grant{Token: token}}, time.Duration(n.after) * time.Microsecond, nil
+		}
+		if n.ask || n.granted {
+			now, err := s.stand(ctx, c, secret)
+			return now.out, now.since(p.asked), err
 		}
 	case <-limit.C:
 	case <-ctx.Done():
 	case <-s.ctx.Done():
 	}
-	return out, 0, nil
+	return p.out, 0, nil
+}
+
+// A place is what a request to stand in line was answered. Instants are µs of the server's clock.
+type place struct {
+	out          store.Outcome
+	asked, began int64
+}
+
+// since is how long after a request a lease began that was granted.
+func (p place) since(asked int64) time.Duration {
+	if p.out.Err != nil {
+		return 0
+	}
+	return time.Duration(p.began-asked) * time.Microsecond
+}
+
+// stand takes the name if it is free, or a place in its line.
+func (s *Store) stand(ctx context.Context, c store.Claim, secret string) (p place, err error) {
+	b := &s.parts[0]
+	keys := append(b.indexes(), b.records+c.Name, b.tag+"w:"+c.Name, b.tag+"v:"+c.Name)
+	answer := s.do(ctx, []call{{queueScript, keys, []any{c.Name, c.Holder, micros(c.TTL), s.lines.inbox, secret}, false}})[0]
+	if answer.err != nil {
+		return place{}, answer.err
+	}
+	fields, err := list(answer.reply, -1)
+	r := &row{fields: fields, err: err}
+	p.out = s.read(c.Name, r)
+	if granted := p.out.Err == nil; granted || errors.Is(p.out.Err, store.ErrHeld) {
+		p.asked = r.number("instant of the request", 1, exact)
+		if p.began = p.asked; granted {
+			p.began = min(p.asked, r.number("instant of the grant", 0, exact))
+		}
+	}
+	if err := r.end(); err != nil {
+		return place{}, store.AsUnknown(about(c.Name, err))
+	}
+	return p, nil
 }
 
 // Leave is as in store.Queuer.
@@ -98,14 +129,24 @@ func (s *Store) Leave(ctx context.Context, name, holder string) (bool, error) {
 	}
 	b := &s.parts[0]
 	answer := s.do(ctx, []call{{leaveScript, []string{b.tag + "w:" + name, b.tag + "v:" + name}, []any{holder}, false}})[0]
-	return answer.reply == int64(1), answer.err
+	had, ok := answer.reply.(int64)
+	if answer.err == nil && (!ok || had < 0 || had > 1) {
+		answer.err = store.AsUnknown(about(name, malformed("%s instead of 0 or 1", shown(answer.reply))))
+	}
+	return had == 1, answer.err
 }
 
 // subscribe opens the inbox, once. When its connection has been lost, all who wait look again.
 func (l *lines) subscribe(ctx context.Context) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.open {
+	select { // not mu, which what is heard needs while this waits to hear the server's word
+	case l.opening <- struct{}{}:
+		defer func() { <-l.opening }()
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-l.store.ctx.Done():
+		return store.ErrClosed
+	}
+	if l.open.Load() {
 		return nil
 	}
 	w := &watch{wake: make(chan struct{}, 1)}
@@ -117,24 +158,24 @@ func (l *lines) subscribe(ctx context.Context) error {
 		l.store.watches.leave(w, []string{l.inbox})
 		return err
 	}
-	l.open = true
+	l.open.Store(true)
 	return nil
 }
 
-func (l *lines) join(holder string) chan news {
-	told := make(chan news, 1)
+// join makes the secret by which the news of a request are known. It is one that nobody else learns before it is of no more use: only who may
+// read the keys of the line.
+func (l *lines) join() (secret string, told chan news) {
+	secret, told = rand.Text(), make(chan news, 1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.waiting[holder] = told
-	return told
+	l.waiting[secret] = told
+	return secret, told
 }
 
-func (l *lines) leave(holder string, told chan news) {
+func (l *lines) leave(secret string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.waiting[holder] == told {
-		delete(l.waiting, holder)
-	}
+	delete(l.waiting, secret)
 }
 
 // lookAgain has all who wait ask the server again. What comes until they do is not for them.
@@ -142,34 +183,37 @@ func (l *lines) lookAgain() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, told := range l.waiting {
-		select {
-		case told <- news{}:
-		default: // there are news already
-		}
+		told <- news{}
 	}
 	clear(l.waiting)
 }
 
-// heard reads a message of release.lua: token, the instants of the request and of the grant, mark, length of the holder, holder and
-// state; or nothing, to look again.
+// heard takes a message of release.lua: nothing, to look again, or the secret of a request and what was granted to it. Anybody may publish:
+// of what does not begin with a secret nothing is believed, and a secret is good for one message.
 func (l *lines) heard(message string) {
 	if message == "" {
 		l.lookAgain()
 		return
 	}
-	fields := strings.SplitN(message, " ", 6)
-	if len(fields) < 6 {
-		return
-	}
-	size, err := strconv.Atoi(fields[4])
-	if err != nil || size < 0 || size > len(fields[5]) {
-		return
-	}
-	holder, state := fields[5][:size], fields[5][size:]
+	secret, rest, more := strings.Cut(message, " ")
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if told := l.waiting[holder]; told != nil {
-		delete(l.waiting, holder)
-		told <- news{true, fields[1], span(fields[2]) - span(fields[1]), store.Grant{Token: number(fields[0]), Mark: number(fields[3]), State: bytes(state)}}
+	if told := l.waiting[secret]; told != nil {
+		delete(l.waiting, secret)
+		told <- read(rest, more)
 	}
+}
+
+// read makes news of what stands behind a secret. What is not as it should be is to be asked for.
+func read(rest string, more bool) news {
+	if !more {
+		return news{ask: true}
+	}
+	after, ahead, _ := strings.Cut(rest, " ")
+	r := &row{fields: []any{after, ahead}}
+	n := news{granted: true, after: r.number("time since the request", 0, exact), ahead: r.number("token", 0, exact)}
+	if r.end() != nil {
+		return news{ask: true}
+	}
+	return n
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -98,17 +100,16 @@ func TestALineHasNoPlaceForTheDead(t *testing.T) {
 	}
 }
 
-// News that answer an earlier request of the holder, or come from before a gap of the connection, say nothing of how long ago the grant was:
-// the holder asks again, and is told that.
+// News that come from before a gap of the connection say nothing of how long ago the grant was: the holder asks again, and is told that.
 func TestOldNewsAreNotBelieved(t *testing.T) {
 	server := servers.Redis(t)
 	admin := plainClient(t, server.URL)
 	s := open(t, server.URL+"?prefix=p")
 	held := take(t, s, "name", "a")
 	answer := stand(t, admin, s, "{p:0}:w:name", "name", "b")
-	s.Hear("1795252498000430 1795252498000000 1795252499000000 0 1 b")
+	s.Hear("") // as after a gap
 	if w := <-answer; !errors.Is(w.out.Err, store.ErrHeld) || w.err != nil {
-		t.Errorf("after news of another request: %+v", w)
+		t.Errorf("after a gap: %+v", w)
 	}
 	if err := release(s, held); err != nil { // nobody of b's listens
 		t.Fatal(err)
@@ -120,7 +121,108 @@ func TestOldNewsAreNotBelieved(t *testing.T) {
 	if err != nil || out.Err != nil || after > -50*time.Millisecond {
 		t.Errorf("asked again: %+v, %v, %v; want the grant, made at least 50 ms before", out, after, err)
 	}
-	for _, nonsense := range []string{"x", "1 2 3 4 5 6", "1 2 3 4 -1 b", "1 2 3 4 9 b"} {
-		s.Hear(nonsense)
+}
+
+// Who may publish and subscribe, and has no right to the keys, learns nothing of what is handed over, and makes nobody believe in a grant.
+func TestWhoMayOnlyPublishForgesNothing(t *testing.T) {
+	server := servers.Redis(t)
+	admin := plainClient(t, server.URL)
+	if err := admin.Do(background, words("ACL SETUSER spy on >pw resetkeys &* +publish +psubscribe +subscribe +ping +hello +client")...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	spy := plainClient(t, strings.Replace(server.URL, "redis://", "redis://spy:pw@", 1))
+	sub := spy.PSubscribe(background, "*")
+	defer sub.Close()
+	if _, err := sub.Receive(background); err != nil {
+		t.Fatal(err)
+	}
+	heard := sub.Channel()
+	s := open(t, server.URL+"?prefix=p")
+	last := take(t, s, "name", "holder-0")
+	var seen []*redis.Message // on the inbox
+	for i := range 4 {
+		next := fmt.Sprint("holder-", i+1)
+		answer := stand(t, admin, s, "{p:0}:w:name", "name", next)
+		for _, m := range seen { // what was true once, and what might be
+			_, rest, _ := strings.Cut(m.Payload, " ")
+			for _, forged := range []string{m.Payload, "x " + rest, rest, " " + rest, next + " 0 0", "0 0", m.Payload + " ", "\x00 0 0", strings.ToLower(m.Payload)} {
+				if forged == "" {
+					continue // which has all look again, and believe nothing
+				}
+				if err := spy.Publish(background, m.Channel, forged).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := extend(s, last); err != nil {
+			t.Fatal(err)
+		}
+		if i == 2 { // a mark and a state for the next are asked for
+			last.Mark, last.State = 7, []byte("the state")
+		}
+		if err := release(s, last); err != nil {
+			t.Fatal(err)
+		}
+		w := <-answer
+		if w.err != nil || w.out.Err != nil || w.out.Grant.Token <= last.Token || w.after <= 0 {
+			t.Fatalf("hand-over %d: %+v", i, w)
+		}
+		if want := i >= 2; (w.out.Grant.Mark == 7 && string(w.out.Grant.State) == "the state") != want {
+			t.Errorf("hand-over %d: %+v", i, w.out.Grant)
+		}
+		if rec, err := s.Acquire(background, []store.Claim{{Name: "name", Holder: next, TTL: time.Minute}}); err != nil || rec[0].Grant.Token != w.out.Grant.Token {
+			t.Fatalf("hand-over %d: %s was told token %d, and the server says %+v, %v", i, next, w.out.Grant.Token, rec, err)
+		}
+		last = store.Release{Name: "name", Holder: next, Token: w.out.Grant.Token}
+		for m := range heard {
+			if strings.Contains(m.Channel, ":i:") && isNews(m.Payload, seen) {
+				seen = append(seen, m)
+				for _, secret := range []string{"name", "holder", fmt.Sprint(last.Token), "state"} {
+					if strings.Contains(m.Payload, secret) {
+						t.Errorf("the message %q tells %q", m.Payload, secret)
+					}
+				}
+				break
+			}
+		}
+	}
+}
+
+// isNews says that a payload begins with a secret that was not seen before.
+func isNews(payload string, seen []*redis.Message) bool {
+	secret, _, _ := strings.Cut(payload, " ")
+	return len(secret) == 26 && strings.ToUpper(secret) == secret && !slices.ContainsFunc(seen, func(m *redis.Message) bool { return strings.HasPrefix(m.Payload, secret) })
+}
+
+// A message that comes before the server's word that the inbox is subscribed holds up nobody.
+func TestMessageBeforeTheSubscription(t *testing.T) {
+	server := servers.Redis(t)
+	p := newLiar(t, server.Addr)
+	s := open(t, p.url()+"?prefix=p")
+	held := take(t, s, "name", "a")
+	p.lying(func(v *resp) []*resp {
+		if len(v.of) != 3 || v.of[0].text != "subscribe" {
+			return []*resp{v}
+		}
+		return []*resp{{kind: v.kind, of: []*resp{{kind: '$', text: "message"}, v.of[1], {kind: '$'}}}}
+	})
+	ctx, cancel := context.WithTimeout(background, 200*time.Millisecond)
+	defer cancel()
+	answer := make(chan error, 1)
+	go func() {
+		_, _, err := s.Queue(ctx, store.Claim{Name: "name", Holder: "b", TTL: time.Minute})
+		answer <- err
+	}()
+	select {
+	case err := <-answer:
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("standing in line: %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the request never came back")
+	}
+	p.lying(nil)
+	if err := release(s, held); err != nil {
+		t.Error(err)
 	}
 }

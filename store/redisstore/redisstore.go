@@ -2,9 +2,11 @@ package redisstore
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -44,6 +46,8 @@ type Store struct {
 	single bool   // the client sends a request at most once
 	secure bool   // TLS
 	parts  []bucket
+	tags   string        // how the tags of this store's requests begin
+	asked  atomic.Uint64 // requests
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
@@ -93,6 +97,7 @@ func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 			Rule: "its shards do not know of each other, so a shard that comes back would grant what another has: give a Client or a ClusterClient"}
 	}
 	s.parts = newBuckets(cfg.Prefix, n)
+	s.tags = rand.Text()[:12] + "-"
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.watches.store = s
 	s.lines.init(s)
@@ -186,8 +191,11 @@ func ask[A any](ctx context.Context, s *Store, call func(context.Context) (A, er
 		err error
 	}
 	a, err := bounded(ctx, s, func(ctx context.Context) answer {
-		is, err := call(ctx)
-		return answer{is, err}
+		var a answer
+		if bad := unharmed(func() error { a.is, a.err = call(ctx); return nil }); bad != nil {
+			a.err = bad
+		}
+		return a
 	})
 	if err == nil {
 		err = a.err

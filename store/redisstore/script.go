@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -16,6 +17,8 @@ import (
 var (
 	//go:embed lua/common.lua
 	common string
+	//go:embed lua/answer.lua
+	answer string
 	//go:embed lua/acquire.lua
 	acquireText string
 	//go:embed lua/extend.lua
@@ -41,7 +44,7 @@ type script struct {
 }
 
 func newScript(text string, reads bool) script {
-	text = common + text
+	text = common + text + answer
 	sum := sha1.Sum([]byte(text))
 	return script{text, hex.EncodeToString(sum[:]), reads}
 }
@@ -69,11 +72,12 @@ type call struct {
 // it has done nothing, and gets them whole.
 func (s *Store) run(ctx context.Context, calls []call) []answered {
 	answers := make([]answered, len(calls))
-	all := make([]int, len(calls))
+	all, tags := make([]int, len(calls)), make([]string, len(calls))
 	for i := range all {
-		all[i] = i
+		all[i], tags[i] = i, s.tag()
+		calls[i].args = append(calls[i].args, tags[i])
 	}
-	s.send(ctx, calls, answers, all, false)
+	s.safely(ctx, calls, answers, all, false)
 	var again []int
 	for i, a := range answers {
 		if a.err != nil && strings.HasPrefix(a.err.Error(), "NOSCRIPT") {
@@ -81,10 +85,31 @@ func (s *Store) run(ctx context.Context, calls []call) []answered {
 		}
 	}
 	if len(again) > 0 {
-		s.send(ctx, calls, answers, again, true)
+		s.safely(ctx, calls, answers, again, true)
+	}
+	for i := range answers {
+		if a := &answers[i]; a.err == nil {
+			a.reply, a.err = tagged(tags[i], a.reply)
+		}
 	}
 	return answers
 }
+
+// safely is send, whatever comes back.
+func (s *Store) safely(ctx context.Context, calls []call, answers []answered, which []int, whole bool) {
+	err := unharmed(func() error {
+		s.send(ctx, calls, answers, which, whole)
+		return nil
+	})
+	for _, i := range which {
+		if err != nil {
+			answers[i].err = err
+		}
+	}
+}
+
+// tag makes what an answer is known by: nothing that this store, or another on the same server, has asked begins so.
+func (s *Store) tag() string { return s.tags + strconv.FormatUint(s.asked.Add(1), 36) }
 
 // send makes some of the calls, with the scripts by name or whole.
 func (s *Store) send(ctx context.Context, calls []call, answers []answered, which []int, whole bool) {

@@ -64,6 +64,34 @@ func TestConformanceOfURL(t *testing.T) {
 	conformance(t, server.URL, counting(server.URL))
 }
 
+func TestConformanceOfCorruptRecords(t *testing.T) {
+	server := shared(t)
+	admin := plainClient(t, server.URL)
+	for _, mode := range []string{"timeout=5s", "redisson=true", "shedlock=e"} {
+		t.Run(mode, func(t *testing.T) {
+			prefixes := map[store.Store]string{}
+			err := storetest.Check(t, "corrupt-harms-its-name", storetest.Harness{
+				Open: func(t testing.TB) store.Store {
+					url := fresh(t, server.URL, mode)
+					s := open(t, url)
+					_, prefix, _ := strings.Cut(url, "prefix=")
+					prefixes[s], _, _ = strings.Cut(prefix, "&")
+					return s
+				},
+				Corrupt: func(t testing.TB, s store.Store, name string, way int) string {
+					if way == len(overwritten)-wholly {
+						return ""
+					}
+					return corrupting(t, admin, prefixes[s], name, way)
+				},
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestConformanceInAppendOnlyFile(t *testing.T) {
 	server := servers.Redis(t, "--appendonly", "yes", "--appendfsync", "always")
 	conformance(t, server.URL, counting(server.URL))

@@ -2,9 +2,7 @@ package redisstore
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -31,7 +29,7 @@ func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outc
 	err := batch(ctx, s, acquireScript, claims, func(c store.Claim) (string, error) { return c.Name, c.Check() }, begin, add,
 		func(i int, reply any, acked int, err error) {
 			if err == nil {
-				if outs[i] = outcome(claims[i].Name, reply); outs[i].Err == nil && s.enough(acked) != nil {
+				if outs[i] = s.outcome(claims[i].Name, reply); outs[i].Err == nil && s.enough(acked) != nil {
 					outs[i] = store.Outcome{Err: s.enough(acked)}
 				}
 			} else {
@@ -86,14 +84,14 @@ func alter[Q any](ctx context.Context, s *Store, with script, asked []Q, check f
 	begin func(*bucket) ([]string, []any), add func(*bucket, int, []string, []any) ([]string, []any)) ([]error, error) {
 	errs := make([]error, len(asked))
 	err := batch(ctx, s, with, asked, check, begin, add, func(i int, reply any, acked int, err error) {
-		switch {
-		case err != nil:
-			errs[i] = err
-		case reply != int64(1):
-			errs[i] = store.ErrLost
-		case s.waits(with):
-			errs[i] = s.enough(acked)
+		if err == nil {
+			name, _ := check(asked[i])
+			err = s.altered(name, reply)
 		}
+		if err == nil && s.waits(with) {
+			err = s.enough(acked)
+		}
+		errs[i] = err
 	})
 	if err != nil {
 		return nil, err
@@ -140,9 +138,8 @@ func batch[Q any](ctx context.Context, s *Store, with script, asked []Q, check f
 		err := cmd.err
 		var replies []any
 		if err == nil {
-			if replies, _ = cmd.reply.([]any); len(replies) != len(of[n]) {
-				err = store.AsUnknown(fmt.Errorf("redisstore: the script answered %v", cmd.reply))
-			}
+			replies, err = list(cmd.reply, len(of[n]))
+			err = store.AsUnknown(err)
 		}
 		if err != nil && len(of[n]) == len(asked) {
 			return err
@@ -192,43 +189,4 @@ func (s *Store) do(ctx context.Context, calls []call) []answered {
 		}
 	}
 	return answers
-}
-
-// outcome reads an answer of acquire.lua.
-func outcome(name string, reply any) store.Outcome {
-	fields, _ := reply.([]any)
-	texts := make([]string, len(fields))
-	for i, f := range fields {
-		texts[i], _ = f.(string)
-	}
-	switch {
-	case len(texts) == 5 && texts[0] == "granted":
-		return store.Outcome{Grant: store.Grant{Token: number(texts[1]), Mark: number(texts[2]), State: bytes(texts[3]), Abandoned: span(texts[4])}}
-	case len(texts) == 7 && texts[0] == "held":
-		return store.Outcome{Err: &store.HeldError{Record: record(name, texts[1:])}}
-	case len(texts) == 7 && texts[0] == "done":
-		return store.Outcome{Err: &store.DoneError{Record: record(name, texts[1:])}}
-	case len(texts) == 1 && texts[0] == "overflow":
-		return store.Outcome{Err: fmt.Errorf("redisstore: the tokens of %q are used up", name)}
-	}
-	return store.Outcome{Err: store.AsUnknown(fmt.Errorf("redisstore: the script answered %v for %q", reply, name))}
-}
-
-// record reads holder, token, mark, left, age, state.
-func record(name string, f []string) store.Record {
-	return store.Record{Name: name, Holder: f[0], Token: number(f[1]), Mark: number(f[2]), Left: span(f[3]), Age: span(f[4]), State: bytes(f[5])}
-}
-
-func number(text string) int64 {
-	n, _ := strconv.ParseInt(text, 10, 64) // our own script wrote it
-	return n
-}
-
-func span(text string) time.Duration { return time.Duration(number(text)) * time.Microsecond }
-
-func bytes(text string) []byte {
-	if text == "" {
-		return nil
-	}
-	return []byte(text)
 }

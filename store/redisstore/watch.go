@@ -65,6 +65,9 @@ const (
 	patience = time.Second
 )
 
+// pauseOfTrouble is between two attempts when no connection can be had, or nothing can be made of what comes: not in a tight loop.
+const pauseOfTrouble = 100 * time.Millisecond
+
 // Watch is as in store.Waiter. A release publishes a message; when the connection was lost and is there again everybody is woken once,
 // for a message may have been missed.
 func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
@@ -185,6 +188,10 @@ func (ws *watches) change(channels []string, end bool) {
 func (ws *watches) keep() {
 	for ws.store.ctx.Err() == nil {
 		ws.attend()
+		select {
+		case <-ws.store.ctx.Done():
+		case <-time.After(pauseOfTrouble):
+		}
 	}
 }
 
@@ -203,11 +210,16 @@ func (ws *watches) attend() {
 		_ = sub.Close() // so that Receive comes back
 	})
 	for ctx.Err() == nil {
-		message, err := sub.Receive(ctx)
+		message, err := receive(ctx, sub)
 		if err == nil {
 			heard.Add(1)
 			ws.heard(message)
 			continue
+		}
+		var bad *malformedError
+		if errors.As(err, &bad) { // nobody knows where on the connection the next message begins
+			cancel()
+			_ = sub.Close()
 		}
 		var refused redis.Error
 		if errors.As(err, &refused) {
@@ -219,10 +231,18 @@ func (ws *watches) attend() {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(100 * time.Millisecond): // no connection can be had: not in a tight loop
+		case <-time.After(pauseOfTrouble):
 		}
 	}
 	tasks.Wait()
+}
+
+// receive waits for a message, whatever comes.
+func receive(ctx context.Context, sub *redis.PubSub) (message any, err error) {
+	if bad := unharmed(func() error { message, err = sub.Receive(ctx); return nil }); bad != nil {
+		return nil, bad
+	}
+	return message, err
 }
 
 // listen answers when ctx ends or the server has fallen silent.

@@ -23,7 +23,7 @@ type flaw struct {
 }
 
 // flaws holds at least one for every law. They are in the file of their subject.
-var flaws = slices.Concat(leaseFlaws, tokenFlaws, recordFlaws, retainFlaws, batchFlaws, textFlaws, callFlaws, waitFlaws, queueFlaws)
+var flaws = slices.Concat(leaseFlaws, tokenFlaws, recordFlaws, retainFlaws, batchFlaws, textFlaws, callFlaws, waitFlaws, queueFlaws, corruptFlaws)
 
 // A bend is what a wrong store does instead of what memstore does, of which it is given a handle. Nil is as memstore.
 type bend struct {
@@ -48,7 +48,8 @@ type bend struct {
 	capabilities func() store.Capabilities
 	close        func(*memstore.Store) error
 
-	writes func() int64
+	writes  func() int64
+	corrupt func(name string, way int) string
 }
 
 // A bent store is memstore with a bend.
@@ -230,6 +231,12 @@ func harness(bend bend) storetest.Harness {
 	}
 	if bend.writes != nil {
 		h.Writes = func(testing.TB, store.Store) int64 { return bend.writes() }
+	}
+	h.Corrupt = func(_ testing.TB, _ store.Store, name string, way int) string {
+		if bend.corrupt == nil {
+			return "" // nobody else writes into a map
+		}
+		return bend.corrupt(name, way)
 	}
 	return h
 }

@@ -32,5 +32,6 @@ var laws = slices.Concat(
 	waitLaws,
 	chooseLaws,
 	queueLaws,
+	corruptLaws,
 	tellingLaws,
 )

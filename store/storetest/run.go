@@ -24,6 +24,10 @@ type Harness struct {
 	// changes, revisions. Refused claims must leave it where it was.
 	Writes func(t testing.TB, s store.Store) int64
 
+	// Corrupt, if not nil, writes over the record of a name as no store would, so that it cannot be read, in one of several ways counted from 0,
+	// and answers which: "" when there is no such way, and then it has changed nothing.
+	Corrupt func(t testing.TB, s store.Store, name string, way int) string
+
 	// TTL is the suite's unit of waiting: the shortest TTL that the store keeps well, several round trips long.
 	// 0 means 150 ms.
 	TTL time.Duration

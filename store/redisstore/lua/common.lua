@@ -14,16 +14,53 @@ local function less(a, b)
   return a < b
 end
 
+-- attempt answers what step answers. What goes wrong in the step is answered too, so that it harms one name of a batch alone:
+-- {'corrupt', key, what is wrong with it} of a key that is not as these scripts write it, or {'failed', the error} of a command.
+local function attempt(step, ...)
+  local ok, answer = pcall(step, ...)
+  if ok then return answer end
+  if type(answer) ~= 'table' then return {'failed', answer} end
+  return answer.key and {'corrupt', answer.key, answer.wrong} or {'failed', answer.err}
+end
+
+-- corrupt ends a step.
+local function corrupt(key, wrong) error({key = key, wrong = wrong}) end
+
+-- whole says that text is a whole number without leading zeros, and at most most.
+local exact, int64 = '9007199254740991', '9223372036854775807'
+local function whole(text, most)
+  if not text or not string.find(text, '^%d+$') then return false end
+  return (text == '0' or string.byte(text) ~= 48) and not less(most, text)
+end
+
+-- number reads a whole number out of a key, where it is kept as what.
+local function number(key, text, what)
+  if not whole(text, exact) then corrupt(key, what .. (text and ' is no number' or ' is missing')) end
+  return tonumber(text)
+end
+
+-- valid checks the fields of a record.
+local function valid(key, v)
+  if not v[1] or v[1] == '' then corrupt(key, 'field h, the holder, is missing') end
+  if v[2] ~= '0' and v[2] ~= '1' then corrupt(key, 'field r, whether it is released, is not 0 or 1') end
+  if v[3] == '0' or not whole(v[3], exact) then corrupt(key, 'field t, the token, is no number from 1 to ' .. exact) end
+  if not whole(v[4], int64) then corrupt(key, 'field m, the mark, is no number from 0 to ' .. int64) end
+end
+
 -- read answers a record, with one or three more of its fields if they are named; nil if there is none.
 local function read(key, a, b, c)
   local v
   if c then
-    v = redis.call('HMGET', key, 'h', 'r', 't', 'm', 'u', 'g', 'p', a, b, c)
+    v = redis.pcall('HMGET', key, 'h', 'r', 't', 'm', 'u', 'g', 'p', a, b, c)
   else
-    v = redis.call('HMGET', key, 'h', 'r', 't', 'm', 'u', 'g', 'p', a or 'h')
+    v = redis.pcall('HMGET', key, 'h', 'r', 't', 'm', 'u', 'g', 'p', a or 'h')
   end
-  if not v[3] then return nil end
-  local rec = {key = key, h = v[1], r = v[2] == '1', t = v[3], m = v[4], u = tonumber(v[5]), g = tonumber(v[6]), p = v[7] or ''}
+  if v.err and string.find(v.err, 'WRONGTYPE', 1, true) then corrupt(key, 'it is no hash') end
+  if v.err then error(v) end
+  if not (v[1] or v[2] or v[3] or v[4] or v[5] or v[6]) then return nil end
+  valid(key, v)
+  local rec = {key = key, h = v[1], r = v[2] == '1', t = v[3], m = v[4], p = v[7] or ''}
+  rec.u, rec.g = number(key, v[5], 'field u, the end of the lease,'), number(key, v[6], 'field g, the instant of the grant,')
   if a then rec[a] = v[8] end
   if c then rec[b], rec[c] = v[9], v[10] end
   return rec
@@ -85,7 +122,13 @@ local function unshare(rec, peer, linger)
   if field(rec.p) then redis.call('PUBLISH', redisson('redisson_lock__channel', peer), '0') end
 end
 
-local function state(key) return redis.call('HGET', key, 's') or '' end
+-- kept is the state that a field holds.
+local function kept(key, s)
+  if s and #s > 65536 then corrupt(key, 'field s, the state, is longer than 65536 bytes') end
+  return s or ''
+end
+
+local function state(key) return kept(key, redis.call('HGET', key, 's')) end
 
 -- told is the record for whoever asked: 'holder, token, mark, left, age'.
 local function told(rec)
@@ -108,27 +151,27 @@ end
 -- forgettable is from when on the record may be forgotten; nil for never, as long as it is not released.
 local function forgettable(rec)
   if not rec.r or rec.e == 'inf' then return nil end
-  return math.max(rec.u, tonumber(rec.e))
+  return math.max(rec.u, number(rec.key, rec.e, 'field e, until when it is kept,'))
 end
 
 -- next_token answers the token of all that this script grants, or nil when the tokens are used up. It is greater than all that were
 -- granted in the bucket, of which the counter is the greatest, or greater than the record's if somebody has deleted the counter.
 local top, top_text = nil, nil
 local function next_token(counter, rec)
-  local last = top and 0 or tonumber(redis.call('GET', counter) or '0')
+  local last = top and 0 or number(counter, redis.call('GET', counter) or '0', 'it is the greatest token, and')
   if rec and (not top or tonumber(rec.t) >= top) then last = math.max(last, tonumber(rec.t)) end
   if top and last < top then return top_text end
   if math.max(now, last + 1) > 9007199254740991 then return nil end
-  top = math.max(now, last + 1)
-  top_text = int(top)
-  redis.call('SET', counter, top_text)
+  local token = math.max(now, last + 1)
+  redis.call('SET', counter, int(token))
+  top, top_text = token, int(token)
   return top_text
 end
 
 -- due says from when on a record is to be looked at for sweeping. It is never later than that it may be forgotten; sweep.lua moves it.
 -- It answers what the record has to remember of that.
 local function due(key, rec, name, at)
-  if rec.d and tonumber(rec.d) <= at then return rec.d end
+  if whole(rec.d, exact) and tonumber(rec.d) <= at then return rec.d end
   redis.call('ZADD', key, int(at), name)
   return int(at)
 end

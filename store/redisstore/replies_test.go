@@ -1,0 +1,122 @@
+package redisstore
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// tree makes a reply of bytes: whatever go-redis can make of what a server sends.
+func tree(data string, depth int) (reply any, rest string) {
+	if data == "" {
+		return nil, ""
+	}
+	kind, data := data[0], data[1:]
+	switch kind % 8 {
+	case 0:
+		return nil, data
+	case 1, 2, 3:
+		text, rest, _ := strings.Cut(data, "\x00")
+		return text, rest
+	case 4:
+		if data == "" {
+			return int64(-1), ""
+		}
+		return int64(data[0]) - 2, data[1:]
+	case 5:
+		return errors.New("ERR"), data
+	case 6:
+		return 1.5, data
+	}
+	var all []any
+	for data != "" && data[0] != 0xff && depth < 4 {
+		var one any
+		one, data = tree(data, depth+1)
+		all = append(all, one)
+	}
+	return all, strings.TrimPrefix(data, "\xff")
+}
+
+// FuzzReplies shows that whatever a server answers is read without a panic, and that nothing becomes a grant that cannot be one.
+func FuzzReplies(f *testing.F) {
+	for _, seed := range []string{
+		"", "\x07\x01granted\x00\x015\x00\x010\x00\x01\x00\x010\x00\xff", "\x07\x01granted\x00\x01nan\x00\x010\x00\x01\x00\x010\x00\xff", "\x07\x01held\x00\x01h\x00\x015\x00\x010\x00\x011\x00\x010\x00\x01\x00\xff",
+		"\x07\x01corrupt\x00\x01key\x00\x01why\x00\xff", "\x07\x01failed\x00\x01OOM no\x00\xff", "\x04\x01", "\x04\x03", "\x07\x04\x03\x04\x02\x07\xff\xff", "\x01OK\x00",
+		"\x07\x07\x01name\x00\x01h\x00\x015\x00\x010\x00\x011\x00\x010\x00\x01\x00\xff\xff",
+	} {
+		f.Add(seed, "SECRET 5 0")
+	}
+	s := &Store{single: true}
+	f.Fuzz(func(t *testing.T, data, message string) {
+		reply, _ := tree(data, 0)
+		out := s.outcome("name", reply)
+		var held *store.HeldError
+		switch {
+		case out.Err == nil && (out.Grant.Token <= 0 || out.Grant.Token > exact || out.Grant.Mark < 0 || out.Grant.Abandoned < 0 || len(out.Grant.State) > store.MaxState):
+			t.Errorf("%v is taken for the grant %+v", reply, out.Grant)
+		case errors.As(out.Err, &held) && (held.Record.Left <= 0 || held.Record.Age < 0 || held.Record.Token < 0):
+			t.Errorf("%v is taken for the refusal %+v", reply, held.Record)
+		}
+		if err := s.altered("name", reply); err == nil && reply != any(int64(1)) {
+			t.Errorf("%v is taken for a yes", reply)
+		}
+		p := page{from: "["}
+		_ = p.read(s, "", reply)
+		for i, r := range p.records {
+			if r.Token < 0 || r.Left < 0 || r.Age < 0 || i > 0 && r.Name <= p.records[i-1].Name {
+				t.Errorf("%v is taken for the records %+v", reply, p.records)
+			}
+		}
+		var left []error
+		if n, _, err := s.swept(reply, 5, &left); err == nil && (n < 0 || n > 5) {
+			t.Errorf("%v is taken for %d records that were forgotten", reply, n)
+		}
+		if said, err := tagged("tag", reply); err == nil {
+			_ = s.outcome("name", said)
+		}
+		l := &lines{waiting: map[string]chan news{"SECRET": make(chan news, 1)}}
+		told := l.waiting["SECRET"]
+		l.heard(message)
+		select {
+		case n := <-told:
+			if message != "" && !strings.HasPrefix(message, "SECRET") || n.granted && (n.after < 0 || n.ahead < 0) {
+				t.Errorf("%q is taken for %+v", message, n)
+			}
+		default:
+		}
+	})
+}
+
+// What was seen of servers that are no Redis: an error that says what is wrong, of an unknown outcome, and for one name of a batch alone.
+func TestMalformedAnswersAreExplained(t *testing.T) {
+	s := &Store{single: true}
+	for want, reply := range map[string]any{
+		"-1 instead of an array":                     int64(-1),
+		`"OK" instead of an array`:                   "OK",
+		"nothing instead of an array":                nil,
+		"the word is missing":                        []any{},
+		`"nothing" is no word of the scripts`:        []any{"nothing"},
+		`the token is "nan"; want a number`:          []any{"granted", "nan", "0", "", "0"},
+		`the token is "0"; want a number from 1`:     []any{"granted", "0", "0", "", "0"},
+		`the token is 5; want at most 20 bytes`:      []any{"granted", int64(5), "0", "", "0"},
+		`the token is "9007199254740992"`:            []any{"granted", "9007199254740992", "0", "", "0"},
+		`the mark is "-1"`:                           []any{"granted", "5", "-1", "", "0"},
+		"the time since the lease before is missing": []any{"granted", "5", "0", ""},
+		"1 fields too many":                          []any{"granted", "5", "0", "", "0", "0"},
+		`the time that is left is "-5"`:              []any{"held", "h", "5", "0", "-5", "0", ""},
+		"it is held for no time":                     []any{"held", "h", "5", "0", "0", "0", ""},
+		`the age is "99999999999999999999"`:          []any{"done", "h", "5", "0", "0", "99999999999999999999", ""},
+	} {
+		out := s.outcome("the name", reply)
+		if !errors.Is(out.Err, store.ErrUnknown) || !strings.Contains(out.Err.Error(), want) || !strings.Contains(out.Err.Error(), `"the name"`) {
+			t.Errorf("%v: %v; want an unknown outcome that says %q", reply, out.Err, want)
+		}
+	}
+	for _, reply := range []any{nil, int64(-1), int64(2), "1", true, []any{}, []any{int64(1)}} {
+		if err := s.altered("name", reply); !errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrLost) {
+			t.Errorf("%v: %v", reply, err)
+		}
+	}
+}
