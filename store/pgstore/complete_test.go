@@ -267,3 +267,49 @@ func churn(s *Store, worker, round int) error {
 	_, err = s.Sweep(background, 100)
 	return err
 }
+
+// Two holders, one after the other, each add 1 to what they read, and complete. The second has begun its transaction, and read, before
+// the first has committed, and so before its own lease: the counter is 2, or one of them gets an error.
+func TestCompletionInAnOlderSnapshot(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	counters := s.tables.schema + ".counters"
+	run(t, s.pool, "CREATE TABLE "+counters+" (id text PRIMARY KEY, n bigint)")
+	for _, level := range []pgx.TxIsoLevel{pgx.ReadUncommitted, pgx.ReadCommitted, pgx.RepeatableRead, pgx.Serializable} {
+		for _, known := range []bool{false, true} { // whether there is a record of the name
+			name := fmt.Sprint(level, " ", known)
+			run(t, s.pool, "INSERT INTO "+counters+" VALUES ($1, 0)", name)
+			if known {
+				release(t, s, take(t, s, name, "before", time.Minute))
+			}
+			n := func(tx interface {
+				QueryRow(context.Context, string, ...any) pgx.Row
+			}) int64 {
+				return one[int64](t, tx, "SELECT n FROM "+counters+" WHERE id = $1", name)
+			}
+			add := func(tx pgx.Tx, lease store.Release) error {
+				if err := s.Complete(background, tx, completion(lease, 0, "state")); err != nil {
+					return err
+				}
+				if _, err := tx.Exec(background, "UPDATE "+counters+" SET n = $2 WHERE id = $1", name, n(tx)+1); err != nil {
+					return err
+				}
+				return tx.Commit(background)
+			}
+			first := take(t, s, name, "a", time.Minute)
+			second := begin(t, s, pgx.TxOptions{IsoLevel: level})
+			n(second)
+			if err := add(begin(t, s, pgx.TxOptions{IsoLevel: level}), first); err != nil {
+				t.Fatal(err)
+			}
+			release(t, s, first)
+			err := add(second, take(t, s, name, "b", time.Minute))
+			if got := n(s.pool); got != 2 && err == nil {
+				t.Errorf("%s: two holders have added 1 each, and the counter is %d", name, got)
+			}
+			if err != nil && level != pgx.RepeatableRead && level != pgx.Serializable {
+				t.Errorf("%s: %v", name, err)
+			}
+			_ = second.Rollback(background)
+		}
+	}
+}

@@ -52,7 +52,8 @@ func (g *Guard) Schema() string {
 
 // Check refuses a token lower than one seen for the resource, with a *fence.StaleError; the caller then rolls tx back. Otherwise the
 // token counts as seen once tx has been committed, and no other is let in for the resource until tx has ended. It waits for those
-// that are in, as long as ctx lets it.
+// that are in, as long as ctx lets it. In a transaction of REPEATABLE READ or SERIALIZABLE that began before another token's write was
+// committed, it is a serialization failure (40001): run the transaction again.
 func (g *Guard) Check(ctx context.Context, tx pgx.Tx, resource string, token int64) error {
 	if token <= 0 {
 		return &fence.TokenError{Token: token}
@@ -71,33 +72,57 @@ func (g *Guard) Check(ctx context.Context, tx pgx.Tx, resource string, token int
 	return &fence.StaleError{Resource: resource, Token: token, Seen: seen}
 }
 
-// DoTx runs write in a transaction of its own, after Check, and commits. What write answers is passed on, after a rollback; the token
-// is then claimed by itself, so that it counts as seen all the same.
-func (g *Guard) DoTx(ctx context.Context, resource string, token int64, write func(pgx.Tx) error) error {
-	tx, err := g.db.Begin(ctx)
+// DoTx runs write in a transaction of its own, after Check, and commits. It returns write's error, after a rollback. The token counts as
+// seen when write fails or panics, and when the commit fails: it is then claimed by itself.
+func (g *Guard) DoTx(ctx context.Context, resource string, token int64, write func(pgx.Tx) error) (err error) {
+	tx, err := g.begin(ctx, resource, token)
 	if err != nil {
-		return fmt.Errorf("beginning to write to %q: %w", resource, err)
-	}
-	rollback := func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		_ = tx.Rollback(ctx)
-	}
-	defer rollback() // also when write panics; after a commit it does nothing
-	if err := g.Check(ctx, tx, resource, token); err != nil {
 		return err
 	}
+	committed := false
+	defer func() {
+		if !committed {
+			rollback(ctx, tx)
+			err = errors.Join(err, g.claimAfter(ctx, resource, token))
+		}
+	}()
 	if err := write(tx); err != nil {
-		rollback()
-		return errors.Join(err, g.claimAfter(ctx, resource, token))
+		return err
 	}
+	if err := commit(ctx, tx, resource); err != nil {
+		return err
+	}
+	committed = true
+	return nil
+}
+
+// begin begins a transaction that has passed Check.
+func (g *Guard) begin(ctx context.Context, resource string, token int64) (pgx.Tx, error) {
+	tx, err := g.db.Begin(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("beginning to write to %q: %w", resource, err)
+	}
+	if err := g.Check(ctx, tx, resource, token); err != nil {
+		rollback(ctx, tx)
+		return nil, err
+	}
+	return tx, nil
+}
+
+func commit(ctx context.Context, tx pgx.Tx, resource string) error {
 	if err := tx.Commit(ctx); err != nil {
 		return fmt.Errorf("committing what was written to %q: %w", resource, err)
 	}
 	return nil
 }
 
-// claimAfter claims the token of a write that has failed, perhaps because ctx has ended.
+func rollback(ctx context.Context, tx pgx.Tx) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	_ = tx.Rollback(ctx)
+}
+
+// claimAfter claims the token of a write that has not been committed, perhaps because ctx has ended.
 func (g *Guard) claimAfter(ctx context.Context, resource string, token int64) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -123,5 +148,13 @@ func (g *Guard) Do(ctx context.Context, resource string, token int64, write func
 
 // Claim is as in fence.Guard.
 func (g *Guard) Claim(ctx context.Context, resource string, token int64) error {
-	return g.DoTx(ctx, resource, token, func(pgx.Tx) error { return nil })
+	tx, err := g.begin(ctx, resource, token)
+	if err != nil {
+		return err
+	}
+	if err := commit(ctx, tx, resource); err != nil {
+		rollback(ctx, tx)
+		return err
+	}
+	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -127,6 +129,115 @@ func TestFailedWrite(t *testing.T) {
 		var n int
 		if err := p.QueryRow(background, "SELECT count(*) FROM landed").Scan(&n); err != nil || n != 0 {
 			t.Errorf("%s: %d rows landed of a write that failed, %v", name, n, err)
+		}
+	}
+}
+
+// A token counts as seen when its write panics, or ends its goroutine, and when it cannot be committed.
+func TestFenceRemembersTokensOfWritesThatPanic(t *testing.T) {
+	for name, g := range guards(t) {
+		var work sync.WaitGroup
+		for token, end := range map[int64]func(){5: func() { panic("broken") }, 7: runtime.Goexit} {
+			resource := fmt.Sprint("of token ", token)
+			work.Go(func() {
+				defer func() { _ = recover() }()
+				_ = g.guard.Do(background, resource, token, func(ctx context.Context) error {
+					if err := g.write(ctx, token); err != nil {
+						t.Error(err)
+					}
+					end()
+					return nil
+				})
+				t.Errorf("%s: Do has returned", name)
+			})
+			work.Wait()
+			if err := g.guard.Claim(background, resource, token-1); !errors.Is(err, fence.ErrStale) {
+				t.Errorf("%s: a lower token after a write that ended in the midst: %v", name, err)
+			}
+		}
+		err := g.guard.Do(background, "b", 5, func(ctx context.Context) error {
+			if tx := pgfence.Tx(ctx); tx != nil {
+				_, err := tx.Exec(ctx, "SELECT 1/0")
+				return ignore(err)
+			}
+			_, err := sqlfence.Tx(ctx).ExecContext(ctx, "SELECT 1/0")
+			return ignore(err)
+		})
+		if err == nil {
+			t.Errorf("%s: a transaction that failed was committed", name)
+		}
+		if err := g.guard.Claim(background, "b", 4); !errors.Is(err, fence.ErrStale) {
+			t.Errorf("%s: a lower token after a write that could not be committed: %v", name, err)
+		}
+	}
+	var landed int
+	if err := pool(t).QueryRow(background, "SELECT count(*) FROM landed").Scan(&landed); err != nil || landed != 0 {
+		t.Errorf("%d rows landed of writes that ended in the midst, %v", landed, err)
+	}
+}
+
+// ignore is what a write does that overlooks an error.
+func ignore(error) error { return nil }
+
+// Two holders, one after the other, each add 1 to what they read. The second has begun its transaction, and read, before the first has
+// written: the counter is 2, or one of them gets an error.
+func TestFenceInAnOlderSnapshot(t *testing.T) {
+	p := pool(t)
+	g, err := pgfence.New(p, "fences")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{g.Schema(), "TRUNCATE fences", "CREATE TABLE IF NOT EXISTS counters (id text PRIMARY KEY, n bigint)", "TRUNCATE counters"} {
+		if _, err := p.Exec(background, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, level := range []pgx.TxIsoLevel{pgx.ReadUncommitted, pgx.ReadCommitted, pgx.RepeatableRead, pgx.Serializable} {
+		for _, known := range []bool{false, true} { // whether the guard has seen the resource before
+			resource := fmt.Sprint(level, known)
+			if _, err := p.Exec(background, "INSERT INTO counters VALUES ($1, 0)", resource); err != nil {
+				t.Fatal(err)
+			}
+			if known {
+				if err := g.Claim(background, resource, 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			second, err := p.BeginTx(background, pgx.TxOptions{IsoLevel: level})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var begun int
+			if err := second.QueryRow(background, "SELECT n FROM counters WHERE id = $1", resource).Scan(&begun); err != nil {
+				t.Fatal(err)
+			}
+			add := func(tx pgx.Tx, token int64) error {
+				if err := g.Check(background, tx, resource, token); err != nil {
+					return err
+				}
+				var n int
+				if err := tx.QueryRow(background, "SELECT n FROM counters WHERE id = $1", resource).Scan(&n); err != nil {
+					return err
+				}
+				_, err := tx.Exec(background, "UPDATE counters SET n = $2 WHERE id = $1", resource, n+1)
+				return err
+			}
+			if err := pgx.BeginTxFunc(background, p, pgx.TxOptions{IsoLevel: level}, func(tx pgx.Tx) error { return add(tx, 2) }); err != nil {
+				t.Fatal(err)
+			}
+			failed := add(second, 3)
+			if failed == nil {
+				failed = second.Commit(background)
+			}
+			_ = second.Rollback(background)
+			var n int
+			if err := p.QueryRow(background, "SELECT n FROM counters WHERE id = $1", resource).Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			if n != 2 && failed == nil {
+				t.Errorf("%s: two holders have added 1 each, and the counter is %d", resource, n)
+			}
+			t.Logf("%s: %d, %v", resource, n, failed)
 		}
 	}
 }
