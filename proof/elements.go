@@ -1,12 +1,17 @@
 package proof
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"time"
+)
 
 // An ElementRule says what is known of elements.
 type ElementRule struct {
 	Names      map[string]bool // of their records, as in the events
 	MustBeDone bool            // the end of the history was long and healthy enough for all of them to be processed
-	Attempts   int             // how often one may be begun; 0 sets no bound
+	Attempts   int             // how often one may be begun without being given back, until it is recorded; 0 sets no bound
+	Retain     time.Duration   // how long it is remembered that one is processed; 0 is for ever
 }
 
 // Elements finds elements that were processed after they had been recorded as processed, or recorded twice, or left out.
@@ -30,11 +35,14 @@ func Elements(h History, rule ElementRule) []Violation {
 	}
 	for name := range rule.Names {
 		all := done[name]
-		if len(all) > 1 {
+		if len(all) > 1 && rule.Retain == 0 {
 			bad(name, all, "recorded as processed %d times", len(all))
 		}
-		if rule.Attempts > 0 && len(began[name]) > rule.Attempts {
-			bad(name, began[name], "begun %d times, where %d attempts are allowed", len(began[name]), rule.Attempts)
+		tried := slices.DeleteFunc(slices.Clone(began[name]), func(e Event) bool {
+			return e.Result == Back || len(all) > 0 && e.At > all[0].Recorded
+		})
+		if rule.Attempts > 0 && len(tried) > rule.Attempts {
+			bad(name, tried, "begun %d times, where %d attempts are allowed", len(tried), rule.Attempts)
 		}
 		if len(all) == 0 {
 			if rule.MustBeDone && !marked[name] {
@@ -43,10 +51,27 @@ func Elements(h History, rule ElementRule) []Violation {
 			continue
 		}
 		for _, e := range began[name] {
-			if e.At > all[0].Recorded {
-				bad(name, History{all[0], e}, "begun after it had been recorded as processed")
+			i := slices.IndexFunc(all, func(d Event) bool {
+				return e.At > d.Recorded && (rule.Retain == 0 || e.At < released(h, d)+rule.Retain)
+			})
+			if i >= 0 {
+				bad(name, History{all[i], e}, "begun after it had been recorded as processed")
 			}
 		}
 	}
 	return found
+}
+
+// released is when the lease of an element that was recorded was released at the earliest: a release may be repeated.
+func released(h History, done Event) time.Duration {
+	at := Never
+	for _, e := range h {
+		if e.Kind == Release && e.Name == done.Name && e.Token == done.Token && e.Did == Okay {
+			at = min(at, e.Took)
+		}
+	}
+	if at == Never {
+		return done.At
+	}
+	return at
 }

@@ -26,6 +26,7 @@ type Event struct {
 	Mark    int64         `json:"m,omitempty"` // of a claim, extension or release; of a run, its scheduled time in unix ms
 	Seen    int64         `json:"s,omitempty"` // the record's mark, as a grant or a refusal told it
 	Linger  time.Duration `json:"g,omitempty"`
+	Retain  time.Duration `json:"i,omitempty"` // of a release: how long the record must be remembered after it
 	Result  Result        `json:"r,omitempty"` // as it was told
 	Limit   int           `json:"x,omitempty"` // of a belief: how many may have it at once; 0 means 1
 	Attempt int           `json:"a,omitempty"` // of a run or an element, from 1
@@ -83,6 +84,7 @@ const (
 	Lost    Result = "lost"
 	Stale   Result = "stale"   // refused by a guard
 	Unknown Result = "unknown" // may or may not have taken effect
+	Back    Result = "back"    // of an element: given back, which is no attempt
 	Failed  Result = "failed"  // surely without effect; of a run, that its function answered an error
 )
 

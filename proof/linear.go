@@ -15,6 +15,9 @@ func Linearizable(h History, r Rules) (found []Violation, unchecked int) {
 	if r.Steps == 0 {
 		r.Steps = 200_000
 	}
+	for _, e := range h.of(Swept) {
+		r.sweeps = append(r.sweeps, e.At)
+	}
 	names, groups := h.explained().names()
 	for _, name := range names {
 		switch ok, checked := linearizable(groups[name], r); {
@@ -75,7 +78,7 @@ func linearizable(h History, r Rules) (ok, checked bool) {
 				return false, state
 			}
 			s := state.(record)
-			ok := s.step(input.(*Event), r.Drift)
+			ok := s.step(input.(*Event), r.Drift, r.sweeps)
 			return ok, s
 		},
 	}
@@ -130,10 +133,20 @@ type record struct {
 	soon   time.Duration // the lease or linger ends at this instant or later
 	late   time.Duration // and at this one or sooner
 	mark   int64
+	keep   time.Duration // the mark is remembered until this instant at least
+	loose  bool          // it may have been forgotten since
+}
+
+// sweep lets the record be forgotten by a sweep until an instant, if it is not to be kept, and its last grant was released. The token is
+// not forgotten.
+func (s *record) sweep(sweeps []time.Duration, to time.Duration) {
+	if s.mark > 0 && !s.live && !s.loose {
+		s.loose = slices.ContainsFunc(sweeps, func(at time.Duration) bool { return at >= s.keep && at >= s.soon && at <= to })
+	}
 }
 
 // step takes one operation and says whether the record can have answered so.
-func (s *record) step(e *Event, drift float64) bool {
+func (s *record) step(e *Event, drift float64, sweeps []time.Duration) bool {
 	if e.Result == Failed {
 		return true
 	}
@@ -142,6 +155,7 @@ func (s *record) step(e *Event, drift float64) bool {
 		return false
 	}
 	s.now = from
+	s.sweep(sweeps, to)
 	ttl := func(d time.Duration, factor float64) time.Duration { return time.Duration(float64(d) * factor) }
 	ends := func(d time.Duration) (soon, late time.Duration) {
 		soon = s.now + ttl(d, 1-drift)
@@ -175,6 +189,13 @@ func (s *record) waits(to time.Duration) bool {
 
 func (s *record) acquire(e *Event, to time.Duration, ends func(time.Duration) (soon, late time.Duration)) bool {
 	mine := s.live && s.holder == e.Holder && s.taken()
+	switch { // what the answer tells of whether the mark has been forgotten
+	case !s.loose:
+	case e.Result == Done, e.Result == Granted && e.Seen == s.mark && e.Mark == 0:
+		s.loose = false
+	case e.Mark != 0 && s.mark >= e.Mark && e.Result != Unknown, e.Result == Granted && e.Seen == 0:
+		s.mark, s.loose = 0, false
+	}
 	switch e.Result {
 	case Held:
 		if !s.taken() || e.Mark != 0 && s.mark >= e.Mark || mine && to < s.soon {
@@ -248,7 +269,7 @@ func (s *record) release(e *Event, to time.Duration, ends func(time.Duration) (s
 	again := mine && !s.live && s.mark >= e.Mark
 	switch {
 	case e.Result == Lost && again: // a record that leaves nothing to remember may have been forgotten
-		return s.mark == 0
+		return s.mark == 0 || s.loose
 	case e.Result == Lost:
 		return !mine || !s.live || s.waits(to)
 	case again:
@@ -257,7 +278,10 @@ func (s *record) release(e *Event, to time.Duration, ends func(time.Duration) (s
 		return e.Result == Unknown
 	}
 	s.token, s.open, s.live = e.Token, false, false
-	s.mark = max(s.mark, e.Mark)
+	s.mark, s.loose = max(s.mark, e.Mark), false
+	if s.keep = Never; e.Retain < Never-s.now {
+		s.keep = s.now + e.Retain
+	}
 	s.soon, s.late = ends(e.Linger)
 	return true
 }

@@ -104,6 +104,18 @@ func TestCheckers(t *testing.T) {
 			with(grant(51*s, 2, 5*s), func(e *Event) { e.Seen = 10_000 }), run(picks, 51*s+5, 52*s, 2, Okay, 52*s+5), markRaised(52*s, 2, picks),
 		}
 	}
+	remembered := Rules{Elements: []ElementRule{{Names: map[string]bool{"e": true}, Retain: 6 * s}}}
+	tries := func(n int) Rules {
+		return Rules{Elements: []ElementRule{{Names: map[string]bool{"e": true}, Attempts: n, Retain: 6 * s}}}
+	}
+	// finished is a name that was granted at once and released with a mark a second later.
+	finished := func(token int64, retain time.Duration, more ...Event) History {
+		return append(History{acquire(0, s, "a", token, Granted), with(release(s, 2*s, "a", token, Okay), func(e *Event) { e.Mark, e.Retain = 1, retain })}, more...)
+	}
+	swept := func(at time.Duration) Event { return Event{Kind: Swept, At: at} }
+	forgotten := func(at time.Duration, token, seen int64) Event { // or not
+		return with(acquire(at, at+s, "b", token, Granted), func(e *Event) { e.Seen = seen })
+	}
 	tests := []struct {
 		name  string
 		h     History
@@ -240,6 +252,18 @@ func TestCheckers(t *testing.T) {
 		{"the newest that is missed, though one is due", late(40 * s), missed("once"), ""},
 		{"the one that is due for those that are missed", late(50 * s), missed("once"), JobsChecker},
 
+		{"processed again, within its Retain", History{element(0, s, 2*s), element(5*s, 6*s, 0)}, remembered, ElementsChecker},
+		{"processed again, after its Retain", History{element(0, s, 2*s), element(7*s, 8*s, 9*s)}, remembered, ""},
+		{"given back is not begun", History{with(element(0, s, 0), func(e *Event) { e.Result = Back }), element(2*s, 3*s, 0)}, tries(1), ""},
+		{"begun again when it had been recorded and forgotten", History{element(0, s, 2*s), element(9*s, 10*s, 0)}, tries(1), ""},
+		{"a mark that a sweep may forget", finished(1, s, swept(5*s), forgotten(6*s, 2, 0)), Rules{}, ""},
+		{"a mark that a sweep has not forgotten", finished(1, s, swept(5*s), forgotten(6*s, 2, 1)), Rules{}, ""},
+		{"a mark that is forgotten too soon", finished(1, 20*s, swept(5*s), forgotten(6*s, 2, 0)), Rules{}, Linearizability},
+		{"a mark that is forgotten without a sweep", finished(1, s, forgotten(6*s, 2, 0)), Rules{}, Linearizability},
+		{"a mark that is forgotten before the sweep", finished(1, s, forgotten(6*s, 2, 0), swept(9*s)), Rules{}, Linearizability},
+		{"a mark that is forgotten for ever", finished(1, Never, swept(5*s), forgotten(6*s, 2, 0)), Rules{}, Linearizability},
+		{"a token that starts again after a sweep", finished(5, s, swept(5*s), forgotten(6*s, 2, 0)), Rules{}, TokenOrder},
+		{"refused by what is remembered, after a sweep", finished(1, s, swept(5*s), with(acquire(6*s, 7*s, "b", 0, Done), func(e *Event) { e.Mark, e.Seen = 1, 1 })), Rules{}, ""},
 		{"begun too often", History{element(0, s, 0), element(2*s, 3*s, 0)}, Rules{Elements: []ElementRule{{Names: map[string]bool{"e": true}, Attempts: 1}}}, ElementsChecker},
 		{"processed, by its mark", History{element(0, s, 0), with(did(release(s, 2*s, "a", 1, Okay), Okay), func(e *Event) { e.Name, e.Mark = "e", 1 }),
 			with(did(acquire(0, s, "a", 1, Granted), Granted), func(e *Event) { e.Name = "e" })}, elements, ""},

@@ -47,6 +47,8 @@ type Rules struct {
 	Jobs     []JobRule     // what is known of jobs
 	Elements []ElementRule // what is known of elements
 	Answer   time.Duration // how long a request without trouble takes at most, where the history has Ill events; 0 leaves out Kept
+
+	sweeps []time.Duration // of the history
 }
 
 // A Verdict says what was checked and what was found.

@@ -459,7 +459,7 @@ func noteExtension(e *proof.Event, q store.Extension) {
 }
 
 func noteRelease(e *proof.Event, q store.Release) {
-	e.Kind, e.Name, e.Holder, e.Token, e.Mark, e.Linger = proof.Release, q.Name, of(q.Holder), q.Token, q.Mark, q.Linger
+	e.Kind, e.Name, e.Holder, e.Token, e.Mark, e.Linger, e.Retain = proof.Release, q.Name, of(q.Holder), q.Token, q.Mark, q.Linger, q.Retain
 }
 
 func (n *network) toldOutcome(e *proof.Event, out store.Outcome) {

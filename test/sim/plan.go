@@ -26,15 +26,21 @@ type Plan struct {
 	Cuts     []Cut
 	Crashes  []Crash
 	Stops    []Stop
-	Waiter   bool // the store tells of releases
-	Chooser  bool // the store takes any one of several names in one step
-	Lines    bool // the store keeps those who wait in a line
-	Sweeps   bool // a person sweeps the store now and then
+	Waiter   bool          // the store tells of releases
+	Chooser  bool          // the store takes any one of several names in one step
+	Lines    bool          // the store keeps those who wait in a line
+	Sweeps   bool          // a person sweeps the store now and then
+	Retain   time.Duration // of processed elements; 0 is for ever
 	Job      JobPlan
 	More     []JobPlan       // beside it
 	Without  map[string]bool `json:",omitempty"` // faults left out, in the words in which they are told; for shrinking
 	Control  Control         // what is broken on purpose
 	Omission bool            // look for scheduled times that a well replica could have begun and nobody did
+}
+
+// crashesAlone says that nothing happens to replicas but that some die.
+func (p Plan) crashesAlone() bool {
+	return p.Odds == (Odds{}) && len(p.Cuts) == 0 && len(p.Suspends) == 0 && len(p.Stops) == 0
 }
 
 // patience is how long a replica may have to wait for a lock when all is well and all the others want it too. Where there are lines the
@@ -204,6 +210,9 @@ func Draw(seed uint64) Plan {
 		if locks.IntN(2) == 0 {
 			p.Lag = upTo(locks, p.TTL/12)
 		}
+	}
+	if short := rand.New(rand.NewPCG(seed, 0x2e7a)); p.Work == Elements && short.IntN(3) == 0 {
+		p.Retain, p.Sweeps = p.TTL/2+upTo(short, 3*p.TTL), true
 	}
 	if more := rand.New(rand.NewPCG(seed, 0x30b5)); p.Work == Jobs && more.IntN(3) == 0 {
 		p.drawMore(more)

@@ -199,7 +199,7 @@ func (t *thread) believe(lease *soloist.Lease, record, shared string, limit int)
 	t.beliefs = append(t.beliefs, b)
 	t.replica.mu.Unlock()
 	context.AfterFunc(lease.Context(), func() {
-		if cause := context.Cause(lease.Context()); errors.Is(cause, soloist.ErrLost) && !errors.Is(cause, soloist.ErrOverran) && w.plan.Omission && !t.lost() {
+		if cause := context.Cause(lease.Context()); errors.Is(cause, soloist.ErrLost) && !errors.Is(cause, soloist.ErrOverran) && !t.lost() {
 			w.add(proof.Event{Kind: proof.Loss, At: w.now(), Replica: t.name(), Name: record, Holder: of(lease.Holder()), Token: lease.Token()})
 		}
 		b.over()

@@ -21,10 +21,8 @@ func (w *world) result() Result {
 			h = append(h, e)
 		}
 	}
-	if w.plan.Omission {
-		for _, r := range w.all {
-			h = append(h, r.well()...)
-		}
+	for _, r := range w.all {
+		h = append(h, r.well()...)
 	}
 	slices.SortStableFunc(h, func(a, b proof.Event) int { // what happened at one instant was noted in any order
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Took, b.Took), cmp.Compare(a.Replica, b.Replica), cmp.Compare(a.Kind, b.Kind),
@@ -42,11 +40,13 @@ func (w *world) rules() proof.Rules {
 		for i := range p.Names {
 			names[recordOfElement(string(rune('0'+i)))] = true
 		}
-		rules.Elements = []proof.ElementRule{{Names: names, MustBeDone: p.attempts() == 0}}
+		rule := proof.ElementRule{Names: names, MustBeDone: p.attempts() == 0, Retain: p.Retain}
+		if p.crashesAlone() { // else an attempt may not have been recorded, or not count since it was interrupted
+			rule.Attempts = p.attempts()
+		}
+		rules.Elements = []proof.ElementRule{rule}
 	}
-	if p.Omission {
-		rules.Answer = p.promptly()
-	}
+	rules.Answer = p.promptly()
 	for _, j := range p.jobs() {
 		rules.Jobs = append(rules.Jobs, w.jobRule(j))
 	}
@@ -62,8 +62,8 @@ func (w *world) jobRule(j JobPlan) proof.JobRule {
 	if rule.Asked = len(asks.asked); !j.GiveUp && j.Attempts == 0 { // else a claim that was cut off may have used it up
 		rule.AskedSure = asks.manual
 	}
-	if j.Attempts > 0 && p.Odds == (Odds{}) && len(p.Cuts) == 0 && len(p.Suspends) == 0 && len(p.Stops) == 0 {
-		rule.Attempts = j.Attempts // else an attempt may not have been recorded, or not count since a stop interrupted it
+	if p.crashesAlone() { // else an attempt may not have been recorded, or not count since it was interrupted
+		rule.Attempts = j.Attempts
 	}
 	if j.Delay > 0 {
 		rule.Takeover = false // the next run is not of the same time

@@ -70,6 +70,7 @@ func (s *shrinker) work() (smaller bool) {
 		func(p *Plan) { p.Drift = make([]float64, len(p.Drift)) },
 		func(p *Plan) { p.Sweeps = false },
 		func(p *Plan) { p.Lag = 0 },
+		func(p *Plan) { p.Retain = 0 },
 		func(p *Plan) { p.More = p.More[:max(0, len(p.More)-1)] },
 		func(p *Plan) { p.Job.Person = false },
 		func(p *Plan) { p.Job.Fails = 0 },
@@ -96,5 +97,5 @@ func (p *Plan) fewer(n int) {
 }
 
 func (p *Plan) same(o Plan) bool {
-	return p.Replicas == o.Replicas && p.Ops == o.Ops && p.Names == o.Names && p.Sweeps == o.Sweeps && p.Lag == o.Lag && p.Job == o.Job && slices.Equal(p.More, o.More) && slices.Equal(p.Drift, o.Drift)
+	return p.Replicas == o.Replicas && p.Ops == o.Ops && p.Names == o.Names && p.Sweeps == o.Sweeps && p.Lag == o.Lag && p.Retain == o.Retain && p.Job == o.Job && slices.Equal(p.More, o.More) && slices.Equal(p.Drift, o.Drift)
 }

@@ -25,6 +25,7 @@ func (p Plan) attempts() int {
 func (t *thread) elements(ctx context.Context) {
 	w := t.world
 	e := t.client.Elements(elementsName)
+	e.Retain = w.plan.Retain
 	e.Retry = soloist.Retry{Attempts: w.plan.attempts(), Backoff: w.plan.TTL / 10, MaxBackoff: w.plan.TTL / 2}
 	for n := 0; n < w.plan.Ops && t.busy(ctx); n++ {
 		rest(ctx, t.rng.span(w.plan.TTL/2))
@@ -129,7 +130,7 @@ func (t *thread) claim(ctx context.Context, e *soloist.Elements, id string) {
 		t.finish(at, proof.Failed, false)
 		_ = t.given(began, record, el.Lease, el.Fail(errOfTheUser))
 	case 1:
-		t.finish(at, proof.Failed, false)
+		t.finish(at, proof.Back, false)
 		_ = t.given(began, record, el.Lease, el.Release())
 	default:
 		t.done(at, began, ok, record, el, el.Done())

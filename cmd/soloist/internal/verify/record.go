@@ -162,7 +162,7 @@ func extending(x store.Extension) event {
 }
 
 func releasing(x store.Release) event {
-	return event{Event: proof.Event{Kind: proof.Release, Name: x.Name, Holder: x.Holder, Token: x.Token, Mark: x.Mark, Linger: x.Linger}}
+	return event{Event: proof.Event{Kind: proof.Release, Name: x.Name, Holder: x.Holder, Token: x.Token, Mark: x.Mark, Linger: x.Linger, Retain: x.Retain}}
 }
 
 func (e *event) answered(err error) { e.failed(err) }
