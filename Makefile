@@ -5,13 +5,14 @@
 #   BENCHTIME=1s      how long each benchmark runs
 #   ARGS='…'          arguments for make demo, bench and mutants
 #   N=20000           how many histories make sim runs; SEED=7 runs that one and tells it
-#   FOR=10m           how long each run of make live takes
+#   FOR=10m           how long each run of make live takes; OPS=1000000 how many operations of each store it judges
 
 GO        ?= go
 BENCHTIME ?= 200ms
 FUZZTIME  ?= 200000x
 N         ?= 20000
 FOR       ?= 10m
+OPS       ?= 1000000
 
 BIN     := bin
 SOLOIST := $(BIN)/soloist
@@ -62,8 +63,9 @@ model: ## look at every state of a model of the protocol; needs spin
 mutants: ## put defects into copies of our own code, one at a time, and show that each is caught; this takes some minutes
 	@$(GO) run ./test/mutants $(ARGS)
 
-live: servers ## real servers under faults, FOR (10m) each
+live: servers ## real servers under faults, FOR (10m) each, and OPS (1000000) operations of each store judged one by one
 	@$(GO) test ./test/live -v -count 1 -timeout 0 -live.for=$(FOR)
+	@$(GO) test ./test/histories -v -count 1 -timeout 0 -histories.ops=$(OPS)
 
 .PHONY: quick
 quick:

@@ -158,7 +158,13 @@ func (s *record) step(e *Event, drift float64, sweeps []time.Duration) bool {
 	s.sweep(sweeps, to)
 	ttl := func(d time.Duration, factor float64) time.Duration { return time.Duration(float64(d) * factor) }
 	ends := func(d time.Duration) (soon, late time.Duration) {
-		soon = s.now + ttl(d, 1-drift)
+		// A store may read its clock as soon as a request has arrived, and decide later, when a row's lock is free. Where the store was
+		// watched it is known when it decided, and it must count from there.
+		from := e.At
+		if e.Did != "" {
+			from = s.now
+		}
+		soon = from + ttl(d, 1-drift)
 		if late = Never; to < Never-2*d {
 			late = to + ttl(d, 1+drift)
 		}

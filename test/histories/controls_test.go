@@ -1,0 +1,139 @@
+//go:build unix
+
+package histories
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
+)
+
+// A wrong store is the memory store with one of its laws broken.
+type wrong struct {
+	*memstore.Store
+	granted  func(*store.Outcome, store.Claim) // changes what a claim is told
+	released func(*store.Release)              // changes what is released
+	extended func(*store.Extension)            // changes what is extended
+	swept    func(forgotten int)               // is told of a sweep
+	refused  func(*store.Outcome, store.Claim) // changes what a refused claim is told
+}
+
+func (s *wrong) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	outs, err := s.Store.Acquire(ctx, claims)
+	for i := range outs {
+		switch {
+		case outs[i].Err == nil && s.granted != nil:
+			s.granted(&outs[i], claims[i])
+		case outs[i].Err != nil && claims[i].Mark >= 0 && s.refused != nil:
+			s.refused(&outs[i], claims[i])
+		}
+	}
+	return outs, err
+}
+
+func (s *wrong) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	changed := append([]store.Release(nil), releases...)
+	for i := range changed {
+		if s.released != nil {
+			s.released(&changed[i])
+		}
+	}
+	return s.Store.Release(ctx, changed)
+}
+
+func (s *wrong) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	changed := append([]store.Extension(nil), extensions...)
+	for i := range changed {
+		if s.extended != nil {
+			s.extended(&changed[i])
+		}
+	}
+	return s.Store.Extend(ctx, changed)
+}
+
+func (s *wrong) Sweep(ctx context.Context, limit int) (int, error) {
+	n, err := s.Store.Sweep(ctx, limit)
+	if s.swept != nil {
+		s.swept(n)
+	}
+	return n, err
+}
+
+// Each wrong store is found. If one is not, what is said of the real stores means nothing.
+func TestWrongStoresAreFound(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		wrong func() *wrong
+	}{
+		{"tokens fall after a sweep", func() *wrong {
+			var mu sync.Mutex
+			var fall int64
+			s := &wrong{Store: memstore.New()}
+			s.swept = func(forgotten int) {
+				mu.Lock()
+				defer mu.Unlock()
+				fall += int64(forgotten) * 1_000_000
+			}
+			s.granted = func(out *store.Outcome, _ store.Claim) {
+				mu.Lock()
+				defer mu.Unlock()
+				out.Grant.Token -= fall
+			}
+			return s
+		}},
+		{"what is held is granted", func() *wrong {
+			s := &wrong{Store: memstore.New()}
+			s.refused = func(out *store.Outcome, c store.Claim) {
+				var held *store.HeldError
+				if errors.As(out.Err, &held) && c.Mark == 0 {
+					*out = store.Outcome{Grant: store.Grant{Token: held.Record.Token + 1, Mark: held.Record.Mark}}
+				}
+			}
+			return s
+		}},
+		{"a release loses the mark", func() *wrong {
+			s := &wrong{Store: memstore.New()}
+			s.released = func(r *store.Release) { r.Mark = 0 }
+			return s
+		}},
+		{"a release leaves no linger", func() *wrong {
+			s := &wrong{Store: memstore.New()}
+			s.released = func(r *store.Release) { r.Linger = 0 }
+			return s
+		}},
+		{"an extension is shorter than it says", func() *wrong {
+			s := &wrong{Store: memstore.New()}
+			s.extended = func(e *store.Extension) { e.TTL = store.MinTTL }
+			return s
+		}},
+		{"marks are not told", func() *wrong {
+			s := &wrong{Store: memstore.New()}
+			s.granted = func(out *store.Outcome, _ store.Claim) { out.Grant.Mark = 0 }
+			return s
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := test.wrong()
+			r := &run{rig: &rig{stores: []store.Store{s, s, s}}, drift: 0.02, tally: tally{}}
+			for len(r.verdict.Violations) == 0 {
+				if err := r.round(t.Context(), perRound); err != nil {
+					t.Fatalf("not found in %d rounds: %v", r.rounds, err)
+				}
+				if r.rounds == 50 {
+					t.Fatalf("not found in %d rounds: %s", r.rounds, r.verdict)
+				}
+			}
+			t.Logf("found in round %d: %s", r.rounds, r.verdict.Violations[0].Checker)
+		})
+	}
+}
+
+// The memory store keeps all laws.
+func TestMemory(t *testing.T) {
+	s := memstore.New()
+	try(t, &rig{stores: []store.Store{s, s, s}, sure: true})
+}

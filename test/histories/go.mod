@@ -1,0 +1,46 @@
+module github.com/soloist-dev/soloist/test/histories
+
+go 1.26.0
+
+require (
+	github.com/go-sql-driver/mysql v1.10.0
+	github.com/jackc/pgx/v5 v5.12.0
+	github.com/soloist-dev/soloist v0.0.0
+	github.com/soloist-dev/soloist/proof v0.0.0
+	github.com/soloist-dev/soloist/store/pgstore v0.0.0
+	github.com/soloist-dev/soloist/store/redisstore v0.0.0
+	github.com/soloist-dev/soloist/store/sqlitestore v0.0.0
+	github.com/soloist-dev/soloist/store/sqlstore v0.0.0
+	modernc.org/sqlite v1.61.1
+)
+
+require (
+	filippo.io/edwards25519 v1.2.0 // indirect
+	github.com/anishathalye/porcupine v1.3.1 // indirect
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/dustin/go-humanize v1.1.0 // indirect
+	github.com/google/uuid v1.6.0 // indirect
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/puddle/v2 v2.2.3 // indirect
+	github.com/mattn/go-isatty v0.0.24 // indirect
+	github.com/ncruces/go-strftime v1.1.0 // indirect
+	github.com/redis/go-redis/v9 v9.23.0 // indirect
+	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
+	go.uber.org/atomic v1.12.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/text v0.41.0 // indirect
+	modernc.org/libc v1.79.0 // indirect
+	modernc.org/mathutil v1.7.1 // indirect
+	modernc.org/memory v1.12.1 // indirect
+)
+
+replace (
+	github.com/soloist-dev/soloist => ../..
+	github.com/soloist-dev/soloist/proof => ../../proof
+	github.com/soloist-dev/soloist/store/pgstore => ../../store/pgstore
+	github.com/soloist-dev/soloist/store/redisstore => ../../store/redisstore
+	github.com/soloist-dev/soloist/store/sqlitestore => ../../store/sqlitestore
+	github.com/soloist-dev/soloist/store/sqlstore => ../../store/sqlstore
+)

@@ -1,0 +1,345 @@
+//go:build unix
+
+package histories
+
+import (
+	"context"
+	"database/sql"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/proof"
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/pgstore"
+	"github.com/soloist-dev/soloist/store/redisstore"
+	"github.com/soloist-dev/soloist/store/sqlitestore"
+	"github.com/soloist-dev/soloist/store/sqlstore"
+	"github.com/soloist-dev/soloist/test/servers"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	_ "modernc.org/sqlite"
+)
+
+var (
+	operations = flag.Int("histories.ops", 4000, "how many operations each store is asked for, at least")
+	only       = flag.String("histories.faults", "", "only the faults whose names contain this")
+)
+
+// perRound is how many actions of the actors make a round.
+const perRound = 800
+
+func TestMain(m *testing.M) { servers.Main(m) }
+
+// try runs rounds until there have been enough operations, and at least one of everything.
+func try(t *testing.T, b *rig) {
+	t.Helper()
+	b.faults = slices.DeleteFunc(b.faults, func(f fault) bool { return !strings.Contains(f.name, *only) })
+	r := &run{rig: b, drift: 0.02, tally: tally{}}
+	begun := time.Now()
+	for r.verdict.Operations < *operations || len(r.tally.lacking(r.wanted()...)) > 0 {
+		if err := r.round(t.Context(), perRound); err != nil {
+			t.Fatalf("after %d rounds without %v: %v", r.rounds, r.tally.lacking(r.wanted()...), err)
+		}
+		if len(r.verdict.Violations) > 0 {
+			keep(t, r.last)
+			break
+		}
+	}
+	v := r.verdict
+	t.Logf("%d rounds in %v, what there was of everything: %v\n%s", r.rounds, time.Since(begun).Round(time.Second), r.tally, v)
+	if missing := r.tally.lacking(r.wanted()...); len(missing) > 0 && len(v.Violations) == 0 {
+		t.Errorf("nothing was seen of %v", missing)
+	}
+	for _, violation := range v.Violations {
+		t.Errorf("%s", violation)
+	}
+	if names := r.rounds * namesPerRound; v.Unchecked*20 > names {
+		t.Errorf("%d of %d names could not be checked: too many for the verdict to mean something", v.Unchecked, names)
+	}
+}
+
+// keep writes the history of a round with a violation where it can be read afterwards.
+func keep(t *testing.T, h proof.History) {
+	t.Helper()
+	f, err := os.CreateTemp("", "history-*.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := h.WriteTo(f); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the whole history of the round with the violation is in %s", f.Name())
+}
+
+// handles opens a few stores of one URL.
+func handles[S store.Store](t *testing.T, open func() (S, error)) (all []store.Store) {
+	t.Helper()
+	for range 3 {
+		s, err := open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		all = append(all, s)
+	}
+	return all
+}
+
+// wired leads a URL through a wire, whose faults it returns.
+func wired(t *testing.T, base string) (to string, faults []fault) {
+	t.Helper()
+	u, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := newWire(u.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.close)
+	u.Host = w.addr()
+	return u.String(), []fault{
+		{"connection delayed", func(context.Context, []string) bool { return w.delay(while()) }},
+		{"connection cut", func(context.Context, []string) bool { return w.cut() }},
+	}
+}
+
+func TestPostgreSQL(t *testing.T) {
+	t.Parallel()
+	s := servers.Postgres(t, "fsync=off", "max_connections=100", "log_min_messages=fatal")
+	if s.Process == nil {
+		t.Skip("the backends of a server that is not our own are not stopped")
+	}
+	to, faults := wired(t, s.URL)
+	b := &rig{stores: handles(t, func() (*pgstore.Store, error) { return pgstore.OpenURL(t.Context(), to) }), faults: faults}
+	if _, err := b.stores[0].(*pgstore.Store).Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	pool, err := pgxpool.New(context.Background(), s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	b.faults = append(b.faults, postgresFaults(pool)...)
+	b.complete = func(ctx context.Context, c store.Completion, hold time.Duration, commit bool) error {
+		tx, err := pool.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+		if err := b.stores[0].(*pgstore.Store).Complete(ctx, tx, c); err != nil {
+			return err
+		}
+		time.Sleep(hold)
+		if !commit {
+			return nil
+		}
+		return store.AsUnknown(tx.Commit(ctx))
+	}
+	try(t, b)
+}
+
+// postgresFaults stop and end single backends, and have transactions of others insert names.
+func postgresFaults(pool *pgxpool.Pool) []fault {
+	backend := func(ctx context.Context) (pid int, ok bool) {
+		err := pool.QueryRow(ctx, "SELECT pid FROM pg_stat_activity WHERE application_name = 'soloist' ORDER BY random() LIMIT 1").Scan(&pid)
+		return pid, err == nil
+	}
+	return []fault{
+		{"backend stopped", func(ctx context.Context, _ []string) bool {
+			pid, ok := backend(ctx)
+			if !ok || syscall.Kill(pid, syscall.SIGSTOP) != nil {
+				return false
+			}
+			time.Sleep(while())
+			return syscall.Kill(pid, syscall.SIGCONT) == nil
+		}},
+		{"backend ended", func(ctx context.Context, _ []string) bool {
+			pid, ok := backend(ctx)
+			if ok {
+				_, err := pool.Exec(ctx, "SELECT pg_terminate_backend($1)", pid)
+				ok = err == nil
+			}
+			return ok
+		}},
+		{"name being inserted", func(ctx context.Context, names []string) bool {
+			bound, cancel := context.WithTimeout(ctx, while())
+			defer cancel()
+			tx, err := pool.Begin(bound)
+			if err != nil {
+				return false
+			}
+			defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+			return insertAndWait(bound, tx, names)
+		}},
+	}
+}
+
+// insertAndWait inserts a row that is never committed, and reports whether one of the names had none.
+func insertAndWait(ctx context.Context, tx pgx.Tx, names []string) bool {
+	for _, i := range rand.Perm(len(names)) {
+		tag, err := tx.Exec(ctx, "INSERT INTO soloist (name, lock_until, locked_at, locked_by) VALUES ($1, 'epoch', 'epoch', '') ON CONFLICT DO NOTHING", names[i])
+		if err != nil {
+			return false
+		}
+		if tag.RowsAffected() == 1 {
+			<-ctx.Done()
+			return true
+		}
+	}
+	return false
+}
+
+func TestMariaDB(t *testing.T) {
+	t.Parallel()
+	s := servers.MariaDB(t, "--innodb-flush-log-at-trx-commit=0", "--max-connections=200")
+	to, faults := wired(t, s.URL)
+	b := &rig{stores: handles(t, func() (*sqlstore.Store, error) { return sqlstore.OpenURL(t.Context(), to) }), faults: faults}
+	if _, err := b.stores[0].(*sqlstore.Store).Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := mysql.NewConfig()
+	cfg.Net, cfg.Addr, cfg.DBName, cfg.User = "tcp", u.Host, strings.TrimPrefix(u.Path, "/"), u.User.Username()
+	cfg.Passwd, _ = u.User.Password()
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	t.Cleanup(func() { db.Close() })
+	b.faults = append(b.faults, mariadbFaults(db)...)
+	b.complete = func(ctx context.Context, c store.Completion, hold time.Duration, commit bool) error {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }()
+		if err := b.stores[0].(*sqlstore.Store).Complete(ctx, tx, c); err != nil {
+			return err
+		}
+		time.Sleep(hold)
+		if !commit {
+			return nil
+		}
+		return store.AsUnknown(tx.Commit())
+	}
+	try(t, b)
+}
+
+// mariadbFaults end single connections, and have transactions of others lock rows.
+func mariadbFaults(db *sql.DB) []fault {
+	return []fault{
+		{"backend ended", func(ctx context.Context, _ []string) bool {
+			var id int64
+			err := db.QueryRowContext(ctx, "SELECT id FROM information_schema.processlist WHERE command <> 'Daemon' AND id <> connection_id() ORDER BY rand() LIMIT 1").Scan(&id)
+			if err == nil {
+				_, err = db.ExecContext(ctx, fmt.Sprintf("KILL CONNECTION %d", id))
+			}
+			return err == nil
+		}},
+		{"rows locked", func(ctx context.Context, names []string) bool {
+			tx, err := db.BeginTx(ctx, nil)
+			if err != nil {
+				return false
+			}
+			defer func() { _ = tx.Rollback() }()
+			var name string
+			err = tx.QueryRowContext(ctx, "SELECT name FROM soloist WHERE name = ? FOR UPDATE", names[rand.IntN(len(names))]).Scan(&name)
+			if err == nil {
+				time.Sleep(while())
+			}
+			return err == nil
+		}},
+	}
+}
+
+func TestRedis(t *testing.T) {
+	t.Parallel()
+	s := servers.Redis(t, "--appendonly", "no")
+	to, faults := wired(t, s.URL)
+	b := &rig{stores: handles(t, func() (*redisstore.Store, error) { return redisstore.OpenURL(t.Context(), to) }), faults: faults}
+	b.faults = append(b.faults, fault{"client killed", func(context.Context, []string) bool {
+		id, _, _ := strings.Cut(strings.TrimPrefix(redisCommand(s.Addr, "CLIENT LIST TYPE normal"), "id="), " ")
+		return redisCommand(s.Addr, "CLIENT KILL ID "+id) != ""
+	}}, fault{"server stopped", func(context.Context, []string) bool {
+		s.Pause()
+		defer s.Resume()
+		time.Sleep(while())
+		return true
+	}})
+	try(t, b)
+}
+
+// redisCommand runs a command, and returns what follows the first line of its reply; "" when the server cannot be reached.
+func redisCommand(addr, command string) string {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	if _, err := fmt.Fprint(conn, command+"\r\n"); err != nil {
+		return ""
+	}
+	reply := make([]byte, 4096)
+	n, _ := conn.Read(reply)
+	if line, rest, several := strings.Cut(string(reply[:n]), "\n"); !several || rest == "" {
+		return line
+	} else {
+		return rest
+	}
+}
+
+func TestSQLite(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp(shm(), "soloist-histories-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	path := filepath.Join(dir, "leases.db")
+	b := &rig{stores: handles(t, func() (*sqlitestore.Store, error) { return sqlitestore.Open(path) }), sure: true}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	b.faults = []fault{{"file locked", func(ctx context.Context, _ []string) bool {
+		conn, err := db.Conn(ctx)
+		if err != nil {
+			return false
+		}
+		defer conn.Close()
+		if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+			return false
+		}
+		time.Sleep(while() / 4)
+		_, err = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+		return err == nil
+	}}}
+	try(t, b)
+}
+
+// shm is where files are in memory, if there is such a place: what is tried here is not the disk.
+func shm() string {
+	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
+		return "/dev/shm"
+	}
+	return ""
+}

@@ -1,0 +1,220 @@
+package histories
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/soloist-dev/soloist/proof"
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A recorder keeps the history of a round. It is safe for use by many goroutines at once.
+type recorder struct {
+	zero time.Time
+
+	mu     sync.Mutex
+	events proof.History
+	late   map[string]bool // names that are not judged
+}
+
+func newRecorder() *recorder { return &recorder{zero: time.Now(), late: map[string]bool{}} }
+
+// now is the time on the clock of the history, which is monotonic.
+func (r *recorder) now() time.Duration { return time.Since(r.zero) }
+
+func (r *recorder) add(events ...proof.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, events...)
+}
+
+func (r *recorder) fault(what string) {
+	r.add(proof.Event{Kind: proof.Fault, Fault: what, At: r.now()})
+}
+
+// tooLate keeps a name from being judged, on which a lease may have ended that was to last.
+func (r *recorder) tooLate(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.late[name] = true
+}
+
+// history returns what has been recorded.
+func (r *recorder) history() proof.History {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.events
+}
+
+// A recorded store records each call of the verbs, with the true answer of the store.
+type recorded struct {
+	store.Store
+	rec     *recorder
+	replica string
+}
+
+// resultOf is the result of a call that ended with err.
+func resultOf(err error) proof.Result {
+	switch {
+	case err == nil:
+		return proof.Okay
+	case errors.Is(err, store.ErrUnknown):
+		return proof.Unknown
+	case errors.Is(err, store.ErrLost):
+		return proof.Lost
+	case errors.Is(err, store.ErrHeld):
+		return proof.Held
+	case errors.Is(err, store.ErrDone):
+		return proof.Done
+	}
+	return proof.Failed
+}
+
+// claimed completes the event of a claim with its outcome.
+func claimed(e *proof.Event, out store.Outcome) {
+	var held *store.HeldError
+	var done *store.DoneError
+	switch {
+	case out.Err == nil:
+		e.Result, e.Token, e.Seen = proof.Granted, out.Grant.Token, out.Grant.Mark
+	case errors.As(out.Err, &held) && held.Record.Token == 0:
+		e.Result = proof.Failed // a transaction has locked the record, and nobody knows what it will leave
+	case errors.As(out.Err, &held):
+		e.Result, e.Token = proof.Held, held.Record.Token
+	case errors.As(out.Err, &done):
+		e.Result, e.Seen = proof.Done, done.Record.Mark
+	default:
+		e.Result = resultOf(out.Err)
+	}
+}
+
+// call makes a call of a verb and records it, an event for each element of its batch.
+func call[Q, A any](s *recorded, asked []Q, do func([]Q) ([]A, error), event func(Q) proof.Event, end func(*proof.Event, A), failed func(error) A) ([]A, error) {
+	events := make([]proof.Event, len(asked))
+	for i, q := range asked {
+		events[i] = event(q)
+		events[i].Replica = s.replica
+	}
+	at := s.rec.now()
+	answers, err := do(asked)
+	until := s.rec.now()
+	for i := range events {
+		answer := failed(err)
+		if err == nil {
+			answer = answers[i]
+		}
+		end(&events[i], answer)
+		if events[i].At, events[i].Until = at, until; events[i].Result == proof.Unknown {
+			events[i].Until = proof.Never
+		}
+	}
+	s.rec.add(events...)
+	return answers, err
+}
+
+func claim(c store.Claim) proof.Event {
+	return proof.Event{Kind: proof.Acquire, Name: c.Name, Holder: c.Holder, TTL: c.TTL, Mark: c.Mark}
+}
+
+// Acquire is as in store.Store.
+func (s *recorded) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	return call(s, claims, func(claims []store.Claim) ([]store.Outcome, error) { return s.Store.Acquire(ctx, claims) }, claim, claimed,
+		func(err error) store.Outcome { return store.Outcome{Err: err} })
+}
+
+// Extend is as in store.Store.
+func (s *recorded) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	return call(s, extensions, func(extensions []store.Extension) ([]error, error) { return s.Store.Extend(ctx, extensions) },
+		func(x store.Extension) proof.Event {
+			return proof.Event{Kind: proof.Extend, Name: x.Name, Holder: x.Holder, Token: x.Token, TTL: x.TTL, Mark: x.Mark}
+		}, answered, itself)
+}
+
+// Release is as in store.Store.
+func (s *recorded) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	return call(s, releases, func(releases []store.Release) ([]error, error) { return s.Store.Release(ctx, releases) },
+		func(r store.Release) proof.Event {
+			return proof.Event{Kind: proof.Release, Name: r.Name, Holder: r.Holder, Token: r.Token, Mark: r.Mark, Linger: r.Linger}
+		}, answered, itself)
+}
+
+func answered(e *proof.Event, err error) { e.Result = resultOf(err) }
+
+func itself(err error) error { return err }
+
+// Choose is as in store.Chooser. A refusal speaks of one name only. What is unknown may have happened to each of the names.
+func (s *recorded) Choose(ctx context.Context, names []string, c store.Claim) (int, store.Outcome, error) {
+	at := s.rec.now()
+	index, out, err := s.Store.(store.Chooser).Choose(ctx, names, c)
+	until := s.rec.now()
+	if err != nil {
+		out.Err = err
+	}
+	var events []proof.Event
+	for i, name := range names {
+		c.Name = name
+		e := claim(c)
+		e.Replica, e.At, e.Until = s.replica, at, until
+		switch claimed(&e, out); {
+		case e.Result == proof.Unknown:
+			e.Until = proof.Never
+		case i != index:
+			continue
+		}
+		events = append(events, e)
+	}
+	s.rec.add(events...)
+	return index, out, err
+}
+
+// Queue is as in store.Queuer. Until its place is given up, a claim that was not granted may be granted at any time.
+func (s *recorded) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.Duration, error) {
+	q, ok := s.Store.(store.Queuer)
+	if !ok {
+		return store.Outcome{}, 0, errors.ErrUnsupported
+	}
+	e := claim(c)
+	e.Replica, e.At = s.replica, s.rec.now()
+	out, after, err := q.Queue(ctx, c)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return out, after, err
+	}
+	if e.Until = s.rec.now(); err != nil {
+		out.Err = err
+	}
+	if claimed(&e, out); e.Result != proof.Granted && e.Result != proof.Failed {
+		e.Result, e.Token, e.Until = proof.Unknown, 0, proof.Never
+	}
+	if e.Result == proof.Granted && after < 0 { // granted to an earlier request of the holder, whose event is of an unknown outcome
+		e.At = max(0, e.At+after)
+	}
+	s.rec.add(e)
+	return out, after, err
+}
+
+// Leave is as in store.Queuer.
+func (s *recorded) Leave(ctx context.Context, name, holder string) (bool, error) {
+	return s.Store.(store.Queuer).Leave(ctx, name, holder)
+}
+
+// Watch is as in store.Waiter.
+func (s *recorded) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
+	w, ok := s.Store.(store.Waiter)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	return w.Watch(ctx, names)
+}
+
+// Sweep is as in store.Sweeper.
+func (s *recorded) Sweep(ctx context.Context, limit int) (int, error) {
+	sweeper, ok := s.Store.(store.Sweeper)
+	if !ok {
+		return 0, nil
+	}
+	n, err := sweeper.Sweep(ctx, limit)
+	s.rec.add(proof.Event{Kind: proof.Swept, At: s.rec.now(), Mark: int64(n)})
+	return n, err
+}

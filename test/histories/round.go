@@ -1,0 +1,141 @@
+package histories
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/soloist-dev/soloist/proof"
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A rig is a store that is tried: handles on it, as those of several processes, and what can be done to them.
+type rig struct {
+	stores   []store.Store
+	sure     bool // the store always knows what it has done
+	faults   []fault
+	complete func(ctx context.Context, c store.Completion, hold time.Duration, commit bool) error // nil where the store has no transactions of its users
+}
+
+// A fault does something to the store or to one of its connections, and has undone it when it returns. It reports whether it took effect.
+type fault struct {
+	name string
+	do   func(ctx context.Context, names []string) bool
+}
+
+// longest is how long a fault lasts at most: several of the TTLs.
+const longest = 1500 * time.Millisecond
+
+func while() time.Duration { return time.Duration(1 + rand.Int64N(int64(longest))) }
+
+// A run is rounds on one rig.
+type run struct {
+	rig     *rig
+	drift   float64
+	tally   tally
+	verdict proof.Verdict
+	rounds  int
+	last    proof.History // of the last round
+}
+
+// wanted names what a run must have had at least.
+func (r *run) wanted() []string {
+	var also []string
+	if !r.rig.sure {
+		also = append(also, "unknown")
+	}
+	for _, f := range r.rig.faults {
+		also = append(also, f.name)
+	}
+	if r.rig.complete != nil {
+		also = append(also, "completed")
+	}
+	return also
+}
+
+// How many names the actors of a round have.
+const (
+	plainNames    = 10
+	markedNames   = 6
+	namesPerRound = plainNames + markedNames
+)
+
+// round makes about as many operations, on names of its own, and judges them.
+func (r *run) round(ctx context.Context, operations int) error {
+	r.rounds++
+	rec := newRecorder()
+	var left atomic.Int64
+	left.Store(int64(operations))
+	page := fmt.Sprintf("%x-%d", time.Now().UnixNano(), r.rounds)
+	names := func(kind string, n int) (all []string) {
+		for i := range n {
+			all = append(all, fmt.Sprintf("%s/%s/%d", kind, page, i))
+		}
+		return all
+	}
+	plain, marked, locks, completed := names("plain", plainNames), names("marked", markedNames), names("locks", 2), names("completed", 2)
+	all := slices.Concat(plain, marked)
+	var actors, late sync.WaitGroup
+	for i, s := range r.rig.stores {
+		s := &troubled{&recorded{s, rec, fmt.Sprint("p", i)}, 0.06, &late}
+		for j := range 3 {
+			a := &actor{s: s, id: fmt.Sprintf("p%d.%d", i, j), names: all}
+			actors.Go(func() { a.act(ctx, &left) })
+		}
+		u, err := newUser(s, fmt.Sprint("client", i), locks)
+		if err != nil {
+			return err
+		}
+		actors.Go(func() { u.use(ctx, &left) })
+		if r.rig.complete != nil {
+			c := &completer{s: s.recorded, complete: r.rig.complete, id: fmt.Sprintf("c%d", i), names: completed}
+			actors.Go(func() { c.work(ctx, &left) })
+		}
+	}
+	blown := make(chan struct{})
+	calm, end := context.WithCancel(ctx)
+	go func() {
+		defer close(blown)
+		for calm.Err() == nil && len(r.rig.faults) > 0 {
+			time.Sleep(time.Duration(rand.Int64N(int64(longest / 5)))) // work goes on between the faults
+			if f := r.rig.faults[rand.IntN(len(r.rig.faults))]; f.do(calm, all) {
+				rec.fault(f.name)
+			}
+		}
+	}()
+	actors.Wait()
+	end()
+	<-blown
+	late.Wait()
+	r.judge(rec)
+	return ctx.Err()
+}
+
+// judge adds what package proof makes of a round.
+func (r *run) judge(rec *recorder) {
+	h := named(rec.history())
+	h = slices.DeleteFunc(h, func(e proof.Event) bool { return rec.late[e.Name] })
+	r.last = h
+	r.tally.add(h)
+	r.verdict.Add(proof.Check(h, proof.Rules{Drift: r.drift, Steps: 2_000_000}))
+}
+
+// named gives each belief the name of the record that its holder was granted, which only the client's requests tell.
+func named(h proof.History) proof.History {
+	records := map[string]string{}
+	for _, e := range h {
+		if e.Kind == proof.Acquire {
+			records[e.Holder] = e.Name
+		}
+	}
+	for i, e := range h {
+		if e.Kind == proof.Belief {
+			h[i].Name = records[e.Holder]
+		}
+	}
+	return h
+}
