@@ -136,9 +136,9 @@ func TestMissingTables(t *testing.T) {
 			run(t, s.pool, "CREATE SCHEMA "+s.tables.schema)
 		case "no second table":
 			migrate(t, s)
-			run(t, s.pool, "ALTER TABLE "+s.tables.meta+" RENAME TO elsewhere")
+			run(t, s.pool, "ALTER TABLE "+s.tables.floor+" RENAME TO elsewhere")
 		case "no column":
-			run(t, s.pool, "ALTER TABLE "+s.tables.schema+".elsewhere RENAME TO soloist_meta")
+			run(t, s.pool, "ALTER TABLE "+s.tables.schema+".elsewhere RENAME TO soloist_floor")
 			run(t, s.pool, "ALTER TABLE "+s.tables.records+" DROP COLUMN token")
 		}
 		_, err := try(s, "name", "a", time.Minute)

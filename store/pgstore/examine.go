@@ -37,7 +37,10 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	if err := e.session(ctx); err != nil {
 		return nil, err
 	}
-	e.schema(ctx)
+	e.risks(ctx)
+	if e.schema(ctx) {
+		e.recordRisks(ctx)
+	}
 	e.privileges(ctx)
 	if s.tables.cfg.Dialect == PostgreSQL {
 		e.replication(ctx)
@@ -48,11 +51,11 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 
 // A session is a row of session.sql.
 type session struct {
-	clock                                     int64
-	pid                                       uint32
-	zone, isolation, statements, locks, bytes string
-	user                                      string
-	direct                                    bool // the server has the process that it said it had
+	clock                  int64
+	pid                    uint32
+	zone, isolation, bytes string
+	user                   string
+	direct                 bool // the server has the process that it said it had
 }
 
 var sqlSession, sqlPrivileges = bare("session"), bare("privileges")
@@ -65,7 +68,7 @@ func (e *examination) session(ctx context.Context) error {
 	for range 6 { // the first connects and is not counted
 		begun := time.Now()
 		found, err := look(ctx, e.Store, sqlSession, nil, func(rows pgx.Rows) (v session, err error) {
-			err = rows.Scan(&v.clock, &v.pid, &v.zone, &v.isolation, &v.statements, &v.locks, &v.bytes, &v.user)
+			err = rows.Scan(&v.clock, &v.pid, &v.zone, &v.isolation, &v.bytes, &v.user)
 			v.direct = rows.Conn().PgConn().PID() == v.pid
 			return v, err
 		})
@@ -80,7 +83,7 @@ func (e *examination) session(ctx context.Context) error {
 	slices.Sort(trips[1:])
 	e.ok("round trip", "%v, the median of %d", trips[1:][len(trips[1:])/2].Round(10*time.Microsecond), len(trips)-1)
 	if skew > time.Second {
-		e.add(store.LevelWarning, "clock", "leases go by the server's clock alone, so nothing is at risk; logs are hard to compare: let both keep time by NTP",
+		e.add(store.LevelWarning, "clock", "leases go by the server's clock alone, so this machine's does no harm; see below whether the server's was set back. Let both keep time by NTP",
 			"it differs from this machine's by %v", skew.Round(10*time.Millisecond))
 	} else {
 		e.ok("clock", "it agrees with this machine's to %v; leases go by the server's clock alone", skew.Round(time.Millisecond))
@@ -91,11 +94,6 @@ func (e *examination) session(ctx context.Context) error {
 		e.ok("encoding", "UTF8")
 	}
 	e.ok("session", "time zone %s, isolation %s: neither matters to leases", v.zone, v.isolation)
-	if v.statements != "0" || v.locks != "0" {
-		e.ok("timeouts", "statement_timeout %s, lock_timeout %s: a statement that takes longer is refused", v.statements, v.locks)
-	} else {
-		e.ok("timeouts", "none of the server's: calls end with their contexts")
-	}
 	if !v.direct {
 		e.add(store.LevelWarning, "pooler", "waiters poll, and statements are not prepared: connect to the server itself if you can",
 			"there is a pooler between this process and the server")
@@ -105,8 +103,8 @@ func (e *examination) session(ctx context.Context) error {
 	return nil
 }
 
-// schema looks whether the tables are of this version.
-func (e *examination) schema(ctx context.Context) {
+// schema looks whether the tables are there and of this version.
+func (e *examination) schema(ctx context.Context) (good bool) {
 	versions, err := look(ctx, e.Store, e.sql.meta, nil, scanInt)
 	const mend = "run soloist migrate up"
 	var pg *pgconn.PgError
@@ -124,11 +122,13 @@ func (e *examination) schema(ctx context.Context) {
 	case versions[0] > schemaVersion:
 		e.add(store.LevelError, "schema", "use a newer program", "version %d; this program knows %d", versions[0], schemaVersion)
 	default:
+		good = true
 		e.ok("schema", "%s, version %d", e.tables.records, versions[0])
 	}
 	if err == nil && e.tables.cfg.ShedLock && e.tables.cfg.Dialect == PostgreSQL {
 		e.fence(ctx)
 	}
+	return good
 }
 
 // fence looks for the trigger.

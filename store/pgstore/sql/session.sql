@@ -1,5 +1,3 @@
--- No parameters. One row: µs of the server's clock, backend's process, time zone, isolation, statement_timeout, lock_timeout, encoding
--- of the database, session's role.
+-- No parameters. One row: µs of the server's clock, backend's process, time zone, isolation, encoding of the database, session's role.
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, pg_backend_pid(), current_setting('TimeZone'),
-  current_setting('default_transaction_isolation'), current_setting('statement_timeout'), current_setting('lock_timeout'),
-  current_setting('server_encoding'), session_user::text
+  current_setting('default_transaction_isolation'), current_setting('server_encoding'), session_user::text
