@@ -164,7 +164,10 @@ func (c *core) abandon(claims []store.Claim, before time.Time) {
 		ctx, cancel := c.behind(ttl - c.clock.latest().Sub(before))
 		defer cancel()
 		for wait := newBackoff(ttl / 4); ; {
-			records, err := c.peek(ctx, names)
+			records, errs, err := c.peekEach(ctx, names)
+			if err == nil {
+				err = errors.Join(errs...)
+			}
 			var releases []store.Release
 			for i, r := range records {
 				if r.Holder == claims[i].Holder && !r.Free() {
@@ -277,27 +280,43 @@ func (c *core) returning(claim store.Claim, g store.Grant) store.Release {
 
 // peek reads records by claims that are always refused and so never write.
 func (c *core) peek(ctx context.Context, names []string) ([]store.Record, error) {
+	records, errs, err := c.peekEach(ctx, names)
+	if err == nil {
+		err = errors.Join(errs...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return records, nil
+}
+
+// peekEach is peek, but answers of each record why it cannot be read. The error is that of all of them.
+func (c *core) peekEach(ctx context.Context, names []string) (records []store.Record, errs []error, err error) {
 	claims := make([]store.Claim, len(names))
 	for i, name := range names {
 		claims[i] = peeking(name)
 	}
-	records := make([]store.Record, 0, len(names))
+	readable := len(names) == 0
 	for len(claims) > 0 {
 		n := min(len(claims), batchLimit)
 		outs, err := c.acquires.ask(ctx, claims[:n])
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for i, out := range outs {
 			r, err := peeked(out)
 			if err != nil {
-				return nil, fmt.Errorf("reading %q: %w", claims[i].Name, err)
+				err = fmt.Errorf("reading %q: %w", claims[i].Name, err)
 			}
-			records = append(records, r)
+			readable = readable || err == nil
+			records, errs = append(records, r), append(errs, err)
 		}
 		claims = claims[n:]
 	}
-	return records, nil
+	if !readable {
+		return nil, nil, errs[0]
+	}
+	return records, errs, nil
 }
 
 func peeking(name string) store.Claim {

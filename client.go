@@ -165,9 +165,9 @@ func New(s store.Store, cfg Config) (*Client, error) {
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	limits := &limits{timeout: cfg.RequestTimeout}
-	c.acquires = batcher[store.Claim, store.Outcome]{do: observed(c, VerbAcquire, s.Acquire), late: c.giveBackAll, limit: batchLimit, limits: limits}
-	c.extends = batcher[store.Extension, error]{do: observed(c, VerbExtend, s.Extend), limit: batchLimit, limits: limits}
-	c.releases = batcher[store.Release, error]{do: observed(c, VerbRelease, s.Release), limit: batchLimit, limits: limits}
+	c.acquires = batcher[store.Claim, store.Outcome]{do: observed(c, VerbAcquire, credible{s}.Acquire), late: c.giveBackAll, limit: batchLimit, limits: limits}
+	c.extends = batcher[store.Extension, error]{do: observed(c, VerbExtend, credible{s}.Extend), limit: batchLimit, limits: limits}
+	c.releases = batcher[store.Release, error]{do: observed(c, VerbRelease, credible{s}.Release), limit: batchLimit, limits: limits}
 	c.keeper = newKeeper(c)
 	if cfg.RequireFencing {
 		if err := c.requireFencing(); err != nil {

@@ -202,7 +202,7 @@ func (c *Client) follow(ctx context.Context, seen int64, send chan<- controlNews
 func (c *Client) allControls(ctx context.Context, start string) (map[string]control, error) {
 	all := map[string]control{}
 	prefix := c.names.prefix + kindControl
-	for r, err := range c.store.List(ctx, prefix+start) {
+	for r, err := range c.list(ctx, prefix+start) {
 		if err != nil {
 			return nil, fmt.Errorf("listing what was asked of jobs: %w", err)
 		}
@@ -248,9 +248,9 @@ func (c *Client) jobInfos(ctx context.Context, start string) ([]JobInfo, error) 
 	}
 	var infos []JobInfo
 	prefix := c.names.prefix + kindJob
-	for r, err := range c.store.List(ctx, prefix+start) {
+	for r, err := range c.list(ctx, prefix+start) {
 		if err != nil {
-			return nil, fmt.Errorf("listing jobs: %w", err)
+			return infos, fmt.Errorf("listing jobs: %w", err)
 		}
 		name := strings.TrimPrefix(r.Name, prefix)
 		infos = append(infos, jobInfo(name, r, controls[name]))

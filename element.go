@@ -334,7 +334,7 @@ type ElementInfo struct {
 func (e *Elements) List(ctx context.Context) iter.Seq2[ElementInfo, error] {
 	return func(yield func(ElementInfo, error) bool) {
 		prefix := e.client.names.prefix + e.kind
-		for r, err := range e.client.store.List(ctx, prefix) {
+		for r, err := range e.client.list(ctx, prefix) {
 			if err != nil {
 				yield(ElementInfo{}, fmt.Errorf("listing the elements of %q: %w", e.job, err))
 				return
@@ -369,7 +369,7 @@ func elementInfo(id string, r store.Record) ElementInfo {
 func (c *Client) ElementJobs(ctx context.Context) ([]string, error) {
 	var jobs []string
 	prefix := c.names.prefix + kindElement
-	for r, err := range c.store.List(ctx, prefix) {
+	for r, err := range c.list(ctx, prefix) {
 		if err != nil {
 			return nil, fmt.Errorf("listing elements: %w", err)
 		}

@@ -23,8 +23,8 @@ func (c *Client) stand(ctx, parent context.Context, q store.Queuer, t target, tu
 	asked := false // it may have a place
 	trouble, pause := time.Time{}, newBackoff(c.cfg.RequestTimeout/8)
 	var last error
-	for ctx.Err() == nil {
-		before := c.clock.earliest()
+	for pace := (pacer{}); ctx.Err() == nil; {
+		before, begun := c.clock.earliest(), time.Now()
 		out, after, err := c.queue(ctx, q, claim)
 		if err == nil {
 			err = out.Err
@@ -39,9 +39,11 @@ func (c *Client) stand(ctx, parent context.Context, q store.Queuer, t target, tu
 				return l, err
 			}
 			claim.Holder, asked, last = c.newHolder(), false, err
+			pace.took(ctx, time.Since(begun))
 		case errors.Is(err, ErrHeld):
 			trouble, pause = time.Time{}, newBackoff(c.cfg.RequestTimeout/8)
 			asked, last = true, t.named(err)
+			pace.took(ctx, time.Since(begun))
 		case errors.Is(err, ErrUnknown) && (trouble.IsZero() || time.Since(trouble) < 2*c.cfg.RequestTimeout):
 			if trouble.IsZero() {
 				trouble = time.Now()
@@ -66,11 +68,15 @@ func (c *Client) stand(ctx, parent context.Context, q store.Queuer, t target, tu
 func (c *Client) queue(ctx context.Context, q store.Queuer, claim store.Claim) (out store.Outcome, after time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, claim.TTL+c.cfg.RequestTimeout)
 	defer cancel()
+	asked := c.clock.earliest()
 	_, err = observed(c.core, VerbQueue, func(context.Context, []store.Claim) ([]store.Outcome, error) {
 		out, after, err = q.Queue(ctx, claim)
 		return nil, err
 	})(ctx, []store.Claim{claim})
-	return out, after, err
+	if err == nil {
+		out = credible{c.store}.outcome("Queue", claim, out)
+	}
+	return out, min(after, c.clock.latest().Sub(asked)), err // no lease begins after it was told
 }
 
 // began answers when a lease began at the earliest, of which the store has told how long after the request, sent at before, that

@@ -144,13 +144,17 @@ func (r *runner) register(ctx context.Context) error {
 	for i, t := range tasks {
 		names[i] = t.name
 	}
-	records, err := r.peek(ctx, names)
+	records, errs, err := r.peekEach(ctx, names)
 	if err != nil {
 		return err
 	}
 	answered := time.Now()
 	var missing []*task
 	for i, t := range tasks {
+		if errs[i] != nil { // what the claims of this job will be told too; the others run
+			r.log.Warn("the record of a job cannot be read", "job", t.job.Name, "err", errs[i])
+			continue
+		}
 		if records[i].Token == 0 {
 			missing = append(missing, t)
 		}
@@ -342,12 +346,14 @@ func (r *runner) readControls(ctx context.Context, tasks []*task) []error {
 	for i, t := range tasks {
 		names[i] = t.control
 	}
-	records, err := r.peek(ctx, names)
+	records, errs, err := r.peekEach(ctx, names)
 	if err != nil {
 		return slices.Repeat([]error{err}, len(tasks))
 	}
-	errs := make([]error, len(tasks))
 	for i, t := range tasks {
+		if errs[i] != nil {
+			continue
+		}
 		ctl, err := parseControl(records[i].State)
 		if errs[i] = err; err == nil {
 			t.ctl = ctl
@@ -360,9 +366,9 @@ func (r *runner) readControls(ctx context.Context, tasks []*task) []error {
 func (r *runner) complain(err error) {
 	switch {
 	case err != nil && !r.failing && r.ctx.Err() == nil:
-		r.log.Warn("no job can start: the store does not answer", "err", err)
+		r.log.Warn("no job can start: a request to the store has failed", "err", err)
 	case err == nil && r.failing:
-		r.log.Info("the store answers again")
+		r.log.Info("requests to the store succeed again")
 	}
 	r.failing = err != nil
 }

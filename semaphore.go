@@ -3,7 +3,9 @@ package soloist
 import (
 	"context"
 	"errors"
+	"math"
 	"strconv"
+	"time"
 
 	"github.com/soloist-dev/soloist/internal/rand"
 	"github.com/soloist-dev/soloist/store"
@@ -78,9 +80,7 @@ func (c *Client) choose(ctx context.Context, names []string, claim store.Claim) 
 			i, out, err = chooser.Choose(ctx, names, claim)
 			return nil, err
 		})(ctx, names)
-		if err != nil {
-			return names[0], store.Outcome{Err: err}
-		}
+		i, out = credible{c.store}.chosen(names, claim, i, out, err)
 		return names[i], out
 	}
 	return c.chooseByLooking(ctx, names, claim)
@@ -88,15 +88,17 @@ func (c *Client) choose(ctx context.Context, names []string, claim store.Claim) 
 
 // chooseByLooking reads all names, then tries one that looks free, and starts again when another was faster.
 func (c *Client) chooseByLooking(ctx context.Context, names []string, claim store.Claim) (string, store.Outcome) {
-	for {
-		records, err := c.peek(ctx, names)
+	for pace := (pacer{}); ; {
+		begun := time.Now()
+		records, errs, err := c.peekEach(ctx, names)
 		if err != nil {
 			return names[0], store.Outcome{Err: err}
 		}
 		var free []string
-		soonest := records[0]
-		for _, r := range records {
+		soonest := store.Record{Left: math.MaxInt64}
+		for i, r := range records {
 			switch {
+			case errs[i] != nil: // a permit that cannot be read is not to be had
 			case r.Holder == claim.Holder && !r.Free():
 				free = []string{r.Name}
 			case r.Free():
@@ -116,5 +118,6 @@ func (c *Client) chooseByLooking(ctx context.Context, names []string, claim stor
 		if !errors.Is(outs[0].Err, ErrHeld) {
 			return claim.Name, outs[0]
 		}
+		pace.took(ctx, time.Since(begun))
 	}
 }

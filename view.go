@@ -10,7 +10,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// Locks lists the locks that are taken, in the order of their names.
+// Locks lists the locks that are taken, in the order of their names. Beside an error it answers those that could be read; so do the other lists.
 func (c *Client) Locks(ctx context.Context) ([]LeaseInfo, error) { return c.taken(ctx, kindLock) }
 
 // Leaders lists the leaderships that are taken, in the order of their names.
@@ -19,9 +19,9 @@ func (c *Client) Leaders(ctx context.Context) ([]LeaseInfo, error) { return c.ta
 func (c *Client) taken(ctx context.Context, kind string) ([]LeaseInfo, error) {
 	var infos []LeaseInfo
 	prefix := c.names.prefix + kind
-	for r, err := range c.store.List(ctx, prefix) {
+	for r, err := range c.list(ctx, prefix) {
 		if err != nil {
-			return nil, fmt.Errorf("listing: %w", err)
+			return infos, fmt.Errorf("listing: %w", err)
 		}
 		if !r.Free() {
 			infos = append(infos, leaseInfo(strings.TrimPrefix(r.Name, prefix), r))
@@ -84,9 +84,9 @@ type SemaphoreInfo struct {
 func (c *Client) Semaphores(ctx context.Context) ([]SemaphoreInfo, error) {
 	var infos []SemaphoreInfo
 	prefix := c.names.prefix + kindSemaphore
-	for r, err := range c.store.List(ctx, prefix) {
+	for r, err := range c.list(ctx, prefix) {
 		if err != nil {
-			return nil, fmt.Errorf("listing semaphores: %w", err)
+			return infos, fmt.Errorf("listing semaphores: %w", err)
 		}
 		name, permit, _ := strings.Cut(strings.TrimPrefix(r.Name, prefix), "/")
 		if name = unescape(name); len(infos) == 0 || infos[len(infos)-1].Name != name {

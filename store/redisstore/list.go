@@ -140,7 +140,11 @@ func (p *page) take(s *Store, prefix string, fields any) error {
 	switch len(all) {
 	case 1: // it is there no more
 	case 7:
-		p.records = append(p.records, r.record(name))
+		record := r.record(name)
+		if r.err == nil && record.Token == 0 {
+			r.err = malformed("the record of %q has no token", name)
+		}
+		p.records = append(p.records, record)
 	default:
 		p.troubles = append(p.troubles, s.trouble(name, r.text("word", 16), r))
 	}

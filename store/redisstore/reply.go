@@ -199,16 +199,21 @@ func (s *Store) trouble(name, word string, r *row) error {
 	case "corrupt":
 		return &CorruptError{Name: name, Key: r.text("key", maxHolder), Wrong: r.text("fault", maxHolder)}
 	case "failed":
-		explained, sure := s.refused(scriptError(scriptPlace.ReplaceAllString(r.text("error", maxHolder), "")))
-		if !sure {
-			explained = store.AsUnknown(explained)
-		}
-		return about(name, explained)
+		return about(name, s.failed(r.text("error", maxHolder)))
 	}
 	if r.err == nil {
 		r.err = malformed("%q is no word of the scripts", word)
 	}
 	return nil
+}
+
+// failed is the error with which the server has refused a command of a script.
+func (s *Store) failed(text string) error {
+	explained, sure := s.refused(scriptError(scriptPlace.ReplaceAllString(text, "")))
+	if !sure {
+		explained = store.AsUnknown(explained)
+	}
+	return explained
 }
 
 // scriptPlace is where in a script an error was, which older servers put before it.

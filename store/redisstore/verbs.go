@@ -139,7 +139,9 @@ func batch[Q any](ctx context.Context, s *Store, with script, asked []Q, check f
 		var replies []any
 		if err == nil {
 			replies, err = list(cmd.reply, len(of[n]))
-			err = store.AsUnknown(err)
+			if err = store.AsUnknown(err); err == nil {
+				err = s.refusedAll(replies)
+			}
 		}
 		if err != nil && len(of[n]) == len(asked) {
 			return err
@@ -153,6 +155,21 @@ func batch[Q any](ctx context.Context, s *Store, with script, asked []Q, check f
 		}
 	}
 	return nil
+}
+
+// refusedAll is the error with which the server has refused all steps of a script alike: it is not about a name.
+func (s *Store) refusedAll(replies []any) error {
+	text := ""
+	for _, reply := range replies {
+		fields, _ := reply.([]any)
+		if len(fields) != 2 || fields[0] != any("failed") || text != "" && fields[1] != any(text) {
+			return nil
+		}
+		if text, _ = fields[1].(string); text == "" {
+			return nil
+		}
+	}
+	return s.failed(text)
 }
 
 // mostInScript bounds what one script does, for the server does nothing else meanwhile. What is more goes into further scripts, in one

@@ -1,0 +1,174 @@
+package soloist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A credible store is one whose answers are checked before they are believed: what cannot be an answer is an error that names the store, and
+// the outcome is unknown. So a store that is wrong ends no program, and makes no lease that nobody granted.
+type credible struct{ store.Store }
+
+// breach is the error about an answer that breaks the contract of the seam.
+func (s credible) breach(verb, format string, args ...any) error {
+	return store.AsUnknown(fmt.Errorf("the store %T breaks its contract: %s answered %s", s.Store, verb, fmt.Sprintf(format, args...)))
+}
+
+// Acquire is as in store.Store.
+func (s credible) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	outs, err := s.Store.Acquire(ctx, claims)
+	if err != nil {
+		return nil, err
+	}
+	if len(outs) != len(claims) {
+		return nil, s.breach("Acquire", "%d claims with %d outcomes", len(claims), len(outs))
+	}
+	for i, c := range claims {
+		outs[i] = s.outcome("Acquire", c, outs[i])
+	}
+	return outs, nil
+}
+
+// Extend is as in store.Store.
+func (s credible) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	errs, err := s.Store.Extend(ctx, extensions)
+	if err == nil && len(errs) != len(extensions) {
+		err = s.breach("Extend", "%d extensions with %d errors", len(extensions), len(errs))
+	}
+	return errs, err
+}
+
+// Release is as in store.Store.
+func (s credible) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	errs, err := s.Store.Release(ctx, releases)
+	if err == nil && len(errs) != len(releases) {
+		err = s.breach("Release", "%d releases with %d errors", len(releases), len(errs))
+	}
+	return errs, err
+}
+
+// chosen checks an answer of a Chooser.
+func (s credible) chosen(names []string, claim store.Claim, i int, out store.Outcome, err error) (int, store.Outcome) {
+	if err != nil {
+		return 0, store.Outcome{Err: err}
+	}
+	if i < 0 || i >= len(names) {
+		return 0, store.Outcome{Err: s.breach("Choose", "the index %d of %d names", i, len(names))}
+	}
+	claim.Name = names[i]
+	return i, s.outcome("Choose", claim, out)
+}
+
+// List is as in store.Store.
+func (s credible) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		last := ""
+		for r, err := range s.Store.List(ctx, prefix) {
+			fault := recordFault(r)
+			switch {
+			case err != nil:
+			case !strings.HasPrefix(r.Name, prefix) || r.Name <= last:
+				err = s.breach("List", "%q after %q, of the names that begin with %q", r.Name, last, prefix)
+			case fault != "":
+				err = s.breach("List", "%q with %s", r.Name, fault)
+			}
+			if err != nil {
+				yield(store.Record{}, err)
+				return
+			}
+			if last = r.Name; !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// list yields the records of the client's store whose names begin with prefix.
+func (c *core) list(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return credible{c.store}.List(ctx, prefix)
+}
+
+// outcome is that of a claim, if it can be one.
+func (s credible) outcome(verb string, c store.Claim, out store.Outcome) store.Outcome {
+	fault := ""
+	var held *HeldError
+	var done *DoneError
+	switch {
+	case out.Err == nil && c.Mark < 0:
+		fault = "a grant of what is never granted"
+	case out.Err == nil:
+		fault = grantFault(out.Grant)
+	case errors.As(out.Err, &held):
+		if fault = "a HeldError that is nil"; held != nil {
+			fault = recordFault(held.Record)
+		}
+	case errors.As(out.Err, &done):
+		switch {
+		case done == nil:
+			fault = "a DoneError that is nil"
+		case c.Mark == 0 || c.Mark > 0 && done.Record.Mark < c.Mark:
+			fault = fmt.Sprintf("done with mark %d, and the claim has mark %d", done.Record.Mark, c.Mark)
+		default:
+			fault = recordFault(done.Record)
+		}
+	}
+	if fault != "" {
+		return store.Outcome{Err: s.breach(verb, "%q with %s", c.Name, fault)}
+	}
+	return out
+}
+
+func grantFault(g store.Grant) string {
+	switch {
+	case g.Token <= 0:
+		return fmt.Sprintf("token %d", g.Token)
+	case g.Mark < 0:
+		return fmt.Sprintf("mark %d", g.Mark)
+	case len(g.State) > store.MaxState:
+		return fmt.Sprintf("a state of %d bytes", len(g.State))
+	case g.Abandoned < 0:
+		return fmt.Sprintf("a lease that was abandoned %v ago", g.Abandoned)
+	}
+	return ""
+}
+
+func recordFault(r store.Record) string {
+	switch {
+	case r.Token < 0:
+		return fmt.Sprintf("token %d", r.Token)
+	case r.Mark < 0:
+		return fmt.Sprintf("mark %d", r.Mark)
+	case r.Left < 0 || r.Age < 0:
+		return fmt.Sprintf("%v left and %v old", r.Left, r.Age)
+	case len(r.State) > store.MaxState:
+		return fmt.Sprintf("a state of %d bytes", len(r.State))
+	}
+	return ""
+}
+
+// A pacer slows down a loop whose steps come back at once, again and again, because a store does not do what it is asked to.
+type pacer struct {
+	quick int // steps in a row
+	pause *backoff
+}
+
+// took notes how long a step took, and waits if there were several that took no time.
+func (p *pacer) took(ctx context.Context, step time.Duration) {
+	const atOnce, most = 5 * time.Millisecond, 8
+	if step >= atOnce {
+		p.quick = 0
+		return
+	}
+	if p.quick == 0 {
+		p.pause = newBackoff(time.Second)
+	}
+	if p.quick++; p.quick > most {
+		p.pause.sleep(ctx)
+	}
+}
