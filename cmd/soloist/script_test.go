@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 // TestMain lets this test binary be the command soloist, in the scripts and for the tests of processes.
@@ -54,7 +56,7 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 	path, err := exec.LookPath(args[1])
 	ts.Check(err)
 	var out []byte
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(servers.Patience); time.Now().Before(deadline); {
 		cmd := exec.Command(path, args[2:]...)
 		cmd.Dir = ts.MkAbs(".")
 		cmd.Env = append(os.Environ(), "SOLOIST_STORE="+ts.Getenv("SOLOIST_STORE"))

@@ -80,7 +80,7 @@ func TestKilledServer(t *testing.T) {
 	var mu sync.Mutex
 	var live, freed, open []store.Release // acknowledged grants; acknowledged releases; what is not known
 	for round := range 3 {
-		ctx, cancel := context.WithTimeout(background, 5*time.Second)
+		ctx, cancel := context.WithTimeout(background, servers.Patience)
 		var done atomic.Int64
 		var wg sync.WaitGroup
 		for worker := range 4 {
@@ -178,12 +178,8 @@ func TestPausedServer(t *testing.T) {
 		},
 	} {
 		ctx, cancel := context.WithTimeout(background, 200*time.Millisecond)
-		begun := time.Now()
-		err := do(ctx)
+		err := do(ctx) // nothing else ends it
 		cancel()
-		if took := time.Since(begun); took > 2*time.Second {
-			t.Errorf("%s took %v", verb, took)
-		}
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: %v", verb, err)
 		}
@@ -200,18 +196,25 @@ func TestUnansweredIsUnknown(t *testing.T) {
 	srv := servers.Postgres(t, quiet...)
 	s := fresh(t, srv.URL, "pool_max_conns", "1")
 	lease := take(t, s, "name", "a", time.Minute)
-	if err := tryExtend(s, lease, time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	srv.Pause()
 	defer srv.Resume()
-	ctx, cancel := context.WithTimeout(background, 200*time.Millisecond)
-	defer cancel()
-	if _, err := s.Extend(ctx, extensionsOf([]store.Release{lease}, time.Minute)); !errors.Is(err, store.ErrUnknown) {
-		t.Errorf("sent and not answered: %v", err)
+	for within := 200 * time.Millisecond; ; within *= 10 { // a slow machine may not have sent it by then
+		if err := tryExtend(s, lease, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		srv.Pause()
+		ctx, cancel := context.WithTimeout(background, within)
+		_, err := s.Extend(ctx, extensionsOf([]store.Release{lease}, time.Minute))
+		cancel()
+		if errors.Is(err, store.ErrUnknown) {
+			break
+		}
+		if within > servers.Patience {
+			t.Fatalf("sent and not answered: %v", err)
+		}
+		srv.Resume()
 	}
 	// The pool has no connection left, so this is not even sent.
-	ctx, cancel = context.WithTimeout(background, 200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(background, 200*time.Millisecond)
 	defer cancel()
 	if _, err := s.Extend(ctx, extensionsOf([]store.Release{lease}, time.Minute)); errors.Is(err, store.ErrUnknown) || err == nil {
 		t.Errorf("not sent: %v", err)
@@ -240,7 +243,7 @@ func TestTerminatedBackends(t *testing.T) {
 			if !open {
 				t.Fatal("the watch was closed")
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(servers.Patience):
 			t.Fatal("a release was missed")
 		}
 		lease = take(t, other, "name", "a", time.Minute)

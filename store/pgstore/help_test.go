@@ -204,5 +204,5 @@ const canary = "c4n4ry/+%&"
 // eventually waits until cond is so.
 func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	servers.Wait(t, what, 30*time.Second, cond)
+	servers.Wait(t, what, cond)
 }

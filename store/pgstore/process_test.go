@@ -130,11 +130,11 @@ func TestKilledProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	line, _ := bufio.NewReader(out).ReadString('\n')
-	begun := time.Now() // a little after the grant
 	if line != "took it: <nil>\n" {
 		t.Errorf("the process says %q", line)
 	}
-	first := recordOf(t, s, "name")
+	begun := time.Now()
+	first := recordOf(t, s, "name") // nothing may be left on a slow machine
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestKilledProcesses(t *testing.T) {
 		g, err = try(s, "name", "b", time.Minute)
 		return err == nil
 	})
-	if took := time.Since(begun); took < heldTTL/2 || g.Token <= first.Token || g.Abandoned < heldTTL {
+	if took := time.Since(begun); took < first.Left-10*time.Millisecond || g.Token <= first.Token || g.Abandoned < heldTTL {
 		t.Errorf("after %v: %+v", took, g)
 	}
 }

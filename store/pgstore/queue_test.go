@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 type queued struct {
@@ -57,8 +58,8 @@ func heir(t testing.TB, s *Store, answer <-chan queued, name, holder string) sto
 				return store.Release{Name: name, Holder: holder, Token: q.Grant.Token}
 			}
 			answer = waits(s, name, holder) // it is to look again
-		case <-time.After(20 * time.Second):
-			t.Fatalf("%s has waited for 20 s", holder)
+		case <-time.After(servers.Patience):
+			t.Fatalf("%s has waited for %v", holder, servers.Patience)
 		}
 	}
 }

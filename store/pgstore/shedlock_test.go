@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/test/servers"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -189,7 +190,7 @@ func TestShedLocksUnlockWakes(t *testing.T) {
 	java.unlock("report", 0)
 	select {
 	case <-w:
-	case <-time.After(20 * time.Second):
+	case <-time.After(servers.Patience):
 		t.Fatal("nobody was woken")
 	}
 }

@@ -18,8 +18,8 @@ func TestReleasesNotifyOnlyListeners(t *testing.T) {
 	oid := one[int64](t, c, "SELECT $1::text::regclass::oid::bigint", s.tables.records)
 	run(t, c, fmt.Sprintf("LISTEN soloist_%d", oid)) // without the lock that says so
 	key := secret(one[[]byte](t, c, "SELECT secret FROM "+s.tables.meta))
-	notified := func() (of int64) { // what stands for the name
-		ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
+	notified := func(within time.Duration) (of int64) { // what stands for the name
+		ctx, cancel := context.WithTimeout(background, within)
 		defer cancel()
 		if n, err := c.WaitForNotification(ctx); err == nil {
 			w, ok := key.open(n.Payload)
@@ -32,7 +32,7 @@ func TestReleasesNotifyOnlyListeners(t *testing.T) {
 	}
 	for _, name := range []string{"a", "lock/日本語", "name 3"} {
 		release(t, s, take(t, s, name, "x", time.Minute))
-		if got := notified(); got != 0 {
+		if got := notified(100 * time.Millisecond); got != 0 {
 			t.Errorf("%q: notified of %d where nobody listens", name, got)
 		}
 		w, err := s.Watch(background, []string{name})
@@ -41,7 +41,7 @@ func TestReleasesNotifyOnlyListeners(t *testing.T) {
 		}
 		drain(w)
 		release(t, s, take(t, s, name, "x", time.Minute))
-		if got := notified(); got != standsFor(name) {
+		if got := notified(servers.Patience); got != standsFor(name) {
 			t.Errorf("%q: notified of %d", name, got)
 		}
 		<-w
@@ -49,7 +49,7 @@ func TestReleasesNotifyOnlyListeners(t *testing.T) {
 			errs, err := s.Release(background, []store.Release{take(t, s, name, "x", time.Minute), take(t, s, "other", "x", time.Minute)})
 			return errors.Join(errors.Join(errs...), err)
 		}())
-		if got := notified(); got != standsFor(name) && got != standsFor("other") { // by chance they are in the same group
+		if got := notified(servers.Patience); got != standsFor(name) && got != standsFor("other") { // by chance they are in the same group
 			t.Errorf("%q in a batch: notified of %d", name, got)
 		}
 		<-w

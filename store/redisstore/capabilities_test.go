@@ -3,7 +3,6 @@ package redisstore_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/test/servers"
@@ -51,7 +50,7 @@ func TestCapabilities(t *testing.T) {
 	expect("always again", store.Yes, store.Yes, "")
 
 	replica := servers.Redis(t, "--replicaof", strings.Replace(server.Addr, ":", " ", 1))
-	servers.Wait(t, "the replica", time.Minute, func() bool { return info(t, admin, "replication", "connected_slaves") == 1 })
+	servers.Wait(t, "the replica", func() bool { return info(t, admin, "replication", "connected_slaves") == 1 })
 	expect("with a replica", store.No, store.Yes, "failover")
 	if c := capable(t, open(t, replica.URL)); c.Fencing.Answer != store.No || !strings.Contains(c.Fencing.Why, "replica") {
 		t.Errorf("a replica: %+v", c)
@@ -65,7 +64,7 @@ func TestCapabilities(t *testing.T) {
 		t.Fatal(err)
 	}
 	replica.Kill()
-	servers.Wait(t, "the replica to go", time.Minute, func() bool { return info(t, admin, "replication", "connected_slaves") == 0 })
+	servers.Wait(t, "the replica to go", func() bool { return info(t, admin, "replication", "connected_slaves") == 0 })
 	s = open(t, strings.Replace(server.URL, "redis://", "redis://app:pw@", 1))
 	expect("CONFIG is denied", store.Unknown, store.Unknown, "CONFIG GET is denied")
 }

@@ -30,7 +30,7 @@ func TestLostReplies(t *testing.T) {
 		p.lose(true)
 		done := make(chan error, 1)
 		go func() { done <- do(background) }()
-		servers.Wait(t, what+" to reach the server", 10*time.Second, func() bool { return changes(t, direct) > before })
+		servers.Wait(t, what+" to reach the server", func() bool { return changes(t, direct) > before })
 		p.cut()
 		err := <-done
 		p.lose(false)
@@ -75,7 +75,10 @@ func TestLostReplies(t *testing.T) {
 // A server that says nothing: calls end with their context, as unknown, and go on when it does.
 func TestPausedServer(t *testing.T) {
 	server := servers.Redis(t)
-	for kind, s := range map[string]*redisstore.Store{"URL": open(t, fresh(t, server.URL)), "New": newStore(t, plainClient(t, server.URL))} {
+	// The clients' own bounds are out of reach: what ends the calls is their context.
+	const unbounded = "timeout=1h"
+	own := plainClient(t, server.URL+"?read_timeout=1h")
+	for kind, s := range map[string]*redisstore.Store{"URL": open(t, fresh(t, server.URL, unbounded)), "New": newStore(t, own)} {
 		t.Run(kind, func(t *testing.T) {
 			r := take(t, s, "name", "a")
 			server.Pause()
@@ -91,12 +94,8 @@ func TestPausedServer(t *testing.T) {
 				},
 			} {
 				ctx, cancel := end(background)
-				begin := time.Now()
 				if err := tried(ctx, s, "other", "b"); !isUnknown(err) {
 					t.Errorf("%s: %v; want unknown", what, err)
-				}
-				if took := time.Since(begin); took > 2*time.Second {
-					t.Errorf("%s: the call came back after %v", what, took)
 				}
 				if err := s.Ping(ctx); err == nil || isUnknown(err) {
 					t.Errorf("ping: %v", err)
@@ -104,7 +103,7 @@ func TestPausedServer(t *testing.T) {
 				cancel()
 			}
 			server.Resume()
-			within(t, "extending", 10*time.Second, func() error { return extend(s, r) })
+			repeated(t, "extending", func() error { return extend(s, r) })
 		})
 	}
 }
@@ -189,7 +188,7 @@ func TestKilledServerKeepsWhatItAnswered(t *testing.T) {
 		mu.Lock()
 		before := len(granted)
 		mu.Unlock()
-		servers.Wait(t, "some grants", 20*time.Second, func() bool {
+		servers.Wait(t, "some grants", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
 			return len(granted) > before+200
@@ -200,7 +199,7 @@ func TestKilledServerKeepsWhatItAnswered(t *testing.T) {
 	close(stop)
 	wg.Wait()
 	t.Logf("%d grants, %d unknown outcomes", len(granted), len(unknown))
-	within(t, "reaching the server again", 10*time.Second, func() error { return s.Ping(background) })
+	repeated(t, "reaching the server again", func() error { return s.Ping(background) })
 	for name, token := range granted {
 		if err := extend(s, store.Release{Name: name, Holder: "h", Token: token}); err != nil {
 			t.Fatalf("%s was answered, and is lost: %v", name, err)

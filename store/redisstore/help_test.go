@@ -144,8 +144,8 @@ func changes(t testing.TB, c redis.UniversalClient) int64 {
 	return info(t, c, "persistence", "rdb_changes_since_last_save")
 }
 
-// within repeats try until it answers nil, and says how long that took.
-func within(t testing.TB, what string, limit time.Duration, try func() error) time.Duration {
+// repeated repeats try until it answers nil, and says how long that took.
+func repeated(t testing.TB, what string, try func() error) time.Duration {
 	t.Helper()
 	begin := time.Now()
 	for {
@@ -153,8 +153,8 @@ func within(t testing.TB, what string, limit time.Duration, try func() error) ti
 		if err == nil {
 			return time.Since(begin)
 		}
-		if time.Since(begin) > limit {
-			t.Fatalf("%s: not within %v: %v", what, limit, err)
+		if time.Since(begin) > servers.Patience {
+			t.Fatalf("%s: not within %v: %v", what, servers.Patience, err)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

@@ -163,7 +163,7 @@ func TestKilledHolder(t *testing.T) {
 	}
 	s := open(t, at)
 	var grant store.Grant
-	within(t, "the name comes free", 20*time.Second, func() error {
+	repeated(t, "the name comes free", func() error {
 		out := acquire(t, s, "held", "next")
 		grant = out.Grant
 		return out.Err

@@ -3,7 +3,6 @@ package redisstore_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/test/servers"
@@ -28,9 +27,9 @@ func TestCapabilitiesThatLookBetterThanTheyAre(t *testing.T) {
 	}
 	replica := servers.Redis(t, "--replicaof", strings.Replace(server.Addr, ":", " ", 1))
 	attached := func() int64 { return info(t, admin, "replication", "connected_slaves") }
-	servers.Wait(t, "the replica to follow", time.Minute, func() bool { return attached() == 1 })
+	servers.Wait(t, "the replica to follow", func() bool { return attached() == 1 })
 	replica.Kill()
-	servers.Wait(t, "the replica to be gone", time.Minute, func() bool { return attached() == 0 })
+	servers.Wait(t, "the replica to be gone", func() bool { return attached() == 0 })
 	if c := capable(t, s); c.Fencing.Answer != store.No || c.Durable.Answer != store.Yes || !strings.Contains(c.Fencing.Why, "take over") {
 		t.Errorf("a replica that is away: %+v", c)
 	}

@@ -1,7 +1,6 @@
 package redisstore_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -31,7 +30,7 @@ func stand(t *testing.T, admin *redis.Client, s *redisstore.Store, line, name, h
 		out, after, err := s.Queue(background, store.Claim{Name: name, Holder: holder, TTL: time.Minute})
 		answer <- waiting{out, after, err}
 	}()
-	servers.Wait(t, holder+" stands in line", 10*time.Second, func() bool {
+	servers.Wait(t, holder+" stands in line", func() bool {
 		_, err := admin.ZScore(background, line, holder).Result()
 		return err == nil
 	})
@@ -85,7 +84,7 @@ func TestALineHasNoPlaceForTheDead(t *testing.T) {
 	if err := gone.Close(); err != nil {
 		t.Fatal(err)
 	}
-	servers.Wait(t, "the server to notice", 10*time.Second, func() bool {
+	servers.Wait(t, "the server to notice", func() bool {
 		channels, err := admin.PubSubChannels(background, "{p:0}:i:*").Result()
 		return err == nil && len(channels) == 1
 	})
@@ -115,9 +114,7 @@ func TestOldNewsAreNotBelieved(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.Sleep(50 * time.Millisecond) // the age of the grant
-	ctx, cancel := context.WithTimeout(background, 10*time.Second)
-	defer cancel()
-	out, after, err := s.Queue(ctx, store.Claim{Name: "name", Holder: "b", TTL: time.Minute})
+	out, after, err := s.Queue(background, store.Claim{Name: "name", Holder: "b", TTL: time.Minute})
 	if err != nil || out.Err != nil || after > -50*time.Millisecond {
 		t.Errorf("asked again: %+v, %v, %v; want the grant, made at least 50 ms before", out, after, err)
 	}

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 // A strait lets connections through, until those that there are fall silent: they stay, and nothing comes or goes.
@@ -97,7 +99,7 @@ func TestSilentSubscriptionIsNoticed(t *testing.T) {
 	begin := time.Now()
 	select {
 	case <-wake:
-	case <-time.After(20 * time.Second):
+	case <-time.After(servers.Patience):
 		t.Fatal("nobody has noticed that the subscription is dead")
 	}
 	t.Logf("noticed after %v", time.Since(begin).Round(time.Millisecond))
@@ -107,7 +109,7 @@ func TestSilentSubscriptionIsNoticed(t *testing.T) {
 	}
 	select {
 	case <-wake:
-	case <-time.After(5 * time.Second):
+	case <-time.After(servers.Patience):
 		t.Fatal("a release woke nobody")
 	}
 }

@@ -190,7 +190,7 @@ func TestSweepLeavesNothing(t *testing.T) {
 						defer close(ended)
 						_, _, _ = s.Queue(ctx, store.Claim{Name: name, Holder: "waits", TTL: time.Minute})
 					}()
-					servers.Wait(t, "leaving the line", 30*time.Second, func() bool {
+					servers.Wait(t, "leaving the line", func() bool {
 						left, err := s.Leave(background, name, "waits")
 						return err == nil && left
 					})

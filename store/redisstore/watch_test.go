@@ -13,12 +13,12 @@ import (
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
-// woken says whether a watch has a value within a time that no machine needs.
+// woken says whether a watch has a value.
 func woken(w <-chan struct{}) bool {
 	select {
 	case _, open := <-w:
 		return open
-	case <-time.After(10 * time.Second):
+	case <-time.After(servers.Patience):
 		return false
 	}
 }
@@ -114,25 +114,28 @@ func TestReleaseAfterWatchIsNeverMissed(t *testing.T) {
 	}
 }
 
-// A release wakes within a millisecond or so.
+// A release wakes by its news, and not when somebody looks again: it takes about as long as a request.
 func TestWakingIsPrompt(t *testing.T) {
 	at := fresh(t, shared(t).URL)
 	waiter, holder := open(t, at), open(t, at)
 	w := watched(t, waiter, "name")
 	drain([]<-chan struct{}{w})
-	var gaps []time.Duration
+	var gaps, requests []time.Duration
 	for i := range 200 {
-		r := take(t, holder, "name", fmt.Sprint("h", i))
 		begin := time.Now()
+		r := take(t, holder, "name", fmt.Sprint("h", i))
+		requests = append(requests, time.Since(begin))
+		begin = time.Now()
 		if err := release(holder, r); err != nil || !woken(w) {
 			t.Fatal(err)
 		}
 		gaps = append(gaps, time.Since(begin))
 	}
 	slices.Sort(gaps)
+	slices.Sort(requests)
 	t.Logf("from the release's begin to the wake: p50 %v, p99 %v", gaps[100], gaps[198])
-	if gaps[100] > 20*time.Millisecond {
-		t.Errorf("p50 %v", gaps[100])
+	if most := 20*time.Millisecond + 20*requests[100]; gaps[100] > most {
+		t.Errorf("p50 %v, where a request takes %v; want at most %v", gaps[100], requests[100], most)
 	}
 }
 
@@ -176,7 +179,7 @@ func TestGoroutinesEndWithClose(t *testing.T) {
 			before = runtime.NumGoroutine()
 		}
 	}
-	servers.Wait(t, "the goroutines to end", 10*time.Second, func() bool { return runtime.NumGoroutine() <= before+2 })
+	servers.Wait(t, "the goroutines to end", func() bool { return runtime.NumGoroutine() <= before+2 })
 	if _, err := open(t, fresh(t, url)).Watch(background, []string{""}); err == nil {
 		t.Error("an empty name is watched")
 	}

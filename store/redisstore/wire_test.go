@@ -23,16 +23,15 @@ var ends = map[string]func() (context.Context, context.CancelFunc){
 	},
 }
 
+// unbounded are options of a client whose own bounds are out of reach: its requests end with their context, or not before the test does.
+const unbounded = "timeout=1h&dialtimeout=1h"
+
 // givenUp makes a request that nobody answers.
 func givenUp(t *testing.T, s *redisstore.Store, end func() (context.Context, context.CancelFunc)) {
 	t.Helper()
 	ctx, cancel := end()
 	defer cancel()
-	begin := time.Now()
 	_, err := s.Acquire(ctx, []store.Claim{{Name: "x", Holder: "h", TTL: time.Minute}})
-	if took := time.Since(begin); took > 2*time.Second {
-		t.Errorf("it came back after %v", took)
-	}
 	if !errors.Is(err, store.ErrUnknown) || !errors.Is(err, ctx.Err()) {
 		t.Errorf("a request that was given up answered %v, want an unknown outcome because of %v", err, ctx.Err())
 	}
@@ -45,7 +44,7 @@ func TestRequestsAreGivenUp(t *testing.T) {
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			s := newStrait(t, server.Addr)
-			silent := open(t, fresh(t, "redis://"+s.listener.Addr().String()))
+			silent := open(t, fresh(t, "redis://"+s.listener.Addr().String(), unbounded))
 			take(t, silent, "warm", "h")
 			s.silence()
 			givenUp(t, silent, end)
@@ -66,7 +65,7 @@ func TestRequestsToTheSilentAreGivenUp(t *testing.T) {
 	defer l.Close()
 	for _, url := range []string{"redis://", "redis://u:p@", "rediss://"} {
 		for name, end := range ends {
-			t.Run(url+" "+name, func(t *testing.T) { givenUp(t, open(t, fresh(t, url+l.Addr().String())), end) })
+			t.Run(url+" "+name, func(t *testing.T) { givenUp(t, open(t, fresh(t, url+l.Addr().String(), unbounded)), end) })
 		}
 	}
 }
@@ -91,7 +90,7 @@ func TestGivingUpDisturbsNobody(t *testing.T) {
 			cancel()
 		}
 	}()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second) // one that could end, and does not
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour) // one that could end, and does not
 	defer cancel()
 	for range 3000 {
 		if outs, err := s.Acquire(ctx, []store.Claim{{Name: "x", Holder: "h", TTL: time.Minute}}); err != nil || outs[0].Err != nil {

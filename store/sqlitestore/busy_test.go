@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 func TestAnotherProgramHoldsTheFile(t *testing.T) {
@@ -40,7 +41,7 @@ func TestAnotherProgramHoldsTheFile(t *testing.T) {
 		if !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnknown) {
 			t.Errorf("cancelled while waiting for the file: %v", err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(servers.Patience):
 		t.Fatal("a call that waits for the file does not heed its context")
 	}
 	go func() {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 func TestMain(m *testing.M) {
@@ -107,11 +108,7 @@ func sound(t testing.TB, path string) {
 // eventually waits until cond is so.
 func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	for start := time.Now(); !cond(); time.Sleep(2 * time.Millisecond) {
-		if time.Since(start) > 30*time.Second {
-			t.Fatalf("not so after 30 s: %s", what)
-		}
-	}
+	servers.Wait(t, what, cond)
 }
 
 func must(t testing.TB, errs ...error) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 // The tests with several processes start the test binary again in a role.
@@ -231,7 +232,7 @@ func TestKilledProcesses(t *testing.T) {
 		if _, err := lock(s, fmt.Sprint("name-", i), "heir", time.Minute); err != nil {
 			t.Error(err)
 		}
-		if took := time.Since(start); took > deadTTL+10*time.Second {
+		if took := time.Since(start); took > servers.Patience {
 			t.Errorf("taking over the name of a dead process took %v", took)
 		}
 	}

@@ -86,12 +86,12 @@ func TestKilledServer(t *testing.T) {
 	}
 	for range 3 {
 		before := grants.Load()
-		servers.Wait(t, "grants", 30*time.Second, func() bool { return grants.Load() > before+500 })
+		servers.Wait(t, "grants", func() bool { return grants.Load() > before+500 })
 		server.Kill()
 		server.Start()
 	}
 	before := grants.Load()
-	servers.Wait(t, "grants after the last restart", 30*time.Second, func() bool { return grants.Load() > before+500 })
+	servers.Wait(t, "grants after the last restart", func() bool { return grants.Load() > before+500 })
 	stop()
 	group.Wait()
 	if unknown.Load() == 0 {
@@ -105,15 +105,22 @@ func TestPausedServer(t *testing.T) {
 	server := servers.MariaDB(t, "--performance-schema=OFF")
 	s := open(t, connect(t, server.URL, nil), Config{})
 	g := take(t, s, "x", "a")
-	server.Pause()
-	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
-	defer cancel()
-	start := time.Now()
-	_, err := s.Extend(ctx, []store.Extension{{Name: "x", Holder: "a", Token: g.Token, TTL: time.Hour}})
-	if !errors.Is(err, store.ErrUnknown) || !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 5*time.Second {
-		t.Errorf("after %v: %v", time.Since(start), err)
+	for within := 300 * time.Millisecond; ; within *= 10 { // a slow machine may not have sent it by then
+		server.Pause()
+		ctx, cancel := context.WithTimeout(context.Background(), within)
+		_, err := s.Extend(ctx, []store.Extension{{Name: "x", Holder: "a", Token: g.Token, TTL: time.Hour}})
+		cancel()
+		server.Resume()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("not answered for %v: %v", within, err)
+		}
+		if errors.Is(err, store.ErrUnknown) {
+			break
+		}
+		if within > servers.Patience {
+			t.Fatalf("sent and not answered: %v", err)
+		}
 	}
-	server.Resume()
 	errs, err := s.Extend(context.Background(), []store.Extension{{Name: "x", Holder: "a", Token: g.Token, TTL: time.Hour}})
 	if err := errors.Join(append(errs, err)...); err != nil {
 		t.Error(err)

@@ -36,13 +36,8 @@ func TestErrorOfALaterRequest(t *testing.T) {
 	table := newTable(t)
 	s := open(t, direct, Config{Table: table})
 	ctx := context.Background()
-	out := acquire(t, s, store.Claim{Name: "expired", Holder: "a", TTL: time.Second}, claim("locked", "a"), claim("kept", "a"))
-	tx := begin(t, direct, nil)
-	for i, name := range []string{"expired", "locked"} {
-		if err := s.Complete(ctx, tx, store.Completion{Name: name, Holder: "a", Token: out[i].Grant.Token, Mark: 1}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	completed, _ := completedInTime(t, s, direct, "locked", "expired")
+	out := []store.Outcome{completed[1], completed[0], acquire(t, s, claim("kept", "a"))[0]}
 	for {
 		if r := acquire(t, s, store.Claim{Name: "expired", Holder: "-", TTL: time.Second, Mark: -1})[0]; recordOf(t, r.Err).Free() {
 			break

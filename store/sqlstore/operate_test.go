@@ -346,7 +346,7 @@ func TestCapabilitiesFollowTheSettings(t *testing.T) {
 	replica := servers.MariaDB(t, "--server-id=2", "--read-only")
 	exec(t, connect(t, replica.URL, nil), fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=%s, MASTER_USER='root', MASTER_PASSWORD='%s'",
 		server.Addr[strings.LastIndexByte(server.Addr, ':')+1:], servers.MariaDBPassword), "START SLAVE")
-	servers.Wait(t, "the replica", 20*time.Second, func() bool {
+	servers.Wait(t, "the replica", func() bool {
 		c, err := s.Capabilities(ctx)
 		return err == nil && c.Fencing.Answer == store.No
 	})

@@ -54,7 +54,7 @@ func (p *peer) lock(name string, atMost time.Duration) bool {
 // locks takes a name that is free before long.
 func (p *peer) locks(name string) {
 	p.t.Helper()
-	servers.Wait(p.t, "ShedLock to take "+name, 10*time.Second, func() bool { return p.lock(name, time.Hour) })
+	servers.Wait(p.t, "ShedLock to take "+name, func() bool { return p.lock(name, time.Hour) })
 }
 
 func (p *peer) extend(name string, atMost time.Duration) bool {
@@ -163,7 +163,7 @@ func TestShedLock(t *testing.T) {
 			p.unlock("theirs", 0)
 			select {
 			case <-watch:
-			case <-time.After(10 * time.Second):
+			case <-time.After(servers.Patience):
 				t.Error("an unlock by ShedLock woke nobody")
 			}
 			take(t, s, "element/j/1", "d")

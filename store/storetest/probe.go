@@ -16,8 +16,8 @@ import (
 const (
 	hour     = time.Hour        // the TTL of a lease that must outlive its law
 	minute   = time.Minute      // what a store may be off when it says how long an hour will last
-	patience = 20 * time.Second // how much longer than its time something may take
-	longest  = 5 * time.Minute  // the bound of a law
+	patience = 2 * time.Minute  // how much longer than its time something may take
+	longest  = 15 * time.Minute // the bound of a law
 )
 
 // A probe checks one law and keeps a trail of what was done for it.

@@ -18,6 +18,7 @@ import (
 	"github.com/soloist-dev/soloist/store/pgstore"
 	"github.com/soloist-dev/soloist/store/redisstore"
 	"github.com/soloist-dev/soloist/store/sqlstore"
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 // A field is where both sides contend: two peers in Java and any number of clients of ours.
@@ -118,7 +119,7 @@ func must(t testing.TB, err error) {
 
 // bounded is a context for waits that must end.
 func bounded(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), servers.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -39,7 +39,7 @@ type Peer struct {
 }
 
 // patience is how long a peer may take to answer beyond what it was asked to take: virtual machines start slowly.
-const patience = 60 * time.Second
+const patience = servers.Patience
 
 // Start starts a peer and waits until its server has answered it.
 func Start(t servers.Test, o Options) *Peer {

@@ -36,7 +36,7 @@ func TestMigratingWhileShedLockRuns(t *testing.T) {
 					}
 				})
 			}
-			servers.Wait(t, "the peers to count", patience, func() bool { was, _ := n.get(); return was > 10 })
+			servers.Wait(t, "the peers to count", func() bool { was, _ := n.get(); return was > 10 })
 			f.migrateAtOnce(t)
 			if was, _ := n.get(); was >= 2*each {
 				t.Error("the counting ended before the migration, so that they did not meet")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 // TestRedisson has the real Redisson and the real client contend for names. What is under test is the Redis store's mode for it.
@@ -105,15 +106,15 @@ func theirTokensGrow(t *testing.T, f *field) {
 	}
 }
 
-// A waiter who is not woken tries again when the lease ends, in a minute.
-const soon = 5 * time.Second
+// A waiter who is not woken tries again when the lease ends, in an hour.
+const soon = servers.Patience
 
 func releaseWakesRedisson(t *testing.T, f *field) {
 	c := f.client(t, soloist.Options{TTL: long})
 	lease := ourLock(t, c, name(t))
 	got := make(chan error, 1)
 	go func() {
-		held, err := f.a.Wait(name(t), long, 0, 30*time.Second)
+		held, err := f.a.Wait(name(t), long, 0, soon)
 		if err == nil {
 			err = held.Unlock()
 		}

@@ -64,7 +64,7 @@ func laggingReplica(t *testing.T) run {
 		wait(ctx, 2*(*ttl))
 		s.Master.Pause()
 		s.Replica.Resume()
-		servers.Wait(t, "the replica to be promoted", time.Minute, func() bool {
+		servers.Wait(t, "the replica to be promoted", func() bool {
 			return ctx.Err() != nil || strings.Contains(redisCommand(t, s.Replica.Addr, "ROLE"), "master")
 		})
 		s.Master.Resume()

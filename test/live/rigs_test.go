@@ -71,7 +71,7 @@ func synchronousRig(t *testing.T) *rig {
 	must(t, err)
 	t.Cleanup(wire.close)
 	standby := servers.PostgresStandby(t, heardThrough(primary, wire.addr()), "standby", append(smallPostgres, "wal_retrieve_retry_interval=100ms")...)
-	servers.Wait(t, "the standby to be synchronous", time.Minute, func() bool {
+	servers.Wait(t, "the standby to be synchronous", func() bool {
 		return psql(t, primary.URL, "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == "1"
 	})
 	migrate(t, primary.URL)

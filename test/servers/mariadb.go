@@ -63,7 +63,7 @@ func MariaDB(t Test, settings ...string) *MariaDBServer {
 
 func installMariaDB(t Test, program, data string, as *syscall.Credential) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db")
 	cmd.SysProcAttr = attributes(as)

@@ -214,7 +214,7 @@ func (s *PostgresServer) all(sig syscall.Signal) {
 
 // waitGone waits until the backends have ended: a new server cannot be started on their data before.
 func (s *PostgresServer) waitGone() {
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		if !usedBySomebody(s.data) {
 			return
 		}

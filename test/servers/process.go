@@ -38,8 +38,9 @@ type Process struct {
 	done chan struct{} // closed when cmd has ended
 }
 
-// patience is how long a server may take to be ready or to end; slow machines under the race detector need some.
-const patience = 60 * time.Second
+// Patience is how long a test waits for what must come: a last resort, that the slowest machine does not need. Where it is over, what was
+// waited for will not come.
+const Patience = 5 * time.Minute
 
 // Program finds the first of the programs that is here, on the PATH or at one of the patterns. Without one the test is skipped, or fails; see
 // Missing. One of the names must be in tools/packages.txt, which test/rules checks; so they are literals.
@@ -155,7 +156,7 @@ func (p *Process) Start() {
 
 func (p *Process) waitReady(done chan struct{}) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	for {
 		err := p.ready(ctx)
@@ -166,7 +167,7 @@ func (p *Process) waitReady(done chan struct{}) {
 		case <-done:
 			p.t.Fatalf("%s ended by itself while starting: %v\n%s", p.name, err, p.tail())
 		case <-ctx.Done():
-			p.t.Fatalf("%s was not ready within %v: %v\n%s", p.name, patience, err, p.tail())
+			p.t.Fatalf("%s was not ready within %v: %v\n%s", p.name, Patience, err, p.tail())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -213,7 +214,7 @@ func (p *Process) end(sig syscall.Signal) {
 	_ = cmd.Process.Signal(sig)
 	select {
 	case <-done:
-	case <-time.After(patience):
+	case <-time.After(Patience):
 		_ = cmd.Process.Kill()
 		<-done
 	}
@@ -232,7 +233,7 @@ func (p *Process) Pause() {
 // untilStopped waits until all threads of processes have come to a stop, which is a moment after the signal; where there is no /proc, not
 // at all.
 func untilStopped(pids ...int) {
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if !slices.ContainsFunc(pids, goesOn) {
 			return
 		}
@@ -261,12 +262,12 @@ func (p *Process) Signal(sig syscall.Signal) {
 	}
 }
 
-// Wait answers when the condition holds, and fails the test when that takes longer than it may.
-func Wait(t Test, what string, within time.Duration, condition func() bool) {
+// Wait answers when the condition holds, and fails the test when Patience is over.
+func Wait(t Test, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(within); !condition(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(Patience); !condition(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited %v in vain for %s", within, what)
+			t.Fatalf("waited %v in vain for %s", Patience, what)
 		}
 	}
 }

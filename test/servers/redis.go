@@ -103,7 +103,7 @@ func RedisSentinel(t Test, settings ...string) *RedisSentinels {
 	s.Master = redisAt(t, FreePort(t), Directory(t), settings...)
 	host, port, _ := net.SplitHostPort(s.Master.Addr)
 	s.Replica = redisAt(t, FreePort(t), Directory(t), append([]string{"--replicaof", host + " " + port, "--repl-diskless-sync-delay", "0"}, settings...)...)
-	Wait(t, "the replica to follow its master", patience, func() bool {
+	Wait(t, "the replica to follow its master", func() bool {
 		return strings.Contains(ask(s.Master.Addr, "INFO replication"), "state=online")
 	})
 	var addrs []string
@@ -121,7 +121,7 @@ func RedisSentinel(t Test, settings ...string) *RedisSentinels {
 		addrs = append(addrs, address(p))
 	}
 	for _, sentinel := range s.Sentinels {
-		Wait(t, "the Sentinels to know each other and the replica", patience, func() bool {
+		Wait(t, "the Sentinels to know each other and the replica", func() bool {
 			state := ask(sentinel.Addr, "INFO sentinel")
 			return strings.Contains(state, "status=ok") && strings.Contains(state, "slaves=1,sentinels=3")
 		})
@@ -159,13 +159,13 @@ func RedisCluster(t Test, settings ...string) *RedisNodes {
 		t.Fatalf("making a cluster: %v\n%s", err, out)
 	}
 	for _, node := range c.Nodes {
-		Wait(t, "the cluster to be whole", patience, func() bool {
+		Wait(t, "the cluster to be whole", func() bool {
 			return strings.Contains(ask(node.Addr, "CLUSTER INFO"), "cluster_state:ok") && !strings.Contains(ask(node.Addr, "INFO replication"), "master_link_status:down")
 		})
 	}
 	for _, node := range c.Nodes {
 		if strings.Contains(ask(node.Addr, "INFO replication"), "role:master") {
-			Wait(t, "the replicas to follow", patience, func() bool { return strings.Contains(ask(node.Addr, "INFO replication"), "state=online") })
+			Wait(t, "the replicas to follow", func() bool { return strings.Contains(ask(node.Addr, "INFO replication"), "state=online") })
 		}
 	}
 	c.URL = "redis+cluster://" + strings.Join(addrs, ",")

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 // helper names, in the environment, what the test binary is to do instead of testing.
@@ -65,7 +67,7 @@ func someBytes() []byte {
 	return b
 }
 
-const patience = 30 * time.Second
+const patience = servers.Patience
 
 func eventually(is func() bool) bool {
 	for begin := time.Now(); time.Since(begin) < patience; time.Sleep(2 * time.Millisecond) {
