@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"math"
 	"testing"
-	"time"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/test/servers"
@@ -57,7 +56,7 @@ func TestTokensGrowOverASweepDuringAClaim(t *testing.T) {
 	}
 	claimed := make(chan []store.Outcome, 1)
 	go func() { claimed <- acquire(t, s, claim("a", "late"), claim("b", "late")) }()
-	servers.Wait(t, "the claim to stand still", time.Minute, func() bool { return waiting() == 1 })
+	servers.Wait(t, "the claim to stand still", func() bool { return waiting() == 1 })
 
 	other := open(t, connect(t, mariadb(t).URL, nil), Config{Table: s.cfg.Table})
 	take(t, other, "b", "early")
@@ -70,7 +69,7 @@ func TestTokensGrowOverASweepDuringAClaim(t *testing.T) {
 	}()
 	var done bool
 	var err error
-	servers.Wait(t, "the sweep to end, or to stand still", time.Minute, func() bool {
+	servers.Wait(t, "the sweep to end, or to stand still", func() bool {
 		select {
 		case err = <-swept:
 			done = true

@@ -19,7 +19,7 @@ func TestReleaseThatCommitsSlowly(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			own := connect(t, mariadb(t).URL, m.driver)
 			s := open(t, own, m.config)
-			servers.Wait(t, "a release to be decided while its lease is live", time.Minute, func() bool {
+			servers.Wait(t, "a release to be decided while its lease is live", func() bool {
 				return releasedSlowly(ctx, t, db, s)
 			})
 			g := take(t, s, "x", "last")
@@ -57,7 +57,7 @@ func releasedSlowly(ctx context.Context, t *testing.T, db *sql.DB, s *Store) boo
 		released <- errors.Join(append(errs, err)...)
 	}()
 	lost, waits := false, 0
-	servers.Wait(t, "the release to wait for its commit", time.Minute, func() bool {
+	servers.Wait(t, "the release to wait for its commit", func() bool {
 		select {
 		case err := <-released:
 			if !errors.Is(err, store.ErrLost) {
@@ -75,7 +75,7 @@ func releasedSlowly(ctx context.Context, t *testing.T, db *sql.DB, s *Store) boo
 	if lost {
 		return false
 	}
-	servers.Wait(t, "the lease to look as if it had ended", time.Minute, func() bool {
+	servers.Wait(t, "the lease to look as if it had ended", func() bool {
 		return recordOf(t, acquire(t, s, store.Claim{Name: "x", Holder: "-", TTL: time.Second, Mark: -1})[0].Err).Free()
 	})
 	if o := acquire(t, s, claim("x", "b"))[0]; !errors.Is(o.Err, store.ErrHeld) {
