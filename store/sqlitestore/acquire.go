@@ -78,14 +78,17 @@ func answer(clock *clock, c *conn, claims []store.Claim, outcomes []store.Outcom
 		if outcomes[i].Err = claim.Check(); outcomes[i].Err != nil {
 			continue
 		}
-		r, err := c.record(claim.Name, false)
+		now := clock.now()
+		r, err := c.record(claim.Name, false, now)
+		if corrupt(err, &outcomes[i].Err) {
+			continue
+		}
 		if err != nil {
 			return i, nil, err
 		}
-		now := clock.now()
 		v := judge(r, claim, now)
 		if v != held && r != nil && r.stateBytes > 0 {
-			if r, err = c.record(claim.Name, true); err != nil {
+			if r, err = c.record(claim.Name, true, now); err != nil {
 				return i, nil, err
 			}
 			v = judge(r, claim, now)
@@ -116,7 +119,10 @@ func (t *tx) acquire(claims []store.Claim, outcomes []store.Outcome) error {
 		if outcomes[i].Err = c.Check(); outcomes[i].Err != nil {
 			continue
 		}
-		r, err := t.record(c.Name, true)
+		r, err := t.record(c.Name, true, t.now)
+		if corrupt(err, &outcomes[i].Err) {
+			continue
+		}
 		if err != nil {
 			return err
 		}

@@ -42,9 +42,13 @@ type choice struct {
 	record  *record
 	verdict verdict
 	now     int64
+	corrupt error // of one of the others
 }
 
 func (c choice) outcome(claim store.Claim) store.Outcome {
+	if c.record == nil {
+		return store.Outcome{Err: c.corrupt} // all are
+	}
 	claim.Name = c.record.name
 	return c.verdict.outcome(c.record, claim, c.now)
 }
@@ -54,17 +58,20 @@ func (c *conn) choose(names []string, claim store.Claim, clock *clock) (choice, 
 	best := choice{verdict: held}
 	for i, name := range names {
 		claim.Name = name
-		r, err := c.record(name, true)
+		now := clock.now()
+		r, err := c.record(name, true, now)
+		if corrupt(err, &best.corrupt) {
+			continue
+		}
 		if err != nil {
 			return best, err
 		}
-		now := clock.now()
 		switch v := judge(r, claim, now); {
 		case v == again:
-			return choice{i, r, v, now}, nil
+			return choice{i, r, v, now, nil}, nil
 		case best.verdict == free:
 		case v == free, best.record == nil, r.until < best.record.until:
-			best = choice{i, r, v, now}
+			best = choice{i, r, v, now, best.corrupt}
 		}
 	}
 	return best, nil

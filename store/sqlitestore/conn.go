@@ -85,15 +85,20 @@ func (c *conn) rows(ctx context.Context, query string, args []any, each func(sca
 	return rows.Err()
 }
 
-// record reads the record of a name, with its state if that is wanted, or answers nil if there is none.
-func (c *conn) record(name string, state bool) (*record, error) {
+// record reads the record of a name, with its state if that is wanted, or answers nil if there is none. The error is a *CorruptError for one
+// that no store has written.
+func (c *conn) record(name string, state bool, now int64) (*record, error) {
 	r := &record{name: name}
 	err := c.row(sqlRecord, []any{name, state},
-		&r.holder, &r.released, &r.token, &r.mark, &r.since, &r.until, &r.stateBytes, &r.state)
+		&r.holder, &r.releasedAs, &r.token, &r.mark, &r.since, &r.until, &r.stateBytes, &r.state)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
-	return r, err
+	if err != nil {
+		return nil, err
+	}
+	r.released = r.releasedAs != 0
+	return r, r.check(now)
 }
 
 // A meta is the row of the table meta.

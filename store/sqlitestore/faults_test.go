@@ -141,7 +141,7 @@ func TestReplacedDuringCommit(t *testing.T) {
 		var err error
 		if quick {
 			var out store.Outcome
-			r, _ := f.write.record("name", true)
+			r, _ := f.write.record("name", true, f.clock.now())
 			_, err = s.quick(background, f, retake(r, claim("name", "b", time.Hour)[0], &out))
 		} else {
 			outcomes := make([]store.Outcome, 1)

@@ -9,9 +9,7 @@ import (
 
 // Extend is as in store.Store.
 func (s *Store) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
-	return changeAll(ctx, s, extensions, store.Extension.Check, extension, func(*tx, store.Extension) (bool, error) {
-		return false, nil
-	})
+	return changeAll(ctx, s, extensions, store.Extension.Check, extension, (*tx).extended)
 }
 
 func extension(e store.Extension) quickChange {
@@ -42,9 +40,15 @@ func ending(r store.Release) quickChange {
 	}
 }
 
+// extended says whether what did not extend a lease is that its record is corrupt.
+func (t *tx) extended(e store.Extension) (bool, error) {
+	_, err := t.record(e.Name, false, t.now)
+	return false, err
+}
+
 // released says whether r has been done before, and only its answer was lost.
 func (t *tx) released(r store.Release) (bool, error) {
-	was, err := t.record(r.Name, false)
+	was, err := t.record(r.Name, false, t.now)
 	return was != nil && was.released && was.token == r.Token && was.holder == r.Holder && was.mark >= r.Mark, err
 }
 
@@ -70,10 +74,11 @@ func changeAll[L any](ctx context.Context, s *Store, leases []L, check func(L) e
 			if err == nil && !done {
 				done, err = settled(t, leases[i])
 			}
-			if err != nil {
+			switch {
+			case corrupt(err, &errs[i]):
+			case err != nil:
 				return err
-			}
-			if !done {
+			case !done:
 				errs[i] = store.ErrLost
 			}
 		}

@@ -11,6 +11,7 @@ import (
 type record struct {
 	name, holder string // holder is that of the last grant, also after its release
 	released     bool
+	releasedAs   int64 // as it stands in the row
 	token, mark  int64
 	stateBytes   int
 	state        []byte // nil unless it was asked for

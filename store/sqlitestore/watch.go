@@ -57,7 +57,7 @@ func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, err
 	var seen map[string]sight
 	err := s.view(ctx, func(f *file, c *conn) (err error) {
 		if first, err = f.change(c); err == nil {
-			seen, err = c.sights(names)
+			seen, err = c.sights(names, f.clock.now())
 		}
 		return err
 	})
@@ -100,7 +100,7 @@ func (s *Store) poll(last change) {
 func (s *Store) changes(last change) (now change, seen map[string]sight, err error) {
 	err = s.view(s.ctx, func(f *file, c *conn) (err error) {
 		if now, err = f.change(c); err == nil && now != last {
-			seen, err = c.sights(s.watches.wanted())
+			seen, err = c.sights(s.watches.wanted(), f.clock.now())
 		}
 		return err
 	})
@@ -113,11 +113,11 @@ func (f *file) change(c *conn) (change, error) {
 	return change{f, version}, err
 }
 
-func (c *conn) sights(names []string) (map[string]sight, error) {
+func (c *conn) sights(names []string, now int64) (map[string]sight, error) {
 	seen := make(map[string]sight, len(names))
 	for _, name := range names {
-		r, err := c.record(name, false)
-		if err != nil {
+		r, err := c.record(name, false, now)
+		if err != nil && !corrupt(err, new(error)) {
 			return nil, err
 		}
 		seen[name] = sight{} // forgotten: it was released, and then swept before anybody looked

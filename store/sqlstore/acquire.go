@@ -30,11 +30,14 @@ const (
 	again                // the holder already has it
 	done
 	held
+	corrupt // something else has written it
 )
 
 // judge is the order of the rules of store.Claim; r is nil for a name without a row.
 func judge(r *record, c store.Claim) verdict {
 	switch {
+	case r != nil && r.wrong != "":
+		return corrupt
 	case r != nil && r.taken:
 		return taken
 	case r != nil && r.liveFor(c.Holder):
@@ -49,6 +52,8 @@ func judge(r *record, c store.Claim) verdict {
 
 func (v verdict) outcome(r *record, c store.Claim) store.Outcome {
 	switch {
+	case v == corrupt:
+		return store.Outcome{Err: &CorruptError{c.Name, r.wrong}}
 	case v == taken:
 		g := r.grant()
 		g.Abandoned = r.from

@@ -69,7 +69,7 @@ func best(records []*record, claim store.Claim) (int, verdict) {
 	return order, verdicts[order]
 }
 
-var rank = map[verdict]int{taken: 0, again: 1, free: 2, held: 3}
+var rank = map[verdict]int{taken: 0, again: 1, free: 2, held: 3, corrupt: 4}
 
 func better(v verdict, r *record, than verdict, other *record) bool {
 	if v != than {

@@ -45,11 +45,12 @@ const longestRetain = 10 * store.MaxTTL
 type standing struct {
 	i                       int
 	changed, live, released bool
+	corrupt                 bool
 	mark                    int64
 }
 
 func scanStanding(rows *sql.Rows) (st standing, err error) {
-	return st, rows.Scan(&st.i, &st.changed, &st.live, &st.released, &st.mark)
+	return st, rows.Scan(&st.i, &st.changed, &st.live, &st.released, &st.mark, &st.corrupt)
 }
 
 // Extend is as in store.Store.
@@ -147,6 +148,8 @@ func (s *Store) settle(ctx context.Context, statement string, tries int, all []l
 		for _, st := range standings {
 			i := st.i
 			switch {
+			case st.corrupt:
+				errs[i] = &CorruptError{all[i].cells[0].text, "a lease in it is not believed"}
 			case settled(i, st):
 				errs[i] = nil
 			case st.live:

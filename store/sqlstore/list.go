@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"iter"
 
 	"github.com/soloist-dev/soloist/store"
@@ -15,6 +16,7 @@ const listPage = 128 // records read at a time, each with a state of up to 64 Ki
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		first := prefix
+		var bad []error
 		for {
 			page, err := s.page(ctx, first, above(prefix))
 			if err != nil {
@@ -22,19 +24,30 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 				return
 			}
 			for _, r := range page {
-				if !yield(r, nil) {
+				if r.wrong != "" {
+					bad = append(bad, &CorruptError{r.name, r.wrong})
+				} else if !yield(r.whole(r.name), nil) {
 					return
 				}
 			}
 			if len(page) < listPage {
+				if len(bad) > 0 {
+					yield(store.Record{}, errors.Join(bad...))
+				}
 				return
 			}
-			first = page[len(page)-1].Name + "\x00" // the next text there is
+			first = page[len(page)-1].name + "\x00" // the next text there is
 		}
 	}
 }
 
-func (s *Store) page(ctx context.Context, first, last string) ([]store.Record, error) {
+// A listed is a record with its name.
+type listed struct {
+	name string
+	record
+}
+
+func (s *Store) page(ctx context.Context, first, last string) ([]listed, error) {
 	if err := s.alive(ctx); err != nil {
 		return nil, s.explain(err)
 	}
@@ -45,10 +58,9 @@ func (s *Store) page(ctx context.Context, first, last string) ([]store.Record, e
 		bareFirst, bareLast := bareRange(first, last)
 		f["lock"], f["bare_first"], f["bare_last"] = bytesLiteral(shedlock.Lock), bytesLiteral(bareFirst), bytesLiteral(bareLast)
 	}
-	return look(ctx, s, s.text(statement, f), func(rows *sql.Rows) (store.Record, error) {
-		var name string
-		var r record
-		err := r.scan(rows, []any{&name}, &r.state)
-		return r.whole(name), err
+	return look(ctx, s, s.text(statement, f), func(rows *sql.Rows) (listed, error) {
+		var r listed
+		err := r.scan(rows, []any{&r.name}, &r.state)
+		return r, err
 	})
 }

@@ -18,6 +18,7 @@ type record struct {
 	left     time.Duration // not above 0 for a name that nobody has
 	age      time.Duration
 	state    []byte
+	wrong    string // what no store would have written; "" is nothing
 
 	taken bool          // by this call
 	from  time.Duration // > 0 when the lease before this one was never released: how long before this grant it was granted
@@ -65,10 +66,12 @@ func fromMicros(n int64) time.Duration {
 	return time.Duration(min(max(n, -most), most)) * µs
 }
 
-// scan reads the columns from holder to the age, and those that follow.
+// scan reads the columns from holder to the bytes of the state, and those that follow.
 func (r *record) scan(rows *sql.Rows, before []any, after ...any) error {
-	var left, age int64
-	err := rows.Scan(slices.Concat(before, []any{&r.holder, &r.lockedBy, &r.released, &r.token, &r.mark, &left, &age}, after)...)
-	r.left, r.age = fromMicros(left), fromMicros(age)
+	var n row
+	var holder, lockedBy sql.NullString
+	err := rows.Scan(slices.Concat(before, []any{&holder, &lockedBy, &n.released, &n.token, &n.mark, &n.left, &n.age, &n.bytes}, after)...)
+	r.holder, r.lockedBy = holder.String, lockedBy.String
+	r.fill(n)
 	return err
 }

@@ -21,6 +21,7 @@ var (
 	sqlFromOne       = load("from_one")
 	sqlUnless        = load("unless")
 	sqlLive          = load("live")
+	sqlSound         = load("sound")
 	sqlForgettable   = load("forgettable")
 	sqlUnshared      = load("unshared")
 	sqlAcquireTake   = load("acquire_take")

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/soloist-dev/soloist/store"
@@ -130,7 +131,7 @@ func (s *Store) alive(ctx context.Context) error {
 
 // text puts f and the names of the tables into a statement.
 func (s *Store) text(statement string, f fill) string {
-	all := fill{"records": s.table(s.cfg.Table), "meta": s.table(s.cfg.Table + "_meta"), "live": sqlLive, "forgettable": sqlForgettable, "unshared": ""}
+	all := fill{"records": s.table(s.cfg.Table), "meta": s.table(s.cfg.Table + "_meta"), "live": sqlLive, "sound": sqlSound, "sound_p": strings.ReplaceAll(sqlSound, "r.", "p."), "forgettable": sqlForgettable, "unshared": ""}
 	if s.cfg.ShedLock {
 		all["unshared"] = sqlUnshared
 	}

@@ -4,7 +4,7 @@ INSERT INTO {records} (name, lock_until, locked_at, locked_by, holder, released,
 SELECT r.name, {now} + INTERVAL {c.ttl} MICROSECOND, {now}, CONVERT({c.holder} USING utf8mb4), {c.holder}, 0,
   GREATEST(r.token + 1, {micros}), IF(r.released OR r.locked_by <> r.holder, NULL, r.locked_at), {c.record}, {call}
 FROM {from_wanted}
-WHERE {is_wanted} AND r.lock_until <= {now} AND ({c.mark} = 0 OR r.mark < {c.mark}) AND r.token < {max}
+WHERE {is_wanted} AND r.lock_until <= {now} AND ({c.mark} = 0 OR r.mark < {c.mark}) AND r.token < {max} AND {sound}
 FOR UPDATE SKIP LOCKED
 ON DUPLICATE KEY UPDATE lock_until = VALUES(lock_until), locked_at = VALUES(locked_at), locked_by = VALUES(locked_by),
   holder = VALUES(holder), released = 0, token = VALUES(token), taken_from = VALUES(taken_from), record = VALUES(record),
