@@ -15,6 +15,9 @@ import (
 // maxSkew is how far the clocks of server and client may be apart before it is worth a word.
 const maxSkew = time.Second
 
+// shortIdle is a wait_timeout, in seconds, that a pool does not live well with.
+const shortIdle = 30
+
 // roundTrips are measured; the middle one counts.
 const roundTrips = 5
 
@@ -33,6 +36,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	x.durability()
 	x.replication()
 	x.sessions()
+	x.surroundings(ctx)
 	x.add("requests", p.server.carrier.String(), levelIf(p.server.carrier != steps, store.LevelWarning),
 		"add multiStatements=true to the DSN: a grant then takes one round trip and not seven")
 	x.add("waiting", fmt.Sprintf("polling, every %v to %v while somebody waits", watchLeast, watchMost), store.LevelOK, "")
@@ -222,7 +226,11 @@ func (x *examination) sessions() {
 	packet, _ := strconv.ParseInt(v["max_allowed_packet"], 10, 64)
 	x.add("max_allowed_packet", v["max_allowed_packet"], levelIf(packet == 0 || packet >= 1<<20, store.LevelWarning),
 		"set it to 1M at least: a large state is refused otherwise")
-	x.add("lock timeout", v["innodb_lock_wait_timeout"]+" s", store.LevelOK, "")
+	x.add("lock timeout", v["innodb_lock_wait_timeout"]+" s", levelIf(v["innodb_lock_wait_timeout"] != "0", store.LevelWarning),
+		"set innodb_lock_wait_timeout to a second at least: new names that two ask for at once are refused otherwise")
+	idle, _ := strconv.Atoi(v["wait_timeout"])
+	x.add("idle timeout", v["wait_timeout"]+" s", levelIf(idle == 0 || idle >= shortIdle, store.LevelWarning), fmt.Sprintf(
+		"set wait_timeout to %d at least: connections are closed between one renewal and the next, and made again each time", shortIdle))
 	limit := or(v["max_statement_time"], v["max_execution_time"])
 	seconds, _ := strconv.ParseFloat(limit, 64)
 	x.add("statement timeout", or(limit, "none"), levelIf(seconds == 0 || !x.p.server.mariadb || seconds >= 1, store.LevelWarning),

@@ -85,7 +85,7 @@ func run[T any](ctx context.Context, s *Store, changes bool, statements func(*se
 		if err := s.alive(ctx); err != nil {
 			return nil, s.explain(err)
 		}
-		rows, sent, err := attempt(ctx, s, statements, scan)
+		rows, sent, err := attempt(ctx, s, changes, statements, scan)
 		switch {
 		case err == nil:
 			return rows, nil
@@ -160,7 +160,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 // attempt runs the statements once, on one connection; sent says that some may have come to the server.
-func attempt[T any](ctx context.Context, s *Store, statements func(*server) []string, scan scanner[T]) (all []T, sent bool, err error) {
+func attempt[T any](ctx context.Context, s *Store, changes bool, statements func(*server) []string, scan scanner[T]) (all []T, sent bool, err error) {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
 		return nil, false, err
@@ -170,6 +170,12 @@ func attempt[T any](ctx context.Context, s *Store, statements func(*server) []st
 	if err != nil {
 		abandon(conn)
 		return nil, false, err
+	}
+	if changes {
+		if err := s.fit(ctx, conn); err != nil {
+			undo(conn)
+			return nil, false, err
+		}
 	}
 	requests := statements(sv)
 	switch sv.carrier {

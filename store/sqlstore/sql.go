@@ -49,6 +49,9 @@ var (
 	sqlSchemaShared  = load("schema_shared")
 	sqlColumns       = load("columns")
 	sqlTables        = load("tables")
+	sqlFit           = load("fit")
+	sqlTriggers      = load("triggers")
+	sqlFuture        = load("future")
 	sqlIndexes       = load("indexes")
 )
 

@@ -49,6 +49,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	server  *server // nil until it has been asked
+	fits    bool    // the tables are fit to be written to
 	watches watches
 }
 
