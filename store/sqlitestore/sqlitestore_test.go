@@ -16,6 +16,15 @@ func TestStore(t *testing.T) {
 			return openAt(t, s.(*Store).path)
 		},
 		Writes: func(t testing.TB, s store.Store) int64 { return written(t, s.(*Store).path) },
+		Corrupt: func(t testing.TB, s store.Store, name string, way int) string {
+			if way == len(corruptions) {
+				return ""
+			}
+			if _, err := raw(t, s.(*Store).path).Exec("UPDATE records SET "+corruptions[way].set+" WHERE name = ?", name); err != nil {
+				t.Fatal(err)
+			}
+			return corruptions[way].set
+		},
 	})
 }
 

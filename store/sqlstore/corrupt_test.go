@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"strings"
 	"testing"
@@ -22,6 +23,11 @@ var corruptions = []struct {
 	{"lock_until = '9999-12-31'", "taken for", true},
 	{"lock_until = '0000-00-00'", "a time that is none", true},
 	{"state = REPEAT('x', 70000)", "70000 bytes", false},
+}
+
+func spoil(t testing.TB, db *sql.DB, s *Store, set, name string) {
+	t.Helper()
+	exec(t, db, "SET STATEMENT sql_mode = '' FOR UPDATE "+s.table(s.cfg.Table)+" SET "+set+" WHERE name = "+bytesLiteral(s.row(name)))
 }
 
 // A row that something else has written harms its name alone, and nothing is granted in it.
@@ -48,7 +54,7 @@ func TestCorruptRecords(t *testing.T) {
 					if free && !c.when {
 						set += ", lock_until = locked_at"
 					}
-					exec(t, db, "SET STATEMENT sql_mode = '' FOR UPDATE "+s.table(s.cfg.Table)+" SET "+set+" WHERE name = 'ns/2'")
+					spoil(t, db, s, set, "ns/2")
 					told := func(verb, says string, errs []error, err error, others error) {
 						t.Helper()
 						var corrupt *CorruptError

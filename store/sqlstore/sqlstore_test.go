@@ -52,6 +52,13 @@ func suite(t *testing.T, url string, driver func(*mysql.Config), cfg Config) {
 			return other
 		},
 		Writes: func(t testing.TB, s store.Store) int64 { return written(t, s.(*Store)) },
+		Corrupt: func(t testing.TB, s store.Store, name string, way int) string {
+			if way == len(corruptions) {
+				return ""
+			}
+			spoil(t, db, s.(*Store), corruptions[way].set, name)
+			return corruptions[way].set
+		},
 	})
 }
 
