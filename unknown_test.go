@@ -274,3 +274,21 @@ func TestAttemptsAreCounted(t *testing.T) {
 		listed(0, "processed")
 	})
 }
+
+// A permit that may have been granted is given back, whichever it is.
+func TestUnknownPermitIsGivenBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		if _, err := b.Semaphore("x", 2).TryAcquire(background); err != nil {
+			t.Fatal(err)
+		}
+		s.LoseReplies(1 << 30)
+		if _, err := a.Semaphore("x", 2).TryAcquire(background); !errors.Is(err, soloist.ErrUnknown) {
+			t.Errorf("got: %v", err)
+		}
+		s.Mend()
+		time.Sleep(8 * time.Second)
+		if _, err := b.Semaphore("x", 2).TryAcquire(background); err != nil {
+			t.Errorf("the other permit: %v", err)
+		}
+	})
+}
