@@ -10,7 +10,8 @@ import (
 // Linearizable looks for names whose operations cannot have happened one after the other, each between its call and its return,
 // on a record that keeps the laws of the seam. Outcomes that nobody was told may have taken effect at any time after the call, or
 // never. A lease may end as soon as its TTL has passed, by clocks that differ from the history's by Rules.Drift, and must not be
-// seen live long after that. It also answers how many names could not be checked within Rules.Steps.
+// seen live long after that. Where the store could not be watched, its TTL is counted from some instant of the call: what a store decides at one
+// instant others may see only when it has been written to a slow disk. It also answers how many names could not be checked within Rules.Steps.
 func Linearizable(h History, r Rules) (found []Violation, unchecked int) {
 	if r.Steps == 0 {
 		r.Steps = 200_000
@@ -157,14 +158,14 @@ func (s *record) step(e *Event, drift float64, sweeps []time.Duration) bool {
 	s.now = from
 	s.sweep(sweeps, to)
 	ttl := func(d time.Duration, factor float64) time.Duration { return time.Duration(float64(d) * factor) }
+	decided := s.now
+	// A store may read its clock as soon as a request has arrived, decide later, when a row's lock is free, and show others the effect when it has
+	// been written to a slow disk. Where the store was watched it is known when it decided, and it must count from there.
+	if e.Did == "" {
+		decided = e.At
+	}
 	ends := func(d time.Duration) (soon, late time.Duration) {
-		// A store may read its clock as soon as a request has arrived, and decide later, when a row's lock is free. Where the store was
-		// watched it is known when it decided, and it must count from there.
-		from := e.At
-		if e.Did != "" {
-			from = s.now
-		}
-		soon = from + ttl(d, 1-drift)
+		soon = decided + ttl(d, 1-drift)
 		if late = Never; to < Never-2*d {
 			late = to + ttl(d, 1+drift)
 		}
@@ -174,15 +175,18 @@ func (s *record) step(e *Event, drift float64, sweeps []time.Duration) bool {
 	case Acquire:
 		return s.acquire(e, to, ends)
 	case Extend:
-		return s.extend(e, to, ends)
+		return s.extend(e, to, decided, ends)
 	case Release:
-		return s.release(e, to, ends)
+		return s.release(e, to, decided, ends)
 	}
 	return true
 }
 
 // taken says that the name may be had by somebody now.
-func (s *record) taken() bool { return s.now <= s.late && s.late > 0 }
+func (s *record) taken() bool { return s.takenAt(s.now) }
+
+// takenAt says that the name could be had by somebody at an instant, since which nobody else was granted it.
+func (s *record) takenAt(at time.Duration) bool { return at <= s.late && s.late > 0 }
 
 // waits lets the lease or linger end before the operation, if that can be.
 func (s *record) waits(to time.Duration) bool {
@@ -255,12 +259,12 @@ func (s *record) matches(e *Event) bool {
 	return s.holder == e.Holder && (s.token == e.Token && !s.open || s.open && e.Token > s.token)
 }
 
-func (s *record) extend(e *Event, to time.Duration, ends func(time.Duration) (soon, late time.Duration)) bool {
+func (s *record) extend(e *Event, to, decided time.Duration, ends func(time.Duration) (soon, late time.Duration)) bool {
 	mine := s.live && s.matches(e)
 	switch {
 	case e.Result == Lost:
 		return !mine || s.waits(to)
-	case !mine || !s.taken():
+	case !mine || !s.takenAt(decided):
 		return e.Result == Unknown
 	}
 	s.token, s.open = e.Token, false
@@ -270,7 +274,7 @@ func (s *record) extend(e *Event, to time.Duration, ends func(time.Duration) (so
 	return true
 }
 
-func (s *record) release(e *Event, to time.Duration, ends func(time.Duration) (soon, late time.Duration)) bool {
+func (s *record) release(e *Event, to, decided time.Duration, ends func(time.Duration) (soon, late time.Duration)) bool {
 	mine := s.matches(e)
 	again := mine && !s.live && s.mark >= e.Mark
 	switch {
@@ -280,7 +284,7 @@ func (s *record) release(e *Event, to time.Duration, ends func(time.Duration) (s
 		return !mine || !s.live || s.waits(to)
 	case again:
 		return true
-	case !mine || !s.live || !s.taken():
+	case !mine || !s.live || !s.takenAt(decided):
 		return e.Result == Unknown
 	}
 	s.token, s.open, s.live = e.Token, false, false

@@ -28,6 +28,16 @@ func with(e Event, change func(*Event)) Event {
 	return e
 }
 
+func marked(e Event, mark int64) Event {
+	e.Mark = mark
+	return e
+}
+
+// looked is a look at the record, which has a mark.
+func looked(at, until time.Duration, mark int64) Event {
+	return Event{Kind: Acquire, At: at, Until: until, Replica: "r", Name: "n", Holder: "-", TTL: s, Mark: -1, Seen: mark, Result: Done}
+}
+
 // did makes an event one of a watched store: it took effect in the middle.
 func did(e Event, result Result) Event {
 	e.Took, e.Did, e.DidToken = e.At+(min(e.Until, e.At+2*s)-e.At)/2, result, e.Token
@@ -211,6 +221,19 @@ func TestCheckers(t *testing.T) {
 			with(acquire(4*s, 5*s, "b", 0, Done), func(e *Event) { e.Mark, e.Seen = 5, 5 })}, Rules{}, ""},
 		{"another mark than what is done", History{acquire(0, s, "a", 1, Granted), with(extend(2*s, 3*s, "a", 1, Okay), func(e *Event) { e.Mark = 5 }),
 			with(acquire(4*s, 5*s, "b", 0, Done), func(e *Event) { e.Mark, e.Seen = 5, 6 })}, Rules{}, Linearizability},
+
+		{"released in time, and seen by others when the lease would have ended", History{acquire(0, s, "a", 1, Granted), marked(extend(2*s, 3*s, "a", 1, Okay), 3),
+			marked(release(8*s, 20*s, "a", 1, Okay), 5), looked(14*s, 15*s, 3)}, Rules{}, ""},
+		{"released in time, and granted to another before that took effect", History{acquire(0, s, "a", 1, Granted), marked(extend(2*s, 3*s, "a", 1, Okay), 3),
+			marked(release(8*s, 20*s, "a", 1, Okay), 5), with(acquire(14*s, 15*s, "b", 2, Granted), func(e *Event) { e.Seen = 3 })}, Rules{}, Linearizability},
+		{"released too late", History{acquire(0, s, "a", 1, Granted), marked(release(12*s, 20*s, "a", 1, Okay), 5)}, Rules{}, Linearizability},
+		{"extended in time, and seen by others when the lease would have ended", History{acquire(0, s, "a", 1, Granted), marked(extend(2*s, 3*s, "a", 1, Okay), 3),
+			marked(extend(8*s, 20*s, "a", 1, Okay), 5), looked(14*s, 15*s, 3)}, Rules{}, ""},
+		{"a linger that is counted from before a slow commit", History{acquire(0, s, "a", 1, Granted), marked(extend(s, 2*s, "a", 1, Okay), 3),
+			with(marked(release(3*s, 9*s, "a", 1, Okay), 5), func(e *Event) { e.Linger = 10 * s }), looked(7*s, 8*s, 3),
+			with(acquire(13*s, 14*s, "b", 2, Granted), func(e *Event) { e.Seen = 5 })}, Rules{}, ""},
+		{"a linger that ends too early", History{acquire(0, s, "a", 1, Granted), with(release(3*s, 9*s, "a", 1, Okay), func(e *Event) { e.Linger = 10 * s }),
+			acquire(11*s, 12*s, "b", 2, Granted)}, Rules{}, Linearizability},
 
 		{"a belief of no time", History{belief(0, 2*s, "a", 1), belief(s, s, "b", 2)}, Rules{}, ""},
 		{"nothing was granted so", History{did(acquire(0, s, "a", 1, Granted), Granted), belief(s, 2*s, "a", 2)}, Rules{}, BeliefInLease},

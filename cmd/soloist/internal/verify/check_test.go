@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/proof"
+	"github.com/soloist-dev/soloist/store"
 )
 
 const ms = time.Millisecond
@@ -61,6 +62,12 @@ func enough() (events []event) {
 	return events
 }
 
+func kept(e event, retain time.Duration) event {
+	release := releasing(store.Release{Name: e.Name, Holder: e.Holder, Token: e.Token, Mark: e.Mark, Retain: retain})
+	e.Retain = release.Retain
+	return e
+}
+
 func TestWhatIsWrongIsFound(t *testing.T) {
 	begun := func(token, mark int64, at time.Duration) event {
 		return event{Event: proof.Event{Kind: proof.Run, Name: "job", Token: token, Mark: mark, At: at, Until: at + ms, Result: proof.Okay}}
@@ -96,6 +103,10 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 		"a run that was recorded is run again": {[]event{claim("a", 1, 0, job), begun(1, 500, 2*ms), ended(1, 500, 4*ms), begun(2, 500, 9*ms)}, proof.JobsChecker},
 		"a scheduled time is left out": {[]event{claim("a", 1, 0, job), begun(1, 500, 2*ms), ended(1, 500, 4*ms),
 			claim("a", 2, 500*ms, job), begun(2, 1500, 502*ms), ended(2, 1500, 504*ms)}, proof.JobsChecker},
+		"a mark that a sweep has forgotten too early": {[]event{claim("a", 3, 0, el), kept(done("a", 3, 2*ms), time.Hour),
+			{Event: proof.Event{Kind: proof.Swept, At: 5 * ms}}, claim("b", 4, 9*ms, el)}, proof.Linearizability},
+		"a mark that a sweep may forget": {[]event{claim("a", 3, 0, el), kept(done("a", 3, 2*ms), ms),
+			{Event: proof.Event{Kind: proof.Swept, At: 5 * ms}}, claim("b", 4, 9*ms, el)}, ""},
 		"an element":                 {[]event{claim("a", 3, 0, el), element(3, ms), done("a", 3, 2*ms)}, ""},
 		"an element processed again": {[]event{claim("a", 3, 0, el), element(3, ms), done("a", 3, 2*ms), element(4, 9*ms)}, proof.ElementsChecker},
 	} {
@@ -176,7 +187,8 @@ func TestReportTellsOfViolations(t *testing.T) {
 // The whole history can be judged again by package proof, which finds what the report tells of.
 func TestHistoryIsComplete(t *testing.T) {
 	r := judged(believed("a", "@n/lock/x@3", 1, 0, 10*ms), believed("b", "@n/lock/x@3", 2, 9*ms, 20*ms),
-		event{Event: proof.Event{Kind: proof.Acquire, Name: "@n/lock/y", Result: proof.Failed}, Err: "refused\nby \x1b[31m the server", ID: 5})
+		event{Event: proof.Event{Kind: proof.Acquire, Name: "@n/lock/y", Result: proof.Failed}, Err: "refused\nby \x1b[31m the server", ID: 5},
+		kept(event{Event: proof.Event{Kind: proof.Release, Name: "n/lock/z", Result: proof.Unknown, Until: proof.Never}, ID: 6}, time.Hour))
 	var lines bytes.Buffer
 	if err := r.History(&lines); err != nil {
 		t.Fatal(err)
@@ -187,6 +199,11 @@ func TestHistoryIsComplete(t *testing.T) {
 	h, err := proof.Read(&lines)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for i := range h { // an event of this package has keys beside those of package proof
+		if h[i] != r.events[i].Event {
+			t.Fatalf("event %d was %v and is read as %v", i, r.events[i].Event, h[i])
+		}
 	}
 	found := proof.Check(h, proof.Rules{Drift: drift}).Violations
 	if len(h) != len(r.events) || !slices.ContainsFunc(found, func(v proof.Violation) bool { return v.Checker == proof.BeliefOverlap && v.Name == "@n/lock/x@3" }) {

@@ -51,7 +51,8 @@ func (g *gauge) tooShort() (longer time.Duration, median time.Duration, is bool)
 	if median*patience <= g.ttl {
 		return 0, median, false
 	}
-	return min(max(2*g.ttl, min(2*patience*median, 8*g.ttl)), longestTTL), median, g.ttl < longestTTL
+	longer = max(2*g.ttl, min(2*patience*median, 8*g.ttl)).Round(100 * time.Millisecond)
+	return min(longer, longestTTL), median, g.ttl < longestTTL
 }
 
 // longestTTL is the longest that a TTL grows to by itself.

@@ -77,6 +77,9 @@ func (l *link) queued(e event, c store.Claim, out store.Outcome, after time.Dura
 			return
 		}
 		e.claimed(out)
+		if began := e.At + time.Duration(float64(after)*(1-drift)); after > 0 { // it has waited in the line until then
+			e.At = min(began, fleet.Now())
+		}
 		l.net.rec.end([]event{e})
 	case err == nil && errors.Is(out.Err, store.ErrHeld), errors.Is(err, store.ErrUnknown):
 		before, there := l.lines.swap(c.Holder, &asking{e, err == nil})

@@ -21,7 +21,7 @@ import (
 // process was at is known, too.
 type event struct {
 	proof.Event
-	ID    int64  `json:"i,omitempty"` // of what is told twice; unique within a replica
+	ID    int64  `json:"id,omitempty"` // of what is told twice; unique within a replica
 	Err   string `json:"err,omitempty"`
 	Count int    `json:"count,omitempty"` // of a sweep: how many records the store forgot
 }
