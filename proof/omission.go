@@ -15,6 +15,7 @@ type Omission struct {
 	Grace  time.Duration // as the job has it; 0 leaves the rule out
 	Start  func(scheduled int64) time.Duration
 	Look   time.Duration // within which a well replica looks at a job that has become free
+	From   time.Duration // times before are left out: the fleet had not agreed on since when the job is due
 	Until  time.Duration // times whose Grace ends later are left out: somebody may yet take them over
 	Spaced time.Duration // times sooner than this after one that was begun are done with it
 	Doubt  []Span        // in which the job may have been paused, or was asked for by a person
@@ -36,6 +37,9 @@ func (c *jobCheck) omitted() {
 		from, to := c.instant(s), c.instant(s)+rule.Grace
 		if rule.Start != nil {
 			from, to = from+rule.Start(s), to+rule.Start(s)
+		}
+		if from < rule.From {
+			continue
 		}
 		i := slices.IndexFunc(well, func(e Event) bool { return e.At <= c.instant(s) && e.Until >= to })
 		if i < 0 || c.begunFor(s) || c.rule.AtMostOnce && c.begun(s) || c.excused(s, from, to, leases) {

@@ -51,6 +51,8 @@ func TestOmission(t *testing.T) {
 		{"well a little too late", History{well("w", 10*s+1, 20*s), elsewhere}, at20(nil), false},
 		{"one was well after the other", History{well("v", 0, 13*s), well("w", 12*s, 20*s), elsewhere}, at20(nil), false},
 		{"well, and does not know the job", History{with(always, func(e *Event) { e.Name = "other" }), elsewhere}, at20(nil), false},
+		{"before the fleet has agreed", History{always, elsewhere}, at20(func(o *Omission) { o.From = 10*s + 1 }), false},
+		{"when the fleet has agreed", History{always, elsewhere}, at20(func(o *Omission) { o.From = 10 * s }), true},
 		{"too near to the end", History{always, elsewhere}, at20(func(o *Omission) { o.Until = 15*s - 1 }), false},
 
 		{"who was granted it died", History{always, grant(10*s, 1, 30*s)}, at20(nil), true},

@@ -107,8 +107,7 @@ func fleet(t *testing.T, procs int) {
 
 // follow runs one worker and reads what it tells.
 func (all *tally) follow(t *testing.T, part, procs int) {
-	args := []string{"-test.run=^TestSimulation$", "-test.timeout=0", fmt.Sprint("-sim.runs=", *simRuns), fmt.Sprint("-sim.from=", *simFrom), fmt.Sprint("-sim.stop=", *simStop),
-		fmt.Sprint("-sim.omission=", *simOmit)}
+	args := []string{"-test.run=^TestSimulation$", "-test.timeout=0", fmt.Sprint("-sim.runs=", *simRuns), fmt.Sprint("-sim.from=", *simFrom), fmt.Sprint("-sim.stop=", *simStop)}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d/%d", workerVariable, part, procs), "GOMAXPROCS=1")
 	out, err := cmd.StdoutPipe()

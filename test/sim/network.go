@@ -33,6 +33,7 @@ type network struct {
 var (
 	errOnTheWay = errors.New("lost on the way")
 	errRefused  = errors.New("connection refused")
+	errRecord   = errors.New("the record cannot be read")
 )
 
 // storm is how many requests of one replica within a second of quiet work are a defect of their own.
@@ -104,7 +105,7 @@ func (n *network) next(of stream) fate {
 	for _, one := range [...]struct {
 		kind string
 		odds int
-	}{{"refused", o.Refuse}, {"request lost", o.LoseRequest}, {"reply lost", o.LoseReply}, {"late", o.Late}, {"repeated", o.Repeat}, {"part", o.Part}, {"slow", o.Slow}, {"fade", o.Fade}} {
+	}{{"refused", o.Refuse}, {"request lost", o.LoseRequest}, {"reply lost", o.LoseReply}, {"late", o.Late}, {"repeated", o.Repeat}, {"part", o.Part}, {"slow", o.Slow}, {"fade", o.Fade}, {"failed", o.Fail}} {
 		if n1000 -= one.odds; n1000 < 0 {
 			f.kind, f.key = one.kind, fmt.Sprintf("r%d %c %s#%d", r.index, of.verb, of.name, nth)
 			break
@@ -205,8 +206,38 @@ func (c *call[Q, A]) carry(ctx context.Context, asked []Q) (answers []A, err err
 	if f.kind == "refused" {
 		return nil, errRefused
 	}
+	if f.kind == "failed" {
+		return c.failed(ctx, f)
+	}
 	c.announce()
 	return c.fated(ctx, f)
+}
+
+// failed is a request of which some elements fail, as a store answers that cannot read their records.
+func (c *call[Q, A]) failed(ctx context.Context, f fate) (answers []A, err error) {
+	fails := func(i int) bool { return len(c.asked) == 1 || f.pick>>(i%64)&1 == 0 }
+	all := len(c.asked)
+	answers = make([]A, all)
+	var rest []Q
+	var at []int
+	for i, q := range c.asked {
+		if answers[i] = c.unknown(errRecord); !fails(i) {
+			rest, at = append(rest, q), append(at, i)
+		}
+	}
+	if c.asked = rest; len(rest) == 0 {
+		time.Sleep(f.out + f.back)
+		return answers, nil
+	}
+	c.announce()
+	some, err := c.fated(ctx, fate{out: f.out, back: f.back, pick: f.pick})
+	if err != nil {
+		return nil, err
+	}
+	for i, a := range some {
+		answers[at[i]] = a
+	}
+	return answers, nil
 }
 
 func (c *call[Q, A]) names(asked []Q) []string {

@@ -35,7 +35,6 @@ type Plan struct {
 	More     []JobPlan       // beside it
 	Without  map[string]bool `json:",omitempty"` // faults left out, in the words in which they are told; for shrinking
 	Control  Control         // what is broken on purpose
-	Omission bool            // look for scheduled times that a well replica could have begun and nobody did
 }
 
 // crashesAlone says that nothing happens to replicas but that some die.
@@ -79,6 +78,7 @@ type Odds struct {
 	Repeat      int // takes effect once more, later
 	Part        int // some elements of the batch have no answer
 	Slow        int // request or reply take long
+	Fail        int // some elements of the batch are refused with an error of the store, and have no effect
 	Fade        int // the reply is late, and after it the replica is cut off for longer than a lease
 }
 
@@ -213,6 +213,9 @@ func Draw(seed uint64) Plan {
 	}
 	if short := rand.New(rand.NewPCG(seed, 0x2e7a)); p.Work == Elements && short.IntN(3) == 0 {
 		p.Retain, p.Sweeps = p.TTL/2+upTo(short, 3*p.TTL), true
+	}
+	if fails := rand.New(rand.NewPCG(seed, 0xfa11)); p.Work != Cron && fails.IntN(6) == 0 {
+		p.Odds.Fail = fails.IntN(80)
 	}
 	if more := rand.New(rand.NewPCG(seed, 0x30b5)); p.Work == Jobs && more.IntN(3) == 0 {
 		p.drawMore(more)

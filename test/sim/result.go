@@ -74,9 +74,7 @@ func (w *world) jobRule(j JobPlan) proof.JobRule {
 	if j.Jitter == 0 && j.AtLeast == 0 && !j.Person && !j.Uneven {
 		rule.Missed = proof.Missed{Policy: j.Missed, Cap: j.Cap, Grace: j.Grace}
 	}
-	if p.Omission {
-		rule.Omission = w.omission(j)
-	}
+	rule.Omission = w.omission(j)
 	if j.Attempts > 0 {
 		rule.Takeover = false
 	}
@@ -106,11 +104,17 @@ func (w *world) jobRule(j JobPlan) proof.JobRule {
 func (w *world) omission(j JobPlan) proof.Omission {
 	p := w.plan
 	o := proof.Omission{Grace: j.Grace, Look: time.Second / 2, Until: p.Trouble + p.Tail - 2*p.TTL - time.Second, Spaced: j.AtLeast, Tries: j.Attempts > 0, Later: j.Missed != "skip"}
+	o.From = proof.Never
+	for _, e := range w.events { // what is due counts from the mark that a replica has registered
+		if e.Name == recordOfJob(j.Name) && (e.Kind == proof.Release || e.Kind == proof.Extend) && e.Mark > 0 && e.Did == proof.Okay {
+			o.From = min(o.From, e.Took)
+		}
+	}
 	if j.Jitter > 0 {
 		o.Start = j.start
 	}
 	if j.Uneven {
-		o.Grace *= 2 // those who have less may leave it to those who have more
+		o.Grace = 0 // replicas disagree about what is missed
 	}
 	for _, d := range w.asks[j.Name].doubts { // what was due before may have been at somebody who died
 		o.Doubt = append(o.Doubt, proof.Span{From: d.from - 3*p.TTL, To: max(d.to, d.to+p.TTL)})

@@ -22,12 +22,10 @@ var (
 	simProcs = flag.Int("sim.procs", 0, "how many processes to run them in; 0 is this one alone")
 	simOut   = flag.String("sim.json", "", "write the figures to this file")
 	simStop  = flag.Bool("sim.stop", false, "stop at the first violation")
-	simOmit  = flag.Bool("sim.omission", false, "look for scheduled times that a well replica could have begun and nobody did, too")
 )
 
 // judge runs a plan in a bubble and asks the checkers.
 func judge(t *testing.T, plan Plan) (Result, proof.Verdict) {
-	plan.Omission = *simOmit
 	var r Result
 	synctest.Test(t, func(*testing.T) { r = Run(plan) })
 	v := proof.Check(r.History, r.Rules)
