@@ -126,3 +126,100 @@ func TestCompletedRunIsNotTakenOver(t *testing.T) {
 		})
 	}
 }
+
+// A transaction whose answer is lost is not committed twice, whichever run it belongs to: the next try learns that it is done, in the same call
+// of the function and in the next attempt.
+func TestCompletionOfARunIsCommittedOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		crash   soloist.Crash
+		manual  bool
+		atLeast time.Duration
+		again   bool // the function tries again by itself; else it fails and is retried
+	}{
+		"taken over":                    {soloist.CrashTakeOver, false, 0, true},
+		"taken over, retried":           {soloist.CrashTakeOver, false, 0, false},
+		"given up":                      {soloist.CrashGiveUp, false, 0, true},
+		"given up, retried":             {soloist.CrashGiveUp, false, 0, false},
+		"given up, spaced":              {soloist.CrashGiveUp, false, 90 * time.Minute, true},
+		"manual":                        {soloist.CrashTakeOver, true, 0, true},
+		"manual, retried":               {soloist.CrashTakeOver, true, 0, false},
+		"manual that is given up":       {soloist.CrashGiveUp, true, 0, true},
+		"manual that is given up later": {soloist.CrashGiveUp, true, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			twoReplicas(t, func(t *testing.T, _ *soloisttest.Store, direct store.Store, a, b *soloist.Client) {
+				committed, runs := 0, 0
+				try := func(run soloist.Run) error {
+					err := commit(t, direct, run.Lease.Completion())
+					if err == nil {
+						committed++
+						return errors.New("the answer to the commit was lost")
+					}
+					return err
+				}
+				job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Crash: test.crash, AtLeast: test.atLeast, Retry: soloist.Retry{Attempts: 3, Backoff: time.Second}}
+				job.Do = func(_ context.Context, run soloist.Run) error {
+					runs++
+					err := try(run)
+					if test.again {
+						err = try(run)
+					}
+					return err
+				}
+				start(t, a, job)
+				begin := time.Now()
+				if test.manual {
+					if err := b.TriggerJob(background, "tick"); err != nil {
+						t.Fatal(err)
+					}
+				} else {
+					time.Sleep(time.Hour)
+				}
+				time.Sleep(30 * time.Minute)
+				synctest.Wait()
+				if committed != 1 || runs != 1 {
+					t.Errorf("committed %d times in %d attempts; want once in one", committed, runs)
+				}
+				info, err := b.Job(background, "tick")
+				if err != nil || len(info.Runs) != 1 || info.Runs[0].Outcome != soloist.OutcomeOK {
+					t.Errorf("the history (%v) does not tell of the run as done: %+v", err, info.Runs)
+				}
+				time.Sleep(time.Until(begin.Add(2*time.Hour + 30*time.Minute)))
+				if want := map[bool]int{true: 3, false: 2}[test.manual]; test.atLeast == 0 && committed != want {
+					t.Errorf("%d runs were committed after the next times; want %d: the schedule goes on", committed, want)
+				}
+			})
+		})
+	}
+}
+
+// A manual run that was committed and then interrupted is not run again.
+func TestCommittedManualRunThatWasInterruptedIsDone(t *testing.T) {
+	twoReplicas(t, func(t *testing.T, _ *soloisttest.Store, direct store.Store, a, b *soloist.Client) {
+		var r recorder
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: func(ctx context.Context, run soloist.Run) error {
+			_ = r.do(ctx, run)
+			if err := commit(t, direct, run.Lease.Completion()); err != nil {
+				t.Error(err)
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}}
+		stop := start(t, a, job)
+		if err := b.TriggerJob(background, "tick"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		stop()
+		job.Do = r.do
+		start(t, b, job)
+		time.Sleep(10 * time.Minute)
+		if len(r.began()) != 1 {
+			t.Errorf("begun %d times; want once", len(r.began()))
+		}
+		info, err := b.Job(background, "tick")
+		if err != nil || info.Manual || len(info.Runs) != 1 || info.Runs[0].Outcome != soloist.OutcomeOK {
+			t.Errorf("%+v, %v; want one run that is done", info, err)
+		}
+	})
+}

@@ -32,6 +32,16 @@ type control struct {
 	By      string    `json:"by,omitempty"`      // by whom
 }
 
+// controlOf reads a control at now. It cannot have been written after its record was last taken: a later instant is that of a clock which is
+// wrong, and must not keep the job from running.
+func controlOf(r store.Record, now time.Time) (control, error) {
+	c, err := parseControl(r.State)
+	if written := now.Add(skew - r.Age).UnixMilli(); c.Resumed > written {
+		c.Resumed = written
+	}
+	return c, err
+}
+
 func parseControl(b []byte) (control, error) {
 	var c control
 	if len(b) == 0 {
@@ -206,7 +216,7 @@ func (c *Client) allControls(ctx context.Context, start string) (map[string]cont
 		if err != nil {
 			return nil, fmt.Errorf("listing what was asked of jobs: %w", err)
 		}
-		if ctl, err := parseControl(r.State); err == nil {
+		if ctl, err := controlOf(r, time.Now()); err == nil {
 			all[strings.TrimPrefix(r.Name, prefix)] = ctl
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"iter"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/soloist-dev/soloist/store"
 )
@@ -381,11 +383,21 @@ func (c *Client) ElementJobs(ctx context.Context) ([]string, error) {
 	return jobs, nil
 }
 
-// shorten bounds text that goes into a record.
+// shorten bounds text that goes into a record. Control characters, of which JSON makes six bytes, become spaces.
 func shorten(s string) string {
 	const longest = 1000
-	if len(s) <= longest {
-		return strings.ToValidUTF8(s, "�")
+	cut := len(s) > longest
+	if cut {
+		s = strings.TrimRightFunc(s[:longest], func(r rune) bool { return r == utf8.RuneError })
 	}
-	return strings.ToValidUTF8(s[:longest], "") + "…"
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "�"))
+	if cut {
+		s += "…"
+	}
+	return s
 }

@@ -12,6 +12,7 @@ import (
 // An ending is what a run leaves behind.
 type ending struct {
 	task     *task
+	back     bool // nothing was begun, and the job has been given back
 	recorded bool // in the store; then state and mark are what it has there
 	state    jobState
 	mark     int64
@@ -35,7 +36,9 @@ func (r *runner) execute(t *task, lease *Lease, d decision) ending {
 		if over, done := t.job.verdict(record); over {
 			return r.conclude(t, lease, d, done)
 		}
-		if err := lease.SetState(lease.Context(), d.state.json()); err != nil {
+		if lease.doubted { // the record may tell of a run that is done
+			r.log.Warn("not recording a failed attempt: its transaction may have been committed", "job", t.job.Name)
+		} else if err := lease.SetState(lease.Context(), d.state.json()); err != nil {
 			r.log.Warn("recording a failed attempt", "job", t.job.Name, "err", err)
 		}
 		if !sleep(lease.Context(), t.job.Retry.after(d.attempt)) || lease.Err() != nil { // a suspend is noticed by Err first
@@ -92,7 +95,13 @@ func (r *runner) attempt(t *task, lease *Lease, d decision) RunRecord {
 	err := recovered(func() error { return t.job.Do(lease.Context(), run) })
 	lease.busy.Store(false)
 	end := time.Now()
-	if lease.completed(err) {
+	if err != nil && !lease.completed(err) {
+		yes, known := r.committed(lease)
+		if lease.doubted = !known; yes {
+			r.log.Warn("a run failed after its transaction had been committed, so it is done", "job", t.job.Name, "scheduled", d.scheduled, "err", err)
+			err = nil
+		}
+	} else {
 		err = nil
 	}
 	record := r.recordOf(run, start, end)
@@ -119,11 +128,40 @@ func (r *runner) doneOf(t *task, d decision, run Run, start time.Time) doneFunc 
 		state := d.state
 		state.Runs = slices.Clone(state.Runs)
 		state.add(record)
-		mark := t.over(&state, d)
-		if t.job.Crash == CrashGiveUp {
-			mark = 0 // it was raised when the run began
-		}
+		mark := max(t.over(&state, d), t.markOf(d))
 		return mark, state.json()
+	}
+}
+
+// markOf answers the mark by which the run's completion is told from none: one that the record does not have yet, although a manual run raises none, and
+// one that may be run once only has raised it when it began. It is a millisecond past what is done, where nothing is due; 0 if something is.
+func (t *task) markOf(d decision) int64 {
+	had := d.mark
+	if t.job.Crash == CrashGiveUp {
+		had = max(had, d.key())
+	}
+	if _, delayed := t.job.Schedule.(delay); !delayed && t.job.Schedule.Next(time.UnixMilli(had)).Equal(time.UnixMilli(had+1)) {
+		return 0
+	}
+	return had + 1
+}
+
+// committed says whether a completion of the lease's was committed, although the function failed after it; and whether the store could say so.
+func (r *runner) committed(lease *Lease) (yes, known bool) {
+	mark := lease.completion.Load()
+	if mark == 0 {
+		return false, true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*r.cfg.RequestTimeout)
+	defer cancel()
+	for wait := newBackoff(r.cfg.RequestTimeout / 8); ; {
+		records, err := r.peek(ctx, []string{lease.name})
+		if err == nil {
+			return records[0].Mark >= mark, true
+		}
+		if !wait.sleep(ctx) {
+			return false, false
+		}
 	}
 }
 
@@ -174,7 +212,9 @@ func (r *runner) conclude(t *task, lease *Lease, d decision, done bool) ending {
 	} else {
 		lease.opts.AtLeast = 0
 	}
-	rel.State = d.state.json()
+	if rel.Mark > 0 || !lease.doubted {
+		rel.State = d.state.json()
+	}
 	err := lease.finish(rel)
 	switch {
 	case errors.Is(err, ErrLost):

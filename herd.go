@@ -176,9 +176,9 @@ func (h *herd) led(r *runner, tasks []*task, out store.Outcome) bool {
 	return false
 }
 
-// over gives back the names of the herds that this replica has asked for. If all jobs of one are done, the others are told: there is nothing
+// asked gives back the names of the herds that this replica has asked for. If all jobs of one are done, the others are told: there is nothing
 // more to look for. known says that this replica knows what people ask of all jobs.
-func (r *runner) over(herds []*herd, known bool) {
+func (r *runner) asked(herds []*herd, known bool) {
 	now := time.Now()
 	var releases []store.Release
 	for _, h := range herds {

@@ -1,6 +1,7 @@
 package soloist
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -37,6 +38,7 @@ type RunRecord struct {
 // jobState is the state of a job's record. Its mark is the scheduled time, in unix ms, up to which all is done.
 type jobState struct {
 	Schedule string      `json:"schedule,omitempty"`
+	Since    int64       `json:"since,omitempty"`   // since when the job is known to the fleet, unix ms: nothing before is missed
 	Pending  int64       `json:"pending,omitempty"` // the scheduled time that Attempts is about
 	Attempts int         `json:"attempts,omitempty"`
 	Ended    int64       `json:"ended,omitempty"`   // when the last run ended, unix ms
@@ -67,9 +69,17 @@ func parseJobState(b []byte) (jobState, error) {
 	return s, nil
 }
 
+// json is the state as the record keeps it: without its oldest runs, if they do not fit.
 func (s *jobState) json() []byte {
-	b, _ := json.Marshal(s) // of strings, numbers and times of four-digit years; it cannot fail
-	return b
+	for fits := *s; ; fits.Runs = fits.Runs[1:] {
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false) // which would make six bytes of some characters
+		_ = enc.Encode(fits)     // of strings, numbers and times of four-digit years; it cannot fail
+		if b.Len() <= store.MaxState || len(fits.Runs) == 0 {
+			return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+		}
+	}
 }
 
 func (s *jobState) add(r RunRecord) {

@@ -34,14 +34,18 @@ type Lease struct {
 	last    atomic.Pointer[[]byte] // the last state, once the outcome of one is unknown
 	done    atomic.Pointer[doneFunc]
 
+	completion atomic.Int64 // the mark that was given out last to be committed; 0 if none
+	doubted    bool         // of a run: nobody could say whether it was committed
+
 	// Guarded by keeper.mu.
 	index       int       // in keeper.leases, -1 when it is not kept any more
 	deadline    time.Time // when it counts as lost, unless a renewal is confirmed before
 	renewAt     time.Time
-	flying      int   // requests under way that renew it
-	unconfirmed bool  // the last of them has not been answered, or not with a yes
-	lost        bool  // EventLost has told of it
-	err         error // why it is not kept any more
+	flying      int           // requests under way that renew it
+	unconfirmed bool          // the last of them has not been answered, or not with a yes
+	lost        bool          // EventLost has told of it
+	longest     time.Duration // that it has been asked to be extended for
+	err         error         // why it is not kept any more
 }
 
 // A doneFunc answers what the record of a lease is to have when its work is done.
@@ -157,6 +161,9 @@ func (l *Lease) extend(ctx context.Context, ttl time.Duration, with func(*store.
 	if with != nil {
 		with(&e)
 	}
+	l.core.keeper.mu.Lock()
+	l.longest = max(l.longest, e.TTL)
+	l.core.keeper.mu.Unlock()
 	errs, err := l.core.extends.ask(ctx, []store.Extension{e})
 	if err == nil {
 		err = errs[0]
@@ -212,6 +219,7 @@ func (l *Lease) Completion() store.Completion {
 	c := store.Completion{Name: l.name, Holder: l.holder, Token: l.token}
 	if done := l.done.Load(); done != nil {
 		c.Mark, c.State = (*done)()
+		l.completion.Store(c.Mark)
 	}
 	return c
 }
@@ -227,22 +235,31 @@ func (l *Lease) finish(r store.Release) error {
 	if !l.core.keeper.drop(l, errReleased) {
 		return nil
 	}
-	return l.finished(l.core.release([]store.Release{l.release(r)})[0])
+	return l.finished(l.core.releaseUntil([]store.Release{l.release(r)}, []time.Time{l.over()})[0])
+}
+
+// over is when the lease has surely ended, whatever is said or not said of its release.
+func (l *Lease) over() time.Time {
+	k := l.core.keeper
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return time.Now().Add(max(l.opts.TTL, l.longest))
 }
 
 // finishAll ends leases in few requests. The answers are in their order.
 func finishAll(c *core, leases []*Lease, with func(int) store.Release) []error {
 	errs := make([]error, len(leases))
 	var releases []store.Release
+	var ends []time.Time
 	var at []int
 	for i, l := range leases {
 		if c.keeper.drop(l, errReleased) {
-			releases, at = append(releases, l.release(with(i))), append(at, i)
+			releases, ends, at = append(releases, l.release(with(i))), append(ends, l.over()), append(at, i)
 		}
 	}
 	for start := 0; start < len(releases); start += batchLimit {
 		end := min(start+batchLimit, len(releases))
-		for i, err := range c.release(releases[start:end]) {
+		for i, err := range c.releaseUntil(releases[start:end], ends[start:end]) {
 			errs[at[start+i]] = leases[at[start+i]].finished(err)
 		}
 	}
@@ -276,9 +293,12 @@ func (l *Lease) finished(err error) error {
 	return nil
 }
 
-// release makes one batch of releases, and repeats those that the store has not answered until a bound is reached: if they record
-// something, when their leases are sure to have ended by themselves.
-func (c *core) release(releases []store.Release) []error {
+// release makes one batch of releases, and repeats those that the store has not answered for two request timeouts.
+func (c *core) release(releases []store.Release) []error { return c.releaseUntil(releases, nil) }
+
+// releaseUntil makes one batch of releases, and repeats those that the store has not answered: one that records something, until its end, when its
+// lease is sure to have ended by itself; any other for two request timeouts.
+func (c *core) releaseUntil(releases []store.Release, ends []time.Time) []error {
 	errs, err := c.releases.ask(context.Background(), releases)
 	if err == nil && !slices.ContainsFunc(errs, open) {
 		return errs
@@ -286,29 +306,38 @@ func (c *core) release(releases []store.Release) []error {
 	if err != nil {
 		errs = slices.Repeat([]error{err}, len(releases))
 	}
-	bound := 2 * c.cfg.RequestTimeout
-	if releases[0].Mark != 0 {
-		bound = max(bound, c.cfg.TTL)
+	bounds := slices.Repeat([]time.Time{time.Now().Add(2 * c.cfg.RequestTimeout)}, len(releases))
+	for i, r := range releases {
+		if ends != nil && (r.Mark != 0 || r.State != nil) && ends[i].After(bounds[i]) {
+			bounds[i] = ends[i]
+		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), bound)
-	defer cancel()
-	c.releaseAgain(ctx, releases, errs)
+	c.releaseAgain(releases, bounds, errs)
 	return errs
 }
 
-// releaseAgain repeats the releases whose answers are open. What has been answered is not asked again: by then a successor may
-// have the name.
-func (c *core) releaseAgain(ctx context.Context, releases []store.Release, errs []error) {
+// releaseAgain repeats the releases whose answers are open, each until its bound. What has been answered is not asked again: by then a
+// successor may have the name.
+func (c *core) releaseAgain(releases []store.Release, bounds []time.Time, errs []error) {
+	ctx, cancel := context.WithDeadline(context.Background(), slices.MaxFunc(bounds, time.Time.Compare))
+	defer cancel()
+	go func() { // nothing is asked any more when Close has returned
+		select {
+		case <-c.over:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	for wait := newBackoff(c.cfg.RequestTimeout / 8); wait.sleep(ctx); {
 		var again []store.Release
 		var at []int
 		for i, err := range errs {
-			if open(err) {
+			if open(err) && time.Now().Before(bounds[i]) {
 				again, at = append(again, releases[i]), append(at, i)
 			}
 		}
 		if len(again) == 0 {
-			return
+			break
 		}
 		answers, err := c.releases.ask(ctx, again)
 		for i, at := range at {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,17 +21,17 @@ import (
 // fail: runs then lose their leases, nothing new starts, and all goes on when it is back.
 //
 // When ctx ends, Run starts nothing more, waits Config.Drain for the runs under way, cancels their contexts, and
-// returns when their functions have: nil, or an error that names those which ignored their context for another TTL. A run that
-// was cancelled by that and fails is taken over by another replica at once.
+// returns when their functions have: nil, or an error that names the jobs whose functions ignored their context for another TTL, and those
+// whose runs the store could not be told of yet. A run that was cancelled by that and fails is taken over by another replica at once.
 func (c *Client) Run(ctx context.Context, jobs ...Job) error {
-	r := &runner{Client: c, ended: make(chan ending, len(jobs)), controlled: make(chan controlNews), version: unsettled, least: herdFrom, first: time.Now().Truncate(time.Millisecond)}
-	if err := r.prepare(jobs); err != nil {
-		return err
-	}
+	r := &runner{Client: c, ended: make(chan ending, len(jobs)), controlled: make(chan controlNews), running: map[*task]*Lease{}, version: unsettled, least: herdFrom, first: time.Now().Truncate(time.Millisecond)}
 	if err := c.enter(); err != nil {
 		return err
 	}
 	defer c.runs.Done()
+	if err := r.prepare(jobs); err != nil {
+		return err
+	}
 	defer r.forget()
 	r.runs, r.cancelRuns = context.WithCancelCause(context.WithoutCancel(ctx))
 	defer r.cancelRuns(nil)
@@ -61,10 +63,10 @@ type runner struct {
 	wakes      taskHeap
 	ended      chan ending
 	controlled chan controlNews
-	version    int64 // of the controls that the tasks have
-	least      int   // as many jobs make a herd
-	running    int
-	first      time.Time // since when the jobs are known here
+	version    int64            // of the controls that the tasks have
+	least      int              // as many jobs make a herd
+	running    map[*task]*Lease // tasks that have been granted and not concluded; nil if nothing is to be run
+	first      time.Time        // since when the jobs are known here
 	runs       context.Context
 	cancelRuns context.CancelCauseFunc
 	failing    bool // the store did not answer the last time
@@ -158,8 +160,9 @@ func (r *runner) register(ctx context.Context) error {
 		if records[i].Token == 0 {
 			missing = append(missing, t)
 		}
-		t.saw(records[i])
+		t.saw(records[i], answered)
 		t.watch(records[i], answered)
+		r.compare(t, answered)
 	}
 	for batch := range slices.Chunk(missing, batchLimit) {
 		if err := r.create(ctx, batch); err != nil {
@@ -191,12 +194,11 @@ func (r *runner) create(ctx context.Context, tasks []*task) error {
 			r.giveBack(claims[i], out)
 			continue
 		}
-		state := jobState{Schedule: describe(tasks[i].job.Schedule)}
-		rel := store.Release{Name: claims[i].Name, Holder: claims[i].Holder, Token: out.Grant.Token, State: state.json(), Retain: Forever}
+		state := jobState{Schedule: shorten(describe(tasks[i].job.Schedule))}
 		if _, delayed := tasks[i].job.Schedule.(delay); !delayed && !tasks[i].since.IsZero() {
-			rel.Mark = tasks[i].since.UnixMilli()
+			state.Since = tasks[i].since.UnixMilli()
 		}
-		releases = append(releases, rel)
+		releases = append(releases, store.Release{Name: claims[i].Name, Holder: claims[i].Holder, Token: out.Grant.Token, State: state.json(), Retain: Forever})
 	}
 	if len(releases) == 0 {
 		return nil
@@ -243,16 +245,25 @@ func (r *runner) loop(ctx context.Context) {
 		select {
 		case <-timer.C:
 		case e := <-r.ended:
-			r.running--
-			e.task.concluded(e)
-			now := time.Now()
-			_, e.task.behind = e.task.want(now)
-			r.schedule(e.task, e.task.next(now))
+			r.over(e)
 		case news := <-r.controlled:
 			r.control(news)
 		case <-ctx.Done():
 		}
 	}
+}
+
+// over takes note of the end of a run, or of what was given back instead.
+func (r *runner) over(e ending) {
+	delete(r.running, e.task)
+	if e.back {
+		r.schedule(e.task, soon())
+		return
+	}
+	e.task.concluded(e)
+	now := time.Now()
+	_, e.task.behind = e.task.want(now)
+	r.schedule(e.task, e.task.next(now))
 }
 
 // ask asks for the tasks that are due.
@@ -262,7 +273,7 @@ func (r *runner) ask(ctx context.Context, due []*task) {
 	for batch := range slices.Chunk(due, batchLimit-1) {
 		known = r.claim(ctx, batch) && known
 	}
-	r.over(herds, known)
+	r.asked(herds, known)
 }
 
 // control takes over what is asked of the jobs.
@@ -310,7 +321,6 @@ func (r *runner) claim(ctx context.Context, due []*task) (known bool) {
 	if known = err == nil && r.version != unsettled && controlsVersion(news) == r.version; !known {
 		unknown = r.readControls(ctx, due)
 	}
-	var back []store.Release
 	next := 1
 	for i, t := range due {
 		var claim store.Claim
@@ -323,21 +333,31 @@ func (r *runner) claim(ctx context.Context, due []*task) (known bool) {
 		case unknown[i] != nil && (!wanted[i] || out.Err == nil):
 			r.log.Warn("not starting a job that could not be asked for a pause", "job", t.job.Name, "err", unknown[i])
 			t.open = true
-			if wanted[i] {
-				d, ok := t.decide(out.Grant, asked, answered)
-				back = append(back, t.untouched(claim, out.Grant, d, ok))
+			if !wanted[i] {
+				r.schedule(t, soon())
+				continue
 			}
-			r.schedule(t, soon())
+			d, ok := t.decide(out.Grant, asked, answered)
+			r.putBack(t, claim, t.untouched(claim, out.Grant, d, ok))
 		case wanted[i]:
 			r.granted(t, claim, out, before, asked, answered)
 		default:
 			r.schedule(t, t.next(time.Now()))
 		}
 	}
-	if len(back) > 0 {
-		r.release(back)
-	}
 	return known
+}
+
+// putBack gives a job back that was granted and is not run, and has it asked for again soon.
+func (r *runner) putBack(t *task, claim store.Claim, rel store.Release) {
+	r.running[t] = nil
+	end := time.Now().Add(claim.TTL)
+	go func() {
+		if err := r.releaseUntil([]store.Release{rel}, []time.Time{end})[0]; err != nil && !errors.Is(err, ErrLost) {
+			r.log.Warn("giving back a job", "job", t.job.Name, "err", err)
+		}
+		r.ended <- ending{task: t, back: true}
+	}()
 }
 
 // readControls reads what is asked of tasks. For those of which it cannot it answers why.
@@ -354,7 +374,7 @@ func (r *runner) readControls(ctx context.Context, tasks []*task) []error {
 		if errs[i] != nil {
 			continue
 		}
-		ctl, err := parseControl(records[i].State)
+		ctl, err := controlOf(records[i], time.Now())
 		if errs[i] = err; err == nil {
 			t.ctl = ctl
 		}
@@ -384,7 +404,8 @@ func (r *runner) granted(t *task, claim store.Claim, out store.Outcome, before, 
 	var done *DoneError
 	switch {
 	case errors.As(out.Err, &done):
-		t.saw(done.Record)
+		t.saw(done.Record, now)
+		r.compare(t, now)
 		t.watch(done.Record, now)
 		r.schedule(t, t.next(now))
 		return
@@ -403,13 +424,10 @@ func (r *runner) granted(t *task, claim store.Claim, out store.Outcome, before, 
 	lease, err := t.client.kept(r.runs, target{shown: t.job.Name, name: t.name}, claim, out.Grant, before)
 	if err != nil {
 		r.log.Warn("claiming a job", "job", t.job.Name, "err", err)
-		if err := r.release([]store.Release{t.untouched(claim, out.Grant, d, ok)})[0]; err != nil {
-			r.log.Warn("giving back a job", "job", t.job.Name, "err", err)
-		}
-		r.schedule(t, soon())
+		r.putBack(t, claim, t.untouched(claim, out.Grant, d, ok))
 		return
 	}
-	r.running++
+	r.running[t] = lease
 	go func() {
 		if ok {
 			r.ended <- r.execute(t, lease, d)
@@ -417,6 +435,17 @@ func (r *runner) granted(t *task, claim store.Claim, out store.Outcome, before, 
 		}
 		r.ended <- r.decline(t, lease, d)
 	}()
+}
+
+// compare warns, once for each mark, that a job's record is ahead of this replica's clock.
+func (r *runner) compare(t *task, now time.Time) {
+	ahead := time.UnixMilli(t.mark).Sub(now)
+	if _, delayed := t.job.Schedule.(delay); delayed || ahead <= skew+t.client.opts.AtLeast || t.mark == t.warned {
+		return
+	}
+	t.warned = t.mark
+	r.log.Error("a job's record is ahead of this replica's clock, so the clock of a replica is wrong; no scheduled time up to it will be run",
+		"job", t.job.Name, "done until", time.UnixMilli(t.mark).UTC(), "ahead by", ahead)
 }
 
 // decline gives back a job that is not due, with what its record has to tell.
@@ -438,13 +467,13 @@ func (r *runner) drain() error {
 	patience := time.NewTimer(max(0, r.cfg.Drain))
 	defer patience.Stop()
 	cancelled := false
-	for r.running > 0 {
+	for len(r.running) > 0 {
 		select {
-		case <-r.ended:
-			r.running--
+		case e := <-r.ended:
+			delete(r.running, e.task)
 		case <-patience.C:
 			if cancelled {
-				return fmt.Errorf("%d runs have ignored the end of their context; their leases end with their TTL", r.running)
+				return r.undrained()
 			}
 			cancelled = true
 			r.cancelRuns(ErrInterrupted)
@@ -452,4 +481,26 @@ func (r *runner) drain() error {
 		}
 	}
 	return nil
+}
+
+// undrained says which runs are not over, and why.
+func (r *runner) undrained() error {
+	var busy, open []string
+	for t, lease := range r.running {
+		if lease != nil && lease.busy.Load() {
+			busy = append(busy, strconv.Quote(t.job.Name))
+		} else {
+			open = append(open, strconv.Quote(t.job.Name))
+		}
+	}
+	slices.Sort(busy)
+	slices.Sort(open)
+	var errs []error
+	if len(busy) > 0 {
+		errs = append(errs, fmt.Errorf("the functions of these jobs have ignored the end of their context; their leases end with their TTL: %s", strings.Join(busy, ", ")))
+	}
+	if len(open) > 0 {
+		errs = append(errs, fmt.Errorf("the store could not be told of runs of these jobs, so they may be run again: %s: %w", strings.Join(open, ", "), ErrUnknown))
+	}
+	return errors.Join(errs...)
 }

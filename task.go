@@ -20,9 +20,10 @@ type task struct {
 	claimed int64 // the mark that this replica has claimed it with last
 	behind  bool  // it was due again when a run of it ended here, which others do not know
 
-	since  time.Time // since when the job is known here: what counts while its record has no mark
+	since  time.Time // since when the job is known, here or to the fleet: what counts while its record has no mark
 	mark   int64     // of the record: all scheduled times up to it, in unix ms, are done
-	ended  time.Time // of the last run; zero if there was none
+	ended  time.Time // of the last run; zero if there was none. One that ended in the future, by the clock of another replica, ended when this was seen
+	told   int64     // that, as the record has it, in unix ms
 	served int64     // the last manual run that was done
 	ctl    control
 
@@ -31,15 +32,17 @@ type task struct {
 	last  time.Time // when to look again for a scheduled time that would be missed soon; zero for none
 	open  bool      // the last claim was not answered, or nobody could say whether the job is paused
 
+	warned int64 // the mark that was reported to be ahead of this clock
+
 	wake  time.Time // when to look again
 	index int       // in the heap, -1 when it is not in it
 }
 
-// saw takes over what a record says.
-func (t *task) saw(r store.Record) {
+// saw takes over what a record says, at now.
+func (t *task) saw(r store.Record, now time.Time) {
 	t.mark = max(t.mark, r.Mark)
 	if state, err := parseJobState(r.State); err == nil {
-		t.sawState(state)
+		t.sawState(state, now)
 	}
 }
 
@@ -50,9 +53,12 @@ func (t *task) watch(r store.Record, now time.Time) {
 	}
 }
 
-func (t *task) sawState(s jobState) {
-	if s.Ended > 0 {
-		t.ended = time.UnixMilli(s.Ended)
+func (t *task) sawState(s jobState, now time.Time) {
+	if s.Ended > 0 && s.Ended != t.told {
+		t.told, t.ended = s.Ended, earlier(time.UnixMilli(s.Ended), now)
+	}
+	if since := time.UnixMilli(s.Since); s.Since > 0 && since.Before(t.since) {
+		t.since = since
 	}
 	t.served = max(t.served, s.Trigger)
 }
@@ -62,7 +68,7 @@ func (t *task) concluded(e ending) {
 	if !e.recorded {
 		return
 	}
-	t.sawState(e.state)
+	t.sawState(e.state, time.Now())
 	t.mark = max(t.mark, e.mark)
 }
 
@@ -95,20 +101,16 @@ func (t *task) due(done, asked, now time.Time) time.Time {
 	if !ok {
 		return t.job.pick(done, asked, now)
 	}
-	if due := t.delayed(d, asked); !due.After(asked) {
+	if due := t.delayed(d); !due.After(asked) {
 		return due
 	}
 	return time.Time{}
 }
 
-// delayed is when a job with a fixed delay is due: at once, if it has never run. A run that ended in the future, by the clock
-// of another replica, ended now.
-func (t *task) delayed(d delay, now time.Time) time.Time {
-	switch {
-	case t.ended.IsZero():
+// delayed is when a job with a fixed delay is due: at once, if it has never run.
+func (t *task) delayed(d delay) time.Time {
+	if t.ended.IsZero() {
 		return t.since
-	case t.ended.After(now):
-		return d.Next(now)
 	}
 	return d.Next(t.ended)
 }
@@ -192,7 +194,7 @@ func (t *task) next(now time.Time) time.Time {
 		return now
 	}
 	if d, ok := t.job.Schedule.(delay); ok {
-		if due := t.delayed(d, now); due.After(now) {
+		if due := t.delayed(d); due.After(now) {
 			return due
 		}
 		return now.Add(time.Minute) // paused; resuming wakes it
@@ -239,6 +241,13 @@ func (t *task) again(r store.Record, now time.Time) time.Time {
 	return wake
 }
 
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
@@ -265,6 +274,7 @@ type decision struct {
 	manual    int64 // the number of the manual run; 0 for a scheduled one
 	attempt   int
 	state     jobState // to go on from
+	mark      int64    // of the record when the job was granted
 	announce  bool     // the state must be in the store before the run begins
 	giveUp    bool     // all attempts are used up: do not run
 	tell      bool     // the state is to be written even if there is nothing to run
@@ -285,8 +295,12 @@ const skew = 2 * time.Second
 // it finds the run that its holder was at, by deciding as of the time when that lease was granted.
 func (t *task) decide(g store.Grant, asked, now time.Time) (decision, bool) {
 	state, _ := parseJobState(g.State) // a state of something else counts as none
-	t.sawState(state)
-	state.Schedule = describe(t.job.Schedule)
+	t.sawState(state, now)
+	state.Schedule = shorten(describe(t.job.Schedule))
+	told := state.Since // so that all replicas count from the same instant
+	if _, delayed := t.job.Schedule.(delay); told == 0 && g.Mark == 0 && !delayed && !t.since.IsZero() {
+		state.Since = t.since.UnixMilli()
+	}
 	t.mark = max(t.mark, g.Mark)
 	crashed, tell := g.Abandoned > 0, false
 	if t.begunOnce(state, g) { // nobody has told its end
@@ -299,7 +313,7 @@ func (t *task) decide(g store.Grant, asked, now time.Time) (decision, bool) {
 		state.add(abandoned(at, g, now, state.Attempts+1, manual))
 		state.Pending, state.Attempts, crashed = 0, 0, false
 		state.Ended, tell = now.UnixMilli(), true // nobody knows when it ended; a fixed delay counts from here
-		t.sawState(state)
+		t.sawState(state, now)
 	}
 	if t.stood.mark > 0 && t.stood.mark != g.Mark { // a run has been recorded since
 		t.stood = stand{}
@@ -312,8 +326,11 @@ func (t *task) decide(g store.Grant, asked, now time.Time) (decision, bool) {
 	if !ok {
 		return decision{state: state, tell: tell}, false
 	}
+	if d.mark = g.Mark; g.Mark == 0 && !t.since.IsZero() {
+		d.mark = t.since.UnixMilli()
+	}
 	d.count(t.job, state, g, now, crashed)
-	if d.manual == 0 && t.ambiguous(d, g, asked, now) {
+	if d.manual == 0 && t.ambiguous(d, g, told, asked, now) {
 		d.announce = true
 	}
 	return d, true
@@ -361,10 +378,10 @@ func (d decision) left(job Job) bool { return d.manual == 0 || job.Crash == Cras
 
 // ambiguous says that another replica, looking back from the takeover of this run, might find another one: because its clock differs,
 // or because it has known the job for a shorter time than this one, and the record does not tell since when.
-func (t *task) ambiguous(d decision, g store.Grant, asked, now time.Time) bool {
+func (t *task) ambiguous(d decision, g store.Grant, told int64, asked, now time.Time) bool {
 	_, delayed := t.job.Schedule.(delay)
 	first, last := t.lookBack(asked.Add(-skew), skew), t.lookBack(now.Add(skew), skew)
-	return g.Mark == 0 && !delayed && !t.since.IsZero() || first != d.scheduled || last != d.scheduled
+	return g.Mark == 0 && !delayed && !t.since.IsZero() && t.since.UnixMilli() != told || first != d.scheduled || last != d.scheduled
 }
 
 // begunOnce says that a run which may be run once only had been begun when the lease before ended.

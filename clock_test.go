@@ -1,0 +1,81 @@
+package soloist_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
+)
+
+// What a replica, or an operator, has written whose wall clock is wrong.
+
+// leave makes a record with a state.
+func leave(t *testing.T, s store.Store, name, state string) {
+	t.Helper()
+	outs, err := s.Acquire(background, []store.Claim{{Name: name, Holder: "x", TTL: time.Second}})
+	if err != nil || outs[0].Err != nil {
+		t.Fatal(outs, err)
+	}
+	errs, err := s.Release(background, []store.Release{{Name: name, Holder: "x", Token: outs[0].Grant.Token, State: []byte(state), Retain: store.Forever}})
+	if err != nil || errs[0] != nil {
+		t.Fatal(errs, err)
+	}
+}
+
+// A replica whose clock is ahead and that has only registered a job keeps it from nothing, and leaves no run behind.
+func TestRegisteringLeavesNoMark(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		var r recorder
+		begin := time.Now()
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Do: r.do}
+		start(t, a, job)()
+		info, err := a.Job(background, "tick")
+		if err != nil || !info.Last.IsZero() {
+			t.Errorf("a job that has never run was done until %v, %v", info.Last, err)
+		}
+		leave(t, s, "job/tock", fmt.Sprintf(`{"since":%d}`, begin.Add(time.Hour).UnixMilli()))
+		job.Name = "tock"
+		start(t, b, job)
+		time.Sleep(150 * time.Second)
+		check(t, "scheduled", r.scheduled(begin), []time.Duration{time.Minute, 2 * time.Minute})
+	})
+}
+
+// A job that was resumed by somebody whose clock is ahead goes on all the same.
+func TestResumedByAClockThatIsAhead(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		var r recorder
+		begin := time.Now()
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Missed: soloist.MissedAll, Do: r.do}
+		start(t, a, job)
+		time.Sleep(30 * time.Second)
+		if err := b.PauseJob(background, "tick", "a test"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		leave(t, s, "control/tick", fmt.Sprintf(`{"resumed":%d}`, begin.Add(time.Hour).UnixMilli()))
+		leave(t, s, "controls", "")
+		time.Sleep(2 * time.Minute)
+		check(t, "scheduled", r.scheduled(begin), []time.Duration{3 * time.Minute, 4 * time.Minute})
+	})
+}
+
+// A delay counts from when a replica first saw the end of the last run, if that lies in the future.
+func TestDelayAfterAnEndInTheFuture(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		var r recorder
+		begin := time.Now()
+		leave(t, s, "job/tick", fmt.Sprintf(`{"ended":%d}`, begin.Add(time.Hour).UnixMilli()))
+		job := soloist.Job{Name: "tick", Schedule: soloist.Delay(time.Minute), Do: r.do}
+		start(t, a, job)
+		time.Sleep(30 * time.Second)
+		start(t, b, job)
+		time.Sleep(90 * time.Second)
+		if began := r.began(); len(began) != 1 || began[0].Sub(begin) > 61*time.Second {
+			t.Errorf("begun at %v; want once, a minute after %v", began, begin)
+		}
+	})
+}

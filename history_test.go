@@ -1,0 +1,54 @@
+package soloist
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// FuzzStateFits shows that whatever a job's errors and schedule say, its state fits its record and can be read again.
+func FuzzStateFits(f *testing.F) {
+	f.Add("\x00\x01\x02", "@every 1m0s", "host/1", uint8(20))
+	f.Add("<>&\u2028\"\\", "\xff", "<\"&>", uint8(30))
+	f.Fuzz(func(t *testing.T, text, schedule, replica string, n uint8) {
+		long := text
+		for len(long) < 4000 && len(text) > 0 {
+			long += text
+		}
+		if len(replica) > 128 || store.CheckName(replica) != nil {
+			replica = "a"
+		}
+		s := jobState{Schedule: shorten(schedule + long)}
+		for i := range int(n) {
+			s.add(RunRecord{ScheduledAt: time.UnixMilli(int64(i)), Replica: replica, Outcome: OutcomeFailed, Error: long})
+		}
+		b := s.json()
+		if len(b) > store.MaxState {
+			t.Fatalf("%d bytes", len(b))
+		}
+		var again jobState
+		if err := json.Unmarshal(b, &again); err != nil {
+			t.Fatal(err)
+		}
+		if want := min(int(n), historyLength); len(again.Runs) != want {
+			t.Errorf("%d runs of %d", len(again.Runs), want)
+		}
+	})
+}
+
+// What does not fit although texts are short goes from the oldest run on.
+func TestStateThatDoesNotFitLosesItsOldestRuns(t *testing.T) {
+	s := jobState{Schedule: string(make([]byte, 9000))} // 54,000 bytes of JSON
+	for i := range historyLength {
+		s.add(RunRecord{Attempt: i, Error: string(make([]byte, 990)) + "\""})
+	}
+	again, err := parseJobState(s.json())
+	if err != nil || len(again.Runs) == 0 || len(again.Runs) == historyLength || again.Runs[len(again.Runs)-1].Attempt != historyLength-1 {
+		t.Errorf("%d runs, %v; want some, the newest among them", len(again.Runs), err)
+	}
+	if len(s.Runs) != historyLength {
+		t.Error("writing the state has changed it")
+	}
+}
