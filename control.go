@@ -83,9 +83,12 @@ func (c *Client) TriggerJob(ctx context.Context, job string) error {
 	})
 }
 
+// controlTTL is for how long a control and the record that tells of changes are taken by somebody who dies.
+const controlTTL = 10 * time.Second
+
 // control changes what is asked of a job, under a lock of its own, and tells the replicas. The change is shown the job's record.
 func (c *Client) control(ctx context.Context, doing, job string, change func(*control, store.Record)) error {
-	if err := c.With(Options{TTL: 10 * time.Second}).change(ctx, job, change); err != nil {
+	if err := c.With(Options{TTL: controlTTL}).change(ctx, job, change); err != nil {
 		return fmt.Errorf("%s job %q: %w", doing, job, err)
 	}
 	return nil
@@ -157,10 +160,11 @@ func controlsVersion(r store.Record) int64 {
 	return r.Token
 }
 
-// A controlNews is what is asked of all jobs.
+// A controlNews is what is asked of all jobs, and which of them wait to be taken over.
 type controlNews struct {
 	all     map[string]control // by the jobs' names
 	version int64
+	left    left
 }
 
 // controlsPoll is the shortest time between two looks at what is asked of jobs, where the store does not tell of changes. A tick looks
@@ -187,7 +191,7 @@ func (c *Client) follow(ctx context.Context, seen int64, send chan<- controlNews
 				if all, err := c.allControls(ctx, ""); err == nil {
 					seen = version
 					select {
-					case send <- controlNews{all, version}:
+					case send <- controlNews{all, version, parseLeft(records[0].State)}:
 					case <-ctx.Done():
 					}
 				}

@@ -12,8 +12,9 @@ import (
 // An ending is what a run leaves behind.
 type ending struct {
 	task     *task
-	back     bool // nothing was begun, and the job has been given back
-	recorded bool // in the store; then state and mark are what it has there
+	back     bool  // nothing was begun, and the job has been given back
+	left     int64 // the token of the lease in which the run was interrupted; 0 if it was not
+	recorded bool  // in the store; then state and mark are what it has there
 	state    jobState
 	mark     int64
 }
@@ -222,5 +223,9 @@ func (r *runner) conclude(t *task, lease *Lease, d decision, done bool) ending {
 	case err != nil:
 		r.log.Error("a run could not be recorded, so it may be run again", "job", t.job.Name, "scheduled", d.scheduled, "err", err)
 	}
-	return ending{task: t, recorded: err == nil, state: d.state, mark: rel.Mark}
+	e := ending{task: t, recorded: err == nil, state: d.state, mark: rel.Mark}
+	if runs := d.state.Runs; err == nil && rel.Mark == 0 && len(runs) > 0 && runs[len(runs)-1].Outcome == OutcomeInterrupted {
+		e.left = lease.token
+	}
+	return e
 }

@@ -261,6 +261,9 @@ func (r *runner) over(e ending) {
 		return
 	}
 	e.task.concluded(e)
+	if e.left > 0 {
+		r.background(func() { r.tell(map[string]int64{e.task.job.Name: e.left}) })
+	}
 	now := time.Now()
 	_, e.task.behind = e.task.want(now)
 	r.schedule(e.task, e.task.next(now))
@@ -288,6 +291,7 @@ func (r *runner) control(news controlNews) {
 			}
 		}
 	}
+	r.takeUp(news.left, now)
 }
 
 // claim asks for the tasks that are due, in one request, together with whether people have asked for something since the controls were
@@ -467,10 +471,14 @@ func (r *runner) drain() error {
 	patience := time.NewTimer(max(0, r.cfg.Drain))
 	defer patience.Stop()
 	cancelled := false
+	interrupted := map[string]int64{}
+	defer func() { r.tell(interrupted) }()
 	for len(r.running) > 0 {
 		select {
 		case e := <-r.ended:
-			delete(r.running, e.task)
+			if delete(r.running, e.task); e.left > 0 {
+				interrupted[e.task.job.Name] = e.left
+			}
 		case <-patience.C:
 			if cancelled {
 				return r.undrained()

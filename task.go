@@ -27,6 +27,7 @@ type task struct {
 	served int64     // the last manual run that was done
 	ctl    control
 
+	token int64     // of the last lease of the job that this replica knows of
 	until time.Time // when the lease that is in the way ends, if its holder has died; zero if none is known
 	stood stand
 	last  time.Time // when to look again for a scheduled time that would be missed soon; zero for none
@@ -40,9 +41,12 @@ type task struct {
 
 // saw takes over what a record says, at now.
 func (t *task) saw(r store.Record, now time.Time) {
-	t.mark = max(t.mark, r.Mark)
+	t.mark, t.token = max(t.mark, r.Mark), max(t.token, r.Token)
 	if state, err := parseJobState(r.State); err == nil {
 		t.sawState(state, now)
+		if r.Holder == "" && (state.Pending < 0 || state.Pending > t.mark) { // a run was interrupted
+			t.until = now
+		}
 	}
 }
 
@@ -301,7 +305,7 @@ func (t *task) decide(g store.Grant, asked, now time.Time) (decision, bool) {
 	if _, delayed := t.job.Schedule.(delay); told == 0 && g.Mark == 0 && !delayed && !t.since.IsZero() {
 		state.Since = t.since.UnixMilli()
 	}
-	t.mark = max(t.mark, g.Mark)
+	t.mark, t.token = max(t.mark, g.Mark), max(t.token, g.Token)
 	crashed, tell := g.Abandoned > 0, false
 	if t.begunOnce(state, g) { // nobody has told its end
 		manual := state.Pending < 0

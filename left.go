@@ -1,0 +1,88 @@
+package soloist
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// left is the state of the record that every replica watches: the jobs whose runs have been interrupted, so that others need not wait until the leases
+// would have ended. Nobody watches the records of jobs: there may be thousands, and a run ends all the time.
+type left struct {
+	Jobs map[string]int64 `json:"jobs,omitempty"` // the token under which the run of a job was interrupted
+	All  int64            `json:"all,omitempty"`  // under tokens up to this one others may have been that are not listed
+}
+
+// mostLeft is how many jobs the record lists.
+const mostLeft = 100
+
+func parseLeft(b []byte) left {
+	var l left
+	_ = json.Unmarshal(b, &l) // what is not ours tells nothing
+	return l
+}
+
+// add adds jobs, and drops those that were interrupted first if there are too many.
+func (l *left) add(jobs map[string]int64) {
+	if l.Jobs == nil {
+		l.Jobs = map[string]int64{}
+	}
+	maps.Copy(l.Jobs, jobs)
+	names := slices.SortedFunc(maps.Keys(l.Jobs), func(a, b string) int { return cmp.Compare(l.Jobs[a], l.Jobs[b]) })
+	for _, name := range names[:max(0, len(names)-mostLeft)] {
+		l.All = max(l.All, l.Jobs[name])
+		delete(l.Jobs, name)
+	}
+}
+
+// since says that the run of a job was interrupted, or may have been, after the lease with a token.
+func (l left) since(job string, token int64) bool { return l.Jobs[job] > token || l.All > token }
+
+// tellLeft tells the other replicas that runs of jobs have been interrupted. The client may be closing.
+func (c *core) tellLeft(jobs map[string]int64) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 4*c.cfg.RequestTimeout)
+	defer cancel()
+	claim := store.Claim{Name: c.names.prefix + nameControls, Holder: c.newHolder(), TTL: controlTTL}
+	for wait := newBackoff(c.cfg.RequestTimeout / 8); ; {
+		outs, err := c.acquires.ask(ctx, []store.Claim{claim})
+		if err == nil {
+			err = outs[0].Err
+		}
+		if err == nil {
+			all := parseLeft(outs[0].Grant.State)
+			all.add(jobs)
+			state, _ := json.Marshal(all) // of strings and numbers; it cannot fail
+			return c.release([]store.Release{{Name: claim.Name, Holder: claim.Holder, Token: outs[0].Grant.Token, State: state, Retain: Forever}})[0]
+		}
+		if !wait.sleep(ctx) {
+			return err
+		}
+	}
+}
+
+// tell tells the others of runs that have been interrupted.
+func (r *runner) tell(jobs map[string]int64) {
+	if len(jobs) == 0 {
+		return
+	}
+	if err := r.tellLeft(jobs); err != nil {
+		r.log.Warn("telling other replicas that runs were interrupted; they look when the leases would have ended", "jobs", len(jobs), "err", err)
+	}
+}
+
+// takeUp looks at the jobs whose runs have been interrupted since this replica last looked.
+func (r *runner) takeUp(news left, now time.Time) {
+	for name, t := range r.tasks {
+		if _, busy := r.running[t]; busy || !news.since(name, t.token) {
+			continue
+		}
+		t.token = max(news.Jobs[name], news.All)
+		t.until, t.behind = now, true // to ask for it although it may not be due, and not by its herd
+		r.schedule(t, now)
+	}
+}

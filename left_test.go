@@ -1,0 +1,141 @@
+package soloist_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A deaf store tells nobody of releases.
+type deaf struct{ *soloisttest.Store }
+
+func (deaf) Watch(context.Context, []string) (<-chan struct{}, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// A run that is interrupted because its replica shuts down is begun by another at once, however long its lease would have lasted: one of a herd, too,
+// and where the store tells nobody of releases, within some seconds.
+func TestInterruptedRunIsTakenOverAtOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		jobs int
+		deaf bool
+		most time.Duration
+	}{
+		"one job":      {1, false, time.Second},
+		"a herd":       {40, false, time.Second},
+		"without news": {1, true, 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				one := soloisttest.NewStore()
+				wrap := func(s *soloisttest.Store) store.Store {
+					if test.deaf {
+						return deaf{s}
+					}
+					return s
+				}
+				begin := time.Now()
+				var first, began atomic.Int64
+				jobs := func(do func(context.Context, soloist.Run) error) []soloist.Job {
+					var all []soloist.Job
+					for i := range test.jobs {
+						all = append(all, soloist.Job{Name: fmt.Sprint("job ", i), Schedule: soloist.Every(10 * time.Minute), TTL: 5 * time.Minute, Grace: time.Minute, Do: do})
+					}
+					return all
+				}
+				hangs := func(ctx context.Context, _ soloist.Run) error { <-ctx.Done(); return ctx.Err() }
+				stop := start(t, soloisttest.NewReplica(t, wrap(one), soloist.Config{}), jobs(hangs)...)
+				two := one.Share()
+				two.Slow(time.Millisecond)
+				start(t, soloisttest.NewReplica(t, wrap(two), soloist.Config{}), jobs(func(_ context.Context, run soloist.Run) error {
+					if run.Attempt != 1 {
+						t.Errorf("attempt %d; a run that was interrupted does not count", run.Attempt)
+					}
+					first.CompareAndSwap(0, int64(time.Since(begin)))
+					began.Add(1)
+					return nil
+				})...)
+				time.Sleep(time.Until(begin.Add(12 * time.Minute))) // long after Grace, and before the leases end
+				stopped := time.Since(begin)
+				stop()
+				time.Sleep(test.most)
+				synctest.Wait()
+				if began.Load() != int64(test.jobs) {
+					t.Errorf("%d of %d runs have begun %v after they were interrupted", began.Load(), test.jobs, test.most)
+				}
+				if d := time.Duration(first.Load()) - stopped; d > test.most {
+					t.Errorf("the first began after %v", d)
+				}
+			})
+		})
+	}
+}
+
+// A replica that starts when nobody else is there takes up what was interrupted, at once, though it is later than Grace.
+func TestInterruptedRunIsTakenUpByANewcomer(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		var r recorder
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Grace: time.Second}
+		job.Do = func(ctx context.Context, _ soloist.Run) error { <-ctx.Done(); return ctx.Err() }
+		stop := start(t, a, job)
+		time.Sleep(time.Hour + time.Minute)
+		stop()
+		job.Do = r.do
+		start(t, b, job)
+		time.Sleep(time.Second)
+		if len(r.began()) != 1 {
+			t.Errorf("begun at %v; want at once", r.began())
+		}
+	})
+}
+
+// lostControls loses the record that every replica watches when a control is about to be written, so that they read the controls before.
+type lostControls struct{ *soloisttest.Store }
+
+func (s *lostControls) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	if strings.HasPrefix(releases[0].Name, "control/") {
+		for r, err := range s.Store.List(ctx, "controls") {
+			if err == nil {
+				_, err = s.Store.Release(ctx, []store.Release{{Name: r.Name, Holder: r.Holder, Token: r.Token, Retain: store.Forever}})
+			}
+			if err == nil {
+				_, err = s.Store.Acquire(ctx, []store.Claim{{Name: r.Name, Holder: "x", TTL: store.MinTTL}})
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		time.Sleep(6 * time.Second)
+	}
+	return s.Store.Release(ctx, releases)
+}
+
+// Who changes a control and loses the record that tells of changes tells of it again: replicas may have read the controls before.
+func TestControlsThatWereLostAreAnnouncedAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		var r recorder
+		begin := time.Now()
+		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(5 * time.Second), Do: r.do})
+		time.Sleep(time.Second)
+		operator := soloisttest.NewReplica(t, &lostControls{s.Share()}, soloist.Config{RequestTimeout: 30 * time.Second})
+		if err := operator.PauseJob(background, "tick", "a test"); err != nil {
+			t.Fatal(err)
+		}
+		paused := time.Since(begin)
+		time.Sleep(time.Minute)
+		for _, at := range r.scheduled(begin) {
+			if at > paused {
+				t.Errorf("%v was run, though the job was paused at %v", at, paused)
+			}
+		}
+	})
+}
