@@ -5,9 +5,11 @@ import (
 	"bytes"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -21,16 +23,22 @@ import (
 // hostile is text that a terminal obeys, and that people see as another.
 const hostile = "\x1b]0;owned\x07\x1b[2J\x1b[31m\x9b31m\u202egnp.exe\u200b\x00\x07\rok"
 
-// invoked runs the command in this process, and answers what it wrote.
+// invoked runs the command, and answers what it wrote. It is a process of its own, for the command reaps all children of its process: those of
+// other tests too.
 func invoked(t *testing.T, store string, args ...string) (out, errs string) {
 	t.Helper()
-	in, err := os.Open(os.DevNull)
+	path, err := exec.LookPath("soloist")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer in.Close()
+	cmd := exec.Command(path, args...)
+	cmd.Env = []string{"SOLOIST_STORE=" + store, "PATH=" + os.Getenv("PATH")}
 	var o, e bytes.Buffer
-	(&app{in: in, out: &o, errs: &e, environ: []string{"SOLOIST_STORE=" + store, "PATH=" + os.Getenv("PATH")}}).run(args)
+	cmd.Stdout, cmd.Stderr = &o, &e
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
 	return o.String(), e.String()
 }
 

@@ -49,8 +49,9 @@ func MariaDB(t Test, settings ...string) *MariaDBServer {
 		t.Fatalf("writing the first statements of MariaDB: %v", err)
 	}
 	socket := filepath.Join(dir, "socket")
+	// Each server has a tmpdir of its own: one that starts removes the temporary tables that it finds there, those of other servers too.
 	args := append([]string{
-		"--no-defaults", "--datadir=" + data, "--port=" + strconv.Itoa(port), "--bind-address=127.0.0.1", "--socket=" + socket,
+		"--no-defaults", "--datadir=" + data, "--tmpdir=" + dir, "--port=" + strconv.Itoa(port), "--bind-address=127.0.0.1", "--socket=" + socket,
 		"--pid-file=" + filepath.Join(dir, "pid"), "--init-file=" + begin, "--skip-name-resolve", "--loose-innodb-buffer-pool-size=64M",
 		"--innodb-log-file-size=32M",
 	}, settings...)
@@ -65,7 +66,7 @@ func installMariaDB(t Test, program, data string, as *syscall.Credential) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db")
+	cmd := exec.CommandContext(ctx, program, "--no-defaults", "--datadir="+data, "--tmpdir="+filepath.Dir(data), "--auth-root-authentication-method=normal", "--skip-test-db")
 	cmd.SysProcAttr = attributes(as)
 	cmd.Dir = filepath.Dir(data)
 	cmd.WaitDelay = time.Second
