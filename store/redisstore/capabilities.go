@@ -141,6 +141,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	if up.cluster {
 		findings = append(findings, s.clusterState(ctx))
 	}
+	findings = append(findings, s.address(ctx)...)
 	findings = append(findings, s.clock(ctx)...)
 	return append(findings, s.privileges(ctx)), nil
 }
@@ -210,6 +211,9 @@ func (up *setup) replication() store.Finding {
 func (s *Store) encryption() store.Finding {
 	if s.secure {
 		return found("TLS", "on", store.LevelOK, "")
+	}
+	if s.loopback() {
+		return found("TLS", "off, and the server is on this machine", store.LevelOK, "")
 	}
 	return found("TLS", "off: passwords and records can be read on the way", store.LevelWarning,
 		"use rediss:// or a client with TLSConfig, unless nobody else is on that network")

@@ -198,6 +198,8 @@ func choice(to *bool) func(string) error {
 	}
 }
 
+var errDoubled = errors.New("is given twice: give it once")
+
 // parseOptions reads the query. The values of options that are secrets are not told.
 func (t *target) parseOptions(query string) error {
 	values, err := url.ParseQuery(query)
@@ -231,7 +233,11 @@ func (t *target) parseOptions(query string) error {
 			slices.Sort(known)
 			return invalid("option of the store's URL", strconv.Quote(key), "there is none of that name; there are %s", strings.Join(known, ", "))
 		}
-		if err := set(all[len(all)-1]); err != nil {
+		err := errDoubled
+		if len(all) == 1 {
+			err = set(all[0])
+		}
+		if err != nil {
 			shown := strconv.Quote(all[len(all)-1])
 			if strings.Contains(key, "password") {
 				shown = "(not shown)"
