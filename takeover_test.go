@@ -232,3 +232,73 @@ func TestManualRunIsTakenOver(t *testing.T) {
 		one.Mend()
 	})
 }
+
+// An unreadable store cannot say, for some time, whether anything is asked of jobs.
+type unreadable struct {
+	*soloisttest.Store
+	left atomic.Int32 // how often a control cannot be read
+}
+
+func (s *unreadable) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if claims[0].Mark < 0 && len(claims) == 1 {
+		if claims[0].Name == "controls" || strings.HasPrefix(claims[0].Name, "control/") && s.left.Add(-1) >= 0 {
+			return nil, errors.New("not now")
+		}
+	}
+	return s.Store.Acquire(ctx, claims)
+}
+
+// A replica that is granted the job of a dead one, and cannot read whether it is paused, leaves the run to be found, and its attempt counts once.
+func TestTakeoverThatCannotReadItsControl(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		one := soloisttest.NewStore()
+		two := &unreadable{Store: one.Share()}
+		mortal, other := dyingRun(soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), TTL: 20 * time.Second, Grace: time.Second}, &r, one)
+		start(t, soloisttest.NewReplica(t, one, soloist.Config{}), mortal)
+		time.Sleep(61 * time.Second)
+		two.left.Store(3)
+		start(t, soloisttest.NewReplica(t, two, soloist.Config{}), other)
+		time.Sleep(40 * time.Second)
+		if len(r.runs) != 2 || !r.runs[1].ScheduledAt.Equal(r.runs[0].ScheduledAt) || r.runs[1].Attempt != 2 {
+			t.Errorf("runs: %+v; want the first again, as its second attempt", r.runs)
+		}
+		if two.left.Load() > 0 {
+			t.Error("no control was read")
+		}
+		one.Mend()
+	})
+}
+
+// Attempts count over crashes and failures alike, up to the bound, and each once.
+func TestAttemptsCountOverReplicas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		one := soloisttest.NewStore()
+		two := one.Share()
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), TTL: 20 * time.Second, Retry: soloist.Retry{Attempts: 4, Backoff: time.Second}}
+		dies, fails := job, job
+		dies.Do = func(ctx context.Context, run soloist.Run) error {
+			_ = r.do(ctx, run)
+			if run.Attempt == 2 {
+				one.Stall()
+				<-ctx.Done()
+			}
+			return errors.New("no")
+		}
+		fails.Do = func(ctx context.Context, run soloist.Run) error {
+			_ = r.do(ctx, run)
+			return errors.New("no")
+		}
+		start(t, soloisttest.NewReplica(t, one, soloist.Config{}), dies)
+		time.Sleep(time.Hour + 10*time.Second)
+		start(t, soloisttest.NewReplica(t, two, soloist.Config{}), fails)
+		time.Sleep(10 * time.Minute)
+		var attempts []int
+		for _, run := range r.runs {
+			attempts = append(attempts, run.Attempt)
+		}
+		check(t, "attempts", attempts, []int{1, 2, 3, 4})
+		one.Mend()
+	})
+}
