@@ -117,3 +117,19 @@ func TestSweptTokenIsNotGrantedAgain(t *testing.T) {
 		t.Errorf("token %d after %s, which was forgotten; %v", again, token, err)
 	}
 }
+
+// A holder that asks again keeps its place, and wants what it asked for last: only the news of that request are for it.
+func TestPlaceIsRenewed(t *testing.T) {
+	b := newBench(t)
+	const begin = 1_000_000_000
+	b.acquire(begin, "name", "a", 1000)
+	line := append(b.b.indexes(), b.b.records+"name", b.b.tag+"w:name", b.b.tag+"v:name")
+	b.run(queueScript, begin+1, line, "name", "b", 2000, "inbox1", "SECRET1")
+	b.run(queueScript, begin+2, line, "name", "b", 3000, "inbox2", "SECRET2")
+	if want, err := b.client.HGet(t.Context(), line[5], "b").Result(); want != "1000000002 3000 SECRET2 inbox2" || err != nil {
+		t.Errorf("b wants %q, %v", want, err)
+	}
+	if came, err := b.client.ZScore(t.Context(), line[4], "b").Result(); came != begin+1 || err != nil {
+		t.Errorf("b came at %v, %v", came, err)
+	}
+}
