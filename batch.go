@@ -18,10 +18,12 @@ type batcher[Q, A any] struct {
 	limit  int                          // elements per batch
 	limits *limits
 
-	mu      sync.Mutex
-	flights int       // batches in flight
-	since   time.Time // when the youngest of them left
-	queue   []*call[Q, A]
+	mu        sync.Mutex
+	flights   int       // batches in flight
+	since     time.Time // when the youngest of them left
+	queue     []*call[Q, A]
+	relief    *time.Timer // runs relieve; nil before the first call that had to wait
+	relieving bool        // it is set
 }
 
 type call[Q, A any] struct {
@@ -90,11 +92,31 @@ func (b *batcher[Q, A]) queued(asked []Q, now time.Time) *call[Q, A] {
 	}
 	c := &call[Q, A]{asked: asked, done: make(chan struct{})}
 	b.queue = append(b.queue, c)
-	if b.flights < maxFlights && now.Sub(b.since) > stalled {
+	b.hurry(now)
+	return c
+}
+
+// hurry lets those who wait leave beside a batch that has stalled, or looks again when it will have. b.mu is held.
+func (b *batcher[Q, A]) hurry(now time.Time) {
+	switch {
+	case len(b.queue) == 0 || b.flights >= maxFlights:
+	case now.Sub(b.since) >= stalled:
 		b.flights++
 		go b.fly(b.board())
+	case b.relieving:
+	case b.relief == nil:
+		b.relieving, b.relief = true, time.AfterFunc(stalled-now.Sub(b.since), b.relieve)
+	default:
+		b.relieving = true
+		b.relief.Reset(stalled - now.Sub(b.since))
 	}
-	return c
+}
+
+func (b *batcher[Q, A]) relieve() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.relieving = false
+	b.hurry(time.Now())
 }
 
 // withdraw takes back a call that has not left yet.
