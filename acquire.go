@@ -136,7 +136,7 @@ func (c *Client) settle(ctx context.Context, t target, claim store.Claim, before
 	defer cancel()
 	for wait := newBackoff(c.cfg.RequestTimeout / 8); wait.sleep(bound); {
 		again, answer := c.claim(bound, t, claim)
-		if answer.Err == nil || errors.Is(answer.Err, ErrHeld) || errors.Is(answer.Err, ErrDone) {
+		if answer.Err == nil || refused(answer.Err) {
 			return again, answer
 		}
 		out.Err = store.AsUnknown(answer.Err)
@@ -228,11 +228,7 @@ func (c *core) claimBatch(ctx context.Context, claims []store.Claim, before time
 		asked := time.Now()
 		outs, err := c.acquires.ask(bound, claims)
 		if err == nil {
-			for i, out := range outs {
-				if errors.Is(out.Err, ErrUnknown) {
-					c.abandon(claims[i:i+1], before)
-				}
-			}
+			c.settleSome(bound, claims, outs, before)
 			return outs, asked, nil
 		}
 		if unknown == nil && !errors.Is(err, ErrUnknown) {
@@ -246,6 +242,38 @@ func (c *core) claimBatch(ctx context.Context, claims []store.Claim, before time
 }
 
 // giveBackAll releases the grants of a batch that came after its asker had gone, in one request: a store that is late has enough to do.
+// settleSome asks once more for those of a batch whose outcome is unknown, while the others of the batch wait for a moment only, and gives up what
+// stays unknown.
+func (c *core) settleSome(ctx context.Context, claims []store.Claim, outs []store.Outcome, before time.Time) {
+	var open []store.Claim
+	var at []int
+	for i, out := range outs {
+		if errors.Is(out.Err, ErrUnknown) {
+			open, at = append(open, claims[i]), append(at, i)
+		}
+	}
+	if len(open) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.RequestTimeout/8)
+	defer cancel()
+	answers, err := c.acquires.ask(ctx, open)
+	var unknown []store.Claim
+	for i, claim := range open {
+		if err == nil && (answers[i].Err == nil || refused(answers[i].Err)) {
+			outs[at[i]] = answers[i]
+		} else {
+			unknown = append(unknown, claim)
+		}
+	}
+	if len(unknown) > 0 {
+		c.abandon(unknown, before)
+	}
+}
+
+// refused reports whether err says who has the name, or that the work is done.
+func refused(err error) bool { return errors.Is(err, ErrHeld) || errors.Is(err, ErrDone) }
+
 func (c *core) giveBackAll(claims []store.Claim, outs []store.Outcome) {
 	var releases []store.Release
 	for i, out := range outs {

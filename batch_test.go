@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,6 +108,39 @@ func TestALateBatchIsGivenBackAsOne(t *testing.T) {
 		}
 		if err != nil {
 			t.Errorf("the elements are not free: %v", err)
+		}
+	})
+}
+
+// partly is a store that carries out all of a batch once, and tells the outcome of its first element only.
+type partly struct {
+	*memstore.Store
+	told *atomic.Bool
+}
+
+func (s partly) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	outs, err := s.Store.Acquire(ctx, claims)
+	if len(claims) > 1 && s.told.CompareAndSwap(false, true) {
+		for i := range outs[1:] {
+			outs[i+1] = store.Outcome{Err: store.ErrUnknown}
+		}
+	}
+	return outs, err
+}
+
+// What a batch was told a part of is asked for again at once, as the same holders: it may have been granted.
+func TestABatchThatIsPartlyAnsweredIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := soloisttest.NewReplica(t, partly{memstore.New(), new(atomic.Bool)}, soloist.Config{})
+		start := time.Now()
+		claimed, err := c.Elements("x").ClaimAll(background, []string{"a", "b", "c"})
+		if err != nil || time.Since(start) != 0 {
+			t.Fatalf("after %v: %v", time.Since(start), err)
+		}
+		for _, one := range claimed {
+			if one.Err != nil || one.Element.Done() != nil {
+				t.Errorf("%s: %v", one.ID, one.Err)
+			}
 		}
 	})
 }
