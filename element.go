@@ -206,9 +206,10 @@ func (el *Element) Fail(reason error) error {
 	state := el.state
 	state.failed(el.of, reason, el.holder)
 	r := store.Release{State: state.json(), Retain: el.of.retain()}
-	if state.Failed {
+	if el.of.Retry.Attempts > 0 { // the attempts are counted for as long as it takes
 		r.Retain = Forever
-	} else if retry, err := el.of.Retry.filled(); err == nil {
+	}
+	if retry, err := el.of.Retry.filled(); err == nil && !state.Failed {
 		r.Linger = retry.after(state.Attempts)
 	}
 	return el.finish(r)

@@ -119,6 +119,30 @@ func TestSweptCrashesCount(t *testing.T) {
 	})
 }
 
+// Failures are counted over sweeps too, however short the time is for which processed elements are remembered.
+func TestSweptFailuresCount(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		invoices := a.Elements("invoices")
+		invoices.Retry.Attempts, invoices.Retain = 3, time.Minute
+		for i := range 3 {
+			el, err := invoices.Claim(background, "1")
+			if err != nil || el.Attempt() != i+1 {
+				t.Fatalf("attempt %d: %+v, %v", i+1, el, err)
+			}
+			if err := el.Fail(errors.New("no")); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour)
+			if n, err := s.Sweep(background, 100); n != 0 || err != nil {
+				t.Errorf("a sweep after failure %d forgot %d, %v", i+1, n, err)
+			}
+		}
+		if _, err := invoices.Claim(background, "1"); !errors.Is(err, soloist.ErrFailed) {
+			t.Errorf("after three failures: %v", err)
+		}
+	})
+}
+
 // Crashes count as attempts: an element that kills its replicas does not do so for ever.
 func TestCrashesCount(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, _, b *soloist.Client) {
