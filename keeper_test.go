@@ -52,6 +52,29 @@ func TestShortLeasesDoNotEndLongOnes(t *testing.T) {
 	})
 }
 
+// A long lease lives on a store that renews too slowly for short ones, however many of those are lost beside it.
+func TestLongLeaseOutlivesShortOnesThatAreLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := renewing{memstore.New(), func(ctx context.Context, next *memstore.Store, extensions []store.Extension) ([]error, error) {
+			select {
+			case <-time.After(5 * time.Second):
+				return next.Extend(ctx, extensions)
+			case <-ctx.Done():
+				return nil, store.AsUnknown(ctx.Err())
+			}
+		}}
+		c := soloisttest.NewReplica(t, s, soloist.Config{RequestTimeout: 10 * time.Second})
+		long := mustLock(t, c, "long")
+		for i := range 300 {
+			mustLock(t, c.With(soloist.Options{TTL: 4 * time.Second}), fmt.Sprint("short-", i))
+			time.Sleep(200 * time.Millisecond)
+		}
+		if err := long.Err(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A renewal that hangs holds up neither those of other leases nor the next one of its own, even if the store does not heed that its
 // context ends.
 func TestRenewalThatHangsHoldsUpNobody(t *testing.T) {

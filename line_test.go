@@ -275,3 +275,27 @@ func TestWhatIsHandedOverWhileLeavingIsGivenBack(t *testing.T) {
 		})
 	}
 }
+
+// Who waits asks again, a while after its own TTL at the latest, however long the lease in the way lasts: so the line knows that it still waits.
+func TestWhoWaitsAsksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newLined()
+		a, b := clientOf(t, s), clientOf(t, s.share())
+		first, err := a.With(soloist.Options{TTL: 12 * time.Hour}).TryLock(background, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := s.requests.Load()
+		ctx, cancel := context.WithTimeout(background, 10*time.Minute)
+		defer cancel()
+		if _, err := b.Lock(ctx, "x"); !errors.Is(err, soloist.ErrHeld) {
+			t.Fatal(err)
+		}
+		if asked := s.requests.Load() - begin; asked < 15 {
+			t.Errorf("asked %d times in 10 minutes; want every 35 s", asked)
+		}
+		if err := first.Release(); err != nil {
+			t.Error(err)
+		}
+	})
+}

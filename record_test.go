@@ -61,6 +61,25 @@ func TestEachReleaseOfABatchHasItsOwnBound(t *testing.T) {
 	})
 }
 
+// A lease that ends soon does not bound what is recorded in one batch with it.
+func TestShortLeaseDoesNotBoundItsBatch(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		var both []*soloist.Element
+		for _, ttl := range []time.Duration{30 * time.Second, 10 * time.Minute} {
+			el, err := a.With(soloist.Options{TTL: ttl}).Elements("x").Claim(background, ttl.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			both = append(both, el)
+		}
+		s.Break(errors.New("away"))
+		time.AfterFunc(2*time.Minute, s.Mend)
+		if errs := a.Elements("x").DoneAll(both); errs[0] == nil || errs[1] != nil {
+			t.Errorf("recording: %v; want that the first is lost, and the second is recorded", errs)
+		}
+	})
+}
+
 // Close does not wait for a record that the store does not take.
 func TestCloseIsBoundedWhileARunIsRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -55,6 +55,38 @@ func TestSuspendEndsALease(t *testing.T) {
 	})
 }
 
+// A sleepyStore is asked by a machine that is suspended after each claim, before the answer is there.
+type sleepyStore struct {
+	*memstore.Store
+	suspend func()
+}
+
+func (s sleepyStore) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	outs, err := s.Store.Acquire(ctx, claims)
+	s.suspend()
+	return outs, err
+}
+
+// A grant that is told after a suspend, in which it has run out, is late, though the suspends have been read within the last second.
+func TestGrantAfterASuspendIsLate(t *testing.T) {
+	defer func() { suspended = kernelSuspended }()
+	synctest.Test(t, func(t *testing.T) {
+		var slept atomic.Int64
+		suspended = func() (atLeast, atMost time.Duration, ok bool) {
+			d := time.Duration(slept.Load())
+			return d, d, true
+		}
+		c, err := New(sleepyStore{memstore.New(), func() { slept.Add(int64(time.Hour)) }}, Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if l, err := c.TryLock(t.Context(), "x"); !errors.Is(err, ErrLost) {
+			t.Errorf("a grant that came after a suspend of an hour: %v, %v", l, err)
+		}
+	})
+}
+
 // When the clocks of the kernel cannot be read, from the start or later, time does not stand still for leases, nor go back.
 func TestClocksThatCannotBeRead(t *testing.T) {
 	defer func() { suspended = kernelSuspended }()

@@ -98,6 +98,32 @@ func TestWorkAndMarkCommitTogether(t *testing.T) {
 	release(t, s, lease)
 }
 
+// The completion of a plain lock writes nothing, and keeps the name until the transaction has ended all the same.
+func TestCompletionKeepsTheName(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	lease, tx := take(t, s, "plain", "a", time.Minute), begin(t, s, pgx.TxOptions{})
+	if err := s.Complete(background, tx, store.Completion{Name: lease.Name, Holder: lease.Holder, Token: lease.Token}); err != nil {
+		t.Fatal(err)
+	}
+	const lock = "SELECT name FROM %s WHERE name = 'plain' FOR NO KEY UPDATE SKIP LOCKED"
+	free := func() bool {
+		tag, err := s.pool.Exec(background, fmt.Sprintf(lock, s.tables.records))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tag.RowsAffected() == 1
+	}
+	if free() {
+		t.Error("the row of the lease can be changed while the transaction is open")
+	}
+	if err := tx.Commit(background); err != nil {
+		t.Fatal(err)
+	}
+	if !free() {
+		t.Error("the row of the lease cannot be changed when the transaction has ended")
+	}
+}
+
 func TestCompleteOfALostLease(t *testing.T) {
 	s := fresh(t, server(t).URL)
 	never := store.Release{Name: "never", Holder: "a", Token: 1}

@@ -3,7 +3,9 @@
 // is never in the tree, and cannot reach anything that is released.
 //
 // For each it runs the conformance suite of the memory store, then the simulation with as many histories as `make test` runs, and,
-// if neither has caught it, the unit tests. It ends with 1 when a defect survives or a patch does not apply any more.
+// if neither has caught it, the unit tests. The second line of a patch may name the tests that must catch it, those of a real store for
+// instance, after "Caught by: ": a package and a regular expression. They alone are run then. It ends with 1 when a defect survives or a
+// patch does not apply any more.
 package main
 
 import (
@@ -14,6 +16,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -48,6 +52,7 @@ func run(ctx context.Context, runs int, only string, markdown bool) error {
 		return fmt.Errorf("-only: %w", err)
 	}
 	files, err := filepath.Glob(filepath.Join(root, "test", "mutants", "*.patch"))
+	slices.SortStableFunc(files, func(a, b string) int { return cmp.Compare(number(a), number(b)) })
 	if err != nil || len(files) == 0 {
 		return fmt.Errorf("no patches in test/mutants: %w", err)
 	}
@@ -58,6 +63,7 @@ func run(ctx context.Context, runs int, only string, markdown bool) error {
 	defer func() { _ = os.RemoveAll(temp) }() // a directory of its own below the temporary one
 	var all []verdict
 	var bad []string
+	broken := 0 // do not apply, or nobody could say
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".patch")
 		if !wanted.MatchString(name) {
@@ -67,7 +73,7 @@ func run(ctx context.Context, runs int, only string, markdown bool) error {
 		v, err := (&mutant{root: root, temp: filepath.Join(temp, name), file: file, runs: runs}).try(ctx)
 		v.name, v.took = name, time.Since(begin)
 		if err != nil {
-			bad = append(bad, name)
+			bad, broken = append(bad, name), broken+1
 			fmt.Printf("%-32s %v\n", name, err)
 			continue
 		}
@@ -80,9 +86,11 @@ func run(ctx context.Context, runs int, only string, markdown bool) error {
 	if markdown {
 		table(all)
 	}
-	fmt.Printf("%d defects, %d caught\n", len(all), len(all)-survivors(all))
+	tried := len(all) + broken
+	caught := len(all) - survivors(all)
+	fmt.Printf("caught %d of %d, %d %%\n", caught, tried, 100*caught/max(1, tried))
 	if len(bad) > 0 {
-		return fmt.Errorf("not caught, or not applied: %s", strings.Join(bad, ", "))
+		return fmt.Errorf("not caught, or not tried: %s", strings.Join(bad, ", "))
 	}
 	return nil
 }
@@ -104,6 +112,13 @@ func survivors(all []verdict) (n int) {
 			n++
 		}
 	}
+	return n
+}
+
+// number is that with which the name of a patch begins.
+func number(file string) int {
+	text, _, _ := strings.Cut(filepath.Base(file), "-")
+	n, _ := strconv.Atoi(text) // one without a number is the first
 	return n
 }
 

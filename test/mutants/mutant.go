@@ -19,6 +19,7 @@ import (
 type mutant struct {
 	root, temp, file string
 	runs             int
+	catcher          string // the tests that must catch it, as a package and a regular expression; "" for all that the core has
 	overlay          string
 }
 
@@ -32,9 +33,16 @@ func (m *mutant) try(ctx context.Context) (verdict, error) {
 	if err != nil {
 		return v, err
 	}
-	header, patch, _ := strings.Cut(string(text), "\n")
-	v.defect = header
+	var patch string
+	v.defect, m.catcher, patch = divided(string(text))
 	if err := m.apply(patch); err != nil {
+		return v, err
+	}
+	if m.catcher != "" {
+		test, err := m.named(ctx)
+		if test != "" {
+			v.caught = append(v.caught, test)
+		}
 		return v, err
 	}
 	law, err := m.laws(ctx)
@@ -64,6 +72,37 @@ func (m *mutant) try(ctx context.Context) (verdict, error) {
 	}
 	return v, nil
 }
+
+// caughtBy begins the line of a patch that names the tests which must catch it.
+const caughtBy = "Caught by: "
+
+// divided takes a patch apart: its first line says what the defect is, a second may name the tests which must catch it.
+func divided(text string) (defect, catcher, patch string) {
+	defect, patch, _ = strings.Cut(text, "\n")
+	if rest, ok := strings.CutPrefix(patch, caughtBy); ok {
+		catcher, patch, _ = strings.Cut(rest, "\n")
+	}
+	return defect, catcher, patch
+}
+
+// named runs the tests that the patch names, as a package and a regular expression. One that was skipped has shown nothing.
+func (m *mutant) named(ctx context.Context) (string, error) {
+	pkg, tests, ok := strings.Cut(m.catcher, " ")
+	if !ok {
+		return "", fmt.Errorf("%q: want a package and a regular expression of tests", m.catcher)
+	}
+	test, out, err := m.test(ctx, "-v", "-run", tests, pkg)
+	if idle := skipped.FindString(out); err == nil && test == "" && idle != "" {
+		err = fmt.Errorf("nothing was shown: %s", strings.TrimSpace(idle))
+	}
+	if test != "" && pkg != "." {
+		test += " of `" + strings.TrimPrefix(pkg, "./") + "`"
+	}
+	return test, err
+}
+
+// skipped is what go test says of tests that were not run.
+var skipped = regexp.MustCompile(`(?m)^\s*--- SKIP: .*$|^testing: warning: no tests to run$`)
 
 // apply writes the patched copies and the overlay that puts them in the place of the originals.
 func (m *mutant) apply(patch string) error {
@@ -113,35 +152,36 @@ func (m *mutant) command(ctx context.Context, dir string, args ...string) (out s
 // failed is the first test of a run that failed, or why there was none.
 var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
-// test runs tests with the defect and answers the one that caught it, "" if none did.
-func (m *mutant) test(ctx context.Context, args ...string) (string, error) {
+// test runs tests with the defect and answers the one that caught it, "" if none did, and what they said.
+func (m *mutant) test(ctx context.Context, args ...string) (test, out string, err error) {
 	out, late, err := m.command(ctx, "", append([]string{"go", "test", "-vet=off", "-count=1", "-failfast", "-overlay", m.overlay}, args...)...)
 	switch {
 	case late:
-		return "a test that did not end", nil
+		return "a test that did not end", out, nil
 	case err == nil:
-		return "", nil
+		return "", out, nil
 	case strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]"):
-		return "", fmt.Errorf("with the defect the code does not compile; mend the patch:\n%s", out)
+		return "", out, fmt.Errorf("with the defect the code does not compile; mend the patch:\n%s", out)
 	}
 	if all := failed.FindAllStringSubmatch(out, -1); len(all) > 0 {
-		return "`" + all[len(all)-1][1] + "`", nil
+		return "`" + all[len(all)-1][1] + "`", out, nil
 	}
 	if strings.Contains(out, "panic: ") || strings.Contains(out, "fatal error: ") {
-		return "a panic in a test", nil
+		return "a panic in a test", out, nil
 	}
-	return "", errors.New(out)
+	return "", out, errors.New(out)
 }
 
 // laws runs the conformance suite of the memory store.
 func (m *mutant) laws(ctx context.Context) (string, error) {
-	test, err := m.test(ctx, "-run", "^TestLaws$", "./store/memstore")
+	test, _, err := m.test(ctx, "-run", "^TestLaws$", "./store/memstore")
 	return strings.Replace(test, "TestLaws/", "law ", 1), err
 }
 
 // unit runs the tests beside the code.
 func (m *mutant) unit(ctx context.Context) (string, error) {
-	return m.test(ctx, ".", "./fence", "./cron", "./store/memstore")
+	test, _, err := m.test(ctx, ".", "./fence", "./cron", "./store/memstore")
+	return test, err
 }
 
 // simulation runs the simulation until it has caught the defect, and answers the checkers that did and after how many histories.

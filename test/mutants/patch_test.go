@@ -39,7 +39,10 @@ func TestPatchesApply(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		header, patch, _ := strings.Cut(string(text), "\n")
+		header, catcher, patch := divided(string(text))
+		if pkg, tests, ok := strings.Cut(catcher, " "); catcher != "" && (!ok || !strings.HasPrefix(pkg, ".") || tests == "") {
+			t.Errorf("%s: %q is no package with a regular expression of tests", file, catcher)
+		}
 		if header == "" || strings.HasPrefix(header, "---") {
 			t.Errorf("%s: the first line is to say what the defect is", file)
 		}
