@@ -241,7 +241,6 @@ func (c *core) claimBatch(ctx context.Context, claims []store.Claim, before time
 	}
 }
 
-// giveBackAll releases the grants of a batch that came after its asker had gone, in one request: a store that is late has enough to do.
 // settleSome asks once more for those of a batch whose outcome is unknown, while the others of the batch wait for a moment only, and gives up what
 // stays unknown.
 func (c *core) settleSome(ctx context.Context, claims []store.Claim, outs []store.Outcome, before time.Time) {
@@ -274,6 +273,7 @@ func (c *core) settleSome(ctx context.Context, claims []store.Claim, outs []stor
 // refused reports whether err says who has the name, or that the work is done.
 func refused(err error) bool { return errors.Is(err, ErrHeld) || errors.Is(err, ErrDone) }
 
+// giveBackAll releases the grants of a batch that came after its asker had gone, in one request: a store that is late has enough to do.
 func (c *core) giveBackAll(claims []store.Claim, outs []store.Outcome) {
 	var releases []store.Release
 	for i, out := range outs {
