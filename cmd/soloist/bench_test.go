@@ -24,7 +24,7 @@ func TestAnInterruptedBenchmarkCleansUp(t *testing.T) {
 	defer s.Close()
 	records := func() int {
 		n := 0
-		for _, err := range s.List(t.Context(), "bench-") {
+		for _, err := range s.List(t.Context(), "@bench-") {
 			if err != nil {
 				t.Fatal(err)
 			}
