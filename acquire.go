@@ -139,7 +139,9 @@ func (c *Client) settle(ctx context.Context, t target, claim store.Claim, before
 		if answer.Err == nil || refused(answer.Err) {
 			return again, answer
 		}
-		out.Err = store.AsUnknown(answer.Err)
+		if bound.Err() == nil { // else the answer is that there is no more time, and the one before says why
+			out.Err = store.AsUnknown(answer.Err)
+		}
 	}
 	var claims []store.Claim
 	for _, claim.Name = range t.all() {
