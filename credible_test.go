@@ -6,6 +6,7 @@ import (
 	"iter"
 	"log/slog"
 	"math"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -260,6 +261,46 @@ func TestJobWithACorruptRecordHarmsNoOther(t *testing.T) {
 			t.Errorf("%s: %d runs of the good job, %d of the bad", kind, good.Load(), bad.Load())
 		}
 	}
+}
+
+// A job whose claim has failed, while others of the batch were granted, is asked for again soon.
+func TestFailedClaimOfAJobIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ran atomic.Int64
+		s := &failsOnce{Store: memstore.New()}
+		c, err := soloist.New(s, soloist.Config{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(background, time.Hour+time.Minute)
+		defer cancel()
+		if err := c.Run(ctx, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: func(context.Context, soloist.Run) error { ran.Add(1); return nil }}); err != nil {
+			t.Error(err)
+		}
+		if !s.failed || ran.Load() != 1 {
+			t.Errorf("a claim has failed: %v; the job ran %d times, want once", s.failed, ran.Load())
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// failsOnce is a store that refuses with an error the first claim of a job for a scheduled time.
+type failsOnce struct {
+	*memstore.Store
+	failed bool
+}
+
+func (s *failsOnce) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	for i, c := range claims {
+		if !s.failed && c.Name == "job/tick" && c.Mark > 1 {
+			s.failed = true
+			outs, err := s.Store.Acquire(ctx, append(claims[:i:i], claims[i+1:]...))
+			return slices.Insert(outs, i, store.Outcome{Err: errors.New("this record cannot be read now")}), err
+		}
+	}
+	return s.Store.Acquire(ctx, claims)
 }
 
 // spoiling is a store in which the records of bad cannot be read.

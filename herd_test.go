@@ -174,3 +174,33 @@ func TestHerdIsOver(t *testing.T) {
 		}
 	})
 }
+
+// Replicas that run different jobs of one schedule do not stand for each other: each job is run at each time.
+func TestHerdsOfDifferentJobs(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		const jobs, times = 40, 5
+		var mu sync.Mutex
+		ran := map[string]int{}
+		from := func(first int) (all []soloist.Job) {
+			for i := range jobs {
+				all = append(all, soloist.Job{Name: fmt.Sprint("job ", first+i), Schedule: soloist.Every(time.Minute), Do: func(_ context.Context, run soloist.Run) error {
+					mu.Lock()
+					defer mu.Unlock()
+					ran[run.Job]++
+					return nil
+				}})
+			}
+			return all
+		}
+		start(t, a, from(0)...)
+		start(t, b, from(jobs/2)...)
+		time.Sleep(times*time.Minute + 30*time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		for i := range jobs * 3 / 2 {
+			if name := fmt.Sprint("job ", i); ran[name] != times {
+				t.Errorf("%s ran %d times; want %d", name, ran[name], times)
+			}
+		}
+	})
+}

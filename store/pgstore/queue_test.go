@@ -64,6 +64,31 @@ func heir(t testing.TB, s *Store, answer <-chan queued, name, holder string) sto
 	}
 }
 
+// A holder that asks again keeps its turn. Its place lasts for what it asked for last, and is that request's.
+func TestPlaceIsRenewed(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	take(t, s, "name", "a", time.Hour)
+	ask := func(ttl time.Duration) int64 {
+		out, asked, _, err := s.stand(background, claim("name", "b", ttl), 1)
+		if err != nil || !errors.Is(out.Err, store.ErrHeld) {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		return asked
+	}
+	of := func(value string) int64 {
+		return one[int64](t, s.pool, "SELECT "+value+" FROM "+s.tables.line+" WHERE name = 'name' AND holder = 'b'")
+	}
+	const until = "(extract(epoch FROM max(until)) * 1000000)::bigint"
+	first, ends := ask(time.Minute), of(until)
+	last := ask(time.Hour)
+	if of("min(since)") != first || of("max(asked)") != last {
+		t.Errorf("came at %d, and asked last at %d; want %d and %d", of("min(since)"), of("max(asked)"), first, last)
+	}
+	if more := of(until) - ends; more < (58 * time.Minute).Microseconds() {
+		t.Errorf("the place lasts for %d µs more", more)
+	}
+}
+
 // A process that is gone is passed by, though its place is there.
 func TestTheDeadArePassedBy(t *testing.T) {
 	s := fresh(t, server(t).URL)
