@@ -115,8 +115,8 @@ func TestCompletedRunIsNotTakenOver(t *testing.T) {
 				start(t, b, job)
 				time.Sleep(30 * time.Minute)
 				synctest.Wait()
-				if len(r.runs) != 1 || r.runs[0].Manual != trigger {
-					t.Errorf("it ran %d times since %v: %+v", len(r.runs), begin, r.runs)
+				if len(r.all()) != 1 || r.all()[0].Manual != trigger {
+					t.Errorf("it ran %d times since %v: %+v", len(r.all()), begin, r.all())
 				}
 				info, err := b.Job(background, "tick")
 				if err != nil || len(info.Runs) == 0 || info.Runs[0].Outcome != soloist.OutcomeOK {
@@ -185,6 +185,7 @@ func TestCompletionOfARunIsCommittedOnce(t *testing.T) {
 					t.Errorf("the history (%v) does not tell of the run as done: %+v", err, info.Runs)
 				}
 				time.Sleep(time.Until(begin.Add(2*time.Hour + 30*time.Minute)))
+				synctest.Wait()
 				if want := map[bool]int{true: 3, false: 2}[test.manual]; test.atLeast == 0 && committed != want {
 					t.Errorf("%d runs were committed after the next times; want %d: the schedule goes on", committed, want)
 				}

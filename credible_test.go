@@ -26,11 +26,11 @@ type liar struct {
 	chosen func(int, store.Outcome) (int, store.Outcome)
 	queued func(store.Outcome, time.Duration) (store.Outcome, time.Duration)
 	listed func([]store.Record) []store.Record
-	asked  int
+	asked  atomic.Int64
 }
 
 func (l *liar) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
-	l.asked++
+	l.asked.Add(1)
 	outs, err := l.Store.Acquire(ctx, claims)
 	if l.outs != nil && err == nil {
 		outs = l.outs(outs)
@@ -63,7 +63,7 @@ func (l *liar) Choose(ctx context.Context, names []string, c store.Claim) (int, 
 }
 
 func (l *liar) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.Duration, error) {
-	l.asked++
+	l.asked.Add(1)
 	if l.queued == nil {
 		return l.Store.Queue(ctx, c)
 	}
@@ -205,11 +205,11 @@ func TestStoreWhoseLineIsWrong(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			before := l.asked
+			before := l.asked.Load()
 			if _, err := other.Lock(ctx, "x"); err == nil {
 				t.Errorf("%s: got it", what)
 			}
-			if n := l.asked - before; n > 200 {
+			if n := l.asked.Load() - before; n > 200 {
 				t.Errorf("%s: asked %d times in a minute", what, n)
 			}
 			_ = other.Close()

@@ -29,6 +29,13 @@ func (r *recorder) do(_ context.Context, run soloist.Run) error {
 	return nil
 }
 
+// all returns the runs so far.
+func (r *recorder) all() []soloist.Run {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.runs)
+}
+
 // began answers when the runs did.
 func (r *recorder) began() []time.Time {
 	r.mu.Lock()
@@ -97,12 +104,12 @@ func TestEachScheduledTimeRunsOnce(t *testing.T) {
 		time.Sleep(60*time.Second + 500*time.Millisecond)
 		synctest.Wait()
 		check(t, "scheduled", r.scheduled(begin), seconds(1, 60))
-		for i, run := range r.runs {
+		for i, run := range r.all() {
 			if late := r.began()[i].Sub(run.ScheduledAt); late > 100*time.Millisecond || late < 0 {
 				t.Errorf("the run of %v began %v after it", run.ScheduledAt, late)
 			}
-			if i > 0 && run.Token <= r.runs[i-1].Token {
-				t.Errorf("token %d after %d", run.Token, r.runs[i-1].Token)
+			if i > 0 && run.Token <= r.all()[i-1].Token {
+				t.Errorf("token %d after %d", run.Token, r.all()[i-1].Token)
 			}
 		}
 	})
@@ -130,7 +137,7 @@ func TestRunOfADeadReplicaIsTakenOver(t *testing.T) {
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
 		check(t, "scheduled", r.scheduled(begin), seconds(1, 14))
-		if third := r.runs[2]; third.Attempt != 2 {
+		if third := r.all()[2]; third.Attempt != 2 {
 			t.Errorf("the run that was taken over has attempt %d", third.Attempt)
 		}
 		if late := r.began()[2].Sub(begin); late > 10*time.Second {
@@ -296,8 +303,8 @@ func TestTriggerRunsOnceNow(t *testing.T) {
 			time.Sleep(time.Second)
 			synctest.Wait()
 		}
-		if len(r.runs) != 2 || !r.runs[0].Manual || r.began()[0].Sub(begin) > 61*time.Second {
-			t.Fatalf("runs: %+v at %v", r.runs, r.began())
+		if len(r.all()) != 2 || !r.all()[0].Manual || r.began()[0].Sub(begin) > 61*time.Second {
+			t.Fatalf("runs: %+v at %v", r.all(), r.began())
 		}
 		if err := b.PauseJob(background, "tick", ""); err != nil {
 			t.Fatal(err)
@@ -307,14 +314,14 @@ func TestTriggerRunsOnceNow(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if len(r.runs) != 3 {
-			t.Errorf("a paused job does not run by hand: %+v", r.runs)
+		if len(r.all()) != 3 {
+			t.Errorf("a paused job does not run by hand: %+v", r.all())
 		}
 		_ = b.ResumeJob(background, "tick")
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if len(r.runs) != 4 || r.runs[3].Manual || r.runs[3].ScheduledAt.Sub(begin) != time.Hour {
-			t.Errorf("the schedule was disturbed: %+v", r.runs)
+		if len(r.all()) != 4 || r.all()[3].Manual || r.all()[3].ScheduledAt.Sub(begin) != time.Hour {
+			t.Errorf("the schedule was disturbed: %+v", r.all())
 		}
 		if err := b.TriggerJob(background, "tock"); !errors.Is(err, soloist.ErrNoJob) {
 			t.Errorf("an unknown job: %v", err)
@@ -420,8 +427,8 @@ func TestDrain(t *testing.T) {
 		}
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
-		if len(r.runs) == 0 || r.runs[0].ScheduledAt.Sub(begin) != 10*time.Second || r.runs[0].Attempt != 1 {
-			t.Errorf("runs: %+v", r.runs)
+		if len(r.all()) == 0 || r.all()[0].ScheduledAt.Sub(begin) != 10*time.Second || r.all()[0].Attempt != 1 {
+			t.Errorf("runs: %+v", r.all())
 		}
 	})
 }

@@ -222,8 +222,8 @@ func TestManualRunIsTakenOver(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		start(t, operator, other)
 		time.Sleep(time.Minute)
-		if len(r.runs) != 2 || !r.runs[1].Manual || r.runs[1].Attempt != 2 {
-			t.Fatalf("runs: %+v; want the manual run, and its second attempt", r.runs)
+		if len(r.all()) != 2 || !r.all()[1].Manual || r.all()[1].Attempt != 2 {
+			t.Fatalf("runs: %+v; want the manual run, and its second attempt", r.all())
 		}
 		info, err := operator.Job(background, "tick")
 		if err != nil || len(info.Runs) != 2 || info.Runs[0].Outcome != soloist.OutcomeAbandoned || !info.Runs[0].Manual || info.Runs[1].Outcome != soloist.OutcomeOK {
@@ -260,8 +260,8 @@ func TestTakeoverThatCannotReadItsControl(t *testing.T) {
 		two.left.Store(3)
 		start(t, soloisttest.NewReplica(t, two, soloist.Config{}), other)
 		time.Sleep(40 * time.Second)
-		if len(r.runs) != 2 || !r.runs[1].ScheduledAt.Equal(r.runs[0].ScheduledAt) || r.runs[1].Attempt != 2 {
-			t.Errorf("runs: %+v; want the first again, as its second attempt", r.runs)
+		if len(r.all()) != 2 || !r.all()[1].ScheduledAt.Equal(r.all()[0].ScheduledAt) || r.all()[1].Attempt != 2 {
+			t.Errorf("runs: %+v; want the first again, as its second attempt", r.all())
 		}
 		if two.left.Load() > 0 {
 			t.Error("no control was read")
@@ -295,7 +295,7 @@ func TestAttemptsCountOverReplicas(t *testing.T) {
 		start(t, soloisttest.NewReplica(t, two, soloist.Config{}), fails)
 		time.Sleep(10 * time.Minute)
 		var attempts []int
-		for _, run := range r.runs {
+		for _, run := range r.all() {
 			attempts = append(attempts, run.Attempt)
 		}
 		check(t, "attempts", attempts, []int{1, 2, 3, 4})
