@@ -100,11 +100,12 @@ type violation struct {
 
 type spread struct {
 	Count int           `json:"count"`
+	P50   time.Duration `json:"p50_ns"`
 	P99   time.Duration `json:"p99_ns"`
 }
 
 func (s spread) String() string {
-	return fmt.Sprintf("p99 %v of %d", s.P99.Round(time.Millisecond), s.Count)
+	return fmt.Sprintf("p50 %v, p99 %v of %d", s.P50.Round(time.Millisecond), s.P99.Round(time.Millisecond), s.Count)
 }
 
 // checkers are those that found something.
