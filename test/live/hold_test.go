@@ -35,9 +35,9 @@ func TestServersThatKeepTheirData(t *testing.T) {
 	})
 }
 
-// The names of dead holders are taken over, where only clients fail. How soon is told and not bounded: it depends on how fast the machine is, and
-// on how many die one after the other.
+// The name of a dead holder is taken over soon after its TTL, where only clients fail.
 func TestTakeOver(t *testing.T) {
+	const late = 2 * time.Second
 	for _, c := range []struct {
 		name  string
 		start func(*testing.T) *rig
@@ -47,13 +47,19 @@ func TestTakeOver(t *testing.T) {
 		{"MariaDB", mariadbRig},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			v := mustHold(t, func(t *testing.T) (run, func() []string) {
-				return run{url: c.start(t).url, span: *span, ttl: *ttl, faults: "kill"}, nil
-			})
-			if v.Figures.Takeover.Count == 0 {
-				t.Error("no name of a dead holder was taken over")
+			for attempt := 1; ; attempt++ { // a machine with much else to do can be late once
+				v := mustHold(t, func(t *testing.T) (run, func() []string) {
+					return run{url: c.start(t).url, span: *span, ttl: *ttl, faults: "kill"}, nil
+				})
+				took, limit := v.Figures.Takeover, v.TTL+late
+				if took.Count > 0 && took.P99 <= limit {
+					return
+				}
+				if attempt == attempts {
+					t.Fatalf("take-over %v; want at most %v", took, limit)
+				}
+				t.Logf("take-over %v is more than %v; again", took, limit)
 			}
-			t.Logf("with a TTL of %v, take-over %v", v.TTL, v.Figures.Takeover)
 		})
 	}
 }

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/soloist-dev/soloist/proof"
@@ -56,7 +57,8 @@ func figuresOf(events []event) Figures {
 	return f
 }
 
-// takeoversOf answers how long each name that a killed replica held stayed without a holder, and how many kills met a holder.
+// takeoversOf answers how long each name that a killed replica held stayed without a holder, and how many kills met a holder. Elements are left out:
+// nobody waits for them, they are asked for again at any time.
 func takeoversOf(events []event) (spans []time.Duration, holders int) {
 	type hold struct{ name, holder string }
 	held := map[string]map[hold]bool{} // by replica
@@ -76,7 +78,9 @@ func takeoversOf(events []event) (spans []time.Duration, holders int) {
 			delete(held[e.Replica], hold{e.Name, e.Holder})
 		case e.Kind == proof.Fault && Fault(e.Fault) == Kill:
 			for h := range held[e.Replica] {
-				open[h.name] = e.At
+				if !strings.Contains(h.name, "/element/") {
+					open[h.name] = e.At
+				}
 			}
 			if len(held[e.Replica]) > 0 {
 				holders++
