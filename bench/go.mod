@@ -13,10 +13,10 @@ require (
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
 	github.com/soloist-dev/soloist v0.0.0
+	github.com/soloist-dev/soloist/store/mysqlstore v0.0.0
 	github.com/soloist-dev/soloist/store/pgstore v0.0.0
 	github.com/soloist-dev/soloist/store/redisstore v0.0.0
 	github.com/soloist-dev/soloist/store/sqlitestore v0.0.0
-	github.com/soloist-dev/soloist/store/sqlstore v0.0.0
 	github.com/soloist-dev/soloist/test/interop v0.0.0
 	modernc.org/sqlite v1.61.1
 )
@@ -46,9 +46,9 @@ require (
 
 replace (
 	github.com/soloist-dev/soloist => ..
+	github.com/soloist-dev/soloist/store/mysqlstore => ../store/mysqlstore
 	github.com/soloist-dev/soloist/store/pgstore => ../store/pgstore
 	github.com/soloist-dev/soloist/store/redisstore => ../store/redisstore
 	github.com/soloist-dev/soloist/store/sqlitestore => ../store/sqlitestore
-	github.com/soloist-dev/soloist/store/sqlstore => ../store/sqlstore
 	github.com/soloist-dev/soloist/test/interop => ../test/interop
 )

@@ -13,13 +13,13 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/soloist-dev/soloist/store"
-	"github.com/soloist-dev/soloist/store/sqlstore"
+	"github.com/soloist-dev/soloist/store/mysqlstore"
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
 func mariadbBackend() backend {
 	open := func(ctx context.Context, url string) (store.Store, error) {
-		s, err := sqlstore.OpenURL(ctx, url)
+		s, err := mysqlstore.OpenURL(ctx, url)
 		return migrated(ctx, s, err)
 	}
 	const module = "github.com/go-sql-driver/mysql"

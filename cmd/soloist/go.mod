@@ -32,9 +32,9 @@ require (
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/soloist-dev/soloist/proof v0.0.0
+	github.com/soloist-dev/soloist/store/mysqlstore v0.0.0
 	github.com/soloist-dev/soloist/store/pgstore v0.0.0
 	github.com/soloist-dev/soloist/store/redisstore v0.0.0
-	github.com/soloist-dev/soloist/store/sqlstore v0.0.0
 	github.com/spf13/pflag v1.0.9 // indirect
 	golang.org/x/tools v0.52.0 // indirect
 	modernc.org/libc v1.79.0 // indirect
@@ -54,4 +54,4 @@ replace github.com/soloist-dev/soloist/store/pgstore => ../../store/pgstore
 
 replace github.com/soloist-dev/soloist/store/redisstore => ../../store/redisstore
 
-replace github.com/soloist-dev/soloist/store/sqlstore => ../../store/sqlstore
+replace github.com/soloist-dev/soloist/store/mysqlstore => ../../store/mysqlstore

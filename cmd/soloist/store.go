@@ -15,10 +15,10 @@ import (
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/memstore"
+	"github.com/soloist-dev/soloist/store/mysqlstore"
 	"github.com/soloist-dev/soloist/store/pgstore"
 	"github.com/soloist-dev/soloist/store/redisstore"
 	"github.com/soloist-dev/soloist/store/sqlitestore"
-	"github.com/soloist-dev/soloist/store/sqlstore"
 )
 
 // A source is the URL of a store and where it stands. Messages name the latter: the URL itself may have secrets in it.
@@ -118,8 +118,8 @@ var openers = map[string]func(ctx context.Context, text string) (store.Store, er
 	"postgresql":      opener(pgstore.OpenURL),
 	"cockroach":       opener(pgstore.OpenURL),
 	"cockroachdb":     opener(pgstore.OpenURL),
-	"mysql":           opener(sqlstore.OpenURL),
-	"mariadb":         opener(sqlstore.OpenURL),
+	"mysql":           opener(mysqlstore.OpenURL),
+	"mariadb":         opener(mysqlstore.OpenURL),
 }
 
 // opener makes the OpenURL of a package one of openers, without the nil that is not nil.
@@ -147,7 +147,7 @@ func (s source) open() (store.Store, error) {
 	switch {
 	case err == nil:
 		return opened, nil
-	case errors.As(err, &invalid), errors.Is(err, sqlstore.ErrRefused): // what the URL says is wrong
+	case errors.As(err, &invalid), errors.Is(err, mysqlstore.ErrRefused): // what the URL says is wrong
 		return nil, badConfig(fmt.Errorf("%s: %w", s.from, err))
 	}
 	return nil, fmt.Errorf("%s: %w", s.from, err)

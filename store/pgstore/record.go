@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
-	"github.com/soloist-dev/soloist/store/shedlock"
+	"github.com/soloist-dev/soloist/store/internal/shedlock"
 
 	"github.com/jackc/pgx/v5"
 )

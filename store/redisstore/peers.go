@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/soloist-dev/soloist/store/shedlock"
+	"github.com/soloist-dev/soloist/store/internal/shedlock"
 )
 
 // peer answers the key that Java clients use for a name, if it is shared with them, else the record's own.

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/soloist-dev/soloist/store"
-	"github.com/soloist-dev/soloist/store/shedlock"
+	"github.com/soloist-dev/soloist/store/internal/shedlock"
 )
 
 // watches share one subscription, which is made when somebody first waits.

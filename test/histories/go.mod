@@ -7,10 +7,10 @@ require (
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/soloist-dev/soloist v0.0.0
 	github.com/soloist-dev/soloist/proof v0.0.0
+	github.com/soloist-dev/soloist/store/mysqlstore v0.0.0
 	github.com/soloist-dev/soloist/store/pgstore v0.0.0
 	github.com/soloist-dev/soloist/store/redisstore v0.0.0
 	github.com/soloist-dev/soloist/store/sqlitestore v0.0.0
-	github.com/soloist-dev/soloist/store/sqlstore v0.0.0
 	modernc.org/sqlite v1.61.1
 )
 
@@ -39,8 +39,8 @@ require (
 replace (
 	github.com/soloist-dev/soloist => ../..
 	github.com/soloist-dev/soloist/proof => ../../proof
+	github.com/soloist-dev/soloist/store/mysqlstore => ../../store/mysqlstore
 	github.com/soloist-dev/soloist/store/pgstore => ../../store/pgstore
 	github.com/soloist-dev/soloist/store/redisstore => ../../store/redisstore
 	github.com/soloist-dev/soloist/store/sqlitestore => ../../store/sqlitestore
-	github.com/soloist-dev/soloist/store/sqlstore => ../../store/sqlstore
 )

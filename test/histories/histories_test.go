@@ -20,10 +20,10 @@ import (
 
 	"github.com/soloist-dev/soloist/proof"
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/mysqlstore"
 	"github.com/soloist-dev/soloist/store/pgstore"
 	"github.com/soloist-dev/soloist/store/redisstore"
 	"github.com/soloist-dev/soloist/store/sqlitestore"
-	"github.com/soloist-dev/soloist/store/sqlstore"
 	"github.com/soloist-dev/soloist/test/servers"
 
 	"github.com/go-sql-driver/mysql"
@@ -207,8 +207,8 @@ func TestMariaDB(t *testing.T) {
 	t.Parallel()
 	s := servers.MariaDB(t, "--innodb-flush-log-at-trx-commit=0", "--max-connections=200")
 	to, faults := wired(t, s.URL)
-	b := &rig{stores: handles(t, func() (*sqlstore.Store, error) { return sqlstore.OpenURL(t.Context(), to) }), faults: faults}
-	if _, err := b.stores[0].(*sqlstore.Store).Migrate(t.Context()); err != nil {
+	b := &rig{stores: handles(t, func() (*mysqlstore.Store, error) { return mysqlstore.OpenURL(t.Context(), to) }), faults: faults}
+	if _, err := b.stores[0].(*mysqlstore.Store).Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	u, err := url.Parse(s.URL)
@@ -231,7 +231,7 @@ func TestMariaDB(t *testing.T) {
 			return err
 		}
 		defer func() { _ = tx.Rollback() }()
-		if err := b.stores[0].(*sqlstore.Store).Complete(ctx, tx, c); err != nil {
+		if err := b.stores[0].(*mysqlstore.Store).Complete(ctx, tx, c); err != nil {
 			return err
 		}
 		time.Sleep(hold)

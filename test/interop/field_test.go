@@ -15,9 +15,9 @@ import (
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/mysqlstore"
 	"github.com/soloist-dev/soloist/store/pgstore"
 	"github.com/soloist-dev/soloist/store/redisstore"
-	"github.com/soloist-dev/soloist/store/sqlstore"
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
@@ -42,7 +42,7 @@ func (f *field) open(t testing.TB) store.Store {
 		must(t, err)
 		s = opened
 	case "mysql":
-		opened, err := sqlstore.New(database(t, f.url), sqlstore.Config{ShedLock: true, Table: f.table, ShedLockZone: f.zone})
+		opened, err := mysqlstore.New(database(t, f.url), mysqlstore.Config{ShedLock: true, Table: f.table, ShedLockZone: f.zone})
 		must(t, err)
 		s = opened
 	case "redis":

@@ -20,9 +20,9 @@ require (
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
+	github.com/soloist-dev/soloist/store/mysqlstore v0.0.0
 	github.com/soloist-dev/soloist/store/pgstore v0.0.0
 	github.com/soloist-dev/soloist/store/redisstore v0.0.0
-	github.com/soloist-dev/soloist/store/sqlstore v0.0.0
 	golang.org/x/sync v0.22.0 // indirect
 	golang.org/x/text v0.41.0 // indirect
 )
@@ -31,6 +31,6 @@ replace github.com/soloist-dev/soloist => ../..
 
 replace github.com/soloist-dev/soloist/store/pgstore => ../../store/pgstore
 
-replace github.com/soloist-dev/soloist/store/sqlstore => ../../store/sqlstore
+replace github.com/soloist-dev/soloist/store/mysqlstore => ../../store/mysqlstore
 
 replace github.com/soloist-dev/soloist/store/redisstore => ../../store/redisstore

@@ -1,0 +1,302 @@
+package mysqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+var claimColumns = []column{{"name", binary}, {"holder", binary}, {"ttl", number}, {"mark", number}, {"record", binary}}
+
+func (s *Store) claimRow(c store.Claim) []cell {
+	return []cell{bytesCell(s.row(c.Name)), bytesCell(c.Holder), intCell(micros(c.TTL)), intCell(c.Mark), s.record(c.Name)}
+}
+
+// newCall numbers a request: by it a row says that it was this one that has changed it.
+func newCall() string { return intLiteral(rand.Int64N(math.MaxInt64) + 1) }
+
+// A verdict is what a record answers to a claim.
+type verdict int
+
+const (
+	free  verdict = iota // it looks free, and this call has not taken it
+	taken                // by this call
+	again                // the holder already has it
+	done
+	held
+	corrupt // something else has written it
+)
+
+// judge is the order of the rules of store.Claim; r is nil for a name without a row.
+func judge(r *record, c store.Claim) verdict {
+	switch {
+	case r != nil && r.wrong != "":
+		return corrupt
+	case r != nil && r.taken:
+		return taken
+	case r != nil && r.liveFor(c.Holder):
+		return again
+	case c.Mark < 0, c.Mark != 0 && r != nil && r.mark >= c.Mark:
+		return done
+	case r != nil && r.left > 0:
+		return held
+	}
+	return free
+}
+
+func (v verdict) outcome(r *record, c store.Claim) store.Outcome {
+	switch {
+	case v == corrupt:
+		return store.Outcome{Err: &CorruptError{c.Name, r.wrong}}
+	case v == taken:
+		g := r.grant()
+		g.Abandoned = r.from
+		return store.Outcome{Grant: g}
+	case v == again:
+		return store.Outcome{Grant: r.grant()}
+	case v == done && r == nil:
+		return store.Outcome{Err: &store.DoneError{Record: store.Record{Name: c.Name}}}
+	case v == done:
+		return store.Outcome{Err: &store.DoneError{Record: r.whole(c.Name)}}
+	case v == held:
+		return store.Outcome{Err: &store.HeldError{Record: r.lease(c.Name)}}
+	}
+	return store.Outcome{Err: lockedOut(r, c.Name)}
+}
+
+// lockedOut refuses a name that looks free, but whose row somebody has kept locked, or whose tokens are used up.
+func lockedOut(r *record, name string) error {
+	if r != nil && r.token == math.MaxInt64 {
+		return ErrTokens
+	}
+	return &store.HeldError{Record: store.Record{Name: name, Left: lockedLeft}}
+}
+
+// Rows that are locked by others are tried again after pauses that double, and then given up, so that nobody waits long for what somebody
+// else does not let go. Most such locks are those of requests like ours, and last less than a millisecond.
+const (
+	lockedPause  = time.Millisecond
+	lockedTries  = 6                     // 63 ms in all
+	releaseTries = 8                     // 255 ms; nobody loses a lease meanwhile
+	lockedLeft   = 50 * time.Millisecond // after which a claim that was refused for it may be made again
+)
+
+// Acquire is as in store.Store.
+func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if err := s.alive(ctx); err != nil {
+		return nil, s.explain(err)
+	}
+	outcomes := make([]store.Outcome, len(claims))
+	indexes := valid(claims, store.Claim.Check, func(i int, err error) { outcomes[i].Err = err })
+	requests := s.requests(indexes, func(i int) int { return len(claims[i].Name) + len(claims[i].Holder) })
+	err := each(requests, len(indexes), func(request []int) ([]int, error) { return s.acquire(ctx, claims, request, outcomes) },
+		func(i int, err error) { outcomes[i] = store.Outcome{Err: err} })
+	if err != nil {
+		return nil, err
+	}
+	return outcomes, nil
+}
+
+// each makes the requests of a batch of n. An error, of which do says what it is about, ends it: it is that of the whole batch if nothing
+// has been decided before, or else told of each that has not been.
+func each(requests [][]int, n int, do func(request []int) (open []int, err error), tell func(i int, err error)) error {
+	for k, request := range requests {
+		open, err := do(request)
+		if err == nil {
+			continue
+		}
+		open = slices.Concat(append([][]int{open}, requests[k+1:]...)...)
+		if len(open) == n {
+			return err
+		}
+		for _, i := range open {
+			tell(i, err)
+		}
+		return nil
+	}
+	return nil
+}
+
+// acquire decides the claims of one request, those of one row after the other. An error is about those that it answers, which are open.
+func (s *Store) acquire(ctx context.Context, claims []store.Claim, request []int, outcomes []store.Outcome) (open []int, err error) {
+	for len(request) > 0 {
+		first := layers(request, func(i int) string { return s.row(claims[i].Name) })[0]
+		known, open, err := s.decide(ctx, claims, first, outcomes)
+		rest := s.follow(claims, request, first, known, outcomes)
+		if err != nil {
+			return append(open, rest...), err
+		}
+		request = rest
+	}
+	return nil, nil
+}
+
+// A decided is what a row is after a claim of it was decided.
+type decided struct {
+	record *record // nil if there is none
+	locked bool    // it looks free and could not be had
+}
+
+// follow decides claims by what the first of their row has left, if that says enough. It answers those that it cannot decide.
+func (s *Store) follow(claims []store.Claim, request, first []int, known map[string]decided, outcomes []store.Outcome) (rest []int) {
+	waiting := map[string]bool{} // rows with a claim that is not decided, behind which others stand
+	for _, i := range request {
+		if len(first) > 0 && i == first[0] {
+			first = first[1:]
+			continue
+		}
+		row := s.row(claims[i].Name)
+		d, there := known[row]
+		if d.record != nil && d.record.taken {
+			d.record = new(*d.record)
+			d.record.taken = false
+		}
+		v := judge(d.record, claims[i])
+		if !there || waiting[row] || v != held && (v != free || !d.locked) {
+			waiting[row] = true
+			rest = append(rest, i)
+			continue
+		}
+		outcomes[i] = v.outcome(d.record, claims[i])
+	}
+	return rest
+}
+
+// decide decides claims of different rows, and answers what each row is then. An error is about those that it answers, which are open.
+func (s *Store) decide(ctx context.Context, claims []store.Claim, request []int, outcomes []store.Outcome) (known map[string]decided, open []int, err error) {
+	known = make(map[string]decided, len(request))
+	for try := range lockedTries + 1 {
+		if try > 0 && !pause(ctx, lockedPause<<(try-1)) {
+			return known, nil, nil // what is known so far stands
+		}
+		records, err := s.take(ctx, claims, request, try == 0)
+		if err != nil {
+			for _, i := range request {
+				delete(known, s.row(claims[i].Name))
+			}
+			return known, request, err
+		}
+		var locked []int
+		for n, i := range request {
+			v := judge(records[n], claims[i])
+			outcomes[i] = v.outcome(records[n], claims[i])
+			known[s.row(claims[i].Name)] = decided{records[n], v == free}
+			if v == free {
+				locked = append(locked, i)
+			}
+		}
+		if request = locked; len(request) == 0 {
+			return known, nil, nil
+		}
+	}
+	s.usedUp(ctx, request, outcomes)
+	return known, nil, nil
+}
+
+// take takes what is free of claims of different rows, and answers the record of each.
+func (s *Store) take(ctx context.Context, claims []store.Claim, request []int, first bool) ([]*record, error) {
+	rows := make([][]cell, len(request))
+	for n, i := range request {
+		rows[n] = s.claimRow(claims[i])
+	}
+	f := wanting(rows)
+	if !first || !s.inSteps() {
+		return s.changed(ctx, f, len(request))
+	}
+	records, err := s.seen(ctx, f, len(request))
+	for n, i := range request {
+		if err == nil && judge(records[n], claims[i]) == free {
+			return s.changed(ctx, f, len(request))
+		}
+	}
+	return records, err
+}
+
+// wanting puts claims into statements.
+func wanting(rows [][]cell) fill {
+	f := batch(claimColumns, rows, 0)
+	f["call"] = newCall()
+	if len(rows) == 1 {
+		f["from_wanted"], f["is_wanted"] = sqlFromOne, "r.name = "+sqlWantedOne
+		f["from_absent"], f["is_absent"] = "DUAL", sqlAbsentOne
+		return f
+	}
+	f["from_wanted"], f["is_wanted"] = sqlFromWanted, "TRUE"
+	f["from_absent"], f["is_absent"] = sqlAbsent+" AS c", "TRUE"
+	f["wanted"], f["unless"], f["order"], f["limit"] = sqlWanted, "", "c.name", "{all}"
+	return f
+}
+
+// choosing makes of many claims one choice: the first that looks free, unless the holder has one of the names.
+func choosing(rows [][]cell) fill {
+	f := wanting(rows)
+	if len(rows) > 1 {
+		f["from_absent"], f["unless"], f["order"], f["limit"] = sqlAbsentChoice+" AS c", sqlUnless, "c.i", "1"
+	}
+	return f
+}
+
+// changed takes what is wanted and answers the n records in the order of the batch; seen only reads them.
+func (s *Store) changed(ctx context.Context, f fill, n int) ([]*record, error) {
+	all, err := change(ctx, s, []string{s.text(sqlAcquireTake, f), s.text(sqlAcquireMake, f), s.text(sqlAcquireLook, f)}, scanFound)
+	return inOrder(all, n), err
+}
+
+func (s *Store) seen(ctx context.Context, f fill, n int) ([]*record, error) {
+	all, err := look(ctx, s, s.text(sqlAcquireLook, f), scanFound)
+	return inOrder(all, n), err
+}
+
+// inSteps says that each statement is a round trip, so that it pays to read first.
+func (s *Store) inSteps() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.server != nil && s.server.carrier == steps
+}
+
+// A found is a record of a batch.
+type found struct {
+	i int
+	*record
+}
+
+func scanFound(rows *sql.Rows) (found, error) {
+	f := found{record: &record{}}
+	var from sql.NullInt64
+	err := f.scan(rows, []any{&f.i, &f.taken}, &from, &f.state)
+	if from.Valid {
+		f.from = max(1, fromMicros(from.Int64))
+	}
+	return f, err
+}
+
+func inOrder(all []found, n int) []*record {
+	records := make([]*record, n)
+	for _, f := range all {
+		records[f.i] = f.record
+	}
+	return records
+}
+
+// usedUp finds out whether names that cannot be given a row lack nothing but a token.
+func (s *Store) usedUp(ctx context.Context, request []int, outcomes []store.Outcome) {
+	floors, err := look(ctx, s, s.text(sqlVersion, nil), func(rows *sql.Rows) (floor int64, err error) {
+		var version int
+		return floor, rows.Scan(&version, &floor)
+	})
+	if err != nil {
+		return // the names are refused, whatever the reason
+	}
+	for _, i := range request {
+		var held *store.HeldError
+		if errors.As(outcomes[i].Err, &held) && held.Record.Token == 0 && len(floors) > 0 && floors[0] == math.MaxInt64 {
+			outcomes[i].Err = ErrTokens
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package mysqlstore
+
+import (
+	"context"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// Choose is as in store.Chooser.
+func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Outcome, error) {
+	if err := s.alive(ctx); err != nil {
+		return 0, store.Outcome{}, s.explain(err)
+	}
+	if err := store.CheckChoice(names, claim); err != nil {
+		return 0, store.Outcome{Err: err}, nil
+	}
+	var i int
+	var v verdict
+	var r *record
+	for try := range lockedTries + 1 {
+		if try > 0 && !pause(ctx, lockedPause<<(try-1)) {
+			break
+		}
+		records, err := s.takeOne(ctx, names, claim)
+		if err != nil {
+			return 0, store.Outcome{}, err
+		}
+		if i, v = best(records, claim); v != free {
+			r = records[i]
+			break
+		}
+		r = records[i]
+	}
+	claim.Name = names[i]
+	return i, v.outcome(r, claim), nil
+}
+
+// takeOne takes the first name that is free, unless the holder has one, and answers the records of all.
+func (s *Store) takeOne(ctx context.Context, names []string, claim store.Claim) ([]*record, error) {
+	rows := make([][]cell, len(names))
+	for n, name := range names {
+		claim.Name = name
+		rows[n] = s.claimRow(claim)
+	}
+	f := choosing(rows)
+	if s.inSteps() {
+		records, err := s.seen(ctx, f, len(names))
+		if err != nil {
+			return nil, err
+		}
+		if _, v := best(records, claim); v != free {
+			return records, nil
+		}
+	}
+	return s.changed(ctx, f, len(names))
+}
+
+// best answers the name that this call has taken, else the one that the holder has, else one that looks free but could not be taken, else
+// the one that would be free first.
+func best(records []*record, claim store.Claim) (int, verdict) {
+	order := 0
+	verdicts := make([]verdict, len(records))
+	for i, r := range records {
+		verdicts[i] = judge(r, claim)
+		if better(verdicts[i], r, verdicts[order], records[order]) {
+			order = i
+		}
+	}
+	return order, verdicts[order]
+}
+
+var rank = map[verdict]int{taken: 0, again: 1, free: 2, held: 3, corrupt: 4}
+
+func better(v verdict, r *record, than verdict, other *record) bool {
+	if v != than {
+		return rank[v] < rank[than]
+	}
+	return v == held && r.left < other.left
+}

@@ -1,0 +1,51 @@
+package mysqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// Complete is as in store.Completion: part of tx, a transaction of the caller's on the same server. The row of the lease is locked until
+// tx ends; renewals of the client's other leases go on meanwhile, and that of this one when tx has ended, so tx should end well
+// within the TTL. A tx at REPEATABLE READ, the servers' default, must not have read anything before the lease was taken, or the error is
+// ErrSnapshot.
+func (s *Store) Complete(ctx context.Context, tx *sql.Tx, c store.Completion) error {
+	if err := s.alive(ctx); err != nil {
+		return s.explain(err)
+	}
+	if err := c.Check(); err != nil {
+		return err
+	}
+	f := fill{
+		"name": bytesLiteral(s.row(c.Name)), "holder": bytesLiteral(c.Holder), "token": intLiteral(c.Token),
+		"mark": intLiteral(c.Mark), "state": stateLiteral(c.State),
+	}
+	if err := s.mayComplete(ctx, tx, c, f); err != nil || c.Mark == 0 && c.State == nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, s.text(sqlComplete, f))
+	return s.explain(err)
+}
+
+// mayComplete locks the row of a lease, and says why it cannot be completed.
+func (s *Store) mayComplete(ctx context.Context, tx *sql.Tx, c store.Completion, f fill) error {
+	r := record{holder: c.Holder, lockedBy: c.Holder, token: c.Token}
+	var live, seen bool
+	var left, age int64
+	err := tx.QueryRowContext(ctx, s.text(sqlCompleteLook, f)).Scan(&live, &seen, &r.released, &r.mark, &left, &age, &r.state)
+	r.left, r.age = fromMicros(left), fromMicros(age)
+	switch {
+	case errors.Is(err, sql.ErrNoRows), err == nil && !live:
+		return store.ErrLost
+	case err != nil:
+		return s.explain(err)
+	case c.Mark > 0 && r.mark >= c.Mark:
+		return &store.DoneError{Record: r.whole(c.Name)}
+	case !seen:
+		return s.explain(ErrSnapshot)
+	}
+	return nil
+}

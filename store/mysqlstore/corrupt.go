@@ -1,0 +1,49 @@
+package mysqlstore
+
+import (
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A CorruptError says that something else has written the row of a name, so that it cannot be believed. It harms that name alone: nothing is
+// granted, extended or released in it.
+type CorruptError struct {
+	Name string // of the record
+	What string // is wrong with it
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("mysqlstore: the record of %q is corrupt: %s; something else has written to the table: when nobody holds the name, delete its row",
+		e.Name, e.What)
+}
+
+// A row is what stands in the columns of a record that hold numbers.
+type row struct{ released, token, mark, left, age, bytes sql.NullInt64 }
+
+// fill makes a record of a row, and says in it what is not such as a store writes; see sql/sound.sql.
+func (r *record) fill(n row) {
+	r.released, r.token, r.mark = n.released.Int64 != 0, n.token.Int64, n.mark.Int64
+	r.left, r.age = fromMicros(n.left.Int64), fromMicros(n.age.Int64)
+	const most = 20 * 366 * 24 * time.Hour
+	switch {
+	case !n.released.Valid, !n.token.Valid, !n.mark.Valid:
+		r.wrong = "it has a NULL"
+	case !n.left.Valid, !n.age.Valid:
+		r.wrong = "it has a time that is none"
+	case r.holder != "" && store.CheckName(r.holder) != nil:
+		r.wrong = fmt.Sprintf("its holder is %.60q", r.holder)
+	case r.token < 0, r.token == 0 && r.holder != "":
+		r.wrong = fmt.Sprintf("its token is %d", r.token)
+	case r.mark < 0:
+		r.wrong = fmt.Sprintf("its mark is %d", r.mark)
+	case n.released.Int64 < 0, n.released.Int64 > 1:
+		r.wrong = fmt.Sprintf("released is %d", n.released.Int64)
+	case n.bytes.Int64 > store.MaxState:
+		r.wrong = fmt.Sprintf("its state has %d bytes", n.bytes.Int64)
+	case !r.foreign() && r.left > most:
+		r.wrong = fmt.Sprintf("it is taken for %v", r.left.Round(time.Hour))
+	}
+}

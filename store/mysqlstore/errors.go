@@ -1,0 +1,150 @@
+package mysqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/soloist-dev/soloist/store"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// ErrSchema says that the store's tables are not there, or older than this version of the package. Nothing was changed.
+var ErrSchema = errors.New("the tables of the store are missing or of another version")
+
+// ErrTokens says that a name's tokens have reached the end of their range.
+var ErrTokens = errors.New("the name has used up its fencing tokens")
+
+// ErrSnapshot refuses a completion in a transaction at REPEATABLE READ that has read something before the lease was taken: its reads do not
+// show what the holder before has committed.
+var ErrSnapshot = errors.New("the transaction reads as of before the lease was taken: begin it after that, or at READ COMMITTED")
+
+// ErrRefused says that a URL cannot be one of a store. Trying again will not help.
+var ErrRefused = errors.New("refused")
+
+// errLocked is the answer for a row that somebody else's transaction has kept locked.
+var errLocked = errors.New("a transaction that has not ended yet has locked the row")
+
+// The numbers of the servers' errors, as far as they mean something to us. From 1900 on they are MariaDB's, from 3000 on MySQL's.
+const (
+	errTooManyConnections = 1040
+	errNoDatabasePriv     = 1044
+	errPassword           = 1045
+	errNoDatabase         = 1046
+	errUnknownDatabase    = 1049
+	errShutdown           = 1053
+	errUnknownColumn      = 1054
+	errSyntax             = 1064
+	errUnknownTable       = 1109
+	errTablePriv          = 1142
+	errColumnPriv         = 1143
+	errNoTable            = 1146
+	errPacket             = 1153
+	errDuringCommit       = 1180
+	errLockTimeout        = 1205
+	errDeadlock           = 1213
+	errNeedSuper          = 1227
+	errOption             = 1290
+	errInterrupted        = 1317
+	errDiskFull           = 1021
+	errTableFull          = 1114
+	errBinlogFormat       = 1665
+	errBadPlugin          = 1698
+	errReadOnly           = 1792
+	errReadOnlyServer     = 1836
+	errKilled             = 1927
+	errStatementTimeMaria = 1969
+	errStatementTimeMySQL = 3024
+	errLockNowait         = 3572
+	errGroupRollback      = 3101
+)
+
+// advice is what mends an error, for whoever runs the process.
+var advice = map[uint16]string{
+	errTooManyConnections: "raise max_connections, or lower the connections of the pools (SetMaxOpenConns)",
+	errNoDatabasePriv:     "give this user its rights: GRANT SELECT, INSERT, UPDATE, DELETE on the store's tables",
+	errPassword:           "see to the user and the password, and to the host that the user may come from",
+	errBadPlugin:          "see to the user, and to the way in which it has to prove who it is",
+	errTablePriv:          "give this user its rights: GRANT SELECT, INSERT, UPDATE, DELETE on the store's tables",
+	errColumnPriv:         "give this user its rights: GRANT SELECT, INSERT, UPDATE, DELETE on the store's tables",
+	errNeedSuper:          "this user lacks a right that the statement needs",
+	errNoDatabase:         "name the database in the URL or the DSN, or in Config.Schema",
+	errUnknownDatabase:    "make the database, or name another",
+	errSyntax:             "the server must be MySQL 8.0 or MariaDB 10.6, or later",
+	errPacket:             "raise max_allowed_packet to 1M at least",
+	errOption:             "the server is a replica, or read-only: connect to the primary",
+	errReadOnly:           "the server is a replica, or read-only: connect to the primary",
+	errReadOnlyServer:     "the server is a replica, or read-only: connect to the primary",
+	errLockTimeout:        "another transaction has kept a row or a table locked: see to transactions that stay open",
+	errBinlogFormat:       "set binlog_format to ROW or MIXED",
+	errDiskFull:           "the server's disk is full: free some space",
+	errTableFull:          "the server's disk is full: free some space",
+	errStatementTimeMaria: "it took longer than max_statement_time allows",
+	errStatementTimeMySQL: "it took longer than max_execution_time allows",
+}
+
+// code is the number of an error of the server, or 0.
+func code(err error) uint16 {
+	var e *mysql.MySQLError
+	if errors.As(err, &e) {
+		return e.Number
+	}
+	return 0
+}
+
+func conflict(err error) bool {
+	switch code(err) {
+	case errDeadlock, errGroupRollback, errLockNowait:
+		return true
+	}
+	return false
+}
+
+// refused says that what was asked for has surely not been committed: the server has said so, and not while it committed.
+func refused(err error) bool {
+	switch code(err) {
+	case 0, errShutdown, errInterrupted, errKilled, errDuringCommit, errStatementTimeMaria, errStatementTimeMySQL:
+		return false
+	}
+	return true
+}
+
+// also is an error that is another one too, and says what it says.
+type also struct {
+	error
+	is error
+}
+
+func (a also) Is(target error) bool { return target == a.is }
+
+func (a also) Unwrap() error { return a.error }
+
+// explain makes of an error of the driver one for people. Neither has a password in it: the messages of servers and driver name user,
+// host, database and table.
+func (s *Store) explain(err error) error {
+	if err == nil || errors.Is(err, store.ErrClosed) {
+		return err
+	}
+	switch n := code(err); n {
+	case 0:
+		if s.ctx.Err() != nil {
+			return also{fmt.Errorf("%w: %w", store.ErrClosed, err), store.ErrClosed}
+		}
+		if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+			err = connecting(err)
+		}
+	case errNoTable, errUnknownColumn, errUnknownTable:
+		err = also{fmt.Errorf("%w: run soloist migrate up, or Migrate, with this table's name: %w", ErrSchema, err), ErrSchema}
+	default:
+		if text := advice[n]; text != "" {
+			err = fmt.Errorf("%w: %s", err, text)
+		}
+		switch n {
+		case errNoDatabasePriv, errPassword, errBadPlugin, errTablePriv, errColumnPriv, errNeedSuper:
+			err = also{err, fs.ErrPermission}
+		}
+	}
+	return fmt.Errorf("mysqlstore: %w", err)
+}

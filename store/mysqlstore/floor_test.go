@@ -1,0 +1,100 @@
+package mysqlstore
+
+import (
+	"context"
+	"database/sql"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+// ahead makes the token of a lease greater than any clock would.
+func ahead(t *testing.T, db *sql.DB, s *Store, name string) int64 {
+	t.Helper()
+	const token = math.MaxInt64 / 2
+	exec(t, db, "UPDATE "+s.table(s.cfg.Table)+" SET token = "+intLiteral(token)+" WHERE name = "+bytesLiteral(s.row(name)))
+	return token
+}
+
+// What a sweep has forgotten is not granted with a lower token, be the clock as it may.
+func TestTokensGrowOverASweep(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			db := connect(t, mariadb(t).URL, m.driver)
+			s := open(t, db, m.config)
+			const name = "ns/element/swept" // one that is forgotten in a table shared with ShedLock, too
+			take(t, s, name, "a")
+			token := ahead(t, db, s, name)
+			release(t, s, store.Release{Name: name, Holder: "a", Token: token})
+			if n, err := s.Sweep(context.Background(), 10); n != 1 || err != nil {
+				t.Fatalf("a sweep has forgotten %d, %v", n, err)
+			}
+			if again := take(t, s, name, "b").Token; again <= token {
+				t.Errorf("token %d follows %d", again, token)
+			}
+			if other := take(t, s, "other", "b").Token; other <= token {
+				t.Errorf("token %d of a name that may have been forgotten, after %d", other, token)
+			}
+		})
+	}
+}
+
+// A claim that stands still while one of its names is granted, released and swept has read the floor before, and the sweep waits for it.
+func TestTokensGrowOverASweepDuringAClaim(t *testing.T) {
+	ctx := context.Background()
+	db := connect(t, mariadb(t).URL, nil)
+	s := open(t, db, Config{})
+	tx := begin(t, db, nil)
+	exec(t, tx, "INSERT INTO "+s.table(s.cfg.Table)+" (name, lock_until, locked_at, locked_by) VALUES ('a', '2000-01-01', '2000-01-01', '')")
+	waiting := func() (n int) {
+		time.Sleep(200 * time.Millisecond) // InnoDB shows what it showed before to whoever looks again within 100 ms
+		const query = "SELECT COUNT(*) FROM information_schema.innodb_trx AS t JOIN information_schema.innodb_locks AS l ON l.lock_id = t.trx_requested_lock_id " +
+			"WHERE t.trx_state = 'LOCK WAIT' AND l.lock_table LIKE ?" // others wait on the same server, for other tables
+		if err := db.QueryRowContext(ctx, query, "%"+s.cfg.Table+"%").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	claimed := make(chan []store.Outcome, 1)
+	go func() { claimed <- acquire(t, s, claim("a", "late"), claim("b", "late")) }()
+	servers.Wait(t, "the claim to stand still", func() bool { return waiting() == 1 })
+
+	other := open(t, connect(t, mariadb(t).URL, nil), Config{Table: s.cfg.Table})
+	take(t, other, "b", "early")
+	token := ahead(t, db, s, "b")
+	release(t, other, store.Release{Name: "b", Holder: "early", Token: token})
+	swept := make(chan error, 1)
+	go func() {
+		_, err := other.Sweep(ctx, 10)
+		swept <- err
+	}()
+	var done bool
+	var err error
+	servers.Wait(t, "the sweep to end, or to stand still", func() bool {
+		select {
+		case err = <-swept:
+			done = true
+		default:
+		}
+		return done || waiting() == 2
+	})
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if !done {
+		err = <-swept
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := (<-claimed)[1]
+	if out.Err != nil {
+		t.Fatal(out.Err)
+	}
+	if out.Grant.Token <= token {
+		t.Errorf("token %d follows %d", out.Grant.Token, token)
+	}
+}

@@ -1,0 +1,188 @@
+package mysqlstore
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+var (
+	leaseColumns = []column{
+		{"name", binary}, {"holder", binary}, {"token", number}, {"ttl", number}, {"mark", number}, {"retain", number}, {"state", blob},
+	}
+	keyColumns = leaseColumns[:3]
+)
+
+// A lease is what a batch says of an extension or a release.
+type lease struct {
+	cells []cell // of leaseColumns
+	size  int
+}
+
+func (s *Store) extension(e store.Extension) lease {
+	return lease{[]cell{
+		bytesCell(s.row(e.Name)), bytesCell(e.Holder), intCell(e.Token), intCell(micros(e.TTL)), intCell(e.Mark), intCell(0),
+		nullableCell(e.State, e.State != nil),
+	}, len(e.Name) + len(e.Holder) + len(e.State)}
+}
+
+func (s *Store) ending(r store.Release) lease {
+	retain := micros(max(r.Retain, r.Linger))
+	if r.Retain > longestRetain {
+		retain = -1
+	}
+	return lease{[]cell{
+		bytesCell(s.row(r.Name)), bytesCell(r.Holder), intCell(r.Token), intCell(micros(r.Linger)), intCell(r.Mark), intCell(retain),
+		nullableCell(r.State, r.State != nil),
+	}, len(r.Name) + len(r.Holder) + len(r.State)}
+}
+
+// longestRetain is what the servers can add to a time; what is longer is for ever.
+const longestRetain = 10 * store.MaxTTL
+
+// A standing is how a lease stands after a request.
+type standing struct {
+	i                       int
+	changed, live, released bool
+	corrupt                 bool
+	mark                    int64
+}
+
+func scanStanding(rows *sql.Rows) (st standing, err error) {
+	return st, rows.Scan(&st.i, &st.changed, &st.live, &st.released, &st.mark, &st.corrupt)
+}
+
+// Extend is as in store.Store.
+func (s *Store) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	return changeAll(ctx, s, sqlExtend, lockedTries, extensions, store.Extension.Check, s.extension, func(_ int, st standing) bool { return st.changed })
+}
+
+// Release is as in store.Store.
+func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	marks := make([]int64, len(releases)) // of the records that have been released
+	once, first := s.withoutRepeats(releases)
+	errs, err := changeAll(ctx, s, sqlRelease, releaseTries, once, store.Release.Check, s.ending, func(i int, st standing) bool {
+		marks[i] = st.mark
+		return st.changed || st.released && st.mark >= once[i].Mark // before, and only its answer was lost
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range once {
+		if errs[i] == nil {
+			s.watches.wake(s.row(r.Name))
+		}
+	}
+	all := make([]error, len(releases))
+	for i, r := range releases {
+		all[i] = errs[first[i]]
+		if all[i] == nil && r.Mark > marks[first[i]] {
+			all[i] = store.ErrLost // it was released just before
+		}
+	}
+	return all, nil
+}
+
+// withoutRepeats answers the releases without those that release a lease again, and for each which of these it is or repeats. A repeat
+// that was sent after its first might find that somebody else has taken the name in between.
+func (s *Store) withoutRepeats(releases []store.Release) (once []store.Release, first []int) {
+	type key struct {
+		row, holder string
+		token       int64
+	}
+	known := make(map[key]int, len(releases))
+	for _, r := range releases {
+		k := key{s.row(r.Name), r.Holder, r.Token}
+		i, repeats := known[k]
+		if !repeats || r.Check() != nil {
+			i = len(once)
+			once = append(once, r)
+		}
+		if r.Check() == nil && !repeats {
+			known[k] = i
+		}
+		first = append(first, i)
+	}
+	return once, first
+}
+
+// changeAll makes the change of each live lease. The answer is nil for a lease of which settled says that it stands well.
+func changeAll[L any](ctx context.Context, s *Store, statement string, tries int, leases []L, check func(L) error,
+	of func(L) lease, settled func(i int, st standing) bool) ([]error, error) {
+	if err := s.alive(ctx); err != nil {
+		return nil, s.explain(err)
+	}
+	errs := make([]error, len(leases))
+	indexes := valid(leases, check, func(i int, err error) { errs[i] = err })
+	all := make([]lease, len(leases))
+	for _, i := range indexes {
+		all[i] = of(leases[i])
+	}
+	requests := s.requests(indexes, func(i int) int { return all[i].size })
+	err := each(requests, len(indexes), func(request []int) ([]int, error) {
+		return s.settle(ctx, statement, tries, all, request, errs, settled)
+	}, func(i int, err error) { errs[i] = err })
+	if err != nil {
+		return nil, err
+	}
+	return errs, nil
+}
+
+// settle makes the changes of one request. Those whose rows are locked by others are tried again alone; in the end they are unknown, so
+// that the caller asks again. An error is about those that it answers, which are open.
+func (s *Store) settle(ctx context.Context, statement string, tries int, all []lease, request []int, errs []error,
+	settled func(int, standing) bool) (open []int, err error) {
+	for try := range tries + 1 {
+		if try > 0 && !pause(ctx, lockedPause<<(try-1)) {
+			return nil, nil // what is known so far stands
+		}
+		standings, err := s.put(ctx, statement, all, request)
+		if err != nil {
+			return request, err
+		}
+		for _, i := range request {
+			errs[i] = store.ErrLost
+		}
+		var locked []int
+		for _, st := range standings {
+			i := st.i
+			switch {
+			case st.corrupt:
+				errs[i] = &CorruptError{all[i].cells[0].text, "a lease in it is not believed"}
+			case settled(i, st):
+				errs[i] = nil
+			case st.live:
+				errs[i] = s.explain(store.AsUnknown(errLocked))
+				locked = append(locked, i)
+			}
+		}
+		if request = locked; len(request) == 0 {
+			return nil, nil
+		}
+	}
+	return nil, nil
+}
+
+// put makes the changes, and answers how the leases stand that are still their names' last, with their indexes.
+func (s *Store) put(ctx context.Context, statement string, all []lease, request []int) ([]standing, error) {
+	var statements []string
+	var order []int
+	for _, layer := range layers(request, func(i int) string { return all[i].cells[0].text }) {
+		rows, keys := make([][]cell, len(layer)), make([][]cell, len(layer))
+		for n, i := range layer {
+			rows[n] = all[i].cells
+			keys[n] = rows[n][:len(keyColumns)]
+		}
+		lease, key := batch(leaseColumns, rows, 0), batch(keyColumns, keys, len(order))
+		lease["call"] = newCall()
+		key["call"] = lease["call"]
+		statements = append(statements, s.text(statement, lease), s.text(sqlLeaseLook, key))
+		order = append(order, layer...)
+	}
+	standings, err := change(ctx, s, statements, scanStanding)
+	for n := range standings {
+		standings[n].i = order[standings[n].i]
+	}
+	return standings, err
+}

@@ -1,0 +1,203 @@
+package mysqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+// begin begins a transaction of a caller's.
+func begin(t testing.TB, db *sql.DB, o *sql.TxOptions) *sql.Tx {
+	t.Helper()
+	tx, err := db.BeginTx(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback() })
+	return tx
+}
+
+// completedInTime has two leases, of which the second ends soon, and a transaction that completes both, stays open, and was in time for it.
+func completedInTime(t *testing.T, s *Store, db *sql.DB, names ...string) ([]store.Outcome, *sql.Tx) {
+	t.Helper()
+	for ttl := time.Second; ; ttl *= 4 { // a slow machine needs longer
+		servers.Wait(t, names[1]+" to be free", func() bool {
+			return recordOf(t, acquire(t, s, store.Claim{Name: names[1], Holder: "-", TTL: time.Second, Mark: -1})[0].Err).Free()
+		})
+		out := acquire(t, s, claim(names[0], "a"), store.Claim{Name: names[1], Holder: "a", TTL: ttl})
+		tx := begin(t, db, nil)
+		var err error
+		for i, name := range names {
+			if err == nil {
+				err = s.Complete(context.Background(), tx, store.Completion{Name: name, Holder: "a", Token: out[i].Grant.Token, Mark: 1})
+			}
+		}
+		if err == nil {
+			return out, tx
+		}
+		if !errors.Is(err, store.ErrLost) || ttl > servers.Patience {
+			t.Fatal(err)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A transaction that keeps a lease's row locked does not hold up the leases of others.
+func TestLockedRowsHoldUpNobody(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			db := connect(t, mariadb(t).URL, m.driver)
+			s := open(t, db, m.config)
+			ctx := context.Background()
+			const n = 1000
+			claims := []store.Claim{claim("locked", "a"), claim("expired", "a")}
+			for i := range n {
+				claims = append(claims, claim("other/"+intLiteral(int64(i)), "a"))
+			}
+			begun := time.Now()
+			others := acquire(t, s, claims[2:]...)
+			usual := time.Since(begun) // for a batch of that size, on this machine
+			completed, tx := completedInTime(t, s, db, "locked", "expired")
+			out := append(completed, others...)
+			servers.Wait(t, "one of the leases to expire", func() bool {
+				o := acquire(t, s, store.Claim{Name: "expired", Holder: "-", TTL: time.Second, Mark: -1})[0]
+				return recordOf(t, o.Err).Free()
+			})
+			var extensions []store.Extension
+			var releases []store.Release
+			for i, c := range claims {
+				if c.Name != "expired" {
+					extensions = append(extensions, store.Extension{Name: c.Name, Holder: "a", Token: out[i].Grant.Token, TTL: 2 * time.Hour})
+					releases = append(releases, store.Release{Name: c.Name, Holder: "a", Token: out[i].Grant.Token})
+				}
+			}
+			quickly := func(verb string, do func() ([]error, error)) []error {
+				start := time.Now()
+				errs, err := do()
+				if err != nil {
+					t.Fatalf("%s: %v", verb, err)
+				}
+				if took := time.Since(start); took > 3*time.Second+20*usual {
+					t.Errorf("%s took %v, where taking a batch took %v", verb, took, usual)
+				}
+				if err := errors.Join(errs[1:]...); err != nil {
+					t.Errorf("%s of the others: %v", verb, err)
+				}
+				return errs
+			}
+			if errs := quickly("Extend", func() ([]error, error) { return s.Extend(ctx, extensions) }); !errors.Is(errs[0], store.ErrUnknown) {
+				t.Errorf("extending the locked lease answered %v, want an unknown outcome", errs[0])
+			}
+			if errs := quickly("Release", func() ([]error, error) { return s.Release(ctx, releases) }); !errors.Is(errs[0], store.ErrUnknown) {
+				t.Errorf("releasing the locked lease answered %v, want an unknown outcome", errs[0])
+			}
+			for i := range claims {
+				claims[i].Holder = "b"
+			}
+			quickly("Acquire", func() ([]error, error) {
+				out, err := s.Acquire(ctx, claims)
+				if err != nil {
+					return nil, err
+				}
+				errs := make([]error, len(out))
+				for i, o := range out {
+					errs[i] = o.Err
+				}
+				for i := range 2 {
+					if !errors.Is(out[i].Err, store.ErrHeld) {
+						t.Errorf("taking a locked name answered %v, want a refusal", out[i].Err)
+					}
+				}
+				return errs[1:], nil // of which the first is expected
+			})
+			if err := tx.Commit(); err != nil {
+				t.Fatal(err)
+			}
+			if o := acquire(t, s, claim("expired", "b"))[0]; o.Err != nil || o.Grant.Mark != 1 || o.Grant.Abandoned == 0 {
+				t.Errorf("the expired lease is %+v, %v after the commit; want it granted, with its mark and abandoned", o.Grant, o.Err)
+			}
+			release(t, s, releases[0])
+		})
+	}
+}
+
+// A transaction of the caller's commits work and mark together.
+func TestComplete(t *testing.T) {
+	for _, isolation := range []sql.IsolationLevel{sql.LevelDefault, sql.LevelReadCommitted, sql.LevelSerializable} {
+		t.Run(isolation.String(), func(t *testing.T) {
+			db := connect(t, mariadb(t).URL, nil)
+			s := open(t, db, Config{})
+			ctx := context.Background()
+			work := s.cfg.Table + "_work"
+			exec(t, db, "CREATE TABLE "+work+" (n INT)")
+			defer exec(t, db, "DROP TABLE "+work)
+			worked := func() (n int) {
+				if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+work).Scan(&n); err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+			do := func(c store.Completion, commit bool) error {
+				tx := begin(t, db, &sql.TxOptions{Isolation: isolation})
+				var n int
+				if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+work).Scan(&n); err != nil { // a snapshot, where there is one
+					t.Fatal(err)
+				}
+				exec(t, tx, "INSERT INTO "+work+" VALUES (1)")
+				err := s.Complete(ctx, tx, c)
+				if err == nil && commit {
+					return tx.Commit()
+				}
+				_ = tx.Rollback()
+				return err
+			}
+			g := take(t, s, "x", "a")
+			c := store.Completion{Name: "x", Holder: "a", Token: g.Token, Mark: 5, State: []byte("done")}
+			if err := do(c, false); err != nil || worked() != 0 || acquire(t, s, claim("x", "a"))[0].Grant.Mark != 0 {
+				t.Fatalf("%v: a transaction that was rolled back has left something", err)
+			}
+			if err := do(c, true); err != nil || worked() != 1 {
+				t.Fatal(err, worked())
+			}
+			if g := acquire(t, s, claim("x", "a"))[0].Grant; g.Mark != 5 || string(g.State) != "done" {
+				t.Fatalf("the record is %+v after the commit", g)
+			}
+			var done *store.DoneError
+			if err := do(c, true); !errors.As(err, &done) || done.Record.Mark != 5 || done.Record.Holder != "a" || worked() != 1 {
+				t.Errorf("completing again answered %v", err)
+			}
+			if err := do(store.Completion{Name: "x", Holder: "a", Token: g.Token, State: []byte("more")}, true); err != nil {
+				t.Errorf("a completion without a mark: %v", err)
+			}
+			if g := acquire(t, s, claim("x", "a"))[0].Grant; g.Mark != 5 || string(g.State) != "more" {
+				t.Errorf("the record is %+v", g)
+			}
+			c.Mark = 6
+			for what, wrong := range map[string]store.Completion{
+				"another token":  {Name: "x", Holder: "a", Token: g.Token + 1, Mark: 6},
+				"another holder": {Name: "x", Holder: "b", Token: g.Token, Mark: 6},
+				"another name":   {Name: "y", Holder: "a", Token: g.Token, Mark: 6},
+				"no mark":        {Name: "x", Holder: "b", Token: g.Token},
+			} {
+				if err := do(wrong, true); !errors.Is(err, store.ErrLost) {
+					t.Errorf("%s: %v, want ErrLost", what, err)
+				}
+			}
+			release(t, s, store.Release{Name: "x", Holder: "a", Token: g.Token})
+			take(t, s, "x", "b")
+			if err := do(c, true); !errors.Is(err, store.ErrLost) || worked() != 2 {
+				t.Errorf("completing a lease that was taken over: %v, %d works", err, worked())
+			}
+			if err := do(store.Completion{Name: "x", Holder: "b", Token: 0, Mark: 1}, true); !errors.As(err, new(*store.InvalidError)) {
+				t.Errorf("a token of 0: %v", err)
+			}
+		})
+	}
+}

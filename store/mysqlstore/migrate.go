@@ -1,0 +1,180 @@
+package mysqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// schemaVersion is that of the tables that this package makes and needs.
+const schemaVersion = 1
+
+// migrateWait is how long one who migrates waits for another.
+const migrateWait = 5 * time.Minute
+
+// Schema is as in store.Migrator.
+func (s *Store) Schema() string {
+	var b strings.Builder
+	for _, statement := range s.schema() {
+		b.WriteString(statement + ";\n")
+	}
+	return b.String()
+}
+
+// schema answers the statements for an empty database.
+func (s *Store) schema() []string {
+	statements := []string{s.text(sqlSchemaRecords, nil)}
+	if s.cfg.ShedLock {
+		statements = append(statements, s.text(sqlSchemaIndex, nil))
+	}
+	return append(statements, s.text(sqlSchemaMeta, nil), s.begin())
+}
+
+func (s *Store) begin() string {
+	return s.text(sqlSchemaBegin, fill{"version": intLiteral(schemaVersion)})
+}
+
+// Migrate is as in store.Migrator. It needs the rights CREATE, and for a table of ShedLock's ALTER and INDEX, besides those of the
+// other calls. The servers cannot undo these statements, so each is made only if what it makes is not there: one that was cut
+// off is gone on with.
+func (s *Store) Migrate(ctx context.Context) ([]string, error) {
+	if err := s.alive(ctx); err != nil {
+		return nil, s.explain(err)
+	}
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	defer conn.Close()
+	defer abandon(conn) // what was set for the session, and the lock, end with it
+	m := &migration{s: s, conn: conn}
+	if err := m.all(ctx); err != nil {
+		return m.did, s.explain(fmt.Errorf("making the tables: %w", err))
+	}
+	return m.did, nil
+}
+
+// A migration brings the tables up to date on a connection of its own.
+type migration struct {
+	s    *Store
+	conn *sql.Conn
+	did  []string
+}
+
+func (m *migration) all(ctx context.Context) error {
+	if err := m.lock(ctx); err != nil {
+		return err
+	}
+	engines, err := pairs(ctx, m.conn, m.s.aboutTables(sqlTables))
+	if err != nil {
+		return err
+	}
+	table, meta := m.s.cfg.Table, m.s.cfg.Table+"_meta"
+	switch _, there := engines[strings.ToLower(table)]; {
+	case !there:
+		err = m.do(ctx, "made the table "+table, m.s.text(sqlSchemaRecords, nil))
+	case m.s.cfg.ShedLock:
+		err = m.takeOver(ctx)
+	}
+	if err == nil && m.s.cfg.ShedLock {
+		err = m.index(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if _, there := engines[strings.ToLower(meta)]; !there {
+		if err := m.do(ctx, "made the table "+meta, m.s.text(sqlSchemaMeta, nil)); err != nil {
+			return err
+		}
+	}
+	return m.version(ctx)
+}
+
+// lock keeps others from migrating at the same time. It ends with the connection.
+func (m *migration) lock(ctx context.Context) error {
+	for _, setting := range []string{sqlRollback, "SET autocommit = 1"} {
+		if _, err := m.conn.ExecContext(ctx, setting); err != nil {
+			return err
+		}
+	}
+	var got sql.NullInt64
+	name := bytesLiteral("soloist migrate " + m.s.cfg.Table)
+	wait := intLiteral(int64(migrateWait / time.Second))
+	err := m.conn.QueryRowContext(ctx, "SELECT GET_LOCK(CONVERT("+name+" USING utf8mb4), "+wait+")").Scan(&got)
+	if err == nil && got.Int64 != 1 {
+		err = fmt.Errorf("another migration has not ended within %v", migrateWait)
+	}
+	return err
+}
+
+func (m *migration) do(ctx context.Context, what, statement string) error {
+	if _, err := m.conn.ExecContext(ctx, statement); err != nil {
+		return err
+	}
+	m.did = append(m.did, what)
+	return nil
+}
+
+// aboutTables puts the names of the tables into a statement on information_schema.
+func (s *Store) aboutTables(statement string) string {
+	text := func(name string) string { return "CONVERT(" + bytesLiteral(name) + " USING utf8mb4)" }
+	schema := "DATABASE()"
+	if s.cfg.Schema != "" {
+		schema = text(s.cfg.Schema)
+	}
+	return s.text(statement, fill{"schema": schema, "table": text(s.cfg.Table), "table_meta": text(s.cfg.Table + "_meta")})
+}
+
+// takeOver makes of a table of ShedLock's one that both can use, and keeps its rows.
+func (m *migration) takeOver(ctx context.Context) error {
+	columns, err := pairs(ctx, m.conn, m.s.aboutTables(sqlColumns))
+	if err != nil {
+		return err
+	}
+	if _, there := columns["call_id"]; there {
+		return nil
+	}
+	for _, name := range []string{"name", "lock_until", "locked_at", "locked_by"} {
+		if _, there := columns[name]; !there {
+			return fmt.Errorf("the table %s has no column %s, so it is none of ShedLock's: name another table", m.s.cfg.Table, name)
+		}
+	}
+	// A TIMESTAMP is read in the zone of the session, and ShedLock has written UTC in its own.
+	zone := "@@global.time_zone"
+	if m.s.cfg.ShedLockZone != "" {
+		zone = "'" + m.s.cfg.ShedLockZone + "'"
+	}
+	if _, err := m.conn.ExecContext(ctx, "SET time_zone = "+zone); err != nil {
+		return err
+	}
+	if err := m.do(ctx, "widened names in "+m.s.cfg.Table, m.s.text(sqlSchemaText, nil)); err != nil {
+		return err
+	}
+	return m.do(ctx, fmt.Sprintf("gave %s the columns of soloist, and times of 6 digits in place of %s", m.s.cfg.Table, columns["lock_until"]),
+		m.s.text(sqlSchemaShared, nil))
+}
+
+func (m *migration) index(ctx context.Context) error {
+	indexes, err := pairs(ctx, m.conn, m.s.aboutTables(sqlIndexes))
+	if _, there := indexes["soloist_record"]; err != nil || there {
+		return err
+	}
+	return m.do(ctx, "made an index of the records in "+m.s.cfg.Table, m.s.text(sqlSchemaIndex, nil))
+}
+
+// version says in the tables of which version they are.
+func (m *migration) version(ctx context.Context) error {
+	var version int
+	var floor int64
+	err := m.conn.QueryRowContext(ctx, m.s.text(sqlVersion, nil)).Scan(&version, &floor)
+	switch {
+	case err == nil && version >= schemaVersion:
+		return nil
+	case err != nil && !errors.Is(err, sql.ErrNoRows):
+		return err
+	}
+	return m.do(ctx, fmt.Sprintf("the tables are of version %d", schemaVersion), m.s.begin())
+}

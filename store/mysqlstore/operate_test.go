@@ -1,0 +1,416 @@
+package mysqlstore
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	crand "crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/test/servers"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// urlWith changes the URL of the test server.
+func urlWith(t testing.TB, change func(*url.URL)) string {
+	t.Helper()
+	u, err := url.Parse(mariadb(t).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(u)
+	return u.String()
+}
+
+func withQuery(query string) func(*url.URL) { return func(u *url.URL) { u.RawQuery = query } }
+
+func TestOpenURL(t *testing.T) {
+	ctx := context.Background()
+	table := newTable(t)
+	s, err := OpenURL(ctx, urlWith(t, withQuery("table="+table)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Migrate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	defer drop(t, connect(t, mariadb(t).URL, nil), s)
+	take(t, s, "x", "a")
+	if socket := mariadb(t).Socket; socket != "" {
+		other, err := OpenURL(ctx, "mariadb://root@/test?socket="+url.QueryEscape(socket)+"&table="+table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		if o := acquire(t, other, claim("x", "b"))[0]; !errors.Is(o.Err, store.ErrHeld) {
+			t.Errorf("over the socket: %v, want a refusal", o.Err)
+		}
+	}
+}
+
+// reach opens a store and connects to its server.
+func reach(rawURL string) error {
+	s, err := OpenURL(context.Background(), rawURL)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return s.explain(s.db.PingContext(context.Background()))
+}
+
+// Each mistake is named, and no error shows the password.
+func TestMistakes(t *testing.T) {
+	for what, m := range map[string]struct {
+		url  string
+		is   error
+		says string
+	}{
+		"no URL":            {"::", ErrRefused, "mysql://user:password"},
+		"another scheme":    {"postgres://u:secret@h/d", ErrRefused, "mysql://user:password"},
+		"a % in a password": {"mysql://u:secret%zz@h/d", ErrRefused, "%XX"},
+		"no database":       {"mysql://u:secret@h/", ErrRefused, "database"},
+		"a parameter":       {"mysql://u:secret@h/d?tabel=x", ErrRefused, `"tabel"`},
+		"a table":           {"mysql://u:secret@h/d?table=a%20b", ErrRefused, `"a b"`},
+		"a flag":            {"mysql://u:secret@h/d?shedlock=perhaps", ErrRefused, `"perhaps"`},
+		"a timeout":         {"mysql://u:secret@h/d?timeout=0s", ErrRefused, `"0s"`},
+		"a socket":          {"mysql://u:secret@h/d?socket=here", ErrRefused, `"here"`},
+		"a zone":            {"mysql://u:secret@h/d?shedlock_zone='x'", ErrRefused, `zone`},
+		"TLS":               {"mysql://u:secret@h/d?tls=nobody", ErrRefused, "nobody"},
+		"no such TLS":       {"mysql://u:secret@h/d?tls=", ErrRefused, `tls "": must be`},
+		"TLS, or not":       {"mysql://u:secret@h/d?tls=preferred", ErrRefused, `"preferred"`},
+		"TLS, a semicolon":  {"mysql://u:secret@h/d?tls=true;table=x", ErrRefused, `tls`},
+		"TLS, and nothing":  {"mysql://u:secret@h/d?tls=true;", ErrRefused, `tls`},
+		"TLS, a %":          {"mysql://u:secret@h/d?table=x&tls=true%zz", ErrRefused, `"tls=true%zz"`},
+		"TLS without value": {"mysql://u:secret@h/d?tls", ErrRefused, `"tls": must be key=value`},
+		"TLS twice":         {"mysql://u:secret@h/d?tls=true&tls=false", ErrRefused, `tls`},
+		"an odd name":       {"mysql://u:secret@h/d?t%6cs=true&TLS=true", ErrRefused, `"TLS"`},
+		"a table, cut off":  {"mysql://u:secret@h/d?table=soloist;drop", ErrRefused, `table`},
+		"a table, empty":    {"mysql://u:secret@h/d?table=", ErrRefused, `table "": `},
+		"a fragment":        {"mysql://u:secret@h/d?tls=true#table=x", ErrRefused, `"#table=x"`},
+		"a password with #": {"mysql://u:pass#secret@h/d?tls=true", ErrRefused, "%XX"},
+		"a password with ?": {"mysql://u:12?secret@h/d?tls=true", ErrRefused, "%XX"},
+		"an odd port":       {"mysql://u:secret@h:99999/d", ErrRefused, `"99999"`},
+		"a wrong password":  {urlWith(t, func(u *url.URL) { u.User = url.UserPassword("root", "secret wrong") }), fs.ErrPermission, "password"},
+		"no such database":  {urlWith(t, func(u *url.URL) { u.Path = "/nowhere" }), nil, "make the database"},
+		"nobody listens":    {fmt.Sprintf("mysql://u:secret@127.0.0.1:%d/d", servers.FreePort(t)), nil, "refused"},
+		"no TLS there":      {urlWith(t, withQuery("tls=true")), nil, "TLS"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			if what == "no TLS there" && mariadb(t).Process == nil {
+				t.Skip("the server is somebody else's and may have TLS")
+			}
+			err := reach(m.url)
+			if err == nil {
+				t.Fatal("it was reached")
+			}
+			if m.is != nil && !errors.Is(err, m.is) || errors.Is(err, store.ErrUnknown) || !strings.Contains(err.Error(), m.says) {
+				t.Errorf("answered %q; want it to be %v and to say %q", err, m.is, m.says)
+			}
+			if !errors.Is(m.is, ErrRefused) && errors.Is(err, ErrRefused) {
+				t.Errorf("%q is ErrRefused", err)
+			}
+			if strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "canary") {
+				t.Errorf("the password is in %q", err)
+			}
+		})
+	}
+}
+
+func TestMissingSchema(t *testing.T) {
+	ctx := context.Background()
+	db := connect(t, mariadb(t).URL, nil)
+	s, err := New(db, Config{Table: newTable(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	calls := func() map[string]error {
+		_, acquired := s.Acquire(ctx, []store.Claim{claim("x", "a")})
+		_, extended := s.Extend(ctx, []store.Extension{{Name: "x", Holder: "a", Token: 1, TTL: time.Hour}})
+		_, released := s.Release(ctx, []store.Release{{Name: "x", Holder: "a", Token: 1}})
+		_, _, chosen := s.Choose(ctx, []string{"x"}, claim("", "a"))
+		_, swept := s.Sweep(ctx, 1)
+		_, watched := s.Watch(ctx, []string{"x"})
+		var listed error
+		for _, listed = range s.List(ctx, "") {
+			_ = listed
+		}
+		return map[string]error{
+			"Acquire": acquired, "Extend": extended, "Release": released, "Choose": chosen, "Sweep": swept, "Watch": watched, "List": listed,
+		}
+	}
+	check := func() {
+		t.Helper()
+		for verb, err := range calls() {
+			if !errors.Is(err, ErrSchema) || errors.Is(err, store.ErrUnknown) || !strings.Contains(err.Error(), "soloist migrate up") {
+				t.Errorf("%s: %v, want ErrSchema", verb, err)
+			}
+		}
+	}
+	check()
+	exec(t, db, strings.Replace(documentedTable, "shedlock", s.cfg.Table, 1))
+	defer drop(t, db, s)
+	check()
+	findings, err := s.Examine(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := finding(t, findings, "schema"); f.Level != store.LevelError || !strings.Contains(f.Mend, "migrate") {
+		t.Errorf("the finding is %+v", f)
+	}
+}
+
+func finding(t testing.TB, all []store.Finding, subject string) store.Finding {
+	t.Helper()
+	for _, f := range all {
+		if f.Subject == subject {
+			return f
+		}
+	}
+	t.Fatalf("no finding about %q in %+v", subject, all)
+	return store.Finding{}
+}
+
+// Many may migrate at once, and each statement that a person is told makes the same.
+func TestMigrate(t *testing.T) {
+	ctx := context.Background()
+	for _, cfg := range []Config{{}, {ShedLock: true}} {
+		db := connect(t, mariadb(t).URL, nil)
+		cfg.Table = newTable(t)
+		s, err := New(db, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer drop(t, db, s)
+		var group sync.WaitGroup
+		var mu sync.Mutex
+		lines := 0
+		for range 8 {
+			group.Go(func() {
+				did, err := s.Migrate(ctx)
+				mu.Lock()
+				defer mu.Unlock()
+				if lines += len(did); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		want := 3
+		if cfg.ShedLock {
+			want = 4
+		}
+		if did, err := s.Migrate(ctx); err != nil || len(did) != 0 || lines != want {
+			t.Errorf("migrating said %d lines, then %q, %v", lines, did, err)
+		}
+		take(t, s, "x", "a")
+		cfg.Table = newTable(t)
+		byHand, err := New(db, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer drop(t, db, byHand)
+		for statement := range strings.SplitSeq(strings.TrimSuffix(byHand.Schema(), ";\n"), ";\n") {
+			exec(t, db, statement)
+		}
+		if did, err := byHand.Migrate(ctx); err != nil || len(did) != 0 {
+			t.Errorf("after the statements migrating did %q, %v", did, err)
+		}
+		take(t, byHand, "x", "a")
+	}
+}
+
+// With the rights that the documentation names the store works; without any one of them it says so.
+func TestPrivileges(t *testing.T) {
+	ctx := context.Background()
+	admin := connect(t, mariadb(t).URL, nil)
+	s := open(t, admin, Config{})
+	host := "127.0.0.1"
+	for _, missing := range []string{"", "SELECT", "INSERT", "UPDATE", "DELETE"} {
+		user := newTable(t)
+		exec(t, admin, "CREATE USER "+user+"@'"+host+"' IDENTIFIED BY 'canary'")
+		defer exec(t, admin, "DROP USER "+user+"@'"+host+"'")
+		for table, rights := range map[string]string{s.cfg.Table: "SELECT, INSERT, UPDATE, DELETE", s.cfg.Table + "_meta": "SELECT, UPDATE"} {
+			var kept []string
+			for right := range strings.SplitSeq(rights, ", ") {
+				if right != missing {
+					kept = append(kept, right)
+				}
+			}
+			exec(t, admin, "GRANT "+strings.Join(kept, ", ")+" ON "+s.table(table)+" TO "+user+"@'"+host+"'")
+		}
+		db := connect(t, mariadb(t).URL, func(c *mysql.Config) { c.User, c.Passwd = user, "canary" })
+		limited, err := New(db, s.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer limited.Close()
+		findings, err := limited.Examine(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := finding(t, findings, "rights on "+s.cfg.Table)
+		if (f.Level == store.LevelOK) != (missing == "") || missing != "" && !strings.Contains(f.Mend, "GRANT "+missing) {
+			t.Errorf("without %q the finding is %+v", missing, f)
+		}
+		_, acquired := limited.Acquire(ctx, []store.Claim{claim("x/"+missing, "a")})
+		g := take(t, s, "released", "a")
+		release(t, s, store.Release{Name: "released", Holder: "a", Token: g.Token})
+		_, swept := limited.Sweep(ctx, 10)
+		for verb, err := range map[string]error{"Acquire": acquired, "Sweep": swept} {
+			needs := missing != "" && (verb == "Acquire" && missing != "DELETE" || verb == "Sweep" && missing != "INSERT")
+			if needs != errors.Is(err, fs.ErrPermission) || !needs && err != nil || errors.Is(err, store.ErrUnknown) {
+				t.Errorf("without %q %s answered %v", missing, verb, err)
+			}
+		}
+	}
+}
+
+// A server that takes no writes refuses, and says what it is.
+func TestReadOnlyServer(t *testing.T) {
+	server := servers.MariaDB(t, "--read-only=OFF")
+	ctx := context.Background()
+	admin := connect(t, server.URL, nil)
+	s := open(t, admin, Config{})
+	exec(t, admin, "CREATE USER limited@'127.0.0.1' IDENTIFIED BY 'canary'", "GRANT SELECT, INSERT, UPDATE, DELETE ON test.* TO limited@'127.0.0.1'",
+		"SET GLOBAL read_only = ON")
+	defer exec(t, admin, "SET GLOBAL read_only = OFF")
+	db := connect(t, server.URL, func(c *mysql.Config) { c.User, c.Passwd = "limited", "canary" })
+	limited, err := New(db, s.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = limited.Acquire(ctx, []store.Claim{claim("x", "a")})
+	if err == nil || errors.Is(err, store.ErrUnknown) || !strings.Contains(err.Error(), "connect to the primary") {
+		t.Errorf("answered %v", err)
+	}
+	c, err := limited.Capabilities(ctx)
+	if err != nil || c.Fencing.Answer != store.No {
+		t.Errorf("the capabilities are %+v, %v", c, err)
+	}
+	findings, err := limited.Examine(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := finding(t, findings, "role"); f.Level != store.LevelError {
+		t.Errorf("the finding is %+v", f)
+	}
+}
+
+// The promises follow the settings.
+func TestCapabilitiesFollowTheSettings(t *testing.T) {
+	server := servers.MariaDB(t, "--log-bin", "--server-id=1", "--sync-binlog=1")
+	ctx := context.Background()
+	db := connect(t, server.URL, nil)
+	s := open(t, db, Config{})
+	check := func(what string, fencing, durable store.Answer) {
+		t.Helper()
+		c, err := s.Capabilities(ctx)
+		if err != nil || c.Fencing.Answer != fencing || c.Durable.Answer != durable {
+			t.Errorf("%s: %+v, %v", what, c, err)
+		}
+	}
+	check("all is well", store.Yes, store.Yes)
+	exec(t, db, "SET GLOBAL innodb_flush_log_at_trx_commit = 2")
+	check("commits are not synced", store.No, store.No)
+	exec(t, db, "SET GLOBAL innodb_flush_log_at_trx_commit = 1", "SET GLOBAL sync_binlog = 0")
+	check("the binary log is not synced", store.No, store.No)
+	exec(t, db, "SET GLOBAL sync_binlog = 1", "ALTER TABLE "+s.cfg.Table+" ENGINE = MyISAM")
+	check("a table of another engine", store.No, store.Yes)
+	findings, err := s.Examine(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := finding(t, findings, "storage engine"); f.Level != store.LevelError || !strings.Contains(f.Mend, "ENGINE = InnoDB") {
+		t.Errorf("the finding is %+v", f)
+	}
+	exec(t, db, "ALTER TABLE "+s.cfg.Table+" ENGINE = InnoDB")
+	replica := servers.MariaDB(t, "--server-id=2", "--read-only")
+	exec(t, connect(t, replica.URL, nil), fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=%s, MASTER_USER='root', MASTER_PASSWORD='%s'",
+		server.Addr[strings.LastIndexByte(server.Addr, ':')+1:], servers.MariaDBPassword), "START SLAVE")
+	servers.Wait(t, "the replica", func() bool {
+		c, err := s.Capabilities(ctx)
+		return err == nil && c.Fencing.Answer == store.No
+	})
+	check("a replica", store.No, store.Yes)
+	r, err := New(connect(t, replica.URL, nil), s.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := r.Capabilities(ctx); err != nil || c.Fencing.Answer != store.No || !strings.Contains(c.Fencing.Why, "replica") {
+		t.Errorf("the replica's capabilities are %+v, %v", c, err)
+	}
+}
+
+// A certificate for another name is refused, and the error says what to do.
+func TestWrongTLSName(t *testing.T) {
+	dir := t.TempDir()
+	pool := certificate(t, dir, "db.example")
+	server := servers.MariaDB(t, "--ssl-cert="+filepath.Join(dir, "cert.pem"), "--ssl-key="+filepath.Join(dir, "key.pem"))
+	for name, good := range map[string]bool{"db.example": true, "other.example": false} {
+		if err := mysql.RegisterTLSConfig("test-"+name, &tls.Config{RootCAs: pool, ServerName: name}); err != nil {
+			t.Fatal(err)
+		}
+		err := reach(server.URL + "?tls=test-" + name)
+		if good != (err == nil) || !good && !strings.Contains(err.Error(), "connect by a name that the server's certificate has") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := reach(server.URL + "?tls=true"); err == nil || !strings.Contains(err.Error(), "authority") {
+		t.Errorf("with an authority that nobody knows: %v", err)
+	}
+}
+
+// certificate writes one for a name, that anybody may read, and answers who believes it.
+func certificate(t *testing.T, dir, name string) *x509.CertPool {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(crand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path := dir; len(path) > len(os.TempDir()); path = filepath.Dir(path) {
+		if err := os.Chmod(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for file, block := range map[string]*pem.Block{
+		"cert.pem": {Type: "CERTIFICATE", Bytes: der}, "key.pem": {Type: "PRIVATE KEY", Bytes: secret},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, file), pem.EncodeToMemory(block), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	return pool
+}

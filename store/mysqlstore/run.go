@@ -1,0 +1,261 @@
+package mysqlstore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A carrier is how several statements come to the server.
+type carrier int
+
+const (
+	compound carrier = iota // as one statement of MariaDB's: BEGIN NOT ATOMIC … END
+	multi                   // as one request, where the connection has been opened with multiStatements
+	steps                   // one by one
+)
+
+func (c carrier) String() string {
+	return [...]string{"one compound statement", "one request of several statements (multiStatements)", "several requests, one statement each"}[c]
+}
+
+// A server is what was found out about the server and the connections to it, when it was first asked.
+type server struct {
+	version    string
+	mariadb    bool
+	carrier    carrier
+	autocommit bool
+	packet     int // max_allowed_packet, in bytes
+}
+
+const (
+	sqlRollback = "ROLLBACK"
+	sqlCommit   = "COMMIT"
+)
+
+var (
+	// Whatever was left open on a connection is given up and not committed. At READ COMMITTED nothing locks what it only reads, and
+	// each statement sees what has been committed before it began; the setting is for the next transaction alone.
+	beginChange = []string{sqlRollback, "SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE", "START TRANSACTION"}
+	beginLook   = []string{sqlRollback, "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"}
+)
+
+// A scanner reads a row.
+type scanner[T any] func(*sql.Rows) (T, error)
+
+// change runs statements in one transaction and answers the rows of those that have some. An error is ErrUnknown unless the transaction
+// surely has not been committed.
+func change[T any](ctx context.Context, s *Store, statements []string, scan scanner[T]) ([]T, error) {
+	return run(ctx, s, true, func(*server) []string {
+		return join(beginChange, statements, []string{sqlCommit})
+	}, scan)
+}
+
+// look runs a statement that only reads.
+func look[T any](ctx context.Context, s *Store, statement string, scan scanner[T]) ([]T, error) {
+	return run(ctx, s, false, func(sv *server) []string {
+		if sv.carrier == steps && sv.autocommit {
+			return []string{statement}
+		}
+		return join(beginLook, []string{statement}, []string{sqlRollback})
+	}, scan)
+}
+
+func join(parts ...[]string) (all []string) {
+	for _, p := range parts {
+		all = append(all, p...)
+	}
+	return all
+}
+
+// The server rolls back one of two transactions that wait for each other, and one that a cluster cannot certify: neither has taken effect.
+const (
+	conflicts     = 20
+	conflictPause = 2 * time.Millisecond
+)
+
+func run[T any](ctx context.Context, s *Store, changes bool, statements func(*server) []string, scan scanner[T]) ([]T, error) {
+	for try := 1; ; try++ {
+		if err := s.alive(ctx); err != nil {
+			return nil, s.explain(err)
+		}
+		rows, sent, err := attempt(ctx, s, changes, statements, scan)
+		switch {
+		case err == nil:
+			return rows, nil
+		case errors.Is(err, driver.ErrBadConn) && try <= maxBadConnections: // found dead before anything was sent
+			continue
+		case conflict(err) && try <= conflicts:
+			if pause(ctx, rand.N(time.Duration(try)*conflictPause)) {
+				continue
+			}
+		}
+		err = s.explain(err)
+		if changes && sent && !refused(err) {
+			err = store.AsUnknown(err)
+		}
+		return nil, err
+	}
+}
+
+// transact runs do between the beginning and the end of a transaction, again when it conflicts with others.
+func (s *Store) transact(ctx context.Context, do func(*sql.Conn) error) error {
+	for try := 1; ; try++ {
+		err := s.transaction(ctx, do)
+		again := errors.Is(err, driver.ErrBadConn) && try <= maxBadConnections
+		if conflict(err) && try <= conflicts {
+			again = pause(ctx, rand.N(time.Duration(try)*conflictPause))
+		}
+		if !again {
+			return s.explain(err)
+		}
+	}
+}
+
+func (s *Store) transaction(ctx context.Context, do func(*sql.Conn) error) error {
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for _, step := range []func(*sql.Conn) error{execs(ctx, beginChange...), do, execs(ctx, sqlCommit)} {
+		if err := step(conn); err != nil {
+			undo(conn)
+			return err
+		}
+	}
+	return nil
+}
+
+func execs(ctx context.Context, statements ...string) func(*sql.Conn) error {
+	return func(conn *sql.Conn) error {
+		for _, statement := range statements {
+			if _, err := conn.ExecContext(ctx, statement); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// maxBadConnections is how many connections of a pool may be found dead by one call, after a restart of the server.
+const maxBadConnections = 1000
+
+// pause waits, unless ctx ends before.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// attempt runs the statements once, on one connection; sent says that some may have come to the server.
+func attempt[T any](ctx context.Context, s *Store, changes bool, statements func(*server) []string, scan scanner[T]) (all []T, sent bool, err error) {
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	defer conn.Close()
+	sv, err := s.serverAt(ctx, conn)
+	if err != nil {
+		abandon(conn)
+		return nil, false, err
+	}
+	if changes {
+		if err := s.fit(ctx, conn); err != nil {
+			undo(conn)
+			return nil, false, err
+		}
+	}
+	requests := statements(sv)
+	switch sv.carrier {
+	case compound:
+		requests = []string{"BEGIN NOT ATOMIC\n" + strings.Join(requests, ";\n") + ";\nEND"}
+	case multi:
+		requests = []string{strings.Join(requests, ";\n")}
+	}
+	for _, request := range requests {
+		all, err = collect(ctx, conn, request, all, scan)
+		if err != nil {
+			undo(conn)
+			return nil, true, err
+		}
+	}
+	return all, true, nil
+}
+
+// collect sends a request and reads all of its results, without which it is not known whether it has been carried out to its end.
+func collect[T any](ctx context.Context, conn *sql.Conn, request string, all []T, scan scanner[T]) ([]T, error) {
+	rows, err := conn.QueryContext(ctx, request)
+	if err != nil {
+		return all, err
+	}
+	defer rows.Close()
+	for {
+		for rows.Next() {
+			one, err := scan(rows)
+			if err != nil {
+				return all, err
+			}
+			all = append(all, one)
+		}
+		if !rows.NextResultSet() {
+			return all, rows.Err()
+		}
+	}
+}
+
+// undo ends the transaction that an error has left open, so that whoever gets the connection next does not commit it.
+func undo(conn *sql.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), undoing)
+	defer cancel()
+	if _, err := conn.ExecContext(ctx, sqlRollback); err != nil {
+		abandon(conn)
+	}
+}
+
+const undoing = 2 * time.Second
+
+// abandon has the pool close the connection instead of keeping it.
+func abandon(conn *sql.Conn) {
+	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+}
+
+// serverAt answers what is known of the server, and asks it if that is nothing yet.
+func (s *Store) serverAt(ctx context.Context, conn *sql.Conn) (*server, error) {
+	s.mu.Lock()
+	sv := s.server
+	s.mu.Unlock()
+	if sv != nil {
+		return sv, nil
+	}
+	sv = &server{}
+	if err := conn.QueryRowContext(ctx, "SELECT VERSION(), @@autocommit, @@max_allowed_packet").Scan(
+		&sv.version, &sv.autocommit, &sv.packet); err != nil {
+		return nil, err
+	}
+	sv.mariadb = s.cfg.Dialect == MariaDB || s.cfg.Dialect == Detect && strings.Contains(strings.ToLower(sv.version), "mariadb")
+	switch _, err := conn.ExecContext(ctx, "DO 0; DO 0"); {
+	case sv.mariadb && (err == nil || code(err) == errSyntax):
+	case err == nil:
+		sv.carrier = multi
+	case code(err) == errSyntax:
+		sv.carrier = steps
+	default:
+		return nil, err
+	}
+	s.mu.Lock()
+	s.server = sv
+	s.mu.Unlock()
+	return sv, nil
+}

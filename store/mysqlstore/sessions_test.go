@@ -1,0 +1,238 @@
+package mysqlstore
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/storetest"
+	"github.com/soloist-dev/soloist/test/servers"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// Whatever is set in the sessions of a user's *sql.DB, the suite passes.
+func TestSessions(t *testing.T) {
+	for name, params := range map[string]map[string]string{
+		"strange": {
+			"autocommit": "0", "time_zone": "'-05:00'", "sql_mode": "'ANSI,NO_BACKSLASH_ESCAPES,TRADITIONAL'", "tx_isolation": "'SERIALIZABLE'",
+			"sql_safe_updates": "1",
+		},
+		"loose":  {"sql_mode": "''", "time_zone": "'+12:30'", "tx_isolation": "'READ-UNCOMMITTED'", "tx_read_only": "1"},
+		"oracle": {"sql_mode": "'ORACLE'", "character_set_connection": "latin1"},
+	} {
+		for _, m := range modes[:3] {
+			if name != "strange" && m.name != "compound" {
+				continue // the carriers differ in what they make of transactions, and no more
+			}
+			t.Run(name+"/"+m.name, func(t *testing.T) {
+				t.Parallel()
+				db := connect(t, mariadb(t).URL, func(c *mysql.Config) {
+					c.Params = params
+					if m.driver != nil {
+						m.driver(c)
+					}
+				})
+				plain := connect(t, mariadb(t).URL, nil)
+				storetest.Run(t, storetest.Harness{
+					TTL: 300 * time.Millisecond, // several suites share two cores
+					Open: func(t testing.TB) store.Store {
+						cfg := open(t, plain, m.config).cfg
+						s, err := New(db, cfg)
+						if err != nil {
+							t.Fatal(err)
+						}
+						return s
+					},
+					Reopen: func(t testing.TB, s store.Store) store.Store {
+						other, err := New(db, s.(*Store).cfg)
+						if err != nil {
+							t.Fatal(err)
+						}
+						return other
+					},
+				})
+			})
+		}
+	}
+}
+
+// With the rights that the documentation names, and no more, and in a database that is named, the suite passes.
+func TestLeastPrivilege(t *testing.T) {
+	ctx := context.Background()
+	admin := connect(t, mariadb(t).URL, nil)
+	user := newTable(t)
+	exec(t, admin, "CREATE DATABASE "+user, "CREATE USER "+user+"@'127.0.0.1' IDENTIFIED BY 'canary'")
+	defer exec(t, admin, "DROP DATABASE "+user, "DROP USER "+user+"@'127.0.0.1'")
+	db := connect(t, mariadb(t).URL, func(c *mysql.Config) { c.User, c.Passwd, c.DBName = user, "canary", "" })
+	again := func(t testing.TB, cfg Config) store.Store {
+		s, err := New(db, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	storetest.Run(t, storetest.Harness{
+		Open: func(t testing.TB) store.Store {
+			made := open(t, admin, Config{Schema: user})
+			exec(t, admin,
+				"GRANT SELECT, INSERT, UPDATE, DELETE ON "+made.table(made.cfg.Table)+" TO "+user+"@'127.0.0.1'",
+				"GRANT SELECT, UPDATE ON "+made.table(made.cfg.Table+"_meta")+" TO "+user+"@'127.0.0.1'")
+			return again(t, made.cfg)
+		},
+		Reopen: func(t testing.TB, s store.Store) store.Store { return again(t, s.(*Store).cfg) },
+	})
+	if _, err := again(t, Config{Schema: user, Table: newTable(t)}).(*Store).Migrate(ctx); err == nil {
+		t.Error("a user without CREATE made tables")
+	}
+}
+
+// A refusal leaves the binary log and the redo log where they are.
+func TestRefusalsWriteNoLog(t *testing.T) {
+	server := servers.MariaDB(t, "--log-bin", "--server-id=1", "--binlog-format=ROW")
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			db := connect(t, server.URL, m.driver)
+			s := open(t, db, m.config)
+			position := func() (redo, binlog int64) {
+				rows, err := db.QueryContext(context.Background(), "SHOW MASTER STATUS")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer rows.Close()
+				var file, do, ignore string
+				for rows.Next() {
+					if err := rows.Scan(&file, &binlog, &do, &ignore); err != nil {
+						t.Fatal(err)
+					}
+				}
+				var name string
+				if err := rows.Err(); err != nil {
+					t.Fatal(err)
+				}
+				if err := db.QueryRowContext(context.Background(), "SHOW GLOBAL STATUS LIKE 'Innodb_os_log_written'").Scan(&name, &redo); err != nil {
+					t.Fatal(err)
+				}
+				return redo, binlog
+			}
+			claims, refused := make([]store.Claim, 200), make([]store.Claim, 200)
+			for i := range claims {
+				claims[i] = claim("n"+intLiteral(int64(i)), "a")
+				refused[i] = claim(claims[i].Name, "b")
+			}
+			acquire(t, s, claims...)
+			acquire(t, s, refused...)
+			// What the server still has to write of its own, such as purging, ends before long.
+			var redo, binlog int64
+			for last := int64(-1); redo != last; time.Sleep(300 * time.Millisecond) {
+				last = redo
+				redo, binlog = position()
+			}
+			for range 50 {
+				acquire(t, s, refused...)
+				acquire(t, s, refused[0])
+			}
+			if r, b := position(); r-redo > 4096 || b != binlog {
+				t.Errorf("10,050 refusals wrote %d bytes of redo log and %d of binary log", r-redo, b-binlog)
+			}
+			take(t, s, "one", "c")
+			if _, b := position(); b == binlog {
+				t.Error("a grant is not in the binary log: the test is blind")
+			}
+		})
+	}
+}
+
+// Big states come in as many requests as the server needs them to be.
+func TestBigStates(t *testing.T) {
+	s := open(t, connect(t, mariadb(t).URL, nil), Config{})
+	const n = 200
+	state := []byte(strings.Repeat("\x00\xff'\"\\", (store.MaxState-4)/5))
+	claims, extensions := make([]store.Claim, n), make([]store.Extension, n)
+	for i := range n {
+		claims[i] = claim("n"+intLiteral(int64(i)), "a")
+	}
+	for i, o := range acquire(t, s, claims...) {
+		own := append([]byte(intLiteral(int64(1000+i))), state...)
+		extensions[i] = store.Extension{Name: claims[i].Name, Holder: "a", Token: o.Grant.Token, TTL: time.Hour, State: own}
+	}
+	errs, err := s.Extend(context.Background(), extensions)
+	if err = errors.Join(append(errs, err)...); err != nil {
+		t.Fatal(err)
+	}
+	for i, o := range acquire(t, s, claims...) {
+		if string(o.Grant.State) != string(extensions[i].State) {
+			t.Fatalf("a state of %d bytes came back as one of %d", len(state), len(o.Grant.State))
+		}
+	}
+	small := servers.MariaDB(t, "--max-allowed-packet=1M")
+	s = open(t, connect(t, small.URL, nil), Config{})
+	for i, o := range acquire(t, s, claims...) {
+		extensions[i].Token = o.Grant.Token
+	}
+	errs, err = s.Extend(context.Background(), extensions)
+	if err = errors.Join(append(errs, err)...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Tokens end at the end of their range, and do not begin anew.
+func TestTokensEnd(t *testing.T) {
+	db := connect(t, mariadb(t).URL, nil)
+	s := open(t, db, Config{})
+	release(t, s, store.Release{Name: "x", Holder: "a", Token: take(t, s, "x", "a").Token})
+	exec(t, db, "UPDATE "+s.cfg.Table+" SET token = "+intLiteral(math.MaxInt64-2))
+	for i, want := range []int64{math.MaxInt64 - 1, math.MaxInt64} {
+		g := take(t, s, "x", intLiteral(int64(i)))
+		if g.Token != want {
+			t.Fatalf("token %d, want %d", g.Token, want)
+		}
+		release(t, s, store.Release{Name: "x", Holder: intLiteral(int64(i)), Token: g.Token})
+	}
+	if o := acquire(t, s, claim("x", "z"), claim("y", "z")); !errors.Is(o[0].Err, ErrTokens) || o[1].Err != nil {
+		t.Errorf("answered %v and %v, want ErrTokens and a grant", o[0].Err, o[1].Err)
+	}
+	if n, err := s.Sweep(context.Background(), 10); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if o := acquire(t, s, claim("new", "z"))[0]; !errors.Is(o.Err, ErrTokens) {
+		t.Errorf("a name below the floor answered %v, %+v", o.Err, o.Grant)
+	}
+}
+
+// FuzzNames takes any name and holder there can be; they come back as they were.
+func FuzzNames(f *testing.F) {
+	for _, name := range []string{"a", "a ", "A", "ä", "a\u0308", "\U0001f980", "'", "\\", `"`, "`", "%", "lock/x", "{records}", "--", "/*", "X'00'"} {
+		f.Add(name, name)
+	}
+	s := open(f, connect(f, mariadb(f).URL, nil), Config{})
+	f.Fuzz(func(t *testing.T, name, holder string) {
+		c := claim(name, holder)
+		if c.Check() != nil {
+			t.Skip()
+		}
+		o := acquire(t, s, c, claim("beside "+name[:min(len(name), 1)], "x"))[0] // a batch, and then a single one
+		if o.Err != nil {
+			t.Fatal(o.Err)
+		}
+		var held *store.HeldError
+		if o := acquire(t, s, claim(name, "nobody else's"))[0]; !errors.As(o.Err, &held) || held.Record.Name != name ||
+			held.Record.Holder != holder {
+			t.Errorf("%q of %q: %v", name, holder, o.Err)
+		}
+		for r, err := range s.List(context.Background(), name) {
+			if err != nil || r.Name != name || r.Holder != holder {
+				t.Errorf("List yields %+v, %v for %q", r, err, name)
+			}
+			break
+		}
+		release(t, s, store.Release{Name: name, Holder: holder, Token: o.Grant.Token})
+		if _, err := s.Sweep(context.Background(), 10); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

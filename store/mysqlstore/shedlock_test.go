@@ -1,0 +1,203 @@
+package mysqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/test/servers"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// A peer sends the statements of ShedLock 7.9 with usingDbTime() for MySQL and MariaDB.
+// https://github.com/lukas-krecan/ShedLock, MySqlServerTimeStatementsSource.java
+type peer struct {
+	t     testing.TB
+	db    *sql.DB
+	table string
+	by    string
+	known map[string]bool // which rows there are: they are only updated from then on
+}
+
+func (p *peer) changed(statement string, args ...any) bool {
+	p.t.Helper()
+	r, err := p.db.ExecContext(context.Background(), strings.ReplaceAll(statement, "shedlock", p.table), args...)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	n, err := r.RowsAffected()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return n > 0
+}
+
+func (p *peer) lock(name string, atMost time.Duration) bool {
+	p.t.Helper()
+	µs := atMost.Microseconds()
+	if !p.known[name] {
+		p.known[name] = true
+		if p.changed("INSERT IGNORE INTO shedlock(name, lock_until, locked_at, locked_by) "+
+			"VALUES(?, TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(3)), UTC_TIMESTAMP(3), ?)", name, µs, p.by) {
+			return true
+		}
+	}
+	return p.changed("UPDATE shedlock SET lock_until = TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(3)), locked_at = UTC_TIMESTAMP(3), "+
+		"locked_by = ? WHERE name = ? AND lock_until <= UTC_TIMESTAMP(3)", µs, p.by, name)
+}
+
+// locks takes a name that is free before long.
+func (p *peer) locks(name string) {
+	p.t.Helper()
+	servers.Wait(p.t, "ShedLock to take "+name, func() bool { return p.lock(name, time.Hour) })
+}
+
+func (p *peer) extend(name string, atMost time.Duration) bool {
+	p.t.Helper()
+	return p.changed("UPDATE shedlock SET lock_until = TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(3)) "+
+		"WHERE name = ? AND locked_by = ? AND lock_until > UTC_TIMESTAMP(3)", atMost.Microseconds(), name, p.by)
+}
+
+func (p *peer) unlock(name string, atLeast time.Duration) bool {
+	p.t.Helper()
+	µs := atLeast.Microseconds()
+	return p.changed("UPDATE shedlock SET lock_until = IF (TIMESTAMPADD(MICROSECOND, ?, locked_at) > UTC_TIMESTAMP(3), "+
+		"TIMESTAMPADD(MICROSECOND, ?, locked_at), UTC_TIMESTAMP(3)) WHERE name = ? AND locked_by = ?", µs, µs, name, p.by)
+}
+
+const documentedTable = "CREATE TABLE shedlock(name VARCHAR(64) NOT NULL, lock_until TIMESTAMP(3) NOT NULL, " +
+	"locked_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))"
+
+// inZone opens a database whose sessions are in a time zone, as those of a JVM may be.
+func inZone(t testing.TB, zone string) *sql.DB {
+	return connect(t, mariadb(t).URL, func(c *mysql.Config) {
+		c.InterpolateParams, c.Params = true, map[string]string{"time_zone": "'" + zone + "'"}
+	})
+}
+
+func heldBy(t testing.TB, s *Store, name, holder string) store.Record {
+	t.Helper()
+	var held *store.HeldError
+	if o := acquire(t, s, claim(name, "whoever"))[0]; !errors.As(o.Err, &held) || held.Record.Holder != holder {
+		t.Fatalf("%q answered %v, want it held by %q", name, o.Err, holder)
+	}
+	return held.Record
+}
+
+// A table that ShedLock has made is taken over with its rows, and then both exclude each other, whatever the zones of their sessions.
+func TestShedLock(t *testing.T) {
+	for _, zone := range []string{"+00:00", "-05:00"} {
+		t.Run(zone, func(t *testing.T) {
+			ctx := context.Background()
+			jvm, ours := inZone(t, zone), inZone(t, "+09:00")
+			s, err := New(ours, Config{ShedLock: true, Table: newTable(t), ShedLockZone: zone})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer drop(t, ours, s)
+			p := &peer{t, jvm, s.cfg.Table, "jvm-1", map[string]bool{}}
+			exec(t, jvm, strings.Replace(documentedTable, "shedlock", s.cfg.Table, 1))
+			if !p.lock("before", time.Hour) || !p.lock("over", time.Hour) || !p.unlock("over", 0) {
+				t.Fatal("ShedLock could not lock in its own table")
+			}
+			for n := range 2 {
+				if did, err := s.Migrate(ctx); err != nil || (len(did) == 0) != (n == 1) {
+					t.Fatal(did, err)
+				}
+			}
+			if r := heldBy(t, s, "lock/before", "jvm-1"); r.Left < time.Hour-time.Minute || r.Left > time.Hour || r.Name != "lock/before" {
+				t.Errorf("the lock that was there is %+v", r)
+			}
+			heldBy(t, s, "job/before", "jvm-1")
+			if !p.extend("before", 2*time.Hour) || heldBy(t, s, "before", "jvm-1").Left < time.Hour {
+				t.Error("ShedLock could not extend its lock")
+			}
+			p.unlock("before", 0)
+			g := take(t, s, "lock/before", "a")
+			if g.Abandoned != 0 {
+				t.Errorf("a lock of ShedLock's that is over counts as abandoned for %v", g.Abandoned)
+			}
+			if p.lock("before", time.Hour) || p.unlock("before", 0) || p.extend("before", time.Hour) {
+				t.Error("ShedLock took, ended or extended what soloist holds")
+			}
+			heldBy(t, s, "job/before", "a")
+			release(t, s, store.Release{Name: "lock/before", Holder: "a", Token: g.Token, Mark: 7, State: []byte("left"), Retain: 0})
+			p.locks("before") // its clock has milliseconds, so it may see the release one later
+			late := store.Release{Name: "lock/before", Holder: "a", Token: g.Token, Mark: 8}
+			if errs, err := s.Release(ctx, []store.Release{late}); err != nil || !errors.Is(errs[0], store.ErrLost) {
+				t.Errorf("releasing what ShedLock has: %v, %v", errs, err)
+			}
+			heldBy(t, s, "lock/before", "jvm-1")
+			p.unlock("before", 0)
+			again := take(t, s, "job/before", "b")
+			if again.Token <= g.Token || again.Mark != 7 || string(again.State) != "left" {
+				t.Errorf("the grant after ShedLock's is %+v", again)
+			}
+			// ShedLock takes over what has expired, and the one who had it is told.
+			short := store.Claim{Name: "lock/over", Holder: "c", TTL: 30 * time.Millisecond}
+			o := acquire(t, s, short)[0]
+			if o.Err != nil {
+				t.Fatal(o.Err)
+			}
+			p.locks("over")
+			lost := store.Extension{Name: "lock/over", Holder: "c", Token: o.Grant.Token, TTL: 9 * time.Hour}
+			if errs, err := s.Extend(ctx, []store.Extension{lost}); err != nil || !errors.Is(errs[0], store.ErrLost) {
+				t.Errorf("extending what ShedLock has taken: %v, %v", errs, err)
+			}
+			if r := heldBy(t, s, "lock/over", "jvm-1"); r.Left > time.Hour {
+				t.Errorf("the lock of ShedLock's was extended: %+v", r)
+			}
+			// A new row of ShedLock's, a watch of it, and what is listed.
+			if !p.lock("theirs", time.Hour) {
+				t.Fatal("ShedLock could not insert")
+			}
+			watch, err := s.Watch(ctx, []string{"lock/theirs"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.unlock("theirs", 0)
+			select {
+			case <-watch:
+			case <-time.After(servers.Patience):
+				t.Error("an unlock by ShedLock woke nobody")
+			}
+			take(t, s, "element/j/1", "d")
+			var names []string
+			for r, err := range s.List(ctx, "") {
+				if err != nil {
+					t.Fatal(err)
+				}
+				names = append(names, r.Name)
+			}
+			if got := strings.Join(names, " "); got != "element/j/1 job/before lock/over lock/theirs" {
+				t.Errorf("List yields %s", got)
+			}
+			// Rows that ShedLock may know are never forgotten.
+			release(t, s, store.Release{Name: "job/before", Holder: "b", Token: again.Token})
+			if n, err := s.Sweep(ctx, 100); n != 0 || err != nil {
+				t.Errorf("a sweep forgot %d, %v", n, err)
+			}
+			p.locks("before")
+			s.Close()
+		})
+	}
+}
+
+// A table that is none of ShedLock's is not touched.
+func TestShedLockRefusesOtherTables(t *testing.T) {
+	db := connect(t, mariadb(t).URL, nil)
+	s, err := New(db, Config{ShedLock: true, Table: newTable(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer drop(t, db, s)
+	exec(t, db, "CREATE TABLE "+s.cfg.Table+" (name VARCHAR(64) PRIMARY KEY, n INT)")
+	if did, err := s.Migrate(context.Background()); err == nil || !strings.Contains(err.Error(), "lock_until") || len(did) > 0 {
+		t.Errorf("migrating did %q, %v", did, err)
+	}
+}

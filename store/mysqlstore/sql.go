@@ -1,0 +1,115 @@
+package mysqlstore
+
+import (
+	"embed"
+	"strings"
+)
+
+//go:embed sql/*.sql
+var sqlFiles embed.FS
+
+// A statement is the text of a file with {names} where something is to be put. The comment of each file says what, and what comes
+// back.
+var (
+	sqlWanted        = load("wanted")
+	sqlWantedOne     = load("wanted_one")
+	sqlAbsent        = load("absent")
+	sqlAbsentChoice  = load("absent_choice")
+	sqlAbsentOne     = load("absent_one")
+	sqlFrom          = load("from")
+	sqlFromWanted    = load("from_wanted")
+	sqlFromOne       = load("from_one")
+	sqlUnless        = load("unless")
+	sqlLive          = load("live")
+	sqlSound         = load("sound")
+	sqlForgettable   = load("forgettable")
+	sqlUnshared      = load("unshared")
+	sqlAcquireTake   = load("acquire_take")
+	sqlAcquireMake   = load("acquire_make")
+	sqlAcquireLook   = load("acquire_look")
+	sqlExtend        = load("extend")
+	sqlRelease       = load("release")
+	sqlLeaseLook     = load("lease_look")
+	sqlList          = load("list")
+	sqlListShared    = load("list_shared")
+	sqlSights        = load("sights")
+	sqlSweepFind     = load("sweep_find")
+	sqlSweepFloor    = load("sweep_floor")
+	sqlSweepLock     = load("sweep_lock")
+	sqlSweepForget   = load("sweep_forget")
+	sqlSweepRaise    = load("sweep_raise")
+	sqlComplete      = load("complete")
+	sqlCompleteLook  = load("complete_look")
+	sqlVersion       = load("version")
+	sqlSchemaMeta    = load("schema_meta")
+	sqlSchemaBegin   = load("schema_begin")
+	sqlSchemaRecords = load("schema_records")
+	sqlSchemaIndex   = load("schema_index")
+	sqlSchemaText    = load("schema_text")
+	sqlSchemaShared  = load("schema_shared")
+	sqlColumns       = load("columns")
+	sqlTables        = load("tables")
+	sqlFit           = load("fit")
+	sqlTriggers      = load("triggers")
+	sqlFuture        = load("future")
+	sqlIndexes       = load("indexes")
+)
+
+// load answers a statement without its comments.
+func load(name string) string {
+	text, err := sqlFiles.ReadFile("sql/" + name + ".sql")
+	if err != nil {
+		panic(err) // the file is part of the package
+	}
+	var b strings.Builder
+	for line := range strings.Lines(string(text)) {
+		code, _, _ := strings.Cut(line, "--")
+		b.WriteString(strings.TrimRight(code, " \n") + "\n")
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// A fill says what is put into a statement. Whatever it is has been written by literal.go, or is part of this package.
+type fill map[string]string
+
+// The server's clock in UTC, which neither the time zone nor the SQL mode of a session changes. It stands still within a statement.
+const sqlNow = "UTC_TIMESTAMP(6)"
+
+// constants stand in every fill.
+var constants = fill{
+	"micros": "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {now})",
+	"now":    sqlNow,
+	"max":    "9223372036854775807",
+	"all":    "18446744073709551615",
+}
+
+// into puts f into a statement, and into what has been put in. A name that is not there is a mistake in this package, which the server
+// will refuse.
+func (f fill) into(statement string) string {
+	var b strings.Builder
+	f.write(&b, statement)
+	return b.String()
+}
+
+func (f fill) write(b *strings.Builder, text string) {
+	for {
+		before, rest, found := strings.Cut(text, "{")
+		b.WriteString(before)
+		if !found {
+			return
+		}
+		name, after, _ := strings.Cut(rest, "}")
+		text = after
+		value, known := f[name]
+		switch {
+		case !known && constants[name] == "":
+			b.WriteString("{" + name + "}")
+		case !known:
+			f.write(b, constants[name])
+		case name == "batch": // it has braces of its own, and is long
+			b.WriteString(value)
+		default:
+			f.write(b, value)
+		}
+	}
+}
