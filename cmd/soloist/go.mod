@@ -31,8 +31,8 @@ require (
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
-	github.com/soloist-dev/soloist/proof v0.0.0
 	github.com/soloist-dev/soloist/store/mysqlstore v0.0.0
+	github.com/soloist-dev/soloist/internal/proof v0.0.0
 	github.com/soloist-dev/soloist/store/pgstore v0.0.0
 	github.com/soloist-dev/soloist/store/redisstore v0.0.0
 	github.com/spf13/pflag v1.0.9 // indirect
@@ -48,7 +48,7 @@ replace (
 	github.com/soloist-dev/soloist/store/sqlitestore => ../../store/sqlitestore
 )
 
-replace github.com/soloist-dev/soloist/proof => ../../proof
+replace github.com/soloist-dev/soloist/internal/proof => ../../internal/proof
 
 replace github.com/soloist-dev/soloist/store/pgstore => ../../store/pgstore
 

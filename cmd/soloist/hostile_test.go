@@ -17,7 +17,7 @@ import (
 	"unicode"
 
 	"github.com/soloist-dev/soloist/cmd/soloist/internal/verify"
-	"github.com/soloist-dev/soloist/proof"
+	"github.com/soloist-dev/soloist/internal/proof"
 )
 
 // hostile is text that a terminal obeys, and that people see as another.

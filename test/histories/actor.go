@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/soloist-dev/soloist/proof"
+	"github.com/soloist-dev/soloist/internal/proof"
 	"github.com/soloist-dev/soloist/store"
 )
 

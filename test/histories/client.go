@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist"
-	"github.com/soloist-dev/soloist/proof"
+	"github.com/soloist-dev/soloist/internal/proof"
 )
 
 // A user takes locks by an ordinary client, and tells from when to when it believed in them.

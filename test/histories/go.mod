@@ -6,8 +6,8 @@ require (
 	github.com/go-sql-driver/mysql v1.10.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/soloist-dev/soloist v0.0.0
-	github.com/soloist-dev/soloist/proof v0.0.0
 	github.com/soloist-dev/soloist/store/mysqlstore v0.0.0
+	github.com/soloist-dev/soloist/internal/proof v0.0.0
 	github.com/soloist-dev/soloist/store/pgstore v0.0.0
 	github.com/soloist-dev/soloist/store/redisstore v0.0.0
 	github.com/soloist-dev/soloist/store/sqlitestore v0.0.0
@@ -38,8 +38,8 @@ require (
 
 replace (
 	github.com/soloist-dev/soloist => ../..
-	github.com/soloist-dev/soloist/proof => ../../proof
 	github.com/soloist-dev/soloist/store/mysqlstore => ../../store/mysqlstore
+	github.com/soloist-dev/soloist/internal/proof => ../../internal/proof
 	github.com/soloist-dev/soloist/store/pgstore => ../../store/pgstore
 	github.com/soloist-dev/soloist/store/redisstore => ../../store/redisstore
 	github.com/soloist-dev/soloist/store/sqlitestore => ../../store/sqlitestore

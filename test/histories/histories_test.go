@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/soloist-dev/soloist/proof"
+	"github.com/soloist-dev/soloist/internal/proof"
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/mysqlstore"
 	"github.com/soloist-dev/soloist/store/pgstore"

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/soloist-dev/soloist/proof"
+	"github.com/soloist-dev/soloist/internal/proof"
 	"github.com/soloist-dev/soloist/store"
 )
 

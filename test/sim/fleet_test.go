@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/soloist-dev/soloist/proof"
+	"github.com/soloist-dev/soloist/internal/proof"
 )
 
 // workerVariable makes a process run a part of the seeds: "0/2" is the first of two parts.

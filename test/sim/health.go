@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/soloist-dev/soloist/proof"
+	"github.com/soloist-dev/soloist/internal/proof"
 )
 
 // health is what tells when a replica was well: while it ran its jobs, all its requests were answered within promptly, its machine was

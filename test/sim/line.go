@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/soloist-dev/soloist/proof"
+	"github.com/soloist-dev/soloist/internal/proof"
 	"github.com/soloist-dev/soloist/store"
 )
 

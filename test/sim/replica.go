@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist"
-	"github.com/soloist-dev/soloist/proof"
+	"github.com/soloist-dev/soloist/internal/proof"
 	"github.com/soloist-dev/soloist/store"
 )
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/soloist-dev/soloist/proof"
+	"github.com/soloist-dev/soloist/internal/proof"
 )
 
 // result ends the history: what was begun and never ended stays so.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist"
-	"github.com/soloist-dev/soloist/proof"
+	"github.com/soloist-dev/soloist/internal/proof"
 )
 
 const elementsName = "e"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/cron"
-	"github.com/soloist-dev/soloist/proof"
+	"github.com/soloist-dev/soloist/internal/proof"
 )
 
 func recordOfJob(name string) string { return "job/" + name }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/fence"
+	"github.com/soloist-dev/soloist/internal/proof"
 	"github.com/soloist-dev/soloist/internal/rand"
-	"github.com/soloist-dev/soloist/proof"
 	"github.com/soloist-dev/soloist/store/memstore"
 )
 

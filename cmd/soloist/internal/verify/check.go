@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
+	"github.com/soloist-dev/soloist/internal/proof"
 	"github.com/soloist-dev/soloist/internal/records"
-	"github.com/soloist-dev/soloist/proof"
 )
 
 // control is what the two clients that are unsafe on purpose hold.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/soloist-dev/soloist/proof"
+	"github.com/soloist-dev/soloist/internal/proof"
 )
 
 // Figures are what a verification has done, beside what the checkers count.

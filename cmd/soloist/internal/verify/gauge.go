@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
-	"github.com/soloist-dev/soloist/proof"
+	"github.com/soloist-dev/soloist/internal/proof"
 )
 
 // A gauge measures how long the store takes to answer claims, in one window after the other. A median over several TTLs is not moved by a

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/soloist-dev/soloist/proof"
+	"github.com/soloist-dev/soloist/internal/proof"
 )
 
 //go:embed report.html

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
-	"github.com/soloist-dev/soloist/proof"
+	"github.com/soloist-dev/soloist/internal/proof"
 	"github.com/soloist-dev/soloist/store"
 )
 

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/soloist-dev/soloist/internal/proof"
 	"github.com/soloist-dev/soloist/internal/records"
-	"github.com/soloist-dev/soloist/proof"
 )
 
 // A Work is a kind of work that replicas do.

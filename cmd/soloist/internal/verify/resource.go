@@ -12,7 +12,7 @@ import (
 
 	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
 	"github.com/soloist-dev/soloist/fence"
-	"github.com/soloist-dev/soloist/proof"
+	"github.com/soloist-dev/soloist/internal/proof"
 )
 
 // A guarded resource is what replicas write to under their leases. It refuses stale tokens, and notes what it accepted in which order.

@@ -1,4 +1,4 @@
-module github.com/soloist-dev/soloist/proof
+module github.com/soloist-dev/soloist/internal/proof
 
 go 1.26.0
 
