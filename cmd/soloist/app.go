@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/soloist-dev/soloist"
 )
@@ -28,11 +29,16 @@ type app struct {
 	ran  bool     // the arguments were fine, and a subcommand has begun
 
 	// The flags that every subcommand has.
-	storeURL  string
-	namespace string
-	replica   string
-	output    string
-	ttl       time.Duration
+	storeURL     string
+	namespace    string
+	replica      string
+	output       string
+	ttl          time.Duration
+	requireFleet bool
+	passStore    bool
+
+	flags *pflag.FlagSet // those of every subcommand
+	found source         // once it has been looked for
 }
 
 func (a *app) run(args []string) int {
@@ -91,8 +97,10 @@ configuration; 126 the command is not executable; 127 it is not found.`,
 		return usage("%v; see %s --help", err, c.CommandPath())
 	})
 	flags := root.PersistentFlags()
+	a.flags = flags
 	flags.StringVar(&a.storeURL, "store", "", "URL of the store: memory:, sqlite:PATH, redis://…, postgres://…, mysql://… (see docs/command.md)\n(default $SOLOIST_STORE, or the URL in the file $SOLOIST_STORE_FILE, or an SQLite file in the user's state directory)")
 	flags.StringVar(&a.namespace, "namespace", a.env("SOLOIST_NAMESPACE"), "keeps names apart from those of other applications on the store ($SOLOIST_NAMESPACE)")
+	flags.BoolVar(&a.requireFleet, "require-fleet", false, "refuse a store that other machines cannot share ($SOLOIST_REQUIRE=fleet,fencing,durable asks for more)")
 	flags.StringVar(&a.replica, "replica", "", "what people see as the holder (default USER@HOST/PID)")
 	root.AddGroup(&cobra.Group{ID: "run", Title: "To run something:"}, &cobra.Group{ID: "see", Title: "To see and to act:"})
 	root.AddCommand(a.lockCommand(), a.onceCommand(), a.semCommand(), a.leadCommand(), a.cronCommand(),
@@ -151,14 +159,26 @@ func (a *app) withChild(n int) cobra.PositionalArgs {
 	}
 }
 
-// env answers a variable of the environment.
+// env returns the value of a variable of the environment, "" for one that is not set.
 func (a *app) env(name string) string {
+	value, _ := a.lookupEnv(name)
+	return value
+}
+
+// lookupEnv returns a variable of the environment, and whether it is set. Of several entries the last counts.
+func (a *app) lookupEnv(name string) (value string, set bool) {
 	for _, entry := range slices.Backward(a.environ) {
-		if len(entry) > len(name) && entry[:len(name)] == name && entry[len(name)] == '=' {
-			return entry[len(name)+1:]
+		if value, set := strings.CutPrefix(entry, name+"="); set {
+			return value, true
 		}
 	}
-	return ""
+	return "", false
+}
+
+// emptyFlag reports that a flag of every subcommand was given with an empty value, as by a variable that is not set.
+func (a *app) emptyFlag(name string) bool {
+	flag := a.flags.Lookup(name)
+	return flag != nil && flag.Changed && flag.Value.String() == ""
 }
 
 // environWithout answers the environment without some variables.
@@ -178,6 +198,8 @@ func (a *app) client(cfg soloist.Config) (*soloist.Client, func() error, error) 
 	cfg.Namespace, cfg.Replica = a.namespace, a.replicaName()
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler) // the command itself says what happened
+	} else {
+		cfg.Logger.Info("using", a.describe(context.Background(), s)...)
 	}
 	c, err := soloist.New(s, cfg)
 	if err != nil {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
 	"strings"
@@ -35,7 +37,8 @@ type cronRun struct {
 	output *child.Funnel
 	stop   context.Context // ends when the commands that still run have to
 	end    context.CancelFunc
-	hurry  chan struct{} // closed when they get no grace any more
+	hurry  chan struct{}     // closed when they get no grace any more
+	passed map[string]string // variables that hand the store on to commands
 }
 
 func (a *app) cronCommand() *cobra.Command {
@@ -78,6 +81,7 @@ passed on line by line behind the job's name and scheduled time.`,
 	flags.DurationVar(&r.ttl, "ttl", 30*time.Second, "how long after the death of a machine its runs are taken over, for jobs that do not say")
 	flags.DurationVar(&r.grace, "grace", 0, "from TERM to KILL when a run is stopped (default 5s, or a fifth of the job's TTL)")
 	flags.DurationVar(&r.drain, "drain", 30*time.Second, "how long runs may go on after TERM or INT")
+	a.passFlag(c)
 	a.outputFlag(c)
 	return c
 }
@@ -88,6 +92,9 @@ func (r *cronRun) read() (*crontab.File, []soloist.Job, error) {
 	name := "standard input"
 	if r.path != "-" {
 		f, err := os.Open(r.path)
+		if errors.Is(err, fs.ErrPermission) {
+			return nil, nil, &exit{exitDenied, err}
+		}
 		if err != nil {
 			return nil, nil, badConfig(err)
 		}
@@ -228,6 +235,12 @@ func (r *cronRun) run() error {
 		return err
 	}
 	defer r.store.Close()
+	r.log.Info("using", r.describe(context.Background(), r.store)...)
+	var remove func()
+	if r.passed, remove, err = r.passOn(); err != nil {
+		return err
+	}
+	defer remove()
 	r.adopt()
 	r.output = child.NewFunnel(r.out)
 	r.stop, r.end = context.WithCancel(context.Background())
@@ -361,6 +374,7 @@ func (r *cronRun) command(ctx context.Context, j crontab.Job, run soloist.Run, g
 		"SOLOIST_SCHEDULED_AT": run.ScheduledAt.Format(time.RFC3339Nano),
 		"SOLOIST_ATTEMPT":      fmt.Sprint(run.Attempt),
 	}
+	maps.Copy(set, r.passed)
 	for _, entry := range j.Env {
 		name, value, _ := strings.Cut(entry, "=")
 		set[name] = value

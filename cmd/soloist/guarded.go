@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"strconv"
@@ -26,6 +27,7 @@ type guarded struct {
 	atMost   time.Duration
 	heldCode int
 	signals  chan os.Signal
+	passed   map[string]string // variables that hand the store on to the command
 }
 
 func (g *guarded) flags(c *cobra.Command) {
@@ -33,6 +35,7 @@ func (g *guarded) flags(c *cobra.Command) {
 	flags.DurationVar(&g.ttl, "ttl", 30*time.Second, "how long the name stays taken after this process has died")
 	flags.DurationVar(&g.grace, "grace", 0, "from TERM to KILL when the lease is lost (default 5s, or a fifth of the TTL)")
 	flags.DurationVar(&g.atMost, "at-most", 0, "stop the command when it has run for so long (default no bound)")
+	g.passFlag(c)
 }
 
 func (g *guarded) waitFlags(c *cobra.Command) {
@@ -102,6 +105,12 @@ func (g *guarded) run(acquire func(context.Context, *soloist.Client) (*soloist.L
 		return err
 	}
 	defer func() { _ = closing() }()
+	passed, remove, err := g.passOn()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	g.passed = passed
 	lease, err := g.taken(c, acquire)
 	if errors.Is(err, soloist.ErrHeld) {
 		return &exit{g.heldCode, err}
@@ -186,9 +195,8 @@ func (g *guarded) child(lease *soloist.Lease, extra map[string]string) verdict {
 		"SOLOIST_TOKEN":  strconv.FormatInt(lease.Token(), 10),
 		"SOLOIST_HOLDER": lease.Holder(),
 	}
-	for name, value := range extra {
-		env[name] = value
-	}
+	maps.Copy(env, extra)
+	maps.Copy(env, g.passed)
 	cmd := child.Command{
 		Args: g.argv, Env: child.Environ(g.environ, env),
 		Stdin: g.in, Stdout: g.out, Stderr: g.errs,

@@ -42,6 +42,12 @@ func (g *guarded) lead(name string) error {
 		return err
 	}
 	defer func() { _ = closing() }()
+	passed, remove, err := g.passOn()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	g.passed = passed
 	for {
 		lease, err := g.taken(c, func(ctx context.Context, c *soloist.Client) (*soloist.Lease, error) { return c.Campaign(ctx, name) })
 		if err != nil {

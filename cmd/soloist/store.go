@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/redis/go-redis/v9"
 
@@ -20,71 +20,6 @@ import (
 	"github.com/soloist-dev/soloist/store/redisstore"
 	"github.com/soloist-dev/soloist/store/sqlitestore"
 )
-
-// A source is the URL of a store and where it stands. Messages name the latter: the URL itself may have secrets in it.
-type source struct{ text, from string }
-
-// openStore opens the store of --store, $SOLOIST_STORE, $SOLOIST_STORE_FILE, or the user's own file.
-func (a *app) openStore() (store.Store, error) {
-	src, err := a.source()
-	if err != nil {
-		return nil, err
-	}
-	return src.open()
-}
-
-func (a *app) source() (source, error) {
-	switch {
-	case a.storeURL != "":
-		if hasPassword(a.storeURL) {
-			return source{}, badConfig(errors.New("--store has a password in it, and everybody on this machine can see the arguments of a process: put the URL into $SOLOIST_STORE, or into a file and its path into $SOLOIST_STORE_FILE"))
-		}
-		return source{a.storeURL, "--store"}, nil
-	case a.env("SOLOIST_STORE") != "":
-		return source{a.env("SOLOIST_STORE"), "$SOLOIST_STORE"}, nil
-	case a.env("SOLOIST_STORE_FILE") != "":
-		path := a.env("SOLOIST_STORE_FILE")
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return source{}, badConfig(fmt.Errorf("reading the store's URL from $SOLOIST_STORE_FILE: %w", err))
-		}
-		return source{strings.TrimSpace(string(text)), path}, nil
-	}
-	path, err := a.stateFile()
-	if err != nil {
-		return source{}, badConfig(err)
-	}
-	return source{"sqlite:" + path, "the default store"}, nil
-}
-
-func (s source) scheme() string {
-	scheme, _, _ := strings.Cut(s.text, ":")
-	return strings.ToLower(scheme)
-}
-
-// stateFile is the default store. Its directory is made if it is not there.
-func (a *app) stateFile() (string, error) {
-	dir := a.env("XDG_STATE_HOME")
-	if !filepath.IsAbs(dir) { // as the XDG base directory specification has it
-		home := a.env("HOME")
-		if home == "" {
-			return "", errors.New("there is no store: give --store or $SOLOIST_STORE, for there is no $HOME to keep one in")
-		}
-		dir = filepath.Join(home, ".local", "state")
-	}
-	dir = filepath.Join(dir, "soloist")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("making the directory of the default store: %w", err)
-	}
-	info, err := os.Stat(dir)
-	if err != nil {
-		return "", fmt.Errorf("looking at the directory of the default store: %w", err)
-	}
-	if why := untrusted(info); why != "" {
-		return "", fmt.Errorf("the directory %s of the default store: %s: chown and chmod it, or name the store by --store if that is meant", dir, why)
-	}
-	return filepath.Join(dir, "soloist.db"), nil
-}
 
 // quiet keeps go-redis from writing to standard error what the errors say as well.
 type quiet struct{}
@@ -159,18 +94,38 @@ func schemes() string {
 	return strings.Join(names[:len(names)-1], ":, ") + ": and " + names[len(names)-1] + ":"
 }
 
-// sqlitePath takes the path from a URL: as it stands after "sqlite:", or of "sqlite:///absolute".
+// sqlitePath takes the path from a URL: as it stands after "sqlite:", or of "sqlite:///absolute", with %XX for any character. What would
+// otherwise become part of the name of another file is an error.
 func sqlitePath(rest string) (string, error) {
 	if path, ok := strings.CutPrefix(rest, "//"); ok {
 		if !strings.HasPrefix(path, "/") {
 			return "", errors.New("a file has no host; write sqlite:PATH or sqlite:///ABSOLUTE/PATH")
 		}
-		return path, nil
+		rest = path
 	}
 	if rest == "" {
 		return "", errors.New("the path is missing; write sqlite:PATH")
 	}
-	return rest, nil
+	if i := strings.IndexAny(rest, "?#"); i >= 0 {
+		return "", fmt.Errorf("sqlite: has no options, so nothing may follow the path: %q; write %%3F or %%23 for a ? or # in the name of the file", rest[i:])
+	}
+	path, err := url.PathUnescape(rest)
+	if err != nil {
+		return "", fmt.Errorf("the path %q: %s has no meaning; write %%25 for a %% in the name of the file", rest, badEscape(err))
+	}
+	if i := strings.IndexFunc(path, unicode.IsControl); i >= 0 {
+		return "", fmt.Errorf("the path %q has a control character; give the path of a file without one", path)
+	}
+	return path, nil
+}
+
+// badEscape is the part of a URL that is no escape.
+func badEscape(err error) string {
+	var bad url.EscapeError
+	if errors.As(err, &bad) {
+		return strconv.Quote(string(bad))
+	}
+	return "a %"
 }
 
 func openSQLite(path string) (store.Store, error) {
