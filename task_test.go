@@ -1,0 +1,232 @@
+package soloist
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// The tests of this file ask the planner directly, without a store, a goroutine or a clock. Each row names the rule that it shows. Times are
+// counted from an epoch at which the job became known; unless a row says otherwise it is due every minute and has a Grace of 15 s.
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func after(d time.Duration) time.Time { return epoch.Add(d) }
+
+func ms(d time.Duration) int64 { return after(d).UnixMilli() }
+
+const (
+	second = time.Second
+	minute = time.Minute
+)
+
+// known is what a replica knows of a job.
+type known struct {
+	schedule Schedule // every minute if nil
+	missed   Missed
+	limit    int
+	crash    Crash
+	attempts int
+	atLeast  time.Duration
+
+	mark    time.Duration // of the record: done until then; 0 is none
+	ended   time.Duration // the end of the last run
+	paused  bool
+	resumed time.Duration
+	trigger int64         // manual runs asked for
+	served  int64         // and done
+	claimed time.Duration // a claim that was refused because another had the job
+	until   time.Duration // the end of the lease that is in the way
+}
+
+func (k known) task(t *testing.T) *task {
+	t.Helper()
+	job := Job{Name: "tick", Schedule: k.schedule, Do: doNothing, Grace: 15 * second, Missed: k.missed, MissedCap: k.limit, Crash: k.crash, AtLeast: k.atLeast, Retry: Retry{Attempts: k.attempts}}
+	if job.Schedule == nil {
+		job.Schedule = Every(minute)
+	}
+	job, opts, err := job.filled(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := &task{job: job, client: &Client{opts: opts}, name: "job/tick", since: epoch, index: -1, served: k.served}
+	if k.mark > 0 {
+		made.mark = ms(k.mark)
+	}
+	if k.ended > 0 {
+		made.ended = after(k.ended)
+	}
+	if k.paused {
+		made.ctl.Paused = &Pause{}
+	}
+	if k.resumed > 0 {
+		made.ctl.Resumed = ms(k.resumed)
+	}
+	if made.ctl.Trigger = k.trigger; k.trigger > 0 {
+		made.ctl.At = after(30 * second)
+	}
+	if k.claimed > 0 {
+		made.stood = stand{at: after(k.claimed), refused: true}
+	}
+	if k.until > 0 {
+		made.until = after(k.until)
+	}
+	return made
+}
+
+func TestWhatIsClaimed(t *testing.T) {
+	for _, row := range []struct {
+		rule string
+		known
+		now   time.Duration
+		claim string        // the mark of the claim, from the epoch; "any" for a claim whatever the mark, "" for no claim
+		wake  time.Duration // when to look again if nothing is claimed; 0 for never
+	}{
+		{rule: "nothing is claimed before it is due", now: 59 * second, wake: minute},
+		{rule: "a scheduled time is claimed from the instant on at which it is due", now: minute, claim: "1m0s"},
+		{rule: "a scheduled time is not missed until Grace is over", now: minute + 15*second, claim: "1m0s"},
+		{rule: "with MissedSkip a missed time is left out", now: minute + 16*second, wake: 2 * minute},
+		{rule: "with MissedOnce the newest missed time is claimed", known: known{missed: MissedOnce}, now: 3*minute + 30*second, claim: "3m0s"},
+		{rule: "with MissedAll the claim has the mark of the newest time, though an older one is run first: a record that is further refuses it in one step",
+			known: known{missed: MissedAll}, now: 3*minute + 30*second, claim: "3m0s"},
+		{rule: "what the record has done is not claimed again", known: known{mark: minute}, now: minute + second, wake: 2 * minute},
+		{rule: "a time that was due before the job was known is not claimed", now: 0, wake: minute},
+
+		{rule: "nothing scheduled is claimed during a pause", known: known{paused: true}, now: minute, wake: 2 * minute},
+		{rule: "a manual run is claimed whatever the mark", known: known{mark: 5 * minute, trigger: 1}, now: 10 * second, claim: "any"},
+		{rule: "a manual run is claimed during a pause", known: known{paused: true, trigger: 2, served: 1}, now: 10 * second, claim: "any"},
+		{rule: "a manual run that has been done is not claimed again", known: known{trigger: 2, served: 2}, now: 10 * second, wake: minute},
+		{rule: "times that fell into a pause are dropped", known: known{resumed: minute + 5*second, missed: MissedAll}, now: minute + 10*second, wake: 2 * minute},
+		{rule: "the first time after a pause is claimed", known: known{resumed: minute + 5*second}, now: 2 * minute, claim: "2m0s"},
+
+		{rule: "a time that was claimed within Grace, and was refused because another had the job, is not missed", known: known{claimed: minute + second}, now: minute + 40*second, claim: "1m0s"},
+		{rule: "a claim that was refused before the time was due keeps nothing", known: known{claimed: 59 * second}, now: minute + 40*second, wake: 2 * minute},
+		{rule: "when the lease of another ends the job is claimed although nothing is due: its holder may have died in a run", known: known{mark: minute, until: 90 * second}, now: 90 * second, claim: "1m0.001s"},
+		{rule: "until the lease of another ends nothing is claimed", known: known{mark: minute, until: 90 * second}, now: 89 * second, wake: 90 * second},
+		{rule: "a scheduled time that comes before the end of another's lease is claimed when it is due", known: known{mark: minute, until: 150 * second}, now: 90 * second, wake: 2 * minute},
+
+		{rule: "a job with a fixed delay that has never run is due at once", known: known{schedule: Delay(10 * second)}, now: second, claim: "0s"},
+		{rule: "a fixed delay counts from the end of the last run", known: known{schedule: Delay(10 * second), ended: minute}, now: minute + 9*second, wake: minute + 10*second},
+		{rule: "a fixed delay that is over is due", known: known{schedule: Delay(10 * second), ended: minute}, now: minute + 10*second, claim: "1m10s"},
+		{rule: "a fixed delay is due although the mark is further: a run under way may have raised it", known: known{schedule: Delay(10 * second), ended: minute, mark: 2 * minute}, now: minute + 10*second, claim: "2m0.001s"},
+
+		{rule: "a job that is due once is never looked at again after that", known: known{schedule: At(after(minute)), mark: minute}, now: minute + second},
+	} {
+		t.Run(row.rule, func(t *testing.T) {
+			job, now := row.task(t), after(row.now)
+			mark, ok := job.want(now)
+			claim := ""
+			switch {
+			case ok && mark == 0:
+				claim = "any"
+			case ok:
+				claim = time.UnixMilli(mark).Sub(epoch).String()
+			}
+			if claim != row.claim {
+				t.Fatalf("claims %q, want %q", claim, row.claim)
+			}
+			if ok {
+				return
+			}
+			if wake := job.next(now); (row.wake == 0) != wake.IsZero() || row.wake > 0 && !wake.Equal(after(row.wake)) {
+				t.Errorf("looks again at %v, want %v", wake.Sub(epoch), row.wake)
+			}
+		})
+	}
+}
+
+// A grant leads to one run, or to none.
+func TestWhatAGrantLeadsTo(t *testing.T) {
+	abandonedRun := func(pending time.Duration, attempts int) *jobState {
+		return &jobState{Pending: ms(pending), Attempts: attempts}
+	}
+	for _, row := range []struct {
+		rule string
+		known
+		asked     time.Duration // when the claim was made; the answer came a millisecond later
+		abandoned time.Duration // how long ago the lease before was granted, whose holder died; 0 if none did
+		state     *jobState     // of the record; none if nil
+		want      string        // "TIME" or "manual N", then "attempt N", "announced", "given up"; "" for nothing
+		history   string        // the outcomes that the state tells
+	}{
+		{rule: "what is due is run", asked: minute, want: "1m0s attempt 1 announced"},
+		{rule: "what is due is run, without a word before it when no successor could mistake it", known: known{mark: minute}, state: &jobState{Since: ms(0)}, asked: 2*minute + 3*second, want: "2m0s attempt 1"},
+		{rule: "a run that begins soon after an older time was missed is announced: a successor whose clock is behind would find the older one", known: known{schedule: Every(16 * second), mark: 16 * second}, state: &jobState{Since: ms(0)}, asked: 48 * second, want: "48s attempt 1 announced"},
+		{rule: "four seconds after an older time was missed no clock can mistake the run", known: known{schedule: Every(16 * second), mark: 16 * second}, state: &jobState{Since: ms(0)}, asked: 52 * second, want: "48s attempt 1"},
+		{rule: "nothing is run that is not due", known: known{mark: minute}, asked: minute + 30*second},
+		{rule: "of what is due the oldest that is not missed is run first", known: known{mark: minute, missed: MissedAll}, asked: 4*minute + 5*second, want: "2m0s attempt 1"},
+		{rule: "with MissedOnce the newest missed time is run for all", known: known{mark: minute, missed: MissedOnce}, asked: 4*minute + 30*second, want: "4m0s attempt 1"},
+		{rule: "with a cap the newest missed times are run", known: known{mark: minute, missed: MissedAll, limit: 2}, asked: 4*minute + 30*second, want: "3m0s attempt 1"},
+		{rule: "what became due while the claim was under way is not run: nobody has asked whether it may", known: known{mark: minute}, asked: 2*minute - time.Millisecond},
+
+		{rule: "a manual run comes first", known: known{mark: minute, trigger: 1}, asked: 2*minute + 3*second, want: "manual 1 attempt 1 announced"},
+		{rule: "a manual run that the record has done is not run again", known: known{mark: minute, trigger: 1}, state: &jobState{Trigger: 1}, asked: minute + 30*second},
+		{rule: "during a pause only a manual run is run", known: known{mark: minute, paused: true}, asked: 2*minute + 3*second},
+
+		{rule: "a run that was interrupted is run again, also when it would be missed", known: known{mark: minute}, state: abandonedRun(2*minute, 0), asked: 2*minute + 50*second, want: "2m0s attempt 1 announced"},
+		{rule: "a failed attempt counts when the run is interrupted after it", known: known{mark: minute}, state: abandonedRun(2*minute, 2), asked: 2*minute + 50*second, want: "2m0s attempt 3 announced"},
+		{rule: "a run that was interrupted before a pause ended is dropped", known: known{mark: minute, resumed: 2*minute + 30*second}, state: abandonedRun(2*minute, 1), asked: 2*minute + 50*second},
+
+		{rule: "the run of a dead holder is found as of its grant, although it would be missed now", known: known{mark: minute}, asked: 2*minute + 35*second, abandoned: 32 * second, want: "2m0s attempt 2 announced", history: "abandoned"},
+		{rule: "the death of a holder that had nothing to run is no crash of what is due now", known: known{mark: minute}, asked: 2*minute + 5*second, abandoned: 30 * second, want: "2m0s attempt 1"},
+		{rule: "the attempts that the dead holder had recorded count", known: known{mark: minute}, state: abandonedRun(2*minute, 1), asked: 2*minute + 35*second, abandoned: 32 * second, want: "2m0s attempt 3 announced", history: "abandoned"},
+		{rule: "a crash that uses up the attempts ends the run", known: known{mark: minute, attempts: 2}, state: abandonedRun(2*minute, 1), asked: 2*minute + 35*second, abandoned: 32 * second, want: "2m0s attempt 3 announced given up", history: "abandoned"},
+		{rule: "a manual run whose holder died is taken over under its number", known: known{mark: minute, trigger: 2, served: 0}, state: &jobState{Pending: -1}, asked: minute + 40*second, abandoned: 30 * second, want: "manual 1 attempt 2 announced", history: "abandoned"},
+		{rule: "a time that this replica claimed within Grace, before its holder died, is a crash of that run", known: known{mark: minute, claimed: 2*minute + second}, asked: 2*minute + 40*second, abandoned: 39 * second, want: "2m0s attempt 2 announced", history: "abandoned"},
+		{rule: "an older time that this replica claimed within Grace comes before the run of the dead holder", known: known{mark: minute, claimed: 2*minute + second}, asked: 3*minute + 40*second, abandoned: 35 * second, want: "2m0s attempt 1 announced"},
+
+		{rule: "with CrashGiveUp every run is announced", known: known{mark: minute, crash: CrashGiveUp}, state: &jobState{Since: ms(0)}, asked: 2*minute + 3*second, want: "2m0s attempt 1 announced"},
+		{rule: "with CrashGiveUp a run that had begun is not run again", known: known{mark: 2 * minute, crash: CrashGiveUp}, state: abandonedRun(2*minute, 0), asked: 2*minute + 35*second, abandoned: 32 * second, history: "abandoned"},
+		{rule: "with CrashGiveUp a manual run that had begun is not run again", known: known{mark: minute, crash: CrashGiveUp, trigger: 1}, state: &jobState{Pending: -1}, asked: minute + 40*second, abandoned: 30 * second, history: "abandoned"},
+
+		{rule: "a claim that was given back keeps its time from being missed", known: known{mark: minute}, state: &jobState{Claimed: ms(2 * minute)}, asked: 2*minute + 40*second, want: "2m0s attempt 1 announced"},
+		{rule: "with a fixed delay a holder that died counts as a crash", known: known{schedule: Delay(10 * second), mark: minute, ended: minute}, asked: minute + 50*second, abandoned: 30 * second, want: "1m10s attempt 2 announced", history: "abandoned"},
+	} {
+		t.Run(row.rule, func(t *testing.T) {
+			job := row.task(t)
+			g := store.Grant{Token: 7, Mark: job.mark, Abandoned: row.abandoned}
+			if row.state != nil {
+				g.State = row.state.json()
+			}
+			asked := after(row.asked)
+			d, ok := job.decide(g, asked, asked.Add(time.Millisecond))
+			check(t, "run", d.text(ok), row.want)
+			var outcomes []string
+			for _, r := range d.state.Runs {
+				outcomes = append(outcomes, r.Outcome)
+			}
+			check(t, "history", strings.Join(outcomes, " "), row.history)
+		})
+	}
+}
+
+func (d decision) text(ok bool) string {
+	if !ok {
+		return ""
+	}
+	text := d.scheduled.Sub(epoch).String()
+	if d.manual > 0 {
+		text = fmt.Sprint("manual ", d.manual)
+	}
+	text += fmt.Sprint(" attempt ", d.attempt)
+	if d.announce {
+		text += " announced"
+	}
+	if d.giveUp {
+		text += " given up"
+	}
+	return text
+}
+
+func check(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %q, want %q", what, got, want)
+	}
+}
+
+func doNothing(context.Context, Run) error { return nil }
