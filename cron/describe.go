@@ -3,66 +3,86 @@ package cron
 import (
 	"fmt"
 	"math/bits"
+	"strconv"
 	"strings"
 	"time"
 )
 
 // Describe says in plain English what an expression means: "at 03:00 on weekdays (Europe/Berlin)". The words are for
-// people and may change; what they say is exact, and where no short phrase is, every field is told by itself.
+// people and may change. What they say is exact: two expressions with the same words have the same scheduled times,
+// except that an H is described as what it stands for.
 func Describe(e *Expression) string {
 	if e.every > 0 {
-		pace := time.Duration(e.every) * time.Millisecond
-		return everyDuration(pace) + ", counted from 1970-01-01T00:00:00Z"
+		return e.everyWords()
 	}
 	c := &e.calendar
 	if c.seconds == 0 {
 		return "never"
 	}
 	words := []string{c.clockWords()}
-	if days := c.days.words(); days != "" {
+	months := spans(uint64(c.months), 1, 12, func(m int) string { return time.Month(m).String() })
+	ofMonth := " of the month"
+	if bits.OnesCount16(c.months) == 1 && !c.days.either {
+		ofMonth = " of " + months
+	}
+	days := c.days.words(ofMonth)
+	switch {
+	case days != "":
 		words = append(words, days)
-	} else if c.atTimesOfDay() && c.months == everyMonth {
+	case c.timesOfDay() != nil && c.months == everyMonth:
 		words = append(words, "every day")
 	}
-	if c.months != everyMonth {
-		words = append(words, "in "+spans(uint64(c.months), 1, 12, func(m int) string { return time.Month(m).String() }))
+	if c.months != everyMonth && !strings.Contains(days, " of "+months) {
+		words = append(words, "in "+months)
 	}
 	if c.years != everyYear {
-		words = append(words, "in "+c.years.words())
+		words = append(words, c.years.words())
 	}
-	return strings.Join(words, " ") + " (" + e.Location().String() + ")"
+	return strings.Join(words, " ") + e.zoneWords()
+}
+
+// everyWords describes @every.
+func (e *Expression) everyWords() string {
+	from := "1970-01-01T00:00:00Z"
+	if e.offset > 0 {
+		from = durationWords(time.Duration(e.offset)*time.Millisecond) + " after " + from
+	}
+	return everyDuration(time.Duration(e.every)*time.Millisecond) + ", counted from " + from
+}
+
+// zoneWords names the zone, and says what happens when its clocks are set where the words before do not tell: times of
+// day read like fixed times, and anything else like a pace.
+func (e *Expression) zoneWords() string {
+	name := e.Location().String()
+	if reads := e.calendar.timesOfDay() == nil; reads == e.elapsing || !setsClocks(e.Location()) {
+		return " (" + name + ")"
+	}
+	if e.elapsing {
+		return ", whenever the clocks show it (" + name + ")"
+	}
+	return ", each time once a day (" + name + ")"
 }
 
 const (
 	everyMonth  = 1<<13 - 1<<1
 	everyHour   = 1<<24 - 1
 	everySixty  = 1<<60 - 1
-	fewClocks   = 4 // as many times of a day are told one by one
+	fewClocks   = 4  // as many times of a day are listed
+	fewHours    = 12 // and as many if they are hours apart
 	fewNumbers  = 12
 	topOfMinute = 1 << 0
 	topOfHour   = 1 << 0
 )
 
-// atTimesOfDay reports whether the clock is told as a list of times.
-func (c *calendar) atTimesOfDay() bool {
-	return bits.OnesCount64(c.seconds)*bits.OnesCount64(c.minutes)*bits.OnesCount32(c.hours) <= fewClocks
-}
-
-// clockWords tells seconds, minutes and hours.
+// clockWords describes seconds, minutes and hours.
 func (c *calendar) clockWords() string {
-	if c.atTimesOfDay() {
-		return "at " + c.timesOfDay()
+	if times := c.timesOfDay(); times != nil {
+		return "at " + list(times)
 	}
 	hours := c.hourWords()
 	switch {
 	case c.seconds == topOfMinute && c.minutes == topOfHour:
-		if c.hours == everyHour {
-			return "every hour"
-		}
-		if step := pace(uint64(c.hours), 24); step > 1 {
-			return fmt.Sprintf("every %d hours from 00:00", step)
-		}
-		return "on the hour" + hours
+		return c.fullHours()
 	case c.seconds == topOfMinute:
 		if step := pace(c.minutes, 60); step > 0 {
 			return every(step, "minute") + hours
@@ -81,6 +101,25 @@ func (c *calendar) clockWords() string {
 		return seconds + " of every minute" + hours
 	}
 	return seconds + " of" + strings.TrimPrefix(numbered("at minute", c.minutes, 59), "at") + hours + c.ofEveryHour()
+}
+
+// fullHours describes hours without minutes that are too many to list.
+func (c *calendar) fullHours() string {
+	if c.hours == everyHour {
+		return "every hour"
+	}
+	if step := pace(uint64(c.hours), 24); step > 1 {
+		return fmt.Sprintf("every %d hours from 00:00", step)
+	}
+	var words []string
+	for _, r := range runs(uint64(c.hours), 0, 23) {
+		if r.from == r.to {
+			words = append(words, fmt.Sprintf("at %02d:00", r.from))
+		} else {
+			words = append(words, fmt.Sprintf("from %02d:00 to %02d:00", r.from, r.to))
+		}
+	}
+	return "every hour " + list(words)
 }
 
 // ofEveryHour completes a phrase about minutes when no hours follow.
@@ -107,9 +146,17 @@ func (c *calendar) hourWords() string {
 	return " " + list(words)
 }
 
-// timesOfDay lists each time by itself.
-func (c *calendar) timesOfDay() string {
-	var times []string
+// timesOfDay lists the times of a day, or returns nil if they are too many to be listed, or better told as a stretch.
+func (c *calendar) timesOfDay() (times []string) {
+	count := bits.OnesCount64(c.seconds) * bits.OnesCount64(c.minutes) * bits.OnesCount32(c.hours)
+	few := fewClocks
+	if bits.OnesCount64(c.seconds)*bits.OnesCount64(c.minutes) == 1 && pace(uint64(c.hours), 24) == 0 &&
+		len(runs(uint64(c.hours), 0, 23)) > 2 {
+		few = fewHours
+	}
+	if count > few {
+		return nil
+	}
 	for clock, found := c.nextClock(0); found; clock, found = c.nextClock(clock + 1) {
 		text := fmt.Sprintf("%02d:%02d", clock/3600, clock/60%60)
 		if c.seconds != topOfMinute {
@@ -117,25 +164,29 @@ func (c *calendar) timesOfDay() string {
 		}
 		times = append(times, text)
 	}
-	return list(times)
+	return times
 }
 
-// words tells the days, unless all are meant.
-func (r *dayRule) words() string {
-	month, week := r.monthWords(), r.weekWords()
+// words describes the days, unless all are meant. A day of the month is followed by ofMonth: " of the month".
+func (r *dayRule) words(ofMonth string) string {
+	month, week := r.monthWords(ofMonth), r.weekWords(ofMonth)
+	on, is := make([]string, len(week)), make([]string, len(week))
+	for i, w := range week {
+		on[i], is[i] = w.on, w.is
+	}
 	switch {
 	case r.either:
-		return month + " or " + week
+		return month + " or " + list(on)
 	case month == "":
-		return week
-	case week == "":
+		return list(on)
+	case week == nil:
 		return month
 	}
-	return month + " if also " + week
+	return month + ", if that is " + alternatives(is)
 }
 
-// monthWords tells the day-of-month field, or nothing if it holds all days.
-func (r *dayRule) monthWords() string {
+// monthWords describes the day-of-month field, or returns nothing if it holds all days.
+func (r *dayRule) monthWords(ofMonth string) string {
 	if r.ofMonth == everyDayOfMonth && !r.either {
 		return ""
 	}
@@ -156,7 +207,7 @@ func (r *dayRule) monthWords() string {
 			words = append(words, "on the last weekday")
 		}
 	}
-	return list(words) + " of the month"
+	return list(words) + ofMonth
 }
 
 func fromLastWords(n int) string {
@@ -169,32 +220,38 @@ func fromLastWords(n int) string {
 	return fmt.Sprintf("the day %d days before the last day", n)
 }
 
-// weekWords tells the day-of-week field, or nothing if it holds all days.
-func (r *dayRule) weekWords() string {
+// A dayPhrase is one phrase about days of the week, to follow a time ("on Friday") and to follow "that is" ("a Friday").
+type dayPhrase struct{ on, is string }
+
+// weekWords describes the day-of-week field, or returns nil if it holds all days.
+func (r *dayRule) weekWords(ofMonth string) (phrases []dayPhrase) {
 	if r.ofWeek == everyDayOfWeek && !r.either {
-		return ""
+		return nil
 	}
-	var words []string
-	switch r.ofWeek {
+	switch names := weekdays(r.ofWeek); r.ofWeek {
 	case 0:
 	case 1<<time.Saturday | 1<<time.Sunday:
-		words = append(words, "on weekends")
+		phrases = append(phrases, dayPhrase{"on weekends", "a day of the weekend"})
 	case everyDayOfWeek &^ (1<<time.Saturday | 1<<time.Sunday):
-		words = append(words, "on weekdays")
+		phrases = append(phrases, dayPhrase{"on weekdays", "a weekday"})
 	case everyDayOfWeek:
-		words = append(words, "on any day of the week")
+		phrases = append(phrases, dayPhrase{on: "on any day of the week"})
 	default:
-		words = append(words, "on "+list(weekdays(r.ofWeek)))
+		phrases = append(phrases, dayPhrase{"on " + list(names), "a " + alternatives(names)})
+	}
+	the := func(ordinal, weekday string) {
+		is := "the " + ordinal + " " + weekday + ofMonth
+		phrases = append(phrases, dayPhrase{"on " + is, is})
 	}
 	for i, ordinal := range []string{"first", "second", "third", "fourth", "fifth"} {
 		for _, weekday := range weekdays(r.nth[i]) {
-			words = append(words, "on the "+ordinal+" "+weekday+" of the month")
+			the(ordinal, weekday)
 		}
 	}
 	for _, weekday := range weekdays(r.last) {
-		words = append(words, "on the last "+weekday+" of the month")
+		the("last", weekday)
 	}
-	return list(words)
+	return phrases
 }
 
 // weekdays names the weekdays of a set, from Monday on.
@@ -207,21 +264,24 @@ func weekdays(set uint8) (names []string) {
 	return names
 }
 
-// words tells the years of the set.
+// words describes the years of the set.
 func (s *yearSet) words() string {
-	var words []string
+	var years []int
 	for year, found := s.next(firstYear); found; year, found = s.next(year + 1) {
-		last := year
-		for next, more := s.next(last + 1); more && next == last+1; next, more = s.next(last + 1) {
-			last = next
-		}
-		switch {
-		case last == year:
-			words = append(words, fmt.Sprint(year))
-		default:
-			words = append(words, fmt.Sprintf("%d to %d", year, last))
-		}
-		year = last
+		years = append(years, year)
 	}
-	return list(words)
+	if step := difference(years); step > 1 && len(years) > fewClocks {
+		return fmt.Sprintf("in every %s year from %d to %d", nth(step), years[0], years[len(years)-1])
+	}
+	var words []string
+	for i, year := range years {
+		begins, ends := i == 0 || years[i-1] != year-1, i == len(years)-1 || years[i+1] != year+1
+		switch {
+		case begins:
+			words = append(words, strconv.Itoa(year))
+		case ends:
+			words[len(words)-1] += fmt.Sprintf(" to %d", year)
+		}
+	}
+	return "in " + list(words)
 }

@@ -73,3 +73,37 @@ func ExampleExpression_Next_daylightSaving() {
 	// 2026-10-25 02:00:00 +0100 CET
 	// 2026-10-25 03:00:00 +0100 CET
 }
+
+func ExampleExpression_For() {
+	night := cron.MustParse("H H(1-4) * * *")
+	for _, tenant := range []string{"acme", "globex", "initech"} {
+		own, err := night.For("bill/" + tenant)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(tenant, cron.Describe(own))
+	}
+	// Output:
+	// acme at 02:10 every day (UTC)
+	// globex at 04:33 every day (UTC)
+	// initech at 01:08 every day (UTC)
+}
+
+func ExampleExpression_After() {
+	for next := range cron.MustParse("0 9 * * MON-FRI").After(time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)) {
+		fmt.Println(next.Format("Mon 2 Jan"))
+		if next.Weekday() == time.Monday {
+			break
+		}
+	}
+	// Output:
+	// Fri 2 Jan
+	// Mon 5 Jan
+}
+
+func ExampleExpression_Prev() {
+	monthly := cron.MustParse("0 6 LW * *")
+	fmt.Println(monthly.Prev(time.Date(2026, time.June, 15, 0, 0, 0, 0, time.UTC)))
+	// Output: 2026-05-29 06:00:00 +0000 UTC
+}

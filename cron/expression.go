@@ -11,8 +11,12 @@ type Expression struct {
 	text     string
 	location *time.Location
 	prefixed bool // the text itself names the zone
+	both     bool // a day must match both day fields
+	quartz   bool // weekdays are numbered from 1, Sunday, to 7
+	hashed   bool // an H in the text depends on the job's name
 
 	every    int64 // milliseconds between two times of an @every expression, else 0
+	offset   int64 // milliseconds from 1970-01-01T00:00:00Z to one of them, less than every
 	calendar calendar
 	elapsing bool // follows the clock on the wall through both passes of a repeated hour
 }
@@ -29,7 +33,8 @@ func (e *Expression) Location() *time.Location {
 }
 
 // MarshalText returns a text from which UnmarshalText makes the same schedule: the expression as given, with a zone
-// prefix in front if the zone came from [ParseIn]. It fails for a zone that has no portable name, such as time.Local.
+// prefix in front if the zone came from [ParseIn]. The name given to [Expression.For] is not part of it. It fails for a
+// zone that has no portable name, such as time.Local.
 func (e *Expression) MarshalText() ([]byte, error) {
 	if e.prefixed || e.Location() == time.UTC {
 		return []byte(e.text), nil

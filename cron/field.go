@@ -10,32 +10,38 @@ type field struct {
 	name     string
 	min, max int                     // bounds of a value; a day-of-week may also be 7, Sunday
 	period   int                     // how far a range that wraps goes on counting; 0 if ranges may not wrap
-	names    []string                // names of the values from min on
+	names    []string                // names of the values from min on, in full; three letters of each will do
+	hashes   int                     // how many values from min on an H may stand for; 0 if none
 	put      func(*calendar, uint64) // adds a set of values as bits; nil for the year, whose values do not fit
 	special  func(f *field, piece string, c *calendar) (taken bool, problem string)
 }
 
 var (
-	monthNames   = []string{"JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"}
-	weekdayNames = []string{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"}
+	monthNames = []string{"JANUARY", "FEBRUARY", "MARCH", "APRIL", "MAY", "JUNE",
+		"JULY", "AUGUST", "SEPTEMBER", "OCTOBER", "NOVEMBER", "DECEMBER"}
+	weekdayNames = []string{"SUNDAY", "MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY"}
 )
 
 // allFields are the seven fields in the order of an expression that has them all.
 var allFields = [7]field{
-	{name: "second", min: 0, max: 59, period: 60, put: func(c *calendar, set uint64) { c.seconds |= set }},
-	{name: "minute", min: 0, max: 59, period: 60, put: func(c *calendar, set uint64) { c.minutes |= set }},
-	{name: "hour", min: 0, max: 23, period: 24, put: func(c *calendar, set uint64) { c.hours |= uint32(set) }},
-	{name: "day-of-month", min: 1, max: 31, period: 31, special: specialDayOfMonth,
+	{name: "second", min: 0, max: 59, period: 60, hashes: 60, put: func(c *calendar, set uint64) { c.seconds |= set }},
+	{name: "minute", min: 0, max: 59, period: 60, hashes: 60, put: func(c *calendar, set uint64) { c.minutes |= set }},
+	{name: "hour", min: 0, max: 23, period: 24, hashes: 24, put: func(c *calendar, set uint64) { c.hours |= uint32(set) }},
+	{name: "day-of-month", min: 1, max: 31, period: 31, hashes: 28, special: specialDayOfMonth,
 		put: func(c *calendar, set uint64) { c.days.ofMonth |= uint32(set) }},
-	{name: "month", min: 1, max: 12, period: 12, names: monthNames,
+	{name: "month", min: 1, max: 12, period: 12, hashes: 12, names: monthNames,
 		put: func(c *calendar, set uint64) { c.months |= uint16(set) }},
-	{name: "day-of-week", min: 0, max: 6, period: 7, names: weekdayNames, special: specialDayOfWeek,
+	{name: "day-of-week", min: 0, max: 6, period: 7, hashes: 7, names: weekdayNames, special: specialDayOfWeek,
 		put: func(c *calendar, set uint64) { c.days.ofWeek |= uint8(set) }},
 	{name: "year", min: firstYear, max: lastYear},
 }
 
-// parse adds a whole field to the calendar. A problem comes with the piece that has it.
-func (f *field) parse(text string, c *calendar) (piece, problem string) {
+// quartzWeekday takes the place of the day-of-week after WEEKDAYS=quartz: 1 is Sunday and 7 is Saturday, as in Quartz.
+var quartzWeekday = field{name: "day-of-week", min: 1, max: 7, period: 7, hashes: 7, names: weekdayNames, special: specialDayOfWeek,
+	put: func(c *calendar, set uint64) { c.days.ofWeek |= uint8(set >> 1) }}
+
+// parse adds a whole field to the calendar, with H as the hash of name. A problem comes with the piece that has it.
+func (f *field) parse(text string, c *calendar, name string) (piece, problem string) {
 	if text == "?" && f.special != nil {
 		text = "*"
 	}
@@ -49,7 +55,7 @@ func (f *field) parse(text string, c *calendar) (piece, problem string) {
 	}
 	for more := true; more; {
 		piece, text, more = strings.Cut(text, ",")
-		if problem = f.parsePiece(piece, c); problem != "" {
+		if problem = f.parsePiece(piece, c, name); problem != "" {
 			return piece, problem
 		}
 	}
@@ -57,9 +63,14 @@ func (f *field) parse(text string, c *calendar) (piece, problem string) {
 }
 
 // parsePiece adds one element of a list to the calendar.
-func (f *field) parsePiece(piece string, c *calendar) (problem string) {
+func (f *field) parsePiece(piece string, c *calendar, name string) (problem string) {
 	if piece == "" {
 		return "is empty: put " + f.allowed() + " on each side of a comma"
+	}
+	if isHash(piece) {
+		if piece, problem = f.resolve(piece, name); problem != "" {
+			return problem
+		}
 	}
 	if f.special != nil {
 		if taken, problem := f.special(f, piece, c); taken {
@@ -157,7 +168,7 @@ func (f *field) parseValue(text string) (value int, problem string) {
 		return value, ""
 	}
 	for i, name := range f.names {
-		if len(text) == len(name) && strings.EqualFold(name, text) {
+		if short := name[:3]; len(text) == len(name) && strings.EqualFold(name, text) || len(text) == 3 && strings.EqualFold(short, text) {
 			return f.min + i, ""
 		}
 	}
@@ -198,7 +209,7 @@ func (f *field) allowed() string {
 	if f.names == nil {
 		return fmt.Sprintf("%d to %d", f.min, f.highest())
 	}
-	return fmt.Sprintf("%d to %d or %s to %s", f.min, f.highest(), f.names[0], f.names[len(f.names)-1])
+	return fmt.Sprintf("%d to %d or %s to %s", f.min, f.highest(), f.names[0][:3], f.names[len(f.names)-1][:3])
 }
 
 // parseNumber parses one or more digits. What is too large for any field is merely large.

@@ -39,6 +39,8 @@ func TestNext(t *testing.T) {
 		{"months over the year's end", "0 0 1 NOV-FEB *", "2026-01-15T00:00", []string{"2026-02-01T00:00", "2026-11-01T00:00", "2026-12-01T00:00", "2027-01-01T00:00"}},
 		{"weekdays over the week's end", "0 0 * * FRI-MON", "2026-01-05T00:00", []string{"2026-01-09T00:00", "2026-01-10T00:00", "2026-01-11T00:00", "2026-01-12T00:00", "2026-01-16T00:00"}},
 		{"names in any case", "0 0 * feb mOn", "2026-01-01T00:00", []string{"2026-02-02T00:00", "2026-02-09T00:00"}},
+		{"names in full", "0 0 * February MONDAY", "2026-01-01T00:00", []string{"2026-02-02T00:00", "2026-02-09T00:00"}},
+		{"names in full with L and #", "0 0 * * FridayL,monday#1", "2026-01-01T00:00", []string{"2026-01-05T00:00", "2026-01-30T00:00", "2026-02-02T00:00"}},
 		{"a name and a number", "0 0 * * SAT-0", "2026-01-01T00:00", []string{"2026-01-03T00:00", "2026-01-04T00:00", "2026-01-10T00:00"}},
 		{"Sunday is 0", "0 0 * * 0", "2026-01-01T00:00", []string{"2026-01-04T00:00", "2026-01-11T00:00"}},
 		{"Sunday is 7", "0 0 * * 7", "2026-01-01T00:00", []string{"2026-01-04T00:00", "2026-01-11T00:00"}},
@@ -58,6 +60,15 @@ func TestNext(t *testing.T) {
 
 func TestNextDays(t *testing.T) {
 	runNext(t, toMinute, []nextTest{
+		{"both day fields on request", "DAYS=both 0 0 13 * FRI", "2026-01-01T00:00", []string{"2026-02-13T00:00", "2026-03-13T00:00", "2026-11-13T00:00"}},
+		{"both day fields, with a zone", "DAYS=both TZ=UTC 0 0 13 * FRI", "2026-01-01T00:00", []string{"2026-02-13T00:00"}},
+		{"Quartz counts weekdays from Sunday, 1", "WEEKDAYS=quartz 0 0 ? * 2", "2026-01-01T00:00", []string{"2026-01-05T00:00", "2026-01-12T00:00"}},
+		{"a range as Quartz counts", "WEEKDAYS=quartz 0 0 ? * 6-2", "2026-01-05T00:00", []string{"2026-01-09T00:00", "2026-01-10T00:00", "2026-01-11T00:00", "2026-01-12T00:00", "2026-01-16T00:00"}},
+		{"a step as Quartz counts", "WEEKDAYS=quartz 0 0 ? * 2/2", "2026-01-04T00:00", []string{"2026-01-05T00:00", "2026-01-07T00:00", "2026-01-09T00:00", "2026-01-12T00:00"}},
+		{"the last Friday as Quartz counts", "WEEKDAYS=quartz 0 0 ? * 6L", "2026-01-01T00:00", []string{"2026-01-30T00:00", "2026-02-27T00:00"}},
+		{"the second Saturday as Quartz counts", "WEEKDAYS=quartz 0 0 ? * 7#2", "2026-01-01T00:00", []string{"2026-01-10T00:00", "2026-02-14T00:00"}},
+		{"names do not change", "WEEKDAYS=quartz 0 0 ? * FRI", "2026-01-01T00:00", []string{"2026-01-02T00:00", "2026-01-09T00:00"}},
+		{"L alone is Saturday as Quartz counts too", "WEEKDAYS=quartz 0 0 ? * L", "2026-01-01T00:00", []string{"2026-01-03T00:00"}},
 		{"both restricted: either", "0 0 13 * FRI", "2026-02-06T00:00", []string{"2026-02-13T00:00", "2026-02-20T00:00", "2026-02-27T00:00", "2026-03-06T00:00", "2026-03-13T00:00", "2026-03-20T00:00", "2026-03-27T00:00", "2026-04-03T00:00", "2026-04-10T00:00", "2026-04-13T00:00"}},
 		{"six fields: either as well", "0 0 0 13 * FRI", "2026-04-04T00:00", []string{"2026-04-10T00:00", "2026-04-13T00:00", "2026-04-17T00:00"}},
 		{"seven fields: either as well", "0 0 0 13 * FRI 2026", "2026-04-04T00:00", []string{"2026-04-10T00:00", "2026-04-13T00:00", "2026-04-17T00:00"}},

@@ -12,12 +12,12 @@ import (
 // that an expression from a stranger can cause.
 const longest = 1024
 
-// Parse parses an expression. Its zone is UTC unless the expression begins with TZ= or CRON_TZ=. Every error is a
-// *[ParseError]. An expression that cannot match any day from 1970 to 2199, such as "0 0 30 2 *", is an error; one
-// whose years have merely passed is not, because Parse does not ask what time it is.
+// Parse parses an expression. Its zone is UTC unless the expression begins with TZ= or CRON_TZ=. An expression that
+// cannot match any day from 1970 to 2199, such as "0 0 30 2 *", is an error; one whose years have merely passed is
+// not, because Parse does not read the clock. Every error is a *[ParseError].
 func Parse(expr string) (*Expression, error) { return ParseIn(expr, time.UTC) }
 
-// MustParse is Parse for expressions known to be right. It panics on an error.
+// MustParse is Parse for expressions that are known to be right. It panics on an error.
 func MustParse(expr string) *Expression {
 	e, err := Parse(expr)
 	if err != nil {
@@ -29,6 +29,11 @@ func MustParse(expr string) *Expression {
 // ParseIn parses an expression whose zone is loc unless the expression begins with TZ= or CRON_TZ=. Replicas must all
 // pass the same zone; time.Local is not the same everywhere.
 func ParseIn(expr string, loc *time.Location) (*Expression, error) {
+	return parse(expr, loc, "")
+}
+
+// parse parses an expression whose H is the hash of name.
+func parse(expr string, loc *time.Location, name string) (*Expression, error) {
 	e := &Expression{text: strings.TrimSpace(expr), location: loc}
 	if len(e.text) > longest {
 		length := len(e.text)
@@ -38,7 +43,7 @@ func ParseIn(expr string, loc *time.Location) (*Expression, error) {
 	if problem := stray(e.text); problem != "" {
 		return nil, e.wrong("%s", problem)
 	}
-	rest, err := e.parseZone()
+	rest, err := e.parseSettings()
 	if err != nil {
 		return nil, err
 	}
@@ -46,9 +51,9 @@ func ParseIn(expr string, loc *time.Location) (*Expression, error) {
 	case rest == "":
 		return nil, e.wrong("has no fields: give five to seven, such as \"0 3 * * *\", or a name such as @daily or @every 10m")
 	case rest[0] == '@':
-		err = e.parseMacro(rest)
+		err = e.parseMacro(rest, name)
 	default:
-		err = e.parseFields(rest)
+		err = e.parseFields(rest, name)
 	}
 	if err != nil {
 		return nil, err
@@ -78,34 +83,8 @@ func stray(text string) (problem string) {
 	return ""
 }
 
-// parseZone takes the zone prefix, if there is one, and returns what follows it.
-func (e *Expression) parseZone() (rest string, err error) {
-	name, found := strings.CutPrefix(e.text, "TZ=")
-	if !found {
-		name, found = strings.CutPrefix(e.text, "CRON_TZ=")
-	}
-	if !found {
-		if name, _, assigned := strings.Cut(e.text, "="); assigned && !strings.ContainsAny(name, " \t") {
-			return "", e.wrong("begins with %q: a zone is given as TZ=Europe/Berlin or CRON_TZ=Europe/Berlin, in capitals", name+"=")
-		}
-		if e.location == nil {
-			return "", e.wrong("was given a nil *time.Location: give time.UTC or another zone")
-		}
-		return e.text, nil
-	}
-	if end := strings.IndexAny(name, " \t"); end >= 0 {
-		name, rest = name[:end], strings.TrimLeft(name[end:], " \t")
-	}
-	e.location, err = zoneNamed(name)
-	if err != nil {
-		return "", e.wrong("%v", err)
-	}
-	e.prefixed = true
-	return rest, nil
-}
-
 // parseFields parses five, six or seven fields.
-func (e *Expression) parseFields(text string) error {
+func (e *Expression) parseFields(text, name string) error {
 	var fields [7]string
 	count := 0
 	for text != "" {
@@ -136,7 +115,7 @@ func (e *Expression) parseFields(text string) error {
 		return e.wrong("has %d field%s: give five (minute hour day-of-month month day-of-week), "+
 			"six (second in front) or seven (year behind)", count, plural)
 	}
-	err := e.parseCalendar([7]string{second, given[0], given[1], given[2], given[3], given[4], year})
+	err := e.parseCalendar([7]string{second, given[0], given[1], given[2], given[3], given[4], year}, name)
 	if value, isNumber := parseNumber(fields[5]); err != nil && count == 6 && isNumber && value >= firstYear {
 		return e.wrong("has %s where six fields have the day-of-week: a year needs all seven, second first", fields[5])
 	}
@@ -144,17 +123,21 @@ func (e *Expression) parseFields(text string) error {
 }
 
 // parseCalendar parses the seven fields in order: second, minute, hour, day-of-month, month, day-of-week, year.
-func (e *Expression) parseCalendar(fields [7]string) error {
+func (e *Expression) parseCalendar(fields [7]string, name string) error {
 	c := &e.calendar
 	for i := range fields {
 		field := &allFields[i]
-		piece, problem := field.parse(fields[i], c)
+		if e.quartz && field.name == quartzWeekday.name {
+			field = &quartzWeekday
+		}
+		e.hashed = e.hashed || isHash(fields[i]) || strings.Contains(strings.ToUpper(fields[i]), ",H")
+		piece, problem := field.parse(fields[i], c, name)
 		if problem != "" {
 			return &ParseError{Expression: e.text, Field: field.name, Piece: piece, Problem: problem}
 		}
 	}
 	e.elapsing = beginsOpen(fields[1]) || beginsOpen(fields[2])
-	c.days.either = !beginsWithStar(fields[3]) && !beginsWithStar(fields[5])
+	c.days.either = !e.both && !beginsWithStar(fields[3]) && !beginsWithStar(fields[5])
 	if _, found := c.next(0); !found {
 		return e.wrong("never fires: no day from %d to %d is in day-of-month %q, month %q, day-of-week %q and year %q",
 			firstYear, lastYear, fields[3], fields[4], fields[5], fields[6])

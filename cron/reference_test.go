@@ -166,9 +166,13 @@ func randomReference(r *rand.Rand, frequent, seconds bool) reference {
 		}
 		dayOfMonth = days{"*", func(time.Time) bool { return true }}
 	}
-	both := strings.ContainsAny(dayOfMonth.text[:1], "*?") || strings.ContainsAny(dayOfWeek.text[:1], "*?")
+	prefix, prefixed := "", r.IntN(4) == 0
+	if prefixed {
+		prefix = "DAYS=both "
+	}
+	both := prefixed || strings.ContainsAny(dayOfMonth.text[:1], "*?") || strings.ContainsAny(dayOfWeek.text[:1], "*?")
 	return reference{
-		text:     text + strings.Join([]string{minute.text, hour.text, dayOfMonth.text, month.text, dayOfWeek.text}, " "),
+		text:     prefix + text + strings.Join([]string{minute.text, hour.text, dayOfMonth.text, month.text, dayOfWeek.text}, " "),
 		elapsing: minute.open || hour.open,
 		clock: func(t time.Time) bool {
 			return second.set[t.Second()] && minute.set[t.Minute()] && hour.set[t.Hour()]

@@ -68,7 +68,7 @@ func specialDayOfWeek(f *field, piece string, c *calendar) (taken bool, problem 
 	if problem != "" {
 		return true, "L goes with one weekday, as in FRIL: " + problem
 	}
-	c.days.last |= 1 << f.fold(weekday)
+	c.days.last |= 1 << (f.fold(weekday) - f.min)
 	return true, ""
 }
 
@@ -82,7 +82,7 @@ func addNth(f *field, day, number string, c *calendar) (problem string) {
 	if !isNumber || n < 1 || n > 5 {
 		return fmt.Sprintf("a month has no weekday number %q: use #1 to #5", number)
 	}
-	c.days.nth[n-1] |= 1 << f.fold(weekday)
+	c.days.nth[n-1] |= 1 << (f.fold(weekday) - f.min)
 	return ""
 }
 

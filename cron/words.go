@@ -31,7 +31,7 @@ func runs(set uint64, low, high int) (all []run) {
 	return all
 }
 
-// spans tells a set as its stretches: "January and May to July".
+// spans describes a set as its stretches: "January and May to July".
 func spans(set uint64, low, high int, name func(int) string) string {
 	var words []string
 	for _, r := range runs(set, low, high) {
@@ -47,32 +47,56 @@ func spans(set uint64, low, high int, name func(int) string) string {
 	return list(words)
 }
 
-// numbered tells the numbers of a set, behind a noun in the number that fits.
+// numbered describes the numbers of a set, behind a noun in the number that fits.
 func numbered(noun string, set uint64, high int) string {
+	if step, from, to := arithmetic(set); step > 1 && bits.OnesCount64(set) > fewClocks {
+		preposition, unit, _ := strings.Cut(strings.TrimLeft(noun, " "), " ")
+		return fmt.Sprintf("%s%s every %s %s from %d to %d", noun[:len(noun)-len(preposition)-len(unit)-1], preposition, nth(step), unit, from, to)
+	}
 	if bits.OnesCount64(set) > 1 {
 		noun += "s"
-	}
-	if step, from, to := arithmetic(set); step > 1 && bits.OnesCount64(set) > fewNumbers {
-		return fmt.Sprintf("%s %d, %d and so on by %d to %d", noun, from, from+step, step, to)
 	}
 	return noun + " " + spans(set, 0, high, strconv.Itoa)
 }
 
-// arithmetic returns the common difference of the values of a set, and the first and last of them; or a difference of
-// 0 if they have none.
-func arithmetic(set uint64) (step, from, to int) {
-	from, to = bits.TrailingZeros64(set), 63-bits.LeadingZeros64(set)
-	count := bits.OnesCount64(set)
-	if count < 2 || (to-from)%(count-1) != 0 {
-		return 0, from, to
-	}
-	step = (to - from) / (count - 1)
-	for v := from; v <= to; v += step {
-		if set>>v&1 == 0 {
-			return 0, from, to
+// nth writes an ordinal number: 2nd, 3rd, 11th.
+func nth(n int) string {
+	suffix := "th"
+	if n/10%10 != 1 {
+		switch n % 10 {
+		case 1:
+			suffix = "st"
+		case 2:
+			suffix = "nd"
+		case 3:
+			suffix = "rd"
 		}
 	}
-	return step, from, to
+	return strconv.Itoa(n) + suffix
+}
+
+// arithmetic returns the common difference of the values of a set, and the first and last of them; the difference is 0
+// if they have none.
+func arithmetic(set uint64) (step, from, to int) {
+	var values []int
+	for rest := set; rest != 0; rest &= rest - 1 {
+		values = append(values, bits.TrailingZeros64(rest))
+	}
+	return difference(values), bits.TrailingZeros64(set), 63 - bits.LeadingZeros64(set)
+}
+
+// difference returns the common difference of rising numbers, or 0 if there is none.
+func difference(numbers []int) int {
+	if len(numbers) < 2 {
+		return 0
+	}
+	step := numbers[1] - numbers[0]
+	for i := range numbers[1:] {
+		if numbers[i+1]-numbers[i] != step {
+			return 0
+		}
+	}
+	return step
 }
 
 // pace returns n if the set is 0, n, 2n, … and starts again after period without a shorter or longer gap; else 0.
@@ -84,16 +108,21 @@ func pace(set uint64, period int) int {
 	return step
 }
 
-// list joins phrases as English does.
-func list(words []string) string {
+// list joins phrases as English does, with "and" before the last.
+func list(words []string) string { return join(words, " and ") }
+
+// alternatives joins phrases with "or" before the last.
+func alternatives(words []string) string { return join(words, " or ") }
+
+func join(words []string, conjunction string) string {
 	last := len(words) - 1
 	if last <= 0 {
 		return strings.Join(words, "")
 	}
-	return strings.Join(words[:last], ", ") + " and " + words[last]
+	return strings.Join(words[:last], ", ") + conjunction + words[last]
 }
 
-// every tells a pace: "every minute", "every 5 minutes".
+// every describes a pace: "every minute", "every 5 minutes".
 func every(n int, unit string) string {
 	if n == 1 {
 		return "every " + unit
@@ -101,15 +130,36 @@ func every(n int, unit string) string {
 	return fmt.Sprintf("every %d %ss", n, unit)
 }
 
-// everyDuration tells a pace in the largest unit that divides it.
+// everyDuration describes a pace in the largest unit that divides it.
 func everyDuration(d time.Duration) string {
+	if size, name, found := wholeUnit(d); found {
+		return every(int(d/size), name)
+	}
+	return "every " + d.String()
+}
+
+// durationWords describes a duration in the largest unit that divides it.
+func durationWords(d time.Duration) string {
+	size, name, found := wholeUnit(d)
+	switch n := int(d / max(size, 1)); {
+	case !found:
+		return d.String()
+	case n == 1:
+		return "1 " + name
+	default:
+		return fmt.Sprintf("%d %ss", n, name)
+	}
+}
+
+// wholeUnit returns the largest unit that divides a duration.
+func wholeUnit(d time.Duration) (size time.Duration, name string, found bool) {
 	for _, u := range []struct {
 		size time.Duration
 		name string
-	}{{time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}} {
+	}{{dayLength, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}} {
 		if d%u.size == 0 {
-			return every(int(d/u.size), u.name)
+			return u.size, u.name, true
 		}
 	}
-	return "every " + d.String()
+	return 0, "", false
 }

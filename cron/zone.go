@@ -43,6 +43,9 @@ type period struct {
 
 const forever = 1 << 62
 
+// setsClocks reports whether a zone sets its clocks at any time after 1970.
+func setsClocks(loc *time.Location) bool { return periodAt(0, loc).end < forever }
+
 // periodAt returns the period that the given instant is in.
 func periodAt(instant int64, loc *time.Location) period {
 	if loc == time.UTC {
