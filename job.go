@@ -6,6 +6,8 @@ import (
 	"hash/fnv"
 	"strconv"
 	"time"
+
+	"github.com/soloist-dev/soloist/cron"
 )
 
 // A Job is a function that one replica of the fleet runs at each scheduled time.
@@ -13,7 +15,8 @@ type Job struct {
 	// Name identifies the job in the fleet.
 	Name string
 
-	// Schedule says when it is due: a cron expression (package cron), Every, Delay, or At.
+	// Schedule says when it is due: a cron expression (package cron), Every, Delay, or At. An H in an expression is a
+	// hash of Name.
 	Schedule Schedule
 
 	// Do is the job. Its context ends when the lease is lost, when AtMost is reached, and, after Config.Drain, on shutdown.
@@ -92,6 +95,13 @@ func (j Job) filled(opts Options) (Job, Options, error) {
 		if err := s.check(); err != nil {
 			return fail(err)
 		}
+	}
+	if expression, ok := j.Schedule.(*cron.Expression); ok {
+		named, err := expression.For(j.Name)
+		if err != nil {
+			return fail(err)
+		}
+		j.Schedule = named
 	}
 	if j.Do == nil {
 		return fail(invalid("Do", "nil", "give the function to run"))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/cron"
 	"github.com/soloist-dev/soloist/soloisttest"
 )
 
@@ -31,6 +32,40 @@ func TestEachScheduledTimeRunsOnce(t *testing.T) {
 				t.Errorf("token %d after %d", run.Token, r.all()[i-1].Token)
 			}
 		}
+	})
+}
+
+// Jobs with one expression are spread by their names, the same on each replica.
+func TestScheduleDependsOnTheNameOfTheJob(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		spread := cron.MustParse("@every 1h offset H")
+		for _, name := range []string{"acme", "globex"} {
+			var r recorder
+			begin := time.Now()
+			for _, c := range []*soloist.Client{a, b} {
+				start(t, c, soloist.Job{Name: name, Schedule: spread, Do: r.do})
+			}
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			named, err := spread.For(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(t, "scheduled", r.scheduled(begin), []time.Duration{named.Next(begin).Sub(begin)})
+		}
+	})
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		never := cron.MustParse("0 0 H(27-31) 2 *")
+		for i := range 100 {
+			if _, err := never.For(fmt.Sprint(i)); err != nil {
+				err := a.Run(background, soloist.Job{Name: fmt.Sprint(i), Schedule: never, Do: (&recorder{}).do})
+				if wrong := (*cron.ParseError)(nil); !errors.As(err, &wrong) {
+					t.Fatalf("a job that would never run: %v", err)
+				}
+				return
+			}
+		}
+		t.Error("no name was found for which the expression never fires")
 	})
 }
 

@@ -205,9 +205,10 @@ func (r *cronRun) check() error {
 	rows := make([]row, len(file.Jobs))
 	for i, j := range file.Jobs {
 		rows[i] = row{Line: j.Line, Name: j.Name, Schedule: fmt.Sprint(scheduleOf(j)), Command: j.Argv()}
-		rows[i].Next = nextTimes(soloist.JobInfo{Schedule: rows[i].Schedule}, time.Now(), 3)
-		if j.Expression != nil {
-			rows[i].InWords = cron.Describe(j.Expression)
+		info := soloist.JobInfo{Name: j.Name, Schedule: rows[i].Schedule}
+		rows[i].Next = nextTimes(info, time.Now(), 3)
+		if e, err := expressionOf(info); err == nil {
+			rows[i].InWords = cron.Describe(e)
 		} else {
 			rows[i].InWords = rows[i].Schedule
 		}

@@ -38,7 +38,7 @@ func newJobRow(info soloist.JobInfo, now time.Time) jobRow {
 	if next := nextTimes(info, now, 1); len(next) > 0 {
 		row.Next = &next[0]
 	}
-	if e, err := cron.Parse(info.Schedule); err == nil {
+	if e, err := expressionOf(info); err == nil {
 		row.InWords = cron.Describe(e)
 	}
 	return row
@@ -73,6 +73,15 @@ func holderReplica(holder string) string {
 	return replica
 }
 
+// expressionOf is the cron expression of a job, with its H resolved.
+func expressionOf(info soloist.JobInfo) (*cron.Expression, error) {
+	e, err := cron.Parse(info.Schedule)
+	if err != nil {
+		return nil, err
+	}
+	return e.For(info.Name)
+}
+
 // nextTimes are the next n scheduled times of a job, as far as they can be told from outside.
 func nextTimes(info soloist.JobInfo, now time.Time, n int) []time.Time {
 	text := info.Schedule
@@ -90,7 +99,7 @@ func nextTimes(info soloist.JobInfo, now time.Time, n int) []time.Time {
 		}
 		return []time.Time{t}
 	}
-	e, err := cron.Parse(text)
+	e, err := expressionOf(info)
 	if err != nil {
 		return nil // a schedule of the application's own
 	}

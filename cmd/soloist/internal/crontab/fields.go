@@ -6,30 +6,33 @@ import (
 )
 
 // field is a word that is made of what fields of a schedule are made of. It decides where the command begins; whether
-// the fields are right, package cron says.
+// the fields are right, package cron decides.
 var field = func() *regexp.Regexp {
-	const name = `jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|sun|mon|tue|wed|thu|fri|sat`
+	const name = `jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:tember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?|` +
+		`sun(?:day)?|mon(?:day)?|tue(?:sday)?|wed(?:nesday)?|thu(?:rsday)?|fri(?:day)?|sat(?:urday)?`
 	const value = `(?:\*|\?|\d+|LW|L|(?:` + name + `))(?:[LW]|#\d+)?`
-	const item = value + `(?:[-~]` + value + `)?(?:/\d+)?`
+	const item = `(?:H(?:\([^)]*\))?|` + value + `(?:[-~]` + value + `)?)(?:/\d+)?`
 	return regexp.MustCompile(`(?i)^~?` + item + `(?:,` + item + `)*$`)
 }()
+
+// scheduleSetting is a word that sets something for one schedule, in front of it.
+var scheduleSetting = regexp.MustCompile(`^(?:CRON_TZ|TZ|DAYS|WEEKDAYS)=\S+$`)
 
 // The numbers of fields that a schedule can have.
 const minFields, maxFields = 5, 7
 
-// splitSchedule splits a line after the schedule. fields is the number of its words that are fields, 0 for a name; ok is
-// false when the line does not begin with a schedule.
+// splitSchedule splits a line after the schedule and the settings in front of it. fields is the number of its words that
+// are fields, 0 for a name; ok is false when the line does not begin with a schedule.
 func splitSchedule(line string) (schedule, rest string, fields int, ok bool) {
-	if strings.HasPrefix(line, "@") {
-		schedule, rest = cutWord(line)
-		if strings.EqualFold(schedule, "@every") {
-			pace, after := cutWord(rest)
-			return strings.TrimSpace(schedule + " " + pace), after, 0, true
-		}
-		return schedule, rest, 0, true
-	}
 	var words []string
 	rest = line
+	for word, after := cutWord(rest); scheduleSetting.MatchString(word); word, after = cutWord(rest) {
+		words, rest = append(words, word), after
+	}
+	if strings.HasPrefix(rest, "@") {
+		name, rest := splitName(rest)
+		return strings.Join(append(words, name), " "), rest, 0, true
+	}
 	for fields < maxFields {
 		word, after := cutWord(rest)
 		if after == "" || !field.MatchString(word) {
@@ -40,6 +43,21 @@ func splitSchedule(line string) (schedule, rest string, fields int, ok bool) {
 		fields++
 	}
 	return strings.Join(words, " "), rest, fields, fields >= minFields
+}
+
+// splitName splits a line after a name such as @daily and its arguments.
+func splitName(line string) (name, rest string) {
+	name, rest = cutWord(line)
+	if !strings.EqualFold(name, "@every") {
+		return name, rest
+	}
+	pace, rest := cutWord(rest)
+	name = strings.TrimSpace(name + " " + pace)
+	if word, after := cutWord(rest); strings.EqualFold(word, "offset") {
+		offset, rest := cutWord(after)
+		return name + " offset " + offset, rest
+	}
+	return name, rest
 }
 
 // cutWord cuts the first word off, and the blanks after it.

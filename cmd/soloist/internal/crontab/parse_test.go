@@ -135,10 +135,33 @@ func TestFields(t *testing.T) {
 		"0 4 * * 1 sun --x":      {"0 4 * * 1 sun", "--x"},
 		"@every 5m cmd":          {"@every 5m", "cmd"},
 		"@Daily cmd":             {"@Daily", "cmd"},
+
+		"@every 1d offset 3h cmd":        {"@every 1d offset 3h", "cmd"},
+		"@every 1d offset H offset":      {"@every 1d offset H", "offset"},
+		"H H(2-4) * * * cmd":             {"H H(2-4) * * *", "cmd"},
+		"H/15,3 * * * * hash":            {"H/15,3 * * * *", "hash"},
+		"0 0 * January MondayL cmd":      {"0 0 * January MondayL", "cmd"},
+		"DAYS=both 0 0 13 * FRI cmd":     {"DAYS=both 0 0 13 * FRI", "cmd"},
+		"CRON_TZ=Asia/Tokyo 0 3 * * * x": {"CRON_TZ=Asia/Tokyo 0 3 * * *", "x"},
+		"TZ=Asia/Tokyo @daily x":         {"TZ=Asia/Tokyo @daily", "x"},
 	} {
 		j := parse(t, "c", line, Dialect{}).Jobs[0]
 		if j.Schedule != want[0] || j.Command != want[1] {
 			t.Errorf("%q: %q and %q, want %q", line, j.Schedule, j.Command, want)
+		}
+	}
+}
+
+// A setting in front of one schedule is of that line alone; the zone of the lines above yields to it.
+func TestSettingsOfOneSchedule(t *testing.T) {
+	jobs := parse(t, "c", "CRON_TZ=Europe/Berlin\n0 3 * * * a\nCRON_TZ=Asia/Tokyo 0 3 * * * b\nDAYS=both 0 0 13 * FRI c\nDAYS=5\n0 4 * * * d", Dialect{}).Jobs
+	want := []string{
+		"CRON_TZ=Europe/Berlin 0 3 * * *", "CRON_TZ=Asia/Tokyo 0 3 * * *",
+		"CRON_TZ=Europe/Berlin DAYS=both 0 0 13 * FRI", "CRON_TZ=Europe/Berlin 0 4 * * *",
+	}
+	for i, j := range jobs {
+		if j.Schedule != want[i] {
+			t.Errorf("%q, want %q", j.Schedule, want[i])
 		}
 	}
 }

@@ -3,6 +3,7 @@ package crontab
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 
 	"github.com/soloist-dev/soloist/cron"
@@ -20,10 +21,13 @@ func zoneNamed(name string) (*time.Location, error) {
 	return zone, nil
 }
 
+// ownZone is a schedule with a zone of its own among its settings.
+var ownZone = regexp.MustCompile(`^(?:[A-Z]+=\S+\s+)*(?:CRON_)?TZ=`)
+
 // schedule sets when the job runs.
 func (j *Job) schedule(text string, zone *time.Location) error {
 	whole := text
-	if zone != time.UTC && zone.String() != "UTC" {
+	if zone != time.UTC && zone.String() != "UTC" && !ownZone.MatchString(text) {
 		whole = "CRON_TZ=" + zone.String() + " " + text
 	}
 	j.Schedule = whole

@@ -8,9 +8,17 @@ import (
 	"time"
 )
 
-// variableLike tells a line that sets a variable, or means to, from a job: no schedule begins with a letter.
+// variableLike reports whether a line sets a variable, or means to, and is not a job: of the letters only H begins a
+// schedule, and a setting such as TZ=Europe/Berlin may stand in front of one.
 func variableLike(text string) bool {
+	if word, _ := cutWord(text); scheduleSetting.MatchString(word) {
+		_, _, _, isJob := splitSchedule(text)
+		return !isJob
+	}
 	c := text[0] | 0x20
+	if c == 'h' && len(text) > 1 && strings.IndexByte(" \t,/(", text[1]) >= 0 {
+		return strings.HasPrefix(strings.TrimLeft(text[1:], " \t"), "=")
+	}
 	return c >= 'a' && c <= 'z' || text[0] == '_' || text[0] == '"' || text[0] == '\''
 }
 
