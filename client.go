@@ -3,97 +3,15 @@ package soloist
 import (
 	"context"
 	crand "crypto/rand"
-	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/soloist-dev/soloist/internal/host"
-	"github.com/soloist-dev/soloist/internal/rand"
 	"github.com/soloist-dev/soloist/store"
 )
-
-// Config configures a client. The zero value is useful.
-type Config struct {
-	// Namespace keeps this application's names apart from those of others on the same backend: "" or 1 to 64 bytes
-	// without a slash. Replicas that are to exclude each other need the same one.
-	Namespace string
-
-	// Replica names this process to people, in the holder of each lease. The default is host and process id. It need not
-	// be unique: every attempt to acquire gets a holder of its own.
-	Replica string
-
-	// Options are the defaults of every lease; Client.With changes them for some.
-	Options
-
-	// RequestTimeout bounds each request to the store. The default is 5 s, or a third of the TTL if that is less.
-	RequestTimeout time.Duration
-
-	// Drain is how long Run and Close wait for runs before they cancel them. The default is 30 s; negative waits not at all.
-	Drain time.Duration
-
-	// RequireFencing makes New fail with ErrUnfenced unless the store, as it is configured, promises fencing tokens.
-	RequireFencing bool
-
-	// Logger gets what nobody is there to be told as an error: lost leases, failed runs. The default is slog.Default().
-	Logger *slog.Logger
-
-	// Observe, if not nil, is told of everything that happens, for metrics and tracing. It is called from many
-	// goroutines and must not block.
-	Observe func(Event)
-}
-
-// Options say how leases are taken and kept.
-type Options struct {
-	// TTL is how long the name stays taken after the process that holds it has died. Leases of living processes are
-	// renewed at a third of it. 0 means 30 s; else at least 10 ms.
-	TTL time.Duration
-
-	// Margin is how long before the end of its lease a holder is told that it is lost. It covers what the holder does
-	// between looking and acting, and clocks that run at different rates. 0 means a tenth of the TTL; else less than half.
-	Margin time.Duration
-
-	// AtLeast is how long a name stays taken, counted from the grant, even if it is released before.
-	AtLeast time.Duration
-
-	// AtMost is how long a lease is renewed, counted from the grant; then it is lost. 0 sets no bound.
-	AtMost time.Duration
-
-	// Wait is how long Do, Lock and Acquire wait for a name that is held. 0 means not at all for Do and without bound for
-	// Lock and Acquire, whose ctx bounds it; negative means without bound for Do too.
-	Wait time.Duration
-}
-
-func (o Options) filled() (Options, error) {
-	if o.TTL == 0 {
-		o.TTL = 30 * time.Second
-	}
-	if o.TTL < 10*time.Millisecond || o.TTL > store.MaxTTL {
-		return o, invalid("TTL", o.TTL.String(), "must be between 10ms and %v", store.MaxTTL)
-	}
-	if o.AtMost != 0 && o.AtMost < 10*time.Millisecond {
-		return o, invalid("AtMost", o.AtMost.String(), "must be 0 (no bound) or at least 10ms")
-	}
-	if o.AtMost > 0 && o.AtMost < o.TTL {
-		o.TTL = o.AtMost
-	}
-	if o.Margin == 0 {
-		o.Margin = o.TTL / 10
-	}
-	switch {
-	case o.Margin < 0 || o.Margin >= o.TTL/2:
-		return o, invalid("Margin", o.Margin.String(), "must be at least 0 and less than half the TTL (%v)", o.TTL)
-	case o.AtLeast < 0 || o.AtLeast > store.MaxTTL:
-		return o, invalid("AtLeast", o.AtLeast.String(), "must be between 0 and %v", store.MaxTTL)
-	case o.AtMost > 0 && o.AtLeast > o.AtMost:
-		return o, invalid("AtLeast", o.AtLeast.String(), "must not be more than AtMost (%v)", o.AtMost)
-	}
-	return o, nil
-}
 
 // A Client takes and keeps leases for one process. It is safe for use by many goroutines at once; one client per store
 // and process is what its batches work best with.
@@ -105,15 +23,15 @@ type Client struct {
 
 // core is what the views of a client share.
 type core struct {
-	store   store.Store
-	cfg     Config
-	log     *slog.Logger
-	names   namer
-	holders atomic.Uint64
-	clock   clock
-	keeper  *keeper
-	queues  queues
-	noLines atomic.Bool // the store has said that it keeps none
+	store        store.Store
+	cfg          Config
+	log          *slog.Logger
+	names        namer
+	holders      atomic.Uint64
+	clock        clock
+	renewer      *renewer
+	waiters      localWaiters
+	noStoreQueue atomic.Bool // the store has said that it keeps none
 
 	acquires batcher[store.Claim, store.Outcome]
 	extends  batcher[store.Extension, error]
@@ -159,49 +77,20 @@ func New(s store.Store, cfg Config) (*Client, error) {
 		jobs: map[string]bool{},
 		over: make(chan struct{}),
 	}
-	if guest, ok := s.(host.Guest); ok {
-		simulated := guest.SimulatedHost()
-		c.clock.host, c.herdFrom = simulated.Suspended, simulated.HerdFrom
-	}
+	machine := host.Of(s)
+	c.clock.host, c.herdFrom = machine.Suspended, machine.HerdFrom
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	limits := &limits{timeout: cfg.RequestTimeout}
-	c.acquires = batcher[store.Claim, store.Outcome]{do: observed(c, VerbAcquire, credible{s}.Acquire), late: c.giveBackAll, limit: batchLimit, limits: limits}
+	c.acquires = batcher[store.Claim, store.Outcome]{do: observed(c, VerbAcquire, credible{s}.Acquire), late: c.releaseOutcomes, limit: batchLimit, limits: limits}
 	c.extends = batcher[store.Extension, error]{do: observed(c, VerbExtend, credible{s}.Extend), limit: batchLimit, limits: limits}
 	c.releases = batcher[store.Release, error]{do: observed(c, VerbRelease, credible{s}.Release), limit: batchLimit, limits: limits}
-	c.keeper = newKeeper(c)
+	c.renewer = newRenewer(c)
 	if cfg.RequireFencing {
 		if err := c.requireFencing(); err != nil {
 			return nil, err
 		}
 	}
 	return &Client{core: c, opts: opts}, nil
-}
-
-func (cfg *Config) fill(opts Options) error {
-	cfg.Options = opts
-	if cfg.Replica == "" {
-		host, err := os.Hostname()
-		if err != nil {
-			host = "unknown-host"
-		}
-		cfg.Replica = host + "/" + strconv.Itoa(os.Getpid())
-	}
-	if err := store.CheckName(cfg.Replica); err != nil || len(cfg.Replica) > 128 {
-		return invalid("replica", strconv.Quote(cfg.Replica), "give 1 to 128 bytes of UTF-8 without control characters")
-	}
-	switch {
-	case cfg.RequestTimeout == 0:
-		cfg.RequestTimeout = min(5*time.Second, max(opts.TTL/3, 10*time.Millisecond))
-	case cfg.RequestTimeout < 0:
-		return invalid("RequestTimeout", cfg.RequestTimeout.String(), "must be > 0")
-	}
-	if cfg.Drain == 0 {
-		cfg.Drain = 30 * time.Second
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.Default()
-	}
-	return nil
 }
 
 func (c *core) requireFencing() error {
@@ -241,69 +130,30 @@ func (c *Client) usable() error {
 	return nil
 }
 
-// Close stops Run from starting anything and waits, for Config.Drain, for the functions that run under leases: of Run, Do,
-// Process and Lead. Then it cancels their contexts, and after another TTL it leaves those that ignore that alone, and their
-// leases to expire. Every other lease is released; its context ends with ErrClosed. What is to be cleaned up behind callers who have
-// given up, such as a place in a line, is waited for until a RequestTimeout after Close was called. It does not close the store. The error
-// joins what could not be released. Every call of Close waits for the same end and returns the same error.
-func (c *Client) Close() error {
+// enter counts one more function of the user's that Close waits for.
+func (c *Client) enter() error {
 	c.mu.Lock()
-	first := !c.closed
-	c.closed = true
+	defer c.mu.Unlock()
+	switch {
+	case c.err != nil:
+		return c.err
+	case c.closed:
+		return ErrClosed
+	}
+	c.runs.Add(1)
+	return nil
+}
+
+// background runs fn in a goroutine that Close waits for. When the client is being closed fn runs in the caller's.
+func (c *core) background(fn func()) {
+	c.mu.Lock()
+	closed := c.closed
+	if !closed {
+		c.work.Go(fn)
+	}
 	c.mu.Unlock()
-	if first {
-		c.closeErr = c.close()
-		close(c.over)
-	}
-	<-c.over
-	return c.closeErr
-}
-
-func (c *core) close() error {
-	c.cancel(ErrClosed)
-	returned := make(chan struct{})
-	go func() {
-		c.runs.Wait()
-		close(returned)
-	}()
-	if !within(returned, c.cfg.Drain) {
-		c.keeper.cancelAll(ErrClosed)
-		within(returned, max(c.cfg.TTL, time.Second))
-	}
-	err := c.keeper.close()
-	c.work.Wait()
-	if rand.N(sweepOneIn) == 0 {
-		c.sweep()
-	}
-	return err
-}
-
-// sweepOneIn: of clients that live for a moment only, as those of commands, one in so many sweeps.
-const sweepOneIn = 16
-
-// within waits for done, at most for d.
-func within(done <-chan struct{}, d time.Duration) bool {
-	timer := time.NewTimer(max(0, d))
-	defer timer.Stop()
-	select {
-	case <-done:
-		return true
-	case <-timer.C:
-		return false
-	}
-}
-
-// sweep lets the store forget some of what it may forget, if that is not done by the backend. It is nobody's duty, so
-// every client does some of it: now and then while it runs jobs, and sometimes when it closes.
-func (c *core) sweep() {
-	s, ok := c.store.(store.Sweeper)
-	if !ok {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), c.cfg.RequestTimeout)
-	defer cancel()
-	if _, err := s.Sweep(ctx, batchLimit); err != nil && !errors.Is(err, store.ErrClosed) {
-		c.log.Warn("sweeping the store", "err", err)
+	if closed {
+		fn()
 	}
 }
 

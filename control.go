@@ -115,11 +115,11 @@ func (c *Client) change(ctx context.Context, job string, change func(*control, s
 	if err != nil {
 		return errors.Join(err, l.Release())
 	}
-	err = l.finish(store.Release{State: state, Retain: Forever})
-	told := news.finish(store.Release{Retain: Forever})
+	err = l.release(store.Release{State: state, Retain: Forever})
+	told := news.release(store.Release{Retain: Forever})
 	if errors.Is(told, ErrLost) { // a replica may have read all controls before this one was written
 		if news, told = c.announce(ctx); told == nil {
-			told = news.finish(store.Release{Retain: Forever})
+			told = news.release(store.Release{Retain: Forever})
 		}
 	}
 	return errors.Join(err, told)

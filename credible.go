@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"strings"
-	"time"
 
 	"github.com/soloist-dev/soloist/store"
 )
@@ -150,25 +149,4 @@ func recordFault(r store.Record) string {
 		return fmt.Sprintf("a state of %d bytes", len(r.State))
 	}
 	return ""
-}
-
-// A pacer slows down a loop whose steps come back at once, again and again, because a store does not do what it is asked to.
-type pacer struct {
-	quick int // steps in a row
-	pause *backoff
-}
-
-// took notes how long a step took, and waits if there were several that took no time.
-func (p *pacer) took(ctx context.Context, step time.Duration) {
-	const atOnce, most = 5 * time.Millisecond, 8
-	if step >= atOnce {
-		p.quick = 0
-		return
-	}
-	if p.quick == 0 {
-		p.pause = newBackoff(time.Second)
-	}
-	if p.quick++; p.quick > most {
-		p.pause.sleep(ctx)
-	}
 }

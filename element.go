@@ -172,7 +172,7 @@ func (e *Elements) granted(ctx context.Context, id string, l *Lease) (*Element, 
 	}
 	if el.state.Failed {
 		failed := &FailedError{ID: id, Attempts: el.state.Attempts, Reason: el.state.Error}
-		return nil, errors.Join(failed, el.finish(store.Release{State: el.state.json(), Retain: Forever}))
+		return nil, errors.Join(failed, el.release(store.Release{State: el.state.json(), Retain: Forever}))
 	}
 	el.attempt = el.state.Attempts + 1
 	l.done.Store(&elementDone)
@@ -195,7 +195,7 @@ func (el *Element) ID() string { return el.id }
 func (el *Element) Attempt() int { return el.attempt }
 
 // Done records the element as processed and gives it back. Errors as in Lease.Release: with ErrLost it is not recorded.
-func (el *Element) Done() error { return el.finish(el.processed()) }
+func (el *Element) Done() error { return el.release(el.processed()) }
 
 func (el *Element) processed() store.Release {
 	return store.Release{Mark: 1, State: []byte{}, Retain: el.of.retain()}
@@ -212,7 +212,7 @@ func (el *Element) Fail(reason error) error {
 	if retry, err := el.of.Retry.filled(); err == nil && !state.Failed {
 		r.Linger = retry.after(state.Attempts)
 	}
-	return el.finish(r)
+	return el.release(r)
 }
 
 func (s *elementState) failed(e *Elements, reason error, holder string) {
@@ -263,7 +263,7 @@ func (e *Elements) ClaimAll(ctx context.Context, ids []string) ([]Claimed, error
 			err = e.client.usable() // if it was closed meanwhile nothing is kept
 		}
 		if err != nil {
-			return nil, errors.Join(err, e.client.releaseAll(claimed))
+			return nil, errors.Join(err, e.client.releaseElements(claimed))
 		}
 		claims, at = claims[n:], at[n:]
 	}
@@ -279,20 +279,20 @@ func (e *Elements) take(ctx, parent context.Context, claimed []Claimed, at []int
 			continue
 		}
 		var l *Lease
-		if l, c.Err = e.client.keep(parent, t, claims[i], out.Grant, before); c.Err == nil {
+		if l, c.Err = e.client.adopt(parent, t, claims[i], out.Grant, before); c.Err == nil {
 			c.Element, c.Err = e.granted(ctx, c.ID, l)
 		}
 	}
 }
 
-func (c *core) releaseAll(claimed []Claimed) error {
+func (c *core) releaseElements(claimed []Claimed) error {
 	var leases []*Lease
 	for _, one := range claimed {
 		if one.Element != nil {
 			leases = append(leases, one.Element.Lease)
 		}
 	}
-	return errors.Join(finishAll(c, leases, func(i int) store.Release { return store.Release{Retain: leases[i].retain()} })...)
+	return errors.Join(releaseLeases(c, leases, func(i int) store.Release { return store.Release{Retain: leases[i].retain()} })...)
 }
 
 // DoneAll records many elements as processed in few requests. The answers are in their order, as Element.Done gives them.
@@ -301,7 +301,7 @@ func (e *Elements) DoneAll(elements []*Element) []error {
 	for i, el := range elements {
 		leases[i] = el.Lease
 	}
-	return finishAll(e.client.core, leases, func(i int) store.Release { return elements[i].processed() })
+	return releaseLeases(e.client.core, leases, func(i int) store.Release { return elements[i].processed() })
 }
 
 // RetryFailed lets a failed element be claimed again, as if it had never been tried. ErrHeld while somebody is at it, ErrDone
@@ -318,7 +318,7 @@ func (e *Elements) RetryFailed(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	return l.finish(store.Release{State: []byte{}})
+	return l.release(store.Release{State: []byte{}})
 }
 
 // An ElementInfo tells of an element to people.

@@ -79,7 +79,7 @@ func (r *runner) announceRun(t *task, lease *Lease, d decision) bool {
 	if d.left(t.job) {
 		rel.State = d.state.json()
 	}
-	if err := lease.finish(rel); err != nil && !errors.Is(err, ErrLost) {
+	if err := lease.release(rel); err != nil && !errors.Is(err, ErrLost) {
 		r.log.Warn("giving back a job", "job", t.job.Name, "err", err)
 	}
 	return false
@@ -216,7 +216,7 @@ func (r *runner) conclude(t *task, lease *Lease, d decision, done bool) ending {
 	if rel.Mark > 0 || !lease.doubted {
 		rel.State = d.state.json()
 	}
-	err := lease.finish(rel)
+	err := lease.release(rel)
 	switch {
 	case errors.Is(err, ErrLost):
 		r.log.Error("a run outlived its lease, so another replica may have run it too", "job", t.job.Name, "scheduled", d.scheduled, "token", lease.token)

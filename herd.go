@@ -196,7 +196,7 @@ func (r *runner) asked(herds []*herd, known bool) {
 		releases = append(releases, rel)
 	}
 	if len(releases) > 0 {
-		r.background(func() { r.release(releases) })
+		r.background(func() { r.releaseBatch(releases) })
 	}
 }
 

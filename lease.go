@@ -19,7 +19,7 @@ type Lease struct {
 	shown   string // the name as its user knows it
 	of      string // what events name: shown, or an element's job
 	name    string // the record's
-	queue   string // of those in this client who wait for what it has
+	waitKey string // what those wait for, in this client, who wait for what it has
 	holder  string
 	token   int64
 	opts    Options
@@ -37,8 +37,8 @@ type Lease struct {
 	completion atomic.Int64 // the mark that was given out last to be committed; 0 if none
 	doubted    bool         // of a run: nobody could say whether it was committed
 
-	// Guarded by keeper.mu.
-	index       int       // in keeper.leases, -1 when it is not kept any more
+	// Guarded by renewer.mu.
+	index       int       // in renewer.leases, -1 when it is not kept any more
 	deadline    time.Time // when it counts as lost, unless a renewal is confirmed before
 	renewAt     time.Time
 	flying      int           // requests under way that renew it
@@ -75,7 +75,7 @@ func LeaseFrom(ctx context.Context) *Lease {
 // newLease makes the lease of a grant that was asked for at since. Its context is derived from parent.
 func (c *core) newLease(parent context.Context, t target, claim store.Claim, g store.Grant, opts Options, since time.Time) *Lease {
 	l := &Lease{
-		core: c, shown: t.shown, of: cmp.Or(t.of, t.shown), queue: t.queue(), name: claim.Name, holder: claim.Holder, token: g.Token, opts: opts, granted: g,
+		core: c, shown: t.shown, of: cmp.Or(t.of, t.shown), waitKey: t.waitKey(), name: claim.Name, holder: claim.Holder, token: g.Token, opts: opts, granted: g,
 		since: since, had: c.clock.earliest(), deadline: since.Add(claim.TTL - opts.Margin), renewAt: since.Add(claim.TTL / 3),
 	}
 	if opts.AtMost > 0 {
@@ -105,9 +105,9 @@ func (l *Lease) State() []byte { return slices.Clone(l.granted.State) }
 
 // Left is how long the lease is surely held from now, without any renewal. It is 0 when it is lost or released.
 func (l *Lease) Left() time.Duration {
-	k := l.core.keeper
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	r := l.core.renewer
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if l.index < 0 {
 		return 0
 	}
@@ -117,15 +117,15 @@ func (l *Lease) Left() time.Duration {
 // Err answers nil while the lease is surely held, by the local clock alone; ErrLost once it is lost, ErrOverran if AtMost has ended it. It is what to ask just
 // before a step that cannot be taken back, when the step itself cannot carry the token.
 func (l *Lease) Err() error {
-	k := l.core.keeper
-	k.mu.Lock()
+	r := l.core.renewer
+	r.mu.Lock()
 	if now := l.core.clock.latest(); l.index >= 0 && !now.Before(l.deadline) {
 		cause := l.overdue(now)
-		k.mu.Unlock()
-		k.lose(l, cause)
+		r.mu.Unlock()
+		r.lose(l, cause)
 		return cause
 	}
-	defer k.mu.Unlock()
+	defer r.mu.Unlock()
 	return l.err
 }
 
@@ -161,19 +161,19 @@ func (l *Lease) extend(ctx context.Context, ttl time.Duration, with func(*store.
 	if with != nil {
 		with(&e)
 	}
-	l.core.keeper.mu.Lock()
+	l.core.renewer.mu.Lock()
 	l.longest = max(l.longest, e.TTL)
-	l.core.keeper.mu.Unlock()
+	l.core.renewer.mu.Unlock()
 	errs, err := l.core.extends.ask(ctx, []store.Extension{e})
 	if err == nil {
 		err = errs[0]
 	}
 	switch {
 	case err == nil:
-		l.core.keeper.confirm(l, before, e.TTL)
+		l.core.renewer.confirm(l, before, e.TTL)
 		return l.Err()
 	case errors.Is(err, ErrLost):
-		l.core.keeper.lose(l, ErrLost)
+		l.core.renewer.lose(l, ErrLost)
 	}
 	return fmt.Errorf("extending %q: %w", l.shown, err)
 }
@@ -192,20 +192,6 @@ func (l *Lease) extension(before time.Time, ttl time.Duration) store.Extension {
 		ttl = max(store.MinTTL, min(ttl, l.end.Sub(before)))
 	}
 	return store.Extension{Name: l.name, Holder: l.holder, Token: l.token, TTL: ttl}
-}
-
-// Release gives the name back; AtLeast may let it linger. It has a bounded context of its own, and repeats what the store
-// did not answer. It answers nil when the store confirmed that the lease was live until then, so that nobody else can have
-// had the name meanwhile; ErrLost when it was not; and ErrUnknown when the store could not be asked, in which case the
-// lease ends with its TTL. Releasing again answers nil.
-func (l *Lease) Release() error { return l.finish(store.Release{Retain: l.retain()}) }
-
-// retain is how long the record must be kept when the lease is given back as it is.
-func (l *Lease) retain() time.Duration {
-	if l.stated.Load() {
-		return Forever
-	}
-	return retainFor(l.granted.Mark, l.granted.State)
 }
 
 // Completion is what a store in a SQL database needs to record, inside a transaction of the caller's own, that the work of the
@@ -228,136 +214,4 @@ func (l *Lease) Completion() store.Completion {
 func (l *Lease) completed(err error) bool {
 	var done *DoneError
 	return l.done.Load() != nil && errors.As(err, &done) && done.Record.Name == l.name
-}
-
-// finish ends the lease with what r says beside the lease itself.
-func (l *Lease) finish(r store.Release) error {
-	if !l.core.keeper.drop(l, errReleased) {
-		return nil
-	}
-	return l.finished(l.core.releaseUntil([]store.Release{l.release(r)}, []time.Time{l.over()})[0])
-}
-
-// over is when the lease has surely ended, whatever is said or not said of its release.
-func (l *Lease) over() time.Time {
-	k := l.core.keeper
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return time.Now().Add(max(l.opts.TTL, l.longest))
-}
-
-// finishAll ends leases in few requests. The answers are in their order.
-func finishAll(c *core, leases []*Lease, with func(int) store.Release) []error {
-	errs := make([]error, len(leases))
-	var releases []store.Release
-	var ends []time.Time
-	var at []int
-	for i, l := range leases {
-		if c.keeper.drop(l, errReleased) {
-			releases, ends, at = append(releases, l.release(with(i))), append(ends, l.over()), append(at, i)
-		}
-	}
-	for start := 0; start < len(releases); start += batchLimit {
-		end := min(start+batchLimit, len(releases))
-		for i, err := range c.releaseUntil(releases[start:end], ends[start:end]) {
-			errs[at[start+i]] = leases[at[start+i]].finished(err)
-		}
-	}
-	return errs
-}
-
-// release completes r with the lease and what AtLeast leaves to linger.
-func (l *Lease) release(r store.Release) store.Release {
-	r.Name, r.Holder, r.Token = l.name, l.holder, l.token
-	if l.opts.AtLeast > 0 {
-		r.Linger = max(r.Linger, l.opts.AtLeast-l.core.clock.earliest().Sub(l.had))
-	}
-	if last := l.last.Load(); last != nil && r.State == nil {
-		r.State = *last
-	}
-	return r
-}
-
-// finished tells of the end of a lease.
-func (l *Lease) finished(err error) error {
-	l.core.queues.released(l.queue)
-	if errors.Is(err, ErrLost) {
-		l.core.keeper.tellLost(l, ErrLost)
-	}
-	if l.core.cfg.Observe != nil {
-		l.core.observe(Event{Kind: EventReleased, Name: l.of, Token: l.token, Duration: l.core.clock.earliest().Sub(l.since), Err: err})
-	}
-	if err != nil {
-		return fmt.Errorf("releasing %q: %w", l.shown, err)
-	}
-	return nil
-}
-
-// release makes one batch of releases, and repeats those that the store has not answered for two request timeouts.
-func (c *core) release(releases []store.Release) []error { return c.releaseUntil(releases, nil) }
-
-// releaseUntil makes one batch of releases, and repeats those that the store has not answered: one that records something, until its end, when its
-// lease is sure to have ended by itself; any other for two request timeouts.
-func (c *core) releaseUntil(releases []store.Release, ends []time.Time) []error {
-	errs, err := c.releases.ask(context.Background(), releases)
-	if err == nil && !slices.ContainsFunc(errs, open) {
-		return errs
-	}
-	if err != nil {
-		errs = slices.Repeat([]error{err}, len(releases))
-	}
-	bounds := slices.Repeat([]time.Time{time.Now().Add(2 * c.cfg.RequestTimeout)}, len(releases))
-	for i, r := range releases {
-		if ends != nil && (r.Mark != 0 || r.State != nil) && ends[i].After(bounds[i]) {
-			bounds[i] = ends[i]
-		}
-	}
-	c.releaseAgain(releases, bounds, errs)
-	return errs
-}
-
-// releaseAgain repeats the releases whose answers are open, each until its bound. What has been answered is not asked again: by then a
-// successor may have the name.
-func (c *core) releaseAgain(releases []store.Release, bounds []time.Time, errs []error) {
-	ctx, cancel := context.WithDeadline(context.Background(), slices.MaxFunc(bounds, time.Time.Compare))
-	defer cancel()
-	go func() { // nothing is asked any more when Close has returned
-		select {
-		case <-c.over:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	for wait := newBackoff(c.cfg.RequestTimeout / 8); wait.sleep(ctx); {
-		var again []store.Release
-		var at []int
-		for i, err := range errs {
-			if open(err) && time.Now().Before(bounds[i]) {
-				again, at = append(again, releases[i]), append(at, i)
-			}
-		}
-		if len(again) == 0 {
-			break
-		}
-		answers, err := c.releases.ask(ctx, again)
-		for i, at := range at {
-			if errs[at] = err; err == nil {
-				errs[at] = answers[i]
-			}
-		}
-	}
-	for i, err := range errs {
-		if open(err) {
-			errs[i] = store.AsUnknown(err)
-		}
-	}
-}
-
-// open says that asking the store to release again may answer something else.
-func open(err error) bool {
-	if err == nil || errors.Is(err, ErrLost) || errors.Is(err, store.ErrClosed) {
-		return false
-	}
-	var bad *store.InvalidError
-	return !errors.As(err, &bad)
 }

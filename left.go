@@ -57,7 +57,7 @@ func (c *core) tellLeft(jobs map[string]int64) error {
 			all := parseLeft(outs[0].Grant.State)
 			all.add(jobs)
 			state, _ := json.Marshal(all) // of strings and numbers; it cannot fail
-			return c.release([]store.Release{{Name: claim.Name, Holder: claim.Holder, Token: outs[0].Grant.Token, State: state, Retain: Forever}})[0]
+			return c.releaseBatch([]store.Release{{Name: claim.Name, Holder: claim.Holder, Token: outs[0].Grant.Token, State: state, Retain: Forever}})[0]
 		}
 		if !wait.sleep(ctx) {
 			return err

@@ -56,20 +56,6 @@ func (l *Lease) run(fn func(context.Context, *Lease) error) (err error) {
 	return err
 }
 
-// enter counts one more function of the user's that Close waits for.
-func (c *Client) enter() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case c.err != nil:
-		return c.err
-	case c.closed:
-		return ErrClosed
-	}
-	c.runs.Add(1)
-	return nil
-}
-
 // TryLock takes the lock called name if it is free, else answers a *HeldError. The lease outlives ctx: release it.
 func (c *Client) TryLock(ctx context.Context, name string) (*Lease, error) {
 	t, err := c.lockTarget(name)
@@ -94,6 +80,3 @@ func (c *Client) lockTarget(name string) (target, error) {
 	full, err := c.names.name(kindLock, name)
 	return target{shown: name, name: full}, err
 }
-
-// queue names the queue of those who wait for t in this client.
-func (t target) queue() string { return t.name }

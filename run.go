@@ -191,7 +191,7 @@ func (r *runner) create(ctx context.Context, tasks []*task) error {
 	var releases []store.Release
 	for i, out := range outs {
 		if out.Err != nil || out.Grant.Mark > 0 || len(out.Grant.State) > 0 {
-			r.giveBack(claims[i], out)
+			r.releaseOutcome(claims[i], out)
 			continue
 		}
 		state := jobState{Schedule: shorten(describe(tasks[i].job.Schedule))}
@@ -357,7 +357,7 @@ func (r *runner) putBack(t *task, claim store.Claim, rel store.Release) {
 	r.running[t] = nil
 	end := time.Now().Add(claim.TTL)
 	go func() {
-		if err := r.releaseUntil([]store.Release{rel}, []time.Time{end})[0]; err != nil && !errors.Is(err, ErrLost) {
+		if err := r.releaseBatchUntil([]store.Release{rel}, []time.Time{end})[0]; err != nil && !errors.Is(err, ErrLost) {
 			r.log.Warn("giving back a job", "job", t.job.Name, "err", err)
 		}
 		r.ended <- ending{task: t, back: true}
@@ -425,7 +425,7 @@ func (r *runner) granted(t *task, claim store.Claim, out store.Outcome, before, 
 		return
 	}
 	d, ok := t.decide(out.Grant, asked, answered)
-	lease, err := t.client.kept(r.runs, target{shown: t.job.Name, name: t.name}, claim, out.Grant, before)
+	lease, err := t.client.tryAdopt(r.runs, target{shown: t.job.Name, name: t.name}, claim, out.Grant, before)
 	if err != nil {
 		r.log.Warn("claiming a job", "job", t.job.Name, "err", err)
 		r.putBack(t, claim, t.untouched(claim, out.Grant, d, ok))
@@ -459,7 +459,7 @@ func (r *runner) decline(t *task, lease *Lease, d decision) ending {
 		rel.State = d.state.json()
 	}
 	lease.opts.AtLeast = 0 // no run was begun that others would have to keep their distance from
-	err := lease.finish(rel)
+	err := lease.release(rel)
 	if err != nil {
 		r.log.Warn("giving back a job that is not due", "job", t.job.Name, "err", err)
 	}

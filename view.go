@@ -59,7 +59,7 @@ func (c *Client) force(ctx context.Context, t target, token int64) error {
 	if r.Free() || r.Token != token || r.Holder == "" {
 		return fmt.Errorf("it is not held with token %d: %w", token, ErrLost)
 	}
-	err = c.release([]store.Release{{Name: t.name, Holder: r.Holder, Token: token, Retain: retainFor(r.Mark, r.State)}})[0]
+	err = c.releaseBatch([]store.Release{{Name: t.name, Holder: r.Holder, Token: token, Retain: retainFor(r.Mark, r.State)}})[0]
 	if err != nil {
 		return err
 	}

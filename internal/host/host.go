@@ -1,16 +1,24 @@
-// Package host lets a simulation stand in for the machine that a client runs on. Nothing else uses it.
+// Package host describes what a client sees of its machine beside package time, so that a simulation can stand in for it.
 package host
 
 import "time"
 
-// A Host is what a client sees of its machine beside package time.
+// A Host is what a client sees of its machine. The zero value is the real one.
 type Host struct {
-	// Suspended bounds for how long the machine has been suspended since some fixed instant.
+	// Suspended bounds for how long the machine has been suspended since some fixed instant; nil asks the kernel.
 	Suspended func() (atLeast, atMost time.Duration)
 
-	// HerdFrom is how many jobs of one schedule replicas ask for by one of them; 0 means as many as elsewhere.
+	// HerdFrom is how many jobs of one schedule replicas ask for by one of them; 0 is the client's own number.
 	HerdFrom int
 }
 
-// A Guest is a store that brings the host of its client along.
+// A Guest is a store that runs in a simulation and brings the host of its client along.
 type Guest interface{ SimulatedHost() *Host }
+
+// Of returns the host of a client on s: the real one, unless s is a Guest.
+func Of(s any) Host {
+	if guest, ok := s.(Guest); ok {
+		return *guest.SimulatedHost()
+	}
+	return Host{}
+}

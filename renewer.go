@@ -12,9 +12,9 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A keeper keeps the live leases of a client. One goroutine sees to it that all are renewed, in batches. A timer, which no request can
+// A renewer keeps the live leases of a client. One goroutine sees to it that all are renewed, in batches. A timer, which no request can
 // hold up, tells each holder when its lease has to count as lost.
-type keeper struct {
+type renewer struct {
 	core *core
 
 	mu     sync.Mutex
@@ -33,93 +33,93 @@ type keeper struct {
 	stopped  chan struct{}
 }
 
-// lookout is how often the loss timer looks, at least, while leases are held: timers stand still in a suspend, so a lease
+// lossCheckInterval is how often the loss timer looks, at least, while leases are held: timers stand still in a suspend, so a lease
 // that ran out meanwhile is noticed this long after it, at most.
-const lookout = time.Second
+const lossCheckInterval = time.Second
 
-func newKeeper(c *core) *keeper {
-	return &keeper{core: c, flights: map[lane]int{}, wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{})}
+func newRenewer(c *core) *renewer {
+	return &renewer{core: c, flights: map[lane]int{}, wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{})}
 }
 
 // add keeps a new lease, unless the client is closed.
-func (k *keeper) add(l *Lease) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.closed {
+func (r *renewer) add(l *Lease) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
 		return false
 	}
-	l.index = len(k.leases)
-	k.leases = append(k.leases, l)
-	if !k.renewing {
-		k.renewing = true
-		go k.renewals()
+	l.index = len(r.leases)
+	r.leases = append(r.leases, l)
+	if !r.renewing {
+		r.renewing = true
+		go r.renewals()
 	}
-	k.watch(l)
+	r.watch(l)
 	return true
 }
 
-// watch makes sure that both the timer and the renewal goroutine wake in time for l. k.mu is held.
-func (k *keeper) watch(l *Lease) {
+// watch makes sure that both the timer and the renewal goroutine wake in time for l. r.mu is held.
+func (r *renewer) watch(l *Lease) {
 	switch {
-	case k.lossAt.IsZero() || l.deadline.Before(k.lossAt):
-		k.armLoss(l.deadline, k.core.clock.latest())
-	case k.core.clock.known() != k.slept: // the timer has stood still
-		k.armLoss(k.lossAt, k.core.clock.latest())
+	case r.lossAt.IsZero() || l.deadline.Before(r.lossAt):
+		r.armLoss(l.deadline, r.core.clock.latest())
+	case r.core.clock.known() != r.slept: // the timer has stood still
+		r.armLoss(r.lossAt, r.core.clock.latest())
 	}
-	if k.renewAt.IsZero() || l.renewAt.Before(k.renewAt) {
-		k.hurry(l.renewAt)
+	if r.renewAt.IsZero() || l.renewAt.Before(r.renewAt) {
+		r.hurry(l.renewAt)
 	}
 }
 
-// hurry makes the renewal goroutine look at the time at. k.mu is held.
-func (k *keeper) hurry(at time.Time) {
-	k.renewAt = at
+// hurry makes the renewal goroutine look at the time at. r.mu is held.
+func (r *renewer) hurry(at time.Time) {
+	r.renewAt = at
 	select {
-	case k.wake <- struct{}{}:
+	case r.wake <- struct{}{}:
 	default:
 	}
 }
 
-// armLoss sets the timer for the earliest deadline. k.mu is held.
-func (k *keeper) armLoss(at, now time.Time) {
-	k.lossAt, k.slept = at, k.core.clock.known()
-	d := max(0, min(at.Sub(now), lookout))
-	if k.loss == nil {
-		k.loss = time.AfterFunc(d, k.expire)
+// armLoss sets the timer for the earliest deadline. r.mu is held.
+func (r *renewer) armLoss(at, now time.Time) {
+	r.lossAt, r.slept = at, r.core.clock.known()
+	d := max(0, min(at.Sub(now), lossCheckInterval))
+	if r.loss == nil {
+		r.loss = time.AfterFunc(d, r.expire)
 	} else {
-		k.loss.Reset(d)
+		r.loss.Reset(d)
 	}
 }
 
 // expire loses the leases whose deadline has passed.
-func (k *keeper) expire() {
-	k.mu.Lock()
-	now := k.core.clock.latest()
-	if len(k.leases) > 0 && now.Before(k.lossAt) {
-		k.armLoss(k.lossAt, now)
-		k.mu.Unlock()
+func (r *renewer) expire() {
+	r.mu.Lock()
+	now := r.core.clock.latest()
+	if len(r.leases) > 0 && now.Before(r.lossAt) {
+		r.armLoss(r.lossAt, now)
+		r.mu.Unlock()
 		return
 	}
 	var lost []*Lease
 	var next time.Time
-	for _, l := range k.leases {
+	for _, l := range r.leases {
 		if !now.Before(l.deadline) {
 			lost = append(lost, l)
 		} else if next.IsZero() || l.deadline.Before(next) {
 			next = l.deadline
 		}
 	}
-	k.lossAt = time.Time{}
+	r.lossAt = time.Time{}
 	if !next.IsZero() {
-		k.armLoss(next, now)
+		r.armLoss(next, now)
 	}
 	causes := make([]error, len(lost))
 	for i, l := range lost {
 		causes[i] = l.overdue(now)
 	}
-	k.mu.Unlock()
+	r.mu.Unlock()
 	for i, l := range lost {
-		k.lose(l, causes[i])
+		r.lose(l, causes[i])
 	}
 }
 
@@ -131,66 +131,66 @@ func (l *Lease) overdue(now time.Time) error {
 	return ErrLost
 }
 
-// remove stops keeping l and says whether it was kept. k.mu is held.
-func (k *keeper) remove(l *Lease, err error) bool {
+// remove stops keeping l and says whether it was kept. r.mu is held.
+func (r *renewer) remove(l *Lease, err error) bool {
 	if l.index < 0 {
 		return false
 	}
-	last := len(k.leases) - 1
-	k.leases[l.index] = k.leases[last]
-	k.leases[l.index].index = l.index
-	k.leases[last] = nil
-	k.leases = k.leases[:last]
+	last := len(r.leases) - 1
+	r.leases[l.index] = r.leases[last]
+	r.leases[l.index].index = l.index
+	r.leases[last] = nil
+	r.leases = r.leases[:last]
 	l.index, l.err = -1, err
 	return true
 }
 
 // lose ends a lease that is not ours any more.
-func (k *keeper) lose(l *Lease, cause error) {
-	k.mu.Lock()
-	kept := k.remove(l, cause)
-	k.mu.Unlock()
+func (r *renewer) lose(l *Lease, cause error) {
+	r.mu.Lock()
+	kept := r.remove(l, cause)
+	r.mu.Unlock()
 	if !kept {
 		return
 	}
 	l.cancel(cause)
-	k.core.queues.released(l.queue)
-	k.core.log.Warn("lease lost", "name", l.shown, "token", l.token, "holder", l.holder, "cause", cause)
-	k.tellLost(l, cause)
+	r.core.waiters.released(l.waitKey)
+	r.core.log.Warn("lease lost", "name", l.shown, "token", l.token, "holder", l.holder, "cause", cause)
+	r.tellLost(l, cause)
 }
 
 // tellLost tells Config.Observe that a lease is lost, once.
-func (k *keeper) tellLost(l *Lease, cause error) {
-	k.mu.Lock()
+func (r *renewer) tellLost(l *Lease, cause error) {
+	r.mu.Lock()
 	told := l.lost
 	l.lost = true
-	k.mu.Unlock()
+	r.mu.Unlock()
 	if !told {
-		k.core.observe(Event{Kind: EventLost, Name: l.of, Token: l.token, Duration: k.core.clock.latest().Sub(l.since), Err: cause})
+		r.core.observe(Event{Kind: EventLost, Name: l.of, Token: l.token, Duration: r.core.clock.latest().Sub(l.since), Err: cause})
 	}
 }
 
 // drop ends a lease that its user is done with, and says whether the store should be told: it is told once, and also of a
 // lease that counted as lost here, for the store may still have it.
-func (k *keeper) drop(l *Lease, cause error) bool {
-	k.mu.Lock()
-	if !k.remove(l, cause) {
+func (r *renewer) drop(l *Lease, cause error) bool {
+	r.mu.Lock()
+	if !r.remove(l, cause) {
 		again := l.err != cause
 		if again {
 			l.err = cause
 		}
-		k.mu.Unlock()
+		r.mu.Unlock()
 		return again
 	}
-	k.mu.Unlock()
+	r.mu.Unlock()
 	l.cancel(cause)
 	return true
 }
 
 // confirm moves the deadline of a lease that the store has extended by ttl, when asked at before.
-func (k *keeper) confirm(l *Lease, before time.Time, ttl time.Duration) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (r *renewer) confirm(l *Lease, before time.Time, ttl time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if l.index < 0 {
 		return
 	}
@@ -204,24 +204,24 @@ func (k *keeper) confirm(l *Lease, before time.Time, ttl time.Duration) {
 	if !l.end.IsZero() && !before.Add(ttl).Before(l.end) {
 		l.renewAt = l.end // nothing is left to renew
 	}
-	k.watch(l)
+	r.watch(l)
 }
 
 // renewals is the renewal goroutine: it starts flights.
-func (k *keeper) renewals() {
-	defer close(k.stopped)
+func (r *renewer) renewals() {
+	defer close(r.stopped)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		flights, wait := k.board()
+		flights, wait := r.board()
 		for _, f := range flights {
-			k.core.work.Go(func() { k.fly(f) })
+			r.core.work.Go(func() { r.fly(f) })
 		}
 		timer.Reset(wait)
 		select {
 		case <-timer.C:
-		case <-k.wake:
-		case <-k.stop:
+		case <-r.wake:
+		case <-r.stop:
 			return
 		}
 	}
@@ -259,17 +259,17 @@ type departure struct {
 
 // board makes flights of the leases to renew now, together with those that will be due soon, for the sake of fewer requests. It
 // answers how long until there are more. A lease that is under way is asked for again, beside, when its time has come once more.
-func (k *keeper) board() ([]flight, time.Duration) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	now := k.core.clock.latest()
-	if !k.lossAt.IsZero() {
-		k.armLoss(k.lossAt, now) // a suspend since the timer was set has brought that instant nearer
+func (r *renewer) board() ([]flight, time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.core.clock.latest()
+	if !r.lossAt.IsZero() {
+		r.armLoss(r.lossAt, now) // a suspend since the timer was set has brought that instant nearer
 	}
-	if !k.renewAt.IsZero() && now.Before(k.renewAt) {
-		return nil, k.renewAt.Sub(now)
+	if !r.renewAt.IsZero() && now.Before(r.renewAt) {
+		return nil, r.renewAt.Sub(now)
 	}
-	due, next := k.departures(now)
+	due, next := r.departures(now)
 	var flights []flight
 	for lane, d := range due {
 		if now.Before(d.first) { // nobody needs it yet
@@ -280,10 +280,10 @@ func (k *keeper) board() ([]flight, time.Duration) {
 			slices.SortFunc(d.leases, func(a, b *Lease) int { return a.renewAt.Compare(b.renewAt) })
 		}
 		for leases := range slices.Chunk(d.leases, batchLimit) {
-			if k.flights[lane] == maxRenewals {
+			if r.flights[lane] == maxRenewals {
 				break // until one of them lands
 			}
-			k.flights[lane]++
+			r.flights[lane]++
 			for _, l := range leases {
 				l.flying, l.unconfirmed = l.flying+1, true
 				l.renewAt = now.Add(l.opts.TTL / 3)
@@ -292,17 +292,17 @@ func (k *keeper) board() ([]flight, time.Duration) {
 			flights = append(flights, flight{lane, leases})
 		}
 	}
-	k.renewAt = next
+	r.renewAt = next
 	if next.IsZero() {
 		return flights, time.Hour
 	}
 	return flights, next.Sub(now)
 }
 
-// departures finds what is due now, or almost, and when the first of the others will be. k.mu is held.
-func (k *keeper) departures(now time.Time) (due map[lane]*departure, next time.Time) {
+// departures finds what is due now, or almost, and when the first of the others will be. r.mu is held.
+func (r *renewer) departures(now time.Time) (due map[lane]*departure, next time.Time) {
 	due = map[lane]*departure{}
-	for _, l := range k.leases {
+	for _, l := range r.leases {
 		if now.Before(l.renewAt.Add(-l.early())) {
 			next = soonest(next, l.renewAt)
 			continue
@@ -328,18 +328,18 @@ func soonest(a, b time.Time) time.Time {
 }
 
 // fly renews the leases of a flight. It ends when its answer would be of no use any more: later flights have asked again by then.
-func (k *keeper) fly(f flight) {
-	before := k.core.clock.earliest()
+func (r *renewer) fly(f flight) {
+	before := r.core.clock.earliest()
 	extensions := make([]store.Extension, len(f.leases))
-	timeout := k.core.cfg.RequestTimeout
+	timeout := r.core.cfg.RequestTimeout
 	for i, l := range f.leases {
 		extensions[i] = l.extension(before, l.opts.TTL)
 		timeout = min(timeout, max(l.opts.TTL-l.opts.Margin, 10*time.Millisecond))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	errs, err := k.core.extends.do(ctx, extensions)
+	errs, err := r.core.extends.do(ctx, extensions)
 	cancel()
-	k.land(f)
+	r.land(f)
 	for i, l := range f.leases {
 		outcome := err
 		if err == nil {
@@ -347,76 +347,76 @@ func (k *keeper) fly(f flight) {
 		}
 		switch {
 		case outcome == nil:
-			k.confirm(l, before, extensions[i].TTL)
+			r.confirm(l, before, extensions[i].TTL)
 		case errors.Is(outcome, ErrLost):
-			k.lose(l, ErrLost)
+			r.lose(l, ErrLost)
 		default:
-			k.again(l)
+			r.again(l)
 		}
 	}
 }
 
 // land ends a flight. What has waited for a place in its lane can leave.
-func (k *keeper) land(f flight) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (r *renewer) land(f flight) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, l := range f.leases {
 		l.flying--
 	}
-	full := k.flights[f.lane] == maxRenewals
-	if k.flights[f.lane]--; k.flights[f.lane] == 0 {
-		delete(k.flights, f.lane)
+	full := r.flights[f.lane] == maxRenewals
+	if r.flights[f.lane]--; r.flights[f.lane] == 0 {
+		delete(r.flights, f.lane)
 	}
 	if full {
-		k.hurry(k.core.clock.latest())
+		r.hurry(r.core.clock.latest())
 	}
 }
 
 // again puts off a renewal that the store did not confirm, unless another is under way.
-func (k *keeper) again(l *Lease) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (r *renewer) again(l *Lease) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if l.index >= 0 && l.flying == 0 {
-		l.renewAt = soonest(l.renewAt, k.core.clock.latest().Add(min(time.Second, l.opts.TTL/12)))
-		k.watch(l)
+		l.renewAt = soonest(l.renewAt, r.core.clock.latest().Add(min(time.Second, l.opts.TTL/12)))
+		r.watch(l)
 	}
 }
 
 // cancelAll ends the contexts of all leases; they stay kept.
-func (k *keeper) cancelAll(cause error) {
-	k.mu.Lock()
-	leases := slices.Clone(k.leases)
-	k.mu.Unlock()
+func (r *renewer) cancelAll(cause error) {
+	r.mu.Lock()
+	leases := slices.Clone(r.leases)
+	r.mu.Unlock()
 	for _, l := range leases {
 		l.cancel(cause)
 	}
 }
 
 // close ends renewal and gives back every lease whose function, if it has one, has returned.
-func (k *keeper) close() error {
-	k.mu.Lock()
-	k.closed = true
-	leases := slices.Clone(k.leases)
-	renewing := k.renewing
-	if k.loss != nil {
-		k.loss.Stop()
+func (r *renewer) close() error {
+	r.mu.Lock()
+	r.closed = true
+	leases := slices.Clone(r.leases)
+	renewing := r.renewing
+	if r.loss != nil {
+		r.loss.Stop()
 	}
-	k.mu.Unlock()
-	close(k.stop)
+	r.mu.Unlock()
+	close(r.stop)
 	if renewing {
-		<-k.stopped
+		<-r.stopped
 	}
 	var errs []error
 	var free []*Lease
 	for _, l := range leases {
 		if l.busy.Load() {
-			k.lose(l, ErrClosed)
+			r.lose(l, ErrClosed)
 			errs = append(errs, fmt.Errorf("%q: its function has not returned; the lease ends with its TTL", l.shown))
 			continue
 		}
 		l.cancel(ErrClosed)
 		free = append(free, l)
 	}
-	errs = append(errs, finishAll(k.core, free, func(i int) store.Release { return store.Release{Retain: free[i].retain()} })...)
+	errs = append(errs, releaseLeases(r.core, free, func(i int) store.Release { return store.Release{Retain: free[i].retain()} })...)
 	return errors.Join(errs...)
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// lined answers the store as one that keeps lines, unless it has said that it keeps none.
-func (c *core) lined(t target) (store.Queuer, bool) {
+// storeQueue returns the store as one that keeps lines, unless it has said that it keeps none.
+func (c *core) storeQueue(t target) (store.Queuer, bool) {
 	q, ok := c.store.(store.Queuer)
-	return q, ok && len(t.names) <= 1 && t.mark == 0 && !c.noLines.Load()
+	return q, ok && len(t.names) <= 1 && t.mark == 0 && !c.noStoreQueue.Load()
 }
 
-// stand waits in the store's line until it is granted the name or ctx ends. It answers errors.ErrUnsupported if there are no lines.
-func (c *Client) stand(ctx, parent context.Context, q store.Queuer, t target, turn *turn) (*Lease, error) {
+// waitInStoreQueue waits in the store's line until it is granted the name or ctx ends. It answers errors.ErrUnsupported if there are no lines.
+func (c *Client) waitInStoreQueue(ctx, parent context.Context, q store.Queuer, t target, me *localWaiter) (*Lease, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
@@ -25,16 +25,16 @@ func (c *Client) stand(ctx, parent context.Context, q store.Queuer, t target, tu
 	var last error
 	for pace := (pacer{}); ctx.Err() == nil; {
 		before, begun := c.clock.earliest(), time.Now()
-		out, after, err := c.queue(ctx, q, claim)
+		out, after, err := c.askStoreQueue(ctx, q, claim)
 		if err == nil {
 			err = out.Err
 		}
 		switch {
 		case err == nil:
 			if !asked && after == 0 {
-				turn.setBusy(false)
+				me.setBusy(false)
 			}
-			l, err := c.keep(parent, t, claim, out.Grant, c.began(before, after))
+			l, err := c.adopt(parent, t, claim, out.Grant, c.grantedAt(before, after))
 			if !errors.Is(err, ErrLost) {
 				return l, err
 			}
@@ -52,20 +52,20 @@ func (c *Client) stand(ctx, parent context.Context, q store.Queuer, t target, tu
 			pause.sleep(ctx)
 		default:
 			if asked || errors.Is(err, ErrUnknown) {
-				c.leave(q, claim)
+				c.leaveStoreQueue(q, claim)
 			}
 			return nil, err
 		}
 	}
 	if asked {
-		c.leave(q, claim)
+		c.leaveStoreQueue(q, claim)
 	}
 	return nil, c.waited(ctx, last)
 }
 
-// queue asks once, and comes back a while after the holder's own TTL at the latest: so the line knows that somebody still waits, and
+// askStoreQueue asks once, and comes back a while after the holder's own TTL at the latest: so the line knows that somebody still waits, and
 // the time between the request and the grant, by which clocks drift, is short.
-func (c *Client) queue(ctx context.Context, q store.Queuer, claim store.Claim) (out store.Outcome, after time.Duration, err error) {
+func (c *Client) askStoreQueue(ctx context.Context, q store.Queuer, claim store.Claim) (out store.Outcome, after time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, claim.TTL+c.cfg.RequestTimeout)
 	defer cancel()
 	asked := c.clock.earliest()
@@ -79,17 +79,17 @@ func (c *Client) queue(ctx context.Context, q store.Queuer, claim store.Claim) (
 	return out, min(after, c.clock.latest().Sub(asked)), err // no lease begins after it was told
 }
 
-// began answers when a lease began at the earliest, of which the store has told how long after the request, sent at before, that
+// grantedAt returns when a lease began at the earliest, of which the store has told how long after the request, sent at before, that
 // was. Clocks have drifted meanwhile as they do in a TTL, for which there is the margin.
-func (c *Client) began(before time.Time, after time.Duration) time.Time {
+func (c *Client) grantedAt(before time.Time, after time.Duration) time.Time {
 	drift := time.Duration(float64(c.opts.Margin) * float64(max(after, -after)) / float64(c.opts.TTL))
 	return before.Add(after - drift)
 }
 
-// leave gives up a place, or what was handed over to it meanwhile, in the background.
-func (c *core) leave(q store.Queuer, claim store.Claim) {
+// leaveStoreQueue gives up a place, or what was handed over to it meanwhile, in the background.
+func (c *core) leaveStoreQueue(q store.Queuer, claim store.Claim) {
 	c.background(func() {
-		ctx, cancel := c.behind(claim.TTL)
+		ctx, cancel := c.cleanupContext(claim.TTL)
 		defer cancel()
 		for pause := newBackoff(c.cfg.RequestTimeout / 8); ; {
 			request, done := context.WithTimeout(ctx, c.cfg.RequestTimeout)
@@ -99,7 +99,7 @@ func (c *core) leave(q store.Queuer, claim store.Claim) {
 			case err == nil && left, errors.Is(err, store.ErrClosed):
 				return
 			case err == nil:
-				c.abandon([]store.Claim{claim}, c.clock.earliest())
+				c.releaseOrphans([]store.Claim{claim}, c.clock.earliest())
 				return
 			}
 			if !pause.sleep(ctx) {

@@ -1,0 +1,116 @@
+package soloist
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// localWaiters hold the goroutines of this client that wait for a lease, by what they wait for, in the order they came.
+type localWaiters struct {
+	mu   sync.Mutex
+	of   map[string][]*localWaiter
+	busy map[string]bool // what others had when this client last asked for it
+}
+
+// A localWaiter is one goroutine that waits. The first of those who wait for the same thing may ask the store.
+type localWaiter struct {
+	all         *localWaiters
+	name        string
+	head        chan struct{} // closed when it has become the first
+	wake        chan struct{} // told when this client has released the name
+	predecessor *Lease        // what the waiter before got, if it did; set before head is closed
+}
+
+func (all *localWaiters) join(name string) *localWaiter {
+	w := &localWaiter{all: all, name: name, head: make(chan struct{}), wake: make(chan struct{}, 1)}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.of == nil {
+		all.of = map[string][]*localWaiter{}
+	}
+	all.of[name] = append(all.of[name], w)
+	if len(all.of[name]) == 1 {
+		close(w.head)
+	}
+	return w
+}
+
+// untilFirst waits until w is the first of its queue, and says false when ctx or client ended before.
+func (w *localWaiter) untilFirst(ctx, client context.Context) bool {
+	select {
+	case <-w.head:
+		return true
+	default:
+	}
+	select {
+	case <-w.head:
+		return true
+	case <-ctx.Done():
+	case <-client.Done():
+	}
+	return false
+}
+
+// tellNext tells the next of the queue which lease it stands behind. The first of the queue calls it before it leaves.
+func (w *localWaiter) tellNext(l *Lease) {
+	all := w.all
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if waiting := all.of[w.name]; l != nil && len(waiting) > 1 {
+		waiting[1].predecessor = l
+	}
+}
+
+// busy says that others had the name when this client last asked for it, so that it is best to stand in the store's line at once.
+func (w *localWaiter) busy() bool {
+	w.all.mu.Lock()
+	defer w.all.mu.Unlock()
+	return w.all.busy[w.name]
+}
+
+func (w *localWaiter) setBusy(is bool) {
+	all := w.all
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	switch {
+	case !is:
+		delete(all.busy, w.name)
+	case all.busy == nil || len(all.busy) >= maxBusy:
+		all.busy = map[string]bool{w.name: true} // to have forgotten costs one request each
+	default:
+		all.busy[w.name] = true
+	}
+}
+
+// maxBusy bounds what is remembered of names that were busy.
+const maxBusy = 10_000
+
+func (w *localWaiter) leave() {
+	all := w.all
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	waiting := all.of[w.name]
+	i := slices.Index(waiting, w)
+	waiting = slices.Delete(waiting, i, i+1)
+	if len(waiting) == 0 {
+		delete(all.of, w.name)
+		return
+	}
+	all.of[w.name] = waiting
+	if i == 0 {
+		close(waiting[0].head)
+	}
+}
+
+// released tells the first of those who wait for name that this client has given it back.
+func (all *localWaiters) released(name string) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if waiting := all.of[name]; len(waiting) > 0 {
+		select {
+		case waiting[0].wake <- struct{}{}:
+		default:
+		}
+	}
+}

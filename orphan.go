@@ -1,0 +1,88 @@
+package soloist
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// releaseOrphans gives back, in the background, what claims that nobody waits for may have been granted. It looks without
+// taking, and gives up when the leases have ended by themselves.
+func (c *core) releaseOrphans(claims []store.Claim, before time.Time) {
+	names := make([]string, len(claims))
+	ttl := time.Duration(0)
+	for i, claim := range claims {
+		names[i], ttl = claim.Name, max(ttl, claim.TTL)
+	}
+	c.background(func() {
+		ctx, cancel := c.cleanupContext(ttl - c.clock.latest().Sub(before))
+		defer cancel()
+		for wait := newBackoff(ttl / 4); ; {
+			records, errs, err := c.peekEach(ctx, names)
+			if err == nil {
+				err = errors.Join(errs...)
+			}
+			var releases []store.Release
+			for i, r := range records {
+				if r.Holder == claims[i].Holder && !r.Free() {
+					releases = append(releases, c.releaseOfGrant(claims[i], store.Grant{Token: r.Token, Mark: r.Mark, State: r.State}))
+				}
+			}
+			for len(releases) > 0 {
+				n := min(len(releases), batchLimit)
+				_ = c.releaseBatch(releases[:n])
+				releases = releases[n:]
+			}
+			if err == nil || !wait.sleep(ctx) {
+				return
+			}
+		}
+	})
+}
+
+// cleanupContext returns a context for what is cleaned up behind a caller who has gone. It ends after d, and when Close has waited for it for a
+// RequestTimeout.
+func (c *core) cleanupContext(d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	stop := context.AfterFunc(c.ctx, func() {
+		sleep(ctx, c.cfg.RequestTimeout)
+		cancel()
+	})
+	return ctx, func() { stop(); cancel() }
+}
+
+// releaseOutcomes releases the grants of a batch that came after its asker had gone, in one request: a store that is late has enough to do.
+func (c *core) releaseOutcomes(claims []store.Claim, outs []store.Outcome) {
+	var releases []store.Release
+	for i, out := range outs {
+		if out.Err == nil {
+			releases = append(releases, c.releaseOfGrant(claims[i], out.Grant))
+		}
+	}
+	if len(releases) > 0 {
+		_ = c.releaseBatch(releases)
+	}
+}
+
+// releaseOutcome releases a grant that came after its asker had gone.
+func (c *core) releaseOutcome(claim store.Claim, out store.Outcome) {
+	if out.Err == nil {
+		_ = c.releaseGrant(claim, out.Grant)
+	}
+}
+
+// releaseGrant releases a grant as it was found; that of a job with a word about what it was claimed for.
+func (c *core) releaseGrant(claim store.Claim, g store.Grant) error {
+	return c.releaseBatch([]store.Release{c.releaseOfGrant(claim, g)})[0]
+}
+
+func (c *core) releaseOfGrant(claim store.Claim, g store.Grant) store.Release {
+	rel := store.Release{Name: claim.Name, Holder: claim.Holder, Token: g.Token, Retain: retainFor(g.Mark, g.State)}
+	if strings.HasPrefix(claim.Name, c.names.prefix+kindJob) {
+		rel.State = claimedInVain(claim, g)
+	}
+	return rel
+}

@@ -1,0 +1,120 @@
+package soloist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/soloist-dev/soloist/internal/rand"
+	"github.com/soloist-dev/soloist/store"
+)
+
+// wait attempts until it gets a lease or ctx ends, or Wait has passed if bounded is set or Wait is positive. Of all that wait
+// in this client for the same thing, one at a time asks the store; the others stand behind it in the order they came.
+func (c *Client) wait(ctx, parent context.Context, t target) (*Lease, error) {
+	if c.opts.Wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.opts.Wait)
+		defer cancel()
+	}
+	me := c.waiters.join(t.waitKey())
+	defer me.leave()
+	if !me.untilFirst(ctx, c.ctx) || !c.outlast(ctx, t, me) {
+		return nil, c.waited(ctx, nil)
+	}
+	var wake <-chan struct{}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	for poll := newBackoff(time.Second); ; {
+		if q, ok := c.storeQueue(t); ok && me.busy() {
+			l, err := c.waitInStoreQueue(ctx, parent, q, t, me)
+			if !errors.Is(err, errors.ErrUnsupported) {
+				me.tellNext(l)
+				return l, err
+			}
+			c.noStoreQueue.Store(true)
+		}
+		l, err := c.try(ctx, parent, t)
+		var held *HeldError
+		if !errors.As(err, &held) {
+			if err != nil && ctx.Err() != nil {
+				err = c.waited(ctx, err)
+			}
+			me.tellNext(l)
+			return l, err
+		}
+		if _, ok := c.storeQueue(t); ok {
+			me.setBusy(true)
+			continue
+		}
+		pause := held.Record.Left + rand.N(20*time.Millisecond)
+		if wake == nil {
+			var again bool
+			if wake, again = c.watch(watching, t); again {
+				continue // a release between the refusal and the watch would not have been noticed
+			}
+		}
+		if wake == nil { // nobody tells when it is released
+			pause = min(pause, poll.pause())
+		}
+		if !c.pause(ctx, pause, &wake, me) {
+			return nil, c.waited(ctx, held)
+		}
+	}
+}
+
+// outlast waits while the waiter before, in this client, holds what it got: there is nothing to ask the store for until then. It says
+// false when ctx or the client ended instead. Of a semaphore another permit may be free.
+func (c *Client) outlast(ctx context.Context, t target, me *localWaiter) bool {
+	if me.predecessor == nil || len(t.names) > 1 {
+		return true
+	}
+	var none <-chan struct{}
+	for left := me.predecessor.Left(); left > 0; left = me.predecessor.Left() { // which grows when it is renewed, and is 0 once it is lost
+		if !c.pause(ctx, left, &none, me) {
+			return false
+		}
+	}
+	return true
+}
+
+// watch subscribes to releases of the target, if the store can do it.
+func (c *Client) watch(ctx context.Context, t target) (<-chan struct{}, bool) {
+	w, ok := c.store.(store.Waiter)
+	if !ok {
+		return nil, false
+	}
+	wake, err := w.Watch(ctx, t.all())
+	return wake, err == nil
+}
+
+// pause waits for d, a release, or the end of ctx or the client, of which it says false.
+func (c *Client) pause(ctx context.Context, d time.Duration, wake *<-chan struct{}, me *localWaiter) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case _, open := <-*wake:
+		if !open { // the subscription is lost, with the connection perhaps: do not ask in a tight loop
+			*wake = nil
+			sleep(ctx, min(d, 100*time.Millisecond))
+		}
+	case <-me.wake:
+	case <-ctx.Done():
+	case <-c.ctx.Done():
+	}
+	return ctx.Err() == nil && c.ctx.Err() == nil
+}
+
+// waited is the error of a wait that ended without a lease: whoever held the name is named if it is known.
+func (c *Client) waited(ctx context.Context, last error) error {
+	if c.ctx.Err() != nil {
+		return ErrClosed
+	}
+	err := context.Cause(ctx)
+	if last == nil {
+		last = ErrHeld
+	}
+	return fmt.Errorf("%w; gave up waiting: %w", last, err)
+}
