@@ -184,6 +184,24 @@ func TestClaimThatIsGivenBackTellsOfItsTime(t *testing.T) {
 	})
 }
 
+// The same, when nobody looks at the job before its next time is due: the replica that claims it for that time runs the one before first.
+func TestClaimThatIsGivenBackIsRunBeforeTheNextTime(t *testing.T) {
+	job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), TTL: 30 * time.Second, Grace: 2 * time.Second}
+	cfg := soloist.Config{RequestTimeout: time.Second}
+	beside(t, job, cfg, func(t *testing.T, bad *troubled, good *soloisttest.Store, r *recorder, begin time.Time) {
+		good.Break(nil)
+		time.Sleep(time.Until(begin.Add(59 * time.Second)))
+		bad.LoseReplies(1000)
+		time.Sleep(time.Until(begin.Add(70 * time.Second)))
+		bad.Mend() // it learns that it was granted the job, and gives it back
+		time.Sleep(time.Until(begin.Add(110 * time.Second)))
+		good.Mend()
+		check(t, "scheduled by 110 s", r.scheduled(begin), nil)
+		time.Sleep(time.Until(begin.Add(150 * time.Second)))
+		check(t, "scheduled", r.scheduled(begin), []time.Duration{time.Minute, 2 * time.Minute})
+	})
+}
+
 // A replica dies between its grant and the record of its beginning, in a run whose Grace is shorter than clocks may differ.
 func TestDeathBeforeABeginningWithAShortGrace(t *testing.T) {
 	job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), TTL: 6 * time.Second, Grace: 500 * time.Millisecond, Crash: soloist.CrashGiveUp}

@@ -322,8 +322,8 @@ func (t *task) decide(g store.Grant, asked, now time.Time) (decision, bool) {
 	if t.stood.mark > 0 && t.stood.mark != g.Mark { // a run has been recorded since
 		t.stood = stand{}
 	}
-	if t.standing().IsZero() && state.Claimed > t.mark {
-		t.stood = stand{at: time.UnixMilli(state.Claimed).Add(t.job.Jitter)}
+	if claimed := time.UnixMilli(state.Claimed).Add(t.job.Jitter); state.Claimed > t.mark && (t.standing().IsZero() || claimed.Before(t.stood.at)) {
+		t.stood = stand{at: claimed} // what was claimed earlier is run first
 	}
 	d, crashed, ok := t.find(state, g, crashed, asked, now)
 	t.stood = stand{} // from here on the record tells of the run

@@ -3,7 +3,6 @@ package proof
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -39,6 +38,7 @@ type Missed struct {
 	Policy string // "skip", "once", "all"; "" leaves the rule out
 	Cap    int    // of "all"
 	Grace  time.Duration
+	Queued time.Duration // how long a claim waits in its client at most before it is sent
 }
 
 // Jobs finds runs of a job that must not have been, and scheduled times that were left out.
@@ -241,7 +241,7 @@ func (c *jobCheck) missed(h History) {
 	for _, l := range leases {
 		r, ran := first[l.grant.DidToken]
 		if ran && clean && !r.Manual && r.Attempt == 1 {
-			if !c.picks(done, r.Mark, c.firstAsked(l.grant), r.At) && !c.claimedInTime(r) {
+			if !c.picks(done, r.Mark, c.firstAsked(l.grant)-c.rule.Missed.Queued, r.At) && !c.refusedInTime(r, leases) {
 				c.bad(History{*l.grant, r}, "%s was run, where the policy %q picks %s; %s was done", utc(r.Mark), c.rule.Missed.Policy,
 					utc(c.pick(done, l.from)), utc(done))
 			}
@@ -271,13 +271,15 @@ func (c *jobCheck) firstAsked(grant *Event) time.Duration {
 	return first
 }
 
-// claimedInTime says that the time of a run was not missed, however late it began: its replica had asked for the job, or for the name of its
-// herd, within Grace.
-func (c *jobCheck) claimedInTime(r Event) bool {
+// refusedInTime reports whether a run was not missed, however late it began, because its replica claimed the job within Grace and was refused: the
+// lease in the way had been granted when the time was due, so that it may have been for this time.
+func (c *jobCheck) refusedInTime(r Event, leases []*lease) bool {
 	from := c.instant(r.Mark)
 	return c.rule.Missed.Policy == "skip" && slices.ContainsFunc(c.history, func(e Event) bool {
-		asks := e.Name == c.rule.Record && e.Mark > 0 || strings.HasPrefix(e.Name, "herd/")
-		return e.Kind == Acquire && asks && e.Replica == r.Replica && e.At >= from && e.At <= from+c.rule.Missed.Grace
+		claims := e.Kind == Acquire && e.Name == c.rule.Record && e.Mark >= r.Mark && e.Replica == r.Replica && e.Result == Held
+		return claims && e.At >= from && e.At <= from+c.rule.Missed.Grace && slices.ContainsFunc(leases, func(l *lease) bool {
+			return l.grant.DidToken == e.Token && l.from >= from
+		})
 	})
 }
 

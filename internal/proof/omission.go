@@ -41,12 +41,12 @@ func (c *jobCheck) omitted() {
 		if from < rule.From {
 			continue
 		}
-		i := slices.IndexFunc(well, func(e Event) bool { return e.At <= c.instant(s) && e.Until >= to })
-		if i < 0 || c.begunFor(s) || c.rule.AtMostOnce && c.begun(s) || c.excused(s, from, to, leases) {
+		were := slices.DeleteFunc(slices.Clone(well), func(e Event) bool { return e.At > c.instant(s) || e.Until < to })
+		if len(were) == 0 || c.begunFor(s) || c.rule.AtMostOnce && c.begun(s) || c.excused(s, from, to, leases, were) {
 			continue
 		}
 		c.found = append(c.found, Violation{OmissionChecker, c.rule.Name,
-			fmt.Sprintf("%s (%v) was begun by nobody, although %s was well from %v to %v", utc(s), from, well[i].Replica, well[i].At, well[i].Until),
+			fmt.Sprintf("%s (%v) was begun by nobody, although %s was well from %v to %v", utc(s), from, were[0].Replica, were[0].At, were[0].Until),
 			c.around(from, to)})
 	}
 }
@@ -58,8 +58,8 @@ func (c *jobCheck) begunFor(scheduled int64) bool {
 	})
 }
 
-// excused says that nobody need have begun a scheduled time.
-func (c *jobCheck) excused(scheduled int64, from, to time.Duration, leases []*lease) bool {
+// excused reports whether nobody need have begun a scheduled time, from which on some replicas were well.
+func (c *jobCheck) excused(scheduled int64, from, to time.Duration, leases []*lease, well History) bool {
 	rule := c.rule.Omission
 	if slices.ContainsFunc(rule.Doubt, func(d Span) bool { return d.From <= to && from <= d.To }) {
 		return true
@@ -72,39 +72,57 @@ func (c *jobCheck) excused(scheduled int64, from, to time.Duration, leases []*le
 	if rule.Tries && slices.ContainsFunc(leases, func(l *lease) bool { return l.from >= from-rule.Spaced && l.released == Never }) {
 		return true
 	}
-	if c.diedInARow(leases, from) {
+	if c.diedInARow(leases, from, well) {
 		return true
 	}
-	// What others had of the time. Scheduled times are run in their order, so one that comes before this is run first, whoever does it.
-	until := from
+	return c.takenByOthers(leases, scheduled, from, to)
+}
+
+// takenByOthers reports whether others had the job until Grace was nearly over, for an earlier time or a manual run: scheduled times are run in their
+// order, so one that comes before this is run first, whoever does it. A well replica that was refused looks again when the lease in the way would have
+// ended, and at the latest when an eighth of Grace is left. If it found the job free then, the rest is no excuse.
+func (c *jobCheck) takenByOthers(leases []*lease, scheduled int64, from, to time.Duration) bool {
+	rule := c.rule.Omission
+	until, look := from, from
 	for i, l := range leases {
 		if l.from > to {
 			break
 		}
-		if l.from < from || c.forAnother(leases[i:], scheduled) {
-			until = max(until, l.taken())
+		if l.from >= from && !c.forAnother(leases[i:], scheduled) {
+			continue
 		}
+		if l.from > min(look, from+rule.Grace*7/8)+rule.Look {
+			return false
+		}
+		until, look = max(until, l.taken()), max(look, l.taken(), l.until+(l.until-l.from)/8)
 	}
 	return until > from && until+rule.Look >= to
 }
 
-// diedInARow says that two holders, one after the other, had the job since the time could be begun, and neither began anything or gave the job
-// back: who comes then finds the second alone.
-func (c *jobCheck) diedInARow(leases []*lease, from time.Duration) bool {
+// diedInARow reports whether two holders, one after the other, had the job since the time could be begun, and neither began anything or gave the job
+// back: a replica that comes then finds the second alone. One that was well remembers the time, and must begin it when it is granted the job after them.
+func (c *jobCheck) diedInARow(leases []*lease, from time.Duration, well History) bool {
 	row := 0
 	for _, l := range leases {
 		if l.from < from {
 			continue
 		}
 		ran := slices.ContainsFunc(c.runs, func(r Event) bool { return r.Token == l.grant.DidToken })
+		if row >= 2 {
+			if slices.ContainsFunc(well, func(e Event) bool { return e.Replica == l.grant.Replica }) {
+				return false
+			}
+			if ran {
+				return true
+			}
+			continue
+		}
 		if l.released != Never || ran {
 			return false
 		}
-		if row++; row == 2 {
-			return true
-		}
+		row++
 	}
-	return false
+	return row >= 2
 }
 
 // taken is until when nobody else could have the name.

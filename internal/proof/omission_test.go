@@ -17,6 +17,11 @@ func lingers(e Event, linger time.Duration) Event {
 	return e
 }
 
+func by(replica string, e Event) Event {
+	e.Replica = replica
+	return e
+}
+
 // TestOmission gives histories of a job that is due each 10 s and has a grace of 5 s. Two lie side by side wherever a little decides.
 func TestOmission(t *testing.T) {
 	always := well("w", 0, 60*s)
@@ -57,6 +62,10 @@ func TestOmission(t *testing.T) {
 
 		{"who was granted it died", History{always, grant(10*s, 1, 30*s)}, at20(nil), true},
 		{"two that were granted it died", History{always, grant(10*s, 1, 3*s), grant(13*s, 2, 9*s)}, at20(nil), false},
+		{"two that were granted it died, and one that was well follows", History{always, grant(10*s, 1, 3*s), grant(13*s, 2, 9*s), by("w", grant(23*s, 3, 9*s))}, at20(nil), true},
+		{"two that were granted it died, and one that was not well follows", History{always, grant(10*s, 1, 3*s), grant(13*s, 2, 9*s), by("v", grant(23*s, 3, 9*s))}, at20(nil), false},
+		{"two that were granted it died, one that was not well runs another, and one that was well follows", History{always, grant(10*s, 1, 3*s), grant(13*s, 2, 4*s),
+			by("v", grant(18*s, 3, 9*s)), run(30*s, 20*s, 21*s, 3, Okay, 22*s), markRaised(22*s, 3, 30*s), by("w", grant(23*s, 4, 9*s))}, at20(nil), false},
 		{"one that was granted it died, and one gave it back", History{always, grant(10*s, 1, 3*s), grant(13*s, 2, 9*s), markRaised(14*s, 2, 10*s)}, at20(nil), true},
 		{"who had it before kept it", History{always, grant(9*s, 1, 6*s)}, at20(nil), false},
 		{"who had it before kept it for most of Grace", History{always, grant(9*s, 1, 4*s)}, at20(nil), true},
@@ -67,6 +76,9 @@ func TestOmission(t *testing.T) {
 		{"an earlier time was taken over, and did not take long", History{always, grant(10*s, 1, 9*s), run(10*s, 10*s, 11*s, 1, Okay, 12*s), markRaised(12*s, 1, 10*s)}, at20(nil), true},
 		{"one after the other had it", History{always, grant(7*s, 1, 4*s), grant(11*s+s/4, 2, 9*s), run(10*s, 12*s, 16*s, 2, Okay, 17*s)}, at20(nil), false},
 		{"one after the other had it, with a gap", History{always, grant(7*s, 1, 4*s), grant(11*s+s, 2, 9*s), run(10*s, 13*s, 16*s, 2, Okay, 17*s)}, at20(nil), false},
+		{"one after the other had it, and it was free when an eighth of Grace was left", History{always, grant(7*s, 1, 4*s), grant(14*s+9*s/10, 2, 9*s), run(10*s, 15*s, 16*s, 2, Okay, 17*s)}, at20(nil), true},
+		{"it was free from the beginning until an eighth of Grace was left", History{always, elsewhere, grant(10*s+s, 2, 9*s), run(10*s, 15*s, 16*s, 2, Okay, 17*s)}, at20(nil), true},
+		{"what was given back early had been granted for longer", History{always, grant(7*s, 1, 9*s), markRaised(10*s+s/10, 1, 0), grant(14*s, 2, 9*s), run(10*s, 15*s, 16*s, 2, Okay, 17*s)}, at20(nil), false},
 		{"two had it, and the second not for an earlier time", History{always, grant(7*s, 1, 4*s), grant(11*s+s, 2, 9*s), run(30*s, 20*s, 21*s, 2, Okay, 22*s)}, at20(nil), true},
 		{"who died had it for an earlier time", History{always, grant(10*s, 1, 3*s), grant(13*s+s/4, 2, 9*s), run(10*s, 14*s, 16*s, 2, Okay, 17*s)}, at20(nil), false},
 		{"who died had it for this time", History{always, grant(10*s, 1, 3*s), grant(13*s+s/4, 2, 9*s), run(30*s, 20*s, 21*s, 2, Okay, 22*s)}, at20(nil), true},

@@ -81,7 +81,7 @@ func TestCheckers(t *testing.T) {
 		return Rules{Jobs: []JobRule{r}}
 	}
 	missed := func(policy string) Rules {
-		return jobs(func(r *JobRule) { r.Record, r.Missed = "job", Missed{policy, 2, 5 * s} })
+		return jobs(func(r *JobRule) { r.Record, r.Missed = "job", Missed{Policy: policy, Cap: 2, Grace: 5 * s} })
 	}
 	// A run of 10 s is recorded, then everybody is away until 48 s, when 20, 30 and 40 are missed.
 	away := func(picks time.Duration) History {
@@ -89,6 +89,23 @@ func TestCheckers(t *testing.T) {
 			grant(10*s, 1, 5*s), run(10*s, 10*s+5, 11*s, 1, Okay, 11*s+5), markRaised(11*s, 1, 10*s),
 			with(grant(48*s, 2, 5*s), func(e *Event) { e.Seen = 10_000 }), run(picks, 48*s+5, 49*s, 2, Okay, 49*s+5), markRaised(49*s, 2, picks),
 		}
+	}
+	// The same, but somebody has the job from 41 s to 47 s and gives it back, the replica that runs 40 then claims it meanwhile, and runs it at 48 s.
+	claimed := func(change func(claim *Event)) History {
+		claim := Event{Kind: Acquire, At: 42 * s, Until: 43 * s, Replica: "r", Name: "job", Holder: "r#1", Token: 2, TTL: 5 * s, Mark: 40_000, Result: Held, Took: 42 * s, Did: Held, DidToken: 2}
+		if change != nil {
+			change(&claim)
+		}
+		return History{
+			grant(10*s, 1, 5*s), run(10*s, 10*s+5, 11*s, 1, Okay, 11*s+5), markRaised(11*s, 1, 10*s),
+			with(grant(41*s, 2, 9*s), func(e *Event) { e.Seen = 10_000 }), claim, markRaised(47*s, 2, 10*s),
+			with(grant(48*s, 3, 5*s), func(e *Event) { e.Seen = 10_000 }), with(run(40*s, 48*s+5, 49*s, 3, Okay, 49*s+5), func(e *Event) { e.Replica = "r" }), markRaised(49*s, 3, 40*s),
+		}
+	}
+	queuedFor := func(d time.Duration) Rules {
+		r := missed("skip")
+		r.Jobs[0].Missed.Queued = d
+		return r
 	}
 	// One that was released from 2 s to 4 s, and told that it was lost.
 	releasedAndTold := func() History {
@@ -199,6 +216,15 @@ func TestCheckers(t *testing.T) {
 		{"all up to a cap", away(30 * s), missed("all"), ""},
 		{"one too many", away(20 * s), missed("all"), JobsChecker},
 		{"missed, and not skipped", away(40 * s), missed("skip"), JobsChecker},
+		{"claimed in time, and refused", claimed(nil), missed("skip"), ""},
+		{"claimed in time by another", claimed(func(e *Event) { e.Replica = "q" }), missed("skip"), JobsChecker},
+		{"claimed too late", claimed(func(e *Event) { e.At, e.Took, e.Until = 45*s+1, 45*s+1, 46*s }), missed("skip"), JobsChecker},
+		{"claimed in time, and nobody knows", claimed(func(e *Event) { e.Result, e.Token, e.Until, e.Did, e.Took, e.DidToken = Unknown, 0, Never, "", 0, 0 }), missed("skip"), JobsChecker},
+		{"looked at for an earlier time", claimed(func(e *Event) { e.Mark = 30_000 }), missed("skip"), JobsChecker},
+		{"refused because of a lease from before it was due", claimed(func(e *Event) { e.Token, e.DidToken = 1, 1 }), missed("skip"), JobsChecker},
+		{"a herd's name was claimed in time", claimed(func(e *Event) { e.Name, e.Result, e.Token, e.Did, e.DidToken = "herd/h/40000", Granted, 7, Granted, 7 }), missed("skip"), JobsChecker},
+		{"waited in its client until it was late", away(40 * s), queuedFor(3 * s), ""},
+		{"waited in its client for less", away(40 * s), queuedFor(3*s - 1), JobsChecker},
 
 		{"processed", History{element(0, s, 2*s)}, elements, ""},
 		{"processed again", History{element(0, s, 2*s), element(3*s, 4*s, 0)}, elements, ElementsChecker},

@@ -72,7 +72,7 @@ func (w *world) jobRule(j JobPlan) proof.JobRule {
 	}
 	rule.Next = j.next()
 	if j.Jitter == 0 && j.AtLeast == 0 && !j.Person && !j.Uneven {
-		rule.Missed = proof.Missed{Policy: j.Missed, Cap: j.Cap, Grace: j.Grace}
+		rule.Missed = proof.Missed{Policy: j.Missed, Cap: j.Cap, Grace: j.Grace, Queued: queued}
 	}
 	rule.Omission = w.omission(j)
 	if j.Attempts > 0 {
@@ -99,6 +99,9 @@ func (w *world) jobRule(j JobPlan) proof.JobRule {
 	}
 	return rule
 }
+
+// queued is how long a claim waits behind requests that hang before it is sent beside them.
+const queued = 100 * time.Millisecond
 
 // omission says what must have been begun because a replica was well.
 func (w *world) omission(j JobPlan) proof.Omission {
