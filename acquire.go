@@ -34,7 +34,7 @@ func (c *Client) try(ctx, parent context.Context, t target) (*Lease, error) {
 	if err := c.usable(); err != nil {
 		return nil, err
 	}
-	claim := store.Claim{Name: t.name, Holder: c.newHolder(), TTL: c.opts.TTL, Mark: t.mark}
+	claim := store.Claim{Name: t.name, Holder: c.holderFor(t), TTL: c.opts.TTL, Mark: t.mark}
 	before := c.clock.earliest()
 	name, out := c.claim(ctx, t, claim)
 	if errors.Is(out.Err, ErrUnknown) {

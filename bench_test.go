@@ -186,7 +186,7 @@ func BenchmarkIdle(b *testing.B) {
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(ctx, manyJobs(10_000)...) }()
 	for {
-		if infos, err := c.Jobs(ctx); err == nil && len(infos) == 10_000 {
+		if infos, err := collect(c.Admin().Jobs(ctx)); err == nil && len(infos) == 10_000 {
 			break
 		}
 		runtime.Gosched()

@@ -32,9 +32,9 @@ func TestRegisteringLeavesNoMark(t *testing.T) {
 		begin := time.Now()
 		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Do: r.do}
 		start(t, a, job)()
-		info, err := a.Job(background, "tick")
-		if err != nil || !info.Last.IsZero() {
-			t.Errorf("a job that has never run was done until %v, %v", info.Last, err)
+		info, err := a.Admin().Job(background, "tick")
+		if err != nil || !info.DoneUpTo.IsZero() {
+			t.Errorf("a job that has never run was done until %v, %v", info.DoneUpTo, err)
 		}
 		leave(t, s, "job/tock", fmt.Sprintf(`{"since":%d}`, begin.Add(time.Hour).UnixMilli()))
 		job.Name = "tock"
@@ -52,7 +52,7 @@ func TestResumedByAClockThatIsAhead(t *testing.T) {
 		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Missed: soloist.MissedAll, Do: r.do}
 		start(t, a, job)
 		time.Sleep(30 * time.Second)
-		if err := b.PauseJob(background, "tick", "a test"); err != nil {
+		if err := b.Admin().Pause(background, "tick", "a test"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)

@@ -104,7 +104,7 @@ func TestCompletedRunIsNotTakenOver(t *testing.T) {
 				start(t, a, job)
 				if trigger {
 					time.Sleep(time.Second)
-					if err := b.TriggerJob(background, "tick"); err != nil {
+					if err := b.Admin().Trigger(background, "tick"); err != nil {
 						t.Fatal(err)
 					}
 				} else {
@@ -118,7 +118,7 @@ func TestCompletedRunIsNotTakenOver(t *testing.T) {
 				if len(r.all()) != 1 || r.all()[0].Manual != trigger {
 					t.Errorf("it ran %d times since %v: %+v", len(r.all()), begin, r.all())
 				}
-				info, err := b.Job(background, "tick")
+				info, err := b.Admin().Job(background, "tick")
 				if err != nil || len(info.Runs) == 0 || info.Runs[0].Outcome != soloist.OutcomeOK {
 					t.Errorf("the history (%v) does not tell of the completed run: %+v", err, info.Runs)
 				}
@@ -169,7 +169,7 @@ func TestCompletionOfARunIsCommittedOnce(t *testing.T) {
 				start(t, a, job)
 				begin := time.Now()
 				if test.manual {
-					if err := b.TriggerJob(background, "tick"); err != nil {
+					if err := b.Admin().Trigger(background, "tick"); err != nil {
 						t.Fatal(err)
 					}
 				} else {
@@ -180,7 +180,7 @@ func TestCompletionOfARunIsCommittedOnce(t *testing.T) {
 				if committed != 1 || runs != 1 {
 					t.Errorf("committed %d times in %d attempts; want once in one", committed, runs)
 				}
-				info, err := b.Job(background, "tick")
+				info, err := b.Admin().Job(background, "tick")
 				if err != nil || len(info.Runs) != 1 || info.Runs[0].Outcome != soloist.OutcomeOK {
 					t.Errorf("the history (%v) does not tell of the run as done: %+v", err, info.Runs)
 				}
@@ -207,7 +207,7 @@ func TestCommittedManualRunThatWasInterruptedIsDone(t *testing.T) {
 			return ctx.Err()
 		}}
 		stop := start(t, a, job)
-		if err := b.TriggerJob(background, "tick"); err != nil {
+		if err := b.Admin().Trigger(background, "tick"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -218,7 +218,7 @@ func TestCommittedManualRunThatWasInterruptedIsDone(t *testing.T) {
 		if len(r.began()) != 1 {
 			t.Errorf("begun %d times; want once", len(r.began()))
 		}
-		info, err := b.Job(background, "tick")
+		info, err := b.Admin().Job(background, "tick")
 		if err != nil || info.Manual || len(info.Runs) != 1 || info.Runs[0].Outcome != soloist.OutcomeOK {
 			t.Errorf("%+v, %v; want one run that is done", info, err)
 		}

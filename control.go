@@ -53,33 +53,33 @@ func parseControl(b []byte) (control, error) {
 	return c, nil
 }
 
-// PauseJob keeps a job from running on every replica, for every scheduled time due after it returns; a run under way goes on.
-// Scheduled times during the pause are dropped, whatever Job.Missed says. TriggerJob works all the same.
-func (c *Client) PauseJob(ctx context.Context, job, reason string) error {
-	return c.control(ctx, "pausing", job, func(ctl *control, _ store.Record) {
-		ctl.Paused = &Pause{Reason: shorten(reason), By: c.cfg.Replica, At: time.Now()}
+// Pause keeps a job from running on every replica, for every scheduled time due after it returns; a run under way goes on.
+// Scheduled times during the pause are dropped, whatever Job.Missed says. Trigger works all the same.
+func (a *Admin) Pause(ctx context.Context, job, reason string) error {
+	return a.client.control(ctx, "pausing", job, func(ctl *control, _ store.Record) {
+		ctl.Paused = &Pause{Reason: shorten(reason), By: a.client.cfg.Replica, At: time.Now()}
 	})
 }
 
-// ResumeJob ends a pause, on every replica, for every scheduled time due after it returns.
-func (c *Client) ResumeJob(ctx context.Context, job string) error {
-	return c.control(ctx, "resuming", job, func(ctl *control, _ store.Record) {
+// Resume ends a pause, on every replica, for every scheduled time due after it returns.
+func (a *Admin) Resume(ctx context.Context, job string) error {
+	return a.client.control(ctx, "resuming", job, func(ctl *control, _ store.Record) {
 		if ctl.Paused != nil {
 			ctl.Paused, ctl.Resumed = nil, time.Now().UnixMilli()
 		}
 	})
 }
 
-// TriggerJob asks for one run now, beside the schedule, on whichever replica is first. While the job is running the manual run
-// waits for its end; asking again before it has begun asks for no second one.
-func (c *Client) TriggerJob(ctx context.Context, job string) error {
-	return c.control(ctx, "triggering", job, func(ctl *control, r store.Record) {
+// Trigger asks for one run now, beside the schedule, on whichever replica is first. While the job is running the manual run
+// waits for its end. Asking again before it has begun has no further effect.
+func (a *Admin) Trigger(ctx context.Context, job string) error {
+	return a.client.control(ctx, "triggering", job, func(ctl *control, r store.Record) {
 		state, _ := parseJobState(r.State)
 		running := r.Holder != "" && !r.Free() // a manual run that was asked for may be the one that has begun
 		if ctl.Trigger <= state.Trigger || running {
 			ctl.Trigger++
 		}
-		ctl.At, ctl.By = time.Now(), c.cfg.Replica
+		ctl.At, ctl.By = time.Now(), a.client.cfg.Replica
 	})
 }
 
@@ -188,7 +188,7 @@ func (c *Client) follow(ctx context.Context, seen int64, send chan<- controlNews
 	for {
 		if records, err := c.peek(ctx, []string{name}); err == nil {
 			if version := controlsVersion(records[0]); version != seen || version == unsettled {
-				if all, err := c.allControls(ctx, ""); err == nil {
+				if all, err := c.allControls(ctx, "", &faults{}); err == nil {
 					seen = version
 					select {
 					case send <- controlNews{all, version, parseLeft(records[0].State)}:
@@ -212,75 +212,22 @@ func (c *Client) follow(ctx context.Context, seen int64, send chan<- controlNews
 	}
 }
 
-// allControls reads what is asked of the jobs whose names begin with start.
-func (c *Client) allControls(ctx context.Context, start string) (map[string]control, error) {
+// allControls reads what is asked of the jobs whose names begin with start. What cannot be read of them goes to bad; the error is that of the
+// list, which has all others.
+func (c *Client) allControls(ctx context.Context, start string, bad *faults) (map[string]control, error) {
 	all := map[string]control{}
 	prefix := c.names.prefix + kindControl
 	for r, err := range c.list(ctx, prefix+start) {
 		if err != nil {
-			return nil, fmt.Errorf("listing what was asked of jobs: %w", err)
-		}
-		if ctl, err := controlOf(r, time.Now()); err == nil {
-			all[strings.TrimPrefix(r.Name, prefix)] = ctl
-		}
-	}
-	return all, nil
-}
-
-// A JobInfo tells of a job to people.
-type JobInfo struct {
-	Name     string
-	Schedule string      // as text, of the last replica that ran it
-	Last     time.Time   // the scheduled time up to which all is done; zero if none is
-	Running  *LeaseInfo  // who runs it now
-	Paused   *Pause      // why it does not run
-	Manual   bool        // a manual run has been asked for and not been done yet
-	Runs     []RunRecord // the last 20, the newest last
-}
-
-// Jobs lists the jobs that replicas have run, in the order of their names.
-func (c *Client) Jobs(ctx context.Context) ([]JobInfo, error) { return c.jobInfos(ctx, "") }
-
-// Job tells of one job; ErrNoJob if there is none.
-func (c *Client) Job(ctx context.Context, name string) (JobInfo, error) {
-	infos, err := c.jobInfos(ctx, name)
-	if err != nil {
-		return JobInfo{}, err
-	}
-	for _, info := range infos {
-		if info.Name == name {
-			return info, nil
-		}
-	}
-	return JobInfo{}, fmt.Errorf("%q: %w", name, ErrNoJob)
-}
-
-func (c *Client) jobInfos(ctx context.Context, start string) ([]JobInfo, error) {
-	controls, err := c.allControls(ctx, start)
-	if err != nil {
-		return nil, err
-	}
-	var infos []JobInfo
-	prefix := c.names.prefix + kindJob
-	for r, err := range c.list(ctx, prefix+start) {
-		if err != nil {
-			return infos, fmt.Errorf("listing jobs: %w", err)
+			return all, fmt.Errorf("listing what was asked of jobs: %w", err)
 		}
 		name := strings.TrimPrefix(r.Name, prefix)
-		infos = append(infos, jobInfo(name, r, controls[name]))
+		ctl, err := controlOf(r, time.Now())
+		if err != nil {
+			bad.add(fmt.Errorf("job %q: %w", name, err))
+			continue
+		}
+		all[name] = ctl
 	}
-	return infos, nil
-}
-
-func jobInfo(name string, r store.Record, ctl control) JobInfo {
-	s, _ := parseJobState(r.State) // a view: what is not ours shows as empty
-	info := JobInfo{Name: name, Schedule: s.Schedule, Paused: ctl.Paused, Manual: ctl.Trigger > s.Trigger, Runs: s.Runs}
-	if r.Mark > 0 {
-		info.Last = time.UnixMilli(r.Mark).UTC()
-	}
-	if r.Holder != "" && !r.Free() {
-		lease := leaseInfo(name, r)
-		info.Running = &lease
-	}
-	return info
+	return all, nil
 }

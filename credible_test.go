@@ -183,7 +183,7 @@ func TestStoreThatBreaksItsContract(t *testing.T) {
 		lie(t, &liar{listed: listed}, func(t *testing.T, c *soloist.Client) {
 			mustLock(t, c, "x")
 			mustLock(t, c, "y")
-			_, err := c.Locks(background)
+			_, err := collect(c.Admin().Locks(background))
 			breach(t, what, err)
 		})
 	}

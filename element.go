@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 	"time"
 	"unicode"
@@ -25,7 +24,7 @@ type Elements struct {
 	Retain time.Duration
 
 	// Retry bounds the attempts at an element: with Attempts > 0, one that has failed or crashed so often answers
-	// ErrFailed until RetryFailed. With 0 it can always be claimed again. After a failure nobody can claim it for Backoff.
+	// ErrFailed until Admin.RetryElement. With 0 it can always be claimed again. After a failure nobody can claim it for Backoff.
 	Retry Retry
 
 	client *Client
@@ -304,24 +303,7 @@ func (e *Elements) DoneAll(elements []*Element) []error {
 	return releaseLeases(e.client.core, leases, func(i int) store.Release { return elements[i].processed() })
 }
 
-// RetryFailed lets a failed element be claimed again, as if it had never been tried. ErrHeld while somebody is at it, ErrDone
-// when it is processed.
-func (e *Elements) RetryFailed(ctx context.Context, id string) error {
-	if err := e.usable(); err != nil {
-		return err
-	}
-	t, err := e.target(id)
-	if err != nil {
-		return err
-	}
-	l, err := e.client.try(ctx, context.WithoutCancel(ctx), t)
-	if err != nil {
-		return err
-	}
-	return l.release(store.Release{State: []byte{}})
-}
-
-// An ElementInfo tells of an element to people.
+// An ElementInfo describes an element.
 type ElementInfo struct {
 	ID       string
 	Status   string        // "processed", "claimed", "failed", "waiting" (to be tried again), "abandoned"
@@ -333,25 +315,15 @@ type ElementInfo struct {
 	Error    string        // of the last failed attempt
 }
 
-// List yields the elements that have been claimed, in the order of their ids.
-func (e *Elements) List(ctx context.Context) iter.Seq2[ElementInfo, error] {
-	return func(yield func(ElementInfo, error) bool) {
-		prefix := e.client.names.prefix + e.kind
-		for r, err := range e.client.list(ctx, prefix) {
-			if err != nil {
-				yield(ElementInfo{}, fmt.Errorf("listing the elements of %q: %w", e.job, err))
-				return
-			}
-			if !yield(elementInfo(strings.TrimPrefix(r.Name, prefix), r), nil) {
-				return
-			}
+// elementInfo describes the element of a record. The error says that its state cannot be read.
+func elementInfo(id string, r store.Record) (ElementInfo, error) {
+	var s elementState
+	var err error
+	if len(r.State) > 0 {
+		if err = json.Unmarshal(r.State, &s); err != nil {
+			err = fmt.Errorf("element %q: its state is not soloist's: %w", id, err)
 		}
 	}
-}
-
-func elementInfo(id string, r store.Record) ElementInfo {
-	var s elementState
-	_ = json.Unmarshal(r.State, &s) // a view: what is not ours shows as empty
 	info := ElementInfo{ID: id, Holder: r.Holder, Token: r.Token, Left: r.Left, Age: r.Age, Attempts: s.Attempts, Error: s.Error}
 	switch {
 	case r.Mark >= 1:
@@ -365,23 +337,7 @@ func elementInfo(id string, r store.Record) ElementInfo {
 	default:
 		info.Status = "waiting"
 	}
-	return info
-}
-
-// ElementJobs lists the jobs that have elements.
-func (c *Client) ElementJobs(ctx context.Context) ([]string, error) {
-	var jobs []string
-	prefix := c.names.prefix + kindElement
-	for r, err := range c.list(ctx, prefix) {
-		if err != nil {
-			return nil, fmt.Errorf("listing elements: %w", err)
-		}
-		job, _, _ := strings.Cut(strings.TrimPrefix(r.Name, prefix), "/")
-		if job = unescape(job); len(jobs) == 0 || jobs[len(jobs)-1] != job {
-			jobs = append(jobs, job)
-		}
-	}
-	return jobs, nil
+	return info, err
 }
 
 // shorten bounds text that goes into a record. Control characters, of which JSON makes six bytes, become spaces.

@@ -77,19 +77,19 @@ func TestFailedElements(t *testing.T) {
 		if err := invoices.Process(background, "1", ok); !errors.As(err, &failed) || failed.Attempts != 3 || failed.Reason != bad.Error() {
 			t.Fatalf("after three attempts: %v", err)
 		}
-		for info, err := range b.Elements("invoices").List(background) {
+		for info, err := range b.Admin().Elements(background, "invoices") {
 			if err != nil || info.Status != "failed" || info.Attempts != 3 {
 				t.Errorf("listed: %+v, %v", info, err)
 			}
 		}
-		if err := b.Elements("invoices").RetryFailed(background, "1"); err != nil {
+		if err := b.Admin().RetryElement(background, "invoices", "1"); err != nil {
 			t.Fatal(err)
 		}
 		if err := invoices.Process(background, "1", ok); err != nil {
-			t.Errorf("after RetryFailed: %v", err)
+			t.Errorf("after RetryElement: %v", err)
 		}
-		if err := b.Elements("invoices").RetryFailed(background, "1"); !errors.Is(err, soloist.ErrDone) {
-			t.Errorf("RetryFailed of a processed element: %v", err)
+		if err := b.Admin().RetryElement(background, "invoices", "1"); !errors.Is(err, soloist.ErrDone) {
+			t.Errorf("RetryElement of a processed element: %v", err)
 		}
 	})
 }
@@ -175,7 +175,7 @@ func TestPanicOfAnElementIsAFailure(t *testing.T) {
 		if !errors.As(err, &panicked) || panicked.Value != "boo" {
 			t.Fatalf("got: %v", err)
 		}
-		for info := range a.Elements("invoices").List(background) {
+		for info := range a.Admin().Elements(background, "invoices") {
 			if info.Status != "waiting" || info.Error != "panic: boo" {
 				t.Errorf("%+v", info)
 			}
@@ -229,12 +229,12 @@ func TestManyElementsInFewRequests(t *testing.T) {
 			t.Errorf("%d claimed and done in %d calls", len(mine), calls)
 		}
 		processed := 0
-		for info, err := range a.Elements("in/voices").List(background) {
+		for info, err := range a.Admin().Elements(background, "in/voices") {
 			if err == nil && info.Status == "processed" {
 				processed++
 			}
 		}
-		if jobs, err := a.ElementJobs(background); processed != 3000 || fmt.Sprint(jobs, err) != "[in/voices] <nil>" {
+		if jobs, err := collect(a.Admin().ElementJobs(background)); processed != 3000 || fmt.Sprint(jobs, err) != "[in/voices] <nil>" {
 			t.Errorf("%d processed; jobs %v, %v", processed, jobs, err)
 		}
 	})
@@ -266,9 +266,9 @@ func TestSemaphore(t *testing.T) {
 			if err != nil || time.Since(start) > 6*time.Second {
 				t.Errorf("%s: waiting for a permit: %v after %v", name, err, time.Since(start))
 			}
-			infos, err := c.Semaphores(background)
+			infos, err := collect(c.Admin().Semaphores(background))
 			i := slices.IndexFunc(infos, func(s soloist.SemaphoreInfo) bool { return s.Name == "pdf/"+name })
-			if err != nil || i < 0 || len(infos[i].Permits) != 3 {
+			if err != nil || i < 0 || len(infos[i].Permits) != 3 || infos[i].Limit != 3 {
 				t.Errorf("%s: %+v, %v", name, infos, err)
 			}
 			_ = p.Release()

@@ -160,7 +160,7 @@ func ExampleClient_Run_policies() {
 	// Output: <nil>
 }
 
-func ExampleClient_PauseJob() {
+func ExampleAdmin_Pause() {
 	client, err := soloist.New(memstore.New(), soloist.Config{Replica: "ops"})
 	if err != nil {
 		log.Fatal(err)
@@ -171,10 +171,10 @@ func ExampleClient_PauseJob() {
 	_ = client.Run(ctx, soloist.Job{Name: "report", Schedule: soloist.Every(24 * time.Hour), Do: func(context.Context, soloist.Run) error { return nil }})
 
 	ctx = context.Background()
-	if err := client.PauseJob(ctx, "report", "the warehouse is moving"); err != nil {
+	if err := client.Admin().Pause(ctx, "report", "the warehouse is moving"); err != nil {
 		log.Fatal(err)
 	}
-	job, err := client.Job(ctx, "report")
+	job, err := client.Admin().Job(ctx, "report")
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -98,7 +98,7 @@ func TestForceReleaseHalfWay(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if err := forceClient(t, s).ForceRelease(t.Context(), "x", l.Token()); !errors.Is(err, ErrUnknown) {
+					if err := forceClient(t, s).Admin().Release(t.Context(), LeaseInfo{Kind: KindLock, Name: "x", Token: l.Token()}); !errors.Is(err, ErrUnknown) {
 						t.Errorf("got: %v", err)
 					}
 					time.Sleep(time.Minute)
@@ -130,7 +130,7 @@ func TestForceReleaseForAWaiter(t *testing.T) {
 		}()
 		synctest.Wait()
 		begin := time.Now()
-		if err := b.ForceRelease(t.Context(), "x", l.Token()); err != nil {
+		if err := b.Admin().Release(t.Context(), LeaseInfo{Kind: KindLock, Name: "x", Token: l.Token()}); err != nil {
 			t.Error(err)
 		}
 		if next := <-got; time.Since(begin) > 0 || next.Err() != nil {

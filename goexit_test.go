@@ -68,7 +68,7 @@ func TestElementWhoseFunctionExits(t *testing.T) {
 		exits(func() {
 			_ = invoices.Process(background, "1", func(context.Context, *soloist.Lease) error { runtime.Goexit(); return nil })
 		})
-		for info, err := range invoices.List(background) {
+		for info, err := range a.Admin().Elements(background, "invoices") {
 			if err != nil || info.Status != "waiting" || info.Attempts != 1 || !strings.Contains(info.Error, "Goexit") {
 				t.Errorf("%+v, %v", info, err)
 			}
@@ -94,7 +94,7 @@ func TestJobWhoseFunctionExits(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		info, err := b.Job(background, "j")
+		info, err := b.Admin().Job(background, "j")
 		if err != nil || runs != 2 || len(info.Runs) != 2 || info.Running != nil {
 			t.Fatalf("%d runs; %+v, %v", runs, info, err)
 		}

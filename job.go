@@ -81,7 +81,7 @@ type Run struct {
 	Job         string
 	ScheduledAt time.Time // when it was due, in UTC; for a manual run, when it was asked for
 	Attempt     int       // at this scheduled time, from 1; a run that was taken over or is tried again has a higher one
-	Manual      bool      // asked for by TriggerJob
+	Manual      bool      // asked for by Admin.Trigger
 	Token       int64     // the fencing token
 	Lease       *Lease
 }

@@ -97,7 +97,7 @@ func TestRunOfADeadReplicaIsTakenOver(t *testing.T) {
 		if late := r.began()[2].Sub(begin); late > 10*time.Second {
 			t.Errorf("taken over after %v", late)
 		}
-		info, err := b.Job(background, "tick")
+		info, err := b.Admin().Job(background, "tick")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +126,7 @@ func TestGiveUpRunsAtMostOnce(t *testing.T) {
 		time.Sleep(25 * time.Second)
 		stop()
 		check(t, "scheduled", r.scheduled(begin), []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Second})
-		info, _ := b.Job(background, "tick")
+		info, _ := b.Admin().Job(background, "tick")
 		if !slices.ContainsFunc(info.Runs, func(r soloist.RunRecord) bool { return r.Outcome == soloist.OutcomeAbandoned }) {
 			t.Errorf("the history does not tell of the abandoned run: %+v", info.Runs)
 		}
@@ -206,7 +206,7 @@ func TestRetryKeepsTheLeaseAndCounts(t *testing.T) {
 		if tokens = slices.Compact(tokens); len(tokens) != 1 {
 			t.Errorf("tokens of the attempts: %v, want one lease for all", tokens)
 		}
-		info, _ := a.Job(background, "tick")
+		info, _ := a.Admin().Job(background, "tick")
 		var outcomes []string
 		for _, run := range info.Runs {
 			outcomes = append(outcomes, run.Outcome)
@@ -224,16 +224,16 @@ func TestPauseAndResume(t *testing.T) {
 		start(t, b, job)
 		operator := soloisttest.NewReplica(t, s.Share(), soloist.Config{Replica: "operator"})
 		time.Sleep(5*time.Second + 500*time.Millisecond)
-		if err := operator.PauseJob(background, "tick", "maintenance"); err != nil {
+		if err := operator.Admin().Pause(background, "tick", "maintenance"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		info, _ := operator.Job(background, "tick")
+		info, _ := operator.Admin().Job(background, "tick")
 		if info.Paused == nil || info.Paused.Reason != "maintenance" || info.Paused.By != "operator" {
 			t.Errorf("pause: %+v", info.Paused)
 		}
-		if err := operator.ResumeJob(background, "tick"); err != nil {
+		if err := operator.Admin().Resume(background, "tick"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Second)
@@ -251,7 +251,7 @@ func TestTriggerRunsOnceNow(t *testing.T) {
 		start(t, b, job)
 		time.Sleep(time.Minute)
 		for range 2 {
-			if err := b.TriggerJob(background, "tick"); err != nil {
+			if err := b.Admin().Trigger(background, "tick"); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second)
@@ -260,10 +260,10 @@ func TestTriggerRunsOnceNow(t *testing.T) {
 		if len(r.all()) != 2 || !r.all()[0].Manual || r.began()[0].Sub(begin) > 61*time.Second {
 			t.Fatalf("runs: %+v at %v", r.all(), r.began())
 		}
-		if err := b.PauseJob(background, "tick", ""); err != nil {
+		if err := b.Admin().Pause(background, "tick", ""); err != nil {
 			t.Fatal(err)
 		}
-		if err := a.TriggerJob(background, "tick"); err != nil {
+		if err := a.Admin().Trigger(background, "tick"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -271,13 +271,13 @@ func TestTriggerRunsOnceNow(t *testing.T) {
 		if len(r.all()) != 3 {
 			t.Errorf("a paused job does not run by hand: %+v", r.all())
 		}
-		_ = b.ResumeJob(background, "tick")
+		_ = b.Admin().Resume(background, "tick")
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if len(r.all()) != 4 || r.all()[3].Manual || r.all()[3].ScheduledAt.Sub(begin) != time.Hour {
 			t.Errorf("the schedule was disturbed: %+v", r.all())
 		}
-		if err := b.TriggerJob(background, "tock"); !errors.Is(err, soloist.ErrNoJob) {
+		if err := b.Admin().Trigger(background, "tock"); !errors.Is(err, soloist.ErrNoJob) {
 			t.Errorf("an unknown job: %v", err)
 		}
 	})
@@ -351,7 +351,7 @@ func TestAtLeastSpacesRuns(t *testing.T) {
 				time.Sleep(4*time.Minute - time.Second)
 				synctest.Wait()
 				check(t, "scheduled", r.scheduled(begin), want)
-				info, err := a.Job(background, "tick")
+				info, err := a.Admin().Job(background, "tick")
 				if err != nil || len(info.Runs) != len(want) {
 					t.Errorf("%d runs in the history, %v", len(info.Runs), err)
 				}
@@ -450,7 +450,7 @@ func TestRunThatWasCutOffIsTakenOver(t *testing.T) {
 		time.Sleep(90 * time.Minute)
 		synctest.Wait()
 		check(t, "attempts", attempts, []string{"1 of 1", "2 of 1"})
-		info, err := b.Job(background, "tick")
+		info, err := b.Admin().Job(background, "tick")
 		if err != nil || len(info.Runs) != 2 || info.Runs[0].Outcome != soloist.OutcomeLost || info.Runs[1].Outcome != soloist.OutcomeOK {
 			t.Errorf("history: %+v, %v", info.Runs, err)
 		}

@@ -127,7 +127,7 @@ func TestControlsThatWereLostAreAnnouncedAgain(t *testing.T) {
 		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(5 * time.Second), Do: r.do})
 		time.Sleep(time.Second)
 		operator := soloisttest.NewReplica(t, &lostControls{s.Share()}, soloist.Config{RequestTimeout: 30 * time.Second})
-		if err := operator.PauseJob(background, "tick", "a test"); err != nil {
+		if err := operator.Admin().Pause(background, "tick", "a test"); err != nil {
 			t.Fatal(err)
 		}
 		paused := time.Since(begin)

@@ -58,3 +58,27 @@ var (
 
 func escape(s string) string   { return escaper.Replace(s) }
 func unescape(s string) string { return unescaper.Replace(s) }
+
+// replicaOf returns the replica in a holder, which newHolder has made.
+func replicaOf(holder string) string {
+	if i := strings.LastIndexByte(holder, '#'); i >= 0 {
+		return holder[:i]
+	}
+	return holder
+}
+
+// holderFor makes the holder of one attempt at t. That of a permit notes how many permits there are, so that people can see the limit of a
+// semaphore without another record.
+func (c *core) holderFor(t target) string {
+	if t.names == nil {
+		return c.newHolder()
+	}
+	return c.newHolder() + "/" + strconv.Itoa(len(t.names))
+}
+
+// limitOf returns the limit that holderFor has noted; 0 if there is none.
+func limitOf(holder string) int {
+	_, limit, _ := strings.Cut(holder[len(replicaOf(holder)):], "/")
+	n, _ := strconv.Atoi(limit)
+	return n
+}

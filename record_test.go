@@ -26,7 +26,7 @@ func TestRunIsRecordedAfterALongOutage(t *testing.T) {
 				}}
 				start(t, a, job)
 				if manual {
-					if err := b.TriggerJob(background, "tick"); err != nil {
+					if err := b.Admin().Trigger(background, "tick"); err != nil {
 						t.Fatal(err)
 					}
 				} else {
@@ -167,7 +167,7 @@ func TestHistoryFitsItsRecord(t *testing.T) {
 				if n := len(r.began()); n != 30 {
 					t.Errorf("%d runs in 30 minutes", n)
 				}
-				info, err := a.Job(background, "tick")
+				info, err := a.Admin().Job(background, "tick")
 				if err != nil || len(info.Runs) == 0 || len(info.Runs) > 20 {
 					t.Errorf("the history has %d runs, %v; want at most 20", len(info.Runs), err)
 				}
@@ -187,7 +187,7 @@ func TestHistoryKeepsTheNewest(t *testing.T) {
 		begin := time.Now()
 		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Do: func(context.Context, soloist.Run) error { return nil }})
 		time.Sleep(25*time.Minute + time.Second)
-		info, err := a.Job(background, "tick")
+		info, err := a.Admin().Job(background, "tick")
 		if err != nil {
 			t.Fatal(err)
 		}

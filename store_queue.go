@@ -19,7 +19,7 @@ func (c *Client) waitInStoreQueue(ctx, parent context.Context, q store.Queuer, t
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
-	claim := store.Claim{Name: t.name, Holder: c.newHolder(), TTL: c.opts.TTL}
+	claim := store.Claim{Name: t.name, Holder: c.holderFor(t), TTL: c.opts.TTL}
 	asked := false // it may have a place
 	trouble, pause := time.Time{}, newBackoff(c.cfg.RequestTimeout/8)
 	var last error
@@ -38,7 +38,7 @@ func (c *Client) waitInStoreQueue(ctx, parent context.Context, q store.Queuer, t
 			if !errors.Is(err, ErrLost) {
 				return l, err
 			}
-			claim.Holder, asked, last = c.newHolder(), false, err
+			claim.Holder, asked, last = c.holderFor(t), false, err
 			pace.took(ctx, time.Since(begun))
 		case errors.Is(err, ErrHeld):
 			trouble, pause = time.Time{}, newBackoff(c.cfg.RequestTimeout/8)

@@ -140,7 +140,7 @@ func TestTakeoverLooksBackFromTheGrant(t *testing.T) {
 		start(t, soloisttest.NewReplica(t, two, soloist.Config{RequestTimeout: 20 * time.Second}), job, other)
 		time.Sleep(20 * time.Second)
 		two.slow.Store(true)
-		if err := soloisttest.NewReplica(t, two.Share(), soloist.Config{}).PauseJob(background, "other", "a test"); err != nil {
+		if err := soloisttest.NewReplica(t, two.Share(), soloist.Config{}).Admin().Pause(background, "other", "a test"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(60 * time.Second)
@@ -216,7 +216,7 @@ func TestManualRunIsTakenOver(t *testing.T) {
 		mortal, other := dyingRun(soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), TTL: 20 * time.Second}, &r, one)
 		start(t, soloisttest.NewReplica(t, one, soloist.Config{}), mortal)
 		operator := soloisttest.NewReplica(t, two, soloist.Config{})
-		if err := operator.TriggerJob(background, "tick"); err != nil {
+		if err := operator.Admin().Trigger(background, "tick"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)
@@ -225,7 +225,7 @@ func TestManualRunIsTakenOver(t *testing.T) {
 		if len(r.all()) != 2 || !r.all()[1].Manual || r.all()[1].Attempt != 2 {
 			t.Fatalf("runs: %+v; want the manual run, and its second attempt", r.all())
 		}
-		info, err := operator.Job(background, "tick")
+		info, err := operator.Admin().Job(background, "tick")
 		if err != nil || len(info.Runs) != 2 || info.Runs[0].Outcome != soloist.OutcomeAbandoned || !info.Runs[0].Manual || info.Runs[1].Outcome != soloist.OutcomeOK {
 			t.Errorf("history: %+v, %v", info.Runs, err)
 		}

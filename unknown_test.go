@@ -218,7 +218,7 @@ func TestInterruptedElementHasNotFailed(t *testing.T) {
 	})
 }
 
-// Attempts are counted from 1, whether they fail or crash, one by one or in batches, and from 1 again after RetryFailed.
+// Attempts are counted from 1, whether they fail or crash, one by one or in batches, and from 1 again after RetryElement.
 func TestAttemptsAreCounted(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, _, b *soloist.Client) {
 		with := func(c *soloist.Client) *soloist.Elements {
@@ -244,7 +244,7 @@ func TestAttemptsAreCounted(t *testing.T) {
 		}
 		listed := func(want int, status string) {
 			t.Helper()
-			for info, err := range invoices.List(background) {
+			for info, err := range b.Admin().Elements(background, "invoices") {
 				if err != nil || info.Attempts != want || info.Status != status {
 					t.Errorf("%+v, %v; want %d attempts and %s", info, err, want, status)
 				}
@@ -267,7 +267,7 @@ func TestAttemptsAreCounted(t *testing.T) {
 		if _, err := invoices.Claim(background, "1"); !errors.As(err, &failed) || failed.Attempts != 4 || failed.Reason != "worst" {
 			t.Errorf("got: %v", err)
 		}
-		if err := invoices.RetryFailed(background, "1"); err != nil {
+		if err := b.Admin().RetryElement(background, "invoices", "1"); err != nil {
 			t.Fatal(err)
 		}
 		_ = attempt(invoices, 1, true).Done()

@@ -206,7 +206,11 @@ func (r *cronRun) check() error {
 	for i, j := range file.Jobs {
 		rows[i] = row{Line: j.Line, Name: j.Name, Schedule: fmt.Sprint(scheduleOf(j)), Command: j.Argv()}
 		info := soloist.JobInfo{Name: j.Name, Schedule: rows[i].Schedule}
-		rows[i].Next = nextTimes(info, time.Now(), 3)
+		for t := range info.NextTimes(time.Now()) {
+			if rows[i].Next = append(rows[i].Next, t); len(rows[i].Next) == 3 {
+				break
+			}
+		}
 		if e, err := expressionOf(info); err == nil {
 			rows[i].InWords = cron.Describe(e)
 		} else {

@@ -20,23 +20,34 @@ type jobRow struct {
 	InWords  string         `json:"schedule_in_words,omitempty"`
 	Next     *time.Time     `json:"next,omitempty"`
 	Done     *time.Time     `json:"done_up_to,omitempty"` // all scheduled times up to it are done
-	Running  *leaseRow      `json:"running,omitempty"`
+	Running  *runRow        `json:"running,omitempty"`
 	Paused   *soloist.Pause `json:"paused,omitempty"`
 	Manual   bool           `json:"manual_run_waiting"`
 
 	Runs []soloist.RunRecord `json:"runs"`
 }
 
-func newJobRow(info soloist.JobInfo, now time.Time) jobRow {
+// A runRow is a run under way.
+type runRow struct {
+	leaseRow
+	Replica string    `json:"replica"`
+	Since   time.Time `json:"since"`
+	Attempt int       `json:"attempt"`
+}
+
+func newJobRow(info soloist.JobInfo) jobRow {
 	row := jobRow{Name: info.Name, Schedule: info.Schedule, Paused: info.Paused, Manual: info.Manual, Runs: info.Runs}
-	if !info.Last.IsZero() {
-		row.Done = &info.Last
+	if row.Runs == nil {
+		row.Runs = []soloist.RunRecord{}
 	}
-	if info.Running != nil {
-		row.Running = &leaseRows("", []soloist.LeaseInfo{*info.Running})[0]
+	if !info.DoneUpTo.IsZero() {
+		row.Done = &info.DoneUpTo
 	}
-	if next := nextTimes(info, now, 1); len(next) > 0 {
-		row.Next = &next[0]
+	if run := info.Running; run != nil {
+		row.Running = &runRow{newLeaseRow(run.LeaseInfo), run.Replica(), run.Since, run.Attempt}
+	}
+	if !info.Next.IsZero() {
+		row.Next = &info.Next
 	}
 	if e, err := expressionOf(info); err == nil {
 		row.InWords = cron.Describe(e)
@@ -47,10 +58,8 @@ func newJobRow(info soloist.JobInfo, now time.Time) jobRow {
 // state is what a job is doing, in a word or two.
 func (r jobRow) state() string {
 	switch {
-	case r.Running != nil && r.Running.Holder == "":
-		return "lingers"
 	case r.Running != nil:
-		return "running on " + holderReplica(r.Running.Holder)
+		return "running on " + r.Running.Replica
 	case r.Paused != nil:
 		return "paused: " + r.Paused.Reason
 	case r.Manual:
@@ -67,12 +76,6 @@ func (r jobRow) last() (outcome, at string) {
 	return run.Outcome, instant(run.EndedAt)
 }
 
-// holderReplica is the replica in a holder.
-func holderReplica(holder string) string {
-	replica, _, _ := strings.Cut(holder, "#")
-	return replica
-}
-
 // expressionOf is the cron expression of a job, with its H resolved.
 func expressionOf(info soloist.JobInfo) (*cron.Expression, error) {
 	e, err := cron.Parse(info.Schedule)
@@ -82,40 +85,12 @@ func expressionOf(info soloist.JobInfo) (*cron.Expression, error) {
 	return e.For(info.Name)
 }
 
-// nextTimes are the next n scheduled times of a job, as far as they can be told from outside.
-func nextTimes(info soloist.JobInfo, now time.Time, n int) []time.Time {
-	text := info.Schedule
-	if d, ok := strings.CutPrefix(text, "@delay "); ok {
-		pause, err := time.ParseDuration(d)
-		if err != nil || len(info.Runs) == 0 || info.Running != nil {
-			return nil
-		}
-		return []time.Time{info.Runs[len(info.Runs)-1].EndedAt.Add(pause)}
-	}
-	if at, ok := strings.CutPrefix(text, "@at "); ok {
-		t, err := time.Parse(time.RFC3339Nano, at)
-		if err != nil || !t.After(now) {
-			return nil
-		}
-		return []time.Time{t}
-	}
-	e, err := expressionOf(info)
-	if err != nil {
-		return nil // a schedule of the application's own
-	}
-	var times []time.Time
-	for t := e.Next(now); !t.IsZero() && len(times) < n; t = e.Next(t) {
-		times = append(times, t)
-	}
-	return times
-}
-
 func (a *app) jobsCommand() *cobra.Command {
 	c := &cobra.Command{Use: "jobs", Short: "See, pause, resume and trigger jobs", GroupID: "see", Args: a.noChild(cobra.NoArgs), RunE: needsSubcommand}
 	c.AddCommand(a.jobsList(), a.jobsShow(), a.jobsHistory(), a.jobsNext(),
-		a.jobsAct("trigger NAME", "Run a job now, once, on one machine of the fleet", (*soloist.Client).TriggerJob),
+		a.jobsAct("trigger NAME", "Run a job now, once, on one machine of the fleet", (*soloist.Admin).Trigger),
 		a.jobsPause(),
-		a.jobsAct("resume NAME", "End a job's pause", (*soloist.Client).ResumeJob))
+		a.jobsAct("resume NAME", "End a job's pause", (*soloist.Admin).Resume))
 	return c
 }
 
@@ -127,22 +102,9 @@ func (a *app) jobsList() *cobra.Command {
 				return err
 			}
 			return a.look(func(ctx context.Context, c *soloist.Client) error {
-				infos, err := c.Jobs(ctx)
-				if err != nil {
-					return err
-				}
-				now := time.Now()
-				rows := make([]jobRow, len(infos))
-				for i, info := range infos {
-					rows[i] = newJobRow(info, now)
-				}
-				return write(a, "NAME|SCHEDULE|STATE|LAST|ENDED|NEXT", rows, func(r jobRow) []string {
+				return list(a, "NAME|SCHEDULE|STATE|LAST|ENDED|NEXT", c.Admin().Jobs(ctx), newJobRow, func(r jobRow) []string {
 					outcome, ended := r.last()
-					next := ""
-					if r.Next != nil && r.Paused == nil {
-						next = r.Next.Format(time.RFC3339)
-					}
-					return []string{r.Name, r.Schedule, r.state(), outcome, ended, next}
+					return []string{r.Name, r.Schedule, r.state(), outcome, ended, optional(r.Next)}
 				})
 			})
 		},
@@ -156,7 +118,7 @@ func (a *app) oneJob(name string, fn func(soloist.JobInfo) error) error {
 		return err
 	}
 	return a.look(func(ctx context.Context, c *soloist.Client) error {
-		info, err := c.Job(ctx, name)
+		info, err := c.Admin().Job(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -169,9 +131,9 @@ func (a *app) jobsShow() *cobra.Command {
 		Use: "show NAME", Short: "Show a job", Args: a.noChild(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.oneJob(args[0], func(info soloist.JobInfo) error {
-				row := newJobRow(info, time.Now())
+				row := newJobRow(info)
 				if a.output != "table" {
-					return write(a, "", []jobRow{row}, nil)
+					return a.encode(row)
 				}
 				return a.showJob(row)
 			})
@@ -189,8 +151,11 @@ func (a *app) showJob(r jobRow) error {
 	if r.Done != nil {
 		lines = append(lines, []string{"done up to", instant(*r.Done)})
 	}
+	if r.Running != nil {
+		lines = append(lines, []string{"running", fmt.Sprintf("since %s, attempt %d, token %d", instant(r.Running.Since), r.Running.Attempt, r.Running.Token)})
+	}
 	if r.Next != nil {
-		lines = append(lines, []string{"next", r.Next.Format(time.RFC3339)})
+		lines = append(lines, []string{"next", optional(r.Next)})
 	}
 	outcome, at := r.last()
 	lines = append(lines, []string{"last run", strings.TrimSpace(outcome + " " + at)})
@@ -225,7 +190,13 @@ func (a *app) jobsNext() *cobra.Command {
 				return usage("--number %d: give 1 to 1000", n)
 			}
 			return a.oneJob(args[0], func(info soloist.JobInfo) error {
-				return write(a, "NEXT", nextTimes(info, time.Now(), n), func(t time.Time) []string { return []string{t.Format(time.RFC3339)} })
+				var times []time.Time
+				for t := range info.NextTimes(time.Now()) {
+					if times = append(times, t); len(times) == n {
+						break
+					}
+				}
+				return write(a, "NEXT", times, func(t time.Time) []string { return []string{t.Format(time.RFC3339)} })
 			})
 		},
 	}
@@ -234,19 +205,19 @@ func (a *app) jobsNext() *cobra.Command {
 	return c
 }
 
-func (a *app) jobsAct(use, short string, act func(*soloist.Client, context.Context, string) error) *cobra.Command {
+func (a *app) jobsAct(use, short string, act func(*soloist.Admin, context.Context, string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: a.noChild(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.look(func(ctx context.Context, c *soloist.Client) error { return act(c, ctx, args[0]) })
+			return a.look(func(ctx context.Context, c *soloist.Client) error { return act(c.Admin(), ctx, args[0]) })
 		},
 	}
 }
 
 func (a *app) jobsPause() *cobra.Command {
 	reason := ""
-	c := a.jobsAct("pause NAME --reason TEXT", "Keep a job from running, on every machine", func(c *soloist.Client, ctx context.Context, name string) error {
-		return c.PauseJob(ctx, name, reason)
+	c := a.jobsAct("pause NAME --reason TEXT", "Keep a job from running, on every machine", func(admin *soloist.Admin, ctx context.Context, name string) error {
+		return admin.Pause(ctx, name, reason)
 	})
 	c.Flags().StringVar(&reason, "reason", "", "why, for those who wonder (required)")
 	_ = c.MarkFlagRequired("reason")

@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -47,6 +49,20 @@ func write[T any](a *app, heading string, rows []T, cells func(T) []string) erro
 		return nil
 	}
 	return table(a.out, heading, rows, cells)
+}
+
+// list writes the rows of what a list yields, as write does. Its error comes after those rows that it yielded.
+func list[I, T any](a *app, heading string, infos iter.Seq2[I, error], row func(I) T, cells func(T) []string) error {
+	var rows []T
+	var unread error
+	for info, err := range infos {
+		if err != nil {
+			unread = err
+			break
+		}
+		rows = append(rows, row(info))
+	}
+	return errors.Join(unread, write(a, heading, rows, cells))
 }
 
 // say writes a message for people to standard error. All that the command writes for people goes through say, print and table: names, states and
@@ -122,6 +138,13 @@ func instant(t time.Time) string {
 		return ""
 	}
 	return t.UTC().Format("2006-01-02T15:04:05.999Z")
+}
+
+func optional(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return t.Format(time.RFC3339)
 }
 
 func span(d time.Duration) string {

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -14,19 +16,20 @@ import (
 type leaseRow struct {
 	Kind   string  `json:"kind,omitempty"`
 	Name   string  `json:"name"`
-	Holder string  `json:"holder"` // "" while it lingers after a release
+	Permit *int    `json:"permit,omitempty"` // of a semaphore, from 0
+	Holder string  `json:"holder"`           // "" while it lingers after a release
 	Token  int64   `json:"token"`
 	Left   float64 `json:"left_seconds"`
 	Age    float64 `json:"age_seconds"`
 	info   soloist.LeaseInfo
 }
 
-func leaseRows(kind string, infos []soloist.LeaseInfo) []leaseRow {
-	rows := make([]leaseRow, len(infos))
-	for i, l := range infos {
-		rows[i] = leaseRow{kind, l.Name, l.Holder, l.Token, l.Left.Seconds(), l.Age.Seconds(), l}
+func newLeaseRow(l soloist.LeaseInfo) leaseRow {
+	row := leaseRow{string(l.Kind), l.Name, nil, l.Holder, l.Token, l.Left.Seconds(), l.Age.Seconds(), l}
+	if l.Kind == soloist.KindPermit {
+		row.Permit = &l.Permit
 	}
-	return rows
+	return row
 }
 
 func (r leaseRow) holder() string {
@@ -38,29 +41,20 @@ func (r leaseRow) holder() string {
 
 func (a *app) locksCommand() *cobra.Command {
 	c := &cobra.Command{Use: "locks", Short: "See and release locks and leaderships", GroupID: "see", Args: a.noChild(cobra.NoArgs), RunE: needsSubcommand}
-	list := &cobra.Command{
+	show := &cobra.Command{
 		Use: "list", Short: "List the locks and leaderships that are taken", Args: a.noChild(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			if err := a.checkOutput(); err != nil {
 				return err
 			}
 			return a.look(func(ctx context.Context, c *soloist.Client) error {
-				locks, err := c.Locks(ctx)
-				if err != nil {
-					return err
-				}
-				leaders, err := c.Leaders(ctx)
-				if err != nil {
-					return err
-				}
-				rows := append(leaseRows("lock", locks), leaseRows("leader", leaders)...)
-				return write(a, "KIND|NAME|HOLDER|TOKEN|LEFT|AGE", rows, func(r leaseRow) []string {
+				return list(a, "KIND|NAME|HOLDER|TOKEN|LEFT|AGE", both(c.Admin().Locks(ctx), c.Admin().Leaders(ctx)), newLeaseRow, func(r leaseRow) []string {
 					return []string{r.Kind, r.Name, r.holder(), strconv.FormatInt(r.Token, 10), span(r.info.Left), span(r.info.Age)}
 				})
 			})
 		},
 	}
-	a.outputFlag(list)
+	a.outputFlag(show)
 	var token int64
 	release := &cobra.Command{
 		Use: "release NAME --token N", Short: "Take a lock away from its holder",
@@ -68,13 +62,35 @@ func (a *app) locksCommand() *cobra.Command {
 learns of it only when it renews its lease: another may have the lock before it stops.`,
 		Args: a.noChild(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.look(func(ctx context.Context, c *soloist.Client) error { return c.ForceRelease(ctx, args[0], token) })
+			return a.look(func(ctx context.Context, c *soloist.Client) error {
+				return c.Admin().Release(ctx, soloist.LeaseInfo{Kind: soloist.KindLock, Name: args[0], Token: token})
+			})
 		},
 	}
 	release.Flags().Int64Var(&token, "token", 0, "the token that the lock is held with, as locks list shows it (required)")
 	_ = release.MarkFlagRequired("token")
-	c.AddCommand(list, release)
+	c.AddCommand(show, release)
 	return c
+}
+
+// both yields one list after the other, and then the errors of both.
+func both[T any](lists ...iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var unread error
+		for _, list := range lists {
+			for one, err := range list {
+				if err != nil {
+					unread = errors.Join(unread, err)
+				} else if !yield(one, nil) {
+					return
+				}
+			}
+		}
+		if unread != nil {
+			var none T
+			yield(none, unread)
+		}
+	}
 }
 
 func needsSubcommand(c *cobra.Command, _ []string) error {
@@ -83,43 +99,51 @@ func needsSubcommand(c *cobra.Command, _ []string) error {
 
 func (a *app) semsCommand() *cobra.Command {
 	c := &cobra.Command{Use: "sems", Short: "See semaphores", GroupID: "see", Args: a.noChild(cobra.NoArgs), RunE: needsSubcommand}
-	type row struct {
-		Name    string     `json:"name"`
-		Permits []leaseRow `json:"permits"`
-	}
-	list := &cobra.Command{
+	show := &cobra.Command{
 		Use: "list", Short: "List the semaphores and who has their permits", Args: a.noChild(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			if err := a.checkOutput(); err != nil {
 				return err
 			}
-			return a.look(func(ctx context.Context, c *soloist.Client) error {
-				infos, err := c.Semaphores(ctx)
-				if err != nil {
-					return err
-				}
-				var rows []row
-				var permits []leaseRow // a line each in the table
-				for _, s := range infos {
-					taken := leaseRows("", s.Permits)
-					rows = append(rows, row{s.Name, taken})
-					for _, p := range taken {
-						p.Kind = s.Name
-						permits = append(permits, p)
-					}
-				}
-				if a.output != "table" {
-					return write(a, "", rows, nil)
-				}
-				return table(a.out, "SEMAPHORE|PERMIT|HOLDER|TOKEN|LEFT|AGE", permits, func(p leaseRow) []string {
-					return []string{p.Kind, p.Name, p.holder(), strconv.FormatInt(p.Token, 10), span(p.info.Left), span(p.info.Age)}
-				})
-			})
+			return a.look(func(ctx context.Context, c *soloist.Client) error { return a.listSems(c.Admin().Semaphores(ctx)) })
 		},
 	}
-	a.outputFlag(list)
-	c.AddCommand(list)
+	a.outputFlag(show)
+	c.AddCommand(show)
 	return c
+}
+
+// A semRow is a semaphore.
+type semRow struct {
+	Name    string     `json:"name"`
+	Limit   int        `json:"limit,omitempty"`
+	Permits []leaseRow `json:"permits"`
+}
+
+func newSemRow(s soloist.SemaphoreInfo) semRow {
+	row := semRow{s.Name, s.Limit, []leaseRow{}}
+	for _, p := range s.Permits {
+		row.Permits = append(row.Permits, newLeaseRow(p))
+	}
+	return row
+}
+
+// listSems writes semaphores; in the table each taken permit has a line.
+func (a *app) listSems(infos iter.Seq2[soloist.SemaphoreInfo, error]) error {
+	if a.output != "table" {
+		return list(a, "", infos, newSemRow, nil)
+	}
+	var lines [][]string
+	var unread error
+	for s, err := range infos {
+		if unread = err; err != nil {
+			break
+		}
+		for _, p := range newSemRow(s).Permits {
+			lines = append(lines, []string{s.Name, fmt.Sprintf("%d of %d", *p.Permit, s.Limit), p.holder(), strconv.FormatInt(p.Token, 10), span(p.info.Left), span(p.info.Age)})
+		}
+	}
+	return errors.Join(unread, table(a.out, "SEMAPHORE|PERMIT|HOLDER|TOKEN|LEFT|AGE", lines, func(line []string) []string { return line }))
 }
 
 // An elementRow is an element of a job.
@@ -138,38 +162,33 @@ type elementRow struct {
 func (a *app) elementsCommand() *cobra.Command {
 	c := &cobra.Command{Use: "elements", Short: "See elements and retry failed ones", GroupID: "see", Args: a.noChild(cobra.NoArgs), RunE: needsSubcommand}
 	status := ""
-	list := &cobra.Command{
+	show := &cobra.Command{
 		Use: "list [JOB]", Short: "List the elements of a job, or the jobs that have elements", Args: a.noChild(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := a.checkOutput(); err != nil {
 				return err
 			}
+			switch status {
+			case "", "processed", "claimed", "failed", "waiting", "abandoned":
+			default:
+				return usage("--status %q: give processed, claimed, failed, waiting or abandoned", status)
+			}
 			return a.look(func(ctx context.Context, c *soloist.Client) error {
 				if len(args) == 0 {
-					jobs, err := c.ElementJobs(ctx)
-					if err != nil {
-						return err
-					}
-					return write(a, "JOB", jobs, func(job string) []string { return []string{job} })
+					return list(a, "JOB", c.Admin().ElementJobs(ctx), func(job string) string { return job }, func(job string) []string { return []string{job} })
 				}
-				rows, err := elementRows(ctx, c, args[0], status)
-				if err != nil {
-					return err
-				}
-				return write(a, "ELEMENT|STATUS|HOLDER|TOKEN|LEFT|AGE|FAILED|ERROR", rows, func(r elementRow) []string {
-					return []string{r.ID, r.Status, r.Holder, strconv.FormatInt(r.Token, 10), span(r.info.Left), span(r.info.Age), strconv.Itoa(r.Attempts), r.Error}
-				})
+				return a.listElements(c.Admin().Elements(ctx, args[0]), status)
 			})
 		},
 	}
-	list.Flags().StringVar(&status, "status", "", "only those that are processed, claimed, failed, waiting or abandoned")
-	a.outputFlag(list)
+	show.Flags().StringVar(&status, "status", "", "only those that are processed, claimed, failed, waiting or abandoned")
+	a.outputFlag(show)
 	retry := &cobra.Command{
 		Use: "retry JOB ELEMENT...", Short: "Let failed elements be processed again", Args: a.noChild(cobra.MinimumNArgs(2)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.look(func(ctx context.Context, c *soloist.Client) error {
 				for _, id := range args[1:] {
-					if err := c.Elements(args[0]).RetryFailed(ctx, id); err != nil {
+					if err := c.Admin().RetryElement(ctx, args[0], id); err != nil {
 						return fmt.Errorf("element %q of %q: %w", id, args[0], err)
 					}
 				}
@@ -177,24 +196,24 @@ func (a *app) elementsCommand() *cobra.Command {
 			})
 		},
 	}
-	c.AddCommand(list, retry)
+	c.AddCommand(show, retry)
 	return c
 }
 
-func elementRows(ctx context.Context, c *soloist.Client, job, status string) ([]elementRow, error) {
-	switch status {
-	case "", "processed", "claimed", "failed", "waiting", "abandoned":
-	default:
-		return nil, usage("--status %q: give processed, claimed, failed, waiting or abandoned", status)
-	}
-	var rows []elementRow
-	for e, err := range c.Elements(job).List(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		if status == "" || e.Status == status {
-			rows = append(rows, elementRow{e.ID, e.Status, e.Holder, e.Token, e.Left.Seconds(), e.Age.Seconds(), e.Attempts, e.Error, e})
+func newElementRow(e soloist.ElementInfo) elementRow {
+	return elementRow{e.ID, e.Status, e.Holder, e.Token, e.Left.Seconds(), e.Age.Seconds(), e.Attempts, e.Error, e}
+}
+
+// listElements writes the elements that have a status, or all of them.
+func (a *app) listElements(infos iter.Seq2[soloist.ElementInfo, error], status string) error {
+	those := func(yield func(soloist.ElementInfo, error) bool) {
+		for e, err := range infos {
+			if (err != nil || status == "" || e.Status == status) && !yield(e, err) {
+				return
+			}
 		}
 	}
-	return rows, nil
+	return list(a, "ELEMENT|STATUS|HOLDER|TOKEN|LEFT|AGE|FAILED|ERROR", those, newElementRow, func(r elementRow) []string {
+		return []string{r.ID, r.Status, r.Holder, strconv.FormatInt(r.Token, 10), span(r.info.Left), span(r.info.Age), strconv.Itoa(r.Attempts), r.Error}
+	})
 }

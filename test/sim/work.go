@@ -180,14 +180,14 @@ func (t *thread) anyTTL() time.Duration {
 
 // force takes the lock away from whoever has it, as a person does.
 func (t *thread) force(ctx context.Context, name string) {
-	locks, err := t.client.Locks(ctx)
-	if err != nil {
-		return
-	}
-	for _, l := range locks {
+	admin := t.client.Admin()
+	for l, err := range admin.Locks(ctx) {
+		if err != nil {
+			return
+		}
 		if l.Name == name && l.Holder != "" && !t.lost() {
 			t.world.add(proof.Event{Kind: proof.Forced, At: t.world.now(), Replica: t.name(), Name: "lock/" + name, Token: l.Token})
-			_ = t.client.ForceRelease(ctx, name, l.Token)
+			_ = admin.Release(ctx, l)
 		}
 	}
 }

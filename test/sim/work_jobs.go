@@ -146,7 +146,7 @@ func (t *thread) ask(ctx context.Context, job string) {
 	w := t.world
 	begin := w.doubt(job)
 	if t.rng.chance(50) {
-		err := t.client.TriggerJob(ctx, job)
+		err := t.client.Admin().Trigger(ctx, job)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		of := w.asks[job]
@@ -155,7 +155,7 @@ func (t *thread) ask(ctx context.Context, job string) {
 		}
 		return
 	}
-	if t.client.PauseJob(ctx, job, "a test") == nil && !t.lost() {
+	if t.client.Admin().Pause(ctx, job, "a test") == nil && !t.lost() {
 		from := w.now()
 		rest(ctx, t.rng.span(w.plan.TTL*2))
 		to := w.now()
@@ -168,7 +168,7 @@ func (t *thread) ask(ctx context.Context, job string) {
 
 // resume ends a pause, if there is one.
 func (t *thread) resume(ctx context.Context, job string) {
-	for ctx.Err() == nil && !t.lost() && t.client.ResumeJob(ctx, job) != nil {
+	for ctx.Err() == nil && !t.lost() && t.client.Admin().Resume(ctx, job) != nil {
 		rest(ctx, t.world.plan.TTL/4)
 	}
 }

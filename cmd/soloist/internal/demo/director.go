@@ -145,7 +145,7 @@ func (d *director) findings(ctx context.Context) (*findings, error) {
 	if err != nil {
 		return nil, err
 	}
-	for e, err := range client.Elements(elementsName).List(ctx) {
+	for e, err := range client.Admin().Elements(ctx, elementsName) {
 		if err != nil {
 			return nil, errors.Join(err, client.Close())
 		}

@@ -1,0 +1,139 @@
+package soloist_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/cron"
+	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
+)
+
+// collect returns what a list yields, and its error.
+func collect[T any](list iter.Seq2[T, error]) ([]T, error) {
+	var all []T
+	for one, err := range list {
+		if err != nil {
+			return all, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// overwrite replaces the state of a record that nobody holds, as something else than soloist may do.
+func overwrite(t *testing.T, s store.Store, name, state string) {
+	t.Helper()
+	claim := store.Claim{Name: name, Holder: "something else", TTL: time.Minute}
+	outs, err := s.Acquire(background, []store.Claim{claim})
+	if err != nil || outs[0].Err != nil {
+		t.Fatal(err, outs[0].Err)
+	}
+	rel := store.Release{Name: name, Holder: claim.Holder, Token: outs[0].Grant.Token, State: []byte(state), Retain: store.Forever}
+	if errs, err := s.Release(background, []store.Release{rel}); err != nil || errs[0] != nil {
+		t.Fatal(err, errs[0])
+	}
+}
+
+// A record that something else has written over does not hide the others from people: the error names it, and comes last.
+func TestListsShowWhatCanBeRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		do := func(context.Context, soloist.Run) error { return nil }
+		stop := start(t, a, soloist.Job{Name: "first", Schedule: soloist.Every(time.Minute), Do: do}, soloist.Job{Name: "second", Schedule: soloist.Every(time.Minute), Do: do},
+			soloist.Job{Name: "third", Schedule: soloist.Every(time.Minute), Do: do})
+		time.Sleep(90 * time.Second)
+		stop()
+		if err := a.Elements("invoices").Process(background, "1", func(context.Context, *soloist.Lease) error { return errors.New("paper jam") }); err == nil {
+			t.Fatal("no error")
+		}
+		admin := b.Admin()
+		if err := admin.Pause(background, "third", "a test"); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"job/first", "control/second", "element/invoices/0"} {
+			overwrite(t, s, name, "garbage")
+		}
+		jobs, err := collect(admin.Jobs(background))
+		if len(jobs) != 3 || err == nil || !strings.Contains(err.Error(), `"first"`) || !strings.Contains(err.Error(), `"second"`) {
+			t.Errorf("%d jobs, %v; want all three, and an error that names the first two", len(jobs), err)
+		}
+		if third, err := admin.Job(background, "third"); err != nil || third.Paused == nil || len(third.Runs) == 0 {
+			t.Errorf("third: %+v, %v", third, err)
+		}
+		elements, err := collect(admin.Elements(background, "invoices"))
+		if len(elements) != 2 || err == nil || !strings.Contains(err.Error(), `"0"`) {
+			t.Errorf("%d elements, %v; want both, and an error that names the first", len(elements), err)
+		}
+	})
+}
+
+// People see when a job is due next, and who runs it since when.
+func TestJobInfoTellsWhatIsGoingOn(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		admin := b.Admin()
+		slow := func(ctx context.Context, run soloist.Run) error {
+			if run.Attempt == 1 {
+				return errors.New("not yet")
+			}
+			return sleepOr(ctx, 10*time.Minute)
+		}
+		quick := func(context.Context, soloist.Run) error { return nil }
+		once := time.Now().Add(3 * time.Hour).UTC()
+		start(t, a,
+			soloist.Job{Name: "cron", Schedule: cron.MustParse("0 * * * *"), Do: slow, Retry: soloist.Retry{Attempts: 2, Backoff: time.Second}},
+			soloist.Job{Name: "delay", Schedule: soloist.Delay(time.Hour), Do: quick},
+			soloist.Job{Name: "once", Schedule: soloist.At(once), Do: quick},
+			soloist.Job{Name: "paused", Schedule: soloist.Every(time.Hour), Do: quick})
+		if err := admin.Pause(background, "paused", "a test"); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		hour := begin.Truncate(time.Hour).Add(time.Hour)
+		time.Sleep(hour.Sub(begin) + 2*time.Minute)
+		infos, err := collect(admin.Jobs(background))
+		if err != nil || len(infos) != 4 {
+			t.Fatal(infos, err)
+		}
+		of := func(name string) soloist.JobInfo {
+			return infos[slices.IndexFunc(infos, func(i soloist.JobInfo) bool { return i.Name == name })]
+		}
+		if run := of("cron").Running; run == nil || run.Attempt != 2 || run.Replica() != a.Replica() || !run.Since.Equal(hour) || run.Kind != soloist.KindJob {
+			t.Errorf("running: %+v", run)
+		}
+		check(t, "next of cron", of("cron").Next, hour.Add(time.Hour).UTC())
+		if next := of("delay").Next; next.Before(time.Now()) || next.After(time.Now().Add(time.Hour)) {
+			t.Errorf("next of delay: %v", next)
+		}
+		check(t, "next of once", of("once").Next, once)
+		check(t, "next of paused", of("paused").Next, time.Time{})
+		if of("paused").Paused == nil {
+			t.Error("it is not shown as paused")
+		}
+		n := 0
+		for range of("cron").NextTimes(time.Now()) {
+			if n++; n == 3 {
+				break
+			}
+		}
+		check(t, "next times", n, 3)
+		if runs := of("cron").Runs; len(runs) != 1 || runs[0].Error != "not yet" {
+			t.Errorf("runs: %+v", runs)
+		}
+	})
+}
+
+// sleepOr sleeps unless ctx ends first.
+func sleepOr(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

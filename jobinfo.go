@@ -1,0 +1,150 @@
+package soloist
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/soloist-dev/soloist/cron"
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A JobInfo describes a job.
+type JobInfo struct {
+	Name     string
+	Schedule string      // as text, of the replica that ran the job last
+	Next     time.Time   // the next scheduled time; zero if there is none, it is paused, or the text of the schedule is not one of soloist's
+	DoneUpTo time.Time   // all scheduled times up to it are done; zero if none is
+	Running  *RunInfo    // nil if the job is not running
+	Paused   *Pause      // why it does not run
+	Manual   bool        // a manual run has been asked for and has not ended
+	Runs     []RunRecord // the last 20, the newest last
+
+	ended time.Time // of the last run
+}
+
+// A RunInfo describes a run under way.
+type RunInfo struct {
+	LeaseInfo
+	Since   time.Time // by this machine's clock
+	Attempt int
+}
+
+// Jobs lists the jobs that replicas have run.
+func (a *Admin) Jobs(ctx context.Context) iter.Seq2[JobInfo, error] { return a.jobs(ctx, "") }
+
+// Job describes one job. The error is ErrNoJob if no replica has ever run one of that name.
+func (a *Admin) Job(ctx context.Context, name string) (JobInfo, error) {
+	var unread error
+	for info, err := range a.jobs(ctx, name) {
+		switch {
+		case err != nil:
+			unread = err
+		case info.Name == name:
+			return info, nil
+		}
+	}
+	if unread != nil {
+		return JobInfo{}, unread
+	}
+	return JobInfo{}, fmt.Errorf("%q: %w", name, ErrNoJob)
+}
+
+// jobs lists the jobs whose names begin with start.
+func (a *Admin) jobs(ctx context.Context, start string) iter.Seq2[JobInfo, error] {
+	return func(yield func(JobInfo, error) bool) {
+		var bad faults
+		controls, err := a.client.allControls(ctx, start, &bad)
+		bad.add(err)
+		prefix := a.client.names.prefix + kindJob
+		all := view(ctx, a.client.core, "jobs", prefix+start, func(rest string, r store.Record) (JobInfo, bool, error) {
+			name := start + rest
+			info, err := jobInfo(name, r, controls[name])
+			return info, true, err
+		})
+		for info, err := range all {
+			if err != nil {
+				bad.add(err)
+			} else if !yield(info, nil) {
+				return
+			}
+		}
+		if err := bad.err(); err != nil {
+			yield(JobInfo{}, err)
+		}
+	}
+}
+
+// jobInfo describes the job of a record. The error says what of it cannot be read.
+func jobInfo(name string, r store.Record, ctl control) (JobInfo, error) {
+	s, err := parseJobState(r.State)
+	if err != nil {
+		err = fmt.Errorf("job %q: %w", name, err)
+	}
+	info := JobInfo{Name: name, Schedule: s.Schedule, Paused: ctl.Paused, Manual: ctl.Trigger > s.Trigger, Runs: s.Runs}
+	if r.Mark > 0 {
+		info.DoneUpTo = time.UnixMilli(r.Mark).UTC()
+	}
+	if s.Ended > 0 {
+		info.ended = time.UnixMilli(s.Ended).UTC()
+	}
+	now := time.Now()
+	if r.Holder != "" && !r.Free() {
+		info.Running = &RunInfo{LeaseInfo: leaseInfo(KindJob, name, r), Since: now.Add(-r.Age).UTC(), Attempt: s.Attempts + 1}
+	}
+	for info.Next = range info.NextTimes(now) {
+		break
+	}
+	return info, err
+}
+
+// NextTimes yields the scheduled times of a job after an instant, as far as they follow from the text of its schedule: none of a job that is
+// paused, and one at most of a job with a fixed delay.
+func (i JobInfo) NextTimes(after time.Time) iter.Seq[time.Time] {
+	return func(yield func(time.Time) bool) {
+		if i.Paused != nil {
+			return
+		}
+		schedule := parseSchedule(i.Schedule, i.Name)
+		switch d, delayed := schedule.(delay); {
+		case schedule == nil:
+			return
+		case delayed:
+			if !i.ended.IsZero() && i.Running == nil {
+				yield(d.Next(i.ended))
+			}
+			return
+		}
+		for t := schedule.Next(later(after, i.DoneUpTo)); !t.IsZero(); t = schedule.Next(t) {
+			if !yield(t) {
+				return
+			}
+		}
+	}
+}
+
+// parseSchedule returns the schedule that describe made a text of, for a job; nil if it is the application's own.
+func parseSchedule(text, job string) Schedule {
+	if d, ok := strings.CutPrefix(text, "@delay "); ok {
+		if d, err := time.ParseDuration(d); err == nil {
+			return delay(d)
+		}
+		return nil
+	}
+	if t, ok := strings.CutPrefix(text, "@at "); ok {
+		if t, err := time.Parse(time.RFC3339Nano, t); err == nil {
+			return at(t)
+		}
+		return nil
+	}
+	e, err := cron.Parse(text)
+	if err != nil {
+		return nil
+	}
+	if e, err = e.For(job); err != nil {
+		return nil
+	}
+	return e
+}
