@@ -48,7 +48,7 @@ lint: $(LINT) ## run golangci-lint over every module
 
 # A program under the race detector sleeps for a second when it ends. The tests start programs by the hundred.
 unit:
-	@GORACE=atexit_sleep_ms=10 $(TEST) -race -timeout 20m work
+	@GORACE=atexit_sleep_ms=10 $(TEST) -race -timeout 2h work
 
 servers: ## install the servers and tools that the tests need, where apt-get can
 	@tools/servers.sh

@@ -5,10 +5,13 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,30 +26,35 @@ type fleet struct {
 	dir string
 }
 
+// A replica is one of them.
+type replica struct {
+	*exec.Cmd
+	said bytes.Buffer // complete when it has ended
+}
+
 // replica starts one; the test binary is the command when it is called soloist.
-func (f fleet) replica(name string, args ...string) *exec.Cmd {
+func (f fleet) replica(name string, args ...string) *replica {
 	f.t.Helper()
 	path, err := exec.LookPath("soloist")
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	cmd := exec.Command(path, append([]string{"cron", "--replica", name}, args...)...)
-	cmd.Dir = f.dir
-	cmd.Env = append(os.Environ(), "SOLOIST_STORE=sqlite:"+filepath.Join(f.dir, "store.db"))
-	var errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &errs, &errs
-	if err := cmd.Start(); err != nil {
+	r := &replica{Cmd: exec.Command(path, append([]string{"cron", "--replica", name}, args...)...)}
+	r.Dir = f.dir
+	r.Env = append(os.Environ(), "SOLOIST_STORE=sqlite:"+filepath.Join(f.dir, "store.db"))
+	r.Stdout, r.Stderr = &r.said, &r.said
+	if err := r.Start(); err != nil {
 		f.t.Fatal(err)
 	}
 	f.t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGCONT)
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		_ = r.Process.Signal(syscall.SIGCONT)
+		_ = r.Process.Kill()
+		_ = r.Wait()
 		if f.t.Failed() {
-			f.t.Logf("%s:\n%s", name, errs.String())
+			f.t.Logf("%s:\n%s", name, r.said.String())
 		}
 	})
-	return cmd
+	return r
 }
 
 // lines answers what the jobs have written to a file, by fields.
@@ -70,57 +78,63 @@ func until(t *testing.T, what string, met func() bool) {
 }
 
 // Three processes share a crontab with a job every second. One is killed with kill -9 in the middle of a run, another stopped for
-// longer than its lease in the middle of one. Every scheduled time is begun, and every one whose process lived is run once.
+// longer than its lease in the middle of one. Every scheduled time is begun, and run once unless its process was killed or says that it has
+// lost the lease.
 func TestFleetSurvivesKillAndPause(t *testing.T) {
 	f := fleet{t, memoryDir(t)}
-	job := "# name: tick\n* * * * * * * echo begin $SOLOIST_SCHEDULED_AT $SOLOIST_ATTEMPT $SOLOIST_HOLDER >>log; sleep 0.2; echo end $SOLOIST_SCHEDULED_AT >>log\n"
+	job := `# name: tick
+# soloist: grace=1h
+* * * * * * * echo begin $SOLOIST_SCHEDULED_AT $SOLOIST_HOLDER $SOLOIST_TOKEN >>log; sleep 0.2; echo end $SOLOIST_SCHEDULED_AT >>log
+`
 	if err := os.WriteFile(filepath.Join(f.dir, "crontab"), []byte(job), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	replicas := map[string]*exec.Cmd{}
+	replicas := map[string]*replica{}
 	for _, name := range []string{"a", "b", "c"} {
-		replicas[name] = f.replica(name, "--ttl", "4s", "crontab")
+		replicas[name] = f.replica(name, "--ttl", "4s", "--drain", servers.Patience.String(), "crontab")
 	}
-	last := func() (name, scheduled string) { // of the run that has begun last, if it has not ended
-		lines := f.lines("log")
-		if len(lines) == 0 || lines[len(lines)-1][0] != "begin" || len(lines[len(lines)-1]) < 4 {
-			return "", ""
-		}
-		line := lines[len(lines)-1]
-		name, _, _ = strings.Cut(line[3], "#")
-		return name, line[1]
-	}
-	middle := func(sig os.Signal) (name, scheduled string) {
-		until(t, "a run is under way", func() bool { name, scheduled = last(); return replicas[name] != nil })
-		if err := replicas[name].Process.Signal(sig); err != nil {
+	middle := func(sig os.Signal) (name string, harmed *replica) { // of the run that has begun last
+		until(t, "a run is under way", func() bool {
+			lines := f.lines("log")
+			if len(lines) == 0 || lines[len(lines)-1][0] != "begin" || len(lines[len(lines)-1]) < 4 {
+				return false
+			}
+			name, _, _ = strings.Cut(lines[len(lines)-1][2], "#")
+			harmed = replicas[name]
+			return harmed != nil
+		})
+		if err := harmed.Process.Signal(sig); err != nil {
 			t.Fatal(err)
 		}
-		return name, scheduled
+		delete(replicas, name)
+		return name, harmed
 	}
-	until(t, "three runs have ended", func() bool { return len(f.lines("log")) >= 6 })
+	goOn := func(who string, runs int) {
+		count := len(f.lines("log"))
+		until(t, who+" to go on", func() bool { return len(f.lines("log")) > count+2*runs })
+	}
+	goOn("all", 3)
 	killed, _ := middle(syscall.SIGKILL)
-	delete(replicas, killed)
-	count := len(f.lines("log"))
-	until(t, "the others go on", func() bool { return len(f.lines("log")) > count+6 })
-	paused, _ := middle(syscall.SIGSTOP)
-	stopped := replicas[paused]
-	delete(replicas, paused)
-	count = len(f.lines("log"))
-	until(t, "the last goes on", func() bool { return len(f.lines("log")) > count+6 })
+	goOn("the others", 3)
+	_, stopped := middle(syscall.SIGSTOP)
+	goOn("the last", 3)
 	if err := stopped.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	count = len(f.lines("log"))
-	until(t, "they go on together", func() bool { return len(f.lines("log")) > count+8 })
-	for _, r := range append([]*exec.Cmd{stopped}, replicas[onlyKey(replicas)]) {
+	goOn("both", 4)
+	lost := map[string]bool{} // the tokens that a process has said it has lost
+	for _, r := range []*replica{stopped, replicas[onlyKey(replicas)]} {
 		if err := r.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.Wait(); err != nil {
 			t.Errorf("after TERM: %v", err)
 		}
+		for _, found := range regexp.MustCompile(`(?m)(?:lease lost|outlived its lease).* token=([0-9]+)`).FindAllStringSubmatch(r.said.String(), -1) {
+			lost[found[1]] = true
+		}
 	}
-	f.audit()
+	f.audit(killed, lost)
 }
 
 func onlyKey[V any](m map[string]V) (key string) {
@@ -129,11 +143,12 @@ func onlyKey[V any](m map[string]V) (key string) {
 	return key
 }
 
-// audit checks that no second was left out and that none was run twice, but for those whose process was killed or stopped.
-func (f fleet) audit() {
+// audit checks that no second was left out and that none was run twice, but for those whose process was killed or has lost its lease.
+func (f fleet) audit(killed string, lost map[string]bool) {
 	f.t.Helper()
-	begun, ended := map[string]int{}, map[string]int{}
-	var first, newest time.Time
+	begun, ended := map[string][][]string{}, map[string]int{}
+	var times []time.Time
+	last := "" // the token of the last run of the process that was killed
 	for _, line := range f.lines("log") {
 		at, err := time.Parse(time.RFC3339, line[1])
 		if err != nil {
@@ -143,29 +158,34 @@ func (f fleet) audit() {
 			ended[line[1]]++
 			continue
 		}
-		begun[line[1]]++
-		if first.IsZero() {
-			first = at
+		begun[line[1]] = append(begun[line[1]], line)
+		times = append(times, at)
+		if strings.HasPrefix(line[2], killed+"#") {
+			last = line[3]
 		}
-		newest = at
 	}
+	lost[last] = true // nobody is left to say so
+	newest := slices.MaxFunc(times, time.Time.Compare)
 	again := 0
-	for at := first; !at.After(newest); at = at.Add(time.Second) {
+	for at := slices.MinFunc(times, time.Time.Compare); !at.After(newest); at = at.Add(time.Second) {
 		key := at.Format(time.RFC3339)
-		switch {
-		case begun[key] == 0:
+		runs := begun[key]
+		if len(runs) == 0 {
 			f.t.Errorf("%s was left out", key)
-		case begun[key] > 1:
-			again++
+			continue
 		}
-		if ended[key] != 1 && begun[key] == 1 {
+		again += len(runs) - 1
+		if len(runs) == 1 && ended[key] != 1 {
 			f.t.Errorf("%s ended %d times", key, ended[key])
 		}
+		slices.SortFunc(runs, func(a, b []string) int { return cmp.Or(len(a[3])-len(b[3]), strings.Compare(a[3], b[3])) })
+		for _, run := range runs[:len(runs)-1] { // by their tokens: another came after each
+			if !lost[run[3]] {
+				f.t.Errorf("%s was begun again, though %s, which had it with token %s, has neither died nor lost it", key, run[2], run[3])
+			}
+		}
 	}
-	if again > 2 {
-		f.t.Errorf("%d scheduled times were begun again, but just two processes were harmed", again)
-	}
-	f.t.Log(fmt.Sprint(len(begun), " scheduled times, ", again, " taken over"))
+	f.t.Logf("%d scheduled times, %d runs taken over", len(begun), again)
 }
 
 // A holder that is killed leaves the lock to the next one when its lease ends, and its child dies with it.

@@ -250,7 +250,7 @@ func TestIntruderTakesAdvisoryLocks(t *testing.T) {
 			release(t, s, heir(t, handle, answer, "name", second))
 			select {
 			case <-wake:
-			case <-time.After(20 * time.Second):
+			case <-time.After(servers.Patience):
 				t.Error("a watch was not woken")
 			}
 			if _, err := try(s, "name", "e", time.Hour); err != nil && !errors.Is(err, store.ErrHeld) {

@@ -26,7 +26,7 @@ func waits(s *Store, name, holder string) <-chan queued {
 	answer := make(chan queued, 1)
 	go func() {
 		var q queued
-		q.Outcome, q.after, q.err = s.Queue(background, claim(name, holder, time.Minute))
+		q.Outcome, q.after, q.err = s.Queue(background, claim(name, holder, time.Hour))
 		answer <- q
 	}()
 	return answer
@@ -186,25 +186,33 @@ func TestAHandOverIsTwoStatements(t *testing.T) {
 	run(t, db, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
 	s := fresh(t, counting(t).URL)
 	other := reopen(t, s)
-	lease := take(t, s, "name", "a", time.Minute)
+	s.hub.idle, other.hub.idle = time.Hour, time.Hour // or what listens looks after itself now and then
+	lease := take(t, s, "name", "a", time.Hour)
 	const n = 20
 	answers := make([]<-chan queued, n)
 	for i := range n {
 		answers[i] = waits(other, "name", fmt.Sprint("b", i))
 		eventually(t, "it stands in line", func() bool { return len(inLine(t, s, "name")) == i+1 })
 	}
-	asked, which := statementsOf(t, db, func() {
-		ctx, cancel := context.WithTimeout(background, time.Second)
-		defer cancel()
-		if out, _, err := other.Queue(ctx, claim("name", "visitor", time.Minute)); err != nil || !errors.Is(out.Err, store.ErrHeld) {
-			t.Errorf("standing in line: %v, %v", out, err)
+	asked, which := 0, ""
+	for within := time.Second; ; within *= 4 { // a slow machine needs longer
+		var out store.Outcome
+		var err error
+		asked, which = statementsOf(t, db, func() {
+			ctx, cancel := context.WithTimeout(background, within)
+			defer cancel()
+			out, _, err = other.Queue(ctx, claim("name", "visitor", time.Minute))
+		})
+		left, leaving := other.Leave(background, "name", "visitor")
+		if err == nil && errors.Is(out.Err, store.ErrHeld) && left && leaving == nil {
+			break
 		}
-	})
-	if asked > 2 { // what listens looks after itself now and then
-		t.Errorf("%d statements for standing in line: %s", asked, which)
+		if !errors.Is(err, context.DeadlineExceeded) || within > servers.Patience {
+			t.Fatalf("standing in line: %v, %v; leaving: %v, %v", out, err, left, leaving)
+		}
 	}
-	if left, err := other.Leave(background, "name", "visitor"); err != nil || !left {
-		t.Errorf("leaving: %v, %v", left, err)
+	if asked > 1 {
+		t.Errorf("%d statements for standing in line: %s", asked, which)
 	}
 	asked, which = statementsOf(t, db, func() {
 		for i := range n {
@@ -212,7 +220,7 @@ func TestAHandOverIsTwoStatements(t *testing.T) {
 			lease = heir(t, other, answers[i], "name", fmt.Sprint("b", i))
 		}
 	})
-	if asked > n+2 {
+	if asked > n {
 		t.Errorf("%d statements for %d hand-overs: %s", asked, n, which)
 	}
 	const rounds = 50

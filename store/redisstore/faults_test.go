@@ -85,11 +85,11 @@ func TestPausedServer(t *testing.T) {
 			defer server.Resume()
 			for what, end := range map[string]func(context.Context) (context.Context, context.CancelFunc){
 				"deadline": func(ctx context.Context) (context.Context, context.CancelFunc) {
-					return context.WithTimeout(ctx, 100*time.Millisecond)
+					return context.WithTimeout(ctx, 500*time.Millisecond)
 				},
 				"cancel": func(ctx context.Context) (context.Context, context.CancelFunc) {
 					ctx, cancel := context.WithCancel(ctx)
-					time.AfterFunc(100*time.Millisecond, cancel)
+					time.AfterFunc(500*time.Millisecond, cancel)
 					return ctx, cancel
 				},
 			} {

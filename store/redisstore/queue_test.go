@@ -216,7 +216,7 @@ func TestMessageBeforeTheSubscription(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("standing in line: %v", err)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(servers.Patience):
 		t.Fatal("the request never came back")
 	}
 	p.lying(nil)

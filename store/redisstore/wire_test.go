@@ -11,14 +11,14 @@ import (
 	"github.com/soloist-dev/soloist/store/redisstore"
 )
 
-// ends are the ways in which a context ends, after 100 ms.
+// ends are the ways in which a context ends, after half a second: it must not have ended before the request begins.
 var ends = map[string]func() (context.Context, context.CancelFunc){
 	"by a deadline": func() (context.Context, context.CancelFunc) {
-		return context.WithTimeout(context.Background(), 100*time.Millisecond)
+		return context.WithTimeout(context.Background(), 500*time.Millisecond)
 	},
 	"by its end": func() (context.Context, context.CancelFunc) {
 		ctx, cancel := context.WithCancel(context.Background())
-		time.AfterFunc(100*time.Millisecond, cancel)
+		time.AfterFunc(500*time.Millisecond, cancel)
 		return ctx, cancel
 	},
 }

@@ -42,6 +42,9 @@ type run struct {
 	last    proof.History // of the last round
 }
 
+// names is how many names the actors of all rounds have had.
+func (r *run) names() int { return r.rounds * namesPerRound }
+
 // wanted names what a run must have had at least.
 func (r *run) wanted() []string {
 	var also []string

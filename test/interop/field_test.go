@@ -71,7 +71,7 @@ func (f *field) client(t testing.TB, opts soloist.Options) *soloist.Client {
 // takes a name that was given back within this one for taken.
 func javaLock(t testing.TB, p *Peer, name string, atMost, atLeast time.Duration) *Lock {
 	t.Helper()
-	l, err := p.Wait(name, atMost, atLeast, 200*time.Millisecond)
+	l, err := p.Wait(name, atMost, atLeast, 10*time.Second)
 	if err != nil {
 		t.Fatalf("a peer locking %q: %v", name, err)
 	}

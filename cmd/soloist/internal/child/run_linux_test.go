@@ -257,14 +257,15 @@ func TestKilledInTimeWhileBusy(t *testing.T) {
 func TestStoppedIsStillEnded(t *testing.T) {
 	for name, row := range map[string]struct {
 		script string
+		grace  time.Duration
 		code   int
 	}{
-		"by TERM": {`echo $$; kill -STOP $$; sleep 1000`, 143},
-		"by KILL": {`trap '' TERM; echo $$; kill -STOP $$; while :; do kill -STOP $$; done`, 137},
+		"by TERM": {`echo $$; kill -STOP $$; sleep 1000`, patience, 143},
+		"by KILL": {`trap '' TERM; echo $$; kill -STOP $$; while :; do kill -STOP $$; done`, 300 * time.Millisecond, 137},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pid := make(chan int, 1)
-			r := begin(t, Command{Args: sh(row.script), Grace: 300 * time.Millisecond, Started: func(p int) { pid <- p }})
+			r := begin(t, Command{Args: sh(row.script), Grace: row.grace, Started: func(p int) { pid <- p }})
 			p := <-pid
 			waitFor(t, "stopped", func() bool { q, ok := readProcess(p); return ok && q.state == 'T' })
 			r.cancel()
@@ -299,7 +300,7 @@ func TestSignalsAreForwarded(t *testing.T) {
 	t.Run("to the whole group", func(t *testing.T) {
 		signals := make(chan os.Signal, 1)
 		r := begin(t, Command{
-			Args:    sh(`sh -c 'trap "echo child; exit" USR1; echo ready; while :; do sleep 0.01; done' & trap : USR1; wait; wait; echo end`),
+			Args:    sh(`trap : USR1; sh -c 'trap "echo child; exit" USR1; echo ready; while :; do sleep 0.01; done' & wait; wait; echo end`),
 			Signals: signals, Grace: time.Second,
 		})
 		waitFor(t, "ready", r.out.has("ready"))
