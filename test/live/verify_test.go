@@ -186,8 +186,9 @@ func (r run) note(t *testing.T, v verdict, effective map[string]int) {
 	must(t, errors.Join(err, f.Close()))
 }
 
-// attempts is how often a run is repeated that has shown nothing, each time for twice as long.
-const attempts = 3
+// attempts is how often a run is made that shows nothing, each time for twice as long. One or two do, but on a slow machine: there a server
+// may take so long to start again that not each of the faults has its turn.
+const attempts = 6
 
 // mustHold wants a verdict that everything held, of a run in which everything happened that should. Each attempt has servers of its own;
 // prepare answers with the run what tells, after it, which faults were not seen to take effect.
