@@ -71,7 +71,7 @@ func judge(t testing.TB, l law, h Harness) error {
 	defer p.closeAll() // when the law panics, or needs what is not there
 	for _, n := range l.needs {
 		if why := n(h, s); why != "" {
-			return fmt.Errorf("law %s is not checked: %s: %w", l.name, why, errors.ErrUnsupported)
+			return fmt.Errorf("not checked: %s: %w", why, errors.ErrUnsupported)
 		}
 	}
 	p.run(&subject{probe: p, Store: s})

@@ -2,7 +2,7 @@
 //
 //	report FILE go test -json -race work
 //
-// It ends with the exit code of the command. FILE has a line for each test that was skipped.
+// It ends with the exit code of the command. FILE has a line for each reason for which tests of a package were skipped.
 package main
 
 import (
@@ -42,7 +42,7 @@ func report(file string, command []string, out, errs io.Writer) (int, error) {
 	if err := cmd.Start(); err != nil {
 		return 1, err
 	}
-	r := reader{out: out, said: map[key][]string{}}
+	r := reader{out: out, said: map[key][]string{}, skipped: map[reason][]string{}}
 	readErr := r.read(events)
 	waitErr := cmd.Wait()
 	var exit *exec.ExitError
@@ -50,7 +50,7 @@ func report(file string, command []string, out, errs io.Writer) (int, error) {
 		return 1, waitErr
 	}
 	code := cmd.ProcessState.ExitCode()
-	if err := errors.Join(readErr, write(file, r.skipped)); err != nil {
+	if err := errors.Join(readErr, write(file, r.lines())); err != nil {
 		return max(code, 1), err
 	}
 	return code, nil
@@ -61,7 +61,6 @@ func write(file string, lines []string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	slices.Sort(lines)
 	text := ""
 	for _, line := range lines {
 		text += line + "\n"
@@ -81,7 +80,25 @@ type key struct{ pkg, test string }
 type reader struct {
 	out     io.Writer
 	said    map[key][]string // of tests and packages that have not ended
-	skipped []string
+	skipped map[reason][]string
+}
+
+// A reason is why tests of a package were skipped.
+type reason struct{ pkg, why string }
+
+// lines tells the tests that were skipped, those of a package with the same reason in one line.
+func (r *reader) lines() []string {
+	var lines []string
+	for reason, tests := range r.skipped {
+		slices.Sort(tests)
+		which := tests[0]
+		if others := len(tests) - 1; others > 0 {
+			which += fmt.Sprintf(" and %d more", others)
+		}
+		lines = append(lines, fmt.Sprintf("%s %s: %s", reason.pkg, which, reason.why))
+	}
+	slices.Sort(lines)
+	return lines
 }
 
 func (r *reader) read(events io.Reader) error {
@@ -171,7 +188,8 @@ func (r *reader) skip(k key) {
 	if len(why) == 0 {
 		why = []string{"no reason given"}
 	}
-	r.skipped = append(r.skipped, fmt.Sprintf("%s %s: %s", k.pkg, k.test, strings.Join(why, " ")))
+	reason := reason{k.pkg, strings.Join(why, " ")}
+	r.skipped[reason] = append(r.skipped[reason], k.test)
 }
 
 // framing says that a line tells of the course of a test, and is not of the test itself.

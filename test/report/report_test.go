@@ -50,7 +50,7 @@ func TestSkippedTestsAreListed(t *testing.T) {
 import ("fmt"; "os"; "testing")
 func TestPasses(t *testing.T) { fmt.Println("chatter"); t.Log("more of it") }
 func TestSkips(t *testing.T) { fmt.Fprintln(os.Stderr, "SKIPPED: no server"); t.Skip("no server") }
-func TestPart(t *testing.T) { t.Run("one", func(t *testing.T) { t.Skipf("no %s", "disk") }); t.Run("other", func(*testing.T) {}) }
+func TestPart(t *testing.T) { for _, name := range []string{"two", "one", "three"} { t.Run(name, func(t *testing.T) { t.Skipf("no %s", "disk") }) }; t.Run("other", func(*testing.T) {}) }
 func TestMute(t *testing.T) { t.SkipNow() }
 func FuzzIt(f *testing.F) { f.Add(1); f.Fuzz(func(t *testing.T, n int) { t.Skip() }) }
 `,
@@ -61,7 +61,7 @@ func FuzzIt(f *testing.F) { f.Add(1); f.Fuzz(func(t *testing.T, n int) { t.Skip(
 	}
 	want := []string{
 		"example.com/m/a TestMute: no reason given",
-		"example.com/m/a TestPart/one: a_test.go:5: no disk",
+		"example.com/m/a TestPart/one and 2 more: a_test.go:5: no disk",
 		"example.com/m/a TestSkips: a_test.go:4: no server",
 	}
 	if strings.Join(skipped, "\n") != strings.Join(want, "\n") {

@@ -4,6 +4,7 @@ package servers_test
 
 import (
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,13 +53,8 @@ func TestMissingServersAreSaidAloud(t *testing.T) {
 	t.Setenv("SOLOIST_TEST_REQUIRE", "")
 	missing := servers.Shared(func(t servers.Test) *servers.RedisServer { return servers.Redis(t, "--databases", "1") })
 	for range 2 {
-		skipped := false
-		t.Run("skipped", func(t *testing.T) {
-			defer func() { skipped = t.Skipped() }()
-			missing(t)
-		})
-		if !skipped {
-			t.Error("a test without its server was not skipped")
+		if why := servers.Skipped(t, func(t testing.TB) { missing(t) }); !strings.Contains(why, "Redis is not here") {
+			t.Errorf("a test without its server was not skipped because of that: %q", why)
 		}
 	}
 }
