@@ -68,7 +68,7 @@ func TestGrantOfAHangingBatchIsGivenBack(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		s.Slow(2 * time.Second) // for the next batch, which leaves when the first is back
 		begin := time.Now()
-		time.AfterFunc(10*time.Millisecond, s.Mend)
+		time.AfterFunc(10*time.Millisecond, s.Heal)
 		ctx, cancel := context.WithTimeout(background, time.Second)
 		defer cancel()
 		if _, err := a.TryLock(ctx, "second"); !errors.Is(err, soloist.ErrUnknown) {
@@ -98,7 +98,7 @@ func TestALateBatchIsGivenBackAsOne(t *testing.T) {
 		}
 		before := s.Calls()
 		time.Sleep(20 * time.Second) // less than a TTL
-		s.Mend()
+		s.Heal()
 		if calls := s.Calls() - before; calls > 10 {
 			t.Errorf("giving a batch back took %d calls", calls)
 		}
@@ -175,7 +175,7 @@ func TestCallsThatAreGivenUp(t *testing.T) {
 			t.Errorf("after its batch left: %v", err)
 		}
 		wg.Wait()
-		s.Mend()
+		s.Heal()
 		time.Sleep(time.Second)
 		for _, name := range []string{"second", "third"} {
 			mustLock(t, b, name)

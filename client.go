@@ -31,7 +31,8 @@ type core struct {
 	clock        clock
 	renewer      *renewer
 	waiters      localWaiters
-	noStoreQueue atomic.Bool // the store has said that it keeps none
+	noStoreQueue atomic.Bool // the store has reported that it keeps no queues
+	noChoice     atomic.Bool // the store has reported that it cannot choose
 
 	acquires batcher[store.Claim, store.Outcome]
 	extends  batcher[store.Extension, error]

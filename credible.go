@@ -14,7 +14,7 @@ import (
 // the outcome is unknown. So a store that is wrong ends no program, and makes no lease that nobody granted.
 type credible struct{ store.Store }
 
-// breach is the error about an answer that breaks the contract of the seam.
+// breach is the error about an answer that breaks the contract of package store.
 func (s credible) breach(verb, format string, args ...any) error {
 	return store.AsUnknown(fmt.Errorf("the store %T breaks its contract: %s answered %s", s.Store, verb, fmt.Sprintf(format, args...)))
 }
@@ -131,8 +131,8 @@ func grantFault(g store.Grant) string {
 		return fmt.Sprintf("mark %d", g.Mark)
 	case len(g.State) > store.MaxState:
 		return fmt.Sprintf("a state of %d bytes", len(g.State))
-	case g.Abandoned < 0:
-		return fmt.Sprintf("a lease that was abandoned %v ago", g.Abandoned)
+	case g.ExpiredAge < 0:
+		return fmt.Sprintf("a lease that was abandoned %v ago", g.ExpiredAge)
 	}
 	return ""
 }

@@ -136,7 +136,7 @@ func TestStoreThatBreaksItsContract(t *testing.T) {
 		"token 0":            granted(func(g *store.Grant) { g.Token = 0 }),
 		"a negative token":   granted(func(g *store.Grant) { g.Token = -1 }),
 		"a negative mark":    granted(func(g *store.Grant) { g.Mark = -1 }),
-		"abandoned too late": granted(func(g *store.Grant) { g.Abandoned = -time.Second }),
+		"abandoned too late": granted(func(g *store.Grant) { g.ExpiredAge = -time.Second }),
 		"too much state":     granted(func(g *store.Grant) { g.State = make([]byte, store.MaxState+1) }),
 		"held by nil":        each(func(o *store.Outcome) { o.Err = (*store.HeldError)(nil) }),
 		"done by nil":        each(func(o *store.Outcome) { o.Err = (*store.DoneError)(nil) }),

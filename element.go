@@ -161,7 +161,7 @@ func (e *Elements) granted(ctx context.Context, id string, l *Lease) (*Element, 
 			return nil, errors.Join(fmt.Errorf("element %q: its state is not soloist's: %w", id, err), l.Release())
 		}
 	}
-	if l.granted.Abandoned > 0 && !el.state.Failed {
+	if l.granted.ExpiredAge > 0 && !el.state.Failed {
 		el.state.failed(e, errors.New("its replica died or was cut off"), l.holder)
 		if !el.state.Failed { // so that the next to take it over counts this one too
 			if err := l.SetState(ctx, el.state.json()); err != nil {

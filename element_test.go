@@ -190,7 +190,7 @@ func TestProcessReportsThatItCouldNotRecord(t *testing.T) {
 		if !errors.Is(err, soloist.ErrUnknown) {
 			t.Errorf("with the store gone: %v", err)
 		}
-		s.Mend()
+		s.Heal()
 		err = a.Elements("invoices").Process(background, "2", func(_ context.Context, l *soloist.Lease) error { soloisttest.LoseLease(t, s, l); return nil })
 		if !errors.Is(err, soloist.ErrLost) {
 			t.Errorf("with the lease lost: %v", err)
@@ -308,7 +308,7 @@ func TestPermitOfADeadHolderComesBack(t *testing.T) {
 			t.Fatalf("after %v: %v", time.Since(start), err)
 		}
 		_ = p.Release()
-		s.Mend()
+		s.Heal()
 		for _, n := range []int{0, -1, 1001} {
 			var bad *soloist.InvalidError
 			if _, err := b.Semaphore("pdf", n).Acquire(background); !errors.As(err, &bad) {
@@ -340,7 +340,7 @@ func TestLeadershipMovesOn(t *testing.T) {
 		if who := <-led; who != "b" {
 			t.Fatal(who)
 		}
-		s.Mend()
+		s.Heal()
 		time.Sleep(10 * time.Minute)
 		if len(led) > 0 {
 			t.Error("a leads again although b does")
@@ -389,14 +389,14 @@ func TestClaimAllThatCannotClaim(t *testing.T) {
 		if claimed, err := a.Elements("invoices").ClaimAll(background, []string{"1"}); claimed != nil || !errors.Is(err, soloist.ErrClosed) {
 			t.Errorf("closed: %v, %v", claimed, err)
 		}
-		s.Mend()
+		s.Heal()
 		c := soloisttest.NewReplica(t, s, soloist.Config{})
 		s.Slow(time.Second)
 		time.AfterFunc(500*time.Millisecond, func() { _ = c.Close() })
 		if claimed, err := c.Elements("invoices").ClaimAll(background, []string{"1"}); claimed != nil || !errors.Is(err, soloist.ErrClosed) {
 			t.Errorf("closed meanwhile: %v, %v", claimed, err)
 		}
-		s.Mend()
+		s.Heal()
 		if err := b.Elements("invoices").Process(background, "1", ok); err != nil {
 			t.Errorf("what was claimed meanwhile: %v", err)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// The errors of the client, for errors.Is. Those of the seam are the same values as in package store.
+// The errors of the client, for errors.Is. Those of stores are the same values as in package store.
 var (
 	ErrHeld    = store.ErrHeld    // somebody else has the name; a *HeldError says who and for how long
 	ErrDone    = store.ErrDone    // the element is processed already; a *DoneError carries the record

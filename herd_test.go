@@ -124,7 +124,7 @@ func TestAskerOfAHerdDies(t *testing.T) {
 	herds(t, replicas, jobs, dies, func(t *testing.T, _ []*claimed, ran func(time.Duration) int) {
 		time.Sleep(time.Second + 12*time.Second) // the tick, a TTL, and 2 s
 		check(t, "runs of the first tick", ran(time.Minute), jobs)
-		dead.Load().Mend()
+		dead.Load().Heal()
 	})
 }
 

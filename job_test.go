@@ -130,7 +130,7 @@ func TestGiveUpRunsAtMostOnce(t *testing.T) {
 		if !slices.ContainsFunc(info.Runs, func(r soloist.RunRecord) bool { return r.Outcome == soloist.OutcomeAbandoned }) {
 			t.Errorf("the history does not tell of the abandoned run: %+v", info.Runs)
 		}
-		s.Mend()
+		s.Heal()
 	})
 }
 
@@ -425,7 +425,7 @@ func TestStoreOutageStopsAndGoesOn(t *testing.T) {
 		time.Sleep(15 * time.Second)
 		s.Break(nil)
 		time.Sleep(60 * time.Second)
-		s.Mend()
+		s.Heal()
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
 		check(t, "scheduled", r.scheduled(begin), []time.Duration{10 * time.Second, 70 * time.Second, 80 * time.Second, 90 * time.Second})
@@ -443,7 +443,7 @@ func TestRunThatWasCutOffIsTakenOver(t *testing.T) {
 			}
 			s.Break(nil)
 			<-ctx.Done()
-			s.Mend()
+			s.Heal()
 			return ctx.Err()
 		}}
 		start(t, a, job)

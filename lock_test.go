@@ -103,7 +103,7 @@ func TestLossNeedsNoNetworkAndComesBeforeTheSuccessor(t *testing.T) {
 		if gap := takenAt.Sub(lostAt); gap > 5*time.Second {
 			t.Fatalf("nobody had it for %v", gap)
 		}
-		s.Mend()
+		s.Heal()
 		if err := l.Release(); !errors.Is(err, soloist.ErrLost) {
 			t.Fatalf("releasing a lease that went to another: %v", err)
 		}
@@ -140,7 +140,7 @@ func TestALostLeaseIsNotExtended(t *testing.T) {
 		l := mustLock(t, a.With(soloist.Options{Margin: 10 * time.Second}), "x")
 		s.Stall()
 		<-l.Context().Done()
-		s.Mend()
+		s.Heal()
 		synctest.Wait()
 		before := s.Calls()
 		for what, err := range map[string]error{"Extend": l.Extend(background, time.Minute), "SetState": l.SetState(background, []byte("state")), "Check": l.Check(background)} {
@@ -235,7 +235,7 @@ func TestUnknownIsReportedAndGivenBack(t *testing.T) {
 		if _, err := a.TryLock(background, "x"); !errors.Is(err, soloist.ErrUnknown) {
 			t.Fatalf("got: %v", err)
 		}
-		s.Mend()
+		s.Heal()
 		start := time.Now()
 		l, err := b.Lock(background, "x")
 		if err != nil {
@@ -259,7 +259,7 @@ func TestCancelledAttemptIsGivenBack(t *testing.T) {
 		} else if !errors.Is(err, context.Canceled) {
 			t.Fatalf("got: %v", err)
 		}
-		s.Mend()
+		s.Heal()
 		time.Sleep(8 * time.Second)
 		mustLock(t, b, "x")
 	})

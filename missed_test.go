@@ -75,7 +75,7 @@ func beside(t *testing.T, job soloist.Job, cfg soloist.Config, test func(t *test
 		begin := time.Now()
 		bad := &troubled{Store: soloisttest.NewStore()}
 		good := bad.Share()
-		t.Cleanup(bad.Mend)
+		t.Cleanup(bad.Heal)
 		if job.Do == nil {
 			job.Do = r.do
 		}
@@ -123,7 +123,7 @@ func TestAskerOfAHerdDiesBeforeItHasAsked(t *testing.T) {
 		}
 		check(t, "runs", ran.Load(), jobs)
 		for _, s := range all {
-			s.Mend()
+			s.Heal()
 		}
 	})
 }
@@ -178,7 +178,7 @@ func TestClaimThatIsGivenBackTellsOfItsTime(t *testing.T) {
 			}
 		}, nil)
 		time.Sleep(time.Until(begin.Add(63*time.Second + 500*time.Millisecond)))
-		good.Mend()
+		good.Heal()
 		time.Sleep(time.Until(begin.Add(110 * time.Second)))
 		check(t, "scheduled", r.scheduled(begin), []time.Duration{time.Minute})
 	})
@@ -193,9 +193,9 @@ func TestClaimThatIsGivenBackIsRunBeforeTheNextTime(t *testing.T) {
 		time.Sleep(time.Until(begin.Add(59 * time.Second)))
 		bad.LoseReplies(1000)
 		time.Sleep(time.Until(begin.Add(70 * time.Second)))
-		bad.Mend() // it learns that it was granted the job, and gives it back
+		bad.Heal() // it learns that it was granted the job, and gives it back
 		time.Sleep(time.Until(begin.Add(110 * time.Second)))
-		good.Mend()
+		good.Heal()
 		check(t, "scheduled by 110 s", r.scheduled(begin), nil)
 		time.Sleep(time.Until(begin.Add(150 * time.Second)))
 		check(t, "scheduled", r.scheduled(begin), []time.Duration{time.Minute, 2 * time.Minute})
@@ -263,7 +263,7 @@ func TestAnOutageLetsTimesBeMissed(t *testing.T) {
 		time.Sleep(59 * time.Second)
 		s.Break(errors.New("away"))
 		time.Sleep(10 * time.Second)
-		s.Mend()
+		s.Heal()
 		time.Sleep(time.Minute)
 		check(t, "scheduled", r.scheduled(begin), []time.Duration{2 * time.Minute})
 	})

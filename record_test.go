@@ -33,7 +33,7 @@ func TestRunIsRecordedAfterALongOutage(t *testing.T) {
 					time.Sleep(time.Hour)
 				}
 				time.Sleep(time.Minute)
-				s.Mend()
+				s.Heal()
 				job.Do = r.do
 				start(t, b, job)
 				time.Sleep(30 * time.Minute)
@@ -54,7 +54,7 @@ func TestEachReleaseOfABatchHasItsOwnBound(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Break(errors.New("away"))
-		time.AfterFunc(2*time.Minute, s.Mend)
+		time.AfterFunc(2*time.Minute, s.Heal)
 		if errs := c.Elements("x").DoneAll([]*soloist.Element{claimed[0].Element, claimed[1].Element}); errors.Join(errs...) != nil {
 			t.Errorf("recording: %v", errs)
 		}
@@ -73,7 +73,7 @@ func TestShortLeaseDoesNotBoundItsBatch(t *testing.T) {
 			both = append(both, el)
 		}
 		s.Break(errors.New("away"))
-		time.AfterFunc(2*time.Minute, s.Mend)
+		time.AfterFunc(2*time.Minute, s.Heal)
 		if errs := a.Elements("x").DoneAll(both); errs[0] == nil || errs[1] != nil {
 			t.Errorf("recording: %v; want that the first is lost, and the second is recorded", errs)
 		}
@@ -105,7 +105,7 @@ func TestCloseIsBoundedWhileARunIsRecorded(t *testing.T) {
 		if err := <-done; !errors.Is(err, soloist.ErrUnknown) || !strings.Contains(err.Error(), `"tick"`) {
 			t.Errorf("Run: %v; want that the run of tick could not be recorded", err)
 		}
-		s.Mend()
+		s.Heal()
 	})
 }
 
@@ -138,7 +138,7 @@ func TestRunThatFailsLeavesTheNames(t *testing.T) {
 		if err := c.Run(background, job); err == nil {
 			t.Fatal("Run without a store returned nil")
 		}
-		s.Mend()
+		s.Heal()
 		start(t, c, job)()
 		if err := c.Close(); err != nil {
 			t.Fatal(err)

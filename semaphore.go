@@ -71,19 +71,28 @@ func (s *Semaphore) Do(ctx context.Context, fn func(ctx context.Context, permit 
 
 // choose takes any one of names and answers which.
 func (c *Client) choose(ctx context.Context, names []string, claim store.Claim) (string, store.Outcome) {
-	if chooser, ok := c.store.(store.Chooser); ok {
-		ctx, cancel := context.WithTimeout(ctx, c.cfg.RequestTimeout)
-		defer cancel()
-		var i int
-		var out store.Outcome
-		_, err := observed(c.core, VerbChoose, func(ctx context.Context, names []string) (_ []store.Outcome, err error) {
-			i, out, err = chooser.Choose(ctx, names, claim)
-			return nil, err
-		})(ctx, names)
-		i, out = credible{c.store}.chosen(names, claim, i, out, err)
-		return names[i], out
+	if chooser, ok := store.As[store.Chooser](c.store); ok && !c.noChoice.Load() {
+		name, out := c.chooseAtOnce(ctx, chooser, names, claim)
+		if !errors.Is(out.Err, errors.ErrUnsupported) {
+			return name, out
+		}
+		c.noChoice.Store(true)
 	}
 	return c.chooseByLooking(ctx, names, claim)
+}
+
+// chooseAtOnce takes any one of names in one request and returns which.
+func (c *Client) chooseAtOnce(ctx context.Context, chooser store.Chooser, names []string, claim store.Claim) (string, store.Outcome) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.RequestTimeout)
+	defer cancel()
+	var i int
+	var out store.Outcome
+	_, err := observed(c.core, VerbChoose, func(ctx context.Context, names []string) (_ []store.Outcome, err error) {
+		i, out, err = chooser.Choose(ctx, names, claim)
+		return nil, err
+	})(ctx, names)
+	i, out = credible{c.store}.chosen(names, claim, i, out, err)
+	return names[i], out
 }
 
 // chooseByLooking reads all names, then tries one that looks free, and starts again when another was faster.

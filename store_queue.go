@@ -10,7 +10,7 @@ import (
 
 // storeQueue returns the store as one that keeps lines, unless it has said that it keeps none.
 func (c *core) storeQueue(t target) (store.Queuer, bool) {
-	q, ok := c.store.(store.Queuer)
+	q, ok := store.As[store.Queuer](c.store)
 	return q, ok && len(t.names) <= 1 && t.mark == 0 && !c.noStoreQueue.Load()
 }
 

@@ -44,8 +44,8 @@ func cutOff(t *testing.T, job soloist.Job, test func(t *testing.T, r *recorder, 
 			}
 			return one
 		}, begin)
-		one.Mend()
-		two.Mend()
+		one.Heal()
+		two.Heal()
 	})
 }
 
@@ -147,7 +147,7 @@ func TestTakeoverLooksBackFromTheGrant(t *testing.T) {
 		if all := r.scheduled(begin); len(all) < 2 || all[1] != all[0] {
 			t.Errorf("ran %v; want the first again, which was cut off", all)
 		}
-		one.Mend()
+		one.Heal()
 	})
 }
 
@@ -188,7 +188,7 @@ func TestRunIsTakenOverByANewcomer(t *testing.T) {
 				start(t, soloisttest.NewReplica(t, two, soloist.Config{}), other)
 				time.Sleep(15 * time.Second)
 				check(t, "scheduled", r.scheduled(begin), []time.Duration{time.Minute, time.Minute})
-				one.Mend()
+				one.Heal()
 			})
 		})
 	}
@@ -229,7 +229,7 @@ func TestManualRunIsTakenOver(t *testing.T) {
 		if err != nil || len(info.Runs) != 2 || info.Runs[0].Outcome != soloist.OutcomeAbandoned || !info.Runs[0].Manual || info.Runs[1].Outcome != soloist.OutcomeOK {
 			t.Errorf("history: %+v, %v", info.Runs, err)
 		}
-		one.Mend()
+		one.Heal()
 	})
 }
 
@@ -266,7 +266,7 @@ func TestTakeoverThatCannotReadItsControl(t *testing.T) {
 		if two.left.Load() > 0 {
 			t.Error("no control was read")
 		}
-		one.Mend()
+		one.Heal()
 	})
 }
 
@@ -299,6 +299,6 @@ func TestAttemptsCountOverReplicas(t *testing.T) {
 			attempts = append(attempts, run.Attempt)
 		}
 		check(t, "attempts", attempts, []int{1, 2, 3, 4})
-		one.Mend()
+		one.Heal()
 	})
 }

@@ -306,7 +306,7 @@ func (t *task) decide(g store.Grant, asked, now time.Time) (decision, bool) {
 		state.Since = t.since.UnixMilli()
 	}
 	t.mark, t.token = max(t.mark, g.Mark), max(t.token, g.Token)
-	crashed, tell := g.Abandoned > 0, false
+	crashed, tell := g.ExpiredAge > 0, false
 	if t.begunOnce(state, g) { // nobody has told its end
 		manual := state.Pending < 0
 		state.Trigger = max(state.Trigger, -state.Pending)
@@ -345,7 +345,7 @@ func (t *task) decide(g store.Grant, asked, now time.Time) (decision, bool) {
 func (t *task) find(state jobState, g store.Grant, crashed bool, asked, now time.Time) (d decision, of bool, ok bool) {
 	standing := t.standing()
 	if crashed {
-		if d, ok = t.choose(state, t.lookBack(asked.Add(now.Sub(asked)/2-g.Abandoned), g.Abandoned), false); ok { // off by half of a request's time at most
+		if d, ok = t.choose(state, t.lookBack(asked.Add(now.Sub(asked)/2-g.ExpiredAge), g.ExpiredAge), false); ok { // off by half of a request's time at most
 			later := !standing.IsZero() && standing.Before(d.scheduled) && d.manual == 0 && d.key() != state.Pending
 			if !later {
 				return d, true, true
@@ -430,7 +430,7 @@ func (d *decision) count(job Job, state jobState, g store.Grant, now time.Time, 
 // abandoned is the history of a run whose replica did not live to write it.
 func abandoned(scheduled time.Time, g store.Grant, now time.Time, attempt int, manual bool) RunRecord {
 	return RunRecord{
-		ScheduledAt: scheduled.UTC(), StartedAt: now.Add(-g.Abandoned).UTC().Truncate(time.Millisecond), EndedAt: now.UTC().Truncate(time.Millisecond),
+		ScheduledAt: scheduled.UTC(), StartedAt: now.Add(-g.ExpiredAge).UTC().Truncate(time.Millisecond), EndedAt: now.UTC().Truncate(time.Millisecond),
 		Attempt: attempt, Manual: manual, Outcome: OutcomeAbandoned, Error: "its replica died or was cut off",
 	}
 }

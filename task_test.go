@@ -188,7 +188,7 @@ func TestWhatAGrantLeadsTo(t *testing.T) {
 	} {
 		t.Run(row.rule, func(t *testing.T) {
 			job := row.task(t)
-			g := store.Grant{Token: 7, Mark: job.mark, Abandoned: row.abandoned}
+			g := store.Grant{Token: 7, Mark: job.mark, ExpiredAge: row.abandoned}
 			if row.state != nil {
 				g.State = row.state.json()
 			}

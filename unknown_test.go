@@ -83,11 +83,11 @@ func TestUnknownIsNotToldAsARefusal(t *testing.T) {
 				s := soloisttest.NewStore()
 				c := soloisttest.NewReplica(t, s, soloist.Config{})
 				s.LoseReplies(1)
-				time.AfterFunc(time.Nanosecond, func() { s.Mend(); s.Break(nil) })
+				time.AfterFunc(time.Nanosecond, func() { s.Heal(); s.Break(nil) })
 				if err := claim(c); !errors.Is(err, soloist.ErrUnknown) {
 					t.Errorf("got: %v", err)
 				}
-				s.Mend()
+				s.Heal()
 				time.Sleep(8 * time.Second)
 				for r, err := range s.List(background, "") {
 					if err != nil || !r.Free() {
@@ -106,7 +106,7 @@ func TestUnknownBatchIsGivenBack(t *testing.T) {
 		if claimed, err := a.Elements("invoices").ClaimAll(background, []string{"1", "2"}); claimed != nil || !errors.Is(err, soloist.ErrUnknown) {
 			t.Errorf("%v, %v", claimed, err)
 		}
-		s.Mend()
+		s.Heal()
 		time.Sleep(8 * time.Second)
 		for _, id := range []string{"1", "2"} {
 			if err := b.Elements("invoices").Process(background, id, ok); err != nil {
@@ -285,7 +285,7 @@ func TestUnknownPermitIsGivenBack(t *testing.T) {
 		if _, err := a.Semaphore("x", 2).TryAcquire(background); !errors.Is(err, soloist.ErrUnknown) {
 			t.Errorf("got: %v", err)
 		}
-		s.Mend()
+		s.Heal()
 		time.Sleep(8 * time.Second)
 		if _, err := b.Semaphore("x", 2).TryAcquire(background); err != nil {
 			t.Errorf("the other permit: %v", err)

@@ -81,7 +81,7 @@ func (c *Client) outlast(ctx context.Context, t target, me *localWaiter) bool {
 
 // watch subscribes to releases of the target, if the store can do it.
 func (c *Client) watch(ctx context.Context, t target) (<-chan struct{}, bool) {
-	w, ok := c.store.(store.Waiter)
+	w, ok := store.As[store.Watcher](c.store)
 	if !ok {
 		return nil, false
 	}

@@ -63,7 +63,7 @@ func migrated(ctx context.Context, s store.Store, err error) (store.Store, error
 	if err != nil {
 		return nil, err
 	}
-	if m, ok := s.(store.Migrator); ok {
+	if m, ok := store.As[store.Migrator](s); ok {
 		if _, err := m.Migrate(ctx); err != nil {
 			return nil, errors.Join(err, s.Close())
 		}

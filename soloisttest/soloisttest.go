@@ -87,7 +87,7 @@ func NewStore() *Store { return &Store{mem: memstore.New()} }
 // Share answers a store on the same records that can be broken apart from s, as the network of another replica.
 func (s *Store) Share() *Store { return &Store{mem: s.mem.Share()} }
 
-// Break makes every call fail with err before it does anything, until Mend. An err of nil means a refused connection.
+// Break makes every call fail with err before it does anything, until Heal. An err of nil means a refused connection.
 func (s *Store) Break(err error) {
 	if err == nil {
 		err = errors.New("soloisttest: connection refused")
@@ -101,7 +101,7 @@ func (s *Store) LoseReplies(n int) { s.set(func() { s.lose = n }) }
 // Slow delays every call by d, before it takes effect.
 func (s *Store) Slow(d time.Duration) { s.set(func() { s.slow = d }) }
 
-// Stall holds every call, as a partition does, until Mend or until its context ends, which is store.ErrUnknown.
+// Stall holds every call, as a partition does, until Heal or until its context ends, which is store.ErrUnknown.
 func (s *Store) Stall() {
 	s.set(func() {
 		if s.stalled == nil {
@@ -110,8 +110,8 @@ func (s *Store) Stall() {
 	})
 }
 
-// Mend undoes Break, LoseReplies, Slow and Stall.
-func (s *Store) Mend() {
+// Heal undoes Break, LoseReplies, Slow and Stall.
+func (s *Store) Heal() {
 	s.set(func() {
 		s.broken, s.lose, s.slow = nil, 0, 0
 		if s.stalled != nil {
@@ -219,9 +219,35 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 	return s.mem.List(ctx, prefix)
 }
 
-// Watch is as in store.Waiter. Watches outlive Break and Stall.
+// Watch is as in store.Watcher. Watches outlive Break and Stall.
 func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
 	return s.mem.Watch(ctx, names)
+}
+
+// Queue is as in store.Queuer: what happens to requests and replies happens to it. A call that stands in line outlives Break and Stall.
+func (s *Store) Queue(ctx context.Context, claim store.Claim) (store.Outcome, time.Duration, error) {
+	if err := s.before(ctx); err != nil {
+		return store.Outcome{}, 0, err
+	}
+	out, after, err := s.mem.Queue(ctx, claim)
+	return out, after, s.after(err)
+}
+
+// Leave is as in store.Queuer.
+func (s *Store) Leave(ctx context.Context, name, holder string) (bool, error) {
+	if err := s.before(ctx); err != nil {
+		return false, err
+	}
+	left, err := s.mem.Leave(ctx, name, holder)
+	return left, s.after(err)
+}
+
+// Ping is as in store.Pinger.
+func (s *Store) Ping(ctx context.Context) error {
+	if err := s.before(ctx); err != nil {
+		return err
+	}
+	return s.mem.Ping(ctx)
 }
 
 // Sweep is as in store.Sweeper.

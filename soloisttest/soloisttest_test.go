@@ -21,7 +21,7 @@ func TestStoreBreaksAsAsked(t *testing.T) {
 		if _, err := c.TryLock(background, "x"); !errors.Is(err, refused) {
 			t.Errorf("broken: %v", err)
 		}
-		s.Mend()
+		s.Heal()
 		l, err := c.TryLock(background, "x")
 		if err != nil {
 			t.Fatal(err)
@@ -31,13 +31,13 @@ func TestStoreBreaksAsAsked(t *testing.T) {
 		if !errors.Is(l.Err(), soloist.ErrLost) {
 			t.Errorf("stalled for longer than the TTL: %v", l.Err())
 		}
-		s.Mend()
+		s.Heal()
 		s.Slow(time.Second)
 		start := time.Now()
 		if _, err := c.TryLock(background, "y"); err != nil || time.Since(start) < time.Second {
 			t.Errorf("slow: %v after %v", err, time.Since(start))
 		}
-		s.Mend()
+		s.Heal()
 		before := s.Calls()
 		s.LoseReplies(1)
 		if _, err := c.TryLock(background, "z"); err != nil || s.Calls()-before != 2 {

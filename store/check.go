@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// The limits of the seam. They fit the narrowest of the backends.
+// The limits of names, states and times. Every backend can keep them.
 const (
 	MaxName  = 255                       // bytes of a name or holder
 	MaxState = 64 << 10                  // bytes of a state
@@ -16,7 +16,7 @@ const (
 	MaxTTL   = 10 * 365 * 24 * time.Hour // of a lease or linger
 )
 
-// CheckName answers nil if name can be the name of a record, else an *InvalidError.
+// CheckName returns an *InvalidError if name cannot be the name of a record.
 func CheckName(name string) error { return checkText("name", name) }
 
 func checkText(what, s string) error {
@@ -68,7 +68,7 @@ func checkLease(name, holder string, token, mark int64, state []byte) error {
 	return nil
 }
 
-// Check answers an *InvalidError if the claim breaks a rule of its fields. Stores call it before anything else.
+// Check returns an *InvalidError if a field of the claim is not valid. Stores call it before anything else.
 func (c Claim) Check() error {
 	if err := CheckName(c.Name); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (c Claim) Check() error {
 	return checkTTL(c.TTL)
 }
 
-// Check is as Claim.Check.
+// Check returns an *InvalidError if a field of the extension is not valid.
 func (e Extension) Check() error {
 	if err := checkLease(e.Name, e.Holder, e.Token, e.Mark, e.State); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (e Extension) Check() error {
 	return checkTTL(e.TTL)
 }
 
-// Check is as Claim.Check.
+// Check returns an *InvalidError if a field of the release is not valid.
 func (r Release) Check() error {
 	if err := checkLease(r.Name, r.Holder, r.Token, r.Mark, r.State); err != nil {
 		return err
@@ -101,15 +101,15 @@ func (r Release) Check() error {
 	return nil
 }
 
-// CheckQueued answers an *InvalidError if c cannot be given to Queuer.Queue.
+// CheckQueued returns an *InvalidError if c is not valid for Queuer.Queue.
 func CheckQueued(c Claim) error {
 	if c.Mark != 0 {
-		return &InvalidError{"mark", strconv.FormatInt(c.Mark, 10), "must be 0 of one who stands in line"}
+		return &InvalidError{"mark", strconv.FormatInt(c.Mark, 10), "must be 0 for a claim that waits in the queue"}
 	}
 	return c.Check()
 }
 
-// CheckChoice answers an *InvalidError if names and c cannot be given to Chooser.Choose.
+// CheckChoice returns an *InvalidError if names or c are not valid for Chooser.Choose.
 func CheckChoice(names []string, c Claim) error {
 	if len(names) == 0 {
 		return &InvalidError{"names", "[]", "give at least one name to choose from"}

@@ -4,56 +4,62 @@ import (
 	"context"
 )
 
-// A Migrator keeps its records in a schema that has to be made before the first use, and that can be older than the code.
-// Opening such a store does not look at the schema; a call that finds it missing or old answers an error that says so.
+// A Migrator keeps its records in a schema, such as the tables of a database. The schema has to be created before the first use, and
+// migrated when it is older than the code. Opening such a store does not check the schema; a call that finds it missing or old returns an
+// error that is [ErrSchema].
 type Migrator interface {
-	// Migrate makes the schema, or brings it up to date, and answers what it did in a line for people each: nothing when
-	// there was nothing to do. Many may call it at once. It may need privileges that the other calls do not.
+	// Migrate creates the schema or updates it, and returns one line of text per change: none if nothing had to be done. It is safe to
+	// call from several processes at once. It may need privileges that the other methods do not.
 	Migrate(ctx context.Context) ([]string, error)
 
-	// Schema answers the statements with which a person can do the same on an empty database. It asks the backend nothing.
+	// Schema returns the statements with which a person can do the same on an empty database. It sends nothing to the backend.
 	Schema() string
 }
 
-// An Examiner can look at how its backend is set up, and say what to change.
+// An Examiner can check how its backend is set up, and report what to change.
 type Examiner interface {
-	// Examine answers what it found, in an order for people to read. It changes nothing that stays. What it was not allowed
-	// to see is a Finding too, with the level LevelUnknown. The error is that of a backend that could not be asked at all; it
-	// names the cause.
+	// Examine returns what it found, in an order for people to read. It changes nothing. What it was not allowed to see is a
+	// Finding with the level LevelUnknown. It returns an error if the backend could not be reached at all.
 	Examine(ctx context.Context) ([]Finding, error)
 }
 
-// A Finding is one thing about a backend that somebody ought to know.
+// A Finding is one fact about a backend that an operator should know.
 type Finding struct {
 	Subject string `json:"subject"` // what was looked at: "eviction policy"
 	Found   string `json:"found"`   // what it is: "allkeys-lru"
 	Level   Level  `json:"level"`
-	Mend    string `json:"mend,omitempty"` // what to change, and why; "" when there is nothing to change
+	Fix     string `json:"fix,omitempty"` // what to change, and why; "" if nothing has to change
 }
 
-// A Level says how good a finding is.
+// A Level is the severity of a finding.
 type Level string
 
 // The levels of a finding.
 const (
 	LevelOK      Level = "ok"
-	LevelWarning Level = "warning" // it works, with less than could be promised
-	LevelError   Level = "error"   // it does not work, or cannot be relied on
-	LevelUnknown Level = "unknown" // it could not be looked at
+	LevelWarning Level = "warning" // it works, but promises less than it could
+	LevelError   Level = "error"   // it does not work, or is not reliable
+	LevelUnknown Level = "unknown" // it could not be checked
 )
 
-// A Completion says that the work of a lease is done. A store that lives in a SQL database can carry it out inside a transaction
-// of the caller's own, so that the work and the mark commit together or not at all. Such a store has a method
-// Complete(ctx, tx, Completion) error, whose tx is of its driver. It answers
+// A Completer keeps its records in a database with transactions, and can record the end of a piece of work in a transaction of the
+// caller, so that the work and its record are committed together or not at all. Tx is the transaction of its driver:
 //
-//   - ErrLost unless the lease is live;
-//   - a *DoneError when Mark is not 0 and the record's mark is at least Mark: the work has been committed before, be it by a
-//     transaction whose commit was not answered;
-//   - nil when it has raised the mark and replaced the state, and then nobody else can take the name until the transaction
-//     has ended.
-//
-// With an error nothing is changed, and the caller rolls the transaction back. The lease itself stays, to be released after the
-// commit.
+//	completer, ok := store.As[store.Completer[*sql.Tx]](client.Store())
+type Completer[Tx any] interface {
+	// Complete raises the record's mark and replaces its state, in tx. It returns
+	//
+	//   - nil if it has done so. Nobody else can then acquire the name until tx has ended;
+	//   - ErrLost if the lease is not live;
+	//   - a *DoneError if c.Mark is not 0 and the record's mark is at least c.Mark: the work has been committed before, perhaps by a
+	//     transaction whose commit was not confirmed.
+	//
+	// If it returns an error it has changed nothing, and the caller rolls tx back. The lease stays; the caller releases it after
+	// the commit.
+	Complete(ctx context.Context, tx Tx, c Completion) error
+}
+
+// A Completion is the end of the work of a lease, see [Completer].
 type Completion struct {
 	Name, Holder string
 	Token        int64
@@ -61,5 +67,5 @@ type Completion struct {
 	State        []byte // replaces the record's state; nil leaves it, empty clears it; at most MaxState bytes
 }
 
-// Check answers an *InvalidError if the completion breaks a rule of its fields.
+// Check returns an *InvalidError if a field of the completion is not valid.
 func (c Completion) Check() error { return checkLease(c.Name, c.Holder, c.Token, c.Mark, c.State) }

@@ -2,83 +2,88 @@ package store
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 )
 
-// A Store remembers leases. It is safe for use by many goroutines at once.
+// A Store keeps leases. It must be safe for concurrent use.
 //
-// The three verbs report errors in two places. The error beside the slice is that of the whole call: the slice is then
-// nil and every element of the batch has that error as its outcome. Otherwise the slice is as long as the batch and its
-// element i answers element i. In both places an error that is [ErrUnknown] says that the element may or may not have
-// taken effect, now or a little later; any other error says that it has not.
+// Acquire, Extend and Release take a batch and return one result per element, in the order of the batch. Names may repeat within a batch; the
+// elements are decided in order. An empty batch returns an empty slice.
 //
-// An empty batch does nothing and answers an empty slice. Names may repeat within a batch; they are decided in order.
+// Errors are reported in two places. If the second result is not nil, it applies to every element of the batch, and the slice is nil. Otherwise
+// the slice is as long as the batch, and each of its elements has an error of its own. In both places an error that is [ErrUnknown] means
+// that the element may or may not have taken effect, now or a little later. Any other error means that it has not.
 //
-// A record that cannot be read, because something else has written it, harms its own name alone: what asks for it gets an error that names it
-// and changes nothing, and everything else goes on.
+// A record that cannot be read, because something else has written to it, affects its own name only: requests for that name return an error that
+// names the record, and change nothing.
+//
+// If ctx ends before the backend has replied, a method returns without waiting for the reply; the error of Acquire, Extend and Release is then
+// ErrUnknown, unless the request was never sent.
 type Store interface {
-	// Acquire tries once to take each name. The error of an outcome is nil for a grant, a *HeldError when another
-	// holder (or nobody, for a linger) has the name, and a *DoneError when the record's mark answers the claim.
+	// Acquire tries once to acquire each name, and does not wait. The error of an outcome is nil if the name was granted, a *HeldError if the
+	// name is taken, and a *DoneError if the record's mark is at least the claim's. If the holder of a claim already holds the name, Acquire
+	// returns the same grant again, and the lease ends when it would have ended: so a claim whose reply was lost can be repeated.
+	// A claim that is not granted writes nothing.
 	Acquire(ctx context.Context, claims []Claim) ([]Outcome, error)
 
-	// Extend keeps leases live until TTL from now, or until when they would have ended if that is later: an
-	// extension never shortens a lease. It may replace the state and raise the mark. ErrLost for a lease that is not
-	// live; it changes nothing then.
+	// Extend extends leases to TTL from now. It never shortens a lease: one that would have ended later than that ends when it would have.
+	// It can also replace the record's state and raise its mark. If the lease is not live, Extend changes nothing and the error is ErrLost.
 	Extend(ctx context.Context, extensions []Extension) ([]error, error)
 
-	// Release ends leases. ErrLost for a lease that is not live; it changes nothing then. Releasing again what the same
-	// holder has released, while nobody else has taken the name and the record's mark is at least the one asked for,
-	// answers nil and changes nothing, so that a release whose reply was lost can be repeated.
+	// Release ends leases. It can also replace the record's state and raise its mark. If the lease is not live, Release changes nothing and
+	// the error is ErrLost. Repeating a release returns nil and changes nothing, as long as nobody else has acquired the name and the
+	// record's mark is at least that of the release: so a release whose reply was lost can be repeated.
 	//
-	// A lease is live until the store could grant the name to somebody else. So nil says that nobody else was granted the name before the
-	// release took effect. It may have taken longer to commit than the lease had left: the store has kept the name for it meanwhile, though a
-	// record that was read then may look free.
+	// A lease is live until the store could grant the name to somebody else. So nil means that the name was granted to nobody else before the
+	// release took effect. The release may take longer to commit than the lease had left; the store keeps the name for it meanwhile, even
+	// though the record may look free to a reader.
 	Release(ctx context.Context, releases []Release) ([]error, error)
 
-	// List yields the records whose names begin with prefix, in ascending byte order of their names, free ones
-	// included. It is a view for people and tools, not a snapshot: decide by Acquire. It ends after the first error. Records
-	// that cannot be read are left out, and told by an error after all others. The store may be used while it is under way.
+	// List yields the records whose names begin with prefix, in ascending byte order of their names, including those whose names are free.
+	// It is for people and tools, and need not be a snapshot: decisions are made by Acquire. List yields one error at most, last. A record that
+	// cannot be read is left out; after all others List yields an error that names it. The store may be used while List is running.
 	List(ctx context.Context, prefix string) iter.Seq2[Record, error]
 
-	// Close frees what the store opened itself, never what it was given. Calls made afterwards answer ErrClosed; closing
-	// again does nothing.
+	// Close releases the resources that the store has opened itself, but not those that it was given, such as a connection pool. Calls
+	// after Close return ErrClosed. Closing again does nothing and returns nil.
 	Close() error
 }
 
-// Forever as a Retain keeps a record until somebody releases its name with another.
+// Forever is the Retain that keeps a record until it is released again with another Retain.
 const Forever = time.Duration(1<<63 - 1)
 
-// A Claim asks for a name.
+// A Claim requests a lease of a name.
 type Claim struct {
 	Name   string        // 1 to 255 bytes of UTF-8 without control characters
-	Holder string        // who asks: unique to one attempt, so that asking again can be told from asking anew; as Name
+	Holder string        // identifies one attempt to acquire, so that a repeated request can be told from a new one; as Name
 	TTL    time.Duration // how long the lease lives unless it is extended; MinTTL to MaxTTL
 
-	// Mark, when not 0, refuses the claim with a *DoneError if the record's mark is >= Mark. This is decided before
-	// whether the name is held, but after whether this very holder already has it. A name without a record has mark 0,
-	// so a negative Mark is always refused: it reads the record without ever writing.
+	// Mark, if it is not 0, refuses the claim with a *DoneError if the record's mark is >= Mark. This is decided after whether Holder already
+	// holds the name, and before whether somebody else does. A name without a record has mark 0. So a claim with a negative Mark is always
+	// refused: it reads the record and never writes.
 	Mark int64
 }
 
-// An Outcome answers one claim: a grant when Err is nil.
+// An Outcome is the result of one claim: a grant if Err is nil.
 type Outcome struct {
 	Grant Grant
 	Err   error
 }
 
-// A Grant is a lease of a name to a holder.
+// A Grant is a lease of a name.
 type Grant struct {
 	Token int64  // the fencing token: > 0, and greater than that of every earlier grant of the name
 	Mark  int64  // the record's mark
-	State []byte // the record's state as the last holder left it; the caller's to keep
+	State []byte // the record's state as the last holder left it; the caller may keep and change it
 
-	// Abandoned is > 0 when the lease before this one ended by expiry, never released by its holder: it is how long
-	// before this grant that lease was granted. The same holder asking again is not told.
-	Abandoned time.Duration
+	// ExpiredAge is > 0 if the previous lease of the name expired, because its holder died or was cut off, instead of being released. It is how
+	// long before this grant the previous lease was granted. It is 0 if the same holder repeats its claim.
+	ExpiredAge time.Duration
 }
 
-// An Extension keeps a lease live.
+// An Extension extends a lease.
 type Extension struct {
 	Name, Holder string
 	Token        int64
@@ -91,97 +96,101 @@ type Extension struct {
 type Release struct {
 	Name, Holder string
 	Token        int64
-	Linger       time.Duration // how long the name stays taken, by nobody; 0 frees it at once; at most MaxTTL
+	Linger       time.Duration // how long the name stays taken, by nobody, after the release; 0 frees it immediately; at most MaxTTL
 	Mark         int64         // as in Extension
 	State        []byte        // as in Extension
 
-	// Retain is how long from now the record's mark and state must be remembered at least; [Forever] has no end. After
-	// that (and after the linger) a store may forget the record. A store never forgets a record whose last grant was not
-	// released, for with it the next holder could not be told that the one before died: a name that is used once must be
-	// released. Forgetting never lets a token of the name repeat.
+	// Retain is how long from now the store must remember the record's mark and state at least; [Forever] has no end. After that, and after
+	// the linger, the store may forget the record. A store never forgets a record whose last lease was not released, since the next
+	// grant must report that it expired: a name that is used once must be released. A forgotten name never gets a token that it had before.
 	Retain time.Duration
 }
 
-// A Record is what a store remembers of a name.
+// A Record is what a store keeps for a name.
 type Record struct {
 	Name   string
-	Holder string        // who has or had the lease; "" after a release
-	Token  int64         // the token of the last grant
-	Mark   int64         // only grows
-	State  []byte        // the last holder's; the caller's to keep
-	Left   time.Duration // how long the lease or the linger lasts from now; 0 when the name is free
-	Age    time.Duration // since the last grant
+	Holder string // who has or had the lease; "" after a release
+	Token  int64  // the token of the last grant
+
+	// Mark is the record's high-water mark: a number that only grows, and whose meaning is the caller's. A claim can require that it is
+	// lower than a given number, which makes "not yet processed up to here" part of the same atomic step as the lease.
+	Mark int64
+
+	State []byte        // what the last holder left for the next; the caller may keep and change it
+	Left  time.Duration // until the lease or the linger ends; 0 if the name is free
+	Age   time.Duration // since the last grant
 }
 
-// Free says that the name could be taken when the record was read.
+// Free reports whether the name was free when the record was read.
 func (r Record) Free() bool { return r.Left <= 0 }
 
-// What a store can do beyond Store is said by small optional interfaces. Whoever needs one asks for it with a type
-// assertion and has a way without it.
+// The interfaces below are optional. Callers find them by As, which also finds them in a store that is wrapped by another one, and do without
+// what a store does not implement. Each method may return an error that is errors.ErrUnsupported, if the store cannot do it as it is
+// configured. It has then done nothing, and callers do without it too.
 
-// A Waiter can tell when one of some names may have become free.
-type Waiter interface {
-	// Watch is subscribed when it returns, so a release after that is not missed: look once more, then wait. The
-	// channel receives a value after a release of any of the names, possibly more often; releases that come
-	// before the last value has been received may share it. It is closed when ctx ends or the subscription is
-	// lost. Expiry wakes nobody: keep a timer on what the refusal said is left.
+// A Watcher can notify a waiter that a name may have become free.
+type Watcher interface {
+	// Watch returns a channel that receives a value after a release of any of the names. It is subscribed when it returns: a caller that
+	// then tries once more, and waits after that, misses no release. It may send more often; releases before the last value was received
+	// may share that value. The channel is closed when ctx ends, when the subscription is lost, and when the store is closed. Nothing is sent
+	// when a lease expires: a caller needs a timer for what is left of the lease that refused it.
 	Watch(ctx context.Context, names []string) (<-chan struct{}, error)
 }
 
-// A Queuer keeps those who wait for a name in a line, and hands the name over when it is released: nobody has to be woken to ask for
-// it, and those who wait are served in the order in which they came.
+// A Queuer keeps a queue of waiters for each name. A release hands the name over to the first of them.
 type Queuer interface {
-	// Queue is Acquire of one claim, whose Mark is 0, by a holder who waits. If the name is held the holder stands in the name's line, at
-	// its end unless it has a place there already, and Queue waits. A release grants the name, in the same step, to the first of the line
-	// for its claim's TTL, unless the name is to linger. The others are told if that ends before what they have been told. Queue answers
+	// Queue is Acquire for one claim whose holder waits. The claim's Mark must be 0. If the name is held, the holder is added to the end of
+	// the name's queue, unless it is in it already, and Queue waits. A release grants the name, in the same atomic step, to the first
+	// holder of the queue for its claim's TTL, unless the name is to linger. Queue returns
 	//
-	//   - the grant, with how long after this request reached the store the lease began, by the store's clock: less than 0 for a
-	//     grant that the holder had before. A deadline must be counted from there, not from the answer;
-	//   - a *HeldError when the lease that was in the way would have ended, or another that ends sooner is, the name lingers, or ctx has
-	//     ended: ask again. The holder keeps its place;
-	//   - ErrUnknown when nothing came back of the request itself. The holder may have a place, or the name.
+	//   - a grant. after is how long after this request reached the store the lease began, by the store's clock. It is negative for a
+	//     lease that the holder had before. A caller computes the end of the lease from there, not from when Queue returned;
+	//   - a *HeldError, as the error of the outcome, when the caller should call again: the lease in the way would have ended by
+	//     now, or another lease in the way ends sooner than the last one, or the name lingers, or ctx has ended. The holder stays in the queue;
+	//   - ErrUnknown if the request was not answered at all. The holder may be in the queue, or hold the name.
 	//
-	// Who gives up must Leave. errors.ErrUnsupported says that this store, as it is configured, keeps no lines, and that nothing has been
-	// asked for. Other errors are as in Acquire.
+	// A holder that gives up must call Leave. Other errors are as in Acquire.
 	Queue(ctx context.Context, c Claim) (out Outcome, after time.Duration, err error)
 
-	// Leave gives up the place of a holder. It says false if there was none: the name may have been handed over. Errors as in Acquire.
+	// Leave removes a holder from the queue of a name. It returns false if the holder was not in the queue: it may hold the name. Errors are as in Acquire.
 	Leave(ctx context.Context, name, holder string) (bool, error)
 }
 
-// A Chooser can take any one of several names in one step.
+// A Chooser can acquire any one of several names in one step.
 type Chooser interface {
-	// Choose takes the first free of names for claim.Holder, ignoring claim.Name, and answers its index and the grant.
-	// A holder that already has one of the names gets that grant again. When all are taken the outcome is the
-	// *HeldError of the one that would be free first, with its index. Claim.Mark must be 0. Errors as in Acquire; what is
-	// wrong with the names or the claim is an *InvalidError in the outcome.
+	// Choose acquires the first of names that is free for claim.Holder, and returns its index and the outcome. claim.Name is ignored, and
+	// claim.Mark must be 0. If the holder already holds one of the names, Choose returns that grant again. If all names are taken, the outcome
+	// is the *HeldError of the name that would be free first. Names or a claim that are not valid are an *InvalidError in the outcome.
+	// Other errors are as in Acquire.
 	Choose(ctx context.Context, names []string, claim Claim) (int, Outcome, error)
 }
 
-// A Pinger can say whether the backend answers.
+// A Pinger can check whether the backend responds.
 type Pinger interface {
+	// Ping returns nil if the backend can read records now.
 	Ping(ctx context.Context) error
 }
 
-// A Sweeper forgets on request what may be forgotten. Stores whose backend forgets by itself need not be one.
+// A Sweeper forgets records when it is called. A store whose backend forgets by itself need not be one.
 type Sweeper interface {
-	// Sweep forgets at most limit records and says how many it forgot. Such a store forgets at no other time. Records that cannot be read
-	// stay; the error, beside how many of the others it forgot, may tell of them.
+	// Sweep forgets at most limit records that may be forgotten (see Release.Retain), and returns how many. A store that has Sweep forgets at
+	// no other time. Records that cannot be read stay; the error may name them, beside the number of records that were forgotten.
 	Sweep(ctx context.Context, limit int) (int, error)
 }
 
-// A Prober can say what the store promises as it is configured now.
+// A Prober can report what the store promises.
 type Prober interface {
+	// Capabilities asks the backend for what the store promises as it is configured now. Use CapabilitiesOf to call it.
 	Capabilities(ctx context.Context) (Capabilities, error)
 }
 
-// Capabilities say what a store promises, as configured, by looking and not by hoping.
+// Capabilities describe what a store promises. They come from the backend's settings, not from assumptions.
 type Capabilities struct {
 	Backend string  // the backend and its version, for people: "SQLite 3.51.0, WAL, synchronous=FULL"
-	Scope   Scope   // who can share it
+	Scope   Scope   // who can share the store
 	Fencing Promise // claims are linearizable and tokens strictly grow, whatever fails
-	Durable Promise // what was answered survives a crash of the backend
-	Waiting Promise // waiters are woken by a release, not by a timer
+	Durable Promise // what the store has confirmed survives a crash of the backend
+	Waiting Promise // a release wakes waiters; they do not poll
 }
 
 // A Promise is a capability with the reason for it.
@@ -193,13 +202,14 @@ type Promise struct {
 // An Answer is yes, no or unknown; the zero value is unknown.
 type Answer int
 
-// The answers. Unknown is what a probe says that was denied or not made: treat it as No.
+// The answers. Unknown means that the store could not find out, or was not allowed to: treat it as No.
 const (
 	Unknown Answer = iota
 	No
 	Yes
 )
 
+// String returns "yes", "no" or "unknown".
 func (a Answer) String() string {
 	switch a {
 	case Yes:
@@ -211,10 +221,10 @@ func (a Answer) String() string {
 	}
 }
 
-// MarshalText writes the answer as in String.
+// MarshalText returns the answer as String does.
 func (a Answer) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-// A Scope says who can share a store.
+// A Scope is the set of programs that can share a store.
 type Scope string
 
 // The scopes.
@@ -224,10 +234,13 @@ const (
 	ScopeFleet   Scope = "fleet"   // every machine that reaches the backend
 )
 
-// CapabilitiesOf asks s for its capabilities; those of a store that is not a Prober are unknown.
+// CapabilitiesOf returns the capabilities of s. If s is not a Prober, they are unknown.
 func CapabilitiesOf(ctx context.Context, s Store) (Capabilities, error) {
-	if p, ok := s.(Prober); ok {
-		return p.Capabilities(ctx)
+	if p, ok := As[Prober](s); ok {
+		c, err := p.Capabilities(ctx)
+		if !errors.Is(err, errors.ErrUnsupported) {
+			return c, err
+		}
 	}
 	why := Promise{Unknown, "the store does not say"}
 	return Capabilities{Backend: "unknown", Fencing: why, Durable: why, Waiting: why}, nil

@@ -61,7 +61,7 @@ func (a *app) examine(ctx context.Context) ([]store.Finding, error) {
 		return nil, err
 	}
 	defer s.Close()
-	if p, ok := s.(store.Pinger); ok {
+	if p, ok := store.As[store.Pinger](s); ok {
 		if err := p.Ping(ctx); err != nil {
 			return []store.Finding{named, unusable("connection", err)}, nil
 		}
@@ -73,7 +73,7 @@ func (a *app) examine(ctx context.Context) ([]store.Finding, error) {
 	} else {
 		findings = append(findings, promises(caps)...)
 	}
-	if e, ok := s.(store.Examiner); ok {
+	if e, ok := store.As[store.Examiner](s); ok {
 		found, err := e.Examine(ctx)
 		findings = append(findings, found...)
 		if err != nil {
@@ -169,8 +169,8 @@ func diagnosis(findings []store.Finding) string {
 	}
 	for _, f := range findings {
 		line(string(f.Level), f.Subject, f.Found)
-		if f.Mend != "" {
-			line("", "", "→ "+f.Mend)
+		if f.Fix != "" {
+			line("", "", "→ "+f.Fix)
 		}
 	}
 	return b.String()

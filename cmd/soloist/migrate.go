@@ -81,7 +81,7 @@ func (a *app) migrator(shedlock bool) (store.Migrator, store.Store, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	m, _ := s.(store.Migrator)
+	m, _ := store.As[store.Migrator](s)
 	return m, s, nil
 }
 

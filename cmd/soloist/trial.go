@@ -44,7 +44,7 @@ func (t *trial) findings(ctx context.Context) []store.Finding {
 	if len(stores) > 1 && found[0].Level != store.LevelError {
 		found = append(found, t.same(ctx, stores))
 	}
-	if sweeper, ok := t.first.(store.Sweeper); ok { // the records of the trial with what else may go
+	if sweeper, ok := store.As[store.Sweeper](t.first); ok { // the records of the trial with what else may go
 		if _, err := sweeper.Sweep(ctx, 1000); err != nil {
 			found = append(found, unusable("trial", fmt.Errorf("forgetting: %w", err)))
 		}
@@ -84,7 +84,7 @@ func (t *trial) lives(ctx context.Context, stores []store.Store) store.Finding {
 	if len(failed) > 0 {
 		f := unusable("trial", fmt.Errorf("%d of %d lives of a lease failed, over %d connections or more at once; the first: %w",
 			len(failed), len(stores)*trialLives, len(stores), failed[0]))
-		f.Mend = "if only some fail, look for time-outs that are too short and for limits on connections: of the server, of the user, in the URL"
+		f.Fix = "if only some fail, look for time-outs that are too short and for limits on connections: of the server, of the user, in the URL"
 		return f
 	}
 	middle := func(all []time.Duration) time.Duration {
@@ -96,7 +96,7 @@ func (t *trial) lives(ctx context.Context, stores []store.Store) store.Finding {
 		len(took[0]), brief(middle(took[0])), brief(middle(took[1])), brief(middle(took[2])), brief(longest))}
 	const usual = 30 * time.Second // the default TTL
 	if enough := 10 * longest; enough > usual {
-		f.Level, f.Mend = store.LevelWarning, fmt.Sprintf("give leases a TTL of at least %v, ten times that: they are renewed at a third of it", enough.Round(time.Second))
+		f.Level, f.Fix = store.LevelWarning, fmt.Sprintf("give leases a TTL of at least %v, ten times that: they are renewed at a third of it", enough.Round(time.Second))
 	}
 	return f
 }
@@ -175,7 +175,7 @@ func (t *trial) same(ctx context.Context, stores []store.Store) store.Finding {
 	case blind > 0:
 		f := unusable("one server", fmt.Errorf("%d of %d new connections do not know of a lease that was taken over the first: there is more than one server behind this address, each with data of its own",
 			blind, len(stores)-1))
-		f.Mend = "let the address lead to one primary, and never to two servers at a time"
+		f.Fix = "let the address lead to one primary, and never to two servers at a time"
 		return f
 	case released != nil:
 		return unusable("one server", released)

@@ -61,7 +61,7 @@ func TestTrial(t *testing.T) {
 				if text := string(f.Level) + " " + f.Subject + ": " + f.Found; !strings.HasPrefix(text, c.want[i]) {
 					t.Errorf("want %q, found %q", c.want[i], text)
 				}
-				if f.Level == store.LevelError && f.Mend == "" && !strings.Contains(f.Found, "too many clients") {
+				if f.Level == store.LevelError && f.Fix == "" && !strings.Contains(f.Found, "too many clients") {
 					t.Errorf("nothing says what to change: %q", f.Found)
 				}
 			}
@@ -78,10 +78,10 @@ func TestTrial(t *testing.T) {
 
 // Text and JSON say the same, and the exit code with it.
 func TestDoctorSaysTheSameInEachForm(t *testing.T) {
-	finding := func(level store.Level, mend string) store.Finding {
-		return store.Finding{Subject: "subject-" + string(level), Found: "found-" + string(level), Level: level, Mend: mend}
+	finding := func(level store.Level, fix string) store.Finding {
+		return store.Finding{Subject: "subject-" + string(level), Found: "found-" + string(level), Level: level, Fix: fix}
 	}
-	ok, warning, bad, unknown := finding(store.LevelOK, ""), finding(store.LevelWarning, "mend-1"), finding(store.LevelError, "mend-2"), finding(store.LevelUnknown, "")
+	ok, warning, bad, unknown := finding(store.LevelOK, ""), finding(store.LevelWarning, "fix-1"), finding(store.LevelError, "fix-2"), finding(store.LevelUnknown, "")
 	for want, findings := range map[string][]store.Finding{
 		"1 ok, 0 warnings, 0 errors, 0 unknown: the store can be used (exit code 0)":                                   {ok},
 		"1 ok, 1 warnings, 0 errors, 0 unknown: the store can be used, with less than could be promised (exit code 0)": {ok, warning},
@@ -96,7 +96,7 @@ func TestDoctorSaysTheSameInEachForm(t *testing.T) {
 				t.Errorf("%s: exit code %d, want %d", form, exitCode(err), code)
 			}
 			for _, f := range findings {
-				for _, text := range []string{f.Subject, f.Found, string(f.Level), f.Mend} {
+				for _, text := range []string{f.Subject, f.Found, string(f.Level), f.Fix} {
 					if !strings.Contains(out.String(), text) {
 						t.Errorf("%s lacks %q:\n%s", form, text, &out)
 					}

@@ -1,52 +1,97 @@
-// Package ownstore is an example of a store of one's own. It is made of another store and counts the round trips to it; see
-// docs/writing-a-store.md for what a store on a backend has to do.
+// Package ownstore is an example of a store that wraps another one: it counts the calls. See docs/writing-a-store.md for what a store on a
+// backend has to do.
 package ownstore
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"sync/atomic"
+	"time"
 
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A Counted store passes everything on and counts the calls.
+// A Counted store passes every call on to another store and counts it. It can do what the other store can do. It is safe for use by many
+// goroutines at once.
 type Counted struct {
-	of    store.Store
-	trips atomic.Int64
+	store.Store // for Close
+	trips       atomic.Int64
 }
 
-var _ store.Store = (*Counted)(nil)
+// New returns a store that counts the calls of s. Close closes s.
+func New(s store.Store) *Counted { return &Counted{Store: s} }
 
-// New makes a store of s that counts. Close closes s.
-func New(s store.Store) *Counted { return &Counted{of: s} }
+// Unwrap returns the other store. With it [store.As] finds what the other store can do beyond store.Store: here it can be probed and
+// swept, and neither is counted. Without it clients would find nothing, and poll for a lock that the other store hands over.
+func (c *Counted) Unwrap() store.Store { return c.Store }
 
-// Trips answers how many calls have been made.
+// Trips returns how many calls have been made.
 func (c *Counted) Trips() int64 { return c.trips.Load() }
 
 // Acquire is as in store.Store.
 func (c *Counted) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
 	c.trips.Add(1)
-	return c.of.Acquire(ctx, claims)
+	return c.Store.Acquire(ctx, claims)
 }
 
 // Extend is as in store.Store.
 func (c *Counted) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
 	c.trips.Add(1)
-	return c.of.Extend(ctx, extensions)
+	return c.Store.Extend(ctx, extensions)
 }
 
 // Release is as in store.Store.
 func (c *Counted) Release(ctx context.Context, releases []store.Release) ([]error, error) {
 	c.trips.Add(1)
-	return c.of.Release(ctx, releases)
+	return c.Store.Release(ctx, releases)
 }
 
 // List is as in store.Store.
 func (c *Counted) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	c.trips.Add(1)
-	return c.of.List(ctx, prefix)
+	return c.Store.List(ctx, prefix)
 }
 
-// Close is as in store.Store.
-func (c *Counted) Close() error { return c.of.Close() }
+// The calls of these optional interfaces are counted too, so Counted has their methods. Each looks for what the other store can do, and
+// returns errors.ErrUnsupported if it cannot. The client then does without.
+
+// Watch is as in store.Watcher.
+func (c *Counted) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
+	w, ok := store.As[store.Watcher](c.Store)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	c.trips.Add(1)
+	return w.Watch(ctx, names)
+}
+
+// Queue is as in store.Queuer.
+func (c *Counted) Queue(ctx context.Context, claim store.Claim) (store.Outcome, time.Duration, error) {
+	q, ok := store.As[store.Queuer](c.Store)
+	if !ok {
+		return store.Outcome{}, 0, errors.ErrUnsupported
+	}
+	c.trips.Add(1)
+	return q.Queue(ctx, claim)
+}
+
+// Leave is as in store.Queuer.
+func (c *Counted) Leave(ctx context.Context, name, holder string) (bool, error) {
+	q, ok := store.As[store.Queuer](c.Store)
+	if !ok {
+		return false, errors.ErrUnsupported
+	}
+	c.trips.Add(1)
+	return q.Leave(ctx, name, holder)
+}
+
+// Choose is as in store.Chooser.
+func (c *Counted) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Outcome, error) {
+	ch, ok := store.As[store.Chooser](c.Store)
+	if !ok {
+		return 0, store.Outcome{}, errors.ErrUnsupported
+	}
+	c.trips.Add(1)
+	return ch.Choose(ctx, names, claim)
+}

@@ -16,9 +16,20 @@ func TestStore(t *testing.T) {
 			return New(memstore.New())
 		},
 		Reopen: func(_ testing.TB, s store.Store) store.Store {
-			return New(s.(*Counted).of.(*memstore.Store).Share())
+			of, _ := store.As[*memstore.Store](s)
+			return New(of.Share())
 		},
 	})
+}
+
+// Nothing that the wrapped store can do is lost: no law is skipped for it.
+func TestNothingIsLost(t *testing.T) {
+	h := storetest.Harness{Open: func(testing.TB) store.Store { return New(memstore.New()) }}
+	for _, law := range []string{"watch-wakes", "queue-free", "choose-again", "sweep-limit", "ping", "capabilities"} {
+		if err := storetest.Check(t, law, h); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // A lock that is free costs two round trips.

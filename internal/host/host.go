@@ -1,7 +1,11 @@
 // Package host describes what a client sees of its machine beside package time, so that a simulation can stand in for it.
 package host
 
-import "time"
+import (
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
 
 // A Host is what a client sees of its machine. The zero value is the real one.
 type Host struct {
@@ -15,9 +19,9 @@ type Host struct {
 // A Guest is a store that runs in a simulation and brings the host of its client along.
 type Guest interface{ SimulatedHost() *Host }
 
-// Of returns the host of a client on s: the real one, unless s is a Guest.
-func Of(s any) Host {
-	if guest, ok := s.(Guest); ok {
+// Of returns the host of a client on s: the real one, unless s is a Guest or wraps one.
+func Of(s store.Store) Host {
+	if guest, ok := store.As[Guest](s); ok {
 		return *guest.SimulatedHost()
 	}
 	return Host{}

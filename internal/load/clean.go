@@ -25,7 +25,7 @@ const (
 // It waits for leases that somebody still has.
 func Clean(ctx context.Context, s store.Store, namespace string) (int, error) {
 	given := map[string]bool{} // back, with nothing to remember; taking a name again would make it young again
-	sweeper, sweeps := s.(store.Sweeper)
+	sweeper, sweeps := store.As[store.Sweeper](s)
 	for {
 		var names []string
 		all := 0

@@ -2,9 +2,11 @@ package load
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/soloist-dev/soloist/store"
 )
@@ -23,36 +25,16 @@ func (c *Counter) add(names int) {
 	c.Names.Add(int64(names))
 }
 
-// Count answers s, counted by c. What s can do beyond the verbs it still can, as far as a client asks for it.
-func Count(s store.Store, c *Counter) store.Store {
-	base := &counted{Store: s, c: c}
-	w, waits := s.(store.Waiter)
-	ch, chooses := s.(store.Chooser)
-	switch {
-	case waits && chooses:
-		return struct {
-			*counted
-			watching
-			choosing
-		}{base, watching{w, c}, choosing{ch, c}}
-	case waits:
-		return struct {
-			*counted
-			watching
-		}{base, watching{w, c}}
-	case chooses:
-		return struct {
-			*counted
-			choosing
-		}{base, choosing{ch, c}}
-	}
-	return base
-}
+// Count returns s, counted by c.
+func Count(s store.Store, c *Counter) store.Store { return &counted{Store: s, c: c} }
 
 type counted struct {
 	store.Store
 	c *Counter
 }
+
+// Unwrap is as store.As wants it. What is not counted below goes to the wrapped store directly.
+func (s *counted) Unwrap() store.Store { return s.Store }
 
 func (s *counted) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
 	s.c.add(len(claims))
@@ -80,22 +62,42 @@ func (s *counted) List(ctx context.Context, prefix string) iter.Seq2[store.Recor
 	return s.Store.List(ctx, prefix)
 }
 
-type watching struct {
-	store store.Waiter
-	c     *Counter
+// Watch is as in store.Watcher.
+func (s *counted) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
+	w, ok := store.As[store.Watcher](s.Store)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	s.c.add(len(names))
+	return w.Watch(ctx, names)
 }
 
-func (w watching) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
-	w.c.add(len(names))
-	return w.store.Watch(ctx, names)
+// Choose is as in store.Chooser.
+func (s *counted) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Outcome, error) {
+	c, ok := store.As[store.Chooser](s.Store)
+	if !ok {
+		return 0, store.Outcome{}, errors.ErrUnsupported
+	}
+	s.c.add(len(names))
+	return c.Choose(ctx, names, claim)
 }
 
-type choosing struct {
-	store store.Chooser
-	c     *Counter
+// Queue is as in store.Queuer. A call counts as one request, however long it waits.
+func (s *counted) Queue(ctx context.Context, claim store.Claim) (store.Outcome, time.Duration, error) {
+	q, ok := store.As[store.Queuer](s.Store)
+	if !ok {
+		return store.Outcome{}, 0, errors.ErrUnsupported
+	}
+	s.c.add(1)
+	return q.Queue(ctx, claim)
 }
 
-func (ch choosing) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Outcome, error) {
-	ch.c.add(len(names))
-	return ch.store.Choose(ctx, names, claim)
+// Leave is as in store.Queuer.
+func (s *counted) Leave(ctx context.Context, name, holder string) (bool, error) {
+	q, ok := store.As[store.Queuer](s.Store)
+	if !ok {
+		return false, errors.ErrUnsupported
+	}
+	s.c.add(1)
+	return q.Leave(ctx, name, holder)
 }

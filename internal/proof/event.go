@@ -51,7 +51,7 @@ type Kind string
 
 // The kinds of events.
 const (
-	// Operations of the seam, one event for each element of a batch.
+	// Operations of a store, one event for each element of a batch.
 	Acquire Kind = "acquire"
 	Extend  Kind = "extend"
 	Release Kind = "release"

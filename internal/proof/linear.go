@@ -8,7 +8,7 @@ import (
 )
 
 // Linearizable looks for names whose operations cannot have happened one after the other, each between its call and its return,
-// on a record that keeps the laws of the seam. Outcomes that nobody was told may have taken effect at any time after the call, or
+// on a record that keeps the laws of package store. Outcomes that nobody was told may have taken effect at any time after the call, or
 // never. A lease may end as soon as its TTL has passed, by clocks that differ from the history's by Rules.Drift, and must not be
 // seen live long after that. Where the store could not be watched, its TTL is counted from some instant of the call: what a store decides at one
 // instant others may see only when it has been written to a slow disk. It also answers how many names could not be checked within Rules.Steps.

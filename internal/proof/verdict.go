@@ -54,7 +54,7 @@ type Rules struct {
 // A Verdict says what was checked and what was found.
 type Verdict struct {
 	Histories  int            `json:"histories"`
-	Operations int            `json:"operations"` // at the seam
+	Operations int            `json:"operations"` // of stores
 	Grants     int            `json:"grants"`
 	Refusals   int            `json:"refusals"`
 	Unknowns   int            `json:"unknowns"` // outcomes that nobody was told

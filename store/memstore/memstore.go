@@ -130,7 +130,7 @@ func (m *memory) acquire(c store.Claim, now time.Time) (store.Grant, error) {
 	r.token = max(last+1, now.UnixMicro())
 	r.holder, r.released, r.since, r.until = c.Holder, false, now, now.Add(c.TTL)
 	g := r.grant()
-	g.Abandoned = abandoned
+	g.ExpiredAge = abandoned
 	return g, nil
 }
 
@@ -285,7 +285,7 @@ func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
 	return n, nil
 }
 
-// Watch is as in store.Waiter.
+// Watch is as in store.Watcher.
 func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
 	m, _, err := s.lock(ctx)
 	if err != nil {

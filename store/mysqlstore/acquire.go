@@ -56,7 +56,7 @@ func (v verdict) outcome(r *record, c store.Claim) store.Outcome {
 		return store.Outcome{Err: &CorruptError{c.Name, r.wrong}}
 	case v == taken:
 		g := r.grant()
-		g.Abandoned = r.from
+		g.ExpiredAge = r.from
 		return store.Outcome{Grant: g}
 	case v == again:
 		return store.Outcome{Grant: r.grant()}

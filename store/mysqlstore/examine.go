@@ -57,12 +57,12 @@ func levelIf(good bool, otherwise store.Level) store.Level {
 	return otherwise
 }
 
-// add adds a finding; what is well needs no mend.
-func (x *examination) add(subject, found string, level store.Level, mend string) {
+// add adds a finding; what is well needs no fix.
+func (x *examination) add(subject, found string, level store.Level, fix string) {
 	if level == store.LevelOK {
-		mend = ""
+		fix = ""
 	}
-	x.findings = append(x.findings, store.Finding{Subject: subject, Found: found, Level: level, Mend: mend})
+	x.findings = append(x.findings, store.Finding{Subject: subject, Found: found, Level: level, Fix: fix})
 }
 
 // The first versions with JSON_TABLE and SKIP LOCKED.
@@ -92,23 +92,23 @@ func (x *examination) role() {
 }
 
 func (x *examination) schema(ctx context.Context) {
-	const mend = "run soloist migrate up"
+	const fix = "run soloist migrate up"
 	type version struct{ number, floor int64 }
 	found, err := look(ctx, x.s, x.s.text(sqlVersion, nil), func(rows *sql.Rows) (v version, err error) {
 		return v, rows.Scan(&v.number, &v.floor)
 	})
 	switch {
 	case err != nil:
-		x.add("schema", err.Error(), store.LevelError, mend)
+		x.add("schema", err.Error(), store.LevelError, fix)
 		return
 	case len(found) == 0:
-		x.add("schema", "of no version", store.LevelError, mend)
+		x.add("schema", "of no version", store.LevelError, fix)
 		return
 	}
 	text := fmt.Sprintf("version %d in the table %s", found[0].number, x.s.cfg.Table)
 	switch number := found[0].number; {
 	case number < schemaVersion:
-		x.add("schema", text, store.LevelError, mend)
+		x.add("schema", text, store.LevelError, fix)
 	case number > schemaVersion:
 		x.add("schema", text, store.LevelWarning, fmt.Sprintf("use a newer soloist: this one knows version %d", schemaVersion))
 	default:
@@ -203,19 +203,19 @@ func (x *examination) durability() {
 
 func (x *examination) replication() {
 	p := x.p
-	const mend = "a failover can lose grants, so there is no fencing over it: have resources keep the highest token themselves"
+	const fix = "a failover can lose grants, so there is no fencing over it: have resources keep the highest token themselves"
 	switch {
 	case p.cluster() != "":
-		x.add("replication", p.cluster(), store.LevelWarning, "have all replicas use one server; "+mend)
+		x.add("replication", p.cluster(), store.LevelWarning, "have all replicas use one server; "+fix)
 	case p.replicas < 0:
 		x.add("replication", fmt.Sprintf("may not be seen: %v", p.hidden), store.LevelUnknown,
 			"GRANT REPLICATION MASTER ADMIN (MariaDB) or REPLICATION SLAVE (MySQL) ON *.* TO this user, to see it")
 	case p.replicas == 0:
 		x.add("replication", "no replica is connected", store.LevelOK, "")
 	case p.semisync():
-		x.add("replication", fmt.Sprintf("%d semisynchronous, which goes on without replicas after a while", p.replicas), store.LevelWarning, mend)
+		x.add("replication", fmt.Sprintf("%d semisynchronous, which goes on without replicas after a while", p.replicas), store.LevelWarning, fix)
 	default:
-		x.add("replication", fmt.Sprintf("%d asynchronous", p.replicas), store.LevelWarning, mend)
+		x.add("replication", fmt.Sprintf("%d asynchronous", p.replicas), store.LevelWarning, fix)
 	}
 }
 

@@ -127,7 +127,7 @@ func TestLockedRowsHoldUpNobody(t *testing.T) {
 			if err := tx.Commit(); err != nil {
 				t.Fatal(err)
 			}
-			if o := acquire(t, s, claim("expired", "b"))[0]; o.Err != nil || o.Grant.Mark != 1 || o.Grant.Abandoned == 0 {
+			if o := acquire(t, s, claim("expired", "b"))[0]; o.Err != nil || o.Grant.Mark != 1 || o.Grant.ExpiredAge == 0 {
 				t.Errorf("the expired lease is %+v, %v after the commit; want it granted, with its mark and abandoned", o.Grant, o.Err)
 			}
 			release(t, s, releases[0])

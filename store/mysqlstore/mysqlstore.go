@@ -55,13 +55,15 @@ type Store struct {
 
 var (
 	_ store.Store    = (*Store)(nil)
-	_ store.Waiter   = (*Store)(nil)
+	_ store.Watcher  = (*Store)(nil)
 	_ store.Chooser  = (*Store)(nil)
 	_ store.Pinger   = (*Store)(nil)
 	_ store.Sweeper  = (*Store)(nil)
 	_ store.Prober   = (*Store)(nil)
 	_ store.Migrator = (*Store)(nil)
 	_ store.Examiner = (*Store)(nil)
+
+	_ store.Completer[*sql.Tx] = (*Store)(nil)
 )
 
 // New makes a store of a database that has been opened with the driver github.com/go-sql-driver/mysql, and stays the caller's to close. It

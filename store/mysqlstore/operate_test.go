@@ -173,7 +173,7 @@ func TestMissingSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := finding(t, findings, "schema"); f.Level != store.LevelError || !strings.Contains(f.Mend, "migrate") {
+	if f := finding(t, findings, "schema"); f.Level != store.LevelError || !strings.Contains(f.Fix, "migrate") {
 		t.Errorf("the finding is %+v", f)
 	}
 }
@@ -268,7 +268,7 @@ func TestPrivileges(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := finding(t, findings, "rights on "+s.cfg.Table)
-		if (f.Level == store.LevelOK) != (missing == "") || missing != "" && !strings.Contains(f.Mend, "GRANT "+missing) {
+		if (f.Level == store.LevelOK) != (missing == "") || missing != "" && !strings.Contains(f.Fix, "GRANT "+missing) {
 			t.Errorf("without %q the finding is %+v", missing, f)
 		}
 		_, acquired := limited.Acquire(ctx, []store.Claim{claim("x/"+missing, "a")})
@@ -339,7 +339,7 @@ func TestCapabilitiesFollowTheSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := finding(t, findings, "storage engine"); f.Level != store.LevelError || !strings.Contains(f.Mend, "ENGINE = InnoDB") {
+	if f := finding(t, findings, "storage engine"); f.Level != store.LevelError || !strings.Contains(f.Fix, "ENGINE = InnoDB") {
 		t.Errorf("the finding is %+v", f)
 	}
 	exec(t, db, "ALTER TABLE "+s.cfg.Table+" ENGINE = InnoDB")

@@ -119,8 +119,8 @@ func TestShedLock(t *testing.T) {
 			}
 			p.unlock("before", 0)
 			g := take(t, s, "lock/before", "a")
-			if g.Abandoned != 0 {
-				t.Errorf("a lock of ShedLock's that is over counts as abandoned for %v", g.Abandoned)
+			if g.ExpiredAge != 0 {
+				t.Errorf("a lock of ShedLock's that is over counts as abandoned for %v", g.ExpiredAge)
 			}
 			if p.lock("before", time.Hour) || p.unlock("before", 0) || p.extend("before", time.Hour) {
 				t.Error("ShedLock took, ended or extended what soloist holds")

@@ -23,7 +23,7 @@ func TestReleaseThatCommitsSlowly(t *testing.T) {
 				return releasedSlowly(ctx, t, db, s)
 			})
 			g := take(t, s, "x", "last")
-			if g.Abandoned != 0 || g.Mark != 7 {
+			if g.ExpiredAge != 0 || g.Mark != 7 {
 				t.Errorf("the next grant is %+v; want one that knows of the release", g)
 			}
 		})

@@ -50,7 +50,7 @@ type sight struct {
 	free     bool
 }
 
-// Watch is as in store.Waiter.
+// Watch is as in store.Watcher.
 func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
 	if err := s.alive(ctx); err != nil {
 		return nil, s.explain(err)

@@ -57,7 +57,7 @@ func (r *record) refuse(c store.Claim, v verdict) store.Outcome {
 
 // grant answers a claim that was granted, and changes the record into what it is from then on.
 func (r *record) grant(c store.Claim, token int64) store.Outcome {
-	out := store.Outcome{Grant: store.Grant{Token: token, Mark: r.mark, State: r.state, Abandoned: r.abandoned()}}
+	out := store.Outcome{Grant: store.Grant{Token: token, Mark: r.mark, State: r.state, ExpiredAge: r.abandoned()}}
 	*r = record{there: true, holder: c.Holder, lockedBy: c.Holder, token: token, mark: r.mark, left: c.TTL, state: r.state, known: true}
 	return out
 }

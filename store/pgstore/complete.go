@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+var _ store.Completer[pgx.Tx] = (*Store)(nil)
+
 // Complete completes the work of a lease in tx, a transaction of the same database, as store.Completion says. It waits, as long as ctx
 // lets it, for another transaction that has locked the record's row, and keeps the row locked until tx has ended: keep tx shorter than
 // the lease's TTL, for meanwhile the lease is not renewed, though nobody can take it either. In a transaction of REPEATABLE READ or

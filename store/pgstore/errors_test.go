@@ -259,12 +259,12 @@ func TestMissingPrivileges(t *testing.T) {
 			}
 		}
 		want := fmt.Sprintf("GRANT %s ON %s TO \"lacking\";", right.name, right.table)
-		if f := finding(t, s, "privileges"); f.Level != store.LevelError || f.Mend != want {
+		if f := finding(t, s, "privileges"); f.Level != store.LevelError || f.Fix != want {
 			t.Errorf("%+v, want %q", f, want)
 		}
 		run(t, db, want)
 		if f := finding(t, s, "privileges"); f.Level != store.LevelOK {
-			t.Errorf("after the mend: %+v", f)
+			t.Errorf("after the fix: %+v", f)
 		}
 	}
 }
@@ -433,7 +433,7 @@ func TestExamine(t *testing.T) {
 	lazy := servers.Postgres(t, "fsync=off", "synchronous_commit=off", "default_transaction_read_only=on")
 	s = open(t, lazy.URL)
 	for subject, level := range map[string]store.Level{"durability": store.LevelError, "server": store.LevelError, "schema": store.LevelError} {
-		if f := finding(t, s, subject); f.Level != level || f.Mend == "" {
+		if f := finding(t, s, subject); f.Level != level || f.Fix == "" {
 			t.Errorf("%+v", f)
 		}
 	}

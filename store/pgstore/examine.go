@@ -20,11 +20,11 @@ type examination struct {
 	found []store.Finding
 }
 
-func (e *examination) add(level store.Level, subject, mend, found string, args ...any) {
+func (e *examination) add(level store.Level, subject, fix, found string, args ...any) {
 	if len(args) > 0 {
 		found = fmt.Sprintf(found, args...)
 	}
-	e.found = append(e.found, store.Finding{Subject: subject, Found: found, Level: level, Mend: mend})
+	e.found = append(e.found, store.Finding{Subject: subject, Found: found, Level: level, Fix: fix})
 }
 
 func (e *examination) ok(subject, found string, args ...any) {
@@ -106,19 +106,19 @@ func (e *examination) session(ctx context.Context) error {
 // schema looks whether the tables are there and of this version.
 func (e *examination) schema(ctx context.Context) (good bool) {
 	versions, err := look(ctx, e.Store, e.sql.meta, nil, scanInt)
-	const mend = "run soloist migrate up"
+	const fix = "run soloist migrate up"
 	var pg *pgconn.PgError
 	switch {
 	case errors.As(err, &pg) && pg.Code == codeNoPrivilege:
 		e.add(store.LevelUnknown, "schema", "", "this role may not read %s", e.tables.meta)
 	case errors.Is(err, ErrSchema):
-		e.add(store.LevelError, "schema", mend, "%s and %s are missing", e.tables.records, e.tables.meta)
+		e.add(store.LevelError, "schema", fix, "%s and %s are missing", e.tables.records, e.tables.meta)
 	case err != nil:
 		e.add(store.LevelUnknown, "schema", "", "%v", err)
 	case len(versions) == 0:
-		e.add(store.LevelError, "schema", mend+" after dropping the empty table "+e.tables.meta, "%s is empty", e.tables.meta)
+		e.add(store.LevelError, "schema", fix+" after dropping the empty table "+e.tables.meta, "%s is empty", e.tables.meta)
 	case versions[0] < schemaVersion:
-		e.add(store.LevelError, "schema", mend, "version %d; this program needs %d", versions[0], schemaVersion)
+		e.add(store.LevelError, "schema", fix, "version %d; this program needs %d", versions[0], schemaVersion)
 	case versions[0] > schemaVersion:
 		e.add(store.LevelError, "schema", "use a newer program", "version %d; this program knows %d", versions[0], schemaVersion)
 	default:

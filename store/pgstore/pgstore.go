@@ -60,7 +60,7 @@ type Store struct {
 
 var (
 	_ store.Store    = (*Store)(nil)
-	_ store.Waiter   = (*Store)(nil)
+	_ store.Watcher  = (*Store)(nil)
 	_ store.Queuer   = (*Store)(nil)
 	_ store.Chooser  = (*Store)(nil)
 	_ store.Pinger   = (*Store)(nil)

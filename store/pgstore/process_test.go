@@ -144,7 +144,7 @@ func TestKilledProcesses(t *testing.T) {
 		g, err = try(s, "name", "b", time.Minute)
 		return err == nil
 	})
-	if took := time.Since(begun); took < first.Left-10*time.Millisecond || g.Token <= first.Token || g.Abandoned < heldTTL {
+	if took := time.Since(begun); took < first.Left-10*time.Millisecond || g.Token <= first.Token || g.ExpiredAge < heldTTL {
 		t.Errorf("after %v: %+v", took, g)
 	}
 }

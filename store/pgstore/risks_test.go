@@ -18,13 +18,13 @@ import (
 func found(t *testing.T, s *Store, subject string, level store.Level, says ...string) {
 	t.Helper()
 	f := finding(t, s, subject)
-	text := f.Found + "; " + f.Mend
+	text := f.Found + "; " + f.Fix
 	for _, word := range says {
 		if !strings.Contains(text, word) {
 			t.Errorf("%s: %+v; it should say %q", subject, f, word)
 		}
 	}
-	if f.Level != level || level != store.LevelOK && f.Mend == "" {
+	if f.Level != level || level != store.LevelOK && f.Fix == "" {
 		t.Errorf("%s: %+v; want %s", subject, f, level)
 	}
 }

@@ -160,7 +160,7 @@ func TestShedLockTakesOver(t *testing.T) {
 		}
 		java.unlock("report", 0)
 		g, err := try(s, "job/report", "b", time.Hour)
-		if err != nil || g.Abandoned != 0 || g.Token <= r.Token {
+		if err != nil || g.ExpiredAge != 0 || g.Token <= r.Token {
 			t.Errorf("after Java: %+v, %v", g, err)
 		}
 	}

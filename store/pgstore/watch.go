@@ -44,7 +44,7 @@ func (h *hub) init(s *Store) {
 	h.seen, h.hurry = map[string]sight{}, make(chan struct{}, 1)
 }
 
-// Watch is as in store.Waiter: by notifications, or where they cannot reach us by looking at all watched names, at intervals that grow
+// Watch is as in store.Watcher: by notifications, or where they cannot reach us by looking at all watched names, at intervals that grow
 // from 10 ms to half a second.
 func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
 	if err := s.alive(ctx); err != nil {

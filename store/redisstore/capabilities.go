@@ -146,8 +146,8 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	return append(findings, s.privileges(ctx)), nil
 }
 
-func found(subject, what string, level store.Level, mend string) store.Finding {
-	return store.Finding{Subject: subject, Found: what, Level: level, Mend: mend}
+func found(subject, what string, level store.Level, fix string) store.Finding {
+	return store.Finding{Subject: subject, Found: what, Level: level, Fix: fix}
 }
 
 func (up *setup) version() store.Finding {
@@ -250,12 +250,12 @@ func (s *Store) clock(ctx context.Context) []store.Finding {
 		trips, skew = append(trips, trip), at.Sub(begin.Add(trip/2))
 	}
 	slices.Sort(trips)
-	level, mend := store.LevelOK, ""
+	level, fix := store.LevelOK, ""
 	if skew.Abs() > time.Second {
-		level, mend = store.LevelWarning, "leases do not depend on it, for they go by the server's clock alone; but scheduled times go by the replicas': set one of the two right"
+		level, fix = store.LevelWarning, "leases do not depend on it, for they go by the server's clock alone; but scheduled times go by the replicas': set one of the two right"
 	}
 	return append([]store.Finding{
 		found("round trip", fmt.Sprintf("%v in the middle of 5", trips[2].Round(time.Microsecond)), store.LevelOK, ""),
-		found("clock", fmt.Sprintf("the server's is %v off this machine's", skew.Round(time.Millisecond)), level, mend),
+		found("clock", fmt.Sprintf("the server's is %v off this machine's", skew.Round(time.Millisecond)), level, fix),
 	}, s.setBack(ctx)...)
 }

@@ -56,7 +56,7 @@ func TestCapabilities(t *testing.T) {
 		t.Errorf("a replica: %+v", c)
 	}
 	levels := finding(t, open(t, replica.URL))
-	if f := levels["role"]; f.Level != store.LevelError || !strings.Contains(f.Mend, "primary") {
+	if f := levels["role"]; f.Level != store.LevelError || !strings.Contains(f.Fix, "primary") {
 		t.Errorf("the role of a replica: %+v", f)
 	}
 
@@ -88,8 +88,8 @@ func finding(t *testing.T, s store.Examiner) map[string]store.Finding {
 	by := map[string]store.Finding{}
 	for _, f := range found {
 		by[f.Subject] = f
-		if f.Level != store.LevelOK && f.Mend == "" {
-			t.Errorf("%+v has no mend", f)
+		if f.Level != store.LevelOK && f.Fix == "" {
+			t.Errorf("%+v has no fix", f)
 		}
 	}
 	return by
@@ -101,7 +101,7 @@ func TestExamine(t *testing.T) {
 	expect := func(s store.Examiner, subject string, level store.Level, says string) {
 		t.Helper()
 		f := finding(t, s)[subject]
-		if f.Level != level || !strings.Contains(f.Found+" "+f.Mend, says) {
+		if f.Level != level || !strings.Contains(f.Found+" "+f.Fix, says) {
 			t.Errorf("%+v; want %s, %q", f, level, says)
 		}
 	}
@@ -148,7 +148,7 @@ func TestExamineWithLeastPrivilege(t *testing.T) {
 		}
 	}
 	other := open(t, strings.Replace(server.URL, "redis://", "redis://app:pw@", 1)+"?prefix=other")
-	if f := finding(t, other)["privileges"]; f.Level != store.LevelError || !strings.Contains(f.Mend, "~{other:*") {
+	if f := finding(t, other)["privileges"]; f.Level != store.LevelError || !strings.Contains(f.Fix, "~{other:*") {
 		t.Errorf("another prefix: %+v", f)
 	}
 }

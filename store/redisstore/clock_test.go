@@ -43,7 +43,7 @@ func TestServerClockIsSet(t *testing.T) {
 		t.Errorf("a lease of a minute when the clock is set back by an hour: %v", err)
 	}
 	f := finding(t, s)["clock set back"]
-	if f.Level != store.LevelError || !strings.Contains(f.Found, "behind") || !strings.Contains(f.Mend, "slewed") {
+	if f.Level != store.LevelError || !strings.Contains(f.Found, "behind") || !strings.Contains(f.Fix, "slewed") {
 		t.Errorf("Examine: %+v", f)
 	}
 }

@@ -64,23 +64,23 @@ func (s *Store) classify(err error) (explained error, sure bool) {
 func (s *Store) refused(err redis.Error) (error, bool) {
 	text := err.Error()
 	word, _, _ := strings.Cut(text, " ")
-	mend, sure := refusals[word]
+	fix, sure := refusals[word]
 	if !sure && strings.Contains(text, "unknown command") {
-		mend, sure = "Redis 5 or newer is needed", true
+		fix, sure = "Redis 5 or newer is needed", true
 	}
 	switch {
 	case strings.Contains(text, "unauthenticated"): // Redis's word for a long request before a password
-		word, mend, sure = "NOAUTH", refusals["NOAUTH"], true
+		word, fix, sure = "NOAUTH", refusals["NOAUTH"], true
 	case strings.Contains(text, "The user executing the script"): // some commands of the script have been carried out
-		word, mend, sure = "NOPERM", refusals["NOPERM"], false
+		word, fix, sure = "NOPERM", refusals["NOPERM"], false
 	case word == "NOPERM" && strings.Contains(text, "@user_script"):
 		sure = false
 	case strings.HasPrefix(text, "ERR DB index"):
-		mend, sure = "see the setting databases of the server", true
+		fix, sure = "see the setting databases of the server", true
 	}
 	explained := fmt.Errorf("redisstore: %w", error(err))
-	if mend != "" {
-		explained = fmt.Errorf("%w; %s", explained, mend)
+	if fix != "" {
+		explained = fmt.Errorf("%w; %s", explained, fix)
 	}
 	if word == "NOAUTH" || word == "WRONGPASS" || word == "NOPERM" {
 		explained = &denied{explained}

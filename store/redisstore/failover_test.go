@@ -25,7 +25,7 @@ func regains(t *testing.T, s store.Store, name func(int) string) time.Duration {
 }
 
 // A watch that was there before goes on after, and is woken at once for what it may have missed.
-func watched(t *testing.T, s store.Waiter, name string) <-chan struct{} {
+func watched(t *testing.T, s store.Watcher, name string) <-chan struct{} {
 	t.Helper()
 	w, err := s.Watch(t.Context(), []string{name})
 	if err != nil {

@@ -48,7 +48,7 @@ func TestLostReplies(t *testing.T) {
 	name := store.Release{Name: "name", Holder: "a", Retain: time.Hour}
 	loses("acquire", func(ctx context.Context) error { return tried(ctx, s, "name", "a") })
 	out := acquire(t, s, "name", "a")
-	if out.Err != nil || out.Grant.Abandoned != 0 {
+	if out.Err != nil || out.Grant.ExpiredAge != 0 {
 		t.Fatalf("asking again: %+v", out)
 	}
 	name.Token = out.Grant.Token

@@ -176,7 +176,7 @@ func (h *hostile) outcome(c store.Claim, out store.Outcome) {
 	switch {
 	case out.Err == nil:
 		h.granted++
-		if out.Grant.Token <= 0 || out.Grant.Mark < 0 || out.Grant.Abandoned < 0 {
+		if out.Grant.Token <= 0 || out.Grant.Mark < 0 || out.Grant.ExpiredAge < 0 {
 			h.Errorf("%s was granted %+v", c.Name, out.Grant)
 		}
 		if !h.exact {

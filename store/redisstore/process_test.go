@@ -168,7 +168,7 @@ func TestKilledHolder(t *testing.T) {
 		grant = out.Grant
 		return out.Err
 	})
-	if grant.Token <= tokens[0] || grant.Abandoned < 2*time.Second {
+	if grant.Token <= tokens[0] || grant.ExpiredAge < 2*time.Second {
 		t.Errorf("after a holder with token %d was killed: %+v", tokens[0], grant)
 	}
 }

@@ -54,7 +54,7 @@ func FuzzReplies(f *testing.F) {
 		out := s.outcome("name", reply)
 		var held *store.HeldError
 		switch {
-		case out.Err == nil && (out.Grant.Token <= 0 || out.Grant.Token > exact || out.Grant.Mark < 0 || out.Grant.Abandoned < 0 || len(out.Grant.State) > store.MaxState):
+		case out.Err == nil && (out.Grant.Token <= 0 || out.Grant.Token > exact || out.Grant.Mark < 0 || out.Grant.ExpiredAge < 0 || len(out.Grant.State) > store.MaxState):
 			t.Errorf("%v is taken for the grant %+v", reply, out.Grant)
 		case errors.As(out.Err, &held) && (held.Record.Left <= 0 || held.Record.Age < 0 || held.Record.Token < 0):
 			t.Errorf("%v is taken for the refusal %+v", reply, held.Record)

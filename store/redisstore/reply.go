@@ -148,7 +148,7 @@ func (s *Store) outcome(name string, reply any) store.Outcome {
 func (s *Store) read(name string, r *row) store.Outcome {
 	switch word := r.text("word", 16); word {
 	case "granted":
-		g := store.Grant{Token: r.number("token", 1, exact), Mark: r.number("mark", 0, math.MaxInt64), State: r.state(), Abandoned: r.span("time since the lease before")}
+		g := store.Grant{Token: r.number("token", 1, exact), Mark: r.number("mark", 0, math.MaxInt64), State: r.state(), ExpiredAge: r.span("time since the lease before")}
 		return store.Outcome{Grant: g}
 	case "held":
 		held := r.record(name)

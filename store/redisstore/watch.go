@@ -68,7 +68,7 @@ const (
 // pauseOfTrouble is between two attempts when no connection can be had, or nothing can be made of what comes: not in a tight loop.
 const pauseOfTrouble = 100 * time.Millisecond
 
-// Watch is as in store.Waiter. A release publishes a message; when the connection was lost and is there again everybody is woken once,
+// Watch is as in store.Watcher. A release publishes a message; when the connection was lost and is there again everybody is woken once,
 // for a message may have been missed.
 func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
 	if err := s.alive(ctx); err != nil {

@@ -87,7 +87,7 @@ func increment(path string) error {
 	return os.WriteFile(path, []byte(strconv.Itoa(n+1)), 0o600)
 }
 
-// lock waits for a name as the client above the seam does: by watch, and by what the refusal says is left.
+// lock waits for a name as the client does: by watch, and by what the refusal says is left.
 func lock(s *Store, name, holder string, ttl time.Duration) (int64, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

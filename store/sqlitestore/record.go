@@ -51,7 +51,7 @@ func (r *record) next(now, wall int64) (store.Grant, error) {
 	}
 	g := store.Grant{Token: max(r.token+1, wall/1e3), Mark: r.mark, State: r.state}
 	if !r.released {
-		g.Abandoned = max(1, time.Duration(now-r.since))
+		g.ExpiredAge = max(1, time.Duration(now-r.since))
 	}
 	return g, nil
 }

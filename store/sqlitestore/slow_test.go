@@ -36,7 +36,7 @@ func TestReleaseThatCommitsSlowly(t *testing.T) {
 		t.Errorf("the release answers %v", err)
 	}
 	g, err := try(other, "x", "b", time.Minute)
-	if err != nil || g.Abandoned != 0 || g.Mark != 7 {
+	if err != nil || g.ExpiredAge != 0 || g.Mark != 7 {
 		t.Errorf("the next grant is %+v, %v; want one that knows of the release", g, err)
 	}
 	if err := tryRelease(s, r); !errors.Is(err, store.ErrLost) {

@@ -47,7 +47,7 @@ type change struct {
 	version int64
 }
 
-// Watch is as in store.Waiter.
+// Watch is as in store.Watcher.
 func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
 	if err := s.alive(ctx); err != nil {
 		return nil, s.at(err)

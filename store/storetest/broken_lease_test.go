@@ -40,20 +40,20 @@ var leaseFlaws = []flaw{
 	}})},
 	{"expiry-abandons", "an expiry is not told", always(bend{acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
 		o := acquire(s, c)
-		o.Grant.Abandoned = 0
+		o.Grant.ExpiredAge = 0
 		return o
 	}})},
 	{"expiry-abandons", "a release counts as an expiry", always(bend{acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
 		r := look(s, c.Name)
 		o := acquire(s, c)
 		if r.Name != "" && r.Token != o.Grant.Token {
-			o.Grant.Abandoned = max(1, r.Age)
+			o.Grant.ExpiredAge = max(1, r.Age)
 		}
 		return o
 	}})},
 	{"expiry-abandons", "the lease's end is told, not its beginning", always(bend{acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
 		o := acquire(s, c)
-		o.Grant.Abandoned = min(o.Grant.Abandoned, 1)
+		o.Grant.ExpiredAge = min(o.Grant.ExpiredAge, 1)
 		return o
 	}})},
 	{"reask-same-grant", "asking again is a new grant", always(bend{acquire: func(s *memstore.Store, c store.Claim) store.Outcome {

@@ -122,7 +122,7 @@ var stateFlaws = []flaw{
 	})},
 	{"state-survives-expiry", "an expiry loses what was left", always(bend{acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
 		o := acquire(s, c)
-		if o.Grant.Abandoned > 0 {
+		if o.Grant.ExpiredAge > 0 {
 			o.Grant.Mark, o.Grant.State = 0, nil
 		}
 		return o

@@ -89,7 +89,7 @@ var retainFlaws = []flaw{
 			acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
 				o := acquire(s, c)
 				if swept {
-					o.Grant.Abandoned = 0
+					o.Grant.ExpiredAge = 0
 				}
 				return o
 			},

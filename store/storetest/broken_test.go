@@ -294,11 +294,60 @@ func TestSkips(t *testing.T) {
 		}
 		skipped[law] = fmt.Sprint(err)
 	}
-	if want := "store.Waiter"; !strings.Contains(skipped["watch-wakes"], want) {
+	if want := "store.Watcher"; !strings.Contains(skipped["watch-wakes"], want) {
 		t.Errorf("%q does not say %q", skipped["watch-wakes"], want)
 	}
 	if err := storetest.Check(t, "release-frees", h); err != nil {
 		t.Error(err)
+	}
+}
+
+// wrapper is a store that loses nothing of what the wrapped store can do.
+type wrapper struct{ store.Store }
+
+func (w wrapper) Unwrap() store.Store { return w.Store }
+
+// intercepting is a wrapper that sees each call, and so has methods for what the wrapped store may be unable to do.
+type intercepting struct{ wrapper }
+
+func (i intercepting) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
+	if w, ok := store.As[store.Watcher](i.Store); ok {
+		return w.Watch(ctx, names)
+	}
+	return nil, errors.ErrUnsupported
+}
+
+func (i intercepting) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Outcome, error) {
+	if c, ok := store.As[store.Chooser](i.Store); ok {
+		return c.Choose(ctx, names, claim)
+	}
+	return 0, store.Outcome{}, errors.ErrUnsupported
+}
+
+func (i intercepting) Sweep(ctx context.Context, limit int) (int, error) {
+	if s, ok := store.As[store.Sweeper](i.Store); ok {
+		return s.Sweep(ctx, limit)
+	}
+	return 0, errors.ErrUnsupported
+}
+
+// TestWrappedStores shows that a wrapped store is checked for all that it can do, and for nothing else.
+func TestWrappedStores(t *testing.T) {
+	able := func(testing.TB) store.Store { return intercepting{wrapper{wrapper{memstore.New()}}} }
+	unable := func(testing.TB) store.Store { return intercepting{wrapper{plain{memstore.New()}}} }
+	for _, law := range storetest.Laws() {
+		synctest.Test(t, func(t *testing.T) {
+			err := storetest.Check(t, law, storetest.Harness{Open: able})
+			of := strings.SplitN(law, "-", 2)[0]
+			if errors.Is(err, errors.ErrUnsupported) != strings.Contains(fmt.Sprint(err), "the harness") || err != nil && !errors.Is(err, errors.ErrUnsupported) {
+				t.Errorf("%s of a store that is wrapped: %v", law, err)
+			}
+			err = storetest.Check(t, law, storetest.Harness{Open: unable})
+			beyond := slices.Contains([]string{"watch", "choose", "sweep", "queue", "ping", "capabilities"}, of)
+			if err != nil && !errors.Is(err, errors.ErrUnsupported) || err == nil && beyond {
+				t.Errorf("%s of a store that is wrapped and can do nothing beyond store.Store: %v", law, err)
+			}
+		})
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package storetest checks that a store keeps the laws of package store.
 //
 // The laws are one table. Each row has a name, a sentence and a check, and a store passes or breaks it as seen through
-// the seam alone, so the same rows judge a map in memory and a cluster of servers. A store's tests call [Run]:
+// package store alone, so the same rows judge a map in memory and a cluster of servers. A store's tests call [Run]:
 //
 //	func TestStore(t *testing.T) {
 //		storetest.Run(t, storetest.Harness{

@@ -28,7 +28,7 @@ var chooseLaws = []law{
 
 // choose asks for one of several names.
 func (s *subject) choose(names []string, holder string, ttl time.Duration) (int, store.Outcome) {
-	i, o, err := s.Store.(store.Chooser).Choose(s.ctx, names, store.Claim{Name: "ignored", Holder: holder, TTL: ttl})
+	i, o, err := as[store.Chooser](s).Choose(s.ctx, names, store.Claim{Name: "ignored", Holder: holder, TTL: ttl})
 	if err != nil {
 		o.Err = err
 	}
@@ -51,7 +51,7 @@ func (s *subject) chosen(names []string, holder string, want int) lease {
 func chooseFirstFree(s *subject) {
 	names := []string{"slot 9", "slot 1", "slot 5"}
 	first := s.chosen(names, "a", 0)
-	if first.Mark != 0 || first.State != nil || first.Abandoned != 0 {
+	if first.Mark != 0 || first.State != nil || first.ExpiredAge != 0 {
 		s.fail(answer(store.Outcome{Grant: first.Grant}), "a grant of a name that nobody has had")
 	}
 	s.held(claim(names[0], "z", hour))
@@ -143,7 +143,7 @@ func chooseChecks(s *subject) {
 		{"an empty holder", []string{"slot 1"}, claim("x", "", hour)},
 		{"a TTL of 0", []string{"slot 1"}, claim("x", "a", 0)},
 	} {
-		_, o, err := s.Store.(store.Chooser).Choose(s.ctx, bent.names, bent.claim)
+		_, o, err := as[store.Chooser](s).Choose(s.ctx, bent.names, bent.claim)
 		s.did("Choose with %s: %s, error %s", bent.what, answer(o), tell(err))
 		s.invalid(errors.Join(o.Err, err), bent.what)
 	}
@@ -160,7 +160,7 @@ func chooseCrowd(s *subject) {
 	var granted atomic.Int64
 	s.did("%d goroutines chose of %d names", goroutines, n)
 	s.together(goroutines, func(ctx context.Context, i int) error {
-		index, o, err := s.Store.(store.Chooser).Choose(ctx, names, claim("x", fmt.Sprintf("holder %d", i), hour))
+		index, o, err := as[store.Chooser](s).Choose(ctx, names, claim("x", fmt.Sprintf("holder %d", i), hour))
 		switch {
 		case err != nil || errors.Is(o.Err, store.ErrHeld):
 			return err

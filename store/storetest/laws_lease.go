@@ -97,27 +97,27 @@ func expiryNotEarly(s *subject) {
 func expiryAbandons(s *subject) {
 	name := s.name()
 	first := s.take(name, "a", hour)
-	if first.Abandoned != 0 {
-		s.fail(fmt.Sprintf("abandoned %v on the first grant", first.Abandoned), "0")
+	if first.ExpiredAge != 0 {
+		s.fail(fmt.Sprintf("abandoned %v on the first grant", first.ExpiredAge), "0")
 	}
 	s.released(first.ending())
 	start := time.Now()
 	s.abandoned(name, "a")
 	b := s.take(name, "b", hour)
 	s.abandonedSince(start, b)
-	if again := s.take(name, "b", hour); again.Abandoned != 0 {
-		s.fail(fmt.Sprintf("abandoned %v on asking again", again.Abandoned), "0")
+	if again := s.take(name, "b", hour); again.ExpiredAge != 0 {
+		s.fail(fmt.Sprintf("abandoned %v on asking again", again.ExpiredAge), "0")
 	}
 	s.released(b.ending())
-	if c := s.take(name, "c", hour); c.Abandoned != 0 {
-		s.fail(fmt.Sprintf("abandoned %v on a grant after a release", c.Abandoned), "0")
+	if c := s.take(name, "c", hour); c.ExpiredAge != 0 {
+		s.fail(fmt.Sprintf("abandoned %v on a grant after a release", c.ExpiredAge), "0")
 	}
 }
 
 // abandonedSince checks how long ago a lease began that was abandoned and began after start, as the grant after it tells.
 func (s *subject) abandonedSince(start time.Time, l lease) {
-	if most := time.Since(start) * 11 / 10; l.Abandoned < s.h.TTL*9/10 || l.Abandoned > most+time.Second {
-		s.fail(fmt.Sprintf("abandoned %v", l.Abandoned), "between the TTL of %v and %v ago", s.h.TTL, most)
+	if most := time.Since(start) * 11 / 10; l.ExpiredAge < s.h.TTL*9/10 || l.ExpiredAge > most+time.Second {
+		s.fail(fmt.Sprintf("abandoned %v", l.ExpiredAge), "between the TTL of %v and %v ago", s.h.TTL, most)
 	}
 }
 

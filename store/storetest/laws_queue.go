@@ -10,44 +10,30 @@ import (
 )
 
 var queueLaws = []law{
-	{name: "queue-free", needs: []need{lines}, check: queueFree,
+	{name: "queue-free", needs: []need{queues}, check: queueFree,
 		rule: "Queue grants a free name at once, and to a holder that has it the same grant again, which began before the request."},
-	{name: "queue-hands-over", needs: []need{lines}, check: queueHandsOver,
+	{name: "queue-hands-over", needs: []need{queues}, check: queueHandsOver,
 		rule: "A release grants the name to who stands in line, in the same step: nobody else gets it in between."},
-	{name: "queue-after", needs: []need{lines}, check: queueAfter,
+	{name: "queue-after", needs: []need{queues}, check: queueAfter,
 		rule: "What was handed over began as long after the request as Queue says, and lives for its claim's TTL from then on."},
-	{name: "queue-order", needs: []need{lines}, check: queueOrder,
+	{name: "queue-order", needs: []need{queues}, check: queueOrder,
 		rule: "Those in line are served in the order in which they first came, also when they have asked again."},
-	{name: "queue-state", needs: []need{lines}, check: queueState,
+	{name: "queue-state", needs: []need{queues}, check: queueState,
 		rule: "What is handed over has the mark and the state that the holder before left with its release, and a greater token."},
-	{name: "queue-leave", needs: []need{lines}, check: queueLeave,
+	{name: "queue-leave", needs: []need{queues}, check: queueLeave,
 		rule: "Who has left is passed by. Leave answers true for a place, false where there is none."},
-	{name: "queue-expiry", needs: []need{lines}, check: queueExpiry,
+	{name: "queue-expiry", needs: []need{queues}, check: queueExpiry,
 		rule: "When the lease in the way would have ended Queue answers a *HeldError, and asked again it grants the name, for the place."},
-	{name: "queue-shorter", needs: []need{lines}, check: queueShorter,
+	{name: "queue-shorter", needs: []need{queues}, check: queueShorter,
 		rule: "Those in line behind a lease that was handed over for a short time get the name when that has ended."},
-	{name: "queue-linger", needs: []need{lines}, check: queueLinger,
+	{name: "queue-linger", needs: []need{queues}, check: queueLinger,
 		rule: "A name that lingers after its release is not handed over. Those in line are told at once how long it is taken."},
-	{name: "queue-other-handle", needs: []need{lines, reopening}, check: queueOtherHandle,
+	{name: "queue-other-handle", needs: []need{queues, reopening}, check: queueOtherHandle,
 		rule: "A release by another handle hands over to those in line of this one."},
-	{name: "queue-checks", needs: []need{lines}, check: queueChecks,
+	{name: "queue-checks", needs: []need{queues}, check: queueChecks,
 		rule: "Queue refuses a mark, an invalid name, holder or TTL with an *InvalidError, and takes nothing."},
-	{name: "close-ends-queues", needs: []need{lines, reopening}, check: closeEndsQueues,
+	{name: "close-ends-queues", needs: []need{queues, reopening}, check: closeEndsQueues,
 		rule: "Close ends the calls of Queue that wait."},
-}
-
-// lines is the need of a store that keeps lines as it is configured.
-func lines(h Harness, s store.Store) string {
-	q, ok := s.(store.Queuer)
-	if !ok {
-		return capable[store.Queuer](h, s)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if _, _, err := q.Queue(ctx, claim("does it keep lines", "probe", time.Second)); errors.Is(err, errors.ErrUnsupported) {
-		return err.Error()
-	}
-	return ""
 }
 
 // A queued is what came of a call of Queue.
@@ -67,7 +53,7 @@ func (q queued) String() string {
 // queue calls Queue, and waits for its answer.
 func (s *subject) queue(ctx context.Context, c store.Claim) queued {
 	var q queued
-	q.Outcome, q.after, q.err = s.Store.(store.Queuer).Queue(ctx, c)
+	q.Outcome, q.after, q.err = as[store.Queuer](s).Queue(ctx, c)
 	s.did("%sQueue %.80q for %q, TTL %v: %v", s.label, c.Name, c.Holder, c.TTL, q)
 	return q
 }
@@ -93,7 +79,7 @@ func (s *subject) waits(c store.Claim) <-chan queued {
 	answer := make(chan queued, 1)
 	go func() {
 		var q queued
-		q.Outcome, q.after, q.err = s.Store.(store.Queuer).Queue(s.ctx, c)
+		q.Outcome, q.after, q.err = as[store.Queuer](s).Queue(s.ctx, c)
 		answer <- q
 	}()
 	s.did("%sQueue %.80q for %q, TTL %v, in the background", s.label, c.Name, c.Holder, c.TTL)
@@ -118,7 +104,7 @@ func (s *subject) served(waiting <-chan queued, name, holder string) (lease, tim
 func queueFree(s *subject) {
 	name := s.name()
 	first := s.queue(s.ctx, claim(name, "a", hour))
-	if first.err != nil || first.Err != nil || first.after != 0 || first.Grant.Mark != 0 || first.Grant.State != nil || first.Grant.Abandoned != 0 {
+	if first.err != nil || first.Err != nil || first.after != 0 || first.Grant.Mark != 0 || first.Grant.State != nil || first.Grant.ExpiredAge != 0 {
 		s.fail(first, "a grant of a name that nobody has had, that began with the request: after 0")
 	}
 	s.held(claim(name, "b", hour))
@@ -207,14 +193,14 @@ func queueState(s *subject) {
 	waiting := s.waits(claim(name, "b", hour))
 	s.released(l.leaving(7, []byte("a b\nc")))
 	next, _ := s.served(waiting, name, "b")
-	if next.Mark != 7 || string(next.State) != "a b\nc" || next.Token <= l.Token || next.Abandoned != 0 {
+	if next.Mark != 7 || string(next.State) != "a b\nc" || next.Token <= l.Token || next.ExpiredAge != 0 {
 		s.fail(answer(store.Outcome{Grant: next.Grant}), "mark 7, state \"a b\\nc\", a token greater than %d, not abandoned", l.Token)
 	}
 }
 
 // leave leaves a line.
 func (s *subject) leave(name, holder string, want bool) {
-	left, err := s.Store.(store.Queuer).Leave(s.ctx, name, holder)
+	left, err := as[store.Queuer](s).Leave(s.ctx, name, holder)
 	s.did("%sLeave %.80q by %q: %v, %s", s.label, name, holder, left, tell(err))
 	if err != nil || left != want {
 		s.fail(fmt.Sprintf("%v, %s", left, tell(err)), "%v", want)

@@ -96,7 +96,7 @@ func retainLastReleaseDecides(s *subject) {
 	time.Sleep(2 * s.h.TTL)
 	s.kept(passed) // also by a sweep that has looked at it
 	s.released(s.take(passed.Name, "b", hour).retaining(0, 0, ""))
-	if _, ok := s.Store.(store.Sweeper); ok {
+	if sweeps(s.h, s.Store) == "" {
 		s.forgotten(name, passed.Name)
 	}
 }

@@ -14,7 +14,7 @@ var tellingLaws = []law{
 }
 
 func ping(s *subject) {
-	err := s.Store.(store.Pinger).Ping(s.ctx)
+	err := as[store.Pinger](s).Ping(s.ctx)
 	s.did("Ping: %s", tell(err))
 	if err != nil {
 		s.fail(err, "nil")
@@ -34,7 +34,7 @@ func capabilities(s *subject) {
 	case c.Fencing.Why == "" || c.Durable.Why == "" || c.Waiting.Why == "":
 		s.fail("a promise without a reason", "why, for yes, no and unknown alike")
 	}
-	if _, waits := s.Store.(store.Waiter); !waits && c.Waiting.Answer == store.Yes {
-		s.fail("a promise to wake waiters", "a store that is a Waiter, or another answer")
+	if _, waits := store.As[store.Watcher](s.Store); !waits && c.Waiting.Answer == store.Yes {
+		s.fail("a promise to wake waiters", "a store that is a Watcher, or another answer")
 	}
 }

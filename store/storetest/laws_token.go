@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/soloist-dev/soloist/store"
@@ -84,12 +85,12 @@ func (s *subject) sweepAway(l lease) {
 
 // sweep forgets what may be forgotten, if the store can do that on request.
 func (s *subject) sweep(limit int) int {
-	sweeper, ok := s.Store.(store.Sweeper)
+	sweeper, ok := store.As[store.Sweeper](s.Store)
 	if !ok {
 		return 0
 	}
 	n, err := sweeper.Sweep(s.ctx, limit)
-	if err != nil {
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		s.did("%sSweep, limit %d", s.label, limit)
 		s.fail(err, "a sweep that ends well")
 	}

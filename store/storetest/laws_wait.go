@@ -9,21 +9,21 @@ import (
 )
 
 var waitLaws = []law{
-	{name: "watch-wakes", needs: []need{waits}, check: watchWakes,
+	{name: "watch-wakes", needs: []need{watches}, check: watchWakes,
 		rule: "Each watch of a name receives a value after a release of it, and after the next, with a linger too."},
-	{name: "watch-any", needs: []need{waits}, check: watchAny,
+	{name: "watch-any", needs: []need{watches}, check: watchAny,
 		rule: "A watch of several names is woken by the release of any of them."},
-	{name: "watch-subscribed", needs: []need{waits}, check: watchSubscribed,
+	{name: "watch-subscribed", needs: []need{watches}, check: watchSubscribed,
 		rule: "A watch is subscribed when Watch returns: a release right after that wakes it, even before anybody listens."},
-	{name: "watch-other-handle", needs: []need{waits, reopening}, check: watchOtherHandle,
+	{name: "watch-other-handle", needs: []need{watches, reopening}, check: watchOtherHandle,
 		rule: "A release by another handle wakes the watches of this one."},
-	{name: "watch-ends", needs: []need{waits}, check: watchEnds,
+	{name: "watch-ends", needs: []need{watches}, check: watchEnds,
 		rule: "The channel of a watch is closed when its context ends; other watches go on."},
 }
 
 // watch watches names; it must be able to.
 func (s *subject) watch(ctx context.Context, names ...string) <-chan struct{} {
-	w, err := s.Store.(store.Waiter).Watch(ctx, names)
+	w, err := as[store.Watcher](s).Watch(ctx, names)
 	s.did("%sWatch %q: %s", s.label, names, tell(err))
 	if err != nil {
 		s.fail(err, "a watch")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -43,24 +42,6 @@ type subject struct {
 
 // stopped unwinds a law that has been broken.
 type stopped struct{}
-
-// A need says why a law cannot be checked, or nothing.
-type need func(Harness, store.Store) string
-
-func reopening(h Harness, _ store.Store) string {
-	if h.Reopen == nil {
-		return "the harness has no Reopen"
-	}
-	return ""
-}
-
-// capable is the need of a capability: an optional interface.
-func capable[T any](_ Harness, s store.Store) string {
-	if _, ok := s.(T); !ok {
-		return fmt.Sprintf("the store is no %v", reflect.TypeFor[T]())
-	}
-	return ""
-}
 
 func judge(t testing.TB, l law, h Harness) error {
 	ctx, cancel := context.WithTimeout(context.Background(), longest)

@@ -77,7 +77,7 @@ func answer(o store.Outcome) string {
 		return tell(o.Err)
 	}
 	return fmt.Sprintf("granted, token %d, mark %d, state %s, abandoned %v", o.Grant.Token, o.Grant.Mark, tellState(o.Grant.State),
-		o.Grant.Abandoned)
+		o.Grant.ExpiredAge)
 }
 
 // tellState tells nil, which leaves a state, from empty, which clears it.

@@ -1,4 +1,4 @@
-// Package histories asks real stores for leases in every way that the seam has, while single backends and connections are stopped,
+// Package histories asks real stores for leases in every way that package store has, while single backends and connections are stopped,
 // delayed and cut, requests are repeated and answers lost. It records what was asked and answered on one clock, and package proof
 // judges it: tokens, linearizability, beliefs.
 //

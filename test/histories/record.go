@@ -55,6 +55,9 @@ type recorded struct {
 	replica string
 }
 
+// Unwrap is as store.As wants it.
+func (s *recorded) Unwrap() store.Store { return s.Store }
+
 // resultOf is the result of a call that ended with err.
 func resultOf(err error) proof.Result {
 	switch {
@@ -147,7 +150,11 @@ func itself(err error) error { return err }
 // Choose is as in store.Chooser. A refusal speaks of one name only. What is unknown may have happened to each of the names.
 func (s *recorded) Choose(ctx context.Context, names []string, c store.Claim) (int, store.Outcome, error) {
 	at := s.rec.now()
-	index, out, err := s.Store.(store.Chooser).Choose(ctx, names, c)
+	chooser, ok := store.As[store.Chooser](s.Store)
+	if !ok {
+		return 0, store.Outcome{}, errors.ErrUnsupported
+	}
+	index, out, err := chooser.Choose(ctx, names, c)
 	until := s.rec.now()
 	if err != nil {
 		out.Err = err
@@ -171,7 +178,7 @@ func (s *recorded) Choose(ctx context.Context, names []string, c store.Claim) (i
 
 // Queue is as in store.Queuer. Until its place is given up, a claim that was not granted may be granted at any time.
 func (s *recorded) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.Duration, error) {
-	q, ok := s.Store.(store.Queuer)
+	q, ok := store.As[store.Queuer](s.Store)
 	if !ok {
 		return store.Outcome{}, 0, errors.ErrUnsupported
 	}
@@ -196,12 +203,16 @@ func (s *recorded) Queue(ctx context.Context, c store.Claim) (store.Outcome, tim
 
 // Leave is as in store.Queuer.
 func (s *recorded) Leave(ctx context.Context, name, holder string) (bool, error) {
-	return s.Store.(store.Queuer).Leave(ctx, name, holder)
+	q, ok := store.As[store.Queuer](s.Store)
+	if !ok {
+		return false, errors.ErrUnsupported
+	}
+	return q.Leave(ctx, name, holder)
 }
 
-// Watch is as in store.Waiter.
+// Watch is as in store.Watcher.
 func (s *recorded) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
-	w, ok := s.Store.(store.Waiter)
+	w, ok := store.As[store.Watcher](s.Store)
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}
@@ -210,9 +221,9 @@ func (s *recorded) Watch(ctx context.Context, names []string) (<-chan struct{}, 
 
 // Sweep is as in store.Sweeper.
 func (s *recorded) Sweep(ctx context.Context, limit int) (int, error) {
-	sweeper, ok := s.Store.(store.Sweeper)
+	sweeper, ok := store.As[store.Sweeper](s.Store)
 	if !ok {
-		return 0, nil
+		return 0, errors.ErrUnsupported
 	}
 	n, err := sweeper.Sweep(ctx, limit)
 	s.rec.add(proof.Event{Kind: proof.Swept, At: s.rec.now(), Mark: int64(n)})

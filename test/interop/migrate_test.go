@@ -76,7 +76,7 @@ func (f *field) migrateAtOnce(t testing.TB) {
 	t.Helper()
 	var all sync.WaitGroup
 	for range 4 {
-		m := f.open(t).(store.Migrator)
+		m, _ := store.As[store.Migrator](f.open(t))
 		all.Go(func() {
 			if _, err := m.Migrate(bounded(t)); err != nil {
 				t.Error(err)

@@ -50,7 +50,7 @@ func unsafe(o Options) bool {
 // migrate brings the table up to date, where there is one.
 func (f *field) migrate(t testing.TB) {
 	t.Helper()
-	if m, ok := f.open(t).(store.Migrator); ok {
+	if m, ok := store.As[store.Migrator](f.open(t)); ok {
 		if _, err := m.Migrate(bounded(t)); err != nil {
 			t.Fatal(err)
 		}

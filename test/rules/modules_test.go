@@ -165,8 +165,8 @@ func TestModulesAgree(t *testing.T) {
 	}
 }
 
-// A store knows the seam and nothing above it.
-func TestStoresKnowOnlyTheSeam(t *testing.T) {
+// A store knows package store and nothing above it.
+func TestStoresKnowOnlyPackageStore(t *testing.T) {
 	mods := modules(t)
 	core := mods["."].Module.Path
 	forTests := []string{"", "/fence/sqlfence", "/soloisttest", "/store/memstore", "/store/storetest", "/test/servers"}
@@ -202,8 +202,8 @@ func TestEachBackendIsAModule(t *testing.T) {
 
 var backends = regexp.MustCompile(`(?i)redis|postgres|sqlite|etcd|mysql|mariadb|cockroach|zookeeper|consul|\bnats\b|dynamo|cassandra|hazelcast|mongo`)
 
-// Above the seam there is no backend's name, and below it there is no job, element, semaphore or permit.
-func TestNothingReachesOverTheSeam(t *testing.T) {
+// Above the store interface there is no backend's name, and below it there is no job, element, semaphore or permit.
+func TestNothingReachesPastTheStoreInterface(t *testing.T) {
 	mods := modules(t)
 	above := regexp.MustCompile(`(?i)\b(jobs?|elements?|semaphores?|permits?|cron)\b`)
 	for _, file := range files(t, "*.go") {
@@ -215,7 +215,7 @@ func TestNothingReachesOverTheSeam(t *testing.T) {
 		case slices.Contains([]string{".", "cron", "fence", "soloisttest"}, dir):
 			for _, word := range words(t, file) {
 				if found := backends.FindString(word); found != "" {
-					t.Errorf("%s says %q: above the seam there is no backend's name", file, found)
+					t.Errorf("%s says %q: above the store interface there is no backend's name", file, found)
 				}
 			}
 		case moduleOf(mods, file) != "." && strings.HasPrefix(dir, "store/"), dir == "store/memstore":
@@ -246,6 +246,25 @@ func words(t *testing.T, file string) []string {
 		return true
 	})
 	return found
+}
+
+// What a store can do beyond store.Store is found by store.As, which looks into stores that are wrapped; a type assertion does not.
+func TestOptionalInterfacesAreFoundInWrappedStores(t *testing.T) {
+	optional := []string{"Watcher", "Queuer", "Chooser", "Pinger", "Sweeper", "Prober", "Migrator", "Examiner"}
+	for _, file := range files(t, "*.go") {
+		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			if a, is := n.(*ast.TypeAssertExpr); is {
+				if s, is := a.Type.(*ast.SelectorExpr); is && slices.Contains(optional, s.Sel.Name) {
+					t.Errorf("%s asserts that a store is a %s: use store.As, which also finds it in a store that is wrapped", file, s.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
 }
 
 // What no store may do, whatever it is made of.

@@ -16,8 +16,7 @@ import (
 	"github.com/soloist-dev/soloist/store/memstore"
 )
 
-// A network is the way of one replica to the store, in all its lives. What the store can do beyond the seam it hides; see the
-// types below.
+// A network is the way of one replica to the store, in all its lives. It is a store, which supports of the optional interfaces what the plan says.
 type network struct {
 	replica *replica
 	mem     atomic.Pointer[memstore.Store]
@@ -544,7 +543,7 @@ func fromStore(out store.Outcome, r *replica) store.Outcome {
 	if errors.As(out.Err, &held) {
 		held.Record.Left = time.Duration(float64(held.Record.Left) * r.rate())
 	}
-	out.Grant.Abandoned = time.Duration(float64(out.Grant.Abandoned) * r.rate())
+	out.Grant.ExpiredAge = time.Duration(float64(out.Grant.ExpiredAge) * r.rate())
 	return out
 }
 
@@ -557,84 +556,19 @@ func (n *network) List(ctx context.Context, prefix string) iter.Seq2[store.Recor
 	return n.mem.Load().List(ctx, prefix)
 }
 
-// Hidden are what Store can do beyond the seam: a client must not find it on a network whose store cannot.
-type (
-	plain   struct{ store.Store }
-	waiting struct {
-		store.Store
-		store.Waiter
+// Close is as in store.Store. The world closes the store.
+func (n *network) Close() error { return nil }
+
+// Watch is as in store.Watcher. Subscriptions get lost like requests.
+func (n *network) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
+	if !n.replica.world.plan.Waiter {
+		return nil, errors.ErrUnsupported
 	}
-	choosing struct {
-		store.Store
-		store.Chooser
-	}
-	both struct {
-		store.Store
-		store.Waiter
-		store.Chooser
-	}
-)
-
-// guest is a store that brings its host, whatever else it can. That it keeps no lines it says when it is asked.
-func (n *network) guest() store.Store {
-	seam := seam{n}
-	switch p := n.replica.world.plan; {
-	case p.Waiter && p.Chooser:
-		return &struct {
-			both
-			host.Guest
-			store.Queuer
-		}{both{seam, watcher{n}, chooser{n}}, n, n}
-	case p.Waiter:
-		return &struct {
-			waiting
-			host.Guest
-			store.Queuer
-		}{waiting{seam, watcher{n}}, n, n}
-	case p.Chooser:
-		return &struct {
-			choosing
-			host.Guest
-			store.Queuer
-		}{choosing{seam, chooser{n}}, n, n}
-	}
-	return &struct {
-		plain
-		host.Guest
-		store.Queuer
-	}{plain{seam}, n, n}
-}
-
-// A seam shows of a network what is in store.Store.
-type seam struct{ n *network }
-
-func (s seam) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
-	return s.n.Acquire(ctx, claims)
-}
-
-func (s seam) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
-	return s.n.Extend(ctx, extensions)
-}
-
-func (s seam) Release(ctx context.Context, releases []store.Release) ([]error, error) {
-	return s.n.Release(ctx, releases)
-}
-
-func (s seam) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
-	return s.n.List(ctx, prefix)
-}
-
-func (s seam) Close() error { return nil }
-
-type watcher struct{ n *network }
-
-// Watch is as in store.Waiter. Subscriptions get lost like requests.
-func (w watcher) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
-	if w.n.replica.dead() || w.n.cut() != nil {
+	if n.replica.dead() || n.cut() != nil {
 		return nil, errOnTheWay
 	}
-	f := w.n.next(stream{'w', names[0]})
-	if f.kind != "" && f.kind != "slow" && w.n.replica.world.fault(f.key, "subscription lost", w.n.replica.name()) {
+	f := n.next(stream{'w', names[0]})
+	if f.kind != "" && f.kind != "slow" && n.replica.world.fault(f.key, "subscription lost", n.replica.name()) {
 		if f.pick%2 == 0 {
 			return nil, errOnTheWay
 		}
@@ -642,14 +576,15 @@ func (w watcher) Watch(ctx context.Context, names []string) (<-chan struct{}, er
 		ctx, cancel = context.WithTimeout(ctx, f.later)
 		time.AfterFunc(f.later, cancel)
 	}
-	return w.n.mem.Load().Watch(ctx, names)
+	return n.mem.Load().Watch(ctx, names)
 }
 
-type chooser struct{ n *network }
-
 // Choose is as in store.Chooser.
-func (ch chooser) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Outcome, error) {
-	n, chosen := ch.n, 0
+func (n *network) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Outcome, error) {
+	if !n.replica.world.plan.Chooser {
+		return 0, store.Outcome{}, errors.ErrUnsupported
+	}
+	chosen := 0
 	c := call[store.Claim, store.Outcome]{
 		n: n, verb: 'c', name: func(store.Claim) string { return names[0] }, note: noteClaim, told: n.toldOutcome, did: didOutcome,
 		do: func(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {

@@ -129,7 +129,7 @@ func (r *replica) live(ctx context.Context) {
 	for life := 0; ctx.Err() == nil; life++ {
 		r.life.Store(int64(life))
 		r.isDead.Store(false)
-		c, err := soloist.New(r.network.guest(), soloist.Config{
+		c, err := soloist.New(r.network, soloist.Config{
 			Replica: r.name(), Drain: -1, Logger: quiet,
 			Options:        soloist.Options{TTL: w.plan.TTL, Margin: w.plan.Margin},
 			RequestTimeout: w.plan.TTL / 5, Observe: func(e soloist.Event) { r.event(e, life) },

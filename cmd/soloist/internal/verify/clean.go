@@ -31,7 +31,7 @@ func clean(ctx context.Context, s store.Store, namespace string) (int, error) {
 		if err != nil {
 			return failed(len(names), err)
 		}
-		sweeper, ok := s.(store.Sweeper)
+		sweeper, ok := store.As[store.Sweeper](s)
 		if !ok && wait == 0 { // the backend forgets by itself
 			return len(names), nil
 		}

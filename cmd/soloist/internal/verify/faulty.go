@@ -93,27 +93,8 @@ type link struct {
 	lines lines
 }
 
-// linked answers s behind the network, with those of its optional interfaces that clients use.
-func linked(s store.Store, net *network) store.Store {
-	l := &link{Store: s, net: net}
-	waiter, waits := s.(store.Waiter)
-	chooser, chooses := s.(store.Chooser)
-	switch choosing := (linkChooser{l, chooser}); {
-	case waits && chooses:
-		return struct {
-			linkChooser
-			store.Waiter
-		}{choosing, waiter}
-	case chooses:
-		return choosing
-	case waits:
-		return struct {
-			*link
-			store.Waiter
-		}{l, waiter}
-	}
-	return l
-}
+// Unwrap is as store.As wants it: what a link does not implement, such as watching, the network does nothing to.
+func (l *link) Unwrap() store.Store { return l.Store }
 
 // recorded makes a call that reaches the store, and tells of each of its elements before and after.
 func recorded[Q, A any](ctx context.Context, rec *recorder, asked []Q, do func(context.Context, []Q) ([]A, error), begin func(Q) event, end func(*event, A), whole func(error) A) ([]A, error) {
@@ -161,13 +142,12 @@ func at[A any](answers []A, i int, whole A) A {
 	return whole
 }
 
-type linkChooser struct {
-	*link
-	chooser store.Chooser
-}
-
 // Choose is as in store.Chooser, behind the network.
-func (l linkChooser) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Outcome, error) {
+func (l *link) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Outcome, error) {
+	chooser, ok := store.As[store.Chooser](l.Store)
+	if !ok {
+		return 0, store.Outcome{}, errors.ErrUnsupported
+	}
 	type answer struct {
 		index int
 		out   store.Outcome
@@ -178,7 +158,7 @@ func (l linkChooser) Choose(ctx context.Context, names []string, claim store.Cla
 			events = append(events, claiming(claims[0]))
 		}
 		events = l.net.rec.begin(events)
-		i, out, err := l.chooser.Choose(ctx, names, claims[0])
+		i, out, err := chooser.Choose(ctx, names, claims[0])
 		for j := range events {
 			switch events[j].Result = proof.Failed; { // without effect on this one, as far as is known
 			case err != nil:

@@ -42,7 +42,7 @@ func (l *lines) swap(holder string, next *asking) (asking, bool) {
 
 // Queue is as in store.Queuer, behind the network. A store that is none says so.
 func (l *link) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.Duration, error) {
-	q, ok := l.Store.(store.Queuer)
+	q, ok := store.As[store.Queuer](l.Store)
 	if !ok {
 		return store.Outcome{}, 0, errors.ErrUnsupported
 	}
@@ -93,7 +93,7 @@ func (l *link) queued(e event, c store.Claim, out store.Outcome, after time.Dura
 
 // Leave is as in store.Queuer, behind the network.
 func (l *link) Leave(ctx context.Context, name, holder string) (bool, error) {
-	q, ok := l.Store.(store.Queuer)
+	q, ok := store.As[store.Queuer](l.Store)
 	if !ok {
 		return false, errors.ErrUnsupported
 	}

@@ -73,13 +73,13 @@ func opened(ctx context.Context, open func() (store.Store, error)) store.Store {
 
 func (o orders) work(ctx context.Context, s store.Store, rec *recorder) error {
 	net := newNetwork(rec, o)
-	client, err := soloist.New(linked(s, net), o.config())
+	client, err := soloist.New(&link{Store: s, net: net}, o.config())
 	if err != nil {
 		return err
 	}
 	rec.say(kindReady)
 	w := workload{client: client, rec: rec, namespace: o.Namespace, service: &resource{o.Resource, &http.Client{Timeout: o.TTL}}, seed: o.Seed, ttl: o.TTL, epoch: o.Epoch, batch: batchSize}
-	w.sweeper, _ = s.(store.Sweeper)
+	w.sweeper, _ = store.As[store.Sweeper](s)
 	err = w.run(ctx)
 	if closed := client.Close(); err == nil {
 		err = closed

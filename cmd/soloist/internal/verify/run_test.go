@@ -114,9 +114,7 @@ func (w *wrongStore) Release(ctx context.Context, releases []store.Release) ([]e
 	return w.Store.Release(ctx, releases)
 }
 
-func (w *wrongStore) Sweep(ctx context.Context, limit int) (int, error) {
-	return w.Store.(store.Sweeper).Sweep(ctx, limit)
-}
+func (w *wrongStore) Unwrap() store.Store { return w.Store }
 
 // configured is a verification of a store of the replicas with which something is wrong.
 func configured(t *testing.T, wrong, faults string) Config {

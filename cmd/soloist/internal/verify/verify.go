@@ -59,7 +59,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	if caps.Scope == store.ScopeProcess {
 		return nil, fmt.Errorf("the store is in the memory of one process, and a verification needs several; give one that processes share")
 	}
-	_, c.sweeper = s.(store.Sweeper)
+	_, c.sweeper = store.As[store.Sweeper](s)
 	begun := fleet.Now()
 	d, err := collect(ctx, c)
 	if d == nil {
