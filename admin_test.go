@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -136,4 +137,131 @@ func sleepOr(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// A run that hangs is taken away from its replica: it is over, its history says by whom and why, and the job goes on.
+func TestStuckRunIsReleased(t *testing.T) {
+	for name, test := range map[string]struct {
+		manual bool
+		crash  soloist.Crash
+	}{"scheduled": {}, "manual": {manual: true}, "at most once": {crash: soloist.CrashGiveUp}, "manual, at most once": {manual: true, crash: soloist.CrashGiveUp}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+				var r recorder
+				ended := make(chan error, 1)
+				job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Crash: test.crash, Do: func(ctx context.Context, run soloist.Run) error {
+					if _ = r.do(ctx, run); len(r.began()) == 1 {
+						<-ctx.Done()
+						ended <- context.Cause(ctx)
+						return ctx.Err()
+					}
+					return nil
+				}}
+				start(t, a, job)
+				start(t, b, job)
+				admin := b.Admin()
+				due := time.Now().Truncate(time.Hour).Add(time.Hour).UTC()
+				if test.manual {
+					if err := admin.Trigger(background, "tick"); err != nil {
+						t.Fatal(err)
+					}
+				} else {
+					time.Sleep(time.Until(due))
+				}
+				time.Sleep(20 * time.Minute)
+				seen, err := admin.Job(background, "tick")
+				if err != nil || seen.Running == nil {
+					t.Fatal(seen, err)
+				}
+				if err := admin.Release(background, seen.Running.LeaseInfo, "it hangs in the disk"); err != nil {
+					t.Fatal(err)
+				}
+				if err := <-ended; !errors.Is(err, soloist.ErrLost) {
+					t.Errorf("its context: %v", err)
+				}
+				time.Sleep(20 * time.Minute)
+				if n := len(r.began()); n != 1 {
+					t.Errorf("begun %d times; want that it is not run again", n)
+				}
+				info, err := admin.Job(background, "tick")
+				if err != nil || len(info.Runs) != 1 {
+					t.Fatalf("%+v, %v", info, err)
+				}
+				run := info.Runs[0]
+				if run.Outcome != soloist.OutcomeReleased || !strings.Contains(run.Error, "it hangs in the disk") || !strings.Contains(run.Error, b.Replica()) ||
+					run.Replica != seen.Running.Replica() || run.Token != seen.Running.Token || run.Manual != test.manual || run.EndedAt.Sub(run.StartedAt) != 20*time.Minute {
+					t.Errorf("history: %+v", run)
+				}
+				if !test.manual {
+					check(t, "scheduled", run.ScheduledAt, due)
+				}
+				time.Sleep(time.Hour)
+				if n := len(r.began()); n != 2 {
+					t.Errorf("begun %d times an hour later; want that the job goes on", n)
+				}
+				actions, err := collect(admin.Actions(background))
+				if len(actions) == 0 || err != nil {
+					t.Fatal(actions, err)
+				}
+				last := actions[len(actions)-1]
+				if last.Verb != soloist.ActionRelease || last.Kind != soloist.KindJob || last.Name != "tick" || last.Token != run.Token || last.Reason != "it hangs in the disk" || last.By != b.Replica() {
+					t.Errorf("action: %+v", last)
+				}
+			})
+		})
+	}
+}
+
+// A lease that has ended is not released, and the error says who has the name now.
+func TestReleaseSaysWhoHasTheName(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		l, err := a.TryLock(background, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := soloist.LeaseInfo{Kind: soloist.KindLock, Name: "x", Token: l.Token()}
+		if err := l.Release(); err != nil {
+			t.Fatal(err)
+		}
+		err = b.Admin().Release(background, seen, "a test")
+		if !errors.Is(err, soloist.ErrNotHeld) || !strings.Contains(err.Error(), "it is free") {
+			t.Errorf("of a free name: %v", err)
+		}
+		next, err := a.TryLock(background, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = b.Admin().Release(background, seen, "a test")
+		var now *soloist.NotHeldError
+		if !errors.As(err, &now) || now.Now == nil || now.Now.Token != next.Token() || now.Now.Replica() != a.Replica() {
+			t.Errorf("of one that another has: %v", err)
+		}
+		if next.Err() != nil || next.Check(background) != nil {
+			t.Errorf("the holder: %v", next.Err())
+		}
+		var bad *soloist.InvalidError
+		if err := b.Admin().Release(background, soloist.LeaseInfo{Kind: "lok", Name: "x", Token: 1}, ""); !errors.As(err, &bad) {
+			t.Errorf("a kind that is none: %v", err)
+		}
+	})
+}
+
+// The list of actions keeps the newest, and fits its record however long the reasons are.
+func TestActionsAreBounded(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: func(context.Context, soloist.Run) error { return nil }})
+		time.Sleep(time.Second)
+		for i := range 130 {
+			if err := b.Admin().Pause(background, "tick", strings.Repeat(`"<`, 900)+strconv.Itoa(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.Admin().Resume(background, "tick"); err != nil {
+			t.Fatal(err)
+		}
+		actions, err := collect(b.Admin().Actions(background))
+		if err != nil || len(actions) < 20 || len(actions) > 100 || actions[len(actions)-1].Verb != soloist.ActionResume || actions[len(actions)-2].Verb != soloist.ActionPause {
+			t.Errorf("%d actions, %v", len(actions), err)
+		}
+	})
 }

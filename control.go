@@ -56,14 +56,14 @@ func parseControl(b []byte) (control, error) {
 // Pause keeps a job from running on every replica, for every scheduled time due after it returns; a run under way goes on.
 // Scheduled times during the pause are dropped, whatever Job.Missed says. Trigger works all the same.
 func (a *Admin) Pause(ctx context.Context, job, reason string) error {
-	return a.client.control(ctx, "pausing", job, func(ctl *control, _ store.Record) {
+	return a.control(ctx, Action{Verb: ActionPause, Name: job, Reason: reason}, func(ctl *control, _ store.Record) {
 		ctl.Paused = &Pause{Reason: shorten(reason), By: a.client.cfg.Replica, At: time.Now()}
 	})
 }
 
 // Resume ends a pause, on every replica, for every scheduled time due after it returns.
 func (a *Admin) Resume(ctx context.Context, job string) error {
-	return a.client.control(ctx, "resuming", job, func(ctl *control, _ store.Record) {
+	return a.control(ctx, Action{Verb: ActionResume, Name: job}, func(ctl *control, _ store.Record) {
 		if ctl.Paused != nil {
 			ctl.Paused, ctl.Resumed = nil, time.Now().UnixMilli()
 		}
@@ -73,7 +73,7 @@ func (a *Admin) Resume(ctx context.Context, job string) error {
 // Trigger asks for one run now, beside the schedule, on whichever replica is first. While the job is running the manual run
 // waits for its end. Asking again before it has begun has no further effect.
 func (a *Admin) Trigger(ctx context.Context, job string) error {
-	return a.client.control(ctx, "triggering", job, func(ctl *control, r store.Record) {
+	return a.control(ctx, Action{Verb: ActionTrigger, Name: job}, func(ctl *control, r store.Record) {
 		state, _ := parseJobState(r.State)
 		running := r.Holder != "" && !r.Free() // a manual run that was asked for may be the one that has begun
 		if ctl.Trigger <= state.Trigger || running {
@@ -86,10 +86,15 @@ func (a *Admin) Trigger(ctx context.Context, job string) error {
 // controlTTL is for how long a control and the record that tells of changes are taken by somebody who dies.
 const controlTTL = 10 * time.Second
 
-// control changes what is asked of a job, under a lock of its own, and tells the replicas. The change is shown the job's record.
-func (c *Client) control(ctx context.Context, doing, job string, change func(*control, store.Record)) error {
-	if err := c.With(Options{TTL: controlTTL}).change(ctx, job, change); err != nil {
-		return fmt.Errorf("%s job %q: %w", doing, job, err)
+// control changes what is asked of a job, under a lock of its own, tells the replicas, and notes that. The change is shown the job's record.
+func (a *Admin) control(ctx context.Context, action Action, change func(*control, store.Record)) error {
+	action.Kind = KindJob
+	err := a.client.With(Options{TTL: controlTTL}).change(ctx, action.Name, change)
+	if err == nil {
+		err = a.note(ctx, action)
+	}
+	if err != nil {
+		return fmt.Errorf("%s of job %q: %w", action.Verb, action.Name, err)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func TestALostLeaseIsToldOnce(t *testing.T) {
 	// unseen takes a lease away without its holder's knowledge.
 	unseen := func(t *testing.T, s *soloisttest.Store, l *soloist.Lease) {
 		c := soloisttest.NewReplica(t, s.Share(), soloist.Config{})
-		if err := c.Admin().Release(background, soloist.LeaseInfo{Kind: soloist.KindLock, Name: l.Name(), Token: l.Token()}); err != nil {
+		if err := c.Admin().Release(background, soloist.LeaseInfo{Kind: soloist.KindLock, Name: l.Name(), Token: l.Token()}, "a test"); err != nil {
 			t.Fatal(err)
 		}
 		mustLock(t, c, l.Name())

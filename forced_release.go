@@ -5,66 +5,165 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/soloist-dev/soloist/store"
 )
 
-// Release takes a lease away from its holder, as it was seen in a list: its kind, name and token count. The holder is not asked. It learns of it
-// at its next renewal, and may go on until then: fence what it writes. Its own Release returns ErrLost then, although nobody may have followed.
-// The error is ErrLost if the lease has ended or another has the name: nothing was changed then. It is ErrUnknown if the store did not confirm
-// all of it: the name may still be held, or be taken for another TTL at most.
-func (a *Admin) Release(ctx context.Context, seen LeaseInfo) error {
+// ErrNotHeld means that a lease which was to be released by force has ended. A *NotHeldError says who has the name now.
+var ErrNotHeld = errors.New("it is not held with that token")
+
+// A NotHeldError says that a lease has ended, and who has the name now. It is ErrNotHeld.
+type NotHeldError struct {
+	Seen LeaseInfo
+	Now  *LeaseInfo // nil if the name is free
+}
+
+func (e *NotHeldError) Error() string {
+	text := fmt.Sprintf("the %s %q is not held with token %d: ", e.Seen.Kind, e.Seen.Name, e.Seen.Token)
+	switch {
+	case e.Now == nil:
+		return text + "it is free"
+	case e.Now.Holder == "":
+		return text + fmt.Sprintf("it was released, and stays taken for another %v", e.Now.Left.Round(time.Second))
+	}
+	return text + fmt.Sprintf("%s holds it with token %d", e.Now.Replica(), e.Now.Token)
+}
+
+// Is makes errors.Is(e, ErrNotHeld) true.
+func (e *NotHeldError) Is(target error) bool { return target == ErrNotHeld }
+
+// Release takes a lease away from its holder, as it was seen in a list: its kind, name and token count, and of a permit its number, of an element
+// its job. The holder is not asked. It learns of it at its next renewal, and may go on until then: fence what it writes. Its own Release returns
+// ErrLost then, although nobody may have followed. Admin.Actions keeps the reason.
+//
+// A run that is released is over, and its history says so. Scheduled times up to its start are done: Trigger runs the job again.
+//
+// The error is a *NotHeldError if the lease has ended: nothing was changed. It is ErrUnknown if the store did not confirm all of it: the name may
+// still be held, or be taken for another TTL at most.
+func (a *Admin) Release(ctx context.Context, seen LeaseInfo, reason string) error {
 	t, err := a.targetOf(seen)
 	if err != nil {
 		return err
 	}
-	if err := a.client.force(ctx, t, seen.Token); err != nil {
+	r, err := a.client.held(ctx, t, seen)
+	if err != nil {
+		return err
+	}
+	rel := store.Release{Name: t.name, Holder: r.Holder, Token: r.Token, Retain: retainFor(r.Mark, r.State)}
+	if seen.Kind == KindJob {
+		rel.Retain = Forever
+		rel.Mark, rel.State = runReleased(r, seen.Name, fmt.Sprintf("released by force by %s: %s", a.client.cfg.Replica, reason), time.Now())
+	}
+	if err := a.client.force(ctx, t, rel); err != nil {
+		if errors.Is(err, ErrLost) {
+			if _, now := a.client.held(ctx, t, seen); now != nil {
+				err = now
+			}
+		}
 		return fmt.Errorf("releasing the %s %q by force: %w", seen.Kind, seen.Name, err)
 	}
-	return nil
+	return a.note(ctx, Action{Verb: ActionRelease, Kind: seen.Kind, Name: seen.Name, Job: seen.Job, Permit: seen.Permit, Token: r.Token, Holder: r.Holder, Reason: reason})
 }
 
 // targetOf returns the record of a lease.
-func (a *Admin) targetOf(seen LeaseInfo) (target, error) {
-	c := a.client
+func (a *Admin) targetOf(seen LeaseInfo) (t target, err error) {
+	names := a.client.names
+	t = target{shown: seen.Name, of: seen.Job}
 	switch seen.Kind {
 	case KindLock:
-		return c.lockTarget(seen.Name)
+		t.name, err = names.name(kindLock, seen.Name)
 	case KindLeader:
-		full, err := c.names.name(kindLeader, seen.Name)
-		return target{shown: seen.Name, name: full}, err
+		t.name, err = names.name(kindLeader, seen.Name)
 	case KindPermit:
-		full, err := c.names.name(partsOf(kindSemaphore, seen.Name), strconv.Itoa(seen.Permit))
-		return target{shown: seen.Name, name: full}, err
+		t.name, err = names.name(partsOf(kindSemaphore, seen.Name), strconv.Itoa(seen.Permit))
+	case KindJob:
+		t.name, err = names.name(kindJob, seen.Name)
+	case KindElement:
+		t.name, err = names.name(partsOf(kindElement, seen.Job), seen.Name)
+	default:
+		err = invalid("kind", strconv.Quote(string(seen.Kind)), "give one of the kinds of leases, such as KindLock")
 	}
-	return target{}, invalid("kind", strconv.Quote(string(seen.Kind)), "a lock, a leader or a permit can be released")
+	return t, err
 }
 
-// force ends the lease of t with that token. To a store its holder would then be one that has released, and may do so again; so the name
-// is taken over and given back, unless somebody has followed.
-func (c *Client) force(ctx context.Context, t target, token int64) error {
+// held returns the record of a lease, or a *NotHeldError.
+func (c *Client) held(ctx context.Context, t target, seen LeaseInfo) (store.Record, error) {
 	if err := c.usable(); err != nil {
-		return err
+		return store.Record{}, err
 	}
 	records, err := c.peek(ctx, []string{t.name})
 	if err != nil {
-		return err
+		return store.Record{}, err
 	}
 	r := records[0]
-	if r.Free() || r.Token != token || r.Holder == "" {
-		return fmt.Errorf("it is not held with token %d: %w", token, ErrLost)
+	if r.Free() || r.Token != seen.Token || r.Holder == "" {
+		stale := &NotHeldError{Seen: seen}
+		if !r.Free() {
+			now := leaseInfo(seen.Kind, seen.Name, r)
+			now.Job, now.Permit = seen.Job, seen.Permit
+			stale.Now = &now
+		}
+		return store.Record{}, stale
 	}
-	err = c.releaseBatch([]store.Release{{Name: t.name, Holder: r.Holder, Token: token, Retain: retainFor(r.Mark, r.State)}})[0]
-	if err != nil {
+	return r, nil
+}
+
+// force ends a lease in place of its holder. To a store that holder would then be one that has released, and may do so again; so the name
+// is taken over and given back, unless somebody has followed.
+func (c *Client) force(ctx context.Context, t target, rel store.Release) error {
+	if err := c.releaseBatch([]store.Release{rel})[0]; err != nil {
 		return err
 	}
-	c.log.Info("released by force", "name", t.shown, "token", token, "holder", r.Holder, "by", c.cfg.Replica)
+	c.log.Info("released by force", "name", t.shown, "token", rel.Token, "holder", rel.Holder, "by", c.cfg.Replica)
 	l, err := c.With(Options{TTL: c.opts.TTL, Margin: c.opts.Margin}).try(ctx, context.WithoutCancel(ctx), t)
 	switch {
 	case errors.Is(err, ErrHeld):
 		return nil
 	case err != nil:
 		return fmt.Errorf("it was released, but its holder may not be told: %w", err)
+	case rel.Retain == Forever:
+		return l.release(store.Release{Retain: Forever})
 	}
 	return l.Release()
+}
+
+// runReleased returns what the record of a job is to have when its run is taken away: the run is over, and so are the scheduled times up to its
+// start. Nobody but its holder knows which of them it is; the newest is shown.
+func runReleased(r store.Record, job, why string, now time.Time) (mark int64, state []byte) {
+	s, err := parseJobState(r.State)
+	if err != nil {
+		return 0, nil
+	}
+	started := now.Add(-r.Age).Truncate(time.Millisecond)
+	run := RunRecord{
+		StartedAt: started.UTC(), EndedAt: now.UTC().Truncate(time.Millisecond), Replica: replicaOf(r.Holder), Token: r.Token,
+		Attempt: s.Attempts + 1, Outcome: OutcomeReleased, Error: why,
+	}
+	switch {
+	case s.Pending < 0:
+		run.Manual = true
+		s.Trigger = max(s.Trigger, -s.Pending)
+	case s.Pending > 0:
+		run.ScheduledAt = time.UnixMilli(s.Pending).UTC()
+		mark = started.UnixMilli()
+	default:
+		run.ScheduledAt = newestDue(s.Schedule, job, time.UnixMilli(r.Mark), started).UTC()
+		mark = started.UnixMilli()
+	}
+	s.Pending, s.Attempts, s.Ended = 0, 0, now.UnixMilli()
+	s.add(run)
+	return max(mark, 0), s.json()
+}
+
+// newestDue returns the newest scheduled time in (after, until] of a schedule that is known by its text; else until.
+func newestDue(text, job string, after, until time.Time) time.Time {
+	schedule := parseSchedule(text, job)
+	if _, delayed := schedule.(delay); schedule == nil || delayed {
+		return until
+	}
+	if due := latest(schedule, later(after, until.AddDate(-1, 0, 0)), until); !due.IsZero() {
+		return due
+	}
+	return until
 }

@@ -19,6 +19,7 @@ const (
 	OutcomePanicked    = "panicked"    // its function panicked
 	OutcomeAbandoned   = "abandoned"   // its replica died or was cut off; told by the one that noticed
 	OutcomeInterrupted = "interrupted" // its replica shut down; another takes the run over
+	OutcomeReleased    = "released"    // it was taken away by force; Error says by whom and why
 	OutcomeLost        = "lost"        // it failed when its lease was lost; another takes it over, as from a replica that died
 )
 

@@ -22,6 +22,7 @@ const (
 	kindSemaphore = "semaphore/"
 	kindLeader    = "leader/"
 	kindHerd      = "herd/"    // who asks for jobs that are due together
+	nameActions   = "actions"  // what people have changed
 	nameControls  = "controls" // is taken for every change under kindControl
 )
 

@@ -127,5 +127,8 @@ func (a *Admin) RetryElement(ctx context.Context, job, id string) error {
 	if err != nil {
 		return err
 	}
-	return l.release(store.Release{State: []byte{}})
+	if err := l.release(store.Release{State: []byte{}}); err != nil {
+		return err
+	}
+	return a.note(ctx, Action{Verb: ActionRetry, Kind: KindElement, Name: id, Job: job})
 }

@@ -50,7 +50,7 @@ func exitCode(err error) int {
 		return ended.code
 	case errors.Is(err, soloist.ErrLost):
 		return exitLost
-	case errors.Is(err, soloist.ErrHeld):
+	case errors.Is(err, soloist.ErrHeld), errors.Is(err, soloist.ErrNotHeld):
 		return exitHeld
 	case errors.Is(err, soloist.ErrFailed):
 		return exitFailed

@@ -90,6 +90,7 @@ func (a *app) jobsCommand() *cobra.Command {
 	c.AddCommand(a.jobsList(), a.jobsShow(), a.jobsHistory(), a.jobsNext(),
 		a.jobsAct("trigger NAME", "Run a job now, once, on one machine of the fleet", (*soloist.Admin).Trigger),
 		a.jobsPause(),
+		a.releaseCommand("the run of a job", "NAME", named(soloist.KindJob)),
 		a.jobsAct("resume NAME", "End a job's pause", (*soloist.Admin).Resume))
 	return c
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -80,16 +81,17 @@ func (a *app) print(text string) error {
 // encode writes a value as JSON, indented if the output is json and in one line if it is jsonl. A terminal that it is read on obeys nothing in
 // it: what encoding/json leaves of control and format characters is escaped, too.
 func (a *app) encode(value any) error {
-	marshal := json.Marshal
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false) // no browser reads it
 	if a.output == "json" {
-		marshal = func(value any) ([]byte, error) { return json.MarshalIndent(value, "", "  ") }
+		enc.SetIndent("", "  ")
 	}
-	text, err := marshal(value)
-	if err != nil {
+	if err := enc.Encode(value); err != nil {
 		return err
 	}
 	var out []byte
-	for _, r := range string(text) {
+	for _, r := range text.String() {
 		if r != '\n' && unprinted(r) {
 			for _, unit := range utf16.Encode([]rune{r}) {
 				out = fmt.Appendf(out, "\\u%04x", unit)
@@ -98,7 +100,7 @@ func (a *app) encode(value any) error {
 		}
 		out = utf8.AppendRune(out, r)
 	}
-	_, err = a.out.Write(append(out, '\n'))
+	_, err := a.out.Write(out)
 	return err
 }
 

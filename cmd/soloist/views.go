@@ -40,57 +40,32 @@ func (r leaseRow) holder() string {
 }
 
 func (a *app) locksCommand() *cobra.Command {
-	c := &cobra.Command{Use: "locks", Short: "See and release locks and leaderships", GroupID: "see", Args: a.noChild(cobra.NoArgs), RunE: needsSubcommand}
+	return a.leasesCommand("locks", "lock", soloist.KindLock, (*soloist.Admin).Locks)
+}
+
+func (a *app) leadersCommand() *cobra.Command {
+	return a.leasesCommand("leaders", "leadership", soloist.KindLeader, (*soloist.Admin).Leaders)
+}
+
+// leasesCommand lists and releases the leases of a kind.
+func (a *app) leasesCommand(use, one string, kind soloist.Kind, infos func(*soloist.Admin, context.Context) iter.Seq2[soloist.LeaseInfo, error]) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: "See and release " + one + "s", GroupID: "see", Args: a.noChild(cobra.NoArgs), RunE: needsSubcommand}
 	show := &cobra.Command{
-		Use: "list", Short: "List the locks and leaderships that are taken", Args: a.noChild(cobra.NoArgs),
+		Use: "list", Short: "List the " + one + "s that are taken", Args: a.noChild(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			if err := a.checkOutput(); err != nil {
 				return err
 			}
 			return a.look(func(ctx context.Context, c *soloist.Client) error {
-				return list(a, "KIND|NAME|HOLDER|TOKEN|LEFT|AGE", both(c.Admin().Locks(ctx), c.Admin().Leaders(ctx)), newLeaseRow, func(r leaseRow) []string {
-					return []string{r.Kind, r.Name, r.holder(), strconv.FormatInt(r.Token, 10), span(r.info.Left), span(r.info.Age)}
+				return list(a, "NAME|HOLDER|TOKEN|LEFT|AGE", infos(c.Admin(), ctx), newLeaseRow, func(r leaseRow) []string {
+					return []string{r.Name, r.holder(), strconv.FormatInt(r.Token, 10), span(r.info.Left), span(r.info.Age)}
 				})
 			})
 		},
 	}
 	a.outputFlag(show)
-	var token int64
-	release := &cobra.Command{
-		Use: "release NAME --token N", Short: "Take a lock away from its holder",
-		Long: `release takes a lock away from whoever holds it with the token that locks list has shown. The holder is not asked, and
-learns of it only when it renews its lease: another may have the lock before it stops.`,
-		Args: a.noChild(cobra.ExactArgs(1)),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return a.look(func(ctx context.Context, c *soloist.Client) error {
-				return c.Admin().Release(ctx, soloist.LeaseInfo{Kind: soloist.KindLock, Name: args[0], Token: token})
-			})
-		},
-	}
-	release.Flags().Int64Var(&token, "token", 0, "the token that the lock is held with, as locks list shows it (required)")
-	_ = release.MarkFlagRequired("token")
-	c.AddCommand(show, release)
+	c.AddCommand(show, a.releaseCommand("a "+one, "NAME", named(kind)))
 	return c
-}
-
-// both yields one list after the other, and then the errors of both.
-func both[T any](lists ...iter.Seq2[T, error]) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var unread error
-		for _, list := range lists {
-			for one, err := range list {
-				if err != nil {
-					unread = errors.Join(unread, err)
-				} else if !yield(one, nil) {
-					return
-				}
-			}
-		}
-		if unread != nil {
-			var none T
-			yield(none, unread)
-		}
-	}
 }
 
 func needsSubcommand(c *cobra.Command, _ []string) error {
@@ -98,7 +73,7 @@ func needsSubcommand(c *cobra.Command, _ []string) error {
 }
 
 func (a *app) semsCommand() *cobra.Command {
-	c := &cobra.Command{Use: "sems", Short: "See semaphores", GroupID: "see", Args: a.noChild(cobra.NoArgs), RunE: needsSubcommand}
+	c := &cobra.Command{Use: "sems", Short: "See semaphores and release permits", GroupID: "see", Args: a.noChild(cobra.NoArgs), RunE: needsSubcommand}
 	show := &cobra.Command{
 		Use: "list", Short: "List the semaphores and who has their permits", Args: a.noChild(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
@@ -109,7 +84,7 @@ func (a *app) semsCommand() *cobra.Command {
 		},
 	}
 	a.outputFlag(show)
-	c.AddCommand(show)
+	c.AddCommand(show, a.releaseCommand("a permit", "NAME", permitOf))
 	return c
 }
 
@@ -196,7 +171,7 @@ func (a *app) elementsCommand() *cobra.Command {
 			})
 		},
 	}
-	c.AddCommand(show, retry)
+	c.AddCommand(show, retry, a.releaseCommand("an element", "JOB ELEMENT", elementOf))
 	return c
 }
 

@@ -187,7 +187,7 @@ func (t *thread) force(ctx context.Context, name string) {
 		}
 		if l.Name == name && l.Holder != "" && !t.lost() {
 			t.world.add(proof.Event{Kind: proof.Forced, At: t.world.now(), Replica: t.name(), Name: "lock/" + name, Token: l.Token})
-			_ = admin.Release(ctx, l)
+			_ = admin.Release(ctx, l, "a test")
 		}
 	}
 }

@@ -53,12 +53,12 @@ func forceClient(t *testing.T, s store.Store) *Client {
 
 // Whoever held what was released by force is told that its lease is lost, though nobody has followed; what was there stays.
 func TestForceReleaseLeavesATrace(t *testing.T) {
-	for what, take := range map[string]func(*Client) (*Lease, error){
-		"lock":       func(c *Client) (*Lease, error) { return c.TryLock(context.Background(), "x") },
-		"leadership": func(c *Client) (*Lease, error) { return c.Campaign(context.Background(), "x") },
-		"permit":     func(c *Client) (*Lease, error) { return c.Semaphore("x", 1).TryAcquire(context.Background()) },
+	for kind, take := range map[Kind]func(*Client) (*Lease, error){
+		KindLock:   func(c *Client) (*Lease, error) { return c.TryLock(context.Background(), "x") },
+		KindLeader: func(c *Client) (*Lease, error) { return c.Campaign(context.Background(), "x") },
+		KindPermit: func(c *Client) (*Lease, error) { return c.Semaphore("x", 1).TryAcquire(context.Background()) },
 	} {
-		t.Run(what, func(t *testing.T) {
+		t.Run(string(kind), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := memstore.New()
 				a, b := forceClient(t, s), forceClient(t, s.Share())
@@ -69,7 +69,7 @@ func TestForceReleaseLeavesATrace(t *testing.T) {
 				if err := l.SetState(t.Context(), []byte("page 7")); err != nil {
 					t.Fatal(err)
 				}
-				if err := b.With(Options{AtLeast: time.Minute}).force(t.Context(), target{shown: "x", name: l.name}, l.token); err != nil {
+				if err := b.With(Options{AtLeast: time.Minute}).Admin().Release(t.Context(), LeaseInfo{Kind: kind, Name: "x", Token: l.token}, "a test"); err != nil {
 					t.Fatal(err)
 				}
 				if err := l.Release(); !errors.Is(err, ErrLost) {
@@ -98,7 +98,7 @@ func TestForceReleaseHalfWay(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if err := forceClient(t, s).Admin().Release(t.Context(), LeaseInfo{Kind: KindLock, Name: "x", Token: l.Token()}); !errors.Is(err, ErrUnknown) {
+					if err := forceClient(t, s).Admin().Release(t.Context(), LeaseInfo{Kind: KindLock, Name: "x", Token: l.Token()}, "a test"); !errors.Is(err, ErrUnknown) {
 						t.Errorf("got: %v", err)
 					}
 					time.Sleep(time.Minute)
@@ -130,7 +130,7 @@ func TestForceReleaseForAWaiter(t *testing.T) {
 		}()
 		synctest.Wait()
 		begin := time.Now()
-		if err := b.Admin().Release(t.Context(), LeaseInfo{Kind: KindLock, Name: "x", Token: l.Token()}); err != nil {
+		if err := b.Admin().Release(t.Context(), LeaseInfo{Kind: KindLock, Name: "x", Token: l.Token()}, "a test"); err != nil {
 			t.Error(err)
 		}
 		if next := <-got; time.Since(begin) > 0 || next.Err() != nil {

@@ -1,0 +1,96 @@
+package soloist
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// The verbs of an Action.
+const (
+	ActionRelease = "release"
+	ActionPause   = "pause"
+	ActionResume  = "resume"
+	ActionTrigger = "trigger"
+	ActionRetry   = "retry" // an element
+)
+
+// An Action is a change that somebody has made by an Admin.
+type Action struct {
+	At     time.Time `json:"at"` // by the clock of who did it
+	By     string    `json:"by"` // replica
+	Verb   string    `json:"verb"`
+	Kind   Kind      `json:"kind"`
+	Name   string    `json:"name"`
+	Job    string    `json:"job,omitempty"`    // of an element
+	Permit int       `json:"permit,omitempty"` // of a semaphore
+	Token  int64     `json:"token,omitempty"`  // of the lease that was released
+	Holder string    `json:"holder,omitempty"` // who had it
+	Reason string    `json:"reason,omitempty"`
+}
+
+// mostActions is how many actions are kept.
+const mostActions = 100
+
+// Actions lists the last 100 changes that were made by an Admin, the newest last.
+func (a *Admin) Actions(ctx context.Context) iter.Seq2[Action, error] {
+	return func(yield func(Action, error) bool) {
+		records, err := a.client.peek(ctx, []string{a.client.names.prefix + nameActions})
+		var actions []Action
+		if err == nil {
+			actions, err = parseActions(records[0].State)
+		}
+		if err != nil {
+			yield(Action{}, fmt.Errorf("listing actions: %w", err))
+			return
+		}
+		for _, action := range actions {
+			if !yield(action, nil) {
+				return
+			}
+		}
+	}
+}
+
+func parseActions(b []byte) (actions []Action, err error) {
+	if len(b) == 0 {
+		return nil, nil
+	}
+	if err := json.Unmarshal(b, &actions); err != nil {
+		return nil, fmt.Errorf("the record of actions is not soloist's: %w", err)
+	}
+	return actions, nil
+}
+
+// note adds an action that has been done to those that are kept.
+func (a *Admin) note(ctx context.Context, action Action) error {
+	action.At, action.By, action.Reason = time.Now().UTC().Truncate(time.Millisecond), a.client.cfg.Replica, shorten(action.Reason)
+	l, err := a.client.With(Options{TTL: controlTTL}).wait(ctx, context.WithoutCancel(ctx), target{shown: nameActions, name: a.client.names.prefix + nameActions})
+	if err == nil {
+		actions, _ := parseActions(l.granted.State) // what is not ours is written over
+		err = l.release(store.Release{State: actionsJSON(append(actions, action)), Retain: Forever})
+	}
+	if err != nil {
+		return fmt.Errorf("it was done, but could not be added to the list of actions: %w", err)
+	}
+	return nil
+}
+
+// actionsJSON is the state of the record of actions: without the oldest, if they are too many or do not fit.
+func actionsJSON(actions []Action) []byte {
+	for actions = slices.Clone(actions[max(0, len(actions)-mostActions):]); ; actions = actions[1:] {
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		_ = enc.Encode(actions) // of strings, numbers and times of four-digit years; it cannot fail
+		if b.Len() <= store.MaxState || len(actions) == 1 {
+			return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+		}
+	}
+}
