@@ -60,8 +60,8 @@ sim: ## simulate N (20000) histories of the client on a bad network and check th
 model: ## look at every state of a model of the protocol; needs spin
 	@$(GO) test ./test/model -v -count 1 -timeout 0
 
-mutants: servers ## put defects into copies of our own code, one at a time, and show that each is caught; this takes half an hour
-	@$(GO) run ./test/mutants $(ARGS)
+mutants: servers ## put defects into copies of our own code and show that each is caught; half an hour, and it resumes where it was broken off
+	@$(GO) run ./test/mutants -ledger bin/mutants.jsonl $(ARGS)
 
 live: servers ## real servers under faults, FOR (10m) each, and OPS (1000000) operations of each store judged one by one
 	@$(GO) test ./test/live -v -count 1 -timeout 0 -live.for=$(FOR)

@@ -23,18 +23,18 @@ type mutant struct {
 	overlay          string
 }
 
-// patience bounds each of the runs: a defect that makes something wait for ever has been caught.
-const patience = 5 * time.Minute
+// A defect that makes something wait for ever has been caught: tests have patience, building them not counted, and the simulation has
+// simPatience. A slow machine needs less for all of them.
+const (
+	patience    = 10 * time.Minute
+	simPatience = 30 * time.Minute
+)
 
-// try puts the defect into copies and looks who catches it.
-func (m *mutant) try(ctx context.Context) (verdict, error) {
+// try puts the defect of a patch into copies and looks who catches it.
+func (m *mutant) try(ctx context.Context, text string) (verdict, error) {
 	var v verdict
-	text, err := os.ReadFile(m.file)
-	if err != nil {
-		return v, err
-	}
 	var patch string
-	v.defect, m.catcher, patch = divided(string(text))
+	v.defect, m.catcher, patch = divided(text)
 	if err := m.apply(patch); err != nil {
 		return v, err
 	}
@@ -140,7 +140,7 @@ func (m *mutant) apply(patch string) error {
 
 // command runs a command and answers what it wrote.
 func (m *mutant) command(ctx context.Context, dir string, args ...string) (out string, late bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, simPatience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Dir = filepath.Join(m.root, dir)
@@ -154,9 +154,9 @@ var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
 // test runs tests with the defect and answers the one that caught it, "" if none did, and what they said.
 func (m *mutant) test(ctx context.Context, args ...string) (test, out string, err error) {
-	out, late, err := m.command(ctx, "", append([]string{"go", "test", "-vet=off", "-count=1", "-failfast", "-overlay", m.overlay}, args...)...)
+	out, late, err := m.command(ctx, "", append([]string{"go", "test", "-vet=off", "-count=1", "-failfast", "-timeout", patience.String(), "-overlay", m.overlay}, args...)...)
 	switch {
-	case late:
+	case late || strings.Contains(out, "panic: test timed out after"):
 		return "a test that did not end", out, nil
 	case err == nil:
 		return "", out, nil
