@@ -2,6 +2,7 @@ package soloist
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"strconv"
@@ -112,8 +113,11 @@ func (a *Admin) Elements(ctx context.Context, job string) iter.Seq2[ElementInfo,
 	})
 }
 
-// RetryElement lets a failed element be claimed again, as if it had never been tried. The error is ErrHeld while a replica has it, and ErrDone
-// when it is processed.
+// ErrNoElement reports that no replica has ever claimed an element of that name, or that it has been forgotten.
+var ErrNoElement = errors.New("no such element")
+
+// RetryElement lets a failed element be claimed again, as if it had never been tried. The error is ErrNoElement if there is no such element,
+// ErrHeld while a replica has it or a back-off lasts, and ErrDone when it is processed.
 func (a *Admin) RetryElement(ctx context.Context, job, id string) error {
 	e := a.client.Elements(job)
 	if err := e.usable(); err != nil {
@@ -122,6 +126,13 @@ func (a *Admin) RetryElement(ctx context.Context, job, id string) error {
 	t, err := e.target(id)
 	if err != nil {
 		return err
+	}
+	records, err := a.client.peek(ctx, []string{t.name})
+	if err != nil {
+		return err
+	}
+	if records[0].Token == 0 {
+		return ErrNoElement
 	}
 	l, err := a.client.try(ctx, context.WithoutCancel(ctx), t)
 	if err != nil {

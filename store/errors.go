@@ -15,6 +15,11 @@ var (
 	ErrClosed  = errors.New("store is closed")
 )
 
+// ErrUnusable reports that the backend cannot be used as it is set up: its tables are missing or of another version, its database does not
+// exist, the file is no store. Trying again does not help; the message says what to change. A right that is missing, and a password that is wrong, are
+// fs.ErrPermission instead.
+var ErrUnusable = errors.New("the store cannot be used as it is set up")
+
 // A HeldError refuses a claim because the name is taken. It is ErrHeld.
 type HeldError struct {
 	// Left says how long the name stays taken unless it is released or extended. State is nil. With neither holder nor token the store does

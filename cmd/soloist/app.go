@@ -235,6 +235,9 @@ func (a *app) look(fn func(ctx context.Context, c *soloist.Client) error) error 
 	if closed := closing(); err == nil {
 		err = closed
 	}
+	if errors.Is(err, soloist.ErrDone) { // an element that cannot be retried
+		return &exit{exitUsage, err}
+	}
 	return err
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -43,6 +44,7 @@ func badConfig(err error) error { return &exit{exitConfig, err} }
 func exitCode(err error) int {
 	var ended *exit
 	var bad *store.InvalidError
+	var untrusted *tls.CertificateVerificationError
 	switch {
 	case err == nil:
 		return 0
@@ -56,10 +58,12 @@ func exitCode(err error) int {
 		return exitFailed
 	case errors.As(err, &bad):
 		return exitUsage
-	case errors.Is(err, soloist.ErrNoJob):
+	case errors.Is(err, soloist.ErrNoJob), errors.Is(err, soloist.ErrNoElement):
 		return exitUsage
 	case errors.Is(err, fs.ErrPermission):
 		return exitDenied
+	case errors.Is(err, store.ErrUnusable), errors.As(err, &untrusted):
+		return exitConfig
 	}
 	return exitUnavailable
 }

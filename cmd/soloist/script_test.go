@@ -20,7 +20,17 @@ import (
 
 // TestMain lets this test binary be the command soloist, in the scripts and for the tests of processes.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"soloist": main})
+	testscript.Main(tests{m}, map[string]func(){"soloist": main})
+}
+
+// tests are those of this package, which share servers.
+type tests struct{ *testing.M }
+
+var endServers = func() {}
+
+func (t tests) Run() int {
+	defer endServers()
+	return t.M.Run()
 }
 
 func TestScripts(t *testing.T) {

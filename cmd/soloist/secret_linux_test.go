@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -177,4 +178,32 @@ func TestStateDirectoryOfOthersIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused("another user's directory", "it belongs to the user with ID 12345")
+}
+
+// What may not be read is denied, and no mistake of the configuration.
+func TestUnreadableFilesAreDenied(t *testing.T) {
+	dir := userDir(t)
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte("sqlite:x.db\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() == 0 {
+		if err := os.Chown(file, nobody, nobody); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		env  []string
+		args []string
+	}{
+		{[]string{"SOLOIST_STORE_FILE=" + file}, []string{"lock", "x", "--", "true"}},
+		{[]string{"SOLOIST_STORE=memory:"}, []string{"cron", file}},
+		{[]string{"SOLOIST_STORE=sqlite:/root/store.db"}, []string{"lock", "x", "--", "true"}},
+	} {
+		out, err := asUser(t, dir, c.env, c.args...)
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != exitDenied || !strings.Contains(out, "permission denied") {
+			t.Errorf("%v: %v\n%s", c, err, out)
+		}
+	}
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // ErrSchema says that the store's tables are not there, or older than this version of the package. Nothing was changed.
-var ErrSchema = errors.New("the tables of the store are missing or of another version")
+// It is store.ErrUnusable.
+var ErrSchema = fmt.Errorf("%w: its tables are missing or of another version", store.ErrUnusable)
 
 // ErrTokens says that a name's tokens have reached the end of their range.
 var ErrTokens = errors.New("the name has used up its fencing tokens")
@@ -117,7 +118,7 @@ type also struct {
 	is error
 }
 
-func (a also) Is(target error) bool { return target == a.is }
+func (a also) Is(target error) bool { return errors.Is(a.is, target) }
 
 func (a also) Unwrap() error { return a.error }
 
@@ -144,6 +145,8 @@ func (s *Store) explain(err error) error {
 		switch n {
 		case errNoDatabasePriv, errPassword, errBadPlugin, errTablePriv, errColumnPriv, errNeedSuper:
 			err = also{err, fs.ErrPermission}
+		case errNoDatabase, errUnknownDatabase:
+			err = also{err, store.ErrUnusable}
 		}
 	}
 	return fmt.Errorf("mysqlstore: %w", err)

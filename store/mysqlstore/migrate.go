@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 )
@@ -52,9 +53,21 @@ func (s *Store) Migrate(ctx context.Context) ([]string, error) {
 	defer abandon(conn) // what was set for the session, and the lock, end with it
 	m := &migration{s: s, conn: conn}
 	if err := m.all(ctx); err != nil {
-		return m.did, s.explain(fmt.Errorf("making the tables: %w", err))
+		return m.did, s.rights(s.explain(fmt.Errorf("making the tables: %w", err)))
 	}
 	return m.did, nil
+}
+
+// rights explains the refusal of a right that only a migration needs.
+func (s *Store) rights(err error) error {
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	const grants = "GRANT CREATE, SELECT, INSERT, UPDATE ON the database"
+	if s.cfg.ShedLock {
+		return fmt.Errorf("%w; migrating needs more rights than working does: %s, and ALTER, INDEX on ShedLock's table", err, grants)
+	}
+	return fmt.Errorf("%w; migrating needs more rights than working does: %s", err, grants)
 }
 
 // A migration brings the tables up to date on a connection of its own.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/soloist-dev/soloist/store"
@@ -12,7 +13,8 @@ import (
 )
 
 // ErrSchema says that the store's tables are not there, or older or newer than this version of the package. Nothing was changed.
-var ErrSchema = errors.New("the tables of the store are missing or of another version")
+// It is store.ErrUnusable.
+var ErrSchema = fmt.Errorf("%w: its tables are missing or of another version", store.ErrUnusable)
 
 // ErrTokens says that a name's tokens have reached the end of their range.
 var ErrTokens = errors.New("the name has used up its fencing tokens")
@@ -66,6 +68,22 @@ var advice = map[string]string{
 	codeUntranslatable: "the database is not in UTF-8: make one with ENCODING 'UTF8'",
 }
 
+// kinds are the errors that others are too, for errors.Is: no attempt after them goes better until somebody has changed something.
+var kinds = map[string]error{
+	codeNoPrivilege: fs.ErrPermission, codeBadPassword: fs.ErrPermission, codeBadLogin: fs.ErrPermission,
+	codeNoDatabase: store.ErrUnusable, codeUntranslatable: store.ErrUnusable,
+}
+
+// also is an error that is another one too, and says what it says.
+type also struct {
+	error
+	is error
+}
+
+func (a also) Is(target error) bool { return errors.Is(a.is, target) }
+
+func (a also) Unwrap() error { return a.error }
+
 // explain makes of an error of the driver one for people. Neither has a password in it: the driver's messages name user, database and
 // host.
 func (s *Store) explain(err error, unknown bool) error {
@@ -80,6 +98,9 @@ func (s *Store) explain(err error, unknown bool) error {
 		err = fmt.Errorf("%s: %w: %s", s.tables.cfg.Dialect, err, advice[codeReadOnly])
 	case errors.As(err, &pg) && advice[pg.Code] != "":
 		err = fmt.Errorf("%s: %w: %s", s.tables.cfg.Dialect, err, advice[pg.Code])
+		if kind := kinds[pg.Code]; kind != nil {
+			err = also{err, kind}
+		}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("asking %s: %w", s.tables.cfg.Dialect, err)
 	default:

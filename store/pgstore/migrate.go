@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/soloist-dev/soloist/store"
@@ -29,10 +30,29 @@ func (s *Store) Migrate(ctx context.Context) ([]string, error) {
 			return m.did, nil
 		}
 		if !concurrent(err) || pause(ctx, try) != nil {
-			return nil, s.explain(err, false)
+			return nil, s.explain(s.rights(err), false)
 		}
 	}
 }
+
+// rights explains the refusal of a right that only a migration needs.
+func (s *Store) rights(err error) error {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Code != codeNoPrivilege {
+		return err
+	}
+	schema := s.tables.schema
+	if schema == "" {
+		schema = "public (or the first of search_path)"
+	}
+	return also{fmt.Errorf("%s: %w: migrating needs more rights than working does: GRANT USAGE, CREATE ON SCHEMA %s to this role, CREATE on the database if the schema is not there, "+
+		"and the ownership of tables that are there; or let the role that owns them run soloist migrate up, or what soloist migrate print prints", s.tables.cfg.Dialect, fault{pg}, schema), fs.ErrPermission}
+}
+
+// fault is an error of the server's that has been explained.
+type fault struct{ pg *pgconn.PgError }
+
+func (f fault) Error() string { return f.pg.Error() }
 
 // concurrent says that somebody else has migrated at the same time: look again.
 func concurrent(err error) bool {

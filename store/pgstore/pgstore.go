@@ -54,6 +54,7 @@ type Store struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 
+	fits    atomic.Bool // the tables are of this version
 	unnamed atomic.Bool // statements are not prepared: a pooler is in between
 	hub     hub
 }

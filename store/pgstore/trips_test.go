@@ -90,6 +90,7 @@ func TestEachVerbIsOneStatement(t *testing.T) {
 		most int
 		do   func()
 	}{
+		{"the first call of a handle", 2, func() { take(t, s, "first", "a", time.Minute) }}, // it looks at the version of the tables
 		{"acquire", 1, func() { one = take(t, s, "name", "a", time.Minute) }},
 		{"refused", 1, func() {
 			if _, err := try(s, "name", "b", time.Minute); !errors.Is(err, store.ErrHeld) {

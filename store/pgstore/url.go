@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,6 +68,9 @@ func ParseURL(text string) (*pgxpool.Config, Config, error) {
 	return pool, cfg, nil
 }
 
+// ports matches hosts of which one has a port.
+var ports = regexp.MustCompile(`:[0-9]+(,|$)`)
+
 // splitURL takes our own options out of the query.
 func splitURL(text string) (*url.URL, Config, error) {
 	var cfg Config
@@ -97,6 +101,9 @@ func splitURL(text string) (*url.URL, Config, error) {
 	}
 	if err := cfg.read(query); err != nil {
 		return nil, cfg, err
+	}
+	if cfg.Dialect == CockroachDB && !ports.MatchString(u.Host) && !query.Has("port") {
+		query.Set("port", "26257")
 	}
 	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // pgx takes a plus for itself
 	u.Fragment = ""

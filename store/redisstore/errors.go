@@ -65,8 +65,9 @@ func (s *Store) refused(err redis.Error) (error, bool) {
 	text := err.Error()
 	word, _, _ := strings.Cut(text, " ")
 	fix, sure := refusals[word]
+	unusable := word == "MOVED" || word == "CROSSSLOT"
 	if !sure && strings.Contains(text, "unknown command") {
-		fix, sure = "Redis 5 or newer is needed", true
+		fix, sure, unusable = "Redis 5 or newer is needed", true, true
 	}
 	switch {
 	case strings.Contains(text, "unauthenticated"): // Redis's word for a long request before a password
@@ -76,25 +77,30 @@ func (s *Store) refused(err redis.Error) (error, bool) {
 	case word == "NOPERM" && strings.Contains(text, "@user_script"):
 		sure = false
 	case strings.HasPrefix(text, "ERR DB index"):
-		fix, sure = "see the setting databases of the server", true
+		fix, sure, unusable = "see the setting databases of the server", true, true
 	}
 	explained := fmt.Errorf("redisstore: %w", error(err))
 	if fix != "" {
 		explained = fmt.Errorf("%w; %s", explained, fix)
 	}
-	if word == "NOAUTH" || word == "WRONGPASS" || word == "NOPERM" {
-		explained = &denied{explained}
+	switch {
+	case word == "NOAUTH" || word == "WRONGPASS" || word == "NOPERM":
+		explained = also{explained, fs.ErrPermission}
+	case unusable:
+		explained = also{explained, store.ErrUnusable}
 	}
 	return explained, sure && s.single
 }
 
-// denied is an error that is also fs.ErrPermission.
-type denied struct{ error }
+// also is an error that is another one too, and says what it says.
+type also struct {
+	error
+	is error
+}
 
-func (d *denied) Unwrap() error { return d.error }
+func (a also) Is(target error) bool { return errors.Is(a.is, target) }
 
-// Is makes errors.Is(e, fs.ErrPermission) true.
-func (d *denied) Is(target error) bool { return target == fs.ErrPermission }
+func (a also) Unwrap() error { return a.error }
 
 // refresh has a cluster's client look at the cluster anew when a node could not be reached: by itself it goes on to ask the one that is
 // gone until its next regular look.

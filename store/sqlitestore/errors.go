@@ -19,7 +19,8 @@ var ErrTokens = errors.New("the name has used up its fencing tokens")
 
 // ErrRefused says that Open has not failed by chance: the path, or what is there, cannot be a store of this version. Trying again
 // will not help.
-var ErrRefused = errors.New("refused")
+// It is store.ErrUnusable.
+var ErrRefused = fmt.Errorf("%w: refused", store.ErrUnusable)
 
 // also is an error that is another one too, and says what it says.
 type also struct {
@@ -27,7 +28,7 @@ type also struct {
 	is error
 }
 
-func (a also) Is(target error) bool { return target == a.is }
+func (a also) Is(target error) bool { return errors.Is(a.is, target) }
 
 func (a also) Unwrap() error { return a.error }
 
