@@ -31,7 +31,7 @@ type Lease struct {
 	end     time.Time              // the lease is not renewed past it; zero without AtMost
 	busy    atomic.Bool            // a function of the user's runs under it
 	stated  atomic.Bool            // SetState has been used
-	last    atomic.Pointer[[]byte] // the last state, once the outcome of one is unknown
+	last    atomic.Pointer[[]byte] // the last state that was set, with which the lease is released: a request for an older one may be carried out late, or twice
 	done    atomic.Pointer[doneFunc]
 
 	completion atomic.Int64 // the mark that was given out last to be committed; 0 if none
@@ -138,14 +138,14 @@ func (l *Lease) Check(ctx context.Context) error { return l.extend(ctx, l.opts.T
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error { return l.extend(ctx, ttl, nil) }
 
 // SetState leaves state with the name, for whoever holds it next: at most 64 KiB. Errors as in Check. After ErrUnknown the state may take
-// effect later, even after another that was set since. So the name is released with the last one; only if the holder dies may the older stay.
+// effect later, even after another that was set since. So the name is released with the last one; only if the holder dies may an older one stay.
 func (l *Lease) SetState(ctx context.Context, state []byte) error {
 	if state == nil {
 		state = []byte{}
 	}
 	l.stated.Store(true)
 	err := l.extend(ctx, l.opts.TTL, func(e *store.Extension) { e.State = state })
-	if unknown := errors.Is(err, ErrUnknown); unknown || err == nil && l.last.Load() != nil {
+	if err == nil || errors.Is(err, ErrUnknown) {
 		state = slices.Clone(state)
 		l.last.Store(&state)
 	}

@@ -49,3 +49,29 @@ func TestALateState(t *testing.T) {
 		})
 	}
 }
+
+// A request that sets a state may be carried out twice, and the second time after a later one: the release leaves the last state.
+func TestAStateThatIsSetTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := renewing{memstore.New(), func(ctx context.Context, next *memstore.Store, extensions []store.Extension) ([]error, error) {
+			if string(extensions[0].State) == "first" {
+				time.AfterFunc(5*time.Second, func() { _, _ = next.Extend(background, extensions) })
+			}
+			return next.Extend(ctx, extensions)
+		}}
+		c := soloisttest.NewReplica(t, s, soloist.Config{})
+		l := mustLock(t, c, "x")
+		for _, state := range []string{"first", "second"} {
+			if err := l.SetState(background, []byte(state)); err != nil {
+				t.Errorf("%s: %v", state, err)
+			}
+		}
+		time.Sleep(10 * time.Second)
+		if err := l.Release(); err != nil {
+			t.Error(err)
+		}
+		if next := mustLock(t, c, "x"); string(next.State()) != "second" {
+			t.Errorf("state %q", next.State())
+		}
+	})
+}

@@ -25,6 +25,7 @@ type Event struct {
 	TTL     time.Duration `json:"l,omitempty"` // as the store counted it
 	Mark    int64         `json:"m,omitempty"` // of a claim, extension or release; of a run, its scheduled time in unix ms
 	Seen    int64         `json:"s,omitempty"` // the record's mark, as a grant or a refusal told it
+	State   uint64        `json:"y,omitempty"` // a fingerprint of what was read, or written; 0 is none, or leaves it
 	Linger  time.Duration `json:"g,omitempty"`
 	Retain  time.Duration `json:"i,omitempty"` // of a release: how long the record must be remembered after it
 	Result  Result        `json:"r,omitempty"` // as it was told
@@ -59,6 +60,7 @@ const (
 	// Calls of the client by its user. Name is the record's.
 	Take Kind = "take"
 	Give Kind = "give"
+	Set  Kind = "set" // of the state of a name
 
 	Belief  Kind = "belief"  // a holder was sure of its lease from At to Until
 	Write   Kind = "write"   // a write to a guarded resource: okay, or refused as stale; decided at At
@@ -119,6 +121,9 @@ func (e Event) String() string {
 		if f.value != 0 {
 			fmt.Fprintf(&b, ", %s %v", f.name, f.value)
 		}
+	}
+	if e.State != 0 {
+		fmt.Fprintf(&b, ", state %x", e.State>>48)
 	}
 	if e.Result != "" {
 		fmt.Fprintf(&b, ": %s", e.Result)

@@ -17,7 +17,7 @@ func Linearizable(h History, r Rules) (found []Violation, unchecked int) {
 		r.Steps = 200_000
 	}
 	for _, e := range h.of(Swept) {
-		r.sweeps = append(r.sweeps, e.At)
+		r.sweeps = append(r.sweeps, Span{e.At, max(e.At, e.Until)})
 	}
 	names, groups := h.explained().names()
 	for _, name := range names {
@@ -134,20 +134,21 @@ type record struct {
 	soon   time.Duration // the lease or linger ends at this instant or later
 	late   time.Duration // and at this one or sooner
 	mark   int64
-	keep   time.Duration // the mark is remembered until this instant at least
+	state  uint64
+	keep   time.Duration // the mark and the state are remembered until this instant at least
 	loose  bool          // it may have been forgotten since
 }
 
 // sweep lets the record be forgotten by a sweep until an instant, if it is not to be kept, and its last grant was released. The token is
 // not forgotten.
-func (s *record) sweep(sweeps []time.Duration, to time.Duration) {
-	if s.mark > 0 && !s.live && !s.loose {
-		s.loose = slices.ContainsFunc(sweeps, func(at time.Duration) bool { return at >= s.keep && at >= s.soon && at <= to })
+func (s *record) sweep(sweeps []Span, to time.Duration) {
+	if (s.mark > 0 || s.state != 0) && !s.live && !s.loose {
+		s.loose = slices.ContainsFunc(sweeps, func(w Span) bool { return w.To >= s.keep && w.To >= s.soon && w.From <= to })
 	}
 }
 
 // step takes one operation and says whether the record can have answered so.
-func (s *record) step(e *Event, drift float64, sweeps []time.Duration) bool {
+func (s *record) step(e *Event, drift float64, sweeps []Span) bool {
 	if e.Result == Failed {
 		return true
 	}
@@ -199,12 +200,8 @@ func (s *record) waits(to time.Duration) bool {
 
 func (s *record) acquire(e *Event, to time.Duration, ends func(time.Duration) (soon, late time.Duration)) bool {
 	mine := s.live && s.holder == e.Holder && s.taken()
-	switch { // what the answer tells of whether the mark has been forgotten
-	case !s.loose:
-	case e.Result == Done, e.Result == Granted && e.Seen == s.mark && e.Mark == 0:
-		s.loose = false
-	case e.Mark != 0 && s.mark >= e.Mark && e.Result != Unknown, e.Result == Granted && e.Seen == 0:
-		s.mark, s.loose = 0, false
+	if s.loose {
+		s.told(e)
 	}
 	switch e.Result {
 	case Held:
@@ -213,9 +210,9 @@ func (s *record) acquire(e *Event, to time.Duration, ends func(time.Duration) (s
 		}
 		return e.Token == 0 || s.learn(e.Token)
 	case Done:
-		return e.Mark != 0 && s.mark >= e.Mark && (e.Seen <= 0 || e.Seen == s.mark)
+		return e.Mark != 0 && s.mark >= e.Mark && (e.Seen <= 0 || e.Seen == s.mark && e.State == s.state)
 	case Granted:
-		if e.Seen != s.mark && e.Seen != unseen {
+		if e.Seen != unseen && (e.Seen != s.mark || e.State != s.state) {
 			return false
 		}
 		if mine && (s.token == e.Token || s.open && e.Token > s.token) {
@@ -246,6 +243,28 @@ func (s *record) acquire(e *Event, to time.Duration, ends func(time.Duration) (s
 	return true
 }
 
+// told resolves whether the record has been forgotten, by what the answer to a claim tells of it.
+func (s *record) told(e *Event) {
+	switch {
+	case e.Result == Granted && e.Seen == 0 && e.State == 0, e.Mark > 0 && s.mark >= e.Mark && (e.Result == Granted || e.Result == Held):
+		s.mark, s.state, s.loose = 0, 0, false
+	case e.Result == Granted && e.Seen != unseen, e.Result == Done && (e.Mark > 0 || e.Seen > 0):
+		s.loose = false
+	}
+}
+
+// left takes over the mark and the state that a write leaves.
+func (s *record) left(e *Event) {
+	s.mark = max(s.mark, e.Mark)
+	switch e.State {
+	case 0:
+	case cleared:
+		s.state = 0
+	default:
+		s.state = e.State
+	}
+}
+
 // learn takes over a token that a refusal tells.
 func (s *record) learn(token int64) bool {
 	if s.open && token > s.token {
@@ -270,7 +289,7 @@ func (s *record) extend(e *Event, to, decided time.Duration, ends func(time.Dura
 	s.token, s.open = e.Token, false
 	soon, late := ends(e.TTL)
 	s.soon, s.late = max(s.soon, soon), max(s.late, late)
-	s.mark = max(s.mark, e.Mark)
+	s.left(e)
 	return true
 }
 
@@ -279,7 +298,7 @@ func (s *record) release(e *Event, to, decided time.Duration, ends func(time.Dur
 	again := mine && !s.live && s.mark >= e.Mark
 	switch {
 	case e.Result == Lost && again: // a record that leaves nothing to remember may have been forgotten
-		return s.mark == 0 || s.loose
+		return s.mark == 0 && s.state == 0 || s.loose
 	case e.Result == Lost:
 		return !mine || !s.live || s.waits(to)
 	case again:
@@ -288,7 +307,8 @@ func (s *record) release(e *Event, to, decided time.Duration, ends func(time.Dur
 		return e.Result == Unknown
 	}
 	s.token, s.open, s.live = e.Token, false, false
-	s.mark, s.loose = max(s.mark, e.Mark), false
+	s.left(e)
+	s.loose = false
 	if s.keep = Never; e.Retain < Never-s.now {
 		s.keep = s.now + e.Retain
 	}

@@ -33,6 +33,23 @@ func marked(e Event, mark int64) Event {
 	return e
 }
 
+func stated(e Event, state uint64) Event {
+	e.State = state
+	return e
+}
+
+func set(at time.Duration, state uint64, result Result) Event {
+	return Event{Kind: Set, At: at, Until: at + s/10, Replica: "a", Name: "n", Token: 1, State: state, Result: result}
+}
+
+// leftBy is a lease whose holder sets states and gives it back, and the next, whose holder is told one.
+func leftBy(told uint64, sets ...Event) History {
+	take := Event{Kind: Take, At: 6 * s, Until: 8 * s, Replica: "b", Name: "n", Holder: "b", Token: 2, State: told, Result: Granted}
+	return append(History{
+		did(acquire(0, s, "a", 1, Granted), Granted), did(release(4*s, 5*s, "a", 1, Okay), Okay), did(acquire(6*s, 7*s, "b", 2, Granted), Granted), take,
+	}, sets...)
+}
+
 // looked is a look at the record, which has a mark.
 func looked(at, until time.Duration, mark int64) Event {
 	return Event{Kind: Acquire, At: at, Until: until, Replica: "r", Name: "n", Holder: "-", TTL: s, Mark: -1, Seen: mark, Result: Done}
@@ -216,6 +233,19 @@ func TestCheckers(t *testing.T) {
 		{"all up to a cap", away(30 * s), missed("all"), ""},
 		{"one too many", away(20 * s), missed("all"), JobsChecker},
 		{"missed, and not skipped", away(40 * s), missed("skip"), JobsChecker},
+		{"a state is told", History{acquire(0, s, "a", 1, Granted), stated(extend(2*s, 3*s, "a", 1, Okay), 7), release(4*s, 5*s, "a", 1, Okay), stated(acquire(6*s, 7*s, "b", 2, Granted), 7)}, Rules{}, ""},
+		{"a state is lost", History{acquire(0, s, "a", 1, Granted), stated(extend(2*s, 3*s, "a", 1, Okay), 7), release(4*s, 5*s, "a", 1, Okay), acquire(6*s, 7*s, "b", 2, Granted)}, Rules{}, Linearizability},
+		{"an older state is told", History{acquire(0, s, "a", 1, Granted), stated(extend(2*s, 3*s, "a", 1, Okay), 7), stated(release(4*s, 5*s, "a", 1, Okay), 9), stated(acquire(6*s, 7*s, "b", 2, Granted), 7)}, Rules{}, Linearizability},
+		{"a state that nobody knows of", History{acquire(0, s, "a", 1, Granted), stated(extend(2*s, Never, "a", 1, Unknown), 7), release(4*s, 5*s, "a", 1, Okay), stated(acquire(6*s, 7*s, "b", 2, Granted), 7)}, Rules{}, ""},
+		{"a state is cleared", History{acquire(0, s, "a", 1, Granted), stated(extend(2*s, 3*s, "a", 1, Okay), 7), stated(release(4*s, 5*s, "a", 1, Okay), cleared), acquire(6*s, 7*s, "b", 2, Granted)}, Rules{}, ""},
+		{"a state may be forgotten", History{acquire(0, s, "a", 1, Granted), stated(release(4*s, 5*s, "a", 1, Okay), 9), {Kind: Swept, At: 6 * s}, acquire(7*s, 8*s, "b", 2, Granted)}, Rules{}, ""},
+		{"a state that was to be kept is forgotten", History{acquire(0, s, "a", 1, Granted), stated(with(release(4*s, 5*s, "a", 1, Okay), func(e *Event) { e.Retain = Never }), 9), {Kind: Swept, At: 6 * s}, acquire(7*s, 8*s, "b", 2, Granted)}, Rules{}, Linearizability},
+		{"the holder is told what was set", leftBy(8, set(2*s, 7, Okay), set(3*s, 8, Okay)), Rules{}, ""},
+		{"the holder is told what was set first", leftBy(7, set(2*s, 7, Okay), set(3*s, 8, Okay)), Rules{}, StatesChecker},
+		{"the holder is told nothing", leftBy(0, set(2*s, 7, Okay)), Rules{}, StatesChecker},
+		{"nobody knows whether it was set", leftBy(0, set(2*s, 7, Unknown)), Rules{}, ""},
+		{"nobody knows whether it was set, and it was", leftBy(7, set(2*s, 7, Unknown)), Rules{}, ""},
+		{"nobody knows whether the first was set", leftBy(7, set(2*s, 7, Unknown), set(3*s, 8, Okay)), Rules{}, StatesChecker},
 		{"claimed in time, and refused", claimed(nil), missed("skip"), ""},
 		{"claimed in time by another", claimed(func(e *Event) { e.Replica = "q" }), missed("skip"), JobsChecker},
 		{"claimed too late", claimed(func(e *Event) { e.At, e.Took, e.Until = 45*s+1, 45*s+1, 46*s }), missed("skip"), JobsChecker},

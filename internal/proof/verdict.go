@@ -38,6 +38,7 @@ const (
 	KeptChecker     = "kept"
 	ElementsChecker = "elements"
 	HandOver        = "hand-over"
+	StatesChecker   = "states"
 )
 
 // Rules say what a history has to keep beside what holds for all.
@@ -48,7 +49,7 @@ type Rules struct {
 	Elements []ElementRule // what is known of elements
 	Answer   time.Duration // how long a request without trouble takes at most, where the history has Ill events; 0 leaves out Kept
 
-	sweeps []time.Duration // of the history
+	sweeps []Span // of the history
 }
 
 // A Verdict says what was checked and what was found.
@@ -96,7 +97,7 @@ func Check(h History, r Rules) Verdict {
 	v := count(h)
 	found, unchecked := Linearizable(h, r)
 	v.Unchecked = unchecked
-	v.Violations = slices.Concat(found, Overlap(h), Tokens(h), Fences(h), Within(h), Covered(h, r.Drift), Told(h))
+	v.Violations = slices.Concat(found, Overlap(h), Tokens(h), Fences(h), Within(h), Covered(h, r.Drift), Told(h), States(h))
 	for _, rule := range r.Jobs {
 		v.Violations = append(v.Violations, Jobs(h, rule)...)
 	}

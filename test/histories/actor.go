@@ -73,6 +73,17 @@ func (a *actor) step(ctx context.Context) {
 	}
 }
 
+// state returns what is left with a name: mostly nothing new. What nobody was told makes the search for an order long.
+func state() []byte {
+	switch rand.IntN(12) {
+	case 0:
+		return []byte{}
+	case 1, 2:
+		return fmt.Append(nil, rand.Int64())
+	}
+	return nil
+}
+
 func (a *actor) newHolder() string {
 	a.count++
 	return fmt.Sprintf("%s-%d", a.id, a.count)
@@ -132,7 +143,7 @@ func (a *actor) extend(ctx context.Context) {
 	some := a.take(4)
 	var extensions []store.Extension
 	for _, l := range some {
-		e := store.Extension{Name: l.claim.Name, Holder: l.claim.Holder, Token: l.token, TTL: ttl()}
+		e := store.Extension{Name: l.claim.Name, Holder: l.claim.Holder, Token: l.token, TTL: ttl(), State: state()}
 		if keeps(l.claim.Name) && rand.IntN(4) == 0 {
 			e.Mark = 1 + rand.Int64N(1000)
 		}
@@ -153,7 +164,7 @@ func (a *actor) release(ctx context.Context) {
 	some := a.take(4)
 	var releases []store.Release
 	for _, l := range some {
-		r := store.Release{Name: l.claim.Name, Holder: l.claim.Holder, Token: l.token}
+		r := store.Release{Name: l.claim.Name, Holder: l.claim.Holder, Token: l.token, State: state()}
 		if keeps(l.claim.Name) {
 			r.Retain = store.Forever
 			if rand.IntN(2) == 0 {

@@ -45,7 +45,7 @@ func (c *completer) once(ctx context.Context) {
 		return
 	}
 	token := outs[0].Grant.Token
-	done := store.Completion{Name: claim.Name, Holder: claim.Holder, Token: token, Mark: 1 + rand.Int64N(1000)}
+	done := store.Completion{Name: claim.Name, Holder: claim.Holder, Token: token, Mark: 1 + rand.Int64N(1000), State: state()}
 	c.transaction(ctx, done)
 	_, _ = c.s.Release(ctx, []store.Release{{Name: claim.Name, Holder: claim.Holder, Token: token, Retain: store.Forever}})
 	if c.s.rec.now()-begun > completerTTL/2 {
@@ -56,10 +56,11 @@ func (c *completer) once(ctx context.Context) {
 // transaction records a completion as an extension that does not extend: it needs a live lease, and raises the mark when it commits.
 func (c *completer) transaction(ctx context.Context, done store.Completion) {
 	commit := rand.IntN(4) > 0
-	e := proof.Event{Kind: proof.Extend, Name: done.Name, Holder: done.Holder, Token: done.Token, Mark: done.Mark, Replica: c.s.replica, At: c.s.rec.now()}
+	e := proof.Extended(store.Extension{Name: done.Name, Holder: done.Holder, Token: done.Token, Mark: done.Mark, State: done.State})
+	e.Replica, e.At = c.s.replica, c.s.rec.now()
 	err := c.complete(ctx, done, time.Duration(rand.IntN(10))*time.Millisecond, commit)
 	e.Until = c.s.rec.now()
-	switch e.Result = resultOf(err); {
+	switch e.Result = proof.ResultOf(err); {
 	case !commit && err == nil, errors.Is(err, store.ErrDone):
 		e.Result = proof.Failed
 	case err == nil:

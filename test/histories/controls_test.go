@@ -100,6 +100,16 @@ func TestWrongStoresAreFound(t *testing.T) {
 			s.released = func(r *store.Release) { r.Mark = 0 }
 			return s
 		}},
+		{"a release loses the state", func() *wrong {
+			s := &wrong{Store: memstore.New()}
+			s.released = func(r *store.Release) { r.State = nil }
+			return s
+		}},
+		{"an extension loses the state", func() *wrong {
+			s := &wrong{Store: memstore.New()}
+			s.extended = func(e *store.Extension) { e.State = nil }
+			return s
+		}},
 		{"a release leaves no linger", func() *wrong {
 			s := &wrong{Store: memstore.New()}
 			s.released = func(r *store.Release) { r.Linger = 0 }

@@ -58,41 +58,6 @@ type recorded struct {
 // Unwrap is as store.As wants it.
 func (s *recorded) Unwrap() store.Store { return s.Store }
 
-// resultOf is the result of a call that ended with err.
-func resultOf(err error) proof.Result {
-	switch {
-	case err == nil:
-		return proof.Okay
-	case errors.Is(err, store.ErrUnknown):
-		return proof.Unknown
-	case errors.Is(err, store.ErrLost):
-		return proof.Lost
-	case errors.Is(err, store.ErrHeld):
-		return proof.Held
-	case errors.Is(err, store.ErrDone):
-		return proof.Done
-	}
-	return proof.Failed
-}
-
-// claimed completes the event of a claim with its outcome.
-func claimed(e *proof.Event, out store.Outcome) {
-	var held *store.HeldError
-	var done *store.DoneError
-	switch {
-	case out.Err == nil:
-		e.Result, e.Token, e.Seen = proof.Granted, out.Grant.Token, out.Grant.Mark
-	case errors.As(out.Err, &held) && held.Record.Token == 0:
-		e.Result = proof.Failed // a transaction has locked the record, and nobody knows what it will leave
-	case errors.As(out.Err, &held):
-		e.Result, e.Token = proof.Held, held.Record.Token
-	case errors.As(out.Err, &done):
-		e.Result, e.Seen = proof.Done, done.Record.Mark
-	default:
-		e.Result = resultOf(out.Err)
-	}
-}
-
 // call makes a call of a verb and records it, an event for each element of its batch.
 func call[Q, A any](s *recorded, asked []Q, do func([]Q) ([]A, error), event func(Q) proof.Event, end func(*proof.Event, A), failed func(error) A) ([]A, error) {
 	events := make([]proof.Event, len(asked))
@@ -117,33 +82,23 @@ func call[Q, A any](s *recorded, asked []Q, do func([]Q) ([]A, error), event fun
 	return answers, err
 }
 
-func claim(c store.Claim) proof.Event {
-	return proof.Event{Kind: proof.Acquire, Name: c.Name, Holder: c.Holder, TTL: c.TTL, Mark: c.Mark}
-}
-
 // Acquire is as in store.Store.
 func (s *recorded) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
-	return call(s, claims, func(claims []store.Claim) ([]store.Outcome, error) { return s.Store.Acquire(ctx, claims) }, claim, claimed,
+	return call(s, claims, func(claims []store.Claim) ([]store.Outcome, error) { return s.Store.Acquire(ctx, claims) }, proof.Claimed, (*proof.Event).Answer,
 		func(err error) store.Outcome { return store.Outcome{Err: err} })
 }
 
 // Extend is as in store.Store.
 func (s *recorded) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
-	return call(s, extensions, func(extensions []store.Extension) ([]error, error) { return s.Store.Extend(ctx, extensions) },
-		func(x store.Extension) proof.Event {
-			return proof.Event{Kind: proof.Extend, Name: x.Name, Holder: x.Holder, Token: x.Token, TTL: x.TTL, Mark: x.Mark}
-		}, answered, itself)
+	return call(s, extensions, func(extensions []store.Extension) ([]error, error) { return s.Store.Extend(ctx, extensions) }, proof.Extended, answered, itself)
 }
 
 // Release is as in store.Store.
 func (s *recorded) Release(ctx context.Context, releases []store.Release) ([]error, error) {
-	return call(s, releases, func(releases []store.Release) ([]error, error) { return s.Store.Release(ctx, releases) },
-		func(r store.Release) proof.Event {
-			return proof.Event{Kind: proof.Release, Name: r.Name, Holder: r.Holder, Token: r.Token, Mark: r.Mark, Linger: r.Linger}
-		}, answered, itself)
+	return call(s, releases, func(releases []store.Release) ([]error, error) { return s.Store.Release(ctx, releases) }, proof.Released, answered, itself)
 }
 
-func answered(e *proof.Event, err error) { e.Result = resultOf(err) }
+func answered(e *proof.Event, err error) { e.Result = proof.ResultOf(err) }
 
 func itself(err error) error { return err }
 
@@ -162,9 +117,9 @@ func (s *recorded) Choose(ctx context.Context, names []string, c store.Claim) (i
 	var events []proof.Event
 	for i, name := range names {
 		c.Name = name
-		e := claim(c)
+		e := proof.Claimed(c)
 		e.Replica, e.At, e.Until = s.replica, at, until
-		switch claimed(&e, out); {
+		switch e.Answer(out); {
 		case e.Result == proof.Unknown:
 			e.Until = proof.Never
 		case i != index:
@@ -182,7 +137,7 @@ func (s *recorded) Queue(ctx context.Context, c store.Claim) (store.Outcome, tim
 	if !ok {
 		return store.Outcome{}, 0, errors.ErrUnsupported
 	}
-	e := claim(c)
+	e := proof.Claimed(c)
 	e.Replica, e.At = s.replica, s.rec.now()
 	out, after, err := q.Queue(ctx, c)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -191,8 +146,8 @@ func (s *recorded) Queue(ctx context.Context, c store.Claim) (store.Outcome, tim
 	if e.Until = s.rec.now(); err != nil {
 		out.Err = err
 	}
-	if claimed(&e, out); e.Result != proof.Granted && e.Result != proof.Failed {
-		e.Result, e.Token, e.Until = proof.Unknown, 0, proof.Never
+	if e.Answer(out); e.Result != proof.Granted && e.Result != proof.Failed {
+		e.Result, e.Token, e.Seen, e.State, e.Until = proof.Unknown, 0, 0, 0, proof.Never
 	}
 	if e.Result == proof.Granted && after < 0 { // granted to an earlier request of the holder, whose event is of an unknown outcome
 		e.At = max(0, e.At+after)
@@ -225,7 +180,8 @@ func (s *recorded) Sweep(ctx context.Context, limit int) (int, error) {
 	if !ok {
 		return 0, errors.ErrUnsupported
 	}
+	at := s.rec.now()
 	n, err := sweeper.Sweep(ctx, limit)
-	s.rec.add(proof.Event{Kind: proof.Swept, At: s.rec.now(), Mark: int64(n)})
+	s.rec.add(proof.Event{Kind: proof.Swept, At: at, Until: s.rec.now(), Mark: int64(n)})
 	return n, err
 }

@@ -367,7 +367,7 @@ func (c *call[Q, A]) announceAgain() {
 		e := &again[i]
 		e.Until, e.Result, e.Took, e.Did, e.DidToken = proof.Never, proof.Unknown, 0, "", 0
 		if e.Kind == proof.Acquire {
-			e.Token, e.Seen = 0, 0
+			e.Token, e.Seen, e.State = 0, 0, 0
 		}
 	}
 	c.at = w.add(again...)
@@ -455,7 +455,7 @@ func (n *network) Acquire(ctx context.Context, claims []store.Claim) ([]store.Ou
 // Extend is as in store.Store.
 func (n *network) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
 	c := call[store.Extension, error]{
-		n: n, verb: 'e', name: func(q store.Extension) string { return q.Name }, do: n.mem.Load().Extend, note: noteExtension, told: toldError, did: didError, unknown: asIs,
+		n: n, verb: 'e', name: func(q store.Extension) string { return q.Name }, do: n.extend, note: noteExtension, told: toldError, did: didError, unknown: asIs,
 		adjust: func(q store.Extension, now time.Duration) store.Extension {
 			q.TTL = n.replica.toStore(q.TTL, now)
 			return q
@@ -468,7 +468,7 @@ func (n *network) Extend(ctx context.Context, extensions []store.Extension) ([]e
 // Release is as in store.Store.
 func (n *network) Release(ctx context.Context, releases []store.Release) ([]error, error) {
 	c := call[store.Release, error]{
-		n: n, verb: 'r', name: func(q store.Release) string { return q.Name }, do: n.mem.Load().Release, note: noteRelease, told: toldError, did: didError, unknown: asIs,
+		n: n, verb: 'r', name: func(q store.Release) string { return q.Name }, do: n.release, note: noteRelease, told: toldError, did: didError, unknown: asIs,
 		adjust:   func(q store.Release, _ time.Duration) store.Release { return q },
 		readjust: func(err error, _ *replica) error { return err },
 	}
@@ -477,65 +477,70 @@ func (n *network) Release(ctx context.Context, releases []store.Release) ([]erro
 
 func asIs(err error) error { return err }
 
-func noteClaim(e *proof.Event, q store.Claim) {
-	if q.Mark < 0 { // it only looks
-		return
+// extend is that of the store, which under the control Stateless leaves every third state as it was.
+func (n *network) extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	if n.replica.world.plan.Control == Stateless {
+		extensions = slices.Clone(extensions)
+		for i := range extensions {
+			if extensions[i].Token%3 == 0 {
+				extensions[i].State = nil
+			}
+		}
 	}
-	e.Kind, e.Name, e.Holder, e.TTL, e.Mark = proof.Acquire, q.Name, of(q.Holder), q.TTL, q.Mark
+	return n.mem.Load().Extend(ctx, extensions)
+}
+
+// release is as extend.
+func (n *network) release(ctx context.Context, releases []store.Release) ([]error, error) {
+	if n.replica.world.plan.Control == Stateless {
+		releases = slices.Clone(releases)
+		for i := range releases {
+			if releases[i].Token%3 == 0 {
+				releases[i].State = nil
+			}
+		}
+	}
+	return n.mem.Load().Release(ctx, releases)
+}
+
+// noted makes e the event of what is asked; what is known of it already stays.
+func noted(e *proof.Event, asked proof.Event) {
+	asked.At, asked.Until, asked.Replica, asked.Result, asked.Took, asked.Did, asked.DidToken = e.At, e.Until, e.Replica, e.Result, e.Took, e.Did, e.DidToken
+	*e = asked
+}
+
+func noteClaim(e *proof.Event, q store.Claim) {
+	if q.Mark >= 0 { // else it only looks
+		noted(e, proof.Claimed(q))
+		e.Holder = of(q.Holder)
+	}
 }
 
 func noteExtension(e *proof.Event, q store.Extension) {
-	e.Kind, e.Name, e.Holder, e.Token, e.TTL, e.Mark = proof.Extend, q.Name, of(q.Holder), q.Token, q.TTL, q.Mark
+	noted(e, proof.Extended(q))
+	e.Holder = of(q.Holder)
 }
 
 func noteRelease(e *proof.Event, q store.Release) {
-	e.Kind, e.Name, e.Holder, e.Token, e.Mark, e.Linger, e.Retain = proof.Release, q.Name, of(q.Holder), q.Token, q.Mark, q.Linger, q.Retain
+	noted(e, proof.Released(q))
+	e.Holder = of(q.Holder)
 }
 
 func (n *network) toldOutcome(e *proof.Event, out store.Outcome) {
-	e.Result, e.Token, e.Seen = outcome(out)
-	if e.Result == proof.Granted {
+	if e.Answer(out); e.Result == proof.Granted {
 		n.replica.world.records[e.Holder] = e.Name
 	}
 }
 
-func didOutcome(e *proof.Event, out store.Outcome) { e.Did, e.DidToken, _ = outcome(out) }
-
-func outcome(out store.Outcome) (result proof.Result, token, mark int64) {
-	var held *store.HeldError
-	var done *store.DoneError
-	switch {
-	case out.Err == nil:
-		return proof.Granted, out.Grant.Token, out.Grant.Mark
-	case errors.As(out.Err, &held):
-		return proof.Held, held.Record.Token, 0
-	case errors.As(out.Err, &done):
-		return proof.Done, 0, done.Record.Mark
-	case errors.Is(out.Err, store.ErrUnknown):
-		return proof.Unknown, 0, 0
-	}
-	return proof.Failed, 0, 0
+func didOutcome(e *proof.Event, out store.Outcome) {
+	did := *e
+	did.Answer(out)
+	e.Did, e.DidToken = did.Result, did.Token
 }
 
-func toldError(e *proof.Event, err error) { e.Result = resultOf(err) }
+func toldError(e *proof.Event, err error) { e.Result = proof.ResultOf(err) }
 
-func didError(e *proof.Event, err error) { e.Did, e.DidToken = resultOf(err), e.Token }
-
-func resultOf(err error) proof.Result {
-	switch {
-	case err == nil:
-		return proof.Okay
-	case errors.Is(err, store.ErrLost):
-		return proof.Lost
-	case errors.Is(err, store.ErrUnknown):
-		return proof.Unknown
-	case errors.Is(err, store.ErrHeld):
-		return proof.Held
-	case errors.Is(err, store.ErrDone):
-		return proof.Done
-	}
-	return proof.Failed
-}
+func didError(e *proof.Event, err error) { e.Did, e.DidToken = proof.ResultOf(err), e.Token }
 
 // fromStore turns what a store's clock has measured into what the replica's clock would have.
 func fromStore(out store.Outcome, r *replica) store.Outcome {

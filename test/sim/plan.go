@@ -153,6 +153,7 @@ const (
 	Forgets   Control = "a store that forgets in a failover"
 	FastClock Control = "a clock that differs by more than the margin covers"
 	Unfenced  Control = "a resource that lets any token in"
+	Stateless Control = "a store that leaves some states as they were"
 )
 
 // Draw makes the plan of a seed.

@@ -189,6 +189,7 @@ func TestPositiveControls(t *testing.T) {
 		Forgets:   {proof.BeliefOverlap, proof.Linearizability},
 		FastClock: {proof.BeliefOverlap, proof.BeliefInLease},
 		Unfenced:  {proof.FencedResource},
+		Stateless: {proof.Linearizability},
 	} {
 		caught := map[string]int{}
 		for seed := uint64(1); seed <= 600; seed++ {

@@ -93,7 +93,7 @@ func (t *thread) took(begin time.Duration, lease *soloist.Lease, record string) 
 		return -1
 	}
 	return t.world.add(proof.Event{Kind: proof.Take, At: begin, Until: t.world.now(), Replica: t.name(), Name: record, Holder: of(lease.Holder()),
-		Token: lease.Token(), Result: proof.Granted})
+		Token: lease.Token(), State: proof.StateOf(lease.State()), Result: proof.Granted})
 }
 
 // refused records that the client's user was told why there is no lease.
@@ -115,7 +115,7 @@ func (t *thread) gave(record string, lease *soloist.Lease, err error) error {
 func (t *thread) given(begin time.Duration, record string, lease *soloist.Lease, err error) error {
 	if !t.lost() {
 		t.world.add(proof.Event{Kind: proof.Give, At: begin, Until: t.world.now(), Replica: t.name(), Name: record, Holder: of(lease.Holder()),
-			Token: lease.Token(), Result: resultOf(err)})
+			Token: lease.Token(), Result: proof.ResultOf(err)})
 	}
 	return err
 }
@@ -249,7 +249,7 @@ func (t *thread) hold(ctx context.Context, lease *soloist.Lease, record, shared 
 				_ = lease.Extend(lease.Context(), longer)
 			}
 		case 2:
-			_ = lease.SetState(lease.Context(), []byte(lease.Holder()))
+			t.set(lease, record, []byte(fmt.Sprint(of(lease.Holder()), " ", steps)))
 		}
 		wait, stop := context.WithCancel(lease.Context())
 		end := context.AfterFunc(ctx, stop)
@@ -259,6 +259,16 @@ func (t *thread) hold(ctx context.Context, lease *soloist.Lease, record, shared 
 	}
 	b.look()
 	b.over()
+}
+
+// set leaves a state with the name.
+func (t *thread) set(lease *soloist.Lease, record string, state []byte) {
+	w := t.world
+	at := w.add(proof.Event{Kind: proof.Set, At: w.now(), Until: proof.Never, Replica: t.name(), Name: record, Token: lease.Token(), State: proof.StateOf(state), Result: proof.Unknown})
+	err := lease.SetState(lease.Context(), state)
+	if !t.lost() {
+		w.change(at, func(e *proof.Event) { e.Until, e.Result = time.Since(w.begin), proof.ResultOf(err) })
+	}
 }
 
 // write looks whether the lease is held and writes with its token. Between the two the process may be paused for long.

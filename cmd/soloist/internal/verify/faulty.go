@@ -163,7 +163,7 @@ func (l *link) Choose(ctx context.Context, names []string, claim store.Claim) (i
 			switch events[j].Result = proof.Failed; { // without effect on this one, as far as is known
 			case err != nil:
 				events[j].failed(err)
-			case j == i && (out.Err == nil || resultOf(out.Err) == proof.Unknown):
+			case j == i && (out.Err == nil || proof.ResultOf(out.Err) == proof.Unknown):
 				events[j].claimed(out)
 			}
 		}

@@ -3,7 +3,6 @@ package verify
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"io"
 	"strings"
 	"sync"
@@ -32,23 +31,6 @@ const (
 	kindTrouble proof.Kind = "trouble" // an error that the client told its user
 	kindBye     proof.Kind = "bye"
 )
-
-// resultOf is the result of an extension or release, and of whatever failed.
-func resultOf(err error) proof.Result {
-	switch {
-	case err == nil:
-		return proof.Okay
-	case errors.Is(err, store.ErrUnknown):
-		return proof.Unknown
-	case errors.Is(err, store.ErrLost):
-		return proof.Lost
-	case errors.Is(err, store.ErrHeld):
-		return proof.Held
-	case errors.Is(err, store.ErrDone):
-		return proof.Done
-	}
-	return proof.Failed
-}
 
 // A recorder writes the history of one replica, a line of JSON for each event. It is safe for use by many goroutines at once.
 type recorder struct {
@@ -123,7 +105,7 @@ func (r *recorder) end(events []event) {
 }
 
 func (e *event) failed(err error) {
-	if e.Result = resultOf(err); e.Result == proof.Unknown || e.Result == proof.Failed {
+	if e.Result = proof.ResultOf(err); e.Result == proof.Unknown || e.Result == proof.Failed {
 		e.Err = brief(err)
 	}
 }
@@ -135,35 +117,18 @@ func brief(err error) string {
 	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
-func claiming(c store.Claim) event {
-	return event{Event: proof.Event{Kind: proof.Acquire, Name: c.Name, Holder: c.Holder, TTL: c.TTL, Mark: c.Mark}}
-}
+func claiming(c store.Claim) event { return event{Event: proof.Claimed(c)} }
 
 // claimed completes the event of a claim with its outcome.
 func (e *event) claimed(out store.Outcome) {
-	var held *store.HeldError
-	var done *store.DoneError
-	switch {
-	case out.Err == nil:
-		e.Result, e.Token, e.Seen = proof.Granted, out.Grant.Token, out.Grant.Mark
-	case errors.As(out.Err, &held) && held.Record.Token == 0:
-		e.Result = proof.Failed // the row is locked by a transaction, and nobody knows what that makes of it
-	case errors.As(out.Err, &held):
-		e.Result, e.Token = proof.Held, held.Record.Token
-	case errors.As(out.Err, &done):
-		e.Result, e.Seen = proof.Done, done.Record.Mark
-	default:
-		e.failed(out.Err)
+	if e.Answer(out); e.Result == proof.Unknown || e.Result == proof.Failed {
+		e.Err = brief(out.Err)
 	}
 }
 
-func extending(x store.Extension) event {
-	return event{Event: proof.Event{Kind: proof.Extend, Name: x.Name, Holder: x.Holder, Token: x.Token, TTL: x.TTL, Mark: x.Mark}}
-}
+func extending(x store.Extension) event { return event{Event: proof.Extended(x)} }
 
-func releasing(x store.Release) event {
-	return event{Event: proof.Event{Kind: proof.Release, Name: x.Name, Holder: x.Holder, Token: x.Token, Mark: x.Mark, Linger: x.Linger, Retain: x.Retain}}
-}
+func releasing(x store.Release) event { return event{Event: proof.Released(x)} }
 
 func (e *event) answered(err error) { e.failed(err) }
 
@@ -177,7 +142,7 @@ func (r *recorder) say(kind proof.Kind) {
 
 // troubled tells what the client told its user, unless it is that somebody else has the name or has done the work.
 func (r *recorder) troubled(err error) {
-	if result := resultOf(err); err != nil && result != proof.Held && result != proof.Done {
+	if result := proof.ResultOf(err); err != nil && result != proof.Held && result != proof.Done {
 		r.tell(true, event{Event: proof.Event{Kind: kindTrouble, Result: result, At: fleet.Now()}, Err: brief(err)})
 	}
 }

@@ -1,0 +1,82 @@
+package proof
+
+import (
+	"errors"
+	"hash/fnv"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// Claimed returns the event of a claim that has no outcome yet.
+func Claimed(c store.Claim) Event {
+	return Event{Kind: Acquire, Name: c.Name, Holder: c.Holder, TTL: c.TTL, Mark: c.Mark, Result: Unknown}
+}
+
+// Extended returns the event of an extension that has no outcome yet.
+func Extended(x store.Extension) Event {
+	return Event{Kind: Extend, Name: x.Name, Holder: x.Holder, Token: x.Token, TTL: x.TTL, Mark: x.Mark, State: wrote(x.State), Result: Unknown}
+}
+
+// Released returns the event of a release that has no outcome yet.
+func Released(r store.Release) Event {
+	return Event{
+		Kind: Release, Name: r.Name, Holder: r.Holder, Token: r.Token, Mark: r.Mark, State: wrote(r.State), Linger: r.Linger, Retain: r.Retain, Result: Unknown,
+	}
+}
+
+// Answer completes the event of a claim with its outcome. What failed, and is not of the seam, is told by ResultOf.
+func (e *Event) Answer(out store.Outcome) {
+	var held *store.HeldError
+	var done *store.DoneError
+	e.Token, e.Seen, e.State = 0, 0, 0
+	switch {
+	case out.Err == nil:
+		e.Result, e.Token, e.Seen, e.State = Granted, out.Grant.Token, out.Grant.Mark, StateOf(out.Grant.State)
+	case errors.As(out.Err, &held) && held.Record.Token == 0:
+		e.Result = Failed // a transaction has locked the record, and nobody knows what it will leave
+	case errors.As(out.Err, &held):
+		e.Result, e.Token = Held, held.Record.Token
+	case errors.As(out.Err, &done):
+		e.Result, e.Seen, e.State = Done, done.Record.Mark, StateOf(done.Record.State)
+	default:
+		e.Result = ResultOf(out.Err)
+	}
+}
+
+// ResultOf returns the result of an extension, a release, or a request as a whole that ended with err.
+func ResultOf(err error) Result {
+	switch {
+	case err == nil:
+		return Okay
+	case errors.Is(err, store.ErrUnknown):
+		return Unknown
+	case errors.Is(err, store.ErrLost):
+		return Lost
+	case errors.Is(err, store.ErrHeld):
+		return Held
+	case errors.Is(err, store.ErrDone):
+		return Done
+	}
+	return Failed
+}
+
+// cleared is the State of a write that leaves none.
+const cleared = 1
+
+// wrote returns the State of a write. Nil, which leaves the state as it is, is 0.
+func wrote(state []byte) uint64 {
+	if state != nil && len(state) == 0 {
+		return cleared
+	}
+	return StateOf(state)
+}
+
+// StateOf returns the fingerprint of a state that was read: 0 if it is empty, else more than 1.
+func StateOf(state []byte) uint64 {
+	if len(state) == 0 {
+		return 0
+	}
+	h := fnv.New64a()
+	_, _ = h.Write(state) // it never fails
+	return h.Sum64() | 2
+}

@@ -1,0 +1,62 @@
+package proof
+
+import (
+	"fmt"
+	"slices"
+)
+
+// States finds holders who were not told the state that the last holder who set one has left with the name, where the store could be watched. A set
+// that did not succeed may have taken effect. Only if the holder died may the state be one from before the last that succeeded, for a release leaves
+// the last. Names whose states nobody sets by Set events are left out.
+func States(h History) []Violation {
+	sets := map[leaseKey]History{}
+	names := map[string]bool{}
+	for _, e := range h.byBegin() {
+		if e.Kind == Set {
+			sets[leaseKey{e.Name, e.Token}] = append(sets[leaseKey{e.Name, e.Token}], e)
+			names[e.Name] = true
+		}
+	}
+	if len(sets) == 0 || !h.watched() {
+		return nil
+	}
+	byToken, byName := h.leases()
+	var found []Violation
+	for _, e := range h {
+		l := byToken[leaseKey{e.Name, e.Token}]
+		if e.Kind != Take || e.Result != Granted || l == nil || !names[e.Name] {
+			continue
+		}
+		possible, last := []uint64{0}, History(nil)
+		for _, before := range byName[e.Name] {
+			if before == l {
+				break
+			}
+			if all := sets[leaseKey{e.Name, before.grant.DidToken}]; len(all) > 0 {
+				possible, last = before.leaves(all, possible), all
+			}
+		}
+		if !slices.Contains(possible, e.State) {
+			found = append(found, Violation{StatesChecker, e.Name, fmt.Sprintf("the state %x was read, and those that can have been left are %x", e.State, possible), append(slices.Clone(last), e)})
+		}
+	}
+	return found
+}
+
+// leaves returns the states that can be there after a lease, under which its holder set some, and before which some were possible.
+func (l *lease) leaves(sets History, before []uint64) []uint64 {
+	var after []uint64
+	for i, e := range slices.Backward(sets) {
+		after = append(after, e.State)
+		if e.Result != Okay {
+			continue
+		}
+		if l.released == Never { // a request for an older one may be carried out late, or twice
+			for _, older := range sets[:i] {
+				after = append(after, older.State)
+			}
+		}
+		return after
+	}
+	return append(after, before...)
+}
