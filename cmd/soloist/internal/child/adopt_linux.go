@@ -1,10 +1,11 @@
 package child
 
 import (
+	"bytes"
+	"fmt"
+	"maps"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -22,6 +23,8 @@ var (
 // ended with it, and reaps such orphans when they end. It is for the main package of a program that starts processes by
 // this package alone: it would reap those of others.
 func Adopt() error {
+	forking.Lock()
+	defer forking.Unlock()
 	children.Lock()
 	defer children.Unlock()
 	if adopted {
@@ -46,60 +49,73 @@ func Adopt() error {
 	return nil
 }
 
-// reapOrphans reaps the children that ended and are nobody's.
+// reapOrphans reaps the orphans that ended.
 func reapOrphans() {
-	children.Lock()
-	defer children.Unlock()
-	for _, pid := range ownChildren() {
-		if _, ours := children.pids[pid]; ours {
-			continue
-		}
+	pids, ok := orphans()
+	if !ok {
+		forking.Lock() // or one that is just started would be taken for one
+		defer forking.Unlock()
+		pids = unregisteredChildren()
+	}
+	for _, pid := range pids {
 		if p, ok := readProcess(pid); ok && p.parent == os.Getpid() && p.state == 'Z' {
 			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 		}
 	}
 }
 
-// ownChildren are the children of this process. The kernel's list may miss one when another ends while it is read: it
-// is read until it is twice the same.
-func ownChildren() []int {
-	var last []int
-	for round := range 10 {
-		now, ok := listedChildren()
-		if !ok {
-			break
+// orphans are the children of this process that it has not started, as the kernel lists them: the children of the first thread, since
+// commands are those of another. The list may miss one when another ends while it is read: it is read until it is twice the same. Not every
+// kernel keeps it.
+func orphans() (pids []int, ok bool) {
+	list := fmt.Sprintf("/proc/self/task/%d/children", os.Getpid())
+	last, err := os.ReadFile(list)
+	for range 10 {
+		if err != nil {
+			return nil, false
 		}
-		if round > 0 && slices.Equal(last, now) {
-			return now
+		var now []byte
+		if now, err = os.ReadFile(list); err == nil && bytes.Equal(last, now) {
+			return numbers(now), true
 		}
 		last = now
 	}
+	return nil, false
+}
+
+func numbers(text []byte) []int {
+	fields := strings.Fields(string(text))
+	all := make([]int, 0, len(fields))
+	for _, field := range fields {
+		if n, err := strconv.Atoi(field); err == nil {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// unregisteredChildren are the children of this process that it has not started, found among all processes.
+func unregisteredChildren() []int {
+	started := registered()
 	var pids []int
 	for _, p := range processes() {
-		if p.parent == os.Getpid() {
+		if _, ours := started[p.pid]; !ours && p.parent == os.Getpid() {
 			pids = append(pids, p.pid)
 		}
 	}
 	return pids
 }
 
-// listedChildren reads the kernel's list of children, which not every kernel keeps.
-func listedChildren() ([]int, bool) {
-	lists, err := filepath.Glob("/proc/self/task/*/children")
-	if err != nil || len(lists) == 0 {
-		return nil, false
-	}
-	var pids []int
-	for _, list := range lists {
-		text, err := os.ReadFile(list)
-		if err != nil {
-			continue // the thread has ended, and its children went to another
-		}
-		for _, field := range strings.Fields(string(text)) {
-			if pid, err := strconv.Atoi(field); err == nil {
-				pids = append(pids, pid)
-			}
-		}
-	}
-	return pids, true
+// adopts reports whether orphans come to this process.
+func adopts() bool {
+	children.Lock()
+	defer children.Unlock()
+	return adopted
+}
+
+// registered are the children that this process has started and not reaped.
+func registered() map[int]struct{} {
+	children.Lock()
+	defer children.Unlock()
+	return maps.Clone(children.pids)
 }

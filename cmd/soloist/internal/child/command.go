@@ -30,6 +30,9 @@ type Command struct {
 	// Hurry, when it is closed, takes away what is left of the grace. It asks nothing while the context lives.
 	Hurry <-chan struct{}
 
+	// Nice, 0 to 19, is by how much the command's processes yield to others: their niceness is that of this process and Nice.
+	Nice int
+
 	// Signals are passed on to the group while the command runs. See Forwarded.
 	Signals <-chan os.Signal
 
@@ -46,6 +49,7 @@ type Result struct {
 	// Code is the exit code as shells give it: the command's own, 128+n after signal n, 126 when it could not be
 	// executed, 127 when it was not found.
 	Code     int
+	Ran      bool          // it was started; then Code is the command's own
 	Signal   os.Signal     // the signal that ended the command, or nil
 	Stopped  bool          // the context ended before the command did, so the command was told to end
 	Killed   bool          // the command, or something it started, got SIGKILL from us
@@ -80,5 +84,5 @@ func (e *LeftError) Error() string {
 }
 
 // ErrOutputHeld says that output was still open when the command and what was found of it were gone: an unknown process
-// holds it. What it writes is lost.
-var ErrOutputHeld = errors.New("the command's output is held open by a process that left it")
+// holds it, or whoever takes the output does not. What is still to come is lost.
+var ErrOutputHeld = errors.New("the end of the command's output is lost: a process that left the command holds it open, or nobody takes it")

@@ -3,7 +3,7 @@ package child
 import (
 	"bytes"
 	"os"
-	"strconv"
+	"slices"
 	"time"
 )
 
@@ -26,10 +26,10 @@ func (r *run) strays() []process {
 
 // left are the processes of the run other than the command, which has ended.
 func (r *run) left() []process {
-	if r.childless() {
-		return nil
-	}
 	for range 20 {
+		if !r.mayHaveLeft() {
+			return nil
+		}
 		all, open := r.family()
 		if len(all) > 0 || !open {
 			return all
@@ -39,49 +39,47 @@ func (r *run) left() []process {
 	return nil
 }
 
-// childless tells without looking at every process that the ended command has left none: what it leaves becomes our
-// child at once.
-func (r *run) childless() bool {
-	children.Lock()
-	defer children.Unlock()
-	if !adopted {
-		return false
+// mayHaveLeft reports whether the ended command can have left a process, without looking at every process there is: what it leaves becomes a
+// child of this process at once. It costs as much as there are orphans, mostly none.
+func (r *run) mayHaveLeft() bool {
+	pids, ok := orphans()
+	if !ok || !adopts() {
+		return true
 	}
-	for _, pid := range ownChildren() {
-		if _, ours := children.pids[pid]; ours {
+	for _, pid := range pids {
+		p, ok := readProcess(pid)
+		if !ok || gone(p) || stranger(p) {
 			continue
 		}
-		if p, ok := readProcess(pid); ok && !gone(p) && !stranger(p) {
-			return false
-		}
-	}
-	return true
-}
-
-func gone(p process) bool { return p.state == 'Z' || p.state == 'X' || p.state == 'x' }
-
-func stranger(p process) bool {
-	for _, s := range strangers {
-		if s.pid == p.pid && s.start == p.start {
+		mark, marked, _ := markOf(pid)
+		if p.group == r.pid || r.knows(p) || !marked || bytes.Contains(mark, []byte(r.id)) {
 			return true
 		}
 	}
 	return false
 }
 
-// family answers the living processes of the run other than the command. It is open when there is an orphan of which
-// can't be said yet whose it is.
-func (r *run) family() (living []process, open bool) {
+// knows reports whether p was found to be of the run before.
+func (r *run) knows(p process) bool {
+	start, seen := r.seen[p.pid]
+	return seen && start == p.start
+}
+
+func gone(p process) bool { return p.state == 'Z' || p.state == 'X' || p.state == 'x' }
+
+func stranger(p process) bool {
 	children.Lock()
 	defer children.Unlock()
+	return slices.ContainsFunc(strangers, func(s process) bool { return s.pid == p.pid && s.start == p.start })
+}
+
+// family returns the living processes of the run other than the command. It is open when there is an orphan that can't be
+// assigned yet.
+func (r *run) family() (living []process, open bool) {
 	if r.seen == nil {
 		r.seen = make(map[int]uint64)
 	}
-	all := processes()
-	descendants := make(map[int][]process, len(all))
-	for _, p := range all {
-		descendants[p.parent] = append(descendants[p.parent], p)
-	}
+	c := takeCensus()
 	ours := make(map[int]bool)
 	var add func(p process)
 	add = func(p process) {
@@ -89,20 +87,24 @@ func (r *run) family() (living []process, open bool) {
 			return
 		}
 		ours[p.pid] = true
-		for _, d := range descendants[p.pid] {
+		for _, d := range c.children[p.pid] {
 			add(d)
 		}
 	}
-	if p, ok := all[r.pid]; ok {
+	if p, ok := c.all[r.pid]; ok {
 		add(p)
 	}
-	for _, p := range all {
-		start, known := r.seen[p.pid]
-		switch {
-		case p.group == r.pid, known && start == p.start:
+	for _, p := range c.groups[r.pid] {
+		add(p)
+	}
+	for pid := range r.seen {
+		if p, ok := c.all[pid]; ok && r.knows(p) {
 			add(p)
-		case adopted && p.parent == os.Getpid():
-			mine, sure := r.orphan(p)
+		}
+	}
+	if c.adopted {
+		for _, p := range c.orphans() {
+			mine, sure := r.orphan(c, p)
 			if mine {
 				add(p)
 			}
@@ -110,7 +112,7 @@ func (r *run) family() (living []process, open bool) {
 		}
 	}
 	for pid := range ours {
-		p := all[pid]
+		p := c.all[pid]
 		if pid == r.pid || gone(p) {
 			continue
 		}
@@ -120,20 +122,14 @@ func (r *run) family() (living []process, open bool) {
 	return living, open
 }
 
-// orphan tells whether the child p of this process is an orphan of the run.
-func (r *run) orphan(p process) (mine, sure bool) {
-	if _, child := children.pids[p.pid]; child || gone(p) || stranger(p) {
-		return false, true
-	}
-	environ, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/environ")
-	for entry := range bytes.SplitSeq(environ, []byte{0}) {
-		if value, ok := bytes.CutPrefix(entry, []byte(RunVariable+"=")); ok {
-			return bytes.Contains(value, []byte(r.id)), true
-		}
+// orphan reports whether the orphan p is one of the run.
+func (r *run) orphan(c *census, p process) (mine, sure bool) {
+	if mark, marked := c.marks[p.pid]; marked {
+		return bytes.Contains(mark, []byte(r.id)), true
 	}
 	// Only descendants' orphans come to a process that is not the first of its container: with one run they are its.
-	if len(children.pids) == 1 && os.Getpid() != 1 {
+	if len(c.started) == 1 && os.Getpid() != 1 {
 		return true, true
 	}
-	return false, err != nil || len(environ) > 0
+	return false, !c.unread[p.pid]
 }

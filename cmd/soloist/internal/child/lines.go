@@ -2,7 +2,6 @@ package child
 
 import (
 	"bytes"
-	"io"
 	"sync"
 	"unicode"
 	"unicode/utf8"
@@ -10,16 +9,6 @@ import (
 
 // MaxLine is the longest line, in bytes, that is passed on in one piece. A longer one is split.
 const MaxLine = 64 << 10
-
-// A Funnel gathers the lines of many streams in one writer. A line is written in one call, so lines of different streams
-// never mix, also when w is shared with others that do the same.
-type Funnel struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-// NewFunnel writes the lines of its streams to w.
-func NewFunnel(w io.Writer) *Funnel { return &Funnel{w: w} }
 
 // Stream begins a stream. The prefix, if not nil, is asked for at each line and stands before it. With clean, control
 // characters are left out, so that a command can't move the cursor of whoever reads, nor make one line look like two.
@@ -38,7 +27,7 @@ type Lines struct {
 	pending []byte // after the last newline
 }
 
-// Write takes output as it comes, in any pieces.
+// Write takes output as it comes, in any pieces. It returns no error: what the funnel cannot write, the funnel counts.
 func (l *Lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,15 +40,11 @@ func (l *Lines) Write(p []byte) (int, error) {
 		case n >= 0 && n <= room:
 			l.pending = append(l.pending, rest[:n]...)
 			taken += n + 1
-			if err := l.flush(len(l.pending)); err != nil {
-				return taken, err
-			}
+			l.flush(len(l.pending))
 		case len(rest) > room:
 			l.pending = append(l.pending, rest[:room]...)
 			taken += room
-			if err := l.flush(wholeRunes(l.pending)); err != nil {
-				return taken, err
-			}
+			l.flush(wholeRunes(l.pending))
 		default:
 			l.pending = append(l.pending, rest...)
 			taken += len(rest)
@@ -69,17 +54,16 @@ func (l *Lines) Write(p []byte) (int, error) {
 }
 
 // Close passes on an unfinished line, with a newline. The stream can be used again.
-func (l *Lines) Close() error {
+func (l *Lines) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.pending) == 0 {
-		return nil
+	if len(l.pending) > 0 {
+		l.flush(len(l.pending))
 	}
-	return l.flush(len(l.pending))
 }
 
-// flush writes the first n pending bytes as a line.
-func (l *Lines) flush(n int) error {
+// flush passes on the first n pending bytes as a line.
+func (l *Lines) flush(n int) {
 	text := l.pending[:n]
 	if l.clean {
 		text = Clean(text)
@@ -90,10 +74,7 @@ func (l *Lines) flush(n int) error {
 	}
 	line = append(append(line, text...), '\n')
 	l.pending = append(l.pending[:0], l.pending[n:]...)
-	l.funnel.mu.Lock()
-	defer l.funnel.mu.Unlock()
-	_, err := l.funnel.w.Write(line)
-	return err
+	l.funnel.put(line)
 }
 
 // wholeRunes is the length of p without a character that is cut off at the end.

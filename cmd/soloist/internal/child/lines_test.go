@@ -32,13 +32,15 @@ func TestLines(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var c calls
-			s := NewFunnel(&c).Stream(nil, false)
+			f := NewFunnel(&c, nil)
+			s := f.Stream(nil, false)
 			for _, w := range row.writes {
 				if n, err := s.Write([]byte(w)); n != len(w) || err != nil {
 					t.Fatal(n, err)
 				}
 			}
-			if err := s.Close(); err != nil {
+			s.Close()
+			if err := f.Close(patience); err != nil {
 				t.Fatal(err)
 			}
 			if !slices.Equal(c.got, row.want) {
@@ -50,7 +52,7 @@ func TestLines(t *testing.T) {
 
 func TestLinesOfManyStreams(t *testing.T) {
 	var out bytes.Buffer
-	f := NewFunnel(&out)
+	f := NewFunnel(&out, nil)
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
@@ -64,6 +66,9 @@ func TestLinesOfManyStreams(t *testing.T) {
 		})
 	}
 	all.Wait()
+	if err := f.Close(patience); err != nil {
+		t.Fatal(err)
+	}
 	count := 0
 	for line := range strings.Lines(out.String()) {
 		count++
@@ -99,13 +104,17 @@ func FuzzLines(f *testing.F) {
 	f.Add([]byte("a\nb"), uint(1), true)
 	f.Fuzz(func(t *testing.T, in []byte, step uint, clean bool) {
 		var out bytes.Buffer
-		s := NewFunnel(&out).Stream(nil, clean)
+		funnel := NewFunnel(&out, nil)
+		s := funnel.Stream(nil, clean)
 		for rest := in; len(rest) > 0; {
 			n := int(min(uint(len(rest)), max(step, 1)))
 			_, _ = s.Write(rest[:n])
 			rest = rest[n:]
 		}
-		_ = s.Close()
+		s.Close()
+		if err := funnel.Close(patience); err != nil {
+			t.Fatal(err)
+		}
 		want := string(in)
 		if want != "" && !strings.HasSuffix(want, "\n") {
 			want += "\n"

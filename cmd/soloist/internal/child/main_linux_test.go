@@ -39,8 +39,8 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	code := m.Run()
-	if code == 0 && !eventually(func() bool { return len(ownChildren()) == 0 }) {
-		fmt.Fprintln(os.Stderr, "children or zombies are left:", ownChildren())
+	if code == 0 && !eventually(func() bool { return len(unregisteredChildren()) == 0 && len(registered()) == 0 }) {
+		fmt.Fprintln(os.Stderr, "children or zombies are left:", unregisteredChildren(), registered())
 		code = 1
 	}
 	os.Exit(code)

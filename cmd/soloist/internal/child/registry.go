@@ -9,19 +9,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// children are the processes that this package has started and not reaped. The lock is held while one is started or
-// reaped and while orphans are looked for, so that no child is taken for an orphan.
+// children are the processes that this package has started and not reaped.
 var children = struct {
 	sync.Mutex
 	pids map[int]struct{}
 }{pids: make(map[int]struct{})}
 
+// forking is held while a process is started, and by whoever looks at all processes: otherwise a child that is just being
+// started could be taken for an orphan.
+var forking sync.Mutex
+
 func startRegistered(file string, args []string, attr *syscall.ProcAttr) (int, error) {
-	children.Lock()
-	defer children.Unlock()
-	pid, err := syscall.ForkExec(file, args, attr)
+	forking.Lock()
+	defer forking.Unlock()
+	pid, err := fork(file, args, attr)
 	if err == nil {
+		children.Lock()
 		children.pids[pid] = struct{}{}
+		children.Unlock()
 	}
 	return pid, err
 }

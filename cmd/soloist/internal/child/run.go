@@ -51,8 +51,8 @@ type run struct {
 // at most Grace later.
 //
 // The result's Code is always right to exit with, unless ctx ended before the command was started: then the error is the
-// cause of that. Other errors are a *StartError, or tell what else went wrong: a *LeftError, ErrOutputHeld, or an error
-// of copying input or output.
+// cause of that. If the result's Ran is false, the error is that or a *StartError. Otherwise it tells what else went wrong,
+// which says nothing of the command: a *LeftError, ErrOutputHeld, or an error of copying input or output.
 func (c *Command) Run(ctx context.Context) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
@@ -117,8 +117,7 @@ func marked(env []string, id string) []string {
 	return append(kept, RunVariable+"="+id)
 }
 
-// start starts the command on a thread that lives as long as the command: Linux sends the signal of Pdeathsig when the
-// thread ends that has forked, and Go ends threads as it likes.
+// start starts the command, and has its end noticed.
 func (r *run) start(file string, env []string, files [3]*os.File) error {
 	attr := &syscall.ProcAttr{
 		Dir:   r.command.Dir,
@@ -126,21 +125,21 @@ func (r *run) start(file string, env []string, files [3]*os.File) error {
 		Files: []uintptr{files[0].Fd(), files[1].Fd(), files[2].Fd()},
 		Sys:   attributes(),
 	}
-	started := make(chan error)
+	r.begun = time.Now()
+	pid, err := startRegistered(file, r.command.Args, attr)
+	runtime.KeepAlive(files)
+	if err != nil {
+		return err
+	}
+	r.pid = pid
+	if r.command.Nice > 0 {
+		r.benice(r.command.Nice)
+	}
 	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		r.begun = time.Now()
-		pid, err := startRegistered(file, r.command.Args, attr)
-		r.pid = pid
-		runtime.KeepAlive(files)
-		started <- err
-		if err == nil {
-			defer close(r.ended)
-			r.await()
-		}
+		defer close(r.ended)
+		r.await()
 	}()
-	return <-started
+	return nil
 }
 
 // attend does what is to be done until the command ends.
@@ -289,7 +288,7 @@ func (r *run) reap() Result {
 	r.status = r.reapRegistered()
 	r.reaped = true
 	r.mu.Unlock()
-	result := Result{Stopped: r.stopped, Killed: r.killed.Load(), Duration: time.Since(r.begun)}
+	result := Result{Ran: true, Stopped: r.stopped, Killed: r.killed.Load(), Duration: time.Since(r.begun)}
 	if r.status.Signaled() {
 		result.Signal = r.status.Signal()
 		result.Code = 128 + int(r.status.Signal())

@@ -370,3 +370,52 @@ func newGate(t *testing.T) io.Reader {
 	openGate = func() { _ = w.Close() }
 	return r
 }
+
+// Commands that run cost no threads: hundreds are no burden.
+func TestCommandsTakeNoThreads(t *testing.T) {
+	if fd, err := unix.PidfdOpen(os.Getpid(), unix.PIDFD_NONBLOCK); err != nil {
+		t.Skip("this kernel is older than 5.10: ", err)
+	} else {
+		_ = unix.Close(fd)
+	}
+	threads := func() int {
+		tasks, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(tasks)
+	}
+	const commands = 100
+	before := threads()
+	var runs []*running
+	for range commands {
+		started := make(chan int, 1)
+		runs = append(runs, begin(t, Command{Args: []string{"sleep", "1000"}, Started: func(pid int) { started <- pid }}))
+		<-started
+	}
+	if more := threads() - before; more > commands/2 {
+		t.Errorf("%d commands take %d threads", commands, more)
+	}
+	for _, r := range runs {
+		r.cancel()
+	}
+	for _, r := range runs {
+		r.wait(t)
+	}
+}
+
+// A nice command yields to others.
+func TestNice(t *testing.T) {
+	own, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := make(chan int, 1)
+	r := begin(t, Command{Args: []string{"sleep", "1000"}, Nice: 5, Started: func(p int) { pid <- p }})
+	got, err := unix.Getpriority(unix.PRIO_PROCESS, <-pid)
+	if want := max(own-5, 1); err != nil || got != want {
+		t.Errorf("priority %d, want %d (%v)", got, want, err)
+	}
+	r.cancel()
+	r.wait(t)
+}

@@ -10,8 +10,12 @@ import (
 	"time"
 )
 
-// drain is how long a pipe may be silent after the processes are gone: nobody known holds it any more.
-const drain = time.Second
+const (
+	// drain is how long a pipe may be silent after the processes are gone: nobody known holds it any more.
+	drain = time.Second
+	// lastWords is how long it may take, after the processes are gone, to pass on what they have written.
+	lastWords = 3 * time.Second
+)
 
 // stdio connects the three standard streams of a command.
 type stdio struct {
@@ -143,7 +147,7 @@ func (s *stdio) copyOut(w io.Writer, pipe *os.File) error {
 	}
 }
 
-// end waits for the copies, after the processes are gone.
+// end waits for the copies, after the processes are gone, and no longer than lastWords.
 func (s *stdio) end() error {
 	close(s.ended)
 	for _, pipe := range s.ours {
@@ -152,7 +156,17 @@ func (s *stdio) end() error {
 	if s.input != nil {
 		_ = s.input.Close()
 	}
-	s.wait.Wait()
+	passedOn := make(chan struct{})
+	go func() {
+		s.wait.Wait()
+		close(passedOn)
+	}()
+	select {
+	case <-passedOn:
+	case <-time.After(lastWords):
+		s.note(ErrOutputHeld)
+		closeAll(s.ours) // ends a copy that goes on; one whose Write does not return ends when that does
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return errors.Join(s.errs...)

@@ -2,6 +2,7 @@ package child
 
 import (
 	"errors"
+	"os"
 	"syscall"
 	"unsafe"
 
@@ -17,8 +18,11 @@ func attributes() *syscall.SysProcAttr {
 const cldStopped = 5
 
 // await returns when the command has ended, leaving it unreaped so that its number stays its own. Meanwhile it reports
-// stops, if there is a terminal to hand over.
+// stops, if there is a terminal to hand over. Only then, and where the kernel is older than 5.10, it takes a thread.
 func (r *run) await() {
+	if r.tty == nil && awaitPolled(r.pid) {
+		return
+	}
 	options := unix.WEXITED | unix.WNOWAIT
 	if r.tty != nil {
 		options |= unix.WSTOPPED
@@ -34,6 +38,41 @@ func (r *run) await() {
 			r.reportStop()
 		}
 	}
+}
+
+// awaitPolled waits for the end of a child as for a network connection: no thread waits. It reports false if the system can't.
+func awaitPolled(pid int) bool {
+	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+	if err != nil {
+		return false
+	}
+	file := os.NewFile(uintptr(fd), "pidfd")
+	defer func() { _ = file.Close() }()
+	conn, err := file.SyscallConn()
+	if err != nil {
+		return false
+	}
+	return conn.Read(func(uintptr) bool { return hasEnded(pid) }) == nil
+}
+
+// hasEnded reports whether a child has ended, and leaves it unreaped.
+func hasEnded(pid int) bool {
+	for {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return err != nil || info.Signo != 0
+		}
+	}
+}
+
+// benice makes the command's group nicer than this process by n.
+func (r *run) benice(n int) {
+	own, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		own = 20
+	}
+	_ = unix.Setpriority(unix.PRIO_PGRP, r.pid, min(20-own+n, 19)) // Linux tells 20 less the niceness
 }
 
 // reportStop takes the news of a stop from the system and passes it on.

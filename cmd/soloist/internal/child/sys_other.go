@@ -15,6 +15,10 @@ func Adopt() error { return nil }
 // attributes put the command into a group of its own.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
+func fork(file string, args []string, attr *syscall.ProcAttr) (int, error) {
+	return syscall.ForkExec(file, args, attr)
+}
+
 // A relation is nothing here: all that is known of a run is its group.
 type relation struct{}
 
@@ -43,6 +47,15 @@ func (r *run) await() {
 			return
 		}
 	}
+}
+
+// benice makes the command's group nicer than this process by n.
+func (r *run) benice(n int) {
+	own, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		own = 0
+	}
+	_ = unix.Setpriority(unix.PRIO_PGRP, r.pid, min(own+n, 19))
 }
 
 func (r *run) finish() unix.WaitStatus { return r.status }

@@ -1,0 +1,98 @@
+package child
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"sync"
+)
+
+// A census is what /proc tells of all processes at one time. It is not changed once it is made.
+type census struct {
+	all      map[int]process
+	children map[int][]process // by parent
+	groups   map[int][]process
+	marks    map[int][]byte   // of orphans of this process: the values of RunVariable that they inherited
+	unread   map[int]bool     // orphans whose environment may be about to change: they are just being executed
+	started  map[int]struct{} // the children that this process has started
+	adopted  bool             // orphans come to this process
+}
+
+// A pendingCensus is one that has not begun to look.
+type pendingCensus struct {
+	done   chan struct{}
+	result *census
+}
+
+var censuses struct {
+	sync.Mutex
+	next *pendingCensus
+}
+
+// takeCensus returns a census that was begun after the call. Runs that ask at the same time share one: hundreds of commands
+// that have to end at once cost little more than one.
+func takeCensus() *census {
+	censuses.Lock()
+	pending := censuses.next
+	mine := pending == nil
+	if mine {
+		pending = &pendingCensus{done: make(chan struct{})}
+		censuses.next = pending
+	}
+	censuses.Unlock()
+	if !mine {
+		<-pending.done
+		return pending.result
+	}
+	forking.Lock() // also waits for the census before
+	censuses.Lock()
+	censuses.next = nil // who asks from now on needs a later one
+	censuses.Unlock()
+	pending.result = newCensus()
+	forking.Unlock()
+	close(pending.done)
+	return pending.result
+}
+
+// newCensus looks at all processes. forking is held.
+func newCensus() *census {
+	c := &census{
+		adopted: adopts(), started: registered(), all: processes(),
+		children: make(map[int][]process), groups: make(map[int][]process), marks: make(map[int][]byte), unread: make(map[int]bool),
+	}
+	for _, p := range c.all {
+		c.children[p.parent] = append(c.children[p.parent], p)
+		c.groups[p.group] = append(c.groups[p.group], p)
+	}
+	for _, p := range c.orphans() {
+		value, found, unread := markOf(p.pid)
+		if found {
+			c.marks[p.pid] = value
+		}
+		c.unread[p.pid] = unread
+	}
+	return c
+}
+
+// orphans are the living children of this process that it has not started and did not have before it adopted.
+func (c *census) orphans() []process {
+	var all []process
+	for _, p := range c.children[os.Getpid()] {
+		if _, ours := c.started[p.pid]; !ours && !gone(p) && !stranger(p) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// markOf is the value of RunVariable in the environment of a process. Without one, unread says that the environment is empty, as it is
+// while a program is executed.
+func markOf(pid int) (value []byte, found, unread bool) {
+	environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	for entry := range bytes.SplitSeq(environ, []byte{0}) {
+		if value, ok := bytes.CutPrefix(entry, []byte(RunVariable+"=")); ok {
+			return value, true, false
+		}
+	}
+	return nil, false, err == nil && len(environ) == 0
+}
