@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/child"
 )
 
 // An app is one invocation of the command.
@@ -25,8 +26,9 @@ type app struct {
 	errs    io.Writer
 	environ []string
 
-	argv []string // what stood after the first --: the child's, untouched
-	ran  bool     // the arguments were fine, and a subcommand has begun
+	argv      []string // what stood after the first --: the child's, untouched
+	shellLine string   // of --command, which stands for argv
+	ran       bool     // the arguments were fine, and a subcommand has begun
 
 	// The flags that every subcommand has.
 	storeURL     string
@@ -39,9 +41,16 @@ type app struct {
 
 	flags *pflag.FlagSet // those of every subcommand
 	found source         // once it has been looked for
+
+	// Those of the subcommands that go on for long.
+	logFormat string
+	logLevel  string
+
+	messages *child.Funnel // for stderr, once there is something to say
 }
 
 func (a *app) run(args []string) int {
+	defer a.flush()
 	if i := slices.Index(args, "--"); i >= 0 && (len(args) == 0 || args[0] != cobra.ShellCompRequestCmd && args[0] != cobra.ShellCompNoDescRequestCmd) {
 		args, a.argv = args[:i], args[i+1:]
 		if len(a.argv) == 0 {
@@ -146,6 +155,12 @@ func (a *app) noChild(args cobra.PositionalArgs) cobra.PositionalArgs {
 // withChild is the Args of subcommands that run a command under a lease.
 func (a *app) withChild(n int) cobra.PositionalArgs {
 	return func(c *cobra.Command, given []string) error {
+		switch {
+		case a.shellLine != "" && a.argv != nil:
+			return errors.New("give the command after --, or by --command, not both")
+		case a.shellLine != "":
+			a.argv = []string{"/bin/sh", "-c", a.shellLine}
+		}
 		if err := cobra.ExactArgs(n)(c, given); err != nil {
 			if a.argv == nil && len(given) > n {
 				return errors.New("put -- before the command to run")
@@ -153,7 +168,7 @@ func (a *app) withChild(n int) cobra.PositionalArgs {
 			return err
 		}
 		if a.argv == nil {
-			return errors.New("put the command to run after --")
+			return errors.New("put the command to run after --, or a line for the shell into --command")
 		}
 		return nil
 	}
@@ -239,9 +254,4 @@ func (a *app) look(fn func(ctx context.Context, c *soloist.Client) error) error 
 		return &exit{exitUsage, err}
 	}
 	return err
-}
-
-// logger logs to stderr, for the subcommands that go on for long.
-func (a *app) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(a.errs, nil))
 }

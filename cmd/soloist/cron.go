@@ -7,11 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,19 +23,26 @@ import (
 // A cronRun is one invocation of soloist cron.
 type cronRun struct {
 	*app
-	path    string
-	dialect crontab.Dialect
-	anyFile bool // take a file that others may write to, or own
-	grace   time.Duration
-	drain   time.Duration
+	path      string
+	dialect   crontab.Dialect
+	anyFile   bool // take a file that others may write to, or own
+	watch     bool // read the file again when it changes
+	grace     time.Duration
+	drain     time.Duration
+	storeWait waiting // how long to wait for the store at the start
+	parallel  int
+	form      outputForm
 
-	store  store.Store
-	log    *slog.Logger
-	output *child.Funnel
-	stop   context.Context // ends when the commands that still run have to
-	end    context.CancelFunc
-	hurry  chan struct{}     // closed when they get no grace any more
-	passed map[string]string // variables that hand the store on to commands
+	store    store.Store
+	log      *slog.Logger
+	slots    *slots
+	stdout   *child.Funnel   // of what commands write
+	draining context.Context // ends when no command is to be started any more
+	drainNow context.CancelFunc
+	stop     context.Context // ends when the commands that still run have to
+	end      context.CancelFunc
+	hurry    chan struct{}     // closed when they get no grace any more
+	passed   map[string]string // variables that hand the store on to commands
 }
 
 func (a *app) cronCommand() *cobra.Command {
@@ -53,7 +57,10 @@ func (a *app) cronCommand() *cobra.Command {
 FILE is a crontab (of supercronic's or Debian's dialect) or, if its name ends in .yaml or .yml, YAML; - is standard input.
 
 HUP reads the file again; runs under way go on. TERM or INT starts nothing more, waits --drain for the runs under way, then
-stops them; another machine takes those over. A second TERM or INT stops them at once.
+stops them; another machine takes those over. A second TERM or INT stops them at once, a third kills them.
+
+At most --parallel commands run at once. Runs that are due beyond that keep their leases and start late, with a message; those that
+have not started when TERM comes are left to other machines at once.
 
 Commands get SOLOIST_NAME (the job), SOLOIST_TOKEN, SOLOIST_HOLDER, SOLOIST_SCHEDULED_AT and SOLOIST_ATTEMPT. What they write is
 passed on line by line behind the job's name and scheduled time.`,
@@ -63,8 +70,8 @@ passed on line by line behind the job's name and scheduled time.`,
 		Args: a.noChild(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			r.path, r.dialect.Format = args[0], crontab.Format(format)
-			if r.drain < 0 || r.grace < 0 {
-				return usage("--drain and --grace must be at least 0")
+			if err := r.checkFlags(); err != nil {
+				return err
 			}
 			if check {
 				return r.check()
@@ -80,10 +87,29 @@ passed on line by line behind the job's name and scheduled time.`,
 	flags.BoolVar(&r.dialect.LiteralPercent, "literal-percent", false, "in a crontab, % means itself, as in supercronic")
 	flags.DurationVar(&r.ttl, "ttl", 30*time.Second, "how long after the death of a machine its runs are taken over, for jobs that do not say")
 	flags.DurationVar(&r.grace, "grace", 0, "from TERM to KILL when a run is stopped (default 5s, or a fifth of the job's TTL)")
-	flags.DurationVar(&r.drain, "drain", 30*time.Second, "how long runs may go on after TERM or INT")
+	flags.DurationVar(&r.drain, "drain", 20*time.Second, "how long runs may go on after TERM or INT")
+	flags.IntVar(&r.parallel, "parallel", defaultParallel(), "how many commands run at once, at least 1; the default is 16 for each processor")
+	r.storeWait = -1
+	flags.Var(&r.storeWait, "store-wait", "how long to wait for a store that cannot be reached at the start: a duration, or forever; 0 ends with 69")
+	flags.BoolVar(&r.watch, "watch", false, "read FILE again when it has changed, as after HUP; it is looked at every 2s")
+	flags.BoolVar(&r.form.passThrough, "passthrough-logs", false, "pass on what commands write as it is, with nothing before it")
+	flags.BoolVar(&r.form.split, "split-logs", false, "pass on what commands write to standard error to standard error, not to standard output")
+	a.logFlags(c, "info")
 	a.passFlag(c)
 	a.outputFlag(c)
 	return c
+}
+
+func (r *cronRun) checkFlags() error {
+	switch {
+	case r.drain < 0 || r.grace < 0:
+		return usage("--drain and --grace must be at least 0")
+	case r.parallel < 1:
+		return usage("--parallel %d: give at least 1", r.parallel)
+	case r.watch && r.path == "-":
+		return usage("--watch: standard input cannot be read again; name a file")
+	}
+	return nil
 }
 
 // read reads the file and makes jobs of it.
@@ -139,9 +165,6 @@ func (r *cronRun) job(j crontab.Job) (soloist.Job, error) {
 	if ttl == 0 {
 		ttl = r.ttl
 	}
-	if j.AtMost > 0 && j.AtMost < ttl {
-		ttl = j.AtMost
-	}
 	grace := r.grace
 	if grace == 0 {
 		grace = min(5*time.Second, ttl/5)
@@ -155,10 +178,10 @@ func (r *cronRun) job(j crontab.Job) (soloist.Job, error) {
 	}
 	job := soloist.Job{
 		Name: j.Name, Schedule: scheduleOf(j),
-		TTL: ttl, Margin: margin, AtLeast: j.AtLeast, AtMost: j.AtMost,
+		TTL: ttl, Margin: margin, AtLeast: j.AtLeast, // AtMost counts from the command's start: see execution
 		Jitter: j.Jitter, MissedCap: j.MissedCap, Grace: j.Grace,
 		Retry: soloist.Retry{Attempts: j.Retry.Attempts, Backoff: j.Retry.Backoff, MaxBackoff: j.Retry.MaxBackoff},
-		Do:    func(ctx context.Context, run soloist.Run) error { return r.command(ctx, j, run, grace) },
+		Do:    (&execution{cronRun: r, job: j, grace: grace}).run,
 	}
 	switch j.Missed {
 	case crontab.MissedOnce:
@@ -224,183 +247,4 @@ func (r *cronRun) check() error {
 		}
 		return []string{fmt.Sprint(j.Line), j.Name, j.InWords, next, strings.Join(j.Command, " ")}
 	})
-}
-
-// run runs the jobs until a signal ends it.
-func (r *cronRun) run() error {
-	file, jobs, err := r.read()
-	if err != nil {
-		return err
-	}
-	r.log = r.logger()
-	for _, w := range file.Warnings {
-		r.log.Warn(w.Error())
-	}
-	if r.store, err = r.openStore(); err != nil {
-		return err
-	}
-	defer r.store.Close()
-	r.log.Info("using", r.describe(context.Background(), r.store)...)
-	var remove func()
-	if r.passed, remove, err = r.passOn(); err != nil {
-		return err
-	}
-	defer remove()
-	r.adopt()
-	r.output = child.NewFunnel(r.out)
-	r.stop, r.end = context.WithCancel(context.Background())
-	defer r.end()
-	r.hurry = make(chan struct{})
-	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	defer signal.Stop(signals)
-
-	current, err := r.begin(jobs)
-	if err != nil {
-		return err
-	}
-	generations := []*generation{current}
-	r.log.Info("running", "jobs", len(jobs), "file", r.path)
-	for {
-		select {
-		case sig := <-signals:
-			if sig != syscall.SIGHUP {
-				return r.shutDown(generations, signals, sig)
-			}
-			if next := r.reload(); next != nil {
-				current.cancel()
-				current = next
-				generations = append(generations, next)
-			}
-		case <-current.ended:
-			if current.err != nil {
-				return current.err
-			}
-			return errors.New("the jobs have ended by themselves")
-		}
-	}
-}
-
-// A generation runs the jobs of one reading of the file. After a reload it drains for as long as its runs take, while the next
-// one runs: the store sees to it that they exclude each other.
-type generation struct {
-	cancel context.CancelFunc
-	ended  chan struct{}
-	err    error // of Run, once ended is closed
-}
-
-// drainless is a Drain that does not end: the command itself decides when runs have to end.
-const drainless = 100 * 365 * 24 * time.Hour
-
-func (r *cronRun) begin(jobs []soloist.Job) (*generation, error) {
-	c, err := soloist.New(r.store, soloist.Config{
-		Namespace: r.namespace, Replica: r.replicaName(), Logger: r.log, Drain: drainless,
-		Options: soloist.Options{TTL: r.ttl},
-	})
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	g := &generation{cancel: cancel, ended: make(chan struct{})}
-	go func() {
-		defer close(g.ended)
-		g.err = errors.Join(c.Run(ctx, jobs...), c.Close())
-	}()
-	return g, nil
-}
-
-// reload begins a generation of what the file says now. If it cannot be used, the old one goes on.
-func (r *cronRun) reload() *generation {
-	if r.path == "-" {
-		r.log.Error("standard input cannot be read again; going on as before")
-		return nil
-	}
-	file, jobs, err := r.read()
-	if err != nil {
-		r.log.Error("the file cannot be used; going on with the jobs of before", "err", err)
-		return nil
-	}
-	for _, w := range file.Warnings {
-		r.log.Warn(w.Error())
-	}
-	g, err := r.begin(jobs)
-	if err != nil {
-		r.log.Error("going on with the jobs of before", "err", err)
-		return nil
-	}
-	r.log.Info("read again", "jobs", len(jobs), "file", r.path)
-	return g
-}
-
-// shutDown starts nothing more, and returns when all runs have ended.
-func (r *cronRun) shutDown(generations []*generation, signals <-chan os.Signal, sig os.Signal) error {
-	r.log.Info("draining", "signal", sig.String(), "for", r.drain)
-	drained := make(chan error, 1)
-	for _, g := range generations {
-		g.cancel()
-	}
-	go func() {
-		var errs []error
-		for _, g := range generations {
-			<-g.ended
-			errs = append(errs, g.err)
-		}
-		drained <- errors.Join(errs...)
-	}()
-	patience := time.After(r.drain)
-	for stops := 0; ; {
-		select {
-		case err := <-drained:
-			return err
-		case <-patience:
-			r.log.Info("stopping the runs that go on")
-			r.end()
-		case sig := <-signals:
-			if sig == syscall.SIGHUP {
-				continue
-			}
-			r.end()
-			if stops++; stops == 2 {
-				close(r.hurry)
-			}
-		}
-	}
-}
-
-// command runs the command of a job.
-func (r *cronRun) command(ctx context.Context, j crontab.Job, run soloist.Run, grace time.Duration) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(r.stop, func() { cancel(soloist.ErrInterrupted) })()
-	set := map[string]string{
-		"SOLOIST_NAME":         run.Job,
-		"SOLOIST_TOKEN":        fmt.Sprint(run.Token),
-		"SOLOIST_HOLDER":       run.Lease.Holder(),
-		"SOLOIST_SCHEDULED_AT": run.ScheduledAt.Format(time.RFC3339Nano),
-		"SOLOIST_ATTEMPT":      fmt.Sprint(run.Attempt),
-	}
-	maps.Copy(set, r.passed)
-	for _, entry := range j.Env {
-		name, value, _ := strings.Cut(entry, "=")
-		set[name] = value
-	}
-	prefix := func() string { return run.Job + " " + instant(run.ScheduledAt) + ": " }
-	out := r.output.Stream(prefix, true)
-	defer func() { _ = out.Close() }() // what it cannot write is lost; nobody is left to be told
-	r.log.Info("run", "job", run.Job, "scheduled", instant(run.ScheduledAt), "attempt", run.Attempt, "token", run.Token)
-	cmd := child.Command{
-		Args: j.Argv(), Dir: j.Dir, Env: child.Environ(r.environ, set),
-		Stdin: strings.NewReader(j.Stdin), Stdout: out, Stderr: out, Grace: grace, Hurry: r.hurry,
-	}
-	result, err := cmd.Run(ctx)
-	switch cause := context.Cause(ctx); {
-	case cause != nil && (result.Stopped || err != nil):
-		return fmt.Errorf("stopped: %w", cause)
-	case err != nil:
-		return err
-	case result.Code != 0:
-		return fmt.Errorf("exit status %d", result.Code)
-	}
-	r.log.Info("done", "job", run.Job, "scheduled", instant(run.ScheduledAt), "took", span(result.Duration))
-	return nil
 }

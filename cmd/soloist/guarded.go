@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -26,12 +29,15 @@ type guarded struct {
 	atLeast  time.Duration
 	atMost   time.Duration
 	heldCode int
+	noWait   bool
 	signals  chan os.Signal
 	passed   map[string]string // variables that hand the store on to the command
 }
 
-func (g *guarded) flags(c *cobra.Command) {
+func (g *guarded) flags(c *cobra.Command, logLevel string) {
 	flags := c.Flags()
+	flags.StringVarP(&g.shellLine, "command", "c", "", "a line for /bin/sh to run, instead of a command after --")
+	g.logFlags(c, logLevel)
 	flags.DurationVar(&g.ttl, "ttl", 30*time.Second, "how long the name stays taken after this process has died")
 	flags.DurationVar(&g.grace, "grace", 0, "from TERM to KILL when the lease is lost (default 5s, or a fifth of the TTL)")
 	flags.DurationVar(&g.atMost, "at-most", 0, "stop the command when it has run for so long (default no bound)")
@@ -40,7 +46,7 @@ func (g *guarded) flags(c *cobra.Command) {
 
 func (g *guarded) waitFlags(c *cobra.Command) {
 	flags := c.Flags()
-	flags.VarP(&g.wait, "wait", "w", "how long to wait when it is held: a duration, or forever")
+	flags.VarP(&g.wait, "wait", "w", "how long to wait when it is held, or the store cannot be reached: a duration such as 30s, a number of seconds, or forever")
 	flags.IntVarP(&g.heldCode, "conflict-exit-code", "E", exitHeld, "exit code when it is held, or the wait was too long")
 }
 
@@ -60,13 +66,15 @@ func (g *guarded) options() (soloist.Options, error) {
 		return soloist.Options{}, usage("a lease of %v is too short to stop the command in: give at least 1s for --ttl and --at-most", g.ttl)
 	case g.grace < 0 || margin >= g.ttl/2:
 		return soloist.Options{}, usage("--grace %v: must be at least 0 and less than 2/5 of the TTL (%v), so that the command is gone before the lease is", g.grace, g.ttl)
+	case g.noWait && g.wait != 0:
+		return soloist.Options{}, usage("--nonblock means not to wait, and --wait %v to wait: give one of them", &g.wait)
 	case g.heldCode < 0 || g.heldCode > 255:
 		return soloist.Options{}, usage("--conflict-exit-code %d: must be between 0 and 255", g.heldCode)
 	}
 	return soloist.Options{TTL: g.ttl, Margin: margin, AtLeast: g.atLeast, AtMost: g.atMost, Wait: time.Duration(g.wait)}, nil
 }
 
-// A waiting is a duration or "forever", which is negative.
+// A waiting is a duration, a number of seconds (as flock has it), or "forever", which is negative.
 type waiting time.Duration
 
 func (w *waiting) String() string {
@@ -84,8 +92,11 @@ func (w *waiting) Set(text string) error {
 		return nil
 	}
 	d, err := time.ParseDuration(text)
+	if err != nil {
+		d, err = time.ParseDuration(text + "s")
+	}
 	if err != nil || d < 0 {
-		return errors.New(`give a duration such as 30s, or "forever"`)
+		return errors.New(`give a duration such as 30s, a number of seconds, or "forever"`)
 	}
 	*w = waiting(d)
 	return nil
@@ -100,7 +111,11 @@ func (g *guarded) run(acquire func(context.Context, *soloist.Client) (*soloist.L
 	g.adopt()
 	g.signals = make(chan os.Signal, 16)
 	signal.Notify(g.signals, child.Forwarded()...)
-	c, closing, err := g.client(soloist.Config{Options: opts})
+	log, err := g.logger("name")
+	if err != nil {
+		return err
+	}
+	c, closing, err := g.client(soloist.Config{Options: opts, Observe: renewalTrouble(log)})
 	if err != nil {
 		return err
 	}
@@ -111,7 +126,9 @@ func (g *guarded) run(acquire func(context.Context, *soloist.Client) (*soloist.L
 	}
 	defer remove()
 	g.passed = passed
-	lease, err := g.taken(c, acquire)
+	lease, err := g.taken(c, func(ctx context.Context, c *soloist.Client) (*soloist.Lease, error) {
+		return outlasting(ctx, opts, func(opts soloist.Options) (*soloist.Lease, error) { return acquire(ctx, c.With(opts)) }, log)
+	})
 	if errors.Is(err, soloist.ErrHeld) {
 		return &exit{g.heldCode, err}
 	}
@@ -121,8 +138,57 @@ func (g *guarded) run(acquire func(context.Context, *soloist.Client) (*soloist.L
 	return under(lease)
 }
 
+// outlasting asks for a lease, and goes on asking while the store cannot be reached, for as long as opts.Wait allows: a server may refuse connections for
+// a moment, or have too many.
+func outlasting(ctx context.Context, opts soloist.Options, acquire func(soloist.Options) (*soloist.Lease, error), log *slog.Logger) (*soloist.Lease, error) {
+	end := time.Now().Add(opts.Wait)
+	told := false
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		lease, err := acquire(opts)
+		left := time.Until(end)
+		if exitCode(err) != exitUnavailable || ctx.Err() != nil || opts.Wait >= 0 && left <= 0 {
+			return lease, err
+		}
+		if !told {
+			told = true
+			log.Warn("the store cannot be reached; waiting for it", "err", err)
+		}
+		if opts.Wait > 0 {
+			opts.Wait = left
+			pause = min(pause, left)
+		}
+		select {
+		case <-time.After(pause/2 + rand.N(pause/2+1)): // not all that wait at the same time
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// renewalTrouble returns what observes a client to log when leases cannot be renewed, and when they can again.
+func renewalTrouble(log *slog.Logger) func(soloist.Event) {
+	var failing atomic.Pointer[time.Time]
+	return func(e soloist.Event) {
+		if e.Kind != soloist.EventRequest || e.Name != soloist.VerbExtend {
+			return
+		}
+		if e.Err == nil {
+			if since := failing.Swap(nil); since != nil {
+				log.Info("renewals succeed again", "failed_for", time.Since(*since))
+			}
+			return
+		}
+		now := time.Now()
+		if failing.CompareAndSwap(nil, &now) {
+			log.Warn("the lease cannot be renewed: the store does not confirm it; if that lasts, the command is stopped before the lease ends", "err", e.Err)
+		}
+	}
+}
+
 // adopt makes this process the parent of what commands leave behind, so that it is found; and hides what it knows of the store from them.
 func (a *app) adopt() {
+	// A reader of the messages that has gone ends no process that has a command under a lease. The command itself gets SIGPIPE as ever.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if err := child.Adopt(); err != nil {
 		a.say("daemons that a command leaves behind will not be found: %v", err)
 	}

@@ -185,7 +185,15 @@ func TestTextForPeopleIsWrittenInOnePlace(t *testing.T) {
 
 // A log line quotes what is not printed.
 func TestLogLinesArePlain(t *testing.T) {
-	var errs bytes.Buffer
-	(&app{errs: &errs}).logger().Warn(hostile, "err", fmt.Errorf("server: %s", hostile), "job", hostile)
-	mustBePlain(t, "log", errs.String())
+	for _, format := range []string{logText, logJSON} {
+		var errs bytes.Buffer
+		a := &app{errs: &errs, logFormat: format, logLevel: "info"}
+		log, err := a.logger("job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Warn(hostile, "err", fmt.Errorf("server: %s", hostile), "job", hostile)
+		a.flush()
+		mustBePlain(t, "log", errs.String())
+	}
 }

@@ -24,7 +24,7 @@ itself, lead gives the leadership up and exits with the command's code.`,
 		Args:    a.withChild(1),
 		RunE:    func(_ *cobra.Command, args []string) error { return g.lead(args[0]) },
 	}
-	g.flags(c)
+	g.flags(c, "info")
 	return c
 }
 
@@ -36,8 +36,11 @@ func (g *guarded) lead(name string) error {
 	g.adopt()
 	g.signals = make(chan os.Signal, 16)
 	signal.Notify(g.signals, child.Forwarded()...)
-	log := g.logger()
-	c, closing, err := g.client(soloist.Config{Options: opts, Logger: log})
+	log, err := g.logger("name")
+	if err != nil {
+		return err
+	}
+	c, closing, err := g.client(soloist.Config{Options: opts, Logger: log, Observe: renewalTrouble(log)})
 	if err != nil {
 		return err
 	}
@@ -55,6 +58,7 @@ func (g *guarded) lead(name string) error {
 		}
 		log.Info("elected", "name", name, "token", lease.Token())
 		v := g.child(lease, nil)
+		log.Info("no longer leader", "name", name, "token", lease.Token(), "code", v.result.Code, "took", v.result.Duration)
 		if released := lease.Release(); v.lost == nil {
 			return g.exit(v, name, released)
 		}

@@ -34,8 +34,9 @@ lost it gets TERM, and KILL after --grace, before the lease can pass to another;
 			})
 		},
 	}
-	g.flags(c)
+	g.flags(c, "warn")
 	g.waitFlags(c)
+	c.Flags().BoolVarP(&g.noWait, "nonblock", "n", false, "do not wait, as flock -n; --wait is refused with it")
 	c.Flags().DurationVar(&g.atLeast, "at-least", 0, "how long the name stays taken, even if the command ends before")
 	return c
 }
@@ -63,7 +64,7 @@ taken, the command is not run and the exit code is 75, at once or after --wait. 
 			})
 		},
 	}
-	g.flags(c)
+	g.flags(c, "warn")
 	g.waitFlags(c)
 	c.Flags().IntVarP(&limit, "limit", "n", 0, "how many permits there are, 1 to 1000 (required)")
 	_ = c.MarkFlagRequired("limit")

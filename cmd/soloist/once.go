@@ -48,7 +48,7 @@ The command gets SOLOIST_NAME (the element), SOLOIST_TOKEN, SOLOIST_HOLDER and S
 			return err
 		},
 	}
-	g.flags(c)
+	g.flags(c, "warn")
 	flags := c.Flags()
 	flags.IntVarP(&g.heldCode, "conflict-exit-code", "E", exitHeld, "exit code when another machine is at the element")
 	flags.DurationVar(&retain, "retain", 0, "how long to remember that the element is processed (default for ever)")
@@ -62,7 +62,10 @@ func (g *guarded) processed(v verdict, element *soloist.Element) error {
 	switch {
 	case v.lost != nil:
 		return g.exit(v, element.ID(), element.Release())
-	case v.err == nil && v.result.Code == 0:
+	case v.result.Ran && !v.result.Stopped && v.result.Code == 0:
+		if v.err != nil { // nothing of the command's: it has done its work
+			g.say("%v", v.err)
+		}
 		if err := element.Done(); err != nil {
 			code := exitUnavailable
 			if errors.Is(err, soloist.ErrLost) {

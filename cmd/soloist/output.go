@@ -69,7 +69,7 @@ func list[I, T any](a *app, heading string, infos iter.Seq2[I, error], row func(
 // say writes a message for people to standard error. All that the command writes for people goes through say, print and table: names, states and
 // errors are others' text, and a terminal does what it is told.
 func (a *app) say(format string, args ...any) {
-	fmt.Fprintln(a.errs, plain("soloist: "+fmt.Sprintf(format, args...)))
+	fmt.Fprintln(a.stderr(), plain("soloist: "+fmt.Sprintf(format, args...)))
 }
 
 // print writes text for people to standard output.

@@ -41,7 +41,7 @@ func TestFunnelThatNobodyReads(t *testing.T) {
 		const streams, lines = 8, 4 * funnelSize / 1024 / 8
 		for range streams {
 			all.Go(func() {
-				s := f.Stream(nil, false)
+				s := f.Stream(nil)
 				for range lines {
 					_, _ = io.WriteString(s, line)
 				}
@@ -151,7 +151,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := NewFunnel(w, nil)
-			out := f.Stream(nil, true)
+			out := f.Stream(Clean)
 			r := begin(t, Command{Args: sh("seq 1000000; echo end >$1", inTemp(t, "end")), Stdout: out, Stderr: out})
 			if result := r.wait(t); r.err != nil || result.Code != 0 || !result.Ran {
 				t.Errorf("%+v, %v", result, r.err)

@@ -10,18 +10,16 @@ import (
 // MaxLine is the longest line, in bytes, that is passed on in one piece. A longer one is split.
 const MaxLine = 64 << 10
 
-// Stream begins a stream. The prefix, if not nil, is asked for at each line and stands before it. With clean, control
-// characters are left out, so that a command can't move the cursor of whoever reads, nor make one line look like two.
-func (f *Funnel) Stream(prefix func() string, clean bool) *Lines {
-	return &Lines{funnel: f, prefix: prefix, clean: clean}
+// Stream begins a stream. The format, if not nil, makes of each line, without its newline, what is passed on.
+func (f *Funnel) Stream(format func(line []byte) []byte) *Lines {
+	return &Lines{funnel: f, format: format}
 }
 
 // Lines is one stream of a funnel. Close it to pass on what stands after the last newline. It is safe for use by many
 // goroutines, but mixes what they write.
 type Lines struct {
 	funnel *Funnel
-	prefix func() string
-	clean  bool
+	format func([]byte) []byte
 
 	mu      sync.Mutex
 	pending []byte // after the last newline
@@ -64,15 +62,11 @@ func (l *Lines) Close() {
 
 // flush passes on the first n pending bytes as a line.
 func (l *Lines) flush(n int) {
-	text := l.pending[:n]
-	if l.clean {
-		text = Clean(text)
+	text := l.pending[:n:n]
+	if l.format != nil {
+		text = l.format(text)
 	}
-	var line []byte
-	if l.prefix != nil {
-		line = append(line, l.prefix()...)
-	}
-	line = append(append(line, text...), '\n')
+	line := append(append(make([]byte, 0, len(text)+1), text...), '\n')
 	l.pending = append(l.pending[:0], l.pending[n:]...)
 	l.funnel.put(line)
 }

@@ -33,7 +33,7 @@ func TestLines(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var c calls
 			f := NewFunnel(&c, nil)
-			s := f.Stream(nil, false)
+			s := f.Stream(nil)
 			for _, w := range row.writes {
 				if n, err := s.Write([]byte(w)); n != len(w) || err != nil {
 					t.Fatal(n, err)
@@ -56,7 +56,7 @@ func TestLinesOfManyStreams(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
-			s := f.Stream(func() string { return fmt.Sprintf("[%d] ", i) }, false)
+			s := f.Stream(func(line []byte) []byte { return fmt.Appendf(nil, "[%d] %s", i, line) })
 			text := []byte(strings.Repeat(fmt.Sprint(i), 100) + "\n")
 			for range 100 {
 				for _, b := range text {
@@ -105,7 +105,11 @@ func FuzzLines(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte, step uint, clean bool) {
 		var out bytes.Buffer
 		funnel := NewFunnel(&out, nil)
-		s := funnel.Stream(nil, clean)
+		var format func([]byte) []byte
+		if clean {
+			format = Clean
+		}
+		s := funnel.Stream(format)
 		for rest := in; len(rest) > 0; {
 			n := int(min(uint(len(rest)), max(step, 1)))
 			_, _ = s.Write(rest[:n])

@@ -29,7 +29,7 @@
 //	# soloist: at-least=1m at-most=10m missed=once
 //	0 3 * * * ./report
 //
-// The keys are name, zone, dir, ttl, at-least, at-most, jitter, missed, missed-cap, grace, crash, attempts, backoff and
+// The keys are name, zone, dir, ttl, at-least, at-most, jitter, missed, missed-cap, grace, crash, nice, attempts, backoff and
 // max-backoff, with the meaning they have in YAML; a value has no blanks, but for the line "# name:".
 //
 // A job without a name is called after its command, with a hash of what is run, when and with which variables:
@@ -54,6 +54,7 @@
 //	    missed-cap: 100                          # for all
 //	    grace: 1m                                # how late is not missed
 //	    crash: take-over                         # or give-up
+//	    nice: 10                                 # by how much it yields to other processes
 //	    retry: {attempts: 3, backoff: 1s, max-backoff: 1m}
 //
 // Keys are known or an error; keys that begin with x- on the first level hold anchors.

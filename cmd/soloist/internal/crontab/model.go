@@ -57,6 +57,8 @@ type Options struct {
 
 	Crash Crash
 	Retry Retry
+
+	Nice int // by how much its processes yield to others, 1 to 19
 }
 
 // Missed says what is done about times that passed without a run.

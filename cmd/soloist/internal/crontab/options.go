@@ -29,6 +29,7 @@ var settings = []setting{
 	{"missed-cap", func(o *Options, v string) (err error) { o.MissedCap, err = count(v); return }},
 	{"grace", func(o *Options, v string) (err error) { o.Grace, err = duration(v, 1); return }},
 	{"crash", func(o *Options, v string) (err error) { o.Crash, err = oneOf(v, CrashTakeOver, CrashGiveUp); return }},
+	{"nice", func(o *Options, v string) (err error) { o.Nice, err = niceness(v); return }},
 }
 
 var retrySettings = []setting{
@@ -80,6 +81,17 @@ func count(v string) (int, error) {
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 1 || n > maxCount {
 		return 0, fmt.Errorf("%q is no number from 1 to %d", v, maxCount)
+	}
+	return n, nil
+}
+
+// maxNice is the highest niceness of Unix.
+const maxNice = 19
+
+func niceness(v string) (int, error) {
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 0 || n > maxNice {
+		return 0, fmt.Errorf("%q is no niceness from 0 to %d", v, maxNice)
 	}
 	return n, nil
 }

@@ -1,0 +1,290 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/child"
+)
+
+// run runs the jobs until a signal ends it.
+func (r *cronRun) run() error {
+	file, jobs, err := r.read()
+	if err != nil {
+		return err
+	}
+	if r.log, err = r.logger("job"); err != nil {
+		return err
+	}
+	for _, w := range file.Warnings {
+		r.log.Warn(w.Error())
+	}
+	passed, remove, err := r.passOn()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	r.passed = passed
+	r.adopt()
+	r.slots = newSlots(r.parallel)
+	r.stdout = child.NewFunnel(r.out, func(err error) { r.log.Warn("what commands write is being lost", "err", err) })
+	r.draining, r.drainNow = context.WithCancel(context.Background())
+	defer r.drainNow()
+	r.stop, r.end = context.WithCancel(context.Background())
+	defer r.end()
+	r.hurry = make(chan struct{})
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	defer signal.Stop(signals)
+
+	err = r.untilSignal(jobs, signals)
+	if lost := r.stdout.Close(flushWithin); lost != nil {
+		r.log.Warn("what commands wrote could not be passed on", "err", lost)
+	}
+	return err
+}
+
+// untilSignal runs the jobs, and those of the file when it is read again.
+func (r *cronRun) untilSignal(jobs []soloist.Job, signals <-chan os.Signal) (err error) {
+	defer func() {
+		if !errors.Is(err, errKilled) && r.store != nil { // or it may wait for requests
+			err = errors.Join(err, r.store.Close())
+		}
+	}()
+	start := storeStart{patience: r.storeWait}
+	current := &generation{cancel: func() {}} // runs nothing
+	var generations []*generation
+	again := time.After(0)
+	crowd := time.NewTicker(crowdLook)
+	defer crowd.Stop()
+	changed := r.changes()
+	for {
+		reread := false
+		select {
+		case <-again:
+			if current, err = r.begin(jobs); err != nil {
+				current = &generation{cancel: func() {}, err: err}
+				if again, err = start.later(r.log, err); err != nil {
+					return err
+				}
+				continue
+			}
+			generations = append(slices.DeleteFunc(generations, (*generation).over), current)
+		case <-current.up:
+			current.up = nil
+			r.log.Info("running", "jobs", len(jobs), "file", r.path, "parallel", r.parallel)
+		case <-current.ended:
+			if current.err == nil {
+				return errors.New("the jobs have ended by themselves")
+			}
+			if again, err = start.later(r.log, current.err); err != nil {
+				return err
+			}
+			current = &generation{cancel: func() {}}
+		case sig := <-signals:
+			if sig != syscall.SIGHUP {
+				return r.shutDown(generations, signals, sig)
+			}
+			reread = true
+		case <-changed:
+			reread = true
+		case <-crowd.C:
+			r.tellCrowd()
+		}
+		if !reread {
+			continue
+		}
+		if read := r.reload(); read != nil {
+			current.cancel()
+			current = &generation{cancel: func() {}}
+			jobs, start, again = read, storeStart{patience: -1}, time.After(0)
+		}
+	}
+}
+
+// storeStart is how it is waited for a store that cannot be reached when jobs begin.
+type storeStart struct {
+	patience waiting
+	since    time.Time // zero until it could not be reached
+	pause    time.Duration
+	told     time.Time
+}
+
+// later says when to try again, or returns the error that ends the wait.
+func (s *storeStart) later(log *slog.Logger, err error) (<-chan time.Time, error) {
+	if s.since.IsZero() {
+		s.since, s.pause = time.Now(), time.Second/8
+	}
+	if exitCode(err) != exitUnavailable || s.patience >= 0 && time.Since(s.since) >= time.Duration(s.patience) {
+		return nil, err
+	}
+	if time.Since(s.told) >= time.Minute {
+		log.Warn("no job can start: waiting for the store", "err", err)
+		s.told = time.Now()
+	}
+	s.pause = min(2*s.pause, 5*time.Second)
+	return time.After(s.pause), nil
+}
+
+// crowdLook is how often it is looked whether runs wait for a slot.
+const crowdLook = 5 * time.Second
+
+// tellCrowd warns when more commands are due than may run at once.
+func (r *cronRun) tellCrowd() {
+	if n, longest := r.slots.waiting(); longest >= late {
+		r.log.Warn("more commands are due than may run at once", "waiting", n, "longest", longest, "parallel", r.parallel)
+	}
+}
+
+// A generation runs the jobs of one reading of the file. After a reload it drains for as long as its runs take, while the next
+// one runs: the store sees to it that they exclude each other.
+type generation struct {
+	cancel context.CancelFunc
+	up     chan struct{} // closed when the store has responded
+	ended  chan struct{}
+	err    error // of Run, once ended is closed
+}
+
+func (g *generation) over() bool {
+	select {
+	case <-g.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// drainless is a Drain that does not end: the command itself decides when runs have to end.
+const drainless = 100 * 365 * 24 * time.Hour
+
+func (r *cronRun) begin(jobs []soloist.Job) (*generation, error) {
+	if r.store == nil {
+		opened, err := r.openStore()
+		if err != nil {
+			return nil, err
+		}
+		r.store = opened
+		r.log.Info("using", r.describe(context.Background(), r.store)...)
+	}
+	g := &generation{up: make(chan struct{}), ended: make(chan struct{})}
+	up := sync.OnceFunc(func() { close(g.up) })
+	c, err := soloist.New(r.store, soloist.Config{
+		Namespace: r.namespace, Replica: r.replicaName(), Logger: r.log, Drain: drainless,
+		Options: soloist.Options{TTL: r.ttl},
+		Observe: func(e soloist.Event) {
+			if e.Kind == soloist.EventRequest && e.Err == nil {
+				up()
+			}
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	g.cancel = cancel
+	go func() {
+		defer close(g.ended)
+		g.err = errors.Join(c.Run(ctx, jobs...), c.Close())
+	}()
+	return g, nil
+}
+
+// reload returns the jobs of what the file says now. If it cannot be used, it returns nil, and all goes on as before.
+func (r *cronRun) reload() []soloist.Job {
+	if r.path == "-" {
+		r.log.Error("standard input cannot be read again; going on as before")
+		return nil
+	}
+	file, jobs, err := r.read()
+	if err != nil {
+		r.log.Error("the file cannot be used; going on with the jobs of before", "err", err)
+		return nil
+	}
+	for _, w := range file.Warnings {
+		r.log.Warn(w.Error())
+	}
+	r.log.Info("read again", "jobs", len(jobs), "file", r.path)
+	return jobs
+}
+
+// changes returns a channel that receives when the file has changed, nil without --watch.
+func (r *cronRun) changes() <-chan struct{} {
+	if !r.watch {
+		return nil
+	}
+	changed := make(chan struct{})
+	last, _ := os.Stat(r.path)
+	go func() {
+		for {
+			time.Sleep(watchLook)
+			now, err := os.Stat(r.path)
+			if err != nil || last != nil && os.SameFile(last, now) && last.ModTime().Equal(now.ModTime()) && last.Size() == now.Size() {
+				continue // one that is not there is being replaced
+			}
+			last = now
+			changed <- struct{}{}
+		}
+	}()
+	return changed
+}
+
+// watchLook is how often --watch looks at the file.
+const watchLook = 2 * time.Second
+
+// errKilled ends a replica whose end could not be waited for.
+var errKilled = errors.New("ended without waiting for the store: it was not told of all runs, so these may be run again")
+
+// killedWithin bounds what a replica takes to end after a third TERM.
+const killedWithin = 5 * time.Second
+
+// shutDown starts nothing more, and returns when all runs have ended.
+func (r *cronRun) shutDown(generations []*generation, signals <-chan os.Signal, sig os.Signal) error {
+	r.log.Info("draining", "signal", sig.String(), "for", r.drain)
+	r.drainNow()
+	for _, g := range generations {
+		g.cancel()
+	}
+	drained := make(chan error, 1)
+	go func() {
+		var errs []error
+		for _, g := range generations {
+			<-g.ended
+			if !errors.Is(g.err, context.Canceled) { // it has waited for the store until now
+				errs = append(errs, g.err)
+			}
+		}
+		drained <- errors.Join(errs...)
+	}()
+	patience := time.After(r.drain)
+	var killed <-chan time.Time
+	for stops := 0; ; {
+		select {
+		case err := <-drained:
+			r.log.Info("ended")
+			return err
+		case <-patience:
+			r.log.Info("stopping the runs that go on")
+			r.end()
+		case <-killed:
+			return &exit{exitUnavailable, fmt.Errorf("%w", errKilled)}
+		case sig := <-signals:
+			if sig == syscall.SIGHUP {
+				continue
+			}
+			r.end()
+			if stops++; stops == 2 {
+				close(r.hurry)
+				killed = time.After(killedWithin)
+			}
+		}
+	}
+}

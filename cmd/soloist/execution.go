@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/child"
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/crontab"
+)
+
+// An execution runs the command of a job, one run after the other.
+type execution struct {
+	*cronRun
+	job   crontab.Job
+	grace time.Duration
+
+	lease *soloist.Lease // of the run whose command was started last
+	over  time.Time      // when that has run for at-most; it counts from the first attempt's start, not from the lease's grant
+}
+
+// late is how long after its time a run starts before it is worth a word.
+const late = time.Second
+
+// run waits for a slot and runs the command. The lease is renewed while it waits, so that the run is neither lost nor made by another
+// replica too; when this replica is to end, another takes it over at once.
+func (e *execution) run(ctx context.Context, run soloist.Run) error {
+	log := e.log.With("job", run.Job, "scheduled", instant(run.ScheduledAt), "attempt", run.Attempt, "token", run.Token)
+	if err := e.waitForSlot(ctx, run); err != nil {
+		log.Info("not started", "err", err)
+		return fmt.Errorf("not started: %w", err)
+	}
+	defer e.slots.give()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(e.stop, func() { cancel(soloist.ErrInterrupted) })()
+	if e.lease != run.Lease {
+		e.lease, e.over = run.Lease, time.Now().Add(e.job.AtMost)
+	}
+	if e.job.AtMost > 0 {
+		defer time.AfterFunc(time.Until(e.over), func() { cancel(soloist.ErrOverran) }).Stop()
+	}
+	out, errs := e.streams(run)
+	defer out.Close()
+	defer errs.Close()
+	cmd := child.Command{
+		Args: e.job.Argv(), Dir: e.job.Dir, Env: e.environment(run), Nice: e.job.Nice,
+		Stdin: strings.NewReader(e.job.Stdin), Stdout: out, Stderr: errs, Grace: e.grace, Hurry: e.hurry,
+		Started: func(pid int) { e.started(log, run, pid) },
+	}
+	result, err := cmd.Run(ctx)
+	return e.ended(log, result, err, context.Cause(ctx))
+}
+
+// waitForSlot waits until the command may be started.
+func (e *execution) waitForSlot(ctx context.Context, run soloist.Run) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(e.draining, func() { cancel(soloist.ErrInterrupted) })()
+	return e.slots.take(ctx, run.ScheduledAt)
+}
+
+func (e *execution) environment(run soloist.Run) []string {
+	set := map[string]string{
+		"SOLOIST_NAME":         run.Job,
+		"SOLOIST_TOKEN":        fmt.Sprint(run.Token),
+		"SOLOIST_HOLDER":       run.Lease.Holder(),
+		"SOLOIST_SCHEDULED_AT": run.ScheduledAt.Format(time.RFC3339Nano),
+		"SOLOIST_ATTEMPT":      fmt.Sprint(run.Attempt),
+	}
+	maps.Copy(set, e.passed)
+	for _, entry := range e.job.Env {
+		name, value, _ := strings.Cut(entry, "=")
+		set[name] = value
+	}
+	return child.Environ(e.environ, set)
+}
+
+func (e *execution) started(log *slog.Logger, run soloist.Run, pid int) {
+	delay := time.Since(run.ScheduledAt) - e.job.Jitter
+	if delay < late || run.Attempt > 1 {
+		log.Info("started", "pid", pid)
+		return
+	}
+	log.Info("started", "pid", pid, "late", delay)
+}
+
+// ended logs how the command ended, and returns what is to be recorded. That is the command's own outcome: what happened to its output, or to
+// what it left behind, is told and changes nothing.
+func (e *execution) ended(log *slog.Logger, result child.Result, err, cause error) error {
+	switch {
+	case !result.Ran:
+		return err
+	case err != nil:
+		log.Warn("the command has run, but", "err", err)
+	}
+	outcome, failure := "ok", error(nil)
+	switch {
+	case result.Stopped:
+		outcome, failure = "stopped", fmt.Errorf("stopped: %w", cause)
+		if errors.Is(cause, soloist.ErrOverran) {
+			failure = fmt.Errorf("stopped: it ran for longer than at-most, %v: %w", e.job.AtMost, soloist.ErrOverran)
+		}
+	case result.Code != 0:
+		outcome, failure = "failed", fmt.Errorf("exit status %d", result.Code)
+	}
+	log.Info("ended", "outcome", outcome, "code", result.Code, "took", result.Duration)
+	return failure
+}
+
+// An outputForm says how what commands write is passed on.
+type outputForm struct {
+	passThrough bool
+	split       bool
+}
+
+// streams returns where the command's standard output and standard error go. They are one, unless something tells them apart.
+func (e *execution) streams(run soloist.Run) (out, errs *child.Lines) {
+	out = e.stdout.Stream(e.line(run, "stdout"))
+	switch {
+	case e.form.split:
+		return out, e.messages.Stream(e.line(run, "stderr"))
+	case e.logFormat == logJSON && !e.form.passThrough:
+		return out, e.stdout.Stream(e.line(run, "stderr"))
+	}
+	return out, out
+}
+
+// line returns what makes a line for standard output of one that a command has written.
+func (e *execution) line(run soloist.Run, stream string) func([]byte) []byte {
+	scheduled := instant(run.ScheduledAt)
+	switch {
+	case e.form.passThrough:
+		return nil
+	case e.logFormat == logJSON:
+		return func(text []byte) []byte {
+			line, _ := json.Marshal(struct { // strings always have JSON
+				Time      string `json:"time"`
+				Job       string `json:"job"`
+				Scheduled string `json:"scheduled"`
+				Stream    string `json:"stream"`
+				Text      string `json:"text"`
+			}{instant(time.Now()), run.Job, scheduled, stream, string(child.Clean(text))})
+			return line
+		}
+	}
+	prefix := run.Job + " " + scheduled + ": "
+	return func(text []byte) []byte { return append([]byte(prefix), child.Clean(text)...) }
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/child"
+)
+
+// The formats of logs.
+const (
+	logText = "text"
+	logJSON = "json"
+)
+
+// logFlags lets a subcommand log for people or for programs.
+func (a *app) logFlags(c *cobra.Command, level string) {
+	c.Flags().StringVar(&a.logFormat, "log-format", logText, "messages as text or json, one a line")
+	c.Flags().StringVar(&a.logLevel, "log-level", level, "least level of messages: debug, info, warn or error")
+}
+
+// logger returns the logger of a subcommand that has logFlags. nameKey is what the names of the leases that it takes are, in its messages: a
+// message of the client calls them "name", for it does not know.
+func (a *app) logger(nameKey string) (*slog.Logger, error) {
+	options := &slog.HandlerOptions{ReplaceAttr: func(_ []string, attr slog.Attr) slog.Attr {
+		if attr.Key == "name" {
+			attr.Key = nameKey
+		}
+		return shownAttr(attr)
+	}}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(a.logLevel)); err != nil || strings.ContainsAny(a.logLevel, "+-") {
+		return nil, usage("--log-level %q: give debug, info, warn or error", a.logLevel)
+	}
+	options.Level = level
+	switch a.logFormat {
+	case logText:
+		return slog.New(slog.NewTextHandler(a.stderr(), options)), nil
+	case logJSON:
+		return slog.New(slog.NewJSONHandler(a.stderr(), options)), nil
+	}
+	return nil, usage("--log-format %q: give text or json", a.logFormat)
+}
+
+// shownAttr shows times in UTC, durations rounded, and text without what a terminal obeys.
+func shownAttr(attr slog.Attr) slog.Attr {
+	switch attr.Value.Kind() {
+	case slog.KindTime:
+		return slog.String(attr.Key, instant(attr.Value.Time()))
+	case slog.KindDuration:
+		return slog.String(attr.Key, span(attr.Value.Duration()))
+	case slog.KindString:
+		return slog.String(attr.Key, plain(attr.Value.String()))
+	case slog.KindAny:
+		if err, ok := attr.Value.Any().(error); ok {
+			return slog.String(attr.Key, plain(err.Error()))
+		}
+	}
+	return attr
+}
+
+// flushWithin bounds, at the end, the wait for whoever reads the messages or the output.
+const flushWithin = 3 * time.Second
+
+// stderr is where messages go: through a funnel, since a reader of them that has stopped reading must not hold up this process.
+func (a *app) stderr() io.Writer {
+	if a.messages == nil {
+		a.messages = child.NewFunnel(a.errs, nil)
+	}
+	return a.messages
+}
+
+// flush waits until the messages are written. Nobody is left to be told of those that cannot be.
+func (a *app) flush() {
+	if a.messages != nil {
+		_ = a.messages.Close(flushWithin)
+	}
+}

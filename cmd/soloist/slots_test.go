@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// The runs that are due first get the slots first, whenever they came, and no more run at once than there are slots.
+func TestSlotsAreFair(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(2)
+		begin := time.Now()
+		var mu sync.Mutex
+		var order []int
+		running, most := 0, 0
+		var all sync.WaitGroup
+		for i := range 20 {
+			due := begin.Add(time.Duration(20-i) * time.Second) // who comes last is due first
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				if err := s.take(t.Context(), due); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				order = append(order, i)
+				running++
+				most = max(most, running)
+				mu.Unlock()
+				time.Sleep(time.Second)
+				mu.Lock()
+				running--
+				mu.Unlock()
+				s.give()
+			})
+		}
+		all.Wait()
+		want := []int{0, 1}
+		for i := 19; i > 1; i-- {
+			want = append(want, i)
+		}
+		if !slices.Equal(order, want) || most != 2 {
+			t.Errorf("order %v, %d at once", order, most)
+		}
+		if n, _ := s.waiting(); n != 0 || s.free != 2 {
+			t.Errorf("%d wait, %d free", n, s.free)
+		}
+	})
+}
+
+// Who gives up leaves the line, and loses no slot also if its turn comes at that moment.
+func TestSlotsThatNobodyWaitsForAnyMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(1)
+		if err := s.take(t.Context(), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		why := errors.New("why")
+		var all sync.WaitGroup
+		for i := range 50 {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			all.Go(func() {
+				switch err := s.take(ctx, time.Now()); {
+				case err == nil:
+					s.give()
+				case !errors.Is(err, why):
+					t.Error(err)
+				}
+			})
+			all.Go(func() { time.Sleep(time.Duration(i) * time.Second); cancel(why) })
+		}
+		time.Sleep(25*time.Second + time.Millisecond)
+		if n, longest := s.waiting(); n != 24 || longest != 25*time.Second+time.Millisecond {
+			t.Error(fmt.Sprint(n, " wait for ", longest))
+		}
+		all.Go(s.give) // while the next gives up
+		all.Wait()
+		if s.free != 1 {
+			t.Errorf("%d free", s.free)
+		}
+	})
+}
