@@ -29,13 +29,16 @@ func (r *runner) execute(t *task, lease *Lease, d decision) ending {
 		return r.conclude(t, lease, d, true)
 	}
 	for {
-		record := r.attempt(t, lease, d)
+		record, failure := r.attempt(t, lease, d)
 		d.state.add(record)
 		if record.Outcome != OutcomeInterrupted {
 			d.state.Attempts = d.attempt
 		}
 		if over, done := t.job.verdict(record); over {
 			return r.conclude(t, lease, d, done)
+		}
+		if errors.Is(failure, ErrOverran) { // the function bounds its time itself
+			return r.conclude(t, lease, d, true)
 		}
 		if lease.doubted { // the record may tell of a run that is done
 			r.log.Warn("not recording a failed attempt: its transaction may have been committed", "job", t.job.Name)
@@ -85,8 +88,8 @@ func (r *runner) announceRun(t *task, lease *Lease, d decision) bool {
 	return false
 }
 
-// attempt calls the job's function once.
-func (r *runner) attempt(t *task, lease *Lease, d decision) RunRecord {
+// attempt calls the job's function once, and returns what it returned beside the record of that.
+func (r *runner) attempt(t *task, lease *Lease, d decision) (RunRecord, error) {
 	run := Run{Job: t.job.Name, ScheduledAt: d.scheduled.UTC(), Attempt: d.attempt, Manual: d.manual > 0, Token: lease.token, Lease: lease}
 	start := time.Now()
 	done := r.doneOf(t, d, run, start)
@@ -118,7 +121,7 @@ func (r *runner) attempt(t *task, lease *Lease, d decision) RunRecord {
 	case err != nil:
 		r.log.Warn("a run failed", "job", t.job.Name, "scheduled", d.scheduled, "attempt", d.attempt, "outcome", record.Outcome, "err", err)
 	}
-	return record
+	return record, err
 }
 
 // doneOf answers what the job's record is to have when the run that began at start is completed while its function still runs.

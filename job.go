@@ -42,7 +42,7 @@ type Job struct {
 	Crash Crash
 
 	// Retry bounds the attempts at a run that fails. The lease is kept between them. Attempts 0 means that an error is not
-	// tried again and a crash always taken over; otherwise it bounds both together.
+	// tried again and a crash always taken over; otherwise it bounds both together. An error that is ErrOverran ends the run.
 	Retry Retry
 }
 

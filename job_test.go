@@ -215,6 +215,25 @@ func TestRetryKeepsTheLeaseAndCounts(t *testing.T) {
 	})
 }
 
+// A function that bounds its time itself is not called again when that is over.
+func TestOverrunOfTheFunctionEndsTheRun(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		calls := 0
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Retry: soloist.Retry{Attempts: 4, Backoff: time.Second}, Do: func(context.Context, soloist.Run) error {
+			calls++
+			return fmt.Errorf("stopped: %w", soloist.ErrOverran)
+		}}
+		start(t, a, job)
+		start(t, b, job)
+		time.Sleep(90 * time.Second)
+		synctest.Wait()
+		info, _ := a.Job(background, "tick")
+		if calls != 1 || len(info.Runs) != 1 || info.Runs[0].Outcome != soloist.OutcomeFailed {
+			t.Errorf("%d calls, %+v", calls, info.Runs)
+		}
+	})
+}
+
 func TestPauseAndResume(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
 		var r recorder

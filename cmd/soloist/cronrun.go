@@ -269,7 +269,7 @@ func (r *cronRun) shutDown(generations []*generation, signals <-chan os.Signal, 
 	for stops := 0; ; {
 		select {
 		case err := <-drained:
-			r.log.Info("ended")
+			r.log.Info("drained")
 			return err
 		case <-patience:
 			r.log.Info("stopping the runs that go on")

@@ -1,0 +1,113 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/child"
+	"github.com/soloist-dev/soloist/soloisttest"
+)
+
+// Signals end soloist cron also when nobody reads its output and its messages, while a command that ignores TERM goes on to write. The job is then free.
+func TestCronEndsWhateverReads(t *testing.T) {
+	for name, signals := range map[string]int{"one TERM, and the drain is over": 1, "three TERMs": 3} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := memoryDir(t)
+			job := "# name: deaf\n* * * * * * * trap '' TERM; touch begun; while :; do seq 100000; done\n"
+			if err := os.WriteFile(filepath.Join(dir, "crontab"), []byte(job), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			fifo := filepath.Join(dir, "fifo")
+			if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			unread, err := os.OpenFile(fifo, os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unread.Close()
+			path, err := exec.LookPath("soloist")
+			if err != nil {
+				t.Fatal(err)
+			}
+			drain := "1h"
+			if signals == 1 {
+				drain = "1s"
+			}
+			cmd := exec.Command(path, "cron", "--drain", drain, "--grace", "1s", "--log-level", "debug", "crontab")
+			cmd.Dir, cmd.Stdout, cmd.Stderr = dir, unread, unread
+			cmd.Env = append(os.Environ(), "SOLOIST_STORE=sqlite:"+filepath.Join(dir, "store.db"))
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			until(t, "the command has begun", func() bool { _, err := os.Stat(filepath.Join(dir, "begun")); return err == nil })
+			for range signals {
+				if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(50 * time.Millisecond) // signals of one kind that wait are one
+			}
+			until(t, "soloist has ended", func() bool {
+				select {
+				case err := <-ended:
+					if err != nil {
+						t.Errorf("ended with %v", err)
+					}
+					return true
+				default:
+					return false
+				}
+			})
+		})
+	}
+}
+
+// The outcome of a run is that of its command, whatever became of the output and of what the command left behind.
+func TestTheOutcomeIsTheCommands(t *testing.T) {
+	left := errors.Join(&child.LeftError{Pids: []int{1}}, child.ErrOutputHeld, io.ErrShortWrite)
+	log := slog.New(slog.DiscardHandler)
+	e := &execution{}
+	if err := e.ended(log, child.Result{Ran: true}, left, nil); err != nil {
+		t.Errorf("exit code 0: %v", err)
+	}
+	if err := e.ended(log, child.Result{Ran: true}, left, errors.New("told to end, too late")); err != nil {
+		t.Errorf("ended before it was told: %v", err)
+	}
+	if err := e.ended(log, child.Result{Ran: true, Code: 3}, left, nil); err == nil || err.Error() != "exit status 3" {
+		t.Errorf("exit code 3: %v", err)
+	}
+	missing := &child.StartError{File: "x", Code: 127, Reason: "why"}
+	if err := e.ended(log, child.Result{Code: 127}, missing, nil); !errors.Is(err, missing) {
+		t.Errorf("not started: %v", err)
+	}
+}
+
+// An element whose command has exited with 0 is processed, although the command left something behind that could not be ended.
+func TestOnceRecordsWhatTheCommandSays(t *testing.T) {
+	c, _ := soloisttest.NewClient(t)
+	element, err := c.Elements("invoices").Claim(t.Context(), "4711")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &guarded{app: &app{errs: io.Discard}}
+	v := verdict{result: child.Result{Ran: true}, err: &child.LeftError{Pids: []int{1}}}
+	var ended *exit
+	if err := g.processed(v, element); !errors.As(err, &ended) || ended.code != 0 {
+		t.Errorf("exit: %v", err)
+	}
+	if _, err := c.Elements("invoices").Claim(t.Context(), "4711"); err == nil || exitCode(err) == exitHeld {
+		t.Errorf("it is not processed: %v", err)
+	}
+}
