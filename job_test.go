@@ -227,7 +227,7 @@ func TestOverrunOfTheFunctionEndsTheRun(t *testing.T) {
 		start(t, b, job)
 		time.Sleep(90 * time.Second)
 		synctest.Wait()
-		info, _ := a.Job(background, "tick")
+		info, _ := a.Admin().Job(background, "tick")
 		if calls != 1 || len(info.Runs) != 1 || info.Runs[0].Outcome != soloist.OutcomeFailed {
 			t.Errorf("%d calls, %+v", calls, info.Runs)
 		}
