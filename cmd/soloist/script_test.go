@@ -49,12 +49,7 @@ func TestScripts(t *testing.T) {
 // lease ends it, which is right, and not what these tests are about.
 func memoryDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "soloist-test-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
+	return servers.Directory(t)
 }
 
 // await REGEXP COMMAND [ARG...] runs a command again and again until its output matches.

@@ -14,9 +14,10 @@ import (
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
-// smallDisk puts a disk of that many bytes, as mount reads it, at a directory.
+// smallDisk puts a disk of that many bytes, as mount reads it, at a directory that it makes.
 func smallDisk(t *testing.T, dir, size string) {
 	t.Helper()
+	must(t, os.Mkdir(dir, 0o700))
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size+",mode=0755"); err != nil {
 		servers.Missing(t, "a small disk cannot be mounted: %v (that takes root)", err)
 	}
@@ -91,7 +92,7 @@ func complaints(log string) func() int {
 }
 
 func redisOnSmallDisk(t *testing.T) (string, *fullDisk) {
-	dir := servers.Directory(t)
+	dir := filepath.Join(servers.Directory(t), "disk")
 	smallDisk(t, dir, "32m")
 	s := servers.Redis(t, append(durableRedis, "--dir", dir, "--auto-aof-rewrite-min-size", "4mb")...)
 	return s.URL, &fullDisk{dir: dir, server: s, complained: complaints(s.LogFile())}
@@ -103,7 +104,6 @@ func postgresOnSmallDisk(t *testing.T) (string, *fullDisk) {
 	s.Stop()
 	data := filepath.Join(filepath.Dir(s.LogFile()), "data")
 	must(t, os.Rename(data, data+".big"))
-	must(t, os.Mkdir(data, 0o700))
 	smallDisk(t, data, "200m")
 	t.Cleanup(s.Kill) // before that
 	if out, err := exec.Command("cp", "-a", data+".big/.", data).CombinedOutput(); err != nil {
@@ -125,7 +125,7 @@ func TestFullDisk(t *testing.T) {
 		"Redis":      redisOnSmallDisk,
 		"PostgreSQL": postgresOnSmallDisk,
 		"SQLite": func(t *testing.T) (string, *fullDisk) {
-			dir := servers.Directory(t)
+			dir := filepath.Join(servers.Directory(t), "disk")
 			smallDisk(t, dir, "32m")
 			return "sqlite:" + filepath.Join(dir, "store.db"), &fullDisk{dir: dir}
 		},

@@ -72,21 +72,6 @@ func Missing(t Test, format string, args ...any) {
 // fromEnvironment answers SOLOIST_TEST_<NAME>_URL.
 func fromEnvironment(name string) string { return os.Getenv("SOLOIST_TEST_" + name + "_URL") }
 
-// Directory makes a directory for a server's data, in $SOLOIST_TEST_DIR or in memory where that can be, and removes it when the test ends.
-func Directory(t Test) string {
-	t.Helper()
-	parent := os.Getenv("SOLOIST_TEST_DIR")
-	if info, err := os.Stat("/dev/shm"); parent == "" && err == nil && info.IsDir() {
-		parent = "/dev/shm"
-	}
-	dir, err := os.MkdirTemp(parent, "soloist-test-")
-	if err != nil {
-		t.Fatalf("making a directory for a server: %v", err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
-}
-
 // FreePort answers a port of 127.0.0.1 that nobody listens on.
 func FreePort(t Test) int {
 	t.Helper()

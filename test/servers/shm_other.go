@@ -3,3 +3,5 @@
 package servers
 
 func removeSegment(string) {}
+
+func unmount(string) {}

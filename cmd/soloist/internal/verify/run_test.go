@@ -17,6 +17,7 @@ import (
 	"github.com/soloist-dev/soloist/internal/proof"
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/sqlitestore"
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 // The test binary is the replica, too. Its environment says which store it opens, and what is wrong with that.
@@ -114,17 +115,23 @@ func (w *wrongStore) Release(ctx context.Context, releases []store.Release) ([]e
 	return w.Store.Release(ctx, releases)
 }
 
+func (w *wrongStore) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Outcome, error) {
+	chooser, ok := store.As[store.Chooser](w.Store)
+	if !ok {
+		return 0, store.Outcome{}, errors.ErrUnsupported
+	}
+	if err := w.before(ctx, names); err != nil {
+		return 0, store.Outcome{}, err
+	}
+	return chooser.Choose(ctx, names, claim)
+}
+
 func (w *wrongStore) Unwrap() store.Store { return w.Store }
 
 // configured is a verification of a store of the replicas with which something is wrong.
 func configured(t *testing.T, wrong, faults string) Config {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "soloist-test-")
-	if err != nil {
-		dir = t.TempDir()
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	path := filepath.Join(dir, "store.db")
+	path := filepath.Join(servers.Directory(t), "store.db")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
