@@ -6,24 +6,32 @@ import (
 	"time"
 )
 
-// The outcomes of the verbs, for errors.Is.
+// The errors of all stores, for errors.Is. Of a HeldError, a DoneError and an InvalidError errors.As gives the details.
 var (
-	ErrHeld    = errors.New("held")            // another holder has the name, or it lingers; see HeldError
-	ErrDone    = errors.New("done")            // the record's mark answers the claim; see DoneError
-	ErrLost    = errors.New("lease lost")      // the lease is not live: it expired, was released, or went to another
-	ErrUnknown = errors.New("outcome unknown") // it may or may not have happened; ask again as the same holder
-	ErrClosed  = errors.New("store is closed")
-)
+	// What became of a request.
+	ErrHeld    = errors.New("held")            // another holder has the name, or it lingers
+	ErrDone    = errors.New("done")            // the record's mark is at least that of the claim
+	ErrLost    = errors.New("lease lost")      // the lease is not live: it expired, was released, or the name was granted to another holder
+	ErrUnknown = errors.New("outcome unknown") // it may or may not have taken effect; repeat it with the same holder
 
-// ErrUnusable reports that the backend cannot be used as it is set up: its tables are missing or of another version, its database does not
-// exist, the file is no store. Trying again does not help; the message says what to change. A right that is missing, and a password that is wrong, are
-// fs.ErrPermission instead.
-var ErrUnusable = errors.New("the store cannot be used as it is set up")
+	// What is permanent: trying again does not help.
+	ErrInvalid = errors.New("invalid input") // see InvalidError
+	ErrClosed  = errors.New("store is closed")
+	ErrTokens  = errors.New("the name has no fencing tokens left")
+
+	// ErrUnusable reports that the backend cannot be used as it is set up: its tables are missing or of another version, its database does
+	// not exist, the file is of another program. The text of the error says what to change. A missing right and a wrong password are
+	// fs.ErrPermission instead.
+	ErrUnusable = errors.New("the store cannot be used as it is set up")
+
+	// ErrSchema is the ErrUnusable of a store whose tables are missing, or of another version; see Migrator.
+	ErrSchema = fmt.Errorf("%w: its tables are missing or of another version", ErrUnusable)
+)
 
 // A HeldError refuses a claim because the name is taken. It is ErrHeld.
 type HeldError struct {
-	// Left says how long the name stays taken unless it is released or extended. State is nil. With neither holder nor token the store does
-	// not know who is in the way, because a transaction has locked the record: Left is then when to ask again.
+	// Left is how long the name stays taken unless it is released or extended. State is nil. If Holder is empty and Token is 0, the store does
+	// not know who holds the name, because a transaction has locked the record: Left is then when to try again.
 	Record Record
 }
 
@@ -33,7 +41,7 @@ func (e *HeldError) Error() string {
 		return fmt.Sprintf("%q is locked by a transaction; ask again in %v", e.Record.Name, left)
 	}
 	if e.Record.Holder == "" {
-		return fmt.Sprintf("%q lingers for another %v after its release", e.Record.Name, left)
+		return fmt.Sprintf("%q stays taken for another %v after its release", e.Record.Name, left)
 	}
 	return fmt.Sprintf("%q is held by %s for another %v", e.Record.Name, e.Record.Holder, left)
 }
@@ -47,13 +55,13 @@ type DoneError struct {
 }
 
 func (e *DoneError) Error() string {
-	return fmt.Sprintf("%q is done: its mark is %d", e.Record.Name, e.Record.Mark)
+	return fmt.Sprintf("%q is already done (mark %d)", e.Record.Name, e.Record.Mark)
 }
 
 // Is makes errors.Is(e, ErrDone) true.
 func (e *DoneError) Is(target error) bool { return target == ErrDone }
 
-// An InvalidError says which input broke which rule. Nothing was asked of the backend for it.
+// An InvalidError reports which input is invalid, and what would be valid. Nothing was sent to the backend. It is ErrInvalid.
 type InvalidError struct {
 	What  string // "name", "holder", "TTL", …
 	Value string // as given, shortened
@@ -62,7 +70,10 @@ type InvalidError struct {
 
 func (e *InvalidError) Error() string { return fmt.Sprintf("%s %s: %s", e.What, e.Value, e.Rule) }
 
-// AsUnknown wraps err so that it is also ErrUnknown. It answers nil for nil.
+// Is makes errors.Is(e, ErrInvalid) true.
+func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
+
+// AsUnknown wraps err so that it is also ErrUnknown. It returns nil if err is nil.
 func AsUnknown(err error) error {
 	if err == nil || errors.Is(err, ErrUnknown) {
 		return err

@@ -15,17 +15,19 @@ func TestRefusals(t *testing.T) {
 	lingers := &store.HeldError{Record: store.Record{Name: "n", Token: 1, Left: time.Second}}
 	locked := &store.HeldError{Record: store.Record{Name: "n", Left: 100 * time.Millisecond}}
 	done := &store.DoneError{Record: store.Record{Name: "n", Mark: 7}}
+	invalid := &store.InvalidError{What: "TTL", Value: "0s", Rule: "must be between 1ms and 1h"}
 	for _, c := range []struct {
 		err  error
 		is   error
 		says string
 	}{
 		{held, store.ErrHeld, `"n" is held by h for another 1.5s`},
-		{lingers, store.ErrHeld, `"n" lingers for another 1s after its release`},
+		{lingers, store.ErrHeld, `"n" stays taken for another 1s after its release`},
 		{locked, store.ErrHeld, `"n" is locked by a transaction; ask again in 100ms`},
-		{done, store.ErrDone, `"n" is done: its mark is 7`},
+		{done, store.ErrDone, `"n" is already done (mark 7)`},
+		{invalid, store.ErrInvalid, "TTL 0s: must be between 1ms and 1h"},
 	} {
-		for _, sentinel := range []error{store.ErrHeld, store.ErrDone, store.ErrLost, store.ErrUnknown, store.ErrClosed} {
+		for _, sentinel := range []error{store.ErrHeld, store.ErrDone, store.ErrLost, store.ErrUnknown, store.ErrClosed, store.ErrInvalid} {
 			if got, want := errors.Is(c.err, sentinel), sentinel == c.is; got != want {
 				t.Errorf("%v is %v: %t; want %t", c.err, sentinel, got, want)
 			}

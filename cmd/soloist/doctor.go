@@ -10,8 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/soloist-dev/soloist/store"
-	"github.com/soloist-dev/soloist/store/mysqlstore"
-	"github.com/soloist-dev/soloist/store/sqlitestore"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -53,7 +51,7 @@ func (a *app) examine(ctx context.Context) ([]store.Finding, error) {
 	}
 	named := store.Finding{Subject: "store", Found: src.scheme() + ", named by " + src.from, Level: store.LevelOK}
 	s, err := src.open()
-	refused := errors.Is(err, sqlitestore.ErrRefused) || errors.Is(err, mysqlstore.ErrRefused) // a file or a server, not what the URL says
+	refused := errors.Is(err, store.ErrUnusable) // the file, not what the URL says
 	switch {
 	case err != nil && (refused || exitCode(err) == exitUnavailable || exitCode(err) == exitDenied):
 		return []store.Finding{named, unusable("connection", err)}, nil

@@ -78,11 +78,10 @@ func (s source) open() (store.Store, error) {
 		return nil, badConfig(fmt.Errorf("%s: there is no store %q; there are %s", s.from, s.scheme()+":", schemes()))
 	}
 	opened, err := open(context.Background(), s.text)
-	var invalid *store.InvalidError
 	switch {
 	case err == nil:
 		return opened, nil
-	case errors.As(err, &invalid), errors.Is(err, mysqlstore.ErrRefused): // what the URL says is wrong
+	case errors.Is(err, store.ErrInvalid): // what the URL says is wrong
 		return nil, badConfig(fmt.Errorf("%s: %w", s.from, err))
 	}
 	return nil, fmt.Errorf("%s: %w", s.from, err)
@@ -133,7 +132,7 @@ func openSQLite(path string) (store.Store, error) {
 	switch {
 	case err == nil:
 		return s, nil
-	case errors.Is(err, sqlitestore.ErrRefused):
+	case errors.Is(err, store.ErrUnusable):
 		return nil, badConfig(err)
 	}
 	return nil, err

@@ -4,7 +4,6 @@ package memstore
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"maps"
 	"math"
@@ -15,9 +14,6 @@ import (
 
 	"github.com/soloist-dev/soloist/store"
 )
-
-// ErrTokens says that a name's tokens have reached the end of their range.
-var ErrTokens = errors.New("memstore: the name has used up its fencing tokens")
 
 // A Store is a handle on records in memory. It is safe for use by many goroutines at once.
 type Store struct {
@@ -117,7 +113,7 @@ func (m *memory) acquire(c store.Claim, now time.Time) (store.Grant, error) {
 		last = r.token
 	}
 	if last == math.MaxInt64 {
-		return store.Grant{}, ErrTokens
+		return store.Grant{}, store.ErrTokens
 	}
 	var abandoned time.Duration
 	if r != nil && !r.released {

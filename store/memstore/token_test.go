@@ -55,8 +55,8 @@ func TestTokensEnd(t *testing.T) {
 				}
 				release(t, s, "a", want)
 			}
-			if g, err := take(t, s, "b"); !errors.Is(err, ErrTokens) || g.Token != 0 {
-				t.Fatalf("after the last token: token %d, %v; want ErrTokens", g.Token, err)
+			if g, err := take(t, s, "b"); !errors.Is(err, store.ErrTokens) || g.Token != 0 {
+				t.Fatalf("after the last token: token %d, %v; want store.ErrTokens", g.Token, err)
 			}
 			if r := s.mem.records["n"]; r.token != math.MaxInt64 || !r.released || r.holder != "a" {
 				t.Errorf("the record is %+v; want it as the last holder left it", r)
@@ -78,8 +78,8 @@ func TestTokensEndAfterSweep(t *testing.T) {
 	if n, err := s.Sweep(t.Context(), 10); n != 1 || err != nil {
 		t.Fatalf("swept %d, %v; want 1", n, err)
 	}
-	if g, err := acquire(t, s, "b"); !errors.Is(err, ErrTokens) {
-		t.Fatalf("token %d, %v; want ErrTokens", g.Token, err)
+	if g, err := acquire(t, s, "b"); !errors.Is(err, store.ErrTokens) {
+		t.Fatalf("token %d, %v; want store.ErrTokens", g.Token, err)
 	}
 	if len(s.mem.records) != 0 {
 		t.Errorf("%d records; want none", len(s.mem.records))

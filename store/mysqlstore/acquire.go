@@ -73,7 +73,7 @@ func (v verdict) outcome(r *record, c store.Claim) store.Outcome {
 // lockedOut refuses a name that looks free, but whose row somebody has kept locked, or whose tokens are used up.
 func lockedOut(r *record, name string) error {
 	if r != nil && r.token == math.MaxInt64 {
-		return ErrTokens
+		return store.ErrTokens
 	}
 	return &store.HeldError{Record: store.Record{Name: name, Left: lockedLeft}}
 }
@@ -296,7 +296,7 @@ func (s *Store) usedUp(ctx context.Context, request []int, outcomes []store.Outc
 	for _, i := range request {
 		var held *store.HeldError
 		if errors.As(outcomes[i].Err, &held) && held.Record.Token == 0 && len(floors) > 0 && floors[0] == math.MaxInt64 {
-			outcomes[i].Err = ErrTokens
+			outcomes[i].Err = store.ErrTokens
 		}
 	}
 }

@@ -11,19 +11,9 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// ErrSchema says that the store's tables are not there, or older than this version of the package. Nothing was changed.
-// It is store.ErrUnusable.
-var ErrSchema = fmt.Errorf("%w: its tables are missing or of another version", store.ErrUnusable)
-
-// ErrTokens says that a name's tokens have reached the end of their range.
-var ErrTokens = errors.New("the name has used up its fencing tokens")
-
 // ErrSnapshot refuses a completion in a transaction at REPEATABLE READ that has read something before the lease was taken: its reads do not
 // show what the holder before has committed.
 var ErrSnapshot = errors.New("the transaction reads as of before the lease was taken: begin it after that, or at READ COMMITTED")
-
-// ErrRefused says that a URL cannot be one of a store. Trying again will not help.
-var ErrRefused = errors.New("refused")
 
 // errLocked is the answer for a row that somebody else's transaction has kept locked.
 var errLocked = errors.New("a transaction that has not ended yet has locked the row")
@@ -137,7 +127,7 @@ func (s *Store) explain(err error) error {
 			err = connecting(err)
 		}
 	case errNoTable, errUnknownColumn, errUnknownTable:
-		err = also{fmt.Errorf("%w: run soloist migrate up, or Migrate, with this table's name: %w", ErrSchema, err), ErrSchema}
+		err = also{fmt.Errorf("%w: run soloist migrate up, or Migrate, with this table's name: %w", store.ErrSchema, err), store.ErrSchema}
 	default:
 		if text := advice[n]; text != "" {
 			err = fmt.Errorf("%w: %s", err, text)

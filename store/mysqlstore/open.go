@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"net"
 	"net/url"
 	"strconv"
@@ -32,15 +31,15 @@ const (
 // skip-verify or the name of a configuration registered with mysql.RegisterTLSConfig; true verifies the certificate and is what a server
 // elsewhere should be spoken to with. socket is the path of a unix socket, in place of a host. timeout bounds the making of a connection.
 //
-// The error is ErrRefused, and does not show the password.
+// What is wrong with the URL is a *store.InvalidError, which does not show the password.
 func OpenURL(_ context.Context, rawURL string) (*Store, error) {
 	driver, cfg, err := parseURL(rawURL)
 	if err != nil {
-		return nil, also{fmt.Errorf("mysqlstore: %w", err), ErrRefused}
+		return nil, err
 	}
 	connector, err := mysql.NewConnector(driver)
 	if err != nil {
-		return nil, also{fmt.Errorf("mysqlstore: %w", err), ErrRefused}
+		return nil, &store.InvalidError{What: "URL", Value: "of the store", Rule: err.Error()}
 	}
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(maxOpen)
@@ -49,7 +48,7 @@ func OpenURL(_ context.Context, rawURL string) (*Store, error) {
 	s, err := New(db, cfg)
 	if err != nil {
 		db.Close()
-		return nil, also{err, ErrRefused}
+		return nil, err
 	}
 	s.own = true
 	return s, nil

@@ -83,31 +83,31 @@ func TestMistakes(t *testing.T) {
 		is   error
 		says string
 	}{
-		"no URL":            {"::", ErrRefused, "mysql://user:password"},
-		"another scheme":    {"postgres://u:secret@h/d", ErrRefused, "mysql://user:password"},
-		"a % in a password": {"mysql://u:secret%zz@h/d", ErrRefused, "%XX"},
-		"no database":       {"mysql://u:secret@h/", ErrRefused, "database"},
-		"a parameter":       {"mysql://u:secret@h/d?tabel=x", ErrRefused, `"tabel"`},
-		"a table":           {"mysql://u:secret@h/d?table=a%20b", ErrRefused, `"a b"`},
-		"a flag":            {"mysql://u:secret@h/d?shedlock=perhaps", ErrRefused, `"perhaps"`},
-		"a timeout":         {"mysql://u:secret@h/d?timeout=0s", ErrRefused, `"0s"`},
-		"a socket":          {"mysql://u:secret@h/d?socket=here", ErrRefused, `"here"`},
-		"a zone":            {"mysql://u:secret@h/d?shedlock_zone='x'", ErrRefused, `zone`},
-		"TLS":               {"mysql://u:secret@h/d?tls=nobody", ErrRefused, "nobody"},
-		"no such TLS":       {"mysql://u:secret@h/d?tls=", ErrRefused, `tls "": must be`},
-		"TLS, or not":       {"mysql://u:secret@h/d?tls=preferred", ErrRefused, `"preferred"`},
-		"TLS, a semicolon":  {"mysql://u:secret@h/d?tls=true;table=x", ErrRefused, `tls`},
-		"TLS, and nothing":  {"mysql://u:secret@h/d?tls=true;", ErrRefused, `tls`},
-		"TLS, a %":          {"mysql://u:secret@h/d?table=x&tls=true%zz", ErrRefused, `"tls=true%zz"`},
-		"TLS without value": {"mysql://u:secret@h/d?tls", ErrRefused, `"tls": must be key=value`},
-		"TLS twice":         {"mysql://u:secret@h/d?tls=true&tls=false", ErrRefused, `tls`},
-		"an odd name":       {"mysql://u:secret@h/d?t%6cs=true&TLS=true", ErrRefused, `"TLS"`},
-		"a table, cut off":  {"mysql://u:secret@h/d?table=soloist;drop", ErrRefused, `table`},
-		"a table, empty":    {"mysql://u:secret@h/d?table=", ErrRefused, `table "": `},
-		"a fragment":        {"mysql://u:secret@h/d?tls=true#table=x", ErrRefused, `"#table=x"`},
-		"a password with #": {"mysql://u:pass#secret@h/d?tls=true", ErrRefused, "%XX"},
-		"a password with ?": {"mysql://u:12?secret@h/d?tls=true", ErrRefused, "%XX"},
-		"an odd port":       {"mysql://u:secret@h:99999/d", ErrRefused, `"99999"`},
+		"no URL":            {"::", store.ErrInvalid, "mysql://user:password"},
+		"another scheme":    {"postgres://u:secret@h/d", store.ErrInvalid, "mysql://user:password"},
+		"a % in a password": {"mysql://u:secret%zz@h/d", store.ErrInvalid, "%XX"},
+		"no database":       {"mysql://u:secret@h/", store.ErrInvalid, "database"},
+		"a parameter":       {"mysql://u:secret@h/d?tabel=x", store.ErrInvalid, `"tabel"`},
+		"a table":           {"mysql://u:secret@h/d?table=a%20b", store.ErrInvalid, `"a b"`},
+		"a flag":            {"mysql://u:secret@h/d?shedlock=perhaps", store.ErrInvalid, `"perhaps"`},
+		"a timeout":         {"mysql://u:secret@h/d?timeout=0s", store.ErrInvalid, `"0s"`},
+		"a socket":          {"mysql://u:secret@h/d?socket=here", store.ErrInvalid, `"here"`},
+		"a zone":            {"mysql://u:secret@h/d?shedlock_zone='x'", store.ErrInvalid, `zone`},
+		"TLS":               {"mysql://u:secret@h/d?tls=nobody", store.ErrInvalid, "nobody"},
+		"no such TLS":       {"mysql://u:secret@h/d?tls=", store.ErrInvalid, `tls "": must be`},
+		"TLS, or not":       {"mysql://u:secret@h/d?tls=preferred", store.ErrInvalid, `"preferred"`},
+		"TLS, a semicolon":  {"mysql://u:secret@h/d?tls=true;table=x", store.ErrInvalid, `tls`},
+		"TLS, and nothing":  {"mysql://u:secret@h/d?tls=true;", store.ErrInvalid, `tls`},
+		"TLS, a %":          {"mysql://u:secret@h/d?table=x&tls=true%zz", store.ErrInvalid, `"tls=true%zz"`},
+		"TLS without value": {"mysql://u:secret@h/d?tls", store.ErrInvalid, `"tls": must be key=value`},
+		"TLS twice":         {"mysql://u:secret@h/d?tls=true&tls=false", store.ErrInvalid, `tls`},
+		"an odd name":       {"mysql://u:secret@h/d?t%6cs=true&TLS=true", store.ErrInvalid, `"TLS"`},
+		"a table, cut off":  {"mysql://u:secret@h/d?table=soloist;drop", store.ErrInvalid, `table`},
+		"a table, empty":    {"mysql://u:secret@h/d?table=", store.ErrInvalid, `table "": `},
+		"a fragment":        {"mysql://u:secret@h/d?tls=true#table=x", store.ErrInvalid, `"#table=x"`},
+		"a password with #": {"mysql://u:pass#secret@h/d?tls=true", store.ErrInvalid, "%XX"},
+		"a password with ?": {"mysql://u:12?secret@h/d?tls=true", store.ErrInvalid, "%XX"},
+		"an odd port":       {"mysql://u:secret@h:99999/d", store.ErrInvalid, `"99999"`},
 		"a wrong password":  {urlWith(t, func(u *url.URL) { u.User = url.UserPassword("root", "secret wrong") }), fs.ErrPermission, "password"},
 		"no such database":  {urlWith(t, func(u *url.URL) { u.Path = "/nowhere" }), nil, "make the database"},
 		"nobody listens":    {fmt.Sprintf("mysql://u:secret@127.0.0.1:%d/d", servers.FreePort(t)), nil, "refused"},
@@ -124,8 +124,8 @@ func TestMistakes(t *testing.T) {
 			if m.is != nil && !errors.Is(err, m.is) || errors.Is(err, store.ErrUnknown) || !strings.Contains(err.Error(), m.says) {
 				t.Errorf("answered %q; want it to be %v and to say %q", err, m.is, m.says)
 			}
-			if !errors.Is(m.is, ErrRefused) && errors.Is(err, ErrRefused) {
-				t.Errorf("%q is ErrRefused", err)
+			if !errors.Is(m.is, store.ErrInvalid) && errors.Is(err, store.ErrInvalid) {
+				t.Errorf("%q is store.ErrInvalid", err)
 			}
 			if strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "canary") {
 				t.Errorf("the password is in %q", err)
@@ -160,8 +160,8 @@ func TestMissingSchema(t *testing.T) {
 	check := func() {
 		t.Helper()
 		for verb, err := range calls() {
-			if !errors.Is(err, ErrSchema) || errors.Is(err, store.ErrUnknown) || !strings.Contains(err.Error(), "soloist migrate up") {
-				t.Errorf("%s: %v, want ErrSchema", verb, err)
+			if !errors.Is(err, store.ErrSchema) || errors.Is(err, store.ErrUnknown) || !strings.Contains(err.Error(), "soloist migrate up") {
+				t.Errorf("%s: %v, want store.ErrSchema", verb, err)
 			}
 		}
 	}

@@ -199,13 +199,13 @@ func TestTokensEnd(t *testing.T) {
 		}
 		release(t, s, store.Release{Name: "x", Holder: intLiteral(int64(i)), Token: g.Token})
 	}
-	if o := acquire(t, s, claim("x", "z"), claim("y", "z")); !errors.Is(o[0].Err, ErrTokens) || o[1].Err != nil {
-		t.Errorf("answered %v and %v, want ErrTokens and a grant", o[0].Err, o[1].Err)
+	if o := acquire(t, s, claim("x", "z"), claim("y", "z")); !errors.Is(o[0].Err, store.ErrTokens) || o[1].Err != nil {
+		t.Errorf("answered %v and %v, want store.ErrTokens and a grant", o[0].Err, o[1].Err)
 	}
 	if n, err := s.Sweep(context.Background(), 10); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
-	if o := acquire(t, s, claim("new", "z"))[0]; !errors.Is(o.Err, ErrTokens) {
+	if o := acquire(t, s, claim("new", "z"))[0]; !errors.Is(o.Err, store.ErrTokens) {
 		t.Errorf("a name below the floor answered %v, %+v", o.Err, o.Grant)
 	}
 }

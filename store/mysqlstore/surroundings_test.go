@@ -128,7 +128,7 @@ func TestUnfitTables(t *testing.T) {
 		s := open(t, db, Config{})
 		exec(t, db, strings.ReplaceAll(change, "{t}", s.cfg.Table))
 		_, err := s.Acquire(context.Background(), []store.Claim{claim("x", "a")})
-		if !errors.Is(err, ErrSchema) || errors.Is(err, store.ErrUnknown) || !strings.Contains(err.Error(), says) {
+		if !errors.Is(err, store.ErrSchema) || errors.Is(err, store.ErrUnknown) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", change, err)
 		}
 	}

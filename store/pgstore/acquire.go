@@ -223,7 +223,7 @@ func (a *answer) decide(c store.Claim) store.Outcome {
 	case v != free:
 		return r.refuse(c, v)
 	case r.token == math.MaxInt64:
-		return store.Outcome{Err: ErrTokens}
+		return store.Outcome{Err: store.ErrTokens}
 	}
 	return store.Outcome{Err: errUndecided}
 }
@@ -260,7 +260,7 @@ func undecided(claims []store.Claim, outcomes []store.Outcome, pending []int, se
 			continue
 		}
 		if v == free {
-			outcomes[i].Err = ErrTokens
+			outcomes[i].Err = store.ErrTokens
 			continue
 		}
 		outcomes[i] = r.refuse(c, v)

@@ -38,11 +38,11 @@ func (s *Store) fit(ctx context.Context) error {
 	case err != nil:
 		return err
 	case len(versions) != 1:
-		return s.explain(fmt.Errorf("%w: %s does not say of which: run soloist migrate up", ErrSchema, s.tables.meta), false)
+		return s.explain(fmt.Errorf("%w: %s does not say of which: run soloist migrate up", store.ErrSchema, s.tables.meta), false)
 	case versions[0] > schemaVersion:
-		return s.explain(fmt.Errorf("%w: they are of version %d, and this program knows %d: use a newer one", ErrSchema, versions[0], schemaVersion), false)
+		return s.explain(fmt.Errorf("%w: they are of version %d, and this program knows %d: use a newer one", store.ErrSchema, versions[0], schemaVersion), false)
 	case versions[0] < schemaVersion:
-		return s.explain(fmt.Errorf("%w: they are of version %d, and this program needs %d: run soloist migrate up", ErrSchema, versions[0], schemaVersion), false)
+		return s.explain(fmt.Errorf("%w: they are of version %d, and this program needs %d: run soloist migrate up", store.ErrSchema, versions[0], schemaVersion), false)
 	}
 	s.fits.Store(true)
 	return nil

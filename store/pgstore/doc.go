@@ -6,7 +6,7 @@
 // # The tables
 //
 // One has a row for each name, one the version of the schema, one the floors of the tokens, one those who wait. [Store.Migrate] makes
-// them; see sql/schema. Opening a store asks the server nothing, and a call that does not find the tables answers [ErrSchema].
+// them; see sql/schema. Opening a store asks the server nothing, and a call that does not find the tables answers [store.ErrSchema].
 //
 // # The protocol
 //

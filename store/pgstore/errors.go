@@ -12,13 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// ErrSchema says that the store's tables are not there, or older or newer than this version of the package. Nothing was changed.
-// It is store.ErrUnusable.
-var ErrSchema = fmt.Errorf("%w: its tables are missing or of another version", store.ErrUnusable)
-
-// ErrTokens says that a name's tokens have reached the end of their range.
-var ErrTokens = errors.New("the name has used up its fencing tokens")
-
 // errNotReplicated is always unknown: the commit is on the primary, and may be lost with it.
 var errNotReplicated = store.AsUnknown(errors.New("the server stopped waiting for its synchronous standby, so a failover may lose what it has committed"))
 
@@ -91,9 +84,9 @@ func (s *Store) explain(err error, unknown bool) error {
 	switch {
 	case s.ctx.Err() != nil:
 		err = store.ErrClosed
-	case errors.Is(err, store.ErrUnknown), errors.Is(err, ErrSchema):
+	case errors.Is(err, store.ErrUnknown), errors.Is(err, store.ErrSchema):
 	case errors.As(err, &pg) && s.schemaError(pg):
-		return fmt.Errorf("%w: run soloist migrate up, or Migrate, with this table's name: %s: %w", ErrSchema, s.tables.cfg.Dialect, err)
+		return fmt.Errorf("%w: run soloist migrate up, or Migrate, with this table's name: %s: %w", store.ErrSchema, s.tables.cfg.Dialect, err)
 	case errors.As(err, &pg) && onStandby(pg):
 		err = fmt.Errorf("%s: %w: %s", s.tables.cfg.Dialect, err, advice[codeReadOnly])
 	case errors.As(err, &pg) && advice[pg.Code] != "":

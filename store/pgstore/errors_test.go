@@ -142,7 +142,7 @@ func TestMissingTables(t *testing.T) {
 			run(t, s.pool, "ALTER TABLE "+s.tables.records+" DROP COLUMN token")
 		}
 		_, err := try(s, "name", "a", time.Minute)
-		if !errors.Is(err, ErrSchema) || errors.Is(err, store.ErrUnknown) {
+		if !errors.Is(err, store.ErrSchema) || errors.Is(err, store.ErrUnknown) {
 			t.Errorf("%s: %v", what, err)
 		}
 		says(t, err, "run soloist migrate up")
@@ -153,7 +153,7 @@ func TestNewerSchema(t *testing.T) {
 	s := fresh(t, server(t).URL)
 	run(t, s.pool, "UPDATE "+s.tables.meta+" SET version = 7")
 	_, err := s.Migrate(background)
-	if !errors.Is(err, ErrSchema) {
+	if !errors.Is(err, store.ErrSchema) {
 		t.Errorf("%v", err)
 	}
 	says(t, err, "version 7", "newer")
@@ -170,7 +170,7 @@ func TestOlderSchema(t *testing.T) {
 	run(t, s.pool, "ALTER TABLE "+s.tables.meta+" ADD COLUMN floor bigint NOT NULL DEFAULT $1", pgx.QueryExecModeSimpleProtocol, lease.Token+time.Hour.Microseconds())
 	run(t, s.pool, "UPDATE "+s.tables.meta+" SET version = 1")
 	err := tryRelease(s, lease)
-	if !errors.Is(err, ErrSchema) || errors.Is(err, store.ErrUnknown) {
+	if !errors.Is(err, store.ErrSchema) || errors.Is(err, store.ErrUnknown) {
 		t.Errorf("a release in tables of version 1: %v", err)
 	}
 	says(t, err, "run soloist migrate up")
@@ -298,10 +298,10 @@ func TestTokensEnd(t *testing.T) {
 	}
 	run(t, s.pool, "INSERT INTO "+s.tables.floor+" VALUES ($1)", int64(math.MaxInt64))
 	for _, name := range []string{"old", "new"} {
-		if _, err := try(s, name, "a", time.Minute); !errors.Is(err, ErrTokens) {
+		if _, err := try(s, name, "a", time.Minute); !errors.Is(err, store.ErrTokens) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, out, err := s.Choose(background, []string{name}, claim("x", "a", time.Minute)); err != nil || !errors.Is(out.Err, ErrTokens) {
+		if _, out, err := s.Choose(background, []string{name}, claim("x", "a", time.Minute)); err != nil || !errors.Is(out.Err, store.ErrTokens) {
 			t.Errorf("choosing %s: %v, %v", name, out, err)
 		}
 	}

@@ -111,7 +111,7 @@ func (e *examination) schema(ctx context.Context) (good bool) {
 	switch {
 	case errors.As(err, &pg) && pg.Code == codeNoPrivilege:
 		e.add(store.LevelUnknown, "schema", "", "this role may not read %s", e.tables.meta)
-	case errors.Is(err, ErrSchema):
+	case errors.Is(err, store.ErrSchema):
 		e.add(store.LevelError, "schema", fix, "%s and %s are missing", e.tables.records, e.tables.meta)
 	case err != nil:
 		e.add(store.LevelUnknown, "schema", "", "%v", err)

@@ -86,7 +86,7 @@ func (m *migration) run(ctx context.Context) error {
 	case err != nil:
 		return err
 	case version > schemaVersion:
-		return fmt.Errorf("%w: they are of version %d, and this program knows %d: use a newer one", ErrSchema, version, schemaVersion)
+		return fmt.Errorf("%w: they are of version %d, and this program knows %d: use a newer one", store.ErrSchema, version, schemaVersion)
 	}
 	if err := m.makeRecords(ctx, version); err != nil {
 		return err

@@ -68,7 +68,7 @@ func shared(t *testing.T) (*Store, jvm) {
 	run(t, db, "GRANT USAGE ON SCHEMA "+schema+" TO jvm")
 	run(t, db, "GRANT SELECT, INSERT, UPDATE ON "+schema+".shedlock TO jvm")
 	s := open(t, base, "schema", schema, "shedlock", "true")
-	if _, err := try(s, "x", "a", time.Minute); !errors.Is(err, ErrSchema) {
+	if _, err := try(s, "x", "a", time.Minute); !errors.Is(err, store.ErrSchema) {
 		t.Errorf("before the migration: %v", err)
 	}
 	did := migrate(t, s)

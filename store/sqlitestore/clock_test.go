@@ -221,11 +221,11 @@ func TestTokensEnd(t *testing.T) {
 		t.Fatalf("token %d", r.Token)
 	}
 	release(t, s, r)
-	if _, err := try(s, "name", "b", time.Minute); !errors.Is(err, ErrTokens) {
+	if _, err := try(s, "name", "b", time.Minute); !errors.Is(err, store.ErrTokens) {
 		t.Errorf("after the last token: %v", err)
 	}
 	exec(t, db, "UPDATE meta SET floor = 9223372036854775807")
-	if _, err := try(s, "new", "b", time.Minute); !errors.Is(err, ErrTokens) {
+	if _, err := try(s, "new", "b", time.Minute); !errors.Is(err, store.ErrTokens) {
 		t.Errorf("above the highest floor: %v", err)
 	}
 }

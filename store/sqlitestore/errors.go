@@ -14,14 +14,6 @@ import (
 	codes "modernc.org/sqlite/lib"
 )
 
-// ErrTokens says that a name's tokens have reached the end of their range.
-var ErrTokens = errors.New("the name has used up its fencing tokens")
-
-// ErrRefused says that Open has not failed by chance: the path, or what is there, cannot be a store of this version. Trying again
-// will not help.
-// It is store.ErrUnusable.
-var ErrRefused = fmt.Errorf("%w: refused", store.ErrUnusable)
-
 // also is an error that is another one too, and says what it says.
 type also struct {
 	error
@@ -32,12 +24,12 @@ func (a also) Is(target error) bool { return errors.Is(a.is, target) }
 
 func (a also) Unwrap() error { return a.error }
 
-// refused makes err ErrRefused if that is what it is.
+// refused makes err a store.ErrUnusable if trying again would not help.
 func refused(err error) error {
 	switch code(err) {
 	case 0, codes.SQLITE_CORRUPT, codes.SQLITE_NOTADB:
 		if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, errBusy) {
-			return also{err, ErrRefused}
+			return also{err, store.ErrUnusable}
 		}
 	}
 	return err
@@ -75,7 +67,7 @@ func disconnected(err error) bool {
 func harmless(err error) bool {
 	return err == nil || busy(err) || code(err) == codes.SQLITE_FULL || code(err) == codes.SQLITE_INTERRUPT ||
 		errors.Is(err, errBusy) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.Is(err, store.ErrClosed) || errors.Is(err, ErrTokens)
+		errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrTokens)
 }
 
 // advice is what is wrong, and what mends it, in the words of whoever runs the process.

@@ -22,8 +22,8 @@ func untouched(t *testing.T, path string, texts ...string) {
 		t.Error("a store comes with the error")
 	}
 	says(t, err, append(texts, path)...)
-	if !errors.Is(err, ErrRefused) {
-		t.Errorf("it is not ErrRefused: %v", err)
+	if !errors.Is(err, store.ErrUnusable) {
+		t.Errorf("it is not store.ErrUnusable: %v", err)
 	}
 	is, after := contents(t, path)
 	if !bytes.Equal(was, is) || names != after {

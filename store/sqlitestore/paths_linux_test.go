@@ -133,8 +133,8 @@ func TestHardLink(t *testing.T) {
 	must(t, os.Link(path, link))
 	_, err := Open(link)
 	says(t, err, link, "2 names", path+" by process ", "delete the other")
-	if !errors.Is(err, ErrRefused) {
-		t.Errorf("it is not ErrRefused: %v", err)
+	if !errors.Is(err, store.ErrUnusable) {
+		t.Errorf("it is not store.ErrUnusable: %v", err)
 	}
 	if _, err := try(s, "x", "b", time.Hour); !errors.Is(err, store.ErrHeld) {
 		t.Errorf("the lease is %v for those who had the file open", err)

@@ -47,7 +47,7 @@ func (r *record) grant() store.Grant {
 // next is the grant that follows in a free record, at now and at wall, nanoseconds of the wall clock.
 func (r *record) next(now, wall int64) (store.Grant, error) {
 	if r.token == math.MaxInt64 {
-		return store.Grant{}, ErrTokens
+		return store.Grant{}, store.ErrTokens
 	}
 	g := store.Grant{Token: max(r.token+1, wall/1e3), Mark: r.mark, State: r.state}
 	if !r.released {

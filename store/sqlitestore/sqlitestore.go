@@ -43,7 +43,7 @@ var (
 )
 
 // Open opens the file at path, or makes it with the permissions that the umask leaves; its directory must be there. It
-// refuses a file of another program, one made by a newer version, and one on a file system shared between hosts (ErrRefused).
+// refuses a file of another program, one made by a newer version, and one on a file system shared between hosts (store.ErrUnusable).
 // One that may not be written is fs.ErrPermission if the system says so.
 func Open(path string) (*Store, error) {
 	s, err := newStore(path)
