@@ -205,6 +205,24 @@ func scheduleOf(j crontab.Job) soloist.Schedule {
 	return soloist.At(j.At)
 }
 
+// doubt warns of jobs whose command could not be started on this machine as it is now, and of those that are never due. On another machine, or later, it
+// may be otherwise: these are no errors.
+func (r *cronRun) doubt(file *crontab.File) {
+	name := r.path
+	if name == "-" {
+		name = "standard input"
+	}
+	for _, j := range file.Jobs {
+		cmd := child.Command{Args: j.Argv(), Dir: j.Dir, Env: child.Environ(r.environ, variables(j.Env))}
+		if err := cmd.Check(); err != nil {
+			r.say("warning: %s:%d: %q: on this machine, it %v", name, j.Line, j.Name, err)
+		}
+		if !j.At.IsZero() && j.At.Before(time.Now()) && (j.Missed == "" || j.Missed == crontab.MissedSkip) {
+			r.say("warning: %s:%d: %q: at %s has passed, so the job never runs; missed: once would run it", name, j.Line, j.Name, instant(j.At))
+		}
+	}
+}
+
 // check shows what the file says.
 func (r *cronRun) check() error {
 	if err := r.checkOutput(); err != nil {
@@ -217,6 +235,7 @@ func (r *cronRun) check() error {
 	for _, w := range file.Warnings {
 		r.say("warning: %v", w)
 	}
+	r.doubt(file)
 	type row struct {
 		Line     int         `json:"line"`
 		Name     string      `json:"name"`

@@ -75,11 +75,18 @@ func (e *execution) environment(run soloist.Run) []string {
 		"SOLOIST_ATTEMPT":      fmt.Sprint(run.Attempt),
 	}
 	maps.Copy(set, e.passed)
-	for _, entry := range e.job.Env {
-		name, value, _ := strings.Cut(entry, "=")
-		set[name] = value
-	}
+	maps.Copy(set, variables(e.job.Env))
 	return child.Environ(e.environ, set)
+}
+
+// variables are entries NAME=value by name.
+func variables(entries []string) map[string]string {
+	all := make(map[string]string, len(entries))
+	for _, entry := range entries {
+		name, value, _ := strings.Cut(entry, "=")
+		all[name] = value
+	}
+	return all
 }
 
 func (e *execution) started(log *slog.Logger, run soloist.Run, pid int) {

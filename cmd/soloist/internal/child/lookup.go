@@ -15,6 +15,12 @@ import (
 // defaultPath is searched when the environment has no PATH.
 const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 
+// Check returns a *StartError if the program or the directory is not there now, or cannot be executed; else nil.
+func (c *Command) Check() error {
+	_, err := c.lookup(c.Env)
+	return err
+}
+
 // lookup finds the file to execute for args[0].
 func (c *Command) lookup(env []string) (string, error) {
 	if len(c.Args) == 0 || c.Args[0] == "" {

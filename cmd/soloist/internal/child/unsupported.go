@@ -17,6 +17,12 @@ func Adopt() error { return nil }
 // Forwarded is empty here.
 func Forwarded() []os.Signal { return nil }
 
+// Check says what Run would.
+func (c *Command) Check() error {
+	_, err := c.Run(context.Background())
+	return err
+}
+
 // Run refuses: without process groups and signals nothing could be promised of a command that has lost its lease.
 func (c *Command) Run(context.Context) (Result, error) {
 	file := ""

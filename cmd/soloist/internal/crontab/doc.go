@@ -11,7 +11,8 @@
 //
 // A variable is NAME = value, and holds for the jobs below it. Matching quotes around the value are removed, blanks
 // around it too; nothing is expanded. SHELL is the program that runs the lines (/bin/sh). TZ is the zone of the
-// schedules and is passed on, CRON_TZ is the zone of the schedules alone and outranks TZ; empty, it is UTC. The variables
+// schedules and is passed on, CRON_TZ is the zone of the schedules alone and outranks TZ, above or below it; an empty
+// CRON_TZ gives the schedules back to TZ. The variables
 // of mail are ignored with a warning, since no mail is sent.
 //
 // A job is a schedule and a command. The schedule is a name such as @daily, "@every 10m", or the leading words that are

@@ -1,8 +1,12 @@
 package crontab
 
 import (
+	"errors"
+	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/soloist-dev/soloist/cron"
 )
 
 // field is a word that is made of what fields of a schedule are made of. It decides where the command begins; whether
@@ -43,6 +47,27 @@ func splitSchedule(line string) (schedule, rest string, fields int, ok bool) {
 		fields++
 	}
 	return strings.Join(words, " "), rest, fields, fields >= minFields
+}
+
+// fieldNames are those of a schedule of five fields.
+var fieldNames = []string{"minute", "hour", "day-of-month", "month", "day-of-week"}
+
+// noSchedule says why a line is no job: what it has in place of the field after those that were found.
+func noSchedule(found, rest string, fields int) string {
+	word, command := cutWord(rest)
+	if five := strings.TrimSpace(found + " " + word); command != "" && strings.ContainsAny(word, "0123456789*?,-~/#") {
+		for range minFields - fields - 1 {
+			word, command = cutWord(command)
+			five += " " + word
+		}
+		var wrong *cron.ParseError
+		if _, err := cron.Parse(five); command != "" && errors.As(err, &wrong) && wrong.Field != "" {
+			return fmt.Sprintf("%q: %s %q: %s", five, wrong.Field, wrong.Piece, wrong.Problem)
+		}
+	}
+	word, _ = cutWord(rest)
+	return fmt.Sprintf("a job begins with five to seven fields or a name such as @daily, and then has a command; %q comes after %d fields, where the %s is due",
+		word, fields, fieldNames[fields])
 }
 
 // splitName splits a line after a name such as @daily and its arguments.

@@ -16,7 +16,8 @@ type lines struct {
 	env    map[string]string
 	shell  string
 	tz     *time.Location // of TZ, or nil
-	cronTZ *time.Location // of CRON_TZ, or nil
+	cronTZ *time.Location // of CRON_TZ, or nil; it outranks tz
+	cronAt int            // the line of that
 	notes  []note         // of the comments directly above
 	jobs   []Job
 }
@@ -172,14 +173,7 @@ func (l *lines) when(j *Job, text string, zone *time.Location) bool {
 	number := j.Line
 	schedule, rest, fields, ok := splitSchedule(text)
 	if !ok {
-		word, _ := cutWord(text)
-		if fields > 0 {
-			for range fields {
-				_, text = cutWord(text)
-			}
-			word, _ = cutWord(text)
-		}
-		l.fail(number, "", "a job begins with five to seven fields or a name such as @daily, and then has a command; %q comes after %d fields", word, fields)
+		l.fail(number, "", "%s", noSchedule(schedule, rest, fields))
 		return false
 	}
 	if err := j.schedule(schedule, zone); err != nil {

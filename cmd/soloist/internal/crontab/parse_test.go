@@ -178,13 +178,42 @@ func TestVariablesHoldBelow(t *testing.T) {
 	}
 }
 
+// CRON_TZ outranks TZ wherever they stand, until an empty one gives the schedules back to TZ.
 func TestZones(t *testing.T) {
 	at := time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)
-	jobs := parse(t, "c", "0 3 * * * a\nTZ=Europe/Berlin\n0 3 * * * b\nCRON_TZ=America/New_York\n0 3 * * * c\nCRON_TZ=\n0 3 * * * d", Dialect{}).Jobs
-	for i, hour := range []int{3, 1, 7, 3} {
-		if got := jobs[i].Expression.Next(at).UTC().Hour(); got != hour {
-			t.Errorf("job %d at %d, want %d", i, got, hour)
+	const job = "\n0 3 * * * x\n"
+	for text, hour := range map[string]int{
+		job:                      3,
+		"TZ=Europe/Berlin" + job: 1,
+		"TZ=Europe/Berlin\nCRON_TZ=America/New_York" + job:           7,
+		"CRON_TZ=America/New_York\nTZ=Europe/Berlin" + job:           7,
+		"CRON_TZ=America/New_York\nTZ=Europe/Berlin\nCRON_TZ=" + job: 1,
+		"CRON_TZ=America/New_York\nCRON_TZ=" + job:                   3,
+		"TZ=Europe/Berlin\nTZ=" + job:                                3,
+	} {
+		if got := parse(t, "c", text, Dialect{}).Jobs[0].Expression.Next(at).UTC().Hour(); got != hour {
+			t.Errorf("%q: at %d, want %d", text, got, hour)
 		}
+	}
+	f := parse(t, "c", "CRON_TZ=America/New_York\nA=b\nTZ=Europe/Berlin"+job, Dialect{})
+	if len(f.Warnings) != 1 || f.Warnings[0].Error() != "c:3: TZ: it is passed on to the commands below; their schedules stay in America/New_York, by CRON_TZ on line 1; an empty CRON_TZ= above gives them to TZ" {
+		t.Errorf("warnings %v", f.Warnings)
+	}
+	if f := parse(t, "c", "TZ=Europe/Berlin\nCRON_TZ=America/New_York"+job, Dialect{}); len(f.Warnings) != 0 {
+		t.Errorf("warnings %v", f.Warnings)
+	}
+}
+
+// An error points at the field that is wrong, also at one that does not look like a field.
+func TestErrorsPointAtTheField(t *testing.T) {
+	for line, want := range map[string]string{
+		"5- * * * * cmd":   `c:1: "5- * * * *": minute "5-": `,
+		"* 1-,2 * * * cmd": `hour "1-": `,
+		"* * * * MON- cmd": `day-of-week "MON-": `,
+		"0 3 * * cmd a b":  `"cmd" comes after 4 fields, where the day-of-week is due`,
+		"* * * * missing":  `"missing" comes after 4 fields`,
+	} {
+		wantError(t, "c", line, Dialect{}, want)
 	}
 }
 

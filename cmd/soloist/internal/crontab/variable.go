@@ -66,8 +66,13 @@ func (l *lines) set(number int, name, value string) {
 	case name == "TZ":
 		l.env[name] = value
 		l.tz = l.zoneOf(number, name, value)
+		if l.cronTZ != nil && l.tz != nil && l.tz.String() != l.cronTZ.String() {
+			l.warn(number, name, "it is passed on to the commands below; their schedules stay in %v, by CRON_TZ on line %d; an empty CRON_TZ= above gives them to TZ", l.cronTZ, l.cronAt)
+		}
+	case name == "CRON_TZ" && value == "":
+		l.cronTZ = nil
 	case name == "CRON_TZ":
-		l.cronTZ = l.zoneOf(number, name, value)
+		l.cronTZ, l.cronAt = l.zoneOf(number, name, value), number
 	default:
 		l.env[name] = value
 	}
