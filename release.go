@@ -74,7 +74,7 @@ func (l *Lease) releaseRequest(r store.Release) store.Release {
 	if l.opts.AtLeast > 0 {
 		r.Linger = max(r.Linger, l.opts.AtLeast-l.core.clock.earliest().Sub(l.had))
 	}
-	if last := l.last.Load(); last != nil && r.State == nil {
+	if last := l.last.Load(); last != nil && r.State == nil && l.completion.Load() == 0 { // a transaction may have left another
 		r.State = *last
 	}
 	return r

@@ -18,11 +18,16 @@ type ElementRule struct {
 func Elements(h History, rule ElementRule) []Violation {
 	var found []Violation
 	began, done, marked := map[string]History{}, map[string]History{}, map[string]bool{}
+	retried, commits := map[string]int{}, map[string]History{}
 	for _, e := range h.byBegin() {
 		switch {
 		case !rule.Names[e.Name]:
-		case e.Kind == Release && e.Did == Okay && e.Mark > 0:
+		case (e.Kind == Release || e.Kind == Extend) && e.Did == Okay && e.Mark > 0:
 			marked[e.Name] = true
+		case e.Kind == Retry:
+			retried[e.Name]++
+		case e.Kind == Commit:
+			commits[e.Name] = append(commits[e.Name], e)
 		case e.Kind == Element:
 			began[e.Name] = append(began[e.Name], e)
 			if e.Recorded > 0 {
@@ -41,8 +46,20 @@ func Elements(h History, rule ElementRule) []Violation {
 		tried := slices.DeleteFunc(slices.Clone(began[name]), func(e Event) bool {
 			return e.Result == Back || len(all) > 0 && e.At > all[0].Recorded
 		})
-		if rule.Attempts > 0 && len(tried) > rule.Attempts {
-			bad(name, tried, "begun %d times, where %d attempts are allowed", len(tried), rule.Attempts)
+		if most := rule.Attempts * (1 + retried[name]); len(tried) > most && most > 0 {
+			bad(name, tried, "begun %d times, where %d attempts are allowed", len(tried), most)
+		}
+		if rule.Retain == 0 {
+			if len(commits[name]) > 1 {
+				bad(name, commits[name], "committed %d times", len(commits[name]))
+			}
+			for _, c := range commits[name] {
+				for _, e := range began[name] {
+					if e.At > c.At && e.Token > c.Token {
+						bad(name, History{c, e}, "begun after it had been committed")
+					}
+				}
+			}
 		}
 		if len(all) == 0 {
 			if rule.MustBeDone && !marked[name] {

@@ -62,6 +62,9 @@ const (
 	Give Kind = "give"
 	Set  Kind = "set" // of the state of a name
 
+	Commit Kind = "commit" // a transaction of the user's that records that a run or an element is done took effect at At
+	Retry  Kind = "retry"  // a person asked for a failed element to be tried again
+
 	Belief  Kind = "belief"  // a holder was sure of its lease from At to Until
 	Write   Kind = "write"   // a write to a guarded resource: okay, or refused as stale; decided at At
 	Run     Kind = "run"     // of a job; Until is Never when its replica did not live to end it

@@ -23,6 +23,7 @@ type JobRule struct {
 	Missed   Missed
 	Omission Omission
 
+	Skew      time.Duration   // by how much wall clocks are wrong at most
 	Delay     time.Duration   // between the end of a recorded run and the beginning of the next; 0 leaves it out
 	Pauses    []Span          // no scheduled time within them is run
 	Asked     int             // how many manual runs were asked for
@@ -55,11 +56,16 @@ func Jobs(h History, rule JobRule) []Violation {
 	c.schedule()
 	c.asked()
 	c.once()
+	c.committed()
 	c.expected()
 	if rule.Missed.Policy != "" && rule.Next != nil && h.watched() {
 		c.missed(h)
 	}
-	if rule.Omission.Grace > 0 && rule.Next != nil && h.watched() {
+	switch {
+	case rule.Omission.Grace <= 0 || !h.watched():
+	case rule.Delay > 0:
+		c.notRepeated()
+	case rule.Next != nil:
 		c.omitted()
 	}
 	return c.found
@@ -92,7 +98,7 @@ func (c *jobCheck) schedule() {
 		case r.Manual:
 		case c.rule.Next != nil && c.rule.Next(r.Mark-1) != r.Mark:
 			c.bad(History{r}, "%s is not a time of its schedule", utc(r.Mark))
-		case r.At < c.instant(r.Mark):
+		case r.At < c.instant(r.Mark)-c.rule.Skew:
 			c.bad(History{r}, "%s was begun before it was due", utc(r.Mark))
 		}
 	}
@@ -155,7 +161,7 @@ func (c *jobCheck) once() {
 			if e.Recorded > 0 && e.Result == Okay && !e.Manual && e.Mark > last.Mark {
 				last = e
 			}
-			if e.Recorded > 0 && e.Result == Okay && c.rule.Delay > 0 && !r.Manual && r.At < e.Until+c.rule.Delay-time.Millisecond && r.Token > e.Token && r.Attempt == 1 {
+			if e.Recorded > 0 && e.Result == Okay && c.rule.Delay > 0 && !r.Manual && r.At < e.Until+c.rule.Delay-2*c.rule.Skew-time.Millisecond && r.Token > e.Token && r.Attempt == 1 {
 				c.bad(History{e, r}, "begun sooner than %v after the end of the run before", c.rule.Delay)
 			}
 		}
@@ -179,6 +185,31 @@ func (c *jobCheck) once() {
 		}
 		if c.rule.Attempts > 0 && len(runs) > c.rule.Attempts {
 			c.bad(runs, "%s was begun %d times, where %d attempts are allowed", utc(scheduled), len(runs), c.rule.Attempts)
+		}
+	}
+}
+
+// committed checks that a run whose end was recorded in a transaction is not begun again, and that there is one such transaction for each.
+func (c *jobCheck) committed() {
+	type key struct {
+		mark   int64
+		manual bool
+	}
+	first := map[key]Event{}
+	for _, e := range c.history {
+		if e.Kind != Commit || e.Name != c.rule.Name {
+			continue
+		}
+		before, again := first[key{e.Mark, e.Manual}]
+		if again {
+			c.bad(History{before, e}, "%s was committed twice", utc(e.Mark))
+			continue
+		}
+		first[key{e.Mark, e.Manual}] = e
+		for _, r := range c.runs {
+			if r.At > e.At && r.Token > e.Token && r.Manual == e.Manual && (r.Mark == e.Mark || !e.Manual && r.Mark < e.Mark) {
+				c.bad(History{e, r}, "%s was begun after %s had been committed", utc(r.Mark), utc(e.Mark))
+			}
 		}
 	}
 }

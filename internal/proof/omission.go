@@ -41,13 +41,38 @@ func (c *jobCheck) omitted() {
 		if from < rule.From {
 			continue
 		}
-		were := slices.DeleteFunc(slices.Clone(well), func(e Event) bool { return e.At > c.instant(s) || e.Until < to })
+		were := slices.DeleteFunc(slices.Clone(well), func(e Event) bool { return e.At > c.instant(s)-c.rule.Skew || e.Until < to+c.rule.Skew })
 		if len(were) == 0 || c.begunFor(s) || c.rule.AtMostOnce && c.begun(s) || c.excused(s, from, to, leases, were) {
 			continue
 		}
 		c.found = append(c.found, Violation{OmissionChecker, c.rule.Name,
 			fmt.Sprintf("%s (%v) was begun by nobody, although %s was well from %v to %v", utc(s), from, were[0].Replica, were[0].At, were[0].Until),
 			c.around(from, to)})
+	}
+}
+
+// notRepeated checks that a job with a fixed delay is claimed again by somebody after each run that was recorded, if one replica was well from when it
+// was due until Grace after that.
+func (c *jobCheck) notRepeated() {
+	rule := c.rule.Omission
+	well := slices.DeleteFunc(c.history.of(Well), func(e Event) bool { return e.Name != c.rule.Name || e.Until-e.At < rule.Grace })
+	byToken, byName := c.history.leases()
+	for _, r := range c.runs {
+		from := r.Until + c.rule.Delay
+		if l := byToken[leaseKey{c.rule.Record, r.Token}]; l != nil && l.released != Never {
+			from = max(from, l.linger)
+		}
+		to := from + rule.Grace
+		if r.Recorded == 0 || r.Result != Okay || to > rule.Until || slices.ContainsFunc(rule.Doubt, func(d Span) bool { return d.From <= to && r.At <= d.To }) {
+			continue
+		}
+		i := slices.IndexFunc(well, func(e Event) bool { return e.At <= from && e.Until >= to })
+		if i < 0 || slices.ContainsFunc(byName[c.rule.Record], func(l *lease) bool { return l.from >= from-2*c.rule.Skew-time.Second/2 && l.from <= to }) {
+			continue
+		}
+		c.found = append(c.found, Violation{OmissionChecker, c.rule.Name,
+			fmt.Sprintf("was due at %v after a run that ended at %v, and claimed by nobody until %v, although %s was well from %v to %v", from, r.Until, to,
+				well[i].Replica, well[i].At, well[i].Until), append(History{r}, c.around(from, to)...)})
 	}
 }
 
@@ -91,12 +116,12 @@ func (c *jobCheck) takenByOthers(leases []*lease, scheduled int64, from, to time
 		if l.from >= from && !c.forAnother(leases[i:], scheduled) {
 			continue
 		}
-		if l.from > min(look, from+rule.Grace*7/8)+rule.Look {
+		if l.from > min(look, from+rule.Grace*7/8)+rule.Look+2*c.rule.Skew {
 			return false
 		}
 		until, look = max(until, l.taken()), max(look, l.taken(), l.until+(l.until-l.from)/8)
 	}
-	return until > from && until+rule.Look >= to
+	return until > from && until+rule.Look+2*c.rule.Skew >= to
 }
 
 // diedInARow reports whether two holders, one after the other, had the job since the time could be begun, and neither began anything or gave the job

@@ -35,6 +35,7 @@ func TestOmission(t *testing.T) {
 	}
 	once := at20(nil)
 	once.AtMostOnce = true
+	delayed := JobRule{Name: "job", Record: "job", Delay: 5 * s, Omission: Omission{Grace: 5 * s, Until: 15 * s}}
 	told := with(markRaised(10*s, 1, 20*s), func(e *Event) { e.Kind = Extend })
 	manual := with(run(5*s, 10*s, 16*s, 1, Okay, 0), func(e *Event) { e.Manual = true })
 	tests := []struct {
@@ -91,6 +92,11 @@ func TestOmission(t *testing.T) {
 		{"it has had its attempt", History{always, grant(10*s, 1, 9*s)}, at20(func(o *Omission) { o.Tries = true }), false},
 		{"what has had its attempt is done with the one after", History{always, grant(5*s, 1, 4*s)}, at20(func(o *Omission) { o.Tries, o.Spaced = true, 6*s }), false},
 		{"what has had its attempt was long before", History{always, grant(3*s, 1, 4*s)}, at20(func(o *Omission) { o.Tries, o.Spaced = true, 6*s }), true},
+		{"after a delay nobody claims it", History{always, grant(s, 1, 9*s), run(2*s, 2*s, 3*s, 1, Okay, 4*s), markRaised(4*s, 1, 2*s)}, delayed, true},
+		{"after a delay somebody claims it", History{always, grant(s, 1, 9*s), run(2*s, 2*s, 3*s, 1, Okay, 4*s), markRaised(4*s, 1, 2*s), grant(12*s, 2, 9*s)}, delayed, false},
+		{"before the delay is over somebody claims it", History{always, grant(s, 1, 9*s), run(2*s, 2*s, 3*s, 1, Okay, 4*s), markRaised(4*s, 1, 2*s), grant(7*s, 2, s)}, delayed, true},
+		{"after a delay it lingers", History{always, grant(s, 1, 9*s), run(2*s, 2*s, 3*s, 1, Okay, 4*s), lingers(markRaised(4*s, 1, 2*s), 20*s)}, delayed, false},
+		{"after a delay nobody is well", History{well("w", 0, 13*s-1), grant(s, 1, 9*s), run(2*s, 2*s, 3*s, 1, Okay, 4*s), markRaised(4*s, 1, 2*s)}, delayed, false},
 		{"nobody has tried", History{always, elsewhere}, at20(func(o *Omission) { o.Tries = true }), true},
 		{"it may have been paused", History{always, elsewhere}, at20(func(o *Omission) { o.Doubt = []Span{{14 * s, 20 * s}} }), false},
 		{"it had been paused before", History{always, elsewhere}, at20(func(o *Omission) { o.Doubt = []Span{{8 * s, 10*s - 1}} }), true},

@@ -50,6 +50,17 @@ func leftBy(told uint64, sets ...Event) History {
 	}, sets...)
 }
 
+// triedThrice begins an element three times, which may be retried after the second.
+func triedThrice(retried bool) History {
+	h := History{{Kind: Element, Name: "e", At: s, Until: 2 * s, Result: Failed}, {Kind: Element, Name: "e", At: 3 * s, Until: 4 * s, Result: Failed}, {Kind: Element, Name: "e", At: 6 * s, Until: 7 * s, Result: Failed}}
+	if retried {
+		h = append(h, Event{Kind: Retry, Name: "e", At: 5 * s})
+	}
+	return h
+}
+
+var triesTwice = Rules{Elements: []ElementRule{{Names: map[string]bool{"e": true}, Attempts: 2}}}
+
 // looked is a look at the record, which has a mark.
 func looked(at, until time.Duration, mark int64) Event {
 	return Event{Kind: Acquire, At: at, Until: until, Replica: "r", Name: "n", Holder: "-", TTL: s, Mark: -1, Seen: mark, Result: Done}
@@ -233,6 +244,14 @@ func TestCheckers(t *testing.T) {
 		{"all up to a cap", away(30 * s), missed("all"), ""},
 		{"one too many", away(20 * s), missed("all"), JobsChecker},
 		{"missed, and not skipped", away(40 * s), missed("skip"), JobsChecker},
+		{"a run that was committed is begun again", History{run(10*s, 11*s, 13*s, 1, Lost, 0), {Kind: Commit, At: 12 * s, Name: "job", Token: 1, Mark: 10_000}, run(10*s, 14*s, 15*s, 2, Okay, 0)}, jobs(nil), JobsChecker},
+		{"a run that was committed is tried again under its lease", History{run(10*s, 11*s, 13*s, 1, Failed, 0), {Kind: Commit, At: 12 * s, Name: "job", Token: 1, Mark: 10_000}, run(10*s, 14*s, 15*s, 1, Okay, 0)}, jobs(nil), ""},
+		{"a run is committed twice", History{run(10*s, 11*s, 13*s, 1, Okay, 0), {Kind: Commit, At: 12 * s, Name: "job", Token: 1, Mark: 10_000}, {Kind: Commit, At: 13 * s, Name: "job", Token: 1, Mark: 10_000}}, jobs(nil), JobsChecker},
+		{"an element is committed twice", History{element(0, s, 2*s), {Kind: Commit, At: s, Name: "e"}, {Kind: Commit, At: 2 * s, Name: "e"}}, elements, ElementsChecker},
+		{"a clock is ahead by what is said", History{run(20*s, 19*s, 21*s, 1, Okay, 0)}, jobs(func(r *JobRule) { r.Skew = s }), ""},
+		{"a clock is ahead by more than is said", History{run(20*s, 19*s-1, 21*s, 1, Okay, 0)}, jobs(func(r *JobRule) { r.Skew = s }), JobsChecker},
+		{"an element that was retried has more attempts", triedThrice(true), triesTwice, ""},
+		{"an element that was not retried has more attempts", triedThrice(false), triesTwice, ElementsChecker},
 		{"a state is told", History{acquire(0, s, "a", 1, Granted), stated(extend(2*s, 3*s, "a", 1, Okay), 7), release(4*s, 5*s, "a", 1, Okay), stated(acquire(6*s, 7*s, "b", 2, Granted), 7)}, Rules{}, ""},
 		{"a state is lost", History{acquire(0, s, "a", 1, Granted), stated(extend(2*s, 3*s, "a", 1, Okay), 7), release(4*s, 5*s, "a", 1, Okay), acquire(6*s, 7*s, "b", 2, Granted)}, Rules{}, Linearizability},
 		{"an older state is told", History{acquire(0, s, "a", 1, Granted), stated(extend(2*s, 3*s, "a", 1, Okay), 7), stated(release(4*s, 5*s, "a", 1, Okay), 9), stated(acquire(6*s, 7*s, "b", 2, Granted), 7)}, Rules{}, Linearizability},

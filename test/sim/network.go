@@ -449,7 +449,9 @@ func (n *network) Acquire(ctx context.Context, claims []store.Claim) ([]store.Ou
 		},
 		readjust: fromStore,
 	}
-	return c.carry(ctx, claims)
+	clock := n.clock()
+	outs, err := c.carry(ctx, clock.claims(claims))
+	return clock.outcomes(claims, outs), err
 }
 
 // Extend is as in store.Store.
@@ -462,7 +464,7 @@ func (n *network) Extend(ctx context.Context, extensions []store.Extension) ([]e
 		},
 		readjust: func(err error, _ *replica) error { return err },
 	}
-	return c.carry(ctx, extensions)
+	return c.carry(ctx, n.clock().extensions(extensions))
 }
 
 // Release is as in store.Store.
@@ -472,7 +474,7 @@ func (n *network) Release(ctx context.Context, releases []store.Release) ([]erro
 		adjust:   func(q store.Release, _ time.Duration) store.Release { return q },
 		readjust: func(err error, _ *replica) error { return err },
 	}
-	return c.carry(ctx, releases)
+	return c.carry(ctx, n.clock().releases(releases))
 }
 
 func asIs(err error) error { return err }

@@ -19,9 +19,10 @@ type Plan struct {
 	Trouble  time.Duration // how long the adversary is at work
 	Tail     time.Duration // how long everything is well after it
 	Odds     Odds
-	Lag      time.Duration // of each answer of the store, while the adversary is at work
-	Uneven   bool          // locks have several TTLs
-	Drift    []float64     // of each replica: by what part the store's clock runs faster than its own
+	Lag      time.Duration   // of each answer of the store, while the adversary is at work
+	Uneven   bool            // locks have several TTLs
+	Clocks   []time.Duration // by how much the wall clocks of lives are ahead; none if all are right
+	Drift    []float64       // of each replica: by what part the store's clock runs faster than its own
 	Suspends []Suspend
 	Cuts     []Cut
 	Crashes  []Crash
@@ -31,6 +32,9 @@ type Plan struct {
 	Lines    bool          // the store keeps those who wait in a line
 	Sweeps   bool          // a person sweeps the store now and then
 	Retain   time.Duration // of processed elements; 0 is for ever
+	Limits   bool          // every other replica has a permit more for the semaphore
+	Retries  bool          // failed elements are retried by a person
+	Commits  int           // of a hundred runs and elements, those that are recorded in a transaction of the user's
 	Job      JobPlan
 	More     []JobPlan       // beside it
 	Without  map[string]bool `json:",omitempty"` // faults left out, in the words in which they are told; for shrinking
@@ -125,6 +129,7 @@ type JobPlan struct {
 	TTL        time.Duration // 0 is that of the client
 	AtMost     time.Duration
 	Uneven     bool          // every other replica has half the TTL, and another Grace
+	Other      time.Duration // Every of every other replica; 0 is that of all
 	Absent     uint64        // a bit for each replica that does not run it
 	Every      time.Duration // 0 with Delay
 	Delay      time.Duration
@@ -152,6 +157,8 @@ const (
 	NoControl Control = ""
 	Forgets   Control = "a store that forgets in a failover"
 	FastClock Control = "a clock that differs by more than the margin covers"
+	Unmarked  Control = "a transaction that does not record what it was for"
+	FarClocks Control = "wall clocks that differ by more than is said"
 	Unfenced  Control = "a resource that lets any token in"
 	Stateless Control = "a store that leaves some states as they were"
 )
@@ -218,7 +225,19 @@ func Draw(seed uint64) Plan {
 	if fails := rand.New(rand.NewPCG(seed, 0xfa11)); p.Work != Cron && fails.IntN(6) == 0 {
 		p.Odds.Fail = fails.IntN(80)
 	}
-	if more := rand.New(rand.NewPCG(seed, 0x30b5)); p.Work == Jobs && more.IntN(3) == 0 {
+	users := rand.New(rand.NewPCG(seed, 0x05e5))
+	p.Limits = (p.Work == Permits || p.Work == Mixed) && users.IntN(3) == 0
+	p.Retries = p.Work == Elements && p.attempts() > 0 && users.IntN(2) == 0
+	if (p.Work == Elements || p.Work == Jobs || p.Work == Mixed) && users.IntN(4) == 0 {
+		p.Commits = 20 + users.IntN(81)
+	}
+	if p.Work == Jobs && p.Job.Every > 0 && users.IntN(20) == 0 {
+		p.Job.Other = p.Job.Every + p.TTL/2 - (p.TTL / 2 % time.Second)
+	}
+	if p.Work == Jobs && !p.Job.Person && p.Job.Jitter == 0 && users.IntN(8) == 0 {
+		p.drawClocks(users)
+	}
+	if more := rand.New(rand.NewPCG(seed, 0x30b5)); p.Work == Jobs && len(p.Clocks) == 0 && more.IntN(3) == 0 {
 		p.drawMore(more)
 	}
 	return p
@@ -247,6 +266,29 @@ func (p *Plan) drawMore(rng *rand.Rand) {
 	if rng.IntN(3) == 0 {
 		p.Job.Absent = rng.Uint64() &^ 3
 	}
+}
+
+// near is how far the clocks of replicas lie from the true one at most where runs of the dead are to be found by others: the client allows for two seconds
+// between any two.
+const near = 900 * time.Millisecond
+
+// drawClocks makes the wall clocks of lives differ: by as much as is allowed, or one of them by minutes.
+func (p *Plan) drawClocks(rng *rand.Rand) {
+	p.Clocks, p.Job.Herd = make([]time.Duration, p.Replicas), false
+	for i := range p.Clocks {
+		p.Clocks[i] = (upTo(rng, 2*near) - near).Truncate(time.Millisecond)
+	}
+	if rng.IntN(3) == 0 && p.Job.Delay == 0 { // with a delay the scheduled times of such a clock have no order with the others
+		p.Clocks[rng.IntN(p.Replicas)] = (upTo(rng, 20*time.Minute) - 10*time.Minute).Truncate(time.Millisecond)
+	}
+}
+
+// skew is by how much a wall clock is wrong at most, and whether that is as much as is allowed at most.
+func (p Plan) skew() (most time.Duration, allowed bool) {
+	for _, d := range p.Clocks {
+		most = max(most, d, -d)
+	}
+	return most, most <= near
 }
 
 type weighted[T any] []struct {

@@ -28,6 +28,9 @@ func (w *world) result() Result {
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Took, b.Took), cmp.Compare(a.Replica, b.Replica), cmp.Compare(a.Kind, b.Kind),
 			cmp.Compare(a.Name, b.Name), cmp.Compare(a.Holder, b.Holder), cmp.Compare(a.Fault, b.Fault))
 	})
+	if w.plan.Control == NoControl {
+		w.histories(h)
+	}
 	return Result{Plan: w.plan, History: h, Rules: w.rules(), Found: append(w.found, w.handOvers(h)...), Fired: slices.Sorted(maps.Keys(w.fired))}
 }
 
@@ -65,13 +68,24 @@ func (w *world) jobRule(j JobPlan) proof.JobRule {
 	if p.crashesAlone() { // else an attempt may not have been recorded, or not count since it was interrupted
 		rule.Attempts = j.Attempts
 	}
+	skew, allowed := p.skew()
+	rule.Skew = skew
 	if j.Delay > 0 {
 		rule.Takeover = false // the next run is not of the same time
 		rule.Delay = j.Delay
+		if rule.Omission = w.omission(j); !allowed || len(p.Suspends) > 0 {
+			rule.Omission.Grace = 0
+		} else if rule.Omission.Grace > 0 {
+			rule.Omission.Grace = 2*j.ttl(p) + 2*time.Second + 2*skew
+		}
+		return rule
+	}
+	if j.Other > 0 || !allowed { // it is run at the times of either schedule, or of a wrong clock
+		rule.Takeover = false
 		return rule
 	}
 	rule.Next = j.next()
-	if j.Jitter == 0 && j.AtLeast == 0 && !j.Person && !j.Uneven {
+	if j.Jitter == 0 && j.AtLeast == 0 && !j.Person && !j.Uneven && skew == 0 {
 		rule.Missed = proof.Missed{Policy: j.Missed, Cap: j.Cap, Grace: j.Grace, Queued: queued}
 	}
 	rule.Omission = w.omission(j)

@@ -71,6 +71,8 @@ func (s *shrinker) work() (smaller bool) {
 		func(p *Plan) { p.Sweeps = false },
 		func(p *Plan) { p.Lag = 0 },
 		func(p *Plan) { p.Retain = 0 },
+		func(p *Plan) { p.Commits = 0 },
+		func(p *Plan) { p.Retries = false },
 		func(p *Plan) { p.More = p.More[:max(0, len(p.More)-1)] },
 		func(p *Plan) { p.Job.Person = false },
 		func(p *Plan) { p.Job.Fails = 0 },
@@ -97,5 +99,5 @@ func (p *Plan) fewer(n int) {
 }
 
 func (p *Plan) same(o Plan) bool {
-	return p.Replicas == o.Replicas && p.Ops == o.Ops && p.Names == o.Names && p.Sweeps == o.Sweeps && p.Lag == o.Lag && p.Retain == o.Retain && p.Job == o.Job && slices.Equal(p.More, o.More) && slices.Equal(p.Drift, o.Drift)
+	return p.Replicas == o.Replicas && p.Ops == o.Ops && p.Names == o.Names && p.Sweeps == o.Sweeps && p.Lag == o.Lag && p.Retain == o.Retain && p.Commits == o.Commits && p.Retries == o.Retries && p.Job == o.Job && slices.Equal(p.More, o.More) && slices.Equal(p.Drift, o.Drift)
 }

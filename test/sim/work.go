@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/soloist-dev/soloist"
@@ -302,13 +304,25 @@ func (t *thread) write(ctx context.Context, lease *soloist.Lease, resource strin
 	}
 }
 
-// permitCount is how many permits the semaphore has.
+// permitCount is how many permits the semaphore has. Where replicas disagree, every other one has a permit more.
 const permitCount = 2
+
+// limit is how many permits the semaphore has for a replica, and most how many it has for any.
+func (r *replica) limit() (own, most int) {
+	switch own = permitCount; {
+	case !r.world.plan.Limits:
+		return own, own
+	case r.index%2 == 1:
+		own++
+	}
+	return own, permitCount + 1
+}
 
 // permits takes permits of a semaphore.
 func (t *thread) permits(ctx context.Context) {
 	w := t.world
-	s := t.client.Semaphore("pool", permitCount)
+	own, _ := t.limit()
+	s := t.client.Semaphore("pool", own)
 	for n := 0; n < w.plan.Ops && t.busy(ctx); n++ {
 		rest(ctx, t.rng.span(w.plan.TTL/2))
 		t.permit(ctx, s)
@@ -345,8 +359,12 @@ func (t *thread) permit(ctx context.Context, s *soloist.Semaphore) {
 		return
 	}
 	record := t.world.recordOf(permit)
+	own, most := t.limit()
+	if i, err := strconv.Atoi(record[strings.LastIndexByte(record, '/')+1:]); !t.lost() && (err != nil || i >= own) {
+		t.world.violated("client", record, "%s has it as one of %d permits", t.name(), own)
+	}
 	t.took(begin, permit, record)
-	t.hold(ctx, permit, record, "pool", permitCount)
+	t.hold(ctx, permit, record, "pool", most)
 	begin = t.world.now()
 	_ = t.given(begin, record, permit, permit.Release())
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -96,6 +97,12 @@ func (t *thread) process(ctx context.Context, e *soloist.Elements, id string, fa
 		if !b.look() || ctx.Err() != nil {
 			result = proof.Lost
 		}
+		if result == proof.Okay && t.commits() {
+			if err := t.commit(lease, proof.Event{Kind: proof.Commit, Name: record}, t.rng); err != nil {
+				t.finish(at, proof.Failed, false)
+				return err
+			}
+		}
 		t.finish(at, result, false)
 		if result != proof.Okay {
 			return errOfTheUser
@@ -107,6 +114,31 @@ func (t *thread) process(ctx context.Context, e *soloist.Elements, id string, fa
 	}
 	if at < 0 {
 		t.refused(began, record, err)
+	}
+	if errors.Is(err, soloist.ErrFailed) && w.plan.Retries && t.rng.chance(50) {
+		t.retry(ctx, e, id)
+	}
+}
+
+// retry lets a failed element be tried again, as a person does. Then it has not failed.
+func (t *thread) retry(ctx context.Context, e *soloist.Elements, id string) {
+	w := t.world
+	if ctx.Err() != nil || t.lost() {
+		return
+	}
+	w.add(proof.Event{Kind: proof.Retry, At: w.now(), Replica: t.name(), Name: recordOfElement(id)})
+	if t.client.Admin().RetryElement(ctx, elementsName, id) != nil || t.lost() {
+		return
+	}
+	el, err := e.Claim(ctx, id)
+	switch {
+	case t.lost():
+	case errors.Is(err, soloist.ErrFailed):
+		w.violated("client", id, "%s has retried it, and was told at %v that it has failed: %v", t.name(), w.now(), err)
+	case err == nil:
+		at := t.begin(recordOfElement(id), el.Lease, el.Attempt())
+		t.finish(at, proof.Back, false)
+		_ = el.Release()
 	}
 }
 

@@ -62,8 +62,10 @@ func (t *thread) job(p JobPlan) soloist.Job {
 		job.Schedule = cron.MustParse(p.Expression)
 	case p.Delay > 0:
 		job.Schedule = soloist.Delay(p.Delay)
+	case p.Other > 0 && t.index%2 == 1:
+		job.Schedule = soloist.Every(p.Other)
 	default:
-		job.Schedule = soloist.Every(p.Every)
+		job.Schedule = t.clock(t.life).schedule(soloist.Every(p.Every))
 	}
 	return job
 }
@@ -78,7 +80,7 @@ func (t *thread) run(ctx context.Context, p JobPlan, run soloist.Run) error {
 		return context.Canceled
 	}
 	e := proof.Event{Kind: proof.Run, At: w.now(), Until: proof.Never, Replica: t.name(), Name: p.Name, Holder: of(run.Lease.Holder()), Token: run.Token,
-		Mark: run.ScheduledAt.UnixMilli(), Attempt: run.Attempt, Manual: run.Manual, Result: proof.Unknown}
+		Mark: t.clock(t.life).ms(run.ScheduledAt.UnixMilli(), 1), Attempt: run.Attempt, Manual: run.Manual, Result: proof.Unknown}
 	at := w.add(e)
 	w.mu.Lock()
 	w.runs[runKey{p.Name, run.Token}] = at
@@ -106,6 +108,12 @@ func (t *thread) run(ctx context.Context, p JobPlan, run soloist.Run) error {
 		if rng.chance(20) {
 			t.ran(at, result)
 			panic(errOfTheUser)
+		}
+	case rng.chance(w.plan.Commits):
+		err = t.commit(run.Lease, proof.Event{Kind: proof.Commit, Name: p.Name, Mark: e.Mark, Manual: run.Manual}, rng)
+		var done *soloist.DoneError
+		if err != nil && !errors.As(err, &done) {
+			result = proof.Failed
 		}
 	}
 	t.ran(at, result)

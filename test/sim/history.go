@@ -1,0 +1,59 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/internal/proof"
+)
+
+// kept is how many runs a job's record keeps.
+const kept = 20
+
+// histories checks that the records of jobs tell of the newest of the runs whose end a replica was told is recorded, and how they ended.
+func (w *world) histories(h proof.History) {
+	for _, j := range w.plan.jobs() {
+		var state struct {
+			Runs []soloist.RunRecord `json:"runs"`
+		}
+		for r, err := range w.mem.List(context.Background(), recordOfJob(j.Name)) {
+			if err == nil && r.Name == recordOfJob(j.Name) && json.Unmarshal(r.State, &state) != nil {
+				w.found = append(w.found, proof.Violation{Checker: historyChecker, Name: j.Name, Text: "its state cannot be read"})
+			}
+		}
+		if len(state.Runs) > kept {
+			w.wrong(j.Name, proof.Event{}, "its record tells of too many runs")
+		}
+		oldest := int64(0) // token of which all is told
+		for _, r := range state.Runs {
+			if len(state.Runs) == kept && oldest == 0 && r.Token > 0 { // of one that was abandoned nobody knows the token
+				oldest = r.Token + 1
+			}
+		}
+		for _, e := range h {
+			if e.Kind != proof.Run || e.Name != j.Name || e.Recorded == 0 || e.Token < oldest {
+				continue
+			}
+			i := slices.IndexFunc(state.Runs, func(r soloist.RunRecord) bool { return r.Token == e.Token && r.Attempt == e.Attempt })
+			switch {
+			case i < 0:
+				w.wrong(j.Name, e, "its record does not tell of a run that was recorded")
+			case (state.Runs[i].Outcome == soloist.OutcomeOK) != (e.Result == proof.Okay) && !committed(h, e) || state.Runs[i].ScheduledAt.UnixMilli() != e.Mark || state.Runs[i].Manual != e.Manual:
+				w.wrong(j.Name, e, "its record tells something else of a run: "+state.Runs[i].Outcome)
+			}
+		}
+	}
+}
+
+// committed reports whether a transaction has recorded the run, whose function may not know it.
+func committed(h proof.History, run proof.Event) bool {
+	return slices.ContainsFunc(h, func(e proof.Event) bool { return e.Kind == proof.Commit && e.Name == run.Name && e.Token == run.Token })
+}
+
+const historyChecker = "history"
+
+func (w *world) wrong(job string, e proof.Event, text string) {
+	w.found = append(w.found, proof.Violation{Checker: historyChecker, Name: job, Text: text, Excerpt: proof.History{e}})
+}
