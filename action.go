@@ -18,7 +18,8 @@ const (
 	ActionPause   = "pause"
 	ActionResume  = "resume"
 	ActionTrigger = "trigger"
-	ActionRetry   = "retry" // an element
+	ActionForget  = "forget" // a job
+	ActionRetry   = "retry"  // an element
 )
 
 // An Action is a change that somebody has made by an Admin.

@@ -71,8 +71,15 @@ func (a *Admin) Resume(ctx context.Context, job string) error {
 }
 
 // Trigger asks for one run now, beside the schedule, on whichever replica is first. While the job is running the manual run
-// waits for its end. Asking again before it has begun has no further effect.
+// waits for its end. Asking again before it has begun has no further effect. The
+// error is ErrNoReplica if no replica that is alive has the job: nothing is asked for then.
 func (a *Admin) Trigger(ctx context.Context, job string) error {
+	if err := a.client.used(ctx, job); err != nil {
+		if _, none := a.Job(ctx, job); errors.Is(none, ErrNoJob) {
+			err = ErrNoJob
+		}
+		return fmt.Errorf("trigger of job %q: %w", job, err)
+	}
 	return a.control(ctx, Action{Verb: ActionTrigger, Name: job}, func(ctl *control, r store.Record) {
 		state, _ := parseJobState(r.State)
 		running := r.Holder != "" && !r.Free() // a manual run that was asked for may be the one that has begun
@@ -120,7 +127,7 @@ func (c *Client) change(ctx context.Context, job string, change func(*control, s
 	if err != nil {
 		return errors.Join(err, l.Release())
 	}
-	err = l.release(store.Release{State: state, Retain: Forever})
+	err = l.release(store.Release{State: state, Retain: retainFor(0, state)})
 	told := news.release(store.Release{Retain: Forever})
 	if errors.Is(told, ErrLost) { // a replica may have read all controls before this one was written
 		if news, told = c.announce(ctx); told == nil {
@@ -136,14 +143,16 @@ func (c *Client) changed(ctx context.Context, l *Lease, job string, change func(
 	if err != nil {
 		return nil, err
 	}
-	if records[0].Token == 0 {
+	if records[0].Token == 0 || forgotten(records[0]) {
 		return nil, ErrNoJob
 	}
 	ctl, err := parseControl(l.granted.State)
 	if err != nil {
 		return nil, err
 	}
-	change(&ctl, records[0])
+	if change(&ctl, records[0]); ctl == (control{}) {
+		return []byte{}, nil
+	}
 	return json.Marshal(ctl)
 }
 

@@ -29,6 +29,7 @@ const (
 	EventLost     EventKind = "lost"      // a lease was lost: once for each, whether the clock, the store or its release showed it
 	EventRunStart EventKind = "run-start" // a run starts
 	EventRunEnd   EventKind = "run-end"   // a run has ended, as Outcome says
+	EventDiffers  EventKind = "differs"   // another replica that is alive has another definition of the job; Err names it
 )
 
 // The verbs of the store, as the names of request events.

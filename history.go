@@ -39,6 +39,7 @@ type RunRecord struct {
 // jobState is the state of a job's record. Its mark is the scheduled time, in unix ms, up to which all is done.
 type jobState struct {
 	Schedule string      `json:"schedule,omitempty"`
+	About    string      `json:"about,omitempty"`   // the job's description
 	Since    int64       `json:"since,omitempty"`   // since when the job is known to the fleet, unix ms: nothing before is missed
 	Pending  int64       `json:"pending,omitempty"` // the scheduled time that Attempts is about
 	Attempts int         `json:"attempts,omitempty"`
@@ -57,6 +58,11 @@ func claimedInVain(claim store.Claim, g store.Grant) []byte {
 	}
 	state.Claimed = claim.Mark
 	return state.json()
+}
+
+// describe makes the state show a job to people.
+func (s *jobState) describe(j Job) {
+	s.Schedule, s.About = shorten(describe(j.Schedule)), shorten(j.Description)
 }
 
 func parseJobState(b []byte) (jobState, error) {

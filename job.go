@@ -15,6 +15,9 @@ type Job struct {
 	// Name identifies the job in the fleet.
 	Name string
 
+	// Description tells people what the job does, such as the command that it runs: at most 1,000 bytes are kept.
+	Description string
+
 	// Schedule says when it is due: a cron expression (package cron), Every, Delay, or At. An H in an expression is a
 	// hash of Name.
 	Schedule Schedule

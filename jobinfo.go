@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 type JobInfo struct {
 	Name     string
 	Schedule string      // as text, of the replica that ran the job last
+	About    string      // Job.Description, of the same
 	Next     time.Time   // the next scheduled time; zero if there is none, it is paused, or the text of the schedule is not one of soloist's
 	DoneUpTo time.Time   // all scheduled times up to it are done; zero if none is
 	Running  *RunInfo    // nil if the job is not running
@@ -22,7 +24,21 @@ type JobInfo struct {
 	Manual   bool        // a manual run has been asked for and has not ended
 	Runs     []RunRecord // the last 20, the newest last
 
+	// Replicas are those that are alive and have the job. If there is none, nobody runs it: it was removed, or all that had it are down.
+	Replicas []Definition
+
 	ended time.Time // of the last run
+}
+
+// A Definition is a job as a replica has it.
+type Definition struct {
+	Replica string
+	Digest  string // of the schedule, the description and the policies
+}
+
+// Differ reports whether two replicas that are alive have the job in different forms.
+func (i JobInfo) Differ() bool {
+	return slices.ContainsFunc(i.Replicas, func(d Definition) bool { return d.Digest != i.Replicas[0].Digest })
 }
 
 // A RunInfo describes a run under way.
@@ -58,11 +74,14 @@ func (a *Admin) jobs(ctx context.Context, start string) iter.Seq2[JobInfo, error
 		var bad faults
 		controls, err := a.client.allControls(ctx, start, &bad)
 		bad.add(err)
+		f := a.client.fleet(ctx, func(ReplicaInfo) bool { return true })
+		bad.add(f.bad.err())
 		prefix := a.client.names.prefix + kindJob
 		all := view(ctx, a.client.core, "jobs", prefix+start, func(rest string, r store.Record) (JobInfo, bool, error) {
 			name := start + rest
 			info, err := jobInfo(name, r, controls[name])
-			return info, true, err
+			info.Replicas = f.having(name)
+			return info, len(info.Replicas) > 0 || !forgotten(r), err
 		})
 		for info, err := range all {
 			if err != nil {
@@ -77,13 +96,23 @@ func (a *Admin) jobs(ctx context.Context, start string) iter.Seq2[JobInfo, error
 	}
 }
 
+// having returns the replicas that have a job.
+func (f *fleet) having(job string) (all []Definition) {
+	for _, info := range f.replicas {
+		if d, has := f.jobs[info.id][hash32(job)]; has {
+			all = append(all, Definition{info.Replica, fmt.Sprintf("%08x", d)})
+		}
+	}
+	return all
+}
+
 // jobInfo describes the job of a record. The error says what of it cannot be read.
 func jobInfo(name string, r store.Record, ctl control) (JobInfo, error) {
 	s, err := parseJobState(r.State)
 	if err != nil {
 		err = fmt.Errorf("job %q: %w", name, err)
 	}
-	info := JobInfo{Name: name, Schedule: s.Schedule, Paused: ctl.Paused, Manual: ctl.Trigger > s.Trigger, Runs: s.Runs}
+	info := JobInfo{Name: name, Schedule: s.Schedule, About: s.About, Paused: ctl.Paused, Manual: ctl.Trigger > s.Trigger, Runs: s.Runs}
 	if r.Mark > 0 {
 		info.DoneUpTo = time.UnixMilli(r.Mark).UTC()
 	}

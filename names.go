@@ -15,15 +15,17 @@ type namer struct{ prefix string }
 
 // The kinds, as they begin the names of records.
 const (
-	kindLock      = "lock/"
-	kindJob       = "job/"
-	kindControl   = "control/" // what was asked of a job: pause, run now
-	kindElement   = "element/"
-	kindSemaphore = "semaphore/"
-	kindLeader    = "leader/"
-	kindHerd      = "herd/"    // who asks for jobs that are due together
-	nameActions   = "actions"  // what people have changed
-	nameControls  = "controls" // is taken for every change under kindControl
+	kindLock        = "lock/"
+	kindJob         = "job/"
+	kindControl     = "control/" // what was asked of a job: pause, run now
+	kindElement     = "element/"
+	kindSemaphore   = "semaphore/"
+	kindLeader      = "leader/"
+	kindReplica     = "replica/"      // who is alive
+	kindReplicaJobs = "replica-jobs/" // which jobs it has
+	kindHerd        = "herd/"         // who asks for jobs that are due together
+	nameActions     = "actions"       // what people have changed
+	nameControls    = "controls"      // is taken for every change under kindControl
 )
 
 func newNamer(namespace string) (namer, error) {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/soloist-dev/soloist/store"
 )
@@ -18,6 +19,9 @@ type Config struct {
 	// Replica names this process to people, in the holder of each lease. The default is host and process id. It need not
 	// be unique: every attempt to acquire gets a holder of its own.
 	Replica string
+
+	// Version names the version of this program to people, at most 100 bytes. The default is that of its build.
+	Version string
 
 	// Options are the defaults of every lease; Client.With changes them for some.
 	Options
@@ -41,6 +45,12 @@ type Config struct {
 
 func (cfg *Config) fill(opts Options) error {
 	cfg.Options = opts
+	if cfg.Version == "" {
+		cfg.Version = buildVersion()
+	}
+	if len(cfg.Version) > 100 || !utf8.ValidString(cfg.Version) {
+		return invalid("version", strconv.Quote(cfg.Version[:min(len(cfg.Version), 60)]), "give at most 100 bytes of UTF-8")
+	}
 	if cfg.Replica == "" {
 		host, err := os.Hostname()
 		if err != nil {

@@ -38,15 +38,36 @@ func (c *Client) Run(ctx context.Context, jobs ...Job) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
+	var aside sync.WaitGroup
+	defer func() {
+		cancel()
+		aside.Wait()
+	}()
+	if err := r.appear(ctx, &aside); err != nil {
+		return err
+	}
 	if err := r.register(ctx); err != nil {
 		return fmt.Errorf("registering the jobs: %w", err)
 	}
-	var aside sync.WaitGroup
 	aside.Go(func() { c.controls(ctx, r.controlled) })
 	aside.Go(func() { c.sweeping(ctx) })
-	defer aside.Wait()
 	r.loop(ctx)
 	return r.drain()
+}
+
+// appear shows that this replica is alive and which jobs it has, until ctx ends.
+func (r *runner) appear(ctx context.Context, aside *sync.WaitGroup) error {
+	p := newPresence(r.Client)
+	jobs := make(map[string]uint32, len(r.tasks))
+	for name, t := range r.tasks {
+		jobs[name] = definitionOf(t.job, t.client.opts)
+	}
+	p.set(jobs)
+	if err := p.announce(ctx); err != nil {
+		return err
+	}
+	aside.Go(func() { p.keep(ctx) })
+	return nil
 }
 
 // sweeping lets the store forget, now and then.
@@ -194,7 +215,8 @@ func (r *runner) create(ctx context.Context, tasks []*task) error {
 			r.releaseOutcome(claims[i], out)
 			continue
 		}
-		state := jobState{Schedule: shorten(describe(tasks[i].job.Schedule))}
+		var state jobState
+		state.describe(tasks[i].job)
 		if _, delayed := tasks[i].job.Schedule.(delay); !delayed && !tasks[i].since.IsZero() {
 			state.Since = tasks[i].since.UnixMilli()
 		}

@@ -300,7 +300,7 @@ const skew = 2 * time.Second
 func (t *task) decide(g store.Grant, asked, now time.Time) (decision, bool) {
 	state, _ := parseJobState(g.State) // a state of something else counts as none
 	t.sawState(state, now)
-	state.Schedule = shorten(describe(t.job.Schedule))
+	state.describe(t.job)
 	told := state.Since // so that all replicas count from the same instant
 	if _, delayed := t.job.Schedule.(delay); told == 0 && g.Mark == 0 && !delayed && !t.since.IsZero() {
 		state.Since = t.since.UnixMilli()

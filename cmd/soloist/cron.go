@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -177,7 +178,7 @@ func (r *cronRun) job(j crontab.Job) (soloist.Job, error) {
 		return soloist.Job{}, fmt.Errorf("--grace %v must be less than 2/5 of the TTL (%v), so that the command is gone before its lease is", grace, ttl)
 	}
 	job := soloist.Job{
-		Name: j.Name, Schedule: scheduleOf(j),
+		Name: j.Name, Description: cmp.Or(j.Command, strings.Join(j.Args, " ")), Schedule: scheduleOf(j),
 		TTL: ttl, Margin: margin, AtLeast: j.AtLeast, // AtMost counts from the command's start: see execution
 		Jitter: j.Jitter, MissedCap: j.MissedCap, Grace: j.Grace,
 		Retry: soloist.Retry{Attempts: j.Retry.Attempts, Backoff: j.Retry.Backoff, MaxBackoff: j.Retry.MaxBackoff},

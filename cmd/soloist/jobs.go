@@ -18,13 +18,22 @@ type jobRow struct {
 	Name     string         `json:"name"`
 	Schedule string         `json:"schedule"`
 	InWords  string         `json:"schedule_in_words,omitempty"`
+	About    string         `json:"about,omitempty"`
 	Next     *time.Time     `json:"next,omitempty"`
 	Done     *time.Time     `json:"done_up_to,omitempty"` // all scheduled times up to it are done
 	Running  *runRow        `json:"running,omitempty"`
 	Paused   *soloist.Pause `json:"paused,omitempty"`
 	Manual   bool           `json:"manual_run_waiting"`
+	Replicas []definition   `json:"replicas"` // that are alive and have it
+	Differ   bool           `json:"definitions_differ"`
 
 	Runs []soloist.RunRecord `json:"runs"`
+}
+
+// A definition is a job as a replica has it.
+type definition struct {
+	Replica string `json:"replica"`
+	Digest  string `json:"digest"`
 }
 
 // A runRow is a run under way.
@@ -36,7 +45,10 @@ type runRow struct {
 }
 
 func newJobRow(info soloist.JobInfo) jobRow {
-	row := jobRow{Name: info.Name, Schedule: info.Schedule, Paused: info.Paused, Manual: info.Manual, Runs: info.Runs}
+	row := jobRow{Name: info.Name, Schedule: info.Schedule, About: info.About, Paused: info.Paused, Manual: info.Manual, Runs: info.Runs, Differ: info.Differ(), Replicas: []definition{}}
+	for _, d := range info.Replicas {
+		row.Replicas = append(row.Replicas, definition(d))
+	}
 	if row.Runs == nil {
 		row.Runs = []soloist.RunRecord{}
 	}
@@ -46,7 +58,7 @@ func newJobRow(info soloist.JobInfo) jobRow {
 	if run := info.Running; run != nil {
 		row.Running = &runRow{newLeaseRow(run.LeaseInfo), run.Replica(), run.Since, run.Attempt}
 	}
-	if !info.Next.IsZero() {
+	if !info.Next.IsZero() && len(info.Replicas) > 0 {
 		row.Next = &info.Next
 	}
 	if e, err := expressionOf(info); err == nil {
@@ -57,15 +69,24 @@ func newJobRow(info soloist.JobInfo) jobRow {
 
 // state is what a job is doing, in a word or two.
 func (r jobRow) state() string {
+	state := "waiting"
 	switch {
 	case r.Running != nil:
-		return "running on " + r.Running.Replica
+		state = "running on " + r.Running.Replica
 	case r.Paused != nil:
-		return "paused: " + r.Paused.Reason
+		state = "paused: " + r.Paused.Reason
 	case r.Manual:
-		return "about to run by hand"
+		state = "about to run by hand"
 	}
-	return "waiting"
+	switch {
+	case len(r.Replicas) == 0 && r.Running == nil && r.Paused == nil:
+		state = "no replica has it"
+	case len(r.Replicas) == 0:
+		state += "; no replica has it"
+	case r.Differ:
+		state += "; replicas differ"
+	}
+	return state
 }
 
 func (r jobRow) last() (outcome, at string) {
@@ -86,11 +107,12 @@ func expressionOf(info soloist.JobInfo) (*cron.Expression, error) {
 }
 
 func (a *app) jobsCommand() *cobra.Command {
-	c := &cobra.Command{Use: "jobs", Short: "See, pause, resume and trigger jobs", GroupID: "see", Args: a.noChild(cobra.NoArgs), RunE: needsSubcommand}
+	c := &cobra.Command{Use: "jobs", Short: "See, pause, resume, trigger and forget jobs", GroupID: "see", Args: a.noChild(cobra.NoArgs), RunE: needsSubcommand}
 	c.AddCommand(a.jobsList(), a.jobsShow(), a.jobsHistory(), a.jobsNext(),
 		a.jobsAct("trigger NAME", "Run a job now, once, on one machine of the fleet", (*soloist.Admin).Trigger),
 		a.jobsPause(),
 		a.releaseCommand("the run of a job", "NAME", named(soloist.KindJob)),
+		a.jobsAct("forget NAME", "Remove what is known of a job that no replica has any more", (*soloist.Admin).Forget),
 		a.jobsAct("resume NAME", "End a job's pause", (*soloist.Admin).Resume))
 	return c
 }
@@ -145,7 +167,10 @@ func (a *app) jobsShow() *cobra.Command {
 }
 
 func (a *app) showJob(r jobRow) error {
-	lines := [][]string{{"name", r.Name}, {"schedule", r.Schedule}, {"in words", r.InWords}, {"state", r.state()}}
+	lines := [][]string{{"name", r.Name}, {"about", r.About}, {"schedule", r.Schedule}, {"in words", r.InWords}, {"state", r.state()}}
+	for _, d := range r.Replicas {
+		lines = append(lines, []string{"replica", d.Replica + ", definition " + d.Digest})
+	}
 	if r.Paused != nil {
 		lines = append(lines, []string{"paused", fmt.Sprintf("%s by %s: %s", instant(r.Paused.At), r.Paused.By, r.Paused.Reason)})
 	}

@@ -1,0 +1,94 @@
+package soloist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// The errors of changes to jobs that depend on the replicas that are alive.
+var (
+	ErrInUse     = errors.New("replicas that are alive have the job")
+	ErrNoReplica = errors.New("no replica that is alive has the job")
+)
+
+// Forget removes what is known of a job that no replica has any more: its history, its pause, and the scheduled time up to which all is done. A
+// job of the same name begins anew. The error is ErrInUse while a replica that is alive has the job, ErrHeld while it runs, and ErrNoJob if there is
+// no such job.
+func (a *Admin) Forget(ctx context.Context, job string) error {
+	err := a.forget(ctx, job)
+	if err == nil {
+		err = a.note(ctx, Action{Verb: ActionForget, Kind: KindJob, Name: job})
+	}
+	if err != nil {
+		return fmt.Errorf("forgetting job %q: %w", job, err)
+	}
+	return nil
+}
+
+func (a *Admin) forget(ctx context.Context, job string) error {
+	c := a.client.With(Options{TTL: controlTTL})
+	t, err := a.targetOf(LeaseInfo{Kind: KindJob, Name: job})
+	if err != nil {
+		return err
+	}
+	records, err := c.peek(ctx, []string{t.name})
+	switch {
+	case err != nil:
+		return err
+	case records[0].Token == 0 || forgotten(records[0]):
+		return ErrNoJob
+	}
+	l, err := c.try(ctx, context.WithoutCancel(ctx), t)
+	if err != nil {
+		return err
+	}
+	if err := c.unused(ctx, job); err != nil { // nobody can run it from here on
+		return errors.Join(err, l.release(store.Release{Retain: Forever}))
+	}
+	if err := c.change(ctx, job, func(ctl *control, _ store.Record) { *ctl = control{} }); err != nil {
+		return errors.Join(err, l.release(store.Release{Retain: Forever}))
+	}
+	return l.release(store.Release{State: []byte{}})
+}
+
+// unused returns ErrInUse if a replica that is alive has the job.
+func (c *Client) unused(ctx context.Context, job string) error {
+	f := c.fleet(ctx, func(ReplicaInfo) bool { return true })
+	if err := f.bad.err(); err != nil {
+		return err
+	}
+	if all := f.having(job); len(all) > 0 {
+		return fmt.Errorf("%w: %s", ErrInUse, names(all))
+	}
+	return nil
+}
+
+// used returns ErrNoReplica if no replica that is alive has the job.
+func (c *Client) used(ctx context.Context, job string) error {
+	f := c.fleet(ctx, func(ReplicaInfo) bool { return true })
+	if len(f.having(job)) > 0 {
+		return nil
+	}
+	if err := f.bad.err(); err != nil {
+		return err
+	}
+	return ErrNoReplica
+}
+
+// names shows some replicas.
+func names(all []Definition) string {
+	text := all[0].Replica
+	for i, d := range all[1:] {
+		if i == mostFaults {
+			return fmt.Sprintf("%s and %d more", text, len(all)-1-i)
+		}
+		text += ", " + d.Replica
+	}
+	return text
+}
+
+// forgotten reports that a record is that of a job which was forgotten, and that the store has not forgotten yet.
+func forgotten(r store.Record) bool { return r.Free() && r.Holder == "" && len(r.State) == 0 }

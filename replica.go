@@ -1,0 +1,368 @@
+package soloist
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// replicaState is the state of the record by which a replica shows that it is alive: a lease that is renewed with all others.
+type replicaState struct {
+	Replica string `json:"replica"`
+	Host    string `json:"host,omitempty"`
+	PID     int    `json:"pid,omitempty"`
+	Version string `json:"version,omitempty"`
+	Started int64  `json:"started"`        // unix ms, by its clock
+	Clock   int64  `json:"clock"`          // its clock when it asked for the record, unix ms
+	Jobs    int    `json:"jobs"`           // how many it has
+	Digest  string `json:"digest"`         // of all definitions
+	Died    int64  `json:"died,omitempty"` // when another replica noticed that it had died, unix ms
+}
+
+// A carried job is one that a replica has, as its record shows it: the hash of its name and that of its definition.
+type carried struct{ name, definition uint32 }
+
+const (
+	carriedBytes   = 8
+	carriedPerPage = 4096 // jobs in a record
+	keepDead       = time.Hour
+)
+
+// definitionOf is the hash of what replicas have to agree on about a job.
+func definitionOf(j Job, opts Options) uint32 {
+	return hash32(fmt.Sprint(describe(j.Schedule), "\x00", j.Description, "\x00", opts.TTL, opts.AtLeast, opts.AtMost, j.Jitter, j.Missed, j.MissedCap, j.Grace, j.Crash, j.Retry))
+}
+
+func hash32(text string) uint32 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(text))
+	return uint32(h.Sum64() >> 32)
+}
+
+// pages are the states of the records that show jobs.
+func pages(definitions map[string]uint32) [][]byte {
+	all := make([]carried, 0, len(definitions))
+	for name, definition := range definitions {
+		all = append(all, carried{hash32(name), definition})
+	}
+	slices.SortFunc(all, func(a, b carried) int { return int(int64(a.name) - int64(b.name)) })
+	var states [][]byte
+	for page := range slices.Chunk(all, carriedPerPage) {
+		var b []byte
+		for _, c := range page {
+			b = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, c.name), c.definition)
+		}
+		states = append(states, []byte(base64.StdEncoding.EncodeToString(b)))
+	}
+	return states
+}
+
+func pageCount(jobs int) int { return (jobs + carriedPerPage - 1) / carriedPerPage }
+
+// parsePage adds what a page shows to jobs.
+func parsePage(state []byte, jobs map[uint32]uint32) error {
+	b, err := base64.StdEncoding.DecodeString(string(state))
+	if err == nil && len(b)%carriedBytes != 0 {
+		err = fmt.Errorf("it has %d bytes", len(b))
+	}
+	if err != nil {
+		return fmt.Errorf("the jobs of a replica cannot be read: %w", err)
+	}
+	for ; len(b) > 0; b = b[carriedBytes:] {
+		jobs[binary.BigEndian.Uint32(b)] = binary.BigEndian.Uint32(b[4:])
+	}
+	return nil
+}
+
+// A presence shows other replicas and people that a replica is alive, and which jobs it has.
+type presence struct {
+	client *Client // with the client's options, less those that are about work
+	id     string
+	start  time.Time
+	dirty  chan struct{} // has a value when the jobs have changed
+
+	mu   sync.Mutex
+	jobs map[string]uint32 // as set; it does not change
+
+	// These belong to the goroutine that calls announce and keep.
+	lease   *Lease    // nil before the first announce
+	claimed time.Time // when it was asked for
+	shown   int       // pages that have been written
+}
+
+func newPresence(c *Client) *presence {
+	holder := c.newHolder()
+	return &presence{
+		client: c.With(Options{TTL: c.opts.TTL, Margin: c.opts.Margin}), id: holder[len(replicaOf(holder))+1:], start: time.Now(),
+		dirty: make(chan struct{}, 1),
+	}
+}
+
+// set replaces the jobs that the replica has: the hashes of their definitions by their names.
+func (p *presence) set(jobs map[string]uint32) {
+	p.mu.Lock()
+	p.jobs = jobs
+	p.mu.Unlock()
+	p.changed()
+}
+
+func (p *presence) changed() {
+	select {
+	case p.dirty <- struct{}{}:
+	default:
+	}
+}
+
+func (p *presence) definitions() map[string]uint32 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.jobs
+}
+
+// announce makes the record of the replica, or brings it up to date.
+func (p *presence) announce(ctx context.Context) error {
+	select {
+	case <-p.dirty:
+	default:
+		if p.lease != nil && p.lease.Err() == nil {
+			return nil
+		}
+	}
+	err := p.write(ctx)
+	if err != nil {
+		p.changed()
+		return fmt.Errorf("announcing this replica: %w", err)
+	}
+	return nil
+}
+
+func (p *presence) write(ctx context.Context) error {
+	definitions := p.definitions()
+	c := p.client
+	state := replicaState{Replica: c.cfg.Replica, PID: os.Getpid(), Version: c.cfg.Version, Started: p.start.UnixMilli(), Jobs: len(definitions)}
+	state.Host, _ = os.Hostname()
+	states := pages(definitions)
+	state.Digest = fmt.Sprintf("%08x", hash32(fmt.Sprintf("%s", states)))
+	if err := c.overwrite(ctx, c.pageNames(p.id, max(len(states), p.shown)), func(i int) (store.Release, bool) {
+		if i < len(states) {
+			return store.Release{State: states[i], Retain: Forever}, true
+		}
+		return store.Release{State: []byte{}}, true
+	}); err != nil {
+		return err
+	}
+	p.shown = len(states)
+	if p.lease == nil || p.lease.Err() != nil {
+		p.claimed = time.Now()
+		lease, err := c.try(ctx, context.WithoutCancel(ctx), target{shown: "replica " + p.id, name: c.names.prefix + kindReplica + p.id})
+		if err != nil {
+			return err
+		}
+		p.lease = lease
+	}
+	state.Clock = p.claimed.UnixMilli()
+	b, _ := json.Marshal(state) // of strings and numbers; it cannot fail
+	return p.lease.SetState(ctx, b)
+}
+
+// keep keeps the record of the replica until ctx ends, and compares its jobs with those of others when it has changed. announce has been called.
+func (p *presence) keep(ctx context.Context) {
+	for wait := newBackoff(p.client.opts.TTL); ; {
+		p.compare(ctx)
+		select {
+		case <-p.lease.Context().Done():
+		case <-p.dirty:
+			p.changed()
+		case <-ctx.Done():
+			p.withdraw()
+			return
+		}
+		for ctx.Err() == nil && p.announce(ctx) != nil {
+			wait.sleep(ctx)
+		}
+	}
+}
+
+// withdraw removes the record, so that nobody takes the replica for one that has died.
+func (p *presence) withdraw() {
+	c := p.client
+	ctx, cancel := context.WithTimeout(context.Background(), 2*c.cfg.RequestTimeout)
+	defer cancel()
+	err := p.lease.release(store.Release{State: []byte{}})
+	if pages := c.overwrite(ctx, c.pageNames(p.id, p.shown), func(int) (store.Release, bool) { return store.Release{State: []byte{}}, true }); err == nil {
+		err = pages
+	}
+	if err != nil && !errors.Is(err, ErrLost) {
+		c.log.Warn("withdrawing this replica; others take it for dead when its lease ends", "err", err)
+	}
+}
+
+// pageNames are the names of the records that show the jobs of a replica.
+func (c *core) pageNames(id string, n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = c.names.prefix + kindReplicaJobs + id + "/" + strconv.Itoa(i)
+	}
+	return names
+}
+
+// overwrite takes records and gives them back with what with says, if it says that they are to be written. One that another has is left alone.
+func (c *core) overwrite(ctx context.Context, names []string, with func(int) (store.Release, bool)) error {
+	claims := make([]store.Claim, len(names))
+	for i, name := range names {
+		claims[i] = store.Claim{Name: name, Holder: c.newHolder(), TTL: controlTTL}
+	}
+	var errs []error
+	for start := 0; start < len(claims); start += batchLimit {
+		some := claims[start:min(start+batchLimit, len(claims))]
+		outs, _, err := c.claimBatch(ctx, some, c.clock.earliest())
+		if err != nil {
+			return err
+		}
+		var releases []store.Release
+		for i, out := range outs {
+			if out.Err != nil {
+				errs = append(errs, out.Err)
+				continue
+			}
+			rel, ok := with(start + i)
+			if !ok {
+				rel = c.releaseOfGrant(some[i], out.Grant)
+			}
+			rel.Name, rel.Holder, rel.Token = some[i].Name, some[i].Holder, out.Grant.Token
+			releases = append(releases, rel)
+		}
+		if len(releases) > 0 {
+			errs = append(errs, c.releaseBatch(releases)...)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// A fleet is what the records of replicas show.
+type fleet struct {
+	replicas []ReplicaInfo
+	bad      faults
+	jobs     map[string]map[uint32]uint32 // the definitions by the names of jobs, as hashes, by the replicas' ids; of those that are alive
+}
+
+// fleet reads the records of replicas, and which jobs those have that want selects.
+func (c *core) fleet(ctx context.Context, want func(ReplicaInfo) bool) fleet {
+	f := fleet{jobs: map[string]map[uint32]uint32{}}
+	prefix := c.names.prefix + kindReplica
+	for r, err := range c.list(ctx, prefix) {
+		if err != nil {
+			f.bad.add(fmt.Errorf("listing replicas: %w", err))
+			break
+		}
+		info, ok, err := replicaInfo(strings.TrimPrefix(r.Name, prefix), r, time.Now())
+		f.bad.add(err)
+		if ok {
+			f.replicas = append(f.replicas, info)
+		}
+	}
+	c.readJobs(ctx, &f, want)
+	return f
+}
+
+// readJobs reads which jobs replicas have. Those that have the same are read once.
+func (c *core) readJobs(ctx context.Context, f *fleet, want func(ReplicaInfo) bool) {
+	sets := map[string]map[uint32]uint32{}
+	for _, info := range f.replicas {
+		if !info.Alive || !want(info) {
+			continue
+		}
+		key := fmt.Sprint(info.Jobs, " ", info.digest)
+		if sets[key] == nil {
+			jobs := map[uint32]uint32{}
+			records, errs, err := c.peekEach(ctx, c.pageNames(info.id, pageCount(info.Jobs)))
+			f.bad.add(err)
+			for i, r := range records {
+				f.bad.add(errs[i])
+				f.bad.add(parsePage(r.State, jobs))
+			}
+			if len(jobs) == 0 && info.Jobs > 0 { // it has just gone, or it cannot be read
+				continue
+			}
+			sets[key] = jobs
+		}
+		f.jobs[info.id] = sets[key]
+	}
+}
+
+// compare warns of jobs that another replica has in another form, and removes the records of those that have died.
+func (p *presence) compare(ctx context.Context) {
+	mine := p.definitions()
+	c := p.client
+	states := pages(mine)
+	digest := fmt.Sprintf("%08x", hash32(fmt.Sprintf("%s", states)))
+	f := c.fleet(ctx, func(info ReplicaInfo) bool { return info.id != p.id && info.digest != digest })
+	if err := f.bad.err(); err != nil && ctx.Err() == nil {
+		c.log.Warn("comparing the definitions of jobs with those of other replicas", "err", err)
+	}
+	names := slices.Sorted(maps.Keys(mine))
+	for _, info := range f.replicas {
+		var differ []string
+		for _, name := range names {
+			if other, has := f.jobs[info.id][hash32(name)]; has && other != mine[name] {
+				differ = append(differ, name)
+				c.observe(Event{Kind: EventDiffers, Name: name, Err: fmt.Errorf("replica %s has another definition of it", info.Replica)})
+			}
+		}
+		if len(differ) > 0 {
+			shown := differ[:min(len(differ), mostFaults)]
+			c.log.Warn("another replica has other definitions of jobs; the scheduled times of both are run", "replica", info.Replica, "version", info.Version, "jobs", len(differ), "such as", shown)
+		}
+	}
+	c.bury(ctx, f.replicas)
+}
+
+// bury notes which replicas have died, for people to see for an hour, and lets the store forget them after that.
+func (c *core) bury(ctx context.Context, replicas []ReplicaInfo) {
+	var names []string
+	var rels []store.Release
+	for _, info := range replicas {
+		if info.Alive || !info.died.IsZero() {
+			continue
+		}
+		state := info.state
+		state.Died = time.Now().UnixMilli()
+		b, _ := json.Marshal(state) // of strings and numbers; it cannot fail
+		names, rels = append(names, c.names.prefix+kindReplica+info.id), append(rels, store.Release{State: b, Retain: keepDead})
+		for _, page := range c.pageNames(info.id, pageCount(info.Jobs)) {
+			names, rels = append(names, page), append(rels, store.Release{State: []byte{}})
+		}
+	}
+	if err := c.overwrite(ctx, names, func(i int) (store.Release, bool) { return rels[i], true }); err != nil && !errors.Is(err, ErrHeld) && ctx.Err() == nil {
+		c.log.Warn("removing the records of replicas that have died", "err", err)
+	}
+}
+
+// buildVersion is the version of the program, as its build says.
+var buildVersion = sync.OnceValue(func() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	version := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && version == "(devel)" {
+			version = s.Value[:min(12, len(s.Value))]
+		}
+	}
+	return version
+})

@@ -1,0 +1,217 @@
+package soloist_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/soloisttest"
+)
+
+func nothing(context.Context, soloist.Run) error { return nil }
+
+// People see which replicas are alive and which have died, and of which version they are; the store forgets all of them.
+func TestReplicasAreSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one := soloisttest.NewStore()
+		two, three := one.Share(), one.Share()
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Do: nothing}
+		admin := soloisttest.NewReplica(t, three, soloist.Config{Replica: "operator"}).Admin()
+		look := func() string {
+			var all []string
+			for info, err := range admin.Replicas(background) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if info.ClockAhead.Abs() > time.Second || info.Jobs != 1 || info.PID == 0 || info.Started.IsZero() {
+					t.Errorf("%+v", info)
+				}
+				all = append(all, fmt.Sprintf("%s %s alive=%t", info.Replica, info.Version, info.Alive))
+			}
+			return strings.Join(all, ", ")
+		}
+		begin := time.Now()
+		start(t, soloisttest.NewReplica(t, two, soloist.Config{Replica: "two", Version: "v2"}), job)
+		time.Sleep(time.Second)
+		check(t, "replicas", look(), "two v2 alive=true")
+		time.Sleep(10 * time.Minute)
+		check(t, "replicas that renew", look(), "two v2 alive=true")
+		stop := start(t, soloisttest.NewReplica(t, one, soloist.Config{Replica: "one", Version: "v1"}), job)
+		time.Sleep(time.Second)
+		if all := look(); !strings.Contains(all, "one v1 alive=true") || !strings.Contains(all, "two v2 alive=true") {
+			t.Errorf("replicas: %s", all)
+		}
+		stop()
+		check(t, "replicas after one has withdrawn", look(), "two v2 alive=true")
+		two.Stall()
+		time.Sleep(31 * time.Second)
+		check(t, "replicas after one has died", look(), "two v2 alive=false")
+		next := start(t, soloisttest.NewReplica(t, three, soloist.Config{Replica: "three", Version: "v3"}), job)
+		time.Sleep(30 * time.Minute)
+		if all := look(); !strings.Contains(all, "two v2 alive=false") || !strings.Contains(all, "three v3 alive=true") {
+			t.Errorf("replicas half an hour later: %s", all)
+		}
+		time.Sleep(31 * time.Minute)
+		check(t, "replicas an hour later", look(), "three v3 alive=true")
+		next()
+		for n := 1; n > 0; {
+			var err error
+			if n, err = three.Sweep(background, 100); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for r, err := range three.List(background, "replica") {
+			t.Errorf("%q is left, %v (begun %v)", r.Name, err, begin)
+		}
+		two.Heal()
+	})
+}
+
+// A replica that was cut off for longer than its lease is alive again when it is back.
+func TestReplicaIsSeenAgainAfterAnOutage(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Do: nothing})
+		time.Sleep(time.Second)
+		s.Break(errors.New("away"))
+		time.Sleep(2 * time.Minute)
+		if infos, err := collect(b.Admin().Replicas(background)); err != nil || len(infos) != 1 || infos[0].Alive {
+			t.Errorf("while it is cut off: %+v, %v", infos, err)
+		}
+		s.Heal()
+		time.Sleep(time.Minute)
+		if infos, err := collect(b.Admin().Replicas(background)); err != nil || len(infos) != 1 || !infos[0].Alive {
+			t.Errorf("when it is back: %+v, %v", infos, err)
+		}
+	})
+}
+
+// Two replicas that have one job in different forms are reported: in the log, as an event, and in the list of jobs.
+func TestDifferentDefinitionsAreReported(t *testing.T) {
+	for name, change := range map[string]func(*soloist.Job){
+		"schedule":    func(j *soloist.Job) { j.Schedule = soloist.Every(time.Hour) },
+		"description": func(j *soloist.Job) { j.Description = "./report --fast" },
+		"policy":      func(j *soloist.Job) { j.Crash = soloist.CrashGiveUp },
+		"nothing":     func(*soloist.Job) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := soloisttest.NewStore()
+				var log strings.Builder
+				var saw witness
+				job := soloist.Job{Name: "report", Schedule: soloist.Every(time.Minute), Description: "./report", Do: nothing}
+				other := soloist.Job{Name: "other", Schedule: soloist.Every(time.Minute), Do: nothing}
+				start(t, soloisttest.NewReplica(t, s, soloist.Config{Replica: "one"}), job, other)
+				time.Sleep(time.Second)
+				changed := job
+				change(&changed)
+				two := soloisttest.NewReplica(t, s.Share(), soloist.Config{Replica: "two", Observe: saw.observe, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				stop := start(t, two, changed, other)
+				time.Sleep(time.Second)
+				differ := name != "nothing"
+				for _, job := range []string{"report", "other"} {
+					info, err := two.Admin().Job(background, job)
+					if err != nil || len(info.Replicas) != 2 || info.Differ() != (differ && job == "report") {
+						t.Errorf("%s: %+v, %v", job, info.Replicas, err)
+					}
+				}
+				stop()
+				events := saw.of(soloist.EventDiffers)
+				if want := map[bool]int{true: 1}[differ]; len(events) != want || want > 0 && (events[0].Name != "report" || !strings.Contains(events[0].Err.Error(), "one")) {
+					t.Errorf("events: %+v", events)
+				}
+				if said := strings.Contains(log.String(), "other definitions") && strings.Contains(log.String(), "replica=one"); said != differ {
+					t.Errorf("log: %s", log.String())
+				}
+				if info, err := two.Admin().Job(background, "report"); err != nil || info.Differ() || len(info.Replicas) != 1 {
+					t.Errorf("when one has gone: %+v, %v", info.Replicas, err)
+				}
+			})
+		})
+	}
+}
+
+// A job that was removed stays known until it is forgotten, which it cannot be while a replica has it.
+func TestForgetAJob(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		admin := b.Admin()
+		var r recorder
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Description: "./tick", Do: r.do}
+		stop := start(t, a, job)
+		time.Sleep(90 * time.Second)
+		if err := admin.Pause(background, "tick", "a test"); err != nil {
+			t.Fatal(err)
+		}
+		if err := admin.Forget(background, "tick"); !errors.Is(err, soloist.ErrInUse) || !strings.Contains(err.Error(), "have the job: a") {
+			t.Errorf("while a replica has it: %v", err)
+		}
+		stop()
+		info, err := admin.Job(background, "tick")
+		if err != nil || len(info.Replicas) != 0 || info.About != "./tick" || len(info.Runs) != 1 {
+			t.Errorf("%+v, %v", info, err)
+		}
+		if err := admin.Trigger(background, "tick"); !errors.Is(err, soloist.ErrNoReplica) {
+			t.Errorf("triggered: %v", err)
+		}
+		if err := admin.Forget(background, "tick"); err != nil {
+			t.Fatal(err)
+		}
+		if infos, err := collect(admin.Jobs(background)); len(infos) != 0 || err != nil {
+			t.Errorf("%+v, %v", infos, err)
+		}
+		for r, err := range s.List(background, "control/") {
+			if len(r.State) > 0 || err != nil {
+				t.Errorf("%+v, %v", r, err)
+			}
+		}
+		for doing, err := range map[string]error{
+			"forgetting again": admin.Forget(background, "tick"), "forgetting another": admin.Forget(background, "tock"),
+			"pausing": admin.Pause(background, "tick", ""), "triggering": admin.Trigger(background, "tick"),
+		} {
+			if !errors.Is(err, soloist.ErrNoJob) {
+				t.Errorf("%s: %v", doing, err)
+			}
+		}
+		ran := len(r.began())
+		start(t, a, job)
+		time.Sleep(2 * time.Minute)
+		if n := len(r.began()) - ran; n != 2 {
+			t.Errorf("it was run %d times in 2 minutes after it came back; the pause is to be forgotten", n)
+		}
+		if info, err := admin.Job(background, "tick"); err != nil || info.Paused != nil || len(info.Runs) != 2 || len(info.Replicas) != 1 {
+			t.Errorf("%+v, %v", info, err)
+		}
+	})
+}
+
+// A replica with very many jobs shows all of them.
+func TestManyJobsAreShown(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		jobs := make([]soloist.Job, 10_000)
+		for i := range jobs {
+			jobs[i] = soloist.Job{Name: fmt.Sprint("job ", i), Schedule: soloist.Every(time.Hour), Do: nothing}
+		}
+		stop := start(t, a, jobs...)
+		time.Sleep(time.Second)
+		infos, err := collect(b.Admin().Jobs(background))
+		if len(infos) != len(jobs) || err != nil {
+			t.Fatalf("%d jobs, %v", len(infos), err)
+		}
+		for _, info := range infos {
+			if len(info.Replicas) != 1 {
+				t.Fatalf("%+v", info)
+			}
+		}
+		stop()
+		for _, info := range infos[:10] {
+			if err := b.Admin().Forget(background, info.Name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
