@@ -17,30 +17,29 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"regexp"
-	"time"
 
 	"github.com/soloist-dev/soloist/fence"
+	"github.com/soloist-dev/soloist/fence/internal/transaction"
 )
 
 // ErrSnapshot refuses a transaction of MySQL or MariaDB at REPEATABLE READ that read something before another wrote to the resource: its
 // reads do not show that write.
 var ErrSnapshot = errors.New("the transaction reads as of before another's write: call Check before anything else in it, or begin it at READ COMMITTED")
 
-// A Dialect is what the database understands.
+// A Dialect is the SQL that the database understands. The zero value is none of them.
 type Dialect int
 
 // The dialects.
 const (
-	PostgreSQL Dialect = iota // CockroachDB too
-	MySQL                     // MariaDB too
+	PostgreSQL Dialect = iota + 1 // CockroachDB too
+	MySQL                         // MariaDB too
 	SQLite
 )
 
 // A Config says where the tokens are kept.
 type Config struct {
-	Dialect Dialect
-	Table   string // "" is fences. Letters a to z, digits and _, and a schema's name with a dot before it
+	Dialect Dialect // required
+	Table   string  // the default is fences. Letters a to z, digits and _, and a schema's name with a dot before it
 }
 
 // A Guard is a fence.Guard whose memory is a table. It is safe for use by many goroutines at once.
@@ -56,16 +55,16 @@ type Guard struct {
 
 var _ fence.Guard = (*Guard)(nil)
 
-var tableName = regexp.MustCompile(`^([a-z_][a-z0-9_]{0,62}\.)?[a-z_][a-z0-9_]{0,62}$`)
-
-// New makes a guard of a database, which stays the caller's to close. The table must be there: see Schema.
+// New returns a guard of a database. The table must exist: see Schema. The caller closes db.
 func New(db *sql.DB, cfg Config) (*Guard, error) {
-	if cfg.Table == "" {
-		cfg.Table = "fences"
+	table, err := transaction.Table(cfg.Table)
+	if err != nil {
+		return nil, fmt.Errorf("sqlfence: %w", err)
 	}
-	if !tableName.MatchString(cfg.Table) {
-		return nil, fmt.Errorf("table %.60q: write a name, or schema.name, of a to z, 0 to 9 and _", cfg.Table)
+	if db == nil {
+		return nil, errors.New("sqlfence: the database is nil: give an open *sql.DB")
 	}
+	cfg.Table = table
 	g := &Guard{db: db, cfg: cfg}
 	switch cfg.Dialect {
 	case PostgreSQL:
@@ -82,12 +81,12 @@ func New(db *sql.DB, cfg Config) (*Guard, error) {
 		g.advance = "UPDATE " + cfg.Table + " SET token = ?, writes = writes + 1 WHERE resource = ? AND token <= ? AND writes = ?"
 		g.seen = "SELECT token FROM " + cfg.Table + " WHERE resource = ? FOR UPDATE"
 	default:
-		return nil, fmt.Errorf("dialect %d: give PostgreSQL, MySQL or SQLite", cfg.Dialect)
+		return nil, fmt.Errorf("sqlfence: dialect %d: give sqlfence.PostgreSQL, sqlfence.MySQL or sqlfence.SQLite", cfg.Dialect)
 	}
 	return g, nil
 }
 
-// Schema answers the statement that makes the table.
+// Schema returns the statement that creates the table.
 func (g *Guard) Schema() string {
 	columns := "resource text NOT NULL PRIMARY KEY, token bigint NOT NULL"
 	if g.cfg.Dialect == MySQL {
@@ -148,79 +147,30 @@ func (g *Guard) raise(ctx context.Context, tx *sql.Tx, resource string, token in
 	return err == nil && n > 0, nil
 }
 
-// DoTx runs write in a transaction of its own, after Check, and commits. What write answers is passed on. However it ends without a
-// commit, be it by a panic, the transaction is rolled back and the token is claimed by itself, so that it counts as seen all the same.
-func (g *Guard) DoTx(ctx context.Context, resource string, token int64, write func(*sql.Tx) error) (err error) {
-	tx, err := g.begin(ctx, resource, token)
-	if err != nil {
-		return err
-	}
-	committed := false
-	defer func() {
-		if !committed {
-			_ = tx.Rollback()
-			err = errors.Join(err, g.claimAfter(ctx, resource, token))
-		}
-	}()
-	if err := write(tx); err != nil {
-		return err
-	}
-	if err := commit(tx, resource); err != nil {
-		return err
-	}
-	committed = true
-	return nil
+// DoTx runs write in a transaction, after Check, and commits it. It returns the error of write, after a rollback. The token counts as
+// seen however write ends, be it with an error or by a panic: without a commit DoTx claims the token by itself.
+func (g *Guard) DoTx(ctx context.Context, resource string, token int64, write func(*sql.Tx) error) error {
+	return g.steps().DoTx(ctx, resource, token, write)
 }
 
-// begin begins a transaction that has passed Check.
-func (g *Guard) begin(ctx context.Context, resource string, token int64) (*sql.Tx, error) {
-	tx, err := g.db.BeginTx(ctx, nil)
-	if err != nil {
-		return nil, fmt.Errorf("beginning to write to %q: %w", resource, err)
-	}
-	if err := g.Check(ctx, tx, resource, token); err != nil {
-		_ = tx.Rollback()
-		return nil, err
-	}
-	return tx, nil
-}
-
-func commit(tx *sql.Tx, resource string) error {
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("committing what was written to %q: %w", resource, err)
-	}
-	return nil
-}
-
-// claimAfter claims the token of a write that has not been committed, perhaps because ctx has ended.
-func (g *Guard) claimAfter(ctx context.Context, resource string, token int64) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	err := g.Claim(ctx, resource, token)
-	if errors.Is(err, fence.ErrStale) {
-		return nil // a greater one has been seen meanwhile
-	}
-	return err
-}
-
-type key struct{}
-
-// Tx answers the transaction to write in, within the function that Do was given; nil elsewhere.
-func Tx(ctx context.Context) *sql.Tx {
-	tx, _ := ctx.Value(key{}).(*sql.Tx)
-	return tx
-}
-
-// Do is as in fence.Guard: DoTx with the transaction in the context of write, see Tx.
+// Do is as in fence.Guard. write finds the transaction to write in with Tx.
 func (g *Guard) Do(ctx context.Context, resource string, token int64, write func(context.Context) error) error {
-	return g.DoTx(ctx, resource, token, func(tx *sql.Tx) error { return write(context.WithValue(ctx, key{}, tx)) })
+	return g.DoTx(ctx, resource, token, func(tx *sql.Tx) error { return write(transaction.In(ctx, tx)) })
 }
+
+// Tx returns the transaction of Do from the context of its write; nil elsewhere.
+func Tx(ctx context.Context) *sql.Tx { return transaction.From[*sql.Tx](ctx) }
 
 // Claim is as in fence.Guard.
 func (g *Guard) Claim(ctx context.Context, resource string, token int64) error {
-	tx, err := g.begin(ctx, resource, token)
-	if err != nil {
-		return err
+	return g.steps().Claim(ctx, resource, token)
+}
+
+func (g *Guard) steps() transaction.Guard[*sql.Tx] {
+	return transaction.Guard[*sql.Tx]{
+		Begin:    func(ctx context.Context) (*sql.Tx, error) { return g.db.BeginTx(ctx, nil) },
+		Check:    g.Check,
+		Commit:   func(_ context.Context, tx *sql.Tx) error { return tx.Commit() },
+		Rollback: func(_ context.Context, tx *sql.Tx) error { return tx.Rollback() },
 	}
-	return commit(tx, resource)
 }

@@ -2,14 +2,10 @@ package pgstore_test
 
 import (
 	"context"
-	"database/sql"
 	"log"
-	"time"
 
 	"github.com/soloist-dev/soloist"
-	"github.com/soloist-dev/soloist/fence/sqlfence"
 	"github.com/soloist-dev/soloist/store/pgstore"
-	"github.com/soloist-dev/soloist/store/pgstore/pgfence"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -78,43 +74,6 @@ func ExampleStore_Complete() {
 			}
 			return book(ctx, tx, "4711")
 		})
-	})
-	if err != nil {
-		log.Print(err)
-	}
-}
-
-// Writes to another database than that of the leases carry the token.
-func Example_guard() {
-	ctx := context.Background()
-	var ledger *pgxpool.Pool
-	var lease *soloist.Lease
-	guard, err := pgfence.New(ledger, "fences")
-	if err != nil {
-		log.Fatal(err)
-	}
-	err = guard.DoTx(ctx, "ledger", lease.Token(), func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, "UPDATE accounts SET balance = balance - 10 WHERE id = 7")
-		return err
-	})
-	if err != nil {
-		log.Print(err)
-	}
-}
-
-// The same through database/sql, for any driver.
-func Example_guardSQL() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	var db *sql.DB
-	var lease *soloist.Lease
-	guard, err := sqlfence.New(db, sqlfence.Config{Dialect: sqlfence.PostgreSQL})
-	if err != nil {
-		log.Fatal(err)
-	}
-	err = guard.DoTx(ctx, "ledger", lease.Token(), func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "UPDATE accounts SET balance = balance - 10 WHERE id = 7")
-		return err
 	})
 	if err != nil {
 		log.Print(err)

@@ -2,13 +2,11 @@ package redisstore_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/soloist-dev/soloist"
-	"github.com/soloist-dev/soloist/fence"
 	"github.com/soloist-dev/soloist/store/redisstore"
 )
 
@@ -43,22 +41,4 @@ func ExampleOpenURL() {
 		panic(err)
 	}
 	defer s.Close()
-}
-
-// A guard for data that is in Redis itself.
-func ExampleGuard() {
-	ctx := context.Background()
-	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379", MaxRetries: -1})
-	defer rdb.Close()
-	var lease *soloist.Lease // of the lock "balance"
-
-	guard, err := redisstore.NewGuard(rdb, "")
-	if err != nil {
-		panic(err)
-	}
-	if err := guard.Claim(ctx, "balance", lease.Token()); errors.Is(err, fence.ErrStale) {
-		return // somebody else has the lock by now
-	}
-	_, err = guard.Write(ctx, "balance", lease.Token(), `return redis.call('INCRBY', KEYS[1], ARGV[1])`, []string{"balance"}, 100)
-	fmt.Println(err)
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/fence"
+	"github.com/soloist-dev/soloist/fence/pgfence"
 	"github.com/soloist-dev/soloist/fence/sqlfence"
-	"github.com/soloist-dev/soloist/store/pgstore/pgfence"
 	"github.com/soloist-dev/soloist/test/servers"
 
 	"github.com/jackc/pgx/v5"
@@ -49,11 +49,11 @@ func guards(t *testing.T) map[string]struct {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	mine, err := pgfence.New(p, "fences")
+	mine, err := pgfence.New(p, pgfence.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	std, err := sqlfence.New(db, sqlfence.Config{Table: "public.fences_std"})
+	std, err := sqlfence.New(db, sqlfence.Config{Dialect: sqlfence.PostgreSQL, Table: "public.fences_std"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func ignore(error) error { return nil }
 // written: the counter is 2, or one of them gets an error.
 func TestFenceInAnOlderSnapshot(t *testing.T) {
 	p := pool(t)
-	g, err := pgfence.New(p, "fences")
+	g, err := pgfence.New(p, pgfence.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +299,7 @@ func TestSuccessorWaitsForTheWriteUnderWay(t *testing.T) {
 
 func TestNewChecksTheTable(t *testing.T) {
 	for _, table := range []string{"a;b", "A", "a.b.c", strings.Repeat("x", 64)} {
-		if _, err := pgfence.New(nil, table); err == nil {
+		if _, err := pgfence.New(new(pgxpool.Pool), pgfence.Config{Table: table}); err == nil {
 			t.Errorf("%q was taken", table)
 		}
 	}

@@ -1,4 +1,4 @@
-package redisstore_test
+package redisfence_test
 
 import (
 	"context"
@@ -9,15 +9,20 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/soloist-dev/soloist/fence"
+	"github.com/soloist-dev/soloist/fence/redisfence"
 	"github.com/soloist-dev/soloist/store"
-	"github.com/soloist-dev/soloist/store/redisstore"
+	"github.com/soloist-dev/soloist/test/servers"
+
+	"github.com/redis/go-redis/v9"
 )
 
+func TestMain(m *testing.M) { servers.Main(m) }
+
+var shared = servers.Shared(func(t servers.Test) *servers.RedisServer { return servers.Redis(t) })
+
 // newGuard answers a guard whose marks are its own, and its client.
-func newGuard(t *testing.T) (*redisstore.Guard, *redis.Client) {
+func newGuard(t *testing.T) (*redisfence.Guard, *redis.Client) {
 	t.Helper()
 	opts, err := redis.ParseURL(shared(t).URL)
 	if err != nil {
@@ -25,7 +30,7 @@ func newGuard(t *testing.T) (*redisstore.Guard, *redis.Client) {
 	}
 	client := redis.NewClient(opts)
 	t.Cleanup(func() { client.Close() })
-	g, err := redisstore.NewGuard(client, "marks of "+t.Name()+":")
+	g, err := redisfence.New(client, redisfence.Config{Prefix: "marks of " + t.Name() + ":"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,9 +138,79 @@ func TestGuardedWritesLandInTheOrderOfTheirTokens(t *testing.T) {
 	}
 }
 
-func TestGuardRefusesARing(t *testing.T) {
-	var invalid *store.InvalidError
-	if _, err := redisstore.NewGuard(redis.NewRing(&redis.RingOptions{}), ""); !errors.As(err, &invalid) {
-		t.Errorf("a ring: %v", err)
+func TestNewChecksItsClient(t *testing.T) {
+	for what, client := range map[string]redis.UniversalClient{"a ring": redis.NewRing(&redis.RingOptions{}), "nil": nil} {
+		if _, err := redisfence.New(client, redisfence.Config{}); err == nil {
+			t.Errorf("%s was taken", what)
+		}
+	}
+}
+
+func TestGuardedTransaction(t *testing.T) {
+	g, client := newGuard(t)
+	key := t.Name() + ":balance"
+	var guard fence.Guard = g
+	set := func(value string) func(context.Context) error {
+		return func(ctx context.Context) error { return redisfence.Tx(ctx).Set(ctx, key, value, 0).Err() }
+	}
+	if err := guard.Do(t.Context(), "account", 7, set("seven")); err != nil {
+		t.Fatal(err)
+	}
+	if err := guard.Do(t.Context(), "account", 6, set("six")); !errors.Is(err, fence.ErrStale) {
+		t.Errorf("a stale holder: %v", err)
+	}
+	// The successor claims the resource while a write of the holder is under way.
+	overtaken := errors.New("not called")
+	err := g.DoTx(t.Context(), "account", 7, func(tx redis.Pipeliner) error {
+		overtaken = g.Claim(t.Context(), "account", 8)
+		return tx.Set(t.Context(), key, "seven again", 0).Err()
+	})
+	if overtaken != nil || !errors.Is(err, fence.ErrStale) {
+		t.Errorf("a write that was overtaken: %v, %v", overtaken, err)
+	}
+	failed := errors.New("failed")
+	if err := guard.Do(t.Context(), "account", 9, func(ctx context.Context) error {
+		_ = set("nine")(ctx)
+		return failed
+	}); !errors.Is(err, failed) {
+		t.Errorf("a write that fails: %v", err)
+	}
+	if err := g.Claim(t.Context(), "account", 8); !errors.Is(err, fence.ErrStale) {
+		t.Errorf("the token of a write that failed was not seen: %v", err)
+	}
+	if got, err := client.Get(t.Context(), key).Result(); got != "seven" {
+		t.Errorf("written is %q, %v", got, err)
+	}
+	if redisfence.Tx(t.Context()) != nil {
+		t.Error("a transaction outside of Do")
+	}
+}
+
+// By effect: of transactions too, no write of a lower token lands after one of a higher.
+func TestGuardedTransactionsLandInTheOrderOfTheirTokens(t *testing.T) {
+	g, client := newGuard(t)
+	key := t.Name() + ":landed"
+	var wg sync.WaitGroup
+	for token := int64(1); token <= 16; token++ {
+		wg.Go(func() {
+			for range 20 {
+				err := g.DoTx(context.Background(), "x", token, func(tx redis.Pipeliner) error {
+					return tx.RPush(context.Background(), key, token).Err()
+				})
+				if err != nil && !errors.Is(err, fence.ErrStale) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	var landed []int64
+	if err := client.LRange(t.Context(), key, 0, -1).ScanSlice(&landed); err != nil || len(landed) == 0 {
+		t.Fatal(landed, err)
+	}
+	for i := 1; i < len(landed); i++ {
+		if landed[i] < landed[i-1] {
+			t.Fatalf("%d landed after %d", landed[i], landed[i-1])
+		}
 	}
 }

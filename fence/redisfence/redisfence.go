@@ -1,0 +1,217 @@
+// Package redisfence guards what is written in Redis or Valkey: a key remembers the greatest fencing token of each resource, and lower ones
+// are refused in the same atomic step as the write.
+//
+//	guard, err := redisfence.New(client, redisfence.Config{})
+//	…
+//	err = guard.DoTx(ctx, "{ledger}", lease.Token(), func(tx redis.Pipeliner) error {
+//		return tx.IncrBy(ctx, "{ledger}:balance", 100).Err()
+//	})
+//
+// A key that remembers a token never expires. It is as safe as the server that keeps it: if it is lost, by a failover or an eviction, stale
+// tokens pass until the next claim. In a cluster it has to be in one slot with the keys of the write: give the resource their hash tag, as
+// above.
+package redisfence
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/soloist-dev/soloist/fence"
+	"github.com/soloist-dev/soloist/store"
+
+	"github.com/redis/go-redis/v9"
+)
+
+//go:embed write.lua
+var guardText string
+
+// A Config says where the tokens are kept.
+type Config struct {
+	Prefix string // of the keys, before the name of the resource; the default is "soloist-fence:"
+}
+
+// A Guard is a fence.Guard whose memory is in Redis. It is safe for use by many goroutines at once.
+type Guard struct {
+	client redis.UniversalClient
+	prefix string
+}
+
+var _ fence.Guard = (*Guard)(nil)
+
+// New returns a guard on a client. The caller closes the client.
+//
+// A client of go-redis repeats requests (MaxRetries, 3 by default), and so runs a write twice if the reply to the first was lost. Set
+// MaxRetries to -1, or write only what may be repeated. A request ends with its context if the client has ContextTimeoutEnabled; otherwise its
+// ReadTimeout and WriteTimeout bound it.
+func New(client redis.UniversalClient, cfg Config) (*Guard, error) {
+	switch client.(type) {
+	case nil:
+		return nil, errors.New("redisfence: the client is nil: give an open redis.UniversalClient")
+	case *redis.Ring:
+		return nil, errors.New("redisfence: the client is a redis.Ring, which can forget a key when its servers change: give a client of one server or of a cluster")
+	}
+	if cfg.Prefix == "" {
+		cfg.Prefix = "soloist-fence:"
+	}
+	return &Guard{client, cfg.Prefix}, nil
+}
+
+// Claim is as in fence.Guard.
+func (g *Guard) Claim(ctx context.Context, resource string, token int64) error {
+	_, err := g.Write(ctx, resource, token, "", nil)
+	return err
+}
+
+// DoTx claims the resource, calls write, and runs the commands that write has added to the transaction (MULTI, EXEC) in one atomic step, unless
+// the guard has seen a greater token by then: no command is run in that case, and the error is a *fence.StaleError. If write returns an error, DoTx
+// returns it and runs no command. Results of commands can be read after DoTx has returned nil. In a cluster whose keys are moving, DoTx may call
+// write again, with a new transaction.
+//
+// An error that is store.ErrUnknown means that the commands may have been run.
+func (g *Guard) DoTx(ctx context.Context, resource string, token int64, write func(redis.Pipeliner) error) error {
+	if err := g.Claim(ctx, resource, token); err != nil {
+		return err
+	}
+	return g.client.Watch(ctx, func(tx *redis.Tx) error {
+		if err := g.check(ctx, tx, resource, token); err != nil {
+			return err
+		}
+		pipe := tx.TxPipeline()
+		if err := write(pipe); err != nil || pipe.Len() == 0 {
+			return err
+		}
+		return g.execute(ctx, pipe, resource, token)
+	}, g.prefix+resource)
+}
+
+// check refuses a token if the guard has seen a greater one since it was claimed.
+func (g *Guard) check(ctx context.Context, tx *redis.Tx, resource string, token int64) error {
+	seen, err := tx.Get(ctx, g.prefix+resource).Result()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return fmt.Errorf("writing to %q: its key %q is gone: claim it again", resource, g.prefix+resource)
+	case err != nil:
+		return fmt.Errorf("asking the guard of %q: %w", resource, err)
+	}
+	last, err := g.token(resource, seen)
+	if err == nil && last > token {
+		err = &fence.StaleError{Resource: resource, Token: token, Seen: last}
+	}
+	return err
+}
+
+// execute runs what is in the transaction. It is refused if the key of the resource has changed since check.
+func (g *Guard) execute(ctx context.Context, pipe redis.Pipeliner, resource string, token int64) error {
+	_, err := pipe.Exec(ctx)
+	switch {
+	case err == nil, errors.Is(err, redis.Nil): // that a key is missing is the result of one of the commands
+		return nil
+	case errors.Is(err, redis.TxFailedErr):
+		if err := g.Claim(ctx, resource, token); err != nil {
+			return err // a *fence.StaleError, as a rule
+		}
+		return fmt.Errorf("writing to %q: its key %q was changed by something else than a guard; nothing was written", resource, g.prefix+resource)
+	}
+	return unsure(resource, err)
+}
+
+// Do is as in fence.Guard, with the commands of write in one transaction, as in DoTx. write finds the transaction with Tx; other
+// commands of write are not guarded.
+func (g *Guard) Do(ctx context.Context, resource string, token int64, write func(context.Context) error) error {
+	return g.DoTx(ctx, resource, token, func(tx redis.Pipeliner) error { return write(context.WithValue(ctx, key{}, tx)) })
+}
+
+type key struct{}
+
+// Tx returns the transaction of Do from the context of its write; nil elsewhere.
+func Tx(ctx context.Context) redis.Pipeliner {
+	tx, _ := ctx.Value(key{}).(redis.Pipeliner)
+	return tx
+}
+
+// Write runs lua in the server, in one atomic step with the comparison of the token, for writes that have to read first. If the token is lower
+// than one seen before for the resource, lua is not run and the error is a *fence.StaleError. lua finds keys in KEYS and args in ARGV, and
+// its result is returned, as with EVAL. The token counts as seen even if lua fails.
+//
+// An error that is store.ErrUnknown means that lua may have been run, in part too.
+func (g *Guard) Write(ctx context.Context, resource string, token int64, lua string, keys []string, args ...any) (any, error) {
+	if token <= 0 {
+		return nil, &fence.TokenError{Token: token}
+	}
+	if resource == "" {
+		return nil, &store.InvalidError{What: "resource", Value: `""`, Rule: "give a name to what is guarded"}
+	}
+	keys = append([]string{g.prefix + resource}, keys...)
+	args = append([]any{token}, args...)
+	reply, err := script(lua).Run(ctx, g.client, keys, args...).Slice() // by its hash, or in full if the server does not know it
+	if err != nil {
+		return nil, unsure(resource, err)
+	}
+	return g.read(resource, token, reply)
+}
+
+func script(lua string) *redis.Script {
+	return redis.NewScript(guardText + lua + "\nend\nreturn {'written', write(keys, args)}\n")
+}
+
+// read reads the reply of write.lua.
+func (g *Guard) read(resource string, token int64, fields []any) (any, error) {
+	word := ""
+	if len(fields) > 0 {
+		word, _ = fields[0].(string)
+	}
+	switch {
+	case word == "stale" && len(fields) == 2:
+		text, _ := fields[1].(string)
+		seen, err := g.token(resource, text)
+		if err != nil {
+			return nil, err
+		}
+		return nil, &fence.StaleError{Resource: resource, Token: token, Seen: seen}
+	case word == "written" && len(fields) == 1:
+		return nil, nil // lua returned nothing
+	case word == "written" && len(fields) == 2:
+		if failed, is := fields[1].(error); is {
+			return nil, fmt.Errorf("writing to %q: the script returned an error: %w", resource, failed)
+		}
+		return fields[1], nil
+	}
+	return nil, store.AsUnknown(fmt.Errorf("writing to %q: the reply of the server is not that of the guard's script", resource))
+}
+
+// token reads what is in the key of a resource.
+func (g *Guard) token(resource, text string) (int64, error) {
+	seen, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("writing to %q: its key %q has %.40q in it, which is no token: something else has written it", resource, g.prefix+resource, text)
+	}
+	return seen, nil
+}
+
+// refusals begin the errors with which a server refuses a script or a transaction before it has changed anything.
+var refusals = []string{
+	"EXECABORT", "NOSCRIPT", "MOVED", "ASK", "TRYAGAIN", "CROSSSLOT", "CLUSTERDOWN", "READONLY", "MASTERDOWN", "LOADING", "BUSY", "NOREPLICAS", "MISCONF",
+	"OOM", "NOAUTH", "WRONGPASS",
+}
+
+// unsure makes err a store.ErrUnknown unless the server has refused the write before it has changed anything.
+func unsure(resource string, err error) error {
+	explained := fmt.Errorf("writing to %q: %w", resource, err)
+	var reply redis.Error
+	if errors.As(err, &reply) {
+		word, _, _ := strings.Cut(reply.Error(), " ")
+		for _, refusal := range refusals {
+			if word == refusal {
+				return explained
+			}
+		}
+		if strings.Contains(reply.Error(), "Error compiling script") {
+			return explained
+		}
+	}
+	return store.AsUnknown(explained)
+}
