@@ -3,7 +3,6 @@ package pgstore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -25,27 +24,6 @@ func change[T any](ctx context.Context, s *Store, sql string, args []any, scan f
 		return nil, err
 	}
 	return fetch(ctx, s, sql, args, scan, uncertain)
-}
-
-// fit makes sure, before this handle first changes something, that the tables are of this version: the statements of this one could harm the
-// records of another.
-func (s *Store) fit(ctx context.Context) error {
-	if s.fits.Load() {
-		return nil
-	}
-	versions, err := look(ctx, s, s.sql.meta, nil, scanInt)
-	switch {
-	case err != nil:
-		return err
-	case len(versions) != 1:
-		return s.explain(fmt.Errorf("%w: %s does not say of which: run soloist migrate up", store.ErrSchema, s.tables.meta), false)
-	case versions[0] > schemaVersion:
-		return s.explain(fmt.Errorf("%w: they are of version %d, and this program knows %d: use a newer one", store.ErrSchema, versions[0], schemaVersion), false)
-	case versions[0] < schemaVersion:
-		return s.explain(fmt.Errorf("%w: they are of version %d, and this program needs %d: run soloist migrate up", store.ErrSchema, versions[0], schemaVersion), false)
-	}
-	s.fits.Store(true)
-	return nil
 }
 
 // fetch runs one statement, a transaction of its own, and again for as long as the server says that it had no effect and might have

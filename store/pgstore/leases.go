@@ -56,7 +56,7 @@ func (s *Store) releaseSQL(batch []store.Release) (string, []any) {
 			retains[i] = new(micros(r.Retain))
 		}
 	}
-	if len(batch) == 1 {
+	if len(batch) == 1 && s.sql.releaseOne != "" {
 		return s.sql.releaseOne, []any{c.names[0], c.holders[0], c.tokens[0], lingers[0], retains[0], c.marks[0], c.replace[0], c.states[0]}
 	}
 	return s.sql.release, []any{c.names, c.holders, c.tokens, lingers, retains, c.marks, c.replace, c.states}

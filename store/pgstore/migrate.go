@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/soloist-dev/soloist/store"
@@ -19,6 +20,9 @@ import (
 func (s *Store) Migrate(ctx context.Context) ([]string, error) {
 	if err := s.alive(ctx); err != nil {
 		return nil, err
+	}
+	if s.prepared(ctx) {
+		return nil, &store.InvalidError{What: "table", Value: s.tables.records, Rule: "is not there, and a table that is shared with ShedLock is: " + sharing}
 	}
 	for try := 0; ; try++ {
 		m := &migration{tables: s.tables}
@@ -184,6 +188,10 @@ func (m *migration) makeRecords(ctx context.Context, version int) error {
 				"ShedLock: the type of its column %s is %q; drop it, alter it, or give another table name", column, kind)}
 		}
 	}
+	if !m.cfg.ShedLock {
+		return &store.InvalidError{What: "table", Value: m.records, Rule: "is ShedLock's: share it by soloist migrate up --shedlock, and shedlock=true in the URL of each replica " +
+			"(Config.ShedLock); or name a table of soloist's own (table=NAME)"}
+	}
 	return m.do(ctx, "schema/adopt", "altered table %s: wider columns, and those that soloist needs; its rows stay", m.records)
 }
 
@@ -241,6 +249,9 @@ func (s *Store) Schema() string {
 		fmt.Fprintf(&b, "CREATE SCHEMA IF NOT EXISTS %s;\n\n", quote(s.tables.schema))
 	}
 	files := []string{"schema/table", "schema/floor", "schema/meta"}
+	if s.tables.cfg.ShedLock {
+		files = slices.Insert(files, 1, "schema/adopt")
+	}
 	if s.tables.lined() {
 		files = append(files, "schema/line")
 	}
@@ -253,7 +264,11 @@ func (s *Store) Schema() string {
 		}
 	}
 	for _, file := range files {
-		b.WriteString(t.fill(commented(file)) + "\n\n")
+		text := t.fill(commented(file))
+		if file == "schema/table" && t.cfg.ShedLock { // it may be there
+			text = strings.Replace(text, "CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1)
+		}
+		b.WriteString(text + "\n\n")
 	}
 	return strings.TrimSpace(b.String()) + "\n"
 }

@@ -50,6 +50,7 @@ type Store struct {
 	own    bool // the pool is ours to close
 	tables tables
 	sql    statements
+	byDefault bool // Config named no table
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -78,17 +79,13 @@ func New(pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	if pool == nil {
 		return nil, &store.InvalidError{What: "pool", Value: "nil", Rule: "give a pool of connections, as pgxpool.New makes it"}
 	}
-	if cfg.Table == "" {
-		cfg.Table = "soloist"
-		if cfg.ShedLock {
-			cfg.Table = "shedlock"
-		}
-	}
+	byDefault := cfg.Table == ""
+	cfg = cfg.filled()
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
 	t := newTables(cfg)
-	s := &Store{pool: pool, tables: t, sql: t.statements()}
+	s := &Store{pool: pool, tables: t, sql: t.statements(), byDefault: byDefault}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.hub.init(s)
 	return s, nil
@@ -97,6 +94,20 @@ func New(pool *pgxpool.Pool, cfg Config) (*Store, error) {
 // identifier leaves room below PostgreSQL's 63 bytes for what we put behind it.
 var identifier = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,49}$`)
 
+// filled is c with the name of the table.
+func (c Config) filled() Config {
+	switch {
+	case c.Table == "" && c.ShedLock:
+		c.Table = shedLockTable
+	case c.Table == "":
+		c.Table = "soloist"
+	}
+	return c
+}
+
+// shedLockTable is what ShedLock calls its table unless it is told otherwise.
+const shedLockTable = "shedlock"
+
 func (c Config) check() error {
 	const rule = "must be 1 to 50 of a to z, 0 to 9 and _, and not begin with a digit"
 	switch {
@@ -104,6 +115,8 @@ func (c Config) check() error {
 		return &store.InvalidError{What: "schema", Value: shown(c.Schema), Rule: rule}
 	case !identifier.MatchString(c.Table):
 		return &store.InvalidError{What: "table", Value: shown(c.Table), Rule: rule}
+	case c.Table == shedLockTable && !c.ShedLock:
+		return &store.InvalidError{What: "table", Value: shown(c.Table), Rule: "is the name of ShedLock's table: share it by shedlock=true (Config.ShedLock), or give another name"}
 	case c.Dialect != PostgreSQL && c.Dialect != CockroachDB:
 		return &store.InvalidError{What: "dialect", Value: shown(int(c.Dialect)), Rule: "must be PostgreSQL or CockroachDB"}
 	case c.Listen != ListenAuto && c.Listen != ListenOff:

@@ -279,3 +279,110 @@ func TestTablesOfOthersAreLeftAlone(t *testing.T) {
 		}
 	}
 }
+
+// A JVM that died keeps its lock for lockAtMostFor. By the holder and the token that a list shows it can be released by force.
+func TestWhatShedLockHoldsIsReleasedByForce(t *testing.T) {
+	s, java := shared(t)
+	for _, ours := range []bool{false, true} { // whether soloist has had the name before
+		name := fmt.Sprintf("lock/report-%v", ours)
+		if ours {
+			release(t, s, take(t, s, name, "before", time.Minute))
+		}
+		if !java.lock(strings.TrimPrefix(name, "lock/"), time.Hour) {
+			t.Fatal("Java gets no lock")
+		}
+		r := heldBy(t, s, name, "a")
+		for _, wrong := range []store.Release{{Name: name, Holder: r.Holder, Token: r.Token + 1}, {Name: name, Holder: "another", Token: r.Token}} {
+			if errs, err := s.Release(background, []store.Release{wrong}); err != nil || !errors.Is(errs[0], store.ErrLost) {
+				t.Errorf("%+v: %v, %v", wrong, errs, err)
+			}
+		}
+		release(t, s, store.Release{Name: name, Holder: r.Holder, Token: r.Token})
+		if lease := take(t, s, name, "a", time.Minute); lease.Token <= r.Token {
+			t.Errorf("token %d after Java's %d", lease.Token, r.Token)
+		}
+		if java.unlock(strings.TrimPrefix(name, "lock/"), 0) {
+			t.Error("the dead JVM's unlock frees our lease")
+		}
+	}
+}
+
+// Operators park a job by a lock_until that is far away.
+func TestParkedForEver(t *testing.T) {
+	s, java := shared(t)
+	for _, until := range []string{"infinity", "9999-12-31", "3000-01-01", "-infinity"} {
+		run(t, admin(t, server(t).URL), "INSERT INTO "+java.table+" VALUES ('parked', '"+until+"', '2020-01-01', 'operator') ON CONFLICT (name) DO UPDATE SET lock_until = '"+until+"'")
+		listed := false
+		for r, err := range s.List(background, "lock/parked") {
+			if err != nil {
+				t.Errorf("%s: %v", until, err)
+			}
+			listed = listed || r.Name == "lock/parked" && (r.Left > 200*365*24*time.Hour) == (until != "-infinity")
+		}
+		if !listed {
+			t.Errorf("%s: not listed as it is", until)
+		}
+		_, err := try(s, "lock/parked", "a", time.Minute)
+		if free := until == "-infinity"; free != (err == nil) || !free && !errors.Is(err, store.ErrHeld) {
+			t.Errorf("%s: %v", until, err)
+		}
+		run(t, admin(t, server(t).URL), "DELETE FROM "+java.table)
+	}
+}
+
+// A table that ShedLock uses is shared on purpose: without the same names of records nothing would exclude anything.
+func TestShedLocksTableIsSharedOnPurpose(t *testing.T) {
+	base := server(t).URL
+	db := admin(t, base)
+	schema := newSchema()
+	run(t, db, "CREATE SCHEMA "+schema)
+	run(t, db, "CREATE TABLE "+schema+".locks"+strings.TrimPrefix(ddlOfShedLock, "shedlock"))
+	refuse := func(what string, err error, says string) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v; want %q", what, err, says)
+		}
+	}
+	_, err := OpenURL(background, with(base, "schema", schema, "table", "shedlock"))
+	refuse("ShedLock's name", err, "share it by shedlock=true")
+	alone := open(t, base, "schema", schema, "table", "locks")
+	_, err = alone.Migrate(background)
+	refuse("migrating", err, "is ShedLock's: share it by soloist migrate up --shedlock")
+	if n := one[int](t, db, "SELECT count(*)::int FROM information_schema.columns WHERE table_schema = '"+schema+"'"); n != 4 {
+		t.Errorf("%d columns, the table had 4", n)
+	}
+	migrate(t, open(t, base, "schema", schema, "table", "locks", "shedlock", "true"))
+	_, err = try(open(t, base, "schema", schema, "table", "locks"), "lock/x", "a", time.Minute)
+	refuse("using", err, "is shared with ShedLock: put shedlock=true")
+
+	// Where no table is named, the one that was shared before is not forgotten.
+	migrate(t, open(t, base, "schema", schema, "shedlock", "true"))
+	plain := open(t, base, "schema", schema)
+	_, err = try(plain, "lock/x", "a", time.Minute)
+	refuse("using the default", err, "there is a table that is shared with ShedLock: put shedlock=true")
+	_, err = plain.Migrate(background)
+	refuse("migrating the default", err, "a table that is shared with ShedLock is: put shedlock=true")
+	migrate(t, open(t, base, "schema", schema, "table", "soloist"))
+	take(t, open(t, base, "schema", schema), "lock/x", "a", time.Minute)
+}
+
+// What is printed can be run where ShedLock's table is, and where it is not.
+func TestPrintedSchemaTakesOverShedLocksTable(t *testing.T) {
+	base := server(t).URL
+	db := admin(t, base)
+	for _, there := range []bool{true, false} {
+		schema := newSchema()
+		run(t, db, "CREATE SCHEMA "+schema)
+		if there {
+			run(t, db, "CREATE TABLE "+schema+"."+strings.Replace(ddlOfShedLock, "locked_by VARCHAR(255)", "locked_by VARCHAR(64)", 1))
+		}
+		s := open(t, base, "schema", schema, "shedlock", "true")
+		if _, err := db.Exec(background, s.Schema(), pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatal(err)
+		}
+		if did := migrate(t, s); len(did) > 0 {
+			t.Errorf("there is more to do: %q", did)
+		}
+		take(t, s, "lock/x", strings.Repeat("h", 255), time.Minute)
+	}
+}

@@ -22,7 +22,7 @@ const (
 
 // statements are those of the verbs, for one table; the comment of each file says its parameters and its result.
 type statements struct {
-	acquire, extend, release, choose, complete, confirm, list, sights, meta string
+	acquire, extend, release, choose, complete, confirm, list, sights, meta, fit string
 
 	sweepRaise, sweepSettle, sweep string // the steps of a sweep
 
@@ -71,9 +71,12 @@ func (t tables) statements() statements {
 	all := statements{
 		acquire: acquire, extend: t.load("extend"), release: t.load("release"), choose: t.load("choose"),
 		acquireOne: acquireOne, releaseOne: t.load("release_one"),
-		complete: t.load("complete"), confirm: t.load("confirm"), list: t.load(list), sights: t.load("sights"), meta: t.load("meta"),
+		complete: t.load("complete"), confirm: t.load("confirm"), list: t.load(list), sights: t.load("sights"), meta: t.load("meta"), fit: t.load("fit"),
 		listen:     t.load("listen"),
 		sweepRaise: t.load("sweep_raise"), sweepSettle: t.load("sweep_settle"), sweep: t.load("sweep"),
+	}
+	if t.cfg.ShedLock {
+		all.releaseOne = "" // release knows of ShedLock's
 	}
 	if t.lined() {
 		all.release, all.releaseOne = t.load("release_lined"), t.load("release_lined_one")
@@ -90,6 +93,10 @@ func (t tables) load(name string) string { return t.fill(bare(name)) }
 
 func (t tables) fill(text string) string {
 	notify, collate := "NULL::text", ` COLLATE "C"`
+	held := "s.holder = a.holder AND s.locked_by = a.holder AND NOT s.released"
+	if t.cfg.ShedLock {
+		held += " OR s.locked_by = a.holder AND s.locked_by <> s.holder"
+	}
 	if t.cfg.Dialect == CockroachDB {
 		collate = "" // its texts are in the order of their bytes
 	} else {
@@ -104,6 +111,7 @@ func (t tables) fill(text string) string {
 		"{{line}}", t.line,
 		"{{floor}}", t.floor,
 		"{{collate}}", collate,
+		"{{held}}", held,
 		"{{secret}}", "(SELECT secret FROM "+t.meta+" WHERE one = 1)",
 		"{{random}}", "decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex')",
 		"{{forever}}", "timestamp '9999-12-31'",

@@ -144,11 +144,7 @@ func (c *Config) read(query url.Values) error {
 	for _, name := range options {
 		query.Del(name)
 	}
-	filled := *c
-	if filled.Table == "" {
-		filled.Table = "soloist"
-	}
-	return filled.check()
+	return c.filled().check()
 }
 
 // known says that pgx, or the server, may know an option. Of the server's settings those are here that a session of ours may want; any
