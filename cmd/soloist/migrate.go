@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -35,7 +36,10 @@ none of this. Many replicas may migrate at once.`}
 				_ = a.print(line + "\n")
 			}
 			if err == nil && len(done) == 0 {
-				return a.print("the schema is up to date\n")
+				err = a.print("the schema is up to date\n")
+			}
+			if err == nil && shedlock {
+				a.say("put shedlock=true into the URL of the store that each replica uses: without it they would not share this table")
 			}
 			return err
 		},
@@ -72,7 +76,9 @@ func (a *app) migrator(shedlock bool) (store.Migrator, store.Store, error) {
 	if shedlock {
 		switch src.scheme() {
 		case "postgres", "postgresql", "cockroach", "mysql", "mariadb":
-			src.text = withOption(src.text, "shedlock", "true")
+			if src.text, err = withOption(src.text, "shedlock", "true"); err != nil {
+				return nil, nil, badConfig(fmt.Errorf("%s: %w", src.from, err))
+			}
 		default:
 			return nil, nil, usage("--shedlock is for the tables of PostgreSQL and MySQL, and %s names another store", src.from)
 		}
@@ -85,16 +91,19 @@ func (a *app) migrator(shedlock bool) (store.Migrator, store.Store, error) {
 	return m, s, nil
 }
 
-// withOption adds an option to the query of a URL unless it is there.
-func withOption(text, key, value string) string {
+// withOption adds an option to the query of a URL unless it is there. One that is there with another value is an error.
+func withOption(text, key, value string) (string, error) {
 	head, query, _ := strings.Cut(text, "?")
 	for _, option := range strings.Split(query, "&") {
-		if name, _, _ := strings.Cut(option, "="); name == key {
-			return text
+		switch name, given, _ := strings.Cut(option, "="); {
+		case name == key && given != value:
+			return "", fmt.Errorf("the URL says %s, and --%s asks for %s=%s: say the same in both", option, key, key, value)
+		case name == key:
+			return text, nil
 		}
 	}
 	if query != "" {
 		query += "&"
 	}
-	return head + "?" + query + key + "=" + value
+	return head + "?" + query + key + "=" + value, nil
 }

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"strings"
 	"time"
+
+	"github.com/soloist-dev/soloist/store"
 )
 
 // schemaVersion is that of the tables that this package makes and needs.
@@ -21,6 +23,14 @@ func (s *Store) Schema() string {
 	var b strings.Builder
 	for _, statement := range s.schema() {
 		b.WriteString(statement + ";\n")
+	}
+	if s.cfg.ShedLock {
+		zone := or(s.cfg.ShedLockZone, "+00:00")
+		b.WriteString("-- Where ShedLock's table is there already, the first statement above does nothing. Run these instead of it and before the others, in the time zone\n" +
+			"-- of the sessions with which ShedLock has written, and while no lock is held:\n")
+		for _, statement := range []string{"SET time_zone = '" + zone + "'", s.text(sqlSchemaText, nil), s.text(sqlSchemaShared, nil)} {
+			b.WriteString("-- " + strings.ReplaceAll(statement, "\n", "\n-- ") + ";\n")
+		}
 	}
 	return b.String()
 }
@@ -87,10 +97,14 @@ func (m *migration) all(ctx context.Context) error {
 	}
 	table, meta := m.s.cfg.Table, m.s.cfg.Table+"_meta"
 	switch _, there := engines[strings.ToLower(table)]; {
+	case m.s.prepared(ctx, m.conn):
+		return &store.InvalidError{What: "table", Value: table, Rule: "is not there, and a table that is shared with ShedLock is: " + sharing}
 	case !there:
 		err = m.do(ctx, "made the table "+table, m.s.text(sqlSchemaRecords, nil))
 	case m.s.cfg.ShedLock:
 		err = m.takeOver(ctx)
+	default:
+		err = m.own(ctx)
 	}
 	if err == nil && m.s.cfg.ShedLock {
 		err = m.index(ctx)
@@ -139,6 +153,20 @@ func (s *Store) aboutTables(statement string) string {
 		schema = text(s.cfg.Schema)
 	}
 	return s.text(statement, fill{"schema": schema, "table": text(s.cfg.Table), "table_meta": text(s.cfg.Table + "_meta")})
+}
+
+// own refuses a table that is there and not soloist's own.
+func (m *migration) own(ctx context.Context) error {
+	columns, err := pairs(ctx, m.conn, m.s.aboutTables(sqlColumns))
+	if err != nil || columns["call_id"] != "" {
+		return err
+	}
+	invalid := &store.InvalidError{What: "table", Value: m.s.cfg.Table, Rule: "is there already, and not soloist's: give another name (table=NAME)"}
+	if columns["lock_until"] != "" && columns["locked_by"] != "" {
+		invalid.Rule = "is ShedLock's: share it by soloist migrate up --shedlock, and shedlock=true in the URL of each replica (Config.ShedLock); " +
+			"or name a table of soloist's own (table=NAME)"
+	}
+	return invalid
 }
 
 // takeOver makes of a table of ShedLock's one that both can use, and keeps its rows.

@@ -44,6 +44,8 @@ type Store struct {
 	own bool // db is ours to close
 	cfg Config
 
+	byDefault bool // Config named no table
+
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 
@@ -72,19 +74,23 @@ func New(db *sql.DB, cfg Config) (*Store, error) {
 	if db == nil {
 		return nil, &store.InvalidError{What: "database", Value: "nil", Rule: "give an open *sql.DB"}
 	}
-	if cfg.Table == "" {
+	byDefault := cfg.Table == ""
+	switch {
+	case byDefault && cfg.ShedLock:
+		cfg.Table = shedLockTable
+	case byDefault:
 		cfg.Table = "soloist"
-		if cfg.ShedLock {
-			cfg.Table = "shedlock"
-		}
 	}
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	s := &Store{db: db, cfg: cfg}
+	s := &Store{db: db, cfg: cfg, byDefault: byDefault}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
 }
+
+// shedLockTable is what ShedLock calls its table unless it is told otherwise.
+const shedLockTable = "shedlock"
 
 var (
 	// The servers allow names of 64 characters; _meta must fit behind.
@@ -99,6 +105,8 @@ func (c Config) check() error {
 		return &store.InvalidError{What: "schema", Value: shown(c.Schema), Rule: rule}
 	case !identifier.MatchString(c.Table):
 		return &store.InvalidError{What: "table", Value: shown(c.Table), Rule: rule}
+	case strings.EqualFold(c.Table, shedLockTable) && !c.ShedLock:
+		return &store.InvalidError{What: "table", Value: shown(c.Table), Rule: "is the name of ShedLock's table: share it by shedlock=true (Config.ShedLock), or give another name"}
 	case c.Dialect < Detect || c.Dialect > MariaDB:
 		return &store.InvalidError{What: "dialect", Value: strconv.Itoa(int(c.Dialect)), Rule: "must be Detect, MySQL or MariaDB"}
 	case c.ShedLockZone != "" && !timeZone.MatchString(c.ShedLockZone):

@@ -201,3 +201,58 @@ func TestShedLockRefusesOtherTables(t *testing.T) {
 		t.Errorf("migrating did %q, %v", did, err)
 	}
 }
+
+// A table that ShedLock uses is shared on purpose: without the same names of records nothing would exclude anything.
+func TestShedLocksTableIsSharedOnPurpose(t *testing.T) {
+	ctx := context.Background()
+	db := connect(t, mariadb(t).URL, func(*mysql.Config) {})
+	schema := newTable(t)
+	exec(t, db, "CREATE DATABASE "+schema)
+	defer exec(t, db, "DROP DATABASE "+schema)
+	exec(t, db, strings.Replace(documentedTable, "shedlock", schema+".locks", 1))
+	made := func(table string, shared bool) *Store {
+		t.Helper()
+		s, err := New(db, Config{Schema: schema, Table: table, ShedLock: shared})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	refuse := func(what string, err error, says string) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v; want %q", what, err, says)
+		}
+	}
+	migrate := func(s *Store) {
+		t.Helper()
+		if _, err := s.Migrate(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	taking := func(s *Store) error {
+		_, err := s.Acquire(ctx, []store.Claim{claim("lock/x", "a")})
+		return err
+	}
+	_, err := New(db, Config{Schema: schema, Table: "ShedLock"})
+	refuse("ShedLock's name", err, "share it by shedlock=true")
+	_, err = made("locks", false).Migrate(ctx)
+	refuse("migrating", err, "is ShedLock's: share it by soloist migrate up --shedlock")
+	migrate(made("locks", true))
+	refuse("using", taking(made("locks", false)), "is shared with ShedLock: put shedlock=true")
+
+	// Where no table is named, the one that was shared before is not forgotten.
+	migrate(made("", true))
+	refuse("using the default", taking(made("", false)), "there is a table that is shared with ShedLock: put shedlock=true")
+	_, err = made("", false).Migrate(ctx)
+	refuse("migrating the default", err, "a table that is shared with ShedLock is: put shedlock=true")
+	migrate(made("soloist", false))
+	if err := taking(made("", false)); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"-- ALTER TABLE `" + schema + "`.`shedlock`", "-- SET time_zone"} {
+		if !strings.Contains(made("", true).Schema(), want) {
+			t.Errorf("migrate print lacks %q", want)
+		}
+	}
+}

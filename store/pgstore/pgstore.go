@@ -46,10 +46,10 @@ type Config struct {
 
 // A Store is a handle on the records in a database. It is safe for use by many goroutines at once.
 type Store struct {
-	pool   *pgxpool.Pool
-	own    bool // the pool is ours to close
-	tables tables
-	sql    statements
+	pool      *pgxpool.Pool
+	own       bool // the pool is ours to close
+	tables    tables
+	sql       statements
 	byDefault bool // Config named no table
 
 	ctx    context.Context // ends with Close
