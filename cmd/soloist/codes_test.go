@@ -102,7 +102,7 @@ func TestExitCodesOfPostgres(t *testing.T) {
 		"missing tables":      {at("bare"), 78, "run soloist migrate up"},
 		"newer schema":        {at("newer"), 78, "version 99"},
 		"nobody listens":      {with(t, base, func(u *url.URL) { u.Host = "127.0.0.1:1" }), 69, "refused"},
-		"foreign table":       {at("bare") + "?table=shedlock", 78, "migrate up"},
+		"ShedLock's table":    {at("bare") + "?table=shedlock", 78, "share it by shedlock=true"},
 		"cockroach, no port":  {"cockroach://root@127.0.0.1/x", 69, ":26257"},
 		"cockroach, own port": {"cockroach://root@127.0.0.1:1/x", 69, ":1"},
 	} {

@@ -37,7 +37,7 @@ func (s *Store) privileges(ctx context.Context) store.Finding {
 		return found("privileges", "the server does not tell who this is", store.LevelUnknown, "see docs/redis.md for the rights that are needed")
 	}
 	needed := slices.Clone(commands)
-	if s.cfg.ShedLock != "" {
+	if s.cfg.ShedLock {
 		needed = append(needed, shedLockCommands...)
 	}
 	if s.cfg.Redisson {

@@ -11,8 +11,8 @@ import (
 // peer answers the key that Java clients use for a name, if it is shared with them, else the record's own.
 func (s *Store) peer(b *bucket, name string) (key string, shared bool) {
 	switch bare, is := shedlock.Bare(name); {
-	case s.cfg.ShedLock != "" && is:
-		return shedlock.Key(s.cfg.ShedLock, bare), true
+	case s.cfg.ShedLock && is:
+		return shedlock.Key(s.cfg.ShedLockPrefix, s.cfg.ShedLockEnv, bare), true
 	case s.cfg.Redisson && is && strings.HasPrefix(name, shedlock.Lock):
 		return bare, true
 	}
@@ -36,12 +36,13 @@ func redissonChannel(lock string) string {
 	return "redisson_lock__channel:{" + lock + "}"
 }
 
-// peerLook is how often a key that Java clients may hold is looked at while somebody waits for it: ShedLock's tell nobody when they unlock.
+// peerLook is how often a key that Java clients may hold is looked at while somebody waits for it: ShedLock's tell nobody when they unlock, and
+// Redisson's fair, spin and read-write locks tell it on channels of their own.
 const peerLook = 500 * time.Millisecond
 
-// follow wakes a watch when a key of ShedLock's goes away, until ctx or the store ends.
+// follow wakes a watch when a key that is shared with Java goes away, until ctx or the store ends.
 func (s *Store) follow(ctx context.Context, w *watch, names []string) {
-	if s.cfg.ShedLock == "" {
+	if !s.cfg.ShedLock && !s.cfg.Redisson {
 		return
 	}
 	var peers []string

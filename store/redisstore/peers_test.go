@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/redisstore"
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
@@ -41,7 +42,7 @@ func pttl(t testing.TB, c *redis.Client, key string) time.Duration {
 func TestShedLock(t *testing.T) {
 	url, env := shared(t).URL, prefix()
 	java := plainClient(t, url)
-	s := open(t, fresh(t, url, "shedlock="+env))
+	s := open(t, fresh(t, url, "shedlock=true&shedlock_env="+env))
 	key := "job-lock:" + env + ":report"
 
 	r := take(t, s, "lock/report", "go-1")
@@ -143,7 +144,7 @@ func TestRedisson(t *testing.T) {
 	if left := lock(); !remains(time.Duration(left)*time.Millisecond, time.Minute, begin) {
 		t.Fatalf("Java's lock answers %d", left)
 	}
-	if all := java.HGetAll(background, name).Val(); len(all) != 1 || all["go-1"] != "1" {
+	if all := java.HGetAll(background, name).Val(); len(all) != 2 || all["go-1"] != "1" || all["mode"] != "write" {
 		t.Errorf("the hash is %v", all)
 	}
 	if n, _ := java.Get(background, token).Int(); n != 1 {
@@ -202,10 +203,76 @@ func TestRedisson(t *testing.T) {
 	}
 }
 
+// The scripts of Redisson's RReadWriteLock, as far as they matter here: what has no mode is not locked, to both.
+var (
+	redissonWrite = redis.NewScript(`local mode = redis.call('hget', KEYS[1], 'mode')
+		if mode == false then redis.call('hset', KEYS[1], 'mode', 'write'); redis.call('hset', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return -1 end
+		if mode == 'write' and redis.call('hexists', KEYS[1], ARGV[2]) == 1 then return -1 end
+		return redis.call('pttl', KEYS[1])`)
+	redissonRead = redis.NewScript(`local mode = redis.call('hget', KEYS[1], 'mode')
+		if mode == false then redis.call('hset', KEYS[1], 'mode', 'read'); redis.call('hset', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return -1 end
+		if mode == 'read' or mode == 'write' and redis.call('hexists', KEYS[1], ARGV[2] .. ':write') == 1 then return -1 end
+		return redis.call('pttl', KEYS[1])`)
+)
+
+func TestRedissonsReadWriteLockIsKeptOut(t *testing.T) {
+	url := shared(t).URL
+	java := plainClient(t, url)
+	s := open(t, fresh(t, url, "redisson=true"))
+	for kind, script := range map[string]*redis.Script{"write": redissonWrite, "read": redissonRead} {
+		name := prefix()
+		enter := func(owner string) int64 {
+			n, err := script.Run(background, java, []string{name}, time.Hour.Milliseconds(), owner).Int64()
+			must(t, err)
+			return n
+		}
+		r := take(t, s, "lock/"+name, "go-1")
+		if n := enter("uuid:1"); n < 0 {
+			t.Errorf("%s: Java enters while we hold the lock", kind)
+		}
+		must(t, extend(s, r))
+		must(t, release(s, r))
+		if n := enter("uuid:1"); n != -1 {
+			t.Errorf("%s: Java gets %d after our release", kind, n)
+		}
+		if rec := held(t, s, "lock/"+name, "go-2"); rec.Holder != "uuid:1" {
+			t.Errorf("%s: %+v", kind, rec)
+		}
+		w := watched(t, s, "lock/"+name) // its unlock publishes elsewhere
+		drain([]<-chan struct{}{w})
+		must(t, java.Del(background, name).Err())
+		if !woken(w) {
+			t.Errorf("%s: not woken by Java's unlock", kind)
+		}
+	}
+}
+
+// A key that is no lock, where Java's lock would be, is refused for what it is, and its name alone.
+func TestForeignKeyWhereJavasLockWouldBe(t *testing.T) {
+	url, name := shared(t).URL, prefix()
+	java := plainClient(t, url)
+	for mode, put := range map[string]func() error{
+		"redisson=true":                      func() error { return java.Set(background, name, "x", 0).Err() },
+		"shedlock=true&shedlock_env=" + name: func() error { return java.HSet(background, "job-lock:"+name+":"+name, "a", "b").Err() },
+	} {
+		s := open(t, fresh(t, url, strings.Split(mode, "&")...))
+		must(t, put())
+		outs, err := s.Acquire(background, []store.Claim{{Name: "lock/" + name, Holder: "h", TTL: time.Minute}, {Name: "lock/other" + name, Holder: "h", TTL: time.Minute}})
+		must(t, err)
+		var corrupt *redisstore.CorruptError
+		if !errors.As(outs[0].Err, &corrupt) || errors.Is(outs[0].Err, store.ErrUnknown) || !strings.Contains(outs[0].Err.Error(), "it should be a lock of") {
+			t.Errorf("%s: %v", mode, outs[0].Err)
+		}
+		if outs[1].Err != nil {
+			t.Errorf("%s: another name: %v", mode, outs[1].Err)
+		}
+	}
+}
+
 // Replicas that know of the sharing and replicas that do not, for the time of a change, do no harm to each other's leases.
 func TestSharingIsTurnedOn(t *testing.T) {
 	at := fresh(t, shared(t).URL)
-	alone, sharing := open(t, at), open(t, at+"&shedlock="+prefix())
+	alone, sharing := open(t, at), open(t, at+"&shedlock=true&shedlock_env="+prefix())
 	r := take(t, sharing, "lock/a", "h")
 	held(t, alone, "lock/a", "other")
 	must(t, extend(alone, r))

@@ -43,7 +43,7 @@ var errNoLines = fmt.Errorf("redisstore: in a cluster, with WAIT and with locks 
 
 // Queue is as in store.Queuer. The lines are in the server; the script of a release grants the name and publishes that.
 func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.Duration, error) {
-	if len(s.parts) > 1 || s.cfg.Wait > 0 || s.cfg.ShedLock != "" || s.cfg.Redisson {
+	if len(s.parts) > 1 || s.cfg.Wait > 0 || s.cfg.ShedLock || s.cfg.Redisson {
 		return store.Outcome{}, 0, errNoLines
 	}
 	if err := s.alive(ctx); err != nil {

@@ -20,9 +20,13 @@ type Config struct {
 	// exclude each other need the same one.
 	Prefix string
 
-	// ShedLock, when not "", is the environment of ShedLock's Redis providers ("default" if they name none) with which locks and jobs are
-	// shared: of the name "report", with ShedLock's lock "report". Not for a cluster. See docs/redis.md.
-	ShedLock string
+	// ShedLock shares locks and jobs with ShedLock's Redis providers: those of the name "report" with ShedLock's lock "report". Not for a
+	// cluster. See docs/redis.md.
+	ShedLock bool
+
+	// ShedLockEnv and ShedLockPrefix are the environment and the key prefix that the providers were built with. The defaults are theirs,
+	// "default" and "job-lock".
+	ShedLockEnv, ShedLockPrefix string
 
 	// Redisson shares locks with Redisson's RLock and RFencedLock of the same name: of the name "report", with the lock "report". Not
 	// together with ShedLock, and not for a cluster. See docs/redis.md.
@@ -86,7 +90,7 @@ func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 	case *redis.Client:
 		s.single, s.secure = c.Options().MaxRetries <= 0, c.Options().TLSConfig != nil
 	case *redis.ClusterClient:
-		if cfg.ShedLock != "" || cfg.Redisson || cfg.Wait > 0 {
+		if cfg.ShedLock || cfg.Redisson || cfg.Wait > 0 {
 			return nil, &store.InvalidError{What: "client", Value: "a redis.ClusterClient",
 				Rule: "with ShedLock, Redisson or Wait it must be one server's: the keys of both sides would have to be in one slot, and WAIT goes to one node"}
 		}
@@ -109,6 +113,12 @@ func (c Config) defaulted() Config {
 	if c.Prefix == "" {
 		c.Prefix = "soloist"
 	}
+	if c.ShedLock && c.ShedLockEnv == "" {
+		c.ShedLockEnv = "default"
+	}
+	if c.ShedLock && c.ShedLockPrefix == "" {
+		c.ShedLockPrefix = "job-lock"
+	}
 	if c.WaitTimeout == 0 {
 		c.WaitTimeout = time.Second
 	}
@@ -120,11 +130,16 @@ func (c Config) check() error {
 	if len(c.Prefix) > 64 || strings.ContainsFunc(c.Prefix, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '{' || r == '}' }) {
 		return bad("prefix", fmt.Sprintf("%q", c.Prefix), "must be 1 to 64 printable ASCII characters without spaces and braces")
 	}
-	if c.ShedLock != "" && c.Redisson {
+	if c.ShedLock && c.Redisson {
 		return bad("redisson", "true", "must not be together with shedlock: a name would have two keys")
 	}
-	if strings.ContainsFunc(c.ShedLock, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-		return bad("shedlock", fmt.Sprintf("%q", c.ShedLock), "must be the environment of ShedLock's provider, such as default, without spaces")
+	for what, value := range map[string]string{"shedlock_env": c.ShedLockEnv, "shedlock_prefix": c.ShedLockPrefix} {
+		switch {
+		case value != "" && !c.ShedLock:
+			return bad(what, fmt.Sprintf("%q", value), "is for shedlock=true: give both or neither")
+		case strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r == 0x7f }):
+			return bad(what, fmt.Sprintf("%q", value), "must be what ShedLock's provider was built with, without spaces")
+		}
 	}
 	if c.Wait < 0 || c.Wait > 100 {
 		return bad("wait", fmt.Sprint(c.Wait), "must be 0 to 100 replicas")

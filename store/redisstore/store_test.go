@@ -67,7 +67,7 @@ func TestConformanceOfURL(t *testing.T) {
 func TestConformanceOfCorruptRecords(t *testing.T) {
 	server := shared(t)
 	admin := plainClient(t, server.URL)
-	for _, mode := range []string{"timeout=5s", "redisson=true", "shedlock=e"} {
+	for _, mode := range []string{"timeout=5s", "redisson=true", "shedlock=true&shedlock_env=e"} {
 		t.Run(mode, func(t *testing.T) {
 			prefixes := map[store.Store]string{}
 			err := storetest.Check(t, "corrupt-harms-its-name", storetest.Harness{
@@ -126,7 +126,7 @@ func TestConformanceWaitingForReplica(t *testing.T) {
 
 func TestConformanceWithShedLock(t *testing.T) {
 	server := shared(t)
-	conformance(t, server.URL, counting(server.URL), "shedlock=default")
+	conformance(t, server.URL, counting(server.URL), "shedlock=true")
 }
 
 func TestConformanceWithRedisson(t *testing.T) {
@@ -176,7 +176,7 @@ func TestSweepLeavesNothing(t *testing.T) {
 	client := redis.NewClient(opts)
 	defer client.Close()
 	const lined = "timeout=5s" // there are no lines in the other modes
-	for _, mode := range []string{lined, "redisson=true", "shedlock=e"} {
+	for _, mode := range []string{lined, "redisson=true", "shedlock=true&shedlock_env=e"} {
 		t.Run(mode, func(t *testing.T) {
 			url := fresh(t, server.URL, mode)
 			s := open(t, url)

@@ -198,6 +198,15 @@ func choice(to *bool) func(string) error {
 	}
 }
 
+func sharing(to *bool) func(string) error {
+	return func(v string) error {
+		if choice(to)(v) != nil {
+			return errors.New("must be true or false; the environment of ShedLock's provider is the option shedlock_env")
+		}
+		return nil
+	}
+}
+
 var errDoubled = errors.New("is given twice: give it once")
 
 // parseOptions reads the query. The values of options that are secrets are not told.
@@ -208,7 +217,9 @@ func (t *target) parseOptions(query string) error {
 	}
 	options := map[string]func(string) error{
 		"prefix":           word(&t.config.Prefix),
-		"shedlock":         word(&t.config.ShedLock),
+		"shedlock":         sharing(&t.config.ShedLock),
+		"shedlock_env":     word(&t.config.ShedLockEnv),
+		"shedlock_prefix":  word(&t.config.ShedLockPrefix),
 		"redisson":         choice(&t.config.Redisson),
 		"wait":             count(&t.config.Wait),
 		"waittimeout":      lasting(&t.config.WaitTimeout),

@@ -12,7 +12,7 @@ func TestURLs(t *testing.T) {
 		"redis://localhost", "redis://localhost:6380/3", "redis://[::1]:6379", "redis://::1", "rediss://host?servername=other",
 		"redis://user:p%40%2F%3Fss@host/0?prefix=app&pool=3&timeout=2s&dialtimeout=1s", "redis://:pw@host",
 		"redis+sentinel://a,b:26380,c/main", "redis+sentinel://u:p@a/main/2?sentineluser=x&sentinelpassword=y",
-		"redis+cluster://a:1,b:2", "rediss+cluster://a:1,b:2/0", "redis://host?wait=1&waittimeout=100ms", "redis://host?shedlock=default",
+		"redis+cluster://a:1,b:2", "rediss+cluster://a:1,b:2/0", "redis://host?wait=1&waittimeout=100ms", "redis://host?shedlock=true&shedlock_env=prod&shedlock_prefix=myapp",
 		"redis://host?redisson=true",
 	} {
 		if _, err := parseURL(good); err != nil {
@@ -47,7 +47,10 @@ func TestURLs(t *testing.T) {
 		"rediss://host?certfile=/x":          "both or neither",
 		"redis://host?prefix=":               "must not be empty",
 		"redis://host?prefix={}":             "braces",
-		"redis://host?shedlock=a&redisson=1": "must not be together",
+		"redis://host?shedlock=1&redisson=1": "must not be together",
+		"redis://host?shedlock=prod":         `"prod": must be true or false; the environment of ShedLock's provider is the option shedlock_env`,
+		"redis://host?shedlock_env=prod":     "is for shedlock=true",
+		"redis://host?shedlock=true;wait=1":  "key=value",
 		"redis://host?%zz":                   "%XX",
 	} {
 		if _, err := parseURL(bad); err == nil || !strings.Contains(err.Error(), says) {

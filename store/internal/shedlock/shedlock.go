@@ -22,5 +22,5 @@ func Bare(record string) (name string, shared bool) {
 	return record, false
 }
 
-// Key answers the key that ShedLock's Redis providers take for a lock in an environment, "default" if they name none.
-func Key(environment, name string) string { return "job-lock:" + environment + ":" + name }
+// Key returns the key that ShedLock's Redis providers take for a lock, by the prefix and the environment that they were built with.
+func Key(prefix, environment, name string) string { return prefix + ":" + environment + ":" + name }

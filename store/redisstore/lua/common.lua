@@ -80,18 +80,35 @@ end
 -- shares says that the lease was taken with a shared key, and that whoever asks knows it.
 local function shares(rec, peer) return rec.p ~= '' and peer ~= rec.key end
 
+-- asked asks for the shared key. One that is no lock is no answer.
+local function asked(command, peer, arg)
+  local v
+  if arg then v = redis.pcall(command, peer, arg) else v = redis.pcall(command, peer) end
+  if type(v) == 'table' and v.err and string.find(v.err, 'WRONGTYPE', 1, true) then
+    corrupt(peer, 'it should be a lock of ' .. (command == 'GET' and 'ShedLock, a string,' or 'Redisson, a hash,') .. ' and is something else')
+  end
+  if type(v) == 'table' and v.err then error(v) end
+  return v
+end
+
 -- ours says that a record still has the shared key, if it has one: a Java client may have taken or deleted it.
 local function ours(rec, peer)
   if not shares(rec, peer) then return true end
-  if field(rec.p) then return redis.call('HEXISTS', peer, field(rec.p)) == 1 end
-  return redis.call('GET', peer) == rec.p
+  if field(rec.p) then return asked('HEXISTS', peer, field(rec.p)) == 1 end
+  return asked('GET', peer) == rec.p
 end
 
 -- foreign answers who has the shared key when the record has not, and for how many µs; nil if nobody has. value is what would stand there.
 local function foreign(rec, peer, value)
   if value == '' or redis.call('EXISTS', peer) == 0 then return nil end
   if rec and shares(rec, peer) and ours(rec, peer) then return nil end
-  local who = field(value) and redis.call('HKEYS', peer)[1] or redis.call('GET', peer)
+  local who
+  if field(value) then
+    local fields = asked('HKEYS', peer)
+    who = fields[1] == 'mode' and fields[2] or fields[1] -- a read-write lock has a mode, too
+  else
+    who = asked('GET', peer)
+  end
   local left = redis.call('PTTL', peer)
   if left < 0 then left = 1000 end -- it has no end: look again in a second
   return who, math.max(1, left) * 1000
@@ -103,7 +120,7 @@ local function ms(micros) return int(math.max(1, math.ceil(micros / 1000))) end
 local function share(key, peer, value, ttl)
   if field(value) then
     redis.call('DEL', peer)
-    redis.call('HSET', peer, field(value), '1')
+    redis.call('HSET', peer, field(value), '1', 'mode', 'write') -- the mode is for RReadWriteLock, which would otherwise enter
     redis.call('PEXPIRE', peer, ms(ttl))
     redis.call('INCR', redisson('redisson_lock_token', peer))
   else
