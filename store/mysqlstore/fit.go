@@ -23,7 +23,7 @@ func (s *Store) fit(ctx context.Context, conn *sql.Conn) error {
 	err := conn.QueryRowContext(ctx, s.aboutTables(sqlFit)).Scan(&version, &others, &shared)
 	switch {
 	case code(err) == errNoTable && s.prepared(ctx, conn):
-		return fmt.Errorf("%w: there is a table that is shared with ShedLock: "+sharing, ErrSchema)
+		return fmt.Errorf("%w: there is a table that is shared with ShedLock: "+sharing, store.ErrSchema)
 	case err != nil:
 		return err
 	case others.Valid:
@@ -34,7 +34,7 @@ func (s *Store) fit(ctx context.Context, conn *sql.Conn) error {
 		return also{fmt.Errorf("%w: they are of version %d, not %d: run soloist migrate up", store.ErrSchema, version.Int64, schemaVersion), store.ErrSchema}
 	}
 	if shared && !s.cfg.ShedLock {
-		return fmt.Errorf("%w: %s is shared with ShedLock: "+sharing, ErrSchema, s.cfg.Table)
+		return fmt.Errorf("%w: %s is shared with ShedLock: "+sharing, store.ErrSchema, s.cfg.Table)
 	}
 	s.mu.Lock()
 	s.fits = true

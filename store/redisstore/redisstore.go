@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/shedlock"
 )
 
 // Config says how a store keeps its records. The zero value is useful.
@@ -20,12 +21,11 @@ type Config struct {
 	// exclude each other need the same one.
 	Prefix string
 
-	// ShedLock shares locks and jobs with ShedLock's Redis providers: those of the name "report" with ShedLock's lock "report". Not for a
-	// cluster. See docs/redis.md.
+	// ShedLock shares names with ShedLock's Redis providers: "report" is ShedLock's lock "report". Not for a cluster. See docs/redis.md.
 	ShedLock bool
 
 	// ShedLockEnv and ShedLockPrefix are the environment and the key prefix that the providers were built with. The defaults are theirs,
-	// "default" and "job-lock".
+	// "default" and shedlock.Prefix.
 	ShedLockEnv, ShedLockPrefix string
 
 	// Redisson shares locks with Redisson's RLock and RFencedLock of the same name: of the name "report", with the lock "report". Not
@@ -117,7 +117,7 @@ func (c Config) defaulted() Config {
 		c.ShedLockEnv = "default"
 	}
 	if c.ShedLock && c.ShedLockPrefix == "" {
-		c.ShedLockPrefix = "job-lock"
+		c.ShedLockPrefix = shedlock.Prefix
 	}
 	if c.WaitTimeout == 0 {
 		c.WaitTimeout = time.Second

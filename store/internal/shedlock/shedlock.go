@@ -22,5 +22,8 @@ func Bare(record string) (name string, shared bool) {
 	return record, false
 }
 
+// Prefix begins the keys of ShedLock's Redis providers unless they were built with another.
+const Prefix = "job-lock"
+
 // Key returns the key that ShedLock's Redis providers take for a lock, by the prefix and the environment that they were built with.
 func Key(prefix, environment, name string) string { return prefix + ":" + environment + ":" + name }
