@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,23 +72,78 @@ func (a *Admin) Resume(ctx context.Context, job string) error {
 }
 
 // Trigger asks for one run now, beside the schedule, on whichever replica is first. While the job is running the manual run
-// waits for its end. Asking again before it has begun has no further effect. The
-// error is ErrNoReplica if no replica that is alive has the job: nothing is asked for then.
+// waits for its end. Asking again before it has begun has no further effect. The error is ErrNoReplica if no replica that is alive has the job: nothing is
+// asked for then.
 func (a *Admin) Trigger(ctx context.Context, job string) error {
+	_, err := a.trigger(ctx, job)
+	return err
+}
+
+// trigger returns the number of the manual run.
+func (a *Admin) trigger(ctx context.Context, job string) (number int64, err error) {
 	if err := a.client.used(ctx, job); err != nil {
 		if _, none := a.Job(ctx, job); errors.Is(none, ErrNoJob) {
 			err = ErrNoJob
 		}
-		return fmt.Errorf("trigger of job %q: %w", job, err)
+		return 0, fmt.Errorf("trigger of job %q: %w", job, err)
 	}
-	return a.control(ctx, Action{Verb: ActionTrigger, Name: job}, func(ctl *control, r store.Record) {
+	err = a.control(ctx, Action{Verb: ActionTrigger, Name: job}, func(ctl *control, r store.Record) {
 		state, _ := parseJobState(r.State)
 		running := r.Holder != "" && !r.Free() // a manual run that was asked for may be the one that has begun
 		if ctl.Trigger <= state.Trigger || running {
 			ctl.Trigger++
 		}
-		ctl.At, ctl.By = time.Now(), a.client.cfg.Replica
+		ctl.At, ctl.By, number = time.Now(), a.client.cfg.Replica, ctl.Trigger
 	})
+	return number, err
+}
+
+// TriggerAndWait is Trigger, waits until the run is over, and returns what the job's history has of it: of its last attempt. When ctx ends first, the
+// run goes on.
+func (a *Admin) TriggerAndWait(ctx context.Context, job string) (RunRecord, error) {
+	number, err := a.trigger(ctx, job)
+	if err != nil {
+		return RunRecord{}, err
+	}
+	name := a.client.names.prefix + kindJob + job
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	wake, _ := a.client.watch(watching, target{name: name})
+	for poll := newBackoff(time.Second); ; {
+		records, err := a.client.peek(ctx, []string{name})
+		if err == nil {
+			state, err := parseJobState(records[0].State)
+			if err != nil {
+				return RunRecord{}, fmt.Errorf("waiting for the manual run of job %q: %w", job, err)
+			}
+			if state.Trigger >= number {
+				return lastManual(job, state.Runs)
+			}
+		}
+		timer := time.NewTimer(poll.pause())
+		select {
+		case _, open := <-wake:
+			if !open {
+				wake = nil
+			}
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return RunRecord{}, fmt.Errorf("the manual run of job %q is not over: %w", job, context.Cause(ctx))
+		}
+	}
+}
+
+// lastManual returns the last manual run of a history.
+func lastManual(job string, runs []RunRecord) (RunRecord, error) {
+	for _, run := range slices.Backward(runs) {
+		if run.Manual {
+			return run, nil
+		}
+	}
+	return RunRecord{}, fmt.Errorf("the manual run of job %q is over, and its history does not show it any more", job)
 }
 
 // controlTTL is for how long a control and the record that tells of changes are taken by somebody who dies.

@@ -94,6 +94,7 @@ func (r *runner) attempt(t *task, lease *Lease, d decision) (RunRecord, error) {
 	start := time.Now()
 	done := r.doneOf(t, d, run, start)
 	lease.done.Store(&done)
+	lease.report.Store(nil)
 	r.observe(Event{Kind: EventRunStart, Name: t.job.Name, Token: lease.token, Delay: start.Sub(d.scheduled)})
 	lease.busy.Store(true)
 	err := recovered(func() error { return t.job.Do(lease.Context(), run) })
@@ -173,7 +174,7 @@ func (r *runner) recordOf(run Run, start, end time.Time) RunRecord {
 	return RunRecord{
 		ScheduledAt: run.ScheduledAt, StartedAt: start.UTC().Truncate(time.Millisecond), EndedAt: end.UTC().Truncate(time.Millisecond),
 		Replica: r.cfg.Replica, Attempt: run.Attempt, Token: run.Token, Manual: run.Manual,
-	}
+	}.reported(run.Lease)
 }
 
 func (r *runner) outcome(lease *Lease, err error) string {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -34,6 +35,8 @@ type RunRecord struct {
 	Manual      bool      `json:"manual,omitempty"`
 	Outcome     string    `json:"outcome"`
 	Error       string    `json:"error,omitempty"`
+	ExitCode    *int      `json:"exit_code,omitempty"` // of its command, as Run.Report left it; nil if it did not
+	Output      string    `json:"output,omitempty"`    // the end of what it wrote, as Run.Report left it
 }
 
 // jobState is the state of a job's record. Its mark is the scheduled time, in unix ms, up to which all is done.
@@ -95,4 +98,6 @@ func (s *jobState) add(r RunRecord) {
 	if extra := len(s.Runs) - historyLength; extra > 0 {
 		s.Runs = s.Runs[extra:]
 	}
+	s.Runs = slices.Clone(s.Runs) // others may have the same ones
+	s.dropOutputs()
 }

@@ -30,6 +30,7 @@ type Lease struct {
 	had     time.Time              // when the grant was known here
 	end     time.Time              // the lease is not renewed past it; zero without AtMost
 	busy    atomic.Bool            // a function of the user's runs under it
+	report  atomic.Pointer[report] // of the run under it
 	stated  atomic.Bool            // SetState has been used
 	last    atomic.Pointer[[]byte] // the last state that was set, with which the lease is released: a request for an older one may be carried out late, or twice
 	done    atomic.Pointer[doneFunc]

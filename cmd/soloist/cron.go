@@ -26,6 +26,7 @@ type cronRun struct {
 	*app
 	path      string
 	dialect   crontab.Dialect
+	noOutput  bool // the history does not keep what commands write
 	anyFile   bool // take a file that others may write to, or own
 	watch     bool // read the file again when it changes
 	grace     time.Duration
@@ -84,6 +85,7 @@ passed on line by line behind the job's name and scheduled time.`,
 	flags.BoolVar(&check, "check", false, "check the file, show its jobs and their next times, and run nothing")
 	flags.StringVar(&format, "format", "", "crontab or yaml (default by the file's name)")
 	flags.BoolVar(&r.dialect.SystemUsers, "user-column", false, "a crontab with a user before the command, as /etc/crontab; it must be the current user")
+	flags.BoolVar(&r.noOutput, "no-output-in-history", false, "do not keep the end of what commands write (2 KiB) in the history of their jobs")
 	flags.BoolVar(&r.anyFile, "any-file", false, "take FILE even if others may write to it, or own it")
 	flags.BoolVar(&r.dialect.LiteralPercent, "literal-percent", false, "in a crontab, % means itself, as in supercronic")
 	flags.DurationVar(&r.ttl, "ttl", 30*time.Second, "how long after the death of a machine its runs are taken over, for jobs that do not say")

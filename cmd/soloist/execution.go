@@ -49,12 +49,24 @@ func (e *execution) run(ctx context.Context, run soloist.Run) error {
 	out, errs := e.streams(run)
 	defer out.Close()
 	defer errs.Close()
+	var end tail
+	stdout, stderr := end.tee(out), end.tee(errs)
+	if errs == out {
+		stderr = stdout
+	}
 	cmd := child.Command{
 		Args: e.job.Argv(), Dir: e.job.Dir, Env: e.environment(run), Nice: e.job.Nice,
-		Stdin: strings.NewReader(e.job.Stdin), Stdout: out, Stderr: errs, Grace: e.grace, Hurry: e.hurry,
+		Stdin: strings.NewReader(e.job.Stdin), Stdout: stdout, Stderr: stderr, Grace: e.grace, Hurry: e.hurry,
 		Started: func(pid int) { e.started(log, run, pid) },
 	}
 	result, err := cmd.Run(ctx)
+	switch {
+	case !result.Ran:
+	case e.noOutput:
+		run.Report("", result.Code)
+	default:
+		run.Report(end.text(), result.Code)
+	}
 	return e.ended(log, result, err, context.Cause(ctx))
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -109,7 +110,7 @@ func expressionOf(info soloist.JobInfo) (*cron.Expression, error) {
 func (a *app) jobsCommand() *cobra.Command {
 	c := &cobra.Command{Use: "jobs", Short: "See, pause, resume, trigger and forget jobs", GroupID: "see", Args: a.noChild(cobra.NoArgs), RunE: needsSubcommand}
 	c.AddCommand(a.jobsList(), a.jobsShow(), a.jobsHistory(), a.jobsNext(),
-		a.jobsAct("trigger NAME", "Run a job now, once, on one machine of the fleet", (*soloist.Admin).Trigger),
+		a.jobsTrigger(),
 		a.jobsPause(),
 		a.releaseCommand("the run of a job", "NAME", named(soloist.KindJob)),
 		a.jobsAct("forget NAME", "Remove what is known of a job that no replica has any more", (*soloist.Admin).Forget),
@@ -185,7 +186,22 @@ func (a *app) showJob(r jobRow) error {
 	}
 	outcome, at := r.last()
 	lines = append(lines, []string{"last run", strings.TrimSpace(outcome + " " + at)})
-	return table(a.out, "FIELD|VALUE", lines, func(line []string) []string { return line })
+	if err := table(a.out, "FIELD|VALUE", lines, func(line []string) []string { return line }); err != nil || len(r.Runs) == 0 {
+		return err
+	}
+	output := strings.TrimRight(r.Runs[len(r.Runs)-1].Output, "\n")
+	if output == "" {
+		return nil
+	}
+	return a.print("\nthe end of the last run's output:\n  " + strings.ReplaceAll(output, "\n", "\n  ") + "\n")
+}
+
+// exitCodeOf is the exit code of a run's command, as text.
+func exitCodeOf(r soloist.RunRecord) string {
+	if r.ExitCode == nil {
+		return ""
+	}
+	return strconv.Itoa(*r.ExitCode)
 }
 
 func (a *app) jobsHistory() *cobra.Command {
@@ -193,12 +209,12 @@ func (a *app) jobsHistory() *cobra.Command {
 		Use: "history NAME", Short: "Show the last 20 runs of a job, the newest last", Args: a.noChild(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.oneJob(args[0], func(info soloist.JobInfo) error {
-				return write(a, "SCHEDULED|STARTED|TOOK|REPLICA|ATTEMPT|TOKEN|OUTCOME|ERROR", info.Runs, func(r soloist.RunRecord) []string {
+				return write(a, "SCHEDULED|STARTED|TOOK|REPLICA|ATTEMPT|TOKEN|OUTCOME|CODE|ERROR", info.Runs, func(r soloist.RunRecord) []string {
 					scheduled := instant(r.ScheduledAt)
 					if r.Manual {
 						scheduled += " (by hand)"
 					}
-					return []string{scheduled, instant(r.StartedAt), span(r.EndedAt.Sub(r.StartedAt)), r.Replica, strconv.Itoa(r.Attempt), strconv.FormatInt(r.Token, 10), r.Outcome, r.Error}
+					return []string{scheduled, instant(r.StartedAt), span(r.EndedAt.Sub(r.StartedAt)), r.Replica, strconv.Itoa(r.Attempt), strconv.FormatInt(r.Token, 10), r.Outcome, exitCodeOf(r), r.Error}
 				})
 			})
 		},
@@ -238,6 +254,55 @@ func (a *app) jobsAct(use, short string, act func(*soloist.Admin, context.Contex
 			return a.look(func(ctx context.Context, c *soloist.Client) error { return act(c.Admin(), ctx, args[0]) })
 		},
 	}
+}
+
+func (a *app) jobsTrigger() *cobra.Command {
+	var wait waiting
+	c := &cobra.Command{
+		Use: "trigger NAME", Short: "Run a job now, once, on one machine of the fleet",
+		Long: `trigger asks for one run, on whichever machine is first. With --wait it waits until that is over, writes the end of its output, and exits as
+the command did: with its code, or 70 if the job failed without one.`,
+		Args: a.noChild(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if wait == 0 {
+				return a.look(func(ctx context.Context, c *soloist.Client) error { return c.Admin().Trigger(ctx, args[0]) })
+			}
+			return a.triggerAndWait(args[0], time.Duration(wait))
+		},
+	}
+	c.Flags().VarP(&wait, "wait", "w", "wait for the end of the run: a duration, or forever")
+	return c
+}
+
+// triggerAndWait waits for the end of a manual run, for ever if most is negative.
+func (a *app) triggerAndWait(job string, most time.Duration) error {
+	c, closing, err := a.client(soloist.Config{})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	if most > 0 {
+		ctx, cancel = context.WithTimeout(context.Background(), most)
+	}
+	defer cancel()
+	run, err := c.Admin().TriggerAndWait(ctx, job)
+	err = errors.Join(err, closing())
+	switch {
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
+		return &exit{exitHeld, fmt.Errorf("the run of job %q was asked for, and is not over after %v", job, most)}
+	case err != nil:
+		return err
+	}
+	if err := a.print(run.Output); err != nil {
+		return err
+	}
+	switch {
+	case run.ExitCode != nil && *run.ExitCode != 0:
+		return &exit{*run.ExitCode, fmt.Errorf("job %q: %s: %s", job, run.Outcome, run.Error)}
+	case run.Outcome != soloist.OutcomeOK:
+		return &exit{exitFailed, fmt.Errorf("job %q: %s: %s", job, run.Outcome, run.Error)}
+	}
+	return nil
 }
 
 func (a *app) jobsPause() *cobra.Command {
