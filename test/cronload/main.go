@@ -100,7 +100,6 @@ func jobsFile(o options) string {
 type run struct {
 	started, ok int
 	late        time.Duration
-	last        time.Time
 }
 
 type fleet struct {
