@@ -25,6 +25,10 @@ var (
 	ErrInterrupted = errors.New("interrupted: the replica shuts down")
 
 	errReleased = errors.New("lease released")
+
+	// Why a lease is lost, for the cause of its context and for messages.
+	errUnconfirmed = fmt.Errorf("%w: no renewal was confirmed in time; the store was away or slow, or this process was stopped", ErrLost)
+	errNotLive     = fmt.Errorf("%w: the store does not have it any more; it was released by force, or renewed too late", ErrLost)
 )
 
 // HeldError and DoneError say why a name could not be had.

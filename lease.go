@@ -174,7 +174,7 @@ func (l *Lease) extend(ctx context.Context, ttl time.Duration, with func(*store.
 		l.core.renewer.confirm(l, before, e.TTL)
 		return l.Err()
 	case errors.Is(err, ErrLost):
-		l.core.renewer.lose(l, ErrLost)
+		l.core.renewer.lose(l, errNotLive)
 	}
 	return fmt.Errorf("extending %q: %w", l.shown, err)
 }

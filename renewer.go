@@ -128,7 +128,7 @@ func (l *Lease) overdue(now time.Time) error {
 	if !l.end.IsZero() && (l.renewAt.Equal(l.end) || !now.Before(l.end.Add(-l.opts.Margin))) {
 		return ErrOverran
 	}
-	return ErrLost
+	return errUnconfirmed
 }
 
 // remove stops keeping l and says whether it was kept. r.mu is held.
@@ -349,7 +349,7 @@ func (r *renewer) fly(f flight) {
 		case outcome == nil:
 			r.confirm(l, before, extensions[i].TTL)
 		case errors.Is(outcome, ErrLost):
-			r.lose(l, ErrLost)
+			r.lose(l, errNotLive)
 		default:
 			r.again(l)
 		}

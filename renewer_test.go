@@ -2,8 +2,10 @@ package soloist_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -222,4 +224,29 @@ func TestManyLeasesOnASlowStore(t *testing.T) {
 			t.Errorf("%d requests, %d at once", calls.Load(), most.Load())
 		}
 	})
+}
+
+// The cause of a lost lease says whether the store did not confirm renewals, or did not have the lease any more.
+func TestWhyALeaseIsLost(t *testing.T) {
+	for want, lose := range map[string]func(s *soloisttest.Store, b *soloist.Client, l *soloist.Lease) error{
+		"no renewal was confirmed in time": func(s *soloisttest.Store, _ *soloist.Client, _ *soloist.Lease) error {
+			s.Stall()
+			return nil
+		},
+		"the store does not have it any more": func(_ *soloisttest.Store, b *soloist.Client, l *soloist.Lease) error {
+			return b.Admin().Release(background, soloist.LeaseInfo{Kind: soloist.KindLock, Name: l.Name(), Token: l.Token()}, "it hangs")
+		},
+	} {
+		inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+			l := mustLock(t, a, "x")
+			if err := lose(s, b, l); err != nil {
+				t.Fatal(err)
+			}
+			<-l.Context().Done()
+			if cause := context.Cause(l.Context()); !errors.Is(cause, soloist.ErrLost) || !strings.Contains(cause.Error(), want) || !errors.Is(l.Err(), cause) {
+				t.Errorf("cause %v, want one that says %q; %v", cause, want, l.Err())
+			}
+			s.Heal()
+		})
+	}
 }

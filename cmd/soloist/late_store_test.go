@@ -1,0 +1,107 @@
+//go:build unix
+
+package main
+
+import (
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+// cron and lock --wait outlast a server that refuses connections when they begin; and cron reads its file again, when it changes, while the server is away.
+func TestStoreThatComesLate(t *testing.T) {
+	server := servers.Redis(t, "--databases", "1") // of our own, with an address
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	_ = listener.Close() // refused from now on
+	dir := memoryDir(t)
+	path, err := exec.LookPath("soloist")
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := func(args ...string) (*exec.Cmd, func() string) {
+		messages, err := os.Create(filepath.Join(dir, args[0]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(path, args...)
+		cmd.Dir, cmd.Stderr = dir, messages
+		cmd.Env = append(os.Environ(), "SOLOIST_STORE=redis://"+address)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = messages.Close() })
+		return cmd, func() string { text, _ := os.ReadFile(messages.Name()); return string(text) }
+	}
+	crontab := filepath.Join(dir, "crontab")
+	write := func(job string) {
+		t.Helper()
+		if err := os.WriteFile(crontab+".new", []byte("# name: tick\n* * * * * * * touch "+job+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(crontab+".new", crontab); err != nil {
+			t.Fatal(err)
+		}
+	}
+	there := func(name string) func() bool {
+		return func() bool { _, err := os.Stat(filepath.Join(dir, name)); return err == nil }
+	}
+	says := func(messages func() string, text string) func() bool {
+		return func() bool { return strings.Contains(messages(), text) }
+	}
+	write("first")
+	cron, cronSays := begin("cron", "--watch", crontab)
+	lock, lockSays := begin("lock", "x", "--wait", servers.Patience.String(), "--", "touch", "locked")
+	until(t, "cron waits", says(cronSays, "waiting for the store"))
+	until(t, "lock waits", says(lockSays, "waiting for it"))
+	write("second")
+	until(t, "cron has read the file again", says(cronSays, "read again"))
+	if listener, err = net.Listen("tcp", address); err != nil {
+		t.Skip("another process has the port now: ", err)
+	}
+	defer listener.Close()
+	go forward(listener, server.Addr)
+	until(t, "the job has run", there("second"))
+	if err := lock.Wait(); err != nil || !there("locked")() {
+		t.Errorf("lock: %v", err)
+	}
+	if there("first")() {
+		t.Error("the job of the file before has run")
+	}
+	if err := cron.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cron.Wait(); err != nil {
+		t.Errorf("cron: %v\n%s", err, cronSays())
+	}
+}
+
+// forward passes connections on to another address.
+func forward(listener net.Listener, to string) {
+	for {
+		from, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer from.Close()
+			server, err := net.Dial("tcp", to)
+			if err != nil {
+				return
+			}
+			defer server.Close()
+			go func() { _, _ = io.Copy(server, from) }()
+			_, _ = io.Copy(from, server)
+		}()
+	}
+}
