@@ -38,7 +38,7 @@ type core struct {
 	extends  batcher[store.Extension, error]
 	releases batcher[store.Release, error]
 
-	herdFrom int // in a simulation; 0 otherwise
+	groupFrom int // in a simulation; 0 otherwise
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelCauseFunc
@@ -79,7 +79,7 @@ func New(s store.Store, cfg Config) (*Client, error) {
 		over: make(chan struct{}),
 	}
 	machine := host.Of(s)
-	c.clock.host, c.herdFrom = machine.Suspended, machine.HerdFrom
+	c.clock.host, c.groupFrom = machine.Suspended, machine.GroupFrom
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	limits := &limits{timeout: cfg.RequestTimeout}
 	c.acquires = batcher[store.Claim, store.Outcome]{do: observed(c, VerbAcquire, credible{s}.Acquire), late: c.releaseOutcomes, limit: batchLimit, limits: limits}

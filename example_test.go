@@ -34,7 +34,7 @@ func Example() {
 		Schedule: cron.MustParse("* * * * * *"), // every second; or soloist.Every, Delay, At
 		AtMost:   5 * time.Minute,
 		Do: func(ctx context.Context, run soloist.Run) error {
-			return publish(ctx, run.ScheduledAt, run.Token)
+			return publish(ctx, run.ScheduledAt, run.Lease.Token())
 		},
 	})
 	fmt.Println(err)

@@ -9,47 +9,67 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// An ending is what a run leaves behind.
+// An ending is what a grant of a job leaves behind.
 type ending struct {
-	task     *task
+	job      *plannedJob
 	back     bool  // nothing was begun, and the job has been given back
+	unknown  bool  // the run is done, and the store has not said whether that is recorded
 	left     int64 // the token of the lease in which the run was interrupted; 0 if it was not
 	recorded bool  // in the store; then state and mark are what it has there
 	state    jobState
 	mark     int64
 }
 
-// execute runs a job as decided, with its retries, and records how it went. It has a goroutine of its own, so of the task it
-// reads only what never changes.
-func (r *runner) execute(t *task, lease *Lease, d decision) ending {
-	if d.announce && !r.announceRun(t, lease, d) {
-		return ending{task: t}
-	}
-	if d.giveUp {
-		return r.conclude(t, lease, d, true)
+// An execution is what is done under the grant of a job, in a goroutine of its own.
+type execution struct {
+	*jobSpec
+	decision
+	client *core
+	lease  *Lease
+}
+
+// execute runs a job as decided, with its retries, and records how it went. If there is nothing to run it gives the job back.
+func (x *execution) execute() ending {
+	switch {
+	case x.none():
+		return x.decline()
+	case x.announce && !x.announced():
+		return ending{}
+	case x.giveUp:
+		return x.conclude(true)
 	}
 	for {
-		record, failure := r.attempt(t, lease, d)
-		d.state.add(record)
+		record, failure := x.try()
+		x.state.add(record)
 		if record.Outcome != OutcomeInterrupted {
-			d.state.Attempts = d.attempt
+			x.state.Attempts = x.attempt
 		}
-		if over, done := t.job.verdict(record); over {
-			return r.conclude(t, lease, d, done)
+		if over, done := x.job.verdict(record); over {
+			return x.conclude(done)
 		}
 		if errors.Is(failure, ErrOverran) { // the function bounds its time itself
-			return r.conclude(t, lease, d, true)
+			return x.conclude(true)
 		}
-		if lease.doubted { // the record may tell of a run that is done
-			r.log.Warn("not recording a failed attempt: its transaction may have been committed", "job", t.job.Name)
-		} else if err := lease.SetState(lease.Context(), d.state.json()); err != nil {
-			r.log.Warn("recording a failed attempt", "job", t.job.Name, "err", err)
+		if x.lease.doubted { // the record may tell of a run that is done
+			x.client.log.Warn("not recording a failed attempt: its transaction may have been committed", "job", x.job.Name)
+		} else if err := x.lease.SetState(x.lease.Context(), x.state.json()); err != nil {
+			x.client.log.Warn("recording a failed attempt", "job", x.job.Name, "err", err)
 		}
-		if !sleep(lease.Context(), t.job.Retry.after(d.attempt)) || lease.Err() != nil { // a suspend is noticed by Err first
-			return r.conclude(t, lease, d, errors.Is(context.Cause(lease.Context()), ErrOverran))
+		if !sleep(x.lease.Context(), x.job.Retry.after(x.attempt)) || x.lease.Err() != nil { // a suspend is noticed by Err first
+			return x.conclude(errors.Is(context.Cause(x.lease.Context()), ErrOverran))
 		}
-		d.attempt++
+		x.attempt++
 	}
+}
+
+// decline gives back a job that is not due, with what its record has to tell.
+func (x *execution) decline() ending {
+	x.lease.opts.AtLeast = 0 // no run was begun that others would have to keep their distance from
+	err := x.lease.release(store.Release{State: x.unused(x.job), Retain: Forever})
+	if err != nil {
+		x.client.log.Warn("giving back a job that is not due", "job", x.job.Name, "err", err)
+	}
+	return ending{recorded: err == nil && x.tell, state: x.state}
 }
 
 // verdict says, after an attempt, whether the run is over for this replica, and whether it is done for the fleet.
@@ -66,101 +86,97 @@ func (j Job) verdict(record RunRecord) (over, done bool) {
 	return last, last
 }
 
-// announceRun writes what the successor of a replica that dies in this run must know, before the run begins.
-func (r *runner) announceRun(t *task, lease *Lease, d decision) bool {
-	err := lease.extend(lease.Context(), lease.opts.TTL, func(e *store.Extension) {
-		e.State = d.state.json()
-		if t.job.Crash == CrashGiveUp {
-			e.Mark = max(0, d.key())
+// announced writes what the successor of a replica that dies in this run must know, before the run begins. If it cannot, it gives the job back.
+func (x *execution) announced() bool {
+	err := x.lease.extend(x.lease.Context(), x.lease.opts.TTL, func(e *store.Extension) {
+		e.State = x.state.json()
+		if x.job.Crash == CrashGiveUp {
+			e.Mark = max(0, x.key())
 		}
 	})
 	if err == nil {
 		return true
 	}
-	r.log.Warn("not starting a run whose start could not be recorded", "job", t.job.Name, "scheduled", d.scheduled, "err", err)
-	rel := store.Release{Retain: Forever}
-	if d.left(t.job) {
-		rel.State = d.state.json()
-	}
-	if err := lease.release(rel); err != nil && !errors.Is(err, ErrLost) {
-		r.log.Warn("giving back a job", "job", t.job.Name, "err", err)
+	x.client.log.Warn("not starting a run whose start could not be recorded", "job", x.job.Name, "scheduled", x.scheduled, "err", err)
+	if err := x.lease.release(store.Release{State: x.unused(x.job), Retain: Forever}); err != nil && !errors.Is(err, ErrLost) {
+		x.client.log.Warn("giving back a job", "job", x.job.Name, "err", err)
 	}
 	return false
 }
 
-// attempt calls the job's function once, and returns what it returned beside the record of that.
-func (r *runner) attempt(t *task, lease *Lease, d decision) (RunRecord, error) {
-	run := Run{Job: t.job.Name, ScheduledAt: d.scheduled.UTC(), Attempt: d.attempt, Manual: d.manual > 0, Token: lease.token, Lease: lease}
+// try calls the job's function once, and returns what it returned beside the record of that.
+func (x *execution) try() (RunRecord, error) {
+	run := Run{Job: x.job.Name, ScheduledAt: x.scheduled.UTC(), Attempt: x.attempt, Manual: x.manual > 0, Lease: x.lease}
 	start := time.Now()
-	done := r.doneOf(t, d, run, start)
-	lease.done.Store(&done)
-	lease.report.Store(nil)
-	r.observe(Event{Kind: EventRunStart, Name: t.job.Name, Token: lease.token, Delay: start.Sub(d.scheduled)})
-	lease.busy.Store(true)
-	err := recovered(func() error { return t.job.Do(lease.Context(), run) })
-	lease.busy.Store(false)
+	done := x.doneOf(run, start)
+	x.lease.done.Store(&done)
+	x.lease.report.Store(nil)
+	x.client.observe(Event{Kind: EventRunStart, Name: x.job.Name, Token: x.lease.token, Delay: start.Sub(x.scheduled)})
+	x.lease.busy.Store(true)
+	err := recovered(func() error { return x.job.Do(x.lease.Context(), run) })
+	x.lease.busy.Store(false)
 	end := time.Now()
-	if err != nil && !lease.completed(err) {
-		yes, known := r.committed(lease)
-		if lease.doubted = !known; yes {
-			r.log.Warn("a run failed after its transaction had been committed, so it is done", "job", t.job.Name, "scheduled", d.scheduled, "err", err)
+	if err != nil && !x.lease.completed(err) {
+		yes, known := x.committed()
+		if x.lease.doubted = !known; yes {
+			x.client.log.Warn("a run failed after its transaction had been committed, so it is done", "job", x.job.Name, "scheduled", x.scheduled, "err", err)
 			err = nil
 		}
 	} else {
 		err = nil
 	}
-	record := r.recordOf(run, start, end)
-	record.Outcome = r.outcome(lease, err)
+	record := x.recordOf(run, start, end)
+	record.Outcome = x.outcome(err)
 	if err != nil {
 		record.Error = err.Error()
 	}
-	r.observe(Event{Kind: EventRunEnd, Name: t.job.Name, Token: lease.token, Duration: end.Sub(start), Outcome: record.Outcome, Err: err})
+	x.client.observe(Event{Kind: EventRunEnd, Name: x.job.Name, Token: x.lease.token, Duration: end.Sub(start), Outcome: record.Outcome, Err: err})
 	var panicked *PanicError
 	switch {
 	case errors.As(err, &panicked):
-		r.log.Error("a job panicked", "job", t.job.Name, "scheduled", d.scheduled, "attempt", d.attempt, "err", err, "stack", string(panicked.Stack))
+		x.client.log.Error("a job panicked", "job", x.job.Name, "scheduled", x.scheduled, "attempt", x.attempt, "err", err, "stack", string(panicked.Stack))
 	case err != nil:
-		r.log.Warn("a run failed", "job", t.job.Name, "scheduled", d.scheduled, "attempt", d.attempt, "outcome", record.Outcome, "err", err)
+		x.client.log.Warn("a run failed", "job", x.job.Name, "scheduled", x.scheduled, "attempt", x.attempt, "outcome", record.Outcome, "err", err)
 	}
 	return record, err
 }
 
 // doneOf answers what the job's record is to have when the run that began at start is completed while its function still runs.
-func (r *runner) doneOf(t *task, d decision, run Run, start time.Time) doneFunc {
+func (x *execution) doneOf(run Run, start time.Time) doneFunc {
 	return func() (int64, []byte) {
-		record := r.recordOf(run, start, time.Now())
+		record := x.recordOf(run, start, time.Now())
 		record.Outcome = OutcomeOK
-		state := d.state
+		state := x.state
 		state.Runs = slices.Clone(state.Runs)
 		state.add(record)
-		mark := max(t.over(&state, d), t.markOf(d))
+		mark := max(x.over(&state), x.completionMark())
 		return mark, state.json()
 	}
 }
 
-// markOf answers the mark by which the run's completion is told from none: one that the record does not have yet, although a manual run raises none, and
+// completionMark returns the mark by which the run's completion is told from none: one that the record does not have yet, although a manual run raises none, and
 // one that may be run once only has raised it when it began. It is a millisecond past what is done, where nothing is due; 0 if something is.
-func (t *task) markOf(d decision) int64 {
-	had := d.mark
-	if t.job.Crash == CrashGiveUp {
-		had = max(had, d.key())
+func (x *execution) completionMark() int64 {
+	had := x.mark
+	if x.job.Crash == CrashGiveUp {
+		had = max(had, x.key())
 	}
-	if _, delayed := t.job.Schedule.(delay); !delayed && t.job.Schedule.Next(time.UnixMilli(had)).Equal(time.UnixMilli(had+1)) {
+	if _, delayed := x.delayed(); !delayed && x.job.Schedule.Next(time.UnixMilli(had)).Equal(time.UnixMilli(had+1)) {
 		return 0
 	}
 	return had + 1
 }
 
 // committed says whether a completion of the lease's was committed, although the function failed after it; and whether the store could say so.
-func (r *runner) committed(lease *Lease) (yes, known bool) {
-	mark := lease.completion.Load()
+func (x *execution) committed() (yes, known bool) {
+	mark := x.lease.completion.Load()
 	if mark == 0 {
 		return false, true
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*r.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*x.client.cfg.RequestTimeout)
 	defer cancel()
-	for wait := newBackoff(r.cfg.RequestTimeout / 8); ; {
-		records, err := r.peek(ctx, []string{lease.name})
+	for wait := newBackoff(x.client.cfg.RequestTimeout / 8); ; {
+		records, err := x.client.peek(ctx, []string{x.lease.name})
 		if err == nil {
 			return records[0].Mark >= mark, true
 		}
@@ -170,14 +186,14 @@ func (r *runner) committed(lease *Lease) (yes, known bool) {
 	}
 }
 
-func (r *runner) recordOf(run Run, start, end time.Time) RunRecord {
+func (x *execution) recordOf(run Run, start, end time.Time) RunRecord {
 	return RunRecord{
 		ScheduledAt: run.ScheduledAt, StartedAt: start.UTC().Truncate(time.Millisecond), EndedAt: end.UTC().Truncate(time.Millisecond),
-		Replica: r.cfg.Replica, Attempt: run.Attempt, Token: run.Token, Manual: run.Manual,
+		Replica: x.client.cfg.Replica, Attempt: run.Attempt, Token: x.lease.token, Manual: run.Manual,
 	}.reported(run.Lease)
 }
 
-func (r *runner) outcome(lease *Lease, err error) string {
+func (x *execution) outcome(err error) string {
 	var panicked *PanicError
 	switch {
 	case err == nil:
@@ -185,7 +201,7 @@ func (r *runner) outcome(lease *Lease, err error) string {
 	case errors.As(err, &panicked):
 		return OutcomePanicked
 	}
-	cause := context.Cause(lease.Context())
+	cause := context.Cause(x.lease.Context())
 	switch {
 	case errors.Is(err, ErrInterrupted) || errors.Is(cause, ErrInterrupted):
 		return OutcomeInterrupted
@@ -196,13 +212,13 @@ func (r *runner) outcome(lease *Lease, err error) string {
 }
 
 // over makes state that of a job whose run d is over, and answers its mark: 0 for a manual run, of which only the state tells.
-func (t *task) over(state *jobState, d decision) int64 {
+func (x *execution) over(state *jobState) int64 {
 	state.Pending, state.Attempts, state.Ended = 0, 0, time.Now().UnixMilli()
-	state.Trigger = max(state.Trigger, d.manual)
-	if d.manual > 0 {
+	state.Trigger = max(state.Trigger, x.manual)
+	if x.manual > 0 {
 		return 0
 	}
-	mark := t.markAfter(d.scheduled)
+	mark := x.markAfter(x.scheduled)
 	if state.Claimed <= mark {
 		state.Claimed = 0
 	}
@@ -210,26 +226,26 @@ func (t *task) over(state *jobState, d decision) int64 {
 }
 
 // conclude releases the job. Unless it is done, its run stays to be done by the next replica, at once.
-func (r *runner) conclude(t *task, lease *Lease, d decision, done bool) ending {
+func (x *execution) conclude(done bool) ending {
 	rel := store.Release{Retain: Forever}
-	if done || t.job.Crash == CrashGiveUp {
-		rel.Mark = t.over(&d.state, d)
+	if done || x.job.Crash == CrashGiveUp {
+		rel.Mark = x.over(&x.state)
 	} else {
-		lease.opts.AtLeast = 0
+		x.lease.opts.AtLeast = 0
 	}
-	if rel.Mark > 0 || !lease.doubted {
-		rel.State = d.state.json()
+	if rel.Mark > 0 || !x.lease.doubted {
+		rel.State = x.state.json()
 	}
-	err := lease.release(rel)
+	err := x.lease.release(rel)
 	switch {
 	case errors.Is(err, ErrLost):
-		r.log.Error("a run outlived its lease, so another replica may have run it too", "job", t.job.Name, "scheduled", d.scheduled, "token", lease.token)
+		x.client.log.Error("a run outlived its lease, so another replica may have run it too", "job", x.job.Name, "scheduled", x.scheduled, "token", x.lease.token)
 	case err != nil:
-		r.log.Error("a run could not be recorded, so it may be run again", "job", t.job.Name, "scheduled", d.scheduled, "err", err)
+		x.client.log.Error("a run could not be recorded, so it may be run again", "job", x.job.Name, "scheduled", x.scheduled, "err", err)
 	}
-	e := ending{task: t, recorded: err == nil, state: d.state, mark: rel.Mark}
-	if runs := d.state.Runs; err == nil && rel.Mark == 0 && len(runs) > 0 && runs[len(runs)-1].Outcome == OutcomeInterrupted {
-		e.left = lease.token
+	e := ending{recorded: err == nil, unknown: done && errors.Is(err, ErrUnknown), state: x.state, mark: rel.Mark}
+	if runs := x.state.Runs; err == nil && rel.Mark == 0 && len(runs) > 0 && runs[len(runs)-1].Outcome == OutcomeInterrupted {
+		e.left = x.lease.token
 	}
 	return e
 }

@@ -85,8 +85,7 @@ type Run struct {
 	ScheduledAt time.Time // when it was due, in UTC; for a manual run, when it was asked for
 	Attempt     int       // at this scheduled time, from 1; a run that was taken over or is tried again has a higher one
 	Manual      bool      // asked for by Admin.Trigger
-	Token       int64     // the fencing token
-	Lease       *Lease
+	Lease       *Lease    // under which it runs; its Token is the fencing token
 }
 
 func (j Job) filled(opts Options) (Job, Options, error) {

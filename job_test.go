@@ -28,8 +28,8 @@ func TestEachScheduledTimeRunsOnce(t *testing.T) {
 			if late := r.began()[i].Sub(run.ScheduledAt); late > 100*time.Millisecond || late < 0 {
 				t.Errorf("the run of %v began %v after it", run.ScheduledAt, late)
 			}
-			if i > 0 && run.Token <= r.all()[i-1].Token {
-				t.Errorf("token %d after %d", run.Token, r.all()[i-1].Token)
+			if i > 0 && run.Lease.Token() <= r.all()[i-1].Lease.Token() {
+				t.Errorf("token %d after %d", run.Lease.Token(), r.all()[i-1].Lease.Token())
 			}
 		}
 	})
@@ -192,7 +192,7 @@ func TestRetryKeepsTheLeaseAndCounts(t *testing.T) {
 		begin := time.Now()
 		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Retry: soloist.Retry{Attempts: 4, Backoff: 2 * time.Second, MaxBackoff: 3 * time.Second}, Do: func(_ context.Context, run soloist.Run) error {
 			attempts = append(attempts, fmt.Sprint(run.Attempt, time.Since(begin).Round(time.Second)))
-			tokens = append(tokens, run.Token)
+			tokens = append(tokens, run.Lease.Token())
 			if run.Attempt == 2 {
 				panic("second")
 			}

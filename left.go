@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/soloist-dev/soloist/store"
 )
@@ -65,24 +64,12 @@ func (c *core) tellLeft(jobs map[string]int64) error {
 	}
 }
 
-// tell tells the others of runs that have been interrupted.
-func (r *runner) tell(jobs map[string]int64) {
+// tell tells the other replicas of runs that have been interrupted.
+func (c *core) tell(jobs map[string]int64) {
 	if len(jobs) == 0 {
 		return
 	}
-	if err := r.tellLeft(jobs); err != nil {
-		r.log.Warn("telling other replicas that runs were interrupted; they look when the leases would have ended", "jobs", len(jobs), "err", err)
-	}
-}
-
-// takeUp looks at the jobs whose runs have been interrupted since this replica last looked.
-func (r *runner) takeUp(news left, now time.Time) {
-	for name, t := range r.tasks {
-		if _, busy := r.running[t]; busy || !news.since(name, t.token) {
-			continue
-		}
-		t.token = max(news.Jobs[name], news.All)
-		t.until, t.behind = now, true // to ask for it although it may not be due, and not by its herd
-		r.schedule(t, now)
+	if err := c.tellLeft(jobs); err != nil {
+		c.log.Warn("telling other replicas that runs were interrupted; they look when the leases would have ended", "jobs", len(jobs), "err", err)
 	}
 }

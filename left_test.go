@@ -22,7 +22,7 @@ func (deaf) Watch(context.Context, []string) (<-chan struct{}, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// A run that is interrupted because its replica shuts down is begun by another at once, however long its lease would have lasted: one of a herd, too,
+// A run that is interrupted because its replica shuts down is begun by another at once, however long its lease would have lasted: one of a claim group, too,
 // and where the store tells nobody of releases, within some seconds.
 func TestInterruptedRunIsTakenOverAtOnce(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -30,9 +30,9 @@ func TestInterruptedRunIsTakenOverAtOnce(t *testing.T) {
 		deaf bool
 		most time.Duration
 	}{
-		"one job":      {1, false, time.Second},
-		"a herd":       {40, false, time.Second},
-		"without news": {1, true, 5 * time.Second},
+		"one job":       {1, false, time.Second},
+		"a claim group": {40, false, time.Second},
+		"without news":  {1, true, 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -88,8 +88,8 @@ func beside(t *testing.T, job soloist.Job, cfg soloist.Config, test func(t *test
 	})
 }
 
-// A replica takes a herd's name and dies before it asks for the jobs, whose TTL is longer than their Grace.
-func TestAskerOfAHerdDiesBeforeItHasAsked(t *testing.T) {
+// A replica takes a group's name and dies before it claims the jobs, whose TTL is longer than their Grace.
+func TestClaimerOfAGroupDiesBeforeItHasClaimed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const jobs = 40
 		begin := time.Now()
@@ -104,7 +104,7 @@ func TestAskerOfAHerdDiesBeforeItHasAsked(t *testing.T) {
 			}
 			all = append(all, s.Store)
 			s.set(func(c store.Claim, out store.Outcome) {
-				if strings.HasPrefix(c.Name, "herd/") && out.Err == nil && dead.CompareAndSwap(0, 1) {
+				if strings.HasPrefix(c.Name, "group/") && out.Err == nil && dead.CompareAndSwap(0, 1) {
 					s.Stall()
 				}
 			}, nil)
@@ -119,7 +119,7 @@ func TestAskerOfAHerdDiesBeforeItHasAsked(t *testing.T) {
 		}
 		time.Sleep(time.Until(begin.Add(time.Minute + 10*time.Second)))
 		if dead.Load() == 0 {
-			t.Error("nobody took the herd's name")
+			t.Error("nobody took the group's name")
 		}
 		check(t, "runs", ran.Load(), jobs)
 		for _, s := range all {

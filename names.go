@@ -23,7 +23,7 @@ const (
 	kindLeader      = "leader/"
 	kindReplica     = "replica/"      // who is alive
 	kindReplicaJobs = "replica-jobs/" // which jobs it has
-	kindHerd        = "herd/"         // who asks for jobs that are due together
+	kindGroup       = "group/"        // which replica claims jobs that are due together
 	nameActions     = "actions"       // what people have changed
 	nameControls    = "controls"      // is taken for every change under kindControl
 )

@@ -16,7 +16,7 @@ var kinds = map[string]func(n namer, a, b string) (string, error){
 	"leader":  func(n namer, a, _ string) (string, error) { return n.name(kindLeader, a) },
 	"element": func(n namer, a, b string) (string, error) { return n.name(partsOf(kindElement, a), b) },
 	"permit":  func(n namer, a, b string) (string, error) { return n.name(partsOf(kindSemaphore, a), b) },
-	"herd":    func(n namer, a, _ string) (string, error) { return n.prefix + kindHerd + a, store.CheckName(a) },
+	"group":   func(n namer, a, _ string) (string, error) { return n.prefix + kindGroup + a, store.CheckName(a) },
 	"all":     func(n namer, _, _ string) (string, error) { return n.prefix + nameControls, nil },
 }
 
@@ -61,7 +61,7 @@ func FuzzRecordNames(f *testing.F) {
 
 // No kind begins as a namespace does, nor as another kind.
 func TestKindsAreApart(t *testing.T) {
-	all := []string{kindLock, kindJob, kindControl, kindElement, kindSemaphore, kindLeader, kindHerd, nameControls + "/"}
+	all := []string{kindLock, kindJob, kindControl, kindElement, kindSemaphore, kindLeader, kindGroup, nameControls + "/"}
 	slices.Sort(all)
 	for i, kind := range all {
 		if kind[0] == '@' || i > 0 && kind == all[i-1] || kind[len(kind)-1] != '/' {

@@ -95,8 +95,12 @@ type presence struct {
 	start  time.Time
 	dirty  chan struct{} // has a value when the jobs have changed
 
+	shows func() // called when what has been set is shown; may be nil
+
 	mu   sync.Mutex
 	jobs map[string]uint32 // as set; it does not change
+	sets int               // how often it was set
+	seen int               // the set that is shown
 
 	// These belong to the goroutine that calls announce and keep.
 	lease   *Lease    // nil before the first announce
@@ -116,8 +120,16 @@ func newPresence(c *Client) *presence {
 func (p *presence) set(jobs map[string]uint32) {
 	p.mu.Lock()
 	p.jobs = jobs
+	p.sets++
 	p.mu.Unlock()
 	p.changed()
+}
+
+// upToDate reports whether the records show the jobs that were set last.
+func (p *presence) upToDate() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.seen == p.sets
 }
 
 func (p *presence) changed() {
@@ -127,10 +139,20 @@ func (p *presence) changed() {
 	}
 }
 
-func (p *presence) definitions() map[string]uint32 {
+func (p *presence) definitions() (jobs map[string]uint32, set int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.jobs
+	return p.jobs, p.sets
+}
+
+// showed notes that the records show a set of jobs.
+func (p *presence) showed(set int) {
+	p.mu.Lock()
+	p.seen = set
+	p.mu.Unlock()
+	if p.shows != nil {
+		p.shows()
+	}
 }
 
 // announce makes the record of the replica, or brings it up to date.
@@ -151,7 +173,7 @@ func (p *presence) announce(ctx context.Context) error {
 }
 
 func (p *presence) write(ctx context.Context) error {
-	definitions := p.definitions()
+	definitions, set := p.definitions()
 	c := p.client
 	state := replicaState{Replica: c.cfg.Replica, PID: os.Getpid(), Version: c.cfg.Version, Started: p.start.UnixMilli(), Jobs: len(definitions)}
 	state.Host, _ = os.Hostname()
@@ -176,7 +198,11 @@ func (p *presence) write(ctx context.Context) error {
 	}
 	state.Clock = p.claimed.UnixMilli()
 	b, _ := json.Marshal(state) // of strings and numbers; it cannot fail
-	return p.lease.SetState(ctx, b)
+	if err := p.lease.SetState(ctx, b); err != nil {
+		return err
+	}
+	p.showed(set)
+	return nil
 }
 
 // keep keeps the record of the replica until ctx ends, and compares its jobs with those of others when it has changed. announce has been called.
@@ -306,7 +332,7 @@ func (c *core) readJobs(ctx context.Context, f *fleet, want func(ReplicaInfo) bo
 
 // compare warns of jobs that another replica has in another form, and removes the records of those that have died.
 func (p *presence) compare(ctx context.Context) {
-	mine := p.definitions()
+	mine, _ := p.definitions()
 	c := p.client
 	states := pages(mine)
 	digest := fmt.Sprintf("%08x", hash32(fmt.Sprintf("%s", states)))

@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// A Schedule says when a job is due. Packages cron (expressions) and soloist (Every, Delay, At) make them; others can be
-// written. Next answers the first time after the given one, or the zero time when there is none. Replicas must agree on
-// it: it may not depend on the local zone or on when the process started. If it is a fmt.Stringer, its text is shown to
-// people.
+// A Schedule defines when a job is due. Package cron makes schedules of expressions; Every, Delay and At make others, and an application can have its
+// own. A schedule is a pure function: Next returns the first scheduled time strictly after the given one, or the zero time if there is none. Replicas
+// must agree on it, so it must not depend on the local zone or on when the process started. If it is a fmt.Stringer, its text is shown to people.
 type Schedule interface {
 	Next(after time.Time) time.Time
 }

@@ -1,6 +1,6 @@
 // Package cron turns a cron expression into the times it means.
 //
-// Its one idea: a schedule is a pure function of the expression. [Schedule.Next] reads no clock and no local time
+// Its one idea: a schedule is a pure function of the expression. [Expression.Next] reads no clock and no local time
 // zone, and remembers nothing, so every replica of a fleet computes the same scheduled times, whatever its clock, its
 // TZ variable and the moment it started. That is what lets a run be named by its job and its scheduled time.
 //

@@ -31,7 +31,7 @@ const late = time.Second
 // run waits for a slot and runs the command. The lease is renewed while it waits, so that the run is neither lost nor made by another
 // replica too; when this replica is to end, another takes it over at once.
 func (e *execution) run(ctx context.Context, run soloist.Run) error {
-	log := e.log.With("job", run.Job, "scheduled", instant(run.ScheduledAt), "attempt", run.Attempt, "token", run.Token)
+	log := e.log.With("job", run.Job, "scheduled", instant(run.ScheduledAt), "attempt", run.Attempt, "token", run.Lease.Token())
 	if err := e.waitForSlot(ctx, run); err != nil {
 		log.Info("not started", "err", err)
 		return fmt.Errorf("not started: %w", err)
@@ -81,7 +81,7 @@ func (e *execution) waitForSlot(ctx context.Context, run soloist.Run) error {
 func (e *execution) environment(run soloist.Run) []string {
 	set := map[string]string{
 		"SOLOIST_NAME":         run.Job,
-		"SOLOIST_TOKEN":        fmt.Sprint(run.Token),
+		"SOLOIST_TOKEN":        fmt.Sprint(run.Lease.Token()),
 		"SOLOIST_HOLDER":       run.Lease.Holder(),
 		"SOLOIST_SCHEDULED_AT": run.ScheduledAt.Format(time.RFC3339Nano),
 		"SOLOIST_ATTEMPT":      fmt.Sprint(run.Attempt),

@@ -54,7 +54,7 @@ func run(path, expression string, after time.Duration) error {
 		TTL:      5 * time.Second, // a replica that dies is replaced after this time, at most
 		AtMost:   time.Minute,
 		Do: func(_ context.Context, run soloist.Run) error {
-			fmt.Printf("%s %s runs it, attempt %d, token %d\n", run.ScheduledAt.Format(time.TimeOnly), client.Replica(), run.Attempt, run.Token)
+			fmt.Printf("%s %s runs it, attempt %d, token %d\n", run.ScheduledAt.Format(time.TimeOnly), client.Replica(), run.Attempt, run.Lease.Token())
 			return nil
 		},
 	})

@@ -12,8 +12,8 @@ type Host struct {
 	// Suspended bounds for how long the machine has been suspended since some fixed instant; nil asks the kernel.
 	Suspended func() (atLeast, atMost time.Duration)
 
-	// HerdFrom is how many jobs of one schedule replicas ask for by one of them; 0 is the client's own number.
-	HerdFrom int
+	// GroupFrom is how many jobs of one schedule make a claim group; 0 is the client's own number.
+	GroupFrom int
 }
 
 // A Guest is a store that runs in a simulation and brings the host of its client along.

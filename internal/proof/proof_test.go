@@ -271,7 +271,7 @@ func TestCheckers(t *testing.T) {
 		{"claimed in time, and nobody knows", claimed(func(e *Event) { e.Result, e.Token, e.Until, e.Did, e.Took, e.DidToken = Unknown, 0, Never, "", 0, 0 }), missed("skip"), JobsChecker},
 		{"looked at for an earlier time", claimed(func(e *Event) { e.Mark = 30_000 }), missed("skip"), JobsChecker},
 		{"refused because of a lease from before it was due", claimed(func(e *Event) { e.Token, e.DidToken = 1, 1 }), missed("skip"), JobsChecker},
-		{"a herd's name was claimed in time", claimed(func(e *Event) { e.Name, e.Result, e.Token, e.Did, e.DidToken = "herd/h/40000", Granted, 7, Granted, 7 }), missed("skip"), JobsChecker},
+		{"a group's name was claimed in time", claimed(func(e *Event) { e.Name, e.Result, e.Token, e.Did, e.DidToken = "group/h/40000", Granted, 7, Granted, 7 }), missed("skip"), JobsChecker},
 		{"waited in its client until it was late", away(40 * s), queuedFor(3 * s), ""},
 		{"waited in its client for less", away(40 * s), queuedFor(3*s - 1), JobsChecker},
 

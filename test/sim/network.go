@@ -433,7 +433,7 @@ func (c *call[Q, A]) answer(answers []A, err error) ([]A, error) {
 func (n *network) SimulatedHost() *host.Host {
 	h := &host.Host{Suspended: n.replica.suspended}
 	if p := n.replica.world.plan; p.Job.Herd {
-		h.HerdFrom = min(1+int(p.Seed%2), 1+len(p.More))
+		h.GroupFrom = min(1+int(p.Seed%2), 1+len(p.More))
 	}
 	return h
 }

@@ -243,7 +243,7 @@ func Draw(seed uint64) Plan {
 	return p
 }
 
-// drawMore adds jobs beside the first. Some are due together with it, so that a herd has several.
+// drawMore adds jobs beside the first. Some are due together with it, so that a claim group has several.
 func (p *Plan) drawMore(rng *rand.Rand) {
 	for i := range 1 + rng.IntN(3) {
 		j := drawJob(rng, p.TTL, false)

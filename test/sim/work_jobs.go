@@ -79,13 +79,13 @@ func (t *thread) run(ctx context.Context, p JobPlan, run soloist.Run) error {
 	if t.lost() {
 		return context.Canceled
 	}
-	e := proof.Event{Kind: proof.Run, At: w.now(), Until: proof.Never, Replica: t.name(), Name: p.Name, Holder: of(run.Lease.Holder()), Token: run.Token,
+	e := proof.Event{Kind: proof.Run, At: w.now(), Until: proof.Never, Replica: t.name(), Name: p.Name, Holder: of(run.Lease.Holder()), Token: run.Lease.Token(),
 		Mark: t.clock(t.life).ms(run.ScheduledAt.UnixMilli(), 1), Attempt: run.Attempt, Manual: run.Manual, Result: proof.Unknown}
 	at := w.add(e)
 	w.mu.Lock()
-	w.runs[runKey{p.Name, run.Token}] = at
+	w.runs[runKey{p.Name, run.Lease.Token()}] = at
 	w.mu.Unlock()
-	rng := seeded(w.plan.Seed, 5, uint64(run.Token)+uint64(run.Attempt))
+	rng := seeded(w.plan.Seed, 5, uint64(run.Lease.Token())+uint64(run.Attempt))
 	b := t.believe(run.Lease, recordOfJob(p.Name), "", 1)
 	defer b.over()
 	long := p.Longest

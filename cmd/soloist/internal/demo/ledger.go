@@ -11,7 +11,7 @@ import (
 // ledger's library knew nothing of contexts: what keeps it from harm is the guard alone.
 func (r *replica) writeLedger(_ context.Context, run soloist.Run) error {
 	belief := believe(run.Lease)
-	e := event{Scheduled: run.ScheduledAt.Unix(), Attempt: run.Attempt, Token: run.Token}
+	e := event{Scheduled: run.ScheduledAt.Unix(), Attempt: run.Attempt, Token: run.Lease.Token()}
 	tell := func(k kind) {
 		e.Kind, e.At = k, 0
 		r.emit(e)

@@ -150,7 +150,7 @@ func (r *recorder) troubled(err error) {
 // running tells that a run begins, of which that is known at since.
 func (r *recorder) running(run soloist.Run, since time.Duration) []event {
 	e := event{ID: r.ids.Add(1), Event: proof.Event{
-		Kind: proof.Run, Name: run.Job, Token: run.Token, Mark: run.ScheduledAt.UnixMilli(), Attempt: run.Attempt, Manual: run.Manual,
+		Kind: proof.Run, Name: run.Job, Token: run.Lease.Token(), Mark: run.ScheduledAt.UnixMilli(), Attempt: run.Attempt, Manual: run.Manual,
 		At: since, Until: proof.Never, Result: proof.Unknown,
 	}}
 	r.tell(false, e)

@@ -220,7 +220,7 @@ func (w *workload) sweep(ctx context.Context, rng *rand.Rand) {
 
 // job is one run.
 func (w *workload) job(ctx context.Context, run soloist.Run) error {
-	b := w.rec.belief(w.record("job/"+run.Job), 1, run.Lease.Holder(), run.Token)
+	b := w.rec.belief(w.record("job/"+run.Job), 1, run.Lease.Holder(), run.Lease.Token())
 	defer b.end()
 	begin := fleet.Now() // a process may be paused anywhere: who finds the lease live after this instant had it then
 	if !b.look(run.Lease) {

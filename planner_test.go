@@ -43,39 +43,56 @@ type known struct {
 	until   time.Duration // the end of the lease that is in the way
 }
 
-func (k known) task(t *testing.T) *task {
+// planner returns a planner that has one job, of which it knows this.
+func (k known) planner(t *testing.T) (*planner, *plannedJob) {
 	t.Helper()
 	job := Job{Name: "tick", Schedule: k.schedule, Do: doNothing, Grace: 15 * second, Missed: k.missed, MissedCap: k.limit, Crash: k.crash, AtLeast: k.atLeast, Retry: Retry{Attempts: k.attempts}}
 	if job.Schedule == nil {
 		job.Schedule = Every(minute)
 	}
-	job, opts, err := job.filled(Options{})
+	p := testPlanner()
+	j := p.with(t, job)
+	j.served = k.served
+	if k.mark > 0 {
+		j.mark = ms(k.mark)
+	}
+	if k.ended > 0 {
+		j.ended = after(k.ended)
+	}
+	if k.paused {
+		j.asked.Paused = &Pause{}
+	}
+	if k.resumed > 0 {
+		j.asked.Resumed = ms(k.resumed)
+	}
+	if j.asked.Trigger = k.trigger; k.trigger > 0 {
+		j.asked.At = after(30 * second)
+	}
+	if k.claimed > 0 {
+		j.timely = timelyClaim{at: after(k.claimed), refused: true}
+	}
+	if k.until > 0 {
+		j.leaseEnd = after(k.until)
+	}
+	return p, j
+}
+
+// testPlanner returns a planner without jobs that draws nothing by chance.
+func testPlanner() *planner {
+	holders := 0
+	newHolder := func() string { holders++; return fmt.Sprint("holder ", holders) }
+	return newPlanner(groupLimits{from: 2, prefix: "group/", requestTimeout: second}, newHolder, func(time.Duration) time.Duration { return 0 }, func(string) {})
+}
+
+// with adds a job at the epoch.
+func (p *planner) with(t *testing.T, job Job) *plannedJob {
+	t.Helper()
+	filled, opts, err := job.filled(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := &task{job: job, client: &Client{opts: opts}, name: "job/tick", since: epoch, index: -1, served: k.served}
-	if k.mark > 0 {
-		made.mark = ms(k.mark)
-	}
-	if k.ended > 0 {
-		made.ended = after(k.ended)
-	}
-	if k.paused {
-		made.ctl.Paused = &Pause{}
-	}
-	if k.resumed > 0 {
-		made.ctl.Resumed = ms(k.resumed)
-	}
-	if made.ctl.Trigger = k.trigger; k.trigger > 0 {
-		made.ctl.At = after(30 * second)
-	}
-	if k.claimed > 0 {
-		made.stood = stand{at: after(k.claimed), refused: true}
-	}
-	if k.until > 0 {
-		made.until = after(k.until)
-	}
-	return made
+	p.add(&jobSpec{given: job, job: filled, opts: opts, name: "job/" + job.Name, control: "control/" + job.Name}, epoch)
+	return p.jobs[job.Name]
 }
 
 func TestWhatIsClaimed(t *testing.T) {
@@ -117,22 +134,24 @@ func TestWhatIsClaimed(t *testing.T) {
 		{rule: "a job that is due once is never looked at again after that", known: known{schedule: At(after(minute)), mark: minute}, now: minute + second},
 	} {
 		t.Run(row.rule, func(t *testing.T) {
-			job, now := row.task(t), after(row.now)
-			mark, ok := job.want(now)
+			p, job := row.planner(t)
+			now := after(row.now)
+			req := p.request([]*plannedJob{job}, now)[0]
 			claim := ""
 			switch {
-			case ok && mark == 0:
+			case req.claims && req.claim.Mark == 0:
 				claim = "any"
-			case ok:
-				claim = time.UnixMilli(mark).Sub(epoch).String()
+			case req.claims:
+				claim = time.UnixMilli(req.claim.Mark).Sub(epoch).String()
 			}
 			if claim != row.claim {
 				t.Fatalf("claims %q, want %q", claim, row.claim)
 			}
-			if ok {
+			if req.claims {
 				return
 			}
-			if wake := job.next(now); (row.wake == 0) != wake.IsZero() || row.wake > 0 && !wake.Equal(after(row.wake)) {
+			p.answer(req, answer{trip: trip{now, now}})
+			if wake := p.wake(); (row.wake == 0) != wake.IsZero() || row.wake > 0 && !wake.Equal(after(row.wake)) {
 				t.Errorf("looks again at %v, want %v", wake.Sub(epoch), row.wake)
 			}
 		})
@@ -187,14 +206,18 @@ func TestWhatAGrantLeadsTo(t *testing.T) {
 		{rule: "with a fixed delay a holder that died counts as a crash", known: known{schedule: Delay(10 * second), mark: minute, ended: minute}, asked: minute + 50*second, abandoned: 30 * second, want: "1m10s attempt 2 announced", history: "abandoned"},
 	} {
 		t.Run(row.rule, func(t *testing.T) {
-			job := row.task(t)
+			p, job := row.planner(t)
 			g := store.Grant{Token: 7, Mark: job.mark, ExpiredAge: row.abandoned}
 			if row.state != nil {
 				g.State = row.state.json()
 			}
 			asked := after(row.asked)
-			d, ok := job.decide(g, asked, asked.Add(time.Millisecond))
-			check(t, "run", d.text(ok), row.want)
+			s := p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{asked, asked.Add(time.Millisecond)}, out: store.Outcome{Grant: g}})
+			if !s.granted {
+				t.Fatal("it does not take the grant")
+			}
+			d := s.run
+			check(t, "run", d.text(), row.want)
 			var outcomes []string
 			for _, r := range d.state.Runs {
 				outcomes = append(outcomes, r.Outcome)
@@ -204,8 +227,8 @@ func TestWhatAGrantLeadsTo(t *testing.T) {
 	}
 }
 
-func (d decision) text(ok bool) string {
-	if !ok {
+func (d decision) text() string {
+	if d.none() {
 		return ""
 	}
 	text := d.scheduled.Sub(epoch).String()
@@ -230,3 +253,14 @@ func check(t *testing.T, what, got, want string) {
 }
 
 func doNothing(context.Context, Run) error { return nil }
+
+// A pause that may be over by now does not make a job done for the others of its group; one that is known to hold does.
+func TestAnOldPauseDoesNotEndAGroup(t *testing.T) {
+	paused := &plannedJob{asked: control{Paused: &Pause{}}}
+	if !paused.lacks(ms(minute), false, after(minute)) {
+		t.Error("with controls that have changed since they were read, a paused job counts as done")
+	}
+	if paused.lacks(ms(minute), true, after(minute)) {
+		t.Error("a paused job is to be looked at for a time that falls into the pause")
+	}
+}

@@ -33,8 +33,8 @@ func (s *claimed) Acquire(ctx context.Context, claims []store.Claim) ([]store.Ou
 	return s.Store.Acquire(ctx, claims)
 }
 
-// herds runs the same many jobs on some replicas, from the first tick, and gives test what each replica asks for from then on and what was run.
-func herds(t *testing.T, replicas, jobs int, do func(s *claimed, ctx context.Context) error, test func(t *testing.T, replicas []*claimed, ran func(scheduled time.Duration) int)) {
+// groups runs the same many jobs on some replicas, from the first tick, and gives test what each replica asks for from then on and what was run.
+func groups(t *testing.T, replicas, jobs int, do func(s *claimed, ctx context.Context) error, test func(t *testing.T, replicas []*claimed, ran func(scheduled time.Duration) int)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
@@ -80,10 +80,10 @@ func herds(t *testing.T, replicas, jobs int, do func(s *claimed, ctx context.Con
 }
 
 // One replica asks for jobs that are due together, and each runs once.
-func TestOneAsksForAHerd(t *testing.T) {
+func TestOneClaimsForAGroup(t *testing.T) {
 	const replicas, jobs = 10, 50
 	quick := func(*claimed, context.Context) error { return nil }
-	herds(t, replicas, jobs, quick, func(t *testing.T, all []*claimed, ran func(time.Duration) int) {
+	groups(t, replicas, jobs, quick, func(t *testing.T, all []*claimed, ran func(time.Duration) int) {
 		total := func() (requests, names int64) {
 			for _, s := range all {
 				requests += s.requests.Swap(0)
@@ -95,7 +95,7 @@ func TestOneAsksForAHerd(t *testing.T) {
 		check(t, "runs of the first tick", ran(time.Minute), jobs)
 		requests, names := total()
 		check(t, "jobs that were asked for at the tick", names, jobs)
-		if requests > replicas+1 { // each for the herd's name, and one for the jobs
+		if requests > replicas+1 { // each for the group's name, and one for the jobs
 			t.Errorf("%d requests at the tick", requests)
 		}
 		time.Sleep(50 * time.Second) // until when the leases that were granted at the tick would have ended, and beyond
@@ -109,8 +109,8 @@ func TestOneAsksForAHerd(t *testing.T) {
 	})
 }
 
-// Whoever asks for a herd and dies is replaced when its leases have ended.
-func TestAskerOfAHerdDies(t *testing.T) {
+// Whoever asks for a group and dies is replaced when its leases have ended.
+func TestClaimerOfAGroupDies(t *testing.T) {
 	const replicas, jobs = 4, 40
 	var dead atomic.Pointer[claimed]
 	dies := func(s *claimed, ctx context.Context) error {
@@ -121,32 +121,32 @@ func TestAskerOfAHerdDies(t *testing.T) {
 		}
 		return nil
 	}
-	herds(t, replicas, jobs, dies, func(t *testing.T, _ []*claimed, ran func(time.Duration) int) {
+	groups(t, replicas, jobs, dies, func(t *testing.T, _ []*claimed, ran func(time.Duration) int) {
 		time.Sleep(time.Second + 12*time.Second) // the tick, a TTL, and 2 s
 		check(t, "runs of the first tick", ran(time.Minute), jobs)
 		dead.Load().Heal()
 	})
 }
 
-// A replica that takes a herd's name and dies before it has asked holds up the others for a TTL at most.
-func TestNameOfAHerdIsTakenInVain(t *testing.T) {
+// A replica that takes a group's name and dies before it has asked holds up the others for a TTL at most.
+func TestNameOfAGroupIsTakenInVain(t *testing.T) {
 	const replicas, jobs = 3, 40
 	quick := func(*claimed, context.Context) error { return nil }
-	herds(t, replicas, jobs, quick, func(t *testing.T, all []*claimed, ran func(time.Duration) int) {
-		herd := "" // the name is found out at this tick, and taken at the next
+	groups(t, replicas, jobs, quick, func(t *testing.T, all []*claimed, ran func(time.Duration) int) {
+		group := "" // the name is found out at this tick, and taken at the next
 		time.Sleep(2 * time.Second)
-		for r, err := range all[0].List(t.Context(), "herd/") {
+		for r, err := range all[0].List(t.Context(), "group/") {
 			if err != nil {
 				t.Fatal(err)
 			}
-			herd, _, _ = strings.Cut(strings.TrimPrefix(r.Name, "herd/"), "/")
+			group, _, _ = strings.Cut(strings.TrimPrefix(r.Name, "group/"), "/")
 		}
-		if herd == "" {
-			t.Fatal("nobody has taken the name of a herd")
+		if group == "" {
+			t.Fatal("nobody has taken the name of a group")
 		}
 		next := time.Now().Truncate(time.Minute).Add(time.Minute)
 		time.Sleep(time.Until(next) - time.Millisecond)
-		outs, err := all[0].Store.Acquire(t.Context(), []store.Claim{{Name: fmt.Sprintf("herd/%s/%d", herd, next.UnixMilli()), Holder: "dead", TTL: 10 * time.Second, Mark: 1}})
+		outs, err := all[0].Store.Acquire(t.Context(), []store.Claim{{Name: fmt.Sprintf("group/%s/%d", group, next.UnixMilli()), Holder: "dead", TTL: 10 * time.Second, Mark: 1}})
 		if err != nil || outs[0].Err != nil {
 			t.Fatal(err, outs)
 		}
@@ -157,11 +157,11 @@ func TestNameOfAHerdIsTakenInVain(t *testing.T) {
 	})
 }
 
-// A herd's asker that is told by all jobs that they are done tells the others, which then ask no more.
-func TestHerdIsOver(t *testing.T) {
+// A group's asker that is told by all jobs that they are done tells the others, which then ask no more.
+func TestGroupIsDone(t *testing.T) {
 	const replicas, jobs = 5, 40
 	quick := func(*claimed, context.Context) error { return nil }
-	herds(t, replicas, jobs, quick, func(t *testing.T, all []*claimed, ran func(time.Duration) int) {
+	groups(t, replicas, jobs, quick, func(t *testing.T, all []*claimed, ran func(time.Duration) int) {
 		time.Sleep(35 * time.Second) // the tick, and three TTLs
 		for _, s := range all {
 			s.requests.Store(0)
@@ -176,7 +176,7 @@ func TestHerdIsOver(t *testing.T) {
 }
 
 // Replicas that run different jobs of one schedule do not stand for each other: each job is run at each time.
-func TestHerdsOfDifferentJobs(t *testing.T) {
+func TestGroupsOfDifferentJobs(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
 		const jobs, times = 40, 5
 		var mu sync.Mutex

@@ -1,0 +1,180 @@
+package soloist
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// claim claims jobs that are due: first the names of their groups, then the jobs that are this replica's to claim.
+func (r *Runner) claim(ctx context.Context, due []*plannedJob) {
+	for batch := range slices.Chunk(r.claimGroups(ctx, due), batchLimit-1) {
+		r.claimJobs(ctx, batch)
+	}
+	r.mu.Lock()
+	releases := r.plan.finishGroups(time.Now())
+	r.mu.Unlock()
+	if len(releases) > 0 {
+		r.client.background(func() { r.client.releaseBatch(releases) })
+	}
+}
+
+// claimGroups claims the names of the groups among jobs that are due, in one request. It returns the jobs to claim.
+func (r *Runner) claimGroups(ctx context.Context, due []*plannedJob) []*plannedJob {
+	c := r.client
+	r.mu.Lock()
+	requests, jobs := r.plan.requestGroups(due, time.Now())
+	r.mu.Unlock()
+	for part := range slices.Chunk(requests, batchLimit) {
+		claims := make([]store.Claim, len(part))
+		for i, req := range part {
+			claims[i] = req.claim
+		}
+		outs, _, err := c.claimBatch(ctx, claims, c.clock.earliest())
+		if r.complain(err); err != nil {
+			outs = slices.Repeat([]store.Outcome{{Err: err}}, len(part))
+		}
+		for i, req := range part {
+			r.mu.Lock()
+			mine, err := r.plan.answerGroup(req, outs[i], time.Now())
+			r.mu.Unlock()
+			if jobs = append(jobs, mine...); err != nil {
+				c.log.Warn("claiming jobs that are due together", "jobs", len(req.jobs), "err", err)
+			}
+		}
+	}
+	return jobs
+}
+
+// claimJobs claims jobs in one request, in which it also looks whether people have asked for something that the planner has not heard.
+func (r *Runner) claimJobs(ctx context.Context, jobs []*plannedJob) {
+	c := r.client
+	r.mu.Lock()
+	requests := r.plan.request(jobs, time.Now())
+	r.mu.Unlock()
+	claims := []store.Claim{peeking(c.names.prefix + nameControls)}
+	for _, req := range requests {
+		if req.claims {
+			claims = append(claims, req.claim)
+		}
+	}
+	before := c.clock.earliest()
+	outs, asked, err := c.claimBatch(ctx, claims, before)
+	answered := time.Now()
+	if r.complain(err); err != nil {
+		r.mu.Lock()
+		r.plan.unanswered(requests, answered)
+		r.mu.Unlock()
+		return
+	}
+	unknown := r.readControls(ctx, requests, outs[0])
+	outs = outs[1:]
+	for i, req := range requests {
+		a := answer{trip: trip{asked, answered}, controls: unknown[i]}
+		if req.claims {
+			a.out, outs = outs[0], outs[1:]
+		}
+		r.take(req, a, before)
+	}
+}
+
+// readControls reads what people have asked of jobs, unless the planner has heard it: the record in which changes are told says so. It returns for each
+// request why that is not known.
+func (r *Runner) readControls(ctx context.Context, requests []jobRequest, told store.Outcome) []error {
+	news, err := peeked(told)
+	r.mu.Lock()
+	known := err == nil && r.plan.knows(controlsVersion(news))
+	r.plan.unsure = r.plan.unsure || !known
+	r.mu.Unlock()
+	if known {
+		return make([]error, len(requests))
+	}
+	names := make([]string, len(requests))
+	for i, req := range requests {
+		names[i] = req.spec.control
+	}
+	records, errs, err := r.client.peekEach(ctx, names)
+	if err != nil {
+		return slices.Repeat([]error{err}, len(requests))
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, req := range requests {
+		if errs[i] == nil {
+			var asked control
+			if asked, errs[i] = controlOf(records[i], time.Now()); errs[i] == nil {
+				req.job.asked = asked
+			}
+		}
+	}
+	return errs
+}
+
+// take gives an answer to the planner and does what that says.
+func (r *Runner) take(req jobRequest, a answer, before time.Time) {
+	r.mu.Lock()
+	s := r.plan.answer(req, a)
+	r.mu.Unlock()
+	r.report(req.spec, s, a)
+	if !s.granted {
+		return
+	}
+	lease, err := r.adopt(req, s, a.out.Grant, before)
+	if err != nil {
+		r.client.log.Warn("claiming a job", "job", req.spec.job.Name, "err", err)
+	}
+	r.mu.Lock()
+	r.granted[req.job] = lease
+	r.mu.Unlock()
+	go func() {
+		var e ending
+		if lease != nil {
+			e = (&execution{jobSpec: s.spec, decision: s.run, client: r.client.core, lease: lease}).execute()
+		} else {
+			e = r.giveBack(req, a.out.Grant, s.unused)
+		}
+		e.job = req.job
+		r.ended(e)
+	}()
+}
+
+// adopt makes a lease of a grant under which a job is to be run; nil if it is to be given back.
+func (r *Runner) adopt(req jobRequest, s step, g store.Grant, before time.Time) (*Lease, error) {
+	if s.back {
+		return nil, nil
+	}
+	client := &Client{core: r.client.core, opts: s.spec.opts}
+	return client.tryAdopt(r.runs, target{shown: s.spec.job.Name, name: s.spec.name}, req.claim, g, before)
+}
+
+// giveBack gives a job back that was granted and is not run.
+func (r *Runner) giveBack(req jobRequest, g store.Grant, state []byte) ending {
+	release := store.Release{Name: req.claim.Name, Holder: req.claim.Holder, Token: g.Token, State: state, Retain: Forever}
+	end := time.Now().Add(req.claim.TTL)
+	if err := r.client.releaseBatchUntil([]store.Release{release}, []time.Time{end})[0]; err != nil && !errors.Is(err, ErrLost) {
+		r.client.log.Warn("giving back a job", "job", req.spec.job.Name, "err", err)
+	}
+	return ending{back: true}
+}
+
+// report logs what people should know of an answer.
+func (r *Runner) report(spec *jobSpec, s step, a answer) {
+	switch {
+	case s.failed != nil && a.controls != nil:
+		r.client.log.Warn("not starting a job that could not be asked for a pause", "job", spec.job.Name, "err", s.failed)
+	case s.failed != nil:
+		r.client.log.Warn("claiming a job", "job", spec.job.Name, "err", s.failed)
+	}
+	r.reportAhead(spec, s.ahead, a.answered)
+}
+
+// reportAhead logs that a job's record is ahead of this replica's clock, if it is.
+func (r *Runner) reportAhead(spec *jobSpec, ahead time.Duration, now time.Time) {
+	if ahead > 0 {
+		r.client.log.Error("a job's record is ahead of this replica's clock, so the clock of a replica is wrong; no scheduled time up to it will be run",
+			"job", spec.job.Name, "done until", now.Add(ahead).UTC(), "ahead by", ahead)
+	}
+}

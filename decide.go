@@ -1,0 +1,228 @@
+package soloist
+
+import (
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A runID names a run of a job: a scheduled time, or a manual run with its number.
+type runID struct {
+	scheduled time.Time // of a manual run: when it was asked for
+	manual    int64     // 0 for a scheduled run
+}
+
+func (r runID) none() bool { return r.manual == 0 && r.scheduled.IsZero() }
+
+// key names the run in jobState.Pending.
+func (r runID) key() int64 {
+	if r.manual > 0 {
+		return -r.manual
+	}
+	return r.scheduled.UnixMilli()
+}
+
+// A decision is what a replica does with a job that it was granted: it runs a run, or nothing if there is none.
+type decision struct {
+	runID
+	attempt  int
+	missed   int      // scheduled times before it that no replica runs, because they were missed; mostMissed at most
+	state    jobState // of the record, to go on from
+	mark     int64    // of the record when the job was granted
+	announce bool     // the state must be in the store before the run begins
+	giveUp   bool     // all attempts are used up: do not run
+	tell     bool     // the state is to be written even if there is nothing to run
+}
+
+// unused returns the state with which a grant is given back under which nothing was begun; nil leaves the state as it is. The next replica finds
+// the run in it: it may be later than Grace by then, and nobody reports any more that a holder before this one has died. Of a manual run that may
+// be run once only the state would say that it had begun.
+func (d decision) unused(job Job) []byte {
+	if d.tell || !d.none() && (d.manual == 0 || job.Crash == CrashTakeOver) {
+		return d.state.json()
+	}
+	return nil
+}
+
+// A trip is a request to the store and back, by this replica's clock.
+type trip struct{ asked, answered time.Time }
+
+// middle is off by half of the trip at most from when the store answered.
+func (t trip) middle() time.Time { return t.asked.Add(t.answered.Sub(t.asked) / 2) }
+
+// skew is how far the clocks of replicas may lie apart for a takeover to find the same run.
+const skew = 2 * time.Second
+
+// lookBack returns as of when the holder of a lease decided what to run that was granted at an instant, so long ago. Its clock may have
+// differed by skew: what was due or was missed by that much is still, or was not yet.
+func lookBack(granted time.Time, ago time.Duration) asOf {
+	return asOf{due: granted.Add(min(skew, ago)), missed: granted.Add(-skew)}
+}
+
+// decide returns what to run under a grant, if anything. When the holder before died it finds the run that this holder was at, by deciding
+// as of the time when its lease was granted.
+func (j *plannedJob) decide(g store.Grant, t trip) decision {
+	state, sinceThere := j.sawGrant(g, t.answered)
+	d := decision{state: state, mark: g.Mark}
+	if g.Mark == 0 && !j.since.IsZero() {
+		d.mark = j.since.UnixMilli()
+	}
+	died := g.ExpiredAge > 0
+	if j.begunOnce(state, g) {
+		d.tell, died = true, false
+		j.close(&d.state, g, t.answered)
+	}
+	j.sawClaims(d.state, g)
+	var crashed bool
+	d.runID, crashed = j.pickRun(d.state, g, t, died)
+	if !d.none() {
+		if !crashed { // else that holder has counted them
+			d.missed = j.missedBefore(d)
+		}
+		d.count(j.job, g, t.answered, crashed)
+		d.announce = d.announce || d.manual == 0 && j.ambiguous(d, g, sinceThere, t)
+	}
+	j.timely = timelyClaim{} // from here on the record tells of the run
+	return d
+}
+
+// sawGrant learns what a grant tells, and returns the state to go on from, and since when the record said that the job is known.
+func (j *plannedJob) sawGrant(g store.Grant, now time.Time) (state jobState, sinceThere int64) {
+	state, _ = parseJobState(g.State) // a state of something else counts as none
+	j.sawState(state, now)
+	state.describe(j.job)
+	sinceThere = state.Since // so that all replicas count from the same instant
+	if _, delayed := j.delayed(); sinceThere == 0 && g.Mark == 0 && !delayed && !j.since.IsZero() {
+		state.Since = j.since.UnixMilli()
+	}
+	j.mark, j.token = max(j.mark, g.Mark), max(j.token, g.Token)
+	return state, sinceThere
+}
+
+// begunOnce reports whether a run which may be run once only had begun when the lease before ended.
+func (j *plannedJob) begunOnce(state jobState, g store.Grant) bool {
+	return state.Pending > 0 && state.Pending <= g.Mark || state.Pending < 0 && j.job.Crash == CrashGiveUp
+}
+
+// close ends the run of a holder that died and that may be run once only: the history says that it was abandoned.
+func (j *plannedJob) close(state *jobState, g store.Grant, now time.Time) {
+	manual := state.Pending < 0
+	scheduled := time.UnixMilli(state.Pending)
+	if manual {
+		state.Trigger = max(state.Trigger, -state.Pending)
+		scheduled = j.asked.At
+	}
+	state.add(abandoned(scheduled, g, now, state.Attempts+1, manual))
+	state.Pending, state.Attempts = 0, 0
+	state.Ended = now.UnixMilli() // nobody knows when it ended; a fixed delay counts from here
+	j.sawState(*state, now)
+}
+
+// sawClaims learns which claims kept a scheduled time from being missed: this replica's, unless a run has been recorded since, and one
+// that was given back. What was claimed earlier is run first.
+func (j *plannedJob) sawClaims(state jobState, g store.Grant) {
+	if j.timely.mark > 0 && j.timely.mark != g.Mark {
+		j.timely = timelyClaim{}
+	}
+	claimed := time.UnixMilli(state.Claimed).Add(j.job.Jitter)
+	if state.Claimed > j.mark && (j.claimedInTime().IsZero() || claimed.Before(j.timely.at)) {
+		j.timely = timelyClaim{at: claimed}
+	}
+}
+
+// pickRun picks the run: that of the holder before, if that has died in one, or else what is to be run now. It reports whether that
+// holder's death is a crash of the run.
+func (j *plannedJob) pickRun(state jobState, g store.Grant, t trip, died bool) (run runID, crashed bool) {
+	inTime := j.claimedInTime()
+	if died {
+		run = j.lastRun(state, j.due(lookBack(t.middle().Add(-g.ExpiredAge), g.ExpiredAge)))
+		// It had left out what this replica has claimed in time, if that is older.
+		leftOut := !inTime.IsZero() && inTime.Before(run.scheduled) && run.manual == 0 && run.key() != state.Pending
+		if !run.none() && !leftOut {
+			return run, true
+		}
+		died = run.none()
+	}
+	run = j.nextRun(state, j.dueNow(asOf{due: t.asked, missed: t.answered})) // of what is due since it was asked nobody has asked whether it may run
+	return run, died && j.timely.refused && run.manual == 0 && run.scheduled.Equal(inTime)
+}
+
+// lastRun returns the run that the holder before had begun, or was to begin when due was due.
+func (j *plannedJob) lastRun(state jobState, due time.Time) runID {
+	if state.Pending < 0 { // another manual run may have been asked for since
+		return j.manualRun(-state.Pending)
+	}
+	return j.scheduledRun(state, due)
+}
+
+// nextRun returns the run to begin when due is due: a manual one comes first.
+func (j *plannedJob) nextRun(state jobState, due time.Time) runID {
+	if j.asked.Trigger > state.Trigger {
+		return j.manualRun(j.asked.Trigger)
+	}
+	return j.scheduledRun(state, due)
+}
+
+func (j *plannedJob) manualRun(number int64) runID {
+	return runID{scheduled: j.asked.At.Truncate(time.Millisecond), manual: number}
+}
+
+// scheduledRun returns the run that was interrupted, or else that of due.
+func (j *plannedJob) scheduledRun(state jobState, due time.Time) runID {
+	switch {
+	case j.asked.Paused != nil:
+		return runID{}
+	case state.Pending > j.mark && state.Pending > j.asked.Resumed:
+		return runID{scheduled: time.UnixMilli(state.Pending)}
+	}
+	return runID{scheduled: due}
+}
+
+// ambiguous reports whether another replica, looking back from the takeover of this run, might find another one: because its clock differs,
+// or because it has known the job for a shorter time than this one, and the record does not tell since when.
+func (j *plannedJob) ambiguous(d decision, g store.Grant, sinceThere int64, t trip) bool {
+	if _, delayed := j.delayed(); !delayed && g.Mark == 0 && !j.since.IsZero() && j.since.UnixMilli() != sinceThere {
+		return true
+	}
+	return j.due(lookBack(t.asked.Add(-skew), skew)) != d.scheduled || j.due(lookBack(t.answered.Add(skew), skew)) != d.scheduled
+}
+
+// count finds which attempt it is.
+func (d *decision) count(job Job, g store.Grant, now time.Time, crashed bool) {
+	begun := 0
+	if d.state.Pending == d.key() {
+		begun = d.state.Attempts
+	}
+	if crashed && job.Crash == CrashTakeOver {
+		begun++
+		d.state.add(abandoned(d.scheduled, g, now, begun, d.manual > 0))
+		d.announce = true
+		d.giveUp = job.Retry.Attempts > 0 && begun >= job.Retry.Attempts
+	}
+	d.state.Pending, d.state.Attempts = d.key(), begun
+	d.attempt = begun + 1
+	d.announce = d.announce || job.Crash == CrashGiveUp || d.manual > 0
+}
+
+// mostMissed is how many missed times are counted at most.
+const mostMissed = 1000
+
+// missedBefore counts the scheduled times that nobody runs because they were missed when d is run first.
+func (j *plannedJob) missedBefore(d decision) int {
+	if _, delayed := j.delayed(); delayed || d.manual > 0 || d.state.Pending == d.key() {
+		return 0
+	}
+	missed := 0
+	for at := j.job.Schedule.Next(j.done()); !at.IsZero() && at.Before(d.scheduled) && missed < mostMissed; at = j.job.Schedule.Next(at) {
+		missed++
+	}
+	return missed
+}
+
+// abandoned is the history of a run whose replica did not live to write it.
+func abandoned(scheduled time.Time, g store.Grant, now time.Time, attempt int, manual bool) RunRecord {
+	return RunRecord{
+		ScheduledAt: scheduled.UTC(), StartedAt: now.Add(-g.ExpiredAge).UTC().Truncate(time.Millisecond), EndedAt: now.UTC().Truncate(time.Millisecond),
+		Attempt: attempt, Manual: manual, Outcome: OutcomeAbandoned, Error: "its replica died or was cut off",
+	}
+}

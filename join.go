@@ -1,0 +1,126 @@
+package soloist
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// join reads the records of the jobs that have been added and makes those that are missing, so that all replicas count missed runs from the same
+// time, and people can see a job before it has run. From then on the jobs can be due.
+func (r *Runner) join(ctx context.Context) error {
+	r.mu.Lock()
+	jobs := r.plan.joining()
+	names := make([]string, len(jobs))
+	for i, j := range jobs {
+		names[i] = j.name
+	}
+	r.mu.Unlock()
+	missing, err := r.read(ctx, jobs, names)
+	if err != nil {
+		return err
+	}
+	for batch := range slices.Chunk(missing, batchLimit) {
+		if err := r.create(ctx, batch); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.plan.joined(jobs, time.Now())
+	r.settle()
+	return nil
+}
+
+// settle closes ready if all jobs have joined and other replicas can see that this one has them. r.mu is held.
+func (r *Runner) settle() {
+	if len(r.plan.joining()) > 0 || !r.presence.upToDate() {
+		return
+	}
+	select {
+	case <-r.ready:
+	default:
+		close(r.ready)
+	}
+}
+
+// show shows other replicas which jobs this one has. r.mu is held.
+func (r *Runner) show() {
+	if !r.running {
+		return
+	}
+	jobs := map[string]uint32{}
+	for name, j := range r.plan.jobs {
+		if !j.removed {
+			jobs[name] = definitionOf(j.job, j.opts)
+		}
+	}
+	r.presence.set(jobs)
+}
+
+// read reads the records of jobs, and returns those that have none.
+func (r *Runner) read(ctx context.Context, jobs []*plannedJob, names []string) (missing []*jobRecord, err error) {
+	records, errs, err := r.client.peekEach(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	answered := time.Now()
+	for i, j := range jobs {
+		if errs[i] != nil { // what the claims of this job will be told too; the others run
+			r.client.log.Warn("the record of a job cannot be read", "err", errs[i])
+			continue
+		}
+		r.mu.Lock()
+		spec, ahead := j.jobSpec, r.plan.read(j, records[i], answered)
+		if records[i].Token == 0 {
+			missing = append(missing, j.firstRecord())
+		}
+		r.mu.Unlock()
+		r.reportAhead(spec, ahead, answered)
+	}
+	return missing, nil
+}
+
+// A jobRecord is the record of a job that has none yet.
+type jobRecord struct {
+	name  string
+	ttl   time.Duration
+	state jobState
+}
+
+func (j *plannedJob) firstRecord() *jobRecord {
+	rec := &jobRecord{name: j.name, ttl: j.opts.TTL}
+	rec.state.describe(j.job)
+	if _, delayed := j.delayed(); !delayed && !j.since.IsZero() {
+		rec.state.Since = j.since.UnixMilli()
+	}
+	return rec
+}
+
+// create makes records. A name that another replica has just made, or is running, is left alone.
+func (r *Runner) create(ctx context.Context, missing []*jobRecord) error {
+	c := r.client
+	claims := make([]store.Claim, len(missing))
+	for i, rec := range missing {
+		claims[i] = store.Claim{Name: rec.name, Holder: c.newHolder(), TTL: rec.ttl, Mark: 1}
+	}
+	outs, _, err := c.claimBatch(ctx, claims, c.clock.earliest())
+	if err != nil {
+		return err
+	}
+	var releases []store.Release
+	for i, out := range outs {
+		if out.Err != nil || out.Grant.Mark > 0 || len(out.Grant.State) > 0 {
+			c.releaseOutcome(claims[i], out)
+			continue
+		}
+		releases = append(releases, store.Release{Name: claims[i].Name, Holder: claims[i].Holder, Token: out.Grant.Token, State: missing[i].state.json(), Retain: Forever})
+	}
+	if len(releases) == 0 {
+		return nil
+	}
+	_, err = c.releases.ask(ctx, releases) // those that fail end with their TTL, and are made by the first run
+	return err
+}

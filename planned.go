@@ -1,0 +1,333 @@
+package soloist
+
+import (
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A jobSpec is what never changes of a job in a Runner. The goroutine of a run reads it too.
+type jobSpec struct {
+	given   Job     // as it was given
+	job     Job     // with its defaults
+	opts    Options // of its leases
+	name    string  // of the job's record
+	control string  // of the record that says what was asked of it
+}
+
+// delayed returns the job's fixed delay, if it has one: such a job is due by the end of its last run and not by the clock.
+func (s *jobSpec) delayed() (delay, bool) {
+	d, ok := s.job.Schedule.(delay)
+	return d, ok
+}
+
+// markAfter is the mark once the run of a scheduled time is done. Scheduled times less than AtLeast after it are done with it,
+// for the job cannot be had then.
+func (s *jobSpec) markAfter(scheduled time.Time) int64 {
+	if _, delayed := s.delayed(); !delayed && s.opts.AtLeast > 0 {
+		if last := latest(s.job.Schedule, scheduled, scheduled.Add(s.opts.AtLeast-time.Millisecond)); !last.IsZero() {
+			return last.UnixMilli()
+		}
+	}
+	return scheduled.UnixMilli()
+}
+
+// A phase is what is going on with a planned job.
+type phase int
+
+const (
+	joining  phase = iota // its record has not been read yet
+	idle                  // it waits for its wake
+	claiming              // it is due, and is being claimed
+	granted               // it has been granted, and its run, or what is done instead, has not ended
+)
+
+// A plannedJob is a job of a planner, with what this replica has seen of its records. What it has seen may be old: it says when to ask
+// the store, and the store's answer decides.
+type plannedJob struct {
+	*jobSpec
+	phase   phase
+	removed bool          // it goes when it is idle
+	gone    chan struct{} // closed when it has gone
+	wake    time.Time     // when to look again while it is idle; zero for never
+	index   int           // in the planner's heap, -1 when it is not in it
+	runs    time.Time     // the scheduled time for which it was granted here last; zero if for none
+
+	since      time.Time // since when the job is known, here or to the fleet: what counts while its record has no mark
+	mark       int64     // of the record: all scheduled times up to it, in unix ms, are done
+	ended      time.Time // of the last run; zero if there was none. One that ended in the future, by the clock of another replica, ended when this was seen
+	endedThere int64     // the same as the record has it, in unix ms
+	served     int64     // the last manual run that was done
+	asked      control   // what people have asked of it
+
+	token    int64     // of the last lease of the job that this replica knows of
+	leaseEnd time.Time // when the lease that is in the way ends, should its holder have died; zero if none is known
+	timely   timelyClaim
+	lastCall time.Time // when to look again for a scheduled time that would be missed soon; zero for none
+	open     bool      // the last claim was not answered, or nobody could say whether the job is paused
+	warned   int64     // the mark that was reported to be ahead of this clock
+
+	group   *claimGroup // nil if it is in none
+	claimed int64       // the mark that this replica has claimed it with last
+	behind  bool        // it was due again when a run of it ended here, which the others of its group do not know
+}
+
+// A timelyClaim is a claim that this replica has made and not been granted, because the name was taken. Scheduled times that it was in time for
+// are not missed while it lasts. With policies other than MissedSkip what is missed is run, so that it makes no difference.
+type timelyClaim struct {
+	at      time.Time // when the job was claimed; zero if it has not been
+	refused bool      // because of a lease that was granted when such a time was due
+	mark    int64     // of the record then; 0 if that was not seen
+}
+
+// saw learns what a record has at now.
+func (j *plannedJob) saw(r store.Record, now time.Time) {
+	j.mark, j.token = max(j.mark, r.Mark), max(j.token, r.Token)
+	if state, err := parseJobState(r.State); err == nil {
+		j.sawState(state, now)
+		if r.Holder == "" && (state.Pending < 0 || state.Pending > j.mark) { // a run was interrupted
+			j.leaseEnd = now
+		}
+	}
+}
+
+// sawLease learns when the lease of another replica ends, should that have died in a run.
+func (j *plannedJob) sawLease(r store.Record, now time.Time) {
+	if r.Holder != "" {
+		j.leaseEnd = now.Add(r.Left)
+	}
+}
+
+func (j *plannedJob) sawState(s jobState, now time.Time) {
+	if s.Ended > 0 && s.Ended != j.endedThere {
+		j.endedThere, j.ended = s.Ended, earlier(time.UnixMilli(s.Ended), now)
+	}
+	if since := time.UnixMilli(s.Since); s.Since > 0 && since.Before(j.since) {
+		j.since = since
+	}
+	j.served = max(j.served, s.Trigger)
+}
+
+// sawEnd learns what a run of this replica has recorded.
+func (j *plannedJob) sawEnd(e ending, now time.Time) {
+	if !e.recorded {
+		return
+	}
+	j.sawState(e.state, now)
+	j.mark = max(j.mark, e.mark)
+}
+
+// ahead returns by how much a job's record is ahead of this replica's clock, once for each mark; 0 if it is not.
+func (j *plannedJob) ahead(now time.Time) time.Duration {
+	ahead := time.UnixMilli(j.mark).Sub(now)
+	if _, delayed := j.delayed(); delayed || ahead <= skew+j.opts.AtLeast || j.mark == j.warned {
+		return 0
+	}
+	j.warned = j.mark
+	return ahead
+}
+
+// done is the time up to which nothing is left to run: all is done, or fell into a pause.
+func (j *plannedJob) done() time.Time {
+	done := j.since
+	if j.mark > 0 {
+		done = time.UnixMilli(j.mark)
+	}
+	if resumed := time.UnixMilli(j.asked.Resumed); j.asked.Resumed > 0 && resumed.After(done) {
+		return resumed
+	}
+	return done
+}
+
+// An asOf says as of when a schedule is looked at: what was due by one instant, and missed by another. They differ where a request was under
+// way between them, or where the clocks of two replicas may.
+type asOf struct{ due, missed time.Time }
+
+func exactly(t time.Time) asOf { return asOf{due: t, missed: t} }
+
+// due returns the scheduled time that is to be run as of when, or the zero time.
+func (j *plannedJob) due(when asOf) time.Time {
+	d, delayed := j.delayed()
+	if !delayed {
+		return j.job.pick(j.done(), when.due, when.missed)
+	}
+	if due := j.delayEnd(d); !due.After(when.due) {
+		return due
+	}
+	return time.Time{}
+}
+
+// delayEnd is when a job with a fixed delay is due: at once, if it has never run.
+func (j *plannedJob) delayEnd(d delay) time.Time {
+	if j.ended.IsZero() {
+		return j.since
+	}
+	return d.Next(j.ended)
+}
+
+// claimedInTime returns the scheduled time that is not missed, however late it is, because this replica claimed it within Grace and the name was
+// taken; or the zero time.
+func (j *plannedJob) claimedInTime() time.Time {
+	if _, delayed := j.delayed(); delayed || j.job.Missed != MissedSkip || j.timely.at.IsZero() {
+		return time.Time{}
+	}
+	return j.due(exactly(j.timely.at))
+}
+
+// dueNow returns the scheduled time that is to be run as of when; one that was claimed in time comes first.
+func (j *plannedJob) dueNow(when asOf) time.Time {
+	if due := j.claimedInTime(); !due.IsZero() {
+		return due
+	}
+	return j.due(when)
+}
+
+// triggered reports whether a manual run is to be done.
+func (j *plannedJob) triggered() bool { return j.asked.Trigger > j.served }
+
+// request returns the mark to claim the job with at now: that of the newest scheduled time, so that a record which is further
+// than this replica has seen still refuses in one step. 0 claims it whatever the mark. It reports false if there is nothing to claim it for.
+func (j *plannedJob) request(now time.Time) (mark int64, ok bool) {
+	if j.triggered() {
+		return 0, true
+	}
+	if j.asked.Paused != nil {
+		return 0, false
+	}
+	due := j.dueNow(exactly(now))
+	if due.IsZero() { // whoever had the job may have died in a run that only its successor can find
+		return j.mark + 1, !j.leaseEnd.IsZero() && !now.Before(j.leaseEnd)
+	}
+	if _, delayed := j.delayed(); delayed { // whether it is due is not a matter of the mark, which a run under way may have raised
+		return max(due.UnixMilli(), j.mark+1), true
+	}
+	if newer := latest(j.job.Schedule, due, now); !newer.IsZero() && !j.job.start(newer).After(now) {
+		due = newer
+	}
+	return due.UnixMilli(), true
+}
+
+// claim notes that the job is claimed at now with a mark. A claim that was refused before keeps its instant while it keeps a time from being missed.
+func (j *plannedJob) claim(mark int64, now time.Time) {
+	if j.claimedInTime().IsZero() {
+		j.timely = timelyClaim{at: now}
+	}
+	j.claimed, j.behind = mark, false
+}
+
+// refused notes by which lease the claim was refused. One that is from before the scheduled time was due is that of another run, which may
+// take so long that the time is missed; and so is one that comes after a run which was recorded.
+func (j *plannedJob) refused(r store.Record, now time.Time) {
+	j.mark = max(j.mark, r.Mark)
+	granted := now.Add(-r.Age)
+	due := j.claimedInTime()
+	if due.IsZero() || r.Holder == "" || granted.Before(j.job.start(due)) || j.timely.mark > 0 && r.Mark != j.timely.mark {
+		j.timely = timelyClaim{}
+		return
+	}
+	j.timely.refused, j.timely.mark = true, r.Mark
+}
+
+// unanswered notes that nobody knows what became of a claim, or that the store refused to say.
+func (j *plannedJob) unanswered() {
+	j.open = true
+	if !j.timely.refused {
+		j.timely = timelyClaim{}
+	}
+}
+
+// next returns when to look at the job again, from now on, and whether that is now because it is to be claimed. The zero time is never.
+func (j *plannedJob) next(now time.Time) (wake time.Time, due bool) {
+	if _, ok := j.request(now); ok {
+		return now, true
+	}
+	if d, ok := j.delayed(); ok {
+		if due := j.delayEnd(d); due.After(now) {
+			return due, false
+		}
+		return now.Add(time.Minute), false // paused; resuming wakes it
+	}
+	wake = j.following(now)
+	if !wake.IsZero() {
+		if wake = j.job.start(wake); !wake.After(now) {
+			return now, false
+		}
+	}
+	if j.asked.Paused == nil && !j.leaseEnd.IsZero() && (wake.IsZero() || j.leaseEnd.Before(wake)) {
+		return j.leaseEnd, false
+	}
+	return wake, false
+}
+
+// following returns the first scheduled time that is neither done nor missed at now; while the job is paused the first one after now.
+func (j *plannedJob) following(now time.Time) time.Time {
+	from := later(j.done(), now.Add(-j.job.Grace-time.Millisecond))
+	if j.asked.Paused != nil && from.Before(now) {
+		from = now
+	}
+	return j.job.Schedule.Next(from)
+}
+
+// again returns when to look again at a job that another replica runs, or that lingers, if it cannot be had before wake: then, when it is due again,
+// and shortly before a scheduled time would be missed, for the run that is in the way may end before its lease.
+func (j *plannedJob) again(r store.Record, wake, now time.Time) time.Time {
+	wake = j.orDue(wake, now)
+	j.lastCall = time.Time{}
+	if _, delayed := j.delayed(); delayed || r.Holder == "" {
+		return wake
+	}
+	done := later(j.done(), now.Add(-j.job.Grace))
+	if !j.claimedInTime().IsZero() {
+		done = later(done, j.timely.at) // until then nothing is missed
+	}
+	if due := j.job.dueBy(done, now); !due.IsZero() {
+		if last := j.job.start(due).Add((j.job.Grace - j.job.Jitter) * 7 / 8); last.After(now) {
+			j.lastCall = last
+			wake = earlier(last, wake)
+		}
+	}
+	return wake
+}
+
+// orDue returns when to look again at a job that cannot be had before wake: then, or when it is due again if that is sooner.
+func (j *plannedJob) orDue(wake, now time.Time) time.Time {
+	if _, delayed := j.delayed(); delayed {
+		return wake
+	}
+	if due := j.job.Schedule.Next(now); !due.IsZero() {
+		return earlier(j.job.start(due), wake)
+	}
+	return wake
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// upcoming returns the first scheduled time that is neither done nor missed at now, nor being run here; zero if there is none, and while the job is paused.
+func (j *plannedJob) upcoming(now time.Time) time.Time {
+	if j.asked.Paused != nil {
+		return time.Time{}
+	}
+	if d, delayed := j.delayed(); delayed {
+		if j.phase == granted {
+			return time.Time{} // nobody knows when its run ends
+		}
+		return later(j.delayEnd(d), now)
+	}
+	next := j.following(now)
+	if j.phase == granted && !next.After(j.runs) {
+		next = j.job.Schedule.Next(j.runs)
+	}
+	return next
+}

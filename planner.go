@@ -1,0 +1,340 @@
+package soloist
+
+import (
+	"container/heap"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A planner decides which jobs a replica claims when, and what it runs under a grant. It is a machine without a clock, a store, a goroutine or a
+// lock: it is told what happens, and when, and returns what to do. A job goes round in it:
+//
+//	add → joined → due → request → answer → ended → due …
+//
+// Between request and answer the caller asks the store, and between answer and ended it runs the job's function.
+type planner struct {
+	jobs  map[string]*plannedJob // by name
+	fresh []*plannedJob          // those that have not joined
+	wakes wakeHeap               // of the idle ones
+	news  controlNews            // what people have asked of jobs, and which runs have been interrupted, when this was heard last
+
+	limits  groupLimits
+	groups  map[string]*claimGroup // by the names of their records
+	stale   bool                   // jobs have come or gone since the groups were made
+	leading []*claimGroup          // whose names this replica has been granted, until finishGroups
+	unsure  bool                   // a claim since then was made without knowing all that people have asked
+
+	newHolder func() string                           // draws the holder of a claim
+	draw      func(below time.Duration) time.Duration // draws a part of it, to keep replicas apart
+	left      func(job string)                        // is called when a job that was removed has gone
+}
+
+func newPlanner(limits groupLimits, newHolder func() string, draw func(time.Duration) time.Duration, left func(string)) *planner {
+	return &planner{jobs: map[string]*plannedJob{}, news: controlNews{version: unsettled}, limits: limits, newHolder: newHolder, draw: draw, left: left}
+}
+
+// begin starts all over at now: what was heard is forgotten, and all jobs join anew.
+func (p *planner) begin(now time.Time) {
+	p.fresh, p.news, p.leading, p.unsure = nil, controlNews{version: unsettled}, nil, false
+	for _, j := range p.jobs {
+		if j.phase == idle || j.phase == joining {
+			p.unwake(j)
+			p.fresh = append(p.fresh, j)
+			j.phase = joining
+			j.knownSince(now)
+		}
+	}
+}
+
+// add adds a job that is known here since now. It is not due before it has joined.
+func (p *planner) add(spec *jobSpec, now time.Time) {
+	j := &plannedJob{jobSpec: spec, index: -1, gone: make(chan struct{})}
+	j.knownSince(now)
+	p.jobs[spec.job.Name] = j
+	p.fresh = append(p.fresh, j)
+}
+
+// knownSince sets since when the job is known here.
+func (j *plannedJob) knownSince(now time.Time) {
+	j.since = now.Truncate(time.Millisecond)
+	if _, once := j.job.Schedule.(at); once {
+		j.since = time.Time{} // a time before the job was known is not left out, only missed
+	}
+}
+
+// update gives a job other terms. A run under way goes on with those that it has begun with.
+func (p *planner) update(j *plannedJob, spec *jobSpec, now time.Time) {
+	j.jobSpec = spec
+	p.stale = true
+	if j.phase == idle {
+		p.lookAgain(j, now)
+	}
+}
+
+// remove makes a job go: at once if nothing is under way for it, else when that has ended.
+func (p *planner) remove(j *plannedJob) {
+	j.removed, p.stale = true, true
+	if j.phase == joining || j.phase == idle {
+		p.drop(j)
+	}
+}
+
+func (p *planner) drop(j *plannedJob) {
+	p.unwake(j)
+	j.phase = idle
+	delete(p.jobs, j.job.Name)
+	close(j.gone)
+	p.left(j.job.Name)
+}
+
+func (p *planner) unwake(j *plannedJob) {
+	if j.index >= 0 {
+		heap.Remove(&p.wakes, j.index)
+	}
+}
+
+// joining returns the jobs whose records have not been read yet, in the order of their names.
+func (p *planner) joining() []*plannedJob {
+	p.fresh = slices.DeleteFunc(p.fresh, func(j *plannedJob) bool { return j.removed || j.phase != joining })
+	return slices.SortedFunc(slices.Values(p.fresh), byName)
+}
+
+// read learns what the record of a job that joins has, and returns by how much it is ahead of this replica's clock.
+func (p *planner) read(j *plannedJob, r store.Record, now time.Time) (ahead time.Duration) {
+	j.saw(r, now)
+	j.sawLease(r, now)
+	return j.ahead(now)
+}
+
+// joined lets jobs be due from now on.
+func (p *planner) joined(jobs []*plannedJob, now time.Time) {
+	p.stale = true
+	for _, j := range jobs {
+		if !j.removed {
+			p.lookAgain(j, now)
+			p.hears(j, now)
+		}
+	}
+}
+
+// due returns the jobs that are to be looked at by now. Each is to be requested, with its group or alone.
+func (p *planner) due(now time.Time) []*plannedJob {
+	if p.stale {
+		p.groups, p.stale = claimGroups(p.jobs, p.limits, p.groups), false
+	}
+	var due []*plannedJob
+	for len(p.wakes) > 0 && !p.wakes[0].wake.After(now) {
+		j := heap.Pop(&p.wakes).(*plannedJob)
+		j.phase = claiming
+		due = append(due, j)
+	}
+	return due
+}
+
+// wake is when the next job is to be looked at; the zero time is never.
+func (p *planner) wake() time.Time {
+	if len(p.wakes) == 0 {
+		return time.Time{}
+	}
+	return p.wakes[0].wake
+}
+
+// A request is what a job asks of the store: a claim, or nothing but to know what people have asked of it.
+type jobRequest struct {
+	job    *plannedJob
+	spec   *jobSpec
+	claims bool
+	claim  store.Claim
+}
+
+// request returns what to ask the store at now for jobs that are due.
+func (p *planner) request(jobs []*plannedJob, now time.Time) []jobRequest {
+	var requests []jobRequest
+	for _, j := range jobs {
+		if j.removed {
+			p.drop(j)
+			continue
+		}
+		req := jobRequest{job: j, spec: j.jobSpec}
+		mark, ok := j.request(now)
+		if j.open = false; ok {
+			j.claim(mark, now)
+			req.claims, req.claim = true, store.Claim{Name: j.name, Holder: p.newHolder(), TTL: j.opts.TTL, Mark: mark}
+		}
+		requests = append(requests, req)
+	}
+	return requests
+}
+
+// knows reports whether the jobs have what people have asked of them, whose version is as given.
+func (p *planner) knows(version int64) bool { return version != unsettled && version == p.news.version }
+
+// An answer is what the store has answered to a request.
+type answer struct {
+	trip
+	out      store.Outcome // of the claim, if one was made
+	controls error         // why nobody knows what people have asked of the job; nil if that is known
+}
+
+// A step is what to do after an answer. Without a grant there is nothing to do but to wait.
+type step struct {
+	granted bool
+	spec    *jobSpec
+	run     decision // what to run under the grant; nothing if it is none
+	back    bool     // give the grant back and run nothing, for nobody knows whether it may be run
+	unused  []byte   // the state to give the grant back with if nothing is begun under it; nil leaves that of the record
+
+	failed error         // why the claim, or what people have asked of the job, is not known
+	ahead  time.Duration // of this replica's clock is the job's record, which is to be reported; 0 if it is not
+}
+
+// answer takes the answer to a request.
+func (p *planner) answer(req jobRequest, a answer) (s step) {
+	j, now := req.job, a.answered
+	var held *HeldError
+	var done *DoneError
+	if req.claims {
+		j.leaseEnd = time.Time{}
+	}
+	switch {
+	case !req.claims && a.controls != nil:
+		j.open, s.failed = true, a.controls
+		p.lookAt(j, p.soon(now))
+	case !req.claims:
+		p.lookAgain(j, now)
+	case errors.As(a.out.Err, &done):
+		j.saw(done.Record, now)
+		s.ahead = j.ahead(now)
+		j.sawLease(done.Record, now)
+		p.lookAgain(j, now)
+	case errors.As(a.out.Err, &held):
+		j.sawLease(held.Record, now)
+		j.refused(held.Record, now)
+		p.lookAt(j, j.again(held.Record, p.spread(now.Add(held.Record.Left)), now))
+	case a.out.Err != nil:
+		j.unanswered()
+		s.failed = a.out.Err
+		p.lookAt(j, p.soon(now))
+	default:
+		j.phase = granted
+		s.granted, s.spec, s.run = true, j.jobSpec, j.decide(a.out.Grant, a.trip)
+		s.unused = s.run.unused(j.job)
+		j.runs = time.Time{}
+		if s.run.manual == 0 {
+			j.runs = s.run.scheduled
+		}
+		j.open, s.failed = a.controls != nil, a.controls
+		s.back = j.removed || j.open
+	}
+	return s
+}
+
+// unanswered takes it that a whole batch of requests was not answered.
+func (p *planner) unanswered(requests []jobRequest, now time.Time) {
+	p.unsure = true
+	for _, req := range requests {
+		req.job.unanswered()
+		p.lookAt(req.job, p.soon(now))
+	}
+}
+
+// ended takes the end of what a grant has led to.
+func (p *planner) ended(e ending, now time.Time) {
+	j := e.job
+	if e.back {
+		j.leaseEnd = now // to claim it although it may not be due: its record tells of the run that was not begun
+		p.lookAt(j, p.soon(now))
+		return
+	}
+	j.sawEnd(e, now)
+	wake, due := j.next(now)
+	j.behind = due
+	p.lookAt(j, wake)
+}
+
+// heard takes over what people ask of the jobs, and which runs have been interrupted.
+func (p *planner) heard(news controlNews, now time.Time) {
+	p.news = news
+	for _, j := range p.jobs {
+		p.hears(j, now)
+	}
+}
+
+// hears tells a job what was heard last.
+func (p *planner) hears(j *plannedJob, now time.Time) {
+	name := j.job.Name
+	if asked := p.news.all[name]; p.news.all != nil && asked != j.asked {
+		j.asked = asked
+		if j.phase == idle {
+			p.lookAgain(j, now)
+		}
+	}
+	if j.phase == idle && p.news.left.since(name, j.token) {
+		j.token = max(p.news.left.Jobs[name], p.news.left.All)
+		j.leaseEnd, j.behind = now, true // to claim it although it may not be due, and not by its group
+		p.lookAt(j, now)
+	}
+}
+
+// soon is when to ask again after a failure.
+func (p *planner) soon(now time.Time) time.Time {
+	return now.Add(time.Second/2 + p.draw(time.Second))
+}
+
+// spread keeps replicas apart that would ask at the same instant.
+func (p *planner) spread(at time.Time) time.Time { return at.Add(p.draw(20 * time.Millisecond)) }
+
+// lookAgain sets when to look at a job again by what is known of it at now.
+func (p *planner) lookAgain(j *plannedJob, now time.Time) {
+	wake, _ := j.next(now)
+	p.lookAt(j, wake)
+}
+
+// lookAt sets when to look at a job again, for which nothing is under way any more; the zero time is never.
+func (p *planner) lookAt(j *plannedJob, wake time.Time) {
+	if j.removed {
+		p.drop(j)
+		return
+	}
+	j.phase, j.wake = idle, wake
+	switch {
+	case wake.IsZero():
+		p.unwake(j)
+	case j.index >= 0:
+		heap.Fix(&p.wakes, j.index)
+	default:
+		heap.Push(&p.wakes, j)
+	}
+}
+
+// sorted returns the jobs in the order of their names.
+func (p *planner) sorted() []*plannedJob { return slices.SortedFunc(maps.Values(p.jobs), byName) }
+
+// A wakeHeap orders idle jobs by when to look at them (container/heap).
+type wakeHeap []*plannedJob
+
+func (h wakeHeap) Len() int           { return len(h) }
+func (h wakeHeap) Less(i, j int) bool { return h[i].wake.Before(h[j].wake) }
+func (h wakeHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+func (h *wakeHeap) Push(x any) {
+	j := x.(*plannedJob)
+	j.index = len(*h)
+	*h = append(*h, j)
+}
+
+func (h *wakeHeap) Pop() any {
+	old := *h
+	j := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	j.index = -1
+	return j
+}

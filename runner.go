@@ -1,0 +1,241 @@
+package soloist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/soloist-dev/soloist/internal/rand"
+)
+
+// A Runner runs jobs: each scheduled time on one replica of the fleet. Jobs can be added, changed and removed at any time, also while it runs. However
+// many it has, it costs the goroutines and the requests of one Run: jobs that are due together are claimed together. It is safe for use by many
+// goroutines at once.
+type Runner struct {
+	client *Client
+
+	mu       sync.Mutex
+	running  bool // Run is
+	plan     *planner
+	granted  map[*plannedJob]*Lease // jobs that have been granted and whose grant has not been given back; nil if nothing is to be run
+	ready    chan struct{}          // closed when all jobs have joined
+	leftOver *leftOver              // while Run drains; nil before
+	presence *presence              // of the Run that is under way
+
+	changed    chan struct{} // has a value when a job was added or a grant has ended since the loop looked
+	controlled chan controlNews
+	runs       context.Context // of the runs under way
+	cancelRuns context.CancelCauseFunc
+
+	// These belong to the goroutine of Run.
+	joinAt  time.Time // when to read the records of new jobs again, after a failure
+	failing bool      // the store did not answer the last time
+}
+
+// An Entry describes a job of a Runner, as far as this replica knows.
+type Entry struct {
+	Job     Job       // as it was given
+	Next    time.Time // the first scheduled time that is neither done nor missed nor running here; zero if there is none, or while the job is paused
+	Running bool      // on this replica
+	Paused  *Pause    // why it does not run; nil if it does
+}
+
+// NewRunner makes a Runner of jobs, to which others can be added. It makes no request. The error names each job and field that is not valid.
+// The zero value of a field inherits the client's option, or means the default that is written beside it.
+func (c *Client) NewRunner(jobs ...Job) (*Runner, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	r := &Runner{
+		client: c, granted: map[*plannedJob]*Lease{}, ready: make(chan struct{}),
+		changed: make(chan struct{}, 1), controlled: make(chan controlNews),
+	}
+	limits := groupLimits{from: groupFrom, prefix: c.names.prefix + kindGroup, requestTimeout: c.cfg.RequestTimeout}
+	if c.groupFrom > 0 {
+		limits.from = c.groupFrom
+	}
+	r.plan = newPlanner(limits, c.newHolder, rand.N[time.Duration], r.left)
+	var errs []error
+	for _, job := range jobs {
+		errs = append(errs, r.Add(job))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Run runs jobs until ctx ends, as a Runner does that has them all from the beginning.
+func (c *Client) Run(ctx context.Context, jobs ...Job) error {
+	if len(jobs) == 0 {
+		return invalid("jobs", "[]", "give at least one job to run")
+	}
+	r, err := c.NewRunner(jobs...)
+	if err != nil {
+		return err
+	}
+	return r.Run(ctx)
+}
+
+// Add adds a job. If Run is running, the job is known to the fleet and due from the next moment on; Ready tells when. The error names the field of
+// the job that is not valid, or says that the client runs a job of that name already.
+func (r *Runner) Add(job Job) error {
+	spec, err := r.client.spec(job)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if j := r.plan.jobs[job.Name]; j != nil {
+		rule := "is given twice; each job needs a name of its own"
+		if j.removed {
+			rule = "is the name of a job that is being removed; wait until Remove has returned"
+		}
+		return fmt.Errorf("job %q: %w", job.Name, invalid("name", strconv.Quote(job.Name), "%s", rule))
+	}
+	if r.running {
+		if err := r.client.take(job.Name); err != nil {
+			return err
+		}
+	}
+	r.plan.add(spec, time.Now())
+	select {
+	case <-r.ready:
+		r.ready = make(chan struct{})
+	default:
+	}
+	r.show()
+	r.wake()
+	return nil
+}
+
+// Update gives the job of that name other terms, as a restart of the process with another job would. A run under way goes on with those that it has
+// begun with. The error names the field of the job that is not valid, or is ErrNoJob.
+func (r *Runner) Update(job Job) error {
+	spec, err := r.client.spec(job)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	j := r.plan.jobs[job.Name]
+	if j == nil || j.removed {
+		return fmt.Errorf("job %q: %w", job.Name, ErrNoJob)
+	}
+	r.plan.update(j, spec, time.Now())
+	r.show()
+	r.wake()
+	return nil
+}
+
+// Remove removes the job of that name: this replica begins no run of it any more. Other replicas that have the job go on with it, and its record
+// stays. A run under way is let finish, with its retries: Remove returns when it has ended, or with ctx's error when ctx ends before; the job goes
+// then all the same when its run ends. Only after that can a job of that name be added again. The function of the job must not wait for its own removal.
+// The error is ErrNoJob if the Runner has no such job.
+func (r *Runner) Remove(ctx context.Context, name string) error {
+	r.mu.Lock()
+	j := r.plan.jobs[name]
+	if j != nil && !j.removed {
+		r.plan.remove(j)
+		r.show()
+	}
+	r.mu.Unlock()
+	if j == nil {
+		return fmt.Errorf("job %q: %w", name, ErrNoJob)
+	}
+	r.wake()
+	select {
+	case <-j.gone:
+		return nil
+	default:
+	}
+	select {
+	case <-j.gone:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("removing job %q: waiting for the end of its run: %w", name, context.Cause(ctx))
+	}
+}
+
+// Entries returns the jobs, in the order of their names, without those that are being removed.
+func (r *Runner) Entries() []Entry {
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var entries []Entry
+	for _, j := range r.plan.sorted() {
+		if !j.removed {
+			entries = append(entries, Entry{Job: j.given, Next: j.upcoming(now), Running: r.granted[j] != nil, Paused: j.asked.Paused})
+		}
+	}
+	return entries
+}
+
+// Ready returns a channel that is closed when Run is running and all jobs that have been added by now are known to the fleet, so that Admin can
+// trigger them. It is not closed while the store cannot be reached.
+func (r *Runner) Ready() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ready
+}
+
+// left frees the name of a job that has gone. r.mu is held.
+func (r *Runner) left(job string) {
+	if r.running {
+		r.client.free(job)
+	}
+}
+
+// wake makes the loop look at what has changed.
+func (r *Runner) wake() {
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
+// spec checks a job.
+func (c *Client) spec(job Job) (*jobSpec, error) {
+	name, err := c.names.name(kindJob, job.Name)
+	if err != nil {
+		return nil, fmt.Errorf("job %q: %w", job.Name, err)
+	}
+	control, err := c.names.name(kindControl, job.Name)
+	if err != nil {
+		return nil, fmt.Errorf("job %q: %w", job.Name, err)
+	}
+	filled, opts, err := job.filled(c.opts)
+	if err != nil {
+		return nil, err
+	}
+	return &jobSpec{given: job, job: filled, opts: opts, name: name, control: control}, nil
+}
+
+var errRunning = errors.New("it is running in this client already")
+
+// take notes that jobs of these names run in this client.
+func (c *core) take(names ...string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range names {
+		if c.jobs[name] {
+			return fmt.Errorf("job %q: %w", name, errRunning)
+		}
+	}
+	for _, name := range names {
+		c.jobs[name] = true
+	}
+	return nil
+}
+
+// free takes back what take has noted.
+func (c *core) free(names ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range names {
+		delete(c.jobs, name)
+	}
+}
