@@ -259,3 +259,21 @@ func TestIntruderTakesAdvisoryLocks(t *testing.T) {
 		})
 	}
 }
+
+// Somebody who may only connect holds the lock of migrations: Migrate does not wait for it without end, and names the session.
+func TestIntruderHoldsTheLockOfMigrations(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	c := newIntruder(t, s).connect()
+	run(t, c, "SELECT pg_advisory_lock(hashtextextended($1::text, $2::bigint))", s.tables.records, int64(groupBase))
+	ctx, cancel := context.WithTimeout(background, 300*time.Millisecond)
+	defer cancel()
+	_, err := s.Migrate(ctx)
+	says(t, err, fmt.Sprintf("pid %d", c.PgConn().PID()), `"intruder"`, "pg_terminate_backend")
+	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("%v; want what ended the wait, and nothing unknown", err)
+	}
+	c.Close(background)
+	if did := migrate(t, s); len(did) > 0 {
+		t.Errorf("migrated: %v", did)
+	}
+}

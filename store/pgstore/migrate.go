@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/soloist-dev/soloist/store"
 
@@ -123,8 +124,47 @@ func (m *migration) lock(ctx context.Context) error {
 	if m.cfg.Dialect == CockroachDB {
 		return nil
 	}
-	_, err := m.tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1::text, $2::bigint))", pgx.QueryExecModeExec, m.records, int64(groupBase))
-	return err
+	ctx, cancel := context.WithTimeout(ctx, migrationPatience)
+	defer cancel()
+	for try := 0; ; try++ {
+		var got bool
+		const take = "SELECT pg_try_advisory_xact_lock(hashtextextended($1::text, $2::bigint))"
+		err := brief(ctx, func(ctx context.Context) error {
+			return m.tx.QueryRow(ctx, take, pgx.QueryExecModeExec, m.records, int64(groupBase)).Scan(&got)
+		})
+		if err != nil || got {
+			return err
+		}
+		if pause(ctx, try) != nil {
+			return m.locked(ctx)
+		}
+	}
+}
+
+// migrationPatience bounds how long a migration waits for another one. Every role that may connect can take the lock, so it is not waited for
+// without end.
+const migrationPatience = time.Minute
+
+// locked returns the error about a lock that another session has kept until ctx ended.
+func (m *migration) locked(ctx context.Context) error {
+	var pid int
+	var role, application string
+	by := "another session"
+	if brief(ctx, func(ctx context.Context) error {
+		return m.tx.QueryRow(ctx, bare("migrating"), pgx.QueryExecModeExec, m.records, int64(groupBase)).Scan(&pid, &role, &application)
+	}) == nil {
+		by = fmt.Sprintf("the session with pid %d (role %q, application %q)", pid, role, application)
+	}
+	return fmt.Errorf("%s: %s holds the lock of migrations of %s: if no other migration is running, end that session with pg_terminate_backend, and try again: %w",
+		m.cfg.Dialect, by, m.records, context.Cause(ctx))
+}
+
+// brief runs a statement that takes no time, and lets it end although ctx has: an end in between would close the connection, on which the
+// error is still to be explained.
+func brief(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	return do(ctx)
 }
 
 func (m *migration) makeSchema(ctx context.Context) error {
