@@ -10,33 +10,32 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A Harness says how to come by the stores to check.
+// A Harness opens the stores to check.
 type Harness struct {
-	// Open answers a store on data of its own, empty, for one law. The suite closes it. What the store was given, and
-	// so does not close, is for t.Cleanup.
+	// Open returns a store without records, for one law. The suite closes it. What the store was given, and so does not close, is closed
+	// with t.Cleanup.
 	Open func(t testing.TB) store.Store
 
-	// Reopen answers another handle on the data of s, as another process would have; s is open and stays so. The suite
-	// closes it. Without Reopen the laws about several handles are skipped.
+	// Reopen returns another handle on the data of s, as another process would have it. s stays open. The suite closes the handle.
+	// Without Reopen the laws about several handles are skipped.
 	Reopen func(t testing.TB, s store.Store) store.Store
 
 	// Writes, if not nil, counts what has been written to the data of s until now, in any unit: bytes of a log,
 	// changes, revisions. Refused claims must leave it where it was.
 	Writes func(t testing.TB, s store.Store) int64
 
-	// Corrupt, if not nil, writes over the record of a name as no store would, so that it cannot be read, in one of several ways counted from 0,
-	// and answers which: "" when there is no such way, and then it has changed nothing.
+	// Corrupt, if not nil, overwrites the record of a name so that it cannot be read, in one of several ways counted from 0, and returns a
+	// description of the way. If there is no such way, it returns "" and changes nothing.
 	Corrupt func(t testing.TB, s store.Store, name string, way int) string
 
-	// TTL is the suite's unit of waiting: the shortest TTL that the store keeps well, several round trips long.
-	// 0 means 150 ms.
+	// TTL is the suite's unit of waiting: the shortest TTL that the store keeps reliably, several round trips long. The default is 150 ms.
 	TTL time.Duration
 
-	// Names is how many names are many, in one batch. 0 means 5,000.
+	// Names is the number of names in a large batch. The default is 5,000.
 	Names int
 
-	// Batches makes each claim, extension and release that the suite would make alone one of two, of which the other is refused. It is
-	// for stores that have other ways for one than for several.
+	// Batches makes the suite send each single claim, extension and release in a batch of two, of which the other one is refused. It is for
+	// stores that handle a single element differently from several.
 	Batches bool
 }
 
@@ -48,7 +47,7 @@ type law struct {
 	check func(*subject)
 }
 
-// Laws answers the names of the laws, in their order.
+// Laws returns the names of the laws, in their order.
 func Laws() []string {
 	names := make([]string, len(laws))
 	for i, l := range laws {
@@ -57,8 +56,7 @@ func Laws() []string {
 	return names
 }
 
-// Run checks every law, each as a subtest on a store of its own. A law that needs what the store does not have is
-// skipped and says so.
+// Run checks every law, each as a subtest on a new store. A law about something that the store does not support is skipped.
 func Run(t *testing.T, h Harness) {
 	for _, name := range Laws() {
 		t.Run(name, func(t *testing.T) {
@@ -72,8 +70,8 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// Check checks one law and answers how the store breaks it, nil if it keeps it, and an error that is
-// errors.ErrUnsupported if the law needs what the store does not have. It must be called on the goroutine of t.
+// Check checks one law. It returns nil if the store keeps the law, an error that describes how the store breaks it, or an error that is
+// errors.ErrUnsupported if the law is about something that the store does not support. It must be called on the goroutine of t.
 func Check(t testing.TB, name string, h Harness) error {
 	t.Helper()
 	i := slices.IndexFunc(laws, func(l law) bool { return l.name == name })
