@@ -314,3 +314,41 @@ func TestRunsReport(t *testing.T) {
 		s.Heal()
 	})
 }
+
+// All jobs are paused at once, and resumed: but for those that were paused one by one.
+func TestAllJobsArePaused(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		admin := b.Admin()
+		var r recorder
+		jobs := make([]soloist.Job, 2500)
+		for i := range jobs {
+			jobs[i] = soloist.Job{Name: "job " + strconv.Itoa(i), Schedule: soloist.Every(time.Hour), Do: r.do}
+		}
+		start(t, a, jobs...)
+		time.Sleep(time.Second)
+		if err := admin.Pause(background, "job 7", "this one alone"); err != nil {
+			t.Fatal(err)
+		}
+		before := s.Calls()
+		n, err := admin.PauseAll(background, "the fleet moves")
+		if err != nil || n != len(jobs)-1 {
+			t.Fatalf("%d paused, %v", n, err)
+		}
+		if calls := s.Calls() - before; calls > 60 {
+			t.Errorf("%d calls", calls)
+		}
+		if n, err := admin.PauseAll(background, "again"); err != nil || n != 0 {
+			t.Errorf("%d paused again, %v", n, err)
+		}
+		time.Sleep(3 * time.Hour)
+		check(t, "runs in a pause", len(r.began()), 0)
+		if n, err := admin.ResumeAll(background); err != nil || n != len(jobs)-1 {
+			t.Fatalf("%d resumed, %v", n, err)
+		}
+		time.Sleep(time.Hour)
+		check(t, "runs after it", len(r.began()), len(jobs)-1)
+		if info, err := admin.Job(background, "job 7"); err != nil || info.Paused == nil || info.Paused.Reason != "this one alone" || info.Paused.All {
+			t.Errorf("%+v, %v", info.Paused, err)
+		}
+	})
+}

@@ -19,8 +19,9 @@ var ErrNoJob = errors.New("no such job")
 // A Pause says why a job does not run.
 type Pause struct {
 	Reason string    `json:"reason"`
-	By     string    `json:"by"` // replica
-	At     time.Time `json:"at"` // by its clock
+	By     string    `json:"by"`            // replica
+	At     time.Time `json:"at"`            // by its clock
+	All    bool      `json:"all,omitempty"` // by PauseAll
 }
 
 // control is the state of the record that says what was asked of a job. It is apart from the job's own record because that
@@ -41,6 +42,15 @@ func controlOf(r store.Record, now time.Time) (control, error) {
 		c.Resumed = written
 	}
 	return c, err
+}
+
+// json is the control as its record keeps it: empty if nothing is asked of the job.
+func (c control) json() []byte {
+	if c == (control{}) {
+		return []byte{}
+	}
+	b, _ := json.Marshal(c) // of strings, numbers and times of four-digit years; it cannot fail
+	return b
 }
 
 func parseControl(b []byte) (control, error) {
@@ -184,13 +194,18 @@ func (c *Client) change(ctx context.Context, job string, change func(*control, s
 		return errors.Join(err, l.Release())
 	}
 	err = l.release(store.Release{State: state, Retain: retainFor(0, state)})
+	return errors.Join(err, c.announced(ctx, news))
+}
+
+// announced gives back what announce has returned, after controls have been written.
+func (c *Client) announced(ctx context.Context, news *Lease) error {
 	told := news.release(store.Release{Retain: Forever})
 	if errors.Is(told, ErrLost) { // a replica may have read all controls before this one was written
 		if news, told = c.announce(ctx); told == nil {
 			told = news.release(store.Release{Retain: Forever})
 		}
 	}
-	return errors.Join(err, told)
+	return told
 }
 
 // changed answers the new state of a control record that is held by l.
@@ -206,10 +221,8 @@ func (c *Client) changed(ctx context.Context, l *Lease, job string, change func(
 	if err != nil {
 		return nil, err
 	}
-	if change(&ctl, records[0]); ctl == (control{}) {
-		return []byte{}, nil
-	}
-	return json.Marshal(ctl)
+	change(&ctl, records[0])
+	return ctl.json(), nil
 }
 
 // announce takes the record that every replica watches, before a control is written. Until it is given back replicas do not

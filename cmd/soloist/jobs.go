@@ -114,7 +114,7 @@ func (a *app) jobsCommand() *cobra.Command {
 		a.jobsPause(),
 		a.releaseCommand("the run of a job", "NAME", named(soloist.KindJob)),
 		a.jobsAct("forget NAME", "Remove what is known of a job that no replica has any more", (*soloist.Admin).Forget),
-		a.jobsAct("resume NAME", "End a job's pause", (*soloist.Admin).Resume))
+		a.jobsResume())
 	return c
 }
 
@@ -307,10 +307,41 @@ func (a *app) triggerAndWait(job string, most time.Duration) error {
 
 func (a *app) jobsPause() *cobra.Command {
 	reason := ""
-	c := a.jobsAct("pause NAME --reason TEXT", "Keep a job from running, on every machine", func(admin *soloist.Admin, ctx context.Context, name string) error {
-		return admin.Pause(ctx, name, reason)
-	})
+	c := a.jobsActOnAll("pause NAME|--all --reason TEXT", "Keep a job, or all jobs, from running, on every machine", "all jobs that are known and not paused",
+		func(ctx context.Context, admin *soloist.Admin, name string) error {
+			return admin.Pause(ctx, name, reason)
+		},
+		func(ctx context.Context, admin *soloist.Admin) (int, error) { return admin.PauseAll(ctx, reason) })
 	c.Flags().StringVar(&reason, "reason", "", "why, for those who wonder (required)")
 	_ = c.MarkFlagRequired("reason")
+	return c
+}
+
+func (a *app) jobsResume() *cobra.Command {
+	return a.jobsActOnAll("resume NAME|--all", "End a job's pause, or all that pause --all has made", "all jobs that pause --all has paused",
+		func(ctx context.Context, admin *soloist.Admin, name string) error { return admin.Resume(ctx, name) },
+		func(ctx context.Context, admin *soloist.Admin) (int, error) { return admin.ResumeAll(ctx) })
+}
+
+// jobsActOnAll is a subcommand that changes one job, or all.
+func (a *app) jobsActOnAll(use, short, which string, one func(context.Context, *soloist.Admin, string) error, every func(context.Context, *soloist.Admin) (int, error)) *cobra.Command {
+	all := false
+	c := &cobra.Command{
+		Use: use, Short: short, Args: a.noChild(cobra.MaximumNArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if all == (len(args) == 1) {
+				return usage("give the name of a job, or --all")
+			}
+			return a.look(func(ctx context.Context, c *soloist.Client) error {
+				if !all {
+					return one(ctx, c.Admin(), args[0])
+				}
+				n, err := every(ctx, c.Admin())
+				a.say("%d jobs", n)
+				return err
+			})
+		},
+	}
+	c.Flags().BoolVar(&all, "all", false, which)
 	return c
 }

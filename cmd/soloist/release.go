@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -98,7 +99,7 @@ func (a *app) auditCommand() *cobra.Command {
 			return a.look(func(ctx context.Context, c *soloist.Client) error {
 				same := func(action soloist.Action) soloist.Action { return action }
 				return list(a, "AT|BY|ACTION|KIND|NAME|TOKEN|HOLDER|REASON", c.Admin().Actions(ctx), same, func(action soloist.Action) []string {
-					name, token := action.Name, ""
+					name, token := cmp.Or(action.Name, "(all)"), ""
 					if action.Job != "" {
 						name = action.Job + " " + name
 					}
