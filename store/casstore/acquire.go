@@ -1,0 +1,196 @@
+package casstore
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// Acquire implements store.Store. A name that this process has not seen costs a request to read it, and one to take it; a
+// name that it released last costs one.
+func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	outcomes := make([]store.Outcome, len(claims))
+	acquisitions := make([]*acquisition, 0, len(claims))
+	for i, c := range claims {
+		if outcomes[i].Err = c.Check(); outcomes[i].Err == nil {
+			acquisitions = append(acquisitions, &acquisition{claim: c, outcome: &outcomes[i]})
+		}
+	}
+	s.acquire(ctx, acquisitions)
+	return outcomes, nil
+}
+
+// An acquisition is a claim on its way.
+type acquisition struct {
+	claim   store.Claim
+	outcome *store.Outcome
+	floored bool // the token that it takes next is above a floor that was read after the record was made
+}
+
+// acquire carries out claims. Those that are granted a token that may have been forgotten are granted a higher one, after
+// the floor has been read.
+func (s *Store) acquire(ctx context.Context, all []*acquisition) {
+	for len(all) > 0 {
+		tasks := make([]*task, len(all))
+		for i, a := range all {
+			tasks[i] = &task{name: a.claim.Name, guess: a.free}
+			tasks[i].decide = func(seen sight) (*Record, error) { return s.grant(a, seen) }
+		}
+		s.run(ctx, tasks)
+		var unsure []*acquisition
+		var sights []sight
+		for i, a := range all {
+			if a.outcome.Err = tasks[i].err; a.outcome.Err != nil {
+				a.outcome.Grant = store.Grant{}
+				continue
+			}
+			r := tasks[i].seen.item.Record
+			a.outcome.Grant.Token, a.outcome.Grant.Mark, a.outcome.Grant.State = r.Token, r.Mark, slices.Clone(r.State)
+			if r.Unsure {
+				unsure, sights = append(unsure, a), append(sights, tasks[i].seen)
+			}
+		}
+		all = s.confirm(ctx, unsure, sights)
+	}
+}
+
+// confirm reads the floor after records have been made. It returns those whose tokens may have been forgotten.
+func (s *Store) confirm(ctx context.Context, unsure []*acquisition, granted []sight) (again []*acquisition) {
+	if len(unsure) == 0 {
+		return nil
+	}
+	floor, err := s.readFloor(ctx)
+	for i, a := range unsure {
+		switch {
+		case err != nil: // the record is there: whoever asks again as the same holder learns more
+			*a.outcome = store.Outcome{Err: store.AsUnknown(err)}
+		case a.outcome.Grant.Token <= floor:
+			a.floored = true
+			again = append(again, a)
+		default:
+			s.sights.confirm(granted[i])
+		}
+	}
+	return again
+}
+
+// free reports whether an item that is remembered looks as if the claim could be granted, so that reading it first would be
+// in vain. Whether it can be is decided by the condition of the write.
+func (a *acquisition) free(seen sight) bool {
+	return a.claim.Mark >= 0 && (a.claim.Mark == 0 || seen.item.Record.Mark < a.claim.Mark) && seen.left(time.Now()) == 0
+}
+
+// grant returns the record that grants the claim, nil if the holder has the lease already, or why it is refused.
+func (s *Store) grant(a *acquisition, seen sight) (*Record, error) {
+	now, old, c := time.Now(), seen.item.Record, a.claim
+	own := seen.liveFor(c.Holder, now)
+	switch {
+	case own && !(a.floored && old.Token <= s.floor.Load()):
+		a.outcome.Grant.Abandoned = 0
+		return nil, nil //nolint:nilnil // nothing to write
+	case own: // its token is replaced by one above the floor
+	case c.Mark != 0 && old.Mark >= c.Mark:
+		return nil, &store.DoneError{Record: view(seen, now, true)}
+	case seen.left(now) > 0:
+		return nil, &store.HeldError{Record: view(seen, now, false)}
+	}
+	record := Record{
+		Holder: c.Holder, Mark: old.Mark, State: old.State, TTL: c.TTL,
+		Granted: now.Round(0), Unsure: seen.item.Version == "" || old.Unsure && !a.floored,
+	}
+	var err error
+	if record.Token, err = nextToken(old.Token, s.floor.Load()); err != nil {
+		return nil, err
+	}
+	switch {
+	case own:
+		record.Granted = old.Granted
+	case seen.item.Version != "" && !old.Released:
+		a.outcome.Grant.Abandoned = max(1, now.Round(0).Sub(old.Granted))
+	default:
+		a.outcome.Grant.Abandoned = 0
+	}
+	return &record, nil
+}
+
+// view returns the record of an item for those who are refused, or who look.
+func view(seen sight, now time.Time, state bool) store.Record {
+	r := seen.item.Record
+	rec := store.Record{Name: seen.item.Name, Token: r.Token, Mark: r.Mark, Left: seen.left(now)}
+	if !r.Granted.IsZero() {
+		rec.Age = max(0, now.Round(0).Sub(r.Granted))
+	}
+	if !r.Released {
+		rec.Holder = r.Holder
+	}
+	if state {
+		rec.State = slices.Clone(r.State)
+	}
+	return rec
+}
+
+// Choose implements store.Chooser: a request to read all the names, and one to take the first that is free.
+func (s *Store) Choose(ctx context.Context, names []string, c store.Claim) (int, store.Outcome, error) {
+	if err := s.ready(ctx); err != nil {
+		return 0, store.Outcome{}, err
+	}
+	if err := store.CheckChoice(names, c); err != nil {
+		return 0, store.Outcome{Err: err}, nil
+	}
+	for range attempts {
+		items, err := s.read(ctx, distinct(names))
+		if err != nil {
+			return 0, store.Outcome{}, err
+		}
+		name, free, broken := s.choose(items, c.Holder)
+		if broken != nil {
+			return 0, store.Outcome{Err: broken}, nil
+		}
+		c.Name = name
+		var outcome store.Outcome
+		s.acquire(ctx, []*acquisition{{claim: c, outcome: &outcome}})
+		if _, held := outcome.Err.(*store.HeldError); held && free { //nolint:errorlint // of this store itself
+			continue // somebody else took it meanwhile
+		}
+		return slices.Index(names, name), outcome, nil
+	}
+	return 0, store.Outcome{Err: &store.HeldError{Record: store.Record{Name: names[0], Left: retryAfter}}}, nil
+}
+
+// choose returns the name that the holder has, or the first that is free, or the one that will be free first. An item that
+// cannot be read is left out, unless there is no other.
+func (s *Store) choose(items []Item, holder string) (name string, free bool, broken error) {
+	now, soonest, found := time.Now(), time.Duration(0), false
+	for _, item := range items {
+		if item.Err != nil {
+			broken = item.Err
+			continue
+		}
+		seen := s.sights.see(item)
+		if seen.liveFor(holder, now) {
+			return item.Name, true, nil
+		}
+		if left := seen.left(now); !found || left < soonest {
+			name, soonest, found = item.Name, left, true
+		}
+	}
+	if !found {
+		return "", false, broken
+	}
+	return name, soonest == 0, nil
+}
+
+// distinct returns names without repetitions.
+func distinct(names []string) []string {
+	seen := make(map[string]bool, len(names))
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		again := seen[name]
+		seen[name] = true
+		return again
+	})
+}

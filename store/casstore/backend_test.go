@@ -1,0 +1,109 @@
+package casstore_test
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/soloist-dev/soloist/store/casstore"
+)
+
+// A memory is a backend in memory, as simple as one can be.
+type memory struct {
+	tells bool // a conflict brings the item as it is
+
+	mu       sync.Mutex
+	items    map[string]casstore.Record
+	requests int
+	writes   int
+	corrupt  map[string]error
+}
+
+func newMemory(tells bool) *memory {
+	return &memory{tells: tells, items: map[string]casstore.Record{}, corrupt: map[string]error{}}
+}
+
+func (m *memory) item(name string) casstore.Item {
+	if err := m.corrupt[name]; err != nil {
+		return casstore.Item{Name: name, Err: err}
+	}
+	r := m.items[name]
+	r.State = slices.Clone(r.State)
+	return casstore.Item{Name: name, Version: r.Write, Record: r}
+}
+
+func (m *memory) Read(ctx context.Context, names []string) ([]casstore.Item, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.requests++
+	items := make([]casstore.Item, len(names))
+	for i, name := range names {
+		items[i] = m.item(name)
+	}
+	return items, nil
+}
+
+func (m *memory) Write(ctx context.Context, changes []casstore.Change) ([]casstore.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.requests++
+	results := make([]casstore.Result, len(changes))
+	for i, c := range changes {
+		results[i] = m.write(c)
+	}
+	return results, nil
+}
+
+func (m *memory) write(c casstore.Change) casstore.Result {
+	now := m.item(c.Name)
+	switch {
+	case now.Err != nil:
+		return casstore.Result{Err: now.Err}
+	case now.Version != c.Version && m.tells:
+		return casstore.Result{Err: casstore.ErrConflict, Current: &now}
+	case now.Version != c.Version:
+		return casstore.Result{Err: casstore.ErrConflict}
+	}
+	m.writes++
+	if c.Record == nil {
+		delete(m.items, c.Name)
+		return casstore.Result{}
+	}
+	m.items[c.Name] = *c.Record
+	return casstore.Result{Version: c.Record.Write}
+}
+
+func (m *memory) List(ctx context.Context, prefix string) iter.Seq2[casstore.Item, error] {
+	return func(yield func(casstore.Item, error) bool) {
+		m.mu.Lock()
+		names := slices.Sorted(maps.Keys(m.items))
+		for name := range m.corrupt {
+			names = append(names, name)
+		}
+		m.mu.Unlock()
+		slices.Sort(names)
+		for _, name := range slices.Compact(names) {
+			if err := ctx.Err(); err != nil {
+				yield(casstore.Item{}, err)
+				return
+			}
+			m.mu.Lock()
+			item := m.item(name)
+			m.mu.Unlock()
+			if strings.HasPrefix(name, prefix) && (item.Version != "" || item.Err != nil) && !yield(item, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (m *memory) Close() error { return nil }

@@ -1,0 +1,247 @@
+package casstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// attempts is how often a change that meets a conflict is decided anew. Each conflict means that somebody else got on, so
+// a caller that meets as many is told that the name is taken.
+const attempts = 16
+
+// retryAfter is when to ask again after so many conflicts.
+const retryAfter = 10 * time.Millisecond
+
+// A task is one element of a batch. It decides, from the item as it is, what is to be written.
+type task struct {
+	name string
+
+	// decide returns the record that is to be written, nil if there is nothing to write and the task has succeeded, or why
+	// it has failed. It may be called several times; the last one counts.
+	decide func(sight) (*Record, error)
+
+	// guess, if not nil, reports whether decide would write something, so that an item that is remembered need not be read
+	// again: the condition of the write says whether it still is what it was.
+	guess func(sight) bool
+
+	err  error // the outcome
+	seen sight // the item after the task, if err is nil
+}
+
+// A group is the tasks of one name, in the order of their batch. They are carried out in one step.
+type group struct {
+	name   string
+	tasks  []*task
+	change Change // under way
+	first  int    // the first task that changes something
+}
+
+// run carries out the tasks of a batch: it reads what must be read in one request, writes what is to be written in another,
+// and again where somebody else was quicker.
+func (s *Store) run(ctx context.Context, tasks []*task) {
+	var groups []*group
+	byName := map[string]*group{}
+	for _, t := range tasks {
+		g := byName[t.name]
+		if g == nil {
+			g = &group{name: t.name}
+			byName[t.name] = g
+			groups = append(groups, g)
+		}
+		g.tasks = append(g.tasks, t)
+	}
+	known := map[*group]sight{}
+	for _, g := range groups {
+		if seen, ok := s.guessed(g); ok {
+			known[g] = seen
+		}
+	}
+	for range attempts {
+		groups = s.look(ctx, groups, known)
+		if groups = s.write(ctx, groups, known); len(groups) == 0 {
+			return
+		}
+	}
+	for _, g := range groups {
+		g.fail(&store.HeldError{Record: store.Record{Name: g.name, Left: retryAfter}})
+	}
+}
+
+// fail ends all tasks from the first that changes something on.
+func (g *group) fail(err error) {
+	for _, t := range g.tasks[g.first:] {
+		t.err = err
+	}
+}
+
+// guessed returns what is remembered of a name, if that will do for a first attempt.
+func (s *Store) guessed(g *group) (sight, bool) {
+	seen, ok := s.sights.of(g.name)
+	if !ok {
+		seen = sight{item: Item{Name: g.name}, at: time.Now()}
+	}
+	return seen, (ok || s.cfg.CreateFirst) && g.tasks[0].guess != nil && g.tasks[0].guess(seen)
+}
+
+// look reads the items that are not known. It returns the groups that go on.
+func (s *Store) look(ctx context.Context, groups []*group, known map[*group]sight) (rest []*group) {
+	var names []string
+	for _, g := range groups {
+		if _, ok := known[g]; !ok {
+			names = append(names, g.name)
+		}
+	}
+	if len(names) == 0 {
+		return groups
+	}
+	items, err := s.read(ctx, names)
+	for _, g := range groups {
+		if _, ok := known[g]; !ok {
+			readErr := err
+			if err == nil {
+				if readErr = items[0].Err; readErr == nil {
+					known[g] = s.sights.see(items[0])
+				}
+				items = items[1:]
+			}
+			if readErr != nil {
+				g.first = 0
+				g.fail(readErr)
+				continue
+			}
+		}
+		rest = append(rest, g)
+	}
+	return rest
+}
+
+// read reads items and checks that the backend returned as many.
+func (s *Store) read(ctx context.Context, names []string) ([]Item, error) {
+	items, err := s.backend.Read(ctx, names)
+	if err == nil && len(items) != len(names) {
+		err = fmt.Errorf("casstore: the backend returned %d items for %d names", len(items), len(names))
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range names {
+		if items[i].Name = name; items[i].Err == nil && items[i].Version != "" {
+			items[i].Err = credible(name, items[i].Record)
+		}
+	}
+	return items, nil
+}
+
+// credible returns an error for a record that no store has written.
+func credible(name string, r Record) error {
+	var problem string
+	switch {
+	case r.Token <= 0:
+		problem = fmt.Sprintf("the token %d", r.Token)
+	case r.Mark < 0:
+		problem = fmt.Sprintf("the mark %d", r.Mark)
+	case r.TTL < 0 || r.TTL > store.MaxTTL:
+		problem = fmt.Sprintf("the TTL %v", r.TTL)
+	case r.Holder == "":
+		problem = "no holder"
+	case len(r.State) > store.MaxState:
+		problem = fmt.Sprintf("a state of %d bytes", len(r.State))
+	default:
+		return nil
+	}
+	return fmt.Errorf("the record of %q has %s: something else has written it; delete it when nobody holds the name", name, problem)
+}
+
+// write decides tasks by what is known, and writes what is to be written. It returns the groups that met a conflict; known
+// has then what the conflicts told.
+func (s *Store) write(ctx context.Context, groups []*group, known map[*group]sight) (again []*group) {
+	var writing []*group
+	var changes []Change
+	for _, g := range groups {
+		if s.decide(g, known[g]) {
+			writing, changes = append(writing, g), append(changes, g.change)
+		}
+	}
+	clear(known)
+	if len(changes) == 0 {
+		return nil
+	}
+	results, err := s.backend.Write(ctx, changes)
+	if err == nil && len(results) != len(changes) {
+		err = store.AsUnknown(fmt.Errorf("casstore: the backend returned %d results for %d changes", len(results), len(changes)))
+	}
+	for i, g := range writing {
+		switch {
+		case err != nil:
+			g.fail(err)
+		case !s.written(g, results[i], known):
+			again = append(again, g)
+		}
+	}
+	return again
+}
+
+// decide lets the tasks of a name decide one after the other, each by what those before would leave. It reports whether
+// there is something to write.
+func (s *Store) decide(g *group, seen sight) (changes bool) {
+	version := seen.item.Version
+	if before := g.change.Record; before != nil && version != "" && seen.item.Record.Write == before.Write {
+		s.succeed(g, version) // the request was carried out twice, and the reply was that of the second time
+		return false
+	}
+	g.change, g.first = Change{}, 0
+	for i, t := range g.tasks {
+		var record *Record
+		if record, t.err = t.decide(seen); t.err != nil {
+			continue
+		}
+		if record != nil {
+			s.stamp(record)
+			if g.change.Record == nil {
+				g.first = i
+			}
+			g.change = Change{Name: g.name, Version: version, Record: record}
+			seen = sight{item: Item{Name: g.name, Version: record.Write, Record: *record}, at: time.Now()}
+		}
+		t.seen = seen
+	}
+	return g.change.Record != nil
+}
+
+// written ends the tasks of a name by the result of their change. It reports false if they are to be decided again.
+func (s *Store) written(g *group, r Result, known map[*group]sight) bool {
+	switch {
+	case r.Err == nil && r.Version == "":
+		g.fail(store.AsUnknown(errors.New("casstore: the backend returned no version for a change")))
+	case r.Err == nil:
+		s.succeed(g, r.Version)
+	case !errors.Is(r.Err, ErrConflict):
+		g.fail(r.Err)
+	case r.Current == nil:
+		return false
+	case r.Current.Err != nil:
+		g.fail(r.Current.Err)
+	case r.Current.Version != "" && r.Current.Record.Write == g.change.Record.Write:
+		s.succeed(g, r.Current.Version) // as in decide
+	default:
+		item := *r.Current
+		item.Name = g.name
+		known[g] = s.sights.see(item)
+		return false
+	}
+	return true
+}
+
+// succeed notes that a change has taken effect.
+func (s *Store) succeed(g *group, version string) {
+	seen := s.sights.see(Item{Name: g.name, Version: version, Record: *g.change.Record})
+	for _, t := range g.tasks[g.first:] {
+		if t.seen.item.Record.Write == g.change.Record.Write {
+			t.seen = seen
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package casstore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"math"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A Config configures a store. The zero value will do.
+type Config struct {
+	// CreateFirst takes a name that this process has not seen before by making its item, without reading it. It saves a
+	// request for new names where the backend tells of the item that is there in the same request (Result.Current).
+	CreateFirst bool
+}
+
+// A Store is a store.Store, a store.Chooser, a store.Sweeper and a store.Pinger on a backend. It is safe for use by many
+// goroutines at once.
+type Store struct {
+	backend Backend
+	cfg     Config
+	sights  sights
+	floor   atomic.Int64  // the highest that was read
+	id      string        // of this store, in Record.Write
+	writes  atomic.Uint64 // counts them
+	closed  atomic.Bool
+}
+
+// New returns a store on a backend. It sends no request.
+func New(b Backend, cfg Config) *Store { return &Store{backend: b, cfg: cfg, id: rand.Text()} }
+
+// Close closes the backend. Calls made afterwards return store.ErrClosed.
+func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	return s.backend.Close()
+}
+
+// ready returns the error of a store that is closed or a context that has ended.
+func (s *Store) ready(ctx context.Context) error {
+	if s.closed.Load() {
+		return store.ErrClosed
+	}
+	return ctx.Err()
+}
+
+// Ping reads one item.
+func (s *Store) Ping(ctx context.Context) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	_, err := s.readFloor(ctx)
+	return err
+}
+
+// stamp makes a record unique.
+func (s *Store) stamp(r *Record) { r.Write = s.id + "-" + strconv.FormatUint(s.writes.Add(1), 36) }
+
+// nextToken returns a token that is greater than two others.
+func nextToken(a, b int64) (int64, error) {
+	if last := max(a, b); last < math.MaxInt64 {
+		return last + 1, nil
+	}
+	return 0, ErrTokens
+}
+
+// ErrTokens means that a name has used up its fencing tokens.
+var ErrTokens = errors.New("casstore: the name has used up its fencing tokens")

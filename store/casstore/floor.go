@@ -1,0 +1,58 @@
+package casstore
+
+import (
+	"context"
+	"errors"
+)
+
+// readFloor returns the floor: tokens up to it may have been forgotten.
+func (s *Store) readFloor(ctx context.Context) (int64, error) {
+	item, err := s.floorItem(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return s.learnFloor(item.Record.Token), nil
+}
+
+// learnFloor remembers a floor, and returns the highest of those that were read.
+func (s *Store) learnFloor(floor int64) int64 {
+	for {
+		known := s.floor.Load()
+		if floor <= known {
+			return known
+		}
+		if s.floor.CompareAndSwap(known, floor) {
+			return floor
+		}
+	}
+}
+
+func (s *Store) floorItem(ctx context.Context) (Item, error) {
+	items, err := s.read(ctx, []string{FloorName})
+	if err != nil {
+		return Item{}, err
+	}
+	return items[0], items[0].Err
+}
+
+// raiseFloor raises the floor to at least a token.
+func (s *Store) raiseFloor(ctx context.Context, token int64) error {
+	for {
+		item, err := s.floorItem(ctx)
+		if err != nil {
+			return err
+		}
+		if s.learnFloor(item.Record.Token) >= token {
+			return nil
+		}
+		record := &Record{Holder: "floor", Token: token, Released: true}
+		s.stamp(record)
+		results, err := s.backend.Write(ctx, []Change{{Name: FloorName, Version: item.Version, Record: record}})
+		if err != nil {
+			return err
+		}
+		if err := results[0].Err; err != nil && !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
+}

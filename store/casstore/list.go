@@ -1,0 +1,118 @@
+package casstore
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// List implements store.Store. A lease that this process has not seen before is listed with the whole of its TTL left.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		if err := s.ready(ctx); err != nil {
+			yield(store.Record{}, err)
+			return
+		}
+		var unreadable error
+		for item, err := range s.backend.List(ctx, prefix) {
+			if err != nil {
+				yield(store.Record{}, err)
+				return
+			}
+			if item.Name == FloorName {
+				continue
+			}
+			if item.Err == nil {
+				item.Err = credible(item.Name, item.Record)
+			}
+			if item.Err != nil {
+				unreadable = errors.Join(unreadable, item.Err)
+				continue
+			}
+			if !yield(view(s.sights.see(item), time.Now(), true), nil) {
+				return
+			}
+		}
+		if unreadable != nil {
+			yield(store.Record{}, unreadable)
+		}
+	}
+}
+
+// sweepBatch is how many records are forgotten with one rise of the floor.
+const sweepBatch = 100
+
+// Sweep implements store.Sweeper: it raises the floor to the tokens of what may be forgotten, and then deletes it.
+func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
+	if err := s.ready(ctx); err != nil {
+		return 0, err
+	}
+	forgotten, batch, unreadable := 0, []Item(nil), error(nil)
+	for item, err := range s.backend.List(ctx, "") {
+		if err != nil {
+			return forgotten, errors.Join(err, unreadable)
+		}
+		if item.Name == FloorName || forgotten+len(batch) >= limit {
+			continue
+		}
+		if item.Err == nil {
+			item.Err = credible(item.Name, item.Record)
+		}
+		if item.Err != nil {
+			unreadable = errors.Join(unreadable, item.Err)
+			continue
+		}
+		if s.forgettable(item) {
+			batch = append(batch, item)
+		}
+		if len(batch) == sweepBatch {
+			n, err := s.forget(ctx, batch)
+			forgotten, batch = forgotten+n, nil
+			if err != nil {
+				return forgotten, errors.Join(err, unreadable)
+			}
+		}
+	}
+	n, err := s.forget(ctx, batch)
+	return forgotten + n, errors.Join(err, unreadable)
+}
+
+// forgettable reports whether a record may be forgotten: it was released, nobody holds the name, and it has been remembered
+// for as long as it was to be.
+func (s *Store) forgettable(item Item) bool {
+	now := time.Now()
+	return item.Record.Released && s.sights.see(item).left(now) == 0 && !item.Record.Forget.IsZero() && !now.Before(item.Record.Forget)
+}
+
+// forget deletes items after the floor has been raised to their tokens.
+func (s *Store) forget(ctx context.Context, items []Item) (forgotten int, err error) {
+	if len(items) == 0 {
+		return 0, nil
+	}
+	floor := int64(0)
+	changes := make([]Change, len(items))
+	for i, item := range items {
+		floor = max(floor, item.Record.Token)
+		changes[i] = Change{Name: item.Name, Version: item.Version}
+	}
+	if err := s.raiseFloor(ctx, floor); err != nil {
+		return 0, err
+	}
+	results, err := s.backend.Write(ctx, changes)
+	if err != nil {
+		return 0, err
+	}
+	for i, r := range results {
+		switch {
+		case r.Err == nil:
+			s.sights.see(Item{Name: items[i].Name})
+			forgotten++
+		case !errors.Is(r.Err, ErrConflict): // after a conflict it is somebody's again
+			err = errors.Join(err, r.Err)
+		}
+	}
+	return forgotten, err
+}

@@ -1,0 +1,83 @@
+package casstore
+
+import (
+	"sync"
+	"time"
+)
+
+// seenLimit bounds how many items are remembered: at least as many, and at most twice as many.
+const seenLimit = 1 << 16
+
+// A sight is an item and when this process first saw it as it is.
+type sight struct {
+	item Item
+	at   time.Time // with a monotonic reading, taken after the reply had arrived
+}
+
+// left returns how long the lease or linger of the item lasts from now.
+func (s sight) left(now time.Time) time.Duration {
+	if s.item.Version == "" {
+		return 0
+	}
+	return max(0, s.item.Record.TTL-now.Sub(s.at))
+}
+
+// liveFor reports whether a holder has the lease.
+func (s sight) liveFor(holder string, now time.Time) bool {
+	r := s.item.Record
+	return s.item.Version != "" && !r.Released && r.Holder == holder && s.left(now) > 0
+}
+
+// sights remembers the items that were seen, the latest of each name. To forget one is safe: it counts from now when it is
+// seen again.
+type sights struct {
+	mu       sync.Mutex
+	now, old map[string]sight
+}
+
+// see notes an item that a reply has brought, and returns when this process first saw it as it is.
+func (s *sights) see(item Item) sight {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen, ok := s.find(item.Name)
+	if !ok || seen.item.Version != item.Version {
+		seen = sight{item: item, at: time.Now()}
+	}
+	s.put(seen)
+	return seen
+}
+
+func (s *sights) put(seen sight) {
+	if len(s.now) >= seenLimit {
+		s.old, s.now = s.now, nil
+	}
+	if s.now == nil {
+		s.now = map[string]sight{}
+	}
+	s.now[seen.item.Name] = seen
+}
+
+// of returns what is remembered of a name.
+func (s *sights) of(name string) (sight, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.find(name)
+}
+
+func (s *sights) find(name string) (sight, bool) {
+	seen, ok := s.now[name]
+	if !ok {
+		seen, ok = s.old[name]
+	}
+	return seen, ok
+}
+
+// confirm notes that the token of an item is above the floor, so that the next write of this process says so.
+func (s *sights) confirm(seen sight) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, ok := s.find(seen.item.Name); ok && known.item.Version == seen.item.Version {
+		known.item.Record.Unsure = false
+		s.put(known)
+	}
+}
