@@ -91,7 +91,7 @@ func (s *Store) grant(a *acquisition, seen sight) (*Record, error) {
 	own := seen.liveFor(c.Holder, now)
 	switch {
 	case own && !(a.floored && old.Token <= s.floor.Load()):
-		a.outcome.Grant.Abandoned = 0
+		a.outcome.Grant.ExpiredAge = 0
 		return nil, nil //nolint:nilnil // nothing to write
 	case own: // its token is replaced by one above the floor
 	case c.Mark != 0 && old.Mark >= c.Mark:
@@ -111,9 +111,9 @@ func (s *Store) grant(a *acquisition, seen sight) (*Record, error) {
 	case own:
 		record.Granted = old.Granted
 	case seen.item.Version != "" && !old.Released:
-		a.outcome.Grant.Abandoned = max(1, now.Round(0).Sub(old.Granted))
+		a.outcome.Grant.ExpiredAge = max(1, now.Round(0).Sub(old.Granted))
 	default:
-		a.outcome.Grant.Abandoned = 0
+		a.outcome.Grant.ExpiredAge = 0
 	}
 	return &record, nil
 }

@@ -129,11 +129,18 @@ func (s *Store) read(ctx context.Context, names []string) ([]Item, error) {
 		return nil, err
 	}
 	for i, name := range names {
-		if items[i].Name = name; items[i].Err == nil && items[i].Version != "" {
-			items[i].Err = credible(name, items[i].Record)
-		}
+		items[i] = checked(name, items[i])
 	}
 	return items, nil
+}
+
+// checked returns an item of a name as the backend returned it, with an error if no store has written it.
+func checked(name string, item Item) Item {
+	item.Name = name
+	if item.Err == nil && item.Version != "" {
+		item.Err = credible(name, item.Record)
+	}
+	return item
 }
 
 // credible returns an error for a record that no store has written.
@@ -223,14 +230,12 @@ func (s *Store) written(g *group, r Result, known map[*group]sight) bool {
 		g.fail(r.Err)
 	case r.Current == nil:
 		return false
-	case r.Current.Err != nil:
-		g.fail(r.Current.Err)
+	case checked(g.name, *r.Current).Err != nil:
+		g.fail(checked(g.name, *r.Current).Err)
 	case r.Current.Version != "" && r.Current.Record.Write == g.change.Record.Write:
 		s.succeed(g, r.Current.Version) // as in decide
 	default:
-		item := *r.Current
-		item.Name = g.name
-		known[g] = s.sights.see(item)
+		known[g] = s.sights.see(checked(g.name, *r.Current))
 		return false
 	}
 	return true

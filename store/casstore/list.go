@@ -25,10 +25,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 			if item.Name == FloorName {
 				continue
 			}
-			if item.Err == nil {
-				item.Err = credible(item.Name, item.Record)
-			}
-			if item.Err != nil {
+			if item = checked(item.Name, item); item.Err != nil {
 				unreadable = errors.Join(unreadable, item.Err)
 				continue
 			}
@@ -58,10 +55,7 @@ func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
 		if item.Name == FloorName || forgotten+len(batch) >= limit {
 			continue
 		}
-		if item.Err == nil {
-			item.Err = credible(item.Name, item.Record)
-		}
-		if item.Err != nil {
+		if item = checked(item.Name, item); item.Err != nil {
 			unreadable = errors.Join(unreadable, item.Err)
 			continue
 		}

@@ -1,0 +1,217 @@
+package casstore_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/casstore"
+)
+
+var background = context.Background()
+
+func acquire(t *testing.T, s store.Store, c store.Claim) (store.Grant, error) {
+	t.Helper()
+	outcomes, err := s.Acquire(background, []store.Claim{c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return outcomes[0].Grant, outcomes[0].Err
+}
+
+func release(t *testing.T, s store.Store, r store.Release) error {
+	t.Helper()
+	errs, err := s.Release(background, []store.Release{r})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return errs[0]
+}
+
+// TestRequests: what each verb costs.
+func TestRequests(t *testing.T) {
+	for _, test := range []struct {
+		tells                      bool
+		first, again, refused, end int
+	}{
+		{tells: false, first: 3, again: 1, refused: 1, end: 1}, // read, make, and the floor
+		{tells: true, first: 2, again: 1, refused: 1, end: 1},
+	} {
+		m := newMemory(test.tells)
+		s, other := open(m), open(m)
+		counted := func(what string, want int, f func()) {
+			t.Helper()
+			before := m.requests
+			f()
+			if got := m.requests - before; got != want {
+				t.Errorf("%s takes %d requests, want %d", what, got, want)
+			}
+		}
+		var g store.Grant
+		claim := store.Claim{Name: "a", Holder: "x", TTL: time.Hour}
+		counted("a new name", test.first, func() { g, _ = acquire(t, s, claim) })
+		counted("a refusal", test.refused, func() { _, _ = acquire(t, s, store.Claim{Name: "a", Holder: "y", TTL: time.Hour}) })
+		counted("a renewal", 1, func() {
+			_, _ = s.Extend(background, []store.Extension{{Name: "a", Holder: "x", Token: g.Token, TTL: time.Hour}})
+		})
+		counted("a release", test.end, func() { _ = release(t, s, store.Release{Name: "a", Holder: "x", Token: g.Token, Retain: time.Hour}) })
+		claim.Holder = "z"
+		counted("a name that was released here", test.again, func() { g, _ = acquire(t, s, claim) })
+		_ = release(t, s, store.Release{Name: "a", Holder: "z", Token: g.Token, Retain: time.Hour})
+		claim.Holder = "o"
+		counted("a name that is known to another process", 2, func() { _, _ = acquire(t, other, claim) })
+	}
+}
+
+// TestNewcomerWaitsForAWholeTTL: a process cannot know for how long an item has been as it is.
+func TestNewcomerWaitsForAWholeTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(true)
+		if _, err := acquire(t, open(m), store.Claim{Name: "a", Holder: "dead", TTL: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		newcomer := open(m)
+		claim := store.Claim{Name: "a", Holder: "b", TTL: time.Minute}
+		_, err := acquire(t, newcomer, claim)
+		held := (*store.HeldError)(nil)
+		if !errors.As(err, &held) || held.Record.Left != time.Minute {
+			t.Fatalf("got %v, want held for a minute", err)
+		}
+		time.Sleep(time.Minute)
+		g, err := acquire(t, newcomer, claim)
+		if err != nil || g.ExpiredAge != time.Hour+time.Minute {
+			t.Errorf("got %+v, %v, want a grant that tells of the lease before", g, err)
+		}
+	})
+}
+
+// A twice carries each write out a second time, and returns the reply of the second.
+type twice struct{ *memory }
+
+func (b twice) Write(ctx context.Context, changes []casstore.Change) ([]casstore.Result, error) {
+	if _, err := b.memory.Write(ctx, changes); err != nil {
+		return nil, err
+	}
+	return b.memory.Write(ctx, changes)
+}
+
+// TestARepeatedRequestIsRecognised: a client library that repeats a request gets a conflict with its own first attempt.
+func TestARepeatedRequestIsRecognised(t *testing.T) {
+	for _, tells := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := casstore.New(twice{newMemory(tells)}, casstore.Config{CreateFirst: tells})
+			if _, err := acquire(t, s, store.Claim{Name: "a", Holder: "dead", TTL: time.Minute}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			g, err := acquire(t, s, store.Claim{Name: "a", Holder: "b", TTL: time.Minute})
+			if err != nil || g.ExpiredAge != time.Minute {
+				t.Fatalf("got %+v, %v, want a grant that tells of the lease before", g, err)
+			}
+			if err := release(t, s, store.Release{Name: "a", Holder: "b", Token: g.Token, Retain: time.Hour}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestSweepHeedsALinger: however far ahead the clock is of a process that sweeps, a name that lingers stays taken.
+func TestSweepHeedsALinger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(true)
+		m.items["a"] = casstore.Record{
+			Holder: "x", Token: 5, TTL: time.Hour, Released: true, Write: "w", Forget: time.Now().Add(-time.Hour),
+		}
+		s := open(m)
+		if n, err := s.Sweep(background, 10); n != 0 || err != nil {
+			t.Fatalf("swept %d, %v: the name lingers", n, err)
+		}
+		time.Sleep(time.Hour)
+		if n, err := s.Sweep(background, 10); n != 1 || err != nil {
+			t.Errorf("swept %d, %v: the name lingers no more", n, err)
+		}
+		if g, err := acquire(t, open(m), store.Claim{Name: "a", Holder: "y", TTL: time.Hour}); err != nil || g.Token <= 5 {
+			t.Errorf("got token %d, %v, want one above 5", g.Token, err)
+		}
+	})
+}
+
+// TestMakerDiesBeforeItKnowsTheFloor: whoever takes over reads it.
+func TestMakerDiesBeforeItKnowsTheFloor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(true)
+		m.items[casstore.FloorName] = casstore.Record{Holder: "floor", Token: 100, Released: true, Write: "f"}
+		m.items["a"] = casstore.Record{Holder: "dead", Token: 1, TTL: time.Second, Unsure: true, Write: "w", Granted: time.Now()}
+		s := open(m)
+		claim := store.Claim{Name: "a", Holder: "y", TTL: time.Hour}
+		_, _ = acquire(t, s, claim)
+		time.Sleep(time.Second)
+		g, err := acquire(t, s, claim)
+		if err != nil || g.Token <= 100 {
+			t.Fatalf("got token %d, %v, want one above the floor", g.Token, err)
+		}
+		if again, err := acquire(t, s, claim); err != nil || again.Token != g.Token {
+			t.Errorf("asking again gave token %d, %v, want %d", again.Token, err, g.Token)
+		}
+	})
+}
+
+func TestTokensEnd(t *testing.T) {
+	m := newMemory(true)
+	m.items["a"] = casstore.Record{Holder: "x", Token: math.MaxInt64, Released: true, Write: "w"}
+	if _, err := acquire(t, open(m), store.Claim{Name: "a", Holder: "y", TTL: time.Hour}); err == nil || !strings.Contains(err.Error(), "tokens") {
+		t.Errorf("got %v, want that the tokens have been used up", err)
+	}
+}
+
+// TestIncredibleRecords: a record that no store has written harms its own name.
+func TestIncredibleRecords(t *testing.T) {
+	good := casstore.Record{Holder: "x", Token: 1, TTL: time.Hour, Released: true, Write: "w"}
+	for what, spoil := range map[string]func(*casstore.Record){
+		"token": func(r *casstore.Record) { r.Token = 0 },
+		"mark":  func(r *casstore.Record) { r.Mark = -1 },
+		"TTL":   func(r *casstore.Record) { r.TTL = -1 },
+		"state": func(r *casstore.Record) { r.State = make([]byte, store.MaxState+1) },
+		"hold":  func(r *casstore.Record) { r.Holder = "" },
+	} {
+		m := newMemory(true)
+		bad := good
+		spoil(&bad)
+		m.items["bad"] = bad
+		s := open(m)
+		outcomes, err := s.Acquire(background, []store.Claim{{Name: "bad", Holder: "y", TTL: time.Hour}, {Name: "good", Holder: "y", TTL: time.Hour}})
+		if err != nil || outcomes[0].Err == nil || !strings.Contains(outcomes[0].Err.Error(), what) || outcomes[1].Err != nil {
+			t.Errorf("%s: got %v, %v, want an error about the %s of one and a grant of the other", what, outcomes, err, what)
+		}
+	}
+}
+
+// A short backend returns less than it was asked for.
+type short struct{ *memory }
+
+func (b short) Read(ctx context.Context, names []string) ([]casstore.Item, error) {
+	items, err := b.memory.Read(ctx, names)
+	return items[:len(items)-1], err
+}
+
+func (b short) Write(ctx context.Context, changes []casstore.Change) ([]casstore.Result, error) {
+	results, err := b.memory.Write(ctx, changes)
+	return results[:len(results)-1], err
+}
+
+func TestBackendThatReturnsTooLittle(t *testing.T) {
+	s := casstore.New(short{newMemory(false)}, casstore.Config{})
+	if _, err := acquire(t, s, store.Claim{Name: "a", Holder: "y", TTL: time.Hour}); err == nil || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("a read that returned too little: %v, want an error, and nothing unknown", err)
+	}
+	s = casstore.New(short{newMemory(true)}, casstore.Config{CreateFirst: true})
+	if _, err := acquire(t, s, store.Claim{Name: "a", Holder: "y", TTL: time.Hour}); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("a write that returned too little: %v, want unknown", err)
+	}
+}
