@@ -1,0 +1,276 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/soloist-dev/soloist/store/casstore"
+)
+
+// The limits of the service: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html and
+// …/API_BatchExecuteStatement.html.
+const (
+	readBatch  = 100
+	writeBatch = 25
+)
+
+// flights is how many requests of one batch are under way at once.
+const flights = 8
+
+// A backend is the items of one table.
+type backend struct {
+	client *dynamodb.Client
+	table  string
+	guard  guard
+}
+
+// once keeps the SDK from repeating a request by itself: after an attempt whose outcome is unknown, the error of the next
+// would hide that.
+func once(o *dynamodb.Options) { o.RetryMaxAttempts = 1 }
+
+// Read implements casstore.Backend.
+func (b *backend) Read(ctx context.Context, names []string) ([]casstore.Item, error) {
+	if err := b.guard.check(ctx, b); err != nil {
+		return nil, err
+	}
+	items := make([]casstore.Item, len(names))
+	index := make(map[string]int, len(names))
+	for i, name := range names {
+		items[i].Name, index[name] = name, i
+	}
+	err := inParallel(names, readBatch, func(some []string) error {
+		found, err := b.get(ctx, some)
+		for _, attrs := range found {
+			item := decode(attrs)
+			if i, ok := index[item.Name]; ok {
+				items[i] = item // no two of some are the same, so no two goroutines write here
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, wrap("reading", err)
+	}
+	return items, nil
+}
+
+// get reads up to readBatch items.
+func (b *backend) get(ctx context.Context, names []string) (found []attributes, err error) {
+	keys := make([]attributes, len(names))
+	for i, name := range names {
+		keys[i] = attributes{attrName: &types.AttributeValueMemberS{Value: name}}
+	}
+	if len(keys) == 1 {
+		err := patiently(ctx, func() error {
+			out, err := b.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &b.table, Key: keys[0], ConsistentRead: aws.Bool(true)}, once)
+			if err == nil && out.Item != nil {
+				found = []attributes{out.Item}
+			}
+			return err
+		})
+		return found, err
+	}
+	for wait := firstWait; len(keys) > 0; {
+		var out *dynamodb.BatchGetItemOutput
+		err := patiently(ctx, func() (err error) {
+			request := map[string]types.KeysAndAttributes{b.table: {Keys: keys, ConsistentRead: aws.Bool(true)}}
+			out, err = b.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: request}, once)
+			return err
+		})
+		if err != nil {
+			return found, err
+		}
+		found = append(found, out.Responses[b.table]...)
+		if keys = out.UnprocessedKeys[b.table].Keys; len(keys) > 0 {
+			if err := pause(ctx, &wait); err != nil {
+				return found, err
+			}
+		}
+	}
+	return found, nil
+}
+
+// Write implements casstore.Backend. One change is a PutItem or DeleteItem. Several are statements of PartiQL, 25 in a
+// request, each with an outcome of its own; they cost as much as single writes do.
+func (b *backend) Write(ctx context.Context, changes []casstore.Change) ([]casstore.Result, error) {
+	if err := b.guard.check(ctx, b); err != nil {
+		return nil, err
+	}
+	results := make([]casstore.Result, len(changes))
+	indexes := make([]int, len(changes))
+	for i := range indexes {
+		indexes[i] = i
+	}
+	_ = inParallel(indexes, writeBatch, func(some []int) error {
+		if len(some) == 1 {
+			results[some[0]] = b.change(ctx, changes[some[0]])
+			return nil
+		}
+		b.changeSome(ctx, changes[some[0]:some[len(some)-1]+1], results[some[0]:some[len(some)-1]+1])
+		return nil
+	})
+	return results, nil
+}
+
+// change writes one item.
+func (b *backend) change(ctx context.Context, c casstore.Change) casstore.Result {
+	condition, values := "attribute_not_exists(#key)", attributes(nil)
+	names := map[string]string{"#key": attrName}
+	if c.Version != "" {
+		condition, names = "#version = :version", map[string]string{"#version": attrVersion}
+		values = attributes{":version": &types.AttributeValueMemberS{Value: c.Version}}
+	}
+	err := patiently(ctx, func() (err error) {
+		if c.Record == nil {
+			_, err = b.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+				TableName: &b.table, Key: attributes{attrName: &types.AttributeValueMemberS{Value: c.Name}},
+				ConditionExpression: &condition, ExpressionAttributeNames: names, ExpressionAttributeValues: values,
+				ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+			}, once)
+			return err
+		}
+		_, err = b.client.PutItem(ctx, &dynamodb.PutItemInput{
+			TableName: &b.table, Item: encode(c.Name, c.Record),
+			ConditionExpression: &condition, ExpressionAttributeNames: names, ExpressionAttributeValues: values,
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		}, once)
+		return err
+	})
+	var conflict *types.ConditionalCheckFailedException
+	if errors.As(err, &conflict) {
+		return conflicting(c.Name, conflict.Item)
+	}
+	return done(c, err)
+}
+
+// done is the result of a change that met no conflict.
+func done(c casstore.Change, err error) casstore.Result {
+	switch {
+	case err != nil:
+		return casstore.Result{Err: unsent("writing", err)}
+	case c.Record == nil:
+		return casstore.Result{}
+	}
+	return casstore.Result{Version: c.Record.Write}
+}
+
+// conflicting is the result of a change whose condition did not hold. Without an item there is none.
+func conflicting(name string, attrs attributes) casstore.Result {
+	item := casstore.Item{Name: name}
+	if len(attrs) > 0 {
+		item = decode(attrs)
+	}
+	return casstore.Result{Err: casstore.ErrConflict, Current: &item}
+}
+
+// List implements casstore.Backend. It scans the whole table, and sorts what it found: DynamoDB keeps no order of keys.
+func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[casstore.Item, error] {
+	return func(yield func(casstore.Item, error) bool) {
+		items, err := b.scan(ctx, prefix)
+		if err != nil {
+			yield(casstore.Item{}, wrap("listing", err))
+			return
+		}
+		for _, item := range items {
+			if !yield(item, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (b *backend) scan(ctx context.Context, prefix string) (items []casstore.Item, err error) {
+	if err := b.guard.check(ctx, b); err != nil {
+		return nil, err
+	}
+	in := &dynamodb.ScanInput{TableName: &b.table, ConsistentRead: aws.Bool(true)}
+	if prefix != "" {
+		in.FilterExpression = aws.String("begins_with(#key, :prefix)")
+		in.ExpressionAttributeNames = map[string]string{"#key": attrName}
+		in.ExpressionAttributeValues = attributes{":prefix": &types.AttributeValueMemberS{Value: prefix}}
+	}
+	for {
+		var out *dynamodb.ScanOutput
+		if err := patiently(ctx, func() (err error) { out, err = b.client.Scan(ctx, in, once); return err }); err != nil {
+			return nil, err
+		}
+		for _, attrs := range out.Items {
+			items = append(items, decode(attrs))
+		}
+		if in.ExclusiveStartKey = out.LastEvaluatedKey; len(in.ExclusiveStartKey) == 0 {
+			break
+		}
+	}
+	slices.SortFunc(items, func(a, b casstore.Item) int { return strings.Compare(a.Name, b.Name) })
+	return items, nil
+}
+
+// Close implements casstore.Backend. The client is its owner's.
+func (b *backend) Close() error { return nil }
+
+// inParallel calls f with at most n of the elements at a time, in up to flights goroutines.
+func inParallel[T any](all []T, n int, f func([]T) error) error {
+	if len(all) <= n {
+		return f(all)
+	}
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, flights)
+	var mu sync.Mutex
+	var first error
+	for some := range slices.Chunk(all, n) {
+		slots <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-slots }()
+			if err := f(some); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				first = errors.Join(first, err)
+			}
+		})
+	}
+	wait.Wait()
+	return first
+}
+
+// The waits between attempts that the service refused because there were too many.
+const (
+	firstWait = 25 * time.Millisecond
+	longest   = time.Second
+)
+
+// patiently repeats a request while the service refuses it because there are too many, until ctx ends. Such a request has
+// had no effect.
+func patiently(ctx context.Context, request func() error) error {
+	for wait := firstWait; ; {
+		err := request()
+		if !throttled(err) {
+			return err
+		}
+		if pause(ctx, &wait) != nil {
+			return err
+		}
+	}
+}
+
+// pause waits for a random part of a time that doubles.
+func pause(ctx context.Context, wait *time.Duration) error {
+	timer := time.NewTimer(*wait/2 + rand.N(*wait/2+1))
+	defer timer.Stop()
+	*wait = min(2*(*wait), longest)
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,74 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// wrap says what was being done, and gives errors of the service the meaning that they have for every store.
+func wrap(doing string, err error) error {
+	var missing *types.ResourceNotFoundException
+	var refusal smithy.APIError
+	switch {
+	case errors.As(err, &missing):
+		return fmt.Errorf("dynamostore: %s: the table is not there: run `soloist migrate up` (%w): %w", doing, err, store.ErrSchema)
+	case errors.As(err, &refusal) && denied[refusal.ErrorCode()]:
+		return fmt.Errorf("dynamostore: %s: %w: %w", doing, err, fs.ErrPermission)
+	}
+	return fmt.Errorf("dynamostore: %s: %w", doing, err)
+}
+
+// denied are the codes of requests without the right to make them.
+var denied = map[string]bool{
+	"AccessDeniedException": true, "UnrecognizedClientException": true, "InvalidSignatureException": true, "ExpiredTokenException": true,
+	"MissingAuthenticationTokenException": true, "IncompleteSignatureException": true, "InvalidClientTokenId": true,
+}
+
+// unsent is wrap for a write. The outcome is known, nothing has been written, only where the service has refused the
+// request: every other error may hide that it took effect.
+func unsent(doing string, err error) error {
+	wrapped := wrap(doing, err)
+	if errors.Is(err, store.ErrUnknown) {
+		return wrapped
+	}
+	var response *smithyhttp.ResponseError
+	if errors.As(err, &response) && response.HTTPStatusCode() < http.StatusInternalServerError && !errors.Is(err, context.Canceled) {
+		return wrapped
+	}
+	var refused *smithy.OperationError
+	if errors.As(err, &refused) && !sent(err) {
+		return wrapped
+	}
+	return store.AsUnknown(wrapped)
+}
+
+// sent reports whether a request may have left this process.
+func sent(err error) bool {
+	var request *smithyhttp.RequestSendError
+	var response *smithyhttp.ResponseError
+	var canceled *smithy.CanceledError
+	return errors.As(err, &request) || errors.As(err, &response) || errors.As(err, &canceled) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// throttled reports whether the service has refused a request because there were too many.
+func throttled(err error) bool {
+	var refusal smithy.APIError
+	if !errors.As(err, &refusal) {
+		return false
+	}
+	switch refusal.ErrorCode() {
+	case "ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException", "Throttling":
+		return true
+	}
+	return false
+}
