@@ -3,7 +3,6 @@ package casstore
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"math"
 	"strconv"
 	"sync/atomic"
@@ -66,8 +65,5 @@ func nextToken(a, b int64) (int64, error) {
 	if last := max(a, b); last < math.MaxInt64 {
 		return last + 1, nil
 	}
-	return 0, ErrTokens
+	return 0, store.ErrTokens
 }
-
-// ErrTokens means that a name has used up its fencing tokens.
-var ErrTokens = errors.New("casstore: the name has used up its fencing tokens")

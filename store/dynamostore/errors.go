@@ -34,30 +34,22 @@ var denied = map[string]bool{
 }
 
 // unsent is wrap for a write. The outcome is known, nothing has been written, only where the service has refused the
-// request: every other error may hide that it took effect.
+// request, or where no request has left this process: every other error may hide that it took effect.
 func unsent(doing string, err error) error {
 	wrapped := wrap(doing, err)
-	if errors.Is(err, store.ErrUnknown) {
-		return wrapped
-	}
 	var response *smithyhttp.ResponseError
-	if errors.As(err, &response) && response.HTTPStatusCode() < http.StatusInternalServerError && !errors.Is(err, context.Canceled) {
-		return wrapped
+	if errors.As(err, &response) {
+		if status := response.HTTPStatusCode(); status >= http.StatusBadRequest && status < http.StatusInternalServerError {
+			return wrapped
+		}
+		return store.AsUnknown(wrapped)
 	}
-	var refused *smithy.OperationError
-	if errors.As(err, &refused) && !sent(err) {
-		return wrapped
-	}
-	return store.AsUnknown(wrapped)
-}
-
-// sent reports whether a request may have left this process.
-func sent(err error) bool {
-	var request *smithyhttp.RequestSendError
-	var response *smithyhttp.ResponseError
+	var send *smithyhttp.RequestSendError
 	var canceled *smithy.CanceledError
-	return errors.As(err, &request) || errors.As(err, &response) || errors.As(err, &canceled) ||
-		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	if errors.As(err, &send) || errors.As(err, &canceled) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return store.AsUnknown(wrapped)
+	}
+	return wrapped // there are no credentials, for instance
 }
 
 // throttled reports whether the service has refused a request because there were too many.

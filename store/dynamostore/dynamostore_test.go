@@ -1,0 +1,131 @@
+package dynamostore_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/dynamostore"
+	"github.com/soloist-dev/soloist/store/storetest"
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+func TestMain(m *testing.M) { servers.Main(m) }
+
+var shared = servers.Shared(func(t servers.Test) *servers.DynamoDBServer { return servers.DynamoDB(t) })
+
+var background = context.Background()
+
+// client returns a client of a server, whose credentials can be any.
+func client(endpoint string) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		Region: "eu-central-1", BaseEndpoint: &endpoint,
+		Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
+	})
+}
+
+var tables atomic.Int64
+
+// fresh makes a table, and returns its name.
+func fresh(t testing.TB, endpoint string) string {
+	t.Helper()
+	table := fmt.Sprintf("soloist-%d", tables.Add(1))
+	if _, err := open(t, endpoint, table).Migrate(background); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_, _ = client(endpoint).DeleteTable(background, &dynamodb.DeleteTableInput{TableName: &table})
+	})
+	return table
+}
+
+func open(t testing.TB, endpoint, table string) *dynamostore.Store {
+	t.Helper()
+	s, err := dynamostore.New(client(endpoint), dynamostore.Config{Table: table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A handle is a store with its table.
+type handle struct {
+	*dynamostore.Store
+	table string
+}
+
+// Unwrap is the convention of package store.
+func (h handle) Unwrap() store.Store { return h.Store }
+
+func TestConformance(t *testing.T) {
+	server := shared(t)
+	storetest.Run(t, storetest.Harness{
+		Open: func(t testing.TB) store.Store {
+			table := fresh(t, server.Endpoint)
+			return handle{open(t, server.Endpoint, table), table}
+		},
+		Reopen: func(t testing.TB, s store.Store) store.Store {
+			return handle{open(t, server.Endpoint, s.(handle).table), s.(handle).table}
+		},
+		Corrupt: func(t testing.TB, s store.Store, name string, way int) string {
+			return corrupt(t, server.Endpoint, s.(handle).table, name, way)
+		},
+		TTL:   time.Second,
+		Names: 500,
+	})
+}
+
+// corrupt writes over an item, and its version with it. Whoever changes an item and leaves its version is overruled by its
+// holder, who has not read it since.
+func corrupt(t testing.TB, endpoint, table, name string, way int) string {
+	ways := []struct {
+		what, update string
+		value        types.AttributeValue
+	}{
+		{"a token that is a text", "SET #a = :v, version = :edited", &types.AttributeValueMemberS{Value: "many"}},
+		{"a negative mark", "SET #a = :v, version = :edited", &types.AttributeValueMemberN{Value: "-1"}},
+		{"a number that is no int64", "SET #a = :v, version = :edited", &types.AttributeValueMemberN{Value: "1e30"}},
+		{"no version", "REMOVE #a", nil},
+		{"a state that is a list", "SET #a = :v, version = :edited", &types.AttributeValueMemberL{}},
+		{"an instant that is none", "SET #a = :v, version = :edited", &types.AttributeValueMemberS{Value: "yesterday"}},
+	}
+	attrs := []string{"token", "mark", "ttl_ns", "version", "state", "granted_at"}
+	if way >= len(ways) {
+		return ""
+	}
+	in := &dynamodb.UpdateItemInput{
+		TableName: &table, Key: map[string]types.AttributeValue{"name": &types.AttributeValueMemberS{Value: name}},
+		UpdateExpression: aws.String(ways[way].update), ExpressionAttributeNames: map[string]string{"#a": attrs[way]},
+	}
+	if ways[way].value != nil {
+		in.ExpressionAttributeValues = map[string]types.AttributeValue{":v": ways[way].value, ":edited": &types.AttributeValueMemberS{Value: "edited"}}
+	}
+	if _, err := client(endpoint).UpdateItem(background, in); err != nil {
+		t.Fatal(err)
+	}
+	return ways[way].what
+}
+
+func TestOpenURL(t *testing.T) {
+	server := shared(t)
+	t.Setenv("AWS_ACCESS_KEY_ID", "test")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+	table := fresh(t, server.Endpoint)
+	s, err := dynamostore.OpenURL(background, "dynamodb://"+table+"?region=eu-central-1&endpoint="+url.QueryEscape(server.Endpoint))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Ping(background); err != nil {
+		t.Fatal(err)
+	}
+}

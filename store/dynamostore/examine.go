@@ -1,0 +1,155 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A guard refuses a table that would grant a name twice. It looks once, before the first request, where it may.
+type guard struct {
+	mu     sync.Mutex
+	looked bool
+}
+
+func (g *guard) check(ctx context.Context, b *backend) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.looked {
+		return nil
+	}
+	t, err := b.describe(ctx)
+	switch {
+	case errors.Is(err, fs.ErrPermission): // nothing is known: doctor says so
+	case err != nil:
+		return err
+	case len(t.Replicas) > 0:
+		return fmt.Errorf("dynamostore: %w: the table %s is a global table, which accepts writes in several regions at once "+
+			"and would grant a name twice: use a table in one region", store.ErrUnusable, b.table)
+	case keyProblem(t) != "":
+		return fmt.Errorf("dynamostore: %w: the table %s %s", store.ErrSchema, b.table, keyProblem(t))
+	}
+	g.looked = true
+	return nil
+}
+
+// A sight is what the service says of the table.
+type sight struct {
+	table       *types.TableDescription
+	tableErr    error
+	expiring    bool // items are deleted by the table's own time to live
+	expiringErr error
+	recovery    bool // it can be restored to a point in time
+	recoveryErr error
+	emulator    bool
+}
+
+func (s *Store) look(ctx context.Context) sight {
+	var found sight
+	b := s.backend
+	found.table, found.tableErr = b.describe(ctx)
+	if found.tableErr != nil {
+		return found
+	}
+	found.emulator = strings.Contains(aws.ToString(found.table.TableArn), ":ddblocal:")
+	live, err := b.client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &b.table})
+	if found.expiringErr = err; err == nil && live.TimeToLiveDescription != nil {
+		status := live.TimeToLiveDescription.TimeToLiveStatus
+		found.expiring = status == types.TimeToLiveStatusEnabled || status == types.TimeToLiveStatusEnabling
+	}
+	backups, err := b.client.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &b.table})
+	if found.recoveryErr = err; err == nil && backups.ContinuousBackupsDescription != nil {
+		point := backups.ContinuousBackupsDescription.PointInTimeRecoveryDescription
+		found.recovery = point != nil && point.PointInTimeRecoveryStatus == types.PointInTimeRecoveryStatusEnabled
+	}
+	return found
+}
+
+// Capabilities implements store.Prober.
+func (s *Store) Capabilities(ctx context.Context) (store.Capabilities, error) {
+	found := s.look(ctx)
+	c := store.Capabilities{
+		Backend: "Amazon DynamoDB, table " + s.backend.table,
+		Scope:   store.ScopeFleet,
+		Durable: store.Promise{Answer: store.Yes, Why: "a write is acknowledged when it is stored in several places of the region"},
+		Waiting: store.Promise{Answer: store.No, Why: "a table tells nobody of a release: waiters ask again"},
+	}
+	if err := found.tableErr; err != nil && !errors.Is(err, fs.ErrPermission) {
+		return store.Capabilities{}, err
+	}
+	if found.emulator {
+		c.Backend = "DynamoDB Local (an emulator), table " + s.backend.table
+		c.Durable = store.Promise{Answer: store.Unknown, Why: "an emulator may keep its tables in memory"}
+	}
+	switch {
+	case found.tableErr != nil:
+		c.Fencing = store.Promise{Answer: store.Unknown, Why: "dynamodb:DescribeTable is not allowed, so it is not known whether this is a global table"}
+	case len(found.table.Replicas) > 0:
+		c.Fencing = store.Promise{Answer: store.No, Why: "a global table accepts writes in several regions at once"}
+	case found.expiringErr != nil && !found.emulator:
+		c.Fencing = store.Promise{Answer: store.Unknown, Why: "dynamodb:DescribeTimeToLive is not allowed, so it is not known whether items are deleted with their tokens"}
+	case found.expiring:
+		c.Fencing = store.Promise{Answer: store.No, Why: "the table's time to live deletes items, and with them their tokens"}
+	default:
+		c.Fencing = store.Promise{Answer: store.Yes, Why: "each write is conditional on the one before, in one region, and the token is a counter in the item"}
+	}
+	return c, nil
+}
+
+// Examine implements store.Examiner.
+func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
+	found := s.look(ctx)
+	if err := found.tableErr; err != nil {
+		if errors.Is(err, fs.ErrPermission) {
+			return []store.Finding{{Subject: "table", Found: err.Error(), Level: store.LevelUnknown, Fix: "allow dynamodb:DescribeTable"}}, nil
+		}
+		return nil, err
+	}
+	t := found.table
+	findings := []store.Finding{
+		{Subject: "table", Found: fmt.Sprintf("%s, %s, about %d items", s.backend.table, t.TableStatus, aws.ToInt64(t.ItemCount)), Level: store.LevelOK},
+		judge("regions", len(t.Replicas) == 0, "one", fmt.Sprintf("a global table with %d replicas", len(t.Replicas)), store.LevelError,
+			"use a table in one region: a global table grants a name twice"),
+		judge("key", keyProblem(t) == "", "the name", keyProblem(t), store.LevelError, "use a table that `soloist migrate up` has made"),
+		judge("deletion protection", aws.ToBool(t.DeletionProtectionEnabled), "on", "off", store.LevelWarning,
+			"aws dynamodb update-table --deletion-protection-enabled: with the table all tokens and all marks of what is done would be gone"),
+	}
+	switch {
+	case found.expiringErr != nil:
+		findings = append(findings, unknown("time to live", found.expiringErr, "allow dynamodb:DescribeTimeToLive"))
+	default:
+		findings = append(findings, judge("time to live", !found.expiring, "off", "on", store.LevelError,
+			"turn it off: it deletes items with their tokens, which would be granted again. Clients forget what may be forgotten"))
+	}
+	switch {
+	case found.recoveryErr != nil:
+		findings = append(findings, unknown("point-in-time recovery", found.recoveryErr, "allow dynamodb:DescribeContinuousBackups"))
+	default:
+		findings = append(findings, judge("point-in-time recovery", found.recovery, "on", "off", store.LevelWarning,
+			"turn it on, and raise the floor of tokens after a restore: see the page about DynamoDB"))
+	}
+	if found.emulator {
+		findings = append(findings, store.Finding{Subject: "server", Found: "DynamoDB Local, an emulator", Level: store.LevelWarning, Fix: "use it for tests alone"})
+	}
+	return findings, nil
+}
+
+func judge(subject string, good bool, yes, no string, level store.Level, fix string) store.Finding {
+	if good {
+		return store.Finding{Subject: subject, Found: yes, Level: store.LevelOK}
+	}
+	return store.Finding{Subject: subject, Found: no, Level: level, Fix: fix}
+}
+
+func unknown(subject string, err error, fix string) store.Finding {
+	return store.Finding{Subject: subject, Found: err.Error(), Level: store.LevelUnknown, Fix: fix}
+}

@@ -1,0 +1,265 @@
+package dynamostore_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/dynamostore"
+)
+
+// scripted returns a store on a server that responds to each operation as a function has it.
+func scripted(t *testing.T, respond func(operation string) (status int, body string)) *dynamostore.Store {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+		status, body := respond(operation)
+		if status == 0 {
+			panic(http.ErrAbortHandler) // the connection breaks
+		}
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}))
+	t.Cleanup(server.Close)
+	return open(t, server.URL, "soloist")
+}
+
+const goodTable = `{"Table": {"TableName": "soloist", "TableStatus": "ACTIVE", "KeySchema": [{"AttributeName": "name", "KeyType": "HASH"}],
+	"AttributeDefinitions": [{"AttributeName": "name", "AttributeType": "S"}]%s}}`
+
+func failure(code string) string {
+	return fmt.Sprintf(`{"__type": "com.amazonaws.dynamodb.v20120810#%s", "message": "so it is"}`, code)
+}
+
+func acquire(s *dynamostore.Store, names ...string) ([]store.Outcome, error) {
+	claims := make([]store.Claim, len(names))
+	for i, name := range names {
+		claims[i] = store.Claim{Name: name, Holder: "x", TTL: time.Minute}
+	}
+	return s.Acquire(background, claims)
+}
+
+// TestWhatErrorsMean: an error tells whether something may have been written, and what to do.
+func TestWhatErrorsMean(t *testing.T) {
+	for _, test := range []struct {
+		rule, operation string
+		status          int
+		body            string
+		is, isNot       error
+	}{
+		{"the write was refused", "PutItem", 400, failure("ValidationException"), nil, store.ErrUnknown},
+		{"the write failed inside the service", "PutItem", 500, failure("InternalServerError"), store.ErrUnknown, nil},
+		{"the write's connection broke", "PutItem", 0, "", store.ErrUnknown, nil},
+		{"the response to the write is nonsense", "PutItem", 200, "<html>", store.ErrUnknown, nil},
+		{"the write is not allowed", "PutItem", 400, failure("AccessDeniedException"), fs.ErrPermission, store.ErrUnknown},
+		{"the credentials are wrong", "PutItem", 400, failure("UnrecognizedClientException"), fs.ErrPermission, store.ErrUnknown},
+		{"the table has gone", "PutItem", 400, failure("ResourceNotFoundException"), store.ErrSchema, store.ErrUnknown},
+		{"the table is not there", "DescribeTable", 400, failure("ResourceNotFoundException"), store.ErrSchema, store.ErrUnknown},
+		{"a global table", "DescribeTable", 200, fmt.Sprintf(goodTable, `, "Replicas": [{"RegionName": "eu-west-1"}]`), store.ErrUnusable, store.ErrUnknown},
+		{"another table", "DescribeTable", 200, strings.ReplaceAll(fmt.Sprintf(goodTable, ""), `"name"`, `"id"`), store.ErrSchema, store.ErrUnknown},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			s := scripted(t, func(operation string) (int, string) {
+				switch operation {
+				case test.operation:
+					return test.status, test.body
+				case "DescribeTable":
+					return 200, fmt.Sprintf(goodTable, "")
+				}
+				return 200, "{}"
+			})
+			outcomes, err := acquire(s, "a")
+			if err == nil {
+				err = outcomes[0].Err
+			}
+			if err == nil || test.is != nil && !errors.Is(err, test.is) || test.isNot != nil && errors.Is(err, test.isNot) {
+				t.Errorf("got %v, want an error that is %v and not %v", err, test.is, test.isNot)
+			}
+		})
+	}
+}
+
+// TestNoRightToLook: without the right to describe the table a store works, and promises no fencing.
+func TestNoRightToLook(t *testing.T) {
+	s := scripted(t, func(operation string) (int, string) {
+		if operation == "DescribeTable" {
+			return 400, failure("AccessDeniedException")
+		}
+		return 200, "{}"
+	})
+	if outcomes, err := acquire(s, "a"); err != nil || outcomes[0].Err != nil {
+		t.Errorf("got %v, %v, want a grant", outcomes, err)
+	}
+	c, err := s.Capabilities(background)
+	if err != nil || c.Fencing.Answer != store.Unknown {
+		t.Errorf("got %+v, %v, want unknown", c, err)
+	}
+}
+
+// TestThrottling: what the service refuses because there is too much of it is asked for again.
+func TestThrottling(t *testing.T) {
+	refusals := map[string]*atomic.Int64{"PutItem": {}, "GetItem": {}}
+	for _, n := range refusals {
+		n.Store(2)
+	}
+	s := scripted(t, func(operation string) (int, string) {
+		if n := refusals[operation]; n != nil && n.Add(-1) >= 0 {
+			return 400, failure("ProvisionedThroughputExceededException")
+		}
+		if operation == "DescribeTable" {
+			return 200, fmt.Sprintf(goodTable, "")
+		}
+		return 200, "{}"
+	})
+	if outcomes, err := acquire(s, "a"); err != nil || outcomes[0].Err != nil {
+		t.Errorf("got %v, %v, want a grant", outcomes, err)
+	}
+	for operation, n := range refusals {
+		if n.Load() >= 0 {
+			t.Errorf("%s was not repeated", operation)
+		}
+	}
+}
+
+// lossy loses the response to every other write, after the server has carried it out.
+type lossy struct{ n atomic.Int64 }
+
+func (l *lossy) Do(r *http.Request) (*http.Response, error) {
+	response, err := http.DefaultClient.Do(r)
+	if target := r.Header.Get("X-Amz-Target"); err == nil && strings.HasSuffix(target, "PutItem") && l.n.Add(1)%2 == 1 {
+		_ = response.Body.Close()
+		return nil, errors.New("the connection broke")
+	}
+	return response, err
+}
+
+// TestLostResponses: a claim whose response was lost is unknown, and asking again gives the same grant.
+func TestLostResponses(t *testing.T) {
+	server := shared(t)
+	table := fresh(t, server.Endpoint)
+	s, err := dynamostore.New(dynamodb.New(dynamodb.Options{
+		Region: "eu-central-1", BaseEndpoint: &server.Endpoint, HTTPClient: &lossy{},
+		Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
+	}), dynamostore.Config{Table: table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		name := fmt.Sprint(i)
+		outcomes, err := acquire(s, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := outcomes[0]
+		if first.Err != nil && !errors.Is(first.Err, store.ErrUnknown) {
+			t.Fatalf("got %v, want a grant or unknown", first.Err)
+		}
+		again, err := acquire(s, name)
+		if err != nil || again[0].Err != nil || first.Err == nil && again[0].Grant.Token != first.Grant.Token {
+			t.Fatalf("asking again: %+v, %v, after %+v", again, err, first)
+		}
+	}
+}
+
+// TestTimeToLiveIsNoticed: a table that deletes items by itself deletes tokens.
+func TestTimeToLiveIsNoticed(t *testing.T) {
+	server := shared(t)
+	table := fresh(t, server.Endpoint)
+	s := open(t, server.Endpoint, table)
+	if c, err := s.Capabilities(background); err != nil || c.Fencing.Answer != store.Yes || !strings.Contains(c.Backend, "emulator") {
+		t.Errorf("got %+v, %v, want fencing, on an emulator", c, err)
+	}
+	if _, err := client(server.Endpoint).UpdateTimeToLive(background, &dynamodb.UpdateTimeToLiveInput{TableName: &table,
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("forget_at"), Enabled: aws.Bool(true)}}); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := s.Capabilities(background); err != nil || c.Fencing.Answer != store.No {
+		t.Errorf("got %+v, %v, want no fencing", c, err)
+	}
+	findings, err := s.Examine(background)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, f := range findings {
+		found = found || f.Subject == "time to live" && f.Level == store.LevelError
+	}
+	if !found {
+		t.Errorf("got %+v, want an error about the time to live", findings)
+	}
+}
+
+func TestURLs(t *testing.T) {
+	t.Setenv("AWS_REGION", "")
+	t.Setenv("AWS_CONFIG_FILE", "/nonexistent")
+	for url, says := range map[string]string{
+		"dynamodb://":                                               "names no table",
+		"dynamodb://t?region=x":                                     "3 to 255",
+		"dynamodb://table":                                          "names no region",
+		"dynamodb://key:secret@table?region=x":                      "credentials come from",
+		"dynamodb://table/more?region=x":                            "path",
+		"dynamodb://table:8000?region=x":                            "endpoint=",
+		"dynamodb://table?region=x&region=y":                        "twice",
+		"dynamodb://table?region=":                                  "no value",
+		"dynamodb://table?regoin=x":                                 "unknown",
+		"dynamodb://table?region=x&":                                "unknown",
+		"dynamodb://table?region=x;endpoint=y":                      "cannot be",
+		"dynamodb://table?region=%zz":                               "cannot be",
+		"dynamodb://table?region=x&endpoint=127.0.0.1":              "http://127.0.0.1:8000",
+		"dynamodb://table?region=x&endpoint=http%3A%2F%2Fu%3Ap%40h": "http://127.0.0.1:8000",
+		"dynamo://table?region=x":                                   "dynamodb://TABLE",
+	} {
+		_, err := dynamostore.OpenURL(background, url)
+		if !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v, want an invalid input that says %q", url, err, says)
+		}
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: the error tells the secret: %v", url, err)
+		}
+	}
+}
+
+// TestMigrate: a table is made once, and one that is not soloist's is left alone.
+func TestMigrate(t *testing.T) {
+	server := shared(t)
+	table := fresh(t, server.Endpoint)
+	s := open(t, server.Endpoint, table)
+	if did, err := s.Migrate(background); err != nil || len(did) != 0 {
+		t.Errorf("a second migration did %v, %v, want nothing", did, err)
+	}
+	other := table + "-other"
+	if _, err := client(server.Endpoint).CreateTable(background, &dynamodb.CreateTableInput{
+		TableName: &other, BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeN}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	foreign := open(t, server.Endpoint, other)
+	if _, err := foreign.Migrate(background); err == nil || !strings.Contains(err.Error(), "not soloist's") {
+		t.Errorf("got %v, want that the table is not soloist's", err)
+	}
+	if _, err := acquire(foreign, "a"); err == nil {
+		outcomes, _ := acquire(foreign, "a")
+		if !errors.Is(outcomes[0].Err, store.ErrSchema) {
+			t.Errorf("got %v, want that the table is not soloist's", outcomes[0].Err)
+		}
+	}
+	if !strings.Contains(s.Schema(), "aws dynamodb create-table --table-name "+table) {
+		t.Errorf("the schema is %q", s.Schema())
+	}
+}
