@@ -25,6 +25,10 @@ type Backend interface {
 	// snapshot. It ends after the first error; items that cannot be read are yielded with their Err.
 	List(ctx context.Context, prefix string) iter.Seq2[Item, error]
 
+	// Walk returns up to n items behind a cursor, in whatever order is the backend's own, and the cursor behind them: ""
+	// at the end. "" begins. What is written meanwhile may be met or missed.
+	Walk(ctx context.Context, cursor string, n int) (items []Item, next string, err error)
+
 	// Close frees what the backend opened itself.
 	Close() error
 }

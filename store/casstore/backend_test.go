@@ -106,4 +106,21 @@ func (m *memory) List(ctx context.Context, prefix string) iter.Seq2[casstore.Ite
 	}
 }
 
+// Walk gives at most three at a time.
+func (m *memory) Walk(ctx context.Context, cursor string, n int) (items []casstore.Item, next string, err error) {
+	for item, err := range m.List(ctx, "") {
+		if err != nil {
+			return nil, "", err
+		}
+		if item.Name <= cursor {
+			continue
+		}
+		if len(items) == min(n, 3) {
+			return items, items[len(items)-1].Name, nil
+		}
+		items = append(items, item)
+	}
+	return items, "", nil
+}
+
 func (m *memory) Close() error { return nil }

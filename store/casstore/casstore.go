@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"math"
 	"strconv"
+	"sync"
 	"sync/atomic"
 
 	"github.com/soloist-dev/soloist/store"
@@ -27,6 +28,9 @@ type Store struct {
 	id      string        // of this store, in Record.Write
 	writes  atomic.Uint64 // counts them
 	closed  atomic.Bool
+
+	sweeping sync.Mutex
+	cursor   string // of Sweep, which holds sweeping
 }
 
 // New returns a store on a backend. It sends no request.

@@ -39,39 +39,44 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 	}
 }
 
-// sweepBatch is how many records are forgotten with one rise of the floor.
-const sweepBatch = 100
+// How many records one call of Sweep looks at, and how many it asks for at once.
+const (
+	sweepLook  = 1000
+	sweepBatch = 100
+)
 
-// Sweep implements store.Sweeper: it raises the floor to the tokens of what may be forgotten, and then deletes it.
+// Sweep implements store.Sweeper: it raises the floor to the tokens of what may be forgotten, and then deletes it. One
+// call looks at up to 1,000 records, and the next goes on where it ended.
 func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
 	if err := s.ready(ctx); err != nil {
 		return 0, err
 	}
-	forgotten, batch, unreadable := 0, []Item(nil), error(nil)
-	for item, err := range s.backend.List(ctx, "") {
+	s.sweeping.Lock()
+	defer s.sweeping.Unlock()
+	forgotten, unreadable := 0, error(nil)
+	for looked := 0; looked < sweepLook && forgotten < limit; {
+		items, next, err := s.backend.Walk(ctx, s.cursor, sweepBatch)
 		if err != nil {
 			return forgotten, errors.Join(err, unreadable)
 		}
-		if item.Name == FloorName || forgotten+len(batch) >= limit {
-			continue
-		}
-		if item = checked(item.Name, item); item.Err != nil {
-			unreadable = errors.Join(unreadable, item.Err)
-			continue
-		}
-		if s.forgettable(item) {
-			batch = append(batch, item)
-		}
-		if len(batch) == sweepBatch {
-			n, err := s.forget(ctx, batch)
-			forgotten, batch = forgotten+n, nil
-			if err != nil {
-				return forgotten, errors.Join(err, unreadable)
+		var batch []Item
+		for _, item := range items {
+			if item = checked(item.Name, item); item.Err != nil && item.Name != FloorName {
+				unreadable = errors.Join(unreadable, item.Err)
+			} else if forgotten+len(batch) < limit && item.Name != FloorName && s.forgettable(item) {
+				batch = append(batch, item)
 			}
 		}
+		n, err := s.forget(ctx, batch)
+		if forgotten += n; err != nil {
+			return forgotten, errors.Join(err, unreadable)
+		}
+		looked += len(items)
+		if s.cursor = next; next == "" {
+			break
+		}
 	}
-	n, err := s.forget(ctx, batch)
-	return forgotten + n, errors.Join(err, unreadable)
+	return forgotten, unreadable
 }
 
 // forgettable reports whether a record may be forgotten: it was released, nobody holds the name, and it has been remembered

@@ -215,6 +215,28 @@ func (b *backend) scan(ctx context.Context, prefix string) (items []casstore.Ite
 	return items, nil
 }
 
+// Walk implements casstore.Backend. The cursor is a name, as the service returns it.
+func (b *backend) Walk(ctx context.Context, cursor string, n int) (items []casstore.Item, next string, err error) {
+	if err := b.guard.check(ctx, b); err != nil {
+		return nil, "", err
+	}
+	in := &dynamodb.ScanInput{TableName: &b.table, ConsistentRead: aws.Bool(true), Limit: aws.Int32(int32(min(n, 1000)))} //nolint:gosec // small
+	if cursor != "" {
+		in.ExclusiveStartKey = attributes{attrName: &types.AttributeValueMemberS{Value: cursor}}
+	}
+	var out *dynamodb.ScanOutput
+	if err := patiently(ctx, func() (err error) { out, err = b.client.Scan(ctx, in, once); return err }); err != nil {
+		return nil, "", wrap("looking for what may be forgotten", err)
+	}
+	for _, attrs := range out.Items {
+		items = append(items, decode(attrs))
+	}
+	if last, ok := out.LastEvaluatedKey[attrName].(*types.AttributeValueMemberS); ok {
+		next = last.Value
+	}
+	return items, next, nil
+}
+
 // Close implements casstore.Backend. The client is its owner's.
 func (b *backend) Close() error { return nil }
 

@@ -178,10 +178,10 @@ func TestStoresKnowOnlyPackageStore(t *testing.T) {
 		for _, imported := range imports(t, file) {
 			switch {
 			case isStd(imported), within(imported, own), !within(imported, core):
-			case imported == core+"/store", imported == core+"/store/internal/shedlock", imported == core+"/fence":
+			case imported == core+"/store", imported == core+"/store/casstore", imported == core+"/store/internal/shedlock", imported == core+"/fence":
 			case strings.HasSuffix(file, "_test.go") && slices.Contains(forTests, strings.TrimPrefix(imported, core)):
 			default:
-				t.Errorf("%s imports %s: a store imports of the core only store, shedlock and fence, and in its tests %v", file, imported, forTests)
+				t.Errorf("%s imports %s: a store imports of the core only store, casstore, shedlock and fence, and in its tests %v", file, imported, forTests)
 			}
 		}
 	}
@@ -218,7 +218,7 @@ func TestNothingReachesPastTheStoreInterface(t *testing.T) {
 					t.Errorf("%s says %q: above the store interface there is no backend's name", file, found)
 				}
 			}
-		case moduleOf(mods, file) != "." && strings.HasPrefix(dir, "store/"), dir == "store/memstore":
+		case moduleOf(mods, file) != "." && strings.HasPrefix(dir, "store/"), dir == "store/memstore", dir == "store/casstore":
 			for _, word := range words(t, file) {
 				if found := above.FindString(word); found != "" {
 					t.Errorf("%s says %q: a store does not know what is made of it", file, found)
