@@ -33,7 +33,7 @@ help: ## say what can be made
 test: ## check everything: format, vet, lint, tests with the race detector, each module alone, short fuzzing
 	@tools/steps.sh fmt vet lint servers unit sim standalone portable fuzz-short
 
-check: ## the quick part of test: format, vet, and tests without the race detector
+check: ## the quick part of test: format, vet, and without the race detector the tests that do not take long
 	@tools/steps.sh fmt vet quick
 
 fmt: # fails when gofmt would change something
@@ -70,7 +70,7 @@ live: servers ## real servers under faults, FOR (10m) each, and OPS (1000000) op
 
 .PHONY: quick
 quick:
-	@$(TEST) work
+	@$(TEST) -short work
 
 # With go.work out of the way each module has the versions that its users get.
 # Of a module with one command alone, go build would leave the program.

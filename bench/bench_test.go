@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/soloist-dev/soloist/internal/load"
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 // TestMain lets this binary be a waiting process of case C.
@@ -34,6 +35,7 @@ const asProgram = "SOLOIST_BENCH_TEST_PROGRAM"
 
 // The program leaves nothing of the servers that it has started.
 func TestNothingIsLeft(t *testing.T) {
+	servers.Long(t)
 	dir := t.TempDir()
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // servers run as somebody else if this runs as root
 		t.Fatal(err)
@@ -51,6 +53,7 @@ func TestNothingIsLeft(t *testing.T) {
 
 // The smoke form measures every contender of a backend in every case, and writes what it found. SQLite needs no server.
 func TestSmoke(t *testing.T) {
+	servers.Long(t)
 	dir := t.TempDir()
 	if err := run(t.Context(), []string{"-smoke", "-backend", "sqlite", "-out", dir}); err != nil {
 		t.Fatal(err)
@@ -88,6 +91,7 @@ func TestSmoke(t *testing.T) {
 }
 
 func TestScale(t *testing.T) {
+	servers.Long(t)
 	if err := run(t.Context(), []string{"-scale", "-smoke", "-backend", "memory"}); err != nil {
 		t.Fatal(err)
 	}

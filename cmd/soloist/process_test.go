@@ -81,6 +81,7 @@ func until(t *testing.T, what string, met func() bool) {
 // longer than its lease in the middle of one. Every scheduled time is begun, and run once unless its process was killed or says that it has
 // lost the lease.
 func TestFleetSurvivesKillAndPause(t *testing.T) {
+	servers.Long(t)
 	f := fleet{t, memoryDir(t)}
 	job := `# name: tick
 # soloist: grace=1h

@@ -56,9 +56,7 @@ func wakes(t *testing.T, s store.Store, name string, w <-chan struct{}) {
 func TestSentinelFailover(t *testing.T) {
 	for how, end := range map[string]func(*servers.Process){"killed": (*servers.Process).Kill, "paused": (*servers.Process).Pause} {
 		t.Run(how, func(t *testing.T) {
-			if testing.Short() {
-				t.Skip("a failover takes seconds")
-			}
+			servers.Long(t)
 			group := servers.RedisSentinel(t)
 			if group.Master == nil {
 				t.Skip("the servers are somebody else's")
@@ -87,9 +85,7 @@ func TestSentinelFailover(t *testing.T) {
 }
 
 func TestClusterFailover(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a failover takes seconds")
-	}
+	servers.Long(t)
 	cluster := servers.RedisCluster(t)
 	if cluster.Nodes == nil {
 		t.Skip("the cluster is somebody else's")

@@ -141,9 +141,7 @@ func TestWakingIsPrompt(t *testing.T) {
 
 // A user who may not subscribe is told so, and not left waiting.
 func TestSubscriptionThatIsDenied(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes ten seconds")
-	}
+	servers.Long(t)
 	server := servers.Redis(t)
 	if err := plainClient(t, server.URL).Do(background, words("ACL SETUSER deaf on >pw ~* resetchannels +@all")...).Err(); err != nil {
 		t.Fatal(err)

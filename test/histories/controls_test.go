@@ -10,6 +10,7 @@ import (
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/memstore"
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 // A wrong store is the memory store with one of its laws broken.
@@ -65,6 +66,7 @@ func (s *wrong) Sweep(ctx context.Context, limit int) (int, error) {
 
 // Each wrong store is found. If one is not, what is said of the real stores means nothing.
 func TestWrongStoresAreFound(t *testing.T) {
+	servers.Long(t)
 	for _, test := range []struct {
 		name  string
 		wrong func() *wrong

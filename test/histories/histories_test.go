@@ -120,6 +120,7 @@ func wired(t *testing.T, base string) (to string, faults []fault) {
 }
 
 func TestPostgreSQL(t *testing.T) {
+	servers.Long(t)
 	t.Parallel()
 	s := servers.Postgres(t, "fsync=off", "max_connections=100", "log_min_messages=fatal")
 	if s.Process == nil {
@@ -206,6 +207,7 @@ func insertAndWait(ctx context.Context, tx pgx.Tx, names []string) bool {
 }
 
 func TestMariaDB(t *testing.T) {
+	servers.Long(t)
 	t.Parallel()
 	s := servers.MariaDB(t, "--innodb-flush-log-at-trx-commit=0", "--max-connections=200")
 	to, faults := wired(t, s.URL)
@@ -273,6 +275,7 @@ func mariadbFaults(db *sql.DB) []fault {
 }
 
 func TestRedis(t *testing.T) {
+	servers.Long(t)
 	t.Parallel()
 	s := servers.Redis(t, "--appendonly", "no")
 	to, faults := wired(t, s.URL)
@@ -309,6 +312,7 @@ func redisCommand(addr, command string) string {
 }
 
 func TestSQLite(t *testing.T) {
+	servers.Long(t)
 	t.Parallel()
 	path := filepath.Join(servers.Directory(t), "leases.db") // in memory if that can be: what is tried here is not the disk
 	b := &rig{stores: handles(t, func() (*sqlitestore.Store, error) { return sqlitestore.Open(path) }), sure: true}

@@ -18,6 +18,7 @@ import (
 // These tests are of the peers themselves: that they do what they are told, and what their libraries promise.
 
 func TestPeersExcludeEachOther(t *testing.T) {
+	servers.Long(t)
 	for name, o := range providers() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -52,6 +53,7 @@ func TestPeersExcludeEachOther(t *testing.T) {
 }
 
 func TestPeersCount(t *testing.T) {
+	servers.Long(t)
 	const each = 100
 	for name, o := range providers() {
 		t.Run(name, func(t *testing.T) {
@@ -84,6 +86,7 @@ func TestPeersCount(t *testing.T) {
 }
 
 func TestPeersMeasure(t *testing.T) {
+	servers.Long(t)
 	p := Start(t, Options{Provider: "lettuce", URL: redisServer(t).URL})
 	for _, which := range []string{"A", "B", "D"} {
 		r, err := p.Bench(which, 200*time.Millisecond, 4)
@@ -100,6 +103,7 @@ func TestPeersMeasure(t *testing.T) {
 }
 
 func TestPeersWaitAndExtendAndExpire(t *testing.T) {
+	servers.Long(t)
 	p := Start(t, Options{Provider: "jedis", URL: redisServer(t).URL, Safe: true, Env: t.Name()})
 	held, err := p.Lock("x", time.Hour, 0)
 	if err != nil {
@@ -128,6 +132,7 @@ func TestPeersWaitAndExtendAndExpire(t *testing.T) {
 }
 
 func TestPeersEnd(t *testing.T) {
+	servers.Long(t)
 	p := Start(t, Options{Provider: "lettuce", URL: redisServer(t).URL, Env: t.Name()})
 	if _, err := p.Lock("x", time.Minute, 0); err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 // A table that ShedLock has used for long is taken over while ShedLock goes on: nothing that it holds is lost, nothing that it
 // does fails, and then both contend.
 func TestMigratingWhileShedLockRuns(t *testing.T) {
+	servers.Long(t)
 	for _, on := range []string{"PostgreSQL", "MariaDB", "MariaDB, driver of MySQL in another zone"} {
 		t.Run(on, func(t *testing.T) {
 			f := shedlockField(t, providers()[on](t))

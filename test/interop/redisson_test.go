@@ -15,6 +15,7 @@ import (
 
 // TestRedisson has the real Redisson and the real client contend for names. What is under test is the Redis store's mode for it.
 func TestRedisson(t *testing.T) {
+	servers.Long(t)
 	rules := map[string]func(*testing.T, *field){
 		"theirs keeps ours out":              redissonKeepsOursOut,
 		"ours keeps theirs out":              oursKeepsRedissonOut,

@@ -59,6 +59,7 @@ func (f *field) migrate(t testing.TB) {
 
 // TestShedLock has the real ShedLock and the real client contend for names. What is under test is the store's ShedLock mode.
 func TestShedLock(t *testing.T) {
+	servers.Long(t)
 	rules := map[string]func(*testing.T, *field){
 		"theirs keeps ours out":                       theirsKeepsOursOut,
 		"ours keeps theirs out":                       oursKeepsTheirsOut,

@@ -13,6 +13,7 @@ import (
 
 // Servers that forget, or that are two: what goes wrong must be found. A run that finds nothing elsewhere says little without these.
 func TestServersThatForgetAreCaught(t *testing.T) {
+	servers.Long(t)
 	for name, control := range map[string]func(*testing.T) run{
 		"Redis that is flushed":                                  flushedRedis,
 		"Redis that keeps nothing and is killed":                 forgetfulRedis,

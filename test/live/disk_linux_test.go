@@ -121,6 +121,7 @@ func postgresOnSmallDisk(t *testing.T) (string, *fullDisk) {
 
 // A disk that is full makes errors, and no more than that.
 func TestFullDisk(t *testing.T) {
+	servers.Long(t)
 	for name, start := range map[string]func(*testing.T) (string, *fullDisk){
 		"Redis":      redisOnSmallDisk,
 		"PostgreSQL": postgresOnSmallDisk,

@@ -5,10 +5,13 @@ package live
 import (
 	"strings"
 	"testing"
+
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 // Two servers behind one address look like one to each of their clients. The doctor asks over several connections.
 func TestDoctorFindsTwoServersBehindOneAddress(t *testing.T) {
+	servers.Long(t)
 	for name, start := range map[string]func(*testing.T) *rig{
 		"Redis": redisRig, "MariaDB": mariadbRig, "PostgreSQL": func(t *testing.T) *rig { return postgresRig(t) },
 	} {

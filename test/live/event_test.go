@@ -16,6 +16,7 @@ var events = flag.Int("live.events", 0, "measure each kind of event in so many r
 // What happens once in a run is found by what was under way at that moment. docs/safety.md has how many runs of those that were measured found
 // it. Small events are measured only: no single run must find them.
 func TestOneEvent(t *testing.T) {
+	servers.Long(t)
 	kinds := map[string]func(*testing.T) run{
 		"Redis whose clock is put forward by an hour": clockForward,
 		"PostgreSQL that loses the last 1.7 s":        func(t *testing.T) run { return lostTail(t, 1700*time.Millisecond) },

@@ -13,6 +13,7 @@ import (
 
 // Servers that keep what they have answered hold, whatever happens to them, to the connections and to the clients.
 func TestServersThatKeepTheirData(t *testing.T) {
+	servers.Long(t)
 	for _, c := range []struct {
 		name  string
 		start func(*testing.T) *rig
@@ -37,6 +38,7 @@ func TestServersThatKeepTheirData(t *testing.T) {
 
 // The name of a dead holder is taken over soon after its TTL, where only clients fail. How soon depends on the machine, as other requests do.
 func TestTakeOver(t *testing.T) {
+	servers.Long(t)
 	const late = 2 * time.Second
 	for _, c := range []struct {
 		name  string
@@ -67,6 +69,7 @@ func TestTakeOver(t *testing.T) {
 // What the primary has committed while it could not reach its synchronous standby is not there when that is promoted. Nobody may have been
 // told that it holds, not even those who asked again.
 func TestSynchronousStandbyThatLags(t *testing.T) {
+	servers.Long(t)
 	const longTTL = 4 * time.Second
 	mustHold(t, func(t *testing.T) (run, func() []string) {
 		b := synchronousRig(t)

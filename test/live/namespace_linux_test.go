@@ -144,6 +144,7 @@ func filtered(ctx context.Context, t *testing.T, n *namespace, port, kind string
 
 // Packets are lost between machines: clients and the server have networks of their own, with a wire between them.
 func TestNetwork(t *testing.T) {
+	servers.Long(t)
 	for name, start := range map[string]func(*testing.T) string{
 		"Redis": func(t *testing.T) string {
 			return servers.Redis(t, append(durableRedis, "--bind", "0.0.0.0", "--protected-mode", "no")...).URL

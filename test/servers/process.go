@@ -69,6 +69,14 @@ func Missing(t Test, format string, args ...any) {
 	t.Skipf("%s", why)
 }
 
+// Long skips a test that takes long when short ones are asked for, as make check does.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it takes long: make test runs it")
+	}
+}
+
 // fromEnvironment answers SOLOIST_TEST_<NAME>_URL.
 func fromEnvironment(name string) string { return os.Getenv("SOLOIST_TEST_" + name + "_URL") }
 

@@ -131,6 +131,7 @@ func (w *wrongStore) Unwrap() store.Store { return w.Store }
 // configured is a verification of a store of the replicas with which something is wrong.
 func configured(t *testing.T, wrong, faults string) Config {
 	t.Helper()
+	servers.Long(t)
 	path := filepath.Join(servers.Directory(t), "store.db")
 	self, err := os.Executable()
 	if err != nil {
