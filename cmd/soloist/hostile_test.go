@@ -89,7 +89,7 @@ func TestWhatAServerSaysReachesNoTerminal(t *testing.T) {
 	for _, args := range [][]string{
 		{"lock", "x", "--", "true"}, {"once", "x", "y", "--", "true"}, {"sem", "x", "--limit", "2", "--", "true"},
 		{"jobs", "list"}, {"jobs", "show", "x"}, {"jobs", "history", "x"}, {"jobs", "trigger", "x"}, {"jobs", "pause", "x", "--reason", "y"}, {"jobs", "resume", "x"},
-		{"locks", "list"}, {"locks", "release", "x", "--token", "1"}, {"elements", "list"}, {"elements", "retry", "x", "y"}, {"sems", "list"},
+		{"locks", "list"}, {"locks", "release", "x", "--token", "1", "--reason", "y"}, {"elements", "list"}, {"elements", "retry", "x", "y"}, {"sems", "list"},
 		{"doctor"}, {"doctor", "-o", "json"}, {"migrate", "up"}, {"verify"}, {"bench", "--case", "A", "--for", "100ms"},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestWhatIsInARecordReachesNoTerminal(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"lock", "x", "--", "true"}, {"once", "job", "x", "--", "true"}, {"sem", "x", "--limit", "1", "--", "true"},
-		{"jobs", "list"}, {"locks", "list"}, {"elements", "list"}, {"elements", "list", "job"}, {"sems", "list"}, {"locks", "list", "-o", "json"}, {"elements", "list", "-o", "jsonl"}, {"jobs", "show", "x", "-o", "json"}, {"locks", "release", "x", "--token", "1"}, {"doctor"},
+		{"jobs", "list"}, {"locks", "list"}, {"elements", "list"}, {"elements", "list", "job"}, {"sems", "list"}, {"locks", "list", "-o", "json"}, {"elements", "list", "-o", "jsonl"}, {"jobs", "show", "x", "-o", "json"}, {"locks", "release", "x", "--token", "1", "--reason", "y"}, {"doctor"},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			out, errs := invoked(t, "sqlite:"+path, args...)

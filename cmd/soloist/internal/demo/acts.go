@@ -196,11 +196,12 @@ func (d *director) stop(ctx context.Context, p *fleet.Process) error {
 	}
 }
 
-// writable says whether the store can be written to within a moment.
+// writable reports whether the store can be written to within a moment. Each try has a name of its own: the refusal of one that is held writes
+// nothing.
 func (d *director) writable(ctx context.Context, try int) bool {
 	ctx, cancel := context.WithTimeout(ctx, 700*time.Millisecond)
 	defer cancel()
-	_, err := d.store.Acquire(ctx, []store.Claim{{Name: "director", Holder: "director-" + strconv.Itoa(try), TTL: store.MinTTL}})
+	_, err := d.store.Acquire(ctx, []store.Claim{{Name: "director-" + strconv.Itoa(try), Holder: "director", TTL: store.MinTTL}})
 	return err == nil
 }
 
