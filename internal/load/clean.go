@@ -21,8 +21,8 @@ const (
 	cleanVain  = 100
 )
 
-// Clean makes the store forget what is under a namespace, and answers how many records stay: those that the backend will forget by itself.
-// It waits for leases that somebody still has.
+// Clean makes the store forget the records of a namespace, and returns how many stay: those that the backend will forget by itself. It waits
+// for leases that are still held.
 func Clean(ctx context.Context, s store.Store, namespace string) (int, error) {
 	given := map[string]bool{} // back, with nothing to remember; taking a name again would make it young again
 	sweeper, sweeps := store.As[store.Sweeper](s)
@@ -54,11 +54,11 @@ func Clean(ctx context.Context, s store.Store, namespace string) (int, error) {
 	}
 }
 
-// sweepAway sweeps until nothing is left under a namespace, or nothing more is forgotten.
+// sweepAway sweeps until no record of a namespace is left, or nothing more is forgotten.
 func sweepAway(ctx context.Context, s store.Store, sweeper store.Sweeper, namespace string) (left int, err error) {
 	for vain := 0; ; vain++ {
 		n, err := sweeper.Sweep(ctx, 1000)
-		if err != nil {
+		if err != nil && !errors.Is(err, errors.ErrUnsupported) { // then the backend forgets by itself
 			return left, fmt.Errorf("removing what was made: %w", err)
 		}
 		if n > 0 {
@@ -90,8 +90,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// forget gives names back with nothing to remember, and notes them in given. It answers how long the first of those is still taken that
-// somebody has; 0 when nobody has any.
+// forget releases names with nothing to remember, and notes them in given. It returns the time until the first name that is still held is
+// free; 0 if none is held.
 func forget(ctx context.Context, s store.Store, names []string, given map[string]bool) (wait time.Duration, err error) {
 	holder := "load#" + rand.Text()
 	for ; len(names) > 0; names = names[min(cleanBatch, len(names)):] {

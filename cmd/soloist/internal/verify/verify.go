@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
+	"github.com/soloist-dev/soloist/internal/load"
 	"github.com/soloist-dev/soloist/internal/proof"
 	"github.com/soloist-dev/soloist/store"
 )
@@ -67,7 +68,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	}
 	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Minute+4*d.TTL)
 	defer cancel()
-	left, cleaned := clean(bound, s, c.Namespace)
+	left, cleaned := load.Clean(bound, s, c.Namespace)
 	if err != nil {
 		return nil, errors.Join(err, cleaned)
 	}
