@@ -14,6 +14,7 @@ type Event struct {
 	Size     int           // of a request's batch
 	Duration time.Duration // of the request, run, or lease; never negative
 	Delay    time.Duration // of a run: from its scheduled time to its start; never negative
+	Missed   int           // how many scheduled times were missed; at most 1000 are counted
 	Outcome  string        // of a run as in RunRecord.Outcome; of a request: "ok", "error" or "unknown"
 	Err      error
 }
@@ -27,6 +28,7 @@ const (
 	EventGranted  EventKind = "granted"   // a lease was granted
 	EventReleased EventKind = "released"  // a lease was given back, or Err says why not; also one that was lost before
 	EventLost     EventKind = "lost"      // a lease was lost: once for each, whether the clock, the store or its release showed it
+	EventMissed   EventKind = "missed"    // scheduled times of a job were missed and are not run; reported by the replica that begins the next run
 	EventRunStart EventKind = "run-start" // a run starts
 	EventRunEnd   EventKind = "run-end"   // a run has ended, as Outcome says
 	EventDiffers  EventKind = "differs"   // another replica that is alive has another definition of the job; Err names it

@@ -281,3 +281,45 @@ func ExampleConfig_observe() {
 	// acquire ok 1
 	// release ok 1
 }
+
+// A Runner has jobs that come and go while it runs: one for each tenant, for instance.
+func ExampleRunner() {
+	client, err := soloist.New(memstore.New(), soloist.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+
+	ctx, cancel := context.WithCancel(context.Background())
+	runner, err := client.NewRunner()
+	if err != nil {
+		log.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- runner.Run(ctx) }()
+
+	reported := make(chan string)
+	err = runner.Add(soloist.Job{Name: "report/acme", Schedule: cron.MustParse("0 6 * * *"), Do: func(_ context.Context, run soloist.Run) error {
+		reported <- run.Job
+		return nil
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	<-runner.Ready() // from now on the fleet knows the job
+	if err := client.Admin().Trigger(ctx, "report/acme"); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(<-reported)
+
+	if err := runner.Remove(ctx, "report/acme"); err != nil { // waits for the end of a run
+		log.Fatal(err)
+	}
+	fmt.Println(len(runner.Entries()), "jobs")
+	cancel()
+	fmt.Println(<-ended)
+	// Output:
+	// report/acme
+	// 0 jobs
+	// <nil>
+}

@@ -38,6 +38,9 @@ func (x *execution) execute() ending {
 	case x.giveUp:
 		return x.conclude(true)
 	}
+	if x.missed > 0 {
+		x.client.observe(Event{Kind: EventMissed, Name: x.job.Name, Token: x.lease.token, Missed: x.missed})
+	}
 	for {
 		record, failure := x.try()
 		x.state.add(record)

@@ -268,3 +268,39 @@ func TestManyAddedJobsCostOneRun(t *testing.T) {
 		}
 	})
 }
+
+// The replica that begins a run reports how many scheduled times before it were missed and are not run, once.
+func TestMissedTimesAreReported(t *testing.T) {
+	for _, test := range []struct {
+		missed soloist.Missed
+		limit  int
+		want   []int // missed before each of the runs: those that nobody runs of 2:00 to 9:00, when the fleet was away from 1:30 to 10:10
+	}{
+		{soloist.MissedSkip, 0, []int{8}},
+		{soloist.MissedOnce, 0, []int{7}},
+		{soloist.MissedAll, 0, nil},
+		{soloist.MissedAll, 3, []int{5}},
+	} {
+		t.Run(fmt.Sprint(test.missed, test.limit), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var missed []int
+				s := soloisttest.NewStore()
+				observe := func(e soloist.Event) {
+					if e.Kind == soloist.EventMissed {
+						missed = append(missed, e.Missed)
+					}
+				}
+				a := soloisttest.NewReplica(t, s, soloist.Config{Observe: observe})
+				job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Grace: 15 * time.Second, Missed: test.missed, MissedCap: test.limit, Do: func(context.Context, soloist.Run) error { return nil }}
+				stop := start(t, a, job)
+				time.Sleep(90 * time.Second)
+				stop()
+				time.Sleep(8*time.Minute + 40*time.Second)
+				start(t, a, job)
+				time.Sleep(2 * time.Minute)
+				synctest.Wait()
+				check(t, "missed", missed, test.want)
+			})
+		})
+	}
+}
