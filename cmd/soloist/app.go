@@ -113,7 +113,7 @@ configuration; 126 the command is not executable; 127 it is not found.`,
 	flags.StringVar(&a.replica, "replica", "", "what people see as the holder (default USER@HOST/PID)")
 	root.AddGroup(&cobra.Group{ID: "run", Title: "To run something:"}, &cobra.Group{ID: "see", Title: "To see and to act:"})
 	root.AddCommand(a.lockCommand(), a.onceCommand(), a.semCommand(), a.leadCommand(), a.cronCommand(),
-		a.jobsCommand(), a.locksCommand(), a.leadersCommand(), a.auditCommand(), a.replicasCommand(), a.elementsCommand(), a.semsCommand(), a.doctorCommand(), a.migrateCommand(), a.verifyCommand(), a.verifyReplicaCommand(), a.benchCommand(), a.benchWaiterCommand(),
+		a.jobsCommand(), a.locksCommand(), a.leadersCommand(), a.auditCommand(), a.replicasCommand(), a.elementsCommand(), a.semsCommand(), a.doctorCommand(), a.migrateCommand(), a.verifyCommand(), a.verifyReplicaCommand(), a.benchCommand(), a.benchWaiterCommand(), a.endOrphanedCommand(),
 		a.demoCommand(), demoReplicaCommand(), a.versionCommand())
 	for _, c := range root.Commands() {
 		a.finish(c)

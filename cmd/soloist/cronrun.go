@@ -35,6 +35,7 @@ func (r *cronRun) run() error {
 	defer remove()
 	r.passed = passed
 	r.adopt()
+	r.guardCommands()
 	r.slots = newSlots(r.parallel)
 	r.stdout = child.NewFunnel(r.out, func(err error) { r.log.Warn("what commands write is being lost", "err", err) })
 	r.draining, r.drainNow = context.WithCancel(context.Background())

@@ -165,6 +165,24 @@ func outlasting(ctx context.Context, opts soloist.Options, acquire func(soloist.
 	}
 }
 
+// guardCommands has what commands have started ended if this process is killed. Without it, that goes on.
+func (a *app) guardCommands() {
+	if err := child.Guard("soloist", "end-orphaned"); err != nil {
+		a.say("if soloist is killed, what the command has started will go on: %v", err)
+	}
+}
+
+// endOrphanedCommand is what the process runs that outlives a soloist that is killed.
+func (a *app) endOrphanedCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "end-orphaned", Hidden: true, DisableFlagParsing: true, Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			child.EndOrphaned(a.in, args[0])
+			return nil
+		},
+	}
+}
+
 // renewalTrouble returns what observes a client to log when leases cannot be renewed, and when they can again.
 func renewalTrouble(log *slog.Logger) func(soloist.Event) {
 	var failing atomic.Pointer[time.Time]
@@ -254,6 +272,9 @@ type verdict struct {
 	lost   error // the cause, when it was stopped because of the lease
 }
 
+// guardAfter is how long a command runs before it is guarded: that costs a process, and no lease ends sooner than this.
+const guardAfter = time.Second
+
 // child runs the command under a lease until it ends or the lease is lost.
 func (g *guarded) child(lease *soloist.Lease, extra map[string]string) verdict {
 	env := map[string]string{
@@ -267,6 +288,7 @@ func (g *guarded) child(lease *soloist.Lease, extra map[string]string) verdict {
 		Args: g.argv, Env: child.Environ(g.environ, env),
 		Stdin: g.in, Stdout: g.out, Stderr: g.errs,
 		Grace: g.grace, Signals: g.signals, MayContinue: lease.Err,
+		Started: func(int) { time.AfterFunc(guardAfter, g.guardCommands) },
 	}
 	result, err := cmd.Run(lease.Context())
 	v := verdict{result: result, err: err}

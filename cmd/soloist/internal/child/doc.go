@@ -22,8 +22,8 @@
 //   - Processes of another user (a setuid program such as sudo): they can't be signalled. [LeftError] names them.
 //   - Work handed to somebody else's process: a container engine, a service manager, at(1), a database.
 //   - Daemons on other Unixes than Linux, or without Adopt.
-//   - If this process is killed with SIGKILL, Linux kills the command (not if it is setuid), but nobody ends what the
-//     command had started; on other Unixes the command goes on as well. The fencing token is for that.
+//   - If this process is killed with SIGKILL, Linux kills the command (not if it is setuid), and the process of [Guard] what
+//     the command had started; without that, and on other Unixes, it goes on. The fencing token is for that.
 //   - If this process is stopped (SIGSTOP) or the machine is so busy that it gets no processor, no signal is sent before
 //     it runs again.
 //

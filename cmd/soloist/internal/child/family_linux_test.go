@@ -128,7 +128,7 @@ func TestMark(t *testing.T) {
 	if _, err := (&Command{Args: sh(`echo $SOLOIST_RUN`), Stdout: &out}).Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.HasPrefix(out.Bytes(), []byte("outer/")) || out.Len() != len("outer/")+16+1 {
+	if !bytes.HasPrefix(out.Bytes(), []byte("outer/")) || out.Len() != len("outer/")+32+1 {
 		t.Errorf("%q", out.String())
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // calls remembers each write.
@@ -40,7 +41,7 @@ func TestLines(t *testing.T) {
 				}
 			}
 			s.Close()
-			if err := f.Close(patience); err != nil {
+			if err := f.Close(time.Minute); err != nil {
 				t.Fatal(err)
 			}
 			if !slices.Equal(c.got, row.want) {
@@ -66,7 +67,7 @@ func TestLinesOfManyStreams(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if err := f.Close(patience); err != nil {
+	if err := f.Close(time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	count := 0
@@ -116,7 +117,7 @@ func FuzzLines(f *testing.F) {
 			rest = rest[n:]
 		}
 		s.Close()
-		if err := funnel.Close(patience); err != nil {
+		if err := funnel.Close(time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		want := string(in)

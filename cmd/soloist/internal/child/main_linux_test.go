@@ -3,6 +3,7 @@ package child
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -24,12 +25,22 @@ import (
 const helper = "CHILD_TEST_HELPER"
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "end-orphaned" {
+		EndOrphaned(os.Stdin, os.Args[2])
+		os.Exit(0)
+	}
 	switch os.Getenv(helper) {
 	case "":
 	case "bytes":
 		_, _ = os.Stdout.Write(someBytes())
 		os.Exit(0)
 	case "run": // runs its arguments as soloist would
+		os.Exit(helperRun())
+	case "guarded": // as "run", and guarded
+		if err := errors.Join(os.Unsetenv(helper), Guard(os.Args[0], "end-orphaned")); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(98)
+		}
 		os.Exit(helperRun())
 	default:
 		os.Exit(99)

@@ -57,7 +57,7 @@ func (c *Command) Run(ctx context.Context) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
 	}
-	r := &run{command: c, id: newID(), stops: make(chan unix.Signal, 1), ended: make(chan struct{})}
+	r := &run{command: c, id: instance + newID(), stops: make(chan unix.Signal, 1), ended: make(chan struct{})}
 	env := c.Env
 	if env == nil {
 		env = os.Environ()

@@ -343,6 +343,24 @@ func TestDiesWithItsParent(t *testing.T) {
 	waitFor(t, "the child's death", func() bool { return !alive(pid) })
 }
 
+// What a command has started ends with its parent, too, wherever it went, if the parent is guarded.
+func TestEverythingDiesWithAGuardedParent(t *testing.T) {
+	file := inTemp(t, "pid")
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = null.Close() }()
+	parent := foreign(t, []*os.File{null, null, null}, append(os.Environ(), helper+"=guarded"), nil,
+		append([]string{self(t)}, sh(`(setsid sh -c 'trap "" TERM; echo $$ >$1; while :; do sleep 1000; done' sh $1 &); sleep 1000`, file)...)...)
+	pid := pidIn(t, file)
+	if err := unix.Kill(parent, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	waitForeign(t, parent)
+	waitFor(t, "the death of the daemon", func() bool { return !alive(pid) })
+}
+
 // Linux would kill the command when the thread that forked it ends; Go ends threads.
 func TestOutlivesThreads(t *testing.T) {
 	r := begin(t, Command{Args: sh(`echo ready; read x; exit 6`), Stdin: newGate(t)})

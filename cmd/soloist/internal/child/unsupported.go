@@ -4,12 +4,19 @@ package child
 
 import (
 	"context"
+	"io"
 	"os"
 	"runtime"
 )
 
 // RunVariable names the variable by which the processes of a run are known.
 const RunVariable = Prefix + "RUN"
+
+// Guard does nothing here.
+func Guard(...string) error { return nil }
+
+// EndOrphaned does nothing here.
+func EndOrphaned(io.Reader, string) {}
 
 // Adopt does nothing here.
 func Adopt() error { return nil }

@@ -1,0 +1,81 @@
+package child
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// instance begins the ids of all runs of this process.
+var instance = newID()
+
+// guard is started once.
+var guard struct {
+	sync.Mutex
+	alive *os.File // closed by the system when this process ends
+}
+
+// Guard starts a process, once, that ends what the commands of this one have started when this one is killed with SIGKILL: whatever has
+// inherited SOLOIST_RUN. It runs the same program with args and without an environment; that has to call [EndOrphaned]
+// with the last of args, which Guard adds.
+func Guard(args ...string) error {
+	guard.Lock()
+	defer guard.Unlock()
+	if guard.alive != nil {
+		return nil
+	}
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = theirs.Close() }()
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		_ = ours.Close()
+		return err
+	}
+	defer func() { _ = null.Close() }()
+	attr := &syscall.ProcAttr{
+		Dir: "/", Env: []string{}, Files: []uintptr{theirs.Fd(), null.Fd(), null.Fd()},
+		Sys: &syscall.SysProcAttr{Setsid: true}, // a signal to our group or from our terminal is not for it
+	}
+	forking.Lock()
+	defer forking.Unlock()
+	pid, err := fork("/proc/self/exe", append(args, instance), attr)
+	if err != nil {
+		_ = ours.Close()
+		return err
+	}
+	if p, ok := readProcess(pid); ok {
+		children.Lock()
+		strangers = append(strangers, p)
+		children.Unlock()
+	}
+	guard.alive = ours
+	return nil
+}
+
+// endWithin bounds how long EndOrphaned looks for processes that do not die.
+const endWithin = 10 * time.Second
+
+// EndOrphaned waits until alive is at its end, which is when the process that has started this one has ended, and kills every process that belongs
+// to a run of that instance.
+func EndOrphaned(alive io.Reader, instance string) {
+	_, _ = io.Copy(io.Discard, alive)
+	begin := time.Now()
+	for clean := 0; clean < 2 && time.Since(begin) < endWithin; time.Sleep(10 * time.Millisecond) {
+		clean++ // twice, for one that was just being started
+		for _, p := range processes() {
+			mark, marked, _ := markOf(p.pid)
+			if marked && !gone(p) && p.pid != os.Getpid() && bytes.Contains(mark, []byte(instance)) {
+				clean = 0
+				_ = p.signal(unix.SIGKILL)
+			}
+		}
+	}
+}
