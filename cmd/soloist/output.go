@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/soloist-dev/soloist/cmd/soloist/internal/child"
+	"github.com/soloist-dev/soloist/store"
 )
 
 // outputFlag lets a subcommand write its data as people or programs want it.
@@ -149,8 +150,15 @@ func optional(t *time.Time) string {
 	return t.Format(time.RFC3339)
 }
 
+// span shows how long something lasts. Longer than any lease can be is for ever: a record that something else has parked.
 func span(d time.Duration) string {
-	if d < time.Second {
+	const day = 24 * time.Hour
+	switch {
+	case d > store.MaxTTL+day:
+		return "for ever"
+	case d >= 2*day:
+		return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
+	case d < time.Second:
 		return d.Round(time.Millisecond).String()
 	}
 	return d.Round(time.Second / 10).String()
