@@ -44,8 +44,11 @@ type Missed struct {
 
 // Jobs finds runs of a job that must not have been, and scheduled times that were left out.
 func Jobs(h History, rule JobRule) []Violation {
-	c := &jobCheck{rule: rule, at: map[int64]History{}, history: h}
+	c := &jobCheck{rule: rule, at: map[int64]History{}, commits: map[int64]bool{}, history: h}
 	for _, e := range h.byBegin() {
+		if e.Kind == Commit && e.Name == rule.Name && !e.Manual {
+			c.commits[e.Mark] = true
+		}
 		if e.Kind == Run && e.Name == rule.Name {
 			c.runs = append(c.runs, e)
 			if !e.Manual {
@@ -72,10 +75,12 @@ func Jobs(h History, rule JobRule) []Violation {
 }
 
 type jobCheck struct {
-	rule  JobRule
-	runs  History           // in the order of their beginnings
-	at    map[int64]History // by scheduled time, without manual ones
-	found []Violation
+	rule JobRule
+	runs History           // in the order of their beginnings
+	at   map[int64]History // by scheduled time, without manual ones
+
+	commits map[int64]bool // the scheduled times that transactions have recorded
+	found   []Violation
 
 	history History
 }
@@ -217,7 +222,7 @@ func (c *jobCheck) committed() {
 // expected checks that nothing was left out.
 func (c *jobCheck) expected() {
 	for _, scheduled := range c.rule.Expected {
-		if runs := c.at[scheduled]; !c.completed(runs) && !(c.rule.AtMostOnce && c.begun(scheduled)) {
+		if runs := c.at[scheduled]; !c.completed(scheduled, runs) && !(c.rule.AtMostOnce && c.begun(scheduled)) {
 			c.bad(runs, "%s was left out", utc(scheduled))
 		}
 	}
@@ -225,14 +230,15 @@ func (c *jobCheck) expected() {
 		return
 	}
 	for scheduled, runs := range c.at {
-		if cut := runs[len(runs)-1]; (cut.Until == Never || cut.Result == Lost && (c.rule.End == 0 || cut.Until < c.rule.End)) && !c.completed(runs) && !c.untold(cut) {
+		if cut := runs[len(runs)-1]; (cut.Until == Never || cut.Result == Lost && (c.rule.End == 0 || cut.Until < c.rule.End)) && !c.completed(scheduled, runs) && !c.untold(cut) {
 			c.bad(runs, "%s was cut off, and never run again", utc(scheduled))
 		}
 	}
 }
 
-func (c *jobCheck) completed(runs History) bool {
-	return slices.ContainsFunc(runs, func(r Event) bool { return c.rule.AtMostOnce || r.Result == Okay })
+// completed reports whether a scheduled time was run to its end, or a transaction has recorded that it was.
+func (c *jobCheck) completed(scheduled int64, runs History) bool {
+	return c.commits[scheduled] || slices.ContainsFunc(runs, func(r Event) bool { return c.rule.AtMostOnce || r.Result == Okay })
 }
 
 // begun says that the store was told of the beginning of a run that then was not: one that may be run once only is not tried again

@@ -246,6 +246,7 @@ func TestCheckers(t *testing.T) {
 		{"missed, and not skipped", away(40 * s), missed("skip"), JobsChecker},
 		{"a run that was committed is begun again", History{run(10*s, 11*s, 13*s, 1, Lost, 0), {Kind: Commit, At: 12 * s, Name: "job", Token: 1, Mark: 10_000}, run(10*s, 14*s, 15*s, 2, Okay, 0)}, jobs(nil), JobsChecker},
 		{"a run that was committed is tried again under its lease", History{run(10*s, 11*s, 13*s, 1, Failed, 0), {Kind: Commit, At: 12 * s, Name: "job", Token: 1, Mark: 10_000}, run(10*s, 14*s, 15*s, 1, Okay, 0)}, jobs(nil), ""},
+		{"a run that was committed is not run again", History{run(10*s, 11*s, Never, 1, Unknown, 0), {Kind: Commit, At: 12 * s, Name: "job", Token: 1, Mark: 10_000}}, jobs(func(r *JobRule) { r.Takeover = true }), ""},
 		{"a run is committed twice", History{run(10*s, 11*s, 13*s, 1, Okay, 0), {Kind: Commit, At: 12 * s, Name: "job", Token: 1, Mark: 10_000}, {Kind: Commit, At: 13 * s, Name: "job", Token: 1, Mark: 10_000}}, jobs(nil), JobsChecker},
 		{"an element is committed twice", History{element(0, s, 2*s), {Kind: Commit, At: s, Name: "e"}, {Kind: Commit, At: 2 * s, Name: "e"}}, elements, ElementsChecker},
 		{"a clock is ahead by what is said", History{run(20*s, 19*s, 21*s, 1, Okay, 0)}, jobs(func(r *JobRule) { r.Skew = s }), ""},

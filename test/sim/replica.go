@@ -22,6 +22,7 @@ type replica struct {
 	network *network
 
 	life   atomic.Int64
+	named  atomic.Pointer[string] // of the life
 	isDead atomic.Bool
 	slept  atomic.Int64 // the sum of its suspends
 
@@ -33,7 +34,16 @@ type replica struct {
 	health  health
 }
 
-func (r *replica) name() string { return fmt.Sprintf("r%d.%d", r.index, r.life.Load()) }
+// name is the replica with its life. It is asked for with each event.
+func (r *replica) name() string { return *r.named.Load() }
+
+// begins makes it the replica's life.
+func (r *replica) begins(life int) {
+	name := fmt.Sprintf("r%d.%d", r.index, life)
+	r.named.Store(&name)
+	r.life.Store(int64(life))
+	r.isDead.Store(false)
+}
 
 func (r *replica) dead() bool { return r.isDead.Load() }
 
@@ -127,8 +137,7 @@ func (r *replica) stop(again time.Duration) {
 func (r *replica) live(ctx context.Context) {
 	w := r.world
 	for life := 0; ctx.Err() == nil; life++ {
-		r.life.Store(int64(life))
-		r.isDead.Store(false)
+		r.begins(life)
 		c, err := soloist.New(r.network, soloist.Config{
 			Replica: r.name(), Drain: -1, Logger: quiet,
 			Options:        soloist.Options{TTL: w.plan.TTL, Margin: w.plan.Margin},

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/soloist-dev/soloist/internal/proof"
@@ -24,14 +25,22 @@ func (w *world) result() Result {
 	for _, r := range w.all {
 		h = append(h, r.well()...)
 	}
-	slices.SortStableFunc(h, func(a, b proof.Event) int { // what happened at one instant was noted in any order
-		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Took, b.Took), cmp.Compare(a.Replica, b.Replica), cmp.Compare(a.Kind, b.Kind),
-			cmp.Compare(a.Name, b.Name), cmp.Compare(a.Holder, b.Holder), cmp.Compare(a.Fault, b.Fault))
-	})
+	sort.SliceStable(h, func(i, j int) bool { return before(&h[i], &h[j]) })
 	if w.plan.Control == NoControl {
 		w.histories(h)
 	}
 	return Result{Plan: w.plan, History: h, Rules: w.rules(), Found: append(w.found, w.handOvers(h)...), Fired: slices.Sorted(maps.Keys(w.fired))}
+}
+
+// before orders events by when they were; what happened at one instant was noted in any order.
+func before(a, b *proof.Event) bool {
+	switch {
+	case a.At != b.At:
+		return a.At < b.At
+	case a.Took != b.Took:
+		return a.Took < b.Took
+	}
+	return cmp.Or(cmp.Compare(a.Replica, b.Replica), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Holder, b.Holder), cmp.Compare(a.Fault, b.Fault)) < 0
 }
 
 // rules are what the history has to keep.

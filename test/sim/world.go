@@ -76,6 +76,7 @@ func Run(plan Plan) Result {
 	for i := range plan.Replicas {
 		r := &replica{world: w, index: i, network: &network{}}
 		r.network.replica = r
+		r.begins(0)
 		r.network.mem.Store(w.mem.Share())
 		w.all = append(w.all, r)
 	}
