@@ -159,6 +159,10 @@ func (c *jobCheck) once() {
 	var last Event // the run with the greatest scheduled time of those recorded so far
 	recorded := slices.Clone(c.runs)
 	slices.SortStableFunc(recorded, func(a, b Event) int { return compare(a.Recorded, b.Recorded) })
+	apart := int64(0) // with a delay the scheduled times of two clocks have no order if they are nearer
+	if c.rule.Delay > 0 {
+		apart = 2 * c.rule.Skew.Milliseconds()
+	}
 	next := 0
 	for _, r := range c.runs {
 		for ; next < len(recorded) && recorded[next].Recorded < r.At; next++ {
@@ -170,7 +174,7 @@ func (c *jobCheck) once() {
 				c.bad(History{e, r}, "begun sooner than %v after the end of the run before", c.rule.Delay)
 			}
 		}
-		if !r.Manual && last.Recorded > 0 && r.Mark <= last.Mark {
+		if !r.Manual && last.Recorded > 0 && (r.Mark == last.Mark || r.Mark <= last.Mark-apart) {
 			c.bad(History{last, r}, "%s was begun after %s had been recorded as done", utc(r.Mark), utc(last.Mark))
 		}
 	}
@@ -196,23 +200,19 @@ func (c *jobCheck) once() {
 
 // committed checks that a run whose end was recorded in a transaction is not begun again, and that there is one such transaction for each.
 func (c *jobCheck) committed() {
-	type key struct {
-		mark   int64
-		manual bool
-	}
-	first := map[key]Event{}
+	first := map[int64]Event{}
 	for _, e := range c.history {
-		if e.Kind != Commit || e.Name != c.rule.Name {
+		if e.Kind != Commit || e.Name != c.rule.Name || e.Manual { // manual runs may have one time
 			continue
 		}
-		before, again := first[key{e.Mark, e.Manual}]
+		before, again := first[e.Mark]
 		if again {
 			c.bad(History{before, e}, "%s was committed twice", utc(e.Mark))
 			continue
 		}
-		first[key{e.Mark, e.Manual}] = e
+		first[e.Mark] = e
 		for _, r := range c.runs {
-			if r.At > e.At && r.Token > e.Token && r.Manual == e.Manual && (r.Mark == e.Mark || !e.Manual && r.Mark < e.Mark) {
+			if r.At > e.At && r.Token > e.Token && !r.Manual && c.rule.Delay == 0 && r.Mark <= e.Mark {
 				c.bad(History{e, r}, "%s was begun after %s had been committed", utc(r.Mark), utc(e.Mark))
 			}
 		}
@@ -278,7 +278,7 @@ func (c *jobCheck) missed(h History) {
 	for _, l := range leases {
 		r, ran := first[l.grant.DidToken]
 		if ran && clean && !r.Manual && r.Attempt == 1 {
-			if !c.picks(done, r.Mark, c.firstAsked(l.grant)-c.rule.Missed.Queued, r.At) && !c.refusedInTime(r, leases) {
+			if !c.picks(done, r.Mark, c.firstAsked(l.grant)-c.rule.Missed.Queued, r.At) && !c.refusedInTime(r, leases) && !c.givenBackInTime(r, leases) {
 				c.bad(History{*l.grant, r}, "%s was run, where the policy %q picks %s; %s was done", utc(r.Mark), c.rule.Missed.Policy,
 					utc(c.pick(done, l.from)), utc(done))
 			}
@@ -317,6 +317,16 @@ func (c *jobCheck) refusedInTime(r Event, leases []*lease) bool {
 		return claims && e.At >= from && e.At <= from+c.rule.Missed.Grace && slices.ContainsFunc(leases, func(l *lease) bool {
 			return l.grant.DidToken == e.Token && l.from >= from
 		})
+	})
+}
+
+// givenBackInTime reports whether the job was claimed within Grace of a run's time and given back, with nothing begun: what is given back so tells of
+// the time.
+func (c *jobCheck) givenBackInTime(r Event, leases []*lease) bool {
+	from := c.instant(r.Mark)
+	return c.rule.Missed.Policy == "skip" && slices.ContainsFunc(leases, func(l *lease) bool {
+		claimed := l.grant.Mark >= r.Mark && l.grant.At >= from && l.grant.At <= from+c.rule.Missed.Grace
+		return claimed && l.released != Never && l.released < r.At && !slices.ContainsFunc(c.runs, func(o Event) bool { return o.Token == l.grant.DidToken })
 	})
 }
 

@@ -116,7 +116,7 @@ func (c *jobCheck) takenByOthers(leases []*lease, scheduled int64, from, to time
 		if l.from >= from && !c.forAnother(leases[i:], scheduled) {
 			continue
 		}
-		if l.from > min(look, from+rule.Grace*7/8)+rule.Look+2*c.rule.Skew {
+		if l.from > max(until, min(look, from+rule.Grace*7/8))+rule.Look+2*c.rule.Skew {
 			return false
 		}
 		until, look = max(until, l.taken()), max(look, l.taken(), l.until+(l.until-l.from)/8)

@@ -80,6 +80,7 @@ func TestOmission(t *testing.T) {
 		{"one after the other had it, and it was free when an eighth of Grace was left", History{always, grant(7*s, 1, 4*s), grant(14*s+9*s/10, 2, 9*s), run(10*s, 15*s, 16*s, 2, Okay, 17*s)}, at20(nil), true},
 		{"it was free from the beginning until an eighth of Grace was left", History{always, elsewhere, grant(10*s+s, 2, 9*s), run(10*s, 15*s, 16*s, 2, Okay, 17*s)}, at20(nil), true},
 		{"what was given back early had been granted for longer", History{always, grant(7*s, 1, 9*s), markRaised(10*s+s/10, 1, 0), grant(14*s, 2, 9*s), run(10*s, 15*s, 16*s, 2, Okay, 17*s)}, at20(nil), false},
+		{"two had it, and the second took over at once when an eighth of Grace was left", History{always, grant(7*s, 1, 7*s+s/2), grant(14*s+9*s/10, 2, 9*s), run(10*s, 15*s, 16*s, 2, Okay, 17*s)}, at20(nil), false},
 		{"two had it, and the second not for an earlier time", History{always, grant(7*s, 1, 4*s), grant(11*s+s, 2, 9*s), run(30*s, 20*s, 21*s, 2, Okay, 22*s)}, at20(nil), true},
 		{"who died had it for an earlier time", History{always, grant(10*s, 1, 3*s), grant(13*s+s/4, 2, 9*s), run(10*s, 14*s, 16*s, 2, Okay, 17*s)}, at20(nil), false},
 		{"who died had it for this time", History{always, grant(10*s, 1, 3*s), grant(13*s+s/4, 2, 9*s), run(30*s, 20*s, 21*s, 2, Okay, 22*s)}, at20(nil), true},

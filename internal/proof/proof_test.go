@@ -119,14 +119,14 @@ func TestCheckers(t *testing.T) {
 		}
 	}
 	// The same, but somebody has the job from 41 s to 47 s and gives it back, the replica that runs 40 then claims it meanwhile, and runs it at 48 s.
-	claimed := func(change func(claim *Event)) History {
+	claimed := func(change func(claim *Event), wanted ...int64) History {
 		claim := Event{Kind: Acquire, At: 42 * s, Until: 43 * s, Replica: "r", Name: "job", Holder: "r#1", Token: 2, TTL: 5 * s, Mark: 40_000, Result: Held, Took: 42 * s, Did: Held, DidToken: 2}
 		if change != nil {
 			change(&claim)
 		}
 		return History{
 			grant(10*s, 1, 5*s), run(10*s, 10*s+5, 11*s, 1, Okay, 11*s+5), markRaised(11*s, 1, 10*s),
-			with(grant(41*s, 2, 9*s), func(e *Event) { e.Seen = 10_000 }), claim, markRaised(47*s, 2, 10*s),
+			with(grant(41*s, 2, 9*s), func(e *Event) { e.Seen, e.Mark = 10_000, append(wanted, 0)[0] }), claim, markRaised(47*s, 2, 10*s),
 			with(grant(48*s, 3, 5*s), func(e *Event) { e.Seen = 10_000 }), with(run(40*s, 48*s+5, 49*s, 3, Okay, 49*s+5), func(e *Event) { e.Replica = "r" }), markRaised(49*s, 3, 40*s),
 		}
 	}
@@ -273,6 +273,7 @@ func TestCheckers(t *testing.T) {
 		{"looked at for an earlier time", claimed(func(e *Event) { e.Mark = 30_000 }), missed("skip"), JobsChecker},
 		{"refused because of a lease from before it was due", claimed(func(e *Event) { e.Token, e.DidToken = 1, 1 }), missed("skip"), JobsChecker},
 		{"a group's name was claimed in time", claimed(func(e *Event) { e.Name, e.Result, e.Token, e.Did, e.DidToken = "group/h/40000", Granted, 7, Granted, 7 }), missed("skip"), JobsChecker},
+		{"claimed in time by another, who gave it back", claimed(func(e *Event) { e.Replica = "q" }, 40_000), missed("skip"), ""},
 		{"waited in its client until it was late", away(40 * s), queuedFor(3 * s), ""},
 		{"waited in its client for less", away(40 * s), queuedFor(3*s - 1), JobsChecker},
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -171,9 +172,13 @@ func progress(all *tally, begin time.Time, done <-chan struct{}) {
 		}
 		all.mu.Lock()
 		n, bad := all.sum.Histories, len(all.failed)
+		first := slices.Clone(all.failed[:min(bad, 5)])
 		all.mu.Unlock()
 		part := float64(n) / float64(*simRuns)
 		text := fmt.Sprintf("%d of %d histories, %.0f a second, %d failed", n, *simRuns, float64(n)/time.Since(begin).Seconds(), bad)
+		if bad > 0 {
+			text += fmt.Sprintf(": %v", first)
+		}
 		if terminal {
 			const width = 30
 			full := int(part * width)
