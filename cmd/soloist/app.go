@@ -75,7 +75,7 @@ func (a *app) fail(err error) int {
 		return ended.code
 	}
 	if err != nil {
-		a.say("%v", err)
+		a.say("%s", inWords(err))
 	}
 	return exitCode(err)
 }
@@ -94,17 +94,17 @@ failed too often; 75 held, or waited too long; 76 the lease was lost and the com
 configuration; 126 the command is not executable; 127 it is not found.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args: func(_ *cobra.Command, args []string) error {
+		Version:       version(),
+		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage("there is no subcommand %q; see soloist --help", args[0])
+				return noSubcommand(c, args[0])
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usage("%v; see %s --help", err, c.CommandPath())
-	})
+	root.SetFlagErrorFunc(badFlag)
+	root.SetVersionTemplate("{{.Version}}\n")
 	flags := root.PersistentFlags()
 	a.flags = flags
 	flags.StringVar(&a.storeURL, "store", "", "URL of the store: memory:, sqlite:PATH, redis://…, postgres://…, mysql://…, dynamodb://… (see docs/command.md)\n(default $SOLOIST_STORE, or the URL in the file $SOLOIST_STORE_FILE, or an SQLite file in the user's state directory)")
@@ -115,6 +115,7 @@ configuration; 126 the command is not executable; 127 it is not found.`,
 	root.AddCommand(a.lockCommand(), a.onceCommand(), a.semCommand(), a.leadCommand(), a.cronCommand(),
 		a.jobsCommand(), a.locksCommand(), a.leadersCommand(), a.auditCommand(), a.replicasCommand(), a.elementsCommand(), a.semsCommand(), a.doctorCommand(), a.migrateCommand(), a.verifyCommand(), a.verifyReplicaCommand(), a.benchCommand(), a.benchWaiterCommand(), a.endOrphanedCommand(),
 		a.demoCommand(), demoReplicaCommand(), a.versionCommand())
+	strictHelp(root)
 	for _, c := range root.Commands() {
 		a.finish(c)
 	}
@@ -131,6 +132,9 @@ func (a *app) finish(c *cobra.Command) {
 	}
 	if args := c.Args; args != nil {
 		c.Args = func(c *cobra.Command, given []string) error {
+			if c.HasAvailableSubCommands() && c.Name() != "completion" && len(given) > 0 {
+				return noSubcommand(c, given[0])
+			}
 			if err := args(c, given); err != nil {
 				return usage("%v; usage: %s", err, c.UseLine())
 			}

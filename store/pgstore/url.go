@@ -170,6 +170,11 @@ func reason(err error, u *url.URL) string {
 	if errors.As(err, &parse) && parse.Unwrap() != nil {
 		text = parse.Unwrap().Error()
 	}
+	for name, values := range u.Query() { // of a number pgx does not say which
+		if value := values[0]; strings.Contains(text, "strconv.") && !strings.Contains(name, "password") && strings.Contains(text, strconv.Quote(value)) {
+			return fmt.Sprintf("its option %s is %s, and must be a number", name, shown(value))
+		}
+	}
 	password, _ := u.User.Password()
 	for _, secret := range []string{password, url.QueryEscape(password), url.PathEscape(password), u.Query().Get("password"),
 		u.Query().Get("sslpassword"), u.RawQuery, u.String()} {

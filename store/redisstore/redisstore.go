@@ -25,7 +25,7 @@ type Config struct {
 	ShedLock bool
 
 	// ShedLockEnv and ShedLockPrefix are the environment and the key prefix that the providers were built with. The defaults are theirs,
-	// "default" and shedlock.Prefix.
+	// "default" and the prefix that docs/redis.md names.
 	ShedLockEnv, ShedLockPrefix string
 
 	// Redisson shares locks with Redisson's RLock and RFencedLock of the same name: of the name "report", with the lock "report". Not

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/soloist-dev/soloist"
+)
+
+// right is what would be right for a flag, by the type of its value.
+var right = map[string]string{
+	"duration": "give a duration such as 30s, 5m or 1h30m",
+	"int":      "give a whole number", "int64": "give a whole number", "uint64": "give a whole number from 0 on",
+	"bool": "give true or false",
+}
+
+// badFlag explains what cobra says of the flags of c.
+func badFlag(c *cobra.Command, err error) error {
+	var value *pflag.InvalidValueError
+	var unknown *pflag.NotExistError
+	switch {
+	case errors.As(err, &value):
+		flag := value.GetFlag()
+		rule := right[flag.Value.Type()]
+		if _, ours := flag.Value.(*waiting); ours || rule == "" {
+			rule = value.Unwrap().Error()
+		}
+		return usage("--%s %q: %s; see %s --help", flag.Name, value.GetValue(), rule, c.CommandPath())
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
+		name := unknown.GetSpecifiedName()
+		var known []string
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				known = append(known, f.Name)
+			}
+		})
+		return usage("there is no flag --%s%s; see %s --help", name, meant("--", name, known), c.CommandPath())
+	}
+	return usage("%v; see %s --help", err, c.CommandPath())
+}
+
+// noSubcommand explains that c has no subcommand of a name.
+func noSubcommand(c *cobra.Command, name string) error {
+	var known []string
+	for _, sub := range c.Commands() {
+		if !sub.Hidden {
+			known = append(known, sub.Name())
+		}
+	}
+	return usage("there is no subcommand %q%s; see %s --help", name, meant("", name, known), c.CommandPath())
+}
+
+// meant asks whether the known name was meant that is least unlike what was given; it is "" if none is alike.
+func meant(prefix, given string, known []string) string {
+	best, least := "", 3
+	for _, name := range known {
+		if d := distance(given, name); d < least && d < len(name) {
+			best, least = name, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return ": did you mean " + prefix + best + "?"
+}
+
+// distance is how many bytes have to be put in, taken out, replaced or exchanged with the next to make b of a.
+func distance(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
+}
+
+// flagOf are the flags that set what the client calls otherwise.
+var flagOf = map[string]string{
+	"AtLeast": "--at-least", "AtMost": "--at-most", "TTL": "--ttl", "Retain": "--retain",
+	"Retry.Attempts": "--attempts", "Retry.Backoff": "--backoff", "limit": "--limit",
+}
+
+// inWords is an error as people are told it, without the names that only programs have.
+func inWords(err error) string {
+	text := err.Error()
+	var invalid *soloist.InvalidError
+	if errors.As(err, &invalid) && flagOf[invalid.What] != "" {
+		text = strings.Replace(text, invalid.What+" "+invalid.Value, flagOf[invalid.What]+" "+invalid.Value, 1)
+	}
+	return strings.NewReplacer("context deadline exceeded", "no response in time", "context canceled", "interrupted").Replace(text)
+}
+
+// strictHelp makes help and completion refuse what they do not know, instead of writing help and ending with 0.
+func strictHelp(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Run, c.RunE = nil, func(_ *cobra.Command, args []string) error {
+				about, rest, err := root.Find(args)
+				if err != nil || len(rest) > 0 {
+					return noSubcommand(about, slices.Concat(rest, args)[0])
+				}
+				return about.Help()
+			}
+		case "completion":
+			c.Args = func(c *cobra.Command, args []string) error {
+				if len(args) > 0 {
+					return fmt.Errorf("there is no shell %q: give bash, zsh, fish or powershell", args[0])
+				}
+				return nil
+			}
+			c.RunE = needsSubcommand
+		}
+	}
+}
