@@ -40,6 +40,38 @@ func TestWaitersOfOneClientAskOnceEach(t *testing.T) {
 	})
 }
 
+// While another replica holds the name, the first of those who wait in a client asks for all of them.
+func TestOneWaiterOfAClientAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const waiters = 5
+		s := soloisttest.NewStore()
+		held := mustLock(t, soloisttest.NewReplica(t, s.Share(), soloist.Config{}), "x")
+		c := soloisttest.NewReplica(t, s, soloist.Config{})
+		got := make(chan *soloist.Lease, waiters)
+		for range waiters {
+			go func() {
+				l, err := c.Lock(background, "x")
+				if err != nil {
+					t.Error(err)
+				}
+				got <- l
+			}()
+			time.Sleep(10 * time.Millisecond) // requests of one instant are one
+		}
+		if asked := s.Calls(); asked > 3 {
+			t.Errorf("%d requests while %d wait; want those of the first of them", asked, waiters)
+		}
+		if err := held.Release(); err != nil {
+			t.Fatal(err)
+		}
+		for range waiters {
+			if err := (<-got).Release(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 // A waiter that stands behind a lease of its own client asks as soon as that is lost, and gives up with its context.
 func TestAWaiterBehindALeaseNoticesItsLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
