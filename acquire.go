@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -11,14 +12,24 @@ import (
 
 // A target is what an attempt asks for: one name, or any one of several.
 type target struct {
-	shown string
-	of    string   // what events name; "" for shown
-	name  string   // the record's
-	names []string // those to choose from, if there are several; name is the first of them
-	mark  int64
+	kind   Kind
+	shown  string   // the name as its user knows it
+	parent string   // the job of an element
+	name   string   // the record's
+	names  []string // those to choose from, if there are several; name is the first of them
+	mark   int64
+	called time.Time // when its user asked for it; zero if nobody has
 }
 
-// all answers the names of the records that the target may get.
+// subject is what a lease of the record is for.
+func (t target) subject(record string) Subject {
+	if t.kind == KindPermit {
+		return Subject{Kind: KindPermit, Name: record[strings.LastIndexByte(record, '/')+1:], Parent: t.shown}
+	}
+	return Subject{Kind: t.kind, Name: t.shown, Parent: t.parent}
+}
+
+// all returns the names of the records that the target may get.
 func (t target) all() []string {
 	if len(t.names) > 0 {
 		return t.names
@@ -29,8 +40,26 @@ func (t target) all() []string {
 // waitKey is what the waiters of this client for t have in common.
 func (t target) waitKey() string { return t.name }
 
-// try makes one attempt. The lease's context is derived from parent, which ctx need not be.
-func (c *Client) try(ctx, parent context.Context, t target) (*Lease, error) {
+// acquire takes a lease of t for a caller: now or, if patient is set, when it is free.
+func (c *Client) acquire(ctx context.Context, t target, patient bool) (*Lease, error) {
+	t.called = c.clock.earliest()
+	attempt := c.try
+	if patient {
+		attempt = c.wait
+	}
+	l, err := attempt(ctx, t)
+	if err != nil && c.cfg.Observe != nil {
+		subject := t.subject(t.name)
+		if t.kind == KindPermit {
+			subject.Name = ""
+		}
+		c.observe(ctx, Event{Kind: EventRefused, Subject: subject, Waited: c.clock.earliest().Sub(t.called), Err: err})
+	}
+	return l, err
+}
+
+// try makes one attempt.
+func (c *Client) try(ctx context.Context, t target) (*Lease, error) {
 	if err := c.usable(); err != nil {
 		return nil, err
 	}
@@ -44,23 +73,25 @@ func (c *Client) try(ctx, parent context.Context, t target) (*Lease, error) {
 	if out.Err != nil {
 		return nil, t.named(out.Err)
 	}
-	return c.adopt(parent, t, claim, out.Grant, before)
+	return c.adopt(ctx, t, claim, out.Grant, before)
 }
 
-// named makes a refusal speak of the target by the name that its user knows.
+// named turns a refusal by the store into one that speaks of t by the name that its user knows.
 func (t target) named(err error) error {
 	switch refused := err.(type) {
-	case *HeldError:
-		refused.Record.Name = t.shown
-	case *DoneError:
-		refused.Record.Name = t.shown
+	case *store.HeldError:
+		r := refused.Record
+		return &HeldError{Kind: t.kind, Name: t.shown, Holder: r.Holder, Token: r.Token, Left: r.Left}
+	case *store.DoneError:
+		return &DoneError{ID: t.shown, Token: refused.Record.Token, Age: refused.Record.Age}
 	}
 	return err
 }
 
-// adopt makes a lease of a grant and keeps it, or gives it back when it is of no use any more.
-func (c *Client) adopt(parent context.Context, t target, claim store.Claim, g store.Grant, before time.Time) (*Lease, error) {
-	l, err := c.tryAdopt(parent, t, claim, g, before)
+// adopt makes a lease of a grant and keeps it renewed, or gives it back if it is of no use any more. The lease's context has the values of
+// ctx and does not end with it.
+func (c *Client) adopt(ctx context.Context, t target, claim store.Claim, g store.Grant, before time.Time) (*Lease, error) {
+	l, err := c.tryAdopt(context.WithoutCancel(ctx), t, claim, g, before)
 	if err != nil {
 		if released := c.releaseGrant(claim, g); released != nil {
 			err = errors.Join(err, fmt.Errorf("giving it back: %w", released))
@@ -70,7 +101,7 @@ func (c *Client) adopt(parent context.Context, t target, claim store.Claim, g st
 	return l, nil
 }
 
-// tryAdopt makes a lease of a grant and keeps it, unless it is of no use any more.
+// tryAdopt makes a lease of a grant and keeps it renewed, unless it is of no use any more. The lease's context is derived from parent.
 func (c *Client) tryAdopt(parent context.Context, t target, claim store.Claim, g store.Grant, before time.Time) (*Lease, error) {
 	l := c.newLease(parent, t, claim, g, c.opts, before)
 	var err error
@@ -80,11 +111,16 @@ func (c *Client) tryAdopt(parent context.Context, t target, claim store.Claim, g
 		err = ErrClosed
 	}
 	if err != nil {
-		l.cancel(err)
+		l.endContext(err)
 		return nil, err
 	}
 	if c.cfg.Observe != nil {
-		c.observe(Event{Kind: EventGranted, Name: l.of, Token: g.Token, Duration: c.clock.earliest().Sub(before)})
+		now := c.clock.earliest()
+		e := Event{Kind: EventGranted, Subject: l.subject, Token: g.Token, Duration: now.Sub(before)}
+		if !t.called.IsZero() {
+			e.Waited = now.Sub(t.called)
+		}
+		c.observe(parent, e)
 	}
 	return l, nil
 }

@@ -72,7 +72,7 @@ func parseActions(b []byte) (actions []Action, err error) {
 // note adds an action that has been done to those that are kept.
 func (a *Admin) note(ctx context.Context, action Action) error {
 	action.At, action.By, action.Reason = time.Now().UTC().Truncate(time.Millisecond), a.client.cfg.Replica, shorten(action.Reason)
-	l, err := a.client.With(Options{TTL: controlTTL}).wait(ctx, context.WithoutCancel(ctx), target{shown: nameActions, name: a.client.names.prefix + nameActions})
+	l, err := a.client.plain(Options{TTL: controlTTL}).wait(ctx, target{shown: nameActions, name: a.client.names.prefix + nameActions})
 	if err == nil {
 		actions, _ := parseActions(l.granted.State) // what is not ours is written over
 		err = l.release(store.Release{State: actionsJSON(append(actions, action)), Retain: Forever})

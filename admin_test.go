@@ -50,7 +50,7 @@ func TestListsShowWhatCanBeRead(t *testing.T) {
 			soloist.Job{Name: "third", Schedule: soloist.Every(time.Minute), Do: do})
 		time.Sleep(90 * time.Second)
 		stop()
-		if err := a.Elements("invoices").Process(background, "1", func(context.Context, *soloist.Lease) error { return errors.New("paper jam") }); err == nil {
+		if err := a.Elements("invoices", soloist.ElementsOptions{}).Process(background, "1", func(context.Context, *soloist.Element) error { return errors.New("paper jam") }); err == nil {
 			t.Fatal("no error")
 		}
 		admin := b.Admin()

@@ -93,7 +93,7 @@ func TestALateBatchIsGivenBackAsOne(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		ctx, cancel := context.WithTimeout(background, time.Second) // it is answered after a little more
 		defer cancel()
-		if _, err := a.Elements("x").ClaimAll(ctx, ids); !errors.Is(err, soloist.ErrUnknown) {
+		if _, err := a.Elements("x", soloist.ElementsOptions{}).ClaimAll(ctx, ids); !errors.Is(err, soloist.ErrUnknown) {
 			t.Errorf("got: %v", err)
 		}
 		before := s.Calls()
@@ -102,7 +102,7 @@ func TestALateBatchIsGivenBackAsOne(t *testing.T) {
 		if calls := s.Calls() - before; calls > 10 {
 			t.Errorf("giving a batch back took %d calls", calls)
 		}
-		claimed, err := b.Elements("x").ClaimAll(background, ids)
+		claimed, err := b.Elements("x", soloist.ElementsOptions{}).ClaimAll(background, ids)
 		for _, c := range claimed {
 			err = errors.Join(err, c.Err)
 		}
@@ -133,7 +133,7 @@ func TestABatchThatIsPartlyAnsweredIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := soloisttest.NewReplica(t, partly{memstore.New(), new(atomic.Bool)}, soloist.Config{})
 		start := time.Now()
-		claimed, err := c.Elements("x").ClaimAll(background, []string{"a", "b", "c"})
+		claimed, err := c.Elements("x", soloist.ElementsOptions{}).ClaimAll(background, []string{"a", "b", "c"})
 		if err != nil || time.Since(start) != 0 {
 			t.Fatalf("after %v: %v", time.Since(start), err)
 		}

@@ -147,7 +147,7 @@ func (r *Runner) adopt(req jobRequest, s step, g store.Grant, before time.Time) 
 		return nil, nil
 	}
 	client := &Client{core: r.client.core, opts: s.spec.opts}
-	return client.tryAdopt(r.runs, target{shown: s.spec.job.Name, name: s.spec.name}, req.claim, g, before)
+	return client.tryAdopt(r.runs, target{kind: KindJob, shown: s.spec.job.Name, name: s.spec.name}, req.claim, g, before)
 }
 
 // giveBack gives a job back that was granted and is not run.

@@ -160,8 +160,8 @@ func (g *claimGroup) claim(scheduled int64, newHolder func() string) store.Claim
 func (p *planner) answerGroup(req *groupRequest, out store.Outcome, now time.Time) ([]*plannedJob, error) {
 	g := req.group
 	wake, failed := p.soon(now), out.Err
-	var held *HeldError
-	var done *DoneError
+	var held *store.HeldError
+	var done *store.DoneError
 	switch {
 	case out.Err == nil:
 		g.token = out.Grant.Token

@@ -17,8 +17,9 @@ import (
 // and process is what its batches work best with.
 type Client struct {
 	*core
-	opts Options
-	err  error // of With
+	given Options // with zero for what has its default
+	opts  Options // with the defaults
+	err   error   // why opts are not valid
 }
 
 // core is what the views of a client share.
@@ -40,9 +41,13 @@ type core struct {
 
 	groupFrom int // in a simulation; 0 otherwise
 
-	ctx    context.Context // ends with Close
+	ctx    context.Context // ends when Shutdown or Close is called
 	cancel context.CancelCauseFunc
-	work   sync.WaitGroup // goroutines that clean up
+
+	interrupted context.Context // ends when functions under leases are to return at once
+	interrupt   context.CancelCauseFunc
+
+	work sync.WaitGroup // goroutines that clean up
 
 	over     chan struct{} // closed when Close has ended
 	closeErr error         // of Close, once it has
@@ -62,7 +67,8 @@ func New(s store.Store, cfg Config) (*Client, error) {
 	if s == nil {
 		return nil, invalid("store", "nil", "give an open store, such as memstore.New()")
 	}
-	opts, err := cfg.Options.filled()
+	given := Options{TTL: cfg.TTL, Margin: cfg.Margin}
+	opts, err := given.resolved()
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +87,7 @@ func New(s store.Store, cfg Config) (*Client, error) {
 	machine := host.Of(s)
 	c.clock.host, c.groupFrom = machine.Suspended, machine.GroupFrom
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	c.interrupted, c.interrupt = context.WithCancelCause(context.Background())
 	limits := &limits{timeout: cfg.RequestTimeout}
 	c.acquires = batcher[store.Claim, store.Outcome]{do: observed(c, VerbAcquire, credible{s}.Acquire), late: c.releaseOutcomes, limit: batchLimit, limits: limits}
 	c.extends = batcher[store.Extension, error]{do: observed(c, VerbExtend, credible{s}.Extend), limit: batchLimit, limits: limits}
@@ -91,7 +98,7 @@ func New(s store.Store, cfg Config) (*Client, error) {
 			return nil, err
 		}
 	}
-	return &Client{core: c, opts: opts}, nil
+	return &Client{core: c, given: given, opts: opts}, nil
 }
 
 func (c *core) requireFencing() error {
@@ -107,12 +114,16 @@ func (c *core) requireFencing() error {
 	return nil
 }
 
-// With answers a view of the same client whose leases have other options. Options that are not valid are reported by the
-// first call that uses them.
+// With returns a copy of c that uses opts for new leases; what is zero in opts is as in c. Both are one client: closing one closes both.
+// If the options are not valid together, every call that takes a lease returns an *InvalidError.
 func (c *Client) With(opts Options) *Client {
-	opts, err := opts.filled()
-	return &Client{core: c.core, opts: opts, err: err}
+	opts = opts.over(c.given)
+	resolved, err := opts.resolved()
+	return &Client{core: c.core, given: opts, opts: resolved, err: err}
 }
+
+// plain returns a copy of c that uses opts for new leases, and inherits nothing.
+func (c *Client) plain(opts Options) *Client { return (&Client{core: c.core}).With(opts) }
 
 // Replica is the name of this process in the holders of its leases.
 func (c *Client) Replica() string { return c.cfg.Replica }

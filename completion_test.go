@@ -46,7 +46,7 @@ func twoReplicas(t *testing.T, test func(t *testing.T, network *soloisttest.Stor
 
 func TestCompletedElementIsDoneAlthoughItsReplicaDied(t *testing.T) {
 	twoReplicas(t, func(t *testing.T, network *soloisttest.Store, direct store.Store, a, b *soloist.Client) {
-		err := a.Elements("invoices").Process(background, "4711", func(_ context.Context, lease *soloist.Lease) error {
+		err := a.Elements("invoices", soloist.ElementsOptions{}).Process(background, "4711", func(_ context.Context, lease *soloist.Element) error {
 			network.Break(errors.New("cut off"))
 			return commit(t, direct, lease.Completion())
 		})
@@ -54,7 +54,7 @@ func TestCompletedElementIsDoneAlthoughItsReplicaDied(t *testing.T) {
 			t.Errorf("a, cut off after its commit: %v", err)
 		}
 		time.Sleep(time.Hour)
-		if err := b.Elements("invoices").Process(background, "4711", ok); !errors.Is(err, soloist.ErrDone) {
+		if err := b.Elements("invoices", soloist.ElementsOptions{}).Process(background, "4711", ok); !errors.Is(err, soloist.ErrDone) {
 			t.Errorf("b: %v", err)
 		}
 	})
@@ -69,19 +69,19 @@ func TestErrDoneOfTheCompletionIsSuccess(t *testing.T) {
 			}
 			return commit(t, direct, lease.Completion())
 		}
-		if err := a.Elements("invoices").Process(background, "1", again); err != nil {
+		if err := a.Elements("invoices", soloist.ElementsOptions{}).Process(background, "1", func(ctx context.Context, el *soloist.Element) error { return again(ctx, el.Lease) }); err != nil {
 			t.Errorf("an element that had been completed: %v", err)
 		}
 		if err := a.Do(background, "plain", again); err != nil {
 			t.Errorf("a lock, which has nothing to complete: %v", err)
 		}
-		other := a.Elements("invoices").Process(background, "2", func(ctx context.Context, _ *soloist.Lease) error {
-			return b.Elements("invoices").Process(ctx, "1", ok)
+		other := a.Elements("invoices", soloist.ElementsOptions{}).Process(background, "2", func(ctx context.Context, _ *soloist.Element) error {
+			return b.Elements("invoices", soloist.ElementsOptions{}).Process(ctx, "1", ok)
 		})
 		if !errors.Is(other, soloist.ErrDone) {
 			t.Errorf("that another element is done counts as success: %v", other)
 		}
-		if err := b.Elements("invoices").Process(background, "2", ok); err != nil {
+		if err := b.Elements("invoices", soloist.ElementsOptions{}).Process(background, "2", ok); err != nil {
 			t.Errorf("the element whose function failed: %v", err)
 		}
 	})

@@ -162,7 +162,7 @@ const controlTTL = 10 * time.Second
 // control changes what is asked of a job, under a lock of its own, tells the replicas, and notes that. The change is shown the job's record.
 func (a *Admin) control(ctx context.Context, action Action, change func(*control, store.Record)) error {
 	action.Kind = KindJob
-	err := a.client.With(Options{TTL: controlTTL}).change(ctx, action.Name, change)
+	err := a.client.plain(Options{TTL: controlTTL}).change(ctx, action.Name, change)
 	if err == nil {
 		err = a.note(ctx, action)
 	}
@@ -181,7 +181,7 @@ func (c *Client) change(ctx context.Context, job string, change func(*control, s
 	if err != nil {
 		return err
 	}
-	l, err := c.wait(ctx, context.WithoutCancel(ctx), target{shown: job, name: controlName})
+	l, err := c.wait(ctx, target{shown: job, name: controlName})
 	if err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func (c *Client) changed(ctx context.Context, l *Lease, job string, change func(
 // announce takes the record that every replica watches, before a control is written. Until it is given back replicas do not
 // believe what they know of controls, and after that they read them again.
 func (c *Client) announce(ctx context.Context) (*Lease, error) {
-	return c.wait(ctx, context.WithoutCancel(ctx), target{shown: nameControls, name: c.names.prefix + nameControls})
+	return c.wait(ctx, target{shown: nameControls, name: c.names.prefix + nameControls})
 }
 
 // unsettled is the version of controls while somebody changes them, or when nobody has looked. No replica knows controls of it.

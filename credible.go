@@ -96,8 +96,8 @@ func (c *core) list(ctx context.Context, prefix string) iter.Seq2[store.Record, 
 // outcome is that of a claim, if it can be one.
 func (s credible) outcome(verb string, c store.Claim, out store.Outcome) store.Outcome {
 	fault := ""
-	var held *HeldError
-	var done *DoneError
+	var held *store.HeldError
+	var done *store.DoneError
 	switch {
 	case out.Err == nil && c.Mark < 0:
 		fault = "a grant of what is never granted"

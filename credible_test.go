@@ -150,7 +150,7 @@ func TestStoreThatBreaksItsContract(t *testing.T) {
 			if breach(t, what, err); l != nil {
 				t.Errorf("%s: there is a lease with token %d", what, l.Token())
 			}
-			_, err = c.Elements("j").ClaimAll(background, []string{"1", "2"})
+			_, err = c.Elements("j", soloist.ElementsOptions{}).ClaimAll(background, []string{"1", "2"})
 			if err == nil && !strings.Contains(what, "nil") && !strings.Contains(what, "token") && strings.Contains(what, "outcomes") {
 				t.Errorf("%s: a batch: %v", what, err)
 			}

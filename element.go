@@ -1,6 +1,7 @@
 package soloist
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,25 +17,40 @@ import (
 // Forever as a Retain keeps a record until it is released with another.
 const Forever = store.Forever
 
-// Elements are the units of a job's work, each of which is processed once: claimed by one replica, processed, and recorded as
-// done. Set the fields before the first use; then it is safe for use by many goroutines at once.
-type Elements struct {
-	// Retain is how long the record of a processed element is kept, and so how long it is sure not to be processed
-	// again. 0 means Forever.
+// ElementsOptions are the policy for the elements of a job. As in Options, zero means the default.
+type ElementsOptions struct {
+	// Retain is how long the record of a processed element is kept after that, and so how long it is sure not to be processed
+	// again. The default is Forever. A negative value is an error: a record that is not kept would be of no use. (It is store.Release.Retain of the release that
+	// records the element; there 0 keeps nothing.)
 	Retain time.Duration
 
-	// Retry bounds the attempts at an element: with Attempts > 0, one that has failed or crashed so often answers
-	// ErrFailed until Admin.RetryElement. With 0 it can always be claimed again. After a failure nobody can claim it for Backoff.
+	// Retry bounds the attempts at an element. With Attempts > 0 an element that has failed or crashed so often is refused with ErrFailed,
+	// until Admin.RetryElement. By default there is no bound. After a failure nobody can claim the element for Backoff.
 	Retry Retry
+}
 
+// Elements are the units of a job's work, each of which is processed once: claimed by one replica, processed, and recorded as
+// done. It is safe for use by many goroutines at once.
+type Elements struct {
 	client *Client
 	job    string
 	kind   string
+	retain time.Duration
+	retry  Retry
+	err    error // why the options or the job are not valid
 }
 
-// Elements answers the elements of a job.
-func (c *Client) Elements(job string) *Elements {
-	return &Elements{client: c, job: job, kind: partsOf(kindElement, job)}
+// Elements returns the elements of a job. The job need not be one of Run. All replicas should give the same options. If they
+// are not valid, every call returns an *InvalidError.
+func (c *Client) Elements(job string, opts ElementsOptions) *Elements {
+	e := &Elements{client: c, job: job, kind: partsOf(kindElement, job), retain: cmp.Or(opts.Retain, Forever)}
+	if e.retry, e.err = opts.Retry.filled(); e.err == nil {
+		e.err = store.CheckName(job)
+	}
+	if opts.Retain < 0 {
+		e.err = invalid("Retain", opts.Retain.String(), "must be >= 0; 0 means Forever")
+	}
+	return e
 }
 
 // An Element is a claimed element. End it with Done, Fail or Release.
@@ -69,57 +85,44 @@ func (e *FailedError) Error() string {
 // Is makes errors.Is(e, ErrFailed) true.
 func (e *FailedError) Is(target error) bool { return target == ErrFailed }
 
-// Process claims an element, runs fn, and records the element as processed. A *DoneError says that it is processed already, a
-// *HeldError that another replica is at it, ErrFailed that its attempts are used up. When fn fails or panics, the element is
-// recorded as failed once more and the error is fn's, a *PanicError for a panic. An fn that calls runtime.Goexit has failed, too, and
-// ends the goroutine. When the record could not be made, the error says so although fn ran:
-// ErrLost, another replica may have taken the element over; ErrUnknown, the store did not answer.
-func (e *Elements) Process(ctx context.Context, id string, fn func(ctx context.Context, lease *Lease) error) error {
+// Process claims an element, runs fn, and records the element as processed. If fn returns an error or panics, the element is
+// recorded as failed once more, and Process returns that error, a *PanicError for a panic. If fn ends because its context ended other than by a
+// lost lease, the attempt does not count. Context, Lease.Context and runtime.Goexit are as in Client.Do.
+//
+// A *DoneError means that the element is processed already, a *HeldError that another replica has it (see Options.Wait), and ErrFailed that its
+// attempts are used up. If the record could not be made, Process returns an error although fn ran: ErrLost, another replica may have taken
+// the element over; or ErrUnknown, the store did not respond.
+func (e *Elements) Process(ctx context.Context, id string, fn func(ctx context.Context, element *Element) error) error {
 	if err := e.client.enter(); err != nil {
 		return err
 	}
 	defer e.client.runs.Done()
-	el, err := e.claim(ctx, ctx, id)
+	el, err := e.Claim(ctx, id)
 	if err != nil {
 		return err
 	}
-	return el.process(fn)
+	return el.run(ctx, Work{Attempt: el.attempt}, func(ctx context.Context) error { return fn(ctx, el) }, el.ended)
 }
 
-func (el *Element) process(fn func(context.Context, *Lease) error) error {
-	el.busy.Store(true)
-	return concluded(func() error { return fn(&el.ctx, el.Lease) }, el.ended)
-}
-
-// ended records how fn ended, which answered err.
-func (el *Element) ended(err error) error {
-	el.busy.Store(false)
+// ended records how a function for the element has ended: with err, and with a context that had ended for a cause, if it had.
+func (el *Element) ended(err, cause error) error {
 	if err == nil || el.completed(err) {
 		return el.Done()
 	}
-	if ended := el.end(err); ended != nil {
-		err = errors.Join(err, ended)
+	var recorded error
+	if cause != nil && !errors.Is(cause, ErrLost) { // the attempt was only interrupted
+		recorded = el.Release()
+	} else {
+		recorded = el.Fail(err)
 	}
-	if errors.Is(err, errExited) { // nobody is there to be told
-		el.core.log.Warn("processing an element", "job", el.of.job, "id", el.id, "err", err)
+	if recorded != nil {
+		err = errors.Join(err, recorded)
 	}
 	return err
 }
 
-// end records how fn failed: an attempt that was only interrupted, by the end of its context, does not count.
-func (el *Element) end(err error) error {
-	if el.ctx.Err() != nil && !errors.Is(context.Cause(&el.ctx), ErrLost) {
-		return el.Release()
-	}
-	return el.Fail(err)
-}
-
-// Claim takes an element to process it. Errors as in Process. The lease outlives ctx.
+// Claim takes an element to process it. Errors as in Process. The lease outlives ctx: end it with Done, Fail or Release.
 func (e *Elements) Claim(ctx context.Context, id string) (*Element, error) {
-	return e.claim(ctx, context.WithoutCancel(ctx), id)
-}
-
-func (e *Elements) claim(ctx, parent context.Context, id string) (*Element, error) {
 	if err := e.usable(); err != nil {
 		return nil, err
 	}
@@ -127,30 +130,24 @@ func (e *Elements) claim(ctx, parent context.Context, id string) (*Element, erro
 	if err != nil {
 		return nil, err
 	}
-	l, err := e.client.try(ctx, parent, t)
+	l, err := e.client.acquire(ctx, t, e.client.opts.Wait != 0)
 	if err != nil {
 		return nil, err
 	}
 	return e.granted(ctx, id, l)
 }
 
-// usable answers why no element can be claimed.
+// usable returns why no element can be claimed.
 func (e *Elements) usable() error {
-	if e.Retain < 0 {
-		return invalid("Retain", e.Retain.String(), "must be >= 0; 0 means for ever")
-	}
-	if _, err := e.Retry.filled(); err != nil {
-		return err
-	}
-	if err := store.CheckName(e.job); err != nil {
-		return err
+	if e.err != nil {
+		return e.err
 	}
 	return e.client.usable()
 }
 
 func (e *Elements) target(id string) (target, error) {
 	name, err := e.client.names.name(e.kind, id)
-	return target{shown: id, of: e.job, name: name, mark: 1}, err
+	return target{kind: KindElement, shown: id, parent: e.job, name: name, mark: 1}, err
 }
 
 // granted makes an element of its lease, unless its attempts are used up.
@@ -180,43 +177,39 @@ func (e *Elements) granted(ctx context.Context, id string, l *Lease) (*Element, 
 
 var elementDone doneFunc = func() (int64, []byte) { return 1, []byte{} }
 
-func (e *Elements) retain() time.Duration {
-	if e.Retain == 0 {
-		return Forever
-	}
-	return e.Retain
-}
-
-// ID is what was claimed.
+// ID returns the ID by which the element was claimed.
 func (el *Element) ID() string { return el.id }
 
-// Attempt counts the attempts at the element, from 1.
+// Attempt returns which attempt at the element this is, from 1; crashes count.
 func (el *Element) Attempt() int { return el.attempt }
 
 // Done records the element as processed and gives it back. Errors as in Lease.Release: with ErrLost it is not recorded.
 func (el *Element) Done() error { return el.release(el.processed()) }
 
 func (el *Element) processed() store.Release {
-	return store.Release{Mark: 1, State: []byte{}, Retain: el.of.retain()}
+	return store.Release{Mark: 1, State: []byte{}, Retain: el.of.retain}
 }
 
 // Fail records a failed attempt and gives the element back. Errors as in Lease.Release.
-func (el *Element) Fail(reason error) error {
+func (el *Element) Fail(reason error) error { return el.release(el.failed(reason)) }
+
+// failed returns the release that records a failed attempt.
+func (el *Element) failed(reason error) store.Release {
 	state := el.state
 	state.failed(el.of, reason, el.holder)
-	r := store.Release{State: state.json(), Retain: el.of.retain()}
-	if el.of.Retry.Attempts > 0 { // the attempts are counted for as long as it takes
+	r := store.Release{State: state.json(), Retain: el.of.retain}
+	if el.of.retry.Attempts > 0 { // the attempts are counted for as long as it takes
 		r.Retain = Forever
 	}
-	if retry, err := el.of.Retry.filled(); err == nil && !state.Failed {
-		r.Linger = retry.after(state.Attempts)
+	if !state.Failed {
+		r.Linger = el.of.retry.after(state.Attempts)
 	}
-	return el.release(r)
+	return r
 }
 
 func (s *elementState) failed(e *Elements, reason error, holder string) {
 	s.Attempts++
-	s.Failed = e.Retry.Attempts > 0 && s.Attempts >= e.Retry.Attempts
+	s.Failed = e.retry.Attempts > 0 && s.Attempts >= e.retry.Attempts
 	s.Error = shorten(reason.Error())
 	s.At = time.Now().UnixMilli()
 	s.By, _, _ = strings.Cut(holder, "#")
@@ -227,21 +220,23 @@ func (s *elementState) json() []byte {
 	return b
 }
 
-// A Claimed answers one id of ClaimAll: an element or why not.
+// A Claimed is the result for one id of ClaimAll: an element, or why it could not be claimed.
 type Claimed struct {
 	ID      string
 	Element *Element
 	Err     error
 }
 
-// ClaimAll claims many elements in few requests. The answers are in the order of ids, with errors as in Process: only ErrDone says that an
-// element is processed, and only ErrHeld that another replica is at it. The error beside them is that of the whole call: nothing is claimed
-// then, or what may have been is given back.
+// ClaimAll claims many elements in few requests. The results are in the order of ids, with errors as in Process: only ErrDone means that an
+// element is processed, and only ErrHeld that another replica has it. If ClaimAll itself returns an error, nothing is claimed, or what may have
+// been is given back. ClaimAll does not wait: with Options.Wait it returns an *InvalidError.
 func (e *Elements) ClaimAll(ctx context.Context, ids []string) ([]Claimed, error) {
 	if err := e.usable(); err != nil {
 		return nil, err
 	}
-	parent := context.WithoutCancel(ctx)
+	if wait := e.client.opts.Wait; wait != 0 {
+		return nil, invalid("Wait", wait.String(), "ClaimAll does not wait; use a client without it, or Claim")
+	}
 	claimed := make([]Claimed, len(ids))
 	claims := make([]store.Claim, 0, len(ids))
 	at := make([]int, 0, len(ids))
@@ -258,7 +253,7 @@ func (e *Elements) ClaimAll(ctx context.Context, ids []string) ([]Claimed, error
 		before := e.client.clock.earliest()
 		outs, _, err := e.client.claimBatch(ctx, claims[:n], before)
 		if err == nil {
-			e.take(ctx, parent, claimed, at[:n], claims[:n], outs, before)
+			e.take(ctx, claimed, at[:n], claims[:n], outs, before)
 			err = e.client.usable() // if it was closed meanwhile nothing is kept
 		}
 		if err != nil {
@@ -270,15 +265,15 @@ func (e *Elements) ClaimAll(ctx context.Context, ids []string) ([]Claimed, error
 }
 
 // take makes elements of the grants of a batch.
-func (e *Elements) take(ctx, parent context.Context, claimed []Claimed, at []int, claims []store.Claim, outs []store.Outcome, before time.Time) {
+func (e *Elements) take(ctx context.Context, claimed []Claimed, at []int, claims []store.Claim, outs []store.Outcome, before time.Time) {
 	for i, out := range outs {
 		c := &claimed[at[i]]
-		t := target{shown: c.ID, of: e.job, name: claims[i].Name}
+		t := target{kind: KindElement, shown: c.ID, parent: e.job, name: claims[i].Name}
 		if c.Err = t.named(out.Err); c.Err != nil {
 			continue
 		}
 		var l *Lease
-		if l, c.Err = e.client.adopt(parent, t, claims[i], out.Grant, before); c.Err == nil {
+		if l, c.Err = e.client.adopt(ctx, t, claims[i], out.Grant, before); c.Err == nil {
 			c.Element, c.Err = e.granted(ctx, c.ID, l)
 		}
 	}
@@ -294,13 +289,23 @@ func (c *core) releaseElements(claimed []Claimed) error {
 	return errors.Join(releaseLeases(c, leases, func(i int) store.Release { return store.Release{Retain: leases[i].retain()} })...)
 }
 
-// DoneAll records many elements as processed in few requests. The answers are in their order, as Element.Done gives them.
+// DoneAll records many elements as processed in few requests. The results are in their order, as Element.Done returns them.
 func (e *Elements) DoneAll(elements []*Element) []error {
+	return releaseLeases(e.client.core, leasesOf(elements), func(i int) store.Release { return elements[i].processed() })
+}
+
+// FailAll records a failed attempt at many elements, for one reason, in few requests. The results are in their order, as Element.Fail returns
+// them.
+func (e *Elements) FailAll(elements []*Element, reason error) []error {
+	return releaseLeases(e.client.core, leasesOf(elements), func(i int) store.Release { return elements[i].failed(reason) })
+}
+
+func leasesOf(elements []*Element) []*Lease {
 	leases := make([]*Lease, len(elements))
 	for i, el := range elements {
 		leases[i] = el.Lease
 	}
-	return releaseLeases(e.client.core, leases, func(i int) store.Release { return elements[i].processed() })
+	return leases
 }
 
 // An ElementInfo describes an element.

@@ -13,13 +13,13 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-func ok(context.Context, *soloist.Lease) error { return nil }
+func ok[T any](context.Context, T) error { return nil }
 
 func TestElementIsProcessedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
-		invoices := a.Elements("invoices")
-		err := invoices.Process(background, "4711", func(ctx context.Context, lease *soloist.Lease) error {
-			if err := b.Elements("invoices").Process(ctx, "4711", ok); !errors.Is(err, soloist.ErrHeld) {
+		invoices := a.Elements("invoices", soloist.ElementsOptions{})
+		err := invoices.Process(background, "4711", func(ctx context.Context, lease *soloist.Element) error {
+			if err := b.Elements("invoices", soloist.ElementsOptions{}).Process(ctx, "4711", ok); !errors.Is(err, soloist.ErrHeld) {
 				t.Errorf("b, while a is at it: %v", err)
 			}
 			return nil
@@ -29,10 +29,10 @@ func TestElementIsProcessedOnce(t *testing.T) {
 		}
 		time.Sleep(1000 * time.Hour)
 		_, _ = s.Sweep(background, 100) // the record of what was done must outlive it
-		if err := b.Elements("invoices").Process(background, "4711", ok); !errors.Is(err, soloist.ErrDone) {
+		if err := b.Elements("invoices", soloist.ElementsOptions{}).Process(background, "4711", ok); !errors.Is(err, soloist.ErrDone) {
 			t.Errorf("b, when it is processed: %v", err)
 		}
-		if err := b.Elements("other").Process(background, "4711", ok); err != nil {
+		if err := b.Elements("other", soloist.ElementsOptions{}).Process(background, "4711", ok); err != nil {
 			t.Errorf("the same id of another job: %v", err)
 		}
 	})
@@ -40,8 +40,7 @@ func TestElementIsProcessedOnce(t *testing.T) {
 
 func TestRetainedElementsAreForgotten(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
-		invoices := a.Elements("invoices")
-		invoices.Retain = time.Hour
+		invoices := a.Elements("invoices", soloist.ElementsOptions{Retain: time.Hour})
 		if err := invoices.Process(background, "1", ok); err != nil {
 			t.Fatal(err)
 		}
@@ -59,16 +58,15 @@ func TestRetainedElementsAreForgotten(t *testing.T) {
 
 func TestFailedElements(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
-		invoices := a.Elements("invoices")
-		invoices.Retry = soloist.Retry{Attempts: 3, Backoff: 10 * time.Second}
+		invoices := a.Elements("invoices", soloist.ElementsOptions{Retry: soloist.Retry{Attempts: 3, Backoff: 10 * time.Second}})
 		bad := errors.New("the service answers 500")
-		failing := func(context.Context, *soloist.Lease) error { return bad }
+		failing := func(context.Context, *soloist.Element) error { return bad }
 		for attempt, pause := range []time.Duration{10 * time.Second, 20 * time.Second, 0} {
 			if err := invoices.Process(background, "1", failing); !errors.Is(err, bad) {
 				t.Fatalf("attempt %d: %v", attempt+1, err)
 			}
 			var held *soloist.HeldError
-			if err := invoices.Process(background, "1", ok); pause > 0 && (!errors.As(err, &held) || held.Record.Left != pause) {
+			if err := invoices.Process(background, "1", ok); pause > 0 && (!errors.As(err, &held) || held.Left != pause) {
 				t.Errorf("after attempt %d: %v", attempt+1, err)
 			}
 			time.Sleep(pause)
@@ -99,8 +97,7 @@ func TestSweptCrashesCount(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, _, b *soloist.Client) {
 		for i := range 3 {
 			network := s.Share()
-			dying := soloisttest.NewReplica(t, network, soloist.Config{}).Elements("invoices")
-			dying.Retry.Attempts = 3
+			dying := soloisttest.NewReplica(t, network, soloist.Config{}).Elements("invoices", soloist.ElementsOptions{Retry: soloist.Retry{Attempts: 3}})
 			if el, err := dying.Claim(background, "1"); err != nil || el.Attempt() != i+1 {
 				t.Fatalf("attempt %d: %+v, %v", i+1, el, err)
 			}
@@ -110,8 +107,7 @@ func TestSweptCrashesCount(t *testing.T) {
 				t.Errorf("a sweep after crash %d forgot %d, %v", i+1, n, err)
 			}
 		}
-		invoices := b.Elements("invoices")
-		invoices.Retry.Attempts = 3
+		invoices := b.Elements("invoices", soloist.ElementsOptions{Retry: soloist.Retry{Attempts: 3}})
 		var failed *soloist.FailedError
 		if _, err := invoices.Claim(background, "1"); !errors.As(err, &failed) || failed.Attempts != 3 {
 			t.Errorf("after three crashes: %v", err)
@@ -122,8 +118,7 @@ func TestSweptCrashesCount(t *testing.T) {
 // Failures are counted over sweeps too, however short the time is for which processed elements are remembered.
 func TestSweptFailuresCount(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
-		invoices := a.Elements("invoices")
-		invoices.Retry.Attempts, invoices.Retain = 3, time.Minute
+		invoices := a.Elements("invoices", soloist.ElementsOptions{Retain: time.Minute, Retry: soloist.Retry{Attempts: 3}})
 		for i := range 3 {
 			el, err := invoices.Claim(background, "1")
 			if err != nil || el.Attempt() != i+1 {
@@ -148,8 +143,7 @@ func TestCrashesCount(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, _, b *soloist.Client) {
 		for i := range 3 {
 			network := s.Share()
-			dying := soloisttest.NewReplica(t, network, soloist.Config{}).Elements("invoices")
-			dying.Retry.Attempts = 3
+			dying := soloisttest.NewReplica(t, network, soloist.Config{}).Elements("invoices", soloist.ElementsOptions{Retry: soloist.Retry{Attempts: 3}})
 			el, err := dying.Claim(background, "1")
 			if err != nil {
 				t.Fatal(err)
@@ -160,8 +154,7 @@ func TestCrashesCount(t *testing.T) {
 			network.Break(nil)
 			time.Sleep(31 * time.Second)
 		}
-		invoices := b.Elements("invoices")
-		invoices.Retry.Attempts = 3
+		invoices := b.Elements("invoices", soloist.ElementsOptions{Retry: soloist.Retry{Attempts: 3}})
 		if _, err := invoices.Claim(background, "1"); !errors.Is(err, soloist.ErrFailed) {
 			t.Errorf("after three crashes: %v", err)
 		}
@@ -170,7 +163,7 @@ func TestCrashesCount(t *testing.T) {
 
 func TestPanicOfAnElementIsAFailure(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, _ *soloist.Client) {
-		err := a.Elements("invoices").Process(background, "1", func(context.Context, *soloist.Lease) error { panic("boo") })
+		err := a.Elements("invoices", soloist.ElementsOptions{}).Process(background, "1", func(context.Context, *soloist.Element) error { panic("boo") })
 		var panicked *soloist.PanicError
 		if !errors.As(err, &panicked) || panicked.Value != "boo" {
 			t.Fatalf("got: %v", err)
@@ -186,12 +179,12 @@ func TestPanicOfAnElementIsAFailure(t *testing.T) {
 // When the record of what was done cannot be made, Process says so although the function succeeded.
 func TestProcessReportsThatItCouldNotRecord(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
-		err := a.Elements("invoices").Process(background, "1", func(context.Context, *soloist.Lease) error { s.Break(nil); return nil })
+		err := a.Elements("invoices", soloist.ElementsOptions{}).Process(background, "1", func(context.Context, *soloist.Element) error { s.Break(nil); return nil })
 		if !errors.Is(err, soloist.ErrUnknown) {
 			t.Errorf("with the store gone: %v", err)
 		}
 		s.Heal()
-		err = a.Elements("invoices").Process(background, "2", func(_ context.Context, l *soloist.Lease) error { soloisttest.LoseLease(t, s, l); return nil })
+		err = a.Elements("invoices", soloist.ElementsOptions{}).Process(background, "2", func(_ context.Context, l *soloist.Element) error { soloisttest.LoseLease(t, s, l.Lease); return nil })
 		if !errors.Is(err, soloist.ErrLost) {
 			t.Errorf("with the lease lost: %v", err)
 		}
@@ -204,11 +197,11 @@ func TestManyElementsInFewRequests(t *testing.T) {
 		for i := range ids {
 			ids[i] = fmt.Sprint("invoice/", i, "%2F")
 		}
-		if err := b.Elements("in/voices").Process(background, ids[7], ok); err != nil {
+		if err := b.Elements("in/voices", soloist.ElementsOptions{}).Process(background, ids[7], ok); err != nil {
 			t.Fatal(err)
 		}
 		before := s.Calls()
-		claimed, err := a.Elements("in/voices").ClaimAll(background, append(ids, "", ids[0]))
+		claimed, err := a.Elements("in/voices", soloist.ElementsOptions{}).ClaimAll(background, append(ids, "", ids[0]))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +215,7 @@ func TestManyElementsInFewRequests(t *testing.T) {
 				t.Errorf("%d: %v", i, c.Err)
 			}
 		}
-		if err := errors.Join(a.Elements("in/voices").DoneAll(mine)...); err != nil {
+		if err := errors.Join(a.Elements("in/voices", soloist.ElementsOptions{}).DoneAll(mine)...); err != nil {
 			t.Fatal(err)
 		}
 		if calls := s.Calls() - before; len(mine) != 2999 || calls > 20 {
@@ -347,7 +340,7 @@ func TestLeadershipMovesOn(t *testing.T) {
 		}
 		cancel()
 		for range 2 {
-			if err := <-ended; !errors.Is(err, context.Canceled) {
+			if err := <-ended; err != nil {
 				t.Errorf("Lead: %v", err)
 			}
 		}
@@ -370,12 +363,12 @@ func TestLeadReturnsWithItsFunction(t *testing.T) {
 func TestClaimAllThatCannotClaim(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
 		var invalid *soloist.InvalidError
-		badRetain := a.Elements("invoices")
-		badRetain.Retain = -1
 		for what, e := range map[string]*soloist.Elements{
-			"a bad job":     a.Elements("in\x00voices"),
-			"a bad Retain":  badRetain,
-			"a bad Options": a.With(soloist.Options{TTL: -1}).Elements("invoices"),
+			"a bad job":     a.Elements("in\x00voices", soloist.ElementsOptions{}),
+			"a bad Retain":  a.Elements("invoices", soloist.ElementsOptions{Retain: -1}),
+			"a bad Retry":   a.Elements("invoices", soloist.ElementsOptions{Retry: soloist.Retry{Attempts: -1}}),
+			"a Wait":        a.With(soloist.Options{Wait: time.Minute}).Elements("invoices", soloist.ElementsOptions{}),
+			"a bad Options": a.With(soloist.Options{TTL: -1}).Elements("invoices", soloist.ElementsOptions{}),
 		} {
 			for _, ids := range [][]string{{"1", "2"}, nil} {
 				if claimed, err := e.ClaimAll(background, ids); claimed != nil || !errors.As(err, &invalid) {
@@ -386,18 +379,18 @@ func TestClaimAllThatCannotClaim(t *testing.T) {
 		if err := a.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if claimed, err := a.Elements("invoices").ClaimAll(background, []string{"1"}); claimed != nil || !errors.Is(err, soloist.ErrClosed) {
+		if claimed, err := a.Elements("invoices", soloist.ElementsOptions{}).ClaimAll(background, []string{"1"}); claimed != nil || !errors.Is(err, soloist.ErrClosed) {
 			t.Errorf("closed: %v, %v", claimed, err)
 		}
 		s.Heal()
 		c := soloisttest.NewReplica(t, s, soloist.Config{})
 		s.Slow(time.Second)
 		time.AfterFunc(500*time.Millisecond, func() { _ = c.Close() })
-		if claimed, err := c.Elements("invoices").ClaimAll(background, []string{"1"}); claimed != nil || !errors.Is(err, soloist.ErrClosed) {
+		if claimed, err := c.Elements("invoices", soloist.ElementsOptions{}).ClaimAll(background, []string{"1"}); claimed != nil || !errors.Is(err, soloist.ErrClosed) {
 			t.Errorf("closed meanwhile: %v, %v", claimed, err)
 		}
 		s.Heal()
-		if err := b.Elements("invoices").Process(background, "1", ok); err != nil {
+		if err := b.Elements("invoices", soloist.ElementsOptions{}).Process(background, "1", ok); err != nil {
 			t.Errorf("what was claimed meanwhile: %v", err)
 		}
 	})

@@ -4,23 +4,24 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"github.com/soloist-dev/soloist/store"
 )
 
 // The errors of the client, for errors.Is. Those of stores are the same values as in package store.
 var (
-	ErrHeld    = store.ErrHeld    // somebody else has the name; a *HeldError says who and for how long
-	ErrDone    = store.ErrDone    // the element is processed already; a *DoneError carries the record
-	ErrLost    = store.ErrLost    // the lease is not ours any more, or not surely so
-	ErrUnknown = store.ErrUnknown // the store did not say whether it happened; it may have
+	ErrHeld    = store.ErrHeld    // another holder has the name; a *HeldError reports who and for how long
+	ErrDone    = store.ErrDone    // the element is processed already; see *DoneError
+	ErrLost    = store.ErrLost    // the lease is lost, or no longer provably held
+	ErrUnknown = store.ErrUnknown // the store did not respond; what was asked of it may have happened
 
 	ErrClosed   = errors.New("client is closed")
-	ErrOverran  = fmt.Errorf("%w: it ran for longer than AtMost", ErrLost) // the cause of a context that AtMost ended
-	ErrFailed   = errors.New("failed too often")                           // an element that has used up its attempts
-	ErrUnfenced = errors.New("the store does not promise fencing")         // with Config.RequireFencing
+	ErrOverran  = fmt.Errorf("%w: it was held for as long as AtMost allows", ErrLost) // the cause of a context that AtMost ended
+	ErrFailed   = errors.New("failed too often")                                      // an element that has used up its attempts; see *FailedError
+	ErrUnfenced = errors.New("the store does not promise fencing")                    // with Config.RequireFencing
 
-	// ErrInterrupted is the cause of a run's context that ended because its replica shuts down. A job's function that answers
+	// ErrInterrupted is the cause of a function's context that ended because its replica shuts down. A job's function that returns
 	// an error which is ErrInterrupted, or any error after its context ended so, leaves its run to another replica, at once.
 	ErrInterrupted = errors.New("interrupted: the replica shuts down")
 
@@ -31,11 +32,40 @@ var (
 	errNotLive     = fmt.Errorf("%w: the store does not have it any more; it was released by force, or renewed too late", ErrLost)
 )
 
-// HeldError and DoneError say why a name could not be had.
-type (
-	HeldError = store.HeldError
-	DoneError = store.DoneError
-)
+// A HeldError reports that a name is taken. errors.Is(err, ErrHeld) is true for it.
+type HeldError struct {
+	Kind   Kind
+	Name   string        // as it was asked for
+	Holder string        // who has it; "" if nobody has and it stays taken, by Options.AtLeast or Retry.Backoff
+	Token  int64         // of the holder's lease
+	Left   time.Duration // until it is free, unless the lease is renewed or released earlier
+}
+
+func (e *HeldError) Error() string {
+	left := e.Left.Round(time.Millisecond)
+	switch {
+	case e.Holder == "" && e.Token == 0:
+		return fmt.Sprintf("%q is held: a transaction has locked it", e.Name)
+	case e.Holder == "":
+		return fmt.Sprintf("%q is held for another %v after its release", e.Name, left)
+	}
+	return fmt.Sprintf("%q is held by %s for another %v, or longer if it is renewed", e.Name, e.Holder, left)
+}
+
+// Is makes errors.Is(e, ErrHeld) true.
+func (e *HeldError) Is(target error) bool { return target == ErrHeld }
+
+// A DoneError reports that an element is processed already. errors.Is(err, ErrDone) is true for it.
+type DoneError struct {
+	ID    string
+	Token int64         // of the claim under which it was processed
+	Age   time.Duration // since that claim
+}
+
+func (e *DoneError) Error() string { return fmt.Sprintf("element %q is processed already", e.ID) }
+
+// Is makes errors.Is(e, ErrDone) true.
+func (e *DoneError) Is(target error) bool { return target == ErrDone }
 
 // An InvalidError names the input that broke a rule and what would be right.
 type InvalidError = store.InvalidError
@@ -44,7 +74,7 @@ func invalid(what, value, format string, args ...any) error {
 	return &store.InvalidError{What: what, Value: value, Rule: fmt.Sprintf(format, args...)}
 }
 
-// A PanicError is what a function's panic becomes.
+// A PanicError is the error of a function that panicked. If it panicked with an error, errors.Is and errors.As find that one.
 type PanicError struct {
 	Value any
 	Stack []byte
@@ -52,11 +82,17 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// errExited is what a function answers that neither returns nor panics.
+// Unwrap returns the value if it is an error, else nil.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// errExited is the error of a function that neither returns nor panics.
 var errExited = errors.New("the function ended its goroutine (runtime.Goexit, which t.FailNow calls)")
 
-// concluded calls fn and then passes its error to then, and answers what that answers: also when fn panics, which becomes a *PanicError, and
-// when fn ends its goroutine, which goes on to end after that.
+// concluded calls fn, passes its error to then, and returns what that returns. A panic of fn becomes a *PanicError. If fn ends its
+// goroutine, then is called with errExited before the goroutine ends.
 func concluded(fn func() error, then func(error) error) (err error) {
 	err = errExited
 	defer func() {
@@ -68,8 +104,7 @@ func concluded(fn func() error, then func(error) error) (err error) {
 	return fn()
 }
 
-// recovered calls fn in a goroutine of its own, so that the caller's goes on whatever fn does, and makes an error of its panic, or of the
-// end of its goroutine.
+// recovered calls fn in another goroutine, so that the caller's goes on whatever fn does, and returns its error as concluded passes it on.
 func recovered(fn func() error) error {
 	ended := make(chan error, 1)
 	go func() {

@@ -7,25 +7,41 @@ import (
 )
 
 // An Event is one thing that happened, for Config.Observe. Which fields are set depends on Kind.
+//
+// The context beside it is that of the call for EventGranted and EventRefused; that of the function for EventRunStart and EventRunEnd; the
+// lease's, which has ended, for EventReleased and EventLost; and that of the request for EventRequest: the caller's values are in it
+// when the request was made for one caller alone.
 type Event struct {
-	Kind     EventKind
-	Name     string        // the lock, job, element's job, semaphore or leadership; for a request its verb
-	Token    int64         // of the lease, if there is one
-	Size     int           // of a request's batch
+	Kind    EventKind
+	Subject Subject // of all but requests
+	Token   int64   // of the lease, if there is one
+
+	Verb string // of a request
+	Size int    // of a request's batch
+
+	Attempt     int       // of a run, from 1
+	ScheduledAt time.Time // of a run, in UTC
+	Manual      bool      // a run that was asked for by hand
+
+	Waited   time.Duration // from the call to the grant or refusal; never negative
 	Duration time.Duration // of the request, run, or lease; never negative
 	Delay    time.Duration // of a run: from its scheduled time to its start; never negative
 	Missed   int           // how many scheduled times were missed; at most 1000 are counted
 	Outcome  string        // of a run as in RunRecord.Outcome; of a request: "ok", "error" or "unknown"
-	Err      error
+
+	// Err is why a request, run or release failed, why a lease was lost, or why none was granted: a *HeldError, a *DoneError, a *FailedError,
+	// ErrUnknown, or the end of the context.
+	Err error
 }
 
-// An EventKind says what an Event tells.
+// An EventKind says what an Event reports.
 type EventKind string
 
 // The kinds of events.
 const (
 	EventRequest  EventKind = "request"   // a batch went to the store and came back
 	EventGranted  EventKind = "granted"   // a lease was granted
+	EventRefused  EventKind = "refused"   // a call for a lease ended without one, as Err says; jobs are not called for
 	EventReleased EventKind = "released"  // a lease was given back, or Err says why not; also one that was lost before
 	EventLost     EventKind = "lost"      // a lease was lost: once for each, whether the clock, the store or its release showed it
 	EventMissed   EventKind = "missed"    // scheduled times of a job were missed and are not run; reported by the replica that begins the next run
@@ -34,25 +50,25 @@ const (
 	EventDiffers  EventKind = "differs"   // another replica that is alive has another definition of the job; Err names it
 )
 
-// The verbs of the store, as the names of request events.
+// The verbs of requests.
 const (
 	VerbAcquire = "acquire"
 	VerbChoose  = "choose" // an acquire of any one of several names, the permits of a semaphore
-	VerbQueue   = "queue"  // an acquire that waits in the store's line; its duration is that of the wait
+	VerbQueue   = "queue"  // an acquire that waits in the store's queue; its duration is that of the wait
 	VerbExtend  = "extend"
 	VerbRelease = "release"
 )
 
-func (c *core) observe(e Event) {
+func (c *core) observe(ctx context.Context, e Event) {
 	if c.cfg.Observe == nil {
 		return
 	}
 	// The clock of leases is read at its early end and at its late one, and the wall clock can be set.
-	e.Duration, e.Delay = max(0, e.Duration), max(0, e.Delay)
-	c.cfg.Observe(e)
+	e.Waited, e.Duration, e.Delay = max(0, e.Waited), max(0, e.Duration), max(0, e.Delay)
+	c.cfg.Observe(ctx, e)
 }
 
-// observed tells Config.Observe of each call of a verb.
+// observed reports each call of a verb to Config.Observe.
 func observed[Q, A any](c *core, verb string, do func(context.Context, []Q) ([]A, error)) func(context.Context, []Q) ([]A, error) {
 	if c.cfg.Observe == nil {
 		return do
@@ -66,7 +82,7 @@ func observed[Q, A any](c *core, verb string, do func(context.Context, []Q) ([]A
 		} else if err != nil {
 			outcome = "error"
 		}
-		c.observe(Event{Kind: EventRequest, Name: verb, Size: len(asked), Duration: time.Since(start), Outcome: outcome, Err: err})
+		c.observe(ctx, Event{Kind: EventRequest, Verb: verb, Size: len(asked), Duration: time.Since(start), Outcome: outcome, Err: err})
 		return answers, err
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -19,7 +20,7 @@ type witness struct {
 	events []soloist.Event
 }
 
-func (w *witness) observe(e soloist.Event) {
+func (w *witness) observe(_ context.Context, e soloist.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.events = append(w.events, e)
@@ -71,7 +72,7 @@ func TestALostLeaseIsToldOnce(t *testing.T) {
 						t.Errorf("released: %v", err)
 					}
 				}
-				if lost := w.of(soloist.EventLost); len(lost) != 1 || lost[0].Name != "x" || !errors.Is(lost[0].Err, soloist.ErrLost) {
+				if lost := w.of(soloist.EventLost); len(lost) != 1 || lost[0].Subject.Name != "x" || !errors.Is(lost[0].Err, soloist.ErrLost) {
 					t.Errorf("lost: %+v", lost)
 				}
 			})
@@ -79,12 +80,12 @@ func TestALostLeaseIsToldOnce(t *testing.T) {
 	}
 }
 
-// Events of elements carry the name of their job, of which there are few, and not that of the element.
+// Events of elements carry their job, of which there are few, beside the ID of the element.
 func TestEventsOfElementsNameTheJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w witness
 		s := soloisttest.NewStore()
-		invoices := soloisttest.NewReplica(t, s, soloist.Config{Observe: w.observe}).Elements("invoices")
+		invoices := soloisttest.NewReplica(t, s, soloist.Config{Observe: w.observe}).Elements("invoices", soloist.ElementsOptions{})
 		if err := invoices.Process(background, "1", ok); err != nil {
 			t.Fatal(err)
 		}
@@ -100,8 +101,8 @@ func TestEventsOfElementsNameTheJob(t *testing.T) {
 				t.Errorf("%d events of kind %s, want %d", len(events), kind, n)
 			}
 			for _, e := range events {
-				if e.Name != "invoices" {
-					t.Errorf("%s of %q", kind, e.Name)
+				if e.Subject.Kind != soloist.KindElement || e.Subject.Parent != "invoices" || e.Subject.Name < "1" || e.Subject.Name > "3" {
+					t.Errorf("%s of %+v", kind, e.Subject)
 				}
 			}
 		}
@@ -118,7 +119,7 @@ func TestEachRequestIsToldOf(t *testing.T) {
 		}
 		var told []string
 		for _, e := range w.of(soloist.EventRequest) {
-			told = append(told, fmt.Sprint(e.Name, " ", e.Size, " ", e.Outcome))
+			told = append(told, fmt.Sprint(e.Verb, " ", e.Size, " ", e.Outcome))
 		}
 		if got := fmt.Sprint(told); got != "[choose 3 ok release 1 ok]" {
 			t.Errorf("told of %s", got)
@@ -129,7 +130,7 @@ func TestEachRequestIsToldOf(t *testing.T) {
 // All who close a client wait for the same end and are told the same.
 func TestCloseTwiceAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *soloisttest.Store, _, _ *soloist.Client) {
-		c := soloisttest.NewReplica(t, soloisttest.NewStore(), soloist.Config{Drain: time.Minute})
+		c := soloisttest.NewReplica(t, soloisttest.NewStore(), soloist.Config{})
 		stop := make(chan struct{})
 		defer func() { close(stop); synctest.Wait() }()
 		go func() {
@@ -141,7 +142,7 @@ func TestCloseTwiceAtOnce(t *testing.T) {
 		for range 2 {
 			go func() {
 				errs <- c.Close()
-				if took := time.Since(begin); took < time.Minute {
+				if took := time.Since(begin); took < 5*time.Second { // the RequestTimeout, for the function that ignores its context
 					t.Errorf("Close returned after %v", took)
 				}
 			}()
@@ -152,6 +153,33 @@ func TestCloseTwiceAtOnce(t *testing.T) {
 		}
 		if again := c.Close(); again == nil || again.Error() != one.Error() {
 			t.Errorf("again: %v", again)
+		}
+	})
+}
+
+// A refusal says of what, how long its caller has waited, and why; a grant how long.
+func TestRefusalsAndWaitsAreToldOf(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		var w witness
+		c := soloisttest.NewReplica(t, s, soloist.Config{Observe: w.observe})
+		held := mustLock(t, a, "x")
+		if _, err := a.Semaphore("x", 1).Acquire(background); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Do(background, "x", ok)
+		_ = c.With(soloist.Options{Wait: time.Minute}).Semaphore("x", 1).Do(background, ok)
+		time.AfterFunc(time.Hour, func() { _ = held.Release() })
+		if _, err := c.Lock(background, "x"); err != nil {
+			t.Fatal(err)
+		}
+		var told []string
+		for _, kind := range []soloist.EventKind{soloist.EventRefused, soloist.EventGranted} {
+			for _, e := range w.of(kind) {
+				told = append(told, fmt.Sprint(kind, " ", e.Subject.Kind, " ", e.Subject.Parent, e.Subject.Name, " ", e.Waited.Truncate(time.Minute), " ", errors.Is(e.Err, soloist.ErrHeld)))
+			}
+		}
+		if got := strings.Join(told, "; "); got != "refused lock x 0s true; refused permit x 1m0s true; granted lock x 1h0m0s false" {
+			t.Error(got)
 		}
 	})
 }

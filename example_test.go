@@ -57,13 +57,17 @@ func Example_more() {
 			return nil
 		}
 	}
-	closeMonth, issue, importAll := say("the month is closed"), say("invoice 4711 is issued"), say("imported")
+	closeMonth, importAll := say("the month is closed"), say("imported")
+	issue := func(_ context.Context, invoice *soloist.Element) error {
+		fmt.Println("invoice", invoice.ID(), "is issued")
+		return nil
+	}
 
-	// One at a time in the whole fleet; soloist.ErrHeld when another is at it.
+	// One at a time in the whole fleet; soloist.ErrHeld if another has it.
 	err = client.Do(ctx, "close-month", closeMonth)
 
-	// Once for all times; soloist.ErrDone when it is processed already.
-	err = errors.Join(err, client.Elements("invoices").Process(ctx, "4711", issue))
+	// Once, ever; soloist.ErrDone if it is processed already.
+	err = errors.Join(err, client.Elements("invoices", soloist.ElementsOptions{}).Process(ctx, "4711", issue))
 
 	// At most three at a time; Acquire waits for its turn.
 	permit, err2 := client.Semaphore("pdf", 3).Acquire(ctx)
@@ -75,7 +79,7 @@ func Example_more() {
 	err = errors.Join(err, err2, client.Lead(ctx, "importer", importAll))
 
 	fmt.Println(err)
-	again := client.Elements("invoices").Process(ctx, "4711", issue)
+	again := client.Elements("invoices", soloist.ElementsOptions{}).Process(ctx, "4711", issue)
 	fmt.Println(errors.Is(again, soloist.ErrDone))
 	// Output:
 	// the month is closed
@@ -97,7 +101,7 @@ func ExampleClient_Do() {
 		second := client.Do(ctx, "nightly", func(context.Context, *soloist.Lease) error { return nil })
 		var held *soloist.HeldError
 		if errors.As(second, &held) {
-			fmt.Println("held:", held.Record.Name)
+			fmt.Println("held:", held.Name)
 		}
 		return nil
 	})
@@ -188,8 +192,7 @@ func ExampleElements_ClaimAll() {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	invoices := client.Elements("invoices")
-	invoices.Retry = soloist.Retry{Attempts: 3, Backoff: time.Minute}
+	invoices := client.Elements("invoices", soloist.ElementsOptions{Retry: soloist.Retry{Attempts: 3, Backoff: time.Minute}})
 
 	claimed, err := invoices.ClaimAll(context.Background(), []string{"4711", "4712", "4713"})
 	if err != nil {
@@ -266,9 +269,9 @@ func Example_fence() {
 // Numbers for a dashboard come from one function that is told of everything.
 func ExampleConfig_observe() {
 	client, err := soloist.New(memstore.New(), soloist.Config{
-		Observe: func(e soloist.Event) {
+		Observe: func(_ context.Context, e soloist.Event) {
 			if e.Kind == soloist.EventRequest {
-				fmt.Fprintln(os.Stdout, e.Name, e.Outcome, e.Size)
+				fmt.Fprintln(os.Stdout, e.Verb, e.Outcome, e.Size)
 			}
 		},
 	})

@@ -39,7 +39,7 @@ func (x *execution) execute() ending {
 		return x.conclude(true)
 	}
 	if x.missed > 0 {
-		x.client.observe(Event{Kind: EventMissed, Name: x.job.Name, Token: x.lease.token, Missed: x.missed})
+		x.client.observe(x.lease.Context(), Event{Kind: EventMissed, Subject: x.lease.subject, Token: x.lease.token, Missed: x.missed})
 	}
 	for {
 		record, failure := x.try()
@@ -114,9 +114,15 @@ func (x *execution) try() (RunRecord, error) {
 	done := x.doneOf(run, start)
 	x.lease.done.Store(&done)
 	x.lease.report.Store(nil)
-	x.client.observe(Event{Kind: EventRunStart, Name: x.job.Name, Token: x.lease.token, Delay: start.Sub(x.scheduled)})
+	event := Event{Kind: EventRunStart, Subject: x.lease.subject, Token: x.lease.token, Attempt: run.Attempt, ScheduledAt: run.ScheduledAt, Manual: run.Manual}
+	started := event
+	started.Delay = start.Sub(x.scheduled)
+	x.client.observe(x.lease.Context(), started)
+	work := Work{Subject: x.lease.subject, Attempt: run.Attempt, ScheduledAt: run.ScheduledAt, Manual: run.Manual, Lease: x.lease}
 	x.lease.busy.Store(true)
-	err := recovered(func() error { return x.job.Do(x.lease.Context(), run) })
+	err := recovered(func() error {
+		return x.client.handle(x.lease.Context(), work, func(ctx context.Context) error { return x.job.Do(ctx, run) })
+	})
 	x.lease.busy.Store(false)
 	end := time.Now()
 	if err != nil && !x.lease.completed(err) {
@@ -133,7 +139,8 @@ func (x *execution) try() (RunRecord, error) {
 	if err != nil {
 		record.Error = err.Error()
 	}
-	x.client.observe(Event{Kind: EventRunEnd, Name: x.job.Name, Token: x.lease.token, Duration: end.Sub(start), Outcome: record.Outcome, Err: err})
+	event.Kind, event.Duration, event.Outcome, event.Err = EventRunEnd, end.Sub(start), record.Outcome, err
+	x.client.observe(x.lease.Context(), event)
 	var panicked *PanicError
 	switch {
 	case errors.As(err, &panicked):

@@ -69,7 +69,7 @@ func (a *Admin) Release(ctx context.Context, seen LeaseInfo, reason string) erro
 // targetOf returns the record of a lease.
 func (a *Admin) targetOf(seen LeaseInfo) (t target, err error) {
 	names := a.client.names
-	t = target{shown: seen.Name, of: seen.Job}
+	t = target{kind: seen.Kind, shown: seen.Name, parent: seen.Job}
 	switch seen.Kind {
 	case KindLock:
 		t.name, err = names.name(kindLock, seen.Name)
@@ -116,7 +116,7 @@ func (c *Client) force(ctx context.Context, t target, rel store.Release) error {
 		return err
 	}
 	c.log.Info("released by force", "name", t.shown, "token", rel.Token, "holder", rel.Holder, "by", c.cfg.Replica)
-	l, err := c.With(Options{TTL: c.opts.TTL, Margin: c.opts.Margin}).try(ctx, context.WithoutCancel(ctx), t)
+	l, err := c.plain(Options{TTL: c.opts.TTL, Margin: c.opts.Margin}).try(ctx, t)
 	switch {
 	case errors.Is(err, ErrHeld):
 		return nil

@@ -29,7 +29,7 @@ func (a *Admin) Forget(ctx context.Context, job string) error {
 }
 
 func (a *Admin) forget(ctx context.Context, job string) error {
-	c := a.client.With(Options{TTL: controlTTL})
+	c := a.client.plain(Options{TTL: controlTTL})
 	t, err := a.targetOf(LeaseInfo{Kind: KindJob, Name: job})
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (a *Admin) forget(ctx context.Context, job string) error {
 	case records[0].Token == 0 || forgotten(records[0]):
 		return ErrNoJob
 	}
-	l, err := c.try(ctx, context.WithoutCancel(ctx), t)
+	l, err := c.try(ctx, t)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func TestFunctionThatExits(t *testing.T) {
 			return c.Semaphore("x", 1).Do(background, fn)
 		},
 		"Process": func(c *soloist.Client, fn func(context.Context, *soloist.Lease) error) error {
-			return c.Elements("x").Process(background, "1", fn)
+			return c.Elements("x", soloist.ElementsOptions{}).Process(background, "1", func(ctx context.Context, el *soloist.Element) error { return fn(ctx, el.Lease) })
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -63,10 +63,9 @@ func TestFunctionThatExits(t *testing.T) {
 // An element whose function ends its goroutine has failed once.
 func TestElementWhoseFunctionExits(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, _ *soloist.Client) {
-		invoices := a.Elements("invoices")
-		invoices.Retry.Attempts = 3
+		invoices := a.Elements("invoices", soloist.ElementsOptions{Retry: soloist.Retry{Attempts: 3}})
 		exits(func() {
-			_ = invoices.Process(background, "1", func(context.Context, *soloist.Lease) error { runtime.Goexit(); return nil })
+			_ = invoices.Process(background, "1", func(context.Context, *soloist.Element) error { runtime.Goexit(); return nil })
 		})
 		for info, err := range a.Admin().Elements(background, "invoices") {
 			if err != nil || info.Status != "waiting" || info.Attempts != 1 || !strings.Contains(info.Error, "Goexit") {
@@ -104,10 +103,10 @@ func TestJobWhoseFunctionExits(t *testing.T) {
 	})
 }
 
-// Each primitive has one rule for panics: under Do, Lead and a permit they go on to the caller after the release; Process answers them as
-// a *PanicError; a run has panicked.
+// Whatever a function runs under, its panic is the error of the call, after what it ran under has been given back.
 func TestPanics(t *testing.T) {
-	boo := func(context.Context, *soloist.Lease) error { panic("boo") }
+	cause := errors.New("the cause")
+	boo := func(context.Context, *soloist.Lease) error { panic(cause) }
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := soloisttest.NewClient(t)
 		for what, does := range map[string]func(func(context.Context, *soloist.Lease) error) error{
@@ -116,22 +115,17 @@ func TestPanics(t *testing.T) {
 			"Semaphore.Do": func(fn func(context.Context, *soloist.Lease) error) error {
 				return c.Semaphore("x", 1).Do(background, fn)
 			},
+			"Process": func(fn func(context.Context, *soloist.Lease) error) error {
+				return c.Elements("x", soloist.ElementsOptions{}).Process(background, "1", func(ctx context.Context, el *soloist.Element) error { return fn(ctx, el.Lease) })
+			},
 		} {
-			func() {
-				defer func() {
-					if v := recover(); v != "boo" {
-						t.Errorf("%s: %v", what, v)
-					}
-				}()
-				t.Errorf("%s returned: %v", what, does(boo))
-			}()
+			var panicked *soloist.PanicError
+			if err := does(boo); !errors.As(err, &panicked) || panicked.Value != cause || len(panicked.Stack) == 0 || !errors.Is(err, cause) {
+				t.Errorf("%s: %v", what, err)
+			}
 			if err := does(ok); err != nil {
 				t.Errorf("%s after a panic: %v", what, err)
 			}
-		}
-		var panicked *soloist.PanicError
-		if err := c.Elements("x").Process(background, "1", boo); !errors.As(err, &panicked) || len(panicked.Stack) == 0 {
-			t.Errorf("Process: %v", err)
 		}
 	})
 }

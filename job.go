@@ -108,19 +108,7 @@ func (j Job) filled(opts Options) (Job, Options, error) {
 	if j.Do == nil {
 		return fail(invalid("Do", "nil", "give the function to run"))
 	}
-	set := func(o *time.Duration, d time.Duration) {
-		if d != 0 {
-			*o = d
-		}
-	}
-	if j.TTL != 0 {
-		opts.Margin = 0
-	}
-	set(&opts.TTL, j.TTL)
-	set(&opts.Margin, j.Margin)
-	set(&opts.AtLeast, j.AtLeast)
-	set(&opts.AtMost, j.AtMost)
-	opts, err := opts.filled()
+	opts, err := Options{TTL: j.TTL, Margin: j.Margin, AtLeast: j.AtLeast, AtMost: j.AtMost}.over(opts).resolved()
 	if err != nil {
 		return fail(err)
 	}

@@ -5,55 +5,93 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/soloist-dev/soloist/store"
 )
 
-// Lead runs fn while this client is the leader called name. It waits until it is elected, and again whenever fn has
-// returned because the leadership was lost; fn's context ends then. It returns when ctx ends or when fn returns while it
-// leads: fn's error, after giving the leadership up. A store that does not answer is logged and asked again.
+// Lead runs fn while this client is the leader called name. It waits until it is elected, and again whenever the leadership is lost
+// and fn has returned. It returns when fn returns while it leads, with the error of fn, and, as Run does, when ctx ends or the client shuts
+// down: it waits for fn, gives the leadership up and returns nil. An error then means that fn failed otherwise than by ctx, or that
+// the leadership was not given up.
+//
+// The context of fn ends when ctx does, when the leadership is lost, and as soon as the client begins to shut down. Lease.Context goes on for
+// as long as the leadership is held: use it to finish, for example with Lease.SetState. Panics and runtime.Goexit are as in Do. If
+// the store fails, also at the start, Lead logs it and tries again.
 func (c *Client) Lead(ctx context.Context, name string, fn func(ctx context.Context, lease *Lease) error) error {
+	t, err := c.leaderTarget(name)
+	if err != nil {
+		return err
+	}
 	if err := c.enter(); err != nil {
 		return err
 	}
 	defer c.runs.Done()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.ctx, func() { cancel(ErrInterrupted) })()
 	for {
-		lease, err := c.campaign(ctx, ctx, name)
-		if err != nil {
+		lease, err := c.campaign(ctx, t)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil || c.ctx.Err() != nil:
+			return nil
+		default:
 			return err
 		}
-		if err, led := lease.lead(ctx, fn); led || ctx.Err() != nil {
+		if err, led := lease.lead(ctx, fn); led {
 			return err
 		}
 	}
 }
 
-// Campaign waits until this client is the leader called name, or ctx or Options.Wait ends. The leadership outlives ctx: release
-// it. A store that does not answer is logged and asked again.
+// Campaign waits until this client is the leader called name, or ctx ends. The leadership outlives ctx: release it, and stop
+// working when its Context ends. If the store fails, Campaign logs it and tries again.
 func (c *Client) Campaign(ctx context.Context, name string) (*Lease, error) {
-	return c.campaign(ctx, context.WithoutCancel(ctx), name)
-}
-
-func (c *Client) campaign(ctx, parent context.Context, name string) (*Lease, error) {
-	full, err := c.names.name(kindLeader, name)
+	t, err := c.leaderTarget(name)
 	if err != nil {
 		return nil, err
 	}
+	return c.campaign(ctx, t)
+}
+
+func (c *Client) leaderTarget(name string) (target, error) {
+	full, err := c.names.name(kindLeader, name)
+	return target{kind: KindLeader, shown: name, name: full}, err
+}
+
+// campaign waits for the leadership, for as long as ctx allows.
+func (c *Client) campaign(ctx context.Context, t target) (*Lease, error) {
+	patient := &Client{core: c.core, given: c.given, opts: c.opts, err: c.err}
+	patient.opts.Wait = 0
 	for wait := newBackoff(5 * time.Second); ; {
-		lease, err := c.wait(ctx, parent, target{shown: name, name: full})
-		if err == nil || ctx.Err() != nil || c.usable() != nil || errors.Is(err, ErrHeld) {
+		lease, err := patient.acquire(ctx, t, true)
+		if err == nil || ctx.Err() != nil || patient.usable() != nil || permanent(err) {
 			return lease, err
 		}
-		c.log.Warn("standing for leader", "name", name, "err", err)
+		c.log.Warn("no leadership: a request to the store has failed", "name", t.shown, "err", err)
 		if !wait.sleep(ctx) {
-			return nil, context.Cause(ctx)
+			return nil, c.waited(ctx, t, err)
 		}
 	}
 }
 
-// lead runs one term and says whether it ended for another reason than the loss of the lease.
+// permanent reports whether asking again cannot help.
+func permanent(err error) bool {
+	var bad *InvalidError
+	return errors.As(err, &bad) || errors.Is(err, store.ErrClosed) || errors.Is(err, ErrClosed)
+}
+
+// lead runs one term and reports whether it ended other than by the loss of the lease.
 func (l *Lease) lead(ctx context.Context, fn func(context.Context, *Lease) error) (error, bool) {
-	err := l.run(fn)
+	err := l.do(ctx, func(ctx2 context.Context, l *Lease) error {
+		err := fn(ctx2, l)
+		if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
+			return nil // it has stopped as it was asked to
+		}
+		return err
+	})
 	if lost := errors.Is(context.Cause(&l.ctx), ErrLost); lost && ctx.Err() == nil {
-		l.core.log.Warn("leadership lost; standing again", "name", l.shown, "err", err)
+		l.core.log.Warn("leadership lost; trying to get it again", "name", l.shown, "err", err)
 		return nil, false
 	}
 	if err != nil {

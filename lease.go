@@ -1,7 +1,6 @@
 package soloist
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +16,7 @@ import (
 type Lease struct {
 	core    *core
 	shown   string // the name as its user knows it
-	of      string // what events name: shown, or an element's job
+	subject Subject
 	name    string // the record's
 	waitKey string // what those wait for, in this client, who wait for what it has
 	holder  string
@@ -25,14 +24,15 @@ type Lease struct {
 	opts    Options
 	granted store.Grant
 	ctx     leaseContext
-	cancel  context.CancelCauseFunc
-	since   time.Time              // just before the request that was granted, or the first of several that asked for the same
-	had     time.Time              // when the grant was known here
-	end     time.Time              // the lease is not renewed past it; zero without AtMost
-	busy    atomic.Bool            // a function of the user's runs under it
-	report  atomic.Pointer[report] // of the run under it
-	stated  atomic.Bool            // SetState has been used
-	last    atomic.Pointer[[]byte] // the last state that was set, with which the lease is released: a request for an older one may be carried out late, or twice
+	cancel  context.CancelCauseFunc                 // of ctx
+	stop    atomic.Pointer[context.CancelCauseFunc] // of the context of a function that runs under it; nil if none does
+	since   time.Time                               // just before the request that was granted, or the first of several that asked for the same
+	had     time.Time                               // when the grant was known here
+	end     time.Time                               // the lease is not renewed past it; zero without AtMost
+	busy    atomic.Bool                             // a function of the user's runs under it
+	report  atomic.Pointer[report]                  // of the run under it
+	stated  atomic.Bool                             // SetState has been used
+	last    atomic.Pointer[[]byte]                  // the last state that was set, with which the lease is released: a request for an older one may be carried out late, or twice
 	done    atomic.Pointer[doneFunc]
 
 	completion atomic.Int64 // the mark that was given out last to be committed; 0 if none
@@ -67,7 +67,25 @@ func (c *leaseContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// LeaseFrom answers the lease under which ctx's function runs, or nil. It is how code far below finds the fencing token.
+// work returns the context of a function under the lease: it ends with ctx, with the lease, or when stop is called.
+func (l *Lease) work(ctx context.Context) context.Context {
+	ctx, stop := context.WithCancelCause(ctx)
+	l.stop.Store(&stop)
+	if l.ctx.Err() != nil {
+		stop(context.Cause(&l.ctx))
+	}
+	return &leaseContext{ctx, l}
+}
+
+// endContext ends the context of the lease, and that of the function under it.
+func (l *Lease) endContext(cause error) {
+	l.cancel(cause)
+	if stop := l.stop.Load(); stop != nil {
+		(*stop)(cause)
+	}
+}
+
+// LeaseFrom returns the lease that ctx belongs to, or nil. It gives code far below the function the fencing token.
 func LeaseFrom(ctx context.Context) *Lease {
 	l, _ := ctx.Value(leaseKey{}).(*Lease)
 	return l
@@ -76,7 +94,7 @@ func LeaseFrom(ctx context.Context) *Lease {
 // newLease makes the lease of a grant that was asked for at since. Its context is derived from parent.
 func (c *core) newLease(parent context.Context, t target, claim store.Claim, g store.Grant, opts Options, since time.Time) *Lease {
 	l := &Lease{
-		core: c, shown: t.shown, of: cmp.Or(t.of, t.shown), waitKey: t.waitKey(), name: claim.Name, holder: claim.Holder, token: g.Token, opts: opts, granted: g,
+		core: c, shown: t.shown, subject: t.subject(claim.Name), waitKey: t.waitKey(), name: claim.Name, holder: claim.Holder, token: g.Token, opts: opts, granted: g,
 		since: since, had: c.clock.earliest(), deadline: since.Add(claim.TTL - opts.Margin), renewAt: since.Add(claim.TTL / 3),
 	}
 	if opts.AtMost > 0 {
@@ -87,8 +105,10 @@ func (c *core) newLease(parent context.Context, t target, claim store.Claim, g s
 	return l
 }
 
-// Context ends when the lease is released or lost, and when the context it was derived from does: that of Do, not that of
-// Lock and TryLock. Its cause (context.Cause) is ErrLost when the lease is lost.
+// Context returns the context of the lease. It ends when the lease is released or lost, and not with the context of the call that
+// took it. Its cause (context.Cause) is ErrLost if the lease is lost. A holder that got the lease from Lock, TryLock, Acquire, Campaign or Claim
+// must stop its work when it ends. A function under Do, Lead, Process or Semaphore.Do is passed another context, which ends when
+// this one does or earlier, when the function is to stop; to finish its work it can go on with this one.
 func (l *Lease) Context() context.Context { return &l.ctx }
 
 // Name is what is leased, as it was asked for.
@@ -213,6 +233,6 @@ func (l *Lease) Completion() store.Completion {
 
 // completed says that err, of the user's function, is the ErrDone of the lease's own completion.
 func (l *Lease) completed(err error) bool {
-	var done *DoneError
+	var done *store.DoneError
 	return l.done.Load() != nil && errors.As(err, &done) && done.Record.Name == l.name
 }

@@ -76,7 +76,7 @@ func TestOneWaiterOfAClientAsks(t *testing.T) {
 func TestAWaiterBehindALeaseNoticesItsLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := soloisttest.NewStore()
-		c := soloisttest.NewReplica(t, s, soloist.Config{Options: soloist.Options{TTL: time.Hour}})
+		c := soloisttest.NewReplica(t, s, soloist.Config{TTL: time.Hour})
 		first := mustLock(t, c, "x")
 		second, third := make(chan *soloist.Lease, 1), make(chan *soloist.Lease, 1)
 		wait := func(to chan<- *soloist.Lease) {

@@ -5,12 +5,14 @@ import (
 	"errors"
 )
 
-// Do runs fn while this client holds the lock called name, and releases it afterwards. The context of fn ends when ctx does
-// and when the lease is lost. A name that is held is ErrHeld at once, or after Options.Wait.
+// Do runs fn while this client holds the lock called name, and releases it afterwards. If the lock is held, Do returns ErrHeld
+// immediately, or after Options.Wait. The context of fn ends when ctx does, when the lease is lost (the cause is ErrLost then), and when the client
+// interrupts it to shut down (ErrInterrupted). Lease.Context goes on for as long as the lease is held: use it to finish what fn must not leave half
+// done.
 //
-// The error is that of fn, joined with the release's: ErrLost says that the lease ended before fn did, so that somebody else
-// may have run meanwhile. If fn panics or calls runtime.Goexit, the lock is released, and the panic or the end of the goroutine goes on. Do has no way to stop an fn that ignores its
-// context: it returns when fn does.
+// Do returns the error of fn, joined with that of the release: ErrLost means that the lease ended before fn did, so that another holder
+// may have run meanwhile. If fn panics, Do releases the lock and returns a *PanicError. If fn calls runtime.Goexit, Do releases the lock and the
+// goroutine ends. Do cannot stop an fn that ignores its context: it returns when fn does.
 func (c *Client) Do(ctx context.Context, name string, fn func(ctx context.Context, lease *Lease) error) error {
 	t, err := c.lockTarget(name)
 	if err != nil {
@@ -25,58 +27,62 @@ func (c *Client) under(ctx context.Context, t target, fn func(context.Context, *
 		return err
 	}
 	defer c.runs.Done()
-	acquire := c.try
-	if c.opts.Wait != 0 {
-		acquire = c.wait
-	}
-	lease, err := acquire(ctx, ctx, t)
+	lease, err := c.acquire(ctx, t, c.opts.Wait != 0)
 	if err != nil {
 		return err
 	}
-	return lease.run(fn)
+	return lease.do(ctx, fn)
 }
 
-// run calls fn under the lease and releases it.
-func (l *Lease) run(fn func(context.Context, *Lease) error) (err error) {
-	l.busy.Store(true)
-	returned := false
-	defer func() {
-		l.busy.Store(false)
-		released := l.Release()
-		switch {
-		case released == nil:
-		case returned:
-			err = errors.Join(err, released)
-		default: // fn panics or ends its goroutine: nobody is there to be told
-			l.core.log.Warn("a function did not return, and its lease was not released", "name", l.shown, "err", released)
+// do runs fn under the lease and releases it.
+func (l *Lease) do(ctx context.Context, fn func(context.Context, *Lease) error) error {
+	return l.run(ctx, Work{}, func(ctx context.Context) error { return fn(ctx, l) }, func(err, _ error) error {
+		if released := l.Release(); released != nil {
+			return errors.Join(err, released)
 		}
-	}()
-	err = fn(&l.ctx, l)
-	returned = true
-	return err
+		return err
+	})
 }
 
-// TryLock takes the lock called name if it is free, else answers a *HeldError. The lease outlives ctx: release it.
+// run calls fn under the lease, inside the middleware, and then end with its error and the cause that had ended its context, if one had. What end returns
+// is returned. work is completed with the lease.
+func (l *Lease) run(ctx context.Context, work Work, fn func(context.Context) error, end func(err, cause error) error) error {
+	work.Subject, work.Lease = l.subject, l
+	ctx = l.work(ctx)
+	l.busy.Store(true)
+	return concluded(func() error { return l.core.handle(ctx, work, fn) }, func(err error) error {
+		cause := context.Cause(ctx)
+		l.busy.Store(false)
+		ended := end(err, cause)
+		if errors.Is(err, errExited) && ended != err { // no caller is waiting for it
+			l.core.log.Warn("a function did not return", "kind", l.subject.Kind, "name", l.shown, "err", ended)
+		}
+		(*l.stop.Load())(errReleased)
+		return ended
+	})
+}
+
+// TryLock takes the lock called name if it is free, else it returns a *HeldError. The lease outlives ctx: release it.
 func (c *Client) TryLock(ctx context.Context, name string) (*Lease, error) {
 	t, err := c.lockTarget(name)
 	if err != nil {
 		return nil, err
 	}
-	return c.try(ctx, context.WithoutCancel(ctx), t)
+	return c.acquire(ctx, t, false)
 }
 
 // Lock waits for the lock called name until it gets it, ctx ends, or Options.Wait has passed. It wakes when the name is
-// released, if the store can tell, and when its lease would end. Those who wait in one client are served in the order they
-// came. The lease outlives ctx: release it.
+// released, if the store reports releases, and when the lease in its way would end. Those who wait in one client are served in the order
+// in which they came. The lease outlives ctx: release it, and stop working when its Context ends.
 func (c *Client) Lock(ctx context.Context, name string) (*Lease, error) {
 	t, err := c.lockTarget(name)
 	if err != nil {
 		return nil, err
 	}
-	return c.wait(ctx, context.WithoutCancel(ctx), t)
+	return c.acquire(ctx, t, true)
 }
 
 func (c *Client) lockTarget(name string) (target, error) {
 	full, err := c.names.name(kindLock, name)
-	return target{shown: name, name: full}, err
+	return target{kind: KindLock, shown: name, name: full}, err
 }

@@ -1,6 +1,8 @@
 package soloist
 
 import (
+	"cmp"
+	"context"
 	"log/slog"
 	"os"
 	"strconv"
@@ -11,40 +13,48 @@ import (
 )
 
 // Config configures a client. The zero value is useful.
+//
+// In Config, Options and ElementsOptions zero means what is inherited, or else the default. A negative value means none: no bound, no
+// waiting. Where that makes no sense it is an error.
 type Config struct {
 	// Namespace keeps this application's names apart from those of others on the same backend: "" or 1 to 64 bytes
 	// without a slash. Replicas that are to exclude each other need the same one.
 	Namespace string
 
 	// Replica names this process to people, in the holder of each lease. The default is host and process id. It need not
-	// be unique: every attempt to acquire gets a holder of its own.
+	// be unique: every attempt to acquire gets its own holder.
 	Replica string
 
 	// Version names the version of this program to people, at most 100 bytes. The default is that of its build.
 	Version string
 
-	// Options are the defaults of every lease; Client.With changes them for some.
-	Options
+	// TTL and Margin are those of all leases for which With or a Job gives no others. See Options for their defaults.
+	TTL, Margin time.Duration
 
 	// RequestTimeout bounds each request to the store. The default is 5 s, or a third of the TTL if that is less.
 	RequestTimeout time.Duration
 
-	// Drain is how long Run and Close wait for runs before they cancel them. The default is 30 s; negative waits not at all.
+	// Drain is how long Run waits for its runs after its context has ended, before it cancels them. The default is 20 s, which
+	// leaves time to hand them over within the 30 s that Kubernetes gives a pod to stop. A negative value means do not wait.
 	Drain time.Duration
 
 	// RequireFencing makes New fail with ErrUnfenced unless the store, as it is configured, promises fencing tokens.
 	RequireFencing bool
 
-	// Logger gets what nobody is there to be told as an error: lost leases, failed runs. The default is slog.Default().
+	// Logger receives errors that no caller is waiting for: lost leases, failed runs. The default is slog.Default().
 	Logger *slog.Logger
 
-	// Observe, if not nil, is told of everything that happens, for metrics and tracing. It is called from many
-	// goroutines and must not block.
-	Observe func(Event)
+	// Middleware wraps every function that runs under a lease: of Do, Lead, Process and jobs. The first is the outermost.
+	Middleware []Middleware
+
+	// Observe, if not nil, is called with everything that happens, for metrics and tracing. It is called from many
+	// goroutines and must not block. See Event for the context.
+	Observe func(context.Context, Event)
 }
 
+// fill sets the defaults of cfg and checks the rest; opts are those of all leases.
 func (cfg *Config) fill(opts Options) error {
-	cfg.Options = opts
+	cfg.TTL, cfg.Margin = opts.TTL, opts.Margin
 	if cfg.Version == "" {
 		cfg.Version = buildVersion()
 	}
@@ -65,10 +75,10 @@ func (cfg *Config) fill(opts Options) error {
 	case cfg.RequestTimeout == 0:
 		cfg.RequestTimeout = min(5*time.Second, max(opts.TTL/3, 10*time.Millisecond))
 	case cfg.RequestTimeout < 0:
-		return invalid("RequestTimeout", cfg.RequestTimeout.String(), "must be > 0")
+		return invalid("RequestTimeout", cfg.RequestTimeout.String(), "must be > 0; 0 means 5s, or a third of the TTL if that is less")
 	}
 	if cfg.Drain == 0 {
-		cfg.Drain = 30 * time.Second
+		cfg.Drain = 20 * time.Second
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
@@ -76,48 +86,62 @@ func (cfg *Config) fill(opts Options) error {
 	return nil
 }
 
-// Options say how leases are taken and kept.
+// Options configure the leases that are taken through Client.With. A zero field inherits what that client has.
 type Options struct {
 	// TTL is how long the name stays taken after the process that holds it has died. Leases of living processes are
-	// renewed at a third of it. 0 means 30 s; else at least 10 ms.
+	// renewed at a third of it. It must be at least 10 ms. The default is 30 s.
 	TTL time.Duration
 
 	// Margin is how long before the end of its lease a holder is told that it is lost. It covers what the holder does
-	// between looking and acting, and clocks that run at different rates. 0 means a tenth of the TTL; else less than half.
+	// between looking and acting, and clocks that run at different rates. It must be less than half the TTL. The default
+	// is a tenth of the TTL, also where a TTL is given without a Margin.
 	Margin time.Duration
 
-	// AtLeast is how long a name stays taken, counted from the grant, even if it is released before.
+	// AtLeast is how long a name stays taken, counted from the grant, even if it is released earlier. The default is none.
 	AtLeast time.Duration
 
-	// AtMost is how long a lease is renewed, counted from the grant; then it is lost. 0 sets no bound.
+	// AtMost is how long a lease is renewed, counted from the grant; then it is lost. It must be at least 10 ms. The TTL is not
+	// longer than it. The default is no bound.
 	AtMost time.Duration
 
-	// Wait is how long Do, Lock and Acquire wait for a name that is held. 0 means not at all for Do and without bound for
-	// Lock and Acquire, whose ctx bounds it; negative means without bound for Do too.
+	// Wait is how long to wait for a name that is held. By default Lock and Acquire wait for as long as their ctx allows,
+	// and Do, Process and Claim do not wait; negative means that these, too, wait for as long as their ctx allows. Lead and Campaign
+	// do not heed it, nor do TryLock and TryAcquire, which never wait; ClaimAll refuses it.
 	Wait time.Duration
 }
 
-func (o Options) filled() (Options, error) {
-	if o.TTL == 0 {
-		o.TTL = 30 * time.Second
+// over returns o with what it leaves zero taken from base.
+func (o Options) over(base Options) Options {
+	if o.TTL != 0 {
+		base.Margin = 0 // a tenth of the new TTL
 	}
+	return Options{
+		TTL: cmp.Or(o.TTL, base.TTL), Margin: cmp.Or(o.Margin, base.Margin), AtLeast: cmp.Or(o.AtLeast, base.AtLeast),
+		AtMost: cmp.Or(o.AtMost, base.AtMost), Wait: cmp.Or(o.Wait, base.Wait),
+	}
+}
+
+// resolved returns o with its defaults, and with 0 for none in AtLeast and AtMost.
+func (o Options) resolved() (Options, error) {
+	o.TTL = cmp.Or(o.TTL, 30*time.Second)
+	o.AtLeast, o.AtMost = max(0, o.AtLeast), max(0, o.AtMost)
 	if o.TTL < 10*time.Millisecond || o.TTL > store.MaxTTL {
 		return o, invalid("TTL", o.TTL.String(), "must be between 10ms and %v", store.MaxTTL)
 	}
 	if o.AtMost != 0 && o.AtMost < 10*time.Millisecond {
-		return o, invalid("AtMost", o.AtMost.String(), "must be 0 (no bound) or at least 10ms")
+		return o, invalid("AtMost", o.AtMost.String(), "must be at least 10ms, or negative for no bound")
 	}
 	if o.AtMost > 0 && o.AtMost < o.TTL {
-		o.TTL = o.AtMost
+		if o.TTL = o.AtMost; o.Margin >= o.TTL/2 {
+			o.Margin = 0
+		}
 	}
-	if o.Margin == 0 {
-		o.Margin = o.TTL / 10
-	}
+	o.Margin = cmp.Or(o.Margin, o.TTL/10)
 	switch {
 	case o.Margin < 0 || o.Margin >= o.TTL/2:
-		return o, invalid("Margin", o.Margin.String(), "must be at least 0 and less than half the TTL (%v)", o.TTL)
-	case o.AtLeast < 0 || o.AtLeast > store.MaxTTL:
-		return o, invalid("AtLeast", o.AtLeast.String(), "must be between 0 and %v", store.MaxTTL)
+		return o, invalid("Margin", o.Margin.String(), "must be greater than 0 and less than half the TTL (%v)", o.TTL)
+	case o.AtLeast > store.MaxTTL:
+		return o, invalid("AtLeast", o.AtLeast.String(), "must not be more than %v", store.MaxTTL)
 	case o.AtMost > 0 && o.AtLeast > o.AtMost:
 		return o, invalid("AtLeast", o.AtLeast.String(), "must not be more than AtMost (%v)", o.AtMost)
 	}

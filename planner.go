@@ -195,8 +195,8 @@ type step struct {
 // answer takes the answer to a request.
 func (p *planner) answer(req jobRequest, a answer) (s step) {
 	j, now := req.job, a.answered
-	var held *HeldError
-	var done *DoneError
+	var held *store.HeldError
+	var done *store.DoneError
 	if req.claims {
 		j.leaseEnd = time.Time{}
 	}

@@ -49,13 +49,13 @@ func TestRunIsRecordedAfterALongOutage(t *testing.T) {
 func TestEachReleaseOfABatchHasItsOwnBound(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
 		c := a.With(soloist.Options{TTL: 10 * time.Minute})
-		claimed, err := c.Elements("x").ClaimAll(background, []string{"1", "2"})
+		claimed, err := c.Elements("x", soloist.ElementsOptions{}).ClaimAll(background, []string{"1", "2"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.Break(errors.New("away"))
 		time.AfterFunc(2*time.Minute, s.Heal)
-		if errs := c.Elements("x").DoneAll([]*soloist.Element{claimed[0].Element, claimed[1].Element}); errors.Join(errs...) != nil {
+		if errs := c.Elements("x", soloist.ElementsOptions{}).DoneAll([]*soloist.Element{claimed[0].Element, claimed[1].Element}); errors.Join(errs...) != nil {
 			t.Errorf("recording: %v", errs)
 		}
 	})
@@ -66,7 +66,7 @@ func TestShortLeaseDoesNotBoundItsBatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
 		var both []*soloist.Element
 		for _, ttl := range []time.Duration{30 * time.Second, 10 * time.Minute} {
-			el, err := a.With(soloist.Options{TTL: ttl}).Elements("x").Claim(background, ttl.String())
+			el, err := a.With(soloist.Options{TTL: ttl}).Elements("x", soloist.ElementsOptions{}).Claim(background, ttl.String())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,7 +74,7 @@ func TestShortLeaseDoesNotBoundItsBatch(t *testing.T) {
 		}
 		s.Break(errors.New("away"))
 		time.AfterFunc(2*time.Minute, s.Heal)
-		if errs := a.Elements("x").DoneAll(both); errs[0] == nil || errs[1] != nil {
+		if errs := a.Elements("x", soloist.ElementsOptions{}).DoneAll(both); errs[0] == nil || errs[1] != nil {
 			t.Errorf("recording: %v; want that the first is lost, and the second is recorded", errs)
 		}
 	})
@@ -134,9 +134,17 @@ func TestRunThatFailsLeavesTheNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := soloisttest.NewClient(t)
 		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: func(context.Context, soloist.Run) error { return nil }}
+		unnamed := job
+		unnamed.Do = nil
+		var invalid *soloist.InvalidError
+		if err := c.Run(background, job, unnamed); !errors.As(err, &invalid) {
+			t.Fatalf("Run of a job that is not valid: %v", err)
+		}
 		s.Break(errors.New("away"))
-		if err := c.Run(background, job); err == nil {
-			t.Fatal("Run without a store returned nil")
+		ctx, cancel := context.WithTimeout(background, time.Minute)
+		defer cancel()
+		if err := c.Run(ctx, job); err != nil {
+			t.Fatalf("Run until its context ended, without a store: %v", err)
 		}
 		s.Heal()
 		start(t, c, job)()

@@ -87,7 +87,7 @@ func (l *Lease) tellReleased(err error) error {
 		l.core.renewer.tellLost(l, ErrLost)
 	}
 	if l.core.cfg.Observe != nil {
-		l.core.observe(Event{Kind: EventReleased, Name: l.of, Token: l.token, Duration: l.core.clock.earliest().Sub(l.since), Err: err})
+		l.core.observe(&l.ctx, Event{Kind: EventReleased, Subject: l.subject, Token: l.token, Duration: l.core.clock.earliest().Sub(l.since), Err: err})
 	}
 	if err != nil {
 		return fmt.Errorf("releasing %q: %w", l.shown, err)
@@ -103,6 +103,7 @@ func (c *core) releaseBatch(releases []store.Release) []error {
 // releaseBatchUntil makes one batch of releases, and repeats those that the store has not answered: one that records something, until its end, when its
 // lease is sure to have ended by itself; any other for two request timeouts.
 func (c *core) releaseBatchUntil(releases []store.Release, ends []time.Time) []error {
+	asked := time.Now()
 	errs, err := c.releases.ask(context.Background(), releases)
 	if err == nil && !slices.ContainsFunc(errs, open) {
 		return errs
@@ -110,7 +111,7 @@ func (c *core) releaseBatchUntil(releases []store.Release, ends []time.Time) []e
 	if err != nil {
 		errs = slices.Repeat([]error{err}, len(releases))
 	}
-	bounds := slices.Repeat([]time.Time{time.Now().Add(2 * c.cfg.RequestTimeout)}, len(releases))
+	bounds := slices.Repeat([]time.Time{asked.Add(2 * c.cfg.RequestTimeout)}, len(releases))
 	for i, r := range releases {
 		if ends != nil && (r.Mark != 0 || r.State != nil) && ends[i].After(bounds[i]) {
 			bounds[i] = ends[i]
@@ -125,9 +126,10 @@ func (c *core) releaseBatchUntil(releases []store.Release, ends []time.Time) []e
 func (c *core) retryRelease(releases []store.Release, bounds []time.Time, errs []error) {
 	ctx, cancel := context.WithDeadline(context.Background(), slices.MaxFunc(bounds, time.Time.Compare))
 	defer cancel()
-	go func() { // nothing is asked any more when Close has returned
+	go func() { // Close does not wait for longer, and nothing is asked any more when it has returned
 		select {
-		case <-c.over:
+		case <-c.interrupted.Done():
+			within(c.over, 2*c.cfg.RequestTimeout)
 			cancel()
 		case <-ctx.Done():
 		}

@@ -153,7 +153,7 @@ func (r *renewer) lose(l *Lease, cause error) {
 	if !kept {
 		return
 	}
-	l.cancel(cause)
+	l.endContext(cause)
 	r.core.waiters.released(l.waitKey)
 	r.core.log.Warn("lease lost", "name", l.shown, "token", l.token, "holder", l.holder, "cause", cause)
 	r.tellLost(l, cause)
@@ -166,7 +166,7 @@ func (r *renewer) tellLost(l *Lease, cause error) {
 	l.lost = true
 	r.mu.Unlock()
 	if !told {
-		r.core.observe(Event{Kind: EventLost, Name: l.of, Token: l.token, Duration: r.core.clock.latest().Sub(l.since), Err: cause})
+		r.core.observe(&l.ctx, Event{Kind: EventLost, Subject: l.subject, Token: l.token, Duration: r.core.clock.latest().Sub(l.since), Err: cause})
 	}
 }
 
@@ -183,7 +183,7 @@ func (r *renewer) drop(l *Lease, cause error) bool {
 		return again
 	}
 	r.mu.Unlock()
-	l.cancel(cause)
+	l.endContext(cause)
 	return true
 }
 
@@ -382,13 +382,15 @@ func (r *renewer) again(l *Lease) {
 	}
 }
 
-// cancelAll ends the contexts of all leases; they stay kept.
-func (r *renewer) cancelAll(cause error) {
+// interrupt ends the contexts of all functions under leases, but for those of jobs, which Run ends.
+func (r *renewer) interrupt(cause error) {
 	r.mu.Lock()
 	leases := slices.Clone(r.leases)
 	r.mu.Unlock()
 	for _, l := range leases {
-		l.cancel(cause)
+		if stop := l.stop.Load(); stop != nil {
+			(*stop)(cause)
+		}
 	}
 }
 
@@ -414,7 +416,7 @@ func (r *renewer) close() error {
 			errs = append(errs, fmt.Errorf("%q: its function has not returned; the lease ends with its TTL", l.shown))
 			continue
 		}
-		l.cancel(ErrClosed)
+		l.endContext(ErrClosed)
 		free = append(free, l)
 	}
 	errs = append(errs, releaseLeases(r.core, free, func(i int) store.Release { return store.Release{Retain: free[i].retain()} })...)

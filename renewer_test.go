@@ -210,7 +210,7 @@ func TestManyLeasesOnASlowStore(t *testing.T) {
 		for i := range ids {
 			ids[i] = fmt.Sprint(i)
 		}
-		claimed, err := c.With(soloist.Options{TTL: 6 * time.Second}).Elements("many").ClaimAll(background, ids)
+		claimed, err := c.With(soloist.Options{TTL: 6 * time.Second}).Elements("many", soloist.ElementsOptions{}).ClaimAll(background, ids)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -111,7 +111,7 @@ type presence struct {
 func newPresence(c *Client) *presence {
 	holder := c.newHolder()
 	return &presence{
-		client: c.With(Options{TTL: c.opts.TTL, Margin: c.opts.Margin}), id: holder[len(replicaOf(holder))+1:], start: time.Now(),
+		client: c.plain(Options{TTL: c.opts.TTL, Margin: c.opts.Margin}), id: holder[len(replicaOf(holder))+1:], start: time.Now(),
 		dirty: make(chan struct{}, 1),
 	}
 }
@@ -190,7 +190,7 @@ func (p *presence) write(ctx context.Context) error {
 	p.shown = len(states)
 	if p.lease == nil || p.lease.Err() != nil {
 		p.claimed = time.Now()
-		lease, err := c.try(ctx, context.WithoutCancel(ctx), target{shown: "replica " + p.id, name: c.names.prefix + kindReplica + p.id})
+		lease, err := c.try(ctx, target{shown: "replica " + p.id, name: c.names.prefix + kindReplica + p.id})
 		if err != nil {
 			return err
 		}
@@ -346,7 +346,7 @@ func (p *presence) compare(ctx context.Context) {
 		for _, name := range names {
 			if other, has := f.jobs[info.id][hash32(name)]; has && other != mine[name] {
 				differ = append(differ, name)
-				c.observe(Event{Kind: EventDiffers, Name: name, Err: fmt.Errorf("replica %s has another definition of it", info.Replica)})
+				c.observe(ctx, Event{Kind: EventDiffers, Subject: Subject{Kind: KindJob, Name: name}, Err: fmt.Errorf("replica %s has another definition of it", info.Replica)})
 			}
 		}
 		if len(differ) > 0 {

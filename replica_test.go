@@ -122,7 +122,7 @@ func TestDifferentDefinitionsAreReported(t *testing.T) {
 				}
 				stop()
 				events := saw.of(soloist.EventDiffers)
-				if want := map[bool]int{true: 1}[differ]; len(events) != want || want > 0 && (events[0].Name != "report" || !strings.Contains(events[0].Err.Error(), "one")) {
+				if want := map[bool]int{true: 1}[differ]; len(events) != want || want > 0 && (events[0].Subject.Name != "report" || !strings.Contains(events[0].Err.Error(), "one")) {
 					t.Errorf("events: %+v", events)
 				}
 				if said := strings.Contains(log.String(), "other definitions") && strings.Contains(log.String(), "replica=one"); said != differ {

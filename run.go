@@ -14,11 +14,10 @@ import (
 	"github.com/soloist-dev/soloist/internal/rand"
 )
 
-// Run runs the jobs until ctx ends: each scheduled time on one replica of the fleet. Every replica runs the same jobs. Run asks the store once for
-// those that have been added before, and returns an error of that at once. Later the store may fail: runs then lose their leases, nothing new starts,
-// and all goes on when it is back.
+// Run runs the jobs until ctx ends: each scheduled time on one replica of the fleet. Every replica runs the same jobs. The
+// store may fail, also at the start: Run logs it, runs lose their leases, nothing new starts, and all goes on when it is back.
 //
-// When ctx ends, Run starts nothing more, waits Config.Drain for the runs under way, cancels their contexts, and
+// When ctx ends, Run starts nothing more, waits Config.Drain for the runs under way (when the client shuts down, as long as Shutdown does), cancels their contexts, and
 // returns when their functions have: nil, or an error that names the jobs whose functions ignored their context for another TTL, and those
 // whose runs the store could not be told of yet. A run that was cancelled by that and fails is taken over by another replica at once.
 //
@@ -38,7 +37,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
-	if err := r.presence.announce(ctx); err != nil {
+	if announced, err := r.persist(ctx, r.presence.announce); !announced {
 		return err
 	}
 	var aside sync.WaitGroup
@@ -47,13 +46,29 @@ func (r *Runner) Run(ctx context.Context) error {
 		aside.Wait()
 	}()
 	aside.Go(func() { r.presence.keep(ctx) })
-	if err := r.join(ctx); err != nil {
-		return fmt.Errorf("registering the jobs: %w", err)
+	if joined, err := r.persist(ctx, r.join); !joined {
+		return err
 	}
 	aside.Go(func() { c.controls(ctx, r.controlled) })
 	aside.Go(func() { c.sweeping(ctx) })
 	r.loop(ctx)
 	return r.drain()
+}
+
+// persist takes a step until the store has responded to it. It reports false if ctx has ended, or with an error that stays.
+func (r *Runner) persist(ctx context.Context, step func(context.Context) error) (bool, error) {
+	for wait := newBackoff(5 * time.Second); ; wait.sleep(ctx) {
+		err := step(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return false, nil
+		case err == nil:
+			return true, nil
+		case permanent(err):
+			return false, fmt.Errorf("registering the jobs: %w", err)
+		}
+		r.complain(err)
+	}
 }
 
 // begin makes the Runner run.
@@ -185,21 +200,31 @@ func (r *Runner) drain() error {
 	r.mu.Lock()
 	r.leftOver = &leftOver{interrupted: map[string]int64{}}
 	r.mu.Unlock()
+	interrupted := r.client.interrupted.Done()
+	if r.client.ctx.Err() != nil { // Shutdown says for how long
+		patience.Stop()
+	}
 	for cancelled, over := false, false; !over && r.underWay() > 0; {
 		select {
 		case <-r.changed:
+			continue
+		case <-interrupted:
+			interrupted = nil
+			if cancelled {
+				continue
+			}
 		case <-patience.C:
 			over = cancelled
-			cancelled = true
-			r.cancelRuns(ErrInterrupted)
-			patience.Reset(max(r.client.opts.TTL, time.Second))
 		}
+		cancelled = true
+		r.cancelRuns(ErrInterrupted)
+		patience.Reset(max(r.client.opts.TTL, time.Second))
 	}
 	r.mu.Lock()
-	interrupted, err := r.leftOver.interrupted, r.undrained()
+	left, err := r.leftOver.interrupted, r.undrained()
 	r.leftOver = nil
 	r.mu.Unlock()
-	r.client.tell(interrupted) // together
+	r.client.tell(left) // together
 	return err
 }
 

@@ -207,7 +207,7 @@ func (c *Client) spec(job Job) (*jobSpec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("job %q: %w", job.Name, err)
 	}
-	filled, opts, err := job.filled(c.opts)
+	filled, opts, err := job.filled(c.given)
 	if err != nil {
 		return nil, err
 	}

@@ -243,7 +243,7 @@ func TestManyAddedJobsCostOneRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const tenants = 500
 		var requests atomic.Int32
-		a := soloisttest.NewReplica(t, soloisttest.NewStore(), soloist.Config{Observe: func(e soloist.Event) {
+		a := soloisttest.NewReplica(t, soloisttest.NewStore(), soloist.Config{Observe: func(_ context.Context, e soloist.Event) {
 			if e.Kind == soloist.EventRequest {
 				requests.Add(1)
 			}
@@ -285,7 +285,7 @@ func TestMissedTimesAreReported(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var missed []int
 				s := soloisttest.NewStore()
-				observe := func(e soloist.Event) {
+				observe := func(_ context.Context, e soloist.Event) {
 					if e.Kind == soloist.EventMissed {
 						missed = append(missed, e.Missed)
 					}

@@ -22,10 +22,10 @@ type Semaphore struct {
 // maxPermits bounds a semaphore: every refused attempt looks at all of its permits.
 const maxPermits = 1000
 
-// Semaphore answers the semaphore called name with n permits, 1 to 1000. Replicas should agree on n; where they do not, each
+// Semaphore returns the semaphore called name with n permits, 1 to 1000. Replicas should agree on n; where they do not, each
 // keeps to its own.
 func (c *Client) Semaphore(name string, n int) *Semaphore {
-	s := &Semaphore{client: c, target: target{shown: name}}
+	s := &Semaphore{client: c, target: target{kind: KindPermit, shown: name}}
 	if n < 1 || n > maxPermits {
 		s.err = invalid("limit", strconv.Itoa(n), "semaphore %q must have 1 to %d permits", name, maxPermits)
 		return s
@@ -50,15 +50,15 @@ func (s *Semaphore) Acquire(ctx context.Context) (*Lease, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
-	return s.client.wait(ctx, context.WithoutCancel(ctx), s.target)
+	return s.client.acquire(ctx, s.target, true)
 }
 
-// TryAcquire takes a permit if one is free, else answers a *HeldError of the permit that would be free first.
+// TryAcquire takes a permit if one is free, else it returns a *HeldError for the permit that expires first.
 func (s *Semaphore) TryAcquire(ctx context.Context) (*Lease, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
-	return s.client.try(ctx, context.WithoutCancel(ctx), s.target)
+	return s.client.acquire(ctx, s.target, false)
 }
 
 // Do runs fn while it holds a permit; otherwise it is as Client.Do.

@@ -15,7 +15,8 @@ func (c *core) storeQueue(t target) (store.Queuer, bool) {
 }
 
 // waitInStoreQueue waits in the store's line until it is granted the name or ctx ends. It answers errors.ErrUnsupported if there are no lines.
-func (c *Client) waitInStoreQueue(ctx, parent context.Context, q store.Queuer, t target, me *localWaiter) (*Lease, error) {
+func (c *Client) waitInStoreQueue(ctx context.Context, q store.Queuer, t target, me *localWaiter) (*Lease, error) {
+	caller := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
@@ -34,7 +35,7 @@ func (c *Client) waitInStoreQueue(ctx, parent context.Context, q store.Queuer, t
 			if !asked && after == 0 {
 				me.setBusy(false)
 			}
-			l, err := c.adopt(parent, t, claim, out.Grant, c.grantedAt(before, after))
+			l, err := c.adopt(caller, t, claim, out.Grant, c.grantedAt(before, after))
 			if !errors.Is(err, ErrLost) {
 				return l, err
 			}
@@ -60,7 +61,7 @@ func (c *Client) waitInStoreQueue(ctx, parent context.Context, q store.Queuer, t
 	if asked {
 		c.leaveStoreQueue(q, claim)
 	}
-	return nil, c.waited(ctx, last)
+	return nil, c.waited(ctx, t, last)
 }
 
 // askStoreQueue asks once, and comes back a while after the holder's own TTL at the latest: so the line knows that somebody still waits, and

@@ -155,7 +155,7 @@ func TestWhoGivesUpLeavesTheLine(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		var held *soloist.HeldError
-		if err := <-impatient; !errors.As(err, &held) || held.Record.Holder != first.Holder() || !errors.Is(err, context.Canceled) {
+		if err := <-impatient; !errors.As(err, &held) || held.Holder != first.Holder() || !errors.Is(err, context.Canceled) {
 			t.Errorf("gave up with %v; want who holds it, and why it gave up", err)
 		}
 		synctest.Wait()
@@ -219,7 +219,7 @@ func TestCloseDoesNotWaitForALine(t *testing.T) {
 		s := newLined()
 		first := mustLock(t, clientOf(t, s), "x")
 		away := func() error { return store.AsUnknown(errors.New("away")) }
-		b, err := soloist.New(leavingStore{s.share(), away}, soloist.Config{Options: soloist.Options{TTL: 12 * time.Hour}, Drain: -1})
+		b, err := soloist.New(leavingStore{s.share(), away}, soloist.Config{TTL: 12 * time.Hour, Drain: -1})
 		if err != nil {
 			t.Fatal(err)
 		}

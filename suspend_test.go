@@ -166,7 +166,7 @@ func TestDurationsAreNotNegative(t *testing.T) {
 			return d, d, true
 		}
 		told := 0
-		c, err := New(memstore.New(), Config{Observe: func(e Event) {
+		c, err := New(memstore.New(), Config{Observe: func(_ context.Context, e Event) {
 			if told++; e.Duration < 0 || e.Delay < 0 {
 				t.Errorf("%+v", e)
 			}

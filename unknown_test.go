@@ -52,7 +52,7 @@ func TestUnknownElementOfABatchIsGivenBack(t *testing.T) {
 			return outs, nil
 		}
 		a, b := soloisttest.NewReplica(t, s, soloist.Config{}), soloisttest.NewReplica(t, s.Share(), soloist.Config{})
-		claimed, err := a.Elements("invoices").ClaimAll(background, []string{"1", "2", "3"})
+		claimed, err := a.Elements("invoices", soloist.ElementsOptions{}).ClaimAll(background, []string{"1", "2", "3"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestUnknownElementOfABatchIsGivenBack(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if err := b.Elements("invoices").Process(background, "2", ok); err != nil {
+		if err := b.Elements("invoices", soloist.ElementsOptions{}).Process(background, "2", ok); err != nil {
 			t.Errorf("what nobody was told of: %v", err)
 		}
 	})
@@ -73,7 +73,7 @@ func TestUnknownIsNotToldAsARefusal(t *testing.T) {
 	for what, claim := range map[string]func(*soloist.Client) error{
 		"one": func(c *soloist.Client) error { _, err := c.TryLock(background, "x"); return err },
 		"a batch": func(c *soloist.Client) error {
-			_, err := c.Elements("invoices").ClaimAll(background, []string{"1", "2"})
+			_, err := c.Elements("invoices", soloist.ElementsOptions{}).ClaimAll(background, []string{"1", "2"})
 			return err
 		},
 		"any of several": func(c *soloist.Client) error { _, err := c.Semaphore("x", 2).TryAcquire(background); return err },
@@ -103,13 +103,13 @@ func TestUnknownIsNotToldAsARefusal(t *testing.T) {
 func TestUnknownBatchIsGivenBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
 		s.LoseReplies(1 << 30)
-		if claimed, err := a.Elements("invoices").ClaimAll(background, []string{"1", "2"}); claimed != nil || !errors.Is(err, soloist.ErrUnknown) {
+		if claimed, err := a.Elements("invoices", soloist.ElementsOptions{}).ClaimAll(background, []string{"1", "2"}); claimed != nil || !errors.Is(err, soloist.ErrUnknown) {
 			t.Errorf("%v, %v", claimed, err)
 		}
 		s.Heal()
 		time.Sleep(8 * time.Second)
 		for _, id := range []string{"1", "2"} {
-			if err := b.Elements("invoices").Process(background, id, ok); err != nil {
+			if err := b.Elements("invoices", soloist.ElementsOptions{}).Process(background, id, ok); err != nil {
 				t.Errorf("%s: %v", id, err)
 			}
 		}
@@ -134,7 +134,7 @@ func TestRepeatedBatchOfReleases(t *testing.T) {
 			}
 			return errs, nil
 		}
-		invoices := soloisttest.NewReplica(t, s, soloist.Config{}).Elements("invoices")
+		invoices := soloisttest.NewReplica(t, s, soloist.Config{}).Elements("invoices", soloist.ElementsOptions{})
 		claimed, err := invoices.ClaimAll(background, []string{"0", "1", "2", "3", "4"})
 		if err != nil {
 			t.Fatal(err)
@@ -195,11 +195,10 @@ func TestRenewalsKeepAnExtension(t *testing.T) {
 // An attempt that was interrupted is not a failed one: the element is free at once, and has its attempts.
 func TestInterruptedElementHasNotFailed(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
-		invoices := a.Elements("invoices")
-		invoices.Retry = soloist.Retry{Attempts: 2, Backoff: time.Hour}
+		invoices := a.Elements("invoices", soloist.ElementsOptions{Retry: soloist.Retry{Attempts: 2, Backoff: time.Hour}})
 		ctx, cancel := context.WithCancel(background)
 		for range 3 {
-			err := invoices.Process(ctx, "1", func(ctx context.Context, _ *soloist.Lease) error {
+			err := invoices.Process(ctx, "1", func(ctx context.Context, _ *soloist.Element) error {
 				cancel()
 				<-ctx.Done()
 				return ctx.Err()
@@ -210,7 +209,7 @@ func TestInterruptedElementHasNotFailed(t *testing.T) {
 			ctx, cancel = context.WithCancel(background)
 		}
 		cancel()
-		el, err := b.Elements("invoices").Claim(background, "1")
+		el, err := b.Elements("invoices", soloist.ElementsOptions{}).Claim(background, "1")
 		if err != nil || el.Attempt() != 1 {
 			t.Fatalf("after interruptions: %v", err)
 		}
@@ -222,8 +221,7 @@ func TestInterruptedElementHasNotFailed(t *testing.T) {
 func TestAttemptsAreCounted(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, _, b *soloist.Client) {
 		with := func(c *soloist.Client) *soloist.Elements {
-			e := c.Elements("invoices")
-			e.Retry.Attempts = 4
+			e := c.Elements("invoices", soloist.ElementsOptions{Retry: soloist.Retry{Attempts: 4}})
 			return e
 		}
 		invoices := with(b)

@@ -119,7 +119,7 @@ var ErrNoElement = errors.New("no such element")
 // RetryElement lets a failed element be claimed again, as if it had never been tried. The error is ErrNoElement if there is no such element,
 // ErrHeld while a replica has it or a back-off lasts, and ErrDone when it is processed.
 func (a *Admin) RetryElement(ctx context.Context, job, id string) error {
-	e := a.client.Elements(job)
+	e := a.client.Elements(job, ElementsOptions{})
 	if err := e.usable(); err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (a *Admin) RetryElement(ctx context.Context, job, id string) error {
 	if records[0].Token == 0 {
 		return ErrNoElement
 	}
-	l, err := a.client.try(ctx, context.WithoutCancel(ctx), t)
+	l, err := a.client.try(ctx, t)
 	if err != nil {
 		return err
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// wait attempts until it gets a lease or ctx ends, or Wait has passed if bounded is set or Wait is positive. Of all that wait
-// in this client for the same thing, one at a time asks the store; the others stand behind it in the order they came.
-func (c *Client) wait(ctx, parent context.Context, t target) (*Lease, error) {
+// wait attempts until it gets a lease, ctx ends, or Options.Wait has passed if it is positive. Of all that wait in this client
+// for the same thing, one at a time asks the store; the others wait behind it in the order they came.
+func (c *Client) wait(ctx context.Context, t target) (*Lease, error) {
 	if c.opts.Wait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.opts.Wait)
@@ -21,25 +21,25 @@ func (c *Client) wait(ctx, parent context.Context, t target) (*Lease, error) {
 	me := c.waiters.join(t.waitKey())
 	defer me.leave()
 	if !me.untilFirst(ctx, c.ctx) || !c.outlast(ctx, t, me) {
-		return nil, c.waited(ctx, nil)
+		return nil, c.waited(ctx, t, nil)
 	}
 	var wake <-chan struct{}
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	for poll := newBackoff(time.Second); ; {
 		if q, ok := c.storeQueue(t); ok && me.busy() {
-			l, err := c.waitInStoreQueue(ctx, parent, q, t, me)
+			l, err := c.waitInStoreQueue(ctx, q, t, me)
 			if !errors.Is(err, errors.ErrUnsupported) {
 				me.tellNext(l)
 				return l, err
 			}
 			c.noStoreQueue.Store(true)
 		}
-		l, err := c.try(ctx, parent, t)
+		l, err := c.try(ctx, t)
 		var held *HeldError
 		if !errors.As(err, &held) {
 			if err != nil && ctx.Err() != nil {
-				err = c.waited(ctx, err)
+				err = c.waited(ctx, t, err)
 			}
 			me.tellNext(l)
 			return l, err
@@ -48,7 +48,7 @@ func (c *Client) wait(ctx, parent context.Context, t target) (*Lease, error) {
 			me.setBusy(true)
 			continue
 		}
-		pause := held.Record.Left + rand.N(20*time.Millisecond)
+		pause := held.Left + rand.N(20*time.Millisecond)
 		if wake == nil {
 			var again bool
 			if wake, again = c.watch(watching, t); again {
@@ -59,7 +59,7 @@ func (c *Client) wait(ctx, parent context.Context, t target) (*Lease, error) {
 			pause = min(pause, poll.pause())
 		}
 		if !c.pause(ctx, pause, &wake, me) {
-			return nil, c.waited(ctx, held)
+			return nil, c.waited(ctx, t, held)
 		}
 	}
 }
@@ -107,14 +107,18 @@ func (c *Client) pause(ctx context.Context, d time.Duration, wake *<-chan struct
 	return ctx.Err() == nil && c.ctx.Err() == nil
 }
 
-// waited is the error of a wait that ended without a lease: whoever held the name is named if it is known.
-func (c *Client) waited(ctx context.Context, last error) error {
+// waited returns the error of a wait for t that ended without a lease. last is why the last attempt failed; nil if there was none, because
+// this client had the name itself.
+func (c *Client) waited(ctx context.Context, t target, last error) error {
 	if c.ctx.Err() != nil {
 		return ErrClosed
 	}
-	err := context.Cause(ctx)
-	if last == nil {
-		last = ErrHeld
+	cause := context.Cause(ctx)
+	switch {
+	case last == nil:
+		last = fmt.Errorf("%q: %w", t.shown, ErrHeld)
+	case errors.Is(last, cause) || errors.Is(last, ctx.Err()):
+		return fmt.Errorf("gave up waiting for %q: %w", t.shown, last)
 	}
-	return fmt.Errorf("%w; gave up waiting: %w", last, err)
+	return fmt.Errorf("%w; gave up waiting: %w", last, cause)
 }

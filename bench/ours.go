@@ -20,7 +20,7 @@ func oursOn(open func(ctx context.Context, url string) (store.Store, error)) spe
 		if err != nil {
 			return nil, err
 		}
-		c, err := soloist.New(s, soloist.Config{Namespace: namespace, Options: soloist.Options{TTL: ttl}, Logger: slog.New(slog.DiscardHandler)})
+		c, err := soloist.New(s, soloist.Config{Namespace: namespace, TTL: ttl, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			return nil, errors.Join(err, s.Close())
 		}

@@ -177,8 +177,7 @@ func (b *bout) growElements(ctx context.Context, sizes []int) (s series, err err
 	}
 	defer c.Close()
 	mine := c.(ours)
-	e := mine.client.Elements("scale")
-	e.Retain = time.Second
+	e := mine.client.Elements("scale", soloist.ElementsOptions{Retain: time.Second})
 	done := 0
 	for _, n := range sizes {
 		var took time.Duration

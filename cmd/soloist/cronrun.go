@@ -180,8 +180,8 @@ func (r *cronRun) begin(jobs []soloist.Job) (*generation, error) {
 	up := sync.OnceFunc(func() { close(g.up) })
 	c, err := soloist.New(r.store, soloist.Config{
 		Namespace: r.namespace, Replica: r.replicaName(), Logger: r.log, Drain: drainless,
-		Options: soloist.Options{TTL: r.ttl},
-		Observe: func(e soloist.Event) {
+		TTL: r.ttl,
+		Observe: func(_ context.Context, e soloist.Event) {
 			if e.Kind == soloist.EventRequest && e.Err == nil {
 				up()
 			}

@@ -115,7 +115,7 @@ func (g *guarded) run(acquire func(context.Context, *soloist.Client) (*soloist.L
 	if err != nil {
 		return err
 	}
-	c, closing, err := g.client(soloist.Config{Options: opts, Observe: renewalTrouble(log)})
+	c, closing, err := g.client(soloist.Config{TTL: opts.TTL, Observe: renewalTrouble(log)})
 	if err != nil {
 		return err
 	}
@@ -184,10 +184,10 @@ func (a *app) endOrphanedCommand() *cobra.Command {
 }
 
 // renewalTrouble returns what observes a client to log when leases cannot be renewed, and when they can again.
-func renewalTrouble(log *slog.Logger) func(soloist.Event) {
+func renewalTrouble(log *slog.Logger) func(context.Context, soloist.Event) {
 	var failing atomic.Pointer[time.Time]
-	return func(e soloist.Event) {
-		if e.Kind != soloist.EventRequest || e.Name != soloist.VerbExtend {
+	return func(_ context.Context, e soloist.Event) {
+		if e.Kind != soloist.EventRequest || e.Verb != soloist.VerbExtend {
 			return
 		}
 		if e.Err == nil {

@@ -40,7 +40,7 @@ func (g *guarded) lead(name string) error {
 	if err != nil {
 		return err
 	}
-	c, closing, err := g.client(soloist.Config{Options: opts, Logger: log, Observe: renewalTrouble(log)})
+	c, closing, err := g.client(soloist.Config{TTL: opts.TTL, Logger: log, Observe: renewalTrouble(log)})
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (g *guarded) lead(name string) error {
 	defer remove()
 	g.passed = passed
 	for {
-		lease, err := g.taken(c, func(ctx context.Context, c *soloist.Client) (*soloist.Lease, error) { return c.Campaign(ctx, name) })
+		lease, err := g.taken(c.With(opts), func(ctx context.Context, c *soloist.Client) (*soloist.Lease, error) { return c.Campaign(ctx, name) })
 		if err != nil {
 			return err
 		}

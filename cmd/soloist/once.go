@@ -31,8 +31,7 @@ The command gets SOLOIST_NAME (the element), SOLOIST_TOKEN, SOLOIST_HOLDER and S
 		RunE: func(_ *cobra.Command, args []string) error {
 			var element *soloist.Element
 			err := g.run(func(ctx context.Context, c *soloist.Client) (*soloist.Lease, error) {
-				elements := c.Elements(args[0])
-				elements.Retain, elements.Retry = retain, retry
+				elements := c.Elements(args[0], soloist.ElementsOptions{Retain: retain, Retry: retry})
 				var err error
 				if element, err = elements.Claim(ctx, args[1]); err != nil {
 					return nil, err

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/soloist-dev/soloist"
+
 	"github.com/soloist-dev/soloist/cmd/soloist/internal/child"
 	"github.com/soloist-dev/soloist/soloisttest"
 )
@@ -97,7 +99,7 @@ func TestTheOutcomeIsTheCommands(t *testing.T) {
 // An element whose command has exited with 0 is processed, although the command left something behind that could not be ended.
 func TestOnceRecordsWhatTheCommandSays(t *testing.T) {
 	c, _ := soloisttest.NewClient(t)
-	element, err := c.Elements("invoices").Claim(t.Context(), "4711")
+	element, err := c.Elements("invoices", soloist.ElementsOptions{}).Claim(t.Context(), "4711")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +109,7 @@ func TestOnceRecordsWhatTheCommandSays(t *testing.T) {
 	if err := g.processed(v, element); !errors.As(err, &ended) || ended.code != 0 {
 		t.Errorf("exit: %v", err)
 	}
-	if _, err := c.Elements("invoices").Claim(t.Context(), "4711"); err == nil || exitCode(err) == exitHeld {
+	if _, err := c.Elements("invoices", soloist.ElementsOptions{}).Claim(t.Context(), "4711"); err == nil || exitCode(err) == exitHeld {
 		t.Errorf("it is not processed: %v", err)
 	}
 }

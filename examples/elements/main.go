@@ -37,18 +37,17 @@ func run(ctx context.Context, path string, ids []string) error {
 	}
 	defer client.Close()
 
-	invoices := client.Elements("invoices")
-	invoices.Retry = soloist.Retry{Attempts: 3, Backoff: time.Minute}
+	invoices := client.Elements("invoices", soloist.ElementsOptions{Retry: soloist.Retry{Attempts: 3, Backoff: time.Minute}})
 	for _, id := range ids {
-		err := invoices.Process(ctx, id, func(_ context.Context, lease *soloist.Lease) error {
-			fmt.Printf("%s: issued, with token %d\n", id, lease.Token())
+		err := invoices.Process(ctx, id, func(_ context.Context, invoice *soloist.Element) error {
+			fmt.Printf("%s: issued, with token %d\n", invoice.ID(), invoice.Token())
 			return nil
 		})
 		switch {
 		case errors.Is(err, soloist.ErrDone):
 			fmt.Printf("%s: issued before\n", id)
 		case errors.Is(err, soloist.ErrHeld):
-			fmt.Printf("%s: another process is at it\n", id)
+			fmt.Printf("%s: another process has it\n", id)
 		case errors.Is(err, soloist.ErrFailed):
 			fmt.Printf("%s: failed too often: %v\n", id, err)
 		case err != nil:

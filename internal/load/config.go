@@ -111,7 +111,7 @@ func (cfg Config) replica(ctx context.Context, opts soloist.Options) (*replica, 
 	}
 	r := &replica{counter: &Counter{}, store: s}
 	r.Client, err = soloist.New(Count(s, r.counter), soloist.Config{
-		Namespace: cfg.Namespace, Options: opts, RequestTimeout: requestTimeout, Logger: slog.New(slog.DiscardHandler),
+		Namespace: cfg.Namespace, TTL: opts.TTL, Margin: opts.Margin, RequestTimeout: requestTimeout, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

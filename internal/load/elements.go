@@ -43,8 +43,7 @@ func Elements(ctx context.Context, cfg Config) ([]Result, error) {
 func (cfg Config) elements(ctx context.Context, form elementForm, job int) (Result, error) {
 	var result Result
 	err := cfg.on(ctx, soloist.Options{}, func(r *replica) error {
-		e := r.Elements(fmt.Sprint("load-", job))
-		e.Retain = time.Second // for Clean
+		e := r.Elements(fmt.Sprint("load-", job), soloist.ElementsOptions{Retain: time.Second}) // for Clean
 		var next, processed atomic.Int64
 		loop := cfg.loop(form.workers, form.String())
 		loop.Warm = 0
@@ -56,7 +55,7 @@ func (cfg Config) elements(ctx context.Context, form elementForm, job int) (Resu
 			}
 			var err error
 			if form.batch == 1 {
-				err = e.Process(ctx, strconv.FormatInt(last, 10), func(context.Context, *soloist.Lease) error { return nil })
+				err = e.Process(ctx, strconv.FormatInt(last, 10), func(context.Context, *soloist.Element) error { return nil })
 			} else {
 				err = processBatch(ctx, e, last, form.batch)
 			}

@@ -228,13 +228,13 @@ func increment(t *testing.T, spec string) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	client, err := soloist.New(s, soloist.Config{Options: soloist.Options{Wait: -1}})
+	client, err := soloist.New(s, soloist.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
 	for range times {
-		err := client.Do(ctx, "number", func(context.Context, *soloist.Lease) error {
+		err := client.With(soloist.Options{Wait: -1}).Do(ctx, "number", func(context.Context, *soloist.Lease) error {
 			text, err := os.ReadFile(part[1])
 			if err != nil {
 				return err

@@ -47,7 +47,7 @@ func ExampleStore_Complete() {
 	var client *soloist.Client
 	issue := func(context.Context, *sql.Tx) error { return nil }
 
-	err := client.Elements("invoices").Process(context.Background(), "4711", func(ctx context.Context, lease *soloist.Lease) error {
+	err := client.Elements("invoices", soloist.ElementsOptions{}).Process(context.Background(), "4711", func(ctx context.Context, invoice *soloist.Element) error {
 		tx, err := db.BeginTx(ctx, nil)
 		if err != nil {
 			return err
@@ -56,7 +56,7 @@ func ExampleStore_Complete() {
 		if err := issue(ctx, tx); err != nil {
 			return err
 		}
-		if err := s.Complete(ctx, tx, lease.Completion()); err != nil {
+		if err := s.Complete(ctx, tx, invoice.Completion()); err != nil {
 			return err
 		}
 		return tx.Commit() // the invoice and that it is done, or neither

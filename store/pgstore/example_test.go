@@ -67,9 +67,9 @@ func ExampleStore_Complete() {
 	var pool *pgxpool.Pool
 	var s *pgstore.Store
 	var client *soloist.Client
-	err := client.Elements("invoices").Process(ctx, "4711", func(ctx context.Context, lease *soloist.Lease) error {
+	err := client.Elements("invoices", soloist.ElementsOptions{}).Process(ctx, "4711", func(ctx context.Context, invoice *soloist.Element) error {
 		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-			if err := s.Complete(ctx, tx, lease.Completion()); err != nil {
+			if err := s.Complete(ctx, tx, invoice.Completion()); err != nil {
 				return err // lost to another, or done before: the transaction is rolled back
 			}
 			return book(ctx, tx, "4711")

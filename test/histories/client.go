@@ -21,12 +21,12 @@ type user struct {
 func newUser(s *troubled, replica string, names []string) (*user, error) {
 	client, err := soloist.New(s, soloist.Config{
 		Replica: replica, RequestTimeout: 2 * time.Second, Drain: -1, Logger: slog.New(slog.DiscardHandler),
-		Options: soloist.Options{TTL: time.Duration(100+rand.IntN(300)) * time.Millisecond, Wait: 300 * time.Millisecond},
+		TTL: time.Duration(100+rand.IntN(300)) * time.Millisecond,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &user{rec: s.rec, client: client, names: names}, nil
+	return &user{rec: s.rec, client: client.With(soloist.Options{Wait: 300 * time.Millisecond}), names: names}, nil
 }
 
 // use takes locks until the round has had enough operations.

@@ -59,12 +59,12 @@ func (f *field) open(t testing.TB) store.Store {
 // client makes a client of ours with a store of its own.
 func (f *field) client(t testing.TB, opts soloist.Options) *soloist.Client {
 	t.Helper()
-	c, err := soloist.New(f.open(t), soloist.Config{Options: opts})
+	c, err := soloist.New(f.open(t), soloist.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	return c
+	return c.With(opts)
 }
 
 // javaLock takes a lock for a peer that must get it. The peer may try for a moment: ShedLock counts in whole milliseconds, and so
@@ -97,14 +97,14 @@ func ourLock(t testing.TB, c *soloist.Client, name string) *soloist.Lease {
 }
 
 // ourRefused says that a client of ours must not get a lock, and answers why.
-func ourRefused(t testing.TB, c *soloist.Client, name string) store.Record {
+func ourRefused(t testing.TB, c *soloist.Client, name string) *soloist.HeldError {
 	t.Helper()
 	_, err := c.TryLock(context.Background(), name)
 	var held *soloist.HeldError
 	if !errors.As(err, &held) {
 		t.Fatalf("locking %q, which is held: %v; want a HeldError", name, err)
 	}
-	return held.Record
+	return held
 }
 
 // name is that of the rule under test, for the lock that it is about.

@@ -179,7 +179,7 @@ func theirsLingers(t *testing.T, f *field) {
 		must(t, javaLock(t, f.a, name(t), long, linger).Unlock())
 		got, err := c.TryLock(context.Background(), name(t))
 		var held *soloist.HeldError
-		if !errors.As(err, &held) || held.Record.Left <= 0 || held.Record.Left > linger {
+		if !errors.As(err, &held) || held.Left <= 0 || held.Left > linger {
 			if err == nil {
 				must(t, got.Release())
 				err = errors.New("granted")

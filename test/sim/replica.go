@@ -140,8 +140,8 @@ func (r *replica) live(ctx context.Context) {
 		r.begins(life)
 		c, err := soloist.New(r.network, soloist.Config{
 			Replica: r.name(), Drain: -1, Logger: quiet,
-			Options:        soloist.Options{TTL: w.plan.TTL, Margin: w.plan.Margin},
-			RequestTimeout: w.plan.TTL / 5, Observe: func(e soloist.Event) { r.event(e, life) },
+			TTL: w.plan.TTL, Margin: w.plan.Margin,
+			RequestTimeout: w.plan.TTL / 5, Observe: func(_ context.Context, e soloist.Event) { r.event(e, life) },
 		})
 		if err != nil {
 			w.violated("client", r.name(), "it cannot be made: %v", err)

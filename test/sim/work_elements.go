@@ -25,9 +25,10 @@ func (p Plan) attempts() int {
 // elements processes the elements in every way there is, until all are processed.
 func (t *thread) elements(ctx context.Context) {
 	w := t.world
-	e := t.client.Elements(elementsName)
-	e.Retain = w.plan.Retain
-	e.Retry = soloist.Retry{Attempts: w.plan.attempts(), Backoff: w.plan.TTL / 10, MaxBackoff: w.plan.TTL / 2}
+	e := t.client.Elements(elementsName, soloist.ElementsOptions{
+		Retain: w.plan.Retain,
+		Retry:  soloist.Retry{Attempts: w.plan.attempts(), Backoff: w.plan.TTL / 10, MaxBackoff: w.plan.TTL / 2},
+	})
 	for n := 0; n < w.plan.Ops && t.busy(ctx); n++ {
 		rest(ctx, t.rng.span(w.plan.TTL/2))
 		switch id := fmt.Sprint(t.rng.upTo(w.plan.Names)); t.rng.upTo(4) {
@@ -77,12 +78,13 @@ func (t *thread) process(ctx context.Context, e *soloist.Elements, id string, fa
 	}
 	w, record := t.world, recordOfElement(id)
 	began, at := w.now(), -1
-	err := e.Process(ctx, id, func(ctx context.Context, lease *soloist.Lease) error {
+	err := e.Process(ctx, id, func(ctx context.Context, el *soloist.Element) error {
 		if t.lost() {
 			return context.Canceled
 		}
+		lease := el.Lease
 		t.took(began, lease, record)
-		at = t.begin(record, lease, 0)
+		at = t.begin(record, lease, el.Attempt())
 		b := t.believe(lease, record, "", 1)
 		defer b.over()
 		long := w.plan.TTL / 20

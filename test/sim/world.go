@@ -212,7 +212,7 @@ func (r *replica) event(e soloist.Event, life int) {
 	w := r.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if at, ok := w.runs[runKey{e.Name, e.Token}]; ok && w.events[at].Until != proof.Never {
+	if at, ok := w.runs[runKey{e.Subject.Name, e.Token}]; ok && w.events[at].Until != proof.Never {
 		w.events[at].Recorded = time.Since(w.begin)
 	}
 }

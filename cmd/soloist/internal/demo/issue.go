@@ -13,7 +13,7 @@ const batch = 10
 
 // issue issues invoices until none is left: those that another replica has are looked at again, for it may die.
 func (r *replica) issue(invoices []invoice) {
-	elements := r.client.Elements(elementsName)
+	elements := r.client.Elements(elementsName, soloist.ElementsOptions{})
 	todo := r.shuffled(invoices)
 	for len(todo) > 0 && r.ctx.Err() == nil {
 		n := min(batch, len(todo))

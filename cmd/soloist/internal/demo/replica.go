@@ -66,7 +66,7 @@ func (r *replica) work(path, url string) (err error) {
 	defer func() { err = errors.Join(err, s.Close()) }()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	r.client, err = soloist.New(s, soloist.Config{
-		Replica: r.replica, Options: soloist.Options{TTL: ttl}, RequestTimeout: request, Drain: drain, Logger: log, Observe: r.observe,
+		Replica: r.replica, TTL: ttl, RequestTimeout: request, Drain: drain, Logger: log, Observe: r.observe,
 	})
 	if err != nil {
 		return err
@@ -88,8 +88,8 @@ func (r *replica) work(path, url string) (err error) {
 }
 
 // observe tells what the store said of the end of a run, which its function does not live to see.
-func (r *replica) observe(e soloist.Event) {
-	if e.Kind == soloist.EventReleased && e.Name == jobName {
+func (r *replica) observe(_ context.Context, e soloist.Event) {
+	if job := (soloist.Subject{Kind: soloist.KindJob, Name: jobName}); e.Kind == soloist.EventReleased && e.Subject == job {
 		r.emit(event{Kind: recorded, Token: e.Token, Err: errText(e.Err)})
 	}
 }

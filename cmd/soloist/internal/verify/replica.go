@@ -92,7 +92,7 @@ func (o orders) work(ctx context.Context, s store.Store, rec *recorder) error {
 
 func (o orders) config() soloist.Config {
 	return soloist.Config{
-		Namespace: o.Namespace, Replica: o.Replica, Options: soloist.Options{TTL: o.TTL}, RequestTimeout: o.TTL / 3, Drain: o.TTL,
+		Namespace: o.Namespace, Replica: o.Replica, TTL: o.TTL, RequestTimeout: o.TTL / 3, Drain: o.TTL,
 		Logger: slog.New(slog.DiscardHandler),
 	}
 }

@@ -159,8 +159,7 @@ func (w *workload) elements(ctx context.Context, rng *rand.Rand) {
 		ids[i] = fmt.Sprintf("%d-%d", batch, i)
 	}
 	rng.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
-	elements := w.client.Elements("elements")
-	elements.Retain = time.Hour
+	elements := w.client.Elements("elements", soloist.ElementsOptions{Retain: time.Hour})
 	begin := time.Now()
 	claimed, err := elements.ClaimAll(ctx, ids[:1+rng.IntN(len(ids))])
 	took := time.Since(begin)

@@ -1,0 +1,40 @@
+package soloist
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// A Subject is what a lease is for.
+type Subject struct {
+	Kind   Kind
+	Name   string // of the lock, leadership or job; an element's ID; a permit's number
+	Parent string // the job of an element, the semaphore of a permit; else ""
+}
+
+// Work is a function that runs under a lease: of Do, Lead, Process, or one attempt at a run of a job.
+type Work struct {
+	Subject     Subject
+	Attempt     int       // of a run or an element, from 1; else 0
+	ScheduledAt time.Time // of a run, in UTC; else zero
+	Manual      bool      // a run that was asked for by hand
+	Lease       *Lease
+}
+
+// A Handler does work.
+type Handler func(ctx context.Context, work Work) error
+
+// Middleware wraps the handler of all work of a client, for traces, metrics, or what all work needs. It runs while the lease is
+// held. What it returns counts as what the function returned; a panic of it counts as one of the function. It must be safe for use by
+// many goroutines at once.
+type Middleware func(next Handler) Handler
+
+// handle runs fn for work, inside Config.Middleware.
+func (c *core) handle(ctx context.Context, work Work, fn func(context.Context) error) error {
+	handler := Handler(func(ctx context.Context, _ Work) error { return fn(ctx) })
+	for _, wrap := range slices.Backward(c.cfg.Middleware) {
+		handler = wrap(handler)
+	}
+	return handler(ctx, work)
+}

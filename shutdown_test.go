@@ -1,0 +1,203 @@
+package soloist_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/soloisttest"
+)
+
+// A function whose context has ended still has its lease, and can write its last state under it.
+func TestFunctionFinishesUnderItsLease(t *testing.T) {
+	finishes := func(ctx context.Context, lease *soloist.Lease) error {
+		<-ctx.Done()
+		time.Sleep(time.Minute) // it takes longer than a TTL
+		if err := lease.SetState(lease.Context(), []byte("as far as it came")); err != nil {
+			return err
+		}
+		return ctx.Err()
+	}
+	for what, test := range map[string]struct {
+		does func(context.Context, *soloist.Client) error
+		want error
+	}{
+		"Do":           {func(ctx context.Context, c *soloist.Client) error { return c.Do(ctx, "x", finishes) }, context.Canceled},
+		"Lead":         {func(ctx context.Context, c *soloist.Client) error { return c.Lead(ctx, "x", finishes) }, nil},
+		"Semaphore.Do": {func(ctx context.Context, c *soloist.Client) error { return c.Semaphore("x", 1).Do(ctx, finishes) }, context.Canceled},
+		"Process": {func(ctx context.Context, c *soloist.Client) error {
+			return c.Elements("x", soloist.ElementsOptions{}).Process(ctx, "1", func(ctx context.Context, el *soloist.Element) error { return finishes(ctx, el.Lease) })
+		}, context.Canceled},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, _ *soloist.Client) {
+				ctx, cancel := context.WithCancel(background)
+				time.AfterFunc(time.Second, cancel)
+				if err := test.does(ctx, a); !errors.Is(err, test.want) || err != nil && test.want == nil {
+					t.Errorf("%v, want %v", err, test.want)
+				}
+			})
+		})
+	}
+}
+
+// Run and Lead return nil when their context ends: while they wait, while the store is away, and when what they began has ended.
+func TestRunAndLeadEndWithTheirContext(t *testing.T) {
+	job := soloist.Job{Name: "x", Schedule: soloist.Every(time.Minute), Do: func(context.Context, soloist.Run) error { return nil }}
+	for what, does := range map[string]func(context.Context, *soloist.Client) error{
+		"Run":  func(ctx context.Context, c *soloist.Client) error { return c.Run(ctx, job) },
+		"Lead": func(ctx context.Context, c *soloist.Client) error { return c.Lead(ctx, "x", ok) },
+	} {
+		for state, prepare := range map[string]func(*testing.T, *soloisttest.Store, *soloist.Client){
+			"waiting": func(t *testing.T, _ *soloisttest.Store, other *soloist.Client) {
+				if _, err := other.Campaign(background, "x"); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"without a store": func(_ *testing.T, s *soloisttest.Store, _ *soloist.Client) { s.Break(nil) },
+		} {
+			t.Run(what+" "+state, func(t *testing.T) {
+				inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+					prepare(t, s, b)
+					ctx, cancel := context.WithTimeout(background, 10*time.Minute)
+					defer cancel()
+					if err := does(ctx, a); err != nil || ctx.Err() == nil {
+						t.Errorf("%v; its context: %v", err, ctx.Err())
+					}
+					s.Heal()
+				})
+			})
+		}
+	}
+}
+
+// Shutdown ends Run and Lead, waits for what runs, and releases the rest.
+func TestShutdown(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		idle := mustLock(t, a, "idle")
+		ended := make(chan error, 3)
+		began := make(chan struct{}, 3)
+		go func() {
+			ended <- a.Do(background, "x", func(ctx context.Context, _ *soloist.Lease) error {
+				began <- struct{}{}
+				time.Sleep(10 * time.Minute)
+				return ctx.Err()
+			})
+		}()
+		go func() {
+			ended <- a.Lead(background, "x", func(ctx context.Context, _ *soloist.Lease) error {
+				began <- struct{}{}
+				<-ctx.Done()
+				return ctx.Err()
+			})
+		}()
+		go func() {
+			ended <- a.Run(background, soloist.Job{Name: "x", Schedule: soloist.At(time.Now()), Do: func(ctx context.Context, _ soloist.Run) error {
+				began <- struct{}{}
+				time.Sleep(5 * time.Minute)
+				return ctx.Err()
+			}})
+		}()
+		for range 3 {
+			<-began
+		}
+		begin := time.Now()
+		if err := a.Shutdown(background); err != nil || time.Since(begin) < 9*time.Minute || time.Since(begin) > 10*time.Minute {
+			t.Errorf("%v, after %v", err, time.Since(begin))
+		}
+		for range 3 {
+			if err := <-ended; err != nil {
+				t.Errorf("what ran: %v", err)
+			}
+		}
+		if !errors.Is(context.Cause(idle.Context()), soloist.ErrClosed) {
+			t.Errorf("the lease that was left: %v", context.Cause(idle.Context()))
+		}
+		for _, name := range []string{"idle", "x"} {
+			mustLock(t, b, name)
+		}
+		if err := a.Do(background, "y", ok); !errors.Is(err, soloist.ErrClosed) {
+			t.Errorf("after it: %v", err)
+		}
+	})
+}
+
+// When the context of Shutdown ends, functions are interrupted, and so they are by Close at once.
+func TestShutdownInterrupts(t *testing.T) {
+	for what, test := range map[string]struct {
+		end  func(*soloist.Client) error
+		took time.Duration
+		want error
+	}{
+		"Close": {func(c *soloist.Client) error { return c.Close() }, 0, nil},
+		"Shutdown": {func(c *soloist.Client) error {
+			ctx, cancel := context.WithTimeout(background, time.Minute)
+			defer cancel()
+			return c.Shutdown(ctx)
+		}, time.Minute, context.DeadlineExceeded},
+		"Shutdown and Close": {func(c *soloist.Client) error {
+			time.AfterFunc(time.Minute, func() { _ = c.Close() })
+			return c.Shutdown(background)
+		}, time.Minute, nil},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+				cause := make(chan error, 2)
+				wait := func(ctx context.Context) error {
+					<-ctx.Done()
+					cause <- context.Cause(ctx)
+					return ctx.Err()
+				}
+				began := time.Now()
+				go func() {
+					_ = a.Do(background, "x", func(ctx context.Context, _ *soloist.Lease) error { return wait(ctx) })
+				}()
+				go func() {
+					_ = a.Run(background, soloist.Job{Name: "x", Schedule: soloist.At(began), Do: func(ctx context.Context, _ soloist.Run) error { return wait(ctx) }})
+				}()
+				synctest.Wait()
+				time.Sleep(time.Second)
+				begin := time.Now()
+				if err := test.end(a); !errors.Is(err, test.want) || err != nil && test.want == nil {
+					t.Errorf("%v, want %v", err, test.want)
+				}
+				if took := time.Since(begin).Truncate(time.Second); took != test.took {
+					t.Errorf("it took %v, want %v", took, test.took)
+				}
+				for range 2 {
+					if err := <-cause; !errors.Is(err, soloist.ErrInterrupted) {
+						t.Errorf("the cause: %v", err)
+					}
+				}
+				mustLock(t, b, "x")
+			})
+		})
+	}
+}
+
+// Close is bounded although functions ignore it and the store does not respond.
+func TestCloseIsBounded(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		stop := make(chan struct{})
+		go func() {
+			_ = a.Do(background, "x", func(context.Context, *soloist.Lease) error { <-stop; return nil })
+		}()
+		el, err := a.Elements("x", soloist.ElementsOptions{}).Claim(background, "1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustLock(t, a, "y")
+		s.Stall()
+		go func() { _ = el.Done() }()
+		synctest.Wait()
+		begin := time.Now()
+		if err := a.Close(); err == nil || time.Since(begin) > 20*time.Second {
+			t.Errorf("%v, after %v", err, time.Since(begin))
+		}
+		s.Heal()
+		close(stop)
+	})
+}
