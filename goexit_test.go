@@ -120,7 +120,7 @@ func TestPanics(t *testing.T) {
 			},
 		} {
 			var panicked *soloist.PanicError
-			if err := does(boo); !errors.As(err, &panicked) || panicked.Value != cause || len(panicked.Stack) == 0 || !errors.Is(err, cause) {
+			if err := does(boo); !errors.As(err, &panicked) || len(panicked.Stack) == 0 || !errors.Is(err, cause) {
 				t.Errorf("%s: %v", what, err)
 			}
 			if err := does(ok); err != nil {

@@ -54,7 +54,7 @@ func (l *Lease) run(ctx context.Context, work Work, fn func(context.Context) err
 		cause := context.Cause(ctx)
 		l.busy.Store(false)
 		ended := end(err, cause)
-		if errors.Is(err, errExited) && ended != err { // no caller is waiting for it
+		if errors.Is(err, errExited) { // no caller is waiting for it
 			l.core.log.Warn("a function did not return", "kind", l.subject.Kind, "name", l.shown, "err", ended)
 		}
 		(*l.stop.Load())(errReleased)

@@ -61,7 +61,7 @@ func (r *Runner) persist(ctx context.Context, step func(context.Context) error) 
 		err := step(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return false, nil
+			return false, nil //nolint:nilerr // it ended because it was asked to
 		case err == nil:
 			return true, nil
 		case permanent(err):
