@@ -271,7 +271,11 @@ func (c *Client) follow(ctx context.Context, seen int64, send chan<- controlNews
 	for {
 		if records, err := c.peek(ctx, []string{name}); err == nil {
 			if version := controlsVersion(records[0]); version != seen || version == unsettled {
-				if all, err := c.allControls(ctx, "", &faults{}); err == nil {
+				var bad faults
+				if all, err := c.allControls(ctx, "", &bad); err == nil {
+					if err := bad.err(); err != nil {
+						c.log.Error("what was asked of jobs cannot be read; they do not run", "err", err)
+					}
 					seen = version
 					select {
 					case send <- controlNews{all, version, parseLeft(records[0].State)}:
@@ -295,8 +299,8 @@ func (c *Client) follow(ctx context.Context, seen int64, send chan<- controlNews
 	}
 }
 
-// allControls reads what is asked of the jobs whose names begin with start. What cannot be read of them goes to bad; the error is that of the
-// list, which has all others.
+// allControls reads what is asked of the jobs whose names begin with start. A job of which it cannot be read counts as paused, and the reason goes
+// to bad. The error is that of the list, which has all others.
 func (c *Client) allControls(ctx context.Context, start string, bad *faults) (map[string]control, error) {
 	all := map[string]control{}
 	prefix := c.names.prefix + kindControl
@@ -308,7 +312,7 @@ func (c *Client) allControls(ctx context.Context, start string, bad *faults) (ma
 		ctl, err := controlOf(r, time.Now())
 		if err != nil {
 			bad.add(fmt.Errorf("job %q: %w", name, err))
-			continue
+			ctl = control{Paused: &Pause{Reason: "what was asked of it cannot be read"}} // it may be paused, so nobody may run it
 		}
 		all[name] = ctl
 	}
