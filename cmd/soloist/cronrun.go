@@ -14,6 +14,8 @@ import (
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/cmd/soloist/internal/child"
+	"github.com/soloist-dev/soloist/internal/records"
+	"github.com/soloist-dev/soloist/store"
 )
 
 // run runs the jobs until a signal ends it.
@@ -176,6 +178,9 @@ func (r *cronRun) begin(jobs []soloist.Job) (*generation, error) {
 		r.store = opened
 		r.log.Info("using", r.describe(context.Background(), r.store)...)
 	}
+	if err := r.reach(); err != nil {
+		return nil, err
+	}
 	g := &generation{up: make(chan struct{}), ended: make(chan struct{})}
 	up := sync.OnceFunc(func() { close(g.up) })
 	c, err := soloist.New(r.store, soloist.Config{
@@ -197,6 +202,21 @@ func (r *cronRun) begin(jobs []soloist.Job) (*generation, error) {
 		g.err = errors.Join(c.Run(ctx, jobs...), c.Close())
 	}()
 	return g, nil
+}
+
+// reachWithin bounds one attempt to reach the store.
+const reachWithin = 10 * time.Second
+
+// reach asks the store for something without writing, since Run would try for ever also where trying again does not help.
+func (r *cronRun) reach() error {
+	ctx, cancel := context.WithTimeout(context.Background(), reachWithin)
+	defer cancel()
+	name := records.In(r.namespace) + "controls"
+	outcomes, err := r.store.Acquire(ctx, []store.Claim{{Name: name, Holder: "soloist cron", TTL: time.Second, Mark: -1}}) // refused as done
+	if err == nil && !errors.Is(outcomes[0].Err, store.ErrDone) {
+		err = outcomes[0].Err
+	}
+	return err
 }
 
 // reload returns the jobs of what the file says now. If it cannot be used, it returns nil, and all goes on as before.

@@ -60,6 +60,8 @@ func (g *guarded) options() (soloist.Options, error) {
 	}
 	margin := g.grace + g.ttl/10
 	switch {
+	case g.atLeast < 0:
+		return soloist.Options{}, usage("--at-least %v: must be 0 or more", g.atLeast)
 	case g.atMost < 0:
 		return soloist.Options{}, usage("--at-most %v: must be at least 1s, or 0 for no bound", g.atMost)
 	case g.ttl < time.Second:
