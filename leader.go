@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -45,7 +46,8 @@ func (c *Client) Lead(ctx context.Context, name string, fn func(ctx context.Cont
 }
 
 // Campaign waits until this client is the leader called name, or ctx ends. The leadership outlives ctx: release it, and stop
-// working when its Context ends. If the store fails, Campaign logs it and tries again.
+// working when its Context ends. If the store fails, Campaign logs it and tries again, unless the first request fails with store.ErrUnusable or
+// fs.ErrPermission.
 func (c *Client) Campaign(ctx context.Context, name string) (*Lease, error) {
 	t, err := c.leaderTarget(name)
 	if err != nil {
@@ -63,9 +65,10 @@ func (c *Client) leaderTarget(name string) (target, error) {
 func (c *Client) campaign(ctx context.Context, t target) (*Lease, error) {
 	patient := &Client{core: c.core, given: c.given, opts: c.opts, err: c.err}
 	patient.opts.Wait = 0
-	for wait := newBackoff(5 * time.Second); ; {
+	wait := newBackoff(5 * time.Second)
+	for first := true; ; first = false {
 		lease, err := patient.acquire(ctx, t, true)
-		if err == nil || ctx.Err() != nil || patient.usable() != nil || permanent(err) {
+		if err == nil || ctx.Err() != nil || patient.usable() != nil || errors.Is(err, store.ErrClosed) || first && permanent(err) {
 			return lease, err
 		}
 		c.log.Warn("no leadership: a request to the store has failed", "name", t.shown, "err", err)
@@ -75,10 +78,15 @@ func (c *Client) campaign(ctx context.Context, t target) (*Lease, error) {
 	}
 }
 
-// permanent reports whether asking again cannot help.
+// permanent reports whether the first request has failed in a way that asking again does not change: the input is invalid, the store is closed,
+// its tables are missing, a right is. Later the same may pass, as when rights or tables are being changed.
 func permanent(err error) bool {
-	var bad *InvalidError
-	return errors.As(err, &bad) || errors.Is(err, store.ErrClosed) || errors.Is(err, ErrClosed)
+	for _, lasting := range []error{store.ErrInvalid, store.ErrClosed, ErrClosed, store.ErrUnusable, fs.ErrPermission} {
+		if errors.Is(err, lasting) {
+			return true
+		}
+	}
+	return false
 }
 
 // lead runs one term and reports whether it ended other than by the loss of the lease.
