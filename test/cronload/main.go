@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command cronload shows what soloist cron does when very many commands are due at once: jobs "true" that are all due in one second, on several replicas
 // and one store, for some minutes. It reads the replicas' messages and reports whether each scheduled time ran once, and how late, what the
 // replicas cost, and how they ended after TERM.
