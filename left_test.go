@@ -120,6 +120,27 @@ func (s *lostControls) Release(ctx context.Context, releases []store.Release) ([
 }
 
 // Who changes a control and loses the record that tells of changes tells of it again: replicas may have read the controls before.
+// A replica that begins while a run is under way knows its lease from the start, and hears like the others that the run was interrupted.
+func TestReplicaThatBeganDuringARunHearsOfItsInterruption(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one := soloisttest.NewStore()
+		job := soloist.Job{Name: "once", Schedule: soloist.At(time.Now().Add(time.Second)), TTL: time.Hour, Missed: soloist.MissedOnce}
+		job.Do = func(ctx context.Context, _ soloist.Run) error { <-ctx.Done(); return ctx.Err() }
+		stop := start(t, soloisttest.NewReplica(t, one, soloist.Config{}), job)
+		time.Sleep(time.Minute)
+		var r recorder
+		job.Do = r.do
+		start(t, soloisttest.NewReplica(t, one.Share(), soloist.Config{}), job)
+		time.Sleep(time.Minute)
+		stop()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n := len(r.all()); n != 1 {
+			t.Errorf("the run was taken over %d times at once, want once", n)
+		}
+	})
+}
+
 func TestControlsThatWereLostAreAnnouncedAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
 		var r recorder

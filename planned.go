@@ -60,7 +60,7 @@ type plannedJob struct {
 	served     int64     // the last manual run that was done
 	asked      control   // what people have asked of it
 
-	token    int64     // of the last lease of the job that this replica knows of
+	token    int64     // up to which this replica knows how leases of the job ended, or has heard that they were left
 	leaseEnd time.Time // when the lease that is in the way ends, should its holder have died; zero if none is known
 	timely   timelyClaim
 	lastCall time.Time // when to look again for a scheduled time that would be missed soon; zero for none
@@ -82,7 +82,12 @@ type timelyClaim struct {
 
 // saw learns what a record has at now.
 func (j *plannedJob) saw(r store.Record, now time.Time) {
-	j.mark, j.token = max(j.mark, r.Mark), max(j.token, r.Token)
+	j.mark = max(j.mark, r.Mark)
+	if r.Holder == "" {
+		j.token = max(j.token, r.Token)
+	} else { // it may be left yet
+		j.token = max(j.token, r.Token-1)
+	}
 	if state, err := parseJobState(r.State); err == nil {
 		j.sawState(state, now)
 		if r.Holder == "" && (state.Pending < 0 || state.Pending > j.mark) { // a run was interrupted
