@@ -146,7 +146,7 @@ func (s *recorded) Queue(ctx context.Context, c store.Claim) (store.Outcome, tim
 	if e.Until = s.rec.now(); err != nil {
 		out.Err = err
 	}
-	if e.Answer(out); e.Result != proof.Granted && e.Result != proof.Failed {
+	if e.Answer(out); e.Result != proof.Granted && (e.Result != proof.Failed || errors.Is(out.Err, store.ErrHeld)) {
 		e.Result, e.Token, e.Seen, e.State, e.Until = proof.Unknown, 0, 0, 0, proof.Never
 	}
 	if e.Result == proof.Granted && after < 0 { // granted to an earlier request of the holder, whose event is of an unknown outcome
