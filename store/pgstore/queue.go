@@ -50,6 +50,9 @@ func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.D
 	for known := int64(0); ; {
 		out, after, token, err := s.await(ctx, c, l.inbox.Load(), known, wake)
 		if token == 0 {
+			if known > 0 { // the name may have been handed over already, whatever became of asking again
+				err = store.AsUnknown(err)
+			}
 			return out, after, err
 		}
 		known = token
@@ -101,6 +104,9 @@ func (s *Store) stand(ctx context.Context, c store.Claim, inbox int64) (out stor
 			err = s.impossible("a row about %s, which was not asked for", shown(a.name))
 		}
 		if err != nil {
+			if try > 0 { // the request before may have put the holder in line
+				err = store.AsUnknown(err)
+			}
 			return store.Outcome{}, 0, 0, err
 		}
 		asked = a.asked
