@@ -43,5 +43,5 @@
 // and never in a skipped one. Any other expression means fixed times of the day, and each fires once: in a skipped hour at
 // the first instant after it, in a repeated hour at the first pass.
 //
-// The whole dialect, with its differences from other implementations, is in docs/cron.md.
+// The whole dialect, with its differences from other implementations, is in docs/reference/cron.md.
 package cron

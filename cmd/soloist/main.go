@@ -1,4 +1,4 @@
-// Command soloist runs commands, crontabs and jobs of a fleet on one machine at a time. See docs/command.md.
+// Command soloist runs commands, crontabs and jobs of a fleet on one machine at a time. See docs/operate/command.md.
 package main
 
 import (

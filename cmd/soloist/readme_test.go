@@ -14,7 +14,7 @@ import (
 // TestReadmeCommands types in the shell lines of the README and of the page for beginners as they stand.
 func TestReadmeCommands(t *testing.T) {
 	text := ""
-	for _, page := range []string{"../../README.md", "../../docs/start.md"} {
+	for _, page := range []string{"../../README.md", "../../docs/start/primitives.md"} {
 		of, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

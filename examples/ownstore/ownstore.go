@@ -1,4 +1,4 @@
-// Package ownstore is an example of a store that wraps another one: it counts the calls. See docs/writing-a-store.md for what a store on a
+// Package ownstore is an example of a store that wraps another one: it counts the calls. See docs/contribute/writing-a-store.md for what a store on a
 // backend has to do.
 package ownstore
 

@@ -24,7 +24,7 @@ var (
 )
 
 // aclLine gives a user the least rights with which a store with the default prefix works. What begins with info is for Capabilities and
-// Examine. It is documented in docs/redis.md.
+// Examine. It is documented in docs/stores/redis.md.
 const aclLine = "ACL SETUSER soloist on >PASSWORD ~{soloist:* &{soloist:* " +
 	"+eval +evalsha +time +ping +publish +subscribe +unsubscribe " +
 	"+hmget +hget +hset +hdel +get +set +del +persist +hvals +zadd +zrem +zrangebylex +zrangebyscore " +
@@ -34,7 +34,7 @@ const aclLine = "ACL SETUSER soloist on >PASSWORD ~{soloist:* &{soloist:* " +
 func (s *Store) privileges(ctx context.Context) store.Finding {
 	user, err := s.text(ctx, "ACL", "WHOAMI")
 	if err != nil {
-		return found("privileges", "the server does not tell who this is", store.LevelUnknown, "see docs/redis.md for the rights that are needed")
+		return found("privileges", "the server does not tell who this is", store.LevelUnknown, "see docs/stores/redis.md for the rights that are needed")
 	}
 	needed := slices.Clone(commands)
 	if s.cfg.ShedLock {
@@ -50,7 +50,7 @@ func (s *Store) privileges(ctx context.Context) store.Finding {
 	for _, command := range needed {
 		answer, err := s.text(ctx, append([]any{"ACL", "DRYRUN", user, command}, dryArgs(command, &s.parts[0])...)...)
 		if err != nil {
-			return found("privileges", "user "+user+"; ACL DRYRUN is denied or not known", store.LevelUnknown, "see docs/redis.md for the rights that are needed")
+			return found("privileges", "user "+user+"; ACL DRYRUN is denied or not known", store.LevelUnknown, "see docs/stores/redis.md for the rights that are needed")
 		}
 		if answer != "OK" {
 			lacking = append(lacking, command)

@@ -8,7 +8,7 @@ import (
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
-// The rights that docs/redis.md names are enough in every mode.
+// The rights that docs/stores/redis.md names are enough in every mode.
 func TestRightsOfEveryMode(t *testing.T) {
 	one, cluster, sentinel := servers.Redis(t), sharedCluster(t), servers.RedisSentinel(t)
 	if cluster.Nodes == nil || sentinel.Master == nil {
@@ -54,8 +54,8 @@ func TestRightsOfEveryMode(t *testing.T) {
 
 // The line of the document is the one that is tested.
 func TestDocumentHasTheLineOfRights(t *testing.T) {
-	text, err := os.ReadFile("../../docs/redis.md")
+	text, err := os.ReadFile("../../docs/stores/redis.md")
 	if err != nil || !strings.Contains(string(text), aclLine("soloist", "PASSWORD", "soloist")) {
-		t.Error("docs/redis.md does not have the line that is tested", err)
+		t.Error("docs/stores/redis.md does not have the line that is tested", err)
 	}
 }

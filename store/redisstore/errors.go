@@ -32,7 +32,7 @@ var refusals = map[string]string{
 	"OOM":         "the server's memory is full: raise maxmemory or remove what is not needed, and keep maxmemory-policy noeviction",
 	"NOAUTH":      "give a user and a password",
 	"WRONGPASS":   "the user or the password is wrong",
-	"NOPERM":      "the user lacks a right: see docs/redis.md for the ACL",
+	"NOPERM":      "the user lacks a right: see docs/stores/redis.md for the ACL",
 }
 
 // classify makes our error of the client's, and says whether the request surely had no effect. Errors of go-redis have no secrets in them.

@@ -1,6 +1,6 @@
 package redisstore
 
-// ACL is the line of docs/redis.md.
+// ACL is the line of docs/stores/redis.md.
 const ACL = aclLine
 
 // Hear is what the inbox of lines hears.

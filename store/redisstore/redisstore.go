@@ -21,20 +21,20 @@ type Config struct {
 	// exclude each other need the same one.
 	Prefix string
 
-	// ShedLock shares names with ShedLock's Redis providers: "report" is ShedLock's lock "report". Not for a cluster. See docs/redis.md.
+	// ShedLock shares names with ShedLock's Redis providers: "report" is ShedLock's lock "report". Not for a cluster. See docs/stores/redis.md.
 	ShedLock bool
 
 	// ShedLockEnv and ShedLockPrefix are the environment and the key prefix that the providers were built with. The defaults are theirs,
-	// "default" and the prefix that docs/redis.md names.
+	// "default" and the prefix that docs/stores/redis.md names.
 	ShedLockEnv, ShedLockPrefix string
 
 	// Redisson shares locks with Redisson's RLock and RFencedLock of the same name: of the name "report", with the lock "report". Not
-	// together with ShedLock, and not for a cluster. See docs/redis.md.
+	// together with ShedLock, and not for a cluster. See docs/stores/redis.md.
 	Redisson bool
 
 	// Wait is how many replicas of the server must have received a grant or an extension before it counts (the command WAIT); 0 asks for none. One
 	// that too few have received within WaitTimeout is an unknown outcome. It makes losing a grant in a failover less likely,
-	// not impossible: see docs/redis.md. Not for a cluster.
+	// not impossible: see docs/stores/redis.md. Not for a cluster.
 	Wait int
 
 	// WaitTimeout bounds WAIT. 0 means 1 s.

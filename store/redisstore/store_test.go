@@ -144,7 +144,7 @@ func TestConformanceOfLeastPrivilege(t *testing.T) {
 	conformance(t, url, counting(server.URL))
 }
 
-// aclLine is the one of docs/redis.md, for another user and prefix.
+// aclLine is the one of docs/stores/redis.md, for another user and prefix.
 func aclLine(user, password, prefix string) string {
 	line := strings.ReplaceAll(redisstore.ACL, "{soloist:", "{"+prefix+":")
 	return strings.Replace(line, "soloist on >PASSWORD", user+" on >"+password, 1)

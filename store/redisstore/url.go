@@ -28,7 +28,7 @@ import (
 //	redis+cluster://USER:PASSWORD@HOST:PORT,…              a cluster; rediss+cluster:// with TLS
 //
 // What can be left out is USER, PASSWORD, PORT (6379, of Sentinels 26379) and DB (0). The options of the query are documented in
-// docs/redis.md. What is wrong with the URL is a *store.InvalidError, which has no secret of it.
+// docs/stores/redis.md. What is wrong with the URL is a *store.InvalidError, which has no secret of it.
 func OpenURL(_ context.Context, text string) (*Store, error) {
 	u, err := parseURL(text)
 	if err != nil {

@@ -106,12 +106,46 @@ func TestTestsInDocumentsExist(t *testing.T) {
 	}
 }
 
-// Every document can be found from the README.
-func TestTheReadmeLeadsToEveryDocument(t *testing.T) {
-	index := read(t, "README.md")
+// Every document is listed in docs/README.md, except that the architecture lists the decisions.
+func TestEveryDocumentIsListed(t *testing.T) {
 	for _, doc := range files(t, "*.md") {
-		if path.Dir(doc) == "docs" && !strings.Contains(index, "("+doc+")") {
-			t.Errorf("README.md does not lead to %s", doc)
+		index := "docs/README.md"
+		switch {
+		case !strings.HasPrefix(doc, "docs/"), doc == index:
+			continue
+		case path.Dir(doc) == "docs/adr":
+			index = "docs/contribute/architecture.md"
+		}
+		if !leadsTo(t, index, doc) {
+			t.Errorf("%s has no link to %s", index, doc)
+		}
+	}
+	if !leadsTo(t, "README.md", "docs/README.md") {
+		t.Error("README.md has no link to docs/README.md")
+	}
+}
+
+func leadsTo(t *testing.T, from, to string) bool {
+	t.Helper()
+	for _, m := range link.FindAllStringSubmatch(read(t, from), -1) {
+		target, _, _ := strings.Cut(m[1], "#")
+		if path.Join(path.Dir(from), target) == to {
+			return true
+		}
+	}
+	return false
+}
+
+// Comments, messages and scripts name documents by their path from the root. Such a document exists.
+func TestDocumentsNamedInCodeExist(t *testing.T) {
+	named := regexp.MustCompile(`\bdocs/[\w/-]+\.md\b`)
+	for _, pattern := range []string{"*.go", "*.sh", "*.sql", "*.lua", "*.txtar", "*.yml", "Makefile"} {
+		for _, file := range files(t, pattern) {
+			for _, doc := range named.FindAllString(read(t, file), -1) {
+				if _, err := os.Stat(filepath.Join(root, doc)); err != nil {
+					t.Errorf("%s names %s, which does not exist", file, doc)
+				}
+			}
 		}
 	}
 }
