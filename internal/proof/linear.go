@@ -87,8 +87,8 @@ func linearizable(h History, r Rules) (ok, checked bool) {
 	return ok, ok || left >= 0
 }
 
-// shortest cuts a history that is not linearizable to what was answered until the first answer that cannot be explained, and
-// shows the last of that.
+// shortest cuts a history that is not linearizable at the first answer that cannot be explained. It returns the last events before that
+// answer, and all that were under way at the same time as it, however long ago they began: one of those may explain it.
 func shortest(h History, r Rules) History {
 	h = slices.Clone(h)
 	slices.SortStableFunc(h, func(a, b Event) int { return compare(returned(a), returned(b)) })
@@ -111,9 +111,14 @@ func shortest(h History, r Rules) History {
 			low = middle
 		}
 	}
-	cut := h[:high].byBegin()
 	const most = 12
-	return cut[max(0, len(cut)-most):]
+	cut, failing := h[:high].byBegin(), h[high-1]
+	from := cut[max(0, len(cut)-most)].At
+	return slices.DeleteFunc(h.byBegin(), func(e Event) bool {
+		before := e.At >= from && returned(e) <= returned(failing)
+		meanwhile := e.At <= returned(failing) && returned(e) >= failing.At
+		return !before && !meanwhile
+	})
 }
 
 func returned(e Event) time.Duration {
@@ -203,7 +208,7 @@ func (s *record) acquire(e *Event, to time.Duration, ends func(time.Duration) (s
 	if s.loose {
 		s.told(e)
 	}
-	switch e.Result {
+	switch e.Result { // a repeated claim that nobody was told of may have waited until the lease ended, and be a new grant
 	case Held:
 		if !s.taken() || e.Mark != 0 && s.mark >= e.Mark || mine && to < s.soon {
 			return false
@@ -217,10 +222,6 @@ func (s *record) acquire(e *Event, to time.Duration, ends func(time.Duration) (s
 		}
 		if mine && (s.token == e.Token || s.open && e.Token > s.token) {
 			s.token, s.open = e.Token, false
-			return true
-		}
-	case Unknown:
-		if mine {
 			return true
 		}
 	}

@@ -190,6 +190,8 @@ func TestCheckers(t *testing.T) {
 		{"held by what nobody was told of", History{acquire(0, Never, "a", 0, Unknown), acquire(2*s, 3*s, "b", 7, Held)}, Rules{}, ""},
 		{"asked again", History{acquire(0, Never, "a", 0, Unknown), acquire(2*s, 3*s, "a", 7, Granted)}, Rules{}, ""},
 		{"another token when asked again", History{acquire(0, s, "a", 1, Granted), acquire(2*s, 3*s, "a", 2, Granted)}, Rules{}, Linearizability},
+		{"asked again, decided when the lease was over", History{acquire(0, s, "a", 1, Granted), acquire(9*s, Never, "a", 0, Unknown), acquire(12*s, 13*s, "b", 7, Held)}, Rules{}, ""},
+		{"asked again while the lease was live", History{acquire(0, s, "a", 1, Granted), acquire(2*s, Never, "a", 0, Unknown), acquire(3*s, 4*s, "b", 7, Held)}, Rules{}, Linearizability},
 		{"revived", History{acquire(0, s, "a", 1, Granted), extend(12*s, 13*s, "a", 1, Okay)}, Rules{}, Linearizability},
 		{"extended", History{acquire(0, s, "a", 1, Granted), extend(8*s, 9*s, "a", 1, Okay), acquire(15*s, 16*s, "b", 1, Held)}, Rules{}, ""},
 		{"lost without a reason", History{acquire(0, s, "a", 1, Granted), extend(2*s, 3*s, "a", 1, Lost)}, Rules{}, Linearizability},
@@ -390,6 +392,26 @@ func TestCheckers(t *testing.T) {
 				t.Errorf("%d unchecked", v.Unchecked)
 			}
 		})
+	}
+}
+
+// TestExcerptShowsWhatWasUnderWay has a violation long after an operation began whose outcome nobody knows.
+func TestExcerptShowsWhatWasUnderWay(t *testing.T) {
+	h := History{acquire(0, Never, "lost", 0, Unknown)}
+	at := 100 * s
+	for token := range int64(20) {
+		at += 2 * s
+		token++
+		h = append(h, acquire(at, at+s/2, "a", token, Granted), release(at+s/2, at+s, "a", token, Okay))
+	}
+	h = append(h, acquire(200*s, 201*s, "a", 30, Granted), extend(202*s, 203*s, "a", 30, Lost), release(204*s, 205*s, "a", 30, Okay))
+	found, _ := Linearizable(h, Rules{})
+	if len(found) != 1 {
+		t.Fatalf("%d violations: %v", len(found), found)
+	}
+	shown := found[0].Excerpt
+	if len(shown) > 14 || shown[0].Holder != "lost" || shown[len(shown)-1].Kind != Extend {
+		t.Errorf("want the claim without an answer, the last events, and at the end the extension; got %v", found[0])
 	}
 }
 
