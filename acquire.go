@@ -10,18 +10,18 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A target is what an attempt asks for: one name, or any one of several.
+// A target is what an attempt tries to acquire: one name, or any one of several.
 type target struct {
 	kind   Kind
-	shown  string   // the name as its user knows it
+	shown  string   // the name as the user gave it
 	parent string   // the job of an element
 	name   string   // the record's
-	names  []string // those to choose from, if there are several; name is the first of them
+	names  []string // the names to choose from, if there are several; name is the first
 	mark   int64
-	called time.Time // when its user asked for it; zero if nobody has
+	called time.Time // when the user called; zero if no user did
 }
 
-// subject is what a lease of the record is for.
+// subject returns what a lease of the record is for.
 func (t target) subject(record string) Subject {
 	if t.kind == KindPermit {
 		return Subject{Kind: KindPermit, Name: record[strings.LastIndexByte(record, '/')+1:], Parent: t.shown}
@@ -29,7 +29,7 @@ func (t target) subject(record string) Subject {
 	return Subject{Kind: t.kind, Name: t.shown, Parent: t.parent}
 }
 
-// all returns the names of the records that the target may get.
+// all returns the names of the records of which the target needs one.
 func (t target) all() []string {
 	if len(t.names) > 0 {
 		return t.names
@@ -37,10 +37,10 @@ func (t target) all() []string {
 	return []string{t.name}
 }
 
-// waitKey is what the waiters of this client for t have in common.
+// waitKey is the key of the local waiters for t.
 func (t target) waitKey() string { return t.name }
 
-// acquire takes a lease of t for a caller: now or, if patient is set, when it is free.
+// acquire acquires a lease of t for a caller: now or, if patient is set, when it is free.
 func (c *Client) acquire(ctx context.Context, t target, patient bool) (*Lease, error) {
 	t.called = c.clock.earliest()
 	attempt := c.try
@@ -76,7 +76,7 @@ func (c *Client) try(ctx context.Context, t target) (*Lease, error) {
 	return c.adopt(ctx, t, claim, out.Grant, before)
 }
 
-// named turns a refusal by the store into one that speaks of t by the name that its user knows.
+// named replaces a refusal by the store with one that has the kind and name that the user gave.
 func (t target) named(err error) error {
 	switch refused := err.(type) {
 	case *store.HeldError:
@@ -88,8 +88,8 @@ func (t target) named(err error) error {
 	return err
 }
 
-// adopt makes a lease of a grant and keeps it renewed, or gives it back if it is of no use any more. The lease's context has the values of
-// ctx and does not end with it.
+// adopt turns a grant into a lease that is renewed, or releases the grant if it is too late to use it. The lease's
+// context has the values of ctx and does not end with it.
 func (c *Client) adopt(ctx context.Context, t target, claim store.Claim, g store.Grant, before time.Time) (*Lease, error) {
 	l, err := c.tryAdopt(context.WithoutCancel(ctx), t, claim, g, before)
 	if err != nil {
@@ -101,7 +101,8 @@ func (c *Client) adopt(ctx context.Context, t target, claim store.Claim, g store
 	return l, nil
 }
 
-// tryAdopt makes a lease of a grant and keeps it renewed, unless it is of no use any more. The lease's context is derived from parent.
+// tryAdopt turns a grant into a lease that is renewed, unless it is too late to use it. The lease's context is derived
+// from parent.
 func (c *Client) tryAdopt(parent context.Context, t target, claim store.Claim, g store.Grant, before time.Time) (*Lease, error) {
 	l := c.newLease(parent, t, claim, g, c.opts, before)
 	var err error
@@ -125,7 +126,7 @@ func (c *Client) tryAdopt(parent context.Context, t target, claim store.Claim, g
 	return l, nil
 }
 
-// claim asks the store once and answers the name that the outcome is about.
+// claim makes one request and returns the name that the outcome is about.
 func (c *Client) claim(ctx context.Context, t target, claim store.Claim) (string, store.Outcome) {
 	if len(t.names) > 1 {
 		return c.choose(ctx, t.names, claim)
@@ -137,8 +138,8 @@ func (c *Client) claim(ctx context.Context, t target, claim store.Claim) (string
 	return claim.Name, outs[0]
 }
 
-// settle asks again, as the same holder, until the store says what became of a claim whose outcome is unknown. That is
-// safe: if the claim was granted, asking again answers the same grant with its original deadline.
+// settle repeats a claim whose outcome is unknown, as the same holder, until the store confirms an outcome. That is
+// safe: if the claim was granted, the store returns the same grant with its original deadline.
 func (c *Client) settle(ctx context.Context, t target, claim store.Claim, before time.Time, out store.Outcome) (string, store.Outcome) {
 	name := claim.Name
 	bound, cancel := context.WithDeadline(ctx, time.Now().Add(min(2*c.cfg.RequestTimeout, claim.TTL-c.opts.Margin)))
@@ -148,7 +149,7 @@ func (c *Client) settle(ctx context.Context, t target, claim store.Claim, before
 		if answer.Err == nil || refused(answer.Err) {
 			return again, answer
 		}
-		if bound.Err() == nil { // else the answer is that there is no more time, and the one before says why
+		if bound.Err() == nil { // otherwise the error only reports the timeout, and the previous one has the reason
 			out.Err = store.AsUnknown(answer.Err)
 		}
 	}
@@ -163,8 +164,8 @@ func (c *Client) settle(ctx context.Context, t target, claim store.Claim, before
 	return name, out
 }
 
-// claimBatch asks for several names, and settles what it can when the outcome of the request is unknown. It answers when the
-// request was made that was answered.
+// claimBatch claims several names, and settles the claims whose outcome is unknown. It also returns when the request
+// was sent that the outcomes are from.
 func (c *core) claimBatch(ctx context.Context, claims []store.Claim, before time.Time) ([]store.Outcome, time.Time, error) {
 	bound, cancel := context.WithTimeout(ctx, 2*c.cfg.RequestTimeout)
 	defer cancel()
@@ -186,8 +187,8 @@ func (c *core) claimBatch(ctx context.Context, claims []store.Claim, before time
 	}
 }
 
-// settleSome asks once more for those of a batch whose outcome is unknown, while the others of the batch wait for a moment only, and gives up what
-// stays unknown.
+// settleSome repeats the claims of a batch whose outcome is unknown, once and briefly, because the other claims of the
+// batch wait meanwhile. It gives up those that remain unknown.
 func (c *core) settleSome(ctx context.Context, claims []store.Claim, outs []store.Outcome, before time.Time) {
 	var open []store.Claim
 	var at []int
@@ -215,5 +216,5 @@ func (c *core) settleSome(ctx context.Context, claims []store.Claim, outs []stor
 	}
 }
 
-// refused reports whether err says who has the name, or that the work is done.
+// refused reports whether err is a refusal by the store: ErrHeld or ErrDone.
 func refused(err error) bool { return errors.Is(err, ErrHeld) || errors.Is(err, ErrDone) }

@@ -22,9 +22,9 @@ const (
 	ActionRetry   = "retry"  // an element
 )
 
-// An Action is a change that somebody has made by an Admin.
+// An Action is a change that was made with an Admin.
 type Action struct {
-	At     time.Time `json:"at"` // by the clock of who did it
+	At     time.Time `json:"at"` // by the clock of the process that did it
 	By     string    `json:"by"` // replica
 	Verb   string    `json:"verb"`
 	Kind   Kind      `json:"kind"`
@@ -32,14 +32,14 @@ type Action struct {
 	Job    string    `json:"job,omitempty"`    // of an element
 	Permit int       `json:"permit,omitempty"` // of a semaphore
 	Token  int64     `json:"token,omitempty"`  // of the lease that was released
-	Holder string    `json:"holder,omitempty"` // who had it
+	Holder string    `json:"holder,omitempty"` // the holder of that lease
 	Reason string    `json:"reason,omitempty"`
 }
 
 // mostActions is how many actions are kept.
 const mostActions = 100
 
-// Actions lists the last 100 changes that were made by an Admin, the newest last.
+// Actions lists the last 100 changes that were made with an Admin, the newest last.
 func (a *Admin) Actions(ctx context.Context) iter.Seq2[Action, error] {
 	return func(yield func(Action, error) bool) {
 		records, err := a.client.peek(ctx, []string{a.client.names.prefix + nameActions})
@@ -69,12 +69,12 @@ func parseActions(b []byte) (actions []Action, err error) {
 	return actions, nil
 }
 
-// note adds an action that has been done to those that are kept.
+// note adds an action that was carried out to the list of actions.
 func (a *Admin) note(ctx context.Context, action Action) error {
 	action.At, action.By, action.Reason = time.Now().UTC().Truncate(time.Millisecond), a.client.cfg.Replica, shorten(action.Reason)
 	l, err := a.client.plain(Options{TTL: controlTTL}).wait(ctx, target{shown: nameActions, name: a.client.names.prefix + nameActions})
 	if err == nil {
-		actions, _ := parseActions(l.granted.State) // what is not ours is written over
+		actions, _ := parseActions(l.granted.State) // a state that cannot be read is overwritten
 		err = l.release(store.Release{State: actionsJSON(append(actions, action)), Retain: Forever})
 	}
 	if err != nil {
@@ -83,7 +83,8 @@ func (a *Admin) note(ctx context.Context, action Action) error {
 	return nil
 }
 
-// actionsJSON is the state of the record of actions: without the oldest, if they are too many or do not fit.
+// actionsJSON returns the state of the record of actions: without the oldest ones, if there are too many or they do not
+// fit.
 func actionsJSON(actions []Action) []byte {
 	for actions = slices.Clone(actions[max(0, len(actions)-mostActions):]); ; actions = actions[1:] {
 		var b bytes.Buffer

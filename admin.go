@@ -10,18 +10,19 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// An Admin looks at what all clients of a store and namespace do, and changes it: it is for people and their tools. It is safe for use by many
-// goroutines at once.
+// An Admin lists and changes what all clients of a store and namespace do. It is for operators and their tools. It is
+// safe for concurrent use.
 //
-// Each list is an iterator in the order of the names. It yields all that can be read. An error comes last and names what could not be read; the
-// value beside it is zero. A list is a view and not a snapshot.
+// Each list is an iterator in the order of the names. It yields everything that can be read. An error comes last, with
+// a zero value, and names what could not be read. A list is not a snapshot: it may show some changes that happen
+// meanwhile and not others.
 type Admin struct{ client *Client }
 
-// Admin returns the administration of the store and namespace of c.
+// Admin returns an Admin for the store and namespace of c.
 func (c *Client) Admin() *Admin { return &Admin{c} }
 
-// view yields what of makes of the records whose names begin with prefix; of gets the rest of the name. What it cannot read it returns an error
-// for, beside what it can show all the same.
+// view yields the results of calling of with each record whose name begins with prefix; of is passed the rest of the
+// name. If of cannot read a record, it returns an error, and beside it what it could read.
 func view[T any](ctx context.Context, c *core, what, prefix string, of func(name string, r store.Record) (info T, show bool, err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var bad faults
@@ -43,13 +44,13 @@ func view[T any](ctx context.Context, c *core, what, prefix string, of func(name
 	}
 }
 
-// faults are the errors about single records of a list.
+// faults collects the errors about single records of a list.
 type faults struct {
 	first []error
 	more  int
 }
 
-// mostFaults is how many faults are named.
+// mostFaults is how many faults an error lists at most.
 const mostFaults = 10
 
 func (f *faults) add(err error) {

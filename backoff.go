@@ -7,17 +7,17 @@ import (
 	"github.com/soloist-dev/soloist/internal/rand"
 )
 
-// A backoff spaces repetitions of something that failed: 1/16 of its longest wait at first, doubling.
+// A backoff computes the pauses between retries: 1/16 of the longest pause at first, then doubling.
 type backoff struct{ next, longest time.Duration }
 
 func newBackoff(longest time.Duration) *backoff {
 	return &backoff{max(longest/16, time.Millisecond), max(longest, time.Millisecond)}
 }
 
-// sleep waits for the next pause and says false when ctx ended instead.
+// sleep waits for the next pause. It reports false if ctx ended before.
 func (b *backoff) sleep(ctx context.Context) bool { return sleep(ctx, b.pause()) }
 
-// pause is the next pause, with jitter, so that those who began together do not go on together.
+// pause returns the next pause, with jitter, so that retries that began together do not stay together.
 func (b *backoff) pause() time.Duration {
 	d := b.next/2 + rand.N(b.next/2+1)
 	b.next = min(2*b.next, b.longest)
@@ -35,13 +35,14 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// A pacer slows down a loop whose steps come back at once, again and again, because a store does not do what it is asked to.
+// A pacer slows down a loop whose steps return immediately, again and again, because a store does not wait as
+// requested.
 type pacer struct {
 	quick int // steps in a row
 	pause *backoff
 }
 
-// took notes how long a step took, and waits if there were several that took no time.
+// took records how long a step took, and waits if several steps in a row took no time.
 func (p *pacer) took(ctx context.Context, step time.Duration) {
 	const atOnce, most = 5 * time.Millisecond, 8
 	if step >= atOnce {

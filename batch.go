@@ -9,21 +9,21 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A batcher turns the calls of many goroutines into batches for one verb of the store. A call that finds the verb idle
-// goes at once and alone; calls that arrive while one is in flight form the next batch. So an idle client adds no delay
-// and a busy one needs one trip for many.
+// A batcher combines the calls of many goroutines into batches for one verb of the store. If no request of the verb is
+// in flight, a call is sent immediately and alone. Calls that arrive while a request is in flight form the next batch.
+// So an idle client adds no delay, and a busy one needs one round trip for many calls.
 type batcher[Q, A any] struct {
 	do     func(ctx context.Context, asked []Q) ([]A, error)
-	late   func(asked []Q, answers []A) // gets the answer to a call whose caller has gone; may be nil
+	late   func(asked []Q, answers []A) // receives the results of a call whose caller has given up; may be nil
 	limit  int                          // elements per batch
 	limits *limits
 
 	mu        sync.Mutex
 	flights   int       // batches in flight
-	since     time.Time // when the youngest of them left
+	since     time.Time // when the newest of them was sent
 	queue     []*call[Q, A]
 	relief    *time.Timer // runs relieve; nil before the first call that had to wait
-	relieving bool        // it is set
+	relieving bool        // whether the timer is set
 }
 
 type call[Q, A any] struct {
@@ -33,14 +33,15 @@ type call[Q, A any] struct {
 	done   chan struct{}
 }
 
-// A batch in flight for longer than stalled does not hold up those behind it: another may leave beside it, to maxFlights.
+// A batch that is in flight for longer than stalled does not delay those behind it: another may be sent beside it, up
+// to maxFlights.
 const (
 	stalled    = 100 * time.Millisecond
 	maxFlights = 4
 )
 
-// ask answers each element of asked. The error is that of all of them. When ctx ends with the outcome open, the error is
-// ErrUnknown.
+// ask sends the elements of asked and returns the result of each. The error applies to all of them. If ctx ends before
+// the outcome is known, the error is ErrUnknown.
 func (b *batcher[Q, A]) ask(ctx context.Context, asked []Q) ([]A, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -70,7 +71,7 @@ func (b *batcher[Q, A]) ask(ctx context.Context, asked []Q) ([]A, error) {
 	return nil, store.AsUnknown(ctx.Err())
 }
 
-// alone makes a request of one call.
+// alone sends one call as a request.
 func (b *batcher[Q, A]) alone(ctx context.Context, asked []Q, now time.Time) ([]A, error) {
 	limit := b.limits.context(now)
 	if ctx.Done() == nil {
@@ -81,7 +82,7 @@ func (b *batcher[Q, A]) alone(ctx context.Context, asked []Q, now time.Time) ([]
 	return b.do(r, asked)
 }
 
-// queued answers the call that has been queued for asked, or nil when asked may leave at once.
+// queued returns the call that was queued for asked, or nil if asked can be sent immediately.
 func (b *batcher[Q, A]) queued(asked []Q, now time.Time) *call[Q, A] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -96,7 +97,8 @@ func (b *batcher[Q, A]) queued(asked []Q, now time.Time) *call[Q, A] {
 	return c
 }
 
-// hurry lets those who wait leave beside a batch that has stalled, or looks again when it will have. b.mu is held.
+// hurry sends the queued calls if the batch in flight has stalled, or sets the timer for when it will have. b.mu is
+// held.
 func (b *batcher[Q, A]) hurry(now time.Time) {
 	switch {
 	case len(b.queue) == 0 || b.flights >= maxFlights:
@@ -119,7 +121,7 @@ func (b *batcher[Q, A]) relieve() {
 	b.hurry(time.Now())
 }
 
-// withdraw takes back a call that has not left yet.
+// withdraw removes a call that has not been sent yet, and reports whether it did.
 func (b *batcher[Q, A]) withdraw(c *call[Q, A]) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -131,7 +133,7 @@ func (b *batcher[Q, A]) withdraw(c *call[Q, A]) bool {
 	return true
 }
 
-// land ends a flight and lets the queue leave, if there is one.
+// land ends a flight and sends the queued calls, if there are any.
 func (b *batcher[Q, A]) land() {
 	b.mu.Lock()
 	if len(b.queue) == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// claim claims jobs that are due: first the names of their groups, then the jobs that are this replica's to claim.
+// claim claims jobs that are due: first the names of their groups, then the jobs that this replica should claim.
 func (r *Runner) claim(ctx context.Context, due []*plannedJob) {
 	for batch := range slices.Chunk(r.claimGroups(ctx, due), batchLimit-1) {
 		r.claimJobs(ctx, batch)
@@ -22,7 +22,7 @@ func (r *Runner) claim(ctx context.Context, due []*plannedJob) {
 	}
 }
 
-// claimGroups claims the names of the groups among jobs that are due, in one request. It returns the jobs to claim.
+// claimGroups claims the names of the groups among the jobs that are due, in one request. It returns the jobs to claim.
 func (r *Runner) claimGroups(ctx context.Context, due []*plannedJob) []*plannedJob {
 	c := r.client
 	r.mu.Lock()
@@ -49,7 +49,8 @@ func (r *Runner) claimGroups(ctx context.Context, due []*plannedJob) []*plannedJ
 	return jobs
 }
 
-// claimJobs claims jobs in one request, in which it also looks whether people have asked for something that the planner has not heard.
+// claimJobs claims jobs in one request. The same request reads whether there are commands (pause, trigger) that the
+// planner has not seen.
 func (r *Runner) claimJobs(ctx context.Context, jobs []*plannedJob) {
 	c := r.client
 	r.mu.Lock()
@@ -81,8 +82,8 @@ func (r *Runner) claimJobs(ctx context.Context, jobs []*plannedJob) {
 	}
 }
 
-// readControls reads what people have asked of jobs, unless the planner has heard it: the record in which changes are told says so. It returns for each
-// request why that is not known.
+// readControls reads the commands to jobs, unless the planner has seen the latest ones, which the version of the record
+// of changes shows. It returns for each request the error if its commands could not be read.
 func (r *Runner) readControls(ctx context.Context, requests []jobRequest, told store.Outcome) []error {
 	news, err := peeked(told)
 	r.mu.Lock()
@@ -113,7 +114,7 @@ func (r *Runner) readControls(ctx context.Context, requests []jobRequest, told s
 	return errs
 }
 
-// take gives an answer to the planner and does what that says.
+// take passes an answer to the planner and carries out the step that it returns.
 func (r *Runner) take(req jobRequest, a answer, before time.Time) {
 	r.mu.Lock()
 	s := r.plan.answer(req, a)
@@ -141,7 +142,7 @@ func (r *Runner) take(req jobRequest, a answer, before time.Time) {
 	}()
 }
 
-// adopt makes a lease of a grant under which a job is to be run; nil if it is to be given back.
+// adopt turns a grant into the lease under which a job is run. It returns nil if the grant must be released.
 func (r *Runner) adopt(req jobRequest, s step, g store.Grant, before time.Time) (*Lease, error) {
 	if s.back {
 		return nil, nil
@@ -150,7 +151,7 @@ func (r *Runner) adopt(req jobRequest, s step, g store.Grant, before time.Time) 
 	return client.tryAdopt(r.runs, target{kind: KindJob, shown: s.spec.job.Name, name: s.spec.name}, req.claim, g, before)
 }
 
-// giveBack gives a job back that was granted and is not run.
+// giveBack releases a job that was granted and is not run.
 func (r *Runner) giveBack(req jobRequest, g store.Grant, state []byte) ending {
 	release := store.Release{Name: req.claim.Name, Holder: req.claim.Holder, Token: g.Token, State: state, Retain: Forever}
 	end := time.Now().Add(req.claim.TTL)
@@ -160,7 +161,7 @@ func (r *Runner) giveBack(req jobRequest, g store.Grant, state []byte) ending {
 	return ending{back: true}
 }
 
-// report logs what people should know of an answer.
+// report logs what operators should know about an answer.
 func (r *Runner) report(spec *jobSpec, s step, a answer) {
 	switch {
 	case s.failed != nil && a.controls != nil:
@@ -171,7 +172,7 @@ func (r *Runner) report(spec *jobSpec, s step, a answer) {
 	r.reportAhead(spec, s.ahead, a.answered)
 }
 
-// reportAhead logs that a job's record is ahead of this replica's clock, if it is.
+// reportAhead logs an error if a job's record is ahead of this replica's clock.
 func (r *Runner) reportAhead(spec *jobSpec, ahead time.Duration, now time.Time) {
 	if ahead > 0 {
 		r.client.log.Error("a job's record is ahead of this replica's clock, so the clock of a replica is wrong; no scheduled time up to it will be run",

@@ -13,16 +13,16 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A Client takes and keeps leases for one process. It is safe for use by many goroutines at once; one client per store
-// and process is what its batches work best with.
+// A Client acquires and renews leases for one process. It is safe for concurrent use. Use one client per store and process: its requests
+// are batched best then.
 type Client struct {
 	*core
-	given Options // with zero for what has its default
-	opts  Options // with the defaults
+	given Options // as given; zero fields mean the default
+	opts  Options // given, with the defaults filled in
 	err   error   // why opts are not valid
 }
 
-// core is what the views of a client share.
+// core is the state that the copies of a client (see With) share.
 type core struct {
 	store        store.Store
 	cfg          Config
@@ -39,7 +39,7 @@ type core struct {
 	extends  batcher[store.Extension, error]
 	releases batcher[store.Release, error]
 
-	groupFrom int // in a simulation; 0 otherwise
+	groupFrom int // set by simulations; 0 otherwise
 
 	ctx    context.Context // ends when Shutdown or Close is called
 	cancel context.CancelCauseFunc
@@ -61,8 +61,7 @@ type core struct {
 // batchLimit is how many names go into one batch of the client.
 const batchLimit = 1024
 
-// New makes a client on s, which stays the caller's to close, after the client. It asks nothing of the backend unless
-// cfg.RequireFencing is set.
+// New returns a client on s. It sends no request unless cfg.RequireFencing is set. The caller must close s, after the client.
 func New(s store.Store, cfg Config) (*Client, error) {
 	if s == nil {
 		return nil, invalid("store", "nil", "give an open store, such as memstore.New()")
@@ -114,8 +113,8 @@ func (c *core) requireFencing() error {
 	return nil
 }
 
-// With returns a copy of c that uses opts for new leases; what is zero in opts is as in c. Both are one client: closing one closes both.
-// If the options are not valid together, every call that takes a lease returns an *InvalidError.
+// With returns a copy of c that uses opts for new leases. Zero fields of opts inherit those of c. Both copies are one client: closing one
+// closes both. If the options are not valid together, every call that acquires a lease returns an *InvalidError.
 func (c *Client) With(opts Options) *Client {
 	opts = opts.over(c.given)
 	resolved, err := opts.resolved()
@@ -125,13 +124,13 @@ func (c *Client) With(opts Options) *Client {
 // plain returns a copy of c that uses opts for new leases, and inherits nothing.
 func (c *Client) plain(opts Options) *Client { return (&Client{core: c.core}).With(opts) }
 
-// Replica is the name of this process in the holders of its leases.
+// Replica returns the name of this process in the holders of its leases: Config.Replica or its default.
 func (c *Client) Replica() string { return c.cfg.Replica }
 
-// Store is the store that the client was made on.
+// Store returns the store that was passed to New.
 func (c *Client) Store() store.Store { return c.store }
 
-// usable answers why the client cannot take a lease.
+// usable returns the reason why the client cannot acquire leases, or nil.
 func (c *Client) usable() error {
 	if c.err != nil {
 		return c.err
@@ -142,7 +141,7 @@ func (c *Client) usable() error {
 	return nil
 }
 
-// enter counts one more function of the user's that Close waits for.
+// enter counts one more function of the user, for which Close waits.
 func (c *Client) enter() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,7 +155,7 @@ func (c *Client) enter() error {
 	return nil
 }
 
-// background runs fn in a goroutine that Close waits for. When the client is being closed fn runs in the caller's.
+// background runs fn in a goroutine that Close waits for. While the client is being closed, fn runs in the caller's goroutine.
 func (c *core) background(fn func()) {
 	c.mu.Lock()
 	closed := c.closed
@@ -169,8 +168,8 @@ func (c *core) background(fn func()) {
 	}
 }
 
-// newHolder makes the holder of one attempt. What makes it unique is drawn for each: clones of a virtual machine that go on from one
-// snapshot have all of a process in common, but not what the kernel draws after that.
+// newHolder returns the holder of one attempt to acquire. Each one has its own random part: clones of a virtual machine that resume from
+// one snapshot share the whole memory of a process, but not the random bytes that the kernel returns after that.
 func (c *core) newHolder() string {
 	const digits = "abcdefghijklmnopqrstuvwxyz234567"
 	var random [20]byte

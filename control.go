@@ -13,10 +13,10 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// ErrNoJob says that no replica has ever run a job of that name on this store and namespace.
+// ErrNoJob reports that no replica ever registered a job of that name on this store and namespace.
 var ErrNoJob = errors.New("no such job")
 
-// A Pause says why a job does not run.
+// A Pause describes why a job does not run.
 type Pause struct {
 	Reason string    `json:"reason"`
 	By     string    `json:"by"`            // replica
@@ -24,18 +24,18 @@ type Pause struct {
 	All    bool      `json:"all,omitempty"` // by PauseAll
 }
 
-// control is the state of the record that says what was asked of a job. It is apart from the job's own record because that
-// one belongs to whoever runs the job.
+// control is the state of the record with the commands to a job. It is not part of the job's record because only the
+// replica that runs the job may write that.
 type control struct {
 	Paused  *Pause    `json:"paused,omitempty"`
-	Resumed int64     `json:"resumed,omitempty"` // unix ms: scheduled times up to then fell into a pause
-	Trigger int64     `json:"trigger,omitempty"` // counts the manual runs that were asked for
+	Resumed int64     `json:"resumed,omitempty"` // unix ms: scheduled times up to then were dropped by a pause
+	Trigger int64     `json:"trigger,omitempty"` // counts the manual runs that were requested
 	At      time.Time `json:"at,omitzero"`       // when the last one was
-	By      string    `json:"by,omitempty"`      // by whom
+	By      string    `json:"by,omitempty"`      // the replica that requested it
 }
 
-// controlOf reads a control at now. It cannot have been written after its record was last taken: a later instant is that of a clock which is
-// wrong, and must not keep the job from running.
+// controlOf decodes a control at now. It cannot have been written after its record was last claimed: a later instant
+// comes from a wrong clock, and must not prevent the job from running.
 func controlOf(r store.Record, now time.Time) (control, error) {
 	c, err := parseControl(r.State)
 	if written := now.Add(skew - r.Age).UnixMilli(); c.Resumed > written {
@@ -44,7 +44,7 @@ func controlOf(r store.Record, now time.Time) (control, error) {
 	return c, err
 }
 
-// json is the control as its record keeps it: empty if nothing is asked of the job.
+// json returns the control as its record stores it: empty if there is no command.
 func (c control) json() []byte {
 	if c == (control{}) {
 		return []byte{}
@@ -64,15 +64,15 @@ func parseControl(b []byte) (control, error) {
 	return c, nil
 }
 
-// Pause keeps a job from running on every replica, for every scheduled time due after it returns; a run under way goes on.
-// Scheduled times during the pause are dropped, whatever Job.Missed says. Trigger works all the same.
+// Pause stops a job on every replica: no scheduled time that is due after Pause returns is run. A run under way
+// continues. Scheduled times during the pause are dropped, whatever Job.Missed is. Trigger still works.
 func (a *Admin) Pause(ctx context.Context, job, reason string) error {
 	return a.control(ctx, Action{Verb: ActionPause, Name: job, Reason: reason}, func(ctl *control, _ store.Record) {
 		ctl.Paused = &Pause{Reason: shorten(reason), By: a.client.cfg.Replica, At: time.Now()}
 	})
 }
 
-// Resume ends a pause, on every replica, for every scheduled time due after it returns.
+// Resume ends a pause: scheduled times that are due after Resume returns are run again, on every replica.
 func (a *Admin) Resume(ctx context.Context, job string) error {
 	return a.control(ctx, Action{Verb: ActionResume, Name: job}, func(ctl *control, _ store.Record) {
 		if ctl.Paused != nil {
@@ -81,9 +81,9 @@ func (a *Admin) Resume(ctx context.Context, job string) error {
 	})
 }
 
-// Trigger asks for one run now, beside the schedule, on whichever replica is first. While the job is running the manual run
-// waits for its end. Asking again before it has begun has no further effect. The error is ErrNoReplica if no replica that is alive has the job: nothing is
-// asked for then.
+// Trigger requests one run now, in addition to the schedule, on any replica. While the job is running, the manual run
+// waits for its end. Another Trigger before the manual run has begun has no further effect. The error is ErrNoReplica
+// if no live replica has the job: no run is requested then.
 func (a *Admin) Trigger(ctx context.Context, job string) error {
 	_, err := a.trigger(ctx, job)
 	return err
@@ -99,7 +99,7 @@ func (a *Admin) trigger(ctx context.Context, job string) (number int64, err erro
 	}
 	err = a.control(ctx, Action{Verb: ActionTrigger, Name: job}, func(ctl *control, r store.Record) {
 		state, _ := parseJobState(r.State)
-		running := r.Holder != "" && !r.Free() // a manual run that was asked for may be the one that has begun
+		running := r.Holder != "" && !r.Free() // the manual run that was requested may be the one that has begun
 		if ctl.Trigger <= state.Trigger || running {
 			ctl.Trigger++
 		}
@@ -108,8 +108,8 @@ func (a *Admin) trigger(ctx context.Context, job string) (number int64, err erro
 	return number, err
 }
 
-// TriggerAndWait is Trigger, waits until the run is over, and returns what the job's history has of it: of its last attempt. When ctx ends first, the
-// run goes on.
+// TriggerAndWait calls Trigger, waits until the run has ended, and returns the record of its last attempt from the
+// job's history. If ctx ends first, the run continues.
 func (a *Admin) TriggerAndWait(ctx context.Context, job string) (RunRecord, error) {
 	number, err := a.trigger(ctx, job)
 	if err != nil {
@@ -156,10 +156,11 @@ func lastManual(job string, runs []RunRecord) (RunRecord, error) {
 	return RunRecord{}, fmt.Errorf("the manual run of job %q is over, and its history does not show it any more", job)
 }
 
-// controlTTL is for how long a control and the record that tells of changes are taken by somebody who dies.
+// controlTTL is the TTL of the leases under which commands and the record of changes are written.
 const controlTTL = 10 * time.Second
 
-// control changes what is asked of a job, under a lock of its own, tells the replicas, and notes that. The change is shown the job's record.
+// control changes the commands to a job under the lock of their record, notifies the replicas, and logs the action.
+// change is passed the job's record.
 func (a *Admin) control(ctx context.Context, action Action, change func(*control, store.Record)) error {
 	action.Kind = KindJob
 	err := a.client.plain(Options{TTL: controlTTL}).change(ctx, action.Name, change)
@@ -197,7 +198,7 @@ func (c *Client) change(ctx context.Context, job string, change func(*control, s
 	return errors.Join(err, c.announced(ctx, news))
 }
 
-// announced gives back what announce has returned, after controls have been written.
+// announced releases the lease that announce returned, after controls have been written.
 func (c *Client) announced(ctx context.Context, news *Lease) error {
 	told := news.release(store.Release{Retain: Forever})
 	if errors.Is(told, ErrLost) { // a replica may have read all controls before this one was written
@@ -208,7 +209,7 @@ func (c *Client) announced(ctx context.Context, news *Lease) error {
 	return told
 }
 
-// changed answers the new state of a control record that is held by l.
+// changed returns the new state of the control record that l holds.
 func (c *Client) changed(ctx context.Context, l *Lease, job string, change func(*control, store.Record)) ([]byte, error) {
 	records, err := c.peek(ctx, []string{job})
 	if err != nil {
@@ -225,17 +226,18 @@ func (c *Client) changed(ctx context.Context, l *Lease, job string, change func(
 	return ctl.json(), nil
 }
 
-// announce takes the record that every replica watches, before a control is written. Until it is given back replicas do not
-// believe what they know of controls, and after that they read them again.
+// announce locks the record that every replica watches, before a control is written. While it is locked, replicas do
+// not trust the controls that they have read, and after that they read them again.
 func (c *Client) announce(ctx context.Context) (*Lease, error) {
 	return c.wait(ctx, target{shown: nameControls, name: c.names.prefix + nameControls})
 }
 
-// unsettled is the version of controls while somebody changes them, or when nobody has looked. No replica knows controls of it.
+// unsettled is the version of the controls while somebody changes them, or before the first look. No replica has
+// controls of this version.
 const unsettled = -1
 
-// controlsVersion tells whether controls have changed: what was read when the record had a version is all there is for as long as it
-// has that.
+// controlsVersion returns the version of the controls. Controls that were read at a version are complete for as long as
+// the record has that version.
 func controlsVersion(r store.Record) int64 {
 	if r.Holder != "" && !r.Free() {
 		return unsettled
@@ -243,26 +245,26 @@ func controlsVersion(r store.Record) int64 {
 	return r.Token
 }
 
-// A controlNews is what is asked of all jobs, and which of them wait to be taken over.
+// A controlNews has the commands to all jobs, and which jobs wait to be taken over.
 type controlNews struct {
 	all     map[string]control // by the jobs' names
 	version int64
 	left    left
 }
 
-// controlsPoll is the shortest time between two looks at what is asked of jobs, where the store does not tell of changes. A tick looks
-// too, so that this only delays a manual run.
+// controlsPoll is the shortest time between two reads of the commands where the store cannot notify. A claim of due
+// jobs reads them too, so this only delays a manual run.
 const controlsPoll = 2 * time.Second
 
-// controls watches what is asked of jobs and sends all of it whenever it has changed, until ctx ends.
+// controls watches the commands to jobs and sends all of them whenever they have changed, until ctx ends.
 func (c *Client) controls(ctx context.Context, send chan<- controlNews) {
 	for seen := int64(unsettled); ctx.Err() == nil; sleep(ctx, controlsPoll+rand.N(controlsPoll)) {
 		seen = c.follow(ctx, seen, send)
 	}
 }
 
-// follow looks for changes since the version that was seen, then at each wake-up until the subscription is lost, or once if the
-// store has none. It answers the version that it saw last.
+// follow looks for changes since the version seen. Then it looks again at each notification until the subscription is
+// lost; if the store cannot notify, it looks once. It returns the version that it saw last.
 func (c *Client) follow(ctx context.Context, seen int64, send chan<- controlNews) int64 {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -287,7 +289,7 @@ func (c *Client) follow(ctx context.Context, seen int64, send chan<- controlNews
 		if wake == nil {
 			return seen
 		}
-		timer := time.NewTimer(15 * time.Second) // against wake-ups that got lost
+		timer := time.NewTimer(15 * time.Second) // in case a notification got lost
 		select {
 		case _, open := <-wake:
 			if !open {
@@ -299,8 +301,8 @@ func (c *Client) follow(ctx context.Context, seen int64, send chan<- controlNews
 	}
 }
 
-// allControls reads what is asked of the jobs whose names begin with start. A job of which it cannot be read counts as paused, and the reason goes
-// to bad. The error is that of the list, which has all others.
+// allControls reads the commands to the jobs whose names begin with start. A job whose commands cannot be read counts
+// as paused, and the reason is added to bad. The error is that of the list.
 func (c *Client) allControls(ctx context.Context, start string, bad *faults) (map[string]control, error) {
 	all := map[string]control{}
 	prefix := c.names.prefix + kindControl

@@ -10,11 +10,12 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A credible store is one whose answers are checked before they are believed: what cannot be an answer is an error that names the store, and
-// the outcome is unknown. So a store that is wrong ends no program, and makes no lease that nobody granted.
+// A credible store checks the results of a store before the client uses them. An impossible result becomes an error
+// that names the store, and the outcome is unknown. So a faulty store cannot crash the program or create a lease that
+// was not granted.
 type credible struct{ store.Store }
 
-// breach is the error about an answer that breaks the contract of package store.
+// breach returns the error about a result that breaks the contract of package store.
 func (s credible) breach(verb, format string, args ...any) error {
 	return store.AsUnknown(fmt.Errorf("the store %T breaks its contract: %s answered %s", s.Store, verb, fmt.Sprintf(format, args...)))
 }
@@ -52,7 +53,7 @@ func (s credible) Release(ctx context.Context, releases []store.Release) ([]erro
 	return errs, err
 }
 
-// chosen checks an answer of a Chooser.
+// chosen checks the result of a Chooser.
 func (s credible) chosen(names []string, claim store.Claim, i int, out store.Outcome, err error) (int, store.Outcome) {
 	if err != nil {
 		return 0, store.Outcome{Err: err}
@@ -93,7 +94,7 @@ func (c *core) list(ctx context.Context, prefix string) iter.Seq2[store.Record, 
 	return credible{c.store}.List(ctx, prefix)
 }
 
-// outcome is that of a claim, if it can be one.
+// outcome returns the outcome of a claim if it is possible, else an outcome with an error.
 func (s credible) outcome(verb string, c store.Claim, out store.Outcome) store.Outcome {
 	fault := ""
 	var held *store.HeldError

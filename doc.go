@@ -1,21 +1,21 @@
-// Package soloist makes work that a fleet must do once be done by one of its machines.
+// Package soloist runs work that a fleet must do once on exactly one of its machines: cluster singletons and distributed locks.
 //
-// A [Client] takes leases from a store (package store, and the packages below it) and keeps them:
+// A [Client] acquires leases from a store (package store, and the packages below it) and renews them:
 //
 //   - [Client.Do], [Client.Lock] and [Client.TryLock] hold a lock;
 //   - [Client.Run] runs [Job]s, each scheduled time on one replica;
 //   - [Client.Elements] processes the units of a job's work once each;
-//   - [Client.Semaphore] lets at most n in;
+//   - [Client.Semaphore] admits at most n holders;
 //   - [Client.Lead] runs a function while this replica leads.
 //
-// Every lease has a fencing token that is greater than those before it, and a context that ends when the lease is lost, by the
-// holder's own clock and with no need of the network. At most one holder believes that it holds a name, as long as the store
-// keeps its promises ([store.Capabilities]), clocks run at about the same rate, and what was begun just before the end of a lease
-// ends within [Options.Margin]. Where that is not enough, let the resource check the token (package fence).
+// Every lease has a fencing token that is greater than every earlier token of its name. Every lease has a context that ends when the lease
+// is lost. The holder's own clock decides that, so it works without the network. At most one holder believes that it holds a name if three
+// conditions hold: the store keeps its promises ([store.Capabilities]), clocks run at about the same rate, and what was begun just before
+// the end of a lease ends within [Options.Margin]. Where these conditions are not enough, let the resource check the token (package fence).
 //
-// # What a call's error says
+// # Errors
 //
-// [ErrHeld] and [ErrDone] say that somebody else has, or has processed, the name. [ErrLost] says that the lease ended before the
-// work did. [ErrUnknown] says that the store did not answer: what was asked may have happened. Any other error says that it
-// has not.
+// [ErrHeld] means that another holder has the name, [ErrDone] that the element is processed already. [ErrLost] means that the lease ended
+// before the work did. [ErrUnknown] means that the store did not respond: the request may have been carried out. With any other error it
+// was not carried out.
 package soloist

@@ -14,23 +14,24 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// Forever as a Retain keeps a record until it is released with another.
+// Forever, used as Retain, keeps the record indefinitely.
 const Forever = store.Forever
 
-// ElementsOptions are the policy for the elements of a job. As in Options, zero means the default.
+// ElementsOptions configure the elements of a job. As in Options, zero means the default.
 type ElementsOptions struct {
-	// Retain is how long the record of a processed element is kept after that, and so how long it is sure not to be processed
-	// again. The default is Forever. A negative value is an error: a record that is not kept would be of no use. (It is store.Release.Retain of the release that
-	// records the element; there 0 keeps nothing.)
+	// Retain is how long the record of a processed element is kept after that. For as long, the element is not processed
+	// again. The default is Forever. A negative value is an error. (In store.Release.Retain, to which it is passed, 0
+	// keeps nothing.)
 	Retain time.Duration
 
-	// Retry bounds the attempts at an element. With Attempts > 0 an element that has failed or crashed so often is refused with ErrFailed,
-	// until Admin.RetryElement. By default there is no bound. After a failure nobody can claim the element for Backoff.
+	// Retry bounds the attempts at an element. With Attempts > 0, claims of an element that failed or crashed that often
+	// return ErrFailed, until Admin.RetryElement. By default there is no bound. After a failure nobody can claim the
+	// element for Backoff, which doubles each time.
 	Retry Retry
 }
 
-// Elements are the units of a job's work, each of which is processed once: claimed by one replica, processed, and recorded as
-// done. It is safe for use by many goroutines at once.
+// Elements is the set of units of a job's work. Each element is processed once: one replica claims it, processes it,
+// and records it as processed. Elements is safe for concurrent use.
 type Elements struct {
 	client *Client
 	job    string
@@ -40,8 +41,8 @@ type Elements struct {
 	err    error // why the options or the job are not valid
 }
 
-// Elements returns the elements of a job. The job need not be one of Run. All replicas should give the same options. If they
-// are not valid, every call returns an *InvalidError.
+// Elements returns the elements of a job. The job can be any name; it need not be one that Run runs. All replicas
+// should give the same options. If the options are not valid, every method returns an *InvalidError.
 func (c *Client) Elements(job string, opts ElementsOptions) *Elements {
 	e := &Elements{client: c, job: job, kind: partsOf(kindElement, job), retain: cmp.Or(opts.Retain, Forever)}
 	if e.retry, e.err = opts.Retry.filled(); e.err == nil {
@@ -53,7 +54,7 @@ func (c *Client) Elements(job string, opts ElementsOptions) *Elements {
 	return e
 }
 
-// An Element is a claimed element. End it with Done, Fail or Release.
+// An Element is an element that this client has claimed. The caller must end it with Done, Fail or Release.
 type Element struct {
 	*Lease
 	of      *Elements
@@ -71,7 +72,7 @@ type elementState struct {
 	By       string `json:"by,omitempty"`       // replica
 }
 
-// A FailedError says that an element has used up its attempts. It is ErrFailed.
+// A FailedError reports that an element has used up its attempts. errors.Is(err, ErrFailed) is true for it.
 type FailedError struct {
 	ID       string
 	Attempts int
@@ -85,13 +86,15 @@ func (e *FailedError) Error() string {
 // Is makes errors.Is(e, ErrFailed) true.
 func (e *FailedError) Is(target error) bool { return target == ErrFailed }
 
-// Process claims an element, runs fn, and records the element as processed. If fn returns an error or panics, the element is
-// recorded as failed once more, and Process returns that error, a *PanicError for a panic. If fn ends because its context ended other than by a
-// lost lease, the attempt does not count. Context, Lease.Context and runtime.Goexit are as in Client.Do.
+// Process claims an element, runs fn, and records the element as processed. If fn returns an error or panics, the
+// element is recorded as failed once more, and Process returns that error, a *PanicError for a panic. If the context of
+// fn ended for another reason than a lost lease, a failure of fn does not count as an attempt. The contexts and
+// runtime.Goexit are as in Client.Do.
 //
-// A *DoneError means that the element is processed already, a *HeldError that another replica has it (see Options.Wait), and ErrFailed that its
-// attempts are used up. If the record could not be made, Process returns an error although fn ran: ErrLost, another replica may have taken
-// the element over; or ErrUnknown, the store did not respond.
+// Process returns a *DoneError if the element is processed already, a *HeldError if another replica has it (see
+// Options.Wait), and ErrFailed if its attempts are used up: fn did not run then. If fn ran and the record could not be
+// written, Process returns ErrLost (another replica may have taken the element over) or ErrUnknown (the store did not
+// respond).
 func (e *Elements) Process(ctx context.Context, id string, fn func(ctx context.Context, element *Element) error) error {
 	if err := e.client.enter(); err != nil {
 		return err
@@ -104,7 +107,8 @@ func (e *Elements) Process(ctx context.Context, id string, fn func(ctx context.C
 	return el.run(ctx, Work{Attempt: el.attempt}, func(ctx context.Context) error { return fn(ctx, el) }, el.ended)
 }
 
-// ended records how a function for the element has ended: with err, and with a context that had ended for a cause, if it had.
+// ended records how a function for the element has ended: err is its error; cause is why its context had ended before,
+// or nil.
 func (el *Element) ended(err, cause error) error {
 	if err == nil || el.completed(err) {
 		return el.Done()
@@ -121,7 +125,8 @@ func (el *Element) ended(err, cause error) error {
 	return err
 }
 
-// Claim takes an element to process it. Errors as in Process. The lease outlives ctx: end it with Done, Fail or Release.
+// Claim acquires an element to process it. Errors are as in Process. The lease outlives ctx: the caller must end it
+// with Done, Fail or Release, and stop working when its Context ends.
 func (e *Elements) Claim(ctx context.Context, id string) (*Element, error) {
 	if err := e.usable(); err != nil {
 		return nil, err
@@ -137,7 +142,7 @@ func (e *Elements) Claim(ctx context.Context, id string) (*Element, error) {
 	return e.granted(ctx, id, l)
 }
 
-// usable returns why no element can be claimed.
+// usable returns the reason why no element can be claimed, or nil.
 func (e *Elements) usable() error {
 	if e.err != nil {
 		return e.err
@@ -150,7 +155,7 @@ func (e *Elements) target(id string) (target, error) {
 	return target{kind: KindElement, shown: id, parent: e.job, name: name, mark: 1}, err
 }
 
-// granted makes an element of its lease, unless its attempts are used up.
+// granted returns the element of a lease, or ErrFailed if its attempts are used up.
 func (e *Elements) granted(ctx context.Context, id string, l *Lease) (*Element, error) {
 	el := &Element{Lease: l, of: e, id: id}
 	if len(l.granted.State) > 0 {
@@ -160,7 +165,7 @@ func (e *Elements) granted(ctx context.Context, id string, l *Lease) (*Element, 
 	}
 	if l.granted.ExpiredAge > 0 && !el.state.Failed {
 		el.state.failed(e, errors.New("its replica died or was cut off"), l.holder)
-		if !el.state.Failed { // so that the next to take it over counts this one too
+		if !el.state.Failed { // so that the next replica that takes it over counts this attempt too
 			if err := l.SetState(ctx, el.state.json()); err != nil {
 				return nil, errors.Join(err, l.Release())
 			}
@@ -180,17 +185,18 @@ var elementDone doneFunc = func() (int64, []byte) { return 1, []byte{} }
 // ID returns the ID by which the element was claimed.
 func (el *Element) ID() string { return el.id }
 
-// Attempt returns which attempt at the element this is, from 1; crashes count.
+// Attempt returns the number of this attempt at the element, from 1. Crashes count.
 func (el *Element) Attempt() int { return el.attempt }
 
-// Done records the element as processed and gives it back. Errors as in Lease.Release: with ErrLost it is not recorded.
+// Done records the element as processed and releases it. Errors are as in Lease.Release. After ErrLost it is not
+// recorded.
 func (el *Element) Done() error { return el.release(el.processed()) }
 
 func (el *Element) processed() store.Release {
 	return store.Release{Mark: 1, State: []byte{}, Retain: el.of.retain}
 }
 
-// Fail records a failed attempt and gives the element back. Errors as in Lease.Release.
+// Fail records a failed attempt and releases the element. Errors are as in Lease.Release.
 func (el *Element) Fail(reason error) error { return el.release(el.failed(reason)) }
 
 // failed returns the release that records a failed attempt.
@@ -220,16 +226,17 @@ func (s *elementState) json() []byte {
 	return b
 }
 
-// A Claimed is the result for one id of ClaimAll: an element, or why it could not be claimed.
+// A Claimed is the result of ClaimAll for one ID: an element, or the error why it could not be claimed.
 type Claimed struct {
 	ID      string
 	Element *Element
 	Err     error
 }
 
-// ClaimAll claims many elements in few requests. The results are in the order of ids, with errors as in Process: only ErrDone means that an
-// element is processed, and only ErrHeld that another replica has it. If ClaimAll itself returns an error, nothing is claimed, or what may have
-// been is given back. ClaimAll does not wait: with Options.Wait it returns an *InvalidError.
+// ClaimAll claims many elements in few requests. The results are in the order of ids. Their errors are as in Process:
+// only ErrDone means that an element is processed, and only ErrHeld that another replica has it. If ClaimAll itself
+// returns an error, nothing is claimed: grants that the store may have made are released. ClaimAll does not wait: with
+// Options.Wait it returns an *InvalidError.
 func (e *Elements) ClaimAll(ctx context.Context, ids []string) ([]Claimed, error) {
 	if err := e.usable(); err != nil {
 		return nil, err
@@ -254,7 +261,7 @@ func (e *Elements) ClaimAll(ctx context.Context, ids []string) ([]Claimed, error
 		outs, _, err := e.client.claimBatch(ctx, claims[:n], before)
 		if err == nil {
 			e.take(ctx, claimed, at[:n], claims[:n], outs, before)
-			err = e.client.usable() // if it was closed meanwhile nothing is kept
+			err = e.client.usable() // if it was closed meanwhile, no lease is kept
 		}
 		if err != nil {
 			return nil, errors.Join(err, e.client.releaseElements(claimed))
@@ -264,7 +271,7 @@ func (e *Elements) ClaimAll(ctx context.Context, ids []string) ([]Claimed, error
 	return claimed, nil
 }
 
-// take makes elements of the grants of a batch.
+// take turns the grants of a batch into elements.
 func (e *Elements) take(ctx context.Context, claimed []Claimed, at []int, claims []store.Claim, outs []store.Outcome, before time.Time) {
 	for i, out := range outs {
 		c := &claimed[at[i]]
@@ -289,13 +296,14 @@ func (c *core) releaseElements(claimed []Claimed) error {
 	return errors.Join(releaseLeases(c, leases, func(i int) store.Release { return store.Release{Retain: leases[i].retain()} })...)
 }
 
-// DoneAll records many elements as processed in few requests. The results are in their order, as Element.Done returns them.
+// DoneAll records many elements as processed in few requests. It returns the errors of Element.Done, in the order of
+// elements.
 func (e *Elements) DoneAll(elements []*Element) []error {
 	return releaseLeases(e.client.core, leasesOf(elements), func(i int) store.Release { return elements[i].processed() })
 }
 
-// FailAll records a failed attempt at many elements, for one reason, in few requests. The results are in their order, as Element.Fail returns
-// them.
+// FailAll records a failed attempt at many elements, for one reason, in few requests. It returns the errors of
+// Element.Fail, in the order of elements.
 func (e *Elements) FailAll(elements []*Element, reason error) []error {
 	return releaseLeases(e.client.core, leasesOf(elements), func(i int) store.Release { return elements[i].failed(reason) })
 }
@@ -312,7 +320,7 @@ func leasesOf(elements []*Element) []*Lease {
 type ElementInfo struct {
 	ID       string
 	Status   string        // "processed", "claimed", "failed", "waiting" (to be tried again), "abandoned"
-	Holder   string        // who is at it, or was last
+	Holder   string        // the current holder, or the last one
 	Token    int64         // of the last claim
 	Left     time.Duration // until the claim or the pause before the next attempt ends
 	Age      time.Duration // since the last claim
@@ -320,7 +328,7 @@ type ElementInfo struct {
 	Error    string        // of the last failed attempt
 }
 
-// elementInfo describes the element of a record. The error says that its state cannot be read.
+// elementInfo returns the description of a record's element, or an error if its state cannot be read.
 func elementInfo(id string, r store.Record) (ElementInfo, error) {
 	var s elementState
 	var err error
@@ -345,7 +353,8 @@ func elementInfo(id string, r store.Record) (ElementInfo, error) {
 	return info, err
 }
 
-// shorten bounds text that goes into a record. Control characters, of which JSON makes six bytes, become spaces.
+// shorten bounds text that goes into a record. Control characters become spaces, because each would need six bytes in
+// JSON.
 func shorten(s string) string {
 	const longest = 1000
 	cut := len(s) > longest

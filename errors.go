@@ -9,33 +9,33 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// The errors of the client, for errors.Is. Those of stores are the same values as in package store.
+// The errors of the client, for errors.Is. The first four are the values of package store.
 var (
 	ErrHeld    = store.ErrHeld    // another holder has the name; a *HeldError reports who and for how long
 	ErrDone    = store.ErrDone    // the element is processed already; see *DoneError
 	ErrLost    = store.ErrLost    // the lease is lost, or no longer provably held
-	ErrUnknown = store.ErrUnknown // the store did not respond; what was asked of it may have happened
+	ErrUnknown = store.ErrUnknown // the store did not respond; the request may have been carried out
 
 	ErrClosed   = errors.New("client is closed")
 	ErrOverran  = fmt.Errorf("%w: it was held for as long as AtMost allows", ErrLost) // the cause of a context that AtMost ended
 	ErrFailed   = errors.New("failed too often")                                      // an element that has used up its attempts; see *FailedError
 	ErrUnfenced = errors.New("the store does not promise fencing")                    // with Config.RequireFencing
 
-	// ErrInterrupted is the cause of a function's context that ended because its replica shuts down. A job's function that returns
-	// an error which is ErrInterrupted, or any error after its context ended so, leaves its run to another replica, at once.
+	// ErrInterrupted is the cause of a function's context that ended because its replica shuts down. If the function of a job returns
+	// ErrInterrupted, or any error after its context ended for this reason, another replica takes its run over immediately.
 	ErrInterrupted = errors.New("interrupted: the replica shuts down")
 
 	errReleased = errors.New("lease released")
 
-	// Why a lease is lost, for the cause of its context and for messages.
+	// The reasons why a lease is lost, for the cause of its context and for messages.
 	errUnconfirmed = fmt.Errorf("%w: no renewal was confirmed in time; the store was away or slow, or this process was stopped", ErrLost)
 	errNotLive     = fmt.Errorf("%w: the store does not have it any more; it was released by force, or renewed too late", ErrLost)
 )
 
-// A HeldError reports that a name is taken. errors.Is(err, ErrHeld) is true for it.
+// A HeldError reports that another holder has a name. errors.Is(err, ErrHeld) is true for it.
 type HeldError struct {
 	Kind   Kind
-	Name   string        // as it was asked for
+	Name   string        // as the caller gave it
 	Holder string        // who has it; "" if nobody has and it stays taken, by Options.AtLeast or Retry.Backoff
 	Token  int64         // of the holder's lease
 	Left   time.Duration // until it is free, unless the lease is renewed or released earlier
@@ -67,14 +67,14 @@ func (e *DoneError) Error() string { return fmt.Sprintf("element %q is processed
 // Is makes errors.Is(e, ErrDone) true.
 func (e *DoneError) Is(target error) bool { return target == ErrDone }
 
-// An InvalidError names the input that broke a rule and what would be right.
+// An InvalidError reports an invalid input: which one, what is wrong with it, and what would be right.
 type InvalidError = store.InvalidError
 
 func invalid(what, value, format string, args ...any) error {
 	return &store.InvalidError{What: what, Value: value, Rule: fmt.Sprintf(format, args...)}
 }
 
-// A PanicError is the error of a function that panicked. If it panicked with an error, errors.Is and errors.As find that one.
+// A PanicError is the error of a function that panicked. If the value of the panic is an error, errors.Is and errors.As find it.
 type PanicError struct {
 	Value any
 	Stack []byte
@@ -91,8 +91,8 @@ func (e *PanicError) Unwrap() error {
 // errExited is the error of a function that neither returns nor panics.
 var errExited = errors.New("the function ended its goroutine (runtime.Goexit, which t.FailNow calls)")
 
-// concluded calls fn, passes its error to then, and returns what that returns. A panic of fn becomes a *PanicError. If fn ends its
-// goroutine, then is called with errExited before the goroutine ends.
+// concluded calls fn, passes its error to then, and returns the result of then. A panic of fn becomes a *PanicError. If fn ends its
+// goroutine, concluded calls then with errExited before the goroutine ends.
 func concluded(fn func() error, then func(error) error) (err error) {
 	err = errExited
 	defer func() {
@@ -104,7 +104,7 @@ func concluded(fn func() error, then func(error) error) (err error) {
 	return fn()
 }
 
-// recovered calls fn in another goroutine, so that the caller's goes on whatever fn does, and returns its error as concluded passes it on.
+// recovered calls fn in another goroutine, so that fn cannot end the caller's goroutine. It returns the error as concluded passes it on.
 func recovered(fn func() error) error {
 	ended := make(chan error, 1)
 	go func() {

@@ -8,9 +8,10 @@ import (
 
 // An Event is one thing that happened, for Config.Observe. Which fields are set depends on Kind.
 //
-// The context beside it is that of the call for EventGranted and EventRefused; that of the function for EventRunStart and EventRunEnd; the
-// lease's, which has ended, for EventReleased and EventLost; and that of the request for EventRequest: the caller's values are in it
-// when the request was made for one caller alone.
+// Config.Observe gets a context beside it. For EventGranted and EventRefused it is the context of the call, for
+// EventRunStart and EventRunEnd that of the function, and for EventReleased and EventLost that of the lease, which has
+// ended. For EventRequest it is the context of the request, which has the caller's values if the request was made for
+// one caller alone.
 type Event struct {
 	Kind    EventKind
 	Subject Subject // of all but requests
@@ -34,20 +35,20 @@ type Event struct {
 	Err error
 }
 
-// An EventKind says what an Event reports.
+// An EventKind is the kind of an Event.
 type EventKind string
 
 // The kinds of events.
 const (
 	EventRequest  EventKind = "request"   // a batch went to the store and came back
 	EventGranted  EventKind = "granted"   // a lease was granted
-	EventRefused  EventKind = "refused"   // a call for a lease ended without one, as Err says; jobs are not called for
-	EventReleased EventKind = "released"  // a lease was given back, or Err says why not; also one that was lost before
-	EventLost     EventKind = "lost"      // a lease was lost: once for each, whether the clock, the store or its release showed it
+	EventRefused  EventKind = "refused"   // a call to acquire a lease ended without one, see Err; not emitted for jobs
+	EventReleased EventKind = "released"  // a lease was released, or could not be, see Err; also one that was lost before
+	EventLost     EventKind = "lost"      // a lease was lost: once for each, whether the clock, the store or its release revealed it
 	EventMissed   EventKind = "missed"    // scheduled times of a job were missed and are not run; reported by the replica that begins the next run
 	EventRunStart EventKind = "run-start" // a run starts
-	EventRunEnd   EventKind = "run-end"   // a run has ended, as Outcome says
-	EventDiffers  EventKind = "differs"   // another replica that is alive has another definition of the job; Err names it
+	EventRunEnd   EventKind = "run-end"   // a run has ended, see Outcome
+	EventDiffers  EventKind = "differs"   // another live replica has another definition of the job; Err names it
 )
 
 // The verbs of requests.
@@ -63,7 +64,8 @@ func (c *core) observe(ctx context.Context, e Event) {
 	if c.cfg.Observe == nil {
 		return
 	}
-	// The clock of leases is read at its early end and at its late one, and the wall clock can be set.
+	// The clock of leases has an earliest and a latest reading, and the wall clock can be set, so differences can be below
+	// zero.
 	e.Waited, e.Duration, e.Delay = max(0, e.Waited), max(0, e.Duration), max(0, e.Delay)
 	c.cfg.Observe(ctx, e)
 }

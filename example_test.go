@@ -97,7 +97,7 @@ func ExampleClient_Do() {
 	defer client.Close()
 
 	err = client.Do(context.Background(), "nightly", func(ctx context.Context, lease *soloist.Lease) error {
-		// ctx ends when the lease is lost. Code far below finds the token with soloist.LeaseFrom(ctx).
+		// ctx ends when the lease is lost. Code that is called from here can get the token with soloist.LeaseFrom(ctx).
 		second := client.Do(ctx, "nightly", func(context.Context, *soloist.Lease) error { return nil })
 		var held *soloist.HeldError
 		if errors.As(second, &held) {
@@ -121,10 +121,10 @@ func ExampleClient_Lock() {
 
 	lease, err := client.With(soloist.Options{TTL: 10 * time.Second, Wait: time.Minute}).Lock(ctx, "ledger")
 	if err != nil {
-		log.Fatal(err) // soloist.ErrHeld after a minute in vain
+		log.Fatal(err) // soloist.ErrHeld if it is still held after a minute
 	}
 	if err := lease.Err(); err != nil {
-		log.Fatal(err) // asked of the local clock alone, just before a step that cannot be taken back
+		log.Fatal(err) // reads the local clock only; call it just before a step that cannot be undone
 	}
 	fmt.Println(lease.Release()) // nil: the lease was live until then
 	// Output: <nil>
@@ -204,9 +204,9 @@ func ExampleElements_ClaimAll() {
 		case c.Err == nil:
 			processed = append(processed, c.Element)
 		case errors.Is(c.Err, soloist.ErrDone), errors.Is(c.Err, soloist.ErrHeld):
-			// processed already, or another replica is at it
+			// processed already, or another replica has it
 		default:
-			log.Println(c.ID, "is not processed:", c.Err) // its attempts are used up, or the store did not answer
+			log.Println(c.ID, "is not processed:", c.Err) // its attempts are used up, or the store did not respond
 		}
 	}
 	for _, err := range invoices.DoneAll(processed) {
@@ -236,7 +236,7 @@ func ExampleClient_Semaphore() {
 	// false true
 }
 
-// A guard at the resource refuses what a holder writes who does not know yet that its lease is lost.
+// A guard at the resource refuses the writes of a holder that has not noticed yet that its lease is lost.
 func Example_fence() {
 	var guard fence.Memory // beside the resource, shared by all that write to it
 	ctx := context.Background()
@@ -266,7 +266,7 @@ func Example_fence() {
 	// true
 }
 
-// Numbers for a dashboard come from one function that is told of everything.
+// Config.Observe receives every event, for example to count them.
 func ExampleConfig_observe() {
 	client, err := soloist.New(memstore.New(), soloist.Config{
 		Observe: func(_ context.Context, e soloist.Event) {
@@ -285,7 +285,7 @@ func ExampleConfig_observe() {
 	// release ok 1
 }
 
-// A Runner has jobs that come and go while it runs: one for each tenant, for instance.
+// A Runner can add and remove jobs while it runs: one for each tenant, for instance.
 func ExampleRunner() {
 	client, err := soloist.New(memstore.New(), soloist.Config{})
 	if err != nil {
@@ -309,7 +309,7 @@ func ExampleRunner() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	<-runner.Ready() // from now on the fleet knows the job
+	<-runner.Ready() // now the job is registered in the store
 	if err := client.Admin().Trigger(ctx, "report/acme"); err != nil {
 		log.Fatal(err)
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// ErrNotHeld means that a lease which was to be released by force has ended. A *NotHeldError says who has the name now.
+// ErrNotHeld reports that a lease to be released by force has already ended. See NotHeldError.
 var ErrNotHeld = errors.New("it is not held with that token")
 
-// A NotHeldError says that a lease has ended, and who has the name now. It is ErrNotHeld.
+// A NotHeldError reports that a lease has ended, and who has the name now. errors.Is(err, ErrNotHeld) is true for it.
 type NotHeldError struct {
 	Seen LeaseInfo
 	Now  *LeaseInfo // nil if the name is free
@@ -33,14 +33,15 @@ func (e *NotHeldError) Error() string {
 // Is makes errors.Is(e, ErrNotHeld) true.
 func (e *NotHeldError) Is(target error) bool { return target == ErrNotHeld }
 
-// Release takes a lease away from its holder, as it was seen in a list: its kind, name and token count, and of a permit its number, of an element
-// its job. The holder is not asked. It learns of it at its next renewal, and may go on until then: fence what it writes. Its own Release returns
-// ErrLost then, although nobody may have followed. Admin.Actions keeps the reason.
+// Release ends a lease by force. Pass it as a list returned it: Release uses its Kind, Name and Token, the Permit of a
+// semaphore, and the Job of an element. The holder notices at its next renewal, and may continue until then: fence what
+// it writes. Its Lease.Release then returns ErrLost, even if there is no new holder. Admin.Actions shows the reason.
 //
-// A run that is released is over, and its history says so. Scheduled times up to its start are done: Trigger runs the job again.
+// A job's run that is released has ended; the history shows it as OutcomeReleased. Scheduled times up to its start are
+// done. To run the job again, use Trigger.
 //
-// The error is a *NotHeldError if the lease has ended: nothing was changed. It is ErrUnknown if the store did not confirm all of it: the name may
-// still be held, or be taken for another TTL at most.
+// The error is a *NotHeldError if the lease has ended: nothing was changed. It is ErrUnknown if the store did not
+// confirm every step: the name may still be held, or be unavailable for at most another TTL.
 func (a *Admin) Release(ctx context.Context, seen LeaseInfo, reason string) error {
 	t, err := a.targetOf(seen)
 	if err != nil {
@@ -109,8 +110,9 @@ func (c *Client) held(ctx context.Context, t target, seen LeaseInfo) (store.Reco
 	return r, nil
 }
 
-// force ends a lease in place of its holder. To a store that holder would then be one that has released, and may do so again; so the name
-// is taken over and given back, unless somebody has followed.
+// force ends a lease in place of its holder. If it only released the lease, a later release by the holder would count
+// as a repetition and succeed. So force also acquires the name and releases it again, unless there is a new holder
+// already.
 func (c *Client) force(ctx context.Context, t target, rel store.Release) error {
 	if err := c.releaseBatch([]store.Release{rel})[0]; err != nil {
 		return err
@@ -128,8 +130,9 @@ func (c *Client) force(ctx context.Context, t target, rel store.Release) error {
 	return l.Release()
 }
 
-// runReleased returns what the record of a job is to have when its run is taken away: the run is over, and so are the scheduled times up to its
-// start. Nobody but its holder knows which of them it is; the newest is shown.
+// runReleased returns the mark and state for the record of a job whose run is released by force: the run has ended, and
+// the scheduled times up to its start are done. Only its holder knows which scheduled time it ran, so the history shows
+// the newest.
 func runReleased(r store.Record, job, why string, now time.Time) (mark int64, state []byte) {
 	s, err := parseJobState(r.State)
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// The errors of changes to jobs that depend on the replicas that are alive.
+// The errors of changes to jobs that depend on the live replicas.
 var (
 	ErrInUse     = errors.New("replicas that are alive have the job")
 	ErrNoReplica = errors.New("no replica that is alive has the job")
 )
 
-// Forget removes what is known of a job that no replica has any more: its history, its pause, and the scheduled time up to which all is done. A
-// job of the same name begins anew. The error is ErrInUse while a replica that is alive has the job, ErrHeld while it runs, and ErrNoJob if there is
-// no such job.
+// Forget deletes the record of a job that no live replica has: its history, its pause, and the time up to which it is
+// done. A job of the same name then starts from the beginning. The error is ErrInUse while a live replica has the job,
+// ErrHeld while it runs, and ErrNoJob if there is no such job.
 func (a *Admin) Forget(ctx context.Context, job string) error {
 	err := a.forget(ctx, job)
 	if err == nil {
@@ -45,7 +45,7 @@ func (a *Admin) forget(ctx context.Context, job string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.unused(ctx, job); err != nil { // nobody can run it from here on
+	if err := c.unused(ctx, job); err != nil { // no replica can run it from here on
 		return errors.Join(err, l.release(store.Release{Retain: Forever}))
 	}
 	if err := c.change(ctx, job, func(ctl *control, _ store.Record) { *ctl = control{} }); err != nil {
@@ -54,7 +54,7 @@ func (a *Admin) forget(ctx context.Context, job string) error {
 	return l.release(store.Release{State: []byte{}})
 }
 
-// unused returns ErrInUse if a replica that is alive has the job.
+// unused returns ErrInUse if a live replica has the job.
 func (c *Client) unused(ctx context.Context, job string) error {
 	f := c.fleet(ctx, func(ReplicaInfo) bool { return true })
 	if err := f.bad.err(); err != nil {
@@ -66,7 +66,7 @@ func (c *Client) unused(ctx context.Context, job string) error {
 	return nil
 }
 
-// used returns ErrNoReplica if no replica that is alive has the job.
+// used returns ErrNoReplica if no live replica has the job.
 func (c *Client) used(ctx context.Context, job string) error {
 	f := c.fleet(ctx, func(ReplicaInfo) bool { return true })
 	if len(f.having(job)) > 0 {
@@ -78,7 +78,7 @@ func (c *Client) used(ctx context.Context, job string) error {
 	return ErrNoReplica
 }
 
-// names shows some replicas.
+// names formats the names of some replicas.
 func names(all []Definition) string {
 	text := all[0].Replica
 	for i, d := range all[1:] {
@@ -90,5 +90,5 @@ func names(all []Definition) string {
 	return text
 }
 
-// forgotten reports that a record is that of a job which was forgotten, and that the store has not forgotten yet.
+// forgotten reports whether a record is that of a job that Forget removed and that the store has not deleted yet.
 func forgotten(r store.Record) bool { return r.Free() && r.Holder == "" && len(r.State) == 0 }

@@ -16,12 +16,12 @@ const historyLength = 20
 // The outcomes of a run.
 const (
 	OutcomeOK          = "ok"
-	OutcomeFailed      = "failed"      // its function answered an error
+	OutcomeFailed      = "failed"      // its function returned an error
 	OutcomePanicked    = "panicked"    // its function panicked
-	OutcomeAbandoned   = "abandoned"   // its replica died or was cut off; told by the one that noticed
+	OutcomeAbandoned   = "abandoned"   // its replica died or was cut off; recorded by the replica that noticed
 	OutcomeInterrupted = "interrupted" // its replica shut down; another takes the run over
-	OutcomeReleased    = "released"    // it was taken away by force; Error says by whom and why
-	OutcomeLost        = "lost"        // it failed when its lease was lost; another takes it over, as from a replica that died
+	OutcomeReleased    = "released"    // it was released by force; Error contains by whom and why
+	OutcomeLost        = "lost"        // it failed when its lease was lost; another replica takes it over, as after a crash
 )
 
 // A RunRecord is one run in a job's history.
@@ -35,8 +35,8 @@ type RunRecord struct {
 	Manual      bool      `json:"manual,omitempty"`
 	Outcome     string    `json:"outcome"`
 	Error       string    `json:"error,omitempty"`
-	ExitCode    *int      `json:"exit_code,omitempty"` // of its command, as Run.Report left it; nil if it did not
-	Output      string    `json:"output,omitempty"`    // the end of what it wrote, as Run.Report left it
+	ExitCode    *int      `json:"exit_code,omitempty"` // of its command, as passed to Run.Report; nil without a report
+	Output      string    `json:"output,omitempty"`    // the end of its output, as passed to Run.Report
 }
 
 // jobState is the state of a job's record. Its mark is the scheduled time, in unix ms, up to which all is done.
@@ -48,12 +48,12 @@ type jobState struct {
 	Attempts int         `json:"attempts,omitempty"`
 	Ended    int64       `json:"ended,omitempty"`   // when the last run ended, unix ms
 	Trigger  int64       `json:"trigger,omitempty"` // the last manual run that was served
-	Claimed  int64       `json:"claimed,omitempty"` // what was due then, unix ms, has been claimed in time, and the claim was given back
+	Claimed  int64       `json:"claimed,omitempty"` // unix ms: what was due then was claimed in time, and the claim was released
 	Runs     []RunRecord `json:"runs,omitempty"`    // the newest last
 }
 
-// claimedInVain answers the state with which a job is given back that nobody waits for any more: the next replica may be later than Grace for
-// what it was claimed for. nil leaves the state as it is.
+// claimedInVain returns the state with which to release a job whose caller no longer waits for it: the next replica may
+// be later than Grace for the time that was claimed. A nil state leaves the record's state unchanged.
 func claimedInVain(claim store.Claim, g store.Grant) []byte {
 	state, err := parseJobState(g.State)
 	if err != nil || len(g.State) == 0 || claim.Mark <= g.Mark || claim.Mark <= state.Claimed {
@@ -63,7 +63,7 @@ func claimedInVain(claim store.Claim, g store.Grant) []byte {
 	return state.json()
 }
 
-// describe makes the state show a job to people.
+// describe sets the fields of the state that lists show.
 func (s *jobState) describe(j Job) {
 	s.Schedule, s.About = shorten(describe(j.Schedule)), shorten(j.Description)
 }
@@ -79,7 +79,7 @@ func parseJobState(b []byte) (jobState, error) {
 	return s, nil
 }
 
-// json is the state as the record keeps it: without its oldest runs, if they do not fit.
+// json returns the state as the record stores it: without its oldest runs, if they do not fit.
 func (s *jobState) json() []byte {
 	for fits := *s; ; fits.Runs = fits.Runs[1:] {
 		var b bytes.Buffer
@@ -98,6 +98,6 @@ func (s *jobState) add(r RunRecord) {
 	if extra := len(s.Runs) - historyLength; extra > 0 {
 		s.Runs = s.Runs[extra:]
 	}
-	s.Runs = slices.Clone(s.Runs) // others may have the same ones
+	s.Runs = slices.Clone(s.Runs) // the slice may be shared
 	s.dropOutputs()
 }

@@ -15,41 +15,44 @@ type Job struct {
 	// Name identifies the job in the fleet.
 	Name string
 
-	// Description tells people what the job does, such as the command that it runs: at most 1,000 bytes are kept.
+	// Description is a text for lists, such as the command that the job runs. At most 1,000 bytes are kept.
 	Description string
 
-	// Schedule says when it is due: a cron expression (package cron), Every, Delay, or At. An H in an expression is a
-	// hash of Name.
+	// Schedule defines when the job is due: a cron expression (package cron), Every, Delay, or At. An H in an expression
+	// is a hash of Name.
 	Schedule Schedule
 
-	// Do is the job. Its context ends when the lease is lost, when AtMost is reached, and, after Config.Drain, on shutdown.
-	// A panic is recovered and recorded as a failure, and so is runtime.Goexit. It is called in a goroutine of its own.
+	// Do is the function that is run, each time in a new goroutine. Its context ends when the lease is lost, when AtMost
+	// is reached, and, after Config.Drain, on shutdown. A panic is recovered and recorded as a failure, and so is
+	// runtime.Goexit.
 	Do func(ctx context.Context, run Run) error
 
-	// TTL, Margin, AtLeast and AtMost are as in Options, with the client's as defaults (a TTL of its own makes the default of
-	// Margin a tenth of that). TTL bounds how long after the death of a replica another takes its run over. AtMost includes
-	// the retries. Scheduled times less than AtLeast after one that was run are done with it.
+	// TTL, Margin, AtLeast and AtMost are as in Options; zero inherits the client's. If the job sets a TTL without a
+	// Margin, the Margin is a tenth of that. TTL bounds how long after the death of a replica another takes its run over.
+	// AtMost includes the retries. Scheduled times less than AtLeast after one that was run are done with it.
 	TTL, Margin, AtLeast, AtMost time.Duration
 
-	// Jitter delays each run by a part of it that depends on the job and the scheduled time alone, so that jobs due at the
-	// same time do not all start at once. The scheduled time stays what it is.
+	// Jitter delays each run by between 0 and Jitter. The delay depends on the job's name and the scheduled time alone, so
+	// all replicas agree, and jobs that are due together do not all start together. The scheduled time does not change.
+	// The default is 0.
 	Jitter time.Duration
 
-	// Missed says what becomes of scheduled times that no replica has claimed within Grace. Grace counts from when the run may start,
-	// and 0 means 1 minute.
+	// Missed is the policy for scheduled times that no replica claimed within Grace. Grace counts from the end of the
+	// jitter. Its default is 1 minute.
 	Missed    Missed
-	MissedCap int // how many of them All runs at most, the newest; 0 means 100
+	MissedCap int // how many of them MissedAll runs at most, the newest ones; 0 means 100
 	Grace     time.Duration
 
-	// Crash says what becomes of a run whose replica died, or was cut off, before it ended.
+	// Crash is the policy for a run whose replica died, or was cut off from the store, before the run ended.
 	Crash Crash
 
-	// Retry bounds the attempts at a run that fails. The lease is kept between them. Attempts 0 means that an error is not
-	// tried again and a crash always taken over; otherwise it bounds both together. An error that is ErrOverran ends the run.
+	// Retry bounds the attempts at a run. The replica holds the lease between them. With Attempts 0, a run that returns an
+	// error is not retried, and a crashed one is always taken over. Otherwise Attempts bounds both together. ErrOverran is
+	// never retried.
 	Retry Retry
 }
 
-// Missed is a policy for scheduled times that nobody could start within Job.Grace.
+// Missed is a policy for scheduled times that no replica claimed within Job.Grace.
 type Missed int
 
 // The policies. Whatever the policy, scheduled times that are not missed are run one after the other, oldest first.
@@ -67,7 +70,7 @@ type Crash int
 // The policies.
 const (
 	CrashTakeOver Crash = iota // another replica runs it: at least once
-	CrashGiveUp                // nobody does: at most once. It costs one more request before each run.
+	CrashGiveUp                // no replica does: at most once. It costs one more request before each run.
 )
 
 func (c Crash) String() string { return word(int(c), "take-over", "give-up") }
@@ -79,12 +82,12 @@ func word(i int, words ...string) string {
 	return words[i]
 }
 
-// A Run is one execution of a job, as its function sees it.
+// A Run describes one execution of a job to its function.
 type Run struct {
 	Job         string
-	ScheduledAt time.Time // when it was due, in UTC; for a manual run, when it was asked for
-	Attempt     int       // at this scheduled time, from 1; a run that was taken over or is tried again has a higher one
-	Manual      bool      // asked for by Admin.Trigger
+	ScheduledAt time.Time // when it was due, in UTC; for a manual run, when it was requested
+	Attempt     int       // number of the attempt at this scheduled time, from 1; it grows when the run is retried or taken over
+	Manual      bool      // requested by Admin.Trigger
 	Lease       *Lease    // under which it runs; its Token is the fencing token
 }
 
@@ -144,7 +147,7 @@ func (j Job) checkPolicies() error {
 	return nil
 }
 
-// start is when a run due at scheduled may start.
+// start returns when the run that is due at scheduled may start: after its jitter.
 func (j Job) start(scheduled time.Time) time.Time {
 	if j.Jitter <= 0 {
 		return scheduled
@@ -154,9 +157,10 @@ func (j Job) start(scheduled time.Time) time.Time {
 	return scheduled.Add(time.Duration(h.Sum64() % uint64(j.Jitter)))
 }
 
-// pick answers which of the scheduled times after done that were due at asked is to be run at now, or the zero time when none is.
+// pick returns the scheduled time to run at now. It chooses among those after done that were due at asked, and returns
+// the zero time if there is none.
 func (j Job) pick(done, asked, now time.Time) time.Time {
-	late := now.Add(-j.Grace - time.Millisecond) // what was due until then is missed
+	late := now.Add(-j.Grace - time.Millisecond) // what was due up to then is missed
 	until := late
 	if until.After(asked) {
 		until = asked
@@ -170,7 +174,7 @@ func (j Job) pick(done, asked, now time.Time) time.Time {
 	return j.dueBy(done, asked)
 }
 
-// dueBy answers the first scheduled time after done if it may start by now.
+// dueBy returns the first scheduled time after done if it may start by now, else the zero time.
 func (j Job) dueBy(done, now time.Time) time.Time {
 	if next := j.Schedule.Next(done); !next.IsZero() && !j.start(next).After(now) {
 		return next
@@ -178,7 +182,7 @@ func (j Job) dueBy(done, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// missed answers which of the scheduled times in (done, until] is to be run although it is late.
+// missed returns which scheduled time in (done, until] the policy Missed runs, or the zero time.
 func (j Job) missed(done, until time.Time) time.Time {
 	if j.Missed == MissedSkip || !done.Before(until) {
 		return time.Time{}

@@ -15,28 +15,29 @@ import (
 // A JobInfo describes a job.
 type JobInfo struct {
 	Name     string
-	Schedule string      // as text, of the replica that ran the job last
-	About    string      // Job.Description, of the same
-	Next     time.Time   // the next scheduled time; zero if there is none, it is paused, or the text of the schedule is not one of soloist's
+	Schedule string      // as text, from the replica that ran the job last
+	About    string      // Job.Description, from the same replica
+	Next     time.Time   // the next scheduled time; zero if there is none, the job is paused, or its schedule is the application's own
 	DoneUpTo time.Time   // all scheduled times up to it are done; zero if none is
 	Running  *RunInfo    // nil if the job is not running
 	Paused   *Pause      // why it does not run
-	Manual   bool        // a manual run has been asked for and has not ended
+	Manual   bool        // a manual run was requested and has not ended
 	Runs     []RunRecord // the last 20, the newest last
 
-	// Replicas are those that are alive and have the job. If there is none, nobody runs it: it was removed, or all that had it are down.
+	// Replicas lists the live replicas that have the job. If it is empty, no replica runs the job: it was removed, or all
+	// replicas that had it are down.
 	Replicas []Definition
 
 	ended time.Time // of the last run
 }
 
-// A Definition is a job as a replica has it.
+// A Definition identifies the definition of a job on one replica.
 type Definition struct {
 	Replica string
 	Digest  string // of the schedule, the description and the policies
 }
 
-// Differ reports whether two replicas that are alive have the job in different forms.
+// Differ reports whether two live replicas have different definitions of the job.
 func (i JobInfo) Differ() bool {
 	return slices.ContainsFunc(i.Replicas, func(d Definition) bool { return d.Digest != i.Replicas[0].Digest })
 }
@@ -48,10 +49,10 @@ type RunInfo struct {
 	Attempt int
 }
 
-// Jobs lists the jobs that replicas have run.
+// Jobs lists the jobs that a replica has registered.
 func (a *Admin) Jobs(ctx context.Context) iter.Seq2[JobInfo, error] { return a.jobs(ctx, "") }
 
-// Job describes one job. The error is ErrNoJob if no replica has ever run one of that name.
+// Job returns the description of one job. The error is ErrNoJob if no replica ever registered a job of that name.
 func (a *Admin) Job(ctx context.Context, name string) (JobInfo, error) {
 	var unread error
 	for info, err := range a.jobs(ctx, name) {
@@ -96,7 +97,7 @@ func (a *Admin) jobs(ctx context.Context, start string) iter.Seq2[JobInfo, error
 	}
 }
 
-// having returns the replicas that have a job.
+// having returns the live replicas that have a job.
 func (f *fleet) having(job string) (all []Definition) {
 	for _, info := range f.replicas {
 		if d, has := f.jobs[info.id][hash32(job)]; has {
@@ -106,7 +107,7 @@ func (f *fleet) having(job string) (all []Definition) {
 	return all
 }
 
-// jobInfo describes the job of a record. The error says what of it cannot be read.
+// jobInfo returns the description of a record's job. The error reports which part of it cannot be read.
 func jobInfo(name string, r store.Record, ctl control) (JobInfo, error) {
 	s, err := parseJobState(r.State)
 	if err != nil {
@@ -129,8 +130,8 @@ func jobInfo(name string, r store.Record, ctl control) (JobInfo, error) {
 	return info, err
 }
 
-// NextTimes yields the scheduled times of a job after an instant, as far as they follow from the text of its schedule: none of a job that is
-// paused, and one at most of a job with a fixed delay.
+// NextTimes yields the scheduled times of a job after an instant, as far as they can be computed from the text of its
+// schedule. It yields none for a paused job, and at most one for a job with a fixed delay.
 func (i JobInfo) NextTimes(after time.Time) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
 		if i.Paused != nil {
@@ -154,7 +155,7 @@ func (i JobInfo) NextTimes(after time.Time) iter.Seq[time.Time] {
 	}
 }
 
-// parseSchedule returns the schedule that describe made a text of, for a job; nil if it is the application's own.
+// parseSchedule returns the schedule whose text describe stored for a job, or nil if it is the application's own.
 func parseSchedule(text, job string) Schedule {
 	if d, ok := strings.CutPrefix(text, "@delay "); ok {
 		if d, err := time.ParseDuration(d); err == nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// join reads the records of the jobs that have been added and makes those that are missing, so that all replicas count missed runs from the same
-// time, and people can see a job before it has run. From then on the jobs can be due.
+// join reads the records of the jobs that have been added and creates those that are missing. So all replicas count
+// missed runs from the same time, and lists show a job before it has run. From then on the jobs can be due.
 func (r *Runner) join(ctx context.Context) error {
 	r.mu.Lock()
 	jobs := r.plan.joining()
@@ -34,7 +34,7 @@ func (r *Runner) join(ctx context.Context) error {
 	return nil
 }
 
-// settle closes ready if all jobs have joined and other replicas can see that this one has them. r.mu is held.
+// settle closes ready if all jobs have joined and the records of this replica list them. r.mu is held.
 func (r *Runner) settle() {
 	if len(r.plan.joining()) > 0 || !r.presence.upToDate() {
 		return
@@ -46,7 +46,7 @@ func (r *Runner) settle() {
 	}
 }
 
-// show shows other replicas which jobs this one has. r.mu is held.
+// show publishes which jobs this replica has. r.mu is held.
 func (r *Runner) show() {
 	if !r.running {
 		return
@@ -60,7 +60,7 @@ func (r *Runner) show() {
 	r.presence.set(jobs)
 }
 
-// read reads the records of jobs, and returns those that have none.
+// read reads the records of jobs and returns the jobs that have none.
 func (r *Runner) read(ctx context.Context, jobs []*plannedJob, names []string) (missing []*jobRecord, err error) {
 	records, errs, err := r.client.peekEach(ctx, names)
 	if err != nil {
@@ -68,7 +68,7 @@ func (r *Runner) read(ctx context.Context, jobs []*plannedJob, names []string) (
 	}
 	answered := time.Now()
 	for i, j := range jobs {
-		if errs[i] != nil { // what the claims of this job will be told too; the others run
+		if errs[i] != nil { // the claims of this job will get the same error; the other jobs run
 			r.client.log.Warn("the record of a job cannot be read", "err", errs[i])
 			continue
 		}
@@ -83,7 +83,7 @@ func (r *Runner) read(ctx context.Context, jobs []*plannedJob, names []string) (
 	return missing, nil
 }
 
-// A jobRecord is the record of a job that has none yet.
+// A jobRecord is the first record of a job, before it is written.
 type jobRecord struct {
 	name  string
 	ttl   time.Duration
@@ -99,7 +99,7 @@ func (j *plannedJob) firstRecord() *jobRecord {
 	return rec
 }
 
-// create makes records. A name that another replica has just made, or is running, is left alone.
+// create writes records. It skips a name that another replica has just created, or is running.
 func (r *Runner) create(ctx context.Context, missing []*jobRecord) error {
 	c := r.client
 	claims := make([]store.Claim, len(missing))
@@ -121,6 +121,6 @@ func (r *Runner) create(ctx context.Context, missing []*jobRecord) error {
 	if len(releases) == 0 {
 		return nil
 	}
-	_, err = c.releases.ask(ctx, releases) // those that fail end with their TTL, and are made by the first run
+	_, err = c.releases.ask(ctx, releases) // those that fail expire, and the first run writes their records
 	return err
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// Lead runs fn while this client is the leader called name. It waits until it is elected, and again whenever the leadership is lost
-// and fn has returned. It returns when fn returns while it leads, with the error of fn, and, as Run does, when ctx ends or the client shuts
-// down: it waits for fn, gives the leadership up and returns nil. An error then means that fn failed otherwise than by ctx, or that
-// the leadership was not given up.
+// Lead runs fn while this client holds the leadership called name. It waits until it is elected, and again whenever the leadership was lost
+// and fn has returned. If fn returns while this client leads, Lead returns the error of fn. When ctx ends or the client shuts down, Lead
+// waits for fn, releases the leadership and returns nil. An error then means that fn failed for another reason than ctx, or that the
+// leadership could not be released.
 //
-// The context of fn ends when ctx does, when the leadership is lost, and as soon as the client begins to shut down. Lease.Context goes on for
-// as long as the leadership is held: use it to finish, for example with Lease.SetState. Panics and runtime.Goexit are as in Do. If
-// the store fails, also at the start, Lead logs it and tries again.
+// The context of fn ends when ctx does, when the leadership is lost, and as soon as the client begins to shut down. Lease.Context lasts for
+// as long as the leadership is held: use it to finish, for example with Lease.SetState. Panics and runtime.Goexit are handled as in Do. If
+// the store fails, also at the start, Lead logs the error and retries.
 func (c *Client) Lead(ctx context.Context, name string, fn func(ctx context.Context, lease *Lease) error) error {
 	t, err := c.leaderTarget(name)
 	if err != nil {
@@ -45,9 +45,9 @@ func (c *Client) Lead(ctx context.Context, name string, fn func(ctx context.Cont
 	}
 }
 
-// Campaign waits until this client is the leader called name, or ctx ends. The leadership outlives ctx: release it, and stop
-// working when its Context ends. If the store fails, Campaign logs it and tries again, unless the first request fails with store.ErrUnusable or
-// fs.ErrPermission.
+// Campaign waits until this client holds the leadership called name, or ctx ends. The leadership outlives ctx: the caller must release it,
+// and stop working when its Context ends. If the store fails, Campaign logs the error and retries, unless the first request fails with
+// store.ErrUnusable or fs.ErrPermission.
 func (c *Client) Campaign(ctx context.Context, name string) (*Lease, error) {
 	t, err := c.leaderTarget(name)
 	if err != nil {
@@ -78,8 +78,9 @@ func (c *Client) campaign(ctx context.Context, t target) (*Lease, error) {
 	}
 }
 
-// permanent reports whether the first request has failed in a way that asking again does not change: the input is invalid, the store is closed,
-// its tables are missing, a right is. Later the same may pass, as when rights or tables are being changed.
+// permanent reports whether the first request failed in a way that a retry does not change: the input is invalid, the store is closed, its
+// tables or a permission are missing. Later requests that fail in this way are retried, because somebody may be changing permissions or
+// tables.
 func permanent(err error) bool {
 	for _, lasting := range []error{store.ErrInvalid, store.ErrClosed, ErrClosed, store.ErrUnusable, fs.ErrPermission} {
 		if errors.Is(err, lasting) {
@@ -89,12 +90,12 @@ func permanent(err error) bool {
 	return false
 }
 
-// lead runs one term and reports whether it ended other than by the loss of the lease.
+// lead runs one term. It reports whether the term ended for another reason than the loss of the lease.
 func (l *Lease) lead(ctx context.Context, fn func(context.Context, *Lease) error) (error, bool) {
 	err := l.do(ctx, func(ctx2 context.Context, l *Lease) error {
 		err := fn(ctx2, l)
 		if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
-			return nil // it has stopped as it was asked to
+			return nil // it stopped because of its context
 		}
 		return err
 	})

@@ -11,14 +11,13 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A Lease is a name that this client holds. It is renewed until it is released or lost. It is safe for use by many
-// goroutines at once.
+// A Lease is a name that this client holds. It is renewed until it is released or lost. It is safe for concurrent use.
 type Lease struct {
 	core    *core
 	shown   string // the name as its user knows it
 	subject Subject
 	name    string // the record's
-	waitKey string // what those wait for, in this client, who wait for what it has
+	waitKey string // the key of the local waiters for it
 	holder  string
 	token   int64
 	opts    Options
@@ -39,20 +38,20 @@ type Lease struct {
 	doubted    bool         // of a run: nobody could say whether it was committed
 
 	// Guarded by renewer.mu.
-	index       int       // in renewer.leases, -1 when it is not kept any more
+	index       int       // in renewer.leases; -1 when it is not there any more
 	deadline    time.Time // when it counts as lost, unless a renewal is confirmed before
 	renewAt     time.Time
 	flying      int           // requests under way that renew it
-	unconfirmed bool          // the last of them has not been answered, or not with a yes
-	lost        bool          // EventLost has told of it
-	longest     time.Duration // that it has been asked to be extended for
-	err         error         // why it is not kept any more
+	unconfirmed bool          // the last of them was not confirmed, or not yet
+	lost        bool          // EventLost has been emitted
+	longest     time.Duration // the longest TTL that Extend has asked for
+	err         error         // why it was removed from the renewer
 }
 
-// A doneFunc answers what the record of a lease is to have when its work is done.
+// A doneFunc returns the mark and state to write to the record of a lease when its work is done.
 type doneFunc func() (mark int64, state []byte)
 
-// leaseContext is the lease's context, which knows the lease.
+// leaseContext is the lease's context. LeaseFrom finds the lease in it.
 type leaseContext struct {
 	context.Context
 	lease *Lease
@@ -85,13 +84,14 @@ func (l *Lease) endContext(cause error) {
 	}
 }
 
-// LeaseFrom returns the lease that ctx belongs to, or nil. It gives code far below the function the fencing token.
+// LeaseFrom returns the lease that ctx belongs to, or nil. Use it where a lease cannot be passed as an argument, for example to get the
+// fencing token.
 func LeaseFrom(ctx context.Context) *Lease {
 	l, _ := ctx.Value(leaseKey{}).(*Lease)
 	return l
 }
 
-// newLease makes the lease of a grant that was asked for at since. Its context is derived from parent.
+// newLease returns the lease of a grant that was requested at since. Its context is derived from parent.
 func (c *core) newLease(parent context.Context, t target, claim store.Claim, g store.Grant, opts Options, since time.Time) *Lease {
 	l := &Lease{
 		core: c, shown: t.shown, subject: t.subject(claim.Name), waitKey: t.waitKey(), name: claim.Name, holder: claim.Holder, token: g.Token, opts: opts, granted: g,
@@ -105,26 +105,26 @@ func (c *core) newLease(parent context.Context, t target, claim store.Claim, g s
 	return l
 }
 
-// Context returns the context of the lease. It ends when the lease is released or lost, and not with the context of the call that
-// took it. Its cause (context.Cause) is ErrLost if the lease is lost. A holder that got the lease from Lock, TryLock, Acquire, Campaign or Claim
-// must stop its work when it ends. A function under Do, Lead, Process or Semaphore.Do is passed another context, which ends when
-// this one does or earlier, when the function is to stop; to finish its work it can go on with this one.
+// Context returns the context of the lease. It ends when the lease is released or lost. It does not end with the context of the call that
+// acquired it. Its cause (context.Cause) is ErrLost if the lease is lost. A holder that got the lease from Lock, TryLock, Acquire, Campaign
+// or Claim must stop its work when it ends. A function under Do, Lead, Process or Semaphore.Do is passed another context. That one ends
+// when this one does, or earlier if the function should stop. The function can then use this one to finish its work.
 func (l *Lease) Context() context.Context { return &l.ctx }
 
-// Name is what is leased, as it was asked for.
+// Name returns the name of the lock, leadership or job, the semaphore, or the element's ID, as the caller gave it.
 func (l *Lease) Name() string { return l.shown }
 
-// Token is the fencing token: greater than that of every earlier lease of the name. Send it with every write, to a
-// resource that refuses tokens lower than one it has seen.
+// Token returns the fencing token, which is greater than that of every earlier lease of the name. Send it with every write to a resource
+// that refuses tokens lower than one it has seen.
 func (l *Lease) Token() int64 { return l.token }
 
-// Holder identifies this lease's attempt to acquire: the replica, and what makes it unique.
+// Holder returns the unique name of the attempt that acquired this lease. It begins with the replica.
 func (l *Lease) Holder() string { return l.holder }
 
-// State is what the last holder left with the name, nil if nothing. It is the caller's to keep.
+// State returns a copy of the state that the previous holder left with the name, or nil.
 func (l *Lease) State() []byte { return slices.Clone(l.granted.State) }
 
-// Left is how long the lease is surely held from now, without any renewal. It is 0 when it is lost or released.
+// Left returns how long the lease is certainly held from now on, without any renewal. It is 0 if the lease is lost or released.
 func (l *Lease) Left() time.Duration {
 	r := l.core.renewer
 	r.mu.Lock()
@@ -135,8 +135,8 @@ func (l *Lease) Left() time.Duration {
 	return max(0, l.deadline.Sub(l.core.clock.latest()))
 }
 
-// Err answers nil while the lease is surely held, by the local clock alone; ErrLost once it is lost, ErrOverran if AtMost has ended it. It is what to ask just
-// before a step that cannot be taken back, when the step itself cannot carry the token.
+// Err returns nil while the lease is certainly held, ErrLost once it is lost, and ErrOverran if AtMost ended it. It reads the local clock
+// and sends no request. Call it just before a step that cannot be undone, if the step itself cannot carry the token.
 func (l *Lease) Err() error {
 	r := l.core.renewer
 	r.mu.Lock()
@@ -150,16 +150,17 @@ func (l *Lease) Err() error {
 	return l.err
 }
 
-// Check asks the store whether the lease is live, and renews it: nil if so, ErrLost if not, ErrUnknown if the store did not
-// say.
+// Check renews the lease. It returns nil if the store confirmed that the lease is live, ErrLost if it is not, and ErrUnknown if the store
+// did not respond.
 func (l *Lease) Check(ctx context.Context) error { return l.extend(ctx, l.opts.TTL, nil) }
 
-// Extend makes the lease live for at least ttl from now, beyond what renewal does; AtMost still bounds it. Use it before a
-// time without a network. The margin at its end is larger than Options.Margin as ttl is larger than the TTL. Errors as in Check.
+// Extend makes the lease last for at least ttl from now. AtMost still bounds it. Use it before an expected network outage. The margin
+// scales with ttl: it is Options.Margin * ttl / TTL if ttl is longer than the TTL. Errors are as in Check.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error { return l.extend(ctx, ttl, nil) }
 
-// SetState leaves state with the name, for whoever holds it next: at most 64 KiB. Errors as in Check. After ErrUnknown the state may take
-// effect later, even after another that was set since. So the name is released with the last one; only if the holder dies may an older one stay.
+// SetState stores state with the name for the next holder, at most 64 KiB. Errors are as in Check. After ErrUnknown the state may take
+// effect later, even after another state that was set since. Release therefore writes the last state again; only if the holder dies can an
+// older one remain.
 func (l *Lease) SetState(ctx context.Context, state []byte) error {
 	if state == nil {
 		state = []byte{}
@@ -199,7 +200,8 @@ func (l *Lease) extend(ctx context.Context, ttl time.Duration, with func(*store.
 	return fmt.Errorf("extending %q: %w", l.shown, err)
 }
 
-// margin is how long before the end of ttl the lease counts as lost: clocks drift further apart in a longer time.
+// margin returns how long before the end of ttl the lease counts as lost. It grows with ttl because clocks drift further apart in a longer
+// time.
 func (l *Lease) margin(ttl time.Duration) time.Duration {
 	if ttl <= l.opts.TTL {
 		return l.opts.Margin
@@ -207,7 +209,7 @@ func (l *Lease) margin(ttl time.Duration) time.Duration {
 	return time.Duration(float64(l.opts.Margin) * (float64(ttl) / float64(l.opts.TTL)))
 }
 
-// extension asks for ttl from before, or less when AtMost ends sooner.
+// extension returns a request for ttl from before, or for less if AtMost ends sooner.
 func (l *Lease) extension(before time.Time, ttl time.Duration) store.Extension {
 	if !l.end.IsZero() {
 		ttl = max(store.MinTTL, min(ttl, l.end.Sub(before)))
@@ -215,13 +217,13 @@ func (l *Lease) extension(before time.Time, ttl time.Duration) store.Extension {
 	return store.Extension{Name: l.name, Holder: l.holder, Token: l.token, TTL: ttl}
 }
 
-// Completion is what a store in a SQL database needs to record, inside a transaction of the caller's own, that the work of the
-// lease is done: an element is processed, the run of a scheduled time has been run. Then the work and the record commit together
-// or not at all. Make it last before the commit, return what it answers if that is an error, and give the lease back as ever. For
-// a plain lock it only checks that the lease is live, and keeps others from taking it until the transaction has ended.
+// Completion returns what a store in a SQL database needs to record, inside the caller's transaction, that the work of the lease is done:
+// that an element is processed, or that a scheduled time was run. The work and the record then commit together or not at all. Pass it to
+// the store's Complete as the last step before the commit, return an error of Complete from the function, and release the lease as usual.
+// For a plain lock, Complete only checks that the lease is live, and prevents others from acquiring it until the transaction has ended.
 //
-// When it answers ErrDone, an earlier transaction has committed whose answer was lost: roll back and return that error, which then
-// counts as success.
+// If Complete returns ErrDone, an earlier transaction did commit, although its confirmation was lost: roll back and return that error. It
+// then counts as success.
 func (l *Lease) Completion() store.Completion {
 	c := store.Completion{Name: l.name, Holder: l.holder, Token: l.token}
 	if done := l.done.Load(); done != nil {
@@ -231,7 +233,7 @@ func (l *Lease) Completion() store.Completion {
 	return c
 }
 
-// completed says that err, of the user's function, is the ErrDone of the lease's own completion.
+// completed reports whether err, an error of the user's function, is the ErrDone of this lease's completion.
 func (l *Lease) completed(err error) bool {
 	var done *store.DoneError
 	return l.done.Load() != nil && errors.As(err, &done) && done.Record.Name == l.name

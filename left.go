@@ -10,11 +10,12 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// left is the state of the record that every replica watches: the jobs whose runs have been interrupted, so that others need not wait until the leases
-// would have ended. Nobody watches the records of jobs: there may be thousands, and a run ends all the time.
+// left is the state of the record that every replica watches: it lists the jobs whose runs were interrupted, so that
+// other replicas need not wait until the leases would have expired. The records of the jobs themselves are not watched:
+// there may be thousands, and they change with every run.
 type left struct {
 	Jobs map[string]int64 `json:"jobs,omitempty"` // the token under which the run of a job was interrupted
-	All  int64            `json:"all,omitempty"`  // under tokens up to this one others may have been that are not listed
+	All  int64            `json:"all,omitempty"`  // runs under tokens up to this one may have been interrupted, too, and are not listed
 }
 
 // mostLeft is how many jobs the record lists.
@@ -22,7 +23,7 @@ const mostLeft = 100
 
 func parseLeft(b []byte) left {
 	var l left
-	_ = json.Unmarshal(b, &l) // what is not ours tells nothing
+	_ = json.Unmarshal(b, &l) // a state that cannot be read lists nothing
 	return l
 }
 
@@ -39,10 +40,10 @@ func (l *left) add(jobs map[string]int64) {
 	}
 }
 
-// since says that the run of a job was interrupted, or may have been, after the lease with a token.
+// since reports whether the run of a job was interrupted, or may have been, after the lease with a token.
 func (l left) since(job string, token int64) bool { return l.Jobs[job] > token || l.All > token }
 
-// tellLeft tells the other replicas that runs of jobs have been interrupted. The client may be closing.
+// tellLeft notifies the other replicas that runs of jobs were interrupted. The client may be closing.
 func (c *core) tellLeft(jobs map[string]int64) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*c.cfg.RequestTimeout)
 	defer cancel()
@@ -64,7 +65,7 @@ func (c *core) tellLeft(jobs map[string]int64) error {
 	}
 }
 
-// tell tells the other replicas of runs that have been interrupted.
+// tell notifies the other replicas of runs that were interrupted, and logs a failure.
 func (c *core) tell(jobs map[string]int64) {
 	if len(jobs) == 0 {
 		return

@@ -6,20 +6,21 @@ import (
 	"sync"
 )
 
-// localWaiters hold the goroutines of this client that wait for a lease, by what they wait for, in the order they came.
+// localWaiters holds the goroutines of this client that wait for a lease, by what they wait for, in the order in which
+// they called.
 type localWaiters struct {
 	mu   sync.Mutex
 	of   map[string][]*localWaiter
-	busy map[string]bool // what others had when this client last asked for it
+	busy map[string]bool // names that other clients held when this client last asked for them
 }
 
-// A localWaiter is one goroutine that waits. The first of those who wait for the same thing may ask the store.
+// A localWaiter is one goroutine that waits. Only the first waiter for the same thing asks the store.
 type localWaiter struct {
 	all         *localWaiters
 	name        string
-	head        chan struct{} // closed when it has become the first
-	wake        chan struct{} // told when this client has released the name
-	predecessor *Lease        // what the waiter before got, if it did; set before head is closed
+	head        chan struct{} // closed when it is the first
+	wake        chan struct{} // receives a value when this client has released the name
+	predecessor *Lease        // the lease of the waiter before it, if it got one; set before head is closed
 }
 
 func (all *localWaiters) join(name string) *localWaiter {
@@ -36,7 +37,7 @@ func (all *localWaiters) join(name string) *localWaiter {
 	return w
 }
 
-// untilFirst waits until w is the first of its queue, and says false when ctx or client ended before.
+// untilFirst waits until w is the first of its queue. It reports false if ctx or client ended before.
 func (w *localWaiter) untilFirst(ctx, client context.Context) bool {
 	select {
 	case <-w.head:
@@ -52,7 +53,8 @@ func (w *localWaiter) untilFirst(ctx, client context.Context) bool {
 	return false
 }
 
-// tellNext tells the next of the queue which lease it stands behind. The first of the queue calls it before it leaves.
+// tellNext tells the next waiter of the queue which lease it waits for. The first waiter calls it before it leaves the
+// queue.
 func (w *localWaiter) tellNext(l *Lease) {
 	all := w.all
 	all.mu.Lock()
@@ -62,7 +64,8 @@ func (w *localWaiter) tellNext(l *Lease) {
 	}
 }
 
-// busy says that others had the name when this client last asked for it, so that it is best to stand in the store's line at once.
+// busy reports whether other clients held the name when this client last asked for it. Then it is best to enter the
+// store's queue immediately.
 func (w *localWaiter) busy() bool {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()
@@ -77,7 +80,7 @@ func (w *localWaiter) setBusy(is bool) {
 	case !is:
 		delete(all.busy, w.name)
 	case all.busy == nil || len(all.busy) >= maxBusy:
-		all.busy = map[string]bool{w.name: true} // to have forgotten costs one request each
+		all.busy = map[string]bool{w.name: true} // each forgotten name costs one more request
 	default:
 		all.busy[w.name] = true
 	}
@@ -103,7 +106,7 @@ func (w *localWaiter) leave() {
 	}
 }
 
-// released tells the first of those who wait for name that this client has given it back.
+// released wakes the first local waiter for name, because this client has released it.
 func (all *localWaiters) released(name string) {
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -5,14 +5,14 @@ import (
 	"errors"
 )
 
-// Do runs fn while this client holds the lock called name, and releases it afterwards. If the lock is held, Do returns ErrHeld
-// immediately, or after Options.Wait. The context of fn ends when ctx does, when the lease is lost (the cause is ErrLost then), and when the client
-// interrupts it to shut down (ErrInterrupted). Lease.Context goes on for as long as the lease is held: use it to finish what fn must not leave half
-// done.
+// Do runs fn while this client holds the lock called name, and releases it afterwards. If the lock is held, Do returns ErrHeld immediately,
+// or after Options.Wait. The context of fn ends when ctx does, when the lease is lost (the cause is ErrLost then), and when the client
+// interrupts it to shut down (ErrInterrupted). Lease.Context lasts for as long as the lease is held: use it to finish what fn must not
+// leave half done.
 //
-// Do returns the error of fn, joined with that of the release: ErrLost means that the lease ended before fn did, so that another holder
-// may have run meanwhile. If fn panics, Do releases the lock and returns a *PanicError. If fn calls runtime.Goexit, Do releases the lock and the
-// goroutine ends. Do cannot stop an fn that ignores its context: it returns when fn does.
+// Do returns the error of fn, joined with the error of the release. ErrLost means that the lease ended before fn did, so another holder may
+// have run meanwhile. If fn panics, Do releases the lock and returns a *PanicError. If fn calls runtime.Goexit, Do releases the lock and
+// the goroutine ends. Do cannot stop a function that ignores its context: it returns when fn returns.
 func (c *Client) Do(ctx context.Context, name string, fn func(ctx context.Context, lease *Lease) error) error {
 	t, err := c.lockTarget(name)
 	if err != nil {
@@ -44,8 +44,8 @@ func (l *Lease) do(ctx context.Context, fn func(context.Context, *Lease) error) 
 	})
 }
 
-// run calls fn under the lease, inside the middleware, and then end with its error and the cause that had ended its context, if one had. What end returns
-// is returned. work is completed with the lease.
+// run calls fn under the lease, inside the middleware. Then it calls end with the error of fn and with the cause if the context of fn had
+// ended, and returns the result of end. run sets the fields of work that describe the lease.
 func (l *Lease) run(ctx context.Context, work Work, fn func(context.Context) error, end func(err, cause error) error) error {
 	work.Subject, work.Lease = l.subject, l
 	ctx = l.work(ctx)
@@ -62,7 +62,8 @@ func (l *Lease) run(ctx context.Context, work Work, fn func(context.Context) err
 	})
 }
 
-// TryLock takes the lock called name if it is free, else it returns a *HeldError. The lease outlives ctx: release it.
+// TryLock acquires the lock called name if it is free. Otherwise it returns a *HeldError immediately. The lease outlives ctx: the caller
+// must release it, and stop working when its Context ends.
 func (c *Client) TryLock(ctx context.Context, name string) (*Lease, error) {
 	t, err := c.lockTarget(name)
 	if err != nil {
@@ -71,9 +72,9 @@ func (c *Client) TryLock(ctx context.Context, name string) (*Lease, error) {
 	return c.acquire(ctx, t, false)
 }
 
-// Lock waits for the lock called name until it gets it, ctx ends, or Options.Wait has passed. It wakes when the name is
-// released, if the store reports releases, and when the lease in its way would end. Those who wait in one client are served in the order
-// in which they came. The lease outlives ctx: release it, and stop working when its Context ends.
+// Lock waits until it acquires the lock called name, ctx ends, or Options.Wait has passed. While it waits, it asks the store again when the
+// name is released, if the store notifies, and when the other lease would expire. The waiters of one client are served in the order in
+// which they called. The lease outlives ctx: the caller must release it, and stop working when its Context ends.
 func (c *Client) Lock(ctx context.Context, name string) (*Lease, error) {
 	t, err := c.lockTarget(name)
 	if err != nil {

@@ -8,24 +8,24 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A namer makes the names of records from the names of people's things: the namespace as @NAMESPACE/, if there is one, the kind of the
-// thing, and its name. So a lock and a job of the same name do not meet, and no thing of one namespace is another's. Records outside of any
-// namespace begin with their kind, as Java clients that share them expect (package store/shedlock).
+// A namer makes the names of records: the namespace as @NAMESPACE/, if there is one, then the kind, then the name that
+// the user gave. So a lock and a job of the same name have different records, and so have namespaces. Records outside
+// of any namespace begin with their kind, as Java clients that share them expect (package store/internal/shedlock).
 type namer struct{ prefix string }
 
 // The kinds, as they begin the names of records.
 const (
 	kindLock        = "lock/"
 	kindJob         = "job/"
-	kindControl     = "control/" // what was asked of a job: pause, run now
+	kindControl     = "control/" // commands to a job: pause, run now
 	kindElement     = "element/"
 	kindSemaphore   = "semaphore/"
 	kindLeader      = "leader/"
-	kindReplica     = "replica/"      // who is alive
-	kindReplicaJobs = "replica-jobs/" // which jobs it has
+	kindReplica     = "replica/"      // the live replicas
+	kindReplicaJobs = "replica-jobs/" // the jobs of each replica
 	kindGroup       = "group/"        // which replica claims jobs that are due together
-	nameActions     = "actions"       // what people have changed
-	nameControls    = "controls"      // is taken for every change under kindControl
+	nameActions     = "actions"       // the log of administrative changes
+	nameControls    = "controls"      // locked for every change under kindControl
 )
 
 func newNamer(namespace string) (namer, error) {
@@ -38,7 +38,8 @@ func newNamer(namespace string) (namer, error) {
 	return namer{records.In(namespace)}, nil
 }
 
-// name answers the record's name for a thing of a kind: parts but the last are escaped, so that no two things share one.
+// name returns the record's name for a kind and a name. All parts but the last are escaped, so that no two records
+// share a name.
 func (n namer) name(kind, name string) (string, error) {
 	if err := store.CheckName(name); err != nil {
 		return "", err
@@ -51,7 +52,7 @@ func (n namer) name(kind, name string) (string, error) {
 	return full, nil
 }
 
-// partsOf answers the kind for the parts of one thing: the elements of a job, the permits of a semaphore.
+// partsOf returns the kind for the parts of one thing: the elements of a job, the permits of a semaphore.
 func partsOf(kind, name string) string { return kind + escape(name) + "/" }
 
 var (
@@ -62,7 +63,7 @@ var (
 func escape(s string) string   { return escaper.Replace(s) }
 func unescape(s string) string { return unescaper.Replace(s) }
 
-// replicaOf returns the replica in a holder, which newHolder has made.
+// replicaOf returns the replica in a holder that newHolder returned.
 func replicaOf(holder string) string {
 	if i := strings.LastIndexByte(holder, '#'); i >= 0 {
 		return holder[:i]
@@ -70,8 +71,8 @@ func replicaOf(holder string) string {
 	return holder
 }
 
-// holderFor makes the holder of one attempt at t. That of a permit notes how many permits there are, so that people can see the limit of a
-// semaphore without another record.
+// holderFor returns the holder of one attempt at t. The holder of a permit contains the number of permits, so that
+// Admin.Semaphores can show the limit without another record.
 func (c *core) holderFor(t target) string {
 	if t.names == nil {
 		return c.newHolder()
@@ -79,7 +80,7 @@ func (c *core) holderFor(t target) string {
 	return c.newHolder() + "/" + strconv.Itoa(len(t.names))
 }
 
-// limitOf returns the limit that holderFor has noted; 0 if there is none.
+// limitOf returns the limit that holderFor put into a holder; 0 if there is none.
 func limitOf(holder string) int {
 	_, limit, _ := strings.Cut(holder[len(replicaOf(holder)):], "/")
 	n, _ := strconv.Atoi(limit)

@@ -14,45 +14,45 @@ import (
 
 // Config configures a client. The zero value is useful.
 //
-// In Config, Options and ElementsOptions zero means what is inherited, or else the default. A negative value means none: no bound, no
-// waiting. Where that makes no sense it is an error.
+// In Config, Options and ElementsOptions, zero means the inherited value, or the default if there is none. A negative value means none: no
+// bound, no waiting. Where that makes no sense, it is an error.
 type Config struct {
-	// Namespace keeps this application's names apart from those of others on the same backend: "" or 1 to 64 bytes
-	// without a slash. Replicas that are to exclude each other need the same one.
+	// Namespace keeps this application's names apart from those of others on the same backend: "" or 1 to 64 bytes without a slash. Replicas
+	// that must exclude each other need the same namespace.
 	Namespace string
 
-	// Replica names this process to people, in the holder of each lease. The default is host and process id. It need not
-	// be unique: every attempt to acquire gets its own holder.
+	// Replica is the name of this process in lists, messages and the holder of each lease. It need not be unique: every attempt to acquire has
+	// its own holder. The default is host and process ID.
 	Replica string
 
-	// Version names the version of this program to people, at most 100 bytes. The default is that of its build.
+	// Version is the version of this program, shown by Admin.Replicas, at most 100 bytes. The default is the version of its build.
 	Version string
 
-	// TTL and Margin are those of all leases for which With or a Job gives no others. See Options for their defaults.
+	// TTL and Margin apply to all leases for which neither With nor a Job sets others. See Options for their defaults.
 	TTL, Margin time.Duration
 
 	// RequestTimeout bounds each request to the store. The default is 5 s, or a third of the TTL if that is less.
 	RequestTimeout time.Duration
 
-	// Drain is how long Run waits for its runs after its context has ended, before it cancels them. The default is 20 s, which
-	// leaves time to hand them over within the 30 s that Kubernetes gives a pod to stop. A negative value means do not wait.
+	// Drain is how long Run waits for its runs after its context has ended, before it cancels them. A negative value means do not wait. The
+	// default is 20 s: this leaves time to hand them over within the 30 s that Kubernetes gives a pod to stop.
 	Drain time.Duration
 
-	// RequireFencing makes New fail with ErrUnfenced unless the store, as it is configured, promises fencing tokens.
+	// RequireFencing makes New return ErrUnfenced unless the store, as configured, promises fencing tokens.
 	RequireFencing bool
 
 	// Logger receives errors that no caller is waiting for: lost leases, failed runs. The default is slog.Default().
 	Logger *slog.Logger
 
-	// Middleware wraps every function that runs under a lease: of Do, Lead, Process and jobs. The first is the outermost.
+	// Middleware wraps every function that runs under a lease: those of Do, Lead, Process and jobs. The first one is the outermost.
 	Middleware []Middleware
 
-	// Observe, if not nil, is called with everything that happens, for metrics and tracing. It is called from many
-	// goroutines and must not block. See Event for the context.
+	// Observe, if not nil, is called with every Event, for metrics and tracing. It is called from many goroutines concurrently and must not
+	// block. See Event for the context that it is passed.
 	Observe func(context.Context, Event)
 }
 
-// fill sets the defaults of cfg and checks the rest; opts are those of all leases.
+// fill sets the defaults of cfg and checks its fields. opts are the resolved options of all leases.
 func (cfg *Config) fill(opts Options) error {
 	cfg.TTL, cfg.Margin = opts.TTL, opts.Margin
 	if cfg.Version == "" {
@@ -86,31 +86,31 @@ func (cfg *Config) fill(opts Options) error {
 	return nil
 }
 
-// Options configure the leases that are taken through Client.With. A zero field inherits what that client has.
+// Options configure the leases of the client that Client.With returns. A zero field inherits the value of the original client.
 type Options struct {
-	// TTL is how long the name stays taken after the process that holds it has died. Leases of living processes are
-	// renewed at a third of it. It must be at least 10 ms. The default is 30 s.
+	// TTL is how long a lease lasts without a renewal, so how long a name stays unavailable after its holder has died. Live leases are renewed
+	// every third of it. It must be at least 10 ms. The default is 30 s.
 	TTL time.Duration
 
-	// Margin is how long before the end of its lease a holder is told that it is lost. It covers what the holder does
-	// between looking and acting, and clocks that run at different rates. It must be less than half the TTL. The default
-	// is a tenth of the TTL, also where a TTL is given without a Margin.
+	// Margin is how long before the end of its lease a holder treats it as lost. It covers the time between the holder's check and its action,
+	// and clocks that run at different rates. It must be less than half the TTL. The default is a tenth of the TTL, also if With or a Job sets
+	// a TTL without a Margin.
 	Margin time.Duration
 
-	// AtLeast is how long a name stays taken, counted from the grant, even if it is released earlier. The default is none.
+	// AtLeast is how long a name stays unavailable, counted from the grant, even if it is released earlier. The default is 0.
 	AtLeast time.Duration
 
-	// AtMost is how long a lease is renewed, counted from the grant; then it is lost. It must be at least 10 ms. The TTL is not
-	// longer than it. The default is no bound.
+	// AtMost is how long a lease is renewed, counted from the grant; then it is lost. It must be at least 10 ms. A longer TTL is reduced to
+	// it. The default is no bound.
 	AtMost time.Duration
 
-	// Wait is how long to wait for a name that is held. By default Lock and Acquire wait for as long as their ctx allows,
-	// and Do, Process and Claim do not wait; negative means that these, too, wait for as long as their ctx allows. Lead and Campaign
-	// do not heed it, nor do TryLock and TryAcquire, which never wait; ClaimAll refuses it.
+	// Wait is how long to wait for a name that is held. By default Lock and Acquire wait for as long as their ctx allows, and Do, Process and
+	// Claim do not wait. A negative value means that all of them wait for as long as their ctx allows. Lead and Campaign ignore it. TryLock
+	// and TryAcquire never wait. ClaimAll returns an *InvalidError if it is set.
 	Wait time.Duration
 }
 
-// over returns o with what it leaves zero taken from base.
+// over returns o with its zero fields taken from base.
 func (o Options) over(base Options) Options {
 	if o.TTL != 0 {
 		base.Margin = 0 // a tenth of the new TTL
@@ -121,7 +121,7 @@ func (o Options) over(base Options) Options {
 	}
 }
 
-// resolved returns o with its defaults, and with 0 for none in AtLeast and AtMost.
+// resolved returns o with its defaults filled in. In AtLeast and AtMost of the result, 0 means none.
 func (o Options) resolved() (Options, error) {
 	o.TTL = cmp.Or(o.TTL, 30*time.Second)
 	o.AtLeast, o.AtMost = max(0, o.AtLeast), max(0, o.AtMost)

@@ -9,8 +9,8 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// releaseOrphans gives back, in the background, what claims that nobody waits for may have been granted. It looks without
-// taking, and gives up when the leases have ended by themselves.
+// releaseOrphans releases, in the background, the grants that abandoned claims may have got. It reads the records
+// without claiming them, and gives up when the leases have expired.
 func (c *core) releaseOrphans(claims []store.Claim, before time.Time) {
 	names := make([]string, len(claims))
 	ttl := time.Duration(0)
@@ -43,8 +43,8 @@ func (c *core) releaseOrphans(claims []store.Claim, before time.Time) {
 	})
 }
 
-// cleanupContext returns a context for what is cleaned up behind a caller who has gone. It ends after d, and when Close has waited for it for a
-// RequestTimeout.
+// cleanupContext returns a context for cleaning up after a caller that no longer waits. It ends after d, or when Close
+// has waited for a RequestTimeout.
 func (c *core) cleanupContext(d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	stop := context.AfterFunc(c.ctx, func() {
@@ -54,7 +54,8 @@ func (c *core) cleanupContext(d time.Duration) (context.Context, context.CancelF
 	return ctx, func() { stop(); cancel() }
 }
 
-// releaseOutcomes releases the grants of a batch that came after its asker had gone, in one request: a store that is late has enough to do.
+// releaseOutcomes releases the grants of a batch that arrived after its caller had given up. It makes one request,
+// because a store that is late should not get more work than needed.
 func (c *core) releaseOutcomes(claims []store.Claim, outs []store.Outcome) {
 	var releases []store.Release
 	for i, out := range outs {
@@ -67,14 +68,15 @@ func (c *core) releaseOutcomes(claims []store.Claim, outs []store.Outcome) {
 	}
 }
 
-// releaseOutcome releases a grant that came after its asker had gone.
+// releaseOutcome releases a grant that arrived after its caller had given up.
 func (c *core) releaseOutcome(claim store.Claim, out store.Outcome) {
 	if out.Err == nil {
 		_ = c.releaseGrant(claim, out.Grant)
 	}
 }
 
-// releaseGrant releases a grant as it was found; that of a job with a word about what it was claimed for.
+// releaseGrant releases a grant and leaves its record as it was. The record of a job gets a note about the time that
+// was claimed.
 func (c *core) releaseGrant(claim store.Claim, g store.Grant) error {
 	return c.releaseBatch([]store.Release{c.releaseOfGrant(claim, g)})[0]
 }

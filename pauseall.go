@@ -11,7 +11,8 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// PauseAll pauses all jobs that are known and not paused, as Pause does, and returns how many. A job that is added later is not paused.
+// PauseAll pauses all registered jobs that are not paused, as Pause does, and returns how many it paused. A job that is
+// added later is not paused.
 func (a *Admin) PauseAll(ctx context.Context, reason string) (int, error) {
 	pause := Pause{Reason: shorten(reason), By: a.client.cfg.Replica, At: time.Now(), All: true}
 	return a.controlAll(ctx, Action{Verb: ActionPause, Reason: reason}, func(ctl *control) bool {
@@ -23,7 +24,8 @@ func (a *Admin) PauseAll(ctx context.Context, reason string) (int, error) {
 	})
 }
 
-// ResumeAll ends the pauses that PauseAll has made, and returns how many. Jobs that were paused by Pause stay so.
+// ResumeAll ends the pauses that PauseAll made, and returns how many it ended. Jobs that were paused by Pause stay
+// paused.
 func (a *Admin) ResumeAll(ctx context.Context) (int, error) {
 	return a.controlAll(ctx, Action{Verb: ActionResume}, func(ctl *control) bool {
 		if ctl.Paused == nil || !ctl.Paused.All {
@@ -34,7 +36,8 @@ func (a *Admin) ResumeAll(ctx context.Context) (int, error) {
 	})
 }
 
-// controlAll changes what is asked of all jobs, in few requests, and notes that. change says whether there is something to change.
+// controlAll changes the commands to all jobs, in few requests, and logs the action. change reports whether it changed
+// anything.
 func (a *Admin) controlAll(ctx context.Context, action Action, change func(*control) bool) (changed int, err error) {
 	c := a.client.With(Options{TTL: controlTTL})
 	var bad faults
@@ -68,7 +71,8 @@ func (a *Admin) controlAll(ctx context.Context, action Action, change func(*cont
 	return changed, nil
 }
 
-// changeSome changes control records in one go and tells the replicas. It returns how many it has changed, and those that another has just now.
+// changeSome changes control records in one batch and notifies the replicas. It returns how many it changed, and which
+// ones another client holds just now.
 func (c *Client) changeSome(ctx context.Context, names []string, change func(*control) bool, bad *faults) (changed int, again []string, err error) {
 	claims := make([]store.Claim, len(names))
 	for i, name := range names {
@@ -111,7 +115,7 @@ func (c *Client) changeSome(ctx context.Context, names []string, change func(*co
 		switch {
 		case err == nil:
 			changed++
-		case errors.Is(err, ErrLost): // it took longer than the record was taken for
+		case errors.Is(err, ErrLost): // it took longer than the TTL of the record
 			again = append(again, rels[i].Name)
 		default:
 			bad.add(err)
@@ -120,7 +124,7 @@ func (c *Client) changeSome(ctx context.Context, names []string, change func(*co
 	return changed, again, err
 }
 
-// tellChanged writes control records, and tells the replicas.
+// tellChanged writes control records and notifies the replicas.
 func (c *Client) tellChanged(ctx context.Context, rels []store.Release) ([]error, error) {
 	news, err := c.announce(ctx)
 	if err != nil {

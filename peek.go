@@ -20,7 +20,8 @@ func (c *core) peek(ctx context.Context, names []string) ([]store.Record, error)
 	return records, nil
 }
 
-// peekEach is peek, but answers of each record why it cannot be read. The error is that of all of them.
+// peekEach is like peek, but returns an error for each record that cannot be read. err is the error of the whole
+// request.
 func (c *core) peekEach(ctx context.Context, names []string) (records []store.Record, errs []error, err error) {
 	claims := make([]store.Claim, len(names))
 	for i, name := range names {

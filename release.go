@@ -10,13 +10,14 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// Release gives the name back; AtLeast may let it linger. It has a bounded context of its own, and repeats what the store
-// did not answer. It answers nil when the store confirmed that the lease was live until then, so that nobody else can have
-// had the name meanwhile; ErrLost when it was not; and ErrUnknown when the store could not be asked, in which case the
-// lease ends with its TTL. Releasing again answers nil.
+// Release releases the name. With AtLeast the name lingers. Release has its own time limit, so it also works after the
+// caller's context has ended, and it retries if the store does not respond. It returns nil if the store confirmed that
+// the lease was live until then: no other holder can have had the name meanwhile. It returns ErrLost if the lease was
+// not live, and ErrUnknown if the store did not respond; the lease then ends with its TTL. Another call of Release
+// returns nil.
 func (l *Lease) Release() error { return l.release(store.Release{Retain: l.retain()}) }
 
-// retain is how long the record must be kept when the lease is given back as it is.
+// retain returns how long the record must be kept if the lease is released with its mark and state unchanged.
 func (l *Lease) retain() time.Duration {
 	if l.stated.Load() {
 		return Forever
@@ -24,7 +25,7 @@ func (l *Lease) retain() time.Duration {
 	return retainFor(l.granted.Mark, l.granted.State)
 }
 
-// retainFor is how long a record must be kept that is given back as it was found: for ever if there is something in it.
+// retainFor returns how long to keep a record with this mark and state: forever if there is something in it.
 func retainFor(mark int64, state []byte) time.Duration {
 	if mark != 0 || len(state) != 0 {
 		return Forever
@@ -32,7 +33,7 @@ func retainFor(mark int64, state []byte) time.Duration {
 	return 0
 }
 
-// release ends the lease with what r says beside the lease itself.
+// release ends the lease. r has the fields of the request other than those that identify the lease.
 func (l *Lease) release(r store.Release) error {
 	if !l.core.renewer.drop(l, errReleased) {
 		return nil
@@ -40,7 +41,7 @@ func (l *Lease) release(r store.Release) error {
 	return l.tellReleased(l.core.releaseBatchUntil([]store.Release{l.releaseRequest(r)}, []time.Time{l.latestEnd()})[0])
 }
 
-// latestEnd is when the lease has surely ended, whatever is said or not said of its release.
+// latestEnd returns when the lease has certainly ended, whatever happens to its release.
 func (l *Lease) latestEnd() time.Time {
 	r := l.core.renewer
 	r.mu.Lock()
@@ -48,7 +49,7 @@ func (l *Lease) latestEnd() time.Time {
 	return time.Now().Add(max(l.opts.TTL, l.longest))
 }
 
-// releaseLeases ends leases in few requests. The answers are in their order.
+// releaseLeases ends leases in few requests. It returns an error for each lease, in their order.
 func releaseLeases(c *core, leases []*Lease, with func(int) store.Release) []error {
 	errs := make([]error, len(leases))
 	var releases []store.Release
@@ -68,19 +69,19 @@ func releaseLeases(c *core, leases []*Lease, with func(int) store.Release) []err
 	return errs
 }
 
-// releaseRequest completes r with the lease and what AtLeast leaves to linger.
+// releaseRequest sets the fields of r that identify the lease, and the linger that AtLeast requires.
 func (l *Lease) releaseRequest(r store.Release) store.Release {
 	r.Name, r.Holder, r.Token = l.name, l.holder, l.token
 	if l.opts.AtLeast > 0 {
 		r.Linger = max(r.Linger, l.opts.AtLeast-l.core.clock.earliest().Sub(l.had))
 	}
-	if last := l.last.Load(); last != nil && r.State == nil && l.completion.Load() == 0 { // a transaction may have left another
+	if last := l.last.Load(); last != nil && r.State == nil && l.completion.Load() == 0 { // a transaction may have written another state
 		r.State = *last
 	}
 	return r
 }
 
-// tellReleased tells of the end of a lease.
+// tellReleased emits the event of a release.
 func (l *Lease) tellReleased(err error) error {
 	l.core.waiters.released(l.waitKey)
 	if errors.Is(err, ErrLost) {
@@ -95,13 +96,13 @@ func (l *Lease) tellReleased(err error) error {
 	return nil
 }
 
-// releaseBatch makes one batch of releases, and repeats those that the store has not answered for two request timeouts.
+// releaseBatch sends one batch of releases. It retries those whose outcome is unknown for two request timeouts.
 func (c *core) releaseBatch(releases []store.Release) []error {
 	return c.releaseBatchUntil(releases, nil)
 }
 
-// releaseBatchUntil makes one batch of releases, and repeats those that the store has not answered: one that records something, until its end, when its
-// lease is sure to have ended by itself; any other for two request timeouts.
+// releaseBatchUntil sends one batch of releases and retries those whose outcome is unknown. A release that records
+// something is retried until its end, when its lease has certainly expired; any other for two request timeouts.
 func (c *core) releaseBatchUntil(releases []store.Release, ends []time.Time) []error {
 	asked := time.Now()
 	errs, err := c.releases.ask(context.Background(), releases)
@@ -121,12 +122,12 @@ func (c *core) releaseBatchUntil(releases []store.Release, ends []time.Time) []e
 	return errs
 }
 
-// retryRelease repeats the releases whose answers are open, each until its bound. What has been answered is not asked again: by then a
-// successor may have the name.
+// retryRelease repeats the releases whose outcome is unknown, each until its bound. A release whose outcome is known is
+// not repeated: a successor may have the name by then.
 func (c *core) retryRelease(releases []store.Release, bounds []time.Time, errs []error) {
 	ctx, cancel := context.WithDeadline(context.Background(), slices.MaxFunc(bounds, time.Time.Compare))
 	defer cancel()
-	go func() { // Close does not wait for longer, and nothing is asked any more when it has returned
+	go func() { // Close does not wait longer, and no request is sent after it has returned
 		select {
 		case <-c.interrupted.Done():
 			within(c.over, 2*c.cfg.RequestTimeout)
@@ -159,7 +160,7 @@ func (c *core) retryRelease(releases []store.Release, bounds []time.Time, errs [
 	}
 }
 
-// open says that asking the store to release again may answer something else.
+// open reports whether repeating the release can have another result.
 func open(err error) bool {
 	if err == nil || errors.Is(err, ErrLost) || errors.Is(err, store.ErrClosed) {
 		return false

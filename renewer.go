@@ -12,8 +12,8 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A renewer keeps the live leases of a client. One goroutine sees to it that all are renewed, in batches. A timer, which no request can
-// hold up, tells each holder when its lease has to count as lost.
+// A renewer has the live leases of a client. One goroutine renews them in batches. A timer, which no request can delay,
+// ends the context of each lease when it must count as lost.
 type renewer struct {
 	core *core
 
@@ -22,26 +22,26 @@ type renewer struct {
 	closed bool
 
 	loss   *time.Timer   // runs expire; nil before the first lease
-	lossAt time.Time     // when it fires; zero when it is not armed
+	lossAt time.Time     // when it fires; zero if it is not armed
 	slept  time.Duration // the sum of the suspends when it was set
 
 	renewing bool         // the renewal goroutine has been started
-	renewAt  time.Time    // when it wakes; zero when it waits for a lease
+	renewAt  time.Time    // when it wakes; zero if it waits for a lease
 	flights  map[lane]int // under way
 	wake     chan struct{}
 	stop     chan struct{}
 	stopped  chan struct{}
 }
 
-// lossCheckInterval is how often the loss timer looks, at least, while leases are held: timers stand still in a suspend, so a lease
-// that ran out meanwhile is noticed this long after it, at most.
+// lossCheckInterval is the longest pause of the loss timer while leases are held. Timers stand still while the machine
+// is suspended, so a lease that expired meanwhile is noticed at most this long after the machine resumes.
 const lossCheckInterval = time.Second
 
 func newRenewer(c *core) *renewer {
 	return &renewer{core: c, flights: map[lane]int{}, wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{})}
 }
 
-// add keeps a new lease, unless the client is closed.
+// add adds a new lease, unless the client is closed.
 func (r *renewer) add(l *Lease) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,7 +71,7 @@ func (r *renewer) watch(l *Lease) {
 	}
 }
 
-// hurry makes the renewal goroutine look at the time at. r.mu is held.
+// hurry makes the renewal goroutine wake at the time at. r.mu is held.
 func (r *renewer) hurry(at time.Time) {
 	r.renewAt = at
 	select {
@@ -91,7 +91,7 @@ func (r *renewer) armLoss(at, now time.Time) {
 	}
 }
 
-// expire loses the leases whose deadline has passed.
+// expire ends the leases whose deadline has passed.
 func (r *renewer) expire() {
 	r.mu.Lock()
 	now := r.core.clock.latest()
@@ -123,7 +123,7 @@ func (r *renewer) expire() {
 	}
 }
 
-// overdue says why a lease ends at its deadline: AtMost has been reached, if nothing was left to renew, or it could not be renewed.
+// overdue returns why a lease ends at its deadline: it has reached AtMost, or it could not be renewed.
 func (l *Lease) overdue(now time.Time) error {
 	if !l.end.IsZero() && (l.renewAt.Equal(l.end) || !now.Before(l.end.Add(-l.opts.Margin))) {
 		return ErrOverran
@@ -131,7 +131,7 @@ func (l *Lease) overdue(now time.Time) error {
 	return errUnconfirmed
 }
 
-// remove stops keeping l and says whether it was kept. r.mu is held.
+// remove removes l and reports whether it was there. r.mu is held.
 func (r *renewer) remove(l *Lease, err error) bool {
 	if l.index < 0 {
 		return false
@@ -145,7 +145,7 @@ func (r *renewer) remove(l *Lease, err error) bool {
 	return true
 }
 
-// lose ends a lease that is not ours any more.
+// lose ends a lease that is lost, or no longer provably held.
 func (r *renewer) lose(l *Lease, cause error) {
 	r.mu.Lock()
 	kept := r.remove(l, cause)
@@ -159,7 +159,7 @@ func (r *renewer) lose(l *Lease, cause error) {
 	r.tellLost(l, cause)
 }
 
-// tellLost tells Config.Observe that a lease is lost, once.
+// tellLost emits EventLost for a lease, once.
 func (r *renewer) tellLost(l *Lease, cause error) {
 	r.mu.Lock()
 	told := l.lost
@@ -170,8 +170,8 @@ func (r *renewer) tellLost(l *Lease, cause error) {
 	}
 }
 
-// drop ends a lease that its user is done with, and says whether the store should be told: it is told once, and also of a
-// lease that counted as lost here, for the store may still have it.
+// drop ends a lease that its user has finished with. It reports whether a release should be sent: once, and also for a
+// lease that counted as lost here, because the store may still have it.
 func (r *renewer) drop(l *Lease, cause error) bool {
 	r.mu.Lock()
 	if !r.remove(l, cause) {
@@ -187,7 +187,7 @@ func (r *renewer) drop(l *Lease, cause error) bool {
 	return true
 }
 
-// confirm moves the deadline of a lease that the store has extended by ttl, when asked at before.
+// confirm moves the deadline of a lease that the store extended by ttl in a request sent at before.
 func (r *renewer) confirm(l *Lease, before time.Time, ttl time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -198,7 +198,7 @@ func (r *renewer) confirm(l *Lease, before time.Time, ttl time.Duration) {
 	if deadline := before.Add(ttl - l.margin(ttl)); deadline.After(l.deadline) {
 		l.deadline = deadline
 	}
-	if renewAt := before.Add(min(ttl, l.opts.TTL) / 3); renewAt.After(l.renewAt) { // not so when a later flight is under way
+	if renewAt := before.Add(min(ttl, l.opts.TTL) / 3); renewAt.After(l.renewAt) { // false if a later flight is under way
 		l.renewAt = renewAt
 	}
 	if !l.end.IsZero() && !before.Add(ttl).Before(l.end) {
@@ -227,14 +227,15 @@ func (r *renewer) renewals() {
 	}
 }
 
-// A flight is a request that renews leases, in a goroutine of its own while it is under way. Flights do not wait for each other.
+// A flight is a request that renews leases, in its own goroutine. Flights do not wait for each other.
 type flight struct {
 	lane   lane
 	leases []*Lease
 }
 
-// A lane is what may fly together: leases whose TTLs differ by less than a factor of two, because the shortest bounds the request; and
-// those that the flight before has not confirmed apart from the others, because what held that up may hold up the next one too.
+// A lane identifies leases that can share a flight: their TTLs differ by less than a factor of two, because the
+// shortest one bounds the request. Leases that the previous flight did not confirm have their own lanes, because
+// whatever delayed that flight may delay the next one too.
 type lane struct {
 	ttl   int // log2 of the leases' TTLs
 	again bool
@@ -251,20 +252,21 @@ func (l *Lease) early() time.Duration {
 	return l.opts.TTL / 12
 }
 
-// A departure is what is to fly in a lane.
+// A departure is the set of leases to renew in a lane.
 type departure struct {
 	leases []*Lease
 	first  time.Time // when the first of them must
 }
 
-// board makes flights of the leases to renew now, together with those that will be due soon, for the sake of fewer requests. It
-// answers how long until there are more. A lease that is under way is asked for again, beside, when its time has come once more.
+// board returns flights for the leases to renew now, together with those that will be due soon, which saves requests.
+// It also returns how long to wait until more are due. A lease whose renewal is under way is renewed in another flight
+// if it becomes due again.
 func (r *renewer) board() ([]flight, time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.core.clock.latest()
 	if !r.lossAt.IsZero() {
-		r.armLoss(r.lossAt, now) // a suspend since the timer was set has brought that instant nearer
+		r.armLoss(r.lossAt, now) // a suspend since the timer was set makes that instant earlier
 	}
 	if !r.renewAt.IsZero() && now.Before(r.renewAt) {
 		return nil, r.renewAt.Sub(now)
@@ -272,11 +274,11 @@ func (r *renewer) board() ([]flight, time.Duration) {
 	due, next := r.departures(now)
 	var flights []flight
 	for lane, d := range due {
-		if now.Before(d.first) { // nobody needs it yet
+		if now.Before(d.first) { // none of them is due yet
 			next = soonest(next, d.first)
 			continue
 		}
-		if len(d.leases) > batchLimit { // there may be no room for all
+		if len(d.leases) > batchLimit { // there may not be enough flights for all
 			slices.SortFunc(d.leases, func(a, b *Lease) int { return a.renewAt.Compare(b.renewAt) })
 		}
 		for leases := range slices.Chunk(d.leases, batchLimit) {
@@ -299,7 +301,7 @@ func (r *renewer) board() ([]flight, time.Duration) {
 	return flights, next.Sub(now)
 }
 
-// departures finds what is due now, or almost, and when the first of the others will be. r.mu is held.
+// departures returns the leases that are due now or soon, and when the first of the others is due. r.mu is held.
 func (r *renewer) departures(now time.Time) (due map[lane]*departure, next time.Time) {
 	due = map[lane]*departure{}
 	for _, l := range r.leases {
@@ -319,7 +321,7 @@ func (r *renewer) departures(now time.Time) (due map[lane]*departure, next time.
 	return due, next
 }
 
-// soonest is the earlier of two instants, of which the zero time is none.
+// soonest returns the earlier of two instants; the zero time means none.
 func soonest(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b
@@ -327,7 +329,8 @@ func soonest(a, b time.Time) time.Time {
 	return a
 }
 
-// fly renews the leases of a flight. It ends when its answer would be of no use any more: later flights have asked again by then.
+// fly renews the leases of a flight. It gives up when a reply would be too late to be useful: later flights have been
+// sent by then.
 func (r *renewer) fly(f flight) {
 	before := r.core.clock.earliest()
 	extensions := make([]store.Extension, len(f.leases))
@@ -356,7 +359,7 @@ func (r *renewer) fly(f flight) {
 	}
 }
 
-// land ends a flight. What has waited for a place in its lane can leave.
+// land ends a flight, so that another one can start in its lane.
 func (r *renewer) land(f flight) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -372,7 +375,7 @@ func (r *renewer) land(f flight) {
 	}
 }
 
-// again puts off a renewal that the store did not confirm, unless another is under way.
+// again schedules the retry of a renewal that the store did not confirm, unless another one is under way.
 func (r *renewer) again(l *Lease) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -382,7 +385,7 @@ func (r *renewer) again(l *Lease) {
 	}
 }
 
-// interrupt ends the contexts of all functions under leases, but for those of jobs, which Run ends.
+// interrupt ends the contexts of all functions under leases, except those of jobs, which Run ends.
 func (r *renewer) interrupt(cause error) {
 	r.mu.Lock()
 	leases := slices.Clone(r.leases)
@@ -394,7 +397,7 @@ func (r *renewer) interrupt(cause error) {
 	}
 }
 
-// close ends renewal and gives back every lease whose function, if it has one, has returned.
+// close ends renewal and releases every lease whose function, if it has one, has returned.
 func (r *renewer) close() error {
 	r.mu.Lock()
 	r.closed = true

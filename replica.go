@@ -20,20 +20,21 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// replicaState is the state of the record by which a replica shows that it is alive: a lease that is renewed with all others.
+// replicaState is the state of a replica's record. The record is a lease that is renewed with all others, so it is live
+// while the replica is.
 type replicaState struct {
 	Replica string `json:"replica"`
 	Host    string `json:"host,omitempty"`
 	PID     int    `json:"pid,omitempty"`
 	Version string `json:"version,omitempty"`
 	Started int64  `json:"started"`        // unix ms, by its clock
-	Clock   int64  `json:"clock"`          // its clock when it asked for the record, unix ms
-	Jobs    int    `json:"jobs"`           // how many it has
+	Clock   int64  `json:"clock"`          // its clock when it claimed the record, unix ms
+	Jobs    int    `json:"jobs"`           // how many jobs it has
 	Digest  string `json:"digest"`         // of all definitions
-	Died    int64  `json:"died,omitempty"` // when another replica noticed that it had died, unix ms
+	Died    int64  `json:"died,omitempty"` // when another replica noticed its death, unix ms
 }
 
-// A carried job is one that a replica has, as its record shows it: the hash of its name and that of its definition.
+// A carried is a job in a replica's record: the hash of its name and the hash of its definition.
 type carried struct{ name, definition uint32 }
 
 const (
@@ -42,7 +43,7 @@ const (
 	keepDead       = time.Hour
 )
 
-// definitionOf is the hash of what replicas have to agree on about a job.
+// definitionOf returns the hash of everything that replicas must agree on about a job.
 func definitionOf(j Job, opts Options) uint32 {
 	return hash32(fmt.Sprint(describe(j.Schedule), "\x00", j.Description, "\x00", opts.TTL, opts.AtLeast, opts.AtMost, j.Jitter, j.Missed, j.MissedCap, j.Grace, j.Crash, j.Retry))
 }
@@ -53,7 +54,7 @@ func hash32(text string) uint32 {
 	return uint32(h.Sum64() >> 32)
 }
 
-// pages are the states of the records that show jobs.
+// pages returns the states of the records that list the jobs of a replica.
 func pages(definitions map[string]uint32) [][]byte {
 	all := make([]carried, 0, len(definitions))
 	for name, definition := range definitions {
@@ -73,7 +74,7 @@ func pages(definitions map[string]uint32) [][]byte {
 
 func pageCount(jobs int) int { return (jobs + carriedPerPage - 1) / carriedPerPage }
 
-// parsePage adds what a page shows to jobs.
+// parsePage adds the jobs of a page to jobs.
 func parsePage(state []byte, jobs map[uint32]uint32) error {
 	b, err := base64.StdEncoding.DecodeString(string(state))
 	if err == nil && len(b)%carriedBytes != 0 {
@@ -88,23 +89,23 @@ func parsePage(state []byte, jobs map[uint32]uint32) error {
 	return nil
 }
 
-// A presence shows other replicas and people that a replica is alive, and which jobs it has.
+// A presence publishes that a replica is alive, and which jobs it has.
 type presence struct {
-	client *Client // with the client's options, less those that are about work
+	client *Client // with the client's options, without those for work
 	id     string
 	start  time.Time
 	dirty  chan struct{} // has a value when the jobs have changed
 
-	shows func() // called when what has been set is shown; may be nil
+	shows func() // called when the records list the jobs that were set; may be nil
 
 	mu   sync.Mutex
 	jobs map[string]uint32 // as set; it does not change
 	sets int               // how often it was set
-	seen int               // the set that is shown
+	seen int               // which of the sets the records list
 
-	// These belong to the goroutine that calls announce and keep.
+	// Used only by the goroutine that calls announce and keep.
 	lease   *Lease    // nil before the first announce
-	claimed time.Time // when it was asked for
+	claimed time.Time // when it was requested
 	shown   int       // pages that have been written
 }
 
@@ -125,7 +126,7 @@ func (p *presence) set(jobs map[string]uint32) {
 	p.changed()
 }
 
-// upToDate reports whether the records show the jobs that were set last.
+// upToDate reports whether the records list the jobs that were set last.
 func (p *presence) upToDate() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,7 +146,7 @@ func (p *presence) definitions() (jobs map[string]uint32, set int) {
 	return p.jobs, p.sets
 }
 
-// showed notes that the records show a set of jobs.
+// showed notes that the records list a set of jobs.
 func (p *presence) showed(set int) {
 	p.mu.Lock()
 	p.seen = set
@@ -155,7 +156,7 @@ func (p *presence) showed(set int) {
 	}
 }
 
-// announce makes the record of the replica, or brings it up to date.
+// announce creates the record of the replica, or updates it.
 func (p *presence) announce(ctx context.Context) error {
 	select {
 	case <-p.dirty:
@@ -205,7 +206,8 @@ func (p *presence) write(ctx context.Context) error {
 	return nil
 }
 
-// keep keeps the record of the replica until ctx ends, and compares its jobs with those of others when it has changed. announce has been called.
+// keep maintains the record of the replica until ctx ends, and compares its jobs with those of others when they have
+// changed. announce has been called before.
 func (p *presence) keep(ctx context.Context) {
 	for wait := newBackoff(p.client.opts.TTL); ; {
 		p.compare(ctx)
@@ -223,7 +225,7 @@ func (p *presence) keep(ctx context.Context) {
 	}
 }
 
-// withdraw removes the record, so that nobody takes the replica for one that has died.
+// withdraw removes the record, so that the replica is not taken for a dead one.
 func (p *presence) withdraw() {
 	c := p.client
 	ctx, cancel := context.WithTimeout(context.Background(), 2*c.cfg.RequestTimeout)
@@ -237,7 +239,7 @@ func (p *presence) withdraw() {
 	}
 }
 
-// pageNames are the names of the records that show the jobs of a replica.
+// pageNames returns the names of the records that list the jobs of a replica.
 func (c *core) pageNames(id string, n int) []string {
 	names := make([]string, n)
 	for i := range names {
@@ -246,7 +248,8 @@ func (c *core) pageNames(id string, n int) []string {
 	return names
 }
 
-// overwrite takes records and gives them back with what with says, if it says that they are to be written. One that another has is left alone.
+// overwrite acquires records and releases them with the result of with, if with reports that they should be written. It
+// skips records that another holder has.
 func (c *core) overwrite(ctx context.Context, names []string, with func(int) (store.Release, bool)) error {
 	claims := make([]store.Claim, len(names))
 	for i, name := range names {
@@ -279,14 +282,14 @@ func (c *core) overwrite(ctx context.Context, names []string, with func(int) (st
 	return errors.Join(errs...)
 }
 
-// A fleet is what the records of replicas show.
+// A fleet is what the records of all replicas contain.
 type fleet struct {
 	replicas []ReplicaInfo
 	bad      faults
 	jobs     map[string]map[uint32]uint32 // the definitions by the names of jobs, as hashes, by the replicas' ids; of those that are alive
 }
 
-// fleet reads the records of replicas, and which jobs those have that want selects.
+// fleet reads the records of replicas, and the jobs of those that want selects.
 func (c *core) fleet(ctx context.Context, want func(ReplicaInfo) bool) fleet {
 	f := fleet{jobs: map[string]map[uint32]uint32{}}
 	prefix := c.names.prefix + kindReplica
@@ -305,7 +308,7 @@ func (c *core) fleet(ctx context.Context, want func(ReplicaInfo) bool) fleet {
 	return f
 }
 
-// readJobs reads which jobs replicas have. Those that have the same are read once.
+// readJobs reads the jobs of replicas. If replicas have the same jobs, it reads them once.
 func (c *core) readJobs(ctx context.Context, f *fleet, want func(ReplicaInfo) bool) {
 	sets := map[string]map[uint32]uint32{}
 	for _, info := range f.replicas {
@@ -321,7 +324,7 @@ func (c *core) readJobs(ctx context.Context, f *fleet, want func(ReplicaInfo) bo
 				f.bad.add(errs[i])
 				f.bad.add(parsePage(r.State, jobs))
 			}
-			if len(jobs) == 0 && info.Jobs > 0 { // it has just gone, or it cannot be read
+			if len(jobs) == 0 && info.Jobs > 0 { // it was just withdrawn, or it cannot be read
 				continue
 			}
 			sets[key] = jobs
@@ -330,7 +333,7 @@ func (c *core) readJobs(ctx context.Context, f *fleet, want func(ReplicaInfo) bo
 	}
 }
 
-// compare warns of jobs that another replica has in another form, and removes the records of those that have died.
+// compare warns about jobs of which another replica has a different definition, and buries the replicas that have died.
 func (p *presence) compare(ctx context.Context) {
 	mine, _ := p.definitions()
 	c := p.client
@@ -357,7 +360,7 @@ func (p *presence) compare(ctx context.Context) {
 	c.bury(ctx, f.replicas)
 }
 
-// bury notes which replicas have died, for people to see for an hour, and lets the store forget them after that.
+// bury records which replicas have died, so that lists show them for an hour. After that the store may delete them.
 func (c *core) bury(ctx context.Context, replicas []ReplicaInfo) {
 	var names []string
 	var rels []store.Release
@@ -378,7 +381,7 @@ func (c *core) bury(ctx context.Context, replicas []ReplicaInfo) {
 	}
 }
 
-// buildVersion is the version of the program, as its build says.
+// buildVersion returns the version of the program from its build information.
 var buildVersion = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -10,20 +10,20 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A ReplicaInfo describes a replica that runs jobs: one Run of a client. A client that only takes locks, permits and the like has no record of its
-// own: what it holds shows it.
+// A ReplicaInfo describes a replica that runs jobs: one Run of a client. A client that only acquires locks or permits
+// is not listed as a replica; the lists of those show it as their holder.
 type ReplicaInfo struct {
 	Replica string
 	Host    string
 	PID     int
 	Version string        // of the program: Config.Version
 	Started time.Time     // by its clock
-	Alive   bool          // its lease is live; else it has died, or is cut off
+	Alive   bool          // its lease is live; otherwise it has died, or is cut off
 	Left    time.Duration // until it counts as dead, unless it renews its lease
 	Jobs    int           // how many it has
 
-	// ClockAhead is how far its clock was ahead of this machine's when it started, or behind if it is negative. It is off by the time of a
-	// request at most, and by what the clocks have drifted apart since.
+	// ClockAhead is how far its clock was ahead of this machine's when it started; negative means behind. It is accurate
+	// to the duration of a request, plus the drift between the clocks since then.
 	ClockAhead time.Duration
 
 	id     string
@@ -47,9 +47,9 @@ func (a *Admin) Replicas(ctx context.Context) iter.Seq2[ReplicaInfo, error] {
 	}
 }
 
-// replicaInfo describes the replica of a record at now, if it has not withdrawn.
+// replicaInfo returns the description of a record's replica at now. ok is false if the replica has withdrawn.
 func replicaInfo(id string, r store.Record, now time.Time) (info ReplicaInfo, ok bool, err error) {
-	if len(r.State) == 0 { // it has just come, or has withdrawn
+	if len(r.State) == 0 { // it has just started, or has withdrawn
 		return info, false, nil
 	}
 	var s replicaState
@@ -64,7 +64,7 @@ func replicaInfo(id string, r store.Record, now time.Time) (info ReplicaInfo, ok
 	}
 	if s.Died > 0 {
 		info.died = time.UnixMilli(s.Died).UTC()
-		info.ClockAhead = 0 // the record has been taken by another since
+		info.ClockAhead = 0 // another client has claimed the record since
 	}
 	return info, info.died.IsZero() || now.Sub(info.died) < keepDead, nil
 }

@@ -6,26 +6,27 @@ import (
 	"unicode/utf8"
 )
 
-// A report is what a run leaves for people in its history, beside its outcome.
+// A report is what Run.Report adds to a run's entry in the history.
 type report struct {
 	output   string
 	exitCode *int
 }
 
-// The bounds of outputs in the history of a job, in bytes: of one run, and of all together. Each claim of a job reads its history, so it has to be
-// small.
+// The bounds of outputs in the history of a job, in bytes: of one run, and of all together. Each claim of a job reads
+// its history, so it must be small.
 const (
 	mostOutput  = 2 << 10
 	mostOutputs = 6 << 10
 )
 
-// Report leaves the end of the output of a run, and the exit code of the command that it ran, in the job's history: of the output at most its last
-// 2 KiB, without control characters. The oldest outputs of a job are dropped first when all of them have more than 6 KiB. Another call replaces both.
+// Report adds the end of the output of a run, and the exit code of the command that it ran, to the run's entry in the
+// job's history. It keeps at most the last 2 KiB of output, without control characters. If the outputs of all runs of a
+// job exceed 6 KiB, the oldest ones are dropped. Another call replaces both values.
 func (r Run) Report(output string, exitCode int) {
 	r.Lease.report.Store(&report{lastOf(output, mostOutput), &exitCode})
 }
 
-// lastOf returns the end of a text, at most so many bytes of it, as it may be kept and shown.
+// lastOf returns the end of a text, at most so many bytes, without control characters.
 func lastOf(s string, most int) string {
 	cut := len(s) > most
 	if cut {
@@ -43,7 +44,7 @@ func lastOf(s string, most int) string {
 	return s
 }
 
-// reported adds what a run has reported to its record.
+// reported returns r with what its run passed to Report.
 func (r RunRecord) reported(lease *Lease) RunRecord {
 	if told := lease.report.Load(); told != nil {
 		r.Output, r.ExitCode = told.output, told.exitCode

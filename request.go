@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// limits make contexts that bound requests. Requests that begin at about the same time share one, so that a request costs no
-// timer of its own: each is bounded by something between the timeout and 9/8 of it.
+// limits returns contexts that bound requests. Requests that begin at about the same time share one context and so one
+// timer: each request is bounded by between the timeout and 9/8 of it.
 type limits struct {
 	timeout time.Duration
 
@@ -33,7 +33,7 @@ type request struct {
 	limit           context.Context
 
 	mu   sync.Mutex
-	done chan struct{} // made when somebody asks for it
+	done chan struct{} // created when Done is called
 	stop []func() bool
 }
 
@@ -63,7 +63,7 @@ func (r *request) Done() <-chan struct{} {
 	return r.done
 }
 
-// AfterFunc makes context.AfterFunc call f when the request ends, without a goroutine that waits for that.
+// AfterFunc lets context.AfterFunc call f when the request ends, without a goroutine that waits for that.
 func (r *request) AfterFunc(f func()) (stop func() bool) {
 	once := sync.OnceFunc(f)
 	caller, limit := context.AfterFunc(r.Context, once), context.AfterFunc(r.limit, once)
@@ -73,7 +73,7 @@ func (r *request) AfterFunc(f func()) (stop func() bool) {
 	}
 }
 
-// over ends what Done has begun. The request must not be used as a context after it.
+// over stops what Done started. The request must not be used as a context after that.
 func (r *request) over() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,16 +11,16 @@ import (
 	"github.com/soloist-dev/soloist/internal/rand"
 )
 
-// A Runner runs jobs: each scheduled time on one replica of the fleet. Jobs can be added, changed and removed at any time, also while it runs. However
-// many it has, it costs the goroutines and the requests of one Run: jobs that are due together are claimed together. It is safe for use by many
-// goroutines at once.
+// A Runner runs jobs: each scheduled time on one replica of the fleet. Jobs can be added, changed and removed at any
+// time, also while it runs. All its jobs share one set of goroutines and requests: jobs that are due together are
+// claimed together. A Runner is safe for concurrent use.
 type Runner struct {
 	client *Client
 
 	mu       sync.Mutex
 	running  bool // Run is
 	plan     *planner
-	granted  map[*plannedJob]*Lease // jobs that have been granted and whose grant has not been given back; nil if nothing is to be run
+	granted  map[*plannedJob]*Lease // the leases of jobs that have been granted and not released; a nil lease if the grant is not run
 	ready    chan struct{}          // closed when all jobs have joined
 	leftOver *leftOver              // while Run drains; nil before
 	presence *presence              // of the Run that is under way
@@ -30,21 +30,22 @@ type Runner struct {
 	runs       context.Context // of the runs under way
 	cancelRuns context.CancelCauseFunc
 
-	// These belong to the goroutine of Run.
+	// Used by the goroutine of Run only.
 	joinAt  time.Time // when to read the records of new jobs again, after a failure
-	failing bool      // the store did not answer the last time
+	failing bool      // the last request to the store failed
 }
 
-// An Entry describes a job of a Runner, as far as this replica knows.
+// An Entry describes a job of a Runner, from the view of this replica.
 type Entry struct {
-	Job     Job       // as it was given
+	Job     Job       // as given to NewRunner, Add or Update
 	Next    time.Time // the first scheduled time that is neither done nor missed nor running here; zero if there is none, or while the job is paused
 	Running bool      // on this replica
 	Paused  *Pause    // why it does not run; nil if it does
 }
 
-// NewRunner makes a Runner of jobs, to which others can be added. It makes no request. The error names each job and field that is not valid.
-// The zero value of a field inherits the client's option, or means the default that is written beside it.
+// NewRunner returns a Runner with jobs; more can be added later. It sends no request. In a Job, the zero value of a
+// field inherits the client's option, or means the documented default. The error names each job and field that is not
+// valid.
 func (c *Client) NewRunner(jobs ...Job) (*Runner, error) {
 	if c.err != nil {
 		return nil, c.err
@@ -68,7 +69,8 @@ func (c *Client) NewRunner(jobs ...Job) (*Runner, error) {
 	return r, nil
 }
 
-// Run runs jobs until ctx ends, as a Runner does that has them all from the beginning.
+// Run runs jobs until ctx ends: each scheduled time on one replica of the fleet. It is short for NewRunner and
+// Runner.Run.
 func (c *Client) Run(ctx context.Context, jobs ...Job) error {
 	if len(jobs) == 0 {
 		return invalid("jobs", "[]", "give at least one job to run")
@@ -80,8 +82,8 @@ func (c *Client) Run(ctx context.Context, jobs ...Job) error {
 	return r.Run(ctx)
 }
 
-// Add adds a job. If Run is running, the job is known to the fleet and due from the next moment on; Ready tells when. The error names the field of
-// the job that is not valid, or says that the client runs a job of that name already.
+// Add adds a job. If Run is running, the job is registered in the store in the background and can then be due; see
+// Ready. The error is an *InvalidError if a field is not valid, or if the client has a job of that name already.
 func (r *Runner) Add(job Job) error {
 	spec, err := r.client.spec(job)
 	if err != nil {
@@ -112,8 +114,8 @@ func (r *Runner) Add(job Job) error {
 	return nil
 }
 
-// Update gives the job of that name other terms, as a restart of the process with another job would. A run under way goes on with those that it has
-// begun with. The error names the field of the job that is not valid, or is ErrNoJob.
+// Update replaces the job of that name, as a restart of the process with the new definition would. A run under way
+// continues with the old definition. The error is an *InvalidError if a field is not valid, or ErrNoJob.
 func (r *Runner) Update(job Job) error {
 	spec, err := r.client.spec(job)
 	if err != nil {
@@ -131,10 +133,11 @@ func (r *Runner) Update(job Job) error {
 	return nil
 }
 
-// Remove removes the job of that name: this replica begins no run of it any more. Other replicas that have the job go on with it, and its record
-// stays. A run under way is let finish, with its retries: Remove returns when it has ended, or with ctx's error when ctx ends before; the job goes
-// then all the same when its run ends. Only after that can a job of that name be added again. The function of the job must not wait for its own removal.
-// The error is ErrNoJob if the Runner has no such job.
+// Remove removes the job of that name: this replica starts no more runs of it. Other replicas that have the job
+// continue to run it, and its record stays in the store. Remove waits until a run under way has ended, with its
+// retries. If ctx ends first, Remove returns its error, and the job is removed when its run ends. A job of that name
+// can be added again only after that. The function of the job must not call Remove for its own job and wait. The error
+// is ErrNoJob if the Runner has no such job.
 func (r *Runner) Remove(ctx context.Context, name string) error {
 	r.mu.Lock()
 	j := r.plan.jobs[name]
@@ -160,7 +163,7 @@ func (r *Runner) Remove(ctx context.Context, name string) error {
 	}
 }
 
-// Entries returns the jobs, in the order of their names, without those that are being removed.
+// Entries returns the jobs in the order of their names, without those that are being removed. It sends no request.
 func (r *Runner) Entries() []Entry {
 	now := time.Now()
 	r.mu.Lock()
@@ -174,22 +177,22 @@ func (r *Runner) Entries() []Entry {
 	return entries
 }
 
-// Ready returns a channel that is closed when Run is running and all jobs that have been added by now are known to the fleet, so that Admin can
-// trigger them. It is not closed while the store cannot be reached.
+// Ready returns a channel that is closed when Run is running and all jobs that were added before the call are
+// registered in the store, so that Admin can trigger them. It is not closed while the store cannot be reached.
 func (r *Runner) Ready() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ready
 }
 
-// left frees the name of a job that has gone. r.mu is held.
+// left frees the name of a job that has been removed. r.mu is held.
 func (r *Runner) left(job string) {
 	if r.running {
 		r.client.free(job)
 	}
 }
 
-// wake makes the loop look at what has changed.
+// wake makes the loop look at the changes.
 func (r *Runner) wake() {
 	select {
 	case r.changed <- struct{}{}:
@@ -197,7 +200,7 @@ func (r *Runner) wake() {
 	}
 }
 
-// spec checks a job.
+// spec checks a job and fills in its defaults.
 func (c *Client) spec(job Job) (*jobSpec, error) {
 	name, err := c.names.name(kindJob, job.Name)
 	if err != nil {
@@ -216,7 +219,7 @@ func (c *Client) spec(job Job) (*jobSpec, error) {
 
 var errRunning = errors.New("it is running in this client already")
 
-// take notes that jobs of these names run in this client.
+// take reserves the names of jobs in this client.
 func (c *core) take(names ...string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -231,7 +234,7 @@ func (c *core) take(names ...string) error {
 	return nil
 }
 
-// free takes back what take has noted.
+// free releases names that take reserved.
 func (c *core) free(names ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

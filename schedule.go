@@ -5,14 +5,17 @@ import (
 	"time"
 )
 
-// A Schedule defines when a job is due. Package cron makes schedules of expressions; Every, Delay and At make others, and an application can have its
-// own. A schedule is a pure function: Next returns the first scheduled time strictly after the given one, or the zero time if there is none. Replicas
-// must agree on it, so it must not depend on the local zone or on when the process started. If it is a fmt.Stringer, its text is shown to people.
+// A Schedule defines when a job is due. Package cron parses schedules; Every, Delay and At return others, and an
+// application can implement its own. Next is a pure function: it returns the first scheduled time strictly after the
+// given one, or the zero time if there is none. Replicas must agree on it, so it must not depend on the local time zone
+// or on when the process started. It must be safe for concurrent use. If a schedule is a fmt.Stringer, lists show its
+// text.
 type Schedule interface {
 	Next(after time.Time) time.Time
 }
 
-// Every makes a job due at all multiples of d since 1970-01-01 UTC, so that replicas agree. d is at least 1 ms, in whole ms.
+// Every returns a schedule that is due at all multiples of d since 1970-01-01 UTC, so that replicas agree. d must be a
+// whole number of milliseconds, at least 1 ms.
 func Every(d time.Duration) Schedule { return every(d) }
 
 type every time.Duration
@@ -34,12 +37,13 @@ func (e every) check() error {
 	return nil
 }
 
-// Delay makes a job due d after the end of its last run, and at once if there has been none.
+// Delay returns a schedule that is due d after the end of the last run, and immediately if there was none. d must be at
+// least 1 ms.
 func Delay(d time.Duration) Schedule { return delay(d) }
 
 type delay time.Duration
 
-// Next answers when the job is due again if its last run ended at after.
+// Next returns when the job is due again if its last run ended at after.
 func (d delay) Next(after time.Time) time.Time { return after.Add(time.Duration(d)) }
 
 func (d delay) String() string { return "@delay " + time.Duration(d).String() }
@@ -51,7 +55,7 @@ func (d delay) check() error {
 	return nil
 }
 
-// At makes a job due once.
+// At returns a schedule that is due once, at t. t must be after 1970.
 func At(t time.Time) Schedule { return at(t) }
 
 type at time.Time
@@ -79,8 +83,8 @@ func describe(s Schedule) string {
 	return fmt.Sprintf("%T", s)
 }
 
-// latest answers the last time of s in (after, until], or the zero time. It asks Next some dozens of times, however many times
-// of s lie between.
+// latest returns the last time of s in (after, until], or the zero time. It calls Next a few dozen times, however many
+// times of s lie between.
 func latest(s Schedule, after, until time.Time) time.Time {
 	first := s.Next(after)
 	if first.IsZero() || first.After(until) {

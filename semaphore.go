@@ -11,19 +11,19 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A Semaphore lets at most n holders in at a time. Each permit is a lease with a token of its own, so the permit of a dead
-// holder comes back. It is safe for use by many goroutines at once.
+// A Semaphore admits at most n holders at a time. Each permit is a lease with its own token, so the permit of a dead holder expires. A
+// Semaphore is safe for concurrent use.
 type Semaphore struct {
 	client *Client
 	target target
 	err    error
 }
 
-// maxPermits bounds a semaphore: every refused attempt looks at all of its permits.
+// maxPermits bounds a semaphore because every refused attempt reads all of its permits.
 const maxPermits = 1000
 
-// Semaphore returns the semaphore called name with n permits, 1 to 1000. Replicas should agree on n; where they do not, each
-// keeps to its own.
+// Semaphore returns the semaphore called name with n permits, 1 to 1000. Replicas should agree on n. If they do not, each one applies its
+// own limit.
 func (c *Client) Semaphore(name string, n int) *Semaphore {
 	s := &Semaphore{client: c, target: target{kind: KindPermit, shown: name}}
 	if n < 1 || n > maxPermits {
@@ -45,7 +45,7 @@ func (c *Client) Semaphore(name string, n int) *Semaphore {
 	return s
 }
 
-// Acquire waits for a permit until it gets one, ctx ends, or Options.Wait has passed. Release it as a lease.
+// Acquire waits until it acquires a permit, ctx ends, or Options.Wait has passed. The permit outlives ctx: the caller must release it.
 func (s *Semaphore) Acquire(ctx context.Context) (*Lease, error) {
 	if s.err != nil {
 		return nil, s.err
@@ -53,7 +53,7 @@ func (s *Semaphore) Acquire(ctx context.Context) (*Lease, error) {
 	return s.client.acquire(ctx, s.target, true)
 }
 
-// TryAcquire takes a permit if one is free, else it returns a *HeldError for the permit that expires first.
+// TryAcquire acquires a permit if one is free. Otherwise it returns a *HeldError for the permit that expires first.
 func (s *Semaphore) TryAcquire(ctx context.Context) (*Lease, error) {
 	if s.err != nil {
 		return nil, s.err
@@ -61,7 +61,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*Lease, error) {
 	return s.client.acquire(ctx, s.target, false)
 }
 
-// Do runs fn while it holds a permit; otherwise it is as Client.Do.
+// Do runs fn while it holds a permit. Otherwise it behaves like Client.Do.
 func (s *Semaphore) Do(ctx context.Context, fn func(ctx context.Context, permit *Lease) error) error {
 	if s.err != nil {
 		return s.err
@@ -69,7 +69,7 @@ func (s *Semaphore) Do(ctx context.Context, fn func(ctx context.Context, permit 
 	return s.client.under(ctx, s.target, fn)
 }
 
-// choose takes any one of names and answers which.
+// choose acquires any one of names and returns which one.
 func (c *Client) choose(ctx context.Context, names []string, claim store.Claim) (string, store.Outcome) {
 	if chooser, ok := store.As[store.Chooser](c.store); ok && !c.noChoice.Load() {
 		name, out := c.chooseAtOnce(ctx, chooser, names, claim)
@@ -81,7 +81,7 @@ func (c *Client) choose(ctx context.Context, names []string, claim store.Claim) 
 	return c.chooseByLooking(ctx, names, claim)
 }
 
-// chooseAtOnce takes any one of names in one request and returns which.
+// chooseAtOnce acquires any one of names in one request and returns which one.
 func (c *Client) chooseAtOnce(ctx context.Context, chooser store.Chooser, names []string, claim store.Claim) (string, store.Outcome) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.RequestTimeout)
 	defer cancel()
@@ -95,7 +95,7 @@ func (c *Client) chooseAtOnce(ctx context.Context, chooser store.Chooser, names 
 	return names[i], out
 }
 
-// chooseByLooking reads all names, then tries one that looks free, and starts again when another was faster.
+// chooseByLooking reads all names, tries one that looks free, and starts again if another client was faster.
 func (c *Client) chooseByLooking(ctx context.Context, names []string, claim store.Claim) (string, store.Outcome) {
 	for pace := (pacer{}); ; {
 		begun := time.Now()
@@ -107,7 +107,7 @@ func (c *Client) chooseByLooking(ctx context.Context, names []string, claim stor
 		soonest := store.Record{Left: math.MaxInt64}
 		for i, r := range records {
 			switch {
-			case errs[i] != nil: // a permit that cannot be read is not to be had
+			case errs[i] != nil: // a permit that cannot be read cannot be acquired
 			case r.Holder == claim.Holder && !r.Free():
 				free = []string{r.Name}
 			case r.Free():

@@ -8,9 +8,10 @@ import (
 	"github.com/soloist-dev/soloist/internal/rand"
 )
 
-// Shutdown closes the client when its work has ended. It begins nothing more; Run and Lead end as if their context had ended; and it waits
-// until all functions under Run, Lead, Do, Semaphore.Do and Process have returned. Then it releases every lease that is left, whose context ends with
-// ErrClosed. If ctx ends first, Shutdown goes on as Close and returns the error of ctx, too.
+// Shutdown closes the client when its work has ended. The client starts nothing new; Run and Lead end as if their
+// context had ended; and Shutdown waits until all functions under Run, Lead, Do, Semaphore.Do and Process have
+// returned. Then it releases every remaining lease, whose context ends with ErrClosed. If ctx ends first, Shutdown
+// continues as Close and its error includes that of ctx. It does not close the store.
 func (c *Client) Shutdown(ctx context.Context) error {
 	c.beginShutdown()
 	select {
@@ -23,10 +24,12 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	return errors.Join(context.Cause(ctx), c.closeErr)
 }
 
-// Close closes the client at once: it begins nothing more and cancels the contexts of all functions under leases, with the cause
-// ErrInterrupted. Those that return within a RequestTimeout have their leases released; those that do not keep theirs until the TTL ends them,
-// because releasing them would let others in. Every other lease is released. Close returns within four times the RequestTimeout, even if
-// the store does not respond. It does not close the store. The error joins what could not be released. Every call of Close and Shutdown waits for the same end.
+// Close closes the client without waiting for its work: it starts nothing new and cancels the contexts of all functions
+// under leases, with the cause ErrInterrupted. If a function returns within a RequestTimeout, its lease is released. If
+// it does not, its lease is left to expire, because releasing it would let another holder run beside it. Every other
+// lease is released. Close returns within four times the RequestTimeout, even if the store does not respond. It does
+// not close the store. Its error joins the errors of all leases that could not be released. Close and Shutdown can be
+// called several times; all calls return when the client has ended.
 func (c *Client) Close() error {
 	c.beginShutdown()
 	c.interrupt(ErrInterrupted)
@@ -34,7 +37,7 @@ func (c *Client) Close() error {
 	return c.closeErr
 }
 
-// beginShutdown makes the client begin nothing more, and end when its work has.
+// beginShutdown makes the client start nothing new, and end when its work has ended.
 func (c *core) beginShutdown() {
 	c.mu.Lock()
 	first := !c.closed
@@ -49,7 +52,8 @@ func (c *core) beginShutdown() {
 	}
 }
 
-// end waits for the functions under leases, for a RequestTimeout only after c.interrupted has ended, and then ends all leases.
+// end waits for the functions under leases, but at most a RequestTimeout once c.interrupted has ended. Then it ends all
+// leases.
 func (c *core) end() error {
 	returned := make(chan struct{})
 	go func() {
@@ -62,7 +66,7 @@ func (c *core) end() error {
 		c.renewer.interrupt(context.Cause(c.interrupted))
 		within(returned, c.cfg.RequestTimeout)
 	}
-	c.interrupt(ErrClosed) // bounds what is left to do
+	c.interrupt(ErrClosed) // bounds the remaining requests
 	err := c.renewer.close()
 	c.work.Wait()
 	if rand.N(sweepOneIn) == 0 {
@@ -71,7 +75,7 @@ func (c *core) end() error {
 	return err
 }
 
-// within waits for done, at most for d.
+// within waits until done is closed, at most for d.
 func within(done <-chan struct{}, d time.Duration) {
 	timer := time.NewTimer(max(0, d))
 	defer timer.Stop()

@@ -8,20 +8,21 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// storeQueue returns the store as one that keeps lines, unless it has said that it keeps none.
+// storeQueue returns the store's Queuer, unless the store has reported that it keeps no queues.
 func (c *core) storeQueue(t target) (store.Queuer, bool) {
 	q, ok := store.As[store.Queuer](c.store)
 	return q, ok && len(t.names) <= 1 && t.mark == 0 && !c.noStoreQueue.Load()
 }
 
-// waitInStoreQueue waits in the store's line until it is granted the name or ctx ends. It answers errors.ErrUnsupported if there are no lines.
+// waitInStoreQueue waits in the store's queue until it is granted the name or ctx ends. It returns
+// errors.ErrUnsupported if the store keeps no queues.
 func (c *Client) waitInStoreQueue(ctx context.Context, q store.Queuer, t target, me *localWaiter) (*Lease, error) {
 	caller := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
 	claim := store.Claim{Name: t.name, Holder: c.holderFor(t), TTL: c.opts.TTL}
-	asked := false // it may have a place
+	asked := false // the client may have a place in the queue
 	trouble, pause := time.Time{}, newBackoff(c.cfg.RequestTimeout/8)
 	var last error
 	for pace := (pacer{}); ctx.Err() == nil; {
@@ -64,8 +65,8 @@ func (c *Client) waitInStoreQueue(ctx context.Context, q store.Queuer, t target,
 	return nil, c.waited(ctx, t, last)
 }
 
-// askStoreQueue asks once, and comes back a while after the holder's own TTL at the latest: so the line knows that somebody still waits, and
-// the time between the request and the grant, by which clocks drift, is short.
+// askStoreQueue makes one request, which returns soon after the holder's TTL at the latest. So the store knows that
+// this client still waits, and the time between request and grant, in which clocks drift, is short.
 func (c *Client) askStoreQueue(ctx context.Context, q store.Queuer, claim store.Claim) (out store.Outcome, after time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, claim.TTL+c.cfg.RequestTimeout)
 	defer cancel()
@@ -77,17 +78,19 @@ func (c *Client) askStoreQueue(ctx context.Context, q store.Queuer, claim store.
 	if err == nil {
 		out = credible{c.store}.outcome("Queue", claim, out)
 	}
-	return out, min(after, c.clock.latest().Sub(asked)), err // no lease begins after it was told
+	return out, min(after, c.clock.latest().Sub(asked)), err // no lease begins after its grant is known
 }
 
-// grantedAt returns when a lease began at the earliest, of which the store has told how long after the request, sent at before, that
-// was. Clocks have drifted meanwhile as they do in a TTL, for which there is the margin.
+// grantedAt returns the earliest time at which a lease can have begun. before is when the request was sent; after is
+// the store's measure of the time between request and grant. The clocks drift no more in that time than in a TTL, which
+// the margin covers.
 func (c *Client) grantedAt(before time.Time, after time.Duration) time.Time {
 	drift := time.Duration(float64(c.opts.Margin) * float64(max(after, -after)) / float64(c.opts.TTL))
 	return before.Add(after - drift)
 }
 
-// leaveStoreQueue gives up a place, or what was handed over to it meanwhile, in the background.
+// leaveStoreQueue gives up a place in the store's queue, in the background, and releases the name if it was handed over
+// meanwhile.
 func (c *core) leaveStoreQueue(q store.Queuer, claim store.Claim) {
 	c.background(func() {
 		ctx, cancel := c.cleanupContext(claim.TTL)

@@ -5,26 +5,27 @@ import (
 	"time"
 )
 
-// suspended is kernelSuspended, or what a test puts in its place. It reports false when the machine's clocks cannot be read.
+// suspended is kernelSuspended; tests replace it. It reports false if the machine's clocks cannot be read.
 var suspended = kernelSuspended
 
-// A clock tells the time on a line that is package time's monotonic clock plus all suspends, on which deadlines are reckoned. An
-// instant that begins a lease is taken as early as it can have been, one that is compared with a deadline as late. Where the kernel does
-// not tell the suspends the wall clock does.
+// A clock returns the time of package time's monotonic clock plus the duration of all suspends. Deadlines are computed
+// with it. For the beginning of a lease, use the earliest possible instant; to compare with a deadline, use the latest
+// possible one. Where the kernel does not report suspends, the wall clock is used to detect them.
 type clock struct {
-	host func() (atLeast, atMost time.Duration) // the suspends of a simulated host; nil for this machine's
+	host func() (atLeast, atMost time.Duration) // the suspends of a simulated host; nil means this machine
 
 	mu   sync.Mutex
 	read time.Time     // when the suspends were read last, by package time
-	sum  time.Duration // their sum then, at least
-	wall time.Time     // since when steps of the wall clock are not in sum
+	sum  time.Duration // a lower bound of their sum then
+	wall time.Time     // up to when steps of the wall clock are included in sum
 }
 
-// reread is how old the sum may be that begins a lease. A suspend that it does not know of yet makes the lease seem to end
-// earlier than it does.
+// reread is the maximum age of the sum that the beginning of a lease is computed with. A suspend that is not included
+// yet makes the lease appear to end earlier than it does, which is safe.
 const reread = time.Second
 
-// suspends bounds the sum of the suspends at the time now, just before or after which the kernel is asked. c.mu is held.
+// suspends returns bounds of the sum of the suspends at the time now. atLeast and atMost were read from the kernel just
+// before or after now. c.mu is held.
 func (c *clock) suspends(now time.Time, atLeast, atMost time.Duration, ok bool) (time.Duration, time.Duration) {
 	if !ok {
 		atLeast = c.guess(now)
@@ -37,8 +38,9 @@ func (c *clock) suspends(now time.Time, atLeast, atMost time.Duration, ok bool) 
 	return atLeast, atMost
 }
 
-// sameSum is by how much two readings of one sum may differ, since the clocks are not read at one instant. It is a tenth of the shortest
-// margin. Without it the time that reading takes would show in what Lease.Left returns, also in a synctest bubble.
+// sameSum is the largest difference between two readings that count as the same sum, because the clocks are not read at
+// one instant. It is a tenth of the shortest margin. Without it, Lease.Left would include the time that reading takes,
+// even in a synctest bubble.
 const sameSum = 100 * time.Microsecond
 
 func (c *clock) kernel() (atLeast, atMost time.Duration, ok bool) {
@@ -49,7 +51,7 @@ func (c *clock) kernel() (atLeast, atMost time.Duration, ok bool) {
 	return suspended()
 }
 
-// guess is the sum of the suspends by the wall clock. c.mu is held.
+// guess returns the sum of the suspends according to the wall clock. c.mu is held.
 func (c *clock) guess(now time.Time) time.Duration {
 	if c.wall.IsZero() {
 		c.wall = now
@@ -61,12 +63,12 @@ func (c *clock) guess(now time.Time) time.Duration {
 	return c.sum
 }
 
-// unsteady is by how much the wall clock and the monotonic one may differ between two readings without having been set.
+// unsteady is how much the wall clock can gain on the monotonic one between two readings without having been set.
 const unsteady = time.Millisecond
 
-// stepped adds to the sum of the suspends what the wall clock has gained on the monotonic one, and says whether that was a step. A step
-// forward counts as a suspend: a lease is given up too early, which is the safe side. A step back does not undo one: leases that began before
-// would seem to last longer.
+// stepped adds to the sum of the suspends what the wall clock gained on the monotonic one, and reports whether that was
+// a step. A step forward counts as a suspend: a lease then counts as lost too early, which is safe. A step back does
+// not undo one, because leases that began before would appear to last longer.
 func stepped(sum, gained time.Duration) (time.Duration, bool) {
 	if gained > unsteady {
 		return sum + gained, true
@@ -74,7 +76,7 @@ func stepped(sum, gained time.Duration) (time.Duration, bool) {
 	return sum, gained < -unsteady
 }
 
-// earliest is the time now, or a little before. It is cheap.
+// earliest returns the time now, or a little before. It is cheap.
 func (c *clock) earliest() time.Time {
 	now := time.Now()
 	c.mu.Lock()
@@ -87,7 +89,7 @@ func (c *clock) earliest() time.Time {
 	return now.Add(c.sum)
 }
 
-// latest is the time now, or a little after.
+// latest returns the time now, or a little after.
 func (c *clock) latest() time.Time {
 	atLeast, atMost, ok := c.kernel()
 	now := time.Now()
@@ -98,7 +100,7 @@ func (c *clock) latest() time.Time {
 	return now.Add(atMost)
 }
 
-// known is the sum of the suspends, as it was read last.
+// known returns the sum of the suspends as it was read last.
 func (c *clock) known() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,11 +19,12 @@ func kernelClock(id uintptr) (time.Duration, bool) {
 	return time.Duration(ts.Nano()), errno == 0
 }
 
-// kernelSuspended bounds for how long this machine has been suspended since it booted, if both clocks can be read.
+// kernelSuspended returns bounds of how long this machine was suspended since it booted, if both clocks can be read.
 func kernelSuspended() (atLeast, atMost time.Duration, ok bool) { return suspendedBy(kernelClock) }
 
-// suspendedBy compares two clocks: boot time goes on in a suspend, the monotonic clock that Go's time follows does not. A process can be
-// paused between two readings, which would look like a suspend, so the readings are taken again until they are close together.
+// suspendedBy compares two clocks: the boot clock continues during a suspend, the monotonic clock, which package time
+// uses, does not. If the process is paused between two readings, the difference would look like a suspend, so the
+// readings are repeated until they are close together.
 func suspendedBy(clock func(id uintptr) (time.Duration, bool)) (atLeast, atMost time.Duration, ok bool) {
 	for range 5 {
 		before, told1 := clock(clockMonotonic)

@@ -4,5 +4,6 @@ package soloist
 
 import "time"
 
-// kernelSuspended has no clock here that is known to go on in a suspend and to ignore steps.
+// kernelSuspended reports false: this system has no clock that is known to continue during a suspend and to ignore
+// steps.
 func kernelSuspended() (atLeast, atMost time.Duration, ok bool) { return 0, 0, false }

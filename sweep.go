@@ -7,11 +7,13 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// sweepOneIn: of clients that live for a moment only, as those of commands, one in so many sweeps.
+// sweepOneIn is the reciprocal of the probability that a client sweeps when it closes. Clients of commands live for a
+// moment only, so not every one should sweep.
 const sweepOneIn = 16
 
-// sweep lets the store forget some of what it may forget, if that is not done by the backend. It is nobody's duty, so
-// every client does some of it: now and then while it runs jobs, and sometimes when it closes.
+// sweep lets the store delete some of the records that it may delete, if the backend does not do that itself. No client
+// is responsible for it, so every client does some of it: now and then while it runs jobs, and sometimes when it
+// closes.
 func (c *core) sweep() {
 	s, ok := store.As[store.Sweeper](c.store)
 	if !ok {

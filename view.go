@@ -12,15 +12,15 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A LeaseInfo describes a name that is taken.
+// A LeaseInfo describes a name that is not free: it is held, or lingers after its release.
 type LeaseInfo struct {
 	Kind   Kind
-	Name   string // as its user knows it: of an element its id, of a permit the semaphore
+	Name   string // as the user gave it; the ID of an element, the semaphore of a permit
 	Job    string // of an element
-	Permit int    // of a semaphore: which one, from 0
+	Permit int    // number of a permit in its semaphore, from 0
 	Holder string // "" while the name lingers after a release
 	Token  int64
-	Left   time.Duration // until it ends, unless it is renewed
+	Left   time.Duration // until it expires, unless it is renewed
 	Age    time.Duration // since it was granted
 }
 
@@ -31,12 +31,12 @@ func leaseInfo(kind Kind, name string, r store.Record) LeaseInfo {
 	return LeaseInfo{Kind: kind, Name: name, Holder: r.Holder, Token: r.Token, Left: r.Left, Age: r.Age}
 }
 
-// Locks lists the locks that are taken.
+// Locks lists the locks that are held or linger.
 func (a *Admin) Locks(ctx context.Context) iter.Seq2[LeaseInfo, error] {
 	return a.taken(ctx, "locks", KindLock, kindLock)
 }
 
-// Leaders lists the leaderships that are taken.
+// Leaders lists the leaderships that are held or linger.
 func (a *Admin) Leaders(ctx context.Context) iter.Seq2[LeaseInfo, error] {
 	return a.taken(ctx, "leaderships", KindLeader, kindLeader)
 }
@@ -50,11 +50,11 @@ func (a *Admin) taken(ctx context.Context, what string, kind Kind, begin string)
 // A SemaphoreInfo describes a semaphore.
 type SemaphoreInfo struct {
 	Name    string
-	Limit   int         // how many permits its holders ask for, the most if they differ; 0 if no permit is held
-	Permits []LeaseInfo // those that are taken
+	Limit   int         // how many permits there are according to the holders, the highest if they differ; 0 if no permit is held
+	Permits []LeaseInfo // those that are held or linger
 }
 
-// Semaphores lists the semaphores that have been used.
+// Semaphores lists the semaphores that have a record in the store.
 func (a *Admin) Semaphores(ctx context.Context) iter.Seq2[SemaphoreInfo, error] {
 	return func(yield func(SemaphoreInfo, error) bool) {
 		var one SemaphoreInfo

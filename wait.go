@@ -10,8 +10,8 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// wait attempts until it gets a lease, ctx ends, or Options.Wait has passed if it is positive. Of all that wait in this client
-// for the same thing, one at a time asks the store; the others wait behind it in the order they came.
+// wait tries until it acquires a lease, ctx ends, or Options.Wait has passed if it is positive. Of all local waiters
+// for the same thing, only the first asks the store; the others wait behind it in the order in which they called.
 func (c *Client) wait(ctx context.Context, t target) (*Lease, error) {
 	if c.opts.Wait > 0 {
 		var cancel context.CancelFunc
@@ -55,7 +55,7 @@ func (c *Client) wait(ctx context.Context, t target) (*Lease, error) {
 				continue // a release between the refusal and the watch would not have been noticed
 			}
 		}
-		if wake == nil { // nobody tells when it is released
+		if wake == nil { // the store does not notify of a release
 			pause = min(pause, poll.pause())
 		}
 		if !c.pause(ctx, pause, &wake, me) {
@@ -64,14 +64,14 @@ func (c *Client) wait(ctx context.Context, t target) (*Lease, error) {
 	}
 }
 
-// outlast waits while the waiter before, in this client, holds what it got: there is nothing to ask the store for until then. It says
-// false when ctx or the client ended instead. Of a semaphore another permit may be free.
+// outlast waits while an earlier waiter of this client holds the lease: until then there is no need to ask the store.
+// It reports false if ctx or the client ended. It does not wait for a semaphore, because another permit may be free.
 func (c *Client) outlast(ctx context.Context, t target, me *localWaiter) bool {
 	if me.predecessor == nil || len(t.names) > 1 {
 		return true
 	}
 	var none <-chan struct{}
-	for left := me.predecessor.Left(); left > 0; left = me.predecessor.Left() { // which grows when it is renewed, and is 0 once it is lost
+	for left := me.predecessor.Left(); left > 0; left = me.predecessor.Left() { // Left grows when the lease is renewed, and is 0 once it is lost
 		if !c.pause(ctx, left, &none, me) {
 			return false
 		}
@@ -79,7 +79,7 @@ func (c *Client) outlast(ctx context.Context, t target, me *localWaiter) bool {
 	return true
 }
 
-// watch subscribes to releases of the target, if the store can do it.
+// watch subscribes to releases of the target, if the store can notify.
 func (c *Client) watch(ctx context.Context, t target) (<-chan struct{}, bool) {
 	w, ok := store.As[store.Watcher](c.store)
 	if !ok {
@@ -89,14 +89,14 @@ func (c *Client) watch(ctx context.Context, t target) (<-chan struct{}, bool) {
 	return wake, err == nil
 }
 
-// pause waits for d, a release, or the end of ctx or the client, of which it says false.
+// pause waits for d or for a release. It reports false if ctx or the client ended.
 func (c *Client) pause(ctx context.Context, d time.Duration, wake *<-chan struct{}, me *localWaiter) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case _, open := <-*wake:
-		if !open { // the subscription is lost, with the connection perhaps: do not ask in a tight loop
+		if !open { // the subscription is lost, perhaps with the connection: do not retry in a tight loop
 			*wake = nil
 			sleep(ctx, min(d, 100*time.Millisecond))
 		}
@@ -107,8 +107,8 @@ func (c *Client) pause(ctx context.Context, d time.Duration, wake *<-chan struct
 	return ctx.Err() == nil && c.ctx.Err() == nil
 }
 
-// waited returns the error of a wait for t that ended without a lease. last is why the last attempt failed; nil if there was none, because
-// this client had the name itself.
+// waited returns the error of a wait for t that ended without a lease. last is the error of the last attempt, or nil if
+// there was none because this client held the name itself.
 func (c *Client) waited(ctx context.Context, t target, last error) error {
 	if c.ctx.Err() != nil {
 		return ErrClosed
