@@ -74,7 +74,7 @@ func (j *plannedJob) decide(g store.Grant, t trip) decision {
 	}
 	j.sawClaims(d.state, g)
 	var crashed bool
-	d.runID, crashed = j.pickRun(d.state, g, t, died)
+	d.runID, crashed = j.pickRun(&d.state, g, t, died)
 	if !d.none() {
 		if !crashed { // else that holder has counted them
 			d.missed = j.missedBefore(d)
@@ -113,7 +113,7 @@ func (j *plannedJob) close(state *jobState, g store.Grant, now time.Time) {
 		scheduled = j.asked.At
 	}
 	state.add(abandoned(scheduled, g, now, state.Attempts+1, manual))
-	state.Pending, state.Attempts = 0, 0
+	state.advance(g.Mark)
 	state.Ended = now.UnixMilli() // nobody knows when it ended; a fixed delay counts from here
 	j.sawState(*state, now)
 }
@@ -121,7 +121,7 @@ func (j *plannedJob) close(state *jobState, g store.Grant, now time.Time) {
 // sawClaims learns which claims kept a scheduled time from being missed: this replica's, unless a run has been recorded since, and one
 // that was given back. What was claimed earlier is run first.
 func (j *plannedJob) sawClaims(state jobState, g store.Grant) {
-	if j.timely.mark > 0 && j.timely.mark != g.Mark {
+	if j.timely.refused && j.timely.mark != g.Mark {
 		j.timely = timelyClaim{}
 	}
 	claimed := time.UnixMilli(state.Claimed).Add(j.job.Jitter)
@@ -132,19 +132,31 @@ func (j *plannedJob) sawClaims(state jobState, g store.Grant) {
 
 // pickRun picks the run: that of the holder before, if that has died in one, or else what is to be run now. It reports whether that
 // holder's death is a crash of the run.
-func (j *plannedJob) pickRun(state jobState, g store.Grant, t trip, died bool) (run runID, crashed bool) {
+func (j *plannedJob) pickRun(state *jobState, g store.Grant, t trip, died bool) (run runID, crashed bool) {
 	inTime := j.claimedInTime()
 	if died {
-		run = j.lastRun(state, j.due(lookBack(t.middle().Add(-g.ExpiredAge), g.ExpiredAge)))
+		run = j.lastRun(*state, j.due(lookBack(t.middle().Add(-g.ExpiredAge), g.ExpiredAge)))
 		// It had left out what this replica has claimed in time, if that is older.
 		leftOut := !inTime.IsZero() && inTime.Before(run.scheduled) && run.manual == 0 && run.key() != state.Pending
-		if !run.none() && !leftOut {
+		switch {
+		case leftOut:
+			j.putOff(state, run, g, t.answered)
+			return runID{scheduled: inTime}, false
+		case !run.none():
 			return run, true
 		}
-		died = run.none()
 	}
-	run = j.nextRun(state, j.dueNow(asOf{due: t.asked, missed: t.answered})) // of what is due since it was asked nobody has asked whether it may run
+	run = j.nextRun(*state, j.dueNow(asOf{due: t.asked, missed: t.answered})) // of what is due since it was asked nobody has asked whether it may run
 	return run, died && j.timely.refused && run.manual == 0 && run.scheduled.Equal(inTime)
+}
+
+// putOff notes that the run of a holder that died comes after an older one.
+func (j *plannedJob) putOff(state *jobState, run runID, g store.Grant, now time.Time) {
+	state.Next, state.Begun = run.key(), 0
+	if j.job.Crash == CrashTakeOver {
+		state.Begun = 1
+		state.add(abandoned(run.scheduled, g, now, 1, false))
+	}
 }
 
 // lastRun returns the run that the holder before had begun, or was to begin when due was due.
@@ -155,12 +167,13 @@ func (j *plannedJob) lastRun(state jobState, due time.Time) runID {
 	return j.scheduledRun(state, due)
 }
 
-// nextRun returns the run to begin when due is due: a manual one comes first.
+// nextRun returns the run to begin when due is due: a manual one comes first, unless one was interrupted, which the record tells of until it tells of another.
 func (j *plannedJob) nextRun(state jobState, due time.Time) runID {
-	if j.asked.Trigger > state.Trigger {
+	run := j.scheduledRun(state, due)
+	if j.asked.Trigger > state.Trigger && run.key() != state.Pending {
 		return j.manualRun(j.asked.Trigger)
 	}
-	return j.scheduledRun(state, due)
+	return run
 }
 
 func (j *plannedJob) manualRun(number int64) runID {
@@ -197,8 +210,8 @@ func (d *decision) count(job Job, g store.Grant, now time.Time, crashed bool) {
 		begun++
 		d.state.add(abandoned(d.scheduled, g, now, begun, d.manual > 0))
 		d.announce = true
-		d.giveUp = job.Retry.Attempts > 0 && begun >= job.Retry.Attempts
 	}
+	d.giveUp = job.Retry.Attempts > 0 && begun >= job.Retry.Attempts
 	d.state.Pending, d.state.Attempts = d.key(), begun
 	d.attempt = begun + 1
 	d.announce = d.announce || job.Crash == CrashGiveUp || d.manual > 0

@@ -223,12 +223,13 @@ func (x *execution) outcome(err error) string {
 
 // over makes state that of a job whose run d is over, and answers its mark: 0 for a manual run, of which only the state tells.
 func (x *execution) over(state *jobState) int64 {
-	state.Pending, state.Attempts, state.Ended = 0, 0, time.Now().UnixMilli()
-	state.Trigger = max(state.Trigger, x.manual)
-	if x.manual > 0 {
+	state.Ended = time.Now().UnixMilli()
+	if state.Trigger = max(state.Trigger, x.manual); x.manual > 0 {
+		state.advance(x.mark)
 		return 0
 	}
 	mark := x.markAfter(x.scheduled)
+	state.advance(mark)
 	if state.Claimed <= mark {
 		state.Claimed = 0
 	}

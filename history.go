@@ -44,8 +44,10 @@ type jobState struct {
 	Schedule string      `json:"schedule,omitempty"`
 	About    string      `json:"about,omitempty"`   // the job's description
 	Since    int64       `json:"since,omitempty"`   // since when the job is known to the fleet, unix ms: nothing before is missed
-	Pending  int64       `json:"pending,omitempty"` // the scheduled time that Attempts is about
+	Pending  int64       `json:"pending,omitempty"` // the scheduled time that Attempts is about, unix ms; of a manual run its number, negative
 	Attempts int         `json:"attempts,omitempty"`
+	Next     int64       `json:"next,omitempty"`    // the scheduled time of a run that was cut off and comes after Pending, unix ms
+	Begun    int         `json:"begun,omitempty"`   // its attempts
 	Ended    int64       `json:"ended,omitempty"`   // when the last run ended, unix ms
 	Trigger  int64       `json:"trigger,omitempty"` // the last manual run that was served
 	Claimed  int64       `json:"claimed,omitempty"` // unix ms: what was due then was claimed in time, and the claim was released
@@ -89,6 +91,14 @@ func (s *jobState) json() []byte {
 		if b.Len() <= store.MaxState || len(fits.Runs) == 0 {
 			return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 		}
+	}
+}
+
+// advance ends what is pending, when all up to mark is done: what comes next is pending from here on, unless it is done as well.
+func (s *jobState) advance(mark int64) {
+	s.Pending, s.Attempts, s.Next, s.Begun = s.Next, s.Begun, 0, 0
+	if s.Pending <= mark {
+		s.Pending, s.Attempts = 0, 0
 	}
 }
 

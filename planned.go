@@ -77,7 +77,7 @@ type plannedJob struct {
 type timelyClaim struct {
 	at      time.Time // when the job was claimed; zero if it has not been
 	refused bool      // because of a lease that was granted when such a time was due
-	mark    int64     // of the record then; 0 if that was not seen
+	mark    int64     // of the record when it was refused
 }
 
 // saw learns what a record has at now.
@@ -119,7 +119,9 @@ func (j *plannedJob) sawEnd(e ending, now time.Time) {
 		return
 	}
 	j.sawState(e.state, now)
-	j.mark = max(j.mark, e.mark)
+	if j.mark = max(j.mark, e.mark); e.mark > 0 && e.state.Pending > j.mark { // what comes after it
+		j.leaseEnd = now
+	}
 }
 
 // ahead returns by how much a job's record is ahead of this replica's clock, once for each mark; 0 if it is not.
@@ -226,7 +228,7 @@ func (j *plannedJob) refused(r store.Record, now time.Time) {
 	j.mark = max(j.mark, r.Mark)
 	granted := now.Add(-r.Age)
 	due := j.claimedInTime()
-	if due.IsZero() || r.Holder == "" || granted.Before(j.job.start(due)) || j.timely.mark > 0 && r.Mark != j.timely.mark {
+	if due.IsZero() || r.Holder == "" || granted.Before(j.job.start(due)) || j.timely.refused && r.Mark != j.timely.mark {
 		j.timely = timelyClaim{}
 		return
 	}

@@ -69,7 +69,7 @@ func (k known) planner(t *testing.T) (*planner, *plannedJob) {
 		j.asked.At = after(30 * second)
 	}
 	if k.claimed > 0 {
-		j.timely = timelyClaim{at: after(k.claimed), refused: true}
+		j.timely = timelyClaim{at: after(k.claimed), refused: true, mark: j.mark}
 	}
 	if k.until > 0 {
 		j.leaseEnd = after(k.until)
@@ -168,6 +168,7 @@ func TestWhatAGrantLeadsTo(t *testing.T) {
 		known
 		asked     time.Duration // when the claim was made; the answer came a millisecond later
 		abandoned time.Duration // how long ago the lease before was granted, whose holder died; 0 if none did
+		recorded  time.Duration // the mark of the record, if this replica does not know it yet
 		state     *jobState     // of the record; none if nil
 		want      string        // "TIME" or "manual N", then "attempt N", "announced", "given up"; "" for nothing
 		history   string        // the outcomes that the state tells
@@ -184,6 +185,8 @@ func TestWhatAGrantLeadsTo(t *testing.T) {
 
 		{rule: "a manual run comes first", known: known{mark: minute, trigger: 1}, asked: 2*minute + 3*second, want: "manual 1 attempt 1 announced"},
 		{rule: "a manual run that the record has done is not run again", known: known{mark: minute, trigger: 1}, state: &jobState{Trigger: 1}, asked: minute + 30*second},
+		{rule: "a run that was interrupted comes before a manual one, which nobody would know of after that", known: known{mark: minute, trigger: 1}, state: abandonedRun(2*minute, 1), asked: 2*minute + 50*second, want: "2m0s attempt 2 announced"},
+		{rule: "a run that was interrupted does not keep a manual one waiting during a pause", known: known{mark: minute, paused: true, trigger: 1}, state: abandonedRun(2*minute, 1), asked: 2*minute + 50*second, want: "manual 1 attempt 1 announced"},
 		{rule: "during a pause only a manual run is run", known: known{mark: minute, paused: true}, asked: 2*minute + 3*second},
 
 		{rule: "a run that was interrupted is run again, also when it would be missed", known: known{mark: minute}, state: abandonedRun(2*minute, 0), asked: 2*minute + 50*second, want: "2m0s attempt 1 announced"},
@@ -196,7 +199,8 @@ func TestWhatAGrantLeadsTo(t *testing.T) {
 		{rule: "a crash that uses up the attempts ends the run", known: known{mark: minute, attempts: 2}, state: abandonedRun(2*minute, 1), asked: 2*minute + 35*second, abandoned: 32 * second, want: "2m0s attempt 3 announced given up", history: "abandoned"},
 		{rule: "a manual run whose holder died is taken over under its number", known: known{mark: minute, trigger: 2, served: 0}, state: &jobState{Pending: -1}, asked: minute + 40*second, abandoned: 30 * second, want: "manual 1 attempt 2 announced", history: "abandoned"},
 		{rule: "a time that this replica claimed within Grace, before its holder died, is a crash of that run", known: known{mark: minute, claimed: 2*minute + second}, asked: 2*minute + 40*second, abandoned: 39 * second, want: "2m0s attempt 2 announced", history: "abandoned"},
-		{rule: "an older time that this replica claimed within Grace comes before the run of the dead holder", known: known{mark: minute, claimed: 2*minute + second}, asked: 3*minute + 40*second, abandoned: 35 * second, want: "2m0s attempt 1 announced"},
+		{rule: "an older time that this replica claimed within Grace comes before the run of the dead holder, whose crash is told", known: known{mark: minute, claimed: 2*minute + second}, asked: 3*minute + 40*second, abandoned: 35 * second, want: "2m0s attempt 1 announced", history: "abandoned"},
+		{rule: "a time that this replica claimed within Grace is missed if a run has been recorded since, were it the first of the job", known: known{claimed: 2*minute + second}, recorded: minute, asked: 2*minute + 40*second},
 
 		{rule: "with CrashGiveUp every run is announced", known: known{mark: minute, crash: CrashGiveUp}, state: &jobState{Since: ms(0)}, asked: 2*minute + 3*second, want: "2m0s attempt 1 announced"},
 		{rule: "with CrashGiveUp a run that had begun is not run again", known: known{mark: 2 * minute, crash: CrashGiveUp}, state: abandonedRun(2*minute, 0), asked: 2*minute + 35*second, abandoned: 32 * second, history: "abandoned"},
@@ -208,6 +212,9 @@ func TestWhatAGrantLeadsTo(t *testing.T) {
 		t.Run(row.rule, func(t *testing.T) {
 			p, job := row.planner(t)
 			g := store.Grant{Token: 7, Mark: job.mark, ExpiredAge: row.abandoned}
+			if row.recorded > 0 {
+				g.Mark = ms(row.recorded)
+			}
 			if row.state != nil {
 				g.State = row.state.json()
 			}
@@ -223,6 +230,63 @@ func TestWhatAGrantLeadsTo(t *testing.T) {
 				outcomes = append(outcomes, r.Outcome)
 			}
 			check(t, "history", strings.Join(outcomes, " "), row.history)
+		})
+	}
+}
+
+// A replica died in a run, and its successor knows of an older time, which comes first: the run is not forgotten, and the crash counts.
+func TestTheRunOfADeadHolderComesAfterAnOlderTime(t *testing.T) {
+	for _, row := range []struct {
+		rule     string
+		crash    Crash
+		attempts int
+		died     bool // the successor dies too, in the older time
+		want     []string
+	}{
+		{rule: "it is run as soon as the older time is done", want: []string{"2m0s attempt 1 announced", "3m0s attempt 2 announced"}},
+		{rule: "it is given up if its crash was the last attempt", attempts: 1, want: []string{"2m0s attempt 1 announced", "3m0s attempt 2 announced given up"}},
+		{rule: "it is run after the older time was taken over", died: true, want: []string{"2m0s attempt 1 announced", "2m0s attempt 2 announced", "3m0s attempt 2 announced"}},
+		{rule: "what may be run once only had not begun", crash: CrashGiveUp, want: []string{"2m0s attempt 1 announced", "3m0s attempt 1 announced"}},
+		{rule: "what may be run once only had not begun, nor is the older time begun again", crash: CrashGiveUp, died: true, want: []string{"2m0s attempt 1 announced", "3m0s attempt 1 announced"}},
+	} {
+		t.Run(row.rule, func(t *testing.T) {
+			p, job := known{mark: minute, crash: row.crash, attempts: row.attempts, claimed: 2*minute + second}.planner(t)
+			at := after(3*minute + 20*second)
+			p.joined([]*plannedJob{job}, at)
+			record := store.Grant{Mark: job.mark, ExpiredAge: 18 * second}
+			for i, want := range row.want {
+				due := p.due(at)
+				if len(due) == 0 {
+					t.Fatalf("the job is not claimed for %q", want)
+				}
+				req := p.request(due, at)[0]
+				if req.claim.Mark > 0 && req.claim.Mark <= record.Mark {
+					t.Fatalf("the claim with mark %d is refused: all is done up to %d", req.claim.Mark, record.Mark)
+				}
+				record.Token++
+				d := p.answer(req, answer{trip: trip{at, at}, out: store.Outcome{Grant: record}}).run
+				check(t, "run", d.text(), want)
+				record.State, record.ExpiredAge = d.state.json(), 0
+				if row.crash == CrashGiveUp {
+					record.Mark = d.key()
+				}
+				if row.died && i == 0 { // another replica finds the record as it is
+					p, job = known{mark: minute, crash: row.crash, attempts: row.attempts}.planner(t)
+					p.joined([]*plannedJob{job}, at)
+					p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{at, at}, out: store.Outcome{Err: &store.HeldError{Record: store.Record{Holder: "x", Mark: record.Mark, Left: 30 * second}}}})
+					at = at.Add(30 * second)
+					record.ExpiredAge = 30 * second
+					continue
+				}
+				at = at.Add(second)
+				x := execution{jobSpec: job.jobSpec, decision: d}
+				record.Mark = x.over(&d.state)
+				record.State = d.state.json()
+				p.ended(ending{job: job, recorded: true, state: d.state, mark: record.Mark}, at)
+			}
+			if due := p.due(at); len(due) > 0 {
+				t.Error("it is claimed once more, although all is done")
+			}
 		})
 	}
 }

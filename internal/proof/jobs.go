@@ -311,11 +311,10 @@ func (c *jobCheck) firstAsked(grant *Event) time.Duration {
 // refusedInTime reports whether a run was not missed, however late it began, because its replica claimed the job within Grace and was refused: the
 // lease in the way had been granted when the time was due, so that it may have been for this time.
 func (c *jobCheck) refusedInTime(r Event, leases []*lease) bool {
-	from := c.instant(r.Mark)
 	return c.rule.Missed.Policy == "skip" && slices.ContainsFunc(c.history, func(e Event) bool {
-		claims := e.Kind == Acquire && e.Name == c.rule.Record && e.Mark >= r.Mark && e.Replica == r.Replica && e.Result == Held
-		return claims && e.At >= from && e.At <= from+c.rule.Missed.Grace && slices.ContainsFunc(leases, func(l *lease) bool {
-			return l.grant.DidToken == e.Token && l.from >= from
+		refused := e.Kind == Acquire && e.Name == c.rule.Record && e.Replica == r.Replica && e.Result == Held
+		return refused && c.claimsInTime(&e, r.Mark) && slices.ContainsFunc(leases, func(l *lease) bool {
+			return l.grant.DidToken == e.Token && l.from >= c.instant(r.Mark)
 		})
 	})
 }
@@ -323,11 +322,16 @@ func (c *jobCheck) refusedInTime(r Event, leases []*lease) bool {
 // givenBackInTime reports whether the job was claimed within Grace of a run's time and given back, with nothing begun: what is given back so tells of
 // the time.
 func (c *jobCheck) givenBackInTime(r Event, leases []*lease) bool {
-	from := c.instant(r.Mark)
 	return c.rule.Missed.Policy == "skip" && slices.ContainsFunc(leases, func(l *lease) bool {
-		claimed := l.grant.Mark >= r.Mark && l.grant.At >= from && l.grant.At <= from+c.rule.Missed.Grace
-		return claimed && l.released != Never && l.released < r.At && !slices.ContainsFunc(c.runs, func(o Event) bool { return o.Token == l.grant.DidToken })
+		back := l.released != Never && l.released < r.At && !slices.ContainsFunc(c.runs, func(o Event) bool { return o.Token == l.grant.DidToken })
+		return back && c.claimsInTime(l.grant, r.Mark)
 	})
+}
+
+// claimsInTime reports whether a claim was made for a scheduled time within Grace. It is made when it is asked for first, in the client.
+func (c *jobCheck) claimsInTime(claim *Event, scheduled int64) bool {
+	from := c.instant(scheduled)
+	return claim.Mark >= scheduled && claim.At >= from && c.firstAsked(claim)-c.rule.Missed.Queued <= from+c.rule.Missed.Grace
 }
 
 // picks says that the policy picks a scheduled time at some instant between that at which its run's claim was sent and that at which it

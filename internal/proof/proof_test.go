@@ -130,6 +130,12 @@ func TestCheckers(t *testing.T) {
 			with(grant(48*s, 3, 5*s), func(e *Event) { e.Seen = 10_000 }), with(run(40*s, 48*s+5, 49*s, 3, Okay, 49*s+5), func(e *Event) { e.Replica = "r" }), markRaised(49*s, 3, 40*s),
 		}
 	}
+	// The same, but that somebody is granted the job at 46 s.
+	gaveBack := func() History {
+		h := claimed(func(e *Event) { e.Replica, e.At, e.Took, e.Until = "q", 46*s+s/2, 46*s+s/2, 47*s }, 40_000)
+		h[3].At, h[3].Until, h[3].Took = 46*s, 46*s, 46*s
+		return h
+	}
 	queuedFor := func(d time.Duration) Rules {
 		r := missed("skip")
 		r.Jobs[0].Missed.Queued = d
@@ -276,6 +282,12 @@ func TestCheckers(t *testing.T) {
 		{"refused because of a lease from before it was due", claimed(func(e *Event) { e.Token, e.DidToken = 1, 1 }), missed("skip"), JobsChecker},
 		{"a group's name was claimed in time", claimed(func(e *Event) { e.Name, e.Result, e.Token, e.Did, e.DidToken = "group/h/40000", Granted, 7, Granted, 7 }), missed("skip"), JobsChecker},
 		{"claimed in time by another, who gave it back", claimed(func(e *Event) { e.Replica = "q" }, 40_000), missed("skip"), ""},
+		{"claimed in time, and told when it asked again", append(claimed(func(e *Event) { e.At, e.Took, e.Until = 46*s, 46*s, 46*s }),
+			Event{Kind: Acquire, At: 42 * s, Until: Never, Replica: "r", Name: "job", Holder: "r#1", TTL: 5 * s, Mark: 40_000, Result: Unknown}), missed("skip"), ""},
+		{"claimed in time, and refused when it had waited in its client", claimed(func(e *Event) { e.At, e.Took, e.Until = 46*s, 46*s, 46*s }), queuedFor(s), ""},
+		{"claimed too late, and refused when it had waited in its client", claimed(func(e *Event) { e.At, e.Took, e.Until = 46*s, 46*s, 46*s }), queuedFor(s - 1), JobsChecker},
+		{"claimed in time by another, who waited in its client and gave it back", gaveBack(), queuedFor(s), ""},
+		{"claimed too late by another, who gave it back", gaveBack(), queuedFor(s - 1), JobsChecker},
 		{"waited in its client until it was late", away(40 * s), queuedFor(3 * s), ""},
 		{"waited in its client for less", away(40 * s), queuedFor(3*s - 1), JobsChecker},
 
