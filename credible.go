@@ -20,7 +20,7 @@ func (s credible) breach(verb, format string, args ...any) error {
 	return store.AsUnknown(fmt.Errorf("the store %T breaks its contract: %s answered %s", s.Store, verb, fmt.Sprintf(format, args...)))
 }
 
-// Acquire is as in store.Store.
+// Acquire implements store.Store.
 func (s credible) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
 	outs, err := s.Store.Acquire(ctx, claims)
 	if err != nil {
@@ -35,7 +35,7 @@ func (s credible) Acquire(ctx context.Context, claims []store.Claim) ([]store.Ou
 	return outs, nil
 }
 
-// Extend is as in store.Store.
+// Extend implements store.Store.
 func (s credible) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
 	errs, err := s.Store.Extend(ctx, extensions)
 	if err == nil && len(errs) != len(extensions) {
@@ -44,7 +44,7 @@ func (s credible) Extend(ctx context.Context, extensions []store.Extension) ([]e
 	return errs, err
 }
 
-// Release is as in store.Store.
+// Release implements store.Store.
 func (s credible) Release(ctx context.Context, releases []store.Release) ([]error, error) {
 	errs, err := s.Store.Release(ctx, releases)
 	if err == nil && len(errs) != len(releases) {
@@ -65,7 +65,7 @@ func (s credible) chosen(names []string, claim store.Claim, i int, out store.Out
 	return i, s.outcome("Choose", claim, out)
 }
 
-// List is as in store.Store.
+// List implements store.Store.
 func (s credible) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		last := ""

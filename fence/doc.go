@@ -1,12 +1,14 @@
-// Package fence holds guards for resources: they refuse a holder whose lease has gone to another.
+// Package fence provides guards for resources. A guard refuses the writes of a holder whose lease has passed to another
+// holder.
 //
-// A lease can be lost without its holder knowing in time: a process is paused for longer than its TTL, goes on, and writes. No
-// lock can prevent that; the resource can. Every lease carries a fencing token that is greater than those before it. A guard
-// remembers the greatest token it has seen for a resource and refuses smaller ones, in one atomic step with the write.
+// A holder may notice too late that its lease is lost: a process is paused for longer than its TTL, resumes, and
+// writes. No lock can prevent that; the resource can. Every lease has a fencing token that is greater than those before
+// it. A guard remembers the greatest token that it has seen for a resource and refuses lower ones, in one atomic step
+// with the write.
 //
-// A guard orders writes; it does not exclude. Until the successor's first write those of the old holder still pass. So the first
-// act of a new holder is Claim, which advances the guard without writing.
+// A guard orders writes; it does not exclude holders. Until the successor's first write, those of the old holder still
+// pass. So a new holder should call Claim first: it shows the guard the new token without writing.
 //
-// A token that has passed a guard has been seen, whatever becomes of the write: one that fails or panics proves as much as another that
-// the lease has gone to its holder.
+// A token that has passed a guard counts as seen even if the write then fails or panics: it still proves that the lease
+// has passed to its holder.
 package fence

@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// ErrStale says that a token is lower than one that the guard has seen. A *StaleError has both.
+// ErrStale reports that a token is lower than one that the guard has seen. See StaleError.
 var ErrStale = errors.New("stale fencing token")
 
-// A StaleError refuses a token. It is ErrStale.
+// A StaleError reports that a guard refused a token. errors.Is(err, ErrStale) is true for it.
 type StaleError struct {
 	Resource string
-	Token    int64 // that was shown
-	Seen     int64 // the greatest that the guard has seen
+	Token    int64 // the refused token
+	Seen     int64 // the greatest token that the guard has seen
 }
 
 func (e *StaleError) Error() string {
@@ -24,37 +24,38 @@ func (e *StaleError) Error() string {
 // Is makes errors.Is(e, ErrStale) true.
 func (e *StaleError) Is(target error) bool { return target == ErrStale }
 
-// A TokenError refuses what cannot be a fencing token.
+// A TokenError reports a number that cannot be a fencing token.
 type TokenError struct{ Token int64 }
 
 func (e *TokenError) Error() string {
 	return fmt.Sprintf("fencing token %d: a token is greater than 0; send that of the lease", e.Token)
 }
 
-// A Guard keeps stale holders from a resource. It is safe for use by many goroutines at once.
+// A Guard refuses the writes of stale holders to resources. It must be safe for concurrent use.
 type Guard interface {
-	// Do runs write unless token is lower than one seen before for the resource. No other token is let in for the resource
-	// until write has returned, so a write is never overtaken by its successor's. What write answers is passed on. The
-	// token counts as seen however write ends: with nil, with an error, by a panic or by runtime.Goexit.
+	// Do runs write unless token is lower than one seen before for the resource: then it returns a *StaleError. While
+	// write runs, other tokens for the resource wait, so a successor's write cannot overtake it. Do returns write's error.
+	// The token counts as seen however write ends: with nil, with an error, by a panic or by runtime.Goexit.
 	Do(ctx context.Context, resource string, token int64, write func(context.Context) error) error
 
-	// Claim is Do without a write: from its return on, lower tokens are refused.
+	// Claim is Do without a write: after it has returned, lower tokens are refused.
 	Claim(ctx context.Context, resource string, token int64) error
 }
 
-// Memory is a guard in the memory of one process, for a resource that this process alone writes to. It forgets when the
-// process ends; NewMemory can be given what it has to remember. The zero value is ready to use.
+// Memory is a guard in the memory of one process, for resources to which only this process writes. It forgets its
+// tokens when the process ends; use Seen and NewMemory to keep them. The zero value is ready to use. It is safe for
+// concurrent use.
 type Memory struct {
 	mu    sync.Mutex
 	marks map[string]*mark
 }
 
 type mark struct {
-	turn chan struct{} // holds one value while nobody is in
-	seen int64         // changed by who is in; guarded by Memory.mu
+	turn chan struct{} // holds one value while no write is running
+	seen int64         // changed only by the caller whose turn it is; guarded by Memory.mu
 }
 
-// NewMemory makes a guard that has seen these tokens, by resource: what Seen answered before a restart.
+// NewMemory returns a guard that has seen these tokens, by resource: those that Seen returned before a restart.
 func NewMemory(seen map[string]int64) *Memory {
 	g := &Memory{}
 	for resource, token := range seen {
@@ -63,7 +64,7 @@ func NewMemory(seen map[string]int64) *Memory {
 	return g
 }
 
-// Seen answers the greatest token of each resource.
+// Seen returns the greatest token of each resource.
 func (g *Memory) Seen() map[string]int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -81,7 +82,7 @@ func (g *Memory) Do(ctx context.Context, resource string, token int64, write fun
 	}
 	m := g.mark(resource)
 	if err := g.check(m, resource, token); err != nil {
-		return err // at once, without waiting for whoever is in
+		return err // immediately, without waiting for a running write
 	}
 	select {
 	case <-m.turn:
@@ -130,6 +131,6 @@ func (g *Memory) advance(m *mark, resource string, token int64) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	m.seen = token // only who is in changes it
+	m.seen = token // only the caller whose turn it is changes it
 	return nil
 }

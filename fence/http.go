@@ -16,12 +16,12 @@ const (
 	ClaimHeader = "Fencing-Claim" // "1" asks to claim the resource without writing
 )
 
-// Handler guards an HTTP service: it hands a request on to next only if its Fencing-Token is not stale, and lets no other token
-// in for the resource until next has answered. resource names what a request writes to; nil takes the path of its URL.
-// Requests that do not write (GET, HEAD, OPTIONS, TRACE) pass without a token.
+// Handler guards an HTTP service: it passes a request to next only if its Fencing-Token is not stale, and other tokens
+// for the resource wait until next has returned. resource returns the name of what a request writes to; nil means the
+// path of its URL. Requests that do not write (GET, HEAD, OPTIONS, TRACE) pass without a token.
 //
-// A stale token is answered with 412 and the reason; a missing one with 428; what is not a token with 400. A request with
-// Fencing-Claim: 1 claims the resource, is answered with 204, and does not reach next.
+// The response is 412 with the reason for a stale token, 428 for a missing one, 400 for a malformed one, and 503 if the
+// guard failed. A request with Fencing-Claim: 1 claims the resource; its response is 204, and it is not passed to next.
 func Handler(guard Guard, resource func(*http.Request) string, next http.Handler) http.Handler {
 	if resource == nil {
 		resource = func(r *http.Request) string { return r.URL.Path }
@@ -69,11 +69,11 @@ func statusOf(err error) int {
 	if errors.Is(err, ErrStale) {
 		return http.StatusPreconditionFailed
 	}
-	return http.StatusServiceUnavailable // the guard could not tell; nothing was written
+	return http.StatusServiceUnavailable // the guard failed; nothing was written
 }
 
-// Transport sends the token of a lease with every request, for a client of a guarded service. A lease of soloist has the method
-// that it needs.
+// Transport is an http.RoundTripper that sends the token of a lease with every request, for clients of a guarded
+// service. A *soloist.Lease can be its Lease.
 type Transport struct {
 	Lease interface{ Token() int64 }
 	Base  http.RoundTripper // nil means http.DefaultTransport
@@ -90,8 +90,8 @@ func (t Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return base.RoundTrip(r)
 }
 
-// ClaimURL claims the resource at url of a guarded service: a new holder's first act. The client is one with a Transport. A stale
-// token is ErrStale.
+// ClaimURL claims the resource at url of a guarded service. A new holder should call it first. The client must have a
+// Transport. The error is ErrStale if the token is stale.
 func ClaimURL(ctx context.Context, client *http.Client, url string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package soloisttest helps to test code that uses soloist: a client on a store in memory, and ways to make happen in a test
-// what happens at night. All of it keeps time with package time, so it works in a testing/synctest bubble, where waiting for a
-// lease to end costs nothing.
+// Package soloisttest helps to test code that uses soloist. It provides clients on a store in memory, and functions
+// that cause failures: lost leases, lost replies, partitions, slow stores. It uses package time only, so it works in a
+// testing/synctest bubble, where waiting for a lease to expire takes no real time.
 package soloisttest
 
 import (
@@ -18,15 +18,15 @@ import (
 	"github.com/soloist-dev/soloist/store/memstore"
 )
 
-// NewClient makes a client on a store of its own in memory; both end with the test. Clients on the same store are other
-// replicas: NewReplica makes them.
+// NewClient returns a client on a new store in memory. Both are closed when the test ends. To get another replica on
+// the same store, use NewReplica.
 func NewClient(t testing.TB) (*soloist.Client, *Store) {
 	t.Helper()
 	s := NewStore()
 	return NewReplica(t, s, soloist.Config{}), s
 }
 
-// NewReplica makes a client on s that ends with the test. Without a logger in cfg it logs nothing.
+// NewReplica returns a client on s that is closed when the test ends. Without a logger in cfg it logs nothing.
 func NewReplica(t testing.TB, s store.Store, cfg soloist.Config) *soloist.Client {
 	t.Helper()
 	if cfg.Logger == nil {
@@ -43,7 +43,7 @@ func NewReplica(t testing.TB, s store.Store, cfg soloist.Config) *soloist.Client
 	return c
 }
 
-// LoseLease takes a lease away from its holder, as if it had expired and gone to another, and returns when the holder knows.
+// LoseLease ends a lease as if it had expired and passed to another holder. It returns when the holder has noticed.
 func LoseLease(t testing.TB, s *Store, lease *soloist.Lease) {
 	t.Helper()
 	ctx := context.Background()
@@ -62,14 +62,14 @@ func LoseLease(t testing.TB, s *Store, lease *soloist.Lease) {
 			t.Fatalf("soloisttest: taking %q away: %v", r.Name, err)
 		}
 		if err := lease.Check(ctx); !errors.Is(err, soloist.ErrLost) {
-			t.Fatalf("soloisttest: the lease of %q was taken away, but checking it answers: %v", r.Name, err)
+			t.Fatalf("soloisttest: the lease of %q was taken away, but Check returns: %v", r.Name, err)
 		}
 		return
 	}
 	t.Fatalf("soloisttest: the lease of %q (token %d) is not in this store", lease.Name(), lease.Token())
 }
 
-// A Store is a store in memory that can be broken. It is safe for use by many goroutines at once.
+// A Store is a store in memory that can be made to fail. It is safe for concurrent use.
 type Store struct {
 	mem *memstore.Store
 
@@ -81,13 +81,15 @@ type Store struct {
 	calls   int
 }
 
-// NewStore makes an empty store that works.
+// NewStore returns an empty store that works.
 func NewStore() *Store { return &Store{mem: memstore.New()} }
 
-// Share answers a store on the same records that can be broken apart from s, as the network of another replica.
+// Share returns a store on the same records whose failures are independent of those of s, like the network of another
+// replica.
 func (s *Store) Share() *Store { return &Store{mem: s.mem.Share()} }
 
-// Break makes every call fail with err before it does anything, until Heal. An err of nil means a refused connection.
+// Break makes every call fail with err, without any effect, until Heal. If err is nil, the error is that of a refused
+// connection.
 func (s *Store) Break(err error) {
 	if err == nil {
 		err = errors.New("soloisttest: connection refused")
@@ -95,13 +97,15 @@ func (s *Store) Break(err error) {
 	s.set(func() { s.broken = err })
 }
 
-// LoseReplies lets the next n calls take effect and then fail with store.ErrUnknown, as when the connection breaks between.
+// LoseReplies lets the next n calls take effect and then fail with store.ErrUnknown, as if the connection broke before
+// the reply.
 func (s *Store) LoseReplies(n int) { s.set(func() { s.lose = n }) }
 
-// Slow delays every call by d, before it takes effect.
+// Slow delays every call by d before it takes effect, until Heal.
 func (s *Store) Slow(d time.Duration) { s.set(func() { s.slow = d }) }
 
-// Stall holds every call, as a partition does, until Heal or until its context ends, which is store.ErrUnknown.
+// Stall blocks every call, as a network partition does, until Heal or until the call's context ends; the error is then
+// store.ErrUnknown.
 func (s *Store) Stall() {
 	s.set(func() {
 		if s.stalled == nil {
@@ -121,7 +125,7 @@ func (s *Store) Heal() {
 	})
 }
 
-// Calls says how many calls of the three verbs and of Choose have been made.
+// Calls returns the number of calls of Acquire, Extend, Release and Choose so far.
 func (s *Store) Calls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +138,7 @@ func (s *Store) set(change func()) {
 	change()
 }
 
-// before makes happen what happens to a request on its way.
+// before applies the failures of requests.
 func (s *Store) before(ctx context.Context) error {
 	s.mu.Lock()
 	s.calls++
@@ -162,7 +166,7 @@ func (s *Store) before(ctx context.Context) error {
 	return nil
 }
 
-// after makes happen what happens to a reply.
+// after applies the failures of replies.
 func (s *Store) after(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,22 +188,22 @@ func pass[Q, A any](ctx context.Context, s *Store, do func(context.Context, []Q)
 	return answers, nil
 }
 
-// Acquire is as in store.Store.
+// Acquire implements store.Store.
 func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
 	return pass(ctx, s, s.mem.Acquire, claims)
 }
 
-// Extend is as in store.Store.
+// Extend implements store.Store.
 func (s *Store) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
 	return pass(ctx, s, s.mem.Extend, extensions)
 }
 
-// Release is as in store.Store.
+// Release implements store.Store.
 func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error, error) {
 	return pass(ctx, s, s.mem.Release, releases)
 }
 
-// Choose is as in store.Chooser.
+// Choose implements store.Chooser.
 func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Outcome, error) {
 	if err := s.before(ctx); err != nil {
 		return 0, store.Outcome{}, err
@@ -208,7 +212,7 @@ func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (
 	return i, out, s.after(err)
 }
 
-// List is as in store.Store.
+// List implements store.Store.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	s.mu.Lock()
 	broken := s.broken
@@ -219,12 +223,13 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 	return s.mem.List(ctx, prefix)
 }
 
-// Watch is as in store.Watcher. Watches outlive Break and Stall.
+// Watch implements store.Watcher. Break and Stall do not end watches.
 func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
 	return s.mem.Watch(ctx, names)
 }
 
-// Queue is as in store.Queuer: what happens to requests and replies happens to it. A call that stands in line outlives Break and Stall.
+// Queue implements store.Queuer. The failures of requests and replies apply to it. Break and Stall do not end a call
+// that is waiting in the queue.
 func (s *Store) Queue(ctx context.Context, claim store.Claim) (store.Outcome, time.Duration, error) {
 	if err := s.before(ctx); err != nil {
 		return store.Outcome{}, 0, err
@@ -233,7 +238,7 @@ func (s *Store) Queue(ctx context.Context, claim store.Claim) (store.Outcome, ti
 	return out, after, s.after(err)
 }
 
-// Leave is as in store.Queuer.
+// Leave implements store.Queuer.
 func (s *Store) Leave(ctx context.Context, name, holder string) (bool, error) {
 	if err := s.before(ctx); err != nil {
 		return false, err
@@ -242,7 +247,7 @@ func (s *Store) Leave(ctx context.Context, name, holder string) (bool, error) {
 	return left, s.after(err)
 }
 
-// Ping is as in store.Pinger.
+// Ping implements store.Pinger.
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.before(ctx); err != nil {
 		return err
@@ -250,13 +255,13 @@ func (s *Store) Ping(ctx context.Context) error {
 	return s.mem.Ping(ctx)
 }
 
-// Sweep is as in store.Sweeper.
+// Sweep implements store.Sweeper.
 func (s *Store) Sweep(ctx context.Context, limit int) (int, error) { return s.mem.Sweep(ctx, limit) }
 
-// Capabilities is as in store.Prober.
+// Capabilities implements store.Prober.
 func (s *Store) Capabilities(ctx context.Context) (store.Capabilities, error) {
 	return s.mem.Capabilities(ctx)
 }
 
-// Close is as in store.Store.
+// Close implements store.Store.
 func (s *Store) Close() error { return s.mem.Close() }

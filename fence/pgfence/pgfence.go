@@ -25,7 +25,7 @@ type Beginner interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }
 
-// A Guard is a fence.Guard whose memory is a table. It is safe for use by many goroutines at once if db is.
+// A Guard is a fence.Guard that keeps its tokens in a table. It is safe for concurrent use if db is.
 type Guard struct {
 	db            Beginner
 	table         string
@@ -34,12 +34,12 @@ type Guard struct {
 
 var _ fence.Guard = (*Guard)(nil)
 
-// A Config says where the tokens are kept.
+// A Config configures where the tokens are kept.
 type Config struct {
-	Table string // the default is fences. Letters a to z, digits and _, and a schema's name with a dot before it
+	Table string // the default is fences. Use a to z, 0 to 9 and _; a schema can stand before it, with a dot
 }
 
-// New returns a guard of a database. The table must exist: see Schema. The caller closes db.
+// New returns a guard that keeps its tokens in a database. The table must exist: see Schema. The caller must close db.
 func New(db Beginner, cfg Config) (*Guard, error) {
 	table, err := transaction.Table(cfg.Table)
 	if err != nil {
@@ -60,10 +60,11 @@ func (g *Guard) Schema() string {
 	return "CREATE TABLE IF NOT EXISTS " + g.table + " (resource text NOT NULL PRIMARY KEY, token bigint NOT NULL)"
 }
 
-// Check refuses a token lower than one seen for the resource, with a *fence.StaleError; the caller then rolls tx back. Otherwise the
-// token counts as seen once tx has been committed, and no other is let in for the resource until tx has ended. It waits for those
-// that are in, as long as ctx lets it. In a transaction of REPEATABLE READ or SERIALIZABLE that began before another token's write was
-// committed, it is a serialization failure (40001): run the transaction again.
+// Check returns a *fence.StaleError if the token is lower than one seen for the resource; the caller must then roll tx
+// back. Otherwise the token counts as seen once tx has been committed, and other tokens for the resource wait until tx
+// has ended. Check waits for other transactions under the guard until ctx ends. In a REPEATABLE READ or SERIALIZABLE
+// transaction that began before another token's write was committed, it fails with a serialization failure (40001): run
+// the transaction again.
 func (g *Guard) Check(ctx context.Context, tx pgx.Tx, resource string, token int64) error {
 	if token <= 0 {
 		return &fence.TokenError{Token: token}
@@ -82,13 +83,14 @@ func (g *Guard) Check(ctx context.Context, tx pgx.Tx, resource string, token int
 	return &fence.StaleError{Resource: resource, Token: token, Seen: seen}
 }
 
-// DoTx runs write in a transaction, after Check, and commits it. It returns the error of write, after a rollback. The token counts as
-// seen however write ends, be it with an error or by a panic: without a commit DoTx claims the token by itself.
+// DoTx begins a transaction, calls Check and write, and commits. If write returns an error, DoTx rolls back and returns
+// it. The token counts as seen even if write fails or panics: if DoTx does not commit, it claims the token in another
+// transaction.
 func (g *Guard) DoTx(ctx context.Context, resource string, token int64, write func(pgx.Tx) error) error {
 	return g.steps().DoTx(ctx, resource, token, write)
 }
 
-// Do is as in fence.Guard. write finds the transaction to write in with Tx.
+// Do implements fence.Guard. In write, Tx returns the transaction to use.
 func (g *Guard) Do(ctx context.Context, resource string, token int64, write func(context.Context) error) error {
 	return g.DoTx(ctx, resource, token, func(tx pgx.Tx) error { return write(transaction.In(ctx, tx)) })
 }
@@ -96,7 +98,7 @@ func (g *Guard) Do(ctx context.Context, resource string, token int64, write func
 // Tx returns the transaction of Do from the context of its write; nil elsewhere.
 func Tx(ctx context.Context) pgx.Tx { return transaction.From[pgx.Tx](ctx) }
 
-// Claim is as in fence.Guard.
+// Claim implements fence.Guard.
 func (g *Guard) Claim(ctx context.Context, resource string, token int64) error {
 	return g.steps().Claim(ctx, resource, token)
 }

@@ -7,9 +7,9 @@
 //		return tx.IncrBy(ctx, "{ledger}:balance", 100).Err()
 //	})
 //
-// A key that remembers a token never expires. It is as safe as the server that keeps it: if it is lost, by a failover or an eviction, stale
-// tokens pass until the next claim. In a cluster it has to be in one slot with the keys of the write: give the resource their hash tag, as
-// above.
+// A key with a token never expires. It is as safe as the server that keeps it: if it is lost, by a failover or an
+// eviction, stale tokens pass until the next claim. In a cluster it must be in the same slot as the keys of the write:
+// give the resource their hash tag, as above.
 package redisfence
 
 import (
@@ -29,12 +29,12 @@ import (
 //go:embed write.lua
 var guardText string
 
-// A Config says where the tokens are kept.
+// A Config configures where the tokens are kept.
 type Config struct {
 	Prefix string // of the keys, before the name of the resource; the default is "soloist-fence:"
 }
 
-// A Guard is a fence.Guard whose memory is in Redis. It is safe for use by many goroutines at once.
+// A Guard is a fence.Guard that keeps its tokens in Redis. It is safe for concurrent use.
 type Guard struct {
 	client redis.UniversalClient
 	prefix string
@@ -42,7 +42,7 @@ type Guard struct {
 
 var _ fence.Guard = (*Guard)(nil)
 
-// New returns a guard on a client. The caller closes the client.
+// New returns a guard on a client. The caller must close the client.
 //
 // A client of go-redis repeats requests (MaxRetries, 3 by default), and so runs a write twice if the reply to the first was lost. Set
 // MaxRetries to -1, or write only what may be repeated. A request ends with its context if the client has ContextTimeoutEnabled; otherwise its
@@ -60,7 +60,7 @@ func New(client redis.UniversalClient, cfg Config) (*Guard, error) {
 	return &Guard{client, cfg.Prefix}, nil
 }
 
-// Claim is as in fence.Guard.
+// Claim implements fence.Guard.
 func (g *Guard) Claim(ctx context.Context, resource string, token int64) error {
 	_, err := g.Write(ctx, resource, token, "", nil)
 	return err
@@ -88,7 +88,7 @@ func (g *Guard) DoTx(ctx context.Context, resource string, token int64, write fu
 	}, g.prefix+resource)
 }
 
-// check refuses a token if the guard has seen a greater one since it was claimed.
+// check returns an error if the guard has seen a greater token since this one was claimed.
 func (g *Guard) check(ctx context.Context, tx *redis.Tx, resource string, token int64) error {
 	seen, err := tx.Get(ctx, g.prefix+resource).Result()
 	switch {
@@ -104,23 +104,23 @@ func (g *Guard) check(ctx context.Context, tx *redis.Tx, resource string, token 
 	return err
 }
 
-// execute runs what is in the transaction. It is refused if the key of the resource has changed since check.
+// execute runs the commands of the transaction, unless the key of the resource has changed since check.
 func (g *Guard) execute(ctx context.Context, pipe redis.Pipeliner, resource string, token int64) error {
 	_, err := pipe.Exec(ctx)
 	switch {
-	case err == nil, errors.Is(err, redis.Nil): // that a key is missing is the result of one of the commands
+	case err == nil, errors.Is(err, redis.Nil): // redis.Nil is the result of a command for a missing key
 		return nil
 	case errors.Is(err, redis.TxFailedErr):
 		if err := g.Claim(ctx, resource, token); err != nil {
-			return err // a *fence.StaleError, as a rule
+			return err // usually a *fence.StaleError
 		}
 		return fmt.Errorf("writing to %q: its key %q was changed by something else than a guard; nothing was written", resource, g.prefix+resource)
 	}
 	return unsure(resource, err)
 }
 
-// Do is as in fence.Guard, with the commands of write in one transaction, as in DoTx. write finds the transaction with Tx; other
-// commands of write are not guarded.
+// Do implements fence.Guard, with the commands of write in one transaction, as in DoTx. In write, Tx returns the
+// transaction; commands that write sends in another way are not guarded.
 func (g *Guard) Do(ctx context.Context, resource string, token int64, write func(context.Context) error) error {
 	return g.DoTx(ctx, resource, token, func(tx redis.Pipeliner) error { return write(context.WithValue(ctx, key{}, tx)) })
 }
@@ -147,7 +147,7 @@ func (g *Guard) Write(ctx context.Context, resource string, token int64, lua str
 	}
 	keys = append([]string{g.prefix + resource}, keys...)
 	args = append([]any{token}, args...)
-	reply, err := script(lua).Run(ctx, g.client, keys, args...).Slice() // by its hash, or in full if the server does not know it
+	reply, err := script(lua).Run(ctx, g.client, keys, args...).Slice() // by its hash, or in full if the server has not cached it
 	if err != nil {
 		return nil, unsure(resource, err)
 	}

@@ -8,8 +8,8 @@
 //		return err
 //	})
 //
-// The row of the resource stays locked until the transaction ends, so no write of a stale holder lands after one of its successor. It
-// needs no driver of its own and no more than database/sql.
+// The row of the resource stays locked until the transaction ends, so no write of a stale holder is committed after one
+// of its successor. The package uses database/sql only.
 package sqlfence
 
 import (
@@ -22,11 +22,11 @@ import (
 	"github.com/soloist-dev/soloist/fence/internal/transaction"
 )
 
-// ErrSnapshot refuses a transaction of MySQL or MariaDB at REPEATABLE READ that read something before another wrote to the resource: its
-// reads do not show that write.
+// ErrSnapshot reports that a REPEATABLE READ transaction of MySQL or MariaDB read something before another transaction
+// wrote to the resource, so its reads do not show that write. Run the transaction again.
 var ErrSnapshot = errors.New("the transaction reads as of before another's write: call Check before anything else in it, or begin it at READ COMMITTED")
 
-// A Dialect is the SQL that the database understands. The zero value is none of them.
+// A Dialect is the SQL dialect of a database. The zero value is invalid.
 type Dialect int
 
 // The dialects.
@@ -36,13 +36,13 @@ const (
 	SQLite
 )
 
-// A Config says where the tokens are kept.
+// A Config configures where the tokens are kept.
 type Config struct {
 	Dialect Dialect // required
-	Table   string  // the default is fences. Letters a to z, digits and _, and a schema's name with a dot before it
+	Table   string  // the default is fences. Use a to z, 0 to 9 and _; a schema can stand before it, with a dot
 }
 
-// A Guard is a fence.Guard whose memory is a table. It is safe for use by many goroutines at once.
+// A Guard is a fence.Guard that keeps its tokens in a table. It is safe for concurrent use.
 type Guard struct {
 	db  *sql.DB
 	cfg Config
@@ -55,7 +55,7 @@ type Guard struct {
 
 var _ fence.Guard = (*Guard)(nil)
 
-// New returns a guard of a database. The table must exist: see Schema. The caller closes db.
+// New returns a guard that keeps its tokens in a database. The table must exist: see Schema. The caller must close db.
 func New(db *sql.DB, cfg Config) (*Guard, error) {
 	table, err := transaction.Table(cfg.Table)
 	if err != nil {
@@ -95,10 +95,11 @@ func (g *Guard) Schema() string {
 	return fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s)", g.cfg.Table, columns)
 }
 
-// Check refuses a token lower than one seen for the resource, with a *fence.StaleError; the caller then rolls tx back. Otherwise the
-// token counts as seen once tx has been committed, and no other is let in for the resource until tx has ended. It waits for those
-// that are in, as long as ctx lets it. Make it first in tx: what tx has read before can be out of date by then. A tx whose reads do not
-// show what others have written under the guard is refused: by the database itself, and with ErrSnapshot in MySQL and MariaDB.
+// Check returns a *fence.StaleError if the token is lower than one seen for the resource; the caller must then roll tx
+// back. Otherwise the token counts as seen once tx has been committed, and other tokens for the resource wait until tx
+// has ended. Check waits for other transactions under the guard until ctx ends. Call Check first in tx: rows that tx
+// has read before can be out of date. If the reads of tx do not show what others have written under the guard, Check
+// fails: with an error of the database, or with ErrSnapshot in MySQL and MariaDB.
 func (g *Guard) Check(ctx context.Context, tx *sql.Tx, resource string, token int64) error {
 	if token <= 0 {
 		return &fence.TokenError{Token: token}
@@ -123,16 +124,17 @@ func (g *Guard) Check(ctx context.Context, tx *sql.Tx, resource string, token in
 	return nil
 }
 
-// raise raises the token of a resource, and says whether that was done.
+// raise raises the token of a resource, and reports whether it did.
 func (g *Guard) raise(ctx context.Context, tx *sql.Tx, resource string, token int64) (bool, error) {
 	args := []any{resource, token}
 	if g.cfg.Dialect == MySQL {
-		// At REPEATABLE READ the servers let a transaction change what its reads do not show. So each write is counted, and the count that
-		// the transaction reads must be the one that is there. It reads with the row locked, so its first read shows all there is.
+		// At REPEATABLE READ the servers let a transaction change rows whose newest version its reads do not show. So each
+		// write is counted, and the count that the transaction reads must be the newest one. It reads after it has locked the
+		// row, so its first read shows the newest version.
 		if _, err := tx.ExecContext(ctx, g.enter, resource); err != nil {
 			return false, err
 		}
-		writes := int64(-1) // of a row that has been added since
+		writes := int64(-1) // if the row was added since
 		err := tx.QueryRowContext(ctx, g.count, resource).Scan(&writes)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return false, err
@@ -147,13 +149,14 @@ func (g *Guard) raise(ctx context.Context, tx *sql.Tx, resource string, token in
 	return err == nil && n > 0, nil
 }
 
-// DoTx runs write in a transaction, after Check, and commits it. It returns the error of write, after a rollback. The token counts as
-// seen however write ends, be it with an error or by a panic: without a commit DoTx claims the token by itself.
+// DoTx begins a transaction, calls Check and write, and commits. If write returns an error, DoTx rolls back and returns
+// it. The token counts as seen even if write fails or panics: if DoTx does not commit, it claims the token in another
+// transaction.
 func (g *Guard) DoTx(ctx context.Context, resource string, token int64, write func(*sql.Tx) error) error {
 	return g.steps().DoTx(ctx, resource, token, write)
 }
 
-// Do is as in fence.Guard. write finds the transaction to write in with Tx.
+// Do implements fence.Guard. In write, Tx returns the transaction to use.
 func (g *Guard) Do(ctx context.Context, resource string, token int64, write func(context.Context) error) error {
 	return g.DoTx(ctx, resource, token, func(tx *sql.Tx) error { return write(transaction.In(ctx, tx)) })
 }
@@ -161,7 +164,7 @@ func (g *Guard) Do(ctx context.Context, resource string, token int64, write func
 // Tx returns the transaction of Do from the context of its write; nil elsewhere.
 func Tx(ctx context.Context) *sql.Tx { return transaction.From[*sql.Tx](ctx) }
 
-// Claim is as in fence.Guard.
+// Claim implements fence.Guard.
 func (g *Guard) Claim(ctx context.Context, resource string, token int64) error {
 	return g.steps().Claim(ctx, resource, token)
 }

@@ -11,20 +11,20 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// cleanBatch is how many names are given back in one request.
+// cleanBatch is how many names are released in one request.
 const cleanBatch = 500
 
-// Some stores forget a record only some time after its last grant. Clean sweeps again when cleanPause has passed, until so many sweeps one after
-// the other have found nothing.
+// Some stores forget a record only some time after its last grant. So Clean sweeps again after cleanPause, until this
+// many sweeps in a row have found nothing.
 const (
 	cleanPause = 100 * time.Millisecond
 	cleanVain  = 100
 )
 
-// Clean makes the store forget the records of a namespace, and returns how many stay: those that the backend will forget by itself. It waits
-// for leases that are still held.
+// Clean makes the store forget the records of a namespace, and returns how many remain: those that the backend will
+// forget later by itself. It waits for leases that are still held.
 func Clean(ctx context.Context, s store.Store, namespace string) (int, error) {
-	given := map[string]bool{} // back, with nothing to remember; taking a name again would make it young again
+	given := map[string]bool{} // released, with nothing to remember; a new grant would make the record young again
 	sweeper, sweeps := store.As[store.Sweeper](s)
 	for {
 		var names []string
@@ -58,7 +58,7 @@ func Clean(ctx context.Context, s store.Store, namespace string) (int, error) {
 func sweepAway(ctx context.Context, s store.Store, sweeper store.Sweeper, namespace string) (left int, err error) {
 	for vain := 0; ; vain++ {
 		n, err := sweeper.Sweep(ctx, 1000)
-		if err != nil && !errors.Is(err, errors.ErrUnsupported) { // then the backend forgets by itself
+		if err != nil && !errors.Is(err, errors.ErrUnsupported) { // ErrUnsupported: the backend forgets by itself
 			return left, fmt.Errorf("removing what was made: %w", err)
 		}
 		if n > 0 {
@@ -90,8 +90,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// forget releases names with nothing to remember, and notes them in given. It returns the time until the first name that is still held is
-// free; 0 if none is held.
+// forget releases names with nothing to remember, and adds them to given. It returns the time until the first name that
+// is still held is free, or 0 if none is held.
 func forget(ctx context.Context, s store.Store, names []string, given map[string]bool) (wait time.Duration, err error) {
 	holder := "load#" + rand.Text()
 	for ; len(names) > 0; names = names[min(cleanBatch, len(names)):] {

@@ -11,27 +11,27 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A Config says what to put load on, and how much.
+// A Config configures the store and the size of the load.
 type Config struct {
-	// Open opens a handle on the records, one more at each call, as another process would.
+	// Open opens another handle on the records at each call, as another process would.
 	Open func(context.Context) (store.Store, error)
 
-	Namespace string        // what is made is under it; nothing of anybody else's may be
-	For       time.Duration // each case, about
+	Namespace string        // of all records that are created; nothing else may use it
+	For       time.Duration // approximate time for each case
 	Size      Size
 
-	// Processes, if not nil, answers a command that calls Waiter: for case C with processes.
+	// Processes, if not nil, returns a command that calls Waiter, for case C with processes.
 	Processes Command
 
 	// Mark, if not nil, is called just before and just after what cases E, H, M and S measure.
 	Mark func()
 
-	// Progress, if not nil, is told how much of a case is done, from 0 to 1, and what it is at. It is called by one goroutine at
-	// a time.
+	// Progress, if not nil, is called with how much of a case is done, from 0 to 1, and its current step. It is called by
+	// one goroutine at a time.
 	Progress func(done float64, what string)
 }
 
-// A Size says how much of what a case has. The zero value of a field is the default.
+// A Size has the sizes of the cases. The zero value of a field means the default.
 type Size struct {
 	Goroutines int // B, D: 64
 	Waiters    int // C: 16
@@ -39,7 +39,7 @@ type Size struct {
 	Replicas   int // H: 10
 	Jobs       int // H: 100
 	StartJobs  int // S: 10,000
-	Elements   int // M: at most so many for each form; 20,000
+	Elements   int // M: the maximum for each form; 20,000
 }
 
 func (s Size) filled() Size {
@@ -65,7 +65,7 @@ type Case struct {
 	Run    func(context.Context, Config) ([]Result, error)
 }
 
-// Cases are all of them, in order.
+// Cases has all cases, in order.
 var Cases = []Case{
 	{"A", "take and give back a free lock, one caller", Pair},
 	{"B", "the same by many goroutines, a lock each", Many},
@@ -93,11 +93,11 @@ func (k Case) Do(ctx context.Context, cfg Config) ([]Result, error) {
 	return results, nil
 }
 
-// requestTimeout is more than the client's default: a request that is slow is to be measured, and not to be repeated. An answer that takes as
-// long as a lease would be of no use.
+// requestTimeout is longer than the client's default: a slow request should be measured and not repeated. A reply that
+// takes as long as a lease would be useless.
 const requestTimeout = usualTTL
 
-// A replica is a client with a handle of its own, counted.
+// A replica is a client with its own handle, whose requests are counted.
 type replica struct {
 	*soloist.Client
 	counter *Counter
@@ -121,7 +121,7 @@ func (cfg Config) replica(ctx context.Context, opts soloist.Options) (*replica, 
 
 func (r *replica) close() error { return errors.Join(r.Close(), r.store.Close()) }
 
-// on calls fn with a client of its own.
+// on calls fn with a new client.
 func (cfg Config) on(ctx context.Context, opts soloist.Options, fn func(*replica) error) error {
 	r, err := cfg.replica(ctx, opts)
 	if err != nil {
@@ -131,14 +131,14 @@ func (cfg Config) on(ctx context.Context, opts soloist.Options, fn func(*replica
 	return errors.Join(err, r.close())
 }
 
-// part answers cfg whose progress is the i-th of n parts of the whole.
+// part returns cfg with a Progress that reports the i-th of n parts of the whole.
 func (cfg Config) part(i, n int) Config {
 	whole := cfg.Progress
 	cfg.Progress = func(done float64, what string) { whole((float64(i)+done)/float64(n), what) }
 	return cfg
 }
 
-// loop is a loop of workers, with the time and the progress of cfg. A seventh of its time warms up.
+// loop returns a loop of workers, with the time and the progress of cfg. A seventh of the time is for warming up.
 func (cfg Config) loop(workers int, what string) Loop {
 	return Loop{
 		Workers: workers, For: cfg.For, Warm: min(cfg.For/6, 300*time.Millisecond),

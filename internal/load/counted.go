@@ -11,13 +11,13 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A Counter counts what goes to a store.
+// A Counter counts the requests to a store.
 type Counter struct {
-	Requests atomic.Int64 // calls of the store: a batch is one
-	Acquires atomic.Int64 // those of Acquire that claim something, and do not only read
+	Requests atomic.Int64 // calls of the store; a batch is one call
+	Acquires atomic.Int64 // calls of Acquire that do not only read
 	Names    atomic.Int64 // names in them
 
-	claimed func([]store.Claim) // is told of each Acquire before it is made; may be nil
+	claimed func([]store.Claim) // called before each Acquire; may be nil
 }
 
 func (c *Counter) add(names int) {
@@ -25,7 +25,7 @@ func (c *Counter) add(names int) {
 	c.Names.Add(int64(names))
 }
 
-// Count returns s, counted by c.
+// Count returns s wrapped so that c counts its requests.
 func Count(s store.Store, c *Counter) store.Store { return &counted{Store: s, c: c} }
 
 type counted struct {
@@ -33,7 +33,7 @@ type counted struct {
 	c *Counter
 }
 
-// Unwrap is as store.As wants it. What is not counted below goes to the wrapped store directly.
+// Unwrap returns the wrapped store, for store.As. Calls of interfaces that are not implemented below go to it directly.
 func (s *counted) Unwrap() store.Store { return s.Store }
 
 func (s *counted) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
@@ -62,7 +62,7 @@ func (s *counted) List(ctx context.Context, prefix string) iter.Seq2[store.Recor
 	return s.Store.List(ctx, prefix)
 }
 
-// Watch is as in store.Watcher.
+// Watch implements store.Watcher.
 func (s *counted) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
 	w, ok := store.As[store.Watcher](s.Store)
 	if !ok {
@@ -72,7 +72,7 @@ func (s *counted) Watch(ctx context.Context, names []string) (<-chan struct{}, e
 	return w.Watch(ctx, names)
 }
 
-// Choose is as in store.Chooser.
+// Choose implements store.Chooser.
 func (s *counted) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Outcome, error) {
 	c, ok := store.As[store.Chooser](s.Store)
 	if !ok {
@@ -82,7 +82,7 @@ func (s *counted) Choose(ctx context.Context, names []string, claim store.Claim)
 	return c.Choose(ctx, names, claim)
 }
 
-// Queue is as in store.Queuer. A call counts as one request, however long it waits.
+// Queue implements store.Queuer. A call counts as one request, however long it waits.
 func (s *counted) Queue(ctx context.Context, claim store.Claim) (store.Outcome, time.Duration, error) {
 	q, ok := store.As[store.Queuer](s.Store)
 	if !ok {
@@ -92,7 +92,7 @@ func (s *counted) Queue(ctx context.Context, claim store.Claim) (store.Outcome, 
 	return q.Queue(ctx, claim)
 }
 
-// Leave is as in store.Queuer.
+// Leave implements store.Queuer.
 func (s *counted) Leave(ctx context.Context, name, holder string) (bool, error) {
 	q, ok := store.As[store.Queuer](s.Store)
 	if !ok {

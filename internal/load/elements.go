@@ -11,7 +11,7 @@ import (
 	"github.com/soloist-dev/soloist"
 )
 
-// An elementForm is one way to work on elements.
+// An elementForm is one way to process elements.
 type elementForm struct{ workers, batch int }
 
 func (f elementForm) String() string {

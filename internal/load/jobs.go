@@ -44,11 +44,12 @@ func Start(ctx context.Context, cfg Config) ([]Result, error) {
 	return results, nil
 }
 
-// start runs jobs, and returns when they are registered with the requests that this took. The function that it answers ends them.
+// start runs jobs, and returns when they are registered, with the number of requests that this took. The function that
+// it returns ends them.
 func (r *replica) start(ctx context.Context, jobs []soloist.Job) (requests int64, stop func() error, err error) {
 	registered := make(chan int64, 1)
 	r.counter.claimed = func(claims []store.Claim) {
-		// The first look at what is asked of the jobs comes when they have been registered.
+		// The commands to the jobs are first read when the jobs have been registered.
 		if len(claims) == 1 && strings.HasSuffix(claims[0].Name, "/controls") {
 			select {
 			case registered <- r.counter.Requests.Load() - 1:
@@ -61,7 +62,7 @@ func (r *replica) start(ctx context.Context, jobs []soloist.Job) (requests int64
 	go func() { ended <- r.Run(ctx, jobs...) }()
 	stop = sync.OnceValue(func() error {
 		cancel()
-		if err := <-ended; !errors.Is(err, soloist.ErrUnknown) { // what was measured is over: how its last runs end does not matter
+		if err := <-ended; !errors.Is(err, soloist.ErrUnknown) { // the measurement is over: how the last runs end does not matter
 			return err
 		}
 		return nil
@@ -81,9 +82,9 @@ func (r *replica) start(ctx context.Context, jobs []soloist.Job) (requests int64
 // tickEvery is the least time between the ticks of case H.
 const tickEvery = time.Second
 
-// Tick is case H: replicas, each with a handle of its own, run the same jobs, which are all due at once, again and again. The jobs do
-// nothing, so what is measured is what the fleet asks of the store. A tick must be over before the next: where the machine or the store cannot
-// keep up, there is more time between them.
+// Tick is case H: replicas, each with its own handle, run the same jobs, which are all due at the same times. The jobs
+// do nothing, so the case measures the requests of the fleet to the store. A tick must be over before the next one; if
+// the machine or the store cannot keep up, the time between ticks is increased.
 func Tick(ctx context.Context, cfg Config) ([]Result, error) {
 	every := (tickEvery + time.Duration(cfg.Size.Replicas*cfg.Size.Jobs)*100*time.Microsecond).Truncate(time.Second)
 	for ; ; every *= 4 {
@@ -136,8 +137,8 @@ func (cfg Config) tick(ctx context.Context, every time.Duration) (Result, error)
 	return result, errors.Join(err, end())
 }
 
-// ticks counts what the replicas ask from the middle between two ticks to the middle between two later ones, or until the runs of those ticks
-// have come if that takes a little longer.
+// ticks counts the requests of the replicas from the middle between two ticks to the middle between two later ones, or
+// until the runs of those ticks have ended if that takes a little longer.
 func (cfg Config) ticks(ctx context.Context, what string, replicas []*replica, runs *tally) (Result, error) {
 	count := func() (requests, acquires, names int64) {
 		for _, r := range replicas {

@@ -11,7 +11,7 @@ import (
 	"github.com/soloist-dev/soloist"
 )
 
-// usualTTL is the TTL that figures of case E are told for: the client's default.
+// usualTTL is the TTL to which the figures of case E are converted: the client's default.
 const usualTTL = 30 * time.Second
 
 // Keep is case E: locks are held and renewed. Leases are renewed at a third of their TTL, so what a period costs does not depend on
@@ -67,7 +67,7 @@ func (cfg Config) keep(ctx context.Context, period time.Duration) (Result, error
 	return result, err
 }
 
-// takeMany takes locks from some goroutines, so that they are taken in batches.
+// takeMany acquires locks from some goroutines, so that they are acquired in batches.
 func (r *replica) takeMany(ctx context.Context, called []string, progress func(float64)) ([]*soloist.Lease, error) {
 	n := len(called)
 	leases := make([]*soloist.Lease, n)

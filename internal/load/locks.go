@@ -9,12 +9,12 @@ import (
 	"github.com/soloist-dev/soloist"
 )
 
-// Pair is case A: one caller takes and gives back one free lock.
+// Pair is case A: one caller acquires and releases one free lock.
 func Pair(ctx context.Context, cfg Config) ([]Result, error) {
 	return cfg.pairs(ctx, "A", "one caller", 1)
 }
 
-// Many is case B: goroutines of one client take and give back locks, each its own.
+// Many is case B: goroutines of one client acquire and release locks, each its own.
 func Many(ctx context.Context, cfg Config) ([]Result, error) {
 	n := cfg.Size.Goroutines
 	return cfg.pairs(ctx, "B", fmt.Sprintf("%d goroutines, a name each", n), n)
@@ -29,14 +29,14 @@ func (cfg Config) pairs(ctx context.Context, letter, what string, n int) ([]Resu
 				err = l.Release()
 			}
 			if err != nil {
-				called[w] += "+" // the name may be taken for a TTL; another is as good
+				called[w] += "+" // the name may be held for a TTL; another one will do
 			}
 			return err
 		}
 	})
 }
 
-// Refused is case D: tries at a lock that somebody else holds, by one goroutine and by many.
+// Refused is case D: attempts to acquire a lock that another client holds, by one goroutine and by many.
 func Refused(ctx context.Context, cfg Config) ([]Result, error) {
 	holder, err := cfg.replica(ctx, soloist.Options{TTL: time.Minute})
 	if err != nil {
@@ -78,7 +78,7 @@ func orGranted(err error) error {
 	return err
 }
 
-// measured repeats what make answers, on a client of its own.
+// measured repeats the operation that make returns, on a new client.
 func (cfg Config) measured(ctx context.Context, letter, what, unit string, workers int, with func(*replica) func(context.Context, int) error) ([]Result, error) {
 	var result Result
 	err := cfg.on(ctx, soloist.Options{}, func(r *replica) error {

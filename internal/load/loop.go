@@ -14,17 +14,17 @@ import (
 type Loop struct {
 	Workers  int
 	For      time.Duration
-	Warm     time.Duration // before, without being counted
-	Begin    func() error  // is called after warming up, when nothing is under way; may be nil
+	Warm     time.Duration // before that, without being counted
+	Begin    func() error  // called after warming up, when no operation is running; may be nil
 	Progress func(done float64)
 }
 
-// ErrEnough as the error of an operation ends a worker that has nothing left to do.
+// ErrEnough, returned by an operation, ends a worker that has nothing left to do.
 var ErrEnough = errors.New("enough")
 
-// Run calls op(ctx, worker) until the time is over, and answers what it cost. Operations under way when the time is over are waited for and
-// counted, and each worker makes at least one. Those that were not answered in time are counted apart, unless there are no others. Another
-// error of op ends it all.
+// Run calls op(ctx, worker) until the time is over, and returns what it cost. It waits for operations that are running
+// then and counts them; each worker makes at least one. Operations that timed out are counted separately, unless there
+// are no others. Any other error of op ends Run.
 func (l Loop) Run(ctx context.Context, op func(ctx context.Context, worker int) error) (*Sample, error) {
 	if l.Warm > 0 {
 		if _, _, err := l.run(ctx, l.Warm, op, nil); err != nil {
@@ -47,7 +47,8 @@ func (l Loop) Run(ctx context.Context, op func(ctx context.Context, worker int) 
 	return s, nil
 }
 
-// inTime says that an error is not that of a store, a disk or a machine which is too slow for the bounds of the client.
+// inTime reports whether an error does not mean that a store, a disk or a machine is too slow for the client's time
+// limits.
 func inTime(err error) bool {
 	return !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, soloist.ErrUnknown) && !errors.Is(err, soloist.ErrLost)
 }
@@ -98,7 +99,7 @@ func (l Loop) run(ctx context.Context, d time.Duration, op func(context.Context,
 	return all, late.Load(), nil
 }
 
-// tell reports how much of d has passed, until the function that it answers is called.
+// tell reports how much of d has passed, until the function that it returns is called.
 func tell(d time.Duration, progress func(float64)) (stop func()) {
 	if progress == nil {
 		return func() {}

@@ -15,16 +15,16 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A Command makes the command of a process that calls Waiter, or Serve with a way to lock of its own.
+// A Command returns the command of a process that calls Waiter, or Serve with another kind of lock.
 type Command func(ctx context.Context) *exec.Cmd
 
-// An order is what a waiting process is told, in one line; its answer is a line too.
+// An order is a line of text for a waiting process. It responds with a line, too.
 type order struct {
 	Namespace string  `json:"namespace"`
 	Waiting   Waiting `json:"waiting"`
 }
 
-// An Account is what a waiting process has to tell when it is done.
+// An Account is the report of a waiting process when it has finished.
 type Account struct {
 	Holds    []Hold        `json:"holds"`
 	Requests int64         `json:"requests"`
@@ -32,7 +32,8 @@ type Account struct {
 	Error    string        `json:"error,omitempty"`
 }
 
-// Waiter is what a process of case C runs: a client that waits for the lock. in and out are its pipes to whoever started it.
+// Waiter is the main function of a process of case C: a client that waits for the lock. in and out are its pipes to the
+// process that started it.
 func Waiter(ctx context.Context, open func(context.Context) (store.Store, error), in io.Reader, out io.Writer) error {
 	var r *replica
 	defer func() {
@@ -49,7 +50,8 @@ func Waiter(ctx context.Context, open func(context.Context) (store.Store, error)
 	})
 }
 
-// Serve is Waiter for another way to lock: connect answers it, and what counts requests, which may be nil.
+// Serve is Waiter for another kind of lock: connect returns the function that waits for the lock, and one that counts
+// requests, which may be nil.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, connect func(namespace string) (func(context.Context, int) (func() error, error), func() int64, error)) error {
 	lines := bufio.NewScanner(in)
 	if !lines.Scan() {
@@ -85,7 +87,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, connect func(namesp
 	return tellBack(a)
 }
 
-// warm has the lock once, or waits for it for a while, so that the process has its connections, and listens.
+// warm acquires the lock once, or waits for it for a while, so that the process has its connections and subscriptions.
 func warm(ctx context.Context, lock func(context.Context, int) (func() error, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -119,8 +121,8 @@ func (c *child) hear() (Account, error) {
 	return a, nil
 }
 
-// Processes runs n processes that wait as w says, each as one waiter, and answers their accounts together. begin is called when all are
-// ready; it may be nil. The processes end before it returns.
+// Processes runs n processes that wait as w defines, each as one waiter, and returns their accounts. begin is called
+// when all are ready; it may be nil. The processes end before Processes returns.
 func Processes(ctx context.Context, n int, command Command, namespace string, w Waiting, begin func() error) (Account, error) {
 	ctx, kill := context.WithCancel(ctx)
 	var children []*child
@@ -130,7 +132,7 @@ func Processes(ctx context.Context, n int, command Command, namespace string, w 
 		}
 		kill()
 		for _, c := range children {
-			_ = c.cmd.Wait() // it was killed, or has told what it had to tell
+			_ = c.cmd.Wait() // it was killed, or has sent its account
 		}
 	}()
 	for range n {

@@ -2,7 +2,7 @@ package load
 
 import "time"
 
-// A Result is what one case has cost. Figures that a case does not have are 0.
+// A Result has the figures of one case. Figures that a case does not have are 0.
 type Result struct {
 	Case       string  `json:"case"`
 	What       string  `json:"what"` // "64 goroutines, a name each"
@@ -28,11 +28,11 @@ type More struct {
 	Unit  string  `json:"unit,omitempty"`
 }
 
-// A Sample is what a stretch of work has used.
+// A Sample has what a period of work used.
 type Sample struct {
 	Took          time.Duration
 	Operations    int64
-	Late          int64 // operations that were not answered in time, beside them
+	Late          int64 // operations that timed out, in addition
 	Times         Times // of each operation
 	CPU           time.Duration
 	Allocs, Bytes uint64
@@ -45,7 +45,7 @@ func (s *Sample) since(before usage) {
 	s.Allocs, s.Bytes = now.allocs-before.allocs, now.bytes-before.bytes
 }
 
-// Result makes a result of the sample. requests are those of all operations together.
+// Result returns the result of the sample. requests is the number of requests of all operations together.
 func (s *Sample) Result(letter, what, unit string, requests int64) Result {
 	n := float64(max(1, s.Operations))
 	r := Result{
@@ -59,5 +59,5 @@ func (s *Sample) Result(letter, what, unit string, requests int64) Result {
 	return r
 }
 
-// Micros is d in µs.
+// Micros returns d in µs.
 func Micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -11,7 +11,7 @@ import (
 // A tally counts runs by the tick that they were scheduled for.
 type tally struct {
 	every time.Duration // between ticks
-	ended chan struct{} // has room for one, and gets one with each run
+	ended chan struct{} // has a buffer of one, and receives a value with each run
 
 	mu sync.Mutex
 	at map[int64]int // by unix ms
@@ -31,7 +31,7 @@ func (c *tally) add(scheduled time.Time) {
 	}
 }
 
-// between answers the runs of all ticks between two instants, and the fewest runs of one of them.
+// between returns the runs of all ticks between two instants, and the fewest runs of one tick.
 func (c *tally) between(begin, end time.Time) (all, fewest int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,10 +43,10 @@ func (c *tally) between(begin, end time.Time) (all, fewest int) {
 	return all, fewest
 }
 
-// errBehind says that the ticks come faster than the runs.
+// errBehind reports that the ticks come faster than the runs.
 var errBehind = errors.New("the jobs of a tick were not run before the next ticks")
 
-// await waits until each tick between two instants has so many runs, and for not much longer.
+// await waits until each tick between two instants has that many runs, but not much longer.
 func (c *tally) await(ctx context.Context, begin, end time.Time, runs int) error {
 	ctx, cancel := context.WithDeadlineCause(ctx, end.Add(4*c.every), errBehind)
 	defer cancel()

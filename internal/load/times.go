@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Times counts durations in buckets that are at most 1/32 of their value wide, so that a percentile is off by no more than that.
-// The zero value is empty. It is not safe for use by many goroutines.
+// Times counts durations in buckets that are at most 1/32 of their value wide, so that a percentile is off by no more
+// than that. The zero value is empty. It is not safe for concurrent use.
 type Times struct {
 	buckets [bucketCount]uint32
 	n       int64
@@ -28,7 +28,7 @@ func bucketOf(d time.Duration) int {
 	return (shift+1)*steps + int(v>>shift) - steps
 }
 
-// middle is the duration in the middle of a bucket.
+// middle returns the duration in the middle of a bucket.
 func middle(bucket int) time.Duration {
 	if bucket < steps {
 		return time.Duration(bucket)
@@ -45,7 +45,7 @@ func (t *Times) Add(d time.Duration) {
 	t.longest = max(t.longest, d)
 }
 
-// Merge adds what other has counted.
+// Merge adds the durations of other.
 func (t *Times) Merge(other *Times) {
 	for i, n := range other.buckets {
 		t.buckets[i] += n
@@ -54,13 +54,14 @@ func (t *Times) Merge(other *Times) {
 	t.longest = max(t.longest, other.longest)
 }
 
-// Count is how many durations there are.
+// Count returns the number of durations.
 func (t *Times) Count() int64 { return t.n }
 
-// Max is the longest duration.
+// Max returns the longest duration.
 func (t *Times) Max() time.Duration { return t.longest }
 
-// Quantile answers the duration that a share q of all does not exceed: 0.5 is the median. It is 0 when there are none.
+// Quantile returns the duration that a share q of all does not exceed: 0.5 is the median. It returns 0 if there are
+// none.
 func (t *Times) Quantile(q float64) time.Duration {
 	rank := max(1, int64(q*float64(t.n)+0.5))
 	var seen int64

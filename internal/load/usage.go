@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A usage is what this process has used so far.
+// A usage is what this process has used so far: processor time, memory.
 type usage struct {
 	at            time.Time
 	cpu           time.Duration
@@ -18,10 +18,10 @@ func used() usage {
 	return usage{at: time.Now(), cpu: CPU(), allocs: m.Mallocs, bytes: m.TotalAlloc}
 }
 
-// heap is what is alive on the heap.
+// heap returns the size of the live heap, in bytes.
 func heap() uint64 {
 	runtime.GC()
-	runtime.GC() // what finalizers have freed
+	runtime.GC() // collects what finalizers have freed
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// CPU is the processor time that this process has used, of user and system together. It is 0 where the system does not say.
+// CPU returns the processor time that this process has used, user and system together. It is 0 where the system does
+// not report it.
 func CPU() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

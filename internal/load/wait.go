@@ -11,15 +11,16 @@ import (
 	"github.com/soloist-dev/soloist"
 )
 
-// Waiting is work of waiters who all want one lock: each waits for it, holds it, gives it back, and after a pause waits again.
-// Without the pause whoever gives it back mostly takes it again, and nothing is handed over.
+// Waiting is the work of waiters for one lock: each waits for it, holds it, releases it, and waits again after a pause.
+// Without the pause the releasing waiter would mostly acquire the lock again, and nothing would be handed over.
 type Waiting struct {
 	Waiters     int           `json:"waiters"`
 	For         time.Duration `json:"for"`
 	Hold, Pause time.Duration
 }
 
-// The times of case C. The pause is short beside the time that a waiter waits, so that nearly all are always waiting.
+// The times of case C. The pause is short compared with the time that a waiter waits, so nearly all waiters are always
+// waiting.
 const (
 	holdFor  = time.Millisecond
 	pauseFor = 5 * time.Millisecond
@@ -28,11 +29,11 @@ const (
 // A Hold is one time that a waiter had the lock. Instants are of the wall clock of the host, in ns since 1970: waiters may be processes.
 type Hold struct {
 	Waiter   int   `json:"w"`
-	Granted  int64 `json:"g"` // after the lock was taken
-	Released int64 `json:"r"` // before it was given back
+	Granted  int64 `json:"g"` // after the lock was acquired
+	Released int64 `json:"r"` // before it was released
 }
 
-// Run lets the waiters work. lock waits for the lock and answers how to give it back; its ctx ends with the time.
+// Run runs the waiters. lock waits for the lock and returns a function that releases it; its ctx ends with the time.
 func (w Waiting) Run(ctx context.Context, lock func(ctx context.Context, waiter int) (unlock func() error, err error)) ([]Hold, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -78,14 +79,14 @@ func nap(d time.Duration) {
 	}
 }
 
-// HandOvers are what the holds of all waiters say together.
+// HandOvers has the figures about the holds of all waiters.
 type HandOvers struct {
 	Holds   int
 	Changes int   // of the owner: a hold by another waiter than the one before
-	Gaps    Times // from giving the lock back until another waiter has it
-	Most    int   // holds of the waiter that had most
+	Gaps    Times // from the release of the lock until another waiter has it
+	Most    int   // holds of the waiter with the most
 	Fewest  int
-	Overlap int // holds that began before the one before had been given back: there must be none
+	Overlap int // holds that began before the previous one was released: there must be none
 }
 
 // Changes finds the hand-overs in the holds of so many waiters.

@@ -1,5 +1,5 @@
-// Package rand draws the client's random numbers, which only spread load: nothing that is promised depends on them. A simulation
-// puts a source of its own in their place, so that the same seed gives the same history.
+// Package rand returns the client's random numbers. They only spread load: no guarantee depends on them. A simulation
+// replaces their source, so that the same seed gives the same history.
 package rand
 
 import (
@@ -7,14 +7,14 @@ import (
 	"sync/atomic"
 )
 
-// integer are the types that can be drawn.
+// integer is the constraint of the types of random numbers.
 type integer interface {
 	~int | ~int64 | ~uint64
 }
 
 var simulated atomic.Pointer[func(n int64) int64]
 
-// N answers a random number from 0 up to but without n, which is > 0.
+// N returns a random number in [0, n). n must be > 0.
 func N[I integer](n I) I {
 	if draw := simulated.Load(); draw != nil {
 		return I((*draw)(int64(n)))
@@ -22,7 +22,8 @@ func N[I integer](n I) I {
 	return rand.N(n)
 }
 
-// Simulate draws with a function from now on, in the whole process; nil ends that. It is called from many goroutines.
+// Simulate replaces the source of random numbers in the whole process; nil restores it. The function is called from
+// many goroutines concurrently.
 func Simulate(draw func(n int64) int64) {
 	if draw == nil {
 		simulated.Store(nil)

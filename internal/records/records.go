@@ -1,8 +1,9 @@
-// Package records says how the names of a client's records begin, for the client and for what looks at its records from outside.
+// Package records defines the prefixes of the names of a client's records, for the client and for packages that read
+// its records.
 package records
 
-// In answers how the names of the records in a namespace begin, "" without one. The records outside of any namespace begin with their kind,
-// which is a word; so no record of one namespace is another's, or outside of all.
+// In returns the prefix of the records in a namespace, "" without a namespace. Records outside of any namespace begin
+// with their kind, which is a word; so the records of different namespaces, and of none, never have the same name.
 func In(namespace string) string {
 	if namespace == "" {
 		return ""

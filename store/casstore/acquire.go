@@ -8,8 +8,8 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// Acquire implements store.Store. A name that this process has not seen costs a request to read it, and one to take it; a
-// name that it released last costs one.
+// Acquire implements store.Store. A name that this process has not seen costs one request to read it and one to acquire
+// it. A name that this process was the last to release costs one.
 func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
@@ -25,15 +25,15 @@ func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outc
 	return outcomes, nil
 }
 
-// An acquisition is a claim on its way.
+// An acquisition is a claim that is being decided.
 type acquisition struct {
 	claim   store.Claim
 	outcome *store.Outcome
-	floored bool // the token that it takes next is above a floor that was read after the record was made
+	floored bool // the next token is above a floor that was read after the record was created
 }
 
-// acquire carries out claims. Those that are granted a token that may have been forgotten are granted a higher one, after
-// the floor has been read.
+// acquire carries out claims. If a grant's token may be one that was forgotten, acquire reads the floor and raises the
+// token above it.
 func (s *Store) acquire(ctx context.Context, all []*acquisition) {
 	for len(all) > 0 {
 		tasks := make([]*task, len(all))
@@ -59,7 +59,7 @@ func (s *Store) acquire(ctx context.Context, all []*acquisition) {
 	}
 }
 
-// confirm reads the floor after records have been made. It returns those whose tokens may have been forgotten.
+// confirm reads the floor after records have been created. It returns those whose tokens may have been forgotten.
 func (s *Store) confirm(ctx context.Context, unsure []*acquisition, granted []sight) (again []*acquisition) {
 	if len(unsure) == 0 {
 		return nil
@@ -67,7 +67,7 @@ func (s *Store) confirm(ctx context.Context, unsure []*acquisition, granted []si
 	floor, err := s.readFloor(ctx)
 	for i, a := range unsure {
 		switch {
-		case err != nil: // the record is there: whoever asks again as the same holder learns more
+		case err != nil: // the record exists: a repeated claim of the same holder settles it
 			*a.outcome = store.Outcome{Err: store.AsUnknown(err)}
 		case a.outcome.Grant.Token <= floor:
 			a.floored = true
@@ -79,13 +79,14 @@ func (s *Store) confirm(ctx context.Context, unsure []*acquisition, granted []si
 	return again
 }
 
-// free reports whether an item that is remembered looks as if the claim could be granted, so that reading it first would be
-// in vain. Whether it can be is decided by the condition of the write.
+// free reports whether a remembered item looks as if the claim could be granted. Then reading it first is not
+// worthwhile: the condition of the write decides.
 func (a *acquisition) free(seen sight) bool {
 	return a.claim.Mark >= 0 && (a.claim.Mark == 0 || seen.item.Record.Mark < a.claim.Mark) && seen.left(time.Now()) == 0
 }
 
-// grant returns the record that grants the claim, nil if the holder has the lease already, or why it is refused.
+// grant returns the record that grants the claim, nil if the holder has the lease already, or the error with which it
+// is refused.
 func (s *Store) grant(a *acquisition, seen sight) (*Record, error) {
 	now, old, c := time.Now(), seen.item.Record, a.claim
 	own := seen.liveFor(c.Holder, now)
@@ -93,7 +94,7 @@ func (s *Store) grant(a *acquisition, seen sight) (*Record, error) {
 	case own && !(a.floored && old.Token <= s.floor.Load()):
 		a.outcome.Grant.ExpiredAge = 0
 		return nil, nil //nolint:nilnil // nothing to write
-	case own: // its token is replaced by one above the floor
+	case own: // replace its token by one above the floor
 	case c.Mark != 0 && old.Mark >= c.Mark:
 		return nil, &store.DoneError{Record: view(seen, now, true)}
 	case seen.left(now) > 0:
@@ -118,7 +119,7 @@ func (s *Store) grant(a *acquisition, seen sight) (*Record, error) {
 	return &record, nil
 }
 
-// view returns the record of an item for those who are refused, or who look.
+// view returns the record of an item for errors and lists.
 func view(seen sight, now time.Time, state bool) store.Record {
 	r := seen.item.Record
 	rec := store.Record{Name: seen.item.Name, Token: r.Token, Mark: r.Mark, Left: seen.left(now)}
@@ -134,7 +135,7 @@ func view(seen sight, now time.Time, state bool) store.Record {
 	return rec
 }
 
-// Choose implements store.Chooser: a request to read all the names, and one to take the first that is free.
+// Choose implements store.Chooser: one request reads all the names, and one acquires the first that is free.
 func (s *Store) Choose(ctx context.Context, names []string, c store.Claim) (int, store.Outcome, error) {
 	if err := s.ready(ctx); err != nil {
 		return 0, store.Outcome{}, err
@@ -155,15 +156,15 @@ func (s *Store) Choose(ctx context.Context, names []string, c store.Claim) (int,
 		var outcome store.Outcome
 		s.acquire(ctx, []*acquisition{{claim: c, outcome: &outcome}})
 		if _, held := outcome.Err.(*store.HeldError); held && free { //nolint:errorlint // of this store itself
-			continue // somebody else took it meanwhile
+			continue // another client acquired it meanwhile
 		}
 		return slices.Index(names, name), outcome, nil
 	}
 	return 0, store.Outcome{Err: &store.HeldError{Record: store.Record{Name: names[0], Left: retryAfter}}}, nil
 }
 
-// choose returns the name that the holder has, or the first that is free, or the one that will be free first. An item that
-// cannot be read is left out, unless there is no other.
+// choose returns the name that the holder has, or the first that is free, or the one that will be free first. It skips
+// an item that cannot be read, unless there is no other.
 func (s *Store) choose(items []Item, holder string) (name string, free bool, broken error) {
 	now, soonest, found := time.Now(), time.Duration(0), false
 	for _, item := range items {

@@ -7,33 +7,33 @@ import (
 	"time"
 )
 
-// A Backend keeps items by name. It is safe for use by many goroutines at once. Reads and writes of one item are
-// linearizable: a read that is sent after a write was acknowledged sees that write, or a later one.
+// A Backend keeps items by name. It must be safe for concurrent use. Reads and writes of one item are linearizable: a
+// read that is sent after a write was confirmed sees that write, or a later one.
 //
-// The error beside a slice is that of the whole call; else the slice is as long as the argument, and its element i belongs
-// to element i of the argument. Errors of a write are [store.ErrUnknown] when it may have taken effect, and any other error
-// when it surely has not and will not.
+// The error beside a slice applies to the whole call. If it is nil, the slice is as long as the argument, and its
+// element i belongs to element i of the argument. The error of a write is [store.ErrUnknown] if the write may have
+// taken effect, now or later. Any other error means that it has not and will not.
 type Backend interface {
-	// Read returns the items of some names, which are all different. An item that is not there has the version "".
+	// Read returns the items of some names, which are all different. An item that does not exist has the version "".
 	Read(ctx context.Context, names []string) ([]Item, error)
 
-	// Write replaces, makes or deletes items of different names, each by itself and on its condition. The Err of a result
-	// is ErrConflict if the item has another version than the change expects.
+	// Write replaces, creates or deletes items of different names, each by itself and on its condition. The Err of a
+	// result is ErrConflict if the item has another version than the change expects.
 	Write(ctx context.Context, changes []Change) ([]Result, error)
 
 	// List yields the items whose names begin with prefix, in ascending byte order of their names. It need not be a
 	// snapshot. It ends after the first error; items that cannot be read are yielded with their Err.
 	List(ctx context.Context, prefix string) iter.Seq2[Item, error]
 
-	// Walk returns up to n items behind a cursor, in whatever order is the backend's own, and the cursor behind them: ""
-	// at the end. "" begins. What is written meanwhile may be met or missed.
+	// Walk returns up to n items after a cursor, in any fixed order, and the cursor after them, "" at the end. The cursor
+	// "" means the beginning. Items that are written meanwhile may be returned or not.
 	Walk(ctx context.Context, cursor string, n int) (items []Item, next string, err error)
 
-	// Close frees what the backend opened itself.
+	// Close releases the resources that the backend opened itself.
 	Close() error
 }
 
-// ErrConflict means that an item was not changed because its version is another than expected.
+// ErrConflict reports that an item was not changed because it does not have the expected version.
 var ErrConflict = errors.New("changed by somebody else meanwhile")
 
 // An Item is a record with its name and version.
@@ -48,28 +48,28 @@ type Item struct {
 type Change struct {
 	Name    string
 	Version string  // the version that is to be replaced; "" makes the item, if it is not there
-	Record  *Record // what replaces it; nil deletes it
+	Record  *Record // the new record; nil deletes the item
 }
 
 // A Result is the outcome of a change.
 type Result struct {
 	Version string // the item's version now, "" for a deletion; only if Err is nil
-	Current *Item  // with ErrConflict: the item as it is, if the backend learned it in the same request; else nil
+	Current *Item  // with ErrConflict: the existing item, if the backend returned it in the same request; else nil
 	Err     error
 }
 
 // A Record is what is stored under a name.
 type Record struct {
-	Holder   string        // of the last grant, also after its release
+	Holder   string        // of the last grant, even after its release
 	Token    int64         // the fencing token of the last grant
 	Mark     int64         // see store.Record
 	State    []byte        // see store.Record
 	TTL      time.Duration // how long the lease lives, or the name lingers, from when an observer has first seen this item
 	Released bool          // the holder has released it
-	Unsure   bool          // whether Token is above the floor has not been confirmed by its maker
+	Unsure   bool          // the client that wrote Token has not confirmed that it is above the floor
 
-	// Write is unique to the write that made the item as it is. A backend without versions of its own can use it as the
-	// version. It also tells a client that a write whose outcome it did not learn has taken effect.
+	// Write identifies the write that produced this version of the item. A backend without versions can use it as the
+	// version. By it, a client also recognizes that a write with an unknown outcome has taken effect.
 	Write string
 
 	Granted time.Time // when, by the wall clock of the client that was granted the lease

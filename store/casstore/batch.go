@@ -9,30 +9,30 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// attempts is how often a change that meets a conflict is decided anew. Each conflict means that somebody else got on, so
-// a caller that meets as many is told that the name is taken.
+// attempts is how often a change is decided again after a conflict. Each conflict means that another client succeeded,
+// so after that many the caller gets a *HeldError.
 const attempts = 16
 
-// retryAfter is when to ask again after so many conflicts.
+// retryAfter is the pause before the next claim after that many conflicts.
 const retryAfter = 10 * time.Millisecond
 
-// A task is one element of a batch. It decides, from the item as it is, what is to be written.
+// A task is one element of a batch. It decides what to write from the current item.
 type task struct {
 	name string
 
-	// decide returns the record that is to be written, nil if there is nothing to write and the task has succeeded, or why
-	// it has failed. It may be called several times; the last one counts.
+	// decide returns the record to write, nil if there is nothing to write and the task has succeeded, or the error with
+	// which it failed. It may be called several times; the last call counts.
 	decide func(sight) (*Record, error)
 
-	// guess, if not nil, reports whether decide would write something, so that an item that is remembered need not be read
-	// again: the condition of the write says whether it still is what it was.
+	// guess, if not nil, reports whether decide would write something. Then a remembered item need not be read again: the
+	// condition of the write checks that it has not changed.
 	guess func(sight) bool
 
 	err  error // the outcome
 	seen sight // the item after the task, if err is nil
 }
 
-// A group is the tasks of one name, in the order of their batch. They are carried out in one step.
+// A group has the tasks of one name, in the order of their batch. They are carried out in one step.
 type group struct {
 	name   string
 	tasks  []*task
@@ -40,8 +40,8 @@ type group struct {
 	first  int    // the first task that changes something
 }
 
-// run carries out the tasks of a batch: it reads what must be read in one request, writes what is to be written in another,
-// and again where somebody else was quicker.
+// run carries out the tasks of a batch: it reads the items it needs in one request, writes in another, and repeats that
+// for the items that another client changed meanwhile.
 func (s *Store) run(ctx context.Context, tasks []*task) {
 	var groups []*group
 	byName := map[string]*group{}
@@ -71,14 +71,14 @@ func (s *Store) run(ctx context.Context, tasks []*task) {
 	}
 }
 
-// fail ends all tasks from the first that changes something on.
+// fail ends all tasks, starting with the first that changes something, with an error.
 func (g *group) fail(err error) {
 	for _, t := range g.tasks[g.first:] {
 		t.err = err
 	}
 }
 
-// guessed returns what is remembered of a name, if that will do for a first attempt.
+// guessed returns the remembered item of a name, if it is enough for a first attempt.
 func (s *Store) guessed(g *group) (sight, bool) {
 	seen, ok := s.sights.of(g.name)
 	if !ok {
@@ -87,7 +87,7 @@ func (s *Store) guessed(g *group) (sight, bool) {
 	return seen, (ok || s.cfg.CreateFirst) && g.tasks[0].guess != nil && g.tasks[0].guess(seen)
 }
 
-// look reads the items that are not known. It returns the groups that go on.
+// look reads the items that are not known. It returns the groups that can continue.
 func (s *Store) look(ctx context.Context, groups []*group, known map[*group]sight) (rest []*group) {
 	var names []string
 	for _, g := range groups {
@@ -163,8 +163,8 @@ func credible(name string, r Record) error {
 	return fmt.Errorf("the record of %q has %s: something else has written it; delete it when nobody holds the name", name, problem)
 }
 
-// write decides tasks by what is known, and writes what is to be written. It returns the groups that met a conflict; known
-// has then what the conflicts told.
+// write decides tasks with the known items and writes the results. It returns the groups that met a conflict, and
+// updates known with the items that the conflicts returned.
 func (s *Store) write(ctx context.Context, groups []*group, known map[*group]sight) (again []*group) {
 	var writing []*group
 	var changes []Change
@@ -192,7 +192,7 @@ func (s *Store) write(ctx context.Context, groups []*group, known map[*group]sig
 	return again
 }
 
-// decide lets the tasks of a name decide one after the other, each by what those before would leave. It reports whether
+// decide lets the tasks of a name decide one after the other, each with the result of those before. It reports whether
 // there is something to write.
 func (s *Store) decide(g *group, seen sight) (changes bool) {
 	version := seen.item.Version
@@ -219,7 +219,7 @@ func (s *Store) decide(g *group, seen sight) (changes bool) {
 	return g.change.Record != nil
 }
 
-// written ends the tasks of a name by the result of their change. It reports false if they are to be decided again.
+// written ends the tasks of a name with the result of their change. It reports false if they must be decided again.
 func (s *Store) written(g *group, r Result, known map[*group]sight) bool {
 	switch {
 	case r.Err == nil && r.Version == "":

@@ -11,20 +11,20 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A Config configures a store. The zero value will do.
+// A Config configures a store. The zero value is valid.
 type Config struct {
-	// CreateFirst takes a name that this process has not seen before by making its item, without reading it. It saves a
-	// request for new names where the backend tells of the item that is there in the same request (Result.Current).
+	// CreateFirst acquires a name that this process has not seen before by creating its item, without reading it first. It
+	// saves a request for new names if the backend returns the existing item in the same request (Result.Current).
 	CreateFirst bool
 }
 
-// A Store is a store.Store, a store.Chooser, a store.Sweeper and a store.Pinger on a backend. It is safe for use by many
-// goroutines at once.
+// A Store is a store.Store, a store.Chooser, a store.Sweeper and a store.Pinger on a backend. It is safe for concurrent
+// use.
 type Store struct {
 	backend Backend
 	cfg     Config
 	sights  sights
-	floor   atomic.Int64  // the highest that was read
+	floor   atomic.Int64  // the highest floor that was read
 	id      string        // of this store, in Record.Write
 	writes  atomic.Uint64 // counts them
 	closed  atomic.Bool
@@ -36,7 +36,7 @@ type Store struct {
 // New returns a store on a backend. It sends no request.
 func New(b Backend, cfg Config) *Store { return &Store{backend: b, cfg: cfg, id: rand.Text()} }
 
-// Close closes the backend. Calls made afterwards return store.ErrClosed.
+// Close closes the backend. Calls after Close return store.ErrClosed.
 func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil

@@ -77,12 +77,12 @@ func released(seen sight, r store.Release) (*Record, error) {
 	return &record, nil
 }
 
-// liveAs reports whether the very lease is live.
+// liveAs reports whether the lease of this holder and token is live.
 func liveAs(seen sight, holder string, token int64) bool {
 	return seen.item.Record.Token == token && seen.liveFor(holder, time.Now())
 }
 
-// leave writes what a holder leaves with the name.
+// leave sets the mark and the state that a holder leaves with the name.
 func leave(r *Record, mark int64, state []byte) {
 	r.Mark = max(r.Mark, mark)
 	if state != nil {
@@ -90,7 +90,7 @@ func leave(r *Record, mark int64, state []byte) {
 	}
 }
 
-// runSome carries out the tasks that are not nil, and takes over their errors.
+// runSome carries out the tasks that are not nil, and copies their errors to errs.
 func (s *Store) runSome(ctx context.Context, tasks []*task, errs []error) {
 	s.run(ctx, slices.DeleteFunc(slices.Clone(tasks), func(t *task) bool { return t == nil }))
 	for i, t := range tasks {

@@ -39,14 +39,14 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 	}
 }
 
-// How many records one call of Sweep looks at, and how many it asks for at once.
+// How many records one call of Sweep reads, and how many in one request.
 const (
 	sweepLook  = 1000
 	sweepBatch = 100
 )
 
-// Sweep implements store.Sweeper: it raises the floor to the tokens of what may be forgotten, and then deletes it. One
-// call looks at up to 1,000 records, and the next goes on where it ended.
+// Sweep implements store.Sweeper: it raises the floor to the tokens of the records that may be forgotten, and then
+// deletes them. One call reads up to 1,000 records, and the next continues where it ended.
 func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
 	if err := s.ready(ctx); err != nil {
 		return 0, err
@@ -79,8 +79,8 @@ func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
 	return forgotten, unreadable
 }
 
-// forgettable reports whether a record may be forgotten: it was released, nobody holds the name, and it has been remembered
-// for as long as it was to be.
+// forgettable reports whether a record may be forgotten: it was released, nobody holds the name, and its Retain has
+// passed.
 func (s *Store) forgettable(item Item) bool {
 	now := time.Now()
 	return item.Record.Released && s.sights.see(item).left(now) == 0 && !item.Record.Forget.IsZero() && !now.Before(item.Record.Forget)
@@ -109,7 +109,7 @@ func (s *Store) forget(ctx context.Context, items []Item) (forgotten int, err er
 		case r.Err == nil:
 			s.sights.see(Item{Name: items[i].Name})
 			forgotten++
-		case !errors.Is(r.Err, ErrConflict): // after a conflict it is somebody's again
+		case !errors.Is(r.Err, ErrConflict): // after a conflict the record is in use again
 			err = errors.Join(err, r.Err)
 		}
 	}

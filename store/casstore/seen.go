@@ -8,7 +8,7 @@ import (
 // seenLimit bounds how many items are remembered: at least as many, and at most twice as many.
 const seenLimit = 1 << 16
 
-// A sight is an item and when this process first saw it as it is.
+// A sight is an item and when this process first saw this version of it.
 type sight struct {
 	item Item
 	at   time.Time // with a monotonic reading, taken after the reply had arrived
@@ -28,14 +28,14 @@ func (s sight) liveFor(holder string, now time.Time) bool {
 	return s.item.Version != "" && !r.Released && r.Holder == holder && s.left(now) > 0
 }
 
-// sights remembers the items that were seen, the latest of each name. To forget one is safe: it counts from now when it is
-// seen again.
+// sights remembers the latest version of each item that was seen. It is safe to forget one: its TTL is then measured
+// again from when it is next seen.
 type sights struct {
 	mu       sync.Mutex
 	now, old map[string]sight
 }
 
-// see notes an item that a reply has brought, and returns when this process first saw it as it is.
+// see records an item from a reply, and returns when this process first saw this version of it.
 func (s *sights) see(item Item) sight {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +57,7 @@ func (s *sights) put(seen sight) {
 	s.now[seen.item.Name] = seen
 }
 
-// of returns what is remembered of a name.
+// of returns the remembered item of a name.
 func (s *sights) of(name string) (sight, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *sights) find(name string) (sight, bool) {
 	return seen, ok
 }
 
-// confirm notes that the token of an item is above the floor, so that the next write of this process says so.
+// confirm records that the token of an item is above the floor, so that the next write of this process includes that.
 func (s *sights) confirm(seen sight) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

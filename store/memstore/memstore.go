@@ -1,5 +1,5 @@
-// Package memstore is a store in the memory of one process: the reference that the other stores are compared with, and
-// the store of tests. It keeps time with package time alone, so it runs in a testing/synctest bubble.
+// Package memstore provides a store in the memory of one process. It is the reference for the other stores, and a store
+// for tests. It uses package time only, so it works in a testing/synctest bubble.
 package memstore
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A Store is a handle on records in memory. It is safe for use by many goroutines at once.
+// A Store is a handle on records in memory. It is safe for concurrent use.
 type Store struct {
 	mem    *memory
 	ctx    context.Context // ends with Close
@@ -26,7 +26,7 @@ type memory struct {
 	mu       sync.Mutex
 	records  map[string]*record
 	watchers map[string]map[chan struct{}]struct{}
-	floor    int64 // no token of a forgotten record is above it
+	floor    int64 // the greatest token of all forgotten records
 }
 
 type record struct {
@@ -38,17 +38,17 @@ type record struct {
 	until  time.Time // end of the lease or linger
 
 	released bool
-	retain   time.Time // of one that was released: until then; zero for ever
+	retain   time.Time // of a released record: when it may be forgotten; zero means never
 
-	line []*place // of those who wait, in the order they came
+	line []*place // the waiters, in the order in which they called Queue
 }
 
-// New makes an empty store.
+// New returns an empty store.
 func New() *Store {
 	return open(&memory{records: map[string]*record{}, watchers: map[string]map[chan struct{}]struct{}{}})
 }
 
-// Share opens another handle on the same records, as another process would on a backend.
+// Share returns another handle on the same records, as another process would open on a backend.
 func (s *Store) Share() *Store { return open(s.mem) }
 
 func open(m *memory) *Store {
@@ -57,13 +57,13 @@ func open(m *memory) *Store {
 	return s
 }
 
-// Close ends the handle and its watches. The records stay for other handles.
+// Close closes the handle and its watches. The records stay for other handles.
 func (s *Store) Close() error {
 	s.cancel()
 	return nil
 }
 
-// lock answers the memory, locked, and the time, unless the handle is closed or ctx has ended.
+// lock locks the memory and returns it with the time, unless the handle is closed or ctx has ended.
 func (s *Store) lock(ctx context.Context) (*memory, time.Time, error) {
 	if s.ctx.Err() != nil {
 		return nil, time.Time{}, store.ErrClosed
@@ -75,7 +75,7 @@ func (s *Store) lock(ctx context.Context) (*memory, time.Time, error) {
 	return s.mem, time.Now(), nil
 }
 
-// Acquire is as in store.Store.
+// Acquire implements store.Store.
 func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
 	m, now, err := s.lock(ctx)
 	if err != nil {
@@ -130,7 +130,7 @@ func (m *memory) acquire(c store.Claim, now time.Time) (store.Grant, error) {
 	return g, nil
 }
 
-// Choose is as in store.Chooser.
+// Choose implements store.Chooser.
 func (s *Store) Choose(ctx context.Context, names []string, c store.Claim) (int, store.Outcome, error) {
 	m, now, err := s.lock(ctx)
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *Store) Choose(ctx context.Context, names []string, c store.Claim) (int,
 	return i, m.claim(c, now), nil
 }
 
-// Extend is as in store.Store.
+// Extend implements store.Store.
 func (s *Store) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
 	m, now, err := s.lock(ctx)
 	if err != nil {
@@ -187,7 +187,7 @@ func (s *Store) Extend(ctx context.Context, extensions []store.Extension) ([]err
 	return errs, nil
 }
 
-// Release is as in store.Store.
+// Release implements store.Store.
 func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error, error) {
 	m, now, err := s.lock(ctx)
 	if err != nil {
@@ -214,7 +214,7 @@ func (m *memory) release(rel store.Release, now time.Time) error {
 		return store.ErrLost
 	}
 	r.write(rel.Mark, rel.State)
-	told := r.until // to those in line
+	told := r.until // to the waiters in the queue
 	r.released, r.until = true, now.Add(rel.Linger)
 	r.retain = time.Time{}
 	if rel.Retain != store.Forever {
@@ -230,7 +230,7 @@ func (m *memory) release(rel store.Release, now time.Time) error {
 	return nil
 }
 
-// List is as in store.Store; it yields what was there when the iteration began.
+// List implements store.Store. It yields a snapshot of when the iteration began.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		records, err := s.list(ctx, prefix)
@@ -262,7 +262,7 @@ func (s *Store) list(ctx context.Context, prefix string) ([]store.Record, error)
 	return records, nil
 }
 
-// Sweep is as in store.Sweeper.
+// Sweep implements store.Sweeper.
 func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
 	m, now, err := s.lock(ctx)
 	if err != nil {
@@ -281,7 +281,7 @@ func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
 	return n, nil
 }
 
-// Watch is as in store.Watcher.
+// Watch implements store.Watcher.
 func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
 	m, _, err := s.lock(ctx)
 	if err != nil {
@@ -318,7 +318,7 @@ func (m *memory) unwatch(names []string, wake chan struct{}) {
 	close(wake)
 }
 
-// Ping is as in store.Pinger.
+// Ping implements store.Pinger.
 func (s *Store) Ping(ctx context.Context) error {
 	m, _, err := s.lock(ctx)
 	if err == nil {
@@ -327,12 +327,12 @@ func (s *Store) Ping(ctx context.Context) error {
 	return err
 }
 
-// Capabilities is as in store.Prober.
+// Capabilities implements store.Prober.
 func (s *Store) Capabilities(context.Context) (store.Capabilities, error) {
 	return store.Capabilities{
 		Backend: "memory of this process",
 		Scope:   store.ScopeProcess,
-		Fencing: store.Promise{Answer: store.Yes, Why: "one mutex orders every step, and tokens grow even over sweeps"},
+		Fencing: store.Promise{Answer: store.Yes, Why: "one mutex orders every step, and tokens grow even across sweeps"},
 		Durable: store.Promise{Answer: store.No, Why: "the records end with the process"},
 		Waiting: store.Promise{Answer: store.Yes, Why: "a release wakes the watchers of its name"},
 	}, nil
@@ -342,12 +342,12 @@ func (r *record) liveFor(holder string, now time.Time) bool {
 	return !r.released && r.holder == holder && now.Before(r.until)
 }
 
-// forgettable is the rule of store.Release.Retain.
+// forgettable reports whether a record may be forgotten; see store.Release.Retain.
 func (r *record) forgettable(now time.Time) bool {
 	return r.released && !now.Before(r.until) && !r.retain.IsZero() && !now.Before(r.retain)
 }
 
-// write takes over what a holder leaves with the name.
+// write sets the mark and the state that a holder leaves with the name.
 func (r *record) write(mark int64, state []byte) {
 	r.mark = max(r.mark, mark)
 	if state != nil {
@@ -365,7 +365,7 @@ func (r *record) record(name string, now time.Time) store.Record {
 	return rec
 }
 
-// lease is the record without its state, for those who are refused because of the lease.
+// lease returns the record without its state, for a *store.HeldError.
 func (r *record) lease(name string, now time.Time) store.Record {
 	rec := store.Record{
 		Name: name, Token: r.token, Mark: r.mark,

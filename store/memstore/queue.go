@@ -8,10 +8,10 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A place is one holder's in the line of a name.
+// A place is the place of one holder in the queue of a name.
 type place struct {
 	claim store.Claim
-	told  chan struct{} // of what has become of it
+	told  chan struct{} // receives the result
 }
 
 func (p *place) tell() {
@@ -21,7 +21,7 @@ func (p *place) tell() {
 	}
 }
 
-// Queue is as in store.Queuer.
+// Queue implements store.Queuer.
 func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.Duration, error) {
 	if err := store.CheckQueued(c); err != nil {
 		return store.Outcome{Err: err}, 0, nil
@@ -38,7 +38,7 @@ func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.D
 		m.mu.Unlock()
 		return out, after, nil
 	}
-	if r == nil || !now.Before(r.until) { // it is something else that is in the way
+	if r == nil || !now.Before(r.until) { // the error has another reason than a lease
 		m.mu.Unlock()
 		return out, 0, nil
 	}
@@ -63,7 +63,7 @@ func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.D
 	return out, 0, nil
 }
 
-// Leave is as in store.Queuer.
+// Leave implements store.Queuer.
 func (s *Store) Leave(ctx context.Context, name, holder string) (bool, error) {
 	m, _, err := s.lock(ctx)
 	if err != nil {
@@ -78,7 +78,7 @@ func (r *record) placeOf(holder string) int {
 	return slices.IndexFunc(r.line, func(p *place) bool { return p.claim.Holder == holder })
 }
 
-// stand answers the place of a claim's holder: that which it has, or one at the end.
+// stand returns the place of a claim's holder: its existing one, or a new one at the end of the queue.
 func (r *record) stand(c store.Claim) *place {
 	if i := r.placeOf(c.Holder); i >= 0 {
 		r.line[i].claim = c
@@ -89,7 +89,7 @@ func (r *record) stand(c store.Claim) *place {
 	return p
 }
 
-// leave gives up the place of a holder, if it has one.
+// leave removes the place of a holder, and reports whether it had one.
 func (r *record) leave(holder string) bool {
 	i := r.placeOf(holder)
 	if i >= 0 {
@@ -98,14 +98,14 @@ func (r *record) leave(holder string) bool {
 	return i >= 0
 }
 
-// handOver grants a name that has been released to the first of its line. All others look again if it lingers, or is taken for a time that
-// ends before what they were told.
+// handOver grants a released name to the first holder in its queue. All others are woken if the name lingers, or if the
+// new lease ends before the time that they were told.
 func (m *memory) handOver(r *record, told, now time.Time) {
 	lingers := now.Before(r.until)
 	if !lingers && len(r.line) > 0 {
 		p := r.line[0]
 		r.line = r.line[1:]
-		m.claim(p.claim, now) // an error, that tokens have ended, is told when it asks again
+		m.claim(p.claim, now) // if the tokens have run out, the waiter gets the error when it asks again
 		p.tell()
 	}
 	if lingers || r.until.Before(told) {

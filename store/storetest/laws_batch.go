@@ -11,9 +11,9 @@ import (
 
 var batchLaws = []law{
 	{name: "batch-empty", check: batchEmpty,
-		rule: "An empty batch does nothing and answers an empty slice."},
+		rule: "An empty batch does nothing and returns an empty slice."},
 	{name: "batch-mixed", check: batchMixed,
-		rule: "Each element of a batch is decided on its own, and answer i answers element i."},
+		rule: "Each element of a batch is decided on its own, and result i belongs to element i."},
 	{name: "batch-repeats-claims", check: batchRepeatsClaims,
 		rule: "Claims that repeat a name are decided in order: the first holder gets it, and gets it again."},
 	{name: "batch-repeats-extensions", check: batchRepeatsExtensions,
@@ -25,10 +25,10 @@ var batchLaws = []law{
 	{name: "batch-many", check: batchMany,
 		rule: "A batch can be thousands of names long, in each verb."},
 	{name: "batch-crossing", check: batchCrossing,
-		rule: "Batches that name the same names in different orders at the same time all get their answers."},
+		rule: "Batches that contain the same names in different orders at the same time all return."},
 }
 
-// claims makes a batch of claims that must be answered.
+// claims makes a batch of claims that must return outcomes.
 func (s *subject) claims(claims ...store.Claim) []store.Outcome {
 	out, err := s.Acquire(s.ctx, claims)
 	s.did("%sAcquire %d names: error %s", s.label, len(claims), tell(err))
@@ -56,7 +56,7 @@ func (s *subject) several(verb string, n int, errs []error, err error) []error {
 	return errs
 }
 
-// answers checks the answers of a batch: each nil or an error that is what is wanted.
+// answers checks the results of a batch: each must be nil or the wanted error.
 func (s *subject) answers(got []error, want ...error) {
 	for i := range want {
 		if !errors.Is(got[i], want[i]) {
@@ -85,7 +85,7 @@ func batchEmpty(s *subject) {
 	s.unchanged(before)
 }
 
-// unchanged checks that all records are as they were, but for the time that has passed.
+// unchanged checks that all records are unchanged, except for the time that has passed.
 func (s *subject) unchanged(before []store.Record) {
 	after := s.records("")
 	if len(after) != len(before) {
@@ -204,8 +204,8 @@ func (s *subject) invalid(err error, what string) {
 	}
 }
 
-// batchMany gives every name a mark and state of its own, and takes some away beforehand, so that an answer to
-// another element than its own shows.
+// batchMany gives every name its own mark and state, and lets another holder have some of them, so that a result at the
+// wrong index is noticed.
 func batchMany(s *subject) {
 	const apart = 7 // each seventh name is held by another
 	names := scattered(s.h.Names)
@@ -231,7 +231,7 @@ func batchMany(s *subject) {
 	s.manyReleased(leases, taken)
 }
 
-// scattered answers n names in an order that is not theirs.
+// scattered returns n names, not in their byte order.
 func scattered(n int) []string {
 	names := make([]string, n)
 	for i := range n {
@@ -304,7 +304,7 @@ func batchCrossing(s *subject) {
 			holder := fmt.Sprintf("caller %d round %d", i, round)
 			claims := make([]store.Claim, n)
 			for k := range claims {
-				at := (k*(2*i+1) + round) % n // an order of its own: 2i+1 and n may share a factor, and names then repeat
+				at := (k*(2*i+1) + round) % n // a different order for each caller; if 2i+1 and n share a factor, names repeat
 				if i%2 == 1 {
 					at = n - 1 - at
 				}

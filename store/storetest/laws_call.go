@@ -19,11 +19,11 @@ var callLaws = []law{
 	{name: "cancelled-before", check: cancelledBefore,
 		rule: "A call whose context has ended is refused as a whole, and unless that is ErrUnknown nothing was done."},
 	{name: "cancelled-during", check: cancelledDuring,
-		rule: "A call whose context ends on the way answers or errs, errs with ErrUnknown if it may have been done, and breaks nothing."},
+		rule: "A call whose context ends while it runs returns a result or an error, ErrUnknown if it may have taken effect, and breaks nothing."},
 	{name: "close-ends", check: closeEnds,
-		rule: "Calls made after Close answer ErrClosed."},
+		rule: "Calls after Close return ErrClosed."},
 	{name: "close-during", check: closeDuring,
-		rule: "Calls that Close overtakes are answered, or end with ErrClosed or ErrUnknown, and no call waits for ever."},
+		rule: "Calls that run during Close return a result, ErrClosed or ErrUnknown, and no call waits forever."},
 	{name: "close-ends-watches", needs: []need{watches}, check: closeEndsWatches,
 		rule: "Close closes the channels of the handle's watches."},
 	{name: "close-leaves-others", needs: []need{reopening}, check: closeLeavesOthers,
@@ -111,8 +111,8 @@ func (s *subject) listRefused(ctx context.Context, want error) {
 	}
 }
 
-// cancelledDuring cuts calls short after ever longer times, from before they can have been sent to after they must
-// have been answered.
+// cancelledDuring cancels calls after increasing times, from before they can have been sent to after they must have
+// returned.
 func cancelledDuring(s *subject) {
 	s.did("Acquire with contexts that end after 0 to %v", 64*50*time.Microsecond)
 	for i := range 64 {
@@ -131,7 +131,7 @@ func cancelledDuring(s *subject) {
 			s.fail("a record with "+sketch(r), "none, or an error that is ErrUnknown; it was %q", err)
 		}
 	}
-	for range 8 { // whatever is pooled has been used again
+	for range 8 { // by then, pooled resources have been used again
 		s.released(s.take(s.name(), "a", hour).ending())
 	}
 }
@@ -145,7 +145,7 @@ func closeEnds(s *subject) {
 			s.fail(tell(err), "ErrClosed")
 		}
 	}
-	closedOr := func(verb string, err error) { // of what this store may be unable to do
+	closedOr := func(verb string, err error) { // this store may not support it
 		if !errors.Is(err, errors.ErrUnsupported) {
 			closed(verb, err)
 		}
@@ -227,8 +227,8 @@ func closeLeavesOthers(s *subject) {
 	other.take(name, "b", hour)
 }
 
-// closeLeavesNoGoroutine looks for the store's package in the stacks of goroutines: their number alone says little,
-// since what the store was given, a pool of connections for one, has goroutines that may stay.
+// closeLeavesNoGoroutine looks for the store's package in the stacks of goroutines. Their number alone is not enough,
+// because what the store was given, such as a connection pool, has goroutines that may stay.
 func closeLeavesNoGoroutine(s *subject) {
 	t := reflect.TypeOf(s.Store)
 	if t.Kind() == reflect.Pointer {
@@ -251,7 +251,7 @@ func closeLeavesNoGoroutine(s *subject) {
 	s.fail("a goroutine:\n"+left, "none in %s", t.PkgPath())
 }
 
-// goroutineOf answers the stack of a goroutine with a function of a package on it, other than those that run tests.
+// goroutineOf returns the stack of a goroutine that contains a function of a package, other than those that run tests.
 func goroutineOf(pkg string) string {
 	buf := make([]byte, 1<<20)
 	for _, stack := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {

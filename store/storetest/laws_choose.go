@@ -13,13 +13,13 @@ import (
 
 var chooseLaws = []law{
 	{name: "choose-first-free", needs: []need{chooses}, check: chooseFirstFree,
-		rule: "Choose takes the first free name, in the order given, and answers its index."},
+		rule: "Choose takes the first free name, in the order given, and returns its index."},
 	{name: "choose-again", needs: []need{chooses}, check: chooseAgain,
 		rule: "A holder that already has one of the names gets that grant again, even when an earlier name is free."},
 	{name: "choose-all-taken", needs: []need{chooses}, check: chooseAllTaken,
-		rule: "When all names are taken, Choose answers the *HeldError of the one that would be free first, with its index."},
+		rule: "When all names are taken, Choose returns the *HeldError of the one that would be free first, with its index."},
 	{name: "choose-grants", needs: []need{chooses}, check: chooseGrants,
-		rule: "A chosen name is granted as Acquire would: with a greater token, mark and state, for the TTL, and tells of a lease that was abandoned."},
+		rule: "A chosen name is granted as Acquire would: with a greater token, mark and state, for the TTL, and reports a lease that was abandoned."},
 	{name: "choose-checks", needs: []need{chooses}, check: chooseChecks,
 		rule: "Choose refuses a mark, no names, an invalid name, holder or TTL with an *InvalidError, and takes nothing."},
 	{name: "choose-crowd", needs: []need{chooses}, check: chooseCrowd,

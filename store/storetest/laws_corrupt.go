@@ -11,7 +11,7 @@ import (
 
 var corruptLaws = []law{
 	{name: "corrupt-harms-its-name", needs: []need{corrupting}, check: corruptHarmsItsName,
-		rule: "A record that cannot be read, because something else has written it, harms its own name alone, in each verb, and the error names it."},
+		rule: "A record that cannot be read, because something else has written it, affects its own name only, in each verb, and the error names it."},
 }
 
 func corrupting(h Harness, _ store.Store) string {
@@ -41,7 +41,7 @@ func corruptHarmsItsName(s *subject) {
 	}
 }
 
-// spoilt checks that a corrupt record does no harm to two names that are asked for together with it.
+// spoilt checks that a corrupt record does not affect two names in the same batch.
 func (s *subject) spoilt(first, spoiled, last lease) {
 	all := []lease{first, spoiled, last}
 	var extensions []store.Extension
@@ -88,7 +88,7 @@ func (s *subject) spoilt(first, spoiled, last lease) {
 	s.alone("Release", spoiled.name, errs, err, nil)
 }
 
-// alone checks the answers to a batch of three, of which the middle one is about a corrupt record.
+// alone checks the results of a batch of three whose middle element has a corrupt record.
 func (s *subject) alone(verb, spoiled string, errs []error, err error, want error) {
 	s.did("%s%s of three names, the middle one corrupt: %v, error %s", s.label, verb, errs, tell(err))
 	switch {
@@ -100,7 +100,7 @@ func (s *subject) alone(verb, spoiled string, errs []error, err error, want erro
 	s.answers([]error{errs[0], errs[2]}, want, want)
 }
 
-// listsBut checks that List yields what can be read, and then the error that tells of what cannot.
+// listsBut checks that List yields the records that can be read, and then the error that names the one that cannot.
 func (s *subject) listsBut(spoiled, prefix string) {
 	var names []string
 	var last error
@@ -118,7 +118,7 @@ func (s *subject) listsBut(spoiled, prefix string) {
 	}
 }
 
-// mended takes a name again, and has it forgotten if the store can, whatever else is corrupt.
+// mended acquires a name again, and makes the store forget it if it can, whatever else is corrupt.
 func (s *subject) mended(l lease) {
 	outs, err := s.Acquire(s.ctx, []store.Claim{claim(l.name, l.holder, hour)})
 	if err != nil || len(outs) != 1 || outs[0].Err != nil {
@@ -131,7 +131,7 @@ func (s *subject) mended(l lease) {
 		return
 	}
 	s.until(fmt.Sprintf("a sweep forgets %q", l.name), func() bool {
-		_, _ = sweeper.Sweep(s.ctx, 1000) // which may tell of what is corrupt
+		_, _ = sweeper.Sweep(s.ctx, 1000) // its error may name the corrupt record
 		for r, err := range s.List(s.ctx, l.name) {
 			if err == nil && r.Name == l.name {
 				return false

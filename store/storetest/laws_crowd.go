@@ -23,8 +23,9 @@ var crowdLaws = []law{
 
 const crowd = 64 // goroutines
 
-// A tally is changed by whoever holds its name, in steps that would lose changes if two did it at once. The loads and
-// stores are atomic for the memory model alone, since a lease in another process orders nothing that it can see.
+// A tally is changed by the holder of its name, in steps that would lose changes if two holders did it concurrently.
+// The loads and stores are atomic only because of the memory model, since a lease in a store does not synchronize
+// memory.
 type tally struct{ count, token atomic.Int64 }
 
 func (t *tally) change(token int64) error {
@@ -68,7 +69,7 @@ func crowdExcludes(s *subject) {
 // inside waits for a name, calls f while holding it, and releases it. It is safe in any goroutine.
 func (s *subject) inside(ctx context.Context, name, holder string, f func(token int64) error) error {
 	for {
-		if err := ctx.Err(); err != nil { // asked here too: a store that passes over contexts must not be asked for ever
+		if err := ctx.Err(); err != nil { // checked here too: a store that ignores contexts must not be called forever
 			return err
 		}
 		out, err := s.Acquire(ctx, []store.Claim{claim(name, holder, hour)})

@@ -10,13 +10,13 @@ import (
 
 var leaseLaws = []law{
 	{name: "exclusion", check: exclusion,
-		rule: "A live lease refuses every other holder, and the refusal says who has the name and for how long."},
+		rule: "A live lease refuses every other holder, and the *HeldError contains who has the name and for how long."},
 	{name: "expiry-frees", check: expiryFrees,
 		rule: "A lease that is neither extended nor released ends after its TTL, and another holder can take the name."},
 	{name: "expiry-not-early", check: expiryNotEarly,
 		rule: "A lease lives for its whole TTL."},
 	{name: "expiry-abandons", check: expiryAbandons,
-		rule: "A grant after an expiry says how long ago the abandoned lease was granted; a grant after a release does not."},
+		rule: "A grant after an expiry reports how long ago the abandoned lease was granted; a grant after a release does not."},
 	{name: "reask-same-grant", check: reaskSameGrant,
 		rule: "A holder that asks again for what it has gets the same token, with the mark and state of the record."},
 	{name: "reask-keeps-deadline", check: reaskKeepsDeadline,
@@ -30,7 +30,7 @@ var leaseLaws = []law{
 	{name: "release-frees", check: releaseFrees,
 		rule: "A release without linger frees the name at once, for anybody."},
 	{name: "release-again", check: releaseAgain,
-		rule: "Repeating a release whose reply was lost answers nil and changes nothing while nobody else took the name."},
+		rule: "Repeating a release whose reply was lost returns nil and changes nothing while nobody else took the name."},
 	{name: "release-again-after-successor", check: releaseAgainAfterSuccessor,
 		rule: "Repeating a release after another holder took the name is ErrLost and leaves the successor alone."},
 	{name: "release-again-higher-mark", check: releaseAgainHigherMark,
@@ -114,7 +114,7 @@ func expiryAbandons(s *subject) {
 	}
 }
 
-// abandonedSince checks how long ago a lease began that was abandoned and began after start, as the grant after it tells.
+// abandonedSince checks the ExpiredAge of a grant after an abandoned lease that began after start.
 func (s *subject) abandonedSince(start time.Time, l lease) {
 	if most := time.Since(start) * 11 / 10; l.ExpiredAge < s.h.TTL*9/10 || l.ExpiredAge > most+time.Second {
 		s.fail(fmt.Sprintf("abandoned %v", l.ExpiredAge), "between the TTL of %v and %v ago", s.h.TTL, most)

@@ -16,11 +16,11 @@ var listLaws = []law{
 	{name: "list-prefix", check: listPrefix,
 		rule: "List yields the records whose names begin with the bytes of the prefix, and no others."},
 	{name: "list-tells", check: listTells,
-		rule: "A record tells its holder, nobody after a release, with token, mark, state and what is left; free ones are listed too."},
+		rule: "A record has its holder (empty after a release), token, mark, state and the time left; free names are listed too."},
 	{name: "list-ages", check: listAges,
 		rule: "The age of a record is the time since its last grant, and neither asking again nor extending makes it younger."},
 	{name: "list-stops", check: listStops,
-		rule: "Whoever has seen enough of a List can stop, and the store goes on."},
+		rule: "A caller can stop a List early, and the store continues to work."},
 }
 
 // takeAll takes names in batches.

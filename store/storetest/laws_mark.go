@@ -13,7 +13,7 @@ var markLaws = []law{
 	{name: "mark-negative-reads", check: markNegativeReads,
 		rule: "A negative mark is always refused with the record in the *DoneError, and makes no record where there is none."},
 	{name: "mark-before-held", check: markBeforeHeld,
-		rule: "Whether the mark answers a claim is decided before whether the name is held."},
+		rule: "Whether the mark refuses a claim is decided before whether the name is held."},
 	{name: "mark-after-own-lease", check: markAfterOwnLease,
 		rule: "A holder that already has the name gets its grant again, whatever the mark."},
 }

@@ -11,32 +11,32 @@ import (
 
 var queueLaws = []law{
 	{name: "queue-free", needs: []need{queues}, check: queueFree,
-		rule: "Queue grants a free name at once, and to a holder that has it the same grant again, which began before the request."},
+		rule: "Queue grants a free name immediately, and returns to a holder that has it the same grant again, which began before the request."},
 	{name: "queue-hands-over", needs: []need{queues}, check: queueHandsOver,
-		rule: "A release grants the name to who stands in line, in the same step: nobody else gets it in between."},
+		rule: "A release grants the name to the first holder in the queue, in the same step: nobody else gets it in between."},
 	{name: "queue-after", needs: []need{queues}, check: queueAfter,
-		rule: "What was handed over began as long after the request as Queue says, and lives for its claim's TTL from then on."},
+		rule: "A lease that was handed over began as long after the request as Queue returns, and lasts for its claim's TTL from then on."},
 	{name: "queue-order", needs: []need{queues}, check: queueOrder,
-		rule: "Those in line are served in the order in which they first came, also when they have asked again."},
+		rule: "Holders in the queue are served in the order in which they first called Queue, also if they have called again."},
 	{name: "queue-state", needs: []need{queues}, check: queueState,
-		rule: "What is handed over has the mark and the state that the holder before left with its release, and a greater token."},
+		rule: "A grant that is handed over has the mark and the state that the previous holder left with its release, and a greater token."},
 	{name: "queue-leave", needs: []need{queues}, check: queueLeave,
-		rule: "Who has left is passed by. Leave answers true for a place, false where there is none."},
+		rule: "A holder that has left is skipped. Leave returns true if the holder was in the queue, else false."},
 	{name: "queue-expiry", needs: []need{queues}, check: queueExpiry,
-		rule: "When the lease in the way would have ended Queue answers a *HeldError, and asked again it grants the name, for the place."},
+		rule: "When the lease in the way would have ended, Queue returns a *HeldError; called again, it grants the name to the first in the queue."},
 	{name: "queue-shorter", needs: []need{queues}, check: queueShorter,
-		rule: "Those in line behind a lease that was handed over for a short time get the name when that has ended."},
+		rule: "Holders in the queue behind a lease that was handed over for a short time get the name when that has ended."},
 	{name: "queue-linger", needs: []need{queues}, check: queueLinger,
-		rule: "A name that lingers after its release is not handed over. Those in line are told at once how long it is taken."},
+		rule: "A name that lingers after its release is not handed over. The calls in the queue return immediately with how long it lingers."},
 	{name: "queue-other-handle", needs: []need{queues, reopening}, check: queueOtherHandle,
-		rule: "A release by another handle hands over to those in line of this one."},
+		rule: "A release by another handle hands over to the queue of this one."},
 	{name: "queue-checks", needs: []need{queues}, check: queueChecks,
 		rule: "Queue refuses a mark, an invalid name, holder or TTL with an *InvalidError, and takes nothing."},
 	{name: "close-ends-queues", needs: []need{queues, reopening}, check: closeEndsQueues,
 		rule: "Close ends the calls of Queue that wait."},
 }
 
-// A queued is what came of a call of Queue.
+// A queued is the result of a call of Queue.
 type queued struct {
 	store.Outcome
 	after time.Duration
@@ -50,7 +50,7 @@ func (q queued) String() string {
 	return fmt.Sprintf("%s, after %v", answer(q.Outcome), q.after)
 }
 
-// queue calls Queue, and waits for its answer.
+// queue calls Queue and waits for it to return.
 func (s *subject) queue(ctx context.Context, c store.Claim) queued {
 	var q queued
 	q.Outcome, q.after, q.err = as[store.Queuer](s).Queue(ctx, c)
@@ -58,7 +58,8 @@ func (s *subject) queue(ctx context.Context, c store.Claim) queued {
 	return q
 }
 
-// stands gives a holder a place in the line of a name that is held. A context may end before the request has reached the store.
+// stands adds a holder to the queue of a name that is held. It repeats the call, because its context may end before the
+// request has reached the store.
 func (s *subject) stands(name, holder string) {
 	for within := s.h.TTL; ; within *= 2 {
 		ctx, cancel := context.WithTimeout(s.ctx, within)
@@ -69,7 +70,7 @@ func (s *subject) stands(name, holder string) {
 		case q.err == nil && errors.Is(q.Err, store.ErrHeld):
 			return
 		case !early:
-			s.fail(q, "a place in the line of %.80q, and a *HeldError when the context has ended", name)
+			s.fail(q, "a place in the queue of %.80q, and a *HeldError when the context has ended", name)
 		}
 	}
 }
@@ -86,11 +87,11 @@ func (s *subject) waits(c store.Claim) <-chan queued {
 	return answer
 }
 
-// served waits for an answer that must be a grant.
+// served waits for a result that must be a grant.
 func (s *subject) served(waiting <-chan queued, name, holder string) (lease, time.Duration) {
 	select {
 	case q := <-waiting:
-		s.did("%sthe call of %q was answered: %v", s.label, holder, q)
+		s.did("%sthe call of %q returned: %v", s.label, holder, q)
 		if q.err != nil || q.Err != nil {
 			s.fail(q, "a grant of %.80q to %q", name, holder)
 		}
@@ -142,7 +143,7 @@ func queueHandsOver(s *subject) {
 func queueAfter(s *subject) {
 	name := s.name()
 	l := s.take(name, "a", hour)
-	s.stands(name, "b") // a first request, from which nothing counts
+	s.stands(name, "b") // a first request, which must not count
 	begin := time.Now()
 	const ttl = time.Minute
 	waiting := s.waits(claim(name, "b", ttl))
@@ -198,7 +199,7 @@ func queueState(s *subject) {
 	}
 }
 
-// leave leaves a line.
+// leave leaves a queue.
 func (s *subject) leave(name, holder string, want bool) {
 	left, err := as[store.Queuer](s).Leave(s.ctx, name, holder)
 	s.did("%sLeave %.80q by %q: %v, %s", s.label, name, holder, left, tell(err))
@@ -251,16 +252,16 @@ func queueShorter(s *subject) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.h.TTL)
 	defer cancel()
 	if q := s.queue(ctx, claim(name, "dead", s.h.TTL)); q.err != nil || !errors.Is(q.Err, store.ErrHeld) {
-		s.fail(q, "a place in the line of %.80q", name)
+		s.fail(q, "a place in the queue of %.80q", name)
 	}
 	s.stands(name, "b")
 	waiting := s.waits(claim(name, "b", hour))
-	s.stands(name, "c") // b has been heard by now, as far as anybody can tell
+	s.stands(name, "c") // by now b has probably entered the queue
 	s.released(l.ending())
 	for {
 		select {
 		case q := <-waiting:
-			s.did("the call of \"b\" was answered: %v", q)
+			s.did("the call of \"b\" returned: %v", q)
 			if q.err == nil && q.Err == nil {
 				return
 			}
@@ -279,13 +280,13 @@ func queueLinger(s *subject) {
 	l := s.take(name, "a", hour)
 	s.stands(name, "b")
 	waiting := s.waits(claim(name, "b", hour))
-	s.stands(name, "c") // b has been heard by now, as far as anybody can tell
+	s.stands(name, "c") // by now b has probably entered the queue
 	r := l.ending()
 	r.Linger = hour
 	s.released(r)
 	select {
 	case q := <-waiting:
-		s.did("the call of \"b\" was answered: %v", q)
+		s.did("the call of \"b\" returned: %v", q)
 		if q.err != nil || !errors.Is(q.Err, store.ErrHeld) {
 			s.fail(q, "a *HeldError: the name lingers")
 		}

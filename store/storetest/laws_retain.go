@@ -7,8 +7,8 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// The laws about what must be remembered sweep if the store can; a store whose backend forgets by itself is looked at
-// just the same.
+// The laws about records that must be kept call Sweep if the store has it. A store whose backend forgets by itself is
+// checked in the same way.
 var retainLaws = []law{
 	{name: "retain-forever", check: retainForever,
 		rule: "A release with Retain Forever keeps the record, even one without mark and state."},
@@ -17,11 +17,11 @@ var retainLaws = []law{
 	{name: "retain-last-release-decides", check: retainLastReleaseDecides,
 		rule: "The Retain of the last release takes the place of those before it."},
 	{name: "sweep-forgets-released", needs: []need{sweeps}, check: sweepForgetsReleased,
-		rule: "A sweep forgets a released record, with its mark and state, once its Retain is over, and says how many it forgot."},
+		rule: "A sweep forgets a released record, with its mark and state, once its Retain is over, and returns how many it forgot."},
 	{name: "sweep-keeps-taken", needs: []need{sweeps}, check: sweepKeepsTaken,
 		rule: "A sweep never forgets a name that is live or lingers, whatever its Retain."},
 	{name: "sweep-keeps-abandoned", needs: []need{sweeps}, check: sweepKeepsAbandoned,
-		rule: "A sweep never forgets a record whose last grant was not released, and the next grant tells that it was abandoned."},
+		rule: "A sweep never forgets a record whose last grant was not released, and the next grant reports that it was abandoned."},
 	{name: "sweep-limit", needs: []need{sweeps}, check: sweepLimit,
 		rule: "A sweep forgets at most as many records as it is asked to."},
 }
@@ -32,7 +32,7 @@ func (l lease) retaining(retain time.Duration, mark int64, state string) store.R
 	return r
 }
 
-// kept sweeps and checks that the record of a name is there, as it was.
+// kept sweeps and checks that the record of a name still exists, unchanged.
 func (s *subject) kept(before store.Record) {
 	s.sweep(1000)
 	s.did("swept, if the store can")
@@ -50,7 +50,8 @@ func retainForever(s *subject) {
 	s.kept(three)
 }
 
-// retainedInTime answers a record that has been released within a short TTL: when that is over, a store may look whether to forget it.
+// retainedInTime returns a record that was released within a short TTL: when the TTL is over, a store may check whether
+// to forget it.
 func (s *subject) retainedInTime(retain time.Duration) store.Record {
 	name := s.name()
 	s.until("a lease is released within its TTL", func() bool {
@@ -94,7 +95,7 @@ func retainLastReleaseDecides(s *subject) {
 	s.released(s.take(name, "c", hour).retaining(0, 0, ""))
 	passed := s.retainedInTime(store.Forever)
 	time.Sleep(2 * s.h.TTL)
-	s.kept(passed) // also by a sweep that has looked at it
+	s.kept(passed) // also after a sweep that has checked it
 	s.released(s.take(passed.Name, "b", hour).retaining(0, 0, ""))
 	if sweeps(s.h, s.Store) == "" {
 		s.forgotten(name, passed.Name)

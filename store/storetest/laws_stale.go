@@ -25,7 +25,7 @@ func staleAfterExpiry(s *subject) {
 	s.refusesStale(s.abandoned(s.name(), "a"))
 }
 
-// refusesStale checks that neither verb works on a lease, whatever it brings, and that the record stays as it is.
+// refusesStale checks that neither verb works on a lease, whatever its arguments, and that the record stays unchanged.
 func (s *subject) refusesStale(l lease) {
 	before, there := s.look(l.name)
 	for _, state := range [][]byte{nil, []byte("stale"), {}} {

@@ -28,7 +28,7 @@ func (s *subject) hasState(name, want string) {
 	}
 }
 
-// writes answers both ways to leave a state with a lease: the second ends it.
+// writes returns both ways to store a state with a lease. The second one ends the lease.
 func (s *subject) writes() []func(lease, []byte) {
 	return []func(lease, []byte){
 		func(l lease, state []byte) {

@@ -8,9 +8,9 @@ import (
 
 var tellingLaws = []law{
 	{name: "ping", needs: []need{pings}, check: ping,
-		rule: "A store that is open, on a backend that answers, can be pinged."},
+		rule: "A store that is open, on a backend that responds, can be pinged."},
 	{name: "capabilities", needs: []need{probes}, check: capabilities,
-		rule: "A store that is asked what it promises names its backend and scope, and gives the reason of each promise."},
+		rule: "Capabilities names the backend and the scope, and gives the reason for each promise."},
 }
 
 func ping(s *subject) {

@@ -24,7 +24,7 @@ var textLaws = []law{
 		rule: "What is beyond the limits is an *InvalidError and changes nothing."},
 }
 
-// texts answers names and holders that some backend might confuse with each other, or mangle.
+// texts returns names and holders that some backend might confuse with each other, or change.
 func texts() []string {
 	texts := []string{
 		// Spaces at the ends, and inside.
@@ -58,7 +58,7 @@ func texts() []string {
 	return texts
 }
 
-// invalidTexts answers what can be neither name nor holder, each with what is wrong with it.
+// invalidTexts returns texts that are valid neither as a name nor as a holder, each with what is wrong with it.
 func invalidTexts() map[string]string {
 	invalid := map[string]string{
 		"":                                       "an empty text",

@@ -70,7 +70,7 @@ func tokenOverSweep(s *subject) {
 	}
 }
 
-// sweepAway releases a lease and has its record forgotten.
+// sweepAway releases a lease and makes the store forget its record.
 func (s *subject) sweepAway(l lease) {
 	r := l.ending()
 	r.Retain = 0
@@ -83,7 +83,7 @@ func (s *subject) sweepAway(l lease) {
 	s.did("swept until %q was forgotten", l.name)
 }
 
-// sweep forgets what may be forgotten, if the store can do that on request.
+// sweep makes the store forget what it may forget, if it can do that on request.
 func (s *subject) sweep(limit int) int {
 	sweeper, ok := store.As[store.Sweeper](s.Store)
 	if !ok {

@@ -21,7 +21,7 @@ var waitLaws = []law{
 		rule: "The channel of a watch is closed when its context ends; other watches go on."},
 }
 
-// watch watches names; it must be able to.
+// watch watches names; that must succeed.
 func (s *subject) watch(ctx context.Context, names ...string) <-chan struct{} {
 	w, err := as[store.Watcher](s).Watch(ctx, names)
 	s.did("%sWatch %q: %s", s.label, names, tell(err))
@@ -76,7 +76,7 @@ func watchWakes(s *subject) {
 func watchAny(s *subject) {
 	names := []string{s.name(), s.name(), s.name()}
 	w := s.watch(s.ctx, names...)
-	names[0], names[2] = names[2], names[0] // the slice is the caller's to use again
+	names[0], names[2] = names[2], names[0] // the caller may reuse the slice
 	for _, name := range names {
 		s.drain(w)
 		s.released(s.take(name, "a", hour).ending())

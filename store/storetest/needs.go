@@ -31,7 +31,7 @@ var (
 		return err
 	})
 	chooses = supports(func(ctx context.Context, c store.Chooser) error {
-		_, _, err := c.Choose(ctx, []string{"is it a chooser"}, store.Claim{}) // which is invalid, and takes nothing
+		_, _, err := c.Choose(ctx, []string{"is it a chooser"}, store.Claim{}) // an invalid claim, which acquires nothing
 		return err
 	})
 	queues = supports(func(ctx context.Context, q store.Queuer) error {

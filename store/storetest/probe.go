@@ -14,8 +14,8 @@ import (
 
 const (
 	hour     = time.Hour        // the TTL of a lease that must outlive its law
-	minute   = time.Minute      // what a store may be off when it says how long an hour will last
-	patience = 2 * time.Minute  // how much longer than its time something may take
+	minute   = time.Minute      // the tolerance for the time left of a lease of an hour
+	patience = 2 * time.Minute  // how much longer than its duration something may take
 	longest  = 15 * time.Minute // the bound of a law
 )
 
@@ -27,17 +27,17 @@ type probe struct {
 	ctx     context.Context
 	open    []store.Store
 	trail   []string
-	names   int // given out by name
-	handles int // opened by reopen
+	names   int // counts the names that name returned
+	handles int // counts the handles that reopen opened
 	fault   error
 }
 
-// A subject is one handle on the store being checked. Its methods do one step, put it on the trail and stop the law
-// when the answer is not what it must be. They are for the law's own goroutine.
+// A subject is one handle on the store being checked. Each method does one step, adds it to the trail and stops the law
+// if the result is wrong. The methods must be called on the law's goroutine.
 type subject struct {
 	*probe
 	store.Store
-	label string // which handle, for the trail
+	label string // identifies the handle in the trail
 }
 
 // stopped unwinds a law that has been broken.
@@ -49,7 +49,7 @@ func judge(t testing.TB, l law, h Harness) error {
 	p := &probe{t: t, h: h, law: l, ctx: ctx}
 	s := h.Open(t)
 	p.open = append(p.open, s)
-	defer p.closeAll() // when the law panics, or needs what is not there
+	defer p.closeAll() // if the law panics, or cannot be checked
 	for _, n := range l.needs {
 		if why := n(h, s); why != "" {
 			return fmt.Errorf("not checked: %s: %w", why, errors.ErrUnsupported)
@@ -98,18 +98,18 @@ func (p *probe) fail(got any, want string, args ...any) {
 	panic(stopped{})
 }
 
-// did puts a step on the trail.
+// did adds a step to the trail.
 func (p *probe) did(format string, args ...any) {
 	p.trail = append(p.trail, fmt.Sprintf(format, args...))
 }
 
-// name answers a name that the law has not used yet.
+// name returns a name that the law has not used yet.
 func (p *probe) name() string {
 	p.names++
 	return fmt.Sprintf("%s/%d", p.law.name, p.names)
 }
 
-// reopen answers another handle on the same data.
+// reopen returns another handle on the same data.
 func (s *subject) reopen() *subject {
 	other := s.h.Reopen(s.t, s.Store)
 	s.open = append(s.open, other)
@@ -134,7 +134,7 @@ func (s *subject) close() {
 	}
 }
 
-// until waits for cond, which asks the store; it fails the law when that takes longer than any store may.
+// until waits for cond, which reads from the store. It fails the law if that takes longer than any store may.
 func (p *probe) until(what string, cond func() bool) {
 	pause := max(p.h.TTL/20, time.Millisecond)
 	start, bound := time.Now(), 20*p.h.TTL+patience
@@ -146,8 +146,8 @@ func (p *probe) until(what string, cond func() bool) {
 	}
 }
 
-// timely tries with a fresh name until try says that its steps were quick enough for ttl to be judged, each time with
-// a longer ttl.
+// timely calls try with a new name, and each time a longer ttl, until try reports that its steps were quick enough to
+// check ttl.
 func (p *probe) timely(try func(name string, ttl time.Duration) bool) {
 	ttl := p.h.TTL
 	for range 7 {
@@ -179,7 +179,7 @@ func (p *probe) together(n int, f func(ctx context.Context, i int) error) {
 	}
 }
 
-// tell says an error as the trail does.
+// tell formats an error for the trail.
 func tell(err error) string {
 	if err == nil {
 		return "nil"

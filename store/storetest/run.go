@@ -42,8 +42,8 @@ type Harness struct {
 // A law is a row of the suite.
 type law struct {
 	name  string // of the subtest
-	rule  string // what it says, as a sentence
-	needs []need // what the store or the harness must have for the law to say anything
+	rule  string // the law as a sentence
+	needs []need // what the store or the harness must have so that the law can be checked
 	check func(*subject)
 }
 

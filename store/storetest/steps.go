@@ -27,8 +27,8 @@ func (l lease) extension(ttl time.Duration) store.Extension {
 	return store.Extension{Name: l.name, Holder: l.holder, Token: l.Token, TTL: ttl}
 }
 
-// ending is the plain release: the name is free at once, and the record remembered, so that what came of the release
-// can be looked at in any store.
+// ending is the plain release: the name is free immediately, and the record is kept, so that the result of the release
+// can be read in any store.
 func (l lease) ending() store.Release {
 	return store.Release{Name: l.name, Holder: l.holder, Token: l.Token, Retain: store.Forever}
 }
@@ -39,7 +39,8 @@ func (l lease) leaving(mark int64, state []byte) store.Release {
 	return r
 }
 
-// companion is the name of what is refused in batches beside what a law asks for. It comes after that, and sorts before it.
+// companion is the name of the element that is refused in batches, beside the element of the law. It comes after that
+// in the batch, and sorts before it.
 const companion = "a companion"
 
 // batch is one element, or in batches one of two.
@@ -50,7 +51,7 @@ func batch[E any](s *subject, one, refused E) []E {
 	return []E{one}
 }
 
-// alone answers what came of the first element of such a batch.
+// alone returns the result of the first element of such a batch.
 func alone[A any](s *subject, answers []A) []A {
 	if s.h.Batches && len(answers) == 2 {
 		return answers[:1]
@@ -58,7 +59,7 @@ func alone[A any](s *subject, answers []A) []A {
 	return answers
 }
 
-// acquire asks for one name and answers what came of it.
+// acquire claims one name and returns the outcome.
 func (s *subject) acquire(c store.Claim) store.Outcome {
 	out, err := s.Acquire(s.ctx, batch(s, c, store.Claim{Name: companion, Holder: companion, TTL: hour, Mark: -1}))
 	out = alone(s, out)
@@ -71,7 +72,7 @@ func (s *subject) acquire(c store.Claim) store.Outcome {
 	return out[0]
 }
 
-// answer says an outcome as the trail does.
+// answer formats an outcome for the trail.
 func answer(o store.Outcome) string {
 	if o.Err != nil {
 		return tell(o.Err)
@@ -80,7 +81,7 @@ func answer(o store.Outcome) string {
 		o.Grant.ExpiredAge)
 }
 
-// tellState tells nil, which leaves a state, from empty, which clears it.
+// tellState formats a state, and distinguishes nil, which leaves the state, from empty, which clears it.
 func tellState(state []byte) string {
 	if state == nil {
 		return "nil"
@@ -140,7 +141,7 @@ func (s *subject) release(r store.Release) error {
 		r.Token, r.Linger, tellRetain(r.Retain), r.Mark, tellState(r.State))
 }
 
-// one puts a batch of one on the trail and answers what came of its element.
+// one adds a batch of one to the trail and returns the error of its element.
 func (s *subject) one(errs []error, err error, format string, args ...any) error {
 	asked := s.label + fmt.Sprintf(format, args...)
 	if err != nil || len(errs) != 1 {
@@ -170,7 +171,7 @@ func (s *subject) lost(err error) {
 	}
 }
 
-// records lists what the store remembers.
+// records lists the records of the store.
 func (s *subject) records(prefix string) []store.Record {
 	var records []store.Record
 	for r, err := range s.List(s.ctx, prefix) {
@@ -183,7 +184,7 @@ func (s *subject) records(prefix string) []store.Record {
 	return records
 }
 
-// look answers the record of a name, and whether there is one.
+// look returns the record of a name, and whether there is one.
 func (s *subject) look(name string) (store.Record, bool) {
 	for _, r := range s.records(name) {
 		if r.Name == name {
@@ -193,7 +194,7 @@ func (s *subject) look(name string) (store.Record, bool) {
 	return store.Record{}, false
 }
 
-// record answers the record of a name that must have one.
+// record returns the record of a name, which must have one.
 func (s *subject) record(name string) store.Record {
 	r, ok := s.look(name)
 	if !ok {
@@ -204,13 +205,13 @@ func (s *subject) record(name string) store.Record {
 	return r
 }
 
-// sketch says a record as the trail does.
+// sketch formats a record for the trail.
 func sketch(r store.Record) string {
 	return fmt.Sprintf("holder %q, token %d, mark %d, state %s, left %v, age %v", r.Holder, r.Token, r.Mark, tellState(r.State),
 		r.Left, r.Age)
 }
 
-// free waits until the store says that a name is free, without taking it.
+// free waits until List reports that a name is free, without acquiring it.
 func (s *subject) free(name string) {
 	s.until(fmt.Sprintf("%.80q becomes free", name), func() bool {
 		r, _ := s.look(name)
@@ -219,7 +220,7 @@ func (s *subject) free(name string) {
 	s.did("%swaited until List said that %.80q is free", s.label, name)
 }
 
-// abandoned answers a lease that has expired after its holder left a mark and a state.
+// abandoned returns a lease that has expired after its holder left a mark and a state.
 func (s *subject) abandoned(name, holder string) lease {
 	var l lease
 	s.until("a lease is extended within its TTL", func() bool {
@@ -232,7 +233,7 @@ func (s *subject) abandoned(name, holder string) lease {
 	return l
 }
 
-// same checks that a record is as it was, but for the time that has passed.
+// same checks that a record is unchanged, except for the time that has passed.
 func (s *subject) same(before, after store.Record) {
 	a, b := before, after
 	if a.Name != b.Name || a.Holder != b.Holder || a.Token != b.Token || a.Mark != b.Mark || !bytes.Equal(a.State, b.State) {

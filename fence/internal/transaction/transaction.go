@@ -1,4 +1,5 @@
-// Package transaction is what the guards of databases have in common: a write in a transaction that begins with a check of its token.
+// Package transaction has what the guards of databases share: a write in a transaction that begins with a check of its
+// token.
 package transaction
 
 import (
@@ -11,7 +12,7 @@ import (
 	"github.com/soloist-dev/soloist/fence"
 )
 
-// A Guard is the steps of a guard, for transactions of type Tx.
+// A Guard has the steps of a guard, for transactions of type Tx.
 type Guard[Tx any] struct {
 	Begin    func(ctx context.Context) (Tx, error)
 	Check    func(ctx context.Context, tx Tx, resource string, token int64) error
@@ -19,7 +20,7 @@ type Guard[Tx any] struct {
 	Rollback func(ctx context.Context, tx Tx) error
 }
 
-// bound is for what has to be done after the caller's context has ended.
+// bound limits the requests that must be made after the caller's context has ended.
 const bound = 5 * time.Second
 
 // DoTx runs write in a transaction, after Check, and commits it. If the transaction is not committed, because of an error, a panic or
@@ -46,7 +47,7 @@ func (g Guard[Tx]) DoTx(ctx context.Context, resource string, token int64, write
 	return nil
 }
 
-// Claim commits a transaction with nothing but Check in it.
+// Claim commits a transaction that contains only Check.
 func (g Guard[Tx]) Claim(ctx context.Context, resource string, token int64) error {
 	tx, err := g.begin(ctx, resource, token)
 	if err != nil {
@@ -112,7 +113,7 @@ func From[Tx any](ctx context.Context) Tx {
 
 var tableName = regexp.MustCompile(`^([a-z_][a-z0-9_]{0,62}\.)?[a-z_][a-z0-9_]{0,62}$`)
 
-// Table returns the table that was configured, which is "fences" by default. What cannot be one is an error.
+// Table returns the configured table, by default "fences", or an error if it is not a valid name.
 func Table(configured string) (string, error) {
 	if configured == "" {
 		return "fences", nil

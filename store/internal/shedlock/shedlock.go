@@ -1,18 +1,18 @@
-// Package shedlock says which records soloist's clients share with ShedLock's, in stores that both use
-// (https://github.com/lukas-krecan/ShedLock). ShedLock knows no kinds of names: what it calls "report" is soloist's lock "report", and its
-// job "report" too. So these two are one record there, and exclude each other.
+// Package shedlock defines which records soloist shares with ShedLock, in stores that both use
+// (https://github.com/lukas-krecan/ShedLock). ShedLock has no kinds of names: its lock "report" is both soloist's lock
+// "report" and soloist's job "report". So these two are one record there, and exclude each other.
 package shedlock
 
 import "strings"
 
-// Lock begins the name of the record that is shown for a lock of ShedLock's which no client of soloist has taken yet.
+// Lock is the prefix of the record that is listed for a lock of ShedLock that no client of soloist has acquired yet.
 const Lock = "lock/"
 
-// job begins the names of the records of jobs.
+// job is the prefix of the records of jobs.
 const job = "job/"
 
-// Bare answers the name by which ShedLock knows a record. A record that is neither a lock's nor a job's, or that is in a namespace, is
-// not shared, and keeps its name.
+// Bare returns ShedLock's name of a record. A record that is neither a lock's nor a job's, or that is in a namespace,
+// is not shared, and keeps its name.
 func Bare(record string) (name string, shared bool) {
 	for _, prefix := range []string{Lock, job} {
 		if bare, is := strings.CutPrefix(record, prefix); is && bare != "" {
@@ -22,8 +22,8 @@ func Bare(record string) (name string, shared bool) {
 	return record, false
 }
 
-// Prefix begins the keys of ShedLock's Redis providers unless they were built with another.
+// Prefix is the default prefix of the keys of ShedLock's Redis providers.
 const Prefix = "job-lock"
 
-// Key returns the key that ShedLock's Redis providers take for a lock, by the prefix and the environment that they were built with.
+// Key returns the key of a lock of ShedLock's Redis providers that were built with this prefix and environment.
 func Key(prefix, environment, name string) string { return prefix + ":" + environment + ":" + name }
