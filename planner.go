@@ -282,7 +282,7 @@ func (p *planner) hears(j *plannedJob, now time.Time) {
 
 // soon is when to ask again after a failure.
 func (p *planner) soon(now time.Time) time.Time {
-	return now.Add(time.Second/2 + p.draw(time.Second))
+	return now.Add(longestPause/3 + p.draw(longestPause*2/3))
 }
 
 // spread keeps replicas apart that would ask at the same instant.

@@ -93,6 +93,7 @@ func parsePage(state []byte, jobs map[uint32]uint32) error {
 type presence struct {
 	client *Client // with the client's options, without those for work
 	id     string
+	holder string // of the records that list the jobs, which are of this replica alone: no claim of it is in the way of another
 	start  time.Time
 	dirty  chan struct{} // has a value when the jobs have changed
 
@@ -112,7 +113,7 @@ type presence struct {
 func newPresence(c *Client) *presence {
 	holder := c.newHolder()
 	return &presence{
-		client: c.plain(Options{TTL: c.opts.TTL, Margin: c.opts.Margin}), id: holder[len(replicaOf(holder))+1:], start: time.Now(),
+		client: c.plain(Options{TTL: c.opts.TTL, Margin: c.opts.Margin}), id: holder[len(replicaOf(holder))+1:], holder: holder, start: time.Now(),
 		dirty: make(chan struct{}, 1),
 	}
 }
@@ -180,7 +181,7 @@ func (p *presence) write(ctx context.Context) error {
 	state.Host, _ = os.Hostname()
 	states := pages(definitions)
 	state.Digest = fmt.Sprintf("%08x", hash32(fmt.Sprintf("%s", states)))
-	if err := c.overwrite(ctx, c.pageNames(p.id, max(len(states), p.shown)), func(i int) (store.Release, bool) {
+	if err := c.overwrite(ctx, c.pageNames(p.id, max(len(states), p.shown)), p.sameHolder, func(i int) (store.Release, bool) {
 		if i < len(states) {
 			return store.Release{State: states[i], Retain: Forever}, true
 		}
@@ -231,7 +232,7 @@ func (p *presence) withdraw() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*c.cfg.RequestTimeout)
 	defer cancel()
 	err := p.lease.release(store.Release{State: []byte{}})
-	if pages := c.overwrite(ctx, c.pageNames(p.id, p.shown), func(int) (store.Release, bool) { return store.Release{State: []byte{}}, true }); err == nil {
+	if pages := c.overwrite(ctx, c.pageNames(p.id, p.shown), p.sameHolder, func(int) (store.Release, bool) { return store.Release{State: []byte{}}, true }); err == nil {
 		err = pages
 	}
 	if err != nil && !errors.Is(err, ErrLost) {
@@ -248,12 +249,14 @@ func (c *core) pageNames(id string, n int) []string {
 	return names
 }
 
+func (p *presence) sameHolder() string { return p.holder }
+
 // overwrite acquires records and releases them with the result of with, if with reports that they should be written. It
-// skips records that another holder has.
-func (c *core) overwrite(ctx context.Context, names []string, with func(int) (store.Release, bool)) error {
+// skips records that another holder has. holder returns the holder of each claim.
+func (c *core) overwrite(ctx context.Context, names []string, holder func() string, with func(int) (store.Release, bool)) error {
 	claims := make([]store.Claim, len(names))
 	for i, name := range names {
-		claims[i] = store.Claim{Name: name, Holder: c.newHolder(), TTL: controlTTL}
+		claims[i] = store.Claim{Name: name, Holder: holder(), TTL: controlTTL}
 	}
 	var errs []error
 	for start := 0; start < len(claims); start += batchLimit {
@@ -376,7 +379,7 @@ func (c *core) bury(ctx context.Context, replicas []ReplicaInfo) {
 			names, rels = append(names, page), append(rels, store.Release{State: []byte{}})
 		}
 	}
-	if err := c.overwrite(ctx, names, func(i int) (store.Release, bool) { return rels[i], true }); err != nil && !errors.Is(err, ErrHeld) && ctx.Err() == nil {
+	if err := c.overwrite(ctx, names, c.newHolder, func(i int) (store.Release, bool) { return rels[i], true }); err != nil && !errors.Is(err, ErrHeld) && ctx.Err() == nil {
 		c.log.Warn("removing the records of replicas that have died", "err", err)
 	}
 }

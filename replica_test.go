@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
 )
 
 func nothing(context.Context, soloist.Run) error { return nil }
@@ -70,6 +72,84 @@ func TestReplicasAreSeen(t *testing.T) {
 			t.Errorf("%q is left, %v (begun %v)", r.Name, err, begin)
 		}
 		two.Heal()
+	})
+}
+
+// A repeating store carries the first claim of a replica's pages out once more, when that has been given back. Of the first two requests for them nobody hears.
+type repeating struct {
+	*soloisttest.Store
+	claims, releases atomic.Int32
+}
+
+func (s *repeating) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	outs, err := s.Store.Acquire(ctx, claims)
+	if strings.HasPrefix(claims[0].Name, "replica-jobs/") && claims[0].Mark == 0 {
+		if s.claims.Add(1) <= 2 {
+			return nil, store.AsUnknown(errors.New("lost"))
+		}
+	}
+	return outs, err
+}
+
+func (s *repeating) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	errs, err := s.Store.Release(ctx, releases)
+	if strings.HasPrefix(releases[0].Name, "replica-jobs/") {
+		if s.releases.Add(1) == 1 {
+			_, err := s.Store.Acquire(ctx, []store.Claim{{Name: releases[0].Name, Holder: releases[0].Holder, TTL: 10 * time.Second}})
+			return nil, store.AsUnknown(err)
+		}
+	}
+	return errs, err
+}
+
+// A replica is not kept from its jobs by a claim of its own that took effect late.
+func TestReplicaIsNotInItsOwnWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &repeating{Store: soloisttest.NewStore()}
+		c := soloisttest.NewReplica(t, s, soloist.Config{RequestTimeout: 500 * time.Millisecond})
+		r, err := c.NewRunner(soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Do: nothing})
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		ctx, stop := context.WithCancel(background)
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		<-r.Ready()
+		if took := time.Since(begin); took > 3*time.Second {
+			t.Errorf("it was ready after %v", took)
+		}
+		if n := s.releases.Load(); n < 2 {
+			t.Errorf("%d releases: nothing was repeated", n)
+		}
+		stop()
+		check(t, "Run", <-ended, nil)
+	})
+}
+
+// While the store fails, a replica that begins asks again as often as one that has begun.
+func TestReplicaThatBeginsInAnOutageIsReadySoonAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for outage := 10 * time.Second; outage < 20*time.Second; outage += time.Second {
+			s := soloisttest.NewStore()
+			s.Break(errors.New("away"))
+			r, err := soloisttest.NewReplica(t, s, soloist.Config{}).NewRunner(soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Do: nothing})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(background)
+			ended := make(chan error)
+			go func() { ended <- r.Run(ctx) }()
+			time.Sleep(outage)
+			s.Heal()
+			healed := time.Now()
+			<-r.Ready()
+			if took := time.Since(healed); took > 1600*time.Millisecond {
+				t.Errorf("after an outage of %v it was ready after %v", outage, took)
+			}
+			stop()
+			check(t, "Run", <-ended, nil)
+		}
 	})
 }
 

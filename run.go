@@ -55,9 +55,12 @@ func (r *Runner) Run(ctx context.Context) error {
 	return r.drain()
 }
 
+// longestPause is how long a Runner waits at most before it asks again after a request that failed.
+const longestPause = 3 * time.Second / 2
+
 // persist takes a step until the store has responded to it. It reports false if ctx has ended, or with an error that stays.
 func (r *Runner) persist(ctx context.Context, step func(context.Context) error) (bool, error) {
-	for wait := newBackoff(5 * time.Second); ; wait.sleep(ctx) {
+	for wait := newBackoff(longestPause); ; wait.sleep(ctx) {
 		err := step(ctx)
 		switch {
 		case ctx.Err() != nil:
