@@ -146,8 +146,10 @@ type Queuer interface {
 	//   - a grant. after is how long after this request reached the store the lease began, by the store's clock. It is negative for a
 	//     lease that the holder had before. A caller computes the end of the lease from there, not from when Queue returned;
 	//   - a *HeldError, as the error of the outcome, when the caller should call again: the lease in the way would have ended by
-	//     now, or another lease in the way ends sooner than the last one, or the name lingers, or ctx has ended. The holder stays in the queue;
-	//   - ErrUnknown if the request was not answered at all. The holder may be in the queue, or hold the name.
+	//     now, or another lease in the way ends sooner than the last one, or the name lingers, or ctx has ended. The holder stays in the queue,
+	//     unless this call was granted a lease that ended before Queue could return it: a call is one claim, and is granted at most one lease;
+	//   - ErrUnknown if the request was not answered, or if a later one that reads what was granted failed. The holder may be in the
+	//     queue, or hold the name.
 	//
 	// A holder that gives up must call Leave. Other errors are as in Acquire.
 	Queue(ctx context.Context, c Claim) (out Outcome, after time.Duration, err error)

@@ -15,7 +15,7 @@ var errNoLines = fmt.Errorf("pgstore: with ListenOff, through a pooler, in Cockr
 
 // Queue is as in store.Queuer. The lines are in a table that is not logged, so standing in one waits for no disk; the statement of a release
 // grants the name and notifies its heir, in a form that says nothing to others and that they cannot make. An heir of a record with a mark
-// or a state asks once more for them.
+// or a state reads them with one more request.
 // errors.ErrUnsupported may need a connection, to see whether notifications come through it.
 func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.Duration, error) {
 	if s.sql.queue == "" || s.tables.cfg.Listen == ListenOff {
@@ -47,50 +47,61 @@ func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.D
 	case <-wake: // what was released before this request does not matter to it
 	default:
 	}
-	for known := int64(0); ; {
-		out, after, token, err := s.await(ctx, c, l.inbox.Load(), known, wake)
-		if token == 0 {
-			if known > 0 { // the name may have been handed over already, whatever became of asking again
-				err = store.AsUnknown(err)
-			}
-			return out, after, err
-		}
-		known = token
-	}
+	return s.await(ctx, c, l.inbox.Load(), wake)
 }
 
-// await asks once, and waits for what comes of it. It answers a token when news say that it was granted to the holder, and are no answer:
-// then it is to be asked again. News of tokens up to known have been asked about.
-func (s *Store) await(ctx context.Context, c store.Claim, inbox, known int64, wake <-chan struct{}) (out store.Outcome, after time.Duration, token int64, err error) {
+// await stands in line, and waits for what comes of it.
+func (s *Store) await(ctx context.Context, c store.Claim, inbox int64, wake <-chan struct{}) (store.Outcome, time.Duration, error) {
 	heir := heirOf(c.Name, c.Holder)
-	told := s.hub.lines.join(heir, known)
+	told := s.hub.lines.join(heir)
 	defer s.hub.lines.leave(heir, told)
 	out, asked, after, err := s.stand(ctx, c, inbox)
 	var held *store.HeldError
 	if err != nil || !errors.As(out.Err, &held) {
-		return out, after, 0, err
+		return out, after, err
 	}
 	limit := time.NewTimer(held.Record.Left)
 	defer limit.Stop()
 	select {
 	case n := <-told:
-		// What answers an earlier request of the holder says nothing of the time since this one; and mark and state are not told. Asked again,
-		// the server says how old the grant is.
-		if n.asked != asked || n.more {
-			return out, 0, n.token, nil
+		grant, err := s.inherit(ctx, c, asked, n)
+		if err != nil { // the name has been handed over, whatever became of the requests since
+			return store.Outcome{}, 0, store.AsUnknown(err)
 		}
-		if n.waits {
-			if err := s.confirm(ctx); err != nil {
-				return store.Outcome{}, 0, 0, err
-			}
+		if grant.Token > 0 {
+			return store.Outcome{Grant: grant}, time.Duration(n.asked-asked)*µs + n.after, nil
 		}
-		return store.Outcome{Grant: store.Grant{Token: n.token}}, n.after, 0, nil
 	case <-wake:
 	case <-limit.C:
 	case <-ctx.Done():
 	case <-s.ctx.Done():
 	}
-	return out, 0, 0, nil
+	return out, 0, nil
+}
+
+// inherit returns the grant that news are about. It has no token if the news are of a lease that the holder does not have any more: then the
+// call of Queue ends, for a claim is granted once at most. News of an earlier request may have been sent again by somebody who has read
+// them, and news do not contain a mark or a state: in both cases the record is read, which takes nothing.
+func (s *Store) inherit(ctx context.Context, c store.Claim, asked int64, n news) (store.Grant, error) {
+	if n.asked == asked && !n.more {
+		if n.waits {
+			return store.Grant{Token: n.token}, s.confirm(ctx)
+		}
+		return store.Grant{Token: n.token}, nil
+	}
+	c.Mark = -1
+	outs, err := s.Acquire(ctx, []store.Claim{c})
+	switch {
+	case err != nil:
+		return store.Grant{}, err
+	case errors.Is(outs[0].Err, store.ErrDone), outs[0].Err == nil && outs[0].Grant.Token != n.token:
+		return store.Grant{}, nil
+	case outs[0].Err != nil:
+		return store.Grant{}, outs[0].Err
+	case n.asked != asked: // the place of this request may have been made when the name had been handed over
+		_, err = s.Leave(ctx, c.Name, c.Holder)
+	}
+	return outs[0].Grant, err
 }
 
 // stand asks once, and again while the name is changing hands. It answers the instant of the request too, and for a grant how long
@@ -104,9 +115,6 @@ func (s *Store) stand(ctx context.Context, c store.Claim, inbox int64) (out stor
 			err = s.impossible("a row about %s, which was not asked for", shown(a.name))
 		}
 		if err != nil {
-			if try > 0 { // the request before may have put the holder in line
-				err = store.AsUnknown(err)
-			}
 			return store.Outcome{}, 0, 0, err
 		}
 		asked = a.asked
@@ -142,13 +150,7 @@ func (s *Store) Leave(ctx context.Context, name, holder string) (bool, error) {
 // lines are where this handle's holders wait for what is handed over to them.
 type lines struct {
 	mu      sync.Mutex
-	waiting map[heirID]place
-}
-
-// A place is that of a holder who waits for news.
-type place struct {
-	told  chan news
-	known int64 // news of tokens up to this one have been asked about
+	waiting map[heirID]chan news
 }
 
 // news are what the first of a line is told.
@@ -160,27 +162,26 @@ type news struct {
 	more  bool // the record has a mark or a state: look
 }
 
-func (l *lines) join(heir heirID, known int64) chan news {
+func (l *lines) join(heir heirID) chan news {
 	told := make(chan news, 1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.waiting == nil {
-		l.waiting = map[heirID]place{}
+		l.waiting = map[heirID]chan news{}
 	}
-	l.waiting[heir] = place{told, known}
+	l.waiting[heir] = told
 	return told
 }
 
 func (l *lines) leave(heir heirID, told chan news) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.waiting[heir].told == told {
+	if l.waiting[heir] == told {
 		delete(l.waiting, heir)
 	}
 }
 
-// heard passes on what a notification says to its heir. One that is not what the store has sealed, or is sent again by somebody who has
-// read it, has no effect.
+// heard passes on what a notification says to its heir, once. One that is not what the store has sealed has no effect.
 func (l *lines) heard(w words) {
 	heir, n, ok := w.news()
 	if !ok {
@@ -188,8 +189,8 @@ func (l *lines) heard(w words) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p := l.waiting[heir]; p.told != nil && n.token > p.known {
+	if told := l.waiting[heir]; told != nil {
 		delete(l.waiting, heir)
-		p.told <- n
+		told <- n
 	}
 }

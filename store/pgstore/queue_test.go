@@ -140,19 +140,95 @@ func TestWaitingGoesOnAfterALostConnection(t *testing.T) {
 	release(t, s, heir(t, waiter, b, "name", "b"))
 }
 
-// What was handed over for an earlier request says nothing of the time since this one, so it is no grant: the holder asks again.
+// News of an earlier request may have been sent again by somebody who has read them: they are believed if the record confirms them.
 func TestNewsOfAnEarlierRequest(t *testing.T) {
 	s := fresh(t, server(t).URL)
 	lease := take(t, s, "name", "a", time.Minute)
 	b := waits(s, "name", "b")
 	places(t, s, "name", "b")
-	asked := func() int64 { return one[int64](t, s.pool, "SELECT max(asked) FROM "+s.tables.line) }
-	first := asked()
 	s.hub.lines.heard(words{1, 77, 2, int64(heirOf("name", "b"))<<8 | 1})
-	eventually(t, "it has asked again", func() bool { return asked() != first })
+	if q := <-b; q.err != nil || !errors.Is(q.Err, store.ErrHeld) {
+		t.Fatalf("told of a token that nobody was granted: %+v; want to be told to look again", q)
+	}
+	release(t, s, lease) // hands over to the place, whose holder asks again too late to have been granted it for that
+	token := recordOf(t, s, "name").Token
+	run(t, s.pool, "INSERT INTO "+s.tables.line+" (name, holder, asked, since, ttl, inbox, told, until) SELECT 'name', 'b', 2, 1, 1, 1, now(), now() + interval '1 hour'")
+	grant, err := s.inherit(background, claim("name", "b", time.Hour), 2, news{asked: 1, token: token})
+	if err != nil || grant.Token != token {
+		t.Errorf("told of its grant: %+v, %v; want token %d", grant, err, token)
+	}
+	if left := inLine(t, s, "name"); len(left) > 0 {
+		t.Errorf("in line behind its own lease: %q", left)
+	}
+}
+
+// narrow opens another handle with one connection, beside the one that listens, which can be taken away from it.
+func narrow(t testing.TB, s *Store) *Store {
+	t.Helper()
+	cfg := s.pool.Config()
+	cfg.MaxConns, cfg.MinConns = 1, 0
+	other, err := Open(background, cfg, s.tables.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { other.Close() })
+	return other
+}
+
+// handedWithAMark hands a name with a mark over to a waiter who cannot look at the record before resume is called.
+func handedWithAMark(t testing.TB, s *Store, ttl time.Duration) (heir <-chan queued, resume func()) {
+	t.Helper()
+	other := narrow(t, s)
+	lease := take(t, s, "name", "a", time.Hour)
+	answer := make(chan queued, 1)
+	go func() {
+		var q queued
+		q.Outcome, q.after, q.err = other.Queue(background, claim("name", "b", ttl))
+		answer <- q
+	}()
+	places(t, s, "name", "b")
+	only, err := other.pool.Acquire(background)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease.Mark = 7
 	release(t, s, lease)
-	if got := heir(t, s, b, "name", "b"); got.Token <= lease.Token {
-		t.Errorf("token %d after %d", got.Token, lease.Token)
+	return answer, only.Release
+}
+
+// A call of Queue is one claim: when the lease that it was handed has ended before it could be told of it, it takes no other one.
+func TestAWaiterIsGrantedOneLease(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	heir, resume := handedWithAMark(t, s, store.MinTTL)
+	handed := recordOf(t, s, "name")
+	eventually(t, "the lease is over", func() bool { return recordOf(t, s, "name").Free() })
+	resume()
+	if q := <-heir; q.err != nil || !errors.Is(q.Err, store.ErrHeld) {
+		t.Errorf("%+v; want to be told to look again", q)
+	}
+	if r := recordOf(t, s, "name"); handed.Holder != "b" || r.Token != handed.Token {
+		t.Errorf("handed over: %+v; afterwards: %+v; want no other lease", handed, r)
+	}
+}
+
+// What is handed over with a mark begins at its instant, however late its heir reads the record.
+func TestAHandOverWithAMarkIsToldWhenItBegan(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	heir, resume := handedWithAMark(t, s, time.Hour)
+	resume()
+	if q := <-heir; q.err != nil || q.Err != nil || q.Grant.Mark != 7 || q.after <= 0 {
+		t.Errorf("%+v; want mark 7, and a lease that began after the request", q)
+	}
+}
+
+// A name has been handed over, whatever becomes of looking at its record.
+func TestAHandOverThatCannotBeReadIsUnknown(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	heir, resume := handedWithAMark(t, s, time.Hour)
+	run(t, s.pool, "ALTER TABLE "+s.tables.records+" RENAME COLUMN state TO other")
+	resume()
+	if q := <-heir; !errors.Is(q.err, store.ErrUnknown) {
+		t.Errorf("%+v; want ErrUnknown", q)
 	}
 }
 

@@ -26,11 +26,12 @@ type lines struct {
 	waiting map[string]chan news // by the secret of a request
 }
 
-// news are what a request in a line is told: to look again, or to ask for what was granted, or the grant.
+// news are what a request in a line is told: the grant, or to look again.
 type news struct {
-	ask, granted bool
-	after        int64 // from the request to the grant, in µs
-	ahead        int64 // by how much the token is greater than the instant of the grant
+	granted bool
+	after   int64 // from the request to the grant, in µs
+	ahead   int64 // by how much the token is greater than the instant of the grant
+	more    bool  // the record has a mark or a state: read them
 }
 
 func (l *lines) init(s *Store) {
@@ -68,18 +69,39 @@ func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.D
 	defer limit.Stop()
 	select {
 	case n := <-told:
-		if token := p.asked + n.after + n.ahead; n.granted && token > 0 && token <= exact {
-			return store.Outcome{Grant: store.Grant{Token: token}}, time.Duration(n.after) * time.Microsecond, nil
+		grant, err := s.inherit(ctx, c, p.asked, n)
+		if err != nil { // the name has been handed over, whatever became of the request since
+			return store.Outcome{}, 0, store.AsUnknown(err)
 		}
-		if n.ask || n.granted {
-			now, err := s.stand(ctx, c, secret)
-			return now.out, now.since(p.asked), err
+		if grant.Token > 0 {
+			return store.Outcome{Grant: grant}, time.Duration(n.after) * time.Microsecond, nil
 		}
 	case <-limit.C:
 	case <-ctx.Done():
 	case <-s.ctx.Done():
 	}
 	return p.out, 0, nil
+}
+
+// inherit returns the grant that news are about, with the mark and the state of the record, which is read for them. It has no token if the
+// holder does not have that lease any more, or if the news are no grant: then the call of Queue ends, for a claim is granted once at most.
+func (s *Store) inherit(ctx context.Context, c store.Claim, asked int64, n news) (store.Grant, error) {
+	token := asked + n.after + n.ahead
+	switch {
+	case !n.granted || token > exact:
+		return store.Grant{}, nil
+	case !n.more:
+		return store.Grant{Token: token}, nil
+	}
+	c.Mark = -1
+	outs, err := s.Acquire(ctx, []store.Claim{c})
+	switch {
+	case err != nil:
+		return store.Grant{}, err
+	case errors.Is(outs[0].Err, store.ErrDone), outs[0].Err == nil && outs[0].Grant.Token != token:
+		return store.Grant{}, nil
+	}
+	return outs[0].Grant, outs[0].Err
 }
 
 // A place is what a request to stand in line was answered. Instants are µs of the server's clock.
@@ -188,32 +210,30 @@ func (l *lines) lookAgain() {
 	clear(l.waiting)
 }
 
-// heard takes a message of release.lua: nothing, to look again, or the secret of a request and what was granted to it. Anybody may publish:
+// heard takes a message of release.lua: an empty one, to look again, or the secret of a request and what was granted to it. Anybody may publish:
 // of what does not begin with a secret nothing is believed, and a secret is good for one message.
 func (l *lines) heard(message string) {
 	if message == "" {
 		l.lookAgain()
 		return
 	}
-	secret, rest, more := strings.Cut(message, " ")
+	secret, rest, _ := strings.Cut(message, " ")
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if told := l.waiting[secret]; told != nil {
 		delete(l.waiting, secret)
-		told <- read(rest, more)
+		told <- read(rest)
 	}
 }
 
-// read makes news of what stands behind a secret. What is not as it should be is to be asked for.
-func read(rest string, more bool) news {
-	if !more {
-		return news{ask: true}
-	}
-	after, ahead, _ := strings.Cut(rest, " ")
+// read makes news of what follows a secret. If that is not as it should be, they are to look again.
+func read(rest string) news {
+	after, rest, _ := strings.Cut(rest, " ")
+	ahead, flag, more := strings.Cut(rest, " ")
 	r := &row{fields: []any{after, ahead}}
-	n := news{granted: true, after: r.number("time since the request", 0, exact), ahead: r.number("token", 0, exact)}
-	if r.end() != nil {
-		return news{ask: true}
+	n := news{granted: true, after: r.number("time since the request", 0, exact), ahead: r.number("token", 0, exact), more: more}
+	if r.end() != nil || more && flag != "1" {
+		return news{}
 	}
 	return n
 }

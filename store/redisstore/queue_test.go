@@ -121,6 +121,69 @@ func TestOldNewsAreNotBelieved(t *testing.T) {
 	}
 }
 
+// handedWithAMark hands a name with a mark over to a waiter, and returns its news, which it has not heard.
+func handedWithAMark(t *testing.T, ttl time.Duration) (s *redisstore.Store, p *liar, heir <-chan waiting, news string) {
+	t.Helper()
+	server := servers.Redis(t)
+	p = newLiar(t, server.Addr)
+	s = open(t, p.url()+"?prefix=p")
+	held := take(t, s, "name", "a")
+	answer, kept := make(chan waiting, 1), make(chan string, 1)
+	go func() {
+		out, after, err := s.Queue(background, store.Claim{Name: "name", Holder: "b", TTL: ttl})
+		answer <- waiting{out, after, err}
+	}()
+	admin := plainClient(t, server.URL)
+	servers.Wait(t, "b stands in line", func() bool { return admin.ZScore(background, "{p:0}:w:name", "b").Err() == nil })
+	p.lying(func(v *resp) []*resp {
+		if len(v.of) == 3 && v.of[0].text == "message" && len(v.of[2].text) > 26 {
+			kept <- v.of[2].text
+			return nil
+		}
+		return []*resp{v}
+	})
+	held.Mark = 7
+	if err := release(s, held); err != nil {
+		t.Fatal(err)
+	}
+	return s, p, answer, <-kept
+}
+
+// recordOf looks at the record of a name.
+func recordOf(t *testing.T, s *redisstore.Store) store.Record {
+	t.Helper()
+	outs, err := s.Acquire(background, []store.Claim{{Name: "name", Holder: "-", TTL: time.Second, Mark: -1}})
+	var done *store.DoneError
+	if err != nil || !errors.As(outs[0].Err, &done) {
+		t.Fatal(outs, err)
+	}
+	return done.Record
+}
+
+// A call of Queue is one claim: when the lease that it was handed has ended before it could be told of it, it takes no other one.
+func TestAWaiterIsGrantedOneLease(t *testing.T) {
+	s, _, heir, news := handedWithAMark(t, store.MinTTL)
+	handed := recordOf(t, s)
+	servers.Wait(t, "the lease is over", func() bool { return recordOf(t, s).Free() })
+	s.Hear(news)
+	if w := <-heir; w.err != nil || !errors.Is(w.out.Err, store.ErrHeld) {
+		t.Errorf("%+v; want to be told to look again", w)
+	}
+	if r := recordOf(t, s); handed.Holder != "b" || r.Token != handed.Token {
+		t.Errorf("handed over: %+v; afterwards: %+v; want no other lease", handed, r)
+	}
+}
+
+// A name has been handed over, whatever becomes of looking at its record.
+func TestAHandOverThatCannotBeReadIsUnknown(t *testing.T) {
+	s, p, heir, news := handedWithAMark(t, time.Hour)
+	p.lying(func(*resp) []*resp { return []*resp{{raw: "-NOPERM no\r\n"}} })
+	s.Hear(news)
+	if w := <-heir; !isUnknown(w.err) {
+		t.Errorf("%+v; want ErrUnknown", w)
+	}
+}
+
 // Who may publish and subscribe, and has no right to the keys, learns nothing of what is handed over, and makes nobody believe in a grant.
 func TestWhoMayOnlyPublishForgesNothing(t *testing.T) {
 	server := servers.Redis(t)

@@ -10,8 +10,8 @@ local function want(text)
 end
 
 -- hand_over grants a name that is free to the first of its line whom the news reaches, and answers until when. Of one whom nobody hears
--- nothing is kept. The news are for whoever knows the secret, and tell others nothing: how long after the request the grant was, and by how
--- much its token is greater than its instant. A holder to whom a mark or a state is left has to ask for them.
+-- nothing is kept. The news are for the process that knows the secret, and tell others nothing: how long after the request the grant was, by how
+-- much its token is greater than its instant, and 1 if the record has a mark or a state, which the holder has to read.
 local function hand_over(key, rec, name)
   local line, wants = ARGV[3] .. 'w:' .. name, ARGV[3] .. 'v:' .. name
   while true do
@@ -25,10 +25,8 @@ local function hand_over(key, rec, name)
     redis.call('HDEL', wants, holder)
     local token = since and grant(key, rec, 0, holder, ttl, KEYS[1], KEYS[2])
     if token then
-      local news = secret
-      if rec.m == '0' and state(key) == '' then
-        news = news .. ' ' .. int(now - since) .. ' ' .. int(tonumber(token) - now)
-      end
+      local news = secret .. ' ' .. int(now - since) .. ' ' .. int(tonumber(token) - now)
+      if rec.m ~= '0' or state(key) ~= '' then news = news .. ' 1' end
       if redis.call('PUBLISH', inbox, news) > 0 then return now + ttl end
       redis.call('HSET', key, 'r', '1', 'u', int(now))
       rec.t = token
