@@ -19,8 +19,10 @@ import (
 // A record that cannot be read, because something else has written to it, affects its own name only: requests for that name return an error that
 // names the record, and change nothing.
 //
-// If ctx ends before the backend has replied, a method returns without waiting for the reply; the error of Acquire, Extend and Release is then
-// ErrUnknown, unless the request was never sent.
+// If the deadline of ctx passes before the backend has replied, a method returns without waiting for the reply; the error of Acquire, Extend and
+// Release is then ErrUnknown, unless the request was never sent. A method does not begin with a context that has ended. A cancellation while
+// a request is under way ends it where the driver can do that; otherwise the method returns with the reply, or at the deadline. The
+// client gives every request a deadline.
 type Store interface {
 	// Acquire tries once to acquire each name, and does not wait. The error of an outcome is nil if the name was granted, a *HeldError if the
 	// name is taken, and a *DoneError if the record's mark is at least the claim's. If the holder of a claim already holds the name, Acquire

@@ -60,6 +60,22 @@ func (s *Store) classify(err error) (explained error, sure bool) {
 	return fmt.Errorf("redisstore: %w", err), s.single && errors.As(err, &dial) && dial.Op == "dial" // then it was never sent
 }
 
+// overdue adds to a timeout that the context of its request has ended, if it has: a connection reports the timeout only.
+func overdue(ctx context.Context, err error) error {
+	var late net.Error
+	if !errors.As(err, &late) || !late.Timeout() {
+		return err
+	}
+	ended := ctx.Err()
+	if deadline, ok := ctx.Deadline(); ok && ended == nil && !time.Now().Before(deadline) { // the context's timer may be later than the connection's
+		ended = context.DeadlineExceeded
+	}
+	if ended == nil || errors.Is(err, ended) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, ended)
+}
+
 // refused is classify for what the server has answered.
 func (s *Store) refused(err redis.Error) (error, bool) {
 	text := err.Error()

@@ -14,8 +14,9 @@ import (
 func ExampleNew() {
 	ctx := context.Background()
 	rdb := redis.NewClient(&redis.Options{
-		Addr:       "localhost:6379",
-		MaxRetries: -1, // soloist asks again itself, and can then tell what is sure
+		Addr:                  "localhost:6379",
+		ContextTimeoutEnabled: true, // a request ends with the deadline of its context
+		MaxRetries:            -1,   // soloist repeats requests itself, and then knows which had no effect
 	})
 	defer rdb.Close()
 	s, err := redisstore.New(rdb, redisstore.Config{Prefix: "billing"})

@@ -1,10 +1,23 @@
 package redisstore
 
+import (
+	"io"
+	"net"
+	"strings"
+)
+
 // ACL is the line of docs/stores/redis.md.
 const ACL = aclLine
 
 // Hear is what the inbox of lines hears.
 func (s *Store) Hear(message string) { s.lines.heard(message) }
 
-// GivenUp is how many requests are noted to end that have not returned.
-func (s *Store) GivenUp() int64 { return s.wires.ending.Load() }
+// ShapedText is a connection to a server that sends a text, and ends.
+func ShapedText(text string) io.Reader { return shaped(textConn{text: strings.NewReader(text)}) }
+
+type textConn struct {
+	net.Conn
+	text io.Reader
+}
+
+func (c textConn) Read(p []byte) (int, error) { return c.text.Read(p) }

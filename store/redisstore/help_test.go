@@ -33,13 +33,14 @@ var (
 	sharedSentinel = servers.Shared(func(t servers.Test) *servers.RedisSentinels { return servers.RedisSentinel(t) })
 )
 
-// plainClient is what go-redis makes by default: one that repeats requests by itself and looks at no deadline.
+// plainClient is what go-redis makes by default, which repeats requests by itself, with the deadlines that New asks for.
 func plainClient(t testing.TB, url string) *redis.Client {
 	t.Helper()
 	opts, err := redis.ParseURL(url)
 	if err != nil {
 		t.Fatal(err)
 	}
+	opts.ContextTimeoutEnabled = true
 	c := redis.NewClient(opts)
 	t.Cleanup(func() { c.Close() })
 	return c

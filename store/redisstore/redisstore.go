@@ -45,10 +45,9 @@ type Config struct {
 type Store struct {
 	client redis.UniversalClient
 	cfg    Config
-	own    bool   // the client is ours to close
-	wires  *wires // of a client of ours; nil otherwise
-	single bool   // the client sends a request at most once
-	secure bool   // TLS
+	own    bool // the client is ours to close
+	single bool // the client sends a request at most once
+	secure bool // TLS
 	parts  []bucket
 	tags   string        // how the tags of this store's requests begin
 	asked  atomic.Uint64 // requests
@@ -75,7 +74,12 @@ var (
 	_ store.Examiner = (*Store)(nil)
 )
 
-// New makes a store on a client, which stays the caller's to close, after the store. It asks nothing of the server.
+// New makes a store on a client, which the caller must close after the store. It sends nothing to the server.
+//
+// A request ends with the deadline of its context, or with the client's ReadTimeout if that is sooner. So the client must have ContextTimeoutEnabled,
+// and neither ReadTimeout nor WriteTimeout may be -2, which go-redis reads as "set no deadlines". go-redis does not look at the cancellation of a
+// context while a request is under way: a cancelled call returns with the reply, or at the deadline. soloist's client gives every request a
+// deadline (Config.RequestTimeout).
 func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 	if client == nil {
 		return nil, &store.InvalidError{What: "client", Value: "nil", Rule: "give one, such as redis.NewClient makes"}
@@ -88,11 +92,17 @@ func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 	n := 1
 	switch c := client.(type) {
 	case *redis.Client:
+		if err := checkDeadlines(c.Options().ContextTimeoutEnabled, c.Options().ReadTimeout, c.Options().WriteTimeout); err != nil {
+			return nil, err
+		}
 		s.single, s.secure = c.Options().MaxRetries <= 0, c.Options().TLSConfig != nil
 	case *redis.ClusterClient:
 		if cfg.ShedLock || cfg.Redisson || cfg.Wait > 0 {
 			return nil, &store.InvalidError{What: "client", Value: "a redis.ClusterClient",
 				Rule: "with ShedLock, Redisson or Wait it must be one server's: the keys of both sides would have to be in one slot, and WAIT goes to one node"}
+		}
+		if err := checkDeadlines(c.Options().ContextTimeoutEnabled, c.Options().ReadTimeout, c.Options().WriteTimeout); err != nil {
+			return nil, err
 		}
 		n = buckets
 		s.single, s.secure = c.Options().MaxRetries <= 0 && c.Options().MaxRedirects <= 0, c.Options().TLSConfig != nil
@@ -107,6 +117,19 @@ func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 	s.lines.init(s)
 	s.close = sync.OnceValue(s.end)
 	return s, nil
+}
+
+// checkDeadlines refuses a client whose requests do not end with their contexts' deadlines.
+func checkDeadlines(enabled bool, read, write time.Duration) error {
+	switch {
+	case !enabled:
+		return &store.InvalidError{What: "client", Value: "a client without ContextTimeoutEnabled",
+			Rule: "set ContextTimeoutEnabled in its options: otherwise a request to a server that hangs outlives the deadline of its context"}
+	case read < 0 || write < 0:
+		return &store.InvalidError{What: "client", Value: "a client with a ReadTimeout or WriteTimeout of -2",
+			Rule: "give a time, or -1 for no bound but the context's: with -2 its connections get no deadlines at all"}
+	}
+	return nil
 }
 
 func (c Config) defaulted() Config {
@@ -196,57 +219,15 @@ func (s *Store) Ping(ctx context.Context) error {
 }
 
 // ask makes a call that changes nothing.
-func ask[A any](ctx context.Context, s *Store, call func(context.Context) (A, error)) (A, error) {
+func ask[A any](ctx context.Context, s *Store, call func(context.Context) (A, error)) (reply A, err error) {
 	if err := s.alive(ctx); err != nil {
-		var none A
-		return none, err
+		return reply, err
 	}
-	type answer struct {
-		is  A
-		err error
-	}
-	a, err := bounded(ctx, s, func(ctx context.Context) answer {
-		var a answer
-		if bad := unharmed(func() error { a.is, a.err = call(ctx); return nil }); bad != nil {
-			a.err = bad
-		}
-		return a
-	})
-	if err == nil {
-		err = a.err
-	}
-	err, _ = s.classify(err)
-	return a.is, err
-}
-
-// bounded runs call, but comes back when ctx ends: go-redis looks at most at its deadline, and then only if it was told to. On a client
-// of somebody else's what was sent goes on until its own timeouts.
-func bounded[A any](ctx context.Context, s *Store, call func(context.Context) A) (A, error) {
-	var none A
 	if !s.enter() {
-		return none, store.ErrClosed
+		return reply, store.ErrClosed
 	}
-	if ctx.Done() == nil {
-		defer s.calls.Done()
-		return call(ctx), nil
-	}
-	if s.wires != nil {
-		defer s.calls.Done()
-		request, ended := s.wires.request(ctx)
-		if answer := call(request); !ended() {
-			return answer, nil
-		}
-		return none, ctx.Err()
-	}
-	done := make(chan A, 1)
-	go func() {
-		defer s.calls.Done()
-		done <- call(ctx)
-	}()
-	select {
-	case answer := <-done:
-		return answer, nil
-	case <-ctx.Done():
-		return none, ctx.Err()
-	}
+	defer s.calls.Done()
+	err = unharmed(func() (err error) { reply, err = call(ctx); return err })
+	err, _ = s.classify(err)
+	return reply, overdue(ctx, err)
 }

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -166,6 +167,32 @@ func TestRingIsRefused(t *testing.T) {
 	}
 }
 
+// A client whose requests would outlive their contexts is refused, with what to set.
+func TestClientsWithoutDeadlinesAreRefused(t *testing.T) {
+	for what, c := range map[string]redis.UniversalClient{
+		"ContextTimeoutEnabled":   redis.NewClient(&redis.Options{}),
+		"ContextTimeoutEnabled, ": redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}}),
+		"-2":                      redis.NewClient(&redis.Options{ContextTimeoutEnabled: true, ReadTimeout: -2}),
+		"-2,":                     redis.NewClusterClient(&redis.ClusterOptions{ContextTimeoutEnabled: true, WriteTimeout: -2}),
+	} {
+		defer c.Close()
+		_, err := redisstore.New(c, redisstore.Config{})
+		var invalid *store.InvalidError
+		if !errors.As(err, &invalid) || !strings.Contains(err.Error(), strings.TrimRight(what, ", ")) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for _, timeout := range []time.Duration{0, -1, time.Minute} {
+		c := redis.NewClient(&redis.Options{ContextTimeoutEnabled: true, ReadTimeout: timeout, WriteTimeout: timeout})
+		defer c.Close()
+		s, err := redisstore.New(c, redisstore.Config{})
+		if err != nil {
+			t.Fatalf("with a ReadTimeout of %d: %v", timeout, err)
+		}
+		s.Close()
+	}
+}
+
 // What is forgotten leaves nothing but the counter of tokens.
 func TestSweepLeavesNothing(t *testing.T) {
 	server := shared(t)
@@ -173,6 +200,7 @@ func TestSweepLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	opts.ContextTimeoutEnabled = true
 	client := redis.NewClient(opts)
 	defer client.Close()
 	const lined = "timeout=5s" // there are no lines in the other modes

@@ -34,12 +34,11 @@ func OpenURL(_ context.Context, text string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	u.wires = newWires(u.read)
 	s, err := New(u.client(), u.config)
 	if err != nil {
 		return nil, err
 	}
-	s.own, s.secure, s.wires = true, u.tls != nil, u.wires
+	s.own, s.secure = true, u.tls != nil
 	return s, nil
 }
 
@@ -59,7 +58,6 @@ type target struct {
 	caFile, serverName string
 	insecure           bool
 	config             Config
-	wires              *wires
 }
 
 func invalid(what, value, rule string, args ...any) error {
@@ -323,7 +321,7 @@ func (t *target) connect(ctx context.Context, network, addr string) (net.Conn, e
 		return nil, err
 	}
 	if t.tls == nil {
-		return t.wires.wrap(conn), nil
+		return shaped(conn), nil
 	}
 	settings := t.tls.Clone()
 	if host, _, err := net.SplitHostPort(addr); err == nil && settings.ServerName == "" {
@@ -334,5 +332,5 @@ func (t *target) connect(ctx context.Context, network, addr string) (net.Conn, e
 		_ = conn.Close()
 		return nil, &net.OpError{Op: "dial", Net: network, Addr: conn.RemoteAddr(), Err: fmt.Errorf("TLS: %w", err)}
 	}
-	return t.wires.wrap(secure), nil
+	return shaped(secure), nil
 }

@@ -191,19 +191,18 @@ type answered struct {
 
 // do makes calls and makes our errors of the client's.
 func (s *Store) do(ctx context.Context, calls []call) []answered {
-	answers, err := bounded(ctx, s, func(ctx context.Context) []answered { return s.run(ctx, calls) })
-	if err != nil {
-		answers = make([]answered, len(calls))
-		for i := range answers {
-			answers[i].err = err
-		}
+	if !s.enter() {
+		return slices.Repeat([]answered{{err: store.ErrClosed}}, len(calls))
 	}
+	defer s.calls.Done()
+	answers := s.run(ctx, calls)
 	s.refresh(ctx, answers)
 	for i, a := range answers {
 		err, sure := s.classify(a.err)
-		if answers[i].err = err; err != nil && (a.ran || !sure) && !calls[i].script.reads {
-			answers[i].err = store.AsUnknown(err)
+		if err = overdue(ctx, err); err != nil && (a.ran || !sure) && !calls[i].script.reads {
+			err = store.AsUnknown(err)
 		}
+		answers[i].err = err
 	}
 	return answers
 }
