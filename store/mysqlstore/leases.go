@@ -71,7 +71,7 @@ func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error,
 	}
 	for i, r := range once {
 		if errs[i] == nil {
-			s.watches.wake(s.row(r.Name))
+			s.watches.Wake(s.row(r.Name))
 		}
 	}
 	all := make([]error, len(releases))

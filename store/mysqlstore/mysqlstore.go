@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/sqlshared"
 )
 
 // A Dialect is what the server understands.
@@ -52,7 +53,7 @@ type Store struct {
 	mu      sync.Mutex
 	server  *server // nil until it has been asked
 	fits    bool    // the tables are fit to be written to
-	watches watches
+	watches *sqlshared.Watches[sight]
 }
 
 var (
@@ -86,6 +87,7 @@ func New(db *sql.DB, cfg Config) (*Store, error) {
 	}
 	s := &Store{db: db, cfg: cfg, byDefault: byDefault}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.watches = newWatches(s.ctx)
 	return s, nil
 }
 
@@ -125,7 +127,7 @@ func shown(s string) string {
 // Close ends the handle and its watches, and closes the connections that the store has opened itself.
 func (s *Store) Close() error {
 	s.cancel()
-	s.watches.close()
+	s.watches.Close()
 	if s.own {
 		return s.db.Close()
 	}

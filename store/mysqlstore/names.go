@@ -18,16 +18,6 @@ func (s *Store) row(record string) string {
 // record is what the row says of the record's name: nothing where the two are the same in all rows.
 func (s *Store) record(name string) cell { return nullableCell(name, s.cfg.ShedLock) }
 
-// above is the least text that is above every name that begins with prefix.
-func above(prefix string) string {
-	for i := len(prefix) - 1; i >= 0; i-- {
-		if prefix[i] < 0xff {
-			return prefix[:i] + string([]byte{prefix[i] + 1})
-		}
-	}
-	return "\xff" // no name has this byte
-}
-
 // bareRange answers between which names the rows are that only ShedLock knows, and whose records are at least first and below last.
 func bareRange(first, last string) (string, string) {
 	return bareBound(first), bareBound(last)

@@ -3,6 +3,8 @@ package mysqlstore
 import (
 	"embed"
 	"strings"
+
+	"github.com/soloist-dev/soloist/store/internal/sqlshared"
 )
 
 //go:embed sql/*.sql
@@ -55,19 +57,8 @@ var (
 	sqlIndexes       = load("indexes")
 )
 
-// load answers a statement without its comments.
-func load(name string) string {
-	text, err := sqlFiles.ReadFile("sql/" + name + ".sql")
-	if err != nil {
-		panic(err) // the file is part of the package
-	}
-	var b strings.Builder
-	for line := range strings.Lines(string(text)) {
-		code, _, _ := strings.Cut(line, "--")
-		b.WriteString(strings.TrimRight(code, " \n") + "\n")
-	}
-	return strings.TrimSpace(b.String())
-}
+// load returns a statement without its comments.
+func load(name string) string { return sqlshared.Statement(sqlFiles, name) }
 
 // A fill says what is put into a statement. Whatever it is has been written by literal.go, or is part of this package.
 type fill map[string]string

@@ -24,7 +24,7 @@ func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error,
 	errs, err := changeAll(ctx, s, releases, store.Release.Check, ending, (*tx).released)
 	for i := range errs {
 		if errs[i] == nil {
-			s.watches.wake(releases[i].Name)
+			s.watches.Wake(releases[i].Name)
 		}
 	}
 	return errs, err

@@ -2,7 +2,8 @@ package sqlitestore
 
 import (
 	"embed"
-	"strings"
+
+	"github.com/soloist-dev/soloist/store/internal/sqlshared"
 )
 
 //go:embed sql/*.sql
@@ -38,16 +39,5 @@ const (
 	sqlRollback = "ROLLBACK"
 )
 
-// load answers a statement without its comments: the driver keeps a statement prepared only if nothing follows it.
-func load(name string) string {
-	text, err := sqlFiles.ReadFile("sql/" + name + ".sql")
-	if err != nil {
-		panic(err) // the file is part of the package
-	}
-	var b strings.Builder
-	for line := range strings.Lines(string(text)) {
-		code, _, _ := strings.Cut(line, "--")
-		b.WriteString(strings.TrimRight(code, " \n") + "\n")
-	}
-	return strings.TrimSpace(b.String())
-}
+// load returns a statement without its comments: the driver keeps a statement prepared only if nothing follows it.
+func load(name string) string { return sqlshared.Statement(sqlFiles, name) }

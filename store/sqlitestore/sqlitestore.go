@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/sqlshared"
 )
 
 // A Store is a handle on the records in a file. It is safe for use by many goroutines at once, and any number of
@@ -30,7 +31,7 @@ type Store struct {
 	given atomic.Int64 // when the last lease or linger that this handle has given ends
 	floor atomic.Int64 // the greatest token known of a file that was deleted
 
-	watches watches
+	watches *sqlshared.Watches[sight]
 }
 
 var (
@@ -67,6 +68,7 @@ func newStore(path string) (*Store, error) {
 		writing: newTurn(), reading: newTurn(),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.watches = newWatches(s.ctx)
 	return s, nil
 }
 
@@ -83,7 +85,7 @@ func (s *Store) start() error {
 // Close ends the handle and its watches, after the calls in progress. The file stays.
 func (s *Store) Close() error {
 	s.cancel()
-	s.watches.close()
+	s.watches.Close()
 	_ = s.writing.take(background) // it ends with no context
 	defer s.writing.give()
 	_ = s.reading.take(background)

@@ -178,10 +178,10 @@ func TestStoresKnowOnlyPackageStore(t *testing.T) {
 		for _, imported := range imports(t, file) {
 			switch {
 			case isStd(imported), within(imported, own), !within(imported, core):
-			case imported == core+"/store", imported == core+"/store/casstore", imported == core+"/store/internal/shedlock", imported == core+"/fence":
+			case imported == core+"/store", imported == core+"/store/casstore", within(imported, core+"/store/internal"), imported == core+"/fence":
 			case strings.HasSuffix(file, "_test.go") && slices.Contains(forTests, strings.TrimPrefix(imported, core)):
 			default:
-				t.Errorf("%s imports %s: a store imports of the core only store, casstore, shedlock and fence, and in its tests %v", file, imported, forTests)
+				t.Errorf("%s imports %s: a store imports of the core only store, casstore, what is in store/internal and fence, and in its tests %v", file, imported, forTests)
 			}
 		}
 	}
