@@ -110,7 +110,7 @@ module: ## rename the module: make module MODULE=example.com/soloist
 clean: ## remove what was built
 	@rm -rf $(BIN)
 
-# The tools have a module of their own, outside of go.work. The linter takes some minutes to build, once.
+# The tools have their own module, outside of go.work. The linter takes some minutes to build, once.
 $(LINT): tools/go.mod tools/go.sum
 	@echo "building golangci-lint, once; this takes some minutes"
 	@GOWORK=off $(GO) -C tools build -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint

@@ -96,7 +96,7 @@ func TestCompletedRunIsNotTakenOver(t *testing.T) {
 				completes := func(ctx context.Context, run soloist.Run) error {
 					_ = r.do(ctx, run)
 					err := commit(t, direct, run.Lease.Completion())
-					network.Break(errors.New("cut off")) // and a is never heard of again
+					network.Break(errors.New("cut off")) // and a never returns
 					<-ctx.Done()
 					return err
 				}

@@ -138,7 +138,7 @@ func TestSweptFailuresCount(t *testing.T) {
 	})
 }
 
-// Crashes count as attempts: an element that kills its replicas does not do so for ever.
+// Crashes count as attempts: an element that kills its replicas does not do so forever.
 func TestCrashesCount(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, _, b *soloist.Client) {
 		for i := range 3 {

@@ -26,7 +26,7 @@ func (w *witness) observe(_ context.Context, e soloist.Event) {
 	w.events = append(w.events, e)
 }
 
-// of answers the events of a kind.
+// of returns the events of a kind.
 func (w *witness) of(kind soloist.EventKind) (of []soloist.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

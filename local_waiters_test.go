@@ -72,7 +72,7 @@ func TestOneWaiterOfAClientAsks(t *testing.T) {
 	})
 }
 
-// A waiter that stands behind a lease of its own client asks as soon as that is lost, and gives up with its context.
+// A waiter that stands behind its own lease client asks as soon as that is lost, and gives up with its context.
 func TestAWaiterBehindALeaseNoticesItsLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := soloisttest.NewStore()

@@ -18,7 +18,7 @@ import (
 
 // If a replica is well from a scheduled time until Grace after it, somebody begins the run, whatever befell the others.
 
-// A troubled store does something to a replica after the store has carried out its claims or releases, before it hears of it.
+// A troubled store does something to a replica after the store has carried out its claims or releases, before it notices it.
 type troubled struct {
 	*soloisttest.Store
 	mu       sync.Mutex
@@ -128,7 +128,7 @@ func TestClaimerOfAGroupDiesBeforeItHasClaimed(t *testing.T) {
 	})
 }
 
-// The claim of a replica is granted in time, and it hears of it when the scheduled time is later than Grace.
+// The claim of a replica is granted in time, and it notices it when the scheduled time is later than Grace.
 func TestGrantThatIsToldLateIsRun(t *testing.T) {
 	job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), TTL: 30 * time.Second, Grace: 2 * time.Second}
 	beside(t, job, soloist.Config{RequestTimeout: 20 * time.Second}, func(t *testing.T, bad *troubled, _ *soloisttest.Store, r *recorder, begin time.Time) {

@@ -20,7 +20,7 @@ var kinds = map[string]func(n namer, a, b string) (string, error){
 	"all":     func(n namer, _, _ string) (string, error) { return n.prefix + nameControls, nil },
 }
 
-// same says that two names of a kind are those of one thing: of some kinds only the first part counts, or neither.
+// same reports whether two names of a kind are those of one thing: of some kinds only the first part counts, or neither.
 func same(kind, a1, b1, a2, b2 string) bool {
 	switch kind {
 	case "all":

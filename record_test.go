@@ -14,7 +14,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A run whose end the store does not hear of for longer than the client's TTL is recorded all the same, while its own lease lives.
+// A run whose end the store does not notice for longer than the client's TTL is recorded all the same, while its own lease lives.
 func TestRunIsRecordedAfterALongOutage(t *testing.T) {
 	for name, manual := range map[string]bool{"scheduled": false, "manual": true} {
 		t.Run(name, func(t *testing.T) {

@@ -34,14 +34,14 @@ func (r *recorder) all() []soloist.Run {
 	return slices.Clone(r.runs)
 }
 
-// began answers when the runs did.
+// began returns when the runs did.
 func (r *recorder) began() []time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.at)
 }
 
-// scheduled answers the offsets of the scheduled times from a start.
+// scheduled returns the offsets of the scheduled times from a start.
 func (r *recorder) scheduled(start time.Time) []time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -102,7 +102,7 @@ func (s *repeating) Release(ctx context.Context, releases []store.Release) ([]er
 	return errs, err
 }
 
-// A replica is not kept from its jobs by a claim of its own that took effect late.
+// A replica is not kept from its jobs by its own claim that took effect late.
 func TestReplicaIsNotInItsOwnWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &repeating{Store: soloisttest.NewStore()}

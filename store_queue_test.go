@@ -65,7 +65,7 @@ func clientOf(t *testing.T, s store.Store) *soloist.Client {
 	return c
 }
 
-// However many wait, a change of the owner is one request to stand in line and one to release; all are served in turn.
+// However many wait, a change of the owner is one request to wait in the queue and one to release; all are served in turn.
 func TestAChangeOfTheOwnerIsTwoRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const clients, turns = 16, 20

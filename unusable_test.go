@@ -22,7 +22,7 @@ type unusable struct {
 
 func (u unusable) Acquire(context.Context, []store.Claim) ([]store.Outcome, error) { return nil, u.err }
 
-// What trying again does not change is returned at the start, and not tried for ever.
+// What trying again does not change is returned at the start, and not tried forever.
 func TestUnusableStoreEndsRunAndLead(t *testing.T) {
 	for _, lasting := range []error{store.ErrSchema, fs.ErrPermission} {
 		synctest.Test(t, func(t *testing.T) {

@@ -22,8 +22,8 @@ type backend struct {
 type server struct {
 	url     string
 	version string
-	pid     func() int // 0 when it is not ours, not a process of its own, or count answers its CPU
-	// count answers what the server has been asked since it began, but for what count itself asks.
+	pid     func() int // 0 when it is not ours, not its own process, or count answers its CPU
+	// count returns what the server has been asked since it began, but for what count itself asks.
 	count func(context.Context) (counts, error)
 }
 
@@ -36,7 +36,7 @@ type counts struct {
 	cpu      time.Duration    // of the server's processes
 }
 
-// since answers what was counted after before. sends are the commands that the contender's clients send, where they are counted by name.
+// since returns what was counted after before. sends are the commands that the contender's clients send, where they are counted by name.
 func (c counts) since(before counts, sends []string) counts {
 	d := counts{commands: c.commands - before.commands, written: c.written - before.written, cpu: c.cpu - before.cpu}
 	for _, name := range sends {
@@ -46,7 +46,7 @@ func (c counts) since(before counts, sends []string) counts {
 	return d
 }
 
-// counted answers the counts with the CPU of the server's processes.
+// counted returns the counts with the CPU of the server's processes.
 func (s *server) counted(ctx context.Context) (counts, error) {
 	c, err := s.count(ctx)
 	if pid := s.pid(); pid > 0 {

@@ -63,7 +63,7 @@ func (b *bout) measure(ctx context.Context, letter string) ([]figure, error) {
 	return figures, nil
 }
 
-// counting answers how much the server has counted since it was called.
+// counting returns how much the server has counted since it was called.
 func (b *bout) counting(ctx context.Context) (func() (counts, error), error) {
 	before, err := b.server.counted(ctx)
 	if err != nil {

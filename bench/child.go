@@ -25,7 +25,7 @@ func (b *bout) child() load.Command {
 	}
 }
 
-// isChild says that this process is a waiting one.
+// isChild reports whether this process is a waiting one.
 func isChild() bool { return os.Getenv(childBackend) != "" }
 
 // waitAsChild waits for the lock as it is told on standard input.

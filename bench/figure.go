@@ -19,7 +19,7 @@ func figureOf(r load.Result, c counts) figure {
 	}
 }
 
-// more answers a figure that only some cases have.
+// more returns a figure that only some cases have.
 func (f figure) more(name string) (float64, bool) {
 	for _, m := range f.More {
 		if m.Name == name {

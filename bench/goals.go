@@ -19,7 +19,7 @@ type goal struct {
 // A measured looks rows up.
 type measured []*row
 
-// find answers the row of a contender whose name begins with who, "soloist" being ours, in the form of a case that what begins with.
+// find returns the row of a contender whose name begins with who, "soloist" being ours, in the form of a case that what begins with.
 func (m measured) find(backend, letter, what, who string) *row {
 	for _, r := range m {
 		if r.Backend == backend && r.Case == letter && strings.HasPrefix(r.What, what) && strings.HasPrefix(r.Contender, who) {
@@ -92,7 +92,7 @@ func goals(rows []*row) []goal {
 	return all
 }
 
-// many answers ours in the form with many goroutines.
+// many returns ours in the form with many goroutines.
 func many(m measured, backend, letter string) *row {
 	for _, r := range m {
 		if r.Backend == backend && r.Case == letter && r.Ours && r.What != oneCaller {

@@ -9,7 +9,7 @@ import (
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
-// A javaSpec says how to get a contender that runs in a Java process of its own, which measures itself.
+// A javaSpec says how to get a contender that runs in its own Java process, which measures itself.
 type javaSpec struct {
 	name, provider string
 	prepare        func(t servers.Test, url string) error // what has to be made in the server before; may be nil
@@ -33,7 +33,7 @@ func (j javaSpec) start(t servers.Test, url string) (*javaPeer, error) {
 	return &javaPeer{j.name, interop.Start(t, interop.Options{Provider: j.provider, URL: url, Fast: true, Connections: 64})}, nil
 }
 
-// measure answers what the process measured. It has warmed up for as long before.
+// measure returns what the process measured. It has warmed up for as long before.
 func (p *javaPeer) measure(letter string, d time.Duration, workers int) (load.Result, error) {
 	r, err := p.peer.Bench(letter, d, workers)
 	if err != nil {

@@ -87,7 +87,7 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
-// chosen answers the backends that -backend names.
+// chosen returns the backends that -backend names.
 func (o options) chosen() ([]backend, error) {
 	var all []backend
 	for name := range strings.SplitSeq(o.backends, ",") {

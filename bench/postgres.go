@@ -59,7 +59,7 @@ func startPostgres(t servers.Test) (*server, error) {
 	}, nil
 }
 
-// urlWith answers url with more in its query.
+// urlWith returns url with more in its query.
 func urlWith(url, query string) string {
 	for _, c := range url {
 		if c == '?' {

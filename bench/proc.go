@@ -23,7 +23,7 @@ func processCPU(pid int) time.Duration {
 	return time.Duration(ticks) * clockTick
 }
 
-// statOf answers the ticks that a process has used, and its parent; with ended those of its children that it has waited for too.
+// statOf returns the ticks that a process has used, and its parent; with ended those of its children that it has waited for too.
 func statOf(pid string, ended bool) (ticks int64, parent int) {
 	text, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {

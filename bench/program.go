@@ -32,7 +32,7 @@ func (p *program) end() {
 	p.clean = nil
 }
 
-// attempt calls do, and answers why it was skipped, or an error.
+// attempt calls do, and returns why it was skipped, or an error.
 func attempt(do func() error) (skipped string, err error) {
 	defer func() {
 		switch v := recover().(type) {

@@ -39,7 +39,7 @@ func startRedis(t servers.Test) (*server, error) {
 	}
 	return &server{
 		url: s.URL, version: version,
-		pid:   func() int { return 0 }, // count answers the CPU too
+		pid:   func() int { return 0 }, // count returns the CPU too
 		count: func(ctx context.Context) (counts, error) { return redisCounts(ctx, client) },
 	}, nil
 }

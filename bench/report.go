@@ -31,7 +31,7 @@ func machine() string {
 	return fmt.Sprintf("%s, %s/%s, %d processors", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 }
 
-// moduleVersions answers the versions of the modules that the contenders come from.
+// moduleVersions returns the versions of the modules that the contenders come from.
 func moduleVersions(backends []backend) []string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

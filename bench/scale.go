@@ -21,7 +21,7 @@ type series struct {
 	values   []float64
 }
 
-// exponent answers e where the values grow as size to the power of e, by least squares of the logarithms: 0 is constant, 1 is in
+// exponent returns e where the values grow as size to the power of e, by least squares of the logarithms: 0 is constant, 1 is in
 // proportion. It is NaN with fewer than two values above 0.
 func (s series) exponent() float64 {
 	var n, sx, sy, sxx, sxy float64
@@ -86,7 +86,7 @@ func seriesTable(all []series) error {
 	return w.Flush()
 }
 
-// upTo answers the sizes of a series: shorter in the smoke form, longer where there is no server.
+// upTo returns the sizes of a series: shorter in the smoke form, longer where there is no server.
 func (b *bout) upTo(o options, sizes, more []int) []int {
 	switch {
 	case o.smoke:
@@ -168,7 +168,7 @@ func (b *bout) growth(ctx context.Context, run func(context.Context, load.Config
 	return all, nil
 }
 
-// growElements processes more and more elements of one job, and answers how many a second when so many are recorded already.
+// growElements processes more and more elements of one job, and returns how many a second when so many are recorded already.
 func (b *bout) growElements(ctx context.Context, sizes []int) (s series, err error) {
 	s = series{what: "elements a second, by batches of 1,000", of: "elements recorded", sizes: sizes}
 	c, err := b.spec.open(ctx, b.server.url, lockTTL)

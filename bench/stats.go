@@ -13,7 +13,7 @@ type spread struct {
 	Max    float64 `json:"max"`
 }
 
-// spreadOf answers the spread of values. Those that are not numbers were not measured.
+// spreadOf returns the spread of values. Those that are not numbers were not measured.
 func spreadOf(values []float64) spread {
 	values = slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 	if len(values) == 0 {

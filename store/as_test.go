@@ -14,7 +14,7 @@ type wrapper struct{ store.Store }
 
 func (w wrapper) Unwrap() store.Store { return w.Store }
 
-// pinged is a wrapper with a method of its own.
+// pinged is a wrapper with its own method.
 type pinged struct{ wrapper }
 
 var errPinged = errors.New("pinged")

@@ -13,7 +13,7 @@ import (
 // elements are decided in order. An empty batch returns an empty slice.
 //
 // Errors are reported in two places. If the second result is not nil, it applies to every element of the batch, and the slice is nil. Otherwise
-// the slice is as long as the batch, and each of its elements has an error of its own. In both places an error that is [ErrUnknown] means
+// the slice is as long as the batch, and each of its elements has its own error. In both places an error that is [ErrUnknown] means
 // that the element may or may not have taken effect, now or a little later. Any other error means that it has not.
 //
 // A record that cannot be read, because something else has written to it, affects its own name only: requests for that name return an error that

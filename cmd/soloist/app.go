@@ -68,7 +68,7 @@ func (a *app) run(args []string) int {
 	return a.fail(err)
 }
 
-// fail tells an error, if there is one to tell, and answers its exit code.
+// fail tells an error, if there is one to tell, and returns its exit code.
 func (a *app) fail(err error) int {
 	var ended *exit
 	if errors.As(err, &ended) && ended.err == nil {
@@ -200,7 +200,7 @@ func (a *app) emptyFlag(name string) bool {
 	return flag != nil && flag.Changed && flag.Value.String() == ""
 }
 
-// environWithout answers the environment without some variables.
+// environWithout returns the environment without some variables.
 func (a *app) environWithout(names ...string) []string {
 	return slices.DeleteFunc(slices.Clone(a.environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

@@ -162,7 +162,7 @@ func (a *app) benchClean(s store.Store, namespace string) error {
 	return nil
 }
 
-// benchWaiters answers what starts the processes that wait in case C.
+// benchWaiters returns what starts the processes that wait in case C.
 func (a *app) benchWaiters() (load.Command, error) {
 	src, err := a.source()
 	if err != nil {

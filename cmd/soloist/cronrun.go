@@ -207,7 +207,7 @@ func (r *cronRun) begin(jobs []soloist.Job) (*generation, error) {
 // reachWithin bounds one attempt to reach the store.
 const reachWithin = 10 * time.Second
 
-// reach asks the store for something without writing, since Run would try for ever also where trying again does not help.
+// reach asks the store for something without writing, since Run would try forever also where trying again does not help.
 func (r *cronRun) reach() error {
 	ctx, cancel := context.WithTimeout(context.Background(), reachWithin)
 	defer cancel()

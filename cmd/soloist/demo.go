@@ -40,7 +40,7 @@ func demoReplicaCommand() *cobra.Command {
 	}
 }
 
-// color says that colour would be seen and is not unwanted (no-color.org).
+// color reports whether colour would be seen and is not unwanted (no-color.org).
 func (a *app) color() bool {
 	out, ok := a.out.(*os.File)
 	if !ok || a.env("NO_COLOR") != "" {

@@ -231,7 +231,7 @@ func (g *guarded) taken(c *soloist.Client, acquire func(context.Context, *solois
 	return nil, caught
 }
 
-// untilSignal answers a context that ends with a signal that would end this process. stop gives the signals back and answers an
+// untilSignal returns a context that ends with a signal that would end this process. stop gives the signals back and returns an
 // exit with the code of the one that was caught.
 func (g *guarded) untilSignal() (ctx context.Context, stop func() error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -257,7 +257,7 @@ func (g *guarded) untilSignal() (ctx context.Context, stop func() error) {
 	}
 }
 
-// ending says whether a signal ends a process that does not mind it.
+// ending reports whether a signal ends a process that does not mind it.
 func ending(sig os.Signal) (syscall.Signal, bool) {
 	n, ok := sig.(syscall.Signal)
 	switch n {

@@ -23,7 +23,7 @@ import (
 // hostile is text that a terminal obeys, and that people see as another.
 const hostile = "\x1b]0;owned\x07\x1b[2J\x1b[31m\x9b31m\u202egnp.exe\u200b\x00\x07\rok"
 
-// invoked runs the command, and answers what it wrote. It is a process of its own, for the command reaps all children of its process: those of
+// invoked runs the command, and returns what it wrote. It is its own process, for the command reaps all children of its process: those of
 // other tests too.
 func invoked(t *testing.T, store string, args ...string) (out, errs string) {
 	t.Helper()
@@ -53,7 +53,7 @@ func mustBePlain(t *testing.T, what, text string) {
 	}
 }
 
-// hostileServer speaks enough of Redis' protocol to answer each command with an error of its own making.
+// hostileServer speaks enough of Redis' protocol to answer each command with an error.
 func hostileServer(t *testing.T) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

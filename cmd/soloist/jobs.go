@@ -274,7 +274,7 @@ the command did: with its code, or 70 if the job failed without one.`,
 	return c
 }
 
-// triggerAndWait waits for the end of a manual run, for ever if most is negative.
+// triggerAndWait waits for the end of a manual run, forever if most is negative.
 func (a *app) triggerAndWait(job string, most time.Duration) error {
 	c, closing, err := a.client(soloist.Config{})
 	if err != nil {

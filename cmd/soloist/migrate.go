@@ -67,7 +67,7 @@ none of this. Many replicas may migrate at once.`}
 	return c
 }
 
-// migrator answers the store, and it as a Migrator or nil if it has no schema.
+// migrator returns the store, and it as a Migrator or nil if it has no schema.
 func (a *app) migrator(shedlock bool) (store.Migrator, store.Store, error) {
 	src, err := a.source()
 	if err != nil {

@@ -105,7 +105,7 @@ func (a *app) encode(value any) error {
 	return err
 }
 
-// unprinted says that a terminal obeys a character, or that people do not see it.
+// unprinted reports whether a terminal obeys a character, or that people do not see it.
 func unprinted(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
 
 // plain is text without what a terminal obeys and people do not see: control characters other than newline and tab, escape sequences, and
@@ -150,7 +150,7 @@ func optional(t *time.Time) string {
 	return t.Format(time.RFC3339)
 }
 
-// span shows how long something lasts. Longer than any lease can be is for ever: a record that something else has parked.
+// span shows how long something lasts. Longer than any lease can be is forever: a record that something else has parked.
 func span(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {

@@ -57,7 +57,7 @@ func (f fleet) replica(name string, args ...string) *replica {
 	return r
 }
 
-// lines answers what the jobs have written to a file, by fields.
+// lines returns what the jobs have written to a file, by fields.
 func (f fleet) lines(name string) [][]string {
 	file, err := os.Open(filepath.Join(f.dir, name))
 	if err != nil {
@@ -226,7 +226,7 @@ func TestLockOfAKilledProcess(t *testing.T) {
 	until(t, "the child has died with it", func() bool { return syscall.Kill(pid, 0) != nil || zombie(pid) })
 }
 
-// zombie says that a process has ended and just waits to be reaped by its parent.
+// zombie reports whether a process has ended and just waits to be reaped by its parent.
 func zombie(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && strings.Contains(string(stat), ") Z ")

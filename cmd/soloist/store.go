@@ -140,7 +140,7 @@ func openSQLite(path string) (store.Store, error) {
 	return nil, err
 }
 
-// hasPassword says that a URL has a password, or what may be one in its query.
+// hasPassword reports whether a URL has a password, or what may be one in its query.
 func hasPassword(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil {

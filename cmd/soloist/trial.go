@@ -101,7 +101,7 @@ func (t *trial) lives(ctx context.Context, stores []store.Store) store.Finding {
 	return f
 }
 
-// life takes, extends and gives back a lease, and answers how long each took.
+// life takes, extends and gives back a lease, and returns how long each took.
 func (t *trial) life(ctx context.Context, s store.Store) (took [3]time.Duration, err error) {
 	claim := t.claim()
 	begin := time.Now()

@@ -19,7 +19,7 @@ type shared struct{ store.Store }
 
 func (shared) Close() error { return nil }
 
-// leading answers what opens connections that lead to one of some stores after the other.
+// leading returns what opens connections that lead to one of some stores after the other.
 func leading(stores ...store.Store) func() (store.Store, error) {
 	var n atomic.Int64
 	return func() (store.Store, error) { return shared{stores[int(n.Add(1))%len(stores)]}, nil }

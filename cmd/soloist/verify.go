@@ -132,7 +132,7 @@ func (a *app) verify(c verify.Config, report, history string) error {
 	return a.tellVerdict(r)
 }
 
-// created makes a file before a long run: nobody wants to learn of a wrong path after it. It answers nil for no path.
+// created makes a file before a long run: nobody wants to learn of a wrong path after it. It returns nil for no path.
 func created(flag, path string) (*os.File, error) {
 	if path == "" {
 		return nil, nil

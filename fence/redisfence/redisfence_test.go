@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { servers.Main(m) }
 
 var shared = servers.Shared(func(t servers.Test) *servers.RedisServer { return servers.Redis(t) })
 
-// newGuard answers a guard whose marks are its own, and its client.
+// newGuard returns a guard whose marks are its own, and its client.
 func newGuard(t *testing.T) (*redisfence.Guard, *redis.Client) {
 	t.Helper()
 	opts, err := redis.ParseURL(shared(t).URL)

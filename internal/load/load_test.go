@@ -54,7 +54,7 @@ func TestEveryCaseMeasuresAndCleansUp(t *testing.T) {
 	}
 }
 
-// measured answers the results of a case, which is given more time until there is something in each: a busy machine may do nothing in the time.
+// measured returns the results of a case, which is given more time until there is something in each: a busy machine may do nothing in the time.
 func measured(t *testing.T, cfg load.Config, c load.Case) []load.Result {
 	t.Helper()
 	for ; ; cfg.For *= 4 {
@@ -198,7 +198,7 @@ func TestProcessesWait(t *testing.T) {
 		cmd.Env = append(os.Environ(), "LOAD_TEST_WAITER=1")
 		return cmd
 	}
-	// Each has a memory of its own, so they do not exclude each other; that must be seen, when they have run long enough to run at the same time.
+	// Each has its own memory, so they do not exclude each other; that must be seen, when they have run long enough to run at the same time.
 	for ; ; cfg.For *= 4 {
 		results := measured(t, cfg, load.Cases[2])
 		last := results[len(results)-1]

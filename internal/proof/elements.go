@@ -11,7 +11,7 @@ type ElementRule struct {
 	Names      map[string]bool // of their records, as in the events
 	MustBeDone bool            // the end of the history was long and healthy enough for all of them to be processed
 	Attempts   int             // how often one may be begun without being given back, until it is recorded; 0 sets no bound
-	Retain     time.Duration   // how long it is remembered that one is processed; 0 is for ever
+	Retain     time.Duration   // how long it is remembered that one is processed; 0 is forever
 }
 
 // Elements finds elements that were processed after they had been recorded as processed, or recorded twice, or left out.

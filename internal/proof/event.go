@@ -144,7 +144,7 @@ func (e Event) String() string {
 	return b.String()
 }
 
-// byBegin orders events by when they began. It answers h itself if that is in order already.
+// byBegin orders events by when they began. It returns h itself if that is in order already.
 func (h History) byBegin() History {
 	if slices.IsSortedFunc(h, byAt) {
 		return h
@@ -166,7 +166,7 @@ func compare(a, b time.Duration) int {
 	return 0
 }
 
-// of answers the events of one kind.
+// of returns the events of one kind.
 func (h History) of(kinds ...Kind) History {
 	var some History
 	for _, e := range h {
@@ -177,7 +177,7 @@ func (h History) of(kinds ...Kind) History {
 	return some
 }
 
-// names groups events by name and answers the names in order.
+// names groups events by name and returns the names in order.
 func (h History) names() ([]string, map[string]History) {
 	sizes := map[string]int{}
 	for i := range h {

@@ -17,7 +17,7 @@ type JobRule struct {
 	End        time.Duration // with Takeover: runs that were cut off later than this are left out; 0 leaves none out
 	Zero       int64         // unix ms of the instant 0 of the history
 
-	// Next answers the first scheduled time after one, both unix ms; nil leaves out what needs it.
+	// Next returns the first scheduled time after one, both unix ms; nil leaves out what needs it.
 	Next func(after int64) int64
 
 	Missed   Missed
@@ -241,7 +241,7 @@ func (c *jobCheck) completed(scheduled int64, runs History) bool {
 	return c.commits[scheduled] || slices.ContainsFunc(runs, func(r Event) bool { return c.rule.AtMostOnce || r.Result == Okay })
 }
 
-// begun says that the store was told of the beginning of a run that then was not: one that may be run once only is not tried again
+// begun reports whether the store was told of the beginning of a run that then was not: one that may be run once only is not tried again
 // when nobody knows whether that was recorded.
 func (c *jobCheck) begun(scheduled int64) bool {
 	return slices.ContainsFunc(c.history, func(e Event) bool {
@@ -249,7 +249,7 @@ func (c *jobCheck) begun(scheduled int64) bool {
 	})
 }
 
-// untold says that the successor could not know of the run: its grant did not reach it at first, and who asks again as the same holder
+// untold reports whether the successor could not know of the run: its grant did not reach it at first, and who asks again as the same holder
 // is not told that the lease before was abandoned; or it reached it when nobody waited for it any more; or it died itself before it could
 // begin.
 func (c *jobCheck) untold(cut Event) bool {
@@ -334,7 +334,7 @@ func (c *jobCheck) claimsInTime(claim *Event, scheduled int64) bool {
 	return claim.Mark >= scheduled && claim.At >= from && c.firstAsked(claim)-c.rule.Missed.Queued <= from+c.rule.Missed.Grace
 }
 
-// picks says that the policy picks a scheduled time at some instant between that at which its run's claim was sent and that at which it
+// picks reports whether the policy picks a scheduled time at some instant between that at which its run's claim was sent and that at which it
 // began. What it picks changes when a time becomes due, and when the grace of one is over.
 func (c *jobCheck) picks(done, scheduled int64, from, to time.Duration) bool {
 	instants := []time.Duration{from, to}

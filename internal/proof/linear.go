@@ -11,7 +11,7 @@ import (
 // on a record that keeps the laws of package store. Outcomes that nobody was told may have taken effect at any time after the call, or
 // never. A lease may end as soon as its TTL has passed, by clocks that differ from the history's by Rules.Drift, and must not be
 // seen live long after that. Where the store could not be watched, its TTL is counted from some instant of the call: what a store decides at one
-// instant others may see only when it has been written to a slow disk. It also answers how many names could not be checked within Rules.Steps.
+// instant others may see only when it has been written to a slow disk. It also returns how many names could not be checked within Rules.Steps.
 func Linearizable(h History, r Rules) (found []Violation, unchecked int) {
 	if r.Steps == 0 {
 		r.Steps = 200_000
@@ -42,7 +42,7 @@ const excerpts = 10
 // unseen is the Seen of a grant whose mark nobody was told.
 const unseen = -1
 
-// explained answers the operations. Where the store could be watched, an outcome that nobody was told is replaced by what the store
+// explained returns the operations. Where the store could be watched, an outcome that nobody was told is replaced by what the store
 // did, at the instant at which it did it.
 func (h History) explained() History {
 	watched := h.watched()
@@ -152,7 +152,7 @@ func (s *record) sweep(sweeps []Span, to time.Duration) {
 	}
 }
 
-// step takes one operation and says whether the record can have answered so.
+// step takes one operation and reports whether the record can have answered so.
 func (s *record) step(e *Event, drift float64, sweeps []Span) bool {
 	if e.Result == Failed {
 		return true
@@ -188,10 +188,10 @@ func (s *record) step(e *Event, drift float64, sweeps []Span) bool {
 	return true
 }
 
-// taken says that the name may be had by somebody now.
+// taken reports whether the name may be had by somebody now.
 func (s *record) taken() bool { return s.takenAt(s.now) }
 
-// takenAt says that the name could be had by somebody at an instant, since which nobody else was granted it.
+// takenAt reports whether the name could be had by somebody at an instant, since which nobody else was granted it.
 func (s *record) takenAt(at time.Duration) bool { return at <= s.late && s.late > 0 }
 
 // waits lets the lease or linger end before the operation, if that can be.
@@ -274,7 +274,7 @@ func (s *record) learn(token int64) bool {
 	return s.token == token
 }
 
-// matches says that an operation means the last grant.
+// matches reports whether an operation means the last grant.
 func (s *record) matches(e *Event) bool {
 	return s.holder == e.Holder && (s.token == e.Token && !s.open || s.open && e.Token > s.token)
 }

@@ -76,7 +76,7 @@ func (c *jobCheck) notRepeated() {
 	}
 }
 
-// begunFor says that somebody has begun a scheduled time, or one that stands for it.
+// begunFor reports whether somebody has begun a scheduled time, or one that stands for it.
 func (c *jobCheck) begunFor(scheduled int64) bool {
 	return slices.ContainsFunc(c.runs, func(r Event) bool {
 		return !r.Manual && (r.Mark == scheduled || c.rule.Omission.Later && r.Mark > scheduled)
@@ -158,7 +158,7 @@ func (l *lease) taken() time.Duration {
 	return l.until
 }
 
-// forAnother says that the first of these leases was for a manual run or for an earlier time than scheduled. If nothing began under it,
+// forAnother reports whether the first of these leases was for a manual run or for an earlier time than scheduled. If nothing began under it,
 // it was for what began next.
 func (c *jobCheck) forAnother(leases []*lease, scheduled int64) bool {
 	for _, l := range leases {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// unforced answers the beliefs. One whose lease was taken away by a person counts until then: its holder learns of it later.
+// unforced returns the beliefs. One whose lease was taken away by a person counts until then: its holder learns of it later.
 func (h History) unforced() History {
 	forced := map[leaseKey]Event{}
 	for _, e := range h {

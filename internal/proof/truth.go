@@ -64,7 +64,7 @@ func (h History) leases() (map[leaseKey]*lease, map[string][]*lease) {
 	return byToken, byName
 }
 
-// watched says that the history tells when operations took effect.
+// watched reports whether the history tells when operations took effect.
 func (h History) watched() bool {
 	return slices.ContainsFunc(h, func(e Event) bool { return e.Did != "" })
 }
@@ -220,14 +220,14 @@ func Idle(h History, from, bound time.Duration) []Violation {
 	return found
 }
 
-// forgot says that the store could not know any more at an instant that a lease had been released: somebody else had the name by
+// forgot reports whether the store could not know any more at an instant that a lease had been released: somebody else had the name by
 // then, or its record had been swept.
 func (h History) forgot(l *lease, leases []*lease, at time.Duration) bool {
 	return slices.ContainsFunc(leases, func(o *lease) bool { return o.from > l.from && o.from <= at }) ||
 		slices.ContainsFunc(h, func(e Event) bool { return e.Kind == Swept && e.At >= l.released && e.At <= at })
 }
 
-// refusable says that somebody but the caller had the name at an instant of the call, or that it lingered.
+// refusable reports whether somebody but the caller had the name at an instant of the call, or that it lingered.
 func refusable(e Event, leases []*lease, h History) bool {
 	for _, l := range leases {
 		end := l.end()

@@ -101,7 +101,7 @@ func (b *backend) get(ctx context.Context, names []string) (found []attributes, 
 }
 
 // Write implements casstore.Backend. One change is a PutItem or DeleteItem. Several are statements of PartiQL, 25 in a
-// request, each with an outcome of its own; they cost as much as single writes do.
+// request, each with its own outcome; they cost as much as single writes do.
 func (b *backend) Write(ctx context.Context, changes []casstore.Change) ([]casstore.Result, error) {
 	if err := b.guard.check(ctx, b); err != nil {
 		return nil, err

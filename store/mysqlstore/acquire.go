@@ -143,7 +143,7 @@ type decided struct {
 	locked bool    // it looks free and could not be had
 }
 
-// follow decides claims by what the first of their row has left, if that says enough. It answers those that it cannot decide.
+// follow decides claims by what the first of their row has left, if that says enough. It returns those that it cannot decide.
 func (s *Store) follow(claims []store.Claim, request, first []int, known map[string]decided, outcomes []store.Outcome) (rest []int) {
 	waiting := map[string]bool{} // rows with a claim that is not decided, behind which others stand
 	for _, i := range request {
@@ -168,7 +168,7 @@ func (s *Store) follow(claims []store.Claim, request, first []int, known map[str
 	return rest
 }
 
-// decide decides claims of different rows, and answers what each row is then. An error is about those that it answers, which are open.
+// decide decides claims of different rows, and returns what each row is then. An error is about those that it answers, which are open.
 func (s *Store) decide(ctx context.Context, claims []store.Claim, request []int, outcomes []store.Outcome) (known map[string]decided, open []int, err error) {
 	known = make(map[string]decided, len(request))
 	for try := range lockedTries + 1 {
@@ -199,7 +199,7 @@ func (s *Store) decide(ctx context.Context, claims []store.Claim, request []int,
 	return known, nil, nil
 }
 
-// take takes what is free of claims of different rows, and answers the record of each.
+// take takes what is free of claims of different rows, and returns the record of each.
 func (s *Store) take(ctx context.Context, claims []store.Claim, request []int, first bool) ([]*record, error) {
 	rows := make([][]cell, len(request))
 	for n, i := range request {
@@ -242,7 +242,7 @@ func choosing(rows [][]cell) fill {
 	return f
 }
 
-// changed takes what is wanted and answers the n records in the order of the batch; seen only reads them.
+// changed takes what is wanted and returns the n records in the order of the batch; seen only reads them.
 func (s *Store) changed(ctx context.Context, f fill, n int) ([]*record, error) {
 	all, err := change(ctx, s, []string{s.text(sqlAcquireTake, f), s.text(sqlAcquireMake, f), s.text(sqlAcquireLook, f)}, scanFound)
 	return inOrder(all, n), err
@@ -253,7 +253,7 @@ func (s *Store) seen(ctx context.Context, f fill, n int) ([]*record, error) {
 	return inOrder(all, n), err
 }
 
-// inSteps says that each statement is a round trip, so that it pays to read first.
+// inSteps reports whether each statement is a round trip, so that it pays to read first.
 func (s *Store) inSteps() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

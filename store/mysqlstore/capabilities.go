@@ -44,7 +44,7 @@ func (p *probe) backend() string {
 	return text
 }
 
-// on says whether a setting is so; the servers spell it in two ways.
+// on reports whether a setting is so; the servers spell it in two ways.
 func (p *probe) on(setting string) bool {
 	switch strings.ToLower(p.settings[setting]) {
 	case "on", "1", "true", "yes":
@@ -53,7 +53,7 @@ func (p *probe) on(setting string) bool {
 	return false
 }
 
-// cluster names the way in which several servers take writes, or answers "".
+// cluster names the way in which several servers take writes, or returns "".
 func (p *probe) cluster() string {
 	switch {
 	case p.on("wsrep_on"):
@@ -73,7 +73,7 @@ func (p *probe) semisync() bool {
 	return false
 }
 
-// wrongEngine names a table that is not kept by InnoDB, or answers "".
+// wrongEngine names a table that is not kept by InnoDB, or returns "".
 func (p *probe) wrongEngine() string {
 	for table, engine := range p.engines {
 		if !strings.EqualFold(engine, "InnoDB") {

@@ -35,7 +35,7 @@ func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (
 	return i, v.outcome(r, claim), nil
 }
 
-// takeOne takes the first name that is free, unless the holder has one, and answers the records of all.
+// takeOne takes the first name that is free, unless the holder has one, and returns the records of all.
 func (s *Store) takeOne(ctx context.Context, names []string, claim store.Claim) ([]*record, error) {
 	rows := make([][]cell, len(names))
 	for n, name := range names {
@@ -55,7 +55,7 @@ func (s *Store) takeOne(ctx context.Context, names []string, claim store.Claim) 
 	return s.changed(ctx, f, len(names))
 }
 
-// best answers the name that this call has taken, else the one that the holder has, else one that looks free but could not be taken, else
+// best returns the name that this call has taken, else the one that the holder has, else one that looks free but could not be taken, else
 // the one that would be free first.
 func best(records []*record, claim store.Claim) (int, verdict) {
 	order := 0

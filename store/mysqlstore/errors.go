@@ -93,7 +93,7 @@ func conflict(err error) bool {
 	return false
 }
 
-// refused says that what was asked for has surely not been committed: the server has said so, and not while it committed.
+// refused reports whether what was asked for has surely not been committed: the server has said so, and not while it committed.
 func refused(err error) bool {
 	switch code(err) {
 	case 0, errShutdown, errInterrupted, errKilled, errDuringCommit, errStatementTimeMaria, errStatementTimeMySQL:

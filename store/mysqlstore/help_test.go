@@ -32,7 +32,7 @@ func dsn(t testing.TB, rawURL string) *mysql.Config {
 	return cfg
 }
 
-// connect opens a database of its own.
+// connect opens its own database.
 func connect(t testing.TB, rawURL string, change func(*mysql.Config)) *sql.DB {
 	t.Helper()
 	cfg := dsn(t, rawURL)
@@ -51,7 +51,7 @@ func connect(t testing.TB, rawURL string, change func(*mysql.Config)) *sql.DB {
 
 var tables atomic.Int64
 
-// newTable answers a name that no other test has.
+// newTable returns a name that no other test has.
 func newTable(t testing.TB) string {
 	return fmt.Sprintf("t%d_%d", os.Getpid(), tables.Add(1))
 }

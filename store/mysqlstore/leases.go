@@ -38,7 +38,7 @@ func (s *Store) ending(r store.Release) lease {
 	}, len(r.Name) + len(r.Holder) + len(r.State)}
 }
 
-// longestRetain is what the servers can add to a time; what is longer is for ever.
+// longestRetain is what the servers can add to a time; what is longer is forever.
 const longestRetain = 10 * store.MaxTTL
 
 // A standing is how a lease stands after a request.
@@ -84,7 +84,7 @@ func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error,
 	return all, nil
 }
 
-// withoutRepeats answers the releases without those that release a lease again, and for each which of these it is or repeats. A repeat
+// withoutRepeats returns the releases without those that release a lease again, and for each which of these it is or repeats. A repeat
 // that was sent after its first might find that somebody else has taken the name in between.
 func (s *Store) withoutRepeats(releases []store.Release) (once []store.Release, first []int) {
 	type key struct {
@@ -164,7 +164,7 @@ func (s *Store) settle(ctx context.Context, statement string, tries int, all []l
 	return nil, nil
 }
 
-// put makes the changes, and answers how the leases stand that are still their names' last, with their indexes.
+// put makes the changes, and returns how the leases stand that are still their names' last, with their indexes.
 func (s *Store) put(ctx context.Context, statement string, all []lease, request []int) ([]standing, error) {
 	var statements []string
 	var order []int

@@ -35,7 +35,7 @@ func (s *Store) Schema() string {
 	return b.String()
 }
 
-// schema answers the statements for an empty database.
+// schema returns the statements for an empty database.
 func (s *Store) schema() []string {
 	statements := []string{s.text(sqlSchemaRecords, nil)}
 	if s.cfg.ShedLock {
@@ -80,7 +80,7 @@ func (s *Store) rights(err error) error {
 	return fmt.Errorf("%w; migrating needs more rights than working does: %s", err, grants)
 }
 
-// A migration brings the tables up to date on a connection of its own.
+// A migration brings the tables up to date on its own connection.
 type migration struct {
 	s    *Store
 	conn *sql.Conn

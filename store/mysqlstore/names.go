@@ -6,7 +6,7 @@ import (
 	"github.com/soloist-dev/soloist/store/internal/shedlock"
 )
 
-// row answers the name of a record's row. In a table shared with ShedLock, a lock and a job of a name are the row of that name.
+// row returns the name of a record's row. In a table shared with ShedLock, a lock and a job of a name are the row of that name.
 func (s *Store) row(record string) string {
 	if !s.cfg.ShedLock {
 		return record
@@ -18,7 +18,7 @@ func (s *Store) row(record string) string {
 // record is what the row says of the record's name: nothing where the two are the same in all rows.
 func (s *Store) record(name string) cell { return nullableCell(name, s.cfg.ShedLock) }
 
-// bareRange answers between which names the rows are that only ShedLock knows, and whose records are at least first and below last.
+// bareRange returns between which names the rows are that only ShedLock knows, and whose records are at least first and below last.
 func bareRange(first, last string) (string, string) {
 	return bareBound(first), bareBound(last)
 }
@@ -80,7 +80,7 @@ func layers(request []int, row func(i int) string) (all [][]int) {
 	return all
 }
 
-// valid answers the indexes of what passes its check, and writes down why the others do not.
+// valid returns the indexes of what passes its check, and writes down why the others do not.
 func valid[T any](all []T, check func(T) error, refuse func(i int, err error)) []int {
 	indexes := make([]int, 0, len(all))
 	for i, one := range all {

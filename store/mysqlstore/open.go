@@ -54,7 +54,7 @@ func OpenURL(_ context.Context, rawURL string) (*Store, error) {
 	return s, nil
 }
 
-// parseURL answers what the driver and the store make of a URL. Its errors have nothing of the URL in them that may be secret.
+// parseURL returns what the driver and the store make of a URL. Its errors have nothing of the URL in them that may be secret.
 func parseURL(rawURL string) (*mysql.Config, Config, error) {
 	u, err := url.Parse(rawURL)
 	var wrong *url.Error

@@ -379,7 +379,7 @@ func TestWrongTLSName(t *testing.T) {
 	}
 }
 
-// certificate writes one for a name, that anybody may read, and answers who believes it.
+// certificate writes one for a name, that anybody may read, and returns who believes it.
 func certificate(t *testing.T, dir, name string) *x509.CertPool {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)

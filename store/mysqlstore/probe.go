@@ -84,7 +84,7 @@ func count(ctx context.Context, conn *sql.Conn, statement string) (n int, err er
 	return n, rows.Err()
 }
 
-// pairs answers the rows of a statement: the first column, in lower case, to the second.
+// pairs returns the rows of a statement: the first column, in lower case, to the second.
 func pairs(ctx context.Context, conn *sql.Conn, statement string) (map[string]string, error) {
 	rows, err := conn.QueryContext(ctx, statement)
 	if err != nil {

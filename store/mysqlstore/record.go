@@ -24,7 +24,7 @@ type record struct {
 	from  time.Duration // > 0 when the lease before this one was never released: how long before this grant it was granted
 }
 
-// foreign says that the last lease was taken by statements that are not ours.
+// foreign reports whether the last lease was taken by statements that are not ours.
 func (r *record) foreign() bool { return r.lockedBy != r.holder }
 
 func (r *record) liveFor(holder string) bool {

@@ -49,7 +49,7 @@ var (
 // A scanner reads a row.
 type scanner[T any] func(*sql.Rows) (T, error)
 
-// change runs statements in one transaction and answers the rows of those that have some. An error is ErrUnknown unless the transaction
+// change runs statements in one transaction and returns the rows of those that have some. An error is ErrUnknown unless the transaction
 // surely has not been committed.
 func change[T any](ctx context.Context, s *Store, statements []string, scan scanner[T]) ([]T, error) {
 	return run(ctx, s, true, func(*server) []string {
@@ -231,7 +231,7 @@ func abandon(conn *sql.Conn) {
 	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 }
 
-// serverAt answers what is known of the server, and asks it if that is nothing yet.
+// serverAt returns what is known of the server, and asks it if that is nothing yet.
 func (s *Store) serverAt(ctx context.Context, conn *sql.Conn) (*server, error) {
 	s.mu.Lock()
 	sv := s.server

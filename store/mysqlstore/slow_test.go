@@ -30,7 +30,7 @@ func TestReleaseThatCommitsSlowly(t *testing.T) {
 	}
 }
 
-// releasedSlowly releases a lease while nothing can be committed until it would have ended. It says false if the release came too late.
+// releasedSlowly releases a lease while nothing can be committed until it would have ended. It reports false if the release came too late.
 func releasedSlowly(ctx context.Context, t *testing.T, db *sql.DB, s *Store) bool {
 	t.Helper()
 	conn, err := db.Conn(ctx)

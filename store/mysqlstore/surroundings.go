@@ -22,7 +22,7 @@ func (x *examination) surroundings(ctx context.Context) {
 	x.future(ctx)
 }
 
-// encryption says whether what crosses the network can be read there.
+// encryption adds a finding if traffic can be read on the network.
 func (x *examination) encryption(ctx context.Context) {
 	conn, err := x.s.db.Conn(ctx)
 	if err != nil {
@@ -100,7 +100,7 @@ func (x *examination) servers(ctx context.Context) {
 	}
 }
 
-// identity answers what tells a server from others, and when it was started.
+// identity returns what tells a server from others, and when it was started.
 func identity(ctx context.Context, conn *sql.Conn) (name string, started time.Time, err error) {
 	variables, err := pairs(ctx, conn, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'server_uid', 'server_id', 'hostname', 'port', 'datadir')")
 	if err != nil {

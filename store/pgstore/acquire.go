@@ -55,7 +55,7 @@ func (r *record) refuse(c store.Claim, v verdict) store.Outcome {
 	}
 }
 
-// grant answers a claim that was granted, and changes the record into what it is from then on.
+// grant returns a claim that was granted, and changes the record into what it is from then on.
 func (r *record) grant(c store.Claim, token int64) store.Outcome {
 	out := store.Outcome{Grant: store.Grant{Token: token, Mark: r.mark, State: r.state, ExpiredAge: r.abandoned()}}
 	*r = record{there: true, holder: c.Holder, lockedBy: c.Holder, token: token, mark: r.mark, left: c.TTL, state: r.state, known: true}
@@ -145,7 +145,7 @@ func (s *Store) collided(ctx context.Context, try int) {
 // A sighting is what take saw of a row.
 type sighting map[string]*record
 
-// take asks for the first claim of each row among those pending, in one statement, and decides those that it can. It answers what
+// take asks for the first claim of each row among those pending, in one statement, and decides those that it can. It returns what
 // the records are now, by the claims' names; a claim's name may not be there if the chunk was full. Those in repeated had been granted before.
 func (s *Store) take(ctx context.Context, claims []store.Claim, pending []int, outcomes []store.Outcome) (_ sighting, repeated []int, _ error) {
 	var asked []int
@@ -207,7 +207,7 @@ func (s *Store) take(ctx context.Context, claims []store.Claim, pending []int, o
 // errUndecided is the outcome of a claim until it has been decided.
 var errUndecided = errors.New("undecided")
 
-// decide answers the claim that the row is about. The record becomes what it is after that.
+// decide returns the claim that the row is about. The record becomes what it is after that.
 func (a *answer) decide(c store.Claim) store.Outcome {
 	r := &a.record
 	if a.wrong != nil {
@@ -228,7 +228,7 @@ func (a *answer) decide(c store.Claim) store.Outcome {
 	return store.Outcome{Err: errUndecided}
 }
 
-// undecided answers which claims are still pending. A claim of a name that came before in the batch is decided by what the record has
+// undecided returns which claims are still pending. A claim of a name that came before in the batch is decided by what the record has
 // become, if that says enough.
 func undecided(claims []store.Claim, outcomes []store.Outcome, pending []int, seen sighting) []int {
 	var left []int

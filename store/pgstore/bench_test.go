@@ -141,7 +141,7 @@ func together(b *testing.B, f func(worker int) error) {
 	wg.Wait()
 }
 
-// BenchmarkGoroutines is 64 goroutines, each with a name of its own: through the client, which makes batches of their calls, and as
+// BenchmarkGoroutines is 64 goroutines, each with its own name: through the client, which makes batches of their calls, and as
 // bare statements.
 func BenchmarkGoroutines(b *testing.B) {
 	s, floor := newBench(b)

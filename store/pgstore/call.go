@@ -26,7 +26,7 @@ func change[T any](ctx context.Context, s *Store, sql string, args []any, scan f
 	return fetch(ctx, s, sql, args, scan, uncertain)
 }
 
-// fetch runs one statement, a transaction of its own, and again for as long as the server says that it had no effect and might have
+// fetch runs one statement, its own transaction, and again for as long as the server says that it had no effect and might have
 // one the next time.
 func fetch[T any](ctx context.Context, s *Store, sql string, args []any, scan func(pgx.Rows) (T, error),
 	uncertain func(error) bool) ([]T, error) {
@@ -84,7 +84,7 @@ func drop(conn *pgxpool.Conn, err error) {
 	}
 }
 
-// again says whether to run a statement again that has failed.
+// again reports whether to run a statement again that has failed.
 func (s *Store) again(err error) bool {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
@@ -119,7 +119,7 @@ func pause(ctx context.Context, try int) error {
 	}
 }
 
-// uncertain says whether a statement that failed with err may have taken effect.
+// uncertain reports whether a statement that failed with err may have taken effect.
 func uncertain(err error) bool {
 	var pg *pgconn.PgError
 	var unsent notSent

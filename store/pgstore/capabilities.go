@@ -68,7 +68,7 @@ func (v settings) replication() string {
 	return "no standby"
 }
 
-// fencing answers for the tokens and the order of claims, over a crash and over a failover.
+// fencing returns for the tokens and the order of claims, over a crash and over a failover.
 func (v settings) fencing() store.Promise {
 	no := func(why string) store.Promise { return store.Promise{Answer: store.No, Why: why} }
 	durable := v.durable()
@@ -129,7 +129,7 @@ func (s *Store) waiting() store.Promise {
 	return store.Promise{Answer: store.Yes, Why: "a release grants the name to the first in line and notifies it, in its own transaction"}
 }
 
-// cockroach answers for CockroachDB, whose settings are other ones.
+// cockroach returns for CockroachDB, whose settings are other ones.
 func (s *Store) cockroach(ctx context.Context) (store.Capabilities, error) {
 	found, err := look(ctx, s, "SELECT version(), current_setting('transaction_isolation')", nil,
 		func(rows pgx.Rows) (v [2]string, err error) { return v, rows.Scan(&v[0], &v[1]) })

@@ -10,7 +10,7 @@
 //
 // # The protocol
 //
-// Each verb is one statement, a transaction of its own, for one name and for a thousand. A claim reads first, and what is refused is
+// Each verb is one statement, its own transaction, for one name and for a thousand. A claim reads first, and what is refused is
 // only read: it writes nothing, not even to the log. What looks free is locked without waiting and changed, as it is then and not as it
 // was read; if somebody was faster, the statement is run again. A lease is live while the row says so by clock_timestamp() of the
 // server. No client's clock is ever compared with anything.

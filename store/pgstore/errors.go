@@ -105,7 +105,7 @@ func (s *Store) explain(err error, unknown bool) error {
 	return err
 }
 
-// schemaError says that the tables, or columns of them, are not there.
+// schemaError reports whether the tables, or columns of them, are not there.
 func (s *Store) schemaError(pg *pgconn.PgError) bool {
 	switch pg.Code {
 	case codeNoTable, codeNoColumn, codeNoSchema:
@@ -114,12 +114,12 @@ func (s *Store) schemaError(pg *pgconn.PgError) bool {
 	return false
 }
 
-// onStandby says that the server takes no writes, which it says of a table that is not logged in another way.
+// onStandby reports whether the server takes no writes, which it says of a table that is not logged in another way.
 func onStandby(pg *pgconn.PgError) bool {
 	return pg.Code == codeReadOnly || pg.Code == codeUnsupported && pg.Routine == "get_relation_info"
 }
 
-// stalePlan says that a table was altered since the statement was prepared on this connection, which prepares it anew.
+// stalePlan reports whether a table was altered since the statement was prepared on this connection, which prepares it anew.
 func stalePlan(pg *pgconn.PgError) bool {
 	return pg.Code == codeUnsupported && (pg.Routine == "RevalidateCachedQuery" || strings.Contains(pg.Message, "cached plan"))
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// every calls everything that asks the server, and answers the errors.
+// every calls everything that asks the server, and returns the errors.
 func every(s *Store) map[string]error {
 	r := store.Release{Name: "name", Holder: "a", Token: 1}
 	_, acquire := try(s, "name", "a", time.Minute)

@@ -34,7 +34,7 @@ func Example() {
 	}
 }
 
-// A store on the application's own pool, in a schema of its own.
+// A store on the application's own pool, in its own schema.
 func ExampleNew() {
 	ctx := context.Background()
 	cfg, err := pgxpool.ParseConfig("postgres://app@db/app")

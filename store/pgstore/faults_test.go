@@ -326,7 +326,7 @@ func TestCancelledSyncWaitIsUnknown(t *testing.T) {
 	}
 }
 
-// commits answers how many commits wait for a standby.
+// commits returns how many commits wait for a standby.
 func commits(s *Store) (n int) {
 	_ = s.pool.QueryRow(background, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'").Scan(&n)
 	return n
@@ -346,7 +346,7 @@ func cockroach(t *testing.T) (direct, s *Store, p *proxy) {
 	return direct, s, p
 }
 
-// The server has committed and says that it does not know: the statement is run again, and tells what the first has done.
+// The server has committed and reports that it does not know: the statement is run again, and tells what the first has done.
 func TestAmbiguousCommitsAreReadBack(t *testing.T) {
 	direct, s, p := cockroach(t)
 	injected := func(verb string, f func() error) {

@@ -34,14 +34,14 @@ var server = servers.Shared(func(t servers.Test) *servers.PostgresServer { retur
 
 var schemas atomic.Int64
 
-// newSchema answers the name of a schema that no test has had, in this run or one before on a server that stays.
+// newSchema returns the name of a schema that no test has had, in this run or one before on a server that stays.
 func newSchema() string {
 	return fmt.Sprintf("test_%x_%d", started, schemas.Add(1))
 }
 
 var started = time.Now().UnixNano()
 
-// with answers the URL of a server with options.
+// with returns the URL of a server with options.
 func with(base string, options ...string) string {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -55,7 +55,7 @@ func with(base string, options ...string) string {
 	return u.String()
 }
 
-// as answers the URL for another role with the same password.
+// as returns the URL for another role with the same password.
 func as(base, role string) string {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -138,7 +138,7 @@ func claim(name, holder string, ttl time.Duration) store.Claim {
 	return store.Claim{Name: name, Holder: holder, TTL: ttl}
 }
 
-// try asks for a name and answers the one outcome, or the error of the call.
+// try asks for a name and returns the one outcome, or the error of the call.
 func try(s store.Store, name, holder string, ttl time.Duration) (store.Grant, error) {
 	out, err := s.Acquire(background, []store.Claim{claim(name, holder, ttl)})
 	if err != nil {
@@ -147,7 +147,7 @@ func try(s store.Store, name, holder string, ttl time.Duration) (store.Grant, er
 	return out[0].Grant, out[0].Err
 }
 
-// take takes a name that must be free, and answers what releases it.
+// take takes a name that must be free, and returns what releases it.
 func take(t testing.TB, s store.Store, name, holder string, ttl time.Duration) store.Release {
 	t.Helper()
 	g, err := try(s, name, holder, ttl)

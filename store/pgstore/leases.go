@@ -180,7 +180,7 @@ func leases[L any](ctx context.Context, s *Store, all []L, v verb[L]) ([]error, 
 	return errs, nil
 }
 
-// next answers which of n leases go into the next statement: the first of each row, as many as fit. The rest comes after.
+// next returns which of n leases go into the next statement: the first of each row, as many as fit. The rest comes after.
 func (s *Store) next(n int, of func(k int) (name string, state int)) (asked, rest []int) {
 	rows := make(map[string]bool, n)
 	size := 0
@@ -227,7 +227,7 @@ func scanReleased(rows pgx.Rows) (l left, err error) {
 	return l, err
 }
 
-// lefts answers what is left of each of the rows that were asked about.
+// lefts returns what is left of each of the rows that were asked about.
 func (s *Store) lefts(answers []left, asked map[string]int) (map[string]left, error) {
 	found := make(map[string]left, len(asked))
 	for _, a := range answers { // those that were changed come last
@@ -252,7 +252,7 @@ func (s *Store) lefts(answers []left, asked map[string]int) (map[string]left, er
 	return found, nil
 }
 
-// repeated answers a release that follows another of the same row in a batch. If the first has ended the lease, or had before, it is
+// repeated returns a release that follows another of the same row in a batch. If the first has ended the lease, or had before, it is
 // as if this one came at the same moment: what somebody has done with the name since then is after both.
 func repeated(first store.Release, answer left, r store.Release) (error, bool) {
 	switch {

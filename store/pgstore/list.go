@@ -52,7 +52,7 @@ func scanListed(rows pgx.Rows) (store.Record, error) {
 	return r.whole(name), nil
 }
 
-// wholeRunes answers the longest beginning of prefix that a name can have: PostgreSQL's texts are valid UTF-8 without NUL.
+// wholeRunes returns the longest beginning of prefix that a name can have: PostgreSQL's texts are valid UTF-8 without NUL.
 func wholeRunes(prefix string) string {
 	for i, r := range prefix {
 		if size := utf8.RuneLen(r); r == 0 || r == utf8.RuneError && !strings.HasPrefix(prefix[i:], "\ufffd") || size < 0 {

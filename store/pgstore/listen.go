@@ -19,10 +19,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 )
 
-// errCannotListen says that notifications would not reach a connection like ours.
+// errCannotListen reports that notifications would not reach a connection like ours.
 var errCannotListen = errors.New("notifications cannot be received")
 
-// errGroupTaken says that somebody keeps the lock of a name's group to himself, so that releases need not be told.
+// errGroupTaken reports that somebody keeps the lock of a name's group to himself, so that releases need not be told.
 var errGroupTaken = errors.New("somebody has taken the advisory lock that says who listens")
 
 const (
@@ -68,7 +68,7 @@ func (l *listener) ended() bool {
 	}
 }
 
-// listenFor answers when releases of the rows will be told, or errGroupTaken when they may not be.
+// listenFor returns when releases of the rows will be told, or errGroupTaken when they may not be.
 func (l *listener) listenFor(ctx context.Context, rows []string) error {
 	answer := make(chan error, 1)
 	l.mu.Lock()
@@ -101,7 +101,7 @@ func (l *listener) listenFor(ctx context.Context, rows []string) error {
 	}
 }
 
-// held says that the groups of rows are. l.mu is locked.
+// held reports whether the groups of rows are. l.mu is locked.
 func (l *listener) held(rows []string) bool {
 	for _, row := range rows {
 		if l.secret == nil || !l.holds[l.secret.group(row)] {
@@ -111,7 +111,7 @@ func (l *listener) held(rows []string) bool {
 	return true
 }
 
-// answer answers those who wait.
+// answer returns those who wait.
 func (l *listener) answer(err error) {
 	l.mu.Lock()
 	asks := l.asks
@@ -296,7 +296,7 @@ func (l *listener) hold(ctx context.Context, c *link) error {
 	return nil
 }
 
-// missing answers the groups that are watched, not held, and have not just been found taken by somebody else.
+// missing returns the groups that are watched, not held, and have not just been found taken by somebody else.
 func (l *listener) missing() []int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -310,7 +310,7 @@ func (l *listener) missing() []int {
 	return slices.Sorted(maps.Keys(missing))
 }
 
-// serve passes notifications on, and holds what is asked for. It answers nil when there is nothing to do any more.
+// serve passes notifications on, and holds what is asked for. It returns nil when there is nothing to do any more.
 func (l *listener) serve(ctx context.Context, c *link) error {
 	next := time.Now().Add(l.hub.idle)
 	for {
@@ -375,7 +375,7 @@ func (l *listener) serveAsked(ctx context.Context, c *link) error {
 	return err
 }
 
-// outcome answers an ask after hold.
+// outcome returns an ask after hold.
 func (l *listener) outcome(a ask, err error) error {
 	if err != nil {
 		return l.hub.store.explain(err, false)
@@ -388,7 +388,7 @@ func (l *listener) outcome(a ask, err error) error {
 	return nil
 }
 
-// rests says that nobody has watched anything for a while.
+// rests reports whether nobody has watched anything for a while.
 func (l *listener) rests() bool {
 	if len(l.hub.watched()) > 0 {
 		return false
@@ -406,7 +406,7 @@ func (l *listener) rests() bool {
 	return true
 }
 
-// forget leaves out the rows that nobody has watched for a while, and answers those groups that are held for none any more.
+// forget leaves out the rows that nobody has watched for a while, and returns those groups that are held for none any more.
 func (l *listener) forget() []int {
 	watched := l.hub.watched()
 	l.mu.Lock()

@@ -59,7 +59,7 @@ type fault struct{ pg *pgconn.PgError }
 
 func (f fault) Error() string { return f.pg.Error() }
 
-// concurrent says that somebody else has migrated at the same time: look again.
+// concurrent reports whether somebody else has migrated at the same time: look again.
 func concurrent(err error) bool {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
@@ -251,7 +251,7 @@ func (m *migration) makeFloor(ctx context.Context, version int) error {
 
 // makeFence makes the trigger that gives tokens to locks that ShedLock takes, unless it is there as it should be.
 func (m *migration) makeFence(ctx context.Context) error {
-	// The function runs with a search_path of its own, so it needs to know where the table is.
+	// The function runs with its own search_path, so it needs to know where the table is.
 	var schema, now string
 	if err := m.tx.QueryRow(ctx, `SELECT n.nspname::text FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 		WHERE c.oid = to_regclass($1::text)`, pgx.QueryExecModeExec, m.meta).Scan(&schema); err != nil {

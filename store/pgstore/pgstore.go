@@ -31,8 +31,8 @@ type Listen int
 
 // The ways of waiting.
 const (
-	ListenAuto Listen = iota // by LISTEN on a connection of its own; by polling where that cannot work
-	ListenOff                // by polling, without a connection of its own
+	ListenAuto Listen = iota // by LISTEN on its own connection; by polling where that cannot work
+	ListenOff                // by polling, without its own connection
 )
 
 // A Config says where a store keeps its records. The zero value is good.

@@ -58,7 +58,7 @@ func (h *hub) poll(ctx context.Context, rows []string) error {
 	return nil
 }
 
-// look answers how rows look; one that is not there looks free.
+// look returns how rows look; one that is not there looks free.
 func (h *hub) look(ctx context.Context, rows []string) (map[string]sight, error) {
 	found, err := look(ctx, h.store, h.store.sql.sights, []any{rows}, scanSight)
 	if err != nil {

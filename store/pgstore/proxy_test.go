@@ -34,7 +34,7 @@ func newProxy(t testing.TB, to string) *proxy {
 	return p
 }
 
-// url answers base with the proxy's address.
+// url returns base with the proxy's address.
 func (p *proxy) url(base string) string {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -93,7 +93,7 @@ func (p *proxy) answers(c, s net.Conn) {
 	}
 }
 
-// silent says whether answers are dropped from now on, and how many have been until now.
+// silent reports whether answers are dropped from now on, and how many have been until now.
 func (p *proxy) silent(mute bool) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,7 +111,7 @@ func (p *proxy) answer(code string) {
 	p.error = message
 }
 
-// answered says whether an error that was put in the place of an answer has been sent.
+// answered reports whether an error that was put in the place of an answer has been sent.
 func (p *proxy) answered() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

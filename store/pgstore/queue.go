@@ -50,7 +50,7 @@ func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.D
 	return s.await(ctx, c, l.inbox.Load(), wake)
 }
 
-// await stands in line, and waits for what comes of it.
+// await waits in the queue for its result.
 func (s *Store) await(ctx context.Context, c store.Claim, inbox int64, wake <-chan struct{}) (store.Outcome, time.Duration, error) {
 	heir := heirOf(c.Name, c.Holder)
 	told := s.hub.lines.join(heir)
@@ -104,7 +104,7 @@ func (s *Store) inherit(ctx context.Context, c store.Claim, asked int64, n news)
 	return outs[0].Grant, err
 }
 
-// stand asks once, and again while the name is changing hands. It answers the instant of the request too, and for a grant how long
+// stand asks once, and again while the name is changing hands. It returns the instant of the request too, and for a grant how long
 // after it the lease began.
 func (s *Store) stand(ctx context.Context, c store.Claim, inbox int64) (out store.Outcome, asked int64, after time.Duration, err error) {
 	since := time.Now()

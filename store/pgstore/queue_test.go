@@ -32,7 +32,7 @@ func waits(s *Store, name, holder string) <-chan queued {
 	return answer
 }
 
-// inLine answers who stands in one.
+// inLine returns who stands in one.
 func inLine(t testing.TB, s *Store, name string) []string {
 	t.Helper()
 	return one[[]string](t, s.pool, "SELECT coalesce(array_agg(holder ORDER BY since), '{}') FROM (SELECT holder, min(since) AS since FROM "+s.tables.line+

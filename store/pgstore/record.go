@@ -24,7 +24,7 @@ type record struct {
 	wrong    error  // it cannot be so
 }
 
-// foreign says that the last lease was taken by statements that are not ours.
+// foreign reports whether the last lease was taken by statements that are not ours.
 func (r *record) foreign() bool { return r.there && r.lockedBy != r.holder }
 
 func (r *record) liveFor(holder string) bool {
@@ -75,7 +75,7 @@ func micros(d time.Duration) int64 {
 
 func scanInt(rows pgx.Rows) (n int64, err error) { return n, rows.Scan(&n) }
 
-// row answers the name of a record's row, and the record's name for its column, nil where that is not kept. In a table shared with
+// row returns the name of a record's row, and the record's name for its column, nil where that is not kept. In a table shared with
 // ShedLock the lock and the job of a name are its row.
 func (s *Store) row(name string) (row string, record *string) {
 	if !s.tables.cfg.ShedLock {

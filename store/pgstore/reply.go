@@ -18,7 +18,7 @@ func (s *Store) impossible(format string, args ...any) error {
 	return store.AsUnknown(fmt.Errorf("%s: an answer that cannot be: %s", s.tables.cfg.Dialect, fmt.Sprintf(format, args...)))
 }
 
-// only answers the one row of an answer that has one.
+// only returns the one row of an answer that has one.
 func only[T any](s *Store, rows []T, err error) (row T, _ error) {
 	switch {
 	case err != nil:
@@ -78,7 +78,7 @@ func (f *fields) listed() []any {
 	return []any{&f.holder, &f.lockedBy, &f.released, &f.token, &f.mark, &f.left, &f.age, &f.state}
 }
 
-// record answers what the fields say, or what is wrong with them.
+// record returns what the fields say, or what is wrong with them.
 func (f *fields) record() (r record, wrong string) {
 	switch {
 	case f.there == nil, f.released == nil, f.holder == nil, f.lockedBy == nil, f.token == nil, f.mark == nil, f.left == nil, f.age == nil:

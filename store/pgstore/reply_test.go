@@ -12,7 +12,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// rowsOf is a statement that answers these rows, whatever it is asked with: its parameters have the types of the verb's.
+// rowsOf is a statement that returns these rows, whatever it is asked with: its parameters have the types of the verb's.
 func rowsOf(parameters string, rows ...string) string {
 	return "SELECT r.* FROM (SELECT " + parameters + ") AS p, LATERAL (VALUES " + strings.Join(rows, ", ") + ") AS r"
 }

@@ -61,7 +61,7 @@ func (e *examination) encryption(ctx context.Context) {
 	}
 }
 
-// local says that nothing leaves this machine on its way to addr.
+// local reports whether nothing leaves this machine on its way to addr.
 func local(addr net.Addr) bool {
 	switch addr := addr.(type) {
 	case *net.UnixAddr:

@@ -20,7 +20,7 @@ const sealSize = 2 * (checkSize + 8*len(words{}))
 
 const checkSize = 16
 
-// open reads what seal.sql makes. It says false for anything else.
+// open reads what seal.sql makes. It reports false for anything else.
 func (s secret) open(payload string) (w words, ok bool) {
 	if len(payload) != sealSize {
 		return words{}, false

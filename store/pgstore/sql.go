@@ -42,7 +42,7 @@ type tables struct {
 
 func newTables(cfg Config) tables { return tables{cfg: cfg}.in(cfg.Schema) }
 
-// in answers the tables as they are called in a schema.
+// in returns the tables as they are called in a schema.
 func (t tables) in(schema string) tables {
 	t.schema = schema
 	t.records, t.meta = t.quoted(t.cfg.Table), t.quoted(t.cfg.Table+"_meta")
@@ -85,10 +85,10 @@ func (t tables) statements() statements {
 	return all
 }
 
-// lined says that names have lines. A name that is handed over from one of ours to the next would never be free for a JVM that polls.
+// lined reports whether names have lines. A name that is handed over from one of ours to the next would never be free for a JVM that polls.
 func (t tables) lined() bool { return t.cfg.Dialect == PostgreSQL && !t.cfg.ShedLock }
 
-// load answers a statement with the names filled in and without its comments.
+// load returns a statement with the names filled in and without its comments.
 func (t tables) load(name string) string { return t.fill(bare(name)) }
 
 func (t tables) fill(text string) string {
@@ -126,12 +126,12 @@ func (t tables) fill(text string) string {
 	).Replace(text)
 }
 
-// sealed answers the expression of sealed words that a file has.
+// sealed returns the expression of sealed words that a file has.
 func sealed(words string) string {
 	return strings.Replace(bare("seal"), "{{words}}", bare(words), 1)
 }
 
-// commented answers a file as it is.
+// commented returns a file as it is.
 func commented(name string) string {
 	text, err := sqlFiles.ReadFile("sql/" + name + ".sql")
 	if err != nil {
@@ -140,7 +140,7 @@ func commented(name string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// bare answers a file without its comments: they would be sent with every statement.
+// bare returns a file without its comments: they would be sent with every statement.
 func bare(name string) string {
 	var b strings.Builder
 	for line := range strings.Lines(commented(name)) {

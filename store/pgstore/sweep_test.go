@@ -35,7 +35,7 @@ func uncommitted(t *testing.T, s *Store, names ...string) (rollback func()) {
 	return rollback
 }
 
-// waiter waits for a statement of an application that waits for somebody's transaction, and answers its backend's process.
+// waiter waits for a statement of an application that waits for somebody's transaction, and returns its backend's process.
 func waiter(t *testing.T, db *pgx.Conn, application string) (pid int) {
 	t.Helper()
 	eventually(t, "a statement of "+application+" waits", func() bool {

@@ -18,7 +18,7 @@ var counting = servers.Shared(func(t servers.Test) *servers.PostgresServer {
 	return servers.Postgres(t, append(quiet, "shared_preload_libraries=pg_stat_statements", "pg_stat_statements.track=all")...)
 })
 
-// statementsOf answers how many statements f had the server run, transactions' own included, and what they began with.
+// statementsOf returns how many statements f had the server run, transactions' own included, and what they began with.
 func statementsOf(t *testing.T, db *pgx.Conn, f func()) (n int, which string) {
 	t.Helper()
 	run(t, db, "SELECT pg_stat_statements_reset()")
@@ -47,7 +47,7 @@ func batchOf(n int, holder string) []store.Claim {
 	return claims
 }
 
-// granted answers what releases the claims, all of which must have been granted.
+// granted returns what releases the claims, all of which must have been granted.
 func granted(t testing.TB, s store.Store, claims []store.Claim) []store.Release {
 	t.Helper()
 	out, err := s.Acquire(background, claims)

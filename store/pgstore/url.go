@@ -34,7 +34,7 @@ func OpenURL(ctx context.Context, text string) (*Store, error) {
 	return Open(ctx, pool, cfg)
 }
 
-// Open opens a store with a pool of its own, which Close closes. The pool's configuration is given to Prepare, and its connections do not
+// Open opens a store with its own pool, which Close closes. The pool's configuration is given to Prepare, and its connections do not
 // cancel at the server what they stop waiting for: a commit whose wait for a standby is cancelled is in force, and lost in a failover.
 func Open(ctx context.Context, pool *pgxpool.Config, cfg Config) (*Store, error) {
 	Prepare(pool)
@@ -55,7 +55,7 @@ func Open(ctx context.Context, pool *pgxpool.Config, cfg Config) (*Store, error)
 	return s, nil
 }
 
-// ParseURL answers what a URL, as for OpenURL, says.
+// ParseURL returns what a URL, as for OpenURL, says.
 func ParseURL(text string) (*pgxpool.Config, Config, error) {
 	u, cfg, err := splitURL(text)
 	if err != nil {
@@ -116,7 +116,7 @@ var options = []string{"schema", "table", "shedlock", "listen"}
 // read takes the options of our own out of query.
 func (c *Config) read(query url.Values) error {
 	for name := range query {
-		// A server takes any name for a setting of its own, and says only later that it knows none. What is meant for us is refused here.
+		// A server takes any name for its own setting, and says only later that it knows none. What is meant for us is refused here.
 		for _, ours := range options {
 			if name != ours && strings.EqualFold(strings.NewReplacer("_", "", "-", "").Replace(name), ours) {
 				return invalidURL(fmt.Sprintf("the option %s is written %s", shown(name), ours))
@@ -147,7 +147,7 @@ func (c *Config) read(query url.Values) error {
 	return c.filled().check()
 }
 
-// known says that pgx, or the server, may know an option. Of the server's settings those are here that a session of ours may want; any
+// known reports whether pgx, or the server, may know an option. Of the server's settings those are here that a session of ours may want; any
 // other can be set in options=-c name=value.
 func known(name string) bool {
 	return strings.HasPrefix(name, "pool_") || strings.HasPrefix(name, "ssl") || slices.Contains([]string{

@@ -65,7 +65,7 @@ func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, err
 	return wake, nil
 }
 
-// subscribe answers when a release of the rows from now on will be noticed.
+// subscribe returns when a release of the rows from now on will be noticed.
 func (h *hub) subscribe(ctx context.Context, rows []string) error {
 	l, err := h.listens(ctx, rows)
 	switch {
@@ -75,7 +75,7 @@ func (h *hub) subscribe(ctx context.Context, rows []string) error {
 	return err
 }
 
-// listens answers what listens, once it will be told of releases of the rows; nil if listening cannot work.
+// listens returns what listens, once it will be told of releases of the rows; nil if listening cannot work.
 func (h *hub) listens(ctx context.Context, rows []string) (*listener, error) {
 	l, err := h.listener()
 	if l == nil || err != nil {
@@ -91,7 +91,7 @@ func (h *hub) listens(ctx context.Context, rows []string) (*listener, error) {
 	return nil, nil //nolint:nilnil // then the poller does it
 }
 
-// listener answers what listens, started if need be; nil if listening cannot work.
+// listener returns what listens, started if need be; nil if listening cannot work.
 func (h *hub) listener() (*listener, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -149,7 +149,7 @@ func (h *hub) remove(wake chan struct{}) {
 	delete(h.of, wake)
 }
 
-// watched answers the rows that somebody watches.
+// watched returns the rows that somebody watches.
 func (h *hub) watched() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

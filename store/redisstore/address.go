@@ -48,7 +48,7 @@ func (s *Store) address(ctx context.Context) []store.Finding {
 		"each would grant what another has granted: connect to one primary, not through something that spreads connections")}
 }
 
-// loopback says that nothing leaves the machine on the way to the server.
+// loopback reports whether nothing leaves the machine on the way to the server.
 func (s *Store) loopback() bool {
 	client, ok := s.client.(*redis.Client)
 	if !ok {

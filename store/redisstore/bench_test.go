@@ -245,7 +245,7 @@ func BenchmarkGoroutines(b *testing.B) {
 	b.ReportMetric(float64(m.commands()-before)/pairs, "trips/op")
 }
 
-// many has 64 goroutines call f until it was called calls times, and answers how long that took, and the CPU time of this process.
+// many has 64 goroutines call f until it was called calls times, and returns how long that took, and the CPU time of this process.
 func (b *bench) many(calls int64, f func(name string)) (took, cpu time.Duration) {
 	var left atomic.Int64
 	left.Store(calls)

@@ -78,7 +78,7 @@ func TestCapabilitiesOfSeveralServers(t *testing.T) {
 	}
 }
 
-// finding answers the findings by subject.
+// finding returns the findings by subject.
 func finding(t *testing.T, s store.Examiner) map[string]store.Finding {
 	t.Helper()
 	found, err := s.Examine(background)

@@ -35,7 +35,7 @@ var refusals = map[string]string{
 	"NOPERM":      "the user lacks a right: see docs/stores/redis.md for the ACL",
 }
 
-// classify makes our error of the client's, and says whether the request surely had no effect. Errors of go-redis have no secrets in them.
+// classify makes our error of the client's, and reports whether the request surely had no effect. Errors of go-redis have no secrets in them.
 //
 // A client that repeats requests by itself tells the error of the last attempt only: then nothing is sure, for an attempt before may have
 // been carried out and its answer lost.

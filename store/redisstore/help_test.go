@@ -59,7 +59,7 @@ func open(t testing.TB, url string) *redisstore.Store {
 	return s
 }
 
-// fresh is a URL with a prefix of its own.
+// fresh is a URL with its own prefix.
 func fresh(t testing.TB, url string, options ...string) string {
 	t.Helper()
 	separator := "?"

@@ -20,7 +20,7 @@ var (
 	hostileSteps = flag.Int("hostile.steps", 1500, "of TestHostileServer")
 )
 
-// A server that answers nonsense, or the answers to other requests, ends no program. Nobody believes in a grant that there is none of, and all
+// A server that returns nonsense, or the answers to other requests, ends no program. Nobody believes in a grant that there is none of, and all
 // goes on when it comes to its senses.
 func TestHostileServer(t *testing.T) {
 	server := servers.Redis(t)

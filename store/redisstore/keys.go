@@ -33,7 +33,7 @@ func newBuckets(prefix string, n int) []bucket {
 // indexes are the keys of a part that are of no single name.
 func (b *bucket) indexes() []string { return []string{b.counter, b.names, b.due} }
 
-// bucketOf answers the part of a name. It must never change: records would be lost.
+// bucketOf returns the part of a name. It must never change: records would be lost.
 //
 // Names that differ only in a number of at most three digits after the last slash fall into one part, so that one of many such names, such as
 // the permits of a semaphore, can be chosen in one step. Longer numbers are what things are called, of which there are too many for a part.
@@ -46,7 +46,7 @@ func (s *Store) bucketOf(name string) int {
 	return int(h.Sum32() % uint32(len(s.parts))) //nolint:gosec // there are few
 }
 
-// family answers the name without a short number at its end.
+// family returns the name without a short number at its end.
 func family(name string) string {
 	i := strings.LastIndexByte(name, '/')
 	number := name[i+1:]
@@ -56,7 +56,7 @@ func family(name string) string {
 	return name[:i]
 }
 
-// grouped answers the indices of names by part, in order, and the parts in the order of their first name.
+// grouped returns the indices of names by part, in order, and the parts in the order of their first name.
 func (s *Store) grouped(n int, name func(int) string) (parts []int, members map[int][]int) {
 	members = map[int][]int{}
 	for i := range n {

@@ -152,7 +152,7 @@ func (p *page) take(s *Store, prefix string, fields any) error {
 	return r.end()
 }
 
-// after answers the least text that is greater than all that begin with prefix, "" if there is none.
+// after returns the least text that is greater than all that begin with prefix, "" if there is none.
 func after(prefix string) string {
 	end := []byte(prefix)
 	for len(end) > 0 && end[len(end)-1] == 0xff {

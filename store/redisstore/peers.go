@@ -8,7 +8,7 @@ import (
 	"github.com/soloist-dev/soloist/store/internal/shedlock"
 )
 
-// peer answers the key that Java clients use for a name, if it is shared with them, else the record's own.
+// peer returns the key that Java clients use for a name, if it is shared with them, else the record's own.
 func (s *Store) peer(b *bucket, name string) (key string, shared bool) {
 	switch bare, is := shedlock.Bare(name); {
 	case s.cfg.ShedLock && is:

@@ -14,7 +14,7 @@ import (
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
-// held answers the refusal.
+// held returns the refusal.
 func held(t testing.TB, s store.Store, name, holder string) store.Record {
 	t.Helper()
 	var h *store.HeldError
@@ -286,7 +286,7 @@ func TestSharingIsTurnedOn(t *testing.T) {
 	}
 }
 
-// remains says whether that much can be left of a time that began after an instant. Redis counts in ms, and lets an hour that has not begun be a
+// remains reports whether that much can be left of a time that began after an instant. Redis counts in ms, and lets an hour that has not begun be a
 // little longer than one.
 func remains(left, of time.Duration, begin time.Time) bool {
 	return left <= of+time.Second && left >= of-time.Since(begin)-time.Second

@@ -91,7 +91,7 @@ func process(t *testing.T, role, url, file string) *exec.Cmd {
 	return cmd
 }
 
-// tokensIn answers the tokens that a process has printed.
+// tokensIn returns the tokens that a process has printed.
 func tokensIn(out []byte) (tokens []int64) {
 	for line := range strings.Lines(string(out)) {
 		if text, is := strings.CutPrefix(strings.TrimSpace(line), "token "); is {

@@ -104,7 +104,7 @@ func (s *Store) inherit(ctx context.Context, c store.Claim, asked int64, n news)
 	return outs[0].Grant, outs[0].Err
 }
 
-// A place is what a request to stand in line was answered. Instants are µs of the server's clock.
+// A place is what a request to wait in the queue was answered. Instants are µs of the server's clock.
 type place struct {
 	out          store.Outcome
 	asked, began int64

@@ -38,7 +38,7 @@ func stand(t *testing.T, admin *redis.Client, s *redisstore.Store, line, name, h
 	return answer
 }
 
-// A change of the owner is one request to stand in line and one to release, for any number of waiters.
+// A change of the owner is one request to wait in the queue and one to release, for any number of waiters.
 func TestAHandOverIsTwoRequests(t *testing.T) {
 	server := servers.Redis(t)
 	admin := plainClient(t, server.URL)
@@ -249,7 +249,7 @@ func TestWhoMayOnlyPublishForgesNothing(t *testing.T) {
 	}
 }
 
-// isNews says that a payload begins with a secret that was not seen before.
+// isNews reports whether a payload begins with a secret that was not seen before.
 func isNews(payload string, seen []*redis.Message) bool {
 	secret, _, _ := strings.Cut(payload, " ")
 	return len(secret) == 26 && strings.ToUpper(secret) == secret && !slices.ContainsFunc(seen, func(m *redis.Message) bool { return strings.HasPrefix(m.Payload, secret) })

@@ -194,7 +194,7 @@ func (s *Store) end() error {
 	return nil
 }
 
-// enter begins a call that Close waits for; s.calls.Done ends it. It answers false once the store is closed.
+// enter begins a call that Close waits for; s.calls.Done ends it. It returns false once the store is closed.
 func (s *Store) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 const exact = 1<<53 - 1
 
 // Answers are read strictly, field by field. A malformedError says what is wrong with one that no script of ours gives: a server, or what
-// stands between, that answers so may have done anything.
+// stands between, that returns so may have done anything.
 type malformedError struct{ error }
 
 func malformed(format string, args ...any) error {

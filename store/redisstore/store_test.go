@@ -15,7 +15,7 @@ import (
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
-// conformance runs the suite on stores of the same URL, each law with a prefix of its own.
+// conformance runs the suite on stores of the same URL, each law with its own prefix.
 func conformance(t *testing.T, url string, writes func(testing.TB, store.Store) int64, options ...string) {
 	urls := map[store.Store]string{}
 	openAt := func(t testing.TB, at string) store.Store {

@@ -13,7 +13,7 @@ import (
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
-// requests answers how many commands clients have sent that carry scripts, and how many errors they got.
+// requests returns how many commands clients have sent that carry scripts, and how many errors they got.
 func requests(t testing.TB, c *redis.Client) (n int) {
 	t.Helper()
 	text, err := c.Info(background, "commandstats").Result()

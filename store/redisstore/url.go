@@ -21,7 +21,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// OpenURL opens the store that a URL names, with a client of its own, without asking the server anything yet:
+// OpenURL opens the store that a URL names, with its own client, without asking the server anything yet:
 //
 //	redis://USER:PASSWORD@HOST:PORT/DB                     one server; rediss:// with TLS
 //	redis+sentinel://USER:PASSWORD@HOST:PORT,…/MASTER/DB   a server that Sentinels name; rediss+sentinel:// with TLS

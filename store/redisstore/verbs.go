@@ -72,7 +72,7 @@ func flag(set bool) string {
 	return "0"
 }
 
-// retain is how long to keep a record, in µs. What the numbers of Lua cannot add up to exactly is for ever.
+// retain is how long to keep a record, in µs. What the numbers of Lua cannot add up to exactly is forever.
 func retain(d time.Duration) any {
 	if d > 2*store.MaxTTL {
 		return "inf"
@@ -176,7 +176,7 @@ func (s *Store) refusedAll(replies []any) error {
 // round trip with it.
 const mostInScript = 1024
 
-// waits says whether replicas must have received what a script has written.
+// waits reports whether replicas must have received what a script has written.
 func (s *Store) waits(with script) bool {
 	return s.cfg.Wait > 0 && (with == acquireScript || with == extendScript || with == chooseScript)
 }

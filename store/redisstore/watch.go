@@ -245,7 +245,7 @@ func receive(ctx context.Context, sub *redis.PubSub) (message any, err error) {
 	return message, err
 }
 
-// listen answers when ctx ends or the server has fallen silent.
+// listen returns when ctx ends or the server has fallen silent.
 func listen(ctx context.Context, sub *redis.PubSub, heard *atomic.Int64) {
 	quiet := func(d time.Duration) bool {
 		before := heard.Load()
@@ -347,7 +347,7 @@ func (ws *watches) refuse(err error) {
 	ws.change(refused, true)
 }
 
-// confirmed says that the server has answered.
+// confirmed reports whether the server has answered.
 func (t *topic) confirmed() bool {
 	select {
 	case <-t.ready:

@@ -13,7 +13,7 @@ import (
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
-// woken says whether a watch has a value.
+// woken reports whether a watch has a value.
 func woken(w <-chan struct{}) bool {
 	select {
 	case _, open := <-w:

@@ -71,7 +71,7 @@ func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outc
 	return outcomes, nil
 }
 
-// answer answers claims up to the first that looks free, by reading alone. It says how many that were, and the record
+// answer returns claims up to the first that looks free, by reading alone. It says how many that were, and the record
 // of the free one.
 func answer(clock *clock, c *conn, claims []store.Claim, outcomes []store.Outcome) (int, *record, error) {
 	for i, claim := range claims {

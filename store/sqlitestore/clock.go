@@ -45,7 +45,7 @@ func (c clocks) best() *clock {
 	return c.wall
 }
 
-// kept answers the clock that a file is kept by. Two processes that keep a file by two clocks would free each other's
+// kept returns the clock that a file is kept by. Two processes that keep a file by two clocks would free each other's
 // leases, so there is no other.
 func (c clocks) kept(kind string) (*clock, error) {
 	switch {

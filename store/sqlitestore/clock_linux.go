@@ -39,7 +39,7 @@ func bootTime() (int64, error) {
 	return t.Nano(), err
 }
 
-// bootShift answers by how many nanoseconds this process's time namespace shifts CLOCK_BOOTTIME.
+// bootShift returns by how many nanoseconds this process's time namespace shifts CLOCK_BOOTTIME.
 func bootShift(self string) (int64, error) {
 	own, err := os.Readlink(self + "/ns/time")
 	if errors.Is(err, fs.ErrNotExist) {

@@ -40,7 +40,7 @@ func (c *conn) prepare(query string) (*sql.Stmt, error) {
 	return s, nil
 }
 
-// exec runs a prepared statement and answers how many rows it changed.
+// exec runs a prepared statement and returns how many rows it changed.
 func (c *conn) exec(query string, args ...any) (int64, error) {
 	s, err := c.prepare(query)
 	if err != nil {
@@ -53,7 +53,7 @@ func (c *conn) exec(query string, args ...any) (int64, error) {
 	return res.RowsAffected()
 }
 
-// row runs a prepared statement and scans its one row, or answers sql.ErrNoRows.
+// row runs a prepared statement and scans its one row, or returns sql.ErrNoRows.
 func (c *conn) row(query string, args []any, dest ...any) error {
 	s, err := c.prepare(query)
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *conn) rows(ctx context.Context, query string, args []any, each func(sca
 	return rows.Err()
 }
 
-// record reads the record of a name, with its state if that is wanted, or answers nil if there is none. The error is a *CorruptError for one
+// record reads the record of a name, with its state if that is wanted, or returns nil if there is none. The error is a *CorruptError for one
 // that no store has written.
 func (c *conn) record(name string, state bool, now int64) (*record, error) {
 	r := &record{name: name}

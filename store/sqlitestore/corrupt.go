@@ -20,7 +20,7 @@ func (e *CorruptError) Error() string {
 		"when nobody holds the name, delete its row", e.Name, e.What)
 }
 
-// corrupt says that err is about one record alone, and then tells it.
+// corrupt reports whether err is about one record alone, and then tells it.
 func corrupt(err error, tell *error) bool {
 	var c *CorruptError
 	if !errors.As(err, &c) {

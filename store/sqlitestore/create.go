@@ -27,7 +27,7 @@ func (s *Store) create(ctx context.Context, c *conn) error {
 	return err
 }
 
-// empty says that the file has nothing in it yet; the error, that it is not ours.
+// empty reports whether the file has nothing in it yet; the error, that it is not ours.
 func (s *Store) empty(ctx context.Context, c *conn) (empty bool, err error) {
 	err = s.retry(ctx, func() error {
 		empty, err = inspect(c.sql)

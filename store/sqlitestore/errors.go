@@ -49,7 +49,7 @@ func code(err error) int {
 	return 0
 }
 
-// busy says that err is a file lock of another process: nothing has happened, and soon it may.
+// busy reports whether err is a file lock of another process: nothing has happened, and soon it may.
 func busy(err error) bool {
 	switch code(err) {
 	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED, codes.SQLITE_PROTOCOL:
@@ -58,12 +58,12 @@ func busy(err error) bool {
 	return false
 }
 
-// disconnected says that database/sql has given the connection up.
+// disconnected reports whether database/sql has given the connection up.
 func disconnected(err error) bool {
 	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone)
 }
 
-// harmless says that the connections are as good after err as before.
+// harmless reports whether the connections are as good after err as before.
 func harmless(err error) bool {
 	return err == nil || busy(err) || code(err) == codes.SQLITE_FULL || code(err) == codes.SQLITE_INTERRUPT ||
 		errors.Is(err, errBusy) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||

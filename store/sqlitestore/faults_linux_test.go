@@ -53,7 +53,7 @@ func TestFullDisk(t *testing.T) {
 	take(t, openAt(t, path), "name", "a", time.Hour)
 }
 
-// readOnly makes a directory read-only, for root too, and answers what undoes it.
+// readOnly makes a directory read-only, for root too, and returns what undoes it.
 func readOnly(t *testing.T, dir string) (undo func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// everyCall makes each kind of call and answers their errors.
+// everyCall makes each kind of call and returns their errors.
 func everyCall(s *Store, r store.Release) map[string]error {
 	ctx := context.Background()
 	errs := map[string]error{}

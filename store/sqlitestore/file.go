@@ -98,7 +98,7 @@ func (f *file) identify(path string, before os.FileInfo) (err error) {
 	return nil
 }
 
-// last answers when the last lease or linger in the file ends, and its greatest token.
+// last returns when the last lease or linger in the file ends, and its greatest token.
 func (f *file) last() (until, token int64, err error) {
 	m, err := f.write.meta()
 	if err == nil {

@@ -34,7 +34,7 @@ func (s *Store) checkHeader(info os.FileInfo) error {
 	return err
 }
 
-// inspect says whether there is nothing in the database yet. Its error may be that it is not ours.
+// inspect returns whether the database is still empty. Its error may be that it is not ours.
 func inspect(db interface {
 	QueryRowContext(context.Context, string, ...any) *sql.Row
 }) (empty bool, err error) {

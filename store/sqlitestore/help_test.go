@@ -27,7 +27,7 @@ func claim(name, holder string, ttl time.Duration) []store.Claim {
 	return []store.Claim{{Name: name, Holder: holder, TTL: ttl}}
 }
 
-// try asks for a name and answers the one outcome, or the error of the call.
+// try asks for a name and returns the one outcome, or the error of the call.
 func try(s store.Store, name, holder string, ttl time.Duration) (store.Grant, error) {
 	out, err := s.Acquire(context.Background(), claim(name, holder, ttl))
 	if err != nil {
@@ -36,7 +36,7 @@ func try(s store.Store, name, holder string, ttl time.Duration) (store.Grant, er
 	return out[0].Grant, out[0].Err
 }
 
-// take takes a name that must be free, and answers what releases it.
+// take takes a name that must be free, and returns what releases it.
 func take(t testing.TB, s store.Store, name, holder string, ttl time.Duration) store.Release {
 	t.Helper()
 	g, err := try(s, name, holder, ttl)

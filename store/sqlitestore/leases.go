@@ -40,13 +40,13 @@ func ending(r store.Release) quickChange {
 	}
 }
 
-// extended says whether what did not extend a lease is that its record is corrupt.
+// extended reports whether what did not extend a lease is that its record is corrupt.
 func (t *tx) extended(e store.Extension) (bool, error) {
 	_, err := t.record(e.Name, false, t.now)
 	return false, err
 }
 
-// released says whether r has been done before, and only its answer was lost.
+// released reports whether r has been done before, and only its answer was lost.
 func (t *tx) released(r store.Release) (bool, error) {
 	was, err := t.record(r.Name, false, t.now)
 	return was != nil && was.released && was.token == r.Token && was.holder == r.Holder && was.mark >= r.Mark, err
@@ -105,7 +105,7 @@ func (s *Store) change(ctx context.Context, first quickChange, only bool, all fu
 	return s.write(ctx, f, all)
 }
 
-// do makes a change as part of the transaction, and says whether a row was changed.
+// do makes a change as part of the transaction, and reports whether a row was changed.
 func (t *tx) do(change quickChange) (bool, error) {
 	until, query, args := change(t.now, t.wall)
 	n, err := t.exec(query, args...)

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// links answers how many names a file has, and its number.
+// links returns how many names a file has, and its number.
 func links(info os.FileInfo) (n, inode uint64) {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(st.Nlink), st.Ino //nolint:unconvert // its type differs between systems

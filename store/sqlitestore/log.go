@@ -10,7 +10,7 @@ import (
 // in its place, and damage it; and a file that is opened by two paths has two logs, of which neither knows the other. Here each process says on the log with which
 // file it uses it, and on the file with which index of a log (see pledge); nobody uses any of them otherwise.
 
-// claimLog says on the log at the path that it is that of file, nil for one that is to be made. It answers nil if there is no log.
+// claimLog says on the log at the path that it is that of file, nil for one that is to be made. It returns nil if there is no log.
 func (s *Store) claimLog(file os.FileInfo) (*os.File, error) {
 	if file != nil {
 		if !s.left.clear() {
@@ -90,7 +90,7 @@ func (f *file) bind() error {
 // real is the path of the file without symbolic links.
 func (f *file) real() string { return f.places[1][:len(f.places[1])-len("-wal")] }
 
-// close closes the file, and answers what is left at its path that belongs to nobody else; nil is nothing.
+// close closes the file, and returns what is left at its path that belongs to nobody else; nil is nothing.
 func (f *file) close() *remains {
 	why := f.moved()
 	for _, c := range []*conn{f.write, f.read} {
@@ -120,7 +120,7 @@ type remains struct {
 	ids    identities
 }
 
-// clear deletes them if there is another file at the path now. SQLite does not, when the file that it closes has been moved. It says false
+// clear deletes them if there is another file at the path now. SQLite does not, when the file that it closes has been moved. It reports false
 // if they are still there, because somebody uses them, or because the file may come back.
 func (r *remains) clear() bool {
 	if r == nil || r.log == nil || !r.at(1) || r.at(0) {
@@ -137,7 +137,7 @@ func (r *remains) clear() bool {
 	return !r.at(1)
 }
 
-// at says that the file, its log or its index is at its path.
+// at reports whether the file, its log or its index is at its path.
 func (r *remains) at(i int) bool {
 	info, err := os.Stat(r.places[i])
 	return err == nil && os.SameFile(info, r.ids[i])

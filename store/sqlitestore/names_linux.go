@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountedAlone answers what is mounted at path if that is a file by itself, and not the directory that it is in.
+// mountedAlone returns what is mounted at path if that is a file by itself, and not the directory that it is in.
 func mountedAlone(path string) (source string, is bool) {
 	var st unix.Statx_t
 	if unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_BASIC_STATS, &st) != nil || st.Attributes&unix.STATX_ATTR_MOUNT_ROOT == 0 {

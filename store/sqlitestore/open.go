@@ -125,7 +125,7 @@ func (s *Store) make(ctx context.Context) error {
 	return err
 }
 
-// connect answers a pool; database/sql is not to open more connections than a file needs.
+// connect returns a pool; database/sql is not to open more connections than a file needs.
 func connect(dsn string) (*sql.DB, error) {
 	connector, err := sqlite.NewConnector(dsn)
 	if err != nil {

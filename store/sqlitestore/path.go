@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// absolute answers the path of a file that does not change with the working directory, or why path is none.
+// absolute returns the path of a file that does not change with the working directory, or why path is none.
 func absolute(path string) (string, error) {
 	switch {
 	case path == "":

@@ -102,7 +102,7 @@ func (h *helper) line() string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// ask has the other process make a call, and answers what came of it.
+// ask has the other process make a call, and returns what came of it.
 func (h *helper) ask() string {
 	h.t.Helper()
 	fmt.Fprintln(h.in, "ask")
@@ -114,7 +114,7 @@ func (h *helper) kill() {
 	_ = h.cmd.Wait()
 }
 
-// looked answers what a new process finds at a path.
+// looked returns what a new process finds at a path.
 func looked(t *testing.T, path string, wrap ...string) string {
 	t.Helper()
 	out, err := process(t, "look", path, wrap...).Output()

@@ -128,7 +128,7 @@ func unpledged(fds []uintptr, but int64) error {
 	return nil
 }
 
-// alone says that nobody else has a pledge on the file, and keeps others from making one as long as the descriptor is open.
+// alone reports whether nobody else has a pledge on the file, and keeps others from making one as long as the descriptor is open.
 func alone(fd uintptr) bool { return lockBytes(fd, unix.F_WRLCK, pledges, 1<<pledgeBits) == nil }
 
 // unpledge takes back what has been said on descriptors.
@@ -142,7 +142,7 @@ func lockBytes(fd uintptr, kind int16, at, n int64) error {
 	return os.NewSyscallError("fcntl", unix.FcntlFlock(fd, unix.F_OFD_SETLK, &unix.Flock_t{Type: kind, Start: at, Len: n}))
 }
 
-// descriptors answers those of a file that this process has open. A file that SQLite has open may not be opened beside it (see look), and
+// descriptors returns those of a file that this process has open. A file that SQLite has open may not be opened beside it (see look), and
 // SQLite does not tell its descriptors.
 func descriptors(of os.FileInfo) ([]uintptr, error) {
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -164,7 +164,7 @@ func descriptors(of os.FileInfo) ([]uintptr, error) {
 	return fds, nil
 }
 
-// usedAs answers the path by which a process that may be seen has a file open, if path or process is another than ours; or "".
+// usedAs returns the path by which a process that may be seen has a file open, if path or process is another than ours; or "".
 func usedAs(file os.FileInfo, ours string) string {
 	processes, _ := os.ReadDir("/proc")
 	for _, p := range processes {

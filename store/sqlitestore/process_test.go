@@ -238,7 +238,7 @@ func TestKilledProcesses(t *testing.T) {
 	}
 }
 
-// openOnce opens a file, takes a name of its own, and goes.
+// openOnce opens a file, takes its own name, and goes.
 func openOnce(path string) error {
 	s, err := Open(path)
 	if err != nil {

@@ -90,7 +90,7 @@ func (s *Store) mayOpen() error {
 		errGone, left.Round(time.Millisecond))
 }
 
-// rescue brings what is in the deleted log into the file before the log is closed for ever. If there is something in another log at
+// rescue brings what is in the deleted log into the file before the log is closed forever. If there is something in another log at
 // its path, other processes write there already, and to bring this one in would damage the file. An empty one is that of a process which waits
 // until this one has closed the file.
 func (f *file) rescue() error {

@@ -106,7 +106,7 @@ func (s *Store) alive(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// enter waits for the turn and answers the file, opened again if need be. After it the turn must be given back.
+// enter waits for the turn and returns the file, opened again if need be. After it the turn must be given back.
 func (s *Store) enter(ctx context.Context, t turn) (*file, error) {
 	for {
 		if err := t.take(ctx); err != nil {
@@ -119,7 +119,7 @@ func (s *Store) enter(ctx context.Context, t turn) (*file, error) {
 	}
 }
 
-// current answers the file to whoever has the turn t. If it answers none it has given the turn back, and the file, if
+// current returns the file to whoever has the turn t. If it answers none it has given the turn back, and the file, if
 // there is no error, has been opened again.
 func (s *Store) current(ctx context.Context, t turn) (*file, error) {
 	err := s.alive(ctx)

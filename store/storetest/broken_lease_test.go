@@ -12,7 +12,7 @@ import (
 // always makes the bend of a flaw that has no memory.
 func always(b bend) func(testing.TB) bend { return func(testing.TB) bend { return b } }
 
-// isLease says that a record is of the lease that a verb names, live or not.
+// isLease reports whether a record is of the lease that a verb names, live or not.
 func isLease(r store.Record, holder string, token int64) bool {
 	return r.Holder == holder && r.Token == token
 }
@@ -230,7 +230,7 @@ func blindRelease(s *memstore.Store, r store.Release) error {
 	return err
 }
 
-// revive answers ErrLost, and yet takes the name for the holder that has lost it.
+// revive returns ErrLost, and yet takes the name for the holder that has lost it.
 func revive(s *memstore.Store, e store.Extension) error {
 	err := extend(s, e)
 	if r := look(s, e.Name); err != nil && r.Token == e.Token && (r.Holder == e.Holder || r.Holder == "") {

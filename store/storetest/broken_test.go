@@ -204,7 +204,7 @@ func list(s *memstore.Store, prefix string) []store.Record {
 	return records
 }
 
-// look answers the record of a name; one without a name if there is none.
+// look returns the record of a name; one without a name if there is none.
 func look(s *memstore.Store, name string) store.Record {
 	for _, r := range list(s, name) {
 		if r.Name == name {

@@ -9,7 +9,7 @@ import (
 	"github.com/soloist-dev/soloist/store/storetest"
 )
 
-// The test of a store. Each law is a subtest on a store of its own.
+// The test of a store. Each law is a subtest on its own store.
 func Example() {
 	TestStore := func(t *testing.T) {
 		storetest.Run(t, storetest.Harness{

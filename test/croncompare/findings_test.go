@@ -94,7 +94,7 @@ func (r requirement) answer(c candidate) string {
 	return "yes"
 }
 
-// sameAnywhere tells whether the answer depends on the zone of the time that is asked with.
+// sameAnywhere describes whether the answer depends on the zone of the time that is asked with.
 func sameAnywhere(c candidate) string {
 	ask, err := c.parse(c.write("0 3 * * *"))
 	if err != nil {

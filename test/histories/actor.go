@@ -28,7 +28,7 @@ type held struct {
 	token int64
 }
 
-// keeps reports whether the marks of a name are kept for ever.
+// keeps reports whether the marks of a name are kept forever.
 func keeps(name string) bool { return strings.HasPrefix(name, "marked/") }
 
 // requestTimeout bounds one request. It is far above what any server here takes unless it is stopped for good.

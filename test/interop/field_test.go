@@ -56,7 +56,7 @@ func (f *field) open(t testing.TB) store.Store {
 	return s
 }
 
-// client makes a client of ours with a store of its own.
+// client makes a client of ours with its own store.
 func (f *field) client(t testing.TB, opts soloist.Options) *soloist.Client {
 	t.Helper()
 	c, err := soloist.New(f.open(t), soloist.Config{})
@@ -78,7 +78,7 @@ func javaLock(t testing.TB, p *Peer, name string, atMost, atLeast time.Duration)
 	return l
 }
 
-// javaRefused says that a peer must not get a lock.
+// javaRefused checks that a peer does not get a lock.
 func javaRefused(t testing.TB, p *Peer, name string) {
 	t.Helper()
 	if _, err := p.Lock(name, time.Minute, 0); !errors.Is(err, ErrRefused) {
@@ -96,7 +96,7 @@ func ourLock(t testing.TB, c *soloist.Client, name string) *soloist.Lease {
 	return l
 }
 
-// ourRefused says that a client of ours must not get a lock, and answers why.
+// ourRefused checks that a client of ours does not get a lock, and returns the refusal.
 func ourRefused(t testing.TB, c *soloist.Client, name string) *soloist.HeldError {
 	t.Helper()
 	_, err := c.TryLock(context.Background(), name)
@@ -124,7 +124,7 @@ func bounded(t testing.TB) context.Context {
 	return ctx
 }
 
-// after says that something happened a duration after begun at the earliest, but for what is lost by rounding to milliseconds.
+// after checks that something happened a duration after begun at the earliest, but for what is lost by rounding to milliseconds.
 func after(t testing.TB, begun time.Time, d time.Duration, what string) {
 	t.Helper()
 	if took := time.Since(begun); took < d-5*time.Millisecond {

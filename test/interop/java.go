@@ -21,7 +21,7 @@ import (
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
-// ErrRefused says that a peer did not get a lock, or may not extend it.
+// ErrRefused reports that a peer did not get a lock, or may not extend it.
 var ErrRefused = errors.New("refused by the peer's library")
 
 // A Peer is a process in Java that locks with one library on one server. It is safe for use by many goroutines at once. It ends
@@ -115,7 +115,7 @@ func (p *Peer) expect(id string) chan []string {
 	return reply
 }
 
-// ask makes a request that takes as long as it says, and answers its id and the reply.
+// ask makes a request that takes as long as it says, and returns its id and the reply.
 func (p *Peer) ask(takes time.Duration, words ...string) (id string, reply []string, err error) {
 	p.mu.Lock()
 	p.last++
@@ -155,7 +155,7 @@ func (p *Peer) await(id string, answer chan []string, within time.Duration) ([]s
 	return words[1:], nil
 }
 
-// said answers the end of what the peer said to standard error.
+// said returns the end of what the peer said to standard error.
 func (p *Peer) said() string {
 	text, _ := os.ReadFile(p.log)
 	return string(text[max(0, len(text)-4000):])

@@ -79,7 +79,7 @@ func (o Options) arguments(classPath string) ([]string, error) {
 	return args, nil
 }
 
-// jdbc answers the URL of a database as Java writes it, without user and password.
+// jdbc returns the URL of a database as Java writes it, without user and password.
 func (o Options) jdbc(at *url.URL) (string, error) {
 	kinds := map[string]string{"postgres": "postgresql", "postgresql": "postgresql", "mysql": "mariadb", "mariadb": "mariadb"}
 	kind := kinds[at.Scheme]

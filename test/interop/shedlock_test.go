@@ -38,7 +38,7 @@ func shedlockField(t testing.TB, o Options) *field {
 	return f
 }
 
-// unsafe says that the peers unlock without looking whose the lock is: in Redis unless they are told to look, and in SQL by the
+// unsafe reports whether the peers unlock without looking whose the lock is: in Redis unless they are told to look, and in SQL by the
 // client's clock in releases of ShedLock before 7 (seen in 6.10.0, gone in 7.10.1).
 func unsafe(o Options) bool {
 	if o.Table == "" {

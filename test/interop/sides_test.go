@@ -37,7 +37,7 @@ var (
 // otherZone is one that is not the server's.
 const otherZone = "-05:00"
 
-// providers answers each provider, with a table or keys of its own on each call.
+// providers returns each provider, with a table or keys of its own on each call.
 func providers() map[string]func(testing.TB) Options {
 	inSQL := func(server func(testing.TB) string, create string, o Options) func(testing.TB) Options {
 		return func(t testing.TB) Options {
@@ -74,7 +74,7 @@ func providers() map[string]func(testing.TB) Options {
 func postgresURL(t testing.TB) string { t.Helper(); return postgresServer(t).URL }
 func mariadbURL(t testing.TB) string  { t.Helper(); return mariadbServer(t).URL }
 
-// shedlockTable makes a table as ShedLock's users do, and answers its name.
+// shedlockTable makes a table as ShedLock's users do, and returns its name.
 func shedlockTable(t testing.TB, at, create string) string {
 	t.Helper()
 	table := newName()
@@ -86,7 +86,7 @@ func shedlockTable(t testing.TB, at, create string) string {
 
 var names atomic.Int64
 
-// newName answers a name that nobody else uses for a table, or in keys.
+// newName returns a name that nobody else uses for a table, or in keys.
 func newName() string { return fmt.Sprintf("interop_%d_%d", os.Getpid(), names.Add(1)) }
 
 // database connects to the database at a URL.
@@ -104,7 +104,7 @@ func database(t testing.TB, at string) *sql.DB {
 	return db
 }
 
-// mysqlSource answers what the driver of MySQL calls the database at a URL.
+// mysqlSource returns what the driver of MySQL calls the database at a URL.
 func mysqlSource(t testing.TB, at string) string {
 	t.Helper()
 	u, err := url.Parse(at)

@@ -55,7 +55,7 @@ func jumpingRedis(t *testing.T) run {
 	})}
 }
 
-// What the master grants while its replica is paused, the replica never hears of. The master is paused too, then, so that the Sentinels
+// What the master grants while its replica is paused, the replica never receives. The master is paused too, then, so that the Sentinels
 // promote the replica; and at the end it goes on, a master that has slept.
 func laggingReplica(t *testing.T) run {
 	s := servers.RedisSentinel(t)

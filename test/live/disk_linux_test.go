@@ -28,7 +28,7 @@ func smallDisk(t *testing.T, dir, size string) {
 	})
 }
 
-// fill writes to a file until its disk is full, and answers whether it is.
+// fill writes to a file until its disk is full, and returns whether it is.
 func fill(path string) bool {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

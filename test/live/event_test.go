@@ -64,7 +64,7 @@ func clockForward(t *testing.T) run {
 	})}
 }
 
-// lostTail is a primary that dies when its asynchronous standby has not heard of it for a while, and is promoted.
+// lostTail is a primary that dies when its asynchronous standby has not received from it for a while, and is promoted.
 func lostTail(t *testing.T, tail time.Duration) run {
 	b := postgresRig(t)
 	wire, err := newProxy(b.addr)

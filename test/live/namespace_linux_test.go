@@ -17,7 +17,7 @@ import (
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
-// A namespace is a network of its own. One thread of this program is in it, and so is what is started from there. It is gone when
+// A namespace is its own network. One thread of this program is in it, and so is what is started from there. It is gone when
 // that thread and all of those have ended.
 type namespace struct {
 	work   chan func()
@@ -126,7 +126,7 @@ var rules = map[string][]string{
 
 var packets = regexp.MustCompile(`counter packets (\d+)`)
 
-// filtered keeps the rules of one fault in force for a while, and answers how many packets met them.
+// filtered keeps the rules of one fault in force for a while, and returns how many packets met them.
 func filtered(ctx context.Context, t *testing.T, n *namespace, port, kind string, d time.Duration) int {
 	t.Helper()
 	for _, rule := range rules[kind] {

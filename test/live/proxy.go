@@ -141,7 +141,7 @@ func (p *proxy) copy(l *link, way direction, to, from net.Conn) {
 	}
 }
 
-// pass hands on a piece with what is to be done to it, and answers whether the connection goes on.
+// pass hands on a piece with what is to be done to it, and returns whether the connection goes on.
 func (p *proxy) pass(l *link, way direction, to net.Conn, piece []byte) bool {
 	switch mode(l.modes[way].Load()) {
 	case swallow:
@@ -188,7 +188,7 @@ func (p *proxy) end(l *link) {
 	delete(p.links, l)
 }
 
-// some answers a part of the connections.
+// some returns a part of the connections.
 func (p *proxy) some(part float64) []*link {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -201,7 +201,7 @@ func (p *proxy) some(part float64) []*link {
 	return some
 }
 
-// waiting answers how many connections have a request under way.
+// waiting returns how many connections have a request under way.
 func (p *proxy) waiting() int {
 	n := 0
 	for _, l := range p.some(1) {
@@ -235,7 +235,7 @@ func (p *proxy) clear() {
 	}
 }
 
-// cutWaiting cuts the connections that have a request under way, and answers how many there were.
+// cutWaiting cuts the connections that have a request under way, and returns how many there were.
 func (p *proxy) cutWaiting() int {
 	n := 0
 	for _, l := range p.some(1) {

@@ -98,7 +98,7 @@ func mariadbRig(t *testing.T) *rig {
 	return (&rig{server: s, addr: s.Addr, url: s.URL, data: filepath.Join(filepath.Dir(s.LogFile()), "data")}).proxied(t)
 }
 
-// psql runs a statement, and answers what it answers.
+// psql runs a statement, and returns what it answers.
 func psql(t *testing.T, url, statement string) string {
 	t.Helper()
 	out, err := exec.Command(servers.Program(t, "psql", "psql"), "-AtX", "-v", "ON_ERROR_STOP=1", "-c", statement, url).CombinedOutput()
@@ -174,7 +174,7 @@ func (b *rig) save(t *testing.T) (restore func()) {
 	}
 }
 
-// redisCommand runs a command, and answers the beginning of the reply, "" when the server cannot be reached.
+// redisCommand runs a command, and returns the beginning of the reply, "" when the server cannot be reached.
 func redisCommand(t *testing.T, addr, command string) string {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", addr, time.Second)

@@ -138,7 +138,7 @@ func (s *storm) blow(ctx context.Context) {
 	}
 }
 
-// missing answers the kinds of faults that were not seen to take effect.
+// missing returns the kinds of faults that were not seen to take effect.
 func (s *storm) missing() []string {
 	var missing []string
 	for _, kind := range sortedKeys(s.effective) {
@@ -149,7 +149,7 @@ func (s *storm) missing() []string {
 	return missing
 }
 
-// wait waits, and answers false when ctx has ended.
+// wait waits, and returns false when ctx has ended.
 func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

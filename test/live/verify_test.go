@@ -122,11 +122,11 @@ type run struct {
 	url       string
 	span, ttl time.Duration
 	faults    string                               // of the clients
-	meanwhile func(context.Context) map[string]int // happens until the context ends, and answers what took effect by kind
+	meanwhile func(context.Context) map[string]int // happens until the context ends, and returns what took effect by kind
 	start     func(*exec.Cmd) error                // nil means (*exec.Cmd).Start
 }
 
-// verify runs soloist verify and answers its verdict. What happens meanwhile ends a little before the clients do.
+// verify runs soloist verify and returns its verdict. What happens meanwhile ends a little before the clients do.
 func (r run) verify(t *testing.T) verdict {
 	t.Helper()
 	cmd := soloist(t, r.url, "verify", "-o", "json", "--for", r.span.String(), "--ttl", r.ttl.String(), "--faults", r.faults,
@@ -191,7 +191,7 @@ func (r run) note(t *testing.T, v verdict, effective map[string]int) {
 const attempts = 6
 
 // mustHold wants a verdict that everything held, of a run in which everything happened that should. Each attempt has servers of its own;
-// prepare answers with the run what tells, after it, which faults were not seen to take effect.
+// prepare returns with the run what tells, after it, which faults were not seen to take effect.
 func mustHold(t *testing.T, prepare func(*testing.T) (r run, missing func() []string)) verdict {
 	t.Helper()
 	for attempt := 1; ; attempt++ {

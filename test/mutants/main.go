@@ -78,7 +78,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(temp) }() // a directory of its own below the temporary one
+	defer func() { _ = os.RemoveAll(temp) }() // its own directory below the temporary one
 	verdicts := make([]verdict, len(files))
 	var work sync.WaitGroup
 	turn := make(chan struct{}, max(1, o.atOnce))

@@ -23,7 +23,7 @@ type mutant struct {
 	overlay          string
 }
 
-// A defect that makes something wait for ever has been caught: tests have patience, building them not counted, and the simulation has
+// A defect that makes something wait forever has been caught: tests have patience, building them not counted, and the simulation has
 // simPatience. A slow machine needs less for all of them.
 const (
 	patience    = 10 * time.Minute
@@ -138,7 +138,7 @@ func (m *mutant) apply(patch string) error {
 	return os.WriteFile(m.overlay, text, 0o666)
 }
 
-// command runs a command and answers what it wrote.
+// command runs a command and returns what it wrote.
 func (m *mutant) command(ctx context.Context, dir string, args ...string) (out string, late bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, simPatience)
 	defer cancel()
@@ -152,7 +152,7 @@ func (m *mutant) command(ctx context.Context, dir string, args ...string) (out s
 // failed is the first test of a run that failed, or why there was none.
 var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
-// test runs tests with the defect and answers the one that caught it, "" if none did, and what they said.
+// test runs tests with the defect and returns the one that caught it, "" if none did, and what they said.
 func (m *mutant) test(ctx context.Context, args ...string) (test, out string, err error) {
 	out, late, err := m.command(ctx, "", append([]string{"go", "test", "-vet=off", "-count=1", "-failfast", "-timeout", patience.String(), "-overlay", m.overlay}, args...)...)
 	switch {
@@ -184,7 +184,7 @@ func (m *mutant) unit(ctx context.Context) (string, error) {
 	return test, err
 }
 
-// simulation runs the simulation until it has caught the defect, and answers the checkers that did and after how many histories.
+// simulation runs the simulation until it has caught the defect, and returns the checkers that did and after how many histories.
 func (m *mutant) simulation(ctx context.Context, runs int) (checkers []string, histories int, err error) {
 	program, report := filepath.Join(m.temp, "sim.test"), filepath.Join(m.temp, "report.json")
 	if out, _, err := m.command(ctx, "test/sim", "go", "test", "-c", "-vet=off", "-overlay", m.overlay, "-o", program, "."); err != nil {

@@ -44,7 +44,7 @@ func parse(diff string) (map[string][]hunk, error) {
 	return files, nil
 }
 
-// patched answers a text with the hunks applied. Each has to fit in exactly one place.
+// patched returns a text with the hunks applied. Each has to fit in exactly one place.
 func patched(text string, hunks []hunk) (string, error) {
 	lines := strings.Split(text, "\n")
 	for _, h := range hunks {

@@ -31,7 +31,7 @@ func main() {
 	os.Exit(code)
 }
 
-// report runs the command, writes file, and answers the exit code.
+// report runs the command, writes file, and returns the exit code.
 func report(file string, command []string, out, errs io.Writer) (int, error) {
 	cmd := exec.Command(command[0], command[1:]...) //nolint:gosec // that is what it is for
 	cmd.Stderr = errs
@@ -192,7 +192,7 @@ func (r *reader) skip(k key) {
 	r.skipped[reason] = append(r.skipped[reason], k.test)
 }
 
-// framing says that a line tells of the course of a test, and is not of the test itself.
+// framing reports whether a line tells of the course of a test, and is not of the test itself.
 func framing(line string) bool {
 	for _, prefix := range []string{"=== RUN ", "=== PAUSE ", "=== CONT ", "=== NAME "} {
 		if strings.HasPrefix(line, prefix) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// module makes a module of its own of some files.
+// module makes its own module of some files.
 func module(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -26,7 +26,7 @@ func module(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// reported runs the tests of a module, and answers the exit code, what is shown, and the lines about skipped tests.
+// reported runs the tests of a module, and returns the exit code, what is shown, and the lines about skipped tests.
 func reported(t *testing.T, dir string) (code int, out string, skipped []string) {
 	t.Helper()
 	t.Setenv("GOWORK", "off")

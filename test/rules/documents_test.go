@@ -26,7 +26,7 @@ var (
 	noWord  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// anchors answers what a document's headings are called in links.
+// anchors returns what a document's headings are called in links.
 func anchors(text string) map[string]bool {
 	found := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {

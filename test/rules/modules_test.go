@@ -32,7 +32,7 @@ type goMod struct {
 	}
 }
 
-// modules answers the go.mod of every module by its directory, from the root, which is ".".
+// modules returns the go.mod of every module by its directory, from the root, which is ".".
 func modules(t *testing.T) map[string]goMod {
 	t.Helper()
 	all := map[string]goMod{}
@@ -50,7 +50,7 @@ func modules(t *testing.T) map[string]goMod {
 	return all
 }
 
-// files answers the files of the project of one name or, with a *, one ending; from the root, with slashes.
+// files returns the files of the project of one name or, with a *, one ending; from the root, with slashes.
 func files(t *testing.T, pattern string) []string {
 	t.Helper()
 	var found []string
@@ -72,7 +72,7 @@ func files(t *testing.T, pattern string) []string {
 	return found
 }
 
-// moduleOf answers the directory of the module that a file is in.
+// moduleOf returns the directory of the module that a file is in.
 func moduleOf(mods map[string]goMod, file string) string {
 	for dir := path.Dir(file); ; dir = path.Dir(dir) {
 		if _, ok := mods[dir]; ok || dir == "." {
@@ -228,7 +228,7 @@ func TestNothingReachesPastTheStoreInterface(t *testing.T) {
 	}
 }
 
-// words answers the identifiers and the string literals of a file.
+// words returns the identifiers and the string literals of a file.
 func words(t *testing.T, file string) []string {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.SkipObjectResolution)

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// installed answers the programs of tools/packages.txt.
+// installed returns the programs of tools/packages.txt.
 func installed(t *testing.T) map[string]bool {
 	t.Helper()
 	programs := map[string]bool{}
@@ -38,7 +38,7 @@ type demand struct {
 	names    []string
 }
 
-// demands answers the programs that a Go file runs, as far as their names stand there: those that it gives os/exec, and those that it asks
+// demands returns the programs that a Go file runs, as far as their names stand there: those that it gives os/exec, and those that it asks
 // servers.Program for. Another way of looking for a program is an error.
 func demands(t *testing.T, file string) []demand {
 	t.Helper()
@@ -82,7 +82,7 @@ func demands(t *testing.T, file string) []demand {
 	return found
 }
 
-// importedAs answers what a file calls a package that it imports, "" when it does not.
+// importedAs returns what a file calls a package that it imports, "" when it does not.
 func importedAs(file *ast.File, path string) string {
 	for _, spec := range file.Imports {
 		if spec.Path.Value != strconv.Quote(path) {
@@ -96,7 +96,7 @@ func importedAs(file *ast.File, path string) string {
 	return ""
 }
 
-// calledBy answers the name of a function that is called, and of the package or the variable that it is of.
+// calledBy returns the name of a function that is called, and of the package or the variable that it is of.
 func calledBy(fun ast.Expr) (from, called string) {
 	switch fun := fun.(type) {
 	case *ast.Ident:

@@ -20,7 +20,7 @@ type Clock struct {
 	path string // has the offset from the machine's clock, in seconds
 }
 
-// RedisWithClock is Redis with a wall clock of its own: a library that is made with gcc stands between the server and the system's.
+// RedisWithClock is Redis with its own wall clock: a library that is made with gcc stands between the server and the system's.
 func RedisWithClock(t Test, settings ...string) (*RedisServer, *Clock) {
 	t.Helper()
 	gcc := Program(t, "a C compiler", "gcc", "cc")

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// An installation is tools/servers.sh in a directory of its own, with stand-ins for what it would change the machine by.
+// An installation is tools/servers.sh in its own directory, with stand-ins for what it would change the machine by.
 type installation struct {
 	dir    string
 	policy string // what keeps the packages' own servers from being started
@@ -68,13 +68,13 @@ func (in *installation) program(t *testing.T, name, script string) {
 	in.write(t, filepath.Join("bin", name), "#!/bin/sh\n"+script+"\n")
 }
 
-// log answers the lines of a file that a stand-in has written.
+// log returns the lines of a file that a stand-in has written.
 func (in *installation) log(name string) []string {
 	text, _ := os.ReadFile(in.path(name))
 	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })
 }
 
-// run runs the script, where every test must run if require, and answers how it ended and what it printed.
+// run runs the script, where every test must run if require, and returns how it ended and what it printed.
 func (in *installation) run(t *testing.T, require bool) (code int, out, errs string) {
 	t.Helper()
 	cmd := exec.Command("bash", in.path("tools/servers.sh"))

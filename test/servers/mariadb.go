@@ -49,7 +49,7 @@ func MariaDB(t Test, settings ...string) *MariaDBServer {
 		t.Fatalf("writing the first statements of MariaDB: %v", err)
 	}
 	socket := filepath.Join(dir, "socket")
-	// Each server has a tmpdir of its own: one that starts removes the temporary tables that it finds there, those of other servers too.
+	// Each server has its own tmpdir: one that starts removes the temporary tables that it finds there, those of other servers too.
 	args := append([]string{
 		"--no-defaults", "--datadir=" + data, "--tmpdir=" + dir, "--port=" + strconv.Itoa(port), "--bind-address=127.0.0.1", "--socket=" + socket,
 		"--pid-file=" + filepath.Join(dir, "pid"), "--init-file=" + begin, "--skip-name-resolve", "--loose-innodb-buffer-pool-size=64M",

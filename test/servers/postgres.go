@@ -92,7 +92,7 @@ func postgresAt(t Test, bin, dir, data string, settings []string) *PostgresServe
 	return s
 }
 
-// postgresPrograms answers the directory of the programs of PostgreSQL.
+// postgresPrograms returns the directory of the programs of PostgreSQL.
 func postgresPrograms(t Test) string {
 	t.Helper()
 	initdb := Program(t, "PostgreSQL", "/usr/lib/postgresql/*/bin/initdb", "/usr/pgsql-*/bin/initdb", "initdb")
@@ -107,7 +107,7 @@ var postgresData struct {
 	dir  string
 }
 
-// postgresTemplate answers the data of a server that has never been started. It is made once for the test program.
+// postgresTemplate returns the data of a server that has never been started. It is made once for the test program.
 func postgresTemplate(t Test, bin string) string {
 	t.Helper()
 	postgresData.once.Do(func() {
@@ -221,7 +221,7 @@ func (s *PostgresServer) waitGone() {
 	}
 }
 
-// childrenOf answers the processes that pid has started, where the system says so in /proc.
+// childrenOf returns the processes that pid has started, where the system says so in /proc.
 func childrenOf(pid int) []int {
 	var children []int
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
@@ -236,7 +236,7 @@ func childrenOf(pid int) []int {
 	return children
 }
 
-// fieldsOf answers the fields of a file stat of /proc behind the name of the program, which is in parentheses and may have any character in
+// fieldsOf returns the fields of a file stat of /proc behind the name of the program, which is in parentheses and may have any character in
 // it: the state, the parent and so on. There are none if it has ended.
 func fieldsOf(stat string) []string {
 	text, err := os.ReadFile(stat) //nolint:gosec // it is of /proc
@@ -247,7 +247,7 @@ func fieldsOf(stat string) []string {
 	return strings.Fields(string(text[name+1:]))
 }
 
-// usedBySomebody says that a process has dir as its working directory, as the processes of PostgreSQL have that of their data.
+// usedBySomebody reports whether a process has dir as its working directory, as the processes of PostgreSQL have that of their data.
 func usedBySomebody(dir string) bool {
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
 	for _, link := range links {

@@ -77,10 +77,10 @@ func Long(t testing.TB) {
 	}
 }
 
-// fromEnvironment answers SOLOIST_TEST_<NAME>_URL.
+// fromEnvironment returns SOLOIST_TEST_<NAME>_URL.
 func fromEnvironment(name string) string { return os.Getenv("SOLOIST_TEST_" + name + "_URL") }
 
-// FreePort answers a port of 127.0.0.1 that nobody listens on.
+// FreePort returns a port of 127.0.0.1 that nobody listens on.
 func FreePort(t Test) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -93,7 +93,7 @@ func FreePort(t Test) int {
 
 func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// unprivileged answers whom servers that refuse to run as root are run as: nil when we are not root. dir is given to them.
+// unprivileged returns whom servers that refuse to run as root are run as: nil when we are not root. dir is given to them.
 func unprivileged(t Test, dir string) *syscall.Credential {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -233,7 +233,7 @@ func untilStopped(pids ...int) {
 	}
 }
 
-// goesOn says that a process has a thread that is not stopped.
+// goesOn reports whether a process has a thread that is not stopped.
 func goesOn(pid int) bool {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	return slices.ContainsFunc(threads, func(stat string) bool {
@@ -255,7 +255,7 @@ func (p *Process) Signal(sig syscall.Signal) {
 	}
 }
 
-// Wait answers when the condition holds, and fails the test when Patience is over.
+// Wait returns when the condition holds, and fails the test when Patience is over.
 func Wait(t Test, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(Patience); !condition(); time.Sleep(5 * time.Millisecond) {
@@ -265,7 +265,7 @@ func Wait(t Test, what string, condition func() bool) {
 	}
 }
 
-// listening answers nil when something accepts connections at addr.
+// listening returns nil when something accepts connections at addr.
 func listening(addr string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var d net.Dialer

@@ -12,7 +12,7 @@ func attributes(as *syscall.Credential) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: as, Setpgid: true}
 }
 
-// Paused says that the server has been stopped by a signal and not been continued.
+// Paused reports whether the server has been stopped by a signal and not been continued.
 func (p *Process) Paused() bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
 	if err != nil {

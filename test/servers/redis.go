@@ -172,7 +172,7 @@ func RedisCluster(t Test, settings ...string) *RedisNodes {
 	return c
 }
 
-// ask answers what a server replies to a command that is answered with one text, "" when it does not.
+// ask returns what a server replies to a command that is answered with one text, "" when it does not.
 func ask(addr, command string) string {
 	conn, err := net.DialTimeout("tcp", addr, time.Second)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Skipped calls do with a test of its own and returns why do has skipped it, "" if it has not. It is for tests of skipping: a subtest that
+// Skipped calls do with its own test and returns why do has skipped it, "" if it has not. It is for tests of skipping: a subtest that
 // is skipped would be counted among those that could not run.
 func Skipped(t testing.TB, do func(testing.TB)) string {
 	t.Helper()

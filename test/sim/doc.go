@@ -6,6 +6,6 @@
 // and store are those that users get.
 //
 // A replica's own clock is the bubble's. That it runs fast or slow, or stands still in a suspend, is shown to it as it would notice:
-// the leases that the store grants it end sooner or later than its clock says. So each replica has a clock of its own against
+// the leases that the store grants it end sooner or later than its clock says. So each replica has its own clock against
 // the store, although all share a bubble.
 package sim

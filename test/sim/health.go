@@ -41,7 +41,7 @@ const (
 // promptly is how long a request takes at most that meets no fault.
 func (p Plan) promptly() time.Duration { return p.Lag + 5*time.Millisecond }
 
-// knows says that the replica runs its jobs from now on.
+// knows records that the replica runs its jobs from now on.
 func (r *replica) knows() {
 	h, now := &r.health, r.world.now()
 	h.mu.Lock()
@@ -49,7 +49,7 @@ func (r *replica) knows() {
 	h.runs = append(h.runs, lived{pause{now + registering, proof.Never}, r.name()})
 }
 
-// leaves says that it does no more.
+// leaves records that the replica no longer runs them.
 func (r *replica) leaves() {
 	h, now := &r.health, r.world.now()
 	h.mu.Lock()
@@ -59,7 +59,7 @@ func (r *replica) leaves() {
 	}
 }
 
-// unwell says that the replica has not been well since an instant, with requests about some names.
+// unwell records that the replica has not been well since an instant, with requests about some names.
 func (r *replica) unwell(since time.Duration, names ...string) {
 	h, now := &r.health, r.world.now()
 	h.mu.Lock()
@@ -67,7 +67,7 @@ func (r *replica) unwell(since time.Duration, names ...string) {
 	h.ill = append(h.ill, illness{pause{since, now}, r.name(), names})
 }
 
-// sleeps says that the replica's machine has been suspended for a while. Leases that were taken before end by so much sooner.
+// sleeps records that the replica's machine has been suspended for a while. Leases that were taken before end by so much sooner.
 func (r *replica) sleeps(d time.Duration) {
 	r.unwell(r.world.now())
 	h := &r.health

@@ -21,7 +21,7 @@ type standing struct {
 	leave        context.CancelFunc
 }
 
-// stand answers the place of a claim's holder, which is made unless there is one. at is the event of the claim if it is made.
+// stand returns the place of a claim's holder, which is made unless there is one. at is the event of the claim if it is made.
 func (w *world) stand(n *network, claim store.Claim, at int) *standing {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -229,7 +229,7 @@ func (w *world) vacate(r *replica) {
 	}
 }
 
-// noted is the event of a claim that stands in line.
+// noted is the event of a claim that waits in the queue.
 func (n *network) noted(claim store.Claim) proof.Event {
 	e := proof.Event{At: n.replica.world.now(), Until: proof.Never, Replica: n.replica.name(), Result: proof.Unknown}
 	noteClaim(&e, claim)

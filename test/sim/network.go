@@ -36,7 +36,7 @@ var (
 	errRecord   = errors.New("the record cannot be read")
 )
 
-// storm is how many requests of one replica within a second of quiet work are a defect of their own.
+// storm is how many requests of one replica within a second of quiet work count as a defect.
 const storm = 250
 
 // A fate is what becomes of one request.
@@ -132,7 +132,7 @@ func (n *network) next(of stream) fate {
 	return f
 }
 
-// cut answers the cut that keeps the replica from the store now, if there is one.
+// cut returns the cut that keeps the replica from the store now, if there is one.
 func (n *network) cut() *Cut {
 	w := n.replica.world
 	now := w.now()

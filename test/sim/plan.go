@@ -31,7 +31,7 @@ type Plan struct {
 	Chooser  bool          // the store takes any one of several names in one step
 	Lines    bool          // the store keeps those who wait in a line
 	Sweeps   bool          // a person sweeps the store now and then
-	Retain   time.Duration // of processed elements; 0 is for ever
+	Retain   time.Duration // of processed elements; 0 is forever
 	Limits   bool          // every other replica has a permit more for the semaphore
 	Retries  bool          // failed elements are retried by a person
 	Commits  int           // of a hundred runs and elements, those that are recorded in a transaction of the user's
@@ -41,7 +41,7 @@ type Plan struct {
 	Control  Control         // what is broken on purpose
 }
 
-// crashesAlone says that nothing happens to replicas but that some die.
+// crashesAlone reports whether nothing happens to replicas but that some die.
 func (p Plan) crashesAlone() bool {
 	return p.Odds == (Odds{}) && len(p.Cuts) == 0 && len(p.Suspends) == 0 && len(p.Stops) == 0
 }

@@ -2,5 +2,5 @@
 
 package sim
 
-// raced says that the race detector makes everything some ten times slower.
+// raced reports whether the race detector makes everything some ten times slower.
 const raced = true

@@ -47,7 +47,7 @@ func (r *replica) begins(life int) {
 
 func (r *replica) dead() bool { return r.isDead.Load() }
 
-// gone says that what a thread of a life sees is nobody's any more.
+// gone reports whether what a thread of a life sees is nobody's any more.
 func (r *replica) gone(life int) bool { return r.dead() || int(r.life.Load()) != life }
 
 // rate is how much time passes on the replica's clock while a second passes on the store's.
@@ -70,7 +70,7 @@ func (r *replica) suspended() (atLeast, atMost time.Duration) {
 	return d, d
 }
 
-// toStore answers how long, on the bubble's clock, a lease lives that the replica takes or extends now: the store's clock may run
+// toStore returns how long, on the bubble's clock, a lease lives that the replica takes or extends now: the store's clock may run
 // at another rate, and in a suspend of the replica it goes on while the bubble, and with it the replica's timers, stand still.
 func (r *replica) toStore(ttl, now time.Duration) time.Duration {
 	left := time.Duration(float64(ttl) * r.rate())
@@ -223,7 +223,7 @@ func (b *belief) wake() {
 	}
 }
 
-// look asks the lease, as its holder does before what cannot be taken back, and says whether it is still believed in.
+// look asks the lease, as its holder does before what cannot be taken back, and reports whether it is still believed in.
 func (b *belief) look() bool {
 	if b.lease.Err() == nil {
 		return true

@@ -17,10 +17,10 @@ func (r *rng) Uint64() uint64 {
 	return z ^ z>>31
 }
 
-// upTo answers 0 to n-1.
+// upTo returns 0 to n-1.
 func (r *rng) upTo(n int) int { return int(r.Uint64() % uint64(n)) }
 
-// span answers a duration up to d, in nanoseconds, so that hardly two things happen at the same instant.
+// span returns a duration up to d, in nanoseconds, so that hardly two things happen at the same instant.
 func (r *rng) span(d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0

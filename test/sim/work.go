@@ -41,13 +41,13 @@ func (r *replica) work() []func(*thread, context.Context) {
 	}
 }
 
-// several says that more than one thread of a replica asks for the same locks, so that a refusal can be due to another of them.
+// several reports whether more than one thread of a replica asks for the same locks, so that a refusal can be due to another of them.
 func (t *thread) several() bool {
 	p := t.world.plan
 	return (t.index%2 == 1 || p.Uneven) && p.Replicas < 5 || p.Work == Permits
 }
 
-// busy says that a thread has more to do before all is well.
+// busy reports whether a thread has more to do before all is well.
 func (t *thread) busy(ctx context.Context) bool { return ctx.Err() == nil && !t.world.healed() }
 
 // locks takes locks in every way there is. In the end each of them must be had again.
@@ -89,7 +89,7 @@ func (t *thread) lastly(ctx context.Context, name string) {
 	}
 }
 
-// took records that the client's user was given a lease, and answers where; -1 if it is not recorded.
+// took records that the client's user was given a lease, and returns where; -1 if it is not recorded.
 func (t *thread) took(begin time.Duration, lease *soloist.Lease, record string) int {
 	if t.lost() {
 		return -1

@@ -181,7 +181,7 @@ func (t *thread) resume(ctx context.Context, job string) {
 	}
 }
 
-// doubt says that a person begins to ask something of a job, and answers when.
+// doubt records that a person begins to ask something of a job, and returns when.
 func (w *world) doubt(job string) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -192,7 +192,7 @@ func (w *world) doubt(job string) time.Duration {
 	return begin
 }
 
-// sure says that what was asked of a job is known.
+// sure records that what was asked of a job is known.
 func (w *world) sure(job string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

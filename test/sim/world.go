@@ -58,7 +58,7 @@ type Result struct {
 	Fired   []string          // faults that took effect
 }
 
-// Run lets a plan happen. It must be called in a bubble of its own.
+// Run lets a plan happen. It must be called in its own bubble.
 func Run(plan Plan) Result {
 	rand.Simulate(func(n int64) int64 { // what is drawn depends on when it is, not on who was first at that instant
 		return int64(seeded(plan.Seed, 1, uint64(time.Now().UnixNano())).Uint64() % uint64(n))
@@ -133,10 +133,10 @@ func (w *world) write() time.Duration {
 	return w.written
 }
 
-// healed says that the adversary has finished.
+// healed reports whether the adversary has finished.
 func (w *world) healed() bool { return w.now() >= w.plan.Trouble }
 
-// add adds events and answers the index of the first.
+// add adds events and returns the index of the first.
 func (w *world) add(events ...proof.Event) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -160,7 +160,7 @@ func (w *world) violated(checker, name, format string, args ...any) {
 	}
 }
 
-// fault says whether a fault of the plan is to be, and notes that it was.
+// fault reports whether a fault of the plan is to be, and notes that it was.
 func (w *world) fault(key, kind, replica string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,7 +14,7 @@
 -- removed it no name is inserted, and the statement is run again.
 --
 -- The arrays are selected, and limited by what the planner does not know, so that it counts on one name: one plan serves for batches of
--- every length and is kept, and finds rows by their index however little is known of the table. What was changed is a row of its own,
+-- every length and is kept, and finds rows by their index however little is known of the table. What was changed is its own row,
 -- rather than joined to what was asked, for such a join would be slow for many names.
 WITH clock AS MATERIALIZED (
   SELECT clock_timestamp() AT TIME ZONE 'UTC' AS now, (SELECT max(floor) FROM {{floor}}) AS floor

@@ -1,5 +1,5 @@
 -- Ends leases. No name may be there twice. As for the plan see acquire.sql.
--- $1 names of rows, $2 holders, $3 tokens, $4 lingers in µs, $5 retains in µs or NULL for ever, $6 marks, $7 whether to replace the
+-- $1 names of rows, $2 holders, $3 tokens, $4 lingers in µs, $5 retains in µs or NULL forever, $6 marks, $7 whether to replace the
 -- state, $8 states. A lock that ShedLock holds is released by its locked_by and token: by force, for a JVM that died.
 -- A row for each lease, and another for each that was released now: name, whether it was released now, whether it looked live, whether
 -- it had been released before and that is well, the record's mark, and what is of no interest.

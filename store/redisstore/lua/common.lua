@@ -1,5 +1,5 @@
 -- What all scripts begin with. A record is a hash: h holder, r '1' when released, t token, m mark, u until, g granted, s state,
--- e how long it must be kept ('inf' for ever), p what stands in the key that is shared with Java clients: the value of ShedLock's
+-- e how long it must be kept ('inf' forever), p what stands in the key that is shared with Java clients: the value of ShedLock's
 -- string, or 'r:' and the field of Redisson's hash, w '1' when somebody may stand in its line, d its score in due if it
 -- is there. Instants are microseconds of the server's clock, exact in a double until 2255;
 -- tokens and instants are written with %.0f, for tostring would round them. Marks may be larger, so they stay strings.
@@ -186,14 +186,14 @@ local function next_token(counter, rec)
 end
 
 -- due says from when on a record is to be looked at for sweeping. It is never later than that it may be forgotten; sweep.lua moves it.
--- It answers what the record has to remember of that.
+-- It returns what the record has to remember of that.
 local function due(key, rec, name, at)
   if whole(rec.d, exact) and tonumber(rec.d) <= at then return rec.d end
   redis.call('ZADD', key, int(at), name)
   return int(at)
 end
 
--- grant takes a free name. It answers nil when the tokens are used up. The record comes last: where the user lacks a right in between, the
+-- grant takes a free name. It returns nil when the tokens are used up. The record comes last: where the user lacks a right in between, the
 -- name stays free. Where the name begins in the key is said by first.
 local function grant(key, rec, first, holder, ttl, counter, names)
   local token = next_token(counter, rec)

@@ -9,7 +9,7 @@ local function want(text)
   if since and whole(since, exact) and whole(ttl, exact) then return tonumber(since), tonumber(ttl), secret, inbox end
 end
 
--- hand_over grants a name that is free to the first of its line whom the news reaches, and answers until when. Of one whom nobody hears
+-- hand_over grants a name that is free to the first of its line whom the news reaches, and returns until when. Of one whom nobody hears
 -- nothing is kept. The news are for the process that knows the secret, and tell others nothing: how long after the request the grant was, by how
 -- much its token is greater than its instant, and 1 if the record has a mark or a state, which the holder has to read.
 local function hand_over(key, rec, name)

@@ -16,5 +16,5 @@ CREATE TABLE records (
   state    BLOB    NOT NULL,
   since    INTEGER NOT NULL, -- of the last grant
   until    INTEGER NOT NULL, -- end of the lease or linger
-  retain   INTEGER           -- how long mark and state must be remembered; 9223372036854775807 for ever
+  retain   INTEGER           -- how long mark and state must be remembered; 9223372036854775807 forever
 ) STRICT, WITHOUT ROWID;

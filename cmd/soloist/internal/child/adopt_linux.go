@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adopted says that orphans of this process's descendants become its children; strangers are the children that it had
+// adopted reports whether orphans of this process's descendants become its children; strangers are the children that it had
 // before. Both are guarded by the lock of children.
 var (
 	adopted   bool

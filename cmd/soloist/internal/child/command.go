@@ -72,7 +72,7 @@ type StartError struct {
 
 func (e *StartError) Error() string { return fmt.Sprintf("can't run %q: %s", e.File, e.Reason) }
 
-// Unwrap answers what the system said.
+// Unwrap returns what the system said.
 func (e *StartError) Unwrap() error { return e.Err }
 
 // A LeftError names processes of a command that could not be ended: they belong to another user, or hang in the kernel.
@@ -83,6 +83,6 @@ func (e *LeftError) Error() string {
 		strings.Trim(fmt.Sprint(e.Pids), "[]"))
 }
 
-// ErrOutputHeld says that output was still open when the command and what was found of it were gone: an unknown process
+// ErrOutputHeld reports that output was still open when the command and what was found of it were gone: an unknown process
 // holds it, or whoever takes the output does not. What is still to come is lost.
 var ErrOutputHeld = errors.New("the end of the command's output is lost: a process that left the command holds it open, or nobody takes it")

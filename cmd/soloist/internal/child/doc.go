@@ -1,7 +1,7 @@
 // Package child runs a command for somebody who holds a lease, and sees to it that nothing of the command is left when
 // the lease is.
 //
-// The command is started in a process group of its own. When the context of [Command.Run] ends, the group gets SIGTERM,
+// The command is started in its own process group. When the context of [Command.Run] ends, the group gets SIGTERM,
 // and at most [Command.Grace] later SIGKILL, whatever it is doing: ignoring signals, stopped, or holding pipes open. Run
 // returns when the command and what it started are gone, so a lease may be released after it. What the command leaves
 // behind when it ends by itself is ended likewise: a lease that is released while a background process goes on would

@@ -47,7 +47,7 @@ func (e *LostError) Error() string {
 // Unwrap returns why the last line was lost.
 func (e *LostError) Unwrap() error { return e.Err }
 
-// ErrStalled says that nobody takes what is written.
+// ErrStalled reports that nobody takes what is written.
 var ErrStalled = errors.New("nobody reads it")
 
 // NewFunnel returns a funnel that writes to w. losing, if not nil, is called when lines begin to be lost, in its own goroutine.

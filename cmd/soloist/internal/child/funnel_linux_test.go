@@ -102,7 +102,7 @@ func TestFunnelWhoseWriterFails(t *testing.T) {
 	}
 }
 
-// The end has a bound also with a reader that is slow for ever.
+// The end has a bound also with a reader that is slow forever.
 func TestFunnelClosesInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewFunnel(writerFunc(func(p []byte) (int, error) {
@@ -164,7 +164,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// A writer that blocks for ever does not keep Run.
+// A writer that blocks forever does not keep Run.
 func TestRunDoesNotWaitForItsWriter(t *testing.T) {
 	g := &gate{open: make(chan struct{})}
 	r := begin(t, Command{Args: sh("echo one; exit 3"), Stdout: g})

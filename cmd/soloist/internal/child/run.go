@@ -180,7 +180,7 @@ func (r *run) attend(ctx context.Context) {
 	}
 }
 
-// mayContinue tells whether a command that was stopped may go on.
+// mayContinue reports whether a command that was stopped may go on.
 func (r *run) mayContinue(ctx context.Context) bool {
 	return ctx.Err() == nil && (r.command.MayContinue == nil || r.command.MayContinue() == nil)
 }
@@ -279,7 +279,7 @@ func leftError(left []process) error {
 	return e
 }
 
-// reap takes the command's status and answers the result.
+// reap takes the command's status and returns the result.
 func (r *run) reap() Result {
 	if r.killer != nil {
 		r.killer.Stop()

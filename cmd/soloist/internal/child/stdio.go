@@ -52,7 +52,7 @@ func (c *Command) connect() (_ *stdio, err error) {
 	return s, err
 }
 
-// same tells whether two writers are one; those whose types can't be compared are not.
+// same reports whether two writers are one; those whose types can't be compared are not.
 func same(a, b io.Writer) bool {
 	defer func() { _ = recover() }()
 	return a != nil && a == b

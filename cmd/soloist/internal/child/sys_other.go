@@ -22,7 +22,7 @@ func EndOrphaned(io.Reader, string) {}
 // Adopt does nothing here: orphans go to init, whoever started them.
 func Adopt() error { return nil }
 
-// attributes put the command into a group of its own.
+// attributes put the command into its own group.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 func fork(file string, args []string, attr *syscall.ProcAttr) (int, error) {

@@ -101,7 +101,7 @@ var noteKeys = func() []string {
 	return keys
 }()
 
-// apply applies the notes to a job and answers its zone and the lines of the keys.
+// apply applies the notes to a job and returns its zone and the lines of the keys.
 func (l *lines) apply(j *Job) (*time.Location, map[string]int) {
 	zone, at := l.zone(), make(map[string]int)
 	for _, n := range l.notes {

@@ -21,7 +21,7 @@ func zoneNamed(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// ownZone is a schedule with a zone of its own among its settings.
+// ownZone is a schedule with its own zone among its settings.
 var ownZone = regexp.MustCompile(`^(?:[A-Z]+=\S+\s+)*(?:CRON_)?TZ=`)
 
 // schedule sets when the job runs.

@@ -60,7 +60,7 @@ func (d *director) ready(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// halt makes whichever replica has the next run halt in the middle of it, and answers that.
+// halt makes whichever replica has the next run halt in the middle of it, and returns that.
 func (d *director) halt(ctx context.Context) (*fleet.Process, event, error) {
 	before := len(d.history.all())
 	for _, p := range d.running() {
@@ -196,7 +196,7 @@ func (d *director) stop(ctx context.Context, p *fleet.Process) error {
 	}
 }
 
-// writable reports whether the store can be written to within a moment. Each try has a name of its own: the refusal of one that is held writes
+// writable reports whether the store can be written to within a moment. Each try has its own name: the refusal of one that is held writes
 // nothing.
 func (d *director) writable(ctx context.Context, try int) bool {
 	ctx, cancel := context.WithTimeout(ctx, 700*time.Millisecond)

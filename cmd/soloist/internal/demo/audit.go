@@ -28,7 +28,7 @@ type verdict struct {
 	against []string // what speaks against it
 }
 
-// audit answers a verdict for each rule.
+// audit returns a verdict for each rule.
 func audit(f *findings) []verdict {
 	return []verdict{
 		scheduledTimesRanOnce(f),
@@ -119,7 +119,7 @@ func ledgerWrittenOnce(f *findings) verdict {
 	return judge(f.window(), against, "each scheduled time is in the ledger once: %d of %d", good, f.window())
 }
 
-// accepted says that the service did what it was asked.
+// accepted reports whether the service did what it was asked.
 func (e event) accepted() bool { return e.Kind == write && e.Status == http.StatusCreated }
 
 func oneRunAtATime(f *findings) verdict {

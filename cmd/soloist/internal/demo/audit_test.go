@@ -29,7 +29,7 @@ func ledgerPath(scheduled int64) string {
 	return ledgerPaths + time.Unix(scheduled, 0).UTC().Format(time.RFC3339)
 }
 
-// begin tells of the beginning of a run, and answers its token.
+// begin tells of the beginning of a run, and returns its token.
 func (s *tale) begin(at int, replica string, scheduled int64, attempt int) int64 {
 	s.token++
 	s.tell(at, replica, event{Kind: runStart, Scheduled: scheduled, Attempt: attempt, Token: s.token})

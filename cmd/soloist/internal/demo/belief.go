@@ -21,7 +21,7 @@ func believe(lease *soloist.Lease) *belief {
 	return b
 }
 
-// look notes until when the lease is held, and says whether it is.
+// look notes until when the lease is held, and reports whether it is.
 func (b *belief) look() bool {
 	now := fleet.Now()
 	left := b.lease.Left()
@@ -31,7 +31,7 @@ func (b *belief) look() bool {
 	return left > 0
 }
 
-// end answers the time now, and until when the lease was believed to be held.
+// end returns the time now, and until when the lease was believed to be held.
 func (b *belief) end() (now, held time.Duration) {
 	now = fleet.Now()
 	if b.lease.Err() == nil {

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// ErrAudit says that a line of the audit failed.
+// ErrAudit reports that a line of the audit failed.
 var ErrAudit = errors.New("the audit failed")
 
 // Config says how the demo is run. The zero value is useful.
 type Config struct {
-	// Dir is where the demo makes a directory of its own, which it removes; "" is in memory where the system has that, else
+	// Dir is where the demo makes its own directory, which it removes; "" is in memory where the system has that, else
 	// the system's directory for such.
 	Dir string
 
@@ -25,7 +25,7 @@ type Config struct {
 	// Out gets the report, Progress what happens as it happens. nil discards it.
 	Out, Progress io.Writer
 
-	// Color says that Out takes colours; the variable NO_COLOR outranks it.
+	// Color reports whether Out takes colours; the variable NO_COLOR outranks it.
 	Color bool
 
 	// Executable is the program that the replicas run, "" this one. It must hand the arguments after Args to Replica.

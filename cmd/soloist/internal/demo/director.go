@@ -70,7 +70,7 @@ func (d *director) launch(name string) error {
 	return err
 }
 
-// running answers the processes that have not been told to end.
+// running returns the processes that have not been told to end.
 func (d *director) running() []*fleet.Process {
 	var running []*fleet.Process
 	for _, p := range d.processes {

@@ -50,7 +50,7 @@ func (g *gate) open() {
 	}
 }
 
-// closed answers what to wait for, nil if the gate is open.
+// closed returns what to wait for, nil if the gate is open.
 func (g *gate) closed() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()

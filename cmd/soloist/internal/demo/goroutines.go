@@ -8,7 +8,7 @@ import (
 
 var goroutineID = regexp.MustCompile(`(?m)^goroutine (\d+) \[`)
 
-// goroutines answers the numbers of those there are. No number is used twice.
+// goroutines returns the numbers of those there are. No number is used twice.
 func goroutines() map[string]bool {
 	stacks := make([]byte, 1<<20)
 	ids := map[string]bool{}

@@ -51,7 +51,7 @@ func (g *guarded) once(lease *soloist.Lease, path string, work func()) error {
 	return err
 }
 
-// ask makes a request and answers its status if it is one that was to be expected.
+// ask makes a request and returns its status if it is one that was to be expected.
 func (g *guarded) ask(ctx context.Context, client *http.Client, method, path string) (int, error) {
 	request, err := http.NewRequestWithContext(ctx, method, g.url+path, nil)
 	if err != nil {

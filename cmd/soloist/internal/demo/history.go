@@ -44,14 +44,14 @@ func (h *history) change() {
 	}
 }
 
-// all answers what has happened so far; nobody may change it.
+// all returns what has happened so far; nobody may change it.
 func (h *history) all() []event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.events[:len(h.events):len(h.events)]
 }
 
-// next answers what has happened so far, and a channel that is closed when that changes.
+// next returns what has happened so far, and a channel that is closed when that changes.
 func (h *history) next() ([]event, <-chan struct{}, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -79,7 +79,7 @@ func (h *history) await(ctx context.Context, what string, seen func([]event) boo
 	}
 }
 
-// find answers the first event that is wanted, and whether there is one.
+// find returns the first event that is wanted, and whether there is one.
 func find(events []event, wanted func(event) bool) (event, bool) {
 	for _, e := range events {
 		if wanted(e) {

@@ -30,7 +30,7 @@ func mostAtOnce(intervals []interval) int {
 	return most
 }
 
-// held answers the intervals between events of two kinds with the same replica and token. One that has no end lasted until
+// held returns the intervals between events of two kinds with the same replica and token. One that has no end lasted until
 // its replica was killed, or else until the end of the history.
 func held(events []event, begin, end kind) []interval {
 	var intervals []interval

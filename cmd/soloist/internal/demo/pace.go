@@ -23,7 +23,7 @@ const (
 	gateLook   = 20 * time.Millisecond
 )
 
-// sleep waits for d, and says false when ctx ended instead.
+// sleep waits for d, and reports false when ctx ended instead.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):

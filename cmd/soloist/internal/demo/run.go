@@ -17,7 +17,7 @@ type run struct {
 	recorded   bool // the store has confirmed its end
 }
 
-// completed says that the run did its work, and that the store knows.
+// completed reports whether the run did its work, and that the store knows.
 func (r run) completed() bool { return r.end > 0 && r.err == "" && r.recorded }
 
 // A grant is what a token is known by: tokens of different names may be equal.
@@ -26,7 +26,7 @@ type grant struct {
 	token   int64
 }
 
-// runsIn answers the runs of the job, in the order in which they were told of.
+// runsIn returns the runs of the job, in the order in which they were told of.
 func runsIn(events []event) []run {
 	var runs []run
 	at := map[grant]int{}
@@ -45,7 +45,7 @@ func runsIn(events []event) []run {
 	return runs
 }
 
-// completions answers the completed runs by scheduled time.
+// completions returns the completed runs by scheduled time.
 func completions(events []event) map[int64][]run {
 	by := map[int64][]run{}
 	for _, r := range runsIn(events) {
@@ -63,7 +63,7 @@ func inOrder(runs []run) []run {
 	})
 }
 
-// takeover answers the beginning of the first later attempt, by another replica, at the run that was halted.
+// takeover returns the beginning of the first later attempt, by another replica, at the run that was halted.
 func takeover(events []event, halted event) (event, bool) {
 	return find(events, func(e event) bool {
 		return e.Kind == runStart && e.Scheduled == halted.Scheduled && e.Attempt > halted.Attempt && e.Replica != halted.Replica

@@ -20,7 +20,7 @@ const (
 )
 
 // resourceOf is what a path belongs to, as the guard counts tokens: the whole ledger, for its lease is that of the job; and
-// each invoice by itself, for it has a lease of its own.
+// each invoice by itself, for it has its own lease.
 func resourceOf(path string) string {
 	if strings.HasPrefix(path, ledgerPaths) {
 		return ledgerPaths
@@ -64,7 +64,7 @@ func (s *service) close() error {
 	return nil
 }
 
-// ServeHTTP answers what the guard lets through. It does not look at the request's context: what was begun is done, even if
+// ServeHTTP returns what the guard lets through. It does not look at the request's context: what was begun is done, even if
 // the replica that asked for it has been killed.
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path

@@ -79,7 +79,7 @@ type EndedError struct {
 	Name    string
 	How     string // it ended: "exit status 2"
 	Said    string // the beginning and the end of what it wrote to standard error
-	Crashed bool   // a panic or a fault of its own ended it, not its own decision nor somebody's SIGKILL
+	Crashed bool   // a panic or its own fault ended it, not its own decision nor somebody's SIGKILL
 }
 
 func (e *EndedError) Error() string {
@@ -128,7 +128,7 @@ func (p *Process) End(sig syscall.Signal) error {
 	return p.Signal(sig)
 }
 
-// Running says that it has neither ended nor been told to.
+// Running reports whether it has neither ended nor been told to.
 func (p *Process) Running() bool {
 	select {
 	case <-p.gone:

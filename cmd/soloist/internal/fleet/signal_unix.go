@@ -4,7 +4,7 @@ package fleet
 
 import "syscall"
 
-// Supported says whether processes can be paused here, and share a clock.
+// Supported reports whether processes can be paused here, and share a clock.
 const Supported = true
 
 // What the director does to a process.

@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// Stopped says that the process has been stopped by a signal and not been continued.
+// Stopped reports whether the process has been stopped by a signal and not been continued.
 func (p *Process) Stopped() bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
 	if err != nil {

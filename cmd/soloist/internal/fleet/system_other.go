@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Supported says whether processes can be paused here, and share a clock.
+// Supported reports whether processes can be paused here, and share a clock.
 const Supported = false
 
 const (

@@ -63,7 +63,7 @@ type director struct {
 	notes  []string            // why the run shows nothing
 }
 
-// collect runs the replicas and answers the director, who knows their history.
+// collect runs the replicas and returns the director, who knows their history.
 func collect(ctx context.Context, c Config) (*director, error) {
 	d := &director{Config: c, rng: rand.New(rand.NewPCG(c.Seed, 0)), epoch: time.Now(), begun: fleet.Now(),
 		count: newCount(c), gauge: newGauge(c.TTL), paused: map[*fleet.Process]bool{}, told: map[eventKey]int{}, done: map[string]int{}}
@@ -153,7 +153,7 @@ func (d *director) direct(ctx context.Context) error {
 	}
 }
 
-// round starts the replicas, makes faults, and lets the replicas end. It answers a TTL if the run is to begin again with that.
+// round starts the replicas, makes faults, and lets the replicas end. It returns a TTL if the run is to begin again with that.
 func (d *director) round(ctx context.Context) (longer time.Duration, err error) {
 	if err := d.complete(); err != nil {
 		return 0, err
@@ -192,7 +192,7 @@ func (d *director) complete() error {
 // mostEnded is how many replicas may end by themselves before a run is ended: it goes on after the first, for a history that shows more.
 const mostEnded = 10
 
-// over says that the run has shown what it can.
+// over reports whether the run has shown what it can.
 func (d *director) over() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -233,7 +233,7 @@ func (d *director) disturb(ctx context.Context) (longer time.Duration, err error
 	return 0, nil
 }
 
-// looked tells how far the run has come, and answers a longer TTL if the store needs one.
+// looked tells how far the run has come, and returns a longer TTL if the store needs one.
 func (d *director) looked() (longer time.Duration) {
 	d.mu.Lock()
 	faults := 0

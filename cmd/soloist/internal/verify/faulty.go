@@ -134,7 +134,7 @@ func (l *link) Release(ctx context.Context, releases []store.Release) ([]error, 
 
 func same(err error) error { return err }
 
-// at answers the i-th answer of a batch, or what counts for all of them when the whole call failed.
+// at returns the i-th answer of a batch, or what counts for all of them when the whole call failed.
 func at[A any](answers []A, i int, whole A) A {
 	if i < len(answers) {
 		return answers[i]

@@ -57,7 +57,7 @@ func figuresOf(events []event) Figures {
 	return f
 }
 
-// takeoversOf answers how long each name that a killed replica held stayed without a holder, and how many kills met a holder. Elements are left out:
+// takeoversOf returns how long each name that a killed replica held stayed without a holder, and how many kills met a holder. Elements are left out:
 // nobody waits for them, they are asked for again at any time.
 func takeoversOf(events []event) (spans []time.Duration, holders int) {
 	type hold struct{ name, holder string }

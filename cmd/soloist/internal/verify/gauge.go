@@ -41,7 +41,7 @@ func (g *gauge) add(e event) {
 	g.took = append(g.took, took)
 }
 
-// tooShort says that the TTL is too short for how the store answers, and what would do.
+// tooShort reports whether the TTL is too short for how the store answers, and what would do.
 func (g *gauge) tooShort() (longer time.Duration, median time.Duration, is bool) {
 	if fleet.Now()-g.since < max(leastSpan, 5*g.ttl) || len(g.took) < leastCalls {
 		return 0, 0, false

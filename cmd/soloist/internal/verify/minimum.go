@@ -131,7 +131,7 @@ func (n *count) amounts(faults []Fault) []Amount {
 	return all
 }
 
-// enough says that the run shows something if it ends now.
+// enough reports whether the run shows something if it ends now.
 func (n *count) enough(faults []Fault) bool {
 	for _, a := range n.amounts(faults) {
 		if a.Reached < a.Least {

@@ -79,7 +79,7 @@ func (r *recorder) flushing() (stop func()) {
 	return func() { close(end); <-done }
 }
 
-// begin tells what is about to be asked for, and answers the events to be ended.
+// begin tells what is about to be asked for, and returns the events to be ended.
 func (r *recorder) begin(events []event) []event {
 	for i := range events {
 		events[i].ID = r.ids.Add(1)

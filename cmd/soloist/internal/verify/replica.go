@@ -59,7 +59,7 @@ func Replica(ctx context.Context, open func() (store.Store, error), in io.Reader
 }
 
 // opened opens the store, again and again while it cannot: its server may be down at the moment. The director has opened it before.
-// It answers nil when ctx ends first.
+// It returns nil when ctx ends first.
 func opened(ctx context.Context, open func() (store.Store, error)) store.Store {
 	for {
 		if s, err := open(); err == nil {
