@@ -53,7 +53,7 @@ func TestInterruptedRunIsTakenOverAtOnce(t *testing.T) {
 					return all
 				}
 				hangs := func(ctx context.Context, _ soloist.Run) error { <-ctx.Done(); return ctx.Err() }
-				stop := start(t, soloisttest.NewReplica(t, wrap(one), soloist.Config{}), jobs(hangs)...)
+				stop := start(t, soloisttest.NewReplica(t, wrap(one), soloist.Config{Drain: -1}), jobs(hangs)...)
 				two := one.Share()
 				two.Slow(time.Millisecond)
 				start(t, soloisttest.NewReplica(t, wrap(two), soloist.Config{}), jobs(func(_ context.Context, run soloist.Run) error {

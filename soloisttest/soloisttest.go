@@ -26,14 +26,13 @@ func NewClient(t testing.TB) (*soloist.Client, *Store) {
 	return NewReplica(t, s, soloist.Config{}), s
 }
 
-// NewReplica returns a client on s that is closed when the test ends. Without a logger in cfg it logs nothing.
+// NewReplica returns a client on s that is closed when the test ends. It behaves as in production, but without a logger
+// in cfg it logs nothing. So Run gives its jobs 20 seconds to end unless cfg has another Drain: outside of a
+// testing/synctest bubble a test may want -1.
 func NewReplica(t testing.TB, s store.Store, cfg soloist.Config) *soloist.Client {
 	t.Helper()
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
-	}
-	if cfg.Drain == 0 {
-		cfg.Drain = -1
 	}
 	c, err := soloist.New(s, cfg)
 	if err != nil {
@@ -79,25 +78,44 @@ type Store struct {
 	slow    time.Duration // before each request
 	stalled chan struct{} // closed when the stall ends
 	calls   int
+
+	link context.Context // ends when watches and calls that wait in a queue lose their connection
+	cut  context.CancelFunc
 }
 
 // NewStore returns an empty store that works.
-func NewStore() *Store { return &Store{mem: memstore.New()} }
+func NewStore() *Store { return newStore(memstore.New()) }
+
+func newStore(mem *memstore.Store) *Store {
+	s := &Store{mem: mem}
+	s.connect()
+	return s
+}
+
+// connect makes the connection on which watches and calls in queues wait from now on.
+func (s *Store) connect() { s.link, s.cut = context.WithCancel(context.Background()) }
 
 // Share returns a store on the same records whose failures are independent of those of s, like the network of another
 // replica.
-func (s *Store) Share() *Store { return &Store{mem: s.mem.Share()} }
+func (s *Store) Share() *Store { return newStore(s.mem.Share()) }
 
-// Break makes every call fail with err, without any effect, until Heal. If err is nil, the error is that of a refused
-// connection.
+// Unwrap returns the store in memory, for store.As.
+func (s *Store) Unwrap() store.Store { return s.mem }
+
+// Break makes every call fail with err, without any effect, until Heal. Calls that wait in a queue fail, and watches end.
+// If err is nil, the error is that of a refused connection.
 func (s *Store) Break(err error) {
 	if err == nil {
 		err = errors.New("soloisttest: connection refused")
 	}
-	s.set(func() { s.broken = err })
+	s.set(func() {
+		s.broken = err
+		s.cut()
+		s.connect()
+	})
 }
 
-// LoseReplies lets the next n calls take effect and then fail with store.ErrUnknown, as if the connection broke before
+// LoseReplies lets the next n calls that Calls counts take effect and then fail with store.ErrUnknown, as if the connection broke before
 // the reply.
 func (s *Store) LoseReplies(n int) { s.set(func() { s.lose = n }) }
 
@@ -105,9 +123,11 @@ func (s *Store) LoseReplies(n int) { s.set(func() { s.lose = n }) }
 func (s *Store) Slow(d time.Duration) { s.set(func() { s.slow = d }) }
 
 // Stall blocks every call, as a network partition does, until Heal or until the call's context ends; the error is then
-// store.ErrUnknown.
+// store.ErrUnknown. Calls that wait in a queue fail, and watches end.
 func (s *Store) Stall() {
 	s.set(func() {
+		s.cut()
+		s.connect()
 		if s.stalled == nil {
 			s.stalled = make(chan struct{})
 		}
@@ -125,7 +145,7 @@ func (s *Store) Heal() {
 	})
 }
 
-// Calls returns the number of calls of Acquire, Extend, Release and Choose so far.
+// Calls returns the number of calls of Acquire, Extend, Release, Choose, Queue, Leave and Ping so far.
 func (s *Store) Calls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,10 +158,15 @@ func (s *Store) set(change func()) {
 	change()
 }
 
+// counted applies the failures of requests to a call that Calls counts.
+func (s *Store) counted(ctx context.Context) error {
+	s.set(func() { s.calls++ })
+	return s.before(ctx)
+}
+
 // before applies the failures of requests.
 func (s *Store) before(ctx context.Context) error {
 	s.mu.Lock()
-	s.calls++
 	broken, slow, stalled := s.broken, s.slow, s.stalled
 	s.mu.Unlock()
 	if broken != nil {
@@ -178,7 +203,7 @@ func (s *Store) after(err error) error {
 }
 
 func pass[Q, A any](ctx context.Context, s *Store, do func(context.Context, []Q) ([]A, error), asked []Q) ([]A, error) {
-	if err := s.before(ctx); err != nil {
+	if err := s.counted(ctx); err != nil {
 		return nil, err
 	}
 	answers, err := do(ctx, asked)
@@ -205,42 +230,70 @@ func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error,
 
 // Choose implements store.Chooser.
 func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Outcome, error) {
-	if err := s.before(ctx); err != nil {
+	if err := s.counted(ctx); err != nil {
 		return 0, store.Outcome{}, err
 	}
 	i, out, err := s.mem.Choose(ctx, names, claim)
 	return i, out, s.after(err)
 }
 
+// linked returns a context that ends with ctx, and when the connection is cut.
+func (s *Store) linked(ctx context.Context) (linked context.Context, cut context.Context, stop func()) {
+	s.mu.Lock()
+	link := s.link
+	s.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	forget := context.AfterFunc(link, cancel)
+	return ctx, link, func() {
+		forget()
+		cancel()
+	}
+}
+
 // List implements store.Store.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
-	s.mu.Lock()
-	broken := s.broken
-	s.mu.Unlock()
-	if broken != nil {
-		return func(yield func(store.Record, error) bool) { yield(store.Record{}, broken) }
+	return func(yield func(store.Record, error) bool) {
+		if err := s.before(ctx); err != nil {
+			yield(store.Record{}, err)
+			return
+		}
+		s.mem.List(ctx, prefix)(yield)
 	}
-	return s.mem.List(ctx, prefix)
 }
 
-// Watch implements store.Watcher. Break and Stall do not end watches.
+// Watch implements store.Watcher. Break and Stall end watches, as a lost connection does.
 func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
-	return s.mem.Watch(ctx, names)
+	if err := s.before(ctx); err != nil {
+		return nil, err
+	}
+	linked, _, stop := s.linked(ctx)
+	wake, err := s.mem.Watch(linked, names)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	context.AfterFunc(linked, stop)
+	return wake, nil
 }
 
-// Queue implements store.Queuer. The failures of requests and replies apply to it. Break and Stall do not end a call
-// that is waiting in the queue.
+// Queue implements store.Queuer. Break and Stall end a call that waits in the queue with store.ErrUnknown: its holder
+// keeps its place, and may be granted the name.
 func (s *Store) Queue(ctx context.Context, claim store.Claim) (store.Outcome, time.Duration, error) {
-	if err := s.before(ctx); err != nil {
+	if err := s.counted(ctx); err != nil {
 		return store.Outcome{}, 0, err
 	}
-	out, after, err := s.mem.Queue(ctx, claim)
+	linked, cut, stop := s.linked(ctx)
+	defer stop()
+	out, after, err := s.mem.Queue(linked, claim)
+	if err == nil && cut.Err() != nil {
+		return store.Outcome{}, 0, store.AsUnknown(errors.New("soloisttest: the connection was lost"))
+	}
 	return out, after, s.after(err)
 }
 
 // Leave implements store.Queuer.
 func (s *Store) Leave(ctx context.Context, name, holder string) (bool, error) {
-	if err := s.before(ctx); err != nil {
+	if err := s.counted(ctx); err != nil {
 		return false, err
 	}
 	left, err := s.mem.Leave(ctx, name, holder)
@@ -249,17 +302,25 @@ func (s *Store) Leave(ctx context.Context, name, holder string) (bool, error) {
 
 // Ping implements store.Pinger.
 func (s *Store) Ping(ctx context.Context) error {
-	if err := s.before(ctx); err != nil {
+	if err := s.counted(ctx); err != nil {
 		return err
 	}
 	return s.mem.Ping(ctx)
 }
 
 // Sweep implements store.Sweeper.
-func (s *Store) Sweep(ctx context.Context, limit int) (int, error) { return s.mem.Sweep(ctx, limit) }
+func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
+	if err := s.before(ctx); err != nil {
+		return 0, err
+	}
+	return s.mem.Sweep(ctx, limit)
+}
 
 // Capabilities implements store.Prober.
 func (s *Store) Capabilities(ctx context.Context) (store.Capabilities, error) {
+	if err := s.before(ctx); err != nil {
+		return store.Capabilities{}, err
+	}
 	return s.mem.Capabilities(ctx)
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
 )
 
 var background = context.Background()
@@ -42,6 +44,147 @@ func TestStoreBreaksAsAsked(t *testing.T) {
 		s.LoseReplies(1)
 		if _, err := c.TryLock(background, "z"); err != nil || s.Calls()-before != 2 {
 			t.Errorf("with a lost reply: %v, %d calls", err, s.Calls()-before)
+		}
+	})
+}
+
+// What a store can do beyond store.Store works, and fails with the network as everything else.
+func TestNothingGetsThroughABrokenNetwork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		defer s.Close()
+		down := errors.New("down")
+		calls := map[string]func(context.Context) error{
+			"Acquire": func(ctx context.Context) error {
+				_, err := s.Acquire(ctx, []store.Claim{{Name: "x", Holder: "a", TTL: time.Minute}})
+				return err
+			},
+			"Extend": func(ctx context.Context) error {
+				_, err := s.Extend(ctx, []store.Extension{{Name: "x", Holder: "a", Token: 1, TTL: time.Minute}})
+				return err
+			},
+			"Release": func(ctx context.Context) error {
+				_, err := s.Release(ctx, []store.Release{{Name: "y", Holder: "a", Token: 1}})
+				return err
+			},
+			"Choose": func(ctx context.Context) error {
+				_, _, err := s.Choose(ctx, []string{"y"}, store.Claim{Holder: "a", TTL: time.Minute})
+				return err
+			},
+			"Queue": func(ctx context.Context) error {
+				_, _, err := s.Queue(ctx, store.Claim{Name: "z", Holder: "a", TTL: time.Minute})
+				return err
+			},
+			"Leave": func(ctx context.Context) error { _, err := s.Leave(ctx, "z", "a"); return err },
+			"Ping":  s.Ping,
+			"Sweep": func(ctx context.Context) error { _, err := s.Sweep(ctx, 1); return err },
+			"Watch": func(ctx context.Context) error { _, err := s.Watch(ctx, []string{"x"}); return err },
+			"List": func(ctx context.Context) error {
+				for _, err := range s.List(ctx, "") {
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+			"Capabilities": func(ctx context.Context) error { _, err := s.Capabilities(ctx); return err },
+		}
+		for what, call := range calls {
+			if err := call(t.Context()); err != nil {
+				t.Errorf("%s on a store that works: %v", what, err)
+			}
+			s.Break(down)
+			if err := call(t.Context()); !errors.Is(err, down) {
+				t.Errorf("%s on a broken store: %v", what, err)
+			}
+			s.Heal()
+			s.Stall()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			if err := call(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, store.ErrUnknown) {
+				t.Errorf("%s on a store that hangs: %v", what, err)
+			}
+			cancel()
+			s.Heal()
+		}
+		if _, ok := store.As[*memstore.Store](s); !ok {
+			t.Error("the store in memory is not found in it")
+		}
+	})
+}
+
+// A network that breaks ends what waits on it: watches, and places in a queue.
+func TestBrokenNetworkEndsWaiting(t *testing.T) {
+	for what, fail := range map[string]func(*soloisttest.Store){
+		"Break": func(s *soloisttest.Store) { s.Break(nil) },
+		"Stall": (*soloisttest.Store).Stall,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := soloisttest.NewStore()
+			defer s.Close()
+			healthy := s.Share()
+			defer healthy.Close()
+			if outs, err := s.Acquire(t.Context(), []store.Claim{{Name: "x", Holder: "a", TTL: time.Hour}}); err != nil || outs[0].Err != nil {
+				t.Fatal(err, outs)
+			}
+			lost, err := s.Watch(t.Context(), []string{"x"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept, err := healthy.Watch(t.Context(), []string{"x"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() {
+				_, _, err := s.Queue(t.Context(), store.Claim{Name: "x", Holder: "b", TTL: time.Hour})
+				ended <- err
+			}()
+			synctest.Wait()
+			fail(s)
+			synctest.Wait()
+			select {
+			case err := <-ended:
+				if !errors.Is(err, store.ErrUnknown) {
+					t.Errorf("%s: the call in the queue returned %v", what, err)
+				}
+			default:
+				t.Errorf("%s: the call waits in the queue", what)
+			}
+			select {
+			case _, open := <-lost:
+				if open {
+					t.Errorf("%s: a wake-up came through", what)
+				}
+			default:
+				t.Errorf("%s: the watch goes on", what)
+			}
+			select {
+			case <-kept:
+				t.Errorf("%s: the network of another replica has failed, too", what)
+			default:
+			}
+			s.Heal()
+			if again, err := s.Watch(t.Context(), []string{"x"}); err != nil || again == nil {
+				t.Errorf("%s: watching again: %v", what, err)
+			}
+		})
+	}
+}
+
+// A client of a test has the defaults of production.
+func TestReplicaHasTheDefaultsOfProduction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, _ := soloisttest.NewClient(t)
+		ctx, stop := context.WithCancel(t.Context())
+		job := soloist.Job{Name: "x", Schedule: soloist.Every(time.Hour), Do: func(ctx context.Context, _ soloist.Run) error {
+			stop()
+			<-ctx.Done()
+			return nil
+		}}
+		begin := time.Now()
+		err := client.Run(ctx, job)
+		if took := time.Since(begin) % time.Hour; took < 20*time.Second || took > 21*time.Second || err != nil {
+			t.Errorf("Run returned %v after it, with %v; want the default Drain of 20s", took, err)
 		}
 	})
 }
