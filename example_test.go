@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/soloist-dev/soloist"
@@ -111,7 +114,36 @@ func ExampleClient_Do() {
 	// <nil>
 }
 
+// A holder of a lock works with the context of the lease, not with its own: it ends when the lease is lost.
 func ExampleClient_Lock() {
+	client, err := soloist.New(memstore.New(), soloist.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+
+	lease, err := client.Lock(context.Background(), "ledger") // waits; soloist.Options.Wait or ctx bound that
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer lease.Release()
+	ctx := lease.Context()
+
+	for _, account := range []string{"4711", "4712"} {
+		if ctx.Err() != nil {
+			log.Print(context.Cause(ctx)) // soloist.ErrLost: another replica may have the ledger by now
+			return
+		}
+		book(ctx, account, lease.Token()) // whatever books refuses a lower token than one that it has seen: see package fence
+	}
+	// Output:
+	// booked 4711
+	// booked 4712
+}
+
+func book(_ context.Context, account string, _ int64) { fmt.Println("booked", account) }
+
+func ExampleClient_TryLock() {
 	client, err := soloist.New(memstore.New(), soloist.Config{})
 	if err != nil {
 		log.Fatal(err)
@@ -119,15 +151,165 @@ func ExampleClient_Lock() {
 	defer client.Close()
 	ctx := context.Background()
 
-	lease, err := client.With(soloist.Options{TTL: 10 * time.Second, Wait: time.Minute}).Lock(ctx, "ledger")
+	first, err := client.TryLock(ctx, "close-month")
 	if err != nil {
-		log.Fatal(err) // soloist.ErrHeld if it is still held after a minute
+		log.Fatal(err)
 	}
-	if err := lease.Err(); err != nil {
-		log.Fatal(err) // reads the local clock only; call it just before a step that cannot be undone
+	var held *soloist.HeldError
+	if _, err := client.TryLock(ctx, "close-month"); errors.As(err, &held) {
+		fmt.Println(held.Name, "is held, for longer than 20 seconds:", held.Left > 20*time.Second)
 	}
-	fmt.Println(lease.Release()) // nil: the lease was live until then
-	// Output: <nil>
+	fmt.Println(first.Release()) // nil: it was held until now
+	// Output:
+	// close-month is held, for longer than 20 seconds: true
+	// <nil>
+}
+
+// Options apply to the leases of the copy that With returns. What is not given is inherited.
+func ExampleClient_With() {
+	client, err := soloist.New(memstore.New(), soloist.Config{TTL: time.Minute})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	ctx := context.Background()
+	patient := client.With(soloist.Options{Wait: 10 * time.Millisecond, AtMost: time.Hour})
+
+	err = patient.Do(ctx, "report", func(ctx context.Context, lease *soloist.Lease) error {
+		fmt.Println("the TTL is still a minute:", lease.Left() > 30*time.Second)
+		err := patient.Do(ctx, "report", func(context.Context, *soloist.Lease) error { return nil })
+		fmt.Println("held for 10ms, too:", errors.Is(err, soloist.ErrHeld))
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// the TTL is still a minute: true
+	// held for 10ms, too: true
+	// <nil>
+}
+
+// Lead runs a function on one replica for as long as it leads. When it stops, or dies, another replica takes over.
+func ExampleClient_Lead() {
+	client, err := soloist.New(memstore.New(), soloist.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	ctx, stop := context.WithCancel(context.Background()) // signal.NotifyContext in a real program
+
+	err = client.Lead(ctx, "importer", func(ctx context.Context, lease *soloist.Lease) error {
+		fmt.Println("leading")
+		stop()       // the process is told to stop
+		<-ctx.Done() // when it should stop, or has lost the leadership
+		return lease.SetState(lease.Context(), []byte("page 7"))
+	})
+	fmt.Println(err)
+
+	next, err := client.Campaign(context.Background(), "importer")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("the next leader begins at %s\n", next.State())
+	// Output:
+	// leading
+	// <nil>
+	// the next leader begins at page 7
+}
+
+// Campaign is for leaders that are not one function: it returns a lease, and the caller says when it ends.
+func ExampleClient_Campaign() {
+	client, err := soloist.New(memstore.New(), soloist.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+
+	lease, err := client.Campaign(context.Background(), "importer") // waits until this replica leads
+	if err != nil {
+		log.Fatal(err)
+	}
+	go func() {
+		<-lease.Context().Done()
+		// stop what only the leader may do
+	}()
+	fmt.Println("leading", lease.Name())
+	fmt.Println(lease.Release()) // resign
+	// Output:
+	// leading importer
+	// <nil>
+}
+
+// The state is what the holders of a name leave to each other: it is written only if the lease is still held.
+func ExampleLease_SetState() {
+	client, err := soloist.New(memstore.New(), soloist.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+
+	for range 3 {
+		err := client.Do(context.Background(), "import", func(ctx context.Context, lease *soloist.Lease) error {
+			page, _ := strconv.Atoi(string(lease.State())) // nil at first
+			fmt.Println("importing page", page+1)
+			return lease.SetState(ctx, []byte(strconv.Itoa(page+1)))
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// importing page 1
+	// importing page 2
+	// importing page 3
+}
+
+// Code far below finds the lease in its context, for the fencing token.
+func ExampleLeaseFrom() {
+	client, err := soloist.New(memstore.New(), soloist.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+
+	write := func(ctx context.Context) error {
+		if lease := soloist.LeaseFrom(ctx); lease != nil {
+			fmt.Println("writing under", lease.Name(), "with a token:", lease.Token() > 0)
+		}
+		return nil
+	}
+	err = client.Do(context.Background(), "ledger", func(ctx context.Context, _ *soloist.Lease) error { return write(ctx) })
+	fmt.Println(err)
+	// Output:
+	// writing under ledger with a token: true
+	// <nil>
+}
+
+// Process runs a function once, ever, for each ID. An attempt that fails is repeated later, by whichever replica asks first.
+func ExampleElements_Process() {
+	client, err := soloist.New(memstore.New(), soloist.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	invoices := client.Elements("invoices", soloist.ElementsOptions{Retry: soloist.Retry{Attempts: 5, Backoff: time.Minute}})
+
+	for _, id := range []string{"4711", "4712", "4711"} {
+		err := invoices.Process(context.Background(), id, func(_ context.Context, invoice *soloist.Element) error {
+			fmt.Println("issuing", invoice.ID(), "in attempt", invoice.Attempt())
+			return nil
+		})
+		switch {
+		case errors.Is(err, soloist.ErrDone):
+			fmt.Println(id, "is issued already")
+		case errors.Is(err, soloist.ErrHeld): // another replica is issuing it, or it failed and its back-off lasts
+		case err != nil:
+			log.Println(id, err)
+		}
+	}
+	// Output:
+	// issuing 4711 in attempt 1
+	// issuing 4712 in attempt 1
+	// 4711 is issued already
 }
 
 func ExampleClient_Run_policies() {
@@ -236,6 +418,37 @@ func ExampleClient_Semaphore() {
 	// false true
 }
 
+// At most two of the fleet at a time; the third waits for its turn.
+func ExampleSemaphore_Do() {
+	client, err := soloist.New(memstore.New(), soloist.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	pdf := client.With(soloist.Options{Wait: time.Minute}).Semaphore("pdf", 2)
+
+	var working atomic.Int32
+	var tooMany atomic.Bool
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() {
+			err := pdf.Do(context.Background(), func(context.Context, *soloist.Lease) error {
+				defer working.Add(-1)
+				if working.Add(1) > 2 {
+					tooMany.Store(true)
+				}
+				return nil
+			})
+			if err != nil {
+				log.Print(err)
+			}
+		})
+	}
+	all.Wait()
+	fmt.Println("more than two at a time:", tooMany.Load())
+	// Output: more than two at a time: false
+}
+
 // A guard at the resource refuses the writes of a holder that has not noticed yet that its lease is lost.
 func Example_fence() {
 	var guard fence.Memory // beside the resource, shared by all that write to it
@@ -285,6 +498,109 @@ func ExampleConfig_observe() {
 	// release ok 1
 }
 
+// A middleware wraps all work under a lease: here it logs, and it could begin a span of a trace.
+func ExampleMiddleware() {
+	logged := func(next soloist.Handler) soloist.Handler {
+		return func(ctx context.Context, work soloist.Work) error {
+			err := next(ctx, work)
+			fmt.Println(work.Subject.Kind, work.Subject.Name, "ended with", err)
+			return err
+		}
+	}
+	client, err := soloist.New(memstore.New(), soloist.Config{Middleware: []soloist.Middleware{logged}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	_ = client.Do(context.Background(), "close-month", func(context.Context, *soloist.Lease) error { return nil })
+	_ = client.Elements("invoices", soloist.ElementsOptions{}).Process(context.Background(), "4711",
+		func(context.Context, *soloist.Element) error { return errors.New("no such customer") })
+	// Output:
+	// lock close-month ended with <nil>
+	// element 4711 ended with no such customer
+}
+
+// Shutdown waits for the work under leases, but not longer than its context. What has not ended then is interrupted.
+func ExampleClient_Shutdown() {
+	client, err := soloist.New(memstore.New(), soloist.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	began, ended := make(chan bool), make(chan error)
+	go func() {
+		ended <- client.Do(context.Background(), "import", func(ctx context.Context, _ *soloist.Lease) error {
+			close(began)
+			<-ctx.Done() // this function would go on for hours
+			return context.Cause(ctx)
+		})
+	}()
+	<-began
+
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond) // 20 seconds, in a pod that has 30
+	defer cancel()
+	fmt.Println(errors.Is(client.Shutdown(ctx), context.DeadlineExceeded))
+	fmt.Println(<-ended)
+	// Output:
+	// true
+	// interrupted: the replica shuts down
+}
+
+// Admin shows what the fleet does, and steers it: a page for operators, for instance.
+func ExampleClient_Admin() {
+	client, err := soloist.New(memstore.New(), soloist.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	ctx := context.Background()
+	lease, err := client.Lock(ctx, "ledger")
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	for lock, err := range client.Admin().Locks(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(lock.Name, "is held by this replica:", lock.Replica() == client.Replica())
+		if err := client.Admin().Release(ctx, lock, "its host is gone"); err != nil {
+			log.Fatal(err)
+		}
+	}
+	fmt.Println("lost:", errors.Is(lease.Check(ctx), soloist.ErrLost))
+	// Output:
+	// ledger is held by this replica: true
+	// lost: true
+}
+
+// A run on demand, beside the schedule, on whichever replica has the job.
+func ExampleAdmin_TriggerAndWait() {
+	client, err := soloist.New(memstore.New(), soloist.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	runner, err := client.NewRunner(soloist.Job{
+		Name:     "report",
+		Schedule: cron.MustParse("0 6 * * *"),
+		Do: func(_ context.Context, run soloist.Run) error {
+			run.Report("42 rows", 0) // kept in the job's history
+			return nil
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go runner.Run(ctx)
+	<-runner.Ready()
+
+	run, err := client.Admin().TriggerAndWait(ctx, "report")
+	fmt.Println(run.Outcome, run.Output, err)
+	// Output: ok 42 rows <nil>
+}
+
 // A Runner can add and remove jobs while it runs: one for each tenant, for instance.
 func ExampleRunner() {
 	client, err := soloist.New(memstore.New(), soloist.Config{})
@@ -315,6 +631,15 @@ func ExampleRunner() {
 	}
 	fmt.Println(<-reported)
 
+	// The schedule of a job can be changed, too; what is the same in the other fields must be given again.
+	err = runner.Update(soloist.Job{Name: "report/acme", Schedule: cron.MustParse("0 7 * * *"), Do: func(context.Context, soloist.Run) error { return nil }})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, entry := range runner.Entries() {
+		fmt.Println(entry.Job.Name, entry.Job.Schedule, "is due in at most a day:", time.Until(entry.Next) <= 24*time.Hour)
+	}
+
 	if err := runner.Remove(ctx, "report/acme"); err != nil { // waits for the end of a run
 		log.Fatal(err)
 	}
@@ -323,6 +648,7 @@ func ExampleRunner() {
 	fmt.Println(<-ended)
 	// Output:
 	// report/acme
+	// report/acme 0 7 * * * is due in at most a day: true
 	// 0 jobs
 	// <nil>
 }
