@@ -275,7 +275,7 @@ func churn(s *Store, worker, round int) error {
 		if worker%2 == 1 {
 			at = names - 1 - at
 		}
-		claims[i] = claim(fmt.Sprintf("n%02d/%d", at, round/20), holder, time.Minute)
+		claims[i] = claim(fmt.Sprintf("n%02d/%d", at, round/20), holder, time.Hour)
 	}
 	out, err := s.Acquire(background, claims)
 	if err != nil {
@@ -298,17 +298,36 @@ func churn(s *Store, worker, round int) error {
 			return err
 		}
 	}
-	for _, verb := range []func() ([]error, error){
-		func() ([]error, error) { return s.Extend(background, extensionsOf(mine, time.Minute)) },
-		func() ([]error, error) { return s.Release(background, mine) },
-	} {
-		errs, err := verb()
-		if err := errors.Join(errors.Join(errs...), err); err != nil {
-			return err
-		}
+	if err := untilAnswered(mine, func(mine []store.Release) ([]error, error) { return s.Extend(background, extensionsOf(mine, time.Hour)) }); err != nil {
+		return err
+	}
+	if err := untilAnswered(mine, func(mine []store.Release) ([]error, error) { return s.Release(background, mine) }); err != nil {
+		return err
 	}
 	_, err = s.Sweep(background, 100)
 	return err
+}
+
+// untilAnswered asks about leases, and again about those whose rows somebody has kept locked for as long as a request waits for them.
+func untilAnswered(leases []store.Release, ask func([]store.Release) ([]error, error)) error {
+	for end := time.Now().Add(servers.Patience); len(leases) > 0; {
+		errs, err := ask(leases)
+		if err != nil {
+			return err
+		}
+		var again []store.Release
+		for i, err := range errs {
+			switch {
+			case err == nil:
+			case errors.Is(err, errLocked) && time.Now().Before(end):
+				again = append(again, leases[i])
+			default:
+				return err
+			}
+		}
+		leases = again
+	}
+	return nil
 }
 
 // Two holders, one after the other, each add 1 to what they read, and complete. The second has begun its transaction, and read, before
