@@ -41,6 +41,7 @@ func TestPasswordsInURLs(t *testing.T) {
 		"redis://user:%zz@host":              true,
 		"sqlite:/with@sign.db":               false,
 		"dynamodb://table?secret_key=canary": true,
+		"cassandra://user:canary@a,b:9042/k": true,
 	} {
 		if got := hasPassword(text); got != want {
 			t.Errorf("%s: %v", text, got)

@@ -12,6 +12,7 @@ require (
 )
 
 require (
+	github.com/apache/cassandra-gocql-driver/v2 v2.1.2 // indirect
 	github.com/aws/aws-sdk-go-v2 v1.47.7 // indirect
 	github.com/aws/aws-sdk-go-v2/config v1.33.15 // indirect
 	github.com/aws/aws-sdk-go-v2/credentials v1.20.15 // indirect
@@ -51,12 +52,14 @@ require (
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/soloist-dev/soloist/internal/proof v0.0.0
+	github.com/soloist-dev/soloist/store/cassandrastore v0.0.0
 	github.com/soloist-dev/soloist/store/dynamostore v0.0.0
 	github.com/soloist-dev/soloist/store/mysqlstore v0.0.0
 	github.com/soloist-dev/soloist/store/pgstore v0.0.0
 	github.com/soloist-dev/soloist/store/redisstore v0.0.0
 	github.com/spf13/pflag v1.0.9
 	golang.org/x/tools v0.52.0 // indirect
+	gopkg.in/inf.v0 v0.9.1 // indirect
 	modernc.org/libc v1.79.0 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
@@ -73,6 +76,8 @@ replace github.com/soloist-dev/soloist/internal/proof => ../../internal/proof
 replace github.com/soloist-dev/soloist/store/pgstore => ../../store/pgstore
 
 replace github.com/soloist-dev/soloist/store/redisstore => ../../store/redisstore
+
+replace github.com/soloist-dev/soloist/store/cassandrastore => ../../store/cassandrastore
 
 replace github.com/soloist-dev/soloist/store/dynamostore => ../../store/dynamostore
 

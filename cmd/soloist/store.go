@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/cassandrastore"
 	"github.com/soloist-dev/soloist/store/dynamostore"
 	"github.com/soloist-dev/soloist/store/memstore"
 	"github.com/soloist-dev/soloist/store/mysqlstore"
@@ -57,6 +58,7 @@ var openers = map[string]func(ctx context.Context, text string) (store.Store, er
 	"mysql":           opener(mysqlstore.OpenURL),
 	"mariadb":         opener(mysqlstore.OpenURL),
 	"dynamodb":        opener(dynamostore.OpenURL),
+	"cassandra":       opener(cassandrastore.OpenURL),
 }
 
 // opener makes the OpenURL of a package one of openers, without the nil that is not nil.

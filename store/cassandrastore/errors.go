@@ -1,0 +1,74 @@
+package cassandrastore
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	gocql "github.com/apache/cassandra-gocql-driver/v2"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+var (
+	errForeign = errors.New("something else has written it")
+	errNoReply = errors.New("the server has not said whether the write was applied")
+)
+
+// wrap says what was being done, and gives errors of the server the meaning that they have for every store.
+func wrap(doing string, err error) error {
+	var (
+		denied      *gocql.RequestErrUnauthorized
+		credentials *gocql.RequestErrCredentials
+		invalid     *gocql.RequestErrInvalid
+	)
+	switch {
+	case errors.As(err, &denied), errors.As(err, &credentials):
+		return fmt.Errorf("cassandrastore: %s: %w: %w", doing, err, fs.ErrPermission)
+	case errors.As(err, &invalid) && aboutSchema(invalid.Message()):
+		return fmt.Errorf("cassandrastore: %s: run `soloist migrate up` (%w): %w", doing, err, store.ErrSchema)
+	}
+	return fmt.Errorf("cassandrastore: %s: %w", doing, err)
+}
+
+// aboutSchema reports whether an invalid request was one because of a keyspace, a table or a column that is not there. The
+// server has no code for these.
+func aboutSchema(message string) bool {
+	for _, phrase := range []string{"does not exist", "unconfigured table", "ndefined column", "nknown identifier"} {
+		if strings.Contains(message, phrase) {
+			return true
+		}
+	}
+	return false
+}
+
+// unsure is wrap for a write. Only where the server has refused the request before it did anything, or where no request
+// has left this process, the outcome is known: nothing was written.
+func unsure(doing string, err error) error {
+	if refused(err) {
+		return wrap(doing, err)
+	}
+	return store.AsUnknown(wrap(doing, err))
+}
+
+// refused reports whether a write has surely had no effect. A server that is overloaded or has too few replicas may say so
+// after the write was decided, when it is to be acknowledged.
+func refused(err error) bool {
+	for _, sent := range []error{gocql.ErrNoConnections, gocql.ErrSessionClosed, gocql.ErrNoStreams} {
+		if errors.Is(err, sent) {
+			return true
+		}
+	}
+	var few *gocql.RequestErrUnavailable
+	if errors.As(err, &few) {
+		return few.Consistency == gocql.Serial || few.Consistency == gocql.LocalSerial
+	}
+	return is[*gocql.RequestErrUnauthorized](err) || is[*gocql.RequestErrCredentials](err) || is[*gocql.RequestErrSyntax](err) ||
+		is[*gocql.RequestErrInvalid](err) || is[*gocql.RequestErrConfig](err) || is[*gocql.RequestErrBootstrapping](err)
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}

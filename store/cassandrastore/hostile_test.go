@@ -1,0 +1,257 @@
+package cassandrastore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"testing"
+	"time"
+
+	gocql "github.com/apache/cassandra-gocql-driver/v2"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/cassandrastore"
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+// acquire claims one name for the holder x.
+func acquire(ctx context.Context, s *cassandrastore.Store, name string) (store.Grant, error) {
+	outcomes, err := s.Acquire(ctx, []store.Claim{{Name: name, Holder: "x", TTL: time.Hour}})
+	if err != nil {
+		return store.Grant{}, err
+	}
+	return outcomes[0].Grant, outcomes[0].Err
+}
+
+// again repeats what fails while the driver connects anew.
+func again(t testing.TB, what string, do func() error) {
+	t.Helper()
+	servers.Wait(t, what, func() bool {
+		err := do()
+		if err != nil && !errors.Is(err, gocql.ErrNoConnections) && !errors.Is(err, store.ErrUnknown) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		return err == nil
+	})
+}
+
+const (
+	serial = uint16(gocql.Serial)
+	quorum = uint16(gocql.Quorum)
+)
+
+// fates are what can become of a write, and whether its outcome is known then.
+var fates = []struct {
+	rule    string
+	fate    fate
+	unknown bool
+	is      error
+}{
+	{"its connection breaks before it arrives", fate{}, true, nil},
+	{"its connection breaks after it was carried out", fate{forward: true}, true, nil},
+	{"it times out, and was carried out", fate{forward: true, reply: failure(gocql.ErrCodeWriteTimeout, serial, uint32(1), uint32(2), "CAS")}, true, nil},
+	{"it times out, and was not carried out", fate{reply: failure(gocql.ErrCodeWriteTimeout, serial, uint32(0), uint32(2), "CAS")}, true, nil},
+	{"it times out when it is acknowledged", fate{forward: true, reply: failure(gocql.ErrCodeWriteTimeout, quorum, uint32(1), uint32(2), "SIMPLE")}, true, nil},
+	{"it times out when the row is read", fate{forward: true, reply: failure(gocql.ErrCodeReadTimeout, serial, uint32(1), uint32(2), uint8(0))}, true, nil},
+	{"replicas fail", fate{forward: true, reply: failure(gocql.ErrCodeWriteFailure, serial, uint32(1), uint32(2), uint32(1), "CAS")}, true, nil},
+	{"the server fails", fate{forward: true, reply: failure(gocql.ErrCodeServer)}, true, nil},
+	{"the server is overloaded", fate{forward: true, reply: failure(gocql.ErrCodeOverloaded)}, true, nil},
+	{"too few replicas are there when it is acknowledged", fate{forward: true, reply: failure(gocql.ErrCodeUnavailable, quorum, uint32(2), uint32(1))}, true, nil},
+	{"too few replicas are there to decide", fate{reply: failure(gocql.ErrCodeUnavailable, serial, uint32(2), uint32(1))}, false, nil},
+	{"the server is starting", fate{reply: failure(gocql.ErrCodeBootstrapping)}, false, nil},
+	{"it is not allowed", fate{reply: failure(gocql.ErrCodeUnauthorized)}, false, fs.ErrPermission},
+	{"it is refused as invalid", fate{reply: failure(gocql.ErrCodeInvalid)}, false, nil},
+}
+
+// TestWhatBecomesOfWrites: an error of a claim tells whether it may have been granted, and who asks again gets the grant
+// that the first request made, if it made one.
+func TestWhatBecomesOfWrites(t *testing.T) {
+	server := shared(t)
+	_, cfg := server.fresh(t)
+	p := newProxy(t, server.Addr)
+	s := on(t, p.session(t), cfg)
+	for i, test := range fates {
+		t.Run(test.rule, func(t *testing.T) {
+			again(t, "the connection", func() error { return s.Ping(background) })
+			name := fmt.Sprint(i)
+			p.next.Store(&test.fate)
+			_, err := acquire(background, s, name)
+			if err == nil || errors.Is(err, store.ErrUnknown) != test.unknown || test.is != nil && !errors.Is(err, test.is) {
+				t.Errorf("got %v, want an error that is unknown: %v, and %v", err, test.unknown, test.is)
+			}
+			again(t, "the second attempt", func() error {
+				grant, err := acquire(background, s, name)
+				if err == nil && grant.Token != 1 {
+					t.Errorf("got token %d, want the first", grant.Token)
+				}
+				return err
+			})
+		})
+	}
+}
+
+// TestWhatBecomesOfReleases is the same for extensions and releases: both can be repeated.
+func TestWhatBecomesOfReleases(t *testing.T) {
+	server := shared(t)
+	_, cfg := server.fresh(t)
+	p := newProxy(t, server.Addr)
+	s := on(t, p.session(t), cfg)
+	lost := fate{forward: true, reply: failure(gocql.ErrCodeWriteTimeout, serial, uint32(1), uint32(2), "CAS")}
+	grant, err := acquire(background, s, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, do := range map[string]func() error{
+		"extension": func() error {
+			errs, err := s.Extend(background, []store.Extension{{Name: "a", Holder: "x", Token: grant.Token, TTL: time.Hour}})
+			return errors.Join(append(errs, err)...)
+		},
+		"release": func() error {
+			errs, err := s.Release(background, []store.Release{{Name: "a", Holder: "x", Token: grant.Token, Mark: 7, Retain: store.Forever}})
+			return errors.Join(append(errs, err)...)
+		},
+	} {
+		grant, err = acquire(background, s, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.next.Store(&lost)
+		if err := do(); !errors.Is(err, store.ErrUnknown) {
+			t.Errorf("%s: got %v, want an unknown outcome", what, err)
+		}
+		if err := do(); err != nil {
+			t.Errorf("%s again: %v", what, err)
+		}
+	}
+}
+
+// TestSilence: a request that nobody responds to ends with its context, and its outcome is unknown.
+func TestSilence(t *testing.T) {
+	server := shared(t)
+	_, cfg := server.fresh(t)
+	p := newProxy(t, server.Addr)
+	s := on(t, p.session(t), cfg)
+	if err := s.Ping(background); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	p.next.Store(&fate{forward: true, silent: true})
+	failed := make(chan error, 1)
+	go func() {
+		_, err := acquire(ctx, s, "a")
+		failed <- err
+	}()
+	direct := server.open(t, cfg)
+	servers.Wait(t, "the write to be carried out", func() bool {
+		for range direct.List(background, "a") {
+			return true
+		}
+		return false
+	})
+	cancel()
+	if err := <-failed; !errors.Is(err, store.ErrUnknown) || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want that it was cancelled and the outcome is unknown", err)
+	}
+	if grant, err := acquire(background, s, "a"); err != nil || grant.Token != 1 {
+		t.Errorf("got %+v, %v, want the grant that nobody responded with", grant, err)
+	}
+}
+
+// TestSchemas: what is missing is named, with what mends it, and nothing is made by half.
+func TestSchemas(t *testing.T) {
+	server := shared(t)
+	missing := server.open(t, cassandrastore.Config{Keyspace: "nowhere"})
+	keyspace := server.keyspace(t, oneCopy)
+	server.do(t, `CREATE TABLE `+keyspace+`.other (id int PRIMARY KEY, note text)`)
+	server.do(t, `CREATE TABLE `+keyspace+`.wide (name text, version text, holder text, fencing_token bigint, mark bigint, state blob, ttl_ns bigint,
+		released boolean, unsure boolean, granted_at timestamp, forget_at timestamp, PRIMARY KEY (name, version))`)
+	empty := server.open(t, cassandrastore.Config{Keyspace: keyspace})
+	for _, test := range []struct {
+		rule        string
+		store       *cassandrastore.Store
+		says        string
+		canMigrate  bool
+		migrateSays string
+	}{
+		{"no keyspace", missing, "CREATE KEYSPACE nowhere", false, "CREATE KEYSPACE nowhere"},
+		{"another table", server.open(t, cassandrastore.Config{Keyspace: keyspace, Table: "other"}), "fencing_token is missing, not bigint", false, "not soloist's"},
+		{"another key", server.open(t, cassandrastore.Config{Keyspace: keyspace, Table: "wide"}), "its key is (name, version), not (name)", false, "not soloist's"},
+		{"no table", empty, "soloist migrate up", true, ""},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			if _, err := acquire(background, test.store, "a"); !says(err, test.says) || !errors.Is(err, store.ErrSchema) || errors.Is(err, store.ErrUnknown) {
+				t.Errorf("got %v, want an error about the schema that says %q", err, test.says)
+			}
+			if _, err := test.store.Capabilities(background); !says(err, test.says) {
+				t.Errorf("capabilities: got %v", err)
+			}
+			did, err := test.store.Migrate(background)
+			if test.canMigrate != (err == nil) || !test.canMigrate && !says(err, test.migrateSays) || test.canMigrate && len(did) != 1 {
+				t.Errorf("migrating: got %v, %v", did, err)
+			}
+		})
+	}
+	if did, err := empty.Migrate(background); err != nil || len(did) != 0 {
+		t.Errorf("a second migration did %v, %v, want nothing", did, err)
+	}
+	if _, err := acquire(background, empty, "a"); err != nil {
+		t.Errorf("after the migration: %v", err)
+	}
+	server.do(t, `DROP TABLE `+keyspace+`.soloist`)
+	if _, err := acquire(background, empty, "b"); !errors.Is(err, store.ErrSchema) || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("after the table was dropped: %v", err)
+	}
+}
+
+// TestRights: a user with the rights of docs/cassandra.md can do all that a client does, and one without them is told so.
+func TestRights(t *testing.T) {
+	server := shared(t)
+	_, cfg := server.fresh(t)
+	user := func(name string, grants ...string) *cassandrastore.Store {
+		role := cfg.Keyspace + "_" + name
+		server.do(t, fmt.Sprintf(`CREATE ROLE %s WITH PASSWORD = 'p@ss:w/ord' AND LOGIN = true`, role))
+		t.Cleanup(func() { server.do(t, `DROP ROLE `+role) })
+		for _, grant := range grants {
+			server.do(t, fmt.Sprintf(`GRANT %s ON %s.soloist TO %s`, grant, cfg.Keyspace, role))
+		}
+		s, err := cassandrastore.OpenURL(background, fmt.Sprintf("cassandra://%s:p%%40ss%%3Aw%%2Ford@%s/%s?timeout=5m&dialtimeout=5m", role, server.Addr, cfg.Keyspace))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+	app := user("app", "SELECT", "MODIFY")
+	grant, err := acquire(background, app, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if errs, err := app.Release(background, []store.Release{{Name: "a", Holder: "x", Token: grant.Token}}); err != nil || errs[0] != nil {
+		t.Error(errs, err)
+	}
+	if n, err := app.Sweep(background, 10); n != 1 || err != nil {
+		t.Errorf("swept %d, %v, want 1", n, err)
+	}
+	if c, err := app.Capabilities(background); err != nil || c.Fencing.Answer != store.No {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	if _, err := app.Examine(background); err != nil {
+		t.Error(err)
+	}
+	if _, err := acquire(background, user("reader", "SELECT"), "b"); !errors.Is(err, fs.ErrPermission) || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("without MODIFY: got %v, want that it is not allowed", err)
+	}
+	if _, err := acquire(background, user("nobody"), "b"); !errors.Is(err, fs.ErrPermission) || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("without any right: got %v, want that it is not allowed", err)
+	}
+	wrong, err := cassandrastore.OpenURL(background, "cassandra://cassandra:canary@"+server.Addr+"/"+cfg.Keyspace+"?dialtimeout=5m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer wrong.Close()
+	if _, err := acquire(background, wrong, "b"); !errors.Is(err, fs.ErrPermission) || errors.Is(err, store.ErrUnknown) || says(err, "canary") {
+		t.Errorf("with a wrong password: got %v, want that it is not allowed", err)
+	}
+}

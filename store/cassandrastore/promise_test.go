@@ -1,0 +1,34 @@
+package cassandrastore
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// TestPromises: clusters that no test can start here are judged by what they would say of themselves.
+func TestPromises(t *testing.T) {
+	const nts = "org.apache.cassandra.locator.NetworkTopologyStrategy"
+	for _, test := range []struct {
+		rule        string
+		replication map[string]string
+		version     string
+		local       bool
+		fencing     store.Answer
+		why         string
+	}{
+		{"two datacenters decide together", map[string]string{"class": nts, "a": "3", "b": "3"}, "5.0.9", false, store.Yes, "majority of 6"},
+		{"one of two datacenters decides", map[string]string{"class": nts, "a": "3", "b": "3"}, "5.0.9", true, store.No, "LOCAL_SERIAL"},
+		{"the other datacenter has no copies", map[string]string{"class": nts, "a": "3", "b": "0"}, "5.0.9", true, store.Yes, "majority of 3"},
+		{"transient replication", map[string]string{"class": nts, "a": "3/1"}, "5.0.9", false, store.Unknown, "3/1"},
+		{"another strategy", map[string]string{"class": "org.apache.cassandra.locator.EverywhereStrategy"}, "5.0.9", false, store.Unknown, "EverywhereStrategy"},
+		{"an old server, or ScyllaDB", map[string]string{"class": nts, "a": "3"}, "3.0.8", false, store.Unknown, "3.0.8"},
+		{"a server without a version", map[string]string{"class": nts, "a": "3"}, "", false, store.Unknown, "version"},
+	} {
+		s := sight{version: test.version, replication: test.replication, durableWrites: true, grace: leastGrace}
+		if got := s.fencing(test.local); got.Answer != test.fencing || !strings.Contains(got.Why, test.why) {
+			t.Errorf("%s: got %+v, want %v because of %q", test.rule, got, test.fencing, test.why)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package cassandrastore_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	gocql "github.com/apache/cassandra-gocql-driver/v2"
+)
+
+// A proxy stands between a session and a node, understands version 4 of the protocol, and breaks one request when told to.
+type proxy struct {
+	to   string
+	addr string
+	next atomic.Pointer[fate]
+}
+
+// A fate is what becomes of a request to execute a statement.
+type fate struct {
+	forward bool   // the server carries it out
+	reply   []byte // the body of the error that the client is sent instead of the server's reply
+	silent  bool   // nothing is sent instead; else, without reply, the connection breaks
+}
+
+func newProxy(t testing.TB, to string) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{to: to, addr: l.Addr().String()}
+	var conns sync.WaitGroup
+	conns.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns.Go(func() { p.serve(client) })
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); conns.Wait() })
+	return p
+}
+
+// session returns a session by way of the proxy, and closes it before the proxy ends.
+func (p *proxy) session(t testing.TB) *gocql.Session {
+	t.Helper()
+	c := cluster(p.to, "cassandra", "cassandra")
+	c.ProtoVersion, c.Dialer, c.ReconnectInterval = 4, p, 50*time.Millisecond
+	session, err := c.CreateSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(session.Close)
+	return session
+}
+
+// DialContext connects to the proxy instead of the node.
+func (p *proxy) DialContext(ctx context.Context, network, _ string) (net.Conn, error) {
+	var d net.Dialer
+	return d.DialContext(ctx, network, p.addr)
+}
+
+// The header of a frame: version, flags, stream, opcode, length of the body.
+const (
+	headerSize  = 9
+	opError     = 0x00
+	opExecute   = 0x0A
+	fromServer  = 0x84
+	atStream    = 2
+	atOpcode    = 4
+	atLength    = 5
+	streamBytes = 2
+)
+
+func readFrame(r io.Reader) ([]byte, error) {
+	header := make([]byte, headerSize)
+	if _, err := io.ReadFull(r, header); err != nil {
+		return nil, err
+	}
+	frame := make([]byte, headerSize+int(binary.BigEndian.Uint32(header[atLength:])))
+	copy(frame, header)
+	_, err := io.ReadFull(r, frame[headerSize:])
+	return frame, err
+}
+
+func (p *proxy) serve(client net.Conn) {
+	defer client.Close()
+	server, err := net.Dial("tcp", p.to)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	var fates sync.Map // by stream
+	var mu sync.Mutex  // of what is written to client
+	go func() {
+		defer client.Close()
+		for {
+			frame, err := readFrame(server)
+			if err != nil {
+				return
+			}
+			if f, ok := fates.LoadAndDelete([streamBytes]byte(frame[atStream:])); ok && !p.answer(client, &mu, frame, f.(*fate)) {
+				return
+			} else if ok {
+				continue
+			}
+			mu.Lock()
+			_, err = client.Write(frame)
+			mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	for {
+		frame, err := readFrame(client)
+		if err != nil {
+			return
+		}
+		if frame[atOpcode] == opExecute {
+			if f := p.next.Swap(nil); f != nil {
+				if !f.forward {
+					if !p.answer(client, &mu, frame, f) {
+						return
+					}
+					continue
+				}
+				fates.Store([streamBytes]byte(frame[atStream:]), f)
+			}
+		}
+		if _, err := server.Write(frame); err != nil {
+			return
+		}
+	}
+}
+
+// answer does what the fate says, on the stream of a frame. It reports false if the connection is to break.
+func (p *proxy) answer(client net.Conn, mu *sync.Mutex, frame []byte, f *fate) bool {
+	if f.reply == nil {
+		return f.silent
+	}
+	reply := []byte{fromServer, 0, frame[atStream], frame[atStream+1], opError}
+	reply = binary.BigEndian.AppendUint32(reply, uint32(len(f.reply)))
+	mu.Lock()
+	defer mu.Unlock()
+	_, err := client.Write(append(reply, f.reply...))
+	return err == nil
+}
+
+// failure is the body of an error: its code, a message, and what else the error has: consistencies are uint16, counts are
+// uint32, flags are bytes.
+func failure(code uint32, more ...any) []byte {
+	var b bytes.Buffer
+	for _, part := range append([]any{code, "so it is"}, more...) {
+		if text, ok := part.(string); ok {
+			_ = binary.Write(&b, binary.BigEndian, uint16(len(text)))
+			b.WriteString(text)
+			continue
+		}
+		_ = binary.Write(&b, binary.BigEndian, part)
+	}
+	return b.Bytes()
+}

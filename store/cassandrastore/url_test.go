@@ -1,0 +1,168 @@
+package cassandrastore_test
+
+import (
+	"crypto/tls"
+	"encoding/pem"
+	"errors"
+	"io"
+	"net"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/cassandrastore"
+)
+
+func TestURLs(t *testing.T) {
+	pemFile := filepath.Join(t.TempDir(), "empty.pem")
+	if err := os.WriteFile(pemFile, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for url, text := range map[string]string{
+		"cassandra://":                                                            "names no keyspace",
+		"cassandra://host":                                                        "names no keyspace",
+		"cassandra:///keyspace":                                                   "HOST or HOST:PORT",
+		"cassandra://host,/keyspace":                                              "HOST or HOST:PORT",
+		"cassandra://host:0/keyspace":                                             "HOST or HOST:PORT",
+		"cassandra://host:x/keyspace":                                             "HOST or HOST:PORT",
+		"cassandra://user@host/keyspace":                                          "write both",
+		"cassandra://user:%zz@host/keyspace":                                      "%XX",
+		"cassandra://user:ca/nary@host/keyspace":                                  "has an @ after the hosts",
+		"cassandra://host/key-space":                                              "a letter, then",
+		"cassandra://host/keyspace/more":                                          "a letter, then",
+		"cassandra://host/k?table=a;b":                                            "key=value",
+		"cassandra://host/k?table=a.b":                                            "a letter, then",
+		"cassandra://host/k?tabel=a":                                              "is unknown",
+		"cassandra://host/k?table=a&table=b":                                      "twice",
+		"cassandra://host/k?table=":                                               "must not be empty",
+		"cassandra://host/k?consistency=one":                                      "serial or local_serial",
+		"cassandra://host/k?consistency=local_serial":                             "datacenter=dc1",
+		"cassandra://host/k?timeout=5":                                            "duration",
+		"cassandra://host/k?timeout=-5s":                                          "duration",
+		"cassandra://host/k?tls=yes":                                              "false or true",
+		"cassandra://host/k?cafile=x":                                             "tls=true",
+		"cassandra://host/k?tls=true&cafile=/nonexistent":                         "no such file",
+		"cassandra://host/k?tls=true&cafile=" + pemFile:                           "no certificate",
+		"cassandra://host/k?tls=true&certfile=x":                                  "give both",
+		"cassandra://host/k?tls=true&certfile=" + pemFile + "&keyfile=" + pemFile: "certfile and keyfile",
+		"cassandra:host/k":                                                        "cassandra://USER",
+	} {
+		s, err := cassandrastore.OpenURL(background, url)
+		if s != nil || !errors.Is(err, store.ErrInvalid) || !says(err, text) || says(err, "canary") || says(err, "nary@") {
+			t.Errorf("%q: %v, want an invalid input that says %q", url, err, text)
+		}
+	}
+	for _, url := range []string{
+		"cassandra://host/k", "cassandra://u:p@a:9042,b,[::1]:9043,[::1]/Key_space1?table=T&datacenter=dc1&consistency=local_serial&timeout=1s&dialtimeout=1s",
+		"cassandra://10.0.0.1/k?tls=true&insecure=true&servername=x",
+	} {
+		s, err := cassandrastore.OpenURL(background, url)
+		if err != nil {
+			t.Errorf("%q: %v", url, err)
+			continue
+		}
+		if err := s.Close(); err != nil { // it has not connected
+			t.Error(err)
+		}
+		if err := s.Ping(background); !errors.Is(err, store.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+	}
+}
+
+func TestConfigs(t *testing.T) {
+	if _, err := cassandrastore.New(nil, cassandrastore.Config{}); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("a nil session: %v", err)
+	}
+	server := shared(t)
+	for _, cfg := range []cassandrastore.Config{{Keyspace: `a"b`}, {Table: "a b"}, {Table: strings.Repeat("a", 49)}} {
+		if _, err := cassandrastore.New(server.session, cfg); !errors.Is(err, store.ErrInvalid) {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+	keyspace := server.keyspace(t, oneCopy)
+	s := server.migrated(t, cassandrastore.Config{Keyspace: keyspace, Table: "Upper"})
+	if _, err := acquire(background, s, "a"); err != nil {
+		t.Errorf("a table with a letter in upper case: %v", err)
+	}
+	if text := s.Schema(); !strings.Contains(text, `CREATE TABLE IF NOT EXISTS "`+keyspace+`"."Upper"`) {
+		t.Errorf("the schema is %q", text)
+	}
+}
+
+// TestNoServer: a store without a server says so, and nothing is unknown.
+func TestNoServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	_ = l.Close()
+	s, err := cassandrastore.OpenURL(background, "cassandra://"+addr+"/k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for range 2 {
+		if _, err := acquire(background, s, "a"); err == nil || errors.Is(err, store.ErrUnknown) || !says(err, "connecting") {
+			t.Errorf("got %v, want that it cannot connect", err)
+		}
+	}
+}
+
+// TestTLS: a URL with tls=true speaks TLS, and refuses a server whose certificate it does not trust.
+func TestTLS(t *testing.T) {
+	server := shared(t)
+	_, cfg := server.fresh(t)
+	certified := httptest.NewTLSServer(nil)
+	defer certified.Close()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: certified.TLS.Certificates})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer client.Close()
+				if node, err := net.Dial("tcp", server.Addr); err == nil {
+					defer node.Close()
+					go func() { _, _ = io.Copy(node, client); _ = node.Close() }()
+					_, _ = io.Copy(client, node)
+				}
+			}()
+		}
+	}()
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certified.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open := func(options string) error {
+		s, err := cassandrastore.OpenURL(background, "cassandra://cassandra:cassandra@"+l.Addr().String()+"/"+cfg.Keyspace+"?timeout=5m&dialtimeout=5m&"+options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		return s.Ping(background)
+	}
+	if err := open("tls=true&servername=example.com&cafile=" + url.QueryEscape(ca)); err != nil {
+		t.Errorf("with the right certificate: %v", err)
+	}
+	if err := open("tls=true&servername=example.com"); !says(err, "certificate") {
+		t.Errorf("with a certificate that nobody has signed: %v", err)
+	}
+	if err := open("tls=true&servername=other.example&cafile=" + url.QueryEscape(ca)); !says(err, "certificate") {
+		t.Errorf("with a certificate of another host: %v", err)
+	}
+	if err := open("tls=true&insecure=true"); err != nil {
+		t.Errorf("with whatever certificate: %v", err)
+	}
+}
