@@ -14,7 +14,7 @@ import (
 
 // TestExclusionByEffect: processes that add one to a plain number under a lock lose no addition.
 func TestExclusionByEffect(t *testing.T) {
-	const processes, each = 5, 10
+	const processes, each = 4, 6
 	server := shared(t)
 	_, cfg := server.fresh(t)
 	number, tokens := 0, []int64(nil) // guarded by the lock alone

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -205,7 +207,7 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// TestRights: a user with the rights of docs/cassandra.md can do all that a client does, and one without them is told so.
+// TestRights: a user with the rights of docs/stores/cassandra.md can do all that a client does, and one without them is told so.
 func TestRights(t *testing.T) {
 	server := shared(t)
 	_, cfg := server.fresh(t)
@@ -246,6 +248,19 @@ func TestRights(t *testing.T) {
 	if _, err := acquire(background, user("nobody"), "b"); !errors.Is(err, fs.ErrPermission) || errors.Is(err, store.ErrUnknown) {
 		t.Errorf("without any right: got %v, want that it is not allowed", err)
 	}
+	maker := user("maker")
+	server.do(t, `DROP TABLE `+cfg.Keyspace+`.soloist`)
+	if _, err := maker.Migrate(background); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("migrating without CREATE: got %v, want that it is not allowed", err)
+	}
+	server.do(t, fmt.Sprintf(`GRANT CREATE ON KEYSPACE %s TO %s_maker`, cfg.Keyspace, cfg.Keyspace))
+	servers.Wait(t, "the right to migrate", func() bool {
+		_, err := maker.Migrate(background)
+		if err != nil && !errors.Is(err, fs.ErrPermission) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 	wrong, err := cassandrastore.OpenURL(background, "cassandra://cassandra:canary@"+server.Addr+"/"+cfg.Keyspace+"?dialtimeout=5m")
 	if err != nil {
 		t.Fatal(err)
@@ -253,5 +268,24 @@ func TestRights(t *testing.T) {
 	defer wrong.Close()
 	if _, err := acquire(background, wrong, "b"); !errors.Is(err, fs.ErrPermission) || errors.Is(err, store.ErrUnknown) || says(err, "canary") {
 		t.Errorf("with a wrong password: got %v, want that it is not allowed", err)
+	}
+}
+
+// TestRaisedFloor: the statement of docs/stores/cassandra.md makes new names begin above a token.
+func TestRaisedFloor(t *testing.T) {
+	server := shared(t)
+	s, cfg := server.fresh(t)
+	text, err := os.ReadFile("../../docs/stores/cassandra.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, statement, _ := strings.Cut(string(text), "INSERT INTO app.soloist")
+	statement, _, found := strings.Cut(statement, ";")
+	if !found {
+		t.Fatal("the page has no such statement")
+	}
+	server.do(t, "INSERT INTO "+cfg.Keyspace+".soloist"+statement)
+	if grant, err := acquire(background, s, "a"); err != nil || grant.Token != 1_000_001 {
+		t.Errorf("got %+v, %v, want the token 1000001", grant, err)
 	}
 }

@@ -28,7 +28,7 @@ const urlRule = "write cassandra://USER:PASSWORD@HOST:PORT,HOST:PORT/KEYSPACE"
 //	cassandra://USER:PASSWORD@HOST:PORT,HOST:PORT/KEYSPACE?datacenter=dc1
 //
 // USER, PASSWORD and PORT (9042) can be left out. The hosts are those that are asked first; the other nodes are found through
-// them. The options are documented in docs/cassandra.md. It connects when the first request is made. What is wrong with the
+// them. The options are documented in docs/stores/cassandra.md. It connects when the first request is made. What is wrong with the
 // URL is a *store.InvalidError, which quotes no password.
 func OpenURL(_ context.Context, text string) (*Store, error) {
 	t, err := parseURL(text)
