@@ -177,6 +177,9 @@ func (s *Store) put(ctx context.Context, statement string, all []lease, request 
 		lease, key := batch(leaseColumns, rows, 0), batch(keyColumns, keys, len(order))
 		lease["call"] = newCall()
 		key["call"] = lease["call"]
+		if s.cfg.ShedLock && statement == sqlRelease {
+			lease["theirs"], key["theirs"] = sqlTheirs, sqlTheirsLook
+		}
 		statements = append(statements, s.text(statement, lease), s.text(sqlLeaseLook, key))
 		order = append(order, layer...)
 	}

@@ -144,9 +144,14 @@ func (s *Store) alive(ctx context.Context) error {
 
 // text puts f and the names of the tables into a statement.
 func (s *Store) text(statement string, f fill) string {
-	all := fill{"records": s.table(s.cfg.Table), "meta": s.table(s.cfg.Table + "_meta"), "live": sqlLive, "sound": sqlSound, "sound_p": strings.ReplaceAll(sqlSound, "r.", "p."), "forgettable": sqlForgettable, "unshared": ""}
+	all := fill{
+		"records": s.table(s.cfg.Table), "meta": s.table(s.cfg.Table + "_meta"),
+		"live": sqlLive, "sound": sqlSound, "sound_p": strings.ReplaceAll(sqlSound, "r.", "p."), "forgettable": sqlForgettable, "unshared": "", "theirs": "",
+		"r.token": "r.token", "r.mark": "r.mark", "p.mark": "p.mark",
+	}
 	if s.cfg.ShedLock {
-		all["unshared"] = sqlUnshared
+		all["unshared"], all["r.token"], all["r.mark"] = sqlUnshared, sqlTokenShared, sqlMarkShared
+		all["p.mark"] = strings.ReplaceAll(sqlMarkShared, "r.", "p.")
 	}
 	for key, text := range f {
 		all[key] = text

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/shedlock"
 	"github.com/soloist-dev/soloist/test/servers"
 
 	"github.com/go-sql-driver/mysql"
@@ -135,7 +136,7 @@ func TestShedLock(t *testing.T) {
 			heldBy(t, s, "lock/before", "jvm-1")
 			p.unlock("before", 0)
 			again := take(t, s, "job/before", "b")
-			if again.Token <= g.Token || again.Mark != 7 || string(again.State) != "left" {
+			if again.Token <= g.Token || again.Mark < 7 || string(again.State) != "left" {
 				t.Errorf("the grant after ShedLock's is %+v", again)
 			}
 			// ShedLock takes over what has expired, and the one who had it is told.
@@ -185,6 +186,95 @@ func TestShedLock(t *testing.T) {
 			p.locks("before")
 			s.Close()
 		})
+	}
+}
+
+// sharedTable is a store on a table of ShedLock's, with a JVM.
+func sharedTable(t *testing.T) (*Store, *peer) {
+	t.Helper()
+	db := inZone(t, "+00:00")
+	s, err := New(db, Config{ShedLock: true, Table: newTable(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { drop(t, db, s) })
+	exec(t, db, strings.Replace(documentedTable, "shedlock", s.cfg.Table, 1))
+	if _, err := s.Migrate(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return s, &peer{t, db, s.cfg.Table, "jvm-1", map[string]bool{}}
+}
+
+// The scheduled times up to the instant at which ShedLock has taken a lock have been run by it.
+func TestWhatShedLockHasRunIsDone(t *testing.T) {
+	s, java := sharedTable(t)
+	for name, ours := range map[string]bool{"new": false, "known": true} { // whether soloist has had the name before
+		if ours {
+			g := take(t, s, "job/"+name, "before")
+			release(t, s, store.Release{Name: "job/" + name, Holder: "before", Token: g.Token, Retain: store.Forever})
+		}
+		attempt := func(scheduled time.Time) store.Outcome {
+			t.Helper()
+			return acquire(t, s, store.Claim{Name: "job/" + name, Holder: "a", TTL: time.Minute, Mark: scheduled.UnixMilli()})[0]
+		}
+		scheduled, next := time.Now(), time.Now().Add(time.Hour)
+		java.locks(name)
+		for _, at := range []time.Time{scheduled, scheduled.Add(shedlock.Early - time.Millisecond)} { // a JVM's clock may be ahead
+			if o := attempt(at); !errors.Is(o.Err, store.ErrDone) {
+				t.Errorf("%s: claiming what Java runs: %v", name, o.Err)
+			}
+		}
+		if o := attempt(next); !errors.Is(o.Err, store.ErrHeld) {
+			t.Errorf("%s: claiming what is due later: %v", name, o.Err)
+		}
+		java.extend(name, 2*time.Hour)
+		java.unlock(name, 0)
+		if o := attempt(scheduled); !errors.Is(o.Err, store.ErrDone) {
+			t.Errorf("%s: claiming what Java has run: %v", name, o.Err)
+		}
+		if o := attempt(next); o.Err != nil || o.Grant.Mark < scheduled.UnixMilli() {
+			t.Errorf("%s: claiming what is due later: %+v", name, o)
+		}
+		if o := attempt(scheduled); o.Err != nil { // it has it, and the mark is kept beside
+			t.Errorf("%s: claiming again: %v", name, o.Err)
+		}
+		for r, err := range s.List(t.Context(), "job/"+name) {
+			if err != nil || r.Mark < scheduled.UnixMilli() {
+				t.Errorf("%s: the mark is lost: %+v, %v", name, r, err)
+			}
+		}
+	}
+}
+
+// A JVM that died keeps its lock for lockAtMostFor. By the holder and the token that a list shows it can be released by force.
+func TestWhatShedLockHoldsIsReleasedByForce(t *testing.T) {
+	s, java := sharedTable(t)
+	for name, ours := range map[string]bool{"new": false, "known": true} { // whether soloist has had the name before
+		record := "lock/" + name
+		if ours {
+			g := take(t, s, record, "before")
+			release(t, s, store.Release{Name: record, Holder: "before", Token: g.Token})
+		}
+		java.locks(name)
+		r := heldBy(t, s, record, "jvm-1")
+		for shown, err := range s.List(t.Context(), record) {
+			if err != nil || shown.Token != r.Token || shown.Token == 0 || shown.Holder != "jvm-1" {
+				t.Errorf("%s: listed as %+v, %v; the refusal has token %d", name, shown, err, r.Token)
+			}
+		}
+		for _, wrong := range []store.Release{{Name: record, Holder: r.Holder, Token: r.Token + 1}, {Name: record, Holder: "another", Token: r.Token}} {
+			if errs, err := s.Release(t.Context(), []store.Release{wrong}); err != nil || !errors.Is(errs[0], store.ErrLost) {
+				t.Errorf("%s: %+v: %v, %v", name, wrong, errs, err)
+			}
+		}
+		release(t, s, store.Release{Name: record, Holder: r.Holder, Token: r.Token})
+		release(t, s, store.Release{Name: record, Holder: r.Holder, Token: r.Token}) // a repeat
+		if g := take(t, s, record, "a"); g.Token <= r.Token {
+			t.Errorf("%s: token %d after Java's %d", name, g.Token, r.Token)
+		}
+		if java.unlock(name, 0) {
+			t.Errorf("%s: the dead JVM's unlock frees our lease", name)
+		}
 	}
 }
 

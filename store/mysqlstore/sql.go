@@ -2,8 +2,10 @@ package mysqlstore
 
 import (
 	"embed"
+	"strconv"
 	"strings"
 
+	"github.com/soloist-dev/soloist/store/internal/shedlock"
 	"github.com/soloist-dev/soloist/store/internal/sqlshared"
 )
 
@@ -26,6 +28,10 @@ var (
 	sqlSound         = load("sound")
 	sqlForgettable   = load("forgettable")
 	sqlUnshared      = load("unshared")
+	sqlTheirs        = load("theirs")
+	sqlTheirsLook    = load("theirs_look")
+	sqlTokenShared   = load("token_shared")
+	sqlMarkShared    = load("mark_shared")
 	sqlAcquireTake   = load("acquire_take")
 	sqlAcquireMake   = load("acquire_make")
 	sqlAcquireLook   = load("acquire_look")
@@ -70,6 +76,7 @@ const sqlNow = "UTC_TIMESTAMP(6)"
 var constants = fill{
 	"micros": "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {now})",
 	"now":    sqlNow,
+	"early":  strconv.FormatInt(shedlock.Early.Milliseconds(), 10),
 	"max":    "9223372036854775807",
 	"all":    "18446744073709551615",
 }

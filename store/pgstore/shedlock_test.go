@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/shedlock"
 	"github.com/soloist-dev/soloist/test/servers"
 
 	"github.com/jackc/pgx/v5"
@@ -162,6 +163,45 @@ func TestShedLockTakesOver(t *testing.T) {
 		g, err := try(s, "job/report", "b", time.Hour)
 		if err != nil || g.ExpiredAge != 0 || g.Token <= r.Token {
 			t.Errorf("after Java: %+v, %v", g, err)
+		}
+	}
+}
+
+// The scheduled times up to the instant at which ShedLock has taken a lock have been run by it.
+func TestWhatShedLockHasRunIsDone(t *testing.T) {
+	s, java := shared(t)
+	for _, ours := range []bool{false, true} { // whether soloist has had the name before
+		name := fmt.Sprintf("report-%v", ours)
+		if ours {
+			release(t, s, take(t, s, "job/"+name, "before", time.Minute))
+		}
+		claim := func(scheduled time.Time) error {
+			t.Helper()
+			out, err := s.Acquire(background, []store.Claim{{Name: "job/" + name, Holder: "a", TTL: time.Minute, Mark: scheduled.UnixMilli()}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return out[0].Err
+		}
+		scheduled, next := time.Now(), time.Now().Add(time.Hour)
+		if !java.lock(name, time.Hour) {
+			t.Fatal("Java gets no lock")
+		}
+		for _, at := range []time.Time{scheduled, scheduled.Add(shedlock.Early - time.Millisecond)} { // a JVM's clock may be ahead
+			if err := claim(at); !errors.Is(err, store.ErrDone) {
+				t.Errorf("ours %v: claiming what Java runs: %v", ours, err)
+			}
+		}
+		if err := claim(next); !errors.Is(err, store.ErrHeld) {
+			t.Errorf("ours %v: claiming what is due later: %v", ours, err)
+		}
+		java.extend(name, 2*time.Hour)
+		java.unlock(name, 0)
+		if err := claim(scheduled); !errors.Is(err, store.ErrDone) {
+			t.Errorf("ours %v: claiming what Java has run: %v", ours, err)
+		}
+		if err := claim(next); err != nil {
+			t.Errorf("ours %v: claiming what is due later: %v", ours, err)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/soloist-dev/soloist/store/internal/shedlock"
 )
 
 //go:embed sql/*.sql sql/schema/*.sql
@@ -114,6 +116,7 @@ func (t tables) fill(text string) string {
 		"{{held}}", held,
 		"{{secret}}", "(SELECT secret FROM "+t.meta+" WHERE one = 1)",
 		"{{random}}", "decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex')",
+		"{{early}}", strconv.FormatInt(shedlock.Early.Milliseconds(), 10),
 		"{{forever}}", "timestamp '9999-12-31'",
 		"{{first}}", "timestamp 'epoch'", // so that a difference of times has an end, whatever somebody has put into a record
 		"{{last}}", "timestamp '9999-12-31'",

@@ -18,8 +18,8 @@ var commands = []string{
 
 // Commands that are needed besides when locks are shared with Java clients, or replicas are waited for.
 var (
-	shedLockCommands = []string{"exists", "pttl", "pexpire"}
-	redissonCommands = []string{"exists", "hexists", "hkeys", "pttl", "pexpire", "incr"}
+	shedLockCommands = []string{"exists", "pttl", "pexpire", "scan"}
+	redissonCommands = []string{"exists", "hexists", "hkeys", "pttl", "pexpire", "incr", "scan", "hlen"}
 	waitCommands     = []string{"wait"}
 )
 
@@ -73,7 +73,7 @@ func dryArgs(command string, b *bucket) []any {
 	switch command {
 	case "eval", "evalsha":
 		return []any{"x", "1", b.counter}
-	case "get", "del", "exists", "pttl", "persist", "hkeys", "hvals", "incr":
+	case "get", "del", "exists", "pttl", "persist", "hkeys", "hvals", "incr", "hlen":
 		return []any{b.counter}
 	case "set", "hget", "hmget", "zrem", "pexpire", "hexists", "hdel":
 		return []any{b.counter, "x"}
@@ -83,6 +83,8 @@ func dryArgs(command string, b *bucket) []any {
 		return []any{b.counter, "-", "+"}
 	case "publish":
 		return []any{b.channel + "x", ""}
+	case "scan":
+		return []any{"0"}
 	case "wait":
 		return []any{"0", "1"}
 	case "subscribe":

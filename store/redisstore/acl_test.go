@@ -18,9 +18,9 @@ func TestRightsOfEveryMode(t *testing.T) {
 		servers   []*servers.RedisServer
 		url, more string
 	}{
-		"ShedLock": {[]*servers.RedisServer{one}, one.URL + "?shedlock=true", "+exists +pttl +pexpire ~job-lock:*"},
+		"ShedLock": {[]*servers.RedisServer{one}, one.URL + "?shedlock=true", "+exists +pttl +pexpire +scan ~job-lock:*"},
 		"Redisson": {[]*servers.RedisServer{one}, one.URL + "?redisson=true",
-			"+exists +hexists +hkeys +pttl +pexpire +incr ~NAME ~redisson_lock_token:* &redisson_lock__channel:*"},
+			"+exists +hexists +hkeys +pttl +pexpire +incr +scan +hlen ~NAME ~redisson_lock_token:* &redisson_lock__channel:*"},
 		"WAIT":    {[]*servers.RedisServer{sentinel.Master, sentinel.Replica}, sentinel.URL + "?wait=1", "+wait"},
 		"cluster": {cluster.Nodes, cluster.URL + "?", "+cluster|slots +cluster|info +command"},
 	} {

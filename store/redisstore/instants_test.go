@@ -52,7 +52,7 @@ func (b bench) acquire(at int64, name, holder string, ttl int) []any {
 }
 
 func (b bench) release(at int64, name, holder, token string) any {
-	return b.run(releaseScript, at, b.keys(name), b.first(), b.b.channel, b.b.tag, holder, token, 0, 0, "0", "", 0)[0]
+	return b.run(releaseScript, at, b.keys(name), b.first(), b.b.channel, b.b.tag, "", holder, token, 0, 0, "0", "", 0)[0]
 }
 
 func newBench(t *testing.T) bench {

@@ -13,8 +13,8 @@ import (
 
 const pageSize = 200 // records
 
-// List is as in store.Store. It reads the index of names page by page, never the whole key space.
-func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+// listOwn lists the records, by the index of their names.
+func (s *Store) listOwn(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		if err := s.alive(ctx); err != nil {
 			yield(store.Record{}, err)

@@ -22,6 +22,9 @@ func (s *Store) peer(b *bucket, name string) (key string, shared bool) {
 // peerValue is what is written into a key that is shared: ShedLock's string says when, by the clock of whoever takes it, and who; the
 // field of Redisson's hash says who. Nothing is decided by it but whether the key is still ours.
 func (s *Store) peerValue(holder string) string {
+	if !s.cfg.ShedLock && !s.cfg.Redisson {
+		return ""
+	}
 	if s.cfg.Redisson {
 		return "r:" + holder
 	}

@@ -247,6 +247,95 @@ func TestRedissonsReadWriteLockIsKeptOut(t *testing.T) {
 	}
 }
 
+// What Java holds is listed, and released by force by the holder and the token that the list shows: for a JVM that died.
+func TestWhatJavaHoldsIsListedAndReleasedByForce(t *testing.T) {
+	url := servers.Redis(t).URL // of its own: all keys are scanned
+	java := plainClient(t, url)
+	const owner = "0f0f0f0f-1111-2222-3333-444444444444:77"
+	for mode, c := range map[string]struct {
+		key  func(name string) string
+		lock func(key string) error
+		by   string
+	}{
+		"shedlock=true&shedlock_env=e*v": {func(name string) string { return "job-lock:e*v:" + name },
+			func(key string) error { return java.Set(background, key, "ADDED:x@host:uuid", time.Hour).Err() }, "ADDED:x@host:uuid"},
+		"redisson=true": {func(name string) string { return name },
+			func(key string) error {
+				return errors.Join(java.HSet(background, key, owner, "1").Err(), java.PExpire(background, key, time.Hour).Err())
+			}, owner},
+	} {
+		t.Run(mode, func(t *testing.T) {
+			s := open(t, fresh(t, url, strings.Split(mode, "&")...))
+			must(t, java.HSet(background, "application", "a", "b").Err())
+			must(t, java.Set(background, "job-lock:env:other", "ADDED:x@host:uuid", time.Hour).Err())
+			must(t, release(s, take(t, s, "lock/b-known", "before")))
+			take(t, s, "lock/c-ours", "us")
+			for _, name := range []string{"a-new", "b-known", "d-last"} {
+				must(t, c.lock(c.key(name)))
+			}
+			listed := map[string]store.Record{}
+			var order []string
+			for r, err := range s.List(background, "lock/") {
+				must(t, err)
+				listed[r.Name], order = r, append(order, r.Name)
+			}
+			if got := strings.Join(order, " "); got != "lock/a-new lock/b-known lock/c-ours lock/d-last" {
+				t.Fatalf("listed: %s", got)
+			}
+			for _, name := range []string{"lock/a-new", "lock/b-known", "lock/d-last"} {
+				r := listed[name]
+				if r.Holder != c.by || r.Token <= 0 || r.Left < 59*time.Minute || held(t, s, name, "other").Token != r.Token {
+					t.Errorf("%s is listed as %+v", name, r)
+				}
+				for _, wrong := range []store.Release{{Name: name, Holder: r.Holder, Token: r.Token + 1}, {Name: name, Holder: "another", Token: r.Token}} {
+					if err := release(s, wrong); !errors.Is(err, store.ErrLost) {
+						t.Errorf("%+v: %v", wrong, err)
+					}
+				}
+				w := watched(t, s, name)
+				drain([]<-chan struct{}{w})
+				must(t, release(s, store.Release{Name: name, Holder: r.Holder, Token: r.Token}))
+				if !woken(w) {
+					t.Errorf("%s: nobody is woken", name)
+				}
+				if g := take(t, s, name, "after"); g.Token <= r.Token {
+					t.Errorf("%s: token %d after %d", name, g.Token, r.Token)
+				}
+			}
+			if java.Exists(background, "application", "job-lock:env:other").Val() != 2 {
+				t.Error("other keys are gone")
+			}
+			must(t, java.FlushAll(background).Err())
+		})
+	}
+}
+
+// A scheduled time that ShedLock is running is done, and not only held.
+func TestWhatShedLockRunsIsDone(t *testing.T) {
+	url, env := shared(t).URL, prefix()
+	java := plainClient(t, url)
+	s := open(t, fresh(t, url, "shedlock=true", "shedlock_env="+env))
+	scheduled := time.Now().Truncate(time.Millisecond)
+	attempt := func(at time.Time) error {
+		outs, err := s.Acquire(background, []store.Claim{{Name: "job/report", Holder: "go", TTL: time.Minute, Mark: at.UnixMilli()}})
+		must(t, err)
+		return outs[0].Err
+	}
+	lock := func(at time.Time) {
+		must(t, java.Set(background, "job-lock:"+env+":report", "ADDED:"+at.UTC().Format("2006-01-02T15:04:05.000Z")+"@host:uuid", time.Hour).Err())
+	}
+	for begun, want := range map[time.Duration]error{0: store.ErrDone, -400 * time.Millisecond: store.ErrDone, -time.Minute: store.ErrHeld} {
+		lock(scheduled.Add(begun))
+		if err := attempt(scheduled); !errors.Is(err, want) {
+			t.Errorf("Java has begun %v from the scheduled time: %v, want %v", begun, err, want)
+		}
+	}
+	lock(scheduled.Add(24 * time.Hour)) // by a clock that is wrong
+	if err := attempt(scheduled.Add(time.Hour)); !errors.Is(err, store.ErrHeld) {
+		t.Errorf("a JVM whose clock is ahead: %v", err)
+	}
+}
+
 // A key that is no lock, where Java's lock would be, is refused for what it is, and its name alone.
 func TestForeignKeyWhereJavasLockWouldBe(t *testing.T) {
 	url, name := shared(t).URL, prefix()

@@ -29,7 +29,7 @@ func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outc
 	err := batch(ctx, s, acquireScript, claims, func(c store.Claim) (string, error) { return c.Name, c.Check() }, begin, add,
 		func(i int, reply any, acked int, err error) {
 			if err == nil {
-				if outs[i] = s.outcome(claims[i].Name, reply); outs[i].Err == nil && s.enough(acked) != nil {
+				if outs[i] = ranByShedLock(claims[i], s.outcome(claims[i].Name, reply)); outs[i].Err == nil && s.enough(acked) != nil {
 					outs[i] = store.Outcome{Err: s.enough(acked)}
 				}
 			} else {
@@ -55,7 +55,9 @@ func (s *Store) Extend(ctx context.Context, extensions []store.Extension) ([]err
 
 // Release is as in store.Store.
 func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error, error) {
-	begin := func(b *bucket) ([]string, []any) { return b.indexes(), []any{len(b.records) + 1, b.channel, b.tag} }
+	begin := func(b *bucket) ([]string, []any) {
+		return b.indexes(), []any{len(b.records) + 1, b.channel, b.tag, s.peerValue("")}
+	}
 	add := func(b *bucket, i int, keys []string, args []any) ([]string, []any) {
 		r := releases[i]
 		peer, _ := s.peer(b, r.Name)

@@ -3,13 +3,20 @@
 // "report" and soloist's job "report". So these two are one record there, and exclude each other.
 package shedlock
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // Lock is the prefix of the record that is listed for a lock of ShedLock that no client of soloist has acquired yet.
 const Lock = "lock/"
 
 // job is the prefix of the records of jobs.
 const job = "job/"
+
+// Early is how long before a scheduled time ShedLock can take a lock and still count as having run that time, since the
+// clock of a JVM may be ahead of the server's.
+const Early = 500 * time.Millisecond
 
 // Bare returns ShedLock's name of a record. A record that is neither a lock's nor a job's, or that is in a namespace,
 // is not shared, and keeps its name.

@@ -11,19 +11,20 @@ local function claim(key, peer, holder, ttl, mark, value)
     if ARGV[2] == '1' then redis.call('HSET', key, 'h', holder) end
     return {'granted', rec.t, rec.m, left_behind, '0'}
   end
+  local who, lasts, token = foreign(rec, peer, value)
   if string.sub(mark, 1, 1) == '-' or (mark ~= '0' and rec and not less(rec.m, mark)) then
     local h, t, m, left, age = told(rec)
+    if who then h, t, left, age = who, token, int(lasts), '0' end
     return {'done', h, t, m, left, age, left_behind}
   end
-  local who, lasts = foreign(rec, peer, value)
-  if who then return {'held', who, rec and rec.t or '0', rec and rec.m or '0', int(lasts), '0', ''} end
+  if who then return {'held', who, token, rec and rec.m or '0', int(lasts), '0', ''} end
   if rec and rec.u > now and (rec.h ~= holder or rec.r) then
     local h, t, m, left, age = told(rec)
     return {'held', h, t, m, left, age, ''}
   end
   local abandoned = '0'
   if rec and not rec.r then abandoned = int(math.max(1, now - rec.g)) end
-  local token = grant(key, rec, first, holder, ttl, KEYS[1], KEYS[2])
+  token = grant(key, rec, first, holder, ttl, KEYS[1], KEYS[2])
   if not token then return {'overflow'} end
   if value ~= '' then share(key, peer, value, ttl) end
   return {'granted', token, rec and rec.m or '0', left_behind, abandoned}

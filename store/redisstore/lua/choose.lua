@@ -18,17 +18,17 @@ end
 local function take(i)
   local rec, peer = recs[i].t and recs[i], KEYS[i + 1]
   local value = peer ~= KEYS[i] and ARGV[6] or ''
-  local who, lasts = foreign(rec, peer, value)
+  local who, lasts, token = foreign(rec, peer, value)
   if who or (rec and rec.u > now) then
     local left = lasts or rec.u - now
     local h, t, m, _, age = told(rec or nil)
-    if who then h, age = who, '0' end
+    if who then h, t, age = who, token, '0' end
     if not soonest or left < soonest then first, soonest = {(i - 4) / 2, 'held', h, t, m, int(left), age, ''}, left end
     return nil
   end
   local left_behind, abandoned = rec and state(KEYS[i]) or '', '0'
   if rec and not rec.r then abandoned = int(math.max(1, now - rec.g)) end
-  local token = grant(KEYS[i], rec, tonumber(ARGV[1]), holder, ttl, KEYS[1], KEYS[2])
+  token = grant(KEYS[i], rec, tonumber(ARGV[1]), holder, ttl, KEYS[1], KEYS[2])
   if not token then return {'overflow'} end
   if value ~= '' then share(KEYS[i], peer, value, ttl) end
   return {'granted', token, rec and rec.m or '0', left_behind, abandoned}

@@ -98,7 +98,12 @@ local function ours(rec, peer)
   return asked('GET', peer) == rec.p
 end
 
--- foreign answers who has the shared key when the record has not, and for how many µs; nil if nobody has. value is what would stand there.
+-- identity is a number for what stands in a shared key that is not ours. It names the lock for a release by force and orders nothing: it is less than
+-- all tokens of ours, which are not less than the microseconds since 1970.
+local function identity(who) return int(1 + tonumber(string.sub(redis.sha1hex(who), 1, 12), 16)) end
+
+-- foreign answers who has the shared key when the record has not, for how many µs, and its identity; nil if nobody has. value is what would stand
+-- there.
 local function foreign(rec, peer, value)
   if value == '' or redis.call('EXISTS', peer) == 0 then return nil end
   if rec and shares(rec, peer) and ours(rec, peer) then return nil end
@@ -111,7 +116,7 @@ local function foreign(rec, peer, value)
   end
   local left = redis.call('PTTL', peer)
   if left < 0 then left = 1000 end -- it has no end: look again in a second
-  return who, math.max(1, left) * 1000
+  return who, math.max(1, left) * 1000, identity(who)
 end
 
 local function ms(micros) return int(math.max(1, math.ceil(micros / 1000))) end

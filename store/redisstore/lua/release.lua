@@ -1,6 +1,6 @@
 -- KEYS: the bucket's counter, names and due, then of each release its record and the key that is shared with Java clients, or the record again. ARGV: where
--- the name begins in a record's key, what the channels begin with, what all keys do, then of each release: holder, token, linger in µs, mark, '1' to
--- replace the state, state, retain in µs or 'inf'. Answers of each: 1, 0 for a lease that is not live, or as attempt. One that is released already
+-- the name begins in a record's key, what the channels begin with, what all keys do, what would stand in a shared key, then of each release: holder,
+-- token, linger in µs, mark, '1' to replace the state, state, retain in µs or 'inf'. Answers of each: 1, 0 for a lease that is not live, or as attempt. One that is released already
 -- answers 1 to the same holder.
 
 -- want reads what a holder in a line wants: the instant of its request, its TTL, its secret and its inbox; nil if nobody can tell.
@@ -71,6 +71,17 @@ local function give_up(key, peer, rec, at)
   if trouble and trouble[1] == 'failed' then error({err = trouble[2]}) end
 end
 
+-- force ends a lock that a Java client holds: its holder does not answer any more.
+local function force(key, peer, rec, holder, token)
+  local who, _, id = foreign(rec, peer, peer ~= key and ARGV[4] or '')
+  if who ~= holder or id ~= token then return 0 end
+  admit(key)
+  redis.call('DEL', peer)
+  if field(ARGV[4]) then redis.call('PUBLISH', redisson('redisson_lock__channel', peer), '0') end
+  redis.call('PUBLISH', ARGV[2] .. string.sub(key, tonumber(ARGV[1])), '')
+  return 1
+end
+
 local function release(key, peer, at)
   local holder, token = ARGV[at + 1], ARGV[at + 2]
   local rec = read(key, 'w', 'd', 'e')
@@ -79,8 +90,8 @@ local function release(key, peer, at)
     return 1
   end
   if rec and rec.r and rec.h == holder and rec.t == token and not less(rec.m, ARGV[at + 4]) then return 1 end
-  return 0
+  return force(key, peer, rec, holder, token)
 end
 
 local answer = {}
-for i = 4, #KEYS, 2 do answer[#answer + 1] = attempt(release, KEYS[i], KEYS[i + 1], 3 + (i - 4) / 2 * 7) end
+for i = 4, #KEYS, 2 do answer[#answer + 1] = attempt(release, KEYS[i], KEYS[i + 1], 4 + (i - 4) / 2 * 7) end

@@ -1,5 +1,6 @@
--- Gives a new token to whoever takes a row with statements that know nothing of tokens, and tells waiters of a row that is unlocked by
--- them. The floor is that of schema/floor.sql, looked for until it is one that no sweep is just removing. The function runs with the
+-- Gives a new token to a lock that is taken with statements that know nothing of tokens, and notifies waiters when such statements unlock.
+-- Such a lock also raises the mark to its instant in Unix milliseconds, and {{early}} more: the scheduled times of a job up to then have been
+-- run by ShedLock. The floor is that of schema/floor.sql, looked for until it is one that no sweep is just removing. The function runs with the
 -- rights of its owner, so that those who lock need none on the other tables.
 CREATE OR REPLACE FUNCTION {{fence}}() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $fence$
 DECLARE
@@ -11,9 +12,11 @@ BEGIN
         SELECT greatest(floor + 1, micros) INTO NEW.token FROM {{floor}} WHERE floor = (SELECT max(floor) FROM {{floor}}) FOR KEY SHARE;
         EXIT WHEN FOUND;
       END LOOP;
+      NEW.mark := greatest(NEW.mark, micros / 1000 + {{early}});
     END IF;
   ELSIF NEW.token = OLD.token AND (NEW.locked_at IS DISTINCT FROM OLD.locked_at OR NEW.locked_by IS DISTINCT FROM OLD.locked_by) THEN
     NEW.token := greatest(OLD.token + 1, micros);
+    NEW.mark := greatest(NEW.mark, micros / 1000 + {{early}});
   ELSIF NEW.lock_until < OLD.lock_until AND NEW.locked_by <> NEW.holder THEN
     IF NOT pg_try_advisory_xact_lock({{base}} + TG_RELID::bigint * 256 + get_byte(sha256({{secret}} || convert_to(NEW.name, 'UTF8')), 0)) THEN
       PERFORM pg_notify('soloist_' || TG_RELID, {{free}}) FROM (SELECT NEW.name AS name, NEW.token AS ended) AS e;
