@@ -117,7 +117,8 @@ func (a *Admin) Elements(ctx context.Context, job string) iter.Seq2[ElementInfo,
 var ErrNoElement = errors.New("no such element")
 
 // RetryElement lets a failed element be claimed again, as if it had never been tried. The error is ErrNoElement if there is no such element,
-// ErrHeld while a replica has it or a back-off lasts, and ErrDone when it is processed.
+// ErrHeld while a replica has it or a back-off lasts, and ErrDone when it is processed. A back-off cannot be ended: the store keeps the name
+// until then, and the error says how long that is.
 func (a *Admin) RetryElement(ctx context.Context, job, id string) error {
 	e := a.client.Elements(job, ElementsOptions{})
 	if err := e.usable(); err != nil {
@@ -135,7 +136,11 @@ func (a *Admin) RetryElement(ctx context.Context, job, id string) error {
 		return ErrNoElement
 	}
 	l, err := a.client.try(ctx, t)
-	if err != nil {
+	var held *HeldError
+	switch {
+	case errors.As(err, &held) && held.Holder == "" && held.Token > 0:
+		return fmt.Errorf("its last attempt has failed, and the back-off after it cannot be ended: try again in %v: %w", held.Left.Round(time.Second), err)
+	case err != nil:
 		return err
 	}
 	if err := l.release(store.Release{State: []byte{}}); err != nil {

@@ -166,9 +166,9 @@ func (e *execution) line(run soloist.Run, stream string) func([]byte) []byte {
 				Stream    string `json:"stream"`
 				Text      string `json:"text"`
 			}{instant(time.Now()), run.Job, scheduled, stream, string(child.Clean(text))})
-			return line
+			return plainJSON(line)
 		}
 	}
-	prefix := run.Job + " " + scheduled + ": "
+	prefix := plain(run.Job) + " " + scheduled + ": "
 	return func(text []byte) []byte { return append([]byte(prefix), child.Clean(text)...) }
 }

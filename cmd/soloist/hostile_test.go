@@ -134,6 +134,9 @@ func TestWhatIsInARecordReachesNoTerminal(t *testing.T) {
 			out, errs := invoked(t, "sqlite:"+path, args...)
 			mustBePlain(t, "standard output", out)
 			mustBePlain(t, "standard error", errs)
+			if args[1] == "list" && len(args) == 2 && !strings.Contains(out, `\u202egnp.exe\u200b`) {
+				t.Errorf("names that differ by what nobody sees look alike:\n%s", out)
+			}
 		})
 	}
 }
@@ -195,5 +198,8 @@ func TestLogLinesArePlain(t *testing.T) {
 		log.Warn(hostile, "err", fmt.Errorf("server: %s", hostile), "job", hostile)
 		a.flush()
 		mustBePlain(t, "log", errs.String())
+		if n := strings.Count(errs.String(), `\u202egnp.exe\u200b`); n != 3 {
+			t.Errorf("%d of 3 texts with what nobody sees show it: %s", n, errs.String())
+		}
 	}
 }

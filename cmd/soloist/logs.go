@@ -41,23 +41,31 @@ func (a *app) logger(nameKey string) (*slog.Logger, error) {
 	case logText:
 		return slog.New(slog.NewTextHandler(a.stderr(), options)), nil
 	case logJSON:
-		return slog.New(slog.NewJSONHandler(a.stderr(), options)), nil
+		return slog.New(slog.NewJSONHandler(plainJSONWriter{a.stderr()}, options)), nil
 	}
 	return nil, usage("--log-format %q: give text or json", a.logFormat)
 }
 
-// shownAttr shows times in UTC, durations rounded, and text without what a terminal obeys.
+// A plainJSONWriter escapes in lines of JSON what plainJSON does. Text is escaped by slog's own handler.
+type plainJSONWriter struct{ to io.Writer }
+
+func (w plainJSONWriter) Write(line []byte) (int, error) {
+	if _, err := w.to.Write(plainJSON(line)); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
+
+// shownAttr shows times in UTC, durations rounded, and errors as text.
 func shownAttr(attr slog.Attr) slog.Attr {
 	switch attr.Value.Kind() {
 	case slog.KindTime:
 		return slog.String(attr.Key, instant(attr.Value.Time()))
 	case slog.KindDuration:
 		return slog.String(attr.Key, span(attr.Value.Duration()))
-	case slog.KindString:
-		return slog.String(attr.Key, plain(attr.Value.String()))
 	case slog.KindAny:
 		if err, ok := attr.Value.Any().(error); ok {
-			return slog.String(attr.Key, plain(err.Error()))
+			return slog.String(attr.Key, err.Error())
 		}
 	}
 	return attr

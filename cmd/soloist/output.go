@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -91,8 +92,14 @@ func (a *app) encode(value any) error {
 	if err := enc.Encode(value); err != nil {
 		return err
 	}
-	var out []byte
-	for _, r := range text.String() {
+	_, err := a.out.Write(plainJSON(text.Bytes()))
+	return err
+}
+
+// plainJSON returns JSON that means the same, in which what encoding/json leaves of unprinted characters is escaped, too.
+func plainJSON(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for _, r := range string(text) {
 		if r != '\n' && unprinted(r) {
 			for _, unit := range utf16.Encode([]rune{r}) {
 				out = fmt.Appendf(out, "\\u%04x", unit)
@@ -101,16 +108,35 @@ func (a *app) encode(value any) error {
 		}
 		out = utf8.AppendRune(out, r)
 	}
-	_, err := a.out.Write(out)
-	return err
+	return out
 }
 
-// unprinted reports whether a terminal obeys a character, or that people do not see it.
-func unprinted(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
+// unprinted reports whether a character is one that a terminal obeys, that people do not see, or that looks like a space and is none.
+func unprinted(r rune) bool { return !unicode.IsPrint(r) }
 
-// plain is text without what a terminal obeys and people do not see: control characters other than newline and tab, escape sequences, and
-// characters that change the order of others.
+// plain returns text with everything that is unprinted escaped as in Go, as \x1b or \u202e, except newlines and tabs: so a terminal obeys nothing in
+// it, and names that differ look different.
 func plain(text string) string {
+	out := make([]byte, 0, len(text))
+	for len(text) > 0 {
+		r, n := utf8.DecodeRuneInString(text)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			out = fmt.Appendf(out, "\\x%02x", text[0])
+		case r != '\n' && r != '\t' && unprinted(r):
+			quoted := strconv.QuoteRune(r)
+			out = append(out, quoted[1:len(quoted)-1]...)
+		default:
+			out = append(out, text[:n]...)
+		}
+		text = text[n:]
+	}
+	return string(out)
+}
+
+// cleaned returns what a command has written without control characters, escape sequences such as colors, and characters that change the order of
+// others.
+func cleaned(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		lines[i] = string(child.Clean([]byte(line)))

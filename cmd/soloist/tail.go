@@ -32,5 +32,5 @@ func (t *tail) tee(w io.Writer) io.Writer { return io.MultiWriter(w, t) }
 func (t *tail) text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return plain(string(t.last))
+	return cleaned(string(t.last))
 }
