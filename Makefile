@@ -24,7 +24,7 @@ TEST     = $(GO) run ./test/report bin/unchecked/tests $(GO) test -json
 MODULES  = $(shell $(GO) list -m -f '{{.Dir}}' | sed 's|^$(CURDIR)/\{0,1\}||; s|^$$|.|')
 
 .DEFAULT_GOAL := help
-.PHONY: help test check fmt vet lint servers unit sim model mutants live standalone portable fuzz-short fuzz vuln build demo bench module clean $(SOLOIST)
+.PHONY: help test check fmt vet lint servers unit sim model mutants live standalone portable fuzz-short fuzz vuln build man demo bench module clean $(SOLOIST)
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -96,6 +96,10 @@ build: $(SOLOIST) ## build bin/soloist
 $(SOLOIST):
 	@$(GO) build -o $@ ./cmd/soloist
 	@echo "built $@"
+
+man: $(SOLOIST) ## write the manual pages into bin/man/man1
+	@$(SOLOIST) man $(BIN)/man/man1
+	@echo "wrote $(BIN)/man/man1"
 
 demo: $(SOLOIST) ## build bin/soloist and show it at work
 	@$(SOLOIST) demo $(ARGS)

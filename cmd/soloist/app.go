@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -51,7 +52,11 @@ type app struct {
 
 func (a *app) run(args []string) int {
 	defer a.flush()
-	if i := slices.Index(args, "--"); i >= 0 && (len(args) == 0 || args[0] != cobra.ShellCompRequestCmd && args[0] != cobra.ShellCompNoDescRequestCmd) {
+	if i := slices.Index(args, "--"); i >= 0 {
+		if args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd { // the child's command: the shell knows better
+			fmt.Fprintf(a.out, ":%d\n", cobra.ShellCompDirectiveDefault)
+			return 0
+		}
 		args, a.argv = args[:i], args[i+1:]
 		if len(a.argv) == 0 {
 			return a.fail(usage("nothing stands after --; put the command to run there"))
@@ -114,8 +119,9 @@ configuration; 126 the command is not executable; 127 it is not found.`,
 	root.AddGroup(&cobra.Group{ID: "run", Title: "To run something:"}, &cobra.Group{ID: "see", Title: "To see and to act:"})
 	root.AddCommand(a.lockCommand(), a.onceCommand(), a.semCommand(), a.leadCommand(), a.cronCommand(),
 		a.jobsCommand(), a.locksCommand(), a.leadersCommand(), a.auditCommand(), a.replicasCommand(), a.elementsCommand(), a.semsCommand(), a.doctorCommand(), a.migrateCommand(), a.verifyCommand(), a.verifyReplicaCommand(), a.benchCommand(), a.benchWaiterCommand(), a.endOrphanedCommand(),
-		a.demoCommand(), demoReplicaCommand(), a.versionCommand())
+		a.demoCommand(), demoReplicaCommand(), a.manCommand(), a.versionCommand())
 	strictHelp(root)
+	a.complete(root)
 	for _, c := range root.Commands() {
 		a.finish(c)
 	}

@@ -58,6 +58,37 @@ func TestHostileServer(t *testing.T) {
 	}
 }
 
+// A server that greets with nonsense while the store subscribes keeps nobody from closing the store.
+func TestCloseWhileAServerGreetsWithNonsense(t *testing.T) {
+	p := newLiar(t, servers.Redis(t).Addr)
+	s, err := redisstore.OpenURL(background, p.url())
+	must(t, err)
+	must(t, s.Ping(background))
+	p.lying(func(v *resp) []*resp {
+		if v.kind == '%' { // the answer to HELLO
+			v.of[1].raw = "$9223372036854775807\r\n"
+		}
+		return []*resp{v}
+	})
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	go func() { _, _ = s.Watch(ctx, []string{"lock/x"}) }()
+	repeated(t, "a lie", func() error {
+		if p.lies() < 1 {
+			return errors.New("the server has not greeted again")
+		}
+		return nil
+	})
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	select {
+	case err := <-closed:
+		must(t, err)
+	case <-time.After(servers.Patience):
+		t.Fatal("the store is not closed")
+	}
+}
+
 // outOfStep gives some answers to the requests of others, and some twice.
 func outOfStep(rng *rand.Rand) func(*resp) []*resp {
 	var before *resp

@@ -217,9 +217,12 @@ func (ws *watches) attend() {
 			continue
 		}
 		var bad *malformedError
-		if errors.As(err, &bad) { // nobody knows where on the connection the next message begins
+		if errors.As(err, &bad) {
+			// Nobody knows where on the connection the next message begins. If go-redis panicked while it made the connection, it has left its lock
+			// locked: then no call on sub comes back, and nobody waits for those that are under way.
 			cancel()
-			_ = sub.Close()
+			go func() { _ = sub.Close() }()
+			return
 		}
 		var refused redis.Error
 		if errors.As(err, &refused) {
@@ -258,7 +261,7 @@ func listen(ctx context.Context, sub *redis.PubSub, heard *atomic.Int64) {
 	}
 	for ctx.Err() == nil {
 		if quiet(silence) {
-			_ = sub.Ping(ctx)
+			_ = unharmed(func() error { return sub.Ping(ctx) })
 			if quiet(patience) {
 				return
 			}
@@ -283,16 +286,24 @@ func (ws *watches) steer(ctx context.Context, sub *redis.PubSub) {
 		case <-ctx.Done():
 			return
 		}
+		if ctx.Err() != nil { // the changes are those of the next subscription
+			select {
+			case ws.more <- struct{}{}:
+			default:
+			}
+			return
+		}
 		ws.mu.Lock()
 		changes := ws.changes
 		ws.changes = nil
 		ws.mu.Unlock()
 		for _, c := range changes {
-			if c.end {
-				_ = sub.Unsubscribe(ctx, c.channels...)
-			} else {
-				_ = sub.Subscribe(ctx, c.channels...)
-			}
+			_ = unharmed(func() error {
+				if c.end {
+					return sub.Unsubscribe(ctx, c.channels...)
+				}
+				return sub.Subscribe(ctx, c.channels...)
+			})
 		}
 	}
 }
