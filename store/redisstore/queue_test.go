@@ -100,6 +100,32 @@ func TestALineHasNoPlaceForTheDead(t *testing.T) {
 	}
 }
 
+// Nobody else has acquired a name whose waiters are all gone, so a release whose answer was lost can be repeated, and the lease counts as released.
+func TestReleaseToTheDeadCanBeRepeated(t *testing.T) {
+	server := servers.Redis(t)
+	admin := plainClient(t, server.URL)
+	s, gone := open(t, server.URL+"?prefix=p"), open(t, server.URL+"?prefix=p")
+	held := take(t, s, "name", "a")
+	stand(t, admin, gone, "{p:0}:w:name", "name", "dead")
+	if err := gone.Close(); err != nil {
+		t.Fatal(err)
+	}
+	servers.Wait(t, "the server to notice", func() bool {
+		channels, err := admin.PubSubChannels(background, "{p:0}:i:*").Result()
+		return err == nil && len(channels) == 0
+	})
+	held.Mark = 7
+	for range 2 {
+		if err := release(s, held); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := acquire(t, s, "name", "b")
+	if out.Err != nil || out.Grant.Token <= held.Token || out.Grant.Mark != 7 || out.Grant.ExpiredAge != 0 {
+		t.Errorf("the next lease: %+v", out)
+	}
+}
+
 // News that come from before a gap of the connection say nothing of how long ago the grant was: the holder asks again, and is told that.
 func TestOldNewsAreNotBelieved(t *testing.T) {
 	server := servers.Redis(t)

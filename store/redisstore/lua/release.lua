@@ -9,8 +9,9 @@ local function want(text)
   if since and whole(since, exact) and whole(ttl, exact) then return tonumber(since), tonumber(ttl), secret, inbox end
 end
 
--- hand_over grants a name that is free to the first of its line whom the news reaches, and returns until when. Of one whom nobody hears
--- nothing is kept. The news are for the process that knows the secret, and tell others nothing: how long after the request the grant was, by how
+-- hand_over grants a name that is free to the first of its line whom the news reaches, and returns until when. If nobody hears them nothing was
+-- granted: the record is again as its last holder left it, who may repeat the release. The news are for the process that knows the secret, and
+-- tell others nothing: how long after the request the grant was, by how
 -- much its token is greater than its instant, and 1 if the record has a mark or a state, which the holder has to read.
 local function hand_over(key, rec, name)
   local line, wants = ARGV[3] .. 'w:' .. name, ARGV[3] .. 'v:' .. name
@@ -28,8 +29,7 @@ local function hand_over(key, rec, name)
       local news = secret .. ' ' .. int(now - since) .. ' ' .. int(tonumber(token) - now)
       if rec.m ~= '0' or state(key) ~= '' then news = news .. ' 1' end
       if redis.call('PUBLISH', inbox, news) > 0 then return now + ttl end
-      redis.call('HSET', key, 'r', '1', 'u', int(now))
-      rec.t = token
+      redis.call('HSET', key, 'h', rec.h, 'r', '1', 't', rec.t, 'u', int(now), 'g', int(rec.g))
     end
   end
 end
