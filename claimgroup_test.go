@@ -109,7 +109,7 @@ func TestOneClaimsForAGroup(t *testing.T) {
 	})
 }
 
-// Whoever asks for a group and dies is replaced when its leases have ended.
+// A caller that asks for a group and dies is replaced when its leases have ended.
 func TestClaimerOfAGroupDies(t *testing.T) {
 	const replicas, jobs = 4, 40
 	var dead atomic.Pointer[claimed]

@@ -120,7 +120,7 @@ func TestCompletedRunIsNotTakenOver(t *testing.T) {
 				}
 				info, err := b.Admin().Job(background, "tick")
 				if err != nil || len(info.Runs) == 0 || info.Runs[0].Outcome != soloist.OutcomeOK {
-					t.Errorf("the history (%v) does not tell of the completed run: %+v", err, info.Runs)
+					t.Errorf("the history (%v) does not show the completed run: %+v", err, info.Runs)
 				}
 			})
 		})
@@ -182,7 +182,7 @@ func TestCompletionOfARunIsCommittedOnce(t *testing.T) {
 				}
 				info, err := b.Admin().Job(background, "tick")
 				if err != nil || len(info.Runs) != 1 || info.Runs[0].Outcome != soloist.OutcomeOK {
-					t.Errorf("the history (%v) does not tell of the run as done: %+v", err, info.Runs)
+					t.Errorf("the history (%v) does not show the run as done: %+v", err, info.Runs)
 				}
 				time.Sleep(time.Until(begin.Add(2*time.Hour + 30*time.Minute)))
 				synctest.Wait()

@@ -82,7 +82,7 @@ func (j *plannedJob) decide(g store.Grant, t trip) decision {
 		d.count(j.job, g, t.answered, crashed)
 		d.announce = d.announce || d.manual == 0 && j.ambiguous(d, g, sinceThere, t)
 	}
-	j.timely = timelyClaim{} // from here on the record tells of the run
+	j.timely = timelyClaim{} // from here on the record shows the run
 	return d
 }
 
@@ -167,7 +167,7 @@ func (j *plannedJob) lastRun(state jobState, due time.Time) runID {
 	return j.scheduledRun(state, due)
 }
 
-// nextRun returns the run to begin when due is due: a manual one comes first, unless one was interrupted, which the record tells of until it tells of another.
+// nextRun returns the run to begin when due is due: a manual one comes first, unless one was interrupted, which the record shows until it shows another.
 func (j *plannedJob) nextRun(state jobState, due time.Time) runID {
 	run := j.scheduledRun(state, due)
 	if j.asked.Trigger > state.Trigger && run.key() != state.Pending {

@@ -20,7 +20,7 @@ func TestElementIsProcessedOnce(t *testing.T) {
 		invoices := a.Elements("invoices", soloist.ElementsOptions{})
 		err := invoices.Process(background, "4711", func(ctx context.Context, lease *soloist.Element) error {
 			if err := b.Elements("invoices", soloist.ElementsOptions{}).Process(ctx, "4711", ok); !errors.Is(err, soloist.ErrHeld) {
-				t.Errorf("b, while a is at it: %v", err)
+				t.Errorf("b, while a has it: %v", err)
 			}
 			return nil
 		})

@@ -38,7 +38,7 @@ func (w *witness) of(kind soloist.EventKind) (of []soloist.Event) {
 	return of
 }
 
-// A lease that is lost is told of once, whoever notices it: the clock, the store, or the release.
+// A lease that is lost is reported once, no matter what notices it: the clock, the store, or the release.
 func TestALostLeaseIsToldOnce(t *testing.T) {
 	lose := func(t *testing.T, s *soloisttest.Store, l *soloist.Lease) { soloisttest.LoseLease(t, s, l) }
 	// unseen takes a lease away without its holder's knowledge.
@@ -109,7 +109,7 @@ func TestEventsOfElementsNameTheJob(t *testing.T) {
 	})
 }
 
-// Each request is told of, also the one that takes a permit.
+// Each request is reported, also the one that takes a permit.
 func TestEachRequestIsToldOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w witness

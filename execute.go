@@ -20,7 +20,7 @@ type ending struct {
 	mark     int64
 }
 
-// An execution is what is done under the grant of a job, in a goroutine of its own.
+// An execution is what is done under the grant of a job, in its own goroutine.
 type execution struct {
 	*jobSpec
 	decision
@@ -53,7 +53,7 @@ func (x *execution) execute() ending {
 		if errors.Is(failure, ErrOverran) { // the function bounds its time itself
 			return x.conclude(true)
 		}
-		if x.lease.doubted { // the record may tell of a run that is done
+		if x.lease.doubted { // the record may show a run that is done
 			x.client.log.Warn("not recording a failed attempt: its transaction may have been committed", "job", x.job.Name)
 		} else if err := x.lease.SetState(x.lease.Context(), x.state.json()); err != nil {
 			x.client.log.Warn("recording a failed attempt", "job", x.job.Name, "err", err)
@@ -151,7 +151,7 @@ func (x *execution) try() (RunRecord, error) {
 	return record, err
 }
 
-// doneOf answers what the job's record is to have when the run that began at start is completed while its function still runs.
+// doneOf returns the mark and state to write if the run that began at start is completed in the user's transaction.
 func (x *execution) doneOf(run Run, start time.Time) doneFunc {
 	return func() (int64, []byte) {
 		record := x.recordOf(run, start, time.Now())

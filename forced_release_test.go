@@ -51,7 +51,7 @@ func forceClient(t *testing.T, s store.Store) *Client {
 	return c
 }
 
-// Whoever held what was released by force is told that its lease is lost, though nobody has followed; what was there stays.
+// A caller that held what was released by force is told that its lease is lost, though nobody has followed; what was there stays.
 func TestForceReleaseLeavesATrace(t *testing.T) {
 	for kind, take := range map[Kind]func(*Client) (*Lease, error){
 		KindLock:   func(c *Client) (*Lease, error) { return c.TryLock(context.Background(), "x") },

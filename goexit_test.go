@@ -13,7 +13,7 @@ import (
 	"github.com/soloist-dev/soloist/soloisttest"
 )
 
-// exits runs what is to end its goroutine, in one of its own, and reports whether it did.
+// exits runs what is to end its goroutine, in a separate one, and reports whether it did.
 func exits(does func()) (exited bool) {
 	done := make(chan struct{})
 	returned := false

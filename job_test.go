@@ -103,7 +103,7 @@ func TestRunOfADeadReplicaIsTakenOver(t *testing.T) {
 		}
 		i := slices.IndexFunc(info.Runs, func(r soloist.RunRecord) bool { return r.Outcome == soloist.OutcomeAbandoned })
 		if i < 0 || info.Runs[i].ScheduledAt.Sub(begin) != 3*time.Second {
-			t.Errorf("the history does not tell of the abandoned run: %+v", info.Runs)
+			t.Errorf("the history does not show the abandoned run: %+v", info.Runs)
 		}
 	})
 }
@@ -128,7 +128,7 @@ func TestGiveUpRunsAtMostOnce(t *testing.T) {
 		check(t, "scheduled", r.scheduled(begin), []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Second})
 		info, _ := b.Admin().Job(background, "tick")
 		if !slices.ContainsFunc(info.Runs, func(r soloist.RunRecord) bool { return r.Outcome == soloist.OutcomeAbandoned }) {
-			t.Errorf("the history does not tell of the abandoned run: %+v", info.Runs)
+			t.Errorf("the history does not show the abandoned run: %+v", info.Runs)
 		}
 		s.Heal()
 	})

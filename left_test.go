@@ -119,7 +119,7 @@ func (s *lostControls) Release(ctx context.Context, releases []store.Release) ([
 	return s.Store.Release(ctx, releases)
 }
 
-// Who changes a control and loses the record that tells of changes tells of it again: replicas may have read the controls before.
+// Who changes a control and loses the record that reports changes reports it again: replicas may have read the controls before.
 // A replica that begins while a run is under way knows its lease from the start, and hears like the others that the run was interrupted.
 func TestReplicaThatBeganDuringARunHearsOfItsInterruption(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -33,7 +33,7 @@ func TestWaitersOfOneClientAskOnceEach(t *testing.T) {
 		for range waiters {
 			<-held
 		}
-		// Whoever comes while nobody waits asks before and after it has subscribed to releases.
+		// A caller that comes while nobody waits asks before and after it has subscribed to releases.
 		if got := s.Calls(); got > 2*waiters+2 {
 			t.Errorf("%d requests for %d holds; want two for each, and two to begin with", got, waiters)
 		}

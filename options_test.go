@@ -101,7 +101,7 @@ func TestWhoHeedsWait(t *testing.T) {
 	})
 }
 
-// An element for which somebody waits is told of as processed when it is.
+// An element for which somebody waits is reported as processed when it is.
 func TestProcessWaits(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
 		el, err := a.Elements("x", soloist.ElementsOptions{}).Claim(background, "1")

@@ -202,7 +202,7 @@ func (j *plannedJob) request(now time.Time) (mark int64, ok bool) {
 		return 0, false
 	}
 	due := j.dueNow(exactly(now))
-	if due.IsZero() { // whoever had the job may have died in a run that only its successor can find
+	if due.IsZero() { // the replica that had the job may have died in a run that only its successor can find
 		return j.mark + 1, !j.leaseEnd.IsZero() && !now.Before(j.leaseEnd)
 	}
 	if _, delayed := j.delayed(); delayed { // whether it is due is not a matter of the mark, which a run under way may have raised

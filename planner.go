@@ -246,7 +246,7 @@ func (p *planner) unanswered(requests []jobRequest, now time.Time) {
 func (p *planner) ended(e ending, now time.Time) {
 	j := e.job
 	if e.back {
-		j.leaseEnd = now // to claim it although it may not be due: its record tells of the run that was not begun
+		j.leaseEnd = now // to claim it although it may not be due: its record shows the run that was not begun
 		p.lookAt(j, p.soon(now))
 		return
 	}

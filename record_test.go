@@ -45,7 +45,7 @@ func TestRunIsRecordedAfterALongOutage(t *testing.T) {
 	}
 }
 
-// Of several leases that end in one batch each is told of while it lives, whatever the first of them records.
+// Of several leases that end in one batch each is reported while it lives, whatever the first of them records.
 func TestEachReleaseOfABatchHasItsOwnBound(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
 		c := a.With(soloist.Options{TTL: 10 * time.Minute})

@@ -77,7 +77,7 @@ func TestLongLeaseOutlivesShortOnesThatAreLost(t *testing.T) {
 	})
 }
 
-// A renewal that hangs holds up neither those of other leases nor the next one of its own, even if the store does not heed that its
+// A renewal that hangs holds up neither those of other leases nor the next one of the same lease, even if the store does not heed that its
 // context ends.
 func TestRenewalThatHangsHoldsUpNobody(t *testing.T) {
 	for _, heeds := range []bool{true, false} {

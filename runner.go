@@ -92,7 +92,7 @@ func (r *Runner) Add(job Job) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if j := r.plan.jobs[job.Name]; j != nil {
-		rule := "is given twice; each job needs a name of its own"
+		rule := "is given twice; each job needs its own name"
 		if j.removed {
 			rule = "is the name of a job that is being removed; wait until Remove has returned"
 		}

@@ -154,7 +154,7 @@ func TestRepeatedBatchOfReleases(t *testing.T) {
 	})
 }
 
-// Whoever has lost its leadership stands again, as long as it is asked to lead.
+// A caller that has lost its leadership stands again, as long as it is asked to lead.
 func TestLeadStandsAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
 		terms := 0

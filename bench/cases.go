@@ -313,7 +313,7 @@ const (
 	claimsPerReplica = "claiming requests for each replica and tick" // of package load
 )
 
-// ofLoad runs a case of package load on handles of its own, with the server's counts.
+// ofLoad runs a case of package load on its own handles, with the server's counts.
 func (b *bout) ofLoad(ctx context.Context, run func(context.Context, load.Config) ([]load.Result, error)) ([]figure, error) {
 	var ended func() (counts, error)
 	var all []counts

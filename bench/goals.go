@@ -65,7 +65,7 @@ func goals(rows []*row) []goal {
 			most(backend, "C", "≤ 2.1 commands for each change of the owner", m.find(backend, "C", "", us), 2.1, commands)
 			most(backend, "E", "≤ 3 commands/s for 10,000 leases", m.find(backend, "E", "", us), 3, more(perSecond10k))
 			most(backend, "E", "≤ 0.5 % CPU for 10,000 leases", m.find(backend, "E", "", us), 0.5, more(cpu10k))
-			// Twenty replicas at least: one claim each, and one more of whoever asks for the jobs.
+			// Twenty replicas at least: one claim each, and one more of the one that asks for the jobs.
 			most(backend, "H", "≤ 1 claiming command for each replica and tick, and 1 more", m.find(backend, "H", "", us), 1.055, more(claimsPerReplica))
 		}
 		most(backend, "C", "most holds ≤ 1.1 × the fewest", m.find(backend, "C", "", us), 1.1, func(r *row) float64 {

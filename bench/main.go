@@ -17,7 +17,7 @@ import (
 
 func main() {
 	if isChild() {
-		signal.Ignore(os.Interrupt) // of the terminal, which reaches all; whoever started this process ends it
+		signal.Ignore(os.Interrupt) // of the terminal, which reaches all; the one that started this process ends it
 		if err := waitAsChild(context.Background()); err != nil {
 			fmt.Fprintln(os.Stderr, "bench, a waiting process:", err)
 			os.Exit(1)
@@ -171,7 +171,7 @@ func (o options) compare(ctx context.Context, chosen []backend) error {
 	return nil
 }
 
-// onServer calls do with servers that end with it. A backend that is not here is left out, aloud.
+// onServer calls do with servers that end with it. A backend that is not here is left out with a message.
 func onServer(b backend, r *report, do func(*program) error) error {
 	t := &program{}
 	defer t.end()

@@ -130,7 +130,7 @@ func (c *calendar) ofEveryHour() string {
 	return ""
 }
 
-// hourWords tells the hours, unless all are meant. The end of each is written out, since "to 17" would be doubtful.
+// hourWords describes the hours, unless all are meant. The end of each is written out, since "to 17" would be doubtful.
 func (c *calendar) hourWords() string {
 	if c.hours == everyHour {
 		return ""

@@ -204,7 +204,7 @@ func (f *field) highest() int {
 	return f.max
 }
 
-// allowed says in words what values the field may hold.
+// allowed describes what values the field may hold.
 func (f *field) allowed() string {
 	if f.names == nil {
 		return fmt.Sprintf("%d to %d", f.min, f.highest())

@@ -10,7 +10,7 @@ import (
 	"github.com/soloist-dev/soloist/cron"
 )
 
-// TestDaylightSaving tells the rules of docs/reference/cron.md. All times are instants in UTC.
+// TestDaylightSaving checks the rules of docs/reference/cron.md. All times are instants in UTC.
 //
 //	Europe/Berlin        2026-03-29 02:00 -> 03:00 at 01:00Z    2026-10-25 03:00 -> 02:00 at 01:00Z
 //	America/New_York     2026-03-08 02:00 -> 03:00 at 07:00Z    2026-11-01 02:00 -> 01:00 at 06:00Z

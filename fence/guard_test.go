@@ -109,7 +109,7 @@ func TestTokensOfFailedWritesAreSeen(t *testing.T) {
 		wg.Go(func() {
 			defer func() { _ = recover() }()
 			if err := g.Do(background, "x", 5, end); err == nil {
-				t.Errorf("%s: Do answers nil", how)
+				t.Errorf("%s: Do returns nil", how)
 			}
 		})
 		wg.Wait()

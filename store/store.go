@@ -206,7 +206,7 @@ type Promise struct {
 // An Answer is yes, no or unknown; the zero value is unknown.
 type Answer int
 
-// The answers. Unknown means that the store could not find out, or was not allowed to: treat it as No.
+// The values of an Answer. Unknown means that the store could not find out, or was not allowed to: treat it as No.
 const (
 	Unknown Answer = iota
 	No

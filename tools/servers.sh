@@ -46,7 +46,7 @@ apt() {
 
 install() {
 	local package rest
-	# The tests start servers of their own; those of the packages are not to run. POLICY_RC_D is for the test of this script.
+	# The tests start their own servers; those of the packages are not to run. POLICY_RC_D is for the test of this script.
 	local policy=${POLICY_RC_D:-/usr/sbin/policy-rc.d}
 	if [[ ! -e $policy ]]; then
 		printf '#!/bin/sh\nexit 101\n' >"$policy"

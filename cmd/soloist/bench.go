@@ -34,7 +34,7 @@ func (a *app) benchCommand() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use: "bench", Short: "Measure what the store costs and how fast it is", GroupID: "see", Args: a.noChild(cobra.NoArgs),
-		Long: `bench puts load on the store, under a namespace of its own, by the same client that soloist works with, and says how long
+		Long: `bench puts load on the store, under its own namespace, by the same client that soloist works with, and says how long
 operations take, how many requests they make, and what they cost this machine. What it made is removed at the end, also when a
 signal ends it.
 
@@ -151,7 +151,7 @@ func (a *app) benchCases(ctx context.Context, cfg load.Config, cases []load.Case
 	return results, nil
 }
 
-// benchClean removes what was made. It has time of its own: the benchmark may have been interrupted.
+// benchClean removes what was made. It has its own time: the benchmark may have been interrupted.
 func (a *app) benchClean(s store.Store, namespace string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), benchSlack)
 	defer cancel()

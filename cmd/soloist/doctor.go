@@ -17,7 +17,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "doctor [URL]", Short: "Look at the store and say what to change", GroupID: "see", Args: a.noChild(cobra.MaximumNArgs(1)),
 		Long: `doctor connects to the store, says what it promises as it is set up now and why, looks at its settings, privileges and schema,
-and takes, extends and gives back leases of its own, over several connections at once, to see that all of it works, that all
+and takes, extends and gives back its own leases, over several connections at once, to see that all of it works, that all
 connections lead to the same data, and how long it takes. It changes no settings.
 
 It ends with 0 when the store can be used, though there may be warnings, and with 1 when it cannot.`,

@@ -40,7 +40,7 @@ func usage(format string, args ...any) error { return &exit{exitUsage, fmt.Error
 
 func badConfig(err error) error { return &exit{exitConfig, err} }
 
-// exitCode is the code that tells of an error.
+// exitCode is the code that reports an error.
 func exitCode(err error) int {
 	var ended *exit
 	var bad *store.InvalidError

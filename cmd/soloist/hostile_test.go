@@ -104,7 +104,7 @@ func TestWhatAServerSaysReachesNoTerminal(t *testing.T) {
 	}
 }
 
-// Whoever can write to the store's tables has put these there.
+// A caller that can write to the store's tables has put these there.
 func TestWhatIsInARecordReachesNoTerminal(t *testing.T) {
 	path := filepath.Join(memoryDir(t), "store.db")
 	for _, args := range [][]string{{"lock", "x", "--", "true"}, {"once", "job", "x", "--", "true"}, {"sem", "x", "--limit", "1", "--", "true"}} {

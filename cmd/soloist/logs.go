@@ -71,7 +71,7 @@ func shownAttr(attr slog.Attr) slog.Attr {
 	return attr
 }
 
-// flushWithin bounds, at the end, the wait for whoever reads the messages or the output.
+// flushWithin bounds, at the end, the wait for the one that reads the messages or the output.
 const flushWithin = 3 * time.Second
 
 // stderr is where messages go: through a funnel, since a reader of them that has stopped reading must not hold up this process.

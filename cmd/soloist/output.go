@@ -181,7 +181,7 @@ func span(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
 	case d > store.MaxTTL+day:
-		return "for ever"
+		return "forever"
 	case d >= 2*day:
 		return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
 	case d < time.Second:

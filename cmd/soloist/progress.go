@@ -21,7 +21,7 @@ type progress struct {
 // lineEvery is how often a line is written where there is no terminal.
 const lineEvery = 10 * time.Second
 
-// progress begins to tell of something that takes whole.
+// progress begins to report something that takes whole.
 func (a *app) progress(whole time.Duration) *progress {
 	p := &progress{out: a.errs, whole: whole}
 	if f, ok := a.errs.(*os.File); ok {

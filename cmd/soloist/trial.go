@@ -13,7 +13,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A trial uses a store as replicas do: over several connections, at once. Each of its stores has connections of its own.
+// A trial uses a store as replicas do: over several connections, at once. Each of its stores has its own connections.
 type trial struct {
 	first     store.Store
 	open      func() (store.Store, error) // opens the same store again; nil where that would be another
@@ -173,7 +173,7 @@ func (t *trial) same(ctx context.Context, stores []store.Store) store.Finding {
 	case late:
 		return store.Finding{Subject: "one server", Found: "the store was too slow to look", Level: store.LevelUnknown}
 	case blind > 0:
-		f := unusable("one server", fmt.Errorf("%d of %d new connections do not know of a lease that was taken over the first: there is more than one server behind this address, each with data of its own",
+		f := unusable("one server", fmt.Errorf("%d of %d new connections do not know of a lease that was taken over the first: there is more than one server behind this address, each with its own data",
 			blind, len(stores)-1))
 		f.Fix = "let the address lead to one primary, and never to two servers at a time"
 		return f

@@ -29,7 +29,7 @@ func (a *app) verifyCommand() *cobra.Command {
 	var faults, report, history string
 	cmd := &cobra.Command{
 		Use: "verify", Short: "Check that the store keeps what soloist promises", GroupID: "see", Args: a.noChild(cobra.NoArgs),
-		Long: `verify starts processes that work on the store under a namespace of their own: they take locks, permits and leaderships, run a
+		Long: `verify starts processes that work on the store under their own namespace: they take locks, permits and leaderships, run a
 job, and process elements, while some are killed, some are paused, and some of what they ask and are answered is lost, repeated
 or late. Each writes down what it asked, was told and believed. At the end the histories are put together and checked: at most
 one believed in each lock at a time, tokens grew, each element and each scheduled time was done once, and all of it

@@ -1,4 +1,4 @@
-// Command elements issues each invoice once, whoever is told to and however often.
+// Command elements issues each invoice once, however often and wherever it is started.
 package main
 
 import (

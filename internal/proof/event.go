@@ -96,7 +96,7 @@ const (
 // A History is events, in any order.
 type History []Event
 
-// String tells an event in one line.
+// String formats an event in one line.
 func (e Event) String() string {
 	var b strings.Builder
 	until := "…"

@@ -319,7 +319,7 @@ func (c *jobCheck) refusedInTime(r Event, leases []*lease) bool {
 	})
 }
 
-// givenBackInTime reports whether the job was claimed within Grace of a run's time and given back, with nothing begun: what is given back so tells of
+// givenBackInTime reports whether the job was claimed within Grace of a run's time and given back, with nothing begun: what is given back so reports
 // the time.
 func (c *jobCheck) givenBackInTime(r Event, leases []*lease) bool {
 	return c.rule.Missed.Policy == "skip" && slices.ContainsFunc(leases, func(l *lease) bool {

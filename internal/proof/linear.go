@@ -244,7 +244,7 @@ func (s *record) acquire(e *Event, to time.Duration, ends func(time.Duration) (s
 	return true
 }
 
-// told resolves whether the record has been forgotten, by what the answer to a claim tells of it.
+// told resolves whether the record has been forgotten, by the answer to a claim.
 func (s *record) told(e *Event) {
 	switch {
 	case e.Result == Granted && e.Seen == 0 && e.State == 0, e.Mark > 0 && s.mark >= e.Mark && (e.Result == Granted || e.Result == Held):

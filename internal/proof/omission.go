@@ -104,7 +104,7 @@ func (c *jobCheck) excused(scheduled int64, from, to time.Duration, leases []*le
 }
 
 // takenByOthers reports whether others had the job until Grace was nearly over, for an earlier time or a manual run: scheduled times are run in their
-// order, so one that comes before this is run first, whoever does it. A well replica that was refused looks again when the lease in the way would have
+// order, so one that comes before this is run first, whichever replica does it. A well replica that was refused looks again when the lease in the way would have
 // ended, and at the latest when an eighth of Grace is left. If it found the job free then, the rest is no excuse.
 func (c *jobCheck) takenByOthers(leases []*lease, scheduled int64, from, to time.Duration) bool {
 	rule := c.rule.Omission

@@ -143,7 +143,7 @@ func count(h History) Verdict {
 	return v
 }
 
-// String tells the figures in one paragraph.
+// String formats the figures in one paragraph.
 func (v Verdict) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d histories, %d operations: %d grants, %d refusals, %d unknown outcomes\n", v.Histories, v.Operations, v.Grants, v.Refusals, v.Unknowns)

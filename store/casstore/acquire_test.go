@@ -86,7 +86,7 @@ func TestNewcomerWaitsForAWholeTTL(t *testing.T) {
 		time.Sleep(time.Minute)
 		g, err := acquire(t, newcomer, claim)
 		if err != nil || g.ExpiredAge != time.Hour+time.Minute {
-			t.Errorf("got %+v, %v, want a grant that tells of the lease before", g, err)
+			t.Errorf("got %+v, %v, want a grant that reports the lease before", g, err)
 		}
 	})
 }
@@ -112,7 +112,7 @@ func TestARepeatedRequestIsRecognised(t *testing.T) {
 			time.Sleep(time.Minute)
 			g, err := acquire(t, s, store.Claim{Name: "a", Holder: "b", TTL: time.Minute})
 			if err != nil || g.ExpiredAge != time.Minute {
-				t.Fatalf("got %+v, %v, want a grant that tells of the lease before", g, err)
+				t.Fatalf("got %+v, %v, want a grant that reports the lease before", g, err)
 			}
 			if err := release(t, s, store.Release{Name: "a", Holder: "b", Token: g.Token, Retain: time.Hour}); err != nil {
 				t.Error(err)
@@ -142,7 +142,7 @@ func TestSweepHeedsALinger(t *testing.T) {
 	})
 }
 
-// TestMakerDiesBeforeItKnowsTheFloor: whoever takes over reads it.
+// TestMakerDiesBeforeItKnowsTheFloor: the one that takes over reads it.
 func TestMakerDiesBeforeItKnowsTheFloor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(true)

@@ -84,7 +84,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// corrupt writes over an item, and its version with it. Whoever changes an item and leaves its version is overruled by its
+// corrupt writes over an item, and its version with it. A caller that changes an item and leaves its version is overruled by its
 // holder, who has not read it since.
 func corrupt(t testing.TB, endpoint, table, name string, way int) string {
 	ways := []struct {

@@ -38,7 +38,7 @@
 //
 // # Waiting
 //
-// The servers cannot tell of a release. While somebody waits, one goroutine looks at the names, in one request for all, after a twentieth of
+// The servers cannot report a release. While somebody waits, one goroutine looks at the names, in one request for all, after a twentieth of
 // the time for which nothing has happened, at least 2 ms and at most 50 ms. A release by the same store wakes at once.
 //
 // # ShedLock

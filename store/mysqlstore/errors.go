@@ -52,7 +52,7 @@ const (
 	errGroupRollback      = 3101
 )
 
-// advice is what mends an error, for whoever runs the process.
+// advice returns how to correct an error, for the operator of the process.
 var advice = map[uint16]string{
 	errTooManyConnections: "raise max_connections, or lower the connections of the pools (SetMaxOpenConns)",
 	errNoDatabasePriv:     "give this user its rights: GRANT SELECT, INSERT, UPDATE, DELETE on the store's tables",

@@ -40,7 +40,7 @@ func TestFence(t *testing.T) {
 					_, err := tx.ExecContext(ctx, "INSERT INTO "+table+"_written (token) VALUES ("+intLiteral(token)+")")
 					return err
 				}
-				for _, name := range []string{"a", "a ", "A", "ä", strings.Repeat("x", 255)} { // each is one of its own
+				for _, name := range []string{"a", "a ", "A", "ä", strings.Repeat("x", 255)} { // each is a separate one
 					if err := guard.Claim(ctx, name, 7); err != nil {
 						t.Fatal(err)
 					}

@@ -50,7 +50,7 @@ func TestTokensGrowOverASweepDuringAClaim(t *testing.T) {
 	tx := begin(t, db, nil)
 	exec(t, tx, "INSERT INTO "+s.table(s.cfg.Table)+" (name, lock_until, locked_at, locked_by) VALUES ('a', '2000-01-01', '2000-01-01', '')")
 	waiting := func() (n int) {
-		time.Sleep(200 * time.Millisecond) // InnoDB shows what it showed before to whoever looks again within 100 ms
+		time.Sleep(200 * time.Millisecond) // InnoDB shows what it showed before to the one that looks again within 100 ms
 		const query = "SELECT COUNT(*) FROM information_schema.innodb_trx AS t JOIN information_schema.innodb_locks AS l ON l.lock_id = t.trx_requested_lock_id " +
 			"WHERE t.trx_state = 'LOCK WAIT' AND l.lock_table LIKE ?" // others wait on the same server, for other tables
 		if err := db.QueryRowContext(ctx, query, "%"+s.cfg.Table+"%").Scan(&n); err != nil {

@@ -56,7 +56,7 @@ func newTable(t testing.TB) string {
 	return fmt.Sprintf("t%d_%d", os.Getpid(), tables.Add(1))
 }
 
-// open makes a store with tables of its own.
+// open makes a store with its own tables.
 func open(t testing.TB, db *sql.DB, cfg Config) *Store {
 	t.Helper()
 	if cfg.Table == "" {

@@ -35,7 +35,7 @@ type Config struct {
 
 	// ShedLockZone is the time zone of the sessions with which ShedLock has written to a table that Migrate takes over: "+01:00", or a name
 	// that the server knows. "" is the server's own. It matters only when the table has TIMESTAMP columns, which are read in the
-	// zone of whoever reads them.
+	// zone of the one that reads them.
 	ShedLockZone string
 }
 

@@ -23,7 +23,7 @@ const (
 	maxIdleTime = 5 * time.Minute  // below the servers' wait_timeout and what lies in between
 )
 
-// OpenURL makes a store of connections of its own, which Close closes, without asking the server anything yet. The URL is
+// OpenURL makes a store with its own connections, which Close closes, without asking the server anything yet. The URL is
 //
 //	mysql://user:password@host:port/database?tls=true&table=name&schema=name&shedlock=true&shedlock_zone=+01:00&socket=/path&timeout=5s
 //

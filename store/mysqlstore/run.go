@@ -215,7 +215,7 @@ func collect[T any](ctx context.Context, conn *sql.Conn, request string, all []T
 	}
 }
 
-// undo ends the transaction that an error has left open, so that whoever gets the connection next does not commit it.
+// undo ends the transaction that an error has left open, so that the one that gets the connection next does not commit it.
 func undo(conn *sql.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), undoing)
 	defer cancel()

@@ -126,7 +126,7 @@ func TestRefusalsWriteNoLog(t *testing.T) {
 			}
 			acquire(t, s, claims...)
 			acquire(t, s, refused...)
-			// The server writes redo log for work of its own too, such as purging, and nobody can tell when. Refusals would write each time.
+			// The server writes redo log for its own work too, such as purging, and nobody can tell when. Refusals would write each time.
 			for attempt := 1; ; attempt++ {
 				redo, binlog := position()
 				for range 50 {

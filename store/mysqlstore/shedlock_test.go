@@ -84,7 +84,7 @@ func inZone(t testing.TB, zone string) *sql.DB {
 func heldBy(t testing.TB, s *Store, name, holder string) store.Record {
 	t.Helper()
 	var held *store.HeldError
-	if o := acquire(t, s, claim(name, "whoever"))[0]; !errors.As(o.Err, &held) || held.Record.Holder != holder {
+	if o := acquire(t, s, claim(name, "another"))[0]; !errors.As(o.Err, &held) || held.Record.Holder != holder {
 		t.Fatalf("%q answered %v, want it held by %q", name, o.Err, holder)
 	}
 	return held.Record

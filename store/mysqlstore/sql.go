@@ -104,7 +104,7 @@ func (f fill) write(b *strings.Builder, text string) {
 			b.WriteString("{" + name + "}")
 		case !known:
 			f.write(b, constants[name])
-		case name == "batch": // it has braces of its own, and is long
+		case name == "batch": // it has its own braces, and is long
 			b.WriteString(value)
 		default:
 			f.write(b, value)

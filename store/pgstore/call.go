@@ -129,7 +129,7 @@ func uncertain(err error) bool {
 	case errors.As(err, &unsent):
 		return false
 	case errors.As(err, &pg):
-		// The server ends the transaction before it tells of an error, unless it ends the session.
+		// The server ends the transaction before it reports an error, unless it ends the session.
 		return fatal(pg) || pg.Code == codeAmbiguous || pg.Code[:2] == classConnection
 	}
 	return !pgconn.SafeToRetry(err)

@@ -45,7 +45,7 @@ const (
 	codeUntranslatable  = "22P05"
 )
 
-// advice is what mends an error, for whoever runs the process.
+// advice returns how to correct an error, for the operator of the process.
 var advice = map[string]string{
 	codeReadOnly: "the server is a standby, or read-only: connect to the primary, with target_session_attrs=read-write in the URL " +
 		"to find it among several hosts",

@@ -13,7 +13,7 @@ import (
 
 func book(context.Context, pgx.Tx, string) error { return nil }
 
-// A store with connections of its own.
+// A store with its own connections.
 func Example() {
 	ctx := context.Background()
 	s, err := pgstore.OpenURL(ctx, "postgres://app@db1,db2/app?target_session_attrs=read-write&sslmode=verify-full")

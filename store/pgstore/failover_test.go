@@ -42,7 +42,7 @@ func TestFailover(t *testing.T) {
 	_, err = onStandby.Sweep(bounded, 1)
 	says(t, err, "connect to the primary")
 	if _, _, err := onStandby.Queue(bounded, claim("name", "a", time.Minute)); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("standing in line on a standby: %v", err)
+		t.Errorf("waiting in the queue on a standby: %v", err)
 	}
 	if c, err := onStandby.Capabilities(background); err != nil || c.Fencing.Answer != store.No {
 		t.Errorf("the standby's capabilities: %+v, %v", c, err)

@@ -76,7 +76,7 @@ func open(t testing.TB, base string, options ...string) *Store {
 	return s
 }
 
-// fresh opens a store on tables of its own.
+// fresh opens a store on its own tables.
 func fresh(t testing.TB, base string, options ...string) *Store {
 	t.Helper()
 	s := open(t, base, append([]string{"schema", newSchema()}, options...)...)

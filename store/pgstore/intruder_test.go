@@ -233,7 +233,7 @@ func TestIntruderTakesAdvisoryLocks(t *testing.T) {
 			}
 			drain(wake)
 			b, d := waits(early, "name", "b"), waits(late, "name", "d")
-			eventually(t, "both stand in line", func() bool { return len(inLine(t, s, "name")) == 2 })
+			eventually(t, "both wait in the queue", func() bool { return len(inLine(t, s, "name")) == 2 })
 			release(t, s, lease)
 			first, handle, answer := "b", early, d
 			r := recordOf(t, s, "name")

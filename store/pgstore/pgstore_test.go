@@ -9,7 +9,7 @@ import (
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
-// conform runs the suite on stores that open makes on tables of their own.
+// conform runs the suite on stores that open makes on their own tables.
 func conform(t *testing.T, open func(t testing.TB) *Store) { storetest.Run(t, harness(open)) }
 
 func harness(open func(t testing.TB) *Store) storetest.Harness {

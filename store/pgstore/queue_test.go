@@ -42,7 +42,7 @@ func inLine(t testing.TB, s *Store, name string) []string {
 // places waits until the line is that of these holders.
 func places(t testing.TB, s *Store, name string, holders ...string) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%q stand in line", holders), func() bool { return slices.Equal(inLine(t, s, name), holders) })
+	eventually(t, fmt.Sprintf("%q wait in the queue", holders), func() bool { return slices.Equal(inLine(t, s, name), holders) })
 }
 
 // heir waits for a grant.
@@ -135,7 +135,7 @@ func TestWaitingGoesOnAfterALostConnection(t *testing.T) {
 		t.Fatalf("%+v; want to be told to look again", q)
 	}
 	b = waits(waiter, "name", "b")
-	eventually(t, "it stands in line with another inbox", func() bool { return inbox() != first })
+	eventually(t, "it waits in the queue with another inbox", func() bool { return inbox() != first })
 	release(t, s, lease)
 	release(t, s, heir(t, waiter, b, "name", "b"))
 }
@@ -268,7 +268,7 @@ func TestAHandOverIsTwoStatements(t *testing.T) {
 	answers := make([]<-chan queued, n)
 	for i := range n {
 		answers[i] = waits(other, "name", fmt.Sprint("b", i))
-		eventually(t, "it stands in line", func() bool { return len(inLine(t, s, "name")) == i+1 })
+		eventually(t, "it waits in the queue", func() bool { return len(inLine(t, s, "name")) == i+1 })
 	}
 	asked, which := 0, ""
 	for within := time.Second; ; within *= 4 { // a slow machine needs longer
@@ -284,11 +284,11 @@ func TestAHandOverIsTwoStatements(t *testing.T) {
 			break
 		}
 		if !errors.Is(err, context.DeadlineExceeded) || within > servers.Patience {
-			t.Fatalf("standing in line: %v, %v; leaving: %v, %v", out, err, left, leaving)
+			t.Fatalf("waiting in the queue: %v, %v; leaving: %v, %v", out, err, left, leaving)
 		}
 	}
 	if asked > 1 {
-		t.Errorf("%d statements for standing in line: %s", asked, which)
+		t.Errorf("%d statements for waiting in the queue: %s", asked, which)
 	}
 	asked, which = statementsOf(t, db, func() {
 		for i := range n {
@@ -318,9 +318,9 @@ func TestAHandOverIsTwoStatements(t *testing.T) {
 		}
 	}
 	wrote := (walOf(t, s.pool) - wal) / rounds
-	t.Logf("%d bytes of WAL for standing in line and leaving it", wrote)
+	t.Logf("%d bytes of WAL for waiting in the queue and leaving it", wrote)
 	if wrote > 200 {
-		t.Errorf("standing in line and leaving it wrote %d bytes", wrote)
+		t.Errorf("waiting in the queue and leaving it wrote %d bytes", wrote)
 	}
 }
 

@@ -57,7 +57,7 @@ func (e *examination) encryption(ctx context.Context) {
 		e.ok("encryption", "none, and the server is on this machine")
 	} else {
 		e.add(store.LevelWarning, "encryption", "turn ssl on at the server, and put sslmode=verify-full into the URL",
-			"no TLS to %s: whoever is on the way can read the password or its proof, and read and change records", c.RemoteAddr())
+			"no TLS to %s: anybody on the network path can read the password or its proof, and read and change records", c.RemoteAddr())
 	}
 }
 

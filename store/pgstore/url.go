@@ -23,7 +23,7 @@ import (
 //	cockroach://user@host:26257/database
 //
 // The scheme is postgres, postgresql, cockroach or cockroachdb. What pgx knows may stand in the query, its pool's settings too, and
-// these of our own: schema, table, shedlock (true or false), listen (auto or off). An option that neither we nor the server knows is an error: ours
+// these of soloist: schema, table, shedlock (true or false), listen (auto or off). An option that neither we nor the server knows is an error: ours
 // at once, the server's at the first call. Nothing is asked of the server yet. A *store.InvalidError says what is wrong, without the
 // password.
 func OpenURL(ctx context.Context, text string) (*Store, error) {
@@ -110,7 +110,7 @@ func splitURL(text string) (*url.URL, Config, error) {
 	return u, cfg, nil
 }
 
-// options are those of our own.
+// options are those of soloist.
 var options = []string{"schema", "table", "shedlock", "listen"}
 
 // read takes the options of our own out of query.

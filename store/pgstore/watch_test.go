@@ -56,7 +56,7 @@ func TestReleasesNotifyOnlyListeners(t *testing.T) {
 	}
 }
 
-// Whoever begins to listen waits for a release that has seen nobody and has not been committed, so that it is not missed.
+// A caller that begins to listen waits for a release that has seen nobody and has not been committed, so that it is not missed.
 func TestListeningWaitsForReleasesUnderWay(t *testing.T) {
 	s := fresh(t, server(t).URL)
 	other := reopen(t, s)

@@ -121,7 +121,7 @@ func TestOtherKeysAreCorrupt(t *testing.T) {
 	}
 }
 
-// Sweeps leave a record that cannot be read, tell of it, and look at it again later: it does not stand in the way of others.
+// Sweeps leave a record that cannot be read, report it, and look at it again later: it does not stand in the way of others.
 func TestSweepPassesByWhatIsCorrupt(t *testing.T) {
 	server := servers.Redis(t)
 	admin := plainClient(t, server.URL)

@@ -10,7 +10,7 @@ import (
 	"github.com/soloist-dev/soloist/store/redisstore"
 )
 
-// A store on a client of your own.
+// A store on your own client.
 func ExampleNew() {
 	ctx := context.Background()
 	rdb := redis.NewClient(&redis.Options{

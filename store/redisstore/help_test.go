@@ -17,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	redis.SetLogger(quiet{}) // go-redis tells of every lost connection and new master
+	redis.SetLogger(quiet{}) // go-redis reports every lost connection and new master
 	servers.Main(m)
 }
 
@@ -145,7 +145,7 @@ func changes(t testing.TB, c redis.UniversalClient) int64 {
 	return info(t, c, "persistence", "rdb_changes_since_last_save")
 }
 
-// repeated repeats try until it answers nil, and says how long that took.
+// repeated repeats try until it returns nil, and says how long that took.
 func repeated(t testing.TB, what string, try func() error) time.Duration {
 	t.Helper()
 	begin := time.Now()

@@ -95,7 +95,7 @@ func TestLeaseIsOverAtItsEnd(t *testing.T) {
 		says("what the holder has", len(b.run(chooseScript, end, b.keys(name), b.first(), "a", ttl, "1", "0", "")), 6, 1)
 		name, _ = lease("queue")
 		line := append(b.b.indexes(), b.b.records+name, b.b.tag+"w:"+name, b.b.tag+"v:"+name)
-		says("standing in line", b.run(queueScript, end, line, name, "b", ttl, "inbox", "secret")[0], "held", "granted")
+		says("waiting in the queue", b.run(queueScript, end, line, name, "b", ttl, "inbox", "secret")[0], "held", "granted")
 	}
 }
 

@@ -49,7 +49,7 @@ func (s *Store) listOwn(ctx context.Context, prefix string) iter.Seq2[store.Reco
 	}
 }
 
-// troubles tells of the names whose records could not be read.
+// troubles reports the names whose records could not be read.
 func troubles(pages []page) error {
 	var all []error
 	for _, p := range pages {

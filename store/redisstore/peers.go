@@ -19,7 +19,7 @@ func (s *Store) peer(b *bucket, name string) (key string, shared bool) {
 	return b.records + name, false
 }
 
-// peerValue is what is written into a key that is shared: ShedLock's string says when, by the clock of whoever takes it, and who; the
+// peerValue is what is written into a key that is shared: ShedLock's string says when, by the clock of the one that takes it, and who; the
 // field of Redisson's hash says who. Nothing is decided by it but whether the key is still ours.
 func (s *Store) peerValue(holder string) string {
 	if !s.cfg.ShedLock && !s.cfg.Redisson {
@@ -40,7 +40,7 @@ func redissonChannel(lock string) string {
 }
 
 // peerLook is how often a key that Java clients may hold is looked at while somebody waits for it: ShedLock's tell nobody when they unlock, and
-// Redisson's fair, spin and read-write locks tell it on channels of their own.
+// Redisson's fair, spin and read-write locks tell it on their own channels.
 const peerLook = 500 * time.Millisecond
 
 // follow wakes a watch when a key that is shared with Java goes away, until ctx or the store ends.

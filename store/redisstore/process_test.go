@@ -142,7 +142,7 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// The name of a holder that was killed comes free with its lease, and whoever takes it is told that it was abandoned.
+// The name of a holder that was killed comes free with its lease, and the one that takes it is told that it was abandoned.
 func TestKilledHolder(t *testing.T) {
 	server := shared(t)
 	at := fresh(t, server.URL)

@@ -31,7 +31,7 @@ func stand(t *testing.T, admin *redis.Client, s *redisstore.Store, line, name, h
 		out, after, err := s.Queue(background, store.Claim{Name: name, Holder: holder, TTL: time.Minute})
 		answer <- waiting{out, after, err}
 	}()
-	servers.Wait(t, holder+" stands in line", func() bool {
+	servers.Wait(t, holder+" waits in the queue", func() bool {
 		_, err := admin.ZScore(background, line, holder).Result()
 		return err == nil
 	})
@@ -160,7 +160,7 @@ func handedWithAMark(t *testing.T, ttl time.Duration) (s *redisstore.Store, p *l
 		answer <- waiting{out, after, err}
 	}()
 	admin := plainClient(t, server.URL)
-	servers.Wait(t, "b stands in line", func() bool { return admin.ZScore(background, "{p:0}:w:name", "b").Err() == nil })
+	servers.Wait(t, "b waits in the queue", func() bool { return admin.ZScore(background, "{p:0}:w:name", "b").Err() == nil })
 	p.lying(func(v *resp) []*resp {
 		if len(v.of) == 3 && v.of[0].text == "message" && len(v.of[2].text) > 26 {
 			kept <- v.of[2].text
@@ -303,7 +303,7 @@ func TestMessageBeforeTheSubscription(t *testing.T) {
 	select {
 	case err := <-answer:
 		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("standing in line: %v", err)
+			t.Errorf("waiting in the queue: %v", err)
 		}
 	case <-time.After(servers.Patience):
 		t.Fatal("the request never came back")

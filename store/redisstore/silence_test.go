@@ -84,7 +84,7 @@ func (s *strait) silence() {
 	*s.stale, s.stale = true, new(bool)
 }
 
-// A subscription whose connection has died without a word is noticed: whoever waits is woken once, for a release may have been missed,
+// A subscription whose connection has died without a word is noticed: the one that waits is woken once, for a release may have been missed,
 // and by releases again.
 func TestSilentSubscriptionIsNoticed(t *testing.T) {
 	server := shared(t)

@@ -55,7 +55,7 @@ func (w *watch) signal() {
 	}
 }
 
-// confirmWithin bounds the wait for a subscription. Whoever waits for a lock then asks for it now and then instead.
+// confirmWithin bounds the wait for a subscription. A caller that waits for a lock then asks for it now and then instead.
 const confirmWithin = 5 * time.Second
 
 // A subscription on which nothing has come for silence is asked whether it is there, and given up when that is not answered within patience:

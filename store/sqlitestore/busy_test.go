@@ -71,7 +71,7 @@ func TestCloseEndsWaiting(t *testing.T) {
 	}
 }
 
-// Whoever opens while another keeps the file locked, to make it or to rebase it, waits too.
+// A caller that opens while another keeps the file locked, to make it or to rebase it, waits too.
 func TestOpenWaits(t *testing.T) {
 	path := newPath(t)
 	write(t, path, "")

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostClock reads CLOCK_BOOTTIME. In a time namespace that clock is shifted; what the kernel tells of the shift is
+// hostClock reads CLOCK_BOOTTIME. In a time namespace that clock is shifted; what the kernel reports the shift is
 // taken back, so that processes of one host agree wherever they run.
 func hostClock() (*clock, error) {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -51,7 +51,7 @@ func bootShift(self string) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("reading the time namespace: %w", err)
 	}
-	// timens_offsets tells of the namespace that children get, which is this one unless the process has just left it.
+	// timens_offsets reports the namespace that children get, which is this one unless the process has just left it.
 	children, err := os.Readlink(self + "/ns/time_for_children")
 	if err != nil {
 		return 0, fmt.Errorf("reading the time namespace: %w", err)

@@ -27,7 +27,7 @@
 // Leases are reckoned by the host's clock. On Linux that is CLOCK_BOOTTIME, which no step of the wall clock touches and
 // which goes on while the host is suspended; the shift of a time namespace is taken back, so containers of one host
 // agree. It starts anew with each boot. The file says of which boot its times are, and how the wall clock stood to them;
-// whoever first opens it after a reboot, or on another host, rebases them in one transaction. Elsewhere, and where /proc
+// the one that first opens it after a reboot, or on another host, rebases them in one transaction. Elsewhere, and where /proc
 // is hidden, it is the wall clock: a step of that ends leases early or late, though it never lets a token repeat. A file
 // stays with the clock it was made with; [Store.Capabilities] says which that is.
 //

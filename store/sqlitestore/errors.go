@@ -70,7 +70,7 @@ func harmless(err error) bool {
 		errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrTokens)
 }
 
-// advice is what is wrong, and what mends it, in the words of whoever runs the process.
+// advice returns what is wrong and how to correct it, for the operator of the process.
 var advice = map[int]string{
 	codes.SQLITE_FULL: "the disk is full: free some space",
 	codes.SQLITE_READONLY: "it cannot be written: give this process the right to write the file and its directory, " +

@@ -67,7 +67,7 @@ func oneName(path string, info os.FileInfo) error {
 		if other != "" {
 			other = ", one of them used as " + other
 		}
-		return fmt.Errorf("the file has %d names (hard links)%s, and each would have a log of its own: delete the other names "+
+		return fmt.Errorf("the file has %d names (hard links)%s, and each would have its own log: delete the other names "+
 			"(find / -xdev -inum %d shows them)", n, other, inode)
 	}
 	if source, is := mountedAlone(real); is {

@@ -27,7 +27,7 @@ func spot(of os.FileInfo) int64 {
 	return pledges + int64(h.Sum64()>>(64-pledgeBits)) //nolint:gosec // 61 bits
 }
 
-// pledge says on descriptors of one file, to whoever has it open, that it is used together with the file with. It is errElsewhere if
+// pledge says on descriptors of one file, to the one that has it open, that it is used together with the file with. It is errElsewhere if
 // somebody has said so of another file; the descriptors must be closed then.
 func pledge(fds []uintptr, with os.FileInfo) error {
 	at := spot(with)

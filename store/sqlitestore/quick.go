@@ -13,8 +13,8 @@ import (
 // A quickChange is one guarded statement and when what it gives ends. It changes a row, or it is not what is needed.
 type quickChange func(now, wall int64) (until int64, query string, args []any)
 
-// quick does a change of one record in one statement that is its own transaction. If it answers false nothing has
-// happened, and the long way must be gone. It is for whoever has the turn.
+// quick does a change of one record in one statement that is its own transaction. If it returns false, nothing has
+// happened, and the long way must be gone. It is for the one that has the turn.
 func (s *Store) quick(ctx context.Context, f *file, change quickChange) (bool, error) {
 	if f.clock.now()-f.metaAt > int64(metaInterval) {
 		return false, nil // it is time to look at meta

@@ -20,7 +20,7 @@ type Store struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 
-	// Whoever uses a connection has its turn; whoever opens or closes the file has both, writing first.
+	// A caller that uses a connection has its turn; the one that opens or closes the file has both, writing first.
 	writing, reading turn
 	file             *file // nil while there is none to use
 	missing          bool  // there was no file when it was last looked for
@@ -119,7 +119,7 @@ func (s *Store) enter(ctx context.Context, t turn) (*file, error) {
 	}
 }
 
-// current returns the file to whoever has the turn t. If it answers none it has given the turn back, and the file, if
+// current returns the file to the one that has the turn t. If it answers none it has given the turn back, and the file, if
 // there is no error, has been opened again.
 func (s *Store) current(ctx context.Context, t turn) (*file, error) {
 	err := s.alive(ctx)

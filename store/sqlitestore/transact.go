@@ -26,7 +26,7 @@ func (s *Store) transact(ctx context.Context, do func(*tx) error) error {
 	return s.write(ctx, f, do)
 }
 
-// write is transact for whoever has the turn.
+// write is transact for the one that has the turn.
 func (s *Store) write(ctx context.Context, f *file, do func(*tx) error) error {
 	err := s.retry(ctx, func() error { _, err := f.write.exec(sqlBegin); return err })
 	if err == nil {

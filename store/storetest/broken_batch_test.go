@@ -178,7 +178,7 @@ var batchFlaws = []flaw{
 			},
 		}
 	}},
-	{"handles-share", "each handle has records of its own", func(testing.TB) bend {
+	{"handles-share", "each handle has its own records", func(testing.TB) bend {
 		own := map[*memstore.Store]*memstore.Store{}
 		return bend{acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
 			if own[s] == nil {
@@ -237,7 +237,7 @@ var batchFlaws = []flaw{
 		}
 		return choose(s, names, c)
 	}})},
-	{"choose-crowd", "whoever loses the first free name is refused", always(bend{choose: func(s *memstore.Store, names []string, c store.Claim) (int, store.Outcome) {
+	{"choose-crowd", "a holder that loses the first free name is refused", always(bend{choose: func(s *memstore.Store, names []string, c store.Claim) (int, store.Outcome) {
 		for i, name := range names {
 			if look(s, name).Free() {
 				time.Sleep(100 * time.Microsecond)

@@ -162,7 +162,7 @@ var waitFlaws = []flaw{
 	{"watch-subscribed", "a wake that nobody listens for is lost", always(bend{watch: func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error) {
 		return deaf(ctx, s, names)
 	}})},
-	{"watch-other-handle", "a handle is told of its own releases", ownReleases},
+	{"watch-other-handle", "a handle is notified of its own releases only", ownReleases},
 	{"watch-ends", "watches do not know of their context", always(bend{watch: func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error) {
 		return s.Watch(context.WithoutCancel(ctx), names)
 	}})},

@@ -123,7 +123,7 @@ var corruptFlaws = []flaw{
 			return errs, nil
 		}
 	})},
-	{"corrupt-harms-its-name", "it is granted to whoever asks", spoiling(func(b *bend, bad func(string) error) {
+	{"corrupt-harms-its-name", "it is granted to the one that asks", spoiling(func(b *bend, bad func(string) error) {
 		b.acquire = func(s *memstore.Store, c store.Claim) store.Outcome {
 			if bad(c.Name) != nil {
 				return store.Outcome{Grant: store.Grant{Token: 1}}

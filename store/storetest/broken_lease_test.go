@@ -123,7 +123,7 @@ var leaseFlaws = []flaw{
 			},
 		}
 	}},
-	{"release-again-after-successor", "a release frees whoever has the name", always(bend{release: blindRelease})},
+	{"release-again-after-successor", "a release frees the one that has the name", always(bend{release: blindRelease})},
 	{"release-again-after-successor", "every release is good", always(bend{release: func(s *memstore.Store, r store.Release) error {
 		_ = release(s, r)
 		return nil
@@ -150,7 +150,7 @@ var leaseFlaws = []flaw{
 		return extend(s, e)
 	}})},
 	{"stale-never-revives", "an extension that is lost takes the name anew", always(bend{extend: revive})},
-	{"stale-after-successor", "a release frees whoever has the name", always(bend{release: blindRelease})},
+	{"stale-after-successor", "a release frees the one that has the name", always(bend{release: blindRelease})},
 	{"stale-after-successor", "the state is written before the lease is looked at", always(bend{extend: func(s *memstore.Store, e store.Extension) error {
 		err := extend(s, e)
 		if r := look(s, e.Name); err != nil && r.Holder != "" {
@@ -208,7 +208,7 @@ var leaseFlaws = []flaw{
 		r.Linger = 0
 		return release(s, r)
 	}})},
-	{"linger-holds", "whoever released a name is not kept out by its linger", lingerLetsBack},
+	{"linger-holds", "the holder that released a name is not kept out by its linger", lingerLetsBack},
 	{"linger-ends", "a linger lasts for the hour", always(bend{release: func(s *memstore.Store, r store.Release) error {
 		if r.Linger > 0 {
 			r.Linger = time.Hour

@@ -96,7 +96,7 @@ var queueFlaws = []flaw{
 		errs, err := s.Release(context.Background(), []store.Release{r})
 		return errors.Join(append(errs, err)...)
 	}})},
-	{"queue-other-handle", "each handle has lines of its own", func(testing.TB) bend {
+	{"queue-other-handle", "each handle has its own lines", func(testing.TB) bend {
 		alone := memstore.New()
 		return bend{queue: func(ctx context.Context, _ *memstore.Store, c store.Claim) (store.Outcome, time.Duration, error) {
 			return alone.Queue(ctx, c)

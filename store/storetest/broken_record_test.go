@@ -62,7 +62,7 @@ var markFlaws = []flaw{
 		}
 		return acquire(s, c)
 	}})},
-	{"mark-after-own-lease", "a holder that asks again is told of its own mark", always(bend{acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
+	{"mark-after-own-lease", "a holder that asks again gets its own mark", always(bend{acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
 		if r := look(s, c.Name); c.Mark != 0 && r.Mark >= c.Mark {
 			return store.Outcome{Err: &store.DoneError{Record: r}}
 		}

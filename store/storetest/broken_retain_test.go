@@ -18,7 +18,7 @@ func retaining(f func(time.Duration) time.Duration) func(testing.TB) bend {
 }
 
 var retainFlaws = []flaw{
-	{"retain-forever", "for ever is a day that is over", retaining(func(retain time.Duration) time.Duration {
+	{"retain-forever", "forever is a day that is over", retaining(func(retain time.Duration) time.Duration {
 		if retain == store.Forever {
 			return 0
 		}

@@ -214,7 +214,7 @@ func look(s *memstore.Store, name string) store.Record {
 	return store.Record{}
 }
 
-// force takes a name from whoever has it.
+// force takes a name from the one that has it.
 func force(s *memstore.Store, c store.Claim) store.Outcome {
 	if r := look(s, c.Name); r.Holder != "" && !r.Free() {
 		_ = release(s, store.Release{Name: c.Name, Holder: r.Holder, Token: r.Token})

@@ -69,7 +69,7 @@ func expiryFrees(s *subject) {
 	})
 	s.did("asked for %q as \"b\" until granted", name)
 	if b.Token == a.Token {
-		s.fail(fmt.Sprintf("token %d again", b.Token), "a token of its own")
+		s.fail(fmt.Sprintf("token %d again", b.Token), "its own token")
 	}
 	s.extended(b.extension(hour))
 }

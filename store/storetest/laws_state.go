@@ -19,7 +19,7 @@ var stateLaws = []law{
 	{name: "state-round-trip", check: stateRoundTrip,
 		rule: "A state of any bytes, up to 64 KiB, comes back as it was."},
 	{name: "state-not-aliased", check: stateNotAliased,
-		rule: "A store keeps none of the caller's slices and hands out none of its own."},
+		rule: "A store keeps none of the caller's slices and hands out none of its slices."},
 }
 
 func (s *subject) hasState(name, want string) {

@@ -130,7 +130,7 @@ func (s *subject) close() {
 	err := s.Close()
 	s.did("%sClose: %s", s.label, tell(err))
 	if err != nil {
-		s.fail(err, "Close answers nil")
+		s.fail(err, "Close returns nil")
 	}
 }
 

@@ -98,7 +98,7 @@ func jobsFile(o options) string {
 	return text.String()
 }
 
-// A run is what the messages tell of one scheduled time of a job.
+// A run is what the messages report one scheduled time of a job.
 type run struct {
 	started, ok int
 	late        time.Duration

@@ -13,7 +13,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// An actor makes requests of its own, and keeps to no protocol: it extends what may be over, releases twice, and asks again.
+// An actor makes its own requests, and keeps to no protocol: it extends what may be over, releases twice, and asks again.
 type actor struct {
 	s      *troubled
 	id     string
@@ -34,7 +34,7 @@ func keeps(name string) bool { return strings.HasPrefix(name, "marked/") }
 // requestTimeout bounds one request. It is far above what any server here takes unless it is stopped for good.
 const requestTimeout = 20 * time.Second
 
-// ttl is short enough for leases to end while their holders are at it, and now and then long enough to last.
+// ttl is short enough for leases to end while their holders use them, and now and then long enough to last.
 func ttl() time.Duration {
 	if rand.IntN(4) == 0 {
 		return time.Duration(200+rand.IntN(800)) * time.Millisecond

@@ -12,7 +12,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A completer completes the work of leases in transactions of its own. Its leases are long, because a completion that is under way when its
+// A completer completes the work of leases in its own transactions. Its leases are long, because a completion that is under way when its
 // lease ends takes effect at no instant of which the model knows.
 type completer struct {
 	s        *recorded

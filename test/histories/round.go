@@ -67,7 +67,7 @@ const (
 	namesPerRound = plainNames + markedNames
 )
 
-// round makes about as many operations, on names of its own, and judges them.
+// round makes about as many operations, on its own names, and judges them.
 func (r *run) round(ctx context.Context, operations int) error {
 	r.rounds++
 	rec := newRecorder()

@@ -19,7 +19,7 @@ type wire struct {
 // A link is one connection of a client with its connection to the server.
 type link struct {
 	client, server net.Conn
-	hold           sync.RWMutex // whoever copies holds it for reading
+	hold           sync.RWMutex // the one that copies holds it for reading
 }
 
 func newWire(target string) (*wire, error) {

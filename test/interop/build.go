@@ -19,7 +19,7 @@ import (
 
 // Build builds the Java program, unless that has been done since its sources last changed, and returns its class path. The
 // release of ShedLock is that of pom.xml for "". Many test programs may call it at once. Without Java, Maven, or the libraries
-// and a way to fetch them the test is skipped aloud, or fails; see servers.Missing.
+// and a way to fetch them the test is skipped with a message, or fails; see servers.Missing.
 func Build(t servers.Test, shedlock string) string {
 	t.Helper()
 	servers.Program(t, "a JDK", "javac")

@@ -245,7 +245,7 @@ func oursIsExtended(t *testing.T, f *field) {
 }
 
 // staleUnlockOfTheirs: a peer that has lost its lock unlocks. Where ShedLock looks whose the lock is, that changes nothing. Where it
-// does not, the lock is taken from whoever has it: then the next of theirs gets in, and ours must learn of that when it asks.
+// does not, the lock is taken from the one that has it: then the next of theirs gets in, and ours must learn of that when it asks.
 func staleUnlockOfTheirs(t *testing.T, f *field) {
 	c := f.client(t, soloist.Options{})
 	stale := javaLock(t, f.a, name(t), ttl, 0)
@@ -320,7 +320,7 @@ func tokensGrow(t *testing.T, f *field) {
 }
 
 // theirTurnsAdvance: on PostgreSQL a trigger counts the turns of ShedLock too, so that a resource can be guarded against them by
-// whoever reads the token.
+// the one that reads the token.
 func theirTurnsAdvance(t *testing.T, f *field) {
 	db := database(t, f.url)
 	token := func() (token int64) {

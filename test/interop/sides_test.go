@@ -37,7 +37,7 @@ var (
 // otherZone is one that is not the server's.
 const otherZone = "-05:00"
 
-// providers returns each provider, with a table or keys of its own on each call.
+// providers returns each provider, with its own table or keys on each call.
 func providers() map[string]func(testing.TB) Options {
 	inSQL := func(server func(testing.TB) string, create string, o Options) func(testing.TB) Options {
 		return func(t testing.TB) Options {

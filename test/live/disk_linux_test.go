@@ -83,7 +83,7 @@ func (d *fullDisk) filled(ctx context.Context) map[string]int {
 	return map[string]int{"disk full": full}
 }
 
-// complaints counts what a server's log tells of a full disk.
+// complaints counts what a server's log reports a full disk.
 func complaints(log string) func() int {
 	return func() int {
 		text, _ := os.ReadFile(log)

@@ -142,7 +142,7 @@ func filtered(ctx context.Context, t *testing.T, n *namespace, port, kind string
 	return met
 }
 
-// Packets are lost between machines: clients and the server have networks of their own, with a wire between them.
+// Packets are lost between machines: clients and the server have separate networks, with a wire between them.
 func TestNetwork(t *testing.T) {
 	servers.Long(t)
 	for name, start := range map[string]func(*testing.T) string{
@@ -164,7 +164,7 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-// apart is a run with clients and the server in networks of their own.
+// apart is a run with clients and the server in separate networks.
 func apart(t *testing.T, name string, start func(*testing.T) string) (run, func() []string) {
 	command(t) // outside of the namespaces, for it may have to be built
 	clients, server := joined(t)

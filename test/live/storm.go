@@ -35,7 +35,7 @@ type storm struct {
 	effective map[string]int // by kind; of each kind that there could be, 0 if it was not seen
 }
 
-// A fault answers whether it was seen to take effect.
+// A fault returns whether it was seen to take effect.
 type fault func(context.Context) bool
 
 // kinds are what a storm does.

@@ -190,7 +190,7 @@ func (r run) note(t *testing.T, v verdict, effective map[string]int) {
 // may take so long to start again that not each of the faults has its turn.
 const attempts = 6
 
-// mustHold wants a verdict that everything held, of a run in which everything happened that should. Each attempt has servers of its own;
+// mustHold wants a verdict that everything held, of a run in which everything happened that should. Each attempt has its own servers;
 // prepare returns with the run what tells, after it, which faults were not seen to take effect.
 func mustHold(t *testing.T, prepare func(*testing.T) (r run, missing func() []string)) verdict {
 	t.Helper()
@@ -221,7 +221,7 @@ func mustHold(t *testing.T, prepare func(*testing.T) (r run, missing func() []st
 	}
 }
 
-// mustBeCaught wants a verdict that something did not hold. Each attempt has servers of its own.
+// mustBeCaught wants a verdict that something did not hold. Each attempt has its own servers.
 func mustBeCaught(t *testing.T, control func(*testing.T) run) {
 	t.Helper()
 	for attempt := 1; ; attempt++ {

@@ -100,7 +100,7 @@ func TestDefectsAreFound(t *testing.T) {
 		{"DRIFT=2 LINE", "a clock falls behind by more than the margin covers"},
 		{"RELEASE_FIRST", "a lease is released before its holder has stopped believing"},
 		{"RELEASE_FIRST LINE", "a lease is released before its holder has stopped believing"},
-		{"RELEASE_BY_NAME", "the store releases whoever has the name"},
+		{"RELEASE_BY_NAME", "the store releases the one that has the name"},
 		{"GRANTS_HELD", "the store grants what somebody has"},
 		{"ANY_NEWS LINE", "what was handed over for an earlier request is taken for the answer to this one"},
 		{"FORGETS", "the store forgets leases"},

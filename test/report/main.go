@@ -150,7 +150,7 @@ func (r *reader) see(e event) {
 
 func (r *reader) print(text string) { _, _ = io.WriteString(r.out, text) }
 
-// show prints what a test or a package has said, without the lines that tell of its beginning and its pauses.
+// show prints what a test or a package has said, without the lines that report its beginning and its pauses.
 func (r *reader) show(k key) {
 	for _, line := range r.said[k] {
 		if !framing(line) {
@@ -192,7 +192,7 @@ func (r *reader) skip(k key) {
 	r.skipped[reason] = append(r.skipped[reason], k.test)
 }
 
-// framing reports whether a line tells of the course of a test, and is not of the test itself.
+// framing reports whether a line reports the course of a test, and is not of the test itself.
 func framing(line string) bool {
 	for _, prefix := range []string{"=== RUN ", "=== PAUSE ", "=== CONT ", "=== NAME "} {
 		if strings.HasPrefix(line, prefix) {

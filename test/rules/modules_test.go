@@ -187,7 +187,7 @@ func TestStoresKnowOnlyPackageStore(t *testing.T) {
 	}
 }
 
-// Third parties are for modules of their own; the core's packages under store have none.
+// Third parties are for separate modules; the core's packages under store have none.
 func TestEachBackendIsAModule(t *testing.T) {
 	mods := modules(t)
 	for dir, m := range mods {

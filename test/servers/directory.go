@@ -69,7 +69,7 @@ var clean sync.Once
 func removeOrphans(parent string) {
 	among, err := locked(parent, syscall.LOCK_EX|syscall.LOCK_NB)
 	if err != nil {
-		return // others are at it, or it is not ours to look into
+		return // others are using it, or it is not ours to look into
 	}
 	defer among.Close()
 	all, _ := filepath.Glob(filepath.Join(parent, directories+"*"))

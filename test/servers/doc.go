@@ -2,7 +2,7 @@
 // their own that is removed at the end.
 //
 // Where SOLOIST_TEST_<NAME>_URL is set, that server is used instead, and left as it is. Where there is neither a URL nor the
-// server's program, the test is skipped, aloud; with SOLOIST_TEST_REQUIRE set it fails.
+// server's program, the test is skipped with a message; with SOLOIST_TEST_REQUIRE set it fails.
 //
 // A server that the tests of a package share is started through Shared, and ended by Main:
 //

@@ -19,7 +19,7 @@ import (
 // MariaDBPassword is that of root over TCP, of the servers that MariaDB starts.
 const MariaDBPassword = "a canary of a password" //nolint:gosec // of a server on loopback that ends with its test
 
-// A MariaDBServer is one server, of its own process unless SOLOIST_TEST_MARIADB_URL named it.
+// A MariaDBServer is one server, in its own process unless SOLOIST_TEST_MARIADB_URL named it.
 type MariaDBServer struct {
 	*Process        // nil when the server is somebody else's
 	Addr     string // host:port; "" when the server is somebody else's

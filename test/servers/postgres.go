@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// A PostgresServer is one PostgreSQL server with data of its own, unless SOLOIST_TEST_POSTGRES_URL named it.
+// A PostgresServer is one PostgreSQL server with its own data, unless SOLOIST_TEST_POSTGRES_URL named it.
 type PostgresServer struct {
 	*Process        // nil when the server is somebody else's
 	Addr     string // host:port; "" when the server is somebody else's

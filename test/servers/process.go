@@ -58,7 +58,7 @@ func Program(t Test, what string, names ...string) string {
 	return ""
 }
 
-// Missing skips the test aloud, or fails it when SOLOIST_TEST_REQUIRE is set.
+// Missing skips the test with a message, or fails it when SOLOIST_TEST_REQUIRE is set.
 func Missing(t Test, format string, args ...any) {
 	t.Helper()
 	why := fmt.Sprintf(format, args...)
@@ -114,7 +114,7 @@ func unprivileged(t Test, dir string) *syscall.Credential {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 }
 
-// launch starts a server and waits until ready answers nil. It ends with the test.
+// launch starts a server and waits until ready returns nil. It ends with the test.
 func launch(t Test, p *Process) *Process {
 	t.Helper()
 	p.t = t
@@ -260,7 +260,7 @@ func Wait(t Test, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(Patience); !condition(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited %v in vain for %s", Patience, what)
+			t.Fatalf("waited %v without success for %s", Patience, what)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// A RedisServer is one Redis server, of its own process unless SOLOIST_TEST_REDIS_URL named it.
+// A RedisServer is one Redis server, in its own process unless SOLOIST_TEST_REDIS_URL named it.
 type RedisServer struct {
 	*Process        // nil when the server is somebody else's
 	Addr     string // host:port; "" when the server is somebody else's

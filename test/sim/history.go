@@ -12,7 +12,7 @@ import (
 // kept is how many runs a job's record keeps.
 const kept = 20
 
-// histories checks that the records of jobs tell of the newest of the runs whose end a replica was told is recorded, and how they ended.
+// histories checks that the records of jobs report the newest of the runs whose end a replica was told is recorded, and how they ended.
 func (w *world) histories(h proof.History) {
 	for _, j := range w.plan.jobs() {
 		var state struct {
@@ -24,7 +24,7 @@ func (w *world) histories(h proof.History) {
 			}
 		}
 		if len(state.Runs) > kept {
-			w.wrong(j.Name, proof.Event{}, "its record tells of too many runs")
+			w.wrong(j.Name, proof.Event{}, "its record reports too many runs")
 		}
 		oldest := int64(0) // token of which all is told
 		for _, r := range state.Runs {
@@ -39,7 +39,7 @@ func (w *world) histories(h proof.History) {
 			i := slices.IndexFunc(state.Runs, func(r soloist.RunRecord) bool { return r.Token == e.Token && r.Attempt == e.Attempt })
 			switch {
 			case i < 0:
-				w.wrong(j.Name, e, "its record does not tell of a run that was recorded")
+				w.wrong(j.Name, e, "its record does not show a run that was recorded")
 			case (state.Runs[i].Outcome == soloist.OutcomeOK) != (e.Result == proof.Okay) && !committed(h, e) || state.Runs[i].ScheduledAt.UnixMilli() != e.Mark || state.Runs[i].Manual != e.Manual:
 				w.wrong(j.Name, e, "its record tells something else of a run: "+state.Runs[i].Outcome)
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A standing is a holder's place in the store's line, and what stands in it when whoever asked for it has gone.
+// A standing is a holder's place in the store's line, and what stands in it when the one that asked for it has gone.
 type standing struct {
 	replica      *replica
 	name, holder string

@@ -27,7 +27,7 @@ type Plan struct {
 	Cuts     []Cut
 	Crashes  []Crash
 	Stops    []Stop
-	Waiter   bool          // the store tells of releases
+	Waiter   bool          // the store reports releases
 	Chooser  bool          // the store takes any one of several names in one step
 	Lines    bool          // the store keeps those who wait in a line
 	Sweeps   bool          // a person sweeps the store now and then

@@ -180,7 +180,7 @@ func (t *thread) anyTTL() time.Duration {
 	return []time.Duration{ttl / 6, ttl, ttl, 2 * ttl}[t.rng.upTo(4)]
 }
 
-// force takes the lock away from whoever has it, as a person does.
+// force takes the lock away from the one that has it, as a person does.
 func (t *thread) force(ctx context.Context, name string) {
 	admin := t.client.Admin()
 	for l, err := range admin.Locks(ctx) {

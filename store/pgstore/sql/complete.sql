@@ -1,4 +1,4 @@
--- Completes the work of a lease, in the caller's transaction. Waits for whoever has locked the row.
+-- Completes the work of a lease, in the caller's transaction. Waits for the one that has locked the row.
 -- $1 name of the row, $2 holder, $3 token, $4 mark, $5 whether to replace the state, $6 state.
 -- At most one row: whether the lease was live, and of the record as it was before: holder,
 -- locked_by, released, token, mark, µs left, µs since the grant, state.

@@ -1,5 +1,5 @@
 -- An expression of the releases that hand over: tells the heir of e.name, and those who listen to the name if there is none, or if what
--- they were told ends later than the heir's lease. See heard in queue.go. Whoever may connect can read notifications and send them, so
+-- they were told ends later than the heir's lease. See heard in queue.go. A caller that may connect can read notifications and send them, so
 -- what they say is sealed. What a record has of mark and state the heir asks for. What the server's commits wait for may have been
 -- cancelled, which only the one who committed is told: an heir makes sure of it.
 CASE

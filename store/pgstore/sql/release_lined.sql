@@ -1,7 +1,7 @@
 -- Ends leases as release.sql does, and hands each name, unless it is to linger, over to the first of its line whose process lives: it is
 -- granted in the same step, and told by a notification.
 --
--- Whoever waits in the queue after this statement's snapshot was taken is not seen. They listened before they asked, so they hold the lock
+-- A caller that waits in the queue after this statement's snapshot was taken is not seen. They listened before they asked, so they hold the lock
 -- of the name's group, and are told that it is free. A place that is locked is being left: nothing else locks one.
 WITH clock AS MATERIALIZED (
   SELECT clock_timestamp() AT TIME ZONE 'UTC' AS now

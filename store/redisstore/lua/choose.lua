@@ -5,7 +5,7 @@
 local holder, ttl = ARGV[2], tonumber(ARGV[3])
 local recs, spoiled, first, soonest = {}, nil, nil, nil
 
--- owned answers the holder's grant of a name, if it has it.
+-- owned returns the holder's grant of a name, if it has it.
 local function owned(i)
   local rec = read(KEYS[i])
   recs[i] = rec or {}
@@ -14,7 +14,7 @@ local function owned(i)
   return {'granted', rec.t, rec.m, state(KEYS[i]), '0'}
 end
 
--- take answers the grant of a name that is free, and notes how long one is taken that is not.
+-- take returns the grant of a name that is free, and notes how long one is taken that is not.
 local function take(i)
   local rec, peer = recs[i].t and recs[i], KEYS[i + 1]
   local value = peer ~= KEYS[i] and ARGV[6] or ''
@@ -34,7 +34,7 @@ local function take(i)
   return {'granted', token, rec and rec.m or '0', left_behind, abandoned}
 end
 
--- try answers what step has to say of the first name of which it says anything.
+-- try returns what step has to say of the first name of which it says anything.
 local function try(step)
   for i = 4, #KEYS, 2 do
     local said = (step == owned or recs[i]) and attempt(step, i)

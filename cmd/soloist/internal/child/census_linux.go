@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// A census is what /proc tells of all processes at one time. It is not changed once it is made.
+// A census is what /proc reports about all processes at one time. It is not changed once it is made.
 type census struct {
 	all      map[int]process
 	children map[int][]process // by parent

@@ -84,5 +84,5 @@ func (e *LeftError) Error() string {
 }
 
 // ErrOutputHeld reports that output was still open when the command and what was found of it were gone: an unknown process
-// holds it, or whoever takes the output does not. What is still to come is lost.
+// holds it, or the one that takes the output does not. What is still to come is lost.
 var ErrOutputHeld = errors.New("the end of the command's output is lost: a process that left the command holds it open, or nobody takes it")

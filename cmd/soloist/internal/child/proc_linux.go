@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process as /proc tells of it. The start, in ticks since the boot, tells it from a later one of the same number.
+// A process as /proc reports it. The start, in ticks since the boot, tells it from a later one of the same number.
 type process struct {
 	pid, parent, group int
 	state              byte

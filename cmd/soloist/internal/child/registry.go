@@ -15,7 +15,7 @@ var children = struct {
 	pids map[int]struct{}
 }{pids: make(map[int]struct{})}
 
-// forking is held while a process is started, and by whoever looks at all processes: otherwise a child that is just being
+// forking is held while a process is started, and by the one that looks at all processes: otherwise a child that is just being
 // started could be taken for an orphan.
 var forking sync.Mutex
 

@@ -19,7 +19,7 @@ func Guard(...string) error { return nil }
 // EndOrphaned does nothing here.
 func EndOrphaned(io.Reader, string) {}
 
-// Adopt does nothing here: orphans go to init, whoever started them.
+// Adopt does nothing here: orphans go to init, whichever process started them.
 func Adopt() error { return nil }
 
 // attributes put the command into its own group.

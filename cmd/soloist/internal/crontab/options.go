@@ -16,7 +16,7 @@ type setting struct {
 	set func(o *Options, value string) error
 }
 
-// settings are the scalar options. Those of a retry have names of their own here; YAML has them under "retry".
+// settings are the scalar options. Those of a retry have other names here; YAML has them under "retry".
 var settings = []setting{
 	{"ttl", func(o *Options, v string) (err error) { o.TTL, err = ttl(v); return }},
 	{"at-least", func(o *Options, v string) (err error) { o.AtLeast, err = duration(v, 0); return }},

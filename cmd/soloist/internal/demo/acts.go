@@ -15,7 +15,7 @@ func (d *director) play(ctx context.Context) error {
 	for _, act := range []func(context.Context) error{d.start, d.kill, d.quiet, d.pause, d.finish} {
 		if err := act(ctx); err != nil {
 			d.progress("given up: %v", err)
-			d.window() // the audit tells of what there is
+			d.window() // the audit reports what there is
 			return err
 		}
 	}
@@ -94,7 +94,7 @@ func (d *director) kill(ctx context.Context) error {
 	select {
 	case <-victim.Gone:
 	case <-ctx.Done():
-		return fmt.Errorf("waited in vain for the end of replica %s: %w", victim.Name, context.Cause(ctx))
+		return fmt.Errorf("waited too long for the end of replica %s: %w", victim.Name, context.Cause(ctx))
 	}
 	at := fleet.Now()
 	d.history.add(event{At: at, Replica: victim.Name, Kind: killed})
@@ -187,7 +187,7 @@ func (d *director) stop(ctx context.Context, p *fleet.Process) error {
 			return nil
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("waited in vain for the store: %w", context.Cause(ctx))
+			return fmt.Errorf("waited too long for the store: %w", context.Cause(ctx))
 		}
 		if err := p.Signal(fleet.Continue); err != nil {
 			return err

@@ -29,7 +29,7 @@ func ledgerPath(scheduled int64) string {
 	return ledgerPaths + time.Unix(scheduled, 0).UTC().Format(time.RFC3339)
 }
 
-// begin tells of the beginning of a run, and returns its token.
+// begin reports the beginning of a run, and returns its token.
 func (s *tale) begin(at int, replica string, scheduled int64, attempt int) int64 {
 	s.token++
 	s.tell(at, replica, event{Kind: runStart, Scheduled: scheduled, Attempt: attempt, Token: s.token})
@@ -37,7 +37,7 @@ func (s *tale) begin(at int, replica string, scheduled int64, attempt int) int64
 	return s.token
 }
 
-// run tells of a run from its beginning to its record.
+// run reports a run from its beginning to its record.
 func (s *tale) run(at int, replica string, scheduled int64, attempt int) {
 	token := s.begin(at, replica, scheduled, attempt)
 	s.tell(at+200, replica, event{Kind: write, Path: ledgerPath(scheduled), Token: token, Status: http.StatusCreated})
@@ -45,7 +45,7 @@ func (s *tale) run(at int, replica string, scheduled int64, attempt int) {
 	s.tell(at+220, replica, event{Kind: recorded, Token: token})
 }
 
-// halt tells of a run that halts in the middle.
+// halt reports a run that halts in the middle.
 func (s *tale) halt(at int, replica string, scheduled int64) int64 {
 	token := s.begin(at, replica, scheduled, 1)
 	s.tell(at+100, replica, event{Kind: holding, Scheduled: scheduled, Attempt: 1, Token: token})

@@ -156,7 +156,7 @@ func (d *director) findings(ctx context.Context) (*findings, error) {
 	return f, client.Close()
 }
 
-// logs shows what the replicas logged last, for whoever looks into a failure.
+// logs shows what the replicas logged last, for the one that looks into a failure.
 func (d *director) logs() {
 	for _, p := range d.processes {
 		d.progress("replica %s has logged: %s", p.Name, p.Said())

@@ -74,7 +74,7 @@ func (h *history) await(ctx context.Context, what string, seen func([]event) boo
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("waited in vain for %s: %w", what, context.Cause(ctx))
+			return fmt.Errorf("waited too long for %s: %w", what, context.Cause(ctx))
 		}
 	}
 }

@@ -25,7 +25,7 @@ func TestAwait(t *testing.T) {
 		late, cancel := context.WithTimeoutCause(t.Context(), time.Second, errTooSlow)
 		defer cancel()
 		err := h.await(late, "a kill", func(events []event) bool { return count(events, ofKind(killed)) > 0 })
-		if !errors.Is(err, errTooSlow) || !strings.Contains(err.Error(), "in vain for a kill") {
+		if !errors.Is(err, errTooSlow) || !strings.Contains(err.Error(), "too long for a kill") {
 			t.Errorf("what does not come: %v", err)
 		}
 		go func() {

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// A run is one attempt at a scheduled time, as its replica told of it.
+// A run is one attempt at a scheduled time, as its replica reported it.
 type run struct {
 	replica    string
 	scheduled  int64
 	attempt    int
 	token      int64
-	start, end time.Duration // by its holder's belief; end is 0 if it never told of one
+	start, end time.Duration // by its holder's belief; end is 0 if it never reported one
 	err        string
 	recorded   bool // the store has confirmed its end
 }
@@ -26,7 +26,7 @@ type grant struct {
 	token   int64
 }
 
-// runsIn returns the runs of the job, in the order in which they were told of.
+// runsIn returns the runs of the job, in the order in which they were reported.
 func runsIn(events []event) []run {
 	var runs []run
 	at := map[grant]int{}

@@ -173,7 +173,7 @@ func TestRunThatShowsNothingIsVoid(t *testing.T) {
 func TestReportTellsOfViolations(t *testing.T) {
 	r := judged(believed("a", "@n/lock/x@3", 1, 0, 10*ms), believed("<script>", "@n/lock/x@3", 2, 9*ms, 20*ms))
 	if text := r.Text(); !strings.Contains(text, "VIOLATION, belief overlap") || !strings.Contains(text, "token 2") {
-		t.Errorf("the text does not tell of it:\n%s", text)
+		t.Errorf("the text does not show it:\n%s", text)
 	}
 	var page bytes.Buffer
 	if err := r.HTML(&page); err != nil {
@@ -184,7 +184,7 @@ func TestReportTellsOfViolations(t *testing.T) {
 	}
 }
 
-// The whole history can be judged again by package proof, which finds what the report tells of.
+// The whole history can be judged again by package proof, which finds what the report contains.
 func TestHistoryIsComplete(t *testing.T) {
 	r := judged(believed("a", "@n/lock/x@3", 1, 0, 10*ms), believed("b", "@n/lock/x@3", 2, 9*ms, 20*ms),
 		event{Event: proof.Event{Kind: proof.Acquire, Name: "@n/lock/y", Result: proof.Failed}, Err: "refused\nby \x1b[31m the server", ID: 5},

@@ -96,7 +96,7 @@ type link struct {
 // Unwrap is as store.As wants it: what a link does not implement, such as watching, the network does nothing to.
 func (l *link) Unwrap() store.Store { return l.Store }
 
-// recorded makes a call that reaches the store, and tells of each of its elements before and after.
+// recorded makes a call that reaches the store, and reports each of its elements before and after.
 func recorded[Q, A any](ctx context.Context, rec *recorder, asked []Q, do func(context.Context, []Q) ([]A, error), begin func(Q) event, end func(*event, A), whole func(error) A) ([]A, error) {
 	events := make([]event, len(asked))
 	for i, q := range asked {

@@ -21,7 +21,7 @@ type Figures struct {
 	Left       int           `json:"records_left"`
 }
 
-// A Spread tells of durations.
+// A Spread reports durations.
 type Spread struct {
 	Count int           `json:"count"`
 	P50   time.Duration `json:"p50_ns"`

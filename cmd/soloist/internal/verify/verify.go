@@ -91,7 +91,7 @@ func reportOf(events []event) *Report {
 	return &Report{Figures: figuresOf(events), MostErrors: mostErrors, events: events}
 }
 
-// ended tells of replicas that ended by themselves: one that crashes breaks a promise, for whatever a store answers is no reason to.
+// ended reports replicas that ended by themselves: one that crashes breaks a promise, for whatever a store answers is no reason to.
 func (r *Report) ended(all []*fleet.EndedError) {
 	for _, e := range all {
 		if e.Crashed {

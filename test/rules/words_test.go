@@ -1,0 +1,57 @@
+package rules
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Phrases that readers had to read twice, each with a plain one. A phrase is listed only if it is never right in this project; anything else is
+// for reviewers.
+var phrases = []struct{ not, but string }{
+	{`[Ww]hoever`, "a caller that, the replica that"},
+	{`(?:is|are|was|were) at it`, "has it, holds it, uses it"},
+	{`(?:tells?|hears?) of`, "reports, notices"},
+	{`(?:stands?|stood|standing) in line`, "waits in the queue"},
+	{`for ever`, "forever"},
+	{`in vain`, "without success"},
+	{`skipped,? aloud`, "skipped with a message"},
+	{`answers (?:nil|true|false|whether|why)`, "returns, reports"},
+	{`an? (?:\w+ )?\w+ of (?:its|their) own`, "its own, a separate"},
+}
+
+// A doc comment begins with the name and a verb of the field.
+var privateVerb = regexp.MustCompile(`(?m)^\s*// (?:\([^)]*\) )?[A-Za-z]\w* answers\b`)
+
+// unchecked are files that quote the phrases.
+var unchecked = map[string]bool{"test/rules/words_test.go": true}
+
+func TestPhrasesAreOfPlainEnglish(t *testing.T) {
+	var all []string
+	for _, p := range phrases {
+		all = append(all, p.not)
+	}
+	found := regexp.MustCompile(`\b(?:` + strings.Join(all, "|") + `)\b`)
+	for _, pattern := range []string{"*.go", "*.md", "*.sql", "*.lua", "*.sh", "*.txtar", "Makefile"} {
+		for _, file := range files(t, pattern) {
+			if unchecked[file] {
+				continue
+			}
+			text := read(t, file)
+			for _, at := range append(found.FindAllStringIndex(text, -1), privateVerb.FindAllStringIndex(text, -1)...) {
+				line := 1 + strings.Count(text[:at[0]], "\n")
+				t.Errorf("%s:%d: %q; better: %s", file, line, strings.TrimSpace(text[at[0]:at[1]]), better(text[at[0]:at[1]]))
+			}
+		}
+	}
+}
+
+// better returns the plain phrase for one that was found.
+func better(found string) string {
+	for _, p := range phrases {
+		if regexp.MustCompile(`\b(?:` + p.not + `)\b`).MatchString(found) {
+			return p.but
+		}
+	}
+	return "returns"
+}
