@@ -31,10 +31,14 @@ func TestReadmeCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	ran := map[string]bool{}
+	code := false
 	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "```") {
+			code = !code
+		}
 		command, _, _ := strings.Cut(line, "#")
 		command = strings.TrimSpace(command)
-		if strings.HasPrefix(command, "soloist ") && !strings.HasPrefix(command, "soloist runs ") && !ran[command] {
+		if code && strings.HasPrefix(command, "soloist ") && !ran[command] {
 			readmeCommand(t, dir, command)
 			ran[command] = true
 		}
