@@ -13,7 +13,7 @@ import (
 	"github.com/soloist-dev/soloist/store/casstore"
 )
 
-// flights is how many requests of one batch are under way at once. Each row is a partition of its own, and a lightweight
+// flights is how many requests of one batch are under way at once. Each row is its own partition, and a lightweight
 // transaction or a SERIAL read is about one partition.
 const flights = 16
 

@@ -94,7 +94,7 @@ func (s *server) migrated(t testing.TB, cfg cassandrastore.Config) *cassandrasto
 	return made
 }
 
-// fresh returns a store in a keyspace of its own.
+// fresh returns a store in its own keyspace.
 func (s *server) fresh(t testing.TB) (*cassandrastore.Store, cassandrastore.Config) {
 	t.Helper()
 	cfg := cassandrastore.Config{Keyspace: s.keyspace(t, oneCopy)}

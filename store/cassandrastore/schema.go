@@ -19,7 +19,7 @@ var columns = map[string]string{
 }
 
 // Migrate implements store.Migrator: it makes the table, and waits until all nodes know it. The keyspace must exist: how many
-// copies it has, and where, is the decision of whoever runs the cluster. A table that is not soloist's is left alone.
+// copies it has, and where, is the decision of the one that runs the cluster. A table that is not soloist's is left alone.
 func (s *Store) Migrate(ctx context.Context) ([]string, error) {
 	b := s.backend
 	session, err := b.sessions.get(ctx)

@@ -23,8 +23,10 @@ var phrases = []struct{ not, but string }{
 // A doc comment begins with the name and a verb of the field.
 var privateVerb = regexp.MustCompile(`(?m)^\s*// (?:\([^)]*\) )?[A-Za-z]\w* answers\b`)
 
-// unchecked are files that quote the phrases.
-var unchecked = map[string]bool{"test/rules/words_test.go": true}
+// What users read is checked: documents, and the packages that they import. docs/safety.md is a log of what was found, in its own words.
+var checkedFiles = regexp.MustCompile(`^(?:[^/]+|(?:cron|docs|fence|internal|soloisttest|store)/.*)$`)
+
+const unchecked = "docs/safety.md"
 
 func TestPhrasesAreOfPlainEnglish(t *testing.T) {
 	var all []string
@@ -34,7 +36,7 @@ func TestPhrasesAreOfPlainEnglish(t *testing.T) {
 	found := regexp.MustCompile(`\b(?:` + strings.Join(all, "|") + `)\b`)
 	for _, pattern := range []string{"*.go", "*.md", "*.sql", "*.lua", "*.sh", "*.txtar", "Makefile"} {
 		for _, file := range files(t, pattern) {
-			if unchecked[file] {
+			if !checkedFiles.MatchString(file) || file == unchecked {
 				continue
 			}
 			text := read(t, file)

@@ -14,7 +14,7 @@ local function less(a, b)
   return a < b
 end
 
--- attempt answers what step answers. What goes wrong in the step is answered too, so that it harms one name of a batch alone:
+-- attempt returns what step answers. What goes wrong in the step is answered too, so that it harms one name of a batch alone:
 -- {'corrupt', key, what is wrong with it} of a key that is not as these scripts write it, or {'failed', the error} of a command.
 local function attempt(step, ...)
   local ok, answer = pcall(step, ...)
@@ -47,7 +47,7 @@ local function valid(key, v)
   if not whole(v[4], int64) then corrupt(key, 'field m, the mark, is no number from 0 to ' .. int64) end
 end
 
--- read answers a record, with one or three more of its fields if they are named; nil if there is none.
+-- read returns a record, with one or three more of its fields if they are named; nil if there is none.
 local function read(key, a, b, c)
   local v
   if c then
@@ -66,7 +66,7 @@ local function read(key, a, b, c)
   return rec
 end
 
--- field answers the field of Redisson's hash, nil if p is not for Redisson.
+-- field returns the field of Redisson's hash, nil if p is not for Redisson.
 local function field(p)
   if string.sub(p, 1, 2) == 'r:' then return string.sub(p, 3) end
 end
@@ -77,7 +77,7 @@ local function redisson(prefix, name)
   return prefix .. ':{' .. name .. '}'
 end
 
--- shares says that the lease was taken with a shared key, and that whoever asks knows it.
+-- shares says that the lease was taken with a shared key, and that the one that asks knows it.
 local function shares(rec, peer) return rec.p ~= '' and peer ~= rec.key end
 
 -- asked asks for the shared key. One that is no lock is no answer.
@@ -102,7 +102,7 @@ end
 -- all tokens of ours, which are not less than the microseconds since 1970.
 local function identity(who) return int(1 + tonumber(string.sub(redis.sha1hex(who), 1, 12), 16)) end
 
--- foreign answers who has the shared key when the record has not, for how many µs, and its identity; nil if nobody has. value is what would stand
+-- foreign returns who has the shared key when the record has not, for how many µs, and its identity; nil if nobody has. value is what would stand
 -- there.
 local function foreign(rec, peer, value)
   if value == '' or redis.call('EXISTS', peer) == 0 then return nil end
@@ -152,7 +152,7 @@ end
 
 local function state(key) return kept(key, redis.call('HGET', key, 's')) end
 
--- told is the record for whoever asked: 'holder, token, mark, left, age'.
+-- told is the record for the one that asked: 'holder, token, mark, left, age'.
 local function told(rec)
   if not rec then return '', '0', '0', '0', '0' end
   return rec.r and '' or rec.h, rec.t, rec.m, int(math.max(0, rec.u - now)), int(math.max(0, now - rec.g))
@@ -176,7 +176,7 @@ local function forgettable(rec)
   return math.max(rec.u, number(rec.key, rec.e, 'field e, until when it is kept,'))
 end
 
--- next_token answers the token of all that this script grants, or nil when the tokens are used up. It is greater than all that were
+-- next_token returns the token of all that this script grants, or nil when the tokens are used up. It is greater than all that were
 -- granted in the bucket, of which the counter is the greatest, or greater than the record's if somebody has deleted the counter.
 local top, top_text = nil, nil
 local function next_token(counter, rec)
