@@ -38,7 +38,7 @@ type Job struct {
 	Jitter time.Duration
 
 	// Missed is the policy for scheduled times that no replica claimed within Grace. Grace counts from the end of the
-	// jitter. Its default is 1 minute.
+	// jitter. Its default is 1 minute. A Delay misses no times.
 	Missed    Missed
 	MissedCap int // how many of them MissedAll runs at most, the newest ones; 0 means 100
 	Grace     time.Duration
@@ -48,7 +48,7 @@ type Job struct {
 
 	// Retry bounds the attempts at a run. The replica holds the lease between them. With Attempts 0, a run that returns an
 	// error is not retried, and a crashed one is always taken over. Otherwise Attempts bounds both together. ErrOverran is
-	// never retried.
+	// never retried. Options that contradict each other, such as a Backoff without Attempts, are an *InvalidError.
 	Retry Retry
 }
 
@@ -132,6 +132,7 @@ func (j Job) filled(opts Options) (Job, Options, error) {
 }
 
 func (j Job) checkPolicies() error {
+	_, delayed := j.Schedule.(delay)
 	switch {
 	case j.Jitter < 0:
 		return invalid("Jitter", j.Jitter.String(), "must be >= 0")
@@ -141,6 +142,12 @@ func (j Job) checkPolicies() error {
 		return invalid("MissedCap", strconv.Itoa(j.MissedCap), "must be >= 0; 0 means 100")
 	case j.Missed < MissedSkip || j.Missed > MissedAll:
 		return invalid("Missed", j.Missed.String(), "must be MissedSkip, MissedOnce or MissedAll")
+	case j.MissedCap > 0 && j.Missed != MissedAll:
+		return invalid("MissedCap", strconv.Itoa(j.MissedCap), "must be 0 unless Missed is MissedAll, and Missed is %v", j.Missed)
+	case j.Retry.Attempts == 0 && j.Retry.Backoff > 0:
+		return invalid("Retry.Backoff", j.Retry.Backoff.String(), "must be 0 unless Retry.Attempts is more than 1, and Retry.Attempts is 0: the job is not retried")
+	case delayed && j.Missed != MissedSkip:
+		return invalid("Missed", j.Missed.String(), "must be MissedSkip when Schedule is a Delay (%v), which misses no times", j.Schedule)
 	case j.Crash < CrashTakeOver || j.Crash > CrashGiveUp:
 		return invalid("Crash", j.Crash.String(), "must be CrashTakeOver or CrashGiveUp")
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -420,11 +421,23 @@ func TestBadJobs(t *testing.T) {
 		"MissedCap":      func(j *soloist.Job) { j.MissedCap = -1 },
 		"Crash":          func(j *soloist.Job) { j.Crash = 7 },
 		"Retry.Attempts": func(j *soloist.Job) { j.Retry.Attempts = -1 },
+
+		// Options that contradict each other: the error names both.
+		"MissedCap, Missed":               func(j *soloist.Job) { j.MissedCap, j.Missed = 3, soloist.MissedOnce },
+		"Missed, Schedule":                func(j *soloist.Job) { j.Missed, j.Schedule = soloist.MissedAll, soloist.Delay(time.Second) },
+		"Retry.Backoff, Retry.Attempts":   func(j *soloist.Job) { j.Retry.Backoff = time.Second },
+		"Retry.MaxBackoff, Retry.Backoff": func(j *soloist.Job) { j.Retry.Attempts, j.Retry.MaxBackoff = 2, time.Hour },
+		"Retry.MaxBackoff, Retry.Backoff ": func(j *soloist.Job) {
+			j.Retry = soloist.Retry{Attempts: 2, Backoff: time.Hour, MaxBackoff: time.Second}
+		},
+		"AtLeast, AtMost": func(j *soloist.Job) { j.AtLeast, j.AtMost = time.Hour, time.Minute },
+		"Margin, TTL":     func(j *soloist.Job) { j.Margin, j.TTL = time.Minute, time.Minute },
 	} {
 		bad := good
 		change(&bad)
 		var invalid *soloist.InvalidError
-		if err := c.Run(background, bad); !errors.As(err, &invalid) || invalid.What != what {
+		first, second, _ := strings.Cut(strings.TrimSpace(what), ", ")
+		if err := c.Run(background, bad); !errors.As(err, &invalid) || invalid.What != first || !strings.Contains(invalid.Rule, second) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -13,7 +13,10 @@ type Retry struct {
 }
 
 func (r Retry) filled() (Retry, error) {
-	if r.MaxBackoff == 0 {
+	if r.MaxBackoff > 0 && r.Backoff == 0 {
+		return r, invalid("Retry.MaxBackoff", r.MaxBackoff.String(), "must be 0 unless Retry.Backoff is more than 0")
+	}
+	if r.MaxBackoff == 0 && r.Backoff > 0 {
 		r.MaxBackoff = max(time.Hour, r.Backoff)
 	}
 	switch {

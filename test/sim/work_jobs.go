@@ -44,7 +44,7 @@ func (t *thread) jobs(ctx context.Context) {
 func (t *thread) job(p JobPlan) soloist.Job {
 	do := func(ctx context.Context, run soloist.Run) error { return t.run(ctx, p, run) }
 	job := soloist.Job{
-		Name: p.Name, Do: do, TTL: p.TTL, AtMost: p.AtMost, MissedCap: p.Cap, Grace: p.Grace, AtLeast: p.AtLeast, Jitter: p.Jitter,
+		Name: p.Name, Do: do, TTL: p.TTL, AtMost: p.AtMost, Grace: p.Grace, AtLeast: p.AtLeast, Jitter: p.Jitter,
 		Missed: map[string]soloist.Missed{"skip": soloist.MissedSkip, "once": soloist.MissedOnce, "all": soloist.MissedAll}[p.Missed],
 		Retry:  soloist.Retry{Attempts: p.Attempts, Backoff: p.Backoff},
 	}
@@ -54,6 +54,9 @@ func (t *thread) job(p JobPlan) soloist.Job {
 	if p.Uneven && t.index%2 == 1 {
 		job.TTL, job.Margin, job.Grace = p.ttl(t.world.plan)/2, job.Margin/2, p.Grace*2
 	}
+	if job.Missed == soloist.MissedAll {
+		job.MissedCap = p.Cap
+	}
 	if p.GiveUp {
 		job.Crash = soloist.CrashGiveUp
 	}
@@ -61,7 +64,7 @@ func (t *thread) job(p JobPlan) soloist.Job {
 	case p.Expression != "":
 		job.Schedule = cron.MustParse(p.Expression)
 	case p.Delay > 0:
-		job.Schedule = soloist.Delay(p.Delay)
+		job.Schedule, job.Missed, job.MissedCap = soloist.Delay(p.Delay), soloist.MissedSkip, 0 // it misses no times
 	case p.Other > 0 && t.index%2 == 1:
 		job.Schedule = soloist.Every(p.Other)
 	default:
