@@ -133,7 +133,7 @@ func (r *Runner) take(req jobRequest, a answer, before time.Time) {
 	go func() {
 		var e ending
 		if lease != nil {
-			e = (&execution{jobSpec: s.spec, decision: s.run, client: r.client.core, lease: lease}).execute()
+			e = (&execution{jobSpec: s.spec, decision: s.run, client: r.client.core, lease: lease, ctx: lease.work(r.runs)}).execute()
 		} else {
 			e = r.giveBack(req, a.out.Grant, s.unused)
 		}
@@ -148,7 +148,7 @@ func (r *Runner) adopt(req jobRequest, s step, g store.Grant, before time.Time) 
 		return nil, nil
 	}
 	client := &Client{core: r.client.core, opts: s.spec.opts}
-	return client.tryAdopt(r.runs, target{kind: KindJob, shown: s.spec.job.Name, name: s.spec.name}, req.claim, g, before)
+	return client.tryAdopt(context.WithoutCancel(r.runs), target{kind: KindJob, shown: s.spec.job.Name, name: s.spec.name}, req.claim, g, before)
 }
 
 // giveBack releases a job that was granted and is not run.

@@ -14,7 +14,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// Forever, used as Retain, keeps the record indefinitely.
+// Forever as a Retain keeps the record indefinitely.
 const Forever = store.Forever
 
 // ElementsOptions configure the elements of a job. As in Options, zero means the default.

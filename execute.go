@@ -26,10 +26,12 @@ type execution struct {
 	decision
 	client *core
 	lease  *Lease
+	ctx    context.Context // of the job's function: it ends when Run is to end, and with the lease
 }
 
 // execute runs a job as decided, with its retries, and records how it went. If there is nothing to run it gives the job back.
 func (x *execution) execute() ending {
+	defer func() { (*x.lease.stop.Load())(errReleased) }()
 	switch {
 	case x.none():
 		return x.decline()
@@ -39,7 +41,7 @@ func (x *execution) execute() ending {
 		return x.conclude(true)
 	}
 	if x.missed > 0 {
-		x.client.observe(x.lease.Context(), Event{Kind: EventMissed, Subject: x.lease.subject, Token: x.lease.token, Missed: x.missed})
+		x.client.observe(x.ctx, Event{Kind: EventMissed, Subject: x.lease.subject, Token: x.lease.token, Missed: x.missed})
 	}
 	for {
 		record, failure := x.try()
@@ -58,8 +60,8 @@ func (x *execution) execute() ending {
 		} else if err := x.lease.SetState(x.lease.Context(), x.state.json()); err != nil {
 			x.client.log.Warn("recording a failed attempt", "job", x.job.Name, "err", err)
 		}
-		if !sleep(x.lease.Context(), x.job.Retry.after(x.attempt)) || x.lease.Err() != nil { // a suspend is noticed by Err first
-			return x.conclude(errors.Is(context.Cause(x.lease.Context()), ErrOverran))
+		if !sleep(x.ctx, x.job.Retry.after(x.attempt)) || x.lease.Err() != nil { // a suspend is noticed by Err first
+			return x.conclude(errors.Is(context.Cause(x.ctx), ErrOverran))
 		}
 		x.attempt++
 	}
@@ -91,7 +93,7 @@ func (j Job) verdict(record RunRecord) (over, done bool) {
 
 // announced writes what the successor of a replica that dies in this run must know, before the run begins. If it cannot, it gives the job back.
 func (x *execution) announced() bool {
-	err := x.lease.extend(x.lease.Context(), x.lease.opts.TTL, func(e *store.Extension) {
+	err := x.lease.extend(x.ctx, x.lease.opts.TTL, func(e *store.Extension) {
 		e.State = x.state.json()
 		if x.job.Crash == CrashGiveUp {
 			e.Mark = max(0, x.key())
@@ -117,11 +119,11 @@ func (x *execution) try() (RunRecord, error) {
 	event := Event{Kind: EventRunStart, Subject: x.lease.subject, Token: x.lease.token, Attempt: run.Attempt, ScheduledAt: run.ScheduledAt, Manual: run.Manual}
 	started := event
 	started.Delay = start.Sub(x.scheduled)
-	x.client.observe(x.lease.Context(), started)
+	x.client.observe(x.ctx, started)
 	work := Work{Subject: x.lease.subject, Attempt: run.Attempt, ScheduledAt: run.ScheduledAt, Manual: run.Manual, Lease: x.lease}
 	x.lease.busy.Store(true)
 	err := recovered(func() error {
-		return x.client.handle(x.lease.Context(), work, func(ctx context.Context) error { return x.job.Do(ctx, run) })
+		return x.client.handle(x.ctx, work, func(ctx context.Context) error { return x.job.Do(ctx, run) })
 	})
 	x.lease.busy.Store(false)
 	end := time.Now()
@@ -140,7 +142,7 @@ func (x *execution) try() (RunRecord, error) {
 		record.Error = err.Error()
 	}
 	event.Kind, event.Duration, event.Outcome, event.Err = EventRunEnd, end.Sub(start), record.Outcome, err
-	x.client.observe(x.lease.Context(), event)
+	x.client.observe(x.ctx, event)
 	var panicked *PanicError
 	switch {
 	case errors.As(err, &panicked):
@@ -211,7 +213,7 @@ func (x *execution) outcome(err error) string {
 	case errors.As(err, &panicked):
 		return OutcomePanicked
 	}
-	cause := context.Cause(x.lease.Context())
+	cause := context.Cause(x.ctx)
 	switch {
 	case errors.Is(err, ErrInterrupted) || errors.Is(cause, ErrInterrupted):
 		return OutcomeInterrupted

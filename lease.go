@@ -105,10 +105,11 @@ func (c *core) newLease(parent context.Context, t target, claim store.Claim, g s
 	return l
 }
 
-// Context returns the context of the lease. It ends when the lease is released or lost. It does not end with the context of the call that
-// acquired it. Its cause (context.Cause) is ErrLost if the lease is lost. A holder that got the lease from Lock, TryLock, Acquire, Campaign
-// or Claim must stop its work when it ends. A function under Do, Lead, Process or Semaphore.Do is passed another context. That one ends
-// when this one does, or earlier if the function should stop. The function can then use this one to finish its work.
+// Context returns the context of the lease. It ends when the lease is released or lost. It does not end with the context of
+// the call that acquired it. Its cause (context.Cause) is ErrLost if the lease is lost. A holder that got the lease from
+// Lock, TryLock, Acquire, Campaign or Claim must stop its work when it ends. A function under Do, Lead, Process or
+// Semaphore.Do, and that of a job, is passed another context. That one ends when this one does, or earlier if the function
+// should stop. The function can then use this one to finish its work.
 func (l *Lease) Context() context.Context { return &l.ctx }
 
 // Name returns the name of the lock, leadership or job, the semaphore, or the element's ID, as the caller gave it.

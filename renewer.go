@@ -385,7 +385,7 @@ func (r *renewer) again(l *Lease) {
 	}
 }
 
-// interrupt ends the contexts of all functions under leases, except those of jobs, which Run ends.
+// interrupt ends the contexts of all functions under leases.
 func (r *renewer) interrupt(cause error) {
 	r.mu.Lock()
 	leases := slices.Clone(r.leases)
