@@ -1,13 +1,13 @@
 package child
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"os"
 	"os/signal"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -57,6 +57,8 @@ func reapOrphans() {
 		defer forking.Unlock()
 		pids = unregisteredChildren()
 	}
+	listing.Lock()
+	defer listing.Unlock()
 	for _, pid := range pids {
 		if p, ok := readProcess(pid); ok && p.parent == os.Getpid() && p.state == 'Z' {
 			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
@@ -64,23 +66,16 @@ func reapOrphans() {
 	}
 }
 
+// listing is held while the list of orphans is read, and while they are reaped: the list may miss one when another leaves it meanwhile.
+var listing sync.Mutex
+
 // orphans are the children of this process that it has not started, as the kernel lists them: the children of the first thread, since
-// commands are those of another. The list may miss one when another ends while it is read: it is read until it is twice the same. Not every
-// kernel keeps it.
+// commands are those of another. Not every kernel keeps the list.
 func orphans() (pids []int, ok bool) {
-	list := fmt.Sprintf("/proc/self/task/%d/children", os.Getpid())
-	last, err := os.ReadFile(list)
-	for range 10 {
-		if err != nil {
-			return nil, false
-		}
-		var now []byte
-		if now, err = os.ReadFile(list); err == nil && bytes.Equal(last, now) {
-			return numbers(now), true
-		}
-		last = now
-	}
-	return nil, false
+	listing.Lock()
+	defer listing.Unlock()
+	list, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid()))
+	return numbers(list), err == nil
 }
 
 func numbers(text []byte) []int {

@@ -13,7 +13,7 @@ type census struct {
 	children map[int][]process // by parent
 	groups   map[int][]process
 	marks    map[int][]byte   // of orphans of this process: the values of RunVariable that they inherited
-	unread   map[int]bool     // orphans whose environment may be about to change: they are just being executed
+	unread   map[int]bool     // orphans that have no environment yet: a program is being executed
 	started  map[int]struct{} // the children that this process has started
 	adopted  bool             // orphans come to this process
 }
@@ -85,8 +85,18 @@ func (c *census) orphans() []process {
 	return all
 }
 
-// markOf is the value of RunVariable in the environment of a process. Without one, unread says that the environment is empty, as it is
-// while a program is executed.
+// sawAlive reports whether all of these were alive when the census was taken.
+func (c *census) sawAlive(these []process) bool {
+	for _, p := range these {
+		if seen, ok := c.all[p.pid]; !ok || seen.start != p.start || gone(seen) {
+			return false
+		}
+	}
+	return true
+}
+
+// markOf is the value of RunVariable in the environment of a process. Without one, unread says that it may yet get one: a process has no
+// environment while a program is executed, which on a busy machine takes as long as the program's file takes to be read.
 func markOf(pid int) (value []byte, found, unread bool) {
 	environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	for entry := range bytes.SplitSeq(environ, []byte{0}) {
@@ -94,5 +104,9 @@ func markOf(pid int) (value []byte, found, unread bool) {
 			return value, true, false
 		}
 	}
-	return nil, false, err == nil && len(environ) == 0
+	if err != nil || len(environ) > 0 {
+		return nil, false, false
+	}
+	p, exists := readProcess(pid)
+	return nil, false, exists && !gone(p) && !p.bare
 }

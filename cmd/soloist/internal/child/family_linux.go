@@ -14,7 +14,7 @@ type relation struct {
 
 // strays are the processes of the run that live outside of the command's group.
 func (r *run) strays() []process {
-	all, _ := r.family()
+	all, _, _ := r.family()
 	strays := all[:0]
 	for _, p := range all {
 		if p.group != r.pid {
@@ -24,39 +24,59 @@ func (r *run) strays() []process {
 	return strays
 }
 
-// left are the processes of the run other than the command, which has ended.
-func (r *run) left() []process {
-	for range 20 {
-		if !r.mayHaveLeft() {
-			return nil
+// left are the processes of the run other than the command, which has ended. An error says that there may be more: for long a program has been
+// executed, by a process that may be of the run.
+func (r *run) left() ([]process, error) {
+	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
+		candidates, complete := r.candidates()
+		if complete && len(candidates) == 0 {
+			return nil, nil
 		}
-		all, open := r.family()
-		if len(all) > 0 || !open {
-			return all
+		all, c, undecided := r.family()
+		switch {
+		case len(all) > 0:
+			return all, nil
+		case len(undecided) > 0 && time.Since(begin) > dieWithin:
+			return nil, leftError(undecided)
+		case len(undecided) == 0 && c.sawAlive(candidates):
+			return nil, nil // they are not of the run
 		}
-		time.Sleep(time.Millisecond) // for the one that is just being executed
 	}
-	return nil
 }
 
-// mayHaveLeft reports whether the ended command can have left a process, without looking at every process there is: what it leaves becomes a
-// child of this process at once. It costs as much as there are orphans, mostly none.
-func (r *run) mayHaveLeft() bool {
-	pids, ok := orphans()
-	if !ok || !adopts() {
-		return true
+// candidates are the living orphans that may be of the run, whose command has ended, found without looking at every process there is: what a
+// command leaves becomes a child of this process at once. It costs as much as there are orphans, mostly none. It is not complete where the
+// kernel or this process keeps no list of orphans.
+func (r *run) candidates() (living []process, complete bool) {
+	if !adopts() {
+		return nil, false
 	}
-	for _, pid := range pids {
-		p, ok := readProcess(pid)
-		if !ok || gone(p) || stranger(p) {
-			continue
+	ended := make(map[int]bool)
+	for again := true; again; {
+		pids, ok := orphans()
+		if !ok {
+			return nil, false
 		}
-		mark, marked, _ := markOf(pid)
-		if p.group == r.pid || r.knows(p) || !marked || bytes.Contains(mark, []byte(r.id)) {
-			return true
+		living, again = nil, false
+		for _, pid := range pids {
+			p, ok := readProcess(pid)
+			if !ok || gone(p) {
+				again = again || !ended[pid] // since the list was read it may have left us its children
+				ended[pid] = true
+				continue
+			}
+			if !stranger(p) && r.mayOwn(p) {
+				living = append(living, p)
+			}
 		}
 	}
-	return false
+	return living, true
+}
+
+// mayOwn reports whether an orphan may be of the run.
+func (r *run) mayOwn(p process) bool {
+	mark, marked, _ := markOf(p.pid)
+	return p.group == r.pid || r.knows(p) || !marked || bytes.Contains(mark, []byte(r.id))
 }
 
 // knows reports whether p was found to be of the run before.
@@ -73,13 +93,13 @@ func stranger(p process) bool {
 	return slices.ContainsFunc(strangers, func(s process) bool { return s.pid == p.pid && s.start == p.start })
 }
 
-// family returns the living processes of the run other than the command. It is open when there is an orphan that can't be
+// family returns the living processes of the run other than the command, the census in which they were found, and the orphans that can't be
 // assigned yet.
-func (r *run) family() (living []process, open bool) {
+func (r *run) family() (living []process, c *census, undecided []process) {
 	if r.seen == nil {
 		r.seen = make(map[int]uint64)
 	}
-	c := takeCensus()
+	c = takeCensus()
 	ours := make(map[int]bool)
 	var add func(p process)
 	add = func(p process) {
@@ -105,10 +125,12 @@ func (r *run) family() (living []process, open bool) {
 	if c.adopted {
 		for _, p := range c.orphans() {
 			mine, sure := r.orphan(c, p)
-			if mine {
+			switch {
+			case mine:
 				add(p)
+			case !sure:
+				undecided = append(undecided, p)
 			}
-			open = open || !sure
 		}
 	}
 	for pid := range ours {
@@ -119,7 +141,7 @@ func (r *run) family() (living []process, open bool) {
 		r.seen[pid] = p.start
 		living = append(living, p)
 	}
-	return living, open
+	return living, c, undecided
 }
 
 // orphan reports whether the orphan p is one of the run.

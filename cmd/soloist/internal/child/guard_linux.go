@@ -60,8 +60,8 @@ func Guard(args ...string) error {
 	return nil
 }
 
-// endWithin bounds how long EndOrphaned looks for processes that do not die.
-const endWithin = 10 * time.Second
+// endWithin bounds how long EndOrphaned looks for processes that do not die, or that execute a program from a file system that hangs.
+const endWithin = time.Minute
 
 // EndOrphaned waits until alive is at its end, which is when the process that has started this one has ended, and kills every process that belongs
 // to a run of that instance.
@@ -71,10 +71,16 @@ func EndOrphaned(alive io.Reader, instance string) {
 	for clean := 0; clean < 2 && time.Since(begin) < endWithin; time.Sleep(10 * time.Millisecond) {
 		clean++ // twice, for one that was just being started
 		for _, p := range processes() {
-			mark, marked, _ := markOf(p.pid)
-			if marked && !gone(p) && p.pid != os.Getpid() && bytes.Contains(mark, []byte(instance)) {
+			if gone(p) || p.pid == os.Getpid() {
+				continue
+			}
+			mark, marked, unread := markOf(p.pid)
+			if marked && bytes.Contains(mark, []byte(instance)) {
 				clean = 0
 				_ = p.signal(unix.SIGKILL)
+			}
+			if unread {
+				clean = 0
 			}
 		}
 	}

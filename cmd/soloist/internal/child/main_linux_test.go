@@ -51,7 +51,12 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	if code == 0 && !eventually(func() bool { return len(unregisteredChildren()) == 0 && len(registered()) == 0 }) {
-		fmt.Fprintln(os.Stderr, "children or zombies are left:", unregisteredChildren(), registered())
+		fmt.Fprintln(os.Stderr, "children or zombies are left; started and not reaped:", registered())
+		for _, pid := range unregisteredChildren() {
+			p, _ := readProcess(pid)
+			args, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+			fmt.Fprintf(os.Stderr, "%+v %q\n", p, args)
+		}
 		code = 1
 	}
 	os.Exit(code)

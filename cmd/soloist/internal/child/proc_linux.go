@@ -15,22 +15,37 @@ type process struct {
 	pid, parent, group int
 	state              byte
 	start              uint64
+	bare               bool // it has no environment, and will have none
 }
 
-// readProcess reads /proc/pid/stat: "pid (name) state ppid pgrp …" with the start as the 22nd field. The name may hold
-// anything.
+// kernelThread is PF_KTHREAD of Linux's include/linux/sched.h.
+const kernelThread = 0x00200000
+
+// readProcess reads /proc/pid/stat.
 func readProcess(pid int) (process, bool) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return process{}, false
 	}
+	return parseProcess(pid, text)
+}
+
+// parseProcess reads "pid (name) state ppid pgrp …" as proc_pid_stat(5) describes it: the flags are the 9th field, the start is the 22nd, and
+// the addresses where the environment begins and ends are the 50th and the 51st. The name may hold anything.
+func parseProcess(pid int, text []byte) (process, bool) {
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	if len(fields) < 20 {
+	if len(fields) < 49 {
 		return process{}, false
 	}
 	p := process{pid: pid, state: fields[0][0]}
 	p.parent, _ = strconv.Atoi(fields[1])
 	p.group, _ = strconv.Atoi(fields[2])
+	flags, err := strconv.ParseUint(fields[6], 10, 64)
+	if err != nil {
+		return process{}, false
+	}
+	begin, end := fields[47], fields[48]
+	p.bare = flags&kernelThread != 0 || begin == end && end != "0"
 	p.start, err = strconv.ParseUint(fields[19], 10, 64)
 	return p, err == nil
 }

@@ -230,9 +230,9 @@ func (r *run) clear() error {
 	told := make(map[int]bool)
 	var killing time.Time
 	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
-		left := r.left()
+		left, err := r.left()
 		if len(left) == 0 {
-			return nil
+			return err
 		}
 		late := time.Since(killAt)
 		if late >= 0 && killing.IsZero() {

@@ -359,6 +359,8 @@ func TestEverythingDiesWithAGuardedParent(t *testing.T) {
 	}
 	waitForeign(t, parent)
 	waitFor(t, "the death of the daemon", func() bool { return !alive(pid) })
+	// The guard is an orphan of nobody's run: the next test would end it with its own.
+	waitFor(t, "the death of all others, and of the guard", func() bool { return len(unregisteredChildren()) == 0 })
 }
 
 // Linux would kill the command when the thread that forked it ends; Go ends threads.

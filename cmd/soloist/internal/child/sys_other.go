@@ -72,9 +72,9 @@ func (r *run) finish() unix.WaitStatus { return r.status }
 
 func (r *run) strays() []process { return nil }
 
-func (r *run) left() []process {
+func (r *run) left() ([]process, error) {
 	if unix.Kill(-r.pid, 0) != nil {
-		return nil
+		return nil, nil
 	}
-	return []process{{r.pid}}
+	return []process{{r.pid}}, nil
 }
