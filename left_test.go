@@ -119,7 +119,6 @@ func (s *lostControls) Release(ctx context.Context, releases []store.Release) ([
 	return s.Store.Release(ctx, releases)
 }
 
-// Who changes a control and loses the record that reports changes reports it again: replicas may have read the controls before.
 // A replica that begins while a run is under way knows its lease from the start, and hears like the others that the run was interrupted.
 func TestReplicaThatBeganDuringARunHearsOfItsInterruption(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -141,6 +140,43 @@ func TestReplicaThatBeganDuringARunHearsOfItsInterruption(t *testing.T) {
 	})
 }
 
+// A run that is interrupted while its replica waits for another run of its own is begun by another replica at once, not when that other one ends.
+func TestInterruptedRunDoesNotWaitForTheDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one := soloisttest.NewStore()
+		stopping := make(chan struct{})
+		schedule := soloist.At(time.Now().Add(time.Minute))
+		jobs := func(long, short func(context.Context, soloist.Run) error) []soloist.Job {
+			return []soloist.Job{
+				{Name: "long", Schedule: schedule, TTL: time.Hour, Missed: soloist.MissedOnce, Do: long},
+				{Name: "short", Schedule: schedule, TTL: time.Hour, Missed: soloist.MissedOnce, Do: short},
+			}
+		}
+		long := func(context.Context, soloist.Run) error { time.Sleep(2 * time.Minute); return nil }
+		stop := start(t, soloisttest.NewReplica(t, one, soloist.Config{Drain: time.Hour}), jobs(long, func(context.Context, soloist.Run) error {
+			<-stopping
+			return soloist.ErrInterrupted
+		})...)
+		time.Sleep(90 * time.Second)
+		var first, second recorder
+		start(t, soloisttest.NewReplica(t, one.Share(), soloist.Config{}), jobs(first.do, second.do)...)
+		time.Sleep(time.Minute)
+		go stop()
+		time.Sleep(time.Second)
+		close(stopping)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n := len(second.all()); n != 1 {
+			t.Errorf("the run that was interrupted was begun %d times by the other replica at once, want once", n)
+		}
+		time.Sleep(time.Hour)
+		if n := len(first.all()); n != 0 {
+			t.Errorf("the run that went on was begun %d times by the other replica, want never", n)
+		}
+	})
+}
+
+// Who changes a control and loses the record that reports changes reports it again: replicas may have read the controls before.
 func TestControlsThatWereLostAreAnnouncedAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
 		var r recorder

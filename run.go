@@ -173,7 +173,9 @@ func (r *Runner) complain(err error) {
 
 // A leftOver is what runs have left that ended while Run drained.
 type leftOver struct {
-	interrupted map[string]int64 // the jobs whose runs were interrupted, by the tokens of their leases
+	interrupted map[string]int64 // the jobs whose runs were interrupted and which no other replica has been notified of, by the tokens of their leases
+	notifying   sync.WaitGroup   // a request that notifies the other replicas
+	notified    bool             // none is under way
 	unknown     []string         // the jobs whose runs may not have been recorded
 }
 
@@ -201,8 +203,9 @@ func (r *Runner) drain() error {
 	patience := time.NewTimer(max(0, r.client.cfg.Drain))
 	defer patience.Stop()
 	r.mu.Lock()
-	r.leftOver = &leftOver{interrupted: map[string]int64{}}
+	r.leftOver = &leftOver{interrupted: map[string]int64{}, notified: true}
 	r.mu.Unlock()
+	defer r.leftOver.notifying.Wait()
 	interrupted := r.client.interrupted.Done()
 	if r.client.ctx.Err() != nil { // Shutdown says for how long
 		patience.Stop()
@@ -210,6 +213,7 @@ func (r *Runner) drain() error {
 	for cancelled, over := false, false; !over && r.underWay() > 0; {
 		select {
 		case <-r.changed:
+			r.notifyAside()
 			continue
 		case <-interrupted:
 			interrupted = nil
@@ -227,8 +231,28 @@ func (r *Runner) drain() error {
 	left, err := r.leftOver.interrupted, r.undrained()
 	r.leftOver = nil
 	r.mu.Unlock()
-	r.client.tell(left) // together
+	r.client.tell(left)
 	return err
+}
+
+// notifyAside notifies the other replicas of the runs that were interrupted while others are still drained. One request is under way at a time: the
+// next is for all runs that were interrupted meanwhile.
+func (r *Runner) notifyAside() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := r.leftOver
+	if !l.notified || len(l.interrupted) == 0 {
+		return
+	}
+	jobs := l.interrupted
+	l.interrupted, l.notified = map[string]int64{}, false
+	l.notifying.Go(func() {
+		r.client.tell(jobs)
+		r.mu.Lock()
+		l.notified = true
+		r.mu.Unlock()
+		r.wake()
+	})
 }
 
 // underWay returns how many grants have not been given back.
