@@ -94,7 +94,7 @@ func (c *Client) adopt(ctx context.Context, t target, claim store.Claim, g store
 	l, err := c.tryAdopt(context.WithoutCancel(ctx), t, claim, g, before)
 	if err != nil {
 		if released := c.releaseGrant(claim, g); released != nil {
-			err = errors.Join(err, fmt.Errorf("giving it back: %w", released))
+			err = errors.Join(err, fmt.Errorf("releasing it: %w", released))
 		}
 		return nil, err
 	}

@@ -156,7 +156,7 @@ func (r *Runner) giveBack(req jobRequest, g store.Grant, state []byte) ending {
 	release := store.Release{Name: req.claim.Name, Holder: req.claim.Holder, Token: g.Token, State: state, Retain: Forever}
 	end := time.Now().Add(req.claim.TTL)
 	if err := r.client.releaseBatchUntil([]store.Release{release}, []time.Time{end})[0]; err != nil && !errors.Is(err, ErrLost) {
-		r.client.log.Warn("giving back a job", "job", req.spec.job.Name, "err", err)
+		r.client.log.Warn("releasing a job", "job", req.spec.job.Name, "err", err)
 	}
 	return ending{back: true}
 }
@@ -165,7 +165,7 @@ func (r *Runner) giveBack(req jobRequest, g store.Grant, state []byte) ending {
 func (r *Runner) report(spec *jobSpec, s step, a answer) {
 	switch {
 	case s.failed != nil && a.controls != nil:
-		r.client.log.Warn("not starting a job that could not be asked for a pause", "job", spec.job.Name, "err", s.failed)
+		r.client.log.Warn("not starting a job whose pause could not be read", "job", spec.job.Name, "err", s.failed)
 	case s.failed != nil:
 		r.client.log.Warn("claiming a job", "job", spec.job.Name, "err", s.failed)
 	}

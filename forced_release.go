@@ -123,7 +123,7 @@ func (c *Client) force(ctx context.Context, t target, rel store.Release) error {
 	case errors.Is(err, ErrHeld):
 		return nil
 	case err != nil:
-		return fmt.Errorf("it was released, but its holder may not be told: %w", err)
+		return fmt.Errorf("it was released, but its holder may not notice: %w", err)
 	case rel.Retain == Forever:
 		return l.release(store.Release{Retain: Forever})
 	}

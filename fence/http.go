@@ -110,5 +110,5 @@ func ClaimURL(ctx context.Context, client *http.Client, url string) error {
 	case http.StatusPreconditionFailed:
 		return fmt.Errorf("claiming %s: %w: %s", url, ErrStale, strings.TrimSpace(string(why)))
 	}
-	return fmt.Errorf("claiming %s: the service answered %s: %s", url, answer.Status, strings.TrimSpace(string(why)))
+	return fmt.Errorf("claiming %s: the service responded %s: %s", url, answer.Status, strings.TrimSpace(string(why)))
 }

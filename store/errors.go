@@ -38,7 +38,7 @@ type HeldError struct {
 func (e *HeldError) Error() string {
 	left := e.Record.Left.Round(time.Millisecond)
 	if e.Record.Holder == "" && e.Record.Token == 0 {
-		return fmt.Sprintf("%q is locked by a transaction; ask again in %v", e.Record.Name, left)
+		return fmt.Sprintf("%q is locked by a transaction; retry in %v", e.Record.Name, left)
 	}
 	if e.Record.Holder == "" {
 		return fmt.Sprintf("%q stays taken for another %v after its release", e.Record.Name, left)

@@ -23,7 +23,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		{held, store.ErrHeld, `"n" is held by h for another 1.5s`},
 		{lingers, store.ErrHeld, `"n" stays taken for another 1s after its release`},
-		{locked, store.ErrHeld, `"n" is locked by a transaction; ask again in 100ms`},
+		{locked, store.ErrHeld, `"n" is locked by a transaction; retry in 100ms`},
 		{done, store.ErrDone, `"n" is already done (mark 7)`},
 		{invalid, store.ErrInvalid, "TTL 0s: must be between 1ms and 1h"},
 	} {
