@@ -79,7 +79,7 @@ func (j *plannedJob) decide(g store.Grant, t trip) decision {
 		if !crashed { // else that holder has counted them
 			d.missed = j.missedBefore(d)
 		}
-		d.count(j.job, g, t.answered, crashed)
+		d.count(j, g, t.answered, crashed)
 		d.announce = d.announce || d.manual == 0 && j.ambiguous(d, g, sinceThere, t)
 	}
 	j.timely = timelyClaim{} // from here on the record shows the run
@@ -112,7 +112,7 @@ func (j *plannedJob) close(state *jobState, g store.Grant, now time.Time) {
 		state.Trigger = max(state.Trigger, -state.Pending)
 		scheduled = j.asked.At
 	}
-	state.add(abandoned(scheduled, g, now, state.Attempts+1, manual))
+	state.add(j.abandoned(scheduled, g, now, state.Attempts+1, manual))
 	state.advance(g.Mark)
 	state.Ended = now.UnixMilli() // nobody knows when it ended; a fixed delay counts from here
 	j.sawState(*state, now)
@@ -155,7 +155,7 @@ func (j *plannedJob) putOff(state *jobState, run runID, g store.Grant, now time.
 	state.Next, state.Begun = run.key(), 0
 	if j.job.Crash == CrashTakeOver {
 		state.Begun = 1
-		state.add(abandoned(run.scheduled, g, now, 1, false))
+		state.add(j.abandoned(run.scheduled, g, now, 1, false))
 	}
 }
 
@@ -201,14 +201,15 @@ func (j *plannedJob) ambiguous(d decision, g store.Grant, sinceThere int64, t tr
 }
 
 // count finds which attempt it is.
-func (d *decision) count(job Job, g store.Grant, now time.Time, crashed bool) {
+func (d *decision) count(j *plannedJob, g store.Grant, now time.Time, crashed bool) {
+	job := j.job
 	begun := 0
 	if d.state.Pending == d.key() {
 		begun = d.state.Attempts
 	}
 	if crashed && job.Crash == CrashTakeOver {
 		begun++
-		d.state.add(abandoned(d.scheduled, g, now, begun, d.manual > 0))
+		d.state.add(j.abandoned(d.scheduled, g, now, begun, d.manual > 0))
 		d.announce = true
 	}
 	d.giveUp = job.Retry.Attempts > 0 && begun >= job.Retry.Attempts
@@ -232,10 +233,20 @@ func (j *plannedJob) missedBefore(d decision) int {
 	return missed
 }
 
+// holderOf returns the replica that was granted the job at an instant, and its token, if this replica has seen that lease: a grant does not report who
+// held the lease before.
+func (j *plannedJob) holderOf(granted time.Time) (replica string, token int64) {
+	if l := j.seenLease; l.Holder != "" && granted.Sub(j.seenGranted).Abs() <= skew {
+		return replicaOf(l.Holder), l.Token
+	}
+	return "", 0
+}
+
 // abandoned is the history of a run whose replica did not live to write it.
-func abandoned(scheduled time.Time, g store.Grant, now time.Time, attempt int, manual bool) RunRecord {
+func (j *plannedJob) abandoned(scheduled time.Time, g store.Grant, now time.Time, attempt int, manual bool) RunRecord {
+	replica, token := j.holderOf(now.Add(-g.ExpiredAge))
 	return RunRecord{
 		ScheduledAt: scheduled.UTC(), StartedAt: now.Add(-g.ExpiredAge).UTC().Truncate(time.Millisecond), EndedAt: now.UTC().Truncate(time.Millisecond),
-		Attempt: attempt, Manual: manual, Outcome: OutcomeAbandoned, Error: "its replica died or was cut off",
+		Replica: replica, Token: token, Attempt: attempt, Manual: manual, Outcome: OutcomeAbandoned, Error: "its replica died or was cut off",
 	}
 }

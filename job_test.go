@@ -103,8 +103,8 @@ func TestRunOfADeadReplicaIsTakenOver(t *testing.T) {
 			t.Fatal(err)
 		}
 		i := slices.IndexFunc(info.Runs, func(r soloist.RunRecord) bool { return r.Outcome == soloist.OutcomeAbandoned })
-		if i < 0 || info.Runs[i].ScheduledAt.Sub(begin) != 3*time.Second {
-			t.Errorf("the history does not show the abandoned run: %+v", info.Runs)
+		if i < 0 || info.Runs[i].ScheduledAt.Sub(begin) != 3*time.Second || info.Runs[i].Replica != "a" || info.Runs[i].Token == 0 {
+			t.Errorf("the history does not show the abandoned run and who died: %+v", info.Runs)
 		}
 	})
 }

@@ -63,6 +63,10 @@ type plannedJob struct {
 	token    int64     // up to which this replica knows how leases of the job ended, or has heard that they were left
 	leaseEnd time.Time // when the lease that is in the way ends, should its holder have died; zero if none is known
 	timely   timelyClaim
+
+	seenLease   store.Record // the last lease of another replica that this one has seen, for the history of the run if that replica died
+	seenGranted time.Time    // when it was granted
+
 	lastCall time.Time // when to look again for a scheduled time that would be missed soon; zero for none
 	open     bool      // the last claim was not answered, or nobody could say whether the job is paused
 	warned   int64     // the mark that was reported to be ahead of this clock
@@ -100,6 +104,7 @@ func (j *plannedJob) saw(r store.Record, now time.Time) {
 func (j *plannedJob) sawLease(r store.Record, now time.Time) {
 	if r.Holder != "" {
 		j.leaseEnd = now.Add(r.Left)
+		j.seenLease, j.seenGranted = store.Record{Holder: r.Holder, Token: r.Token}, now.Add(-r.Age)
 	}
 }
 

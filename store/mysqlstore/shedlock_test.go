@@ -278,6 +278,21 @@ func TestWhatShedLockHoldsIsReleasedByForce(t *testing.T) {
 	}
 }
 
+// ShedLock with the clock of the JVM excludes nobody for sure: doctor sees locks that were taken in the future.
+func TestExamineSeesTheClockOfShedLock(t *testing.T) {
+	s, java := sharedTable(t)
+	const subject = "clock of ShedLock"
+	java.locks("report")
+	take(t, s, "lock/ours", "a")
+	if f := examined(t, s, subject); f.Level != store.LevelOK || !strings.Contains(f.Found, "none of the 1 locks") {
+		t.Errorf("with usingDbTime(): %+v", f)
+	}
+	java.changed("INSERT INTO shedlock(name, lock_until, locked_at, locked_by) VALUES('berlin', UTC_TIMESTAMP(3) + INTERVAL 2 HOUR, UTC_TIMESTAMP(3) + INTERVAL 1 HOUR, 'jvm')")
+	if f := examined(t, s, subject); f.Level != store.LevelError || !strings.Contains(f.Found, "1 of 2") || !strings.Contains(f.Fix, "usingDbTime()") {
+		t.Errorf("a JVM in Berlin: %+v", f)
+	}
+}
+
 // A table that is none of ShedLock's is not touched.
 func TestShedLockRefusesOtherTables(t *testing.T) {
 	db := connect(t, mariadb(t).URL, nil)

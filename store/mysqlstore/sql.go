@@ -60,6 +60,7 @@ var (
 	sqlFit           = load("fit")
 	sqlTriggers      = load("triggers")
 	sqlFuture        = load("future")
+	sqlShedLockAhead = load("shedlock_ahead")
 	sqlIndexes       = load("indexes")
 )
 

@@ -20,6 +20,26 @@ func (x *examination) surroundings(ctx context.Context) {
 	x.servers(ctx)
 	x.triggers(ctx)
 	x.future(ctx)
+	if x.s.cfg.ShedLock {
+		x.jvms(ctx)
+	}
+}
+
+// jvms adds a finding if ShedLock takes locks by a clock or in a time zone that is ahead of the server's. What is behind looks like an older lock.
+func (x *examination) jvms(ctx context.Context) {
+	type clock struct{ locks, off, ahead int64 }
+	const subject, fix = "clock of ShedLock", "build each JVM's JdbcTemplateLockProvider with usingDbTime(): with times of its own clock and zone, ShedLock and soloist do not exclude each other"
+	found, err := look(ctx, x.s, x.s.text(sqlShedLockAhead, nil), func(rows *sql.Rows) (c clock, err error) { return c, rows.Scan(&c.locks, &c.off, &c.ahead) })
+	switch {
+	case err != nil || len(found) != 1:
+		x.add(subject, fmt.Sprintf("could not be looked at: %v", err), store.LevelUnknown, "see to the schema first")
+	case found[0].off > 0:
+		x.add(subject, fmt.Sprintf("%d of %d locks that ShedLock has taken last have times up to %v ahead of the server's clock: those of a JVM, or of a session in another time zone",
+			found[0].off, found[0].locks, fromMicros(found[0].ahead).Round(time.Second)), store.LevelError, fix)
+	default:
+		x.add(subject, fmt.Sprintf("none of the %d locks that ShedLock has taken last is ahead of the server's; one behind it could not be seen, so each JVM needs usingDbTime()", found[0].locks),
+			store.LevelOK, "")
+	}
 }
 
 // encryption adds a finding if traffic can be read on the network.

@@ -111,6 +111,8 @@ func (e *examination) schema(ctx context.Context) (good bool) {
 	switch {
 	case errors.As(err, &pg) && pg.Code == codeNoPrivilege:
 		e.add(store.LevelUnknown, "schema", "", "this role may not read %s", e.tables.meta)
+	case errors.Is(err, store.ErrSchema) && e.otherColumns(ctx) != "":
+		e.add(store.LevelError, "schema", "call the columns as ShedLock documents them, on both sides, or do not share the table: soloist knows no other names", "%s", e.otherColumns(ctx))
 	case errors.Is(err, store.ErrSchema):
 		e.add(store.LevelError, "schema", fix, "%s and %s are missing", e.tables.records, e.tables.meta)
 	case err != nil:
@@ -143,6 +145,7 @@ func (e *examination) fence(ctx context.Context) {
 		e.add(store.LevelWarning, "trigger", "run soloist migrate up", "it is missing: locks that ShedLock takes have no fencing token, and their end wakes nobody")
 	default:
 		e.ok("trigger", "locks that ShedLock takes get fencing tokens")
+		e.jvms(ctx)
 	}
 }
 

@@ -426,3 +426,40 @@ func TestPrintedSchemaTakesOverShedLocksTable(t *testing.T) {
 		take(t, s, "lock/x", strings.Repeat("h", 255), time.Minute)
 	}
 }
+
+// ShedLock with the clock of the JVM excludes nobody for sure: doctor sees by the times in its locks whose they are.
+func TestExamineSeesTheClockOfShedLock(t *testing.T) {
+	s, java := shared(t)
+	const subject = "clock of ShedLock"
+	run(t, s.pool, "DELETE FROM "+java.table) // a row that was there before
+	found(t, s, subject, store.LevelOK, "no lock yet", "usingDbTime()")
+	java.lock("report", time.Hour)
+	take(t, s, "lock/ours", "a", time.Hour)
+	found(t, s, subject, store.LevelOK, "the 1 locks")
+
+	// By the statements of ShedLock without usingDbTime(), whose times have milliseconds.
+	byClock := func(name string, now time.Time) {
+		run(t, s.pool, fmt.Sprintf("INSERT INTO %s (name, lock_until, locked_at, locked_by) VALUES ('%s', '%s', '%s', 'jvm')", java.table, name,
+			now.Add(time.Hour).Format("2006-01-02 15:04:05.000"), now.Format("2006-01-02 15:04:05.000")))
+	}
+	now := one[time.Time](t, admin(t, server(t).URL), "SELECT now()").UTC()
+	byClock("right", now)
+	byClock("right, too", now)
+	found(t, s, subject, store.LevelWarning, "2 of 3", "without microseconds", "usingDbTime()")
+	byClock("New York", now.Add(-5*time.Hour))
+	found(t, s, subject, store.LevelError, "1 of 4", "up to 5h0m", "usingDbTime()")
+	run(t, s.pool, "DELETE FROM "+java.table+" WHERE name = 'New York'")
+	byClock("Berlin", now.Add(time.Hour))
+	found(t, s, subject, store.LevelError, "1 of 4", "zone")
+}
+
+// A table whose columns have other names is named for what it is.
+func TestExamineSeesOtherColumns(t *testing.T) {
+	base := server(t).URL
+	db := admin(t, base)
+	schema := newSchema()
+	run(t, db, "CREATE SCHEMA "+schema)
+	run(t, db, "CREATE TABLE "+schema+".shedlock (lock_name text PRIMARY KEY, until timestamp, locked_at timestamp, locked_by text)")
+	found(t, open(t, base, "schema", schema, "shedlock", "true"), "schema", store.LevelError, "has the columns lock_name, locked_at, locked_by, until, and not lock_until, name",
+		"as ShedLock documents them")
+}

@@ -1,0 +1,62 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// jvmSkew is how far the times in a lock of ShedLock may be from the server's clock. More shows the clock of a JVM.
+const jvmSkew = time.Second
+
+// A jvmClock is what the locks that ShedLock has taken tell about whose clock they go by.
+type jvmClock struct{ locks, off, coarse, most int64 }
+
+// jvms looks whether ShedLock uses the server's clock, as it does with usingDbTime() alone.
+func (e *examination) jvms(ctx context.Context) {
+	found, err := look(ctx, e.Store, e.tables.load("shedlock_clocks"), []any{jvmSkew.Microseconds()}, func(rows pgx.Rows) (c jvmClock, err error) {
+		return c, rows.Scan(&c.locks, &c.off, &c.coarse, &c.most)
+	})
+	const fix = "build each JVM's JdbcTemplateLockProvider with usingDbTime(): with times of its own clock and zone, ShedLock and soloist do not exclude each other"
+	switch {
+	case err != nil || len(found) != 1:
+		e.add(store.LevelUnknown, "clock of ShedLock", "", "%v", err)
+	case found[0].off > 0:
+		e.add(store.LevelError, "clock of ShedLock", fix, "%d of %d locks that ShedLock has taken last have times that are up to %v from the server's clock: those of a JVM, in a zone or by a clock of its own",
+			found[0].off, found[0].locks, span(found[0].most).Round(time.Second))
+	case 2*found[0].coarse > found[0].locks:
+		e.add(store.LevelWarning, "clock of ShedLock", fix, "%d of %d locks that ShedLock has taken last have times without microseconds: those of a JVM's clock, which is right now",
+			found[0].coarse, found[0].locks)
+	case found[0].locks == 0:
+		e.ok("clock of ShedLock", "it has taken no lock yet: look again when it has; each JVM needs usingDbTime()")
+	default:
+		e.ok("clock of ShedLock", "the %d locks that it has taken last have times of the server's clock", found[0].locks)
+	}
+}
+
+// otherColumns says why a table that is to be shared is none that ShedLock documents; "" if it is, or there is none.
+func (e *examination) otherColumns(ctx context.Context) string {
+	found, err := look(ctx, e.Store, `SELECT attname::text FROM pg_attribute WHERE attrelid = to_regclass($1::text) AND attnum > 0 AND NOT attisdropped`,
+		[]any{e.tables.records}, func(rows pgx.Rows) (name string, err error) { return name, rows.Scan(&name) })
+	if err != nil || len(found) == 0 || !e.tables.cfg.ShedLock {
+		return ""
+	}
+	var lacks []string
+	for _, column := range slices.Sorted(maps.Keys(columnsOfShedLock)) {
+		if !slices.Contains(found, column) {
+			lacks = append(lacks, column)
+		}
+	}
+	if len(lacks) == 0 {
+		return ""
+	}
+	slices.Sort(found)
+	return fmt.Sprintf("%s has the columns %s, and not %s", e.tables.records, strings.Join(found, ", "), strings.Join(lacks, ", "))
+}
