@@ -1,9 +1,12 @@
 package examples
 
 import (
+	"bufio"
 	"context"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +53,78 @@ func TestPrograms(t *testing.T) {
 		}
 		if span > time.Minute {
 			t.Fatalf("in %v the job said:\n%s", span, out)
+		}
+	}
+}
+
+// Jobs of tenants come and go with the file that lists them.
+func TestTenants(t *testing.T) {
+	dir := t.TempDir()
+	build := exec.Command("go", "build", "-o", dir+"/", "./tenants")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	list := filepath.Join(dir, "tenants.txt")
+	write := func(tenants string) {
+		if err := os.WriteFile(list+".new", []byte(tenants), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(list+".new", list); err != nil { // at once, so that no half of it is read
+			t.Fatal(err)
+		}
+	}
+	write("acme\nglobex\n")
+	ctx, cancel := context.WithTimeout(t.Context(), servers.Patience)
+	defer cancel()
+	replica := exec.CommandContext(ctx, filepath.Join(dir, "tenants"), "-file", filepath.Join(dir, "soloist.db"), "-tenants", list)
+	out, err := replica.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	replica.Stderr = t.Output()
+	if err := replica.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		cancel()
+		_ = replica.Wait()
+	}()
+	lines := bufio.NewScanner(out)
+	until := func(wanted ...string) {
+		t.Helper()
+		for len(wanted) > 0 && lines.Scan() {
+			wanted = slices.DeleteFunc(wanted, func(line string) bool { return line == lines.Text() })
+		}
+		if len(wanted) > 0 {
+			t.Fatalf("it ended without saying %q", wanted)
+		}
+	}
+	until("added acme", "added globex", "report of acme", "report of globex")
+	write("acme\ninitech\n")
+	until("removed globex", "added initech")
+	until("report of acme", "report of initech")
+}
+
+// Runs and requests are counted.
+func TestMetrics(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "metrics")
+	if out, err := exec.Command("go", "build", "-o", program, "./metrics").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for span := 3 * time.Second; ; span *= 2 { // a slow machine needs longer to begin
+		out, err := exec.CommandContext(t.Context(), program, "-for", span.String()).Output()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		missing := slices.DeleteFunc([]string{
+			`soloist_runs_total{job="import",outcome="failed"}`, `soloist_runs_total{job="import",outcome="ok"}`,
+			`soloist_run_seconds_total{job="import"}`, `soloist_requests_total{verb="acquire",outcome="ok"}`,
+		}, func(line string) bool { return strings.Contains(string(out), line+" ") })
+		if len(missing) == 0 {
+			return
+		}
+		if span > time.Minute {
+			t.Fatalf("in %v it has not counted %q:\n%s", span, missing, out)
 		}
 	}
 }
