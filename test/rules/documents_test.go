@@ -149,3 +149,21 @@ func TestDocumentsNamedInCodeExist(t *testing.T) {
 		}
 	}
 }
+
+// The page of errors quotes messages of the program.
+func TestMessagesOfTheTroubleshootingPageExist(t *testing.T) {
+	var all strings.Builder
+	for _, file := range files(t, "*.go") {
+		all.WriteString(read(t, file))
+	}
+	message := regexp.MustCompile("(?m)^\\| `([^`]+)`")
+	found := message.FindAllStringSubmatch(read(t, "docs/operate/troubleshoot.md"), -1)
+	for _, m := range found {
+		if !strings.Contains(all.String(), m[1]) {
+			t.Errorf("no program has the message %q", m[1])
+		}
+	}
+	if len(found) < 15 {
+		t.Errorf("only %d messages were found", len(found))
+	}
+}
