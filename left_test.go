@@ -140,7 +140,7 @@ func TestReplicaThatBeganDuringARunHearsOfItsInterruption(t *testing.T) {
 	})
 }
 
-// A run that is interrupted while its replica waits for another run of its own is begun by another replica at once, not when that other one ends.
+// A run that is interrupted while its replica waits for another its own run is begun by another replica at once, not when that other one ends.
 func TestInterruptedRunDoesNotWaitForTheDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := soloisttest.NewStore()
