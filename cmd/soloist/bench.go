@@ -21,8 +21,8 @@ import (
 	"github.com/soloist-dev/soloist/store/memstore"
 )
 
-// benchSlack is how much longer than asked a case may take, and the removal of what was made: on a slow machine that is minutes. It is a last
-// resort, for a store that has ceased to answer.
+// benchSlack is how much longer than asked a case may take, and the removal of what was made: on a slow machine that is
+// minutes. It is a last resort, for a store that has ceased to answer.
 const benchSlack = 30 * time.Minute
 
 func (a *app) benchCommand() *cobra.Command {

@@ -20,10 +20,12 @@ const completeWithin = 3 * time.Second
 // mostCompletions is how many names are offered to a shell.
 const mostCompletions = 1000
 
-// A namesOf yields the names that a subcommand's next argument can have, each with a few words about it, if args have been given.
+// A namesOf yields the names that a subcommand's next argument can have, each with a few words about it, if args have
+// been given.
 type namesOf func(ctx context.Context, admin *soloist.Admin, args []string) iter.Seq2[string, string]
 
-// completedArgs says by which names the arguments of a subcommand are completed. The last one is that of all further arguments.
+// completedArgs says by which names the arguments of a subcommand are completed. The last one is that of all further
+// arguments.
 var completedArgs = map[string][]namesOf{
 	"lock": {locksTaken}, "locks release": {locksTaken},
 	"sem": {semaphores}, "sems release": {semaphores},
@@ -93,7 +95,8 @@ func subcommands(c *cobra.Command) iter.Seq[*cobra.Command] {
 	}
 }
 
-// completion completes arguments by names from the store. What goes wrong completes nothing: a shell has no place for it.
+// completion completes arguments by names from the store. What goes wrong completes nothing: a shell has no place for
+// it.
 func (a *app) completion(names []namesOf, more bool) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		n := len(args)

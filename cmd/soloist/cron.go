@@ -208,8 +208,8 @@ func scheduleOf(j crontab.Job) soloist.Schedule {
 	return soloist.At(j.At)
 }
 
-// doubt warns of jobs whose command could not be started on this machine as it is now, and of those that are never due. On another machine, or later, it
-// may be otherwise: these are no errors.
+// doubt warns of jobs whose command could not be started on this machine as it is now, and of those that are never due.
+// On another machine, or later, it may be otherwise: these are no errors.
 func (r *cronRun) doubt(file *crontab.File) {
 	name := r.path
 	if name == "-" {

@@ -148,8 +148,8 @@ func (r *cronRun) tellCrowd() {
 	}
 }
 
-// A generation runs the jobs of one reading of the file. After a reload it drains for as long as its runs take, while the next
-// one runs: the store sees to it that they exclude each other.
+// A generation runs the jobs of one reading of the file. After a reload it drains for as long as its runs take, while
+// the next one runs: the store sees to it that they exclude each other.
 type generation struct {
 	cancel context.CancelFunc
 	up     chan struct{} // closed when the store has responded
@@ -207,7 +207,8 @@ func (r *cronRun) begin(jobs []soloist.Job) (*generation, error) {
 // reachWithin bounds one attempt to reach the store.
 const reachWithin = 10 * time.Second
 
-// reach asks the store for something without writing, since Run would try forever also where trying again does not help.
+// reach asks the store for something without writing, since Run would try forever also where trying again does not
+// help.
 func (r *cronRun) reach() error {
 	ctx, cancel := context.WithTimeout(context.Background(), reachWithin)
 	defer cancel()

@@ -89,7 +89,8 @@ func unusable(subject string, err error) store.Finding {
 	return store.Finding{Subject: subject, Found: err.Error(), Level: store.LevelError}
 }
 
-// promises are the store's capabilities as findings. That a promise is not made is a warning: the store can be used all the same.
+// promises are the store's capabilities as findings. That a promise is not made is a warning: the store can be used all
+// the same.
 func promises(caps store.Capabilities) []store.Finding {
 	findings := []store.Finding{{Subject: "backend", Found: fmt.Sprintf("%s; shared by: %s", caps.Backend, caps.Scope), Level: store.LevelOK}}
 	for _, p := range []struct {

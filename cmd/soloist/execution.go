@@ -28,8 +28,8 @@ type execution struct {
 // late is how long after its time a run starts before it is worth a word.
 const late = time.Second
 
-// run waits for a slot and runs the command. The lease is renewed while it waits, so that the run is neither lost nor made by another
-// replica too; when this replica is to end, another takes it over at once.
+// run waits for a slot and runs the command. The lease is renewed while it waits, so that the run is neither lost nor
+// made by another replica too; when this replica is to end, another takes it over at once.
 func (e *execution) run(ctx context.Context, run soloist.Run) error {
 	log := e.log.With("job", run.Job, "scheduled", instant(run.ScheduledAt), "attempt", run.Attempt, "token", run.Lease.Token())
 	if err := e.waitForSlot(ctx, run); err != nil {
@@ -110,8 +110,8 @@ func (e *execution) started(log *slog.Logger, run soloist.Run, pid int) {
 	log.Info("started", "pid", pid, "late", delay)
 }
 
-// ended logs how the command ended, and returns what is to be recorded. That is the command's own outcome: what happened to its output, or to
-// what it left behind, is told and changes nothing.
+// ended logs how the command ended, and returns what is to be recorded. That is the command's own outcome: what
+// happened to its output, or to what it left behind, is told and changes nothing.
 func (e *execution) ended(log *slog.Logger, result child.Result, err, cause error) error {
 	switch {
 	case !result.Ran:
@@ -139,7 +139,8 @@ type outputForm struct {
 	split       bool
 }
 
-// streams returns where the command's standard output and standard error go. They are one, unless something tells them apart.
+// streams returns where the command's standard output and standard error go. They are one, unless something tells them
+// apart.
 func (e *execution) streams(run soloist.Run) (out, errs *child.Lines) {
 	out = e.stdout.Stream(e.line(run, "stdout"))
 	switch {

@@ -140,8 +140,8 @@ func (g *guarded) run(acquire func(context.Context, *soloist.Client) (*soloist.L
 	return under(lease)
 }
 
-// outlasting asks for a lease, and goes on asking while the store cannot be reached, for as long as opts.Wait allows: a server may refuse connections for
-// a moment, or have too many.
+// outlasting asks for a lease, and goes on asking while the store cannot be reached, for as long as opts.Wait allows: a
+// server may refuse connections for a moment, or have too many.
 func outlasting(ctx context.Context, opts soloist.Options, acquire func(soloist.Options) (*soloist.Lease, error), log *slog.Logger) (*soloist.Lease, error) {
 	end := time.Now().Add(opts.Wait)
 	told := false
@@ -205,9 +205,11 @@ func renewalTrouble(log *slog.Logger) func(context.Context, soloist.Event) {
 	}
 }
 
-// adopt makes this process the parent of what commands leave behind, so that it is found; and hides what it knows of the store from them.
+// adopt makes this process the parent of what commands leave behind, so that it is found; and hides what it knows of
+// the store from them.
 func (a *app) adopt() {
-	// A reader of the messages that has gone ends no process that has a command under a lease. The command itself gets SIGPIPE as ever.
+	// A reader of the messages that has gone ends no process that has a command under a lease. The command itself gets
+	// SIGPIPE as ever.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if err := child.Adopt(); err != nil {
 		a.say("daemons that a command leaves behind will not be found: %v", err)
@@ -231,8 +233,8 @@ func (g *guarded) taken(c *soloist.Client, acquire func(context.Context, *solois
 	return nil, caught
 }
 
-// untilSignal returns a context that ends with a signal that would end this process. stop gives the signals back and returns an
-// exit with the code of the one that was caught.
+// untilSignal returns a context that ends with a signal that would end this process. stop gives the signals back and
+// returns an exit with the code of the one that was caught.
 func (g *guarded) untilSignal() (ctx context.Context, stop func() error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	var wait sync.WaitGroup

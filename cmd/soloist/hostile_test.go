@@ -23,8 +23,8 @@ import (
 // hostile is text that a terminal obeys, and that people see as another.
 const hostile = "\x1b]0;owned\x07\x1b[2J\x1b[31m\x9b31m\u202egnp.exe\u200b\x00\x07\rok"
 
-// invoked runs the command, and returns what it wrote. It is its own process, for the command reaps all children of its process: those of
-// other tests too.
+// invoked runs the command, and returns what it wrote. It is its own process, for the command reaps all children of its
+// process: those of other tests too.
 func invoked(t *testing.T, store string, args ...string) (out, errs string) {
 	t.Helper()
 	path, err := exec.LookPath("soloist")

@@ -15,7 +15,8 @@ import (
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
-// cron and lock --wait outlast a server that refuses connections when they begin; and cron reads its file again, when it changes, while the server is away.
+// cron and lock --wait outlast a server that refuses connections when they begin; and cron reads its file again, when
+// it changes, while the server is away.
 func TestStoreThatComesLate(t *testing.T) {
 	server := servers.Redis(t, "--databases", "1") // of our own, with an address
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -23,8 +23,8 @@ func (a *app) logFlags(c *cobra.Command, level string) {
 	c.Flags().StringVar(&a.logLevel, "log-level", level, "least level of messages: debug, info, warn or error")
 }
 
-// logger returns the logger of a subcommand that has logFlags. nameKey is what the names of the leases that it takes are, in its messages: a
-// message of the client calls them "name", for it does not know.
+// logger returns the logger of a subcommand that has logFlags. nameKey is what the names of the leases that it takes
+// are, in its messages: a message of the client calls them "name", for it does not know.
 func (a *app) logger(nameKey string) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{ReplaceAttr: func(_ []string, attr slog.Attr) slog.Attr {
 		if attr.Key == "name" {
@@ -74,7 +74,8 @@ func shownAttr(attr slog.Attr) slog.Attr {
 // flushWithin bounds, at the end, the wait for the one that reads the messages or the output.
 const flushWithin = 3 * time.Second
 
-// stderr is where messages go: through a funnel, since a reader of them that has stopped reading must not hold up this process.
+// stderr is where messages go: through a funnel, since a reader of them that has stopped reading must not hold up this
+// process.
 func (a *app) stderr() io.Writer {
 	if a.messages == nil {
 		a.messages = child.NewFunnel(a.errs, nil)

@@ -83,7 +83,8 @@ func (g *guarded) processed(v verdict, element *soloist.Element) error {
 	return g.exit(v, element.ID(), element.Fail(reason))
 }
 
-// interrupted reports whether a signal which this process passed on ended the command, so that the attempt says nothing of the element.
+// interrupted reports whether a signal which this process passed on ended the command, so that the attempt says nothing
+// of the element.
 func (g *guarded) interrupted(v verdict) bool {
 	_, ends := ending(v.result.Signal)
 	return v.result.Signal != nil && v.result.Signal != os.Kill && ends

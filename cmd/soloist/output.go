@@ -68,8 +68,8 @@ func list[I, T any](a *app, heading string, infos iter.Seq2[I, error], row func(
 	return errors.Join(unread, write(a, heading, rows, cells))
 }
 
-// say writes a message for people to standard error. All that the command writes for people goes through say, print and table: names, states and
-// errors are others' text, and a terminal does what it is told.
+// say writes a message for people to standard error. All that the command writes for people goes through say, print and
+// table: names, states and errors are others' text, and a terminal does what it is told.
 func (a *app) say(format string, args ...any) {
 	fmt.Fprintln(a.stderr(), plain("soloist: "+fmt.Sprintf(format, args...)))
 }
@@ -80,8 +80,8 @@ func (a *app) print(text string) error {
 	return err
 }
 
-// encode writes a value as JSON, indented if the output is json and in one line if it is jsonl. A terminal that it is read on obeys nothing in
-// it: what encoding/json leaves of control and format characters is escaped, too.
+// encode writes a value as JSON, indented if the output is json and in one line if it is jsonl. A terminal that it is
+// read on obeys nothing in it: what encoding/json leaves of control and format characters is escaped, too.
 func (a *app) encode(value any) error {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
@@ -96,7 +96,8 @@ func (a *app) encode(value any) error {
 	return err
 }
 
-// plainJSON returns JSON that means the same, in which what encoding/json leaves of unprinted characters is escaped, too.
+// plainJSON returns JSON that means the same, in which what encoding/json leaves of unprinted characters is escaped,
+// too.
 func plainJSON(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for _, r := range string(text) {
@@ -111,11 +112,12 @@ func plainJSON(text []byte) []byte {
 	return out
 }
 
-// unprinted reports whether a character is one that a terminal obeys, that people do not see, or that looks like a space and is none.
+// unprinted reports whether a character is one that a terminal obeys, that people do not see, or that looks like a
+// space and is none.
 func unprinted(r rune) bool { return !unicode.IsPrint(r) }
 
-// plain returns text with everything that is unprinted escaped as in Go, as \x1b or \u202e, except newlines and tabs: so a terminal obeys nothing in
-// it, and names that differ look different.
+// plain returns text with everything that is unprinted escaped as in Go, as \x1b or \u202e, except newlines and tabs:
+// so a terminal obeys nothing in it, and names that differ look different.
 func plain(text string) string {
 	out := make([]byte, 0, len(text))
 	for len(text) > 0 {
@@ -134,8 +136,8 @@ func plain(text string) string {
 	return string(out)
 }
 
-// cleaned returns what a command has written without control characters, escape sequences such as colors, and characters that change the order of
-// others.
+// cleaned returns what a command has written without control characters, escape sequences such as colors, and
+// characters that change the order of others.
 func cleaned(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -176,7 +178,8 @@ func optional(t *time.Time) string {
 	return t.Format(time.RFC3339)
 }
 
-// span shows how long something lasts. Longer than any lease can be is forever: a record that something else has parked.
+// span shows how long something lasts. Longer than any lease can be is forever: a record that something else has
+// parked.
 func span(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {

@@ -14,8 +14,9 @@ func (a *app) passFlag(c *cobra.Command) {
 	c.Flags().BoolVar(&a.passStore, "pass-store", false, "let a soloist in the command use the same store and namespace, which it finds in a file that only this user can read")
 }
 
-// passOn writes the store's URL into a file for the soloists within the commands that this one runs, if --pass-store asks for it. It returns the variables
-// that name the file, the namespace and what is required of the store; they are nil without --pass-store. remove removes the file.
+// passOn writes the store's URL into a file for the soloists within the commands that this one runs, if --pass-store
+// asks for it. It returns the variables that name the file, the namespace and what is required of the store; they are
+// nil without --pass-store. remove removes the file.
 //
 // The URL is in no argument and no environment, where other users or a listing of processes could see it.
 func (a *app) passOn() (env map[string]string, remove func(), err error) {

@@ -77,9 +77,9 @@ func until(t *testing.T, what string, met func() bool) {
 	servers.Wait(t, what, met)
 }
 
-// Three processes share a crontab with a job every second. One is killed with kill -9 in the middle of a run, another stopped for
-// longer than its lease in the middle of one. Every scheduled time is begun, and run once unless its process was killed or says that it has
-// lost the lease.
+// Three processes share a crontab with a job every second. One is killed with kill -9 in the middle of a run, another
+// stopped for longer than its lease in the middle of one. Every scheduled time is begun, and run once unless its
+// process was killed or says that it has lost the lease.
 func TestFleetSurvivesKillAndPause(t *testing.T) {
 	servers.Long(t)
 	f := fleet{t, memoryDir(t)}
@@ -144,7 +144,8 @@ func onlyKey[V any](m map[string]V) (key string) {
 	return key
 }
 
-// audit checks that no second was left out and that none was run twice, but for those whose process was killed or has lost its lease.
+// audit checks that no second was left out and that none was run twice, but for those whose process was killed or has
+// lost its lease.
 func (f fleet) audit(killed string, lost map[string]bool) {
 	f.t.Helper()
 	begun, ended := map[string][][]string{}, map[string]int{}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A progress tells on standard error how far something long has come: with a bar on a terminal, with a line every now and then
-// elsewhere.
+// A progress tells on standard error how far something long has come: with a bar on a terminal, with a line every now
+// and then elsewhere.
 type progress struct {
 	out      io.Writer
 	terminal bool

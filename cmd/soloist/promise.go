@@ -67,8 +67,8 @@ func (a *app) require(s store.Store) error {
 	return nil
 }
 
-// describe returns the attributes of the first log line of a command that goes on for long: which store it uses, without secrets, as whom,
-// and what the store promises. A store that does not respond is described as such.
+// describe returns the attributes of the first log line of a command that goes on for long: which store it uses,
+// without secrets, as whom, and what the store promises. A store that does not respond is described as such.
 func (a *app) describe(ctx context.Context, s store.Store) []any {
 	attrs := []any{"store", a.found.shown(), "named_by", a.found.from, "namespace", a.namespace, "replica", a.replicaName()}
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)

@@ -11,8 +11,8 @@ import (
 	"github.com/soloist-dev/soloist"
 )
 
-// releaseCommand takes a lease of a kind away from its holder. Its arguments are called args, as in "NAME"; find makes of them what is known of the
-// lease beside its token.
+// releaseCommand takes a lease of a kind away from its holder. Its arguments are called args, as in "NAME"; find makes
+// of them what is known of the lease beside its token.
 func (a *app) releaseCommand(what, args string, find func(ctx context.Context, admin *soloist.Admin, args []string, token int64) (soloist.LeaseInfo, error)) *cobra.Command {
 	var token int64
 	reason := ""

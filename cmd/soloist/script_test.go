@@ -45,8 +45,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// memoryDir is a directory for files that are synced often, in memory if the system has that: a disk that stalls for longer than a
-// lease ends it, which is right, and not what these tests are about.
+// memoryDir is a directory for files that are synced often, in memory if the system has that: a disk that stalls for
+// longer than a lease ends it, which is right, and not what these tests are about.
 func memoryDir(t *testing.T) string {
 	t.Helper()
 	return servers.Directory(t)

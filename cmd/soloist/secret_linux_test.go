@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// nobody is the ID of a user without rights. Root can look into any process, so that what is tested here is another user's.
+// nobody is the ID of a user without rights. Root can look into any process, so that what is tested here is another
+// user's.
 const nobody = 65534
 
 // asUser runs the command soloist as a user without rights, if this test is run by root, in a directory of that user.
@@ -65,7 +66,8 @@ func userDir(t *testing.T) string {
 	return dir
 }
 
-// A command of the same user finds the URL of the store neither in its own environment nor in that of soloist. What is not soloist's stays.
+// A command of the same user finds the URL of the store neither in its own environment nor in that of soloist. What is
+// not soloist's stays.
 func TestCommandsCannotReadTheStoresURL(t *testing.T) {
 	dir := userDir(t)
 	crontab := filepath.Join(dir, "crontab")
@@ -192,13 +194,17 @@ func TestUnreadableFilesAreDenied(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	private := filepath.Join(dir, "private") // of the user that runs this test
+	if err := os.Mkdir(private, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		env  []string
 		args []string
 	}{
 		{[]string{"SOLOIST_STORE_FILE=" + file}, []string{"lock", "x", "--", "true"}},
 		{[]string{"SOLOIST_STORE=memory:"}, []string{"cron", file}},
-		{[]string{"SOLOIST_STORE=sqlite:/root/store.db"}, []string{"lock", "x", "--", "true"}},
+		{[]string{"SOLOIST_STORE=sqlite:" + filepath.Join(private, "store.db")}, []string{"lock", "x", "--", "true"}},
 	} {
 		out, err := asUser(t, dir, c.env, c.args...)
 		var exit *exec.ExitError

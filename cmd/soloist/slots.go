@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// defaultParallel is how many commands one soloist cron runs at once unless it is told: many wait for something other than a processor.
+// defaultParallel is how many commands one soloist cron runs at once unless it is told: many wait for something other
+// than a processor.
 func defaultParallel() int { return 16 * runtime.GOMAXPROCS(0) }
 
-// slots bound how many commands run at once. Those that wait for one get it in the order of their scheduled times, so that no job
-// has to wait for the second run of another.
+// slots bound how many commands run at once. Those that wait for one get it in the order of their scheduled times, so
+// that no job has to wait for the second run of another.
 type slots struct {
 	mu   sync.Mutex
 	free int

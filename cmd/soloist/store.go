@@ -97,8 +97,8 @@ func schemes() string {
 	return strings.Join(names[:len(names)-1], ":, ") + ": and " + names[len(names)-1] + ":"
 }
 
-// sqlitePath takes the path from a URL: as it stands after "sqlite:", or of "sqlite:///absolute", with %XX for any character. What would
-// otherwise become part of the name of another file is an error.
+// sqlitePath takes the path from a URL: as it stands after "sqlite:", or of "sqlite:///absolute", with %XX for any
+// character. What would otherwise become part of the name of another file is an error.
 func sqlitePath(rest string) (string, error) {
 	if path, ok := strings.CutPrefix(rest, "//"); ok {
 		if !strings.HasPrefix(path, "/") {

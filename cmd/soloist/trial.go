@@ -57,8 +57,8 @@ func (t *trial) claim() store.Claim {
 	return store.Claim{Name: records.In(t.namespace) + "doctor/" + rand.Text(), Holder: "doctor#" + rand.Text(), TTL: trialTTL}
 }
 
-// lives goes through the lives of some leases in all stores at once. What takes its time alone fails first when there is much to do: so a
-// time-out that is too short is seen.
+// lives goes through the lives of some leases in all stores at once. What takes its time alone fails first when there
+// is much to do: so a time-out that is too short is seen.
 func (t *trial) lives(ctx context.Context, stores []store.Store) store.Finding {
 	var mu sync.Mutex
 	var all sync.WaitGroup

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// untrusted says why the content of a file or a directory may be somebody else's than this user's or root's: "" if it may not. It looks at no
-// more than owner and mode, as sshd and cron do, and not at pipes and devices.
+// untrusted says why the content of a file or a directory may be somebody else's than this user's or root's: "" if it
+// may not. It looks at no more than owner and mode, as sshd and cron do, and not at pipes and devices.
 func untrusted(info fs.FileInfo) string {
 	const othersWrite = 0o022
 	if !info.Mode().IsRegular() && !info.IsDir() {

@@ -19,7 +19,8 @@ import (
 	"github.com/soloist-dev/soloist/soloisttest"
 )
 
-// Signals end soloist cron also when nobody reads its output and its messages, while a command that ignores TERM goes on to write. The job is then free.
+// Signals end soloist cron also when nobody reads its output and its messages, while a command that ignores TERM goes
+// on to write. The job is then free.
 func TestCronEndsWhateverReads(t *testing.T) {
 	for name, signals := range map[string]int{"one TERM, and the drain is over": 1, "three TERMs": 3} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +103,8 @@ func TestTheOutcomeIsTheCommands(t *testing.T) {
 	}
 }
 
-// An element whose command has exited with 0 is processed, although the command left something behind that could not be ended.
+// An element whose command has exited with 0 is processed, although the command left something behind that could not be
+// ended.
 func TestOnceRecordsWhatTheCommandSays(t *testing.T) {
 	c, _ := soloisttest.NewClient(t)
 	element, err := c.Elements("invoices", soloist.ElementsOptions{}).Claim(t.Context(), "4711")

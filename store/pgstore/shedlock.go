@@ -29,7 +29,7 @@ func (e *examination) jvms(ctx context.Context) {
 	case err != nil || len(found) != 1:
 		e.add(store.LevelUnknown, "clock of ShedLock", "", "%v", err)
 	case found[0].off > 0:
-		e.add(store.LevelError, "clock of ShedLock", fix, "%d of %d locks that ShedLock has taken last have times that are up to %v from the server's clock: those of a JVM, in its own zone or by its own clock",
+		e.add(store.LevelError, "clock of ShedLock", fix, "%d of %d locks that ShedLock has taken last have times that are up to %v from the server's clock: those of a JVM's clock or time zone",
 			found[0].off, found[0].locks, span(found[0].most).Round(time.Second))
 	case 2*found[0].coarse > found[0].locks:
 		e.add(store.LevelWarning, "clock of ShedLock", fix, "%d of %d locks that ShedLock has taken last have times without microseconds: those of a JVM's clock, which is right now",

@@ -17,8 +17,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// List is as in store.Store. It reads the index of names page by page, never the whole key space; except that what Java clients hold stands in no
-// index: for it, a list that has locks in it scans the keys where locks are shared.
+// List is as in store.Store. It reads the index of names page by page, never the whole key space; except that what Java
+// clients hold stands in no index: for it, a list that has locks in it scans the keys where locks are shared.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	common := min(len(prefix), len(shedlock.Lock)) // what a list of locks and prefix begin with alike
 	if prefix[:common] != shedlock.Lock[:common] || !s.cfg.ShedLock && !s.cfg.Redisson {
@@ -56,7 +56,8 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 	}
 }
 
-// mostFields is how many fields the hash of a lock of Redisson's has at most to be listed: one for each reader, and a mode.
+// mostFields is how many fields the hash of a lock of Redisson's has at most to be listed: one for each reader, and a
+// mode.
 const mostFields = 64
 
 // scanned is how many keys the server looks at in one step of a scan.
@@ -88,7 +89,8 @@ func (s *Store) javaLocks(ctx context.Context, prefix string) (map[string]store.
 	return locks, nil
 }
 
-// redissonOwner is how Redisson writes who has a lock: its client and thread, and for a writer that reads, too, what it does.
+// redissonOwner is how Redisson writes who has a lock: its client and thread, and for a writer that reads, too, what it
+// does.
 var redissonOwner = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:\d+(:write)?$`)
 
 // javaNames returns the names of the records of the keys that may be locks of Java clients.
@@ -120,7 +122,8 @@ func (s *Store) javaNames(ctx context.Context, prefix string) ([]string, error) 
 // globEscape makes a pattern of a text, that matches the text alone.
 var globEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
-// small returns those hashes that may be locks: they are not ours, and have few fields. One that may not be looked at is left out.
+// small returns those hashes that may be locks: they are not ours, and have few fields. One that may not be looked at
+// is left out.
 func (s *Store) small(ctx context.Context, keys []string) []string {
 	keys = slices.DeleteFunc(keys, func(key string) bool {
 		return slices.ContainsFunc(s.parts, func(b bucket) bool { return strings.HasPrefix(key, b.tag) })
@@ -149,8 +152,8 @@ const mostIdentity = 1 << 48
 // heldByJava reports whether a record shows a lock of a Java client.
 func heldByJava(r store.Record) bool { return r.Holder != "" && r.Token > 0 && r.Token <= mostIdentity }
 
-// ranByShedLock makes a refusal with *store.DoneError of one with *store.HeldError, if ShedLock has taken the lock for the scheduled time that is
-// claimed: not earlier than shedlock.Early before it, by the clock of the JVM.
+// ranByShedLock makes a refusal with *store.DoneError of one with *store.HeldError, if ShedLock has taken the lock for
+// the scheduled time that is claimed: not earlier than shedlock.Early before it, by the clock of the JVM.
 func ranByShedLock(c store.Claim, out store.Outcome) store.Outcome {
 	var held *store.HeldError
 	if c.Mark <= 0 || !errors.As(out.Err, &held) || !heldByJava(held.Record) {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adopted reports whether orphans of this process's descendants become its children; strangers are the children that it had
-// before. Both are guarded by the lock of children.
+// adopted reports whether orphans of this process's descendants become its children; strangers are the children that it
+// had before. Both are guarded by the lock of children.
 var (
 	adopted   bool
 	strangers []process
@@ -66,11 +66,12 @@ func reapOrphans() {
 	}
 }
 
-// listing is held while the list of orphans is read, and while they are reaped: the list may miss one when another leaves it meanwhile.
+// listing is held while the list of orphans is read, and while they are reaped: the list may miss one when another
+// leaves it meanwhile.
 var listing sync.Mutex
 
-// orphans are the children of this process that it has not started, as the kernel lists them: the children of the first thread, since
-// commands are those of another. Not every kernel keeps the list.
+// orphans are the children of this process that it has not started, as the kernel lists them: the children of the first
+// thread, since commands are those of another. Not every kernel keeps the list.
 func orphans() (pids []int, ok bool) {
 	listing.Lock()
 	defer listing.Unlock()

@@ -29,8 +29,8 @@ var censuses struct {
 	next *pendingCensus
 }
 
-// takeCensus returns a census that was begun after the call. Runs that ask at the same time share one: hundreds of commands
-// that have to end at once cost little more than one.
+// takeCensus returns a census that was begun after the call. Runs that ask at the same time share one: hundreds of
+// commands that have to end at once cost little more than one.
 func takeCensus() *census {
 	censuses.Lock()
 	pending := censuses.next
@@ -95,8 +95,9 @@ func (c *census) sawAlive(these []process) bool {
 	return true
 }
 
-// markOf is the value of RunVariable in the environment of a process. Without one, unread says that it may yet get one: a process has no
-// environment while a program is executed, which on a busy machine takes as long as the program's file takes to be read.
+// markOf is the value of RunVariable in the environment of a process. Without one, unread says that it may yet get one:
+// a process has no environment while a program is executed, which on a busy machine takes as long as the program's file
+// takes to be read.
 func markOf(pid int) (value []byte, found, unread bool) {
 	environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	for entry := range bytes.SplitSeq(environ, []byte{0}) {

@@ -11,8 +11,8 @@ import (
 
 // A Command is what to run, and how. Args is required; the other fields have useful zero values.
 type Command struct {
-	// Args is the program and its arguments. No shell reads them. A program without a slash is looked up in the absolute
-	// directories of the PATH of Env; one with a slash is relative to Dir.
+	// Args is the program and its arguments. No shell reads them. A program without a slash is looked up in the
+	// absolute directories of the PATH of Env; one with a slash is relative to Dir.
 	Args []string
 
 	Env []string // the whole environment, as NAME=value; nil is that of this process. See Environ
@@ -30,14 +30,15 @@ type Command struct {
 	// Hurry, when it is closed, takes away what is left of the grace. It asks nothing while the context lives.
 	Hurry <-chan struct{}
 
-	// Nice, 0 to 19, is by how much the command's processes yield to others: their niceness is that of this process and Nice.
+	// Nice, 0 to 19, is by how much the command's processes yield to others: their niceness is that of this process and
+	// Nice.
 	Nice int
 
 	// Signals are passed on to the group while the command runs. See Forwarded.
 	Signals <-chan os.Signal
 
-	// MayContinue is asked before a command that was stopped from the terminal goes on: an error says that the lease was
-	// lost meanwhile, and the command is ended. nil asks the context only.
+	// MayContinue is asked before a command that was stopped from the terminal goes on: an error says that the lease
+	// was lost meanwhile, and the command is ended. nil asks the context only.
 	MayContinue func() error
 
 	// Started is called with the process id once the command runs, before Run waits.
@@ -83,6 +84,6 @@ func (e *LeftError) Error() string {
 		strings.Trim(fmt.Sprint(e.Pids), "[]"))
 }
 
-// ErrOutputHeld reports that output was still open when the command and what was found of it were gone: an unknown process
-// holds it, or the one that takes the output does not. What is still to come is lost.
+// ErrOutputHeld reports that output was still open when the command and what was found of it were gone: an unknown
+// process holds it, or the one that takes the output does not. What is still to come is lost.
 var ErrOutputHeld = errors.New("the end of the command's output is lost: a process that left the command holds it open, or nobody takes it")

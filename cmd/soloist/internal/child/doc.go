@@ -1,8 +1,8 @@
 // Package child runs a command for somebody who holds a lease, and sees to it that nothing of the command is left when
 // the lease is.
 //
-// The command is started in its own process group. When the context of [Command.Run] ends, the group gets SIGTERM,
-// and at most [Command.Grace] later SIGKILL, whatever it is doing: ignoring signals, stopped, or holding pipes open. Run
+// The command is started in its own process group. When the context of [Command.Run] ends, the group gets SIGTERM, and
+// at most [Command.Grace] later SIGKILL, whatever it is doing: ignoring signals, stopped, or holding pipes open. Run
 // returns when the command and what it started are gone, so a lease may be released after it. What the command leaves
 // behind when it ends by itself is ended likewise: a lease that is released while a background process goes on would
 // exclude nobody.
@@ -35,7 +35,7 @@
 // and this process not at all; otherwise it reaches this process, which forwards it. So the command gets it once.
 //
 // Ctrl-Z stops the command, and then this process, so that the shell gets its terminal back. A stopped process renews
-// no lease: when the shell continues it after the TTL, the lease is lost, and the command is ended rather than continued.
-// [Command.MayContinue] is asked before the command goes on. In the first moment of a command, before it has the
-// terminal, Ctrl-Z stops this process alone, as SIGSTOP would.
+// no lease: when the shell continues it after the TTL, the lease is lost, and the command is ended rather than
+// continued. [Command.MayContinue] is asked before the command goes on. In the first moment of a command, before it has
+// the terminal, Ctrl-Z stops this process alone, as SIGSTOP would.
 package child

@@ -9,8 +9,8 @@ import (
 // Prefix begins the names of the variables that are soloist's.
 const Prefix = "SOLOIST_"
 
-// Environ is base without every variable of soloist's, so that no command sees the URL of the store, and with set. A name
-// occurs once in it: as in set, else as last in base.
+// Environ is base without every variable of soloist's, so that no command sees the URL of the store, and with set. A
+// name occurs once in it: as in set, else as last in base.
 func Environ(base []string, set map[string]string) []string {
 	last := make(map[string]int, len(base))
 	for i, entry := range base {

@@ -24,8 +24,8 @@ func (r *run) strays() []process {
 	return strays
 }
 
-// left are the processes of the run other than the command, which has ended. An error says that there may be more: for long a program has been
-// executed, by a process that may be of the run.
+// left are the processes of the run other than the command, which has ended. An error says that there may be more: for
+// long a program has been executed, by a process that may be of the run.
 func (r *run) left() ([]process, error) {
 	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
 		candidates, complete := r.candidates()
@@ -44,9 +44,9 @@ func (r *run) left() ([]process, error) {
 	}
 }
 
-// candidates are the living orphans that may be of the run, whose command has ended, found without looking at every process there is: what a
-// command leaves becomes a child of this process at once. It costs as much as there are orphans, mostly none. It is not complete where the
-// kernel or this process keeps no list of orphans.
+// candidates are the living orphans that may be of the run, whose command has ended, found without looking at every
+// process there is: what a command leaves becomes a child of this process at once. It costs as much as there are
+// orphans, mostly none. It is not complete where the kernel or this process keeps no list of orphans.
 func (r *run) candidates() (living []process, complete bool) {
 	if !adopts() {
 		return nil, false
@@ -93,8 +93,8 @@ func stranger(p process) bool {
 	return slices.ContainsFunc(strangers, func(s process) bool { return s.pid == p.pid && s.start == p.start })
 }
 
-// family returns the living processes of the run other than the command, the census in which they were found, and the orphans that can't be
-// assigned yet.
+// family returns the living processes of the run other than the command, the census in which they were found, and the
+// orphans that can't be assigned yet.
 func (r *run) family() (living []process, c *census, undecided []process) {
 	if r.seen == nil {
 		r.seen = make(map[int]uint64)

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forks is served by one thread, which starts all commands. Linux sends the signal of Pdeathsig when the thread ends that has
-// forked, and this one lives as long as the process. It is not the process's first thread, to which Linux gives orphans: so
-// the children of that one are orphans only.
+// forks is served by one thread, which starts all commands. Linux sends the signal of Pdeathsig when the thread ends
+// that has forked, and this one lives as long as the process. It is not the process's first thread, to which Linux
+// gives orphans: so the children of that one are orphans only.
 var forks = sync.OnceValue(func() chan<- func() {
 	todo := make(chan func())
 	go serveForks(todo)

@@ -15,11 +15,11 @@ const (
 	funnelSize = 1 << 20
 )
 
-// A Funnel passes on lines, of any number of streams, to one writer. A line is written in one call, so lines of different streams
-// never mix, also when the writer is shared with others that do the same.
+// A Funnel passes on lines, of any number of streams, to one writer. A line is written in one call, so lines of
+// different streams never mix, also when the writer is shared with others that do the same.
 //
-// A slow writer slows the streams down. One that has taken nothing for 2 s, such as a pipe that nobody reads, holds nobody up:
-// lines are lost until it takes something again, and so are lines that it refuses. They are counted.
+// A slow writer slows the streams down. One that has taken nothing for 2 s, such as a pipe that nobody reads, holds
+// nobody up: lines are lost until it takes something again, and so are lines that it refuses. They are counted.
 type Funnel struct {
 	w      io.Writer
 	losing func(error)
@@ -50,7 +50,8 @@ func (e *LostError) Unwrap() error { return e.Err }
 // ErrStalled reports that nobody takes what is written.
 var ErrStalled = errors.New("nobody reads it")
 
-// NewFunnel returns a funnel that writes to w. losing, if not nil, is called when lines begin to be lost, in its own goroutine.
+// NewFunnel returns a funnel that writes to w. losing, if not nil, is called when lines begin to be lost, in its own
+// goroutine.
 func NewFunnel(w io.Writer, losing func(error)) *Funnel {
 	return &Funnel{w: w, losing: losing, changed: make(chan struct{})}
 }
@@ -79,8 +80,8 @@ func (f *Funnel) put(line []byte) {
 	}
 }
 
-// await waits until the writer has taken something. It reports false if the writer has taken nothing for patience. f.mu is held, but not
-// while it waits.
+// await waits until the writer has taken something. It reports false if the writer has taken nothing for patience. f.mu
+// is held, but not while it waits.
 func (f *Funnel) await(patience time.Duration) bool {
 	left := patience - time.Since(f.moved)
 	if left <= 0 {
@@ -133,8 +134,8 @@ func (f *Funnel) lose(line []byte, why error) {
 	f.failing = true
 }
 
-// Close waits until everything is written, or the writer has taken nothing for 2 s, but not longer than within. It returns a *LostError that
-// counts all that was lost, nil if nothing was. What is written after it is lost uncounted.
+// Close waits until everything is written, or the writer has taken nothing for 2 s, but not longer than within. It
+// returns a *LostError that counts all that was lost, nil if nothing was. What is written after it is lost uncounted.
 func (f *Funnel) Close(within time.Duration) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -20,9 +20,9 @@ var guard struct {
 	alive *os.File // closed by the system when this process ends
 }
 
-// Guard starts a process, once, that ends what the commands of this one have started when this one is killed with SIGKILL: whatever has
-// inherited SOLOIST_RUN. It runs the same program with args and without an environment; that has to call [EndOrphaned]
-// with the last of args, which Guard adds.
+// Guard starts a process, once, that ends what the commands of this one have started when this one is killed with
+// SIGKILL: whatever has inherited SOLOIST_RUN. It runs the same program with args and without an environment; that has
+// to call [EndOrphaned] with the last of args, which Guard adds.
 func Guard(args ...string) error {
 	guard.Lock()
 	defer guard.Unlock()
@@ -60,11 +60,12 @@ func Guard(args ...string) error {
 	return nil
 }
 
-// endWithin bounds how long EndOrphaned looks for processes that do not die, or that execute a program from a file system that hangs.
+// endWithin bounds how long EndOrphaned looks for processes that do not die, or that execute a program from a file
+// system that hangs.
 const endWithin = time.Minute
 
-// EndOrphaned waits until alive is at its end, which is when the process that has started this one has ended, and kills every process that belongs
-// to a run of that instance.
+// EndOrphaned waits until alive is at its end, which is when the process that has started this one has ended, and kills
+// every process that belongs to a run of that instance.
 func EndOrphaned(alive io.Reader, instance string) {
 	_, _ = io.Copy(io.Discard, alive)
 	begin := time.Now()

@@ -30,8 +30,9 @@ func readProcess(pid int) (process, bool) {
 	return parseProcess(pid, text)
 }
 
-// parseProcess reads "pid (name) state ppid pgrp …" as proc_pid_stat(5) describes it: the flags are the 9th field, the start is the 22nd, and
-// the addresses where the environment begins and ends are the 50th and the 51st. The name may hold anything.
+// parseProcess reads "pid (name) state ppid pgrp …" as proc_pid_stat(5) describes it: the flags are the 9th field, the
+// start is the 22nd, and the addresses where the environment begins and ends are the 50th and the 51st. The name may
+// hold anything.
 func parseProcess(pid int, text []byte) (process, bool) {
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	if len(fields) < 49 {

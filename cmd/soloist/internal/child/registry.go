@@ -15,8 +15,8 @@ var children = struct {
 	pids map[int]struct{}
 }{pids: make(map[int]struct{})}
 
-// forking is held while a process is started, and by the one that looks at all processes: otherwise a child that is just being
-// started could be taken for an orphan.
+// forking is held while a process is started, and by the one that looks at all processes: otherwise a child that is
+// just being started could be taken for an orphan.
 var forking sync.Mutex
 
 func startRegistered(file string, args []string, attr *syscall.ProcAttr) (int, error) {

@@ -50,9 +50,9 @@ type run struct {
 // Run starts the command and returns when it and what it started are gone. When ctx ends they get SIGTERM, and SIGKILL
 // at most Grace later.
 //
-// The result's Code is always right to exit with, unless ctx ended before the command was started: then the error is the
-// cause of that. If the result's Ran is false, the error is that or a *StartError. Otherwise it tells what else went wrong,
-// which says nothing of the command: a *LeftError, ErrOutputHeld, or an error of copying input or output.
+// The result's Code is always right to exit with, unless ctx ended before the command was started: then the error is
+// the cause of that. If the result's Ran is false, the error is that or a *StartError. Otherwise it tells what else
+// went wrong, which says nothing of the command: a *LeftError, ErrOutputHeld, or an error of copying input or output.
 func (c *Command) Run(ctx context.Context) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)

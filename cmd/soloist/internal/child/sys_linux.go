@@ -40,7 +40,8 @@ func (r *run) await() {
 	}
 }
 
-// awaitPolled waits for the end of a child as for a network connection: no thread waits. It reports false if the system can't.
+// awaitPolled waits for the end of a child as for a network connection: no thread waits. It reports false if the system
+// can't.
 func awaitPolled(pid int) bool {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err != nil {

@@ -97,9 +97,9 @@ func (t *terminal) restore() {
 	}
 }
 
-// suspend does what is right when the terminal stopped the command: lends the terminal to a command that asked for it, else
-// stops this process too, so that the shell gets its terminal back. It tells whether time has passed, so that the lease
-// has to be looked at before the command is continued.
+// suspend does what is right when the terminal stopped the command: lends the terminal to a command that asked for it,
+// else stops this process too, so that the shell gets its terminal back. It tells whether time has passed, so that the
+// lease has to be looked at before the command is continued.
 func (r *run) suspend(sig unix.Signal) bool {
 	t := r.tty
 	group := t.foreground()

@@ -6,8 +6,8 @@
 //
 // # Crontab
 //
-// A line is blank, a comment that begins with #, a variable, or a job. There is no continuation of lines, and what stands
-// after a job is never a comment.
+// A line is blank, a comment that begins with #, a variable, or a job. There is no continuation of lines, and what
+// stands after a job is never a comment.
 //
 // A variable is NAME = value, and holds for the jobs below it. Matching quotes around the value are removed, blanks
 // around it too; nothing is expanded. SHELL is the program that runs the lines (/bin/sh). TZ is the zone of the
@@ -16,10 +16,10 @@
 // of mail are ignored with a warning, since no mail is sent.
 //
 // A job is a schedule and a command. The schedule is a name such as @daily, "@every 10m", or the leading words that are
-// made of what fields are made of (digits, * ? / , - # ~, names of months and weekdays, L and W with them), at most seven
-// and leaving one for the command. Five are those of cron, six have the second in front, seven the year behind. A command
-// that looks like a field itself is refused; write ./5 or its full path. The dialects of others differ for six fields:
-// supercronic reads the last of them as a year. Where both readings make sense there is a warning.
+// made of what fields are made of (digits, * ? / , - # ~, names of months and weekdays, L and W with them), at most
+// seven and leaving one for the command. Five are those of cron, six have the second in front, seven the year behind. A
+// command that looks like a field itself is refused; write ./5 or its full path. The dialects of others differ for six
+// fields: supercronic reads the last of them as a year. Where both readings make sense there is a warning.
 //
 // The first % in a command ends it, and what follows is its standard input, where each further % is a newline; \% is a
 // percent sign. That is so in cron, and not in supercronic: [Options.LiteralPercent].
@@ -30,11 +30,12 @@
 //	# soloist: at-least=1m at-most=10m missed=once
 //	0 3 * * * ./report
 //
-// The keys are name, zone, dir, ttl, at-least, at-most, jitter, missed, missed-cap, grace, crash, nice, attempts, backoff and
-// max-backoff, with the meaning they have in YAML; a value has no blanks, but for the line "# name:".
+// The keys are name, zone, dir, ttl, at-least, at-most, jitter, missed, missed-cap, grace, crash, nice, attempts,
+// backoff and max-backoff, with the meaning they have in YAML; a value has no blanks, but for the line "# name:".
 //
 // A job without a name is called after its command, with a hash of what is run, when and with which variables:
-// "report-1f3a9c2e". Moving the line changes nothing; changing it makes it another job. Two jobs of one name are refused.
+// "report-1f3a9c2e". Moving the line changes nothing; changing it makes it another job. Two jobs of one name are
+// refused.
 //
 // # YAML
 //

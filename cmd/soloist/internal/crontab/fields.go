@@ -25,8 +25,8 @@ var scheduleSetting = regexp.MustCompile(`^(?:CRON_TZ|TZ|DAYS|WEEKDAYS)=\S+$`)
 // The numbers of fields that a schedule can have.
 const minFields, maxFields = 5, 7
 
-// splitSchedule splits a line after the schedule and the settings in front of it. fields is the number of its words that
-// are fields, 0 for a name; ok is false when the line does not begin with a schedule.
+// splitSchedule splits a line after the schedule and the settings in front of it. fields is the number of its words
+// that are fields, 0 for a name; ok is false when the line does not begin with a schedule.
 func splitSchedule(line string) (schedule, rest string, fields int, ok bool) {
 	var words []string
 	rest = line

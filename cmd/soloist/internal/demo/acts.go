@@ -176,8 +176,8 @@ func outcome(e event) string {
 	return "refused, its token is stale"
 }
 
-// stop stops a replica at an instant at which it does not have the store's file locked: on SQLite everybody would wait for
-// it, safe but idle, until it goes on.
+// stop stops a replica at an instant at which it does not have the store's file locked: on SQLite everybody would wait
+// for it, safe but idle, until it goes on.
 func (d *director) stop(ctx context.Context, p *fleet.Process) error {
 	for try := 1; ; try++ {
 		if err := p.Signal(fleet.Stop); err != nil {
@@ -196,8 +196,8 @@ func (d *director) stop(ctx context.Context, p *fleet.Process) error {
 	}
 }
 
-// writable reports whether the store can be written to within a moment. Each try has its own name: the refusal of one that is held writes
-// nothing.
+// writable reports whether the store can be written to within a moment. Each try has its own name: the refusal of one
+// that is held writes nothing.
 func (d *director) writable(ctx context.Context, try int) bool {
 	ctx, cancel := context.WithTimeout(ctx, 700*time.Millisecond)
 	defer cancel()

@@ -69,8 +69,8 @@ func (f *findings) window() int {
 	return int(max(0, f.to-f.from+1))
 }
 
-// eachOnce says which scheduled times have not exactly one, and how many of the window have. Outside the window none may have
-// more.
+// eachOnce says which scheduled times have not exactly one, and how many of the window have. Outside the window none
+// may have more.
 func (f *findings) eachOnce(counts map[int64]int, what string) (good int, against []string) {
 	for at := f.from; f.window() > 0 && at <= f.to; at++ {
 		switch counts[at] {
@@ -167,8 +167,8 @@ func permitsKept(f *findings) verdict {
 	return judge(len(documents), against, "never more than %d permits at once: at most %d, for %d documents", f.permits, most, len(documents))
 }
 
-// takenOver judges how soon the run in which a replica was killed, or paused, was begun by another. A lease ends with its TTL;
-// a busy machine may be late, and the line says how late.
+// takenOver judges how soon the run in which a replica was killed, or paused, was begun by another. A lease ends with
+// its TTL; a busy machine may be late, and the line says how late.
 func takenOver(f *findings, how kind, after string) verdict {
 	what := "a run was taken over after " + after
 	hit, ok := find(f.events, ofKind(how))

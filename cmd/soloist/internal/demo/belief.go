@@ -7,9 +7,9 @@ import (
 	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
 )
 
-// A belief follows until when the holder of a lease may act on it, by what its own client says. The process can be paused
-// between any two instructions, so the clock is always read before the client is asked: the belief may then seem to end
-// earlier than it does, but never later.
+// A belief follows until when the holder of a lease may act on it, by what its own client says. The process can be
+// paused between any two instructions, so the clock is always read before the client is asked: the belief may then seem
+// to end earlier than it does, but never later.
 type belief struct {
 	lease *soloist.Lease
 	until time.Duration // as fleet.Now

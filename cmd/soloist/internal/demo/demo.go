@@ -64,8 +64,9 @@ func (c Config) filled() (Config, error) {
 	return c, err
 }
 
-// Run shows the demo, within a minute, and leaves nothing behind. The error is ErrAudit if a line of the audit failed, and
-// says why when the demo could not be played to its end; when ctx ends, all processes are killed and the error is its cause.
+// Run shows the demo, within a minute, and leaves nothing behind. The error is ErrAudit if a line of the audit failed,
+// and says why when the demo could not be played to its end; when ctx ends, all processes are killed and the error is
+// its cause.
 func Run(ctx context.Context, c Config) (err error) {
 	c, err = c.filled()
 	if err != nil {
@@ -88,8 +89,8 @@ func Run(ctx context.Context, c Config) (err error) {
 	return nil
 }
 
-// makeDir makes a directory in dir. What the demo shows needs no disk, and a disk that stalls, as those of hired machines do,
-// would stall every lease.
+// makeDir makes a directory in dir. What the demo shows needs no disk, and a disk that stalls, as those of hired
+// machines do, would stall every lease.
 func makeDir(dir string) (string, error) {
 	const pattern = "soloist-demo-"
 	if dir == "" {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A replica that is paused while it has the file locked would keep the others from taking over until it goes on; the director
-// must notice that.
+// A replica that is paused while it has the file locked would keep the others from taking over until it goes on; the
+// director must notice that.
 func TestDirectorNoticesALockedStore(t *testing.T) {
 	d, err := newDirector(Config{Dir: t.TempDir()})
 	if err != nil {

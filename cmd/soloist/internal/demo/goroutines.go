@@ -18,7 +18,8 @@ func goroutines() map[string]bool {
 	return ids
 }
 
-// leftOver is how many goroutines there are that were not there before. Those that have been told to end may need a moment.
+// leftOver is how many goroutines there are that were not there before. Those that have been told to end may need a
+// moment.
 func leftOver(before map[string]bool) int {
 	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
 		left := 0

@@ -27,9 +27,9 @@ type guarded struct {
 }
 
 // once makes the service write path unless it has done so. A replica may die between the write and its record in the
-// store, so its successor must look first. It claims the path before it looks: the one that had the lease earlier can write
-// nothing from then on, so what it sees stays true. And if it is itself no longer the holder when it comes to write,
-// because work took longer than its lease, the guard refuses, and it is ErrStale.
+// store, so its successor must look first. It claims the path before it looks: the one that had the lease earlier can
+// write nothing from then on, so what it sees stays true. And if it is itself no longer the holder when it comes to
+// write, because work took longer than its lease, the guard refuses, and it is ErrStale.
 func (g *guarded) once(lease *soloist.Lease, path string, work func()) error {
 	ctx, cancel := context.WithTimeout(context.Background(), requestTime)
 	defer cancel()

@@ -30,8 +30,8 @@ func mostAtOnce(intervals []interval) int {
 	return most
 }
 
-// held returns the intervals between events of two kinds with the same replica and token. One that has no end lasted until
-// its replica was killed, or else until the end of the history.
+// held returns the intervals between events of two kinds with the same replica and token. One that has no end lasted
+// until its replica was killed, or else until the end of the history.
 func held(events []event, begin, end kind) []interval {
 	var intervals []interval
 	open := map[grant]int{}

@@ -39,7 +39,8 @@ func (r *replica) shuffled(invoices []invoice) []string {
 	return ids
 }
 
-// issueBatch claims what it can of ids, issues it, and records it as processed. It returns what is to be looked at again.
+// issueBatch claims what it can of ids, issues it, and records it as processed. It returns what is to be looked at
+// again.
 func (r *replica) issueBatch(elements *soloist.Elements, ids []string) (again []string) {
 	claimed, err := elements.ClaimAll(r.ctx, ids)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// How long things take. The demo is made of what it sees, not of these: they only give it a pace that eyes can follow, and
-// the one that is behind it, on a busy machine, does without.
+// How long things take. The demo is made of what it sees, not of these: they only give it a pace that eyes can follow,
+// and the one that is behind it, on a busy machine, does without.
 const (
 	ttl        = 3 * time.Second
 	request    = 2 * time.Second // the longest wait for the store

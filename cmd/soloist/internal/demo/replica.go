@@ -33,8 +33,9 @@ type replica struct {
 	service *guarded
 }
 
-// Replica is what each process of the demo runs: the job, the elements and the semaphore, until SIGTERM or the end of its
-// input. Its arguments are its name, the path of the store and the URL of the service. Events go to stdout, as JSON lines.
+// Replica is what each process of the demo runs: the job, the elements and the semaphore, until SIGTERM or the end of
+// its input. Its arguments are its name, the path of the store and the URL of the service. Events go to stdout, as JSON
+// lines.
 func Replica(ctx context.Context, args []string) error {
 	if len(args) != 3 {
 		return errors.New("the arguments are NAME STORE SERVICE; `soloist demo` starts its replicas itself")

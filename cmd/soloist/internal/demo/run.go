@@ -56,7 +56,8 @@ func completions(events []event) map[int64][]run {
 	return by
 }
 
-// inOrder sorts runs by scheduled time and attempt: the order in which they must have been granted, whatever any clock says.
+// inOrder sorts runs by scheduled time and attempt: the order in which they must have been granted, whatever any clock
+// says.
 func inOrder(runs []run) []run {
 	return slices.SortedStableFunc(slices.Values(runs), func(a, b run) int {
 		return cmp.Or(cmp.Compare(a.scheduled, b.scheduled), cmp.Compare(a.attempt, b.attempt))

@@ -19,8 +19,8 @@ const (
 	invoicePaths = "/invoices/"
 )
 
-// resourceOf is what a path belongs to, as the guard counts tokens: the whole ledger, for its lease is that of the job; and
-// each invoice by itself, for it has its own lease.
+// resourceOf is what a path belongs to, as the guard counts tokens: the whole ledger, for its lease is that of the job;
+// and each invoice by itself, for it has its own lease.
 func resourceOf(path string) string {
 	if strings.HasPrefix(path, ledgerPaths) {
 		return ledgerPaths
@@ -28,8 +28,8 @@ func resourceOf(path string) string {
 	return path
 }
 
-// A service is the third party: it does what it is asked, as often as it is asked, and takes its time. Only its guard keeps
-// it from listening to those whose lease is gone.
+// A service is the third party: it does what it is asked, as often as it is asked, and takes its time. Only its guard
+// keeps it from listening to those whose lease is gone.
 type service struct {
 	note   func(event)
 	server *http.Server
@@ -64,8 +64,8 @@ func (s *service) close() error {
 	return nil
 }
 
-// ServeHTTP returns what the guard lets through. It does not look at the request's context: what was begun is done, even if
-// the replica that asked for it has been killed.
+// ServeHTTP returns what the guard lets through. It does not look at the request's context: what was begun is done,
+// even if the replica that asked for it has been killed.
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	if r.Method != http.MethodPost {

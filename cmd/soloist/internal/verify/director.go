@@ -153,7 +153,8 @@ func (d *director) direct(ctx context.Context) error {
 	}
 }
 
-// round starts the replicas, makes faults, and lets the replicas end. It returns a TTL if the run is to begin again with that.
+// round starts the replicas, makes faults, and lets the replicas end. It returns a TTL if the run is to begin again
+// with that.
 func (d *director) round(ctx context.Context) (longer time.Duration, err error) {
 	if err := d.complete(); err != nil {
 		return 0, err
@@ -172,7 +173,8 @@ func (d *director) round(ctx context.Context) (longer time.Duration, err error) 
 // unsafe is how many clients are unsafe on purpose.
 const unsafe = 2
 
-// complete starts what replicas there are too few of: at the beginning, and in the place of those that were killed or have ended.
+// complete starts what replicas there are too few of: at the beginning, and in the place of those that were killed or
+// have ended.
 func (d *director) complete() error {
 	gone := func(p *fleet.Process) bool { return !p.Running() }
 	d.controls, d.workers = slices.DeleteFunc(d.controls, gone), slices.DeleteFunc(d.workers, gone)
@@ -189,7 +191,8 @@ func (d *director) complete() error {
 	return nil
 }
 
-// mostEnded is how many replicas may end by themselves before a run is ended: it goes on after the first, for a history that shows more.
+// mostEnded is how many replicas may end by themselves before a run is ended: it goes on after the first, for a history
+// that shows more.
 const mostEnded = 10
 
 // over reports whether the run has shown what it can.
@@ -257,8 +260,8 @@ func (d *director) gap() time.Duration {
 	return time.Duration((0.2 + d.rng.Float64()) * float64(d.TTL) / float64(d.Replicas))
 }
 
-// sound is how many claims of a replica must have been answered before something is done to it: faults meet replicas at work, however slow
-// the machine is at starting them.
+// sound is how many claims of a replica must have been answered before something is done to it: faults meet replicas at
+// work, however slow the machine is at starting them.
 const sound = 20
 
 // victim is a replica that works.

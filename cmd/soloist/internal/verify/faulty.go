@@ -86,7 +86,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// A link is the store as a replica's client has it: behind the network, and with each call that reaches the store recorded.
+// A link is the store as a replica's client has it: behind the network, and with each call that reaches the store
+// recorded.
 type link struct {
 	store.Store
 	net   *network

@@ -57,8 +57,8 @@ func figuresOf(events []event) Figures {
 	return f
 }
 
-// takeoversOf returns how long each name that a killed replica held stayed without a holder, and how many kills met a holder. Elements are left out:
-// nobody waits for them, they are asked for again at any time.
+// takeoversOf returns how long each name that a killed replica held stayed without a holder, and how many kills met a
+// holder. Elements are left out: nobody waits for them, they are asked for again at any time.
 func takeoversOf(events []event) (spans []time.Duration, holders int) {
 	type hold struct{ name, holder string }
 	held := map[string]map[hold]bool{} // by replica

@@ -7,8 +7,8 @@ import (
 	"github.com/soloist-dev/soloist/internal/proof"
 )
 
-// A gauge measures how long the store takes to answer claims, in one window after the other. A median over several TTLs is not moved by a
-// server that is away for one.
+// A gauge measures how long the store takes to answer claims, in one window after the other. A median over several TTLs
+// is not moved by a server that is away for one.
 type gauge struct {
 	ttl   time.Duration
 	since time.Duration
@@ -20,7 +20,8 @@ func newGauge(ttl time.Duration) *gauge {
 	return &gauge{ttl: ttl, since: fleet.Now(), last: map[string]event{}}
 }
 
-// The store answers in time if at least half of its answers come within a tenth of the TTL. A client gives a request a third.
+// The store answers in time if at least half of its answers come within a tenth of the TTL. A client gives a request a
+// third.
 const (
 	patience   = 10
 	leastCalls = 40

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// History writes all that the replicas told, in the order in which it began, as a line of JSON for each event: the form of package proof, which
-// can read it, with the ID and the error of an event beside.
+// History writes all that the replicas told, in the order in which it began, as a line of JSON for each event: the form
+// of package proof, which can read it, with the ID and the error of an event beside.
 func (r *Report) History(w io.Writer) error {
 	buf := bufio.NewWriter(w)
 	lines := json.NewEncoder(buf)

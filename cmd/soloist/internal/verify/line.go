@@ -11,8 +11,8 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// lines are the last claims of this replica's holders who may be in the line of a name. What has become of one is known when the next is
-// answered, or when it has left.
+// lines are the last claims of this replica's holders who may be in the line of a name. What has become of one is known
+// when the next is answered, or when it has left.
 type lines struct {
 	mu   sync.Mutex
 	last map[string]asking // by holder
@@ -24,7 +24,8 @@ type asking struct {
 	answered bool // it is not on its way any more
 }
 
-// swap puts the event of a holder's last claim in the place of the one before, which it answers. A nil one ends the line.
+// swap puts the event of a holder's last claim in the place of the one before, which it answers. A nil one ends the
+// line.
 func (l *lines) swap(holder string, next *asking) (asking, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -25,13 +25,14 @@ const (
 // works are the kinds of work in the order in which they are shown.
 var works = []Work{Locks, Permits, Leaderships, Runs, Elements, Writes, Sweeps}
 
-// leastWork is how much of each kind of work a run needs to show anything. leastFaults is how often each kind of fault must have taken effect.
+// leastWork is how much of each kind of work a run needs to show anything. leastFaults is how often each kind of fault
+// must have taken effect.
 var leastWork = map[Work]int{Locks: 50, Permits: 20, Leaderships: 5, Runs: 5, Elements: 100, Writes: 20, Sweeps: 5}
 
 const leastFaults = 3
 
-// mostErrors is the largest share of operations that may fail plainly in a run that shows something. A store that is away for a part of the
-// run fails fast, and often.
+// mostErrors is the largest share of operations that may fail plainly in a run that shows something. A store that is
+// away for a part of the run fails fast, and often.
 const mostErrors = 0.5
 
 // An Amount is how much there was of a kind of work or fault, and how much is needed at least.
@@ -61,7 +62,8 @@ func newCount(c Config) *count {
 	return &count{namespace: c.Namespace, sweeper: c.sweeper, work: map[Work]int{}, faults: map[Fault]int{}, believed: map[string]event{}}
 }
 
-// add counts an event. What is told more than once is counted when its outcome is known; a belief when it is told first.
+// add counts an event. What is told more than once is counted when its outcome is known; a belief when it is told
+// first.
 func (n *count) add(e event, first bool) {
 	kind, name := n.kindOf(e.Name)
 	switch {

@@ -15,9 +15,9 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// An event is one line of a replica's history. Its instants are fleet.Now, on the clock that all processes of the host share. What takes
-// time is told twice: before it begins, as an outcome that nobody knows, and with the same ID when it has ended. So what a killed
-// process was at is known, too.
+// An event is one line of a replica's history. Its instants are fleet.Now, on the clock that all processes of the host
+// share. What takes time is told twice: before it begins, as an outcome that nobody knows, and with the same ID when it
+// has ended. So what a killed process was at is known, too.
 type event struct {
 	proof.Event
 	ID    int64  `json:"id,omitempty"` // of what is told twice; unique within a replica
@@ -32,7 +32,8 @@ const (
 	kindBye     proof.Kind = "bye"
 )
 
-// A recorder writes the history of one replica, a line of JSON for each event. It is safe for use by many goroutines at once.
+// A recorder writes the history of one replica, a line of JSON for each event. It is safe for use by many goroutines at
+// once.
 type recorder struct {
 	ids atomic.Int64
 
@@ -46,8 +47,8 @@ func newRecorder(to io.Writer) *recorder {
 	return &recorder{buf: buf, to: json.NewEncoder(buf)}
 }
 
-// tell writes events; what is only buffered is written with the next that are not, or a moment later. When nobody reads any more, the
-// process is about to be ended.
+// tell writes events; what is only buffered is written with the next that are not, or a moment later. When nobody reads
+// any more, the process is about to be ended.
 func (r *recorder) tell(buffered bool, events ...event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -189,8 +190,8 @@ func (r *recorder) belief(what string, limit int, holder string, token int64) *b
 	return &belief{rec: r, e: event{ID: r.ids.Add(1), Event: proof.Event{Kind: proof.Belief, Name: what, Holder: holder, Token: token, Limit: limit}}}
 }
 
-// look asks the lease, and notes that it was held at an instant that is surely before the answer. A lease that is held now was held
-// at every instant since its grant.
+// look asks the lease, and notes that it was held at an instant that is surely before the answer. A lease that is held
+// now was held at every instant since its grant.
 func (b *belief) look(lease *soloist.Lease) bool {
 	now := fleet.Now()
 	if lease.Err() != nil {

@@ -30,7 +30,8 @@ type orders struct {
 	Unsafe    bool          `json:"unsafe"` // be the positive control
 }
 
-// Replica is one process of a verification: it reads its orders from in, writes its history to out, and ends when in does or at SIGTERM.
+// Replica is one process of a verification: it reads its orders from in, writes its history to out, and ends when in
+// does or at SIGTERM.
 func Replica(ctx context.Context, open func() (store.Store, error), in io.Reader, out io.Writer) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -58,8 +59,8 @@ func Replica(ctx context.Context, open func() (store.Store, error), in io.Reader
 	return o.work(ctx, s, rec)
 }
 
-// opened opens the store, again and again while it cannot: its server may be down at the moment. The director has opened it before.
-// It returns nil when ctx ends first.
+// opened opens the store, again and again while it cannot: its server may be down at the moment. The director has
+// opened it before. It returns nil when ctx ends first.
 func opened(ctx context.Context, open func() (store.Store, error)) store.Store {
 	for {
 		if s, err := open(); err == nil {
@@ -97,8 +98,8 @@ func (o orders) config() soloist.Config {
 	}
 }
 
-// pretend is the client that is unsafe on purpose: it takes a lease, never renews it, and believes in it to the end, long after another
-// has it. A checker that does not see that sees nothing.
+// pretend is the client that is unsafe on purpose: it takes a lease, never renews it, and believes in it to the end,
+// long after another has it. A checker that does not see that sees nothing.
 func (o orders) pretend(ctx context.Context, s store.Store, rec *recorder) error {
 	claim := store.Claim{Name: records.In(o.Namespace) + control, Holder: o.Replica + "#unsafe", TTL: o.TTL}
 	acquire := func(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {

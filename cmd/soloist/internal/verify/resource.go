@@ -15,7 +15,8 @@ import (
 	"github.com/soloist-dev/soloist/internal/proof"
 )
 
-// A guarded resource is what replicas write to under their leases. It refuses stale tokens, and notes what it accepted in which order.
+// A guarded resource is what replicas write to under their leases. It refuses stale tokens, and notes what it accepted
+// in which order.
 type guarded struct {
 	guard  fence.Memory
 	server *http.Server

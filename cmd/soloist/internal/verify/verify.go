@@ -42,8 +42,8 @@ const (
 	Void     Verdict = "void"     // the run shows nothing: it could not have failed, or is not complete
 )
 
-// Run verifies a store. The error is that of a verification that could not be carried out; a store that does not keep what is promised
-// is a verdict.
+// Run verifies a store. The error is that of a verification that could not be carried out; a store that does not keep
+// what is promised is a verdict.
 func Run(ctx context.Context, c Config) (*Report, error) {
 	if !fleet.Supported {
 		return nil, fmt.Errorf("a verification pauses processes, which this system cannot do")
@@ -91,7 +91,8 @@ func reportOf(events []event) *Report {
 	return &Report{Figures: figuresOf(events), MostErrors: mostErrors, events: events}
 }
 
-// ended reports replicas that ended by themselves: one that crashes breaks a promise, for whatever a store answers is no reason to.
+// ended reports replicas that ended by themselves: one that crashes breaks a promise, for whatever a store answers is
+// no reason to.
 func (r *Report) ended(all []*fleet.EndedError) {
 	for _, e := range all {
 		if e.Crashed {

@@ -16,8 +16,8 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// How a replica spends its time. The names are few, so that replicas meet; spans are parts of the TTL, so that leases are
-// renewed, run out and are taken over.
+// How a replica spends its time. The names are few, so that replicas meet; spans are parts of the TTL, so that leases
+// are renewed, run out and are taken over.
 const (
 	lockers     = 3   // goroutines that take locks
 	lockNames   = 4   // that they take
@@ -127,8 +127,8 @@ func (w *workload) lead(ctx context.Context, rng *rand.Rand) {
 	sleep(ctx, time.Duration(rng.Int64N(int64(w.ttl))))
 }
 
-// hold believes in a lease for d, or until it is lost, and writes to the resource under it. What is recorded of the belief are
-// instants before which the lease was seen to be held.
+// hold believes in a lease for d, or until it is lost, and writes to the resource under it. What is recorded of the
+// belief are instants before which the lease was seen to be held.
 func (w *workload) hold(lease *soloist.Lease, what string, limit int, d time.Duration, rng *rand.Rand) {
 	belief := w.rec.belief(what, limit, lease.Holder(), lease.Token())
 	defer belief.end()
@@ -200,8 +200,8 @@ func (w *workload) elements(ctx context.Context, rng *rand.Rand) {
 	}
 }
 
-// sweep lets the store forget what it may, now and then, at once or some of it. It is done by the store itself: a request that is lost or late
-// would be one that came at another time.
+// sweep lets the store forget what it may, now and then, at once or some of it. It is done by the store itself: a
+// request that is lost or late would be one that came at another time.
 func (w *workload) sweep(ctx context.Context, rng *rand.Rand) {
 	if !sleep(ctx, time.Duration(rng.Int64N(int64(w.ttl/2)))) {
 		return
