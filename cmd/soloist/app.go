@@ -54,8 +54,7 @@ func (a *app) run(args []string) int {
 	defer a.flush()
 	if i := slices.Index(args, "--"); i >= 0 {
 		if args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd { // the child's command: the shell knows better
-			fmt.Fprintf(a.out, ":%d\n", cobra.ShellCompDirectiveDefault)
-			return 0
+			return a.fail(a.print(fmt.Sprintf(":%d\n", cobra.ShellCompDirectiveDefault)))
 		}
 		args, a.argv = args[:i], args[i+1:]
 		if len(a.argv) == 0 {
