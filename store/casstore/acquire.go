@@ -47,6 +47,9 @@ func (s *Store) acquire(ctx context.Context, all []*acquisition) {
 		for i, a := range all {
 			if a.outcome.Err = tasks[i].err; a.outcome.Err != nil {
 				a.outcome.Grant = store.Grant{}
+				if a.floored { // it has written a record, which others may have seen
+					a.outcome.Err = store.AsUnknown(a.outcome.Err)
+				}
 				continue
 			}
 			r := tasks[i].seen.item.Record
@@ -69,11 +72,9 @@ func (s *Store) confirm(ctx context.Context, unsure []*acquisition, granted []si
 		switch {
 		case err != nil: // the record exists: a repeated claim of the same holder settles it
 			*a.outcome = store.Outcome{Err: store.AsUnknown(err)}
-		case a.outcome.Grant.Token <= floor:
+		case !s.sights.compare(granted[i], a.outcome.Grant.Token > floor):
 			a.floored = true
 			again = append(again, a)
-		default:
-			s.sights.confirm(granted[i])
 		}
 	}
 	return again
@@ -91,7 +92,7 @@ func (s *Store) grant(a *acquisition, seen sight) (*Record, error) {
 	now, old, c := time.Now(), seen.item.Record, a.claim
 	own := seen.liveFor(c.Holder, now)
 	switch {
-	case own && !(a.floored && old.Token <= s.floor.Load()):
+	case own && !(a.floored && old.Unsure && old.Token <= s.floor.Load()):
 		a.outcome.Grant.ExpiredAge = 0
 		return nil, nil //nolint:nilnil // nothing to write
 	case own: // replace its token by one above the floor

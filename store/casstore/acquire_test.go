@@ -162,6 +162,60 @@ func TestMakerDiesBeforeItKnowsTheFloor(t *testing.T) {
 	})
 }
 
+// An interposed backend runs before in front of each read, and replaces what is read by the items of reply, once, if it is not nil.
+type interposed struct {
+	*memory
+	before func(names []string)
+	reply  []casstore.Item
+}
+
+func (b *interposed) Read(ctx context.Context, names []string) ([]casstore.Item, error) {
+	if b.before != nil {
+		b.before(names)
+	}
+	if reply := b.reply; reply != nil {
+		b.reply = nil
+		return reply, nil
+	}
+	return b.memory.Read(ctx, names)
+}
+
+// TestARepeatedClaimKeepsItsToken: neither a late reply nor a floor that has risen changes what was granted.
+func TestARepeatedClaimKeepsItsToken(t *testing.T) {
+	b := &interposed{memory: newMemory(true)}
+	s := casstore.New(b, casstore.Config{})
+	claim := store.Claim{Name: "a", Holder: "x", TTL: time.Hour}
+	g, err := acquire(t, s, claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.reply = []casstore.Item{{Name: "a"}} // from before the grant
+	_, _ = acquire(t, s, store.Claim{Name: "a", Holder: "-", TTL: time.Hour, Mark: -1})
+	b.items[casstore.FloorName] = casstore.Record{Holder: "floor", Token: 100, Released: true, Write: "f"}
+	again, err := acquire(t, s, claim)
+	if err != nil || again.Token != g.Token {
+		t.Errorf("asking again gave token %d, %v, want %d", again.Token, err, g.Token)
+	}
+	if err := release(t, s, store.Release{Name: "a", Holder: "x", Token: g.Token}); err != nil {
+		t.Errorf("releasing what was granted first: %v", err)
+	}
+}
+
+// TestAClaimThatHasWrittenIsUnknown: a claim whose lease ends before it knows the floor has granted the name to its holder for a while.
+func TestAClaimThatHasWrittenIsUnknown(t *testing.T) {
+	b := &interposed{memory: newMemory(true)}
+	b.items[casstore.FloorName] = casstore.Record{Holder: "floor", Token: 100, Released: true, Write: "f"}
+	b.before = func(names []string) {
+		if names[0] == casstore.FloorName { // the lease has ended, and somebody else takes the name
+			b.items["a"] = casstore.Record{Holder: "y", Token: 101, TTL: time.Hour, Write: "w", Granted: time.Now()}
+		}
+	}
+	g, err := acquire(t, casstore.New(b, casstore.Config{}), store.Claim{Name: "a", Holder: "x", TTL: store.MinTTL})
+	if !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("got %+v, %v, want an unknown outcome", g, err)
+	}
+}
+
 func TestTokensEnd(t *testing.T) {
 	m := newMemory(true)
 	m.items["a"] = casstore.Record{Holder: "x", Token: math.MaxInt64, Released: true, Write: "w"}

@@ -22,8 +22,8 @@
 // Therefore [Store.Sweep] first raises a floor, which is a separate item, to the tokens that it will forget, and then
 // deletes the items. A client that creates an item reads the floor after that. If a token was forgotten, the floor
 // includes it by then, and the client raises the new token above the floor before it returns the grant. Until this is
-// done the item is marked ([Record.Unsure]), because the client may die in between. This does not depend on any clock
-// either.
+// done the item is marked ([Record.Unsure]), because the client may die in between, and others who are refused see the
+// lower token. This does not depend on any clock either.
 //
 // Two things use the wall clocks of clients, because safety does not depend on them: since when a lease has been held,
 // which lists show and the search for interrupted runs uses; and how long a released record is remembered

@@ -12,6 +12,10 @@ const seenLimit = 1 << 16
 type sight struct {
 	item Item
 	at   time.Time // with a monotonic reading, taken after the reply had arrived
+
+	// compared is the Record.Write of the last grant by this process whose token was compared with the floor, and sure whether it was above it.
+	compared string
+	sure     bool
 }
 
 // left returns how long the lease or linger of the item lasts from now.
@@ -40,9 +44,10 @@ func (s *sights) see(item Item) sight {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seen, ok := s.find(item.Name)
-	if !ok || seen.item.Version != item.Version {
-		seen = sight{item: item, at: time.Now()}
+	if !ok || seen.item.Version != item.Version { // it may be an older one, in a reply that was late: what was compared stays so
+		seen = sight{item: item, at: time.Now(), compared: seen.compared, sure: seen.sure}
 	}
+	seen.settle()
 	s.put(seen)
 	return seen
 }
@@ -72,12 +77,25 @@ func (s *sights) find(name string) (sight, bool) {
 	return seen, ok
 }
 
-// confirm records that the token of an item is above the floor, so that the next write of this process includes that.
-func (s *sights) confirm(seen sight) {
+// compare records whether the token of a grant is above the floor, and returns what was recorded first for that grant. So all claims of its holder get
+// the same token, although the floor may rise between them, and the next write of this process includes that the token is sure.
+func (s *sights) compare(granted sight, above bool) (sure bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known, ok := s.find(seen.item.Name); ok && known.item.Version == seen.item.Version {
-		known.item.Record.Unsure = false
-		s.put(known)
+	known, ok := s.find(granted.item.Name)
+	if !ok {
+		known = granted
+	}
+	if write := granted.item.Record.Write; known.compared != write {
+		known.compared, known.sure = write, above
+	}
+	known.settle()
+	s.put(known)
+	return known.sure
+}
+
+func (s *sight) settle() {
+	if s.sure && s.compared == s.item.Record.Write {
+		s.item.Record.Unsure = false
 	}
 }
