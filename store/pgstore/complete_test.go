@@ -298,7 +298,9 @@ func churn(s *Store, worker, round int) error {
 			return err
 		}
 	}
-	if err := untilAnswered(mine, func(mine []store.Release) ([]error, error) { return s.Extend(background, extensionsOf(mine, time.Hour)) }); err != nil {
+	if err := untilAnswered(mine, func(mine []store.Release) ([]error, error) {
+		return s.Extend(background, extensionsOf(mine, time.Hour))
+	}); err != nil {
 		return err
 	}
 	if err := untilAnswered(mine, func(mine []store.Release) ([]error, error) { return s.Release(background, mine) }); err != nil {
