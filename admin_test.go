@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/soloist-dev/soloist"
@@ -350,5 +351,49 @@ func TestAllJobsArePaused(t *testing.T) {
 		if info, err := admin.Job(background, "job 7"); err != nil || info.Paused == nil || info.Paused.Reason != "this one alone" || info.Paused.All {
 			t.Errorf("%+v, %v", info.Paused, err)
 		}
+	})
+}
+
+// A meddling store does something when a lock is to be released by force, and sweeps after that.
+type meddling struct {
+	*soloisttest.Store
+	before func()
+}
+
+func (s *meddling) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	if s.before == nil || releases[0].Name != "lock/x" {
+		return s.Store.Release(ctx, releases)
+	}
+	s.before()
+	s.before = nil
+	errs, err := s.Store.Release(ctx, releases)
+	if _, err := s.Sweep(ctx, 100); err != nil {
+		return nil, err
+	}
+	return errs, err
+}
+
+// What a holder has left with a name, after the one who releases it by force has looked, is not forgotten.
+func TestAReleaseByForceForgetsNoState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &meddling{Store: soloisttest.NewStore()}
+		a, admin := soloisttest.NewReplica(t, s.Share(), soloist.Config{}), soloisttest.NewReplica(t, s, soloist.Config{}).Admin()
+		lease, err := a.TryLock(background, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.before = func() {
+			if err := lease.SetState(background, []byte("left")); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := admin.Release(background, soloist.LeaseInfo{Kind: soloist.KindLock, Name: "x", Token: lease.Token()}, "a test"); err != nil {
+			t.Fatal(err)
+		}
+		next, err := a.TryLock(background, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, "state", string(next.State()), "left")
 	})
 }

@@ -51,9 +51,8 @@ func (a *Admin) Release(ctx context.Context, seen LeaseInfo, reason string) erro
 	if err != nil {
 		return err
 	}
-	rel := store.Release{Name: t.name, Holder: r.Holder, Token: r.Token, Retain: retainFor(r.Mark, r.State)}
+	rel := store.Release{Name: t.name, Holder: r.Holder, Token: r.Token, Retain: Forever} // its holder may have left something since
 	if seen.Kind == KindJob {
-		rel.Retain = Forever
 		rel.Mark, rel.State = runReleased(r, seen.Name, fmt.Sprintf("released by force by %s: %s", a.client.cfg.Replica, reason), time.Now())
 	}
 	if err := a.client.force(ctx, t, rel); err != nil {
@@ -124,7 +123,7 @@ func (c *Client) force(ctx context.Context, t target, rel store.Release) error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("it was released, but its holder may not notice: %w", err)
-	case rel.Retain == Forever:
+	case t.kind == KindJob:
 		return l.release(store.Release{Retain: Forever})
 	}
 	return l.Release()

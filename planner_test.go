@@ -194,6 +194,8 @@ func TestWhatAGrantLeadsTo(t *testing.T) {
 		{rule: "a run that was interrupted before a pause ended is dropped", known: known{mark: minute, resumed: 2*minute + 30*second}, state: abandonedRun(2*minute, 1), asked: 2*minute + 50*second},
 
 		{rule: "the run of a dead holder is found as of its grant, although it would be missed now", known: known{mark: minute}, asked: 2*minute + 35*second, abandoned: 32 * second, want: "2m0s attempt 2 announced", history: "abandoned"},
+		{rule: "the run of a dead holder whose clock was ahead is found", known: known{mark: minute}, asked: 2*minute + 29*second, abandoned: 30 * second, want: "2m0s attempt 2 announced", history: "abandoned"},
+		{rule: "the run of a dead holder whose clock was behind is found", known: known{mark: minute}, asked: 2*minute + 46*second, abandoned: 30 * second, want: "2m0s attempt 2 announced", history: "abandoned"},
 		{rule: "the death of a holder that had nothing to run is no crash of what is due now", known: known{mark: minute}, asked: 2*minute + 5*second, abandoned: 30 * second, want: "2m0s attempt 1"},
 		{rule: "the attempts that the dead holder had recorded count", known: known{mark: minute}, state: abandonedRun(2*minute, 1), asked: 2*minute + 35*second, abandoned: 32 * second, want: "2m0s attempt 3 announced", history: "abandoned"},
 		{rule: "a crash that uses up the attempts ends the run", known: known{mark: minute, attempts: 2}, state: abandonedRun(2*minute, 1), asked: 2*minute + 35*second, abandoned: 32 * second, want: "2m0s attempt 3 announced given up", history: "abandoned"},
@@ -318,6 +320,28 @@ func check(t *testing.T, what, got, want string) {
 
 func doNothing(context.Context, Run) error { return nil }
 
+// Who is told that another claims a group waits for it, but only so often: one that claims the jobs and dies may be followed by another that does.
+func TestPatienceWithThoseThatClaimAGroup(t *testing.T) {
+	p := testPlanner()
+	p.joined([]*plannedJob{p.with(t, Job{Name: "a", Schedule: Every(minute), Do: doNothing, Grace: 15 * second}),
+		p.with(t, Job{Name: "b", Schedule: Every(minute), Do: doNothing, Grace: 15 * second})}, epoch)
+	for i, row := range []struct {
+		holder string // of the group's name; none if somebody has claimed the jobs
+		mine   int
+	}{{"x", 0}, {"y", 0}, {"", 0}, {"x", 0}, {"y", 0}, {"z", 0}, {"w", 2}} {
+		at := after(minute + time.Duration(i)*second)
+		requests, alone := p.requestGroups(p.due(at), at)
+		if len(requests) != 1 || len(alone) > 0 {
+			t.Fatalf("%d groups and %d jobs alone are claimed", len(requests), len(alone))
+		}
+		held := &store.HeldError{Record: store.Record{Holder: row.holder, Left: second}}
+		mine, err := p.answerGroup(requests[0], store.Outcome{Err: held}, at)
+		if err != nil || len(mine) != row.mine {
+			t.Errorf("refused for the %d. time: claims %d jobs, want %d: %v", i+1, len(mine), row.mine, err)
+		}
+	}
+}
+
 // A pause that may be over by now does not make a job done for the others of its group; one that is known to hold does.
 func TestAnOldPauseDoesNotEndAGroup(t *testing.T) {
 	paused := &plannedJob{asked: control{Paused: &Pause{}}}
@@ -326,5 +350,22 @@ func TestAnOldPauseDoesNotEndAGroup(t *testing.T) {
 	}
 	if paused.lacks(ms(minute), true, after(minute)) {
 		t.Error("a paused job is to be looked at for a time that falls into the pause")
+	}
+}
+
+// A job that is removed while it is claimed is given back.
+func TestAJobThatIsRemovedMeanwhileIsGivenBack(t *testing.T) {
+	for _, removed := range []bool{false, true} {
+		p, job := known{mark: minute}.planner(t)
+		at := after(2 * minute)
+		p.joined([]*plannedJob{job}, at)
+		req := p.request(p.due(at), at)[0]
+		if removed {
+			p.remove(job)
+		}
+		s := p.answer(req, answer{trip: trip{at, at}, out: store.Outcome{Grant: store.Grant{Token: 7, Mark: job.mark}}})
+		if !s.granted || s.back != removed {
+			t.Errorf("removed %t: granted %t, given back %t", removed, s.granted, s.back)
+		}
 	}
 }

@@ -33,7 +33,7 @@ func (w *world) histories(h proof.History) {
 			}
 		}
 		for _, e := range h {
-			if e.Kind != proof.Run || e.Name != j.Name || e.Recorded == 0 || e.Token < oldest {
+			if e.Kind != proof.Run || e.Name != j.Name || e.Recorded == 0 || e.Token < oldest || w.doubted(e) {
 				continue
 			}
 			i := slices.IndexFunc(state.Runs, func(r soloist.RunRecord) bool { return r.Token == e.Token && r.Attempt == e.Attempt })
@@ -57,3 +57,7 @@ const historyChecker = "history"
 func (w *world) wrong(job string, e proof.Event, text string) {
 	w.found = append(w.found, proof.Violation{Checker: historyChecker, Name: job, Text: text, Excerpt: proof.History{e}})
 }
+
+// doubted reports whether the record need not tell of a run: its lease was lost, and nobody could say whether a transaction of it had been committed,
+// which would have recorded the run in another way.
+func (w *world) doubted(run proof.Event) bool { return run.Result == proof.Lost && w.plan.Commits > 0 }
