@@ -29,10 +29,10 @@ func TestHistoriesThatTellTooLittle(t *testing.T) {
 		want    string
 	}{
 		"told":      {run, []soloist.RunRecord{told}, 50, ""},
-		"not told":  {run, nil, 50, "does not tell"},
+		"not told":  {run, nil, 50, "does not show a run"},
 		"otherwise": {with(proof.Failed), []soloist.RunRecord{told}, 50, "something else"},
-		"failed, and not told, where there are transactions": {with(proof.Failed), nil, 50, "does not tell"},
-		"lost, and not told": {with(proof.Lost), nil, 0, "does not tell"},
+		"failed, and not told, where there are transactions": {with(proof.Failed), nil, 50, "does not show a run"},
+		"lost, and not told": {with(proof.Lost), nil, 0, "does not show a run"},
 		"lost, with a transaction that may have been committed too": {with(proof.Lost), nil, 50, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
