@@ -13,6 +13,7 @@ import (
 type strait struct {
 	listener net.Listener
 	server   string
+	lost     chan struct{} // has a value when something has been lost
 
 	mu    sync.Mutex
 	stale *bool // shared by the connections that fall silent together
@@ -25,7 +26,7 @@ func newStrait(t testing.TB, server string) *strait {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &strait{listener: l, server: server, stale: new(bool)}
+	s := &strait{listener: l, server: server, lost: make(chan struct{}, 1), stale: new(bool)}
 	go s.serve()
 	t.Cleanup(func() {
 		l.Close()
@@ -69,10 +70,15 @@ func (s *strait) pass(from, to net.Conn, stale *bool) {
 		s.mu.Lock()
 		silent := *stale
 		s.mu.Unlock()
-		if !silent {
-			if _, err := to.Write(buf[:n]); err != nil {
-				return
+		if silent {
+			select {
+			case s.lost <- struct{}{}:
+			default:
 			}
+			continue
+		}
+		if _, err := to.Write(buf[:n]); err != nil {
+			return
 		}
 	}
 }
