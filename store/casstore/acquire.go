@@ -2,6 +2,7 @@ package casstore
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -47,8 +48,8 @@ func (s *Store) acquire(ctx context.Context, all []*acquisition) {
 		for i, a := range all {
 			if a.outcome.Err = tasks[i].err; a.outcome.Err != nil {
 				a.outcome.Grant = store.Grant{}
-				if a.floored { // it has written a record, which others may have seen
-					a.outcome.Err = store.AsUnknown(a.outcome.Err)
+				if a.floored { // it has written a record, which others may have seen: it was not refused, whatever the name is now
+					a.outcome.Err = store.AsUnknown(errors.New("casstore: the lease ended before its token was known to be new: " + tasks[i].err.Error()))
 				}
 				continue
 			}
