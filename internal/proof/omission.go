@@ -97,7 +97,7 @@ func (c *jobCheck) excused(scheduled int64, from, to time.Duration, leases []*le
 	if rule.Tries && slices.ContainsFunc(leases, func(l *lease) bool { return l.from >= from-rule.Spaced && l.released == Never }) {
 		return true
 	}
-	if c.diedInARow(leases, from, well) {
+	if c.diedInARow(leases, from, well) || c.passedOver(scheduled, to) {
 		return true
 	}
 	return c.takenByOthers(leases, scheduled, from, to)
@@ -148,6 +148,13 @@ func (c *jobCheck) diedInARow(leases []*lease, from time.Duration, well History)
 		row++
 	}
 	return row >= 2
+}
+
+// passedOver reports whether somebody whose clock is ahead has begun a later time before that was due, until an instant: for that clock this time was missed.
+func (c *jobCheck) passedOver(scheduled int64, until time.Duration) bool {
+	return c.rule.Skew > 0 && slices.ContainsFunc(c.runs, func(r Event) bool {
+		return !r.Manual && r.Mark > scheduled && r.At < c.instant(r.Mark) && r.At <= until
+	})
 }
 
 // taken is until when nobody else could have the name.

@@ -33,6 +33,8 @@ func TestOmission(t *testing.T) {
 		}
 		return r
 	}
+	skewed := at20(nil)
+	skewed.Skew = s
 	once := at20(nil)
 	once.AtMostOnce = true
 	delayed := JobRule{Name: "job", Record: "job", Delay: 5 * s, Omission: Omission{Grace: 5 * s, Until: 15 * s}}
@@ -85,6 +87,9 @@ func TestOmission(t *testing.T) {
 		{"who died had it for an earlier time", History{always, grant(10*s, 1, 3*s), grant(13*s+s/4, 2, 9*s), run(10*s, 14*s, 16*s, 2, Okay, 17*s)}, at20(nil), false},
 		{"who died had it for this time", History{always, grant(10*s, 1, 3*s), grant(13*s+s/4, 2, 9*s), run(30*s, 20*s, 21*s, 2, Okay, 22*s)}, at20(nil), true},
 		{"who had it told of an earlier beginning", History{always, grant(10*s, 1, 9*s), with(told, func(e *Event) { e.Mark = 10_000 })}, once, false},
+		{"somebody whose clock is ahead begins a later time", History{well("w", 0, 60*s), grant(12*s, 1, 9*s), run(25*s, 14*s, 15*s, 1, Okay, 16*s)}, skewed, false},
+		{"somebody begins a later time when it is due", History{well("w", 0, 60*s), grant(12*s, 1, 9*s), run(25*s, 15*s, 16*s, 1, Okay, 17*s)}, skewed, true},
+		{"somebody begins a later time, and no clock is ahead", History{always, grant(12*s, 1, 9*s), run(25*s, 14*s, 15*s, 1, Okay, 16*s)}, at20(nil), true},
 		{"a manual run had it", History{always, grant(10*s, 1, 9*s), manual}, at20(nil), false},
 
 		{"it was to have been begun once, and the store was told so", History{always, grant(10*s, 1, 9*s), told}, once, false},
