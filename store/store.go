@@ -182,6 +182,13 @@ type Sweeper interface {
 	Sweep(ctx context.Context, limit int) (int, error)
 }
 
+// A Clockless store has no clock that all its users share. Each process counts a lease, or a linger, from when it first saw it. So a process that
+// has not seen a lease before is refused for a whole TTL, however long ago the lease has ended. Package casstore makes such stores.
+type Clockless interface {
+	// Clockless does nothing.
+	Clockless()
+}
+
 // A Prober can report what the store promises.
 type Prober interface {
 	// Capabilities asks the backend for what the store promises as it is configured now. Use CapabilitiesOf to call it.

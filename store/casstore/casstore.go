@@ -18,7 +18,7 @@ type Config struct {
 	CreateFirst bool
 }
 
-// A Store is a store.Store, a store.Chooser, a store.Sweeper and a store.Pinger on a backend. It is safe for concurrent
+// A Store is a store.Store, a store.Chooser, a store.Sweeper, a store.Pinger and a store.Clockless on a backend. It is safe for concurrent
 // use.
 type Store struct {
 	backend Backend
@@ -51,6 +51,9 @@ func (s *Store) ready(ctx context.Context) error {
 	}
 	return ctx.Err()
 }
+
+// Clockless implements store.Clockless.
+func (s *Store) Clockless() {}
 
 // Ping reads one item.
 func (s *Store) Ping(ctx context.Context) error {

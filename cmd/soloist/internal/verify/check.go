@@ -33,7 +33,7 @@ func (r *Report) check(c Config) {
 	r.complete()
 	history := r.history()
 	r.Verdicts = proof.Check(history, proof.Rules{
-		Drift:    drift,
+		Drift: drift, Clockless: c.clockless,
 		Jobs:     []proof.JobRule{jobRule(history)},
 		Elements: []proof.ElementRule{{Names: elementNames(history)}},
 	})

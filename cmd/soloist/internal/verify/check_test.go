@@ -170,6 +170,19 @@ func TestRunThatShowsNothingIsVoid(t *testing.T) {
 	}
 }
 
+// A store without a clock may refuse a name for longer than its lease lasts, to a process that first sees it.
+func TestLateRefusalsOfAStoreWithoutAClock(t *testing.T) {
+	granted := asked(proof.Acquire, "a", "@n/lock/y", 1, 0, 10*ms, proof.Granted)
+	refused := asked(proof.Acquire, "b", "@n/lock/y", 1, 1500*ms, 1600*ms, proof.Held)
+	for _, clockless := range []bool{false, true} {
+		r := reportOf(slices.Concat([]event{granted, refused}, enough(), caught()))
+		r.check(Config{Namespace: "n", clockless: clockless})
+		if got := len(r.Violations) == 0; got != clockless {
+			t.Errorf("clockless: %v; violations: %v", clockless, r.Violations)
+		}
+	}
+}
+
 func TestReportTellsOfViolations(t *testing.T) {
 	r := judged(believed("a", "@n/lock/x@3", 1, 0, 10*ms), believed("<script>", "@n/lock/x@3", 2, 9*ms, 20*ms))
 	if text := r.Text(); !strings.Contains(text, "VIOLATION, belief overlap") || !strings.Contains(text, "token 2") {

@@ -30,7 +30,8 @@ type Config struct {
 	Seed       uint64                              // of what is drawn; the rest depends on when things happen
 	Progress   func(at time.Duration, tally Tally) // is told every now and then
 
-	sweeper bool // the store forgets on request
+	sweeper   bool // the store forgets on request
+	clockless bool // the store is a store.Clockless
 }
 
 // A Tally is how far a verification has come.

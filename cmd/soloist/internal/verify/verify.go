@@ -61,6 +61,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 		return nil, fmt.Errorf("the store is in the memory of one process, and a verification needs several; give one that processes share")
 	}
 	_, c.sweeper = store.As[store.Sweeper](s)
+	_, c.clockless = store.As[store.Clockless](s)
 	begun := fleet.Now()
 	d, err := collect(ctx, c)
 	if d == nil {
