@@ -263,7 +263,7 @@ func ExampleLease_SetState() {
 	// importing page 3
 }
 
-// Code far below finds the lease in its context, for the fencing token.
+// LeaseFrom finds the lease in a context, for example for the fencing token.
 func ExampleLeaseFrom() {
 	client, err := soloist.New(memstore.New(), soloist.Config{})
 	if err != nil {

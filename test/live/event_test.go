@@ -13,7 +13,7 @@ import (
 
 var events = flag.Int("live.events", 0, "measure each kind of event in so many runs, instead of repeating it until it is found")
 
-// What happens once in a run is found by what was under way at that moment. docs/safety.md has how many runs of those that were measured found
+// What happens once in a run is found by what was under way at that moment. docs/why/safety.md has how many runs of those that were measured found
 // it. Small events are measured only: no single run must find them.
 func TestOneEvent(t *testing.T) {
 	servers.Long(t)

@@ -58,6 +58,6 @@ func (w *world) wrong(job string, e proof.Event, text string) {
 	w.found = append(w.found, proof.Violation{Checker: historyChecker, Name: job, Text: text, Excerpt: proof.History{e}})
 }
 
-// doubted reports whether the record need not tell of a run: its lease was lost, and nobody could say whether a transaction of it had been committed,
+// doubted reports whether the record need not report a run: its lease was lost, and nobody could say whether a transaction of it had been committed,
 // which would have recorded the run in another way.
 func (w *world) doubted(run proof.Event) bool { return run.Result == proof.Lost && w.plan.Commits > 0 }

@@ -13,7 +13,7 @@ import (
 	"github.com/soloist-dev/soloist/store/memstore"
 )
 
-// What the record of a job must tell of a run whose end was recorded, and what it need not.
+// What the record of a job must report a run whose end was recorded, and what it need not.
 func TestHistoriesThatTellTooLittle(t *testing.T) {
 	run := proof.Event{Kind: proof.Run, Name: "tick", Token: 7, Attempt: 1, Mark: 60_000, Recorded: time.Second, Result: proof.Okay}
 	with := func(result proof.Result) proof.Event {
