@@ -79,7 +79,7 @@ func linearizable(h History, r Rules) (ok, checked bool) {
 				return false, state
 			}
 			s := state.(record)
-			ok := s.step(input.(*Event), r)
+			ok := s.step(input.(*Event), r.Drift, r.sweeps)
 			return ok, s
 		},
 	}
@@ -153,7 +153,7 @@ func (s *record) sweep(sweeps []Span, to time.Duration) {
 }
 
 // step takes one operation and reports whether the record can have answered so.
-func (s *record) step(e *Event, r Rules) bool {
+func (s *record) step(e *Event, drift float64, sweeps []Span) bool {
 	if e.Result == Failed {
 		return true
 	}
@@ -162,7 +162,7 @@ func (s *record) step(e *Event, r Rules) bool {
 		return false
 	}
 	s.now = from
-	s.sweep(r.sweeps, to)
+	s.sweep(sweeps, to)
 	ttl := func(d time.Duration, factor float64) time.Duration { return time.Duration(float64(d) * factor) }
 	decided := s.now
 	// A store may read its clock as soon as a request has arrived, decide later, when a row's lock is free, and show others the effect when it has
@@ -171,15 +171,15 @@ func (s *record) step(e *Event, r Rules) bool {
 		decided = e.At
 	}
 	ends := func(d time.Duration) (soon, late time.Duration) {
-		soon = decided + ttl(d, 1-r.Drift)
-		if late = Never; to < Never-2*d && (d == 0 || !r.Clockless) {
-			late = to + ttl(d, 1+r.Drift)
+		soon = decided + ttl(d, 1-drift)
+		if late = Never; to < Never-2*d {
+			late = to + ttl(d, 1+drift)
 		}
 		return soon, late
 	}
 	switch e.Kind {
 	case Acquire:
-		return s.acquire(e, to, r, ends)
+		return s.acquire(e, to, ends)
 	case Extend:
 		return s.extend(e, to, decided, ends)
 	case Release:
@@ -203,7 +203,7 @@ func (s *record) waits(to time.Duration) bool {
 	return true
 }
 
-func (s *record) acquire(e *Event, to time.Duration, r Rules, ends func(time.Duration) (soon, late time.Duration)) bool {
+func (s *record) acquire(e *Event, to time.Duration, ends func(time.Duration) (soon, late time.Duration)) bool {
 	mine := s.live && s.holder == e.Holder && s.taken()
 	if s.loose {
 		s.told(e)
@@ -213,7 +213,7 @@ func (s *record) acquire(e *Event, to time.Duration, r Rules, ends func(time.Dur
 		if !s.taken() || e.Mark != 0 && s.mark >= e.Mark || mine && to < s.soon {
 			return false
 		}
-		return e.Token == 0 || s.learn(e.Token, r)
+		return e.Token == 0 || s.learn(e.Token)
 	case Done:
 		return e.Mark != 0 && s.mark >= e.Mark && (e.Seen <= 0 || e.Seen == s.mark && e.State == s.state)
 	case Granted:
@@ -266,12 +266,8 @@ func (s *record) left(e *Event) {
 	}
 }
 
-// learn takes over a token that a refusal tells. Where there is no clock, the token of a new record is raised above those that were forgotten before it
-// is granted, and a refusal may tell any lower one.
-func (s *record) learn(token int64, r Rules) bool {
-	if r.Clockless {
-		return s.open || token <= s.token
-	}
+// learn takes over a token that a refusal tells.
+func (s *record) learn(token int64) bool {
 	if s.open && token > s.token {
 		s.token, s.open = token, false
 	}
