@@ -79,7 +79,7 @@ func linearizable(h History, r Rules) (ok, checked bool) {
 				return false, state
 			}
 			s := state.(record)
-			ok := s.step(input.(*Event), r.Drift, r.sweeps)
+			ok := s.step(input.(*Event), r)
 			return ok, s
 		},
 	}
@@ -153,7 +153,7 @@ func (s *record) sweep(sweeps []Span, to time.Duration) {
 }
 
 // step takes one operation and reports whether the record can have answered so.
-func (s *record) step(e *Event, drift float64, sweeps []Span) bool {
+func (s *record) step(e *Event, r Rules) bool {
 	if e.Result == Failed {
 		return true
 	}
@@ -162,7 +162,7 @@ func (s *record) step(e *Event, drift float64, sweeps []Span) bool {
 		return false
 	}
 	s.now = from
-	s.sweep(sweeps, to)
+	s.sweep(r.sweeps, to)
 	ttl := func(d time.Duration, factor float64) time.Duration { return time.Duration(float64(d) * factor) }
 	decided := s.now
 	// A store may read its clock as soon as a request has arrived, decide later, when a row's lock is free, and show others the effect when it has
@@ -171,19 +171,19 @@ func (s *record) step(e *Event, drift float64, sweeps []Span) bool {
 		decided = e.At
 	}
 	ends := func(d time.Duration) (soon, late time.Duration) {
-		soon = decided + ttl(d, 1-drift)
-		if late = Never; to < Never-2*d {
-			late = to + ttl(d, 1+drift)
+		soon = decided + ttl(d, 1-r.Drift)
+		if late = Never; to < Never-2*d && (d == 0 || !r.Clockless) {
+			late = to + ttl(d, 1+r.Drift)
 		}
 		return soon, late
 	}
 	switch e.Kind {
 	case Acquire:
-		return s.acquire(e, to, ends)
+		return s.acquire(e, to, r, ends)
 	case Extend:
-		return s.extend(e, to, decided, ends)
+		return s.extend(e, to, decided, r, ends)
 	case Release:
-		return s.release(e, to, decided, ends)
+		return s.release(e, to, decided, r, ends)
 	}
 	return true
 }
@@ -203,7 +203,7 @@ func (s *record) waits(to time.Duration) bool {
 	return true
 }
 
-func (s *record) acquire(e *Event, to time.Duration, ends func(time.Duration) (soon, late time.Duration)) bool {
+func (s *record) acquire(e *Event, to time.Duration, r Rules, ends func(time.Duration) (soon, late time.Duration)) bool {
 	mine := s.live && s.holder == e.Holder && s.taken()
 	if s.loose {
 		s.told(e)
@@ -213,7 +213,7 @@ func (s *record) acquire(e *Event, to time.Duration, ends func(time.Duration) (s
 		if !s.taken() || e.Mark != 0 && s.mark >= e.Mark || mine && to < s.soon {
 			return false
 		}
-		return e.Token == 0 || s.learn(e.Token)
+		return e.Token == 0 || s.learn(e.Token, r)
 	case Done:
 		return e.Mark != 0 && s.mark >= e.Mark && (e.Seen <= 0 || e.Seen == s.mark && e.State == s.state)
 	case Granted:
@@ -266,8 +266,12 @@ func (s *record) left(e *Event) {
 	}
 }
 
-// learn takes over a token that a refusal tells.
-func (s *record) learn(token int64) bool {
+// learn takes over a token that a refusal tells. Where there is no clock, the token of a new record is raised above those that were forgotten before it
+// is granted, and a refusal may tell any lower one.
+func (s *record) learn(token int64, r Rules) bool {
+	if r.Clockless {
+		return s.open || token <= s.token
+	}
 	if s.open && token > s.token {
 		s.token, s.open = token, false
 	}
@@ -275,27 +279,27 @@ func (s *record) learn(token int64) bool {
 }
 
 // matches reports whether an operation means the last grant.
-func (s *record) matches(e *Event) bool {
-	return s.holder == e.Holder && (s.token == e.Token && !s.open || s.open && e.Token > s.token)
+func (s *record) matches(e *Event, r Rules) bool {
+	return s.holder == e.Holder && (s.token == e.Token && !s.open || s.open && (e.Token > s.token || r.Clockless))
 }
 
-func (s *record) extend(e *Event, to, decided time.Duration, ends func(time.Duration) (soon, late time.Duration)) bool {
-	mine := s.live && s.matches(e)
+func (s *record) extend(e *Event, to, decided time.Duration, r Rules, ends func(time.Duration) (soon, late time.Duration)) bool {
+	mine := s.live && s.matches(e, r)
 	switch {
 	case e.Result == Lost:
 		return !mine || s.waits(to)
 	case !mine || !s.takenAt(decided):
 		return e.Result == Unknown
 	}
-	s.token, s.open = e.Token, false
+	s.token, s.open = max(s.token, e.Token), false
 	soon, late := ends(e.TTL)
 	s.soon, s.late = max(s.soon, soon), max(s.late, late)
 	s.left(e)
 	return true
 }
 
-func (s *record) release(e *Event, to, decided time.Duration, ends func(time.Duration) (soon, late time.Duration)) bool {
-	mine := s.matches(e)
+func (s *record) release(e *Event, to, decided time.Duration, r Rules, ends func(time.Duration) (soon, late time.Duration)) bool {
+	mine := s.matches(e, r)
 	again := mine && !s.live && s.mark >= e.Mark
 	switch {
 	case e.Result == Lost && again: // a record that leaves nothing to remember may have been forgotten
@@ -307,7 +311,7 @@ func (s *record) release(e *Event, to, decided time.Duration, ends func(time.Dur
 	case !mine || !s.live || !s.takenAt(decided):
 		return e.Result == Unknown
 	}
-	s.token, s.open, s.live = e.Token, false, false
+	s.token, s.open, s.live = max(s.token, e.Token), false, false
 	s.left(e)
 	s.loose = false
 	if s.keep = Never; e.Retain < Never-s.now {

@@ -173,6 +173,8 @@ func TestCheckers(t *testing.T) {
 	finished := func(token int64, retain time.Duration, more ...Event) History {
 		return append(History{acquire(0, s, "a", token, Granted), with(release(s, 2*s, "a", token, Okay), func(e *Event) { e.Mark, e.Retain = 1, retain })}, more...)
 	}
+	// unsettled is a name that was granted with a low token to a holder who was not told, saw it, and released it.
+	unsettled := History{acquire(0, s, "a", 5, Granted), release(s, 2*s, "a", 5, Okay), acquire(6*s, Never, "b", 0, Unknown), release(8*s, 9*s, "b", 3, Okay), acquire(10*s, 11*s, "c", 6, Granted)}
 	swept := func(at time.Duration) Event { return Event{Kind: Swept, At: at} }
 	forgotten := func(at time.Duration, token, seen int64) Event { // or not
 		return with(acquire(at, at+s, "b", token, Granted), func(e *Event) { e.Seen = seen })
@@ -198,6 +200,12 @@ func TestCheckers(t *testing.T) {
 		{"another token when asked again", History{acquire(0, s, "a", 1, Granted), acquire(2*s, 3*s, "a", 2, Granted)}, Rules{}, Linearizability},
 		{"asked again, decided when the lease was over", History{acquire(0, s, "a", 1, Granted), acquire(9*s, Never, "a", 0, Unknown), acquire(12*s, 13*s, "b", 7, Held)}, Rules{}, ""},
 		{"asked again while the lease was live", History{acquire(0, s, "a", 1, Granted), acquire(2*s, Never, "a", 0, Unknown), acquire(3*s, 4*s, "b", 7, Held)}, Rules{}, Linearizability},
+		{"seen live long after its end", History{acquire(0, s, "a", 1, Granted), acquire(30*s, 31*s, "b", 1, Held)}, Rules{}, Linearizability},
+		{"seen live long after its end, by somebody who has not seen it before", History{acquire(0, s, "a", 1, Granted), acquire(30*s, 31*s, "b", 1, Held)}, Rules{Clockless: true}, ""},
+		{"released before its token was raised, without a clock", unsettled, Rules{Clockless: true}, ""},
+		{"released with a token that is too low", unsettled, Rules{}, Linearizability},
+		{"ended early, without a clock", History{acquire(0, s, "a", 1, Granted), acquire(4*s, 5*s, "b", 2, Granted)}, Rules{Clockless: true}, Linearizability},
+		{"seen live after its release, without a clock", History{acquire(0, s, "a", 1, Granted), release(2*s, 3*s, "a", 1, Okay), acquire(4*s, 5*s, "b", 1, Held)}, Rules{Clockless: true}, Linearizability},
 		{"revived", History{acquire(0, s, "a", 1, Granted), extend(12*s, 13*s, "a", 1, Okay)}, Rules{}, Linearizability},
 		{"extended", History{acquire(0, s, "a", 1, Granted), extend(8*s, 9*s, "a", 1, Okay), acquire(15*s, 16*s, "b", 1, Held)}, Rules{}, ""},
 		{"lost without a reason", History{acquire(0, s, "a", 1, Granted), extend(2*s, 3*s, "a", 1, Lost)}, Rules{}, Linearizability},

@@ -47,7 +47,11 @@ type Rules struct {
 	Steps    int           // how many steps the search for a linearization may take for each name; 0 means 200,000
 	Jobs     []JobRule     // what is known of jobs
 	Elements []ElementRule // what is known of elements
-	Answer   time.Duration // how long a request without trouble takes at most, where the history has Ill events; 0 leaves out Kept
+	// Clockless is for a store that has no clock, such as casstore. Each of its users measures a TTL from when it first saw the lease, so a lease or a
+	// linger has an earliest end and no latest one. A refusal may tell a token that is raised before the lease in the way is granted.
+	Clockless bool
+
+	Answer time.Duration // how long a request without trouble takes at most, where the history has Ill events; 0 leaves out Kept
 
 	sweeps []Span // of the history
 }
