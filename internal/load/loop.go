@@ -19,7 +19,7 @@ type Loop struct {
 	Progress func(done float64)
 }
 
-// ErrEnough, returned by an operation, ends a worker that has nothing left to do.
+// ErrEnough as the error of an operation ends its worker, which has nothing left to do.
 var ErrEnough = errors.New("enough")
 
 // Run calls op(ctx, worker) until the time is over, and returns what it cost. It waits for operations that are running
