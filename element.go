@@ -262,6 +262,10 @@ func (e *Elements) ClaimAll(ctx context.Context, ids []string) ([]Claimed, error
 		if err == nil {
 			e.take(ctx, claimed, at[:n], claims[:n], outs, before)
 			err = e.client.usable() // if it was closed meanwhile, no lease is kept
+		} else {
+			for _, i := range at[:n] {
+				e.tellRefused(ctx, ids[i], err)
+			}
 		}
 		if err != nil {
 			return nil, errors.Join(err, e.client.releaseElements(claimed))
@@ -271,18 +275,25 @@ func (e *Elements) ClaimAll(ctx context.Context, ids []string) ([]Claimed, error
 	return claimed, nil
 }
 
+// tellRefused emits EventRefused for the element of one ID of a batch.
+func (e *Elements) tellRefused(ctx context.Context, id string, err error) {
+	e.client.observe(ctx, Event{Kind: EventRefused, Subject: Subject{Kind: KindElement, Name: id, Parent: e.job}, Err: err})
+}
+
 // take turns the grants of a batch into elements.
 func (e *Elements) take(ctx context.Context, claimed []Claimed, at []int, claims []store.Claim, outs []store.Outcome, before time.Time) {
 	for i, out := range outs {
 		c := &claimed[at[i]]
 		t := target{kind: KindElement, shown: c.ID, parent: e.job, name: claims[i].Name}
-		if c.Err = t.named(out.Err); c.Err != nil {
+		var l *Lease
+		if c.Err = t.named(out.Err); c.Err == nil {
+			l, c.Err = e.client.adopt(ctx, t, claims[i], out.Grant, before)
+		}
+		if c.Err != nil {
+			e.tellRefused(ctx, c.ID, c.Err)
 			continue
 		}
-		var l *Lease
-		if l, c.Err = e.client.adopt(ctx, t, claims[i], out.Grant, before); c.Err == nil {
-			c.Element, c.Err = e.granted(ctx, c.ID, l)
-		}
+		c.Element, c.Err = e.granted(ctx, c.ID, l)
 	}
 }
 

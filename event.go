@@ -28,7 +28,8 @@ type Event struct {
 	Duration time.Duration // of the request, run, or lease; never negative
 	Delay    time.Duration // of a run: from its scheduled time to its start; never negative
 	Missed   int           // how many scheduled times were missed; at most 1000 are counted
-	Outcome  string        // of a run as in RunRecord.Outcome; of a request: "ok", "error" or "unknown"
+	Outcome  string        // of a run as in RunRecord.Outcome; of a request: "ok", "error" or "unknown"; of a loss: LossUnconfirmed and so on
+	Lost     bool          // of a release: the lease was lost before, so EventLost and not this event is its end
 
 	// Err is why a request, run or release failed, why a lease was lost, or why none was granted: a *HeldError, a *DoneError, a *FailedError,
 	// ErrUnknown, or the end of the context.
@@ -43,13 +44,34 @@ const (
 	EventRequest  EventKind = "request"   // a batch went to the store and came back
 	EventGranted  EventKind = "granted"   // a lease was granted
 	EventRefused  EventKind = "refused"   // a call to acquire a lease ended without one, see Err; not emitted for jobs
-	EventReleased EventKind = "released"  // a lease was released, or could not be, see Err; also one that was lost before
+	EventReleased EventKind = "released"  // a lease was released, or could not be, see Err; also one that was lost before, see Lost
 	EventLost     EventKind = "lost"      // a lease was lost: once for each, whether the clock, the store or its release revealed it
 	EventMissed   EventKind = "missed"    // scheduled times of a job were missed and are not run; reported by the replica that begins the next run
 	EventRunStart EventKind = "run-start" // a run starts
 	EventRunEnd   EventKind = "run-end"   // a run has ended, see Outcome
 	EventDiffers  EventKind = "differs"   // another live replica has another definition of the job; Err names it
 )
+
+// Why a lease was lost, the outcomes of EventLost.
+const (
+	LossUnconfirmed = "unconfirmed" // no renewal was confirmed in time
+	LossGone        = "gone"        // the store does not have the lease any more
+	LossOverran     = "overran"     // Options.AtMost ended it
+	LossClosed      = "closed"      // the client was closed while a function ran under the lease
+)
+
+// lossOutcome returns the outcome of EventLost for the cause of a loss.
+func lossOutcome(cause error) string {
+	switch {
+	case errors.Is(cause, ErrOverran):
+		return LossOverran
+	case errors.Is(cause, errUnconfirmed):
+		return LossUnconfirmed
+	case errors.Is(cause, ErrClosed):
+		return LossClosed
+	}
+	return LossGone
+}
 
 // The verbs of requests.
 const (

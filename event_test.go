@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -78,6 +79,154 @@ func TestALostLeaseIsToldOnce(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A lease that was granted ends with one event, so that a count of the leases that are held does not drift: it is lost, or it is released and was
+// not lost before.
+func TestEachLeaseEndsOnce(t *testing.T) {
+	type fleet struct {
+		s *soloisttest.Store
+		c *soloist.Client
+	}
+	lock := func(t *testing.T, f fleet) *soloist.Lease { return mustLock(t, f.c, "x") }
+	for what, test := range map[string]struct {
+		ends     func(t *testing.T, f fleet)
+		lost     string
+		released int
+	}{
+		"released twice": {func(t *testing.T, f fleet) { l := lock(t, f); _ = l.Release(); _ = l.Release() }, "", 1},
+		"lost and never released": {func(t *testing.T, f fleet) {
+			l := lock(t, f)
+			f.s.Stall()
+			<-l.Context().Done()
+		}, soloist.LossUnconfirmed, 0},
+		"lost, and then the store has it and releases it": {func(t *testing.T, f fleet) {
+			l := lock(t, f)
+			f.s.Stall()
+			<-l.Context().Done()
+			f.s.Heal()
+			if err := l.Release(); err != nil {
+				t.Error(err)
+			}
+		}, soloist.LossUnconfirmed, 1},
+		"lost to another holder": {func(t *testing.T, f fleet) {
+			l := lock(t, f)
+			soloisttest.LoseLease(t, f.s, l)
+			_ = l.Release()
+		}, soloist.LossGone, 1},
+		"lost, as its release reveals": {func(t *testing.T, f fleet) {
+			l := lock(t, f)
+			admin := soloisttest.NewReplica(t, f.s.Share(), soloist.Config{}).Admin()
+			if err := admin.Release(background, soloist.LeaseInfo{Kind: soloist.KindLock, Name: "x", Token: l.Token()}, "a test"); err != nil {
+				t.Fatal(err)
+			}
+			_ = l.Release()
+		}, soloist.LossGone, 1},
+		"held for too long": {func(t *testing.T, f fleet) {
+			l := mustLock(t, f.c.With(soloist.Options{AtMost: time.Minute}), "x")
+			<-l.Context().Done()
+			_ = l.Release()
+		}, soloist.LossOverran, 1},
+		"closed": {func(t *testing.T, f fleet) { lock(t, f); _ = f.c.Close() }, "", 1},
+		"closed under a function": {func(t *testing.T, f fleet) {
+			stop := make(chan struct{})
+			go func() {
+				_ = f.c.Do(background, "x", func(context.Context, *soloist.Lease) error { <-stop; return nil })
+			}()
+			synctest.Wait()
+			_ = f.c.Close()
+			close(stop)
+			synctest.Wait()
+		}, soloist.LossClosed, 1},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var w witness
+				s := soloisttest.NewStore()
+				test.ends(t, fleet{s, soloisttest.NewReplica(t, s, soloist.Config{Observe: w.observe})})
+				synctest.Wait() // the context of a lease ends before its loss is reported
+				granted, lost, released := w.of(soloist.EventGranted), w.of(soloist.EventLost), w.of(soloist.EventReleased)
+				if len(granted) != 1 || len(released) != test.released {
+					t.Fatalf("granted: %+v; released: %+v", granted, released)
+				}
+				for _, e := range released {
+					if e.Lost != (test.lost != "") {
+						t.Errorf("released: %+v", e)
+					}
+				}
+				if test.lost == "" && len(lost) != 0 || test.lost != "" && (len(lost) != 1 || lost[0].Outcome != test.lost) {
+					t.Errorf("lost: %+v", lost)
+				}
+			})
+		})
+	}
+}
+
+// A releaser is a slog.Handler that releases a lease when its loss is logged.
+type releaser struct {
+	slog.Handler
+	lease func() *soloist.Lease
+}
+
+func (r releaser) Enabled(context.Context, slog.Level) bool { return true }
+
+func (r releaser) Handle(_ context.Context, record slog.Record) error {
+	if record.Message == "lease lost" {
+		return r.lease().Release()
+	}
+	return nil
+}
+
+// A release that runs while the loss is being reported knows that the lease was lost.
+func TestReleaseBesideALossIsNoSecondEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		var l *soloist.Lease
+		c := soloisttest.NewReplica(t, soloisttest.NewStore(), soloist.Config{
+			Observe: w.observe, Logger: slog.New(releaser{slog.DiscardHandler, func() *soloist.Lease { return l }}),
+		})
+		l = mustLock(t, c.With(soloist.Options{AtMost: time.Minute}), "x")
+		<-l.Context().Done()
+		synctest.Wait()
+		lost, released := w.of(soloist.EventLost), w.of(soloist.EventReleased)
+		if len(lost) != 1 || len(released) != 1 || !released[0].Lost || released[0].Err != nil {
+			t.Errorf("lost: %+v; released: %+v", lost, released)
+		}
+	})
+}
+
+// Elements that are claimed together are refused one by one, with the reason.
+func TestRefusedElementsOfABatchAreReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		s := soloisttest.NewStore()
+		mine := soloisttest.NewReplica(t, s, soloist.Config{Observe: w.observe}).Elements("invoices", soloist.ElementsOptions{})
+		others := soloisttest.NewReplica(t, s.Share(), soloist.Config{}).Elements("invoices", soloist.ElementsOptions{})
+		if err := others.Process(background, "1", ok); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := others.Claim(background, "2"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := mine.ClaimAll(background, []string{"1", "2", "3"}); err != nil {
+			t.Fatal(err)
+		}
+		down := errors.New("down")
+		s.Break(down)
+		if _, err := mine.ClaimAll(background, []string{"4"}); !errors.Is(err, down) {
+			t.Fatal(err)
+		}
+		refused := w.of(soloist.EventRefused)
+		want := []error{soloist.ErrDone, soloist.ErrHeld, down}
+		if len(refused) != len(want) {
+			t.Fatalf("refused: %+v", refused)
+		}
+		for i, e := range refused {
+			if e.Subject.Kind != soloist.KindElement || e.Subject.Parent != "invoices" || !errors.Is(e.Err, want[i]) {
+				t.Errorf("refused: %+v", e)
+			}
+		}
+	})
 }
 
 // Events of elements carry their job, of which there are few, beside the ID of the element.

@@ -43,7 +43,7 @@ type Lease struct {
 	renewAt     time.Time
 	flying      int           // requests under way that renew it
 	unconfirmed bool          // the last of them was not confirmed, or not yet
-	lost        bool          // EventLost has been emitted
+	lost        bool          // EventLost has been emitted, or is about to be
 	longest     time.Duration // the longest TTL that Extend has asked for
 	err         error         // why it was removed from the renewer
 }

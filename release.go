@@ -84,11 +84,15 @@ func (l *Lease) releaseRequest(r store.Release) store.Release {
 // tellReleased emits the event of a release.
 func (l *Lease) tellReleased(err error) error {
 	l.core.waiters.released(l.waitKey)
-	if errors.Is(err, ErrLost) {
-		l.core.renewer.tellLost(l, ErrLost)
+	lost := errors.Is(err, ErrLost)
+	if before := l.core.renewer.lostBefore(l, lost); before {
+		lost = true
+	} else if lost {
+		l.tellLost(ErrLost)
 	}
 	if l.core.cfg.Observe != nil {
-		l.core.observe(&l.ctx, Event{Kind: EventReleased, Subject: l.subject, Token: l.token, Duration: l.core.clock.earliest().Sub(l.since), Err: err})
+		held := l.core.clock.earliest().Sub(l.since)
+		l.core.observe(&l.ctx, Event{Kind: EventReleased, Subject: l.subject, Token: l.token, Duration: held, Lost: lost, Err: err})
 	}
 	if err != nil {
 		return fmt.Errorf("releasing %q: %w", l.shown, err)

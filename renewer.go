@@ -149,6 +149,7 @@ func (r *renewer) remove(l *Lease, err error) bool {
 func (r *renewer) lose(l *Lease, cause error) {
 	r.mu.Lock()
 	kept := r.remove(l, cause)
+	l.lost = l.lost || kept
 	r.mu.Unlock()
 	if !kept {
 		return
@@ -156,18 +157,23 @@ func (r *renewer) lose(l *Lease, cause error) {
 	l.endContext(cause)
 	r.core.waiters.released(l.waitKey)
 	r.core.log.Warn("lease lost", "name", l.shown, "token", l.token, "holder", l.holder, "cause", cause)
-	r.tellLost(l, cause)
+	l.tellLost(cause)
 }
 
-// tellLost emits EventLost for a lease, once.
-func (r *renewer) tellLost(l *Lease, cause error) {
+// lostBefore reports whether l had been lost, and notes that it is lost now if lost is set.
+func (r *renewer) lostBefore(l *Lease, lost bool) bool {
 	r.mu.Lock()
-	told := l.lost
-	l.lost = true
-	r.mu.Unlock()
-	if !told {
-		r.core.observe(&l.ctx, Event{Kind: EventLost, Subject: l.subject, Token: l.token, Duration: r.core.clock.latest().Sub(l.since), Err: cause})
-	}
+	defer r.mu.Unlock()
+	before := l.lost
+	l.lost = before || lost
+	return before
+}
+
+// tellLost emits EventLost. Only the call that set l.lost may call it.
+func (l *Lease) tellLost(cause error) {
+	l.core.observe(&l.ctx, Event{
+		Kind: EventLost, Subject: l.subject, Token: l.token, Duration: l.core.clock.latest().Sub(l.since), Outcome: lossOutcome(cause), Err: cause,
+	})
 }
 
 // drop ends a lease that its user has finished with. It reports whether a release should be sent: once, and also for a
