@@ -101,6 +101,7 @@ func (w *Watches[Sight]) poll(look Look[Sight]) {
 		select {
 		case <-timer.C:
 		case <-w.ctx.Done():
+			w.end()
 		}
 		if w.idle() {
 			return

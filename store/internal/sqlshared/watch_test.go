@@ -3,6 +3,7 @@ package sqlshared_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,15 +12,25 @@ import (
 	"github.com/soloist-dev/soloist/store/internal/sqlshared"
 )
 
-// A table is what watches look at: how names look, and how often that was asked.
+// A table is what watches look at: how names look, and how often that was asked. A test changes it by change, and reads it when all else waits
+// (synctest.Wait).
 type table struct {
+	mu     sync.Mutex
 	sights map[string]int
 	err    error
 	looks  int
 	asked  []string // the names of the last look
 }
 
+func (t *table) change(do func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	do()
+}
+
 func (t *table) look(names func() []string) (map[string]int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.looks++
 	t.asked = names()
 	seen := map[string]int{}
@@ -83,18 +94,18 @@ func nextLook() {
 
 func TestChangedNamesWakeTheirListeners(t *testing.T) {
 	watching(t, func(t *testing.T, w *sqlshared.Watches[int], on *table) {
-		on.sights["x"] = 1
+		on.change(func() { on.sights["x"] = 1 })
 		x, both, y := add(t, w, on, t.Context(), "x"), add(t, w, on, t.Context(), "x", "y"), add(t, w, on, t.Context(), "y")
 		nextLook()
 		expect(t, "nothing has changed", x, "quiet")
-		on.sights["x"] = 2
+		on.change(func() { on.sights["x"] = 2 })
 		nextLook()
 		expect(t, "x has changed, x", x, "woken")
 		expect(t, "x has changed, x and y", both, "woken")
 		expect(t, "x has changed, y", y, "quiet")
 		nextLook()
 		expect(t, "x has not changed again", x, "quiet")
-		delete(on.sights, "x")
+		on.change(func() { delete(on.sights, "x") })
 		nextLook()
 		expect(t, "x was forgotten", x, "woken")
 		w.Wake("y")
@@ -109,7 +120,7 @@ func TestChangedNamesWakeTheirListeners(t *testing.T) {
 func TestNobodyLooksWithoutWatches(t *testing.T) {
 	watching(t, func(t *testing.T, w *sqlshared.Watches[int], on *table) {
 		for range 2 {
-			on.looks = 0
+			on.change(func() { on.looks = 0 })
 			ctx, cancel := context.WithCancel(t.Context())
 			x, y := add(t, w, on, ctx, "x"), add(t, w, on, t.Context(), "y")
 			cancel()
@@ -122,11 +133,12 @@ func TestNobodyLooksWithoutWatches(t *testing.T) {
 			end, cancel := context.WithCancel(t.Context())
 			add(t, w, on, end, "z")
 			cancel()
-			on.err = errors.New("no connection")
+			on.change(func() { on.err = errors.New("no connection") })
 			nextLook()
-			on.err = nil
+			on.change(func() { on.err = nil })
 			expect(t, "a look failed", y, "closed")
 			time.Sleep(10 * interval)
+			synctest.Wait()
 			if on.looks != 2 {
 				t.Errorf("%d looks, want 2: nobody watches any more", on.looks)
 			}
