@@ -14,7 +14,7 @@ import (
 // one caller alone.
 type Event struct {
 	Kind    EventKind
-	Subject Subject // of all but requests
+	Subject Subject // of all but requests; without a Kind for a lease that the client needs itself, such as that of its replica
 	Token   int64   // of the lease, if there is one
 
 	Verb string // of a request
