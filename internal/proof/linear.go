@@ -132,8 +132,9 @@ func returned(e Event) time.Duration {
 // instant between call and return, instants are known within bounds.
 type record struct {
 	now    time.Duration // the last operation took effect at this instant or later
-	token  int64         // of the last grant; 0 if there was none; while open it is only known to be greater
+	token  int64         // of the last grant; 0 if there was none; while open that of one before it
 	open   bool          // the token of the last grant was not told
+	top    int64         // the greatest token so far: the next grant has a greater one
 	holder string
 	live   bool          // the last grant has not been released
 	soon   time.Duration // the lease or linger ends at this instant or later
@@ -220,8 +221,8 @@ func (s *record) acquire(e *Event, to time.Duration, r Rules, ends func(time.Dur
 		if e.Seen != unseen && (e.Seen != s.mark || e.State != s.state) {
 			return false
 		}
-		if mine && (s.token == e.Token || s.open && e.Token > s.token) {
-			s.token, s.open = e.Token, false
+		if mine && (s.token == e.Token || s.open && e.Token > s.top) {
+			s.known(e.Token)
 			return true
 		}
 	}
@@ -232,10 +233,10 @@ func (s *record) acquire(e *Event, to time.Duration, r Rules, ends func(time.Dur
 		return e.Result == Unknown
 	}
 	if e.Result == Granted {
-		if e.Token <= s.token {
+		if e.Token <= s.top {
 			return false
 		}
-		s.token, s.open = e.Token, false
+		s.known(e.Token)
 	} else {
 		s.open = true
 	}
@@ -266,32 +267,46 @@ func (s *record) left(e *Event) {
 	}
 }
 
+// known sets the token of the last grant.
+func (s *record) known(token int64) {
+	s.token, s.open, s.top = token, false, max(s.top, token)
+}
+
 // learn takes over a token that a refusal tells. Where there is no clock, the token of a new record is raised above those that were forgotten before it
 // is granted, and a refusal may tell any lower one.
 func (s *record) learn(token int64, r Rules) bool {
 	if r.Clockless {
-		return s.open || token <= s.token
+		return s.open || token <= s.top
 	}
-	if s.open && token > s.token {
-		s.token, s.open = token, false
+	if s.open && token > s.top {
+		s.known(token)
 	}
 	return s.token == token
 }
 
-// matches reports whether an operation means the last grant.
-func (s *record) matches(e *Event, r Rules) bool {
-	return s.holder == e.Holder && (s.token == e.Token && !s.open || s.open && (e.Token > s.token || r.Clockless))
+// matches reports whether an operation may mean the last grant, and whether it must. Where there is no clock, a token that was not told may be any
+// (its holder may have seen it before it was raised), and the operation may as well mean an earlier grant of the same holder.
+func (s *record) matches(e *Event, r Rules) (may, must bool) {
+	switch {
+	case s.holder != e.Holder:
+		return false, false
+	case !s.open:
+		return s.token == e.Token, s.token == e.Token
+	case r.Clockless:
+		return true, false
+	}
+	return e.Token > s.top, e.Token > s.top
 }
 
 func (s *record) extend(e *Event, to, decided time.Duration, r Rules, ends func(time.Duration) (soon, late time.Duration)) bool {
-	mine := s.live && s.matches(e, r)
+	may, must := s.matches(e, r)
 	switch {
 	case e.Result == Lost:
-		return !mine || s.waits(to)
-	case !mine || !s.takenAt(decided):
+		return !must || !s.live || s.waits(to)
+	case !may || !s.live || !s.takenAt(decided):
 		return e.Result == Unknown
 	}
-	s.token, s.open = max(s.token, e.Token), false
+	s.known(e.Token)
 	soon, late := ends(e.TTL)
 	s.soon, s.late = max(s.soon, soon), max(s.late, late)
 	s.left(e)
@@ -299,19 +314,20 @@ func (s *record) extend(e *Event, to, decided time.Duration, r Rules, ends func(
 }
 
 func (s *record) release(e *Event, to, decided time.Duration, r Rules, ends func(time.Duration) (soon, late time.Duration)) bool {
-	mine := s.matches(e, r)
-	again := mine && !s.live && s.mark >= e.Mark
+	may, must := s.matches(e, r)
+	again := must && !s.live && s.mark >= e.Mark
 	switch {
 	case e.Result == Lost && again: // a record that leaves nothing to remember may have been forgotten
 		return s.mark == 0 && s.state == 0 || s.loose
 	case e.Result == Lost:
-		return !mine || !s.live || s.waits(to)
+		return !must || !s.live || s.waits(to)
 	case again:
 		return true
-	case !mine || !s.live || !s.takenAt(decided):
+	case !may || !s.live || !s.takenAt(decided):
 		return e.Result == Unknown
 	}
-	s.token, s.open, s.live = max(s.token, e.Token), false, false
+	s.known(e.Token)
+	s.live = false
 	s.left(e)
 	s.loose = false
 	if s.keep = Never; e.Retain < Never-s.now {

@@ -175,6 +175,9 @@ func TestCheckers(t *testing.T) {
 	}
 	// unsettled is a name that was granted with a low token to a holder who was not told, saw it, and released it.
 	unsettled := History{acquire(0, s, "a", 5, Granted), release(s, 2*s, "a", 5, Okay), acquire(6*s, Never, "b", 0, Unknown), release(8*s, 9*s, "b", 3, Okay), acquire(10*s, 11*s, "c", 6, Granted)}
+	// regranted is a name that was released, and granted once more to the same holder, who was not told.
+	regranted := History{acquire(0, s, "a", 5, Granted), release(s, 2*s, "a", 5, Okay), acquire(3*s, Never, "a", 0, Unknown), acquire(4*s, 5*s, "b", 6, Held)}
+	then := func(h History, more ...Event) History { return append(slices.Clone(h), more...) }
 	swept := func(at time.Duration) Event { return Event{Kind: Swept, At: at} }
 	forgotten := func(at time.Duration, token, seen int64) Event { // or not
 		return with(acquire(at, at+s, "b", token, Granted), func(e *Event) { e.Seen = seen })
@@ -203,6 +206,9 @@ func TestCheckers(t *testing.T) {
 		{"seen live long after its end", History{acquire(0, s, "a", 1, Granted), acquire(30*s, 31*s, "b", 1, Held)}, Rules{}, Linearizability},
 		{"seen live long after its end, by somebody who has not seen it before", History{acquire(0, s, "a", 1, Granted), acquire(30*s, 31*s, "b", 1, Held)}, Rules{Clockless: true}, ""},
 		{"released before its token was raised, without a clock", unsettled, Rules{Clockless: true}, ""},
+		{"released before its token was raised, and again", slices.Insert(slices.Clone(unsettled), 4, release(9*s, 10*s, "b", 3, Okay)), Rules{Clockless: true}, ""},
+		{"an earlier grant is lost to its holder's next, without a clock", then(regranted, release(5*s, 6*s, "a", 5, Lost), extend(6*s, 7*s, "a", 5, Lost)), Rules{Clockless: true}, ""},
+		{"lost without a reason, without a clock", then(regranted, acquire(5*s, 6*s, "a", 6, Granted), release(7*s, 8*s, "a", 6, Lost)), Rules{Clockless: true}, Linearizability},
 		{"released with a token that is too low", unsettled, Rules{}, Linearizability},
 		{"ended early, without a clock", History{acquire(0, s, "a", 1, Granted), acquire(4*s, 5*s, "b", 2, Granted)}, Rules{Clockless: true}, Linearizability},
 		{"seen live after its release, without a clock", History{acquire(0, s, "a", 1, Granted), release(2*s, 3*s, "a", 1, Okay), acquire(4*s, 5*s, "b", 1, Held)}, Rules{Clockless: true}, Linearizability},

@@ -30,7 +30,7 @@ func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outc
 type acquisition struct {
 	claim   store.Claim
 	outcome *store.Outcome
-	floored bool // the next token is above a floor that was read after the record was created
+	floored bool // it has written a record, and its next token is above a floor that was read after that
 }
 
 // acquire carries out claims. If a grant's token may be one that was forgotten, acquire reads the floor and raises the
@@ -49,7 +49,7 @@ func (s *Store) acquire(ctx context.Context, all []*acquisition) {
 			if a.outcome.Err = tasks[i].err; a.outcome.Err != nil {
 				a.outcome.Grant = store.Grant{}
 				if a.floored { // it has written a record, which others may have seen: it was not refused, whatever the name is now
-					a.outcome.Err = store.AsUnknown(errors.New("casstore: the lease ended before its token was known to be new: " + tasks[i].err.Error()))
+					a.outcome.Err = store.AsUnknown(errors.New("casstore: the token of a new record was not raised above the floor: " + tasks[i].err.Error()))
 				}
 				continue
 			}
@@ -84,8 +84,10 @@ func (s *Store) confirm(ctx context.Context, unsure []*acquisition, granted []si
 // free reports whether a remembered item looks as if the claim could be granted. Then reading it first is not
 // worthwhile: the condition of the write decides.
 func (a *acquisition) free(seen sight) bool {
-	return a.claim.Mark >= 0 && (a.claim.Mark == 0 || seen.item.Record.Mark < a.claim.Mark) && seen.left(time.Now()) == 0
+	return !a.floored && a.claim.Mark >= 0 && (a.claim.Mark == 0 || seen.item.Record.Mark < a.claim.Mark) && seen.left(time.Now()) == 0
 }
+
+var errLeaseEnded = errors.New("the lease ended before that")
 
 // grant returns the record that grants the claim, nil if the holder has the lease already, or the error with which it
 // is refused.
@@ -97,6 +99,8 @@ func (s *Store) grant(a *acquisition, seen sight) (*Record, error) {
 		a.outcome.Grant.ExpiredAge = 0
 		return nil, nil //nolint:nilnil // nothing to write
 	case own: // replace its token by one above the floor
+	case a.floored: // the lease that this claim has taken is over, for its holder too: a second one would be another effect of one claim
+		return nil, errLeaseEnded
 	case c.Mark != 0 && old.Mark >= c.Mark:
 		return nil, &store.DoneError{Record: view(seen, now, true)}
 	case seen.left(now) > 0:
@@ -104,7 +108,7 @@ func (s *Store) grant(a *acquisition, seen sight) (*Record, error) {
 	}
 	record := Record{
 		Holder: c.Holder, Mark: old.Mark, State: old.State, TTL: c.TTL,
-		Granted: now.Round(0), Unsure: seen.item.Version == "" || old.Unsure && !a.floored,
+		Granted: now.Round(0), Unsure: !a.floored && (seen.item.Version == "" || old.Unsure),
 	}
 	var err error
 	if record.Token, err = nextToken(old.Token, s.floor.Load()); err != nil {

@@ -201,18 +201,68 @@ func TestARepeatedClaimKeepsItsToken(t *testing.T) {
 	}
 }
 
-// TestAClaimThatHasWrittenIsUnknown: a claim whose lease ends before it knows the floor has granted the name to its holder for a while.
+// TestAClaimThatHasWrittenIsUnknown: a claim whose lease ends before it knows the floor has granted the name to its holder for a while. Others may have
+// seen that, so it is not refused and not granted a second time, whatever has become of the name.
 func TestAClaimThatHasWrittenIsUnknown(t *testing.T) {
-	b := &interposed{memory: newMemory(true)}
-	b.items[casstore.FloorName] = casstore.Record{Holder: "floor", Token: 100, Released: true, Write: "f"}
-	b.before = func(names []string) {
-		if names[0] == casstore.FloorName { // the lease has ended, and somebody else takes the name
-			b.items["a"] = casstore.Record{Holder: "y", Token: 101, TTL: time.Hour, Write: "w", Granted: time.Now()}
-		}
+	other := casstore.Record{Holder: "y", Token: 101, TTL: time.Hour, Write: "w", Granted: time.Now()}
+	released := other
+	released.Released, released.TTL = true, 0
+	for what, now := range map[string]*casstore.Record{"held by another": &other, "free": &released, "not taken by another": nil} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := &interposed{memory: newMemory(true)}
+				b.items[casstore.FloorName] = casstore.Record{Holder: "floor", Token: 100, Released: true, Write: "f"}
+				b.before = func(names []string) {
+					switch {
+					case names[0] != casstore.FloorName:
+					case now != nil:
+						b.items["a"] = *now
+					default:
+						time.Sleep(store.MinTTL)
+					}
+				}
+				g, err := acquire(t, casstore.New(b, casstore.Config{}), store.Claim{Name: "a", Holder: "x", TTL: store.MinTTL})
+				if !errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrHeld) {
+					t.Errorf("got %+v, %v, want an unknown outcome, and no refusal", g, err)
+				}
+				if b.writes != 1 {
+					t.Errorf("the claim was written %d times, want once", b.writes)
+				}
+			})
+		})
 	}
-	g, err := acquire(t, casstore.New(b, casstore.Config{}), store.Claim{Name: "a", Holder: "x", TTL: store.MinTTL})
-	if !errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrHeld) {
-		t.Errorf("got %+v, %v, want an unknown outcome, and no refusal", g, err)
+}
+
+// TestClaimsAtOnceGetOneToken: of two claims of one holder at once, both compare what the first has written with the floor, which rises between them. A late
+// reply may have replaced what was remembered in the meantime.
+func TestClaimsAtOnceGetOneToken(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		b := &interposed{memory: newMemory(true)}
+		s := casstore.New(b, casstore.Config{})
+		claim := store.Claim{Name: "a", Holder: "x", TTL: time.Hour}
+		var inner store.Grant
+		var err error
+		b.before = func(names []string) {
+			if names[0] != casstore.FloorName {
+				return
+			}
+			b.before = nil // the record has been written: another claim is granted it, and then another process forgets a record with a greater token
+			if inner, err = acquire(t, s, claim); err != nil {
+				t.Fatal(err)
+			}
+			if late {
+				b.reply = []casstore.Item{{Name: "a"}} // from before the first claim
+				_, _ = acquire(t, s, store.Claim{Name: "a", Holder: "-", TTL: time.Hour, Mark: -1})
+			}
+			b.items[casstore.FloorName] = casstore.Record{Holder: "floor", Token: 100, Released: true, Write: "f"}
+		}
+		outer, err := acquire(t, s, claim)
+		if err != nil || inner.Token == 0 || outer.Token != inner.Token {
+			t.Errorf("late reply %t: got token %d, %v, want %d, which the other claim got", late, outer.Token, err, inner.Token)
+		}
+		if err := release(t, s, store.Release{Name: "a", Holder: "x", Token: inner.Token}); err != nil {
+			t.Errorf("late reply %t: releasing what was granted first: %v", late, err)
+		}
 	}
 }
 

@@ -18,7 +18,9 @@ type Backend interface {
 	Read(ctx context.Context, names []string) ([]Item, error)
 
 	// Write replaces, creates or deletes items of different names, each by itself and on its condition. The Err of a
-	// result is ErrConflict if the item has another version than the change expects.
+	// result is ErrConflict if the item has another version than the change expects. Write sends each change once: the
+	// conflict of a second attempt would hide that the first one took effect. A store recognizes its own write only until
+	// the item is changed again.
 	Write(ctx context.Context, changes []Change) ([]Result, error)
 
 	// List yields the items whose names begin with prefix, in ascending byte order of their names. It need not be a

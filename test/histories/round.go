@@ -17,6 +17,7 @@ import (
 type rig struct {
 	stores   []store.Store
 	sure     bool // the store always knows what it has done
+	noClock  bool // see proof.Rules.Clockless
 	faults   []fault
 	complete func(ctx context.Context, c store.Completion, hold time.Duration, commit bool) error // nil where the store has no transactions of its users
 }
@@ -124,7 +125,7 @@ func (r *run) judge(rec *recorder) {
 	h = slices.DeleteFunc(h, func(e proof.Event) bool { return rec.late[e.Name] })
 	r.last = h
 	r.tally.add(h)
-	r.verdict.Add(proof.Check(h, proof.Rules{Drift: r.drift, Steps: 2_000_000}))
+	r.verdict.Add(proof.Check(h, proof.Rules{Drift: r.drift, Steps: 2_000_000, Clockless: r.rig.noClock}))
 }
 
 // named gives each belief the name of the record that its holder was granted, which only the client's requests tell.
