@@ -3,11 +3,14 @@ module github.com/soloist-dev/soloist/test/histories
 go 1.26.0
 
 require (
+	github.com/aws/aws-sdk-go-v2/credentials v1.20.15
+	github.com/aws/aws-sdk-go-v2/service/dynamodb v1.73.1
 	github.com/go-sql-driver/mysql v1.10.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/soloist-dev/soloist v0.0.0
-	github.com/soloist-dev/soloist/store/mysqlstore v0.0.0
 	github.com/soloist-dev/soloist/internal/proof v0.0.0
+	github.com/soloist-dev/soloist/store/dynamostore v0.0.0
+	github.com/soloist-dev/soloist/store/mysqlstore v0.0.0
 	github.com/soloist-dev/soloist/store/pgstore v0.0.0
 	github.com/soloist-dev/soloist/store/redisstore v0.0.0
 	github.com/soloist-dev/soloist/store/sqlitestore v0.0.0
@@ -17,6 +20,20 @@ require (
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/anishathalye/porcupine v1.3.1 // indirect
+	github.com/aws/aws-sdk-go-v2 v1.47.7 // indirect
+	github.com/aws/aws-sdk-go-v2/config v1.33.15 // indirect
+	github.com/aws/aws-sdk-go-v2/feature/ec2/imds v1.20.7 // indirect
+	github.com/aws/aws-sdk-go-v2/internal/configsources v1.5.10 // indirect
+	github.com/aws/aws-sdk-go-v2/internal/endpoints/v2 v2.8.10 // indirect
+	github.com/aws/aws-sdk-go-v2/internal/v4a v1.5.10 // indirect
+	github.com/aws/aws-sdk-go-v2/service/internal/accept-encoding v1.13.24 // indirect
+	github.com/aws/aws-sdk-go-v2/service/internal/endpoint-discovery v1.13.10 // indirect
+	github.com/aws/aws-sdk-go-v2/service/internal/presigned-url v1.14.10 // indirect
+	github.com/aws/aws-sdk-go-v2/service/signin v1.12.3 // indirect
+	github.com/aws/aws-sdk-go-v2/service/sso v1.39.3 // indirect
+	github.com/aws/aws-sdk-go-v2/service/ssooidc v1.44.3 // indirect
+	github.com/aws/aws-sdk-go-v2/service/sts v1.51.8 // indirect
+	github.com/aws/smithy-go v1.28.8 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dustin/go-humanize v1.1.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
@@ -38,8 +55,9 @@ require (
 
 replace (
 	github.com/soloist-dev/soloist => ../..
-	github.com/soloist-dev/soloist/store/mysqlstore => ../../store/mysqlstore
 	github.com/soloist-dev/soloist/internal/proof => ../../internal/proof
+	github.com/soloist-dev/soloist/store/dynamostore => ../../store/dynamostore
+	github.com/soloist-dev/soloist/store/mysqlstore => ../../store/mysqlstore
 	github.com/soloist-dev/soloist/store/pgstore => ../../store/pgstore
 	github.com/soloist-dev/soloist/store/redisstore => ../../store/redisstore
 	github.com/soloist-dev/soloist/store/sqlitestore => ../../store/sqlitestore
