@@ -117,8 +117,8 @@ func TestMetrics(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		missing := slices.DeleteFunc([]string{
-			`soloist_runs_total{job="import",outcome="failed"}`, `soloist_runs_total{job="import",outcome="ok"}`,
-			`soloist_run_seconds_total{job="import"}`, `soloist_requests_total{verb="acquire",outcome="ok"}`,
+			`soloist_runs_total{task="import",outcome="failed"}`, `soloist_runs_total{task="import",outcome="ok"}`,
+			`soloist_run_seconds_total{task="import"}`, `soloist_requests_total{verb="acquire",outcome="ok"}`,
 		}, func(line string) bool { return strings.Contains(string(out), line+" ") })
 		if len(missing) == 0 {
 			return

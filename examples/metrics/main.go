@@ -43,10 +43,10 @@ func (c *counts) observe(_ context.Context, e soloist.Event) {
 	case soloist.EventLost:
 		c.add(1, "soloist_lost_total{kind=%q}", e.Subject.Kind) // worth an alert
 	case soloist.EventMissed:
-		c.add(float64(e.Missed), "soloist_missed_total{job=%q}", e.Subject.Name)
+		c.add(float64(e.Missed), "soloist_missed_total{task=%q}", e.Subject.Name)
 	case soloist.EventRunEnd:
-		c.add(1, "soloist_runs_total{job=%q,outcome=%q}", e.Subject.Name, e.Outcome)
-		c.add(e.Duration.Seconds(), "soloist_run_seconds_total{job=%q}", e.Subject.Name)
+		c.add(1, "soloist_runs_total{task=%q,outcome=%q}", e.Subject.Name, e.Outcome)
+		c.add(e.Duration.Seconds(), "soloist_run_seconds_total{task=%q}", e.Subject.Name)
 	}
 }
 
