@@ -124,9 +124,13 @@ func (j *plannedJob) sawClaims(state jobState, g store.Grant) {
 	if j.timely.refused && j.timely.mark != g.Mark {
 		j.timely = timelyClaim{}
 	}
-	claimed := time.UnixMilli(state.Claimed).Add(j.job.Jitter)
-	if state.Claimed > j.mark && (j.claimedInTime().IsZero() || claimed.Before(j.timely.at)) {
-		j.timely = timelyClaim{at: claimed}
+	if state.Claimed <= j.mark {
+		return
+	}
+	back := timelyClaim{at: time.UnixMilli(state.Claimed).Add(j.job.Jitter)}
+	mine, theirs := j.claimedInTime(), j.claimedBy(back)
+	if !theirs.IsZero() && (mine.IsZero() || theirs.Before(mine)) {
+		j.timely = back
 	}
 }
 

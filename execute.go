@@ -36,8 +36,9 @@ func (x *execution) execute() ending {
 	case x.none():
 		return x.decline()
 	case x.announce && !x.announced():
-		return ending{}
+		return ending{back: true}
 	case x.giveUp:
+		x.nothingBegan()
 		return x.conclude(true)
 	}
 	if x.missed > 0 {
@@ -67,9 +68,12 @@ func (x *execution) execute() ending {
 	}
 }
 
+// nothingBegan makes the release of the lease leave out AtLeast: no run began here that others would have to keep their distance from.
+func (x *execution) nothingBegan() { x.lease.opts.AtLeast = 0 }
+
 // decline gives back a job that is not due, with what its record has to tell.
 func (x *execution) decline() ending {
-	x.lease.opts.AtLeast = 0 // no run was begun that others would have to keep their distance from
+	x.nothingBegan()
 	err := x.lease.release(store.Release{State: x.unused(x.job), Retain: Forever})
 	if err != nil {
 		x.client.log.Warn("giving back a job that is not due", "job", x.job.Name, "err", err)
@@ -103,6 +107,7 @@ func (x *execution) announced() bool {
 		return true
 	}
 	x.client.log.Warn("not starting a run whose start could not be recorded", "job", x.job.Name, "scheduled", x.scheduled, "err", err)
+	x.nothingBegan()
 	if err := x.lease.release(store.Release{State: x.unused(x.job), Retain: Forever}); err != nil && !errors.Is(err, ErrLost) {
 		x.client.log.Warn("giving back a job", "job", x.job.Name, "err", err)
 	}
@@ -230,7 +235,10 @@ func (x *execution) over(state *jobState) int64 {
 		state.advance(x.mark)
 		return 0
 	}
-	mark := x.markAfter(x.scheduled)
+	mark := x.scheduled.UnixMilli()
+	if !x.giveUp { // else no run began that the next times would have to keep their distance from
+		mark = x.markAfter(x.scheduled)
+	}
 	state.advance(mark)
 	if state.Claimed <= mark {
 		state.Claimed = 0

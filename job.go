@@ -167,7 +167,7 @@ func (j Job) start(scheduled time.Time) time.Time {
 // pick returns the scheduled time to run at now. It chooses among those after done that were due at asked, and returns
 // the zero time if there is none.
 func (j Job) pick(done, asked, now time.Time) time.Time {
-	late := now.Add(-j.Grace - time.Millisecond) // what was due up to then is missed
+	late := j.missedUpTo(now)
 	until := late
 	if until.After(asked) {
 		until = asked
@@ -179,6 +179,14 @@ func (j Job) pick(done, asked, now time.Time) time.Time {
 		done = late
 	}
 	return j.dueBy(done, asked)
+}
+
+// missedUpTo returns the instant up to which all that was due is missed at now.
+func (j Job) missedUpTo(now time.Time) time.Time { return now.Add(-j.Grace - time.Millisecond) }
+
+// skips reports whether a scheduled time that was not claimed before is left out at now.
+func (j Job) skips(scheduled, now time.Time) bool {
+	return j.Missed == MissedSkip && !scheduled.After(j.missedUpTo(now))
 }
 
 // dueBy returns the first scheduled time after done if it may start by now, else the zero time.

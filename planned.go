@@ -179,11 +179,14 @@ func (j *plannedJob) delayEnd(d delay) time.Time {
 
 // claimedInTime returns the scheduled time that is not missed, however late it is, because this replica claimed it within Grace and the name was
 // taken; or the zero time.
-func (j *plannedJob) claimedInTime() time.Time {
-	if _, delayed := j.delayed(); delayed || j.job.Missed != MissedSkip || j.timely.at.IsZero() {
+func (j *plannedJob) claimedInTime() time.Time { return j.claimedBy(j.timely) }
+
+// claimedBy returns the scheduled time that a claim was in time for, or the zero time.
+func (j *plannedJob) claimedBy(c timelyClaim) time.Time {
+	if _, delayed := j.delayed(); delayed || j.job.Missed != MissedSkip || c.at.IsZero() {
 		return time.Time{}
 	}
-	return j.due(exactly(j.timely.at))
+	return j.due(exactly(c.at))
 }
 
 // dueNow returns the scheduled time that is to be run as of when; one that was claimed in time comes first.
@@ -198,7 +201,8 @@ func (j *plannedJob) dueNow(when asOf) time.Time {
 func (j *plannedJob) triggered() bool { return j.asked.Trigger > j.served }
 
 // request returns the mark to claim the job with at now: that of the newest scheduled time, so that a record which is further
-// than this replica has seen still refuses in one step. 0 claims it whatever the mark. It reports false if there is nothing to claim it for.
+// than this replica has seen still refuses in one step. With MissedSkip a missed time is not the mark: if the claim is given back, its mark says
+// what was claimed in time. 0 claims it whatever the mark. It reports false if there is nothing to claim it for.
 func (j *plannedJob) request(now time.Time) (mark int64, ok bool) {
 	if j.triggered() {
 		return 0, true
@@ -213,7 +217,7 @@ func (j *plannedJob) request(now time.Time) (mark int64, ok bool) {
 	if _, delayed := j.delayed(); delayed { // whether it is due is not a matter of the mark, which a run under way may have raised
 		return max(due.UnixMilli(), j.mark+1), true
 	}
-	if newer := latest(j.job.Schedule, due, now); !newer.IsZero() && !j.job.start(newer).After(now) {
+	if newer := latest(j.job.Schedule, due, now); !newer.IsZero() && !j.job.start(newer).After(now) && !j.job.skips(newer, now) {
 		due = newer
 	}
 	return due.UnixMilli(), true
@@ -273,7 +277,7 @@ func (j *plannedJob) next(now time.Time) (wake time.Time, due bool) {
 
 // following returns the first scheduled time that is neither done nor missed at now; while the job is paused the first one after now.
 func (j *plannedJob) following(now time.Time) time.Time {
-	from := later(j.done(), now.Add(-j.job.Grace-time.Millisecond))
+	from := later(j.done(), j.job.missedUpTo(now))
 	if j.asked.Paused != nil && from.Before(now) {
 		from = now
 	}

@@ -121,6 +121,8 @@ func TestWhatIsClaimed(t *testing.T) {
 		{rule: "the first time after a pause is claimed", known: known{resumed: minute + 5*second}, now: 2 * minute, claim: "2m0s"},
 
 		{rule: "a time that was claimed within Grace, and was refused because another had the job, is not missed", known: known{claimed: minute + second}, now: minute + 40*second, claim: "1m0s"},
+		{rule: "of two times that are not missed the newer is the mark, though the older is run first", known: known{claimed: minute + second}, now: 2*minute + 15*second, claim: "2m0s"},
+		{rule: "a missed time is not the mark: what is given back says for which time it was claimed", known: known{claimed: minute + second}, now: 2*minute + 16*second, claim: "1m0s"},
 		{rule: "a claim that was refused before the time was due keeps nothing", known: known{claimed: 59 * second}, now: minute + 40*second, wake: 2 * minute},
 		{rule: "when the lease of another ends the job is claimed although nothing is due: its holder may have died in a run", known: known{mark: minute, until: 90 * second}, now: 90 * second, claim: "1m0.001s"},
 		{rule: "until the lease of another ends nothing is claimed", known: known{mark: minute, until: 90 * second}, now: 89 * second, wake: 90 * second},
@@ -209,6 +211,7 @@ func TestWhatAGrantLeadsTo(t *testing.T) {
 		{rule: "with CrashGiveUp a manual run that had begun is not run again", known: known{mark: minute, crash: CrashGiveUp, trigger: 1}, state: &jobState{Pending: -1}, asked: minute + 40*second, abandoned: 30 * second, history: "abandoned"},
 
 		{rule: "a claim that was given back keeps its time from being missed", known: known{mark: minute}, state: &jobState{Claimed: ms(2 * minute)}, asked: 2*minute + 40*second, want: "2m0s attempt 1 announced"},
+		{rule: "a claim that was given back, and for which nothing was due, keeps no other claim's time", known: known{mark: minute, claimed: 2*minute + second}, state: &jobState{Claimed: ms(minute) + 1}, asked: 2*minute + 40*second, want: "2m0s attempt 1 announced"},
 		{rule: "with a fixed delay a holder that died counts as a crash", known: known{schedule: Delay(10 * second), mark: minute, ended: minute}, asked: minute + 50*second, abandoned: 30 * second, want: "1m10s attempt 2 announced", history: "abandoned"},
 	} {
 		t.Run(row.rule, func(t *testing.T) {

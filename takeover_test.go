@@ -270,6 +270,60 @@ func TestTakeoverThatCannotReadItsControl(t *testing.T) {
 	})
 }
 
+// AtLeast counts from a run. When a run is given up without another attempt, the next scheduled time is run when it is due.
+func TestARunThatIsGivenUpKeepsNoDistance(t *testing.T) {
+	job := soloist.Job{
+		Name: "tick", Schedule: soloist.Every(30 * time.Second), TTL: 20 * time.Second, AtLeast: 50 * time.Second, Grace: 5 * time.Second,
+		Retry: soloist.Retry{Attempts: 1},
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		begin := time.Now()
+		one := soloisttest.NewStore()
+		two := one.Share()
+		mortal, other := dyingRun(job, &r, one)
+		start(t, soloisttest.NewReplica(t, one, soloist.Config{}), mortal)
+		two.Slow(time.Millisecond)
+		start(t, soloisttest.NewReplica(t, two, soloist.Config{}), other)
+		time.Sleep(time.Until(begin.Add(65 * time.Second)))
+		check(t, "scheduled", r.scheduled(begin), []time.Duration{30 * time.Second, time.Minute})
+		one.Heal()
+	})
+}
+
+// A cannotBegin store refuses to record that runs begin.
+type cannotBegin struct{ *soloisttest.Store }
+
+func (s cannotBegin) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	if strings.HasPrefix(extensions[0].Name, "job/") {
+		return nil, errors.New("read-only")
+	}
+	return s.Store.Extend(ctx, extensions)
+}
+
+// Nor does a run whose beginning could not be recorded: another replica runs it within Grace.
+func TestARunThatCouldNotBeAnnouncedKeepsNoDistance(t *testing.T) {
+	job := soloist.Job{
+		Name: "tick", Schedule: soloist.Every(time.Minute), TTL: 20 * time.Second, AtLeast: 50 * time.Second, Crash: soloist.CrashGiveUp, Grace: 30 * time.Second,
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var r, never recorder
+		begin := time.Now()
+		one := cannotBegin{soloisttest.NewStore()}
+		two := one.Share()
+		job.Do = never.do
+		stop := start(t, soloisttest.NewReplica(t, one, soloist.Config{}), job)
+		two.Slow(time.Millisecond)
+		job.Do = r.do
+		start(t, soloisttest.NewReplica(t, two, soloist.Config{}), job)
+		time.Sleep(time.Until(begin.Add(61 * time.Second)))
+		stop()
+		time.Sleep(time.Until(begin.Add(100 * time.Second)))
+		check(t, "scheduled", r.scheduled(begin), []time.Duration{time.Minute})
+		check(t, "begun without a record", len(never.all()), 0)
+	})
+}
+
 // Attempts count over crashes and failures alike, up to the bound, and each once.
 func TestAttemptsCountOverReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

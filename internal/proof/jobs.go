@@ -278,7 +278,7 @@ func (c *jobCheck) missed(h History) {
 	for _, l := range leases {
 		r, ran := first[l.grant.DidToken]
 		if ran && clean && !r.Manual && r.Attempt == 1 {
-			if !c.picks(done, r.Mark, c.firstAsked(l.grant)-c.rule.Missed.Queued, r.At) && !c.refusedInTime(r, leases) && !c.givenBackInTime(r, leases) {
+			if !c.picks(done, r.Mark, c.firstAsked(l.grant)-c.rule.Missed.Queued, r.At) && !c.refusedInTime(r.Replica, r.Mark, leases) && !c.givenBackInTime(r, leases) {
 				c.bad(History{*l.grant, r}, "%s was run, where the policy %q picks %s; %s was done", utc(r.Mark), c.rule.Missed.Policy,
 					utc(c.pick(done, l.from)), utc(done))
 			}
@@ -308,23 +308,23 @@ func (c *jobCheck) firstAsked(grant *Event) time.Duration {
 	return first
 }
 
-// refusedInTime reports whether a run was not missed, however late it began, because its replica claimed the job within Grace and was refused: the
-// lease in the way had been granted when the time was due, so that it may have been for this time.
-func (c *jobCheck) refusedInTime(r Event, leases []*lease) bool {
+// refusedInTime reports whether a replica need not miss a scheduled time, however late it begins it, because it claimed the job within Grace and was
+// refused: the lease in the way had been granted when the time was due, so that it may have been for this time.
+func (c *jobCheck) refusedInTime(replica string, scheduled int64, leases []*lease) bool {
 	return c.rule.Missed.Policy == "skip" && slices.ContainsFunc(c.history, func(e Event) bool {
-		refused := e.Kind == Acquire && e.Name == c.rule.Record && e.Replica == r.Replica && e.Result == Held
-		return refused && c.claimsInTime(&e, r.Mark) && slices.ContainsFunc(leases, func(l *lease) bool {
-			return l.grant.DidToken == e.Token && l.from >= c.instant(r.Mark)
+		refused := e.Kind == Acquire && e.Name == c.rule.Record && e.Replica == replica && e.Result == Held
+		return refused && c.claimsInTime(&e, scheduled) && slices.ContainsFunc(leases, func(l *lease) bool {
+			return l.grant.DidToken == e.Token && l.from >= c.instant(scheduled)
 		})
 	})
 }
 
 // givenBackInTime reports whether the job was claimed within Grace of a run's time and given back, with nothing begun: what is given back so reports
-// the time.
+// the time. So does a claim with the mark of that time that is made later, by a replica that was refused in time.
 func (c *jobCheck) givenBackInTime(r Event, leases []*lease) bool {
 	return c.rule.Missed.Policy == "skip" && slices.ContainsFunc(leases, func(l *lease) bool {
 		back := l.released != Never && l.released < r.At && !slices.ContainsFunc(c.runs, func(o Event) bool { return o.Token == l.grant.DidToken })
-		return back && c.claimsInTime(l.grant, r.Mark)
+		return back && (c.claimsInTime(l.grant, r.Mark) || l.grant.Mark == r.Mark && c.refusedInTime(l.grant.Replica, r.Mark, leases))
 	})
 }
 

@@ -130,6 +130,16 @@ func TestCheckers(t *testing.T) {
 			with(grant(48*s, 3, 5*s), func(e *Event) { e.Seen = 10_000 }), with(run(40*s, 48*s+5, 49*s, 3, Okay, 49*s+5), func(e *Event) { e.Replica = "r" }), markRaised(49*s, 3, 40*s),
 		}
 	}
+	// The same, but q is refused in time, is granted the job at 47.5 s with a mark, and gives it back; r asks for the first time at 48 s.
+	gaveBackLater := func(mark int64, change func(claim *Event)) History {
+		h := claimed(func(e *Event) {
+			if e.Replica = "q"; change != nil {
+				change(e)
+			}
+		})
+		return append(h[:6], with(grant(47*s+s/2, 3, 5*s), func(e *Event) { e.Replica, e.Seen, e.Mark = "q", 10_000, mark }), markRaised(47*s+s/2+s/4, 3, 10*s),
+			with(grant(48*s, 4, 5*s), func(e *Event) { e.Seen = 10_000 }), with(run(40*s, 48*s+5, 49*s, 4, Okay, 49*s+5), func(e *Event) { e.Replica = "r" }), markRaised(49*s, 4, 40*s))
+	}
 	// The same, but that somebody is granted the job at 46 s.
 	gaveBack := func() History {
 		h := claimed(func(e *Event) { e.Replica, e.At, e.Took, e.Until = "q", 46*s+s/2, 46*s+s/2, 47*s }, 40_000)
@@ -302,6 +312,9 @@ func TestCheckers(t *testing.T) {
 		{"claimed too late, and refused when it had waited in its client", claimed(func(e *Event) { e.At, e.Took, e.Until = 46*s, 46*s, 46*s }), queuedFor(s - 1), JobsChecker},
 		{"claimed in time by another, who waited in its client and gave it back", gaveBack(), queuedFor(s), ""},
 		{"claimed too late by another, who gave it back", gaveBack(), queuedFor(s - 1), JobsChecker},
+		{"refused in time, claimed for that time later, and given back", gaveBackLater(40_000, nil), missed("skip"), ""},
+		{"refused in time, claimed for an earlier time later, and given back", gaveBackLater(30_000, nil), missed("skip"), JobsChecker},
+		{"refused too late, claimed for that time later, and given back", gaveBackLater(40_000, func(e *Event) { e.At, e.Took, e.Until = 45*s+1, 45*s+1, 46*s }), missed("skip"), JobsChecker},
 		{"waited in its client until it was late", away(40 * s), queuedFor(3 * s), ""},
 		{"waited in its client for less", away(40 * s), queuedFor(3*s - 1), JobsChecker},
 
