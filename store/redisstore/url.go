@@ -3,13 +3,9 @@ package redisstore
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
-	"net/url"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,7 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/storeurl"
 )
 
 // OpenURL opens the store that a URL names, with its own client, without asking the server anything yet:
@@ -44,56 +40,46 @@ func OpenURL(_ context.Context, text string) (*Store, error) {
 
 // A target is what a URL says.
 type target struct {
-	kind               string // "", "sentinel", "cluster"
-	addrs              []string
-	user, password     string
-	master             string
-	db                 int
-	sentinelUser       string
-	sentinelPassword   string
-	tls                *tls.Config
-	pool               int
-	dial, read         time.Duration
-	certFile, keyFile  string
-	caFile, serverName string
-	insecure           bool
-	config             Config
+	kind             string // "", "sentinel", "cluster"
+	addrs            []string
+	user, password   string
+	master           string
+	db               int
+	sentinelUser     string
+	sentinelPassword string
+	tls              *tls.Config
+	pool             int
+	dial, read       time.Duration
+	files            storeurl.TLS
+	config           Config
 }
 
-func invalid(what, value, rule string, args ...any) error {
-	return &store.InvalidError{What: what, Value: value, Rule: fmt.Sprintf(rule, args...)}
-}
-
-var (
-	schemes = regexp.MustCompile(`^[a-z+]{0,20}$`)
-	hosts   = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
-)
+var schemes = regexp.MustCompile(`^[a-z+]{0,20}$`)
 
 func parseURL(text string) (*target, error) {
 	const rule = "write redis://, rediss://, redis+sentinel:// or redis+cluster://, then hosts"
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok || !schemes.MatchString(scheme) {
-		return nil, invalid("store's URL", "(not shown)", rule) // it may be a password
+		return nil, storeurl.Invalid("store's URL", storeurl.Hidden, rule) // it may be a password
 	}
 	t := &target{dial: 5 * time.Second, read: 10 * time.Second}
 	base, kind, _ := strings.Cut(scheme, "+")
 	if base != "redis" && base != "rediss" || !slices.Contains([]string{"", "sentinel", "cluster"}, kind) || rest == "" {
-		return nil, invalid("scheme of the store's URL", strconv.Quote(scheme), rule)
+		return nil, storeurl.Invalid("scheme of the store's URL", strconv.Quote(scheme), rule)
 	}
 	t.kind = kind
-	if base == "rediss" {
-		t.tls = &tls.Config{MinVersion: tls.VersionTLS12}
-	}
-	rest, query, _ := strings.Cut(rest, "?")
-	authority, path, _ := strings.Cut(rest, "/")
-	if strings.Contains(path, "@") || strings.Contains(query, "@") { // what was read as hosts, path and options is a password
-		return nil, invalid("store's URL", "(not shown)", "has an @ after the hosts: write @, / and ? in user, password and options as %%40, %%2F and %%3F")
+	authority, path, query, err := storeurl.Split(rest)
+	if err != nil {
+		return nil, err
 	}
 	for _, parse := range []func() error{
 		func() error { return t.parseAuthority(authority) },
 		func() error { return t.parsePath(path) },
 		func() error { return t.parseOptions(query) },
-		t.loadTLS,
+		func() (err error) {
+			t.tls, err = t.files.Config(base == "rediss", "begin the URL with rediss")
+			return err
+		},
 		func() error { return t.config.defaulted().check() },
 	} {
 		if err := parse(); err != nil {
@@ -103,34 +89,16 @@ func parseURL(text string) (*target, error) {
 	return t, nil
 }
 
-func (t *target) parseAuthority(authority string) error {
-	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
-		user, password, _ := strings.Cut(authority[:i], ":")
-		var err1, err2 error
-		t.user, err1 = url.PathUnescape(user)
-		t.password, err2 = url.PathUnescape(password)
-		if err1 != nil || err2 != nil {
-			return invalid("user and password of the store's URL", "(not shown)", "write what is not a letter or a digit as %%XX")
-		}
-		authority = authority[i+1:]
-	}
+func (t *target) parseAuthority(authority string) (err error) {
 	port := "6379"
 	if t.kind == "sentinel" {
 		port = "26379"
 	}
-	for addr := range strings.SplitSeq(authority, ",") {
-		host, p, err := net.SplitHostPort(addr)
-		if err != nil {
-			host, p = strings.TrimSuffix(strings.TrimPrefix(addr, "["), "]"), port
-		}
-		_, notIP := netip.ParseAddr(host)
-		if n, err := strconv.Atoi(p); err != nil || n < 1 || n > 65535 || notIP != nil && !hosts.MatchString(host) {
-			return invalid("host of the store's URL", "(not shown)", "write HOST or HOST:PORT, after USER:PASSWORD@ if there are any") // it may be a password
-		}
-		t.addrs = append(t.addrs, net.JoinHostPort(host, p))
+	if t.user, t.password, t.addrs, err = storeurl.Authority(authority, port); err != nil {
+		return err
 	}
 	if t.kind == "" && len(t.addrs) > 1 {
-		return invalid("hosts of the store's URL", strconv.Quote(authority), "write one host, or redis+sentinel:// or redis+cluster:// for several")
+		return storeurl.Invalid("hosts of the store's URL", strconv.Quote(strings.Join(t.addrs, ",")), "write one host, or redis+sentinel:// or redis+cluster:// for several")
 	}
 	return nil
 }
@@ -141,11 +109,11 @@ func (t *target) parsePath(path string) error {
 	case "sentinel":
 		t.master, db, _ = strings.Cut(path, "/")
 		if t.master == "" {
-			return invalid("path of the store's URL", strconv.Quote("/"+path), "write the name under which the Sentinels know the master: redis+sentinel://HOSTS/MASTER")
+			return storeurl.Invalid("path of the store's URL", strconv.Quote("/"+path), "write the name under which the Sentinels know the master: redis+sentinel://HOSTS/MASTER")
 		}
 	case "cluster":
 		if path != "" && path != "0" {
-			return invalid("path of the store's URL", strconv.Quote("/"+path), "leave it out: a cluster has one database")
+			return storeurl.Invalid("path of the store's URL", strconv.Quote("/"+path), "leave it out: a cluster has one database")
 		}
 		return nil
 	}
@@ -154,139 +122,36 @@ func (t *target) parsePath(path string) error {
 	}
 	var err error
 	if t.db, err = strconv.Atoi(db); err != nil || t.db < 0 {
-		return invalid("database of the store's URL", strconv.Quote(db), "write a number from 0 on")
+		return storeurl.Invalid("database of the store's URL", strconv.Quote(db), "write a number from 0 on")
 	}
 	return nil
 }
 
-// What an option's value may be. An error is the rule that it breaks.
-func word(to *string) func(string) error {
+func sharing(to *bool) storeurl.Option {
 	return func(v string) error {
-		if *to = v; v == "" {
-			return errors.New("must not be empty")
-		}
-		return nil
-	}
-}
-
-func lasting(to *time.Duration) func(string) error {
-	return func(v string) (err error) {
-		if *to, err = time.ParseDuration(v); err != nil || *to <= 0 {
-			return errors.New("must be a duration of more than 0, such as 500ms or 2s")
-		}
-		return nil
-	}
-}
-
-func count(to *int) func(string) error {
-	return func(v string) (err error) {
-		if *to, err = strconv.Atoi(v); err != nil || *to < 0 || *to > 100_000 {
-			return errors.New("must be a number from 0 to 100000")
-		}
-		return nil
-	}
-}
-
-func choice(to *bool) func(string) error {
-	return func(v string) (err error) {
-		if *to, err = strconv.ParseBool(v); err != nil {
-			return errors.New("must be true or false")
-		}
-		return nil
-	}
-}
-
-func sharing(to *bool) func(string) error {
-	return func(v string) error {
-		if choice(to)(v) != nil {
+		if storeurl.Bool(to)(v) != nil {
 			return errors.New("must be true or false; the environment of ShedLock's provider is the option shedlock_env")
 		}
 		return nil
 	}
 }
 
-var errDoubled = errors.New("is given twice: give it once")
-
-// parseOptions reads the query. The values of options that are secrets are not told.
+// parseOptions reads the query.
 func (t *target) parseOptions(query string) error {
-	values, err := url.ParseQuery(query)
-	if err != nil {
-		return invalid("options of the store's URL", "(not shown)", "write key=value&key=value, and what is not a letter or a digit as %%XX")
-	}
-	options := map[string]func(string) error{
-		"prefix":           word(&t.config.Prefix),
+	return storeurl.Parse(query, t.files.AddTo(map[string]storeurl.Option{
+		"prefix":           storeurl.Word(&t.config.Prefix),
 		"shedlock":         sharing(&t.config.ShedLock),
-		"shedlock_env":     word(&t.config.ShedLockEnv),
-		"shedlock_prefix":  word(&t.config.ShedLockPrefix),
-		"redisson":         choice(&t.config.Redisson),
-		"wait":             count(&t.config.Wait),
-		"waittimeout":      lasting(&t.config.WaitTimeout),
-		"pool":             count(&t.pool),
-		"dialtimeout":      lasting(&t.dial),
-		"timeout":          lasting(&t.read),
-		"sentineluser":     word(&t.sentinelUser),
-		"sentinelpassword": word(&t.sentinelPassword),
-		"cafile":           word(&t.caFile),
-		"certfile":         word(&t.certFile),
-		"keyfile":          word(&t.keyFile),
-		"servername":       word(&t.serverName),
-		"insecure":         choice(&t.insecure),
-	}
-	for key, all := range values {
-		set, ok := options[key]
-		if !ok {
-			known := make([]string, 0, len(options))
-			for name := range options {
-				known = append(known, name)
-			}
-			slices.Sort(known)
-			return invalid("option of the store's URL", strconv.Quote(key), "there is none of that name; there are %s", strings.Join(known, ", "))
-		}
-		err := errDoubled
-		if len(all) == 1 {
-			err = set(all[0])
-		}
-		if err != nil {
-			shown := strconv.Quote(all[len(all)-1])
-			if strings.Contains(key, "password") {
-				shown = "(not shown)"
-			}
-			return invalid("option "+key+" of the store's URL", shown, "%s", err.Error())
-		}
-	}
-	return nil
-}
-
-// loadTLS reads the files of certificates.
-func (t *target) loadTLS() error {
-	if t.tls == nil {
-		if t.caFile != "" || t.certFile != "" || t.keyFile != "" || t.serverName != "" || t.insecure {
-			return invalid("options of the store's URL", "cafile, certfile, keyfile, servername, insecure", "are for TLS: begin the URL with rediss")
-		}
-		return nil
-	}
-	t.tls.ServerName, t.tls.InsecureSkipVerify = t.serverName, t.insecure //nolint:gosec // only when somebody asks for it by name
-	if t.caFile != "" {
-		pem, err := os.ReadFile(t.caFile)
-		if err != nil {
-			return invalid("option cafile of the store's URL", strconv.Quote(t.caFile), "%v", err)
-		}
-		t.tls.RootCAs = x509.NewCertPool()
-		if !t.tls.RootCAs.AppendCertsFromPEM(pem) {
-			return invalid("option cafile of the store's URL", strconv.Quote(t.caFile), "has no certificate in PEM")
-		}
-	}
-	if (t.certFile == "") != (t.keyFile == "") {
-		return invalid("options of the store's URL", "certfile, keyfile", "give both or neither")
-	}
-	if t.certFile != "" {
-		cert, err := tls.LoadX509KeyPair(t.certFile, t.keyFile)
-		if err != nil {
-			return invalid("options certfile and keyfile of the store's URL", strconv.Quote(t.certFile), "%v", err)
-		}
-		t.tls.Certificates = []tls.Certificate{cert}
-	}
-	return nil
+		"shedlock_env":     storeurl.Word(&t.config.ShedLockEnv),
+		"shedlock_prefix":  storeurl.Word(&t.config.ShedLockPrefix),
+		"redisson":         storeurl.Bool(&t.config.Redisson),
+		"wait":             storeurl.Count(&t.config.Wait),
+		"waittimeout":      storeurl.Duration(&t.config.WaitTimeout),
+		"pool":             storeurl.Count(&t.pool),
+		"dialtimeout":      storeurl.Duration(&t.dial),
+		"timeout":          storeurl.Duration(&t.read),
+		"sentineluser":     storeurl.Word(&t.sentinelUser),
+		"sentinelpassword": storeurl.Word(&t.sentinelPassword),
+	}))
 }
 
 // client makes the client. It never repeats by itself what may have taken effect: the client of soloist does that, and knows what it is

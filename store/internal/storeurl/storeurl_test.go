@@ -1,0 +1,121 @@
+package storeurl_test
+
+import (
+	"crypto/tls"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/storeurl"
+)
+
+func TestSplit(t *testing.T) {
+	if authority, path, query, err := storeurl.Split("u:p@h:1,i/a/b?c=d/e"); authority != "u:p@h:1,i" || path != "a/b" || query != "c=d/e" || err != nil {
+		t.Errorf("%q, %q, %q, %v", authority, path, query, err)
+	}
+	for _, rest := range []string{"u:se/cret@h/db", "u:se?cret@h/db"} {
+		_, _, _, err := storeurl.Split(rest)
+		refused(t, rest, err, "write @, / and ?")
+	}
+}
+
+// refused checks that an error says what would be right, and none of what may be a password.
+func refused(t *testing.T, what string, err error, says string) {
+	t.Helper()
+	if !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "cret") {
+		t.Errorf("%s: %v, want an invalid URL and %q, without the secret", what, err, says)
+	}
+}
+
+func TestAuthority(t *testing.T) {
+	for text, want := range map[string]struct {
+		user, password string
+		hosts          []string
+	}{
+		"h":                     {"", "", []string{"h:7"}},
+		"a.b:1,[::1]:2,[::1],c": {"", "", []string{"a.b:1", "[::1]:2", "[::1]:7", "c:7"}},
+		"u:p%40%3a@h":           {"u", "p@:", []string{"h:7"}},
+		"u@h":                   {"u", "", []string{"h:7"}},
+	} {
+		user, password, hosts, err := storeurl.Authority(text, "7")
+		if user != want.user || password != want.password || !slices.Equal(hosts, want.hosts) || err != nil {
+			t.Errorf("%q: %q, %q, %q, %v", text, user, password, hosts, err)
+		}
+	}
+	for text, says := range map[string]string{
+		"u:se%zzcret@h": "as %XX", "secret:x": "HOST or HOST:PORT", "h:0": "HOST or HOST:PORT", "h:65536": "HOST or HOST:PORT",
+		"": "HOST or HOST:PORT", "h,": "HOST or HOST:PORT", "se cret": "HOST or HOST:PORT",
+	} {
+		_, _, _, err := storeurl.Authority(text, "7")
+		refused(t, text, err, says)
+	}
+}
+
+func TestParse(t *testing.T) {
+	var o struct {
+		word, password string
+		duration       time.Duration
+		count          int
+		is, either     bool
+	}
+	options := map[string]storeurl.Option{
+		"word": storeurl.Word(&o.word), "password": storeurl.Word(&o.password), "duration": storeurl.Duration(&o.duration),
+		"count": storeurl.Count(&o.count), "is": storeurl.Bool(&o.is), "either": storeurl.Either(&o.either, "no", "yes"),
+	}
+	want := o
+	want.word, want.password, want.duration, want.count, want.is, want.either = "a b", "x", 500*time.Millisecond, 3, true, true
+	if err := storeurl.Parse("word=a%20b&password=x&duration=500ms&count=3&is=true&either=yes", options); err != nil || o != want {
+		t.Errorf("%+v, %v", o, err)
+	}
+	for query, says := range map[string]string{
+		"other=1":                         "there are count, duration, either, is, password, word",
+		"word=a&word=b":                   "is given twice",
+		"password=secret1&password=cret2": "is given twice",
+		"word=":                           "must not be empty",
+		"duration=5":                      "such as 500ms",
+		"duration=0s":                     "more than 0",
+		"duration=-1s":                    "more than 0",
+		"count=-1":                        "from 0 to 100000",
+		"count=100001":                    "from 0 to 100000",
+		"is=maybe":                        "true or false",
+		"either=maybe":                    "no or yes",
+		"word=%zzsecret":                  "as %XX",
+		"word=a;b":                        "as %XX",
+	} {
+		refused(t, query, storeurl.Parse(query, options), says)
+	}
+}
+
+func TestTLSOptions(t *testing.T) {
+	config := func(query string, on bool) (*tls.Config, error) {
+		var files storeurl.TLS
+		if err := storeurl.Parse(query, files.AddTo(map[string]storeurl.Option{})); err != nil {
+			t.Fatal(err)
+		}
+		return files.Config(on, "write tls=true")
+	}
+	if c, err := config("", false); c != nil || err != nil {
+		t.Errorf("without TLS: %+v, %v", c, err)
+	}
+	if c, err := config("servername=a&insecure=true", true); err != nil || c.ServerName != "a" || !c.InsecureSkipVerify || c.MinVersion != tls.VersionTLS12 {
+		t.Errorf("with TLS: %+v, %v", c, err)
+	}
+	if c, err := config("", true); err != nil || c.InsecureSkipVerify {
+		t.Errorf("TLS that verifies: %+v, %v", c, err)
+	}
+	for query, says := range map[string]string{
+		"cafile=nowhere.pem":             "nowhere.pem",
+		"cafile=storeurl_test.go":        "no certificate in PEM",
+		"certfile=a.pem":                 "both or neither",
+		"keyfile=a.pem":                  "both or neither",
+		"certfile=a.pem&keyfile=nothere": "a.pem",
+	} {
+		_, err := config(query, true)
+		refused(t, query, err, says)
+		_, err = config(query, false)
+		refused(t, query+" without TLS", err, "write tls=true")
+	}
+}
