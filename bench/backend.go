@@ -22,7 +22,7 @@ type backend struct {
 type server struct {
 	url     string
 	version string
-	pid     func() int // 0 when it is not ours, not its own process, or count answers its CPU
+	pid     func() int // 0 if it is not ours, has no process to itself, or count returns its CPU time
 	// count returns what the server has been asked since it began, but for what count itself asks.
 	count func(context.Context) (counts, error)
 }

@@ -46,8 +46,8 @@ func (r *cronRun) run() error {
 	defer r.end()
 	r.hurry = make(chan struct{})
 	signals := make(chan os.Signal, 16)
+	// Until the process ends: one more TERM while the store is closed would end it with 143, as if it had not ended well.
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	defer signal.Stop(signals)
 
 	err = r.untilSignal(jobs, signals)
 	if lost := r.stdout.Close(flushWithin); lost != nil {

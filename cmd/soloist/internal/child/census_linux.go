@@ -95,9 +95,9 @@ func (c *census) sawAlive(these []process) bool {
 	return true
 }
 
-// markOf is the value of RunVariable in the environment of a process. Without one, unread says that it may yet get one:
-// a process has no environment while a program is executed, which on a busy machine takes as long as the program's file
-// takes to be read.
+// markOf returns the value of RunVariable in the environment of a process. If it is not found, unread reports whether it
+// may appear yet: a process has no environment while it starts a program, which on a busy machine takes as long as
+// reading the program's file.
 func markOf(pid int) (value []byte, found, unread bool) {
 	environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	for entry := range bytes.SplitSeq(environ, []byte{0}) {

@@ -37,8 +37,8 @@ type Command struct {
 	// Signals are passed on to the group while the command runs. See Forwarded.
 	Signals <-chan os.Signal
 
-	// MayContinue is asked before a command that was stopped from the terminal goes on: an error says that the lease
-	// was lost meanwhile, and the command is ended. nil asks the context only.
+	// MayContinue is called before a command that was stopped from the terminal continues. It returns an error if the
+	// lease was lost meanwhile; the command is ended then. If it is nil, only the context is checked.
 	MayContinue func() error
 
 	// Started is called with the process id once the command runs, before Run waits.

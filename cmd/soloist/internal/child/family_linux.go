@@ -24,8 +24,8 @@ func (r *run) strays() []process {
 	return strays
 }
 
-// left are the processes of the run other than the command, which has ended. An error says that there may be more: for
-// long a program has been executed, by a process that may be of the run.
+// left returns the processes of the run other than the command, which has ended. It returns a *LeftError with processes
+// that may be of the run and have been starting a program for longer than dieWithin.
 func (r *run) left() ([]process, error) {
 	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
 		candidates, complete := r.candidates()

@@ -20,8 +20,8 @@ func newGauge(ttl time.Duration) *gauge {
 	return &gauge{ttl: ttl, since: fleet.Now(), last: map[string]event{}}
 }
 
-// The store answers in time if at least half of its answers come within a tenth of the TTL. A client gives a request a
-// third.
+// The store responds in time if at least half of its responses come within a tenth of the TTL. A client allows a third
+// of the TTL for a request.
 const (
 	patience   = 10
 	leastCalls = 40
@@ -42,7 +42,7 @@ func (g *gauge) add(e event) {
 	g.took = append(g.took, took)
 }
 
-// tooShort reports whether the TTL is too short for how the store answers, and what would do.
+// tooShort reports whether the TTL is too short for the response times of the store, and which TTL would be long enough.
 func (g *gauge) tooShort() (longer time.Duration, median time.Duration, is bool) {
 	if fleet.Now()-g.since < max(leastSpan, 5*g.ttl) || len(g.took) < leastCalls {
 		return 0, 0, false

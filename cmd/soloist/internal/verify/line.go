@@ -24,8 +24,8 @@ type asking struct {
 	answered bool // it is not on its way any more
 }
 
-// swap puts the event of a holder's last claim in the place of the one before, which it answers. A nil one ends the
-// line.
+// swap replaces the event of a holder's last claim, and returns the event before. A nil event ends the wait in the
+// queue.
 func (l *lines) swap(holder string, next *asking) (asking, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

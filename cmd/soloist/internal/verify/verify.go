@@ -92,8 +92,8 @@ func reportOf(events []event) *Report {
 	return &Report{Figures: figuresOf(events), MostErrors: mostErrors, events: events}
 }
 
-// ended reports replicas that ended by themselves: one that crashes breaks a promise, for whatever a store answers is
-// no reason to.
+// ended reports replicas that ended by themselves. A replica that crashes breaks a promise: no response of a store is a
+// reason to crash.
 func (r *Report) ended(all []*fleet.EndedError) {
 	for _, e := range all {
 		if e.Crashed {
