@@ -159,7 +159,7 @@ func leaders(ctx context.Context, admin *soloist.Admin, _ []string) iter.Seq2[st
 
 func semaphores(ctx context.Context, admin *soloist.Admin, _ []string) iter.Seq2[string, string] {
 	return described(admin.Semaphores(ctx), func(s soloist.SemaphoreInfo) (name, about string, is bool) {
-		return s.Name, fmt.Sprintf("%d permits taken", len(s.Permits)), true
+		return s.Name, fmt.Sprintf("%d of %d permits taken", len(s.Permits), s.Limit), true
 	})
 }
 

@@ -172,7 +172,7 @@ func TestCtrlZInAShell(t *testing.T) {
 
 func TestCtrlZUntilTheLeaseIsLost(t *testing.T) {
 	p := bash(t)
-	p.types(t, `CHILD_TEST_LOST=1 env $helper /bin/sh -c '`+inFront+`echo begun-$((1+1)); sleep 1000; echo "went on"'`+"\n")
+	p.types(t, `CHILD_TEST_LOST=1 env $helper /bin/sh -c '`+inFront+`echo begun-$((1+1)); read x; echo "went on"'`+"\n")
 	p.shows(t, "begun-2")
 	p.types(t, "\x1a")
 	p.shows(t, "Stopped")
