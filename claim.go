@@ -93,25 +93,37 @@ func (r *Runner) readControls(ctx context.Context, requests []jobRequest, told s
 	if known {
 		return make([]error, len(requests))
 	}
-	names := make([]string, len(requests))
+	names := make([]string, len(requests)+1)
 	for i, req := range requests {
 		names[i] = req.spec.control
 	}
+	names[len(requests)] = r.client.names.prefix + nameControlOfAll
 	records, errs, err := r.client.peekEach(ctx, names)
+	var all control
+	if err == nil {
+		all, err = controlRead(records[len(requests)], errs[len(requests)])
+	}
 	if err != nil {
 		return slices.Repeat([]error{err}, len(requests))
 	}
+	errs = errs[:len(requests)]
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, req := range requests {
-		if errs[i] == nil {
-			var asked control
-			if asked, errs[i] = controlOf(records[i], time.Now()); errs[i] == nil {
-				req.job.asked = asked
-			}
+		var asked control
+		if asked, errs[i] = controlRead(records[i], errs[i]); errs[i] == nil {
+			req.job.asked = asked.under(all)
 		}
 	}
 	return errs
+}
+
+// controlRead decodes a control that was read just now, unless err is not nil.
+func controlRead(r store.Record, err error) (control, error) {
+	if err != nil {
+		return control{}, err
+	}
+	return controlOf(r, time.Now())
 }
 
 // take passes an answer to the planner and carries out the step that it returns.

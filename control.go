@@ -21,7 +21,7 @@ type Pause struct {
 	Reason string    `json:"reason"`
 	By     string    `json:"by"`            // replica
 	At     time.Time `json:"at"`            // by its clock
-	All    bool      `json:"all,omitempty"` // by PauseAll
+	All    bool      `json:"all,omitempty"` // by PauseAll, so that ResumeAll ends it
 }
 
 // control is the state of the record with the commands to a job. It is not part of the job's record because only the
@@ -72,13 +72,19 @@ func (a *Admin) Pause(ctx context.Context, job, reason string) error {
 	})
 }
 
-// Resume ends a pause: scheduled times that are due after Resume returns are run again, on every replica.
+// Resume ends a pause: scheduled times that are due after Resume returns are run again, on every replica. The error is
+// ErrAllPaused while PauseAll is in effect; nothing is changed then.
 func (a *Admin) Resume(ctx context.Context, job string) error {
-	return a.control(ctx, Action{Verb: ActionResume, Name: job}, func(ctl *control, _ store.Record) {
-		if ctl.Paused != nil {
-			ctl.Paused, ctl.Resumed = nil, time.Now().UnixMilli()
-		}
-	})
+	if err := a.client.notAllPaused(ctx); err != nil {
+		return fmt.Errorf("%s of job %q: %w", ActionResume, job, err)
+	}
+	return a.control(ctx, Action{Verb: ActionResume, Name: job}, func(ctl *control, _ store.Record) { resume(ctl) })
+}
+
+func resume(ctl *control) {
+	if ctl.Paused != nil {
+		ctl.Paused, ctl.Resumed = nil, time.Now().UnixMilli()
+	}
 }
 
 // Trigger requests one run now, in addition to the schedule, on any replica. While the job is running, the manual run
@@ -163,7 +169,7 @@ const controlTTL = 10 * time.Second
 // change is passed the job's record.
 func (a *Admin) control(ctx context.Context, action Action, change func(*control, store.Record)) error {
 	action.Kind = KindJob
-	err := a.client.plain(Options{TTL: controlTTL}).change(ctx, action.Name, change)
+	err := a.client.plain(Options{TTL: controlTTL}).changeOf(ctx, action.Name, change)
 	if err == nil {
 		err = a.note(ctx, action)
 	}
@@ -173,7 +179,8 @@ func (a *Admin) control(ctx context.Context, action Action, change func(*control
 	return nil
 }
 
-func (c *Client) change(ctx context.Context, job string, change func(*control, store.Record)) error {
+// changeOf changes the commands to one job. change is passed the job's record.
+func (c *Client) changeOf(ctx context.Context, job string, change func(*control, store.Record)) error {
 	name, err := c.names.name(kindJob, job)
 	if err != nil {
 		return err
@@ -182,11 +189,29 @@ func (c *Client) change(ctx context.Context, job string, change func(*control, s
 	if err != nil {
 		return err
 	}
-	l, err := c.wait(ctx, target{shown: job, name: controlName})
+	return c.change(ctx, target{shown: job, name: controlName}, func(ctl *control) error {
+		records, err := c.peek(ctx, []string{name})
+		if err != nil {
+			return err
+		}
+		if records[0].Token == 0 || forgotten(records[0]) {
+			return ErrNoJob
+		}
+		change(ctl, records[0])
+		return nil
+	})
+}
+
+// change changes the commands in a control record under its lock, and notifies the replicas.
+func (c *Client) change(ctx context.Context, t target, change func(*control) error) error {
+	l, err := c.wait(ctx, t)
 	if err != nil {
 		return err
 	}
-	state, err := c.changed(ctx, l, name, change)
+	ctl, err := parseControl(l.granted.State)
+	if err == nil {
+		err = change(&ctl)
+	}
 	var news *Lease
 	if err == nil {
 		news, err = c.announce(ctx)
@@ -194,6 +219,7 @@ func (c *Client) change(ctx context.Context, job string, change func(*control, s
 	if err != nil {
 		return errors.Join(err, l.Release())
 	}
+	state := ctl.json()
 	err = l.release(store.Release{State: state, Retain: retainFor(0, state)})
 	return errors.Join(err, c.announced(ctx, news))
 }
@@ -207,23 +233,6 @@ func (c *Client) announced(ctx context.Context, news *Lease) error {
 		}
 	}
 	return told
-}
-
-// changed returns the new state of the control record that l holds.
-func (c *Client) changed(ctx context.Context, l *Lease, job string, change func(*control, store.Record)) ([]byte, error) {
-	records, err := c.peek(ctx, []string{job})
-	if err != nil {
-		return nil, err
-	}
-	if records[0].Token == 0 || forgotten(records[0]) {
-		return nil, ErrNoJob
-	}
-	ctl, err := parseControl(l.granted.State)
-	if err != nil {
-		return nil, err
-	}
-	change(&ctl, records[0])
-	return ctl.json(), nil
 }
 
 // announce locks the record that every replica watches, before a control is written. While it is locked, replicas do
@@ -245,9 +254,10 @@ func controlsVersion(r store.Record) int64 {
 	return r.Token
 }
 
-// A controlNews has the commands to all jobs, and which jobs wait to be taken over.
+// A controlNews has the commands to jobs, and which jobs wait to be taken over.
 type controlNews struct {
-	all     map[string]control // by the jobs' names
+	each    map[string]control // by the jobs' names; nil before the first look
+	all     control            // to all jobs
 	version int64
 	left    left
 }
@@ -274,13 +284,13 @@ func (c *Client) follow(ctx context.Context, seen int64, send chan<- controlNews
 		if records, err := c.peek(ctx, []string{name}); err == nil {
 			if version := controlsVersion(records[0]); version != seen || version == unsettled {
 				var bad faults
-				if all, err := c.allControls(ctx, "", &bad); err == nil {
+				if each, all, err := c.controlsOf(ctx, "", &bad); err == nil {
 					if err := bad.err(); err != nil {
 						c.log.Error("what was asked of jobs cannot be read; they do not run", "err", err)
 					}
 					seen = version
 					select {
-					case send <- controlNews{all, version, parseLeft(records[0].State)}:
+					case send <- controlNews{each, all, version, parseLeft(records[0].State)}:
 					case <-ctx.Done():
 					}
 				}
@@ -301,22 +311,26 @@ func (c *Client) follow(ctx context.Context, seen int64, send chan<- controlNews
 	}
 }
 
-// allControls reads the commands to the jobs whose names begin with start. A job whose commands cannot be read counts
-// as paused, and the reason is added to bad. The error is that of the list.
-func (c *Client) allControls(ctx context.Context, start string, bad *faults) (map[string]control, error) {
-	all := map[string]control{}
+// unreadable is the control of jobs whose commands cannot be read: they may be paused, so nobody may run them.
+var unreadable = control{Paused: &Pause{Reason: "what was asked of it cannot be read"}}
+
+// controlsOf reads the commands to the jobs whose names begin with start, and those to all jobs. Jobs whose commands
+// cannot be read count as paused, and the reason is added to bad. The error is that of the store.
+func (c *Client) controlsOf(ctx context.Context, start string, bad *faults) (each map[string]control, all control, err error) {
+	each = map[string]control{}
 	prefix := c.names.prefix + kindControl
 	for r, err := range c.list(ctx, prefix+start) {
 		if err != nil {
-			return all, fmt.Errorf("listing what was asked of jobs: %w", err)
+			return each, unreadable, fmt.Errorf("listing what was asked of jobs: %w", err)
 		}
 		name := strings.TrimPrefix(r.Name, prefix)
 		ctl, err := controlOf(r, time.Now())
 		if err != nil {
 			bad.add(fmt.Errorf("job %q: %w", name, err))
-			ctl = control{Paused: &Pause{Reason: "what was asked of it cannot be read"}} // it may be paused, so nobody may run it
+			ctl = unreadable
 		}
-		all[name] = ctl
+		each[name] = ctl
 	}
-	return all, nil
+	all, err = c.controlOfAll(ctx)
+	return each, all, err
 }

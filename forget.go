@@ -48,7 +48,7 @@ func (a *Admin) forget(ctx context.Context, job string) error {
 	if err := c.unused(ctx, job); err != nil { // no replica can run it from here on
 		return errors.Join(err, l.release(store.Release{Retain: Forever}))
 	}
-	if err := c.change(ctx, job, func(ctl *control, _ store.Record) { *ctl = control{} }); err != nil {
+	if err := c.changeOf(ctx, job, func(ctl *control, _ store.Record) { *ctl = control{} }); err != nil {
 		return errors.Join(err, l.release(store.Release{Retain: Forever}))
 	}
 	return l.release(store.Release{State: []byte{}})

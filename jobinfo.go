@@ -73,18 +73,18 @@ func (a *Admin) Job(ctx context.Context, name string) (JobInfo, error) {
 func (a *Admin) jobs(ctx context.Context, start string) iter.Seq2[JobInfo, error] {
 	return func(yield func(JobInfo, error) bool) {
 		var bad faults
-		controls, err := a.client.allControls(ctx, start, &bad)
+		controls, all, err := a.client.controlsOf(ctx, start, &bad)
 		bad.add(err)
 		f := a.client.fleet(ctx, func(ReplicaInfo) bool { return true })
 		bad.add(f.bad.err())
 		prefix := a.client.names.prefix + kindJob
-		all := view(ctx, a.client.core, "jobs", prefix+start, func(rest string, r store.Record) (JobInfo, bool, error) {
+		infos := view(ctx, a.client.core, "jobs", prefix+start, func(rest string, r store.Record) (JobInfo, bool, error) {
 			name := start + rest
-			info, err := jobInfo(name, r, controls[name])
+			info, err := jobInfo(name, r, controls[name].under(all))
 			info.Replicas = f.having(name)
 			return info, len(info.Replicas) > 0 || !forgotten(r), err
 		})
-		for info, err := range all {
+		for info, err := range infos {
 			if err != nil {
 				bad.add(err)
 			} else if !yield(info, nil) {

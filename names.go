@@ -15,17 +15,18 @@ type namer struct{ prefix string }
 
 // The kinds, as they begin the names of records.
 const (
-	kindLock        = "lock/"
-	kindJob         = "job/"
-	kindControl     = "control/" // commands to a job: pause, run now
-	kindElement     = "element/"
-	kindSemaphore   = "semaphore/"
-	kindLeader      = "leader/"
-	kindReplica     = "replica/"      // the live replicas
-	kindReplicaJobs = "replica-jobs/" // the jobs of each replica
-	kindGroup       = "group/"        // which replica claims jobs that are due together
-	nameActions     = "actions"       // the log of administrative changes
-	nameControls    = "controls"      // locked for every change under kindControl
+	kindLock         = "lock/"
+	kindJob          = "job/"
+	kindControl      = "control/" // commands to a job: pause, run now
+	kindElement      = "element/"
+	kindSemaphore    = "semaphore/"
+	kindLeader       = "leader/"
+	kindReplica      = "replica/"       // the live replicas
+	kindReplicaJobs  = "replica-jobs/"  // the jobs of each replica
+	kindGroup        = "group/"         // which replica claims jobs that are due together
+	nameActions      = "actions"        // the log of administrative changes
+	nameControls     = "controls"       // locked for every change under kindControl, and of nameControlOfAll
+	nameControlOfAll = "control-of-all" // commands to all jobs
 )
 
 func newNamer(namespace string) (namer, error) {

@@ -10,20 +10,21 @@ import (
 // kinds are how records are named, by the namespace and what people call the thing. Of the two parts of an element, and of a permit, the
 // kinds of one part use the first.
 var kinds = map[string]func(n namer, a, b string) (string, error){
-	"lock":    func(n namer, a, _ string) (string, error) { return n.name(kindLock, a) },
-	"job":     func(n namer, a, _ string) (string, error) { return n.name(kindJob, a) },
-	"control": func(n namer, a, _ string) (string, error) { return n.name(kindControl, a) },
-	"leader":  func(n namer, a, _ string) (string, error) { return n.name(kindLeader, a) },
-	"element": func(n namer, a, b string) (string, error) { return n.name(partsOf(kindElement, a), b) },
-	"permit":  func(n namer, a, b string) (string, error) { return n.name(partsOf(kindSemaphore, a), b) },
-	"group":   func(n namer, a, _ string) (string, error) { return n.prefix + kindGroup + a, store.CheckName(a) },
-	"all":     func(n namer, _, _ string) (string, error) { return n.prefix + nameControls, nil },
+	"lock":           func(n namer, a, _ string) (string, error) { return n.name(kindLock, a) },
+	"job":            func(n namer, a, _ string) (string, error) { return n.name(kindJob, a) },
+	"control":        func(n namer, a, _ string) (string, error) { return n.name(kindControl, a) },
+	"leader":         func(n namer, a, _ string) (string, error) { return n.name(kindLeader, a) },
+	"element":        func(n namer, a, b string) (string, error) { return n.name(partsOf(kindElement, a), b) },
+	"permit":         func(n namer, a, b string) (string, error) { return n.name(partsOf(kindSemaphore, a), b) },
+	"group":          func(n namer, a, _ string) (string, error) { return n.prefix + kindGroup + a, store.CheckName(a) },
+	"all":            func(n namer, _, _ string) (string, error) { return n.prefix + nameControls, nil },
+	"control of all": func(n namer, _, _ string) (string, error) { return n.prefix + nameControlOfAll, nil },
 }
 
 // same reports whether two names of a kind are those of one thing: of some kinds only the first part counts, or neither.
 func same(kind, a1, b1, a2, b2 string) bool {
 	switch kind {
-	case "all":
+	case "all", "control of all":
 		return true
 	case "element", "permit":
 		return a1 == a2 && b1 == b2

@@ -4,135 +4,79 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
-
-	"github.com/soloist-dev/soloist/store"
 )
 
-// PauseAll pauses all registered jobs that are not paused, as Pause does, and returns how many it paused. A job that is
-// added later is not paused.
-func (a *Admin) PauseAll(ctx context.Context, reason string) (int, error) {
-	pause := Pause{Reason: shorten(reason), By: a.client.cfg.Replica, At: time.Now(), All: true}
-	return a.controlAll(ctx, Action{Verb: ActionPause, Reason: reason}, func(ctl *control) bool {
-		if ctl.Paused != nil {
-			return false
-		}
-		ctl.Paused = &pause
-		return true
+// ErrAllPaused reports that all jobs are paused, so that one of them cannot be resumed alone.
+var ErrAllPaused = errors.New("all jobs are paused")
+
+// PauseAll pauses all jobs of the store and namespace as Pause does, including those that replicas add later, until
+// ResumeAll. Called again, it replaces the reason.
+func (a *Admin) PauseAll(ctx context.Context, reason string) error {
+	return a.controlAll(ctx, Action{Verb: ActionPause, Reason: reason}, func(ctl *control) {
+		ctl.Paused = &Pause{Reason: shorten(reason), By: a.client.cfg.Replica, At: time.Now(), All: true}
 	})
 }
 
-// ResumeAll ends the pauses that PauseAll made, and returns how many it ended. Jobs that were paused by Pause stay
-// paused.
-func (a *Admin) ResumeAll(ctx context.Context) (int, error) {
-	return a.controlAll(ctx, Action{Verb: ActionResume}, func(ctl *control) bool {
-		if ctl.Paused == nil || !ctl.Paused.All {
-			return false
-		}
-		ctl.Paused, ctl.Resumed = nil, time.Now().UnixMilli()
-		return true
-	})
+// ResumeAll ends the pause of PauseAll: scheduled times that are due after ResumeAll returns are run again. Jobs that
+// were paused by Pause stay paused.
+func (a *Admin) ResumeAll(ctx context.Context) error {
+	return a.controlAll(ctx, Action{Verb: ActionResume}, resume)
 }
 
-// controlAll changes the commands to all jobs, in few requests, and logs the action. change reports whether it changed
-// anything.
-func (a *Admin) controlAll(ctx context.Context, action Action, change func(*control) bool) (changed int, err error) {
-	c := a.client.With(Options{TTL: controlTTL})
-	var bad faults
-	var names []string
-	prefix := c.names.prefix + kindJob
-	for r, err := range c.list(ctx, prefix) {
-		if bad.add(err); err == nil && !forgotten(r) {
-			names = append(names, c.names.prefix+kindControl+strings.TrimPrefix(r.Name, prefix))
-		}
+// AllPaused returns why all jobs are paused, or nil if PauseAll is not in effect.
+func (a *Admin) AllPaused(ctx context.Context) (*Pause, error) {
+	ctl, err := a.client.controlOfAll(ctx)
+	if err != nil {
+		return nil, err
 	}
-	for wait := newBackoff(time.Second); len(names) > 0; {
-		n, again, err := c.changeSome(ctx, names[:min(len(names), batchLimit)], change, &bad)
-		changed += n
-		if err != nil {
-			bad.add(err)
-			break
-		}
-		if len(again) > 0 && !wait.sleep(ctx) {
-			bad.add(context.Cause(ctx))
-			break
-		}
-		names = slices.Concat(again, names[min(len(names), batchLimit):])
-	}
+	return ctl.Paused, nil
+}
+
+// controlAll changes the commands to all jobs, notifies the replicas, and logs the action.
+func (a *Admin) controlAll(ctx context.Context, action Action, change func(*control)) error {
 	action.Kind = KindJob
-	if changed > 0 {
-		bad.add(a.note(ctx, action))
+	c := a.client.plain(Options{TTL: controlTTL})
+	err := c.change(ctx, target{shown: nameControlOfAll, name: c.names.prefix + nameControlOfAll}, func(ctl *control) error {
+		change(ctl)
+		return nil
+	})
+	if err == nil {
+		err = a.note(ctx, action)
 	}
-	if err := bad.err(); err != nil {
-		return changed, fmt.Errorf("%s of all jobs: %w", action.Verb, err)
+	if err != nil {
+		return fmt.Errorf("%s of all jobs: %w", action.Verb, err)
 	}
-	return changed, nil
+	return nil
 }
 
-// changeSome changes control records in one batch and notifies the replicas. It returns how many it changed, and which
-// ones another client holds just now.
-func (c *Client) changeSome(ctx context.Context, names []string, change func(*control) bool, bad *faults) (changed int, again []string, err error) {
-	claims := make([]store.Claim, len(names))
-	for i, name := range names {
-		claims[i] = store.Claim{Name: name, Holder: c.newHolder(), TTL: controlTTL}
-	}
-	outs, _, err := c.claimBatch(ctx, claims, c.clock.earliest())
+// controlOfAll reads the commands to all jobs. If they cannot be read, all jobs count as paused, and the error says why.
+func (c *Client) controlOfAll(ctx context.Context) (control, error) {
+	records, err := c.peek(ctx, []string{c.names.prefix + nameControlOfAll})
 	if err != nil {
-		return 0, nil, err
+		return unreadable, fmt.Errorf("reading what was asked of all jobs: %w", err)
 	}
-	var back, rels []store.Release
-	for i, out := range outs {
-		switch {
-		case errors.Is(out.Err, ErrHeld):
-			again = append(again, names[i])
-			continue
-		case out.Err != nil:
-			bad.add(out.Err)
-			continue
-		}
-		ctl, err := parseControl(out.Grant.State)
-		if err != nil {
-			bad.add(fmt.Errorf("%q: %w", names[i], err))
-		}
-		rel := c.releaseOfGrant(claims[i], out.Grant)
-		if err != nil || !change(&ctl) {
-			back = append(back, rel)
-			continue
-		}
-		rel.State, rel.Retain = ctl.json(), Forever
-		rels = append(rels, rel)
+	ctl, err := controlOf(records[0], time.Now())
+	if err != nil {
+		return unreadable, fmt.Errorf("what was asked of all jobs: %w", err)
 	}
-	if len(back) > 0 {
-		_ = c.releaseBatch(back)
-	}
-	if len(rels) == 0 {
-		return 0, again, nil
-	}
-	errs, err := c.tellChanged(ctx, rels)
-	for i, err := range errs {
-		switch {
-		case err == nil:
-			changed++
-		case errors.Is(err, ErrLost): // it took longer than the TTL of the record
-			again = append(again, rels[i].Name)
-		default:
-			bad.add(err)
-		}
-	}
-	return changed, again, err
+	return ctl, nil
 }
 
-// tellChanged writes control records and notifies the replicas.
-func (c *Client) tellChanged(ctx context.Context, rels []store.Release) ([]error, error) {
-	news, err := c.announce(ctx)
-	if err != nil {
-		for i := range rels {
-			rels[i].State = nil
-		}
-		return nil, errors.Join(append(c.releaseBatch(rels), err)...)
+// under returns what applies to a job: its own commands, and those to all jobs.
+func (c control) under(all control) control {
+	if c.Paused == nil {
+		c.Paused = all.Paused
 	}
-	errs := c.releaseBatch(rels)
-	return errs, c.announced(ctx, news)
+	c.Resumed = max(c.Resumed, all.Resumed)
+	return c
+}
+
+// notAllPaused returns ErrAllPaused, with the pause, if all jobs are paused.
+func (c *Client) notAllPaused(ctx context.Context) error {
+	ctl, err := c.controlOfAll(ctx)
+	if err == nil && ctl.Paused != nil {
+		err = fmt.Errorf("%w, by %s: %s", ErrAllPaused, ctl.Paused.By, ctl.Paused.Reason)
+	}
+	return err
 }

@@ -267,7 +267,7 @@ func (p *planner) heard(news controlNews, now time.Time) {
 // hears tells a job what was heard last.
 func (p *planner) hears(j *plannedJob, now time.Time) {
 	name := j.job.Name
-	if asked := p.news.all[name]; p.news.all != nil && asked != j.asked {
+	if asked := p.news.each[name].under(p.news.all); p.news.each != nil && asked != j.asked {
 		j.asked = asked
 		if j.phase == idle {
 			p.lookAgain(j, now)

@@ -52,7 +52,7 @@ func exitCode(err error) int {
 		return ended.code
 	case errors.Is(err, soloist.ErrLost):
 		return exitLost
-	case errors.Is(err, soloist.ErrHeld), errors.Is(err, soloist.ErrNotHeld), errors.Is(err, soloist.ErrInUse):
+	case errors.Is(err, soloist.ErrHeld), errors.Is(err, soloist.ErrNotHeld), errors.Is(err, soloist.ErrInUse), errors.Is(err, soloist.ErrAllPaused):
 		return exitHeld
 	case errors.Is(err, soloist.ErrFailed):
 		return exitFailed

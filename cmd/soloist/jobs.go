@@ -74,6 +74,8 @@ func (r jobRow) state() string {
 	switch {
 	case r.Running != nil:
 		state = "running on " + r.Running.Replica
+	case r.Paused != nil && r.Paused.All:
+		state = "all paused: " + r.Paused.Reason
 	case r.Paused != nil:
 		state = "paused: " + r.Paused.Reason
 	case r.Manual:
@@ -126,6 +128,9 @@ func (a *app) jobsList() *cobra.Command {
 				return err
 			}
 			return a.look(func(ctx context.Context, c *soloist.Client) error {
+				if p, err := c.Admin().AllPaused(ctx); err == nil && p != nil { // the list reports the error
+					a.say("all jobs are paused since %s by %s: %s; soloist jobs resume --all ends that", instant(p.At), p.By, p.Reason)
+				}
 				return list(a, "NAME|SCHEDULE|STATE|LAST|ENDED|NEXT", c.Admin().Jobs(ctx), newJobRow, func(r jobRow) []string {
 					outcome, ended := r.last()
 					return []string{r.Name, r.Schedule, r.state(), outcome, ended, optional(r.Next)}
@@ -307,24 +312,30 @@ func (a *app) triggerAndWait(job string, most time.Duration) error {
 
 func (a *app) jobsPause() *cobra.Command {
 	reason := ""
-	c := a.jobsActOnAll("pause NAME|--all --reason TEXT", "Keep a job, or all jobs, from running, on every machine", "all jobs that are known and not paused",
+	c := a.jobsActOnAll("pause NAME|--all --reason TEXT", "Keep a job, or all jobs, from running, on every machine", "all jobs, including those that are added later",
 		func(ctx context.Context, admin *soloist.Admin, name string) error {
 			return admin.Pause(ctx, name, reason)
 		},
-		func(ctx context.Context, admin *soloist.Admin) (int, error) { return admin.PauseAll(ctx, reason) })
+		func(ctx context.Context, admin *soloist.Admin) error { return admin.PauseAll(ctx, reason) })
 	c.Flags().StringVar(&reason, "reason", "", "why, for those who wonder (required)")
 	_ = c.MarkFlagRequired("reason")
 	return c
 }
 
 func (a *app) jobsResume() *cobra.Command {
-	return a.jobsActOnAll("resume NAME|--all", "End a job's pause, or all that pause --all has made", "all jobs that pause --all has paused",
-		func(ctx context.Context, admin *soloist.Admin, name string) error { return admin.Resume(ctx, name) },
-		func(ctx context.Context, admin *soloist.Admin) (int, error) { return admin.ResumeAll(ctx) })
+	return a.jobsActOnAll("resume NAME|--all", "End the pause of a job, or the pause of all jobs", "end the pause of all jobs; jobs that were paused by name stay paused",
+		func(ctx context.Context, admin *soloist.Admin, name string) error {
+			err := admin.Resume(ctx, name)
+			if errors.Is(err, soloist.ErrAllPaused) {
+				err = fmt.Errorf("%w; resume --all ends that", err)
+			}
+			return err
+		},
+		func(ctx context.Context, admin *soloist.Admin) error { return admin.ResumeAll(ctx) })
 }
 
 // jobsActOnAll is a subcommand that changes one job, or all.
-func (a *app) jobsActOnAll(use, short, which string, one func(context.Context, *soloist.Admin, string) error, every func(context.Context, *soloist.Admin) (int, error)) *cobra.Command {
+func (a *app) jobsActOnAll(use, short, which string, one func(context.Context, *soloist.Admin, string) error, every func(context.Context, *soloist.Admin) error) *cobra.Command {
 	all := false
 	c := &cobra.Command{
 		Use: use, Short: short, Args: a.noChild(cobra.MaximumNArgs(1)),
@@ -333,12 +344,10 @@ func (a *app) jobsActOnAll(use, short, which string, one func(context.Context, *
 				return usage("give the name of a job, or --all")
 			}
 			return a.look(func(ctx context.Context, c *soloist.Client) error {
-				if !all {
-					return one(ctx, c.Admin(), args[0])
+				if all {
+					return every(ctx, c.Admin())
 				}
-				n, err := every(ctx, c.Admin())
-				a.say("%d jobs", n)
-				return err
+				return one(ctx, c.Admin(), args[0])
 			})
 		},
 	}
