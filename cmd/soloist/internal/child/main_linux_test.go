@@ -34,6 +34,9 @@ func TestMain(m *testing.M) {
 	case "bytes":
 		_, _ = os.Stdout.Write(someBytes())
 		os.Exit(0)
+	case "stoppable":
+		fmt.Println(stoppable())
+		os.Exit(0)
 	case "run": // runs its arguments as soloist would
 		os.Exit(helperRun())
 	case "guarded": // as "run", and guarded

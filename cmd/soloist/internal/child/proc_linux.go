@@ -12,10 +12,11 @@ import (
 
 // A process as /proc reports it. The start, in ticks since the boot, tells it from a later one of the same number.
 type process struct {
-	pid, parent, group int
-	state              byte
-	start              uint64
-	bare               bool // it has no environment, and will have none
+	pid, parent    int
+	group, session int
+	state          byte
+	start          uint64
+	bare           bool // it has no environment, and will have none
 }
 
 // kernelThread is PF_KTHREAD of Linux's include/linux/sched.h.
@@ -30,7 +31,7 @@ func readProcess(pid int) (process, bool) {
 	return parseProcess(pid, text)
 }
 
-// parseProcess reads "pid (name) state ppid pgrp …" as proc_pid_stat(5) describes it: the flags are the 9th field, the
+// parseProcess reads "pid (name) state ppid pgrp session …" as proc_pid_stat(5) describes it: the flags are the 9th field, the
 // start is the 22nd, and the addresses where the environment begins and ends are the 50th and the 51st. The name may
 // hold anything.
 func parseProcess(pid int, text []byte) (process, bool) {
@@ -41,6 +42,7 @@ func parseProcess(pid int, text []byte) (process, bool) {
 	p := process{pid: pid, state: fields[0][0]}
 	p.parent, _ = strconv.Atoi(fields[1])
 	p.group, _ = strconv.Atoi(fields[2])
+	p.session, _ = strconv.Atoi(fields[3])
 	flags, err := strconv.ParseUint(fields[6], 10, 64)
 	if err != nil {
 		return process{}, false

@@ -68,6 +68,22 @@ func (r *run) benice(n int) {
 	_ = unix.Setpriority(unix.PRIO_PGRP, r.pid, min(own+n, 19))
 }
 
+// stoppable reports whether SIGTSTP stops this process, as far as its parent shows it: a shell that has put it into a
+// group can continue it.
+func stoppable() bool {
+	parent := unix.Getppid()
+	group, err := unix.Getpgid(parent)
+	if err != nil || group == unix.Getpgrp() {
+		return false
+	}
+	session, err := unix.Getsid(parent)
+	if err != nil {
+		return false
+	}
+	own, err := unix.Getsid(0)
+	return err == nil && session == own
+}
+
 func (r *run) finish() unix.WaitStatus { return r.status }
 
 func (r *run) strays() []process { return nil }

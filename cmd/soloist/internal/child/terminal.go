@@ -76,7 +76,7 @@ func (t *terminal) lend(group int) {
 }
 
 // lendEagerly lends the terminal to the command before it asks, unless there may be another process of our pipeline
-// that needs it.
+// that needs it. If the command has asked already, it was stopped for that, and attend continues it.
 func (t *terminal) lendEagerly(group int, stdout io.Writer) {
 	if t == nil || !t.stdin || t.foreground() != t.own {
 		return
@@ -87,7 +87,6 @@ func (t *terminal) lendEagerly(group int, stdout io.Writer) {
 		}
 	}
 	t.lend(group)
-	_ = unix.Kill(-group, unix.SIGCONT) // it may have asked already, and have been stopped for it
 }
 
 // restore takes the terminal back for good.
@@ -113,6 +112,7 @@ func (r *run) suspend(sig unix.Signal) bool {
 	if group == r.pid {
 		t.give(t.own)
 	}
+	r.signalGroup(unix.SIGSTOP) // also what ignores SIGTSTP: nobody renews the lease while this process is stopped
 	stopOurselves()
 	if group == r.pid && t.foreground() == t.own {
 		t.lend(r.pid)
@@ -144,8 +144,20 @@ func stopOurselves() {
 	signal.Notify(continued, unix.SIGCONT)
 	defer signal.Stop(continued)
 	_ = unix.Kill(0, unix.SIGTSTP)
-	select {
-	case <-continued:
-	case <-time.After(200 * time.Millisecond):
+	untilContinued(continued, stoppable)
+}
+
+// untilContinued returns when this process was stopped and is continued, or cannot be stopped. The stop may come late:
+// any thread of this process may have to run first.
+func untilContinued(continued <-chan os.Signal, stoppable func() bool) {
+	for {
+		select {
+		case <-continued:
+			return
+		case <-time.After(200 * time.Millisecond):
+			if !stoppable() {
+				return
+			}
+		}
 	}
 }

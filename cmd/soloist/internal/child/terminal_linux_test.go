@@ -2,9 +2,12 @@ package child
 
 import (
 	"fmt"
+	"io"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/soloist-dev/soloist/test/servers"
@@ -181,6 +184,80 @@ func TestCtrlZUntilTheLeaseIsLost(t *testing.T) {
 	p.types(t, "exit\n")
 	if strings.Contains(strings.ReplaceAll(p.out.String(), `echo "went on"`, ""), "went on\r\n") {
 		t.Error("it went on")
+	}
+}
+
+// Nobody renews the lease while soloist is stopped, so nothing of the command may run: also what ignores Ctrl-Z.
+func TestCtrlZStopsAllOfTheCommand(t *testing.T) {
+	p, file := bash(t), inTemp(t, "pid")
+	p.types(t, `env file=`+file+` $helper /bin/sh -c '`+inFront+`(trap "" TSTP; exec sleep 1000) & echo $! >$file; echo begun-$((1+1)); read x; kill $!'`+"\n")
+	p.shows(t, "begun-2")
+	pid := pidIn(t, file)
+	waitFor(t, "what ignores Ctrl-Z", func() bool { return ignores(pid, unix.SIGTSTP) })
+	p.types(t, "\x1a")
+	p.shows(t, "Stopped")
+	state := func(want string) func() bool {
+		return func() bool { q, ok := readProcess(pid); return ok && strings.ContainsRune(want, rune(q.state)) }
+	}
+	waitFor(t, "all of the command is stopped", state("T"))
+	p.types(t, "fg\n")
+	waitFor(t, "all of the command goes on", state("SRD"))
+	p.types(t, "on\n")
+	p.shows(t, "helper: code")
+	p.types(t, "exit\n")
+}
+
+// ignores reports whether a process ignores a signal.
+func ignores(pid int, sig unix.Signal) bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return false
+	}
+	_, set, _ := strings.Cut(string(status), "SigIgn:")
+	set, _, _ = strings.Cut(set, "\n")
+	bits, err := strconv.ParseUint(strings.TrimSpace(set), 16, 64)
+	return err == nil && bits&(1<<(sig-1)) != 0
+}
+
+// A process that is to be stopped may run on for as long as the system likes: it takes that for no end of the stop.
+func TestStopThatComesLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		continued := make(chan os.Signal, 1)
+		begin := time.Now()
+		time.AfterFunc(time.Hour, func() { continued <- unix.SIGCONT })
+		untilContinued(continued, func() bool { return true })
+		if took := time.Since(begin); took != time.Hour {
+			t.Errorf("went on after %v", took)
+		}
+		untilContinued(continued, func() bool { return false }) // returns
+	})
+}
+
+func TestStoppable(t *testing.T) {
+	env, again := append(os.Environ(), helper+"=stoppable"), "'"+self(t)+"'; :"
+	for name, row := range map[string]struct {
+		args []string
+		sys  unix.SysProcAttr
+		want string
+	}{
+		"a job of its own":              {[]string{self(t)}, unix.SysProcAttr{Setpgid: true}, "true"},
+		"in a script that is a job":     {[]string{"/bin/sh", "-c", again}, unix.SysProcAttr{Setpgid: true}, "true"},
+		"the leader of a session":       {[]string{self(t)}, unix.SysProcAttr{Setsid: true}, "false"},
+		"in a script without a session": {[]string{"/bin/sh", "-c", again}, unix.SysProcAttr{Setsid: true}, "false"},
+		"ignoring Ctrl-Z":               {[]string{"/bin/sh", "-c", "trap '' TSTP; " + again}, unix.SysProcAttr{Setpgid: true}, "false"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = r.Close() }()
+			foreign(t, []*os.File{w, w, w}, env, &row.sys, row.args...)
+			_ = w.Close()
+			if got, err := io.ReadAll(r); err != nil || string(got) != row.want+"\n" {
+				t.Errorf("%q, %v, want %s", got, err, row.want)
+			}
+		})
 	}
 }
 
