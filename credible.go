@@ -54,10 +54,7 @@ func (s credible) Release(ctx context.Context, releases []store.Release) ([]erro
 }
 
 // chosen checks the result of a Chooser.
-func (s credible) chosen(names []string, claim store.Claim, i int, out store.Outcome, err error) (int, store.Outcome) {
-	if err != nil {
-		return 0, store.Outcome{Err: err}
-	}
+func (s credible) chosen(names []string, claim store.Claim, i int, out store.Outcome) (int, store.Outcome) {
 	if i < 0 || i >= len(names) {
 		return 0, store.Outcome{Err: s.breach("Choose", "the index %d of %d names", i, len(names))}
 	}

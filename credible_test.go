@@ -54,21 +54,23 @@ func (l *liar) Release(ctx context.Context, releases []store.Release) ([]error, 
 	return errs, err
 }
 
-func (l *liar) Choose(ctx context.Context, names []string, c store.Claim) (int, store.Outcome, error) {
-	i, out, err := l.Store.Choose(ctx, names, c)
+func (l *liar) Choose(ctx context.Context, names []string, c store.Claim) (int, store.Grant, error) {
+	i, grant, err := l.Store.Choose(ctx, names, c)
 	if l.chosen != nil && err == nil {
-		i, out = l.chosen(i, out)
+		var out store.Outcome
+		i, out = l.chosen(i, store.Outcome{Grant: grant})
+		return i, out.Grant, out.Err
 	}
-	return i, out, err
+	return i, grant, err
 }
 
-func (l *liar) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.Duration, error) {
+func (l *liar) Queue(ctx context.Context, c store.Claim) (store.Grant, time.Duration, error) {
 	l.asked.Add(1)
 	if l.queued == nil {
 		return l.Store.Queue(ctx, c)
 	}
 	out, after := l.queued(store.Outcome{}, 0)
-	return out, after, nil
+	return out.Grant, after, out.Err
 }
 
 func (l *liar) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/soloist-dev/soloist/store"
 )
 
 // An Event is one thing that happened, for Config.Observe. Which fields are set depends on Kind.
@@ -90,6 +92,14 @@ func (c *core) observe(ctx context.Context, e Event) {
 	// zero.
 	e.Waited, e.Duration, e.Delay = max(0, e.Waited), max(0, e.Duration), max(0, e.Delay)
 	c.cfg.Observe(ctx, e)
+}
+
+// answered returns the results of a request for one claim. A refusal is an answer of the store, and not an error of the request.
+func answered(grant store.Grant, err error) ([]store.Outcome, error) {
+	if err != nil && !refused(err) {
+		return nil, err
+	}
+	return []store.Outcome{{Grant: grant, Err: err}}, nil
 }
 
 // observed reports each call of a verb to Config.Observe.

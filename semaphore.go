@@ -86,12 +86,15 @@ func (c *Client) chooseAtOnce(ctx context.Context, chooser store.Chooser, names 
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.RequestTimeout)
 	defer cancel()
 	var i int
-	var out store.Outcome
-	_, err := observed(c.core, VerbChoose, func(ctx context.Context, names []string) (_ []store.Outcome, err error) {
-		i, out, err = chooser.Choose(ctx, names, claim)
-		return nil, err
+	outs, err := observed(c.core, VerbChoose, func(ctx context.Context, names []string) ([]store.Outcome, error) {
+		chosen, grant, err := chooser.Choose(ctx, names, claim)
+		i = chosen
+		return answered(grant, err)
 	})(ctx, names)
-	i, out = credible{c.store}.chosen(names, claim, i, out, err)
+	if err != nil {
+		return names[0], store.Outcome{Err: err}
+	}
+	i, out := credible{c.store}.chosen(names, claim, i, outs[0])
 	return names[i], out
 }
 

@@ -27,16 +27,13 @@ func (c *Client) waitInStoreQueue(ctx context.Context, q store.Queuer, t target,
 	var last error
 	for pace := (pacer{}); ctx.Err() == nil; {
 		before, begun := c.clock.earliest(), time.Now()
-		out, after, err := c.askStoreQueue(ctx, q, claim)
-		if err == nil {
-			err = out.Err
-		}
+		grant, after, err := c.askStoreQueue(ctx, q, claim)
 		switch {
 		case err == nil:
 			if !asked && after == 0 {
 				me.setBusy(false)
 			}
-			l, err := c.adopt(caller, t, claim, out.Grant, c.grantedAt(before, after))
+			l, err := c.adopt(caller, t, claim, grant, c.grantedAt(before, after))
 			if !errors.Is(err, ErrLost) {
 				return l, err
 			}
@@ -67,18 +64,19 @@ func (c *Client) waitInStoreQueue(ctx context.Context, q store.Queuer, t target,
 
 // askStoreQueue makes one request, which returns soon after the holder's TTL at the latest. So the store knows that
 // this client still waits, and the time between request and grant, in which clocks drift, is short.
-func (c *Client) askStoreQueue(ctx context.Context, q store.Queuer, claim store.Claim) (out store.Outcome, after time.Duration, err error) {
+func (c *Client) askStoreQueue(ctx context.Context, q store.Queuer, claim store.Claim) (grant store.Grant, after time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, claim.TTL+c.cfg.RequestTimeout)
 	defer cancel()
 	asked := c.clock.earliest()
-	_, err = observed(c.core, VerbQueue, func(context.Context, []store.Claim) ([]store.Outcome, error) {
-		out, after, err = q.Queue(ctx, claim)
-		return nil, err
+	outs, err := observed(c.core, VerbQueue, func(ctx context.Context, claims []store.Claim) (_ []store.Outcome, err error) {
+		grant, after, err = q.Queue(ctx, claims[0])
+		return answered(grant, err)
 	})(ctx, []store.Claim{claim})
-	if err == nil {
-		out = credible{c.store}.outcome("Queue", claim, out)
+	if err != nil {
+		return store.Grant{}, 0, err
 	}
-	return out, min(after, c.clock.latest().Sub(asked)), err // no lease begins after its grant is known
+	out := credible{c.store}.outcome("Queue", claim, outs[0])
+	return out.Grant, min(after, c.clock.latest().Sub(asked)), out.Err // no lease begins after its grant is known
 }
 
 // grantedAt returns the earliest time at which a lease can have begun. before is when the request was sent; after is

@@ -36,14 +36,14 @@ func (s *linedStore) Release(ctx context.Context, releases []store.Release) ([]e
 	return s.Store.Release(ctx, releases)
 }
 
-func (s *linedStore) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.Duration, error) {
+func (s *linedStore) Queue(ctx context.Context, c store.Claim) (store.Grant, time.Duration, error) {
 	if s.none {
-		return store.Outcome{}, 0, errors.ErrUnsupported
+		return store.Grant{}, 0, errors.ErrUnsupported
 	}
 	s.requests.Add(1)
-	out, after, err := s.Store.Queue(ctx, c)
+	grant, after, err := s.Store.Queue(ctx, c)
 	time.Sleep(s.late)
-	return out, after, err
+	return grant, after, err
 }
 
 func (s *linedStore) Leave(ctx context.Context, name, holder string) (bool, error) {

@@ -24,16 +24,16 @@ func (unable) Watch(context.Context, []string) (<-chan struct{}, error) {
 	return nil, errors.ErrUnsupported
 }
 
-func (unable) Queue(context.Context, store.Claim) (store.Outcome, time.Duration, error) {
-	return store.Outcome{}, 0, errors.ErrUnsupported
+func (unable) Queue(context.Context, store.Claim) (store.Grant, time.Duration, error) {
+	return store.Grant{}, 0, errors.ErrUnsupported
 }
 
 func (unable) Leave(context.Context, string, string) (bool, error) {
 	return false, errors.ErrUnsupported
 }
 
-func (unable) Choose(context.Context, []string, store.Claim) (int, store.Outcome, error) {
-	return 0, store.Outcome{}, errors.ErrUnsupported
+func (unable) Choose(context.Context, []string, store.Claim) (int, store.Grant, error) {
+	return 0, store.Grant{}, errors.ErrUnsupported
 }
 
 func (unable) Sweep(context.Context, int) (int, error) { return 0, errors.ErrUnsupported }

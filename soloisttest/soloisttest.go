@@ -229,12 +229,12 @@ func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error,
 }
 
 // Choose implements store.Chooser.
-func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Outcome, error) {
+func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Grant, error) {
 	if err := s.counted(ctx); err != nil {
-		return 0, store.Outcome{}, err
+		return 0, store.Grant{}, err
 	}
-	i, out, err := s.mem.Choose(ctx, names, claim)
-	return i, out, s.after(err)
+	i, grant, err := s.mem.Choose(ctx, names, claim)
+	return i, grant, s.after(err)
 }
 
 // linked returns a context that ends with ctx, and when the connection is cut.
@@ -278,17 +278,17 @@ func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, err
 
 // Queue implements store.Queuer. Break and Stall end a call that waits in the queue with store.ErrUnknown: its holder
 // keeps its place, and may be granted the name.
-func (s *Store) Queue(ctx context.Context, claim store.Claim) (store.Outcome, time.Duration, error) {
+func (s *Store) Queue(ctx context.Context, claim store.Claim) (store.Grant, time.Duration, error) {
 	if err := s.counted(ctx); err != nil {
-		return store.Outcome{}, 0, err
+		return store.Grant{}, 0, err
 	}
 	linked, cut, stop := s.linked(ctx)
 	defer stop()
-	out, after, err := s.mem.Queue(linked, claim)
-	if err == nil && cut.Err() != nil {
-		return store.Outcome{}, 0, store.AsUnknown(errors.New("soloisttest: the connection was lost"))
+	grant, after, err := s.mem.Queue(linked, claim)
+	if (err == nil || errors.Is(err, store.ErrHeld)) && cut.Err() != nil {
+		return store.Grant{}, 0, store.AsUnknown(errors.New("soloisttest: the connection was lost"))
 	}
-	return out, after, s.after(err)
+	return grant, after, s.after(err)
 }
 
 // Leave implements store.Queuer.

@@ -141,20 +141,20 @@ type Watcher interface {
 
 // A Queuer keeps a queue of waiters for each name. A release hands the name over to the first of them.
 type Queuer interface {
-	// Queue is Acquire for one claim whose holder waits. The claim's Mark must be 0. If the name is held, the holder is added to the end of
+	// Queue acquires a name for a holder that waits. The claim's Mark must be 0. If the name is held, the holder is added to the end of
 	// the name's queue, unless it is in it already, and Queue waits. A release grants the name, in the same atomic step, to the first
 	// holder of the queue for its claim's TTL, unless the name is to linger. Queue returns
 	//
 	//   - a grant. after is how long after this request reached the store the lease began, by the store's clock. It is negative for a
 	//     lease that the holder had before. A caller computes the end of the lease from there, not from when Queue returned;
-	//   - a *HeldError, as the error of the outcome, when the caller should call again: the lease in the way would have ended by
+	//   - a *HeldError when the caller should call again: the lease in the way would have ended by
 	//     now, or another lease in the way ends sooner than the last one, or the name lingers, or ctx has ended. The holder stays in the queue,
 	//     unless this call was granted a lease that ended before Queue could return it: a call is one claim, and is granted at most one lease;
 	//   - ErrUnknown if the request was not answered, or if a later one that reads what was granted failed. The holder may be in the
 	//     queue, or hold the name.
 	//
 	// A holder that gives up must call Leave. Other errors are as in Acquire.
-	Queue(ctx context.Context, c Claim) (out Outcome, after time.Duration, err error)
+	Queue(ctx context.Context, c Claim) (grant Grant, after time.Duration, err error)
 
 	// Leave removes a holder from the queue of a name. It returns false if the holder was not in the queue: it may hold the name. Errors are as in Acquire.
 	Leave(ctx context.Context, name, holder string) (bool, error)
@@ -162,11 +162,11 @@ type Queuer interface {
 
 // A Chooser can acquire any one of several names in one step.
 type Chooser interface {
-	// Choose acquires the first of names that is free for claim.Holder, and returns its index and the outcome. claim.Name is ignored, and
-	// claim.Mark must be 0. If the holder already holds one of the names, Choose returns that grant again. If all names are taken, the outcome
-	// is the *HeldError of the name that would be free first. Names or a claim that are not valid are an *InvalidError in the outcome.
-	// Other errors are as in Acquire.
-	Choose(ctx context.Context, names []string, claim Claim) (int, Outcome, error)
+	// Choose acquires the first of names that is free for claim.Holder, and returns its index and the grant. claim.Name is ignored, and
+	// claim.Mark must be 0. If the holder already holds one of the names, Choose returns that grant again. If all names are taken, Choose
+	// returns the index and the *HeldError of the name that would be free first. If names or the claim are not valid, it returns an
+	// *InvalidError. Other errors are as in Acquire.
+	Choose(ctx context.Context, names []string, claim Claim) (i int, grant Grant, err error)
 }
 
 // A Pinger can check whether the backend responds.

@@ -67,10 +67,10 @@ func (c *Counted) Watch(ctx context.Context, names []string) (<-chan struct{}, e
 }
 
 // Queue is as in store.Queuer.
-func (c *Counted) Queue(ctx context.Context, claim store.Claim) (store.Outcome, time.Duration, error) {
+func (c *Counted) Queue(ctx context.Context, claim store.Claim) (store.Grant, time.Duration, error) {
 	q, ok := store.As[store.Queuer](c.Store)
 	if !ok {
-		return store.Outcome{}, 0, errors.ErrUnsupported
+		return store.Grant{}, 0, errors.ErrUnsupported
 	}
 	c.trips.Add(1)
 	return q.Queue(ctx, claim)
@@ -87,10 +87,10 @@ func (c *Counted) Leave(ctx context.Context, name, holder string) (bool, error) 
 }
 
 // Choose is as in store.Chooser.
-func (c *Counted) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Outcome, error) {
+func (c *Counted) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Grant, error) {
 	ch, ok := store.As[store.Chooser](c.Store)
 	if !ok {
-		return 0, store.Outcome{}, errors.ErrUnsupported
+		return 0, store.Grant{}, errors.ErrUnsupported
 	}
 	c.trips.Add(1)
 	return ch.Choose(ctx, names, claim)

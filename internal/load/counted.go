@@ -73,20 +73,20 @@ func (s *counted) Watch(ctx context.Context, names []string) (<-chan struct{}, e
 }
 
 // Choose implements store.Chooser.
-func (s *counted) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Outcome, error) {
+func (s *counted) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Grant, error) {
 	c, ok := store.As[store.Chooser](s.Store)
 	if !ok {
-		return 0, store.Outcome{}, errors.ErrUnsupported
+		return 0, store.Grant{}, errors.ErrUnsupported
 	}
 	s.c.add(len(names))
 	return c.Choose(ctx, names, claim)
 }
 
 // Queue implements store.Queuer. A call counts as one request, however long it waits.
-func (s *counted) Queue(ctx context.Context, claim store.Claim) (store.Outcome, time.Duration, error) {
+func (s *counted) Queue(ctx context.Context, claim store.Claim) (store.Grant, time.Duration, error) {
 	q, ok := store.As[store.Queuer](s.Store)
 	if !ok {
-		return store.Outcome{}, 0, errors.ErrUnsupported
+		return store.Grant{}, 0, errors.ErrUnsupported
 	}
 	s.c.add(1)
 	return q.Queue(ctx, claim)

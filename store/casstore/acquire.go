@@ -142,21 +142,21 @@ func view(seen sight, now time.Time, state bool) store.Record {
 }
 
 // Choose implements store.Chooser: one request reads all the names, and one acquires the first that is free.
-func (s *Store) Choose(ctx context.Context, names []string, c store.Claim) (int, store.Outcome, error) {
+func (s *Store) Choose(ctx context.Context, names []string, c store.Claim) (int, store.Grant, error) {
 	if err := s.ready(ctx); err != nil {
-		return 0, store.Outcome{}, err
+		return 0, store.Grant{}, err
 	}
 	if err := store.CheckChoice(names, c); err != nil {
-		return 0, store.Outcome{Err: err}, nil
+		return 0, store.Grant{}, err
 	}
 	for range attempts {
 		items, err := s.read(ctx, distinct(names))
 		if err != nil {
-			return 0, store.Outcome{}, err
+			return 0, store.Grant{}, err
 		}
 		name, free, broken := s.choose(items, c.Holder)
 		if broken != nil {
-			return 0, store.Outcome{Err: broken}, nil
+			return 0, store.Grant{}, broken
 		}
 		c.Name = name
 		var outcome store.Outcome
@@ -164,9 +164,9 @@ func (s *Store) Choose(ctx context.Context, names []string, c store.Claim) (int,
 		if _, held := outcome.Err.(*store.HeldError); held && free { //nolint:errorlint // of this store itself
 			continue // another client acquired it meanwhile
 		}
-		return slices.Index(names, name), outcome, nil
+		return slices.Index(names, name), outcome.Grant, outcome.Err
 	}
-	return 0, store.Outcome{Err: &store.HeldError{Record: store.Record{Name: names[0], Left: retryAfter}}}, nil
+	return 0, store.Grant{}, &store.HeldError{Record: store.Record{Name: names[0], Left: retryAfter}}
 }
 
 // choose returns the name that the holder has, or the first that is free, or the one that will be free first. It skips

@@ -131,21 +131,21 @@ func (m *memory) acquire(c store.Claim, now time.Time) (store.Grant, error) {
 }
 
 // Choose implements store.Chooser.
-func (s *Store) Choose(ctx context.Context, names []string, c store.Claim) (int, store.Outcome, error) {
+func (s *Store) Choose(ctx context.Context, names []string, c store.Claim) (int, store.Grant, error) {
 	m, now, err := s.lock(ctx)
 	if err != nil {
-		return 0, store.Outcome{}, err
+		return 0, store.Grant{}, err
 	}
 	defer m.mu.Unlock()
 	if err := store.CheckChoice(names, c); err != nil {
-		return 0, store.Outcome{Err: err}, nil
+		return 0, store.Grant{}, err
 	}
 	free, soonest := -1, 0
 	for i, name := range names {
 		r := m.records[name]
 		switch {
 		case r != nil && r.liveFor(c.Holder, now):
-			return i, store.Outcome{Grant: r.grant()}, nil
+			return i, r.grant(), nil
 		case r == nil || !now.Before(r.until):
 			if free < 0 {
 				free = i
@@ -159,7 +159,8 @@ func (s *Store) Choose(ctx context.Context, names []string, c store.Claim) (int,
 		i = soonest
 	}
 	c.Name = names[i]
-	return i, m.claim(c, now), nil
+	out := m.claim(c, now)
+	return i, out.Grant, out.Err
 }
 
 // Extend implements store.Store.

@@ -22,13 +22,13 @@ func (p *place) tell() {
 }
 
 // Queue implements store.Queuer.
-func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.Duration, error) {
+func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Grant, time.Duration, error) {
 	if err := store.CheckQueued(c); err != nil {
-		return store.Outcome{Err: err}, 0, nil
+		return store.Grant{}, 0, err
 	}
 	m, now, err := s.lock(ctx)
 	if err != nil {
-		return store.Outcome{}, 0, err
+		return store.Grant{}, 0, err
 	}
 	out := m.claim(c, now)
 	r := m.records[c.Name]
@@ -36,11 +36,11 @@ func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.D
 		r.leave(c.Holder)
 		after := r.since.Sub(now)
 		m.mu.Unlock()
-		return out, after, nil
+		return out.Grant, after, nil
 	}
 	if r == nil || !now.Before(r.until) { // the error has another reason than a lease
 		m.mu.Unlock()
-		return out, 0, nil
+		return store.Grant{}, 0, out.Err
 	}
 	p := r.stand(c)
 	timer := time.NewTimer(r.until.Sub(now))
@@ -49,18 +49,18 @@ func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.D
 	select {
 	case <-p.told:
 	case <-timer.C:
-		return out, 0, nil
+		return store.Grant{}, 0, out.Err
 	case <-ctx.Done():
-		return out, 0, nil
+		return store.Grant{}, 0, out.Err
 	case <-s.ctx.Done():
-		return out, 0, nil
+		return store.Grant{}, 0, out.Err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.records[c.Name]; r != nil && r.liveFor(c.Holder, time.Now()) {
-		return store.Outcome{Grant: r.grant()}, r.since.Sub(now), nil
+		return r.grant(), r.since.Sub(now), nil
 	}
-	return out, 0, nil
+	return store.Grant{}, 0, out.Err
 }
 
 // Leave implements store.Queuer.

@@ -7,12 +7,12 @@ import (
 )
 
 // Choose is as in store.Chooser.
-func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Outcome, error) {
+func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Grant, error) {
 	if err := s.alive(ctx); err != nil {
-		return 0, store.Outcome{}, s.explain(err)
+		return 0, store.Grant{}, s.explain(err)
 	}
 	if err := store.CheckChoice(names, claim); err != nil {
-		return 0, store.Outcome{Err: err}, nil
+		return 0, store.Grant{}, err
 	}
 	var i int
 	var v verdict
@@ -23,7 +23,7 @@ func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (
 		}
 		records, err := s.takeOne(ctx, names, claim)
 		if err != nil {
-			return 0, store.Outcome{}, err
+			return 0, store.Grant{}, err
 		}
 		if i, v = best(records, claim); v != free {
 			r = records[i]
@@ -32,7 +32,8 @@ func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (
 		r = records[i]
 	}
 	claim.Name = names[i]
-	return i, v.outcome(r, claim), nil
+	out := v.outcome(r, claim)
+	return i, out.Grant, out.Err
 }
 
 // takeOne takes the first name that is free, unless the holder has one, and returns the records of all.

@@ -74,11 +74,11 @@ func TestCorruptRecords(t *testing.T) {
 					}
 					errs, err := s.Extend(ctx, extensions)
 					told("Extend", "", errs, err, nil)
-					if i, out, err := s.Choose(ctx, []string{"ns/2", "ns/4"}, claim("", "b")); err != nil || out.Err != nil || i != 1 {
-						t.Errorf("Choose: %d, %v, %v", i, out, err)
+					if i, grant, err := s.Choose(ctx, []string{"ns/2", "ns/4"}, claim("", "b")); err != nil || i != 1 {
+						t.Errorf("Choose: %d, %v, %v", i, grant, err)
 					}
-					if _, out, err := s.Choose(ctx, []string{"ns/2"}, claim("", "b")); err != nil || !errors.As(out.Err, new(*CorruptError)) {
-						t.Errorf("Choose of nothing else: %v, %v", out, err)
+					if _, grant, err := s.Choose(ctx, []string{"ns/2"}, claim("", "b")); !errors.As(err, new(*CorruptError)) {
+						t.Errorf("Choose of nothing else: %v, %v", grant, err)
 					}
 					var listed string
 					for r, err := range s.List(ctx, "") {

@@ -9,12 +9,12 @@ import (
 )
 
 // Choose is as in store.Chooser.
-func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Outcome, error) {
+func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Grant, error) {
 	if err := s.alive(ctx); err != nil {
-		return 0, store.Outcome{}, err
+		return 0, store.Grant{}, err
 	}
 	if err := store.CheckChoice(names, claim); err != nil {
-		return 0, store.Outcome{Err: err}, nil
+		return 0, store.Grant{}, err
 	}
 	var rows []string
 	var records []*string
@@ -32,26 +32,26 @@ func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (
 		answers, err := change(ctx, s, s.sql.choose, args, s.scanAnswer)
 		a, err := only(s, answers, err)
 		if err != nil {
-			return 0, store.Outcome{}, err
+			return 0, store.Grant{}, err
 		}
 		i, there := numbers[a.name]
 		if !there {
-			return 0, store.Outcome{}, s.impossible("a row about %s, which was not asked for", shown(a.name))
+			return 0, store.Grant{}, s.impossible("a row about %s, which was not asked for", shown(a.name))
 		}
 		claim.Name = names[i]
 		out := a.decide(claim)
 		switch {
 		case out.Err == nil && a.token == nil: // granted before
 			if err := s.confirm(ctx); err != nil {
-				return 0, store.Outcome{}, err
+				return 0, store.Grant{}, err
 			}
-			return i, out, nil
+			return i, out.Grant, nil
 		case !errors.Is(out.Err, errUndecided):
-			return i, out, nil
+			return i, out.Grant, out.Err
 		}
 		// A crowd of choosers collides once for each name at most; only then is it one name that stays locked.
 		if time.Since(start) > lockPatience && try > 2*len(rows) {
-			return i, store.Outcome{Err: locked(claim.Name)}, nil
+			return i, store.Grant{}, locked(claim.Name)
 		}
 		s.collided(ctx, min(try, 4))
 	}

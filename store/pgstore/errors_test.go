@@ -301,8 +301,8 @@ func TestTokensEnd(t *testing.T) {
 		if _, err := try(s, name, "a", time.Minute); !errors.Is(err, store.ErrTokens) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, out, err := s.Choose(background, []string{name}, claim("x", "a", time.Minute)); err != nil || !errors.Is(out.Err, store.ErrTokens) {
-			t.Errorf("choosing %s: %v, %v", name, out, err)
+		if _, grant, err := s.Choose(background, []string{name}, claim("x", "a", time.Minute)); !errors.Is(err, store.ErrTokens) {
+			t.Errorf("choosing %s: %v, %v", name, grant, err)
 		}
 	}
 }

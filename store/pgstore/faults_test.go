@@ -28,11 +28,11 @@ func TestLostAnswers(t *testing.T) {
 		if err := errors.Join(tryExtend(s, lease, time.Minute), tryRelease(s, lease)); err != nil {
 			t.Fatal(err)
 		}
-		i, out, err := s.Choose(background, []string{"warm"}, claim("x", "a", time.Minute))
-		if i != 0 || err != nil || out.Err != nil {
-			t.Fatal(out, err)
+		i, grant, err := s.Choose(background, []string{"warm"}, claim("x", "a", time.Minute))
+		if i != 0 || err != nil {
+			t.Fatal(i, err)
 		}
-		release(t, s, store.Release{Name: "warm", Holder: "a", Token: out.Grant.Token})
+		release(t, s, store.Release{Name: "warm", Holder: "a", Token: grant.Token})
 	}
 	lost := func(verb string, f func() error) {
 		t.Helper()
@@ -68,8 +68,8 @@ func TestLostAnswers(t *testing.T) {
 		_, _, err := s.Choose(background, []string{"slot 1", "slot 2"}, claim("x", "a", time.Minute))
 		return err
 	})
-	if i, out, err := s.Choose(background, []string{"slot 1", "slot 2"}, claim("x", "a", time.Minute)); i != 0 || out.Err != nil || err != nil {
-		t.Errorf("choosing again: %d, %v, %v", i, out, err)
+	if i, grant, err := s.Choose(background, []string{"slot 1", "slot 2"}, claim("x", "a", time.Minute)); i != 0 || err != nil {
+		t.Errorf("choosing again: %d, %v, %v", i, grant, err)
 	}
 }
 
@@ -312,7 +312,7 @@ func TestCancelledSyncWaitIsUnknown(t *testing.T) {
 	if err := tryRelease(s, handed); !errors.Is(err, store.ErrUnknown) {
 		t.Errorf("a release whose wait was cancelled: %v", err)
 	}
-	if q := <-heir; !errors.Is(q.err, store.ErrUnknown) {
+	if q := <-heir; !errors.Is(q.Err, store.ErrUnknown) {
 		t.Errorf("what was handed over by a commit whose wait was cancelled: %+v", q)
 	}
 	for _, c := range []struct {

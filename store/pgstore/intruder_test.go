@@ -165,7 +165,7 @@ func TestIntruderIsNotBelieved(t *testing.T) {
 		release(t, s, lease)
 		q := <-heir
 		r := recordOf(t, s, name)
-		if q.err != nil || q.Err != nil || q.Grant.Token != r.Token || r.Holder != holder(n) {
+		if q.Err != nil || q.Grant.Token != r.Token || r.Holder != holder(n) {
 			t.Fatalf("granted %+v; the record is %+v", q, r)
 		}
 		lease = store.Release{Name: name, Holder: holder(n), Token: q.Grant.Token, Retain: store.Forever, State: []byte{}}

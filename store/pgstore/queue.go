@@ -17,21 +17,21 @@ var errNoLines = fmt.Errorf("pgstore: with ListenOff, through a pooler, in Cockr
 // grants the name and notifies its heir, in a form that says nothing to others and that they cannot make. An heir of a record with a mark
 // or a state reads them with one more request.
 // errors.ErrUnsupported may need a connection, to see whether notifications come through it.
-func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.Duration, error) {
+func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Grant, time.Duration, error) {
 	if s.sql.queue == "" || s.tables.cfg.Listen == ListenOff {
-		return store.Outcome{}, 0, errNoLines
+		return store.Grant{}, 0, errNoLines
 	}
 	if err := s.alive(ctx); err != nil {
-		return store.Outcome{}, 0, err
+		return store.Grant{}, 0, err
 	}
 	if err := store.CheckQueued(c); err != nil {
-		return store.Outcome{Err: err}, 0, nil
+		return store.Grant{}, 0, err
 	}
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	wake, err := s.hub.add(watching, []string{c.Name})
 	if err != nil {
-		return store.Outcome{}, 0, err
+		return store.Grant{}, 0, err
 	}
 	l, err := s.hub.listens(ctx, []string{c.Name})
 	if errors.Is(err, errGroupTaken) { // who releases the name now may not see that somebody waits
@@ -39,9 +39,9 @@ func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.D
 	}
 	switch {
 	case err != nil:
-		return store.Outcome{}, 0, err
+		return store.Grant{}, 0, err
 	case l == nil:
-		return store.Outcome{}, 0, errNoLines
+		return store.Grant{}, 0, errNoLines
 	}
 	select {
 	case <-wake: // what was released before this request does not matter to it
@@ -51,14 +51,14 @@ func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.D
 }
 
 // await waits in the queue for its result.
-func (s *Store) await(ctx context.Context, c store.Claim, inbox int64, wake <-chan struct{}) (store.Outcome, time.Duration, error) {
+func (s *Store) await(ctx context.Context, c store.Claim, inbox int64, wake <-chan struct{}) (store.Grant, time.Duration, error) {
 	heir := heirOf(c.Name, c.Holder)
 	told := s.hub.lines.join(heir)
 	defer s.hub.lines.leave(heir, told)
-	out, asked, after, err := s.stand(ctx, c, inbox)
+	grant, asked, after, err := s.stand(ctx, c, inbox)
 	var held *store.HeldError
-	if err != nil || !errors.As(out.Err, &held) {
-		return out, after, err
+	if !errors.As(err, &held) {
+		return grant, after, err
 	}
 	limit := time.NewTimer(held.Record.Left)
 	defer limit.Stop()
@@ -66,17 +66,17 @@ func (s *Store) await(ctx context.Context, c store.Claim, inbox int64, wake <-ch
 	case n := <-told:
 		grant, err := s.inherit(ctx, c, asked, n)
 		if err != nil { // the name has been handed over, whatever became of the requests since
-			return store.Outcome{}, 0, store.AsUnknown(err)
+			return store.Grant{}, 0, store.AsUnknown(err)
 		}
 		if grant.Token > 0 {
-			return store.Outcome{Grant: grant}, time.Duration(n.asked-asked)*µs + n.after, nil
+			return grant, time.Duration(n.asked-asked)*µs + n.after, nil
 		}
 	case <-wake:
 	case <-limit.C:
 	case <-ctx.Done():
 	case <-s.ctx.Done():
 	}
-	return out, 0, nil
+	return store.Grant{}, 0, held
 }
 
 // inherit returns the grant that news are about. It has no token if the news are of a lease that the holder does not have any more: then the
@@ -106,7 +106,7 @@ func (s *Store) inherit(ctx context.Context, c store.Claim, asked int64, n news)
 
 // stand asks once, and again while the name is changing hands. It returns the instant of the request too, and for a grant how long
 // after it the lease began.
-func (s *Store) stand(ctx context.Context, c store.Claim, inbox int64) (out store.Outcome, asked int64, after time.Duration, err error) {
+func (s *Store) stand(ctx context.Context, c store.Claim, inbox int64) (grant store.Grant, asked int64, after time.Duration, err error) {
 	since := time.Now()
 	for try := 0; ; try++ {
 		answers, err := change(ctx, s, s.sql.queue, []any{c.Name, c.Holder, micros(c.TTL), inbox}, s.scanQueued)
@@ -115,18 +115,18 @@ func (s *Store) stand(ctx context.Context, c store.Claim, inbox int64) (out stor
 			err = s.impossible("a row about %s, which was not asked for", shown(a.name))
 		}
 		if err != nil {
-			return store.Outcome{}, 0, 0, err
+			return store.Grant{}, 0, 0, err
 		}
 		asked = a.asked
 		age := max(0, a.record.age) // where the server's clock was set back, the lease is counted from this request
 		out := a.decide(c)
 		switch {
 		case out.Err == nil && a.token == nil: // granted before
-			return out, asked, -age, s.confirm(ctx)
+			return out.Grant, asked, -age, s.confirm(ctx)
 		case !errors.Is(out.Err, errUndecided):
-			return out, asked, 0, nil
+			return out.Grant, asked, 0, out.Err
 		case time.Since(since) > lockPatience:
-			return store.Outcome{Err: locked(c.Name)}, asked, 0, nil
+			return store.Grant{}, asked, 0, locked(c.Name)
 		}
 		s.collided(ctx, try)
 	}

@@ -18,7 +18,6 @@ import (
 type queued struct {
 	store.Outcome
 	after time.Duration
-	err   error
 }
 
 // waits stands in a line until there is an answer.
@@ -26,7 +25,7 @@ func waits(s *Store, name, holder string) <-chan queued {
 	answer := make(chan queued, 1)
 	go func() {
 		var q queued
-		q.Outcome, q.after, q.err = s.Queue(background, claim(name, holder, time.Hour))
+		q.Grant, q.after, q.Err = s.Queue(background, claim(name, holder, time.Hour))
 		answer <- q
 	}()
 	return answer
@@ -51,8 +50,8 @@ func heir(t testing.TB, s *Store, answer <-chan queued, name, holder string) sto
 	for {
 		select {
 		case q := <-answer:
-			if q.err != nil {
-				t.Fatalf("%s: %v", holder, q.err)
+			if q.Err != nil && !errors.Is(q.Err, store.ErrHeld) {
+				t.Fatalf("%s: %v", holder, q.Err)
 			}
 			if q.Err == nil {
 				return store.Release{Name: name, Holder: holder, Token: q.Grant.Token}
@@ -69,9 +68,9 @@ func TestPlaceIsRenewed(t *testing.T) {
 	s := fresh(t, server(t).URL)
 	take(t, s, "name", "a", time.Hour)
 	ask := func(ttl time.Duration) int64 {
-		out, asked, _, err := s.stand(background, claim("name", "b", ttl), 1)
-		if err != nil || !errors.Is(out.Err, store.ErrHeld) {
-			t.Fatalf("%+v, %v", out, err)
+		_, asked, _, err := s.stand(background, claim("name", "b", ttl), 1)
+		if !errors.Is(err, store.ErrHeld) {
+			t.Fatal(err)
 		}
 		return asked
 	}
@@ -131,7 +130,7 @@ func TestWaitingGoesOnAfterALostConnection(t *testing.T) {
 	}
 	first := inbox()
 	run(t, s.pool, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND (classid::bigint << 32 | objid::bigint) = $1::bigint", first)
-	if q := <-b; q.err != nil || q.Err == nil {
+	if q := <-b; !errors.Is(q.Err, store.ErrHeld) {
 		t.Fatalf("%+v; want to be told to look again", q)
 	}
 	b = waits(waiter, "name", "b")
@@ -147,7 +146,7 @@ func TestNewsOfAnEarlierRequest(t *testing.T) {
 	b := waits(s, "name", "b")
 	places(t, s, "name", "b")
 	s.hub.lines.heard(words{1, 77, 2, int64(heirOf("name", "b"))<<8 | 1})
-	if q := <-b; q.err != nil || !errors.Is(q.Err, store.ErrHeld) {
+	if q := <-b; !errors.Is(q.Err, store.ErrHeld) {
 		t.Fatalf("told of a token that nobody was granted: %+v; want to be told to look again", q)
 	}
 	release(t, s, lease) // hands over to the place, whose holder asks again too late to have been granted it for that
@@ -183,7 +182,7 @@ func handedWithAMark(t testing.TB, s *Store, ttl time.Duration) (heir <-chan que
 	answer := make(chan queued, 1)
 	go func() {
 		var q queued
-		q.Outcome, q.after, q.err = other.Queue(background, claim("name", "b", ttl))
+		q.Grant, q.after, q.Err = other.Queue(background, claim("name", "b", ttl))
 		answer <- q
 	}()
 	places(t, s, "name", "b")
@@ -203,7 +202,7 @@ func TestAWaiterIsGrantedOneLease(t *testing.T) {
 	handed := recordOf(t, s, "name")
 	eventually(t, "the lease is over", func() bool { return recordOf(t, s, "name").Free() })
 	resume()
-	if q := <-heir; q.err != nil || !errors.Is(q.Err, store.ErrHeld) {
+	if q := <-heir; !errors.Is(q.Err, store.ErrHeld) {
 		t.Errorf("%+v; want to be told to look again", q)
 	}
 	if r := recordOf(t, s, "name"); handed.Holder != "b" || r.Token != handed.Token {
@@ -216,7 +215,7 @@ func TestAHandOverWithAMarkIsToldWhenItBegan(t *testing.T) {
 	s := fresh(t, server(t).URL)
 	heir, resume := handedWithAMark(t, s, time.Hour)
 	resume()
-	if q := <-heir; q.err != nil || q.Err != nil || q.Grant.Mark != 7 || q.after <= 0 {
+	if q := <-heir; q.Err != nil || q.Grant.Mark != 7 || q.after <= 0 {
 		t.Errorf("%+v; want mark 7, and a lease that began after the request", q)
 	}
 }
@@ -227,7 +226,7 @@ func TestAHandOverThatCannotBeReadIsUnknown(t *testing.T) {
 	heir, resume := handedWithAMark(t, s, time.Hour)
 	run(t, s.pool, "ALTER TABLE "+s.tables.records+" RENAME COLUMN state TO other")
 	resume()
-	if q := <-heir; !errors.Is(q.err, store.ErrUnknown) {
+	if q := <-heir; !errors.Is(q.Err, store.ErrUnknown) {
 		t.Errorf("%+v; want ErrUnknown", q)
 	}
 }
@@ -245,9 +244,9 @@ func TestAStateOfAnyLengthIsHandedOver(t *testing.T) {
 		lease.Mark, lease.State = 3, bytes.Repeat([]byte{0, 255, ' '}, size)[:size]
 		release(t, s, lease)
 		got := heir(t, other, b, name, holder)
-		out, after, err := other.Queue(background, claim(name, holder, time.Minute))
-		if err != nil || out.Err != nil || out.Grant.Token != got.Token || out.Grant.Mark != 3 || !bytes.Equal(out.Grant.State, lease.State) || after > 0 {
-			t.Errorf("%d: %v, %v, after %v", size, out, err, after)
+		grant, after, err := other.Queue(background, claim(name, holder, time.Minute))
+		if err != nil || grant.Token != got.Token || grant.Mark != 3 || !bytes.Equal(grant.State, lease.State) || after > 0 {
+			t.Errorf("%d: %v, %v, after %v", size, grant, err, after)
 		}
 		if left := inLine(t, s, name); len(left) > 0 {
 			t.Errorf("%d: in line: %q", size, left)
@@ -272,19 +271,18 @@ func TestAHandOverIsTwoStatements(t *testing.T) {
 	}
 	asked, which := 0, ""
 	for within := time.Second; ; within *= 4 { // a slow machine needs longer
-		var out store.Outcome
 		var err error
 		asked, which = statementsOf(t, db, func() {
 			ctx, cancel := context.WithTimeout(background, within)
 			defer cancel()
-			out, _, err = other.Queue(ctx, claim("name", "visitor", time.Minute))
+			_, _, err = other.Queue(ctx, claim("name", "visitor", time.Minute))
 		})
 		left, leaving := other.Leave(background, "name", "visitor")
-		if err == nil && errors.Is(out.Err, store.ErrHeld) && left && leaving == nil {
+		if errors.Is(err, store.ErrHeld) && left && leaving == nil {
 			break
 		}
 		if !errors.Is(err, context.DeadlineExceeded) || within > servers.Patience {
-			t.Fatalf("waiting in the queue: %v, %v; leaving: %v, %v", out, err, left, leaving)
+			t.Fatalf("waiting in the queue: %v; leaving: %v, %v", err, left, leaving)
 		}
 	}
 	if asked > 1 {
@@ -310,7 +308,7 @@ func TestAHandOverIsTwoStatements(t *testing.T) {
 		}()
 		places(t, s, "name", "last")
 		cancel()
-		if err := <-answer; err != nil && !errors.Is(err, store.ErrUnknown) { // the place is seen a moment before its answer comes
+		if err := <-answer; !errors.Is(err, store.ErrHeld) && !errors.Is(err, store.ErrUnknown) { // the place is seen a moment before its answer comes
 			t.Error(err)
 		}
 		if left, err := other.Leave(background, "name", "last"); err != nil || !left {
@@ -347,8 +345,8 @@ func TestACrowdInLine(t *testing.T) {
 					} else if left {
 						continue
 					}
-					if out, _, err := handle.Queue(background, claim("name", holder, time.Minute)); err == nil && out.Err == nil {
-						release(t, s, store.Release{Name: "name", Holder: holder, Token: out.Grant.Token})
+					if grant, _, err := handle.Queue(background, claim("name", holder, time.Minute)); err == nil {
+						release(t, s, store.Release{Name: "name", Holder: holder, Token: grant.Token})
 						continue
 					}
 				}

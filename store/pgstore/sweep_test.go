@@ -83,16 +83,16 @@ func TestTokensGrowOverASweepDuringAClaim(t *testing.T) {
 			return out[1], err
 		}},
 		"choice": {fresh, func(s *Store) (store.Outcome, error) {
-			_, out, err := s.Choose(background, []string{"x"}, claim("", "slow", time.Minute))
-			return out, err
+			_, grant, err := s.Choose(background, []string{"x"}, claim("", "slow", time.Minute))
+			return store.Outcome{Grant: grant, Err: err}, nil
 		}},
 		"choice in the dialect of CockroachDB": {freshCockroach, func(s *Store) (store.Outcome, error) {
-			_, out, err := s.Choose(background, []string{"x"}, claim("", "slow", time.Minute))
-			return out, err
+			_, grant, err := s.Choose(background, []string{"x"}, claim("", "slow", time.Minute))
+			return store.Outcome{Grant: grant, Err: err}, nil
 		}},
 		"line": {fresh, func(s *Store) (store.Outcome, error) {
-			out, _, err := s.Queue(background, claim("x", "slow", time.Minute))
-			return out, err
+			grant, _, err := s.Queue(background, claim("x", "slow", time.Minute))
+			return store.Outcome{Grant: grant, Err: err}, nil
 		}},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -155,14 +155,11 @@ func (h *hostile) step() {
 		h.never("released", errs, err)
 	case 5:
 		names := []string{h.name(), h.name() + "x", "free" + holder}
-		i, out, err := h.s.Choose(ctx, names, store.Claim{Holder: holder, TTL: time.Hour})
-		if err != nil {
-			out.Err = err
-		}
+		i, grant, err := h.s.Choose(ctx, names, store.Claim{Holder: holder, TTL: time.Hour})
 		if i < 0 || i >= len(names) {
 			h.Fatalf("chosen: %d of %d", i, len(names))
 		}
-		h.outcome(store.Claim{Name: names[i], Holder: holder}, out)
+		h.outcome(store.Claim{Name: names[i], Holder: holder}, store.Outcome{Grant: grant, Err: err})
 	case 6:
 		for r, err := range h.s.List(ctx, "n") {
 			if err == nil && (!strings.HasPrefix(r.Name, "n") || r.Left < 0 || r.Age < 0 || r.Token <= 0) {
@@ -191,12 +188,9 @@ func (h *hostile) inLine(ctx context.Context, holder string) {
 		_, _ = h.truth.Release(ctx, []store.Release{{Name: name, Holder: "before", Token: outs[0].Grant.Token, Retain: time.Hour}})
 	}()
 	claim := store.Claim{Name: name, Holder: holder, TTL: time.Hour}
-	out, _, err := h.s.Queue(ctx, claim)
-	if err != nil {
-		out.Err = err
-	}
+	grant, _, err := h.s.Queue(ctx, claim)
 	<-done
-	h.outcome(claim, out)
+	h.outcome(claim, store.Outcome{Grant: grant, Err: err})
 	_, _ = h.s.Leave(ctx, name, holder)
 }
 

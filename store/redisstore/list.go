@@ -166,24 +166,24 @@ func after(prefix string) string {
 }
 
 // Choose is as in store.Chooser: in one script, or in a cluster in one for each part that the names fall into.
-func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Outcome, error) {
+func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Grant, error) {
 	if err := s.alive(ctx); err != nil {
-		return 0, store.Outcome{}, err
+		return 0, store.Grant{}, err
 	}
 	if err := store.CheckChoice(names, claim); err != nil {
-		return 0, store.Outcome{Err: err}, nil
+		return 0, store.Grant{}, err
 	}
 	parts, members := s.grouped(len(names), func(i int) string { return names[i] })
 	if len(parts) > 1 { // one of the names that come later may be the holder's already
-		if i, out, err := s.chooseIn(ctx, names, claim, parts, members, true); err != nil || i >= 0 {
-			return max(0, i), out, err
+		if i, grant, err := s.chooseIn(ctx, names, claim, parts, members, true); err != nil || i >= 0 {
+			return max(0, i), grant, err
 		}
 	}
 	return s.chooseIn(ctx, names, claim, parts, members, false)
 }
 
 // chooseIn goes through the parts until one grants. With own it only looks for what the holder has, and the index is -1 if that is nothing.
-func (s *Store) chooseIn(ctx context.Context, names []string, claim store.Claim, parts []int, members map[int][]int, own bool) (int, store.Outcome, error) {
+func (s *Store) chooseIn(ctx context.Context, names []string, claim store.Claim, parts []int, members map[int][]int, own bool) (int, store.Grant, error) {
 	best := store.Outcome{}
 	at := -1
 	for _, part := range parts {
@@ -196,18 +196,18 @@ func (s *Store) chooseIn(ctx context.Context, names []string, claim store.Claim,
 		args := []any{len(b.records) + 1, claim.Holder, micros(claim.TTL), flag(own), flag(s.waits(chooseScript)), s.peerValue(claim.Holder)}
 		answer := s.do(ctx, []call{{chooseScript, keys, args, s.waits(chooseScript)}})[0]
 		if answer.err != nil {
-			return 0, store.Outcome{}, answer.err
+			return 0, store.Grant{}, answer.err
 		}
 		fields, err := list(answer.reply, -1)
 		if err != nil || len(fields) == 0 {
-			return 0, store.Outcome{}, store.AsUnknown(errors.Join(err, malformed("nothing is chosen")))
+			return 0, store.Grant{}, store.AsUnknown(errors.Join(err, malformed("nothing is chosen")))
 		}
 		index, ok := fields[0].(int64)
 		if own && ok && index == -1 && len(fields) == 1 {
 			continue
 		}
 		if !ok || index < 0 || index >= int64(len(members[part])) {
-			return 0, store.Outcome{}, store.AsUnknown(malformed("%s is none of the %d names to choose from", shown(fields[0]), len(members[part])))
+			return 0, store.Grant{}, store.AsUnknown(malformed("%s is none of the %d names to choose from", shown(fields[0]), len(members[part])))
 		}
 		i := members[part][index]
 		out := s.outcome(names[i], fields[1:])
@@ -215,13 +215,13 @@ func (s *Store) chooseIn(ctx context.Context, names []string, claim store.Claim,
 			out = store.Outcome{Err: s.enough(answer.acked)}
 		}
 		if out.Err == nil || !errors.Is(out.Err, store.ErrHeld) {
-			return i, out, nil
+			return i, out.Grant, out.Err
 		}
 		if at < 0 || left(out) < left(best) {
 			at, best = i, out
 		}
 	}
-	return at, best, nil
+	return at, best.Grant, best.Err
 }
 
 func left(out store.Outcome) int64 {

@@ -43,27 +43,30 @@ func (l *lines) init(s *Store) {
 var errNoLines = fmt.Errorf("redisstore: in a cluster, with WAIT and with locks that Java clients share there are no lines: %w", errors.ErrUnsupported)
 
 // Queue is as in store.Queuer. The lines are in the server; the script of a release grants the name and publishes that.
-func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.Duration, error) {
+func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Grant, time.Duration, error) {
 	if len(s.parts) > 1 || s.cfg.Wait > 0 || s.cfg.ShedLock || s.cfg.Redisson {
-		return store.Outcome{}, 0, errNoLines
+		return store.Grant{}, 0, errNoLines
 	}
 	if err := s.alive(ctx); err != nil {
-		return store.Outcome{}, 0, err
+		return store.Grant{}, 0, err
 	}
 	if err := store.CheckQueued(c); err != nil {
-		return store.Outcome{Err: err}, 0, nil
+		return store.Grant{}, 0, err
 	}
 	if !s.lines.open.Load() {
 		if err := s.lines.subscribe(ctx); err != nil {
-			return store.Outcome{}, 0, err
+			return store.Grant{}, 0, err
 		}
 	}
 	secret, told := s.lines.join()
 	defer s.lines.leave(secret)
 	p, err := s.stand(ctx, c, secret)
 	var held *store.HeldError
-	if err != nil || !errors.As(p.out.Err, &held) {
-		return p.out, p.since(p.asked), err
+	if err == nil {
+		err = p.out.Err
+	}
+	if !errors.As(err, &held) {
+		return p.out.Grant, p.since(p.asked), err
 	}
 	limit := time.NewTimer(held.Record.Left)
 	defer limit.Stop()
@@ -71,16 +74,16 @@ func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.D
 	case n := <-told:
 		grant, err := s.inherit(ctx, c, p.asked, n)
 		if err != nil { // the name has been handed over, whatever became of the request since
-			return store.Outcome{}, 0, store.AsUnknown(err)
+			return store.Grant{}, 0, store.AsUnknown(err)
 		}
 		if grant.Token > 0 {
-			return store.Outcome{Grant: grant}, time.Duration(n.after) * time.Microsecond, nil
+			return grant, time.Duration(n.after) * time.Microsecond, nil
 		}
 	case <-limit.C:
 	case <-ctx.Done():
 	case <-s.ctx.Done():
 	}
-	return p.out, 0, nil
+	return store.Grant{}, 0, held
 }
 
 // inherit returns the grant that news are about, with the mark and the state of the record, which is read for them. It has no token if the

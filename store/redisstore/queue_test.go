@@ -18,7 +18,7 @@ import (
 
 // A waiting is what a call of Queue in the background has answered.
 type waiting struct {
-	out   store.Outcome
+	grant store.Grant
 	after time.Duration
 	err   error
 }
@@ -28,8 +28,8 @@ func stand(t *testing.T, admin *redis.Client, s *redisstore.Store, line, name, h
 	t.Helper()
 	answer := make(chan waiting, 1)
 	go func() {
-		out, after, err := s.Queue(background, store.Claim{Name: name, Holder: holder, TTL: time.Minute})
-		answer <- waiting{out, after, err}
+		grant, after, err := s.Queue(background, store.Claim{Name: name, Holder: holder, TTL: time.Minute})
+		answer <- waiting{grant, after, err}
 	}()
 	servers.Wait(t, holder+" waits in the queue", func() bool {
 		_, err := admin.ZScore(background, line, holder).Result()
@@ -63,10 +63,10 @@ func TestAHandOverIsTwoRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := <-answer
-		if w.err != nil || w.out.Err != nil || w.after <= 0 || w.out.Grant.Token <= last.Token {
+		if w.err != nil || w.after <= 0 || w.grant.Token <= last.Token {
 			t.Fatalf("waiter %d: %+v", i, w)
 		}
-		last = store.Release{Name: "name", Holder: fmt.Sprint("w", i), Token: w.out.Grant.Token}
+		last = store.Release{Name: "name", Holder: fmt.Sprint("w", i), Token: w.grant.Token}
 	}
 	if n := requests(t, admin) - before; n != 2*waiters {
 		t.Errorf("%d requests for %d changes of the owner, want two each", n, waiters)
@@ -92,7 +92,7 @@ func TestALineHasNoPlaceForTheDead(t *testing.T) {
 	if err := release(s, held); err != nil {
 		t.Fatal(err)
 	}
-	if w := <-answer; w.err != nil || w.out.Err != nil {
+	if w := <-answer; w.err != nil {
 		t.Errorf("the next in line: %+v", w)
 	}
 	if n := admin.Exists(background, "{p:0}:w:name", "{p:0}:v:name").Val(); n != 0 {
@@ -134,16 +134,16 @@ func TestOldNewsAreNotBelieved(t *testing.T) {
 	held := take(t, s, "name", "a")
 	answer := stand(t, admin, s, "{p:0}:w:name", "name", "b")
 	s.Hear("") // as after a gap
-	if w := <-answer; !errors.Is(w.out.Err, store.ErrHeld) || w.err != nil {
+	if w := <-answer; !errors.Is(w.err, store.ErrHeld) {
 		t.Errorf("after a gap: %+v", w)
 	}
 	if err := release(s, held); err != nil { // nobody of b's listens
 		t.Fatal(err)
 	}
 	time.Sleep(50 * time.Millisecond) // the age of the grant
-	out, after, err := s.Queue(background, store.Claim{Name: "name", Holder: "b", TTL: time.Minute})
-	if err != nil || out.Err != nil || after > -50*time.Millisecond {
-		t.Errorf("asked again: %+v, %v, %v; want the grant, made at least 50 ms before", out, after, err)
+	grant, after, err := s.Queue(background, store.Claim{Name: "name", Holder: "b", TTL: time.Minute})
+	if err != nil || after > -50*time.Millisecond {
+		t.Errorf("asked again: %+v, %v, %v; want the grant, made at least 50 ms before", grant, after, err)
 	}
 }
 
@@ -156,8 +156,8 @@ func handedWithAMark(t *testing.T, ttl time.Duration) (s *redisstore.Store, p *l
 	held := take(t, s, "name", "a")
 	answer, kept := make(chan waiting, 1), make(chan string, 1)
 	go func() {
-		out, after, err := s.Queue(background, store.Claim{Name: "name", Holder: "b", TTL: ttl})
-		answer <- waiting{out, after, err}
+		grant, after, err := s.Queue(background, store.Claim{Name: "name", Holder: "b", TTL: ttl})
+		answer <- waiting{grant, after, err}
 	}()
 	admin := plainClient(t, server.URL)
 	servers.Wait(t, "b waits in the queue", func() bool { return admin.ZScore(background, "{p:0}:w:name", "b").Err() == nil })
@@ -192,7 +192,7 @@ func TestAWaiterIsGrantedOneLease(t *testing.T) {
 	handed := recordOf(t, s)
 	servers.Wait(t, "the lease is over", func() bool { return recordOf(t, s).Free() })
 	s.Hear(news)
-	if w := <-heir; w.err != nil || !errors.Is(w.out.Err, store.ErrHeld) {
+	if w := <-heir; !errors.Is(w.err, store.ErrHeld) {
 		t.Errorf("%+v; want to be told to look again", w)
 	}
 	if r := recordOf(t, s); handed.Holder != "b" || r.Token != handed.Token {
@@ -251,16 +251,16 @@ func TestWhoMayOnlyPublishForgesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := <-answer
-		if w.err != nil || w.out.Err != nil || w.out.Grant.Token <= last.Token || w.after <= 0 {
+		if w.err != nil || w.grant.Token <= last.Token || w.after <= 0 {
 			t.Fatalf("hand-over %d: %+v", i, w)
 		}
-		if want := i >= 2; (w.out.Grant.Mark == 7 && string(w.out.Grant.State) == "the state") != want {
-			t.Errorf("hand-over %d: %+v", i, w.out.Grant)
+		if want := i >= 2; (w.grant.Mark == 7 && string(w.grant.State) == "the state") != want {
+			t.Errorf("hand-over %d: %+v", i, w.grant)
 		}
-		if rec, err := s.Acquire(background, []store.Claim{{Name: "name", Holder: next, TTL: time.Minute}}); err != nil || rec[0].Grant.Token != w.out.Grant.Token {
-			t.Fatalf("hand-over %d: %s was told token %d, and the server says %+v, %v", i, next, w.out.Grant.Token, rec, err)
+		if rec, err := s.Acquire(background, []store.Claim{{Name: "name", Holder: next, TTL: time.Minute}}); err != nil || rec[0].Grant.Token != w.grant.Token {
+			t.Fatalf("hand-over %d: %s was told token %d, and the server says %+v, %v", i, next, w.grant.Token, rec, err)
 		}
-		last = store.Release{Name: "name", Holder: next, Token: w.out.Grant.Token}
+		last = store.Release{Name: "name", Holder: next, Token: w.grant.Token}
 		for m := range heard {
 			if strings.Contains(m.Channel, ":i:") && isNews(m.Payload, seen) {
 				seen = append(seen, m)

@@ -7,12 +7,12 @@ import (
 )
 
 // Choose is as in store.Chooser.
-func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Outcome, error) {
+func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Grant, error) {
 	if err := s.alive(ctx); err != nil {
-		return 0, store.Outcome{}, s.at(err)
+		return 0, store.Grant{}, s.at(err)
 	}
 	if err := store.CheckChoice(names, claim); err != nil {
-		return 0, store.Outcome{Err: err}, nil
+		return 0, store.Grant{}, err
 	}
 	var chosen choice
 	var out store.Outcome
@@ -31,9 +31,9 @@ func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (
 		},
 	})
 	if err != nil {
-		return 0, store.Outcome{}, err
+		return 0, store.Grant{}, err
 	}
-	return chosen.i, out, nil
+	return chosen.i, out.Grant, out.Err
 }
 
 // A choice is which of several names answers a claim, and how.

@@ -54,11 +54,11 @@ func TestCorruptRecords(t *testing.T) {
 				}
 				errs, err := s.Extend(ctx, []store.Extension{ext(first), ext(bad), ext(last)})
 				told("Extend", errs, err, nil)
-				if i, out, err := s.Choose(ctx, []string{"2", "4"}, store.Claim{Holder: "b", TTL: time.Hour}); err != nil || out.Err != nil || i != 1 {
-					t.Errorf("Choose: %d, %v, %v", i, out, err)
+				if i, grant, err := s.Choose(ctx, []string{"2", "4"}, store.Claim{Holder: "b", TTL: time.Hour}); err != nil || i != 1 {
+					t.Errorf("Choose: %d, %v, %v", i, grant, err)
 				}
-				if _, out, err := s.Choose(ctx, []string{"2"}, store.Claim{Holder: "b", TTL: time.Hour}); err != nil || !errors.As(out.Err, new(*CorruptError)) {
-					t.Errorf("Choose of nothing else: %v, %v", out, err)
+				if _, grant, err := s.Choose(ctx, []string{"2"}, store.Claim{Holder: "b", TTL: time.Hour}); !errors.As(err, new(*CorruptError)) {
+					t.Errorf("Choose of nothing else: %v, %v", grant, err)
 				}
 				var listed string
 				for r, err := range s.List(ctx, "") {

@@ -3,7 +3,6 @@ package storetest_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -267,9 +266,6 @@ func lookThenTake(s *memstore.Store, c store.Claim) store.Outcome {
 }
 
 func choose(s *memstore.Store, names []string, c store.Claim) (int, store.Outcome) {
-	i, o, err := s.Choose(context.Background(), names, c)
-	if err != nil {
-		o.Err = fmt.Errorf("choose: %w", err)
-	}
-	return i, o
+	i, grant, err := s.Choose(context.Background(), names, c)
+	return i, store.Outcome{Grant: grant, Err: err}
 }

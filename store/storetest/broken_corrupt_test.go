@@ -67,8 +67,8 @@ func spoiling(change func(b *bend, bad func(name string) error)) func(testing.TB
 				}
 				return 0, store.Outcome{Err: bad(names[0])}
 			},
-			queue: func(_ context.Context, _ *memstore.Store, c store.Claim) (store.Outcome, time.Duration, error) {
-				return store.Outcome{}, 0, bad(c.Name)
+			queue: func(_ context.Context, _ *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
+				return store.Grant{}, 0, bad(c.Name)
 			},
 			corrupt: func(name string, way int) string {
 				if way > 0 {
@@ -163,8 +163,8 @@ var corruptFlaws = []flaw{
 		b.sweep = func(*memstore.Store, int) int { return 0 }
 	})},
 	{"corrupt-harms-its-name", "it is handed to who waits", spoiling(func(b *bend, _ func(string) error) {
-		b.queue = func(context.Context, *memstore.Store, store.Claim) (store.Outcome, time.Duration, error) {
-			return store.Outcome{Grant: store.Grant{Token: 1}}, 0, nil
+		b.queue = func(context.Context, *memstore.Store, store.Claim) (store.Grant, time.Duration, error) {
+			return store.Grant{Token: 1}, 0, nil
 		}
 	})},
 }

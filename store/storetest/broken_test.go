@@ -41,7 +41,7 @@ type bend struct {
 	lists        func(ctx context.Context, s *memstore.Store, prefix string) iter.Seq2[store.Record, error]
 	sweep        func(s *memstore.Store, limit int) int
 	watch        func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error)
-	queue        func(context.Context, *memstore.Store, store.Claim) (store.Outcome, time.Duration, error)
+	queue        func(context.Context, *memstore.Store, store.Claim) (store.Grant, time.Duration, error)
 	leave        func(s *memstore.Store, name, holder string) (bool, error)
 	choose       func(*memstore.Store, []string, store.Claim) (int, store.Outcome)
 	ping         func() error
@@ -130,15 +130,15 @@ func (b *bent) Watch(ctx context.Context, names []string) (<-chan struct{}, erro
 	return b.watch(ctx, b.Store, names)
 }
 
-func (b *bent) Choose(ctx context.Context, names []string, c store.Claim) (int, store.Outcome, error) {
+func (b *bent) Choose(ctx context.Context, names []string, c store.Claim) (int, store.Grant, error) {
 	if b.choose == nil {
 		return b.Store.Choose(ctx, names, c)
 	}
 	i, o := b.choose(b.Store, names, c)
-	return i, o, nil
+	return i, o.Grant, o.Err
 }
 
-func (b *bent) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.Duration, error) {
+func (b *bent) Queue(ctx context.Context, c store.Claim) (store.Grant, time.Duration, error) {
 	if b.queue == nil {
 		return b.Store.Queue(ctx, c)
 	}
@@ -317,11 +317,11 @@ func (i intercepting) Watch(ctx context.Context, names []string) (<-chan struct{
 	return nil, errors.ErrUnsupported
 }
 
-func (i intercepting) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Outcome, error) {
+func (i intercepting) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Grant, error) {
 	if c, ok := store.As[store.Chooser](i.Store); ok {
 		return c.Choose(ctx, names, claim)
 	}
-	return 0, store.Outcome{}, errors.ErrUnsupported
+	return 0, store.Grant{}, errors.ErrUnsupported
 }
 
 func (i intercepting) Sweep(ctx context.Context, limit int) (int, error) {

@@ -28,12 +28,10 @@ var chooseLaws = []law{
 
 // choose asks for one of several names.
 func (s *subject) choose(names []string, holder string, ttl time.Duration) (int, store.Outcome) {
-	i, o, err := as[store.Chooser](s).Choose(s.ctx, names, store.Claim{Name: "ignored", Holder: holder, TTL: ttl})
-	if err != nil {
-		o.Err = err
-	}
+	i, grant, err := as[store.Chooser](s).Choose(s.ctx, names, store.Claim{Name: "ignored", Holder: holder, TTL: ttl})
+	o := store.Outcome{Grant: grant, Err: err}
 	s.did("%sChoose %.200q for %q, TTL %v: %d, %s", s.label, names, holder, ttl, i, answer(o))
-	if err != nil || i < 0 || i >= len(names) {
+	if err != nil && !errors.Is(err, store.ErrHeld) || i < 0 || i >= len(names) {
 		s.fail(fmt.Sprintf("index %d, error %s", i, tell(err)), "an index of one of the names")
 	}
 	return i, o
@@ -143,9 +141,9 @@ func chooseChecks(s *subject) {
 		{"an empty holder", []string{"slot 1"}, claim("x", "", hour)},
 		{"a TTL of 0", []string{"slot 1"}, claim("x", "a", 0)},
 	} {
-		_, o, err := as[store.Chooser](s).Choose(s.ctx, bent.names, bent.claim)
-		s.did("Choose with %s: %s, error %s", bent.what, answer(o), tell(err))
-		s.invalid(errors.Join(o.Err, err), bent.what)
+		_, _, err := as[store.Chooser](s).Choose(s.ctx, bent.names, bent.claim)
+		s.did("Choose with %s: error %s", bent.what, tell(err))
+		s.invalid(err, bent.what)
 	}
 	s.unchanged(nil)
 }
@@ -160,12 +158,12 @@ func chooseCrowd(s *subject) {
 	var granted atomic.Int64
 	s.did("%d goroutines chose of %d names", goroutines, n)
 	s.together(goroutines, func(ctx context.Context, i int) error {
-		index, o, err := as[store.Chooser](s).Choose(ctx, names, claim("x", fmt.Sprintf("holder %d", i), hour))
+		index, _, err := as[store.Chooser](s).Choose(ctx, names, claim("x", fmt.Sprintf("holder %d", i), hour))
 		switch {
-		case err != nil || errors.Is(o.Err, store.ErrHeld):
+		case errors.Is(err, store.ErrHeld):
+			return nil
+		case err != nil:
 			return err
-		case o.Err != nil:
-			return o.Err
 		}
 		before := holders[index].Load()
 		runtime.Gosched()

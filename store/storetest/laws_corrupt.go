@@ -67,21 +67,21 @@ func (s *subject) spoilt(first, spoiled, last lease) {
 	}
 	if c, ok := store.As[store.Chooser](s.Store); ok {
 		free := s.name()
-		i, out, err := c.Choose(s.ctx, []string{spoiled.name, free}, claim("", "b", hour))
-		s.did("%sChoose of %q, which is corrupt, and %q: %d, %s, error %s", s.label, spoiled.name, free, i, answer(out), tell(err))
+		i, grant, err := c.Choose(s.ctx, []string{spoiled.name, free}, claim("", "b", hour))
+		s.did("%sChoose of %q, which is corrupt, and %q: %d, %s", s.label, spoiled.name, free, i, answer(store.Outcome{Grant: grant, Err: err}))
 		switch {
 		case errors.Is(err, errors.ErrUnsupported):
-		case err != nil || out.Err != nil || i != 1:
-			s.fail(answer(out), "a grant of %q", free)
+		case err != nil || i != 1:
+			s.fail(fmt.Sprintf("index %d, error %s", i, tell(err)), "a grant of %q", free)
 		default:
-			s.mended(lease{out.Grant, free, "b"})
+			s.mended(lease{grant, free, "b"})
 		}
 	}
 	if q, ok := store.As[store.Queuer](s.Store); ok {
-		out, _, err := q.Queue(s.ctx, claim(spoiled.name, "b", hour))
-		s.did("%sQueue for %q, which is corrupt: %s, error %s", s.label, spoiled.name, answer(out), tell(err))
-		if err == nil && out.Err == nil {
-			s.fail(answer(out), "an error")
+		grant, _, err := q.Queue(s.ctx, claim(spoiled.name, "b", hour))
+		s.did("%sQueue for %q, which is corrupt: error %s", s.label, spoiled.name, tell(err))
+		if err == nil {
+			s.fail(answer(store.Outcome{Grant: grant}), "an error")
 		}
 	}
 	errs, err = s.Release(s.ctx, releases)

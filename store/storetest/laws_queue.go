@@ -40,20 +40,16 @@ var queueLaws = []law{
 type queued struct {
 	store.Outcome
 	after time.Duration
-	err   error
 }
 
 func (q queued) String() string {
-	if q.err != nil {
-		return tell(q.err)
-	}
 	return fmt.Sprintf("%s, after %v", answer(q.Outcome), q.after)
 }
 
 // queue calls Queue and waits for it to return.
 func (s *subject) queue(ctx context.Context, c store.Claim) queued {
 	var q queued
-	q.Outcome, q.after, q.err = as[store.Queuer](s).Queue(ctx, c)
+	q.Grant, q.after, q.Err = as[store.Queuer](s).Queue(ctx, c)
 	s.did("%sQueue %.80q for %q, TTL %v: %v", s.label, c.Name, c.Holder, c.TTL, q)
 	return q
 }
@@ -64,10 +60,10 @@ func (s *subject) stands(name, holder string) {
 	for within := s.h.TTL; ; within *= 2 {
 		ctx, cancel := context.WithTimeout(s.ctx, within)
 		q := s.queue(ctx, claim(name, holder, hour))
-		early := q.err != nil && ctx.Err() != nil && within < patience
+		early := q.Err != nil && ctx.Err() != nil && within < patience
 		cancel()
 		switch {
-		case q.err == nil && errors.Is(q.Err, store.ErrHeld):
+		case errors.Is(q.Err, store.ErrHeld):
 			return
 		case !early:
 			s.fail(q, "a place in the queue of %.80q, and a *HeldError when the context has ended", name)
@@ -80,7 +76,7 @@ func (s *subject) waits(c store.Claim) <-chan queued {
 	answer := make(chan queued, 1)
 	go func() {
 		var q queued
-		q.Outcome, q.after, q.err = as[store.Queuer](s).Queue(s.ctx, c)
+		q.Grant, q.after, q.Err = as[store.Queuer](s).Queue(s.ctx, c)
 		answer <- q
 	}()
 	s.did("%sQueue %.80q for %q, TTL %v, in the background", s.label, c.Name, c.Holder, c.TTL)
@@ -92,7 +88,7 @@ func (s *subject) served(waiting <-chan queued, name, holder string) (lease, tim
 	select {
 	case q := <-waiting:
 		s.did("%sthe call of %q returned: %v", s.label, holder, q)
-		if q.err != nil || q.Err != nil {
+		if q.Err != nil {
 			s.fail(q, "a grant of %.80q to %q", name, holder)
 		}
 		return lease{q.Grant, name, holder}, q.after
@@ -105,14 +101,14 @@ func (s *subject) served(waiting <-chan queued, name, holder string) (lease, tim
 func queueFree(s *subject) {
 	name := s.name()
 	first := s.queue(s.ctx, claim(name, "a", hour))
-	if first.err != nil || first.Err != nil || first.after != 0 || first.Grant.Mark != 0 || first.Grant.State != nil || first.Grant.ExpiredAge != 0 {
+	if first.Err != nil || first.after != 0 || first.Grant.Mark != 0 || first.Grant.State != nil || first.Grant.ExpiredAge != 0 {
 		s.fail(first, "a grant of a name that nobody has had, that began with the request: after 0")
 	}
 	s.held(claim(name, "b", hour))
 	time.Sleep(s.h.TTL)
 	s.did("waited for %v", s.h.TTL)
 	again := s.queue(s.ctx, claim(name, "a", hour))
-	if again.err != nil || again.Err != nil || again.Grant.Token != first.Grant.Token || again.after > -s.h.TTL*9/10 || again.after < -patience {
+	if again.Err != nil || again.Grant.Token != first.Grant.Token || again.after > -s.h.TTL*9/10 || again.after < -patience {
 		s.fail(again, "the grant with token %d, that began about %v before the request", first.Grant.Token, s.h.TTL)
 	}
 	s.released(lease{first.Grant, name, "a"}.ending())
@@ -232,11 +228,11 @@ func queueExpiry(s *subject) {
 	s.take(name, "dead", s.h.TTL)
 	var l lease
 	for q := s.queue(s.ctx, claim(name, "a", hour)); ; q = s.queue(s.ctx, claim(name, "a", hour)) {
-		if q.err == nil && q.Err == nil {
+		if q.Err == nil {
 			l = lease{q.Grant, name, "a"}
 			break
 		}
-		if q.err != nil || !errors.Is(q.Err, store.ErrHeld) {
+		if !errors.Is(q.Err, store.ErrHeld) {
 			s.fail(q, "a *HeldError, or a grant once the lease has ended")
 		}
 	}
@@ -251,7 +247,7 @@ func queueShorter(s *subject) {
 	l := s.take(name, "a", hour)
 	ctx, cancel := context.WithTimeout(s.ctx, s.h.TTL)
 	defer cancel()
-	if q := s.queue(ctx, claim(name, "dead", s.h.TTL)); q.err != nil || !errors.Is(q.Err, store.ErrHeld) {
+	if q := s.queue(ctx, claim(name, "dead", s.h.TTL)); !errors.Is(q.Err, store.ErrHeld) {
 		s.fail(q, "a place in the queue of %.80q", name)
 	}
 	s.stands(name, "b")
@@ -262,10 +258,10 @@ func queueShorter(s *subject) {
 		select {
 		case q := <-waiting:
 			s.did("the call of \"b\" returned: %v", q)
-			if q.err == nil && q.Err == nil {
+			if q.Err == nil {
 				return
 			}
-			if q.err != nil || !errors.Is(q.Err, store.ErrHeld) {
+			if !errors.Is(q.Err, store.ErrHeld) {
 				s.fail(q, "a *HeldError, or a grant once the lease of \"dead\" has ended")
 			}
 			waiting = s.waits(claim(name, "b", hour))
@@ -287,7 +283,7 @@ func queueLinger(s *subject) {
 	select {
 	case q := <-waiting:
 		s.did("the call of \"b\" returned: %v", q)
-		if q.err != nil || !errors.Is(q.Err, store.ErrHeld) {
+		if !errors.Is(q.Err, store.ErrHeld) {
 			s.fail(q, "a *HeldError: the name lingers")
 		}
 	case <-time.After(patience):
@@ -321,7 +317,7 @@ func queueChecks(s *subject) {
 	} {
 		q := s.queue(s.ctx, c)
 		var invalid *store.InvalidError
-		if q.err != nil || !errors.As(q.Err, &invalid) {
+		if !errors.As(q.Err, &invalid) {
 			s.fail(q, "an *InvalidError for %s", what)
 		}
 	}
@@ -340,7 +336,7 @@ func closeEndsQueues(s *subject) {
 	s.did("closed the other handle")
 	select {
 	case q := <-waiting:
-		if q.err == nil && q.Err == nil {
+		if q.Err == nil {
 			s.fail(q, "an error or a refusal")
 		}
 	case <-time.After(patience):

@@ -188,9 +188,9 @@ func (a *actor) release(ctx context.Context) {
 func (a *actor) choose(ctx context.Context) {
 	names := a.some(4)
 	c := store.Claim{Holder: a.newHolder(), TTL: ttl()}
-	if index, out, err := a.s.Choose(ctx, names, c); err == nil && out.Err == nil {
+	if index, grant, err := a.s.Choose(ctx, names, c); err == nil {
 		c.Name = names[index]
-		a.leases = append(a.leases, held{c, out.Grant.Token})
+		a.leases = append(a.leases, held{c, grant.Token})
 	}
 }
 
@@ -199,11 +199,11 @@ func (a *actor) queue(ctx context.Context) {
 	c := store.Claim{Name: a.some(1)[0], Holder: a.newHolder(), TTL: ttl()}
 	bound, cancel := context.WithTimeout(ctx, time.Duration(1+rand.IntN(40))*time.Millisecond)
 	defer cancel()
-	out, _, err := a.s.Queue(bound, c)
+	grant, _, err := a.s.Queue(bound, c)
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
-	case err == nil && out.Err == nil:
-		a.leases = append(a.leases, held{c, out.Grant.Token})
+	case err == nil:
+		a.leases = append(a.leases, held{c, grant.Token})
 	case rand.IntN(10) > 0: // now and then its process dies in the line
 		_, _ = a.s.Leave(ctx, c.Name, c.Holder)
 	}

@@ -103,23 +103,20 @@ func answered(e *proof.Event, err error) { e.Result = proof.ResultOf(err) }
 func itself(err error) error { return err }
 
 // Choose is as in store.Chooser. A refusal speaks of one name only. What is unknown may have happened to each of the names.
-func (s *recorded) Choose(ctx context.Context, names []string, c store.Claim) (int, store.Outcome, error) {
+func (s *recorded) Choose(ctx context.Context, names []string, c store.Claim) (int, store.Grant, error) {
 	at := s.rec.now()
 	chooser, ok := store.As[store.Chooser](s.Store)
 	if !ok {
-		return 0, store.Outcome{}, errors.ErrUnsupported
+		return 0, store.Grant{}, errors.ErrUnsupported
 	}
-	index, out, err := chooser.Choose(ctx, names, c)
+	index, grant, err := chooser.Choose(ctx, names, c)
 	until := s.rec.now()
-	if err != nil {
-		out.Err = err
-	}
 	var events []proof.Event
 	for i, name := range names {
 		c.Name = name
 		e := proof.Claimed(c)
 		e.Replica, e.At, e.Until = s.replica, at, until
-		switch e.Answer(out); {
+		switch e.Answer(store.Outcome{Grant: grant, Err: err}); {
 		case e.Result == proof.Unknown:
 			e.Until = proof.Never
 		case i != index:
@@ -128,32 +125,30 @@ func (s *recorded) Choose(ctx context.Context, names []string, c store.Claim) (i
 		events = append(events, e)
 	}
 	s.rec.add(events...)
-	return index, out, err
+	return index, grant, err
 }
 
 // Queue is as in store.Queuer. Until its place is given up, a claim that was not granted may be granted at any time.
-func (s *recorded) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.Duration, error) {
+func (s *recorded) Queue(ctx context.Context, c store.Claim) (store.Grant, time.Duration, error) {
 	q, ok := store.As[store.Queuer](s.Store)
 	if !ok {
-		return store.Outcome{}, 0, errors.ErrUnsupported
+		return store.Grant{}, 0, errors.ErrUnsupported
 	}
 	e := proof.Claimed(c)
 	e.Replica, e.At = s.replica, s.rec.now()
-	out, after, err := q.Queue(ctx, c)
+	grant, after, err := q.Queue(ctx, c)
 	if errors.Is(err, errors.ErrUnsupported) {
-		return out, after, err
+		return grant, after, err
 	}
-	if e.Until = s.rec.now(); err != nil {
-		out.Err = err
-	}
-	if e.Answer(out); e.Result != proof.Granted && (e.Result != proof.Failed || errors.Is(out.Err, store.ErrHeld)) {
+	e.Until = s.rec.now()
+	if e.Answer(store.Outcome{Grant: grant, Err: err}); e.Result != proof.Granted && (e.Result != proof.Failed || errors.Is(err, store.ErrHeld)) {
 		e.Result, e.Token, e.Seen, e.State, e.Until = proof.Unknown, 0, 0, 0, proof.Never
 	}
 	if e.Result == proof.Granted && after < 0 { // granted to an earlier request of the holder, whose event is of an unknown outcome
 		e.At = max(0, e.At+after)
 	}
 	s.rec.add(e)
-	return out, after, err
+	return grant, after, err
 }
 
 // Leave is as in store.Queuer.

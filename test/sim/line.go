@@ -41,26 +41,23 @@ func (w *world) stand(n *network, claim store.Claim, at int) *standing {
 		defer leave()
 		for {
 			arrived := w.now()
-			out, after, err := mem.Queue(ctx, claim)
-			if errors.Is(out.Err, store.ErrHeld) && w.now() < w.plan.Trouble+w.plan.Tail {
+			grant, after, err := mem.Queue(ctx, claim)
+			if errors.Is(err, store.ErrHeld) && w.now() < w.plan.Trouble+w.plan.Tail {
 				select {
-				case s.tick <- out.Err:
+				case s.tick <- err:
 				default:
 				}
 				continue
 			}
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			s.out, s.at = out, arrived+after
+			s.out, s.at = store.Outcome{Grant: grant, Err: err}, arrived+after
 			if w.places[claim.Holder] == s {
 				delete(w.places, claim.Holder)
 			}
-			if e := &w.events[at]; err == nil {
+			if e := &w.events[at]; err == nil || errors.Is(err, store.ErrHeld) {
 				e.Took = max(s.at, arrived) // the lease that the holder has is told again when it asks
-				didOutcome(e, out)
-			}
-			if err != nil {
-				s.out.Err = err
+				didOutcome(e, s.out)
 			}
 			close(s.over)
 			return
@@ -81,13 +78,13 @@ func (w *world) standAgain(n *network, claim store.Claim, at int, life int64) {
 }
 
 // Queue is as in store.Queuer.
-func (n *network) Queue(ctx context.Context, claim store.Claim) (store.Outcome, time.Duration, error) {
+func (n *network) Queue(ctx context.Context, claim store.Claim) (store.Grant, time.Duration, error) {
 	w, r := n.replica.world, n.replica
-	none := func(err error) (store.Outcome, time.Duration, error) {
+	none := func(err error) (store.Grant, time.Duration, error) {
 		if r.dead() {
 			err = store.ErrClosed
 		}
-		return store.Outcome{}, 0, err
+		return store.Grant{}, 0, err
 	}
 	if !w.plan.Lines {
 		return none(errors.ErrUnsupported)
@@ -155,7 +152,7 @@ func (n *network) Queue(ctx context.Context, claim store.Claim) (store.Outcome, 
 		return none(store.AsUnknown(errOnTheWay))
 	}
 	// missed is the end of a call whose answer has not come: one that would have been the first is missed, later ones are not.
-	missed := func() (store.Outcome, time.Duration, error) {
+	missed := func() (store.Grant, time.Duration, error) {
 		<-ctx.Done()
 		time.Sleep(time.Microsecond) // for what happens at this instant
 		select {
@@ -168,7 +165,7 @@ func (n *network) Queue(ctx context.Context, claim store.Claim) (store.Outcome, 
 		if r.dead() {
 			return none(store.ErrClosed)
 		}
-		return store.Outcome{Err: &store.HeldError{Record: store.Record{Name: claim.Name}}}, 0, nil
+		return store.Grant{}, 0, &store.HeldError{Record: store.Record{Name: claim.Name}}
 	}
 	for {
 		select {
@@ -176,7 +173,7 @@ func (n *network) Queue(ctx context.Context, claim store.Claim) (store.Outcome, 
 		case err := <-s.tick:
 			if n.cut() == nil {
 				rest(ctx, f.back)
-				return store.Outcome{Err: err}, 0, nil
+				return store.Grant{}, 0, err
 			}
 			continue
 		case <-ctx.Done():
@@ -205,7 +202,7 @@ func (n *network) Queue(ctx context.Context, claim store.Claim) (store.Outcome, 
 	e := &w.events[s.event]
 	e.Until = time.Since(w.begin)
 	n.toldOutcome(e, s.out)
-	return s.out, time.Duration(float64(s.at-arrived) / r.rate()), nil
+	return s.out.Grant, time.Duration(float64(s.at-arrived) / r.rate()), nil
 }
 
 // left ends a place that has had no effect. w.mu is held.

@@ -600,17 +600,20 @@ func (n *network) Watch(ctx context.Context, names []string) (<-chan struct{}, e
 }
 
 // Choose is as in store.Chooser.
-func (n *network) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Outcome, error) {
+func (n *network) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Grant, error) {
 	if !n.replica.world.plan.Chooser {
-		return 0, store.Outcome{}, errors.ErrUnsupported
+		return 0, store.Grant{}, errors.ErrUnsupported
 	}
 	chosen := 0
 	c := call[store.Claim, store.Outcome]{
 		n: n, verb: 'c', name: func(store.Claim) string { return names[0] }, note: noteClaim, told: n.toldOutcome, did: didOutcome,
 		do: func(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
-			i, out, err := n.mem.Load().Choose(ctx, names, claims[0])
+			i, grant, err := n.mem.Load().Choose(ctx, names, claims[0])
 			chosen = i
-			return []store.Outcome{out}, err
+			if err != nil && !errors.Is(err, store.ErrHeld) {
+				return nil, err
+			}
+			return []store.Outcome{{Grant: grant, Err: err}}, nil
 		},
 		unknown: func(err error) store.Outcome { return store.Outcome{Err: err} },
 		adjust: func(q store.Claim, now time.Duration) store.Claim {
@@ -631,7 +634,7 @@ func (n *network) Choose(ctx context.Context, names []string, claim store.Claim)
 	}
 	outs, err := c.carry(ctx, []store.Claim{claim})
 	if err != nil {
-		return 0, store.Outcome{}, err
+		return 0, store.Grant{}, err
 	}
-	return chosen, outs[0], nil
+	return chosen, outs[0].Grant, outs[0].Err
 }

@@ -144,14 +144,15 @@ func at[A any](answers []A, i int, whole A) A {
 }
 
 // Choose is as in store.Chooser, behind the network.
-func (l *link) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Outcome, error) {
+func (l *link) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Grant, error) {
 	chooser, ok := store.As[store.Chooser](l.Store)
 	if !ok {
-		return 0, store.Outcome{}, errors.ErrUnsupported
+		return 0, store.Grant{}, errors.ErrUnsupported
 	}
 	type answer struct {
 		index int
-		out   store.Outcome
+		grant store.Grant
+		held  error
 	}
 	answers, err := through(ctx, l.net, []store.Claim{claim}, func(ctx context.Context, claims []store.Claim) ([]answer, error) {
 		var events []event
@@ -159,20 +160,23 @@ func (l *link) Choose(ctx context.Context, names []string, claim store.Claim) (i
 			events = append(events, claiming(claims[0]))
 		}
 		events = l.net.rec.begin(events)
-		i, out, err := chooser.Choose(ctx, names, claims[0])
+		i, grant, err := chooser.Choose(ctx, names, claims[0])
 		for j := range events {
 			switch events[j].Result = proof.Failed; { // without effect on this one, as far as is known
-			case err != nil:
+			case err == nil && j == i:
+				events[j].claimed(store.Outcome{Grant: grant})
+			case err != nil && !errors.Is(err, store.ErrHeld):
 				events[j].failed(err)
-			case j == i && (out.Err == nil || proof.ResultOf(out.Err) == proof.Unknown):
-				events[j].claimed(out)
 			}
 		}
 		l.net.rec.end(events)
-		return []answer{{i, out}}, err
+		if errors.Is(err, store.ErrHeld) {
+			return []answer{{i, grant, err}}, nil
+		}
+		return []answer{{i, grant, nil}}, err
 	})
 	if err != nil {
-		return 0, store.Outcome{}, err
+		return 0, store.Grant{}, err
 	}
-	return answers[0].index, answers[0].out, nil
+	return answers[0].index, answers[0].grant, answers[0].held
 }

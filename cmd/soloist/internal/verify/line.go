@@ -42,49 +42,53 @@ func (l *lines) swap(holder string, next *asking) (asking, bool) {
 }
 
 // Queue is as in store.Queuer, behind the network. A store that is none says so.
-func (l *link) Queue(ctx context.Context, c store.Claim) (store.Outcome, time.Duration, error) {
+func (l *link) Queue(ctx context.Context, c store.Claim) (store.Grant, time.Duration, error) {
 	q, ok := store.As[store.Queuer](l.Store)
 	if !ok {
-		return store.Outcome{}, 0, errors.ErrUnsupported
+		return store.Grant{}, 0, errors.ErrUnsupported
 	}
 	type answer struct {
-		out   store.Outcome
+		grant store.Grant
 		after time.Duration
+		held  error
 	}
 	answers, err := through(ctx, l.net, []store.Claim{c}, func(ctx context.Context, claims []store.Claim) ([]answer, error) {
 		e := l.net.rec.begin([]event{claiming(claims[0])})[0]
-		out, after, err := q.Queue(ctx, claims[0])
-		l.queued(e, c, out, after, err)
-		return []answer{{out, after}}, err
+		grant, after, err := q.Queue(ctx, claims[0])
+		l.queued(e, c, grant, after, err)
+		if errors.Is(err, store.ErrHeld) {
+			return []answer{{held: err}}, nil
+		}
+		return []answer{{grant, after, nil}}, err
 	})
 	if err != nil {
-		return store.Outcome{}, 0, err
+		return store.Grant{}, 0, err
 	}
-	return answers[0].out, answers[0].after, nil
+	return answers[0].grant, answers[0].after, answers[0].held
 }
 
 // queued tells what a call of Queue has shown of itself and of the one before.
-func (l *link) queued(e event, c store.Claim, out store.Outcome, after time.Duration, err error) {
+func (l *link) queued(e event, c store.Claim, grant store.Grant, after time.Duration, err error) {
 	without := func(e event) event {
 		e.Result = proof.Failed
 		return e
 	}
 	switch {
-	case err == nil && out.Err == nil:
+	case err == nil:
 		before, there := l.lines.swap(c.Holder, nil)
 		if there && after < 0 && before.At <= e.At+after { // it was the earlier one that was granted
-			before.claimed(out)
+			before.claimed(store.Outcome{Grant: grant})
 			l.net.rec.end([]event{before.event, without(e)})
 			return
 		}
-		e.claimed(out)
+		e.claimed(store.Outcome{Grant: grant})
 		if began := e.At + time.Duration(float64(after)*(1-drift)); after > 0 { // it has waited in the line until then
 			e.At = min(began, fleet.Now())
 		}
 		l.net.rec.end([]event{e})
-	case err == nil && errors.Is(out.Err, store.ErrHeld), errors.Is(err, store.ErrUnknown):
-		before, there := l.lines.swap(c.Holder, &asking{e, err == nil})
-		if there && before.answered && err == nil && fleet.Now()-before.At < c.TTL { // a lease that it was granted would be live
+	case errors.Is(err, store.ErrHeld), errors.Is(err, store.ErrUnknown):
+		before, there := l.lines.swap(c.Holder, &asking{e, errors.Is(err, store.ErrHeld)})
+		if there && before.answered && errors.Is(err, store.ErrHeld) && fleet.Now()-before.At < c.TTL { // a lease that it was granted would be live
 			l.net.rec.end([]event{without(before.event)})
 		}
 	default:

@@ -115,13 +115,13 @@ func (w *wrongStore) Release(ctx context.Context, releases []store.Release) ([]e
 	return w.Store.Release(ctx, releases)
 }
 
-func (w *wrongStore) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Outcome, error) {
+func (w *wrongStore) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Grant, error) {
 	chooser, ok := store.As[store.Chooser](w.Store)
 	if !ok {
-		return 0, store.Outcome{}, errors.ErrUnsupported
+		return 0, store.Grant{}, errors.ErrUnsupported
 	}
 	if err := w.before(ctx, names); err != nil {
-		return 0, store.Outcome{}, err
+		return 0, store.Grant{}, err
 	}
 	return chooser.Choose(ctx, names, claim)
 }
