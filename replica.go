@@ -31,6 +31,7 @@ type replicaState struct {
 	Clock   int64  `json:"clock"`          // its clock when it claimed the record, unix ms
 	Jobs    int    `json:"jobs"`           // how many jobs it has
 	Digest  string `json:"digest"`         // of all definitions
+	TTL     int64  `json:"ttl"`            // of its lease, in ms
 	Died    int64  `json:"died,omitempty"` // when another replica noticed its death, unix ms
 }
 
@@ -177,7 +178,7 @@ func (p *presence) announce(ctx context.Context) error {
 func (p *presence) write(ctx context.Context) error {
 	definitions, set := p.definitions()
 	c := p.client
-	state := replicaState{Replica: c.cfg.Replica, PID: os.Getpid(), Version: c.cfg.Version, Started: p.start.UnixMilli(), Jobs: len(definitions)}
+	state := replicaState{Replica: c.cfg.Replica, PID: os.Getpid(), Version: c.cfg.Version, Started: p.start.UnixMilli(), TTL: c.opts.TTL.Milliseconds(), Jobs: len(definitions)}
 	state.Host, _ = os.Hostname()
 	states := pages(definitions)
 	state.Digest = fmt.Sprintf("%08x", hash32(fmt.Sprintf("%s", states)))

@@ -75,6 +75,38 @@ func TestReplicasAreSeen(t *testing.T) {
 	})
 }
 
+// People see for how long a replica has been silent: before it counts as dead, and after.
+func TestSilentReplicasAreSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		dying := s.Share()
+		other := soloisttest.NewReplica(t, s, soloist.Config{Replica: "other"})
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Do: nothing}
+		look := func(least, most time.Duration, alive bool) {
+			t.Helper()
+			for info, err := range other.Admin().Replicas(background) {
+				if err != nil || info.Replica == "dying" && (info.Alive != alive || info.Silent < least || info.Silent > most || alive && info.Silent+info.Left != 30*time.Second) {
+					t.Errorf("alive %t, silent for %v, %v left, %v; want alive %t, silent for %v to %v", info.Alive, info.Silent, info.Left, err, alive, least, most)
+				}
+			}
+		}
+		start(t, soloisttest.NewReplica(t, dying, soloist.Config{Replica: "dying"}), job)
+		for range 100 {
+			time.Sleep(7 * time.Second)
+			look(0, 10*time.Second, true)
+		}
+		dying.Stall()
+		time.Sleep(15 * time.Second)
+		look(15*time.Second, 25*time.Second, true)
+		time.Sleep(time.Minute)
+		look(30*time.Second, 30*time.Second, false) // nobody has noticed yet
+		start(t, other, job)
+		time.Sleep(20 * time.Minute)
+		look(20*time.Minute, 22*time.Minute, false)
+		dying.Heal()
+	})
+}
+
 // A repeating store carries the first claim of a replica's pages out once more, when that has been given back. Of the first two requests for them nobody hears.
 type repeating struct {
 	*soloisttest.Store

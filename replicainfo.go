@@ -22,6 +22,11 @@ type ReplicaInfo struct {
 	Left    time.Duration // until it counts as dead, unless it renews its lease
 	Jobs    int           // how many it has
 
+	// Silent is how long ago the replica renewed its lease, by the store's clock. A replica renews it every third of the
+	// TTL, so one that is silent for longer has probably died or is cut off, although it counts as alive until Left has
+	// passed. For a replica that is not alive, and on a store without a clock, it is a lower bound.
+	Silent time.Duration
+
 	// ClockAhead is how far its clock was ahead of this machine's when it started; negative means behind. It is accurate
 	// to the duration of a request, plus the drift between the clocks since then.
 	ClockAhead time.Duration
@@ -62,9 +67,11 @@ func replicaInfo(id string, r store.Record, now time.Time) (info ReplicaInfo, ok
 		ClockAhead: time.UnixMilli(s.Clock).Sub(now.Add(-r.Age).Truncate(time.Millisecond)),
 		id:         id, digest: s.Digest, state: s,
 	}
+	ttl := time.Duration(s.TTL) * time.Millisecond
+	info.Silent = max(0, ttl-r.Left)
 	if s.Died > 0 {
 		info.died = time.UnixMilli(s.Died).UTC()
-		info.ClockAhead = 0 // another client has claimed the record since
+		info.ClockAhead, info.Silent = 0, ttl+r.Age // another client has claimed the record since
 	}
 	return info, info.died.IsZero() || now.Sub(info.died) < keepDead, nil
 }
