@@ -34,6 +34,7 @@ type cronRun struct {
 	storeWait waiting // how long to wait for the store at the start
 	parallel  int
 	form      outputForm
+	probes    probes
 
 	store    store.Store
 	log      *slog.Logger
@@ -97,6 +98,7 @@ passed on line by line behind the job's name and scheduled time.`,
 	flags.BoolVar(&r.watch, "watch", false, "read FILE again when it has changed, as after HUP; it is looked at every 2s")
 	flags.BoolVar(&r.form.passThrough, "passthrough-logs", false, "pass on what commands write as it is, with nothing before it")
 	flags.BoolVar(&r.form.split, "split-logs", false, "pass on what commands write to standard error to standard error, not to standard output")
+	r.probes.flag(c)
 	a.logFlags(c, "info")
 	a.passFlag(c)
 	a.outputFlag(c)

@@ -30,6 +30,13 @@ func (r *cronRun) run() error {
 	for _, w := range file.Warnings {
 		r.log.Warn(w.Error())
 	}
+	signals := make(chan os.Signal, 16)
+	// Until the process ends: one more TERM while the store is closed would end it with 143, as if it had not ended well.
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	if err := r.probes.begin(r.log); err != nil {
+		return err
+	}
+	defer r.probes.end()
 	passed, remove, err := r.passOn()
 	if err != nil {
 		return err
@@ -45,9 +52,6 @@ func (r *cronRun) run() error {
 	r.stop, r.end = context.WithCancel(context.Background())
 	defer r.end()
 	r.hurry = make(chan struct{})
-	signals := make(chan os.Signal, 16)
-	// Until the process ends: one more TERM while the store is closed would end it with 143, as if it had not ended well.
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 
 	err = r.untilSignal(jobs, signals)
 	if lost := r.stdout.Close(flushWithin); lost != nil {
@@ -84,11 +88,13 @@ func (r *cronRun) untilSignal(jobs []soloist.Job, signals <-chan os.Signal) (err
 			generations = append(slices.DeleteFunc(generations, (*generation).over), current)
 		case <-current.up:
 			current.up = nil
+			r.probes.running.Store(true)
 			r.log.Info("running", "jobs", len(jobs), "file", r.path, "parallel", r.parallel)
 		case <-current.ended:
 			if current.err == nil {
 				return errors.New("the jobs have ended by themselves")
 			}
+			r.probes.running.Store(false)
 			if again, err = start.later(r.log, current.err); err != nil {
 				return err
 			}
@@ -176,6 +182,7 @@ func (r *cronRun) begin(jobs []soloist.Job) (*generation, error) {
 			return nil, err
 		}
 		r.store = opened
+		r.probes.uses(opened)
 		r.log.Info("using", r.describe(context.Background(), r.store)...)
 	}
 	if err := r.reach(); err != nil {
@@ -186,11 +193,11 @@ func (r *cronRun) begin(jobs []soloist.Job) (*generation, error) {
 	c, err := soloist.New(r.store, soloist.Config{
 		Namespace: r.namespace, Replica: r.replicaName(), Logger: r.log, Drain: drainless,
 		TTL: r.ttl,
-		Observe: func(_ context.Context, e soloist.Event) {
+		Observe: r.probes.observe(func(_ context.Context, e soloist.Event) {
 			if e.Kind == soloist.EventRequest && e.Err == nil {
 				up()
 			}
-		},
+		}),
 	})
 	if err != nil {
 		return nil, err
@@ -270,6 +277,7 @@ const killedWithin = 5 * time.Second
 
 // shutDown starts nothing more, and returns when all runs have ended.
 func (r *cronRun) shutDown(generations []*generation, signals <-chan os.Signal, sig os.Signal) error {
+	r.probes.draining.Store(true)
 	r.log.Info("draining", "signal", sig.String(), "for", r.drain)
 	r.drainNow()
 	for _, g := range generations {

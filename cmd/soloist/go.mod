@@ -29,6 +29,12 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/ssooidc v1.44.3 // indirect
 	github.com/aws/aws-sdk-go-v2/service/sts v1.51.8 // indirect
 	github.com/aws/smithy-go v1.28.8 // indirect
+	github.com/beorn7/perks v1.0.1 // indirect
+	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
+	github.com/prometheus/client_model v0.6.3 // indirect
+	github.com/prometheus/common v0.72.0 // indirect
+	github.com/prometheus/procfs v0.22.0 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
 )
 
 require (
@@ -38,20 +44,22 @@ require (
 	github.com/go-sql-driver/mysql v1.10.0 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
-	github.com/jackc/pgx/v5 v5.12.0 // indirect
+	github.com/jackc/pgx/v5 v5.12.0
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/redis/go-redis/v9 v9.23.0
 	go.uber.org/atomic v1.12.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
-	golang.org/x/text v0.41.0 // indirect
+	golang.org/x/text v0.42.0 // indirect
 )
 
 require (
 	github.com/dustin/go-humanize v1.1.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/prometheus/client_golang v1.25.0
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/soloist-dev/soloist/internal/proof v0.0.0
+	github.com/soloist-dev/soloist/metrics/prometheus v0.0.0
 	github.com/soloist-dev/soloist/store/cassandrastore v0.0.0
 	github.com/soloist-dev/soloist/store/dynamostore v0.0.0
 	github.com/soloist-dev/soloist/store/mysqlstore v0.0.0
@@ -82,3 +90,5 @@ replace github.com/soloist-dev/soloist/store/cassandrastore => ../../store/cassa
 replace github.com/soloist-dev/soloist/store/dynamostore => ../../store/dynamostore
 
 replace github.com/soloist-dev/soloist/store/mysqlstore => ../../store/mysqlstore
+
+replace github.com/soloist-dev/soloist/metrics/prometheus => ../../metrics/prometheus

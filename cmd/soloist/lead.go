@@ -13,6 +13,7 @@ import (
 
 func (a *app) leadCommand() *cobra.Command {
 	g := &guarded{app: a, heldCode: exitHeld}
+	pages := &probes{}
 	c := &cobra.Command{
 		Use:     "lead NAME [flags] -- COMMAND [ARG...]",
 		Short:   "Run a command while being the leader",
@@ -22,13 +23,14 @@ is lost the command is stopped, as with lock, and lead waits to be elected again
 itself, lead gives the leadership up and exits with the command's code.`,
 		Example: `  soloist lead importer -- ./import`,
 		Args:    a.withChild(1),
-		RunE:    func(_ *cobra.Command, args []string) error { return g.lead(args[0]) },
+		RunE:    func(_ *cobra.Command, args []string) error { return g.lead(args[0], pages) },
 	}
 	g.flags(c, "info")
+	pages.flag(c)
 	return c
 }
 
-func (g *guarded) lead(name string) error {
+func (g *guarded) lead(name string, pages *probes) error {
 	opts, err := g.options()
 	if err != nil {
 		return err
@@ -40,11 +42,17 @@ func (g *guarded) lead(name string) error {
 	if err != nil {
 		return err
 	}
-	c, closing, err := g.client(soloist.Config{TTL: opts.TTL, Logger: log, Observe: renewalTrouble(log)})
+	if err := pages.begin(log); err != nil {
+		return err
+	}
+	defer pages.end()
+	c, closing, err := g.client(soloist.Config{TTL: opts.TTL, Logger: log, Observe: pages.observe(renewalTrouble(log))})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = closing() }()
+	pages.uses(c.Store())
+	pages.running.Store(true)
 	passed, remove, err := g.passOn()
 	if err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/soloist-dev/soloist"
 	prommetrics "github.com/soloist-dev/soloist/metrics/prometheus"
@@ -22,7 +21,7 @@ func Example() {
 	metrics := prommetrics.New(prommetrics.Options{})
 	reg.MustRegister(metrics)
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
+	mux.Handle("/metrics", prommetrics.Handler(reg))
 
 	client, err := soloist.New(memstore.New(), soloist.Config{Observe: metrics.Observe})
 	if err != nil {

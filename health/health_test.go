@@ -1,0 +1,133 @@
+package health_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist/health"
+	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
+)
+
+// get returns the status and the body of a response.
+func get(h http.Handler, method string) (int, string) {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(method, "/", nil))
+	return w.Code, w.Body.String()
+}
+
+func want(t *testing.T, h http.Handler, code int, body string) {
+	t.Helper()
+	if c, b := get(h, http.MethodGet); c != code || b != body+"\n" {
+		t.Errorf("got %d %q, want %d %q", c, b, code, body)
+	}
+}
+
+// silent hides that a store can be pinged.
+type silent struct{ store.Store }
+
+func TestReadyFollowsTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := soloisttest.NewStore()
+		for name, s := range map[string]store.Store{"with Ping": broken, "without": silent{broken}} {
+			t.Log(name)
+			var log bytes.Buffer
+			h := health.Ready(health.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, health.Store(s))
+			want(t, h, 200, "ok")
+			broken.Break(errors.New("refused by 10.0.0.7"))
+			time.Sleep(time.Second)
+			want(t, h, 503, "not ready: store")
+			time.Sleep(time.Second)
+			want(t, h, 503, "not ready: store")
+			broken.Heal()
+			broken.Stall()
+			time.Sleep(time.Second)
+			want(t, h, 503, "not ready: store")
+			broken.Heal()
+			time.Sleep(time.Second)
+			want(t, h, 200, "ok")
+			if n := strings.Count(log.String(), "refused by 10.0.0.7"); n != 1 || strings.Count(log.String(), "ready again") != 1 {
+				t.Errorf("the reason was logged %d times; want one line for the failure and one for its end:\n%s", n, log.String())
+			}
+		}
+	})
+}
+
+// However many ask, the store is asked once a second.
+func TestReadyAsksOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		h := health.Ready(health.Options{}, health.Check{Name: "slow", Do: func(context.Context) error {
+			asked.Add(1)
+			time.Sleep(time.Second / 2)
+			return nil
+		}})
+		for round := range 3 {
+			var all sync.WaitGroup
+			for range 100 {
+				all.Go(func() { want(t, h, 200, "ok") })
+			}
+			all.Wait()
+			if n := asked.Load(); n != int32(round)+1 {
+				t.Fatalf("round %d: %d checks", round, n)
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
+
+// A client that does not wait neither holds up the others nor changes what they get.
+func TestReadyWithoutWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := health.Ready(health.Options{}, health.Check{Name: "slow", Do: func(ctx context.Context) error {
+			time.Sleep(time.Second)
+			return ctx.Err()
+		}})
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() {
+				h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
+			})
+		}
+		synctest.Wait()
+		cancel()
+		want(t, h, 200, "ok")
+		all.Wait()
+	})
+}
+
+func TestChecksInOrderAndWithinTheTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		begin := time.Now()
+		h := health.Ready(health.Options{Timeout: 3 * time.Second, Logger: slog.New(slog.DiscardHandler)},
+			health.Store(memstore.New()), health.Check{Name: "first", Do: hangs}, health.Check{Name: "second", Do: hangs})
+		want(t, h, 503, "not ready: first")
+		if took := time.Since(begin); took != 3*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+func TestLive(t *testing.T) {
+	h := health.Live()
+	want(t, h, 200, "ok")
+	if code, body := get(h, http.MethodHead); code != 200 || body != "" {
+		t.Errorf("HEAD: %d %q", code, body)
+	}
+	if code, _ := get(h, http.MethodPost); code != http.StatusMethodNotAllowed {
+		t.Errorf("POST: %d", code)
+	}
+}
