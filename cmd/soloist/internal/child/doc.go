@@ -16,10 +16,12 @@
 //     the parent of such orphans. An orphan is told to be of a run by the variable SOLOIST_RUN that it inherited, or
 //     because there is only one run. One that threw its environment away while several runs went on is ended when the
 //     last of them ends.
+//   - Every process of the run, on Linux, if the cgroup of this process was delegated to it.
 //
 // # What is not
 //
-//   - Processes of another user (a setuid program such as sudo): they can't be signalled. [LeftError] names them.
+//   - Processes of another user (a setuid program such as sudo), without a cgroup: they can't be signalled. [LeftError]
+//     names them.
 //   - Work handed to somebody else's process: a container engine, a service manager, at(1), a database.
 //   - Daemons on other Unixes than Linux, or without Adopt.
 //   - If this process is killed with SIGKILL, Linux kills the command (not if it is setuid), and the process of [Guard] what

@@ -9,7 +9,8 @@ import (
 
 // A relation is what has been learnt of the processes of a run.
 type relation struct {
-	seen map[int]uint64 // their starts, by number
+	seen   map[int]uint64 // their starts, by number
+	cgroup *cgroup        // that they are in; nil without one
 }
 
 // strays are the processes of the run that live outside of the command's group.
@@ -29,7 +30,7 @@ func (r *run) strays() []process {
 func (r *run) left() ([]process, error) {
 	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
 		candidates, complete := r.candidates()
-		if complete && len(candidates) == 0 {
+		if complete && len(candidates) == 0 && r.cgroup.empty() {
 			return nil, nil
 		}
 		all, c, undecided := r.family()
@@ -38,6 +39,7 @@ func (r *run) left() ([]process, error) {
 			return all, nil
 		case len(undecided) > 0 && time.Since(begin) > dieWithin:
 			return nil, leftError(undecided)
+		case !r.cgroup.empty() && time.Since(begin) < dieWithin: // one was just started, or is just gone
 		case len(undecided) == 0 && c.sawAlive(candidates):
 			return nil, nil // they are not of the run
 		}
@@ -119,6 +121,11 @@ func (r *run) family() (living []process, c *census, undecided []process) {
 	}
 	for pid := range r.seen {
 		if p, ok := c.all[pid]; ok && r.knows(p) {
+			add(p)
+		}
+	}
+	for _, pid := range r.cgroup.processes() {
+		if p, ok := c.all[pid]; ok {
 			add(p)
 		}
 	}

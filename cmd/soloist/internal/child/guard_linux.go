@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -21,7 +22,8 @@ var guard struct {
 }
 
 // Guard starts a process, once, that ends what the commands of this one have started when this one is killed with
-// SIGKILL: whatever has inherited SOLOIST_RUN. It runs the same program with args and without an environment; that has
+// SIGKILL: whatever has inherited SOLOIST_RUN, or is in the cgroup of a run. If it is killed itself, another one is
+// started. It runs the same program with args and without an environment; that has
 // to call [EndOrphaned] with the last of args, which Guard adds.
 func Guard(args ...string) error {
 	guard.Lock()
@@ -29,15 +31,40 @@ func Guard(args ...string) error {
 	if guard.alive != nil {
 		return nil
 	}
-	theirs, ours, err := os.Pipe()
+	alive, pid, err := startGuard(args)
 	if err != nil {
 		return err
+	}
+	guard.alive = alive
+	go replaceGuard(pid, args)
+	return nil
+}
+
+// replaceGuard waits until the guard ends, which it does not do by itself while this process lives, and starts another.
+func replaceGuard(pid int, args []string) {
+	if !awaitPolled(pid) {
+		return
+	}
+	_, _ = unix.Wait4(pid, nil, 0, nil)
+	guard.Lock()
+	_ = guard.alive.Close()
+	guard.alive = nil
+	guard.Unlock()
+	for Guard(args...) != nil {
+		time.Sleep(time.Second)
+	}
+}
+
+func startGuard(args []string) (alive *os.File, pid int, err error) {
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		return nil, 0, err
 	}
 	defer func() { _ = theirs.Close() }()
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
 		_ = ours.Close()
-		return err
+		return nil, 0, err
 	}
 	defer func() { _ = null.Close() }()
 	attr := &syscall.ProcAttr{
@@ -46,18 +73,17 @@ func Guard(args ...string) error {
 	}
 	forking.Lock()
 	defer forking.Unlock()
-	pid, err := fork("/proc/self/exe", append(args, instance), attr)
+	pid, err = fork("/proc/self/exe", append(slices.Clone(args), instance), attr)
 	if err != nil {
 		_ = ours.Close()
-		return err
+		return nil, 0, err
 	}
 	if p, ok := readProcess(pid); ok {
 		children.Lock()
 		strangers = append(strangers, p)
 		children.Unlock()
 	}
-	guard.alive = ours
-	return nil
+	return ours, pid, nil
 }
 
 // endWithin bounds how long EndOrphaned looks for processes that do not die, or that execute a program from a file
@@ -69,6 +95,10 @@ const endWithin = time.Minute
 func EndOrphaned(alive io.Reader, instance string) {
 	_, _ = io.Copy(io.Discard, alive)
 	begin := time.Now()
+	groups := cgroupsOf(instance)
+	for _, g := range groups {
+		g.kill()
+	}
 	for clean := 0; clean < 2 && time.Since(begin) < endWithin; time.Sleep(10 * time.Millisecond) {
 		clean++ // twice, for one that was just being started
 		for _, p := range processes() {
@@ -84,5 +114,8 @@ func EndOrphaned(alive io.Reader, instance string) {
 				clean = 0
 			}
 		}
+	}
+	for _, g := range groups {
+		g.remove()
 	}
 }

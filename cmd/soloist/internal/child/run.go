@@ -84,6 +84,7 @@ func (c *Command) Run(ctx context.Context) (Result, error) {
 	r.attend(ctx)
 	err = r.clear()
 	result := r.reap()
+	r.discard()
 	err = errors.Join(err, streams.end())
 	r.tty.restore()
 	return result, err
@@ -126,7 +127,7 @@ func (r *run) start(file string, env []string, files [3]*os.File) error {
 		Sys:   attributes(),
 	}
 	r.begun = time.Now()
-	pid, err := startRegistered(file, r.command.Args, attr)
+	pid, err := r.spawn(file, attr)
 	runtime.KeepAlive(files)
 	if err != nil {
 		return err
@@ -235,8 +236,11 @@ func (r *run) clear() error {
 			return err
 		}
 		late := time.Since(killAt)
-		if late >= 0 && killing.IsZero() {
-			killing = time.Now()
+		if late >= 0 {
+			r.killCgroup()
+			if killing.IsZero() {
+				killing = time.Now()
+			}
 		}
 		for _, p := range left {
 			switch {
@@ -304,6 +308,9 @@ func (r *run) signalGroup(sig unix.Signal) {
 	defer r.mu.Unlock()
 	if !r.reaped {
 		_ = unix.Kill(-r.pid, sig)
+		if sig == unix.SIGKILL {
+			r.killCgroup()
+		}
 	}
 }
 
