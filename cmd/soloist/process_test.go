@@ -203,7 +203,7 @@ func TestLockOfAKilledProcess(t *testing.T) {
 		cmd.Env = append(os.Environ(), "SOLOIST_STORE=sqlite:"+filepath.Join(dir, "store.db"))
 		return cmd
 	}
-	holder := command("lock", "x", "--ttl", "1s", "--", "sh", "-c", "echo $$ >pid; exec sleep 60")
+	holder := command("lock", "x", "--ttl", "5s", "--", "sh", "-c", "echo $$ >pid; exec sleep 60")
 	if err := holder.Start(); err != nil {
 		t.Fatal(err)
 	}
