@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -19,12 +20,7 @@ import (
 // it changes, while the server is away.
 func TestStoreThatComesLate(t *testing.T) {
 	server := servers.Redis(t, "--databases", "1") // of our own, with an address
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	_ = listener.Close() // refused from now on
+	address := fmt.Sprintf("127.0.0.1:%d", servers.FreePort(t))
 	dir := memoryDir(t)
 	path, err := exec.LookPath("soloist")
 	if err != nil {
@@ -67,8 +63,9 @@ func TestStoreThatComesLate(t *testing.T) {
 	until(t, "lock waits", says(lockSays, "waiting for it"))
 	write("second")
 	until(t, "cron has read the file again", says(cronSays, "read again"))
-	if listener, err = net.Listen("tcp", address); err != nil {
-		t.Skip("another process has the port now: ", err)
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
 	}
 	defer listener.Close()
 	go forward(listener, server.Addr)

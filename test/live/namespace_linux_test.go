@@ -18,7 +18,7 @@ import (
 )
 
 // A namespace is its own network. One thread of this program is in it, and so is what is started from there. It is gone when
-// that thread and all of those have ended.
+// this program and all of those have ended.
 type namespace struct {
 	work   chan func()
 	thread int
@@ -29,13 +29,14 @@ func newNamespace(t *testing.T) *namespace {
 	n := &namespace{work: make(chan func())}
 	made := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for good: the thread ends with this goroutine
+		runtime.LockOSThread()
 		n.thread = syscall.Gettid()
 		err := syscall.Unshare(syscall.CLONE_NEWNET)
 		made <- err
 		for do := range n.work {
 			do()
 		}
+		select {} // the kernel ends a server when the thread ends from which it was started, and other tests may have used this one
 	}()
 	if err := <-made; err != nil {
 		close(n.work)
@@ -113,6 +114,18 @@ func joined(t *testing.T) (clients, server *namespace) {
 	server.nft(t, "add table inet live; "+
 		"add chain inet live come { type filter hook input priority 0; }; add chain inet live go { type filter hook output priority 0; }")
 	return clients, server
+}
+
+// The thread of a namespace goes on when its test has ended: the kernel ends a server when the thread ends from which it was started.
+func TestThreadsOutliveNamespaces(t *testing.T) {
+	thread := 0
+	t.Run("namespace", func(t *testing.T) { thread = newNamespace(t).thread })
+	for range 100 {
+		time.Sleep(time.Millisecond)
+		if err := syscall.Tgkill(os.Getpid(), thread, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // rules are what a packet filter does on the server's side of the wire, by kind of fault; PORT is the server's.

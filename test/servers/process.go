@@ -80,17 +80,6 @@ func Long(t testing.TB) {
 // fromEnvironment returns SOLOIST_TEST_<NAME>_URL.
 func fromEnvironment(name string) string { return os.Getenv("SOLOIST_TEST_" + name + "_URL") }
 
-// FreePort returns a port of 127.0.0.1 that nobody listens on.
-func FreePort(t Test) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("looking for a free port: %v", err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
 func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
 // unprivileged returns whom servers that refuse to run as root are run as: nil when we are not root. dir is given to them.

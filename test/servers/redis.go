@@ -146,11 +146,7 @@ func RedisCluster(t Test, settings ...string) *RedisNodes {
 	c := &RedisNodes{}
 	var addrs []string
 	for range 6 {
-		port := FreePort(t)
-		for port > 55535 { // the bus has the port 10000 above
-			port = FreePort(t)
-		}
-		node := redisAt(t, port, Directory(t), append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-port",
+		node := redisAt(t, FreePort(t), Directory(t), append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-port",
 			strconv.Itoa(FreePort(t)), "--repl-diskless-sync-delay", "0"}, settings...)...)
 		c.Nodes, addrs = append(c.Nodes, node), append(addrs, node.Addr)
 	}

@@ -3,6 +3,7 @@
 package servers_test
 
 import (
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -56,5 +57,24 @@ func TestMissingServersAreSaidAloud(t *testing.T) {
 		if why := servers.Skipped(t, func(t testing.TB) { missing(t) }); !strings.Contains(why, "Redis is not here") {
 			t.Errorf("a test without its server was not skipped because of that: %q", why)
 		}
+	}
+}
+
+// A port stays a test's while nobody listens on it: neither the system gives it to another, nor FreePort.
+func TestFreePortsAreNobodyElses(t *testing.T) {
+	mine := servers.FreePort(t)
+	for range 100 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		if any := l.Addr().(*net.TCPAddr).Port; any <= mine {
+			t.Errorf("the system gives the port %d, and %d is a test's", any, mine)
+		}
+	}
+	if l, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", mine)); err == nil {
+		_ = l.Close()
+		t.Errorf("nothing shows another program that %d is taken", mine)
 	}
 }
