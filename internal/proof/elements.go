@@ -14,12 +14,13 @@ type ElementRule struct {
 	Retain     time.Duration   // how long it is remembered that one is processed; 0 is forever
 }
 
-// Elements finds elements that were processed after they had been recorded as processed, or recorded twice, or left out.
-func Elements(h History, rule ElementRule) []Violation {
+// elements finds elements that were processed after they had been recorded as processed, or recorded twice, or left out.
+func (f *facts) elements(rule ElementRule) []Violation {
 	var found []Violation
 	began, done, marked := map[string]History{}, map[string]History{}, map[string]bool{}
 	retried, commits := map[string]int{}, map[string]History{}
-	for _, e := range h.byBegin() {
+	for i := range f.History {
+		e := &f.History[i]
 		switch {
 		case !rule.Names[e.Name]:
 		case (e.Kind == Release || e.Kind == Extend) && e.Did == Okay && e.Mark > 0:
@@ -27,11 +28,11 @@ func Elements(h History, rule ElementRule) []Violation {
 		case e.Kind == Retry:
 			retried[e.Name]++
 		case e.Kind == Commit:
-			commits[e.Name] = append(commits[e.Name], e)
+			commits[e.Name] = append(commits[e.Name], *e)
 		case e.Kind == Element:
-			began[e.Name] = append(began[e.Name], e)
+			began[e.Name] = append(began[e.Name], *e)
 			if e.Recorded > 0 {
-				done[e.Name] = append(done[e.Name], e)
+				done[e.Name] = append(done[e.Name], *e)
 			}
 		}
 	}
@@ -69,7 +70,7 @@ func Elements(h History, rule ElementRule) []Violation {
 		}
 		for _, e := range began[name] {
 			i := slices.IndexFunc(all, func(d Event) bool {
-				return e.At > d.Recorded && (rule.Retain == 0 || e.At < released(h, d)+rule.Retain)
+				return e.At > d.Recorded && (rule.Retain == 0 || e.At < f.released(d)+rule.Retain)
 			})
 			if i >= 0 {
 				bad(name, History{all[i], e}, "begun after it had been recorded as processed")
@@ -80,10 +81,10 @@ func Elements(h History, rule ElementRule) []Violation {
 }
 
 // released is when the lease of an element that was recorded was released at the earliest: a release may be repeated.
-func released(h History, done Event) time.Duration {
+func (f *facts) released(done Event) time.Duration {
 	at := Never
-	for _, e := range h {
-		if e.Kind == Release && e.Name == done.Name && e.Token == done.Token && e.Did == Okay {
+	for i := range f.History {
+		if e := &f.History[i]; e.Kind == Release && e.Name == done.Name && e.Token == done.Token && e.Did == Okay {
 			at = min(at, e.Took)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -146,12 +147,21 @@ func (e Event) String() string {
 
 // byBegin orders events by when they began. It returns h itself if that is in order already.
 func (h History) byBegin() History {
-	if slices.IsSortedFunc(h, byAt) {
+	if h.inOrder() {
 		return h
 	}
 	sorted := slices.Clone(h)
 	slices.SortStableFunc(sorted, byAt)
 	return sorted
+}
+
+func (h History) inOrder() bool {
+	for i := range h {
+		if i > 0 && h[i].At < h[i-1].At {
+			return false
+		}
+	}
+	return true
 }
 
 func byAt(a, b Event) int { return compare(a.At, b.At) }
@@ -169,30 +179,48 @@ func compare(a, b time.Duration) int {
 // of returns the events of one kind.
 func (h History) of(kinds ...Kind) History {
 	var some History
-	for _, e := range h {
-		if slices.Contains(kinds, e.Kind) {
-			some = append(some, e)
+	for i := range h {
+		if slices.Contains(kinds, h[i].Kind) {
+			some = append(some, h[i])
 		}
 	}
 	return some
 }
 
+// has reports whether one of the events is such.
+func (h History) has(such func(*Event) bool) bool {
+	for i := range h {
+		if such(&h[i]) {
+			return true
+		}
+	}
+	return false
+}
+
 // names groups events by name and returns the names in order.
-func (h History) names() ([]string, map[string]History) {
-	sizes := map[string]int{}
+func (h History) names() ([]string, map[string][]*Event) {
+	all := make([]*Event, len(h))
 	for i := range h {
-		sizes[h[i].Name]++
+		all[i] = &h[i]
 	}
-	groups, names, all := make(map[string]History, len(sizes)), make([]string, 0, len(sizes)), make(History, len(h))
-	for name, size := range sizes {
-		names = append(names, name)
-		groups[name], all = all[:0:size], all[size:]
+	return byName(all)
+}
+
+// byName groups events by name and returns the names in order.
+func byName(events []*Event) ([]string, map[string][]*Event) {
+	groups := map[string][]*Event{}
+	for _, e := range events {
+		groups[e.Name] = append(groups[e.Name], e)
 	}
-	for i := range h {
-		groups[h[i].Name] = append(groups[h[i].Name], h[i])
+	return slices.Sorted(maps.Keys(groups)), groups
+}
+
+func copies(events []*Event) History {
+	h := make(History, len(events))
+	for i, e := range events {
+		h[i] = *e
 	}
-	slices.Sort(names)
-	return names, groups
+	return h
 }
 
 // WriteTo writes a history as lines of JSON.

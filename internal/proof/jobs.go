@@ -42,17 +42,18 @@ type Missed struct {
 	Queued time.Duration // how long a claim waits in its client at most before it is sent
 }
 
-// Jobs finds runs of a job that must not have been, and scheduled times that were left out.
-func Jobs(h History, rule JobRule) []Violation {
-	c := &jobCheck{rule: rule, at: map[int64]History{}, commits: map[int64]bool{}, history: h}
-	for _, e := range h.byBegin() {
+// jobs finds runs of a job that must not have been, and scheduled times that were left out.
+func (f *facts) jobs(rule JobRule) []Violation {
+	c := &jobCheck{facts: f, rule: rule, at: map[int64]History{}, commits: map[int64]bool{}}
+	for i := range f.History {
+		e := &f.History[i]
 		if e.Kind == Commit && e.Name == rule.Name && !e.Manual {
 			c.commits[e.Mark] = true
 		}
 		if e.Kind == Run && e.Name == rule.Name {
-			c.runs = append(c.runs, e)
+			c.runs = append(c.runs, *e)
 			if !e.Manual {
-				c.at[e.Mark] = append(c.at[e.Mark], e)
+				c.at[e.Mark] = append(c.at[e.Mark], *e)
 			}
 		}
 	}
@@ -61,11 +62,11 @@ func Jobs(h History, rule JobRule) []Violation {
 	c.once()
 	c.committed()
 	c.expected()
-	if rule.Missed.Policy != "" && rule.Next != nil && h.watched() {
-		c.missed(h)
+	if rule.Missed.Policy != "" && rule.Next != nil && f.watchable {
+		c.missed()
 	}
 	switch {
-	case rule.Omission.Grace <= 0 || !h.watched():
+	case rule.Omission.Grace <= 0 || !f.watchable:
 	case rule.Delay > 0:
 		c.notRepeated()
 	case rule.Next != nil:
@@ -75,14 +76,14 @@ func Jobs(h History, rule JobRule) []Violation {
 }
 
 type jobCheck struct {
+	*facts
+
 	rule JobRule
 	runs History           // in the order of their beginnings
 	at   map[int64]History // by scheduled time, without manual ones
 
 	commits map[int64]bool // the scheduled times that transactions have recorded
 	found   []Violation
-
-	history History
 }
 
 func (c *jobCheck) bad(excerpt History, format string, args ...any) {
@@ -146,8 +147,8 @@ func (c *jobCheck) asked() {
 
 // granted is when the lease was granted under which a run began; its begin where that is not known.
 func (c *jobCheck) granted(r Event) time.Duration {
-	for _, e := range c.history {
-		if e.Kind == Acquire && e.Name == c.rule.Record && (e.Token == r.Token || e.DidToken == r.Token) {
+	for i := range c.History {
+		if e := &c.History[i]; e.Kind == Acquire && e.Name == c.rule.Record && (e.Token == r.Token || e.DidToken == r.Token) {
 			return min(e.At, r.At)
 		}
 	}
@@ -200,20 +201,21 @@ func (c *jobCheck) once() {
 
 // committed checks that a run whose end was recorded in a transaction is not begun again, and that there is one such transaction for each.
 func (c *jobCheck) committed() {
-	first := map[int64]Event{}
-	for _, e := range c.history {
+	first := map[int64]*Event{}
+	for i := range c.History {
+		e := &c.History[i]
 		if e.Kind != Commit || e.Name != c.rule.Name || e.Manual { // manual runs may have one time
 			continue
 		}
 		before, again := first[e.Mark]
 		if again {
-			c.bad(History{before, e}, "%s was committed twice", utc(e.Mark))
+			c.bad(History{*before, *e}, "%s was committed twice", utc(e.Mark))
 			continue
 		}
 		first[e.Mark] = e
 		for _, r := range c.runs {
 			if r.At > e.At && r.Token > e.Token && !r.Manual && c.rule.Delay == 0 && r.Mark <= e.Mark {
-				c.bad(History{e, r}, "%s was begun after %s had been committed", utc(r.Mark), utc(e.Mark))
+				c.bad(History{*e, r}, "%s was begun after %s had been committed", utc(r.Mark), utc(e.Mark))
 			}
 		}
 	}
@@ -244,7 +246,7 @@ func (c *jobCheck) completed(scheduled int64, runs History) bool {
 // begun reports whether the store was told of the beginning of a run that then was not: one that may be run once only is not tried again
 // when nobody knows whether that was recorded.
 func (c *jobCheck) begun(scheduled int64) bool {
-	return slices.ContainsFunc(c.history, func(e Event) bool {
+	return c.has(func(e *Event) bool {
 		return e.Kind == Extend && e.Name == c.rule.Record && e.Mark == scheduled && e.Did == Okay
 	})
 }
@@ -253,8 +255,7 @@ func (c *jobCheck) begun(scheduled int64) bool {
 // is not told that the lease before was abandoned; or it reached it when nobody waited for it any more; or it died itself before it could
 // begin.
 func (c *jobCheck) untold(cut Event) bool {
-	_, byName := c.history.leases()
-	for _, l := range byName[c.rule.Record] {
+	for _, l := range c.byName[c.rule.Record] {
 		if l.grant.DidToken > cut.Token {
 			ran := slices.ContainsFunc(c.runs, func(r Event) bool { return r.Token == l.grant.DidToken })
 			late := l.grant.Until-l.grant.At > l.grant.TTL/5 // a request is not waited for so long
@@ -265,9 +266,8 @@ func (c *jobCheck) untold(cut Event) bool {
 }
 
 // missed checks that each run which follows a recorded one is that which the policy picks.
-func (c *jobCheck) missed(h History) {
-	_, byName := h.leases()
-	leases := byName[c.rule.Record]
+func (c *jobCheck) missed() {
+	leases := c.byName[c.rule.Record]
 	first := map[int64]Event{} // the first run under each token
 	for _, r := range c.runs {
 		if _, ok := first[r.Token]; !ok {
@@ -284,8 +284,8 @@ func (c *jobCheck) missed(h History) {
 			}
 		}
 		done, clean = 0, false
-		for i := range h {
-			if e := &h[i]; e.Kind == Release && e.Name == c.rule.Record && e.Token == l.grant.DidToken && e.Did == Okay && e.Mark > 0 {
+		for i := range c.History {
+			if e := &c.History[i]; e.Kind == Release && e.Name == c.rule.Record && e.Token == l.grant.DidToken && e.Did == Okay && e.Mark > 0 {
 				done, clean = max(done, e.Mark), true
 			}
 		}
@@ -300,8 +300,8 @@ func (c *jobCheck) missed(h History) {
 // firstAsked is when the first of the requests for a grant was sent: one that had no answer is repeated.
 func (c *jobCheck) firstAsked(grant *Event) time.Duration {
 	first := grant.At
-	for i := range c.history {
-		if e := &c.history[i]; e.Kind == Acquire && e.Name == grant.Name && e.Holder == grant.Holder {
+	for i := range c.History {
+		if e := &c.History[i]; e.Kind == Acquire && e.Name == grant.Name && e.Holder == grant.Holder {
 			first = min(first, e.At)
 		}
 	}
@@ -311,9 +311,9 @@ func (c *jobCheck) firstAsked(grant *Event) time.Duration {
 // refusedInTime reports whether a replica need not miss a scheduled time, however late it begins it, because it claimed the job within Grace and was
 // refused: the lease in the way had been granted when the time was due, so that it may have been for this time.
 func (c *jobCheck) refusedInTime(replica string, scheduled int64, leases []*lease) bool {
-	return c.rule.Missed.Policy == "skip" && slices.ContainsFunc(c.history, func(e Event) bool {
+	return c.rule.Missed.Policy == "skip" && c.has(func(e *Event) bool {
 		refused := e.Kind == Acquire && e.Name == c.rule.Record && e.Replica == replica && e.Result == Held
-		return refused && c.claimsInTime(&e, scheduled) && slices.ContainsFunc(leases, func(l *lease) bool {
+		return refused && c.claimsInTime(e, scheduled) && slices.ContainsFunc(leases, func(l *lease) bool {
 			return l.grant.DidToken == e.Token && l.from >= c.instant(scheduled)
 		})
 	})

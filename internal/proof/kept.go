@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// Kept finds leases that were lost without a reason: for a TTL before that its replica had no trouble, as Ill events tell, with any
+// kept finds leases that were lost without a reason: for a TTL before that its replica had no trouble, as Ill events tell, with any
 // request about it. Whatever became of other leases and requests of the replica is no reason, nor is the time that the store takes for
 // each answer, up to a tenth of the TTL.
-func Kept(h History, answer time.Duration) []Violation {
-	losses := h.of(Loss)
+func (f *facts) kept(answer time.Duration) []Violation {
+	losses := f.of(Loss)
 	if len(losses) == 0 {
 		return nil
 	}
-	ill, forced := h.of(Ill), h.of(Forced)
-	grants := map[leaseKey]Event{}
-	for _, e := range h {
-		if e.Kind == Acquire && e.Result == Granted {
+	ill, forced := f.of(Ill), f.of(Forced)
+	grants := map[leaseKey]*Event{}
+	for i := range f.History {
+		if e := &f.History[i]; e.Kind == Acquire && e.Result == Granted {
 			grants[leaseKey{e.Name, e.Token}] = e
 		}
 	}
@@ -33,7 +33,7 @@ func Kept(h History, answer time.Duration) []Violation {
 		}) || slices.ContainsFunc(forced, func(e Event) bool { return e.Name == l.Name && e.Token == l.Token })
 		if !excused {
 			found = append(found, Violation{KeptChecker, l.Name, fmt.Sprintf("lost at %v, although %s had no trouble with it since %v", l.At, l.Replica, from),
-				h.about(l, from)})
+				f.about(l, from)})
 		}
 	}
 	return found

@@ -19,8 +19,11 @@ func Linearizable(h History, r Rules) (found []Violation, unchecked int) {
 	for _, e := range h.of(Swept) {
 		r.sweeps = append(r.sweeps, Span{e.At, max(e.At, e.Until)})
 	}
-	names, groups := h.explained().names()
+	names, groups := byName(h.explained())
 	for _, name := range names {
+		if witnessed(groups[name], r) {
+			continue
+		}
 		switch ok, checked := linearizable(groups[name], r); {
 		case !checked:
 			unchecked++
@@ -44,32 +47,52 @@ const unseen = -1
 
 // explained returns the operations. Where the store could be watched, an outcome that nobody was told is replaced by what the store
 // did, at the instant at which it did it.
-func (h History) explained() History {
+func (h History) explained() []*Event {
 	watched := h.watched()
-	operations := make(History, 0, len(h))
-	for _, e := range h {
+	operations := make([]*Event, 0, len(h))
+	for i := range h {
+		e := &h[i]
 		switch {
 		case e.Kind != Acquire && e.Kind != Extend && e.Kind != Release, e.Result == Failed:
 			continue
 		case watched && e.Result == Unknown && e.Did == "":
 			continue
 		case watched && e.Result == Unknown:
-			e.Result, e.Until, e.Token, e.Seen = e.Did, e.Took, e.DidToken, unseen
+			known := *e
+			known.Result, known.Until, known.Token, known.Seen = e.Did, e.Took, e.DidToken, unseen
+			e = &known
 		}
 		operations = append(operations, e)
 	}
 	return operations
 }
 
-// linearizable checks the operations on one name.
-func linearizable(h History, r Rules) (ok, checked bool) {
-	operations := make([]porcupine.Operation, len(h))
-	for i := range h {
-		end := h[i].Until
-		if h[i].Result == Unknown || end == 0 {
-			end = Never
+// witnessed tries the order that is the most likely by far: that in which the operations took effect, or were answered where nobody could watch
+// the store. If the record can have answered so in this order, no other need be searched for; if not, another one may explain the answers. That each
+// operation is between its call and its return is a part of each step.
+func witnessed(operations []*Event, r Rules) bool {
+	instant := func(e *Event) time.Duration {
+		if e.Did != "" {
+			return e.Took
 		}
-		operations[i] = porcupine.Operation{Input: &h[i], Call: int64(h[i].At), Return: int64(end)}
+		return returned(e)
+	}
+	order := slices.Clone(operations)
+	slices.SortStableFunc(order, func(a, b *Event) int { return compare(instant(a), instant(b)) })
+	var s record
+	for _, e := range order {
+		if !s.step(e, r) {
+			return false
+		}
+	}
+	return true
+}
+
+// linearizable searches for an order of the operations on one name.
+func linearizable(events []*Event, r Rules) (ok, checked bool) {
+	operations := make([]porcupine.Operation, len(events))
+	for i, e := range events {
+		operations[i] = porcupine.Operation{Input: e, Call: int64(e.At), Return: int64(returned(e))}
 	}
 	left := r.Steps
 	model := porcupine.Model{
@@ -89,15 +112,18 @@ func linearizable(h History, r Rules) (ok, checked bool) {
 
 // shortest cuts a history that is not linearizable at the first answer that cannot be explained. It returns the last events before that
 // answer, and all that were under way at the same time as it, however long ago they began: one of those may explain it.
-func shortest(h History, r Rules) History {
-	h = slices.Clone(h)
-	slices.SortStableFunc(h, func(a, b Event) int { return compare(returned(a), returned(b)) })
+func shortest(operations []*Event, r Rules) History {
+	h := copies(operations)
+	slices.SortStableFunc(h, func(a, b Event) int { return compare(returned(&a), returned(&b)) })
 	bad := func(n int) bool {
-		cut := slices.Clone(h[:n])
+		var cut []*Event
+		for i := range h[:n] {
+			cut = append(cut, &h[i])
+		}
 		for _, e := range h[n:] { // what had been asked by then may have taken effect
-			if e.At < returned(h[n-1]) {
+			if e.At < returned(&h[n-1]) {
 				e.Result, e.Until = Unknown, Never
-				cut = append(cut, e)
+				cut = append(cut, &e)
 			}
 		}
 		ok, checked := linearizable(cut, r)
@@ -115,13 +141,13 @@ func shortest(h History, r Rules) History {
 	cut, failing := h[:high].byBegin(), h[high-1]
 	from := cut[max(0, len(cut)-most)].At
 	return slices.DeleteFunc(h.byBegin(), func(e Event) bool {
-		before := e.At >= from && returned(e) <= returned(failing)
-		meanwhile := e.At <= returned(failing) && returned(e) >= failing.At
+		before := e.At >= from && returned(&e) <= returned(&failing)
+		meanwhile := e.At <= returned(&failing) && returned(&e) >= failing.At
 		return !before && !meanwhile
 	})
 }
 
-func returned(e Event) time.Duration {
+func returned(e *Event) time.Duration {
 	if e.Result == Unknown || e.Until == 0 {
 		return Never
 	}
@@ -158,7 +184,7 @@ func (s *record) step(e *Event, r Rules) bool {
 	if e.Result == Failed {
 		return true
 	}
-	from, to := max(s.now, e.At), returned(*e)
+	from, to := max(s.now, e.At), returned(e)
 	if from > to {
 		return false
 	}

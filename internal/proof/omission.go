@@ -26,13 +26,12 @@ type Omission struct {
 // omitted checks that what a well replica could have begun was begun.
 func (c *jobCheck) omitted() {
 	rule := c.rule.Omission
-	well := c.history.of(Well)
+	well := c.of(Well)
 	well = slices.DeleteFunc(well, func(e Event) bool { return e.Name != c.rule.Name || e.Until-e.At < rule.Grace })
 	if len(well) == 0 {
 		return
 	}
-	_, byName := c.history.leases()
-	leases := byName[c.rule.Record]
+	leases := c.byName[c.rule.Record]
 	for s := c.rule.Next(c.rule.Zero); c.instant(s)+rule.Grace <= rule.Until; s = c.rule.Next(s) {
 		from, to := c.instant(s), c.instant(s)+rule.Grace
 		if rule.Start != nil {
@@ -55,11 +54,10 @@ func (c *jobCheck) omitted() {
 // was due until Grace after that.
 func (c *jobCheck) notRepeated() {
 	rule := c.rule.Omission
-	well := slices.DeleteFunc(c.history.of(Well), func(e Event) bool { return e.Name != c.rule.Name || e.Until-e.At < rule.Grace })
-	byToken, byName := c.history.leases()
+	well := slices.DeleteFunc(c.of(Well), func(e Event) bool { return e.Name != c.rule.Name || e.Until-e.At < rule.Grace })
 	for _, r := range c.runs {
 		from := r.Until + c.rule.Delay
-		if l := byToken[leaseKey{c.rule.Record, r.Token}]; l != nil && l.released != Never {
+		if l := c.byToken[leaseKey{c.rule.Record, r.Token}]; l != nil && l.released != Never {
 			from = max(from, l.linger)
 		}
 		to := from + rule.Grace
@@ -67,7 +65,7 @@ func (c *jobCheck) notRepeated() {
 			continue
 		}
 		i := slices.IndexFunc(well, func(e Event) bool { return e.At <= from && e.Until >= to })
-		if i < 0 || slices.ContainsFunc(byName[c.rule.Record], func(l *lease) bool { return l.from >= from-2*c.rule.Skew-time.Second/2 && l.from <= to }) {
+		if i < 0 || slices.ContainsFunc(c.byName[c.rule.Record], func(l *lease) bool { return l.from >= from-2*c.rule.Skew-time.Second/2 && l.from <= to }) {
 			continue
 		}
 		c.found = append(c.found, Violation{OmissionChecker, c.rule.Name,
@@ -183,20 +181,19 @@ func (c *jobCheck) forAnother(leases []*lease, scheduled int64) bool {
 
 // beginning is the scheduled time of which the store was to be told under a lease that it begins; 0 if there was none.
 func (c *jobCheck) beginning(l *lease) int64 {
-	i := slices.IndexFunc(c.history, func(e Event) bool {
-		return e.Kind == Extend && e.Name == c.rule.Record && e.Token == l.grant.DidToken && e.Mark > 0
-	})
-	if i < 0 {
-		return 0
+	for i := range c.History {
+		if e := &c.History[i]; e.Kind == Extend && e.Name == c.rule.Record && e.Token == l.grant.DidToken && e.Mark > 0 {
+			return e.Mark
+		}
 	}
-	return c.history[i].Mark
+	return 0
 }
 
 // around is what was asked of the store, and began, about two instants: also of other records, for who asks for this one may be
 // settled by them.
 func (c *jobCheck) around(from, to time.Duration) History {
 	var near History
-	for _, e := range c.history {
+	for _, e := range c.History {
 		about := e.Kind == Acquire || e.Name == c.rule.Record && (e.Kind == Extend || e.Kind == Release) || e.Kind == Run && e.Name == c.rule.Name || e.Kind == Fault
 		if about && e.At <= to && e.At >= from-2*c.rule.Omission.Grace {
 			near = append(near, e)

@@ -9,19 +9,38 @@ import (
 
 // Claimed returns the event of a claim that has no outcome yet.
 func Claimed(c store.Claim) Event {
-	return Event{Kind: Acquire, Name: c.Name, Holder: c.Holder, TTL: c.TTL, Mark: c.Mark, Result: Unknown}
+	e := Event{Result: Unknown}
+	e.Claims(c)
+	return e
 }
 
 // Extended returns the event of an extension that has no outcome yet.
 func Extended(x store.Extension) Event {
-	return Event{Kind: Extend, Name: x.Name, Holder: x.Holder, Token: x.Token, TTL: x.TTL, Mark: x.Mark, State: wrote(x.State), Result: Unknown}
+	e := Event{Result: Unknown}
+	e.Extends(x)
+	return e
 }
 
 // Released returns the event of a release that has no outcome yet.
 func Released(r store.Release) Event {
-	return Event{
-		Kind: Release, Name: r.Name, Holder: r.Holder, Token: r.Token, Mark: r.Mark, State: wrote(r.State), Linger: r.Linger, Retain: r.Retain, Result: Unknown,
-	}
+	e := Event{Result: Unknown}
+	e.Releases(r)
+	return e
+}
+
+// Claims sets what a claim asks.
+func (e *Event) Claims(c store.Claim) {
+	e.Kind, e.Name, e.Holder, e.TTL, e.Mark = Acquire, c.Name, c.Holder, c.TTL, c.Mark
+}
+
+// Extends sets what an extension asks.
+func (e *Event) Extends(x store.Extension) {
+	e.Kind, e.Name, e.Holder, e.Token, e.TTL, e.Mark, e.State = Extend, x.Name, x.Holder, x.Token, x.TTL, x.Mark, wrote(x.State)
+}
+
+// Releases sets what a release asks.
+func (e *Event) Releases(r store.Release) {
+	e.Kind, e.Name, e.Holder, e.Token, e.Mark, e.State, e.Linger, e.Retain = Release, r.Name, r.Holder, r.Token, r.Mark, wrote(r.State), r.Linger, r.Retain
 }
 
 // Answer completes the event of a claim with its outcome. What failed, and is not of the seam, is told by ResultOf.

@@ -5,30 +5,33 @@ import (
 	"slices"
 )
 
-// States finds holders who were not told the state that the last holder who set one has left with the name, where the store could be watched. A set
+// states finds holders who were not told the state that the last holder who set one has left with the name, where the store could be watched. A set
 // that did not succeed may have taken effect. Only if the holder died may the state be one from before the last that succeeded, for a release leaves
 // the last. Names whose states nobody sets by Set events are left out.
-func States(h History) []Violation {
+func (f *facts) states() []Violation {
 	sets := map[leaseKey]History{}
 	names := map[string]bool{}
-	for _, e := range h.byBegin() {
-		if e.Kind == Set {
-			sets[leaseKey{e.Name, e.Token}] = append(sets[leaseKey{e.Name, e.Token}], e)
+	for i := range f.History {
+		if e := &f.History[i]; e.Kind == Set {
+			sets[leaseKey{e.Name, e.Token}] = append(sets[leaseKey{e.Name, e.Token}], *e)
 			names[e.Name] = true
 		}
 	}
-	if len(sets) == 0 || !h.watched() {
+	if len(sets) == 0 || !f.watchable {
 		return nil
 	}
-	byToken, byName := h.leases()
 	var found []Violation
-	for _, e := range h {
-		l := byToken[leaseKey{e.Name, e.Token}]
-		if e.Kind != Take || e.Result != Granted || l == nil || !names[e.Name] {
+	for i := range f.History {
+		e := &f.History[i]
+		if e.Kind != Take || e.Result != Granted || !names[e.Name] {
+			continue
+		}
+		l := f.byToken[leaseKey{e.Name, e.Token}]
+		if l == nil {
 			continue
 		}
 		possible, last := []uint64{0}, History(nil)
-		for _, before := range byName[e.Name] {
+		for _, before := range f.byName[e.Name] {
 			if before == l {
 				break
 			}
@@ -37,7 +40,7 @@ func States(h History) []Violation {
 			}
 		}
 		if !slices.Contains(possible, e.State) {
-			found = append(found, Violation{StatesChecker, e.Name, fmt.Sprintf("the state %x was read, and those that can have been left are %x", e.State, possible), append(slices.Clone(last), e)})
+			found = append(found, Violation{StatesChecker, e.Name, fmt.Sprintf("the state %x was read, and those that can have been left are %x", e.State, possible), append(slices.Clone(last), *e)})
 		}
 	}
 	return found

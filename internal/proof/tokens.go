@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// Tokens finds grants of one name whose tokens do not grow: the same token for two holders, or a token that is not greater than
+// tokens finds grants of one name whose tokens do not grow: the same token for two holders, or a token that is not greater than
 // that of a grant which had been answered before this one was asked for. Beliefs count as grants too.
-func Tokens(h History) []Violation {
+func (f *facts) tokens() []Violation {
 	var found []Violation
-	var grants History
-	for _, e := range h {
-		if e.Kind == Acquire && e.Result == Granted {
+	var grants []*Event
+	for i := range f.History {
+		if e := &f.History[i]; e.Kind == Acquire && e.Result == Granted {
 			grants = append(grants, e)
 		}
 	}
-	names, groups := grants.names()
+	names, groups := byName(grants)
 	for _, name := range names {
 		if v, bad := tokensOf(name, groups[name]); bad {
 			found = append(found, v)
@@ -24,14 +24,14 @@ func Tokens(h History) []Violation {
 	return found
 }
 
-func tokensOf(name string, grants History) (Violation, bool) {
-	holders := map[int64]Event{}
-	asked := grants.byBegin()
+// tokensOf judges the grants of one name, in the order in which they were asked for.
+func tokensOf(name string, grants []*Event) (Violation, bool) {
+	holders := map[int64]*Event{}
 	answered := slices.Clone(grants)
-	slices.SortStableFunc(answered, func(a, b Event) int { return compare(a.Until, b.Until) })
-	var greatest Event // of those answered before the one in hand was asked for
+	slices.SortStableFunc(answered, func(a, b *Event) int { return compare(a.Until, b.Until) })
+	greatest := &Event{} // of those answered before the one in hand was asked for
 	next := 0
-	for _, g := range asked {
+	for _, g := range grants {
 		for ; next < len(answered) && answered[next].Until < g.At; next++ {
 			if answered[next].Token > greatest.Token {
 				greatest = answered[next]
@@ -41,30 +41,30 @@ func tokensOf(name string, grants History) (Violation, bool) {
 		holders[g.Token] = g
 		switch {
 		case g.Token <= 0:
-			return Violation{TokenOrder, name, "a token that is not greater than 0", History{g}}, true
+			return Violation{TokenOrder, name, "a token that is not greater than 0", History{*g}}, true
 		case again && before.Holder != g.Holder:
-			return Violation{TokenOrder, name, fmt.Sprintf("token %d was granted to two holders", g.Token), History{before, g}}, true
+			return Violation{TokenOrder, name, fmt.Sprintf("token %d was granted to two holders", g.Token), History{*before, *g}}, true
 		case g.Token < greatest.Token, g.Token == greatest.Token && greatest.Holder != g.Holder:
-			return Violation{TokenOrder, name, fmt.Sprintf("token %d after %d", g.Token, greatest.Token), History{greatest, g}}, true
+			return Violation{TokenOrder, name, fmt.Sprintf("token %d after %d", g.Token, greatest.Token), History{*greatest, *g}}, true
 		}
 	}
 	return Violation{}, false
 }
 
-// Fences finds writes that a guarded resource accepted after one with a greater token.
-func Fences(h History) []Violation {
+// fences finds writes that a guarded resource accepted after one with a greater token.
+func (f *facts) fences() []Violation {
 	var found []Violation
-	names, groups := h.of(Write).names()
+	names, groups := f.of(Write).names()
 	for _, name := range names {
-		var greatest Event
-		for _, w := range groups[name].byBegin() {
+		greatest := &Event{}
+		for _, w := range groups[name] {
 			switch {
 			case w.Result == Okay && w.Token < greatest.Token:
-				found = append(found, Violation{FencedResource, name, fmt.Sprintf("token %d was let in after %d", w.Token, greatest.Token), History{greatest, w}})
+				found = append(found, Violation{FencedResource, name, fmt.Sprintf("token %d was let in after %d", w.Token, greatest.Token), History{*greatest, *w}})
 			case w.Result == Okay:
 				greatest = w
 			case w.Result == Stale && w.Token >= greatest.Token && greatest.Token > 0:
-				found = append(found, Violation{FencedResource, name, fmt.Sprintf("token %d was refused as stale, after %d", w.Token, greatest.Token), History{greatest, w}})
+				found = append(found, Violation{FencedResource, name, fmt.Sprintf("token %d was refused as stale, after %d", w.Token, greatest.Token), History{*greatest, *w}})
 			}
 		}
 	}

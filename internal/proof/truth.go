@@ -24,6 +24,21 @@ type leaseKey struct {
 	token int64
 }
 
+// facts are a history, in the order of the beginnings, with what several checkers need to know of it.
+type facts struct {
+	History
+	watchable bool // it tells when operations took effect
+	byToken   map[leaseKey]*lease
+	byName    map[string][]*lease // in the order of their beginnings
+}
+
+func factsOf(h History) *facts {
+	f := &facts{History: h.byBegin()}
+	f.watchable = f.watched()
+	f.byToken, f.byName = f.leases()
+	return f
+}
+
 // leases makes the true leases of a history from what took effect, by name in the order of their beginnings.
 func (h History) leases() (map[leaseKey]*lease, map[string][]*lease) {
 	byToken, byName := map[leaseKey]*lease{}, map[string][]*lease{}
@@ -54,8 +69,8 @@ func (h History) leases() (map[leaseKey]*lease, map[string][]*lease) {
 			}
 		}
 	}
-	for _, e := range h {
-		if e.Kind == Forced {
+	for i := range h {
+		if e := &h[i]; e.Kind == Forced {
 			if l := byToken[leaseKey{e.Name, e.Token}]; l != nil {
 				l.forced = true
 			}
@@ -66,89 +81,94 @@ func (h History) leases() (map[leaseKey]*lease, map[string][]*lease) {
 
 // watched reports whether the history tells when operations took effect.
 func (h History) watched() bool {
-	return slices.ContainsFunc(h, func(e Event) bool { return e.Did != "" })
+	return h.has(func(e *Event) bool { return e.Did != "" })
 }
 
-// Within finds beliefs that were not covered by a live lease, where the store could be watched: even if nobody else had the name
+// within finds beliefs that were not covered by a live lease, where the store could be watched: even if nobody else had the name
 // yet, somebody could have. The Name of a belief with a Limit of more than 1 is not a record's, so its lease is not looked for.
-func Within(h History) []Violation {
-	if !h.watched() {
+func (f *facts) within() []Violation {
+	if !f.watchable {
 		return nil
 	}
-	byToken, _ := h.leases()
 	var found []Violation
-	for _, b := range h {
+	for i := range f.History {
+		b := &f.History[i]
 		if b.Kind != Belief || b.Limit > 1 || b.Until <= b.At {
 			continue
 		}
-		l := byToken[leaseKey{b.Name, b.Token}]
+		l := f.byToken[leaseKey{b.Name, b.Token}]
 		switch {
 		case l == nil:
-			found = append(found, Violation{BeliefInLease, b.Name, fmt.Sprintf("nothing was granted with token %d", b.Token), History{b}})
+			found = append(found, Violation{BeliefInLease, b.Name, fmt.Sprintf("nothing was granted with token %d", b.Token), History{*b}})
 		case l.grant.Holder != b.Holder:
-			found = append(found, Violation{BeliefInLease, b.Name, fmt.Sprintf("token %d was granted to another", b.Token), History{*l.grant, b}})
+			found = append(found, Violation{BeliefInLease, b.Name, fmt.Sprintf("token %d was granted to another", b.Token), History{*l.grant, *b}})
 		case b.At < l.from, b.Until > l.end() && !l.forced:
 			found = append(found, Violation{BeliefInLease, b.Name,
-				fmt.Sprintf("believed in from %v to %v, and live from %v to %v", b.At, b.Until, l.from, l.end()), History{*l.grant, b}})
+				fmt.Sprintf("believed in from %v to %v, and live from %v to %v", b.At, b.Until, l.from, l.end()), History{*l.grant, *b}})
 		}
 	}
 	return found
 }
 
-// Covered finds beliefs that outlived every lease that the store can have counted, where it could not be watched: a lease ends at the latest its
+// covered finds beliefs that outlived every lease that the store can have counted, where it could not be watched: a lease ends at the latest its
 // TTL after the answer to the last request that granted or extended it. Nobody else need have come. A belief without any such request is left
 // to those who know that all requests are in the history.
-func Covered(h History, drift float64) []Violation {
-	if h.watched() {
+func (f *facts) covered(drift float64) []Violation {
+	if f.watchable {
 		return nil
 	}
 	type key struct {
 		holder string
 		token  int64
 	}
-	last := map[key]Event{}
-	ends := func(e Event) time.Duration { return e.Until + time.Duration(float64(e.TTL)*(1+drift)) }
-	for _, e := range h {
+	last := map[key]*Event{}
+	ends := func(e *Event) time.Duration { return e.Until + time.Duration(float64(e.TTL)*(1+drift)) }
+	for i := range f.History {
+		e := &f.History[i]
 		confirmed := e.Kind == Acquire && e.Result == Granted || e.Kind == Extend && e.Result == Okay
 		if before, some := last[key{e.Holder, e.Token}]; confirmed && (!some || ends(e) > ends(before)) {
 			last[key{e.Holder, e.Token}] = e
 		}
 	}
 	var found []Violation
-	for _, b := range h {
+	for i := range f.History {
+		b := &f.History[i]
 		if b.Kind != Belief {
 			continue
 		}
 		if e, some := last[key{b.Holder, b.Token}]; some && b.Until > ends(e) {
 			found = append(found, Violation{BeliefInLease, b.Name,
-				fmt.Sprintf("believed in until %v, and the lease had ended at %v at the latest", b.Until, ends(e)), History{e, b}})
+				fmt.Sprintf("believed in until %v, and the lease had ended at %v at the latest", b.Until, ends(e)), History{*e, *b}})
 		}
 	}
 	return found
 }
 
-// Told finds holders who went on although the store had told them that their lease is lost; and, where the store could be watched,
+// told finds holders who went on although the store had told them that their lease is lost; and, where the store could be watched,
 // calls of the client that told their user what was not so.
-func Told(h History) []Violation {
-	found := believedAfterLoss(h)
-	if !h.watched() {
+func (f *facts) told() []Violation {
+	found := f.believedAfterLoss()
+	if !f.watchable {
 		return found
 	}
-	byToken, byName := h.leases()
-	bad := func(e Event, text string, more ...Event) {
-		found = append(found, Violation{ToldTruth, e.Name, text, append(History{e}, more...)})
+	bad := func(e *Event, text string, more ...Event) {
+		found = append(found, Violation{ToldTruth, e.Name, text, append(History{*e}, more...)})
 	}
-	for _, e := range h {
-		l := byToken[leaseKey{e.Name, e.Token}]
+	for i := range f.History {
+		e := &f.History[i]
+		if e.Kind != Take && e.Kind != Give {
+			continue
+		}
+		l := f.byToken[leaseKey{e.Name, e.Token}]
 		switch {
 		case e.Kind == Take && e.Result == Granted:
 			if l == nil || l.grant.Holder != e.Holder || l.from > e.Until || l.from < e.At {
 				bad(e, "told of a grant that the store did not make")
-			} else if next := l.next(byName[e.Name]); e.Linger > 0 && l.released != Never && !l.forced && next != nil && next.from < l.grant.At+e.Linger-time.Microsecond {
+			} else if next := l.next(f.byName[e.Name]); e.Linger > 0 && l.released != Never && !l.forced && next != nil && next.from < l.grant.At+e.Linger-time.Microsecond {
 				bad(e, fmt.Sprintf("the name was to stay taken for %v, and was granted at %v", e.Linger, next.from), *l.grant, *next.grant)
 			}
 		case e.Kind == Take && e.Result == Held:
-			if !refusable(e, byName[e.Name], h) {
+			if !refusable(e, f.byName[e.Name]) {
 				bad(e, "told that it is held, while nobody else had it")
 			}
 		case e.Kind == Give && e.Result == Okay:
@@ -156,7 +176,7 @@ func Told(h History) []Violation {
 				bad(e, "told that the lease was released, which it was not")
 			}
 		case e.Kind == Give && e.Result == Lost:
-			if l != nil && l.released >= e.At && l.released <= e.Until && !l.forced && !h.forgot(l, byName[e.Name], e.Until) {
+			if l != nil && l.released >= e.At && l.released <= e.Until && !l.forced && !f.forgot(l, e.Until) {
 				bad(e, "told that the lease was lost, although it was released just then", *l.grant)
 			}
 		}
@@ -165,10 +185,10 @@ func Told(h History) []Violation {
 }
 
 // believedAfterLoss finds holders who went on believing after the store had told them that their lease is lost. It needs no watching.
-func believedAfterLoss(h History) []Violation {
-	lost := map[leaseKey]Event{}
-	for _, e := range h {
-		if e.Kind == Extend && e.Result == Lost {
+func (f *facts) believedAfterLoss() []Violation {
+	lost := map[leaseKey]*Event{}
+	for i := range f.History {
+		if e := &f.History[i]; e.Kind == Extend && e.Result == Lost {
 			key := leaseKey{e.Name, e.Token}
 			if first, ok := lost[key]; !ok || e.Until < first.Until {
 				lost[key] = e
@@ -176,12 +196,13 @@ func believedAfterLoss(h History) []Violation {
 		}
 	}
 	var found []Violation
-	for _, b := range h {
+	for i := range f.History {
+		b := &f.History[i]
 		if b.Kind != Belief || b.Limit > 1 {
 			continue
 		}
 		if told, ok := lost[leaseKey{b.Name, b.Token}]; ok && told.Holder == b.Holder && b.Until > told.Until {
-			found = append(found, Violation{ToldTruth, b.Name, fmt.Sprintf("believed in until %v, although it was told at %v that it is lost", b.Until, told.Until), History{told, b}})
+			found = append(found, Violation{ToldTruth, b.Name, fmt.Sprintf("believed in until %v, although it was told at %v that it is lost", b.Until, told.Until), History{*told, *b}})
 		}
 	}
 	return found
@@ -200,9 +221,13 @@ func (l *lease) next(leases []*lease) *lease {
 func Idle(h History, from, bound time.Duration) []Violation {
 	byToken, byName := h.leases()
 	var found []Violation
-	for _, e := range h {
+	for i := range h {
+		e := &h[i]
+		if e.Kind != Take || e.Result != Granted || e.At < from {
+			continue
+		}
 		l := byToken[leaseKey{e.Name, e.Token}]
-		if e.Kind != Take || e.Result != Granted || e.At < from || l == nil {
+		if l == nil {
 			continue
 		}
 		free := max(e.At, from)
@@ -214,7 +239,7 @@ func Idle(h History, from, bound time.Duration) []Violation {
 			}
 		}
 		if l.from-free > bound {
-			found = append(found, Violation{HandOver, e.Name, fmt.Sprintf("free from %v on, waited for, and granted at %v only", free, l.from), History{*l.grant, e}})
+			found = append(found, Violation{HandOver, e.Name, fmt.Sprintf("free from %v on, waited for, and granted at %v only", free, l.from), History{*l.grant, *e}})
 		}
 	}
 	return found
@@ -222,13 +247,13 @@ func Idle(h History, from, bound time.Duration) []Violation {
 
 // forgot reports whether the store could not know any more at an instant that a lease had been released: somebody else had the name by
 // then, or its record had been swept.
-func (h History) forgot(l *lease, leases []*lease, at time.Duration) bool {
-	return slices.ContainsFunc(leases, func(o *lease) bool { return o.from > l.from && o.from <= at }) ||
-		slices.ContainsFunc(h, func(e Event) bool { return e.Kind == Swept && e.At >= l.released && e.At <= at })
+func (f *facts) forgot(l *lease, at time.Duration) bool {
+	return slices.ContainsFunc(f.byName[l.grant.Name], func(o *lease) bool { return o.from > l.from && o.from <= at }) ||
+		f.has(func(e *Event) bool { return e.Kind == Swept && e.At >= l.released && e.At <= at })
 }
 
 // refusable reports whether somebody but the caller had the name at an instant of the call, or that it lingered.
-func refusable(e Event, leases []*lease, h History) bool {
+func refusable(e *Event, leases []*lease) bool {
 	for _, l := range leases {
 		end := l.end()
 		if l.released != Never {

@@ -97,19 +97,19 @@ func (v *Verdict) Add(o Verdict) {
 
 // Check asks every checker about one history.
 func Check(h History, r Rules) Verdict {
-	h = h.byBegin()
-	v := count(h)
-	found, unchecked := Linearizable(h, r)
+	f := factsOf(h)
+	v := count(f.History)
+	found, unchecked := Linearizable(f.History, r)
 	v.Unchecked = unchecked
-	v.Violations = slices.Concat(found, Overlap(h), Tokens(h), Fences(h), Within(h), Covered(h, r.Drift), Told(h), States(h))
+	v.Violations = slices.Concat(found, f.overlap(), f.tokens(), f.fences(), f.within(), f.covered(r.Drift), f.told(), f.states())
 	for _, rule := range r.Jobs {
-		v.Violations = append(v.Violations, Jobs(h, rule)...)
+		v.Violations = append(v.Violations, f.jobs(rule)...)
 	}
 	if r.Answer > 0 {
-		v.Violations = append(v.Violations, Kept(h, r.Answer)...)
+		v.Violations = append(v.Violations, f.kept(r.Answer)...)
 	}
 	for _, rule := range r.Elements {
-		v.Violations = append(v.Violations, Elements(h, rule)...)
+		v.Violations = append(v.Violations, f.elements(rule)...)
 	}
 	return v
 }

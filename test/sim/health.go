@@ -39,7 +39,7 @@ const (
 )
 
 // promptly is how long a request takes at most that meets no fault.
-func (p Plan) promptly() time.Duration { return p.Lag + 5*time.Millisecond }
+func (p *Plan) promptly() time.Duration { return p.Lag + 5*time.Millisecond }
 
 // knows records that the replica runs its jobs from now on.
 func (r *replica) knows() {

@@ -32,10 +32,11 @@ func (w *world) histories(h proof.History) {
 				oldest = r.Token + 1
 			}
 		}
-		for _, e := range h {
-			if e.Kind != proof.Run || e.Name != j.Name || e.Recorded == 0 || e.Token < oldest || w.doubted(e) {
+		for at := range h {
+			if e := &h[at]; e.Kind != proof.Run || e.Name != j.Name || e.Recorded == 0 || e.Token < oldest || w.doubted(*e) {
 				continue
 			}
+			e := h[at]
 			i := slices.IndexFunc(state.Runs, func(r soloist.RunRecord) bool { return r.Token == e.Token && r.Attempt == e.Attempt })
 			switch {
 			case i < 0:

@@ -36,7 +36,7 @@ func TestHistoriesThatTellTooLittle(t *testing.T) {
 		"lost, with a transaction that may have been committed too": {with(proof.Lost), nil, 50, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &world{plan: Plan{Work: Jobs, Job: JobPlan{Name: "tick"}, Commits: row.commits}, mem: memstore.New()}
+			w := &world{plan: &Plan{Work: Jobs, Job: JobPlan{Name: "tick"}, Commits: row.commits}, mem: memstore.New()}
 			state, err := json.Marshal(map[string]any{"runs": row.told})
 			if err != nil {
 				t.Fatal(err)

@@ -518,26 +518,22 @@ func (n *network) release(ctx context.Context, releases []store.Release) ([]erro
 	return n.mem.Load().Release(ctx, releases)
 }
 
-// noted makes e the event of what is asked; what is known of it already stays.
-func noted(e *proof.Event, asked proof.Event) {
-	asked.At, asked.Until, asked.Replica, asked.Result, asked.Took, asked.Did, asked.DidToken = e.At, e.Until, e.Replica, e.Result, e.Took, e.Did, e.DidToken
-	*e = asked
-}
+// The notes make e the event of what is asked; what is known of its outcome stays.
 
 func noteClaim(e *proof.Event, q store.Claim) {
 	if q.Mark >= 0 { // else it only looks
-		noted(e, proof.Claimed(q))
+		e.Claims(q)
 		e.Holder = of(q.Holder)
 	}
 }
 
 func noteExtension(e *proof.Event, q store.Extension) {
-	noted(e, proof.Extended(q))
+	e.Extends(q)
 	e.Holder = of(q.Holder)
 }
 
 func noteRelease(e *proof.Event, q store.Release) {
-	noted(e, proof.Released(q))
+	e.Releases(q)
 	e.Holder = of(q.Holder)
 }
 
@@ -548,7 +544,7 @@ func (n *network) toldOutcome(e *proof.Event, out store.Outcome) {
 }
 
 func didOutcome(e *proof.Event, out store.Outcome) {
-	did := *e
+	var did proof.Event
 	did.Answer(out)
 	e.Did, e.DidToken = did.Result, did.Token
 }

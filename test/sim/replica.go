@@ -76,7 +76,7 @@ func (r *replica) toStore(ttl, now time.Duration) time.Duration {
 	left := time.Duration(float64(ttl) * r.rate())
 	at := now
 	for i, s := range r.world.plan.Suspends {
-		if s.Replica != r.index || s.At <= now || r.world.plan.Without[fmt.Sprint("suspend ", i)] {
+		if s.Replica != r.index || s.At <= now || len(r.world.plan.Without) > 0 && r.world.plan.Without[fmt.Sprint("suspend ", i)] {
 			continue
 		}
 		if s.At-at >= left {

@@ -6,7 +6,6 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/soloist-dev/soloist/internal/proof"
@@ -16,31 +15,38 @@ import (
 func (w *world) result() Result {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	h := make(proof.History, 0, len(w.events))
-	for _, e := range w.events {
-		if e.Kind != "" {
-			h = append(h, e)
+	var health proof.History
+	for _, r := range w.all {
+		health = append(health, r.well()...)
+	}
+	order := make([]*proof.Event, 0, len(w.events)+len(health))
+	for _, events := range []proof.History{w.events, health} {
+		for i := range events {
+			if e := &events[i]; e.Kind != "" {
+				order = append(order, e)
+			}
 		}
 	}
-	for _, r := range w.all {
-		h = append(h, r.well()...)
+	slices.SortStableFunc(order, inTime)
+	h := make(proof.History, len(order))
+	for i, e := range order {
+		h[i] = *e
 	}
-	sort.SliceStable(h, func(i, j int) bool { return before(&h[i], &h[j]) })
 	if w.plan.Control == NoControl {
 		w.histories(h)
 	}
-	return Result{Plan: w.plan, History: h, Rules: w.rules(), Found: append(w.found, w.handOvers(h)...), Fired: slices.Sorted(maps.Keys(w.fired))}
+	return Result{History: h, Rules: w.rules(), Found: append(w.found, w.handOvers(h)...), Fired: slices.Sorted(maps.Keys(w.fired))}
 }
 
-// before orders events by when they were; what happened at one instant was noted in any order.
-func before(a, b *proof.Event) bool {
-	switch {
-	case a.At != b.At:
-		return a.At < b.At
-	case a.Took != b.Took:
-		return a.Took < b.Took
+// inTime orders events by when they were; what happened at one instant was noted in any order.
+func inTime(a, b *proof.Event) int {
+	if order := cmp.Compare(a.At, b.At); order != 0 {
+		return order
 	}
-	return cmp.Or(cmp.Compare(a.Replica, b.Replica), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Holder, b.Holder), cmp.Compare(a.Fault, b.Fault)) < 0
+	if order := cmp.Compare(a.Took, b.Took); order != 0 {
+		return order
+	}
+	return cmp.Or(cmp.Compare(a.Replica, b.Replica), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Holder, b.Holder), cmp.Compare(a.Fault, b.Fault))
 }
 
 // rules are what the history has to keep.
@@ -131,8 +137,8 @@ func (w *world) omission(j JobPlan) proof.Omission {
 	p := w.plan
 	o := proof.Omission{Grace: j.Grace, Look: time.Second / 2, Until: p.Trouble + p.Tail - 2*p.TTL - time.Second, Spaced: j.AtLeast, Tries: j.Attempts > 0, Later: j.Missed != "skip"}
 	o.From = proof.Never
-	for _, e := range w.events { // what is due counts from the mark that a replica has registered
-		if e.Name == recordOfJob(j.Name) && (e.Kind == proof.Release || e.Kind == proof.Extend) && e.Mark > 0 && e.Did == proof.Okay {
+	for i := range w.events { // what is due counts from the mark that a replica has registered
+		if e := &w.events[i]; e.Name == recordOfJob(j.Name) && (e.Kind == proof.Release || e.Kind == proof.Extend) && e.Mark > 0 && e.Did == proof.Okay {
 			o.From = min(o.From, e.Took)
 		}
 	}

@@ -15,7 +15,7 @@ const elementsName = "e"
 func recordOfElement(id string) string { return "element/" + elementsName + "/" + id }
 
 // attempts is how often an element may be tried; 0 is without bound.
-func (p Plan) attempts() int {
+func (p *Plan) attempts() int {
 	if p.Seed%4 == 0 {
 		return 3
 	}

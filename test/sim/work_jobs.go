@@ -74,7 +74,7 @@ func (t *thread) job(p JobPlan) soloist.Job {
 }
 
 // ttl is how long its leases live.
-func (j JobPlan) ttl(p Plan) time.Duration { return cmp.Or(j.TTL, p.TTL) }
+func (j JobPlan) ttl(p *Plan) time.Duration { return cmp.Or(j.TTL, p.TTL) }
 
 // run is one run of a job.
 func (t *thread) run(ctx context.Context, p JobPlan, run soloist.Run) error {

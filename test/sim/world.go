@@ -16,7 +16,7 @@ import (
 
 // A world is one history while it happens.
 type world struct {
-	plan  Plan
+	plan  *Plan
 	mem   *memstore.Store
 	begin time.Time
 	guard fence.Memory
@@ -51,7 +51,6 @@ type asks struct {
 
 // A Result is what a history has come to.
 type Result struct {
-	Plan    Plan
 	History proof.History
 	Rules   proof.Rules
 	Found   []proof.Violation // by checks that need to be there while it happens
@@ -67,7 +66,7 @@ func Run(plan Plan) Result {
 	if !plan.Job.Begin.IsZero() {
 		time.Sleep(time.Until(plan.Job.Begin))
 	}
-	w := &world{plan: plan, mem: memstore.New(), begin: time.Now(), events: make(proof.History, 0, 128), fired: map[string]bool{}, places: map[string]*standing{}, gone: map[string]bool{}, records: map[string]string{}, runs: map[runKey]int{}, asks: map[string]*asks{}}
+	w := &world{plan: &plan, mem: memstore.New(), begin: time.Now(), events: make(proof.History, 0, 384), fired: map[string]bool{}, places: map[string]*standing{}, gone: map[string]bool{}, records: map[string]string{}, runs: map[runKey]int{}, asks: map[string]*asks{}}
 	for _, j := range plan.jobs() {
 		w.asks[j.Name] = &asks{}
 	}
