@@ -285,21 +285,18 @@ func (j *plannedJob) following(now time.Time) time.Time {
 }
 
 // again returns when to look again at a job that another replica runs, or that lingers, if it cannot be had before wake: then, when it is due again,
-// and shortly before a scheduled time would be missed, for the run that is in the way may end before its lease.
+// and shortly before a scheduled time would be missed, for the run that is in the way may be of an older time, and end before its lease.
 func (j *plannedJob) again(r store.Record, wake, now time.Time) time.Time {
 	wake = j.orDue(wake, now)
 	j.lastCall = time.Time{}
 	if _, delayed := j.delayed(); delayed || r.Holder == "" {
 		return wake
 	}
-	done := later(j.done(), now.Add(-j.job.Grace))
-	if !j.claimedInTime().IsZero() {
-		done = later(done, j.timely.at) // until then nothing is missed
-	}
-	if due := j.job.dueBy(done, now); !due.IsZero() {
-		if last := j.job.start(due).Add((j.job.Grace - j.job.Jitter) * 7 / 8); last.After(now) {
+	patience := (j.job.Grace - j.job.Jitter) * 7 / 8
+	for due := j.job.dueBy(later(j.done(), now.Add(-j.job.Jitter-patience)), now); !due.IsZero(); due = j.job.dueBy(due, now) {
+		if last := j.job.start(due).Add(patience); last.After(now) {
 			j.lastCall = last
-			wake = earlier(last, wake)
+			return earlier(last, wake)
 		}
 	}
 	return wake

@@ -323,6 +323,35 @@ func check(t *testing.T, what, got, want string) {
 
 func doNothing(context.Context, Run) error { return nil }
 
+// A replica that is refused looks again shortly before a time would be missed, whatever its own claim was in time for: the lease that is in the way may be
+// for an older time, and end early.
+func TestWhoIsRefusedLooksAgainBeforeATimeIsMissed(t *testing.T) {
+	for name, row := range map[string]struct {
+		period, grace time.Duration
+		granted       time.Duration // the lease that is in the way
+		looks         []time.Duration
+	}{
+		"granted before it was due":       {minute, 15 * second, 30 * second, []time.Duration{minute, minute + 13125*time.Millisecond, 2 * minute}},
+		"granted when it was due":         {minute, 15 * second, minute, []time.Duration{minute, minute + 13125*time.Millisecond, 2 * minute}},
+		"two times that are within Grace": {10 * second, 11 * second, 10 * second, []time.Duration{10 * second, 19625 * time.Millisecond, 20 * second, 29625 * time.Millisecond, 30 * second}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := testPlanner()
+			p.joined([]*plannedJob{p.with(t, Job{Name: "tick", Schedule: Every(row.period), Do: doNothing, Grace: row.grace})}, epoch)
+			for _, look := range row.looks {
+				check(t, "looks at the job", fmt.Sprint(p.wake().Sub(epoch)), fmt.Sprint(look))
+				now := p.wake()
+				requests := p.request(p.due(now), now)
+				if len(requests) != 1 || !requests[0].claims {
+					t.Fatalf("at %v it asks %+v, want a claim", look, requests)
+				}
+				record := store.Record{Name: "job/tick", Holder: "x", Token: 1, Age: now.Sub(after(row.granted)), Left: 10 * minute}
+				p.answer(requests[0], answer{trip: trip{now, now}, out: store.Outcome{Err: &store.HeldError{Record: record}}})
+			}
+		})
+	}
+}
+
 // Who is told that another claims a group waits for it, but only so often: one that claims the jobs and dies may be followed by another that does.
 func TestPatienceWithThoseThatClaimAGroup(t *testing.T) {
 	p := testPlanner()
