@@ -3,7 +3,7 @@
 // A [Client] acquires leases from a store (package store, and the packages below it) and renews them:
 //
 //   - [Client.Do], [Client.Lock] and [Client.TryLock] hold a lock;
-//   - [Client.Run] runs [Job]s, each scheduled time on one replica;
+//   - [Client.Run] runs jobs (see [Job]), each scheduled time on one replica;
 //   - [Client.Elements] processes the units of a job's work once each;
 //   - [Client.Semaphore] admits at most n holders;
 //   - [Client.Lead] runs a function while this replica leads.

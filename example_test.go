@@ -418,6 +418,32 @@ func ExampleClient_Semaphore() {
 	// false true
 }
 
+// A permit is a lease: it is renewed until it is released, and its context ends if it is lost.
+func ExampleSemaphore_Acquire() {
+	client, err := soloist.New(memstore.New(), soloist.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	render := func(_ context.Context, page string) error {
+		fmt.Println("rendered", page)
+		return nil
+	}
+
+	one := func(ctx context.Context, page string) error {
+		permit, err := client.Semaphore("pdf", 3).Acquire(ctx) // waits until one of the three is free
+		if err != nil {
+			return err
+		}
+		defer permit.Release()
+		return render(permit.Context(), page) // that context ends when the permit is lost
+	}
+	fmt.Println(one(context.Background(), "a.html"))
+	// Output:
+	// rendered a.html
+	// <nil>
+}
+
 // At most two of the fleet at a time; the third waits for its turn.
 func ExampleSemaphore_Do() {
 	client, err := soloist.New(memstore.New(), soloist.Config{})

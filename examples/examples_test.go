@@ -6,7 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -165,7 +167,7 @@ func TestTwoReplicas(t *testing.T) {
 	}
 }
 
-// The files of jobs are what the command takes them for.
+// The files of jobs are what the command takes them for, and those of deploy/ start it with arguments that it knows and let it end.
 func TestJobFiles(t *testing.T) {
 	soloist := filepath.Join(t.TempDir(), "soloist")
 	if out, err := exec.Command("go", "-C", "../cmd/soloist", "build", "-o", soloist, ".").CombinedOutput(); err != nil {
@@ -185,4 +187,43 @@ func TestJobFiles(t *testing.T) {
 			}
 		}
 	}
+	for file, pattern := range map[string]string{
+		"../deploy/soloist-cron.service": `(?m)^ExecStart=/usr/local/bin/soloist (.*)$`,
+		"../deploy/kubernetes.yaml":      `(?m)^ +args: \[(.*)\]$`,
+	} {
+		text := readFile(t, file)
+		args := strings.FieldsFunc(found(t, file, text, pattern), func(r rune) bool { return r == ' ' || r == ',' })
+		for i, arg := range args {
+			if arg == "/etc/soloist/crontab" {
+				args[i] = "crontab"
+			}
+		}
+		if out, err := exec.Command(soloist, append(args, "--check")...).CombinedOutput(); err != nil || !slices.Contains(args, "crontab") {
+			t.Errorf("%s: %q: %v\n%s", file, args, err, out)
+		}
+		const shortest = 20 + 5 + 5 // to drain, the grace of a command, and a request that times out
+		seconds := found(t, file, text, `(?:TimeoutStopSec=|terminationGracePeriodSeconds: )([0-9]+)`)
+		if n, err := strconv.Atoi(seconds); err != nil || n < shortest {
+			t.Errorf("%s: soloist has %s s to stop; want at least %d", file, seconds, shortest)
+		}
+	}
+}
+
+func readFile(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// found returns what the group of a pattern matches in a file.
+func found(t *testing.T, file, text, pattern string) string {
+	t.Helper()
+	m := regexp.MustCompile(pattern).FindStringSubmatch(text)
+	if m == nil {
+		t.Fatalf("%s: nothing matches %s", file, pattern)
+	}
+	return m[1]
 }
