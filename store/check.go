@@ -76,6 +76,9 @@ func (c Claim) Check() error {
 	if err := checkText("holder", c.Holder); err != nil {
 		return err
 	}
+	if c.Above < 0 {
+		return &InvalidError{"above", strconv.FormatInt(c.Above, 10), "must be a token, or 0 for any"}
+	}
 	return checkTTL(c.TTL)
 }
 
@@ -106,6 +109,9 @@ func CheckQueued(c Claim) error {
 	if c.Mark != 0 {
 		return &InvalidError{"mark", strconv.FormatInt(c.Mark, 10), "must be 0 for a claim that waits in the queue"}
 	}
+	if c.Above != 0 {
+		return &InvalidError{"above", strconv.FormatInt(c.Above, 10), "must be 0 for a claim that waits in the queue"}
+	}
 	return c.Check()
 }
 
@@ -116,6 +122,9 @@ func CheckChoice(names []string, c Claim) error {
 	}
 	if c.Mark != 0 {
 		return &InvalidError{"mark", strconv.FormatInt(c.Mark, 10), "must be 0 when one of several names is chosen"}
+	}
+	if c.Above != 0 {
+		return &InvalidError{"above", strconv.FormatInt(c.Above, 10), "must be 0 when one of several names is chosen"}
 	}
 	for _, c.Name = range names {
 		if err := c.Check(); err != nil {

@@ -74,6 +74,8 @@ func TestClaimCheck(t *testing.T) {
 		"no holder":      {func(c *store.Claim) { c.Holder = "" }, "holder", "is empty"},
 		"control holder": {func(c *store.Claim) { c.Holder = "a\nb" }, "holder", "control character"},
 		"long holder":    {func(c *store.Claim) { c.Holder = strings.Repeat("h", 256) }, "holder", "has 256 bytes"},
+		"any above":      {func(c *store.Claim) { c.Above = math.MaxInt64 }, "", ""},
+		"negative above": {func(c *store.Claim) { c.Above = -1 }, "above", "must be a token, or 0"},
 		"no TTL":         {func(c *store.Claim) { c.TTL = 0 }, "TTL", "between 1ms and"},
 		"negative TTL":   {func(c *store.Claim) { c.TTL = -time.Second }, "TTL", "between"},
 		"short TTL":      {func(c *store.Claim) { c.TTL = store.MinTTL - 1 }, "TTL", "between"},
@@ -176,3 +178,9 @@ func isName(s string) bool {
 }
 
 func isControl(r rune) bool { return r < 0x20 || r >= 0x7f && r <= 0x9f }
+
+func TestAClaimThatWaitsOrChoosesHasNoAbove(t *testing.T) {
+	c := store.Claim{Name: "n", Holder: "h", TTL: time.Second, Above: 7}
+	checks(t, "queued", store.CheckQueued(c), "above", "must be 0")
+	checks(t, "a choice", store.CheckChoice([]string{"a"}, c), "above", "must be 0")
+}

@@ -66,6 +66,11 @@ type Claim struct {
 	// holds the name, and before whether somebody else does. A name without a record has mark 0. So a claim with a negative Mark is always
 	// refused: it reads the record and never writes.
 	Mark int64
+
+	// Above, if it is not 0, makes the token of a new grant greater than Above: so tokens keep growing when names move from one store to another
+	// one. It does not change a grant that Holder already has. A store whose backend chooses the tokens cannot do this: the error of the
+	// outcome is then errors.ErrUnsupported, and the name is not granted. If no token is greater, the error is ErrTokens.
+	Above int64
 }
 
 // An Outcome is the result of one claim: a grant if Err is nil.
@@ -141,7 +146,7 @@ type Watcher interface {
 
 // A Queuer keeps a queue of waiters for each name. A release hands the name over to the first of them.
 type Queuer interface {
-	// Queue acquires a name for a holder that waits. The claim's Mark must be 0. If the name is held, the holder is added to the end of
+	// Queue acquires a name for a holder that waits. The claim's Mark and Above must be 0. If the name is held, the holder is added to the end of
 	// the name's queue, unless it is in it already, and Queue waits. A release grants the name, in the same atomic step, to the first
 	// holder of the queue for its claim's TTL, unless the name is to linger. Queue returns
 	//
@@ -163,7 +168,7 @@ type Queuer interface {
 // A Chooser can acquire any one of several names in one step.
 type Chooser interface {
 	// Choose acquires the first of names that is free for claim.Holder, and returns its index and the grant. claim.Name is ignored, and
-	// claim.Mark must be 0. If the holder already holds one of the names, Choose returns that grant again. If all names are taken, Choose
+	// claim.Mark and claim.Above must be 0. If the holder already holds one of the names, Choose returns that grant again. If all names are taken, Choose
 	// returns the index and the *HeldError of the name that would be free first. If names or the claim are not valid, it returns an
 	// *InvalidError. Other errors are as in Acquire.
 	Choose(ctx context.Context, names []string, claim Claim) (i int, grant Grant, err error)

@@ -111,7 +111,7 @@ func (s *Store) grant(a *acquisition, seen sight) (*Record, error) {
 		Granted: now.Round(0), Unsure: !a.floored && (seen.item.Version == "" || old.Unsure),
 	}
 	var err error
-	if record.Token, err = nextToken(old.Token, s.floor.Load()); err != nil {
+	if record.Token, err = nextToken(old.Token, s.floor.Load(), c.Above); err != nil {
 		return nil, err
 	}
 	switch {

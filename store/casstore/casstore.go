@@ -68,8 +68,8 @@ func (s *Store) Ping(ctx context.Context) error {
 func (s *Store) stamp(r *Record) { r.Write = s.id + "-" + strconv.FormatUint(s.writes.Add(1), 36) }
 
 // nextToken returns a token that is greater than two others.
-func nextToken(a, b int64) (int64, error) {
-	if last := max(a, b); last < math.MaxInt64 {
+func nextToken(a, b, c int64) (int64, error) {
+	if last := max(a, b, c); last < math.MaxInt64 {
 		return last + 1, nil
 	}
 	return 0, store.ErrTokens

@@ -112,7 +112,7 @@ func (m *memory) acquire(c store.Claim, now time.Time) (store.Grant, error) {
 	if r != nil {
 		last = r.token
 	}
-	if last == math.MaxInt64 {
+	if last = max(last, c.Above); last == math.MaxInt64 {
 		return store.Grant{}, store.ErrTokens
 	}
 	var abandoned time.Duration

@@ -12,10 +12,10 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-var claimColumns = []column{{"name", binary}, {"holder", binary}, {"ttl", number}, {"mark", number}, {"record", binary}}
+var claimColumns = []column{{"name", binary}, {"holder", binary}, {"ttl", number}, {"mark", number}, {"record", binary}, {"above", number}}
 
 func (s *Store) claimRow(c store.Claim) []cell {
-	return []cell{bytesCell(s.row(c.Name)), bytesCell(c.Holder), intCell(micros(c.TTL)), intCell(c.Mark), s.record(c.Name)}
+	return []cell{bytesCell(s.row(c.Name)), bytesCell(c.Holder), intCell(micros(c.TTL)), intCell(c.Mark), s.record(c.Name), intCell(c.Above)}
 }
 
 // newCall numbers a request: by it a row says that it was this one that has changed it.
@@ -67,15 +67,15 @@ func (v verdict) outcome(r *record, c store.Claim) store.Outcome {
 	case v == held:
 		return store.Outcome{Err: &store.HeldError{Record: r.lease(c.Name)}}
 	}
-	return store.Outcome{Err: lockedOut(r, c.Name)}
+	return store.Outcome{Err: lockedOut(r, c)}
 }
 
 // lockedOut refuses a name that looks free, but whose row somebody has kept locked, or whose tokens are used up.
-func lockedOut(r *record, name string) error {
-	if r != nil && r.token == math.MaxInt64 {
+func lockedOut(r *record, c store.Claim) error {
+	if r != nil && r.token == math.MaxInt64 || c.Above == math.MaxInt64 {
 		return store.ErrTokens
 	}
-	return &store.HeldError{Record: store.Record{Name: name, Left: lockedLeft}}
+	return &store.HeldError{Record: store.Record{Name: c.Name, Left: lockedLeft}}
 }
 
 // Rows that are locked by others are tried again after pauses that double, and then given up, so that nobody waits long for what somebody

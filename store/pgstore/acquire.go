@@ -150,7 +150,7 @@ type sighting map[string]*record
 func (s *Store) take(ctx context.Context, claims []store.Claim, pending []int, outcomes []store.Outcome) (_ sighting, repeated []int, _ error) {
 	var asked []int
 	var names, holders []string
-	var ttls, marks []int64
+	var ttls, marks, aboves []int64
 	var records []*string
 	rows := make(map[string]int, len(pending)) // numbers in asked
 	for _, i := range pending {
@@ -162,11 +162,11 @@ func (s *Store) take(ctx context.Context, claims []store.Claim, pending []int, o
 		rows[row] = len(asked)
 		asked = append(asked, i)
 		names, holders = append(names, row), append(holders, c.Holder)
-		ttls, marks, records = append(ttls, micros(c.TTL)), append(marks, c.Mark), append(records, record)
+		ttls, marks, records, aboves = append(ttls, micros(c.TTL)), append(marks, c.Mark), append(records, record), append(aboves, c.Above)
 	}
-	sql, args := s.sql.acquire, []any{names, holders, ttls, marks, records}
+	sql, args := s.sql.acquire, []any{names, holders, ttls, marks, records, aboves}
 	if len(asked) == 1 && s.sql.acquireOne != "" {
-		sql, args = s.sql.acquireOne, []any{names[0], holders[0], ttls[0], marks[0], records[0]}
+		sql, args = s.sql.acquireOne, []any{names[0], holders[0], ttls[0], marks[0], records[0], aboves[0]}
 	}
 	answers, err := change(ctx, s, sql, args, s.scanAnswer)
 	if err != nil {
@@ -222,7 +222,7 @@ func (a *answer) decide(c store.Claim) store.Outcome {
 	switch {
 	case v != free:
 		return r.refuse(c, v)
-	case r.token == math.MaxInt64:
+	case max(r.token, c.Above) == math.MaxInt64:
 		return store.Outcome{Err: store.ErrTokens}
 	}
 	return store.Outcome{Err: errUndecided}
@@ -254,7 +254,7 @@ func undecided(claims []store.Claim, outcomes []store.Outcome, pending []int, se
 			continue
 		}
 		v := r.judge(c)
-		if open[r] || v == free && r.token != math.MaxInt64 || v != held && !r.known {
+		if open[r] || v == free && max(r.token, c.Above) != math.MaxInt64 || v != held && !r.known {
 			left = append(left, i)
 			open[r] = true
 			continue

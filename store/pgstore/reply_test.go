@@ -18,8 +18,8 @@ func rowsOf(parameters string, rows ...string) string {
 }
 
 const (
-	parametersOne   = "$1::text, $2::text, $3::bigint, $4::bigint, $5::text"
-	parametersMany  = "$1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::text[]"
+	parametersOne   = "$1::text, $2::text, $3::bigint, $4::bigint, $5::text, $6::bigint"
+	parametersMany  = "$1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[]"
 	parametersLine  = "$1::text, $2::text, $3::bigint, $4::bigint"
 	parametersSlots = "$1::text[], $2::text, $3::bigint, $4::text[]"
 	parametersLease = "$1::text, $2::text, $3::bigint, $4::bigint, $5::bigint, $6::bigint, $7::boolean, $8::bytea"

@@ -48,7 +48,7 @@ func (b bench) keys(name string) []string {
 func (b bench) first() int { return len(b.b.records) + 1 }
 
 func (b bench) acquire(at int64, name, holder string, ttl int) []any {
-	return b.run(acquireScript, at, b.keys(name), b.first(), "0", holder, ttl, 0, "")[0].([]any)
+	return b.run(acquireScript, at, b.keys(name), b.first(), "0", holder, ttl, 0, "", 0)[0].([]any)
 }
 
 func (b bench) release(at int64, name, holder, token string) any {

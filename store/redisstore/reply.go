@@ -159,7 +159,7 @@ func (s *Store) read(name string, r *row) store.Outcome {
 	case "done":
 		return store.Outcome{Err: &store.DoneError{Record: r.record(name)}}
 	case "overflow":
-		return store.Outcome{Err: fmt.Errorf("redisstore: the tokens of %q are used up", name)}
+		return store.Outcome{Err: fmt.Errorf("redisstore: the tokens of %q are used up: %w", name, store.ErrTokens)}
 	default:
 		return store.Outcome{Err: s.trouble(name, word, r)}
 	}

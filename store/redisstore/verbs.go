@@ -24,7 +24,7 @@ func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outc
 		if shared {
 			value = s.peerValue(c.Holder)
 		}
-		return append(keys, b.records+c.Name, peer), append(args, c.Holder, micros(c.TTL), c.Mark, value)
+		return append(keys, b.records+c.Name, peer), append(args, c.Holder, micros(c.TTL), c.Mark, value, c.Above)
 	}
 	err := batch(ctx, s, acquireScript, claims, func(c store.Claim) (string, error) { return c.Name, c.Check() }, begin, add,
 		func(i int, reply any, acked int, err error) {

@@ -104,11 +104,11 @@ func answer(clock *clock, c *conn, claims []store.Claim, outcomes []store.Outcom
 // retake grants the name of a record that has been read and was free, if it has not changed since. A free record does
 // not change but by a grant or by being forgotten.
 func retake(r *record, c store.Claim, out *store.Outcome) quickChange {
-	if r == nil || r.token == math.MaxInt64 {
+	if r == nil || max(r.token, c.Above) == math.MaxInt64 {
 		return nil
 	}
 	return func(now, wall int64) (int64, string, []any) {
-		out.Grant, _ = r.next(now, wall)
+		out.Grant, _ = r.next(now, wall, c.Above)
 		until := after(now, c.TTL)
 		return until, sqlRetake, []any{r.name, c.Holder, out.Grant.Token, now, until, r.token, r.released, r.until}
 	}
@@ -145,7 +145,7 @@ func (t *tx) take(r *record, c store.Claim) (store.Outcome, error) {
 			return store.Outcome{}, err
 		}
 	}
-	g, err := r.next(t.now, t.wall)
+	g, err := r.next(t.now, t.wall, c.Above)
 	if err != nil {
 		return store.Outcome{Err: err}, nil
 	}

@@ -45,11 +45,12 @@ func (r *record) grant() store.Grant {
 }
 
 // next is the grant that follows in a free record, at now and at wall, nanoseconds of the wall clock.
-func (r *record) next(now, wall int64) (store.Grant, error) {
-	if r.token == math.MaxInt64 {
+func (r *record) next(now, wall, above int64) (store.Grant, error) {
+	last := max(r.token, above)
+	if last == math.MaxInt64 {
 		return store.Grant{}, store.ErrTokens
 	}
-	g := store.Grant{Token: max(r.token+1, wall/1e3), Mark: r.mark, State: r.state}
+	g := store.Grant{Token: max(last+1, wall/1e3), Mark: r.mark, State: r.state}
 	if !r.released {
 		g.ExpiredAge = max(1, time.Duration(now-r.since))
 	}

@@ -1,6 +1,9 @@
 package storetest_test
 
 import (
+	"context"
+	"math"
+	"slices"
 	"testing"
 
 	"github.com/soloist-dev/soloist/store"
@@ -28,6 +31,56 @@ var tokenFlaws = []flaw{
 	{"token-over-expiry", "an expired name begins again", counting(func(r store.Record) bool { return r.Holder != "" && r.Free() }, false)},
 	{"token-over-sweep", "a forgotten name begins again", counting(func(r store.Record) bool { return r.Name == "" }, false)},
 	{"token-over-reopening", "tokens are counted by each handle", counting(func(store.Record) bool { return false }, true)},
+	{"token-above", "Above is not looked at", always(bend{acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
+		c.Above = 0
+		return acquire(s, c)
+	}})},
+	{"token-above", "a token may be equal to Above", always(bend{acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
+		c.Above = max(0, c.Above-1)
+		return acquire(s, c)
+	}})},
+	{"token-above-sweep", "a raised token is not remembered", raised(func(before store.Record) bool { return before.Name == "" })},
+	{"token-above-again", "a lease gets another token", always(bend{acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
+		if r := look(s, c.Name); c.Above > r.Token && r.Holder == c.Holder && !r.Free() {
+			release(s, store.Release{Name: c.Name, Holder: c.Holder, Token: r.Token})
+		}
+		return acquire(s, c)
+	}})},
+	{"token-above-batch", "the first Above is that of all", always(bend{
+		claims: func(ctx context.Context, s *memstore.Store, claims []store.Claim) ([]store.Outcome, error) {
+			claims = slices.Clone(claims)
+			for i := range claims {
+				claims[i].Above = claims[0].Above
+			}
+			return s.Acquire(ctx, claims)
+		},
+	})},
+	{"token-above-all", "the greatest number is as no Above", always(bend{acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
+		if c.Above == math.MaxInt64 {
+			c.Above = 0
+		}
+		return acquire(s, c)
+	}})},
+}
+
+// raised is a store that adds what a claim's Above asks for to its tokens, until lost says that the record found by a claim makes it forget that.
+func raised(lost func(store.Record) bool) func(testing.TB) bend {
+	return func(testing.TB) bend {
+		more := map[string]int64{}
+		return bend{release: releaseCurrent, acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
+			before, above := look(s, c.Name), c.Above
+			c.Above = 0
+			o := acquire(s, c)
+			if o.Err == nil && o.Grant.Token != before.Token {
+				if lost(before) {
+					more[c.Name] = 0
+				}
+				more[c.Name] = max(more[c.Name], above+1-o.Grant.Token)
+			}
+			o.Grant.Token += more[c.Name]
+			return o
+		}}
+	}
 }
 
 // counting is a store whose tokens are 1, 2, 3 from where begins says that the record found by a claim lets the count

@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/soloist-dev/soloist/store"
 )
@@ -18,6 +19,16 @@ var tokenLaws = []law{
 		rule: "Tokens of a name go on growing after its record was forgotten."},
 	{name: "token-over-reopening", needs: []need{reopening}, check: tokenOverReopening,
 		rule: "Tokens of a name go on growing when the store is closed and opened again."},
+	{name: "token-above", needs: []need{raises}, check: tokenAbove,
+		rule: "The token of a new grant is greater than the claim's Above, and later tokens are greater than that token."},
+	{name: "token-above-sweep", needs: []need{raises, sweeps}, check: tokenAboveSweep,
+		rule: "Tokens of a name go on growing after a record whose token was raised was forgotten."},
+	{name: "token-above-again", needs: []need{raises}, check: tokenAboveAgain,
+		rule: "Above does not change a grant that the holder already has."},
+	{name: "token-above-batch", needs: []need{raises}, check: tokenAboveBatch,
+		rule: "Each claim of a batch has its own Above."},
+	{name: "token-above-all", needs: []need{raises}, check: tokenAboveAll,
+		rule: "A claim above the greatest number is ErrTokens, and changes nothing."},
 }
 
 func tokenPositive(s *subject) {
@@ -110,4 +121,79 @@ func tokenOverReopening(s *subject) {
 		s = next
 	}
 	s.grown(last, s.take(name, "a", hour))
+}
+
+// ahead is a token that no clock has reached yet, and that every store can keep.
+const ahead = int64(1) << 52
+
+func above(name, holder string, token int64) store.Claim {
+	c := claim(name, holder, hour)
+	c.Above = token
+	return c
+}
+
+func tokenAbove(s *subject) {
+	for _, known := range []bool{false, true} {
+		name := s.name()
+		if known {
+			s.released(s.take(name, "before", hour).leaving(3, []byte("left")))
+		}
+		first := s.granted(above(name, "a", ahead))
+		s.grown(lease{Grant: store.Grant{Token: ahead}}, first)
+		if known && (first.Mark != 3 || string(first.State) != "left") {
+			s.fail(answer(store.Outcome{Grant: first.Grant}), "mark 3, state \"left\"")
+		}
+		s.released(first.ending())
+		second := s.granted(above(name, "b", 5))
+		s.grown(first, second)
+		s.released(second.ending())
+		s.grown(second, s.take(name, "c", hour))
+	}
+}
+
+func tokenAboveSweep(s *subject) {
+	name := s.name()
+	first := s.granted(above(name, "a", ahead))
+	s.sweepAway(first)
+	s.grown(first, s.take(name, "b", hour))
+}
+
+func tokenAboveAgain(s *subject) {
+	name := s.name()
+	first := s.take(name, "a", hour)
+	if again := s.granted(above(name, "a", ahead)); again.Token != first.Token {
+		s.fail(fmt.Sprintf("token %d", again.Token), "token %d, that of the grant", first.Token)
+	}
+	s.held(above(name, "b", ahead))
+	s.extended(first.extension(hour))
+	s.released(first.ending())
+}
+
+func tokenAboveBatch(s *subject) {
+	known := s.name()
+	s.released(s.take(known, "before", hour).ending())
+	claims := []store.Claim{above(s.name(), "a", ahead), above(known, "a", ahead+100), claim(s.name(), "a", hour), above(s.name(), "a", ahead+50)}
+	s.did("Acquire 4 names, each above another token")
+	out, err := s.Acquire(s.ctx, claims)
+	if err != nil || len(out) != len(claims) {
+		s.fail(fmt.Sprintf("%d outcomes, error %s", len(out), tell(err)), "%d outcomes, error nil", len(claims))
+	}
+	for i, c := range claims {
+		if out[i].Err != nil || out[i].Grant.Token <= c.Above {
+			s.fail(answer(out[i]), "a grant of the name %d with a token greater than %d", i, c.Above)
+		}
+	}
+}
+
+func tokenAboveAll(s *subject) {
+	for _, known := range []bool{false, true} {
+		name := s.name()
+		if known {
+			s.released(s.take(name, "before", hour).ending())
+		}
+		if out := s.acquire(above(name, "a", math.MaxInt64)); !errors.Is(out.Err, store.ErrTokens) {
+			s.fail(answer(out), "ErrTokens")
+		}
+		s.take(name, "b", hour)
+	}
 }

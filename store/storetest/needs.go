@@ -38,6 +38,15 @@ var (
 		_, _, err := q.Queue(ctx, claim("is it a queuer", "probe", time.Second))
 		return err
 	})
+	raises = supports(func(ctx context.Context, s store.Store) error {
+		c := claim("does it raise tokens", "probe", time.Second)
+		c.Above = ahead
+		out, err := s.Acquire(ctx, []store.Claim{c})
+		if err == nil && len(out) == 1 {
+			err = out[0].Err
+		}
+		return err
+	})
 	pings  = supports(func(ctx context.Context, p store.Pinger) error { return p.Ping(ctx) })
 	probes = supports(func(ctx context.Context, p store.Prober) error {
 		_, err := p.Capabilities(ctx)

@@ -64,6 +64,9 @@ func (s *subject) acquire(c store.Claim) store.Outcome {
 	out, err := s.Acquire(s.ctx, batch(s, c, store.Claim{Name: companion, Holder: companion, TTL: hour, Mark: -1}))
 	out = alone(s, out)
 	asked := fmt.Sprintf("%sAcquire %.80q for %q, TTL %v, mark %d", s.label, c.Name, c.Holder, c.TTL, c.Mark)
+	if c.Above != 0 {
+		asked += fmt.Sprintf(", above %d", c.Above)
+	}
 	if err != nil || len(out) != 1 {
 		s.did("%s", asked)
 		s.fail(fmt.Sprintf("%d outcomes, error %s", len(out), tell(err)), "one outcome, error nil")

@@ -1,5 +1,5 @@
 -- Takes what is free of several names. No name may be there twice.
--- $1 names of rows, $2 holders, $3 TTLs in µs, $4 marks, $5 names of records (NULL where no table is shared).
+-- $1 names of rows, $2 holders, $3 TTLs in µs, $4 marks, $5 names of records (NULL where no table is shared), $6 what the tokens must be above.
 -- A row for each name, with NULL for the second, and another for each that was granted: name, granted token, whether there was a
 -- row, holder, locked_by, released, token (of a name without a row: the floor), mark, µs left, µs since the grant, state unless the
 -- name is only held by somebody else. Of a granted name all but mark and state are as they were before.
@@ -20,14 +20,14 @@ WITH clock AS MATERIALIZED (
   SELECT clock_timestamp() AT TIME ZONE 'UTC' AS now, (SELECT max(floor) FROM {{floor}}) AS floor
 ), asked AS MATERIALIZED (
   SELECT a.*, c.now, c.floor
-  FROM clock AS c, unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::bigint[]), (SELECT $4::bigint[]), (SELECT $5::text[]))
-    AS a (name, holder, ttl, claim, record)
+  FROM clock AS c, unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::bigint[]), (SELECT $4::bigint[]), (SELECT $5::text[]),
+    (SELECT $6::bigint[])) AS a (name, holder, ttl, claim, record, above)
   LIMIT (SELECT cardinality($1::text[]))
 ), locked AS MATERIALIZED (
-  SELECT a.name, a.holder, a.ttl, a.now, s.holder AS was_holder, s.locked_by, s.released, s.token, s.lock_until, s.locked_at,
+  SELECT a.name, a.holder, a.ttl, a.above, a.now, s.holder AS was_holder, s.locked_by, s.released, s.token, s.lock_until, s.locked_at,
     {{record}} AS record
   FROM asked AS a JOIN {{table}} AS s ON s.name = a.name
-  WHERE s.lock_until <= a.now AND (a.claim = 0 OR a.claim > s.mark) AND s.token < 9223372036854775807
+  WHERE s.lock_until <= a.now AND (a.claim = 0 OR a.claim > s.mark) AND greatest(s.token, a.above) < 9223372036854775807
   FOR NO KEY UPDATE OF s SKIP LOCKED
 ), unknown AS MATERIALIZED (
   SELECT a.* FROM asked AS a WHERE a.claim >= 0 AND NOT EXISTS (SELECT 1 FROM {{table}} AS s WHERE s.name = a.name)
@@ -36,16 +36,16 @@ WITH clock AS MATERIALIZED (
 ), made AS (
   INSERT INTO {{table}} (name, lock_until, locked_at, locked_by, holder, token, record)
   SELECT a.name, a.now + a.ttl * interval '1 microsecond', a.now, a.holder, a.holder,
-    greatest(f.floor + 1, (extract(epoch FROM a.now) * 1000000)::bigint), a.record
+    greatest(greatest(f.floor, a.above) + 1, (extract(epoch FROM a.now) * 1000000)::bigint), a.record
   FROM unknown AS a, floor AS f
-  WHERE f.floor < 9223372036854775807
+  WHERE greatest(f.floor, a.above) < 9223372036854775807
   ORDER BY a.name
   ON CONFLICT (name) DO NOTHING
   RETURNING name, token
 ), taken AS (
   UPDATE {{table}} AS s SET
     lock_until = l.now + l.ttl * interval '1 microsecond', locked_at = l.now, locked_by = l.holder, holder = l.holder,
-    released = false, token = greatest(s.token + 1, (extract(epoch FROM l.now) * 1000000)::bigint), record = l.record
+    released = false, token = greatest(greatest(s.token, l.above) + 1, (extract(epoch FROM l.now) * 1000000)::bigint), record = l.record
   FROM locked AS l
   WHERE s.name = l.name AND (SELECT count(*) FROM made) >= 0
   RETURNING s.name, s.token AS granted, l.was_holder, l.locked_by AS was_locked_by, l.released AS was_released, l.token AS was_token,

@@ -6,18 +6,19 @@ WITH clock AS MATERIALIZED (
   SELECT clock_timestamp() AT TIME ZONE 'UTC' AS now, (SELECT max(floor) FROM {{floor}}) AS floor
 ), asked AS MATERIALIZED (
   SELECT a.*, c.now, c.floor
-  FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::text[]) AS a (name, holder, ttl, claim, record), clock AS c
+  FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[])
+    AS a (name, holder, ttl, claim, record, above), clock AS c
 ), locked AS MATERIALIZED (
-  SELECT a.name, a.holder, a.ttl, a.now, s.holder AS was_holder, s.locked_by, s.released, s.token, s.lock_until, s.locked_at,
+  SELECT a.name, a.holder, a.ttl, a.above, a.now, s.holder AS was_holder, s.locked_by, s.released, s.token, s.lock_until, s.locked_at,
     {{record}} AS record
   FROM asked AS a JOIN {{table}} AS s ON s.name = a.name
-  WHERE s.lock_until <= a.now AND (a.claim = 0 OR a.claim > s.mark) AND s.token < 9223372036854775807
+  WHERE s.lock_until <= a.now AND (a.claim = 0 OR a.claim > s.mark) AND greatest(s.token, a.above) < 9223372036854775807
   FOR NO KEY UPDATE OF s SKIP LOCKED
 ), free AS (
-  SELECT name, holder, ttl, now, token, record, true AS there FROM locked
+  SELECT name, holder, ttl, now, greatest(token, above) AS token, record, true AS there FROM locked
   UNION ALL
-  SELECT a.name, a.holder, a.ttl, a.now, a.floor, a.record, false FROM asked AS a
-  WHERE a.claim >= 0 AND a.floor < 9223372036854775807 AND NOT EXISTS (SELECT 1 FROM {{table}} AS s WHERE s.name = a.name)
+  SELECT a.name, a.holder, a.ttl, a.now, greatest(a.floor, a.above), a.record, false FROM asked AS a
+  WHERE a.claim >= 0 AND greatest(a.floor, a.above) < 9223372036854775807 AND NOT EXISTS (SELECT 1 FROM {{table}} AS s WHERE s.name = a.name)
 ), taken AS (
   -- released says for a moment whether the row was there and is locked; one that has appeared since is left alone.
   INSERT INTO {{table}} AS s (name, lock_until, locked_at, locked_by, holder, released, token, record)

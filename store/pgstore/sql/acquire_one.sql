@@ -1,17 +1,18 @@
 -- As acquire.sql, for one name: what most calls are, and it costs the server half as much.
--- $1 name of the row, $2 holder, $3 TTL in µs, $4 mark, $5 name of the record (NULL where no table is shared). One row.
+-- $1 name of the row, $2 holder, $3 TTL in µs, $4 mark, $5 name of the record (NULL where no table is shared), $6 what
+-- the token must be above. One row.
 WITH seen AS MATERIALIZED (
   SELECT c.now, s.name, s.holder, s.locked_by, s.released, s.token, s.mark, s.lock_until, s.locked_at, s.state
   FROM (SELECT clock_timestamp() AT TIME ZONE 'UTC' AS now) AS c LEFT JOIN {{table}} AS s ON s.name = $1::text
 ), locked AS MATERIALIZED (
   SELECT a.now, s.holder AS was_holder, s.locked_by, s.released, s.token, s.locked_at, {{record}} AS record
   FROM (SELECT now, $5::text AS record FROM seen WHERE lock_until <= now) AS a, {{table}} AS s
-  WHERE s.name = $1::text AND s.lock_until <= a.now AND ($4::bigint = 0 OR $4::bigint > s.mark) AND s.token < 9223372036854775807
+  WHERE s.name = $1::text AND s.lock_until <= a.now AND ($4::bigint = 0 OR $4::bigint > s.mark) AND greatest(s.token, $6::bigint) < 9223372036854775807
   FOR NO KEY UPDATE OF s SKIP LOCKED
 ), taken AS (
   UPDATE {{table}} AS s SET
     lock_until = l.now + $3::bigint * interval '1 microsecond', locked_at = l.now, locked_by = $2::text, holder = $2::text,
-    released = false, token = greatest(s.token + 1, (extract(epoch FROM l.now) * 1000000)::bigint), record = l.record
+    released = false, token = greatest(greatest(s.token, $6::bigint) + 1, (extract(epoch FROM l.now) * 1000000)::bigint), record = l.record
   FROM locked AS l WHERE s.name = $1::text
   RETURNING s.token AS granted, l.was_holder, l.locked_by AS was_locked_by, l.released AS was_released, l.token AS was_token,
     s.mark, l.locked_at AS was_at, s.state
@@ -21,9 +22,9 @@ WITH seen AS MATERIALIZED (
 ), made AS (
   INSERT INTO {{table}} (name, lock_until, locked_at, locked_by, holder, token, record)
   SELECT $1::text, a.now + $3::bigint * interval '1 microsecond', a.now, $2::text, $2::text,
-    greatest(f.floor + 1, (extract(epoch FROM a.now) * 1000000)::bigint), $5::text
+    greatest(greatest(f.floor, $6::bigint) + 1, (extract(epoch FROM a.now) * 1000000)::bigint), $5::text
   FROM seen AS a, floor AS f
-  WHERE f.floor < 9223372036854775807
+  WHERE greatest(f.floor, $6::bigint) < 9223372036854775807
   ON CONFLICT (name) DO NOTHING
   RETURNING token AS granted
 )

@@ -1,10 +1,10 @@
 -- KEYS: the bucket's counter, names and due, then of each claim its record and the key that is shared with Java clients, or the record
 -- again. ARGV: where the name begins in a record's key, '1' if a grant that is asked for again is written again, then of each claim:
--- holder, TTL in µs, mark, what to write into the shared key or ''. Answers of each: {'granted', token, mark, state, abandoned µs},
+-- holder, TTL in µs, mark, what to write into the shared key or '', what the token must be above. Answers of each: {'granted', token, mark, state, abandoned µs},
 -- {'held' or 'done', holder, token, mark, left µs, age µs, state}, {'overflow'}, or as attempt. What is refused writes nothing.
 local first = tonumber(ARGV[1])
 
-local function claim(key, peer, holder, ttl, mark, value)
+local function claim(key, peer, holder, ttl, mark, value, above)
   local rec = read(key, 's')
   local left_behind = rec and kept(key, rec.s) or ''
   if rec and live(rec, holder, rec.t, peer) then
@@ -24,7 +24,7 @@ local function claim(key, peer, holder, ttl, mark, value)
   end
   local abandoned = '0'
   if rec and not rec.r then abandoned = int(math.max(1, now - rec.g)) end
-  token = grant(key, rec, first, holder, ttl, KEYS[1], KEYS[2])
+  token = grant(key, rec, first, holder, ttl, KEYS[1], KEYS[2], above)
   if not token then return {'overflow'} end
   if value ~= '' then share(key, peer, value, ttl) end
   return {'granted', token, rec and rec.m or '0', left_behind, abandoned}
@@ -32,6 +32,6 @@ end
 
 local answer = {}
 for i = 4, #KEYS, 2 do
-  local at = 3 + (i - 4) * 2
-  answer[#answer + 1] = attempt(claim, KEYS[i], KEYS[i + 1], ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2], ARGV[at + 3])
+  local at = 3 + (i - 4) / 2 * 5
+  answer[#answer + 1] = attempt(claim, KEYS[i], KEYS[i + 1], ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2], ARGV[at + 3], ARGV[at + 4])
 end

@@ -177,10 +177,13 @@ local function forgettable(rec)
 end
 
 -- next_token returns the token of all that this script grants, or nil when the tokens are used up. It is greater than all that were
--- granted in the bucket, of which the counter is the greatest, or greater than the record's if somebody has deleted the counter.
+-- granted in the bucket, of which the counter is the greatest, or greater than the record's if somebody has deleted the counter. It is
+-- greater than above, too.
 local top, top_text = nil, nil
-local function next_token(counter, rec)
+local function next_token(counter, rec, above)
+  if less(exact, above) then return nil end
   local last = top and 0 or number(counter, redis.call('GET', counter) or '0', 'it is the greatest token, and')
+  last = math.max(last, tonumber(above))
   if rec and (not top or tonumber(rec.t) >= top) then last = math.max(last, tonumber(rec.t)) end
   if top and last < top then return top_text end
   if math.max(now, last + 1) > 9007199254740991 then return nil end
@@ -199,9 +202,9 @@ local function due(key, rec, name, at)
 end
 
 -- grant takes a free name. It returns nil when the tokens are used up. The record comes last: where the user lacks a right in between, the
--- name stays free. Where the name begins in the key is said by first.
-local function grant(key, rec, first, holder, ttl, counter, names)
-  local token = next_token(counter, rec)
+-- name stays free. Where the name begins in the key is said by first; without above any token will do.
+local function grant(key, rec, first, holder, ttl, counter, names, above)
+  local token = next_token(counter, rec, above or '0')
   if not token then return nil end
   if rec then
     if rec.p ~= '' then redis.call('HDEL', key, 'p') end
