@@ -8,7 +8,7 @@
 //	SOLOIST_STORE=postgres://… go run ./test/cronload -jobs 10000 -replicas 3 -every 1m -for 3m
 //
 // Without a store it uses an SQLite file in a temporary directory. With -for 0 the jobs are due once, as for
-// "seq 1000 | xargs -P 32 -n 1 true", which it then runs for comparison. It ends with 1 if a time was lost or ran twice.
+// "seq 1000 | xargs -P 32 -n 1 true", which it then runs, and shows how many times as long soloist took. It ends with 1 if a time was lost or ran twice.
 package main
 
 import (
@@ -79,7 +79,7 @@ func measure(o options) (ok bool, err error) {
 	f.end()
 	ok = f.report(os.Stdout)
 	if o.span == 0 {
-		compare(o)
+		compare(o, f.took())
 	}
 	return ok, nil
 }
@@ -249,7 +249,7 @@ func (f *fleet) report(out *os.File) bool {
 	if f.span > 0 {
 		fmt.Fprintf(out, "the latest started %.1fs after its time\n", late.Seconds())
 	} else {
-		fmt.Fprintf(out, "from the first start to the last end: %.2fs\n", f.last.Sub(f.first).Seconds())
+		fmt.Fprintf(out, "from the first start to the last end: %.2fs\n", f.took().Seconds())
 	}
 	for _, line := range f.strange {
 		fmt.Fprintln(out, line)
@@ -257,11 +257,15 @@ func (f *fleet) report(out *os.File) bool {
 	return lost == 0 && doubled == 0 && unended == 0
 }
 
+// took is the time from the first start to the last end.
+func (f *fleet) took() time.Duration { return f.last.Sub(f.first) }
+
 // compare runs as many commands by xargs.
-func compare(o options) {
+func compare(o options, ours time.Duration) {
 	begin := time.Now()
 	cmd := exec.Command("sh", "-c", fmt.Sprintf("seq %d | xargs -P %d -n 1 true", o.jobs, o.parallel))
 	if err := cmd.Run(); err == nil {
-		fmt.Printf("xargs -P %d: %.2fs\n", o.parallel, time.Since(begin).Seconds())
+		theirs := time.Since(begin)
+		fmt.Printf("xargs -P %d: %.2fs; soloist took %.2f times as long\n", o.parallel, theirs.Seconds(), ours.Seconds()/theirs.Seconds())
 	}
 }
