@@ -194,8 +194,11 @@ func (r *cronRun) begin(jobs []soloist.Job) (*generation, error) {
 		Namespace: r.namespace, Replica: r.replicaName(), Logger: r.log, Drain: drainless,
 		TTL: r.ttl,
 		Observe: r.probes.observe(func(_ context.Context, e soloist.Event) {
-			if e.Kind == soloist.EventRequest && e.Err == nil {
+			switch {
+			case e.Kind == soloist.EventRequest && e.Err == nil:
 				up()
+			case e.Kind == soloist.EventMissed:
+				r.log.Warn("scheduled times were missed and are not run: no machine could start them within their grace", "job", e.Subject.Name, "times", e.Missed)
 			}
 		}),
 	})
