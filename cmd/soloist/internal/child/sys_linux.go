@@ -3,6 +3,7 @@ package child
 import (
 	"errors"
 	"os"
+	"runtime"
 	"syscall"
 	"unsafe"
 
@@ -12,6 +13,19 @@ import (
 // attributes put the command into its own group and let it die with us.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// withoutTTOU calls do on a thread that blocks SIGTTOU. To ignore it would be for good, since os/signal does not take that
+// back, and commands that are started later would inherit it.
+func withoutTTOU(do func()) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var blocked, before unix.Sigset_t
+	blocked.Val[0] = 1 << (unix.SIGTTOU - 1)
+	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &blocked, &before); err == nil {
+		defer func() { _ = unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil) }()
+	}
+	do()
 }
 
 // cldStopped is the si_code of a child that was stopped by a signal.

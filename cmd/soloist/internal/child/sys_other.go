@@ -5,6 +5,7 @@ package child
 import (
 	"errors"
 	"io"
+	"os/signal"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -74,6 +75,13 @@ func (r *run) benice(n int) {
 		own = 0
 	}
 	_ = unix.Setpriority(unix.PRIO_PGRP, r.pid, min(own+n, 19))
+}
+
+// withoutTTOU calls do while this process ignores SIGTTOU.
+func withoutTTOU(do func()) {
+	signal.Ignore(unix.SIGTTOU)
+	defer signal.Reset(unix.SIGTTOU)
+	do()
 }
 
 // stoppable reports whether SIGTSTP stops this process, as far as its parent shows it: a shell that has put it into a

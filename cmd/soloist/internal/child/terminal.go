@@ -63,11 +63,9 @@ func (t *terminal) foreground() int {
 }
 
 // give puts a group into the foreground. The system stops a process that does this from the background, unless it
-// ignores SIGTTOU.
+// blocks or ignores SIGTTOU.
 func (t *terminal) give(group int) {
-	signal.Ignore(unix.SIGTTOU)
-	defer signal.Reset(unix.SIGTTOU)
-	_ = unix.IoctlSetPointerInt(int(t.file.Fd()), unix.TIOCSPGRP, group)
+	withoutTTOU(func() { _ = unix.IoctlSetPointerInt(int(t.file.Fd()), unix.TIOCSPGRP, group) })
 }
 
 func (t *terminal) lend(group int) {

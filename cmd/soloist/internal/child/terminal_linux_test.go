@@ -99,6 +99,17 @@ func TestReadsFromTheTerminal(t *testing.T) {
 	}
 }
 
+// A process that has lent its terminal ignores no more signals than before: commands that it starts later would, too.
+func TestLendingIgnoresNoSignal(t *testing.T) {
+	p, pid := runsOnTerminal(t, inFront+`echo ready; read x`)
+	p.shows(t, "ready")
+	if ignores(pid, unix.SIGTTOU) {
+		t.Error("SIGTTOU is ignored")
+	}
+	p.types(t, "on\n")
+	waitForeign(t, pid)
+}
+
 // A command whose output goes through a pipe gets the terminal when it asks for it.
 func TestReadsFromTheTerminalThroughAPipe(t *testing.T) {
 	p, slave := openPty(t)
