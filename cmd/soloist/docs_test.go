@@ -1,0 +1,53 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// pages are those about the command.
+var pages = []string{"operate/command.md", "operate/run.md", "operate/cron.md", "operate/mend.md", "operate/check.md", "operate/metrics.md", "reference/command.md"}
+
+// The pages name each subcommand and each of its flags, and no flag that is not there.
+func TestPagesAndFlagsAgree(t *testing.T) {
+	var text string
+	for _, page := range pages {
+		of, err := os.ReadFile("../../docs/" + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += string(of)
+	}
+	flags := map[string]bool{"--help": true, "--version": true, "--fast": true} // the last is of a command in an example
+	var visit func(*cobra.Command)
+	visit = func(c *cobra.Command) {
+		if c.Hidden || c.Name() == "help" || c.Name() == "completion" {
+			return
+		}
+		if !regexp.MustCompile(`\b` + c.Name() + `\b`).MatchString(text) {
+			t.Errorf("no page has %s", c.CommandPath())
+		}
+		see := func(f *pflag.Flag) {
+			flags["--"+f.Name] = true
+			if !strings.Contains(text, "--"+f.Name) && !f.Hidden && f.Name != "help" {
+				t.Errorf("no page has --%s of %s", f.Name, c.CommandPath())
+			}
+		}
+		c.LocalFlags().VisitAll(see)
+		c.PersistentFlags().VisitAll(see)
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	visit((&app{}).root())
+	for _, flag := range regexp.MustCompile(`[ \x60(\[|]--[a-z][a-z-]+`).FindAllString(text, -1) {
+		if flag = flag[1:]; !flags[flag] {
+			t.Errorf("no subcommand has %s, which a page has", flag)
+		}
+	}
+}
