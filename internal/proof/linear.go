@@ -79,7 +79,7 @@ func witnessed(operations []*Event, r Rules) bool {
 	}
 	order := slices.Clone(operations)
 	slices.SortStableFunc(order, func(a, b *Event) int { return compare(instant(a), instant(b)) })
-	var s record
+	s := record{has: contents{n: 1}}
 	for _, e := range order {
 		if !s.step(e, r) {
 			return false
@@ -96,7 +96,7 @@ func linearizable(events []*Event, r Rules) (ok, checked bool) {
 	}
 	left := r.Steps
 	model := porcupine.Model{
-		Init: func() any { return record{} },
+		Init: func() any { return record{has: contents{n: 1}} },
 		Step: func(state, input, _ any) (bool, any) {
 			if left--; left < 0 {
 				return false, state
@@ -165,17 +165,15 @@ type record struct {
 	live   bool          // the last grant has not been released
 	soon   time.Duration // the lease or linger ends at this instant or later
 	late   time.Duration // and at this one or sooner
-	mark   int64
-	state  uint64
+	has    contents
 	keep   time.Duration // the mark and the state are remembered until this instant at least
-	loose  bool          // it may have been forgotten since
 }
 
 // sweep lets the record be forgotten by a sweep until an instant, if it is not to be kept, and its last grant was released. The token is
 // not forgotten.
 func (s *record) sweep(sweeps []Span, to time.Duration) {
-	if (s.mark > 0 || s.state != 0) && !s.live && !s.loose {
-		s.loose = slices.ContainsFunc(sweeps, func(w Span) bool { return w.To >= s.keep && w.To >= s.soon && w.From <= to })
+	if !s.live && !s.has.maybe(content.none) && slices.ContainsFunc(sweeps, func(w Span) bool { return w.To >= s.keep && w.To >= s.soon && w.From <= to }) {
+		s.has.add(content{})
 	}
 }
 
@@ -232,19 +230,18 @@ func (s *record) waits(to time.Duration) bool {
 
 func (s *record) acquire(e *Event, to time.Duration, r Rules, ends func(time.Duration) (soon, late time.Duration)) bool {
 	mine := s.live && s.holder == e.Holder && s.taken()
-	if s.loose {
-		s.told(e)
-	}
+	refuses := func(c content) bool { return e.Mark != 0 && c.mark >= e.Mark }
+	lets := func(c content) bool { return !refuses(c) }
 	switch e.Result { // a repeated claim that nobody was told of may have waited until the lease ended, and be a new grant
 	case Held:
-		if !s.taken() || e.Mark != 0 && s.mark >= e.Mark || mine && to < s.soon {
+		if !s.taken() || mine && to < s.soon || !s.has.only(lets) {
 			return false
 		}
 		return e.Token == 0 || s.learn(e.Token, r)
 	case Done:
-		return e.Mark != 0 && s.mark >= e.Mark && (e.Seen <= 0 || e.Seen == s.mark && e.State == s.state)
+		return s.has.only(func(c content) bool { return refuses(c) && (e.Seen <= 0 || e.Seen == c.mark && e.State == c.state) })
 	case Granted:
-		if e.Seen != unseen && (e.Seen != s.mark || e.State != s.state) {
+		if e.Seen != unseen && !s.has.only(func(c content) bool { return e.Seen == c.mark && e.State == c.state }) {
 			return false
 		}
 		if mine && (s.token == e.Token || s.open && e.Token > s.top) {
@@ -252,10 +249,7 @@ func (s *record) acquire(e *Event, to time.Duration, r Rules, ends func(time.Dur
 			return true
 		}
 	}
-	if e.Mark != 0 && s.mark >= e.Mark {
-		return e.Result == Unknown
-	}
-	if !s.waits(to) {
+	if !s.has.maybe(lets) || !s.waits(to) {
 		return e.Result == Unknown
 	}
 	if e.Result == Granted {
@@ -266,31 +260,67 @@ func (s *record) acquire(e *Event, to time.Duration, r Rules, ends func(time.Dur
 	} else {
 		s.open = true
 	}
+	s.has.only(lets)
 	s.holder, s.live = e.Holder, true
 	s.soon, s.late = ends(e.TTL)
 	return true
 }
 
-// told resolves whether the record has been forgotten, by the answer to a claim.
-func (s *record) told(e *Event) {
-	switch {
-	case e.Result == Granted && e.Seen == 0 && e.State == 0, e.Mark > 0 && s.mark >= e.Mark && (e.Result == Granted || e.Result == Held):
-		s.mark, s.state, s.loose = 0, 0, false
-	case e.Result == Granted && e.Seen != unseen, e.Result == Done && (e.Mark > 0 || e.Seen > 0):
-		s.loose = false
-	}
+// A content is what a record remembers beside its token.
+type content struct {
+	mark  int64
+	state uint64
 }
 
-// left takes over the mark and the state that a write leaves.
-func (s *record) left(e *Event) {
-	s.mark = max(s.mark, e.Mark)
-	switch e.State {
-	case 0:
-	case cleared:
-		s.state = 0
-	default:
-		s.state = e.State
+func (c content) none() bool { return c == content{} }
+
+// contents are those that the record may have: nobody need have been told whether it has been forgotten, and what was written since then.
+type contents struct {
+	all [4]content
+	n   int
+}
+
+func (c *contents) maybe(such func(content) bool) bool { return slices.ContainsFunc(c.all[:c.n], such) }
+
+// only leaves the contents that are such. If none is, it reports false and leaves all.
+func (c *contents) only(such func(content) bool) bool {
+	if !c.maybe(such) {
+		return false
 	}
+	some := contents{}
+	for _, one := range c.all[:c.n] {
+		if such(one) {
+			some.add(one)
+		}
+	}
+	*c = some
+	return true
+}
+
+// add adds one. More than there is room for, which would take as many sweeps that nobody was told of, replace the last.
+func (c *contents) add(one content) {
+	if slices.Contains(c.all[:c.n], one) {
+		return
+	}
+	c.n = min(c.n+1, len(c.all))
+	c.all[c.n-1] = one
+}
+
+// write takes over the mark and the state that a write leaves.
+func (c *contents) write(e *Event) {
+	written := contents{}
+	for _, one := range c.all[:c.n] {
+		one.mark = max(one.mark, e.Mark)
+		switch e.State {
+		case 0:
+		case cleared:
+			one.state = 0
+		default:
+			one.state = e.State
+		}
+		written.add(one)
+	}
+	*c = written
 }
 
 // known sets the token of the last grant.
@@ -335,27 +365,27 @@ func (s *record) extend(e *Event, to, decided time.Duration, r Rules, ends func(
 	s.known(e.Token)
 	soon, late := ends(e.TTL)
 	s.soon, s.late = max(s.soon, soon), max(s.late, late)
-	s.left(e)
+	s.has.write(e)
 	return true
 }
 
 func (s *record) release(e *Event, to, decided time.Duration, r Rules, ends func(time.Duration) (soon, late time.Duration)) bool {
 	may, must := s.matches(e, r)
-	again := must && !s.live && s.mark >= e.Mark
+	done := func(c content) bool { return c.mark >= e.Mark }
+	again := must && !s.live && s.has.maybe(done)
 	switch {
 	case e.Result == Lost && again: // a record that leaves nothing to remember may have been forgotten
-		return s.mark == 0 && s.state == 0 || s.loose
+		return s.has.only(content.none)
 	case e.Result == Lost:
 		return !must || !s.live || s.waits(to)
 	case again:
-		return true
+		return e.Result == Unknown || s.has.only(done)
 	case !may || !s.live || !s.takenAt(decided):
 		return e.Result == Unknown
 	}
 	s.known(e.Token)
 	s.live = false
-	s.left(e)
-	s.loose = false
+	s.has.write(e)
 	if s.keep = Never; e.Retain < Never-s.now {
 		s.keep = s.now + e.Retain
 	}

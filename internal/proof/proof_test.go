@@ -192,6 +192,8 @@ func TestCheckers(t *testing.T) {
 	forgotten := func(at time.Duration, token, seen int64) Event { // or not
 		return with(acquire(at, at+s, "b", token, Granted), func(e *Event) { e.Seen = seen })
 	}
+	// untold is a grant whose holder was not told of it at first, and untoldBack its release.
+	untold, untoldBack := acquire(6*s, Never, "b", 0, Unknown), with(release(8*s, 9*s, "b", 3, Okay), func(e *Event) { e.Retain = Never })
 	tests := []struct {
 		name  string
 		h     History
@@ -408,6 +410,10 @@ func TestCheckers(t *testing.T) {
 		{"a mark that is forgotten before the sweep", finished(1, s, forgotten(6*s, 2, 0), swept(9*s)), Rules{}, Linearizability},
 		{"a mark that is forgotten forever", finished(1, Never, swept(5*s), forgotten(6*s, 2, 0)), Rules{}, Linearizability},
 		{"a token that starts again after a sweep", finished(5, s, swept(5*s), forgotten(6*s, 2, 0)), Rules{}, TokenOrder},
+		{"forgotten, then granted to one who was not told", finished(1, s, swept(5*s), untold, untoldBack, with(forgotten(20*s, 4, 0), func(e *Event) { e.Holder = "c" })), Rules{}, ""},
+		{"not forgotten, then granted to one who was not told", finished(1, s, swept(5*s), untold, untoldBack, with(forgotten(20*s, 4, 1), func(e *Event) { e.Holder = "c" })), Rules{}, ""},
+		{"forgotten, then known again", finished(1, s, swept(5*s), untold, untoldBack, forgotten(20*s, 4, 0), with(release(22*s, 23*s, "b", 4, Okay), func(e *Event) { e.Retain = Never }), forgotten(24*s, 5, 1)), Rules{}, Linearizability},
+		{"another mark after a sweep", finished(1, s, swept(5*s), untold, untoldBack, forgotten(20*s, 4, 2)), Rules{}, Linearizability},
 		{"refused by what is remembered, after a sweep", finished(1, s, swept(5*s), with(acquire(6*s, 7*s, "b", 0, Done), func(e *Event) { e.Mark, e.Seen = 1, 1 })), Rules{}, ""},
 		{"begun too often", History{element(0, s, 0), element(2*s, 3*s, 0)}, Rules{Elements: []ElementRule{{Names: map[string]bool{"e": true}, Attempts: 1}}}, ElementsChecker},
 		{"processed, by its mark", History{element(0, s, 0), with(did(release(s, 2*s, "a", 1, Okay), Okay), func(e *Event) { e.Name, e.Mark = "e", 1 }),
