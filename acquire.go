@@ -93,7 +93,7 @@ func (t target) named(err error) error {
 func (c *Client) adopt(ctx context.Context, t target, claim store.Claim, g store.Grant, before time.Time) (*Lease, error) {
 	l, err := c.tryAdopt(context.WithoutCancel(ctx), t, claim, g, before)
 	if err != nil {
-		if released := c.releaseGrant(claim, g); released != nil {
+		if released := c.releaseGrant(claim, g, c.instant(before)); released != nil {
 			err = errors.Join(err, fmt.Errorf("releasing it: %w", released))
 		}
 		return nil, err

@@ -14,8 +14,8 @@ import (
 // So an idle client adds no delay, and a busy one needs one round trip for many calls.
 type batcher[Q, A any] struct {
 	do     func(ctx context.Context, asked []Q) ([]A, error)
-	late   func(asked []Q, answers []A) // receives the results of a call whose caller has given up; may be nil
-	limit  int                          // elements per batch
+	late   func(asked []Q, answers []A, at time.Time) // receives the results of a call that was made at an instant and whose caller has given up; may be nil
+	limit  int                                        // elements per batch
 	limits *limits
 
 	mu        sync.Mutex
@@ -64,7 +64,7 @@ func (b *batcher[Q, A]) ask(ctx context.Context, asked []Q) ([]A, error) {
 		go func() {
 			<-c.done
 			if c.err == nil {
-				b.late(asked, c.answer)
+				b.late(asked, c.answer, now)
 			}
 		}()
 	}

@@ -127,7 +127,7 @@ func (j *plannedJob) sawClaims(state jobState, g store.Grant) {
 	if state.Claimed <= j.mark {
 		return
 	}
-	back := timelyClaim{at: time.UnixMilli(state.Claimed).Add(j.job.Jitter)}
+	back := timelyClaim{at: later(j.job.start(time.UnixMilli(state.Claimed)), time.UnixMilli(state.Asked))}
 	mine, theirs := j.claimedInTime(), j.claimedBy(back)
 	if !theirs.IsZero() && (mine.IsZero() || theirs.Before(mine)) {
 		j.timely = back

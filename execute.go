@@ -241,7 +241,7 @@ func (x *execution) over(state *jobState) int64 {
 	}
 	state.advance(mark)
 	if state.Claimed <= mark {
-		state.Claimed = 0
+		state.Claimed, state.Asked = 0, 0
 	}
 	return mark
 }

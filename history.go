@@ -50,18 +50,22 @@ type jobState struct {
 	Begun    int         `json:"begun,omitempty"`   // its attempts
 	Ended    int64       `json:"ended,omitempty"`   // when the last run ended, unix ms
 	Trigger  int64       `json:"trigger,omitempty"` // the last manual run that was served
-	Claimed  int64       `json:"claimed,omitempty"` // unix ms: what was due then was claimed in time, and the claim was released
+	Claimed  int64       `json:"claimed,omitempty"` // the scheduled time of a claim that was released, unix ms: what was due then was claimed in time
+	Asked    int64       `json:"asked,omitempty"`   // when that claim was made, unix ms; 0 if that is not known
 	Runs     []RunRecord `json:"runs,omitempty"`    // the newest last
 }
 
 // claimedInVain returns the state with which to release a job whose caller no longer waits for it: the next replica may
-// be later than Grace for the time that was claimed. A nil state leaves the record's state unchanged.
-func claimedInVain(claim store.Claim, g store.Grant) []byte {
+// be later than Grace for the time that was claimed at an instant, which is zero if it is not known. A nil state leaves the record's state unchanged.
+func claimedInVain(claim store.Claim, g store.Grant, asked time.Time) []byte {
 	state, err := parseJobState(g.State)
 	if err != nil || len(g.State) == 0 || claim.Mark <= g.Mark || claim.Mark <= state.Claimed {
 		return nil
 	}
-	state.Claimed = claim.Mark
+	state.Claimed, state.Asked = claim.Mark, 0
+	if !asked.IsZero() {
+		state.Asked = asked.UnixMilli()
+	}
 	return state.json()
 }
 

@@ -113,7 +113,9 @@ func (r *Runner) create(ctx context.Context, missing []*jobRecord) error {
 	var releases []store.Release
 	for i, out := range outs {
 		if out.Err != nil || out.Grant.Mark > 0 || len(out.Grant.State) > 0 {
-			c.releaseOutcome(claims[i], out)
+			if out.Err == nil {
+				_ = c.releaseGrant(claims[i], out.Grant, time.Time{})
+			}
 			continue
 		}
 		releases = append(releases, store.Release{Name: claims[i].Name, Holder: claims[i].Holder, Token: out.Grant.Token, State: missing[i].state.json(), Retain: Forever})

@@ -202,6 +202,26 @@ func TestClaimThatIsGivenBackIsRunBeforeTheNextTime(t *testing.T) {
 	})
 }
 
+// What was missed already when a claim was made that is given back is not run for its sake. Grace is longer than the period, so several times may be
+// in time at once.
+func TestClaimThatIsGivenBackTellsWhenItWasMade(t *testing.T) {
+	job := soloist.Job{Name: "tick", Schedule: soloist.Every(10 * time.Second), TTL: 30 * time.Second, Grace: 15 * time.Second}
+	cfg := soloist.Config{RequestTimeout: time.Second}
+	beside(t, job, cfg, func(t *testing.T, bad *troubled, good *soloisttest.Store, r *recorder, begin time.Time) {
+		time.Sleep(time.Until(begin.Add(65 * time.Second)))
+		good.Break(nil)
+		bad.Break(nil)
+		time.Sleep(time.Until(begin.Add(86 * time.Second))) // 70 s has been missed for a second, 80 s has not
+		bad.Heal()
+		bad.LoseReplies(1000)
+		time.Sleep(time.Until(begin.Add(97 * time.Second)))
+		check(t, "scheduled by 97 s", r.scheduled(begin)[6:], nil)
+		bad.Heal() // it learns that it was granted the job, and gives it back
+		time.Sleep(time.Until(begin.Add(2*time.Minute - time.Millisecond)))
+		check(t, "scheduled first", r.scheduled(begin)[6:7], []time.Duration{80 * time.Second})
+	})
+}
+
 // A replica dies between its grant and the record of its beginning, in a run whose Grace is shorter than clocks may differ.
 func TestDeathBeforeABeginningWithAShortGrace(t *testing.T) {
 	job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), TTL: 6 * time.Second, Grace: 500 * time.Millisecond, Crash: soloist.CrashGiveUp}

@@ -12,6 +12,7 @@ import (
 // releaseOrphans releases, in the background, the grants that abandoned claims may have got. It reads the records
 // without claiming them, and gives up when the leases have expired.
 func (c *core) releaseOrphans(claims []store.Claim, before time.Time) {
+	asked := c.instant(before)
 	names := make([]string, len(claims))
 	ttl := time.Duration(0)
 	for i, claim := range claims {
@@ -28,7 +29,7 @@ func (c *core) releaseOrphans(claims []store.Claim, before time.Time) {
 			var releases []store.Release
 			for i, r := range records {
 				if r.Holder == claims[i].Holder && !r.Free() {
-					releases = append(releases, c.releaseOfGrant(claims[i], store.Grant{Token: r.Token, Mark: r.Mark, State: r.State}))
+					releases = append(releases, c.releaseOfGrant(claims[i], store.Grant{Token: r.Token, Mark: r.Mark, State: r.State}, asked))
 				}
 			}
 			for len(releases) > 0 {
@@ -54,13 +55,18 @@ func (c *core) cleanupContext(d time.Duration) (context.Context, context.CancelF
 	return ctx, func() { stop(); cancel() }
 }
 
-// releaseOutcomes releases the grants of a batch that arrived after its caller had given up. It makes one request,
-// because a store that is late should not get more work than needed.
-func (c *core) releaseOutcomes(claims []store.Claim, outs []store.Outcome) {
+// instant returns what the wall clock showed at an instant of c.clock, whose times are ahead of it by the sum of the suspends.
+func (c *core) instant(before time.Time) time.Time {
+	return time.Now().Add(-c.clock.latest().Sub(before))
+}
+
+// releaseOutcomes releases the grants of a batch that was asked for at an instant and arrived after its caller had given up. It makes one
+// request, because a store that is late should not get more work than needed.
+func (c *core) releaseOutcomes(claims []store.Claim, outs []store.Outcome, asked time.Time) {
 	var releases []store.Release
 	for i, out := range outs {
 		if out.Err == nil {
-			releases = append(releases, c.releaseOfGrant(claims[i], out.Grant))
+			releases = append(releases, c.releaseOfGrant(claims[i], out.Grant, asked))
 		}
 	}
 	if len(releases) > 0 {
@@ -68,23 +74,16 @@ func (c *core) releaseOutcomes(claims []store.Claim, outs []store.Outcome) {
 	}
 }
 
-// releaseOutcome releases a grant that arrived after its caller had given up.
-func (c *core) releaseOutcome(claim store.Claim, out store.Outcome) {
-	if out.Err == nil {
-		_ = c.releaseGrant(claim, out.Grant)
-	}
+// releaseGrant releases a grant that was asked for at an instant and leaves its record as it was. The record of a job gets a note about the time
+// that was claimed.
+func (c *core) releaseGrant(claim store.Claim, g store.Grant, asked time.Time) error {
+	return c.releaseBatch([]store.Release{c.releaseOfGrant(claim, g, asked)})[0]
 }
 
-// releaseGrant releases a grant and leaves its record as it was. The record of a job gets a note about the time that
-// was claimed.
-func (c *core) releaseGrant(claim store.Claim, g store.Grant) error {
-	return c.releaseBatch([]store.Release{c.releaseOfGrant(claim, g)})[0]
-}
-
-func (c *core) releaseOfGrant(claim store.Claim, g store.Grant) store.Release {
+func (c *core) releaseOfGrant(claim store.Claim, g store.Grant, asked time.Time) store.Release {
 	rel := store.Release{Name: claim.Name, Holder: claim.Holder, Token: g.Token, Retain: retainFor(g.Mark, g.State)}
 	if strings.HasPrefix(claim.Name, c.names.prefix+kindJob) {
-		rel.State = claimedInVain(claim, g)
+		rel.State = claimedInVain(claim, g, asked)
 	}
 	return rel
 }

@@ -211,6 +211,8 @@ func TestWhatAGrantLeadsTo(t *testing.T) {
 		{rule: "with CrashGiveUp a manual run that had begun is not run again", known: known{mark: minute, crash: CrashGiveUp, trigger: 1}, state: &jobState{Pending: -1}, asked: minute + 40*second, abandoned: 30 * second, history: "abandoned"},
 
 		{rule: "a claim that was given back keeps its time from being missed", known: known{mark: minute}, state: &jobState{Claimed: ms(2 * minute)}, asked: 2*minute + 40*second, want: "2m0s attempt 1 announced"},
+		{rule: "what had been missed when a claim was made that was given back stays missed", known: known{schedule: Every(10 * second), mark: minute}, state: &jobState{Claimed: ms(80 * second), Asked: ms(88 * second)}, asked: 110 * second, want: "1m20s attempt 1 announced"},
+		{rule: "what was not missed when a claim was made that was given back is run, oldest first", known: known{schedule: Every(10 * second), mark: minute}, state: &jobState{Claimed: ms(80 * second), Asked: ms(84 * second)}, asked: 110 * second, want: "1m10s attempt 1 announced"},
 		{rule: "a claim that was given back, and for which nothing was due, keeps no other claim's time", known: known{mark: minute, claimed: 2*minute + second}, state: &jobState{Claimed: ms(minute) + 1}, asked: 2*minute + 40*second, want: "2m0s attempt 1 announced"},
 		{rule: "with a fixed delay a holder that died counts as a crash", known: known{schedule: Delay(10 * second), mark: minute, ended: minute}, asked: minute + 50*second, abandoned: 30 * second, want: "1m10s attempt 2 announced", history: "abandoned"},
 	} {

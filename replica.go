@@ -274,7 +274,7 @@ func (c *core) overwrite(ctx context.Context, names []string, holder func() stri
 			}
 			rel, ok := with(start + i)
 			if !ok {
-				rel = c.releaseOfGrant(some[i], out.Grant)
+				rel = c.releaseOfGrant(some[i], out.Grant, time.Time{})
 			}
 			rel.Name, rel.Holder, rel.Token = some[i].Name, some[i].Holder, out.Grant.Token
 			releases = append(releases, rel)

@@ -322,6 +322,29 @@ func TestARunThatCouldNotBeAnnouncedKeepsNoDistance(t *testing.T) {
 	})
 }
 
+// Nor does a run that is interrupted: another replica runs it at once.
+func TestAnInterruptedRunKeepsNoDistance(t *testing.T) {
+	job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), TTL: 20 * time.Second, AtLeast: 50 * time.Second}
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		begin := time.Now()
+		one := soloisttest.NewStore()
+		two := one.Share()
+		job.Do = func(ctx context.Context, _ soloist.Run) error {
+			<-ctx.Done()
+			return soloist.ErrInterrupted
+		}
+		stop := start(t, soloisttest.NewReplica(t, one, soloist.Config{Drain: -1}), job)
+		two.Slow(time.Millisecond)
+		job.Do = r.do
+		start(t, soloisttest.NewReplica(t, two, soloist.Config{}), job)
+		time.Sleep(time.Until(begin.Add(61 * time.Second)))
+		stop()
+		time.Sleep(time.Until(begin.Add(65 * time.Second)))
+		check(t, "scheduled", r.scheduled(begin), []time.Duration{time.Minute})
+	})
+}
+
 // Attempts count over crashes and failures alike, up to the bound, and each once.
 func TestAttemptsCountOverReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
