@@ -107,6 +107,10 @@ passed on line by line behind the job's name and scheduled time.`,
 
 func (r *cronRun) checkFlags() error {
 	switch {
+	case r.dialect.Format != "" && r.dialect.Format != crontab.Crontab && r.dialect.Format != crontab.YAML:
+		return usage("--format %q: give %s or %s", r.dialect.Format, crontab.Crontab, crontab.YAML)
+	case r.ttl < time.Second:
+		return usage("--ttl %v: give at least 1s, so that there is time to stop the command", r.ttl)
 	case r.drain < 0 || r.grace < 0:
 		return usage("--drain and --grace must be at least 0")
 	case r.parallel < 1:
@@ -224,6 +228,9 @@ func (r *cronRun) doubt(file *crontab.File) {
 		}
 		if !j.At.IsZero() && j.At.Before(time.Now()) && (j.Missed == "" || j.Missed == crontab.MissedSkip) {
 			r.say("warning: %s:%d: %q: at %s has passed, so the job never runs; missed: once would run it", name, j.Line, j.Name, instant(j.At))
+		}
+		if j.Expression != nil && j.Expression.Next(time.Now()).IsZero() {
+			r.say("warning: %s:%d: %q: %s is never due again, so the job never runs", name, j.Line, j.Name, j.Expression)
 		}
 	}
 }

@@ -25,6 +25,9 @@ It ends with 0 when the store can be used, though there may be warnings, and wit
 			if err := a.checkOutput(); err != nil {
 				return err
 			}
+			if within <= 0 {
+				return usage("--within %v: give more than 0", within)
+			}
 			if len(args) > 0 {
 				a.storeURL = args[0]
 			}

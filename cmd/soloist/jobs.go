@@ -319,6 +319,13 @@ func (a *app) jobsPause() *cobra.Command {
 		func(ctx context.Context, admin *soloist.Admin) error { return admin.PauseAll(ctx, reason) })
 	c.Flags().StringVar(&reason, "reason", "", "why, for those who wonder (required)")
 	_ = c.MarkFlagRequired("reason")
+	run := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := needsReason(reason); err != nil {
+			return err
+		}
+		return run(c, args)
+	}
 	return c
 }
 

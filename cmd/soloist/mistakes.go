@@ -107,7 +107,7 @@ func inWords(err error) string {
 	if errors.As(err, &invalid) && flagOf[invalid.What] != "" {
 		text = strings.Replace(text, invalid.What+" "+invalid.Value, flagOf[invalid.What]+" "+invalid.Value, 1)
 	}
-	return strings.NewReplacer("context deadline exceeded", "no response in time", "context canceled", "interrupted").Replace(text)
+	return strings.NewReplacer("\n\t", " ", "context deadline exceeded", "no response in time", "context canceled", "interrupted").Replace(text)
 }
 
 // strictHelp makes help and completion refuse what they do not know, instead of writing help and ending with 0.

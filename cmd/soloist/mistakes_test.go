@@ -69,7 +69,7 @@ func TestMistakesInURLs(t *testing.T) {
 		"postgres://h/d?table=x;drop": "cannot be read", "postgres://h/d?schema=a.b": "schema", "postgres://h/d?shedlock=maybe": "must be true or false", "postgres://h/d?shedlock=": "must be true or false",
 		"postgres://h/d?table=shedlock": "share it by shedlock=true", "postgres://h/d?listen=on": "must be auto or off", "postgres://h/d?table=a&table=b": "once is enough", "postgres://h/d?sslmode=maybe": "sslmode",
 		"postgres://h/d?Schema=x": "is written schema", "postgres://h/d?pool_max_conns=x": "pool_max_conns", "postgres://h:x/d": "cannot be read", "postgres://h/d?%zz=1": "cannot be read",
-		"postgres://h/d?connect_timeout=x": "connect_timeout", "postgres://h/d?sslrootcert=/none": "/none", "cockroach://h/d?shed_lock=true": "is written shedlock",
+		"postgres://h/d?connect_timeout=x": "connect_timeout", "postgres://h/d?table=": "must not be empty", "postgres://h/d?schema=": "must not be empty", "postgres://h/d?listen=": "must be auto or off", "postgres://h/d?sslrootcert=/none": "/none", "cockroach://h/d?shed_lock=true": "is written shedlock",
 		"mysql:h": "mysql://", "mysql://h": "database", "mysql://h/": "database", "mysql://h/a/b": "database", "mysql://h:0/d": "port", "mysql://h:x/d": "mysql://", "mysql://h:99999/d": "port",
 		"mysql://u:canary%zz@h/d": "%XX", "mysql://h/d?tls=true;table=x": "key=value", "mysql://h/d?tls=true%zz": "key=value", "mysql://h/d?tls=true;": "key=value", "mysql://h/d?tls": "key=value",
 		"mysql://h/d?table=soloist;drop": "key=value", "mysql://h/d?tls=": "must be true", "mysql://h/d?tls=preferred": "must be true", "mysql://h/d?table=": "must be a name", "mysql://h/d?table=a-b": "table",
@@ -101,7 +101,8 @@ func TestMistakesInArguments(t *testing.T) {
 		"once j e --backoff -1s -- touch ran": "--backoff -1s", "once j e --backoff x -- touch ran": `--backoff "x"`, "lead -- touch ran": "accepts 1 arg", "jobs list -- touch ran": "nothing may stand after --",
 		"jobs list x": "x", "jobs list -o xml": "table, json or jsonl", "jobs next x -n 0": "give 1 to 1000", "jobs show": "accepts 1 arg", "jobs pause x": "reason", "jobs show nothing": "no such job",
 		"elements list j --status finished": "finished", "elements retry j": "requires at least 2 arg", "elements retry typo nosuch": "no such element", "locks release x": "token", "locks release x --token x --reason y": `--token "x": give a whole number`,
-		"doctor memory: sqlite:x": "accepts at most 1 arg", "doctor -o xml": "table, json or jsonl", "doctor --within x": `--within "x"`, "migrate up --shedlock": "PostgreSQL and MySQL", "migrate up x": "x",
+		"doctor memory: sqlite:x": "accepts at most 1 arg", "doctor -o xml": "table, json or jsonl", "doctor --within x": `--within "x"`, "doctor --within -1s": "--within -1s: give more than 0", "jobs pause --all --reason=": "--reason is empty", "jobs pause x --reason=": "--reason is empty",
+		"cron --format ini none": `--format "ini": give crontab or yaml`, "cron --ttl 1ms none": "--ttl 1ms: give at least 1s", "migrate up --shedlock": "PostgreSQL and MySQL", "migrate up x": "x",
 		"verify --for 1ms": "at least 1s", "verify --replicas 1": "2 to 100", "verify --faults fire": "fire", "bench --case Q": `no case "Q"`, "cron": "accepts 1 arg", "cron a b": "accepts 1 arg",
 		"cron crontab --drain -1s": "--drain", "cron crontab --ttl x": `--ttl "x"`, "--namespace a/b lock x -- touch ran": "amespace", "--stroe memory: jobs list": "did you mean --store?", "version x": "x",
 	} {
@@ -118,7 +119,7 @@ func TestMistakesInFiles(t *testing.T) {
 		"empty": "", "two": "memory:\nsqlite:x.db\n", "fine": "memory:\n", "open": "memory:\n", "crontab": "* * * * * true\n", "loose": "* * * * * true\n",
 		"fields": "* * *\n", "minute": "99 * * * * true\n", "zone": "TZ=Europe/Nowhere\n* * * * * true\n", "name": "# name: a\n* * * * * true\n# name: a\n* * * * * false\n",
 		"option": "# soloist: tll=1m\n* * * * * true\n", "value": "# soloist: ttl=soon\n* * * * * true\n", "reboot": "@reboot true\n", "variable": "SOLOIST_STORE=memory:\n* * * * * true\n",
-		"key.yaml": "jobs:\n  - {name: a, schedule: '* * * * *', shell: 'true', tll: 1m}\n", "none.yaml": "jobs:\n  - {name: a, shell: 'true'}\n", "text.yaml": "jobs: [\n",
+		"key.yaml": "jobs:\n  - {name: a, schedule: '* * * * *', shell: 'true', tll: 1m}\n", "none.yaml": "jobs:\n  - {name: a, shell: 'true'}\n", "text.yaml": "jobs: [\n", "zone.yaml": "jobs:\n  - {name: a, every: 3s, shell: 'true', zone: Europe/Berlin}\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -136,7 +137,7 @@ func TestMistakesInFiles(t *testing.T) {
 	}
 	for file, says := range map[string]string{
 		"nothing": "no such file", "loose": "mode 0666 lets others write", "fields": "fields:1", "minute": "minute:1", "zone": "Europe/Nowhere", "name": "name:4", "option": "tll",
-		"value": "soon", "reboot": "@reboot", "variable": "SOLOIST_", "key.yaml": "tll", "none.yaml": "none.yaml:2", "text.yaml": "text.yaml",
+		"value": "soon", "reboot": "@reboot", "variable": "SOLOIST_", "key.yaml": "tll", "none.yaml": "none.yaml:2", "text.yaml": "text.yaml", "zone.yaml": "zone.yaml:2: zone: it is for schedule, and means nothing beside every; remove it",
 	} {
 		got, _, errs := mistaken(t, dir, []string{"SOLOIST_STORE=memory:"}, []string{"cron", file})
 		if got != 78 || !strings.Contains(errs, says) {

@@ -25,8 +25,8 @@ learns of it only when it renews its lease: another may have it before the holde
 			if token <= 0 {
 				return usage("--token %d: give the token that list shows, which is > 0", token)
 			}
-			if strings.TrimSpace(reason) == "" {
-				return usage("--reason is empty: say why, for those who wonder")
+			if err := needsReason(reason); err != nil {
+				return err
 			}
 			return a.look(func(ctx context.Context, c *soloist.Client) error {
 				admin := c.Admin()
@@ -44,6 +44,14 @@ learns of it only when it renews its lease: another may have it before the holde
 	_ = c.MarkFlagRequired("token")
 	_ = c.MarkFlagRequired("reason")
 	return c
+}
+
+// needsReason refuses a reason that says nothing.
+func needsReason(reason string) error {
+	if strings.TrimSpace(reason) == "" {
+		return usage("--reason is empty: say why, for those who wonder")
+	}
+	return nil
 }
 
 // named finds leases of a kind that are known by one name.

@@ -128,15 +128,21 @@ func (c *Config) read(query url.Values) error {
 		}
 	}
 	var err error
+	for _, name := range []string{"schema", "table"} {
+		if query.Has(name) && query.Get(name) == "" {
+			return &store.InvalidError{What: "option " + name, Value: shown(""), Rule: "must not be empty; leave it out for the default"}
+		}
+	}
 	c.Schema, c.Table = query.Get("schema"), query.Get("table")
 	if query.Has("shedlock") {
 		if c.ShedLock, err = strconv.ParseBool(query.Get("shedlock")); err != nil {
 			return &store.InvalidError{What: "option shedlock", Value: shown(query.Get("shedlock")), Rule: "must be true or false"}
 		}
 	}
-	switch listen := query.Get("listen"); listen {
-	case "", "auto":
-	case "off":
+	switch listen := query.Get("listen"); {
+	case !query.Has("listen"):
+	case listen == "auto":
+	case listen == "off":
 		c.Listen = ListenOff
 	default:
 		return &store.InvalidError{What: "option listen", Value: shown(listen), Rule: "must be auto or off"}

@@ -58,7 +58,7 @@ func Parse(name string, data []byte, d Dialect) (*File, error) {
 		return nil, err
 	}
 	slices.SortStableFunc(r.warnings, byLine)
-	return &File{jobs, r.warnings}, nil
+	return &File{jobs, grouped(r.warnings)}, nil
 }
 
 func (r *report) parse(name string, data []byte, d Dialect) []Job {

@@ -291,3 +291,15 @@ func TestProblemsAreSortedAndTyped(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A doubt about many lines is one warning.
+func TestWarningsAreGrouped(t *testing.T) {
+	var text strings.Builder
+	for i := range 40 {
+		_, _ = fmt.Fprintf(&text, "0 * * * * * echo %d\n\n", i)
+	}
+	f := parse(t, "c", text.String(), Dialect{})
+	if len(f.Warnings) != 1 || f.Warnings[0].Line != 1 || !strings.HasSuffix(f.Warnings[0].Text, " (also on lines 3, 5, 7, 9, 11, and 34 more)") {
+		t.Errorf("%d warnings: %v", len(f.Warnings), f.Warnings)
+	}
+}

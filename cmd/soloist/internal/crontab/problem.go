@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // A Problem is one thing that is wrong with a file, where, and what would be right.
@@ -50,6 +51,33 @@ func (r *report) warn(line int, key, format string, args ...any) {
 		return
 	}
 	r.warnings = append(r.warnings, &Problem{r.file, line, key, fmt.Sprintf(format, args...)})
+}
+
+// grouped returns one problem for all that differ in their lines only: a crontab of hundreds of lines may have the same
+// doubt about each.
+func grouped(problems []*Problem) (groups []*Problem) {
+	lines := map[Problem][]int{}
+	for _, p := range problems {
+		kind := Problem{p.File, 0, p.Key, p.Text}
+		if lines[kind] = append(lines[kind], p.Line); len(lines[kind]) == 1 {
+			groups = append(groups, &Problem{p.File, p.Line, p.Key, p.Text})
+		}
+	}
+	for _, p := range groups {
+		const shown = 5
+		others := lines[Problem{p.File, 0, p.Key, p.Text}][1:]
+		switch n := len(others); {
+		case n > shown:
+			p.Text += fmt.Sprintf(" (also on lines %s, and %d more)", list(others[:shown]), n-shown)
+		case n > 0:
+			p.Text += fmt.Sprintf(" (also on lines %s)", list(others))
+		}
+	}
+	return groups
+}
+
+func list(numbers []int) string {
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(numbers), "[]"), " ", ", ")
 }
 
 func byLine(a, b *Problem) int { return cmp.Compare(a.Line, b.Line) }

@@ -252,6 +252,9 @@ func (y *yamlReader) when(j *Job, m *mapping, zone *time.Location) {
 		return
 	}
 	key := given[0]
+	if _, ok := m.values["zone"]; ok && key != "schedule" {
+		y.fail(m.lineOf("zone"), "zone", "it is for schedule, and means nothing beside %s; remove it", key)
+	}
 	n := m.values[key]
 	v, ok := y.text(n, key)
 	if !ok {
