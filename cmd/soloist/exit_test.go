@@ -42,6 +42,7 @@ func TestPasswordsInURLs(t *testing.T) {
 		"sqlite:/with@sign.db":               false,
 		"dynamodb://table?secret_key=canary": true,
 		"cassandra://user:canary@a,b:9042/k": true,
+		"hazelcast://user:canary@a,b:5701/m": true,
 	} {
 		if got := hasPassword(text); got != want {
 			t.Errorf("%s: %v", text, got)

@@ -30,10 +30,14 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/sts v1.51.8 // indirect
 	github.com/aws/smithy-go v1.28.8 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
+	github.com/hazelcast/hazelcast-go-client v1.4.2 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
+	github.com/shirou/gopsutil/v3 v3.21.5 // indirect
+	github.com/tklauser/go-sysconf v0.3.4 // indirect
+	github.com/tklauser/numcpus v0.2.1 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )
 
@@ -62,6 +66,7 @@ require (
 	github.com/soloist-dev/soloist/metrics/prometheus v0.0.0
 	github.com/soloist-dev/soloist/store/cassandrastore v0.0.0
 	github.com/soloist-dev/soloist/store/dynamostore v0.0.0
+	github.com/soloist-dev/soloist/store/hazelcaststore v0.0.0
 	github.com/soloist-dev/soloist/store/mysqlstore v0.0.0
 	github.com/soloist-dev/soloist/store/pgstore v0.0.0
 	github.com/soloist-dev/soloist/store/redisstore v0.0.0
@@ -92,3 +97,5 @@ replace github.com/soloist-dev/soloist/store/dynamostore => ../../store/dynamost
 replace github.com/soloist-dev/soloist/store/mysqlstore => ../../store/mysqlstore
 
 replace github.com/soloist-dev/soloist/metrics/prometheus => ../../metrics/prometheus
+
+replace github.com/soloist-dev/soloist/store/hazelcaststore => ../../store/hazelcaststore

@@ -56,7 +56,7 @@ type Change struct {
 // A Result is the outcome of a change.
 type Result struct {
 	Version string // the item's version now, "" for a deletion; only if Err is nil
-	Current *Item  // with ErrConflict: the existing item, if the backend returned it in the same request; else nil
+	Current *Item  // with ErrConflict or store.ErrUnknown: the item as it is now, if the backend has read it after the change was refused; else nil
 	Err     error
 }
 

@@ -227,6 +227,9 @@ func (s *Store) written(g *group, r Result, known map[*group]sight) bool {
 	case r.Err == nil:
 		s.succeed(g, r.Version)
 	case !errors.Is(r.Err, ErrConflict):
+		if r.Current != nil && checked(g.name, *r.Current).Err == nil {
+			s.sights.see(checked(g.name, *r.Current))
+		}
 		g.fail(r.Err)
 	case r.Current == nil:
 		return false

@@ -1,0 +1,245 @@
+package hazelcaststore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/hazelcast/hazelcast-go-client/hzerrors"
+	"github.com/hazelcast/hazelcast-go-client/types"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/casstore"
+)
+
+// flights is how many requests of one batch are under way at once. The client sends them over the same connections.
+const flights = 16
+
+// page is how many entries a list reads at once.
+const page = 100
+
+// A backend is the entries of one map.
+type backend struct {
+	connector *connector
+	cfg       Config
+
+	mu    sync.Mutex
+	names []string // what Walk has found, in ascending order
+}
+
+// session returns the session, unless its map was seen to be unusable.
+func (b *backend) session(ctx context.Context) (*session, error) {
+	s, err := b.connector.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if why := s.unusable.Load(); why != nil {
+		return nil, *why
+	}
+	return s, nil
+}
+
+// Read implements casstore.Backend.
+func (b *backend) Read(ctx context.Context, names []string) ([]casstore.Item, error) {
+	s, err := b.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	items, errs := make([]casstore.Item, len(names)), make([]error, len(names))
+	inParallel(len(names), func(i int) { items[i], errs[i] = b.read(ctx, s, names[i]) })
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+// read asks for the view of an entry, which no cache near this client has, and which says whether the entry expires.
+func (b *backend) read(ctx context.Context, s *session, name string) (casstore.Item, error) {
+	view, err := call(ctx, b.connector, func() (*types.SimpleEntryView, error) { return s.entries.GetEntryView(ctx, name) })
+	switch {
+	case errors.Is(err, hzerrors.ErrHazelcastSerialization):
+		return foreign(name, brief{err}), nil
+	case err != nil:
+		return casstore.Item{}, wrap("reading", err)
+	case view == nil:
+		return casstore.Item{Name: name}, nil
+	case expires(view):
+		err := fmt.Errorf("hazelcaststore: entries of the map %q expire, and with them tokens and what is done: set time-to-live-seconds and max-idle-seconds of the map to 0, and remove the entry of %q when nobody holds the name: %w",
+			b.cfg.Map, name, store.ErrUnusable)
+		s.unusable.Store(&err)
+		return casstore.Item{}, err
+	}
+	return itemOf(name, view.Value), nil
+}
+
+// lookOnce looks at the first entry that was replaced. To replace an entry gives it the expiry that the map is configured with.
+func (b *backend) lookOnce(ctx context.Context, s *session, name string) {
+	if s.looked.Load() {
+		return
+	}
+	if _, err := b.read(ctx, s, name); err == nil || errors.Is(err, store.ErrUnusable) {
+		s.looked.Store(true)
+	}
+}
+
+// expires reports whether Hazelcast removes an entry by itself.
+func expires(view *types.SimpleEntryView) bool {
+	return view.ExpirationTime != math.MaxInt64 || view.MaxIdle != 0 && view.MaxIdle != math.MaxInt64
+}
+
+// Write implements casstore.Backend.
+func (b *backend) Write(ctx context.Context, changes []casstore.Change) ([]casstore.Result, error) {
+	s, err := b.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]casstore.Result, len(changes))
+	inParallel(len(changes), func(i int) { results[i] = b.write(ctx, s, changes[i]) })
+	return results, nil
+}
+
+// write changes one entry.
+func (b *backend) write(ctx context.Context, s *session, c casstore.Change) casstore.Result {
+	if c.Record == nil {
+		removed, err := call(ctx, b.connector, func() (bool, error) { return s.entries.RemoveIfSame(ctx, c.Name, c.Version) })
+		switch {
+		case err != nil:
+			return casstore.Result{Err: unsure("removing", err)}
+		case !removed:
+			return casstore.Result{Err: casstore.ErrConflict}
+		}
+		return casstore.Result{}
+	}
+	w, err := newWrite(c)
+	if err != nil {
+		return casstore.Result{Err: wrap("writing", err)}
+	}
+	if c.Version == "" {
+		return b.create(ctx, s, w)
+	}
+	replaced, err := call(ctx, b.connector, func() (bool, error) { return s.entries.ReplaceIfSame(ctx, c.Name, c.Version, w.text) })
+	switch {
+	case err != nil:
+		return casstore.Result{Err: unsure("writing", err)}
+	case replaced:
+		b.lookOnce(ctx, s, c.Name)
+		return casstore.Result{Version: w.text}
+	}
+	now, err := b.read(ctx, s, c.Name)
+	if err != nil {
+		return casstore.Result{Err: unsure("writing", err)}
+	}
+	return w.refused(now)
+}
+
+// create makes an entry.
+func (b *backend) create(ctx context.Context, s *session, w write) casstore.Result {
+	found, err := call(ctx, b.connector, func() (any, error) { return s.entries.PutIfAbsent(ctx, w.change.Name, w.text) })
+	switch {
+	case errors.Is(err, hzerrors.ErrHazelcastSerialization):
+		now := foreign(w.change.Name, brief{err})
+		return casstore.Result{Err: casstore.ErrConflict, Current: &now}
+	case err != nil:
+		return casstore.Result{Err: unsure("writing", err)}
+	case found == nil:
+		return casstore.Result{Version: w.text}
+	}
+	return w.refused(itemOf(w.change.Name, found))
+}
+
+// List implements casstore.Backend. It reads all names, and then the entries, some at a time: a map has no order of names.
+func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[casstore.Item, error] {
+	return func(yield func(casstore.Item, error) bool) {
+		names, err := b.namesOf(ctx, prefix)
+		for some := range slices.Chunk(names, page) {
+			var items []casstore.Item
+			if items, err = b.Read(ctx, some); err != nil {
+				break
+			}
+			for _, item := range items {
+				if (item.Version != "" || item.Err != nil) && !yield(item, nil) {
+					return
+				}
+			}
+		}
+		if err != nil {
+			yield(casstore.Item{}, err)
+		}
+	}
+}
+
+// namesOf returns the keys of the map that begin with a prefix, in ascending order.
+func (b *backend) namesOf(ctx context.Context, prefix string) (names []string, err error) {
+	s, err := b.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := call(ctx, b.connector, func() ([]any, error) { return s.entries.GetKeySet(ctx) })
+	if err != nil {
+		return nil, wrap("listing", err)
+	}
+	for _, key := range keys {
+		name, ok := key.(string)
+		if !ok {
+			return nil, fmt.Errorf("hazelcaststore: the map %q has a key that is a %T: use a map that nothing else writes to: %w", b.cfg.Map, key, store.ErrUnusable)
+		}
+		if strings.HasPrefix(name, prefix) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Walk implements casstore.Backend. The names are those that the map had when the walk began, and the cursor is the last one that was returned.
+func (b *backend) Walk(ctx context.Context, cursor string, n int) (items []casstore.Item, next string, err error) {
+	b.mu.Lock()
+	names := b.names
+	b.mu.Unlock()
+	if cursor == "" || names == nil {
+		if names, err = b.namesOf(ctx, ""); err != nil {
+			return nil, "", err
+		}
+	}
+	from, found := slices.BinarySearch(names, cursor)
+	if found {
+		from++
+	}
+	some := names[from:min(len(names), from+n)]
+	found = len(some) == n && from+n < len(names)
+	if items, err = b.Read(ctx, some); err != nil {
+		return nil, "", err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.names = nil; found {
+		b.names, next = names, some[n-1]
+	}
+	return slices.DeleteFunc(items, func(i casstore.Item) bool { return i.Version == "" && i.Err == nil }), next, nil
+}
+
+// Close implements casstore.Backend.
+func (b *backend) Close() error { return b.connector.close() }
+
+// inParallel calls f for 0 to n-1, up to flights at a time.
+func inParallel(n int, f func(int)) {
+	if n == 1 {
+		f(0)
+		return
+	}
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, flights)
+	for i := range n {
+		slots <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-slots }()
+			f(i)
+		})
+	}
+	wait.Wait()
+}

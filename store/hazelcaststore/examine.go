@@ -1,0 +1,85 @@
+package hazelcaststore
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// about returns what a session says of the cluster: "Hazelcast 5.5.0, 3 members".
+func (s *session) about() string {
+	versions := slices.Sorted(maps.Keys(s.members.versions()))
+	return fmt.Sprintf("Hazelcast %s, members with data: %d", strings.Join(versions, " and "), s.members.count())
+}
+
+// Capabilities implements store.Prober. The answers are those of every IMap: no setting of a cluster or a map makes it consistent.
+func (s *Store) Capabilities(ctx context.Context) (store.Capabilities, error) {
+	session, err := s.backend.connector.get(ctx)
+	if err != nil {
+		return store.Capabilities{}, err
+	}
+	return store.Capabilities{
+		Backend: session.about() + ", map " + s.backend.cfg.Map,
+		Scope:   store.ScopeFleet,
+		Fencing: store.Promise{Answer: store.No, Why: "a map prefers availability: when the cluster is split, both sides grant a name, with the same token, and one of the two grants is dropped when they meet again"},
+		Durable: store.Promise{Answer: store.No, Why: "a map is in the memory of the members: what all members with a copy of an entry lose, is lost"},
+		Waiting: store.Promise{Answer: store.No, Why: "the events of a map can be lost, so waiters ask again"},
+	}, nil
+}
+
+// Examine implements store.Examiner.
+func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
+	session, err := s.backend.connector.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	count, cfg := session.members.count(), s.backend.cfg
+	findings := []store.Finding{
+		{Subject: "members", Found: session.about(), Level: store.LevelOK},
+		{Subject: "exclusion", Found: "best effort: both sides of a split cluster grant a name", Level: store.LevelWarning,
+			Fix: "use another store where a name that is granted twice does harm"},
+	}
+	if count < 2 {
+		findings[0].Level, findings[0].Fix = store.LevelWarning, "use three members: with one, everything is lost when it ends"
+	}
+	switch few := cfg.MinMembers; {
+	case few == 0:
+		findings = append(findings, store.Finding{Subject: "minmembers", Found: "0: a part of the cluster grants, however small it is", Level: store.LevelWarning,
+			Fix: fmt.Sprintf("set it to %d, more than half of the members", count/2+1)})
+	case few <= count/2:
+		findings = append(findings, store.Finding{Subject: "minmembers", Found: fmt.Sprintf("%d: both halves of the cluster grant", few), Level: store.LevelWarning,
+			Fix: fmt.Sprintf("set it to %d, more than half of the members", count/2+1)})
+	case few > count:
+		findings = append(findings, store.Finding{Subject: "minmembers", Found: fmt.Sprintf("%d: nothing is granted with %d members", few, count), Level: store.LevelError,
+			Fix: "look for the members that are missing, or for what keeps them apart"})
+	default:
+		findings = append(findings, store.Finding{Subject: "minmembers", Found: fmt.Sprint(few), Level: store.LevelOK})
+	}
+	expiry, err := s.expiry(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return append(findings, expiry, store.Finding{
+		Subject: "eviction and copies", Found: "a client cannot see them", Level: store.LevelUnknown,
+		Fix: fmt.Sprintf("configure the map %q with eviction-policy NONE and backup-count 1 or more: an entry that is evicted, or whose only copy ends, takes its token and what is done with it", cfg.Map),
+	}), nil
+}
+
+// expiry looks at one entry, since all entries of a map have the map's settings.
+func (s *Store) expiry(ctx context.Context) (store.Finding, error) {
+	names, err := s.backend.namesOf(ctx, "")
+	if err != nil {
+		return store.Finding{}, err
+	}
+	if len(names) == 0 {
+		return store.Finding{Subject: "expiry", Found: "the map has no entry yet", Level: store.LevelUnknown, Fix: "look again when it has one"}, nil
+	}
+	if _, err := s.backend.Read(ctx, names[:1]); err != nil {
+		return store.Finding{Subject: "expiry", Found: err.Error(), Level: store.LevelError, Fix: "set time-to-live-seconds and max-idle-seconds of the map to 0"}, nil
+	}
+	return store.Finding{Subject: "expiry", Found: "entries do not expire", Level: store.LevelOK}, nil
+}

@@ -1,0 +1,371 @@
+package hazelcaststore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hazelcast/hazelcast-go-client/types"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/hazelcaststore"
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+func acquireFor(ctx context.Context, s *hazelcaststore.Store, name, holder string) (store.Grant, error) {
+	outcomes, err := s.Acquire(ctx, []store.Claim{{Name: name, Holder: holder, TTL: time.Hour}})
+	if err != nil {
+		return store.Grant{}, err
+	}
+	return outcomes[0].Grant, outcomes[0].Err
+}
+
+// acquire claims one name for the holder x.
+func acquire(ctx context.Context, s *hazelcaststore.Store, name string) (store.Grant, error) {
+	return acquireFor(ctx, s, name, "x")
+}
+
+func extend(ctx context.Context, s *hazelcaststore.Store, name string, token int64) error {
+	errs, err := s.Extend(ctx, []store.Extension{{Name: name, Holder: "x", Token: token, TTL: time.Hour, Mark: 5}})
+	return errors.Join(append(errs, err)...)
+}
+
+func release(ctx context.Context, s *hazelcaststore.Store, name string, token int64) error {
+	errs, err := s.Release(ctx, []store.Release{{Name: name, Holder: "x", Token: token, Mark: 7, Retain: store.Forever}})
+	return errors.Join(append(errs, err)...)
+}
+
+// soon does something with a deadline. The client may never reply to a request that it sends while its connection breaks.
+func soon(do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(background, 20*time.Second)
+	defer cancel()
+	return do(ctx)
+}
+
+// again repeats what has an unknown outcome, or fails while the store connects anew.
+func again(t testing.TB, what string, do func(context.Context) error) {
+	t.Helper()
+	servers.Wait(t, what, func() bool {
+		err := soon(do)
+		if err != nil && !errors.Is(err, store.ErrUnknown) && !says(err, "connecting") && !says(err, "reading") {
+			t.Fatalf("%s: %v", what, err)
+		}
+		return err == nil
+	})
+}
+
+func says(err error, text string) bool { return err != nil && strings.Contains(err.Error(), text) }
+
+// TestWhatBecomesOfWrites: a write whose reply is lost has an unknown outcome, and a caller that repeats it gets what the first request did.
+func TestWhatBecomesOfWrites(t *testing.T) {
+	m := shared(t)
+	for rule, f := range map[string]fate{
+		"its connection breaks before it arrives":        {},
+		"its connection breaks after it was carried out": {forward: true},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			p := newProxy(t, m.Addr)
+			s := open(t, p.config(), hazelcaststore.Config{Map: fresh()})
+			meets := func(what string, do func(context.Context) error) {
+				t.Helper()
+				again(t, "a connection", s.Ping)
+				p.next.Store(&f)
+				if err := soon(do); !errors.Is(err, store.ErrUnknown) {
+					t.Errorf("%s: got %v, want an unknown outcome", what, err)
+				}
+				again(t, "the second "+what, do)
+			}
+			var grant store.Grant
+			meets("claim", func(ctx context.Context) (err error) { grant, err = acquire(ctx, s, "a"); return err })
+			if grant.Token != 1 {
+				t.Errorf("got token %d, want that of the first claim", grant.Token)
+			}
+			meets("extension", func(ctx context.Context) error { return extend(ctx, s, "a", grant.Token) })
+			meets("release", func(ctx context.Context) error { return release(ctx, s, "a", grant.Token) })
+			if got := p.met.Load(); got != 3 {
+				t.Errorf("%d messages met the fate, want 3", got)
+			}
+		})
+	}
+}
+
+// TestRepeatedWrites: the members repeat a write whose reply they have lost, and the repetition is refused. The caller learns what the first one did, even if somebody
+// else has written in between.
+func TestRepeatedWrites(t *testing.T) {
+	m := shared(t)
+	p, cfg := newProxy(t, m.Addr), hazelcaststore.Config{Map: fresh()}
+	s, other := open(t, p.config(), cfg), open(t, config(m.Addr), cfg)
+	twice := func(between func()) {
+		t.Helper()
+		p.next.Store(&fate{forward: true, twice: between})
+	}
+	nothing := func() {}
+	again(t, "a connection", s.Ping)
+
+	twice(nothing)
+	grant, err := acquire(background, s, "a")
+	if err != nil || grant.Token != 1 {
+		t.Fatalf("a new name: %+v, %v, want the grant", grant, err)
+	}
+	twice(nothing)
+	if err := extend(background, s, "a", grant.Token); err != nil {
+		t.Errorf("an extension: %v", err)
+	}
+	twice(nothing)
+	if err := release(background, s, "a", grant.Token); err != nil {
+		t.Errorf("a release: %v", err)
+	}
+	twice(nothing)
+	if grant, err = acquire(background, s, "a"); err != nil || grant.Token != 2 {
+		t.Fatalf("a name that is free: %+v, %v, want the grant", grant, err)
+	}
+	twice(func() {
+		if grant, err := acquireFor(background, other, "a", "y"); err != nil || grant.Token != 3 {
+			t.Errorf("after the release: %+v, %v", grant, err)
+		}
+	})
+	if err := release(background, s, "a", grant.Token); err != nil {
+		t.Errorf("a release after which somebody else was granted the name: %v, want nil", err)
+	}
+	if got := p.met.Load(); got != 5 {
+		t.Errorf("%d messages were sent twice, want 5", got)
+	}
+}
+
+// TestForgottenRepetition: if too many others have written since, the outcome is unknown, and not lost.
+func TestForgottenRepetition(t *testing.T) {
+	m := shared(t)
+	p, cfg := newProxy(t, m.Addr), hazelcaststore.Config{Map: fresh()}
+	s, other := open(t, p.config(), cfg), open(t, config(m.Addr), cfg)
+	grant, err := acquire(background, s, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.next.Store(&fate{forward: true, twice: func() {
+		for range 5 {
+			grant, err := acquire(background, other, "a")
+			if err == nil {
+				err = release(background, other, "a", grant.Token)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}})
+	if err := release(background, s, "a", grant.Token); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("got %v, want an unknown outcome", err)
+	}
+	if err := release(background, s, "a", grant.Token); !errors.Is(err, store.ErrLost) {
+		t.Errorf("the second release: %v, want that the lease is lost", err)
+	}
+}
+
+// TestSilence: a request that nobody responds to ends with its context, and its outcome is unknown.
+func TestSilence(t *testing.T) {
+	m := shared(t)
+	p, cfg := newProxy(t, m.Addr), hazelcaststore.Config{Map: fresh()}
+	s, direct := open(t, p.config(), cfg), open(t, config(m.Addr), cfg)
+	again(t, "a connection", s.Ping)
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	p.next.Store(&fate{forward: true, silent: true})
+	failed := make(chan error, 1)
+	go func() {
+		_, err := acquire(ctx, s, "a")
+		failed <- err
+	}()
+	servers.Wait(t, "the write to be carried out", func() bool {
+		for range direct.List(background, "a") {
+			return true
+		}
+		return false
+	})
+	cancel()
+	if err := <-failed; !errors.Is(err, store.ErrUnknown) || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want that it was cancelled and the outcome is unknown", err)
+	}
+	if grant, err := acquire(background, direct, "a"); err != nil || grant.Token != 1 {
+		t.Errorf("got %+v, %v, want the grant that nobody responded with", grant, err)
+	}
+}
+
+// TestMemberRestarts: a cluster that is started again has forgotten everything, which the store reports: it promises neither durability nor fencing.
+func TestMemberRestarts(t *testing.T) {
+	m := servers.Hazelcast(t)
+	s := open(t, config(m.Addr), hazelcaststore.Config{})
+	grant, err := acquire(background, s, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Kill()
+	ctx, cancel := context.WithTimeout(background, 200*time.Millisecond)
+	defer cancel()
+	if err := extend(ctx, s, "a", grant.Token); err == nil || errors.Is(err, store.ErrLost) {
+		t.Errorf("without the member: %v, want an error that is not a loss", err)
+	}
+	m.Start()
+	servers.Wait(t, "the loss to be seen", func() bool {
+		return errors.Is(soon(func(ctx context.Context) error { return extend(ctx, s, "a", grant.Token) }), store.ErrLost)
+	})
+}
+
+// TestExpiringEntries: a map whose entries expire is refused aloud, at the latest after the first lease.
+func TestExpiringEntries(t *testing.T) {
+	m := shared(t)
+	refuses := func(s *hazelcaststore.Store) {
+		t.Helper()
+		if _, err := acquire(background, s, "b"); !errors.Is(err, store.ErrUnusable) || !says(err, "time-to-live-seconds") {
+			t.Errorf("got %v, want that the map cannot be used", err)
+		}
+	}
+	s := open(t, config(m.Addr), hazelcaststore.Config{Map: "expiring"})
+	grant, err := acquire(background, s, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := release(background, s, "a", grant.Token); err != nil {
+		t.Fatal(err)
+	}
+	refuses(s)
+	s = open(t, config(m.Addr), hazelcaststore.Config{Map: "expiring"})
+	for _, err := range s.List(background, "") {
+		if !errors.Is(err, store.ErrUnusable) {
+			t.Errorf("a list: %v, want that the map cannot be used", err)
+		}
+	}
+	refuses(s)
+}
+
+// TestPromises: nothing is promised that a map cannot keep, and a client that needs fencing does not start.
+func TestPromises(t *testing.T) {
+	m := shared(t)
+	s := open(t, config(m.Addr), hazelcaststore.Config{Map: fresh()})
+	c, err := s.Capabilities(background)
+	if err != nil || c.Fencing.Answer != store.No || c.Durable.Answer != store.No || c.Waiting.Answer != store.No || !strings.HasPrefix(c.Backend, "Hazelcast 5.5.0, ") {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	if client, err := soloist.New(s, soloist.Config{RequireFencing: true}); err == nil {
+		_ = client.Close()
+		t.Error("a client that requires fencing was made")
+	} else if !says(err, "both sides grant a name") {
+		t.Errorf("got %v, want the reason", err)
+	}
+}
+
+// TestExamine: an operator learns what is not as it should be.
+func TestExamine(t *testing.T) {
+	m := shared(t)
+	cfg := hazelcaststore.Config{Map: fresh()}
+	find := func(cfg hazelcaststore.Config, subject string) store.Finding {
+		t.Helper()
+		findings, err := open(t, config(m.Addr), cfg).Examine(background)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range findings {
+			if f.Subject == subject {
+				return f
+			}
+		}
+		t.Fatalf("nothing is said of %s in %+v", subject, findings)
+		return store.Finding{}
+	}
+	if f := find(cfg, "members"); f.Level != store.LevelWarning || !strings.Contains(f.Fix, "three members") {
+		t.Errorf("got %+v", f)
+	}
+	if f := find(cfg, "expiry"); f.Level != store.LevelUnknown {
+		t.Errorf("got %+v", f)
+	}
+	if f := find(cfg, "minmembers"); f.Level != store.LevelWarning || f.Fix != "set it to 1, more than half of the members" {
+		t.Errorf("got %+v", f)
+	}
+	if _, err := acquire(background, open(t, config(m.Addr), cfg), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if f := find(cfg, "expiry"); f.Level != store.LevelOK {
+		t.Errorf("got %+v", f)
+	}
+	cfg.MinMembers = 1
+	if f := find(cfg, "minmembers"); f.Level != store.LevelOK {
+		t.Errorf("got %+v", f)
+	}
+	cfg.MinMembers = 2
+	if f := find(cfg, "minmembers"); f.Level != store.LevelError {
+		t.Errorf("got %+v", f)
+	}
+	if err := m.entries(t, cfg.Map).Set(background, int64(7), "x"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(t, config(m.Addr), cfg).Examine(background); !errors.Is(err, store.ErrUnusable) || !says(err, "nothing else writes to") {
+		t.Errorf("with a key that is no name: %v", err)
+	}
+}
+
+// TestWrongCluster: a cluster of another name refuses the client, and the store says so.
+func TestWrongCluster(t *testing.T) {
+	m := shared(t)
+	c := config(m.Addr)
+	c.Cluster.Name = "other"
+	c.Cluster.ConnectionStrategy.Timeout = types.Duration(time.Second)
+	s := open(t, c, hazelcaststore.Config{})
+	if _, err := acquire(background, s, "a"); !errors.Is(err, fs.ErrPermission) && !says(err, "connecting") || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("got %v, want that it cannot connect, and nothing unknown", err)
+	}
+}
+
+// TestExclusionByEffect: processes that add one to a plain number under a lock lose no addition.
+func TestExclusionByEffect(t *testing.T) {
+	const processes, each = 4, 25
+	m, cfg := shared(t), hazelcaststore.Config{Map: fresh()}
+	number, tokens := 0, []int64(nil) // guarded by the lock alone
+	done := make(chan error, processes)
+	for p := range processes {
+		s := open(t, config(m.Addr), cfg)
+		go func() {
+			done <- func() error {
+				for i := range each {
+					claim := store.Claim{Name: "number", Holder: fmt.Sprintf("%d/%d", p, i), TTL: time.Hour}
+					var grant store.Grant
+					for {
+						outcomes, err := s.Acquire(background, []store.Claim{claim})
+						if err == nil {
+							grant, err = outcomes[0].Grant, outcomes[0].Err
+						}
+						if err == nil {
+							break
+						}
+						if !errors.Is(err, store.ErrHeld) && !errors.Is(err, store.ErrUnknown) {
+							return err
+						}
+						time.Sleep(time.Millisecond)
+					}
+					number++
+					tokens = append(tokens, grant.Token)
+					errs, err := s.Release(background, []store.Release{{Name: "number", Holder: claim.Holder, Token: grant.Token, Retain: store.Forever}})
+					if err := errors.Join(append(errs, err)...); err != nil {
+						return err
+					}
+				}
+				return nil
+			}()
+		}()
+	}
+	for range processes {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if number != processes*each {
+		t.Errorf("counted to %d, want %d", number, processes*each)
+	}
+	for i := 1; i < len(tokens); i++ {
+		if tokens[i] <= tokens[i-1] {
+			t.Fatalf("token %d after %d", tokens[i], tokens[i-1])
+		}
+	}
+}

@@ -1,0 +1,191 @@
+package hazelcaststore_test
+
+import (
+	"bufio"
+	"encoding/binary"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/hazelcast/hazelcast-go-client"
+)
+
+// The types of the messages that change an entry: Map.PutIfAbsent, Map.ReplaceIfSame and Map.RemoveIfSame.
+var changing = map[uint32]bool{0x010e00: true, 0x010500: true, 0x010800: true}
+
+// A fate is what becomes of one message that changes an entry.
+type fate struct {
+	forward bool   // to the member
+	twice   func() // called after the member has replied; then the message is sent again, and only the second reply reaches the client
+	silent  bool   // nothing reaches the client any more; without it and without twice, the connection breaks
+}
+
+// A proxy passes one client's messages to a member.
+type proxy struct {
+	listener net.Listener
+	next     atomic.Pointer[fate] // of the next message that changes an entry
+	met      atomic.Int64         // messages that met a fate
+}
+
+func newProxy(t testing.TB, to string) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{listener: l}
+	var open sync.WaitGroup
+	t.Cleanup(func() { _ = l.Close(); open.Wait() })
+	open.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			open.Go(func() { p.serve(client, to) })
+		}
+	})
+	return p
+}
+
+// config returns how to connect through the proxy alone.
+func (p *proxy) config() hazelcast.Config {
+	c := config(p.listener.Addr().String())
+	c.Cluster.Unisocket = true
+	return c
+}
+
+// A link is one connection through the proxy.
+type link struct {
+	client, member net.Conn
+
+	mu     sync.Mutex
+	silent bool
+	drop   map[uint64]func() // by correlation: what to do instead of passing the reply on
+}
+
+func (p *proxy) serve(client net.Conn, to string) {
+	defer client.Close()
+	member, err := net.Dial("tcp", to)
+	if err != nil {
+		return
+	}
+	defer member.Close()
+	l := &link{client: client, member: member, drop: map[uint64]func(){}}
+	var replies sync.WaitGroup
+	replies.Go(l.replies)
+	in := bufio.NewReader(client)
+	if _, err := io.CopyN(member, in, 3); err != nil { // the name of the protocol
+		return
+	}
+	for {
+		m, err := read(in)
+		if err != nil || !p.pass(l, m) {
+			break
+		}
+	}
+	_, _ = client.Close(), member.Close()
+	replies.Wait()
+}
+
+// pass sends a message on. It returns false if the connection is to break.
+func (p *proxy) pass(l *link, m message) bool {
+	f := (*fate)(nil)
+	if changing[m.kind] {
+		f = p.next.Swap(nil)
+	}
+	if f == nil {
+		return l.send(m)
+	}
+	defer p.met.Add(1)
+	if !f.forward {
+		return false
+	}
+	switch {
+	case f.silent:
+		l.mu.Lock()
+		l.silent = true
+		l.mu.Unlock()
+		return l.send(m)
+	case f.twice != nil:
+		l.instead(m.correlation, func() {
+			f.twice()
+			l.send(m)
+		})
+		return l.send(m)
+	}
+	l.instead(m.correlation, func() { _ = l.client.Close() })
+	return l.send(m)
+}
+
+func (l *link) send(m message) bool {
+	_, err := l.member.Write(m.bytes)
+	return err == nil
+}
+
+func (l *link) instead(correlation uint64, do func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drop[correlation] = do
+}
+
+func (l *link) replies() {
+	in := bufio.NewReader(l.member)
+	for {
+		m, err := read(in)
+		if err != nil {
+			_ = l.client.Close()
+			return
+		}
+		l.mu.Lock()
+		do, silent := l.drop[m.correlation], l.silent
+		if m.event {
+			do = nil
+		}
+		delete(l.drop, m.correlation)
+		l.mu.Unlock()
+		switch {
+		case do != nil:
+			do()
+		case !silent:
+			_, _ = l.client.Write(m.bytes)
+		}
+	}
+}
+
+// A message is one of the protocol: frames of a length, flags and content, up to the one that is marked as the last.
+type message struct {
+	bytes       []byte
+	kind        uint32
+	correlation uint64
+	event       bool
+}
+
+const (
+	lastFrame  = 1 << 13
+	eventFrame = 1 << 9
+)
+
+func read(in io.Reader) (m message, err error) {
+	for {
+		head := make([]byte, 6)
+		if _, err := io.ReadFull(in, head); err != nil {
+			return message{}, err
+		}
+		frame := make([]byte, binary.LittleEndian.Uint32(head))
+		copy(frame, head)
+		if _, err := io.ReadFull(in, frame[len(head):]); err != nil {
+			return message{}, err
+		}
+		flags := binary.LittleEndian.Uint16(head[4:])
+		if m.bytes == nil && len(frame) >= 18 {
+			m.kind, m.correlation = binary.LittleEndian.Uint32(frame[6:]), binary.LittleEndian.Uint64(frame[10:])
+			m.event = flags&eventFrame != 0
+		}
+		if m.bytes = append(m.bytes, frame...); flags&lastFrame != 0 {
+			return m, nil
+		}
+	}
+}

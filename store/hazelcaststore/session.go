@@ -1,0 +1,151 @@
+package hazelcaststore
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hazelcast/hazelcast-go-client"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A session is a client that is connected, with its map.
+type session struct {
+	client   *hazelcast.Client
+	entries  *hazelcast.Map
+	members  *members
+	looked   atomic.Bool           // whether an entry was looked at after it was replaced, which gives it the expiry of the map
+	unusable atomic.Pointer[error] // why the map cannot be used
+}
+
+// A connector connects when a session is first wanted, and again when that failed or when the client has lost the cluster. A client that reconnects by itself
+// does not report the members that left while it was away.
+type connector struct {
+	client hazelcast.Config
+	cfg    Config
+
+	mu      sync.Mutex
+	attempt *attempt // under way, or the one that succeeded
+	closed  bool
+	calls   sync.WaitGroup // what may still use a client
+}
+
+// An attempt is one of connecting. It may outlive the call that began it.
+type attempt struct {
+	done    chan struct{} // closed when session and err are set
+	session *session
+	err     error
+}
+
+// get returns a session that was connected a moment ago.
+func (c *connector) get(ctx context.Context) (*session, error) {
+	a, err := c.begin()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-a.done:
+		return a.session, a.err
+	case <-ctx.Done():
+		return nil, wrap("connecting", ctx.Err())
+	}
+}
+
+// begin returns the attempt that counts, and starts one if there is none.
+func (c *connector) begin() (*attempt, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, store.ErrClosed
+	}
+	if c.attempt != nil && c.attempt.over() {
+		c.attempt = nil
+	}
+	if c.attempt == nil {
+		c.attempt = &attempt{done: make(chan struct{})}
+		a := c.attempt
+		c.calls.Go(func() { c.connect(a) })
+	}
+	return c.attempt, nil
+}
+
+// over reports whether the attempt has ended and its client, if it has one, does not run any more.
+func (a *attempt) over() bool {
+	select {
+	case <-a.done:
+		return a.session == nil || !a.session.client.Running()
+	default:
+		return false
+	}
+}
+
+func (c *connector) connect(a *attempt) {
+	defer close(a.done)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(c.client.Cluster.ConnectionStrategy.Timeout))
+	defer cancel()
+	config, seen := c.client.Clone(), newMembers(c.cfg.MinMembers)
+	config.AddMembershipListener(seen.change)
+	client, err := hazelcast.StartNewClientWithConfig(ctx, config)
+	if err != nil {
+		a.err = wrap("connecting", err)
+		return
+	}
+	entries, err := client.GetMap(ctx, c.cfg.Map)
+	if err != nil {
+		shutdown(client)
+		a.err = wrap("looking for the map", err)
+		return
+	}
+	seen.settle()
+	a.session = &session{client: client, entries: entries, members: seen}
+}
+
+// shutdown ends a client. One that has lost the cluster may not respond.
+func shutdown(client *hazelcast.Client) {
+	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
+	defer cancel()
+	_ = client.Shutdown(ctx) // what it does not end ends with its connections
+}
+
+// close shuts the client down, after an attempt to connect that is under way has ended.
+func (c *connector) close() error {
+	c.mu.Lock()
+	a := c.attempt
+	c.closed = true
+	c.mu.Unlock()
+	if a != nil {
+		if <-a.done; a.session != nil {
+			shutdown(a.session.client)
+		}
+	}
+	c.calls.Wait()
+	return nil
+}
+
+// call makes a request, and returns at the end of ctx without waiting for it: the client sleeps between its attempts.
+func call[T any](ctx context.Context, c *connector, request func() (T, error)) (T, error) {
+	type reply struct {
+		value T
+		err   error
+	}
+	var none T
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return none, store.ErrClosed
+	}
+	replied := make(chan reply, 1)
+	c.calls.Go(func() {
+		value, err := request()
+		replied <- reply{value, err}
+	})
+	c.mu.Unlock()
+	select {
+	case r := <-replied:
+		return r.value, r.err
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+}

@@ -1,0 +1,163 @@
+package hazelcaststore_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/pem"
+	"errors"
+	"io"
+	"net"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/hazelcast/hazelcast-go-client"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/hazelcaststore"
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+func TestURLs(t *testing.T) {
+	for url, text := range map[string]string{
+		"hazelcast://":                             "HOST or HOST:PORT",
+		"hazelcast:///map":                         "HOST or HOST:PORT",
+		"hazelcast://host,/map":                    "HOST or HOST:PORT",
+		"hazelcast://host:0/map":                   "HOST or HOST:PORT",
+		"hazelcast://user@host/map":                "write both",
+		"hazelcast://user:ca/nary@host/map":        "has an @ after the hosts",
+		"hazelcast://host/a*":                      "200 letters",
+		"hazelcast://host/map/more":                "200 letters",
+		"hazelcast://host/map?clustre=a":           "there are cafile, certfile, cluster",
+		"hazelcast://host/map?cluster=a&cluster=b": "twice",
+		"hazelcast://host/map?cluster=":            "must not be empty",
+		"hazelcast://host/map?minmembers=-1":       "number from 0",
+		"hazelcast://host/map?unisocket=maybe":     "true or false",
+		"hazelcast://host/map?dialtimeout=5":       "duration",
+		"hazelcast://host/map?cp=true":             "there is none of that name",
+		"hazelcast://host/map?cafile=x":            "tls=true",
+		"hazelcast://a,b/map?tls=true":             "servername=NAME",
+		"hazelcast:host/map":                       "hazelcast://USER",
+	} {
+		s, err := hazelcaststore.OpenURL(background, url)
+		if s != nil || !errors.Is(err, store.ErrInvalid) || !says(err, text) || says(err, "nary@") {
+			t.Errorf("%q: %v, want an invalid input that says %q", url, err, text)
+		}
+	}
+	for _, url := range []string{
+		"hazelcast://host", "hazelcast://u:p@a:5702,b,[::1]:5703/Map-1.x?cluster=prod&minmembers=2&unisocket=true&dialtimeout=1s&heartbeattimeout=3s",
+		"hazelcast://10.0.0.1,10.0.0.2/k?tls=true&servername=x", "hazelcast://10.0.0.1/k?tls=true",
+	} {
+		s, err := hazelcaststore.OpenURL(background, url)
+		if err != nil {
+			t.Errorf("%q: %v", url, err)
+			continue
+		}
+		if err := s.Close(); err != nil { // it has not connected
+			t.Error(err)
+		}
+		if err := s.Ping(background); !errors.Is(err, store.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+	}
+}
+
+func TestConfigs(t *testing.T) {
+	failover := config("host")
+	failover.Failover.Enabled = true
+	wrong := config("host")
+	wrong.Cluster.HeartbeatTimeout = -1
+	for text, test := range map[string]struct {
+		client hazelcast.Config
+		cfg    hazelcaststore.Config
+	}{
+		"200 letters":       {config("host"), hazelcaststore.Config{Map: "*"}},
+		"or 0 for any":      {config("host"), hazelcaststore.Config{MinMembers: -1}},
+		"another cluster":   {failover, hazelcaststore.Config{}},
+		"heartbeat timeout": {wrong, hazelcaststore.Config{}},
+	} {
+		if _, err := hazelcaststore.New(test.client, test.cfg); !errors.Is(err, store.ErrInvalid) || !says(err, text) {
+			t.Errorf("got %v, want an invalid input that says %q", err, text)
+		}
+	}
+}
+
+// TestNoServer: a store without a server says so, and nothing is unknown.
+func TestNoServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	_ = l.Close()
+	s, err := hazelcaststore.OpenURL(background, "hazelcast://"+addr+"?dialtimeout=300ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for range 2 {
+		if _, err := acquire(background, s, "a"); err == nil || errors.Is(err, store.ErrUnknown) || !says(err, "connecting") {
+			t.Errorf("got %v, want that it cannot connect", err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(background, time.Millisecond)
+	defer cancel()
+	if _, err := acquire(ctx, s, "a"); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("got %v, want that the time is over and nothing was sent", err)
+	}
+}
+
+// TestTLS: a URL with tls=true speaks TLS, and refuses a server whose certificate it does not trust. Hazelcast itself has TLS only with a license, so something
+// before it ends TLS here.
+func TestTLS(t *testing.T) {
+	m := shared(t)
+	certified := httptest.NewTLSServer(nil)
+	defer certified.Close()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: certified.TLS.Certificates})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer client.Close()
+				if server, err := net.Dial("tcp", m.Addr); err == nil {
+					defer server.Close()
+					go func() { _, _ = io.Copy(server, client); _ = server.Close() }()
+					_, _ = io.Copy(client, server)
+				}
+			}()
+		}
+	}()
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certified.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open := func(options, patience string) error {
+		s, err := hazelcaststore.OpenURL(background, "hazelcast://"+l.Addr().String()+"?unisocket=true&cluster="+servers.HazelcastName+"&dialtimeout="+patience+"&"+options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		return s.Ping(background)
+	}
+	if err := open("tls=true&servername=example.com&cafile="+url.QueryEscape(ca), "5m"); err != nil {
+		t.Errorf("with the right certificate: %v", err)
+	}
+	if err := open("tls=true&insecure=true", "5m"); err != nil {
+		t.Errorf("with whatever certificate: %v", err)
+	}
+	for _, options := range []string{"tls=true&servername=example.com", "tls=true&servername=other.example&cafile=" + url.QueryEscape(ca), "tls=false"} {
+		if err := open(options, "500ms"); err == nil {
+			t.Errorf("%s: it has connected", options)
+		}
+	}
+}

@@ -1,0 +1,182 @@
+//go:build unix
+
+package servers
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"text/template"
+)
+
+// hazelcastJar is a member of Hazelcast as it is published. It has no CP Subsystem, which 5.5 and later have only with a license.
+const hazelcastJar = "com.hazelcast:hazelcast:5.5.0"
+
+//go:embed testdata/hazelcast.xml
+var hazelcastXML string
+
+var hazelcastTemplate = template.Must(template.New("hazelcast.xml").Parse(hazelcastXML))
+
+// HazelcastName is the name of the clusters of Hazelcast.
+const HazelcastName = "soloist"
+
+// A HazelcastServer is a member of Hazelcast.
+type HazelcastServer struct {
+	*Process
+	Addr string
+}
+
+// hazelcastMember is what the configuration of a member is made of.
+type hazelcastMember struct {
+	Host, Public string
+	Port         int
+	Members      []string
+	Majority     int
+}
+
+// Hazelcast starts a cluster of one member. The map "expiring" has a time to live.
+func Hazelcast(t Test) *HazelcastServer {
+	t.Helper()
+	port := FreePort(t)
+	return startHazelcast(t, hazelcastMember{Host: "127.0.0.1", Public: address(port), Port: port, Members: []string{address(port)}, Majority: 2})
+}
+
+func startHazelcast(t Test, m hazelcastMember) *HazelcastServer {
+	t.Helper()
+	java := Program(t, "Java", "java")
+	path, dir := jars(t, hazelcastJar), Directory(t)
+	var xml strings.Builder
+	if err := hazelcastTemplate.Execute(&xml, m); err != nil {
+		t.Fatalf("writing the configuration of Hazelcast: %v", err)
+	}
+	config := filepath.Join(dir, "hazelcast.xml")
+	if err := os.WriteFile(config, []byte(xml.String()), 0o644); err != nil {
+		t.Fatalf("writing the configuration of Hazelcast: %v", err)
+	}
+	args := []string{
+		"-Xmx160m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "--add-modules", "java.se",
+		"--add-exports", "java.base/jdk.internal.ref=ALL-UNNAMED", "--add-opens", "java.base/java.lang=ALL-UNNAMED",
+		"--add-opens", "java.base/sun.nio.ch=ALL-UNNAMED", "--add-opens", "java.management/sun.management=ALL-UNNAMED",
+		"--add-opens", "jdk.management/com.sun.management.internal=ALL-UNNAMED",
+		"-Dhazelcast.config=" + config, "-Dhazelcast.local.localAddress=" + m.Host, "-cp", path, "com.hazelcast.core.server.HazelcastMemberStarter",
+	}
+	addr := fmt.Sprintf("%s:%d", m.Host, m.Port)
+	p := &Process{name: fmt.Sprintf("hazelcast-%d", m.Port), path: java, args: args, dir: dir}
+	p.ready = func(ctx context.Context) error { return errors.Join(listening(addr)(ctx), p.started()) }
+	return &HazelcastServer{Process: launch(t, p), Addr: addr}
+}
+
+// started is nil once the log says that the member has started, as often as it was begun. A member that starts listens long before.
+func (p *Process) started() error {
+	text, err := os.ReadFile(p.LogFile())
+	if err != nil {
+		return err
+	}
+	if begun := strings.Count(string(text), "Loading configuration"); begun == 0 || strings.Count(string(text), "is STARTED") < begun {
+		return errors.New("it has not started yet")
+	}
+	return nil
+}
+
+// A HazelcastCluster is a cluster whose members reach each other through proxies, so that it can be cut in two. Only Linux lets them have an address each
+// without more ado. Members find each other a moment after they have started. The map "protected" has split brain protection.
+type HazelcastCluster struct {
+	Members []*HazelcastServer
+
+	mu    sync.Mutex
+	alone int // the member that is cut off, or -1
+	links map[net.Conn][2]int
+}
+
+// hazelcastHost is the address of a member. A member connects from it, too, by which the others' proxies know it.
+func hazelcastHost(i int) string { return fmt.Sprintf("127.0.0.%d", 11+i) }
+
+// NewHazelcastCluster starts a cluster of n members.
+func NewHazelcastCluster(t Test, n int) *HazelcastCluster {
+	t.Helper()
+	c := &HazelcastCluster{alone: -1, links: map[net.Conn][2]int{}}
+	ports, public := make([]int, n), make([]string, n)
+	for i := range n {
+		ports[i] = FreePort(t)
+		l, err := net.Listen("tcp", hazelcastHost(i)+":0")
+		if err != nil {
+			t.Fatalf("making a proxy of Hazelcast: %v", err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		public[i] = l.Addr().String()
+		go c.serve(l, n, i, fmt.Sprintf("%s:%d", hazelcastHost(i), ports[i]))
+	}
+	for i := range n {
+		c.Members = append(c.Members, startHazelcast(t, hazelcastMember{Host: hazelcastHost(i), Public: public[i], Port: ports[i], Members: public, Majority: n/2 + 1}))
+	}
+	return c
+}
+
+// serve passes connections to a member on. Those from members that cannot reach it are closed.
+func (c *HazelcastCluster) serve(l net.Listener, n, to int, addr string) {
+	for {
+		client, err := l.Accept()
+		if err != nil {
+			return
+		}
+		from := -1
+		for i := range n {
+			if host, _, _ := net.SplitHostPort(client.RemoteAddr().String()); host == hazelcastHost(i) {
+				from = i
+			}
+		}
+		go c.pass(client, addr, from, to)
+	}
+}
+
+func (c *HazelcastCluster) pass(client net.Conn, addr string, from, to int) {
+	defer client.Close()
+	server, err := net.Dial("tcp", addr)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	c.mu.Lock()
+	if c.separated(from, to) {
+		c.mu.Unlock()
+		return
+	}
+	c.links[client] = [2]int{from, to}
+	c.mu.Unlock()
+	go func() { _, _ = io.Copy(server, client); _ = server.Close() }()
+	_, _ = io.Copy(client, server)
+	c.mu.Lock()
+	delete(c.links, client)
+	c.mu.Unlock()
+}
+
+// separated reports whether two members cannot reach each other. Clients, -1, reach all.
+func (c *HazelcastCluster) separated(a, b int) bool {
+	return c.alone >= 0 && a >= 0 && (a == c.alone) != (b == c.alone)
+}
+
+// Cut keeps one member apart from the others. Clients still reach all of them.
+func (c *HazelcastCluster) Cut(alone int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.alone = alone
+	for client, link := range c.links {
+		if c.separated(link[0], link[1]) {
+			_ = client.Close()
+		}
+	}
+}
+
+// Heal lets the members reach each other again.
+func (c *HazelcastCluster) Heal() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.alone = -1
+}
