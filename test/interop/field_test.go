@@ -71,7 +71,7 @@ func (f *field) client(t testing.TB, opts soloist.Options) *soloist.Client {
 // takes a name that was given back within this one for taken.
 func javaLock(t testing.TB, p *Peer, name string, atMost, atLeast time.Duration) *Lock {
 	t.Helper()
-	l, err := p.Wait(name, atMost, atLeast, 10*time.Second)
+	l, err := p.Wait(name, atMost, atLeast, servers.Patience)
 	if err != nil {
 		t.Fatalf("a peer locking %q: %v", name, err)
 	}
@@ -81,7 +81,7 @@ func javaLock(t testing.TB, p *Peer, name string, atMost, atLeast time.Duration)
 // javaRefused checks that a peer does not get a lock.
 func javaRefused(t testing.TB, p *Peer, name string) {
 	t.Helper()
-	if _, err := p.Lock(name, time.Minute, 0); !errors.Is(err, ErrRefused) {
+	if _, err := p.Lock(name, long, 0); !errors.Is(err, ErrRefused) {
 		t.Fatalf("a peer locking %q, which is held: %v; want ErrRefused", name, err)
 	}
 }

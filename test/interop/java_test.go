@@ -25,14 +25,14 @@ func TestPeersExcludeEachOther(t *testing.T) {
 			o := o(t)
 			a, b := Start(t, o), Start(t, o)
 			one, two := newName(), newName()
-			held, err := a.Lock(one, time.Minute, 0)
+			held, err := a.Lock(one, long, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := b.Lock(one, time.Minute, 0); !errors.Is(err, ErrRefused) {
+			if _, err := b.Lock(one, long, 0); !errors.Is(err, ErrRefused) {
 				t.Fatalf("a name that is held: %v; want ErrRefused", err)
 			}
-			other, err := b.Lock(two, time.Minute, 0)
+			other, err := b.Lock(two, long, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -42,7 +42,7 @@ func TestPeersExcludeEachOther(t *testing.T) {
 			if err := held.Unlock(); err != nil {
 				t.Fatal(err)
 			}
-			if held, err = b.Wait(one, time.Minute, 0, 5*time.Second); err != nil {
+			if held, err = b.Wait(one, long, 0, servers.Patience); err != nil {
 				t.Fatalf("a name that is free: %v", err)
 			}
 			if err := held.Unlock(); err != nil {
@@ -120,7 +120,7 @@ func TestPeersWaitAndExtendAndExpire(t *testing.T) {
 	if waited := time.Since(begun); waited < 790*time.Millisecond {
 		t.Errorf("the lock was had %v after an extension to 800 ms", waited)
 	}
-	if err := held.Extend(time.Minute, 0); !errors.Is(err, ErrRefused) {
+	if err := held.Extend(long, 0); !errors.Is(err, ErrRefused) {
 		t.Errorf("extending a lock that another has: %v; want ErrRefused", err)
 	}
 	if err := next.Unlock(); err != nil {
@@ -134,18 +134,18 @@ func TestPeersWaitAndExtendAndExpire(t *testing.T) {
 func TestPeersEnd(t *testing.T) {
 	servers.Long(t)
 	p := Start(t, Options{Provider: "lettuce", URL: redisServer(t).URL, Env: t.Name()})
-	if _, err := p.Lock("x", time.Minute, 0); err != nil {
+	if _, err := p.Lock("x", long, 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Pause(); err != nil {
 		t.Fatal(err)
 	}
 	p.Kill()
-	if _, err := p.Lock("y", time.Minute, 0); err == nil {
+	if _, err := p.Lock("y", long, 0); err == nil {
 		t.Error("a peer that was killed answered")
 	}
 	q := Start(t, Options{Provider: "lettuce", URL: redisServer(t).URL, Env: t.Name()})
-	if _, err := q.Lock("x", time.Minute, 0); !errors.Is(err, ErrRefused) {
+	if _, err := q.Lock("x", long, 0); !errors.Is(err, ErrRefused) {
 		t.Errorf("what a peer held when it was killed: %v; want ErrRefused", err)
 	}
 }
