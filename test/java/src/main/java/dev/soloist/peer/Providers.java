@@ -13,6 +13,7 @@ import org.springframework.data.redis.connection.RedisConnectionFactory;
 import org.springframework.data.redis.connection.RedisStandaloneConfiguration;
 import org.springframework.data.redis.connection.jedis.JedisClientConfiguration;
 import org.springframework.data.redis.connection.jedis.JedisConnectionFactory;
+import org.springframework.data.redis.connection.lettuce.LettuceClientConfiguration;
 import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
 import org.springframework.jdbc.core.JdbcTemplate;
 import redis.clients.jedis.JedisPoolConfig;
@@ -31,6 +32,9 @@ import redis.clients.jedis.JedisPoolConfig;
  * Each takes {@code pool=}, how many connections it may have (10).
  */
 final class Providers {
+    /** How long a peer waits for an answer: longer than a busy machine takes, since the defaults are a few seconds. */
+    private static final Duration PATIENCE = Duration.ofMinutes(2);
+
     private Providers() {}
 
     static Locks open(String provider, Options options) {
@@ -51,6 +55,7 @@ final class Providers {
         config.setPassword(options.get("password", null));
         config.setMaximumPoolSize(pool);
         config.setMinimumIdle(1);
+        config.setConnectionTimeout(PATIENCE.toMillis());
         HikariDataSource source = new HikariDataSource(config);
         var builder = JdbcTemplateLockProvider.Configuration.builder()
                 .withJdbcTemplate(new JdbcTemplate(source))
@@ -94,14 +99,15 @@ final class Providers {
         JedisPoolConfig config = new JedisPoolConfig();
         config.setMaxTotal(pool);
         config.setMaxIdle(pool);
-        var factory = new JedisConnectionFactory(
-                standalone(url), JedisClientConfiguration.builder().usePooling().poolConfig(config).build());
+        var client = JedisClientConfiguration.builder().connectTimeout(PATIENCE).readTimeout(PATIENCE);
+        var factory = new JedisConnectionFactory(standalone(url), client.usePooling().poolConfig(config).build());
         factory.start();
         return factory;
     }
 
     private static RedisConnectionFactory lettuce(URI url) {
-        var factory = new LettuceConnectionFactory(standalone(url));
+        var client = LettuceClientConfiguration.builder().commandTimeout(PATIENCE).build();
+        var factory = new LettuceConnectionFactory(standalone(url), client);
         factory.afterPropertiesSet();
         factory.start();
         return factory;
@@ -111,6 +117,9 @@ final class Providers {
         Config config = new Config();
         config.useSingleServer()
                 .setAddress(options.need("url"))
+                .setConnectTimeout((int) PATIENCE.toMillis())
+                .setTimeout((int) PATIENCE.toMillis())
+                .setSubscriptionTimeout((int) PATIENCE.toMillis())
                 .setConnectionPoolSize(pool)
                 .setConnectionMinimumIdleSize(1)
                 .setSubscriptionConnectionMinimumIdleSize(1);

@@ -33,7 +33,8 @@ final class RedissonLocks implements Locks {
 
     @Override
     public boolean run(String name, Duration atMost, Runnable task) throws Exception {
-        Held held = lock(name, atMost, Duration.ZERO, Duration.ofSeconds(1));
+        // A short wait can end in an exception: Redisson subscribes in what is left of it.
+        Held held = lock(name, atMost, Duration.ZERO, Duration.ofMinutes(5));
         if (held == null) {
             return false;
         }
