@@ -18,6 +18,14 @@ type Config struct {
 	CreateFirst bool
 }
 
+var (
+	_ store.Store     = (*Store)(nil)
+	_ store.Chooser   = (*Store)(nil)
+	_ store.Sweeper   = (*Store)(nil)
+	_ store.Pinger    = (*Store)(nil)
+	_ store.Clockless = (*Store)(nil)
+)
+
 // A Store is a store.Store, a store.Chooser, a store.Sweeper, a store.Pinger and a store.Clockless on a backend. It is safe for concurrent
 // use.
 type Store struct {

@@ -16,10 +16,6 @@ type Store struct {
 }
 
 var (
-	_ store.Store    = (*Store)(nil)
-	_ store.Chooser  = (*Store)(nil)
-	_ store.Sweeper  = (*Store)(nil)
-	_ store.Pinger   = (*Store)(nil)
 	_ store.Prober   = (*Store)(nil)
 	_ store.Migrator = (*Store)(nil)
 	_ store.Examiner = (*Store)(nil)

@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/sqlshared"
 )
 
 var claimColumns = []column{{"name", binary}, {"holder", binary}, {"ttl", number}, {"mark", number}, {"record", binary}, {"above", number}}
 
 func (s *Store) claimRow(c store.Claim) []cell {
-	return []cell{bytesCell(s.row(c.Name)), bytesCell(c.Holder), intCell(micros(c.TTL)), intCell(c.Mark), s.record(c.Name), intCell(c.Above)}
+	return []cell{bytesCell(s.row(c.Name)), bytesCell(c.Holder), intCell(sqlshared.Micros(c.TTL)), intCell(c.Mark), s.record(c.Name), intCell(c.Above)}
 }
 
 // newCall numbers a request: by it a row says that it was this one that has changed it.
@@ -40,11 +41,11 @@ func judge(r *record, c store.Claim) verdict {
 		return corrupt
 	case r != nil && r.taken:
 		return taken
-	case r != nil && r.liveFor(c.Holder):
+	case r != nil && r.LiveFor(c.Holder):
 		return again
-	case c.Mark < 0, c.Mark != 0 && r != nil && r.mark >= c.Mark:
+	case c.Mark < 0, c.Mark != 0 && r != nil && r.Mark >= c.Mark:
 		return done
-	case r != nil && r.left > 0:
+	case r != nil && r.Left > 0:
 		return held
 	}
 	return free
@@ -55,24 +56,24 @@ func (v verdict) outcome(r *record, c store.Claim) store.Outcome {
 	case v == corrupt:
 		return store.Outcome{Err: &CorruptError{c.Name, r.wrong}}
 	case v == taken:
-		g := r.grant()
+		g := r.Grant()
 		g.ExpiredAge = r.from
 		return store.Outcome{Grant: g}
 	case v == again:
-		return store.Outcome{Grant: r.grant()}
+		return store.Outcome{Grant: r.Grant()}
 	case v == done && r == nil:
 		return store.Outcome{Err: &store.DoneError{Record: store.Record{Name: c.Name}}}
 	case v == done:
-		return store.Outcome{Err: &store.DoneError{Record: r.whole(c.Name)}}
+		return store.Outcome{Err: &store.DoneError{Record: r.Whole(c.Name)}}
 	case v == held:
-		return store.Outcome{Err: &store.HeldError{Record: r.lease(c.Name)}}
+		return store.Outcome{Err: &store.HeldError{Record: r.Lease(c.Name)}}
 	}
 	return store.Outcome{Err: lockedOut(r, c)}
 }
 
 // lockedOut refuses a name that looks free, but whose row somebody has kept locked, or whose tokens are used up.
 func lockedOut(r *record, c store.Claim) error {
-	if r != nil && r.token == math.MaxInt64 || c.Above == math.MaxInt64 {
+	if r != nil && r.Token == math.MaxInt64 || c.Above == math.MaxInt64 {
 		return store.ErrTokens
 	}
 	return &store.HeldError{Record: store.Record{Name: c.Name, Left: lockedLeft}}
@@ -269,7 +270,7 @@ type found struct {
 func scanFound(rows *sql.Rows) (found, error) {
 	f := found{record: &record{}}
 	var from sql.NullInt64
-	err := f.scan(rows, []any{&f.i, &f.taken}, &from, &f.state)
+	err := f.scan(rows, []any{&f.i, &f.taken}, &from, &f.State)
 	if from.Valid {
 		f.from = max(1, fromMicros(from.Int64))
 	}

@@ -76,5 +76,5 @@ func better(v verdict, r *record, than verdict, other *record) bool {
 	if v != than {
 		return rank[v] < rank[than]
 	}
-	return v == held && r.left < other.left
+	return v == held && r.Left < other.Left
 }

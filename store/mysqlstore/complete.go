@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/sqlshared"
 )
 
 // Complete is as in store.Completion: part of tx, a transaction of the caller's on the same server. The row of the lease is locked until
@@ -32,18 +33,18 @@ func (s *Store) Complete(ctx context.Context, tx *sql.Tx, c store.Completion) er
 
 // mayComplete locks the row of a lease, and says why it cannot be completed.
 func (s *Store) mayComplete(ctx context.Context, tx *sql.Tx, c store.Completion, f fill) error {
-	r := record{holder: c.Holder, lockedBy: c.Holder, token: c.Token}
+	r := sqlshared.Record{Holder: c.Holder, LockedBy: c.Holder, Token: c.Token}
 	var live, seen bool
 	var left, age int64
-	err := tx.QueryRowContext(ctx, s.text(sqlCompleteLook, f)).Scan(&live, &seen, &r.released, &r.mark, &left, &age, &r.state)
-	r.left, r.age = fromMicros(left), fromMicros(age)
+	err := tx.QueryRowContext(ctx, s.text(sqlCompleteLook, f)).Scan(&live, &seen, &r.Released, &r.Mark, &left, &age, &r.State)
+	r.Left, r.Age = fromMicros(left), fromMicros(age)
 	switch {
 	case errors.Is(err, sql.ErrNoRows), err == nil && !live:
 		return store.ErrLost
 	case err != nil:
 		return s.explain(err)
-	case c.Mark > 0 && r.mark >= c.Mark:
-		return &store.DoneError{Record: r.whole(c.Name)}
+	case c.Mark > 0 && r.Mark >= c.Mark:
+		return &store.DoneError{Record: r.Whole(c.Name)}
 	case !seen:
 		return s.explain(ErrSnapshot)
 	}

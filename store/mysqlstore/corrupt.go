@@ -25,25 +25,25 @@ type row struct{ released, token, mark, left, age, bytes sql.NullInt64 }
 
 // fill makes a record of a row, and says in it what is not such as a store writes; see sql/sound.sql.
 func (r *record) fill(n row) {
-	r.released, r.token, r.mark = n.released.Int64 != 0, n.token.Int64, n.mark.Int64
-	r.left, r.age = fromMicros(n.left.Int64), fromMicros(n.age.Int64)
+	r.Released, r.Token, r.Mark = n.released.Int64 != 0, n.token.Int64, n.mark.Int64
+	r.Left, r.Age = fromMicros(n.left.Int64), fromMicros(n.age.Int64)
 	const most = 20 * 366 * 24 * time.Hour
 	switch {
 	case !n.released.Valid, !n.token.Valid, !n.mark.Valid:
 		r.wrong = "it has a NULL"
 	case !n.left.Valid, !n.age.Valid:
 		r.wrong = "it has a time that is none"
-	case r.holder != "" && store.CheckName(r.holder) != nil:
-		r.wrong = fmt.Sprintf("its holder is %.60q", r.holder)
-	case r.token < 0, r.token == 0 && r.holder != "":
-		r.wrong = fmt.Sprintf("its token is %d", r.token)
-	case r.mark < 0:
-		r.wrong = fmt.Sprintf("its mark is %d", r.mark)
+	case r.Holder != "" && store.CheckName(r.Holder) != nil:
+		r.wrong = fmt.Sprintf("its holder is %.60q", r.Holder)
+	case r.Token < 0, r.Token == 0 && r.Holder != "":
+		r.wrong = fmt.Sprintf("its token is %d", r.Token)
+	case r.Mark < 0:
+		r.wrong = fmt.Sprintf("its mark is %d", r.Mark)
 	case n.released.Int64 < 0, n.released.Int64 > 1:
 		r.wrong = fmt.Sprintf("released is %d", n.released.Int64)
 	case n.bytes.Int64 > store.MaxState:
 		r.wrong = fmt.Sprintf("its state has %d bytes", n.bytes.Int64)
-	case !r.foreign() && r.left > most:
-		r.wrong = fmt.Sprintf("it is taken for %v", r.left.Round(time.Hour))
+	case !r.Foreign() && r.Left > most:
+		r.wrong = fmt.Sprintf("it is taken for %v", r.Left.Round(time.Hour))
 	}
 }

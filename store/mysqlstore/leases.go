@@ -5,6 +5,7 @@ import (
 	"database/sql"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/sqlshared"
 )
 
 var (
@@ -22,18 +23,18 @@ type lease struct {
 
 func (s *Store) extension(e store.Extension) lease {
 	return lease{[]cell{
-		bytesCell(s.row(e.Name)), bytesCell(e.Holder), intCell(e.Token), intCell(micros(e.TTL)), intCell(e.Mark), intCell(0),
+		bytesCell(s.row(e.Name)), bytesCell(e.Holder), intCell(e.Token), intCell(sqlshared.Micros(e.TTL)), intCell(e.Mark), intCell(0),
 		nullableCell(e.State, e.State != nil),
 	}, len(e.Name) + len(e.Holder) + len(e.State)}
 }
 
 func (s *Store) ending(r store.Release) lease {
-	retain := micros(max(r.Retain, r.Linger))
+	retain := sqlshared.Micros(max(r.Retain, r.Linger))
 	if r.Retain > longestRetain {
 		retain = -1
 	}
 	return lease{[]cell{
-		bytesCell(s.row(r.Name)), bytesCell(r.Holder), intCell(r.Token), intCell(micros(r.Linger)), intCell(r.Mark), intCell(retain),
+		bytesCell(s.row(r.Name)), bytesCell(r.Holder), intCell(r.Token), intCell(sqlshared.Micros(r.Linger)), intCell(r.Mark), intCell(retain),
 		nullableCell(r.State, r.State != nil),
 	}, len(r.Name) + len(r.Holder) + len(r.State)}
 }

@@ -26,7 +26,7 @@ func (r listed) read() (store.Record, error) {
 	if r.wrong != "" {
 		return store.Record{Name: r.name}, &CorruptError{r.name, r.wrong}
 	}
-	return r.whole(r.name), nil
+	return r.Whole(r.name), nil
 }
 
 func (s *Store) page(ctx context.Context, first, last string) ([]listed, error) {
@@ -42,7 +42,7 @@ func (s *Store) page(ctx context.Context, first, last string) ([]listed, error) 
 	}
 	return look(ctx, s, s.text(statement, f), func(rows *sql.Rows) (listed, error) {
 		var r listed
-		err := r.scan(rows, []any{&r.name}, &r.state)
+		err := r.scan(rows, []any{&r.name}, &r.State)
 		return r, err
 	})
 }

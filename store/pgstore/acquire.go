@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/sqlshared"
 )
 
 // lockPatience is how long a batch waits for rows that others have locked. Statements of ours hold a lock for as long as a commit
@@ -33,11 +34,11 @@ const (
 // judge is the order of the rules of store.Claim.
 func (r *record) judge(c store.Claim) verdict {
 	switch {
-	case r.liveFor(c.Holder):
+	case r.LiveFor(c.Holder):
 		return again
-	case c.Mark != 0 && r.mark >= c.Mark:
+	case c.Mark != 0 && r.Mark >= c.Mark:
 		return done
-	case r.there && r.left > 0:
+	case r.there && r.Left > 0:
 		return held
 	}
 	return free
@@ -47,18 +48,19 @@ func (r *record) judge(c store.Claim) verdict {
 func (r *record) refuse(c store.Claim, v verdict) store.Outcome {
 	switch v {
 	case again:
-		return store.Outcome{Grant: store.Grant{Token: r.token, Mark: r.mark, State: r.state}}
+		return store.Outcome{Grant: r.Grant()}
 	case done:
-		return store.Outcome{Err: &store.DoneError{Record: r.whole(c.Name)}}
+		return store.Outcome{Err: &store.DoneError{Record: r.Whole(c.Name)}}
 	default:
-		return store.Outcome{Err: &store.HeldError{Record: r.lease(c.Name)}}
+		return store.Outcome{Err: &store.HeldError{Record: r.Lease(c.Name)}}
 	}
 }
 
 // grant returns a claim that was granted, and changes the record into what it is from then on.
 func (r *record) grant(c store.Claim, token int64) store.Outcome {
-	out := store.Outcome{Grant: store.Grant{Token: token, Mark: r.mark, State: r.state, ExpiredAge: r.abandoned()}}
-	*r = record{there: true, holder: c.Holder, lockedBy: c.Holder, token: token, mark: r.mark, left: c.TTL, state: r.state, known: true}
+	out := store.Outcome{Grant: store.Grant{Token: token, Mark: r.Mark, State: r.State, ExpiredAge: r.abandoned()}}
+	*r = record{there: true, known: true,
+		Record: sqlshared.Record{Holder: c.Holder, LockedBy: c.Holder, Token: token, Mark: r.Mark, Left: c.TTL, State: r.State}}
 	return out
 }
 
@@ -162,7 +164,7 @@ func (s *Store) take(ctx context.Context, claims []store.Claim, pending []int, o
 		rows[row] = len(asked)
 		asked = append(asked, i)
 		names, holders = append(names, row), append(holders, c.Holder)
-		ttls, marks, records, aboves = append(ttls, micros(c.TTL)), append(marks, c.Mark), append(records, record), append(aboves, c.Above)
+		ttls, marks, records, aboves = append(ttls, sqlshared.Micros(c.TTL)), append(marks, c.Mark), append(records, record), append(aboves, c.Above)
 	}
 	sql, args := s.sql.acquire, []any{names, holders, ttls, marks, records, aboves}
 	if len(asked) == 1 && s.sql.acquireOne != "" {
@@ -222,7 +224,7 @@ func (a *answer) decide(c store.Claim) store.Outcome {
 	switch {
 	case v != free:
 		return r.refuse(c, v)
-	case max(r.token, c.Above) == math.MaxInt64:
+	case max(r.Token, c.Above) == math.MaxInt64:
 		return store.Outcome{Err: store.ErrTokens}
 	}
 	return store.Outcome{Err: errUndecided}
@@ -254,7 +256,7 @@ func undecided(claims []store.Claim, outcomes []store.Outcome, pending []int, se
 			continue
 		}
 		v := r.judge(c)
-		if open[r] || v == free && max(r.token, c.Above) != math.MaxInt64 || v != held && !r.known {
+		if open[r] || v == free && max(r.Token, c.Above) != math.MaxInt64 || v != held && !r.known {
 			left = append(left, i)
 			open[r] = true
 			continue

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/sqlshared"
 )
 
 // Choose is as in store.Chooser.
@@ -26,7 +27,7 @@ func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (
 			rows, records = append(rows, row), append(records, record)
 		}
 	}
-	args := []any{rows, claim.Holder, micros(claim.TTL), records}
+	args := []any{rows, claim.Holder, sqlshared.Micros(claim.TTL), records}
 	start := time.Now()
 	for try := 0; ; try++ {
 		answers, err := change(ctx, s, s.sql.choose, args, s.scanAnswer)

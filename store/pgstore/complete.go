@@ -56,8 +56,8 @@ func (s *Store) complete(ctx context.Context, c store.Completion, row func(args,
 		return fmt.Errorf("%s: an answer that cannot be, about %s: %s", s.tables.cfg.Dialect, shown(c.Name), wrong)
 	case !*live:
 		return store.ErrLost
-	case c.Mark != 0 && r.mark >= c.Mark:
-		return &store.DoneError{Record: r.whole(c.Name)}
+	case c.Mark != 0 && r.Mark >= c.Mark:
+		return &store.DoneError{Record: r.Whole(c.Name)}
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/sqlshared"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -25,7 +26,7 @@ func (s *Store) extensionSQL(batch []store.Extension) (string, []any) {
 	ttls := make([]int64, len(batch))
 	for i, e := range batch {
 		c.add(s, e.Name, e.Holder, e.Token, e.Mark, e.State)
-		ttls[i] = micros(e.TTL)
+		ttls[i] = sqlshared.Micros(e.TTL)
 	}
 	return s.sql.extend, []any{c.names, c.holders, c.tokens, ttls, c.marks, c.replace, c.states}
 }
@@ -51,9 +52,9 @@ func (s *Store) releaseSQL(batch []store.Release) (string, []any) {
 	lingers, retains := make([]int64, len(batch)), make([]*int64, len(batch))
 	for i, r := range batch {
 		c.add(s, r.Name, r.Holder, r.Token, r.Mark, r.State)
-		lingers[i] = micros(r.Linger)
+		lingers[i] = sqlshared.Micros(r.Linger)
 		if r.Retain != store.Forever {
-			retains[i] = new(micros(r.Retain))
+			retains[i] = new(sqlshared.Micros(r.Retain))
 		}
 	}
 	if len(batch) == 1 && s.sql.releaseOne != "" {

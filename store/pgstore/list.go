@@ -49,7 +49,7 @@ func scanListed(rows pgx.Rows) (store.Record, error) {
 	if wrong != "" {
 		return store.Record{}, fmt.Errorf("the record of %s cannot be: %s", shown(name), wrong)
 	}
-	return r.whole(name), nil
+	return r.Whole(name), nil
 }
 
 // wholeRunes returns the longest beginning of prefix that a name can have: PostgreSQL's texts are valid UTF-8 without NUL.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/sqlshared"
 )
 
 // errNoLines is why a store that is configured in another way keeps no lines.
@@ -109,7 +110,7 @@ func (s *Store) inherit(ctx context.Context, c store.Claim, asked int64, n news)
 func (s *Store) stand(ctx context.Context, c store.Claim, inbox int64) (grant store.Grant, asked int64, after time.Duration, err error) {
 	since := time.Now()
 	for try := 0; ; try++ {
-		answers, err := change(ctx, s, s.sql.queue, []any{c.Name, c.Holder, micros(c.TTL), inbox}, s.scanQueued)
+		answers, err := change(ctx, s, s.sql.queue, []any{c.Name, c.Holder, sqlshared.Micros(c.TTL), inbox}, s.scanQueued)
 		a, err := only(s, answers, err)
 		if err == nil && a.name != c.Name {
 			err = s.impossible("a row about %s, which was not asked for", shown(a.name))
@@ -118,7 +119,7 @@ func (s *Store) stand(ctx context.Context, c store.Claim, inbox int64) (grant st
 			return store.Grant{}, 0, 0, err
 		}
 		asked = a.asked
-		age := max(0, a.record.age) // where the server's clock was set back, the lease is counted from this request
+		age := max(0, a.record.Age) // where the server's clock was set back, the lease is counted from this request
 		out := a.decide(c)
 		switch {
 		case out.Err == nil && a.token == nil: // granted before

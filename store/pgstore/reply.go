@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/sqlshared"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -88,8 +89,8 @@ func (f *fields) record() (r record, wrong string) {
 	case len(f.state) > store.MaxState:
 		return record{}, fmt.Sprintf("its state has %d bytes", len(f.state))
 	}
-	return record{there: *f.there, holder: *f.holder, lockedBy: *f.lockedBy, released: *f.released, token: *f.token, mark: *f.mark,
-		left: span(*f.left), age: span(*f.age), state: f.state}, ""
+	return record{there: *f.there, Record: sqlshared.Record{Holder: *f.holder, LockedBy: *f.lockedBy, Released: *f.released, Token: *f.token, Mark: *f.mark,
+		Left: span(*f.left), Age: span(*f.age), State: f.state}}, ""
 }
 
 // check fills in the record, and sees whether the grant, if there is one, can be.
@@ -97,9 +98,9 @@ func (a *answer) check(s *Store, f *fields) {
 	r, wrong := f.record()
 	switch a.record = r; {
 	case wrong != "":
-	case a.token != nil && *a.token <= r.token:
-		wrong = fmt.Sprintf("it is granted with token %d after %d", *a.token, r.token)
-	case a.token == nil && r.there && r.token == 0 && !r.foreign() && !r.released:
+	case a.token != nil && *a.token <= r.Token:
+		wrong = fmt.Sprintf("it is granted with token %d after %d", *a.token, r.Token)
+	case a.token == nil && r.there && r.Token == 0 && !r.Foreign() && !r.Released:
 		wrong = "it is held with token 0"
 	}
 	if wrong != "" {
