@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist"
-	"github.com/soloist-dev/soloist/cron"
 	"github.com/soloist-dev/soloist/soloisttest"
 	"github.com/soloist-dev/soloist/store"
 )
@@ -41,93 +39,6 @@ func overwrite(t *testing.T, s store.Store, name, state string) {
 	if errs, err := s.Release(background, []store.Release{rel}); err != nil || errs[0] != nil {
 		t.Fatal(err, errs[0])
 	}
-}
-
-// A record that something else has written over does not hide the others from people: the error names it, and comes last.
-func TestListsShowWhatCanBeRead(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
-		do := func(context.Context, soloist.Run) error { return nil }
-		stop := start(t, a, soloist.Job{Name: "first", Schedule: soloist.Every(time.Minute), Do: do}, soloist.Job{Name: "second", Schedule: soloist.Every(time.Minute), Do: do},
-			soloist.Job{Name: "third", Schedule: soloist.Every(time.Minute), Do: do})
-		time.Sleep(90 * time.Second)
-		stop()
-		if err := a.Elements("invoices", soloist.ElementsOptions{}).Process(background, "1", func(context.Context, *soloist.Element) error { return errors.New("paper jam") }); err == nil {
-			t.Fatal("no error")
-		}
-		admin := b.Admin()
-		if err := admin.Pause(background, "third", "a test"); err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range []string{"job/first", "control/second", "element/invoices/0"} {
-			overwrite(t, s, name, "garbage")
-		}
-		jobs, err := collect(admin.Jobs(background))
-		if len(jobs) != 3 || err == nil || !strings.Contains(err.Error(), `"first"`) || !strings.Contains(err.Error(), `"second"`) {
-			t.Errorf("%d jobs, %v; want all three, and an error that names the first two", len(jobs), err)
-		}
-		if third, err := admin.Job(background, "third"); err != nil || third.Paused == nil || len(third.Runs) == 0 {
-			t.Errorf("third: %+v, %v", third, err)
-		}
-		elements, err := collect(admin.Elements(background, "invoices"))
-		if len(elements) != 2 || err == nil || !strings.Contains(err.Error(), `"0"`) {
-			t.Errorf("%d elements, %v; want both, and an error that names the first", len(elements), err)
-		}
-	})
-}
-
-// People see when a job is due next, and who runs it since when.
-func TestJobInfoTellsWhatIsGoingOn(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
-		admin := b.Admin()
-		slow := func(ctx context.Context, run soloist.Run) error {
-			if run.Attempt == 1 {
-				return errors.New("not yet")
-			}
-			return sleepOr(ctx, 10*time.Minute)
-		}
-		quick := func(context.Context, soloist.Run) error { return nil }
-		once := time.Now().Add(3 * time.Hour).UTC()
-		start(t, a,
-			soloist.Job{Name: "cron", Schedule: cron.MustParse("0 * * * *"), Do: slow, Retry: soloist.Retry{Attempts: 2, Backoff: time.Second}},
-			soloist.Job{Name: "delay", Schedule: soloist.Delay(time.Hour), Do: quick},
-			soloist.Job{Name: "once", Schedule: soloist.At(once), Do: quick},
-			soloist.Job{Name: "paused", Schedule: soloist.Every(time.Hour), Do: quick})
-		if err := admin.Pause(background, "paused", "a test"); err != nil {
-			t.Fatal(err)
-		}
-		begin := time.Now()
-		hour := begin.Truncate(time.Hour).Add(time.Hour)
-		time.Sleep(hour.Sub(begin) + 2*time.Minute)
-		infos, err := collect(admin.Jobs(background))
-		if err != nil || len(infos) != 4 {
-			t.Fatal(infos, err)
-		}
-		of := func(name string) soloist.JobInfo {
-			return infos[slices.IndexFunc(infos, func(i soloist.JobInfo) bool { return i.Name == name })]
-		}
-		if run := of("cron").Running; run == nil || run.Attempt != 2 || run.Replica() != a.Replica() || !run.Since.Equal(hour) || run.Kind != soloist.KindJob {
-			t.Errorf("running: %+v", run)
-		}
-		check(t, "next of cron", of("cron").Next, hour.Add(time.Hour).UTC())
-		if next := of("delay").Next; next.Before(time.Now()) || next.After(time.Now().Add(time.Hour)) {
-			t.Errorf("next of delay: %v", next)
-		}
-		check(t, "next of once", of("once").Next, once)
-		check(t, "next of paused", of("paused").Next, time.Time{})
-		if of("paused").Paused == nil {
-			t.Error("it is not shown as paused")
-		}
-		n := 0
-		for range of("cron").NextTimes(time.Now()) {
-			if n++; n == 3 {
-				break
-			}
-		}
-		check(t, "next times", n, 3)
-		if runs := of("cron").Runs; len(runs) != 1 || runs[0].Error != "not yet" {
-			t.Errorf("runs: %+v", runs)
-		}
-	})
 }
 
 // sleepOr sleeps unless ctx ends first.
@@ -244,75 +155,6 @@ func TestReleaseSaysWhoHasTheName(t *testing.T) {
 		if err := b.Admin().Release(background, soloist.LeaseInfo{Kind: "lok", Name: "x", Token: 1}, ""); !errors.As(err, &bad) {
 			t.Errorf("a kind that is none: %v", err)
 		}
-	})
-}
-
-// The list of actions keeps the newest, and fits its record however long the reasons are.
-func TestActionsAreBounded(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
-		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: func(context.Context, soloist.Run) error { return nil }})
-		time.Sleep(time.Second)
-		for i := range 130 {
-			if err := b.Admin().Pause(background, "tick", strings.Repeat(`"<`, 900)+strconv.Itoa(i)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := b.Admin().Resume(background, "tick"); err != nil {
-			t.Fatal(err)
-		}
-		actions, err := collect(b.Admin().Actions(background))
-		if err != nil || len(actions) < 20 || len(actions) > 100 || actions[len(actions)-1].Verb != soloist.ActionResume || actions[len(actions)-2].Verb != soloist.ActionPause {
-			t.Errorf("%d actions, %v", len(actions), err)
-		}
-	})
-}
-
-// The history keeps the exit code of a run and the end of its output, within bounds; who waits for a manual run is told both.
-func TestRunsReport(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
-		admin := b.Admin()
-		n := 0
-		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Retry: soloist.Retry{Attempts: 2, Backoff: time.Second}, Do: func(_ context.Context, run soloist.Run) error {
-			if n++; n%2 == 1 {
-				run.Report(strings.Repeat("x", 5000)+"\x1b[31m\xff\nthe end "+strconv.Itoa(n), 3)
-				return errors.New("exit status 3")
-			}
-			if n > 2 {
-				run.Report("fine", 0)
-			}
-			return nil
-		}})
-		time.Sleep(time.Second)
-		first, err := admin.TriggerAndWait(background, "tick")
-		if err != nil || first.Outcome != soloist.OutcomeOK || first.ExitCode != nil || first.Output != "" || !first.Manual || first.Attempt != 2 {
-			t.Errorf("a run that reports nothing: %+v, %v", first, err)
-		}
-		for range 8 {
-			if run, err := admin.TriggerAndWait(background, "tick"); err != nil || run.Output != "fine" || run.ExitCode == nil || *run.ExitCode != 0 {
-				t.Errorf("%+v, %v", run, err)
-			}
-		}
-		info, err := admin.Job(background, "tick")
-		if err != nil || len(info.Runs) != 18 {
-			t.Fatalf("%d runs, %v", len(info.Runs), err)
-		}
-		sum := 0
-		for i, run := range info.Runs {
-			sum += len(run.Output)
-			if i == 16 && (run.ExitCode == nil || *run.ExitCode != 3 || len(run.Output) > 2100 || !strings.HasSuffix(run.Output, "[31m?\nthe end 17") || strings.Contains(run.Output, "\x1b")) {
-				t.Errorf("the last that failed: %+v", run)
-			}
-		}
-		if sum > 6<<10 || info.Runs[0].Output != "" || info.Runs[0].ExitCode == nil {
-			t.Errorf("%d bytes of output; the first: %+v", sum, info.Runs[0])
-		}
-		ctx, cancel := context.WithTimeout(background, time.Minute)
-		defer cancel()
-		s.Stall()
-		if _, err := admin.TriggerAndWait(ctx, "tick"); err == nil {
-			t.Error("no error although the replica is cut off")
-		}
-		s.Heal()
 	})
 }
 

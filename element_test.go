@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -233,131 +232,8 @@ func TestManyElementsInFewRequests(t *testing.T) {
 	})
 }
 
-func TestSemaphore(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
-		stores := map[string]store.Store{"chooser": s, "looking": plain{s}}
-		for name, s := range stores {
-			c := soloisttest.NewReplica(t, s, soloist.Config{})
-			sem := c.Semaphore("pdf/"+name, 3)
-			var permits []*soloist.Lease
-			for range 3 {
-				p, err := sem.TryAcquire(background)
-				if err != nil {
-					t.Fatalf("%s: %v", name, err)
-				}
-				permits = append(permits, p)
-			}
-			if _, err := sem.TryAcquire(background); !errors.Is(err, soloist.ErrHeld) {
-				t.Errorf("%s: a fourth of three: %v", name, err)
-			}
-			go func() {
-				time.Sleep(5 * time.Second)
-				_ = permits[1].Release()
-			}()
-			start := time.Now()
-			p, err := sem.Acquire(background)
-			if err != nil || time.Since(start) > 6*time.Second {
-				t.Errorf("%s: waiting for a permit: %v after %v", name, err, time.Since(start))
-			}
-			infos, err := collect(c.Admin().Semaphores(background))
-			i := slices.IndexFunc(infos, func(s soloist.SemaphoreInfo) bool { return s.Name == "pdf/"+name })
-			if err != nil || i < 0 || len(infos[i].Permits) != 3 || infos[i].Limit != 3 {
-				t.Errorf("%s: %+v, %v", name, infos, err)
-			}
-			_ = p.Release()
-		}
-	})
-}
-
-func TestBadSemaphores(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
-		for _, sem := range []*soloist.Semaphore{a.Semaphore("pdf", 0), a.Semaphore("pdf", 1001), a.Semaphore("", 3)} {
-			var bad *soloist.InvalidError
-			if _, err := sem.TryAcquire(background); !errors.As(err, &bad) {
-				t.Errorf("got: %v", err)
-			}
-			if _, err := sem.Acquire(background); !errors.As(err, &bad) {
-				t.Errorf("waiting, got: %v", err)
-			}
-		}
-		if n := s.Calls(); n != 0 {
-			t.Errorf("the store was asked %d times", n)
-		}
-	})
-}
-
 // plain hides what a store can do beyond the three verbs.
 type plain struct{ store.Store }
-
-func TestPermitOfADeadHolderComesBack(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
-		if _, err := a.Semaphore("pdf", 1).TryAcquire(background); err != nil {
-			t.Fatal(err)
-		}
-		s.Stall()
-		start := time.Now()
-		p, err := b.Semaphore("pdf", 1).Acquire(background)
-		if err != nil || time.Since(start) > 31*time.Second {
-			t.Fatalf("after %v: %v", time.Since(start), err)
-		}
-		_ = p.Release()
-		s.Heal()
-		for _, n := range []int{0, -1, 1001} {
-			var bad *soloist.InvalidError
-			if _, err := b.Semaphore("pdf", n).Acquire(background); !errors.As(err, &bad) {
-				t.Errorf("limit %d: %v", n, err)
-			}
-		}
-	})
-}
-
-func TestLeadershipMovesOn(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
-		ctx, cancel := context.WithCancel(background)
-		led := make(chan string, 10)
-		lead := func(name string) func(context.Context, *soloist.Lease) error {
-			return func(ctx context.Context, _ *soloist.Lease) error {
-				led <- name
-				<-ctx.Done()
-				return ctx.Err()
-			}
-		}
-		ended := make(chan error, 2)
-		go func() { ended <- a.Lead(ctx, "importer", lead("a")) }()
-		if who := <-led; who != "a" {
-			t.Fatal(who)
-		}
-		go func() { ended <- b.Lead(ctx, "importer", lead("b")) }()
-		time.Sleep(10 * time.Minute)
-		s.Stall() // a is cut off
-		if who := <-led; who != "b" {
-			t.Fatal(who)
-		}
-		s.Heal()
-		time.Sleep(10 * time.Minute)
-		if len(led) > 0 {
-			t.Error("a leads again although b does")
-		}
-		cancel()
-		for range 2 {
-			if err := <-ended; err != nil {
-				t.Errorf("Lead: %v", err)
-			}
-		}
-	})
-}
-
-func TestLeadReturnsWithItsFunction(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
-		own := errors.New("own")
-		if err := a.Lead(background, "x", func(context.Context, *soloist.Lease) error { return own }); !errors.Is(err, own) {
-			t.Error(err)
-		}
-		if err := b.Lead(background, "x", ok); err != nil {
-			t.Error(err)
-		}
-	})
-}
 
 // What is wrong with the whole call is its error, and not one beside each id that a caller may take for work that is done.
 func TestClaimAllThatCannotClaim(t *testing.T) {

@@ -276,36 +276,6 @@ func TestEachRequestIsToldOf(t *testing.T) {
 	})
 }
 
-// All who close a client wait for the same end and are told the same.
-func TestCloseTwiceAtOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *soloisttest.Store, _, _ *soloist.Client) {
-		c := soloisttest.NewReplica(t, soloisttest.NewStore(), soloist.Config{})
-		stop := make(chan struct{})
-		defer func() { close(stop); synctest.Wait() }()
-		go func() {
-			_ = c.Do(background, "x", func(context.Context, *soloist.Lease) error { <-stop; return nil })
-		}()
-		synctest.Wait()
-		errs := make(chan error, 2)
-		begin := time.Now()
-		for range 2 {
-			go func() {
-				errs <- c.Close()
-				if took := time.Since(begin); took < 5*time.Second { // the RequestTimeout, for the function that ignores its context
-					t.Errorf("Close returned after %v", took)
-				}
-			}()
-		}
-		one, two := <-errs, <-errs
-		if one == nil || two == nil || one.Error() != two.Error() {
-			t.Errorf("%v; %v", one, two)
-		}
-		if again := c.Close(); again == nil || again.Error() != one.Error() {
-			t.Errorf("again: %v", again)
-		}
-	})
-}
-
 // A refusal says of what, how long its caller has waited, and why; a grant how long.
 func TestRefusalsAndWaitsAreToldOf(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {

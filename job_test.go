@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist"
-	"github.com/soloist-dev/soloist/cron"
 	"github.com/soloist-dev/soloist/soloisttest"
 )
 
@@ -33,40 +32,6 @@ func TestEachScheduledTimeRunsOnce(t *testing.T) {
 				t.Errorf("token %d after %d", run.Lease.Token(), r.all()[i-1].Lease.Token())
 			}
 		}
-	})
-}
-
-// Jobs with one expression are spread by their names, the same on each replica.
-func TestScheduleDependsOnTheNameOfTheJob(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
-		spread := cron.MustParse("@every 1h offset H")
-		for _, name := range []string{"acme", "globex"} {
-			var r recorder
-			begin := time.Now()
-			for _, c := range []*soloist.Client{a, b} {
-				start(t, c, soloist.Job{Name: name, Schedule: spread, Do: r.do})
-			}
-			time.Sleep(time.Hour)
-			synctest.Wait()
-			named, err := spread.For(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			check(t, "scheduled", r.scheduled(begin), []time.Duration{named.Next(begin).Sub(begin)})
-		}
-	})
-	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
-		never := cron.MustParse("0 0 H(27-31) 2 *")
-		for i := range 100 {
-			if _, err := never.For(fmt.Sprint(i)); err != nil {
-				err := a.Run(background, soloist.Job{Name: fmt.Sprint(i), Schedule: never, Do: (&recorder{}).do})
-				if wrong := (*cron.ParseError)(nil); !errors.As(err, &wrong) {
-					t.Fatalf("a job that would never run: %v", err)
-				}
-				return
-			}
-		}
-		t.Error("no name was found for which the expression never fires")
 	})
 }
 
@@ -186,55 +151,6 @@ func TestMissedRunsCountFromTheFirstReplica(t *testing.T) {
 	})
 }
 
-func TestRetryKeepsTheLeaseAndCounts(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
-		var attempts []string
-		var tokens []int64
-		begin := time.Now()
-		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Retry: soloist.Retry{Attempts: 4, Backoff: 2 * time.Second, MaxBackoff: 3 * time.Second}, Do: func(_ context.Context, run soloist.Run) error {
-			attempts = append(attempts, fmt.Sprint(run.Attempt, time.Since(begin).Round(time.Second)))
-			tokens = append(tokens, run.Lease.Token())
-			if run.Attempt == 2 {
-				panic("second")
-			}
-			return errors.New("no")
-		}}
-		start(t, a, job)
-		start(t, b, job)
-		time.Sleep(90 * time.Second)
-		synctest.Wait()
-		check(t, "attempts", attempts, []string{"1 1m0s", "2 1m2s", "3 1m5s", "4 1m8s"})
-		if tokens = slices.Compact(tokens); len(tokens) != 1 {
-			t.Errorf("tokens of the attempts: %v, want one lease for all", tokens)
-		}
-		info, _ := a.Admin().Job(background, "tick")
-		var outcomes []string
-		for _, run := range info.Runs {
-			outcomes = append(outcomes, run.Outcome)
-		}
-		check(t, "outcomes", outcomes, []string{"failed", "panicked", "failed", "failed"})
-	})
-}
-
-// A function that bounds its time itself is not called again when that is over.
-func TestOverrunOfTheFunctionEndsTheRun(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
-		calls := 0
-		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Retry: soloist.Retry{Attempts: 4, Backoff: time.Second}, Do: func(context.Context, soloist.Run) error {
-			calls++
-			return fmt.Errorf("stopped: %w", soloist.ErrOverran)
-		}}
-		start(t, a, job)
-		start(t, b, job)
-		time.Sleep(90 * time.Second)
-		synctest.Wait()
-		info, _ := a.Admin().Job(background, "tick")
-		if calls != 1 || len(info.Runs) != 1 || info.Runs[0].Outcome != soloist.OutcomeFailed {
-			t.Errorf("%d calls, %+v", calls, info.Runs)
-		}
-	})
-}
-
 func TestPauseAndResume(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
 		var r recorder
@@ -303,39 +219,6 @@ func TestTriggerRunsOnceNow(t *testing.T) {
 	})
 }
 
-func TestDelayCountsFromTheEnd(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
-		var starts []time.Duration
-		begin := time.Now()
-		job := soloist.Job{Name: "tick", Schedule: soloist.Delay(10 * time.Second), Do: func(context.Context, soloist.Run) error {
-			starts = append(starts, time.Since(begin).Round(100*time.Millisecond))
-			time.Sleep(3 * time.Second)
-			return nil
-		}}
-		start(t, a, job)
-		start(t, b, job)
-		time.Sleep(50 * time.Second)
-		synctest.Wait()
-		check(t, "starts", starts, []time.Duration{0, 13 * time.Second, 26 * time.Second, 39 * time.Second})
-	})
-}
-
-func TestOneOffRunsOnceForTheFleet(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
-		var r recorder
-		begin := time.Now()
-		job := soloist.Job{Name: "once", Schedule: soloist.At(begin.Add(time.Minute)), Missed: soloist.MissedOnce, Do: r.do}
-		time.Sleep(time.Hour)
-		stop := start(t, a, job)
-		time.Sleep(time.Second)
-		stop()
-		start(t, b, job)
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		check(t, "scheduled", r.scheduled(begin), []time.Duration{time.Minute})
-	})
-}
-
 func TestOverlapNever(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
 		running, most := 0, 0
@@ -380,33 +263,6 @@ func TestAtLeastSpacesRuns(t *testing.T) {
 	}
 }
 
-// On shutdown a run is drained; one that takes too long is cancelled and taken over at once.
-func TestDrain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := soloisttest.NewStore()
-		a := soloisttest.NewReplica(t, s, soloist.Config{Drain: 5 * time.Second})
-		b := soloisttest.NewReplica(t, s.Share(), soloist.Config{})
-		var r recorder
-		begin := time.Now()
-		slow := soloist.Job{Name: "tick", Schedule: soloist.Every(10 * time.Second), Do: func(ctx context.Context, run soloist.Run) error {
-			<-ctx.Done()
-			return ctx.Err()
-		}}
-		stop := start(t, a, slow)
-		time.Sleep(11 * time.Second)
-		start(t, b, soloist.Job{Name: "tick", Schedule: soloist.Every(10 * time.Second), Do: r.do})
-		stop()
-		if took := time.Since(begin); took < 16*time.Second || took > 17*time.Second {
-			t.Errorf("drained after %v", took)
-		}
-		time.Sleep(30 * time.Second)
-		synctest.Wait()
-		if len(r.all()) == 0 || r.all()[0].ScheduledAt.Sub(begin) != 10*time.Second || r.all()[0].Attempt != 1 {
-			t.Errorf("runs: %+v", r.all())
-		}
-	})
-}
-
 func TestBadJobs(t *testing.T) {
 	c, _ := soloisttest.NewClient(t)
 	good := soloist.Job{Name: "x", Schedule: soloist.Every(time.Second), Do: func(context.Context, soloist.Run) error { return nil }}
@@ -447,21 +303,6 @@ func TestBadJobs(t *testing.T) {
 	if err := c.Run(background); err == nil {
 		t.Error("no job passed")
 	}
-}
-
-func TestStoreOutageStopsAndGoesOn(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
-		var r recorder
-		begin := time.Now()
-		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(10 * time.Second), Missed: soloist.MissedOnce, Grace: 5 * time.Second, Do: r.do})
-		time.Sleep(15 * time.Second)
-		s.Break(nil)
-		time.Sleep(60 * time.Second)
-		s.Heal()
-		time.Sleep(20 * time.Second)
-		synctest.Wait()
-		check(t, "scheduled", r.scheduled(begin), []time.Duration{10 * time.Second, 70 * time.Second, 80 * time.Second, 90 * time.Second})
-	})
 }
 
 // A run whose function gives up because its lease was lost is taken over, also when the store, being back in time, takes the release.

@@ -3,12 +3,17 @@ package soloist_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
 )
 
 // A function that is to stop can finish under its lease, whatever it is the function of: its own context has ended, and that of the lease has
@@ -63,4 +68,375 @@ func TestContextOfTheLeaseOutlivesThatOfTheFunction(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestLeaseIsRenewedForAsLongAsItIsHeld(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		l := mustLock(t, a, "x")
+		time.Sleep(10 * time.Minute)
+		if err := l.Err(); err != nil {
+			t.Fatalf("after ten minutes: %v", err)
+		}
+		if _, err := b.TryLock(background, "x"); !errors.Is(err, soloist.ErrHeld) {
+			t.Fatalf("b got: %v", err)
+		}
+	})
+}
+
+// A holder that cannot reach the store learns that its lease is lost from its own clock, before anybody else can have the name.
+func TestLossNeedsNoNetworkAndComesBeforeTheSuccessor(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		l := mustLock(t, a, "x")
+		s.Stall()
+		var lostAt, takenAt time.Time
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			<-l.Context().Done()
+			lostAt = time.Now()
+			if cause := context.Cause(l.Context()); !errors.Is(cause, soloist.ErrLost) {
+				t.Errorf("cause: %v", cause)
+			}
+		})
+		wg.Go(func() {
+			successor, err := b.Lock(background, "x")
+			if err != nil {
+				t.Errorf("b: %v", err)
+				return
+			}
+			takenAt = time.Now()
+			_ = successor.Release()
+		})
+		wg.Wait()
+		if !lostAt.Before(takenAt) {
+			t.Fatalf("lost at %v, taken at %v", lostAt, takenAt)
+		}
+		if gap := takenAt.Sub(lostAt); gap > 5*time.Second {
+			t.Fatalf("nobody had it for %v", gap)
+		}
+		s.Heal()
+		if err := l.Release(); !errors.Is(err, soloist.ErrLost) {
+			t.Fatalf("releasing a lease that went to another: %v", err)
+		}
+	})
+}
+
+// Of several leases each is lost at its own deadline.
+func TestEachLeaseIsLostInTime(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		lost := make([]time.Duration, 4)
+		var wg sync.WaitGroup
+		for i := range lost {
+			l := mustLock(t, a, fmt.Sprint(i))
+			begin := time.Now()
+			wg.Go(func() {
+				<-l.Context().Done()
+				lost[i] = time.Since(begin).Round(time.Millisecond)
+			})
+			time.Sleep(300 * time.Millisecond)
+		}
+		s.Stall()
+		wg.Wait()
+		for i, took := range lost {
+			if took != lost[0] || took >= 30*time.Second {
+				t.Errorf("lease %d was lost after %v, the first after %v", i, took, lost[0])
+			}
+		}
+	})
+}
+
+// A lease that is lost stays so, though the store would still extend it: nobody asks.
+func TestALostLeaseIsNotExtended(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		l := mustLock(t, a.With(soloist.Options{Margin: 10 * time.Second}), "x")
+		s.Stall()
+		<-l.Context().Done()
+		s.Heal()
+		synctest.Wait()
+		before := s.Calls()
+		for what, err := range map[string]error{"Extend": l.Extend(background, time.Minute), "SetState": l.SetState(background, []byte("state")), "Check": l.Check(background)} {
+			if !errors.Is(err, soloist.ErrLost) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if asked := s.Calls() - before; asked != 0 {
+			t.Errorf("the store was asked %d times", asked)
+		}
+	})
+}
+
+// Each lease is renewed in the time of its own TTL.
+func TestLeasesOfSeveralTTLs(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		leases := map[time.Duration]*soloist.Lease{}
+		for _, ttl := range []time.Duration{time.Minute, 3 * time.Second, 20 * time.Second, 2 * time.Second, 5 * time.Minute} {
+			leases[ttl] = mustLock(t, a.With(soloist.Options{TTL: ttl}), ttl.String())
+			time.Sleep(100 * time.Millisecond)
+		}
+		before := s.Calls()
+		time.Sleep(10 * time.Minute)
+		for ttl, l := range leases {
+			if err := l.Err(); err != nil {
+				t.Errorf("that of %v: %v", ttl, err)
+			}
+		}
+		if asked := s.Calls() - before; asked > 1700 { // thrice in each two seconds, and in each three, and the rest
+			t.Errorf("%d requests in ten minutes", asked)
+		}
+	})
+}
+
+// A renewal that nobody answers is given up in time for another before the lease ends.
+func TestRenewalThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &hangingRenewal{Store: memstore.New()}
+		c := soloisttest.NewReplica(t, s, soloist.Config{RequestTimeout: 10 * time.Second})
+		l := mustLock(t, c.With(soloist.Options{TTL: 3 * time.Second}), "x")
+		time.Sleep(20 * time.Second)
+		if err := l.Err(); err != nil || !s.hung.Load() {
+			t.Errorf("a renewal hung: %t; the lease: %v", s.hung.Load(), err)
+		}
+		_ = l.Release()
+	})
+}
+
+// A hangingRenewal does not answer the first extension, whatever comes.
+type hangingRenewal struct {
+	*memstore.Store
+	hung atomic.Bool
+}
+
+func (s *hangingRenewal) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	if s.hung.CompareAndSwap(false, true) {
+		<-ctx.Done()
+		return nil, store.AsUnknown(ctx.Err())
+	}
+	return s.Store.Extend(ctx, extensions)
+}
+
+func TestAtLeastLingers(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		at := a.With(soloist.Options{AtLeast: time.Minute})
+		if err := at.Do(background, "x", func(context.Context, *soloist.Lease) error { time.Sleep(20 * time.Second); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		var held *soloist.HeldError
+		if _, err := b.TryLock(background, "x"); !errors.As(err, &held) || held.Holder != "" || held.Left.Round(time.Millisecond) != 40*time.Second {
+			t.Fatalf("got: %v", err)
+		}
+		time.Sleep(40*time.Second + time.Millisecond)
+		mustLock(t, b, "x")
+	})
+}
+
+// The last extension before AtMost may be longer than the TTL. Its margin is larger then, so the lease ends earlier.
+func TestAtMostIsTheCauseAfterAnExtension(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, _ *soloist.Client) {
+		l, err := a.With(soloist.Options{TTL: 6 * time.Second, AtMost: 9 * time.Second}).Lock(background, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Extend(background, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		<-l.Context().Done()
+		if cause := context.Cause(l.Context()); !errors.Is(cause, soloist.ErrOverran) || !errors.Is(l.Err(), soloist.ErrOverran) {
+			t.Errorf("the cause is %v, and the lease's error %v", cause, l.Err())
+		}
+	})
+}
+
+// The renewals wake for a short lease that has been released meanwhile, find that a long one could be renewed now but need not be, and
+// must not sleep until it needs to: another short one comes first.
+func TestShortLeaseIsRenewedBeforeALongOne(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, _ *soloist.Client) {
+		long, short := a.With(soloist.Options{TTL: 12 * time.Second}), a.With(soloist.Options{TTL: time.Second})
+		mustLock(t, long, "long") // it is renewed at 4 s, or from 3 s on if others are
+		time.Sleep(2800 * time.Millisecond)
+		first := mustLock(t, short, "first") // to be renewed at 3.13 s
+		time.Sleep(200 * time.Millisecond)
+		if err := first.Release(); err != nil {
+			t.Fatal(err)
+		}
+		second := mustLock(t, short, "second") // to be renewed at 3.33 s
+		time.Sleep(5 * time.Second)
+		if err := second.Err(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAtMostEndsTheLease(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		start := time.Now()
+		var ended time.Duration
+		err := a.With(soloist.Options{AtMost: 2 * time.Minute}).Do(background, "x", func(ctx context.Context, _ *soloist.Lease) error {
+			<-ctx.Done()
+			ended = time.Since(start)
+			if !errors.Is(context.Cause(ctx), soloist.ErrOverran) {
+				t.Errorf("cause: %v", context.Cause(ctx))
+			}
+			time.Sleep(time.Minute) // does not mind
+			return nil
+		})
+		if !errors.Is(err, soloist.ErrLost) {
+			t.Fatalf("got: %v", err)
+		}
+		if ended < 110*time.Second || ended >= 2*time.Minute {
+			t.Fatalf("told after %v", ended)
+		}
+		mustLock(t, b, "x")
+	})
+}
+
+func TestLoseLeaseIsNoticed(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		err := a.Do(background, "x", func(ctx context.Context, lease *soloist.Lease) error {
+			if soloist.LeaseFrom(ctx) != lease {
+				t.Error("the context does not know its lease")
+			}
+			soloisttest.LoseLease(t, s, lease)
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		if !errors.Is(err, soloist.ErrLost) {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestStateIsHandedOn(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		l := mustLock(t, a, "x")
+		if err := l.SetState(background, []byte("page 7")); err != nil {
+			t.Fatal(err)
+		}
+		_ = l.Release()
+		_, _ = s.Sweep(background, 100)
+		if got := mustLock(t, b, "x").State(); string(got) != "page 7" {
+			t.Fatalf("state %q", got)
+		}
+	})
+}
+
+func TestExtendOutlastsAnOutage(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		l := mustLock(t, a, "x")
+		if err := l.Extend(background, 10*time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		s.Break(nil)
+		time.Sleep(8 * time.Minute)
+		if err := l.Err(); err != nil {
+			t.Fatalf("within the extension: %v", err)
+		}
+		time.Sleep(time.Minute) // a tenth of the time is the margin, as it is of the TTL
+		if err := l.Err(); !errors.Is(err, soloist.ErrLost) {
+			t.Fatalf("after it: %v", err)
+		}
+	})
+}
+
+func TestManyLeasesAreRenewedInFewCalls(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		const n = 10_000
+		leases := make([]*soloist.Lease, n)
+		for i := range leases {
+			leases[i] = mustLock(t, a, fmt.Sprint("lease-", i))
+			time.Sleep(time.Millisecond) // so that they are not all due together
+		}
+		time.Sleep(time.Minute)
+		before := s.Calls()
+		time.Sleep(100 * time.Second) // ten periods
+		if calls := float64(s.Calls()-before) / 10; calls > 40 {
+			t.Errorf("%v calls per period", calls)
+		} else {
+			t.Logf("%v calls per renewal period", calls)
+		}
+		for _, l := range leases {
+			if err := l.Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// Clocks drift further apart in an extension that is longer than the TTL.
+func TestMarginGrowsWithAnExtension(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		l := mustLock(t, a.With(soloist.Options{TTL: 10 * time.Second, Margin: time.Second}), "x")
+		if err := l.Extend(background, 100*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		s.Break(nil)
+		if left := l.Left(); left > 90*time.Second || left < 89*time.Second {
+			t.Errorf("surely held for %v", left)
+		}
+		time.Sleep(90 * time.Second)
+		if err := l.Err(); !errors.Is(err, soloist.ErrLost) {
+			t.Errorf("after that: %v", err)
+		}
+	})
+}
+
+// A state whose outcome is unknown may take effect after a later one. The state that a lease is released with is the last one all the same;
+// only who takes over from a dead holder may find the older.
+func TestALateState(t *testing.T) {
+	for _, dies := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := renewing{memstore.New(), func(ctx context.Context, next *memstore.Store, extensions []store.Extension) ([]error, error) {
+				if string(extensions[0].State) != "first" {
+					return next.Extend(ctx, extensions)
+				}
+				time.AfterFunc(5*time.Second, func() { _, _ = next.Extend(background, extensions) })
+				return nil, store.AsUnknown(errors.New("the reply was lost"))
+			}}
+			c := soloisttest.NewReplica(t, s, soloist.Config{})
+			l := mustLock(t, c, "x")
+			if err := l.SetState(background, []byte("first")); !errors.Is(err, soloist.ErrUnknown) {
+				t.Errorf("first: %v", err)
+			}
+			if err := l.SetState(background, []byte("second")); err != nil {
+				t.Errorf("second: %v", err)
+			}
+			time.Sleep(10 * time.Second)
+			want := "first"
+			if !dies {
+				want = "second"
+				if err := l.Release(); err != nil {
+					t.Error(err)
+				}
+			}
+			for r, err := range s.List(background, "lock/") {
+				if err != nil || string(r.State) != want {
+					t.Errorf("dies %t: state %q, %v", dies, r.State, err)
+				}
+			}
+		})
+	}
+}
+
+// A request that sets a state may be carried out twice, and the second time after a later one: the release leaves the last state.
+func TestAStateThatIsSetTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := renewing{memstore.New(), func(ctx context.Context, next *memstore.Store, extensions []store.Extension) ([]error, error) {
+			if string(extensions[0].State) == "first" {
+				time.AfterFunc(5*time.Second, func() { _, _ = next.Extend(background, extensions) })
+			}
+			return next.Extend(ctx, extensions)
+		}}
+		c := soloisttest.NewReplica(t, s, soloist.Config{})
+		l := mustLock(t, c, "x")
+		for _, state := range []string{"first", "second"} {
+			if err := l.SetState(background, []byte(state)); err != nil {
+				t.Errorf("%s: %v", state, err)
+			}
+		}
+		time.Sleep(10 * time.Second)
+		if err := l.Release(); err != nil {
+			t.Error(err)
+		}
+		if next := mustLock(t, c, "x"); string(next.State()) != "second" {
+			t.Errorf("state %q", next.State())
+		}
+	})
 }

@@ -1,7 +1,6 @@
 package soloist_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -61,61 +60,5 @@ func TestWithInherits(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustLock(t, b, "x")
-	})
-}
-
-// Wait is for how long Do, Process and Claim wait, too; a leader waits for as long as its context allows.
-func TestWhoHeedsWait(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
-		elements := func(c *soloist.Client) *soloist.Elements { return c.Elements("x", soloist.ElementsOptions{}) }
-		mustLock(t, a, "x")
-		if _, err := a.Semaphore("x", 1).Acquire(background); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := elements(a).Claim(background, "1"); err != nil {
-			t.Fatal(err)
-		}
-		leader, err := a.Campaign(background, "x")
-		if err != nil {
-			t.Fatal(err)
-		}
-		patient := b.With(soloist.Options{Wait: time.Minute})
-		for what, call := range map[string]func() error{
-			"Do":           func() error { return patient.Do(background, "x", ok) },
-			"Lock":         func() error { _, err := patient.Lock(background, "x"); return err },
-			"Semaphore.Do": func() error { return patient.Semaphore("x", 1).Do(background, ok) },
-			"Acquire":      func() error { _, err := patient.Semaphore("x", 1).Acquire(background); return err },
-			"Process":      func() error { return elements(patient).Process(background, "1", ok) },
-			"Claim":        func() error { _, err := elements(patient).Claim(background, "1"); return err },
-		} {
-			begin := time.Now()
-			if err := call(); !errors.Is(err, soloist.ErrHeld) || time.Since(begin) != time.Minute {
-				t.Errorf("%s: %v, after %v", what, err, time.Since(begin))
-			}
-		}
-		time.AfterFunc(time.Hour, func() { _ = leader.Release() })
-		begin := time.Now()
-		if err := patient.Lead(background, "x", ok); err != nil || time.Since(begin) < time.Hour {
-			t.Errorf("Lead: %v, after %v", err, time.Since(begin))
-		}
-	})
-}
-
-// An element for which somebody waits is reported as processed when it is.
-func TestProcessWaits(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
-		el, err := a.Elements("x", soloist.ElementsOptions{}).Claim(background, "1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.AfterFunc(time.Minute, func() { _ = el.Done() })
-		ran := false
-		err = b.With(soloist.Options{Wait: -1}).Elements("x", soloist.ElementsOptions{}).Process(background, "1", func(context.Context, *soloist.Element) error {
-			ran = true
-			return nil
-		})
-		if !errors.Is(err, soloist.ErrDone) || ran {
-			t.Errorf("%v, ran: %v", err, ran)
-		}
 	})
 }

@@ -201,3 +201,68 @@ func TestCloseIsBounded(t *testing.T) {
 		close(stop)
 	})
 }
+
+func TestCloseReleasesAndRefuses(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		l := mustLock(t, a, "x")
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if l.Context().Err() == nil {
+			t.Error("the lease's context goes on")
+		}
+		mustLock(t, b, "x")
+		if _, err := a.TryLock(background, "y"); !errors.Is(err, soloist.ErrClosed) {
+			t.Fatalf("got: %v", err)
+		}
+	})
+}
+
+// Close does not release under a function that goes on.
+func TestCloseLeavesTheLeaseOfAFunctionThatIgnoresIt(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		started, stop := make(chan struct{}), make(chan struct{})
+		go func() {
+			_ = a.Do(background, "x", func(context.Context, *soloist.Lease) error { close(started); <-stop; return nil })
+		}()
+		<-started
+		if err := a.Close(); err == nil {
+			t.Error("Close says that all is well")
+		}
+		if _, err := b.TryLock(background, "x"); !errors.Is(err, soloist.ErrHeld) {
+			t.Errorf("while the function goes on, b got: %v", err)
+		}
+		close(stop)
+		synctest.Wait()
+	})
+}
+
+// All who close a client wait for the same end and are told the same.
+func TestCloseTwiceAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, _, _ *soloist.Client) {
+		c := soloisttest.NewReplica(t, soloisttest.NewStore(), soloist.Config{})
+		stop := make(chan struct{})
+		defer func() { close(stop); synctest.Wait() }()
+		go func() {
+			_ = c.Do(background, "x", func(context.Context, *soloist.Lease) error { <-stop; return nil })
+		}()
+		synctest.Wait()
+		errs := make(chan error, 2)
+		begin := time.Now()
+		for range 2 {
+			go func() {
+				errs <- c.Close()
+				if took := time.Since(begin); took < 5*time.Second { // the RequestTimeout, for the function that ignores its context
+					t.Errorf("Close returned after %v", took)
+				}
+			}()
+		}
+		one, two := <-errs, <-errs
+		if one == nil || two == nil || one.Error() != two.Error() {
+			t.Errorf("%v; %v", one, two)
+		}
+		if again := c.Close(); again == nil || again.Error() != one.Error() {
+			t.Errorf("again: %v", again)
+		}
+	})
+}

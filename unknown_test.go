@@ -3,9 +3,7 @@ package soloist_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/soloist-dev/soloist"
@@ -38,139 +36,6 @@ func (s doubtful) Release(ctx context.Context, releases []store.Release) ([]erro
 }
 
 var errNoReply = store.AsUnknown(errors.New("no reply"))
-
-// An element of a batch whose outcome is unknown is told as that, and given back if it was granted.
-func TestUnknownElementOfABatchIsGivenBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := doubtful{Store: memstore.New()}
-		s.acquired = func(claims []store.Claim, outs []store.Outcome) ([]store.Outcome, error) {
-			for i, c := range claims {
-				if c.Name == "element/invoices/2" && c.Mark > 0 {
-					outs[i] = store.Outcome{Err: errNoReply}
-				}
-			}
-			return outs, nil
-		}
-		a, b := soloisttest.NewReplica(t, s, soloist.Config{}), soloisttest.NewReplica(t, s.Share(), soloist.Config{})
-		claimed, err := a.Elements("invoices", soloist.ElementsOptions{}).ClaimAll(background, []string{"1", "2", "3"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, c := range claimed {
-			if want := i == 1; errors.Is(c.Err, soloist.ErrUnknown) != want || (c.Element == nil) != want {
-				t.Errorf("%s: %v, %v", c.ID, c.Element, c.Err)
-			}
-		}
-		synctest.Wait()
-		if err := b.Elements("invoices", soloist.ElementsOptions{}).Process(background, "2", ok); err != nil {
-			t.Errorf("what nobody was told of: %v", err)
-		}
-	})
-}
-
-// What may have been granted is unknown, and not refused, although the store refuses when it is asked again; and it is given back.
-func TestUnknownIsNotToldAsARefusal(t *testing.T) {
-	for what, claim := range map[string]func(*soloist.Client) error{
-		"one": func(c *soloist.Client) error { _, err := c.TryLock(background, "x"); return err },
-		"a batch": func(c *soloist.Client) error {
-			_, err := c.Elements("invoices", soloist.ElementsOptions{}).ClaimAll(background, []string{"1", "2"})
-			return err
-		},
-		"any of several": func(c *soloist.Client) error { _, err := c.Semaphore("x", 2).TryAcquire(background); return err },
-	} {
-		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := soloisttest.NewStore()
-				c := soloisttest.NewReplica(t, s, soloist.Config{})
-				s.LoseReplies(1)
-				time.AfterFunc(time.Nanosecond, func() { s.Heal(); s.Break(nil) })
-				if err := claim(c); !errors.Is(err, soloist.ErrUnknown) {
-					t.Errorf("got: %v", err)
-				}
-				s.Heal()
-				time.Sleep(8 * time.Second)
-				for r, err := range s.List(background, "") {
-					if err != nil || !r.Free() {
-						t.Errorf("%+v, %v", r, err)
-					}
-				}
-			})
-		})
-	}
-}
-
-// What a batch may have been granted whose store answers no more is given back when it does.
-func TestUnknownBatchIsGivenBack(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
-		s.LoseReplies(1 << 30)
-		if claimed, err := a.Elements("invoices", soloist.ElementsOptions{}).ClaimAll(background, []string{"1", "2"}); claimed != nil || !errors.Is(err, soloist.ErrUnknown) {
-			t.Errorf("%v, %v", claimed, err)
-		}
-		s.Heal()
-		time.Sleep(8 * time.Second)
-		for _, id := range []string{"1", "2"} {
-			if err := b.Elements("invoices", soloist.ElementsOptions{}).Process(background, id, ok); err != nil {
-				t.Errorf("%s: %v", id, err)
-			}
-		}
-	})
-}
-
-// Of a batch of releases those are asked again that were not answered, and each answer goes to its own.
-func TestRepeatedBatchOfReleases(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := doubtful{Store: memstore.New()}
-		var asked []string
-		s.released = func(releases []store.Release, errs []error) ([]error, error) {
-			asked = append(asked, "|")
-			for i, r := range releases {
-				asked = append(asked, r.Name[len("element/invoices/"):])
-				switch {
-				case len(releases) == 5 && i%2 == 0:
-					errs[i] = errNoReply
-				case r.Name == "element/invoices/2":
-					errs[i] = store.ErrLost
-				}
-			}
-			return errs, nil
-		}
-		invoices := soloisttest.NewReplica(t, s, soloist.Config{}).Elements("invoices", soloist.ElementsOptions{})
-		claimed, err := invoices.ClaimAll(background, []string{"0", "1", "2", "3", "4"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var elements []*soloist.Element
-		for _, c := range claimed {
-			elements = append(elements, c.Element)
-		}
-		for i, err := range invoices.DoneAll(elements) {
-			if lost := errors.Is(err, soloist.ErrLost); lost != (i == 2) || !lost && err != nil {
-				t.Errorf("%d: %v", i, err)
-			}
-		}
-		if got := fmt.Sprint(asked); got != "[| 0 1 2 3 4 | 0 2 4]" {
-			t.Errorf("asked for %s", got)
-		}
-	})
-}
-
-// A caller that has lost its leadership stands again, as long as it is asked to lead.
-func TestLeadStandsAgain(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
-		terms := 0
-		err := a.Lead(background, "boss", func(ctx context.Context, lease *soloist.Lease) error {
-			if terms++; terms == 3 {
-				return nil
-			}
-			soloisttest.LoseLease(t, s, lease)
-			<-ctx.Done()
-			return ctx.Err()
-		})
-		if err != nil || terms != 3 {
-			t.Errorf("%d terms, then: %v", terms, err)
-		}
-	})
-}
 
 // Renewals do not take back what Extend has got.
 func TestRenewalsKeepAnExtension(t *testing.T) {
@@ -270,23 +135,5 @@ func TestAttemptsAreCounted(t *testing.T) {
 		}
 		_ = attempt(invoices, 1, true).Done()
 		listed(0, "processed")
-	})
-}
-
-// A permit that may have been granted is given back, whichever it is.
-func TestUnknownPermitIsGivenBack(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
-		if _, err := b.Semaphore("x", 2).TryAcquire(background); err != nil {
-			t.Fatal(err)
-		}
-		s.LoseReplies(1 << 30)
-		if _, err := a.Semaphore("x", 2).TryAcquire(background); !errors.Is(err, soloist.ErrUnknown) {
-			t.Errorf("got: %v", err)
-		}
-		s.Heal()
-		time.Sleep(8 * time.Second)
-		if _, err := b.Semaphore("x", 2).TryAcquire(background); err != nil {
-			t.Errorf("the other permit: %v", err)
-		}
 	})
 }

@@ -83,24 +83,6 @@ func TestDelayGoesOnAfterARunThatWasGivenUp(t *testing.T) {
 	})
 }
 
-// Clocks drift further apart in an extension that is longer than the TTL.
-func TestMarginGrowsWithAnExtension(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
-		l := mustLock(t, a.With(soloist.Options{TTL: 10 * time.Second, Margin: time.Second}), "x")
-		if err := l.Extend(background, 100*time.Second); err != nil {
-			t.Fatal(err)
-		}
-		s.Break(nil)
-		if left := l.Left(); left > 90*time.Second || left < 89*time.Second {
-			t.Errorf("surely held for %v", left)
-		}
-		time.Sleep(90 * time.Second)
-		if err := l.Err(); !errors.Is(err, soloist.ErrLost) {
-			t.Errorf("after that: %v", err)
-		}
-	})
-}
-
 // A slowControls answers late what is asked of jobs, and tells nobody that it has changed.
 type slowControls struct {
 	*soloisttest.Store

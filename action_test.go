@@ -1,0 +1,32 @@
+package soloist_test
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/soloisttest"
+)
+
+// The list of actions keeps the newest, and fits its record however long the reasons are.
+func TestActionsAreBounded(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: func(context.Context, soloist.Run) error { return nil }})
+		time.Sleep(time.Second)
+		for i := range 130 {
+			if err := b.Admin().Pause(background, "tick", strings.Repeat(`"<`, 900)+strconv.Itoa(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.Admin().Resume(background, "tick"); err != nil {
+			t.Fatal(err)
+		}
+		actions, err := collect(b.Admin().Actions(background))
+		if err != nil || len(actions) < 20 || len(actions) > 100 || actions[len(actions)-1].Verb != soloist.ActionResume || actions[len(actions)-2].Verb != soloist.ActionPause {
+			t.Errorf("%d actions, %v", len(actions), err)
+		}
+	})
+}

@@ -1,0 +1,96 @@
+package soloist_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/cron"
+	"github.com/soloist-dev/soloist/soloisttest"
+)
+
+// People see when a job is due next, and who runs it since when.
+func TestJobInfoTellsWhatIsGoingOn(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		admin := b.Admin()
+		slow := func(ctx context.Context, run soloist.Run) error {
+			if run.Attempt == 1 {
+				return errors.New("not yet")
+			}
+			return sleepOr(ctx, 10*time.Minute)
+		}
+		quick := func(context.Context, soloist.Run) error { return nil }
+		once := time.Now().Add(3 * time.Hour).UTC()
+		start(t, a,
+			soloist.Job{Name: "cron", Schedule: cron.MustParse("0 * * * *"), Do: slow, Retry: soloist.Retry{Attempts: 2, Backoff: time.Second}},
+			soloist.Job{Name: "delay", Schedule: soloist.Delay(time.Hour), Do: quick},
+			soloist.Job{Name: "once", Schedule: soloist.At(once), Do: quick},
+			soloist.Job{Name: "paused", Schedule: soloist.Every(time.Hour), Do: quick})
+		if err := admin.Pause(background, "paused", "a test"); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		hour := begin.Truncate(time.Hour).Add(time.Hour)
+		time.Sleep(hour.Sub(begin) + 2*time.Minute)
+		infos, err := collect(admin.Jobs(background))
+		if err != nil || len(infos) != 4 {
+			t.Fatal(infos, err)
+		}
+		of := func(name string) soloist.JobInfo {
+			return infos[slices.IndexFunc(infos, func(i soloist.JobInfo) bool { return i.Name == name })]
+		}
+		if run := of("cron").Running; run == nil || run.Attempt != 2 || run.Replica() != a.Replica() || !run.Since.Equal(hour) || run.Kind != soloist.KindJob {
+			t.Errorf("running: %+v", run)
+		}
+		check(t, "next of cron", of("cron").Next, hour.Add(time.Hour).UTC())
+		if next := of("delay").Next; next.Before(time.Now()) || next.After(time.Now().Add(time.Hour)) {
+			t.Errorf("next of delay: %v", next)
+		}
+		check(t, "next of once", of("once").Next, once)
+		check(t, "next of paused", of("paused").Next, time.Time{})
+		if of("paused").Paused == nil {
+			t.Error("it is not shown as paused")
+		}
+		n := 0
+		for range of("cron").NextTimes(time.Now()) {
+			if n++; n == 3 {
+				break
+			}
+		}
+		check(t, "next times", n, 3)
+		if runs := of("cron").Runs; len(runs) != 1 || runs[0].Error != "not yet" {
+			t.Errorf("runs: %+v", runs)
+		}
+	})
+}
+
+// A replica with very many jobs shows all of them.
+func TestManyJobsAreShown(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		jobs := make([]soloist.Job, 10_000)
+		for i := range jobs {
+			jobs[i] = soloist.Job{Name: fmt.Sprint("job ", i), Schedule: soloist.Every(time.Hour), Do: nothing}
+		}
+		stop := start(t, a, jobs...)
+		time.Sleep(time.Second)
+		infos, err := collect(b.Admin().Jobs(background))
+		if len(infos) != len(jobs) || err != nil {
+			t.Fatalf("%d jobs, %v", len(infos), err)
+		}
+		for _, info := range infos {
+			if len(info.Replicas) != 1 {
+				t.Fatalf("%+v", info)
+			}
+		}
+		stop()
+		for _, info := range infos[:10] {
+			if err := b.Admin().Forget(background, info.Name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,77 @@
+package soloist_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/soloisttest"
+)
+
+func TestLeadershipMovesOn(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		ctx, cancel := context.WithCancel(background)
+		led := make(chan string, 10)
+		lead := func(name string) func(context.Context, *soloist.Lease) error {
+			return func(ctx context.Context, _ *soloist.Lease) error {
+				led <- name
+				<-ctx.Done()
+				return ctx.Err()
+			}
+		}
+		ended := make(chan error, 2)
+		go func() { ended <- a.Lead(ctx, "importer", lead("a")) }()
+		if who := <-led; who != "a" {
+			t.Fatal(who)
+		}
+		go func() { ended <- b.Lead(ctx, "importer", lead("b")) }()
+		time.Sleep(10 * time.Minute)
+		s.Stall() // a is cut off
+		if who := <-led; who != "b" {
+			t.Fatal(who)
+		}
+		s.Heal()
+		time.Sleep(10 * time.Minute)
+		if len(led) > 0 {
+			t.Error("a leads again although b does")
+		}
+		cancel()
+		for range 2 {
+			if err := <-ended; err != nil {
+				t.Errorf("Lead: %v", err)
+			}
+		}
+	})
+}
+
+func TestLeadReturnsWithItsFunction(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		own := errors.New("own")
+		if err := a.Lead(background, "x", func(context.Context, *soloist.Lease) error { return own }); !errors.Is(err, own) {
+			t.Error(err)
+		}
+		if err := b.Lead(background, "x", ok); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A caller that has lost its leadership stands again, as long as it is asked to lead.
+func TestLeadStandsAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		terms := 0
+		err := a.Lead(background, "boss", func(ctx context.Context, lease *soloist.Lease) error {
+			if terms++; terms == 3 {
+				return nil
+			}
+			soloisttest.LoseLease(t, s, lease)
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if err != nil || terms != 3 {
+			t.Errorf("%d terms, then: %v", terms, err)
+		}
+	})
+}

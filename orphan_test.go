@@ -1,0 +1,96 @@
+package soloist_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
+)
+
+func TestUnknownIsReportedAndGivenBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		s.LoseReplies(1 << 30)
+		if _, err := a.TryLock(background, "x"); !errors.Is(err, soloist.ErrUnknown) {
+			t.Fatalf("got: %v", err)
+		}
+		s.Heal()
+		start := time.Now()
+		l, err := b.Lock(background, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if waited := time.Since(start); waited > 10*time.Second {
+			t.Fatalf("what nobody waited for was given back after %v", waited)
+		}
+		_ = l.Release()
+	})
+}
+
+func TestCancelledAttemptIsGivenBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		s.LoseReplies(1)
+		ctx, cancel := context.WithCancel(background)
+		time.AfterFunc(time.Millisecond, cancel)
+		s.Slow(500 * time.Microsecond)
+		if _, err := a.TryLock(ctx, "x"); err == nil {
+			t.Fatal("granted")
+		} else if !errors.Is(err, context.Canceled) {
+			t.Fatalf("got: %v", err)
+		}
+		s.Heal()
+		time.Sleep(8 * time.Second)
+		mustLock(t, b, "x")
+	})
+}
+
+// An element of a batch whose outcome is unknown is told as that, and given back if it was granted.
+func TestUnknownElementOfABatchIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := doubtful{Store: memstore.New()}
+		s.acquired = func(claims []store.Claim, outs []store.Outcome) ([]store.Outcome, error) {
+			for i, c := range claims {
+				if c.Name == "element/invoices/2" && c.Mark > 0 {
+					outs[i] = store.Outcome{Err: errNoReply}
+				}
+			}
+			return outs, nil
+		}
+		a, b := soloisttest.NewReplica(t, s, soloist.Config{}), soloisttest.NewReplica(t, s.Share(), soloist.Config{})
+		claimed, err := a.Elements("invoices", soloist.ElementsOptions{}).ClaimAll(background, []string{"1", "2", "3"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, c := range claimed {
+			if want := i == 1; errors.Is(c.Err, soloist.ErrUnknown) != want || (c.Element == nil) != want {
+				t.Errorf("%s: %v, %v", c.ID, c.Element, c.Err)
+			}
+		}
+		synctest.Wait()
+		if err := b.Elements("invoices", soloist.ElementsOptions{}).Process(background, "2", ok); err != nil {
+			t.Errorf("what nobody was told of: %v", err)
+		}
+	})
+}
+
+// What a batch may have been granted whose store answers no more is given back when it does.
+func TestUnknownBatchIsGivenBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		s.LoseReplies(1 << 30)
+		if claimed, err := a.Elements("invoices", soloist.ElementsOptions{}).ClaimAll(background, []string{"1", "2"}); claimed != nil || !errors.Is(err, soloist.ErrUnknown) {
+			t.Errorf("%v, %v", claimed, err)
+		}
+		s.Heal()
+		time.Sleep(8 * time.Second)
+		for _, id := range []string{"1", "2"} {
+			if err := b.Elements("invoices", soloist.ElementsOptions{}).Process(background, id, ok); err != nil {
+				t.Errorf("%s: %v", id, err)
+			}
+		}
+	})
+}

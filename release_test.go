@@ -1,0 +1,87 @@
+package soloist_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
+)
+
+// Of several leases that end in one batch each is reported while it lives, whatever the first of them records.
+func TestEachReleaseOfABatchHasItsOwnBound(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		c := a.With(soloist.Options{TTL: 10 * time.Minute})
+		claimed, err := c.Elements("x", soloist.ElementsOptions{}).ClaimAll(background, []string{"1", "2"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Break(errors.New("away"))
+		time.AfterFunc(2*time.Minute, s.Heal)
+		if errs := c.Elements("x", soloist.ElementsOptions{}).DoneAll([]*soloist.Element{claimed[0].Element, claimed[1].Element}); errors.Join(errs...) != nil {
+			t.Errorf("recording: %v", errs)
+		}
+	})
+}
+
+// A lease that ends soon does not bound what is recorded in one batch with it.
+func TestShortLeaseDoesNotBoundItsBatch(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		var both []*soloist.Element
+		for _, ttl := range []time.Duration{30 * time.Second, 10 * time.Minute} {
+			el, err := a.With(soloist.Options{TTL: ttl}).Elements("x", soloist.ElementsOptions{}).Claim(background, ttl.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			both = append(both, el)
+		}
+		s.Break(errors.New("away"))
+		time.AfterFunc(2*time.Minute, s.Heal)
+		if errs := a.Elements("x", soloist.ElementsOptions{}).DoneAll(both); errs[0] == nil || errs[1] != nil {
+			t.Errorf("recording: %v; want that the first is lost, and the second is recorded", errs)
+		}
+	})
+}
+
+// Of a batch of releases those are asked again that were not answered, and each answer goes to its own.
+func TestRepeatedBatchOfReleases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := doubtful{Store: memstore.New()}
+		var asked []string
+		s.released = func(releases []store.Release, errs []error) ([]error, error) {
+			asked = append(asked, "|")
+			for i, r := range releases {
+				asked = append(asked, r.Name[len("element/invoices/"):])
+				switch {
+				case len(releases) == 5 && i%2 == 0:
+					errs[i] = errNoReply
+				case r.Name == "element/invoices/2":
+					errs[i] = store.ErrLost
+				}
+			}
+			return errs, nil
+		}
+		invoices := soloisttest.NewReplica(t, s, soloist.Config{}).Elements("invoices", soloist.ElementsOptions{})
+		claimed, err := invoices.ClaimAll(background, []string{"0", "1", "2", "3", "4"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var elements []*soloist.Element
+		for _, c := range claimed {
+			elements = append(elements, c.Element)
+		}
+		for i, err := range invoices.DoneAll(elements) {
+			if lost := errors.Is(err, soloist.ErrLost); lost != (i == 2) || !lost && err != nil {
+				t.Errorf("%d: %v", i, err)
+			}
+		}
+		if got := fmt.Sprint(asked); got != "[| 0 1 2 3 4 | 0 2 4]" {
+			t.Errorf("asked for %s", got)
+		}
+	})
+}

@@ -1,0 +1,105 @@
+package soloist_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
+)
+
+func TestSemaphore(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		stores := map[string]store.Store{"chooser": s, "looking": plain{s}}
+		for name, s := range stores {
+			c := soloisttest.NewReplica(t, s, soloist.Config{})
+			sem := c.Semaphore("pdf/"+name, 3)
+			var permits []*soloist.Lease
+			for range 3 {
+				p, err := sem.TryAcquire(background)
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				permits = append(permits, p)
+			}
+			if _, err := sem.TryAcquire(background); !errors.Is(err, soloist.ErrHeld) {
+				t.Errorf("%s: a fourth of three: %v", name, err)
+			}
+			go func() {
+				time.Sleep(5 * time.Second)
+				_ = permits[1].Release()
+			}()
+			start := time.Now()
+			p, err := sem.Acquire(background)
+			if err != nil || time.Since(start) > 6*time.Second {
+				t.Errorf("%s: waiting for a permit: %v after %v", name, err, time.Since(start))
+			}
+			infos, err := collect(c.Admin().Semaphores(background))
+			i := slices.IndexFunc(infos, func(s soloist.SemaphoreInfo) bool { return s.Name == "pdf/"+name })
+			if err != nil || i < 0 || len(infos[i].Permits) != 3 || infos[i].Limit != 3 {
+				t.Errorf("%s: %+v, %v", name, infos, err)
+			}
+			_ = p.Release()
+		}
+	})
+}
+
+func TestBadSemaphores(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		for _, sem := range []*soloist.Semaphore{a.Semaphore("pdf", 0), a.Semaphore("pdf", 1001), a.Semaphore("", 3)} {
+			var bad *soloist.InvalidError
+			if _, err := sem.TryAcquire(background); !errors.As(err, &bad) {
+				t.Errorf("got: %v", err)
+			}
+			if _, err := sem.Acquire(background); !errors.As(err, &bad) {
+				t.Errorf("waiting, got: %v", err)
+			}
+		}
+		if n := s.Calls(); n != 0 {
+			t.Errorf("the store was asked %d times", n)
+		}
+	})
+}
+
+func TestPermitOfADeadHolderComesBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		if _, err := a.Semaphore("pdf", 1).TryAcquire(background); err != nil {
+			t.Fatal(err)
+		}
+		s.Stall()
+		start := time.Now()
+		p, err := b.Semaphore("pdf", 1).Acquire(background)
+		if err != nil || time.Since(start) > 31*time.Second {
+			t.Fatalf("after %v: %v", time.Since(start), err)
+		}
+		_ = p.Release()
+		s.Heal()
+		for _, n := range []int{0, -1, 1001} {
+			var bad *soloist.InvalidError
+			if _, err := b.Semaphore("pdf", n).Acquire(background); !errors.As(err, &bad) {
+				t.Errorf("limit %d: %v", n, err)
+			}
+		}
+	})
+}
+
+// A permit that may have been granted is given back, whichever it is.
+func TestUnknownPermitIsGivenBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		if _, err := b.Semaphore("x", 2).TryAcquire(background); err != nil {
+			t.Fatal(err)
+		}
+		s.LoseReplies(1 << 30)
+		if _, err := a.Semaphore("x", 2).TryAcquire(background); !errors.Is(err, soloist.ErrUnknown) {
+			t.Errorf("got: %v", err)
+		}
+		s.Heal()
+		time.Sleep(8 * time.Second)
+		if _, err := b.Semaphore("x", 2).TryAcquire(background); err != nil {
+			t.Errorf("the other permit: %v", err)
+		}
+	})
+}
