@@ -1,0 +1,122 @@
+package move
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// releaseTTL is the TTL of a lease of the shadow that was lost, and is acquired again for a release: long enough for two requests.
+const releaseTTL = time.Second
+
+// Extend implements store.Store: three requests. The lease is extended if the store that decides says so. An extension with a mark or a state is
+// unknown if the shadow has not recorded them.
+func (b *both) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	return alter(ctx, b, extensions, store.Extension.Check, alteration[store.Extension]{
+		lookup: func(e store.Extension) store.Claim { return store.Claim{Name: e.Name, Holder: e.Holder, TTL: e.TTL} },
+		writes: func(e store.Extension) bool { return e.Mark != 0 || e.State != nil },
+		with:   func(e store.Extension, token int64) store.Extension { e.Token = token; return e },
+		send:   func(s store.Store) func(context.Context, []store.Extension) ([]error, error) { return s.Extend },
+	})
+}
+
+// Release implements store.Store: three requests. The lease has ended when the store that decides says so; the shadow is released after that. A
+// release with a mark or a state is unknown if the shadow has not recorded them.
+func (b *both) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	return alter(ctx, b, releases, store.Release.Check, alteration[store.Release]{
+		lookup: func(r store.Release) store.Claim { return store.Claim{Name: r.Name, Holder: r.Holder, TTL: releaseTTL} },
+		writes: func(r store.Release) bool { return r.Mark != 0 || r.State != nil },
+		with:   func(r store.Release, token int64) store.Release { r.Token = token; return r },
+		send:   func(s store.Store) func(context.Context, []store.Release) ([]error, error) { return s.Release },
+		ends:   true,
+	})
+}
+
+// An alteration is what Extend and Release differ in.
+type alteration[E any] struct {
+	lookup func(E) store.Claim // the claim of the shadow's lease
+	writes func(E) bool        // whether it has a mark or a state
+	with   func(E, int64) E    // the same for the shadow, whose token is another one
+	send   func(store.Store) func(context.Context, []E) ([]error, error)
+	ends   bool // the lease is over after it
+}
+
+// alter changes leases in three steps. First the holder claims the shadow's lease again: it gets the one that it has, or if that was lost a new one.
+// Then the store that decides is asked. What it confirms is then written to the shadow. In this order nothing old can get into the shadow: what was
+// confirmed after the shadow's lease was acquired is the newest there is for as long as that lasts, since nobody else is granted the name without it.
+func alter[E any](ctx context.Context, b *both, batch []E, check func(E) error, a alteration[E]) ([]error, error) {
+	errs := make([]error, len(batch))
+	var valid []int
+	var asked []E
+	var claims []store.Claim
+	for i, e := range batch {
+		if errs[i] = check(e); errs[i] == nil {
+			valid, asked, claims = append(valid, i), append(asked, e), append(claims, a.lookup(e))
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	shadows := b.lookup(ctx, claims)
+	decided, err := a.send(b.truth)(ctx, asked)
+	if err != nil {
+		return nil, err
+	}
+	var confirmed []E
+	var of []int // their indexes in batch
+	var back []store.Release
+	for n, i := range valid {
+		errs[i] = decided[n]
+		shadow := shadows[n]
+		switch {
+		case decided[n] == nil && shadow.Err == nil:
+			confirmed, of = append(confirmed, a.with(asked[n], shadow.Grant.Token)), append(of, i)
+		case decided[n] == nil && a.writes(asked[n]) && !(a.ends && lingers(shadow.Err)):
+			errs[i] = unrecorded(claims[n].Name, shadow.Err)
+		case shadow.Err == nil && errors.Is(decided[n], store.ErrLost) && !errors.Is(decided[n], store.ErrUnknown):
+			back = append(back, store.Release{Name: claims[n].Name, Holder: claims[n].Holder, Token: shadow.Grant.Token, Retain: store.Forever})
+		}
+	}
+	for n, err := range apply(ctx, confirmed, a.send(b.shadow)) {
+		if err != nil && a.writes(confirmed[n]) {
+			errs[of[n]] = unrecorded(a.lookup(confirmed[n]).Name, err)
+		}
+	}
+	apply(ctx, back, b.shadow.Release) // else it expires
+	return errs, nil
+}
+
+// lookup claims leases of the shadow for their holders. It has half of the time that is left, so that a shadow which does not respond does not keep
+// leases from being renewed.
+func (b *both) lookup(ctx context.Context, claims []store.Claim) []store.Outcome {
+	if deadline, ok := ctx.Deadline(); ok {
+		half, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
+		defer cancel()
+		ctx = half
+	}
+	outcomes, err := b.shadow.Acquire(ctx, claims)
+	if err != nil {
+		outcomes = make([]store.Outcome, len(claims))
+		for i := range outcomes {
+			outcomes[i].Err = err
+		}
+	}
+	return outcomes
+}
+
+// lingers reports whether a claim of the shadow was refused because the name was released and lingers: then it was this release, repeated.
+func lingers(err error) bool {
+	var held *store.HeldError
+	return errors.As(err, &held) && held.Record.Holder == "" && held.Record.Token != 0
+}
+
+// unrecorded is the error of what the store that decides has recorded, and the shadow perhaps not.
+func unrecorded(name string, err error) error {
+	if errors.Is(err, store.ErrUnknown) {
+		return fmt.Errorf("move: only one store has recorded what was written to %q: %w", name, err)
+	}
+	return fmt.Errorf("%w: move: only one store has recorded what was written to %q: %v", store.ErrUnknown, name, err) //nolint:errorlint // not ErrLost or ErrHeld
+}
