@@ -75,7 +75,7 @@ func claimGroups(jobs map[string]*plannedJob, limits groupLimits, old map[string
 	return groups
 }
 
-// digest tells a group from all others: by what its jobs have in common and by their names.
+// digest identifies a group by what its jobs have in common and by their names.
 func digest(key string, jobs []*plannedJob) string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s\x00", key)

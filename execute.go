@@ -81,7 +81,7 @@ func (x *execution) decline() ending {
 	return ending{recorded: err == nil && x.tell, state: x.state}
 }
 
-// verdict says, after an attempt, whether the run is over for this replica, and whether it is done for the fleet.
+// verdict reports, after an attempt, whether the run is over for this replica, and whether it is done for the fleet.
 func (j Job) verdict(record RunRecord) (over, done bool) {
 	last := record.Attempt >= j.Retry.Attempts
 	switch record.Outcome {
@@ -184,7 +184,7 @@ func (x *execution) completionMark() int64 {
 	return had + 1
 }
 
-// committed says whether a completion of the lease's was committed, although the function failed after it; and whether the store could say so.
+// committed reports whether a completion of the lease was committed although the function failed after it, and whether the store is sure of that.
 func (x *execution) committed() (yes, known bool) {
 	mark := x.lease.completion.Load()
 	if mark == 0 {

@@ -53,7 +53,7 @@ func (w *localWaiter) untilFirst(ctx, client context.Context) bool {
 	return false
 }
 
-// tellNext tells the next waiter of the queue which lease it waits for. The first waiter calls it before it leaves the
+// tellNext passes to the next waiter of the queue which lease it waits for. The first waiter calls it before it leaves the
 // queue.
 func (w *localWaiter) tellNext(l *Lease) {
 	all := w.all

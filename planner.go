@@ -264,7 +264,7 @@ func (p *planner) heard(news controlNews, now time.Time) {
 	}
 }
 
-// hears tells a job what was heard last.
+// hears applies the last news to a job.
 func (p *planner) hears(j *plannedJob, now time.Time) {
 	name := j.job.Name
 	if asked := p.news.each[name].under(p.news.all); p.news.each != nil && asked != j.asked {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Retry says how often and how soon something that failed is tried again.
+// Retry bounds how often something that failed is tried again, and how soon.
 type Retry struct {
 	Attempts   int           // in all, crashes included; 0: see where it is used
 	Backoff    time.Duration // before the second attempt; doubles from one to the next

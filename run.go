@@ -14,12 +14,13 @@ import (
 	"github.com/soloist-dev/soloist/internal/rand"
 )
 
-// Run runs the jobs until ctx ends: each scheduled time on one replica of the fleet. Every replica runs the same jobs. The
-// store may fail, also at the start: Run logs it, runs lose their leases, nothing new starts, and all goes on when it is back.
+// Run runs the jobs until ctx ends: each scheduled time on one replica of the fleet. Every replica runs the same jobs. If the
+// store fails, also at the start, Run logs it and no run starts; runs under way lose their leases. Runs start again when the
+// store responds.
 //
 // When ctx ends, Run starts nothing more, waits Config.Drain for the runs under way (when the client shuts down, as long as Shutdown does), cancels their contexts, and
-// returns when their functions have: nil, or an error that names the jobs whose functions ignored their context for another TTL, and those
-// whose runs the store could not be told of yet. A run that was cancelled by that and fails is taken over by another replica at once.
+// returns when their functions have. The error is nil, or it names the jobs whose functions ignored their context for another TTL, and those
+// whose runs may not be recorded. Another replica immediately takes over a run that failed because it was cancelled.
 //
 // Only one Run of a Runner can be under way, and a client runs a job in one Runner at a time.
 func (r *Runner) Run(ctx context.Context) error {

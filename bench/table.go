@@ -16,7 +16,7 @@ type column struct {
 	cell    func(*row) string
 }
 
-// about says what each case is.
+// about describes each case.
 var about = map[string]string{
 	"A": "take and give back a free name, one caller",
 	"B": "the same by many goroutines, a name each",

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Describe says in plain English what an expression means: "at 03:00 on weekdays (Europe/Berlin)". The words are for
+// Describe returns in plain English what an expression means: "at 03:00 on weekdays (Europe/Berlin)". The words are for
 // people and may change. What they say is exact: two expressions with the same words have the same scheduled times,
 // except that an H is described as what it stands for.
 func Describe(e *Expression) string {

@@ -33,7 +33,7 @@ type JobRule struct {
 // A Span is a time without its ends.
 type Span struct{ From, To time.Duration }
 
-// Missed says what becomes of scheduled times that nobody could start within Grace. It is checked for runs that follow a run which
+// Missed is the policy for scheduled times that nobody could start within Grace. It is checked for runs that follow a run which
 // was recorded, in histories in which the store could be watched.
 type Missed struct {
 	Policy string // "skip", "once", "all"; "" leaves the rule out

@@ -16,7 +16,7 @@ var (
 	errNoReply = errors.New("the server has not said whether the write was applied")
 )
 
-// wrap says what was being done, and gives errors of the server the meaning that they have for every store.
+// wrap adds what was being done, and gives errors of the server the meaning that they have for every store.
 func wrap(doing string, err error) error {
 	var (
 		denied      *gocql.RequestErrUnauthorized

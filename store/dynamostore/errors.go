@@ -14,7 +14,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// wrap says what was being done, and gives errors of the service the meaning that they have for every store.
+// wrap adds what was being done, and gives errors of the service the meaning that they have for every store.
 func wrap(doing string, err error) error {
 	var missing *types.ResourceNotFoundException
 	var refusal smithy.APIError

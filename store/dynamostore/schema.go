@@ -69,7 +69,7 @@ func (b *backend) describe(ctx context.Context) (*types.TableDescription, error)
 	return out.Table, nil
 }
 
-// keyProblem says what is wrong with the key of a table, or returns "".
+// keyProblem returns what is wrong with the key of a table, or returns "".
 func keyProblem(t *types.TableDescription) string {
 	if len(t.KeySchema) == 1 && aws.ToString(t.KeySchema[0].AttributeName) == attrName && t.KeySchema[0].KeyType == types.KeyTypeHash {
 		for _, a := range t.AttributeDefinitions {

@@ -135,7 +135,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// alive says why a call cannot begin.
+// alive returns the reason why a call cannot begin, or nil.
 func (s *Store) alive(ctx context.Context) error {
 	if s.ctx.Err() != nil {
 		return store.ErrClosed

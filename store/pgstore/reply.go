@@ -14,7 +14,7 @@ import (
 // What a server answers is checked, field by field: a server may be broken, something between it and us may be, and rows can be changed
 // by others, and by triggers. What cannot be is an unknown outcome, of the one name that it is about if that can be told.
 
-// impossible says what is wrong with an answer.
+// impossible returns the error about an answer that cannot be.
 func (s *Store) impossible(format string, args ...any) error {
 	return store.AsUnknown(fmt.Errorf("%s: an answer that cannot be: %s", s.tables.cfg.Dialect, fmt.Sprintf(format, args...)))
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/soloist-dev/soloist/store/internal/shedlock"
 )
 
-// Config says how a store keeps its records. The zero value is useful.
+// Config configures how a store keeps its records. The zero value is useful.
 type Config struct {
 	// Prefix begins all keys and channels: 1 to 64 printable bytes without braces. The default is "soloist". Replicas that are to
 	// exclude each other need the same one.
@@ -204,7 +204,7 @@ func (s *Store) enter() bool {
 	return !s.closed
 }
 
-// alive says why a call cannot begin.
+// alive returns the reason why a call cannot begin, or nil.
 func (s *Store) alive(ctx context.Context) error {
 	if s.ctx.Err() != nil {
 		return store.ErrClosed

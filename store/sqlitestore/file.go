@@ -40,7 +40,7 @@ var (
 	errBroken     = errors.New("the file has to be opened again")
 )
 
-// check says why f cannot be used.
+// check returns the reason why f cannot be used, or nil.
 func (f *file) check() error {
 	if f == nil || f.broken.Load() {
 		return errBroken

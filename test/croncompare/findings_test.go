@@ -58,7 +58,7 @@ var requirements = []requirement{
 	{name: "error: `15-20W`", expression: "0 0 15-20W * ?", refuse: true},
 }
 
-// answer tells in a word how a candidate meets a requirement.
+// answer returns in a word how a candidate meets a requirement.
 func (r requirement) answer(c candidate) string {
 	ask, err := safely(func() (next, error) {
 		if r.zone == "" {

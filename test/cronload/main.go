@@ -224,7 +224,7 @@ func (f *fleet) kill() {
 	}
 }
 
-// report says what was seen, and whether each scheduled time ran once.
+// report prints what was seen, and whether each scheduled time ran once.
 func (f *fleet) report(out *os.File) bool {
 	times := map[string]int{}
 	doubled, unended := 0, 0

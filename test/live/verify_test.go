@@ -243,7 +243,7 @@ func mustBeCaught(t *testing.T, control func(*testing.T) run) {
 	}
 }
 
-// tell tells the first violation of each checker.
+// tell prints the first violation of each checker.
 func tell(t *testing.T, v verdict) {
 	t.Helper()
 	told := map[string]bool{}

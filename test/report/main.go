@@ -86,7 +86,7 @@ type reader struct {
 // A reason is why tests of a package were skipped.
 type reason struct{ pkg, why string }
 
-// lines tells the tests that were skipped, those of a package with the same reason in one line.
+// lines prints the tests that were skipped, those of a package with the same reason in one line.
 func (r *reader) lines() []string {
 	var lines []string
 	for reason, tests := range r.skipped {

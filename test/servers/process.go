@@ -170,7 +170,7 @@ func (p *Process) PID() int {
 	return p.cmd.Process.Pid
 }
 
-// Ended says how the server's last process has ended; it is nil while that runs.
+// Ended returns how the server's last process has ended; nil while it is running.
 func (p *Process) Ended() *os.ProcessState {
 	p.mu.Lock()
 	cmd, done := p.cmd, p.done

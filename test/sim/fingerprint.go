@@ -8,7 +8,7 @@ import (
 	"github.com/soloist-dev/soloist/internal/proof"
 )
 
-// Fingerprint tells histories apart.
+// Fingerprint distinguishes histories.
 func Fingerprint(h proof.History) uint64 {
 	sum := fnv.New64a()
 	for _, e := range h {

@@ -151,7 +151,7 @@ func (all *tally) follow(t *testing.T, part, procs int) {
 	}
 }
 
-// progress tells how far it is: on a terminal in one line, else every ten seconds.
+// progress prints how far it is: on a terminal in one line, else every ten seconds.
 func progress(all *tally, begin time.Time, done <-chan struct{}) {
 	info, err := os.Stdout.Stat()
 	terminal := err == nil && info.Mode()&os.ModeCharDevice != 0

@@ -76,7 +76,7 @@ func (r *replica) sleeps(d time.Duration) {
 	h.ill[len(h.ill)-1].to += d
 }
 
-// well tells when the replica was well. It is for the end of the history.
+// well returns when the replica was well. It is for the end of the history.
 func (r *replica) well() (all proof.History) {
 	h := &r.health
 	h.mu.Lock()

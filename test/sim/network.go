@@ -421,7 +421,7 @@ func (c *call[Q, A]) lost(err error) ([]A, error) {
 	return nil, store.AsUnknown(err)
 }
 
-// answer tells the replica.
+// answer passes the results to the replica.
 func (c *call[Q, A]) answer(answers []A, err error) ([]A, error) {
 	w := c.n.replica.world
 	if c.n.replica.dead() {

@@ -132,7 +132,7 @@ func (w *world) jobRule(j JobPlan) proof.JobRule {
 // queued is how long a claim waits behind requests that hang before it is sent beside them.
 const queued = 100 * time.Millisecond
 
-// omission says what must have been begun because a replica was well.
+// omission returns what must have been begun because a replica was well.
 func (w *world) omission(j JobPlan) proof.Omission {
 	p := w.plan
 	o := proof.Omission{Grace: j.Grace, Look: time.Second / 2, Until: p.Trouble + p.Tail - 2*p.TTL - time.Second, Spaced: j.AtLeast, Tries: j.Attempts > 0, Later: j.Missed != "skip"}

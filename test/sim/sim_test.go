@@ -44,7 +44,7 @@ func alone(t *testing.T) {
 }
 
 // TestSimulation runs fleets of the real client on a store behind a bad network and gives their histories to all checkers. A
-// violation tells its seed, which runs again with -sim.seed.
+// violation prints its seed, which can be run again with -sim.seed.
 func TestSimulation(t *testing.T) {
 	alone(t)
 	switch {
@@ -170,7 +170,7 @@ func TestSameSeedSameHistory(t *testing.T) {
 	}
 }
 
-// firstDifference tells the first events in which two histories differ.
+// firstDifference returns the first events in which two histories differ.
 func firstDifference(one, two proof.History) string {
 	for i := range min(len(one), len(two)) {
 		if a, b := fmt.Sprintf("%+v", one[i]), fmt.Sprintf("%+v", two[i]); a != b {
