@@ -278,7 +278,7 @@ func (c *jobCheck) missed() {
 	for _, l := range leases {
 		r, ran := first[l.grant.DidToken]
 		if ran && clean && !r.Manual && r.Attempt == 1 {
-			if !c.picks(done, r.Mark, c.firstAsked(l.grant)-c.rule.Missed.Queued, r.At) && !c.refusedInTime(r.Replica, r.Mark, leases) && !c.givenBackInTime(r, leases) {
+			if !c.picks(done, r.Mark, c.made(l.grant), r.At) && !c.refusedInTime(r.Replica, r.Mark, leases) && !c.givenBackInTime(r, leases) {
 				c.bad(History{*l.grant, r}, "%s was run, where the policy %q picks %s; %s was done", utc(r.Mark), c.rule.Missed.Policy,
 					utc(c.pick(done, l.from)), utc(done))
 			}
@@ -308,6 +308,25 @@ func (c *jobCheck) firstAsked(grant *Event) time.Duration {
 	return first
 }
 
+// flights is how many of its requests a client has under way at most beside which it sends another.
+const flights = 4
+
+// made is the earliest instant at which a claim can have been made in its client. It waits there for Queued at most behind requests that hang, and if
+// there are so many of them that no other is sent, until one ends. Nothing else was waiting when the last of them was sent.
+func (c *jobCheck) made(claim *Event) time.Duration {
+	sent := c.firstAsked(claim)
+	hang, last := map[time.Duration]bool{}, time.Duration(0)
+	for i := range c.History {
+		if e := &c.History[i]; e.Kind == Ill && e.Replica == claim.Replica && e.At < sent && e.Until >= sent {
+			hang[e.At], last = true, max(last, e.At)
+		}
+	}
+	if len(hang) >= flights {
+		return min(last, sent-c.rule.Missed.Queued)
+	}
+	return sent - c.rule.Missed.Queued
+}
+
 // refusedInTime reports whether a replica need not miss a scheduled time, however late it begins it, because it claimed the job within Grace and was
 // refused: the lease in the way had been granted when the time was due, so that it may have been for this time.
 func (c *jobCheck) refusedInTime(replica string, scheduled int64, leases []*lease) bool {
@@ -331,7 +350,7 @@ func (c *jobCheck) givenBackInTime(r Event, leases []*lease) bool {
 // claimsInTime reports whether a claim was made for a scheduled time within Grace. It is made when it is asked for first, in the client.
 func (c *jobCheck) claimsInTime(claim *Event, scheduled int64) bool {
 	from := c.instant(scheduled)
-	return claim.Mark >= scheduled && claim.At >= from && c.firstAsked(claim)-c.rule.Missed.Queued <= from+c.rule.Missed.Grace
+	return claim.Mark >= scheduled && claim.At >= from && c.made(claim) <= from+c.rule.Missed.Grace
 }
 
 // picks reports whether the policy picks a scheduled time at some instant between that at which its run's claim was sent and that at which it

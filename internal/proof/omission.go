@@ -179,10 +179,10 @@ func (c *jobCheck) forAnother(leases []*lease, scheduled int64) bool {
 	return false
 }
 
-// beginning is the scheduled time of which the store was to be told under a lease that it begins; 0 if there was none.
+// beginning is the scheduled time of which the store was to be told under a lease that it begins, or is given up; 0 if there was none.
 func (c *jobCheck) beginning(l *lease) int64 {
 	for i := range c.History {
-		if e := &c.History[i]; e.Kind == Extend && e.Name == c.rule.Record && e.Token == l.grant.DidToken && e.Mark > 0 {
+		if e := &c.History[i]; (e.Kind == Extend || e.Kind == Release) && e.Name == c.rule.Record && e.Token == l.grant.DidToken && e.Mark > 0 {
 			return e.Mark
 		}
 	}

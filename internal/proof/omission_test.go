@@ -87,6 +87,8 @@ func TestOmission(t *testing.T) {
 		{"who died had it for an earlier time", History{always, grant(10*s, 1, 3*s), grant(13*s+s/4, 2, 9*s), run(10*s, 14*s, 16*s, 2, Okay, 17*s)}, at20(nil), false},
 		{"who died had it for this time", History{always, grant(10*s, 1, 3*s), grant(13*s+s/4, 2, 9*s), run(30*s, 20*s, 21*s, 2, Okay, 22*s)}, at20(nil), true},
 		{"who had it told of an earlier beginning", History{always, grant(10*s, 1, 9*s), with(told, func(e *Event) { e.Mark = 10_000 })}, once, false},
+		{"who had it gave an earlier time up", History{always, grant(10*s, 1, 9*s), markRaised(19*s-s/10, 1, 10*s)}, at20(nil), false},
+		{"who had it gave this time up", History{always, grant(10*s, 1, 9*s), markRaised(19*s-s/10, 1, 20*s)}, at20(nil), true},
 		{"somebody whose clock is ahead begins a later time", History{well("w", 0, 60*s), grant(12*s, 1, 9*s), run(25*s, 14*s, 15*s, 1, Okay, 16*s)}, skewed, false},
 		{"somebody begins a later time when it is due", History{well("w", 0, 60*s), grant(12*s, 1, 9*s), run(25*s, 15*s, 16*s, 1, Okay, 17*s)}, skewed, true},
 		{"somebody begins a later time, and no clock is ahead", History{always, grant(12*s, 1, 9*s), run(25*s, 14*s, 15*s, 1, Okay, 16*s)}, at20(nil), true},

@@ -192,6 +192,13 @@ func TestCheckers(t *testing.T) {
 	forgotten := func(at time.Duration, token, seen int64) Event { // or not
 		return with(acquire(at, at+s, "b", token, Granted), func(e *Event) { e.Seen = seen })
 	}
+	// hung are requests of a replica that hang until it claims the job.
+	hung := func(n int) (h History) {
+		for i := range n {
+			h = append(h, Event{Kind: Ill, At: 45*s - time.Duration(i), Until: 48 * s, Replica: "a", Name: "x"})
+		}
+		return h
+	}
 	// untold is a grant whose holder was not told of it at first, and untoldBack its release.
 	untold, untoldBack := acquire(6*s, Never, "b", 0, Unknown), with(release(8*s, 9*s, "b", 3, Okay), func(e *Event) { e.Retain = Never })
 	tests := []struct {
@@ -318,6 +325,8 @@ func TestCheckers(t *testing.T) {
 		{"refused in time, claimed for an earlier time later, and given back", gaveBackLater(30_000, nil), missed("skip"), JobsChecker},
 		{"refused too late, claimed for that time later, and given back", gaveBackLater(40_000, func(e *Event) { e.At, e.Took, e.Until = 45*s+1, 45*s+1, 46*s }), missed("skip"), JobsChecker},
 		{"waited in its client until it was late", away(40 * s), queuedFor(3 * s), ""},
+		{"waited in its client until one of as many requests as may hang had ended", append(away(40*s), hung(4)...), missed("skip"), ""},
+		{"did not wait behind fewer", append(away(40*s), hung(3)...), missed("skip"), JobsChecker},
 		{"waited in its client for less", away(40 * s), queuedFor(3*s - 1), JobsChecker},
 
 		{"processed", History{element(0, s, 2*s)}, elements, ""},

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/soloist-dev/soloist"
@@ -28,7 +29,7 @@ func (w *world) histories(h proof.History) {
 		}
 		oldest := int64(0) // token of which all is told
 		for _, r := range state.Runs {
-			if len(state.Runs) == kept && oldest == 0 && r.Token > 0 { // of one that was abandoned nobody knows the token
+			if len(state.Runs) == kept && oldest == 0 && r.Outcome != soloist.OutcomeAbandoned { // of those others can only guess the token
 				oldest = r.Token + 1
 			}
 		}
@@ -40,7 +41,7 @@ func (w *world) histories(h proof.History) {
 			i := slices.IndexFunc(state.Runs, func(r soloist.RunRecord) bool { return r.Token == e.Token && r.Attempt == e.Attempt })
 			switch {
 			case i < 0:
-				w.wrong(j.Name, e, "its record does not show a run that was recorded")
+				w.wrong(j.Name, e, "its record does not show a run that was recorded; it shows those of the tokens "+tokens(state.Runs))
 			case (state.Runs[i].Outcome == soloist.OutcomeOK) != (e.Result == proof.Okay) && !committed(h, e) || state.Runs[i].ScheduledAt.UnixMilli() != e.Mark || state.Runs[i].Manual != e.Manual:
 				w.wrong(j.Name, e, "its record tells something else of a run: "+state.Runs[i].Outcome)
 			}
@@ -51,6 +52,14 @@ func (w *world) histories(h proof.History) {
 // committed reports whether a transaction has recorded the run, whose function may not know it.
 func committed(h proof.History, run proof.Event) bool {
 	return slices.ContainsFunc(h, func(e proof.Event) bool { return e.Kind == proof.Commit && e.Name == run.Name && e.Token == run.Token })
+}
+
+func tokens(runs []soloist.RunRecord) string {
+	var all []int64
+	for _, r := range runs {
+		all = append(all, r.Token)
+	}
+	return fmt.Sprint(all)
 }
 
 const historyChecker = "history"

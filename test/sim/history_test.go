@@ -22,6 +22,10 @@ func TestHistoriesThatTellTooLittle(t *testing.T) {
 		return e
 	}
 	told := soloist.RunRecord{ScheduledAt: time.UnixMilli(60_000), Token: 7, Attempt: 1, Outcome: soloist.OutcomeOK}
+	full := []soloist.RunRecord{{Token: 5, Outcome: soloist.OutcomeAbandoned}}
+	for token := range int64(kept - 1) {
+		full = append(full, soloist.RunRecord{Token: 8 + token, Outcome: soloist.OutcomeOK})
+	}
 	for name, row := range map[string]struct {
 		run     proof.Event
 		told    []soloist.RunRecord
@@ -32,6 +36,7 @@ func TestHistoriesThatTellTooLittle(t *testing.T) {
 		"not told":  {run, nil, 50, "does not show a run"},
 		"otherwise": {with(proof.Failed), []soloist.RunRecord{told}, 50, "something else"},
 		"failed, and not told, where there are transactions": {with(proof.Failed), nil, 50, "does not show a run"},
+		"not told any more, behind one that was abandoned":   {run, full, 50, ""},
 		"lost, and not told": {with(proof.Lost), nil, 0, "does not show a run"},
 		"lost, with a transaction that may have been committed too": {with(proof.Lost), nil, 50, ""},
 	} {

@@ -94,6 +94,9 @@ func (t *thread) run(ctx context.Context, p JobPlan, run soloist.Run) error {
 	long := p.Longest
 	if w.healed() {
 		long /= 10
+		if p.AtMost > 0 { // it must not overrun
+			long = min(long, p.AtMost/2)
+		}
 	}
 	rest(ctx, rng.span(long))
 	result, err := proof.Okay, error(nil)
