@@ -187,8 +187,9 @@ type Sweeper interface {
 	Sweep(ctx context.Context, limit int) (int, error)
 }
 
-// A Clockless store has no clock that all its users share. Each process counts a lease, or a linger, from when it first saw it. So a process that
-// has not seen a lease before is refused for a whole TTL, however long ago the lease has ended. Package casstore makes such stores.
+// A Clockless store has no clock that all its users share. A lease, or a linger, does not end early, and may end late. In stores of package
+// casstore each process counts it from when it first saw it; so a process that has not seen a lease before is refused for a whole TTL, however long
+// ago the lease has ended.
 type Clockless interface {
 	// Clockless does nothing.
 	Clockless()

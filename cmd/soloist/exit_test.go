@@ -43,6 +43,7 @@ func TestPasswordsInURLs(t *testing.T) {
 		"dynamodb://table?secret_key=canary": true,
 		"cassandra://user:canary@a,b:9042/k": true,
 		"hazelcast://user:canary@a,b:5701/m": true,
+		"etcd://user:canary@a,b:2379/prefix": true,
 	} {
 		if got := hasPassword(text); got != want {
 			t.Errorf("%s: %v", text, got)

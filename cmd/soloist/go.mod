@@ -12,6 +12,7 @@ require (
 )
 
 require (
+	github.com/StackExchange/wmi v0.0.0-20190523213315-cbe66965904d // indirect
 	github.com/apache/cassandra-gocql-driver/v2 v2.1.2 // indirect
 	github.com/aws/aws-sdk-go-v2 v1.47.7 // indirect
 	github.com/aws/aws-sdk-go-v2/config v1.33.15 // indirect
@@ -30,14 +31,30 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/sts v1.51.8 // indirect
 	github.com/aws/smithy-go v1.28.8 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
+	github.com/coreos/go-semver v0.3.1 // indirect
+	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
+	github.com/go-ole/go-ole v1.2.4 // indirect
+	github.com/golang/protobuf v1.5.4 // indirect
+	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
 	github.com/hazelcast/hazelcast-go-client v1.4.2 // indirect
+	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
+	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
 	github.com/shirou/gopsutil/v3 v3.21.5 // indirect
 	github.com/tklauser/go-sysconf v0.3.4 // indirect
 	github.com/tklauser/numcpus v0.2.1 // indirect
+	go.etcd.io/etcd/api/v3 v3.7.3 // indirect
+	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // indirect
+	go.etcd.io/etcd/client/v3 v3.7.3 // indirect
+	go.uber.org/multierr v1.11.0 // indirect
+	go.uber.org/zap v1.27.1 // indirect
+	golang.org/x/net v0.61.0 // indirect
+	google.golang.org/genproto/googleapis/api v0.0.0-20260803160001-6ac0973c030d // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260803160001-6ac0973c030d // indirect
+	google.golang.org/grpc v1.83.2 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )
 
@@ -53,7 +70,7 @@ require (
 	github.com/redis/go-redis/v9 v9.23.0
 	go.uber.org/atomic v1.12.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
-	golang.org/x/text v0.42.0 // indirect
+	golang.org/x/text v0.43.0 // indirect
 )
 
 require (
@@ -66,6 +83,7 @@ require (
 	github.com/soloist-dev/soloist/metrics/prometheus v0.0.0
 	github.com/soloist-dev/soloist/store/cassandrastore v0.0.0
 	github.com/soloist-dev/soloist/store/dynamostore v0.0.0
+	github.com/soloist-dev/soloist/store/etcdstore v0.0.0
 	github.com/soloist-dev/soloist/store/hazelcaststore v0.0.0
 	github.com/soloist-dev/soloist/store/mysqlstore v0.0.0
 	github.com/soloist-dev/soloist/store/pgstore v0.0.0
@@ -93,6 +111,8 @@ replace github.com/soloist-dev/soloist/store/redisstore => ../../store/redisstor
 replace github.com/soloist-dev/soloist/store/cassandrastore => ../../store/cassandrastore
 
 replace github.com/soloist-dev/soloist/store/dynamostore => ../../store/dynamostore
+
+replace github.com/soloist-dev/soloist/store/etcdstore => ../../store/etcdstore
 
 replace github.com/soloist-dev/soloist/store/mysqlstore => ../../store/mysqlstore
 

@@ -16,6 +16,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/cassandrastore"
 	"github.com/soloist-dev/soloist/store/dynamostore"
+	"github.com/soloist-dev/soloist/store/etcdstore"
 	"github.com/soloist-dev/soloist/store/hazelcaststore"
 	"github.com/soloist-dev/soloist/store/memstore"
 	"github.com/soloist-dev/soloist/store/mysqlstore"
@@ -61,6 +62,7 @@ var openers = map[string]func(ctx context.Context, text string) (store.Store, er
 	"dynamodb":        opener(dynamostore.OpenURL),
 	"cassandra":       opener(cassandrastore.OpenURL),
 	"hazelcast":       opener(hazelcaststore.OpenURL),
+	"etcd":            opener(etcdstore.OpenURL),
 }
 
 // opener makes the OpenURL of a package one of openers, without the nil that is not nil.

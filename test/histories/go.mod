@@ -10,6 +10,7 @@ require (
 	github.com/soloist-dev/soloist v0.0.0
 	github.com/soloist-dev/soloist/internal/proof v0.0.0
 	github.com/soloist-dev/soloist/store/dynamostore v0.0.0
+	github.com/soloist-dev/soloist/store/etcdstore v0.0.0
 	github.com/soloist-dev/soloist/store/mysqlstore v0.0.0
 	github.com/soloist-dev/soloist/store/pgstore v0.0.0
 	github.com/soloist-dev/soloist/store/redisstore v0.0.0
@@ -35,8 +36,12 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/sts v1.51.8 // indirect
 	github.com/aws/smithy-go v1.28.8 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/coreos/go-semver v0.3.1 // indirect
+	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
 	github.com/dustin/go-humanize v1.1.0 // indirect
+	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/google/uuid v1.6.0 // indirect
+	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
@@ -44,10 +49,20 @@ require (
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/redis/go-redis/v9 v9.23.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
+	go.etcd.io/etcd/api/v3 v3.7.3 // indirect
+	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // indirect
+	go.etcd.io/etcd/client/v3 v3.7.3 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
+	go.uber.org/multierr v1.11.0 // indirect
+	go.uber.org/zap v1.27.1 // indirect
+	golang.org/x/net v0.61.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
-	golang.org/x/text v0.41.0 // indirect
+	golang.org/x/text v0.43.0 // indirect
+	google.golang.org/genproto/googleapis/api v0.0.0-20260803160001-6ac0973c030d // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260803160001-6ac0973c030d // indirect
+	google.golang.org/grpc v1.83.2 // indirect
+	google.golang.org/protobuf v1.36.11 // indirect
 	modernc.org/libc v1.79.0 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
@@ -57,6 +72,7 @@ replace (
 	github.com/soloist-dev/soloist => ../..
 	github.com/soloist-dev/soloist/internal/proof => ../../internal/proof
 	github.com/soloist-dev/soloist/store/dynamostore => ../../store/dynamostore
+	github.com/soloist-dev/soloist/store/etcdstore => ../../store/etcdstore
 	github.com/soloist-dev/soloist/store/mysqlstore => ../../store/mysqlstore
 	github.com/soloist-dev/soloist/store/pgstore => ../../store/pgstore
 	github.com/soloist-dev/soloist/store/redisstore => ../../store/redisstore

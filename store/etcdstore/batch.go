@@ -1,0 +1,341 @@
+package etcdstore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// attempts is how often a change is decided again after a conflict. Each conflict means that another client succeeded, so after that many the caller
+// gets a *HeldError.
+const attempts = 16
+
+// retryAfter is the pause before the next claim after that many conflicts.
+const retryAfter = 10 * time.Millisecond
+
+// A task is one request of a batch for one name. It decides what to write from the two keys of the name.
+type task struct {
+	name string
+
+	// decide returns the change to write, nil if there is nothing to write and the task has succeeded, or the error with which it failed. It may be
+	// called several times; the last call counts.
+	decide func(p pair) (*change, error)
+
+	// guess, if not nil, reports whether decide would return a change. Then a name that was seen before need not be read again: the condition of the
+	// write checks that it has not changed.
+	guess func(p pair) bool
+
+	// wrote is called when the change has been written, at a revision. unknown is called when its outcome is unknown.
+	wrote   func(c *change, now pair)
+	unknown func(c *change)
+
+	err  error // the outcome
+	pair pair  // as decide has seen it last
+
+	change  *change
+	session *session // that the change attaches the name to
+	linger  *linger
+}
+
+// A change is what a task writes.
+type change struct {
+	record *record       // the new record; nil deletes both keys
+	take   time.Duration // the name is taken for so long, in a session
+	linger time.Duration // the name lingers for so long; the name is free if both are 0
+}
+
+// layers divides a batch into parts in each of which no name occurs twice.
+func layers(tasks []*task) (parts [][]*task) {
+	seen := make(map[string]int, len(tasks))
+	for _, t := range tasks {
+		n := seen[t.name]
+		seen[t.name]++
+		if n == len(parts) {
+			parts = append(parts, nil)
+		}
+		parts[n] = append(parts[n], t)
+	}
+	return parts
+}
+
+// run carries out the tasks of a batch: it reads the names that it has to, decides, and writes, and repeats that for the names that another client
+// changed meanwhile.
+func (s *Store) run(ctx context.Context, tasks []*task) {
+	for _, part := range layers(tasks) {
+		known := map[*task]bool{}
+		for _, t := range part {
+			if p, _ := s.sights.of(t.name); p.err == nil && t.guess != nil && t.guess(p) {
+				t.pair, known[t] = p, true
+			}
+		}
+		for range attempts {
+			part = s.look(ctx, part, known)
+			if part = s.write(ctx, part, known); len(part) == 0 {
+				break
+			}
+		}
+		for _, t := range part {
+			t.err = &store.HeldError{Record: store.Record{Name: t.name, Left: retryAfter}}
+		}
+	}
+}
+
+// look reads the names that are not known. It returns the tasks that can continue.
+func (s *Store) look(ctx context.Context, tasks []*task, known map[*task]bool) (rest []*task) {
+	var names []string
+	for _, t := range tasks {
+		if !known[t] {
+			names = append(names, t.name)
+		}
+	}
+	if len(names) == 0 {
+		return tasks
+	}
+	pairs, err := s.read(ctx, names)
+	for _, t := range tasks {
+		if !known[t] {
+			if t.err = err; err == nil {
+				t.pair, pairs = pairs[0], pairs[1:]
+				t.err = t.pair.err
+			}
+			if t.err != nil {
+				continue
+			}
+		}
+		rest = append(rest, t)
+	}
+	return rest
+}
+
+// read returns the keys of names, with one request for each hundred.
+func (s *Store) read(ctx context.Context, names []string) ([]pair, error) {
+	client, err := s.clients.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pairs := make([]pair, 0, len(names))
+	for len(names) > 0 {
+		some := names[:min(len(names), s.chunk())]
+		ops := make([]clientv3.Op, len(some))
+		for i, name := range some {
+			ops[i] = s.keys.get(name)
+		}
+		reply, err := client.Txn(ctx).Then(ops...).Commit()
+		switch {
+		case errors.Is(err, rpctypes.ErrTooManyOps):
+			if err := s.shrink(len(some)); err != nil {
+				return nil, err
+			}
+			continue
+		case err != nil:
+			return nil, s.wrap("reading", err)
+		}
+		for i, name := range some {
+			pairs = append(pairs, s.sights.see(name, s.keys.pairOf(name, reply.Responses[i].GetResponseRange().Kvs)))
+		}
+		names = names[len(some):]
+	}
+	return pairs, nil
+}
+
+// get reads both keys of a name.
+func (k keys) get(name string) clientv3.Op {
+	from, to := k.both(name)
+	return clientv3.OpGet(from, clientv3.WithRange(to))
+}
+
+// write decides tasks, and writes their changes. It returns the tasks that met a conflict.
+func (s *Store) write(ctx context.Context, tasks []*task, known map[*task]bool) (rest []*task) {
+	clear(known)
+	var writing []*task
+	for _, t := range tasks {
+		t.change, t.err = t.decide(t.pair)
+		if t.err == nil && t.change != nil {
+			writing = append(writing, t)
+		}
+	}
+	for len(writing) > 0 {
+		some := writing[:s.fitting(writing)]
+		again, err := s.commit(ctx, some, known)
+		if errors.Is(err, rpctypes.ErrTooManyOps) && len(some) > 1 {
+			if err = s.shrink(len(some)); err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			for _, t := range some {
+				t.err = err
+			}
+			again = nil
+		}
+		rest, writing = append(rest, again...), writing[len(some):]
+	}
+	return rest
+}
+
+// mostBytes is how large the values of one transaction may be together. A server takes 1.5 MiB, if it is not configured otherwise.
+const mostBytes = 1 << 20
+
+// fitting returns how many changes go into one transaction. A change of a name that is held by another process goes alone with others of that process:
+// the key of its session is changed with it.
+func (s *Store) fitting(tasks []*task) int {
+	bytes, of := 0, s.foreign(tasks[0].pair)
+	for i, t := range tasks {
+		if t.change.record != nil {
+			bytes += 3*len(t.name) + len(t.change.record.State)*4/3 + 512
+		}
+		if i > 0 && (i >= s.chunk() || bytes > mostBytes || s.foreign(t.pair) != of) {
+			return i
+		}
+	}
+	return len(tasks)
+}
+
+// foreign returns the lease of etcd that a name is attached to if it is one of another process, and not of a linger.
+func (s *Store) foreign(p pair) clientv3.LeaseID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.taken == 0 || p.record.Released || s.sessions[p.lease] != nil {
+		return clientv3.NoLease
+	}
+	return p.lease
+}
+
+// commit writes the changes of one transaction, and returns the tasks that met a conflict. The error is for all of them.
+func (s *Store) commit(ctx context.Context, tasks []*task, known map[*task]bool) (again []*task, err error) {
+	client, err := s.clients.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ops := make([]clientv3.Op, 0, len(tasks)+1)
+	for _, t := range tasks {
+		op, err := s.operation(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		ops = append(ops, op)
+	}
+	if of := s.foreign(tasks[0].pair); of != clientv3.NoLease {
+		ops = append(ops, clientv3.OpPut(s.keys.session(of), "", clientv3.WithLease(of)))
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	reply, err := client.Txn(ctx).Then(ops...).Commit()
+	switch {
+	case errors.Is(err, rpctypes.ErrLeaseNotFound):
+		s.check(ctx, tasks)
+		return tasks, nil
+	case errors.Is(err, rpctypes.ErrTooManyOps) && len(tasks) > 1:
+		return nil, err
+	case err != nil:
+		if err = s.unsure("writing", err); errors.Is(err, store.ErrUnknown) {
+			s.lostSight(tasks)
+		}
+		return nil, err
+	}
+	for i, t := range tasks {
+		inner := reply.Responses[i].GetResponseTxn()
+		if inner.Succeeded {
+			s.written(t, reply.Header.Revision)
+			continue
+		}
+		t.pair = s.sights.see(t.name, s.keys.pairOf(t.name, inner.Responses[0].GetResponseRange().Kvs))
+		if t.err = t.pair.err; t.err == nil {
+			known[t] = true
+			again = append(again, t)
+		}
+	}
+	return again, nil
+}
+
+// operation returns the transaction of one name.
+func (s *Store) operation(ctx context.Context, t *task) (op clientv3.Op, err error) {
+	record, taken := s.keys.record(t.name), s.keys.taken(t.name)
+	t.session, t.linger = nil, nil
+	var then []clientv3.Op
+	if t.change.record == nil {
+		then = append(then, clientv3.OpDelete(record))
+	} else {
+		value, err := t.change.record.encode()
+		if err != nil {
+			return op, err
+		}
+		then = append(then, clientv3.OpPut(record, value))
+	}
+	switch {
+	case t.change.take > 0:
+		if t.session, err = s.session(ctx, t.change.take); err != nil {
+			return op, err
+		}
+		then = append(then, clientv3.OpPut(taken, "", clientv3.WithLease(t.session.id)))
+	case t.change.linger > 0:
+		if t.linger, err = s.linger(ctx, t.change.linger); err != nil {
+			return op, err
+		}
+		then = append(then, clientv3.OpPut(taken, "", clientv3.WithLease(t.linger.id)))
+	case t.pair.taken != 0:
+		then = append(then, clientv3.OpDelete(taken))
+	}
+	return clientv3.OpTxn([]clientv3.Cmp{
+		clientv3.Compare(clientv3.ModRevision(record), "=", t.pair.revision),
+		clientv3.Compare(clientv3.ModRevision(taken), "=", t.pair.taken),
+	}, then, []clientv3.Op{s.keys.get(t.name)}), nil
+}
+
+// written records that the change of a task has been written at a revision.
+func (s *Store) written(t *task, revision int64) {
+	now := pair{at: time.Now()}
+	if r := t.change.record; r != nil {
+		now.record, now.revision = *r, revision
+		if now.record.Token == 0 {
+			now.record.Token = revision
+		}
+	}
+	switch {
+	case t.session != nil:
+		now.taken, now.lease = revision, t.session.id
+	case t.linger != nil:
+		now.taken, now.lease = revision, t.linger.id
+	}
+	t.pair = s.sights.see(t.name, now)
+	if t.wrote != nil {
+		t.wrote(t.change, now)
+	}
+}
+
+// lostSight is for changes whose outcome is unknown: what they attached names to is not used any more.
+func (s *Store) lostSight(tasks []*task) {
+	for _, t := range tasks {
+		if t.session != nil {
+			s.abandon(t.session)
+		}
+		if t.unknown != nil {
+			t.unknown(t.change)
+		}
+	}
+}
+
+// check finds out which lease of etcd is gone, after one was.
+func (s *Store) check(ctx context.Context, tasks []*task) {
+	var seen []*session
+	for _, t := range tasks {
+		switch {
+		case t.linger != nil:
+			s.mu.Lock()
+			t.linger.gone = true
+			s.mu.Unlock()
+		case t.session != nil && !slices.Contains(seen, t.session):
+			seen = append(seen, t.session)
+			if err := s.renew(ctx, t.session); err != nil {
+				s.abandon(t.session)
+			}
+		}
+	}
+}

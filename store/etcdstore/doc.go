@@ -1,0 +1,18 @@
+// Package etcdstore keeps leases in etcd.
+//
+// A name has two keys: a record, which stays, and a key that exists while the name is taken. The second one is attached to a lease of
+// etcd. If the process dies, etcd's leader ends that lease and deletes the key. Every change of a name is one transaction, on the
+// condition that both keys are as they were read. The fencing token is etcd's revision of the transaction that granted the name.
+//
+// # Who keeps the clock
+//
+// The leases of one process share a few leases of etcd, one for each range of TTLs. The store keeps these alive while they are in use, and
+// ends by itself each lease that its holder does not extend: it deletes the key as soon as the TTL is over, by the clock of this process. So etcd
+// only has to notice that a process is dead or cut off. It does so later than after the TTL, never earlier: its leases are a few seconds or
+// up to two fifths longer than the TTL, and a new leader gives each its whole time again.
+//
+// # Requests
+//
+// Acquiring a name, refusing it and releasing it is one request each, also for batches of up to a hundred names. Extending thousands of leases is
+// one request, and now and then one more that keeps the shared lease alive.
+package etcdstore

@@ -1,0 +1,145 @@
+package etcdstore
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A Store is a store.Store in etcd. It is safe for use by many goroutines at once. It is also a store.Watcher, a store.Chooser, a
+// store.Sweeper, a store.Pinger, a store.Prober, a store.Examiner and a store.Clockless.
+type Store struct {
+	clients clients
+	keys    keys
+	sights  sights
+	watches watches
+	alive   aliveStream
+	size    atomic.Int64 // how many names are in one transaction
+
+	ctx    context.Context // of what runs in the background
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+	poked  chan struct{} // the next end may be earlier
+
+	sweeping sync.Mutex
+	cursor   string // of Sweep, which holds sweeping
+
+	mu       sync.Mutex
+	closed   bool
+	gates    map[int64]chan struct{}
+	classes  map[int64]*session // that names are attached to
+	sessions map[clientv3.LeaseID]*session
+	held     map[string]*holding
+	ends     ends
+	lingers  []*linger
+	renewing bool // keepAlive runs
+	lapsing  bool // lapse runs
+}
+
+var (
+	_ store.Store     = (*Store)(nil)
+	_ store.Watcher   = (*Store)(nil)
+	_ store.Chooser   = (*Store)(nil)
+	_ store.Sweeper   = (*Store)(nil)
+	_ store.Pinger    = (*Store)(nil)
+	_ store.Prober    = (*Store)(nil)
+	_ store.Examiner  = (*Store)(nil)
+	_ store.Clockless = (*Store)(nil)
+)
+
+// New returns a store on a client that the caller has made and closes, after the store. It sends no request. It is an error, store.ErrInvalid, if
+// client is nil or the prefix cannot be one.
+func New(client *clientv3.Client, cfg Config) (*Store, error) {
+	if client == nil {
+		return nil, &store.InvalidError{What: "client", Value: "nil", Rule: "give a *clientv3.Client"}
+	}
+	return open(given{client}, cfg)
+}
+
+func open(c clients, cfg Config) (*Store, error) {
+	cfg, err := cfg.filled()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Store{
+		clients: c, keys: keys{cfg.Prefix}, ctx: ctx, cancel: cancel, poked: make(chan struct{}, 1), gates: map[int64]chan struct{}{},
+		classes: map[int64]*session{}, sessions: map[clientv3.LeaseID]*session{}, held: map[string]*holding{},
+	}
+	s.alive = aliveStream{ctx: ctx, turn: make(chan struct{}, 1)}
+	s.size.Store(mostNames)
+	return s, nil
+}
+
+// Close ends what runs in the background, and closes the client if the store has opened it. Leases that were not released end by themselves, when
+// etcd's leases do. Calls after Close return store.ErrClosed.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	closed := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if closed {
+		return nil
+	}
+	s.cancel()
+	s.watches.close()
+	s.work.Wait()
+	return s.clients.close()
+}
+
+// ready returns the error of a store that is closed or a context that has ended.
+func (s *Store) ready(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return store.ErrClosed
+	}
+	return ctx.Err()
+}
+
+// background runs a function in a goroutine unless it runs already, or the store is closed. Store.mu is held.
+func (s *Store) background(running *bool, run func()) {
+	if *running || s.closed {
+		return
+	}
+	*running = true
+	s.work.Go(run)
+}
+
+// Clockless implements store.Clockless: a lease may end later than after its TTL, if its process has died or was cut off.
+func (s *Store) Clockless() {}
+
+// Ping reads a key. The reply is that of a majority.
+func (s *Store) Ping(ctx context.Context) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	client, err := s.clients.get(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = client.Get(ctx, s.keys.names(), clientv3.WithKeysOnly())
+	return s.wrap("reading", err)
+}
+
+// The greatest number of names in one transaction: etcd takes 128 operations in one, if --max-txn-ops does not say otherwise. Each name is
+// a transaction inside it, of which the operations count, too.
+const mostNames = 100
+
+// chunk returns how many names are in one transaction.
+func (s *Store) chunk() int { return int(s.size.Load()) }
+
+// shrink halves the number of names in one transaction, after the server has refused so many. It returns an error if there are too few already.
+func (s *Store) shrink(n int) error {
+	if n <= 4 {
+		return s.wrap("writing", errTooFewOps)
+	}
+	half := int64(n / 2)
+	for old := s.size.Load(); old > half && !s.size.CompareAndSwap(old, half); old = s.size.Load() {
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package etcdstore
+
+import (
+	"context"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// Extend implements store.Store. Leases of this handle whose mark and state stay are extended by one request for the whole batch, which checks that they
+// are live, and one more for each lease of etcd that does not last long enough. Others are written.
+func (s *Store) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	errs := make([]error, len(extensions))
+	seen := make(map[string]int, len(extensions))
+	for i, e := range extensions {
+		if errs[i] = e.Check(); errs[i] == nil {
+			seen[e.Name]++
+		}
+	}
+	var light []*renewal
+	var tasks []*task
+	var indexes []int
+	write := func(i int) {
+		tasks, indexes = append(tasks, s.extension(extensions[i])), append(indexes, i)
+	}
+	for i, e := range extensions {
+		if errs[i] != nil {
+			continue
+		}
+		if h := s.pin(e, seen[e.Name] == 1); h != nil {
+			light = append(light, &renewal{i, e, h})
+		} else {
+			write(i)
+		}
+	}
+	ok, err := s.renewed(ctx, light)
+	for _, r := range light {
+		switch {
+		case err != nil:
+			errs[r.index] = store.AsUnknown(err)
+		case !ok:
+			write(r.index)
+		}
+	}
+	s.run(ctx, tasks)
+	for i, t := range tasks {
+		errs[indexes[i]] = t.err
+	}
+	return errs, s.whole(errs)
+}
+
+// A renewal is an extension that has nothing to write.
+type renewal struct {
+	index int
+	e     store.Extension
+	h     *holding
+}
+
+// pin returns the holding of an extension that has nothing to write, and keeps it from being ended. Else it returns nil.
+func (s *Store) pin(e store.Extension, alone bool) *holding {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h, now := s.held[e.Name], time.Now()
+	switch {
+	case !alone, h == nil, e.State != nil:
+		return nil
+	case h.taken == 0, h.ending, h.holder != e.Holder, h.token != e.Token, e.Mark > h.mark, h.session.abandoned:
+		return nil
+	case !now.Before(h.until), e.TTL > h.ttl: // it has ended, or needs another session
+		return nil
+	case e.TTL < h.ttl/2 && now.Add(e.TTL).After(h.until): // a shorter session will do from now on
+		return nil
+	}
+	h.pins++
+	return h
+}
+
+// fewNames is how many names are checked one by one, in one request. Of more, only the keys of their sessions are checked.
+const fewNames = 50
+
+// renewed extends leases, and reports false if one of them may not be as it was: then none is extended.
+func (s *Store) renewed(ctx context.Context, all []*renewal) (ok bool, err error) {
+	if len(all) == 0 {
+		return true, nil
+	}
+	defer func() { s.unpin(all, ok && err == nil) }()
+	longest, sessions := time.Duration(0), map[*session]bool{}
+	for _, r := range all {
+		longest, sessions[r.h.session] = max(longest, r.e.TTL), true
+	}
+	distinct := make([]*session, 0, len(sessions))
+	var are []clientv3.Cmp
+	for of := range sessions {
+		distinct = append(distinct, of)
+		are = append(are, clientv3.Compare(clientv3.ModRevision(s.keys.session(of.id)), "=", of.key))
+	}
+	for _, r := range all[:min(len(all), fewNames)] {
+		if len(all) <= fewNames {
+			are = append(are, clientv3.Compare(clientv3.ModRevision(s.keys.record(r.e.Name)), "=", r.h.revision),
+				clientv3.Compare(clientv3.ModRevision(s.keys.taken(r.e.Name)), "=", r.h.taken))
+		}
+	}
+	if enough, err := s.lasts(ctx, distinct, longest); !enough || err != nil {
+		return false, err
+	}
+	client, err := s.clients.get(ctx)
+	if err != nil {
+		return false, err
+	}
+	reply, err := client.Txn(ctx).If(are...).Commit()
+	if err != nil {
+		return false, s.wrap("checking leases", err)
+	}
+	return reply.Succeeded, nil
+}
+
+// unpin lets leases end again, later if they were extended.
+func (s *Store) unpin(all []*renewal, extended bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for _, r := range all {
+		r.h.pins--
+		if until := now.Add(r.e.TTL); extended && until.After(r.h.until) {
+			r.h.until = until
+		}
+	}
+}
+
+// extension is the task of an extension.
+func (s *Store) extension(e store.Extension) *task {
+	t := &task{name: e.Name}
+	var until time.Time
+	t.guess = func(p pair) bool { return s.holdingOf(e.Name, p) != nil && live(p, e.Holder, e.Token) }
+	t.decide = func(p pair) (*change, error) {
+		now := time.Now()
+		if !live(p, e.Holder, e.Token) || s.over(e.Name, p, now) {
+			return nil, store.ErrLost
+		}
+		r := p.record
+		r.left(e.Mark, e.State)
+		left := p.record.TTL - now.Sub(p.at) // of another handle's lease it is at most that, unless it was extended since
+		if s.holdingOf(e.Name, p) != nil {
+			left = s.left(e.Name, p, now)
+		}
+		r.TTL = min(max(e.TTL, left), store.MaxTTL)
+		until = now.Add(r.TTL)
+		return &change{record: &r, take: r.TTL}, nil
+	}
+	t.wrote = func(_ *change, now pair) {
+		if later := time.Now().Add(e.TTL); later.After(until) {
+			until = later
+		}
+		s.hold(e.Name, s.holding(now, t.session, until))
+	}
+	return t
+}
+
+// live reports whether a holder has the lease with a token.
+func live(p pair, holder string, token int64) bool {
+	return p.revision != 0 && p.taken != 0 && !p.record.Released && p.record.Holder == holder && p.record.Token == token
+}

@@ -1,0 +1,248 @@
+package etcdstore
+
+import (
+	"container/heap"
+	"context"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// A holding is a name that this handle holds for somebody. Its fields are guarded by Store.mu.
+type holding struct {
+	holder   string
+	token    int64
+	mark     int64
+	ttl      time.Duration
+	revision int64 // of the record
+	taken    int64 // see pair; 0 if the outcome of the claim is unknown
+	session  *session
+	until    time.Time // when this handle ends the lease unless it is extended
+	pins     int       // extensions that are being decided: the lease is not ended meanwhile
+	ending   bool      // a request that ends it is under way, or has ended it
+	ended    bool      // it is remembered for a while: a name that was read before must not look held again
+}
+
+// hold records what this handle holds now.
+func (s *Store) hold(name string, h *holding) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dropLocked(name)
+	s.held[name] = h
+	h.session.names++
+	heap.Push(&s.ends, end{h.until, name, h})
+	s.background(&s.lapsing, s.lapse)
+	s.poke()
+}
+
+// drop forgets a name that this handle does not hold any more.
+func (s *Store) drop(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dropLocked(name)
+}
+
+func (s *Store) dropLocked(name string) {
+	if h := s.held[name]; h != nil {
+		h.session.names--
+		delete(s.held, name)
+	}
+}
+
+// holdingOf returns what this handle holds of a pair: nil if it is not this handle's, or is not taken.
+func (s *Store) holdingOf(name string, p pair) *holding {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.holdingLocked(name, p)
+}
+
+func (s *Store) holdingLocked(name string, p pair) *holding {
+	h := s.held[name]
+	if h == nil || p.taken == 0 || p.record.Released {
+		return nil
+	}
+	if h.taken == p.taken || h.taken == 0 && p.record.Holder == h.holder && p.lease == h.session.id {
+		return h
+	}
+	return nil
+}
+
+// over reports whether the lease of a pair is one of this handle, and has ended although etcd has its key still.
+func (s *Store) over(name string, p pair, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.holdingLocked(name, p)
+	return h != nil && (h.ending || h.pins == 0 && !now.Before(h.until))
+}
+
+// left returns how long a name stays taken. Of leases of other processes it is not known when they were extended last: it is the whole TTL
+// from when the pair was first seen, and a quarter of it whenever that is over.
+func (s *Store) left(name string, p pair, now time.Time) time.Duration {
+	if p.taken == 0 {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.holdingLocked(name, p); h != nil {
+		return max(0, h.until.Sub(now))
+	}
+	if left := p.record.TTL - now.Sub(p.at); left > 0 {
+		return left
+	}
+	return max(100*time.Millisecond, min(time.Minute, p.record.TTL/4))
+}
+
+// An end is when a holding ends unless it is extended.
+type end struct {
+	at   time.Time
+	name string
+	of   *holding
+}
+
+// ends is a heap: the first one ends first.
+type ends []end
+
+func (e ends) Len() int           { return len(e) }
+func (e ends) Less(i, j int) bool { return e[i].at.Before(e[j].at) }
+func (e ends) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
+
+// Push implements heap.Interface.
+func (e *ends) Push(x any) { *e = append(*e, x.(end)) } //nolint:forcetypeassert // of this package itself
+
+// Pop implements heap.Interface.
+func (e *ends) Pop() any {
+	last := (*e)[len(*e)-1]
+	(*e)[len(*e)-1] = end{}
+	*e = (*e)[:len(*e)-1]
+	return last
+}
+
+// poke lets lapse look again. Store.mu is held.
+func (s *Store) poke() {
+	select {
+	case s.poked <- struct{}{}:
+	default:
+	}
+}
+
+// lapse ends the leases that were not extended, and the lingers that are over, until there are none.
+func (s *Store) lapse() {
+	for {
+		over, lingers, wait, more := s.overdue()
+		if !more {
+			return
+		}
+		s.endLingers(lingers)
+		if len(over) > 0 {
+			s.endLeases(over)
+			continue
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-s.poked:
+			timer.Stop()
+		case <-s.ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// overdue returns what has to be ended now, and how long it is until the next. If there is none the goroutine must end.
+func (s *Store) overdue() (over []end, lingers []*linger, wait time.Duration, more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	lingers, wait = s.overLingers(now)
+	for len(s.ends) > 0 && len(over) < s.chunk() {
+		first := s.ends[0]
+		if left := first.at.Sub(now); left > 0 {
+			wait = shorter(wait, left)
+			break
+		}
+		heap.Pop(&s.ends)
+		switch h := first.of; {
+		case s.held[first.name] != h: // released, or granted anew
+		case h.ended:
+			s.dropLocked(first.name)
+		case h.until.After(now):
+			heap.Push(&s.ends, end{h.until, first.name, h})
+		case h.pins > 0:
+			heap.Push(&s.ends, end{now.Add(10 * time.Millisecond), first.name, h})
+		default:
+			over = append(over, first)
+		}
+	}
+	s.lapsing = len(over) > 0 || len(lingers) > 0 || wait > 0
+	return over, lingers, max(wait, time.Millisecond), s.lapsing
+}
+
+// endLeases deletes the keys of leases that are over, if they are as they were. If that fails, their sessions are abandoned, so that etcd ends them.
+func (s *Store) endLeases(over []end) {
+	ctx, cancel := context.WithTimeout(s.ctx, patience)
+	defer cancel()
+	client, err := s.clients.get(ctx)
+	if err == nil {
+		err = s.findUnknown(ctx, over)
+	}
+	if err == nil {
+		ops := make([]clientv3.Op, 0, len(over))
+		s.mu.Lock()
+		for _, e := range over {
+			if h := e.of; s.held[e.name] == h && h.taken != 0 && h.pins == 0 && !h.until.After(time.Now()) {
+				h.ending = true
+				key := s.keys.taken(e.name)
+				ops = append(ops, clientv3.OpTxn([]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", e.of.taken)},
+					[]clientv3.Op{clientv3.OpDelete(key)}, nil))
+			}
+		}
+		s.mu.Unlock()
+		if len(ops) > 0 {
+			_, err = client.Txn(ctx).Then(ops...).Commit()
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range over {
+		switch h := e.of; {
+		case s.held[e.name] != h:
+		case err == nil && (h.ending || h.taken == 0), h.session.gone, time.Now().After(h.session.bound.Add(patience)):
+			h.ending, h.ended = true, true
+			heap.Push(&s.ends, end{time.Now().Add(patience), e.name, h})
+		case err == nil: // it was extended meanwhile
+			heap.Push(&s.ends, end{h.until, e.name, h})
+		default:
+			h.ending = false
+			s.abandonLocked(h.session)
+			heap.Push(&s.ends, end{time.Now().Add(again), e.name, h})
+		}
+	}
+}
+
+// findUnknown looks for the keys of claims whose outcome is unknown.
+func (s *Store) findUnknown(ctx context.Context, over []end) error {
+	var names []string
+	s.mu.Lock()
+	for _, e := range over {
+		if e.of.taken == 0 {
+			names = append(names, e.name)
+		}
+	}
+	s.mu.Unlock()
+	if len(names) == 0 {
+		return nil
+	}
+	pairs, err := s.read(ctx, names)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, name := range names {
+		if h := s.holdingLocked(name, pairs[i]); h != nil && h.taken == 0 {
+			h.taken = pairs[i].taken
+		}
+	}
+	return nil
+}

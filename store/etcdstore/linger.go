@@ -1,0 +1,80 @@
+package etcdstore
+
+import (
+	"context"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// A linger is a lease of etcd that the keys of released names are attached to. This handle ends it when it is over. If the process has ended by
+// then, etcd does, up to two seconds later.
+type linger struct {
+	id    clientv3.LeaseID
+	until time.Time // when this handle ends it
+	gone  bool      // guarded by Store.mu
+}
+
+// sharing returns by how much longer than asked a name may linger, so that releases which follow one another share a lease of etcd.
+func sharing(d time.Duration) time.Duration { return min(time.Second, d/16) }
+
+// linger returns a lease of etcd that lasts for d from now.
+func (s *Store) linger(ctx context.Context, d time.Duration) (*linger, error) {
+	s.mu.Lock()
+	now := time.Now()
+	for _, l := range s.lingers {
+		if left := l.until.Sub(now); !l.gone && left >= d && left <= d+sharing(d) {
+			s.mu.Unlock()
+			return l, nil
+		}
+	}
+	s.mu.Unlock()
+	client, err := s.clients.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lasts := d + sharing(d)
+	sent := time.Now()
+	granted, err := client.Grant(ctx, int64((lasts+2*time.Second-1)/time.Second)) // whole seconds, and up to one more for the release itself
+	if err != nil {
+		return nil, s.wrap("granting a lease for a linger", err)
+	}
+	l := &linger{id: granted.ID, until: time.Now().Add(lasts)}
+	if sent.Add(time.Duration(granted.TTL) * time.Second).Before(l.until) {
+		return nil, s.wrap("granting a lease for a linger", errTooSlow)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lingers = append(s.lingers, l)
+	s.background(&s.lapsing, s.lapse)
+	s.poke()
+	return l, nil
+}
+
+// overLingers returns the lingers that are over, and how long it is until the next. Store.mu is held.
+func (s *Store) overLingers(now time.Time) (over []*linger, wait time.Duration) {
+	rest := s.lingers[:0]
+	for _, l := range s.lingers {
+		switch left := l.until.Sub(now); {
+		case l.gone:
+		case left <= 0:
+			over = append(over, l)
+		default:
+			rest, wait = append(rest, l), shorter(wait, left)
+		}
+	}
+	clear(s.lingers[len(rest):])
+	s.lingers = rest
+	return over, wait
+}
+
+// endLingers ends lingers that are over. If that fails, etcd ends them.
+func (s *Store) endLingers(over []*linger) {
+	for _, l := range over {
+		ctx, cancel := context.WithTimeout(s.ctx, patience)
+		if client, err := s.clients.get(ctx); err == nil {
+			_, _ = client.Revoke(ctx, l.id)
+		}
+		cancel()
+	}
+}

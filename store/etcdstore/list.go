@@ -1,0 +1,171 @@
+package etcdstore
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// page is how many keys are read in one request. A name has one or two.
+const page = 1000
+
+// List implements store.Store, with one request for 500 to 1,000 names. Of a lease of another process it is not known when it was extended last; see
+// Record.Left in docs/stores/etcd.md.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		if err := s.ready(ctx); err != nil {
+			yield(store.Record{}, err)
+			return
+		}
+		var unreadable error
+		from, to := s.keys.names()+prefix, clientv3.GetPrefixRangeEnd(s.keys.names()+prefix)
+		for from != "" {
+			found, next, err := s.page(ctx, from, to, page)
+			if err != nil {
+				yield(store.Record{}, err)
+				return
+			}
+			for _, f := range found {
+				if f.pair.err != nil {
+					unreadable = errors.Join(unreadable, f.pair.err)
+				} else if !yield(s.view(f.name, f.pair, time.Now(), true), nil) {
+					return
+				}
+			}
+			from = next
+		}
+		if unreadable != nil {
+			yield(store.Record{}, unreadable)
+		}
+	}
+}
+
+// A found is a name with its keys.
+type found struct {
+	name string
+	pair pair
+}
+
+// page reads a page of keys, and returns the names of which it has all keys, and the key to continue with, "" at the end.
+func (s *Store) page(ctx context.Context, from, to string, n int) (all []found, next string, err error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, "", err
+	}
+	client, err := s.clients.get(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	reply, err := client.Get(ctx, from, clientv3.WithRange(to), clientv3.WithLimit(int64(n)))
+	if err != nil {
+		return nil, "", s.wrap("listing", err)
+	}
+	kvs := reply.Kvs
+	for len(kvs) > 0 {
+		name, _, ok := s.keys.name(kvs[0].Key)
+		same := 1
+		for ok && same < len(kvs) && s.of(kvs[same], name) {
+			same++
+		}
+		if same == len(kvs) && reply.More && same < n { // the next page may have another key of this name
+			return all, string(kvs[0].Key), nil
+		}
+		if ok && store.CheckName(name) == nil {
+			all = append(all, found{name, s.sights.see(name, s.keys.pairOf(name, kvs[:same]))})
+		}
+		kvs = kvs[same:]
+	}
+	if reply.More {
+		next = string(reply.Kvs[len(reply.Kvs)-1].Key) + "\x00"
+	}
+	return all, next, nil
+}
+
+// of reports whether a key is of a name.
+func (s *Store) of(kv *mvccpb.KeyValue, name string) bool {
+	other, _, ok := s.keys.name(kv.Key)
+	return ok && other == name
+}
+
+// sweepLook is how many records one call of Sweep reads at most.
+const sweepLook = 1000
+
+// Sweep implements store.Sweeper. One call reads up to 1,000 records, and the next continues where it ended. Tokens are revisions, so
+// those of a name go on growing when its record was forgotten.
+func (s *Store) Sweep(ctx context.Context, limit int) (forgotten int, err error) {
+	if err := s.ready(ctx); err != nil {
+		return 0, err
+	}
+	s.sweeping.Lock()
+	defer s.sweeping.Unlock()
+	var unreadable error
+	end := clientv3.GetPrefixRangeEnd(s.keys.names())
+	for looked := 0; looked < sweepLook && forgotten < limit; {
+		from := s.cursor
+		if from == "" {
+			from = s.keys.names()
+		}
+		all, next, err := s.page(ctx, from, end, sweepLook/5)
+		if err != nil {
+			return forgotten, errors.Join(err, unreadable)
+		}
+		var tasks []*task
+		for _, f := range all {
+			if forgotten+len(tasks) == limit {
+				next = s.keys.record(f.name) // the next call continues here
+				break
+			}
+			if f.pair.err != nil {
+				unreadable = errors.Join(unreadable, f.pair.err)
+			} else if forgettable(f.pair, time.Now()) {
+				tasks = append(tasks, forget(f.name, f.pair))
+			}
+		}
+		n, err := s.forget(ctx, tasks)
+		if forgotten += n; err != nil {
+			return forgotten, errors.Join(err, unreadable)
+		}
+		looked += len(all)
+		if s.cursor = next; next == "" {
+			break
+		}
+	}
+	return forgotten, unreadable
+}
+
+// forgettable reports whether a record may be forgotten: it was released, nobody has the name, and its Retain has passed.
+func forgettable(p pair, now time.Time) bool {
+	r := p.record
+	return p.revision != 0 && r.Released && p.taken == 0 && r.Forget != 0 && r.Forget <= now.UnixNano()
+}
+
+// forget is the task that deletes a record, if it is as it was.
+func forget(name string, seen pair) *task {
+	return &task{name: name, guess: seen.same, decide: func(p pair) (*change, error) {
+		if !p.same(seen) {
+			return nil, errInUse
+		}
+		return &change{}, nil
+	}}
+}
+
+var errInUse = errors.New("the record is in use again")
+
+// forget deletes records, and returns how many.
+func (s *Store) forget(ctx context.Context, tasks []*task) (n int, err error) {
+	s.run(ctx, tasks)
+	for _, t := range tasks {
+		switch {
+		case t.err == nil:
+			n++
+		case !errors.Is(t.err, errInUse):
+			err = errors.Join(err, t.err)
+		}
+	}
+	return n, err
+}

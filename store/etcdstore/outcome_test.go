@@ -1,0 +1,190 @@
+package etcdstore_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+// A fate is what becomes of a transaction that writes.
+type fate struct {
+	carried bool // it is carried out
+	err     error
+}
+
+// A fated client has a fate for its next write.
+type fated struct {
+	*clientv3.Client
+	next     atomic.Pointer[fate]
+	broken   atomic.Bool  // what ends leases that were not extended is not carried out
+	refusals atomic.Int64 // of such requests
+}
+
+func (s *server) fated(t testing.TB) *fated {
+	t.Helper()
+	f := &fated{}
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{s.URL}, DialTimeout: servers.Patience, Logger: zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(f.intercept)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	f.Client = client
+	return f
+}
+
+func (f *fated) intercept(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	txn, is := request.(*etcdserverpb.TxnRequest)
+	if is && f.broken.Load() && len(txn.Success) > 0 && len(txn.Success[0].GetRequestTxn().GetFailure()) == 0 {
+		f.refusals.Add(1)
+		return status.Error(codes.Unavailable, "transport is closing")
+	}
+	if is && len(txn.Success) > 0 && txn.Success[0].GetRequestTxn() != nil {
+		if fate := f.next.Swap(nil); fate != nil {
+			if fate.carried {
+				if err := invoke(ctx, method, request, reply, conn, options...); err != nil {
+					return err
+				}
+			}
+			return fate.err
+		}
+	}
+	return invoke(ctx, method, request, reply, conn, options...)
+}
+
+// fates are what can become of a write, and whether its outcome is known then.
+var fates = []struct {
+	rule    string
+	fate    fate
+	unknown bool
+	is      error
+}{
+	{"its connection breaks before it arrives", fate{false, status.Error(codes.Unavailable, "transport is closing")}, true, nil},
+	{"its connection breaks after it was carried out", fate{true, status.Error(codes.Unavailable, "transport is closing")}, true, nil},
+	{"it times out, and was carried out", fate{true, rpctypes.ErrGRPCTimeout}, true, nil},
+	{"it times out, and was not carried out", fate{false, rpctypes.ErrGRPCTimeout}, true, nil},
+	{"the leader fails meanwhile", fate{true, rpctypes.ErrGRPCTimeoutDueToLeaderFail}, true, nil},
+	{"the leader is cut off meanwhile", fate{true, rpctypes.ErrGRPCTimeoutDueToConnectionLost}, true, nil},
+	{"the server stops", fate{true, rpctypes.ErrGRPCStopped}, true, nil},
+	{"there is no leader", fate{false, rpctypes.ErrGRPCNoLeader}, true, nil},
+	{"too many requests are under way", fate{false, rpctypes.ErrGRPCRequestTooManyRequests}, false, nil},
+	{"the database is full", fate{false, rpctypes.ErrGRPCNoSpace}, false, nil},
+	{"it is not allowed", fate{false, rpctypes.ErrGRPCPermissionDenied}, false, fs.ErrPermission},
+	{"nothing was sent", fate{false, status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp"`)}, false, nil},
+}
+
+// TestWhatBecomesOfWrites: an error of a claim tells whether it may have been granted, and a repeated claim returns the grant that the first one got, if it
+// got one.
+func TestWhatBecomesOfWrites(t *testing.T) {
+	server := shared(t)
+	below := prefix()
+	client, direct := server.fated(t), server.open(t, below)
+	s := on(t, client.Client, below)
+	for _, test := range fates {
+		t.Run(test.rule, func(t *testing.T) {
+			if _, err := acquire(background, s, "before "+test.rule, time.Hour); err != nil { // the lease of etcd is there
+				t.Fatal(err)
+			}
+			client.next.Store(&test.fate)
+			_, err := acquire(background, s, test.rule, time.Hour)
+			if err == nil || errors.Is(err, store.ErrUnknown) != test.unknown || test.is != nil && !errors.Is(err, test.is) {
+				t.Errorf("got %v, want an error that is unknown: %v, and %v", err, test.unknown, test.is)
+			}
+			var first int64
+			for r, err := range direct.List(background, test.rule) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				first = r.Token
+			}
+			if carried := first > 0; carried != test.fate.carried {
+				t.Fatalf("carried out: %v, want %v", carried, test.fate.carried)
+			}
+			grant, err := acquire(background, s, test.rule, time.Hour)
+			if err != nil || first != 0 && grant.Token != first {
+				t.Errorf("again: token %d, %v, want token %d", grant.Token, err, first)
+			}
+			if err := extend(background, s, test.rule, grant.Token, 2*time.Hour); err != nil {
+				t.Errorf("extending it: %v", err)
+			}
+			if err := release(background, s, test.rule, grant.Token); err != nil {
+				t.Errorf("releasing it: %v", err)
+			}
+		})
+	}
+}
+
+// TestUnknownReleases: an extension and a release whose replies were lost can be repeated.
+func TestUnknownReleases(t *testing.T) {
+	server := shared(t)
+	client := server.fated(t)
+	s := on(t, client.Client, prefix())
+	lost := fate{true, rpctypes.ErrGRPCTimeout}
+	grant, err := acquire(background, s, "a", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, do := range map[string]func() error{
+		"extension": func() error { return extend(background, s, "a", grant.Token, 2*time.Hour) },
+		"release":   func() error { return release(background, s, "a", grant.Token) },
+	} {
+		if grant, err = acquire(background, s, "a", time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		client.next.Store(&lost)
+		if err := do(); !errors.Is(err, store.ErrUnknown) {
+			t.Errorf("%s: got %v, want an unknown outcome", what, err)
+		}
+		if err := do(); err != nil {
+			t.Errorf("%s again: %v", what, err)
+		}
+	}
+}
+
+// TestUnknownClaimEnds: a claim whose reply was lost, and which is not repeated, ends after its TTL.
+func TestUnknownClaimEnds(t *testing.T) {
+	server := shared(t)
+	below := prefix()
+	client, other := server.fated(t), server.open(t, below)
+	s := on(t, client.Client, below)
+	client.next.Store(&fate{true, rpctypes.ErrGRPCTimeout})
+	if _, err := acquire(background, s, "a", time.Second); !errors.Is(err, store.ErrUnknown) {
+		t.Fatalf("got %v, want an unknown outcome", err)
+	}
+	if grant := await(t, other, "a"); grant.ExpiredAge == 0 {
+		t.Error("the grant after it does not report that it expired")
+	}
+}
+
+// await acquires a name for the holder y once it is free.
+func await(t testing.TB, s store.Store, name string) (grant store.Grant) {
+	t.Helper()
+	servers.Wait(t, "the name to be free", func() bool {
+		outcomes, err := s.Acquire(background, []store.Claim{{Name: name, Holder: "y", TTL: time.Hour}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := outcomes[0].Err; err != nil && !errors.Is(err, store.ErrHeld) {
+			t.Fatal(err)
+		}
+		grant = outcomes[0].Grant
+		return outcomes[0].Err == nil
+	})
+	return grant
+}

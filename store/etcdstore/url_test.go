@@ -1,0 +1,152 @@
+package etcdstore_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/pem"
+	"errors"
+	"io"
+	"net"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/etcdstore"
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+func TestURLs(t *testing.T) {
+	for url, text := range map[string]string{
+		"etcd://":                                 "HOST or HOST:PORT",
+		"etcd:///prefix":                          "HOST or HOST:PORT",
+		"etcd://host,/prefix":                     "HOST or HOST:PORT",
+		"etcd://host:0":                           "HOST or HOST:PORT",
+		"etcd://user@host":                        "write both",
+		"etcd://:canary@host":                     "write both",
+		"etcd://user:%zz@host":                    "%XX",
+		"etcd://user:ca/nary@host/prefix":         "has an @ after the hosts",
+		"etcd://host/a%20b":                       "no %",
+		"etcd://host/a#b":                         "no %",
+		"etcd://host/" + strings.Repeat("a", 256): "at most 255",
+		"etcd://host/a?tabel=a":                   "there is none of that name",
+		"etcd://host/?tls=yes":                    "true or false",
+		"etcd://host/?tls=true&tls=true":          "twice",
+		"etcd://host/?dialtimeout=5":              "duration",
+		"etcd://host/?cafile=x":                   "tls=true",
+		"etcd://host/?tls=true&cafile=/nowhere":   "no such file",
+		"etcd:host":                               "etcd://USER",
+	} {
+		s, err := etcdstore.OpenURL(background, url)
+		if s != nil || !errors.Is(err, store.ErrInvalid) || !says(err, text) || says(err, "canary") || says(err, "nary@") {
+			t.Errorf("%q: %v, want an invalid input that says %q", url, err, text)
+		}
+	}
+	for _, url := range []string{"etcd://host", "etcd://u:p@a:2379,b,[::1]:2380,[::1]/some/prefix/?dialtimeout=1s", "etcd://10.0.0.1/k?tls=true&insecure=true&servername=x"} {
+		s, err := etcdstore.OpenURL(background, url)
+		if err != nil {
+			t.Errorf("%q: %v", url, err)
+			continue
+		}
+		if err := s.Close(); err != nil { // it has not connected
+			t.Error(err)
+		}
+		if err := s.Ping(background); !errors.Is(err, store.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+	}
+	if _, err := etcdstore.New(nil, etcdstore.Config{}); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("a nil client: %v", err)
+	}
+}
+
+// TestNoServer: a store without a server says so, and nothing is unknown.
+func TestNoServer(t *testing.T) {
+	addr := net.JoinHostPort("127.0.0.1", "1")
+	for _, user := range []string{"", "user:canary@"} {
+		s, err := etcdstore.OpenURL(background, "etcd://"+user+addr+"?dialtimeout=100ms")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for wait := 500 * time.Millisecond; ; wait *= 2 { // a slow machine may take longer to be refused
+			ctx, cancel := context.WithTimeout(background, wait)
+			_, err := acquire(ctx, s, "a", time.Hour)
+			cancel()
+			if err != nil && !says(err, "connection refused") && wait < servers.Patience {
+				continue
+			}
+			if err == nil || errors.Is(err, store.ErrUnknown) || says(err, "canary") || !says(err, "connection refused") {
+				t.Errorf("got %v, want that the connection is refused", err)
+			}
+			break
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestTLS: a URL with tls=true speaks TLS, and refuses a server whose certificate it does not trust.
+func TestTLS(t *testing.T) {
+	server := shared(t)
+	certified := httptest.NewTLSServer(nil)
+	defer certified.Close()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: certified.TLS.Certificates, NextProtos: []string{"h2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer client.Close()
+				if node, err := net.Dial("tcp", server.Addr); err == nil {
+					defer node.Close()
+					go func() { _, _ = io.Copy(node, client); _ = node.Close() }()
+					_, _ = io.Copy(client, node)
+				}
+			}()
+		}
+	}()
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certified.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var open func(time.Duration, string) error
+	refused := func(options string) (err error) { // a slow machine may take longer to find out
+		for wait := time.Second; wait < servers.Patience && !says(err, "certificate"); wait *= 2 {
+			err = open(wait, options)
+		}
+		return err
+	}
+	open = func(wait time.Duration, options string) error {
+		s, err := etcdstore.OpenURL(background, "etcd://"+l.Addr().String()+"/?"+options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		ctx, cancel := context.WithTimeout(background, wait)
+		defer cancel()
+		return s.Ping(ctx)
+	}
+	if err := open(servers.Patience, "tls=true&servername=example.com&cafile="+url.QueryEscape(ca)); err != nil {
+		t.Errorf("with the right certificate: %v", err)
+	}
+	if err := open(servers.Patience, "tls=true&insecure=true"); err != nil {
+		t.Errorf("with whatever certificate: %v", err)
+	}
+	if err := refused("tls=true&servername=example.com"); !says(err, "certificate") {
+		t.Errorf("with a certificate that nobody has signed: %v", err)
+	}
+	if err := refused("tls=true&servername=other.example&cafile=" + url.QueryEscape(ca)); !says(err, "certificate") {
+		t.Errorf("with a certificate of another host: %v", err)
+	}
+}
