@@ -92,6 +92,46 @@ func Example_more() {
 	// true
 }
 
+// What the error of a call means. Most programs need these cases.
+func Example_errors() {
+	client, err := soloist.New(memstore.New(), soloist.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	ctx := context.Background()
+	meaning := func(err error) string {
+		var held *soloist.HeldError
+		var panicked *soloist.PanicError
+		switch {
+		case err == nil:
+			return "done"
+		case errors.As(err, &held):
+			return "not begun: " + held.Name + " is held"
+		case errors.Is(err, soloist.ErrLost):
+			return "the lease ended before the work did: another holder may have worked, too"
+		case errors.Is(err, soloist.ErrUnknown):
+			return "the store did not respond: try again later"
+		case errors.As(err, &panicked):
+			return fmt.Sprint("the function panicked: ", panicked.Value)
+		}
+		return "the function failed: " + err.Error()
+	}
+
+	fmt.Println(meaning(client.Do(ctx, "report", func(ctx context.Context, _ *soloist.Lease) error {
+		second := client.Do(ctx, "report", func(context.Context, *soloist.Lease) error { return nil })
+		fmt.Println(meaning(second))
+		return nil
+	})))
+	fmt.Println(meaning(client.Do(ctx, "report", func(context.Context, *soloist.Lease) error { return errors.New("no paper") })))
+	fmt.Println(meaning(client.Do(ctx, "report", func(context.Context, *soloist.Lease) error { panic("no printer") })))
+	// Output:
+	// not begun: report is held
+	// done
+	// the function failed: no paper
+	// the function panicked: no printer
+}
+
 func ExampleClient_Do() {
 	client, err := soloist.New(memstore.New(), soloist.Config{})
 	if err != nil {
