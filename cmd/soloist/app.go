@@ -88,14 +88,14 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "soloist",
 		Short: "Run it on one machine of the fleet at a time",
-		Long: `soloist makes work that a fleet must do once be done by one of its machines: flock and cron for
-a fleet, on a store that all machines reach.
+		Long: `soloist runs work that a fleet must do once on exactly one of its machines: flock and cron for a fleet, on a store that
+all machines reach.
 
-Everything after the first -- is the command to run, and its arguments, untouched.
+Everything after the first -- is the command to run and its arguments; soloist does not parse flags there.
 
-Exit codes: that of the command, or 128+n after signal n; 64 usage; 69 the store cannot be reached; 70 an element has
-failed too often; 75 held, or waited too long; 76 the lease was lost and the command was stopped; 77 denied; 78 bad
-configuration; 126 the command is not executable; 127 it is not found.`,
+Exit codes: that of the command, or 128+n after signal n; 64 wrong arguments; 69 the store cannot be reached; 70 an
+element has failed too often; 75 held, or waited too long; 76 the lease was lost and the command was stopped; 77 denied;
+78 wrong configuration; 126 the command is not executable; 127 it is not found.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       version(),
@@ -114,7 +114,7 @@ configuration; 126 the command is not executable; 127 it is not found.`,
 	flags.StringVar(&a.storeURL, "store", "", "URL of the store: memory:, sqlite:PATH, redis://…, postgres://…, mysql://…, dynamodb://…, cassandra://…, hazelcast://…, etcd://… (see docs/operate/command.md)\n(default $SOLOIST_STORE, or the URL in the file $SOLOIST_STORE_FILE, or an SQLite file in the user's state directory)")
 	flags.StringVar(&a.namespace, "namespace", a.env("SOLOIST_NAMESPACE"), "keeps names apart from those of other applications on the store ($SOLOIST_NAMESPACE)")
 	flags.BoolVar(&a.requireFleet, "require-fleet", false, "refuse a store that other machines cannot share ($SOLOIST_REQUIRE=fleet,fencing,durable asks for more)")
-	flags.StringVar(&a.replica, "replica", "", "what people see as the holder (default USER@HOST/PID)")
+	flags.StringVar(&a.replica, "replica", "", "what lists show as the holder (default USER@HOST/PID)")
 	root.AddGroup(&cobra.Group{ID: "run", Title: "To run something:"}, &cobra.Group{ID: "see", Title: "To see and to act:"})
 	root.AddCommand(a.lockCommand(), a.onceCommand(), a.semCommand(), a.leadCommand(), a.cronCommand(),
 		a.jobsCommand(), a.locksCommand(), a.leadersCommand(), a.auditCommand(), a.replicasCommand(), a.elementsCommand(), a.semsCommand(), a.doctorCommand(), a.migrateCommand(), a.verifyCommand(), a.verifyReplicaCommand(), a.benchCommand(), a.benchWaiterCommand(), a.endOrphanedCommand(),
@@ -213,7 +213,7 @@ func (a *app) environWithout(names ...string) []string {
 	})
 }
 
-// client opens the store and makes a client on it. The function that it answers closes both.
+// client opens the store and makes a client on it. The function that it returns closes both.
 func (a *app) client(cfg soloist.Config) (*soloist.Client, func() error, error) {
 	s, err := a.openStore()
 	if err != nil {

@@ -34,9 +34,8 @@ func (a *app) benchCommand() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use: "bench", Short: "Measure what the store costs and how fast it is", GroupID: "see", Args: a.noChild(cobra.NoArgs),
-		Long: `bench puts load on the store, under its own namespace, by the same client that soloist works with, and says how long
-operations take, how many requests they make, and what they cost this machine. What it made is removed at the end, also when a
-signal ends it.
+		Long: `bench puts load on the store with soloist's own client, under its own namespace, and shows how long operations take, how
+many requests they make, and what they cost this machine. It removes its records, also when a signal ends it.
 
 The cases:` + about.String(),
 		RunE: func(_ *cobra.Command, _ []string) error {

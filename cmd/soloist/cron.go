@@ -59,14 +59,15 @@ func (a *app) cronCommand() *cobra.Command {
 		Long: `cron runs the jobs of a file. Run it with the same file on every machine: each scheduled time runs on one of them.
 FILE is a crontab (of supercronic's or Debian's dialect) or, if its name ends in .yaml or .yml, YAML; - is standard input.
 
-HUP reads the file again; runs under way go on. TERM or INT starts nothing more, waits --drain for the runs under way, then
-stops them; another machine takes those over. A second TERM or INT stops them at once, a third kills them.
+HUP reads the file again; runs under way continue. After TERM or INT no run starts; soloist waits --drain for the runs
+under way and then stops them, and another machine takes those over. A second TERM or INT stops them immediately, a third
+kills them.
 
-At most --parallel commands run at once. Runs that are due beyond that keep their leases and start late, with a message; those that
-have not started when TERM comes are left to other machines at once.
+At most --parallel commands run at the same time. Other runs that are due hold their leases and start late, with a
+message; other machines take over those that have not started when TERM comes.
 
-Commands get SOLOIST_NAME (the job), SOLOIST_TOKEN, SOLOIST_HOLDER, SOLOIST_SCHEDULED_AT and SOLOIST_ATTEMPT. What they write is
-passed on line by line behind the job's name and scheduled time.`,
+Commands get SOLOIST_NAME (the job), SOLOIST_TOKEN, SOLOIST_HOLDER, SOLOIST_SCHEDULED_AT and SOLOIST_ATTEMPT. Their
+output is passed on line by line behind the job's name and the scheduled time.`,
 		Example: `  soloist cron --check crontab
   soloist cron crontab
   soloist cron jobs.yaml`,
@@ -87,17 +88,17 @@ passed on line by line behind the job's name and scheduled time.`,
 	flags.StringVar(&format, "format", "", "crontab or yaml (default by the file's name)")
 	flags.BoolVar(&r.dialect.SystemUsers, "user-column", false, "a crontab with a user before the command, as /etc/crontab; it must be the current user")
 	flags.BoolVar(&r.noOutput, "no-output-in-history", false, "do not keep the end of what commands write (2 KiB) in the history of their jobs")
-	flags.BoolVar(&r.anyFile, "any-file", false, "take FILE even if others may write to it, or own it")
+	flags.BoolVar(&r.anyFile, "any-file", false, "accept FILE even if others may write to it or own it")
 	flags.BoolVar(&r.dialect.LiteralPercent, "literal-percent", false, "in a crontab, % means itself, as in supercronic")
-	flags.DurationVar(&r.ttl, "ttl", 30*time.Second, "how long after the death of a machine its runs are taken over, for jobs that do not say")
+	flags.DurationVar(&r.ttl, "ttl", 30*time.Second, "how long after the death of a machine its runs are taken over, for jobs without a ttl")
 	flags.DurationVar(&r.grace, "grace", 0, "from TERM to KILL when a run is stopped (default 5s, or a fifth of the job's TTL)")
-	flags.DurationVar(&r.drain, "drain", 20*time.Second, "how long runs may go on after TERM or INT")
+	flags.DurationVar(&r.drain, "drain", 20*time.Second, "how long runs may continue after TERM or INT")
 	flags.IntVar(&r.parallel, "parallel", defaultParallel(), "how many commands run at once, at least 1; the default is 16 for each processor")
 	r.storeWait = -1
 	flags.Var(&r.storeWait, "store-wait", "how long to wait for a store that cannot be reached at the start: a duration, or forever; 0 ends with 69")
 	flags.BoolVar(&r.watch, "watch", false, "read FILE again when it has changed, as after HUP; it is looked at every 2s")
-	flags.BoolVar(&r.form.passThrough, "passthrough-logs", false, "pass on what commands write as it is, with nothing before it")
-	flags.BoolVar(&r.form.split, "split-logs", false, "pass on what commands write to standard error to standard error, not to standard output")
+	flags.BoolVar(&r.form.passThrough, "passthrough-logs", false, "pass on the output of commands unchanged, without a prefix")
+	flags.BoolVar(&r.form.split, "split-logs", false, "pass on the standard error of commands to standard error, not to standard output")
 	r.probes.flag(c)
 	a.logFlags(c, "info")
 	a.passFlag(c)

@@ -14,7 +14,7 @@ import (
 func (a *app) demoCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "demo",
-		Short:   "Show it: three processes, one killed, one paused, and an audit",
+		Short:   "Show soloist at work: three processes, one killed, one paused, and an audit",
 		GroupID: "see",
 		Args:    a.noChild(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {

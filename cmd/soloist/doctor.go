@@ -15,12 +15,12 @@ import (
 func (a *app) doctorCommand() *cobra.Command {
 	within := 30 * time.Second
 	c := &cobra.Command{
-		Use: "doctor [URL]", Short: "Look at the store and say what to change", GroupID: "see", Args: a.noChild(cobra.MaximumNArgs(1)),
-		Long: `doctor connects to the store, says what it promises as it is set up now and why, looks at its settings, privileges and schema,
-and takes, extends and gives back its own leases, over several connections at once, to see that all of it works, that all
-connections lead to the same data, and how long it takes. It changes no settings.
+		Use: "doctor [URL]", Short: "Check the store, and show what to change", GroupID: "see", Args: a.noChild(cobra.MaximumNArgs(1)),
+		Long: `doctor connects to the store, reports what it promises as it is configured now and why, and checks its settings,
+privileges and schema. Then it acquires, extends and releases leases over several connections at the same time, which
+shows whether that works, how long it takes, and whether all connections lead to the same data. It changes no settings.
 
-It ends with 0 when the store can be used, though there may be warnings, and with 1 when it cannot.`,
+The exit code is 0 if the store can be used, perhaps with warnings, and 1 if it cannot.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := a.checkOutput(); err != nil {
 				return err
@@ -67,7 +67,7 @@ func (a *app) examine(ctx context.Context) ([]store.Finding, error) {
 			return []store.Finding{named, unusable("connection", err)}, nil
 		}
 	}
-	findings := []store.Finding{named, {Subject: "connection", Found: "answers after " + span(time.Since(begin)), Level: store.LevelOK}}
+	findings := []store.Finding{named, {Subject: "connection", Found: "responds after " + span(time.Since(begin)), Level: store.LevelOK}}
 	caps, err := store.CapabilitiesOf(ctx, s)
 	if err != nil {
 		findings = append(findings, unusable("capabilities", err))

@@ -38,7 +38,7 @@ func (g *guarded) flags(c *cobra.Command, logLevel string) {
 	flags := c.Flags()
 	flags.StringVarP(&g.shellLine, "command", "c", "", "a line for /bin/sh to run, instead of a command after --")
 	g.logFlags(c, logLevel)
-	flags.DurationVar(&g.ttl, "ttl", 30*time.Second, "how long the name stays taken after this process has died")
+	flags.DurationVar(&g.ttl, "ttl", 30*time.Second, "how long the name stays unavailable after this process has died")
 	flags.DurationVar(&g.grace, "grace", 0, "from TERM to KILL when the lease is lost (default 5s, or a fifth of the TTL)")
 	flags.DurationVar(&g.atMost, "at-most", 0, "stop the command when it has run for so long (default no bound)")
 	g.passFlag(c)
@@ -47,7 +47,7 @@ func (g *guarded) flags(c *cobra.Command, logLevel string) {
 func (g *guarded) waitFlags(c *cobra.Command) {
 	flags := c.Flags()
 	flags.VarP(&g.wait, "wait", "w", "how long to wait when it is held, or the store cannot be reached: a duration such as 30s, a number of seconds, or forever")
-	flags.IntVarP(&g.heldCode, "conflict-exit-code", "E", exitHeld, "exit code when it is held, or the wait was too long")
+	flags.IntVarP(&g.heldCode, "conflict-exit-code", "E", exitHeld, "exit code if it is held, or the wait was too long")
 }
 
 // options are those of the leases. The margin leaves time to end the command before the lease can pass to another.
@@ -321,7 +321,7 @@ func (g *guarded) exit(v verdict, name string, released error) error {
 	case errors.Is(released, soloist.ErrLost):
 		return &exit{exitLost, fmt.Errorf("%q: the lease was lost before the command ended: %w", name, released)}
 	case released != nil:
-		g.say("%v; the name stays taken for at most %v", released, g.ttl)
+		g.say("%v; the name stays unavailable for at most %v", released, g.ttl)
 	}
 	return &exit{code: v.result.Code}
 }

@@ -115,7 +115,7 @@ func (a *app) jobsCommand() *cobra.Command {
 		a.jobsTrigger(),
 		a.jobsPause(),
 		a.releaseCommand("the run of a job", "NAME", named(soloist.KindJob)),
-		a.jobsAct("forget NAME", "Remove what is known of a job that no replica has any more", (*soloist.Admin).Forget),
+		a.jobsAct("forget NAME", "Delete the records of a job that no live replica has", (*soloist.Admin).Forget),
 		a.jobsResume())
 	return c
 }
@@ -265,8 +265,8 @@ func (a *app) jobsTrigger() *cobra.Command {
 	var wait waiting
 	c := &cobra.Command{
 		Use: "trigger NAME", Short: "Run a job now, once, on one machine of the fleet",
-		Long: `trigger asks for one run, on whichever machine is first. With --wait it waits until that is over, writes the end of its output, and exits as
-the command did: with its code, or 70 if the job failed without one.`,
+		Long: `trigger requests one run, on any machine. With --wait it waits until the run has ended, writes the end of its output, and
+exits as the command did: with its code, or 70 if the job failed without one.`,
 		Args: a.noChild(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if wait == 0 {
@@ -312,12 +312,12 @@ func (a *app) triggerAndWait(job string, most time.Duration) error {
 
 func (a *app) jobsPause() *cobra.Command {
 	reason := ""
-	c := a.jobsActOnAll("pause NAME|--all --reason TEXT", "Keep a job, or all jobs, from running, on every machine", "all jobs, including those that are added later",
+	c := a.jobsActOnAll("pause NAME|--all --reason TEXT", "Pause a job, or all jobs, on every machine", "all jobs, including those that are added later",
 		func(ctx context.Context, admin *soloist.Admin, name string) error {
 			return admin.Pause(ctx, name, reason)
 		},
 		func(ctx context.Context, admin *soloist.Admin) error { return admin.PauseAll(ctx, reason) })
-	c.Flags().StringVar(&reason, "reason", "", "why, for those who wonder (required)")
+	c.Flags().StringVar(&reason, "reason", "", "why; audit list shows it (required)")
 	_ = c.MarkFlagRequired("reason")
 	run := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {

@@ -18,9 +18,9 @@ func (a *app) leadCommand() *cobra.Command {
 		Use:     "lead NAME [flags] -- COMMAND [ARG...]",
 		Short:   "Run a command while being the leader",
 		GroupID: "run",
-		Long: `lead waits until this machine is the leader called NAME and runs a command while it is. When the leadership
-is lost the command is stopped, as with lock, and lead waits to be elected again. When the command ends by
-itself, lead gives the leadership up and exits with the command's code.`,
+		Long: `lead waits until it is elected leader of NAME, and runs a command while it leads. If the leadership is lost, the command
+is stopped as with lock, and lead waits to be elected again. When the command ends by itself, lead gives the leadership up
+and exits with the command's code.`,
 		Example: `  soloist lead importer -- ./import`,
 		Args:    a.withChild(1),
 		RunE:    func(_ *cobra.Command, args []string) error { return g.lead(args[0], pages) },

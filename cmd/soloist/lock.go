@@ -14,11 +14,11 @@ func (a *app) lockCommand() *cobra.Command {
 		Use:     "lock NAME [flags] -- COMMAND [ARG...]",
 		Short:   "Run a command while holding a lock",
 		GroupID: "run",
-		Long: `lock runs a command while this machine holds the lock called NAME. If another holds it, the command is
-not run and the exit code is 75, at once or after --wait.
+		Long: `lock runs a command while it holds the lock NAME. If another process holds the lock, the command is not run and the exit
+code is 75, immediately or after --wait.
 
-The command gets SOLOIST_NAME, SOLOIST_TOKEN (the fencing token) and SOLOIST_HOLDER. When the lease is
-lost it gets TERM, and KILL after --grace, before the lease can pass to another; the exit code is then 76.`,
+The command gets SOLOIST_NAME, SOLOIST_TOKEN (the fencing token) and SOLOIST_HOLDER. If the lease is lost, the command
+gets TERM, and KILL after --grace, before another process can have the lock; the exit code is then 76.`,
 		Example: `  soloist lock close-month -- ./close.sh
   soloist lock close-month --wait 30s -- ./close.sh`,
 		Args: a.withChild(1),
@@ -36,8 +36,8 @@ lost it gets TERM, and KILL after --grace, before the lease can pass to another;
 	}
 	g.flags(c, "warn")
 	g.waitFlags(c)
-	c.Flags().BoolVarP(&g.noWait, "nonblock", "n", false, "do not wait, as flock -n; --wait is refused with it")
-	c.Flags().DurationVar(&g.atLeast, "at-least", 0, "how long the name stays taken, even if the command ends before")
+	c.Flags().BoolVarP(&g.noWait, "nonblock", "n", false, "do not wait, as with flock -n; not together with --wait")
+	c.Flags().DurationVar(&g.atLeast, "at-least", 0, "how long the name stays unavailable, even if the command ends before")
 	return c
 }
 
@@ -48,8 +48,8 @@ func (a *app) semCommand() *cobra.Command {
 		Use:     "sem NAME --limit N [flags] -- COMMAND [ARG...]",
 		Short:   "Run a command while holding one of N permits",
 		GroupID: "run",
-		Long: `sem runs a command while this machine holds one of the N permits of the semaphore called NAME. If all are
-taken, the command is not run and the exit code is 75, at once or after --wait. It is otherwise as lock.`,
+		Long: `sem runs a command while it holds one of the N permits of the semaphore NAME. If all permits are held, the command is not
+run and the exit code is 75, immediately or after --wait. Otherwise sem works like lock.`,
 		Example: `  soloist sem pdf --limit 3 --wait forever -- render a.html`,
 		Args:    a.withChild(1),
 		RunE: func(_ *cobra.Command, args []string) error {

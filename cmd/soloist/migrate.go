@@ -13,8 +13,8 @@ import (
 
 func (a *app) migrateCommand() *cobra.Command {
 	c := &cobra.Command{Use: "migrate", Short: "Make the store's schema, or bring it up to date", GroupID: "see", Args: a.noChild(cobra.NoArgs), RunE: needsSubcommand,
-		Long: `A SQL store keeps its records in tables, which are made before the first use and changed by later versions. Other stores need
-none of this. Many replicas may migrate at once.`}
+		Long: `Some stores keep their records in tables, which must be made before the first use and updated for later versions. Other
+stores need no migration. Many replicas may migrate at the same time.`}
 	shedlock := false
 	within := 5 * time.Minute
 	up := &cobra.Command{

@@ -21,9 +21,9 @@ func (a *app) onceCommand() *cobra.Command {
 		Use:     "once JOB ELEMENT [flags] -- COMMAND [ARG...]",
 		Short:   "Run a command once for an element, ever",
 		GroupID: "run",
-		Long: `once runs a command for an element of a job and records the element as processed when the command exits
-with 0. If it is processed already, nothing is run and the exit code is 0. If another machine has it, the
-exit code is 75. Another exit code of the command is recorded as a failed attempt, and passed on.
+		Long: `once runs a command for an element of a job, and records the element as processed when the command exits with 0. If the
+element is processed already, the command is not run and the exit code is 0. If another process has it, the exit code is
+75. Any other exit code of the command is recorded as a failed attempt and passed on.
 
 The command gets SOLOIST_NAME (the element), SOLOIST_TOKEN, SOLOIST_HOLDER and SOLOIST_ATTEMPT.`,
 		Example: `  soloist once invoices 4711 -- ./issue 4711`,
@@ -49,10 +49,10 @@ The command gets SOLOIST_NAME (the element), SOLOIST_TOKEN, SOLOIST_HOLDER and S
 	}
 	g.flags(c, "warn")
 	flags := c.Flags()
-	flags.IntVarP(&g.heldCode, "conflict-exit-code", "E", exitHeld, "exit code when another machine is at the element")
+	flags.IntVarP(&g.heldCode, "conflict-exit-code", "E", exitHeld, "exit code if another process has the element")
 	flags.DurationVar(&retain, "retain", 0, "how long to remember that the element is processed (default forever)")
 	flags.IntVar(&retry.Attempts, "attempts", 0, "after how many failed or crashed attempts to give up, with exit code 70 (default never)")
-	flags.DurationVar(&retry.Backoff, "backoff", 0, "how long nobody may try again after a failed attempt; doubles from one to the next")
+	flags.DurationVar(&retry.Backoff, "backoff", 0, "how long nobody can claim the element after a failed attempt; doubles with each attempt")
 	return c
 }
 

@@ -18,8 +18,8 @@ func (a *app) releaseCommand(what, args string, find func(ctx context.Context, a
 	reason := ""
 	c := &cobra.Command{
 		Use: "release " + args + " --token N --reason TEXT", Short: "Take " + what + " away from its holder",
-		Long: `release takes ` + what + ` away from the holder that has it with the token that list has shown. The holder is not asked, and
-learns of it only when it renews its lease: another may have it before the holder stops. The reason is kept, and audit list shows it.`,
+		Long: `release takes ` + what + ` away from the holder that has it with the token that list showed. The holder notices that
+only when it renews its lease, so another process may have it before the holder stops. The reason is kept; audit list shows it.`,
 		Args: a.noChild(cobra.ExactArgs(len(strings.Fields(args)))),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if token <= 0 {
@@ -40,7 +40,7 @@ learns of it only when it renews its lease: another may have it before the holde
 		},
 	}
 	c.Flags().Int64Var(&token, "token", 0, "the token that it is held with, as list shows it (required)")
-	c.Flags().StringVar(&reason, "reason", "", "why, for those who wonder (required)")
+	c.Flags().StringVar(&reason, "reason", "", "why; audit list shows it (required)")
 	_ = c.MarkFlagRequired("token")
 	_ = c.MarkFlagRequired("reason")
 	return c
@@ -49,7 +49,7 @@ learns of it only when it renews its lease: another may have it before the holde
 // needsReason refuses a reason that says nothing.
 func needsReason(reason string) error {
 	if strings.TrimSpace(reason) == "" {
-		return usage("--reason is empty: say why, for those who wonder")
+		return usage("--reason is empty: give a reason, which audit list shows")
 	}
 	return nil
 }

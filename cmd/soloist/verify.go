@@ -29,19 +29,18 @@ func (a *app) verifyCommand() *cobra.Command {
 	var faults, report, history string
 	cmd := &cobra.Command{
 		Use: "verify", Short: "Check that the store keeps what soloist promises", GroupID: "see", Args: a.noChild(cobra.NoArgs),
-		Long: `verify starts processes that work on the store under their own namespace: they take locks, permits and leaderships, run a
-job, and process elements, while some are killed, some are paused, and some of what they ask and are answered is lost, repeated
-or late. Each writes down what it asked, was told and believed. At the end the histories are put together and checked: at most
-one believed in each lock at a time, tokens grew, each element and each scheduled time was done once, and all of it
-can have happened in one order.
+		Long: `verify starts processes that work on the store under their own namespace. They hold locks, permits and leaderships, run a
+job, and process elements, while some of them are killed or paused, and some requests and replies are lost, repeated or
+delayed. Each process records its requests, the replies, and what it believed. At the end the histories of all processes
+are checked together: at most one process believed to hold a lock at a time, tokens grew, each element and each scheduled
+time was done once, and all replies are possible in one order.
 
-It goes on until --for has passed and a minimum of each kind of work and of each fault has been reached, however slow the machine is. If
-the store takes longer than a tenth of the TTL to answer, it begins again with a longer one. Two clients that are unsafe on purpose
-take part. A run in which they are not caught, that has not reached its minimum --within that time, or in which more than half of the
-operations failed, is void. A replica that crashes is a violation.
+A run ends when --for has passed and a minimum of each kind of work and of each fault has been reached, however slow the
+machine is. If the store takes longer than a tenth of the TTL to reply, verify begins again with a longer TTL. Two clients
+that are unsafe on purpose take part. The run is void if they are not caught, if the minimum is not reached --within that
+time, or if more than half of the operations failed. A replica that crashes is a violation.
 
-It ends with 0 when everything held, with 1 when something did not, and with 2 when the run is void. What it made in the store is
-removed at the end.`,
+The exit code is 0 if everything held, 1 if something did not, and 2 if the run is void. verify removes its records.`,
 		RunE: func(_ *cobra.Command, _ []string) error {
 			if err := a.checkOutput(); err != nil {
 				return err
@@ -66,14 +65,14 @@ removed at the end.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.DurationVar(&c.For, "for", 30*time.Second, "how long the replicas work at least")
+	flags.DurationVar(&c.For, "for", 30*time.Second, "how long the replicas work, at least")
 	flags.DurationVar(&c.Within, "within", 0, "end a run that has not reached its minimum after this time, as void (default ten times --for, and 10m)")
 	flags.DurationVar(&c.TTL, "ttl", time.Second, "the TTL of their leases, which grows if the store takes more than a tenth of it to answer")
 	flags.IntVar(&c.Replicas, "replicas", 4, "how many processes work at a time")
 	flags.StringVar(&faults, "faults", "all", "all, none, or some of "+strings.Join(verify.FaultNames, ","))
-	flags.Uint64Var(&c.Seed, "seed", 0, "draw the same faults as a run that has told this seed (default: a new one)")
+	flags.Uint64Var(&c.Seed, "seed", 0, "inject the same faults as a run that showed this seed (default: a new one)")
 	flags.StringVar(&report, "report", "", "write the report with a timeline to this HTML file")
-	flags.StringVar(&history, "history", "", "write all that was asked, answered and believed to this file, a line of JSON for each event")
+	flags.StringVar(&history, "history", "", "write the whole history to this file, a line of JSON for each event")
 	a.outputFlag(cmd)
 	return cmd
 }

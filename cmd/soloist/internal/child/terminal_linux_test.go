@@ -251,7 +251,7 @@ func TestStoppable(t *testing.T) {
 		sys  unix.SysProcAttr
 		want string
 	}{
-		"a job of its own":              {[]string{self(t)}, unix.SysProcAttr{Setpgid: true}, "true"},
+		"a job":                         {[]string{self(t)}, unix.SysProcAttr{Setpgid: true}, "true"},
 		"in a script that is a job":     {[]string{"/bin/sh", "-c", again}, unix.SysProcAttr{Setpgid: true}, "true"},
 		"the leader of a session":       {[]string{self(t)}, unix.SysProcAttr{Setsid: true}, "false"},
 		"in a script without a session": {[]string{"/bin/sh", "-c", again}, unix.SysProcAttr{Setsid: true}, "false"},
