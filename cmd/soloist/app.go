@@ -72,7 +72,7 @@ func (a *app) run(args []string) int {
 	return a.fail(err)
 }
 
-// fail tells an error, if there is one to tell, and returns its exit code.
+// fail shows an error, if there is one, and returns its exit code.
 func (a *app) fail(err error) int {
 	var ended *exit
 	if errors.As(err, &ended) && ended.err == nil {

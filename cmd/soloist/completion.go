@@ -24,7 +24,7 @@ const mostCompletions = 1000
 // been given.
 type namesOf func(ctx context.Context, admin *soloist.Admin, args []string) iter.Seq2[string, string]
 
-// completedArgs says by which names the arguments of a subcommand are completed. The last one is that of all further
+// completedArgs reports by which names the arguments of a subcommand are completed. The last one is that of all further
 // arguments.
 var completedArgs = map[string][]namesOf{
 	"lock": {locksTaken}, "locks release": {locksTaken},

@@ -128,7 +128,7 @@ type storeStart struct {
 	told     time.Time
 }
 
-// later says when to try again, or returns the error that ends the wait.
+// later returns when to try again, or returns the error that ends the wait.
 func (s *storeStart) later(log *slog.Logger, err error) (<-chan time.Time, error) {
 	if s.since.IsZero() {
 		s.since, s.pause = time.Now(), time.Second/8

@@ -31,7 +31,7 @@ func (a *app) progress(whole time.Duration) *progress {
 	return p
 }
 
-// show tells that at of the whole has passed.
+// show records that at of the whole has passed.
 func (p *progress) show(at time.Duration, text string) {
 	if !p.terminal {
 		if at-p.told >= lineEvery {

@@ -85,7 +85,7 @@ func (a *app) findSource() (source, error) {
 	return source{"sqlite:" + escapePath(path), "the default store"}, nil
 }
 
-// nested says in whose command this process runs: "" if in nobody's. Such a process has an environment without the
+// nested reports in whose command this process runs: "" if in nobody's. Such a process has an environment without the
 // outer soloist's store.
 func (a *app) nested() string {
 	if name := a.env("SOLOIST_NAME"); name != "" && a.env("SOLOIST_TOKEN") != "" {

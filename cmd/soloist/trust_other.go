@@ -4,6 +4,6 @@ package main
 
 import "io/fs"
 
-// untrusted says why the content of a file or a directory may be somebody else's. Owners and modes tell nothing about
+// untrusted reports why the content of a file or a directory may be somebody else's. Owners and modes tell nothing about
 // that here.
 func untrusted(fs.FileInfo) string { return "" }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// untrusted says why the content of a file or a directory may be somebody else's than this user's or root's: "" if it
+// untrusted reports why the content of a file or a directory may be somebody else's than this user's or root's: "" if it
 // may not. It looks at no more than owner and mode, as sshd and cron do, and not at pipes and devices.
 func untrusted(info fs.FileInfo) string {
 	const othersWrite = 0o022

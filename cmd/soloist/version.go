@@ -15,7 +15,7 @@ func (a *app) versionCommand() *cobra.Command {
 	}
 }
 
-// version says which build of which version this is.
+// version reports which build of which version this is.
 func version() string {
 	version, revision := "(devel)", ""
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -189,7 +189,7 @@ func (r *run) mayContinue(ctx context.Context) bool {
 // lead is by how much the kill begins before its time, because looking for processes takes a moment.
 func lead(grace time.Duration) time.Duration { return min(grace/8, 100*time.Millisecond) }
 
-// stop tells everything of the run to end, and sees to it that the group is killed in time even if this goroutine is
+// stop asks everything of the run to end, and sees to it that the group is killed in time even if this goroutine is
 // held up.
 func (r *run) stop() {
 	r.killAt = time.Now().Add(r.command.Grace)
@@ -314,7 +314,7 @@ func (r *run) signalGroup(sig unix.Signal) {
 	}
 }
 
-// end tells a process to end, also one that is stopped.
+// end asks a process to end, also one that is stopped.
 func (p process) end() {
 	_ = p.signal(unix.SIGTERM)
 	_ = p.signal(unix.SIGCONT)

@@ -118,7 +118,7 @@ func (r *run) suspend(sig unix.Signal) bool {
 	return true
 }
 
-// fromTerminal tells the stops of job control from one that somebody sent on purpose, which is theirs to undo.
+// fromTerminal distinguishes the stops of job control from one that somebody sent on purpose, which is theirs to undo.
 func fromTerminal(sig unix.Signal) bool {
 	return sig == unix.SIGTSTP || sig == unix.SIGTTIN || sig == unix.SIGTTOU
 }

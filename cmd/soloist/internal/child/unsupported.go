@@ -24,7 +24,7 @@ func Adopt() error { return nil }
 // Forwarded is empty here.
 func Forwarded() []os.Signal { return nil }
 
-// Check says what Run would.
+// Check reports what Run would.
 func (c *Command) Check() error {
 	_, err := c.Run(context.Background())
 	return err

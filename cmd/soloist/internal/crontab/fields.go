@@ -52,7 +52,7 @@ func splitSchedule(line string) (schedule, rest string, fields int, ok bool) {
 // fieldNames are those of a schedule of five fields.
 var fieldNames = []string{"minute", "hour", "day-of-month", "month", "day-of-week"}
 
-// noSchedule says why a line is no job: what it has in place of the field after those that were found.
+// noSchedule reports why a line is no job: what it has in place of the field after those that were found.
 func noSchedule(found, rest string, fields int) string {
 	word, command := cutWord(rest)
 	if five := strings.TrimSpace(found + " " + word); command != "" && strings.ContainsAny(word, "0123456789*?,-~/#") {

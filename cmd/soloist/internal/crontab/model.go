@@ -61,7 +61,7 @@ type Options struct {
 	Nice int // by how much its processes yield to others, 1 to 19
 }
 
-// Missed says what is done about times that passed without a run.
+// Missed describes what is done about times that passed without a run.
 type Missed string
 
 // The policies; "" was not given.
@@ -71,7 +71,7 @@ const (
 	MissedAll  Missed = "all"
 )
 
-// Crash says what is done about a run whose replica died.
+// Crash describes what is done about a run whose replica died.
 type Crash string
 
 // The policies; "" was not given.
@@ -80,7 +80,7 @@ const (
 	CrashGiveUp   Crash = "give-up"
 )
 
-// Retry says how often a failed run is tried, the first time included, and after which pauses.
+// Retry describes how often a failed run is tried, the first time included, and after which pauses.
 type Retry struct {
 	Attempts            int
 	Backoff, MaxBackoff time.Duration

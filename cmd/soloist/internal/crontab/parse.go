@@ -23,7 +23,7 @@ const (
 	YAML    Format = "yaml"
 )
 
-// Dialect says how a file is read. Only Format matters for YAML.
+// Dialect describes how a file is read. Only Format matters for YAML.
 type Dialect struct {
 	Format Format
 

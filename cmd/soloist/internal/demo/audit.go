@@ -69,7 +69,7 @@ func (f *findings) window() int {
 	return int(max(0, f.to-f.from+1))
 }
 
-// eachOnce says which scheduled times have not exactly one, and how many of the window have. Outside the window none
+// eachOnce reports which scheduled times have not exactly one, and how many of the window have. Outside the window none
 // may have more.
 func (f *findings) eachOnce(counts map[int64]int, what string) (good int, against []string) {
 	for at := f.from; f.window() > 0 && at <= f.to; at++ {

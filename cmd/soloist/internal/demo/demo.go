@@ -13,7 +13,7 @@ import (
 // ErrAudit reports that a line of the audit failed.
 var ErrAudit = errors.New("the audit failed")
 
-// Config says how the demo is run. The zero value is useful.
+// Config describes how the demo is run. The zero value is useful.
 type Config struct {
 	// Dir is where the demo makes its own directory, which it removes; "" is in memory where the system has that, else
 	// the system's directory for such.

@@ -45,7 +45,7 @@ func newDirector(c Config) (*director, error) {
 	return d, nil
 }
 
-// progress tells what happens, with the time since the start.
+// progress reports what happens, with the time since the start.
 func (d *director) progress(format string, args ...any) {
 	fmt.Fprintf(d.Progress, "%5.1f s  %s\n", (fleet.Now() - d.begun).Seconds(), fmt.Sprintf(format, args...))
 }
@@ -90,7 +90,7 @@ func (d *director) process(name string) *fleet.Process {
 	return nil
 }
 
-// drain tells the replicas to end, and waits until they have.
+// drain asks the replicas to end, and waits until they have.
 func (d *director) drain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, drainLimit, fmt.Errorf("it has not ended %v after SIGTERM", drainLimit))
 	defer cancel()

@@ -88,7 +88,7 @@ func (r *replica) work(path, url string) (err error) {
 	return errors.Join(err, r.client.Close())
 }
 
-// observe tells what the store said of the end of a run, which its function does not live to see.
+// observe reports what the store said of the end of a run, which its function does not live to see.
 func (r *replica) observe(_ context.Context, e soloist.Event) {
 	if job := (soloist.Subject{Kind: soloist.KindJob, Name: jobName}); e.Kind == soloist.EventReleased && e.Subject == job {
 		r.emit(event{Kind: recorded, Token: e.Token, Err: errText(e.Err)})

@@ -66,7 +66,7 @@ func (p paper) lane(lane []rune) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// shares tells what each replica did.
+// shares reports what each replica did.
 func (p paper) shares(events []event) {
 	fmt.Fprintf(p, "%s\n", p.in(bold, "replica  runs  taken over  invoices  documents"))
 	for _, name := range draw(events).names {

@@ -121,7 +121,7 @@ func (t *timeline) clear(name string, from time.Duration) {
 
 func (t *timeline) column(at time.Duration) int { return int((at - t.begin) / t.step) }
 
-// ruler says every ten columns how many seconds have passed.
+// ruler reports every ten columns how many seconds have passed.
 func (t *timeline) ruler() string {
 	var b strings.Builder
 	for i := 0; i < t.width; i += 10 {

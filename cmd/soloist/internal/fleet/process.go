@@ -89,7 +89,7 @@ func (e *EndedError) Error() string {
 // crashStatus is the exit status of a Go program that panics.
 const crashStatus = 2
 
-// ended says how the process ended by itself. A caller that adopts orphans in this process may have waited for it
+// ended reports how the process ended by itself. A caller that adopts orphans in this process may have waited for it
 // before us, and nobody knows its status then.
 func (p *Process) ended(err error) error {
 	e := &EndedError{Name: p.Name, How: "exit status 0", Said: p.log.String()}

@@ -54,7 +54,7 @@ func (r *Report) check(c Config) {
 	})
 }
 
-// complete tells runs and elements of the release that recorded them in the store.
+// complete finds the runs and elements of the release that recorded them in the store.
 func (r *Report) complete() {
 	type lease struct {
 		name  string

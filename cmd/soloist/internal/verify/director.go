@@ -16,7 +16,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// Config says how to verify a store.
+// Config describes how to verify a store.
 type Config struct {
 	Open       func() (store.Store, error) // opens the store
 	Executable string                      // starts a replica, with Args and Env, which opens the same store
@@ -237,7 +237,7 @@ func (d *director) disturb(ctx context.Context) (longer time.Duration, err error
 	return 0, nil
 }
 
-// looked tells how far the run has come, and returns a longer TTL if the store needs one.
+// looked reports how far the run has come, and returns a longer TTL if the store needs one.
 func (d *director) looked() (longer time.Duration) {
 	d.mu.Lock()
 	faults := 0
@@ -324,7 +324,7 @@ func faulted(f Fault, replica string, at, until time.Duration) event {
 	return event{Event: proof.Event{Kind: proof.Fault, Fault: string(f), Replica: replica, At: at, Until: until}}
 }
 
-// drain tells the replicas to end, and waits until they have told all that they know.
+// drain asks the replicas to end, and waits until they have told all that they know.
 func (d *director) drain() error {
 	running := slices.DeleteFunc(slices.Concat(d.controls, d.workers), func(p *fleet.Process) bool { return !p.Running() })
 	var errs []error

@@ -67,7 +67,7 @@ func (l *link) Queue(ctx context.Context, c store.Claim) (store.Grant, time.Dura
 	return answers[0].grant, answers[0].after, answers[0].held
 }
 
-// queued tells what a call of Queue has shown of itself and of the one before.
+// queued reports what a call of Queue has shown of itself and of the one before.
 func (l *link) queued(e event, c store.Claim, grant store.Grant, after time.Duration, err error) {
 	without := func(e event) event {
 		e.Result = proof.Failed

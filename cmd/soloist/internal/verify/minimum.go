@@ -143,7 +143,7 @@ func (n *count) enough(faults []Fault) bool {
 	return n.caught
 }
 
-// tooFew says why a run with this count shows nothing; it answers nothing if it does.
+// tooFew reports why a run with this count shows nothing; it returns nothing if it does.
 func (n *count) tooFew(faults []Fault) (why []string) {
 	for _, a := range n.amounts(faults) {
 		if a.Reached < a.Least {

@@ -80,7 +80,7 @@ func (r *recorder) flushing() (stop func()) {
 	return func() { close(end); <-done }
 }
 
-// begin tells what is about to be asked for, and returns the events to be ended.
+// begin reports what is about to be asked for, and returns the events to be ended.
 func (r *recorder) begin(events []event) []event {
 	for i := range events {
 		events[i].ID = r.ids.Add(1)
@@ -94,7 +94,7 @@ func (r *recorder) begin(events []event) []event {
 	return events
 }
 
-// end tells what became of the events.
+// end records what became of the events.
 func (r *recorder) end(events []event) {
 	until := fleet.Now()
 	for i := range events {
@@ -141,14 +141,14 @@ func (r *recorder) say(kind proof.Kind) {
 	r.tell(false, event{Event: proof.Event{Kind: kind, At: fleet.Now()}})
 }
 
-// troubled tells what the client told its user, unless it is that somebody else has the name or has done the work.
+// troubled reports what the client told its user, unless it is that somebody else has the name or has done the work.
 func (r *recorder) troubled(err error) {
 	if result := proof.ResultOf(err); err != nil && result != proof.Held && result != proof.Done {
 		r.tell(true, event{Event: proof.Event{Kind: kindTrouble, Result: result, At: fleet.Now()}, Err: brief(err)})
 	}
 }
 
-// running tells that a run begins, of which that is known at since.
+// running records that a run begins, of which that is known at since.
 func (r *recorder) running(run soloist.Run, since time.Duration) []event {
 	e := event{ID: r.ids.Add(1), Event: proof.Event{
 		Kind: proof.Run, Name: run.Job, Token: run.Lease.Token(), Mark: run.ScheduledAt.UnixMilli(), Attempt: run.Attempt, Manual: run.Manual,
@@ -158,7 +158,7 @@ func (r *recorder) running(run soloist.Run, since time.Duration) []event {
 	return []event{e}
 }
 
-// ran tells how it ended, before it is recorded in the store.
+// ran records how it ended, before it is recorded in the store.
 func (r *recorder) ran(run []event, err error) {
 	if run[0].Result = proof.Okay; err != nil {
 		run[0].Result = proof.Failed
@@ -171,7 +171,7 @@ func (r *recorder) processing(name string, el *soloist.Element) {
 	r.tell(true, event{Event: proof.Event{Kind: proof.Element, Name: name, Holder: el.Holder(), Token: el.Token(), Attempt: el.Attempt(), At: fleet.Now()}})
 }
 
-// swept tells that the store was told to forget what it may, since an instant.
+// swept records that the store was told to forget what it may, since an instant.
 func (r *recorder) swept(n int, since time.Duration) {
 	r.tell(true, event{Event: proof.Event{Kind: proof.Swept, At: since, Until: fleet.Now()}, Count: n})
 }
