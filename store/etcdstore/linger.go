@@ -40,8 +40,8 @@ func (s *Store) linger(ctx context.Context, d time.Duration) (*linger, error) {
 		return nil, s.wrap("granting a lease for a linger", err)
 	}
 	l := &linger{id: granted.ID, until: time.Now().Add(lasts)}
-	if sent.Add(time.Duration(granted.TTL) * time.Second).Before(l.until) {
-		return nil, s.wrap("granting a lease for a linger", errTooSlow)
+	if bound := sent.Add(time.Duration(granted.TTL) * time.Second); bound.Before(l.until) {
+		l.until = bound // the reply was late: a linger counts from when its release was sent, which was before
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

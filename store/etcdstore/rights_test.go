@@ -53,7 +53,7 @@ func TestRights(t *testing.T) {
 	s, other := open("soloist:pa%2Fss%40word@"), open("soloist:pa%2Fss%40word@")
 	woken, err := other.Watch(background, []string{"a"})
 	do("watching", err)
-	grant, err := acquire(background, s, "a", time.Second)
+	grant, err := acquire(background, s, "a", time.Minute)
 	do("acquiring", err)
 	do("extending to more", extend(background, s, "a", grant.Token, time.Hour))
 	do("extending again", extend(background, s, "a", grant.Token, time.Hour))

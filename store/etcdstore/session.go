@@ -127,14 +127,24 @@ func (s *Store) renew(ctx context.Context, of *session) error {
 	return nil
 }
 
-// grant makes a new session of a class.
-func (s *Store) grant(ctx context.Context, class int64, ttl time.Duration) error {
+// grant makes a new session of a class. If etcd's replies come so late that its lease is too short by then, it tries a longer one.
+func (s *Store) grant(ctx context.Context, class int64, ttl time.Duration) (err error) {
+	for slack := slackOf(class); slack <= 16*slackOf(class); slack *= 2 {
+		if err = s.grantFor(ctx, class, class+slack, ttl); !errors.Is(err, errTooSlow) {
+			break
+		}
+	}
+	return err
+}
+
+// grantFor makes a session whose lease is for some seconds.
+func (s *Store) grantFor(ctx context.Context, class, seconds int64, ttl time.Duration) error {
 	client, err := s.clients.get(ctx)
 	if err != nil {
 		return err
 	}
 	sent := time.Now()
-	lease, err := client.Grant(ctx, class+slackOf(class))
+	lease, err := client.Grant(ctx, seconds)
 	if err != nil {
 		return s.wrap("granting a lease", err)
 	}
