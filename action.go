@@ -25,7 +25,7 @@ const (
 // An Action is a change that was made with an Admin.
 type Action struct {
 	At     time.Time `json:"at"` // by the clock of the process that did it
-	By     string    `json:"by"` // replica
+	By     string    `json:"by"` // replica, or who was passed to Admin.By
 	Verb   string    `json:"verb"`
 	Kind   Kind      `json:"kind"`
 	Name   string    `json:"name"`
@@ -71,7 +71,7 @@ func parseActions(b []byte) (actions []Action, err error) {
 
 // note adds an action that was carried out to the list of actions.
 func (a *Admin) note(ctx context.Context, action Action) error {
-	action.At, action.By, action.Reason = time.Now().UTC().Truncate(time.Millisecond), a.client.cfg.Replica, shorten(action.Reason)
+	action.At, action.By, action.Reason = time.Now().UTC().Truncate(time.Millisecond), a.by, shorten(action.Reason)
 	l, err := a.client.plain(Options{TTL: controlTTL}).wait(ctx, target{shown: nameActions, name: a.client.names.prefix + nameActions})
 	if err == nil {
 		actions, _ := parseActions(l.granted.State) // a state that cannot be read is overwritten

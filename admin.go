@@ -16,10 +16,16 @@ import (
 // Each list is an iterator in the order of the names. It yields everything that can be read. An error comes last, with
 // a zero value, and names what could not be read. A list is not a snapshot: it may show some changes that happen
 // meanwhile and not others.
-type Admin struct{ client *Client }
+type Admin struct {
+	client *Client
+	by     string // who makes the changes
+}
 
-// Admin returns an Admin for the store and namespace of c.
-func (c *Client) Admin() *Admin { return &Admin{c} }
+// Admin returns an Admin for the store and namespace of c. The log of actions shows the replica of c as the one that made its changes.
+func (c *Client) Admin() *Admin { return &Admin{c, c.cfg.Replica} }
+
+// By returns a copy of a whose changes are shown as made by who, such as a user for whom a service makes them. It is cut after 128 bytes.
+func (a *Admin) By(who string) *Admin { return &Admin{a.client, who[:min(len(who), 128)]} }
 
 // view yields the results of calling of with each record whose name begins with prefix; of is passed the rest of the
 // name. If of cannot read a record, it returns an error, and beside it what it could read.

@@ -68,7 +68,7 @@ func parseControl(b []byte) (control, error) {
 // continues. Scheduled times during the pause are dropped, whatever Job.Missed is. Trigger still works.
 func (a *Admin) Pause(ctx context.Context, job, reason string) error {
 	return a.control(ctx, Action{Verb: ActionPause, Name: job, Reason: reason}, func(ctl *control, _ store.Record) {
-		ctl.Paused = &Pause{Reason: shorten(reason), By: a.client.cfg.Replica, At: time.Now()}
+		ctl.Paused = &Pause{Reason: shorten(reason), By: a.by, At: time.Now()}
 	})
 }
 
@@ -109,7 +109,7 @@ func (a *Admin) trigger(ctx context.Context, job string) (number int64, err erro
 		if ctl.Trigger <= state.Trigger || running {
 			ctl.Trigger++
 		}
-		ctl.At, ctl.By, number = time.Now(), a.client.cfg.Replica, ctl.Trigger
+		ctl.At, ctl.By, number = time.Now(), a.by, ctl.Trigger
 	})
 	return number, err
 }

@@ -158,10 +158,9 @@ func (e *Elements) target(id string) (target, error) {
 // granted returns the element of a lease, or ErrFailed if its attempts are used up.
 func (e *Elements) granted(ctx context.Context, id string, l *Lease) (*Element, error) {
 	el := &Element{Lease: l, of: e, id: id}
-	if len(l.granted.State) > 0 {
-		if err := json.Unmarshal(l.granted.State, &el.state); err != nil {
-			return nil, errors.Join(fmt.Errorf("element %q: its state is not soloist's: %w", id, err), l.Release())
-		}
+	var err error
+	if el.state, err = parseElementState(id, l.granted.State); err != nil {
+		return nil, errors.Join(err, l.Release())
 	}
 	if l.granted.ExpiredAge > 0 && !el.state.Failed {
 		el.state.failed(e, errors.New("its replica died or was cut off"), l.holder)
@@ -341,13 +340,7 @@ type ElementInfo struct {
 
 // elementInfo returns the description of a record's element, or an error if its state cannot be read.
 func elementInfo(id string, r store.Record) (ElementInfo, error) {
-	var s elementState
-	var err error
-	if len(r.State) > 0 {
-		if err = json.Unmarshal(r.State, &s); err != nil {
-			err = fmt.Errorf("element %q: its state is not soloist's: %w", id, err)
-		}
-	}
+	s, err := parseElementState(id, r.State)
 	info := ElementInfo{ID: id, Holder: r.Holder, Token: r.Token, Left: r.Left, Age: r.Age, Attempts: s.Attempts, Error: s.Error}
 	switch {
 	case r.Mark >= 1:

@@ -53,7 +53,7 @@ func (a *Admin) Release(ctx context.Context, seen LeaseInfo, reason string) erro
 	}
 	rel := store.Release{Name: t.name, Holder: r.Holder, Token: r.Token, Retain: Forever} // its holder may have left something since
 	if seen.Kind == KindJob {
-		rel.Mark, rel.State = runReleased(r, seen.Name, fmt.Sprintf("released by force by %s: %s", a.client.cfg.Replica, reason), time.Now())
+		rel.Mark, rel.State = runReleased(r, seen.Name, fmt.Sprintf("released by force by %s: %s", a.by, reason), time.Now())
 	}
 	if err := a.client.force(ctx, t, rel); err != nil {
 		if errors.Is(err, ErrLost) {

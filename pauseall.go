@@ -14,7 +14,7 @@ var ErrAllPaused = errors.New("all jobs are paused")
 // ResumeAll. Called again, it replaces the reason.
 func (a *Admin) PauseAll(ctx context.Context, reason string) error {
 	return a.controlAll(ctx, Action{Verb: ActionPause, Reason: reason}, func(ctl *control) {
-		ctl.Paused = &Pause{Reason: shorten(reason), By: a.client.cfg.Replica, At: time.Now(), All: true}
+		ctl.Paused = &Pause{Reason: shorten(reason), By: a.by, At: time.Now(), All: true}
 	})
 }
 

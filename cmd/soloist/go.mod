@@ -38,6 +38,7 @@ require (
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
 	github.com/hazelcast/hazelcast-go-client v1.4.2 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
+	github.com/google/jsonschema-go v0.4.3 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
@@ -81,6 +82,7 @@ require (
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/soloist-dev/soloist/internal/proof v0.0.0
 	github.com/soloist-dev/soloist/metrics/prometheus v0.0.0
+	github.com/soloist-dev/soloist/server v0.0.0
 	github.com/soloist-dev/soloist/store/cassandrastore v0.0.0
 	github.com/soloist-dev/soloist/store/dynamostore v0.0.0
 	github.com/soloist-dev/soloist/store/etcdstore v0.0.0
@@ -119,3 +121,4 @@ replace github.com/soloist-dev/soloist/store/mysqlstore => ../../store/mysqlstor
 replace github.com/soloist-dev/soloist/metrics/prometheus => ../../metrics/prometheus
 
 replace github.com/soloist-dev/soloist/store/hazelcaststore => ../../store/hazelcaststore
+replace github.com/soloist-dev/soloist/server => ../../server

@@ -43,6 +43,12 @@ func (p *probes) begin(log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	p.server = p.address.serve(l, p.pages(log), log)
+	return nil
+}
+
+// pages returns the pages.
+func (p *probes) pages(log *slog.Logger) *http.ServeMux {
 	p.metrics = prommetrics.New(prommetrics.Options{})
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(p.metrics, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -53,8 +59,7 @@ func (p *probes) begin(log *slog.Logger) error {
 		health.Check{Name: "store", Do: p.reach},
 		unless("starting", p.running.Load)))
 	mux.Handle("/metrics", prommetrics.Handler(reg))
-	p.server = p.address.serve(l, mux, log)
-	return nil
+	return mux
 }
 
 var errState = errors.New("the process is not in the state to work")

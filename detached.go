@@ -1,0 +1,299 @@
+package soloist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/soloist-dev/soloist/internal/rand"
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A Detached identifies a lease whose holder is outside of this process, such as the caller of an HTTP service. No client renews it: the
+// holder does, by way of any client of the same store and namespace. Only a party that knows all fields can renew or release it.
+type Detached struct {
+	Kind   Kind   // KindLock, KindLeader, KindPermit or KindElement
+	Name   string // as in LeaseInfo
+	Job    string // of an element
+	Limit  int    // of a semaphore: how many permits it has, 1 to 1000
+	Permit int    // of a semaphore: which permit it is, from 0; set by Acquire
+
+	// Holder identifies one attempt to acquire: 1 to 200 bytes. Lists show it, and what precedes its last # as the replica. An attempt
+	// needs a holder that nobody else has or can guess.
+	Holder string
+
+	Token int64 // set by Acquire
+}
+
+// DetachedLeases acquires, renews and releases leases for holders outside of this process. It keeps nothing in memory. It is safe for
+// concurrent use.
+type DetachedLeases struct{ client *Client }
+
+// Detached returns the detached leases of the store and namespace of c. TTL, Margin and Wait are those of c (see With); AtLeast is for
+// Release, and AtMost is not used.
+func (c *Client) Detached() *DetachedLeases { return &DetachedLeases{c} }
+
+// target returns what d is a lease of.
+func (ds *DetachedLeases) target(d Detached) (target, error) {
+	if d.Kind == KindPermit {
+		s := ds.client.Semaphore(d.Name, d.Limit)
+		if s.err == nil {
+			s.err = checkHolder(d.Holder)
+		}
+		return s.target, s.err
+	}
+	t, err := ds.client.Admin().targetOf(LeaseInfo{Kind: d.Kind, Name: d.Name, Job: d.Job})
+	switch {
+	case err != nil:
+	case d.Kind == KindJob:
+		err = invalid("kind", strconv.Quote(string(d.Kind)), "runs of jobs are claimed by replicas alone")
+	case d.Kind == KindElement:
+		err = store.CheckName(d.Job)
+	}
+	if err == nil {
+		err = checkHolder(d.Holder)
+	}
+	return t, err
+}
+
+func checkHolder(holder string) error {
+	if store.CheckName(holder) != nil || len(holder) > maxHolder {
+		return invalid("holder", strconv.Quote(holder[:min(len(holder), 60)]), "give 1 to %d bytes of UTF-8 without control characters", maxHolder)
+	}
+	return nil
+}
+
+// maxHolder leaves room for the limit of a semaphore.
+const maxHolder = 200
+
+// permitHolder returns the holder of a permit in its record: with the limit, see holderFor.
+func permitHolder(holder string, limit int) string { return holder + "/" + strconv.Itoa(limit) }
+
+// record returns the name of the record of d, and the holder in it.
+func (ds *DetachedLeases) record(d Detached) (name, holder string, err error) {
+	t, err := ds.target(d)
+	if err != nil {
+		return "", "", err
+	}
+	if d.Kind != KindPermit {
+		return t.name, d.Holder, nil
+	}
+	if d.Permit < 0 || d.Permit >= d.Limit {
+		return "", "", invalid("permit", strconv.Itoa(d.Permit), "must be from 0 to %d", d.Limit-1)
+	}
+	return t.names[d.Permit], permitHolder(d.Holder, d.Limit), nil
+}
+
+// Acquire acquires a lease for d.Holder. It waits as Options.Wait says, until ctx ends. It returns d with its Token and Permit, and how long
+// the lease is certainly held from then on.
+//
+// If the same holder has the lease already, Acquire returns it again, so a call whose result was lost can be repeated. repeated must be true
+// if the caller may do so: then a grant that nobody could be told of is not released, for the repeated call may have it. It ends with its TTL.
+//
+// The errors are those of Client.TryLock. Elements are claimed by Elements.ClaimDetached. No events are emitted.
+func (ds *DetachedLeases) Acquire(ctx context.Context, d Detached, repeated bool) (Detached, time.Duration, error) {
+	t, err := ds.target(d)
+	if err != nil {
+		return d, 0, err
+	}
+	c := ds.client
+	if err := c.usable(); err != nil {
+		return d, 0, err
+	}
+	if d.Kind == KindElement {
+		return d, 0, invalid("kind", strconv.Quote(string(d.Kind)), "use Elements.ClaimDetached, which counts attempts")
+	}
+	a := &detachedAttempt{client: c, target: t, kept: repeated, claim: store.Claim{Name: t.name, Holder: d.Holder, TTL: c.opts.TTL}}
+	if d.Kind == KindPermit {
+		a.claim.Holder = permitHolder(d.Holder, d.Limit)
+	}
+	name, grant, err := a.acquire(ctx)
+	if err != nil {
+		return d, 0, err
+	}
+	d.Permit = max(0, slices.Index(t.names, name))
+	d.Token = grant.Token
+	left, err := a.left(ctx, name, grant)
+	return d, left, err
+}
+
+// A detachedAttempt is one call of Acquire.
+type detachedAttempt struct {
+	client *Client
+	target target
+	claim  store.Claim
+	kept   bool // a grant that the caller does not get is kept for another call by the same holder
+
+	asked time.Time // when the request was sent that was granted
+}
+
+// acquire asks for the lease until it is granted, or refused and there is no time left to wait.
+func (a *detachedAttempt) acquire(ctx context.Context) (string, store.Grant, error) {
+	c, t := a.client, a.target
+	var end time.Time
+	if c.opts.Wait >= 0 {
+		var cancel context.CancelFunc
+		end = time.Now().Add(c.opts.Wait)
+		ctx, cancel = context.WithDeadline(ctx, end)
+		defer cancel()
+	}
+	me := c.waiters.join(t.waitKey())
+	defer me.leave()
+	if c.opts.Wait != 0 && !me.untilFirst(ctx, c.ctx) {
+		return "", store.Grant{}, c.waited(ctx, t, nil)
+	}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	var wake <-chan struct{}
+	for poll := newBackoff(time.Second); ; {
+		name, out := a.ask()
+		var held *store.HeldError
+		switch {
+		case !errors.As(out.Err, &held):
+			if out.Err == nil && ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) && !a.kept {
+				return "", store.Grant{}, errors.Join(ctx.Err(), c.releaseGrant(store.Claim{Name: name, Holder: a.claim.Holder}, out.Grant, time.Now()))
+			}
+			return name, out.Grant, t.named(out.Err)
+		case c.opts.Wait == 0 || ctx.Err() != nil || c.ctx.Err() != nil:
+			return "", store.Grant{}, t.named(out.Err)
+		}
+		if wake == nil {
+			var again bool
+			if wake, again = c.watch(watching, t); again {
+				continue // a release between the refusal and the watch would not have been noticed
+			}
+		}
+		pause := held.Record.Left + rand.N(20*time.Millisecond)
+		if wake == nil { // the store does not notify of a release
+			pause = min(pause, poll.pause())
+		}
+		if !c.pause(ctx, pause, &wake, me) {
+			return "", store.Grant{}, t.named(out.Err)
+		}
+	}
+}
+
+// ask makes one request, and repeats it while its outcome is unknown. The context of the caller does not end it, so that its outcome is known.
+func (a *detachedAttempt) ask() (string, store.Outcome) {
+	c := a.client
+	begun := c.clock.earliest()
+	bound, cancel := context.WithTimeout(context.Background(), 2*c.cfg.RequestTimeout)
+	defer cancel()
+	for wait := newBackoff(c.cfg.RequestTimeout / 8); ; {
+		a.asked = c.clock.earliest()
+		name, out := c.claim(context.Background(), a.target, a.claim)
+		if !errors.Is(out.Err, ErrUnknown) {
+			return name, out
+		}
+		if wait.sleep(bound) {
+			continue
+		}
+		if !a.kept {
+			var claims []store.Claim
+			for _, name := range a.target.all() {
+				claims = append(claims, store.Claim{Name: name, Holder: a.claim.Holder, TTL: a.claim.TTL})
+			}
+			c.releaseOrphans(claims, begun)
+		}
+		return name, out
+	}
+}
+
+// left returns how long the lease is certainly held. A holder may have had it before this call, so what is left is read from the record.
+func (a *detachedAttempt) left(ctx context.Context, name string, g store.Grant) (time.Duration, error) {
+	c := a.client
+	if !a.kept {
+		return max(0, a.claim.TTL-c.opts.Margin-c.clock.latest().Sub(a.asked)), nil
+	}
+	before := c.clock.earliest()
+	records, err := c.peek(context.WithoutCancel(ctx), []string{name})
+	if err != nil {
+		return 0, err
+	}
+	r := records[0]
+	if r.Holder != a.claim.Holder || r.Token != g.Token || r.Free() {
+		return 0, fmt.Errorf("%q: %w", a.target.shown, ErrLost)
+	}
+	return max(0, r.Left-c.opts.Margin-c.clock.latest().Sub(before)), nil
+}
+
+// Extend renews a lease: it lasts for at least the TTL of the client from now. It returns how long it is certainly held. The errors are those of
+// Lease.Extend.
+func (ds *DetachedLeases) Extend(ctx context.Context, d Detached) (time.Duration, error) {
+	c := ds.client
+	name, holder, err := ds.record(d)
+	if err == nil {
+		err = c.usable()
+	}
+	if err != nil {
+		return 0, err
+	}
+	before := c.clock.earliest()
+	errs, err := c.extends.ask(context.WithoutCancel(ctx), []store.Extension{{Name: name, Holder: holder, Token: d.Token, TTL: c.opts.TTL}})
+	if err == nil {
+		err = errs[0]
+	}
+	if err != nil {
+		return 0, fmt.Errorf("extending %q: %w", d.Name, err)
+	}
+	return max(0, c.opts.TTL-c.opts.Margin-c.clock.latest().Sub(before)), nil
+}
+
+// Release releases a lease. With Options.AtLeast the name lingers. The errors are those of Lease.Release.
+func (ds *DetachedLeases) Release(ctx context.Context, d Detached) error {
+	return ds.release(ctx, d, func(r store.Record) (store.Release, error) {
+		return store.Release{Linger: ds.client.opts.AtLeast - r.Age, Retain: retainFor(r.Mark, r.State)}, nil
+	})
+}
+
+// release reads the record of a lease that is held, and releases it as with says.
+func (ds *DetachedLeases) release(ctx context.Context, d Detached, with func(store.Record) (store.Release, error)) error {
+	c := ds.client
+	name, holder, err := ds.record(d)
+	if err == nil {
+		err = c.usable()
+	}
+	if err != nil {
+		return err
+	}
+	records, err := c.peek(context.WithoutCancel(ctx), []string{name})
+	if err != nil {
+		return err
+	}
+	rel, err := with(records[0])
+	if err != nil {
+		return err
+	}
+	rel.Name, rel.Holder, rel.Token, rel.Linger = name, holder, d.Token, max(0, rel.Linger)
+	if err := c.releaseBatch([]store.Release{rel})[0]; err != nil {
+		return fmt.Errorf("releasing %q: %w", d.Name, err)
+	}
+	c.waiters.released(name)
+	return nil
+}
+
+// Look returns the description of a lease that is held, and ErrLost if it is not. Its Left is without the margin, as far as the record is known.
+func (ds *DetachedLeases) Look(ctx context.Context, d Detached) (LeaseInfo, error) {
+	name, holder, err := ds.record(d)
+	if err == nil {
+		err = ds.client.usable()
+	}
+	if err != nil {
+		return LeaseInfo{}, err
+	}
+	records, err := ds.client.peek(ctx, []string{name})
+	if err != nil {
+		return LeaseInfo{}, err
+	}
+	r := records[0]
+	if r.Holder != holder || r.Token != d.Token || r.Free() {
+		return LeaseInfo{}, fmt.Errorf("%q: %w", d.Name, ErrLost)
+	}
+	info := leaseInfo(d.Kind, d.Name, r)
+	info.Job, info.Permit = d.Job, d.Permit
+	info.Left = max(0, r.Left-ds.client.opts.Margin)
+	return info, nil
+}

@@ -1,0 +1,115 @@
+package soloist
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A DetachedElement is an element that was claimed for a holder outside of this process. End it with DoneDetached, FailDetached, or
+// DetachedLeases.Release.
+type DetachedElement struct {
+	Detached
+	Attempt int           // as Element.Attempt
+	Left    time.Duration // how long it is certainly held from when ClaimDetached returned
+}
+
+// ClaimDetached claims an element for a holder outside of this process. See DetachedLeases.Acquire for holder and repeated, and Claim for the
+// errors.
+func (e *Elements) ClaimDetached(ctx context.Context, id, holder string, repeated bool) (DetachedElement, error) {
+	el := DetachedElement{Detached: Detached{Kind: KindElement, Name: id, Job: e.job, Holder: holder}}
+	err := e.usable()
+	if err == nil {
+		err = checkHolder(holder)
+	}
+	if err != nil {
+		return el, err
+	}
+	t, err := e.target(id)
+	if err != nil {
+		return el, err
+	}
+	c := e.client
+	a := &detachedAttempt{client: c, target: t, kept: repeated, claim: store.Claim{Name: t.name, Holder: holder, TTL: c.opts.TTL, Mark: t.mark}}
+	name, grant, err := a.acquire(ctx)
+	if err != nil {
+		return el, err
+	}
+	el.Token = grant.Token
+	if el.Attempt, err = e.begin(ctx, el.Detached, name, grant); err != nil {
+		return el, err
+	}
+	el.Left, err = a.left(ctx, name, grant)
+	return el, err
+}
+
+// begin counts the attempt of a holder that has died, and returns the number of the attempt that begins.
+func (e *Elements) begin(ctx context.Context, d Detached, name string, g store.Grant) (int, error) {
+	c := e.client
+	back := store.Release{Name: name, Holder: d.Holder, Token: g.Token, Retain: Forever}
+	state, err := parseElementState(d.Name, g.State)
+	if err != nil {
+		return 0, errors.Join(err, c.releaseBatch([]store.Release{back})[0])
+	}
+	if g.ExpiredAge > 0 && !state.Failed {
+		state.failed(e, errors.New("its holder died or was cut off"), d.Holder)
+		counted := store.Extension{Name: name, Holder: d.Holder, Token: g.Token, TTL: c.opts.TTL, State: state.json()}
+		errs, err := c.extends.ask(context.WithoutCancel(ctx), []store.Extension{counted})
+		if err == nil {
+			err = errs[0]
+		}
+		if err != nil {
+			return 0, errors.Join(fmt.Errorf("element %q: counting the attempt of a holder that died: %w", d.Name, err), c.releaseBatch([]store.Release{back})[0])
+		}
+	}
+	if state.Failed {
+		failed := &FailedError{ID: d.Name, Attempts: state.Attempts, Reason: state.Error}
+		back.State = state.json()
+		return 0, errors.Join(failed, c.releaseBatch([]store.Release{back})[0])
+	}
+	return state.Attempts + 1, nil
+}
+
+// DoneDetached records an element that was claimed by ClaimDetached as processed, and releases it. Errors are as in Element.Done.
+func (e *Elements) DoneDetached(ctx context.Context, d Detached) error {
+	return e.endDetached(ctx, d, func(store.Record) (store.Release, error) {
+		return store.Release{Mark: 1, State: []byte{}, Retain: e.retain}, nil
+	})
+}
+
+// FailDetached records a failed attempt at an element that was claimed by ClaimDetached, and releases it. Errors are as in Element.Fail.
+func (e *Elements) FailDetached(ctx context.Context, d Detached, reason error) error {
+	return e.endDetached(ctx, d, func(r store.Record) (store.Release, error) {
+		if r.Token != d.Token || r.Holder != "" && r.Holder != d.Holder { // "": it was released, and the store decides whether this repeats it
+			return store.Release{}, fmt.Errorf("element %q: %w", d.Name, ErrLost)
+		}
+		state, err := parseElementState(d.Name, r.State)
+		el := &Element{Lease: &Lease{holder: d.Holder}, of: e, id: d.Name, state: state}
+		return el.failed(reason), err
+	})
+}
+
+func (e *Elements) endDetached(ctx context.Context, d Detached, with func(store.Record) (store.Release, error)) error {
+	if err := e.usable(); err != nil {
+		return err
+	}
+	if d.Kind != KindElement || d.Job != e.job {
+		return invalid("element", strconv.Quote(d.Name), "it is not an element of %q", e.job)
+	}
+	return e.client.Detached().release(ctx, d, with)
+}
+
+func parseElementState(id string, b []byte) (s elementState, err error) {
+	if len(b) == 0 {
+		return s, nil
+	}
+	if err := json.Unmarshal(b, &s); err != nil {
+		return s, fmt.Errorf("element %q: its state is not soloist's: %w", id, err)
+	}
+	return s, nil
+}

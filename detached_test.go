@@ -1,0 +1,295 @@
+package soloist_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/soloisttest"
+)
+
+func lockOf(holder string) soloist.Detached {
+	return soloist.Detached{Kind: soloist.KindLock, Name: "x", Holder: holder}
+}
+
+// mustAcquire acquires a detached lease.
+func mustAcquire(t *testing.T, c *soloist.Client, d soloist.Detached, repeated bool) (soloist.Detached, time.Duration) {
+	t.Helper()
+	got, left, err := c.Detached().Acquire(t.Context(), d, repeated)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got, left
+}
+
+func wantIs(t *testing.T, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: %v, want %v", what, err, want)
+	}
+}
+
+// A detached lease is renewed and released by way of any client, and expires by itself.
+func TestDetachedLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		one := soloisttest.NewReplica(t, s, soloist.Config{})
+		two := soloisttest.NewReplica(t, s.Share(), soloist.Config{})
+		l, left := mustAcquire(t, one, lockOf("a#1"), false)
+		if left != 27*time.Second || l.Token == 0 {
+			t.Errorf("token %d, %v left; want 27s: the TTL without the margin", l.Token, left)
+		}
+		_, err := one.TryLock(t.Context(), "x")
+		wantIs(t, "another", err, soloist.ErrHeld)
+		time.Sleep(20 * time.Second)
+		if left, err := two.Detached().Extend(t.Context(), l); err != nil || left != 27*time.Second {
+			t.Errorf("extended by %v: %v", left, err)
+		}
+		time.Sleep(20 * time.Second)
+		if info, err := one.Detached().Look(t.Context(), l); err != nil || info.Left != 7*time.Second || info.Replica() != "a" {
+			t.Errorf("%+v, %v", info, err)
+		}
+		stranger := l
+		stranger.Holder = "a#2"
+		_, err = two.Detached().Extend(t.Context(), stranger)
+		wantIs(t, "extending what another holds", err, soloist.ErrLost)
+		wantIs(t, "releasing what another holds", two.Detached().Release(t.Context(), stranger), soloist.ErrLost)
+		wantIs(t, "releasing", two.Detached().Release(t.Context(), l), nil)
+		wantIs(t, "releasing again", two.Detached().Release(t.Context(), l), nil)
+		_, err = two.Detached().Extend(t.Context(), l)
+		wantIs(t, "extending what was released", err, soloist.ErrLost)
+		again, _ := mustAcquire(t, two, lockOf("b#1"), false)
+		if again.Token <= l.Token {
+			t.Errorf("token %d after %d", again.Token, l.Token)
+		}
+		wantIs(t, "releasing after another has it", one.Detached().Release(t.Context(), l), soloist.ErrLost)
+		time.Sleep(31 * time.Second)
+		_, err = one.Detached().Look(t.Context(), again)
+		wantIs(t, "looking after it has expired", err, soloist.ErrLost)
+	})
+}
+
+func TestDetachedAtLeast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := soloisttest.NewReplica(t, soloisttest.NewStore(), soloist.Config{}).With(soloist.Options{AtLeast: time.Minute})
+		l, _ := mustAcquire(t, c, lockOf("a#1"), false)
+		time.Sleep(10 * time.Second)
+		wantIs(t, "releasing", c.Detached().Release(t.Context(), l), nil)
+		_, err := c.TryLock(t.Context(), "x")
+		var held *soloist.HeldError
+		if !errors.As(err, &held) || held.Holder != "" || held.Left != 50*time.Second {
+			t.Errorf("%+v, want it to linger for another 50s", err)
+		}
+	})
+}
+
+// A call whose reply was lost is repeated: it gets the same lease, and what is left of it. What the first call leaves behind does not take
+// the lease away from the second.
+func TestDetachedRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		c := soloisttest.NewReplica(t, s, soloist.Config{})
+		first, _ := mustAcquire(t, c, lockOf("a#1"), true)
+		time.Sleep(10 * time.Second)
+		again, left := mustAcquire(t, c, lockOf("a#1"), true)
+		if again != first || left != 17*time.Second {
+			t.Errorf("%+v with %v left after %+v", again, left, first)
+		}
+		wantIs(t, "releasing", c.Detached().Release(t.Context(), first), nil)
+
+		s.Stall() // requests arrive, and no reply comes back
+		_, _, err := c.Detached().Acquire(t.Context(), lockOf("a#2"), true)
+		wantIs(t, "while no reply comes", err, soloist.ErrUnknown)
+		s.Heal()
+		third, _ := mustAcquire(t, c, lockOf("a#2"), true)
+		for range 5 { // the time in which the client cleans up
+			time.Sleep(5 * time.Second)
+			if _, err := c.Detached().Extend(t.Context(), third); err != nil {
+				t.Fatalf("the lease was taken away: %v", err)
+			}
+		}
+	})
+}
+
+// A call that may not be repeated leaves nothing behind.
+func TestDetachedWithoutRetryIsCleanedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		c := soloisttest.NewReplica(t, s, soloist.Config{TTL: time.Hour})
+		s.Stall()
+		_, _, err := c.Detached().Acquire(t.Context(), lockOf("a#1"), false)
+		wantIs(t, "while no reply comes", err, soloist.ErrUnknown)
+		s.Heal()
+		time.Sleep(20 * time.Minute)
+		mustAcquire(t, c, lockOf("a#2"), false)
+	})
+}
+
+func TestDetachedWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		c := soloisttest.NewReplica(t, s, soloist.Config{}).With(soloist.Options{Wait: time.Minute})
+		l, _ := mustAcquire(t, c, lockOf("a#1"), false)
+		time.AfterFunc(10*time.Second, func() { _ = c.Detached().Release(context.Background(), l) })
+		begin := time.Now()
+		l, _ = mustAcquire(t, c, lockOf("b#1"), false)
+		if took := time.Since(begin); took < 10*time.Second || took > 11*time.Second {
+			t.Errorf("it waited for %v", took)
+		}
+		begin = time.Now()
+		l, _ = mustAcquire(t, c, lockOf("c#1"), false) // after the lease has expired
+		if took := time.Since(begin); took < 30*time.Second || took > 31*time.Second {
+			t.Errorf("it waited for %v", took)
+		}
+		keep := time.NewTicker(10 * time.Second)
+		defer keep.Stop()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for range 8 {
+				<-keep.C
+				_, _ = c.Detached().Extend(context.Background(), l)
+			}
+		}()
+		begin = time.Now()
+		_, _, err := c.Detached().Acquire(t.Context(), lockOf("d#1"), false)
+		wantIs(t, "after the wait", err, soloist.ErrHeld)
+		if took := time.Since(begin); took != time.Minute {
+			t.Errorf("it waited for %v", took)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, _, err = c.Detached().Acquire(ctx, lockOf("e#1"), false)
+		wantIs(t, "after the context", err, soloist.ErrHeld)
+		<-ended
+	})
+}
+
+func TestDetachedPermits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := soloisttest.NewReplica(t, soloisttest.NewStore(), soloist.Config{})
+		permit := func(holder string) soloist.Detached {
+			return soloist.Detached{Kind: soloist.KindPermit, Name: "s", Limit: 2, Holder: holder}
+		}
+		a, _ := mustAcquire(t, c, permit("a#1"), false)
+		b, _ := mustAcquire(t, c, permit("b#1"), true)
+		if again, _ := mustAcquire(t, c, permit("b#1"), true); again != b || a.Permit == b.Permit {
+			t.Errorf("%+v, %+v, and again %+v", a, b, again)
+		}
+		_, _, err := c.Detached().Acquire(t.Context(), permit("c#1"), false)
+		wantIs(t, "the third", err, soloist.ErrHeld)
+		for info, err := range c.Admin().Semaphores(t.Context()) {
+			if err != nil || info.Limit != 2 || len(info.Permits) != 2 || info.Permits[0].Replica() == info.Permits[1].Replica() {
+				t.Errorf("%+v, %v", info, err)
+			}
+		}
+		_, err = c.Detached().Extend(t.Context(), a)
+		wantIs(t, "extending", err, nil)
+		wantIs(t, "releasing", c.Detached().Release(t.Context(), a), nil)
+		mustAcquire(t, c, permit("c#1"), false)
+		a.Permit = 2
+		_, err = c.Detached().Extend(t.Context(), a)
+		var invalid *soloist.InvalidError
+		if !errors.As(err, &invalid) {
+			t.Errorf("a permit that does not exist: %v", err)
+		}
+	})
+}
+
+// Failures and crashes of detached elements count as those of others.
+func TestDetachedElements(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := soloisttest.NewReplica(t, soloisttest.NewStore(), soloist.Config{})
+		elements := c.Elements("invoices", soloist.ElementsOptions{Retry: soloist.Retry{Attempts: 3, Backoff: time.Second}})
+		claim := func(id, holder string) soloist.DetachedElement {
+			t.Helper()
+			el, err := elements.ClaimDetached(t.Context(), id, holder, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return el
+		}
+		el := claim("1", "a#1")
+		if again := claim("1", "a#1"); again != el || el.Attempt != 1 {
+			t.Errorf("%+v, and again %+v", el, again)
+		}
+		_, err := elements.ClaimDetached(t.Context(), "1", "b#1", true)
+		wantIs(t, "another", err, soloist.ErrHeld)
+		wantIs(t, "done", elements.DoneDetached(t.Context(), el.Detached), nil)
+		wantIs(t, "done again", elements.DoneDetached(t.Context(), el.Detached), nil)
+		_, err = elements.ClaimDetached(t.Context(), "1", "c#1", true)
+		wantIs(t, "after it is done", err, soloist.ErrDone)
+
+		el = claim("2", "a#1")
+		wantIs(t, "failed", elements.FailDetached(t.Context(), el.Detached, errors.New("no paper")), nil)
+		wantIs(t, "failed again", elements.FailDetached(t.Context(), el.Detached, errors.New("no paper")), nil)
+		_, err = elements.ClaimDetached(t.Context(), "2", "a#2", true)
+		wantIs(t, "within the back-off", err, soloist.ErrHeld)
+		time.Sleep(time.Second)
+		if el = claim("2", "a#3"); el.Attempt != 2 {
+			t.Errorf("attempt %d after a failure", el.Attempt)
+		}
+		time.Sleep(31 * time.Second) // its holder is dead
+		if el = claim("2", "a#4"); el.Attempt != 3 {
+			t.Errorf("attempt %d after a failure and a crash", el.Attempt)
+		}
+		time.Sleep(31 * time.Second)
+		_, err = elements.ClaimDetached(t.Context(), "2", "a#5", true)
+		wantIs(t, "after three attempts", err, soloist.ErrFailed)
+		wantIs(t, "done by one that lost it", elements.DoneDetached(t.Context(), el.Detached), soloist.ErrLost)
+		wantIs(t, "failed by one that lost it", elements.FailDetached(t.Context(), el.Detached, errors.New("late")), soloist.ErrLost)
+
+		el = claim("3", "a#1")
+		wantIs(t, "released", c.Detached().Release(t.Context(), el.Detached), nil)
+		if el = claim("3", "a#2"); el.Attempt != 1 {
+			t.Errorf("attempt %d after a release", el.Attempt)
+		}
+		var got []string
+		for info, err := range c.Admin().Elements(t.Context(), "invoices") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, info.ID+" "+info.Status)
+		}
+		if !slices.Equal(got, []string{"1 processed", "2 failed", "3 claimed"}) {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+func TestDetachedInput(t *testing.T) {
+	c := soloisttest.NewReplica(t, soloisttest.NewStore(), soloist.Config{})
+	for _, d := range []soloist.Detached{
+		{}, {Kind: soloist.KindLock, Name: "x"}, {Kind: soloist.KindLock, Holder: "a"}, {Kind: soloist.KindJob, Name: "x", Holder: "a"},
+		{Kind: soloist.KindElement, Name: "x", Holder: "a"}, {Kind: soloist.KindElement, Name: "x", Job: "j", Holder: "a"},
+		{Kind: soloist.KindPermit, Name: "x", Holder: "a"}, {Kind: soloist.KindPermit, Name: "x", Limit: 3},
+		{Kind: soloist.KindLock, Name: "x", Holder: "a\n"}, {Kind: soloist.KindLock, Name: "x", Holder: string(make([]byte, 201))},
+	} {
+		_, _, err := c.Detached().Acquire(t.Context(), d, false)
+		var invalid *soloist.InvalidError
+		if !errors.As(err, &invalid) || invalid.Rule == "" {
+			t.Errorf("%+v: %v; want an InvalidError", d, err)
+		}
+	}
+}
+
+// The log of actions shows who made a change through a service.
+func TestActionsByOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := soloisttest.NewReplica(t, soloisttest.NewStore(), soloist.Config{})
+		l, _ := mustAcquire(t, c, lockOf("a#1"), false)
+		seen := soloist.LeaseInfo{Kind: soloist.KindLock, Name: "x", Token: l.Token}
+		if err := c.Admin().By("alice").Release(t.Context(), seen, "stuck"); err != nil {
+			t.Fatal(err)
+		}
+		for action, err := range c.Admin().Actions(t.Context()) {
+			if err != nil || action.By != "alice" || action.Verb != soloist.ActionRelease || action.Token != l.Token {
+				t.Errorf("%+v, %v", action, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,84 @@
+package server
+
+import (
+	"math"
+	"net/http"
+	"reflect"
+	"strconv"
+
+	"github.com/soloist-dev/soloist"
+)
+
+// ReasonRequest is the body of an action.
+type ReasonRequest struct {
+	Reason string `json:"reason,omitempty" jsonschema:"for the list of actions and for other operators"`
+}
+
+func (s *Server) actionRoutes() (all []route) {
+	token := []parameter{{"token", "the token of the lease as a list showed it: another one is not released", true}, {"reason", "for the list of actions", false}}
+	forced := func(path, what string, seen func(*call) (soloist.LeaseInfo, error)) {
+		all = append(all, route{method: http.MethodDelete, path: "/v1/" + path, summary: "Release " + what + " by force", role: roleOperate, query: token,
+			codes: []string{codeStale, codeUnknown}, do: func(c *call) (any, error) { return c.force(seen) }})
+	}
+	named := func(kind soloist.Kind) func(*call) (soloist.LeaseInfo, error) {
+		return func(c *call) (soloist.LeaseInfo, error) {
+			return soloist.LeaseInfo{Kind: kind, Name: c.PathValue("name")}, nil
+		}
+	}
+	forced("locks/{name}", "a lock", named(soloist.KindLock))
+	forced("leaders/{name}", "a leadership", named(soloist.KindLeader))
+	forced("jobs/{name}/run", "the run of a job", named(soloist.KindJob))
+	forced("semaphores/{name}/{permit}", "a permit", func(c *call) (soloist.LeaseInfo, error) {
+		n, err := strconv.Atoi(c.PathValue("permit"))
+		if err != nil || n < 0 || n >= 1000 {
+			err = bad("permit", "must be a whole number from 0 to 999")
+		}
+		return soloist.LeaseInfo{Kind: soloist.KindPermit, Name: c.PathValue("name"), Permit: n}, err
+	})
+	forced("elements/{job}/{id}", "an element", func(c *call) (soloist.LeaseInfo, error) {
+		return soloist.LeaseInfo{Kind: soloist.KindElement, Name: c.PathValue("id"), Job: c.PathValue("job")}, nil
+	})
+	job := func(verb, summary string, role role, codes []string, do func(*call, *soloist.Admin, string, string) error) {
+		all = append(all, route{method: http.MethodPost, path: "/v1/jobs/{name}/" + verb, summary: summary, role: role, in: reflect.TypeFor[ReasonRequest](),
+			codes: append(codes, codeNotFound, codeUnknown), do: func(c *call) (any, error) {
+				name := c.PathValue("name")
+				if err := c.caller.mayUse(name); err != nil {
+					return nil, err
+				}
+				err := do(c, c.server.client.Admin().By(c.caller.who()), name, c.body.(*ReasonRequest).Reason)
+				c.log(verb, "job", name, err)
+				return nil, err
+			}})
+	}
+	job("trigger", "Run a job once now", roleOperate, []string{codeNoReplica}, func(c *call, a *soloist.Admin, name, _ string) error { return a.Trigger(c.Context, name) })
+	job("pause", "Pause a job", roleOperate, nil, func(c *call, a *soloist.Admin, name, reason string) error { return a.Pause(c.Context, name, reason) })
+	job("resume", "Resume a job", roleOperate, []string{codeAllPaused}, func(c *call, a *soloist.Admin, name, _ string) error { return a.Resume(c.Context, name) })
+	job("forget", "Forget a job that no replica has", roleAdmin, []string{codeInUse, codeHeld}, func(c *call, a *soloist.Admin, name, _ string) error { return a.Forget(c.Context, name) })
+	return all
+}
+
+// force releases a lease that a list has shown.
+func (c *call) force(of func(*call) (soloist.LeaseInfo, error)) (any, error) {
+	seen, err := of(c)
+	if err != nil {
+		return nil, err
+	}
+	subject := seen.Name
+	if seen.Job != "" {
+		subject = seen.Job
+	}
+	if err := c.caller.mayUse(subject); err != nil {
+		return nil, err
+	}
+	if seen.Token, err = c.number("token", 1, math.MaxInt64-1, 0); err != nil {
+		return nil, err
+	}
+	err = c.server.client.Admin().By(c.caller.who()).Release(c.Context, seen, c.URL.Query().Get("reason"))
+	c.log("release", string(seen.Kind), seen.Name, err)
+	return nil, err
+}
+
+// log notes a change by an operator.
+func (c *call) log(verb, kind, name string, err error) {
+	c.server.Logger.Info("action", "verb", verb, "kind", kind, "name", name, "by", c.caller.who(), "err", err)
+}

@@ -1,0 +1,91 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+)
+
+// HoldEvent is a line of the response to a hold.
+type HoldEvent struct {
+	Event     string  `json:"event" jsonschema:"held, first; alive, while it is held; lost or closing, last"`
+	Token     int64   `json:"token" jsonschema:"the fencing token"`
+	ExpiresIn float64 `json:"expiresIn" jsonschema:"seconds that it is certainly held from then on, should the connection break"`
+}
+
+// untilClosing returns a context that ends with the request, or when the server is shut down.
+func (c *call) untilClosing() (context.Context, func()) {
+	ctx, cancel := context.WithCancel(c.Context)
+	stop := context.AfterFunc(c.server.closing, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// writeWithin bounds how long a client may not read the lines of a hold.
+const writeWithin = 10 * time.Second
+
+// hold acquires a lease, and renews it until the client goes, the lease is lost, or the server is shut down.
+func (c *call) hold(p primitive) error {
+	t, _, opts, err := c.begin(p)
+	if err != nil {
+		return err
+	}
+	leave, err := c.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	ctx, stop := c.untilClosing()
+	defer stop()
+	got, left, err := c.server.client.With(opts).Detached().Acquire(ctx, t.detached(), false)
+	if err != nil {
+		return err
+	}
+	t.Token, t.Permit = got.Token, got.Permit
+	leases := t.client(c.server.client).Detached()
+	defer func() {
+		if err := leases.Release(context.WithoutCancel(ctx), t.detached()); err != nil && !errors.Is(err, soloist.ErrLost) {
+			c.server.Logger.Warn("releasing what a connection has held", "err", err)
+		}
+	}()
+	c.w.Header().Set("Content-Type", "application/jsonl")
+	c.keep(ctx, leases, t, opts.TTL, left)
+	return nil
+}
+
+// keep renews a lease and tells the client so, until it is lost, the client has gone, or the server is shut down.
+func (c *call) keep(ctx context.Context, leases *soloist.DetachedLeases, t ticket, ttl, left time.Duration) {
+	end := time.Now().Add(left)
+	for event := "held"; c.tell(event, t, end); event = "alive" {
+		timer := time.NewTimer(min(ttl/3, time.Until(end)))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			c.tell("closing", t, end)
+			return
+		}
+		left, err := leases.Extend(ctx, t.detached())
+		switch {
+		case err == nil:
+			end = time.Now().Add(left)
+		case errors.Is(err, soloist.ErrLost) || time.Now().After(end):
+			c.tell("lost", t, time.Time{})
+			return
+		}
+	}
+}
+
+// tell writes a line, and reports whether it could be written.
+func (c *call) tell(event string, t ticket, end time.Time) bool {
+	line, _ := json.Marshal(HoldEvent{event, t.Token, max(0, time.Until(end)).Seconds()}) // of a string and numbers; it cannot fail
+	out := http.NewResponseController(c.w)
+	_ = out.SetWriteDeadline(time.Now().Add(writeWithin))
+	if _, err := c.w.Write(append(line, '\n')); err != nil {
+		return false
+	}
+	return out.Flush() == nil
+}

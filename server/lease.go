@@ -1,0 +1,283 @@
+package server
+
+import (
+	"cmp"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/store"
+)
+
+// AcquireRequest is the body of a request for a lease.
+type AcquireRequest struct {
+	TTL     float64 `json:"ttl,omitempty" jsonschema:"seconds that the lease lasts unless it is renewed; the default is 30"`
+	Wait    float64 `json:"wait,omitempty" jsonschema:"seconds to wait while another holds it, at most 600; the default is 0"`
+	AtLeast float64 `json:"atLeast,omitempty" jsonschema:"seconds that the name stays taken from the grant on, even if the lease is released earlier; the default is 0"`
+	Replica string  `json:"replica,omitempty" jsonschema:"what lists show as the holder, 1 to 100 bytes; the default is the name of the token, or the address of the caller"`
+}
+
+// LeaseResponse is a lease that was granted or renewed.
+type LeaseResponse struct {
+	Lease     string  `json:"lease" jsonschema:"what renews and releases the lease: a secret of its holder"`
+	Token     int64   `json:"token" jsonschema:"the fencing token"`
+	ExpiresIn float64 `json:"expiresIn" jsonschema:"seconds that the lease is certainly held, from when the request was sent on; renew it before"`
+	Permit    *int    `json:"permit,omitempty" jsonschema:"of a semaphore: which permit it is, from 0"`
+	Attempt   int     `json:"attempt,omitempty" jsonschema:"of an element: which attempt it is, from 1"`
+}
+
+// A ticket is what a lease string has. Lists show the holder of a lease, but the secret of which it is a hash is in the ticket alone: so only
+// its holder can renew or release it, and the service keeps nothing.
+type ticket struct {
+	Kind    soloist.Kind `json:"k"`
+	Name    string       `json:"n"`
+	Job     string       `json:"j,omitempty"`
+	Limit   int          `json:"l,omitempty"`
+	Permit  int          `json:"p,omitempty"`
+	Replica string       `json:"r"`
+	Secret  []byte       `json:"s"`
+	Token   int64        `json:"t"`
+	TTL     int64        `json:"d"`           // in milliseconds
+	AtLeast int64        `json:"a,omitempty"` // in milliseconds
+	Element *elementTerm `json:"e,omitempty"`
+}
+
+func (t ticket) String() string {
+	text, _ := json.Marshal(t) // of strings and numbers; it cannot fail
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// maxTicket bounds a lease string.
+const maxTicket = 4 << 10
+
+func parseTicket(text string) (t ticket, err error) {
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if len(text) > maxTicket || err != nil || json.Unmarshal(raw, &t) != nil || len(t.Secret) != secretSize || t.Token <= 0 || t.TTL <= 0 {
+		return t, bad("lease", "give the lease as it was granted")
+	}
+	return t, nil
+}
+
+const secretSize = 20
+
+var holderText = base32.StdEncoding.WithPadding(base32.NoPadding)
+
+// detached returns the lease that a ticket is for.
+func (t ticket) detached() soloist.Detached {
+	hash := sha256.Sum256(append([]byte("soloist lease\x00"), t.Secret...))
+	holder := t.Replica + "#" + strings.ToLower(holderText.EncodeToString(hash[:secretSize]))
+	return soloist.Detached{Kind: t.Kind, Name: t.Name, Job: t.Job, Limit: t.Limit, Permit: t.Permit, Holder: holder, Token: t.Token}
+}
+
+// client returns the client for what is done with the lease.
+func (t ticket) client(c *soloist.Client) *soloist.Client {
+	return c.With(soloist.Options{TTL: time.Duration(t.TTL) * time.Millisecond, AtLeast: time.Duration(t.AtLeast) * time.Millisecond})
+}
+
+// The header by which a request for a lease can be repeated, and the bounds of its length.
+const (
+	keyHeader     = "Idempotency-Key"
+	minKey, mxKey = 16, 128
+)
+
+// newTicket returns a ticket for a new lease. With an Idempotency-Key it is the same one for the same request of the same caller.
+func (c *call) newTicket(kind soloist.Kind, name string, body AcquireRequest) (t ticket, repeated bool, err error) {
+	t = ticket{Kind: kind, Name: name, Replica: cmp.Or(body.Replica, c.caller.who())}
+	if store.CheckName(t.Replica) != nil || len(t.Replica) > 100 {
+		return t, false, bad("replica", "must have 1 to 100 bytes of UTF-8 without control characters")
+	}
+	ttl, err := seconds("ttl", body.TTL)
+	if err != nil {
+		return t, false, err
+	}
+	atLeast, err := seconds("atLeast", body.AtLeast)
+	if err != nil {
+		return t, false, err
+	}
+	ttl = cmp.Or(ttl, 30*time.Second)
+	if ttl < time.Second {
+		return t, false, bad("ttl", "must be at least 1: a shorter lease could end before this response arrives")
+	}
+	t.TTL, t.AtLeast = ttl.Milliseconds(), atLeast.Milliseconds()
+	if atLeast > store.MaxTTL {
+		return t, false, bad("atLeast", fmt.Sprintf("must be at most %d", int(store.MaxTTL.Seconds())))
+	}
+	keys := c.Header.Values(keyHeader)
+	if len(keys) == 0 {
+		t.Secret = make([]byte, secretSize)
+		_, _ = rand.Read(t.Secret) // it never fails
+		return t, false, nil
+	}
+	if len(keys) > 1 || len(keys[0]) < minKey || len(keys[0]) > mxKey {
+		return t, false, bad(keyHeader, fmt.Sprintf("give one, of %d to %d characters, that is random and new for each lease, such as a UUID", minKey, mxKey))
+	}
+	t.Secret = secretOf(keys[0], c.caller.name, string(kind), t.Replica, name)
+	return t, true, nil
+}
+
+// secretOf derives a secret from an Idempotency-Key and from what the lease is for.
+func secretOf(parts ...string) []byte {
+	text, _ := json.Marshal(parts) // of strings; it cannot fail
+	hash := sha256.Sum256(append([]byte("soloist key\x00"), text...))
+	return hash[:secretSize]
+}
+
+// A primitive is one of the things that are held by name.
+type primitive struct {
+	path  string
+	kind  soloist.Kind
+	what  string
+	limit bool
+}
+
+var primitives = []primitive{
+	{"locks", soloist.KindLock, "lock", false},
+	{"leaders", soloist.KindLeader, "leadership", false},
+	{"semaphores", soloist.KindPermit, "semaphore", true},
+}
+
+func (p primitive) query() []parameter {
+	if !p.limit {
+		return nil
+	}
+	return []parameter{{"limit", "how many permits the semaphore has, 1 to 1000; all callers should agree", true}}
+}
+
+func (s *Server) leaseRoutes() (all []route) {
+	in, out := reflect.TypeFor[AcquireRequest](), reflect.TypeFor[LeaseResponse]()
+	for _, p := range primitives {
+		all = append(all,
+			route{method: http.MethodPost, path: "/v1/" + p.path + "/{name}/acquire", summary: "Acquire a " + p.what, role: roleOperate, takes: true, query: p.query(),
+				key: true, in: in, out: out, codes: []string{codeHeld, codeBusy, codeUnknown}, do: func(c *call) (any, error) { return c.acquire(p) }},
+			route{method: http.MethodPost, path: "/v1/" + p.path + "/{name}/hold", summary: "Hold a " + p.what + " for as long as the connection lives", role: roleOperate,
+				takes: true, query: p.query(), in: in, out: reflect.TypeFor[HoldEvent](), stream: true, codes: []string{codeHeld, codeBusy, codeUnknown},
+				do: func(c *call) (any, error) { return nil, c.hold(p) }})
+	}
+	return append(all,
+		route{method: http.MethodGet, path: "/v1/leases/{lease}", summary: "See whether a lease is held", role: roleOperate, takes: true, out: out,
+			codes: []string{codeLost}, do: (*call).look},
+		route{method: http.MethodPost, path: "/v1/leases/{lease}/renew", summary: "Renew a lease to its TTL from now", role: roleOperate, takes: true, out: out,
+			codes: []string{codeLost, codeUnknown}, do: (*call).renew},
+		route{method: http.MethodPost, path: "/v1/leases/{lease}/release", summary: "Release a lease", role: roleOperate, takes: true,
+			codes: []string{codeLost, codeUnknown}, do: (*call).release})
+}
+
+// wait takes one of the places of requests that wait.
+func (c *call) enter() (leave func(), err error) {
+	select {
+	case c.server.waiting <- struct{}{}:
+		return func() { <-c.server.waiting }, nil
+	default:
+		p := problem(http.StatusServiceUnavailable, codeBusy, "too many requests wait for leases")
+		p.retry = retryAfter
+		return nil, p
+	}
+}
+
+// options returns how to wait for a lease of a ticket.
+func (c *call) options(t ticket, wait float64) (soloist.Options, error) {
+	const longest = 600
+	d, err := seconds("wait", wait)
+	if err == nil && wait > longest {
+		err = bad("wait", fmt.Sprintf("must be at most %d; ask again after that", longest))
+	}
+	return soloist.Options{TTL: time.Duration(t.TTL) * time.Millisecond, Wait: d}, err
+}
+
+// begin reads what a request for a lease has in common with others.
+func (c *call) begin(p primitive) (ticket, bool, soloist.Options, error) {
+	body := *c.body.(*AcquireRequest)
+	name := c.PathValue("name")
+	t, repeated, err := c.newTicket(p.kind, name, body)
+	if err == nil {
+		err = c.caller.mayUse(name)
+	}
+	if err == nil && p.limit {
+		var limit int64
+		limit, err = c.number("limit", 1, 1000, 0)
+		t.Limit = int(limit)
+	}
+	if err != nil {
+		return t, repeated, soloist.Options{}, err
+	}
+	opts, err := c.options(t, body.Wait)
+	return t, repeated, opts, err
+}
+
+func (c *call) acquire(p primitive) (any, error) {
+	t, repeated, opts, err := c.begin(p)
+	if err != nil {
+		return nil, err
+	}
+	leave, err := c.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	ctx, stop := c.untilClosing()
+	defer stop()
+	got, left, err := c.server.client.With(opts).Detached().Acquire(ctx, t.detached(), repeated)
+	if err != nil {
+		return nil, err
+	}
+	t.Token, t.Permit = got.Token, got.Permit
+	return t.response(left), nil
+}
+
+// response returns the response with a lease.
+func (t ticket) response(left time.Duration) *LeaseResponse {
+	r := &LeaseResponse{Lease: t.String(), Token: t.Token, ExpiresIn: left.Seconds()}
+	if t.Kind == soloist.KindPermit {
+		r.Permit = &t.Permit
+	}
+	return r
+}
+
+// held returns the lease that a request is about.
+func (c *call) held(text string) (ticket, error) {
+	t, err := parseTicket(text)
+	if err == nil {
+		err = c.caller.mayUse(cmp.Or(t.Job, t.Name))
+	}
+	return t, err
+}
+
+func (c *call) look() (any, error) {
+	t, err := c.held(c.PathValue("lease"))
+	if err != nil {
+		return nil, err
+	}
+	info, err := t.client(c.server.client).Detached().Look(c.Context, t.detached())
+	if err != nil {
+		return nil, err
+	}
+	return t.response(info.Left), nil
+}
+
+func (c *call) renew() (any, error) {
+	t, err := c.held(c.PathValue("lease"))
+	if err != nil {
+		return nil, err
+	}
+	left, err := t.client(c.server.client).Detached().Extend(c.Context, t.detached())
+	if err != nil {
+		return nil, err
+	}
+	return t.response(left), nil
+}
+
+func (c *call) release() (any, error) {
+	t, err := c.held(c.PathValue("lease"))
+	if err != nil {
+		return nil, err
+	}
+	return nil, t.client(c.server.client).Detached().Release(c.Context, t.detached())
+}

@@ -1,0 +1,212 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// A route is one operation of the API.
+type route struct {
+	method, path string
+	summary      string
+	role         role
+	takes        bool // it takes or ends a lease of the caller, for which no token is needed without Tokens
+	query        []parameter
+	key          bool         // the header Idempotency-Key is read
+	in           reflect.Type // of the body; nil for none
+	needed       bool         // the body must be there
+	out          reflect.Type // of the response; nil for 204
+	stream       bool         // the response is a line of JSON for each change
+	codes        []string     // of the problems that are particular to it
+	do           func(*call) (any, error)
+}
+
+// A parameter is one of the query.
+type parameter struct {
+	name, about string
+	number      bool
+}
+
+// A call is one request.
+type call struct {
+	context.Context
+	*http.Request
+	w      http.ResponseWriter
+	server *Server
+	caller caller
+	body   any // a pointer to route.in
+}
+
+// The limits on a request.
+const (
+	maxBody  = 64 << 10
+	maxQuery = 4 << 10
+)
+
+// serve returns the handler of a route.
+func (s *Server) serve(r route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		c := &call{Context: request.Context(), Request: request, w: w, server: s}
+		out, err := s.handle(r, c)
+		switch {
+		case err != nil:
+			s.problemOf(c.Context, err).write(w)
+		case r.stream:
+		case out == nil:
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			body, err := json.Marshal(out)
+			if err != nil {
+				s.problemOf(c.Context, fmt.Errorf("writing a response: %w", err)).write(w)
+				return
+			}
+			writeBytes(w, http.StatusOK, "application/json", body)
+		}
+	})
+}
+
+func (s *Server) handle(r route, c *call) (any, error) {
+	var err error
+	if c.caller, err = s.authenticate(c.Request); err != nil {
+		return nil, err
+	}
+	if err := s.permit(r, c.caller); err != nil {
+		return nil, err
+	}
+	if err := c.checkQuery(r.query); err != nil {
+		return nil, err
+	}
+	if r.in != nil {
+		c.body = reflect.New(r.in).Interface()
+		if err := c.read(r.needed); err != nil {
+			return nil, err
+		}
+	}
+	// Waiting takes longer than reading may.
+	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{})
+	return r.do(c)
+}
+
+// checkQuery refuses parameters that are unknown, or given twice.
+func (c *call) checkQuery(known []parameter) error {
+	if len(c.URL.RawQuery) > maxQuery {
+		return problem(http.StatusRequestURITooLong, codeTooLarge, "the query is too long")
+	}
+	for name, values := range c.URL.Query() {
+		i := slices.IndexFunc(known, func(p parameter) bool { return p.name == name })
+		switch {
+		case i < 0:
+			return bad(name, "there is no such parameter")
+		case len(values) > 1:
+			return bad(name, "give it once")
+		case !utf8.ValidString(values[0]):
+			return bad(name, "give UTF-8")
+		}
+	}
+	return nil
+}
+
+// number returns a parameter of the query from least to most, or otherwise if it is absent.
+func (c *call) number(name string, least, most, otherwise int64) (int64, error) {
+	text := c.URL.Query().Get(name)
+	if text == "" && !c.URL.Query().Has(name) {
+		if otherwise < least {
+			return 0, bad(name, fmt.Sprintf("give a whole number from %d to %d", least, most))
+		}
+		return otherwise, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < least || n > most {
+		return 0, bad(name, fmt.Sprintf("must be a whole number from %d to %d", least, most))
+	}
+	return n, nil
+}
+
+// read reads the body into c.body. A body that is absent means its defaults, unless it is needed.
+func (c *call) read(needed bool) error {
+	text, err := io.ReadAll(http.MaxBytesReader(c.w, c.Request.Body, maxBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return problem(http.StatusRequestEntityTooLarge, codeTooLarge, fmt.Sprintf("the body is larger than %d bytes", maxBody))
+	case err != nil:
+		return bad("body", "it could not be read in time")
+	case len(bytes.TrimSpace(text)) == 0 && !needed:
+		return nil
+	}
+	if kind, _, err := mime.ParseMediaType(c.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		p := problem(http.StatusUnsupportedMediaType, codeMediaType, "the body must be JSON, and the header Content-Type application/json (curl --json)")
+		p.header = http.Header{"Accept": {"application/json"}}
+		return p
+	}
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.DisallowUnknownFields()
+	if err := in.Decode(c.body); err != nil {
+		return notJSON(err)
+	}
+	if _, err := in.Token(); !errors.Is(err, io.EOF) {
+		return bad("body", "there must be one JSON object, and nothing after it")
+	}
+	return nil
+}
+
+// notJSON returns which field cannot be read, and why.
+func notJSON(err error) *Problem {
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		field := kind.Field
+		if field == "" {
+			field = "body"
+		}
+		return bad(field, fmt.Sprintf("must be %s, not %s", jsonKind(kind.Type), kind.Value))
+	}
+	if name, is := strings.CutPrefix(err.Error(), "json: unknown field "); is {
+		name, _ = strconv.Unquote(name)
+		return bad(name, "there is no such field")
+	}
+	return bad("body", "it is not a JSON object")
+}
+
+func jsonKind(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "an array"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Float64:
+		return "a number"
+	}
+	return "a whole number"
+}
+
+func writeBytes(w http.ResponseWriter, status int, kind string, body []byte) {
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a client that has gone reads nothing
+}
+
+// seconds returns a duration that a caller gave as a number of seconds.
+func seconds(field string, n float64) (time.Duration, error) {
+	const most = 10 * 365 * 24 * 3600
+	if n != n || n < 0 || n > most {
+		return 0, bad(field, "must be a number of seconds from 0 to 315360000")
+	}
+	return time.Duration(n * float64(time.Second)), nil
+}

@@ -1,0 +1,129 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/internal/listen"
+)
+
+// Config configures a Server. The zero value is for programs of the same machine.
+type Config struct {
+	// Tokens are those that callers may have. If it is nil, every caller may read, and take leases and end its own; the actions of operators
+	// are refused unless OpenActions is set.
+	Tokens *Tokens
+
+	// OpenActions lets callers without a token do what needs the role operate or admin. It has no effect with Tokens.
+	OpenActions bool
+
+	// Hosts are the values of the header Host that are served besides loopback addresses and localhost: names, or IP addresses, without a
+	// port. Requests for other hosts get 421, so that a web page cannot call the API under a name that it resolves to this server. "*"
+	// serves all hosts; that is safe only with Tokens.
+	Hosts []string
+
+	// MaxWaiting is how many requests can wait for a lease, or hold one, at the same time. More get 503. The default is 1000.
+	MaxWaiting int
+
+	// Logger receives the errors of the store, which callers are not told, and the actions of operators. The default is slog.Default().
+	Logger *slog.Logger
+}
+
+// A Server is the handler of the API. It is safe for concurrent use.
+type Server struct {
+	Config
+	client  *soloist.Client
+	routes  []route
+	mux     *http.ServeMux
+	handler http.Handler
+	waiting chan struct{}
+	openapi []byte
+
+	closing context.Context // ends when waiting requests and holds are to end
+	end     context.CancelFunc
+}
+
+// New returns the API of the store and namespace of c.
+func New(c *soloist.Client, cfg Config) (*Server, error) {
+	if cfg.MaxWaiting <= 0 {
+		cfg.MaxWaiting = 1000
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	s := &Server{Config: cfg, client: c, mux: http.NewServeMux(), waiting: make(chan struct{}, cfg.MaxWaiting)}
+	s.closing, s.end = context.WithCancel(context.Background())
+	s.routes = slices.Concat(s.leaseRoutes(), s.elementRoutes(), s.viewRoutes(), s.actionRoutes())
+	var err error
+	if s.openapi, err = s.describe(); err != nil {
+		return nil, err
+	}
+	for _, r := range s.routes {
+		s.mux.Handle(r.method+" "+r.path, s.serve(r))
+	}
+	s.mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+		writeBytes(w, http.StatusOK, "application/json", s.openapi)
+	})
+	csrf := http.NewCrossOriginProtection()
+	csrf.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		problem(http.StatusForbidden, codeCrossSite, "the request comes from a page of another site").write(w)
+	}))
+	s.handler = s.hosts(csrf.Handler(http.HandlerFunc(s.route)))
+	return s, nil
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Cache-Control", "no-store")
+	header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	header.Set("X-Content-Type-Options", "nosniff")
+	s.handler.ServeHTTP(w, r)
+}
+
+// Drain ends the requests that wait or hold a lease: call it before http.Server.Shutdown, which waits for all requests.
+func (s *Server) Drain() { s.end() }
+
+// hosts refuses requests that are for another host.
+func (s *Server) hosts(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := listen.HostOf(r.Host)
+		served := listen.IsLocal(r.Host) || slices.ContainsFunc(s.Hosts, func(host string) bool { return host == "*" || strings.EqualFold(host, name) })
+		if !served {
+			problem(http.StatusMisdirectedRequest, codeHost, "this server is not for that host").write(w)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// route calls the handler of a request, and responds with a problem if there is none.
+func (s *Server) route(w http.ResponseWriter, r *http.Request) {
+	h, pattern := s.mux.Handler(r)
+	if pattern != "" {
+		s.mux.ServeHTTP(w, r)
+		return
+	}
+	refused := &refusal{header: http.Header{}}
+	h.ServeHTTP(refused, r)
+	if refused.code == http.StatusMethodNotAllowed {
+		allow := refused.header.Get("Allow")
+		w.Header().Set("Allow", allow)
+		problem(http.StatusMethodNotAllowed, codeMethod, "use one of the methods "+allow).write(w)
+		return
+	}
+	problem(http.StatusNotFound, codeNotFound, "there is no such path; see /openapi.json").write(w)
+}
+
+// A refusal notes why the mux does not serve a request.
+type refusal struct {
+	header http.Header
+	code   int
+}
+
+func (r *refusal) Header() http.Header         { return r.header }
+func (r *refusal) WriteHeader(code int)        { r.code = code }
+func (r *refusal) Write(b []byte) (int, error) { return len(b), nil }

@@ -1,0 +1,693 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/soloisttest"
+)
+
+// A service is a running server.
+type service struct {
+	t       *testing.T
+	store   *soloisttest.Store
+	client  *soloist.Client
+	server  *Server
+	http    *httptest.Server
+	token   string
+	logged  *logged
+	schemas map[string]*jsonschema.Schema // by method and path
+}
+
+// logged is a log that goroutines write.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func start(t *testing.T, s *soloisttest.Store, cfg Config) *service {
+	t.Helper()
+	log := &logged{}
+	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
+	client := soloisttest.NewReplica(t, s, soloist.Config{RequestTimeout: 20 * time.Second})
+	server, err := New(client, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := httptest.NewServer(server)
+	t.Cleanup(func() {
+		server.Drain()
+		run.Close()
+	})
+	return &service{t: t, store: s, client: client, server: server, http: run, logged: log}
+}
+
+// An answer is a response. Its body is that of the type that a test expects.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// as returns the body as a T.
+func as[T any](t *testing.T, a answer) (v T) {
+	t.Helper()
+	in := json.NewDecoder(bytes.NewReader(a.body))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&v); err != nil {
+		t.Fatalf("%d %s: %v", a.status, a.body, err)
+	}
+	return v
+}
+
+// request returns a request; a body that is not a string is sent as JSON.
+func (s *service) request(method, path string, body any, headers ...string) *http.Request {
+	s.t.Helper()
+	text, is := body.(string)
+	if !is && body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		text = string(b)
+	}
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.http.URL+path, strings.NewReader(text))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if text != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if s.token != "" {
+		r.Header.Set("Authorization", "Bearer "+s.token)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if r.Header.Set(headers[i], headers[i+1]); headers[i] == "Host" {
+			r.Host = headers[i+1]
+		}
+	}
+	return r
+}
+
+// send sends a request, and checks that the response is one that the description of the API has.
+func (s *service) send(method, path string, body any, headers ...string) answer {
+	s.t.Helper()
+	r, err := s.http.Client().Do(s.request(method, path, body, headers...))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	a := answer{r.StatusCode, r.Header, text}
+	s.checkDescribed(method, strings.Split(path, "?")[0], a)
+	return a
+}
+
+// want sends a request and checks the status, and the code of the problem if there is one.
+func (s *service) want(status int, code, method, path string, body any, headers ...string) answer {
+	s.t.Helper()
+	a := s.send(method, path, body, headers...)
+	if a.status != status {
+		s.t.Fatalf("%s %s: %d %s; want %d", method, path, a.status, a.body, status)
+	}
+	if code != "" {
+		if p := as[Problem](s.t, a); p.Code != code || p.Status != status || p.Detail == "" {
+			s.t.Fatalf("%s %s: %s; want the code %s", method, path, a.body, code)
+		}
+	}
+	return a
+}
+
+// lease acquires a lease.
+func (s *service) lease(path string, body any, headers ...string) LeaseResponse {
+	s.t.Helper()
+	return as[LeaseResponse](s.t, s.want(200, "", "POST", path, body, headers...))
+}
+
+// description returns the schema of each operation's response, with what it refers to.
+func (s *service) description() map[string]*jsonschema.Schema {
+	if s.schemas != nil {
+		return s.schemas
+	}
+	var d struct {
+		OpenAPI    string
+		Components struct{ Schemas map[string]*jsonschema.Schema }
+		Paths      map[string]map[string]struct {
+			OperationID string
+			Responses   map[string]struct {
+				Content map[string]struct {
+					Schema struct {
+						Ref string `json:"$ref"`
+					}
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(s.server.openapi, &d); err != nil {
+		s.t.Fatal(err)
+	}
+	if d.OpenAPI != "3.1.0" {
+		s.t.Errorf("OpenAPI %q", d.OpenAPI)
+	}
+	s.schemas = map[string]*jsonschema.Schema{}
+	for path, operations := range d.Paths {
+		for method, op := range operations {
+			for status, response := range op.Responses {
+				for kind, content := range response.Content {
+					schema := d.Components.Schemas[strings.TrimPrefix(content.Schema.Ref, "#/components/schemas/")]
+					if schema == nil {
+						s.t.Fatalf("%s %s: no schema %q", method, path, content.Schema.Ref)
+					}
+					s.schemas[strings.ToUpper(method)+" "+path+" "+status+" "+kind] = schema
+				}
+				if len(response.Content) == 0 {
+					s.schemas[strings.ToUpper(method)+" "+path+" "+status+" "] = &jsonschema.Schema{}
+				}
+			}
+		}
+	}
+	return s.schemas
+}
+
+// checkDescribed checks a response against the description of the API.
+func (s *service) checkDescribed(method, path string, a answer) {
+	s.t.Helper()
+	r, _ := http.NewRequestWithContext(s.t.Context(), method, path, nil)
+	_, pattern := s.server.mux.Handler(r)
+	if !strings.Contains(pattern, "/v1/") {
+		return
+	}
+	kind, status := a.header.Get("Content-Type"), strconv.Itoa(a.status)
+	if kind == "application/problem+json" {
+		status = "default"
+	}
+	schema := s.description()[pattern+" "+status+" "+kind]
+	if schema == nil {
+		s.t.Errorf("%s: the description has no %s %s", pattern, status, kind)
+		return
+	}
+	if len(a.body) == 0 || kind == "application/jsonl" {
+		return
+	}
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var body any
+	if err := json.Unmarshal(a.body, &body); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := resolved.Validate(body); err != nil {
+		s.t.Errorf("%s: %s is not as described: %v", pattern, a.body, err)
+	}
+}
+
+const aKey = "0123456789abcdef"
+
+// A lease goes through its life, of each primitive, at any instance.
+func TestLeases(t *testing.T) {
+	store := soloisttest.NewStore()
+	one, two := start(t, store, Config{}), start(t, store.Share(), Config{})
+	for _, path := range []string{"/v1/locks/a%2Fb", "/v1/leaders/a%2Fb", "/v1/semaphores/a%2Fb"} {
+		query := ""
+		if strings.HasPrefix(path, "/v1/semaphores") {
+			query = "?limit=1"
+		}
+		acquire := path + "/acquire" + query
+		l := one.lease(acquire, AcquireRequest{TTL: 60, Replica: "printer"})
+		if l.Token <= 0 || l.ExpiresIn < 30 || l.ExpiresIn > 54 || (l.Permit != nil) != (query != "") {
+			t.Errorf("%s: %+v", acquire, l)
+		}
+		held := as[Problem](t, two.want(409, codeHeld, "POST", acquire, nil))
+		if held.Holder != "printer" || held.Left == nil || *held.Left <= 0 || *held.Left > 60 {
+			t.Errorf("%+v", held)
+		}
+		list := as[Page[json.RawMessage]](t, two.want(200, "", "GET", "/v1/"+strings.Split(path, "/")[2], nil))
+		if len(list.Items) != 1 || !strings.Contains(string(list.Items[0]), `"replica":"printer"`) || strings.Contains(string(list.Items[0]), "#") {
+			t.Errorf("%s", list.Items)
+		}
+		lease := "/v1/leases/" + l.Lease
+		if again := as[LeaseResponse](t, two.want(200, "", "GET", lease, nil)); again.Token != l.Token || again.Lease != l.Lease {
+			t.Errorf("%+v, want %+v", again, l)
+		}
+		if again := two.lease(lease+"/renew", nil); again.Lease != l.Lease || again.ExpiresIn < 30 {
+			t.Errorf("%+v", again)
+		}
+		two.want(204, "", "POST", lease+"/release", nil)
+		two.want(204, "", "POST", lease+"/release", nil) // its reply may have been lost
+		one.want(410, codeLost, "GET", lease, nil)
+		one.want(410, codeLost, "POST", lease+"/renew", nil)
+		if next := one.lease(acquire, nil); next.Token <= l.Token {
+			t.Errorf("token %d after %d", next.Token, l.Token)
+		}
+		one.want(410, codeLost, "POST", lease+"/release", nil)
+	}
+}
+
+// A request that is repeated gets the same lease, from any instance; another caller's or another name's key is another one.
+func TestRetries(t *testing.T) {
+	store := soloisttest.NewStore()
+	one, two := start(t, store, Config{}), start(t, store.Share(), Config{})
+	l := one.lease("/v1/locks/x/acquire", nil, keyHeader, aKey)
+	if again := two.lease("/v1/locks/x/acquire", nil, keyHeader, aKey); again.Lease != l.Lease || again.Token != l.Token || again.ExpiresIn > l.ExpiresIn {
+		t.Errorf("%+v, want %+v", again, l)
+	}
+	two.want(409, codeHeld, "POST", "/v1/locks/x/acquire", nil, keyHeader, aKey+"0")
+	if other := two.lease("/v1/locks/y/acquire", nil, keyHeader, aKey); other.Lease == l.Lease {
+		t.Error("two names have one lease")
+	}
+	for _, limit := range []string{"1", "2"} {
+		first := one.lease("/v1/semaphores/s/acquire?limit="+limit, nil, keyHeader, aKey+limit)
+		if again := two.lease("/v1/semaphores/s/acquire?limit="+limit, nil, keyHeader, aKey+limit); again.Lease != first.Lease {
+			t.Errorf("limit %s: %+v, want %+v", limit, again, first)
+		}
+	}
+	el := one.lease("/v1/elements/j/1/claim", nil, keyHeader, aKey)
+	if again := two.lease("/v1/elements/j/1/claim", nil, keyHeader, aKey); again.Lease != el.Lease || again.Attempt != 1 {
+		t.Errorf("%+v, want %+v", again, el)
+	}
+	el2 := one.lease("/v1/elements/k/1/claim", nil, keyHeader, aKey)
+	if el2.Lease == el.Lease {
+		t.Error("elements of two jobs have one lease")
+	}
+}
+
+// What lists show is not enough to renew or release a lease.
+func TestLeaseIsASecret(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{})
+	l := s.lease("/v1/locks/x/acquire", AcquireRequest{TTL: 3600})
+	forged, err := parseTicket(l.Lease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged.Secret = slices.Repeat([]byte{1}, secretSize)
+	s.want(410, codeLost, "POST", "/v1/leases/"+forged.String()+"/release", nil)
+	s.want(410, codeLost, "POST", "/v1/leases/"+forged.String()+"/renew", nil)
+	forged, _ = parseTicket(l.Lease)
+	forged.Token++
+	s.want(410, codeLost, "POST", "/v1/leases/"+forged.String()+"/renew", nil)
+	forged.Kind, forged.Token = soloist.KindJob, forged.Token-1
+	s.want(400, codeInvalid, "POST", "/v1/leases/"+forged.String()+"/renew", nil)
+	s.want(200, "", "POST", "/v1/leases/"+l.Lease+"/renew", nil)
+}
+
+// An acquire waits for as long as it says, or until the server is shut down.
+func TestWaiting(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{MaxWaiting: 1})
+	l := s.lease("/v1/locks/x/acquire", AcquireRequest{TTL: 3600})
+	got := make(chan LeaseResponse)
+	go func() { got <- s.lease("/v1/locks/x/acquire", AcquireRequest{Wait: 600}) }()
+	busy := as[Problem](t, s.eventually(503, "POST", "/v1/locks/y/acquire", nil))
+	if busy.Code != codeBusy {
+		t.Errorf("%+v, want %s", busy, codeBusy)
+	}
+	s.want(204, "", "POST", "/v1/leases/"+l.Lease+"/release", nil)
+	if next := <-got; next.Token <= l.Token {
+		t.Errorf("%+v after %+v", next, l)
+	}
+	refused := make(chan answer)
+	go func() { refused <- s.send("POST", "/v1/locks/x/acquire", AcquireRequest{Wait: 600}) }()
+	s.eventually(503, "POST", "/v1/locks/y/acquire", nil)
+	s.server.Drain()
+	if a := <-refused; a.status != 409 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// eventually repeats a request until it has a status.
+func (s *service) eventually(status int, method, path string, body any) answer {
+	s.t.Helper()
+	for {
+		a := s.send(method, path, body)
+		if a.status == status {
+			return a
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// A connection holds a lease: it is renewed as long as the connection lives, and released at its end.
+func TestHold(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{})
+	ctx, cut := context.WithCancel(t.Context())
+	defer cut()
+	lines := s.hold(ctx, "/v1/locks/x/hold", AcquireRequest{TTL: 2})
+	first := lines()
+	if first.Event != "held" || first.Token <= 0 || first.ExpiresIn <= 0 || first.ExpiresIn > 1.8 {
+		t.Errorf("%+v", first)
+	}
+	if next := lines(); next.Event != "alive" || next.Token != first.Token {
+		t.Errorf("%+v", next)
+	}
+	s.want(409, codeHeld, "POST", "/v1/locks/x/hold", nil)
+	cut()
+	waited := s.lease("/v1/locks/x/acquire", AcquireRequest{Wait: 600})
+	if waited.Token <= first.Token {
+		t.Errorf("%+v", waited)
+	}
+
+	lines = s.hold(t.Context(), "/v1/semaphores/s/hold?limit=2", AcquireRequest{TTL: 2})
+	first = lines()
+	s.server.OpenActions = true
+	s.want(204, "", "DELETE", "/v1/semaphores/s/0?token="+strconv.FormatInt(first.Token, 10), nil)
+	last := lines()
+	for last.Event == "alive" {
+		last = lines()
+	}
+	if last.Event != "lost" || last.ExpiresIn != 0 {
+		t.Errorf("%+v", last)
+	}
+
+	lines = s.hold(t.Context(), "/v1/leaders/l/hold", AcquireRequest{TTL: 3600})
+	first = lines()
+	s.server.Drain()
+	if last := lines(); last.Event != "closing" {
+		t.Errorf("%+v", last)
+	}
+	if end := lines(); end.Event != "" {
+		t.Errorf("%+v after the end", end)
+	}
+	if _, err := s.client.Campaign(t.Context(), "l"); err != nil {
+		t.Errorf("it was not released: %v", err)
+	}
+}
+
+// hold begins a hold, and returns what reads its lines; at the end they are empty.
+func (s *service) hold(ctx context.Context, path string, body any) func() HoldEvent {
+	s.t.Helper()
+	r, err := s.http.Client().Do(s.request("POST", path, body).WithContext(ctx))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = r.Body.Close() })
+	if r.StatusCode != http.StatusOK {
+		s.t.Fatal(r.Status)
+	}
+	in := bufio.NewScanner(r.Body)
+	return func() (e HoldEvent) {
+		s.t.Helper()
+		if !in.Scan() {
+			return e
+		}
+		if err := json.Unmarshal(in.Bytes(), &e); err != nil {
+			s.t.Fatal(err)
+		}
+		return e
+	}
+}
+
+func TestElements(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{OpenActions: true})
+	claim := "/v1/elements/invoices/4711/claim"
+	el := s.lease(claim, ElementRequest{Attempts: 2})
+	if el.Attempt != 1 {
+		t.Errorf("%+v", el)
+	}
+	s.want(409, codeHeld, "POST", claim, nil)
+	end := EndRequest{Lease: el.Lease, Reason: "no paper"}
+	s.want(400, codeInvalid, "POST", "/v1/elements/invoices/4712/fail", end)
+	s.want(204, "", "POST", "/v1/elements/invoices/4711/fail", end)
+	s.want(204, "", "POST", "/v1/elements/invoices/4711/fail", end)
+	el = s.lease(claim, ElementRequest{Attempts: 2})
+	if el.Attempt != 2 {
+		t.Errorf("%+v", el)
+	}
+	s.want(204, "", "POST", "/v1/elements/invoices/4711/release", EndRequest{Lease: el.Lease})
+	el = s.lease(claim, ElementRequest{Attempts: 2})
+	s.want(204, "", "POST", "/v1/elements/invoices/4711/done", EndRequest{Lease: el.Lease})
+	s.want(204, "", "POST", "/v1/elements/invoices/4711/done", EndRequest{Lease: el.Lease})
+	s.want(409, codeDone, "POST", claim, nil)
+	s.want(410, codeLost, "POST", "/v1/elements/invoices/4711/fail", EndRequest{Lease: strings.Replace(el.Lease, el.Lease, s.stale(el.Lease), 1)})
+
+	for range 2 {
+		el = s.lease("/v1/elements/invoices/bad/claim", ElementRequest{Attempts: 2})
+		s.want(204, "", "POST", "/v1/elements/invoices/bad/fail", EndRequest{Lease: el.Lease, Reason: "<script>"})
+	}
+	s.want(409, codeFailed, "POST", "/v1/elements/invoices/bad/claim", ElementRequest{Attempts: 2})
+
+	batch := as[BatchResponse](t, s.want(200, "", "POST", "/v1/elements/invoices/claim", BatchRequest{IDs: []string{"4711", "a", "b"}, ElementRequest: ElementRequest{TTL: 60}}))
+	if len(batch.Elements) != 3 || batch.Elements[0].Problem == nil || batch.Elements[0].Problem.Code != codeDone || batch.Elements[1].Claim == nil || batch.Elements[2].ID != "b" {
+		t.Errorf("%+v", batch)
+	}
+	s.want(204, "", "POST", "/v1/elements/invoices/a/done", EndRequest{Lease: batch.Elements[1].Claim.Lease})
+	page := as[Page[Element]](t, s.want(200, "", "GET", "/v1/elements/invoices?limit=2", nil))
+	rest := as[Page[Element]](t, s.want(200, "", "GET", "/v1/elements/invoices?limit=2&after="+page.Next, nil))
+	var got []string
+	for _, e := range append(page.Items, rest.Items...) {
+		got = append(got, e.ID+" "+e.Status)
+	}
+	if !slices.Equal(got, []string{"4711 processed", "a processed", "b claimed", "bad failed"}) || rest.Next != "" {
+		t.Errorf("%q, %+v", got, rest)
+	}
+	if jobs := as[Page[string]](t, s.want(200, "", "GET", "/v1/elements", nil)); !slices.Equal(jobs.Items, []string{"invoices"}) {
+		t.Errorf("%+v", jobs)
+	}
+	s.want(204, "", "DELETE", "/v1/elements/invoices/b?token="+strconv.FormatInt(batch.Elements[2].Claim.Token, 10), nil)
+}
+
+// stale returns the lease with another token.
+func (s *service) stale(lease string) string {
+	t, err := parseTicket(lease)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	t.Token--
+	return t.String()
+}
+
+func TestJobs(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{OpenActions: true})
+	runner := soloisttest.NewReplica(t, s.store.Share(), soloist.Config{Replica: "worker"})
+	ctx, stop := context.WithCancel(t.Context())
+	ran, ended := make(chan struct{}, 10), make(chan error, 1)
+	go func() {
+		ended <- runner.Run(ctx, soloist.Job{Name: "report", Description: "writes <b>", Schedule: soloist.Every(24 * time.Hour),
+			Do: func(context.Context, soloist.Run) error { ran <- struct{}{}; return errors.New("no paper") }})
+	}()
+	for as[Page[Job]](t, s.want(200, "", "GET", "/v1/jobs", nil)).Items == nil || len(as[Job](t, s.eventually(200, "GET", "/v1/jobs/report", nil)).Replicas) == 0 {
+		time.Sleep(5 * time.Millisecond)
+	}
+	s.want(204, "", "POST", "/v1/jobs/report/pause", ReasonRequest{"holiday"})
+	job := as[Job](t, s.want(200, "", "GET", "/v1/jobs/report", nil))
+	if job.Paused == nil || job.Paused.Reason != "holiday" || len(job.Next) != 0 {
+		t.Errorf("%+v", job)
+	}
+	s.want(204, "", "POST", "/v1/jobs/report/resume", nil)
+	s.want(204, "", "POST", "/v1/jobs/report/trigger", nil)
+	<-ran
+	for job = as[Job](t, s.want(200, "", "GET", "/v1/jobs/report", nil)); len(job.Runs) == 0; {
+		job = as[Job](t, s.want(200, "", "GET", "/v1/jobs/report", nil))
+	}
+	if r := job.Runs[0]; !r.Manual || r.Error != "no paper" || len(job.Next) != 5 {
+		t.Errorf("%+v", job)
+	}
+	s.want(409, codeInUse, "POST", "/v1/jobs/report/forget", nil)
+	s.want(409, codeStale, "DELETE", "/v1/jobs/report/run?token=1", nil)
+	if replicas := as[Page[Replica]](t, s.want(200, "", "GET", "/v1/replicas", nil)); len(replicas.Items) != 1 || replicas.Items[0].Name != "worker" {
+		t.Errorf("%+v", replicas)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	s.want(409, codeNoReplica, "POST", "/v1/jobs/report/trigger", nil)
+	s.want(204, "", "POST", "/v1/jobs/report/forget", nil)
+	s.want(404, codeNotFound, "GET", "/v1/jobs/report", nil)
+	s.want(404, codeNotFound, "POST", "/v1/jobs/report/pause", nil)
+	var did []string
+	for _, a := range as[Page[Action]](t, s.want(200, "", "GET", "/v1/actions", nil)).Items {
+		did = append(did, a.Verb+" "+a.Name+" "+a.By[:4])
+	}
+	if !slices.Equal(did, []string{"pause report http", "resume report http", "trigger report http", "forget report http"}) {
+		t.Errorf("%q", did)
+	}
+}
+
+// Each mistake gets the right status, and a problem that names the input.
+func TestMistakes(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{OpenActions: true})
+	lock := "/v1/locks/x/acquire"
+	long := strings.Repeat("x", 300)
+	for _, c := range []struct {
+		method, path string
+		body         any
+		status       int
+		code, field  string
+		headers      []string
+	}{
+		{"POST", lock, `{"ttl":"30s"}`, 400, codeInvalid, "ttl", nil},
+		{"POST", lock, `{"ttl":-1}`, 400, codeInvalid, "ttl", nil},
+		{"POST", lock, `{"ttl":0.5}`, 400, codeInvalid, "ttl", nil},
+		{"POST", lock, `{"ttl":1e300}`, 400, codeInvalid, "ttl", nil},
+		{"POST", lock, `{"ttl":315360001}`, 400, codeInvalid, "ttl", nil},
+		{"POST", lock, `{"wait":601}`, 400, codeInvalid, "wait", nil},
+		{"POST", lock, `{"atLeast":-1}`, 400, codeInvalid, "atLeast", nil},
+		{"POST", lock, `{"atLeast":315360001}`, 400, codeInvalid, "atLeast", nil},
+		{"POST", lock, `{"replica":"a\nb"}`, 400, codeInvalid, "replica", nil},
+		{"POST", lock, `{"replica":"` + long + `"}`, 400, codeInvalid, "replica", nil},
+		{"POST", lock, `{"token":9223372036854775807}`, 400, codeInvalid, "token", nil},
+		{"POST", lock, `{"ttl":30`, 400, codeInvalid, "body", nil},
+		{"POST", lock, `{"ttl":30}{}`, 400, codeInvalid, "body", nil},
+		{"POST", lock, `[]`, 400, codeInvalid, "body", nil},
+		{"POST", lock, `"` + strings.Repeat("x", maxBody) + `"`, 413, codeTooLarge, "", nil},
+		{"POST", lock, `ttl=30`, 415, codeMediaType, "", []string{"Content-Type", "application/x-www-form-urlencoded"}},
+		{"POST", lock, nil, 400, codeInvalid, keyHeader, []string{keyHeader, "short"}},
+		{"POST", lock + "?limit=3", nil, 400, codeInvalid, "limit", nil},
+		{"POST", "/v1/locks/" + long + "/acquire", nil, 400, codeInvalid, "name", nil},
+		{"POST", "/v1/locks/a%0Ab/acquire", nil, 400, codeInvalid, "name", nil},
+		{"POST", "/v1/locks/a%00/acquire", nil, 400, codeInvalid, "name", nil},
+		{"POST", "/v1/locks/%ff/acquire", nil, 400, codeInvalid, "name", nil},
+		{"POST", "/v1/semaphores/x/acquire", nil, 400, codeInvalid, "limit", nil},
+		{"POST", "/v1/semaphores/x/acquire?limit=0", nil, 400, codeInvalid, "limit", nil},
+		{"POST", "/v1/semaphores/x/acquire?limit=1001", nil, 400, codeInvalid, "limit", nil},
+		{"POST", "/v1/semaphores/x/acquire?limit=2&limit=3", nil, 400, codeInvalid, "limit", nil},
+		{"POST", "/v1/leases/x/renew", nil, 400, codeInvalid, "lease", nil},
+		{"GET", "/v1/leases/" + strings.Repeat("x", maxTicket+1), nil, 400, codeInvalid, "lease", nil},
+		{"POST", "/v1/elements/j/1/claim", `{"attempts":-1}`, 400, codeInvalid, "attempts", nil},
+		{"POST", "/v1/elements/j/1/claim", `{"backoff":-1}`, 400, codeInvalid, "backoff", nil},
+		{"POST", "/v1/elements/j/1/claim", `{"retain":-1}`, 400, codeInvalid, "retain", nil},
+		{"POST", "/v1/elements/j/1/done", nil, 415, codeMediaType, "", nil},
+		{"POST", "/v1/elements/j/1/done", `{}`, 400, codeInvalid, "lease", nil},
+		{"POST", "/v1/elements/j/claim", `{"ids":[]}`, 400, codeInvalid, "ids", nil},
+		{"POST", "/v1/elements/j/claim", `{"ids":["a","a"]}`, 400, codeInvalid, "ids", nil},
+		{"POST", "/v1/elements/j/claim", `{"ids":["a"],"wait":1}`, 400, codeInvalid, "wait", nil},
+		{"GET", "/v1/locks?limit=0", nil, 400, codeInvalid, "limit", nil},
+		{"GET", "/v1/locks?page=2", nil, 400, codeInvalid, "page", nil},
+		{"GET", "/v1/locks?after=" + strings.Repeat("x", maxQuery), nil, 414, codeTooLarge, "", nil},
+		{"GET", "/v1/jobs/none", nil, 404, codeNotFound, "", nil},
+		{"POST", "/v1/jobs/none/trigger", nil, 404, codeNotFound, "", nil},
+		{"DELETE", "/v1/locks/x", nil, 400, codeInvalid, "token", nil},
+		{"DELETE", "/v1/locks/x?token=9223372036854775807", nil, 400, codeInvalid, "token", nil},
+		{"DELETE", "/v1/locks/x?token=1", nil, 409, codeStale, "", nil},
+		{"DELETE", "/v1/semaphores/x/1000?token=1", nil, 400, codeInvalid, "permit", nil},
+		{"GET", "/v2/locks", nil, 404, codeNotFound, "", nil},
+		{"GET", lock, nil, 405, codeMethod, "", nil},
+	} {
+		a := s.send(c.method, c.path, c.body, c.headers...)
+		p := as[Problem](t, a)
+		field := ""
+		if len(p.Errors) > 0 {
+			field = p.Errors[0].Field
+		}
+		if a.status != c.status || p.Code != c.code || field != c.field || p.Detail == "" || a.header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s %.60s %.60v: %d %s; want %d %s %s", c.method, c.path, c.body, a.status, a.body, c.status, c.code, c.field)
+		}
+	}
+	if a := s.send("GET", lock, nil); a.header.Get("Allow") != "POST" {
+		t.Errorf("405 allows %q", a.header.Get("Allow"))
+	}
+}
+
+// A store that fails is a 503 that says when to try again, and nothing of where the store is.
+func TestStoreAway(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{})
+	l := s.lease("/v1/locks/x/acquire", nil)
+	s.store.Break(errors.New("dial tcp db.internal:5432: password canary-secret refused"))
+	for _, request := range [][2]string{
+		{"POST", "/v1/locks/y/acquire"}, {"POST", "/v1/locks/y/hold"}, {"POST", "/v1/leases/" + l.Lease + "/renew"}, {"POST", "/v1/leases/" + l.Lease + "/release"},
+		{"GET", "/v1/leases/" + l.Lease}, {"POST", "/v1/elements/j/1/claim"}, {"GET", "/v1/locks"}, {"GET", "/v1/jobs"}, {"GET", "/v1/actions"},
+	} {
+		a := s.want(503, codeUnavailable, request[0], request[1], nil)
+		if a.header.Get("Retry-After") != "1" || bytes.Contains(a.body, []byte("internal")) || bytes.Contains(a.body, []byte("canary")) {
+			t.Errorf("%v: Retry-After %q, %s", request, a.header.Get("Retry-After"), a.body)
+		}
+	}
+	if !strings.Contains(s.logged.String(), "db.internal") {
+		t.Error("the reason is not in the log")
+	}
+	s.store.Heal()
+	s.want(204, "", "POST", "/v1/leases/"+l.Lease+"/release", nil)
+}
+
+// paths returns a path of each route.
+func paths(s *Server) (all [][2]string) {
+	for _, r := range s.routes {
+		path := strings.NewReplacer("{permit}", "1", "{name}", "x", "{job}", "x", "{id}", "1", "{lease}", "x").Replace(r.path)
+		all = append(all, [2]string{r.method, path})
+	}
+	return append(all, [2]string{"GET", "/openapi.json"}, [2]string{"GET", "/nowhere"})
+}
+
+// No route serves another host, or changes something for a page of another site.
+func TestOtherHostsAndSites(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{OpenActions: true, Hosts: []string{"locks.example", "10.0.0.7"}})
+	for _, p := range paths(s.server) {
+		for _, host := range []string{"evil", "evil:80", "127.0.0.1.evil", "10.0.0.8", "[::2]:80", "locks.example.evil"} {
+			s.want(421, codeHost, p[0], p[1], nil, "Host", host)
+		}
+		if p[0] == http.MethodGet {
+			continue
+		}
+		s.want(403, codeCrossSite, p[0], p[1], nil, "Sec-Fetch-Site", "cross-site")
+		s.want(403, codeCrossSite, p[0], p[1], nil, "Origin", "https://evil")
+	}
+	for _, host := range []string{"locks.example", "LOCKS.example:8080", "10.0.0.7:1", "localhost", "[::1]:80"} {
+		s.want(200, "", "GET", "/v1/locks", nil, "Host", host)
+	}
+}
+
+// What a GET returns is neither cached nor run by a browser.
+func TestHeaders(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{})
+	for _, path := range []string{"/v1/locks", "/openapi.json", "/nowhere"} {
+		a := s.send("GET", path, nil)
+		for name, want := range map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"} {
+			if got := a.header.Get(name); got != want {
+				t.Errorf("%s: %s: %q", path, name, got)
+			}
+		}
+		if !strings.HasPrefix(a.header.Get("Content-Security-Policy"), "default-src 'none'") || !strings.HasPrefix(a.header.Get("Content-Type"), "application/") {
+			t.Errorf("%s: %v", path, a.header)
+		}
+	}
+}
+
+// Each operation is described once, with a name.
+func TestDescription(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{})
+	if a := s.want(200, "", "GET", "/openapi.json", nil); !bytes.Equal(a.body, s.server.openapi) {
+		t.Error("it is not what is served")
+	}
+	ids := map[string]bool{}
+	for _, r := range s.server.routes {
+		if id := operationID(r); ids[id] || r.summary == "" {
+			t.Errorf("%s %s: %q, %q", r.method, r.path, id, r.summary)
+		} else {
+			ids[id] = true
+		}
+		if s.description()[r.method+" "+r.path+" default application/problem+json"] == nil {
+			t.Errorf("%s %s is not described", r.method, r.path)
+		}
+	}
+}

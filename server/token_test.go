@@ -1,0 +1,154 @@
+package server
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/soloist-dev/soloist/soloisttest"
+)
+
+// withTokens starts a service with a token of each role, and one of each with a prefix. It returns their secrets.
+func withTokens(t *testing.T) (*service, map[string]string) {
+	t.Helper()
+	var lines strings.Builder
+	secrets := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(roles)) {
+		for _, prefix := range []string{"", "team/"} {
+			secret, line, err := NewToken(name+strings.TrimSuffix(prefix, "/"), name, prefix)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintln(&lines, line)
+			secrets[name+prefix] = secret
+		}
+	}
+	tokens, err := ReadTokens(strings.NewReader("# callers\n\n" + lines.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range secrets {
+		if strings.Contains(lines.String(), secret) || len(secret) < 43 {
+			t.Errorf("the secret %q is in its line, or short", secret)
+		}
+	}
+	return start(t, soloisttest.NewStore(), Config{Tokens: tokens, OpenActions: true}), secrets
+}
+
+// Each role may call its routes and no others; without a token there is nothing.
+func TestRoles(t *testing.T) {
+	s, secrets := withTokens(t)
+	for i, r := range s.server.routes {
+		p := paths(s.server)[i]
+		s.token = ""
+		a := s.want(401, codeUnauthenticated, p[0], p[1], nil)
+		if a.header.Get("WWW-Authenticate") == "" {
+			t.Errorf("%v: no WWW-Authenticate", p)
+		}
+		s.token = secrets["read"] + "x"
+		s.want(401, codeUnauthenticated, p[0], p[1], nil)
+		for name, is := range roles {
+			s.token = secrets[name]
+			if a := s.roleOf(p, r); (a == 403) != (is < r.role) {
+				t.Errorf("%s: %v: %d", name, p, a)
+			}
+		}
+	}
+	for _, secret := range secrets {
+		if strings.Contains(s.logged.String(), secret) {
+			t.Error("a secret is in the log")
+		}
+	}
+}
+
+// roleOf sends a request that is wrong, so that it changes nothing if it is let through, and returns the status.
+func (s *service) roleOf(p [2]string, r route) int {
+	s.t.Helper()
+	return s.send(p[0], p[1]+"?no-such-parameter=1", nil).status
+}
+
+// Without Tokens, everybody may read, and take and end leases; nothing else, unless that is asked for.
+func TestWithoutTokens(t *testing.T) {
+	closed, open := start(t, soloisttest.NewStore(), Config{}), start(t, soloisttest.NewStore(), Config{OpenActions: true})
+	for i, r := range closed.server.routes {
+		p := paths(closed.server)[i]
+		want := 400
+		if r.role > roleRead && !r.takes {
+			want = 403
+		}
+		if got := closed.roleOf(p, r); got != want {
+			t.Errorf("%v: %d, want %d", p, got, want)
+		}
+		if got := open.roleOf(p, r); got != 400 {
+			t.Errorf("open: %v: %d", p, got)
+		}
+	}
+}
+
+// A token with a prefix is for the names that begin with it, in every route.
+func TestPrefix(t *testing.T) {
+	s, secrets := withTokens(t)
+	s.token = secrets["admin"]
+	other := s.lease("/v1/locks/other/acquire", nil)
+	element := s.lease("/v1/elements/other/1/claim", nil)
+	s.lease("/v1/semaphores/other/acquire?limit=3", nil)
+	s.token = secrets["adminteam/"]
+	s.token = secrets["admin"+"team/"]
+	for _, r := range [][2]string{
+		{"POST", "/v1/locks/other/acquire"}, {"POST", "/v1/locks/other/hold"}, {"POST", "/v1/leaders/other/acquire"}, {"POST", "/v1/semaphores/other/acquire?limit=3"},
+		{"POST", "/v1/leases/" + other.Lease + "/renew"}, {"POST", "/v1/leases/" + other.Lease + "/release"}, {"GET", "/v1/leases/" + other.Lease},
+		{"POST", "/v1/elements/other/2/claim"}, {"GET", "/v1/elements/other"}, {"POST", "/v1/leases/" + element.Lease + "/renew"}, {"GET", "/v1/jobs/other"},
+		{"POST", "/v1/jobs/other/trigger"}, {"POST", "/v1/jobs/other/forget"}, {"DELETE", "/v1/locks/other?token=" + strconv.FormatInt(other.Token, 10)},
+		{"DELETE", "/v1/elements/other/1?token=1"}, {"DELETE", "/v1/semaphores/other/0?token=1"}, {"DELETE", "/v1/jobs/other/run?token=1"},
+	} {
+		s.want(403, codeForbidden, r[0], r[1], nil)
+	}
+	s.want(403, codeForbidden, "POST", "/v1/elements/other/1/done", EndRequest{Lease: element.Lease})
+	s.want(403, codeForbidden, "POST", "/v1/elements/other/claim", BatchRequest{IDs: []string{"2"}})
+	own := s.lease("/v1/locks/team%2Fx/acquire", nil)
+	s.want(204, "", "POST", "/v1/leases/"+own.Lease+"/release", nil)
+	s.lease("/v1/locks/team%2Fy/acquire", nil)
+	if page := as[Page[Lease]](t, s.want(200, "", "GET", "/v1/locks", nil)); len(page.Items) != 1 || page.Items[0].Name != "team/y" || page.Items[0].Replica != "adminteam" {
+		t.Errorf("%+v", page)
+	}
+	for _, path := range []string{"/v1/elements", "/v1/semaphores"} {
+		if page := as[Page[any]](t, s.want(200, "", "GET", path, nil)); len(page.Items) != 0 {
+			t.Errorf("%s: %+v", path, page)
+		}
+	}
+}
+
+// One caller's Idempotency-Key gets another caller nothing.
+func TestKeysAreOfTheirCallers(t *testing.T) {
+	s, secrets := withTokens(t)
+	s.token = secrets["operate"]
+	first := s.lease("/v1/locks/x/acquire", AcquireRequest{Replica: "same"}, keyHeader, aKey)
+	s.token = secrets["admin"]
+	s.want(409, codeHeld, "POST", "/v1/locks/x/acquire", AcquireRequest{Replica: "same"}, keyHeader, aKey)
+	s.want(204, "", "DELETE", "/v1/locks/x?token="+strconv.FormatInt(first.Token, 10)+"&reason=stuck", nil)
+	actions := as[Page[Action]](t, s.want(200, "", "GET", "/v1/actions", nil))
+	if len(actions.Items) != 1 || actions.Items[0].By != "admin" || actions.Items[0].Token != first.Token || actions.Items[0].Reason != "stuck" {
+		t.Errorf("%+v", actions)
+	}
+}
+
+func TestReadTokens(t *testing.T) {
+	_, line, err := NewToken("ci", "operate", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		"", "# nobody", "ci", "ci operate", "ci root " + strings.Fields(line)[2], "ci operate secret-canary", "ci operate sha256:secret-canary", line + " a b", line + "\n" + line,
+	} {
+		_, err := ReadTokens(strings.NewReader(text))
+		if err == nil || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, _, err := NewToken("a b", "operate", ""); err == nil {
+		t.Error("a name with a space")
+	}
+}
