@@ -19,6 +19,13 @@ require (
 )
 
 require (
+	github.com/hazelcast/hazelcast-go-client v1.4.2 // indirect
+	github.com/shirou/gopsutil/v3 v3.21.5 // indirect
+	github.com/tklauser/go-sysconf v0.3.4 // indirect
+	github.com/tklauser/numcpus v0.2.1 // indirect
+)
+
+require (
 	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/anishathalye/porcupine v1.3.1 // indirect
 	github.com/aws/aws-sdk-go-v2 v1.47.7 // indirect
@@ -49,6 +56,7 @@ require (
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/redis/go-redis/v9 v9.23.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
+	github.com/soloist-dev/soloist/store/hazelcaststore v0.0.0
 	go.etcd.io/etcd/api/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/client/v3 v3.7.3 // indirect
@@ -78,3 +86,5 @@ replace (
 	github.com/soloist-dev/soloist/store/redisstore => ../../store/redisstore
 	github.com/soloist-dev/soloist/store/sqlitestore => ../../store/sqlitestore
 )
+
+replace github.com/soloist-dev/soloist/store/hazelcaststore => ../../store/hazelcaststore
