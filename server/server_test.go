@@ -328,20 +328,25 @@ func TestWaiting(t *testing.T) {
 	l := s.lease("/v1/locks/x/acquire", AcquireRequest{TTL: 3600})
 	got := make(chan LeaseResponse)
 	go func() { got <- s.lease("/v1/locks/x/acquire", AcquireRequest{Wait: 600}) }()
-	busy := as[Problem](t, s.eventually(503, "POST", "/v1/locks/y/acquire", nil))
-	if busy.Code != codeBusy {
-		t.Errorf("%+v, want %s", busy, codeBusy)
-	}
+	s.untilOneWaits()
+	s.want(503, codeBusy, "POST", "/v1/locks/y/acquire", nil)
 	s.want(204, "", "POST", "/v1/leases/"+l.Lease+"/release", nil)
 	if next := <-got; next.Token <= l.Token {
 		t.Errorf("%+v after %+v", next, l)
 	}
 	refused := make(chan answer)
 	go func() { refused <- s.send("POST", "/v1/locks/x/acquire", AcquireRequest{Wait: 600}) }()
-	s.eventually(503, "POST", "/v1/locks/y/acquire", nil)
+	s.untilOneWaits()
 	s.server.Drain()
 	if a := <-refused; a.status != 409 {
 		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// untilOneWaits waits until a request waits for a lease.
+func (s *service) untilOneWaits() {
+	for len(s.server.waiting) != 1 {
+		time.Sleep(5 * time.Millisecond)
 	}
 }
 
@@ -362,9 +367,9 @@ func TestHold(t *testing.T) {
 	s := start(t, soloisttest.NewStore(), Config{})
 	ctx, cut := context.WithCancel(t.Context())
 	defer cut()
-	lines := s.hold(ctx, "/v1/locks/x/hold", AcquireRequest{TTL: 2})
+	lines := s.hold(ctx, "/v1/locks/x/hold", AcquireRequest{TTL: 15})
 	first := lines()
-	if first.Event != "held" || first.Token <= 0 || first.ExpiresIn <= 0 || first.ExpiresIn > 1.8 {
+	if first.Event != "held" || first.Token <= 0 || first.ExpiresIn <= 0 || first.ExpiresIn > 13.5 {
 		t.Errorf("%+v", first)
 	}
 	if next := lines(); next.Event != "alive" || next.Token != first.Token {
@@ -377,7 +382,7 @@ func TestHold(t *testing.T) {
 		t.Errorf("%+v", waited)
 	}
 
-	lines = s.hold(t.Context(), "/v1/semaphores/s/hold?limit=2", AcquireRequest{TTL: 2})
+	lines = s.hold(t.Context(), "/v1/semaphores/s/hold?limit=2", AcquireRequest{TTL: 15})
 	first = lines()
 	s.server.OpenActions = true
 	s.want(204, "", "DELETE", "/v1/semaphores/s/0?token="+strconv.FormatInt(first.Token, 10), nil)
