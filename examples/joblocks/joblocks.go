@@ -1,5 +1,5 @@
-// Package joblocks is what a service may have had on another backend: locks on elements of jobs, with a record of what is processed, and semaphores of jobs. Here both are
-// thirty lines on soloist, and the backend is whichever store the client has.
+// Package joblocks is what a service may have had on another backend: locks on elements of jobs, with a record of what is
+// processed, and semaphores of jobs. Here each takes about thirty lines, and the backend is the store of the client.
 package joblocks
 
 import (
