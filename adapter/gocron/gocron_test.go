@@ -85,7 +85,7 @@ func TestLockerRunsAShortJobOnce(t *testing.T) {
 }
 
 // The job finds its lease, and learns from it that the lock was lost. After it, there is no lease.
-func TestLockerTellsALoss(t *testing.T) {
+func TestJobLearnsThatItsLockWasLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, s := soloisttest.NewClient(t)
 		l := locker(t, client, time.Second)

@@ -23,9 +23,9 @@ type Locker struct {
 // NewLocker returns a Locker on c, for gocron.WithDistributedLocker.
 //
 // Each scheduler computes by its own clock when a job is due, and passes only its name to a Locker. So a scheduler that
-// is late cannot know whether the time was run by another one. Hold is the answer: the lock stays unavailable for that
-// long, counted from its grant, even if the job is shorter. It must be longer than the schedulers fire apart (clocks
-// that differ, a process that is paused), and shorter than the interval between two scheduled times. A
+// is late cannot know whether another one has run the time. Therefore the lock stays unavailable for hold, counted from
+// its grant, even if the job is shorter. Hold must be longer than the time by which schedulers fire apart (clocks that
+// differ, a process that is paused), and shorter than the interval between two scheduled times. A
 // gocron.DurationJob counts from the start of its scheduler: give it gocron.WithStartAt, so that schedulers fire at the
 // same times. If two schedulers fire further apart than hold, both run the job.
 //

@@ -16,15 +16,16 @@ import (
 // exclude each other.
 //
 // Each replica's Cron fires by its own clock, and does not pass the scheduled time to a wrapper. So a replica that fires
-// late cannot know whether the time was run by another one. Hold is the answer: the lock stays unavailable for that long,
-// counted from its grant, even if the job is shorter. It must be longer than the replicas' clocks differ, together with
-// the delay of a process that is paused, and shorter than the interval between two scheduled times. If two replicas fire
-// further apart than hold, both run the job. If a replica dies during a run, no other one runs that time; the lock is
-// free after the TTL. With Parse or Schedule a run is identified by its scheduled time, and neither of this can happen.
+// late cannot know whether another one has run the time. Therefore the lock stays unavailable for hold, counted from its
+// grant, even if the job is shorter. Hold must be longer than the time by which replicas fire apart (clocks that differ,
+// a process that is paused), and shorter than the interval between two scheduled times. If two replicas fire further
+// apart than hold, both run the job. If a replica dies during a run, no other one runs that time; the lock is free after
+// the TTL. With Parse or Schedule, a run is identified by its scheduled time: it does not matter how far apart replicas
+// fire, and another replica takes over the run of one that died.
 //
 // A cron.Job has no context, so it cannot be told that its lease was lost: it continues to run, and another replica may
-// run it too. The wrapper reports that to logger as an error. It also reports a run that was not made because the store
-// did not respond, and as information a run that another replica made. If the job panics, the wrapper releases the lock
+// run it too. When the job has returned, the wrapper reports the loss to logger as an error. It also logs an error if the
+// job was not run because the store did not respond, and an information if another replica has the lock. If the job panics, the wrapper releases the lock
 // and panics with a *soloist.PanicError, for cron.Recover.
 //
 // Options.Wait of c must not be set: a replica would wait for the others and then run the job again. Before closing c,
