@@ -227,6 +227,7 @@ func (s *Store) commit(ctx context.Context, tasks []*task, known map[*task]bool)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	s.changing(tasks)
 	reply, err := client.Txn(ctx).Then(ops...).Commit()
 	switch {
 	case errors.Is(err, rpctypes.ErrLeaseNotFound):
@@ -235,8 +236,9 @@ func (s *Store) commit(ctx context.Context, tasks []*task, known map[*task]bool)
 	case errors.Is(err, rpctypes.ErrTooManyOps) && len(tasks) > 1:
 		return nil, err
 	case err != nil:
+		late := !errors.Is(err, rpctypes.ErrNoSpace) // with that etcd has decided: nothing comes later, and no lease of etcd could be had for another session
 		if err = s.unsure("writing", err); errors.Is(err, store.ErrUnknown) {
-			s.lostSight(tasks)
+			s.lostSight(tasks, late)
 		}
 		return nil, err
 	}
@@ -253,6 +255,17 @@ func (s *Store) commit(ctx context.Context, tasks []*task, known map[*task]bool)
 		}
 	}
 	return again, nil
+}
+
+// changing notes that changes are sent. Whatever becomes of them, a lease of one of these names is not extended before its keys were read again.
+func (s *Store) changing(tasks []*task) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range tasks {
+		if h := s.held[t.name]; h != nil {
+			h.changing = true
+		}
+	}
 }
 
 // operation returns the transaction of one name.
@@ -310,10 +323,10 @@ func (s *Store) written(t *task, revision int64) {
 	}
 }
 
-// lostSight is for changes whose outcome is unknown: what they attached names to is not used any more.
-func (s *Store) lostSight(tasks []*task) {
+// lostSight is for changes whose outcome is unknown: if they may be carried out late, what they attach names to is not used any more.
+func (s *Store) lostSight(tasks []*task, late bool) {
 	for _, t := range tasks {
-		if t.session != nil {
+		if t.session != nil && late {
 			s.abandon(t.session)
 		}
 		if t.unknown != nil {

@@ -73,7 +73,7 @@ func wrap(doing string, err error) error {
 // wrap is the function wrap, and adds why the client could not connect, if a request has waited for that.
 func (s *Store) wrap(doing string, err error) error { return wrap(doing, s.clients.explain(err)) }
 
-// unsure is wrap for a write. Only if etcd has refused the request before it proposed it, or no request has left this process, the outcome is
+// unsure is wrap for a write. Only if etcd has refused the request before it carried it out, or no request has left this process, the outcome is
 // known: nothing was written.
 func (s *Store) unsure(doing string, err error) error {
 	if refused(err) {
@@ -82,10 +82,11 @@ func (s *Store) unsure(doing string, err error) error {
 	return store.AsUnknown(s.wrap(doing, err))
 }
 
-// refused reports whether a write has surely had no effect.
+// refused reports whether a write has surely had no effect. That its database is full is not among these errors: etcd also reports that of a
+// transaction that it has carried out, if the database became full meanwhile.
 func refused(err error) bool {
 	for _, of := range []error{
-		rpctypes.ErrNoSpace, rpctypes.ErrRequestTooLarge, rpctypes.ErrTooManyOps, rpctypes.ErrTooManyRequests, rpctypes.ErrLeaseNotFound, rpctypes.ErrNotCapable,
+		rpctypes.ErrRequestTooLarge, rpctypes.ErrTooManyOps, rpctypes.ErrTooManyRequests, rpctypes.ErrLeaseNotFound, rpctypes.ErrNotCapable,
 		rpctypes.ErrPermissionDenied, rpctypes.ErrUserEmpty, rpctypes.ErrAuthFailed, rpctypes.ErrInvalidAuthToken, rpctypes.ErrAuthOldRevision,
 		rpctypes.ErrDuplicateKey, rpctypes.ErrKeyNotFound, rpctypes.ErrEmptyKey, rpctypes.ErrCompacted, rpctypes.ErrCorrupt,
 	} {
@@ -93,6 +94,6 @@ func refused(err error) bool {
 			return true
 		}
 	}
-	// gRPC connects before it sends. Its error for that has no code of its own.
-	return status.Code(err) == codes.Unavailable && strings.Contains(err.Error(), "connection error: ")
+	// gRPC connects before it sends. Its error for that has no code of its own; that of a connection that broke later differs in its text only.
+	return status.Code(err) == codes.Unavailable && strings.Contains(err.Error(), `connection error: desc = "transport: `)
 }

@@ -33,17 +33,17 @@ func (s *Store) Extend(ctx context.Context, extensions []store.Extension) ([]err
 			continue
 		}
 		if h := s.pin(e, seen[e.Name] == 1); h != nil {
-			light = append(light, &renewal{i, e, h})
+			light = append(light, &renewal{index: i, e: e, h: h})
 		} else {
 			write(i)
 		}
 	}
-	ok, err := s.renewed(ctx, light)
+	err := s.renewed(ctx, light)
 	for _, r := range light {
 		switch {
 		case err != nil:
 			errs[r.index] = store.AsUnknown(err)
-		case !ok:
+		case !r.extended:
 			write(r.index)
 		}
 	}
@@ -59,6 +59,8 @@ type renewal struct {
 	index int
 	e     store.Extension
 	h     *holding
+
+	extended bool // by renewed
 }
 
 // pin returns the holding of an extension that has nothing to write, and keeps it from being ended. Else it returns nil.
@@ -69,7 +71,7 @@ func (s *Store) pin(e store.Extension, alone bool) *holding {
 	switch {
 	case !alone, h == nil, e.State != nil:
 		return nil
-	case h.taken == 0, h.ending, h.holder != e.Holder, h.token != e.Token, e.Mark > h.mark, h.session.abandoned:
+	case h.taken == 0, h.ending, h.changing, h.holder != e.Holder, h.token != e.Token, e.Mark > h.mark, h.session.abandoned:
 		return nil
 	case !now.Before(h.until), e.TTL > h.ttl: // it has ended, or needs another session
 		return nil
@@ -83,12 +85,18 @@ func (s *Store) pin(e store.Extension, alone bool) *holding {
 // fewNames is how many names are checked one by one, in one request. Of more, only the keys of their sessions are checked.
 const fewNames = 50
 
-// renewed extends leases, and reports false if one of them may not be as it was: then none is extended.
-func (s *Store) renewed(ctx context.Context, all []*renewal) (ok bool, err error) {
+// renewed extends leases, none if one of them may not be as it was.
+func (s *Store) renewed(ctx context.Context, all []*renewal) error {
 	if len(all) == 0 {
-		return true, nil
+		return nil
 	}
-	defer func() { s.unpin(all, ok && err == nil) }()
+	same, err := s.unchanged(ctx, all)
+	s.unpin(all, same && err == nil)
+	return err
+}
+
+// unchanged reports whether leases are as they were, and makes their sessions last.
+func (s *Store) unchanged(ctx context.Context, all []*renewal) (bool, error) {
 	longest, sessions := time.Duration(0), map[*session]bool{}
 	for _, r := range all {
 		longest, sessions[r.h.session] = max(longest, r.e.TTL), true
@@ -112,21 +120,24 @@ func (s *Store) renewed(ctx context.Context, all []*renewal) (ok bool, err error
 	if err != nil {
 		return false, err
 	}
-	reply, err := client.Txn(ctx).If(are...).Commit()
+	// A transaction without an operation would be decided by what one member has, however old that is. One with a read waits for the leader.
+	read := clientv3.OpGet(s.keys.session(distinct[0].id), clientv3.WithCountOnly())
+	reply, err := client.Txn(ctx).If(are...).Then(read).Commit()
 	if err != nil {
 		return false, s.wrap("checking leases", err)
 	}
 	return reply.Succeeded, nil
 }
 
-// unpin lets leases end again, later if they were extended.
+// unpin lets leases end again, later if they were extended. One of which a change was sent meanwhile is not: it may have been released.
 func (s *Store) unpin(all []*renewal, extended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	for _, r := range all {
 		r.h.pins--
-		if until := now.Add(r.e.TTL); extended && until.After(r.h.until) {
+		r.extended = extended && s.held[r.e.Name] == r.h && !r.h.changing
+		if until := now.Add(r.e.TTL); r.extended && until.After(r.h.until) {
 			r.h.until = until
 		}
 	}

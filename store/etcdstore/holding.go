@@ -19,6 +19,7 @@ type holding struct {
 	session  *session
 	until    time.Time // when this handle ends the lease unless it is extended
 	pins     int       // extensions that are being decided: the lease is not ended meanwhile
+	changing bool      // a change of the name was sent: until its reply replaces the holding, the keys may be others
 	ending   bool      // a request that ends it is under way, or has ended it
 	ended    bool      // it is remembered for a while: a name that was read before must not look held again
 }

@@ -3,6 +3,7 @@ package etcdstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"sync/atomic"
 	"testing"
@@ -30,6 +31,7 @@ type fate struct {
 type fated struct {
 	*clientv3.Client
 	next     atomic.Pointer[fate]
+	last     atomic.Pointer[etcdserverpb.TxnRequest]
 	broken   atomic.Bool  // what ends leases that were not extended is not carried out
 	refusals atomic.Int64 // of such requests
 }
@@ -51,6 +53,9 @@ func (s *server) fated(t testing.TB) *fated {
 
 func (f *fated) intercept(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	txn, is := request.(*etcdserverpb.TxnRequest)
+	if is {
+		f.last.Store(txn)
+	}
 	if is && f.broken.Load() && len(txn.Success) > 0 && len(txn.Success[0].GetRequestTxn().GetFailure()) == 0 {
 		f.refusals.Add(1)
 		return status.Error(codes.Unavailable, "transport is closing")
@@ -84,9 +89,12 @@ var fates = []struct {
 	{"the server stops", fate{true, rpctypes.ErrGRPCStopped}, true, nil},
 	{"there is no leader", fate{false, rpctypes.ErrGRPCNoLeader}, true, nil},
 	{"too many requests are under way", fate{false, rpctypes.ErrGRPCRequestTooManyRequests}, false, nil},
-	{"the database is full", fate{false, rpctypes.ErrGRPCNoSpace}, false, nil},
+	{"the database is full, and it was carried out", fate{true, rpctypes.ErrGRPCNoSpace}, true, nil},
 	{"it is not allowed", fate{false, rpctypes.ErrGRPCPermissionDenied}, false, fs.ErrPermission},
 	{"nothing was sent", fate{false, status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp"`)}, false, nil},
+	{"its connection is cut", fate{true, status.Error(codes.Unavailable, `connection error: desc = "error reading from server: EOF"`)}, true, nil},
+	{"the server ends in order, and its connection is cut", fate{true, status.Error(codes.Unavailable,
+		`closing transport due to: connection error: desc = "error reading from server: EOF", received prior goaway: code: NO_ERROR`)}, true, nil},
 }
 
 // TestWhatBecomesOfWrites: an error of a claim tells whether it may have been granted, and a repeated claim returns the grant that the first one got, if it
@@ -187,4 +195,58 @@ func await(t testing.TB, s store.Store, name string) (grant store.Grant) {
 		return outcomes[0].Err == nil
 	})
 	return grant
+}
+
+// TestExtensionsAfterUnknownRelease: a release whose reply was lost has ended the lease. An extension of many leases, which does not look at each, says so.
+func TestExtensionsAfterUnknownRelease(t *testing.T) {
+	server := shared(t)
+	client := server.fated(t)
+	s := on(t, client.Client, prefix())
+	claims := make([]store.Claim, 60)
+	for i := range claims {
+		claims[i] = store.Claim{Name: fmt.Sprint(i), Holder: "x", TTL: time.Hour}
+	}
+	outcomes, err := s.Acquire(background, claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	extensions := make([]store.Extension, len(claims))
+	for i, o := range outcomes {
+		if o.Err != nil {
+			t.Fatal(o.Err)
+		}
+		extensions[i] = store.Extension{Name: claims[i].Name, Holder: "x", Token: o.Grant.Token, TTL: time.Hour}
+	}
+	client.next.Store(&fate{true, rpctypes.ErrGRPCTimeout})
+	if err := release(background, s, claims[0].Name, outcomes[0].Grant.Token); !errors.Is(err, store.ErrUnknown) {
+		t.Fatalf("got %v, want an unknown outcome", err)
+	}
+	errs, err := s.Extend(background, extensions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, err := range errs {
+		if released := i == 0; errors.Is(err, store.ErrLost) != released || !released && err != nil {
+			t.Errorf("extending name %d: %v", i, err)
+		}
+	}
+}
+
+// TestExtensionsAreCheckedByAMajority: a transaction without an operation would be decided by what one member has, however old that is.
+func TestExtensionsAreCheckedByAMajority(t *testing.T) {
+	server := shared(t)
+	client := server.fated(t)
+	s := on(t, client.Client, prefix())
+	grant, err := acquire(background, s, "a", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.last.Store(nil)
+	if err := extend(background, s, "a", grant.Token, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	txn := client.last.Load()
+	if txn == nil || len(txn.Success) != 1 || len(txn.Success) > 0 && (txn.Success[0].GetRequestRange() == nil || txn.Success[0].GetRequestRange().Serializable) {
+		t.Errorf("the transaction is %v, want one with a linearizable read", txn)
+	}
 }

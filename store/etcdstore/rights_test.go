@@ -118,14 +118,14 @@ func TestFullDatabase(t *testing.T) {
 		_, claimed = acquire(background, s, "c", time.Hour)
 		return claimed != nil
 	})
-	if errors.Is(claimed, store.ErrUnknown) || !says(claimed, "etcdctl alarm disarm") {
+	if !says(claimed, "etcdctl alarm disarm") {
 		t.Errorf("a claim: %v, want that the database is full and what to do", claimed)
 	}
 	if err := extend(background, s, "b", held.Token, time.Hour); err != nil {
 		t.Errorf("an extension writes nothing, and has to be possible: %v", err)
 	}
-	if err := release(background, s, "b", held.Token); errors.Is(err, store.ErrUnknown) || !says(err, "database is full") {
-		t.Errorf("a release: %v, want that the database is full", err)
+	if err := release(background, s, "b", held.Token); !errors.Is(err, store.ErrUnknown) || !says(err, "database is full") {
+		t.Errorf("a release: %v, want that the database is full, and an unknown outcome", err)
 	}
 	servers.Wait(t, "the name that nobody extends to be free", func() bool {
 		for r, err := range s.List(background, "a") {

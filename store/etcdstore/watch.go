@@ -101,7 +101,9 @@ func (s *Store) follow(ctx context.Context, client *clientv3.Client, name string
 	begun := false
 	for reply := range client.Watch(ctx, from, clientv3.WithRange(to), clientv3.WithCreatedNotify()) {
 		if err := reply.Err(); err != nil {
-			of.err = err
+			if !begun {
+				of.err = err
+			}
 			break
 		}
 		if reply.Created && !begun {
