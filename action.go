@@ -78,7 +78,7 @@ func (a *Admin) note(ctx context.Context, action Action) error {
 		err = l.release(store.Release{State: actionsJSON(append(actions, action)), Retain: Forever})
 	}
 	if err != nil {
-		return fmt.Errorf("it was done, but could not be added to the list of actions: %w", err)
+		return store.AsUnknown(fmt.Errorf("it was done, but could not be added to the list of actions: %w", err))
 	}
 	return nil
 }

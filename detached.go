@@ -140,6 +140,11 @@ func (a *detachedAttempt) acquire(ctx context.Context) (string, store.Grant, err
 		ctx, cancel = context.WithDeadline(ctx, end)
 		defer cancel()
 	}
+	if c.opts.Wait != 0 && a.kept { // the holder may have the lease already: then those before it in the queue wait for its end
+		if name, out := a.ask(); !errors.Is(out.Err, ErrHeld) {
+			return a.granted(ctx, name, out)
+		}
+	}
 	me := c.waiters.join(t.waitKey())
 	defer me.leave()
 	if c.opts.Wait != 0 && !me.untilFirst(ctx, c.ctx) {
@@ -153,10 +158,7 @@ func (a *detachedAttempt) acquire(ctx context.Context) (string, store.Grant, err
 		var held *store.HeldError
 		switch {
 		case !errors.As(out.Err, &held):
-			if out.Err == nil && ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) && !a.kept {
-				return "", store.Grant{}, errors.Join(ctx.Err(), c.releaseGrant(store.Claim{Name: name, Holder: a.claim.Holder}, out.Grant, time.Now()))
-			}
-			return name, out.Grant, t.named(out.Err)
+			return a.granted(ctx, name, out)
 		case c.opts.Wait == 0 || ctx.Err() != nil || c.ctx.Err() != nil:
 			return "", store.Grant{}, t.named(out.Err)
 		}
@@ -174,6 +176,14 @@ func (a *detachedAttempt) acquire(ctx context.Context) (string, store.Grant, err
 			return "", store.Grant{}, t.named(out.Err)
 		}
 	}
+}
+
+// granted returns the outcome of a request that was not refused. A grant for a caller that has gone is released, unless it is kept.
+func (a *detachedAttempt) granted(ctx context.Context, name string, out store.Outcome) (string, store.Grant, error) {
+	if out.Err == nil && ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) && !a.kept {
+		return "", store.Grant{}, errors.Join(ctx.Err(), a.client.releaseGrant(store.Claim{Name: name, Holder: a.claim.Holder}, out.Grant, time.Now()))
+	}
+	return name, out.Grant, a.target.named(out.Err)
 }
 
 // ask makes one request, and repeats it while its outcome is unknown. The context of the caller does not end it, so that its outcome is known.
@@ -211,7 +221,7 @@ func (a *detachedAttempt) left(ctx context.Context, name string, g store.Grant) 
 	before := c.clock.earliest()
 	records, err := c.peek(context.WithoutCancel(ctx), []string{name})
 	if err != nil {
-		return 0, err
+		return 0, store.AsUnknown(fmt.Errorf("%q was granted, but what is left of it could not be read: %w", a.target.shown, err))
 	}
 	r := records[0]
 	if r.Holder != a.claim.Holder || r.Token != g.Token || r.Free() {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
 )
 
 func lockOf(holder string) soloist.Detached {
@@ -113,6 +115,56 @@ func TestDetachedRetry(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A call that is repeated gets its lease at once, although others wait for the end of that lease.
+func TestDetachedRetryPassesThoseWhoWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := soloisttest.NewReplica(t, soloisttest.NewStore(), soloist.Config{}).With(soloist.Options{Wait: time.Minute})
+		first, _ := mustAcquire(t, c, lockOf("a#1"), true)
+		other := make(chan soloist.Detached, 1)
+		go func() {
+			got, _, _ := c.Detached().Acquire(t.Context(), lockOf("b#1"), true)
+			other <- got
+		}()
+		synctest.Wait()
+		begin := time.Now()
+		again, _ := mustAcquire(t, c, lockOf("a#1"), true)
+		if took := time.Since(begin); again != first || took != 0 {
+			t.Errorf("%+v after %v; want %+v at once", again, took, first)
+		}
+		wantIs(t, "releasing", c.Detached().Release(t.Context(), again), nil)
+		if got := <-other; got.Token <= first.Token {
+			t.Errorf("the other got %+v", got)
+		}
+	})
+}
+
+// failing is a store that fails some claims.
+type failing struct {
+	*soloisttest.Store
+	fails func(store.Claim) bool
+}
+
+func (f failing) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if slices.ContainsFunc(claims, f.fails) {
+		return nil, errors.New("refused")
+	}
+	return f.Store.Acquire(ctx, claims)
+}
+
+// What was done before the store failed is not reported as not done.
+func TestWhatIsDoneInPartIsUnknown(t *testing.T) {
+	c := soloisttest.NewReplica(t, failing{soloisttest.NewStore(), func(c store.Claim) bool { return c.Mark < 0 }}, soloist.Config{})
+	_, _, err := c.Detached().Acquire(t.Context(), lockOf("a#1"), true)
+	wantIs(t, "a grant of which the rest cannot be read", err, soloist.ErrUnknown)
+
+	c = soloisttest.NewReplica(t, failing{soloisttest.NewStore(), func(c store.Claim) bool {
+		return strings.HasSuffix(c.Name, "actions") && c.Mark >= 0
+	}}, soloist.Config{})
+	l, _ := mustAcquire(t, c, lockOf("a#1"), false)
+	err = c.Admin().Release(t.Context(), soloist.LeaseInfo{Kind: soloist.KindLock, Name: "x", Token: l.Token}, "stuck")
+	wantIs(t, "a release that could not be noted", err, soloist.ErrUnknown)
 }
 
 // A call that may not be repeated leaves nothing behind.

@@ -122,7 +122,7 @@ func (c *Client) force(ctx context.Context, t target, rel store.Release) error {
 	case errors.Is(err, ErrHeld):
 		return nil
 	case err != nil:
-		return fmt.Errorf("it was released, but its holder may not notice: %w", err)
+		return store.AsUnknown(fmt.Errorf("it was released, but its holder may not notice: %w", err))
 	case t.kind == KindJob:
 		return l.release(store.Release{Retain: Forever})
 	}

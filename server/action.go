@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"math"
 	"net/http"
 	"reflect"
@@ -45,6 +46,7 @@ func (s *Server) actionRoutes() (all []route) {
 				if err := c.caller.mayUse(name); err != nil {
 					return nil, err
 				}
+				c.Context = context.WithoutCancel(c.Context) // what has begun is also noted
 				err := do(c, c.server.client.Admin().By(c.caller.who()), name, c.body.(*ReasonRequest).Reason)
 				c.log(verb, "job", name, err)
 				return nil, err
@@ -73,7 +75,8 @@ func (c *call) force(of func(*call) (soloist.LeaseInfo, error)) (any, error) {
 	if seen.Token, err = c.number("token", 1, math.MaxInt64-1, 0); err != nil {
 		return nil, err
 	}
-	err = c.server.client.Admin().By(c.caller.who()).Release(c.Context, seen, c.URL.Query().Get("reason"))
+	ctx := context.WithoutCancel(c.Context) // what has begun is also noted
+	err = c.server.client.Admin().By(c.caller.who()).Release(ctx, seen, c.URL.Query().Get("reason"))
 	c.log("release", string(seen.Kind), seen.Name, err)
 	return nil, err
 }

@@ -24,9 +24,6 @@ func (c *call) untilClosing() (context.Context, func()) {
 	return ctx, func() { stop(); cancel() }
 }
 
-// writeWithin bounds how long a client may not read the lines of a hold.
-const writeWithin = 10 * time.Second
-
 // hold acquires a lease, and renews it until the client goes, the lease is lost, or the server is shut down.
 func (c *call) hold(p primitive) error {
 	t, _, opts, err := c.begin(p)
@@ -68,13 +65,42 @@ func (c *call) keep(ctx context.Context, leases *soloist.DetachedLeases, t ticke
 			c.tell("closing", t, end)
 			return
 		}
-		left, err := leases.Extend(ctx, t.detached())
+		left, err := extendBefore(ctx, leases, t, end)
 		switch {
 		case err == nil:
 			end = time.Now().Add(left)
-		case errors.Is(err, soloist.ErrLost) || time.Now().After(end):
+		case errors.Is(err, soloist.ErrLost) || errors.Is(err, errLate) || time.Now().After(end):
 			c.tell("lost", t, time.Time{})
 			return
+		}
+	}
+}
+
+// errLate is that the store has not responded until the lease could have ended.
+var errLate = errors.New("the store did not respond in time")
+
+// extendBefore extends a lease, and waits for that until the lease could have ended.
+func extendBefore(ctx context.Context, leases *soloist.DetachedLeases, t ticket, end time.Time) (time.Duration, error) {
+	type result struct {
+		left time.Duration
+		err  error
+	}
+	results := make(chan result, 1)
+	go func() {
+		left, err := leases.Extend(ctx, t.detached())
+		results <- result{left, err}
+	}()
+	late := time.NewTimer(time.Until(end))
+	defer late.Stop()
+	select {
+	case r := <-results:
+		return r.left, r.err
+	case <-late.C:
+		select {
+		case r := <-results: // both came at once
+			return r.left, r.err
+		default:
+			return 0, errLate
 		}
 	}
 }

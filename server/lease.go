@@ -245,9 +245,17 @@ func (t ticket) response(left time.Duration) *LeaseResponse {
 func (c *call) held(text string) (ticket, error) {
 	t, err := parseTicket(text)
 	if err == nil {
-		err = c.caller.mayUse(cmp.Or(t.Job, t.Name))
+		err = c.caller.mayUse(t.subject())
 	}
 	return t, err
+}
+
+// subject is the name by which a caller's prefix goes.
+func (t ticket) subject() string {
+	if t.Kind == soloist.KindElement {
+		return t.Job
+	}
+	return t.Name
 }
 
 func (c *call) look() (any, error) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
@@ -88,9 +89,13 @@ func (s *Server) handle(r route, c *call) (any, error) {
 	if err := c.checkQuery(r.query); err != nil {
 		return nil, err
 	}
+	text, err := c.read() // also if there should be none: what is left unread could arrive without a deadline
+	if err != nil {
+		return nil, err
+	}
 	if r.in != nil {
 		c.body = reflect.New(r.in).Interface()
-		if err := c.read(r.needed); err != nil {
+		if err := c.parse(text, r.needed); err != nil {
 			return nil, err
 		}
 	}
@@ -104,7 +109,11 @@ func (c *call) checkQuery(known []parameter) error {
 	if len(c.URL.RawQuery) > maxQuery {
 		return problem(http.StatusRequestURITooLong, codeTooLarge, "the query is too long")
 	}
-	for name, values := range c.URL.Query() {
+	query, err := url.ParseQuery(c.URL.RawQuery)
+	if err != nil {
+		return bad("query", "it is not name=value&name=value, with %XX for special characters")
+	}
+	for name, values := range query {
 		i := slices.IndexFunc(known, func(p parameter) bool { return p.name == name })
 		switch {
 		case i < 0:
@@ -134,22 +143,31 @@ func (c *call) number(name string, least, most, otherwise int64) (int64, error) 
 	return n, nil
 }
 
-// read reads the body into c.body. A body that is absent means its defaults, unless it is needed.
-func (c *call) read(needed bool) error {
+// read returns the body.
+func (c *call) read() ([]byte, error) {
 	text, err := io.ReadAll(http.MaxBytesReader(c.w, c.Request.Body, maxBody))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return problem(http.StatusRequestEntityTooLarge, codeTooLarge, fmt.Sprintf("the body is larger than %d bytes", maxBody))
+		return nil, problem(http.StatusRequestEntityTooLarge, codeTooLarge, fmt.Sprintf("the body is larger than %d bytes", maxBody))
 	case err != nil:
-		return bad("body", "it could not be read in time")
-	case len(bytes.TrimSpace(text)) == 0 && !needed:
+		return nil, bad("body", "it could not be read in time")
+	}
+	return text, nil
+}
+
+// parse parses the body into c.body. A body that is absent means its defaults, unless it is needed.
+func (c *call) parse(text []byte, needed bool) error {
+	if len(bytes.TrimSpace(text)) == 0 && !needed {
 		return nil
 	}
 	if kind, _, err := mime.ParseMediaType(c.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		p := problem(http.StatusUnsupportedMediaType, codeMediaType, "the body must be JSON, and the header Content-Type application/json (curl --json)")
 		p.header = http.Header{"Accept": {"application/json"}}
 		return p
+	}
+	if !utf8.Valid(text) { // the decoder would replace what is not, and two names could become one
+		return bad("body", "give UTF-8")
 	}
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.DisallowUnknownFields()
@@ -195,7 +213,11 @@ func jsonKind(t reflect.Type) string {
 	return "a whole number"
 }
 
+// writeWithin bounds how long a client may not read what it is sent.
+const writeWithin = 10 * time.Second
+
 func writeBytes(w http.ResponseWriter, status int, kind string, body []byte) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin))
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)

@@ -102,6 +102,10 @@ func (s *Server) hosts(next http.Handler) http.Handler {
 
 // route calls the handler of a request, and responds with a problem if there is none.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
+	if !plainPath(r.URL.EscapedPath()) { // the mux would redirect; to clients that do not follow, that looks like success
+		problem(http.StatusNotFound, codeNotFound, "there is no such path: a part of it is empty, . or ..; write a slash in a name as %2F").write(w)
+		return
+	}
 	h, pattern := s.mux.Handler(r)
 	if pattern != "" {
 		s.mux.ServeHTTP(w, r)
@@ -116,6 +120,16 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	problem(http.StatusNotFound, codeNotFound, "there is no such path; see /openapi.json").write(w)
+}
+
+// plainPath reports whether no part of a path is empty, . or ...
+func plainPath(path string) bool {
+	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
+		if part == "" || part == "." || part == ".." {
+			return false
+		}
+	}
+	return true
 }
 
 // A refusal notes why the mux does not serve a request.

@@ -108,6 +108,12 @@ func TestPrefix(t *testing.T) {
 	}
 	s.want(403, codeForbidden, "POST", "/v1/elements/other/1/done", EndRequest{Lease: element.Lease})
 	s.want(403, codeForbidden, "POST", "/v1/elements/other/claim", BatchRequest{IDs: []string{"2"}})
+	forged, err := parseTicket(other.Lease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged.Job = "team/"
+	s.want(403, codeForbidden, "POST", "/v1/leases/"+forged.String()+"/release", nil)
 	own := s.lease("/v1/locks/team%2Fx/acquire", nil)
 	s.want(204, "", "POST", "/v1/leases/"+own.Lease+"/release", nil)
 	s.lease("/v1/locks/team%2Fy/acquire", nil)

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -110,6 +111,8 @@ func (r *serveRun) config(log *slog.Logger) (server.Config, *tls.Config, error) 
 		return fail("--tls-cert and --tls-key belong together: give both")
 	case r.openActions && r.tokens != "":
 		return fail("--open-actions is for callers without a token, and --tokens refuses those: give one of them")
+	case r.tokens == "" && slices.Contains(r.hosts, "*"):
+		return fail("--host * lets web pages call an API that needs no token: give --tokens, or the names by which callers reach it")
 	case !local && r.tokens == "":
 		return fail("--listen %s is reached from other machines: give --tokens, or listen on 127.0.0.1 or a unix socket", &r.probes.address)
 	case !local && r.cert == "" && !r.proxy:
@@ -184,7 +187,6 @@ func (r *serveRun) run() error {
 	if err != nil {
 		return err
 	}
-	pages.Handle("/", api)
 	l, err := r.probes.address.open()
 	if err != nil {
 		return err
@@ -192,15 +194,26 @@ func (r *serveRun) run() error {
 	if secure != nil {
 		l = tls.NewListener(l, secure)
 	}
-	return r.until(signals, api, l, pages, log)
+	return r.until(signals, api, l, r.handler(pages, api), log)
+}
+
+// handler returns what serves the pages, and api for all other paths. The API checks the hosts of its requests itself.
+func (r *serveRun) handler(pages *http.ServeMux, api http.Handler) http.Handler {
+	var local http.Handler = pages
+	if r.probes.address.Local() && len(r.hosts) == 0 {
+		local = listen.LocalHosts(pages)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if _, pattern := pages.Handler(request); pattern == "" { // api is not in the mux, which would redirect paths such as //
+			api.ServeHTTP(w, request)
+			return
+		}
+		local.ServeHTTP(w, request)
+	})
 }
 
 // until serves until a signal comes, and then ends the requests.
-func (r *serveRun) until(signals <-chan os.Signal, api *server.Server, l net.Listener, pages http.Handler, log *slog.Logger) error {
-	var h http.Handler = pages
-	if r.probes.address.Local() && len(r.hosts) == 0 {
-		h = listen.LocalHosts(pages)
-	}
+func (r *serveRun) until(signals <-chan os.Signal, api *server.Server, l net.Listener, h http.Handler, log *slog.Logger) error {
 	run := listen.NewServer(h, log)
 	ended := make(chan error, 1)
 	go func() { ended <- run.Serve(l) }()

@@ -1,0 +1,153 @@
+package server
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/internal/listen"
+	"github.com/soloist-dev/soloist/soloisttest"
+)
+
+// pipes are connections without buffers, which follow the clock of synctest.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if conn, open := <-p; open {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (p pipes) Close() error   { return nil }
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+func (p pipes) dial() net.Conn {
+	near, far := net.Pipe()
+	p <- far
+	return near
+}
+
+// startInBubble starts a service whose connections are pipes.
+func startInBubble(t *testing.T) (*service, pipes) {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	store := soloisttest.NewStore()
+	client := soloisttest.NewReplica(t, store, soloist.Config{Logger: log, RequestTimeout: 20 * time.Second})
+	api, err := New(client, Config{OpenActions: true, Logger: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := make(pipes)
+	run := listen.NewServer(api, log)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = run.Serve(p)
+	}()
+	t.Cleanup(func() {
+		api.Drain()
+		close(p)
+		<-ended
+		_ = run.Close()
+	})
+	return &service{t: t, store: store, client: client, server: api, http: &httptest.Server{URL: "http://localhost", Config: run}}, p
+}
+
+// A client that is slow to send what no handler reads, or to read, does not keep its connection.
+func TestSlowClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := startInBubble(t)
+		for _, request := range []string{
+			"POST /v1/leases/x/renew HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n1",
+			"DELETE /v1/locks/x?token=1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n1",
+			"POST /v1/locks/x/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{",
+		} {
+			conn := p.dial()
+			if _, err := io.WriteString(conn, request); err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, conn) // until the server closes it
+			_ = conn.Close()
+		}
+		conn := p.dial()
+		if _, err := io.WriteString(conn, "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		if got, _ := io.ReadAll(conn); len(got) >= len(s.server.openapi) {
+			t.Error("the whole response was still to be had")
+		}
+		_ = conn.Close()
+	})
+}
+
+// A hold whose store does not respond is told that it is lost before another can have the name.
+func TestHoldIsLostInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := startInBubble(t)
+		conn := p.dial()
+		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }}
+		response, err := (&http.Client{Transport: transport}).Do(s.request("POST", "/v1/locks/x/hold", AcquireRequest{TTL: 3}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := lines(t, response.Body)
+		if first := next(); first.Event != "held" {
+			t.Fatalf("%+v", first)
+		}
+		begin := time.Now()
+		s.store.Stall()
+		event := next()
+		for event.Event == "alive" {
+			event = next()
+		}
+		if event.Event != "lost" {
+			t.Errorf("%+v", event)
+		}
+		if took := time.Since(begin); took > 3*time.Second {
+			t.Errorf("it was told %v after the lease was granted for 3s", took)
+		}
+		s.store.Heal()
+		_ = response.Body.Close()
+		transport.CloseIdleConnections()
+	})
+}
+
+// An operator whose connection is cut leaves no change that the list of actions does not have.
+func TestActionsAreNotedWithoutTheirCaller(t *testing.T) {
+	for cut := 500 * time.Millisecond; cut < 8*time.Second; cut += time.Second {
+		synctest.Test(t, func(t *testing.T) {
+			s, _ := startInBubble(t)
+			l, err := s.client.TryLock(t.Context(), "x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.store.Slow(time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), cut)
+			defer cancel()
+			r := httptest.NewRequestWithContext(ctx, "DELETE", "http://localhost/v1/locks/x?token="+strconv.FormatInt(l.Token(), 10), nil)
+			s.server.ServeHTTP(httptest.NewRecorder(), r)
+			s.store.Heal()
+			s.store.Slow(0)
+			noted := 0
+			for _, err := range s.client.Admin().Actions(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				noted++
+			}
+			if noted != 1 {
+				t.Errorf("cut after %v: %d actions in the list", cut, noted)
+			}
+		})
+	}
+}
