@@ -133,16 +133,15 @@ type detachedAttempt struct {
 // acquire asks for the lease until it is granted, or refused and there is no time left to wait.
 func (a *detachedAttempt) acquire(ctx context.Context) (string, store.Grant, error) {
 	c, t := a.client, a.target
-	var end time.Time
+	caller := ctx
 	if c.opts.Wait >= 0 {
 		var cancel context.CancelFunc
-		end = time.Now().Add(c.opts.Wait)
-		ctx, cancel = context.WithDeadline(ctx, end)
+		ctx, cancel = context.WithTimeout(ctx, c.opts.Wait)
 		defer cancel()
 	}
 	if c.opts.Wait != 0 && a.kept { // the holder may have the lease already: then those before it in the queue wait for its end
 		if name, out := a.ask(); !errors.Is(out.Err, ErrHeld) {
-			return a.granted(ctx, name, out)
+			return a.granted(caller, name, out)
 		}
 	}
 	me := c.waiters.join(t.waitKey())
@@ -158,7 +157,7 @@ func (a *detachedAttempt) acquire(ctx context.Context) (string, store.Grant, err
 		var held *store.HeldError
 		switch {
 		case !errors.As(out.Err, &held):
-			return a.granted(ctx, name, out)
+			return a.granted(caller, name, out)
 		case c.opts.Wait == 0 || ctx.Err() != nil || c.ctx.Err() != nil:
 			return "", store.Grant{}, t.named(out.Err)
 		}
@@ -179,9 +178,9 @@ func (a *detachedAttempt) acquire(ctx context.Context) (string, store.Grant, err
 }
 
 // granted returns the outcome of a request that was not refused. A grant for a caller that has gone is released, unless it is kept.
-func (a *detachedAttempt) granted(ctx context.Context, name string, out store.Outcome) (string, store.Grant, error) {
-	if out.Err == nil && ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) && !a.kept {
-		return "", store.Grant{}, errors.Join(ctx.Err(), a.client.releaseGrant(store.Claim{Name: name, Holder: a.claim.Holder}, out.Grant, time.Now()))
+func (a *detachedAttempt) granted(caller context.Context, name string, out store.Outcome) (string, store.Grant, error) {
+	if out.Err == nil && caller.Err() != nil && !a.kept {
+		return "", store.Grant{}, errors.Join(caller.Err(), a.client.releaseGrant(store.Claim{Name: name, Holder: a.claim.Holder}, out.Grant, time.Now()))
 	}
 	return name, out.Grant, a.target.named(out.Err)
 }

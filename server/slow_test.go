@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -149,5 +150,43 @@ func TestActionsAreNotedWithoutTheirCaller(t *testing.T) {
 				t.Errorf("cut after %v: %d actions in the list", cut, noted)
 			}
 		})
+	}
+}
+
+// A caller that has gone leaves no lease behind, whenever it goes: before the grant, during it, or while it holds.
+func TestACallerThatHasGoneHoldsNothing(t *testing.T) {
+	for _, verb := range []string{"acquire", "hold"} {
+		for cut := 500 * time.Millisecond; cut < 8*time.Second; cut += time.Second {
+			synctest.Test(t, func(t *testing.T) {
+				s, _ := startInBubble(t)
+				l, err := s.client.TryLock(t.Context(), "x")
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.store.Slow(time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), cut)
+				defer cancel()
+				freed := make(chan error, 1)
+				go func() { freed <- l.Release() }()
+				w := httptest.NewRecorder()
+				r := httptest.NewRequestWithContext(ctx, "POST", "http://localhost/v1/locks/x/"+verb, strings.NewReader(`{"ttl":3600,"wait":600}`))
+				r.Header.Set("Content-Type", "application/json")
+				s.server.ServeHTTP(w, r)
+				if err := <-freed; err != nil {
+					t.Fatal(err)
+				}
+				s.store.Slow(0)
+				if len(s.server.waiting) != 0 {
+					t.Errorf("%s, cut after %v: it has its place still", verb, cut)
+				}
+				told := verb == "acquire" && w.Code == http.StatusOK
+				if told && ctx.Err() != nil {
+					t.Errorf("%s, cut after %v: it was granted a lease that it cannot be told of", verb, cut)
+				}
+				if _, err := s.client.TryLock(t.Context(), "x"); (err != nil) != told {
+					t.Errorf("%s, cut after %v: %d, and then %v", verb, cut, w.Code, err)
+				}
+			})
+		}
 	}
 }
