@@ -34,8 +34,8 @@ type backend struct {
 	guard  guard
 }
 
-// once keeps the SDK from repeating a request by itself: after an attempt whose outcome is unknown, the error of the next
-// would hide that.
+// once keeps the SDK from repeating a write by itself: after an attempt whose outcome is unknown, the error of the next
+// would hide that. The SDK may repeat reads.
 func once(o *dynamodb.Options) { o.RetryMaxAttempts = 1 }
 
 // Read implements casstore.Backend.
@@ -72,7 +72,7 @@ func (b *backend) get(ctx context.Context, names []string) (found []attributes, 
 	}
 	if len(keys) == 1 {
 		err := patiently(ctx, func() error {
-			out, err := b.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &b.table, Key: keys[0], ConsistentRead: aws.Bool(true)}, once)
+			out, err := b.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &b.table, Key: keys[0], ConsistentRead: aws.Bool(true)})
 			if err == nil && out.Item != nil {
 				found = []attributes{out.Item}
 			}
@@ -84,7 +84,7 @@ func (b *backend) get(ctx context.Context, names []string) (found []attributes, 
 		var out *dynamodb.BatchGetItemOutput
 		err := patiently(ctx, func() (err error) {
 			request := map[string]types.KeysAndAttributes{b.table: {Keys: keys, ConsistentRead: aws.Bool(true)}}
-			out, err = b.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: request}, once)
+			out, err = b.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: request})
 			return err
 		})
 		if err != nil {
@@ -201,7 +201,7 @@ func (b *backend) scan(ctx context.Context, prefix string) (items []casstore.Ite
 	}
 	for {
 		var out *dynamodb.ScanOutput
-		if err := patiently(ctx, func() (err error) { out, err = b.client.Scan(ctx, in, once); return err }); err != nil {
+		if err := patiently(ctx, func() (err error) { out, err = b.client.Scan(ctx, in); return err }); err != nil {
 			return nil, err
 		}
 		for _, attrs := range out.Items {
@@ -225,7 +225,7 @@ func (b *backend) Walk(ctx context.Context, cursor string, n int) (items []casst
 		in.ExclusiveStartKey = attributes{attrName: &types.AttributeValueMemberS{Value: cursor}}
 	}
 	var out *dynamodb.ScanOutput
-	if err := patiently(ctx, func() (err error) { out, err = b.client.Scan(ctx, in, once); return err }); err != nil {
+	if err := patiently(ctx, func() (err error) { out, err = b.client.Scan(ctx, in); return err }); err != nil {
 		return nil, "", wrap("looking for what may be forgotten", err)
 	}
 	for _, attrs := range out.Items {

@@ -16,7 +16,8 @@ type session struct {
 	id    clientv3.LeaseID
 	class int64         // the longest TTL that it is for, in seconds
 	ttl   time.Duration // what etcd has granted
-	bound time.Time     // etcd keeps it at least until then
+	bound time.Time     // etcd keeps it at least until then, by the monotonic clock
+	wall  time.Time     // the same by the wall clock, which runs on while the machine is suspended
 	key   int64         // revision at which its key was written; another handle that changes one of its names changes the key
 	names int           // that are attached to it
 	used  time.Time     // when it was last wanted
@@ -33,6 +34,16 @@ func classOf(ttl time.Duration) int64 {
 	seconds := max(1, int64((ttl+time.Second-1)/time.Second))
 	step := int64(1) << max(0, bits.Len64(uint64(seconds))-4) //nolint:gosec // it is positive
 	return (seconds + step - 1) / step * step
+}
+
+// keptUntil notes how long etcd keeps the session at least.
+func (of *session) keptUntil(end time.Time) { of.bound, of.wall = end, end.Round(0) }
+
+// lastsFor reports whether etcd keeps the session for a TTL from now. It must last by both clocks: the monotonic clock stands still while the
+// machine is suspended, and the wall clock can be set back.
+func (of *session) lastsFor(ttl time.Duration) bool {
+	end := time.Now().Add(ttl)
+	return !of.bound.Before(end) && !of.wall.Before(end.Round(0))
 }
 
 // slackOf returns how many seconds the lease of etcd is longer than its class: it need not be kept alive before every request.
@@ -74,7 +85,7 @@ func (s *Store) current(class int64, ttl time.Duration) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.classes[class]
-	if now == nil || now.bound.Before(time.Now().Add(ttl)) {
+	if now == nil || !now.lastsFor(ttl) {
 		return nil
 	}
 	now.used = time.Now()
@@ -122,7 +133,7 @@ func (s *Store) renew(ctx context.Context, of *session) error {
 	}
 	of.ttl = ttl
 	if end := sent.Add(of.ttl); end.After(of.bound) {
-		of.bound = end
+		of.keptUntil(end)
 	}
 	return nil
 }
@@ -155,7 +166,7 @@ func (s *Store) grantFor(ctx context.Context, class, seconds int64, ttl time.Dur
 	now := &session{
 		id: lease.ID, class: class, ttl: time.Duration(lease.TTL) * time.Second, key: written.Header.Revision, used: time.Now(),
 	}
-	if now.bound = sent.Add(now.ttl); now.bound.Before(time.Now().Add(ttl)) {
+	if now.keptUntil(sent.Add(now.ttl)); !now.lastsFor(ttl) {
 		return s.wrap("granting a lease", errTooSlow)
 	}
 	s.mu.Lock()
@@ -186,7 +197,7 @@ func (s *Store) abandonLocked(of *session) {
 func (s *Store) lasts(ctx context.Context, sessions []*session, ttl time.Duration) (bool, error) {
 	for _, of := range sessions {
 		s.mu.Lock()
-		usable, enough := !of.abandoned, !of.bound.Before(time.Now().Add(ttl))
+		usable, enough := !of.abandoned, of.lastsFor(ttl)
 		of.used = time.Now()
 		s.mu.Unlock()
 		if !usable {
@@ -202,7 +213,7 @@ func (s *Store) lasts(ctx context.Context, sessions []*session, ttl time.Duratio
 			return false, err
 		}
 		s.mu.Lock()
-		enough = !of.bound.Before(time.Now().Add(ttl))
+		enough = of.lastsFor(ttl)
 		s.mu.Unlock()
 		if !enough {
 			return false, nil
@@ -266,7 +277,8 @@ func (s *Store) due() (due []*session, next time.Duration) {
 			continue
 		}
 		slack := of.ttl - time.Duration(of.class)*time.Second
-		switch wait := of.bound.Add(slack/2 - of.ttl).Sub(now); {
+		early := slack/2 - of.ttl
+		switch wait := min(of.bound.Add(early).Sub(now), of.wall.Add(early).Sub(now.Round(0))); {
 		case wait <= 0:
 			due = append(due, of)
 		default:
