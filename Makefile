@@ -55,8 +55,8 @@ servers: ## install the servers and tools that the tests need, where apt-get can
 	@tools/servers.sh
 
 # Without the race detector, which has its share of histories in unit.
-sim: ## simulate N (20000) histories of the client on a bad network and check them; or SEED=7 alone
-	@$(GO) test ./test/sim -run '^TestSimulation$$' -v -count 1 -timeout 0 $(if $(SEED),-sim.seed=$(SEED),-sim.runs=$(N) -sim.procs=2)
+sim: ## simulate N (20000) histories of the client on a bad network and check them, and break what the checks must catch; or SEED=7 alone
+	@$(GO) test ./test/sim -run '^Test(Simulation$(if $(SEED),,|PositiveControls))$$' -v -count 1 -timeout 0 $(if $(SEED),-sim.seed=$(SEED),-sim.runs=$(N) -sim.procs=2)
 
 model: ## look at every state of a model of the protocol; needs spin
 	@$(GO) test ./test/model -v -count 1 -timeout 0

@@ -78,7 +78,7 @@ func (r *Runner) claimJobs(ctx context.Context, jobs []*plannedJob) {
 		if req.claims {
 			a.out, outs = outs[0], outs[1:]
 		}
-		r.take(req, a, before)
+		r.take(ctx, req, a, before)
 	}
 }
 
@@ -126,8 +126,9 @@ func controlRead(r store.Record, err error) (control, error) {
 	return controlOf(r, time.Now())
 }
 
-// take passes an answer to the planner and carries out the step that it returns.
-func (r *Runner) take(req jobRequest, a answer, before time.Time) {
+// take passes an answer to the planner and carries out the step that it returns. A job that is granted when Run is to end, by ctx or with the
+// client, is given back, and other replicas are notified as of an interrupted run, since they may have been refused it.
+func (r *Runner) take(ctx context.Context, req jobRequest, a answer, before time.Time) {
 	r.mu.Lock()
 	s := r.plan.answer(req, a)
 	r.mu.Unlock()
@@ -135,6 +136,8 @@ func (r *Runner) take(req jobRequest, a answer, before time.Time) {
 	if !s.granted {
 		return
 	}
+	over := ctx.Err() != nil || r.client.ctx.Err() != nil
+	s.back = s.back || over
 	lease, err := r.adopt(req, s, a.out.Grant, before)
 	if err != nil {
 		r.client.log.Warn("claiming a job", "job", req.spec.job.Name, "err", err)
@@ -148,6 +151,9 @@ func (r *Runner) take(req jobRequest, a answer, before time.Time) {
 			e = (&execution{jobSpec: s.spec, decision: s.run, client: r.client.core, lease: lease, ctx: lease.work(r.runs)}).execute()
 		} else {
 			e = r.giveBack(req, a.out.Grant, s.unused)
+		}
+		if e.back && over {
+			e.left = a.out.Grant.Token
 		}
 		e.job = req.job
 		r.ended(e)

@@ -66,12 +66,16 @@ func (c *leaseContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// work returns the context of a function under the lease: it ends with ctx, with the lease, or when stop is called.
+// work returns the context of a function under the lease: it ends with ctx, with the lease, when the client interrupts its functions, or when
+// stop is called.
 func (l *Lease) work(ctx context.Context) context.Context {
 	ctx, stop := context.WithCancelCause(ctx)
 	l.stop.Store(&stop)
 	if l.ctx.Err() != nil {
 		stop(context.Cause(&l.ctx))
+	}
+	if l.core.interrupted.Err() != nil { // then renewer.interrupt may have passed this lease
+		stop(context.Cause(l.core.interrupted))
 	}
 	return &leaseContext{ctx, l}
 }

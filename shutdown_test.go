@@ -3,12 +3,14 @@ package soloist_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
 )
 
 // A function whose context has ended still has its lease, and can write its last state under it.
@@ -173,6 +175,56 @@ func TestShutdownInterrupts(t *testing.T) {
 					}
 				}
 				mustLock(t, b, "x")
+			})
+		})
+	}
+}
+
+// A late store keeps the replies to claims for a second.
+type late struct {
+	*soloisttest.Store
+	is atomic.Bool
+}
+
+func (s *late) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	outcomes, err := s.Store.Acquire(ctx, claims)
+	if s.is.Load() {
+		time.Sleep(time.Second)
+	}
+	return outcomes, err
+}
+
+// A job that is granted to a client while it closes does not begin there, and begins at once on a replica that was refused it meanwhile.
+func TestNothingBeginsWhileClosing(t *testing.T) {
+	for what, end := range map[string]func(*soloist.Client, context.CancelFunc) error{
+		"Close":    func(c *soloist.Client, _ context.CancelFunc) error { return c.Close() },
+		"Shutdown": func(c *soloist.Client, _ context.CancelFunc) error { return c.Shutdown(background) },
+		"Run":      func(_ *soloist.Client, cancel context.CancelFunc) error { cancel(); return nil },
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				slow := &late{Store: soloisttest.NewStore()}
+				a := soloisttest.NewReplica(t, slow, soloist.Config{Replica: "a"})
+				b := soloisttest.NewReplica(t, slow.Share(), soloist.Config{Replica: "b"})
+				due := time.Now().Add(10 * time.Second)
+				var atA, atB atomic.Int32
+				counting := func(began *atomic.Int32) soloist.Job {
+					return soloist.Job{Name: "x", Schedule: soloist.At(due), Do: func(context.Context, soloist.Run) error { began.Add(1); return nil }}
+				}
+				ctx, cancel := context.WithCancel(background)
+				defer cancel()
+				go func() { _ = a.Run(ctx, counting(&atA)) }()
+				time.Sleep(9 * time.Second)
+				slow.is.Store(true)
+				time.Sleep(1500 * time.Millisecond) // it is granted, and the reply under way
+				start(t, b, counting(&atB))
+				if err := end(a, cancel); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(5 * time.Second)
+				if atA.Load() != 0 || atB.Load() != 1 {
+					t.Errorf("it began %d times on the replica that ends, and %d times on the other", atA.Load(), atB.Load())
+				}
 			})
 		})
 	}

@@ -145,7 +145,7 @@ func tell(t *testing.T, seed uint64) {
 // goroutines act at one instant may never do.
 func TestSameSeedSameHistory(t *testing.T) {
 	if raced {
-		t.Skip("make sim runs it, without the race detector")
+		t.Skip("go test ./test/sim runs it, without the race detector, on a machine that does little else")
 	}
 	alone(t)
 	const seeds, tries = 200, 5
@@ -165,7 +165,7 @@ func TestSameSeedSameHistory(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d seeds repeated themselves; %d runs gave another history", seeds-never, seeds, again)
-	if never > seeds/20 {
+	if never > seeds/10 {
 		t.Errorf("%d of %d seeds never gave the same history twice", never, seeds)
 	}
 }
