@@ -164,7 +164,7 @@ func TestALostLeaseIsNotExtended(t *testing.T) {
 	})
 }
 
-// Each lease is renewed in the time of its own TTL.
+// Each lease is renewed at a third of its TTL, whatever the TTLs of the others are.
 func TestLeasesOfSeveralTTLs(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
 		leases := map[time.Duration]*soloist.Lease{}
@@ -185,7 +185,7 @@ func TestLeasesOfSeveralTTLs(t *testing.T) {
 	})
 }
 
-// A renewal that nobody answers is given up in time for another before the lease ends.
+// A renewal without a reply is given up early enough for another one before the lease ends.
 func TestRenewalThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &hangingRenewal{Store: memstore.New()}

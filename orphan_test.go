@@ -78,7 +78,7 @@ func TestUnknownElementOfABatchIsGivenBack(t *testing.T) {
 	})
 }
 
-// What a batch may have been granted whose store answers no more is given back when it does.
+// If the store stops responding to a batch, what the batch may have been granted is released when the store responds again.
 func TestUnknownBatchIsGivenBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
 		s.LoseReplies(1 << 30)

@@ -67,8 +67,8 @@ func (h History) explained() []*Event {
 	return operations
 }
 
-// witnessed tries the order that is the most likely by far: that in which the operations took effect, or were answered where nobody could watch
-// the store. If the record can have answered so in this order, no other need be searched for; if not, another one may explain the answers. That each
+// witnessed tries the order that is the most likely by far: that in which the operations took effect, or in which they returned where nobody could watch
+// the store. If that order explains all results, no other one need be searched for; if not, another one may explain them. That each
 // operation is between its call and its return is a part of each step.
 func witnessed(operations []*Event, r Rules) bool {
 	instant := func(e *Event) time.Duration {

@@ -94,6 +94,7 @@ func refused(err error) bool {
 			return true
 		}
 	}
-	// gRPC connects before it sends. Its error for that has no code of its own; that of a connection that broke later differs in its text only.
+	// gRPC connects before it sends. A failure to connect and a connection that broke later have the same code: only the texts of
+	// their errors differ.
 	return status.Code(err) == codes.Unavailable && strings.Contains(err.Error(), `connection error: desc = "transport: `)
 }

@@ -16,7 +16,7 @@ func (s *session) about() string {
 	return fmt.Sprintf("Hazelcast %s, members with data: %d", strings.Join(versions, " and "), s.members.count())
 }
 
-// Capabilities implements store.Prober. The answers are those of every IMap: no setting of a cluster or a map makes it consistent.
+// Capabilities implements store.Prober. They are the same for every IMap: no setting of a cluster or a map makes it consistent.
 func (s *Store) Capabilities(ctx context.Context) (store.Capabilities, error) {
 	session, err := s.backend.connector.get(ctx)
 	if err != nil {
