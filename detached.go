@@ -136,7 +136,7 @@ func (a *detachedAttempt) acquire(ctx context.Context) (string, store.Grant, err
 	caller := ctx
 	if c.opts.Wait >= 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.opts.Wait)
+		ctx, cancel = bounded(ctx, c.opts.Wait)
 		defer cancel()
 	}
 	if c.opts.Wait != 0 && a.kept { // the holder may have the lease already: then those before it in the queue wait for its end
@@ -147,7 +147,7 @@ func (a *detachedAttempt) acquire(ctx context.Context) (string, store.Grant, err
 	me := c.waiters.join(t.waitKey())
 	defer me.leave()
 	if c.opts.Wait != 0 && !me.untilFirst(ctx, c.ctx) {
-		return "", store.Grant{}, c.waited(ctx, t, nil)
+		return "", store.Grant{}, c.waited(ctx, t, me.held(t))
 	}
 	watching, stop := context.WithCancel(ctx)
 	defer stop()

@@ -70,6 +70,7 @@ type elementState struct {
 	Error    string `json:"error,omitempty"`    // of the last attempt
 	At       int64  `json:"at,omitempty"`       // when it failed, unix ms by the replica's clock
 	By       string `json:"by,omitempty"`       // replica
+	User     []byte `json:"user,omitempty"`     // what Lease.SetState has set
 }
 
 // A FailedError reports that an element has used up its attempts. errors.Is(err, ErrFailed) is true for it.
@@ -165,7 +166,7 @@ func (e *Elements) granted(ctx context.Context, id string, l *Lease) (*Element, 
 	if l.granted.ExpiredAge > 0 && !el.state.Failed {
 		el.state.failed(e, errors.New("its replica died or was cut off"), l.holder)
 		if !el.state.Failed { // so that the next replica that takes it over counts this attempt too
-			if err := l.SetState(ctx, el.state.json()); err != nil {
+			if err := l.setRecord(ctx, el.state.json()); err != nil {
 				return nil, errors.Join(err, l.Release())
 			}
 		}
@@ -176,6 +177,11 @@ func (e *Elements) granted(ctx context.Context, id string, l *Lease) (*Element, 
 	}
 	el.attempt = el.state.Attempts + 1
 	l.done.Store(&elementDone)
+	l.keepState(el.state.User, func(user []byte) []byte {
+		state := el.state
+		state.User = user
+		return state.json()
+	})
 	return el, nil
 }
 
@@ -201,6 +207,7 @@ func (el *Element) Fail(reason error) error { return el.release(el.failed(reason
 // failed returns the release that records a failed attempt.
 func (el *Element) failed(reason error) store.Release {
 	state := el.state
+	state.User = el.keptState(state.User)
 	state.failed(el.of, reason, el.holder)
 	r := store.Release{State: state.json(), Retain: el.of.retain}
 	if el.of.retry.Attempts > 0 { // the attempts are counted for as long as it takes

@@ -36,14 +36,16 @@ var (
 type HeldError struct {
 	Kind   Kind
 	Name   string        // as the caller gave it
-	Holder string        // who has it; "" if nobody has and it stays taken, by Options.AtLeast or Retry.Backoff
-	Token  int64         // of the holder's lease
-	Left   time.Duration // until it is free, unless the lease is renewed or released earlier
+	Holder string        // who has it; "" if nobody has and it stays taken, by Options.AtLeast or Retry.Backoff, or if it is not known
+	Token  int64         // of the holder's lease; 0 if it is not known
+	Left   time.Duration // until it is free, unless the lease is renewed or released earlier; 0 if it is not known
 }
 
 func (e *HeldError) Error() string {
 	left := e.Left.Round(time.Millisecond)
 	switch {
+	case e.Holder == "" && e.Token == 0 && e.Left == 0:
+		return fmt.Sprintf("%q is held", e.Name)
 	case e.Holder == "" && e.Token == 0:
 		return fmt.Sprintf("%q is held: a transaction has locked it", e.Name)
 	case e.Holder == "":

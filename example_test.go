@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -256,6 +260,41 @@ func ExampleClient_Lead() {
 	// the next leader begins at page 7
 }
 
+// A service whose leader alone may write: the other replicas redirect to it. The name of a replica is its address.
+func ExampleClient_Leader() {
+	client, err := soloist.New(memstore.New(), soloist.Config{Replica: "http://10.0.0.1:8080"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	orders := func(w http.ResponseWriter, r *http.Request) {
+		leader, err := client.Leader(r.Context(), "orders")
+		switch address := leader.Replica(); {
+		case err != nil || address == "": // the store did not respond, or the leader died less than a TTL ago
+			w.Header().Set("Retry-After", "5")
+			http.Error(w, "no leader", http.StatusServiceUnavailable)
+		case address == client.Replica():
+			fmt.Fprint(w, "written") // with the token of the lease, see package fence: another replica may lead by now
+		default:
+			http.Redirect(w, r, address+r.URL.Path, http.StatusTemporaryRedirect)
+		}
+	}
+
+	ask := func() {
+		response := httptest.NewRecorder()
+		orders(response, httptest.NewRequest(http.MethodPost, "/orders", nil))
+		fmt.Println(response.Code, strings.TrimSpace(response.Body.String()))
+	}
+	ask()
+	if _, err := client.Campaign(context.Background(), "orders"); err != nil { // in a real program Lead, in a goroutine
+		log.Fatal(err)
+	}
+	ask()
+	// Output:
+	// 503 no leader
+	// 200 written
+}
+
 // Campaign is for leaders that are not one function: it returns a lease, and the caller says when it ends.
 func ExampleClient_Campaign() {
 	client, err := soloist.New(memstore.New(), soloist.Config{})
@@ -301,6 +340,42 @@ func ExampleLease_SetState() {
 	// importing page 1
 	// importing page 2
 	// importing page 3
+}
+
+// A long batch that goes on where it was interrupted: by a shutdown, a crash or a failure, on any replica.
+func ExampleLease_State() {
+	client, err := soloist.New(memstore.New(), soloist.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	ctx, stop := context.WithCancel(context.Background())
+
+	err = client.Run(ctx, soloist.Job{
+		Name:     "reindex",
+		Schedule: soloist.Every(time.Second), // a day in a real program
+		Retry:    soloist.Retry{Attempts: 5},
+		Do: func(ctx context.Context, run soloist.Run) error {
+			row, _ := strconv.Atoi(string(run.Lease.State())) // 0 at first
+			for ; row < 300; row += 100 {
+				if err := run.Lease.SetState(ctx, []byte(strconv.Itoa(row))); err != nil {
+					return err
+				}
+				if row == 200 && run.Attempt == 1 {
+					return errors.New("the disk is full")
+				}
+				fmt.Println("attempt", run.Attempt, "has indexed the rows from", row)
+			}
+			stop()
+			return run.Lease.SetState(run.Lease.Context(), nil) // the next run begins at 0 again
+		},
+	})
+	fmt.Println(err)
+	// Output:
+	// attempt 1 has indexed the rows from 0
+	// attempt 1 has indexed the rows from 100
+	// attempt 2 has indexed the rows from 200
+	// <nil>
 }
 
 // LeaseFrom finds the lease in a context, for example for the fencing token.
@@ -484,6 +559,36 @@ func ExampleSemaphore_Acquire() {
 	// <nil>
 }
 
+// Two limits: one export at a time for each tenant, and three in all. A tenant with many exports takes no permits from the others while it waits.
+func ExampleSemaphore_Do_tenants() {
+	client, err := soloist.New(memstore.New(), soloist.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	patient := client.With(soloist.Options{Wait: time.Minute})
+
+	export := func(ctx context.Context, tenant string) error {
+		return client.Semaphore("exports of "+tenant, 1).Do(ctx, func(ctx context.Context, _ *soloist.Lease) error {
+			return patient.Semaphore("exports", 3).Do(ctx, func(ctx context.Context, _ *soloist.Lease) error {
+				fmt.Println("exporting for", tenant)
+				if tenant == "acme" { // another request of the same tenant, meanwhile
+					fmt.Println("too many:", errors.Is(client.Semaphore("exports of acme", 1).Do(ctx, nil), soloist.ErrHeld))
+				}
+				return nil
+			})
+		})
+	}
+	fmt.Println(export(context.Background(), "acme"))
+	fmt.Println(export(context.Background(), "globex"))
+	// Output:
+	// exporting for acme
+	// too many: true
+	// <nil>
+	// exporting for globex
+	// <nil>
+}
+
 // At most two of the fleet at a time; the third waits for its turn.
 func ExampleSemaphore_Do() {
 	client, err := soloist.New(memstore.New(), soloist.Config{})
@@ -543,6 +648,36 @@ func Example_fence() {
 	// <nil>
 	// <nil>
 	// true
+}
+
+// A nightly report that is tried three times. An alert follows if all attempts fail, or if the whole fleet was down when it was due.
+func ExampleConfig_alerts() {
+	report := soloist.Job{
+		Name:     "report",
+		Schedule: soloist.Every(time.Second), // cron.MustParse("TZ=Europe/Berlin 0 3 * * *") in a real program
+		Retry:    soloist.Retry{Attempts: 3, Backoff: 10 * time.Millisecond},
+		Do:       func(context.Context, soloist.Run) error { return errors.New("no data") },
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	alerts := func(_ context.Context, e soloist.Event) {
+		switch {
+		case e.Subject.Kind != soloist.KindJob:
+		case e.Kind == soloist.EventMissed:
+			fmt.Println(e.Subject.Name, "was missed:", e.Missed)
+		case e.Kind == soloist.EventRunEnd && e.Err != nil && e.Attempt == report.Retry.Attempts:
+			fmt.Println(e.Subject.Name, "has failed for good:", e.Err)
+			stop()
+		}
+	}
+	client, err := soloist.New(memstore.New(), soloist.Config{Observe: alerts, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	fmt.Println(client.Run(ctx, report))
+	// Output:
+	// report has failed for good: no data
+	// <nil>
 }
 
 // Config.Observe receives every event, for example to count them.

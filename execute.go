@@ -44,12 +44,15 @@ func (x *execution) execute() ending {
 	if x.missed > 0 {
 		x.client.observe(x.ctx, Event{Kind: EventMissed, Subject: x.lease.subject, Token: x.lease.token, Missed: x.missed})
 	}
+	x.keepState()
 	for {
 		record, failure := x.try()
+		x.state.User = x.lease.keptState(x.state.User)
 		x.state.add(record)
 		if record.Outcome != OutcomeInterrupted {
 			x.state.Attempts = x.attempt
 		}
+		x.keepState()
 		if over, done := x.job.verdict(record); over {
 			return x.conclude(done)
 		}
@@ -58,7 +61,7 @@ func (x *execution) execute() ending {
 		}
 		if x.lease.doubted { // the record may show a run that is done
 			x.client.log.Warn("not recording a failed attempt: its transaction may have been committed", "job", x.job.Name)
-		} else if err := x.lease.SetState(x.lease.Context(), x.state.json()); err != nil {
+		} else if err := x.lease.setRecord(x.lease.Context(), x.state.json()); err != nil {
 			x.client.log.Warn("recording a failed attempt", "job", x.job.Name, "err", err)
 		}
 		if !sleep(x.ctx, x.job.Retry.after(x.attempt)) || x.lease.Err() != nil { // a suspend is noticed by Err first
@@ -158,12 +161,23 @@ func (x *execution) try() (RunRecord, error) {
 	return record, err
 }
 
+// keepState lets the function of the job set its state in the record as it is now.
+func (x *execution) keepState() {
+	now := x.state
+	x.lease.keepState(now.User, func(user []byte) []byte {
+		state := now
+		state.User = user
+		return state.json()
+	})
+}
+
 // doneOf returns the mark and state to write if the run that began at start is completed in the user's transaction.
 func (x *execution) doneOf(run Run, start time.Time) doneFunc {
 	return func() (int64, []byte) {
 		record := x.recordOf(run, start, time.Now())
 		record.Outcome = OutcomeOK
 		state := x.state
+		state.User = x.lease.keptState(state.User)
 		state.Runs = slices.Clone(state.Runs)
 		state.add(record)
 		mark := max(x.over(&state), x.completionMark())

@@ -52,6 +52,7 @@ type jobState struct {
 	Trigger  int64       `json:"trigger,omitempty"` // the last manual run that was served
 	Claimed  int64       `json:"claimed,omitempty"` // the scheduled time of a claim that was released, unix ms: what was due then was claimed in time
 	Asked    int64       `json:"asked,omitempty"`   // when that claim was made, unix ms; 0 if that is not known
+	User     []byte      `json:"user,omitempty"`    // what Lease.SetState has set
 	Runs     []RunRecord `json:"runs,omitempty"`    // the newest last
 }
 

@@ -1,7 +1,9 @@
 package soloist
 
 import (
+	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,5 +52,19 @@ func TestStateThatDoesNotFitLosesItsOldestRuns(t *testing.T) {
 	}
 	if len(s.Runs) != historyLength {
 		t.Error("writing the state has changed it")
+	}
+}
+
+// The longest state of a user fits, whatever else there is; the oldest runs make room for it.
+func TestStateOfAUserFits(t *testing.T) {
+	long := shorten(strings.Repeat(`"`, 4000))
+	s := jobState{Schedule: long, About: long, User: bytes.Repeat([]byte{0xff}, maxKept)}
+	for i := range historyLength {
+		s.add(RunRecord{Attempt: i, Error: long})
+	}
+	b := s.json()
+	again, err := parseJobState(b)
+	if err != nil || len(b) > store.MaxState || !bytes.Equal(again.User, s.User) || len(again.Runs) < historyLength/2 || again.Runs[len(again.Runs)-1].Attempt != historyLength-1 {
+		t.Errorf("%d bytes, a state of %d bytes, %d runs, %v", len(b), len(again.User), len(again.Runs), err)
 	}
 }

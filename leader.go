@@ -56,6 +56,26 @@ func (c *Client) Campaign(ctx context.Context, name string) (*Lease, error) {
 	return c.campaign(ctx, t)
 }
 
+// Leader returns a description of the leadership called name. Its Replica is "" if no replica leads. Leader makes one request, which writes
+// nothing. Another replica may lead by the time that it returns: use it to find the leader, not to exclude others.
+func (c *Client) Leader(ctx context.Context, name string) (LeaseInfo, error) {
+	t, err := c.leaderTarget(name)
+	if err == nil {
+		err = c.usable()
+	}
+	if err != nil {
+		return LeaseInfo{}, err
+	}
+	records, err := c.peek(ctx, []string{t.name})
+	if err != nil {
+		return LeaseInfo{}, err
+	}
+	if records[0].Free() {
+		return LeaseInfo{Kind: t.kind, Name: name}, nil
+	}
+	return leaseInfo(t.kind, name, records[0]), nil
+}
+
 func (c *Client) leaderTarget(name string) (target, error) {
 	full, err := c.names.name(kindLeader, name)
 	return target{kind: KindLeader, shown: name, name: full}, err

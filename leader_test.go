@@ -3,6 +3,7 @@ package soloist_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -72,6 +73,33 @@ func TestLeadStandsAgain(t *testing.T) {
 		})
 		if err != nil || terms != 3 {
 			t.Errorf("%d terms, then: %v", terms, err)
+		}
+	})
+}
+
+// Every replica finds the leader by one request, and finds nobody when nobody leads.
+func TestLeaderIsFound(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		who := func(c *soloist.Client) string {
+			t.Helper()
+			leader, err := c.Leader(background, "importer")
+			must(t, err)
+			return leader.Replica()
+		}
+		check(t, "before the first term", who(a), "")
+		lease, err := a.Campaign(background, "importer")
+		must(t, err)
+		calls := s.Calls()
+		check(t, "the leader finds", who(a), "a")
+		check(t, "requests", s.Calls()-calls, 1)
+		check(t, "the other one finds", who(b), "a")
+		leader, err := b.Leader(background, "importer")
+		check(t, "the leadership", fmt.Sprintln(leader.Kind, leader.Name, leader.Token == lease.Token(), leader.Left > 0, err), "leader importer true true <nil>\n")
+		must(t, lease.Release())
+		check(t, "after the term", who(b), "")
+		s.Break(errors.New("away"))
+		if _, err := a.Leader(background, "importer"); err == nil {
+			t.Error("a store that is away has a leader")
 		}
 	})
 }

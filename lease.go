@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -30,8 +29,10 @@ type Lease struct {
 	end     time.Time                               // the lease is not renewed past it; zero without AtMost
 	busy    atomic.Bool                             // a function of the user's runs under it
 	report  atomic.Pointer[report]                  // of the run under it
-	stated  atomic.Bool                             // SetState has been used
-	last    atomic.Pointer[[]byte]                  // the last state that was set, with which the lease is released: a request for an older one may be carried out late, or twice
+	stated  atomic.Bool                             // the record's state has been set
+	last    atomic.Pointer[[]byte]                  // the record's last state, with which the lease is released: a request for an older one may be carried out late, or twice
+	state   atomic.Pointer[[]byte]                  // the user's state, if it is not that of the grant
+	wrap    atomic.Pointer[wrapFunc]                // nil if the record's state is the user's
 	done    atomic.Pointer[doneFunc]
 
 	completion atomic.Int64 // the mark that was given out last to be committed; 0 if none
@@ -126,9 +127,6 @@ func (l *Lease) Token() int64 { return l.token }
 // Holder returns the unique name of the attempt that acquired this lease. It begins with the replica.
 func (l *Lease) Holder() string { return l.holder }
 
-// State returns a copy of the state that the previous holder left with the name, or nil.
-func (l *Lease) State() []byte { return slices.Clone(l.granted.State) }
-
 // Left returns how long the lease is certainly held from now on, without any renewal. It is 0 if the lease is lost or released.
 func (l *Lease) Left() time.Duration {
 	r := l.core.renewer
@@ -162,22 +160,6 @@ func (l *Lease) Check(ctx context.Context) error { return l.extend(ctx, l.opts.T
 // Extend makes the lease last for at least ttl from now. AtMost still bounds it. Use it before an expected network outage. The margin
 // scales with ttl: it is Options.Margin * ttl / TTL if ttl is longer than the TTL. Errors are as in Check.
 func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error { return l.extend(ctx, ttl, nil) }
-
-// SetState stores state with the name for the next holder, at most 64 KiB. Errors are as in Check. After ErrUnknown the state may take
-// effect later, even after another state that was set since. Release therefore writes the last state again; only if the holder dies can an
-// older one remain.
-func (l *Lease) SetState(ctx context.Context, state []byte) error {
-	if state == nil {
-		state = []byte{}
-	}
-	l.stated.Store(true)
-	err := l.extend(ctx, l.opts.TTL, func(e *store.Extension) { e.State = state })
-	if err == nil || errors.Is(err, ErrUnknown) {
-		state = slices.Clone(state)
-		l.last.Store(&state)
-	}
-	return err
-}
 
 func (l *Lease) extend(ctx context.Context, ttl time.Duration, with func(*store.Extension)) error {
 	if err := l.Err(); err != nil {

@@ -64,6 +64,18 @@ func (w *localWaiter) tellNext(l *Lease) {
 	}
 }
 
+// held returns the refusal for w while it waits for earlier waiters, or for the lease that one of them got.
+func (w *localWaiter) held(t target) *HeldError {
+	w.all.mu.Lock()
+	l := w.predecessor
+	w.all.mu.Unlock()
+	held := &HeldError{Kind: t.kind, Name: t.shown}
+	if l != nil {
+		held.Holder, held.Token, held.Left = l.holder, l.token, l.Left()
+	}
+	return held
+}
+
 // busy reports whether other clients held the name when this client last asked for it. Then it is best to enter the
 // store's queue immediately.
 func (w *localWaiter) busy() bool {

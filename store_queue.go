@@ -49,6 +49,7 @@ func (c *Client) waitInStoreQueue(ctx context.Context, q store.Queuer, t target,
 			}
 			asked, last = true, err
 			pause.sleep(ctx)
+		case last != nil && ctx.Err() != nil && !errors.Is(err, ErrUnknown): // it was not sent, so the last refusal is the reason
 		default:
 			if asked || errors.Is(err, ErrUnknown) {
 				c.leaveStoreQueue(q, claim)

@@ -15,15 +15,16 @@ import (
 func (c *Client) wait(ctx context.Context, t target) (*Lease, error) {
 	if c.opts.Wait > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.opts.Wait)
+		ctx, cancel = bounded(ctx, c.opts.Wait)
 		defer cancel()
 	}
 	me := c.waiters.join(t.waitKey())
 	defer me.leave()
 	if !me.untilFirst(ctx, c.ctx) || !c.outlast(ctx, t, me) {
-		return nil, c.waited(ctx, t, nil)
+		return nil, c.waited(ctx, t, me.held(t))
 	}
 	var wake <-chan struct{}
+	var last *HeldError // the last refusal
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	for poll := newBackoff(time.Second); ; {
@@ -36,9 +37,11 @@ func (c *Client) wait(ctx context.Context, t target) (*Lease, error) {
 			c.noStoreQueue.Store(true)
 		}
 		l, err := c.try(ctx, t)
-		var held *HeldError
-		if !errors.As(err, &held) {
+		if !errors.As(err, &last) {
 			if err != nil && ctx.Err() != nil {
+				if last != nil && !errors.Is(err, ErrUnknown) { // it was not sent, so the last refusal is the reason
+					err = last
+				}
 				err = c.waited(ctx, t, err)
 			}
 			me.tellNext(l)
@@ -48,7 +51,7 @@ func (c *Client) wait(ctx context.Context, t target) (*Lease, error) {
 			me.setBusy(true)
 			continue
 		}
-		pause := held.Left + rand.N(20*time.Millisecond)
+		pause := last.Left + rand.N(20*time.Millisecond)
 		if wake == nil {
 			var again bool
 			if wake, again = c.watch(watching, t); again {
@@ -59,9 +62,14 @@ func (c *Client) wait(ctx context.Context, t target) (*Lease, error) {
 			pause = min(pause, poll.pause())
 		}
 		if !c.pause(ctx, pause, &wake, me) {
-			return nil, c.waited(ctx, t, held)
+			return nil, c.waited(ctx, t, last)
 		}
 	}
+}
+
+// bounded returns a context that ends with ctx, and when wait has passed.
+func bounded(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, wait, fmt.Errorf("the wait of %v is over: %w", wait, context.DeadlineExceeded))
 }
 
 // outlast waits while an earlier waiter of this client holds the lease: until then there is no need to ask the store.
@@ -108,16 +116,16 @@ func (c *Client) pause(ctx context.Context, d time.Duration, wake *<-chan struct
 }
 
 // waited returns the error of a wait for t that ended without a lease. last is the error of the last attempt, or nil if
-// there was none because this client held the name itself.
+// none was made.
 func (c *Client) waited(ctx context.Context, t target, last error) error {
 	if c.ctx.Err() != nil {
 		return ErrClosed
 	}
 	cause := context.Cause(ctx)
-	switch {
-	case last == nil:
-		last = fmt.Errorf("%q: %w", t.shown, ErrHeld)
-	case errors.Is(last, cause) || errors.Is(last, ctx.Err()):
+	if last == nil {
+		last = cause
+	}
+	if errors.Is(last, cause) || errors.Is(last, ctx.Err()) {
 		return fmt.Errorf("gave up waiting for %q: %w", t.shown, last)
 	}
 	return fmt.Errorf("%w; gave up waiting: %w", last, cause)

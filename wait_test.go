@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
 )
 
 func TestWaitersAreServedInOrder(t *testing.T) {
@@ -111,6 +113,65 @@ func TestProcessWaits(t *testing.T) {
 		})
 		if !errors.Is(err, soloist.ErrDone) || ran {
 			t.Errorf("%v, ran: %v", err, ran)
+		}
+	})
+}
+
+// A refusal names what is held, also if other calls of the same client are in the way.
+func TestRefusalAfterAWaitIsAHeldError(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		holder := mustLock(t, a, "x")
+		refusals := make(chan error)
+		wait := func(c *soloist.Client, d time.Duration) {
+			go func() {
+				refusals <- c.With(soloist.Options{Wait: d}).Do(background, "x", func(context.Context, *soloist.Lease) error { return nil })
+			}()
+			synctest.Wait()
+		}
+		wait(a, 3*time.Second)
+		wait(a, time.Second) // behind the first one
+		wait(b, 2*time.Second)
+		known := 0
+		for range 3 {
+			err := <-refusals
+			var held *soloist.HeldError
+			if !errors.As(err, &held) || held.Name != "x" || held.Kind != soloist.KindLock || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v, want a *HeldError that is also the end of the wait", err)
+				continue
+			}
+			if held.Holder == holder.Holder() && held.Token == holder.Token() && held.Left > 0 {
+				known++
+			}
+		}
+		check(t, "refusals that name the holder", known, 2) // one call waited behind another of its client
+	})
+}
+
+// A wakerThatEnds calls end when a waiter subscribes, so between a refusal and the next request.
+type wakerThatEnds struct {
+	store.Store
+	end func()
+}
+
+func (w *wakerThatEnds) Watch(context.Context, []string) (<-chan struct{}, error) {
+	w.end()
+	return make(chan struct{}), nil
+}
+
+// The end of a wait is a refusal, also if it comes just before a request. It is none if nothing was ever refused.
+func TestWaitThatEndsBeforeARequestIsARefusal(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		ctx, cancel := context.WithCancel(background)
+		defer cancel()
+		b := soloisttest.NewReplica(t, &wakerThatEnds{s, cancel}, soloist.Config{})
+		mustLock(t, a, "x")
+		if _, err := b.Lock(ctx, "x"); !errors.Is(err, soloist.ErrHeld) || !errors.Is(err, context.Canceled) {
+			t.Errorf("a wait that ends: %v", err)
+		}
+		for name, c := range map[string]*soloist.Client{"by the store's queue": a, "by watching": b} {
+			if _, err := c.Lock(ctx, "y"); errors.Is(err, soloist.ErrHeld) || !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "nil") {
+				t.Errorf("%s, a wait that never began: %v", name, err)
+			}
 		}
 	})
 }

@@ -3,6 +3,7 @@ package examples
 import (
 	"bufio"
 	"context"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -75,7 +77,7 @@ func TestTenants(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("acme\nglobex\n")
+	write("acme * * * * * *\nglobex * * * * * *\n")
 	ctx, cancel := context.WithTimeout(t.Context(), servers.Patience)
 	defer cancel()
 	replica := exec.CommandContext(ctx, filepath.Join(dir, "tenants"), "-file", filepath.Join(dir, "soloist.db"), "-tenants", list)
@@ -102,9 +104,58 @@ func TestTenants(t *testing.T) {
 		}
 	}
 	until("added acme", "added globex", "report of acme", "report of globex")
-	write("acme\ninitech\n")
-	until("removed globex", "added initech")
+	write("acme */2 * * * * *\ninitech * * * * * *\n")
+	until("updated acme", "removed globex", "added initech")
 	until("report of acme", "report of initech")
+}
+
+// A replica of the service applies the migrations once, serves, and ends without an error when it is told to.
+func TestService(t *testing.T) {
+	dir := t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", dir+"/", "./service").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for start, migrated := range []string{"applying 001-users applying 002-orders ", ""} {
+		ctx, cancel := context.WithTimeout(t.Context(), servers.Patience)
+		defer cancel()
+		replica := exec.CommandContext(ctx, filepath.Join(dir, "service"), "-file", filepath.Join(dir, "soloist.db"), "-listen", "127.0.0.1:0")
+		out, err := replica.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		replica.Stderr = t.Output()
+		if err := replica.Start(); err != nil {
+			t.Fatal(err)
+		}
+		said, address := "", ""
+		lines := bufio.NewScanner(out)
+		for address == "" && lines.Scan() {
+			if on, ok := strings.CutPrefix(lines.Text(), "serving on "); ok {
+				address = on
+			} else {
+				said += lines.Text() + " "
+			}
+		}
+		if said != migrated {
+			t.Errorf("start %d: it says %q before it serves, want %q", start+1, said, migrated)
+		}
+		response, err := http.Post("http://"+address+"/users/ann/orders", "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			t.Errorf("an order: %s", response.Status)
+		}
+		if err := replica.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		for lines.Scan() { // so that nothing is lost, and the pipe does not fill
+		}
+		if err := replica.Wait(); err != nil {
+			t.Errorf("told to stop: %v", err)
+		}
+	}
 }
 
 // Runs and requests are counted.

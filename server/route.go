@@ -25,17 +25,16 @@ type route struct {
 	role         role
 	takes        bool // it takes or ends a lease of the caller, for which no token is needed without Tokens
 	query        []parameter
-	header       []parameter
 	key          bool         // the header Idempotency-Key is read
 	in           reflect.Type // of the body; nil for none
 	needed       bool         // the body must be there
 	out          reflect.Type // of the response; nil for 204
-	stream       string       // the media type of a response that goes on for as long as the connection; "" for one that does not
+	stream       bool         // the response is a line of JSON for each change
 	codes        []string     // of the problems that are particular to it
 	do           func(*call) (any, error)
 }
 
-// A parameter is one of the query, or a header.
+// A parameter is one of the query.
 type parameter struct {
 	name, about string
 	number      bool
@@ -65,7 +64,7 @@ func (s *Server) serve(r route) http.Handler {
 		switch {
 		case err != nil:
 			s.problemOf(c.Context, err).write(w)
-		case r.stream != "":
+		case r.stream:
 		case out == nil:
 			w.WriteHeader(http.StatusNoContent)
 		default:

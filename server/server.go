@@ -40,7 +40,6 @@ type Server struct {
 	mux     *http.ServeMux
 	handler http.Handler
 	waiting chan struct{}
-	watch   *watcher
 	openapi []byte
 
 	closing context.Context // ends when waiting requests and holds are to end
@@ -57,8 +56,7 @@ func New(c *soloist.Client, cfg Config) (*Server, error) {
 	}
 	s := &Server{Config: cfg, client: c, mux: http.NewServeMux(), waiting: make(chan struct{}, cfg.MaxWaiting)}
 	s.closing, s.end = context.WithCancel(context.Background())
-	s.watch = newWatcher(s.closing, c.Admin())
-	s.routes = slices.Concat(s.leaseRoutes(), s.elementRoutes(), s.viewRoutes(), s.actionRoutes(), s.eventRoutes())
+	s.routes = slices.Concat(s.leaseRoutes(), s.elementRoutes(), s.viewRoutes(), s.actionRoutes())
 	var err error
 	if s.openapi, err = s.describe(); err != nil {
 		return nil, err

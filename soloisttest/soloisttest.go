@@ -26,9 +26,9 @@ func NewClient(t testing.TB) (*soloist.Client, *Store) {
 	return NewReplica(t, s, soloist.Config{}), s
 }
 
-// NewReplica returns a client on s that is closed when the test ends. It behaves as in production, but without a logger
-// in cfg it logs nothing. So Run gives its jobs 20 seconds to end unless cfg has another Drain: outside of a
-// testing/synctest bubble a test may want -1.
+// NewReplica returns a client on s that is closed when the test ends; if s is a *Store, it is healed before. The client
+// behaves as in production, but without a logger in cfg it logs nothing. So Run gives its jobs 20 seconds to end unless
+// cfg has another Drain: outside of a testing/synctest bubble a test may want -1.
 func NewReplica(t testing.TB, s store.Store, cfg soloist.Config) *soloist.Client {
 	t.Helper()
 	if cfg.Logger == nil {
@@ -38,7 +38,12 @@ func NewReplica(t testing.TB, s store.Store, cfg soloist.Config) *soloist.Client
 	if err != nil {
 		t.Fatalf("soloisttest: making a client: %v", err)
 	}
-	t.Cleanup(func() { _ = c.Close() })
+	t.Cleanup(func() {
+		if failing, ok := store.As[*Store](s); ok { // a request that hangs would outlive the test
+			failing.Heal()
+		}
+		_ = c.Close()
+	})
 	return c
 }
 

@@ -204,3 +204,16 @@ func TestReplicasShareAStore(t *testing.T) {
 		t.Errorf("after LoseLease: %v", l.Err())
 	}
 }
+
+// A test may end while the store hangs: no request of a client outlives it, which a testing/synctest bubble would report as a deadlock.
+func TestTestMayEndWhileTheStoreHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, s := soloisttest.NewClient(t)
+		ctx, stop := context.WithCancel(t.Context())
+		go client.Run(ctx, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Do: func(context.Context, soloist.Run) error { return nil }})
+		synctest.Wait()
+		s.Stall()
+		time.Sleep(time.Hour)
+		stop()
+	})
+}

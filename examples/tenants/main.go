@@ -1,5 +1,6 @@
-// Command tenants has a job for each tenant that a file lists, one a line. Tenants come and go while it runs: a Runner adds and
-// removes their jobs. Start it on several replicas: each report is made by one of them.
+// Command tenants has a job for each tenant that a file lists: in each line a tenant and the schedule of its report. Tenants come and go
+// while it runs, and schedules change: a Runner adds, updates and removes their jobs. Start it on several replicas: each report is made by
+// one of them.
 package main
 
 import (
@@ -9,7 +10,6 @@ import (
 	"log"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -59,40 +59,52 @@ func run(path, tenants string) error {
 	}
 }
 
-// follow adds and removes jobs until the runner has those of the tenants in the file.
+// follow changes the jobs of the runner until they are those of the tenants in the file.
 func follow(ctx context.Context, runner *soloist.Runner, file string) error {
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile(file) // or a query to a database
 	if err != nil {
 		return err
 	}
-	wanted := strings.Fields(string(text))
+	wanted := map[string]string{} // schedules by tenant
+	for line := range strings.Lines(string(text)) {
+		tenant, schedule, _ := strings.Cut(strings.TrimSpace(line), " ")
+		wanted[tenant] = schedule
+	}
 	for _, entry := range runner.Entries() {
 		tenant := strings.TrimPrefix(entry.Job.Name, "report/")
-		if i := slices.Index(wanted, tenant); i >= 0 {
-			wanted = slices.Delete(wanted, i, i+1)
-			continue
+		switch schedule, ok := wanted[tenant]; {
+		case !ok:
+			if err := runner.Remove(ctx, entry.Job.Name); err != nil { // waits for the end of its run
+				return err
+			}
+			fmt.Println("removed", tenant)
+		case schedule != fmt.Sprint(entry.Job.Schedule):
+			if err := change(runner.Update, "updated", tenant, schedule); err != nil {
+				return err
+			}
 		}
-		if err := runner.Remove(ctx, entry.Job.Name); err != nil { // waits for the end of its run
-			return err
-		}
-		fmt.Println("removed", tenant)
+		delete(wanted, tenant)
 	}
-	for _, tenant := range wanted {
-		if err := runner.Add(report(tenant)); err != nil {
+	for tenant, schedule := range wanted {
+		if err := change(runner.Add, "added", tenant, schedule); err != nil {
 			return err
 		}
-		fmt.Println("added", tenant)
 	}
 	return nil
 }
 
-func report(tenant string) soloist.Job {
-	return soloist.Job{
-		Name:     "report/" + tenant,
-		Schedule: cron.MustParse("* * * * * *"), // every second
-		Do: func(context.Context, soloist.Run) error {
-			fmt.Println("report of", tenant)
-			return nil
-		},
+// change adds or updates the job of a tenant.
+func change(to func(soloist.Job) error, done, tenant, expression string) error {
+	schedule, err := cron.Parse(expression)
+	if err != nil {
+		return fmt.Errorf("tenant %s: %w", tenant, err)
 	}
+	err = to(soloist.Job{Name: "report/" + tenant, Schedule: schedule, Do: func(context.Context, soloist.Run) error {
+		fmt.Println("report of", tenant)
+		return nil
+	}})
+	if err == nil {
+		fmt.Println(done, tenant)
+	}
+	return err
 }
