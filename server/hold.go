@@ -17,6 +17,8 @@ type HoldEvent struct {
 	ExpiresIn float64 `json:"expiresIn" jsonschema:"seconds that it is certainly held from then on, should the connection break"`
 }
 
+const jsonLines = "application/jsonl"
+
 // untilClosing returns a context that ends with the request, or when the server is shut down.
 func (c *call) untilClosing() (context.Context, func()) {
 	ctx, cancel := context.WithCancel(c.Context)
@@ -48,7 +50,7 @@ func (c *call) hold(p primitive) error {
 			c.server.Logger.Warn("releasing what a connection has held", "err", err)
 		}
 	}()
-	c.w.Header().Set("Content-Type", "application/jsonl")
+	c.w.Header().Set("Content-Type", jsonLines)
 	c.keep(ctx, leases, t, opts.TTL, left)
 	return nil
 }
@@ -108,9 +110,14 @@ func extendBefore(ctx context.Context, leases *soloist.DetachedLeases, t ticket,
 // tell writes a line, and reports whether it could be written.
 func (c *call) tell(event string, t ticket, end time.Time) bool {
 	line, _ := json.Marshal(HoldEvent{event, t.Token, max(0, time.Until(end)).Seconds()}) // of a string and numbers; it cannot fail
+	return c.send(append(line, '\n'))
+}
+
+// send writes a part of a response that goes on, and reports whether it could be written.
+func (c *call) send(text []byte) bool {
 	out := http.NewResponseController(c.w)
 	_ = out.SetWriteDeadline(time.Now().Add(writeWithin))
-	if _, err := c.w.Write(append(line, '\n')); err != nil {
+	if _, err := c.w.Write(text); err != nil {
 		return false
 	}
 	return out.Flush() == nil

@@ -158,7 +158,7 @@ func (s *Server) leaseRoutes() (all []route) {
 			route{method: http.MethodPost, path: "/v1/" + p.path + "/{name}/acquire", summary: "Acquire a " + p.what, role: roleOperate, takes: true, query: p.query(),
 				key: true, in: in, out: out, codes: []string{codeHeld, codeBusy, codeUnknown}, do: func(c *call) (any, error) { return c.acquire(p) }},
 			route{method: http.MethodPost, path: "/v1/" + p.path + "/{name}/hold", summary: "Hold a " + p.what + " for as long as the connection lives", role: roleOperate,
-				takes: true, query: p.query(), in: in, out: reflect.TypeFor[HoldEvent](), stream: true, codes: []string{codeHeld, codeBusy, codeUnknown},
+				takes: true, query: p.query(), in: in, out: reflect.TypeFor[HoldEvent](), stream: jsonLines, codes: []string{codeHeld, codeBusy, codeUnknown},
 				do: func(c *call) (any, error) { return nil, c.hold(p) }})
 	}
 	return append(all,
@@ -170,7 +170,7 @@ func (s *Server) leaseRoutes() (all []route) {
 			codes: []string{codeLost, codeUnknown}, do: (*call).release})
 }
 
-// wait takes one of the places of requests that wait.
+// enter takes one of the places of requests that wait.
 func (c *call) enter() (leave func(), err error) {
 	select {
 	case c.server.waiting <- struct{}{}:

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -51,11 +52,10 @@ func (r route) describe(schemas object) (object, error) {
 		parameters = append(parameters, object{"name": m[1], "in": "path", "required": true, "schema": object{"type": "string"}})
 	}
 	for _, p := range r.query {
-		kind := "string"
-		if p.number {
-			kind = "integer"
-		}
-		parameters = append(parameters, object{"name": p.name, "in": "query", "description": p.about, "schema": object{"type": kind}})
+		parameters = append(parameters, p.describe("query"))
+	}
+	for _, p := range r.header {
+		parameters = append(parameters, p.describe("header"))
 	}
 	if r.key {
 		parameters = append(parameters, object{"name": keyHeader, "in": "header", "schema": object{"type": "string", "minLength": minKey, "maxLength": mxKey},
@@ -89,14 +89,19 @@ func (r route) describe(schemas object) (object, error) {
 		if err != nil {
 			return nil, err
 		}
-		kind := "application/json"
-		if r.stream {
-			kind = "application/jsonl"
-		}
+		kind := cmp.Or(r.stream, "application/json")
 		responses[strconv.Itoa(http.StatusOK)] = object{"description": "done", "content": object{kind: object{"schema": ref}}}
 	}
 	op["responses"] = responses
 	return op, nil
+}
+
+func (p parameter) describe(in string) object {
+	kind := "string"
+	if p.number {
+		kind = "integer"
+	}
+	return object{"name": p.name, "in": in, "description": p.about, "schema": object{"type": kind}}
 }
 
 // operationID returns the name of an operation, such as post-v1-locks-name-acquire.

@@ -25,16 +25,17 @@ type route struct {
 	role         role
 	takes        bool // it takes or ends a lease of the caller, for which no token is needed without Tokens
 	query        []parameter
+	header       []parameter
 	key          bool         // the header Idempotency-Key is read
 	in           reflect.Type // of the body; nil for none
 	needed       bool         // the body must be there
 	out          reflect.Type // of the response; nil for 204
-	stream       bool         // the response is a line of JSON for each change
+	stream       string       // the media type of a response that goes on for as long as the connection; "" for one that does not
 	codes        []string     // of the problems that are particular to it
 	do           func(*call) (any, error)
 }
 
-// A parameter is one of the query.
+// A parameter is one of the query, or a header.
 type parameter struct {
 	name, about string
 	number      bool
@@ -64,7 +65,7 @@ func (s *Server) serve(r route) http.Handler {
 		switch {
 		case err != nil:
 			s.problemOf(c.Context, err).write(w)
-		case r.stream:
+		case r.stream != "":
 		case out == nil:
 			w.WriteHeader(http.StatusNoContent)
 		default:

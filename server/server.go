@@ -40,6 +40,7 @@ type Server struct {
 	mux     *http.ServeMux
 	handler http.Handler
 	waiting chan struct{}
+	watch   *watcher
 	openapi []byte
 
 	closing context.Context // ends when waiting requests and holds are to end
@@ -56,7 +57,8 @@ func New(c *soloist.Client, cfg Config) (*Server, error) {
 	}
 	s := &Server{Config: cfg, client: c, mux: http.NewServeMux(), waiting: make(chan struct{}, cfg.MaxWaiting)}
 	s.closing, s.end = context.WithCancel(context.Background())
-	s.routes = slices.Concat(s.leaseRoutes(), s.elementRoutes(), s.viewRoutes(), s.actionRoutes())
+	s.watch = newWatcher(s.closing, c.Admin())
+	s.routes = slices.Concat(s.leaseRoutes(), s.elementRoutes(), s.viewRoutes(), s.actionRoutes(), s.eventRoutes())
 	var err error
 	if s.openapi, err = s.describe(); err != nil {
 		return nil, err

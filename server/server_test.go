@@ -217,7 +217,7 @@ func (s *service) checkDescribed(method, path string, a answer) {
 		s.t.Errorf("%s: the description has no %s %s", pattern, status, kind)
 		return
 	}
-	if len(a.body) == 0 || kind == "application/jsonl" {
+	if len(a.body) == 0 || kind == jsonLines || kind == eventStream {
 		return
 	}
 	resolved, err := schema.Resolve(nil)

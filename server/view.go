@@ -152,28 +152,25 @@ func list[I, T any](path, summary string, all func(*call) iter.Seq2[I, error], n
 
 func (s *Server) viewRoutes() []route {
 	admin := s.client.Admin()
-	leaseName := func(l soloist.LeaseInfo) string { return l.Name }
 	self := func(name string) string { return name }
-	jobName := func(j soloist.JobInfo) string { return j.Name }
 	return []route{
 		list("/v1/locks", "List the locks that are taken", func(c *call) iter.Seq2[soloist.LeaseInfo, error] { return admin.Locks(c.Context) }, leaseName, leaseOf),
 		list("/v1/leaders", "List the leaderships that are taken", func(c *call) iter.Seq2[soloist.LeaseInfo, error] { return admin.Leaders(c.Context) }, leaseName, leaseOf),
 		list("/v1/semaphores", "List the semaphores", func(c *call) iter.Seq2[soloist.SemaphoreInfo, error] {
 			return admin.Semaphores(c.Context)
-		},
-			func(i soloist.SemaphoreInfo) string { return i.Name }, semaphoreOf),
+		}, semaphoreName, semaphoreOf),
 		list("/v1/elements", "List the jobs that have elements", func(c *call) iter.Seq2[string, error] { return admin.ElementJobs(c.Context) }, self, self),
 		list("/v1/elements/{job}", "List the elements of a job", elementsOf, func(e soloist.ElementInfo) string { return e.ID }, elementOf),
 		list("/v1/jobs", "List the jobs", func(c *call) iter.Seq2[soloist.JobInfo, error] { return admin.Jobs(c.Context) }, jobName, jobOf),
 		{method: http.MethodGet, path: "/v1/jobs/{name}", summary: "See a job and its last runs", role: roleRead, out: reflect.TypeFor[Job](), codes: []string{codeNotFound}, do: (*call).job},
 		{method: http.MethodGet, path: "/v1/replicas", summary: "List the replicas that run jobs", role: roleRead, out: reflect.TypeFor[Page[Replica]](), do: func(c *call) (any, error) {
 			return collect(admin.Replicas(c.Context), func(r soloist.ReplicaInfo) (Replica, bool) {
-				return Replica{r.Replica, r.Host, r.PID, r.Version, r.Started, r.Alive, r.Jobs}, true
+				return replicaOf(r), true
 			})
 		}},
 		{method: http.MethodGet, path: "/v1/actions", summary: "List the last 100 changes by operators, the newest last", role: roleRead, out: reflect.TypeFor[Page[Action]](), do: func(c *call) (any, error) {
 			return collect(admin.Actions(c.Context), func(a soloist.Action) (Action, bool) {
-				one := Action{a.At, a.By, a.Verb, string(a.Kind), a.Name, a.Job, a.Token, a.Reason}
+				one := actionOf(a)
 				return one, c.caller.prefix == "" || c.caller.mayUse(one.subject()) == nil
 			})
 		}},
@@ -186,6 +183,18 @@ func (a Action) subject() string {
 		return a.Job
 	}
 	return a.Name
+}
+
+func replicaOf(r soloist.ReplicaInfo) Replica {
+	return Replica{r.Replica, r.Host, r.PID, r.Version, r.Started, r.Alive, r.Jobs}
+}
+
+func actionOf(a soloist.Action) Action {
+	return Action{a.At, a.By, a.Verb, string(a.Kind), a.Name, a.Job, a.Token, a.Reason}
+}
+
+func runOf(r soloist.RunRecord) Run {
+	return Run{r.ScheduledAt, r.StartedAt, r.EndedAt, r.Replica, r.Attempt, r.Token, r.Manual, r.Outcome, r.Error, r.ExitCode}
 }
 
 // collect returns a list that is short as one page.
@@ -254,7 +263,7 @@ func (c *call) job() (any, error) {
 	}
 	job := jobOf(info)
 	for _, r := range info.Runs {
-		job.Runs = append(job.Runs, Run{r.ScheduledAt, r.StartedAt, r.EndedAt, r.Replica, r.Attempt, r.Token, r.Manual, r.Outcome, r.Error, r.ExitCode})
+		job.Runs = append(job.Runs, runOf(r))
 	}
 	return job, nil
 }

@@ -1,0 +1,117 @@
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strconv"
+	"time"
+)
+
+const (
+	eventStream = "text/event-stream"
+	eventHeader = "Last-Event-ID"
+
+	heartbeat = 15 * time.Second
+
+	// eventOverlap is how much of what was told before a connection broke is told again after it: the clocks of replicas differ.
+	eventOverlap = 10 * time.Second
+)
+
+func (s *Server) eventRoutes() []route {
+	return []route{{method: http.MethodGet, path: "/v1/events", summary: "Receive what changes, as server-sent events, for as long as the connection lives", role: roleRead,
+		header: []parameter{{eventHeader, "the ID of the last event that was received: what is known to have happened since is told first", true}},
+		out:    reflect.TypeFor[Event](), stream: eventStream, codes: []string{codeBusy}, do: (*call).events}}
+}
+
+// events sends changes until the client goes, is too slow, or the server is shut down.
+func (c *call) events() (any, error) {
+	from, err := c.lastEvent()
+	if err != nil {
+		return nil, err
+	}
+	leave, err := c.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	ctx, stop := c.untilClosing()
+	defer stop()
+	watch := c.server.watch
+	r := watch.subscribe()
+	defer watch.leave(r)
+	begin := watch.since(ctx, time.Time{})
+	c.w.Header().Set("Content-Type", eventStream)
+	if begin == nil { // the client has gone, or the server is closing
+		c.send(endEvent("closing"))
+		return nil, nil
+	}
+	told := []event{storeEvent(begin)}
+	if !from.IsZero() {
+		told = append(told, begin.since(from.Add(-eventOverlap))...)
+	}
+	if !c.send(append([]byte("retry: 2000\n"), c.batch(begin.at, told)...)) {
+		return nil, nil
+	}
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for {
+		text := []byte(": alive\n\n")
+		select {
+		case b, open := <-r.batches:
+			switch {
+			case !open:
+				c.send(endEvent("slow"))
+				return nil, nil
+			case !b.at.After(begin.at):
+				continue
+			}
+			if text = c.batch(b.at, b.events); len(text) == 0 {
+				continue
+			}
+		case <-beat.C:
+		case <-ctx.Done():
+			c.send(endEvent("closing"))
+			return nil, nil
+		}
+		if !c.send(text) {
+			return nil, nil
+		}
+	}
+}
+
+// lastEvent returns the instant of the last event that the client has received; zero if it gives none.
+func (c *call) lastEvent() (time.Time, error) {
+	text := c.Header.Get(eventHeader)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 || n > time.Now().Add(time.Hour).UnixMilli() {
+		return time.Time{}, bad(eventHeader, "give the id of an event as it was received")
+	}
+	return time.UnixMilli(n), nil
+}
+
+// batch returns the events that the caller may see as they are sent. Their ID is the instant at which the store was read; the last one has it, so
+// that a client that received a part gets the whole again.
+func (c *call) batch(at time.Time, events []event) []byte {
+	var text bytes.Buffer
+	last := 0
+	for _, e := range events {
+		if e.subject == "" || c.caller.mayUse(e.subject) == nil {
+			last = text.Len()
+			fmt.Fprintf(&text, "event: %s\ndata: %s\n\n", e.name, e.data)
+		}
+	}
+	if text.Len() == 0 {
+		return nil
+	}
+	return append(text.Bytes()[:last:last], fmt.Appendf(nil, "id: %d\n%s", at.UnixMilli(), text.Bytes()[last:])...)
+}
+
+func endEvent(why string) []byte {
+	e := newEvent("", Event{Event: "end", Why: why})
+	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", e.name, e.data)
+}

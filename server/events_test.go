@@ -1,0 +1,385 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/soloisttest"
+)
+
+// A feed is a connection that receives events.
+type feed struct {
+	t     *testing.T
+	lines *bufio.Scanner
+	close func()
+	last  string // the ID of the last event
+	beats int
+}
+
+// listen connects to the events; with the ID of an event, to those after it.
+func (s *service) listen(after string) *feed {
+	s.t.Helper()
+	r := s.request("GET", "/v1/events", nil)
+	if after != "" {
+		r.Header.Set(eventHeader, after)
+	}
+	response, err := s.http.Client().Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { response.Body.Close() })
+	if kind := response.Header.Get("Content-Type"); response.StatusCode != http.StatusOK || kind != eventStream {
+		s.t.Fatalf("%d %s", response.StatusCode, kind)
+	}
+	f := readFeed(s.t, response.Body)
+	f.close = func() { response.Body.Close() }
+	if first := f.next(); first.Event != "store" {
+		s.t.Fatalf("the first event is %+v", first)
+	}
+	return f
+}
+
+func readFeed(t *testing.T, body io.Reader) *feed {
+	f := &feed{t: t, lines: bufio.NewScanner(body)}
+	f.lines.Buffer(nil, 1<<20)
+	return f
+}
+
+// next returns the next event; the zero Event at the end.
+func (f *feed) next() Event {
+	f.t.Helper()
+	name := ""
+	var e Event
+	for f.lines.Scan() {
+		field, text, _ := strings.Cut(f.lines.Text(), ": ")
+		switch field {
+		case "":
+			if f.lines.Text() != "" {
+				f.beats++
+			} else if e.Event != "" {
+				if name != e.Event {
+					f.t.Errorf("event %s has the data of %s", name, e.Event)
+				}
+				return e
+			}
+		case "id":
+			f.last = text
+		case "event":
+			name = text
+		case "data":
+			if err := json.Unmarshal([]byte(text), &e); err != nil {
+				f.t.Fatal(err)
+			}
+		}
+	}
+	return Event{}
+}
+
+// until returns the next event that is wanted.
+func (f *feed) until(what string, want func(Event) bool) Event {
+	f.t.Helper()
+	for e := f.next(); e.Event != ""; e = f.next() {
+		if want(e) {
+			return e
+		}
+	}
+	f.t.Fatalf("the events ended before %s", what)
+	return Event{}
+}
+
+func (f *feed) untilNamed(event, name string) Event {
+	f.t.Helper()
+	return f.until(event+" "+name, func(e Event) bool { return e.Event == event && e.Name == name })
+}
+
+// runJob runs a job on a replica of its own until stop is called.
+func (s *service) runJob(name string, do func(context.Context, soloist.Run) error) (stop func()) {
+	s.t.Helper()
+	replica := soloisttest.NewReplica(s.t, s.store.Share(), soloist.Config{Replica: "runner"})
+	ctx, cancel := context.WithCancel(s.t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- replica.Run(ctx, soloist.Job{Name: name, Schedule: soloist.Every(time.Hour), Do: do})
+	}()
+	stopped := false
+	stop = func() {
+		if !stopped {
+			stopped = true
+			cancel()
+			<-ended
+		}
+	}
+	s.t.Cleanup(stop)
+	return stop
+}
+
+// trigger asks for a run as soon as a replica has the job.
+func (s *service) trigger(job string) {
+	s.t.Helper()
+	for s.client.Admin().Trigger(s.t.Context(), job) != nil {
+		if s.t.Context().Err() != nil {
+			s.t.Fatal("no replica has the job")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// What happens at one instance is told by another, and what happened while nobody was connected by the next.
+func TestEvents(t *testing.T) {
+	store := soloisttest.NewStore()
+	one, two := start(t, store, Config{OpenActions: true}), start(t, store.Share(), Config{})
+	f := two.listen("")
+	lease := one.lease("/v1/locks/close-month/acquire", AcquireRequest{Replica: "printer"})
+	if e := f.untilNamed("taken", "close-month"); e.Replica != "printer" || e.Token != lease.Token || e.Kind != "lock" || e.At == nil {
+		t.Errorf("%+v", e)
+	}
+	one.want(204, "", "POST", "/v1/leases/"+lease.Lease+"/release", nil)
+	if e := f.untilNamed("freed", "close-month"); e.Token != lease.Token {
+		t.Errorf("%+v", e)
+	}
+	one.lease("/v1/semaphores/pdf/acquire?limit=2", nil)
+	if e := f.untilNamed("taken", "pdf"); e.Permit == nil || e.Kind != "permit" {
+		t.Errorf("%+v", e)
+	}
+	broken, end := errors.New("no paper"), make(chan struct{})
+	one.runJob("report", func(ctx context.Context, _ soloist.Run) error {
+		select {
+		case <-end:
+			return broken
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	if e := f.until("the replica", func(e Event) bool { return e.Event == "replica" && e.Replica == "runner" }); e.Process == nil || !e.Process.Alive {
+		t.Errorf("%+v", e)
+	}
+	one.trigger("report")
+	started := f.untilNamed("started", "report")
+	if started.Replica != "runner" || started.Token == 0 || started.Attempt != 1 {
+		t.Errorf("%+v", started)
+	}
+	one.want(204, "", "POST", "/v1/jobs/report/pause", ReasonRequest{Reason: "month end"})
+	paused := f.until("the pause", func(e Event) bool { return e.Event == "job" && e.Job != nil && e.Job.Paused != nil })
+	if paused.Name != "report" || paused.Job.Paused.Reason != "month end" {
+		t.Errorf("%+v", paused)
+	}
+	if e := f.until("the action", func(e Event) bool { return e.Event == "action" && e.Action.Verb == "pause" }); e.Action.Name != "report" {
+		t.Errorf("%+v", e)
+	}
+	f.close()
+	close(end)
+	for ended := false; !ended; {
+		job, err := one.client.Admin().Job(t.Context(), "report")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ended = len(job.Runs) > 0; !ended {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	f = start(t, store.Share(), Config{}).listen(f.last)
+	if e := f.untilNamed("ended", "report"); e.Run == nil || e.Run.Outcome != soloist.OutcomeFailed || e.Run.Error != "no paper" || e.Token != started.Token {
+		t.Errorf("%+v", e)
+	}
+	for _, wrong := range []string{"x", "-1", "99999999999999999999", "9999999999999999"} {
+		one.want(400, codeInvalid, "GET", "/v1/events", nil, eventHeader, wrong)
+	}
+}
+
+// Each event is as the description of the API has it.
+func TestEventsAreAsDescribed(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{})
+	schema := s.description()["GET /v1/events 200 "+eventStream]
+	if schema == nil {
+		t.Fatal("they are not described")
+	}
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, n := time.Now(), 1
+	lease := soloist.LeaseInfo{Kind: soloist.KindPermit, Name: "x", Holder: "a", Token: 1}
+	for _, e := range []event{
+		storeEvent(&snapshot{}), actionEvent(soloist.Action{}), startedEvent(soloist.JobInfo{Running: &soloist.RunInfo{}}), takenEvent(lease, now),
+		endedEvent("x", soloist.RunRecord{ExitCode: &n}), jobChanges(nil, &soloist.JobInfo{Paused: &soloist.Pause{}})[0],
+	} {
+		var v any
+		if err := json.Unmarshal(e.data, &v); err != nil {
+			t.Fatal(err)
+		}
+		if err := resolved.Validate(v); err != nil {
+			t.Errorf("%s: %v", e.data, err)
+		}
+	}
+}
+
+// A store that goes away is told, and so is its return; nothing seems to be freed meanwhile.
+func TestEventsOfAStoreThatIsAway(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{})
+	l := s.lease("/v1/locks/x/acquire", AcquireRequest{TTL: 3600})
+	f := s.listen("")
+	s.store.Break(errors.New("away"))
+	if e := f.next(); e.Event != "store" || e.Store.Reachable {
+		t.Errorf("%+v", e)
+	}
+	s.store.Heal()
+	if e := f.next(); e.Event != "store" || !e.Store.Reachable {
+		t.Errorf("%+v", e)
+	}
+	s.want(204, "", "POST", "/v1/leases/"+l.Lease+"/release", nil)
+	if e := f.next(); e.Event != "freed" {
+		t.Errorf("%+v", e)
+	}
+}
+
+// A token with a prefix receives no more than it may see.
+func TestEventsOfAPrefix(t *testing.T) {
+	s, secrets := withTokens(t)
+	s.token = secrets["readteam/"]
+	f := s.listen("")
+	s.token = secrets["operate"]
+	s.lease("/v1/locks/other/acquire", nil)
+	s.lease("/v1/locks/team%2Fx/acquire", nil)
+	if e := f.next(); e.Event != "taken" || e.Name != "team/x" {
+		t.Errorf("%+v", e)
+	}
+	s.token = secrets["readteam/"]
+	f = s.listen(f.last)
+	if e := f.next(); e.Event != "taken" || e.Name != "team/x" {
+		t.Errorf("%+v", e)
+	}
+	s.token = ""
+	s.want(401, codeUnauthenticated, "GET", "/v1/events", nil)
+}
+
+// A shutdown ends the connections with an event, and each has one of the places of requests that wait.
+func TestEventsEnd(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{MaxWaiting: 1})
+	f := s.listen("")
+	s.want(503, codeBusy, "GET", "/v1/events", nil)
+	s.server.Drain()
+	if e := f.next(); e.Event != "end" || e.Why != "closing" {
+		t.Errorf("%+v", e)
+	}
+	if e := f.next(); e.Event != "" {
+		t.Errorf("%+v after the end", e)
+	}
+}
+
+// inBubble connects to the events of a service in a bubble.
+func (s *service) inBubble(p pipes) (net.Conn, io.Reader) {
+	s.t.Helper()
+	conn := p.dial()
+	if _, err := io.WriteString(conn, "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+		s.t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { response.Body.Close() })
+	return conn, response.Body
+}
+
+// The store is read as often for many connections as for one, and not at all for none.
+func TestEventsShareTheirReads(t *testing.T) {
+	calls := func(tabs int) (with, without int) {
+		synctest.Test(t, func(t *testing.T) {
+			s, p := startInBubble(t)
+			var conns []net.Conn
+			for range tabs {
+				conn, body := s.inBubble(p)
+				go func() { _, _ = io.Copy(io.Discard, body) }()
+				conns = append(conns, conn)
+			}
+			before := s.store.Calls()
+			time.Sleep(time.Minute)
+			with = s.store.Calls() - before
+			for _, conn := range conns {
+				_ = conn.Close()
+			}
+			time.Sleep(2 * pollIdle)
+			before = s.store.Calls()
+			time.Sleep(time.Minute)
+			without = s.store.Calls() - before
+		})
+		return with, without
+	}
+	one, none := calls(1)
+	many, _ := calls(50)
+	if one == 0 || many > one+one/10 { // the minute may begin in the middle of a read
+		t.Errorf("%d calls of the store in a minute for one connection, %d for 50", one, many)
+	}
+	if none != 0 {
+		t.Errorf("%d calls of the store without a connection", none)
+	}
+}
+
+// A connection without changes has heartbeats.
+func TestEventsHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := startInBubble(t)
+		conn, body := s.inBubble(p)
+		f := readFeed(t, body)
+		f.next()
+		go func() {
+			time.Sleep(time.Minute)
+			s.server.Drain()
+		}()
+		if e := f.next(); e.Event != "end" || f.beats < 3 {
+			t.Errorf("%+v after %d heartbeats in a minute", e, f.beats)
+		}
+		_ = conn.Close()
+	})
+}
+
+// A client that does not read for a while is told that events were dropped, and what waits for it is bounded.
+func TestEventsOfASlowClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := startInBubble(t)
+		conn, body := s.inBubble(p)
+		f := readFeed(t, body)
+		f.next()
+		for i := 0; time.Duration(i)*pollAtLeast < writeWithin-time.Second; i++ {
+			if _, err := s.client.TryLock(t.Context(), fmt.Sprint("lock ", i)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(pollAtLeast)
+		}
+		defer time.AfterFunc(time.Minute, s.server.Drain).Stop() // so that the test ends also if the client is not dropped
+		n := 0
+		last := Event{}
+		for e := f.next(); e.Event != ""; e = f.next() {
+			last = e
+			n++
+		}
+		if last.Event != "end" || last.Why != "slow" || n > maxBatches+4 {
+			t.Errorf("%+v after %d events", last, n)
+		}
+		_ = conn.Close()
+	})
+}
+
+// More changes than a client could show are one event.
+func TestManyChanges(t *testing.T) {
+	now := &snapshot{at: time.Now()}
+	for i := range maxChanges + 1 {
+		now.leases.items = append(now.leases.items, soloist.LeaseInfo{Kind: soloist.KindLock, Name: fmt.Sprint(i), Holder: "a", Token: 1})
+	}
+	for _, all := range [][]event{changes(&snapshot{}, now), now.since(now.at.Add(-time.Hour))} {
+		if len(all) != 1 || all[0].name != "many" {
+			t.Errorf("%d events", len(all))
+		}
+	}
+}
