@@ -146,6 +146,15 @@ func TestCheckers(t *testing.T) {
 		h[3].At, h[3].Until, h[3].Took = 46*s, 46*s, 46*s
 		return h
 	}
+	// A holder who was granted the job at an instant dies. Its successor runs 20, which it was in time for, and then 30, which the dead one may have been at.
+	putOff := func(granted time.Duration, more ...Event) History {
+		return append(History{
+			grant(10*s, 1, 5*s), run(10*s, 10*s+5, 11*s, 1, Okay, 11*s+5), markRaised(11*s, 1, 10*s),
+			with(grant(granted, 2, 8*s), func(e *Event) { e.Seen = 10_000 }),
+			with(grant(37*s, 3, 5*s), func(e *Event) { e.Seen = 10_000 }), run(20*s, 37*s+5, 38*s, 3, Okay, 38*s+5), markRaised(38*s, 3, 20*s),
+			with(grant(39*s, 4, 5*s), func(e *Event) { e.Seen = 20_000 }), run(30*s, 39*s+5, 40*s, 4, Okay, 40*s+5), markRaised(40*s, 4, 30*s),
+		}, more...)
+	}
 	queuedFor := func(d time.Duration) Rules {
 		r := missed("skip")
 		r.Jobs[0].Missed.Queued = d
@@ -324,6 +333,9 @@ func TestCheckers(t *testing.T) {
 		{"refused in time, claimed for that time later, and given back", gaveBackLater(40_000, nil), missed("skip"), ""},
 		{"refused in time, claimed for an earlier time later, and given back", gaveBackLater(30_000, nil), missed("skip"), JobsChecker},
 		{"refused too late, claimed for that time later, and given back", gaveBackLater(40_000, func(e *Event) { e.At, e.Took, e.Until = 45*s+1, 45*s+1, 46*s }), missed("skip"), JobsChecker},
+		{"comes after an older one, and was that of who died", putOff(28 * s), missed("skip"), ""},
+		{"comes after an older one, and was not due for who died", putOff(28*s - 2), missed("skip"), JobsChecker},
+		{"comes after an older one, and was not that of who gave it back", putOff(28*s, markRaised(29*s, 2, 10*s)), missed("skip"), JobsChecker},
 		{"waited in its client until it was late", away(40 * s), queuedFor(3 * s), ""},
 		{"waited in its client until one of as many requests as may hang had ended", append(away(40*s), hung(4)...), missed("skip"), ""},
 		{"did not wait behind fewer", append(away(40*s), hung(3)...), missed("skip"), JobsChecker},
