@@ -3,6 +3,7 @@ package proof
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -20,6 +21,7 @@ type Omission struct {
 	Spaced time.Duration // times sooner than this after one that was begun are done with it
 	Doubt  []Span        // in which the job may have been paused, or was asked for by a person
 	Later  bool          // a later time that is begun stands for it: it may have been missed, for all that were
+	Group  string        // what the names begin with that a replica takes to claim jobs for all, which then wait for it; "" if there are none
 	Tries  bool          // attempts are bounded: a replica that dies before it begins has had one
 }
 
@@ -98,13 +100,14 @@ func (c *jobCheck) excused(scheduled int64, from, to time.Duration, leases []*le
 	if c.diedInARow(leases, from, well) || c.passedOver(scheduled, to) {
 		return true
 	}
-	return c.takenByOthers(leases, scheduled, from, to)
+	return c.takenByOthers(leases, scheduled, from, to, well)
 }
 
 // takenByOthers reports whether others had the job until Grace was nearly over, for an earlier time or a manual run: scheduled times are run in their
 // order, so one that comes before this is run first, whichever replica does it. A well replica that was refused looks again when the lease in the way would have
-// ended, and at the latest when an eighth of Grace is left. If it found the job free then, the rest is no excuse.
-func (c *jobCheck) takenByOthers(leases []*lease, scheduled int64, from, to time.Duration) bool {
+// ended, and at the latest when an eighth of Grace is left. If it found the job free then, the rest is no excuse. One that waits for another which claims
+// for all looks again when that has ended.
+func (c *jobCheck) takenByOthers(leases []*lease, scheduled int64, from, to time.Duration, well History) bool {
 	rule := c.rule.Omission
 	until, look := from, from
 	for i, l := range leases {
@@ -114,12 +117,34 @@ func (c *jobCheck) takenByOthers(leases []*lease, scheduled int64, from, to time
 		if l.from >= from && !c.forAnother(leases[i:], scheduled) {
 			continue
 		}
-		if l.from > max(until, min(look, from+rule.Grace*7/8))+rule.Look+2*c.rule.Skew {
+		if l.from > max(until, min(max(look, c.waits(well, l.from)), from+rule.Grace*7/8))+rule.Look+2*c.rule.Skew {
 			return false
 		}
 		until, look = max(until, l.taken()), max(look, l.taken(), l.until+(l.until-l.from)/8)
 	}
 	return until > from && until+rule.Look+2*c.rule.Skew >= to
+}
+
+// waits is until when each of some replicas waits because it was told, before an instant, that another claims for all.
+func (c *jobCheck) waits(replicas History, before time.Duration) time.Duration {
+	if c.rule.Omission.Group == "" {
+		return 0
+	}
+	each := map[string]time.Duration{}
+	for i := range c.History {
+		e := &c.History[i]
+		if e.Kind != Acquire || e.Result != Held || e.Until > before || !strings.HasPrefix(e.Name, c.rule.Omission.Group) {
+			continue
+		}
+		if l := c.byToken[leaseKey{e.Name, e.Token}]; l != nil {
+			each[e.Replica] = max(each[e.Replica], l.taken())
+		}
+	}
+	first := Never
+	for _, r := range replicas {
+		first = min(first, each[r.Replica])
+	}
+	return first
 }
 
 // diedInARow reports whether two holders, one after the other, had the job since the time could be begun, and neither began anything or gave the job

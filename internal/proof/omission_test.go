@@ -40,6 +40,17 @@ func TestOmission(t *testing.T) {
 	delayed := JobRule{Name: "job", Record: "job", Delay: 5 * s, Omission: Omission{Grace: 5 * s, Until: 15 * s}}
 	told := with(markRaised(10*s, 1, 20*s), func(e *Event) { e.Kind = Extend })
 	manual := with(run(5*s, 10*s, 16*s, 1, Okay, 0), func(e *Event) { e.Manual = true })
+	// An earlier time is taken over 1.75 s after the job was free, by who has waited for another that claimed for all until half a second before.
+	waited := func(told ...Event) History {
+		claims := func(e *Event) { e.Name = "group/1" }
+		h := History{always, grant(7*s, 1, 4*s), with(by("v", grant(10*s, 7, 9*s)), claims), with(by("v", markRaised(11*s, 7, 0)), func(e *Event) { e.Name, e.Linger = "group/1", 5*s/4 }),
+			grant(12*s+3*s/4, 2, 9*s), run(10*s, 13*s, 16*s, 2, Okay, 17*s)}
+		return append(h, told...)
+	}
+	toldAt := func(replica string, at time.Duration) Event {
+		return Event{Kind: Acquire, At: at - 1, Until: at, Replica: replica, Name: "group/1", Holder: replica + "#g", Token: 7, TTL: s, Result: Held, Took: at, Did: Held, DidToken: 7}
+	}
+	grouped := at20(func(o *Omission) { o.Group = "group/" })
 	tests := []struct {
 		name string
 		h    History // whose instant 0 is ten seconds before the scheduled time 20
@@ -84,6 +95,11 @@ func TestOmission(t *testing.T) {
 		{"what was given back early had been granted for longer", History{always, grant(7*s, 1, 9*s), markRaised(10*s+s/10, 1, 0), grant(14*s, 2, 9*s), run(10*s, 15*s, 16*s, 2, Okay, 17*s)}, at20(nil), false},
 		{"two had it, and the second took over at once when an eighth of Grace was left", History{always, grant(7*s, 1, 7*s+s/2), grant(14*s+9*s/10, 2, 9*s), run(10*s, 15*s, 16*s, 2, Okay, 17*s)}, at20(nil), false},
 		{"two had it, and the second not for an earlier time", History{always, grant(7*s, 1, 4*s), grant(11*s+s, 2, 9*s), run(30*s, 20*s, 21*s, 2, Okay, 22*s)}, at20(nil), true},
+		{"who was well waited for another that claimed for all", waited(toldAt("w", 10*s+2)), grouped, false},
+		{"who was well was told so too late", waited(toldAt("w", 12*s+3*s/4+2)), grouped, true},
+		{"who was well did not wait for another", waited(toldAt("u", 10*s+2)), grouped, true},
+		{"one of two that were well did not wait for another", append(waited(toldAt("w", 10*s+2)), well("u", 0, 60*s)), grouped, true},
+		{"nobody claims for others", waited(toldAt("w", 10*s+2)), at20(nil), true},
 		{"who died had it for an earlier time", History{always, grant(10*s, 1, 3*s), grant(13*s+s/4, 2, 9*s), run(10*s, 14*s, 16*s, 2, Okay, 17*s)}, at20(nil), false},
 		{"who died had it for this time", History{always, grant(10*s, 1, 3*s), grant(13*s+s/4, 2, 9*s), run(30*s, 20*s, 21*s, 2, Okay, 22*s)}, at20(nil), true},
 		{"who had it told of an earlier beginning", History{always, grant(10*s, 1, 9*s), with(told, func(e *Event) { e.Mark = 10_000 })}, once, false},

@@ -145,6 +145,9 @@ func (w *world) omission(j JobPlan) proof.Omission {
 	if j.Jitter > 0 {
 		o.Start = j.start
 	}
+	if p.Job.Herd {
+		o.Group = "group/"
+	}
 	if j.Uneven {
 		o.Grace = 0 // replicas disagree about what is missed
 	}
