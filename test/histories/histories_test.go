@@ -40,7 +40,10 @@ var (
 // perRound is how many actions of the actors make a round.
 const perRound = 800
 
-func TestMain(m *testing.M) { servers.Main(m) }
+func TestMain(m *testing.M) {
+	disk.install()
+	servers.Main(m)
+}
 
 // try runs rounds until there have been enough operations on names that could be checked, and at least one of everything. On a slow machine
 // more requests are under way at once, and of more names the order cannot be searched through.
@@ -155,7 +158,7 @@ func TestPostgreSQL(t *testing.T) {
 	try(t, b)
 }
 
-// postgresFaults stop and end single backends, and have transactions of others insert names.
+// postgresFaults stop and end single backends, hold up commits, and have transactions of others insert names.
 func postgresFaults(pool *pgxpool.Pool) []fault {
 	backend := func(ctx context.Context) (pid int, ok bool) {
 		err := pool.QueryRow(ctx, "SELECT pid FROM pg_stat_activity WHERE application_name = 'soloist' ORDER BY random() LIMIT 1").Scan(&pid)
@@ -177,6 +180,24 @@ func postgresFaults(pool *pgxpool.Pool) []fault {
 				ok = err == nil
 			}
 			return ok
+		}},
+		{"commit held up", func(ctx context.Context, _ []string) bool { // by a replica that they are to wait for, and that there is not
+			stands := func(ctx context.Context, replica string) bool {
+				_, err := pool.Exec(ctx, "ALTER SYSTEM SET synchronous_standby_names = '"+replica+"'")
+				if err == nil {
+					_, err = pool.Exec(ctx, "SELECT pg_reload_conf()")
+				}
+				return err == nil
+			}
+			always := context.WithoutCancel(ctx)
+			defer stands(always, "")
+			if !stands(ctx, "nobody") {
+				return false
+			}
+			time.Sleep(while())
+			var waiting bool
+			err := pool.QueryRow(always, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')").Scan(&waiting)
+			return err == nil && waiting
 		}},
 		{"name being inserted", func(ctx context.Context, names []string) bool {
 			bound, cancel := context.WithTimeout(ctx, while())
@@ -247,7 +268,7 @@ func TestMariaDB(t *testing.T) {
 	try(t, b)
 }
 
-// mariadbFaults end single connections, and have transactions of others lock rows.
+// mariadbFaults end single connections, hold up commits, and have transactions of others lock rows.
 func mariadbFaults(db *sql.DB) []fault {
 	return []fault{
 		{"backend ended", func(ctx context.Context, _ []string) bool {
@@ -257,6 +278,24 @@ func mariadbFaults(db *sql.DB) []fault {
 				_, err = db.ExecContext(ctx, fmt.Sprintf("KILL CONNECTION %d", id))
 			}
 			return err == nil
+		}},
+		{"commit held up", func(ctx context.Context, _ []string) bool { // by somebody who begins to make a copy
+			conn, err := db.Conn(ctx)
+			if err != nil {
+				return false
+			}
+			defer conn.Close()
+			always := context.WithoutCancel(ctx)
+			defer func() { _, _ = conn.ExecContext(always, "BACKUP STAGE END") }()
+			for _, stage := range []string{"START", "BLOCK_COMMIT"} {
+				if _, err := conn.ExecContext(always, "BACKUP STAGE "+stage); err != nil {
+					return false
+				}
+			}
+			time.Sleep(while())
+			var waiting int
+			err = conn.QueryRowContext(always, "SELECT count(*) FROM information_schema.processlist WHERE state = 'Waiting for backup lock'").Scan(&waiting)
+			return err == nil && waiting > 0
 		}},
 		{"rows locked", func(ctx context.Context, names []string) bool {
 			tx, err := db.BeginTx(ctx, nil)
@@ -333,6 +372,6 @@ func TestSQLite(t *testing.T) {
 		time.Sleep(while() / 4)
 		_, err = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
 		return err == nil
-	}}}
+	}}, {"commit held up", func(context.Context, []string) bool { return disk.hold(while()) }}}
 	try(t, b)
 }

@@ -34,7 +34,7 @@ func (w *world) histories(h proof.History) {
 			}
 		}
 		for at := range h {
-			if e := &h[at]; e.Kind != proof.Run || e.Name != j.Name || e.Recorded == 0 || e.Token < oldest || w.doubted(*e) {
+			if e := &h[at]; e.Kind != proof.Run || e.Name != j.Name || e.Recorded == 0 || e.Token < oldest || w.doubted(h, *e) {
 				continue
 			}
 			e := h[at]
@@ -68,6 +68,11 @@ func (w *world) wrong(job string, e proof.Event, text string) {
 	w.found = append(w.found, proof.Violation{Checker: historyChecker, Name: job, Text: text, Excerpt: proof.History{e}})
 }
 
-// doubted reports whether the record need not report a run: its lease was lost, and nobody could say whether a transaction of it had been committed,
-// which would have recorded the run in another way.
-func (w *world) doubted(run proof.Event) bool { return run.Result == proof.Lost && w.plan.Commits > 0 }
+// doubted reports whether the record need not report a run: it was lost, at the latest when it was to be recorded, and nobody could say until then whether a
+// transaction of it had been committed, which would have recorded the run in another way.
+func (w *world) doubted(h proof.History, run proof.Event) bool {
+	lost := run.Result == proof.Lost || run.Result == proof.Failed && slices.ContainsFunc(h, func(e proof.Event) bool {
+		return e.Kind == proof.Loss && e.Name == recordOfJob(run.Name) && e.Token == run.Token
+	})
+	return lost && w.plan.Commits > 0
+}

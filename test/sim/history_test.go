@@ -21,6 +21,7 @@ func TestHistoriesThatTellTooLittle(t *testing.T) {
 		e.Result = result
 		return e
 	}
+	lost := proof.Event{Kind: proof.Loss, Name: recordOfJob("tick"), Token: 7}
 	told := soloist.RunRecord{ScheduledAt: time.UnixMilli(60_000), Token: 7, Attempt: 1, Outcome: soloist.OutcomeOK}
 	full := []soloist.RunRecord{{Token: 5, Outcome: soloist.OutcomeAbandoned}}
 	for token := range int64(kept - 1) {
@@ -31,14 +32,18 @@ func TestHistoriesThatTellTooLittle(t *testing.T) {
 		told    []soloist.RunRecord
 		commits int // as in Plan
 		want    string
+		also    proof.History
 	}{
-		"told":      {run, []soloist.RunRecord{told}, 50, ""},
-		"not told":  {run, nil, 50, "does not show a run"},
-		"otherwise": {with(proof.Failed), []soloist.RunRecord{told}, 50, "something else"},
-		"failed, and not told, where there are transactions": {with(proof.Failed), nil, 50, "does not show a run"},
-		"not told any more, behind one that was abandoned":   {run, full, 50, ""},
-		"lost, and not told": {with(proof.Lost), nil, 0, "does not show a run"},
-		"lost, with a transaction that may have been committed too": {with(proof.Lost), nil, 50, ""},
+		"told":      {run, []soloist.RunRecord{told}, 50, "", nil},
+		"not told":  {run, nil, 50, "does not show a run", nil},
+		"otherwise": {with(proof.Failed), []soloist.RunRecord{told}, 50, "something else", nil},
+		"failed, and not told, where there are transactions":        {with(proof.Failed), nil, 50, "does not show a run", nil},
+		"failed, and lost when it was to be recorded":               {with(proof.Failed), nil, 50, "", proof.History{lost}},
+		"failed, and lost, without a transaction":                   {with(proof.Failed), nil, 0, "does not show a run", proof.History{lost}},
+		"succeeded, and lost when it was to be recorded":            {run, nil, 50, "does not show a run", proof.History{lost}},
+		"not told any more, behind one that was abandoned":          {run, full, 50, "", nil},
+		"lost, and not told":                                        {with(proof.Lost), nil, 0, "does not show a run", nil},
+		"lost, with a transaction that may have been committed too": {with(proof.Lost), nil, 50, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &world{plan: &Plan{Work: Jobs, Job: JobPlan{Name: "tick"}, Commits: row.commits}, mem: memstore.New()}
@@ -55,7 +60,7 @@ func TestHistoriesThatTellTooLittle(t *testing.T) {
 			if err != nil || errs[0] != nil {
 				t.Fatal(errs, err)
 			}
-			w.histories(proof.History{row.run})
+			w.histories(append(row.also, row.run))
 			if found := len(w.found) > 0; found != (row.want != "") || found && !strings.Contains(w.found[0].Text, row.want) {
 				t.Errorf("found %v, want %q", w.found, row.want)
 			}
