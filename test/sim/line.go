@@ -19,6 +19,7 @@ type standing struct {
 	out          store.Outcome
 	at           time.Duration // of the grant
 	leave        context.CancelFunc
+	forsaken     bool // its holder has left, and the store was not told
 }
 
 // stand returns the place of a claim's holder, which is made unless there is one. at is the event of the claim if it is made.
@@ -212,6 +213,27 @@ func (w *world) left(s *standing) {
 	s.leave()
 }
 
+// forsake notes that the store is not told that a holder leaves.
+func (w *world) forsake(holder string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.places[holder]; s != nil {
+		s.forsaken = true
+	}
+}
+
+// forsaken returns how long the places in the line for a name that nobody is in keep it at most: a lease each.
+func (w *world) forsaken(name string) (d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.places {
+		if s.forsaken && s.name == name {
+			d += w.events[s.event].TTL
+		}
+	}
+	return d
+}
+
 // vacate gives up the places of a replica that has died, as a store does that finds nobody to tell.
 func (w *world) vacate(r *replica) {
 	w.mu.Lock()
@@ -251,6 +273,7 @@ func (n *network) Leave(ctx context.Context, name, holder string) (bool, error) 
 		return false, store.ErrClosed
 	}
 	if n.cut() != nil {
+		w.forsake(holder)
 		<-ctx.Done()
 		return false, store.AsUnknown(errOnTheWay)
 	}
@@ -260,11 +283,14 @@ func (n *network) Leave(ctx context.Context, name, holder string) (bool, error) 
 	}
 	switch f.kind {
 	case "refused":
+		w.forsake(holder)
 		return false, errRefused
 	case "reply lost":
 		leave()
 	case "late":
 		time.AfterFunc(f.later, func() { leave() })
+	default:
+		w.forsake(holder)
 	}
 	return false, store.AsUnknown(errOnTheWay)
 }

@@ -69,7 +69,7 @@ func (t *thread) lastly(ctx context.Context, name string) {
 	if ctx.Err() != nil {
 		return
 	}
-	bound, stop := context.WithTimeout(ctx, w.plan.patience())
+	bound, stop := context.WithTimeout(ctx, w.plan.patience()+w.forsaken("lock/"+name))
 	defer stop()
 	begin := w.now()
 	lease, err := t.client.Lock(bound, name)
