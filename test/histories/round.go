@@ -104,11 +104,11 @@ func (r *run) round(ctx context.Context, operations int) error {
 	calm, end := context.WithCancel(ctx)
 	go func() {
 		defer close(blown)
-		for calm.Err() == nil && len(r.rig.faults) > 0 {
-			time.Sleep(time.Duration(rand.Int64N(int64(longest / 5)))) // work goes on between the faults
-			if f := r.rig.faults[rand.IntN(len(r.rig.faults))]; f.do(calm, all) {
+		for next := r.rounds; calm.Err() == nil && len(r.rig.faults) > 0; next = rand.IntN(len(r.rig.faults)) { // each begins some round: one needs names that are new
+			if f := r.rig.faults[next%len(r.rig.faults)]; f.do(calm, all) {
 				rec.fault(f.name)
 			}
+			time.Sleep(time.Duration(rand.Int64N(int64(longest / 5)))) // work goes on between the faults
 		}
 	}()
 	actors.Wait()
