@@ -34,11 +34,12 @@ require (
 	github.com/coreos/go-semver v0.3.1 // indirect
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
 	github.com/go-ole/go-ole v1.2.4 // indirect
+	github.com/go-zookeeper/zk v1.0.4 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
+	github.com/google/jsonschema-go v0.4.3 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
 	github.com/hazelcast/hazelcast-go-client v1.4.2 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
-	github.com/google/jsonschema-go v0.4.3 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
@@ -90,6 +91,7 @@ require (
 	github.com/soloist-dev/soloist/store/mysqlstore v0.0.0
 	github.com/soloist-dev/soloist/store/pgstore v0.0.0
 	github.com/soloist-dev/soloist/store/redisstore v0.0.0
+	github.com/soloist-dev/soloist/store/zkstore v0.0.0
 	github.com/spf13/pflag v1.0.9
 	golang.org/x/tools v0.52.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
@@ -116,9 +118,12 @@ replace github.com/soloist-dev/soloist/store/dynamostore => ../../store/dynamost
 
 replace github.com/soloist-dev/soloist/store/etcdstore => ../../store/etcdstore
 
+replace github.com/soloist-dev/soloist/store/zkstore => ../../store/zkstore
+
 replace github.com/soloist-dev/soloist/store/mysqlstore => ../../store/mysqlstore
 
 replace github.com/soloist-dev/soloist/metrics/prometheus => ../../metrics/prometheus
 
 replace github.com/soloist-dev/soloist/store/hazelcaststore => ../../store/hazelcaststore
+
 replace github.com/soloist-dev/soloist/server => ../../server

@@ -23,6 +23,7 @@ import (
 	"github.com/soloist-dev/soloist/store/pgstore"
 	"github.com/soloist-dev/soloist/store/redisstore"
 	"github.com/soloist-dev/soloist/store/sqlitestore"
+	"github.com/soloist-dev/soloist/store/zkstore"
 )
 
 // quiet keeps go-redis from writing to standard error what the errors say as well.
@@ -63,6 +64,7 @@ var openers = map[string]func(ctx context.Context, text string) (store.Store, er
 	"cassandra":       opener(cassandrastore.OpenURL),
 	"hazelcast":       opener(hazelcaststore.OpenURL),
 	"etcd":            opener(etcdstore.OpenURL),
+	"zk":              opener(zkstore.OpenURL),
 }
 
 // opener makes the OpenURL of a package one of openers, without the nil that is not nil.

@@ -72,6 +72,13 @@ func (s *Store) Ping(ctx context.Context) error {
 	return err
 }
 
+// See records an item that the backend has read by itself, such as for a watch: this process measures its TTL from now, and need not read it again.
+func (s *Store) See(item Item) {
+	if item = checked(item.Name, item); item.Err == nil {
+		s.sights.see(item)
+	}
+}
+
 // stamp makes a record unique.
 func (s *Store) stamp(r *Record) { r.Write = s.id + "-" + strconv.FormatUint(s.writes.Add(1), 36) }
 

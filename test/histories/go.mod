@@ -20,6 +20,9 @@ require (
 )
 
 require (
+	github.com/StackExchange/wmi v0.0.0-20190523213315-cbe66965904d // indirect
+	github.com/go-ole/go-ole v1.2.4 // indirect
+	github.com/go-zookeeper/zk v1.0.4 // indirect
 	github.com/hazelcast/hazelcast-go-client v1.4.2 // indirect
 	github.com/shirou/gopsutil/v3 v3.21.5 // indirect
 	github.com/tklauser/go-sysconf v0.3.4 // indirect
@@ -58,6 +61,7 @@ require (
 	github.com/redis/go-redis/v9 v9.23.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/soloist-dev/soloist/store/hazelcaststore v0.0.0
+	github.com/soloist-dev/soloist/store/zkstore v0.0.0
 	go.etcd.io/etcd/api/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/client/v3 v3.7.3 // indirect
@@ -85,6 +89,7 @@ replace (
 	github.com/soloist-dev/soloist/store/pgstore => ../../store/pgstore
 	github.com/soloist-dev/soloist/store/redisstore => ../../store/redisstore
 	github.com/soloist-dev/soloist/store/sqlitestore => ../../store/sqlitestore
+	github.com/soloist-dev/soloist/store/zkstore => ../../store/zkstore
 )
 
 replace github.com/soloist-dev/soloist/store/hazelcaststore => ../../store/hazelcaststore

@@ -1,0 +1,251 @@
+package zkstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/casstore"
+)
+
+// A backend is the nodes below one path.
+type backend struct {
+	conns       conns
+	tree        tree
+	acl         []zk.ACL
+	lastVersion int32
+
+	mu     sync.Mutex
+	closed bool
+	calls  sync.WaitGroup // requests, some of which nobody waits for any more
+}
+
+// flights is how many reads of one call are under way at once, over the same connection.
+const flights = 64
+
+// inParallel calls a function for the numbers up to n.
+func inParallel(n int, do func(i int)) {
+	var wait sync.WaitGroup
+	next := make(chan int)
+	for range min(n, flights) {
+		wait.Go(func() {
+			for i := range next {
+				do(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	wait.Wait()
+}
+
+// errCutOff is that a context has ended while a request was under way.
+var errCutOff = errors.New("no reply yet")
+
+// call makes requests, and returns at the end of ctx without waiting for the replies: the client of ZooKeeper knows no contexts.
+func call[T any](ctx context.Context, b *backend, request func(*zk.Conn) (T, error)) (T, error) {
+	type reply struct {
+		value T
+		err   error
+	}
+	var none T
+	conn, err := b.conns.get(ctx)
+	if err != nil {
+		return none, err
+	}
+	replied := make(chan reply, 1)
+	if !b.background(func() {
+		value, err := request(conn)
+		replied <- reply{value, err}
+	}) {
+		return none, store.ErrClosed
+	}
+	select {
+	case r := <-replied:
+		return r.value, b.conns.explain(r.err)
+	case <-ctx.Done():
+		return none, b.conns.explain(errors.Join(ctx.Err(), errCutOff))
+	}
+}
+
+// background runs a function in a goroutine that Close waits for. It returns false if the backend is closed.
+func (b *backend) background(do func()) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.closed {
+		b.calls.Go(do)
+	}
+	return !b.closed
+}
+
+// Close implements casstore.Backend.
+func (b *backend) Close() error {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	b.conns.close()
+	b.calls.Wait()
+	return nil
+}
+
+// Read implements casstore.Backend. The server that the client is connected to may lag behind the others. So it catches up with the leader first.
+func (b *backend) Read(ctx context.Context, names []string) ([]casstore.Item, error) {
+	items, err := call(ctx, b, func(conn *zk.Conn) ([]casstore.Item, error) {
+		if _, err := conn.Sync(b.tree.root); err != nil {
+			return nil, err
+		}
+		items, errs := b.readAll(ctx, conn, names)
+		return items, cmp.Or(errs...)
+	})
+	return items, wrap("reading", err)
+}
+
+// readAll reads nodes.
+func (b *backend) readAll(ctx context.Context, conn *zk.Conn, names []string) (items []casstore.Item, errs []error) {
+	items, errs = make([]casstore.Item, len(names)), make([]error, len(names))
+	inParallel(len(names), func(i int) {
+		if errs[i] = ctx.Err(); errs[i] == nil {
+			items[i], errs[i] = b.read(conn, names[i])
+		}
+	})
+	return items, errs
+}
+
+func (b *backend) read(conn *zk.Conn, name string) (casstore.Item, error) {
+	data, stat, err := conn.Get(b.tree.node(name))
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return casstore.Item{Name: name}, nil
+	case err != nil:
+		return casstore.Item{}, wrap("reading", err)
+	}
+	return itemOf(name, data, stat.Version), nil
+}
+
+// page is how many nodes a list reads at once.
+const page = 500
+
+// List implements casstore.Backend. It reads all names, and then the nodes, some at a time: ZooKeeper has no order of names.
+func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[casstore.Item, error] {
+	return func(yield func(casstore.Item, error) bool) {
+		names, err := b.names(ctx, prefix)
+		for some := range slices.Chunk(names, page) {
+			var items []casstore.Item
+			if items, err = b.Read(ctx, some); err != nil {
+				break
+			}
+			for _, item := range items {
+				if (item.Version != "" || item.Err != nil) && !yield(item, nil) {
+					return
+				}
+			}
+		}
+		if err != nil {
+			yield(casstore.Item{}, err)
+		}
+	}
+}
+
+// names returns the names that begin with a prefix, in ascending order.
+func (b *backend) names(ctx context.Context, prefix string) ([]string, error) {
+	found, err := call(ctx, b, func(conn *zk.Conn) ([]string, error) {
+		if _, err := conn.Sync(b.tree.root); err != nil {
+			return nil, err
+		}
+		buckets, err := b.buckets(conn)
+		if err != nil {
+			return nil, err
+		}
+		found, errs := make([][]string, len(buckets)), make([]error, len(buckets))
+		inParallel(len(buckets), func(i int) {
+			if errs[i] = ctx.Err(); errs[i] == nil {
+				found[i], errs[i] = b.namesIn(conn, buckets[i])
+			}
+		})
+		return slices.Concat(found...), cmp.Or(errs...)
+	})
+	if err != nil {
+		return nil, wrap("listing", err)
+	}
+	found = slices.DeleteFunc(found, func(name string) bool { return !strings.HasPrefix(name, prefix) })
+	slices.Sort(found)
+	return found, nil
+}
+
+// buckets returns the names of the buckets that are there, in ascending order.
+func (b *backend) buckets(conn *zk.Conn) ([]string, error) {
+	children, _, err := conn.Children(b.tree.root)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	children = slices.DeleteFunc(children, func(child string) bool { return !bucketName.MatchString(child) })
+	slices.Sort(children)
+	return children, err
+}
+
+// namesIn returns the names in a bucket, in ascending order. Nodes that are no names' are left out.
+func (b *backend) namesIn(conn *zk.Conn, bucket string) (names []string, err error) {
+	children, _, err := conn.Children(b.tree.root + "/" + bucket)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return nil, err
+	}
+	for _, child := range children {
+		if name, ok := unescape(child); ok && b.tree.bucket(name) == b.tree.root+"/"+bucket {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Walk implements casstore.Backend. The order is that of the buckets, and of the names in a bucket. The cursor is the bucket and the last name.
+func (b *backend) Walk(ctx context.Context, cursor string, n int) (items []casstore.Item, next string, err error) {
+	var names []string
+	names, err = call(ctx, b, func(conn *zk.Conn) (names []string, err error) {
+		names, next, err = b.walk(conn, cursor, n)
+		return names, err
+	})
+	if err == nil && len(names) > 0 {
+		items, err = b.Read(ctx, names)
+	}
+	if err != nil {
+		return nil, "", wrap("walking", err)
+	}
+	return slices.DeleteFunc(items, func(i casstore.Item) bool { return i.Version == "" && i.Err == nil }), next, nil
+}
+
+func (b *backend) walk(conn *zk.Conn, cursor string, n int) (names []string, next string, err error) {
+	buckets, err := b.buckets(conn)
+	if err != nil {
+		return nil, "", err
+	}
+	in, after, _ := strings.Cut(cursor, "/")
+	for _, bucket := range buckets {
+		if bucket < in {
+			continue
+		}
+		all, err := b.namesIn(conn, bucket)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, name := range all {
+			if bucket == in && name <= after {
+				continue
+			}
+			if len(names) == n {
+				return names, next, nil
+			}
+			names, next = append(names, name), bucket+"/"+name
+		}
+	}
+	return names, "", nil
+}

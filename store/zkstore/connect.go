@@ -1,0 +1,216 @@
+package zkstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// conns is where a store has its connection from.
+type conns interface {
+	get(ctx context.Context) (*zk.Conn, error)
+	explain(err error) error // adds why no server could be reached
+	close()
+}
+
+// given is a connection that its owner closes.
+type given struct{ conn *zk.Conn }
+
+func (g given) get(ctx context.Context) (*zk.Conn, error) { return g.conn, ctx.Err() }
+func (g given) explain(err error) error                   { return err }
+func (g given) close()                                    {}
+
+// A connector makes a connection when one is first wanted, and again when the first attempt failed.
+type connector struct {
+	target  *target
+	failure atomic.Pointer[string] // of the last attempt to reach a server; nil if it succeeded
+	ctx     context.Context        // of what is under way
+	cancel  context.CancelFunc
+
+	mu      sync.Mutex
+	attempt *attempt // under way, or the one that succeeded
+	closed  bool
+	work    sync.WaitGroup
+}
+
+// An attempt is one of making a connection.
+type attempt struct {
+	conn   *zk.Conn
+	events <-chan zk.Event
+	done   chan struct{} // closed when err is set
+	err    error
+}
+
+func newConnector(t *target) *connector {
+	c := &connector{target: t}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c
+}
+
+func (c *connector) get(ctx context.Context) (*zk.Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	a, err := c.begin()
+	if err != nil {
+		return nil, wrap("connecting", err)
+	}
+	select {
+	case <-a.done:
+		return a.conn, wrap("connecting", c.explain(a.err))
+	case <-ctx.Done():
+		return nil, wrap("connecting", c.explain(ctx.Err()))
+	}
+}
+
+// begin returns the attempt that counts, and starts one if there is none.
+func (c *connector) begin() (*attempt, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, store.ErrClosed
+	}
+	if c.attempt == nil {
+		conn, events, err := zk.Connect(c.target.hosts, c.target.session,
+			zk.WithHostProvider(&hosts{}), zk.WithDialer(c.dial), zk.WithLogger(silent{}), zk.WithLogInfo(false))
+		if err != nil {
+			return nil, err
+		}
+		a := &attempt{conn: conn, events: events, done: make(chan struct{})}
+		c.attempt = a
+		c.work.Go(func() { c.authenticate(a) })
+	}
+	return c.attempt, nil
+}
+
+// authenticate tells the server who the user is, before anything else is asked. The client repeats that on later connections.
+func (c *connector) authenticate(a *attempt) {
+	defer close(a.done)
+	if c.target.user == "" {
+		return
+	}
+	if a.err = a.conn.AddAuth("digest", []byte(c.target.user+":"+c.target.password)); a.err == nil {
+		return
+	}
+	c.mu.Lock()
+	c.attempt = nil
+	c.mu.Unlock()
+	shut(a)
+}
+
+// dial connects to a server.
+func (c *connector) dial(network, address string, _ time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(c.ctx, c.target.dial)
+	defer cancel()
+	conn, err := c.target.connect(ctx, network, address)
+	if err != nil {
+		why := err.Error()
+		c.failure.Store(&why)
+		return nil, err
+	}
+	c.failure.Store(nil)
+	link := &link{Conn: conn, patience: c.target.session}
+	link.stop = context.AfterFunc(c.ctx, func() { _ = conn.Close() })
+	return link, nil
+}
+
+// A link is a connection to a server. The client would wait for a server that accepts it, and then says nothing, for almost seven session timeouts.
+type link struct {
+	net.Conn
+
+	patience time.Duration
+	stop     func() bool
+}
+
+// SetReadDeadline implements net.Conn.
+func (l *link) SetReadDeadline(t time.Time) error {
+	if latest := time.Now().Add(l.patience); t.After(latest) {
+		t = latest
+	}
+	return l.Conn.SetReadDeadline(t)
+}
+
+// Close implements net.Conn.
+func (l *link) Close() error {
+	l.stop()
+	return l.Conn.Close()
+}
+
+func (c *connector) explain(err error) error {
+	failure := c.failure.Load()
+	if failure == nil || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, zk.ErrNoServer) {
+		return err
+	}
+	return fmt.Errorf("%w (%s)", err, *failure)
+}
+
+// close closes the connection, after an attempt that is under way has been given up.
+func (c *connector) close() {
+	c.mu.Lock()
+	c.closed = true
+	a := c.attempt
+	c.mu.Unlock()
+	if a != nil {
+		a.conn.Close()
+		c.cancel()
+		c.work.Wait()
+		shut(a)
+	}
+	c.cancel()
+	c.work.Wait()
+}
+
+// shut closes a connection, and waits until nothing of it runs any more.
+func shut(a *attempt) {
+	a.conn.Close()
+	for range a.events { // until it is closed
+	}
+}
+
+// hosts are the servers that are tried one after the other. The names are looked up with each attempt, and stay, for TLS.
+type hosts struct {
+	mu       sync.Mutex
+	all      []string
+	at, last int
+}
+
+// Init implements zk.HostProvider.
+func (h *hosts) Init(servers []string) error {
+	h.all, h.at, h.last = servers, -1, -1
+	return nil
+}
+
+// Len implements zk.HostProvider.
+func (h *hosts) Len() int { return len(h.all) }
+
+// Next implements zk.HostProvider.
+func (h *hosts) Next() (server string, allTried bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.at = (h.at + 1) % len(h.all)
+	allTried = h.at == h.last
+	if h.last < 0 {
+		h.last = 0
+	}
+	return h.all[h.at], allTried
+}
+
+// Connected implements zk.HostProvider.
+func (h *hosts) Connected() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.last = h.at
+}
+
+// silent is a zk.Logger that logs nothing.
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}

@@ -1,0 +1,129 @@
+package zkstore_test
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/zkstore"
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+// TestManyNames: what 10,000 leases cost for one period, and that as many names can be listed and forgotten.
+func TestManyNames(t *testing.T) {
+	servers.Long(t)
+	s, path := shared(t), fresh()
+	a := on(t, s.conn, path)
+	const n = 10_000
+	claims := make([]store.Claim, n)
+	for i := range claims {
+		claims[i] = store.Claim{Name: fmt.Sprintf("elements/%06d", i), Holder: "x", TTL: time.Hour}
+	}
+	outcomes, err := a.Acquire(background, claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	extensions, releases := make([]store.Extension, n), make([]store.Release, n)
+	for i, c := range claims {
+		if outcomes[i].Err != nil {
+			t.Fatal(outcomes[i].Err)
+		}
+		extensions[i] = store.Extension{Name: c.Name, Holder: "x", Token: outcomes[i].Grant.Token, TTL: time.Hour}
+		releases[i] = store.Release{Name: c.Name, Holder: "x", Token: outcomes[i].Grant.Token}
+	}
+	before := s.received(t)
+	errs, err := a.Extend(background, extensions)
+	if err = errors.Join(append(errs, err)...); err != nil {
+		t.Fatal(err)
+	}
+	if cost := s.received(t) - before; cost > n/500+5 { // asking counts, too, and so does a ping
+		t.Errorf("extending %d leases cost %d requests, want %d", n, cost, n/500)
+	}
+	listed := 0
+	for _, err := range a.List(background, "elements/") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed++
+	}
+	if listed != n {
+		t.Errorf("listed %d names, want %d", listed, n)
+	}
+	if errs, err = a.Release(background, releases); errors.Join(append(errs, err)...) != nil {
+		t.Fatal(errors.Join(append(errs, err)...))
+	}
+	forgotten := 0
+	servers.Wait(t, "all to be forgotten", func() bool {
+		k, err := a.Sweep(background, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		forgotten += k
+		return forgotten == n
+	})
+}
+
+// received returns how many packets of clients the server has received.
+func (s *server) received(t testing.TB) int {
+	t.Helper()
+	status, err := s.Status()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status.Received
+}
+
+// TestRequests counts, at the server, what the verbs cost. It has a server to itself.
+func TestRequests(t *testing.T) {
+	alone := servers.ZooKeeper(t, 1)[0]
+	s := &server{ZooKeeperServer: alone, conn: newConn(t, alone.Addr)}
+	path := fresh()
+	a, b := on(t, s.conn, path), on(t, s.conn, path)
+	expect := func(what string, want int, do func() error) {
+		t.Helper()
+		before := s.received(t)
+		err := do()
+		got := s.received(t) - before - 1 // asking counts, too
+		if err != nil || got != want {
+			t.Errorf("%s cost %d requests, want %d: %v", what, got, want, err)
+		}
+	}
+	if _, err := claim(background, a, "first", "x", time.Hour); err != nil { // makes the nodes above
+		t.Fatal(err)
+	}
+	if _, err := s.conn.Create(bucketOf(path, "name"), nil, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		t.Fatal(err)
+	}
+	var grant store.Grant
+	acquire := func(of *zkstore.Store) func() error {
+		return func() (err error) { grant, err = claim(background, of, "name", "x", time.Hour); return err }
+	}
+	refuse := func() error {
+		if _, err := claim(background, b, "name", "y", time.Hour); !errors.Is(err, store.ErrHeld) {
+			return fmt.Errorf("got %w, want that it is held", err)
+		}
+		return nil
+	}
+	expect("acquiring a new name", 3, acquire(a))
+	expect("a first refused claim", 2, refuse)
+	last := s.lastWrite(t, path)
+	expect("a refused claim", 2, refuse)
+	if s.lastWrite(t, path) != last {
+		t.Error("a refused claim has written")
+	}
+	expect("an extension", 1, func() error { return extend(background, a, "name", grant.Token, time.Hour) })
+	expect("a release", 1, func() error { return release(background, a, "name", grant.Token) })
+	expect("acquiring it again", 1, acquire(a))
+}
+
+// bucketOf returns the path of the bucket of a name.
+func bucketOf(path, name string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name))
+	return fmt.Sprintf("%s/%02x", path, byte(h.Sum32()))
+}

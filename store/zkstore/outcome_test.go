@@ -1,0 +1,255 @@
+package zkstore_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/zkstore"
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+// again repeats what has an unknown outcome, or fails while the client connects anew.
+func again(t testing.TB, what string, do func() error) {
+	t.Helper()
+	servers.Wait(t, what, func() bool {
+		err := do()
+		if errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrHeld) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		return err == nil
+	})
+}
+
+// TestWhatBecomesOfWrites: a write during which the connection is lost has an unknown outcome, and a caller that repeats it gets what the first request did.
+func TestWhatBecomesOfWrites(t *testing.T) {
+	s := shared(t)
+	for rule, f := range map[string]fate{
+		"its connection breaks before it arrives":        {},
+		"its connection breaks after it was carried out": {forward: true},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			p := newProxy(t, s.Addr)
+			via := openURL(t, p.addr(), fresh())
+			meets := func(what string, do func() error) {
+				t.Helper()
+				again(t, "a connection", func() error { return via.Ping(background) })
+				p.next.Store(&f)
+				if err := do(); !errors.Is(err, store.ErrUnknown) {
+					t.Errorf("%s: got %v, want an unknown outcome", what, err)
+				}
+				again(t, "the second "+what, do)
+			}
+			grant, err := claim(background, via, "other", "x", time.Hour) // makes the bucket
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := release(background, via, "other", grant.Token); err != nil {
+				t.Fatal(err)
+			}
+			meets("claim", func() (err error) { grant, err = claim(background, via, "other", "x", time.Hour); return err })
+			if grant.Token != 2 {
+				t.Errorf("got token %d, want 2, that of the first claim", grant.Token)
+			}
+			meets("extension", func() error { return extend(background, via, "other", grant.Token, time.Hour) })
+			meets("release", func() error { return release(background, via, "other", grant.Token) })
+			if got := p.met.Load(); got != 3 {
+				t.Errorf("%d requests met the fate, want 3", got)
+			}
+		})
+	}
+}
+
+// TestNoReply: a write whose reply does not come has an unknown outcome when the deadline passes.
+func TestNoReply(t *testing.T) {
+	s := shared(t)
+	p, path := newProxy(t, s.Addr), fresh()
+	via := openURL(t, p.addr(), path)
+	again(t, "a connection", func() error { return via.Ping(background) })
+	ctx, cancel := context.WithCancel(background)
+	p.next.Store(&fate{forward: true, silent: true})
+	time.AfterFunc(300*time.Millisecond, cancel)
+	if _, err := claim(ctx, via, "a", "x", time.Hour); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("got %v, want an unknown outcome", err)
+	}
+	if _, err := claim(ctx, via, "a", "x", time.Hour); err == nil || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("got %v, want that nothing was sent", err)
+	}
+}
+
+// TestSessionExpires: a lease outlives a session of ZooKeeper, the store gets a new one, and those who watch learn that their watch is lost.
+func TestSessionExpires(t *testing.T) {
+	s := shared(t)
+	p, path := newProxy(t, s.Addr), fresh()
+	via, other := openURL(t, p.addr(), path), on(t, s.conn, path)
+	grant, err := claim(background, via, "held", "x", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost, err := via.Watch(background, []string{"held"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.expire(t)
+	for range lost { // until it is closed
+	}
+	if _, err := claim(background, other, "held", "y", time.Hour); !errors.Is(err, store.ErrHeld) {
+		t.Errorf("after the session a claim of another holder: %v, want that it is held", err)
+	}
+	again(t, "an extension by the new session", func() error { return extend(background, via, "held", grant.Token, time.Hour) })
+	if err := release(background, via, "held", grant.Token); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWatchOutlivesConnections: a release while the connection of a waiter is broken wakes it when it is back.
+func TestWatchOutlivesConnections(t *testing.T) {
+	s := shared(t)
+	p, path := newProxy(t, s.Addr), fresh()
+	via, other := openURL(t, p.addr(), path), on(t, s.conn, path)
+	grant, err := claim(background, other, "held", "x", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	woken, err := via.Watch(background, []string{"held"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := extend(background, other, "held", grant.Token, 2*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	p.cut()
+	if err := release(background, other, "held", grant.Token); err != nil {
+		t.Fatal(err)
+	}
+	<-woken // a value, or the end of a watch that could not be set again
+	again(t, "the waiter's claim", func() error { _, err := claim(background, via, "held", "y", time.Hour); return err })
+}
+
+// TestRenewalsDoNotWake: a watch is silent about renewals.
+func TestRenewalsDoNotWake(t *testing.T) {
+	s, path := shared(t), fresh()
+	a, b := on(t, s.conn, path), on(t, newConn(t, s.Addr), path)
+	grant, err := claim(background, a, "held", "x", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	woken, err := b.Watch(background, []string{"held"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 {
+		if err := extend(background, a, "held", grant.Token, time.Hour+time.Duration(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Ping(background); err != nil { // what came before has arrived
+		t.Fatal(err)
+	}
+	select {
+	case <-woken:
+		t.Error("a renewal has sent a value")
+	default:
+	}
+	if err := release(background, a, "held", grant.Token); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := <-woken; !ok {
+		t.Error("the watch was lost")
+	}
+}
+
+// TestNodeMadeAnew: a process that has seen a node does not change the one that was made in its place, although ZooKeeper gives both the same version.
+func TestNodeMadeAnew(t *testing.T) {
+	s, path := shared(t), fresh()
+	slow, other := on(t, s.conn, path), on(t, s.conn, path)
+	retain := func(in store.Store, token int64) error {
+		errs, err := in.Release(background, []store.Release{{Name: "a", Holder: "x", Token: token}})
+		return errors.Join(append(errs, err)...)
+	}
+	grant, err := claim(background, slow, "a", "x", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := retain(slow, grant.Token); err != nil { // slow knows the node as free, at version 1
+		t.Fatal(err)
+	}
+	servers.Wait(t, "the record to be forgotten", func() bool {
+		n, err := other.Sweep(background, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n == 1
+	})
+	held, err := claim(background, other, "a", "x", time.Hour)
+	if err != nil || held.Token <= grant.Token {
+		t.Fatalf("the new record: token %d after %d, %v", held.Token, grant.Token, err)
+	}
+	_, stat, err := s.conn.Get(s.node(t, path, "a"))
+	for err == nil && stat.Version < 1 {
+		if err = extend(background, other, "a", held.Token, time.Hour); err == nil {
+			_, stat, err = s.conn.Get(s.node(t, path, "a"))
+		}
+	}
+	if err != nil || stat.Version != 1 {
+		t.Fatalf("the new node has version %d, want 1, which slow has seen of the old one: %v", stat.Version, err)
+	}
+	if got, err := claim(background, slow, "a", "y", time.Hour); !errors.Is(err, store.ErrHeld) {
+		t.Errorf("got %+v, %v, want that it is held", got, err)
+	}
+	if err := extend(background, other, "a", held.Token, time.Hour); err != nil {
+		t.Errorf("the holder: %v", err)
+	}
+}
+
+// TestLostChild: a node whose child was deleted by something else is an error that says so, not a name that is held forever.
+func TestLostChild(t *testing.T) {
+	s, path := shared(t), fresh()
+	a := on(t, s.conn, path)
+	grant, err := claim(background, a, "a", "x", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := s.node(t, path, "a")
+	children, _, err := s.conn.Children(node)
+	if err != nil || len(children) != 1 {
+		t.Fatalf("%q, %v, want one child", children, err)
+	}
+	if err := s.conn.Delete(node+"/"+children[0], -1); err != nil {
+		t.Fatal(err)
+	}
+	if err := extend(background, a, "a", grant.Token, time.Hour); !says(err, "lost its child") || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("got %v, want that the child is gone", err)
+	}
+}
+
+// TestVersionsEnd: a node is replaced by a new one before ZooKeeper's versions of it come to their end, and nothing else is to be seen of that.
+func TestVersionsEnd(t *testing.T) {
+	s, path := shared(t), fresh()
+	a, b := on(t, s.conn, path), on(t, s.conn, path)
+	zkstore.SetLastVersion(a, 3)
+	last := int64(0)
+	for range 5 {
+		grant, err := claim(background, a, "a", "x", time.Hour)
+		if err != nil || grant.Token <= last {
+			t.Fatalf("token %d after %d, %v", grant.Token, last, err)
+		}
+		last = grant.Token
+		if err := extend(background, a, "a", last, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := claim(background, b, "a", "y", time.Hour); !errors.Is(err, store.ErrHeld) {
+			t.Fatalf("another process: %v, want that it is held", err)
+		}
+		if err := release(background, a, "a", last); err != nil {
+			t.Fatal(err)
+		}
+		node := s.node(t, path, "a")
+		children, stat, err := s.conn.Children(node)
+		if err != nil || stat.Version > 3 || len(children) != 1 {
+			t.Fatalf("version %d, children %q, %v; want at most 3, and one child", stat.Version, children, err)
+		}
+	}
+}

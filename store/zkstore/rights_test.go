@@ -1,0 +1,106 @@
+package zkstore_test
+
+import (
+	"errors"
+	"io/fs"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/zkstore"
+)
+
+// TestRights: a user with the rights of the documentation can do all that a store does, and errors name what is missing.
+func TestRights(t *testing.T) {
+	s, path := shared(t), fresh()
+	const rights = zk.PermRead | zk.PermWrite | zk.PermCreate | zk.PermDelete
+	acl := append(zk.DigestACL(rights, "soloist", "pa/ss@word"), zk.DigestACL(zk.PermAll, "root", "root")...)
+	if _, err := s.conn.Create("/test", nil, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		t.Fatal(err)
+	}
+	if _, err := s.conn.Create(path, nil, 0, acl); err != nil {
+		t.Fatal(err)
+	}
+	do := func(what string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+	a, b := openURL(t, "soloist:pa%2Fss%40word@"+s.Addr, path), openURL(t, "soloist:pa%2Fss%40word@"+s.Addr, path)
+	grant, err := claim(background, a, "a", "x", time.Hour)
+	do("acquiring", err)
+	woken, err := b.Watch(background, []string{"a"})
+	do("watching", err)
+	do("extending", extend(background, a, "a", grant.Token, time.Hour))
+	do("extending by another process", extend(background, b, "a", grant.Token, time.Hour))
+	errs, err := a.Release(background, []store.Release{{Name: "a", Holder: "x", Token: grant.Token}})
+	do("releasing", errors.Join(append(errs, err)...))
+	<-woken
+	for _, err := range a.List(background, "") {
+		do("listing", err)
+	}
+	_, err = a.Sweep(background, 10)
+	do("sweeping", err)
+	findings, err := a.Examine(background)
+	do("examining", err)
+	for _, f := range findings {
+		if f.Level == store.LevelError || f.Subject == "others" && f.Level != store.LevelOK || f.Subject == "rights" && f.Level != store.LevelOK {
+			t.Errorf("%+v", f)
+		}
+	}
+
+	for _, user := range []string{"", "stranger:x@", "soloist:wrong@"} {
+		other := openURL(t, user+s.Addr, path)
+		for _, name := range []string{"a", "new"} {
+			if _, err := claim(background, other, name, "y", time.Hour); !errors.Is(err, fs.ErrPermission) || errors.Is(err, store.ErrUnknown) || !says(err, "ACL") {
+				t.Errorf("%q: a claim of %s: %v, want that it is not allowed", user, name, err)
+			}
+		}
+		findings, err := other.Examine(background)
+		if err != nil || findings[len(findings)-1].Level != store.LevelError {
+			t.Errorf("%q: %+v, %v, want an error of rights", user, findings, err)
+		}
+	}
+}
+
+// TestNoUserForTheACL: an ACL for the user of a connection that has none is refused, with nothing written.
+func TestNoUserForTheACL(t *testing.T) {
+	s := shared(t)
+	a, err := zkstore.New(s.conn, zkstore.Config{Path: fresh(), ACL: zk.AuthACL(zk.PermAll)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if _, err := claim(background, a, "a", "x", time.Hour); !errors.Is(err, fs.ErrPermission) || errors.Is(err, store.ErrUnknown) || !says(err, "needs a user") {
+		t.Errorf("got %v, want that the connection needs a user", err)
+	}
+}
+
+// TestOpenToAll: doctor reports that everybody may write.
+func TestOpenToAll(t *testing.T) {
+	a := on(t, shared(t).conn, fresh())
+	look := func(subject string) store.Finding {
+		findings, err := a.Examine(background)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range findings {
+			if f.Subject == subject {
+				return f
+			}
+		}
+		return store.Finding{}
+	}
+	if f := look("rights"); f.Level != store.LevelUnknown {
+		t.Errorf("before the first write: %+v, want that the rights are not known", f)
+	}
+	if _, err := claim(background, a, "a", "x", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if f := look("others"); f.Level != store.LevelWarning {
+		t.Errorf("got %+v, want a warning", f)
+	}
+}

@@ -1,0 +1,171 @@
+package zkstore_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/pem"
+	"errors"
+	"io"
+	"net"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/zkstore"
+)
+
+func TestURLs(t *testing.T) {
+	for url, text := range map[string]string{
+		"zk://":                               "HOST or HOST:PORT",
+		"zk://host,/locks":                    "HOST or HOST:PORT",
+		"zk://host:0/locks":                   "HOST or HOST:PORT",
+		"zk://user@host/locks":                "write both",
+		"zk://us%3Aer:canary@host/locks":      "no colon",
+		"zk://user:ca/nary@host/locks":        "has an @ after the hosts",
+		"zk://host/a*":                        "such as /soloist",
+		"zk://host/a//b":                      "such as /soloist",
+		"zk://host/a/../b":                    "such as /soloist",
+		"zk://host/a/":                        "such as /soloist",
+		"zk://host/zookeeper/x":               "not below /zookeeper",
+		"zk://host/locks?session=1s":          "there are cafile, certfile, dialtimeout",
+		"zk://host/locks?sessiontimeout=5":    "duration",
+		"zk://host/locks?tls=maybe":           "true or false",
+		"zk://host/locks?cafile=x":            "tls=true",
+		"zk://host?tls=true&tls=true":         "twice",
+		"zk:host/locks":                       "zk://USER",
+		"zookeeper://user:canary@host/locks":  "zk://USER",
+		"zk://user:canary@host/ca nary*":      "such as /soloist",
+		"zk://user:canary@host/x?dialtimeout": "duration",
+	} {
+		s, err := zkstore.OpenURL(background, url)
+		if s != nil || !errors.Is(err, store.ErrInvalid) || !says(err, text) || says(err, "nary@") || says(err, "canary") {
+			t.Errorf("%q: %v, want an invalid input that says %q", url, err, text)
+		}
+	}
+	for _, url := range []string{"zk://host", "zk://u:p@a:2182,b,[::1]:2183/apps/soloist?sessiontimeout=10s&dialtimeout=1s", "zk://10.0.0.1/k?tls=true&servername=x"} {
+		s, err := zkstore.OpenURL(background, url)
+		if err != nil {
+			t.Errorf("%q: %v", url, err)
+			continue
+		}
+		if err := s.Close(); err != nil { // it has not connected
+			t.Error(err)
+		}
+		if err := s.Ping(background); !errors.Is(err, store.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+	}
+}
+
+func TestConfigs(t *testing.T) {
+	s := shared(t)
+	if _, err := zkstore.New(nil, zkstore.Config{}); !errors.Is(err, store.ErrInvalid) || !says(err, "*zk.Conn") {
+		t.Errorf("without a connection: %v", err)
+	}
+	for _, cfg := range []zkstore.Config{{Path: "soloist"}, {Path: "/"}, {ACL: []zk.ACL{}}} {
+		if _, err := zkstore.New(s.conn, cfg); !errors.Is(err, store.ErrInvalid) {
+			t.Errorf("%+v: %v, want an invalid input", cfg, err)
+		}
+	}
+}
+
+// TestNoServer: a store without a server says so, and nothing is unknown.
+func TestNoServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	_ = l.Close()
+	for _, user := range []string{"", "user:canary@"} {
+		s, err := zkstore.OpenURL(background, "zk://"+user+addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, err := claim(background, s, "a", "x", time.Hour); err == nil || errors.Is(err, store.ErrUnknown) || !says(err, "refused") || says(err, "canary") {
+				t.Errorf("got %v, want that no server could be reached", err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestSilentServer: a server that accepts a connection and says nothing keeps a store from working for as long as the caller waits, and no longer from closing.
+func TestSilentServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	s, err := zkstore.OpenURL(background, "zk://"+l.Addr().String()+"?sessiontimeout=1h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(background, 50*time.Millisecond)
+	defer cancel()
+	if _, err := claim(ctx, s, "a", "x", time.Hour); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want the deadline", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTLS: a URL with tls=true speaks TLS, and refuses a server whose certificate it does not trust.
+func TestTLS(t *testing.T) {
+	s, path := shared(t), fresh()
+	certified := httptest.NewTLSServer(nil)
+	defer certified.Close()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: certified.TLS.Certificates})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer client.Close()
+				if server, err := net.Dial("tcp", s.Addr); err == nil {
+					defer server.Close()
+					go func() { _, _ = io.Copy(server, client); _ = server.Close() }()
+					_, _ = io.Copy(client, server)
+				}
+			}()
+		}
+	}()
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certified.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	try := func(options string) error {
+		s, err := zkstore.OpenURL(background, "zk://"+l.Addr().String()+path+"?sessiontimeout=5m&dialtimeout=5m&"+options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		return s.Ping(background)
+	}
+	for _, options := range []string{"tls=true&servername=example.com&cafile=" + url.QueryEscape(ca), "tls=true&insecure=true"} {
+		if err := try(options); err != nil {
+			t.Errorf("%s: %v", options, err)
+		}
+	}
+	for _, options := range []string{"tls=true&servername=example.com", "tls=true&servername=other.example&cafile=" + url.QueryEscape(ca)} {
+		if err := try(options); err == nil || !says(err, "certificate") {
+			t.Errorf("%s: %v, want that the certificate is not trusted", options, err)
+		}
+	}
+}
