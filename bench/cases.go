@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/internal/load"
 	"github.com/soloist-dev/soloist/store"
 )
@@ -49,7 +50,7 @@ func (b *bout) measure(ctx context.Context, letter string) ([]figure, error) {
 	case "D":
 		figures, err = b.refused(ctx)
 	case "E":
-		figures, err = b.keep(ctx)
+		figures, err = b.keepAgain(ctx)
 	case "H":
 		figures, err = b.tick(ctx)
 	case "M":
@@ -163,8 +164,19 @@ func (b *bout) waiting(ctx context.Context) ([]figure, error) {
 	return []figure{figureOf(r, c)}, err
 }
 
-// keep is case E. A contender that leaves renewing to its user is renewed here, each lock once in a period.
-func (b *bout) keep(ctx context.Context) ([]figure, error) {
+// keepAgain measures case E, up to five times while the machine stands still for longer than the short TTL allows: such a measurement is void.
+func (b *bout) keepAgain(ctx context.Context) (figures []figure, err error) {
+	for try := range 5 {
+		figures, err = b.keep(ctx, fmt.Sprintf("kept-%d-", try))
+		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, soloist.ErrLost) {
+			break
+		}
+	}
+	return figures, err
+}
+
+// keep is case E, with names that begin with prefix. A contender that leaves renewing to its user is renewed here, each lock once in a period.
+func (b *bout) keep(ctx context.Context, prefix string) ([]figure, error) {
 	const period = time.Second
 	n := b.Leases
 	if !b.spec.ours {
@@ -183,7 +195,7 @@ func (b *bout) keep(ctx context.Context) ([]figure, error) {
 	before := alive()
 	holds := make([]hold, n)
 	if err := each(ctx, n, func(ctx context.Context, i int) (err error) {
-		holds[i], err = c.Try(ctx, fmt.Sprint("kept-", i))
+		holds[i], err = c.Try(ctx, fmt.Sprint(prefix, i))
 		return err
 	}); err != nil {
 		return nil, err
