@@ -73,6 +73,9 @@ func (a *app) migrator(shedlock bool) (store.Migrator, store.Store, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if src.scheme() == moveScheme {
+		return nil, nil, badConfig(fmt.Errorf("%s names two stores: migrate each of them by its own URL", src.from))
+	}
 	if shedlock {
 		switch src.scheme() {
 		case "postgres", "postgresql", "cockroach", "mysql", "mariadb":

@@ -73,6 +73,15 @@ func (s source) elsewhere() (string, error) {
 			return "", err
 		}
 		return "sqlite:" + escapePath(path), nil
+	case moveScheme:
+		m, err := s.moving()
+		if err != nil {
+			return "", err
+		}
+		return m.text(func(s source) (string, error) {
+			text, err := s.elsewhere()
+			return strings.ReplaceAll(text, " ", "%20"), err
+		})
 	}
 	return s.text, nil
 }

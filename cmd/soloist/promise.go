@@ -86,6 +86,14 @@ var shownOptions = []string{"table", "schema", "prefix", "shedlock", "shedlock_e
 
 // shown is the URL without user, password and the options that could be secrets.
 func (s source) shown() string {
+	if s.scheme() == moveScheme {
+		m, err := s.moving()
+		if err != nil {
+			return moveScheme + ":"
+		}
+		text, _ := m.text(func(s source) (string, error) { return s.shown(), nil })
+		return text
+	}
 	text, query, _ := strings.Cut(s.text, "?")
 	scheme, rest, found := strings.Cut(text, "://")
 	if !found || scheme == "sqlite" {

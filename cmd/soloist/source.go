@@ -12,8 +12,9 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A source is the URL of a store and where it stands. Messages name the latter: the URL itself may have secrets in it.
-type source struct{ text, from string }
+// A source is the URL of a store, where it stands, and as whom the store is used. Messages name where it stands: the URL itself may have secrets
+// in it.
+type source struct{ text, from, replica string }
 
 // The variables that name the store, and what it has to promise.
 const (
@@ -47,6 +48,7 @@ func (a *app) source() (source, error) {
 			return source{}, err
 		}
 		a.found = src
+		a.found.replica = a.replicaName()
 	}
 	return a.found, nil
 }
@@ -61,7 +63,7 @@ func (a *app) findSource() (source, error) {
 		if hasPassword(a.storeURL) {
 			return source{}, badConfig(errors.New("--store has a password in it, and everybody on this machine can see the arguments of a process: put the URL into $SOLOIST_STORE, or into a file and its path into $SOLOIST_STORE_FILE"))
 		}
-		return checkSource(source{a.storeURL, "--store"})
+		return checkSource(source{text: a.storeURL, from: "--store"})
 	}
 	for _, name := range []string{varStore, varStoreFile, varNamespace, varRequire} {
 		if value, set := a.lookupEnv(name); set && value == "" {
@@ -69,7 +71,7 @@ func (a *app) findSource() (source, error) {
 		}
 	}
 	if text := a.env(varStore); text != "" {
-		return checkSource(source{text, "$" + varStore})
+		return checkSource(source{text: text, from: "$" + varStore})
 	}
 	if path := a.env(varStoreFile); path != "" {
 		return readSource(path)
@@ -82,7 +84,7 @@ func (a *app) findSource() (source, error) {
 	if err != nil {
 		return source{}, badConfig(err)
 	}
-	return source{"sqlite:" + escapePath(path), "the default store"}, nil
+	return source{text: "sqlite:" + escapePath(path), from: "the default store"}, nil
 }
 
 // nested reports in whose command this process runs: "" if in nobody's. Such a process has an environment without the
@@ -124,7 +126,7 @@ func readSource(path string) (source, error) {
 	case strings.Contains(line, "\n"):
 		return fail(fmt.Errorf("%s has more than one line: write the URL alone into it", path))
 	}
-	return checkSource(source{line, path})
+	return checkSource(source{text: line, from: path})
 }
 
 // checkSource refuses what no URL has, and what the parser of a store could take for a part of a name.

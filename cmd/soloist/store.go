@@ -83,6 +83,13 @@ func (s source) open() (store.Store, error) {
 	if !strings.Contains(s.text, ":") {
 		return nil, badConfig(fmt.Errorf("%s: it is no URL of a store; write one such as sqlite:PATH, of %s", s.from, schemes()))
 	}
+	if s.scheme() == moveScheme {
+		m, err := s.moving()
+		if err != nil {
+			return nil, err
+		}
+		return m.open()
+	}
 	open, ok := openers[s.scheme()]
 	if !ok {
 		return nil, badConfig(fmt.Errorf("%s: there is no store %q; there are %s", s.from, s.scheme()+":", schemes()))
@@ -150,6 +157,9 @@ func openSQLite(path string) (store.Store, error) {
 
 // hasPassword reports whether a URL has a password, or what may be one in its query.
 func hasPassword(text string) bool {
+	if parts := strings.Fields(text); len(parts) > 1 { // of a move
+		return slices.ContainsFunc(parts, hasPassword)
+	}
 	u, err := url.Parse(text)
 	if err != nil {
 		return strings.Contains(text, "@")

@@ -21,7 +21,17 @@ type claiming struct {
 // token above the shadow's, and else only to read the record. Two requests, and one more if a claim is refused by the second store, or if the
 // records differ.
 func (b *both) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
-	outcomes := make([]store.Outcome, len(claims))
+	outcomes, granted, err := b.claim(ctx, claims)
+	if err != nil {
+		return nil, err
+	}
+	b.level(ctx, granted)
+	return outcomes, nil
+}
+
+// claim is Acquire, but for making the records of what is granted agree.
+func (b *both) claim(ctx context.Context, claims []store.Claim) (outcomes []store.Outcome, granted []*claiming, err error) {
+	outcomes = make([]store.Outcome, len(claims))
 	all, asked := make([]*claiming, 0, len(claims)), make([]store.Claim, 0, len(claims))
 	for i, c := range claims {
 		if outcomes[i].Err = c.Check(); outcomes[i].Err == nil {
@@ -30,7 +40,7 @@ func (b *both) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outco
 	}
 	firsts, err := b.shadow.Acquire(ctx, asked)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var next []*claiming
 	asked = nil
@@ -50,14 +60,13 @@ func (b *both) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outco
 		}
 		next = append(next, c)
 	}
-	b.decide(ctx, next, asked)
-	return outcomes, nil
+	return outcomes, b.decide(ctx, next, asked), nil
 }
 
-// decide asks the store that decides, and then brings both records to the same state, or gives back what the shadow has granted in vain.
-func (b *both) decide(ctx context.Context, all []*claiming, asked []store.Claim) {
+// decide asks the store that decides, gives back what the shadow has granted in vain, and returns the claims that both have granted.
+func (b *both) decide(ctx context.Context, all []*claiming, asked []store.Claim) (granted []*claiming) {
 	seconds, err := b.truth.Acquire(ctx, asked)
-	var refused, granted []*claiming
+	var refused []*claiming
 	for i, c := range all {
 		second := store.Outcome{Err: err}
 		if err == nil {
@@ -80,7 +89,7 @@ func (b *both) decide(ctx context.Context, all []*claiming, asked []store.Claim)
 		}
 	}
 	b.giveBack(ctx, refused)
-	b.level(ctx, granted)
+	return granted
 }
 
 // refusal returns why a claim is refused that the shadow has not granted. read is what the store that decides said to a claim that only reads.

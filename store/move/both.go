@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 
 	"github.com/soloist-dev/soloist/store"
 )
@@ -22,11 +21,6 @@ type clockless struct{ *both }
 
 // Clockless implements store.Clockless.
 func (clockless) Clockless() {}
-
-// List implements store.Store. It yields the records of the store that decides.
-func (b *both) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
-	return b.truth.List(ctx, prefix)
-}
 
 // Close closes both stores.
 func (b *both) Close() error { return errors.Join(b.truth.Close(), b.shadow.Close()) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -19,6 +20,7 @@ func (b *both) Extend(ctx context.Context, extensions []store.Extension) ([]erro
 		lookup: func(e store.Extension) store.Claim { return store.Claim{Name: e.Name, Holder: e.Holder, TTL: e.TTL} },
 		writes: func(e store.Extension) bool { return e.Mark != 0 || e.State != nil },
 		with:   func(e store.Extension, token int64) store.Extension { e.Token = token; return e },
+		late:   func(e store.Extension) store.Extension { return e },
 		send:   func(s store.Store) func(context.Context, []store.Extension) ([]error, error) { return s.Extend },
 	})
 }
@@ -30,6 +32,7 @@ func (b *both) Release(ctx context.Context, releases []store.Release) ([]error, 
 		lookup: func(r store.Release) store.Claim { return store.Claim{Name: r.Name, Holder: r.Holder, TTL: releaseTTL} },
 		writes: func(r store.Release) bool { return r.Mark != 0 || r.State != nil },
 		with:   func(r store.Release, token int64) store.Release { r.Token = token; return r },
+		late:   func(r store.Release) store.Release { r.Linger = 0; return r },
 		send:   func(s store.Store) func(context.Context, []store.Release) ([]error, error) { return s.Release },
 		ends:   true,
 	})
@@ -40,6 +43,7 @@ type alteration[E any] struct {
 	lookup func(E) store.Claim // the claim of the shadow's lease
 	writes func(E) bool        // whether it has a mark or a state
 	with   func(E, int64) E    // the same for the shadow, whose token is another one
+	late   func(E) E           // the same, if the shadow's lease had ended: by this release, repeated, whose linger has begun
 	send   func(store.Store) func(context.Context, []E) ([]error, error)
 	ends   bool // the lease is over after it
 }
@@ -60,7 +64,7 @@ func alter[E any](ctx context.Context, b *both, batch []E, check func(E) error, 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	shadows := b.lookup(ctx, claims)
+	shadows, ended := b.lookup(ctx, claims, a.ends)
 	decided, err := a.send(b.truth)(ctx, asked)
 	if err != nil {
 		return nil, err
@@ -73,7 +77,11 @@ func alter[E any](ctx context.Context, b *both, batch []E, check func(E) error, 
 		shadow := shadows[n]
 		switch {
 		case decided[n] == nil && shadow.Err == nil:
-			confirmed, of = append(confirmed, a.with(asked[n], shadow.Grant.Token)), append(of, i)
+			e := a.with(asked[n], shadow.Grant.Token)
+			if ended[n] {
+				e = a.late(e)
+			}
+			confirmed, of = append(confirmed, e), append(of, i)
 		case decided[n] == nil && a.writes(asked[n]) && !(a.ends && lingers(shadow.Err)):
 			errs[i] = unrecorded(claims[n].Name, shadow.Err)
 		case shadow.Err == nil && errors.Is(decided[n], store.ErrLost) && !errors.Is(decided[n], store.ErrUnknown):
@@ -89,20 +97,46 @@ func alter[E any](ctx context.Context, b *both, batch []E, check func(E) error, 
 	return errs, nil
 }
 
-// lookup claims leases of the shadow for their holders. It has half of the time that is left, so that a shadow which does not respond does not keep
-// leases from being renewed.
-func (b *both) lookup(ctx context.Context, claims []store.Claim) []store.Outcome {
+// lookup claims leases of the shadow for their holders. With look, it reports which of them had ended before. It has half of the time that is left, so
+// that a shadow which does not respond does not keep leases from being renewed.
+func (b *both) lookup(ctx context.Context, claims []store.Claim, look bool) (outcomes []store.Outcome, ended []bool) {
 	if deadline, ok := ctx.Deadline(); ok {
 		half, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
 		defer cancel()
 		ctx = half
 	}
-	outcomes, err := b.shadow.Acquire(ctx, claims)
-	if err != nil {
-		outcomes = make([]store.Outcome, len(claims))
-		for i := range outcomes {
-			outcomes[i].Err = err
+	ended = make([]bool, len(claims))
+	if !look {
+		return claimEach(ctx, b.shadow, claims), ended
+	}
+	reads := slices.Clone(claims)
+	for i := range reads {
+		reads[i].Mark = -1
+	}
+	outcomes = claimEach(ctx, b.shadow, reads)
+	var again []store.Claim
+	for i, out := range outcomes {
+		if ended[i] = errors.Is(out.Err, store.ErrDone); ended[i] {
+			again = append(again, claims[i])
 		}
+	}
+	if len(again) == 0 {
+		return outcomes, ended
+	}
+	claimed := claimEach(ctx, b.shadow, again)
+	for i := range outcomes {
+		if ended[i] {
+			outcomes[i], claimed = claimed[0], claimed[1:]
+		}
+	}
+	return outcomes, ended
+}
+
+// claimEach claims, and makes the error of the whole batch one of each claim.
+func claimEach(ctx context.Context, s store.Store, claims []store.Claim) []store.Outcome {
+	outcomes, err := s.Acquire(ctx, claims)
+	if err != nil {
+		outcomes = slices.Repeat([]store.Outcome{{Err: err}}, len(claims))
 	}
 	return outcomes
 }

@@ -6,7 +6,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"iter"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -21,6 +23,9 @@ type Options struct {
 	// Abandoned also copies records whose last holder died. Whoever takes such a name next is then not told so: a run that was interrupted is not
 	// taken over, and a crash is not counted. By default they are left to a replica that takes them over, or to a release by force.
 	Abandoned bool
+
+	// Progress, if not nil, is called with the report so far, after each batch of names. It is not called concurrently.
+	Progress func(Report)
 }
 
 // A Report is what [Copy] and [Compare] found.
@@ -38,10 +43,15 @@ type Report struct {
 // Complete reports whether all names are the same in both stores.
 func (r Report) Complete() bool { return r.Differ == 0 && r.Taken == 0 && r.Abandoned == 0 }
 
-// copyTTL is the TTL of the leases under which records are copied, copyBatch how many at once.
+// Records is the prefix of the names that are not copied: those of the move itself, which package fleetmove keeps in both stores.
+const Records = "@soloist-move/"
+
+// copyTTL is the TTL of the leases under which records are copied, copyBatch how many are in a request, and copyAtOnce how many such batches are
+// under way.
 const (
-	copyTTL   = 30 * time.Second
-	copyBatch = 500
+	copyTTL    = 30 * time.Second
+	copyBatch  = 500
+	copyAtOnce = 4
 )
 
 // examples bounds Report.Examples.
@@ -58,14 +68,14 @@ func Copy(ctx context.Context, oldStore, newStore store.Store, phase Phase, o Op
 	if o.Retain == 0 {
 		o.Retain = store.Forever
 	}
-	return scan(ctx, oldStore, newStore, phase, o.Abandoned, func(b *both, names []string, r *Report) error {
+	return scan(ctx, oldStore, newStore, phase, o, func(b *both, names []string, r *Report) error {
 		return b.touch(ctx, names, o.Retain, r)
 	})
 }
 
 // Compare reports what [Copy] would have to do, and changes nothing.
 func Compare(ctx context.Context, oldStore, newStore store.Store, phase Phase) (Report, error) {
-	return scan(ctx, oldStore, newStore, phase, false, func(_ *both, names []string, r *Report) error {
+	return scan(ctx, oldStore, newStore, phase, Options{}, func(_ *both, names []string, r *Report) error {
 		r.Differ += len(names)
 		for _, name := range names {
 			r.note(name)
@@ -80,88 +90,118 @@ func (r *Report) note(name string) {
 	}
 }
 
-// scan reads both lists and calls do with the names that differ and are free.
-func scan(ctx context.Context, oldStore, newStore store.Store, phase Phase, abandoned bool, do func(*both, []string, *Report) error) (Report, error) {
-	var report Report
+// scan reads both lists and calls do with the names that differ and are free, with some batches at once: so both stores are busy.
+func scan(ctx context.Context, oldStore, newStore store.Store, phase Phase, o Options, do func(*both, []string, *Report) error) (Report, error) {
 	if phase != OldDecides && phase != NewDecides {
-		return report, fmt.Errorf("move: phase %v: records are copied in the phases %v and %v", phase, OldDecides, NewDecides)
+		return Report{}, fmt.Errorf("move: phase %v: records are copied in the phases %v and %v", phase, OldDecides, NewDecides)
 	}
-	b := pair(oldStore, newStore, phase)
+	w := &work{both: pair(oldStore, newStore, phase), do: do, progress: o.Progress, slots: make(chan struct{}, copyAtOnce)}
 	var names []string
-	for p, err := range b.pairs(ctx) {
+	var unread error
+	for p, err := range w.both.pairs(ctx, "") {
 		if err != nil {
-			return report, err
+			unread = err
+			break
 		}
-		report.Names++
-		switch {
-		case p.same():
-			report.Same++
-		case !p.truth.Free() || !p.shadow.Free():
-			report.Taken++
-			report.Left = max(report.Left, p.truth.Left, p.shadow.Left)
-			report.note(p.name)
-		case p.truth.Holder != "" && !abandoned:
-			report.Abandoned++
-			report.note(p.name)
-		default:
+		if strings.HasPrefix(p.name, Records) {
+			continue
+		}
+		if w.count(p, o.Abandoned) {
 			names = append(names, p.name)
 		}
 		if len(names) == copyBatch {
-			if err := do(b, names, &report); err != nil {
-				return report, err
+			if !w.send(names) {
+				break
 			}
 			names = nil
 		}
 	}
-	return report, do(b, names, &report)
+	if len(names) > 0 && unread == nil {
+		w.send(names)
+	}
+	w.running.Wait()
+	return w.report, errors.Join(unread, w.err)
 }
 
-// A records pair is what the two stores have of a name.
-type records struct {
+// A work is a scan with its batches.
+type work struct {
+	both     *both
+	do       func(*both, []string, *Report) error
+	progress func(Report)
+	slots    chan struct{}
+	running  sync.WaitGroup
+
+	mu     sync.Mutex // of what follows
+	report Report
+	err    error
+}
+
+// count notes what the stores have of a name, and reports whether it differs and can be copied.
+func (w *work) count(p twins, abandoned bool) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := &w.report
+	r.Names++
+	switch {
+	case p.same():
+		r.Same++
+	case !p.truth.Free() || !p.shadow.Free():
+		r.Taken++
+		r.Left = max(r.Left, p.truth.Left, p.shadow.Left)
+		r.note(p.name)
+	case p.truth.Holder != "" && !abandoned:
+		r.Abandoned++
+		r.note(p.name)
+	default:
+		return true
+	}
+	return false
+}
+
+// send does a batch in the background, when there is a slot. It reports false if one has failed.
+func (w *work) send(names []string) bool {
+	w.slots <- struct{}{}
+	w.running.Go(func() {
+		defer func() { <-w.slots }()
+		var r Report
+		err := w.do(w.both, names, &r)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.err = errors.Join(w.err, err)
+		w.report.add(r)
+		if w.progress != nil {
+			w.progress(w.report)
+		}
+	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err == nil
+}
+
+// add adds what was found in one batch.
+func (r *Report) add(one Report) {
+	r.Copied += one.Copied
+	r.Differ += one.Differ
+	r.Taken += one.Taken
+	r.Left = max(r.Left, one.Left)
+	for _, name := range one.Examples {
+		r.note(name)
+	}
+}
+
+// Twins are what the two stores have of a name.
+type twins struct {
 	name          string
 	truth, shadow store.Record
 	inBoth        bool
 }
 
 // same reports whether a name needs no copy.
-func (p records) same() bool {
+func (p twins) same() bool {
 	return p.inBoth && p.truth.Token > p.shadow.Token && p.truth.Mark == p.shadow.Mark && bytes.Equal(p.truth.State, p.shadow.State)
 }
 
-// pairs yields the names of both stores, in their order. It ends after the first error.
-func (b *both) pairs(ctx context.Context) iter.Seq2[records, error] {
-	return func(yield func(records, error) bool) {
-		nextTruth, stopTruth := iter.Pull2(b.truth.List(ctx, ""))
-		defer stopTruth()
-		nextShadow, stopShadow := iter.Pull2(b.shadow.List(ctx, ""))
-		defer stopShadow()
-		t, errTruth, more := nextTruth()
-		s, errShadow, also := nextShadow()
-		for more || also {
-			if err := errors.Join(errTruth, errShadow); err != nil {
-				yield(records{}, err)
-				return
-			}
-			p := records{name: t.Name, truth: t, shadow: s, inBoth: more && also && t.Name == s.Name}
-			switch {
-			case p.inBoth:
-				t, errTruth, more = nextTruth()
-				s, errShadow, also = nextShadow()
-			case !also || more && t.Name < s.Name:
-				p.shadow = store.Record{}
-				t, errTruth, more = nextTruth()
-			default:
-				p.name, p.truth = s.Name, store.Record{}
-				s, errShadow, also = nextShadow()
-			}
-			if !yield(p, nil) {
-				return
-			}
-		}
-	}
-}
-
-// touch acquires names and releases them: a grant makes the records agree.
+// touch acquires names, and releases them with records that agree: the store that decides first, so that the other one never knows more.
 func (b *both) touch(ctx context.Context, names []string, retain time.Duration, r *Report) error {
 	if len(names) == 0 {
 		return nil
@@ -170,31 +210,51 @@ func (b *both) touch(ctx context.Context, names []string, retain time.Duration, 
 	for i, name := range names {
 		claims[i] = store.Claim{Name: name, Holder: "move/" + rand.Text(), TTL: copyTTL}
 	}
-	outcomes, err := b.Acquire(ctx, claims)
+	outcomes, granted, err := b.claim(ctx, claims)
 	if err != nil {
 		return err
 	}
-	var releases []store.Release
 	var broken error
 	for i, out := range outcomes {
 		var held *store.HeldError
 		switch {
-		case out.Err == nil:
-			releases = append(releases, store.Release{Name: names[i], Holder: claims[i].Holder, Token: out.Grant.Token, Retain: retain})
 		case errors.As(out.Err, &held):
 			r.Taken++
 			r.Left = max(r.Left, held.Record.Left)
 			r.note(names[i])
-		default:
+		case out.Err != nil:
 			broken = errors.Join(broken, fmt.Errorf("move: copying %q: %w", names[i], out.Err))
 		}
 	}
-	for i, err := range apply(ctx, releases, b.Release) {
+	for i, err := range apply(ctx, ends(granted, retain, false), b.truth.Release) {
 		if err != nil {
-			broken = errors.Join(broken, fmt.Errorf("move: releasing %q: %w", releases[i].Name, err))
+			broken = errors.Join(broken, fmt.Errorf("move: releasing %q: %w", granted[i].claim.Name, err))
+			granted[i] = nil
+		}
+	}
+	granted = slices.DeleteFunc(granted, func(c *claiming) bool { return c == nil })
+	for i, err := range apply(ctx, ends(granted, retain, true), b.shadow.Release) {
+		if err != nil {
+			broken = errors.Join(broken, fmt.Errorf("move: copying %q: %w", granted[i].claim.Name, err))
 			continue
 		}
 		r.Copied++
 	}
 	return broken
+}
+
+// ends returns the releases that end granted claims in one of the stores, with the newer of the two records.
+func ends(granted []*claiming, retain time.Duration, shadow bool) []store.Release {
+	releases := make([]store.Release, len(granted))
+	for i, c := range granted {
+		newest, token := c.outcome.Grant, c.outcome.Grant.Token
+		if c.first.Grant.Mark > newest.Mark {
+			newest = c.first.Grant
+		}
+		if shadow {
+			token = c.first.Grant.Token
+		}
+		releases[i] = store.Release{Name: c.claim.Name, Holder: c.claim.Holder, Token: token, Mark: newest.Mark, State: written(newest.State), Retain: retain}
+	}
+	return releases
 }

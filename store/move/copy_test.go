@@ -151,6 +151,24 @@ func TestHolderInTheNeighboringPhaseExcludes(t *testing.T) {
 	})
 }
 
+// TestListShowsWhatIsTaken: a name that claims are refused because the store that does not decide has a lease of it is not listed as free.
+func TestListShowsWhatIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := memstore.New(), memstore.New()
+		both := in(t, before, after, move.OldDecides)
+		leave(t, both, store.Release{Name: "x", Holder: "h", Token: take(t, both, "x", "h").Token, Retain: store.Forever})
+		take(t, after, "x", "died between two requests")
+		take(t, after, "only there", "h")
+		if out, err := both.Acquire(background, []store.Claim{{Name: "x", Holder: "other", TTL: time.Minute}}); err != nil || !errors.Is(out[0].Err, store.ErrHeld) {
+			t.Errorf("the name is not refused: %v, %v", out, err)
+		}
+		all := records(t, both)
+		if r := all["x"]; len(all) != 1 || r.Left != time.Minute || r.Holder != "" {
+			t.Errorf("listed: %+v", all)
+		}
+	})
+}
+
 // A silent store does not respond until the deadline.
 type silent struct{ store.Store }
 

@@ -6,6 +6,9 @@
 //	NewDecides  old, then new       new
 //	NewOnly     new                 new
 //
+// This package is the mechanism: its caller keeps the order of the phases. Package fleetmove keeps it for a fleet: its replicas announce their phases,
+// and are refused in one that is not open.
+//
 // Replicas roll from each phase to the next one, as with any change of their configuration. While they do, some are in one phase and some are in
 // the next: a name still has at most one holder, and its tokens keep growing. Two replicas must never be more than one phase apart.
 //

@@ -1,0 +1,87 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+// TestMoveFromRedisToPostgres: a fleet moves between two servers, and the records come along.
+func TestMoveFromRedisToPostgres(t *testing.T) {
+	t.Parallel()
+	to := postgresServer(t).URL
+	from := with(t, redisServer(t).URL, func(u *url.URL) { u.Path = "/3" })
+	if code, text := ended(t, to, "migrate", "up"); code != 0 {
+		t.Fatal(text)
+	}
+	const names = 1200
+	elements(t, from, names)
+	both := func(phase string) string { return "move:" + phase + " " + from + " " + to }
+	run := func(phase string, code int, args ...string) string {
+		t.Helper()
+		got, text := ended(t, both(phase), args...)
+		for end := time.Now().Add(servers.Patience); got == exitUnavailable && code != got && time.Now().Before(end); {
+			got, text = ended(t, both(phase), args...) // a busy machine
+		}
+		if got != code {
+			t.Fatalf("%v in the phase %s: exit code %d, want %d:\n%s", args, phase, got, code, text)
+		}
+		return text
+	}
+	if code, text := ended(t, to, "move", "plan", "env:SOLOIST_STORE", from); code != 78 || !strings.Contains(text, "the fleet cannot move: fencing, durable, transactions") {
+		t.Errorf("a move to a store that promises less: %d\n%s", code, text)
+	}
+	run("old-only", 0, "move", "plan")
+	run("old-only", 0, "once", "j", "000001", "--", "touch", "ran")
+	run("old-decides", 0, "once", "j", "more", "--", "true")
+	if text := run("old-decides", 0, "move", "copy"); !strings.Contains(text, "0 to copy, 0 held") {
+		t.Error(text)
+	}
+	run("new-decides", 0, "once", "j", "000002", "--", "sh", "-c", "exit 3")
+	run("new-decides", 0, "move", "copy")
+	run("new-only", 0, "move", "finish")
+	if code, text := ended(t, to, "once", "j", "001199", "--", "sh", "-c", "exit 3"); code != 0 {
+		t.Errorf("an element was processed again: %d\n%s", code, text)
+	}
+	_, text := ended(t, to, "elements", "list", "j", "--status", "processed", "-o", "jsonl")
+	if n := strings.Count(text, "\n"); n != names+1 {
+		t.Errorf("%d elements have come along, want %d", n, names+1)
+	}
+}
+
+// elements marks elements of job j as processed.
+func elements(t *testing.T, url string, n int) {
+	t.Helper()
+	s, err := source{text: url, from: "test"}.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for begin := 0; begin < n; begin += 400 {
+		var claims []store.Claim
+		for i := range 400 {
+			claims = append(claims, store.Claim{Name: fmt.Sprintf("element/j/%06d", begin+i), Holder: "h", TTL: time.Hour})
+		}
+		outcomes, err := s.Acquire(t.Context(), claims)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var releases []store.Release
+		for i, out := range outcomes {
+			if out.Err != nil {
+				t.Fatal(out.Err)
+			}
+			releases = append(releases, store.Release{Name: claims[i].Name, Holder: "h", Token: out.Grant.Token, Mark: 1, Retain: store.Forever})
+		}
+		if _, err := s.Release(t.Context(), releases); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package fleetmove
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/move"
+)
+
+// Join is move.New for a replica of a fleet whose move is planned, see [Manager]. Before its first claim the replica announces its phase under the name
+// replica, and asks whether it may be in it. If not, claims return an error that is store.ErrUnusable, and nothing is acquired. The announcement is a lease:
+// if it is lost, as after a long pause, the replica announces itself again before the next claim. So no replica that nobody knows of is in a phase
+// that the fleet has left. Close ends the announcement, and closes both stores.
+func Join(oldStore, newStore store.Store, phase move.Phase, replica string) (store.Store, error) {
+	s, err := move.New(oldStore, newStore, phase)
+	if err != nil {
+		return nil, err
+	}
+	decides := oldStore
+	if phase >= move.NewDecides {
+		decides = newStore
+	}
+	client, err := planClient(decides, replica)
+	if err != nil {
+		return nil, err
+	}
+	m := &member{Store: s, client: client, turn: make(chan struct{}, 1)}
+	m.admit = func(ctx context.Context) error { return admit(ctx, oldStore, newStore, phase) }
+	m.name = func() string { return phase.String() + "/" + rand.Text() }
+	return m, nil
+}
+
+// How long an announcement outlives its replica, and how long before its end the replica sends no claim any more: a claim that is under way when
+// the announcement ends has to be over by then.
+const (
+	announceTTL    = 30 * time.Second
+	announceMargin = 10 * time.Second
+)
+
+// planClient returns a client for the records of a move.
+func planClient(s store.Store, replica string) (*soloist.Client, error) {
+	return soloist.New(s, soloist.Config{
+		Namespace: strings.Trim(move.Records, "@/"), Replica: replica, TTL: announceTTL, Margin: announceMargin, Logger: slog.New(slog.DiscardHandler),
+	})
+}
+
+// A member is the store of a replica that has announced its phase.
+type member struct {
+	store.Store
+	client *soloist.Client
+	admit  func(context.Context) error
+	name   func() string // a new one, of an announcement
+
+	turn  chan struct{}  // is full while somebody uses lease
+	lease *soloist.Lease // the announcement; nil before the first claim
+}
+
+// Unwrap returns the store of the phase.
+func (m *member) Unwrap() store.Store { return m.Store }
+
+// enter returns nil if the replica is announced, and may be in its phase.
+func (m *member) enter(ctx context.Context) error {
+	select {
+	case m.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-m.turn }()
+	if m.lease != nil && m.lease.Err() == nil {
+		return nil
+	}
+	lease, err := m.client.TryLock(ctx, m.name())
+	if err != nil {
+		return beforeClaim(fmt.Errorf("fleetmove: announcing this replica: %w", err))
+	}
+	// Announced first, then asked: who changes the stage writes it first, and then looks for replicas.
+	if err := m.admit(ctx); err != nil {
+		_ = lease.Release() // else it expires
+		return beforeClaim(err)
+	}
+	m.lease = lease
+	return nil
+}
+
+// beforeClaim makes an error that is not ErrUnknown: the claim itself was never sent.
+func beforeClaim(err error) error {
+	switch {
+	case errors.Is(err, soloist.ErrClosed):
+		return store.ErrClosed
+	case errors.Is(err, store.ErrUnknown):
+		return errors.New(err.Error())
+	}
+	return err
+}
+
+// Acquire implements store.Store.
+func (m *member) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if err := m.enter(ctx); err != nil {
+		return nil, err
+	}
+	return m.Store.Acquire(ctx, claims)
+}
+
+// Queue implements store.Queuer, if the store of the phase does.
+func (m *member) Queue(ctx context.Context, c store.Claim) (store.Grant, time.Duration, error) {
+	q, ok := store.As[store.Queuer](m.Store)
+	if !ok {
+		return store.Grant{}, 0, errors.ErrUnsupported
+	}
+	if err := m.enter(ctx); err != nil {
+		return store.Grant{}, 0, err
+	}
+	return q.Queue(ctx, c)
+}
+
+// Leave implements store.Queuer, if the store of the phase does.
+func (m *member) Leave(ctx context.Context, name, holder string) (bool, error) {
+	q, ok := store.As[store.Queuer](m.Store)
+	if !ok {
+		return false, errors.ErrUnsupported
+	}
+	return q.Leave(ctx, name, holder)
+}
+
+// Choose implements store.Chooser, if the store of the phase does.
+func (m *member) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Grant, error) {
+	c, ok := store.As[store.Chooser](m.Store)
+	if !ok {
+		return 0, store.Grant{}, errors.ErrUnsupported
+	}
+	if err := m.enter(ctx); err != nil {
+		return 0, store.Grant{}, err
+	}
+	return c.Choose(ctx, names, claim)
+}
+
+// Close ends the announcement, and closes both stores.
+func (m *member) Close() error { return errors.Join(m.client.Close(), m.Store.Close()) }

@@ -1,0 +1,373 @@
+package fleetmove_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist/fleetmove"
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
+	"github.com/soloist-dev/soloist/store/move"
+)
+
+var background = context.Background()
+
+func take(t *testing.T, s store.Store, name, holder string) store.Grant {
+	t.Helper()
+	out, err := s.Acquire(background, []store.Claim{{Name: name, Holder: holder, TTL: time.Minute}})
+	if err == nil {
+		err = out[0].Err
+	}
+	if err != nil {
+		t.Fatalf("%s takes %s: %v", holder, name, err)
+	}
+	return out[0].Grant
+}
+
+func leave(t *testing.T, s store.Store, r store.Release) {
+	t.Helper()
+	errs, err := s.Release(background, []store.Release{r})
+	if err = errors.Join(append(errs, err)...); err != nil {
+		t.Fatalf("%s releases %s: %v", r.Holder, r.Name, err)
+	}
+}
+
+// record returns the record of a name.
+func record(t *testing.T, s store.Store, name string) store.Record {
+	t.Helper()
+	for r, err := range s.List(background, name) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Name == name {
+			return r
+		}
+	}
+	return store.Record{}
+}
+
+// A movedFleet is the replicas of two stores, and who leads them.
+type movedFleet struct {
+	before, after *memstore.Store
+	lead          *fleetmove.Manager
+}
+
+func newMovedFleet(t *testing.T) *movedFleet {
+	t.Helper()
+	f := &movedFleet{before: memstore.New(), after: memstore.New()}
+	f.lead = manage(t, f.before, f.after)
+	return f
+}
+
+func manage(t *testing.T, before, after store.Store) *fleetmove.Manager {
+	t.Helper()
+	m, err := fleetmove.Manage(before, after, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	return m
+}
+
+// join returns the store of a replica, on handles of its own.
+func (f *movedFleet) join(t *testing.T, phase move.Phase) store.Store {
+	t.Helper()
+	s, err := fleetmove.Join(f.before.Share(), f.after.Share(), phase, "replica of "+phase.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// claimIn returns the error of a claim by a replica that joins in a phase and leaves again.
+func (f *movedFleet) claimIn(t *testing.T, phase move.Phase) error {
+	t.Helper()
+	s := f.join(t, phase)
+	defer s.Close()
+	out, err := s.Acquire(background, []store.Claim{{Name: "tried", Holder: "h", TTL: time.Second}})
+	if err != nil {
+		return err
+	}
+	if out[0].Err != nil {
+		return out[0].Err
+	}
+	errs, err := s.Release(background, []store.Release{{Name: "tried", Holder: "h", Token: out[0].Grant.Token, Retain: store.Forever}})
+	return errors.Join(append(errs, err)...)
+}
+
+// is checks the stage, and that replicas are refused in all other phases.
+func (f *movedFleet) is(t *testing.T, want fleetmove.Stage) {
+	t.Helper()
+	s, err := f.lead.Status(background)
+	if err != nil || s.Stage != want {
+		t.Errorf("the stage is %v, %v; want %v", s.Stage, err, want)
+	}
+	for phase := move.OldOnly; phase <= move.NewOnly; phase++ {
+		err := f.claimIn(t, phase)
+		if want.From <= phase && phase <= want.To {
+			if err != nil {
+				t.Errorf("at the stage %v a replica in %v: %v", want, phase, err)
+			}
+		} else if !errors.Is(err, store.ErrUnusable) || errors.Is(err, store.ErrUnknown) {
+			t.Errorf("at the stage %v a replica in %v was not refused: %v", want, phase, err)
+		}
+	}
+}
+
+func (f *movedFleet) advance(t *testing.T, back bool, want fleetmove.Stage) {
+	t.Helper()
+	stage, report, err := f.lead.Advance(background, back, move.Options{})
+	if err != nil || !report.Complete() || stage != want {
+		t.Fatalf("advancing led to %v with %+v, %v; want %v", stage, report, err, want)
+	}
+}
+
+var (
+	rollToOldDecides = fleetmove.Stage{From: move.OldOnly, To: move.OldDecides}
+	rollToNewDecides = fleetmove.Stage{From: move.OldDecides, To: move.NewDecides}
+	rollToNewOnly    = fleetmove.Stage{From: move.NewDecides, To: move.NewOnly}
+	finished         = fleetmove.Stage{From: move.NewOnly, To: move.NewOnly}
+	takenBack        = fleetmove.Stage{From: move.OldOnly, To: move.OldOnly}
+)
+
+// TestStages: replicas may be in the phases of the stage and in no other one, forward and back.
+func TestStages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newMovedFleet(t)
+		if err := f.claimIn(t, move.OldOnly); err != nil {
+			t.Errorf("without a plan the old store alone is refused: %v", err)
+		}
+		for phase := move.OldDecides; phase <= move.NewOnly; phase++ {
+			if err := f.claimIn(t, phase); !errors.Is(err, store.ErrUnusable) || !strings.Contains(err.Error(), "not planned") {
+				t.Errorf("%v without a plan: %v", phase, err)
+			}
+		}
+		if _, _, err := f.lead.Advance(background, false, move.Options{}); !errors.Is(err, store.ErrUnusable) {
+			t.Errorf("advancing without a plan: %v", err)
+		}
+		for range 2 {
+			if err := f.lead.Plan(background); err != nil {
+				t.Fatal(err)
+			}
+			f.is(t, rollToOldDecides)
+		}
+		leave(t, f.before, store.Release{Name: "state", Holder: "h", Token: take(t, f.before, "state", "h").Token, Mark: 7, State: []byte("left"), Retain: store.Forever})
+		for _, step := range []struct {
+			back bool
+			want fleetmove.Stage
+		}{
+			{false, rollToNewDecides}, {false, rollToNewOnly}, {true, rollToNewDecides}, {true, rollToOldDecides}, {true, takenBack},
+			{false, rollToOldDecides}, {false, rollToNewDecides}, {false, rollToNewOnly}, {false, finished}, {false, finished}, {true, rollToNewOnly}, {false, finished},
+		} {
+			f.advance(t, step.back, step.want)
+			f.is(t, step.want)
+		}
+		if r := record(t, f.after, "state"); r.Mark != 7 || string(r.State) != "left" {
+			t.Errorf("the new store has %+v", r)
+		}
+		if err := f.lead.Plan(background); !errors.Is(err, store.ErrUnusable) {
+			t.Errorf("planning a finished move again: %v", err)
+		}
+		f.is(t, finished)
+		third := memstore.New()
+		next := &movedFleet{before: f.after, after: third, lead: manage(t, f.after, third)}
+		if err := next.lead.Plan(background); err != nil {
+			t.Fatal(err)
+		}
+		next.is(t, rollToOldDecides)
+	})
+}
+
+// TestAdvanceWaitsForReplicas: while a replica is in the phase behind, nothing changes; a replica that was paused until its announcement ended
+// must ask again.
+func TestAdvanceWaitsForReplicas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newMovedFleet(t)
+		if err := f.lead.Plan(background); err != nil {
+			t.Fatal(err)
+		}
+		behind := f.join(t, move.OldOnly)
+		g := take(t, behind, "x", "behind")
+		leave(t, behind, store.Release{Name: "x", Holder: "behind", Token: g.Token, Retain: store.Forever})
+		time.Sleep(time.Hour) // it is announced as long as it lives
+		_, _, err := f.lead.Advance(background, false, move.Options{})
+		var named *fleetmove.BehindError
+		if !errors.As(err, &named) || !errors.Is(err, store.ErrHeld) || len(named.Replicas) != 1 || named.Replicas[0].Replica != "replica of old-only" {
+			t.Fatalf("with a replica in the phase behind: %v", err)
+		}
+		f.is(t, rollToOldDecides)
+
+		cut := &cutStore{Store: f.before.Share()}
+		paused, err := fleetmove.Join(cut, f.after.Share(), move.OldOnly, "paused")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer paused.Close()
+		g = take(t, paused, "y", "paused")
+		leave(t, paused, store.Release{Name: "y", Holder: "paused", Token: g.Token, Retain: store.Forever})
+		cut.cut.Store(true)
+		_ = behind.Close()
+		time.Sleep(time.Minute)
+		f.advance(t, false, rollToNewDecides)
+		cut.cut.Store(false)
+		if _, err := paused.Acquire(background, []store.Claim{{Name: "y", Holder: "again", TTL: time.Minute}}); !errors.Is(err, store.ErrUnusable) {
+			t.Errorf("a replica in a phase that was left has claimed: %v", err)
+		}
+	})
+}
+
+// A cutStore does not respond while it is cut off.
+type cutStore struct {
+	store.Store
+	cut atomic.Bool
+}
+
+func (c *cutStore) Extend(ctx context.Context, e []store.Extension) ([]error, error) {
+	if c.cut.Load() {
+		<-ctx.Done()
+		return nil, store.AsUnknown(ctx.Err())
+	}
+	return c.Store.Extend(ctx, e)
+}
+
+// TestPlansThatDoNotFit: one store twice, the way back, another pair, and a store without tokens that can be raised are refused.
+func TestPlansThatDoNotFit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newMovedFleet(t)
+		third := memstore.New()
+		refused := func(what string, before, after store.Store) {
+			t.Helper()
+			if err := manage(t, before, after).Plan(background); !errors.Is(err, store.ErrUnusable) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		refused("one store twice", f.before, f.before.Share())
+		refused("tokens that cannot be raised", f.before, fixedTokens{f.after})
+		if err := f.lead.Plan(background); err != nil {
+			t.Fatal(err)
+		}
+		refused("the way back", f.after, f.before)
+		refused("another new store", f.before, third)
+		refused("another old store", third, f.after)
+		f.is(t, rollToOldDecides)
+		if _, _, err := manage(t, f.after, f.before).Advance(background, false, move.Options{}); !errors.Is(err, store.ErrUnusable) {
+			t.Errorf("advancing the way back: %v", err)
+		}
+		other := f.join(t, move.OldDecides)
+		take(t, other, "x", "h")
+		f.lead = manage(t, f.before, f.after)
+		if _, _, err := f.lead.Advance(background, true, move.Options{}); !errors.Is(err, store.ErrHeld) {
+			t.Errorf("taking the plan back while a replica uses it: %v", err)
+		}
+	})
+}
+
+// fixedTokens is a store whose backend chooses the tokens.
+type fixedTokens struct{ store.Store }
+
+func (f fixedTokens) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	outcomes, err := f.Store.Acquire(ctx, claims)
+	for i, c := range claims {
+		if err == nil && c.Above != 0 {
+			outcomes[i].Err = errors.ErrUnsupported
+		}
+	}
+	return outcomes, err
+}
+
+// TestInterruptedMove: a manager that dies at any request leaves a move that another one brings to its end, and replicas that may be in a phase
+// are at no time more than one phase apart.
+func TestInterruptedMove(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for after := 1; ; after++ {
+			f := newMovedFleet(t)
+			for i := range 3 {
+				name := fmt.Sprint("x", i)
+				leave(t, f.before, store.Release{Name: name, Holder: "h", Token: take(t, f.before, name, "h").Token, State: []byte("s"), Retain: store.Forever})
+			}
+			var left atomic.Int64
+			left.Store(int64(after))
+			dying := manage(t, &dyingStore{f.before.Share(), &left}, &dyingStore{f.after.Share(), &left})
+			err := dying.Plan(background)
+			for range 3 {
+				if err == nil {
+					_, _, err = dying.Advance(background, false, move.Options{})
+				}
+			}
+			allowed := 0
+			for phase := move.OldOnly; phase <= move.NewOnly; phase++ {
+				if f.claimIn(t, phase) == nil {
+					allowed++
+				}
+			}
+			if allowed == 0 || allowed > 2 {
+				t.Errorf("after %d requests replicas may be in %d phases", after, allowed)
+			}
+			time.Sleep(time.Hour) // its leases end
+			if err := f.lead.Plan(background); err != nil && !finishedAlready(t, f) {
+				t.Errorf("after %d requests: %v", after, err)
+			}
+			for range 5 {
+				if _, report, err := f.lead.Advance(background, false, move.Options{Abandoned: true}); err != nil || !report.Complete() {
+					t.Errorf("after %d requests: %+v, %v", after, report, err)
+				}
+			}
+			f.is(t, finished)
+			if r := record(t, f.after, "x0"); string(r.State) != "s" {
+				t.Errorf("after %d requests the new store has %+v", after, r)
+			}
+			if err == nil {
+				t.Logf("%d requests", after)
+				return
+			}
+		}
+	})
+}
+
+func finishedAlready(t *testing.T, f *movedFleet) bool {
+	s, err := f.lead.Status(background)
+	return err == nil && s.Stage == finished
+}
+
+// A dyingStore carries out no request after the last one.
+type dyingStore struct {
+	store.Store
+	left *atomic.Int64 // is shared by both stores
+}
+
+var errDied = errors.New("died")
+
+func (d *dyingStore) alive() error {
+	if d.left.Add(-1) < 0 {
+		return errDied
+	}
+	return nil
+}
+
+func (d *dyingStore) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if err := d.alive(); err != nil {
+		return nil, err
+	}
+	return d.Store.Acquire(ctx, claims)
+}
+
+func (d *dyingStore) Extend(ctx context.Context, e []store.Extension) ([]error, error) {
+	if err := d.alive(); err != nil {
+		return nil, err
+	}
+	return d.Store.Extend(ctx, e)
+}
+
+func (d *dyingStore) Release(ctx context.Context, r []store.Release) ([]error, error) {
+	if err := d.alive(); err != nil {
+		return nil, err
+	}
+	return d.Store.Release(ctx, r)
+}
