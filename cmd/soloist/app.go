@@ -117,7 +117,7 @@ element has failed too often; 75 held, or waited too long; 76 the lease was lost
 	flags.StringVar(&a.replica, "replica", "", "what lists show as the holder (default USER@HOST/PID)")
 	root.AddGroup(&cobra.Group{ID: "run", Title: "To run something:"}, &cobra.Group{ID: "see", Title: "To see and to act:"})
 	root.AddCommand(a.lockCommand(), a.onceCommand(), a.semCommand(), a.leadCommand(), a.cronCommand(), a.serveCommand(),
-		a.jobsCommand(), a.locksCommand(), a.leadersCommand(), a.auditCommand(), a.replicasCommand(), a.elementsCommand(), a.semsCommand(), a.doctorCommand(), a.migrateCommand(), a.verifyCommand(), a.verifyReplicaCommand(), a.benchCommand(), a.benchWaiterCommand(), a.endOrphanedCommand(), a.moveCommand(),
+		a.jobsCommand(), a.locksCommand(), a.leadersCommand(), a.auditCommand(), a.replicasCommand(), a.elementsCommand(), a.semsCommand(), a.doctorCommand(), a.migrateCommand(), a.verifyCommand(), a.verifyReplicaCommand(), a.benchCommand(), a.benchWaiterCommand(), a.endOrphanedCommand(), a.moveCommand(), a.importCommand(),
 		a.demoCommand(), demoReplicaCommand(), a.manCommand(), a.versionCommand())
 	strictHelp(root)
 	a.complete(root)

@@ -43,12 +43,12 @@ var moreArgs = map[string]bool{"elements retry": true}
 // completedFlags are the values of flags that have few.
 var completedFlags = map[string][]string{
 	"output": {"table", "json", "jsonl"}, "log-format": {logText, logJSON}, "log-level": {"debug", "info", "warn", "error"},
-	"format": {"crontab", "yaml"}, "status": {"processed", "claimed", "failed", "waiting", "abandoned"},
+	"format": {"crontab", "yaml"}, "from": {"crontab", "kubernetes", "shedlock"}, "status": {"processed", "claimed", "failed", "waiting", "abandoned"},
 }
 
 // fileArgs and fileFlags take files.
 var (
-	fileArgs  = map[string]bool{"cron": true, "man": true}
+	fileArgs  = map[string]bool{"cron": true, "man": true, "import": true}
 	fileFlags = []string{"report", "history"}
 )
 

@@ -3,11 +3,14 @@
 package main
 
 import (
+	"crypto/rand"
 	"fmt"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/test/servers"
@@ -16,8 +19,19 @@ import (
 // TestMoveFromRedisToPostgres: a fleet moves between two servers, and the records come along.
 func TestMoveFromRedisToPostgres(t *testing.T) {
 	t.Parallel()
-	to := postgresServer(t).URL
+	made := "moved_" + strings.ToLower(rand.Text()) // the test may be run again on the same servers
+	must(t, opened(t, "pgx", postgresServer(t).URL), "CREATE DATABASE "+made)
+	to := with(t, postgresServer(t).URL, func(u *url.URL) { u.Path = "/" + made })
 	from := with(t, redisServer(t).URL, func(u *url.URL) { u.Path = "/3" })
+	options, err := redis.ParseURL(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := redis.NewClient(options)
+	defer db.Close()
+	if err := db.FlushDB(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
 	if code, text := ended(t, to, "migrate", "up"); code != 0 {
 		t.Fatal(text)
 	}

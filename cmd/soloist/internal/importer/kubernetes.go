@@ -1,0 +1,212 @@
+package importer
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Kubernetes imports the CronJobs of manifests. A command runs on the machines of the fleet, and not in a container: so the image, the volumes and all
+// else that makes a pod is named, and not carried over.
+func Kubernetes(file string, data []byte) (Result, error) {
+	t := &translation{file: file}
+	for decoder := yaml.NewDecoder(bytes.NewReader(data)); ; {
+		var document yaml.Node
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return t.result()
+		}
+		if err != nil {
+			return Result{}, fmt.Errorf("%s: this is no YAML: %w", file, err)
+		}
+		t.manifest(document.Content[0])
+	}
+}
+
+// An object is a mapping of a manifest, from which keys are taken; what is left is not carried over.
+type object struct {
+	node   *yaml.Node
+	path   string
+	values map[string]*yaml.Node
+	lines  map[string]int
+	keys   []string
+}
+
+func objectOf(n *yaml.Node, path string) *object {
+	o := &object{node: n, path: path, values: map[string]*yaml.Node{}, lines: map[string]int{}}
+	if n == nil || n.Kind != yaml.MappingNode {
+		return o
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i].Value
+		o.keys, o.values[key], o.lines[key] = append(o.keys, key), n.Content[i+1], n.Content[i].Line
+	}
+	return o
+}
+
+func (o *object) take(key string) *yaml.Node {
+	n := o.values[key]
+	o.keys = slices.DeleteFunc(o.keys, func(k string) bool { return k == key })
+	return n
+}
+
+func (o *object) text(key string) string {
+	if n := o.take(key); n != nil {
+		return n.Value
+	}
+	return ""
+}
+
+func (o *object) object(key string) *object { return objectOf(o.take(key), o.path+key+".") }
+
+// texts returns a list of strings.
+func (o *object) texts(key string) []string {
+	n := o.take(key)
+	if n == nil {
+		return nil
+	}
+	var all []string
+	for _, item := range n.Content {
+		all = append(all, item.Value)
+	}
+	return all
+}
+
+func (t *translation) manifest(n *yaml.Node) {
+	o := objectOf(n, "")
+	switch kind := o.text("kind"); kind {
+	case "List":
+		if items := o.take("items"); items != nil {
+			for _, item := range items.Content {
+				t.manifest(item)
+			}
+		}
+	case "CronJob":
+		t.cronJob(o, n.Line)
+	default:
+		if n.Kind == yaml.MappingNode {
+			t.note(n.Line, "", "a %q is not carried over: it is no CronJob", kind)
+		}
+	}
+}
+
+func (t *translation) cronJob(o *object, line int) {
+	o.take("apiVersion")
+	o.take("status")
+	metadata, spec := o.object("metadata"), o.object("spec")
+	j := job{Name: metadata.text("name"), line: line}
+	left := func(of ...*object) {
+		for _, o := range of {
+			for _, key := range o.keys {
+				t.note(o.lines[key], j.Name, "%s%s is not carried over", o.path, key)
+			}
+		}
+	}
+	j.Schedule, j.Zone = spec.text("schedule"), spec.text("timeZone")
+	if j.Zone == "" {
+		t.note(spec.lines["schedule"], j.Name, "without a timeZone the schedule is in that of the cluster's controller, which is mostly UTC; here it is in UTC")
+	}
+	t.policies(&j, spec)
+	jobTemplate := spec.object("jobTemplate")
+	jobSpec := jobTemplate.object("spec")
+	if s := jobSpec.text("activeDeadlineSeconds"); s != "" {
+		j.AtMost = s + "s"
+	}
+	t.backoff(&j, jobSpec)
+	template := jobSpec.object("template")
+	pod := template.object("spec")
+	pod.take("restartPolicy")
+	containers := pod.take("containers")
+	if containers == nil || len(containers.Content) != 1 {
+		t.note(line, j.Name, "the job is not carried over: its pod has not exactly one container; make a script that does what they do")
+		left(metadata, spec, jobTemplate, jobSpec, template, pod)
+		return
+	}
+	c := objectOf(containers.Content[0], pod.path+"containers[0].")
+	c.take("name")
+	t.container(&j, c)
+	left(o, metadata, spec, jobTemplate, jobSpec, template, pod, c)
+	if len(j.Command) == 0 {
+		t.note(line, j.Name, "the job is not carried over: it runs what its image has as the entry point; write that into command")
+		return
+	}
+	t.jobs = append(t.jobs, j)
+}
+
+// policies carries over what is done about overlaps and missed times.
+func (t *translation) policies(j *job, spec *object) {
+	line := spec.lines["concurrencyPolicy"]
+	switch policy := spec.text("concurrencyPolicy"); policy {
+	case "Forbid":
+	case "Replace":
+		t.note(line, j.Name, "concurrencyPolicy Replace is not carried over: a run is never stopped for the next one; at-most bounds it")
+	default:
+		t.note(max(line, spec.lines["schedule"]), j.Name, "concurrencyPolicy Allow is not carried over: the runs of a job never overlap; one that is due meanwhile starts late, or counts as missed after its grace")
+	}
+	if s := spec.text("startingDeadlineSeconds"); s != "" {
+		j.Grace = s + "s"
+	} else {
+		j.Missed = "once" // Kubernetes starts the last of the missed times
+	}
+	line = spec.lines["suspend"]
+	if spec.text("suspend") == "true" {
+		t.note(line, j.Name, "suspend is not carried over: pause the job before it is due: soloist jobs pause %s --reason TEXT", j.Name)
+	}
+}
+
+// backoff carries over how often Kubernetes tries a job that fails: backoffLimit times more, 10 s, 20 s, 40 s … apart, at most 6 minutes.
+func (t *translation) backoff(j *job, spec *object) {
+	limit := 6
+	if s := spec.text("backoffLimit"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			t.note(spec.lines["backoffLimit"], j.Name, "backoffLimit %q is no number", s)
+			return
+		}
+		limit = n
+	}
+	if limit > 0 {
+		j.Retry = &retry{limit + 1, "10s", "6m"}
+	}
+}
+
+// container carries over what a container runs.
+func (t *translation) container(j *job, c *object) {
+	line := c.lines["image"]
+	if image := c.text("image"); image != "" {
+		t.note(line, j.Name, "the image %s is not carried over: the command runs on the machine itself, where its program must be installed", image)
+	}
+	line = max(c.lines["args"], c.lines["command"])
+	command := c.texts("command")
+	if args := c.take("args"); args != nil && len(command) > 0 {
+		for _, item := range args.Content {
+			command = append(command, item.Value)
+		}
+	}
+	j.Command, j.Dir = command, c.text("workingDir")
+	for _, word := range command {
+		if strings.Contains(word, "$(") {
+			t.note(line, j.Name, "%q is passed on as it stands: only Kubernetes replaces $(NAME) in it", word)
+		}
+	}
+	if env := c.take("env"); env != nil {
+		for _, item := range env.Content {
+			v := objectOf(item, "env.")
+			name := v.text("name")
+			if v.values["valueFrom"] != nil {
+				t.note(item.Line, j.Name, "the variable %s is not carried over: its value comes from elsewhere in the cluster", name)
+				continue
+			}
+			if j.Env == nil {
+				j.Env = map[string]string{}
+			}
+			j.Env[name] = v.text("value")
+		}
+	}
+}

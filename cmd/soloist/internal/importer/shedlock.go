@@ -1,0 +1,169 @@
+package importer
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var (
+	annotation = regexp.MustCompile(`@(Scheduled|SchedulerLock)\s*\(((?:[^()"]|"(?:[^"\\]|\\.)*"|\([^()]*\))*)\)`)
+	attribute  = regexp.MustCompile(`(\w+)\s*=\s*("(?:[^"\\]|\\.)*"|[^,]+)`)
+	method     = regexp.MustCompile(`(?:void|[A-Z]\w*)\s+(\w+)\s*\(`)
+)
+
+// ShedLock imports Java or Kotlin sources, or a list of their lines: each @Scheduled with its @SchedulerLock is a job. The commands are for people to fill in: the
+// method cannot be run by a command.
+func ShedLock(file string, data []byte) (Result, error) {
+	t := &translation{file: file}
+	text := string(data)
+	var scheduled, locked *annotated
+	flush := func(end int) {
+		if scheduled != nil {
+			t.shedLocked(*scheduled, locked, text[scheduled.end:end])
+		} else if locked != nil {
+			t.note(locked.line, "", "a @SchedulerLock without @Scheduled is not carried over")
+		}
+		scheduled, locked = nil, nil
+	}
+	for _, at := range annotation.FindAllStringSubmatchIndex(text, -1) {
+		a := &annotated{line: 1 + strings.Count(text[:at[0]], "\n"), end: at[1], values: attributes(text[at[4]:at[5]])}
+		if text[at[2]:at[3]] == "Scheduled" {
+			if scheduled != nil || locked != nil && between(text[locked.end:at[0]]) {
+				flush(at[0])
+			}
+			scheduled = a
+			continue
+		}
+		if locked != nil || scheduled != nil && between(text[scheduled.end:at[0]]) {
+			flush(at[0])
+		}
+		locked = a
+	}
+	flush(len(text))
+	return t.result()
+}
+
+// between reports whether a method stands between two annotations.
+func between(text string) bool { return strings.ContainsAny(text, "{}") || method.MatchString(text) }
+
+// An annotated is an annotation.
+type annotated struct {
+	line, end int
+	values    map[string]string
+}
+
+func attributes(text string) map[string]string {
+	values := map[string]string{}
+	for _, m := range attribute.FindAllStringSubmatch(text, -1) {
+		value := strings.TrimSpace(m[2])
+		if unquoted, err := strconv.Unquote(value); err == nil {
+			value = unquoted
+		}
+		values[m[1]] = value
+	}
+	return values
+}
+
+func (t *translation) shedLocked(s annotated, l *annotated, behind string) {
+	j := job{line: s.line, Zone: s.values["zone"]}
+	called := "METHOD"
+	if m := method.FindStringSubmatch(behind); m != nil {
+		called = m[1]
+	}
+	j.Name = called
+	if l != nil && l.values["name"] != "" {
+		j.Name = l.values["name"]
+	}
+	if l == nil {
+		t.note(s.line, j.Name, "it has no @SchedulerLock: each instance ran it, and now one machine does")
+	}
+	if err := t.springTimes(&j, s); err != nil {
+		t.note(s.line, j.Name, "the job is not carried over: %v", err)
+		return
+	}
+	if l != nil {
+		t.shedTimes(&j, *l)
+	}
+	j.Command = []string{"./" + called}
+	t.note(s.line, j.Name, "the command ./%s stands for the method: write what runs it", called)
+	t.jobs = append(t.jobs, j)
+}
+
+// springTimes reads when Spring runs a method.
+func (t *translation) springTimes(j *job, s annotated) error {
+	unit := "MILLISECONDS"
+	if u := s.values["timeUnit"]; u != "" {
+		unit = u[strings.LastIndexByte(u, '.')+1:]
+	}
+	for _, key := range []string{"initialDelay", "initialDelayString", "scheduler"} {
+		if s.values[key] != "" {
+			t.note(s.line, j.Name, "%s is not carried over", key)
+		}
+	}
+	if cron := s.values["cron"]; cron != "" {
+		if cron == "-" || strings.Contains(cron, "${") || strings.Contains(cron, "#{") {
+			return fmt.Errorf("the value of cron, %q, is in the program's configuration", cron)
+		}
+		j.Schedule = cron
+		return nil
+	}
+	for key, to := range map[string]*string{"fixedRate": &j.Every, "fixedRateString": &j.Every, "fixedDelay": &j.Delay, "fixedDelayString": &j.Delay} {
+		if s.values[key] == "" {
+			continue
+		}
+		d, err := javaDuration(s.values[key], unit)
+		if err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+		*to, j.Zone = short(d), ""
+		return nil
+	}
+	return fmt.Errorf("it is not said when it runs")
+}
+
+// shedTimes reads how long ShedLock keeps a lock.
+func (t *translation) shedTimes(j *job, l annotated) {
+	if s := l.values["lockAtLeastFor"]; s != "" {
+		d, err := javaDuration(s, "MILLISECONDS")
+		if err != nil {
+			t.note(l.line, j.Name, "lockAtLeastFor is not carried over: %v", err)
+		} else if d > 0 {
+			j.AtLeast = short(d)
+		}
+	}
+	if s := l.values["lockAtMostFor"]; s != "" {
+		t.note(l.line, j.Name, "lockAtMostFor %s is not carried over: a lease is renewed while the command runs, and ends 30s after its machine died (ttl); at-most stops a command that takes too long", s)
+	}
+}
+
+var (
+	isoDuration = regexp.MustCompile(`^PT(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?$`)
+	units       = map[string]time.Duration{
+		"NANOSECONDS": time.Nanosecond, "MICROSECONDS": time.Microsecond, "MILLISECONDS": time.Millisecond, "SECONDS": time.Second,
+		"MINUTES": time.Minute, "HOURS": time.Hour, "DAYS": 24 * time.Hour,
+	}
+)
+
+// javaDuration reads a number of units, an ISO 8601 duration such as PT10M, or a short one such as 10m.
+func javaDuration(text, unit string) (time.Duration, error) {
+	text = strings.TrimSuffix(strings.ReplaceAll(text, "_", ""), "L")
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && units[unit] > 0 {
+		return time.Duration(n) * units[unit], nil
+	}
+	if m := isoDuration.FindStringSubmatch(text); m != nil && text != "PT" {
+		short := ""
+		for i, suffix := range []string{"h", "m", "s"} {
+			if m[i+1] != "" {
+				short += m[i+1] + suffix
+			}
+		}
+		return time.ParseDuration(short)
+	}
+	if d, err := time.ParseDuration(text); err == nil {
+		return d, nil
+	}
+	return 0, fmt.Errorf("%q is no duration that can be read here", text)
+}
