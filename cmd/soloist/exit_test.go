@@ -45,6 +45,7 @@ func TestPasswordsInURLs(t *testing.T) {
 		"hazelcast://user:canary@a,b:5701/m": true,
 		"etcd://user:canary@a,b:2379/prefix": true,
 		"zk://user:canary@a,b:2181/path":     true,
+		"temporal://apikey:canary@a/space":   true,
 	} {
 		if got := hasPassword(text); got != want {
 			t.Errorf("%s: %v", text, got)

@@ -42,6 +42,7 @@ require (
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
+	github.com/nexus-rpc/nexus-proto-annotations v0.1.0 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
@@ -51,6 +52,7 @@ require (
 	go.etcd.io/etcd/api/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/client/v3 v3.7.3 // indirect
+	go.temporal.io/api v1.63.5 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap v1.27.1 // indirect
 	golang.org/x/net v0.61.0 // indirect
@@ -91,6 +93,7 @@ require (
 	github.com/soloist-dev/soloist/store/mysqlstore v0.0.0
 	github.com/soloist-dev/soloist/store/pgstore v0.0.0
 	github.com/soloist-dev/soloist/store/redisstore v0.0.0
+	github.com/soloist-dev/soloist/store/temporalstore v0.0.0
 	github.com/soloist-dev/soloist/store/zkstore v0.0.0
 	github.com/spf13/pflag v1.0.9
 	golang.org/x/tools v0.52.0 // indirect
@@ -127,3 +130,5 @@ replace github.com/soloist-dev/soloist/metrics/prometheus => ../../metrics/prome
 replace github.com/soloist-dev/soloist/store/hazelcaststore => ../../store/hazelcaststore
 
 replace github.com/soloist-dev/soloist/server => ../../server
+
+replace github.com/soloist-dev/soloist/store/temporalstore => ../../store/temporalstore

@@ -23,6 +23,7 @@ import (
 	"github.com/soloist-dev/soloist/store/pgstore"
 	"github.com/soloist-dev/soloist/store/redisstore"
 	"github.com/soloist-dev/soloist/store/sqlitestore"
+	"github.com/soloist-dev/soloist/store/temporalstore"
 	"github.com/soloist-dev/soloist/store/zkstore"
 )
 
@@ -65,6 +66,7 @@ var openers = map[string]func(ctx context.Context, text string) (store.Store, er
 	"hazelcast":       opener(hazelcaststore.OpenURL),
 	"etcd":            opener(etcdstore.OpenURL),
 	"zk":              opener(zkstore.OpenURL),
+	"temporal":        opener(temporalstore.OpenURL),
 }
 
 // opener makes the OpenURL of a package one of openers, without the nil that is not nil.

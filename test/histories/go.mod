@@ -24,9 +24,11 @@ require (
 	github.com/go-ole/go-ole v1.2.4 // indirect
 	github.com/go-zookeeper/zk v1.0.4 // indirect
 	github.com/hazelcast/hazelcast-go-client v1.4.2 // indirect
+	github.com/nexus-rpc/nexus-proto-annotations v0.1.0 // indirect
 	github.com/shirou/gopsutil/v3 v3.21.5 // indirect
 	github.com/tklauser/go-sysconf v0.3.4 // indirect
 	github.com/tklauser/numcpus v0.2.1 // indirect
+	go.temporal.io/api v1.63.5 // indirect
 )
 
 require (
@@ -61,6 +63,7 @@ require (
 	github.com/redis/go-redis/v9 v9.23.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/soloist-dev/soloist/store/hazelcaststore v0.0.0
+	github.com/soloist-dev/soloist/store/temporalstore v0.0.0
 	github.com/soloist-dev/soloist/store/zkstore v0.0.0
 	go.etcd.io/etcd/api/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // indirect
@@ -93,3 +96,5 @@ replace (
 )
 
 replace github.com/soloist-dev/soloist/store/hazelcaststore => ../../store/hazelcaststore
+
+replace github.com/soloist-dev/soloist/store/temporalstore => ../../store/temporalstore

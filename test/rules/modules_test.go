@@ -200,7 +200,7 @@ func TestEachBackendIsAModule(t *testing.T) {
 	}
 }
 
-var backends = regexp.MustCompile(`(?i)redis|postgres|sqlite|etcd|mysql|mariadb|cockroach|zookeeper|consul|\bnats\b|dynamo|cassandra|hazelcast|mongo`)
+var backends = regexp.MustCompile(`(?i)redis|postgres|sqlite|etcd|mysql|mariadb|cockroach|zookeeper|consul|\bnats\b|dynamo|cassandra|hazelcast|temporal\.io|temporalstore|mongo`)
 
 // Above the store interface there is no backend's name, and below it there is no job, element, semaphore or permit.
 func TestNothingReachesPastTheStoreInterface(t *testing.T) {

@@ -1,0 +1,234 @@
+package temporalstore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/taskqueue/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/casstore"
+)
+
+// flights is how many requests of one batch are under way at once.
+const flights = 16
+
+// identity is what Temporal notes as the client of a request.
+const identity = "soloist"
+
+// A backend is the executions of one prefix in one namespace.
+type backend struct {
+	service workflowservice.WorkflowServiceClient
+	cfg     Config
+	rolls   rolls
+	closer  func() error
+}
+
+// Read implements casstore.Backend.
+func (b *backend) Read(ctx context.Context, names []string) ([]casstore.Item, error) {
+	items, errs := make([]casstore.Item, len(names)), make([]error, len(names))
+	inParallel(len(names), func(i int) {
+		l, err := b.read(ctx, names[i], "")
+		items[i], errs[i] = itemOf(names[i], l), err
+	})
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return items, nil
+}
+
+// Write implements casstore.Backend.
+func (b *backend) Write(ctx context.Context, changes []casstore.Change) ([]casstore.Result, error) {
+	results := make([]casstore.Result, len(changes))
+	inParallel(len(changes), func(i int) {
+		switch c := changes[i]; {
+		case c.Record == nil:
+			results[i] = b.forget(ctx, c)
+		case c.Version == "":
+			results[i] = b.create(ctx, c)
+		default:
+			results[i] = b.replace(ctx, c)
+		}
+	})
+	return results, nil
+}
+
+// attempts is how often a create is tried when a run that stands for nothing is in its way.
+const attempts = 3
+
+// create starts an execution. A run whose record was forgotten, and which nobody has ended since, is ended first.
+func (b *backend) create(ctx context.Context, c casstore.Change) casstore.Result {
+	e := entryOf(c)
+	input, err := e.payloads()
+	if err != nil {
+		return casstore.Result{Err: wrap("writing", err)}
+	}
+	id := b.cfg.workflowID(c.Name)
+	for range attempts {
+		_, err := b.service.StartWorkflowExecution(ctx, &workflowservice.StartWorkflowExecutionRequest{
+			Namespace: b.cfg.Namespace, WorkflowId: id, WorkflowType: b.workflowType(), TaskQueue: b.queue(id), Input: input, Identity: identity, RequestId: e.Version,
+			WorkflowTaskTimeout: durationpb.New(taskTimeout), WorkflowIdReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+			WorkflowIdConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+		})
+		var taken *serviceerror.WorkflowExecutionAlreadyStarted
+		if err = known(err); err == nil {
+			return casstore.Result{Version: e.Version}
+		} else if !errors.As(err, &taken) {
+			return casstore.Result{Err: unsure("writing", err)}
+		}
+		l, err := b.read(ctx, c.Name, taken.RunId)
+		switch {
+		case err != nil:
+			return casstore.Result{Err: store.AsUnknown(err)} // it may be this very request, carried out twice
+		case l == nil || l.moved: // it has ended since
+		case l.took[e.Version] > 0:
+			return casstore.Result{Version: e.Version}
+		case !l.gone():
+			now := l.item()
+			return casstore.Result{Err: casstore.ErrConflict, Current: &now}
+		default:
+			if err := b.end(ctx, l); err != nil {
+				return casstore.Result{Err: err}
+			}
+		}
+	}
+	return casstore.Result{Err: casstore.ErrConflict}
+}
+
+func (b *backend) workflowType() *common.WorkflowType {
+	return &common.WorkflowType{Name: b.cfg.Prefix}
+}
+
+// queue is the task queue of one execution, for which only the store asks.
+func (b *backend) queue(id string) *taskqueue.TaskQueue { return &taskqueue.TaskQueue{Name: id} }
+
+// replace sends a write, and looks whether it took effect.
+func (b *backend) replace(ctx context.Context, c casstore.Change) casstore.Result {
+	e := entryOf(c)
+	l, result := b.send(ctx, e)
+	if result.Err == nil && l.long(e.Version) {
+		b.roll(e.Name)
+	}
+	return result
+}
+
+// forget ends an execution, after a write that says so: no other write takes effect after that.
+func (b *backend) forget(ctx context.Context, c casstore.Change) casstore.Result {
+	l, result := b.send(ctx, entry{Name: c.Name, Version: rand.Text(), Replaces: c.Version, Deleted: true})
+	if result.Err == nil && l.gone() {
+		_ = b.end(ctx, l) // if that fails, the next that wants the name or sweeps ends it
+	}
+	result.Version = ""
+	return result
+}
+
+// send sends a write and returns the log in which it stands.
+func (b *backend) send(ctx context.Context, e entry) (*log, casstore.Result) {
+	input, err := e.payloads()
+	if err != nil {
+		return nil, casstore.Result{Err: wrap("writing", err)}
+	}
+	_, err = b.service.SignalWorkflowExecution(ctx, &workflowservice.SignalWorkflowExecutionRequest{
+		Namespace: b.cfg.Namespace, WorkflowExecution: &common.WorkflowExecution{WorkflowId: b.cfg.workflowID(e.Name)}, SignalName: signal, Input: input,
+		Identity: identity, RequestId: e.Version,
+	})
+	var none *serviceerror.NotFound
+	if err = known(err); err != nil && !errors.As(err, &none) {
+		return nil, casstore.Result{Err: unsure("writing", err)}
+	}
+	return b.find(ctx, e, err == nil)
+}
+
+// The waits between looks for a write that is not in the history yet. Temporal keeps signals back while a run is being continued. If a process has begun that
+// and ended, another one takes it up, after so many looks.
+const (
+	firstLook = 5 * time.Millisecond
+	longLook  = 200 * time.Millisecond
+	manyLooks = 10
+)
+
+// find looks for a write in the history. One that was sent will be there sooner or later.
+func (b *backend) find(ctx context.Context, e entry, sent bool) (*log, casstore.Result) {
+	wait := firstLook
+	for looks := 1; ; looks++ {
+		l, err := b.read(ctx, e.Name, "")
+		if err != nil {
+			return nil, casstore.Result{Err: store.AsUnknown(err)}
+		}
+		now := itemOf(e.Name, l)
+		for in := l; in != nil; {
+			switch {
+			case in.took[e.Version] > 0:
+				return l, casstore.Result{Version: e.Version}
+			case in.refused[e.Version], in.broken != nil:
+				return l, casstore.Result{Err: casstore.ErrConflict, Current: &now}
+			case in != l || in.previous == "":
+				in = nil
+			default: // the run was continued in between
+				if in, err = b.read(ctx, e.Name, in.previous); err != nil {
+					return nil, casstore.Result{Err: store.AsUnknown(err)}
+				}
+			}
+		}
+		if !sent {
+			return l, casstore.Result{Err: casstore.ErrConflict, Current: &now}
+		}
+		if looks%manyLooks == 0 {
+			b.roll(e.Name)
+		}
+		select {
+		case <-time.After(wait):
+			wait = min(2*wait, longLook)
+		case <-ctx.Done():
+			return l, casstore.Result{Err: store.AsUnknown(fmt.Errorf("temporalstore: the write to %q is not in the history yet: %w", e.Name, ctx.Err())), Current: &now}
+		}
+	}
+}
+
+// end terminates the run of a record that was forgotten.
+func (b *backend) end(ctx context.Context, l *log) error {
+	_, err := b.service.TerminateWorkflowExecution(ctx, &workflowservice.TerminateWorkflowExecutionRequest{
+		Namespace: b.cfg.Namespace, WorkflowExecution: &common.WorkflowExecution{WorkflowId: b.cfg.workflowID(l.name), RunId: l.run},
+		Reason: "forgotten", Identity: identity,
+	})
+	var ended *serviceerror.NotFound
+	if err = known(err); err == nil || errors.As(err, &ended) {
+		return nil
+	}
+	return wrap("ending the execution of a forgotten name", err)
+}
+
+// Close implements casstore.Backend.
+func (b *backend) Close() error {
+	b.rolls.close()
+	return b.closer()
+}
+
+// inParallel calls f for 0 to n-1, up to flights at a time.
+func inParallel(n int, f func(int)) {
+	if n == 1 {
+		f(0)
+		return
+	}
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, flights)
+	for i := range n {
+		slots <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-slots }()
+			f(i)
+		})
+	}
+	wait.Wait()
+}

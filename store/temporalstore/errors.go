@@ -1,0 +1,60 @@
+package temporalstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"go.temporal.io/api/serviceerror"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// known returns an error of a request as package serviceerror has it. The SDK's connection has done so already.
+func known(err error) error {
+	var of serviceerror.ServiceError
+	if err == nil || errors.As(err, &of) {
+		return err
+	}
+	if s, ok := status.FromError(err); ok {
+		return serviceerror.FromStatus(s)
+	}
+	return err
+}
+
+// wrap says what was being done, and gives errors of Temporal the meaning that they have for every store.
+func wrap(doing string, err error) error {
+	var missing *serviceerror.NamespaceNotFound
+	switch {
+	case errors.As(err, &missing):
+		return fmt.Errorf("temporalstore: %s: %w: the namespace does not exist: make it with `temporal operator namespace create`, or name another one: %w",
+			doing, store.ErrUnusable, err)
+	case denied(err):
+		return fmt.Errorf("temporalstore: %s: %w: %w", doing, err, fs.ErrPermission)
+	case code(err) == codes.DeadlineExceeded:
+		return fmt.Errorf("temporalstore: %s: %w: %w", doing, err, context.DeadlineExceeded)
+	case code(err) == codes.Canceled:
+		return fmt.Errorf("temporalstore: %s: %w: %w", doing, err, context.Canceled)
+	}
+	return fmt.Errorf("temporalstore: %s: %w", doing, err)
+}
+
+// code returns the code of an error of Temporal.
+func code(err error) codes.Code { return serviceerror.ToStatus(err).Code() }
+
+// denied reports whether Temporal has refused a request because this client may not make it.
+func denied(err error) bool {
+	return code(err) == codes.PermissionDenied || code(err) == codes.Unauthenticated
+}
+
+// unsure is wrap for a write. Its outcome is known only where Temporal has refused the request for what it says, or for who has sent it.
+func unsure(doing string, err error) error {
+	switch code(err) { //nolint:exhaustive // all others may hide that the write took effect
+	case codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument, codes.NotFound, codes.FailedPrecondition, codes.Unimplemented, codes.AlreadyExists:
+		return wrap(doing, err)
+	}
+	return store.AsUnknown(wrap(doing, err))
+}

@@ -1,0 +1,100 @@
+package temporalstore
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/common/v1"
+)
+
+func inputOf(t testing.TB, e entry) *common.Payloads {
+	t.Helper()
+	p, err := e.payloads()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestLog: of the writes that replace one version the first takes effect, whatever stands between, and whoever reads a longer history agrees.
+func TestLog(t *testing.T) {
+	granted := time.Unix(1, 0).UTC()
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		l := &log{name: "n", took: map[string]int{}, refused: map[string]bool{}}
+		l.write(inputOf(t, entry{Name: "n", Version: "v0", Holder: "h", Granted: &granted}))
+		model, past := "v0", []string{"v0"}
+		for i := range 40 {
+			replaces := past[random.IntN(len(past))]
+			if random.IntN(2) == 0 {
+				replaces = model
+			}
+			e := entry{Name: "n", Version: fmt.Sprint("v", i+1), Replaces: replaces, Holder: "h", Granted: &granted}
+			won := replaces == model
+			if won {
+				model = e.Version
+			}
+			past = append(past, e.Version)
+			for range 1 + random.IntN(2) { // it may be carried out twice
+				l.write(inputOf(t, e))
+			}
+			if l.current.Version != model || (l.took[e.Version] > 0) != won || l.refused[e.Version] == won {
+				t.Fatalf("seed %d: after %+v the current version is %q, want %q", seed, e, l.current.Version, model)
+			}
+		}
+	}
+}
+
+// TestForgottenLog: nothing takes effect after a record was forgotten.
+func TestForgottenLog(t *testing.T) {
+	granted := time.Unix(1, 0).UTC()
+	l := &log{name: "n", took: map[string]int{}, refused: map[string]bool{}}
+	l.write(inputOf(t, entry{Name: "n", Version: "v0", Holder: "h", Granted: &granted}))
+	l.write(inputOf(t, entry{Name: "n", Version: "v1", Replaces: "v0", Deleted: true}))
+	l.write(inputOf(t, entry{Name: "n", Version: "v2", Replaces: "v1", Holder: "h", Granted: &granted}))
+	if item := l.item(); !l.gone() || item.Version != "" || item.Err != nil || !l.refused["v2"] {
+		t.Errorf("got %+v, %+v, want no record", l, item)
+	}
+}
+
+// TestWorkflowIDs: two names that differ in a byte have two IDs that differ in more than case, none is longer than what databases take, and short ones are readable.
+func TestWorkflowIDs(t *testing.T) {
+	cfg := Config{Prefix: "soloist"}
+	if id := cfg.workflowID("app/job-1"); id != "soloist:app/job-1" {
+		t.Errorf("the ID is %q", id)
+	}
+	long := strings.Repeat("x", 254)
+	seen := map[string]string{}
+	for _, name := range []string{"a", "A", "%41", "%61", "a ", "ä", "a\u0308", "~", "a~", long + "a", long + "b", strings.Repeat("Ä", 120), strings.Repeat("ä", 120), "\x01floor"} {
+		id := cfg.workflowID(name)
+		if other, ok := seen[id]; ok || len(id) > longestID || id != strings.ToLower(id) {
+			t.Errorf("the ID of %q is %q, which is that of %q, too", name, id, other)
+		}
+		seen[id] = name
+		if got, ok := cfg.nameOf(id); ok && got != name || !ok && len(name) < 80 {
+			t.Errorf("the name of %q is %q, %v, want %q", id, got, ok, name)
+		}
+	}
+}
+
+// FuzzParse: what is no entry is an error, and what is one is written as it was read.
+func FuzzParse(f *testing.F) {
+	f.Add(`{"name":"n","version":"v","holder":"h","token":1,"ttl_ns":1,"granted_at":"2026-01-02T03:04:05Z"}`)
+	f.Add(`{"name":"n","version":"v","replaces":"u","deleted":true}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		e, err := parse(&common.Payloads{Payloads: []*common.Payload{{Metadata: map[string][]byte{"encoding": []byte(encoding)}, Data: []byte(text)}}})
+		if err != nil {
+			return
+		}
+		again, err := parse(inputOf(t, e))
+		first, _ := json.Marshal(e)
+		second, _ := json.Marshal(again)
+		if err != nil || string(first) != string(second) {
+			t.Errorf("%s was read as %s, %v", first, second, err)
+		}
+	})
+}

@@ -1,0 +1,254 @@
+package temporalstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"go.temporal.io/api/serviceerror"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/temporalstore"
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+// through returns a client whose requests go through a function, with the last part of their method's name.
+func through(t testing.TB, server *servers.TemporalServer, f func(method string, send func() error) error) peer {
+	t.Helper()
+	return connect(t, server, grpc.WithUnaryInterceptor(
+		func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+			return f(method[strings.LastIndexByte(method, '/')+1:], func() error { return invoke(ctx, method, request, reply, conn, options...) })
+		}))
+}
+
+func writes(method string) bool {
+	return method == "StartWorkflowExecution" || method == "SignalWorkflowExecution" || method == "TerminateWorkflowExecution"
+}
+
+var errLost = status.Error(codes.Unavailable, "the connection broke")
+
+// TestLostReplies: a request whose reply was lost is unknown, and repeating it settles it.
+func TestLostReplies(t *testing.T) {
+	var n atomic.Int64
+	c, cfg := shared(t), fresh()
+	s := on(t, through(t, c.TemporalServer, func(method string, send func() error) error {
+		if err := send(); err != nil || !writes(method) || n.Add(1)%2 == 0 {
+			return err
+		}
+		return errLost
+	}), cfg)
+	for i := range 20 {
+		name := fmt.Sprint("name/", i%3)
+		holder := fmt.Sprint(i)
+		first := acquire(t, s, name, holder, time.Hour)
+		if first.Err != nil && !errors.Is(first.Err, store.ErrUnknown) {
+			t.Fatalf("got %v, want a grant or unknown", first.Err)
+		}
+		again := acquire(t, s, name, holder, time.Hour)
+		if again.Err != nil || first.Err == nil && again.Grant.Token != first.Grant.Token {
+			t.Fatalf("asking again: %+v, after %+v", again, first)
+		}
+		r := []store.Release{{Name: name, Holder: holder, Token: again.Grant.Token, Retain: store.Forever}}
+		for attempt := 0; ; attempt++ {
+			errs, err := s.Release(background, r)
+			if err = errors.Join(append(errs, err)...); err == nil {
+				break
+			} else if !errors.Is(err, store.ErrUnknown) || attempt == 3 {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestRepeatedRequests: a request that is carried out twice has one effect.
+func TestRepeatedRequests(t *testing.T) {
+	c, cfg := shared(t), fresh()
+	s := on(t, through(t, c.TemporalServer, func(method string, send func() error) error {
+		if writes(method) {
+			_ = send()
+		}
+		return send()
+	}), cfg)
+	last := int64(0)
+	for i := range 5 {
+		holder := fmt.Sprint(i)
+		token := grant(t, s, "name", holder, time.Hour)
+		if err := extend(t, s, "name", holder, token); err != nil || token <= last {
+			t.Errorf("token %d after %d, %v", token, last, err)
+		}
+		last = token
+		release(t, s, "name", holder, token, 0)
+		if _, err := s.Sweep(background, 10); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestLateWrites: a write that reaches Temporal when its holder has long given it up does not undo what others have written since.
+func TestLateWrites(t *testing.T) {
+	c, cfg := shared(t), fresh()
+	var late func() error
+	var mu sync.Mutex
+	held := true
+	a := on(t, through(t, c.TemporalServer, func(method string, send func() error) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if method == "SignalWorkflowExecution" && held {
+			late, held = send, false
+			return errLost
+		}
+		return send()
+	}), cfg)
+	token := grant(t, a, "name", "a", 50*time.Millisecond)
+	if err := extend(t, a, "name", "a", token); !errors.Is(err, store.ErrUnknown) {
+		t.Fatalf("got %v, want unknown", err)
+	}
+	b := on(t, c, cfg)
+	var taken int64
+	servers.Wait(t, "the end of the lease", func() bool {
+		outcome := acquire(t, b, "name", "b", time.Hour)
+		taken = outcome.Grant.Token
+		return outcome.Err == nil
+	})
+	if err := late(); err != nil {
+		t.Logf("the late write: %v", err) // its context has ended
+	}
+	if err := extend(t, b, "name", "b", taken); err != nil {
+		t.Errorf("the holder lost its lease to a write that was late: %v", err)
+	}
+	if err := extend(t, a, "name", "a", token); !errors.Is(err, store.ErrLost) {
+		t.Errorf("got %v, want that the lease was lost", err)
+	}
+}
+
+// TestWhatErrorsMean: an error tells whether something may have been written, and what to do.
+func TestWhatErrorsMean(t *testing.T) {
+	c := shared(t)
+	for _, test := range []struct {
+		rule, method string
+		err          error
+		is, isNot    error
+		says         string
+	}{
+		{"the write is not valid", "StartWorkflowExecution", status.Error(codes.InvalidArgument, "too long"), nil, store.ErrUnknown, "too long"},
+		{"the write is not allowed", "StartWorkflowExecution", status.Error(codes.PermissionDenied, "no"), fs.ErrPermission, store.ErrUnknown, ""},
+		{"the key is wrong", "GetWorkflowExecutionHistory", status.Error(codes.Unauthenticated, "no"), fs.ErrPermission, store.ErrUnknown, ""},
+		{"there is too much", "StartWorkflowExecution", status.Error(codes.ResourceExhausted, "too much"), store.ErrUnknown, nil, "too much"},
+		{"the write failed inside", "StartWorkflowExecution", status.Error(codes.Internal, "no"), store.ErrUnknown, nil, ""},
+		{"the connection broke", "StartWorkflowExecution", errLost, store.ErrUnknown, nil, ""},
+		{"the read failed", "GetWorkflowExecutionHistory", errLost, nil, store.ErrUnknown, ""},
+		{"no such namespace", "GetWorkflowExecutionHistory", serviceerror.NewNamespaceNotFound("default"), store.ErrUnusable, store.ErrUnknown, "temporal operator namespace create"},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			s := on(t, through(t, c.TemporalServer, func(method string, send func() error) error {
+				if method == test.method {
+					return test.err
+				}
+				return send()
+			}), fresh())
+			err := acquire(t, s, "name", "a", time.Hour).Err
+			if err == nil || test.is != nil && !errors.Is(err, test.is) || test.isNot != nil && errors.Is(err, test.isNot) || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("got %v, want an error that is %v and not %v, and says %q", err, test.is, test.isNot, test.says)
+			}
+		})
+	}
+}
+
+// TestEndedExecutions: an execution that a person has ended is not taken for a free name. Once it is deleted, it is one.
+func TestEndedExecutions(t *testing.T) {
+	c, cfg := shared(t), fresh()
+	s := on(t, c, cfg)
+	token := grant(t, s, "name", "a", time.Hour)
+	if _, err := c.WorkflowService().TerminateWorkflowExecution(background, &workflowservice.TerminateWorkflowExecutionRequest{
+		Namespace: "default", WorkflowExecution: &common.WorkflowExecution{WorkflowId: cfg.Prefix + ":name"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for what, err := range map[string]error{"a claim": acquire(t, on(t, c, cfg), "name", "b", time.Hour).Err, "an extension": extend(t, s, "name", "a", token)} {
+		if err == nil || errors.Is(err, store.ErrUnknown) || !strings.Contains(err.Error(), "terminated by something else") {
+			t.Errorf("%s: %v, want an error that says so", what, err)
+		}
+	}
+}
+
+// TestOtherSignals: signals of other names have no meaning.
+func TestOtherSignals(t *testing.T) {
+	c, cfg := shared(t), fresh()
+	s := on(t, c, cfg)
+	token := grant(t, s, "name", "a", time.Hour)
+	c.signal(t, cfg.Prefix+":name", "hello", `"there"`)
+	if err := extend(t, s, "name", "a", token); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPausedServer: what is asked of a server that is paused is unknown at the deadline, and settled when it goes on. A holder keeps its lease.
+func TestPausedServer(t *testing.T) {
+	server := servers.Temporal(t)
+	s := on(t, connect(t, server), fresh())
+	token := grant(t, s, "name", "a", time.Hour)
+	server.Pause()
+	ctx, cancel := context.WithTimeout(background, 200*time.Millisecond)
+	defer cancel()
+	errs, err := s.Extend(ctx, []store.Extension{{Name: "name", Holder: "a", Token: token, TTL: time.Hour}})
+	if err = errors.Join(append(errs, err)...); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("got %v, want unknown", err)
+	}
+	server.Resume()
+	if err := extend(t, s, "name", "a", token); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestKilledServer: while the server is down nothing is granted or extended, and the errors say so. The test server forgets everything when it ends.
+func TestKilledServer(t *testing.T) {
+	server := servers.Temporal(t)
+	s := on(t, connect(t, server), fresh())
+	token := grant(t, s, "name", "a", time.Hour)
+	server.Kill()
+	if err := acquire(t, s, "other", "b", time.Hour).Err; err == nil {
+		t.Error("granted without a server")
+	}
+	if err := extend(t, s, "name", "a", token); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("got %v, want unknown", err)
+	}
+	server.Start()
+	servers.Wait(t, "a connection", func() bool { return s.Ping(background) == nil })
+	if err := extend(t, s, "name", "a", token); !errors.Is(err, store.ErrLost) {
+		t.Errorf("got %v, want that the lease is lost", err)
+	}
+}
+
+// TestRequests counts what each verb costs.
+func TestRequests(t *testing.T) {
+	var n atomic.Int64
+	c, cfg := shared(t), fresh()
+	s := on(t, through(t, c.TemporalServer, func(_ string, send func() error) error { n.Add(1); return send() }), cfg)
+	count := func(what string, want int64, f func()) {
+		t.Helper()
+		n.Store(0)
+		if f(); n.Load() != want {
+			t.Errorf("%s took %d requests, want %d", what, n.Load(), want)
+		}
+	}
+	var token int64
+	count("acquiring a new name", 3, func() { token = grant(t, s, "name", "a", time.Hour) }) // one reads the floor of tokens
+	count("extending", 2, func() { _ = extend(t, s, "name", "a", token) })
+	count("a refusal", 1, func() { _ = acquire(t, s, "name", "b", time.Hour) })
+	count("releasing", 2, func() { release(t, s, "name", "a", token, store.Forever) })
+	count("acquiring what this process released", 2, func() { _ = grant(t, s, "name", "b", time.Hour) })
+}
+
+var _ temporalstore.Client = peer{}

@@ -1,0 +1,155 @@
+package temporalstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/filter/v1"
+	"go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc/codes"
+
+	"github.com/soloist-dev/soloist/store/casstore"
+)
+
+// page is how many executions are listed in one request.
+const page = 100
+
+// executions returns the IDs of running executions after a cursor, and the cursor after them, "" at the end. Temporal shows an execution a moment after its start.
+func (b *backend) executions(ctx context.Context, cursor string, n int) (ids []string, next string, err error) {
+	var found []*workflow.WorkflowExecutionInfo
+	var token []byte
+	response, err := b.service.ListWorkflowExecutions(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		Namespace: b.cfg.Namespace, PageSize: int32(n), NextPageToken: []byte(cursor), //nolint:gosec // small
+		Query: `WorkflowType = "` + b.cfg.Prefix + `" AND ExecutionStatus = "Running"`,
+	})
+	found, token = response.GetExecutions(), response.GetNextPageToken()
+	if err = known(err); code(err) == codes.Unimplemented { // without queries
+		var response *workflowservice.ListOpenWorkflowExecutionsResponse
+		response, err = b.service.ListOpenWorkflowExecutions(ctx, &workflowservice.ListOpenWorkflowExecutionsRequest{
+			Namespace: b.cfg.Namespace, MaximumPageSize: int32(n), NextPageToken: []byte(cursor), //nolint:gosec // small
+			Filters: &workflowservice.ListOpenWorkflowExecutionsRequest_TypeFilter{TypeFilter: &filter.WorkflowTypeFilter{Name: b.cfg.Prefix}},
+		})
+		found, token = response.GetExecutions(), response.GetNextPageToken()
+	}
+	if err = known(err); err != nil {
+		return nil, "", wrap("listing", err)
+	}
+	for _, e := range found {
+		if id := e.GetExecution().GetWorkflowId(); strings.HasPrefix(id, b.cfg.Prefix+":") {
+			ids = append(ids, id)
+		}
+	}
+	return ids, string(token), nil
+}
+
+// nameOfRun returns the name of an execution whose ID does not have the whole of it.
+func (b *backend) nameOfRun(ctx context.Context, id string) (string, error) {
+	first, err := b.service.GetWorkflowExecutionHistory(ctx, &workflowservice.GetWorkflowExecutionHistoryRequest{
+		Namespace: b.cfg.Namespace, Execution: &common.WorkflowExecution{WorkflowId: id}, MaximumPageSize: 1,
+	})
+	if err = known(err); err != nil {
+		return "", wrap("listing", err)
+	}
+	for _, event := range first.GetHistory().GetEvents() {
+		e, err := parse(event.GetWorkflowExecutionStartedEventAttributes().GetInput())
+		if err == nil && b.cfg.workflowID(e.Name) == id {
+			return e.Name, nil
+		}
+	}
+	return "", nil
+}
+
+// names returns the names of executions, and the items of those that something else has started.
+func (b *backend) names(ctx context.Context, ids []string) (names []string, foreign []casstore.Item, err error) {
+	for _, id := range ids {
+		name, ok := b.cfg.nameOf(id)
+		if !ok {
+			if name, err = b.nameOfRun(ctx, id); err != nil {
+				return nil, nil, err
+			}
+		}
+		if name == "" {
+			foreign = append(foreign, casstore.Item{Name: id, Err: fmt.Errorf("the workflow execution %q was started by something else: terminate it, or use another prefix", id)})
+			continue
+		}
+		names = append(names, name)
+	}
+	return names, foreign, nil
+}
+
+// List implements casstore.Backend. It lists all executions, and then reads their histories, some at a time: Temporal has no order of workflow IDs.
+func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[casstore.Item, error] {
+	return func(yield func(casstore.Item, error) bool) {
+		names, foreign, err := b.allNames(ctx, prefix)
+		for some := range slices.Chunk(names, page) {
+			var items []casstore.Item
+			if items, err = b.Read(ctx, some); err != nil {
+				break
+			}
+			for _, item := range items {
+				if (item.Version != "" || item.Err != nil) && !yield(item, nil) {
+					return
+				}
+			}
+		}
+		for _, item := range foreign {
+			if !yield(item, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(casstore.Item{}, err)
+		}
+	}
+}
+
+// allNames returns the names that begin with a prefix, in ascending order, and the items of executions that something else has started.
+func (b *backend) allNames(ctx context.Context, prefix string) (names []string, foreign []casstore.Item, err error) {
+	for cursor, more := "", true; more; more = cursor != "" {
+		var ids []string
+		if ids, cursor, err = b.executions(ctx, cursor, page); err != nil {
+			return nil, nil, err
+		}
+		some, others, err := b.names(ctx, ids)
+		if err != nil {
+			return nil, nil, err
+		}
+		names, foreign = append(names, some...), append(foreign, others...)
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) })
+	slices.Sort(names)
+	return slices.Compact(names), foreign, nil
+}
+
+// Walk implements casstore.Backend. The cursor is Temporal's. It ends the runs of records that were forgotten, and that nobody has ended since.
+func (b *backend) Walk(ctx context.Context, cursor string, n int) (items []casstore.Item, next string, err error) {
+	ids, next, err := b.executions(ctx, cursor, n)
+	if err != nil {
+		return nil, "", err
+	}
+	names, items, err := b.names(ctx, ids)
+	if err != nil {
+		return nil, "", err
+	}
+	logs, errs := make([]*log, len(names)), make([]error, len(names))
+	inParallel(len(names), func(i int) {
+		if logs[i], errs[i] = b.read(ctx, names[i], ""); logs[i] != nil && logs[i].gone() && logs[i].closed == "" {
+			errs[i] = b.end(ctx, logs[i])
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		return nil, "", err
+	}
+	for i, l := range logs {
+		if item := itemOf(names[i], l); item.Version != "" || item.Err != nil {
+			items = append(items, item)
+		}
+	}
+	return items, next, nil
+}
