@@ -9,7 +9,7 @@ import (
 	"github.com/soloist-dev/soloist/store/casstore"
 )
 
-// A row is what a reply says of a row. What is null is nil.
+// A row contains the columns of a reply. A column that is null is nil.
 type row struct {
 	name, holder, version *string
 	token, mark, ttl      *int64

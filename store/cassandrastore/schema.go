@@ -72,7 +72,7 @@ func (s sight) problem(cfg Config) error {
 	return nil
 }
 
-// A sight is what the server says of itself, the keyspace and the table.
+// A sight is what the server reports about itself, the keyspace and the table.
 type sight struct {
 	version, datacenter string
 	replication         map[string]string // nil without a keyspace

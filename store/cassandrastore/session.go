@@ -32,7 +32,7 @@ type connector struct {
 	closed  bool
 }
 
-// An attempt is one of connecting. The driver cannot be told to give up, so it may outlive the call that began it.
+// An attempt is an attempt to connect. The driver cannot be interrupted, so an attempt may outlive the call that began it.
 type attempt struct {
 	done    chan struct{} // closed when session and err are set
 	session *gocql.Session
@@ -52,7 +52,7 @@ func (c *connector) get(ctx context.Context) (*gocql.Session, error) {
 	}
 }
 
-// begin returns the attempt that counts, and starts one if there is none.
+// begin returns the current attempt, and starts one if there is none.
 func (c *connector) begin() (*attempt, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

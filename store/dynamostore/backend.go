@@ -34,7 +34,7 @@ type backend struct {
 	guard  guard
 }
 
-// once keeps the SDK from repeating a write by itself: after an attempt whose outcome is unknown, the error of the next
+// once prevents the SDK from repeating a write: after an attempt whose outcome is unknown, the error of the next
 // would hide that. The SDK may repeat reads.
 func once(o *dynamodb.Options) { o.RetryMaxAttempts = 1 }
 

@@ -42,7 +42,7 @@ func (g *guard) check(ctx context.Context, b *backend) error {
 	return nil
 }
 
-// A sight is what the service says of the table.
+// A sight is what the service reports about the table.
 type sight struct {
 	table       *types.TableDescription
 	tableErr    error

@@ -80,7 +80,7 @@ func (s *Store) holding(p pair, of *session, until time.Time) *holding {
 	}
 }
 
-// recover records what became of a claim whose outcome was unknown.
+// recover finds and records the outcome of a claim whose outcome was unknown.
 func (s *Store) recover(c store.Claim, p pair) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// An aliveStream keeps leases of etcd alive, one request after the other. The client has two ways to do that: one does not tell when a request was sent,
-// and one opens a stream for each request, for which etcd checks the password.
+// An aliveStream keeps leases of etcd alive, one request after the other. The client of etcd has two ways to do that: one does not
+// report when a request was sent, and the other one opens a stream for each request, for which etcd checks the password.
 type aliveStream struct {
 	ctx    context.Context // of the store
 	turn   chan struct{}   // has a value while a request is under way
@@ -55,7 +55,7 @@ func (a *aliveStream) exchange(ctx context.Context, client *clientv3.Client, id 
 	var reply *etcdserverpb.LeaseKeepAliveResponse
 	if err = a.stream.Send(&etcdserverpb.LeaseKeepAliveRequest{ID: int64(id)}); err == nil {
 		reply, err = a.stream.Recv()
-	} else if _, failure := a.stream.Recv(); failure != nil { // which says why it could not be sent
+	} else if _, failure := a.stream.Recv(); failure != nil { // the reason why it could not be sent
 		err = failure
 	}
 	switch ended := !stop(); {

@@ -46,7 +46,7 @@ var denials = []struct {
 	{rpctypes.ErrAuthNotEnabled, "the URL has a user, and etcd has no users: run `etcdctl auth enable`, or leave the user out"},
 }
 
-// wrap says what was being done, and gives errors of etcd the meaning that they have for every store. It returns nil for nil.
+// wrap adds to err what was being done, and translates errors of etcd into those of package store. It returns nil for nil.
 func wrap(doing string, err error) error {
 	if err == nil {
 		return nil

@@ -126,7 +126,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	return s.wrap("reading", err)
 }
 
-// The greatest number of names in one transaction: etcd takes 128 operations in one, if --max-txn-ops does not say otherwise. Each name is
+// The greatest number of names in one transaction: etcd takes 128 operations in one, unless --max-txn-ops is set. Each name is
 // a transaction inside it, of which the operations count, too.
 const mostNames = 100
 

@@ -13,7 +13,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A cluster is what a member says of its cluster.
+// A cluster is what a member reports about its cluster.
 type cluster struct {
 	version string
 	leader  bool

@@ -129,7 +129,8 @@ func (s *Store) unchanged(ctx context.Context, all []*renewal) (bool, error) {
 	return reply.Succeeded, nil
 }
 
-// unpin lets leases end again, later if they were extended. One of which a change was sent meanwhile is not: it may have been released.
+// unpin lets leases end again, later if they were extended. It leaves out a lease for which a change was sent meanwhile: that lease may have been
+// released.
 func (s *Store) unpin(all []*renewal, extended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

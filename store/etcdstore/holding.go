@@ -150,7 +150,7 @@ func (s *Store) lapse() {
 	}
 }
 
-// overdue returns what has to be ended now, and how long it is until the next. If there is none the goroutine must end.
+// overdue returns the leases to end now, and the time until the next one. If there is none, the goroutine must end.
 func (s *Store) overdue() (over []end, lingers []*linger, wait time.Duration, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

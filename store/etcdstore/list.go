@@ -52,7 +52,7 @@ type found struct {
 	pair pair
 }
 
-// page reads a page of keys, and returns the names of which it has all keys, and the key to continue with, "" at the end.
+// page reads a page of keys. It returns the names whose keys it has all read, and the key to continue with, "" at the end.
 func (s *Store) page(ctx context.Context, from, to string, n int) (all []found, next string, err error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, "", err
@@ -96,7 +96,7 @@ func (s *Store) of(kv *mvccpb.KeyValue, name string) bool {
 const sweepLook = 1000
 
 // Sweep implements store.Sweeper. One call reads up to 1,000 records, and the next continues where it ended. Tokens are revisions, so
-// those of a name go on growing when its record was forgotten.
+// the tokens of a name continue to grow after its record was forgotten.
 func (s *Store) Sweep(ctx context.Context, limit int) (forgotten int, err error) {
 	if err := s.ready(ctx); err != nil {
 		return 0, err

@@ -13,7 +13,7 @@ type pair struct {
 	record   record
 	revision int64 // of the last change of the record; 0 if there is none
 
-	taken int64            // revision of the last change of the key that says that the name is taken; 0 if there is none
+	taken int64            // revision of the last change of the key whose existence means that the name is taken; 0 if there is none
 	lease clientv3.LeaseID // that this key is attached to
 
 	err error     // the record cannot be read; only the name of the pair is known

@@ -256,7 +256,7 @@ func (s *Store) keepAlive() {
 	}
 }
 
-// due returns the sessions that have to be renewed now, and how long it is until the next has to be; 0 if there is none. Then the goroutine
+// due returns the sessions to renew now, and the time until the next one must be renewed; 0 if there is none. Then the goroutine
 // must end. Sessions that are not used any more are left to etcd, which ends them.
 func (s *Store) due() (due []*session, next time.Duration) {
 	s.mu.Lock()
@@ -292,7 +292,7 @@ func (s *Store) due() (due []*session, next time.Duration) {
 	return due, next
 }
 
-// shorter returns the shorter of two waits, of which 0 is none.
+// shorter returns the shorter of two waits. A wait of 0 means none.
 func shorter(a, b time.Duration) time.Duration {
 	if a == 0 {
 		return b

@@ -58,7 +58,7 @@ func (b *backend) Read(ctx context.Context, names []string) ([]casstore.Item, er
 	return items, nil
 }
 
-// read asks for the view of an entry, which no cache near this client has, and which says whether the entry expires.
+// read requests the view of an entry: it does not come from a cache of the client, and contains whether the entry expires.
 func (b *backend) read(ctx context.Context, s *session, name string) (casstore.Item, error) {
 	view, err := call(ctx, b.connector, func() (*types.SimpleEntryView, error) { return s.entries.GetEntryView(ctx, name) })
 	switch {

@@ -26,7 +26,7 @@ func refused(err error) bool {
 	return false
 }
 
-// wrap says what was being done, and gives errors of the cluster the meaning that they have for every store.
+// wrap adds to err what was being done, and translates errors of the cluster into those of package store.
 func wrap(doing string, err error) error {
 	if errors.Is(err, store.ErrClosed) {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// about returns what a session says of the cluster: "Hazelcast 5.5.0, 3 members".
+// about returns a description of the cluster of a session: "Hazelcast 5.5.0, 3 members".
 func (s *session) about() string {
 	versions := slices.Sorted(maps.Keys(s.members.versions()))
 	return fmt.Sprintf("Hazelcast %s, members with data: %d", strings.Join(versions, " and "), s.members.count())

@@ -53,7 +53,7 @@ func (c *connector) get(ctx context.Context) (*session, error) {
 	}
 }
 
-// begin returns the attempt that counts, and starts one if there is none.
+// begin returns the current attempt, and starts one if there is none.
 func (c *connector) begin() (*attempt, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

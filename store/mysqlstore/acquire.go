@@ -19,10 +19,10 @@ func (s *Store) claimRow(c store.Claim) []cell {
 	return []cell{bytesCell(s.row(c.Name)), bytesCell(c.Holder), intCell(sqlshared.Micros(c.TTL)), intCell(c.Mark), s.record(c.Name), intCell(c.Above)}
 }
 
-// newCall numbers a request: by it a row says that it was this one that has changed it.
+// newCall returns the number of a request. A row that the request changes contains it.
 func newCall() string { return intLiteral(rand.Int64N(math.MaxInt64) + 1) }
 
-// A verdict is what a record answers to a claim.
+// A verdict is the result of a claim on a record.
 type verdict int
 
 const (
@@ -34,7 +34,7 @@ const (
 	corrupt // something else has written it
 )
 
-// judge is the order of the rules of store.Claim; r is nil for a name without a row.
+// judge applies the rules of store.Claim in their order; r is nil for a name without a row.
 func judge(r *record, c store.Claim) verdict {
 	switch {
 	case r != nil && r.wrong != "":
@@ -79,13 +79,13 @@ func lockedOut(r *record, c store.Claim) error {
 	return &store.HeldError{Record: store.Record{Name: c.Name, Left: lockedLeft}}
 }
 
-// Rows that are locked by others are tried again after pauses that double, and then given up, so that nobody waits long for what somebody
-// else does not let go. Most such locks are those of requests like ours, and last less than a millisecond.
+// Rows that other transactions have locked are tried again after pauses that double, and then given up: nobody waits long for a lock that is
+// not released. Most such locks belong to requests like ours, and last less than a millisecond.
 const (
 	lockedPause  = time.Millisecond
 	lockedTries  = 6                     // 63 ms in all
 	releaseTries = 8                     // 255 ms; nobody loses a lease meanwhile
-	lockedLeft   = 50 * time.Millisecond // after which a claim that was refused for it may be made again
+	lockedLeft   = 50 * time.Millisecond // a claim that is refused because of a lock is to be repeated after that
 )
 
 // Acquire is as in store.Store.
@@ -104,8 +104,8 @@ func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outc
 	return outcomes, nil
 }
 
-// each makes the requests of a batch of n. An error, of which do says what it is about, ends it: it is that of the whole batch if nothing
-// has been decided before, or else told of each that has not been.
+// each makes the requests of a batch of n elements by calling do. It ends with the first error. If nothing has been decided before, that is the
+// error of the whole batch; otherwise it is the error of each element that do reports as open.
 func each(requests [][]int, n int, do func(request []int) (open []int, err error), tell func(i int, err error)) error {
 	for k, request := range requests {
 		open, err := do(request)
@@ -124,7 +124,7 @@ func each(requests [][]int, n int, do func(request []int) (open []int, err error
 	return nil
 }
 
-// acquire decides the claims of one request, those of one row after the other. An error is about those that it answers, which are open.
+// acquire decides the claims of one request, those of one row after the other. It returns an error with the indexes of the claims that it is about.
 func (s *Store) acquire(ctx context.Context, claims []store.Claim, request []int, outcomes []store.Outcome) (open []int, err error) {
 	for len(request) > 0 {
 		first := layers(request, func(i int) string { return s.row(claims[i].Name) })[0]
@@ -138,15 +138,15 @@ func (s *Store) acquire(ctx context.Context, claims []store.Claim, request []int
 	return nil, nil
 }
 
-// A decided is what a row is after a claim of it was decided.
+// A decided is the state of a row after one of its claims was decided.
 type decided struct {
 	record *record // nil if there is none
-	locked bool    // it looks free and could not be had
+	locked bool    // it looks free, but another transaction has locked it
 }
 
-// follow decides claims by what the first of their row has left, if that says enough. It returns those that it cannot decide.
+// follow decides the later claims of each row by what its first claim has left, where that is enough. It returns the claims that it cannot decide.
 func (s *Store) follow(claims []store.Claim, request, first []int, known map[string]decided, outcomes []store.Outcome) (rest []int) {
-	waiting := map[string]bool{} // rows with a claim that is not decided, behind which others stand
+	waiting := map[string]bool{} // rows with a claim that is not decided; later claims of the row wait for it
 	for _, i := range request {
 		if len(first) > 0 && i == first[0] {
 			first = first[1:]
@@ -169,7 +169,8 @@ func (s *Store) follow(claims []store.Claim, request, first []int, known map[str
 	return rest
 }
 
-// decide decides claims of different rows, and returns what each row is then. An error is about those that it answers, which are open.
+// decide decides claims of different rows, and returns the state of each row afterwards. An error comes with the
+// indexes of the claims that it is about.
 func (s *Store) decide(ctx context.Context, claims []store.Claim, request []int, outcomes []store.Outcome) (known map[string]decided, open []int, err error) {
 	known = make(map[string]decided, len(request))
 	for try := range lockedTries + 1 {
@@ -200,7 +201,7 @@ func (s *Store) decide(ctx context.Context, claims []store.Claim, request []int,
 	return known, nil, nil
 }
 
-// take takes what is free of claims of different rows, and returns the record of each.
+// take grants claims of different rows where the row is free, and returns the record of each.
 func (s *Store) take(ctx context.Context, claims []store.Claim, request []int, first bool) ([]*record, error) {
 	rows := make([][]cell, len(request))
 	for n, i := range request {
@@ -219,7 +220,7 @@ func (s *Store) take(ctx context.Context, claims []store.Claim, request []int, f
 	return records, err
 }
 
-// wanting puts claims into statements.
+// wanting writes claims into statements.
 func wanting(rows [][]cell) fill {
 	f := batch(claimColumns, rows, 0)
 	f["call"] = newCall()
@@ -234,7 +235,7 @@ func wanting(rows [][]cell) fill {
 	return f
 }
 
-// choosing makes of many claims one choice: the first that looks free, unless the holder has one of the names.
+// choosing reduces many claims to one: the first whose name looks free, unless the holder already has one of the names.
 func choosing(rows [][]cell) fill {
 	f := wanting(rows)
 	if len(rows) > 1 {
@@ -243,7 +244,7 @@ func choosing(rows [][]cell) fill {
 	return f
 }
 
-// changed takes what is wanted and returns the n records in the order of the batch; seen only reads them.
+// changed grants the wanted claims and returns the n records in the order of the batch; seen only reads the records.
 func (s *Store) changed(ctx context.Context, f fill, n int) ([]*record, error) {
 	all, err := change(ctx, s, []string{s.text(sqlAcquireTake, f), s.text(sqlAcquireMake, f), s.text(sqlAcquireLook, f)}, scanFound)
 	return inOrder(all, n), err
@@ -254,7 +255,7 @@ func (s *Store) seen(ctx context.Context, f fill, n int) ([]*record, error) {
 	return inOrder(all, n), err
 }
 
-// inSteps reports whether each statement is a round trip, so that it pays to read first.
+// inSteps reports whether each statement is a round trip. Then reading first saves round trips.
 func (s *Store) inSteps() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -285,7 +286,7 @@ func inOrder(all []found, n int) []*record {
 	return records
 }
 
-// usedUp finds out whether names that cannot be given a row lack nothing but a token.
+// usedUp finds out whether names were refused only because their tokens are used up.
 func (s *Store) usedUp(ctx context.Context, request []int, outcomes []store.Outcome) {
 	floors, err := look(ctx, s, s.text(sqlVersion, nil), func(rows *sql.Rows) (floor int64, err error) {
 		var version int

@@ -29,7 +29,7 @@ type probe struct {
 	engines  map[string]string // of the tables, by name in lower case
 	replicas int               // that are connected; -1 when that may not be seen
 	standby  bool              // the server replicates from another
-	hidden   error             // why what the server says of its replication may not be seen
+	hidden   error             // why the replication of the server could not be read
 }
 
 func (p *probe) backend() string {

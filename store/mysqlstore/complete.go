@@ -31,7 +31,7 @@ func (s *Store) Complete(ctx context.Context, tx *sql.Tx, c store.Completion) er
 	return s.explain(err)
 }
 
-// mayComplete locks the row of a lease, and says why it cannot be completed.
+// mayComplete locks the row of a lease. It returns the reason why the lease cannot be completed, or nil.
 func (s *Store) mayComplete(ctx context.Context, tx *sql.Tx, c store.Completion, f fill) error {
 	r := sqlshared.Record{Holder: c.Holder, LockedBy: c.Holder, Token: c.Token}
 	var live, seen bool

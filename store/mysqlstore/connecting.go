@@ -8,7 +8,7 @@ import (
 	"net"
 )
 
-// connecting says what mends an error of the network or of TLS.
+// connecting adds advice to an error of the network or of TLS.
 func connecting(err error) error {
 	var host x509.HostnameError
 	var authority x509.UnknownAuthorityError

@@ -8,7 +8,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A CorruptError says that something else has written the row of a name, so that it cannot be believed. It harms that name alone: nothing is
+// A CorruptError reports that the row of a name was written by something else, so it cannot be used. It affects that name alone: nothing is
 // granted, extended or released in it.
 type CorruptError struct {
 	Name string // of the record
@@ -23,7 +23,7 @@ func (e *CorruptError) Error() string {
 // A row is what stands in the columns of a record that hold numbers.
 type row struct{ released, token, mark, left, age, bytes sql.NullInt64 }
 
-// fill makes a record of a row, and says in it what is not such as a store writes; see sql/sound.sql.
+// fill sets a record from a row. The record contains what a store cannot have written, if there is something; see sql/sound.sql.
 func (r *record) fill(n row) {
 	r.Released, r.Token, r.Mark = n.released.Int64 != 0, n.token.Int64, n.mark.Int64
 	r.Left, r.Age = fromMicros(n.left.Int64), fromMicros(n.age.Int64)

@@ -15,7 +15,7 @@ import (
 // show what the holder before has committed.
 var ErrSnapshot = errors.New("the transaction reads as of before the lease was taken: begin it after that, or at READ COMMITTED")
 
-// errLocked is the answer for a row that somebody else's transaction has kept locked.
+// errLocked is the error for a row that another transaction kept locked.
 var errLocked = errors.New("a transaction that has not ended yet has locked the row")
 
 // The numbers of the servers' errors, as far as they mean something to us. From 1900 on they are MariaDB's, from 3000 on MySQL's.
@@ -102,7 +102,7 @@ func refused(err error) bool {
 	return true
 }
 
-// also is an error that is another one too, and says what it says.
+// also is an error that is a second one, too, for errors.Is.
 type also struct {
 	error
 	is error

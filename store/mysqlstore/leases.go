@@ -15,7 +15,7 @@ var (
 	keyColumns = leaseColumns[:3]
 )
 
-// A lease is what a batch says of an extension or a release.
+// A lease is an extension or a release of a batch.
 type lease struct {
 	cells []cell // of leaseColumns
 	size  int
@@ -39,10 +39,10 @@ func (s *Store) ending(r store.Release) lease {
 	}, len(r.Name) + len(r.Holder) + len(r.State)}
 }
 
-// longestRetain is what the servers can add to a time; what is longer is forever.
+// longestRetain is the longest duration that the servers can add to a time. A longer one counts as forever.
 const longestRetain = 10 * store.MaxTTL
 
-// A standing is how a lease stands after a request.
+// A standing is the state of a lease after a request.
 type standing struct {
 	i                       int
 	changed, live, released bool
@@ -65,7 +65,7 @@ func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error,
 	once, first := s.withoutRepeats(releases)
 	errs, err := changeAll(ctx, s, sqlRelease, releaseTries, once, store.Release.Check, s.ending, func(i int, st standing) bool {
 		marks[i] = st.mark
-		return st.changed || st.released && st.mark >= once[i].Mark // before, and only its answer was lost
+		return st.changed || st.released && st.mark >= once[i].Mark // by an earlier request, whose reply was lost
 	})
 	if err != nil {
 		return nil, err
@@ -85,8 +85,8 @@ func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error,
 	return all, nil
 }
 
-// withoutRepeats returns the releases without those that release a lease again, and for each which of these it is or repeats. A repeat
-// that was sent after its first might find that somebody else has taken the name in between.
+// withoutRepeats returns the releases without repetitions, and for each release of the batch the index of the one that it is or repeats. A
+// repetition that was sent later could find that another holder has acquired the name in between.
 func (s *Store) withoutRepeats(releases []store.Release) (once []store.Release, first []int) {
 	type key struct {
 		row, holder string
@@ -108,7 +108,7 @@ func (s *Store) withoutRepeats(releases []store.Release) (once []store.Release, 
 	return once, first
 }
 
-// changeAll makes the change of each live lease. The answer is nil for a lease of which settled says that it stands well.
+// changeAll makes the change of each live lease. The error of a lease is nil if settled returns true for its standing.
 func changeAll[L any](ctx context.Context, s *Store, statement string, tries int, leases []L, check func(L) error,
 	of func(L) lease, settled func(i int, st standing) bool) ([]error, error) {
 	if err := s.alive(ctx); err != nil {
@@ -130,8 +130,8 @@ func changeAll[L any](ctx context.Context, s *Store, statement string, tries int
 	return errs, nil
 }
 
-// settle makes the changes of one request. Those whose rows are locked by others are tried again alone; in the end they are unknown, so
-// that the caller asks again. An error is about those that it answers, which are open.
+// settle makes the changes of one request. Changes of rows that others have locked are tried again alone; in the end their outcome is unknown,
+// so that the caller repeats them. An error comes with the indexes of the changes that it is about.
 func (s *Store) settle(ctx context.Context, statement string, tries int, all []lease, request []int, errs []error,
 	settled func(int, standing) bool) (open []int, err error) {
 	for try := range tries + 1 {
@@ -165,7 +165,7 @@ func (s *Store) settle(ctx context.Context, statement string, tries int, all []l
 	return nil, nil
 }
 
-// put makes the changes, and returns how the leases stand that are still their names' last, with their indexes.
+// put makes the changes. It returns the standings of the leases that are still the last ones of their names, with their indexes.
 func (s *Store) put(ctx context.Context, statement string, all []lease, request []int) ([]standing, error) {
 	var statements []string
 	var order []int

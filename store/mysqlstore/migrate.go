@@ -206,7 +206,7 @@ func (m *migration) index(ctx context.Context) error {
 	return m.do(ctx, "made an index of the records in "+m.s.cfg.Table, m.s.text(sqlSchemaIndex, nil))
 }
 
-// version says in the tables of which version they are.
+// version writes the version of the tables into them.
 func (m *migration) version(ctx context.Context) error {
 	var version int
 	var floor int64

@@ -26,7 +26,7 @@ func (d Dialect) String() string {
 	return [...]string{"MySQL or MariaDB", "MySQL", "MariaDB"}[d]
 }
 
-// A Config says where a store keeps its records. The zero value is good.
+// A Config defines where a store keeps its records. The zero value is valid.
 type Config struct {
 	Schema   string // the database of the tables; "" is that of the connection. As Table
 	Table    string // "" is soloist, and shedlock with ShedLock. Letters, digits and _. A second one is called as this with _meta behind
@@ -91,7 +91,7 @@ func New(db *sql.DB, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// shedLockTable is what ShedLock calls its table unless it is told otherwise.
+// shedLockTable is the default name of ShedLock's table.
 const shedLockTable = "shedlock"
 
 var (

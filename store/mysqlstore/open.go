@@ -72,7 +72,7 @@ func parseURL(rawURL string) (*mysql.Config, Config, error) {
 	d.DBName = strings.TrimPrefix(u.Path, "/")
 	d.Net, d.Addr = "tcp", net.JoinHostPort(or(u.Hostname(), "127.0.0.1"), or(u.Port(), "3306"))
 	d.Timeout = dialTimeout
-	d.Logger = &mysql.NopLogger{} // what it would say is in the errors
+	d.Logger = &mysql.NopLogger{} // the errors contain what it would log
 	d.MultiStatements = true      // only ever those of this package, without a value in them that is not a number or hexadecimal
 	d.Params = map[string]string{"time_zone": "'+00:00'", "autocommit": "1", "innodb_lock_wait_timeout": "5"}
 	cfg := Config{}
@@ -95,7 +95,8 @@ func or(s, otherwise string) string {
 	return s
 }
 
-// options sets what the parameters of the URL say. What cannot be read is an error: a tls=true that is left out would send the password in clear.
+// options applies the parameters of the URL. A parameter that cannot be read is an error: if a tls=true were ignored, the password would be sent in
+// clear text.
 func options(d *mysql.Config, cfg *Config, query string) error {
 	seen := map[string]bool{}
 	for pair := range strings.SplitSeq(query, "&") {
@@ -119,7 +120,7 @@ func options(d *mysql.Config, cfg *Config, query string) error {
 	return nil
 }
 
-// option sets what a parameter of the URL says.
+// option applies one parameter of the URL.
 func option(d *mysql.Config, cfg *Config, key, value string) (err error) {
 	invalid := func(rule string) error {
 		return &store.InvalidError{What: "URL parameter " + key, Value: shown(value), Rule: rule}

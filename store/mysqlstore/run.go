@@ -159,7 +159,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// attempt runs the statements once, on one connection; sent says that some may have come to the server.
+// attempt runs the statements once, on one connection. sent reports whether the server may have received some of them.
 func attempt[T any](ctx context.Context, s *Store, changes bool, statements func(*server) []string, scan scanner[T]) (all []T, sent bool, err error) {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {

@@ -67,7 +67,7 @@ var (
 // load returns a statement without its comments.
 func load(name string) string { return sqlshared.Statement(sqlFiles, name) }
 
-// A fill says what is put into a statement. Whatever it is has been written by literal.go, or is part of this package.
+// A fill contains what is put into a statement. All of it was written by literal.go, or is part of this package.
 type fill map[string]string
 
 // The server's clock in UTC, which neither the time zone nor the SQL mode of a session changes. It stands still within a statement.

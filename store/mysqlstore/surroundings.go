@@ -120,7 +120,7 @@ func (x *examination) servers(ctx context.Context) {
 	}
 }
 
-// identity returns what tells a server from others, and when it was started.
+// identity returns what distinguishes a server from others, and when it was started.
 func identity(ctx context.Context, conn *sql.Conn) (name string, started time.Time, err error) {
 	variables, err := pairs(ctx, conn, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'server_uid', 'server_id', 'hostname', 'port', 'datadir')")
 	if err != nil {

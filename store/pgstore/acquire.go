@@ -21,7 +21,7 @@ const (
 	chunkState = 64 << 20
 )
 
-// A verdict is what a record answers to a claim.
+// A verdict is the result of a claim on a record.
 type verdict int
 
 const (
@@ -44,7 +44,7 @@ func (r *record) judge(c store.Claim) verdict {
 	return free
 }
 
-// refuse is the answer to a claim of what is not free.
+// refuse returns the outcome of a claim whose name is not free.
 func (r *record) refuse(c store.Claim, v verdict) store.Outcome {
 	switch v {
 	case again:
@@ -64,7 +64,7 @@ func (r *record) grant(c store.Claim, token int64) store.Outcome {
 	return out
 }
 
-// locked is the answer for a name that looked free and has been locked by somebody for a while. Nobody knows what becomes of it: ask again.
+// locked returns the outcome for a name that looked free, but whose row another transaction kept locked: repeat the claim.
 func locked(name string) error {
 	return &store.HeldError{Record: store.Record{Name: name, Left: lockPatience}}
 }
@@ -141,7 +141,7 @@ func (s *Store) collided(ctx context.Context, try int) {
 		runtime.Gosched() // most are done within the time of a round trip
 		return
 	}
-	_ = pause(ctx, try-1) // if ctx has ended, the next statement says so
+	_ = pause(ctx, try-1) // if ctx has ended, the next statement fails
 }
 
 // A sighting is what take saw of a row.

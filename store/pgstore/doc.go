@@ -5,46 +5,45 @@
 //
 // # The tables
 //
-// One has a row for each name, one the version of the schema, one the floors of the tokens, one those who wait. [Store.Migrate] makes
-// them; see sql/schema. Opening a store asks the server nothing, and a call that does not find the tables answers [store.ErrSchema].
+// The tables hold the records, one row per name; the version of the schema; the floors of the tokens; and the queues of waiters.
+// [Store.Migrate] creates them; see sql/schema. Opening a store sends no request. A call that does not find the tables returns
+// [store.ErrSchema].
 //
 // # The protocol
 //
-// Each verb is one statement, its own transaction, for one name and for a thousand. A claim reads first, and what is refused is
-// only read: it writes nothing, not even to the log. What looks free is locked without waiting and changed, as it is then and not as it
-// was read; if somebody was faster, the statement is run again. A lease is live while the row says so by clock_timestamp() of the
-// server. No client's clock is ever compared with anything.
+// Each verb is one statement in its own transaction, for one name or for a thousand. A claim reads first. A refused claim writes nothing,
+// not even to the log. A row that looks free is locked without waiting, and decided again as it is then; if another claim was faster, the
+// statement is run again. A lease is live or not by the server's clock_timestamp(). The clocks of clients are never compared with anything.
 //
-// Rows that somebody has locked hold up nobody else. They are asked for again for a tenth of a second: then a claim answers that the
-// name is held, and an extension or release that its outcome is unknown.
+// A locked row delays no other row of a batch. It is tried again for a tenth of a second. Then a claim is refused as held, and the outcome of
+// an extension or release is unknown.
 //
 // # Unknown outcomes
 //
-// An error that the server has answered is certain: the transaction is over and has changed nothing. A broken connection, a context
-// that ends, a session that the server ends, are unknown once the statement has been sent. So is a commit that the server has stopped
-// waiting for: it warns "canceling wait for synchronous replication", and the commit may be lost in a failover. Serialization failures
-// and deadlocks are run again here.
+// After an error from the server the outcome is certain: the transaction has ended and changed nothing. If the connection breaks, the
+// context ends or the server ends the session after the statement was sent, the outcome is unknown. It is also unknown if the server stops
+// waiting for its standby, with the warning "canceling wait for synchronous replication": a failover can lose such a commit. Statements
+// that fail with a serialization failure or a deadlock are run again.
 //
 // # Waiting
 //
-// Who waits stands in a line, and a release hands the name over to the first of it: see Store.Queue. The rest of this is about watches.
+// Waiters of a name are in a queue, and a release hands the name over to the first one: see Store.Queue. Beside that there are watches.
 //
-// Each handle with a watch has one connection that listens, shared by all its watches, opened with the first and closed a while
-// after the last. A release notifies only if somebody listens for its group of names, which an advisory lock tells. What it says is sealed with
-// a secret of the tables, for every role that may connect can listen and notify. When the
-// connection is lost all are woken once it is back. Through a pooler, on a standby and with CockroachDB the watched names are looked
-// at instead, in one statement for all of them, at intervals that grow to half a second.
+// All watches of a handle share one connection that listens. It is opened with the first watch and closed some time after the last. A
+// release notifies only if a connection listens for its group of names; an advisory lock shows that. Notifications are encrypted with a
+// secret in the tables, because every role that may connect can listen and notify. When the connection is lost, all watches are woken
+// once it is back. Through a pooler, on a standby and with CockroachDB the watched names are polled instead, in one statement for all of
+// them, at intervals that grow to half a second.
 //
 // # Tokens
 //
 // A token is the greater of the name's last token + 1 and the server's clock in microseconds. When records are forgotten the greatest
-// of their tokens stays as the floor for names that have no record: see sql/schema/floor.sql for why none is given twice, however long
-// a claim takes. [Store.Capabilities] says whether what a client was told survives
-// a crash and a failover.
+// of their tokens stays as the floor for names that have no record. sql/schema/floor.sql explains why no token is granted twice, however
+// long a claim takes. [Store.Capabilities] reports whether what was confirmed to a client survives a crash and a failover.
 //
 // # With ShedLock
 //
 // With Config.ShedLock the table is ShedLock's, with more columns, and its statements work as before. The records of the lock and of the
 // job NAME are its row NAME, so they and ShedLock's lock exclude each other; records in a namespace, and of other kinds, have rows of
-// their own. A trigger gives a fencing token to what ShedLock takes. A row that ShedLock may know of is never deleted.
+// their own. A trigger adds a fencing token to the locks of ShedLock. A row that ShedLock may know of is never deleted.
 package pgstore

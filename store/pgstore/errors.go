@@ -15,7 +15,7 @@ import (
 // errNotReplicated is always unknown: the commit is on the primary, and may be lost with it.
 var errNotReplicated = store.AsUnknown(errors.New("the server stopped waiting for its synchronous standby, so a failover may lose what it has committed"))
 
-// errLocked is the answer for a row that somebody else's transaction has kept locked.
+// errLocked is the error for a row that another transaction kept locked.
 var errLocked = errors.New("a transaction that has not ended yet has locked the row")
 
 // The codes of errors that PostgreSQL documents in its appendix A, as far as they mean something to us.
@@ -67,7 +67,7 @@ var kinds = map[string]error{
 	codeNoDatabase: store.ErrUnusable, codeUntranslatable: store.ErrUnusable,
 }
 
-// also is an error that is another one too, and says what it says.
+// also is an error that is a second one, too, for errors.Is.
 type also struct {
 	error
 	is error
@@ -114,7 +114,7 @@ func (s *Store) schemaError(pg *pgconn.PgError) bool {
 	return false
 }
 
-// onStandby reports whether the server takes no writes, which it says of a table that is not logged in another way.
+// onStandby reports whether the server accepts no writes. Its error differs for a table that is not logged.
 func onStandby(pg *pgconn.PgError) bool {
 	return pg.Code == codeReadOnly || pg.Code == codeUnsupported && pg.Routine == "get_relation_info"
 }

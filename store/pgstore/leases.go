@@ -86,7 +86,7 @@ type verb[L any] struct {
 	sql   func([]L) (statement string, args []any)
 	scan  func(pgx.Rows) (left, error)
 
-	// repeat decides a lease by the answer to one before it in the batch that is of the same row; ok says whether it can. May be nil.
+	// repeat decides a lease by the result of an earlier one of the batch for the same row; ok reports whether it can. It may be nil.
 	repeat func(first L, answer left, l L) (outcome error, ok bool)
 }
 

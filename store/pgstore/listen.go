@@ -22,7 +22,7 @@ import (
 // errCannotListen reports that notifications would not reach a connection like ours.
 var errCannotListen = errors.New("notifications cannot be received")
 
-// errGroupTaken reports that somebody keeps the lock of a name's group to himself, so that releases need not be told.
+// errGroupTaken reports that another session holds the lock of a name's group exclusively, so releases of its names may not notify.
 var errGroupTaken = errors.New("somebody has taken the advisory lock that says who listens")
 
 const (
@@ -32,13 +32,13 @@ const (
 	redialLast    = 5 * time.Second
 )
 
-// A listener has one connection, on which it listens for the releases of a table for all watches of a handle. Who releases a name looks
-// whether somebody holds the advisory lock of the name's group, shared, and leaves out the notification if not. Everybody who may connect
-// can take such a lock. Then names of the group are looked at instead: the lock spares notifications, and nothing rests on it.
+// A listener listens on one connection for the releases of a table, for all watches of a handle. It holds the advisory locks of the groups of
+// the watched names, shared. A release sends a notification only if the lock of its name's group is held. Every role that may connect can take
+// such a lock exclusively; then names of the group are polled instead. The locks save notifications, and no promise depends on them.
 type listener struct {
 	hub   *hub
 	over  chan struct{} // closed when run has returned
-	inbox atomic.Int64  // of its connection: what is handed over to this process is told there
+	inbox atomic.Int64  // the number of its connection's channel, on which hand-overs to this process are notified
 
 	mu     sync.Mutex
 	secret secret               // of the store; nil before the first connection
@@ -49,7 +49,7 @@ type listener struct {
 	stir   context.CancelFunc
 }
 
-// An ask waits for the groups of rows to be held.
+// An ask is a watch that waits until the groups of its rows are held.
 type ask struct {
 	rows   []string
 	answer chan error
@@ -68,7 +68,7 @@ func (l *listener) ended() bool {
 	}
 }
 
-// listenFor returns when releases of the rows will be told, or errGroupTaken when they may not be.
+// listenFor returns when releases of the rows will notify, or errGroupTaken if they may not.
 func (l *listener) listenFor(ctx context.Context, rows []string) error {
 	answer := make(chan error, 1)
 	l.mu.Lock()
@@ -111,7 +111,7 @@ func (l *listener) held(rows []string) bool {
 	return true
 }
 
-// answer returns those who wait.
+// answer ends the waits of asks.
 func (l *listener) answer(err error) {
 	l.mu.Lock()
 	asks := l.asks
@@ -122,7 +122,7 @@ func (l *listener) answer(err error) {
 	}
 }
 
-// run listens until the handle is closed, or there has been nothing to listen for for a while, or it finds that it cannot.
+// run listens until the handle is closed, until nothing has been watched for some time, or until it finds that it cannot listen.
 func (l *listener) run() {
 	defer close(l.over)
 	ctx := l.hub.store.ctx
@@ -179,10 +179,10 @@ type link struct {
 	secret secret
 	base   int64  // the key of group 0
 	inbox  int64  // the key of this connection
-	told   string // the channel of what is handed over
+	told   string // the channel on which hand-overs are notified
 }
 
-// open connects, listens and holds what is watched. From then on nothing is missed; what was before is not known, so all are woken.
+// open connects, listens and takes the locks for what is watched. No release is missed after that; earlier ones may be, so all watches are woken.
 func (l *listener) open(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*listenTimeout)
 	defer cancel()
@@ -238,7 +238,7 @@ func (c *link) begin(ctx context.Context, sql string) error {
 		return fmt.Errorf("%w: the server is a standby", errCannotListen)
 	}
 	c.base = groupBase + oid*256
-	for alone := false; !alone; { // nobody else has drawn this inbox
+	for alone := false; !alone; { // until the number is not that of another connection
 		c.inbox = inboxBase + rand.Int64N(1<<40)
 		if err := c.conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1::bigint)", c.inbox).Scan(&alone); err != nil {
 			return err
@@ -256,7 +256,7 @@ func (c *link) begin(ctx context.Context, sql string) error {
 	return nil
 }
 
-// hold takes the locks of the groups that are watched and not held yet, as far as they can be had.
+// hold takes the locks of the groups that are watched and not held yet, except those that others hold exclusively.
 func (l *listener) hold(ctx context.Context, c *link) error {
 	missing := l.missing()
 	if len(missing) == 0 {
@@ -310,7 +310,7 @@ func (l *listener) missing() []int {
 	return slices.Sorted(maps.Keys(missing))
 }
 
-// serve passes notifications on, and holds what is asked for. It returns nil when there is nothing to do any more.
+// serve passes notifications on, and takes the locks that are asked for. It returns nil when nothing is watched any more.
 func (l *listener) serve(ctx context.Context, c *link) error {
 	next := time.Now().Add(l.hub.idle)
 	for {
@@ -349,7 +349,7 @@ func (l *listener) serve(ctx context.Context, c *link) error {
 	}
 }
 
-// heard passes a notification on, unless it is of somebody who may connect and no more.
+// heard passes a notification on if it was made with the secret of the tables, and not by another role that may connect.
 func (l *listener) heard(c *link, n *pgconn.Notification) {
 	w, ok := c.secret.open(n.Payload)
 	switch {
@@ -406,7 +406,7 @@ func (l *listener) rests() bool {
 	return true
 }
 
-// forget leaves out the rows that nobody has watched for a while, and returns those groups that are held for none any more.
+// forget removes the rows that have not been watched for some time, and returns the groups that are held for no row any more.
 func (l *listener) forget() []int {
 	watched := l.hub.watched()
 	l.mu.Lock()
@@ -434,7 +434,7 @@ func (l *listener) forget() []int {
 	return unused
 }
 
-// check gives back what is not watched any more, and sees whether the connection is alive and the table is still the one it was.
+// check releases the locks that are not needed any more, and checks that the connection is alive and that the table has not been replaced.
 func (l *listener) check(ctx context.Context, c *link) error {
 	ctx, cancel := context.WithTimeout(ctx, listenTimeout)
 	defer cancel()

@@ -26,7 +26,7 @@ func (d Dialect) String() string {
 	return "PostgreSQL"
 }
 
-// A Listen says how waiters learn of a release.
+// A Listen is the way in which waiters are notified of a release.
 type Listen int
 
 // The ways of waiting.
@@ -35,7 +35,7 @@ const (
 	ListenOff                // by polling, without its own connection
 )
 
-// A Config says where a store keeps its records. The zero value is good.
+// A Config defines where a store keeps its records. The zero value is valid.
 type Config struct {
 	Schema   string // of the tables; "" is what the connection's search_path finds. Letters a to z, digits and _
 	Table    string // "" is soloist, and shedlock with ShedLock. Others are called as this with _meta, _floor and _line behind
@@ -105,7 +105,7 @@ func (c Config) filled() Config {
 	return c
 }
 
-// shedLockTable is what ShedLock calls its table unless it is told otherwise.
+// shedLockTable is the default name of ShedLock's table.
 const shedLockTable = "shedlock"
 
 func (c Config) check() error {

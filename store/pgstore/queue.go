@@ -154,9 +154,9 @@ type lines struct {
 	waiting map[heirID]chan news
 }
 
-// news are what the first of a line is told.
+// news are what the first waiter of a queue learns.
 type news struct {
-	asked int64         // the instant of the request that is answered
+	asked int64         // the instant of the request
 	after time.Duration // from then to the grant
 	token int64
 	waits bool // the server's commits wait for standbys, unless somebody cancels that

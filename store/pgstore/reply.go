@@ -11,15 +11,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// What a server answers is checked, field by field: a server may be broken, something between it and us may be, and rows can be changed
-// by others, and by triggers. What cannot be is an unknown outcome, of the one name that it is about if that can be told.
+// The rows that a server returns are checked field by field: the server, or something between it and us, may be broken, and others can change
+// rows, by triggers too. An impossible value makes the outcome unknown: of one name, if it is clear which one, or else of the whole request.
 
-// impossible returns the error about an answer that cannot be.
+// impossible returns the error for a reply that cannot be right.
 func (s *Store) impossible(format string, args ...any) error {
 	return store.AsUnknown(fmt.Errorf("%s: an answer that cannot be: %s", s.tables.cfg.Dialect, fmt.Sprintf(format, args...)))
 }
 
-// only returns the one row of an answer that has one.
+// only returns the row of a reply that must have one row.
 func only[T any](s *Store, rows []T, err error) (row T, _ error) {
 	switch {
 	case err != nil:
@@ -30,13 +30,13 @@ func only[T any](s *Store, rows []T, err error) (row T, _ error) {
 	return rows[0], nil
 }
 
-// An answer is a row of acquire.sql, queue.sql or choose.sql.
+// An answer is a row that acquire.sql, queue.sql or choose.sql returns.
 type answer struct {
 	name   string // of the row
 	token  *int64 // of the grant
 	record record
 	asked  int64 // of queue.sql: the instant of the request
-	wrong  error // what cannot be about it
+	wrong  error // why it cannot be right; nil if it can
 }
 
 func (s *Store) scanAnswer(rows pgx.Rows) (*answer, error) {
@@ -61,7 +61,7 @@ func (s *Store) scanQueued(rows pgx.Rows) (*answer, error) {
 	return &a, err
 }
 
-// fields are the columns of a record as they come, any of which may be NULL.
+// fields are the columns of a record. Each of them may be NULL.
 type fields struct {
 	there, released        *bool
 	holder, lockedBy       *string
@@ -79,7 +79,7 @@ func (f *fields) listed() []any {
 	return []any{&f.holder, &f.lockedBy, &f.released, &f.token, &f.mark, &f.left, &f.age, &f.state}
 }
 
-// record returns what the fields say, or what is wrong with them.
+// record returns the record of the fields, or an error that describes what is wrong with them.
 func (f *fields) record() (r record, wrong string) {
 	switch {
 	case f.there == nil, f.released == nil, f.holder == nil, f.lockedBy == nil, f.token == nil, f.mark == nil, f.left == nil, f.age == nil:
@@ -93,7 +93,7 @@ func (f *fields) record() (r record, wrong string) {
 		Left: span(*f.left), Age: span(*f.age), State: f.state}}, ""
 }
 
-// check fills in the record, and sees whether the grant, if there is one, can be.
+// check sets the record, and checks the grant if there is one.
 func (a *answer) check(s *Store, f *fields) {
 	r, wrong := f.record()
 	switch a.record = r; {
@@ -115,7 +115,7 @@ func number(n *int64) string {
 	return fmt.Sprint(*n)
 }
 
-// span is a duration of so many microseconds, or the longest there is.
+// span returns a number of microseconds as a duration, or the longest duration if it is more.
 func span(micros int64) time.Duration {
 	const most = int64(math.MaxInt64 / µs)
 	return time.Duration(max(-most, min(most, micros))) * µs

@@ -16,7 +16,7 @@ import (
 // jvmSkew is how far the times in a lock of ShedLock may be from the server's clock. More shows the clock of a JVM.
 const jvmSkew = time.Second
 
-// A jvmClock is what the locks that ShedLock has taken tell about whose clock they go by.
+// A jvmClock describes which clock the locks of ShedLock use, as far as their rows show.
 type jvmClock struct{ locks, off, coarse, most int64 }
 
 // jvms looks whether ShedLock uses the server's clock, as it does with usingDbTime() alone.
@@ -41,7 +41,7 @@ func (e *examination) jvms(ctx context.Context) {
 	}
 }
 
-// otherColumns says why a table that is to be shared is none that ShedLock documents; "" if it is, or there is none.
+// otherColumns describes why a table is not one that ShedLock documents. It returns "" if it is one, or if there is none.
 func (e *examination) otherColumns(ctx context.Context) string {
 	found, err := look(ctx, e.Store, `SELECT attname::text FROM pg_attribute WHERE attrelid = to_regclass($1::text) AND attnum > 0 AND NOT attisdropped`,
 		[]any{e.tables.records}, func(rows pgx.Rows) (name string, err error) { return name, rows.Scan(&name) })

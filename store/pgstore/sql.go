@@ -22,7 +22,7 @@ const (
 	inboxBase = 0x534f4c << 40
 )
 
-// statements are those of the verbs, for one table; the comment of each file says its parameters and its result.
+// statements are the statements of the verbs for one table. The comment in each file describes its parameters and its result.
 type statements struct {
 	acquire, extend, release, choose, complete, confirm, list, sights, meta, fit string
 

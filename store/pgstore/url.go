@@ -55,7 +55,7 @@ func Open(ctx context.Context, pool *pgxpool.Config, cfg Config) (*Store, error)
 	return s, nil
 }
 
-// ParseURL returns what a URL, as for OpenURL, says.
+// ParseURL returns the configuration in a URL, which is as for OpenURL.
 func ParseURL(text string) (*pgxpool.Config, Config, error) {
 	u, cfg, err := splitURL(text)
 	if err != nil {
@@ -68,7 +68,7 @@ func ParseURL(text string) (*pgxpool.Config, Config, error) {
 	return pool, cfg, nil
 }
 
-// ports matches hosts of which one has a port.
+// ports matches a list of hosts if one of them has a port.
 var ports = regexp.MustCompile(`:[0-9]+(,|$)`)
 
 // splitURL takes our own options out of the query.

@@ -7,7 +7,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A verdict is what a record answers to a claim.
+// A verdict is the result of a claim on a record.
 type verdict int
 
 const (
@@ -30,7 +30,7 @@ func judge(r *record, c store.Claim, now int64) verdict {
 	return free
 }
 
-// outcome is the answer to a claim that writes nothing.
+// outcome returns the outcome of a claim that writes nothing.
 func (v verdict) outcome(r *record, c store.Claim, now int64) store.Outcome {
 	switch {
 	case v == again:

@@ -36,7 +36,7 @@ func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (
 	return chosen.i, out.Grant, out.Err
 }
 
-// A choice is which of several names answers a claim, and how.
+// A choice is the name that decides a claim on several names, and how.
 type choice struct {
 	i       int
 	record  *record

@@ -11,7 +11,7 @@ const (
 	wallClock = "wall"     // the host's wall clock
 )
 
-// A clock tells the time that the leases of a file are reckoned by. Every process that uses the file reads the same
+// A clock returns the time of the leases of a file. Every process that uses the file reads the same
 // one: that of the host, whatever namespace it lives in.
 type clock struct {
 	kind string

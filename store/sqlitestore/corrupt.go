@@ -8,7 +8,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A CorruptError says that something else has written the record of a name, so that it cannot be believed. It harms that name alone: nothing is
+// A CorruptError reports that the record of a name was written by something else, so it cannot be used. It affects that name alone: nothing is
 // granted, extended or released in it.
 type CorruptError struct {
 	Name string // of the record
@@ -20,7 +20,7 @@ func (e *CorruptError) Error() string {
 		"when nobody holds the name, delete its row", e.Name, e.What)
 }
 
-// corrupt reports whether err is about one record alone, and then tells it.
+// corrupt reports whether err is about one record alone. If so, it sets *tell to err.
 func corrupt(err error, tell *error) bool {
 	var c *CorruptError
 	if !errors.As(err, &c) {

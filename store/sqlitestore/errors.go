@@ -14,7 +14,7 @@ import (
 	codes "modernc.org/sqlite/lib"
 )
 
-// also is an error that is another one too, and says what it says.
+// also is an error that is a second one, too, for errors.Is.
 type also struct {
 	error
 	is error
@@ -84,7 +84,7 @@ var advice = map[int]string{
 	codes.SQLITE_NOMEM:   "there is not enough memory",
 }
 
-// at says in which file err happened, and what it means.
+// at adds to err the path of the file, and what the error means.
 func (s *Store) at(err error) error {
 	if err == nil || errors.Is(err, store.ErrClosed) {
 		return err

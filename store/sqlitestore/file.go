@@ -57,7 +57,7 @@ func (f *file) moved() error {
 	return f.here()
 }
 
-// here says why what is open is no more what lies at the path. It looks at the file itself each time, and at what lies
+// here returns an error if the open file is not the one at the path any more. It checks the file itself each time, and at what lies
 // beside it now and then: to look at all three after each commit would make a pair a fifth slower.
 func (f *file) here() error {
 	now, looks := int64(time.Since(f.opened)), 1

@@ -46,13 +46,13 @@ func (t *tx) extended(e store.Extension) (bool, error) {
 	return false, err
 }
 
-// released reports whether r has been done before, and only its answer was lost.
+// released reports whether r was carried out before, so that only its reply was lost.
 func (t *tx) released(r store.Release) (bool, error) {
 	was, err := t.record(r.Name, false, t.now)
 	return was != nil && was.released && was.token == r.Token && was.holder == r.Holder && was.mark >= r.Mark, err
 }
 
-// changeAll makes the change of each live lease. The answer for another is ErrLost, unless settled says that it is well.
+// changeAll makes the change of each live lease. The error of another one is ErrLost, unless settled returns true for it.
 func changeAll[L any](ctx context.Context, s *Store, leases []L, check func(L) error, change func(L) quickChange,
 	settled func(*tx, L) (bool, error)) ([]error, error) {
 	if err := s.alive(ctx); err != nil {
@@ -90,7 +90,7 @@ func changeAll[L any](ctx context.Context, s *Store, leases []L, check func(L) e
 	return errs, nil
 }
 
-// change makes the first change by itself if it is the only one and is wanted, or else all in a transaction.
+// change makes the change without a transaction if there is only one, or else all of them in a transaction.
 func (s *Store) change(ctx context.Context, first quickChange, only bool, all func(*tx) error) error {
 	f, err := s.enter(ctx, s.writing)
 	if err != nil {

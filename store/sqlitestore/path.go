@@ -28,7 +28,7 @@ func absolute(path string) (string, error) {
 	return abs, nil
 }
 
-// look stats the file; nil if there is none. The error says what stands in the way of a file being there.
+// look returns the FileInfo of the file, or nil if there is none. The error describes why there cannot be a file.
 //
 // Nothing here may open the file but SQLite: closing any descriptor of it would drop all of the process's locks on it.
 func look(path string) (os.FileInfo, error) {
@@ -99,7 +99,7 @@ func placesOf(path string) (places, error) {
 	return places{path, real + "-wal", real + "-shm"}, err
 }
 
-// identities tell the file, its log and its index from others put in their place.
+// identities identify the file, its log and its index, so that replacements are noticed.
 type identities [3]os.FileInfo
 
 func (p places) identities() (identities, error) {

@@ -43,7 +43,7 @@ func (s *Store) quick(ctx context.Context, f *file, change quickChange) (bool, e
 	return true, s.at(err)
 }
 
-// commit commits, or says whether that is certain not to have happened.
+// commit commits. If it returns an error that is not store.ErrUnknown, the commit certainly did not happen.
 func (f *file) commit() error {
 	if _, err := f.write.exec(sqlCommit); err != nil {
 		f.rollback()

@@ -9,7 +9,7 @@ import (
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
-// The statements; the first comment of each file says its parameters and its result.
+// The statements. The first comment of each file describes its parameters and its result.
 var (
 	sqlSchema        = load("schema")
 	sqlInspect       = load("inspect")

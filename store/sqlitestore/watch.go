@@ -8,7 +8,7 @@ import (
 	"github.com/soloist-dev/soloist/store/internal/sqlshared"
 )
 
-// watchInterval is how often the file is asked whether anybody has committed, while there are watches.
+// watchInterval is how often the file is checked for commits of others, while there are watches.
 const watchInterval = 5 * time.Millisecond
 
 func newWatches(ctx context.Context) *sqlshared.Watches[sight] {
@@ -21,7 +21,7 @@ type sight struct {
 	released bool
 }
 
-// A change says that somebody else has committed: it differs from the last one.
+// A change is a number that differs from the last one if another process has committed.
 type change struct {
 	file    *file
 	version int64

@@ -19,7 +19,7 @@ var chooseLaws = []law{
 	{name: "choose-all-taken", needs: []need{chooses}, check: chooseAllTaken,
 		rule: "When all names are taken, Choose returns the *HeldError of the one that would be free first, with its index."},
 	{name: "choose-grants", needs: []need{chooses}, check: chooseGrants,
-		rule: "A chosen name is granted as Acquire would: with a greater token, mark and state, for the TTL, and reports a lease that was abandoned."},
+		rule: "A chosen name is granted as Acquire would: with a greater token, mark and state, for the TTL, and reports a lease that expired."},
 	{name: "choose-checks", needs: []need{chooses}, check: chooseChecks,
 		rule: "Choose refuses a mark, no names, an invalid name, holder or TTL with an *InvalidError, and takes nothing."},
 	{name: "choose-crowd", needs: []need{chooses}, check: chooseCrowd,

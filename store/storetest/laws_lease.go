@@ -16,7 +16,7 @@ var leaseLaws = []law{
 	{name: "expiry-not-early", check: expiryNotEarly,
 		rule: "A lease lives for its whole TTL."},
 	{name: "expiry-abandons", check: expiryAbandons,
-		rule: "A grant after an expiry reports how long ago the abandoned lease was granted; a grant after a release does not."},
+		rule: "A grant after an expiry reports how long ago the lease that expired was granted; a grant after a release does not."},
 	{name: "reask-same-grant", check: reaskSameGrant,
 		rule: "A holder that asks again for what it has gets the same token, with the mark and state of the record."},
 	{name: "reask-keeps-deadline", check: reaskKeepsDeadline,
@@ -98,7 +98,7 @@ func expiryAbandons(s *subject) {
 	name := s.name()
 	first := s.take(name, "a", hour)
 	if first.ExpiredAge != 0 {
-		s.fail(fmt.Sprintf("abandoned %v on the first grant", first.ExpiredAge), "0")
+		s.fail(fmt.Sprintf("ExpiredAge %v on the first grant", first.ExpiredAge), "0")
 	}
 	s.released(first.ending())
 	start := time.Now()
@@ -106,18 +106,18 @@ func expiryAbandons(s *subject) {
 	b := s.take(name, "b", hour)
 	s.abandonedSince(start, b)
 	if again := s.take(name, "b", hour); again.ExpiredAge != 0 {
-		s.fail(fmt.Sprintf("abandoned %v on asking again", again.ExpiredAge), "0")
+		s.fail(fmt.Sprintf("ExpiredAge %v on asking again", again.ExpiredAge), "0")
 	}
 	s.released(b.ending())
 	if c := s.take(name, "c", hour); c.ExpiredAge != 0 {
-		s.fail(fmt.Sprintf("abandoned %v on a grant after a release", c.ExpiredAge), "0")
+		s.fail(fmt.Sprintf("ExpiredAge %v on a grant after a release", c.ExpiredAge), "0")
 	}
 }
 
 // abandonedSince checks the ExpiredAge of a grant after an abandoned lease that began after start.
 func (s *subject) abandonedSince(start time.Time, l lease) {
 	if most := time.Since(start) * 11 / 10; l.ExpiredAge < s.h.TTL*9/10 || l.ExpiredAge > most+time.Second {
-		s.fail(fmt.Sprintf("abandoned %v", l.ExpiredAge), "between the TTL of %v and %v ago", s.h.TTL, most)
+		s.fail(fmt.Sprintf("ExpiredAge %v", l.ExpiredAge), "between the TTL of %v and %v ago", s.h.TTL, most)
 	}
 }
 

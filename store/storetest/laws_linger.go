@@ -10,7 +10,7 @@ import (
 
 var lingerLaws = []law{
 	{name: "linger-holds", check: lingerHolds,
-		rule: "A name that lingers is taken by nobody: it refuses everybody, who released it too."},
+		rule: "A name that lingers is held by nobody, and refuses everybody, also the holder that released it."},
 	{name: "linger-ends", check: lingerEnds,
 		rule: "A linger lasts for its time from the release, however long the lease would have lived, and then the name is free."},
 }

@@ -21,7 +21,7 @@ var retainLaws = []law{
 	{name: "sweep-keeps-taken", needs: []need{sweeps}, check: sweepKeepsTaken,
 		rule: "A sweep never forgets a name that is live or lingers, whatever its Retain."},
 	{name: "sweep-keeps-abandoned", needs: []need{sweeps}, check: sweepKeepsAbandoned,
-		rule: "A sweep never forgets a record whose last grant was not released, and the next grant reports that it was abandoned."},
+		rule: "A sweep never forgets a record whose last grant was not released, and the next grant reports that it expired."},
 	{name: "sweep-limit", needs: []need{sweeps}, check: sweepLimit,
 		rule: "A sweep forgets at most as many records as it is asked to."},
 }

@@ -80,7 +80,7 @@ func answer(o store.Outcome) string {
 	if o.Err != nil {
 		return tell(o.Err)
 	}
-	return fmt.Sprintf("granted, token %d, mark %d, state %s, abandoned %v", o.Grant.Token, o.Grant.Mark, tellState(o.Grant.State),
+	return fmt.Sprintf("granted, token %d, mark %d, state %s, ExpiredAge %v", o.Grant.Token, o.Grant.Mark, tellState(o.Grant.State),
 		o.Grant.ExpiredAge)
 }
 

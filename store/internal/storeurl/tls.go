@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// TLS is what the options of a URL say of TLS.
+// TLS contains the options of a URL about TLS.
 type TLS struct {
 	CAFile            string // certificates of the authorities of servers, in PEM; "" for those of the system
 	CertFile, KeyFile string // of this client, in PEM; "" for none
@@ -28,7 +28,7 @@ func (t *TLS) AddTo(options map[string]Option) map[string]Option {
 	return options
 }
 
-// Config reads the files, and returns nil without TLS, for which the options must not be given then; rule says how TLS is switched on.
+// Config reads the files. Without TLS it returns nil, and the options are an error, which contains rule: how TLS is switched on.
 func (t *TLS) Config(on bool, rule string) (*tls.Config, error) {
 	if !on {
 		if *t != (TLS{}) {
