@@ -6,11 +6,11 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"sync"
 
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 
 	"github.com/soloist-dev/soloist/store/casstore"
+	"github.com/soloist-dev/soloist/store/internal/parallel"
 )
 
 // flights is how many requests of one batch are under way at once. Each row is its own partition, and a lightweight
@@ -49,7 +49,7 @@ func (b *backend) Read(ctx context.Context, names []string) ([]casstore.Item, er
 		return nil, err
 	}
 	items, errs := make([]casstore.Item, len(names)), make([]error, len(names))
-	inParallel(len(names), func(i int) { items[i], errs[i] = b.read(ctx, session, names[i]) })
+	parallel.Do(len(names), flights, func(i int) { items[i], errs[i] = b.read(ctx, session, names[i]) })
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (b *backend) Write(ctx context.Context, changes []casstore.Change) ([]casst
 		return nil, err
 	}
 	results := make([]casstore.Result, len(changes))
-	inParallel(len(changes), func(i int) { results[i] = b.write(ctx, session, changes[i]) })
+	parallel.Do(len(changes), flights, func(i int) { results[i] = b.write(ctx, session, changes[i]) })
 	return results, nil
 }
 
@@ -175,21 +175,3 @@ func scan(rows *gocql.Iter) (items []casstore.Item, err error) {
 
 // Close implements casstore.Backend.
 func (b *backend) Close() error { return b.sessions.close() }
-
-// inParallel calls f for 0 to n-1, up to flights at a time.
-func inParallel(n int, f func(int)) {
-	if n == 1 {
-		f(0)
-		return
-	}
-	var wait sync.WaitGroup
-	slots := make(chan struct{}, flights)
-	for i := range n {
-		slots <- struct{}{}
-		wait.Go(func() {
-			defer func() { <-slots }()
-			f(i)
-		})
-	}
-	wait.Wait()
-}

@@ -1,12 +1,8 @@
 package cassandrastore_test
 
 import (
-	"crypto/tls"
-	"encoding/pem"
 	"errors"
-	"io"
 	"net"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -15,6 +11,7 @@ import (
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/cassandrastore"
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 func TestURLs(t *testing.T) {
@@ -118,35 +115,9 @@ func TestNoServer(t *testing.T) {
 func TestTLS(t *testing.T) {
 	server := shared(t)
 	_, cfg := server.fresh(t)
-	certified := httptest.NewTLSServer(nil)
-	defer certified.Close()
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: certified.TLS.Certificates})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer client.Close()
-				if node, err := net.Dial("tcp", server.Addr); err == nil {
-					defer node.Close()
-					go func() { _, _ = io.Copy(node, client); _ = node.Close() }()
-					_, _ = io.Copy(client, node)
-				}
-			}()
-		}
-	}()
-	ca := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certified.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	address, ca := servers.EndTLS(t, server.Addr)
 	open := func(options string) error {
-		s, err := cassandrastore.OpenURL(background, "cassandra://cassandra:cassandra@"+l.Addr().String()+"/"+cfg.Keyspace+"?timeout=5m&dialtimeout=5m&"+options)
+		s, err := cassandrastore.OpenURL(background, "cassandra://cassandra:cassandra@"+address+"/"+cfg.Keyspace+"?timeout=5m&dialtimeout=5m&"+options)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,15 +2,9 @@ package etcdstore_test
 
 import (
 	"context"
-	"crypto/tls"
-	"encoding/pem"
 	"errors"
-	"io"
 	"net"
-	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -93,33 +87,7 @@ func TestNoServer(t *testing.T) {
 // TestTLS: a URL with tls=true speaks TLS, and refuses a server whose certificate it does not trust.
 func TestTLS(t *testing.T) {
 	server := shared(t)
-	certified := httptest.NewTLSServer(nil)
-	defer certified.Close()
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: certified.TLS.Certificates, NextProtos: []string{"h2"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer client.Close()
-				if node, err := net.Dial("tcp", server.Addr); err == nil {
-					defer node.Close()
-					go func() { _, _ = io.Copy(node, client); _ = node.Close() }()
-					_, _ = io.Copy(client, node)
-				}
-			}()
-		}
-	}()
-	ca := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certified.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	address, ca := servers.EndTLS(t, server.Addr, "h2")
 	var open func(time.Duration, string) error
 	refused := func(options string) (err error) { // a slow machine may take longer to find out
 		for wait := time.Second; wait < servers.Patience && !says(err, "certificate"); wait *= 2 {
@@ -128,7 +96,7 @@ func TestTLS(t *testing.T) {
 		return err
 	}
 	open = func(wait time.Duration, options string) error {
-		s, err := etcdstore.OpenURL(background, "etcd://"+l.Addr().String()+"/?"+options)
+		s, err := etcdstore.OpenURL(background, "etcd://"+address+"/?"+options)
 		if err != nil {
 			t.Fatal(err)
 		}

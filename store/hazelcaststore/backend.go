@@ -15,6 +15,7 @@ import (
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/casstore"
+	"github.com/soloist-dev/soloist/store/internal/parallel"
 )
 
 // flights is how many requests of one batch are under way at once. The client sends them over the same connections.
@@ -51,7 +52,7 @@ func (b *backend) Read(ctx context.Context, names []string) ([]casstore.Item, er
 		return nil, err
 	}
 	items, errs := make([]casstore.Item, len(names)), make([]error, len(names))
-	inParallel(len(names), func(i int) { items[i], errs[i] = b.read(ctx, s, names[i]) })
+	parallel.Do(len(names), flights, func(i int) { items[i], errs[i] = b.read(ctx, s, names[i]) })
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
@@ -99,7 +100,7 @@ func (b *backend) Write(ctx context.Context, changes []casstore.Change) ([]casst
 		return nil, err
 	}
 	results := make([]casstore.Result, len(changes))
-	inParallel(len(changes), func(i int) { results[i] = b.write(ctx, s, changes[i]) })
+	parallel.Do(len(changes), flights, func(i int) { results[i] = b.write(ctx, s, changes[i]) })
 	return results, nil
 }
 
@@ -225,21 +226,3 @@ func (b *backend) Walk(ctx context.Context, cursor string, n int) (items []casst
 
 // Close implements casstore.Backend.
 func (b *backend) Close() error { return b.connector.close() }
-
-// inParallel calls f for 0 to n-1, up to flights at a time.
-func inParallel(n int, f func(int)) {
-	if n == 1 {
-		f(0)
-		return
-	}
-	var wait sync.WaitGroup
-	slots := make(chan struct{}, flights)
-	for i := range n {
-		slots <- struct{}{}
-		wait.Go(func() {
-			defer func() { <-slots }()
-			f(i)
-		})
-	}
-	wait.Wait()
-}

@@ -2,15 +2,9 @@ package hazelcaststore_test
 
 import (
 	"context"
-	"crypto/tls"
-	"encoding/pem"
 	"errors"
-	"io"
 	"net"
-	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -114,35 +108,9 @@ func TestNoServer(t *testing.T) {
 // before it ends TLS here.
 func TestTLS(t *testing.T) {
 	m := shared(t)
-	certified := httptest.NewTLSServer(nil)
-	defer certified.Close()
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: certified.TLS.Certificates})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer client.Close()
-				if server, err := net.Dial("tcp", m.Addr); err == nil {
-					defer server.Close()
-					go func() { _, _ = io.Copy(server, client); _ = server.Close() }()
-					_, _ = io.Copy(client, server)
-				}
-			}()
-		}
-	}()
-	ca := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certified.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	address, ca := servers.EndTLS(t, m.Addr)
 	open := func(options, patience string) error {
-		s, err := hazelcaststore.OpenURL(background, "hazelcast://"+l.Addr().String()+"?unisocket=true&cluster="+servers.HazelcastName+"&dialtimeout="+patience+"&"+options)
+		s, err := hazelcaststore.OpenURL(background, "hazelcast://"+address+"?unisocket=true&cluster="+servers.HazelcastName+"&dialtimeout="+patience+"&"+options)
 		if err != nil {
 			t.Fatal(err)
 		}
