@@ -12,7 +12,7 @@ import (
 // commands are what a user needs the right to, besides those of the connection (AUTH, HELLO, SELECT), which everybody has.
 var commands = []string{
 	"eval", "evalsha", "time", "ping", "publish", "subscribe", "unsubscribe",
-	"hmget", "hget", "hset", "hdel", "get", "set", "del", "persist",
+	"get", "mget", "set", "mset", "del", "persist", "hget", "hset", "hdel",
 	"hvals", "zadd", "zrem", "zrangebylex", "zrangebyscore",
 }
 
@@ -27,7 +27,7 @@ var (
 // Examine. It is documented in docs/stores/redis.md.
 const aclLine = "ACL SETUSER soloist on >PASSWORD ~{soloist:* &{soloist:* " +
 	"+eval +evalsha +time +ping +publish +subscribe +unsubscribe " +
-	"+hmget +hget +hset +hdel +get +set +del +persist +hvals +zadd +zrem +zrangebylex +zrangebyscore " +
+	"+get +mget +set +mset +del +persist +hget +hset +hdel +hvals +zadd +zrem +zrangebylex +zrangebyscore " +
 	"+info +config|get +acl|whoami +acl|dryrun"
 
 // privileges asks for the user's rights, command by command, where the server can tell them (Redis 7).
@@ -72,15 +72,15 @@ func (s *Store) text(ctx context.Context, command ...any) (string, error) {
 func dryArgs(command string, b *bucket) []any {
 	switch command {
 	case "eval", "evalsha":
-		return []any{"x", "1", b.counter}
-	case "get", "del", "exists", "pttl", "persist", "hkeys", "hvals", "incr", "hlen":
-		return []any{b.counter}
-	case "set", "hget", "hmget", "zrem", "pexpire", "hexists", "hdel":
-		return []any{b.counter, "x"}
+		return []any{"x", "1", b.floor}
+	case "get", "mget", "del", "exists", "pttl", "persist", "hkeys", "hvals", "incr", "hlen":
+		return []any{b.floor}
+	case "set", "mset", "hget", "zrem", "pexpire", "hexists", "hdel":
+		return []any{b.floor, "x"}
 	case "hset", "zadd":
-		return []any{b.counter, "1", "x"}
+		return []any{b.floor, "1", "x"}
 	case "zrangebylex", "zrangebyscore":
-		return []any{b.counter, "-", "+"}
+		return []any{b.floor, "-", "+"}
 	case "publish":
 		return []any{b.channel + "x", ""}
 	case "scan":

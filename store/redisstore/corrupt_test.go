@@ -1,8 +1,10 @@
 package redisstore_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -14,36 +16,75 @@ import (
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
-// overwritten are ways to spoil a record: commands after its key, or what its key is to hold instead.
-var overwritten = []string{
-	"HDEL h", "HDEL r", "HDEL t", "HDEL m", "HDEL u", "HDEL g",
-	"HSET h ", "HSET r 2", "HSET t abc", "HSET t 0", "HSET t -1", "HSET t 1.5", "HSET t nan", "HSET t 99999999999999999999", "HSET m 01", "HSET m -1",
-	"HSET m 9223372036854775808", "HSET u abc", "HSET u ", "HSET u 1e15", "HSET g inf", "HSET g -5",
-	"SET x", "RPUSH x", "SADD x",
-	"HSET s " + strings.Repeat("x", store.MaxState+1), // only what reads the state cannot
+// overwritten are ways to spoil a record: what becomes of its bytes, or a command that puts something else there.
+var overwritten = []struct {
+	how   string
+	spoil func(record []byte) []byte
+}{
+	{"SET", func([]byte) []byte { return []byte("x") }},
+	{"SET", func([]byte) []byte { return nil }},
+	{"SET", func(r []byte) []byte { return r[:len(r)-1] }},
+	{"SET", func(r []byte) []byte { return append(r, 'x') }},
+	{"SET", at(0, 2)},    // another version
+	{"SET", at(44, 0)},   // no holder
+	{"SET", at(44, 255)}, // a longer holder
+	{"SET", func(r []byte) []byte { r[len(r)-1] = 'x'; return r }}, // the mark
+	{"SET", double(4, 0)}, {"SET", double(4, -1)}, {"SET", double(4, 1.5)}, {"SET", double(4, math.NaN())}, {"SET", double(4, 1<<53)}, // the token
+	{"SET", double(12, math.NaN())}, {"SET", double(12, -1)}, {"SET", double(12, math.Inf(1))}, // until
+	{"SET", double(20, math.NaN())}, {"SET", double(20, -5)}, {"SET", double(20, math.Inf(1))}, // granted
+	{"SET", double(28, math.NaN())}, {"SET", double(36, math.NaN())}, // kept, due
+	{"RPUSH", nil}, {"SADD", nil}, {"HSET", nil},
+	{"SET", at(3, 1)}, // a state that is not there: only what reads the state cannot
 }
 
 const wholly = 1 // of those, the last do not spoil everything
+
+func at(i int, value byte) func([]byte) []byte {
+	return func(r []byte) []byte {
+		r[i] = value
+		return r
+	}
+}
+
+func double(i int, value float64) func([]byte) []byte {
+	return func(r []byte) []byte {
+		binary.LittleEndian.PutUint64(r[i:], math.Float64bits(value))
+		return r
+	}
+}
 
 // corrupting spoils the records that a client sees under a prefix.
 func corrupting(t testing.TB, client redis.UniversalClient, prefix, name string, way int) string {
 	t.Helper()
 	key := "{" + prefix + ":0}:r:" + name
-	words := strings.SplitN(overwritten[way], " ", 3)
-	command := []any{words[0], key}
-	for _, word := range words[1:] {
-		command = append(command, word)
+	record, err := client.Get(background, key).Bytes()
+	if err == nil {
+		err = client.Del(background, key).Err()
 	}
-	switch words[0] {
-	case "SET", "RPUSH", "SADD":
-		if err := client.Del(background, key).Err(); err != nil {
-			t.Fatal(err)
-		}
+	if err != nil {
+		t.Fatal(err)
+	}
+	how := overwritten[way]
+	command := []any{how.how, key, "x"}
+	switch how.how {
+	case "SET":
+		command[2] = how.spoil(record)
+	case "HSET":
+		command = append(command, "y")
 	}
 	if err := client.Do(background, command...).Err(); err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("%.40s", overwritten[way])
+	return fmt.Sprintf("way %d: %.20q…", way, command[2:])
+}
+
+// peeked reads a record with its state, as a claim that is always refused does.
+func peeked(s store.Store, name string) error {
+	outs, err := s.Acquire(background, []store.Claim{{Name: name, Holder: "b", TTL: time.Minute, Mark: -1}})
+	if err != nil {
+		return err
+	}
+	return outs[0].Err
 }
 
 // A corrupt record is told with its key, what is wrong with it, and what to do; and that mends it.
@@ -55,7 +96,7 @@ func TestCorruptRecordIsExplainedAndMended(t *testing.T) {
 		name := fmt.Sprint("name", way)
 		before := take(t, s, name, "a")
 		how := corrupting(t, admin, "p", name, way)
-		err := tried(background, s, name, "b")
+		err := peeked(s, name)
 		var corrupt *redisstore.CorruptError
 		key := "{p:0}:r:" + name
 		if !errors.As(err, &corrupt) || corrupt.Key != key || corrupt.Name != name || isUnknown(err) || !strings.Contains(err.Error(), "DEL the key") {
@@ -70,31 +111,31 @@ func TestCorruptRecordIsExplainedAndMended(t *testing.T) {
 	}
 }
 
-// The counter of tokens, and what lines are made of, can be spoilt too. Nothing is granted then that could be wrong, or it is mended by itself.
+// The floor of tokens, and what lines are made of, can be spoilt too. Nothing is granted then that could be wrong, or it is mended by itself.
 func TestOtherKeysAreCorrupt(t *testing.T) {
 	server := servers.Redis(t)
 	admin := plainClient(t, server.URL)
 	s := open(t, server.URL+"?prefix=p")
 	held := take(t, s, "name", "a")
 	for _, value := range []string{"abc", "", "-1", "1.5", "nan", "99999999999999999999"} {
-		if err := admin.Set(background, "{p:0}:token", value, 0).Err(); err != nil {
+		if err := admin.Set(background, "{p:0}:floor", value, 0).Err(); err != nil {
 			t.Fatal(err)
 		}
 		var corrupt *redisstore.CorruptError
-		if err := tried(background, s, "new", "a"); !errors.As(err, &corrupt) || corrupt.Key != "{p:0}:token" || isUnknown(err) {
-			t.Errorf("counter %q: %v", value, err)
+		if err := tried(background, s, "new", "a"); !errors.As(err, &corrupt) || corrupt.Key != "{p:0}:floor" || isUnknown(err) {
+			t.Errorf("floor %q: %v", value, err)
 		}
 		if err := extend(s, held); err != nil {
-			t.Errorf("counter %q: extending: %v", value, err)
+			t.Errorf("floor %q: extending: %v", value, err)
 		}
 	}
-	if err := admin.Del(background, "{p:0}:token").Err(); err != nil {
+	if err := admin.Del(background, "{p:0}:floor").Err(); err != nil {
 		t.Fatal(err)
 	}
 	take(t, s, "new", "a")
 	for _, line := range [][]any{{"SET", "{p:0}:w:name", "x"}, {"SET", "{p:0}:v:name", "x"}, {"HSET", "{p:0}:v:name", "b", "nonsense"}} {
 		name := held.Name
-		if err := errors.Join(admin.HSet(background, "{p:0}:r:"+name, "w", "1").Err(), admin.Do(background, line...).Err(),
+		if err := errors.Join(admin.SetRange(background, "{p:0}:r:"+name, 2, "\x01").Err(), admin.Do(background, line...).Err(),
 			admin.ZAdd(background, "{p:0}:w:name2", redis.Z{Score: 1, Member: "b"}).Err()); err != nil {
 			t.Fatal(err)
 		}
@@ -109,15 +150,12 @@ func TestOtherKeysAreCorrupt(t *testing.T) {
 		}
 		held = take(t, s, name, "a")
 	}
-	if err := admin.HSet(background, "{p:0}:r:name", "d", "abc", "e", "abc").Err(); err != nil {
-		t.Fatal(err)
-	}
 	held.Retain = 0
 	if err := release(s, held); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := s.Sweep(background, 10); n != 1 || err != nil {
-		t.Errorf("a sweep of a record with other bookkeeping forgot %d, %v", n, err)
+		t.Errorf("a sweep forgot %d, %v", n, err)
 	}
 }
 
@@ -136,7 +174,7 @@ func TestSweepPassesByWhatIsCorrupt(t *testing.T) {
 			time.Sleep(2 * time.Millisecond) // it is the first that a sweep looks at
 		}
 	}
-	if err := admin.HSet(background, "{p:0}:r:name0", "t", "abc").Err(); err != nil {
+	if err := admin.SetRange(background, "{p:0}:r:name0", 0, "\x02").Err(); err != nil {
 		t.Fatal(err)
 	}
 	total, told := 0, 0

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"context"
 	"io"
 	"net"
 	"strings"
@@ -21,3 +22,6 @@ type textConn struct {
 }
 
 func (c textConn) Read(p []byte) (int, error) { return c.text.Read(p) }
+
+// Mark renews the mark that somebody watches.
+func (s *Store) Mark(ctx context.Context) error { return s.mark(ctx) }

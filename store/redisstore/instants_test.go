@@ -40,19 +40,46 @@ func (b bench) run(s script, at int64, keys []string, args ...any) []any {
 	return all
 }
 
-func (b bench) keys(name string) []string {
-	return append(b.b.indexes(), b.b.records+name, b.b.records+name)
+func (b bench) acquire(at int64, name, holder string, ttl int) any {
+	return b.run(aloneScripts.acquire, at, []string{b.b.records + name}, b.b.first, "0", "", holder, ttl, "")[0]
 }
 
-// first is where names begin in the keys of records, for Lua.
-func (b bench) first() int { return len(b.b.records) + 1 }
-
-func (b bench) acquire(at int64, name, holder string, ttl int) []any {
-	return b.run(acquireScript, at, b.keys(name), b.first(), "0", holder, ttl, 0, "", 0)[0].([]any)
+// acquireBoth claims the name twice in one batch, which takes another way through the script.
+func (b bench) acquireBoth(at int64, name, holder string, ttl int) any {
+	key := b.b.records + name
+	return b.run(aloneScripts.acquire, at, []string{key, key}, b.b.first, "0", "", holder, ttl, "", holder, ttl, "")[0]
 }
 
-func (b bench) release(at int64, name, holder, token string) any {
-	return b.run(releaseScript, at, b.keys(name), b.first(), b.b.channel, b.b.tag, "", holder, token, 0, 0, "0", "", 0)[0]
+func (b bench) release(at int64, name, holder string, token any) any {
+	return b.run(aloneScripts.release, at, []string{b.b.records + name}, b.b.first, "0", "", holder, token, 0, 0, "0", "", 0)[0]
+}
+
+// releaseBoth is acquireBoth of a release.
+func (b bench) releaseBoth(at int64, name, holder string, token any) any {
+	key := b.b.records + name
+	return b.run(aloneScripts.release, at, []string{key, key}, b.b.first, "0", "", holder, token, 0, 0, "0", "", 0, holder, token, 0, 0, "0", "", 0)[0]
+}
+
+// usual takes a name that has been released before, and is due for a sweep already.
+func usual(b bench, name string, at int64, ttl int) (string, string, any) {
+	b.release(at-1, name, "before", b.acquire(at-1, name, "before", ttl))
+	return b.b.records + name, name, b.acquire(at, name, "a", ttl)
+}
+
+// lingering releases a name that stays taken for a while.
+func lingering(b bench, name string, at int64, linger int) (string, string, any) {
+	key := b.b.records + name
+	token := b.acquire(at-1, name, "before", linger)
+	b.run(aloneScripts.release, at, []string{key}, b.b.first, "0", "", "before", token, linger, 0, "0", "", 0)
+	return key, name, token
+}
+
+// word is what an answer begins with.
+func word(answer any) any {
+	if all, ok := answer.([]any); ok {
+		return all[0]
+	}
+	return "granted"
 }
 
 func newBench(t *testing.T) bench {
@@ -71,9 +98,9 @@ func TestLeaseIsOverAtItsEnd(t *testing.T) {
 	b := newBench(t)
 	const begin, ttl = 1_000_000_000, 1000
 	for end, live := range map[int64]bool{begin + ttl - 1: true, begin + ttl: false} {
-		lease := func(verb string) (name, token string) {
+		lease := func(verb string) (key, name string, token any) {
 			name = verb + strconv.FormatBool(live)
-			return name, b.acquire(begin, name, "a", ttl)[1].(string)
+			return b.b.records + name, name, b.acquire(begin, name, "a", ttl)
 		}
 		says := func(verb string, got, whenLive, whenOver any) {
 			t.Helper()
@@ -81,41 +108,46 @@ func TestLeaseIsOverAtItsEnd(t *testing.T) {
 				t.Errorf("%s, %d µs after the grant of a lease of %d: %v, want %v", verb, end-begin, ttl, got, want)
 			}
 		}
-		name, token := lease("extend")
-		says("extend", b.run(extendScript, end, []string{b.b.records + name, b.b.records + name}, "a", token, ttl, 0, "0", "")[0], int64(1), int64(0))
-		name, token = lease("release")
+		key, _, token := lease("extend")
+		says("extend", b.run(aloneScripts.extend, end, []string{key}, b.b.first, "a", token, ttl, 0, "0", "")[0], int64(1), int64(0))
+		_, name, token := lease("release")
 		says("release", b.release(end, name, "a", token), int64(1), int64(0))
-		name, token = lease("again")
-		says("asking again", b.acquire(end, name, "a", ttl)[1] == any(token), true, false)
-		name, _ = lease("acquire")
-		says("another's claim", b.acquire(end, name, "b", ttl)[0], "held", "granted")
-		name, _ = lease("choose")
-		says("another's choice", b.run(chooseScript, end, b.keys(name), b.first(), "b", ttl, "0", "0", "")[1], "held", "granted")
-		name, _ = lease("own")
-		says("what the holder has", len(b.run(chooseScript, end, b.keys(name), b.first(), "a", ttl, "1", "0", "")), 6, 1)
-		name, _ = lease("queue")
-		line := append(b.b.indexes(), b.b.records+name, b.b.tag+"w:"+name, b.b.tag+"v:"+name)
-		says("waiting in the queue", b.run(queueScript, end, line, name, "b", ttl, "inbox", "secret")[0], "held", "granted")
+		_, name, token = lease("release of two")
+		says("release", b.releaseBoth(end, name, "a", token), int64(1), int64(0))
+		_, name, token = usual(b, "usual"+strconv.FormatBool(live), begin, ttl)
+		says("a usual release", b.release(end, name, "a", token), int64(1), int64(0))
+		_, name, token = lease("again")
+		says("asking again", word(b.acquire(end, name, "a", ttl)) == "granted" && b.acquire(end, name, "a", ttl) == token, true, false)
+		_, name, _ = lease("acquire")
+		says("another's claim", word(b.acquire(end, name, "b", ttl)), "held", "granted")
+		_, name, _ = lease("acquire of two")
+		says("another's claim", word(b.acquireBoth(end, name, "b", ttl)), "held", "granted")
+		_, name, _ = lingering(b, "linger"+strconv.FormatBool(live), begin, ttl)
+		says("a claim in a linger", word(b.acquire(end, name, "b", ttl)), "held", "granted")
+		key, _, _ = lease("choose")
+		says("another's choice", word(b.run(aloneScripts.choose, end, []string{key}, b.b.first, "b", ttl, "0", "0", "")[1]), "held", "granted")
+		key, _, _ = lease("own")
+		says("what the holder has", len(b.run(aloneScripts.choose, end, []string{key}, b.b.first, "a", ttl, "1", "0", "")), 2, 1)
+		key, _, _ = lease("queue")
+		says("waiting in the queue", word(b.run(aloneScripts.queue, end, []string{key}, b.b.first, "b", ttl, "inbox", "secret")[0]), "held", "granted")
 	}
 }
 
-// Forgetting a record never lets its token be granted again, though the counter is lost and the clock is set back.
+// Forgetting a record never lets its token be granted again, though the clock is set back.
 func TestSweptTokenIsNotGrantedAgain(t *testing.T) {
 	b := newBench(t)
 	const early, late = 1_000_000_000, 2_000_000_000
-	token := b.acquire(late, "name", "a", 1000)[1].(string)
-	if err := b.client.Del(t.Context(), b.b.counter).Err(); err != nil {
-		t.Fatal(err)
-	}
+	token := b.acquire(late, "name", "a", 1000)
 	if b.release(late, "name", "a", token) != any(int64(1)) {
 		t.Fatal("not released")
 	}
-	if n := b.run(sweepScript, late+1, b.b.indexes(), 10, b.b.records, b.b.tag)[0]; n != any(int64(1)) {
+	if n := b.run(aloneScripts.sweep, late+1, []string{b.b.due}, b.b.first, b.b.records, 10)[0]; n != any(int64(1)) {
 		t.Fatalf("a sweep forgot %v", n)
 	}
-	again, err := strconv.ParseInt(b.acquire(early, "name", "b", 1000)[1].(string), 10, 64)
-	if err != nil || again <= late {
-		t.Errorf("token %d after %s, which was forgotten; %v", again, token, err)
+	for _, name := range []string{"name", "other"} {
+		if again, ok := b.acquire(early, name, "b", 1000).(int64); !ok || again <= late {
+			t.Errorf("token %d of %q after %v, which was forgotten", again, name, token)
+		}
 	}
 }
 
@@ -124,13 +156,13 @@ func TestPlaceIsRenewed(t *testing.T) {
 	b := newBench(t)
 	const begin = 1_000_000_000
 	b.acquire(begin, "name", "a", 1000)
-	line := append(b.b.indexes(), b.b.records+"name", b.b.tag+"w:name", b.b.tag+"v:name")
-	b.run(queueScript, begin+1, line, "name", "b", 2000, "inbox1", "SECRET1")
-	b.run(queueScript, begin+2, line, "name", "b", 3000, "inbox2", "SECRET2")
-	if want, err := b.client.HGet(t.Context(), line[5], "b").Result(); want != "1000000002 3000 SECRET2 inbox2" || err != nil {
+	key := []string{b.b.records + "name"}
+	b.run(aloneScripts.queue, begin+1, key, b.b.first, "b", 2000, "inbox1", "SECRET1")
+	b.run(aloneScripts.queue, begin+2, key, b.b.first, "b", 3000, "inbox2", "SECRET2")
+	if want, err := b.client.HGet(t.Context(), b.b.tag+"v:name", "b").Result(); want != "1000000002 3000 SECRET2 inbox2" || err != nil {
 		t.Errorf("b wants %q, %v", want, err)
 	}
-	if came, err := b.client.ZScore(t.Context(), line[4], "b").Result(); came != begin+1 || err != nil {
+	if came, err := b.client.ZScore(t.Context(), b.b.tag+"w:name", "b").Result(); came != begin+1 || err != nil {
 		t.Errorf("b came at %v, %v", came, err)
 	}
 }

@@ -21,7 +21,7 @@ import (
 // clients hold stands in no index: for it, a list that has locks in it scans the keys where locks are shared.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	common := min(len(prefix), len(shedlock.Lock)) // what a list of locks and prefix begin with alike
-	if prefix[:common] != shedlock.Lock[:common] || !s.cfg.ShedLock && !s.cfg.Redisson {
+	if prefix[:common] != shedlock.Lock[:common] || !s.java() {
 		return s.listOwn(ctx, prefix)
 	}
 	return func(yield func(store.Record, error) bool) {

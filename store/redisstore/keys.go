@@ -2,36 +2,40 @@ package redisstore
 
 import (
 	"hash/fnv"
+	"iter"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // buckets is how many parts the records of a cluster fall into. All keys of a part have one hash tag, so that a script can change a
-// record, the index of names and the counter of tokens in one step, and so that a batch is at most so many calls. Elsewhere there
+// record, the index of names and the floor of tokens in one step, and so that a batch is at most so many calls. Elsewhere there
 // is one part, and a batch is one call.
 const buckets = 64
 
-// A bucket has the keys of one part.
+// A bucket has the keys of one part. The scripts make those from the key of a record that are not named here.
 type bucket struct {
-	counter string // the greatest token that was granted here: forgetting a record never lets one repeat
+	tag     string // what all of them begin with
+	records string // what the keys of records begin with; the name follows as it is
+	floor   string // what the first token of a name must be above: the greatest that was forgotten
 	names   string // sorted set of the names that have records
 	due     string // sorted set of the names by when they may be forgotten, if they may
-	records string // what the keys of records begin with; the name follows as it is
 	channel string // what the channels of names begin with
-	tag     string // what all of them begin with
+	watched string // is there while somebody watches names
+	first   int    // where names begin in the keys of records, for Lua
 }
 
 func newBuckets(prefix string, n int) []bucket {
 	parts := make([]bucket, n)
 	for i := range parts {
 		tag := "{" + prefix + ":" + strconv.Itoa(i) + "}:"
-		parts[i] = bucket{counter: tag + "token", names: tag + "names", due: tag + "due", records: tag + "r:", channel: tag + "c:", tag: tag}
+		parts[i] = bucket{
+			tag: tag, records: tag + "r:", floor: tag + "floor", names: tag + "names", due: tag + "due", channel: tag + "c:", watched: tag + "watched",
+			first: len(tag) + len("r:") + 1,
+		}
 	}
 	return parts
 }
-
-// indexes are the keys of a part that are of no single name.
-func (b *bucket) indexes() []string { return []string{b.counter, b.names, b.due} }
 
 // bucketOf returns the part of a name. It must never change: records would be lost.
 //
@@ -56,15 +60,35 @@ func family(name string) string {
 	return name[:i]
 }
 
-// grouped returns the indices of names by part, in order, and the parts in the order of their first name.
-func (s *Store) grouped(n int, name func(int) string) (parts []int, members map[int][]int) {
-	members = map[int][]int{}
-	for i := range n {
-		part := s.bucketOf(name(i))
-		if _, seen := members[part]; !seen {
-			parts = append(parts, part)
+// grouped yields the parts that names fall into, in the order of their first name, and the indices of the names of each, in order.
+func (s *Store) grouped(names []string) iter.Seq2[int, []int] {
+	return func(yield func(int, []int) bool) {
+		if len(s.parts) == 1 {
+			all := make([]int, len(names))
+			for i := range all {
+				all[i] = i
+			}
+			yield(0, all)
+			return
 		}
-		members[part] = append(members[part], i)
+		var parts []int
+		members := map[int][]int{}
+		for i, name := range names {
+			part := s.bucketOf(name)
+			if _, seen := members[part]; !seen {
+				parts = append(parts, part)
+			}
+			members[part] = append(members[part], i)
+		}
+		for _, part := range parts {
+			if !yield(part, members[part]) {
+				return
+			}
+		}
 	}
-	return parts, members
+}
+
+// scattered reports whether names fall into several parts.
+func (s *Store) scattered(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return s.bucketOf(name) != s.bucketOf(names[0]) })
 }

@@ -88,7 +88,7 @@ func (s *Store) fill(ctx context.Context, prefix string, pages []page) error {
 			if len(p.records) == 0 && !p.last {
 				b := &s.parts[i]
 				which = append(which, i)
-				calls = append(calls, call{listScript, []string{b.names}, []any{p.from, to, pageSize, b.records}, false})
+				calls = append(calls, call{s.scripts.list, []string{b.names}, []any{b.first, b.records, p.from, to, pageSize}, false})
 			}
 		}
 		if len(calls) == 0 {
@@ -173,46 +173,25 @@ func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (
 	if err := store.CheckChoice(names, claim); err != nil {
 		return 0, store.Grant{}, err
 	}
-	parts, members := s.grouped(len(names), func(i int) string { return names[i] })
-	if len(parts) > 1 { // one of the names that come later may be the holder's already
-		if i, grant, err := s.chooseIn(ctx, names, claim, parts, members, true); err != nil || i >= 0 {
+	if s.scattered(names) { // one of the names that come later may be the holder's already
+		if i, grant, err := s.chooseIn(ctx, names, claim, true); err != nil || i >= 0 {
 			return max(0, i), grant, err
 		}
 	}
-	return s.chooseIn(ctx, names, claim, parts, members, false)
+	return s.chooseIn(ctx, names, claim, false)
 }
 
 // chooseIn goes through the parts until one grants. With own it only looks for what the holder has, and the index is -1 if that is nothing.
-func (s *Store) chooseIn(ctx context.Context, names []string, claim store.Claim, parts []int, members map[int][]int, own bool) (int, store.Grant, error) {
+func (s *Store) chooseIn(ctx context.Context, names []string, claim store.Claim, own bool) (int, store.Grant, error) {
 	best := store.Outcome{}
 	at := -1
-	for _, part := range parts {
-		b := &s.parts[part]
-		keys := b.indexes()
-		for _, m := range members[part] {
-			peer, _ := s.peer(b, names[m])
-			keys = append(keys, b.records+names[m], peer)
+	for part, members := range s.grouped(names) {
+		i, out, err := s.chooseOf(ctx, &s.parts[part], names, members, claim, own)
+		if err != nil {
+			return 0, store.Grant{}, err
 		}
-		args := []any{len(b.records) + 1, claim.Holder, micros(claim.TTL), flag(own), flag(s.waits(chooseScript)), s.peerValue(claim.Holder)}
-		answer := s.do(ctx, []call{{chooseScript, keys, args, s.waits(chooseScript)}})[0]
-		if answer.err != nil {
-			return 0, store.Grant{}, answer.err
-		}
-		fields, err := list(answer.reply, -1)
-		if err != nil || len(fields) == 0 {
-			return 0, store.Grant{}, store.AsUnknown(errors.Join(err, malformed("nothing is chosen")))
-		}
-		index, ok := fields[0].(int64)
-		if own && ok && index == -1 && len(fields) == 1 {
+		if i < 0 {
 			continue
-		}
-		if !ok || index < 0 || index >= int64(len(members[part])) {
-			return 0, store.Grant{}, store.AsUnknown(malformed("%s is none of the %d names to choose from", shown(fields[0]), len(members[part])))
-		}
-		i := members[part][index]
-		out := s.outcome(names[i], fields[1:])
-		if out.Err == nil && s.waits(chooseScript) && s.enough(answer.acked) != nil {
-			out = store.Outcome{Err: s.enough(answer.acked)}
 		}
 		if out.Err == nil || !errors.Is(out.Err, store.ErrHeld) {
 			return i, out.Grant, out.Err
@@ -222,6 +201,39 @@ func (s *Store) chooseIn(ctx context.Context, names []string, claim store.Claim,
 		}
 	}
 	return at, best.Grant, best.Err
+}
+
+// chooseOf chooses of the names of one part. The index is -1 if with own none of them is the holder's.
+func (s *Store) chooseOf(ctx context.Context, b *bucket, names []string, members []int, claim store.Claim, own bool) (int, store.Outcome, error) {
+	with := s.scripts.choose
+	keys := make([]string, 0, 2*len(members))
+	for _, m := range members {
+		keys = s.record(b, names[m], keys)
+	}
+	args := []any{b.first, claim.Holder, micros(claim.TTL), flag(own), flag(s.waits(with)), s.peerValue()}
+	answer := s.do(ctx, []call{{with, keys, args, s.waits(with)}})[0]
+	if answer.err != nil {
+		return 0, store.Outcome{}, answer.err
+	}
+	fields, err := list(answer.reply, -1)
+	if err != nil || len(fields) == 0 {
+		return 0, store.Outcome{}, store.AsUnknown(errors.Join(err, malformed("nothing is chosen")))
+	}
+	index, ok := fields[0].(int64)
+	if own && ok && index == -1 && len(fields) == 1 {
+		return -1, store.Outcome{}, nil
+	}
+	if !ok || index < 0 || index >= int64(len(members)) || len(fields) != 2 {
+		return 0, store.Outcome{}, store.AsUnknown(malformed("%s is none of the %d names to choose from", shown(fields[0]), len(members)))
+	}
+	i := members[index]
+	out := s.outcome(names[i], fields[1])
+	if out.Err == nil && s.waits(with) {
+		if err := s.enough(answer.acked); err != nil {
+			out = store.Outcome{Err: err}
+		}
+	}
+	return i, out, nil
 }
 
 func left(out store.Outcome) int64 {
@@ -240,7 +252,7 @@ func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
 	var left []error
 	for _, b := range slices.All(s.parts) {
 		for more := true; more && forgotten < limit; {
-			answer := s.do(ctx, []call{{sweepScript, b.indexes(), []any{min(most, limit-forgotten), b.records, b.tag}, false}})[0]
+			answer := s.do(ctx, []call{{s.scripts.sweep, []string{b.due}, []any{b.first, b.records, min(most, limit-forgotten)}, false}})[0]
 			if answer.err != nil {
 				return forgotten, answer.err
 			}

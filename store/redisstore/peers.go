@@ -19,16 +19,19 @@ func (s *Store) peer(b *bucket, name string) (key string, shared bool) {
 	return b.records + name, false
 }
 
-// peerValue is what is written into a key that is shared: ShedLock's string says when, by the clock of the one that takes it, and who; the
+// java reports whether keys are shared with Java clients.
+func (s *Store) java() bool { return s.cfg.ShedLock || s.cfg.Redisson }
+
+// peerValue begins what is written into a key that is shared; the holder follows. ShedLock's string says when, by the clock of the one that takes it, and who; the
 // field of Redisson's hash says who. Nothing is decided by it but whether the key is still ours.
-func (s *Store) peerValue(holder string) string {
-	if !s.cfg.ShedLock && !s.cfg.Redisson {
-		return ""
+func (s *Store) peerValue() string {
+	switch {
+	case s.cfg.Redisson:
+		return "r:"
+	case s.cfg.ShedLock:
+		return "ADDED:" + time.Now().UTC().Format("2006-01-02T15:04:05.000Z") + "@"
 	}
-	if s.cfg.Redisson {
-		return "r:" + holder
-	}
-	return "ADDED:" + time.Now().UTC().Format("2006-01-02T15:04:05.000Z") + "@" + holder
+	return ""
 }
 
 // redissonChannel is where Redisson tells that a lock has become free.
@@ -45,7 +48,7 @@ const peerLook = 500 * time.Millisecond
 
 // follow wakes a watch when a key that is shared with Java goes away, until ctx or the store ends.
 func (s *Store) follow(ctx context.Context, w *watch, names []string) {
-	if !s.cfg.ShedLock && !s.cfg.Redisson {
+	if !s.java() {
 		return
 	}
 	var peers []string

@@ -44,7 +44,7 @@ var errNoLines = fmt.Errorf("redisstore: in a cluster, with WAIT and with locks 
 
 // Queue is as in store.Queuer. The lines are in the server; the script of a release grants the name and publishes that.
 func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Grant, time.Duration, error) {
-	if len(s.parts) > 1 || s.cfg.Wait > 0 || s.cfg.ShedLock || s.cfg.Redisson {
+	if len(s.parts) > 1 || s.cfg.Wait > 0 || s.java() {
 		return store.Grant{}, 0, errNoLines
 	}
 	if err := s.alive(ctx); err != nil {
@@ -124,18 +124,18 @@ func (p place) since(asked int64) time.Duration {
 // stand takes the name if it is free, or a place in its line.
 func (s *Store) stand(ctx context.Context, c store.Claim, secret string) (p place, err error) {
 	b := &s.parts[0]
-	keys := append(b.indexes(), b.records+c.Name, b.tag+"w:"+c.Name, b.tag+"v:"+c.Name)
-	answer := s.do(ctx, []call{{queueScript, keys, []any{c.Name, c.Holder, micros(c.TTL), s.lines.inbox, secret}, false}})[0]
+	args := []any{b.first, c.Holder, micros(c.TTL), s.lines.inbox, secret}
+	answer := s.do(ctx, []call{{s.scripts.queue, []string{b.records + c.Name}, args, false}})[0]
 	if answer.err != nil {
 		return place{}, answer.err
 	}
 	fields, err := list(answer.reply, -1)
 	r := &row{fields: fields, err: err}
-	p.out = s.read(c.Name, r)
+	p.out = s.outcome(c.Name, r.next("place"))
 	if granted := p.out.Err == nil; granted || errors.Is(p.out.Err, store.ErrHeld) {
-		p.asked = r.number("instant of the request", 1, exact)
+		p.asked = r.count("instant of the request", 1, exact)
 		if p.began = p.asked; granted {
-			p.began = min(p.asked, r.number("instant of the grant", 0, exact))
+			p.began = min(p.asked, r.count("instant of the grant", 0, exact))
 		}
 	}
 	if err := r.end(); err != nil {
@@ -153,7 +153,7 @@ func (s *Store) Leave(ctx context.Context, name, holder string) (bool, error) {
 		return false, err
 	}
 	b := &s.parts[0]
-	answer := s.do(ctx, []call{{leaveScript, []string{b.tag + "w:" + name, b.tag + "v:" + name}, []any{holder}, false}})[0]
+	answer := s.do(ctx, []call{{s.scripts.leave, []string{b.tag + "w:" + name, b.tag + "v:" + name}, []any{holder}, false}})[0]
 	had, ok := answer.reply.(int64)
 	if answer.err == nil && (!ok || had < 0 || had > 1) {
 		answer.err = store.AsUnknown(about(name, malformed("%s instead of 0 or 1", shown(answer.reply))))

@@ -43,14 +43,15 @@ type Config struct {
 
 // A Store keeps its records in Redis. It is safe for use by many goroutines at once.
 type Store struct {
-	client redis.UniversalClient
-	cfg    Config
-	own    bool // the client is ours to close
-	single bool // the client sends a request at most once
-	secure bool // TLS
-	parts  []bucket
-	tags   string        // how the tags of this store's requests begin
-	asked  atomic.Uint64 // requests
+	client  redis.UniversalClient
+	cfg     Config
+	own     bool // the client is ours to close
+	single  bool // the client sends a request at most once
+	secure  bool // TLS
+	parts   []bucket
+	scripts scripts
+	tags    string        // how the tags of this store's requests begin
+	asked   atomic.Uint64 // requests
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
@@ -110,7 +111,9 @@ func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 		return nil, &store.InvalidError{What: "client", Value: "a redis.Ring",
 			Rule: "its shards do not know of each other, so a shard that comes back would grant what another has: give a Client or a ClusterClient"}
 	}
-	s.parts = newBuckets(cfg.Prefix, n)
+	if s.parts, s.scripts = newBuckets(cfg.Prefix, n), aloneScripts; s.java() {
+		s.scripts = javaScripts
+	}
 	s.tags = rand.Text()[:12] + "-"
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.watches.store = s

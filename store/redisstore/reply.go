@@ -6,6 +6,7 @@ import (
 	"math"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -112,9 +113,22 @@ func (r *row) number(what string, least, most int64) int64 {
 	return n
 }
 
+// count reads a whole number that is one.
+func (r *row) count(what string, least, most int64) int64 {
+	v := r.next(what)
+	n, ok := v.(int64)
+	if r.err == nil && (!ok || n < least || n > most) {
+		r.err = malformed("the %s is %s; want a number from %d to %d", what, shown(v), least, most)
+	}
+	if r.err != nil {
+		return 0
+	}
+	return n
+}
+
 // span reads how long something lasts, in µs.
 func (r *row) span(what string) time.Duration {
-	return time.Duration(r.number(what, 0, exact)) * time.Microsecond
+	return time.Duration(r.count(what, 0, exact)) * time.Microsecond
 }
 
 // state reads a state; one that is empty is nil.
@@ -133,8 +147,21 @@ func (r *row) end() error {
 	return r.err
 }
 
+// referred returns an answer of acquire.lua, which may refer to one before it.
+func referred(replies []any, at int) any {
+	if n, ok := replies[at].(int64); ok && n < 0 && -n <= int64(at) {
+		if held, is := replies[-n-1].([]any); is && len(held) > 0 && held[0] == any("held") {
+			return held
+		}
+	}
+	return replies[at]
+}
+
 // outcome reads an answer of acquire.lua.
 func (s *Store) outcome(name string, reply any) store.Outcome {
+	if token, ok := reply.(int64); ok && token > 0 && token <= exact {
+		return store.Outcome{Grant: store.Grant{Token: token}}
+	}
 	fields, err := list(reply, -1)
 	r := &row{fields: fields, err: err}
 	out := s.read(name, r)
@@ -148,7 +175,7 @@ func (s *Store) outcome(name string, reply any) store.Outcome {
 func (s *Store) read(name string, r *row) store.Outcome {
 	switch word := r.text("word", 16); word {
 	case "granted":
-		g := store.Grant{Token: r.number("token", 1, exact), Mark: r.number("mark", 0, math.MaxInt64), State: r.state(), ExpiredAge: r.span("time since the lease before")}
+		g := store.Grant{Token: r.count("token", 1, exact), Mark: r.number("mark", 0, math.MaxInt64), State: r.state(), ExpiredAge: r.span("time since the lease before")}
 		return store.Outcome{Grant: g}
 	case "held":
 		held := r.record(name)
@@ -168,7 +195,7 @@ func (s *Store) read(name string, r *row) store.Outcome {
 // record reads holder, token, mark, left, age, state.
 func (r *row) record(name string) store.Record {
 	return store.Record{
-		Name: name, Holder: r.text("holder", maxHolder), Token: r.number("token", 0, exact), Mark: r.number("mark", 0, math.MaxInt64),
+		Name: name, Holder: r.text("holder", maxHolder), Token: r.count("token", 0, exact), Mark: r.number("mark", 0, math.MaxInt64),
 		Left: r.span("time that is left"), Age: r.span("age"), State: r.state(),
 	}
 }
@@ -242,14 +269,17 @@ type CorruptError struct {
 
 func (e *CorruptError) Error() string {
 	return fmt.Sprintf("redisstore: %q cannot be read: in key %q %s; somebody else has written it. Make sure that nobody holds the name, then DEL the key:"+
-		" what was remembered is gone with it, and tokens go on to grow", e.Name, e.Key, e.Wrong)
+		" what was remembered is gone with it, and tokens go on to grow with the server's clock", e.Name, e.Key, e.Wrong)
 }
 
 // errOutOfStep is about an answer that belongs to another request.
 var errOutOfStep = errors.New("it belongs to another request: the connection, or what stands between, mixes up answers")
 
-// tagged reads a whole answer, which begins with the tag of its request.
+// tagged reads a whole answer, which begins with the tag of its request. One of numbers alone is a text.
 func tagged(tag string, reply any) (any, error) {
+	if text, ok := reply.(string); ok {
+		return numbers(tag, text)
+	}
 	fields, err := list(reply, 2)
 	if err != nil {
 		return nil, err
@@ -258,4 +288,25 @@ func tagged(tag string, reply any) (any, error) {
 		return nil, malformed("%w", errOutOfStep)
 	}
 	return fields[1], nil
+}
+
+// numbers reads an answer of whole numbers.
+func numbers(tag, text string) (any, error) {
+	rest, ok := strings.CutPrefix(text, tag)
+	if !ok {
+		return nil, malformed("%w", errOutOfStep)
+	}
+	all := make([]any, 0, strings.Count(rest, " "))
+	for rest != "" {
+		number, next := rest[1:], ""
+		if i := strings.IndexByte(number, ' '); i >= 0 {
+			number, next = number[:i], number[i:]
+		}
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || rest[0] != ' ' || strconv.FormatInt(n, 10) != number {
+			return nil, malformed("%s instead of numbers", shown(text))
+		}
+		all, rest = append(all, n), next
+	}
+	return all, nil
 }

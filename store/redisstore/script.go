@@ -3,7 +3,7 @@ package redisstore
 import (
 	"context"
 	"crypto/sha1" //nolint:gosec // it is how Redis names scripts
-	_ "embed"
+	"embed"
 	"encoding/hex"
 	"fmt"
 	"strconv"
@@ -14,51 +14,59 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-var (
-	//go:embed lua/common.lua
-	common string
-	//go:embed lua/answer.lua
-	answer string
-	//go:embed lua/acquire.lua
-	acquireText string
-	//go:embed lua/extend.lua
-	extendText string
-	//go:embed lua/release.lua
-	releaseText string
-	//go:embed lua/queue.lua
-	queueText string
-	//go:embed lua/leave.lua
-	leaveText string
-	//go:embed lua/choose.lua
-	chooseText string
-	//go:embed lua/list.lua
-	listText string
-	//go:embed lua/sweep.lua
-	sweepText string
-)
+//go:embed lua/*.lua
+var texts embed.FS
 
 // A script is Lua that runs in the server, in one step.
 type script struct {
 	text, sha string
 	reads     bool // what it changes, if anything, nobody asks for: no outcome of it is unknown
+	grants    bool // with Wait, replicas must have received what it has written
 }
 
-func newScript(text string, reads bool) script {
-	text = common + text + answer
+// newScript joins the files that are named, which use what those before them define, and what all scripts end with.
+func newScript(names ...string) script {
+	text := ""
+	for _, name := range append(names, "answer") {
+		if name == "" {
+			continue
+		}
+		part, err := texts.ReadFile("lua/" + name + ".lua")
+		if err != nil {
+			panic(err) // it is part of the program
+		}
+		text += string(part)
+	}
 	sum := sha1.Sum([]byte(text))
-	return script{text, hex.EncodeToString(sum[:]), reads}
+	return script{text: text, sha: hex.EncodeToString(sum[:])}
 }
 
-var (
-	acquireScript = newScript(acquireText, false)
-	extendScript  = newScript(extendText, false)
-	releaseScript = newScript(releaseText, false)
-	queueScript   = newScript(queueText, false)
-	leaveScript   = newScript(leaveText, false)
-	chooseScript  = newScript(chooseText, false)
-	listScript    = newScript(listText, true)
-	sweepScript   = newScript(sweepText, true)
-)
+// scripts are those of a store. Each holds only what it uses, for the server makes its functions anew at each call.
+type scripts struct{ acquire, extend, release, choose, queue, leave, watch, list, sweep script }
+
+// newScripts returns the scripts of stores that share keys with Java clients, or of those that do not.
+func newScripts(java bool) scripts {
+	live, one := "alone", func(name string) string { return name + "_one" }
+	if java {
+		live, one = "java", func(string) string { return "" }
+	}
+	all := scripts{
+		acquire: newScript("clock", one("acquire"), "record", "batch", live, "grant", "acquire"),
+		extend:  newScript("clock", "record", "batch", live, "put", "extend"),
+		release: newScript("clock", one("release"), "record", "batch", live, "grant", "put", "release"),
+		choose:  newScript("clock", "record", "batch", live, "grant", "choose"),
+		queue:   newScript("clock", "record", live, "grant", "queue"),
+		leave:   newScript("leave"),
+		watch:   newScript("watch"),
+		list:    newScript("clock", "record", "list"),
+		sweep:   newScript("clock", "record", "grant", "put", "sweep"),
+	}
+	all.watch.reads, all.list.reads, all.sweep.reads = true, true, true
+	all.acquire.grants, all.extend.grants, all.choose.grants = true, true, true
+	return all
+}
+
+var aloneScripts, javaScripts = newScripts(false), newScripts(true)
 
 // A call is a script with what it is given. All of its keys are in one slot.
 type call struct {
@@ -114,7 +122,8 @@ func (s *Store) tag() string { return s.tags + strconv.FormatUint(s.asked.Add(1)
 // send makes some of the calls, with the scripts by name or whole.
 func (s *Store) send(ctx context.Context, calls []call, answers []answered, which []int, whole bool) {
 	if c := calls[which[0]]; len(which) == 1 && !c.wait {
-		cmd := c.on(ctx, s.client, whole)
+		cmd := c.command(ctx, whole)
+		_ = s.client.Process(ctx, cmd)
 		answers[which[0]].reply, answers[which[0]].err = cmd.Result()
 		return
 	}
@@ -122,7 +131,8 @@ func (s *Store) send(ctx context.Context, calls []call, answers []answered, whic
 	cmds := make([]*redis.Cmd, len(which))
 	acks := make([]*redis.Cmd, len(which))
 	for n, i := range which {
-		cmds[n] = calls[i].on(ctx, pipe, whole)
+		cmds[n] = calls[i].command(ctx, whole)
+		_ = pipe.Process(ctx, cmds[n])
 		if calls[i].wait {
 			acks[n] = pipe.Do(ctx, "WAIT", s.cfg.Wait, s.cfg.WaitTimeout.Milliseconds()) // about what this connection has written
 		}
@@ -141,12 +151,18 @@ func (s *Store) send(ctx context.Context, calls []call, answers []answered, whic
 	}
 }
 
-// on sends a call to a client or into a pipeline.
-func (c call) on(ctx context.Context, to redis.Scripter, whole bool) *redis.Cmd {
+// command is what is sent: the script by name or whole, the keys and the arguments.
+func (c call) command(ctx context.Context, whole bool) *redis.Cmd {
+	words := make([]any, 0, 3+len(c.keys)+len(c.args))
 	if whole {
-		return to.Eval(ctx, c.script.text, c.keys, c.args...)
+		words = append(words, "eval", c.script.text, len(c.keys))
+	} else {
+		words = append(words, "evalsha", c.script.sha, len(c.keys))
 	}
-	return to.EvalSha(ctx, c.script.sha, c.keys, c.args...)
+	for i := range c.keys {
+		words = append(words, &c.keys[i])
+	}
+	return redis.NewCmd(ctx, append(words, c.args...)...)
 }
 
 // enough is nil unless too few replicas have received what was written.

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -95,8 +96,9 @@ func (s *strait) silence() {
 func TestSilentSubscriptionIsNoticed(t *testing.T) {
 	server := shared(t)
 	s := newStrait(t, server.Addr)
-	url := fresh(t, "redis://"+s.listener.Addr().String())
-	waiting := open(t, url)
+	direct := fresh(t, server.URL)
+	_, prefix, _ := strings.Cut(direct, "?")
+	waiting, holder := open(t, "redis://"+s.listener.Addr().String()+"?"+prefix), open(t, direct)
 	wake, err := waiting.Watch(t.Context(), []string{"x"})
 	if err != nil {
 		t.Fatal(err)
@@ -109,8 +111,8 @@ func TestSilentSubscriptionIsNoticed(t *testing.T) {
 		t.Fatal("nobody has noticed that the subscription is dead")
 	}
 	t.Logf("noticed after %v", time.Since(begin).Round(time.Millisecond))
-	held := take(t, waiting, "x", "h")
-	if err := release(waiting, held); err != nil {
+	held := take(t, holder, "x", "h")
+	if err := release(holder, held); err != nil {
 		t.Fatal(err)
 	}
 	select {

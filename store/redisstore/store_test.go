@@ -193,7 +193,7 @@ func TestClientsWithoutDeadlinesAreRefused(t *testing.T) {
 	}
 }
 
-// What is forgotten leaves nothing but the counter of tokens.
+// What is forgotten leaves nothing but the floor of tokens.
 func TestSweepLeavesNothing(t *testing.T) {
 	server := shared(t)
 	opts, err := redis.ParseURL(server.URL)

@@ -105,13 +105,13 @@ func FuzzKeys(f *testing.F) {
 			t.Errorf("%q and %q: %q and %q", a, b, ka, kb)
 		}
 		tag, rest, _ := strings.Cut(strings.TrimPrefix(ka, "{"), "}")
-		if !strings.HasPrefix(parts[i].counter, "{"+tag+"}") || !strings.HasPrefix(parts[i].names, "{"+tag+"}") || rest != ":r:"+a {
+		if !strings.HasPrefix(parts[i].floor, "{"+tag+"}") || !strings.HasPrefix(parts[i].names, "{"+tag+"}") || rest != ":r:"+a {
 			t.Errorf("%q has the key %q", a, ka)
 		}
 		if ka[len(parts[i].records):] != a {
 			t.Errorf("%q comes back as %q", a, ka[len(parts[i].records):])
 		}
-		for _, own := range []string{parts[i].counter, parts[i].names, parts[i].due} {
+		for _, own := range []string{parts[i].floor, parts[i].names, parts[i].due} {
 			if own == ka {
 				t.Errorf("%q has the key of the part's own", a)
 			}

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -14,26 +15,22 @@ func micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / t
 // Acquire is as in store.Store: one script for each part that the names fall into.
 func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
 	outs := make([]store.Outcome, len(claims))
-	begin := func(b *bucket) ([]string, []any) {
-		return b.indexes(), []any{len(b.records) + 1, flag(s.cfg.Wait > 0)}
+	begin := func(b *bucket, n int) []any {
+		return append(make([]any, 0, 4+3*n), b.first, flag(s.cfg.Wait > 0), s.peerValue())
 	}
-	add := func(b *bucket, i int, keys []string, args []any) ([]string, []any) {
-		c := claims[i]
-		peer, shared := s.peer(b, c.Name)
-		value := ""
-		if shared {
-			value = s.peerValue(c.Holder)
-		}
-		return append(keys, b.records+c.Name, peer), append(args, c.Holder, micros(c.TTL), c.Mark, value, c.Above)
+	add := func(i int, args []any) []any {
+		c := &claims[i]
+		return append(args, &c.Holder, micros(c.TTL), wanted(c))
 	}
-	err := batch(ctx, s, acquireScript, claims, func(c store.Claim) (string, error) { return c.Name, c.Check() }, begin, add,
-		func(i int, reply any, acked int, err error) {
+	err := batch(ctx, s, s.scripts.acquire, claims, func(c *store.Claim) (string, error) { return c.Name, c.Check() }, begin, add,
+		func(i int, replies []any, at, acked int, err error) {
 			if err == nil {
-				if outs[i] = ranByShedLock(claims[i], s.outcome(claims[i].Name, reply)); outs[i].Err == nil && s.enough(acked) != nil {
-					outs[i] = store.Outcome{Err: s.enough(acked)}
+				if outs[i] = ranByShedLock(claims[i], s.outcome(claims[i].Name, referred(replies, at))); outs[i].Err == nil {
+					err = s.enough(acked)
 				}
-			} else {
-				outs[i].Err = err
+			}
+			if err != nil {
+				outs[i] = store.Outcome{Err: err}
 			}
 		})
 	if err != nil {
@@ -42,29 +39,35 @@ func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outc
 	return outs, nil
 }
 
-// Extend is as in store.Store.
-func (s *Store) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
-	begin := func(*bucket) ([]string, []any) { return nil, nil }
-	add := func(b *bucket, i int, keys []string, args []any) ([]string, []any) {
-		e := extensions[i]
-		peer, _ := s.peer(b, e.Name)
-		return append(keys, b.records+e.Name, peer), append(args, e.Holder, e.Token, micros(e.TTL), e.Mark, flag(e.State != nil), e.State)
+// wanted is what else a claim asks for, "" for nothing: its mark, and what the token must be above.
+func wanted(c *store.Claim) string {
+	if c.Mark == 0 && c.Above == 0 {
+		return ""
 	}
-	return alter(ctx, s, extendScript, extensions, func(e store.Extension) (string, error) { return e.Name, e.Check() }, begin, add)
+	return strconv.FormatInt(c.Mark, 10) + " " + strconv.FormatInt(c.Above, 10)
 }
 
-// Release is as in store.Store.
+// Extend is as in store.Store.
+func (s *Store) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	begin := func(b *bucket, n int) []any { return append(make([]any, 0, 2+6*n), b.first) }
+	add := func(i int, args []any) []any {
+		e := &extensions[i]
+		return append(args, &e.Holder, e.Token, micros(e.TTL), e.Mark, flag(e.State != nil), e.State)
+	}
+	return alter(ctx, s, s.scripts.extend, extensions, func(e *store.Extension) (string, error) { return e.Name, e.Check() }, begin, add)
+}
+
+// Release is as in store.Store. In a cluster all releases are published: a failover could lose the mark that somebody watches, and the subscription
+// would not notice.
 func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error, error) {
-	begin := func(b *bucket) ([]string, []any) {
-		return b.indexes(), []any{len(b.records) + 1, b.channel, b.tag, s.peerValue("")}
+	begin := func(b *bucket, n int) []any {
+		return append(make([]any, 0, 4+7*n), b.first, flag(len(s.parts) > 1), s.peerValue())
 	}
-	add := func(b *bucket, i int, keys []string, args []any) ([]string, []any) {
-		r := releases[i]
-		peer, _ := s.peer(b, r.Name)
-		return append(keys, b.records+r.Name, peer),
-			append(args, r.Holder, r.Token, micros(r.Linger), r.Mark, flag(r.State != nil), r.State, retain(r.Retain))
+	add := func(i int, args []any) []any {
+		r := &releases[i]
+		return append(args, &r.Holder, r.Token, micros(r.Linger), r.Mark, flag(r.State != nil), r.State, retain(r.Retain))
 	}
-	return alter(ctx, s, releaseScript, releases, func(r store.Release) (string, error) { return r.Name, r.Check() }, begin, add)
+	return alter(ctx, s, s.scripts.release, releases, func(r *store.Release) (string, error) { return r.Name, r.Check() }, begin, add)
 }
 
 func flag(set bool) string {
@@ -82,13 +85,13 @@ func retain(d time.Duration) any {
 	return micros(d)
 }
 
-func alter[Q any](ctx context.Context, s *Store, with script, asked []Q, check func(Q) (string, error),
-	begin func(*bucket) ([]string, []any), add func(*bucket, int, []string, []any) ([]string, []any)) ([]error, error) {
+func alter[Q any](ctx context.Context, s *Store, with script, asked []Q, check func(*Q) (string, error),
+	begin func(*bucket, int) []any, add func(int, []any) []any) ([]error, error) {
 	errs := make([]error, len(asked))
-	err := batch(ctx, s, with, asked, check, begin, add, func(i int, reply any, acked int, err error) {
-		if err == nil {
-			name, _ := check(asked[i])
-			err = s.altered(name, reply)
+	err := batch(ctx, s, with, asked, check, begin, add, func(i int, replies []any, at, acked int, err error) {
+		if err == nil && replies[at] != any(int64(1)) {
+			name, _ := check(&asked[i])
+			err = s.altered(name, replies[at])
 		}
 		if err == nil && s.waits(with) {
 			err = s.enough(acked)
@@ -101,19 +104,18 @@ func alter[Q any](ctx context.Context, s *Store, with script, asked []Q, check f
 	return errs, nil
 }
 
-// batch gives each part that the names fall into its script, and answer the reply for each element, or why there is none. The error is
+// batch gives each part that the names fall into its script, and answer the replies with the place of each element's, or why there is none. The error is
 // that of all of them.
-func batch[Q any](ctx context.Context, s *Store, with script, asked []Q, check func(Q) (string, error), begin func(*bucket) ([]string, []any),
-	add func(*bucket, int, []string, []any) ([]string, []any), answer func(int, any, int, error)) error {
+func batch[Q any](ctx context.Context, s *Store, with script, asked []Q, check func(*Q) (string, error), begin func(*bucket, int) []any,
+	add func(int, []any) []any, answer func(i int, replies []any, at, acked int, err error)) error {
 	if err := s.alive(ctx); err != nil {
 		return err
 	}
-	var valid []int
-	var names []string
-	for i, q := range asked {
-		name, err := check(q)
+	valid, names := make([]int, 0, len(asked)), make([]string, 0, len(asked))
+	for i := range asked {
+		name, err := check(&asked[i])
 		if err != nil {
-			answer(i, nil, 0, err)
+			answer(i, nil, 0, 0, err)
 			continue
 		}
 		valid, names = append(valid, i), append(names, name)
@@ -123,15 +125,14 @@ func batch[Q any](ctx context.Context, s *Store, with script, asked []Q, check f
 	}
 	var calls []call
 	var of [][]int // the indices of each call
-	parts, members := s.grouped(len(valid), func(i int) string { return names[i] })
-	for _, part := range parts {
+	for part, members := range s.grouped(names) {
 		b := &s.parts[part]
-		for some := range slices.Chunk(members[part], mostInScript) {
-			keys, args := begin(b)
+		for some := range slices.Chunk(members, mostInScript) {
+			keys, args := make([]string, 0, 2*len(some)), begin(b, len(some))
 			indices := make([]int, len(some))
 			for k, m := range some {
 				indices[k] = valid[m]
-				keys, args = add(b, valid[m], keys, args)
+				keys, args = s.record(b, names[m], keys), add(valid[m], args)
 			}
 			calls, of = append(calls, call{with, keys, args, s.waits(with)}), append(of, indices)
 		}
@@ -149,14 +150,20 @@ func batch[Q any](ctx context.Context, s *Store, with script, asked []Q, check f
 			return err
 		}
 		for k, i := range of[n] {
-			if err != nil {
-				answer(i, nil, 0, err)
-			} else {
-				answer(i, replies[k], cmd.acked, nil)
-			}
+			answer(i, replies, k, cmd.acked, err)
 		}
 	}
 	return nil
+}
+
+// record adds the key of a name's record, and the one that is shared with Java clients, or the record's again, where there are such.
+func (s *Store) record(b *bucket, name string, keys []string) []string {
+	keys = append(keys, b.records+name)
+	if s.java() {
+		peer, _ := s.peer(b, name)
+		keys = append(keys, peer)
+	}
+	return keys
 }
 
 // refusedAll is the error with which the server has refused all steps of a script alike: it is not about a name.
@@ -180,7 +187,7 @@ const mostInScript = 1024
 
 // waits reports whether replicas must have received what a script has written.
 func (s *Store) waits(with script) bool {
-	return s.cfg.Wait > 0 && (with == acquireScript || with == extendScript || with == chooseScript)
+	return s.cfg.Wait > 0 && with.grants
 }
 
 // An answered tells what became of a call.

@@ -27,6 +27,8 @@ type watches struct {
 	topics  map[string]*topic
 	changes []change      // that the server has not been asked for
 	more    chan struct{} // has a value when there are changes
+	moved   chan struct{} // has a value when the subscription is on another connection
+	since   string        // what the mark said last
 	running sync.WaitGroup
 }
 
@@ -68,7 +70,7 @@ const (
 // pauseOfTrouble is between two attempts when no connection can be had, or nothing can be made of what comes: not in a tight loop.
 const pauseOfTrouble = 100 * time.Millisecond
 
-// Watch is as in store.Watcher. A release publishes a message; when the connection was lost and is there again everybody is woken once,
+// Watch is as in store.Watcher. A release publishes a message once somebody watches; when the connection was lost and is there again everybody is woken once,
 // for a message may have been missed.
 func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
 	if err := s.alive(ctx); err != nil {
@@ -92,7 +94,10 @@ func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, err
 		return nil, err
 	}
 	leave := sync.OnceFunc(func() { s.watches.leave(w, channels) })
-	if err := s.confirmed(ctx, waits); err != nil {
+	if err = s.confirmed(ctx, waits); err == nil {
+		err = s.mark(ctx)
+	}
+	if err != nil {
 		leave()
 		return nil, err
 	}
@@ -133,7 +138,8 @@ func (ws *watches) join(w *watch, channels []string) ([]*topic, error) {
 		return nil, store.ErrClosed
 	}
 	if !ws.begun {
-		ws.begun, ws.topics, ws.more = true, map[string]*topic{}, make(chan struct{}, 1)
+		ws.begun, ws.topics = true, map[string]*topic{}
+		ws.more, ws.moved = make(chan struct{}, 1), make(chan struct{}, 1)
 		ws.running.Go(ws.keep)
 	}
 	var waits []*topic
@@ -204,6 +210,7 @@ func (ws *watches) attend() {
 	var heard atomic.Int64
 	ws.again()
 	tasks.Go(func() { ws.steer(ctx, sub) })
+	tasks.Go(func() { ws.remark(ctx) })
 	tasks.Go(func() {
 		listen(ctx, sub, &heard)
 		cancel()
@@ -335,6 +342,10 @@ func (ws *watches) heard(message any) {
 				ws.store.lines.lookAgain() // before anything else is heard: what comes now may be of another server
 			} else if t.confirmed() {
 				t.wake() // there was a gap: another connection, or an end of this channel that was asked for before
+				select {
+				case ws.moved <- struct{}{}:
+				default:
+				}
 			} else {
 				close(t.ready)
 			}

@@ -1,37 +1,66 @@
--- KEYS: the bucket's counter, names and due, then of each claim its record and the key that is shared with Java clients, or the record
--- again. ARGV: where the name begins in a record's key, '1' if a grant that is asked for again is written again, then of each claim:
--- holder, TTL in µs, mark, what to write into the shared key or '', what the token must be above. Answers of each: {'granted', token, mark, state, abandoned µs},
--- {'held' or 'done', holder, token, mark, left µs, age µs, state}, {'overflow'}, or as attempt. What is refused writes nothing.
-local first = tonumber(ARGV[1])
+-- KEYS: of each claim its record, and where keys are shared with Java clients the shared key or the record again. ARGV: where the name begins in
+-- a record's key, '1' if a grant that is asked for again is written again, what begins the value of a shared key, then of each claim: holder, TTL in µs, and '' or its mark and
+-- what the token must be above. Answers of each: the token, or {'granted', token, mark, state, abandoned µs}, {'held' or 'done', holder, token, mark, left µs,
+-- age µs, state}, {'overflow'}, or as attempt; or -n for the same as the nth answer, which is 'held'. What is refused writes nothing.
+local again, begins = ARGV[2] == '1', ARGV[3]
+local recs, changed = {}, {} -- by key, false for none; those to be written
 
-local function claim(key, peer, holder, ttl, mark, value, above)
-  local rec = read(key, 's')
-  local left_behind = rec and kept(key, rec.s) or ''
-  if rec and live(rec, holder, rec.t, peer) then
-    if ARGV[2] == '1' then redis.call('HSET', key, 'h', holder) end
-    return {'granted', rec.t, rec.m, left_behind, '0'}
-  end
-  local who, lasts, token = foreign(rec, peer, value)
-  if string.sub(mark, 1, 1) == '-' or (mark ~= '0' and rec and not less(rec.m, mark)) then
-    local h, t, m, left, age = told(rec)
-    if who then h, t, left, age = who, token, int(lasts), '0' end
-    return {'done', h, t, m, left, age, left_behind}
-  end
-  if who then return {'held', who, token, rec and rec.m or '0', int(lasts), '0', ''} end
-  if rec and rec.u > now and (rec.h ~= holder or rec.r) then
-    local h, t, m, left, age = told(rec)
-    return {'held', h, t, m, left, age, ''}
-  end
-  local abandoned = '0'
-  if rec and not rec.r then abandoned = int(math.max(1, now - rec.g)) end
-  token = grant(key, rec, first, holder, ttl, KEYS[1], KEYS[2], above)
-  if not token then return {'overflow'} end
-  if value ~= '' then share(key, peer, value, ttl) end
-  return {'granted', token, rec and rec.m or '0', left_behind, abandoned}
+local function change(rec)
+  if not rec.changed then changed[#changed + 1], rec.changed = rec, true end
 end
 
+-- take grants a name that is free. One that is shared is written before its shared key is.
+local function take(key, rec, peer, holder, ttl, above)
+  local left_behind, age = state(rec), abandoned(rec)
+  rec = grant(key, rec, holder, ttl, above)
+  if not rec then return {'overflow'} end
+  recs[key] = rec
+  if java and peer ~= key then
+    rec.p = begins .. holder
+    store({rec})
+    share(peer, rec.p, ttl)
+  else
+    change(rec)
+  end
+  rec.held_at = nil
+  return granted(rec, left_behind, age)
+end
+
+-- refused is what a claim is refused with, nil if it is not.
+local function refused(key, rec, peer, holder, mark)
+  local who, lasts, id
+  if java then who, lasts, id = foreign(rec, peer, peer ~= key and begins .. holder or '') end
+  local h, t, m, left, age = told(rec)
+  if who then h, t, left, age = who, id, lasts, 0 end
+  if string.sub(mark, 1, 1) == '-' or (mark ~= '0' and rec and not less(rec.m, mark)) then return {'done', h, t, m, left, age, state(rec)} end
+  if who or rec and rec.u > now and (rec.h ~= holder or rec.r) then return {'held', h, t, m, left, age, ''} end
+end
+
+local function claim(n, key, v, peer, holder, ttl, want)
+  local rec = recs[key]
+  if rec == nil then
+    rec = record(key, v)
+    recs[key] = rec or false
+  end
+  rec = rec or nil
+  if live(rec, holder, rec and rec.t, peer) then
+    if again then change(rec) end
+    return granted(rec, state(rec), 0)
+  end
+  if want == '' and rec and rec.held_at then return -rec.held_at end
+  local mark, above = '0', '0'
+  if want ~= '' then mark, above = string.match(want, '^(%S+) (%d+)$') end
+  local no = refused(key, rec, peer, holder, mark)
+  if not no then return take(key, rec, peer, holder, ttl, tonumber(above)) end
+  if no[1] == 'held' and rec and not java then rec.held_at = n end
+  return no
+end
+
+local keys, n = records(stride)
+local read = values(keys, n)
 local answer = {}
-for i = 4, #KEYS, 2 do
-  local at = 3 + (i - 4) / 2 * 5
-  answer[#answer + 1] = attempt(claim, KEYS[i], KEYS[i + 1], ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2], ARGV[at + 3], ARGV[at + 4])
+for n, key in ipairs(keys) do
+  local at = 1 + 3 * n
+  answer[n] = attempt(claim, n, key, read[n], KEYS[n * stride], ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2])
 end
+store(changed)

@@ -1,16 +1,21 @@
--- KEYS of each: its record and the key that is shared with Java clients, or the record again. ARGV of each: holder, token, TTL in µs, mark,
--- '1' to replace the state, state. Answers of each: 1, 0 for a lease that is not live, or as attempt.
-local function extend(key, peer, at)
-  local rec = read(key)
-  if not live(rec, ARGV[at + 1], ARGV[at + 2], peer) then return 0 end
-  local to = math.max(rec.u, now + tonumber(ARGV[at + 3]))
-  admit(key)
-  redis.call('HSET', key, 'u', int(to))
-  if shares(rec, peer) then redis.call('PEXPIRE', peer, ms(to - now)) end
-  if less(rec.m, ARGV[at + 4]) then redis.call('HSET', key, 'm', ARGV[at + 4]) end
-  if ARGV[at + 5] == '1' then redis.call('HSET', key, 's', ARGV[at + 6]) end
+-- KEYS as acquire.lua. ARGV: where the name begins in a record's key, then of each: holder, token, TTL in µs, mark, '1' to replace the state, state.
+-- Answers of each: 1, 0 for a lease that is not live, or as attempt.
+local recs, changed = {}, {}
+
+local function extend(key, v, peer, at)
+  local rec = recs[key] or record(key, v)
+  if not live(rec, ARGV[at], tonumber(ARGV[at + 1]), peer) then return 0 end
+  recs[key] = rec
+  rec.u = math.max(rec.u, now + tonumber(ARGV[at + 2]))
+  if less(rec.m, ARGV[at + 3]) then rec.m = ARGV[at + 3] end
+  if ARGV[at + 4] == '1' then put_state(rec, ARGV[at + 5]) end
+  if java and shares(rec, peer) then redis.call('PEXPIRE', peer, ms(rec.u - now)) end
+  if not rec.changed then changed[#changed + 1], rec.changed = rec, true end
   return 1
 end
 
+local keys, n = records(stride)
+local read = values(keys, n)
 local answer = {}
-for i = 1, #KEYS, 2 do answer[#answer + 1] = attempt(extend, KEYS[i], KEYS[i + 1], (i - 1) * 3) end
+for n, key in ipairs(keys) do answer[n] = attempt(extend, key, read[n], KEYS[n * stride], 6 * n - 4) end
+put_all(changed)

@@ -1,9 +1,9 @@
--- One claim of a holder who waits. KEYS: the bucket's counter, names and due, the record, and the line's holders by when they came, and
--- what they want. ARGV: the name, holder, TTL in µs, the holder's inbox, and the secret by which it will know what is for it. Answers as
--- acquire.lua, with more at the end of grants and refusals: the instant of this request, and of a grant the instant at which the lease began. Who
--- is refused has a place in the line.
-local key, line, wants = KEYS[4], KEYS[5], KEYS[6]
-local name, holder, ttl, inbox, secret = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
+-- One claim of a holder who waits. KEYS: the record. ARGV: where the name begins in its key, holder, TTL in µs, the holder's inbox, and the secret by which
+-- it will know what is for it. Answers {as acquire.lua, the instant of this request, and of a grant the instant at which the lease began}, or {as
+-- attempt}. Who is refused has a place in the line.
+local key, name = KEYS[1], name_of(KEYS[1])
+local line, wants = key_of(key, 'w:', name), key_of(key, 'v:', name)
+local holder, ttl, inbox, secret = ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 
 local function leave(rec)
   if not (rec and rec.w) then return end
@@ -12,24 +12,29 @@ local function leave(rec)
 end
 
 local function queue()
-  local rec = read(key, 'w')
-  if rec and live(rec, holder, rec.t, key) then
+  local rec = record(key, redis.pcall('GET', key))
+  if live(rec, holder, rec and rec.t) then
+    local answer = granted(rec, state(rec), 0)
     leave(rec)
-    return {'granted', rec.t, rec.m, state(key), '0', int(now), int(rec.g)}
+    return {answer, now, rec.g}
   end
   if rec and rec.u > now then
     redis.call('ZADD', line, 'NX', int(now), holder)
     redis.call('HSET', wants, holder, int(now) .. ' ' .. int(ttl) .. ' ' .. secret .. ' ' .. inbox)
-    if not rec.w then redis.call('HSET', key, 'w', '1') end
+    if not rec.w then
+      rec.w = true
+      store({rec})
+    end
     local h, t, m, left, age = told(rec)
-    return {'held', h, t, m, left, age, '', int(now)}
+    return {{'held', h, t, m, left, age, ''}, now}
   end
-  local left_behind, abandoned = rec and state(key) or '', '0'
-  if rec and not rec.r then abandoned = int(math.max(1, now - rec.g)) end
-  local token = grant(key, rec, #key - #name + 1, holder, ttl, KEYS[1], KEYS[2])
-  if not token then return {'overflow'} end
+  local left_behind, age = state(rec), abandoned(rec)
+  rec = grant(key, rec, holder, ttl, 0)
+  if not rec then return {{'overflow'}} end
   leave(rec)
-  return {'granted', token, rec and rec.m or '0', left_behind, abandoned, int(now), int(now)}
+  store({rec})
+  return {granted(rec, left_behind, age), now, now}
 end
 
 local answer = attempt(queue)
+if type(answer[1]) == 'string' then answer = {answer} end

@@ -1,35 +1,43 @@
--- KEYS: the bucket's counter, names and due, then of each release its record and the key that is shared with Java clients, or the record again. ARGV: where
--- the name begins in a record's key, what the channels begin with, what all keys do, what would stand in a shared key, then of each release: holder,
--- token, linger in µs, mark, '1' to replace the state, state, retain in µs or 'inf'. Answers of each: 1, 0 for a lease that is not live, or as attempt. One that is released already
--- answers 1 to the same holder.
+-- KEYS as acquire.lua. ARGV: where the name begins in a record's key, '1' if releases are published although nobody may watch, what would stand in
+-- a shared key, then of each release: holder, token, linger in µs, mark, '1' to replace the state, state, retain in µs or 'inf'. Answers of each: 1, 0 for a lease that is
+-- not live, or as attempt. One that is released already answers 1 to the same holder.
+local tag = key_of(KEYS[1], '')
+local published, begins = ARGV[2] == '1', ARGV[3]
+local recs, changed, due = {}, {}, {}
+
+local function change(rec)
+  if not rec.changed then changed[#changed + 1], rec.changed = rec, true end
+end
 
 -- want reads what a holder in a line wants: the instant of its request, its TTL, its secret and its inbox; nil if nobody can tell.
 local function want(text)
   local since, ttl, secret, inbox = string.match(text or '', '^(%d+) (%d+) (%w+) (.*)$')
-  if since and whole(since, exact) and whole(ttl, exact) then return tonumber(since), tonumber(ttl), secret, inbox end
+  if since and whole(since, int(exact)) and whole(ttl, int(exact)) then return tonumber(since), tonumber(ttl), secret, inbox end
 end
 
 -- hand_over grants a name that is free to the first of its line whom the news reaches, and returns until when. If nobody hears them nothing was
 -- granted: the record is again as its last holder left it, who may repeat the release. The news are for the process that knows the secret, and
 -- tell others nothing: how long after the request the grant was, by how
 -- much its token is greater than its instant, and 1 if the record has a mark or a state, which the holder has to read.
-local function hand_over(key, rec, name)
-  local line, wants = ARGV[3] .. 'w:' .. name, ARGV[3] .. 'v:' .. name
+local function hand_over(rec, name)
+  local line, wants = tag .. 'w:' .. name, tag .. 'v:' .. name
+  local h, t, g = rec.h, rec.t, rec.g
   while true do
     local holder = redis.call('ZRANGEBYSCORE', line, '-inf', '+inf', 'LIMIT', 0, 1)[1]
     if not holder then
-      redis.call('HDEL', key, 'w')
+      rec.w = false
+      put('SET', rec.key, packed(rec))
       return
     end
     local since, ttl, secret, inbox = want(redis.call('HGET', wants, holder))
     redis.call('ZREM', line, holder)
     redis.call('HDEL', wants, holder)
-    local token = since and grant(key, rec, 0, holder, ttl, KEYS[1], KEYS[2])
-    if token then
-      local news = secret .. ' ' .. int(now - since) .. ' ' .. int(tonumber(token) - now)
-      if rec.m ~= '0' or state(key) ~= '' then news = news .. ' 1' end
-      if redis.call('PUBLISH', inbox, news) > 0 then return now + ttl end
-      redis.call('HSET', key, 'h', rec.h, 'r', '1', 't', rec.t, 'u', int(now), 'g', int(rec.g))
+    if since and grant(rec.key, rec, holder, ttl, 0) then
+      put('SET', rec.key, packed(rec))
+      local news = secret .. ' ' .. int(now - since) .. ' ' .. int(rec.t - now)
+      if rec.m ~= '0' or rec.s then news = news .. ' 1' end
+      if redis.call('PUBLISH', inbox, news) > 0 then return rec.u end
+      rec.h, rec.r, rec.t, rec.g, rec.u = h, true, t, g, now
     end
   end
 end
@@ -37,7 +45,7 @@ end
 -- look_again tells all in a line that the lease in their way ends at another time.
 local function look_again(name)
   local told = {}
-  for _, text in ipairs(redis.call('HVALS', ARGV[3] .. 'v:' .. name)) do
+  for _, text in ipairs(redis.call('HVALS', tag .. 'v:' .. name)) do
     local since, _, _, inbox = want(text)
     if since and not told[inbox] then
       redis.call('PUBLISH', inbox, '')
@@ -47,51 +55,69 @@ local function look_again(name)
 end
 
 -- serve does for a line what a release does for it.
-local function serve(key, rec, name, linger)
-  local to = linger == 0 and hand_over(key, rec, name)
-  if linger > 0 or (to and to < rec.u) then look_again(name) end
+local function serve(rec, name, linger, ended)
+  local to = linger == 0 and hand_over(rec, name)
+  if linger > 0 or (to and to < ended) then look_again(name) end
+end
+
+-- keep notes until when a released record must be kept. Its score in due is never later than that it may be forgotten; sweep.lua moves it.
+local function keep(rec, name, linger, retain)
+  if retain == 'inf' then
+    rec.e = math.huge
+    return
+  end
+  rec.e = now + math.max(linger, tonumber(retain))
+  if rec.d > 0 and rec.d <= rec.e then return end
+  rec.d = rec.e
+  due[#due + 1], due[#due + 2] = int(rec.e), name
 end
 
 -- give_up ends a live lease. It has ended whatever is corrupt in its line, where those who wait will ask again by themselves.
-local function give_up(key, peer, rec, at)
-  local name, linger = string.sub(key, tonumber(ARGV[1])), tonumber(ARGV[at + 3])
-  admit(key)
-  if less(rec.m, ARGV[at + 4]) then rec.m = ARGV[at + 4] end
-  local to = int(now + linger)
-  if ARGV[at + 7] == 'inf' then
-    redis.call('HSET', key, 'r', '1', 'u', to, 'e', 'inf', 'm', rec.m)
-  else
-    local kept = now + math.max(linger, tonumber(ARGV[at + 7]))
-    redis.call('HSET', key, 'r', '1', 'u', to, 'e', int(kept), 'm', rec.m, 'd', due(KEYS[3], rec, name, kept))
+local function give_up(rec, peer, at)
+  local name, linger, ended = name_of(rec.key), tonumber(ARGV[at + 2]), rec.u
+  if ARGV[at + 4] == '1' then put_state(rec, ARGV[at + 5]) end
+  if less(rec.m, ARGV[at + 3]) then rec.m = ARGV[at + 3] end
+  rec.r, rec.u = true, now + linger
+  keep(rec, name, linger, ARGV[at + 6])
+  if java then unshare(rec, peer, linger) end
+  if published then redis.call('PUBLISH', tag .. 'c:' .. name, '') end
+  if not rec.w then
+    change(rec)
+    return
   end
-  if ARGV[at + 5] == '1' then redis.call('HSET', key, 's', ARGV[at + 6]) end
-  unshare(rec, peer, linger)
-  redis.call('PUBLISH', ARGV[2] .. name, '')
-  local trouble = rec.w and attempt(serve, key, rec, name, linger)
+  put('SET', rec.key, packed(rec))
+  local trouble = attempt(serve, rec, name, linger, ended)
   if trouble and trouble[1] == 'failed' then error({err = trouble[2]}) end
 end
 
 -- force ends a lock that a Java client holds: its holder does not answer any more.
 local function force(key, peer, rec, holder, token)
-  local who, _, id = foreign(rec, peer, peer ~= key and ARGV[4] or '')
+  local who, _, id = foreign(rec, peer, peer ~= key and begins or '')
   if who ~= holder or id ~= token then return 0 end
-  admit(key)
   redis.call('DEL', peer)
-  if field(ARGV[4]) then redis.call('PUBLISH', redisson('redisson_lock__channel', peer), '0') end
-  redis.call('PUBLISH', ARGV[2] .. string.sub(key, tonumber(ARGV[1])), '')
+  if field(begins) then redis.call('PUBLISH', redisson('redisson_lock__channel', peer), '0') end
+  redis.call('PUBLISH', tag .. 'c:' .. name_of(key), '')
   return 1
 end
 
-local function release(key, peer, at)
-  local holder, token = ARGV[at + 1], ARGV[at + 2]
-  local rec = read(key, 'w', 'd', 'e')
+local function release(key, v, peer, at)
+  local holder, token = ARGV[at], tonumber(ARGV[at + 1])
+  local rec = recs[key] or record(key, v)
+  recs[key] = rec
   if live(rec, holder, token, peer) then
-    give_up(key, peer, rec, at)
+    give_up(rec, peer, at)
     return 1
   end
-  if rec and rec.r and rec.h == holder and rec.t == token and not less(rec.m, ARGV[at + 4]) then return 1 end
-  return force(key, peer, rec, holder, token)
+  if rec and rec.r and rec.h == holder and rec.t == token and not less(rec.m, ARGV[at + 3]) then return 1 end
+  return java and force(key, peer, rec, holder, token) or 0
 end
 
+local watched = nil
+if not published then watched = tag .. 'watched' end
+local keys, n = records(stride, watched)
+local read = values(keys, n)
+published = published or read[n + 1]
 local answer = {}
-for i = 4, #KEYS, 2 do answer[#answer + 1] = attempt(release, KEYS[i], KEYS[i + 1], 4 + (i - 4) / 2 * 7) end
+for i = 1, n do answer[i] = attempt(release, keys[i], read[i], KEYS[i * stride], 7 * i - 3) end
+if #due > 0 then put('ZADD', tag .. 'due', unpack(due)) end
+put_all(changed)

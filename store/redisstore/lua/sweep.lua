@@ -1,28 +1,41 @@
--- KEYS: the bucket's counter, names and due. ARGV: how many to forget at most, what records' keys begin with, what all keys do. Answers how many were
+-- KEYS: the part's due. ARGV: where the name begins in a record's key, what records' keys begin with, how many to forget at most. Answers how many were
 -- forgotten, 1 when there may be more, and of each name of which something went wrong what attempt answers. Such a name is looked at again in an hour.
-local forgotten, troubles = 0, {}
-local seen = redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', int(now), 'LIMIT', 0, ARGV[1])
+local forgotten, troubles, due = 0, {}, KEYS[1]
+local seen = redis.call('ZRANGEBYSCORE', due, '-inf', int(now), 'LIMIT', 0, ARGV[3])
+
+-- forget raises the floor before the token is gone.
+local function forget(rec, name)
+  local key = key_of(rec.key, 'floor')
+  if floor(key) < rec.t then
+    put('SET', key, int(rec.t))
+    least = rec.t
+  end
+  redis.call('DEL', rec.key, key_of(rec.key, 's:', name))
+  if rec.w then redis.call('DEL', key_of(rec.key, 'w:', name), key_of(rec.key, 'v:', name)) end
+  redis.call('ZREM', key_of(rec.key, 'names'), name)
+  redis.call('ZREM', due, name)
+  forgotten = forgotten + 1
+end
+
+-- move has a record looked at later, or only after its next release.
+local function move(rec, name, to)
+  if to then put('ZADD', due, int(to), name) else redis.call('ZREM', due, name) end
+  rec.d = to or 0
+  put('SET', rec.key, packed(rec))
+end
 
 local function sweep(name)
   local key = ARGV[2] .. name
-  local rec = read(key, 'w', 'd', 'e')
-  local from = rec and forgettable(rec)
+  local rec = record(key, redis.pcall('GET', key))
   if not rec then -- somebody has deleted it
-    redis.call('ZREM', KEYS[2], name)
-    redis.call('ZREM', KEYS[3], name)
-  elseif not from then
-    redis.call('ZREM', KEYS[3], name)
-    redis.call('HDEL', key, 'd')
-  elseif from > now then
-    redis.call('ZADD', KEYS[3], int(from), name)
-    redis.call('HSET', key, 'd', int(from))
+    redis.call('ZREM', key_of(key, 'names'), name)
+    redis.call('ZREM', due, name)
+  elseif not rec.r or rec.e == math.huge then
+    move(rec, name)
+  elseif math.max(rec.u, rec.e) > now then
+    move(rec, name, math.max(rec.u, rec.e))
   else
-    if number(KEYS[1], redis.call('GET', KEYS[1]) or '0', 'it is the greatest token, and') < tonumber(rec.t) then redis.call('SET', KEYS[1], rec.t) end
-    redis.call('DEL', key)
-    if rec.w then redis.call('DEL', ARGV[3] .. 'w:' .. name, ARGV[3] .. 'v:' .. name) end
-    redis.call('ZREM', KEYS[2], name)
-    redis.call('ZREM', KEYS[3], name)
-    forgotten = forgotten + 1
+    forget(rec, name)
   end
 end
 
@@ -30,7 +43,7 @@ for _, name in ipairs(seen) do
   local trouble = attempt(sweep, name)
   if trouble then
     troubles[#troubles + 1] = trouble
-    redis.call('ZADD', KEYS[3], int(now + 3600 * 1000000), name)
+    put('ZADD', due, int(now + 3600 * 1000000), name)
   end
 end
-local answer = {forgotten, #seen == tonumber(ARGV[1]) and 1 or 0, troubles}
+local answer = {forgotten, #seen == tonumber(ARGV[3]) and 1 or 0, troubles}

@@ -1,0 +1,83 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+// published counts the messages that a server was asked to publish.
+func published(t testing.TB, url string) int64 {
+	t.Helper()
+	text, err := plainClient(t, url).Info(background, "commandstats").Result()
+	must(t, err)
+	n := int64(0)
+	if _, rest, ok := strings.Cut(text, "cmdstat_publish:calls="); ok {
+		_, err = fmt.Sscanf(rest, "%d,", &n)
+	}
+	must(t, err)
+	return n
+}
+
+// A release publishes nothing as long as nobody watches.
+func TestReleasesAreNotPublishedToNobody(t *testing.T) {
+	server := servers.Redis(t)
+	s := open(t, server.URL+"?prefix=p")
+	pair := func() {
+		t.Helper()
+		must(t, release(s, take(t, s, "name", "h")))
+	}
+	pair()
+	if n := published(t, server.URL); n != 0 {
+		t.Errorf("%d messages were published, and nobody watches", n)
+	}
+	w := watched(t, open(t, server.URL+"?prefix=p"), "name")
+	if pair(); !woken(w) {
+		t.Fatal("not woken")
+	}
+	if n := published(t, server.URL); n != 1 {
+		t.Errorf("%d messages were published for 1 release", n)
+	}
+}
+
+// When the mark that somebody watches was gone for a while, a release may have woken nobody: who watches is woken once the mark is there again.
+func TestGapOfTheMarkIsNoticed(t *testing.T) {
+	server := servers.Redis(t)
+	admin := plainClient(t, server.URL)
+	s := open(t, server.URL+"?prefix=p")
+	w := watched(t, s, "name")
+	drain([]<-chan struct{}{w})
+	must(t, s.Mark(background))
+	select {
+	case <-w:
+		t.Error("woken, and there was no gap")
+	default:
+	}
+	must(t, admin.Del(background, "{p:0}:watched").Err())
+	must(t, release(s, take(t, s, "name", "h")))
+	must(t, s.Mark(background))
+	if !woken(w) {
+		t.Fatal("not woken after the gap")
+	}
+	must(t, release(s, take(t, s, "name", "h")))
+	if !woken(w) {
+		t.Error("not woken by a release after the gap")
+	}
+}
+
+// The mark that somebody watches ends by itself.
+func TestMarkEnds(t *testing.T) {
+	server := servers.Redis(t)
+	s := open(t, server.URL+"?prefix=p")
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	if _, err := s.Watch(ctx, []string{"name"}); err != nil {
+		t.Fatal(err)
+	}
+	if left := plainClient(t, server.URL).PTTL(background, "{p:0}:watched").Val(); left <= 0 {
+		t.Errorf("the mark has no end: %v", left)
+	}
+}
