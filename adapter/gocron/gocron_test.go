@@ -13,6 +13,7 @@ import (
 
 	"github.com/soloist-dev/soloist"
 	gocronadapter "github.com/soloist-dev/soloist/adapter/gocron"
+	"github.com/soloist-dev/soloist/elected"
 	"github.com/soloist-dev/soloist/soloisttest"
 )
 
@@ -155,7 +156,7 @@ func TestElectorRunsJobsOnTheLeader(t *testing.T) {
 		other, resignB, endB := start(b)
 		defer resignB()
 		time.Sleep(2*time.Minute + 30*time.Second)
-		if err := other.IsLeader(t.Context()); !errors.Is(err, gocronadapter.ErrNotLeader) || other.Lease() != nil {
+		if err := other.IsLeader(t.Context()); !errors.Is(err, elected.ErrNotLeader) || other.Lease() != nil {
 			t.Errorf("the second one: %v and a lease: %t; want ErrNotLeader and none", err, other.Lease() != nil)
 		}
 		endA()
@@ -165,7 +166,7 @@ func TestElectorRunsJobsOnTheLeader(t *testing.T) {
 		if runs[a] != 2 || runs[b] != 1 {
 			t.Errorf("%d runs on the first leader, %d on the second; want 2 and 1", runs[a], runs[b])
 		}
-		if err := one.IsLeader(t.Context()); !errors.Is(err, gocronadapter.ErrNotLeader) || one.Lease() != nil {
+		if err := one.IsLeader(t.Context()); !errors.Is(err, elected.ErrNotLeader) || one.Lease() != nil {
 			t.Errorf("after it resigned: %v and a lease: %t; want ErrNotLeader and none", err, one.Lease() != nil)
 		}
 	})
@@ -194,7 +195,7 @@ func TestElectorThatIsCutOffDoesNotLead(t *testing.T) {
 		}
 		s.Stall()
 		time.Sleep(30 * time.Second) // the TTL
-		if err := e.IsLeader(ctx); !errors.Is(err, gocronadapter.ErrNotLeader) {
+		if err := e.IsLeader(ctx); !errors.Is(err, elected.ErrNotLeader) {
 			t.Errorf("cut off for a TTL: %v; want ErrNotLeader", err)
 		}
 		s.Heal()
