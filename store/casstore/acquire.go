@@ -3,6 +3,7 @@ package casstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -108,10 +109,9 @@ func (s *Store) grant(a *acquisition, seen sight) (*Record, error) {
 	}
 	record := Record{
 		Holder: c.Holder, Mark: old.Mark, State: old.State, TTL: c.TTL,
-		Granted: now.Round(0), Unsure: !a.floored && (seen.item.Version == "" || old.Unsure),
+		Granted: now.Round(0),
 	}
-	var err error
-	if record.Token, err = nextToken(old.Token, s.floor.Load(), c.Above); err != nil {
+	if err := s.token(&record, a, seen); err != nil {
 		return nil, err
 	}
 	switch {
@@ -123,6 +123,22 @@ func (s *Store) grant(a *acquisition, seen sight) (*Record, error) {
 		a.outcome.Grant.ExpiredAge = 0
 	}
 	return &record, nil
+}
+
+var errSequenced = fmt.Errorf("casstore: tokens are versions of the backend, so a claim cannot ask for one above another: %w", errors.ErrUnsupported)
+
+// token gives a grant its token: 0 for the version that the write will have.
+func (s *Store) token(r *Record, a *acquisition, seen sight) (err error) {
+	old := seen.item.Record
+	if s.cfg.Sequenced {
+		if a.claim.Above != 0 {
+			return errSequenced
+		}
+		return nil
+	}
+	r.Unsure = !a.floored && (seen.item.Version == "" || old.Unsure)
+	r.Token, err = nextToken(old.Token, s.floor.Load(), a.claim.Above)
+	return err
 }
 
 // view returns the record of an item for errors and lists.

@@ -36,13 +36,14 @@ func release(t *testing.T, s store.Store, r store.Release) error {
 // TestRequests: what each verb costs.
 func TestRequests(t *testing.T) {
 	for _, test := range []struct {
-		tells                      bool
+		of                         *memory
 		first, again, refused, end int
 	}{
-		{tells: false, first: 3, again: 1, refused: 1, end: 1}, // read, make, and the floor
-		{tells: true, first: 2, again: 1, refused: 1, end: 1},
+		{of: newMemory(false), first: 3, again: 1, refused: 1, end: 1}, // read, make, and the floor
+		{of: newMemory(true), first: 2, again: 1, refused: 1, end: 1},
+		{of: newSequence(), first: 2, again: 1, refused: 1, end: 1}, // there is no floor
 	} {
-		m := newMemory(test.tells)
+		m := test.of
 		s, other := open(m), open(m)
 		counted := func(what string, want int, f func()) {
 			t.Helper()

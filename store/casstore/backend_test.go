@@ -5,6 +5,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -15,6 +16,10 @@ import (
 type memory struct {
 	tells bool // a conflict brings the item as it is
 
+	sequenced bool // versions are numbers that grow over all items, and tokens are versions
+	sequence  int64
+	versions  map[string]string // of a sequenced backend
+
 	mu       sync.Mutex
 	items    map[string]casstore.Record
 	requests int
@@ -23,7 +28,19 @@ type memory struct {
 }
 
 func newMemory(tells bool) *memory {
-	return &memory{tells: tells, items: map[string]casstore.Record{}, corrupt: map[string]error{}}
+	return &memory{tells: tells, items: map[string]casstore.Record{}, versions: map[string]string{}, corrupt: map[string]error{}}
+}
+
+// newSequence returns a backend whose versions are tokens.
+func newSequence() *memory {
+	m := newMemory(false)
+	m.sequenced = true
+	return m
+}
+
+// config is how a store has to use the backend.
+func (m *memory) config() casstore.Config {
+	return casstore.Config{CreateFirst: m.tells, Sequenced: m.sequenced}
 }
 
 func (m *memory) item(name string) casstore.Item {
@@ -32,7 +49,11 @@ func (m *memory) item(name string) casstore.Item {
 	}
 	r := m.items[name]
 	r.State = slices.Clone(r.State)
-	return casstore.Item{Name: name, Version: r.Write, Record: r}
+	version := r.Write
+	if m.sequenced {
+		version = m.versions[name]
+	}
+	return casstore.Item{Name: name, Version: version, Record: r}
 }
 
 func (m *memory) Read(ctx context.Context, names []string) ([]casstore.Item, error) {
@@ -74,11 +95,17 @@ func (m *memory) write(c casstore.Change) casstore.Result {
 		return casstore.Result{Err: casstore.ErrConflict}
 	}
 	m.writes++
+	m.sequence++
 	if c.Record == nil {
 		delete(m.items, c.Name)
+		delete(m.versions, c.Name)
 		return casstore.Result{}
 	}
 	m.items[c.Name] = *c.Record
+	if m.sequenced {
+		m.versions[c.Name] = strconv.FormatInt(m.sequence, 10)
+		return casstore.Result{Version: m.versions[c.Name]}
+	}
 	return casstore.Result{Version: c.Record.Write}
 }
 

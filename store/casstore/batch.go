@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -38,6 +39,7 @@ type group struct {
 	tasks  []*task
 	change Change // under way
 	first  int    // the first task that changes something
+	end    int    // the tasks from here on are decided when the version of the change is known, which is its token
 }
 
 // run carries out the tasks of a batch: it reads the items it needs in one request, writes in another, and repeats that
@@ -129,14 +131,17 @@ func (s *Store) read(ctx context.Context, names []string) ([]Item, error) {
 		return nil, err
 	}
 	for i, name := range names {
-		items[i] = checked(name, items[i])
+		items[i] = s.checked(name, items[i])
 	}
 	return items, nil
 }
 
-// checked returns an item of a name as the backend returned it, with an error if no store has written it.
-func checked(name string, item Item) Item {
+// checked returns an item of a name as the backend returned it, with its token, and with an error if no store has written it.
+func (s *Store) checked(name string, item Item) Item {
 	item.Name = name
+	if s.cfg.Sequenced && item.Record.Token == 0 {
+		item.Record.Token, _ = strconv.ParseInt(item.Version, 10, 64)
+	}
 	if item.Err == nil && item.Version != "" {
 		item.Err = credible(name, item.Record)
 	}
@@ -197,10 +202,11 @@ func (s *Store) write(ctx context.Context, groups []*group, known map[*group]sig
 func (s *Store) decide(g *group, seen sight) (changes bool) {
 	version := seen.item.Version
 	if before := g.change.Record; before != nil && version != "" && seen.item.Record.Write == before.Write {
-		s.succeed(g, version) // the request was carried out twice, and the reply was that of the second time
-		return false
+		if seen = s.succeed(g, version); g.ended() { // the request was carried out twice, and the reply was that of the second time
+			return false
+		}
 	}
-	g.change, g.first = Change{}, 0
+	g.change, g.first, g.end = Change{}, 0, len(g.tasks)
 	for i, t := range g.tasks {
 		var record *Record
 		if record, t.err = t.decide(seen); t.err != nil {
@@ -215,6 +221,10 @@ func (s *Store) decide(g *group, seen sight) (changes bool) {
 			seen = sight{item: Item{Name: g.name, Version: record.Write, Record: *record}, at: time.Now()}
 		}
 		t.seen = seen
+		if seen.item.Version != "" && seen.item.Record.Token == 0 {
+			g.end = i + 1
+			break
+		}
 	}
 	return g.change.Record != nil
 }
@@ -225,31 +235,40 @@ func (s *Store) written(g *group, r Result, known map[*group]sight) bool {
 	case r.Err == nil && r.Version == "":
 		g.fail(store.AsUnknown(errors.New("casstore: the backend returned no version for a change")))
 	case r.Err == nil:
-		s.succeed(g, r.Version)
+		known[g] = s.succeed(g, r.Version)
+		return g.ended()
 	case !errors.Is(r.Err, ErrConflict):
-		if r.Current != nil && checked(g.name, *r.Current).Err == nil {
-			s.sights.see(checked(g.name, *r.Current))
+		if r.Current != nil && s.checked(g.name, *r.Current).Err == nil {
+			s.sights.see(s.checked(g.name, *r.Current))
 		}
 		g.fail(r.Err)
 	case r.Current == nil:
 		return false
-	case checked(g.name, *r.Current).Err != nil:
-		g.fail(checked(g.name, *r.Current).Err)
+	case s.checked(g.name, *r.Current).Err != nil:
+		g.fail(s.checked(g.name, *r.Current).Err)
 	case r.Current.Version != "" && r.Current.Record.Write == g.change.Record.Write:
-		s.succeed(g, r.Current.Version) // as in decide
+		known[g] = s.succeed(g, r.Current.Version) // as in decide
+		return g.ended()
 	default:
-		known[g] = s.sights.see(checked(g.name, *r.Current))
+		known[g] = s.sights.see(s.checked(g.name, *r.Current))
 		return false
 	}
 	return true
 }
 
-// succeed notes that a change has taken effect.
-func (s *Store) succeed(g *group, version string) {
-	seen := s.sights.see(Item{Name: g.name, Version: version, Record: *g.change.Record})
+// ended reports whether all tasks of a name are decided when its change has taken effect. If not, the group continues with the others.
+func (g *group) ended() bool {
+	g.tasks, g.change, g.first = g.tasks[g.end:], Change{}, 0
+	return len(g.tasks) == 0
+}
+
+// succeed notes that a change has taken effect, and returns the item.
+func (s *Store) succeed(g *group, version string) sight {
+	seen := s.sights.see(s.checked(g.name, Item{Version: version, Record: *g.change.Record}))
 	for _, t := range g.tasks[g.first:] {
 		if t.seen.item.Record.Write == g.change.Record.Write {
 			t.seen = seen
 		}
 	}
+	return seen
 }

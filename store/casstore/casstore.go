@@ -16,6 +16,11 @@ type Config struct {
 	// CreateFirst acquires a name that this process has not seen before by creating its item, without reading it first. It
 	// saves a request for new names if the backend returns the existing item in the same request (Result.Current).
 	CreateFirst bool
+
+	// Sequenced makes the version of the write that granted a name its token, for a backend whose versions are decimal numbers that only grow: the version
+	// of each write is greater than that of every write of any item that was confirmed before it was sent, also after deletions. No floor of tokens
+	// is needed then. The backend stores such a record with the token 0, and the store adds the version. Claims with Above are errors.ErrUnsupported.
+	Sequenced bool
 }
 
 var (

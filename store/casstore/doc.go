@@ -25,6 +25,9 @@
 // done the item is marked ([Record.Unsure]), because the client may die in between, and others who are refused see the
 // lower token. This does not depend on any clock either.
 //
+// A backend whose versions are numbers that only grow needs no floor: the version of the write that granted a name is its token
+// ([Config.Sequenced]).
+//
 // Two things use the wall clocks of clients, because safety does not depend on them: since when a lease has been held,
 // which lists show and the search for interrupted runs uses; and how long a released record is remembered
 // ([store.Release.Retain]).

@@ -149,6 +149,9 @@ const ttl = 100 * time.Millisecond
 // history lets four processes work on two names for some seconds.
 func history(seed uint64) *log {
 	m := newMemory(seed%2 == 0)
+	if seed%3 == 0 {
+		m = newSequence()
+	}
 	l := &log{beliefs: map[string][]belief{}, counts: map[string]int{}}
 	var under, workers sync.WaitGroup
 	for i := range 4 {
@@ -157,7 +160,7 @@ func history(seed uint64) *log {
 			p := &process{number: i, log: l, dice: d}
 			for range 40 {
 				if p.Store == nil || d.oneIn(10) { // it dies, and another takes its place
-					p.Store = casstore.New(&faulty{memory: m, dice: d, under: &under}, casstore.Config{CreateFirst: m.tells})
+					p.Store = casstore.New(&faulty{memory: m, dice: d, under: &under}, m.config())
 					l.count("crashed")
 				}
 				p.step()

@@ -25,7 +25,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 			if item.Name == FloorName {
 				continue
 			}
-			if item = checked(item.Name, item); item.Err != nil {
+			if item = s.checked(item.Name, item); item.Err != nil {
 				unreadable = errors.Join(unreadable, item.Err)
 				continue
 			}
@@ -45,7 +45,7 @@ const (
 	sweepBatch = 100
 )
 
-// Sweep implements store.Sweeper: it raises the floor to the tokens of the records that may be forgotten, and then
+// Sweep implements store.Sweeper: it raises the floor, if there is one, to the tokens of the records that may be forgotten, and then
 // deletes them. One call reads up to 1,000 records, and the next continues where it ended.
 func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
 	if err := s.ready(ctx); err != nil {
@@ -61,7 +61,7 @@ func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
 		}
 		var batch []Item
 		for _, item := range items {
-			if item = checked(item.Name, item); item.Err != nil && item.Name != FloorName {
+			if item = s.checked(item.Name, item); item.Err != nil && item.Name != FloorName {
 				unreadable = errors.Join(unreadable, item.Err)
 			} else if forgotten+len(batch) < limit && item.Name != FloorName && s.forgettable(item) {
 				batch = append(batch, item)
@@ -86,7 +86,7 @@ func (s *Store) forgettable(item Item) bool {
 	return item.Record.Released && s.sights.see(item).left(now) == 0 && !item.Record.Forget.IsZero() && !now.Before(item.Record.Forget)
 }
 
-// forget deletes items after the floor has been raised to their tokens.
+// forget deletes items, after the floor has been raised to their tokens.
 func (s *Store) forget(ctx context.Context, items []Item) (forgotten int, err error) {
 	if len(items) == 0 {
 		return 0, nil
@@ -97,8 +97,10 @@ func (s *Store) forget(ctx context.Context, items []Item) (forgotten int, err er
 		floor = max(floor, item.Record.Token)
 		changes[i] = Change{Name: item.Name, Version: item.Version}
 	}
-	if err := s.raiseFloor(ctx, floor); err != nil {
-		return 0, err
+	if !s.cfg.Sequenced {
+		if err := s.raiseFloor(ctx, floor); err != nil {
+			return 0, err
+		}
 	}
 	results, err := s.backend.Write(ctx, changes)
 	if err != nil {
