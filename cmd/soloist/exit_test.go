@@ -44,6 +44,7 @@ func TestPasswordsInURLs(t *testing.T) {
 		"cassandra://user:canary@a,b:9042/k": true,
 		"hazelcast://user:canary@a,b:5701/m": true,
 		"etcd://user:canary@a,b:2379/prefix": true,
+		"nats://:canary@a,b:4222/bucket":     true,
 		"zk://user:canary@a,b:2181/path":     true,
 		"temporal://apikey:canary@a/space":   true,
 	} {

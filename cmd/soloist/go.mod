@@ -39,8 +39,12 @@ require (
 	github.com/google/jsonschema-go v0.4.3 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
 	github.com/hazelcast/hazelcast-go-client v1.4.2 // indirect
+	github.com/klauspost/compress v1.20.1 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
+	github.com/nats-io/nats.go v1.55.0 // indirect
+	github.com/nats-io/nkeys v0.4.16 // indirect
+	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/nexus-rpc/nexus-proto-annotations v0.1.0 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
@@ -55,6 +59,7 @@ require (
 	go.temporal.io/api v1.63.5 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap v1.27.1 // indirect
+	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/net v0.61.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260803160001-6ac0973c030d // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260803160001-6ac0973c030d // indirect
@@ -91,6 +96,7 @@ require (
 	github.com/soloist-dev/soloist/store/etcdstore v0.0.0
 	github.com/soloist-dev/soloist/store/hazelcaststore v0.0.0
 	github.com/soloist-dev/soloist/store/mysqlstore v0.0.0
+	github.com/soloist-dev/soloist/store/natsstore v0.0.0
 	github.com/soloist-dev/soloist/store/pgstore v0.0.0
 	github.com/soloist-dev/soloist/store/redisstore v0.0.0
 	github.com/soloist-dev/soloist/store/temporalstore v0.0.0
@@ -122,6 +128,8 @@ replace github.com/soloist-dev/soloist/store/dynamostore => ../../store/dynamost
 replace github.com/soloist-dev/soloist/store/etcdstore => ../../store/etcdstore
 
 replace github.com/soloist-dev/soloist/store/zkstore => ../../store/zkstore
+
+replace github.com/soloist-dev/soloist/store/natsstore => ../../store/natsstore
 
 replace github.com/soloist-dev/soloist/store/mysqlstore => ../../store/mysqlstore
 

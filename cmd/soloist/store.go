@@ -20,6 +20,7 @@ import (
 	"github.com/soloist-dev/soloist/store/hazelcaststore"
 	"github.com/soloist-dev/soloist/store/memstore"
 	"github.com/soloist-dev/soloist/store/mysqlstore"
+	"github.com/soloist-dev/soloist/store/natsstore"
 	"github.com/soloist-dev/soloist/store/pgstore"
 	"github.com/soloist-dev/soloist/store/redisstore"
 	"github.com/soloist-dev/soloist/store/sqlitestore"
@@ -65,6 +66,7 @@ var openers = map[string]func(ctx context.Context, text string) (store.Store, er
 	"cassandra":       opener(cassandrastore.OpenURL),
 	"hazelcast":       opener(hazelcaststore.OpenURL),
 	"etcd":            opener(etcdstore.OpenURL),
+	"nats":            opener(natsstore.OpenURL),
 	"zk":              opener(zkstore.OpenURL),
 	"temporal":        opener(temporalstore.OpenURL),
 }

@@ -79,7 +79,7 @@ func (s *Store) Ping(ctx context.Context) error {
 
 // See records an item that the backend has read by itself, such as for a watch: this process measures its TTL from now, and need not read it again.
 func (s *Store) See(item Item) {
-	if item = checked(item.Name, item); item.Err == nil {
+	if item = s.checked(item.Name, item); item.Err == nil {
 		s.sights.see(item)
 	}
 }

@@ -23,7 +23,7 @@ func (s sight) left(now time.Time) time.Duration {
 	if s.item.Version == "" {
 		return 0
 	}
-	return max(0, s.item.Record.TTL-now.Sub(s.at))
+	return max(0, s.item.Record.TTL-max(0, now.Sub(s.at)))
 }
 
 // liveFor reports whether a holder has the lease.

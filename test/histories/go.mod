@@ -12,6 +12,7 @@ require (
 	github.com/soloist-dev/soloist/store/dynamostore v0.0.0
 	github.com/soloist-dev/soloist/store/etcdstore v0.0.0
 	github.com/soloist-dev/soloist/store/mysqlstore v0.0.0
+	github.com/soloist-dev/soloist/store/natsstore v0.0.0
 	github.com/soloist-dev/soloist/store/pgstore v0.0.0
 	github.com/soloist-dev/soloist/store/redisstore v0.0.0
 	github.com/soloist-dev/soloist/store/sqlitestore v0.0.0
@@ -24,11 +25,16 @@ require (
 	github.com/go-ole/go-ole v1.2.4 // indirect
 	github.com/go-zookeeper/zk v1.0.4 // indirect
 	github.com/hazelcast/hazelcast-go-client v1.4.2 // indirect
+	github.com/klauspost/compress v1.20.0 // indirect
+	github.com/nats-io/nats.go v1.55.0 // indirect
+	github.com/nats-io/nkeys v0.4.16 // indirect
+	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/nexus-rpc/nexus-proto-annotations v0.1.0 // indirect
 	github.com/shirou/gopsutil/v3 v3.21.5 // indirect
 	github.com/tklauser/go-sysconf v0.3.4 // indirect
 	github.com/tklauser/numcpus v0.2.1 // indirect
 	go.temporal.io/api v1.63.5 // indirect
+	golang.org/x/crypto v0.58.0 // indirect
 )
 
 require (
@@ -89,6 +95,7 @@ replace (
 	github.com/soloist-dev/soloist/store/dynamostore => ../../store/dynamostore
 	github.com/soloist-dev/soloist/store/etcdstore => ../../store/etcdstore
 	github.com/soloist-dev/soloist/store/mysqlstore => ../../store/mysqlstore
+	github.com/soloist-dev/soloist/store/natsstore => ../../store/natsstore
 	github.com/soloist-dev/soloist/store/pgstore => ../../store/pgstore
 	github.com/soloist-dev/soloist/store/redisstore => ../../store/redisstore
 	github.com/soloist-dev/soloist/store/sqlitestore => ../../store/sqlitestore

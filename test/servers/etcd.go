@@ -7,14 +7,11 @@ import (
 	_ "embed"
 	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 )
 
-// The server of etcd is a Go module, of which there is no package; so it is built, once on a machine. The files are those of a module; their names end
-// with .txt so that it is none of this project.
+// The server of etcd is a Go module, of which there is no package; so it is built.
 var (
 	//go:embed testdata/etcd/main.go.txt
 	etcdMain string
@@ -27,24 +24,7 @@ var (
 // etcdProgram returns the path of the server. Building it takes about 40 seconds of CPU.
 func etcdProgram(t Test) string {
 	t.Helper()
-	dir := cached(t, "etcd", etcdMain+etcdMod, func(dir string) error {
-		t.Logf("building etcd, once")
-		for name, text := range map[string]string{"main.go": etcdMain, "go.mod": etcdMod, "go.sum": etcdSum} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-				return err
-			}
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), 3*Patience)
-		defer cancel()
-		build := exec.CommandContext(ctx, "go", "build", "-o", "etcd", ".")
-		build.Dir = dir
-		build.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
-		if out, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("etcd could not be built: %w\n%s", err, out)
-		}
-		return nil
-	})
-	return filepath.Join(dir, "etcd")
+	return built(t, "etcd", module{"main.go": etcdMain, "go.mod": etcdMod, "go.sum": etcdSum}, ".")
 }
 
 // An EtcdServer is a member of a cluster of etcd.

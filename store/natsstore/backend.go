@@ -1,0 +1,265 @@
+package natsstore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/casstore"
+	"github.com/soloist-dev/soloist/store/internal/parallel"
+)
+
+// flights is how many requests of one batch are under way at once. They share a connection.
+const flights = 256
+
+// A backend is the records of one bucket.
+type backend struct {
+	links links
+	cfg   Config
+	subjects
+
+	high atomic.Uint64 // the highest sequence that the server has confirmed
+
+	mu      sync.Mutex
+	checked bool // the bucket was found to be usable
+	atomic  bool // it accepts atomic batches
+}
+
+// link returns a connection through which a bucket can be reached that was found to be usable.
+func (b *backend) link(ctx context.Context) (*link, error) {
+	l, err := b.links.get(ctx)
+	if err != nil {
+		return nil, wrap("connecting", err)
+	}
+	b.mu.Lock()
+	checked := b.checked
+	b.mu.Unlock()
+	if checked {
+		return l, nil
+	}
+	high := b.high.Load()
+	info, err := b.info(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.usable(info, high); err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.checked, b.atomic = true, info.Config.AllowAtomicPublish
+	return l, nil
+}
+
+// checkAgain makes the next request look at the bucket first.
+func (b *backend) checkAgain() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.checked = false
+}
+
+// batches reports whether the bucket accepts atomic batches.
+func (b *backend) batches() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.atomic
+}
+
+// Read implements casstore.Backend. The leader of the stream reads; in a part of a cluster that is cut off an old leader may do so for some seconds.
+// No lease depends on it, since each write is conditional.
+func (b *backend) Read(ctx context.Context, names []string) ([]casstore.Item, error) {
+	l, err := b.link(ctx)
+	if err != nil {
+		return nil, err
+	}
+	items, errs := make([]casstore.Item, len(names)), make([]error, len(names))
+	parallel.Do(len(names), flights, func(i int) { items[i], errs[i] = b.read(ctx, l, names[i]) })
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+func (b *backend) read(ctx context.Context, l *link, name string) (casstore.Item, error) {
+	m, err := l.last(ctx, b.subjects, keyOf(name))
+	if err != nil {
+		b.doubt(err)
+		return casstore.Item{}, wrap("reading", err)
+	}
+	return m.item(name), nil
+}
+
+// doubt makes the next request look at the bucket first if an error may be that it is gone.
+func (b *backend) doubt(err error) {
+	var failure *jetstream.APIError
+	if errors.Is(err, nats.ErrNoResponders) || errors.As(err, &failure) && failure.ErrorCode == jetstream.JSErrCodeStreamNotFound {
+		b.checkAgain()
+	}
+}
+
+// Write implements casstore.Backend. Changes of leases that have their tokens are published in atomic batches where the server has these. All others
+// are published one by one, without waiting for each other.
+func (b *backend) Write(ctx context.Context, changes []casstore.Change) ([]casstore.Result, error) {
+	l, err := b.link(ctx)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]casstore.Result, len(changes))
+	var single, together []int
+	for i, c := range changes {
+		if len(changes) > 1 && c.Version != "" && c.Record != nil && c.Record.Token != 0 && b.batches() {
+			together = append(together, i)
+		} else {
+			single = append(single, i)
+		}
+	}
+	single = append(single, b.publishBatches(ctx, l, changes, together, results)...)
+	parallel.Do(len(single), flights, func(i int) { results[single[i]] = b.write(ctx, l, changes[single[i]]) })
+	return results, nil
+}
+
+// write changes one record.
+func (b *backend) write(ctx context.Context, l *link, c casstore.Change) casstore.Result {
+	sequence, err := b.publish(ctx, l, c, c.Version)
+	if !conflicts(err) {
+		return result(c, sequence, err)
+	}
+	now, err := l.last(ctx, b.subjects, keyOf(c.Name))
+	if err != nil {
+		return casstore.Result{Err: casstore.ErrConflict}
+	}
+	if c.Version == "" && now.gone() { // what says that there is no record is a message, too
+		sequence, err := b.publish(ctx, l, c, strconv.FormatUint(now.Sequence, 10))
+		if !conflicts(err) {
+			return result(c, sequence, err)
+		}
+		return casstore.Result{Err: casstore.ErrConflict}
+	}
+	item := now.item(c.Name)
+	return casstore.Result{Err: casstore.ErrConflict, Current: &item}
+}
+
+// result is that of a change without a conflict.
+func result(c casstore.Change, sequence uint64, err error) casstore.Result {
+	switch {
+	case err != nil:
+		return casstore.Result{Err: unsure("writing", err)}
+	case c.Record == nil:
+		return casstore.Result{}
+	}
+	return casstore.Result{Version: strconv.FormatUint(sequence, 10)}
+}
+
+// markerTTL is how long the message stays with which a record is deleted. Nothing depends on it.
+const markerTTL = "10s"
+
+// message returns what publishes a change if the last message of its subject has a sequence.
+func (b *backend) message(l *link, c casstore.Change, expected string) (*nats.Msg, error) {
+	m := nats.NewMsg(l.puts + b.record(keyOf(c.Name)))
+	if expected == "" {
+		expected = "0"
+	}
+	m.Header.Set(headerExpected, expected)
+	if c.Record == nil {
+		m.Header.Set(headerOperation, "PURGE")
+		m.Header.Set(headerRollup, "sub")
+		m.Header.Set(headerTTL, markerTTL)
+		return m, nil
+	}
+	if c.Record.Released {
+		m.Header.Set(headerReleased, "1")
+	}
+	var err error
+	m.Data, err = encode(c.Record)
+	return m, err
+}
+
+// publish writes one message and returns its sequence.
+func (b *backend) publish(ctx context.Context, l *link, c casstore.Change, expected string) (uint64, error) {
+	m, err := b.message(l, c, expected)
+	if err != nil {
+		return 0, err
+	}
+	return b.send(ctx, l, m, nil)
+}
+
+// An ack is with what the server confirms that it has stored a message.
+type ack struct {
+	Stream   string              `json:"stream"`
+	Sequence uint64              `json:"seq"`
+	Batch    string              `json:"batch"`
+	Count    int                 `json:"count"`
+	Error    *jetstream.APIError `json:"error"`
+}
+
+var errNotSent = errors.New("nothing was sent")
+
+// send publishes a message and returns the sequence that the server has given it. fits, if not nil, reports whether an ack is credible.
+func (b *backend) send(ctx context.Context, l *link, m *nats.Msg, fits func(ack) bool) (uint64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, errors.Join(errNotSent, err)
+	}
+	before := b.high.Load()
+	reply, err := l.request(ctx, m)
+	if err != nil {
+		b.doubt(err)
+		return 0, err
+	}
+	var a ack
+	switch err := json.Unmarshal(reply.Data, &a); {
+	case err != nil:
+		return 0, fmt.Errorf("the reply cannot be read: %w", err)
+	case a.Error != nil:
+		return 0, a.Error
+	case a.Stream != b.stream() || a.Sequence == 0 || a.Sequence > math.MaxInt64 || fits != nil && !fits(a):
+		return 0, fmt.Errorf("the reply is not that of the bucket: %.200q", reply.Data)
+	case a.Sequence <= before || a.Sequence < leastSequence:
+		b.checkAgain()
+		return 0, &fellError{bucket: b.bucket, from: max(before, leastSequence), to: a.Sequence}
+	}
+	for {
+		known := b.high.Load()
+		if a.Sequence <= known || b.high.CompareAndSwap(known, a.Sequence) {
+			return a.Sequence, nil
+		}
+	}
+}
+
+// A fellError reports that the sequence of a bucket has fallen.
+type fellError struct {
+	bucket   string
+	from, to uint64
+}
+
+func (e *fellError) Error() string {
+	return fmt.Sprintf("the sequence of the bucket %q has fallen from %d to %d, so tokens would be granted again: the bucket was restored from a backup or made anew, "+
+		"or its server has lost what it had confirmed; stop what relies on tokens, delete the bucket, and run `soloist migrate up`", e.bucket, e.from, e.to)
+}
+
+// Is makes errors.Is(e, store.ErrUnusable) true.
+func (e *fellError) Is(target error) bool { return target == store.ErrUnusable }
+
+// Close implements casstore.Backend.
+func (b *backend) Close() error { return b.links.close() }
+
+// mayWrite publishes a message that the server refuses: no record has the sequence that it expects.
+func (b *backend) mayWrite(ctx context.Context, l *link) error {
+	m := nats.NewMsg(l.puts + b.record(keyOf(probe)))
+	m.Header.Set(headerExpected, strconv.Itoa(1))
+	if _, err := b.send(ctx, l, m, nil); err != nil && !conflicts(err) {
+		return wrap("checking rights", err)
+	}
+	return nil
+}
+
+// probe is no record's name: it has a control character.
+const probe = "\x01rights"

@@ -1,0 +1,242 @@
+package natsstore_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/natsstore"
+)
+
+func says(err error, text string) bool { return err != nil && strings.Contains(err.Error(), text) }
+
+// TestBuckets: a bucket whose settings would lose records or repeat tokens is refused with the name of the setting, and Migrate changes what can be changed.
+func TestBuckets(t *testing.T) {
+	js := connect(t, shared(t).Addr)
+	for name, test := range map[string]struct {
+		set   func(c *jetstream.StreamConfig)
+		mends bool
+	}{
+		"max_age":              {func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }, true},
+		"discard":              {func(c *jetstream.StreamConfig) { c.Discard, c.MaxBytes = jetstream.DiscardOld, 1<<20 }, true},
+		"max_msgs_per_subject": {func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 }, true},
+		"subjects":             {func(c *jetstream.StreamConfig) { c.Subjects = append(c.Subjects, "more."+c.Name) }, true},
+		"no_ack":               {func(c *jetstream.StreamConfig) { c.NoAck = true }, true},
+		"allow_direct":         {func(c *jetstream.StreamConfig) { c.AllowDirect = false }, true},
+		"first_seq":            {func(c *jetstream.StreamConfig) { c.FirstSeq = 0 }, false},
+		"storage":              {func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bucket := fresh()
+			made(t, js, natsstore.Config{Bucket: bucket})
+			stream, err := js.Stream(background, "KV_"+bucket)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg := stream.CachedInfo().Config
+			test.set(&cfg)
+			if err := js.DeleteStream(background, cfg.Name); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := js.CreateStream(background, cfg); err != nil {
+				t.Fatal(err)
+			}
+			s := open(t, js, natsstore.Config{Bucket: bucket})
+			if _, err := acquire(background, s, "a", "x", time.Minute); !errors.Is(err, store.ErrUnusable) || errors.Is(err, store.ErrUnknown) || !says(err, name) {
+				t.Errorf("acquired with %v, want that %s is refused", err, name)
+			}
+			capabilities, err := s.Capabilities(background)
+			if err != nil || capabilities.Fencing.Answer != store.No || !strings.Contains(capabilities.Fencing.Why, name) {
+				t.Errorf("capabilities %+v, %v, want no fencing for %s", capabilities, err, name)
+			}
+			lines, err := s.Migrate(background)
+			if test.mends != (err == nil && len(lines) == 1) || !test.mends && !says(err, name) {
+				t.Fatalf("migrated %v, %v", lines, err)
+			}
+			if !test.mends {
+				return
+			}
+			if _, err := acquire(background, s, "a", "x", time.Minute); err != nil {
+				t.Errorf("after Migrate: %v", err)
+			}
+			if lines, err := s.Migrate(background); len(lines) != 0 || err != nil {
+				t.Errorf("migrated again: %v, %v", lines, err)
+			}
+		})
+	}
+}
+
+// TestMissingBucket: a store without a bucket says what to do, and notices a bucket that was deleted and made again. Tokens grow across that.
+func TestMissingBucket(t *testing.T) {
+	js, bucket := connect(t, shared(t).Addr), fresh()
+	s := open(t, js, natsstore.Config{Bucket: bucket})
+	if _, err := acquire(background, s, "a", "x", time.Minute); !errors.Is(err, store.ErrSchema) || errors.Is(err, store.ErrUnknown) {
+		t.Fatalf("without a bucket: %v", err)
+	}
+	last := int64(0)
+	for range 3 {
+		if lines, err := s.Migrate(background); len(lines) != 1 || err != nil {
+			t.Fatalf("migrated %v, %v", lines, err)
+		}
+		g, err := acquire(background, s, "a", "x", time.Minute)
+		if err != nil || g.Token <= last {
+			t.Fatalf("granted %+v, %v after the token %d", g, err, last)
+		}
+		last = g.Token
+		if err := js.DeleteKeyValue(background, bucket); err != nil {
+			t.Fatal(err)
+		}
+		if err := extend(background, s, "a", "x", g.Token, time.Minute); err == nil || errors.Is(err, store.ErrUnknown) {
+			t.Errorf("extended without a bucket: %v", err)
+		}
+		if _, err := acquire(background, s, "b", "x", time.Minute); !errors.Is(err, store.ErrSchema) {
+			t.Errorf("after the bucket was deleted: %v", err)
+		}
+	}
+}
+
+// TestFallenSequence: a store does not grant when the sequence of its bucket has fallen, whoever has made the bucket anew.
+func TestFallenSequence(t *testing.T) {
+	js := connect(t, shared(t).Addr)
+	for name, first := range map[string]uint64{"made by another program": 1, "restored": 1_000_000_000_000_001} {
+		t.Run(name, func(t *testing.T) {
+			bucket := fresh()
+			s := made(t, js, natsstore.Config{Bucket: bucket})
+			if _, err := acquire(background, s, "a", "x", time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			stream, err := js.Stream(background, "KV_"+bucket)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg := stream.CachedInfo().Config
+			cfg.FirstSeq = first
+			if err := js.DeleteStream(background, cfg.Name); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := js.CreateStream(background, cfg); err != nil {
+				t.Fatal(err)
+			}
+			if g, err := acquire(background, s, "b", "x", time.Minute); !errors.Is(err, store.ErrUnusable) || !errors.Is(err, store.ErrUnknown) || !says(err, "has fallen") {
+				t.Errorf("granted %+v, %v", g, err)
+			}
+			if g, err := acquire(background, s, "c", "x", time.Minute); !errors.Is(err, store.ErrUnusable) || errors.Is(err, store.ErrUnknown) {
+				t.Errorf("then granted %+v, %v", g, err)
+			}
+			if err := js.DeleteStream(background, cfg.Name); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Migrate(background); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := acquire(background, s, "b", "x", time.Minute); err != nil {
+				t.Errorf("in a new bucket: %v", err)
+			}
+		})
+	}
+}
+
+// TestFullBucket: a bucket without space refuses with the cause, and does not lose leases.
+func TestFullBucket(t *testing.T) {
+	js, bucket := connect(t, shared(t).Addr), fresh()
+	s := made(t, js, natsstore.Config{Bucket: bucket})
+	g, err := acquire(background, s, "first", "x", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(background, "KV_"+bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := stream.CachedInfo().Config
+	cfg.MaxBytes = 1000
+	if _, err := js.UpdateStream(background, cfg); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; err == nil; i++ {
+		_, err = acquire(background, s, strings.Repeat("b", i+1), "x", time.Hour)
+	}
+	if !says(err, "is full") {
+		t.Errorf("got %v, want that the bucket is full", err)
+	}
+	cfg.MaxBytes = -1
+	if _, err := js.UpdateStream(background, cfg); err != nil {
+		t.Fatal(err)
+	}
+	if err := extend(background, s, "first", "x", g.Token, time.Hour); err != nil {
+		t.Errorf("the first lease: %v", err)
+	}
+}
+
+// TestNames: names are encoded so that no two have one key, and records of other programs are left out of lists.
+func TestNames(t *testing.T) {
+	js, bucket := connect(t, shared(t).Addr), fresh()
+	s := made(t, js, natsstore.Config{Bucket: bucket})
+	names := []string{"*", ">", "a", "a.b", "a=2Eb", "a b", "A", "ä", strings.Repeat("ü", 127), "a/b", "$KV"}
+	for _, name := range names {
+		if _, err := acquire(background, s, name, "x", time.Hour); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	values, err := js.KeyValue(background, bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"a.b", "=61", "=2e", "=2"} { // no name has these
+		if _, err := values.Put(background, key, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := map[string]bool{}
+	var unreadable error
+	for r, err := range s.List(background, "") {
+		seen[r.Name], unreadable = true, err
+	}
+	for _, name := range names {
+		if !seen[name] {
+			t.Errorf("%q is not listed", name)
+		}
+	}
+	for _, key := range []string{`"a.b"`, `"=61"`, `"=2e"`, `"=2"`} {
+		if !says(unreadable, "the key "+key) {
+			t.Errorf("the list ends with %v, want one that names %s", unreadable, key)
+		}
+	}
+}
+
+// TestForgotten: what is forgotten is deleted from the bucket, and tokens grow over that.
+func TestForgotten(t *testing.T) {
+	js, bucket := connect(t, shared(t).Addr), fresh()
+	s, other := made(t, js, natsstore.Config{Bucket: bucket}), open(t, js, natsstore.Config{Bucket: bucket})
+	g, err := acquire(background, s, "a", "x", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if errs, err := s.Release(background, []store.Release{{Name: "a", Holder: "x", Token: g.Token}}); err != nil || errs[0] != nil {
+		t.Fatal(errs, err)
+	}
+	if n, err := other.Sweep(background, 10); n != 1 || err != nil {
+		t.Fatalf("forgotten: %d, %v", n, err)
+	}
+	values, err := js.KeyValue(background, bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := values.Get(background, "a"); !errors.Is(err, jetstream.ErrKeyNotFound) {
+		t.Errorf("the key is still there: %v", err)
+	}
+	for _, s := range []store.Store{other, s} { // the message that says that there is no record is still there, the first time
+		again, err := acquire(background, s, "a", "y", time.Minute)
+		if err != nil || again.Token <= g.Token {
+			t.Fatalf("granted %+v, %v after the token %d", again, err, g.Token)
+		}
+		if err := release(background, s, "a", "y", again.Token); err != nil {
+			t.Fatal(err)
+		}
+		g = again
+	}
+}

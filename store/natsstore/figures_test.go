@@ -1,0 +1,180 @@
+package natsstore_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/natsstore"
+)
+
+// A meter counts the messages that a connection has sent and received.
+type meter struct{ nc *nats.Conn }
+
+func (m meter) count(f func()) (out, in uint64) {
+	before := m.nc.Stats()
+	f()
+	after := m.nc.Stats()
+	return after.OutMsgs - before.OutMsgs, after.InMsgs - before.InMsgs
+}
+
+// TestRequests: what each verb costs.
+func TestRequests(t *testing.T) {
+	js, bucket := connect(t, shared(t).Addr), fresh()
+	s, other := made(t, js, natsstore.Config{Bucket: bucket}), open(t, js, natsstore.Config{Bucket: bucket})
+	for _, s := range []*natsstore.Store{s, other} { // they look at the bucket
+		if err := s.Ping(background); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := meter{js.Conn()}
+	var g store.Grant
+	var err error
+	for _, step := range []struct {
+		what     string
+		requests uint64
+		do       func()
+	}{
+		{"a name that this process has not seen", 2, func() { g, err = acquire(background, s, "a", "x", time.Hour) }},
+		{"a renewal", 1, func() { err = extend(background, s, "a", "x", g.Token, time.Hour) }},
+		{"a release", 1, func() { err = release(background, s, "a", "x", g.Token) }},
+		{"a name that was released here", 1, func() { g, err = acquire(background, s, "a", "y", time.Hour) }},
+	} {
+		out, in := m.count(step.do)
+		if err != nil {
+			t.Fatalf("%s: %v", step.what, err)
+		}
+		if out != step.requests || in != step.requests {
+			t.Errorf("%s: %d messages and %d replies, want %d", step.what, out, in, step.requests)
+		}
+	}
+	written := sequence(t, js, bucket)
+	for _, s := range []*natsstore.Store{s, other} {
+		if out, in := m.count(func() { _, _ = acquire(background, s, "a", "z", time.Hour) }); out != 1 || in != 1 {
+			t.Errorf("a refusal: %d messages and %d replies, want one", out, in)
+		}
+	}
+	if now := sequence(t, js, bucket); now != written {
+		t.Errorf("%d messages were written by refusals", now-written)
+	}
+}
+
+// TestManyLeases: 10,000 leases are extended with ten replies, each for an atomic batch of a thousand messages, and the next extension finds them as they are.
+func TestManyLeases(t *testing.T) {
+	js, bucket := connect(t, shared(t).Addr), fresh()
+	s := made(t, js, natsstore.Config{Bucket: bucket})
+	const n = 10_000
+	claims := make([]store.Claim, n)
+	for i := range claims {
+		claims[i] = store.Claim{Name: fmt.Sprint(i), Holder: "x", TTL: time.Hour}
+	}
+	start := time.Now()
+	outcomes, err := s.Acquire(background, claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	acquired := time.Since(start)
+	extensions := make([]store.Extension, n)
+	for i, o := range outcomes {
+		if o.Err != nil {
+			t.Fatal(o.Err)
+		}
+		extensions[i] = store.Extension{Name: claims[i].Name, Holder: "x", Token: o.Grant.Token, TTL: time.Hour}
+	}
+	for range 2 {
+		start = time.Now()
+		out, in := meter{js.Conn()}.count(func() {
+			errs, err := s.Extend(background, extensions)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, err := range errs {
+				if err != nil {
+					t.Fatalf("lease %d: %v", i, err)
+				}
+			}
+		})
+		t.Logf("acquired in %v, extended in %v with %d messages and %d replies", acquired, time.Since(start), out, in)
+		if out != n || in != n/1000 {
+			t.Errorf("%d leases were extended with %d messages and %d replies, want %d replies", n, out, in, n/1000)
+		}
+	}
+}
+
+// TestBatchWithAConflict: one lease that is lost does not keep others in its batch from being extended.
+func TestBatchWithAConflict(t *testing.T) {
+	js, bucket := connect(t, shared(t).Addr), fresh()
+	s, other := made(t, js, natsstore.Config{Bucket: bucket}), open(t, js, natsstore.Config{Bucket: bucket})
+	var extensions []store.Extension
+	for _, name := range []string{"a", "b", "c"} {
+		g, err := acquire(background, s, name, "x", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		extensions = append(extensions, store.Extension{Name: name, Holder: "x", Token: g.Token, TTL: time.Hour})
+	}
+	if err := release(background, other, "b", "x", extensions[1].Token); err != nil {
+		t.Fatal(err)
+	}
+	errs, err := s.Extend(background, extensions)
+	if err != nil || errs[0] != nil || errs[1] != store.ErrLost || errs[2] != nil { //nolint:errorlint // it is that value
+		t.Errorf("got %v, %v, want that b alone is lost", errs, err)
+	}
+	if errs, err = s.Extend(background, extensions[:1]); err != nil || errs[0] != nil {
+		t.Errorf("then %v, %v", errs, err)
+	}
+}
+
+// TestSubscriptions: a watch has one subscription for each name, and Close ends them.
+func TestSubscriptions(t *testing.T) {
+
+	js, bucket := connect(t, shared(t).Addr), fresh()
+	s := made(t, js, natsstore.Config{Bucket: bucket})
+	if _, err := acquire(background, s, "a", "x", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	before := js.Conn().NumSubscriptions()
+	wake, err := s.Watch(t.Context(), []string{"a", "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := js.Conn().NumSubscriptions() - before; n != 2 {
+		t.Errorf("a watch has %d subscriptions, want one of the name and one of the leader's election", n)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, open := <-wake; open {
+		t.Error("a watch has sent a value when the store was closed")
+	}
+	if n := js.Conn().NumSubscriptions() - before; n != 0 {
+		t.Errorf("after Close there are %d subscriptions more", n)
+	}
+}
+
+// TestHandOver: a release wakes waiters of another process, and a renewal does not.
+func TestHandOver(t *testing.T) {
+	addr, bucket := shared(t).Addr, fresh()
+	s, other := made(t, connect(t, addr), natsstore.Config{Bucket: bucket}), open(t, connect(t, addr), natsstore.Config{Bucket: bucket})
+	g, err := acquire(background, s, "a", "x", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wake, err := other.Watch(t.Context(), []string{"b", "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := extend(background, s, "a", "x", g.Token, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := release(background, s, "a", "x", g.Token); err != nil {
+		t.Fatal(err)
+	}
+	<-wake
+	if _, err := acquire(background, other, "a", "y", time.Hour); err != nil {
+		t.Errorf("after the first value: %v", err)
+	}
+}

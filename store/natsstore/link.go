@@ -1,0 +1,207 @@
+package natsstore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A link is a connection to NATS.
+type link struct {
+	nc     *nats.Conn
+	prefix string // of the subjects of the API of JetStream, and of records in another domain; with its dot
+	puts   string // what stands before the subject of a record
+
+	mu     sync.Mutex
+	broken context.Context // ends when the connection is lost
+	lost   context.CancelCauseFunc
+	ended  bool
+	done   chan struct{} // closed when the link is not used any more
+}
+
+var errDisconnected = errors.New("the connection was lost")
+
+func newLink(js jetstream.JetStream) *link {
+	l := &link{nc: js.Conn(), prefix: jetstream.DefaultAPIPrefix, done: make(chan struct{})}
+	switch o := js.Options(); {
+	case o.Domain != "":
+		l.prefix = "$JS." + o.Domain + ".API."
+	case o.APIPrefix != "":
+		l.prefix = strings.TrimSuffix(o.APIPrefix, ".") + "."
+	}
+	if l.prefix != jetstream.DefaultAPIPrefix {
+		l.puts = l.prefix
+	}
+	l.broken, l.lost = context.WithCancelCause(context.Background())
+	changes := l.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
+	go func() {
+		defer l.nc.RemoveStatusListener(changes)
+		for {
+			select {
+			case <-changes:
+				l.disconnected()
+			case <-l.done:
+				return
+			}
+		}
+	}()
+	return l
+}
+
+// disconnected ends what waits for replies: none will come.
+func (l *link) disconnected() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost(errDisconnected)
+	if !l.ended {
+		l.broken, l.lost = context.WithCancelCause(context.Background())
+	}
+}
+
+// life returns a context that ends when the connection is lost.
+func (l *link) life() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.broken
+}
+
+// end ends what waits for replies, and the watches.
+func (l *link) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return
+	}
+	l.ended = true
+	l.lost(store.ErrClosed)
+	close(l.done)
+}
+
+// look is how often a request that waits looks at whether the server has denied it, which it reports apart from replies.
+const look = 20 * time.Millisecond
+
+// A deniedError reports that this user may not make a request, or may not receive replies.
+type deniedError struct {
+	err  error
+	sent bool // the request may have been carried out
+}
+
+func (e *deniedError) Error() string { return e.err.Error() }
+
+// request sends a message and returns the reply. The error is a *deniedError if the server has surely not accepted the message for want of a right.
+func (l *link) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+	if l.nc.IsClosed() {
+		return nil, errNotConnected
+	}
+	before := l.nc.LastError()
+	life := l.life()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(life, func() { cancel(context.Cause(life)) })()
+	defer l.whenDenied(m.Subject, before, cancel)()
+	reply, err := l.nc.RequestMsgWithContext(ctx, m)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return reply, err
+}
+
+// whenDenied calls cancel when the server reports that this user may not publish to a subject, until stop is called.
+func (l *link) whenDenied(subject string, before error, cancel context.CancelCauseFunc) (stop func()) {
+	ctx, done := context.WithCancel(context.Background())
+	var again func()
+	again = func() {
+		if err := l.denied(subject, before); err != nil {
+			cancel(err)
+			return
+		}
+		if ctx.Err() == nil {
+			time.AfterFunc(look, again)
+		}
+	}
+	timer := time.AfterFunc(look, again)
+	return func() { done(); timer.Stop() }
+}
+
+// denied returns a *deniedError if the connection has reported since another error that a subject is denied, or ever that replies are.
+func (l *link) denied(subject string, before error) error {
+	err := l.nc.LastError()
+	if !errors.Is(err, nats.ErrPermissionViolation) {
+		return nil
+	}
+	inboxes := l.nc.Opts.InboxPrefix
+	if inboxes == "" {
+		inboxes = nats.InboxPrefix
+	}
+	switch text := strings.ToLower(err.Error()); {
+	case strings.Contains(text, `subscription to "`+strings.ToLower(inboxes)):
+		return &deniedError{err: err, sent: true}
+	case err != before && strings.Contains(text, `"`+strings.ToLower(subject)+`"`): //nolint:errorlint // whether it is the same value
+		return &deniedError{err: err}
+	}
+	return nil
+}
+
+// call asks the API of JetStream. An error that JetStream reports is a *jetstream.APIError.
+func (l *link) call(ctx context.Context, what string, request, response any) error {
+	m := nats.NewMsg(l.prefix + what)
+	if request != nil {
+		data, err := json.Marshal(request)
+		if err != nil {
+			return err
+		}
+		m.Data = data
+	}
+	reply, err := l.request(ctx, m)
+	if err != nil {
+		return err
+	}
+	var failure struct {
+		Error *jetstream.APIError `json:"error"`
+	}
+	if err := json.Unmarshal(reply.Data, &failure); err != nil {
+		return fmt.Errorf("the reply cannot be read: %w", err)
+	}
+	if failure.Error != nil {
+		return failure.Error
+	}
+	if err := json.Unmarshal(reply.Data, response); err != nil {
+		return fmt.Errorf("the reply cannot be read: %w", err)
+	}
+	return nil
+}
+
+// last returns the last message of a subject, which the leader of the stream reads. Its sequence is 0 if there is none.
+func (l *link) last(ctx context.Context, of subjects, key string) (message, error) {
+	var reply struct {
+		Message struct {
+			Sequence uint64 `json:"seq"`
+			Header   []byte `json:"hdrs"`
+			Data     []byte `json:"data"`
+		} `json:"message"`
+	}
+	err := l.call(ctx, "STREAM.MSG.GET."+of.stream(), map[string]string{"last_by_subj": of.record(key)}, &reply)
+	var failure *jetstream.APIError
+	switch {
+	case errors.As(err, &failure) && failure.ErrorCode == jetstream.JSErrCodeMessageNotFound:
+		return message{}, nil
+	case err != nil:
+		return message{}, err
+	case reply.Message.Sequence == 0:
+		return message{}, errors.New("the reply has no message")
+	}
+	m := message{Sequence: reply.Message.Sequence, Data: reply.Message.Data}
+	if len(reply.Message.Header) > 0 {
+		m.Header, err = nats.DecodeHeadersMsg(reply.Message.Header)
+	}
+	return m, err
+}
