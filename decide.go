@@ -47,16 +47,18 @@ func (d decision) unused(job Job) []byte {
 // A trip is a request to the store and back, by this replica's clock.
 type trip struct{ asked, answered time.Time }
 
-// middle is off by half of the trip at most from when the store answered.
-func (t trip) middle() time.Time { return t.asked.Add(t.answered.Sub(t.asked) / 2) }
+// granted returns the earliest and the latest instant at which a lease was granted whose age the store reported on the trip.
+func (t trip) granted(age time.Duration) (earliest, latest time.Time) {
+	return t.asked.Add(-age), t.answered.Add(-age)
+}
 
 // skew is how far the clocks of replicas may lie apart for a takeover to find the same run.
 const skew = 2 * time.Second
 
-// lookBack returns as of when the holder of a lease decided what to run that was granted at an instant, so long ago. Its clock may have
+// lookBack returns as of when the holder of a lease decided what to run that was granted so long ago, between two instants. Its clock may have
 // differed by skew: what was due or was missed by that much is still, or was not yet.
-func lookBack(granted time.Time, ago time.Duration) asOf {
-	return asOf{due: granted.Add(min(skew, ago)), missed: granted.Add(-skew)}
+func lookBack(earliest, latest time.Time, ago time.Duration) asOf {
+	return asOf{due: latest.Add(min(skew, ago)), missed: earliest.Add(-skew)}
 }
 
 // decide returns what to run under a grant, if anything. When the holder before died it finds the run that this holder was at, by deciding
@@ -70,7 +72,7 @@ func (j *plannedJob) decide(g store.Grant, t trip) decision {
 	died := g.ExpiredAge > 0
 	if j.begunOnce(state, g) {
 		d.tell, died = true, false
-		j.close(&d.state, g, t.answered)
+		j.close(&d.state, g, t)
 	}
 	j.sawClaims(d.state, g)
 	var crashed bool
@@ -79,7 +81,7 @@ func (j *plannedJob) decide(g store.Grant, t trip) decision {
 		if !crashed { // else that holder has counted them
 			d.missed = j.missedBefore(d)
 		}
-		d.count(j, g, t.answered, crashed)
+		d.count(j, g, t, crashed)
 		d.announce = d.announce || d.manual == 0 && j.ambiguous(d, g, sinceThere, t)
 	}
 	j.timely = timelyClaim{} // from here on the record shows the run
@@ -105,17 +107,17 @@ func (j *plannedJob) begunOnce(state jobState, g store.Grant) bool {
 }
 
 // close ends the run of a holder that died and that may be run once only: the history says that it was abandoned.
-func (j *plannedJob) close(state *jobState, g store.Grant, now time.Time) {
+func (j *plannedJob) close(state *jobState, g store.Grant, t trip) {
 	manual := state.Pending < 0
 	scheduled := time.UnixMilli(state.Pending)
 	if manual {
 		state.Trigger = max(state.Trigger, -state.Pending)
 		scheduled = j.asked.At
 	}
-	state.add(j.abandoned(scheduled, g, now, state.Attempts+1, manual))
+	state.add(j.abandoned(scheduled, g, t, state.Attempts+1, manual))
 	state.advance(g.Mark)
-	state.Ended = now.UnixMilli() // nobody knows when it ended; a fixed delay counts from here
-	j.sawState(*state, now)
+	state.Ended = t.answered.UnixMilli() // nobody knows when it ended; a fixed delay counts from here
+	j.sawState(*state, t.answered)
 }
 
 // sawClaims learns which claims kept a scheduled time from being missed: this replica's, unless a run has been recorded since, and one
@@ -139,12 +141,13 @@ func (j *plannedJob) sawClaims(state jobState, g store.Grant) {
 func (j *plannedJob) pickRun(state *jobState, g store.Grant, t trip, died bool) (run runID, crashed bool) {
 	inTime := j.claimedInTime()
 	if died {
-		run = j.lastRun(*state, j.due(lookBack(t.middle().Add(-g.ExpiredAge), g.ExpiredAge)))
+		earliest, latest := t.granted(g.ExpiredAge)
+		run = j.lastRun(*state, j.due(lookBack(earliest, latest, g.ExpiredAge)))
 		// It had left out what this replica has claimed in time, if that is older.
 		leftOut := !inTime.IsZero() && inTime.Before(run.scheduled) && run.manual == 0 && run.key() != state.Pending
 		switch {
 		case leftOut:
-			j.putOff(state, run, g, t.answered)
+			j.putOff(state, run, g, t)
 			return runID{scheduled: inTime}, false
 		case !run.none():
 			return run, true
@@ -155,11 +158,11 @@ func (j *plannedJob) pickRun(state *jobState, g store.Grant, t trip, died bool) 
 }
 
 // putOff notes that the run of a holder that died comes after an older one.
-func (j *plannedJob) putOff(state *jobState, run runID, g store.Grant, now time.Time) {
+func (j *plannedJob) putOff(state *jobState, run runID, g store.Grant, t trip) {
 	state.Next, state.Begun = run.key(), 0
 	if j.job.Crash == CrashTakeOver {
 		state.Begun = 1
-		state.add(j.abandoned(run.scheduled, g, now, 1, false))
+		state.add(j.abandoned(run.scheduled, g, t, 1, false))
 	}
 }
 
@@ -201,11 +204,12 @@ func (j *plannedJob) ambiguous(d decision, g store.Grant, sinceThere int64, t tr
 	if _, delayed := j.delayed(); !delayed && g.Mark == 0 && !j.since.IsZero() && j.since.UnixMilli() != sinceThere {
 		return true
 	}
-	return j.due(lookBack(t.asked.Add(-skew), skew)) != d.scheduled || j.due(lookBack(t.answered.Add(skew), skew)) != d.scheduled
+	first, last := t.asked.Add(-skew), t.answered.Add(skew)
+	return j.due(lookBack(first, first, skew)) != d.scheduled || j.due(lookBack(last, last, skew)) != d.scheduled
 }
 
 // count finds which attempt it is.
-func (d *decision) count(j *plannedJob, g store.Grant, now time.Time, crashed bool) {
+func (d *decision) count(j *plannedJob, g store.Grant, t trip, crashed bool) {
 	job := j.job
 	begun := 0
 	if d.state.Pending == d.key() {
@@ -213,7 +217,7 @@ func (d *decision) count(j *plannedJob, g store.Grant, now time.Time, crashed bo
 	}
 	if crashed && job.Crash == CrashTakeOver {
 		begun++
-		d.state.add(j.abandoned(d.scheduled, g, now, begun, d.manual > 0))
+		d.state.add(j.abandoned(d.scheduled, g, t, begun, d.manual > 0))
 		d.announce = true
 	}
 	d.giveUp = job.Retry.Attempts > 0 && begun >= job.Retry.Attempts
@@ -237,20 +241,28 @@ func (j *plannedJob) missedBefore(d decision) int {
 	return missed
 }
 
-// holderOf returns the replica that was granted the job at an instant, and its token, if this replica has seen that lease: a grant does not report who
+// holderOf returns the replica whose lease was granted so long before a trip, and its token, if this replica has seen that lease: a grant does not report who
 // held the lease before.
-func (j *plannedJob) holderOf(granted time.Time) (replica string, token int64) {
-	if l := j.seenLease; l.Holder != "" && granted.Sub(j.seenGranted).Abs() <= skew {
-		return replicaOf(l.Holder), l.Token
+func (j *plannedJob) holderOf(age time.Duration, t trip) (replica string, token int64) {
+	seen := j.seenLease
+	if seen.holder == "" {
+		return "", 0
 	}
-	return "", 0
+	earliest, latest := t.granted(age)
+	first, last := seen.trip.granted(seen.age)
+	apart := min(skew, time.Millisecond+t.answered.Sub(seen.trip.asked)/8) // that the two clocks may have drifted apart in between
+	if earliest.Sub(last) > apart || first.Sub(latest) > apart {
+		return "", 0
+	}
+	return replicaOf(seen.holder), seen.token
 }
 
 // abandoned is the history of a run whose replica did not live to write it.
-func (j *plannedJob) abandoned(scheduled time.Time, g store.Grant, now time.Time, attempt int, manual bool) RunRecord {
-	replica, token := j.holderOf(now.Add(-g.ExpiredAge))
+func (j *plannedJob) abandoned(scheduled time.Time, g store.Grant, t trip, attempt int, manual bool) RunRecord {
+	replica, token := j.holderOf(g.ExpiredAge, t)
+	_, granted := t.granted(g.ExpiredAge)
 	return RunRecord{
-		ScheduledAt: scheduled.UTC(), StartedAt: now.Add(-g.ExpiredAge).UTC().Truncate(time.Millisecond), EndedAt: now.UTC().Truncate(time.Millisecond),
+		ScheduledAt: scheduled.UTC(), StartedAt: granted.UTC().Truncate(time.Millisecond), EndedAt: t.answered.UTC().Truncate(time.Millisecond),
 		Replica: replica, Token: token, Attempt: attempt, Manual: manual, Outcome: OutcomeAbandoned, Error: "its replica died or was cut off",
 	}
 }

@@ -64,8 +64,7 @@ type plannedJob struct {
 	leaseEnd time.Time // when the lease that is in the way ends, should its holder have died; zero if none is known
 	timely   timelyClaim
 
-	seenLease   store.Record // the last lease of another replica that this one has seen, for the history of the run if that replica died
-	seenGranted time.Time    // when it was granted
+	seenLease seenLease
 
 	lastCall time.Time // when to look again for a scheduled time that would be missed soon; zero for none
 	open     bool      // the last claim was not answered, or nobody could say whether the job is paused
@@ -82,6 +81,14 @@ type timelyClaim struct {
 	at      time.Time // when the job was claimed; zero if it has not been
 	refused bool      // because of a lease that was granted when such a time was due
 	mark    int64     // of the record when it was refused
+}
+
+// A seenLease is the last lease of another replica that this one has seen, for the history of the run if that replica died.
+type seenLease struct {
+	holder string
+	token  int64
+	age    time.Duration // as the store reported it on the trip
+	trip   trip
 }
 
 // saw learns what a record has at now.
@@ -101,10 +108,10 @@ func (j *plannedJob) saw(r store.Record, now time.Time) {
 }
 
 // sawLease learns when the lease of another replica ends, should that have died in a run.
-func (j *plannedJob) sawLease(r store.Record, now time.Time) {
+func (j *plannedJob) sawLease(r store.Record, t trip) {
 	if r.Holder != "" {
-		j.leaseEnd = now.Add(r.Left)
-		j.seenLease, j.seenGranted = store.Record{Holder: r.Holder, Token: r.Token}, now.Add(-r.Age)
+		j.leaseEnd = t.answered.Add(r.Left)
+		j.seenLease = seenLease{r.Holder, r.Token, r.Age, t}
 	}
 }
 
@@ -285,19 +292,26 @@ func (j *plannedJob) following(now time.Time) time.Time {
 }
 
 // again returns when to look again at a job that another replica runs, or that lingers, if it cannot be had before wake: then, when it is due again,
-// and shortly before a scheduled time would be missed, for the run that is in the way may be of an older time, and end before its lease.
+// and shortly before a scheduled time would be missed, for the run that is in the way may be of an older time, and end before its lease. A linger does not.
 func (j *plannedJob) again(r store.Record, wake, now time.Time) time.Time {
 	wake = j.orDue(wake, now)
 	j.lastCall = time.Time{}
-	if _, delayed := j.delayed(); delayed || r.Holder == "" {
+	if _, delayed := j.delayed(); delayed {
 		return wake
 	}
 	patience := (j.job.Grace - j.job.Jitter) * 7 / 8
 	for due := j.job.dueBy(later(j.done(), now.Add(-j.job.Jitter-patience)), now); !due.IsZero(); due = j.job.dueBy(due, now) {
-		if last := j.job.start(due).Add(patience); last.After(now) {
+		last := j.job.start(due).Add(patience)
+		switch {
+		case !last.After(now):
+			continue
+		case r.Holder != "":
 			j.lastCall = last
 			return earlier(last, wake)
+		case wake.Before(last): // it lingers until then, and no longer
+			j.lastCall = wake
 		}
+		return wake
 	}
 	return wake
 }

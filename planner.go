@@ -106,7 +106,7 @@ func (p *planner) joining() []*plannedJob {
 // read learns what the record of a job that joins has, and returns by how much it is ahead of this replica's clock.
 func (p *planner) read(j *plannedJob, r store.Record, now time.Time) (ahead time.Duration) {
 	j.saw(r, now)
-	j.sawLease(r, now)
+	j.sawLease(r, trip{now, now})
 	return j.ahead(now)
 }
 
@@ -209,10 +209,10 @@ func (p *planner) answer(req jobRequest, a answer) (s step) {
 	case errors.As(a.out.Err, &done):
 		j.saw(done.Record, now)
 		s.ahead = j.ahead(now)
-		j.sawLease(done.Record, now)
+		j.sawLease(done.Record, a.trip)
 		p.lookAgain(j, now)
 	case errors.As(a.out.Err, &held):
-		j.sawLease(held.Record, now)
+		j.sawLease(held.Record, a.trip)
 		j.refused(held.Record, now)
 		p.lookAt(j, j.again(held.Record, p.spread(now.Add(held.Record.Left)), now))
 	case a.out.Err != nil:

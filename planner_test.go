@@ -169,6 +169,7 @@ func TestWhatAGrantLeadsTo(t *testing.T) {
 		rule string
 		known
 		asked     time.Duration // when the claim was made; the answer came a millisecond later
+		slow      time.Duration // or so much later
 		abandoned time.Duration // how long ago the lease before was granted, whose holder died; 0 if none did
 		recorded  time.Duration // the mark of the record, if this replica does not know it yet
 		state     *jobState     // of the record; none if nil
@@ -198,6 +199,8 @@ func TestWhatAGrantLeadsTo(t *testing.T) {
 		{rule: "the run of a dead holder is found as of its grant, although it would be missed now", known: known{mark: minute}, asked: 2*minute + 35*second, abandoned: 32 * second, want: "2m0s attempt 2 announced", history: "abandoned"},
 		{rule: "the run of a dead holder whose clock was ahead is found", known: known{mark: minute}, asked: 2*minute + 29*second, abandoned: 30 * second, want: "2m0s attempt 2 announced", history: "abandoned"},
 		{rule: "the run of a dead holder whose clock was behind is found", known: known{mark: minute}, asked: 2*minute + 46*second, abandoned: 30 * second, want: "2m0s attempt 2 announced", history: "abandoned"},
+		{rule: "the run of a dead holder is found by a request that took long, granted at its end", known: known{mark: minute}, asked: 2*minute + 36*second, slow: 6 * second, abandoned: 41 * second, want: "2m0s attempt 2 announced", history: "abandoned"},
+		{rule: "the run of a dead holder is found by a request that took long, granted at its beginning", known: known{mark: minute}, asked: 2*minute + 36*second, slow: 6 * second, abandoned: 20 * second, want: "2m0s attempt 2 announced", history: "abandoned"},
 		{rule: "the death of a holder that had nothing to run is no crash of what is due now", known: known{mark: minute}, asked: 2*minute + 5*second, abandoned: 30 * second, want: "2m0s attempt 1"},
 		{rule: "the attempts that the dead holder had recorded count", known: known{mark: minute}, state: abandonedRun(2*minute, 1), asked: 2*minute + 35*second, abandoned: 32 * second, want: "2m0s attempt 3 announced", history: "abandoned"},
 		{rule: "a crash that uses up the attempts ends the run", known: known{mark: minute, attempts: 2}, state: abandonedRun(2*minute, 1), asked: 2*minute + 35*second, abandoned: 32 * second, want: "2m0s attempt 3 announced given up", history: "abandoned"},
@@ -226,7 +229,7 @@ func TestWhatAGrantLeadsTo(t *testing.T) {
 				g.State = row.state.json()
 			}
 			asked := after(row.asked)
-			s := p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{asked, asked.Add(time.Millisecond)}, out: store.Outcome{Grant: g}})
+			s := p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{asked, asked.Add(max(row.slow, time.Millisecond))}, out: store.Outcome{Grant: g}})
 			if !s.granted {
 				t.Fatal("it does not take the grant")
 			}
@@ -349,6 +352,67 @@ func TestWhoIsRefusedLooksAgainBeforeATimeIsMissed(t *testing.T) {
 				}
 				record := store.Record{Name: "job/tick", Holder: "x", Token: 1, Age: now.Sub(after(row.granted)), Left: 10 * minute}
 				p.answer(requests[0], answer{trip: trip{now, now}, out: store.Outcome{Err: &store.HeldError{Record: record}}})
+			}
+		})
+	}
+}
+
+// The history names the replica that died if its lease was seen, however short leases are.
+func TestWhoDied(t *testing.T) {
+	for name, row := range map[string]struct {
+		age, expired time.Duration // of the lease that was seen when the job was claimed first, and of that whose holder died, 1.9 s later
+		slow         time.Duration // how long the second claim took
+		replica      string
+	}{
+		"it was seen":                                 {0, 1900 * time.Millisecond, 0, "r1"},
+		"it was seen when it was old":                 {time.Hour, time.Hour + 1900*time.Millisecond, 0, "r1"},
+		"clocks drift":                                {0, 1700 * time.Millisecond, 0, "r1"},
+		"another was granted after the one seen":      {0, 900 * time.Millisecond, 0, ""},
+		"nobody knows when, for the answer took long": {0, 900 * time.Millisecond, second, "r1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, job := known{mark: minute}.planner(t)
+			at := after(2*minute + second)
+			req := jobRequest{job: job, spec: job.jobSpec, claims: true}
+			held := &store.HeldError{Record: store.Record{Name: "job/tick", Holder: "r1#x-1", Token: 5, Mark: job.mark, Age: row.age, Left: second}}
+			p.answer(req, answer{trip: trip{at, at}, out: store.Outcome{Err: held}})
+			at = at.Add(1900 * time.Millisecond)
+			state := jobState{Pending: ms(2 * minute)}
+			g := store.Grant{Token: 9, Mark: job.mark, ExpiredAge: row.expired, State: state.json()}
+			runs := p.answer(req, answer{trip: trip{at.Add(-row.slow), at}, out: store.Outcome{Grant: g}}).run.state.Runs
+			if len(runs) != 1 || runs[0].Replica != row.replica || (runs[0].Token == 5) != (row.replica != "") {
+				t.Errorf("the history is %+v; want one run, of the replica %q", runs, row.replica)
+			}
+		})
+	}
+}
+
+// The one that has claimed a group keeps the others from looking until a job of it stops lingering, if a time of that is not missed by then: should it be cut off,
+// another begins the time.
+func TestWhatLingersIsLookedAtByOthersOfTheGroup(t *testing.T) {
+	for name, row := range map[string]struct {
+		left, linger time.Duration
+	}{
+		"it ends while a time can be begun":      {9 * second, 9 * second},
+		"it ends when a time is as good as lost": {14 * second, 30 * second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := testPlanner()
+			p.joined([]*plannedJob{p.with(t, Job{Name: "a", Schedule: Every(minute), Do: doNothing, Grace: 15 * second}),
+				p.with(t, Job{Name: "b", Schedule: Every(minute), Do: doNothing, Grace: 15 * second})}, epoch)
+			at := after(minute)
+			groups, _ := p.requestGroups(p.due(at), at)
+			jobs, err := p.answerGroup(groups[0], store.Outcome{Grant: store.Grant{Token: 1}}, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, req := range p.request(jobs, at) {
+				lingers := &store.HeldError{Record: store.Record{Name: req.claim.Name, Token: 2, Left: row.left}}
+				p.answer(req, answer{trip: trip{at, at}, out: store.Outcome{Err: lingers}})
+			}
+			releases := p.finishGroups(at)
+			if len(releases) != 1 || releases[0].Linger != row.linger {
+				t.Errorf("gives back %+v, want the name of the group to linger for %v", releases, row.linger)
 			}
 		})
 	}

@@ -94,7 +94,7 @@ func (c *jobCheck) excused(scheduled int64, from, to time.Duration, leases []*le
 			return true
 		}
 	}
-	if rule.Tries && slices.ContainsFunc(leases, func(l *lease) bool { return l.from >= from-rule.Spaced && l.released == Never }) {
+	if rule.Tries && slices.ContainsFunc(leases, func(l *lease) bool { return l.from >= from-rule.Spaced-c.rule.Skew && l.released == Never }) {
 		return true
 	}
 	if c.diedInARow(leases, from, well) || c.passedOver(scheduled, to) {
@@ -152,7 +152,7 @@ func (c *jobCheck) waits(replicas History, before time.Duration) time.Duration {
 func (c *jobCheck) diedInARow(leases []*lease, from time.Duration, well History) bool {
 	row := 0
 	for _, l := range leases {
-		if l.from < from {
+		if l.from < from-c.rule.Skew {
 			continue
 		}
 		ran := slices.ContainsFunc(c.runs, func(r Event) bool { return r.Token == l.grant.DidToken })

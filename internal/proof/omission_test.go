@@ -35,6 +35,8 @@ func TestOmission(t *testing.T) {
 	}
 	skewed := at20(nil)
 	skewed.Skew = s
+	tried := skewed
+	tried.Omission.Tries = true
 	once := at20(nil)
 	once.AtMostOnce = true
 	delayed := JobRule{Name: "job", Record: "job", Delay: 5 * s, Omission: Omission{Grace: 5 * s, Until: 15 * s}}
@@ -114,6 +116,9 @@ func TestOmission(t *testing.T) {
 		{"it was to have been begun once, and the store was not told", History{always, grant(10*s, 1, 9*s)}, once, true},
 		{"the store was told of a beginning that may come again", History{always, grant(10*s, 1, 9*s), told}, at20(nil), true},
 		{"it has had its attempt", History{always, grant(10*s, 1, 9*s)}, at20(func(o *Omission) { o.Tries = true }), false},
+		{"it has had its attempt by a clock that is ahead", History{well("w", 0, 60*s), grant(9*s, 1, s)}, tried, false},
+		{"it has had its attempt before it was due by any clock", History{well("w", 0, 60*s), grant(9*s-2, 1, s)}, tried, true},
+		{"two that were granted it died, one by a clock that is ahead", History{well("w", 0, 60*s), grant(9*s, 1, 3*s), grant(12*s, 2, 9*s)}, skewed, false},
 		{"what has had its attempt is done with the one after", History{always, grant(5*s, 1, 4*s)}, at20(func(o *Omission) { o.Tries, o.Spaced = true, 6*s }), false},
 		{"what has had its attempt was long before", History{always, grant(3*s, 1, 4*s)}, at20(func(o *Omission) { o.Tries, o.Spaced = true, 6*s }), true},
 		{"after a delay nobody claims it", History{always, grant(s, 1, 9*s), run(2*s, 2*s, 3*s, 1, Okay, 4*s), markRaised(4*s, 1, 2*s)}, delayed, true},

@@ -271,6 +271,8 @@ func TestCheckers(t *testing.T) {
 
 		{"a grant that was not", History{did(acquire(0, s, "a", 1, Granted), Granted), {Kind: Take, At: 0, Until: 2 * s, Name: "n", Holder: "b", Token: 1, Result: Granted}}, Rules{}, ToldTruth},
 		{"refused by itself", History{did(acquire(s, 2*s, "a", 1, Granted), Granted), {Kind: Take, At: 0, Until: 3 * s, Replica: "a", Name: "n", Result: Held}}, Rules{}, ToldTruth},
+		{"refused by its own request that took effect once more", History{did(acquire(s, 2*s, "a", 1, Granted), Granted), did(release(3*s, 4*s, "a", 1, Okay), Okay),
+			with(acquire(s, Never, "a", 0, Unknown), func(e *Event) { e.Took, e.Did, e.DidToken = 6*s, Granted, 2 }), {Kind: Take, At: 0, Until: 8 * s, Replica: "a", Name: "n", Result: Held}}, Rules{}, ""},
 		{"refused by another", History{did(acquire(s, 2*s, "a", 1, Granted), Granted), {Kind: Take, At: 3 * s, Until: 4 * s, Replica: "b", Name: "n", Result: Held}}, Rules{}, ""},
 		{"released, as it is told", History{did(acquire(0, s, "a", 1, Granted), Granted), {Kind: Give, At: 2 * s, Until: 3 * s, Name: "n", Holder: "a", Token: 1, Result: Okay}}, Rules{}, ToldTruth},
 		{"free too soon", History{did(acquire(0, s, "a", 1, Granted), Granted), {Kind: Take, At: 0, Until: s, Name: "n", Holder: "a", Token: 1, Result: Granted, Linger: 8 * s},

@@ -262,8 +262,9 @@ func refusable(e *Event, leases []*lease) bool {
 		if l.from > e.Until || end <= e.At {
 			continue
 		}
-		// A claim of this replica that was sent during the call, for this name, is the call's own.
-		if l.grant.Replica != e.Replica || l.grant.At < e.At || l.grant.At > e.Until || l.released != Never && l.linger > l.released {
+		// A claim of this replica that was sent during the call, for this name, is the call's own, unless it took effect once more when its lease was over.
+		again := slices.ContainsFunc(leases, func(o *lease) bool { return o.grant.Holder == l.grant.Holder && o.from < l.from })
+		if again || l.grant.Replica != e.Replica || l.grant.At < e.At || l.grant.At > e.Until || l.released != Never && l.linger > l.released {
 			return true
 		}
 	}
