@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/casstore"
+	"github.com/soloist-dev/soloist/store/internal/parallel"
 )
 
 // A backend is the nodes below one path.
@@ -29,24 +31,6 @@ type backend struct {
 
 // flights is how many reads of one call are under way at once, over the same connection.
 const flights = 64
-
-// inParallel calls a function for the numbers up to n.
-func inParallel(n int, do func(i int)) {
-	var wait sync.WaitGroup
-	next := make(chan int)
-	for range min(n, flights) {
-		wait.Go(func() {
-			for i := range next {
-				do(i)
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	wait.Wait()
-}
 
 // errCutOff is that a context has ended while a request was under way.
 var errCutOff = errors.New("no reply yet")
@@ -73,7 +57,7 @@ func call[T any](ctx context.Context, b *backend, request func(*zk.Conn) (T, err
 	case r := <-replied:
 		return r.value, b.conns.explain(r.err)
 	case <-ctx.Done():
-		return none, b.conns.explain(errors.Join(ctx.Err(), errCutOff))
+		return none, b.conns.explain(fmt.Errorf("%w: %w", errCutOff, ctx.Err()))
 	}
 }
 
@@ -112,7 +96,7 @@ func (b *backend) Read(ctx context.Context, names []string) ([]casstore.Item, er
 // readAll reads nodes.
 func (b *backend) readAll(ctx context.Context, conn *zk.Conn, names []string) (items []casstore.Item, errs []error) {
 	items, errs = make([]casstore.Item, len(names)), make([]error, len(names))
-	inParallel(len(names), func(i int) {
+	parallel.Do(len(names), flights, func(i int) {
 		if errs[i] = ctx.Err(); errs[i] == nil {
 			items[i], errs[i] = b.read(conn, names[i])
 		}
@@ -125,6 +109,8 @@ func (b *backend) read(conn *zk.Conn, name string) (casstore.Item, error) {
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return casstore.Item{Name: name}, nil
+	case errors.Is(err, zk.ErrNoAuth):
+		return casstore.Item{Name: name, Err: wrap("reading "+b.tree.node(name), err)}, nil
 	case err != nil:
 		return casstore.Item{}, wrap("reading", err)
 	}
@@ -166,7 +152,7 @@ func (b *backend) names(ctx context.Context, prefix string) ([]string, error) {
 			return nil, err
 		}
 		found, errs := make([][]string, len(buckets)), make([]error, len(buckets))
-		inParallel(len(buckets), func(i int) {
+		parallel.Do(len(buckets), flights, func(i int) {
 			if errs[i] = ctx.Err(); errs[i] == nil {
 				found[i], errs[i] = b.namesIn(conn, buckets[i])
 			}

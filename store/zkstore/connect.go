@@ -122,19 +122,22 @@ func (c *connector) dial(network, address string, _ time.Duration) (net.Conn, er
 	return link, nil
 }
 
-// A link is a connection to a server. The client would wait for a server that accepts it, and then says nothing, for almost seven session timeouts.
+// A link is a connection to a server. The client would wait for the first reply of a server that accepts it, and then says nothing, for almost seven
+// session timeouts.
 type link struct {
 	net.Conn
 
-	patience time.Duration
+	patience time.Duration // with the first reply; later ones have as long as the server has agreed to
+	begun    bool
 	stop     func() bool
 }
 
-// SetReadDeadline implements net.Conn.
+// SetReadDeadline implements net.Conn. The client sets the first one for the first reply.
 func (l *link) SetReadDeadline(t time.Time) error {
-	if latest := time.Now().Add(l.patience); t.After(latest) {
+	if latest := time.Now().Add(l.patience); !l.begun && t.After(latest) {
 		t = latest
 	}
+	l.begun = true
 	return l.Conn.SetReadDeadline(t)
 }
 

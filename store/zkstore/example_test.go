@@ -14,7 +14,7 @@ import (
 
 func Example() {
 	ctx := context.Background()
-	conn, _, err := zk.Connect([]string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, 6*time.Second)
+	conn, _, err := zk.Connect([]string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, 10*time.Second)
 	if err != nil {
 		log.Fatal(err)
 	}

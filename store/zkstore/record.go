@@ -82,6 +82,9 @@ func parseVersion(text string) (version, error) {
 // itemOf returns the item of a node.
 func itemOf(name string, data []byte, number int32) casstore.Item {
 	v, err := parse(data)
+	if err == nil && number < 0 {
+		err = fmt.Errorf("it has the version %d", number)
+	}
 	if err != nil {
 		return casstore.Item{Name: name, Err: fmt.Errorf("zkstore: the node of %q: %w: something else has written it; delete it with its child when nobody holds the name", name, err)}
 	}

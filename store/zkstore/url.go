@@ -16,7 +16,7 @@ const urlRule = "write zk://USER:PASSWORD@HOST:PORT,HOST:PORT/PATH"
 
 // OpenURL returns a store by a URL:
 //
-//	zk://USER:PASSWORD@HOST:PORT,HOST:PORT/PATH?sessiontimeout=6s
+//	zk://USER:PASSWORD@HOST:PORT,HOST:PORT/PATH?sessiontimeout=10s
 //
 // USER, PASSWORD, PORT (2181) and PATH (soloist) can be left out. Name all servers of the ensemble. With a user, the nodes that the store makes are for that user
 // alone, and without one for everybody. The options are documented in docs/stores/zookeeper.md. It connects when the first request is made. What is wrong
@@ -45,7 +45,7 @@ func parseURL(text string) (*target, error) {
 	if !ok {
 		return nil, storeurl.Invalid("store's URL", storeurl.Hidden, "%s", urlRule)
 	}
-	t := &target{session: 6 * time.Second, dial: 2 * time.Second}
+	t := &target{session: 10 * time.Second, dial: 2 * time.Second}
 	authority, path, query, err := storeurl.Split(rest)
 	if err != nil {
 		return nil, err

@@ -2,15 +2,9 @@ package zkstore_test
 
 import (
 	"context"
-	"crypto/tls"
-	"encoding/pem"
 	"errors"
-	"io"
 	"net"
-	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -18,6 +12,7 @@ import (
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/zkstore"
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 func TestURLs(t *testing.T) {
@@ -122,36 +117,10 @@ func TestSilentServer(t *testing.T) {
 
 // TestTLS: a URL with tls=true speaks TLS, and refuses a server whose certificate it does not trust.
 func TestTLS(t *testing.T) {
-	s, path := shared(t), fresh()
-	certified := httptest.NewTLSServer(nil)
-	defer certified.Close()
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: certified.TLS.Certificates})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer client.Close()
-				if server, err := net.Dial("tcp", s.Addr); err == nil {
-					defer server.Close()
-					go func() { _, _ = io.Copy(server, client); _ = server.Close() }()
-					_, _ = io.Copy(client, server)
-				}
-			}()
-		}
-	}()
-	ca := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certified.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	path := fresh()
+	address, ca := servers.EndTLS(t, shared(t).Addr)
 	try := func(options string) error {
-		s, err := zkstore.OpenURL(background, "zk://"+l.Addr().String()+path+"?sessiontimeout=5m&dialtimeout=5m&"+options)
+		s, err := zkstore.OpenURL(background, "zk://"+address+path+"?sessiontimeout=5m&dialtimeout=5m&"+options)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,5 +136,32 @@ func TestTLS(t *testing.T) {
 		if err := try(options); err == nil || !says(err, "certificate") {
 			t.Errorf("%s: %v, want that the certificate is not trusted", options, err)
 		}
+	}
+}
+
+// deadlines remembers how long reads may take.
+type deadlines struct {
+	net.Conn
+
+	all []time.Duration
+}
+
+// SetReadDeadline implements net.Conn.
+func (d *deadlines) SetReadDeadline(t time.Time) error {
+	d.all = append(d.all, time.Until(t))
+	return nil
+}
+
+// TestPatience: the first reply may take the session timeout that was asked for, and later ones what the server has agreed to.
+func TestPatience(t *testing.T) {
+	var d deadlines
+	link := zkstore.NewLink(&d, time.Minute)
+	for range 2 {
+		if err := link.SetReadDeadline(time.Now().Add(24 * time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d.all[0] > time.Minute || d.all[1] < 23*time.Hour {
+		t.Errorf("the reads may take %v, want a minute for the first one, and a day for the second", d.all)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/casstore"
+	"github.com/soloist-dev/soloist/store/internal/parallel"
 )
 
 // How much is in one request: ZooKeeper takes 1 MiB, of which a half leaves room for what it adds.
@@ -23,7 +24,7 @@ const (
 func (b *backend) Write(ctx context.Context, changes []casstore.Change) ([]casstore.Result, error) {
 	results, err := call(ctx, b, func(conn *zk.Conn) ([]casstore.Result, error) {
 		results, chunks := b.divide(changes)
-		inParallel(len(chunks), func(i int) { b.write(ctx, conn, chunks[i]) })
+		parallel.Do(len(chunks), flights, func(i int) { b.write(ctx, conn, chunks[i]) })
 		return results, nil
 	})
 	if err != nil && errors.Is(err, errCutOff) {
@@ -67,14 +68,14 @@ func (b *backend) write(ctx context.Context, conn *zk.Conn, rest []pending) {
 		}
 		ops, owners := flat(rest)
 		replies, err := conn.Multi(ops...)
-		if err == nil && len(replies) == len(ops) {
+		i := refused(replies, len(ops))
+		switch {
+		case err == nil && credible(ops, replies):
 			for _, p := range rest {
 				p.succeed()
 			}
 			return
-		}
-		i := refused(replies, len(ops))
-		if i < 0 {
+		case i < 0:
 			fail(rest, unsure("writing", b.conns.explain(err)))
 			return
 		}
@@ -105,6 +106,19 @@ func refused(replies []zk.MultiResponse, n int) int {
 	return -1
 }
 
+// credible reports whether replies can be those to operations that were carried out.
+func credible(ops []any, replies []zk.MultiResponse) bool {
+	if len(replies) != len(ops) {
+		return false
+	}
+	for i, op := range ops {
+		if set, ok := op.(*zk.SetDataRequest); ok && (replies[i].Stat == nil || replies[i].Stat.Version != set.Version+1) {
+			return false
+		}
+	}
+	return true
+}
+
 // fail ends changes with an error.
 func fail(rest []pending, err error) {
 	for _, p := range rest {
@@ -126,11 +140,13 @@ func (b *backend) without(ctx context.Context, conn *zk.Conn, rest []pending, of
 		return b.makeBuckets(conn, rest)
 	case errors.Is(why, zk.ErrBadVersion), errors.Is(why, zk.ErrNoNode), errors.Is(why, zk.ErrNodeExists):
 		return b.conflicts(ctx, conn, rest, of)
+	case len(rest) > 1: // a node that has something wrong affects its own name only
+		parallel.Do(len(rest), flights, func(i int) { b.write(ctx, conn, rest[i:i+1]) })
+		return nil
 	case errors.Is(why, zk.ErrNotEmpty):
-		rest[of].result.Err = fmt.Errorf("zkstore: the node of %q has another child than its own: something else has made it; delete that", rest[of].Name)
-		return append(rest[:of:of], rest[of+1:]...)
+		why = errors.New("the node has another child than its own: something else has made it; delete that")
 	}
-	fail(rest, wrap("writing", why))
+	fail(rest, wrap("writing "+b.tree.node(rest[0].Name), why))
 	return nil
 }
 
@@ -198,7 +214,7 @@ func names(all []pending) []string {
 // unsure is wrap for a write. Its outcome is known only if it was not sent, or refused.
 func unsure(doing string, err error) error {
 	if err == nil {
-		err = errors.New("ZooKeeper's reply has another number of results than the request had operations")
+		err = errors.New("ZooKeeper's reply is not one to the request")
 	}
 	if wrapped := wrap(doing, err); errors.Is(err, zk.ErrNoServer) || errors.Is(wrapped, fs.ErrPermission) || errors.Is(err, zk.ErrShortBuffer) {
 		return wrapped
