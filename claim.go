@@ -150,7 +150,7 @@ func (r *Runner) take(ctx context.Context, req jobRequest, a answer, before time
 		if lease != nil {
 			e = (&execution{jobSpec: s.spec, decision: s.run, client: r.client.core, lease: lease, ctx: lease.work(r.runs)}).execute()
 		} else {
-			e = r.giveBack(req, a.out.Grant, s.unused)
+			e = r.releaseUnused(req, a.out.Grant, s.unused)
 		}
 		if e.back && over {
 			e.left = a.out.Grant.Token
@@ -169,8 +169,8 @@ func (r *Runner) adopt(req jobRequest, s step, g store.Grant, before time.Time) 
 	return client.tryAdopt(context.WithoutCancel(r.runs), target{kind: KindJob, shown: s.spec.job.Name, name: s.spec.name}, req.claim, g, before)
 }
 
-// giveBack releases a job that was granted and is not run.
-func (r *Runner) giveBack(req jobRequest, g store.Grant, state []byte) ending {
+// releaseUnused releases a job that was granted and is not run.
+func (r *Runner) releaseUnused(req jobRequest, g store.Grant, state []byte) ending {
 	release := store.Release{Name: req.claim.Name, Holder: req.claim.Holder, Token: g.Token, State: state, Retain: Forever}
 	end := time.Now().Add(req.claim.TTL)
 	if err := r.client.releaseBatchUntil([]store.Release{release}, []time.Time{end})[0]; err != nil && !errors.Is(err, ErrLost) {

@@ -112,7 +112,7 @@ func (a also) Is(target error) bool { return errors.Is(a.is, target) }
 
 func (a also) Unwrap() error { return a.error }
 
-// explain makes of an error of the driver one for people. Neither has a password in it: the messages of servers and driver name user,
+// explain adds advice for people to an error of the driver. The result contains no password: the messages of servers and driver name user,
 // host, database and table.
 func (s *Store) explain(err error) error {
 	if err == nil || errors.Is(err, store.ErrClosed) {

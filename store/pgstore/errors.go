@@ -77,7 +77,7 @@ func (a also) Is(target error) bool { return errors.Is(a.is, target) }
 
 func (a also) Unwrap() error { return a.error }
 
-// explain makes of an error of the driver one for people. Neither has a password in it: the driver's messages name user, database and
+// explain adds advice for people to an error of the driver. The result contains no password: the driver's messages name user, database and
 // host.
 func (s *Store) explain(err error, unknown bool) error {
 	var pg *pgconn.PgError

@@ -34,7 +34,7 @@ func (r *record) Whole(name string) store.Record {
 	return r.Record.Whole(name)
 }
 
-// abandoned is how long before a grant the lease before it was granted, if that was never released.
+// abandoned returns the ExpiredAge of a grant of the name: how long ago the last lease was granted, if it was never released; else 0.
 func (r *record) abandoned() time.Duration {
 	if !r.there || r.Released || r.Foreign() {
 		return 0

@@ -13,8 +13,8 @@ import (
 	"modernc.org/sqlite"
 )
 
-// openFile opens what lies at the path, or makes it, and leaves nothing half-made if it fails. Processes that use it otherwise get a while
-// to notice what has become of it.
+// openFile opens the file at the path, or creates it. If it fails, it leaves no incomplete file. If other processes use the file by another
+// path, or with another log, openFile waits some time for them to notice that it was moved or replaced.
 func (s *Store) openFile(ctx context.Context) (f *file, err error) {
 	elsewhere := func(err error) bool { return errors.Is(err, errElsewhere) }
 	err = s.insist(ctx, elsewhere, func() error {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// settle takes the clock that the file is kept by, and rebases the file's times if they are of another boot.
+// settle sets f.clock to the clock that the file was created with, and converts the times in the file if they are of another boot.
 func (s *Store) settle(ctx context.Context, f *file) error {
 	var m meta
 	err := s.retry(ctx, func() (err error) {

@@ -17,10 +17,10 @@ type run struct {
 	recorded   bool // the store has confirmed its end
 }
 
-// completed reports whether the run did its work, and that the store knows.
+// completed reports whether the run did its work and the store has confirmed that.
 func (r run) completed() bool { return r.end > 0 && r.err == "" && r.recorded }
 
-// A grant is what a token is known by: tokens of different names may be equal.
+// A grant identifies a token: tokens of different replicas may be equal.
 type grant struct {
 	replica string
 	token   int64
