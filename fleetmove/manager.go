@@ -187,6 +187,9 @@ func (m *Manager) Advance(ctx context.Context, back bool, o move.Options) (Stage
 		if err := m.leave(ctx, w, reached, phase); err != nil {
 			return err
 		}
+		if err := m.bury(ctx); err != nil {
+			return err
+		}
 		reached = Stage{phase, phase}
 		if phase == move.OldDecides || phase == move.NewDecides {
 			if report, err = move.Copy(ctx, m.oldStore, m.newStore, phase, o); err != nil || !report.Complete() {
@@ -237,6 +240,38 @@ func (m *Manager) leave(ctx context.Context, w *writer, stage Stage, phase move.
 	}
 	if err := look(); err != nil {
 		return errors.Join(err, w.write(ctx, stage))
+	}
+	return nil
+}
+
+// bury lets the stores forget the announcements of replicas that died: nobody else would release them.
+func (m *Manager) bury(ctx context.Context) error {
+	for _, s := range []store.Store{m.oldStore, m.newStore} {
+		var dead []store.Claim
+		for r, err := range s.List(ctx, announcements) {
+			if err != nil {
+				return fmt.Errorf("fleetmove: listing the announcements: %w", err)
+			}
+			if r.Free() && r.Holder != "" && r.Name != planRecord {
+				dead = append(dead, store.Claim{Name: r.Name, Holder: "fleetmove/" + rand.Text(), TTL: probeTTL})
+			}
+		}
+		if len(dead) == 0 {
+			continue
+		}
+		outcomes, err := s.Acquire(ctx, dead)
+		if err != nil {
+			return fmt.Errorf("fleetmove: burying the announcements of the dead: %w", err)
+		}
+		var releases []store.Release
+		for i, out := range outcomes {
+			if out.Err == nil {
+				releases = append(releases, store.Release{Name: dead[i].Name, Holder: dead[i].Holder, Token: out.Grant.Token})
+			}
+		}
+		if _, err := s.Release(ctx, releases); err != nil {
+			return fmt.Errorf("fleetmove: burying the announcements of the dead: %w", err)
+		}
 	}
 	return nil
 }

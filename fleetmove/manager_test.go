@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -235,6 +236,91 @@ func (c *cutStore) Extend(ctx context.Context, e []store.Extension) ([]error, er
 		return nil, store.AsUnknown(ctx.Err())
 	}
 	return c.Store.Extend(ctx, e)
+}
+
+// A hookedStore calls before with the first request that has the method and a name with the part.
+type hookedStore struct {
+	store.Store
+	extends bool // else acquires
+	part    string
+	before  func()
+	once    sync.Once
+}
+
+func (h *hookedStore) see(name string) {
+	if strings.Contains(name, h.part) {
+		h.once.Do(h.before)
+	}
+}
+
+func (h *hookedStore) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if !h.extends {
+		h.see(claims[0].Name)
+	}
+	return h.Store.Acquire(ctx, claims)
+}
+
+func (h *hookedStore) Extend(ctx context.Context, e []store.Extension) ([]error, error) {
+	if h.extends {
+		h.see(e[0].Name)
+	}
+	return h.Store.Extend(ctx, e)
+}
+
+// TestReplicaThatComesWhileThePhaseIsLeft: it is seen, and then the phase stays open; or it is refused.
+func TestReplicaThatComesWhileThePhaseIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // it claims just before the stage is written
+		f := newMovedFleet(t)
+		if err := f.lead.Plan(background); err != nil {
+			t.Fatal(err)
+		}
+		late := f.join(t, move.OldOnly)
+		hooked := &hookedStore{Store: f.before.Share(), extends: true, part: "/plan", before: func() { take(t, late, "x", "late") }}
+		_, _, err := manage(t, hooked, f.after.Share()).Advance(background, false, move.Options{})
+		var behind *fleetmove.BehindError
+		if !errors.As(err, &behind) {
+			t.Errorf("a replica came, and the stage was left: %v", err)
+		}
+		f.is(t, rollToOldDecides)
+	})
+	synctest.Test(t, func(t *testing.T) { // the stage is written just before it announces itself
+		f := newMovedFleet(t)
+		if err := f.lead.Plan(background); err != nil {
+			t.Fatal(err)
+		}
+		hooked := &hookedStore{Store: f.before.Share(), part: "lock/old-only/", before: func() { f.advance(t, false, rollToNewDecides) }}
+		late, err := fleetmove.Join(hooked, f.after.Share(), move.OldOnly, "late")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer late.Close()
+		if _, err := late.Acquire(background, []store.Claim{{Name: "x", Holder: "late", TTL: time.Minute}}); !errors.Is(err, store.ErrUnusable) {
+			t.Errorf("a replica has claimed in a phase that was left: %v", err)
+		}
+	})
+}
+
+// TestAnnouncementsOfTheDeadAreForgotten: replicas that died leave nothing that is kept forever.
+func TestAnnouncementsOfTheDeadAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newMovedFleet(t)
+		for i := range 3 {
+			name := fmt.Sprint("@soloist-move/lock/old-only/", i)
+			take(t, f.before, name, "dead")
+		}
+		time.Sleep(time.Hour)
+		if err := f.lead.Plan(background); err != nil {
+			t.Fatal(err)
+		}
+		f.advance(t, false, rollToNewDecides)
+		time.Sleep(time.Minute)
+		if _, err := f.before.Sweep(background, 1000); err != nil {
+			t.Fatal(err)
+		}
+		for r := range f.before.List(background, "@soloist-move/lock/old-only/") {
+			t.Errorf("left: %+v", r)
+		}
+	})
 }
 
 // TestPlansThatDoNotFit: one store twice, the way back, another pair, and a store without tokens that can be raised are refused.

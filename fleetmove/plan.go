@@ -13,8 +13,9 @@ import (
 
 // The records of a move are those of a client in a separate namespace. They are not copied.
 const (
-	planLock   = "plan" // its state is the plan; a manager that changes the plan holds it in both stores
-	planRecord = move.Records + "lock/" + planLock
+	planLock      = "plan" // its state is the plan; a manager that changes the plan holds it in both stores
+	announcements = move.Records + "lock/"
+	planRecord    = announcements + planLock
 )
 
 // A Stage is where a move is: the phases that replicas may be in. They are the same one while records are copied, and else two neighbors, between
