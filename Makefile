@@ -24,7 +24,7 @@ TEST     = $(GO) run ./test/report bin/unchecked/tests $(GO) test -json
 MODULES  = $(shell $(GO) list -m -f '{{.Dir}}' | sed 's|^$(CURDIR)/\{0,1\}||; s|^$$|.|')
 
 .DEFAULT_GOAL := help
-.PHONY: help test check fmt vet lint servers unit sim model mutants live standalone portable fuzz-short fuzz vuln build man demo bench module clean $(SOLOIST)
+.PHONY: help test check fmt vet lint servers unit sim model mutants live standalone portable fuzz-short fuzz vuln build man demo bench pictures module clean $(SOLOIST)
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -107,6 +107,10 @@ demo: $(SOLOIST) ## build bin/soloist and show it at work
 bench: servers ## run the benchmarks of the core and of the stores, BENCHTIME (200ms) each, and then peers side by side
 	@$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) . ./cron ./store/sqlitestore
 	@$(GO) run ./bench $(ARGS)
+
+pictures: servers ## make the pictures of the dashboard for the documentation anew
+	@mkdir -p docs/pictures
+	@$(GO) test ./test/browser -run '^TestPictures$$' -count 1 -pictures $(CURDIR)/docs/pictures
 
 module: ## rename the module: make module MODULE=example.com/soloist
 	@tools/module.sh '$(MODULE)'

@@ -41,6 +41,7 @@ type Server struct {
 	handler http.Handler
 	waiting chan struct{}
 	watch   *watcher
+	menu    []*page
 	openapi []byte
 
 	closing context.Context // ends when waiting requests and holds are to end
@@ -69,6 +70,9 @@ func New(c *soloist.Client, cfg Config) (*Server, error) {
 	s.mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
 		writeBytes(w, http.StatusOK, "application/json", s.openapi)
 	})
+	if err := s.dashboardRoutes(); err != nil {
+		return nil, err
+	}
 	csrf := http.NewCrossOriginProtection()
 	csrf.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		problem(http.StatusForbidden, codeCrossSite, "the request comes from a page of another site").write(w)
@@ -104,7 +108,7 @@ func (s *Server) hosts(next http.Handler) http.Handler {
 
 // route calls the handler of a request, and responds with a problem if there is none.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
-	if !plainPath(r.URL.EscapedPath()) { // the mux would redirect; to clients that do not follow, that looks like success
+	if r.URL.Path != "/" && !plainPath(r.URL.EscapedPath()) { // the mux would redirect; to clients that do not follow, that looks like success
 		problem(http.StatusNotFound, codeNotFound, "there is no such path: a part of it is empty, . or ..; write a slash in a name as %2F").write(w)
 		return
 	}

@@ -607,7 +607,7 @@ func TestMistakes(t *testing.T) {
 		{"POST", "/v1/locks//acquire", nil, 404, codeNotFound, "", nil},
 		{"POST", "/v1/leaders/../locks/x/acquire", nil, 404, codeNotFound, "", nil},
 		{"GET", "/v1/./locks", nil, 404, codeNotFound, "", nil},
-		{"GET", "/", nil, 404, codeNotFound, "", nil},
+		{"GET", "/v1", nil, 404, codeNotFound, "", nil},
 		{"GET", "/v2/locks", nil, 404, codeNotFound, "", nil},
 		{"GET", lock, nil, 405, codeMethod, "", nil},
 	} {

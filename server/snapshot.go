@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"iter"
+	"sync"
 	"time"
 
 	"github.com/soloist-dev/soloist"
@@ -18,6 +19,9 @@ type snapshot struct {
 	semaphores listed[soloist.SemaphoreInfo]
 	replicas   listed[soloist.ReplicaInfo]
 	actions    listed[soloist.Action]
+
+	once     sync.Once // for what follows from it
+	troubles []trouble
 }
 
 // A listed is a list of the store.

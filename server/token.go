@@ -144,12 +144,9 @@ func (s *Server) authenticate(r *http.Request) (caller, error) {
 		}
 		return c, nil
 	}
-	secret, is := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	hash := sha256.Sum256([]byte(secret))
-	for _, e := range s.Tokens.all { // all of them, so that the time does not show which one it is
-		if subtle.ConstantTimeCompare(hash[:], e.hash[:]) == 1 && is {
-			c.name, c.role, c.prefix = e.name, e.role, e.prefix
-		}
+	secret, is := secretOfRequest(r)
+	if e, known := s.Tokens.find(secret); known && is {
+		c.name, c.role, c.prefix = e.name, e.role, e.prefix
 	}
 	if c.role == 0 {
 		p := problem(http.StatusUnauthorized, codeUnauthenticated, "send a token that this service knows in the header Authorization: Bearer TOKEN")
@@ -157,6 +154,17 @@ func (s *Server) authenticate(r *http.Request) (caller, error) {
 		return c, p
 	}
 	return c, nil
+}
+
+// find returns the entry of a secret.
+func (t *Tokens) find(secret string) (entry tokenEntry, known bool) {
+	hash := sha256.Sum256([]byte(secret))
+	for _, e := range t.all { // all of them, so that the time does not show which one it is
+		if subtle.ConstantTimeCompare(hash[:], e.hash[:]) == 1 {
+			entry, known = e, true
+		}
+	}
+	return entry, known
 }
 
 // permit returns nil if the caller may call the route.

@@ -1,0 +1,98 @@
+package server
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+)
+
+// A formAction is what a form of a page can do.
+type formAction struct {
+	role   role
+	reason bool // a reason must be given
+	do     func(*call, *soloist.Admin, soloist.LeaseInfo, string) error
+}
+
+var formActions = map[string]formAction{
+	"trigger": {roleOperate, false, func(c *call, a *soloist.Admin, i soloist.LeaseInfo, _ string) error {
+		return a.Trigger(c.Context, i.Name)
+	}},
+	"pause": {roleOperate, true, func(c *call, a *soloist.Admin, i soloist.LeaseInfo, reason string) error {
+		return a.Pause(c.Context, i.Name, reason)
+	}},
+	"resume": {roleOperate, false, func(c *call, a *soloist.Admin, i soloist.LeaseInfo, _ string) error {
+		return a.Resume(c.Context, i.Name)
+	}},
+	"forget": {roleAdmin, false, func(c *call, a *soloist.Admin, i soloist.LeaseInfo, _ string) error {
+		return a.Forget(c.Context, i.Name)
+	}},
+	"retry": {roleOperate, false, func(c *call, a *soloist.Admin, i soloist.LeaseInfo, _ string) error {
+		return a.RetryElement(c.Context, i.Job, i.Name)
+	}},
+	"release": {roleOperate, true, func(c *call, a *soloist.Admin, i soloist.LeaseInfo, reason string) error {
+		return a.Release(c.Context, i, reason)
+	}},
+}
+
+// act does what a form of a page asks for, and shows that page again.
+func (s *Server) act(w http.ResponseWriter, r *http.Request) {
+	c, ok := s.visitor(w, r)
+	if !ok {
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		s.showProblem(w, c, bad("form", "it could not be read"))
+		return
+	}
+	if err := c.actForm(); err != nil {
+		s.showProblem(w, c, err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+	defer cancel()
+	s.watch.since(ctx, time.Now()) // so that the page shows what was done
+	seeOther(w, localPath(r.PostFormValue("back")))
+}
+
+func (c *call) actForm() error {
+	verb := c.PostFormValue("verb")
+	action, known := formActions[verb]
+	if !known {
+		return bad("verb", "there is no such action")
+	}
+	if err := c.server.permit(route{role: action.role}, c.caller); err != nil {
+		return err
+	}
+	seen := soloist.LeaseInfo{Kind: soloist.Kind(c.PostFormValue("kind")), Name: c.PostFormValue("name"), Job: c.PostFormValue("job")}
+	subject := seen.Name
+	if seen.Job != "" {
+		subject = seen.Job
+	}
+	if err := c.caller.mayUse(subject); err != nil {
+		return err
+	}
+	reason := c.PostFormValue("reason")
+	if action.reason && reason == "" {
+		return bad("reason", "give one, for the audit and for other operators")
+	}
+	if verb == "release" {
+		var err error
+		if seen.Token, err = strconv.ParseInt(c.PostFormValue("token"), 10, 64); err != nil || seen.Token < 1 || seen.Token == math.MaxInt64 {
+			return bad("token", "give the token as the page shows it")
+		}
+		if text := c.PostFormValue("permit"); text != "" {
+			if seen.Permit, err = strconv.Atoi(text); err != nil || seen.Permit < 0 || seen.Permit >= 1000 {
+				return bad("permit", "must be a whole number from 0 to 999")
+			}
+		}
+	}
+	c.Context = context.WithoutCancel(c.Context) // what has begun is also noted
+	err := action.do(c, c.server.client.Admin().By(c.caller.who()), seen, reason)
+	c.log(verb, string(seen.Kind), seen.Name, err)
+	return err
+}

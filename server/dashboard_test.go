@@ -1,0 +1,277 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/soloisttest"
+)
+
+// page gets a page without following redirects.
+func (s *service) page(method, path string, form url.Values, headers ...string) answer {
+	s.t.Helper()
+	body := ""
+	if form != nil {
+		body = form.Encode()
+	}
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.http.URL+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if r.Header.Set(headers[i], headers[i+1]); headers[i] == "Host" {
+			r.Host = headers[i+1]
+		}
+	}
+	response, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return answer{response.StatusCode, response.Header, text}
+}
+
+// Each page has a policy that loads nothing from elsewhere, and no page or form works for another host or site.
+func TestPagesAreGuarded(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{OpenActions: true})
+	for _, p := range append(s.server.menu, &loginPage) {
+		a := s.page("GET", p.path, nil)
+		if p.path == "/job" {
+			a = s.page("GET", "/job?name=x", nil)
+		} else if a.status != http.StatusOK {
+			t.Errorf("%s: %d", p.path, a.status)
+		}
+		policy := a.header.Get("Content-Security-Policy")
+		if !strings.HasPrefix(policy, "default-src 'none'; ") || strings.Contains(policy, "unsafe") || a.header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %v", p.path, a.header)
+		}
+		if text := string(a.body); strings.Contains(text, " style=") || strings.Contains(text, "<script>") || strings.Contains(text, "http://") {
+			t.Errorf("%s has what its policy forbids", p.path)
+		}
+		if a := s.page("GET", p.path, nil, "Host", "evil.example"); a.status != http.StatusMisdirectedRequest {
+			t.Errorf("%s for another host: %d", p.path, a.status)
+		}
+	}
+	for _, path := range []string{"/act", "/login", "/logout"} {
+		for _, from := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "http://evil.example"}} {
+			if a := s.page("POST", path, url.Values{"verb": {"pause"}, "name": {"x"}}, from...); a.status != http.StatusForbidden {
+				t.Errorf("%s with %s: %d", path, from, a.status)
+			}
+		}
+		if a := s.page("GET", path, nil); path != "/login" && a.status != http.StatusMethodNotAllowed {
+			t.Errorf("GET %s: %d", path, a.status)
+		}
+	}
+}
+
+// Without a token that is known there is only the form that asks for one. A form leads to no other site, and its cookie is the browser's alone.
+func TestLogin(t *testing.T) {
+	s, secrets := withTokens(t)
+	for _, p := range s.server.menu {
+		a := s.page("GET", p.path+"?q=a", nil)
+		if want := link("/login", "to", p.path+"?q=a"); a.status != http.StatusSeeOther || a.header.Get("Location") != want {
+			t.Errorf("%s: %d to %q, want %q", p.path, a.status, a.header.Get("Location"), want)
+		}
+	}
+	if a := s.page("POST", "/act", url.Values{"verb": {"pause"}}); a.status != http.StatusSeeOther {
+		t.Errorf("an action: %d", a.status)
+	}
+	if a := s.page("POST", "/login", url.Values{"token": {"wrong"}}); a.status != http.StatusUnauthorized || a.header.Get("Set-Cookie") != "" {
+		t.Errorf("%d %v", a.status, a.header)
+	}
+	for to, want := range map[string]string{
+		"/locks?q=a": "/locks?q=a", "": "/", "//evil.example": "/", "https://evil.example/": "/", `/\evil.example`: "/", "javascript:alert(1)": "/", "locks": "/",
+	} {
+		a := s.page("POST", "/login", url.Values{"token": {secrets["read"]}, "to": {to}})
+		if a.status != http.StatusSeeOther || a.header.Get("Location") != want {
+			t.Errorf("to %q: %d %q", to, a.status, a.header.Get("Location"))
+		}
+		if cookie := a.header.Get("Set-Cookie"); !strings.Contains(cookie, "; HttpOnly; SameSite=Strict") {
+			t.Errorf("the cookie is %q", cookie)
+		}
+	}
+	if strings.Contains(s.logged.String(), secrets["read"]) {
+		t.Error("a secret is in the log")
+	}
+}
+
+// A form does what its role and prefix allow, and nothing else; wrong fields are named.
+func TestForms(t *testing.T) {
+	s, secrets := withTokens(t)
+	cookie := func(name string) []string { return []string{"Cookie", cookieName + "=" + secrets[name]} }
+	for _, c := range []struct {
+		caller string
+		form   string
+		want   int
+		says   string
+	}{
+		{"read", "verb=pause&kind=job&name=x&reason=r", 403, "role"},
+		{"operate", "verb=forget&kind=job&name=x", 403, "role"},
+		{"operateteam/", "verb=trigger&kind=job&name=x", 403, "begin with"},
+		{"operate", "verb=trigger&kind=job&name=x", 404, "no such job"},
+		{"operate", "verb=explode&name=x", 400, "no such action"},
+		{"operate", "verb=pause&kind=job&name=x", 400, "reason"},
+		{"operate", "verb=release&kind=lock&name=x&reason=r&token=x", 400, "token"},
+		{"operate", "verb=release&kind=lock&name=x&reason=r&token=9223372036854775807", 400, "token"},
+		{"operate", "verb=release&kind=permit&name=x&reason=r&token=1&permit=1000", 400, "permit"},
+		{"operate", "verb=release&kind=secret&name=x&reason=r&token=1", 400, "kind"},
+		{"operate", "verb=release&kind=lock&name=x&reason=r&token=1", 409, "free"},
+		{"operate", "verb=" + strings.Repeat("x", maxForm), 400, "form"},
+	} {
+		form, _ := url.ParseQuery(c.form)
+		a := s.page("POST", "/act", form, cookie(c.caller)...)
+		if a.status != c.want || !strings.Contains(string(a.body), c.says) {
+			t.Errorf("%s by %s: %d, want %d: %s", c.form[:min(len(c.form), 80)], c.caller, a.status, c.want, a.body)
+		}
+	}
+	s.token = secrets["admin"]
+	s.lease("/v1/locks/other/acquire", nil)
+	if a := s.page("GET", "/locks", nil, cookie("readteam/")...); strings.Contains(string(a.body), "other") {
+		t.Error("a lock is shown to a token with another prefix")
+	}
+	for _, path := range []string{"/job?name=other", "/elements?job=other"} {
+		if a := s.page("GET", path, nil, cookie("readteam/")...); a.status != http.StatusForbidden {
+			t.Errorf("%s: %d", path, a.status)
+		}
+	}
+}
+
+// Queries that no page makes get an answer that names the field.
+func TestPagesRefuse(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{})
+	for path, says := range map[string]string{"/locks?page=0": "page", "/locks?page=x": "page", "/timeline?span=2+min": "span", "/timeline?end=-1": "end", "/elements?job=x&state=lost": "state"} {
+		if a := s.page("GET", path, nil); a.status != 400 || !strings.Contains(string(a.body), says) {
+			t.Errorf("%s: %d", path, a.status)
+		}
+	}
+	if a := s.page("GET", "/job?name=x", nil); a.status != 404 {
+		t.Errorf("%d", a.status)
+	}
+}
+
+// A page does not wait for a store that does not respond: it says so, and shows the store as soon as it is there.
+func TestPagesDoNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := startInBubble(t)
+		get := func() string {
+			w := httptest.NewRecorder()
+			s.server.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost/locks", nil))
+			if w.Code != 200 {
+				t.Errorf("%d", w.Code)
+			}
+			return w.Body.String()
+		}
+		s.store.Stall()
+		begin := time.Now()
+		if text := get(); !strings.Contains(text, "being read") || !strings.Contains(text, `http-equiv="refresh"`) {
+			t.Errorf("%s", text)
+		}
+		if took := time.Since(begin); took > paintWithin {
+			t.Errorf("it took %v", took)
+		}
+		s.store.Heal()
+		if _, err := s.client.TryLock(t.Context(), "close-month"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * readWithin)
+		if text := get(); !strings.Contains(text, "close-month") {
+			t.Errorf("%s", text)
+		}
+	})
+}
+
+// A page of a large store has as many rows as one of a small one, and tells where the rest is.
+func TestPagesOfALargeStore(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{})
+	large := &snapshot{at: time.Now()}
+	for i := range 100_000 {
+		large.leases.items = append(large.leases.items, soloist.LeaseInfo{Kind: soloist.KindLock, Name: fmt.Sprintf("lock-%06d", i), Holder: "a#b", Token: 1, Left: time.Minute})
+	}
+	for i := range 10_000 {
+		large.jobs.items = append(large.jobs.items, soloist.JobInfo{Name: fmt.Sprintf("job-%05d", i), Schedule: "0 3 * * *"})
+	}
+	s.server.watch.publish(large)
+	for path, want := range map[string]string{
+		"/": "100000", "/locks": "1 to 100 of 100000", "/locks?page=1000": "lock-099999", "/locks?q=lock-0777": "lock-077799", "/jobs": "1 to 100 of 10000", "/timeline": "1 to 20 of 10000",
+	} {
+		s.server.watch.mu.Lock()
+		s.server.watch.last, s.server.watch.running = large, true // it is not read anew
+		s.server.watch.mu.Unlock()
+		a := s.page("GET", path, nil)
+		if text := string(a.body); !strings.Contains(text, want) || len(text) > 200<<10 {
+			t.Errorf("%s: no %q in %d bytes", path, want, len(text))
+		}
+	}
+}
+
+// Runs that overlap by more than clocks differ are double runs; a job whose time has passed is overdue unless it runs or is paused.
+func TestTroubles(t *testing.T) {
+	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+	run := func(token int64, from, to time.Duration, outcome string) soloist.RunRecord {
+		return soloist.RunRecord{Replica: fmt.Sprint("r", token), Token: token, StartedAt: now.Add(from), EndedAt: now.Add(to), Outcome: outcome}
+	}
+	const s = time.Second
+	alive := []soloist.Definition{{Replica: "a", Digest: "1"}}
+	for name, c := range map[string]struct {
+		job  soloist.JobInfo
+		want string
+	}{
+		"one after the other": {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, -20*s, -10*s, "ok"), run(2, -10*s, -5*s, "ok")}}, ""},
+		"clocks differ":       {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, -20*s, -9*s, "ok"), run(2, -10*s, -5*s, "ok")}}, ""},
+		"both":                {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, -20*s, -8*s, "ok"), run(2, -10*s, -5*s, "ok")}}, "doubled"},
+		"one in the other":    {soloist.JobInfo{Runs: []soloist.RunRecord{run(2, -18*s, -16*s, "ok"), run(1, -20*s, -8*s, "ok")}}, "doubled"},
+		"attempts of one":     {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, -20*s, -8*s, "ok"), run(1, -10*s, -5*s, "ok")}}, ""},
+		"the one that runs":   {soloist.JobInfo{Running: &soloist.RunInfo{Since: now.Add(-4 * s), LeaseInfo: soloist.LeaseInfo{Token: 2}}, Runs: []soloist.RunRecord{run(1, -20*s, -2*s, "ok")}}, "doubled"},
+		"abandoned":           {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, -20*s, -2*s, "abandoned"), run(2, -10*s, -5*s, "ok")}}, "lease lost"},
+		"lost":                {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, -20*s, -15*s, "lost")}}, "lease lost"},
+		"lost long ago":       {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, -50*time.Hour, -49*time.Hour, "lost")}}, ""},
+		"failed":              {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, -20*s, -15*s, "failed")}}, "failed"},
+		"overdue":             {soloist.JobInfo{Schedule: "* * * * *", DoneUpTo: now.Add(-3 * time.Minute)}, "overdue"},
+		"due just now":        {soloist.JobInfo{Schedule: "* * * * *", DoneUpTo: now.Add(-time.Minute)}, ""},
+		"paused":              {soloist.JobInfo{Schedule: "* * * * *", DoneUpTo: now.Add(-3 * time.Minute), Paused: &soloist.Pause{}}, ""},
+		"running":             {soloist.JobInfo{Schedule: "* * * * *", DoneUpTo: now.Add(-3 * time.Minute), Running: &soloist.RunInfo{}}, ""},
+	} {
+		c.job.Name, c.job.Replicas = "x", alive
+		got := ""
+		for _, tr := range troublesOf(c.job, now) {
+			got += tr.What
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	if all := troublesOf(soloist.JobInfo{}, now); len(all) != 1 || all[0].What != "no replica" {
+		t.Errorf("%+v", all)
+	}
+}
+
+// What a list lacks because the store could not be read is as it was, for as long as its lease lasts.
+func TestSnapshotKeeps(t *testing.T) {
+	lease := func(name string, left time.Duration) soloist.LeaseInfo {
+		return soloist.LeaseInfo{Kind: soloist.KindLock, Name: name, Holder: "a", Token: 1, Left: left}
+	}
+	now := time.Now()
+	before := &snapshot{at: now.Add(-10 * time.Second)}
+	before.leases.items = []soloist.LeaseInfo{lease("a", time.Minute), lease("b", 5*time.Second), lease("c", time.Minute)}
+	after := &snapshot{at: now}
+	after.leases = listed[soloist.LeaseInfo]{[]soloist.LeaseInfo{lease("a", time.Hour)}, io.ErrUnexpectedEOF}
+	after.keep(before)
+	if got := after.leases.items; len(got) != 2 || got[0].Left != time.Hour || got[1].Name != "c" || got[1].Left != 50*time.Second {
+		t.Errorf("%+v", got)
+	}
+}

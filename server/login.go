@@ -1,0 +1,60 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+)
+
+// cookieName is the cookie that has the token of a browser.
+const cookieName = "soloist_token"
+
+// maxForm bounds what a form of a page sends.
+const maxForm = 16 << 10
+
+// secretOfRequest returns the token that a request has, in its header or from a browser that has logged in.
+func secretOfRequest(r *http.Request) (string, bool) {
+	if header := r.Header.Get("Authorization"); header != "" {
+		return strings.CutPrefix(header, "Bearer ")
+	}
+	if cookie, err := r.Cookie(cookieName); err == nil {
+		return cookie.Value, true
+	}
+	return "", false
+}
+
+// tokenCookie returns the cookie by which a browser sends a token: only to this server, and only from its pages.
+func tokenCookie(r *http.Request, secret string) *http.Cookie {
+	return &http.Cookie{Name: cookieName, Value: secret, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil}
+}
+
+func (s *Server) askForToken(w http.ResponseWriter, r *http.Request) {
+	s.loginForm(w, r, http.StatusOK, "")
+}
+
+func (s *Server) loginForm(w http.ResponseWriter, r *http.Request, status int, wrong string) {
+	c := &call{Context: r.Context(), Request: r, w: w, server: s}
+	s.render(w, c, status, &loginPage, View{Data: struct{ To, Wrong string }{localPath(r.FormValue("to")), wrong}})
+}
+
+// login keeps a token in the browser.
+func (s *Server) login(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil || s.Tokens == nil {
+		s.loginForm(w, r, http.StatusBadRequest, "The form could not be read.")
+		return
+	}
+	secret := strings.TrimSpace(r.PostFormValue("token"))
+	if _, known := s.Tokens.find(secret); !known {
+		s.loginForm(w, r, http.StatusUnauthorized, "This service does not know that token.")
+		return
+	}
+	http.SetCookie(w, tokenCookie(r, secret))
+	seeOther(w, localPath(r.PostFormValue("to")))
+}
+
+func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
+	gone := tokenCookie(r, "")
+	gone.MaxAge = -1
+	http.SetCookie(w, gone)
+	seeOther(w, "/login")
+}

@@ -1,0 +1,236 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+)
+
+// A trouble is something that an operator should look at.
+type trouble struct {
+	Red  bool   // it is wrong now, or has been within the last day
+	What string // one word or two
+	Job  string
+	Text string
+	At   time.Time
+}
+
+const (
+	// clockTolerance is how long two runs may seem to overlap because the clocks of replicas differ.
+	clockTolerance = time.Second
+
+	// overdueAfter is how late a job may be.
+	overdueAfter = time.Minute
+
+	// lately is how long ago what has ended is shown on the overview.
+	lately = 24 * time.Hour
+
+	// mostTroubles is how many troubles the overview shows.
+	mostTroubles = 100
+)
+
+// An overlap is two runs of one job at the same time.
+type overlap struct {
+	First, Second soloist.RunRecord
+	At            time.Time
+	Took          time.Duration
+}
+
+// String describes the overlap.
+func (o overlap) String() string {
+	return fmt.Sprintf("doubled: %s (token %d) and %s (token %d) both ran for %s from %s on",
+		o.First.Replica, o.First.Token, o.Second.Replica, o.Second.Token, span(o.Took), o.At.UTC().Format("15:04:05"))
+}
+
+// overlaps returns where runs of a job overlap, by more than the clocks of replicas may differ. When an abandoned run ended is not known; it is
+// not among them.
+func overlaps(j soloist.JobInfo, now time.Time) (all []overlap) {
+	runs := slices.Clone(j.Runs)
+	if r := j.Running; r != nil {
+		runs = append(runs, soloist.RunRecord{StartedAt: r.Since, EndedAt: now, Replica: r.Replica(), Token: r.Token, Attempt: r.Attempt})
+	}
+	runs = slices.DeleteFunc(runs, func(r soloist.RunRecord) bool { return r.Outcome == soloist.OutcomeAbandoned })
+	slices.SortStableFunc(runs, func(a, b soloist.RunRecord) int { return a.StartedAt.Compare(b.StartedAt) })
+	for i, first := range runs {
+		for _, second := range runs[i+1:] {
+			end := first.EndedAt
+			if second.EndedAt.Before(end) {
+				end = second.EndedAt
+			}
+			if took := end.Sub(second.StartedAt); took > clockTolerance && first.Token != second.Token {
+				all = append(all, overlap{first, second, second.StartedAt, took})
+			}
+		}
+	}
+	return all
+}
+
+// overdue returns the scheduled time that nothing has run for although it is long due; zero if there is none.
+func overdue(j soloist.JobInfo, now time.Time) time.Time {
+	if j.Paused != nil || j.Running != nil || j.DoneUpTo.IsZero() {
+		return time.Time{}
+	}
+	for due := range j.NextTimes(j.DoneUpTo) {
+		if now.Sub(due) > overdueAfter {
+			return due
+		}
+		break
+	}
+	return time.Time{}
+}
+
+// troublesOf returns what is wrong with a job.
+func troublesOf(j soloist.JobInfo, now time.Time) (all []trouble) {
+	add := func(red bool, what string, at time.Time, format string, args ...any) {
+		all = append(all, trouble{red, what, j.Name, fmt.Sprintf(format, args...), at})
+	}
+	for _, o := range overlaps(j, now) {
+		add(true, "doubled", o.At, "%s", strings.TrimPrefix(o.String(), "doubled: "))
+	}
+	if due := overdue(j, now); !due.IsZero() {
+		add(true, "overdue", due, "nothing has run for %s", instant(due))
+	}
+	for _, r := range j.Runs {
+		if now.Sub(r.EndedAt) > lately {
+			continue
+		}
+		switch r.Outcome {
+		case soloist.OutcomeLost:
+			add(true, "lease lost", r.EndedAt, "%s lost its lease with token %d: %s", r.Replica, r.Token, r.Error)
+		case soloist.OutcomeAbandoned:
+			add(true, "lease lost", r.EndedAt, "%s died, or was cut off, in a run with token %d", r.Replica, r.Token)
+		}
+	}
+	if n := len(j.Runs); n > 0 {
+		switch r := j.Runs[n-1]; r.Outcome {
+		case soloist.OutcomeFailed, soloist.OutcomePanicked:
+			add(false, r.Outcome, r.EndedAt, "its last run, on %s: %s", r.Replica, r.Error)
+		}
+	}
+	switch {
+	case len(j.Replicas) == 0:
+		add(false, "no replica", time.Time{}, "no replica that is alive has it")
+	case j.Differ():
+		add(false, "definitions differ", time.Time{}, "replicas have different schedules or options of it")
+	}
+	return all
+}
+
+// An Overview is the first page.
+type Overview struct {
+	Troubles                                                       []trouble
+	More                                                           int
+	Red                                                            bool
+	Jobs, Running, Paused, Locks, Leaders, Semaphores, Alive, Gone int
+	AllPaused                                                      *soloist.Pause
+	Next                                                           []soloist.JobInfo // that run soonest
+	Last                                                           []lastRun
+}
+
+type lastRun struct {
+	Job string
+	soloist.RunRecord
+}
+
+const fewRows = 8
+
+// assessment is what a snapshot shows of the whole store, made once for all who look.
+func (s *snapshot) assess() {
+	s.once.Do(func() {
+		for _, j := range s.jobs.items {
+			s.troubles = append(s.troubles, troublesOf(j, s.at)...)
+		}
+		slices.SortStableFunc(s.troubles, func(a, b trouble) int {
+			switch {
+			case a.Red != b.Red && a.Red:
+				return -1
+			case a.Red != b.Red:
+				return 1
+			}
+			return b.At.Compare(a.At)
+		})
+	})
+}
+
+func (v *visit) overview() (any, error) {
+	v.assess()
+	o := Overview{Red: v.err != nil}
+	for _, t := range v.troubles {
+		if v.caller.mayUse(t.Job) != nil {
+			continue
+		}
+		if o.Red = o.Red || t.Red; len(o.Troubles) < mostTroubles {
+			o.Troubles = append(o.Troubles, t)
+		} else {
+			o.More++
+		}
+	}
+	for _, j := range v.visibleJobs("") {
+		o.Jobs++
+		if j.Running != nil {
+			o.Running++
+		}
+		if j.Paused != nil {
+			o.Paused++
+			if j.Paused.All {
+				o.AllPaused = j.Paused
+			}
+		}
+		if !j.Next.IsZero() && j.Next.After(v.now) && len(j.Replicas) > 0 {
+			o.Next = insert(o.Next, j, func(a, b soloist.JobInfo) int { return a.Next.Compare(b.Next) })
+		}
+		for _, r := range j.Runs {
+			o.Last = insert(o.Last, lastRun{j.Name, r}, func(a, b lastRun) int { return b.EndedAt.Compare(a.EndedAt) })
+		}
+	}
+	for _, l := range v.leases.items {
+		switch {
+		case v.caller.mayUse(l.Name) != nil:
+		case l.Kind == soloist.KindLock:
+			o.Locks++
+		default:
+			o.Leaders++
+		}
+	}
+	for _, i := range v.semaphores.items {
+		if v.caller.mayUse(i.Name) == nil {
+			o.Semaphores++
+		}
+	}
+	for _, r := range v.replicas.items {
+		if r.Alive {
+			o.Alive++
+		} else {
+			o.Gone++
+		}
+	}
+	return o, nil
+}
+
+// insert puts one into the few that come first.
+func insert[T any](few []T, one T, compare func(a, b T) int) []T {
+	if len(few) == fewRows && compare(few[fewRows-1], one) <= 0 {
+		return few
+	}
+	i, _ := slices.BinarySearchFunc(few, one, compare)
+	few = slices.Insert(few, i, one)
+	return few[:min(len(few), fewRows)]
+}
+
+// visibleJobs returns the jobs that the caller may see whose names contain a text.
+func (v *visit) visibleJobs(contain string) (all []soloist.JobInfo) {
+	for _, j := range v.jobs.items {
+		if v.caller.mayUse(j.Name) == nil && matches(j.Name, contain) {
+			all = append(all, j)
+		}
+	}
+	return all
+}
+
+// matches reports whether a name contains a text, in small or capital letters.
+func matches(name, contain string) bool {
+	return contain == "" || strings.Contains(strings.ToLower(name), strings.ToLower(contain))
+}
