@@ -120,6 +120,10 @@ func (w *watcher) run() {
 func (w *watcher) publish(s *snapshot) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.closing.Err() != nil { // the read may have been cut off
+		w.running = false
+		return false
+	}
 	b := batch{at: s.at}
 	if len(w.readers) > 0 {
 		b.events = changes(w.last, s)
@@ -135,7 +139,7 @@ func (w *watcher) publish(s *snapshot) bool {
 			delete(w.readers, r)
 		}
 	}
-	if len(w.readers) == 0 && time.Since(w.used) > pollIdle || w.closing.Err() != nil {
+	if len(w.readers) == 0 && time.Since(w.used) > pollIdle {
 		w.running, w.last = false, nil
 	}
 	return w.running
