@@ -3,12 +3,14 @@ module github.com/soloist-dev/soloist/test/histories
 go 1.26.0
 
 require (
+	github.com/apache/cassandra-gocql-driver/v2 v2.1.2
 	github.com/aws/aws-sdk-go-v2/credentials v1.20.15
 	github.com/aws/aws-sdk-go-v2/service/dynamodb v1.73.1
 	github.com/go-sql-driver/mysql v1.10.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/soloist-dev/soloist v0.0.0
 	github.com/soloist-dev/soloist/internal/proof v0.0.0
+	github.com/soloist-dev/soloist/store/cassandrastore v0.0.0
 	github.com/soloist-dev/soloist/store/dynamostore v0.0.0
 	github.com/soloist-dev/soloist/store/etcdstore v0.0.0
 	github.com/soloist-dev/soloist/store/mysqlstore v0.0.0
@@ -85,6 +87,7 @@ require (
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260803160001-6ac0973c030d // indirect
 	google.golang.org/grpc v1.83.2 // indirect
 	google.golang.org/protobuf v1.36.11 // indirect
+	gopkg.in/inf.v0 v0.9.1 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
 )
@@ -92,6 +95,7 @@ require (
 replace (
 	github.com/soloist-dev/soloist => ../..
 	github.com/soloist-dev/soloist/internal/proof => ../../internal/proof
+	github.com/soloist-dev/soloist/store/cassandrastore => ../../store/cassandrastore
 	github.com/soloist-dev/soloist/store/dynamostore => ../../store/dynamostore
 	github.com/soloist-dev/soloist/store/etcdstore => ../../store/etcdstore
 	github.com/soloist-dev/soloist/store/mysqlstore => ../../store/mysqlstore
