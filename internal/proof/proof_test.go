@@ -314,6 +314,7 @@ func TestCheckers(t *testing.T) {
 		{"a state that was to be kept is forgotten", History{acquire(0, s, "a", 1, Granted), stated(with(release(4*s, 5*s, "a", 1, Okay), func(e *Event) { e.Retain = Never }), 9), {Kind: Swept, At: 6 * s}, acquire(7*s, 8*s, "b", 2, Granted)}, Rules{}, Linearizability},
 		{"the holder is told what was set", leftBy(8, set(2*s, 7, Okay), set(3*s, 8, Okay)), Rules{}, ""},
 		{"the holder is told what was set first", leftBy(7, set(2*s, 7, Okay), set(3*s, 8, Okay)), Rules{}, StatesChecker},
+		{"the holder is told what was set first, after a release by force", append(leftBy(7, set(2*s, 7, Okay), set(3*s, 8, Okay)), Event{Kind: Forced, At: 4 * s, Name: "n", Token: 1}), Rules{}, ""},
 		{"the holder is told nothing", leftBy(0, set(2*s, 7, Okay)), Rules{}, StatesChecker},
 		{"nobody knows whether it was set", leftBy(0, set(2*s, 7, Unknown)), Rules{}, ""},
 		{"nobody knows whether it was set, and it was", leftBy(7, set(2*s, 7, Unknown)), Rules{}, ""},

@@ -54,7 +54,7 @@ func (l *lease) leaves(sets History, before []uint64) []uint64 {
 		if e.Result != Okay {
 			continue
 		}
-		if l.released == Never { // a request for an older one may be carried out late, or twice
+		if l.released == Never || l.forced { // a request for an older one may be carried out late, or twice, and its own release leaves the last
 			for _, older := range sets[:i] {
 				after = append(after, older.State)
 			}
