@@ -1,9 +1,15 @@
 package temporalstore_test
 
 import (
+	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"go.temporal.io/api/command/v1"
+	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
 
@@ -61,5 +67,61 @@ func TestContinuationThatIsGivenUp(t *testing.T) {
 	release(t, s, "name", "a", token, store.Forever)
 	if again := grant(t, on(t, c, cfg), "name", "b", time.Hour); again <= token {
 		t.Errorf("token %d after %d", again, token)
+	}
+}
+
+// TestWriteBeforeAContinuation: a write that was refused just before its run was continued as new is found in that run. So its outcome is known.
+func TestWriteBeforeAContinuation(t *testing.T) {
+	c, cfg := shared(t), fresh()
+	id, other := cfg.Prefix+":name", on(t, c, cfg)
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	var token int64
+	var signals, reads atomic.Int64
+	s := on(t, through(t, c.TemporalServer, func(method string, send func() error) error {
+		if method == "GetWorkflowExecutionHistory" && reads.Add(1) > 50 {
+			cancel() // it looks for its write in vain
+		}
+		if method != "SignalWorkflowExecution" || signals.Add(1) > 1 {
+			return send()
+		}
+		if err := extend(t, other, "name", "a", token); err != nil { // comes first
+			t.Error(err)
+		}
+		record := last(c.events(t, id))
+		err := send()
+		c.continueAsNew(t, id, record)
+		return err
+	}), cfg)
+	token = grant(t, s, "name", "a", time.Hour)
+	errs, err := s.Extend(ctx, []store.Extension{{Name: "name", Holder: "a", Token: token, TTL: time.Hour}})
+	if err = errors.Join(append(errs, err)...); err != nil || signals.Load() != 2 {
+		t.Errorf("got %v after %d signals, want that the second one extends the lease", err, signals.Load())
+	}
+}
+
+// continueAsNew continues a run with a record.
+func (c peer) continueAsNew(t testing.TB, id, record string) {
+	t.Helper()
+	task, err := c.WorkflowService().PollWorkflowTaskQueue(background, &workflowservice.PollWorkflowTaskQueueRequest{
+		Namespace: "default", TaskQueue: &taskqueue.TaskQueue{Name: id}, Identity: "test",
+	})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	_, err = c.WorkflowService().RespondWorkflowTaskCompleted(background, &workflowservice.RespondWorkflowTaskCompletedRequest{
+		Namespace: "default", TaskToken: task.GetTaskToken(), Commands: []*command.Command{{
+			CommandType: enums.COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION,
+			Attributes: &command.Command_ContinueAsNewWorkflowExecutionCommandAttributes{
+				ContinueAsNewWorkflowExecutionCommandAttributes: &command.ContinueAsNewWorkflowExecutionCommandAttributes{
+					WorkflowType: &common.WorkflowType{Name: "test"}, TaskQueue: &taskqueue.TaskQueue{Name: id},
+					Input: &common.Payloads{Payloads: []*common.Payload{{Metadata: map[string][]byte{"encoding": []byte("json/plain")}, Data: []byte(record)}}},
+				},
+			},
+		}},
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
