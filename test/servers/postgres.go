@@ -111,21 +111,26 @@ var postgresData struct {
 func postgresTemplate(t Test, bin string) string {
 	t.Helper()
 	postgresData.once.Do(func() {
-		dir := Directory(whole)
-		as := unprivileged(whole, dir)
-		password := filepath.Join(dir, "password")
-		if err := os.WriteFile(password, []byte(PostgresPassword), 0o644); err != nil {
-			whole.Fatalf("preparing initdb: %v", err)
-		}
-		data := filepath.Join(dir, "data")
-		runAs(whole, as, filepath.Join(bin, "initdb"), "-N", "-D", data, "-U", PostgresUser, "-E", "UTF8", "--locale=C",
-			"-A", "scram-sha-256", "--pwfile", password)
-		postgresData.dir = data
+		postgresData.dir = initialized(whole, bin, Directory(whole))
 	})
 	if postgresData.dir == "" {
 		t.Fatalf("initdb has failed before")
 	}
 	return postgresData.dir
+}
+
+// initialized makes the data of a server in a directory, and returns where they are.
+func initialized(t Test, bin, dir string) string {
+	t.Helper()
+	as := unprivileged(t, dir)
+	password := filepath.Join(dir, "password")
+	if err := os.WriteFile(password, []byte(PostgresPassword), 0o644); err != nil {
+		t.Fatalf("preparing initdb: %v", err)
+	}
+	data := filepath.Join(dir, "data")
+	runAs(t, as, filepath.Join(bin, "initdb"), "-N", "-D", data, "-U", PostgresUser, "-E", "UTF8", "--locale=C",
+		"-A", "scram-sha-256", "--pwfile", password)
+	return data
 }
 
 // runAs runs a program to its end.

@@ -52,7 +52,12 @@ func redisAt(t Test, port int, dir string, settings ...string) *RedisServer {
 
 func redisWith(t Test, port int, dir string, env []string, settings ...string) *RedisServer {
 	t.Helper()
-	path := Program(t, "Redis", "redis-server", "valkey-server")
+	return redisFrom(t, Program(t, "Redis", "redis-server", "valkey-server"), port, dir, env, settings...)
+}
+
+// redisFrom starts the server of a program.
+func redisFrom(t Test, path string, port int, dir string, env []string, settings ...string) *RedisServer {
+	t.Helper()
 	args := append([]string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir}, settings...)
 	p := launch(t, &Process{name: fmt.Sprintf("redis-%d", port), path: path, args: args, env: env, dir: dir, ready: redisReady(address(port))})
 	return &RedisServer{Process: p, Addr: address(port), URL: "redis://" + address(port) + "/0"}
