@@ -74,7 +74,7 @@ func (s *Server) elementRoutes() []route {
 		{method: http.MethodPost, path: element + "/claim", summary: "Claim an element, to process it", role: roleOperate, takes: true, key: true,
 			in: reflect.TypeFor[ElementRequest](), out: reflect.TypeFor[LeaseResponse](), codes: []string{codeHeld, codeDone, codeFailed, codeBusy, codeUnknown}, do: (*call).claim},
 		{method: http.MethodPost, path: "/v1/elements/{job}/claim", summary: "Claim many elements", role: roleOperate, takes: true, key: true,
-			in: reflect.TypeFor[BatchRequest](), needed: true, out: reflect.TypeFor[BatchResponse](), codes: []string{codeUnknown}, do: (*call).claimMany},
+			in: reflect.TypeFor[BatchRequest](), needed: true, out: reflect.TypeFor[BatchResponse](), codes: []string{codeBusy, codeUnknown}, do: (*call).claimMany},
 		ending("done", "Record an element as processed", func(c *call) (any, error) {
 			return c.end(func(e *soloist.Elements, d soloist.Detached, _ string) error { return e.DoneDetached(c.Context, d) })
 		}),
@@ -186,6 +186,11 @@ func (c *call) claimMany() (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	leave, err := c.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	elements := c.server.client.With(opts).Elements(job, tickets[0].Element.options())
 	out := &BatchResponse{make([]Claimed, len(tickets))}
 	// The requests of all of them share batches.

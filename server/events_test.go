@@ -268,6 +268,7 @@ func TestEventsEnd(t *testing.T) {
 	s := start(t, soloisttest.NewStore(), Config{MaxWaiting: 1})
 	f := s.listen("")
 	s.want(503, codeBusy, "GET", "/v1/events", nil)
+	s.want(503, codeBusy, "POST", "/v1/elements/invoices/claim", BatchRequest{IDs: []string{"1"}})
 	s.server.Drain()
 	if e := f.next(); e.Event != "end" || e.Why != "closing" {
 		t.Errorf("%+v", e)

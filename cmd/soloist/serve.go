@@ -113,6 +113,8 @@ func (r *serveRun) config(log *slog.Logger) (server.Config, *tls.Config, error) 
 		return fail("--open-actions is for callers without a token, and --tokens refuses those: give one of them")
 	case r.tokens == "" && slices.Contains(r.hosts, "*"):
 		return fail("--host * lets web pages call an API that needs no token: give --tokens, or the names by which callers reach it")
+	case slices.ContainsFunc(r.hosts, func(host string) bool { return host == "" || listen.HostOf(host) != host }):
+		return fail("--host %q: give a name or an IP address alone, without a port and without brackets", r.hosts)
 	case !local && r.tokens == "":
 		return fail("--listen %s is reached from other machines: give --tokens, or listen on 127.0.0.1 or a unix socket", &r.probes.address)
 	case !local && r.cert == "" && !r.proxy:
