@@ -84,13 +84,33 @@ func (b *backend) Close() error {
 // Read implements casstore.Backend. The server that the client is connected to may lag behind the others. So it catches up with the leader first.
 func (b *backend) Read(ctx context.Context, names []string) ([]casstore.Item, error) {
 	items, err := call(ctx, b, func(conn *zk.Conn) ([]casstore.Item, error) {
-		if _, err := conn.Sync(b.tree.root); err != nil {
-			return nil, err
-		}
-		items, errs := b.readAll(ctx, conn, names)
-		return items, cmp.Or(errs...)
+		var items []casstore.Item
+		err := b.caughtUp(ctx, conn, func() error {
+			var errs []error
+			items, errs = b.readAll(ctx, conn, names)
+			return cmp.Or(errs...)
+		})
+		return items, err
 	})
 	return items, wrap("reading", err)
+}
+
+// caughtUp has the server that the client is connected to catch up with the leader, and then reads from it, both in one session. The client keeps requests that
+// were not sent for its next connection. In the same session no server accepts it that knows less than the last one; in another session the server may lag behind.
+func (b *backend) caughtUp(ctx context.Context, conn *zk.Conn, read func() error) error {
+	for ctx.Err() == nil {
+		session := conn.SessionID() // 0 before the first one
+		if _, err := conn.Sync(b.tree.root); err != nil {
+			return err
+		}
+		if conn.SessionID() != session {
+			continue
+		}
+		if err := read(); err != nil || conn.SessionID() == session {
+			return err
+		}
+	}
+	return ctx.Err()
 }
 
 // readAll reads nodes.
@@ -143,21 +163,12 @@ func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[casstore.It
 
 // names returns the names that begin with a prefix, in ascending order.
 func (b *backend) names(ctx context.Context, prefix string) ([]string, error) {
-	found, err := call(ctx, b, func(conn *zk.Conn) ([]string, error) {
-		if _, err := conn.Sync(b.tree.root); err != nil {
-			return nil, err
-		}
-		buckets, err := b.buckets(conn)
-		if err != nil {
-			return nil, err
-		}
-		found, errs := make([][]string, len(buckets)), make([]error, len(buckets))
-		parallel.Do(len(buckets), flights, func(i int) {
-			if errs[i] = ctx.Err(); errs[i] == nil {
-				found[i], errs[i] = b.namesIn(conn, buckets[i])
-			}
+	found, err := call(ctx, b, func(conn *zk.Conn) (found []string, err error) {
+		err = b.caughtUp(ctx, conn, func() error {
+			found, err = b.allNames(ctx, conn)
+			return err
 		})
-		return slices.Concat(found...), cmp.Or(errs...)
+		return found, err
 	})
 	if err != nil {
 		return nil, wrap("listing", err)
@@ -165,6 +176,21 @@ func (b *backend) names(ctx context.Context, prefix string) ([]string, error) {
 	found = slices.DeleteFunc(found, func(name string) bool { return !strings.HasPrefix(name, prefix) })
 	slices.Sort(found)
 	return found, nil
+}
+
+// allNames returns the names in all buckets.
+func (b *backend) allNames(ctx context.Context, conn *zk.Conn) ([]string, error) {
+	buckets, err := b.buckets(conn)
+	if err != nil {
+		return nil, err
+	}
+	found, errs := make([][]string, len(buckets)), make([]error, len(buckets))
+	parallel.Do(len(buckets), flights, func(i int) {
+		if errs[i] = ctx.Err(); errs[i] == nil {
+			found[i], errs[i] = b.namesIn(conn, buckets[i])
+		}
+	})
+	return slices.Concat(found...), cmp.Or(errs...)
 }
 
 // buckets returns the names of the buckets that are there, in ascending order.

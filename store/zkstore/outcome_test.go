@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/casstore"
 	"github.com/soloist-dev/soloist/store/zkstore"
 	"github.com/soloist-dev/soloist/test/servers"
 )
@@ -256,5 +257,34 @@ func TestVersionsEnd(t *testing.T) {
 		if err != nil || stat.Version > 3 || len(children) != 1 {
 			t.Fatalf("version %d, children %q, %v; want at most 3, and one child", stat.Version, children, err)
 		}
+	}
+}
+
+// TestReadsInOneSession: what a server was to catch up for is read from that server. A session may end in between, and the next one be at a server that lags behind: it could
+// miss that tokens were forgotten.
+func TestReadsInOneSession(t *testing.T) {
+	s, path := shared(t), fresh()
+	p := newProxy(t, s.Addr)
+	conn := newConn(t, p.addr())
+	via := on(t, conn, path)
+	if _, err := claim(background, via, "a", "x", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	first, reads := conn.SessionID(), 0
+	err := zkstore.CaughtUp(background, via, conn, func() error {
+		if reads++; reads == 1 {
+			p.expire(t)
+			servers.Wait(t, "another session", func() bool { now := conn.SessionID(); return now != 0 && now != first })
+		}
+		return nil
+	})
+	if err != nil || reads != 2 {
+		t.Errorf("%d reads, %v, want a second one in the other session", reads, err)
+	}
+	if r := zkstore.ConflictSince(background, via, conn, first, "a"); !errors.Is(r.Err, casstore.ErrConflict) || r.Current != nil {
+		t.Errorf("a change that was refused in the session before: %+v, want a conflict, after which the record is read anew", r)
+	}
+	if r := zkstore.ConflictSince(background, via, conn, conn.SessionID(), "a"); !errors.Is(r.Err, casstore.ErrConflict) || r.Current == nil {
+		t.Errorf("a change that was refused in this session: %+v, want the record as it is", r)
 	}
 }

@@ -67,6 +67,7 @@ func (b *backend) write(ctx context.Context, conn *zk.Conn, rest []pending) {
 			return
 		}
 		ops, owners := flat(rest)
+		session := conn.SessionID()
 		replies, err := conn.Multi(ops...)
 		i := refused(replies, len(ops))
 		switch {
@@ -79,7 +80,7 @@ func (b *backend) write(ctx context.Context, conn *zk.Conn, rest []pending) {
 			fail(rest, unsure("writing", b.conns.explain(err)))
 			return
 		}
-		rest = b.without(ctx, conn, rest, owners[i], ops[i], replies[i].Error)
+		rest = b.without(ctx, conn, session, rest, owners[i], ops[i], replies[i].Error)
 	}
 }
 
@@ -133,13 +134,13 @@ func (p pending) succeed() {
 }
 
 // without ends the changes that cannot be carried out, after ZooKeeper has refused an operation of one of them, and returns the others.
-func (b *backend) without(ctx context.Context, conn *zk.Conn, rest []pending, of int, op any, why error) []pending {
+func (b *backend) without(ctx context.Context, conn *zk.Conn, session int64, rest []pending, of int, op any, why error) []pending {
 	create, _ := op.(*zk.CreateRequest)
 	switch {
 	case errors.Is(why, zk.ErrNoNode) && create != nil:
 		return b.makeBuckets(conn, rest)
 	case errors.Is(why, zk.ErrBadVersion), errors.Is(why, zk.ErrNoNode), errors.Is(why, zk.ErrNodeExists):
-		return b.conflicts(ctx, conn, rest, of)
+		return b.conflicts(ctx, conn, session, rest, of)
 	case len(rest) > 1: // a node that has something wrong affects its own name only
 		parallel.Do(len(rest), flights, func(i int) { b.write(ctx, conn, rest[i:i+1]) })
 		return nil
@@ -182,10 +183,14 @@ func (b *backend) make(conn *zk.Conn, node string) error {
 	return err
 }
 
-// conflicts ends the changes of nodes that are not as they were, and returns the others. The refused one is not among them in any case. The server has
-// carried out all that came before the refused request, so it need not catch up.
-func (b *backend) conflicts(ctx context.Context, conn *zk.Conn, rest []pending, of int) (others []pending) {
+// conflicts ends the changes of nodes that are not as they were, and returns the others. The refused one is not among them in any case. In the session of
+// the refused request the server has carried out all that came before it, so it need not catch up.
+func (b *backend) conflicts(ctx context.Context, conn *zk.Conn, session int64, rest []pending, of int) (others []pending) {
 	items, errs := b.readAll(ctx, conn, names(rest))
+	if conn.SessionID() != session {
+		fail(rest, casstore.ErrConflict) // what was read may be old
+		return nil
+	}
 	for i, p := range rest {
 		switch is := items[i]; {
 		case errs[i] != nil && i == of:
