@@ -121,7 +121,7 @@ func (a *app) argumentSource(arg, which string) (source, error) {
 		return checkSource(source{text: text, from: "$" + name})
 	}
 	if path, ok := strings.CutPrefix(arg, "file:"); ok {
-		return readSource(path)
+		return readSource(path, which)
 	}
 	if hasPassword(arg) {
 		return source{}, badConfig(fmt.Errorf("%s has a password in it, and everybody on this machine can see the arguments of a process: give env:NAME or file:PATH, the variable or the file that has the URL", which))

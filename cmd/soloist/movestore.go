@@ -26,6 +26,9 @@ func (s source) moving() (moving, error) {
 	}
 	m := moving{oldStore: s.part(parts[1], "the old store"), newStore: s.part(parts[2], "the new store")}
 	if err := m.phase.UnmarshalText([]byte(parts[0])); err != nil {
+		if strings.Contains(parts[0], ":") {
+			err = errors.New("a URL stands where the phase belongs: write move:PHASE OLD NEW")
+		}
 		return moving{}, badConfig(fmt.Errorf("%s: %w", s.from, err))
 	}
 	for _, part := range []source{m.oldStore, m.newStore} {

@@ -74,7 +74,7 @@ func (a *app) findSource() (source, error) {
 		return checkSource(source{text: text, from: "$" + varStore})
 	}
 	if path := a.env(varStoreFile); path != "" {
-		return readSource(path)
+		return readSource(path, "$"+varStoreFile)
 	}
 	if nested := a.nested(); nested != "" {
 		return source{}, badConfig(fmt.Errorf("this soloist runs in a command of another (%s), and no store is named for it: give --pass-store to the outer soloist, or --store, $%s or $%s to this one",
@@ -99,10 +99,10 @@ func (a *app) nested() string {
 	return ""
 }
 
-// readSource reads the URL from a file that has one line.
-func readSource(path string) (source, error) {
+// readSource reads the URL from a file that has one line, and that where names.
+func readSource(path, where string) (source, error) {
 	fail := func(err error) (source, error) {
-		err = fmt.Errorf("reading the store's URL from $%s: %w", varStoreFile, err)
+		err = fmt.Errorf("reading the store's URL from the file of %s: %w", where, err)
 		if errors.Is(err, fs.ErrPermission) {
 			return source{}, &exit{exitDenied, err}
 		}

@@ -97,6 +97,7 @@ func scan(ctx context.Context, oldStore, newStore store.Store, phase Phase, o Op
 	}
 	w := &work{both: pair(oldStore, newStore, phase), do: do, progress: o.Progress, slots: make(chan struct{}, copyAtOnce)}
 	var names []string
+	var suspects []twins
 	var unread error
 	for p, err := range w.both.pairs(ctx, "") {
 		if err != nil {
@@ -106,7 +107,10 @@ func scan(ctx context.Context, oldStore, newStore store.Store, phase Phase, o Op
 		if strings.HasPrefix(p.name, Records) {
 			continue
 		}
-		if w.count(p, o.Abandoned) {
+		switch {
+		case p.same() && p.halfHeld() || !p.same() && p.taken():
+			suspects = append(suspects, p)
+		case w.count(p, p.same(), o.Abandoned):
 			names = append(names, p.name)
 		}
 		if len(names) == copyBatch {
@@ -119,8 +123,40 @@ func scan(ctx context.Context, oldStore, newStore store.Store, phase Phase, o Op
 	if len(names) > 0 && unread == nil {
 		w.send(names)
 	}
+	for batch := range slices.Chunk(suspects, copyBatch) {
+		if unread == nil {
+			unread = w.suspect(ctx, batch, o.Abandoned)
+		}
+	}
 	w.running.Wait()
 	return w.report, errors.Join(unread, w.err)
+}
+
+// suspect reads names again that seemed to be held by a replica of the phase behind. The two lists are not of one moment, so names that replicas of
+// this phase use can look like that. The shadow is read first: the store that decides then has the greater token of a name in use, and if it still
+// has the grant that was listed, its holder did not have the shadow.
+func (w *work) suspect(ctx context.Context, batch []twins, abandoned bool) error {
+	reads := make([]store.Claim, len(batch))
+	for i, p := range batch {
+		reads[i] = store.Claim{Name: p.name, Holder: "move/" + rand.Text(), TTL: copyTTL, Mark: -1}
+	}
+	shadows, truths := claimEach(ctx, w.both.shadow, reads), claimEach(ctx, w.both.truth, reads)
+	var names []string
+	for i, p := range batch {
+		var shadow, truth *store.DoneError
+		if !errors.As(shadows[i].Err, &shadow) || !errors.As(truths[i].Err, &truth) {
+			return fmt.Errorf("move: reading %q: %w", p.name, errors.Join(shadows[i].Err, truths[i].Err))
+		}
+		now := twins{p.name, truth.Record, shadow.Record, truth.Record.Token != 0 && shadow.Record.Token != 0}
+		behind := now.halfHeld() && now.truth.Token == p.truth.Token
+		if w.count(now, now.same() && !behind, abandoned) {
+			names = append(names, p.name)
+		}
+	}
+	if len(names) > 0 {
+		w.send(names)
+	}
+	return nil
 }
 
 // A work is a scan with its batches.
@@ -136,16 +172,16 @@ type work struct {
 	err    error
 }
 
-// count notes what the stores have of a name, and reports whether it differs and can be copied.
-func (w *work) count(p twins, abandoned bool) bool {
+// count notes what the stores have of a name, and reports whether it is not the same and can be copied.
+func (w *work) count(p twins, same, abandoned bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := &w.report
 	r.Names++
 	switch {
-	case p.same():
+	case same:
 		r.Same++
-	case !p.truth.Free() || !p.shadow.Free():
+	case p.taken():
 		r.Taken++
 		r.Left = max(r.Left, p.truth.Left, p.shadow.Left)
 		r.note(p.name)
@@ -200,6 +236,12 @@ type twins struct {
 func (p twins) same() bool {
 	return p.inBoth && p.truth.Token > p.shadow.Token && p.truth.Mark == p.shadow.Mark && bytes.Equal(p.truth.State, p.shadow.State)
 }
+
+func (p twins) taken() bool { return !p.truth.Free() || !p.shadow.Free() }
+
+// halfHeld reports whether the last holder in the store that decides did not have the shadow. Such a holder is in the phase behind: what it
+// will write is in one store only, and so is its crash.
+func (p twins) halfHeld() bool { return p.truth.Holder != "" && p.truth.Holder != p.shadow.Holder }
 
 // touch acquires names, and releases them with records that agree: the store that decides first, so that the other one never knows more.
 func (b *both) touch(ctx context.Context, names []string, retain time.Duration, r *Report) error {
