@@ -1,6 +1,7 @@
 package natsstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -83,7 +84,7 @@ func (b *backend) Read(ctx context.Context, names []string) ([]casstore.Item, er
 	}
 	items, errs := make([]casstore.Item, len(names)), make([]error, len(names))
 	parallel.Do(len(names), flights, func(i int) { items[i], errs[i] = b.read(ctx, l, names[i]) })
-	if err := errors.Join(errs...); err != nil {
+	if err := cmp.Or(errs...); err != nil { // one is enough: it fails all
 		return nil, err
 	}
 	return items, nil

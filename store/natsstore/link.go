@@ -142,10 +142,10 @@ func (l *link) denied(subject string, before error) error {
 	if inboxes == "" {
 		inboxes = nats.InboxPrefix
 	}
-	switch text := strings.ToLower(err.Error()); {
-	case strings.Contains(text, `subscription to "`+strings.ToLower(inboxes)):
+	switch text := err.Error(); {
+	case strings.Contains(text, `Subscription to "`+inboxes):
 		return &deniedError{err: err, sent: true}
-	case err != before && strings.Contains(text, `"`+strings.ToLower(subject)+`"`): //nolint:errorlint // whether it is the same value
+	case err != before && strings.Contains(text, `"`+subject+`"`): //nolint:errorlint // whether it is the same value
 		return &deniedError{err: err}
 	}
 	return nil

@@ -1,0 +1,32 @@
+package natsstore
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+// TestDenialOfAnotherName: that a user may not write one name is not taken for a denial of another one, which differs in case: its write may have been stored.
+func TestDenialOfAnotherName(t *testing.T) {
+	server := servers.NATS(t, 1, `authorization: { users: [ { user: w, password: p, permissions: { publish: "$KV.locks.Job", subscribe: ">" } } ] }`)[0]
+	nc, err := nats.Connect("nats://"+server.Addr, nats.UserInfo("w", "p"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if err := nc.Publish("$KV.locks.job", nil); err != nil {
+		t.Fatal(err)
+	}
+	servers.Wait(t, "the denial", func() bool { return nc.LastError() != nil })
+	l := &link{nc: nc}
+	var denied *deniedError
+	if err := l.denied("$KV.locks.job", nil); !errors.As(err, &denied) || denied.sent {
+		t.Errorf("the name that was denied: %v", err)
+	}
+	if err := l.denied("$KV.locks.Job", nil); err != nil {
+		t.Errorf("another name: %v", err)
+	}
+}
