@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -70,6 +71,7 @@ type translation struct {
 	file  string
 	jobs  []job
 	notes []Note
+	read  map[*yaml.Node]bool // manifests
 }
 
 func (t *translation) note(line int, job, format string, args ...any) {
@@ -78,12 +80,18 @@ func (t *translation) note(line int, job, format string, args ...any) {
 
 // result writes the YAML, with the notes of each job above it. A job that soloist cron would refuse is left out, and named.
 func (t *translation) result() (Result, error) {
+	named := map[string]bool{}
 	t.jobs = slices.DeleteFunc(t.jobs, func(j job) bool {
 		text, err := render([]job{j}, nil)
 		if err == nil {
 			_, err = crontab.Parse("the job", text, crontab.Dialect{Format: crontab.YAML})
 		}
-		if err != nil {
+		if err == nil && named[j.Name] {
+			err = errors.New("another job has this name; give each its own")
+		}
+		if err == nil {
+			named[j.Name] = true
+		} else {
 			t.note(j.line, j.Name, "the job is not carried over: %v", err)
 		}
 		return err != nil

@@ -15,7 +15,7 @@ import (
 // Kubernetes imports the CronJobs of manifests. A command runs on the machines of the fleet, and not in a container: so the image, the volumes and all
 // else that makes a pod is named, and not carried over.
 func Kubernetes(file string, data []byte) (Result, error) {
-	t := &translation{file: file}
+	t := &translation{file: file, read: map[*yaml.Node]bool{}}
 	for decoder := yaml.NewDecoder(bytes.NewReader(data)); ; {
 		var document yaml.Node
 		err := decoder.Decode(&document)
@@ -38,7 +38,16 @@ type object struct {
 	keys   []string
 }
 
+// meant returns the node that an alias names, or else n.
+func meant(n *yaml.Node) *yaml.Node {
+	if n != nil && n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
+
 func objectOf(n *yaml.Node, path string) *object {
+	n = meant(n)
 	o := &object{node: n, path: path, values: map[string]*yaml.Node{}, lines: map[string]int{}}
 	if n == nil || n.Kind != yaml.MappingNode {
 		return o
@@ -51,7 +60,7 @@ func objectOf(n *yaml.Node, path string) *object {
 }
 
 func (o *object) take(key string) *yaml.Node {
-	n := o.values[key]
+	n := meant(o.values[key])
 	o.keys = slices.DeleteFunc(o.keys, func(k string) bool { return k == key })
 	return n
 }
@@ -73,12 +82,17 @@ func (o *object) texts(key string) []string {
 	}
 	var all []string
 	for _, item := range n.Content {
-		all = append(all, item.Value)
+		all = append(all, meant(item).Value)
 	}
 	return all
 }
 
 func (t *translation) manifest(n *yaml.Node) {
+	n = meant(n)
+	if t.read[n] { // an alias: a list can contain itself
+		return
+	}
+	t.read[n] = true
 	o := objectOf(n, "")
 	switch kind := o.text("kind"); kind {
 	case "List":
@@ -108,7 +122,7 @@ func (t *translation) cronJob(o *object, line int) {
 			}
 		}
 	}
-	j.Schedule, j.Zone = spec.text("schedule"), spec.text("timeZone")
+	j.Schedule, j.Zone = eitherDay(spec.text("schedule")), spec.text("timeZone")
 	if j.Zone == "" {
 		t.note(spec.lines["schedule"], j.Name, "without a timeZone the schedule is in that of the cluster's controller, which is mostly UTC; here it is in UTC")
 	}
@@ -155,7 +169,7 @@ func (t *translation) policies(j *job, spec *object) {
 		j.Missed = "once" // Kubernetes starts the last of the missed times
 	}
 	line = spec.lines["suspend"]
-	if spec.text("suspend") == "true" {
+	if s := strings.ToLower(spec.text("suspend")); !slices.Contains([]string{"", "~", "null", "false", "no", "n", "off"}, s) {
 		t.note(line, j.Name, "suspend is not carried over: pause the job before it is due: soloist jobs pause %s --reason TEXT", j.Name)
 	}
 }
@@ -184,16 +198,12 @@ func (t *translation) container(j *job, c *object) {
 	}
 	line = max(c.lines["args"], c.lines["command"])
 	command := c.texts("command")
-	if args := c.take("args"); args != nil && len(command) > 0 {
-		for _, item := range args.Content {
-			command = append(command, item.Value)
-		}
+	if len(command) > 0 {
+		command = append(command, c.texts("args")...)
 	}
 	j.Command, j.Dir = command, c.text("workingDir")
 	for _, word := range command {
-		if strings.Contains(word, "$(") {
-			t.note(line, j.Name, "%q is passed on as it stands: only Kubernetes replaces $(NAME) in it", word)
-		}
+		t.expansion(line, j.Name, word)
 	}
 	if env := c.take("env"); env != nil {
 		for _, item := range env.Content {
@@ -207,6 +217,29 @@ func (t *translation) container(j *job, c *object) {
 				j.Env = map[string]string{}
 			}
 			j.Env[name] = v.text("value")
+			t.expansion(item.Line, j.Name, j.Env[name])
 		}
 	}
+}
+
+// expansion names a text in which Kubernetes replaces something.
+func (t *translation) expansion(line int, job, text string) {
+	if strings.Contains(text, "$(") || strings.Contains(text, "$$") {
+		t.note(line, job, "%q is passed on as it stands: only Kubernetes replaces $(NAME) and $$ in it", text)
+	}
+}
+
+// eitherDay returns a schedule in which a day that matches either of two restricted fields is taken, as Kubernetes has it also if one of them begins
+// with a step, such as */2. In soloist cron a day must match both then.
+func eitherDay(schedule string) string {
+	fields := strings.Fields(schedule)
+	if len(fields) != 5 || slices.Contains([]string{"*", "?"}, fields[2]) || slices.Contains([]string{"*", "?"}, fields[4]) {
+		return schedule
+	}
+	for i, whole := range map[int]string{2: "1-31/", 4: "0-6/"} {
+		if step, ok := strings.CutPrefix(fields[i], "*/"); ok && step != "1" {
+			fields[i] = whole + step
+		}
+	}
+	return strings.Join(fields, " ")
 }

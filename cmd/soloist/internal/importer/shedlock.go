@@ -2,7 +2,9 @@ package importer
 
 import (
 	"fmt"
+	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,15 +12,21 @@ import (
 
 var (
 	annotation = regexp.MustCompile(`@(Scheduled|SchedulerLock)\s*\(((?:[^()"]|"(?:[^"\\]|\\.)*"|\([^()]*\))*)\)`)
-	attribute  = regexp.MustCompile(`(\w+)\s*=\s*("(?:[^"\\]|\\.)*"|[^,]+)`)
-	method     = regexp.MustCompile(`(?:void|[A-Z]\w*)\s+(\w+)\s*\(`)
+	attribute  = regexp.MustCompile(`(\w+)\s*=\s*((?:"(?:[^"\\]|\\.)*"|[^,"])+)`)
+	method     = regexp.MustCompile(`(?:void|fun|[A-Z]\w*)\s+(\w+)\s*\(`)
+	comment    = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*(?s:.*?)\*/`)
 )
 
 // ShedLock imports Java or Kotlin sources, or a list of their lines: each @Scheduled with its @SchedulerLock is a job. The commands are for people to fill in: the
 // method cannot be run by a command.
 func ShedLock(file string, data []byte) (Result, error) {
 	t := &translation{file: file}
-	text := string(data)
+	text := comment.ReplaceAllStringFunc(string(data), func(found string) string {
+		if found[0] == '"' {
+			return found
+		}
+		return " " + strings.Repeat("\n", strings.Count(found, "\n"))
+	})
 	var scheduled, locked *annotated
 	flush := func(end int) {
 		if scheduled != nil {
@@ -31,7 +39,10 @@ func ShedLock(file string, data []byte) (Result, error) {
 	for _, at := range annotation.FindAllStringSubmatchIndex(text, -1) {
 		a := &annotated{line: 1 + strings.Count(text[:at[0]], "\n"), end: at[1], values: attributes(text[at[4]:at[5]])}
 		if text[at[2]:at[3]] == "Scheduled" {
-			if scheduled != nil || locked != nil && between(text[locked.end:at[0]]) {
+			switch {
+			case scheduled != nil && strings.Trim(text[scheduled.end:at[0]], ", \t\r\n") == "":
+				t.note(scheduled.line, "", "the method has another @Scheduled, which alone is carried over: write a job for this one, with a name that no other job has")
+			case scheduled != nil || locked != nil && between(text[locked.end:at[0]]):
 				flush(at[0])
 			}
 			scheduled = a
@@ -104,10 +115,15 @@ func (t *translation) springTimes(j *job, s annotated) error {
 		}
 	}
 	if cron := s.values["cron"]; cron != "" {
-		if cron == "-" || strings.Contains(cron, "${") || strings.Contains(cron, "#{") {
+		if strings.Contains(cron, "${") || strings.Contains(cron, "#{") {
 			return fmt.Errorf("the value of cron, %q, is in the program's configuration", cron)
 		}
-		j.Schedule = cron
+		if j.Schedule = cron; j.Zone == "" {
+			t.note(s.line, j.Name, "without a zone the schedule is in that of the program's machine; here it is in UTC")
+		}
+		if fields := strings.Fields(cron); len(fields) == 6 && !slices.Contains([]string{"*", "?"}, fields[3]) && !slices.Contains([]string{"*", "?"}, fields[5]) {
+			j.Schedule = "DAYS=both " + cron // as in Spring
+		}
 		return nil
 	}
 	for key, to := range map[string]*string{"fixedRate": &j.Every, "fixedRateString": &j.Every, "fixedDelay": &j.Delay, "fixedDelayString": &j.Delay} {
@@ -150,7 +166,7 @@ var (
 // javaDuration reads a number of units, an ISO 8601 duration such as PT10M, or a short one such as 10m.
 func javaDuration(text, unit string) (time.Duration, error) {
 	text = strings.TrimSuffix(strings.ReplaceAll(text, "_", ""), "L")
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil && units[unit] > 0 {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && units[unit] > 0 && n >= 0 && n <= int64(math.MaxInt64/units[unit]) {
 		return time.Duration(n) * units[unit], nil
 	}
 	if m := isoDuration.FindStringSubmatch(text); m != nil && text != "PT" {
