@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/soloist-dev/soloist/store"
@@ -67,18 +68,19 @@ func (b *backend) Write(ctx context.Context, changes []casstore.Change) ([]casst
 // attempts is how often a create is tried when a run that stands for nothing is in its way.
 const attempts = 3
 
-// create starts an execution. A run whose record was forgotten, and which nobody has ended since, is ended first.
+// create starts an execution, if the name has none, not even one that has ended: what a person has ended is not free, and this process may not have read
+// that. Only after a run whose record was forgotten another one is started; if nobody has ended that run since, it is ended first.
 func (b *backend) create(ctx context.Context, c casstore.Change) casstore.Result {
 	e := entryOf(c)
 	input, err := e.payloads()
 	if err != nil {
 		return casstore.Result{Err: wrap("writing", err)}
 	}
-	id := b.cfg.workflowID(c.Name)
+	id, reuse := b.cfg.workflowID(c.Name), enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
 	for range attempts {
 		_, err := b.service.StartWorkflowExecution(ctx, &workflowservice.StartWorkflowExecutionRequest{
 			Namespace: b.cfg.Namespace, WorkflowId: id, WorkflowType: b.workflowType(), TaskQueue: b.queue(id), Input: input, Identity: identity, RequestId: e.Version,
-			WorkflowTaskTimeout: durationpb.New(taskTimeout), WorkflowIdReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+			WorkflowTaskTimeout: durationpb.New(taskTimeout), WorkflowIdReusePolicy: reuse,
 			WorkflowIdConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		})
 		var taken *serviceerror.WorkflowExecutionAlreadyStarted
@@ -87,20 +89,24 @@ func (b *backend) create(ctx context.Context, c casstore.Change) casstore.Result
 		} else if !errors.As(err, &taken) {
 			return casstore.Result{Err: unsure("writing", err)}
 		}
+		reuse = enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
 		l, err := b.read(ctx, c.Name, taken.RunId)
 		switch {
 		case err != nil:
 			return casstore.Result{Err: store.AsUnknown(err)} // it may be this very request, carried out twice
-		case l == nil || l.moved: // it has ended since
+		case l == nil || l.moved: // it is not the last one any more
 		case l.took[e.Version] > 0:
 			return casstore.Result{Version: e.Version}
 		case !l.gone():
 			now := l.item()
 			return casstore.Result{Err: casstore.ErrConflict, Current: &now}
-		default:
+		case l.closed == "":
 			if err := b.end(ctx, l); err != nil {
 				return casstore.Result{Err: err}
 			}
+			fallthrough
+		default:
+			reuse = enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
 		}
 	}
 	return casstore.Result{Err: casstore.ErrConflict}
@@ -117,7 +123,7 @@ func (b *backend) queue(id string) *taskqueue.TaskQueue { return &taskqueue.Task
 func (b *backend) replace(ctx context.Context, c casstore.Change) casstore.Result {
 	e := entryOf(c)
 	l, result := b.send(ctx, e)
-	if result.Err == nil && l.long(e.Version) {
+	if l != nil && l.begins(e.Version) {
 		b.roll(e.Name)
 	}
 	return result
@@ -145,6 +151,9 @@ func (b *backend) send(ctx context.Context, e entry) (*log, casstore.Result) {
 	})
 	var none *serviceerror.NotFound
 	if err = known(err); err != nil && !errors.As(err, &none) {
+		if code(err) == codes.InvalidArgument { // so Temporal says that a run has all the signals that it takes
+			b.roll(e.Name)
+		}
 		return nil, casstore.Result{Err: unsure("writing", err)}
 	}
 	return b.find(ctx, e, err == nil)
@@ -167,22 +176,16 @@ func (b *backend) find(ctx context.Context, e entry, sent bool) (*log, casstore.
 			return nil, casstore.Result{Err: store.AsUnknown(err)}
 		}
 		now := itemOf(e.Name, l)
-		for in := l; in != nil; {
-			switch {
-			case in.took[e.Version] > 0:
-				return l, casstore.Result{Version: e.Version}
-			case in.refused[e.Version], in.broken != nil:
-				return l, casstore.Result{Err: casstore.ErrConflict, Current: &now}
-			case in != l || in.previous == "":
-				in = nil
-			default: // the run was continued in between
-				if in, err = b.read(ctx, e.Name, in.previous); err != nil {
-					return nil, casstore.Result{Err: store.AsUnknown(err)}
-				}
-			}
-		}
-		if !sent {
+		switch found, err := b.search(ctx, l, e); {
+		case err != nil:
+			return l, casstore.Result{Err: store.AsUnknown(err), Current: &now}
+		case found == tookEffect:
+			return l, casstore.Result{Version: e.Version}
+		case found == wasRefused || !sent:
 			return l, casstore.Result{Err: casstore.ErrConflict, Current: &now}
+		case found == isLost:
+			err := fmt.Errorf("temporalstore: the run of %q that the write was sent to is not known any more", e.Name)
+			return l, casstore.Result{Err: store.AsUnknown(err), Current: &now}
 		}
 		if looks%manyLooks == 0 {
 			b.roll(e.Name)
@@ -194,6 +197,42 @@ func (b *backend) find(ctx context.Context, e entry, sent bool) (*log, casstore.
 			return l, casstore.Result{Err: store.AsUnknown(fmt.Errorf("temporalstore: the write to %q is not in the history yet: %w", e.Name, ctx.Err())), Current: &now}
 		}
 	}
+}
+
+// A finding is where a write was found.
+type finding int
+
+const (
+	notYet finding = iota
+	tookEffect
+	wasRefused
+	isLost // it is in a run that nothing leads to: the record was forgotten, and perhaps made anew since
+)
+
+// runsBack is how many runs before the current one are searched. A write whose sender has seen an old run only is not looked for in all since.
+const runsBack = 8
+
+// search looks for a write in a run and, if that was continued in between, in those before: back to the run that has the write that it replaces.
+func (b *backend) search(ctx context.Context, l *log, e entry) (finding, error) {
+	for range 1 + runsBack {
+		switch {
+		case l == nil:
+			return isLost, nil
+		case l.took[e.Version] > 0:
+			return tookEffect, nil
+		case l.refused[e.Version] > 0, l.broken != nil:
+			return wasRefused, nil
+		case l.took[e.Replaces] > 0:
+			return notYet, nil
+		case l.previous == "":
+			return isLost, nil
+		}
+		var err error
+		if l, err = b.read(ctx, e.Name, l.previous); err != nil {
+			return notYet, err
+		}
+	}
+	return notYet, nil
 }
 
 // end terminates the run of a record that was forgotten.

@@ -22,15 +22,16 @@ type log struct {
 	name     string
 	run      string // its ID
 	previous string // the ID of the run that it continues, or ""
-	writes   int    // that took effect
+	writes   int    // whether they took effect or not
 	events   int
+	last     int64          // the ID of the last event
 	bytes    int            // of writes
-	took     map[string]int // the versions of the writes that took effect, in their order from 1
-	refused  map[string]bool
-	current  entry  // what took effect last
-	closed   string // how the run has ended, or ""
-	moved    bool   // it has ended because another run continues it
-	broken   error  // something else has written to it
+	took     map[string]int // the versions of the writes that took effect, each with its place among all writes, from 1
+	refused  map[string]int // those of the others
+	current  entry          // what took effect last
+	closed   string         // how the run has ended, or ""
+	moved    bool           // it has ended because another run continues it
+	broken   error          // something else has written to it
 }
 
 // read returns the log of a run, or of the one that is current or was the last if run is "". It returns nil if there is none.
@@ -44,35 +45,52 @@ func (b *backend) read(ctx context.Context, name, run string) (*log, error) {
 }
 
 func (b *backend) readRun(ctx context.Context, name, run string) (*log, error) {
-	l := &log{name: name, run: run, took: map[string]int{}, refused: map[string]bool{}}
-	request := &workflowservice.GetWorkflowExecutionHistoryRequest{
+	l := newLog(name)
+	err := b.readPages(ctx, l, &workflowservice.GetWorkflowExecutionHistoryRequest{
 		Namespace: b.cfg.Namespace, Execution: &common.WorkflowExecution{WorkflowId: b.cfg.workflowID(name), RunId: run},
-	}
-	for {
-		page, err := b.service.GetWorkflowExecutionHistory(ctx, request)
-		var none *serviceerror.NotFound
-		switch err = known(err); {
-		case errors.As(err, &none):
-			return nil, nil //nolint:nilnil // there is no such run
-		case err != nil:
-			return nil, wrap("reading", err)
-		}
-		for _, event := range page.GetHistory().GetEvents() {
-			l.add(event)
-		}
-		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
-			break
-		}
-	}
-	if l.current.Version == "" && l.broken == nil {
-		l.broken = errors.New("its history does not begin with its start")
+	})
+	var none *serviceerror.NotFound
+	switch {
+	case errors.As(err, &none):
+		return nil, nil //nolint:nilnil // there is no such run
+	case err != nil:
+		return nil, wrap("reading", err)
 	}
 	return l, nil
 }
 
-// add takes the next event of the history.
-func (l *log) add(event *history.HistoryEvent) {
+// readPages adds the pages of a history to a log, from the page that the request names.
+func (b *backend) readPages(ctx context.Context, l *log, request *workflowservice.GetWorkflowExecutionHistoryRequest) error {
+	for {
+		page, err := b.service.GetWorkflowExecutionHistory(ctx, request)
+		if err = known(err); err != nil {
+			return err
+		}
+		l.add(page.GetHistory())
+		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			return nil
+		}
+	}
+}
+
+func newLog(name string) *log {
+	return &log{name: name, took: map[string]int{}, refused: map[string]int{}}
+}
+
+// add takes the next page of the history.
+func (l *log) add(page *history.History) {
+	for _, event := range page.GetEvents() {
+		l.addEvent(event)
+	}
+	if l.current.Version == "" && l.broken == nil {
+		l.broken = errors.New("its history does not begin with its start")
+	}
+}
+
+// addEvent takes the next event of the history.
+func (l *log) addEvent(event *history.HistoryEvent) {
 	l.events++
+	l.last = event.GetEventId()
 	switch event.GetEventType() { //nolint:exhaustive // the others are of no concern
 	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
 		start := event.GetWorkflowExecutionStartedEventAttributes()
@@ -107,15 +125,15 @@ func (l *log) write(input *common.Payloads) {
 		err = fmt.Errorf("it is of the name %q", e.Name)
 	}
 	_, again := l.took[e.Version]
+	l.writes++
 	switch {
 	case l.broken != nil:
 	case err != nil:
 		l.broken = err
 	case again: // a request that was carried out twice
 	case l.current.Version != "" && e.Replaces != l.current.Version || l.current.Deleted:
-		l.refused[e.Version] = true
+		l.refused[e.Version] = l.writes
 	default:
-		l.writes++
 		l.current, l.took[e.Version] = e, l.writes
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/history/v1"
 )
 
 func inputOf(t testing.TB, e entry) *common.Payloads {
@@ -25,7 +27,7 @@ func TestLog(t *testing.T) {
 	granted := time.Unix(1, 0).UTC()
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 0))
-		l := &log{name: "n", took: map[string]int{}, refused: map[string]bool{}}
+		l := newLog("n")
 		l.write(inputOf(t, entry{Name: "n", Version: "v0", Holder: "h", Granted: &granted}))
 		model, past := "v0", []string{"v0"}
 		for i := range 40 {
@@ -42,21 +44,39 @@ func TestLog(t *testing.T) {
 			for range 1 + random.IntN(2) { // it may be carried out twice
 				l.write(inputOf(t, e))
 			}
-			if l.current.Version != model || (l.took[e.Version] > 0) != won || l.refused[e.Version] == won {
+			if l.current.Version != model || (l.took[e.Version] > 0) != won || (l.refused[e.Version] > 0) == won {
 				t.Fatalf("seed %d: after %+v the current version is %q, want %q", seed, e, l.current.Version, model)
 			}
 		}
 	}
 }
 
+// TestRefusedWritesAreCounted: a history becomes long by writes that are refused, too, and their senders continue it: of many clients on one name most are refused.
+func TestRefusedWritesAreCounted(t *testing.T) {
+	granted, begun := time.Unix(1, 0).UTC(), 0
+	l := newLog("n")
+	for i := range 2 * longEvents {
+		e := entry{Name: "n", Version: fmt.Sprint("v", i), Replaces: "another", Holder: "h", Granted: &granted}
+		l.addEvent(&history.HistoryEvent{EventType: enums.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED, Attributes: &history.HistoryEvent_WorkflowExecutionSignaledEventAttributes{
+			WorkflowExecutionSignaledEventAttributes: &history.WorkflowExecutionSignaledEventAttributes{SignalName: signal, Input: inputOf(t, e)},
+		}})
+		if l.begins(e.Version) {
+			begun++
+		}
+	}
+	if want := longEvents/longEvery + 1; begun != want {
+		t.Errorf("%d of %d writes begin the next run, want %d", begun, 2*longEvents, want)
+	}
+}
+
 // TestForgottenLog: nothing takes effect after a record was forgotten.
 func TestForgottenLog(t *testing.T) {
 	granted := time.Unix(1, 0).UTC()
-	l := &log{name: "n", took: map[string]int{}, refused: map[string]bool{}}
+	l := newLog("n")
 	l.write(inputOf(t, entry{Name: "n", Version: "v0", Holder: "h", Granted: &granted}))
 	l.write(inputOf(t, entry{Name: "n", Version: "v1", Replaces: "v0", Deleted: true}))
 	l.write(inputOf(t, entry{Name: "n", Version: "v2", Replaces: "v1", Holder: "h", Granted: &granted}))
-	if item := l.item(); !l.gone() || item.Version != "" || item.Err != nil || !l.refused["v2"] {
+	if item := l.item(); !l.gone() || item.Version != "" || item.Err != nil || l.refused["v2"] == 0 {
 		t.Errorf("got %+v, %+v, want no record", l, item)
 	}
 }

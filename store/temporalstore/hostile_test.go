@@ -111,17 +111,13 @@ func TestLateWrites(t *testing.T) {
 		}
 		return send()
 	}), cfg)
-	token := grant(t, a, "name", "a", 50*time.Millisecond)
+	token := grant(t, a, "name", "a", time.Hour)
 	if err := extend(t, a, "name", "a", token); !errors.Is(err, store.ErrUnknown) {
 		t.Fatalf("got %v, want unknown", err)
 	}
 	b := on(t, c, cfg)
-	var taken int64
-	servers.Wait(t, "the end of the lease", func() bool {
-		outcome := acquire(t, b, "name", "b", time.Hour)
-		taken = outcome.Grant.Token
-		return outcome.Err == nil
-	})
+	release(t, b, "name", "a", token, store.Forever)
+	taken := grant(t, b, "name", "b", time.Hour)
 	if err := late(); err != nil {
 		t.Logf("the late write: %v", err) // its context has ended
 	}
@@ -171,15 +167,35 @@ func TestEndedExecutions(t *testing.T) {
 	c, cfg := shared(t), fresh()
 	s := on(t, c, cfg)
 	token := grant(t, s, "name", "a", time.Hour)
-	if _, err := c.WorkflowService().TerminateWorkflowExecution(background, &workflowservice.TerminateWorkflowExecutionRequest{
-		Namespace: "default", WorkflowExecution: &common.WorkflowExecution{WorkflowId: cfg.Prefix + ":name"},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	c.terminate(t, cfg.Prefix+":name")
 	for what, err := range map[string]error{"a claim": acquire(t, on(t, c, cfg), "name", "b", time.Hour).Err, "an extension": extend(t, s, "name", "a", token)} {
 		if err == nil || errors.Is(err, store.ErrUnknown) || !strings.Contains(err.Error(), "terminated by something else") {
 			t.Errorf("%s: %v, want an error that says so", what, err)
 		}
+	}
+}
+
+// terminate ends an execution as a person does.
+func (c peer) terminate(t testing.TB, id string) {
+	t.Helper()
+	if _, err := c.WorkflowService().TerminateWorkflowExecution(background, &workflowservice.TerminateWorkflowExecutionRequest{
+		Namespace: "default", WorkflowExecution: &common.WorkflowExecution{WorkflowId: id},
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRememberedAbsence: a process that has once seen that there is no record does not take a name that a person has freed since by ending its execution.
+func TestRememberedAbsence(t *testing.T) {
+	c, cfg := shared(t), fresh()
+	s := on(t, c, cfg)
+	if _, err := s.Acquire(background, []store.Claim{{Name: "name", Holder: "a", TTL: time.Hour, Mark: -1}}); err != nil { // reads it
+		t.Fatal(err)
+	}
+	token := grant(t, on(t, c, cfg), "name", "b", time.Hour)
+	c.terminate(t, cfg.Prefix+":name")
+	if outcome := acquire(t, s, "name", "a", time.Hour); outcome.Err == nil || !strings.Contains(outcome.Err.Error(), "terminated by something else") {
+		t.Errorf("got token %d after %d, %v, want an error that says that something else has ended the execution", outcome.Grant.Token, token, outcome.Err)
 	}
 }
 
@@ -197,11 +213,16 @@ func TestOtherSignals(t *testing.T) {
 // TestPausedServer: what is asked of a server that is paused is unknown at the deadline, and settled when it goes on. A holder keeps its lease.
 func TestPausedServer(t *testing.T) {
 	server := servers.Temporal(t)
-	s := on(t, connect(t, server), fresh())
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	s := on(t, through(t, server, func(method string, send func() error) error {
+		if method == "SignalWorkflowExecution" {
+			time.AfterFunc(10*time.Millisecond, cancel) // it has begun
+		}
+		return send()
+	}), fresh())
 	token := grant(t, s, "name", "a", time.Hour)
 	server.Pause()
-	ctx, cancel := context.WithTimeout(background, 200*time.Millisecond)
-	defer cancel()
 	errs, err := s.Extend(ctx, []store.Extension{{Name: "name", Holder: "a", Token: token, TTL: time.Hour}})
 	if err = errors.Join(append(errs, err)...); !errors.Is(err, store.ErrUnknown) {
 		t.Errorf("got %v, want unknown", err)

@@ -3,6 +3,7 @@ package temporalstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,6 +13,9 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/test/servers"
@@ -67,6 +71,132 @@ func TestContinuationThatIsGivenUp(t *testing.T) {
 	release(t, s, "name", "a", token, store.Forever)
 	if again := grant(t, on(t, c, cfg), "name", "b", time.Hour); again <= token {
 		t.Errorf("token %d after %d", again, token)
+	}
+	if run, _ := c.run(t, id); run != task.GetWorkflowExecution().GetRunId() {
+		t.Error("a short run was continued as new")
+	}
+}
+
+// TestContinuationAfterALateRead: a run is continued with the record up to its workflow task, also when a history that is read late lacks its end.
+func TestContinuationAfterALateRead(t *testing.T) {
+	c, cfg := shared(t), fresh()
+	id := cfg.Prefix + ":name"
+	s := on(t, connect(t, c.TemporalServer, grpc.WithUnaryInterceptor(
+		func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+			err := invoke(ctx, method, request, reply, conn, options...)
+			if asked, ok := request.(*workflowservice.GetWorkflowExecutionHistoryRequest); ok && err == nil && asked.GetExecution().GetRunId() != "" {
+				late := reply.(*workflowservice.GetWorkflowExecutionHistoryResponse).GetHistory()
+				late.Events = late.GetEvents()[:1]
+			}
+			return err
+		})), cfg)
+	token := grant(t, s, "name", "first", time.Hour)
+	release(t, s, "name", "first", token, store.Forever)
+	first, _ := c.run(t, id)
+	c.fill(t, id)
+	for i, more := 0, 5; more > 0; i++ {
+		holder := fmt.Sprint(i)
+		next := grant(t, s, "name", holder, time.Hour)
+		if next <= token {
+			t.Fatalf("token %d after %d", next, token)
+		}
+		token = next
+		release(t, s, "name", holder, token, store.Forever)
+		if run, _ := c.run(t, id); run != first {
+			more--
+		}
+	}
+}
+
+// fill makes the history of a run long, with signals that have no meaning.
+func (c peer) fill(t testing.TB, id string) {
+	t.Helper()
+	for range 200 {
+		c.signal(t, id, "hello", `"there"`)
+	}
+}
+
+// TestFullRun: a run that takes no more signals is continued as new, and takes them again.
+func TestFullRun(t *testing.T) {
+	c, cfg := shared(t), fresh()
+	var full atomic.Bool
+	s := on(t, through(t, c.TemporalServer, func(method string, send func() error) error {
+		if method == "SignalWorkflowExecution" && full.Load() {
+			return status.Error(codes.InvalidArgument, "exceeded workflow execution limit for signal events")
+		}
+		err := send()
+		if method == "RespondWorkflowTaskCompleted" && err == nil {
+			full.Store(false)
+		}
+		return err
+	}), cfg)
+	token := grant(t, s, "name", "a", time.Hour)
+	c.fill(t, cfg.Prefix+":name")
+	full.Store(true)
+	servers.Wait(t, "an extension", func() bool { return extend(t, s, "name", "a", token) == nil })
+	if full.Load() {
+		t.Error("the run is full")
+	}
+}
+
+// TestWriteBeforeTwoContinuations: a write that took effect is found however often its run was continued as new before its sender looks.
+func TestWriteBeforeTwoContinuations(t *testing.T) {
+	c, cfg := shared(t), fresh()
+	id, other := cfg.Prefix+":name", on(t, c, cfg)
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	var token int64
+	var signals, reads atomic.Int64
+	s := on(t, through(t, c.TemporalServer, func(method string, send func() error) error {
+		if method == "GetWorkflowExecutionHistory" && reads.Add(1) > 50 {
+			cancel()
+		}
+		err := send()
+		if method == "SignalWorkflowExecution" && signals.Add(1) == 1 {
+			if err := extend(t, other, "name", "a", token); err != nil { // replaces it
+				t.Error(err)
+			}
+			record := last(c.events(t, id))
+			c.continueAsNew(t, id, record)
+			c.continueAsNew(t, id, record)
+		}
+		return err
+	}), cfg)
+	token = grant(t, s, "name", "a", time.Hour)
+	errs, err := s.Extend(ctx, []store.Extension{{Name: "name", Holder: "a", Token: token, TTL: time.Hour}})
+	if err = errors.Join(append(errs, err)...); err != nil || signals.Load() != 1 {
+		t.Errorf("got %v after %d signals, want that the first one is found", err, signals.Load())
+	}
+}
+
+// TestWriteToAForgottenRecord: a write whose run was ended, and whose name has another run since, is unknown at once: nothing leads to the run that has it.
+func TestWriteToAForgottenRecord(t *testing.T) {
+	c, cfg := shared(t), fresh()
+	other := on(t, c, cfg)
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	var token int64
+	var signals, reads atomic.Int64
+	s := on(t, through(t, c.TemporalServer, func(method string, send func() error) error {
+		if method == "GetWorkflowExecutionHistory" && reads.Add(1) > 50 {
+			cancel() // it looks for its write in vain
+		}
+		err := send()
+		if method == "SignalWorkflowExecution" && signals.Add(1) == 1 {
+			release(t, other, "name", "a", token, 0)
+			if n, err := other.Sweep(background, 10); n != 1 || err != nil {
+				t.Errorf("forgot %d, %v", n, err)
+			}
+			if next := grant(t, other, "name", "b", time.Hour); next <= token {
+				t.Errorf("token %d after %d", next, token)
+			}
+		}
+		return err
+	}), cfg)
+	token = grant(t, s, "name", "a", time.Hour)
+	errs, err := s.Extend(ctx, []store.Extension{{Name: "name", Holder: "a", Token: token, TTL: time.Hour}})
+	if err = errors.Join(append(errs, err)...); !errors.Is(err, store.ErrUnknown) || ctx.Err() != nil {
+		t.Errorf("got %v after %d reads, want unknown at once", err, reads.Load())
 	}
 }
 
