@@ -105,6 +105,8 @@ func (m *member) Acquire(ctx context.Context, claims []store.Claim) ([]store.Out
 	if err := m.enter(ctx); err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, announceMargin) // the announcement may end after that
+	defer cancel()
 	return m.Store.Acquire(ctx, claims)
 }
 
@@ -117,6 +119,8 @@ func (m *member) Queue(ctx context.Context, c store.Claim) (store.Grant, time.Du
 	if err := m.enter(ctx); err != nil {
 		return store.Grant{}, 0, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, announceMargin)
+	defer cancel()
 	return q.Queue(ctx, c)
 }
 
@@ -138,6 +142,8 @@ func (m *member) Choose(ctx context.Context, names []string, claim store.Claim) 
 	if err := m.enter(ctx); err != nil {
 		return 0, store.Grant{}, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, announceMargin)
+	defer cancel()
 	return c.Choose(ctx, names, claim)
 }
 
