@@ -26,6 +26,7 @@ var overwritten = []struct {
 	{"SET", func(r []byte) []byte { return r[:len(r)-1] }},
 	{"SET", func(r []byte) []byte { return append(r, 'x') }},
 	{"SET", at(0, 2)},    // another version
+	{"SET", at(1, 2)},    // a flag
 	{"SET", at(44, 0)},   // no holder
 	{"SET", at(44, 255)}, // a longer holder
 	{"SET", func(r []byte) []byte { r[len(r)-1] = 'x'; return r }}, // the mark

@@ -146,7 +146,7 @@ func (s *Store) small(ctx context.Context, keys []string) []string {
 	return few
 }
 
-// mostIdentity bounds what stands for the token of a lock that a Java client holds (identity in common.lua).
+// mostIdentity bounds what stands for the token of a lock that a Java client holds (identity in java.lua).
 const mostIdentity = 1 << 48
 
 // heldByJava reports whether a record shows a lock of a Java client.

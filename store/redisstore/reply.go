@@ -220,7 +220,7 @@ func (s *Store) altered(name string, reply any) error {
 	return told
 }
 
-// trouble reads what attempt, in common.lua, answers when a step went wrong.
+// trouble reads what attempt, in record.lua, answers when a step went wrong.
 func (s *Store) trouble(name, word string, r *row) error {
 	switch word {
 	case "corrupt":

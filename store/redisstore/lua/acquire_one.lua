@@ -4,7 +4,7 @@ if #KEYS == 1 and ARGV[6] == '' then
   local v = redis.pcall('GET', KEYS[1])
   if type(v) == 'string' and #v > head then
     local of, r, w, s, t, u, g, e, d, hs, ms, ps = struct.unpack(form, v)
-    local usual = of == version and r == 1 and s == 0 and hs > 0 and ms == 1 and ps == 0 and #v == head + hs + 1 and string.sub(v, -1) == '0'
+    local usual = of == version and r == 1 and w <= 1 and s == 0 and hs > 0 and ms == 1 and ps == 0 and #v == head + hs + 1 and string.sub(v, -1) == '0'
     if usual and t >= 1 and t < exact and t % 1 == 0 and u >= 0 and u <= now and g >= 0 and g <= exact and e >= 0 and d >= 0 then
       local holder, token = ARGV[4], math.max(now, t + 1)
       redis.call('SET', KEYS[1], struct.pack(form, version, 0, w, 0, token, now + tonumber(ARGV[5]), now, e, d, #holder, 1, 0) .. holder .. '0')

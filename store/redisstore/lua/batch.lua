@@ -1,7 +1,10 @@
--- values reads keys, of which the first n are records. MGET passes by what is no string.
+-- values reads keys, of which the first n are records. MGET passes by what is no string. Lua gives one command at most some 8,000 keys.
 local function values(keys, n)
   if #keys == 1 then return {redis.pcall('GET', keys[1])} end
-  local read = redis.call('MGET', unpack(keys))
+  local read, most = {}, 1000
+  for from = 1, #keys, most do
+    for i, v in ipairs(redis.call('MGET', unpack(keys, from, math.min(from + most - 1, #keys)))) do read[from + i - 1] = v end
+  end
   for i = 1, n do
     if not read[i] then read[i] = redis.pcall('GET', keys[i]) end
   end

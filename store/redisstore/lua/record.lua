@@ -40,6 +40,7 @@ local function record(key, v)
   if #v < head then corrupt(key, 'it is too short for a record') end
   local of, r, w, s, t, u, g, e, d, hs, ms, ps = struct.unpack(form, v)
   if of ~= version then corrupt(key, 'it is no record of version ' .. version) end
+  if r > 1 or w > 1 or s > 1 then corrupt(key, 'a flag is neither 0 nor 1') end
   if hs == 0 or #v ~= head + hs + ms + ps then corrupt(key, 'it is as long as no record') end
   if not (t >= 1 and t <= exact and t % 1 == 0) then corrupt(key, 'the token is no number from 1 to ' .. int(exact)) end
   if not (u >= 0 and u <= exact and g >= 0 and g <= exact and e >= 0 and d >= 0) then corrupt(key, 'an instant is none') end

@@ -7,7 +7,7 @@ if #KEYS == 1 and ARGV[2] == '0' and ARGV[6] == '0' and ARGV[7] == '0' and ARGV[
   if v and not read[2] and #v > head then
     local of, r, w, s, t, u, g, e, d, hs, ms, ps = struct.unpack(form, v)
     local usual = of == version and r == 0 and w == 0 and s == 0 and hs > 0 and ms == 1 and ps == 0 and #v == head + hs + 1 and string.sub(v, -1) == '0'
-    if usual and t >= 1 and t % 1 == 0 and u > now and u <= exact and g >= 0 and g <= exact and e >= 0 and d > 0 and d <= now
+    if usual and t >= 1 and t <= exact and t % 1 == 0 and u > now and u <= exact and g >= 0 and g <= exact and e >= 0 and d > 0 and d <= now
       and t == tonumber(ARGV[5]) and string.sub(v, head + 1, -2) == ARGV[4] then
       v = struct.pack(form, version, 1, 0, 0, t, now, g, now, d, hs, 1, 0) .. ARGV[4] .. '0'
       local done = redis.pcall('SET', KEYS[1], v)
