@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -31,6 +32,9 @@ type server struct {
 type counts struct {
 	commands int64            // that came from clients
 	byName   map[string]int64 // all commands, where the server cannot tell who they came from
+	micros   map[string]int64 // how long they took in the server, by the same names, in µs
+	called   int64            // of commands, those that scripts have called
+	spent    int64            // µs for the commands that came from clients
 	written  int64            // bytes to its log of writes
 	pushes   int64            // messages published, where they are counted
 	cpu      time.Duration    // of the server's processes
@@ -41,6 +45,12 @@ func (c counts) since(before counts, sends []string) counts {
 	d := counts{commands: c.commands - before.commands, written: c.written - before.written, cpu: c.cpu - before.cpu}
 	for _, name := range sends {
 		d.commands += c.byName[name] - before.byName[name]
+		d.spent += c.micros[name] - before.micros[name]
+	}
+	for name, n := range c.byName {
+		if !slices.Contains(sends, name) && !slices.Contains([]string{"info", "hello", "client|setinfo", "ping"}, name) {
+			d.called += n - before.byName[name]
+		}
 	}
 	d.pushes = c.byName["publish"] + c.byName["spublish"] - before.byName["publish"] - before.byName["spublish"]
 	return d

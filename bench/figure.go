@@ -5,9 +5,11 @@ import "github.com/soloist-dev/soloist/internal/load"
 // A figure is what one contender cost in one case and round.
 type figure struct {
 	load.Result
-	Commands  float64 `json:"commands_per_op"` // that the server got
-	Pushes    float64 `json:"pushes_per_op"`   // messages that the server published
-	Written   float64 `json:"written_per_op"`  // bytes to the server's log
+	Commands  float64 `json:"commands_per_op"`          // that the server got
+	Called    float64 `json:"called_by_scripts_per_op"` // commands that the scripts of these called
+	CallTime  float64 `json:"server_us_per_command"`    // that the server spent on a command
+	Pushes    float64 `json:"pushes_per_op"`            // messages that the server published
+	Written   float64 `json:"written_per_op"`           // bytes to the server's log
 	ServerCPU float64 `json:"server_cpu_us_per_op"`
 }
 
@@ -15,7 +17,7 @@ type figure struct {
 func figureOf(r load.Result, c counts) figure {
 	n := float64(max(1, r.Operations))
 	return figure{
-		Result: r, Commands: float64(c.commands) / n, Pushes: float64(c.pushes) / n, Written: float64(c.written) / n, ServerCPU: load.Micros(c.cpu) / n,
+		Result: r, Commands: float64(c.commands) / n, Called: float64(c.called) / n, CallTime: float64(c.spent) / float64(max(1, c.commands)), Pushes: float64(c.pushes) / n, Written: float64(c.written) / n, ServerCPU: load.Micros(c.cpu) / n,
 	}
 }
 

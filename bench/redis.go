@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"regexp"
 	"strconv"
 	"time"
@@ -17,12 +18,34 @@ func redisBackend() backend {
 	open := func(ctx context.Context, url string) (store.Store, error) { return redisstore.OpenURL(ctx, url) }
 	ours := oursOn(open)
 	ours.sends = []string{"eval", "evalsha", "subscribe", "ssubscribe", "unsubscribe", "sunsubscribe"}
-	return backend{name: "Redis", start: startRedis, open: open, specs: append(redisPeers(), ours), java: []javaSpec{
+	given := oursOn(openGiven)
+	given.name, given.cases, given.sends = "soloist, given client", "ABD", ours.sends
+	return backend{name: "Redis", start: startRedis, open: open, specs: append(redisPeers(), ours, given), java: []javaSpec{
 		{name: "ShedLock, Jedis", provider: "jedis"},
 		{name: "Redisson RLock", provider: "redisson"},
 		{name: "Redisson RFencedLock", provider: "redisson-fenced"},
 	}}
 }
+
+// openGiven opens a store on a client of the user's.
+func openGiven(_ context.Context, url string) (store.Store, error) {
+	options, err := redis.ParseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	options.ContextTimeoutEnabled, options.MaxRetries, options.PoolSize = true, -1, 64
+	client := redis.NewClient(options)
+	s, err := redisstore.New(client, redisstore.Config{})
+	return withClient{s, client}, err
+}
+
+// withClient closes the client after its store.
+type withClient struct {
+	*redisstore.Store
+	client *redis.Client
+}
+
+func (s withClient) Close() error { return errors.Join(s.Store.Close(), s.client.Close()) }
 
 func startRedis(t servers.Test) (*server, error) {
 	s := servers.Redis(t)
@@ -47,7 +70,7 @@ func startRedis(t servers.Test) (*server, error) {
 // redisCPU is finer than what the system says of the process.
 var redisCPU = regexp.MustCompile(`(?m)^used_cpu_(?:sys|user):([0-9.]+)`)
 
-var commandStat = regexp.MustCompile(`(?m)^cmdstat_([a-z|]+):calls=(\d+)`)
+var commandStat = regexp.MustCompile(`(?m)^cmdstat_([a-z|]+):calls=(\d+),usec=(\d+)`)
 
 // redisCounts counts commands by their names, because Redis counts those that a script calls like those that clients send.
 func redisCounts(ctx context.Context, client *redis.Client) (counts, error) {
@@ -55,9 +78,10 @@ func redisCounts(ctx context.Context, client *redis.Client) (counts, error) {
 	if err != nil {
 		return counts{}, err
 	}
-	c := counts{byName: map[string]int64{}}
+	c := counts{byName: map[string]int64{}, micros: map[string]int64{}}
 	for _, m := range commandStat.FindAllStringSubmatch(text, -1) {
 		c.byName[m[1]], _ = strconv.ParseInt(m[2], 10, 64)
+		c.micros[m[1]], _ = strconv.ParseInt(m[3], 10, 64)
 	}
 	for _, m := range redisCPU.FindAllStringSubmatch(text, -1) {
 		seconds, _ := strconv.ParseFloat(m[1], 64)

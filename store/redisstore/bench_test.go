@@ -32,7 +32,7 @@ func newBench(b *testing.B) *bench {
 	if err != nil {
 		b.Fatal(err)
 	}
-	opts.ContextTimeoutEnabled = true
+	opts.ContextTimeoutEnabled, opts.MaxRetries = true, -1
 	client := redis.NewClient(opts)
 	b.Cleanup(func() { client.Close() })
 	s, err := redisstore.New(client, redisstore.Config{Prefix: "bench-" + strconv.FormatInt(time.Now().UnixNano(), 36)})

@@ -33,14 +33,14 @@ var (
 	sharedSentinel = servers.Shared(func(t servers.Test) *servers.RedisSentinels { return servers.RedisSentinel(t) })
 )
 
-// plainClient is what go-redis makes by default, which repeats requests by itself, with the deadlines that New asks for.
+// plainClient is what go-redis makes by default, with what New asks for.
 func plainClient(t testing.TB, url string) *redis.Client {
 	t.Helper()
 	opts, err := redis.ParseURL(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts.ContextTimeoutEnabled = true
+	opts.ContextTimeoutEnabled, opts.MaxRetries = true, -1
 	c := redis.NewClient(opts)
 	t.Cleanup(func() { c.Close() })
 	return c

@@ -87,7 +87,7 @@ func newBench(t *testing.T) bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts.ContextTimeoutEnabled = true
+	opts.ContextTimeoutEnabled, opts.MaxRetries = true, -1
 	client := redis.NewClient(opts)
 	t.Cleanup(func() { client.Close() })
 	return bench{t, client, newBuckets("p", 1)[0]}

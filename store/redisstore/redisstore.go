@@ -78,7 +78,8 @@ var (
 // New makes a store on a client, which the caller must close after the store. It sends nothing to the server.
 //
 // A request ends with the deadline of its context, or with the client's ReadTimeout if that is sooner. So the client must have ContextTimeoutEnabled,
-// and neither ReadTimeout nor WriteTimeout may be -2, which go-redis reads as "set no deadlines". go-redis does not look at the cancellation of a
+// and neither ReadTimeout nor WriteTimeout may be -2, which go-redis reads as "set no deadlines". MaxRetries must be -1: a client that repeats requests by
+// itself reports the error of the last attempt only. go-redis does not look at the cancellation of a
 // context while a request is under way: a cancelled call returns with the reply, or at the deadline. soloist's client gives every request a
 // deadline (Config.RequestTimeout).
 func New(client redis.UniversalClient, cfg Config) (*Store, error) {
@@ -93,20 +94,22 @@ func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 	n := 1
 	switch c := client.(type) {
 	case *redis.Client:
-		if err := checkDeadlines(c.Options().ContextTimeoutEnabled, c.Options().ReadTimeout, c.Options().WriteTimeout); err != nil {
+		o := c.Options()
+		if err := checkRequests(o.ContextTimeoutEnabled, o.ReadTimeout, o.WriteTimeout, o.MaxRetries); err != nil {
 			return nil, err
 		}
-		s.single, s.secure = c.Options().MaxRetries <= 0, c.Options().TLSConfig != nil
+		s.single, s.secure = true, o.TLSConfig != nil
 	case *redis.ClusterClient:
 		if cfg.ShedLock || cfg.Redisson || cfg.Wait > 0 {
 			return nil, &store.InvalidError{What: "client", Value: "a redis.ClusterClient",
 				Rule: "with ShedLock, Redisson or Wait it must be one server's: the keys of both sides would have to be in one slot, and WAIT goes to one node"}
 		}
-		if err := checkDeadlines(c.Options().ContextTimeoutEnabled, c.Options().ReadTimeout, c.Options().WriteTimeout); err != nil {
+		o := c.Options()
+		if err := checkRequests(o.ContextTimeoutEnabled, o.ReadTimeout, o.WriteTimeout, o.MaxRetries); err != nil {
 			return nil, err
 		}
 		n = buckets
-		s.single, s.secure = c.Options().MaxRetries <= 0 && c.Options().MaxRedirects <= 0, c.Options().TLSConfig != nil
+		s.single, s.secure = o.MaxRedirects <= 0, o.TLSConfig != nil // it follows redirections by repeating
 	case *redis.Ring:
 		return nil, &store.InvalidError{What: "client", Value: "a redis.Ring",
 			Rule: "its shards do not know of each other, so a shard that comes back would grant what another has: give a Client or a ClusterClient"}
@@ -122,8 +125,8 @@ func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// checkDeadlines refuses a client whose requests do not end with their contexts' deadlines.
-func checkDeadlines(enabled bool, read, write time.Duration) error {
+// checkRequests refuses a client whose requests do not end with their contexts' deadlines, or which repeats them by itself.
+func checkRequests(enabled bool, read, write time.Duration, retries int) error {
 	switch {
 	case !enabled:
 		return &store.InvalidError{What: "client", Value: "a client without ContextTimeoutEnabled",
@@ -131,6 +134,9 @@ func checkDeadlines(enabled bool, read, write time.Duration) error {
 	case read < 0 || write < 0:
 		return &store.InvalidError{What: "client", Value: "a client with a ReadTimeout or WriteTimeout of -2",
 			Rule: "give a time, or -1 for no bound but the context's: with -2 its connections get no deadlines at all"}
+	case retries > 0:
+		return &store.InvalidError{What: "client", Value: fmt.Sprintf("a client with MaxRetries %d", retries),
+			Rule: "set MaxRetries to -1 in its options: soloist repeats requests itself, and knows then which of them had no effect"}
 	}
 	return nil
 }

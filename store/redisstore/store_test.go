@@ -41,7 +41,7 @@ func counting(urls ...string) func(testing.TB, store.Store) int64 {
 	}
 }
 
-// A client as go-redis makes it by default repeats requests by itself, which must be harmless.
+// A client that the store is given.
 func TestConformanceOfNew(t *testing.T) {
 	server := shared(t)
 	prefixes := map[store.Store]string{}
@@ -167,12 +167,14 @@ func TestRingIsRefused(t *testing.T) {
 	}
 }
 
-// A client whose requests would outlive their contexts is refused, with what to set.
-func TestClientsWithoutDeadlinesAreRefused(t *testing.T) {
+// A client whose requests would outlive their contexts, or that repeats them, is refused, with what to set.
+func TestClientsThatRequestInTheirOwnWayAreRefused(t *testing.T) {
 	for what, c := range map[string]redis.UniversalClient{
 		"ContextTimeoutEnabled":   redis.NewClient(&redis.Options{}),
 		"ContextTimeoutEnabled, ": redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}}),
 		"-2":                      redis.NewClient(&redis.Options{ContextTimeoutEnabled: true, ReadTimeout: -2}),
+		"MaxRetries 3":            redis.NewClient(&redis.Options{ContextTimeoutEnabled: true}),
+		"MaxRetries to -1":        redis.NewClusterClient(&redis.ClusterOptions{ContextTimeoutEnabled: true, MaxRetries: 1}),
 		"-2,":                     redis.NewClusterClient(&redis.ClusterOptions{ContextTimeoutEnabled: true, WriteTimeout: -2}),
 	} {
 		defer c.Close()
@@ -183,7 +185,7 @@ func TestClientsWithoutDeadlinesAreRefused(t *testing.T) {
 		}
 	}
 	for _, timeout := range []time.Duration{0, -1, time.Minute} {
-		c := redis.NewClient(&redis.Options{ContextTimeoutEnabled: true, ReadTimeout: timeout, WriteTimeout: timeout})
+		c := redis.NewClient(&redis.Options{ContextTimeoutEnabled: true, MaxRetries: -1, ReadTimeout: timeout, WriteTimeout: timeout})
 		defer c.Close()
 		s, err := redisstore.New(c, redisstore.Config{})
 		if err != nil {
@@ -200,7 +202,7 @@ func TestSweepLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts.ContextTimeoutEnabled = true
+	opts.ContextTimeoutEnabled, opts.MaxRetries = true, -1
 	client := redis.NewClient(opts)
 	defer client.Close()
 	const lined = "timeout=5s" // there are no lines in the other modes
