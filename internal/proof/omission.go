@@ -122,7 +122,7 @@ func (c *jobCheck) takenByOthers(leases []*lease, scheduled int64, from, to time
 		}
 		until, look = max(until, l.taken()), max(look, l.taken(), l.until+(l.until-l.from)/8)
 	}
-	return until > from && until+rule.Look+2*c.rule.Skew >= to
+	return until > from && until+max(rule.Look, rule.Grace/8)+2*c.rule.Skew >= to
 }
 
 // waits is until when each of some replicas waits because it was told, before an instant, that another claims for all.

@@ -84,6 +84,8 @@ func TestOmission(t *testing.T) {
 			by("v", grant(18*s, 3, 9*s)), run(30*s, 20*s, 21*s, 3, Okay, 22*s), markRaised(22*s, 3, 30*s), by("w", grant(23*s, 4, 9*s))}, at20(nil), false},
 		{"one that was granted it died, and one gave it back", History{always, grant(10*s, 1, 3*s), grant(13*s, 2, 9*s), markRaised(14*s, 2, 10*s)}, at20(nil), true},
 		{"who had it before kept it", History{always, grant(9*s, 1, 6*s)}, at20(nil), false},
+		{"who had it before kept it until an eighth of Grace was left", History{always, grant(9*s, 1, 5*s+375*time.Millisecond)}, at20(nil), false},
+		{"who had it before kept it until more was left", History{always, grant(9*s, 1, 5*s+374*time.Millisecond)}, at20(nil), true},
 		{"who had it before kept it for most of Grace", History{always, grant(9*s, 1, 4*s)}, at20(nil), true},
 		{"who had it before has given it back", History{always, grant(9*s, 1, 9*s), markRaised(12*s, 1, 10*s)}, at20(nil), true},
 		{"it lingered for all of Grace", History{always, grant(8*s, 1, 9*s), lingers(markRaised(9*s, 1, 10*s), 6*s)}, at20(nil), false},
