@@ -86,7 +86,7 @@ func TestContinuationAfterALateRead(t *testing.T) {
 			err := invoke(ctx, method, request, reply, conn, options...)
 			if asked, ok := request.(*workflowservice.GetWorkflowExecutionHistoryRequest); ok && err == nil && asked.GetExecution().GetRunId() != "" {
 				late := reply.(*workflowservice.GetWorkflowExecutionHistoryResponse).GetHistory()
-				late.Events = late.GetEvents()[:1]
+				late.Events = late.GetEvents()[:min(len(late.GetEvents()), filling)] // it is long enough to be continued
 			}
 			return err
 		})), cfg)
@@ -108,10 +108,12 @@ func TestContinuationAfterALateRead(t *testing.T) {
 	}
 }
 
+const filling = 200
+
 // fill makes the history of a run long, with signals that have no meaning.
 func (c peer) fill(t testing.TB, id string) {
 	t.Helper()
-	for range 200 {
+	for range filling {
 		c.signal(t, id, "hello", `"there"`)
 	}
 }
