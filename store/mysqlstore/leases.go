@@ -61,10 +61,10 @@ func (s *Store) Extend(ctx context.Context, extensions []store.Extension) ([]err
 
 // Release is as in store.Store.
 func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error, error) {
-	marks := make([]int64, len(releases)) // of the records that have been released
+	released, marks := make([]bool, len(releases)), make([]int64, len(releases)) // which leases were found released, and their records' marks
 	once, first := s.withoutRepeats(releases)
 	errs, err := changeAll(ctx, s, sqlRelease, releaseTries, once, store.Release.Check, s.ending, func(i int, st standing) bool {
-		marks[i] = st.mark
+		released[i], marks[i] = st.changed || st.released, st.mark
 		return st.changed || st.released && st.mark >= once[i].Mark // by an earlier request, whose reply was lost
 	})
 	if err != nil {
@@ -77,8 +77,10 @@ func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error,
 	}
 	all := make([]error, len(releases))
 	for i, r := range releases {
-		all[i] = errs[first[i]]
-		if all[i] == nil && r.Mark > marks[first[i]] {
+		switch n := first[i]; {
+		case !released[n] || r.Check() != nil:
+			all[i] = errs[n]
+		case r.Mark > marks[n]:
 			all[i] = store.ErrLost // it was released just before
 		}
 	}

@@ -166,6 +166,7 @@ func batchRepeatsReleases(s *subject) {
 	if r := s.record(l.name); r.Mark != 5 || string(r.State) != "first" || !r.Free() {
 		s.fail("a record with "+sketch(r), "a free one, mark 5, state %q", "first")
 	}
+	s.answers(s.releases(l.leaving(6, nil), l.leaving(4, nil), l.leaving(7, nil), l.leaving(5, nil)), store.ErrLost, nil, store.ErrLost, nil)
 }
 
 func batchInvalidAlone(s *subject) {
