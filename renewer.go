@@ -25,9 +25,10 @@ type renewer struct {
 	lossAt time.Time     // when it fires; zero if it is not armed
 	slept  time.Duration // the sum of the suspends when it was set
 
-	renewing bool         // the renewal goroutine has been started
-	renewAt  time.Time    // when it wakes; zero if it waits for a lease
-	flights  map[lane]int // under way
+	renewing bool          // the renewal goroutine has been started
+	renewAt  time.Time     // when it wakes; zero if it waits for a lease
+	rested   time.Duration // the sum of the suspends when its timer was set
+	flights  map[lane]int  // under way
 	wake     chan struct{}
 	stop     chan struct{}
 	stopped  chan struct{}
@@ -69,6 +70,15 @@ func (r *renewer) watch(l *Lease) {
 	if r.renewAt.IsZero() || l.renewAt.Before(r.renewAt) {
 		r.hurry(l.renewAt)
 	}
+	r.afterSuspend()
+}
+
+// afterSuspend wakes the renewal goroutine if there was a suspend since its timer was set: the timer has stood still, and would wake it that much too
+// late. r.mu is held.
+func (r *renewer) afterSuspend() {
+	if !r.renewAt.IsZero() && r.core.clock.known() != r.rested {
+		r.hurry(r.renewAt)
+	}
 }
 
 // hurry makes the renewal goroutine wake at the time at. r.mu is held.
@@ -95,6 +105,7 @@ func (r *renewer) armLoss(at, now time.Time) {
 func (r *renewer) expire() {
 	r.mu.Lock()
 	now := r.core.clock.latest()
+	r.afterSuspend()
 	if len(r.leases) > 0 && now.Before(r.lossAt) {
 		r.armLoss(r.lossAt, now)
 		r.mu.Unlock()
@@ -270,6 +281,7 @@ type departure struct {
 func (r *renewer) board() ([]flight, time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.rested = r.core.clock.known() // at most what now includes
 	now := r.core.clock.latest()
 	if !r.lossAt.IsZero() {
 		r.armLoss(r.lossAt, now) // a suspend since the timer was set makes that instant earlier
@@ -311,6 +323,9 @@ func (r *renewer) board() ([]flight, time.Duration) {
 func (r *renewer) departures(now time.Time) (due map[lane]*departure, next time.Time) {
 	due = map[lane]*departure{}
 	for _, l := range r.leases {
+		if !now.Before(l.deadline) {
+			continue // expire ends it
+		}
 		if now.Before(l.renewAt.Add(-l.early())) {
 			next = soonest(next, l.renewAt)
 			continue

@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -28,10 +29,12 @@ func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error,
 	}
 	s.run(ctx, all)
 	for i, r := range releases {
-		if t := tasks[i]; t != nil {
-			if errs[i] = t.err; t.err == nil && t.pair.record.Mark < r.Mark { // the first of several releases of a lease has left a lower mark
-				errs[i] = store.ErrLost
-			}
+		switch t := tasks[i]; {
+		case t == nil:
+		case t.err != nil && !(errors.Is(t.err, store.ErrLost) && released(t.pair, r)):
+			errs[i] = t.err
+		case t.pair.record.Mark < r.Mark: // of several releases of a lease, each is told by the mark that the record has
+			errs[i] = store.ErrLost
 		}
 	}
 	return errs, s.whole(errs)
@@ -43,6 +46,11 @@ type lease struct {
 	token        int64
 }
 
+// released reports whether the lease of r has been released, and nobody has acquired the name since.
+func released(p pair, r store.Release) bool {
+	return p.revision != 0 && p.record.Released && p.record.Holder == r.Holder && p.record.Token == r.Token
+}
+
 // release is the task of a release.
 func (s *Store) release(r store.Release) *task {
 	t := &task{name: r.Name}
@@ -50,7 +58,7 @@ func (s *Store) release(r store.Release) *task {
 	t.decide = func(p pair) (*change, error) {
 		now := time.Now()
 		switch {
-		case p.revision != 0 && p.record.Released && p.record.Holder == r.Holder && p.record.Token == r.Token && p.record.Mark >= r.Mark:
+		case released(p, r) && p.record.Mark >= r.Mark:
 			return nil, nil //nolint:nilnil // a release that is repeated
 		case !live(p, r.Holder, r.Token) || s.over(r.Name, p, now):
 			return nil, store.ErrLost

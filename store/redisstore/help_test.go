@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,12 +70,11 @@ func fresh(t testing.TB, url string, options ...string) string {
 	return url + separator + strings.Join(append([]string{"prefix=" + prefix()}, options...), "&")
 }
 
-var prefixes int
+var prefixes atomic.Int64
 
-// prefix is one that no other test of this run uses; no two tests run at once.
+// prefix is one that no other test of this run uses.
 func prefix() string {
-	prefixes++
-	return fmt.Sprintf("t%d-%d", time.Now().UnixNano(), prefixes)
+	return fmt.Sprintf("t%d-%d", time.Now().UnixNano(), prefixes.Add(1))
 }
 
 func acquire(t testing.TB, s store.Store, name, holder string) store.Outcome {
