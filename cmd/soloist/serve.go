@@ -44,8 +44,9 @@ func (a *app) serveCommand() *cobra.Command {
 		Use:     "serve",
 		Short:   "Serve locks, semaphores, leaders, elements and jobs over HTTP",
 		GroupID: "run",
-		Long: `serve is an HTTP API for programs without a client library; docs/operate/service.md shows it with curl, and /openapi.json
-describes it. It keeps no state: run as many as you like on one store.
+		Long: `serve is an HTTP API for programs without a client library, and a dashboard for people at the same address.
+docs/operate/service.md shows both, the API with curl; /openapi.json describes it. It keeps no state: run as many as
+you like on one store.
 
 On 127.0.0.1 and a unix socket, every program of this machine may read, and take leases and end its own; the actions of operators
 need --tokens, or --open-actions. Another address needs --tokens, and TLS or a proxy that has it.`,
