@@ -145,6 +145,7 @@ func (b *backend) send(ctx context.Context, e entry) (*log, casstore.Result) {
 	if err != nil {
 		return nil, casstore.Result{Err: wrap("writing", err)}
 	}
+	b.rolls.wait(ctx, e.Name)
 	_, err = b.service.SignalWorkflowExecution(ctx, &workflowservice.SignalWorkflowExecutionRequest{
 		Namespace: b.cfg.Namespace, WorkflowExecution: &common.WorkflowExecution{WorkflowId: b.cfg.workflowID(e.Name)}, SignalName: signal, Input: input,
 		Identity: identity, RequestId: e.Version,

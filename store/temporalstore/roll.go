@@ -26,7 +26,11 @@ const (
 	// taskTimeout is how long Temporal keeps writes back if the process that continues the run ends in the middle of that.
 	taskTimeout = 2 * time.Second
 
+	// holdBack is how long a client keeps its writes to a name back while it continues the run. Temporal does so itself for no longer than taskTimeout.
+	holdBack = taskTimeout
+
 	rollsAtOnce = 4
+	rollTries   = 5
 )
 
 // long reports whether the history is to be continued as new.
@@ -40,39 +44,63 @@ func (l *log) begins(version string) bool {
 // rolls are the names whose runs are being continued as new, in the background.
 type rolls struct {
 	mu     sync.Mutex
-	cancel map[string]context.CancelFunc
+	byName map[string]*roll
 	closed bool
 	work   sync.WaitGroup
+}
+
+// A roll is one of them.
+type roll struct {
+	cancel context.CancelFunc
+	done   chan struct{} // closed at its end
 }
 
 // begin returns the context of another one, or false if the name has one, there are enough, or the store is closed.
 func (r *rolls) begin(name string) (ctx context.Context, end func(), ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed || len(r.cancel) >= rollsAtOnce || r.cancel[name] != nil {
+	if r.closed || len(r.byName) >= rollsAtOnce || r.byName[name] != nil {
 		return nil, nil, false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), rollTimeout)
-	if r.cancel == nil {
-		r.cancel = map[string]context.CancelFunc{}
+	if r.byName == nil {
+		r.byName = map[string]*roll{}
 	}
-	r.cancel[name] = cancel
+	begun := &roll{cancel: cancel, done: make(chan struct{})}
+	r.byName[name] = begun
 	r.work.Add(1)
 	return ctx, func() {
 		cancel()
 		r.mu.Lock()
-		delete(r.cancel, name)
+		delete(r.byName, name)
 		r.mu.Unlock()
+		close(begun.done)
 		r.work.Done()
 	}, true
+}
+
+// wait waits until the run of a name is not being continued, for holdBack at most: a signal that comes in the midst of that makes it fail. So a client
+// that writes without a pause would never succeed.
+func (r *rolls) wait(ctx context.Context, name string) {
+	r.mu.Lock()
+	begun := r.byName[name]
+	r.mu.Unlock()
+	if begun == nil {
+		return
+	}
+	select {
+	case <-begun.done:
+	case <-time.After(holdBack):
+	case <-ctx.Done():
+	}
 }
 
 // close ends them.
 func (r *rolls) close() {
 	r.mu.Lock()
 	r.closed = true
-	for _, cancel := range r.cancel {
-		cancel()
+	for _, begun := range r.byName {
+		begun.cancel()
 	}
 	r.mu.Unlock()
 	r.work.Wait()
@@ -86,28 +114,33 @@ func (b *backend) roll(name string) {
 	}
 	go func() {
 		defer end()
-		b.continueAsNew(ctx, name)
+		for range rollTries {
+			if err := b.continueAsNew(ctx, name); err == nil {
+				return
+			}
+		}
 	}()
 }
 
 // continueAsNew takes the workflow task of a run, whose result Temporal accepts only if no signal has come since. The record with which the next run
 // begins is that of the history up to the task: one that is read by itself may be older, and the next run would lose what has been written since. A run
-// that is not long, such as one that has just been continued by another process, stays as it is.
-func (b *backend) continueAsNew(ctx context.Context, name string) {
+// that is not long, such as one that has just been continued by another process, stays as it is. It is an error if a signal has come: its sender waits
+// until that is in the history before it sends another one, so the next try is likely to succeed.
+func (b *backend) continueAsNew(ctx context.Context, name string) error {
 	id := b.cfg.workflowID(name)
 	task, err := b.service.PollWorkflowTaskQueue(ctx, &workflowservice.PollWorkflowTaskQueueRequest{Namespace: b.cfg.Namespace, TaskQueue: b.queue(id), Identity: identity})
 	if err != nil || len(task.GetTaskToken()) == 0 {
-		return
+		return err
 	}
 	l, err := b.readTask(ctx, name, task)
 	if err != nil {
-		return // Temporal takes the task back after its time-out
+		return err // Temporal takes the task back after its time-out
 	}
 	response := &workflowservice.RespondWorkflowTaskCompletedRequest{Namespace: b.cfg.Namespace, TaskToken: task.GetTaskToken(), Identity: identity}
 	if l.broken == nil && l.long() && !l.gone() {
 		input, err := l.current.payloads()
 		if err != nil {
-			return
+			return err
 		}
 		response.Commands = []*command.Command{{
 			CommandType: enums.COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION,
@@ -118,7 +151,8 @@ func (b *backend) continueAsNew(ctx context.Context, name string) {
 			},
 		}}
 	}
-	_, _ = b.service.RespondWorkflowTaskCompleted(ctx, response)
+	_, err = b.service.RespondWorkflowTaskCompleted(ctx, response)
+	return err
 }
 
 // readTask returns the log up to a workflow task. It is an error if the history ends before that.

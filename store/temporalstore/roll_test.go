@@ -34,13 +34,18 @@ func TestLongHistories(t *testing.T) {
 	s, id := on(t, c, cfg), cfg.Prefix+":name"
 	token := grant(t, s, "name", "a", time.Hour)
 	first, _ := c.run(t, id)
-	servers.Wait(t, "another run", func() bool {
+	c.fill(t, id)
+	for i := 1; ; i++ {
 		if err := extend(t, s, "name", "a", token); err != nil {
 			t.Fatal(err)
 		}
-		run, _ := c.run(t, id)
-		return run != first
-	})
+		if run, _ := c.run(t, id); run != first {
+			break
+		}
+		if i > 50*20 { // each 20 of them begin a continuation
+			t.Fatalf("the run was not continued within %d writes", i)
+		}
+	}
 	if _, events := c.run(t, id); events > 50 {
 		t.Errorf("the new run has %d events", events)
 	}
