@@ -18,7 +18,7 @@ type target struct {
 	name   string   // the record's
 	names  []string // the names to choose from, if there are several; name is the first
 	mark   int64
-	called time.Time // when the user called; zero if no user did
+	called time.Time // when the user called; zero if no user did, or if nobody observes the client
 }
 
 // subject returns what a lease of the record is for.
@@ -42,7 +42,9 @@ func (t target) waitKey() string { return t.name }
 
 // acquire acquires a lease of t for a caller: now or, if patient is set, when it is free.
 func (c *Client) acquire(ctx context.Context, t target, patient bool) (*Lease, error) {
-	t.called = c.clock.earliest()
+	if c.cfg.Observe != nil {
+		t.called = c.clock.earliest()
+	}
 	attempt := c.try
 	if patient {
 		attempt = c.wait

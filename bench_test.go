@@ -18,19 +18,55 @@ import (
 // BenchmarkDo measures what Do adds to the store's own time: both are run in one loop, a thousand at a time, so that they meet
 // the same machine.
 func BenchmarkDo(b *testing.B) {
+	comparePair(b, func(c *soloist.Client) error { return c.Do(background, "x", ok) })
+}
+
+// BenchmarkLock measures what Lock and Release add to the store's own time.
+func BenchmarkLock(b *testing.B) { comparePair(b, lockAndRelease) }
+
+func lockAndRelease(c *soloist.Client) error {
+	l, err := c.Lock(background, "x")
+	if err != nil {
+		return err
+	}
+	return l.Release()
+}
+
+// comparePair compares a call that acquires a name and releases it with the two calls of the store.
+func comparePair(b *testing.B, pair func(*soloist.Client) error) {
 	s := memstore.New()
 	c := soloisttest.NewReplica(b, s, soloist.Config{})
-	bare := func() {
-		outs, _ := s.Acquire(background, []store.Claim{{Name: "lock/bare", Holder: "h", TTL: time.Minute}})
-		_, _ = s.Release(background, []store.Release{{Name: "lock/bare", Holder: "h", Token: outs[0].Grant.Token}})
-	}
-	do := func() {
-		if err := c.Do(background, "x", ok); err != nil {
+	compare(b, func() {
+		if err := pair(c); err != nil {
 			b.Fatal(err)
 		}
+	}, func() { barePair(s) })
+	trips(b, func(c *soloist.Client) { _ = pair(c) })
+}
+
+func barePair(s store.Store) {
+	outs, _ := s.Acquire(background, []store.Claim{{Name: "lock/bare", Holder: "h", TTL: time.Minute}})
+	_, _ = s.Release(background, []store.Release{{Name: "lock/bare", Holder: "h", Token: outs[0].Grant.Token}})
+}
+
+// A pair without contention needs no channel to wait for others, no context of a subscription and no value for an error that there is not.
+func TestAllocationsOfAPair(t *testing.T) {
+	s := memstore.New()
+	c := soloisttest.NewReplica(t, s, soloist.Config{})
+	bare := testing.AllocsPerRun(1000, func() { barePair(s) })
+	for what, pair := range map[string]func(*soloist.Client) error{
+		"Lock and Release": lockAndRelease,
+		"Do":               func(c *soloist.Client) error { return c.Do(background, "x", ok) },
+	} {
+		added := testing.AllocsPerRun(1000, func() {
+			if err := pair(c); err != nil {
+				t.Fatal(err)
+			}
+		}) - bare
+		if most := 10.0; added > most {
+			t.Errorf("%s: %v allocations above those of the store, at most %v are needed", what, added, most)
+		}
 	}
-	compare(b, do, bare)
-	trips(b, func(c *soloist.Client) { _ = c.Do(background, "x", ok) })
 }
 
 // trips reports how many requests a call makes.
@@ -61,17 +97,17 @@ func BenchmarkRefused(b *testing.B) {
 	b.ReportMetric(float64(held.Calls()-before), "trips/call")
 }
 
-// compare reports ns and allocations per call of ours above those of bare.
+// compare reports nanoseconds of processor time and allocations per call of ours above those of bare.
 func compare(b *testing.B, ours, bare func()) {
 	const round = 1000
 	measure := func(fn func()) (time.Duration, uint64) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		start := time.Now()
+		start := cpu()
 		for range round {
 			fn()
 		}
-		took := time.Since(start)
+		took := cpu() - start
 		runtime.ReadMemStats(&after)
 		return took, after.Mallocs - before.Mallocs
 	}

@@ -94,31 +94,37 @@ func (c *core) list(ctx context.Context, prefix string) iter.Seq2[store.Record, 
 // outcome returns the outcome of a claim if it is possible, else an outcome with an error.
 func (s credible) outcome(verb string, c store.Claim, out store.Outcome) store.Outcome {
 	fault := ""
-	var held *store.HeldError
-	var done *store.DoneError
 	switch {
-	case out.Err == nil && c.Mark < 0:
+	case out.Err != nil:
+		fault = refusalFault(c, out.Err)
+	case c.Mark < 0:
 		fault = "a grant of what is never granted"
-	case out.Err == nil:
+	default:
 		fault = grantFault(out.Grant)
-	case errors.As(out.Err, &held):
-		if fault = "a HeldError that is nil"; held != nil {
-			fault = recordFault(held.Record)
-		}
-	case errors.As(out.Err, &done):
-		switch {
-		case done == nil:
-			fault = "a DoneError that is nil"
-		case c.Mark == 0 || c.Mark > 0 && done.Record.Mark < c.Mark:
-			fault = fmt.Sprintf("done with mark %d, and the claim has mark %d", done.Record.Mark, c.Mark)
-		default:
-			fault = recordFault(done.Record)
-		}
 	}
 	if fault != "" {
 		return store.Outcome{Err: s.breach(verb, "%q with %s", c.Name, fault)}
 	}
 	return out
+}
+
+func refusalFault(c store.Claim, err error) string {
+	if held, ok := errors.AsType[*store.HeldError](err); ok {
+		if held == nil {
+			return "a HeldError that is nil"
+		}
+		return recordFault(held.Record)
+	}
+	done, ok := errors.AsType[*store.DoneError](err)
+	switch {
+	case !ok:
+		return ""
+	case done == nil:
+		return "a DoneError that is nil"
+	case c.Mark == 0 || c.Mark > 0 && done.Record.Mark < c.Mark:
+		return fmt.Sprintf("done with mark %d, and the claim has mark %d", done.Record.Mark, c.Mark)
+	}
+	return recordFault(done.Record)
 }
 
 func grantFault(g store.Grant) string {

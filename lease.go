@@ -25,7 +25,7 @@ type Lease struct {
 	cancel  context.CancelCauseFunc                 // of ctx
 	stop    atomic.Pointer[context.CancelCauseFunc] // of the context of a function that runs under it; nil if none does
 	since   time.Time                               // just before the request that was granted, or the first of several that asked for the same
-	had     time.Time                               // when the grant was known here
+	had     time.Time                               // when the grant was known here; zero without AtLeast
 	end     time.Time                               // the lease is not renewed past it; zero without AtMost
 	busy    atomic.Bool                             // a function of the user's runs under it
 	report  atomic.Pointer[report]                  // of the run under it
@@ -67,18 +67,26 @@ func (c *leaseContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
+// workContext is the context of a function under a lease.
+type workContext struct {
+	leaseContext
+	stop context.CancelCauseFunc
+}
+
 // work returns the context of a function under the lease: it ends with ctx, with the lease, when the client interrupts its functions, or when
 // stop is called.
 func (l *Lease) work(ctx context.Context) context.Context {
-	ctx, stop := context.WithCancelCause(ctx)
-	l.stop.Store(&stop)
+	w := &workContext{}
+	w.lease = l
+	w.Context, w.stop = context.WithCancelCause(ctx)
+	l.stop.Store(&w.stop)
 	if l.ctx.Err() != nil {
-		stop(context.Cause(&l.ctx))
+		w.stop(context.Cause(&l.ctx))
 	}
 	if l.core.interrupted.Err() != nil { // then renewer.interrupt may have passed this lease
-		stop(context.Cause(l.core.interrupted))
+		w.stop(context.Cause(l.core.interrupted))
 	}
-	return &leaseContext{ctx, l}
+	return w
 }
 
 // endContext ends the context of the lease, and that of the function under it.
@@ -100,10 +108,13 @@ func LeaseFrom(ctx context.Context) *Lease {
 func (c *core) newLease(parent context.Context, t target, claim store.Claim, g store.Grant, opts Options, since time.Time) *Lease {
 	l := &Lease{
 		core: c, shown: t.shown, subject: t.subject(claim.Name), waitKey: t.waitKey(), name: claim.Name, holder: claim.Holder, token: g.Token, opts: opts, granted: g,
-		since: since, had: c.clock.earliest(), deadline: since.Add(claim.TTL - opts.Margin), renewAt: since.Add(claim.TTL / 3),
+		since: since, deadline: since.Add(claim.TTL - opts.Margin), renewAt: since.Add(claim.TTL / 3),
 	}
 	if opts.AtMost > 0 {
 		l.end = since.Add(opts.AtMost)
+	}
+	if opts.AtLeast > 0 {
+		l.had = c.clock.earliest()
 	}
 	l.ctx.lease = l
 	l.ctx.Context, l.cancel = context.WithCancelCause(parent)

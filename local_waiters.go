@@ -18,27 +18,30 @@ type localWaiters struct {
 type localWaiter struct {
 	all         *localWaiters
 	name        string
-	head        chan struct{} // closed when it is the first
+	head        chan struct{} // closed when it is the first; nil if it was when it joined
 	wake        chan struct{} // receives a value when this client has released the name
 	predecessor *Lease        // the lease of the waiter before it, if it got one; set before head is closed
 }
 
 func (all *localWaiters) join(name string) *localWaiter {
-	w := &localWaiter{all: all, name: name, head: make(chan struct{}), wake: make(chan struct{}, 1)}
+	w := &localWaiter{all: all, name: name, wake: make(chan struct{}, 1)}
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if all.of == nil {
 		all.of = map[string][]*localWaiter{}
 	}
-	all.of[name] = append(all.of[name], w)
-	if len(all.of[name]) == 1 {
-		close(w.head)
+	if len(all.of[name]) > 0 {
+		w.head = make(chan struct{})
 	}
+	all.of[name] = append(all.of[name], w)
 	return w
 }
 
 // untilFirst waits until w is the first of its queue. It reports false if ctx or client ended before.
 func (w *localWaiter) untilFirst(ctx, client context.Context) bool {
+	if w.head == nil {
+		return true
+	}
 	select {
 	case <-w.head:
 		return true

@@ -32,6 +32,9 @@ type Middleware func(next Handler) Handler
 
 // handle runs fn for work, inside Config.Middleware.
 func (c *core) handle(ctx context.Context, work Work, fn func(context.Context) error) error {
+	if len(c.cfg.Middleware) == 0 {
+		return fn(ctx)
+	}
 	handler := Handler(func(ctx context.Context, _ Work) error { return fn(ctx) })
 	for _, wrap := range slices.Backward(c.cfg.Middleware) {
 		handler = wrap(handler)

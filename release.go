@@ -38,31 +38,31 @@ func (l *Lease) release(r store.Release) error {
 	if !l.core.renewer.drop(l, errReleased) {
 		return nil
 	}
-	return l.tellReleased(l.core.releaseBatchUntil([]store.Release{l.releaseRequest(r)}, []time.Time{l.latestEnd()})[0])
+	return l.tellReleased(l.core.releaseBatchUntil([]store.Release{l.releaseRequest(r)}, []time.Duration{l.longestLife()})[0])
 }
 
-// latestEnd returns when the lease has certainly ended, whatever happens to its release.
-func (l *Lease) latestEnd() time.Time {
+// longestLife returns how long the lease can last at most once it is not renewed any more, whatever happens to its release.
+func (l *Lease) longestLife() time.Duration {
 	r := l.core.renewer
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return time.Now().Add(max(l.opts.TTL, l.longest))
+	return max(l.opts.TTL, l.longest)
 }
 
 // releaseLeases ends leases in few requests. It returns an error for each lease, in their order.
 func releaseLeases(c *core, leases []*Lease, with func(int) store.Release) []error {
 	errs := make([]error, len(leases))
 	var releases []store.Release
-	var ends []time.Time
+	var lives []time.Duration
 	var at []int
 	for i, l := range leases {
 		if c.renewer.drop(l, errReleased) {
-			releases, ends, at = append(releases, l.releaseRequest(with(i))), append(ends, l.latestEnd()), append(at, i)
+			releases, lives, at = append(releases, l.releaseRequest(with(i))), append(lives, l.longestLife()), append(at, i)
 		}
 	}
 	for start := 0; start < len(releases); start += batchLimit {
 		end := min(start+batchLimit, len(releases))
-		for i, err := range c.releaseBatchUntil(releases[start:end], ends[start:end]) {
+		for i, err := range c.releaseBatchUntil(releases[start:end], lives[start:end]) {
 			errs[at[start+i]] = leases[at[start+i]].tellReleased(err)
 		}
 	}
@@ -106,8 +106,9 @@ func (c *core) releaseBatch(releases []store.Release) []error {
 }
 
 // releaseBatchUntil sends one batch of releases and retries those whose outcome is unknown. A release that records
-// something is retried until its end, when its lease has certainly expired; any other for two request timeouts.
-func (c *core) releaseBatchUntil(releases []store.Release, ends []time.Time) []error {
+// something is retried until its lease has certainly expired, and any other for two request timeouts. lives has how long
+// each lease can last from now on.
+func (c *core) releaseBatchUntil(releases []store.Release, lives []time.Duration) []error {
 	asked := time.Now()
 	errs, err := c.releases.ask(context.Background(), releases)
 	if err == nil && !slices.ContainsFunc(errs, open) {
@@ -118,8 +119,8 @@ func (c *core) releaseBatchUntil(releases []store.Release, ends []time.Time) []e
 	}
 	bounds := slices.Repeat([]time.Time{asked.Add(2 * c.cfg.RequestTimeout)}, len(releases))
 	for i, r := range releases {
-		if ends != nil && (r.Mark != 0 || r.State != nil) && ends[i].After(bounds[i]) {
-			bounds[i] = ends[i]
+		if lives != nil && (r.Mark != 0 || r.State != nil) {
+			bounds[i] = asked.Add(max(2*c.cfg.RequestTimeout, lives[i]))
 		}
 	}
 	c.retryRelease(releases, bounds, errs)

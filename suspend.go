@@ -43,12 +43,13 @@ func (c *clock) suspends(now time.Time, atLeast, atMost time.Duration, ok bool) 
 // even in a synctest bubble.
 const sameSum = 100 * time.Microsecond
 
-func (c *clock) kernel() (atLeast, atMost time.Duration, ok bool) {
+// kernel returns bounds of the sum of the suspends. known is the sum as it was read last.
+func (c *clock) kernel(known time.Duration) (atLeast, atMost time.Duration, ok bool) {
 	if c.host != nil {
 		atLeast, atMost = c.host()
 		return atLeast, atMost, true
 	}
-	return suspended()
+	return suspended(known)
 }
 
 // guess returns the sum of the suspends according to the wall clock. c.mu is held.
@@ -82,7 +83,7 @@ func (c *clock) earliest() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if age := now.Sub(c.read); age < 0 || age > reread {
-		atLeast, atMost, ok := c.kernel()
+		atLeast, atMost, ok := c.kernel(c.sum)
 		c.sum, _ = c.suspends(now, atLeast, atMost, ok)
 		c.read = now
 	}
@@ -91,7 +92,7 @@ func (c *clock) earliest() time.Time {
 
 // latest returns the time now, or a little after.
 func (c *clock) latest() time.Time {
-	atLeast, atMost, ok := c.kernel()
+	atLeast, atMost, ok := c.kernel(c.known())
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()

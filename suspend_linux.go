@@ -19,22 +19,30 @@ func kernelClock(id uintptr) (time.Duration, bool) {
 	return time.Duration(ts.Nano()), errno == 0
 }
 
-// kernelSuspended returns bounds of how long this machine was suspended since it booted, if both clocks can be read.
-func kernelSuspended() (atLeast, atMost time.Duration, ok bool) { return suspendedBy(kernelClock) }
+// kernelSuspended returns bounds of how long this machine was suspended since it booted, if both clocks can be read. known is an
+// earlier result, or 0.
+func kernelSuspended(known time.Duration) (atLeast, atMost time.Duration, ok bool) {
+	return suspendedBy(kernelClock, known)
+}
 
 // suspendedBy compares two clocks: the boot clock continues during a suspend, the monotonic clock, which package time
 // uses, does not. If the process is paused between two readings, the difference would look like a suspend, so the
 // readings are repeated until they are close together.
-func suspendedBy(clock func(id uintptr) (time.Duration, bool)) (atLeast, atMost time.Duration, ok bool) {
+//
+// The sum never decreases, so a sum that is known is a lower bound: if the upper bound is close to it, the third reading is not needed.
+func suspendedBy(clock func(id uintptr) (time.Duration, bool), known time.Duration) (atLeast, atMost time.Duration, ok bool) {
 	for range 5 {
 		before, told1 := clock(clockMonotonic)
 		boot, told2 := clock(clockBoottime)
+		if grown := boot - before - known; told1 && told2 && grown >= 0 && grown < sameSum {
+			return known, boot - before, true
+		}
 		after, told3 := clock(clockMonotonic)
 		if !told1 || !told2 || !told3 {
 			return 0, 0, false
 		}
 		atLeast, atMost = boot-after, boot-before
-		if atMost-atLeast < 100*time.Microsecond {
+		if atMost-atLeast < sameSum {
 			break
 		}
 	}

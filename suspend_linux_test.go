@@ -6,7 +6,7 @@ import (
 )
 
 func TestKernelSuspendedIsSteady(t *testing.T) {
-	atLeast, atMost, ok := kernelSuspended()
+	atLeast, atMost, ok := kernelSuspended(0)
 	if !ok || atMost < atLeast || atMost-atLeast > time.Second {
 		t.Errorf("between %v and %v, %t", atLeast, atMost, ok)
 	}
@@ -23,9 +23,38 @@ func TestEitherClockMayFail(t *testing.T) {
 				return 0, false
 			}
 			return time.Hour, true
-		})
+		}, 0)
 		if ok {
 			t.Errorf("without clock %d the suspends are known", bad)
+		}
+	}
+}
+
+// A sum that has not grown takes two readings. One that may have grown, or that was wrong, is read again.
+func TestKnownSuspends(t *testing.T) {
+	const sum = time.Hour
+	for known, want := range map[time.Duration]struct {
+		atLeast  time.Duration
+		readings int
+	}{
+		sum:                        {sum, 2},
+		sum - sameSum/2:            {sum - sameSum/2, 2},
+		sum - sameSum:              {sum, 3},
+		sum - time.Minute:          {sum, 3},
+		sum + time.Nanosecond:      {sum, 3},
+		0:                          {sum, 3},
+		sum + 100*24*365*time.Hour: {sum, 3},
+	} {
+		readings := 0
+		atLeast, atMost, ok := suspendedBy(func(id uintptr) (time.Duration, bool) {
+			readings++
+			if id == clockBoottime {
+				return 2*time.Hour + sum, true
+			}
+			return 2 * time.Hour, true
+		}, known)
+		if !ok || atLeast != want.atLeast || atMost != sum || readings != want.readings {
+			t.Errorf("known as %v: between %v and %v, %t, after %d readings", known, atLeast, atMost, ok, readings)
 		}
 	}
 }

@@ -19,7 +19,7 @@ func TestSuspendEndsALease(t *testing.T) {
 	defer func() { suspended = kernelSuspended }()
 	synctest.Test(t, func(t *testing.T) {
 		var slept atomic.Int64
-		suspended = func() (atLeast, atMost time.Duration, ok bool) {
+		suspended = func(time.Duration) (atLeast, atMost time.Duration, ok bool) {
 			d := time.Duration(slept.Load())
 			return d, d, true
 		}
@@ -60,7 +60,7 @@ func TestLeasesAreRenewedAfterASuspend(t *testing.T) {
 	defer func() { suspended = kernelSuspended }()
 	synctest.Test(t, func(t *testing.T) {
 		var slept atomic.Int64
-		suspended = func() (atLeast, atMost time.Duration, ok bool) {
+		suspended = func(time.Duration) (atLeast, atMost time.Duration, ok bool) {
 			d := time.Duration(slept.Load())
 			return d, d, true
 		}
@@ -106,7 +106,7 @@ func TestGrantAfterASuspendIsLate(t *testing.T) {
 	defer func() { suspended = kernelSuspended }()
 	synctest.Test(t, func(t *testing.T) {
 		var slept atomic.Int64
-		suspended = func() (atLeast, atMost time.Duration, ok bool) {
+		suspended = func(time.Duration) (atLeast, atMost time.Duration, ok bool) {
 			d := time.Duration(slept.Load())
 			return d, d, true
 		}
@@ -128,7 +128,7 @@ func TestClocksThatCannotBeRead(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var readings atomic.Int64
-				suspended = func() (atLeast, atMost time.Duration, ok bool) {
+				suspended = func(time.Duration) (atLeast, atMost time.Duration, ok bool) {
 					if readings.Add(1) > told {
 						return 0, 0, false
 					}
@@ -195,7 +195,7 @@ func TestDurationsAreNotNegative(t *testing.T) {
 	defer func() { suspended = kernelSuspended }()
 	synctest.Test(t, func(t *testing.T) {
 		var readings atomic.Int64
-		suspended = func() (atLeast, atMost time.Duration, ok bool) {
+		suspended = func(time.Duration) (atLeast, atMost time.Duration, ok bool) {
 			d := time.Hour - 4*time.Duration(readings.Add(1))
 			return d, d, true
 		}

@@ -24,9 +24,8 @@ func (c *Client) wait(ctx context.Context, t target) (*Lease, error) {
 		return nil, c.waited(ctx, t, me.held(t))
 	}
 	var wake <-chan struct{}
-	var last *HeldError // the last refusal
-	watching, stop := context.WithCancel(ctx)
-	defer stop()
+	var watching context.Context // of the subscription; nil before the first refusal
+	var last *HeldError          // the last refusal
 	for poll := newBackoff(time.Second); ; {
 		if q, ok := c.storeQueue(t); ok && me.busy() {
 			l, err := c.waitInStoreQueue(ctx, q, t, me)
@@ -37,7 +36,8 @@ func (c *Client) wait(ctx context.Context, t target) (*Lease, error) {
 			c.noStoreQueue.Store(true)
 		}
 		l, err := c.try(ctx, t)
-		if !errors.As(err, &last) {
+		held, isHeld := errors.AsType[*HeldError](err)
+		if !isHeld {
 			if err != nil && ctx.Err() != nil {
 				if last != nil && !errors.Is(err, ErrUnknown) { // it was not sent, so the last refusal is the reason
 					err = last
@@ -47,9 +47,15 @@ func (c *Client) wait(ctx context.Context, t target) (*Lease, error) {
 			me.tellNext(l)
 			return l, err
 		}
+		last = held
 		if _, ok := c.storeQueue(t); ok {
 			me.setBusy(true)
 			continue
+		}
+		if watching == nil {
+			var stop context.CancelFunc
+			watching, stop = context.WithCancel(ctx)
+			defer stop()
 		}
 		pause := last.Left + rand.N(20*time.Millisecond)
 		if wake == nil {

@@ -32,6 +32,8 @@ func checkText(what, s string) error {
 		return invalid("is empty; give 1 to %d bytes", MaxName)
 	case len(s) > MaxName:
 		return invalid("has %d bytes; give at most %d", len(s), MaxName)
+	case plain(s):
+		return nil
 	case !utf8.ValidString(s):
 		return invalid("is not UTF-8")
 	}
@@ -41,6 +43,16 @@ func checkText(what, s string) error {
 		}
 	}
 	return nil
+}
+
+// plain reports whether s has only printable ASCII characters, as nearly all names have.
+func plain(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 func checkTTL(ttl time.Duration) error {
