@@ -84,7 +84,7 @@ func (j *plannedJob) decide(g store.Grant, t trip) decision {
 		d.count(j, g, t, crashed)
 		d.announce = d.announce || d.manual == 0 && j.ambiguous(d, g, sinceThere, t)
 	}
-	j.timely = timelyClaim{} // from here on the record shows the run
+	j.timely.refused, j.timely.mark = true, g.Mark // until the record shows the run, or another
 	return d
 }
 

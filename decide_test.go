@@ -176,6 +176,33 @@ func TestRunIsTakenOverByANewcomer(t *testing.T) {
 	}
 }
 
+// The history names the replica that died although the newcomer that takes its run over has read the record slowly: how old the lease was then is known
+// within the time of the request.
+func TestNewcomerThatReadsSlowlyNamesTheDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		one := soloisttest.NewStore()
+		two := &troubled{Store: one.Share()}
+		mortal, other := dyingRun(soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), TTL: 20 * time.Second, Grace: time.Second}, &r, one)
+		start(t, soloisttest.NewReplica(t, one, soloist.Config{Replica: "mortal"}), mortal)
+		time.Sleep(65 * time.Second)
+		two.set(func(c store.Claim, _ store.Outcome) {
+			if c.Name == "job/tick" && c.Mark < 0 {
+				time.Sleep(4 * time.Second)
+			}
+		}, nil)
+		newcomer := soloisttest.NewReplica(t, two, soloist.Config{RequestTimeout: 10 * time.Second})
+		start(t, newcomer, other)
+		time.Sleep(20 * time.Second)
+		two.set(nil, nil)
+		info, err := newcomer.Admin().Job(background, "tick")
+		if err != nil || len(info.Runs) != 2 || info.Runs[0].Outcome != soloist.OutcomeAbandoned || info.Runs[0].Replica != "mortal" || info.Runs[0].Token == 0 {
+			t.Errorf("the history is %+v, %v; want the run of the replica that died, with its name, and another", info.Runs, err)
+		}
+		one.Heal()
+	})
+}
+
 // A refusesFirst store refuses the first releases, with which a job's record is made.
 type refusesFirst struct {
 	*soloisttest.Store

@@ -62,23 +62,24 @@ func (r *Runner) show() {
 
 // read reads the records of jobs and returns the jobs that have none.
 func (r *Runner) read(ctx context.Context, jobs []*plannedJob, names []string) (missing []*jobRecord, err error) {
+	asked := time.Now()
 	records, errs, err := r.client.peekEach(ctx, names)
 	if err != nil {
 		return nil, err
 	}
-	answered := time.Now()
+	read := trip{asked, time.Now()}
 	for i, j := range jobs {
 		if errs[i] != nil { // the claims of this job will get the same error; the other jobs run
 			r.client.log.Warn("the record of a job cannot be read", "err", errs[i])
 			continue
 		}
 		r.mu.Lock()
-		spec, ahead := j.jobSpec, r.plan.read(j, records[i], answered)
+		spec, ahead := j.jobSpec, r.plan.read(j, records[i], read)
 		if records[i].Token == 0 {
 			missing = append(missing, j.firstRecord())
 		}
 		r.mu.Unlock()
-		r.reportAhead(spec, ahead, answered)
+		r.reportAhead(spec, ahead, read.answered)
 	}
 	return missing, nil
 }

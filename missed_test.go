@@ -145,6 +145,27 @@ func TestGrantThatIsToldLateIsRun(t *testing.T) {
 	})
 }
 
+// A replica is granted a job in time and learns it when the lease has ended, so that it cannot give the job back. It runs the scheduled time when it is granted the job
+// again, although the reply to that claim is lost: a claim that is repeated does not show that the lease before has expired.
+func TestGrantThatIsToldAfterItsEndIsRun(t *testing.T) {
+	job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), TTL: 6 * time.Second, Grace: time.Second}
+	beside(t, job, soloist.Config{RequestTimeout: 20 * time.Second}, func(t *testing.T, bad *troubled, good *soloisttest.Store, r *recorder, begin time.Time) {
+		good.Break(nil)
+		var once sync.Once
+		bad.set(func(c store.Claim, _ store.Outcome) {
+			if c.Name == "job/tick" && c.Mark > 0 {
+				once.Do(func() { time.Sleep(10 * time.Second) })
+			}
+		}, nil)
+		time.Sleep(time.Until(begin.Add(70*time.Second + 200*time.Millisecond)))
+		bad.LoseReplies(1000)
+		time.Sleep(time.Until(begin.Add(72 * time.Second)))
+		bad.Heal()
+		time.Sleep(time.Until(begin.Add(110 * time.Second)))
+		check(t, "scheduled", r.scheduled(begin), []time.Duration{time.Minute})
+	})
+}
+
 // Somebody takes a job's name in time, and gives it back without a word when the scheduled time is later than Grace.
 func TestTimeThatWasClaimedInVainIsRun(t *testing.T) {
 	job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), TTL: 30 * time.Second, Grace: 2 * time.Second}

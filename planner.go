@@ -103,11 +103,11 @@ func (p *planner) joining() []*plannedJob {
 	return slices.SortedFunc(slices.Values(p.fresh), byName)
 }
 
-// read learns what the record of a job that joins has, and returns by how much it is ahead of this replica's clock.
-func (p *planner) read(j *plannedJob, r store.Record, now time.Time) (ahead time.Duration) {
-	j.saw(r, now)
-	j.sawLease(r, trip{now, now})
-	return j.ahead(now)
+// read learns what the record of a job that joins has, as it was read on a trip, and returns by how much it is ahead of this replica's clock.
+func (p *planner) read(j *plannedJob, r store.Record, t trip) (ahead time.Duration) {
+	j.saw(r, t.answered)
+	j.sawLease(r, t)
+	return j.ahead(t.answered)
 }
 
 // joined lets jobs be due from now on.
@@ -250,6 +250,7 @@ func (p *planner) ended(e ending, now time.Time) {
 		p.lookAt(j, p.soon(now))
 		return
 	}
+	j.timely = timelyClaim{} // the record shows the run
 	j.sawEnd(e, now)
 	wake, due := j.next(now)
 	j.behind = due

@@ -148,29 +148,31 @@ func (c *jobCheck) waits(replicas History, before time.Duration) time.Duration {
 }
 
 // diedInARow reports whether two holders, one after the other, had the job since the time could be begun, and neither began anything or gave the job
-// back: a replica that comes then finds the second alone. One that was well remembers the time, and must begin it when it is granted the job after them.
+// back: a replica that comes then finds the second alone. So does a second that learned of its grant by asking again, for that does not show that the lease
+// before was abandoned. One that was well remembers the time, and must begin it when it is granted the job after them.
 func (c *jobCheck) diedInARow(leases []*lease, from time.Duration, well History) bool {
-	row := 0
+	died := 0
 	for _, l := range leases {
 		if l.from < from-c.rule.Skew {
 			continue
 		}
 		ran := slices.ContainsFunc(c.runs, func(r Event) bool { return r.Token == l.grant.DidToken })
-		if row >= 2 {
-			if slices.ContainsFunc(well, func(e Event) bool { return e.Replica == l.grant.Replica }) {
+		askedAgain := died > 0 && l.grant.Result != Granted
+		switch {
+		case died < 2 && !askedAgain:
+			if l.released != Never || ran {
 				return false
 			}
-			if ran {
-				return true
-			}
-			continue
-		}
-		if l.released != Never || ran {
+			died++
+		case slices.ContainsFunc(well, func(e Event) bool { return e.Replica == l.grant.Replica }):
 			return false
+		case ran:
+			return true
+		default:
+			died = 2
 		}
-		row++
 	}
-	return row >= 2
+	return died >= 2
 }
 
 // passedOver reports whether somebody whose clock is ahead has begun a later time before that was due, until an instant: for that clock this time was missed.

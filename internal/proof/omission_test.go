@@ -17,6 +17,12 @@ func lingers(e Event, linger time.Duration) Event {
 	return e
 }
 
+// askedAgain makes a grant one that the store has made and its holder was not told of at first.
+func askedAgain(e Event) Event {
+	e.Result, e.Token, e.Until = Unknown, 0, Never
+	return e
+}
+
 func by(replica string, e Event) Event {
 	e.Replica = replica
 	return e
@@ -82,6 +88,10 @@ func TestOmission(t *testing.T) {
 		{"two that were granted it died, and one that was not well follows", History{always, grant(10*s, 1, 3*s), grant(13*s, 2, 9*s), by("v", grant(23*s, 3, 9*s))}, at20(nil), false},
 		{"two that were granted it died, one that was not well runs another, and one that was well follows", History{always, grant(10*s, 1, 3*s), grant(13*s, 2, 4*s),
 			by("v", grant(18*s, 3, 9*s)), run(30*s, 20*s, 21*s, 3, Okay, 22*s), markRaised(22*s, 3, 30*s), by("w", grant(23*s, 4, 9*s))}, at20(nil), false},
+		{"who was granted it died, and the next learned of its grant by asking again", History{always, grant(10*s, 1, 3*s), by("v", askedAgain(grant(13*s, 2, 9*s))), run(30*s, 20*s, 21*s, 2, Okay, 22*s)}, at20(nil), false},
+		{"who was granted it died, and the next, which was well, learned of its grant by asking again", History{always, grant(10*s, 1, 3*s), by("w", askedAgain(grant(13*s, 2, 9*s))), run(30*s, 20*s, 21*s, 2, Okay, 22*s)}, at20(nil), true},
+		{"who was granted it died, and the next learned of its grant at once", History{always, grant(10*s, 1, 3*s), by("v", grant(13*s, 2, 9*s)), run(30*s, 20*s, 21*s, 2, Okay, 22*s)}, at20(nil), true},
+		{"nobody died, and the first learned of its grant by asking again", History{always, by("v", askedAgain(grant(13*s, 2, 9*s))), run(30*s, 20*s, 21*s, 2, Okay, 22*s)}, at20(nil), true},
 		{"one that was granted it died, and one gave it back", History{always, grant(10*s, 1, 3*s), grant(13*s, 2, 9*s), markRaised(14*s, 2, 10*s)}, at20(nil), true},
 		{"who had it before kept it", History{always, grant(9*s, 1, 6*s)}, at20(nil), false},
 		{"who had it before kept it until an eighth of Grace was left", History{always, grant(9*s, 1, 5*s+375*time.Millisecond)}, at20(nil), false},
