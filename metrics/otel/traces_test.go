@@ -73,7 +73,7 @@ func (w traced) one(t *testing.T, name string) tracetest.SpanStub {
 func value(s tracetest.SpanStub, key attribute.Key) string {
 	for _, a := range s.Attributes {
 		if a.Key == key {
-			return a.Value.Emit()
+			return a.Value.String()
 		}
 	}
 	return ""
@@ -104,7 +104,7 @@ func TestRuns(t *testing.T) {
 				_, inner := w.sdk.Tracer("test").Start(ctx, "inner")
 				inner.End()
 				time.Sleep(10 * time.Second)
-				tokens = append(tokens, attribute.Int64Value(run.Lease.Token()).Emit())
+				tokens = append(tokens, attribute.Int64Value(run.Lease.Token()).String())
 				switch run.Attempt {
 				case 1:
 					return errors.New("not yet")
@@ -156,7 +156,7 @@ func TestHoldIsInTheTraceOfTheCaller(t *testing.T) {
 		var token string
 		err = w.With(soloist.Options{Wait: 2 * time.Hour}).Do(ctx, "close-month", func(_ context.Context, l *soloist.Lease) error {
 			time.Sleep(time.Minute)
-			token = attribute.Int64Value(l.Token()).Emit()
+			token = attribute.Int64Value(l.Token()).String()
 			return nil
 		})
 		if err != nil {
