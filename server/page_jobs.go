@@ -7,6 +7,7 @@ import (
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/cron"
+	"github.com/soloist-dev/soloist/internal/diagnose"
 )
 
 // A jobRow is a job as the pages show it.
@@ -56,7 +57,7 @@ func (j jobRow) Coming() (all []time.Time) {
 func (j jobRow) In(t time.Time) string { return span(t.Sub(j.now).Round(time.Second)) }
 
 // Overdue returns the scheduled time that nothing has run for.
-func (j jobRow) Overdue() time.Time { return overdue(j.JobInfo, j.now) }
+func (j jobRow) Overdue() time.Time { return diagnose.Overdue(j.JobInfo, j.now) }
 
 // Overlaps returns the double runs.
 func (j jobRow) Overlaps() []overlap { return overlaps(j.JobInfo, j.now) }

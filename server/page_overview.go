@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/internal/diagnose"
 )
 
 // A trouble is something that an operator should look at.
@@ -19,12 +20,6 @@ type trouble struct {
 }
 
 const (
-	// clockTolerance is how long two runs may seem to overlap because the clocks of replicas differ.
-	clockTolerance = time.Second
-
-	// overdueAfter is how late a job may be.
-	overdueAfter = time.Minute
-
 	// lately is how long ago what has ended is shown on the overview.
 	lately = 24 * time.Hour
 
@@ -33,11 +28,7 @@ const (
 )
 
 // An overlap is two runs of one job at the same time.
-type overlap struct {
-	First, Second soloist.RunRecord
-	At            time.Time
-	Took          time.Duration
-}
+type overlap diagnose.Overlap
 
 // String describes the overlap.
 func (o overlap) String() string {
@@ -45,41 +36,12 @@ func (o overlap) String() string {
 		o.First.Replica, o.First.Token, o.Second.Replica, o.Second.Token, span(o.Took), o.At.UTC().Format("15:04:05"))
 }
 
-// overlaps returns where runs of a job overlap, by more than the clocks of replicas may differ. When an abandoned run ended is not known; it is
-// not among them.
+// overlaps returns where runs of a job overlap.
 func overlaps(j soloist.JobInfo, now time.Time) (all []overlap) {
-	runs := slices.Clone(j.Runs)
-	if r := j.Running; r != nil {
-		runs = append(runs, soloist.RunRecord{StartedAt: r.Since, EndedAt: now, Replica: r.Replica(), Token: r.Token, Attempt: r.Attempt})
-	}
-	runs = slices.DeleteFunc(runs, func(r soloist.RunRecord) bool { return r.Outcome == soloist.OutcomeAbandoned })
-	slices.SortStableFunc(runs, func(a, b soloist.RunRecord) int { return a.StartedAt.Compare(b.StartedAt) })
-	for i, first := range runs {
-		for _, second := range runs[i+1:] {
-			end := first.EndedAt
-			if second.EndedAt.Before(end) {
-				end = second.EndedAt
-			}
-			if took := end.Sub(second.StartedAt); took > clockTolerance && first.Token != second.Token {
-				all = append(all, overlap{first, second, second.StartedAt, took})
-			}
-		}
+	for _, o := range diagnose.Overlaps(j, now) {
+		all = append(all, overlap(o))
 	}
 	return all
-}
-
-// overdue returns the scheduled time that nothing has run for although it is long due; zero if there is none.
-func overdue(j soloist.JobInfo, now time.Time) time.Time {
-	if j.Paused != nil || j.Running != nil || j.DoneUpTo.IsZero() {
-		return time.Time{}
-	}
-	for due := range j.NextTimes(j.DoneUpTo) {
-		if now.Sub(due) > overdueAfter {
-			return due
-		}
-		break
-	}
-	return time.Time{}
 }
 
 // troublesOf returns what is wrong with a job.
@@ -90,7 +52,7 @@ func troublesOf(j soloist.JobInfo, now time.Time) (all []trouble) {
 	for _, o := range overlaps(j, now) {
 		add(true, "doubled", o.At, "%s", strings.TrimPrefix(o.String(), "doubled: "))
 	}
-	if due := overdue(j, now); !due.IsZero() {
+	if due := diagnose.Overdue(j, now); !due.IsZero() {
 		add(true, "overdue", due, "nothing has run for %s", instant(due))
 	}
 	for _, r := range j.Runs {

@@ -35,6 +35,7 @@ type cronRun struct {
 	parallel  int
 	form      outputForm
 	probes    probes
+	notices   notices
 
 	store    store.Store
 	log      *slog.Logger
@@ -77,6 +78,9 @@ output is passed on line by line behind the job's name and the scheduled time.`,
 			if err := r.checkFlags(); err != nil {
 				return err
 			}
+			if err := r.notices.read(); err != nil {
+				return err
+			}
 			if check {
 				return r.check()
 			}
@@ -100,6 +104,7 @@ output is passed on line by line behind the job's name and the scheduled time.`,
 	flags.BoolVar(&r.form.passThrough, "passthrough-logs", false, "pass on the output of commands unchanged, without a prefix")
 	flags.BoolVar(&r.form.split, "split-logs", false, "pass on the standard error of commands to standard error, not to standard output")
 	r.probes.flag(c)
+	r.notices.flag(c)
 	a.logFlags(c, "info")
 	a.passFlag(c)
 	a.outputFlag(c)

@@ -64,6 +64,7 @@ func (r *cronRun) run() error {
 func (r *cronRun) untilSignal(jobs []soloist.Job, signals <-chan os.Signal) (err error) {
 	defer func() {
 		if !errors.Is(err, errKilled) && r.store != nil { // or it may wait for requests
+			r.notices.end()
 			err = errors.Join(err, r.store.Close())
 		}
 	}()
@@ -188,16 +189,20 @@ func (r *cronRun) begin(jobs []soloist.Job) (*generation, error) {
 	if err := r.reach(); err != nil {
 		return nil, err
 	}
+	if err := r.notices.beginOn(r.app, r.store, r.log); err != nil {
+		return nil, err
+	}
 	g := &generation{up: make(chan struct{}), ended: make(chan struct{})}
 	up := sync.OnceFunc(func() { close(g.up) })
 	c, err := soloist.New(r.store, soloist.Config{
 		Namespace: r.namespace, Replica: r.replicaName(), Logger: r.log, Drain: drainless,
 		TTL: r.ttl,
-		Observe: r.probes.observe(func(_ context.Context, e soloist.Event) {
+		Observe: r.probes.observe(func(ctx context.Context, e soloist.Event) {
 			switch {
 			case e.Kind == soloist.EventRequest && e.Err == nil:
 				up()
 			case e.Kind == soloist.EventMissed:
+				r.notices.observe(ctx, e)
 				r.log.Warn("scheduled times were missed and are not run: no machine could start them within their grace", "job", e.Subject.Name, "times", e.Missed)
 			}
 		}),

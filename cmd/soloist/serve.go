@@ -33,6 +33,7 @@ type serveRun struct {
 	hosts       []string
 	waiting     int
 	drain       time.Duration
+	notices     notices
 }
 
 // defaultAddress is where serve listens.
@@ -68,6 +69,7 @@ need --tokens, or --open-actions. Another address needs --tokens, and TLS or a p
 	flags.BoolVar(&r.openActions, "open-actions", false, "let callers without a token release by force, trigger, pause and forget")
 	flags.IntVar(&r.waiting, "max-waiting", 1000, "how many requests can wait for leases, or hold them, at the same time")
 	flags.DurationVar(&r.drain, "drain", 10*time.Second, "how long requests may go on after TERM or INT")
+	r.notices.flag(c)
 	a.logFlags(c, "info")
 	c.AddCommand(a.tokenCommand())
 	return c
@@ -176,8 +178,14 @@ func (r *serveRun) run() error {
 	if err != nil {
 		return err
 	}
+	if err := r.notices.read(); err != nil {
+		return err
+	}
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	if r.notices.runsCommands() {
+		r.adopt()
+	}
 	pages := r.probes.pages(log)
 	client, closing, err := r.client(soloist.Config{Logger: log, Observe: r.probes.metrics.Observe})
 	if err != nil {
@@ -190,6 +198,10 @@ func (r *serveRun) run() error {
 	if err != nil {
 		return err
 	}
+	if err := r.notices.begin(r.app, client, log); err != nil {
+		return err
+	}
+	defer r.notices.end()
 	l, err := r.probes.address.open()
 	if err != nil {
 		return err

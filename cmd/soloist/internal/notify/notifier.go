@@ -1,0 +1,262 @@
+package notify
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+)
+
+const (
+	// lookback is how old what happened can be to be told: so much is made up for after a time without a process, or by a slow receiver.
+	lookback = time.Hour
+
+	// retain is how long it is known which notices were sent.
+	retain = 7 * 24 * time.Hour
+
+	// lookEvery is how often the jobs are read. It is longer if reading takes long, so that it takes at most a tenth of the time.
+	lookEvery = 10 * time.Second
+
+	// backoff is the pause after the first attempt that failed; it doubles up to maxBackoff.
+	backoff, maxBackoff = time.Second, time.Minute
+
+	// maxQueue is how many notices of missed times wait for a target.
+	maxQueue = 100
+
+	// prefix begins the names of the leader and the elements of a target.
+	prefix = "soloist-notify-"
+)
+
+// Options configure New. Client and Logger are required.
+type Options struct {
+	Client    *soloist.Client // the notifier takes leases and reads jobs with it
+	Namespace string          // that of the client, for the notices
+	Logger    *slog.Logger
+	Environ   []string // of commands
+	Agent     string   // the User-Agent of webhooks
+}
+
+// A Notifier sends notices to its targets until it is closed.
+type Notifier struct {
+	targets []*target
+	stop    context.CancelFunc
+	ended   sync.WaitGroup
+}
+
+// A target is a Target at work.
+type target struct {
+	Target
+	Options
+	sender   sender
+	log      *slog.Logger
+	elements *soloist.Elements
+	missed   chan Notice
+	settled  map[string]time.Time // the IDs of notices that need no more, and when that was seen; of the leader's goroutine
+}
+
+// New starts a notifier. It reads the files of the targets; an error names the target, and shows no secret.
+func New(targets []Target, opts Options) (*Notifier, error) {
+	return begin(targets, opts, func(t Target) (sender, error) { return t.sender(opts) })
+}
+
+// begin is New with what sends to the targets.
+func begin(targets []Target, opts Options, senderOf func(Target) (sender, error)) (*Notifier, error) {
+	n := &Notifier{}
+	for _, t := range targets {
+		s, err := senderOf(t)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Name, err)
+		}
+		n.targets = append(n.targets, &target{
+			Target: t, Options: opts, sender: s, log: opts.Logger.With("target", t.Name), missed: make(chan Notice, maxQueue), settled: map[string]time.Time{},
+			elements: opts.Client.Elements(prefix+t.Name, soloist.ElementsOptions{Retain: retain, Retry: soloist.Retry{Attempts: 2}}),
+		})
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	n.stop = stop
+	for _, t := range n.targets {
+		n.ended.Go(func() { t.lead(ctx) })
+		n.ended.Go(func() { t.sendMissed(ctx) })
+	}
+	return n, nil
+}
+
+// Close ends the notifier and waits for it. What was not sent is told by another process, or the next one.
+func (n *Notifier) Close() {
+	n.stop()
+	n.ended.Wait()
+}
+
+// Observe notes that scheduled times were missed, of which the records of jobs do not tell. It is for Config.Observe and does not block.
+func (n *Notifier) Observe(_ context.Context, e soloist.Event) {
+	if e.Kind != soloist.EventMissed {
+		return
+	}
+	for _, t := range n.targets {
+		if !slices.Contains(t.On, Missed) {
+			continue
+		}
+		select {
+		case t.missed <- missed(e.Subject.Name, e.Missed, time.Now(), t.Every):
+		default:
+			t.log.Error("a notice is dropped: too many wait for a receiver that is slow", "kind", Missed, "job", e.Subject.Name)
+		}
+	}
+}
+
+// sender returns what sends to a target.
+func (t Target) sender(opts Options) (sender, error) {
+	if len(t.Command) > 0 {
+		return &command{args: t.Command, environ: opts.Environ}, nil
+	}
+	text := t.URL
+	if t.URLFile != "" {
+		data, err := readSecret(t.URLFile)
+		if err != nil {
+			return nil, fmt.Errorf("url-file: %w", err)
+		}
+		text = string(data)
+	}
+	u, err := parseURL(text)
+	if err != nil {
+		return nil, err
+	}
+	w := &webhook{url: u, agent: opts.Agent, client: newClient()}
+	if t.SecretFile != "" {
+		if w.key, err = readSecret(t.SecretFile); err != nil {
+			return nil, fmt.Errorf("secret-file: %w", err)
+		}
+	}
+	return w, nil
+}
+
+// readSecret returns the content of a file without the white space around it.
+func readSecret(path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if data = bytes.TrimSpace(data); len(data) == 0 {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("it is empty")}
+	}
+	return data, nil
+}
+
+// lead looks at the jobs while this process leads the target.
+func (t *target) lead(ctx context.Context) {
+	err := t.Client.Lead(ctx, prefix+t.Name, func(ctx context.Context, _ *soloist.Lease) error {
+		for {
+			begin := time.Now()
+			t.look(ctx, begin)
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(max(lookEvery, 10*time.Since(begin))):
+			}
+		}
+	})
+	if err != nil {
+		t.log.Error("no notices are sent any more", "err", err)
+	}
+}
+
+// look sends what is to be said of the jobs as they are now.
+func (t *target) look(ctx context.Context, now time.Time) {
+	for id, at := range t.settled {
+		if now.Sub(at) > retain {
+			delete(t.settled, id)
+		}
+	}
+	for j, err := range t.Client.Admin().Jobs(ctx) {
+		if err != nil {
+			t.log.Warn("the jobs cannot be read, so some notices come later", "err", err)
+			return
+		}
+		for _, n := range noticesOf(j, now.Add(-lookback), now, t.Every) {
+			if _, sent := t.settled[n.ID]; sent || !slices.Contains(t.On, n.Kind) || ctx.Err() != nil {
+				continue
+			}
+			if t.deliver(ctx, n) {
+				t.settled[n.ID] = now
+			}
+		}
+	}
+}
+
+// sendMissed sends the notices of missed times.
+func (t *target) sendMissed(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case n := <-t.missed:
+			t.deliver(ctx, n)
+		}
+	}
+}
+
+// deliver sends a notice unless that was done, and reports whether nothing more is to be done for it.
+func (t *target) deliver(ctx context.Context, n Notice) bool {
+	if n.Namespace = t.Namespace; !t.Output {
+		n.Output = ""
+	}
+	err := t.elements.Process(ctx, n.ID, func(ctx context.Context, _ *soloist.Element) error { return t.try(ctx, n) })
+	var failed undelivered
+	switch {
+	case err == nil, errors.Is(err, soloist.ErrDone), errors.Is(err, soloist.ErrFailed):
+		return true
+	case errors.As(err, &failed):
+		t.log.Error("a notice could not be delivered", "kind", n.Kind, "job", n.Job, "err", failed.error)
+		return true
+	case !errors.Is(err, soloist.ErrHeld) && ctx.Err() == nil:
+		t.log.Warn("a notice is sent later: the store cannot record it", "kind", n.Kind, "job", n.Job, "err", err)
+	}
+	return false
+}
+
+// An undelivered is why a notice was given up.
+type undelivered struct{ error }
+
+// try sends a notice, with as many attempts as the target has. Its error is an undelivered, unless ctx has ended.
+func (t *target) try(ctx context.Context, n Notice) error {
+	body, err := json.Marshal(n)
+	if err != nil {
+		return undelivered{err}
+	}
+	pause := backoff
+	for attempt := 1; ; attempt++ {
+		err = t.once(ctx, n, body)
+		var hopeless permanent
+		switch {
+		case err == nil:
+			t.log.Info("notice sent", "kind", n.Kind, "job", n.Job, "attempts", attempt)
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case attempt == t.Attempts, errors.As(err, &hopeless):
+			return undelivered{err}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, maxBackoff)
+	}
+}
+
+// once makes one attempt, within the time-out.
+func (t *target) once(ctx context.Context, n Notice, body []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, t.Timeout)
+	defer cancel()
+	return t.sender.send(ctx, n, body)
+}

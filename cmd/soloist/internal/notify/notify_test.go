@@ -1,0 +1,474 @@
+package notify
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/soloisttest"
+)
+
+var background = context.Background()
+
+func TestRead(t *testing.T) {
+	const good = `
+- name: pager
+  on: [failed, overdue]
+  url: https://pager.example/hook
+  secret-file: key
+  timeout: 3s
+  attempts: 2
+  every: 1m
+  output: true
+- {name: mail, command: [/bin/mail, oncall]}
+`
+	targets, err := Read("notify.yaml", strings.NewReader(good))
+	if err != nil || len(targets) != 2 {
+		t.Fatal(targets, err)
+	}
+	if p := targets[0]; p.Timeout != 3*time.Second || p.Attempts != 2 || p.Every != time.Minute || !p.Output || !slices.Equal(p.On, []Kind{Failed, Overdue}) {
+		t.Errorf("%+v", p)
+	}
+	if m := targets[1]; m.Timeout != 10*time.Second || m.Attempts != 5 || m.Every != 10*time.Minute || m.Output || !slices.Equal(m.On, kinds) {
+		t.Errorf("the defaults are %+v", m)
+	}
+	for text, want := range map[string]string{
+		"":                              "has no target",
+		"name: x":                       "give a list of targets",
+		"- x":                           "notify.yaml:1: a target is a mapping",
+		"- {name: x, uri: y}":           `line 1: "uri" is no key`,
+		"- {name: x, name: y}":          `"name" is no key, or stands here twice`,
+		"- {name: X, url: 'https://x'}": "lower-case letters",
+		"- {name: x}":                   "give one of url, url-file and command",
+		"- {name: x, url: 'https://x', command: [y]}":                  "give one of",
+		"- {name: x, command: [y], secret-file: z}":                    "secret-file is for webhooks",
+		"- {name: x, command: ['']}":                                   "its first element is the program",
+		"- {name: x, command: y z}":                                    "command: is not of the right form",
+		"- {name: x, url: 'https://x', timeout: 10}":                   "timeout",
+		"- {name: x, url: 'https://x', attempts: 0}":                   "give 1 to 20",
+		"- {name: x, url: 'https://x', every: 48h}":                    "give 1s to 24h",
+		"- {name: x, url: 'https://x', on: [late]}":                    `"late" is none of`,
+		"- {name: x, url: 'https://x', on: []}":                        "on: give some of",
+		"- {name: x, url: 'ftp://secret'}":                             "begins with https://",
+		"- {name: x, url: 'https://a'}\n- {name: x, url: 'https://b'}": "notify.yaml:2: another target",
+	} {
+		_, err := Read("notify.yaml", strings.NewReader(text))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		} else if strings.Contains(err.Error(), "secret'") || strings.Contains(err.Error(), "ftp:") {
+			t.Errorf("%q: the error shows the url: %v", text, err)
+		}
+	}
+}
+
+// What is told of a job: the last attempt of a run that failed, a lease that was lost, runs that overlap, and times that passed; once in a period.
+func TestNoticesOf(t *testing.T) {
+	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+	run := func(token int64, attempt int, ago time.Duration, outcome string) soloist.RunRecord {
+		end := now.Add(-ago)
+		return soloist.RunRecord{
+			ScheduledAt: now.Add(-ago.Truncate(time.Minute)), Replica: "r", Token: token, Attempt: attempt, Outcome: outcome,
+			StartedAt: end.Add(-5 * time.Second), EndedAt: end, Error: "no",
+		}
+	}
+	holds := func(token int64) *soloist.RunInfo {
+		return &soloist.RunInfo{Since: now, LeaseInfo: soloist.LeaseInfo{Token: token}}
+	}
+	const s, m = time.Second, time.Minute
+	for name, c := range map[string]struct {
+		job  soloist.JobInfo
+		want string
+	}{
+		"ok":                  {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "ok")}}, ""},
+		"interrupted":         {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "interrupted")}}, ""},
+		"failed":              {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "failed")}}, "failed"},
+		"panicked":            {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "panicked")}}, "failed"},
+		"retried, then ok":    {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "failed"), run(1, 2, 10*s, "ok")}}, ""},
+		"failed again":        {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "failed"), run(1, 2, 10*s, "failed")}}, "failed"},
+		"before its retry":    {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "failed")}, Running: holds(1)}, ""},
+		"the next one runs":   {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "failed")}, Running: holds(2)}, "failed"},
+		"two in one period":   {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 2*m, "failed"), run(2, 1, 1*m, "failed")}}, "failed"},
+		"two periods":         {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 22*m, "failed"), run(2, 1, 1*m, "failed")}}, "failed failed"},
+		"long ago":            {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 61*m, "failed")}}, ""},
+		"lost":                {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "lost")}}, "lost"},
+		"abandoned":           {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "abandoned")}}, "lost"},
+		"abandoned, then ok":  {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "abandoned"), run(2, 2, 10*s, "ok")}}, ""},
+		"doubled":             {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 10*s, "ok"), {Token: 2, StartedAt: now.Add(-14 * s), EndedAt: now, Outcome: "ok"}}}, "doubled"},
+		"overdue":             {soloist.JobInfo{Schedule: "* * * * *", DoneUpTo: now.Add(-3 * m)}, "overdue"},
+		"paused, not overdue": {soloist.JobInfo{Schedule: "* * * * *", DoneUpTo: now.Add(-3 * m), Paused: &soloist.Pause{}}, ""},
+	} {
+		c.job.Name = "import"
+		ids := map[string]Kind{}
+		var got []string
+		for _, n := range noticesOf(c.job, now.Add(-lookback), now, 10*m) {
+			if _, there := ids[n.ID]; !there {
+				got = append(got, string(n.Kind))
+			}
+			ids[n.ID] = n.Kind
+			if !strings.HasPrefix(n.Text, "import ") || n.Job != "import" {
+				t.Errorf("%s: %+v", name, n)
+			}
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %v, want %q", name, got, c.want)
+		}
+	}
+	long := strings.Repeat("x", 255)
+	if a, b := newNotice(Failed, long, now, now), newNotice(Failed, long+"y", now, now); a.ID == b.ID || len(a.ID) > 120 {
+		t.Errorf("the IDs of notices of long names are %q and %q", a.ID, b.ID)
+	}
+}
+
+// A receiver keeps what it gets.
+type receiver struct {
+	mu     sync.Mutex
+	got    []Notice
+	answer []error // to the first ones; nil for success, also after them
+}
+
+func (r *receiver) send(_ context.Context, n Notice, _ []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.got = append(r.got, n)
+	if len(r.answer) == 0 {
+		return nil
+	}
+	err := r.answer[0]
+	r.answer = r.answer[1:]
+	return err
+}
+
+func (r *receiver) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.got)
+}
+
+// fail runs a job once, which fails, and returns its client.
+func fail(t *testing.T, s *soloisttest.Store) {
+	t.Helper()
+	c := soloisttest.NewReplica(t, s.Share(), soloist.Config{})
+	ctx, stop := context.WithCancel(background)
+	job := soloist.Job{Name: "import", Schedule: soloist.At(time.Now().Add(time.Second)), Do: func(_ context.Context, run soloist.Run) error {
+		run.Report("password", 3)
+		stop()
+		return errors.New("no disk")
+	}}
+	if err := c.Run(ctx, job); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// notifier starts a notifier whose only target is sent to by to.
+func notifier(t *testing.T, s *soloisttest.Store, to sender, change func(*Target)) *Notifier {
+	t.Helper()
+	target := Target{Name: "pager", On: kinds, URL: "http://127.0.0.1:1/", Timeout: 10 * time.Second, Attempts: 3, Every: 10 * time.Minute}
+	if change != nil {
+		change(&target)
+	}
+	client := soloisttest.NewReplica(t, s.Share(), soloist.Config{})
+	n, err := begin([]Target{target}, Options{Client: client, Namespace: "shop", Logger: slog.New(slog.DiscardHandler)}, func(Target) (sender, error) { return to, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.Close)
+	return n
+}
+
+// A failure is told once, however many processes look, and again by none that starts later.
+func TestOneNoticeForTheFleet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, to := soloisttest.NewStore(), &receiver{}
+		a := notifier(t, s, to, nil)
+		notifier(t, s, to, nil)
+		fail(t, s)
+		time.Sleep(time.Minute)
+		a.Close()
+		time.Sleep(5 * time.Minute)
+		notifier(t, s, to, nil)
+		time.Sleep(5 * time.Minute)
+		if to.count() != 1 {
+			t.Fatalf("%d notices: %+v", to.count(), to.got)
+		}
+		n := to.got[0]
+		if n.Kind != Failed || n.Job != "import" || n.Namespace != "shop" || n.Error != "no disk" || n.ExitCode == nil || *n.ExitCode != 3 || n.Token == 0 {
+			t.Errorf("%+v", n)
+		}
+		if n.Output != "" {
+			t.Errorf("the notice has the output of the command, which was not asked for: %q", n.Output)
+		}
+	})
+}
+
+// What failed while no process was there is told by the next one, if that is within an hour.
+func TestNoticesAreMadeUpFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, to := soloisttest.NewStore(), &receiver{}
+		fail(t, s)
+		time.Sleep(30 * time.Minute)
+		notifier(t, s, to, func(target *Target) { target.Output = true })
+		time.Sleep(time.Minute)
+		if to.count() != 1 || to.got[0].Output != "password" {
+			t.Errorf("%+v", to.got)
+		}
+	})
+}
+
+// A receiver that fails gets the notice again, for as many attempts as it has, and not again afterwards.
+func TestRetriesAreBounded(t *testing.T) {
+	away := errors.New("away")
+	for name, c := range map[string]struct {
+		answer []error
+		want   int
+	}{
+		"once more":    {[]error{away}, 2},
+		"given up":     {[]error{away, away, away, away}, 3},
+		"no use":       {[]error{permanent{away}}, 1},
+		"first refuse": {[]error{away, permanent{away}}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, to := soloisttest.NewStore(), &receiver{answer: c.answer}
+				notifier(t, s, to, nil)
+				fail(t, s)
+				time.Sleep(10 * time.Minute)
+				if to.count() != c.want {
+					t.Errorf("%d attempts, want %d", to.count(), c.want)
+				}
+			})
+		})
+	}
+}
+
+// A store that is away delays a notice.
+func TestNoticeWaitsForTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, to := soloisttest.NewStore(), &receiver{}
+		shared := s.Share()
+		client := soloisttest.NewReplica(t, shared, soloist.Config{})
+		target := Target{Name: "pager", On: kinds, Timeout: time.Second, Attempts: 1, Every: time.Minute}
+		n, err := begin([]Target{target}, Options{Client: client, Logger: slog.New(slog.DiscardHandler)}, func(Target) (sender, error) { return to, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer n.Close()
+		time.Sleep(time.Minute)
+		shared.Break(nil)
+		fail(t, s)
+		time.Sleep(5 * time.Minute)
+		if to.count() != 0 {
+			t.Fatal("a notice was sent that cannot be recorded")
+		}
+		shared.Heal()
+		time.Sleep(5 * time.Minute)
+		if to.count() != 1 {
+			t.Errorf("%d notices", to.count())
+		}
+	})
+}
+
+// A target is told only what it asks for. Missed times come from the event; too many of them are dropped rather than kept.
+func TestMissedTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, to := soloisttest.NewStore(), &receiver{}
+		n := notifier(t, s, to, func(target *Target) { target.On = []Kind{Missed} })
+		n.Observe(background, soloist.Event{Kind: soloist.EventMissed, Subject: soloist.Subject{Kind: soloist.KindJob, Name: "import"}, Missed: 7})
+		n.Observe(background, soloist.Event{Kind: soloist.EventRunEnd, Subject: soloist.Subject{Kind: soloist.KindJob, Name: "import"}})
+		fail(t, s)
+		time.Sleep(time.Minute)
+		if to.count() != 1 || to.got[0].Kind != Missed || to.got[0].Times != 7 || !strings.Contains(to.got[0].Text, "at 7 of") {
+			t.Errorf("%+v", to.got)
+		}
+	})
+}
+
+// A slow receiver holds up neither the program nor another target.
+func TestSlowReceiver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, quick := soloisttest.NewStore(), &receiver{}
+		slow := senderFunc(func(ctx context.Context, _ Notice, _ []byte) error { <-ctx.Done(); return ctx.Err() })
+		n := notifier(t, s, slow, func(target *Target) { target.Name = "slow" })
+		notifier(t, s, quick, nil)
+		begin := time.Now()
+		for i := range 3 * maxQueue {
+			n.Observe(background, soloist.Event{Kind: soloist.EventMissed, Subject: soloist.Subject{Kind: soloist.KindJob, Name: fmt.Sprint(i)}, Missed: 1})
+		}
+		if took := time.Since(begin); took != 0 {
+			t.Errorf("Observe waited %v for a slow receiver", took)
+		}
+		fail(t, s)
+		time.Sleep(30 * time.Second)
+		if quick.count() != 1 {
+			t.Errorf("the other target got %d notices", quick.count())
+		}
+		begin = time.Now()
+		n.Close()
+		if took := time.Since(begin); took > time.Second {
+			t.Errorf("Close waited %v for a slow receiver", took)
+		}
+	})
+}
+
+type senderFunc func(ctx context.Context, n Notice, body []byte) error
+
+func (f senderFunc) send(ctx context.Context, n Notice, body []byte) error { return f(ctx, n, body) }
+
+// hook returns a webhook to a server, with a path and a key that are secret.
+func hook(t *testing.T, h http.HandlerFunc) sender {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte("kkk\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Target{URL: server.URL + "/sss?token=sss", SecretFile: key}.sender(Options{Agent: "soloist/test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A receiver can tell from the signature that a notice is ours, and when it was sent.
+func TestWebhook(t *testing.T) {
+	var problem atomic.Value
+	s := hook(t, func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		stamp, sum, _ := strings.Cut(strings.TrimPrefix(r.Header.Get("Soloist-Signature"), "t="), ",v1=")
+		mac := hmac.New(sha256.New, []byte("kkk"))
+		fmt.Fprintf(mac, "%s.%s", stamp, body)
+		var n Notice
+		if hex.EncodeToString(mac.Sum(nil)) != sum || json.Unmarshal(body, &n) != nil || n.Job != "import" ||
+			r.Header.Get("Idempotency-Key") != `"an ID"` || r.UserAgent() != "soloist/test" || r.Method != http.MethodPost {
+			problem.Store(fmt.Sprint(r.Header, string(body)))
+		}
+	})
+	n := Notice{ID: "an ID", Kind: Failed, Job: "import"}
+	body, err := json.Marshal(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.send(background, n, body); err != nil || problem.Load() != nil {
+		t.Error(err, problem.Load())
+	}
+}
+
+// What a server says decides whether another attempt is worth it. No error has the path, the query or the key, which are secrets.
+func TestWebhookAnswers(t *testing.T) {
+	var asked atomic.Int32
+	for status, again := range map[int]bool{200: false, 204: false, 301: false, 307: false, 400: false, 401: false, 404: false, 408: true, 429: true, 500: true, 503: true} {
+		s := hook(t, func(w http.ResponseWriter, _ *http.Request) {
+			asked.Add(1)
+			w.Header().Set("Location", "/elsewhere")
+			w.WriteHeader(status)
+		})
+		err := s.send(background, Notice{}, []byte("{}"))
+		var hopeless permanent
+		if (err == nil) != (status < 300) || err != nil && errors.As(err, &hopeless) == again {
+			t.Errorf("%d: %v", status, err)
+		}
+		if err != nil && (strings.Contains(err.Error(), "sss") || strings.Contains(err.Error(), "kkk")) {
+			t.Errorf("%d: the error has a secret: %v", status, err)
+		}
+	}
+	if asked.Load() != 11 {
+		t.Errorf("%d requests for 11 answers: a redirect was followed", asked.Load())
+	}
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	s, err := Target{URL: closed.URL + "/sss"}.sender(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.send(background, Notice{}, nil); err == nil || strings.Contains(err.Error(), "sss") {
+		t.Errorf("without a server: %v", err)
+	}
+	ctx, cancel := context.WithCancel(background)
+	cancel()
+	if err := hook(t, func(http.ResponseWriter, *http.Request) {}).send(ctx, Notice{}, nil); err == nil || strings.Contains(err.Error(), "sss") {
+		t.Errorf("after the time-out: %v", err)
+	}
+}
+
+// Secrets that are not there are an error that names the file alone.
+func TestSecretFiles(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, []byte(" \n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range []Target{{URLFile: "missing"}, {URLFile: empty}, {URL: "https://x", SecretFile: empty}, {URL: "https://x", SecretFile: "missing"}} {
+		if _, err := target.sender(Options{}); err == nil || !strings.Contains(err.Error(), "-file: ") {
+			t.Errorf("%+v: %v", target, err)
+		}
+	}
+}
+
+// Words that a shell would read reach a command as they are, and it gets the notice, but not the URL of the store.
+func TestCommandRunsWithoutAShell(t *testing.T) {
+	dir := t.TempDir()
+	out := filepath.Join(dir, "out")
+	c := &command{
+		args:    []string{"/bin/sh", "-c", `{ cat; printf '|%s' "$1" "$SOLOIST_NOTICE" "$SOLOIST_NAME" "$SOLOIST_STORE"; } >"$2"`, "sh", "$(touch x); `y`", out},
+		environ: []string{"SOLOIST_STORE=redis://secret", "PATH=" + os.Getenv("PATH")},
+	}
+	if err := c.send(background, Notice{ID: "1", Kind: Failed, Job: "$(import)"}, []byte(`{"a":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(out)
+	if err != nil || string(got) != "{\"a\":1}|$(touch x); `y`|failed|$(import)|" {
+		t.Errorf("%s %v", got, err)
+	}
+}
+
+func TestCommandFails(t *testing.T) {
+	var hopeless permanent
+	err := (&command{args: []string{"/bin/sh", "-c", "echo no mail >&2; echo more >&2; exit 3"}}).send(background, Notice{}, nil)
+	if err == nil || errors.As(err, &hopeless) || !strings.Contains(err.Error(), "exit status 3: no mail") || strings.Contains(err.Error(), "more") {
+		t.Errorf("%v", err)
+	}
+	if err := (&command{args: []string{"/nowhere/mail"}}).send(background, Notice{}, nil); !errors.As(err, &hopeless) {
+		t.Errorf("a program that is not there: %v", err)
+	}
+	var said start
+	for range 100 {
+		_, _ = said.Write(bytes.Repeat([]byte("x"), 1000))
+	}
+	if len(said.text()) != 200 {
+		t.Errorf("%d bytes of its errors are kept", len(said.text()))
+	}
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	begun := filepath.Join(t.TempDir(), "begun")
+	go func() {
+		for ctx.Err() == nil {
+			if _, err := os.Stat(begun); err == nil {
+				cancel()
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	err = (&command{args: []string{"/bin/sh", "-c", `touch "$0"; while :; do sleep 60; done`, begun}}).send(ctx, Notice{}, nil)
+	if err == nil || errors.As(err, &hopeless) || !strings.Contains(err.Error(), "took too long") {
+		t.Errorf("a command that does not end: %v", err)
+	}
+}
