@@ -82,7 +82,7 @@ func (a *app) describe(ctx context.Context, s store.Store) []any {
 }
 
 // shownOptions are the options of stores' URLs that say where records are, or who shares them, and are no secrets.
-var shownOptions = []string{"table", "schema", "prefix", "shedlock", "shedlock_env", "shedlock_prefix", "shedlock_zone", "redisson", "wait", "tls", "sslmode", "socket", "search_path"}
+var shownOptions = []string{"table", "schema", "prefix", "shedlock", "shedlock_zone", "share", "redisson", "wait", "tls", "sslmode", "socket", "search_path"}
 
 // shown is the URL without user, password and the options that could be secrets.
 func (s source) shown() string {

@@ -16,9 +16,9 @@ var commands = []string{
 	"hvals", "zadd", "zrem", "zrangebylex", "zrangebyscore",
 }
 
-// Commands that are needed besides when locks are shared with Java clients, or replicas are waited for.
+// Commands that are needed besides when locks are shared with other libraries, or replicas are waited for.
 var (
-	shedLockCommands = []string{"exists", "pttl", "pexpire", "scan"}
+	shareCommands    = []string{"exists", "pttl", "pexpire", "scan"}
 	redissonCommands = []string{"exists", "hexists", "hkeys", "pttl", "pexpire", "incr", "scan", "hlen"}
 	waitCommands     = []string{"wait"}
 )
@@ -37,8 +37,8 @@ func (s *Store) privileges(ctx context.Context) store.Finding {
 		return found("privileges", "the server does not tell who this is", store.LevelUnknown, "see docs/stores/redis.md for the rights that are needed")
 	}
 	needed := slices.Clone(commands)
-	if s.cfg.ShedLock {
-		needed = append(needed, shedLockCommands...)
+	if s.cfg.Share != "" {
+		needed = append(needed, shareCommands...)
 	}
 	if s.cfg.Redisson {
 		needed = append(needed, redissonCommands...)

@@ -18,7 +18,7 @@ func TestRightsOfEveryMode(t *testing.T) {
 		servers   []*servers.RedisServer
 		url, more string
 	}{
-		"ShedLock": {[]*servers.RedisServer{one}, one.URL + "?shedlock=true", "+exists +pttl +pexpire +scan ~job-lock:*"},
+		"string": {[]*servers.RedisServer{one}, one.URL + "?share=job-lock:default:*", "+exists +pttl +pexpire +scan ~job-lock:*"},
 		"Redisson": {[]*servers.RedisServer{one}, one.URL + "?redisson=true",
 			"+exists +hexists +hkeys +pttl +pexpire +incr +scan +hlen ~NAME ~redisson_lock_token:* &redisson_lock__channel:*"},
 		"WAIT":    {[]*servers.RedisServer{sentinel.Master, sentinel.Replica}, sentinel.URL + "?wait=1", "+wait"},

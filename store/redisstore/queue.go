@@ -40,11 +40,11 @@ func (l *lines) init(s *Store) {
 }
 
 // errNoLines is why a store that is configured in another way keeps no lines.
-var errNoLines = fmt.Errorf("redisstore: in a cluster, with WAIT and with locks that Java clients share there are no lines: %w", errors.ErrUnsupported)
+var errNoLines = fmt.Errorf("redisstore: in a cluster, with WAIT and with locks that other libraries share there are no lines: %w", errors.ErrUnsupported)
 
 // Queue is as in store.Queuer. The lines are in the server; the script of a release grants the name and publishes that.
 func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Grant, time.Duration, error) {
-	if len(s.parts) > 1 || s.cfg.Wait > 0 || s.java() {
+	if len(s.parts) > 1 || s.cfg.Wait > 0 || s.sharing() {
 		return store.Grant{}, 0, errNoLines
 	}
 	if err := s.alive(ctx); err != nil {

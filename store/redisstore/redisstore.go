@@ -8,11 +8,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/soloist-dev/soloist/store"
-	"github.com/soloist-dev/soloist/store/internal/shedlock"
 )
 
 // Config configures how a store keeps its records. The zero value is useful.
@@ -21,15 +21,12 @@ type Config struct {
 	// exclude each other need the same one.
 	Prefix string
 
-	// ShedLock shares names with ShedLock's Redis providers: "report" is ShedLock's lock "report". Not for a cluster. See docs/stores/redis.md.
-	ShedLock bool
-
-	// ShedLockEnv and ShedLockPrefix are the environment and the key prefix that the providers were built with. The defaults are theirs,
-	// "default" and the prefix that docs/stores/redis.md names.
-	ShedLockEnv, ShedLockPrefix string
+	// Share is the key under which other libraries lock a name by SET NX PX, with one * in the place of the name: "*" for redsync, redislock and others
+	// whose key is the name. That of ShedLock, and which names are shared, is in docs/stores/redis.md. The default shares nothing. Not for a cluster.
+	Share string
 
 	// Redisson shares locks with Redisson's RLock and RFencedLock of the same name: of the name "report", with the lock "report". Not
-	// together with ShedLock, and not for a cluster. See docs/stores/redis.md.
+	// together with Share, and not for a cluster. See docs/stores/redis.md.
 	Redisson bool
 
 	// Wait is how many replicas of the server must have received a grant or an extension before it counts (the command WAIT); 0 asks for none. One
@@ -100,9 +97,9 @@ func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 		}
 		s.single, s.secure = true, o.TLSConfig != nil
 	case *redis.ClusterClient:
-		if cfg.ShedLock || cfg.Redisson || cfg.Wait > 0 {
+		if cfg.shared() != "" || cfg.Wait > 0 {
 			return nil, &store.InvalidError{What: "client", Value: "a redis.ClusterClient",
-				Rule: "with ShedLock, Redisson or Wait it must be one server's: the keys of both sides would have to be in one slot, and WAIT goes to one node"}
+				Rule: "with Share, Redisson or Wait it must be one server's: the keys of both sides would have to be in one slot, and WAIT goes to one node"}
 		}
 		o := c.Options()
 		if err := checkRequests(o.ContextTimeoutEnabled, o.ReadTimeout, o.WriteTimeout, o.MaxRetries); err != nil {
@@ -114,8 +111,8 @@ func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 		return nil, &store.InvalidError{What: "client", Value: "a redis.Ring",
 			Rule: "its shards do not know of each other, so a shard that comes back would grant what another has: give a Client or a ClusterClient"}
 	}
-	if s.parts, s.scripts = newBuckets(cfg.Prefix, n), aloneScripts; s.java() {
-		s.scripts = javaScripts
+	if s.parts, s.scripts = newBuckets(cfg.Prefix, n), aloneScripts; s.sharing() {
+		s.scripts = sharingScripts
 	}
 	s.tags = rand.Text()[:12] + "-"
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -145,33 +142,26 @@ func (c Config) defaulted() Config {
 	if c.Prefix == "" {
 		c.Prefix = "soloist"
 	}
-	if c.ShedLock && c.ShedLockEnv == "" {
-		c.ShedLockEnv = "default"
-	}
-	if c.ShedLock && c.ShedLockPrefix == "" {
-		c.ShedLockPrefix = shedlock.Prefix
-	}
 	if c.WaitTimeout == 0 {
 		c.WaitTimeout = time.Second
 	}
 	return c
 }
 
+// mostShare is how many bytes Config.Share has at most.
+const mostShare = 255
+
 func (c Config) check() error {
 	bad := func(what, value, rule string) error { return &store.InvalidError{What: what, Value: value, Rule: rule} }
 	if len(c.Prefix) > 64 || strings.ContainsFunc(c.Prefix, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '{' || r == '}' }) {
 		return bad("prefix", fmt.Sprintf("%q", c.Prefix), "must be 1 to 64 printable ASCII characters without spaces and braces")
 	}
-	if c.ShedLock && c.Redisson {
-		return bad("redisson", "true", "must not be together with shedlock: a name would have two keys")
+	if c.Share != "" && c.Redisson {
+		return bad("redisson", "true", "must not be together with share: a name would have two keys")
 	}
-	for what, value := range map[string]string{"shedlock_env": c.ShedLockEnv, "shedlock_prefix": c.ShedLockPrefix} {
-		switch {
-		case value != "" && !c.ShedLock:
-			return bad(what, fmt.Sprintf("%q", value), "is for shedlock=true: give both or neither")
-		case strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r == 0x7f }):
-			return bad(what, fmt.Sprintf("%q", value), "must be what ShedLock's provider was built with, without spaces")
-		}
+	if c.Share != "" && (strings.Count(c.Share, "*") != 1 || len(c.Share) > mostShare || strings.ContainsFunc(c.Share, unicode.IsSpace)) {
+		return bad("share", fmt.Sprintf("%q", c.Share), "must be the key of the other library with one * in the place of the lock's name, such as locks:*, "+
+			"without spaces and of at most 255 bytes")
 	}
 	if c.Wait < 0 || c.Wait > 100 {
 		return bad("wait", fmt.Sprint(c.Wait), "must be 0 to 100 replicas")

@@ -200,8 +200,8 @@ func (r *row) record(name string) store.Record {
 	}
 }
 
-// maxHolder bounds a holder. What stands in a key that is shared with Java clients is shown as its holder, and is theirs to choose.
-const maxHolder = 4096
+// maxHolder bounds a holder. What stands in a key that is shared with other libraries is theirs to choose: sharing.lua cuts it off there.
+const maxHolder = store.MaxName
 
 // altered reads an answer of extend.lua and release.lua.
 func (s *Store) altered(name string, reply any) error {

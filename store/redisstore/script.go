@@ -44,11 +44,11 @@ func newScript(names ...string) script {
 // scripts are those of a store. Each holds only what it uses, for the server makes its functions anew at each call.
 type scripts struct{ acquire, extend, release, choose, queue, leave, watch, list, sweep script }
 
-// newScripts returns the scripts of stores that share keys with Java clients, or of those that do not.
-func newScripts(java bool) scripts {
+// newScripts returns the scripts of stores that share keys with other libraries, or of those that do not.
+func newScripts(sharing bool) scripts {
 	live, one := "alone", func(name string) string { return name + "_one" }
-	if java {
-		live, one = "java", func(string) string { return "" }
+	if sharing {
+		live, one = "sharing", func(string) string { return "" }
 	}
 	all := scripts{
 		acquire: newScript("clock", one("acquire"), "record", "batch", live, "grant", "acquire"),
@@ -66,7 +66,7 @@ func newScripts(java bool) scripts {
 	return all
 }
 
-var aloneScripts, javaScripts = newScripts(false), newScripts(true)
+var aloneScripts, sharingScripts = newScripts(false), newScripts(true)
 
 // A call is a script with what it is given. All of its keys are in one slot.
 type call struct {

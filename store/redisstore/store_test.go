@@ -68,7 +68,7 @@ func TestConformanceOfURL(t *testing.T) {
 func TestConformanceOfCorruptRecords(t *testing.T) {
 	server := shared(t)
 	admin := plainClient(t, server.URL)
-	for _, mode := range []string{"timeout=5s", "redisson=true", "shedlock=true&shedlock_env=e"} {
+	for _, mode := range []string{"timeout=5s", "redisson=true", "share=job-lock:e:*"} {
 		t.Run(mode, func(t *testing.T) {
 			prefixes := map[store.Store]string{}
 			err := storetest.Check(t, "corrupt-harms-its-name", storetest.Harness{
@@ -125,9 +125,9 @@ func TestConformanceWaitingForReplica(t *testing.T) {
 	conformance(t, sentinel.URL, nil, "wait=1")
 }
 
-func TestConformanceWithShedLock(t *testing.T) {
+func TestConformanceWithAStringThatIsShared(t *testing.T) {
 	server := shared(t)
-	conformance(t, server.URL, counting(server.URL), "shedlock=true")
+	conformance(t, server.URL, counting(server.URL), "share=job-lock:default:*")
 }
 
 func TestConformanceWithRedisson(t *testing.T) {
@@ -206,7 +206,7 @@ func TestSweepLeavesNothing(t *testing.T) {
 	client := redis.NewClient(opts)
 	defer client.Close()
 	const lined = "timeout=5s" // there are no lines in the other modes
-	for _, mode := range []string{lined, "redisson=true", "shedlock=true&shedlock_env=e"} {
+	for _, mode := range []string{lined, "redisson=true", "share=job-lock:e:*"} {
 		t.Run(mode, func(t *testing.T) {
 			url := fresh(t, server.URL, mode)
 			s := open(t, url)

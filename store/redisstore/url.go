@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"regexp"
@@ -127,22 +126,11 @@ func (t *target) parsePath(path string) error {
 	return nil
 }
 
-func sharing(to *bool) storeurl.Option {
-	return func(v string) error {
-		if storeurl.Bool(to)(v) != nil {
-			return errors.New("must be true or false; the environment of ShedLock's provider is the option shedlock_env")
-		}
-		return nil
-	}
-}
-
 // parseOptions reads the query.
 func (t *target) parseOptions(query string) error {
 	return storeurl.Parse(query, t.files.AddTo(map[string]storeurl.Option{
 		"prefix":           storeurl.Word(&t.config.Prefix),
-		"shedlock":         sharing(&t.config.ShedLock),
-		"shedlock_env":     storeurl.Word(&t.config.ShedLockEnv),
-		"shedlock_prefix":  storeurl.Word(&t.config.ShedLockPrefix),
+		"share":            storeurl.Word(&t.config.Share),
 		"redisson":         storeurl.Bool(&t.config.Redisson),
 		"wait":             storeurl.Count(&t.config.Wait),
 		"waittimeout":      storeurl.Duration(&t.config.WaitTimeout),

@@ -156,10 +156,10 @@ func batch[Q any](ctx context.Context, s *Store, with script, asked []Q, check f
 	return nil
 }
 
-// record adds the key of a name's record, and the one that is shared with Java clients, or the record's again, where there are such.
+// record adds the key of a name's record, and the one that is shared with other libraries, or the record's again, where there are such.
 func (s *Store) record(b *bucket, name string, keys []string) []string {
 	keys = append(keys, b.records+name)
-	if s.java() {
+	if s.sharing() {
 		peer, _ := s.peer(b, name)
 		keys = append(keys, peer)
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/soloist-dev/soloist/store"
-	"github.com/soloist-dev/soloist/store/internal/shedlock"
 )
 
 // watches share one subscription, which is made when somebody first waits.
@@ -83,9 +82,8 @@ func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, err
 		}
 		b := &s.parts[s.bucketOf(name)]
 		channels = append(channels, b.channel+name)
-		if _, shared := s.peer(b, name); shared && s.cfg.Redisson {
-			lock, _ := shedlock.Bare(name)
-			channels = append(channels, redissonChannel(lock))
+		if peer, shared := s.peer(b, name); shared && s.cfg.Redisson {
+			channels = append(channels, redissonChannel(peer))
 		}
 	}
 	w := &watch{wake: make(chan struct{}, 1)}

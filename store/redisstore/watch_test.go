@@ -156,7 +156,7 @@ func TestGoroutinesEndWithClose(t *testing.T) {
 	url := shared(t).URL
 	before := 0
 	for round := range 5 {
-		s, err := redisstore.OpenURL(background, fresh(t, url, "shedlock=true&shedlock_env=env"))
+		s, err := redisstore.OpenURL(background, fresh(t, url, "share=job-lock:env:*"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ import (
 // ErrRefused reports that a peer did not get a lock, or may not extend it.
 var ErrRefused = errors.New("refused by the peer's library")
 
-// A Peer is a process in Java that locks with one library on one server. It is safe for use by many goroutines at once. It ends
+// A Peer is a process, in Java or another language, that locks with one library on one server. It is safe for use by many goroutines at once. It ends
 // with the test; what it holds then stays held until it expires, as with any process that dies.
 type Peer struct {
 	cmd  *exec.Cmd
@@ -41,7 +41,7 @@ type Peer struct {
 // patience is how long a peer may take to answer beyond what it was asked to take: virtual machines start slowly.
 const patience = servers.Patience
 
-// Start starts a peer and waits until its server has answered it.
+// Start starts a peer in Java and waits until its server has answered it.
 func Start(t servers.Test, o Options) *Peer {
 	t.Helper()
 	classPath := Build(t, o.ShedLock)
@@ -49,24 +49,31 @@ func Start(t servers.Test, o Options) *Peer {
 	if err != nil {
 		t.Fatalf("starting a peer: %v", err)
 	}
+	return startPeer(t, o.Provider, "java", args, nil)
+}
+
+// startPeer starts a program that obeys as test/java does, with additions to the environment, and waits until its server has answered it. what is how
+// the peer is called when the test fails.
+func startPeer(t servers.Test, what, path string, args, env []string) *Peer {
+	t.Helper()
 	p := &Peer{log: filepath.Join(servers.Directory(t), "peer.log"), dead: make(chan struct{}), replies: map[string]chan []string{}}
 	ready := p.expect("0")
-	if err := p.launch(args); err != nil {
+	if err := p.launch(path, args, env); err != nil {
 		t.Fatalf("starting a peer: %v", err)
 	}
 	t.Cleanup(func() {
 		p.Kill()
 		if failed, ok := t.(interface{ Failed() bool }); ok && failed.Failed() {
-			t.Logf("a peer (%s) said:\n%s", o.Provider, p.said())
+			t.Logf("a peer (%s) said:\n%s", what, p.said())
 		}
 	})
 	if _, err := p.await("0", ready, patience); err != nil {
-		t.Fatalf("starting a peer (%s): %v", o.Provider, err)
+		t.Fatalf("starting a peer (%s): %v", what, err)
 	}
 	return p
 }
 
-func (p *Peer) launch(args []string) error {
+func (p *Peer) launch(path string, args, env []string) error {
 	log, err := os.Create(p.log)
 	if err != nil {
 		return err
@@ -74,7 +81,8 @@ func (p *Peer) launch(args []string) error {
 	defer log.Close()
 	var ctx context.Context
 	ctx, p.kill = context.WithCancel(context.Background())
-	p.cmd = exec.CommandContext(ctx, "java", args...)
+	p.cmd = exec.CommandContext(ctx, path, args...)
+	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stderr = log
 	p.cmd.SysProcAttr = attributes()
 	if p.in, err = p.cmd.StdinPipe(); err != nil {

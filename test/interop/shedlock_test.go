@@ -24,7 +24,7 @@ const long = time.Hour
 func shedlockField(t testing.TB, o Options) *field {
 	t.Helper()
 	o.ShedLock = os.Getenv("SOLOIST_TEST_SHEDLOCK") // another release of it
-	f := &field{url: o.URL, table: o.Table, mode: "shedlock=true&shedlock_env=" + o.Env, unsafe: unsafe(o)}
+	f := &field{url: o.URL, table: o.Table, mode: "share=job-lock:" + o.Env + ":*", unsafe: unsafe(o)}
 	if strings.Contains(o.JDBC, otherZone) {
 		f.zone = otherZone
 	}

@@ -18,7 +18,16 @@ import (
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
-func TestMain(m *testing.M) { servers.Main(m) }
+func TestMain(m *testing.M) {
+	if library := os.Getenv(goPeer); library != "" {
+		if err := serveGoPeer(library, os.Args[1], os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	servers.Main(m)
+}
 
 // What ShedLock's documentation tells its users to create.
 const (

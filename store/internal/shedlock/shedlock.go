@@ -28,9 +28,3 @@ func Bare(record string) (name string, shared bool) {
 	}
 	return record, false
 }
-
-// Prefix is the default prefix of the keys of ShedLock's Redis providers.
-const Prefix = "job-lock"
-
-// Key returns the key of a lock of ShedLock's Redis providers that were built with this prefix and environment.
-func Key(prefix, environment, name string) string { return prefix + ":" + environment + ":" + name }

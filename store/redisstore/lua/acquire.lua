@@ -1,4 +1,4 @@
--- KEYS: of each claim its record, and where keys are shared with Java clients the shared key or the record again. ARGV: where the name begins in
+-- KEYS: of each claim its record, and where keys are shared with other libraries the shared key or the record again. ARGV: where the name begins in
 -- a record's key, '1' if a grant that is asked for again is written again, what begins the value of a shared key, then of each claim: holder, TTL in µs, and '' or its mark and
 -- what the token must be above. Answers of each: the token, or {'granted', token, mark, state, abandoned µs}, {'held' or 'done', holder, token, mark, left µs,
 -- age µs, state}, {'overflow'}, or as attempt; or -n for the same as the nth answer, which is 'held'. What is refused writes nothing.
@@ -15,7 +15,7 @@ local function take(key, rec, peer, holder, ttl, above)
   rec = grant(key, rec, holder, ttl, above)
   if not rec then return {'overflow'} end
   recs[key] = rec
-  if java and peer ~= key then
+  if sharing and peer ~= key then
     rec.p = begins .. holder
     store({rec})
     share(peer, rec.p, ttl)
@@ -29,7 +29,7 @@ end
 -- refused is what a claim is refused with, nil if it is not.
 local function refused(key, rec, peer, holder, mark)
   local who, lasts, id
-  if java then who, lasts, id = foreign(rec, peer, peer ~= key and begins .. holder or '') end
+  if sharing then who, lasts, id = foreign(rec, peer, peer ~= key and begins .. holder or '') end
   local h, t, m, left, age = told(rec)
   if who then h, t, left, age = who, id, lasts, 0 end
   if string.sub(mark, 1, 1) == '-' or (mark ~= '0' and rec and not less(rec.m, mark)) then return {'done', h, t, m, left, age, state(rec)} end
@@ -52,7 +52,7 @@ local function claim(n, key, v, peer, holder, ttl, want)
   if want ~= '' then mark, above = string.match(want, '^(%S+) (%d+)$') end
   local no = refused(key, rec, peer, holder, mark)
   if not no then return take(key, rec, peer, holder, ttl, tonumber(above)) end
-  if no[1] == 'held' and rec and not java then rec.held_at = n end
+  if no[1] == 'held' and rec and not sharing then rec.held_at = n end
   return no
 end
 

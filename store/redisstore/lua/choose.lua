@@ -19,9 +19,9 @@ end
 -- take returns the grant of a name that is free, and notes how long one is taken that is not.
 local function take(i)
   local key, rec, peer = keys[i], recs[i] or nil, KEYS[i * stride]
-  local value = java and peer ~= key and begins .. holder or ''
+  local value = sharing and peer ~= key and begins .. holder or ''
   local who, lasts, id
-  if java then who, lasts, id = foreign(rec, peer, value) end
+  if sharing then who, lasts, id = foreign(rec, peer, value) end
   if who or rec and rec.u > now then
     local left = lasts or rec.u - now
     if soonest and left >= soonest then return nil end

@@ -1,7 +1,7 @@
 -- What scripts that read records begin with. A record is a string: numbers that struct has packed, then three texts. Its fields are version, r released,
 -- w somebody may stand in its line, s it has a state, t token, u until, g granted, e how long it must be kept (math.huge for ever), d its score in due
--- (0 if it is not there), and as long as they are h holder, m mark, p what stands in the key that is shared with Java clients: the value of ShedLock's
--- string, or 'r:' and the field of Redisson's hash. Instants are microseconds of the server's clock; they and tokens are exact in a double
+-- (0 if it is not there), and as long as they are h holder, m mark, p what stands in the key that is shared with other libraries: a string, or 'r:' and
+-- the field of Redisson's hash. Instants are microseconds of the server's clock; they and tokens are exact in a double
 -- until 2255. Marks may be larger, so they stay texts. ARGV[1] is where the name begins in the key of a record.
 local first = tonumber(ARGV[1])
 local clock = redis.call('TIME')

@@ -9,7 +9,7 @@ local function extend(key, v, peer, at)
   rec.u = math.max(rec.u, now + tonumber(ARGV[at + 2]))
   if less(rec.m, ARGV[at + 3]) then rec.m = ARGV[at + 3] end
   if ARGV[at + 4] == '1' then put_state(rec, ARGV[at + 5]) end
-  if java and shares(rec, peer) then redis.call('PEXPIRE', peer, ms(rec.u - now)) end
+  if sharing and shares(rec, peer) then redis.call('PEXPIRE', peer, ms(rec.u - now)) end
   if not rec.changed then changed[#changed + 1], rec.changed = rec, true end
   return 1
 end

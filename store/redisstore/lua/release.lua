@@ -79,7 +79,7 @@ local function give_up(rec, peer, at)
   if less(rec.m, ARGV[at + 3]) then rec.m = ARGV[at + 3] end
   rec.r, rec.u = true, now + linger
   keep(rec, name, linger, ARGV[at + 6])
-  if java then unshare(rec, peer, linger) end
+  if sharing then unshare(rec, peer, linger) end
   if published then redis.call('PUBLISH', tag .. 'c:' .. name, '') end
   if not rec.w then
     change(rec)
@@ -90,7 +90,7 @@ local function give_up(rec, peer, at)
   if trouble and trouble[1] == 'failed' then error({err = trouble[2]}) end
 end
 
--- force ends a lock that a Java client holds: its holder does not answer any more.
+-- force ends a lock that another library holds: its holder does not answer any more.
 local function force(key, peer, rec, holder, token)
   local who, _, id = foreign(rec, peer, peer ~= key and begins or '')
   if who ~= holder or id ~= token then return 0 end
@@ -109,7 +109,7 @@ local function release(key, v, peer, at)
     return 1
   end
   if rec and rec.r and rec.h == holder and rec.t == token and not less(rec.m, ARGV[at + 3]) then return 1 end
-  return java and force(key, peer, rec, holder, token) or 0
+  return sharing and force(key, peer, rec, holder, token) or 0
 end
 
 local watched = nil

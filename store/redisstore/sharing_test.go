@@ -42,7 +42,7 @@ func pttl(t testing.TB, c *redis.Client, key string) time.Duration {
 func TestShedLock(t *testing.T) {
 	url, env := shared(t).URL, prefix()
 	java := plainClient(t, url)
-	s := open(t, fresh(t, url, "shedlock=true&shedlock_env="+env))
+	s := open(t, fresh(t, url, "share=job-lock:"+env+":*"))
 	key := "job-lock:" + env + ":report"
 
 	r := take(t, s, "lock/report", "go-1")
@@ -111,6 +111,83 @@ func TestShedLock(t *testing.T) {
 	if rec := held(t, s, "lock/endless", "go-5"); rec.Left < 500*time.Millisecond {
 		t.Errorf("%+v", rec)
 	}
+}
+
+// compareAndExpire is what bare locks in Redis are extended with.
+var compareAndExpire = redis.NewScript(`if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0`)
+
+// What redsync, redislock, redis-py and node-redlock send: the key is the name, or has something before and after it. Neither side ends what the
+// other holds.
+func TestStringIsShared(t *testing.T) {
+	url := shared(t).URL
+	theirs := plainClient(t, url)
+	for mode, key := range map[string]func(name string) string{
+		"share=*":           func(name string) string { return name },
+		"share=app:{*}:mux": func(name string) string { return "app:{" + name + "}:mux" },
+	} {
+		t.Run(mode, func(t *testing.T) {
+			s, name := open(t, fresh(t, url, mode)), prefix()
+			key := key(name)
+			lock := func(value string) bool {
+				taken, err := theirs.SetNX(background, key, value, time.Hour).Result()
+				must(t, err)
+				return taken
+			}
+			script := func(script *redis.Script, more ...any) bool {
+				n, err := script.Run(background, theirs, []string{key}, more...).Int()
+				must(t, err)
+				return n == 1
+			}
+
+			r := take(t, s, "lock/"+name, "go-1")
+			if lock("theirs") || script(compareAndDelete, "theirs") || script(compareAndExpire, "theirs", 1) {
+				t.Error("they take, release or extend what we hold")
+			}
+			must(t, extend(s, r))
+			must(t, release(s, r))
+			long := strings.Repeat("x", 5000) // such as metadata of redislock
+			if !lock(long) {
+				t.Fatal("they do not get what we have released")
+			}
+			if rec := held(t, s, "lock/"+name, "go-2"); rec.Holder != long[:255] || rec.Left > time.Hour+time.Second {
+				t.Errorf("%+v", rec)
+			}
+			held(t, s, "job/"+name, "go-2")
+			if script(compareAndDelete, long+"y") || !script(compareAndExpire, long, time.Minute.Milliseconds()) || !script(compareAndDelete, long) {
+				t.Error("their own release or extension does not work")
+			}
+			must(t, release(s, take(t, s, "job/"+name, "go-3")))
+			if n := theirs.Exists(background, key).Val(); n != 0 {
+				t.Error("the key is there after our release")
+			}
+		})
+	}
+}
+
+// Where a key is the name alone, a list shows what others hold of the names that it knows, and no other strings. No name leads to the store's own keys.
+func TestSharedNamesAreNotAllStrings(t *testing.T) {
+	url := servers.Redis(t).URL // of its own: it is about all keys
+	theirs := plainClient(t, url)
+	at := fresh(t, url, "share=*")
+	s := open(t, at)
+	must(t, theirs.Set(background, "session:1", "a secret", time.Hour).Err())
+	must(t, theirs.Set(background, "a-new", "theirs", time.Hour).Err())
+	must(t, release(s, take(t, s, "lock/b-known", "before")))
+	must(t, theirs.Set(background, "b-known", "theirs", time.Hour).Err())
+	var listed []string
+	for r, err := range s.List(background, "") {
+		must(t, err)
+		listed = append(listed, r.Name+" "+r.Holder)
+	}
+	if got := strings.Join(listed, ", "); got != "lock/b-known theirs" {
+		t.Errorf("listed: %s", got)
+	}
+	_, prefix, _ := strings.Cut(at, "prefix=")
+	prefix, _, _ = strings.Cut(prefix, "&")
+	take(t, s, "lock/{"+prefix+":0}:due", "h")
+	take(t, s, "lock/another", "h")
+	_, err := s.Sweep(background, 10)
+	must(t, err)
 }
 
 // The scripts of Redisson's RLock and RFencedLock, as far as they matter here.
@@ -257,7 +334,7 @@ func TestWhatJavaHoldsIsListedAndReleasedByForce(t *testing.T) {
 		lock func(key string) error
 		by   string
 	}{
-		"shedlock=true&shedlock_env=e*v": {func(name string) string { return "job-lock:e*v:" + name },
+		"share=job-lock:e?v:*": {func(name string) string { return "job-lock:e?v:" + name },
 			func(key string) error { return java.Set(background, key, "ADDED:x@host:uuid", time.Hour).Err() }, "ADDED:x@host:uuid"},
 		"redisson=true": {func(name string) string { return name },
 			func(key string) error {
@@ -314,7 +391,7 @@ func TestWhatJavaHoldsIsListedAndReleasedByForce(t *testing.T) {
 func TestWhatShedLockRunsIsDone(t *testing.T) {
 	url, env := shared(t).URL, prefix()
 	java := plainClient(t, url)
-	s := open(t, fresh(t, url, "shedlock=true", "shedlock_env="+env))
+	s := open(t, fresh(t, url, "share=job-lock:"+env+":*"))
 	scheduled := time.Now().Truncate(time.Millisecond)
 	attempt := func(at time.Time) error {
 		outs, err := s.Acquire(background, []store.Claim{{Name: "job/report", Holder: "go", TTL: time.Minute, Mark: at.UnixMilli()}})
@@ -341,15 +418,15 @@ func TestForeignKeyWhereJavasLockWouldBe(t *testing.T) {
 	url, name := shared(t).URL, prefix()
 	java := plainClient(t, url)
 	for mode, put := range map[string]func() error{
-		"redisson=true":                      func() error { return java.Set(background, name, "x", 0).Err() },
-		"shedlock=true&shedlock_env=" + name: func() error { return java.HSet(background, "job-lock:"+name+":"+name, "a", "b").Err() },
+		"redisson=true":                 func() error { return java.Set(background, name, "x", 0).Err() },
+		"share=job-lock:" + name + ":*": func() error { return java.HSet(background, "job-lock:"+name+":"+name, "a", "b").Err() },
 	} {
 		s := open(t, fresh(t, url, strings.Split(mode, "&")...))
 		must(t, put())
 		outs, err := s.Acquire(background, []store.Claim{{Name: "lock/" + name, Holder: "h", TTL: time.Minute}, {Name: "lock/other" + name, Holder: "h", TTL: time.Minute}})
 		must(t, err)
 		var corrupt *redisstore.CorruptError
-		if !errors.As(outs[0].Err, &corrupt) || errors.Is(outs[0].Err, store.ErrUnknown) || !strings.Contains(outs[0].Err.Error(), "it should be a lock of") {
+		if !errors.As(outs[0].Err, &corrupt) || errors.Is(outs[0].Err, store.ErrUnknown) || !strings.Contains(outs[0].Err.Error(), "it should be a lock") {
 			t.Errorf("%s: %v", mode, outs[0].Err)
 		}
 		if outs[1].Err != nil {
@@ -361,7 +438,7 @@ func TestForeignKeyWhereJavasLockWouldBe(t *testing.T) {
 // Replicas that know of the sharing and replicas that do not, for the time of a change, do no harm to each other's leases.
 func TestSharingIsTurnedOn(t *testing.T) {
 	at := fresh(t, shared(t).URL)
-	alone, sharing := open(t, at), open(t, at+"&shedlock=true&shedlock_env="+prefix())
+	alone, sharing := open(t, at), open(t, at+"&share=job-lock:"+prefix()+":*")
 	r := take(t, sharing, "lock/a", "h")
 	held(t, alone, "lock/a", "other")
 	must(t, extend(alone, r))

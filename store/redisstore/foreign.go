@@ -17,36 +17,36 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// List is as in store.Store. It reads the index of names page by page, never the whole key space; except that what Java
-// clients hold stands in no index: for it, a list that has locks in it scans the keys where locks are shared.
+// List is as in store.Store. It reads the index of names page by page, never the whole key space; except that what
+// other libraries hold stands in no index: for it, a list that has locks in it scans the keys where locks are shared.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	common := min(len(prefix), len(shedlock.Lock)) // what a list of locks and prefix begin with alike
-	if prefix[:common] != shedlock.Lock[:common] || !s.java() {
+	if prefix[:common] != shedlock.Lock[:common] || !s.sharing() {
 		return s.listOwn(ctx, prefix)
 	}
 	return func(yield func(store.Record, error) bool) {
-		java, unread := s.javaLocks(ctx, prefix)
-		names := slices.Sorted(maps.Keys(java))
+		theirs, unread := s.foreignLocks(ctx, prefix)
+		names := slices.Sorted(maps.Keys(theirs))
 		for r, err := range s.listOwn(ctx, prefix) {
 			if err != nil {
 				unread = errors.Join(err, unread)
 				break
 			}
 			for len(names) > 0 && names[0] < r.Name {
-				if !yield(java[names[0]], nil) {
+				if !yield(theirs[names[0]], nil) {
 					return
 				}
 				names = names[1:]
 			}
 			if len(names) > 0 && names[0] == r.Name {
-				r, names = java[r.Name], names[1:]
+				r, names = theirs[r.Name], names[1:]
 			}
 			if !yield(r, nil) {
 				return
 			}
 		}
 		for _, name := range names {
-			if !yield(java[name], nil) {
+			if !yield(theirs[name], nil) {
 				return
 			}
 		}
@@ -63,11 +63,11 @@ const mostFields = 64
 // scanned is how many keys the server looks at in one step of a scan.
 const scanned = 1000
 
-// javaLocks returns the locks that Java clients hold, by the names of their records. The names begin with prefix.
-func (s *Store) javaLocks(ctx context.Context, prefix string) (map[string]store.Record, error) {
-	names, err := ask(ctx, s, func(ctx context.Context) ([]string, error) { return s.javaNames(ctx, prefix) })
+// foreignLocks returns the locks that other libraries hold, by the names of their records. The names begin with prefix.
+func (s *Store) foreignLocks(ctx context.Context, prefix string) (map[string]store.Record, error) {
+	names, err := ask(ctx, s, func(ctx context.Context) ([]string, error) { return s.foreignNames(ctx, prefix) })
 	if err != nil {
-		return nil, fmt.Errorf("looking for the locks of Java clients: %w", err)
+		return nil, fmt.Errorf("looking for the locks of other libraries: %w", err)
 	}
 	locks := map[string]store.Record{}
 	for some := range slices.Chunk(names, pageSize) {
@@ -77,11 +77,11 @@ func (s *Store) javaLocks(ctx context.Context, prefix string) (map[string]store.
 		}
 		outs, err := s.Acquire(ctx, claims)
 		if err != nil {
-			return locks, fmt.Errorf("looking at the locks of Java clients: %w", err)
+			return locks, fmt.Errorf("looking at the locks of other libraries: %w", err)
 		}
 		for _, out := range outs {
 			var done *store.DoneError // else it is no lock
-			if errors.As(out.Err, &done) && heldByJava(done.Record) && (s.cfg.ShedLock || redissonOwner.MatchString(done.Record.Holder)) {
+			if errors.As(out.Err, &done) && isForeign(done.Record) && (!s.cfg.Redisson || redissonOwner.MatchString(done.Record.Holder)) {
 				locks[done.Record.Name] = done.Record
 			}
 		}
@@ -93,15 +93,20 @@ func (s *Store) javaLocks(ctx context.Context, prefix string) (map[string]store.
 // does.
 var redissonOwner = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:\d+(:write)?$`)
 
-// javaNames returns the names of the records of the keys that may be locks of Java clients.
-func (s *Store) javaNames(ctx context.Context, prefix string) ([]string, error) {
-	begin, kind := shedlock.Key(s.cfg.ShedLockPrefix, s.cfg.ShedLockEnv, ""), "string"
+// foreignNames returns the names of the records of the keys that may be locks of other libraries. Where a key is the name
+// alone, nothing distinguishes a string that is a lock from any other: then these are the names that have records.
+func (s *Store) foreignNames(ctx context.Context, prefix string) ([]string, error) {
+	if s.cfg.Share == "*" {
+		return s.ownNames(ctx, prefix)
+	}
+	begin, end, _ := strings.Cut(s.cfg.shared(), "*")
+	kind := "string"
 	if s.cfg.Redisson {
-		begin, kind = "", "hash"
+		kind = "hash"
 	}
 	names := map[string]bool{} // a scan may return a key twice
 	for cursor := uint64(0); ; {
-		keys, next, err := s.client.ScanType(ctx, cursor, globEscape.Replace(begin)+"*", scanned, kind).Result()
+		keys, next, err := s.client.ScanType(ctx, cursor, globEscape.Replace(begin)+"*"+globEscape.Replace(end), scanned, kind).Result()
 		if err != nil {
 			return nil, err
 		}
@@ -109,7 +114,8 @@ func (s *Store) javaNames(ctx context.Context, prefix string) ([]string, error) 
 			keys = s.small(ctx, keys)
 		}
 		for _, key := range keys {
-			if name := shedlock.Lock + strings.TrimPrefix(key, begin); strings.HasPrefix(name, prefix) && store.CheckName(name) == nil {
+			name := shedlock.Lock + strings.TrimSuffix(strings.TrimPrefix(key, begin), end)
+			if peer, _ := s.peer(&s.parts[0], name); peer == key && strings.HasPrefix(name, prefix) && store.CheckName(name) == nil {
 				names[name] = true
 			}
 		}
@@ -117,6 +123,20 @@ func (s *Store) javaNames(ctx context.Context, prefix string) ([]string, error) 
 			return slices.Sorted(maps.Keys(names)), nil
 		}
 	}
+}
+
+// ownNames returns the names of the locks that have records and whose names begin with prefix, in order.
+func (s *Store) ownNames(ctx context.Context, prefix string) (names []string, err error) {
+	if len(prefix) < len(shedlock.Lock) {
+		prefix = shedlock.Lock
+	}
+	for r, err := range s.listOwn(ctx, prefix) {
+		if err != nil {
+			return names, err
+		}
+		names = append(names, r.Name)
+	}
+	return names, nil
 }
 
 // globEscape makes a pattern of a text, that matches the text alone.
@@ -146,17 +166,17 @@ func (s *Store) small(ctx context.Context, keys []string) []string {
 	return few
 }
 
-// mostIdentity bounds what stands for the token of a lock that a Java client holds (identity in java.lua).
+// mostIdentity bounds what stands for the token of a lock that another library holds (identity in sharing.lua).
 const mostIdentity = 1 << 48
 
-// heldByJava reports whether a record shows a lock of a Java client.
-func heldByJava(r store.Record) bool { return r.Holder != "" && r.Token > 0 && r.Token <= mostIdentity }
+// isForeign reports whether a record shows a lock of another library.
+func isForeign(r store.Record) bool { return r.Holder != "" && r.Token > 0 && r.Token <= mostIdentity }
 
 // ranByShedLock makes a refusal with *store.DoneError of one with *store.HeldError, if ShedLock has taken the lock for
 // the scheduled time that is claimed: not earlier than shedlock.Early before it, by the clock of the JVM.
 func ranByShedLock(c store.Claim, out store.Outcome) store.Outcome {
 	var held *store.HeldError
-	if c.Mark <= 0 || !errors.As(out.Err, &held) || !heldByJava(held.Record) {
+	if c.Mark <= 0 || !errors.As(out.Err, &held) || !isForeign(held.Record) {
 		return out
 	}
 	text, _, _ := strings.Cut(strings.TrimPrefix(held.Record.Holder, "ADDED:"), "@")

@@ -1,5 +1,6 @@
--- What scripts know about keys that are shared with Java clients. KEYS has two keys of each name: its record, and the shared key or the record again.
-local java, stride = true, 2
+-- What scripts know about keys that are shared with other libraries: of Redisson hashes, of all others strings, which whoever sets them deletes if
+-- they are unchanged. KEYS has two keys of each name: its record, and the shared key or the record again.
+local sharing, stride = true, 2
 
 -- field returns the field of Redisson's hash, nil if p is not for Redisson.
 local function field(p)
@@ -20,13 +21,13 @@ local function asked(command, peer, arg)
   local v
   if arg then v = redis.pcall(command, peer, arg) else v = redis.pcall(command, peer) end
   if type(v) == 'table' and v.err and string.find(v.err, 'WRONGTYPE', 1, true) then
-    corrupt(peer, 'it should be a lock of ' .. (command == 'GET' and 'ShedLock, a string,' or 'Redisson, a hash,') .. ' and is something else')
+    corrupt(peer, 'it should be a lock' .. (command == 'GET' and ', a string,' or ' of Redisson, a hash,') .. ' and is something else')
   end
   if type(v) == 'table' and v.err then error(v) end
   return v
 end
 
--- ours says that a record still has the shared key, if it has one: a Java client may have taken or deleted it.
+-- ours says that a record still has the shared key, if it has one: another library may have taken or deleted it.
 local function ours(rec, peer)
   if not shares(rec, peer) then return true end
   if field(rec.p) then return asked('HEXISTS', peer, field(rec.p)) == 1 end
@@ -40,6 +41,9 @@ end
 -- identity is a number for what stands in a shared key that is not ours. It names the lock for a release by force and orders nothing: it is less than
 -- all tokens of ours, which are not less than the microseconds since 1970.
 local function identity(who) return 1 + tonumber(string.sub(redis.sha1hex(who), 1, 12), 16) end
+
+-- longest is how many bytes of what stands in a shared key are returned as its holder.
+local longest = 255
 
 -- foreign returns who has the shared key when the record has not, for how many µs, and its identity; nil if nobody has. value is what would stand
 -- there.
@@ -55,7 +59,7 @@ local function foreign(rec, peer, value)
   end
   local left = redis.call('PTTL', peer)
   if left < 0 then left = 1000 end -- it has no end: look again in a second
-  return who, math.max(1, left) * 1000, identity(who)
+  return string.sub(who, 1, longest), math.max(1, left) * 1000, identity(who)
 end
 
 local function ms(micros) return int(math.max(1, math.ceil(micros / 1000))) end
