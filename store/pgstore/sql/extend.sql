@@ -1,7 +1,8 @@
 -- Keeps leases live. No name may be there twice. As for the plan see acquire.sql.
 -- $1 names of rows, $2 holders, $3 tokens, $4 TTLs in µs, $5 marks, $6 whether to replace the state, $7 states.
--- A row for each lease, and another for each that was extended: name, whether it was extended, whether it looked live. One that looked
--- live and was not extended has been changed or locked by somebody at this moment.
+-- A row for each lease, and another for each that was extended: name, whether it was extended, whether it looked live when the statement began. One that
+-- looked live and was not extended has ended, or has been changed or locked by somebody, at this moment. The rows are older than what the clock says: the
+-- end of a lease that has passed since the statement began may have been put off meanwhile.
 WITH clock AS MATERIALIZED (
   SELECT clock_timestamp() AT TIME ZONE 'UTC' AS now
 ), asked AS MATERIALIZED (
@@ -22,7 +23,7 @@ WITH clock AS MATERIALIZED (
   RETURNING s.name
 )
 SELECT a.name, false,
-  coalesce(s.holder = a.holder AND s.locked_by = a.holder AND s.token = a.token AND NOT s.released AND s.lock_until > a.now, false)
+  coalesce(s.holder = a.holder AND s.locked_by = a.holder AND s.token = a.token AND NOT s.released AND s.lock_until > statement_timestamp() AT TIME ZONE 'UTC', false)
 FROM asked AS a LEFT JOIN {{table}} AS s ON s.name = a.name
 UNION ALL
 SELECT name, true, true FROM extended

@@ -43,7 +43,7 @@ WITH clock AS MATERIALIZED (
   RETURNING s.name, s.token, h.token AS ended, s.mark, s.state, s.lock_until, h.now, h.watched, n.holder AS heir, n.inbox, n.asked
 )
 SELECT a.name, false,
-  coalesce(s.holder = a.holder AND s.locked_by = a.holder AND s.token = a.token AND NOT s.released AND s.lock_until > a.now, false),
+  coalesce(s.holder = a.holder AND s.locked_by = a.holder AND s.token = a.token AND NOT s.released AND s.lock_until > statement_timestamp() AT TIME ZONE 'UTC', false),
   coalesce(s.holder = a.holder AND s.locked_by = a.holder AND s.token = a.token AND s.released AND s.mark >= a.mark, false),
   coalesce(s.mark, 0), NULL::text
 FROM asked AS a LEFT JOIN {{table}} AS s ON s.name = a.name

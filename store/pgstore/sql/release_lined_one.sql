@@ -31,7 +31,7 @@ WITH seen AS MATERIALIZED (
   WHERE s.name = $1::text
   RETURNING s.name, s.token, h.token AS ended, s.mark, s.state, s.lock_until, h.now, h.watched, n.holder AS heir, n.inbox, n.asked
 )
-SELECT $1::text, e.name IS NOT NULL, coalesce(a.mine AND NOT a.released AND a.lock_until > a.now, false),
+SELECT $1::text, e.name IS NOT NULL, coalesce(a.mine AND NOT a.released AND a.lock_until > statement_timestamp() AT TIME ZONE 'UTC', false),
   coalesce(a.mine AND a.released AND a.mark >= $6::bigint, false), coalesce(e.mark, a.mark, 0),
   CASE WHEN e.name IS NOT NULL THEN {{hand}} END
 FROM seen AS a LEFT JOIN ended AS e ON true

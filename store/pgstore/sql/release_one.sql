@@ -15,7 +15,7 @@ WITH seen AS MATERIALIZED (
   FROM live AS l WHERE s.name = $1::text
   RETURNING s.name, s.mark, s.token AS ended
 )
-SELECT $1::text, e.name IS NOT NULL, coalesce(a.mine AND NOT a.released AND a.lock_until > a.now, false),
+SELECT $1::text, e.name IS NOT NULL, coalesce(a.mine AND NOT a.released AND a.lock_until > statement_timestamp() AT TIME ZONE 'UTC', false),
   coalesce(a.mine AND a.released AND a.mark >= $6::bigint, false), coalesce(e.mark, a.mark, 0),
   CASE WHEN e.name IS NOT NULL THEN {{notify}} END
 FROM seen AS a LEFT JOIN ended AS e ON true

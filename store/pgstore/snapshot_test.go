@@ -1,0 +1,113 @@
+package pgstore
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// slowClock makes a schema whose clock waits while a test holds an advisory lock: so a statement stands still after it has taken its snapshot and before it
+// reads the clock.
+const slowClock = `CREATE SCHEMA IF NOT EXISTS slow;
+CREATE OR REPLACE FUNCTION slow.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  PERFORM pg_catalog.pg_advisory_xact_lock_shared(` + slowLock + `);
+  RETURN pg_catalog.clock_timestamp();
+END $$`
+
+const slowLock = "73218041"
+
+// A statement reads the clock later than the rows. A lease that was extended between is not lost, though the rows show an end that has passed.
+func TestLeaseThatIsExtendedMeanwhileIsNotLost(t *testing.T) {
+	base := server(t).URL
+	db := admin(t, base)
+	for _, sql := range []string{"CREATE SCHEMA IF NOT EXISTS slow", slowClock} {
+		if _, err := db.Exec(background, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	extends := func(leases []store.Release) func(*Store) ([]error, error) {
+		var extensions []store.Extension
+		for _, l := range leases {
+			extensions = append(extensions, store.Extension{Name: l.Name, Holder: l.Holder, Token: l.Token, TTL: time.Hour})
+		}
+		return func(s *Store) ([]error, error) { return s.Extend(background, extensions) }
+	}
+	releases := func(leases []store.Release) func(*Store) ([]error, error) {
+		return func(s *Store) ([]error, error) { return s.Release(background, leases) }
+	}
+	lined := base
+	plain := "cockroach" + base[len("postgres"):] // in that dialect names have no lines
+	for name, c := range map[string]struct {
+		base  string
+		names []string
+		verb  func([]store.Release) func(*Store) ([]error, error)
+	}{
+		"extend":                             {lined, []string{"a"}, extends},
+		"release one":                        {lined, []string{"a"}, releases},
+		"release several":                    {lined, []string{"a", "b"}, releases},
+		"release one of what has no lines":   {plain, []string{"a"}, releases},
+		"release several that have no lines": {plain, []string{"a", "b"}, releases},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := fresh(t, c.base)
+			slow := open(t, c.base, "schema", s.tables.schema, "search_path", "slow,pg_catalog")
+			if err := slow.Ping(background); err != nil {
+				t.Fatal(err)
+			}
+			for ttl := time.Second; ; ttl *= 2 { // on a slow machine a lease may end before it has been extended
+				var leases []store.Release
+				for _, name := range c.names {
+					leases = append(leases, take(t, s, name, ttl.String(), ttl))
+				}
+				taken := time.Now()
+				errs, extended := standStill(t, s, slow, leases, c.verb(leases), taken.Add(ttl+100*time.Millisecond))
+				if extended {
+					for i, err := range errs {
+						if err != nil {
+							t.Errorf("%s: %v", c.names[i], err)
+						}
+					}
+					return
+				}
+				if ttl > time.Minute {
+					t.Fatal("no lease of a minute could be extended before it ended")
+				}
+				run(t, s.pool, "DELETE FROM "+s.tables.records)
+			}
+		})
+	}
+}
+
+// standStill runs a verb on a store whose clock is slow, extends the leases while it stands still, and lets it go on at an instant. It reports whether the
+// leases could be extended.
+func standStill(t *testing.T, s, slow *Store, leases []store.Release, verb func(*Store) ([]error, error), until time.Time) (errs []error, extended bool) {
+	t.Helper()
+	db := admin(t, server(t).URL)
+	run(t, db, "SELECT pg_advisory_lock("+slowLock+")")
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		errs, err = verb(slow)
+		done <- err
+	}()
+	eventually(t, "the statement stands still", func() bool {
+		return one[bool](t, db, "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = "+slowLock+" AND NOT granted)")
+	})
+	extended = true
+	for _, l := range leases {
+		if err := tryExtend(s, l, time.Hour); errors.Is(err, store.ErrLost) {
+			extended = false
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(time.Until(until))
+	run(t, db, "SELECT pg_advisory_unlock("+slowLock+")")
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	return errs, extended
+}
