@@ -43,6 +43,7 @@ type RunRecord struct {
 type jobState struct {
 	Schedule string      `json:"schedule,omitempty"`
 	About    string      `json:"about,omitempty"`   // the job's description
+	Grace    int64       `json:"grace,omitempty"`   // how late a run may begin, the jitter included, in ms; 0 means the default
 	Since    int64       `json:"since,omitempty"`   // since when the job is known to the fleet, unix ms: nothing before is missed
 	Pending  int64       `json:"pending,omitempty"` // the scheduled time that Attempts is about, unix ms; of a manual run its number, negative
 	Attempts int         `json:"attempts,omitempty"`
@@ -73,6 +74,17 @@ func claimedInVain(claim store.Claim, g store.Grant, asked time.Time) []byte {
 // describe sets the fields of the state that lists show.
 func (s *jobState) describe(j Job) {
 	s.Schedule, s.About = shorten(describe(j.Schedule)), shorten(j.Description)
+	if s.Grace = j.Grace.Milliseconds(); j.Grace == defaultGrace {
+		s.Grace = 0
+	}
+}
+
+// grace returns how late a run may begin.
+func (s *jobState) grace() time.Duration {
+	if s.Grace == 0 {
+		return defaultGrace
+	}
+	return time.Duration(s.Grace) * time.Millisecond
 }
 
 func parseJobState(b []byte) (jobState, error) {

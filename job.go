@@ -52,6 +52,8 @@ type Job struct {
 	Retry Retry
 }
 
+const defaultGrace = time.Minute
+
 // Missed is a policy for scheduled times that no replica claimed within Job.Grace.
 type Missed int
 
@@ -125,7 +127,7 @@ func (j Job) filled(opts Options) (Job, Options, error) {
 		j.MissedCap = 100
 	}
 	if j.Grace == 0 {
-		j.Grace = time.Minute
+		j.Grace = defaultGrace
 	}
 	j.Grace += j.Jitter // it counts from when a run may start
 	return j, opts, nil

@@ -24,6 +24,10 @@ type JobInfo struct {
 	Manual   bool        // a manual run was requested and has not ended
 	Runs     []RunRecord // the last 20, the newest last
 
+	// Grace is how long after a scheduled time its run may begin before the time counts as missed, by the policies of the same replica: Job.Jitter
+	// and Job.Grace together.
+	Grace time.Duration
+
 	// Replicas lists the live replicas that have the job. If it is empty, no replica runs the job: it was removed, or all
 	// replicas that had it are down.
 	Replicas []Definition
@@ -113,7 +117,7 @@ func jobInfo(name string, r store.Record, ctl control) (JobInfo, error) {
 	if err != nil {
 		err = fmt.Errorf("job %q: %w", name, err)
 	}
-	info := JobInfo{Name: name, Schedule: s.Schedule, About: s.About, Paused: ctl.Paused, Manual: ctl.Trigger > s.Trigger, Runs: s.Runs}
+	info := JobInfo{Name: name, Schedule: s.Schedule, About: s.About, Paused: ctl.Paused, Manual: ctl.Trigger > s.Trigger, Runs: s.Runs, Grace: s.grace()}
 	if r.Mark > 0 {
 		info.DoneUpTo = time.UnixMilli(r.Mark).UTC()
 	}

@@ -28,7 +28,7 @@ func TestJobInfoTellsWhatIsGoingOn(t *testing.T) {
 		start(t, a,
 			soloist.Job{Name: "cron", Schedule: cron.MustParse("0 * * * *"), Do: slow, Retry: soloist.Retry{Attempts: 2, Backoff: time.Second}},
 			soloist.Job{Name: "delay", Schedule: soloist.Delay(time.Hour), Do: quick},
-			soloist.Job{Name: "once", Schedule: soloist.At(once), Do: quick},
+			soloist.Job{Name: "once", Schedule: soloist.At(once), Do: quick, Jitter: time.Minute, Grace: 2 * time.Minute},
 			soloist.Job{Name: "paused", Schedule: soloist.Every(time.Hour), Do: quick})
 		if err := admin.Pause(background, "paused", "a test"); err != nil {
 			t.Fatal(err)
@@ -51,6 +51,8 @@ func TestJobInfoTellsWhatIsGoingOn(t *testing.T) {
 			t.Errorf("next of delay: %v", next)
 		}
 		check(t, "next of once", of("once").Next, once)
+		check(t, "grace of once", of("once").Grace, 3*time.Minute)
+		check(t, "grace of cron", of("cron").Grace, time.Minute)
 		check(t, "next of paused", of("paused").Next, time.Time{})
 		if of("paused").Paused == nil {
 			t.Error("it is not shown as paused")

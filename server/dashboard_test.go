@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
@@ -110,6 +111,28 @@ func TestLogin(t *testing.T) {
 	}
 }
 
+// Browsers keep the cookie of a token from connections without TLS: of the request itself, or of a proxy before the server.
+func TestCookieIsSecure(t *testing.T) {
+	tokens, secrets := newTokens(t)
+	for _, c := range []struct{ proxy, tls, want bool }{{false, false, false}, {false, true, true}, {true, false, true}} {
+		s := start(t, soloisttest.NewStore(), Config{Tokens: tokens, BehindProxy: c.proxy})
+		for _, form := range []string{"/login", "/logout"} {
+			r := httptest.NewRequest(http.MethodPost, "http://localhost"+form, strings.NewReader(url.Values{"token": {secrets["read"]}}.Encode()))
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			r.Header.Set("X-Forwarded-Proto", "https") // anybody can send it: it means nothing
+			if c.tls {
+				r.TLS = &tls.ConnectionState{}
+			}
+			w := httptest.NewRecorder()
+			s.server.ServeHTTP(w, r)
+			cookies := w.Result().Cookies()
+			if len(cookies) != 1 || cookies[0].Secure != c.want || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode {
+				t.Errorf("%s, behind a proxy: %t, TLS: %t: %v; want it secure: %t", form, c.proxy, c.tls, cookies, c.want)
+			}
+		}
+	}
+}
+
 // A form does what its role and prefix allow, and nothing else; wrong fields are named.
 func TestForms(t *testing.T) {
 	s, secrets := withTokens(t)
@@ -167,7 +190,7 @@ func TestPagesRefuse(t *testing.T) {
 // A page does not wait for a store that does not respond: it says so, and shows the store as soon as it is there.
 func TestPagesDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := startInBubble(t)
+		s, _ := startInBubble(t, Config{OpenActions: true})
 		get := func() string {
 			w := httptest.NewRecorder()
 			s.server.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost/locks", nil))
@@ -242,6 +265,8 @@ func TestTroubles(t *testing.T) {
 		"lost long ago":       {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, -50*time.Hour, -49*time.Hour, "lost")}}, ""},
 		"failed":              {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, -20*s, -15*s, "failed")}}, "failed"},
 		"overdue":             {soloist.JobInfo{Schedule: "* * * * *", DoneUpTo: now.Add(-3 * time.Minute)}, "overdue"},
+		"within its grace":    {soloist.JobInfo{Schedule: "* * * * *", DoneUpTo: now.Add(-3 * time.Minute), Grace: 5 * time.Minute}, ""},
+		"after its grace":     {soloist.JobInfo{Schedule: "* * * * *", DoneUpTo: now.Add(-8 * time.Minute), Grace: 5 * time.Minute}, "overdue"},
 		"due just now":        {soloist.JobInfo{Schedule: "* * * * *", DoneUpTo: now.Add(-time.Minute)}, ""},
 		"paused":              {soloist.JobInfo{Schedule: "* * * * *", DoneUpTo: now.Add(-3 * time.Minute), Paused: &soloist.Pause{}}, ""},
 		"running":             {soloist.JobInfo{Schedule: "* * * * *", DoneUpTo: now.Add(-3 * time.Minute), Running: &soloist.RunInfo{}}, ""},

@@ -25,7 +25,7 @@ func (s *Server) eventRoutes() []route {
 		out:    reflect.TypeFor[Event](), stream: eventStream, codes: []string{codeBusy}, do: (*call).events}}
 }
 
-// events sends changes until the client goes, is too slow, or the server is shut down.
+// events sends changes until the client goes, is too slow, its token is gone, or the server is shut down.
 func (c *call) events() (any, error) {
 	from, err := c.lastEvent()
 	if err != nil {
@@ -72,6 +72,10 @@ func (c *call) events() (any, error) {
 			}
 		case <-beat.C:
 		case <-ctx.Done():
+			c.send(endEvent("closing"))
+			return nil, nil
+		}
+		if !c.stillKnown() {
 			c.send(endEvent("closing"))
 			return nil, nil
 		}

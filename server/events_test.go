@@ -297,7 +297,7 @@ func (s *service) inBubble(p pipes) (net.Conn, io.Reader) {
 func TestEventsShareTheirReads(t *testing.T) {
 	calls := func(tabs int) (with, without int) {
 		synctest.Test(t, func(t *testing.T) {
-			s, p := startInBubble(t)
+			s, p := startInBubble(t, Config{OpenActions: true})
 			var conns []net.Conn
 			for range tabs {
 				conn, body := s.inBubble(p)
@@ -330,7 +330,7 @@ func TestEventsShareTheirReads(t *testing.T) {
 // A connection without changes has heartbeats.
 func TestEventsHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, p := startInBubble(t)
+		s, p := startInBubble(t, Config{OpenActions: true})
 		conn, body := s.inBubble(p)
 		f := readFeed(t, body)
 		f.next()
@@ -348,7 +348,7 @@ func TestEventsHeartbeat(t *testing.T) {
 // A client that does not read for a while is told that events were dropped, and what waits for it is bounded.
 func TestEventsOfASlowClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, p := startInBubble(t)
+		s, p := startInBubble(t, Config{OpenActions: true})
 		conn, body := s.inBubble(p)
 		f := readFeed(t, body)
 		f.next()

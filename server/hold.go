@@ -55,7 +55,7 @@ func (c *call) hold(p primitive) error {
 	return nil
 }
 
-// keep renews a lease and tells the client so, until it is lost, the client has gone, or the server is shut down.
+// keep renews a lease and tells the client so, until it is lost, the client has gone, its token is gone, or the server is shut down.
 func (c *call) keep(ctx context.Context, leases *soloist.DetachedLeases, t ticket, ttl, left time.Duration) {
 	end := time.Now().Add(left)
 	for event := "held"; c.tell(event, t, end); event = "alive" {
@@ -64,6 +64,10 @@ func (c *call) keep(ctx context.Context, leases *soloist.DetachedLeases, t ticke
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
+			c.tell("closing", t, end)
+			return
+		}
+		if !c.stillKnown() {
 			c.tell("closing", t, end)
 			return
 		}

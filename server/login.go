@@ -23,8 +23,8 @@ func secretOfRequest(r *http.Request) (string, bool) {
 }
 
 // tokenCookie returns the cookie by which a browser sends a token: only to this server, and only from its pages.
-func tokenCookie(r *http.Request, secret string) *http.Cookie {
-	return &http.Cookie{Name: cookieName, Value: secret, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil}
+func (s *Server) tokenCookie(r *http.Request, secret string) *http.Cookie {
+	return &http.Cookie{Name: cookieName, Value: secret, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: s.BehindProxy || r.TLS != nil}
 }
 
 func (s *Server) askForToken(w http.ResponseWriter, r *http.Request) {
@@ -48,12 +48,12 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		s.loginForm(w, r, http.StatusUnauthorized, "This service does not know that token.")
 		return
 	}
-	http.SetCookie(w, tokenCookie(r, secret))
+	http.SetCookie(w, s.tokenCookie(r, secret))
 	seeOther(w, localPath(r.PostFormValue("to")))
 }
 
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
-	gone := tokenCookie(r, "")
+	gone := s.tokenCookie(r, "")
 	gone.MaxAge = -1
 	http.SetCookie(w, gone)
 	seeOther(w, "/login")

@@ -25,6 +25,10 @@ type Config struct {
 	// serves all hosts; that is safe only with Tokens.
 	Hosts []string
 
+	// BehindProxy is that browsers reach the server by a proxy that has TLS: they are told to send the cookie with the token by HTTPS alone, as
+	// they are for requests that have TLS themselves.
+	BehindProxy bool
+
 	// MaxWaiting is how many requests can wait for a lease, or hold one, at the same time. More get 503. The default is 1000.
 	MaxWaiting int
 

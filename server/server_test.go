@@ -364,7 +364,7 @@ func (s *service) eventually(status int, method, path string, body any) answer {
 
 // A connection holds a lease: it is renewed as long as the connection lives, and released at its end.
 func TestHold(t *testing.T) {
-	s := start(t, soloisttest.NewStore(), Config{})
+	s := start(t, soloisttest.NewStore(), Config{OpenActions: true})
 	ctx, cut := context.WithCancel(t.Context())
 	defer cut()
 	lines := s.hold(ctx, "/v1/locks/x/hold", AcquireRequest{TTL: 15})
@@ -384,7 +384,6 @@ func TestHold(t *testing.T) {
 
 	lines = s.hold(t.Context(), "/v1/semaphores/s/hold?limit=2", AcquireRequest{TTL: 15})
 	first = lines()
-	s.server.OpenActions = true
 	s.want(204, "", "DELETE", "/v1/semaphores/s/0?token="+strconv.FormatInt(first.Token, 10), nil)
 	last := lines()
 	for last.Event == "alive" {

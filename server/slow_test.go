@@ -38,12 +38,13 @@ func (p pipes) dial() net.Conn {
 }
 
 // startInBubble starts a service whose connections are pipes.
-func startInBubble(t *testing.T) (*service, pipes) {
+func startInBubble(t *testing.T, cfg Config) (*service, pipes) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	store := soloisttest.NewStore()
 	client := soloisttest.NewReplica(t, store, soloist.Config{Logger: log, RequestTimeout: 20 * time.Second})
-	api, err := New(client, Config{OpenActions: true, Logger: log})
+	cfg.Logger = log
+	api, err := New(client, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func startInBubble(t *testing.T) (*service, pipes) {
 // A client that is slow to send what no handler reads, or to read, does not keep its connection.
 func TestSlowClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, p := startInBubble(t)
+		s, p := startInBubble(t, Config{OpenActions: true})
 		for _, request := range []string{
 			"POST /v1/leases/x/renew HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n1",
 			"DELETE /v1/locks/x?token=1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n1",
@@ -94,7 +95,7 @@ func TestSlowClients(t *testing.T) {
 // A hold whose store does not respond is told that it is lost before another can have the name.
 func TestHoldIsLostInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, p := startInBubble(t)
+		s, p := startInBubble(t, Config{OpenActions: true})
 		conn := p.dial()
 		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }}
 		response, err := (&http.Client{Transport: transport}).Do(s.request("POST", "/v1/locks/x/hold", AcquireRequest{TTL: 3}))
@@ -127,7 +128,7 @@ func TestHoldIsLostInTime(t *testing.T) {
 func TestActionsAreNotedWithoutTheirCaller(t *testing.T) {
 	for cut := 500 * time.Millisecond; cut < 8*time.Second; cut += time.Second {
 		synctest.Test(t, func(t *testing.T) {
-			s, _ := startInBubble(t)
+			s, _ := startInBubble(t, Config{OpenActions: true})
 			l, err := s.client.TryLock(t.Context(), "x")
 			if err != nil {
 				t.Fatal(err)
@@ -158,7 +159,7 @@ func TestACallerThatHasGoneHoldsNothing(t *testing.T) {
 	for _, verb := range []string{"acquire", "hold"} {
 		for cut := 500 * time.Millisecond; cut < 8*time.Second; cut += time.Second {
 			synctest.Test(t, func(t *testing.T) {
-				s, _ := startInBubble(t)
+				s, _ := startInBubble(t, Config{OpenActions: true})
 				l, err := s.client.TryLock(t.Context(), "x")
 				if err != nil {
 					t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/soloist-dev/soloist/store"
 )
@@ -38,8 +39,12 @@ func (r role) String() string {
 	return "none"
 }
 
-// Tokens are the secrets by which callers are known. Only their hashes are kept.
-type Tokens struct{ all []tokenEntry }
+// Tokens are the secrets by which callers are known. Only their hashes are kept. They are safe for concurrent use.
+type Tokens struct{ all atomic.Pointer[[]tokenEntry] }
+
+// Replace replaces the tokens of t by those of other. A Server that uses t refuses requests with a token that is gone. It ends holds and streams
+// of events with such a token before it would renew the lease, or send the next event.
+func (t *Tokens) Replace(other *Tokens) { t.all.Store(other.all.Load()) }
 
 type tokenEntry struct {
 	name   string
@@ -64,7 +69,7 @@ func NewToken(name, roleName, prefix string) (secret, line string, err error) {
 // ReadTokens reads a line for each token: its name, its role (read, operate or admin), the SHA-256 of the secret as sha256:HEX, and optionally
 // the prefix of the names that it is for. Empty lines and those that begin with # are skipped. NewToken makes such lines.
 func ReadTokens(r io.Reader) (*Tokens, error) {
-	tokens := &Tokens{}
+	var all []tokenEntry
 	lines := bufio.NewScanner(r)
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())
@@ -72,20 +77,22 @@ func ReadTokens(r io.Reader) (*Tokens, error) {
 			continue
 		}
 		entry, err := parseToken(line)
-		if err == nil && slices.ContainsFunc(tokens.all, func(other tokenEntry) bool { return other.name == entry.name || other.hash == entry.hash }) {
+		if err == nil && slices.ContainsFunc(all, func(other tokenEntry) bool { return other.name == entry.name || other.hash == entry.hash }) {
 			err = errors.New("another line has the same name or hash")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
-		tokens.all = append(tokens.all, entry)
+		all = append(all, entry)
 	}
 	if err := lines.Err(); err != nil {
 		return nil, err
 	}
-	if len(tokens.all) == 0 {
+	if len(all) == 0 {
 		return nil, errors.New("there is no token: nobody could call the service")
 	}
+	tokens := &Tokens{}
+	tokens.all.Store(&all)
 	return tokens, nil
 }
 
@@ -156,10 +163,16 @@ func (s *Server) authenticate(r *http.Request) (caller, error) {
 	return c, nil
 }
 
+// stillKnown reports whether the caller of a request that goes on would be let in again, with the same rights.
+func (c *call) stillKnown() bool {
+	now, err := c.server.authenticate(c.Request)
+	return err == nil && now == c.caller
+}
+
 // find returns the entry of a secret.
 func (t *Tokens) find(secret string) (entry tokenEntry, known bool) {
 	hash := sha256.Sum256([]byte(secret))
-	for _, e := range t.all { // all of them, so that the time does not show which one it is
+	for _, e := range *t.all.Load() { // all of them, so that the time does not show which one it is
 		if subtle.ConstantTimeCompare(hash[:], e.hash[:]) == 1 {
 			entry, known = e, true
 		}

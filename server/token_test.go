@@ -1,18 +1,23 @@
 package server
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"maps"
+	"net"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/soloist-dev/soloist/soloisttest"
 )
 
-// withTokens starts a service with a token of each role, and one of each with a prefix. It returns their secrets.
-func withTokens(t *testing.T) (*service, map[string]string) {
+// newTokens returns a token of each role, and one of each with a prefix, with their secrets.
+func newTokens(t *testing.T) (*Tokens, map[string]string) {
 	t.Helper()
 	var lines strings.Builder
 	secrets := map[string]string{}
@@ -35,6 +40,13 @@ func withTokens(t *testing.T) (*service, map[string]string) {
 			t.Errorf("the secret %q is in its line, or short", secret)
 		}
 	}
+	return tokens, secrets
+}
+
+// withTokens starts a service with the tokens of newTokens, and returns their secrets.
+func withTokens(t *testing.T) (*service, map[string]string) {
+	t.Helper()
+	tokens, secrets := newTokens(t)
 	return start(t, soloisttest.NewStore(), Config{Tokens: tokens, OpenActions: true}), secrets
 }
 
@@ -157,4 +169,44 @@ func TestReadTokens(t *testing.T) {
 	if _, _, err := NewToken("a b", "operate", ""); err == nil {
 		t.Error("a name with a space")
 	}
+}
+
+// A token that is gone is refused at once, and loses what it holds by a connection, and its events, soon.
+func TestTokensAreReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		old, secrets := newTokens(t)
+		newer, newSecrets := newTokens(t)
+		s, p := startInBubble(t, Config{Tokens: old})
+		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return p.dial(), nil }}
+		defer transport.CloseIdleConnections()
+		do := func(method, path, secret string) (status int, body io.Reader) {
+			t.Helper()
+			s.token = secret
+			response, err := (&http.Client{Transport: transport}).Do(s.request(method, path, nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { response.Body.Close() })
+			return response.StatusCode, response.Body
+		}
+		_, held := do("POST", "/v1/locks/x/hold", secrets["operate"])
+		_, events := do("GET", "/v1/events", secrets["read"])
+		next, feed := lines(t, held), readFeed(t, events)
+		if event, first := next(), feed.next(); event.Event != "held" || first.Event != "store" {
+			t.Fatalf("%+v, %+v", event, first)
+		}
+		old.Replace(newer)
+		if status, _ := do("GET", "/v1/locks", secrets["admin"]); status != http.StatusUnauthorized {
+			t.Errorf("an old token: %d", status)
+		}
+		if event, end := next(), feed.next(); event.Event != "closing" || end.Event != "end" {
+			t.Errorf("%+v, %+v", event, end)
+		}
+		if event := next(); event.Event != "" {
+			t.Errorf("%+v after the end", event)
+		}
+		if status, _ := do("POST", "/v1/locks/x/acquire", newSecrets["operate"]); status != http.StatusOK {
+			t.Errorf("a new token, for what the old one held: %d", status)
+		}
+	})
 }

@@ -95,6 +95,25 @@ func (p *watchedProcess) until(page, text string) {
 	until(p.t, page+" has "+text, func() bool { return strings.Contains(p.get(page), text) })
 }
 
+// address waits until the process listens, and returns where.
+func (p *watchedProcess) address() (addr string) {
+	p.t.Helper()
+	until(p.t, "it listens", func() bool {
+		found := listensAt.FindStringSubmatch(p.said())
+		if found != nil {
+			addr = found[2]
+		}
+		return found != nil
+	})
+	return addr
+}
+
+// untilSaid waits until the process has written a text.
+func (p *watchedProcess) untilSaid(text string) {
+	p.t.Helper()
+	until(p.t, "it says "+text, func() bool { return strings.Contains(p.said(), text) })
+}
+
 // ends sends TERM and waits for the end, which is a good one.
 func (p *watchedProcess) ends() {
 	p.t.Helper()

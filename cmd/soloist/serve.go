@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -28,7 +28,8 @@ type serveRun struct {
 	probes      probes
 	tokens      string // the path of the file of tokens
 	cert, key   string // the paths of the files of TLS
-	proxy       bool   // something before it ends TLS
+	pair        atomic.Pointer[tls.Certificate]
+	proxy       bool // something before it ends TLS
 	openActions bool
 	hosts       []string
 	waiting     int
@@ -50,7 +51,9 @@ docs/operate/service.md shows both, the API with curl; /openapi.json describes i
 you like on one store.
 
 On 127.0.0.1 and a unix socket, every program of this machine may read, and take leases and end its own; the actions of operators
-need --tokens, or --open-actions. Another address needs --tokens, and TLS or a proxy that has it.`,
+need --tokens, or --open-actions. Another address needs --tokens, and TLS or a proxy that has it.
+
+HUP reads the files of --tokens, --tls-cert and --tls-key again. TERM and INT end requests that wait or hold a lease, and then the process.`,
 		Example: `  soloist serve
   soloist serve token ci operate --prefix ci/ >>tokens
   soloist serve --listen 0.0.0.0:8420 --tokens tokens --tls-cert cert.pem --tls-key key.pem`,
@@ -64,7 +67,7 @@ need --tokens, or --open-actions. Another address needs --tokens, and TLS or a p
 	flags.StringVar(&r.tokens, "tokens", "", "the file of the tokens that callers need; serve token makes its lines")
 	flags.StringVar(&r.cert, "tls-cert", "", "the file of the certificate, and those between it and its authority, in PEM")
 	flags.StringVar(&r.key, "tls-key", "", "the file of the private key of --tls-cert, in PEM")
-	flags.BoolVar(&r.proxy, "behind-proxy", false, "serve another address than a loopback one without TLS, for a proxy before it has TLS")
+	flags.BoolVar(&r.proxy, "behind-proxy", false, "a proxy before it has TLS: serve also other addresses than loopback ones without TLS, and let browsers send cookies by HTTPS alone")
 	flags.StringArrayVar(&r.hosts, "host", nil, "a name by which callers reach it, besides localhost; can be given several times (default with --tokens: any)")
 	flags.BoolVar(&r.openActions, "open-actions", false, "let callers without a token release by force, trigger, pause and forget")
 	flags.IntVar(&r.waiting, "max-waiting", 1000, "how many requests can wait for leases, or hold them, at the same time")
@@ -100,7 +103,7 @@ forgets jobs).`,
 
 // config returns the configuration of the API, and that of TLS; nil without it.
 func (r *serveRun) config(log *slog.Logger) (server.Config, *tls.Config, error) {
-	cfg := server.Config{OpenActions: r.openActions, Hosts: r.hosts, MaxWaiting: r.waiting, Logger: log}
+	cfg := server.Config{OpenActions: r.openActions, Hosts: r.hosts, BehindProxy: r.proxy, MaxWaiting: r.waiting, Logger: log}
 	fail := func(format string, args ...any) (server.Config, *tls.Config, error) {
 		return cfg, nil, badConfig(fmt.Errorf(format, args...))
 	}
@@ -135,14 +138,45 @@ func (r *serveRun) config(log *slog.Logger) (server.Config, *tls.Config, error) 
 	if r.cert == "" {
 		return cfg, nil, nil
 	}
+	if err := r.readCertificate(); err != nil {
+		return cfg, nil, err
+	}
+	newest := func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return r.pair.Load(), nil }
+	return cfg, &tls.Config{GetCertificate: newest, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}, nil
+}
+
+// readCertificate reads the files of TLS.
+func (r *serveRun) readCertificate() error {
 	pair, err := tls.LoadX509KeyPair(r.cert, r.key)
 	if errors.Is(err, fs.ErrPermission) {
-		return cfg, nil, &exit{exitDenied, err}
+		return &exit{exitDenied, err}
 	}
 	if err != nil {
-		return fail("--tls-cert %s, --tls-key %s: %w", r.cert, r.key, err)
+		return badConfig(fmt.Errorf("--tls-cert %s, --tls-key %s: %w", r.cert, r.key, err))
 	}
-	return cfg, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}, nil
+	r.pair.Store(&pair)
+	return nil
+}
+
+// readAgain reads the files of tokens and of TLS again. What cannot be read stays as it was.
+func (r *serveRun) readAgain(tokens *server.Tokens, log *slog.Logger) {
+	note := func(file string, err error) {
+		if err != nil {
+			log.Error("a file cannot be read again; what was read before stays in use", "file", file, "err", err)
+		} else {
+			log.Info("read again", "file", file)
+		}
+	}
+	if r.tokens != "" {
+		newer, err := r.readTokens()
+		if err == nil {
+			tokens.Replace(newer)
+		}
+		note(r.tokens, err)
+	}
+	if r.cert != "" {
+		note(r.cert, r.readCertificate())
+	}
 }
 
 func (r *serveRun) readTokens() (*server.Tokens, error) {
@@ -182,7 +216,7 @@ func (r *serveRun) run() error {
 		return err
 	}
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	if r.notices.runsCommands() {
 		r.adopt()
 	}
@@ -209,7 +243,22 @@ func (r *serveRun) run() error {
 	if secure != nil {
 		l = tls.NewListener(l, secure)
 	}
-	return r.until(signals, api, l, r.handler(pages, api), log)
+	run := listen.NewServer(r.handler(pages, api), log)
+	ended := make(chan error, 1)
+	go func() { ended <- run.Serve(l) }()
+	log.Info("listening", "address", l.Addr().Network()+" "+l.Addr().String())
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case sig := <-signals:
+			if sig != syscall.SIGHUP {
+				log.Info("draining", "signal", sig.String(), "for", r.drain)
+				return r.end(signals, api, run, log)
+			}
+			r.readAgain(cfg.Tokens, log)
+		}
+	}
 }
 
 // handler returns what serves the pages, and api for all other paths. The API checks the hosts of its requests itself.
@@ -227,25 +276,18 @@ func (r *serveRun) handler(pages *http.ServeMux, api http.Handler) http.Handler 
 	})
 }
 
-// until serves until a signal comes, and then ends the requests.
-func (r *serveRun) until(signals <-chan os.Signal, api *server.Server, l net.Listener, h http.Handler, log *slog.Logger) error {
-	run := listen.NewServer(h, log)
-	ended := make(chan error, 1)
-	go func() { ended <- run.Serve(l) }()
-	log.Info("listening", "address", l.Addr().Network()+" "+l.Addr().String())
-	select {
-	case err := <-ended:
-		return err
-	case sig := <-signals:
-		log.Info("draining", "signal", sig.String(), "for", r.drain)
-	}
+// end ends the requests, and cuts off those that go on after drain, or when another signal to end comes.
+func (r *serveRun) end(signals <-chan os.Signal, api *server.Server, run *http.Server, log *slog.Logger) error {
 	r.probes.draining.Store(true)
 	api.Drain()
 	ctx, cancel := context.WithTimeout(context.Background(), r.drain)
 	defer cancel()
 	go func() {
-		<-signals
-		cancel()
+		for sig := range signals {
+			if sig != syscall.SIGHUP {
+				cancel()
+			}
+		}
 	}()
 	if err := run.Shutdown(ctx); err != nil {
 		log.Warn("requests were cut off", "err", err)

@@ -12,7 +12,7 @@ const (
 	// clockTolerance is how long two runs may seem to overlap because the clocks of replicas differ.
 	clockTolerance = time.Second
 
-	// overdueAfter is how late a job may be.
+	// overdueAfter is how late a job may be at least; one with a longer grace may be that late.
 	overdueAfter = time.Minute
 )
 
@@ -46,13 +46,13 @@ func Overlaps(j soloist.JobInfo, now time.Time) (all []Overlap) {
 	return all
 }
 
-// Overdue returns the scheduled time that nothing has run for although it is long due; zero if there is none.
+// Overdue returns the scheduled time that nothing has run for although its jitter and grace are over; zero if there is none.
 func Overdue(j soloist.JobInfo, now time.Time) time.Time {
 	if j.Paused != nil || j.Running != nil || j.DoneUpTo.IsZero() {
 		return time.Time{}
 	}
 	for due := range j.NextTimes(j.DoneUpTo) {
-		if now.Sub(due) > overdueAfter {
+		if now.Sub(due) > max(j.Grace, overdueAfter) {
 			return due
 		}
 		break
