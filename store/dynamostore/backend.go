@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -15,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/soloist-dev/soloist/store/casstore"
+	"github.com/soloist-dev/soloist/store/internal/parallel"
 )
 
 // The limits of the service: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html and
@@ -240,28 +240,12 @@ func (b *backend) Walk(ctx context.Context, cursor string, n int) (items []casst
 // Close implements casstore.Backend. The client is its owner's.
 func (b *backend) Close() error { return nil }
 
-// inParallel calls f with at most n of the elements at a time, in up to flights goroutines.
+// inParallel calls f with at most n of the elements at a time, up to flights calls at once.
 func inParallel[T any](all []T, n int, f func([]T) error) error {
-	if len(all) <= n {
-		return f(all)
-	}
-	var wait sync.WaitGroup
-	slots := make(chan struct{}, flights)
-	var mu sync.Mutex
-	var first error
-	for some := range slices.Chunk(all, n) {
-		slots <- struct{}{}
-		wait.Go(func() {
-			defer func() { <-slots }()
-			if err := f(some); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				first = errors.Join(first, err)
-			}
-		})
-	}
-	wait.Wait()
-	return first
+	parts := slices.Collect(slices.Chunk(all, n))
+	errs := make([]error, len(parts))
+	parallel.Do(len(parts), flights, func(i int) { errs[i] = f(parts[i]) })
+	return errors.Join(errs...)
 }
 
 // The waits between attempts that the service refused because there were too many.

@@ -1,6 +1,7 @@
 package dynamostore_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/dynamostore"
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 // scripted returns a store on a server that responds to each operation as a function has it.
@@ -67,6 +69,7 @@ func TestWhatErrorsMean(t *testing.T) {
 		{"the response to the write is nonsense", "PutItem", 200, "<html>", store.ErrUnknown, nil},
 		{"the write is not allowed", "PutItem", 400, failure("AccessDeniedException"), fs.ErrPermission, store.ErrUnknown},
 		{"the credentials are wrong", "PutItem", 400, failure("UnrecognizedClientException"), fs.ErrPermission, store.ErrUnknown},
+		{"the credentials have expired", "PutItem", 400, failure("ExpiredTokenException"), fs.ErrPermission, store.ErrUnknown},
 		{"the table has gone", "PutItem", 400, failure("ResourceNotFoundException"), store.ErrSchema, store.ErrUnknown},
 		{"the table is not there", "DescribeTable", 400, failure("ResourceNotFoundException"), store.ErrSchema, store.ErrUnknown},
 		{"a global table", "DescribeTable", 200, fmt.Sprintf(goodTable, `, "Replicas": [{"RegionName": "eu-west-1"}]`), store.ErrUnusable, store.ErrUnknown},
@@ -172,6 +175,76 @@ func TestLostResponses(t *testing.T) {
 		if err != nil || again[0].Err != nil || first.Err == nil && again[0].Grant.Token != first.Grant.Token {
 			t.Fatalf("asking again: %+v, %v, after %+v", again, err, first)
 		}
+	}
+}
+
+func extend(ctx context.Context, s *dynamostore.Store, name string, token int64) error {
+	errs, err := s.Extend(ctx, []store.Extension{{Name: name, Holder: "x", Token: token, TTL: time.Hour}})
+	return errors.Join(append(errs, err)...)
+}
+
+// leased returns a store on a server that no other test has, through an HTTP client, and the token of its lease of "a".
+func leased(t *testing.T, server *servers.DynamoDBServer, through dynamodb.HTTPClient) (*dynamostore.Store, int64) {
+	t.Helper()
+	s, err := dynamostore.New(dynamodb.New(dynamodb.Options{
+		Region: "eu-central-1", BaseEndpoint: &server.Endpoint, HTTPClient: through,
+		Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
+	}), dynamostore.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Migrate(background); err != nil {
+		t.Fatal(err)
+	}
+	outcomes, err := acquire(s, "a")
+	if err != nil || outcomes[0].Err != nil {
+		t.Fatal(outcomes, err)
+	}
+	return s, outcomes[0].Grant.Token
+}
+
+// TestKilledServer: while the server is down nothing is granted or extended, and the errors say so. The emulator forgets its tables when it ends, which the
+// store reports as a table that is missing.
+func TestKilledServer(t *testing.T) {
+	server := servers.DynamoDB(t)
+	s, token := leased(t, server, http.DefaultClient)
+	server.Kill()
+	if outcomes, err := acquire(s, "b"); err == nil && outcomes[0].Err == nil {
+		t.Error("granted without a server")
+	}
+	if err := extend(background, s, "a", token); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("got %v, want unknown", err)
+	}
+	server.Start()
+	if err := extend(background, s, "a", token); !errors.Is(err, store.ErrSchema) || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("got %v, want that the table is missing", err)
+	}
+}
+
+// A notified client calls a function a moment after it has begun a request.
+type notified struct{ begun func() }
+
+func (n *notified) Do(r *http.Request) (*http.Response, error) {
+	if n.begun != nil {
+		time.AfterFunc(10*time.Millisecond, n.begun)
+	}
+	return http.DefaultClient.Do(r)
+}
+
+// TestPausedServer: what is asked of a server that is paused is unknown at the deadline, and settled when it goes on. A holder keeps its lease.
+func TestPausedServer(t *testing.T) {
+	server, through := servers.DynamoDB(t), &notified{}
+	s, token := leased(t, server, through)
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	through.begun = cancel
+	server.Pause()
+	if err := extend(ctx, s, "a", token); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("got %v, want unknown", err)
+	}
+	server.Resume()
+	if err := extend(background, s, "a", token); err != nil {
+		t.Error(err)
 	}
 }
 

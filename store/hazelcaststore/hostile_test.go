@@ -214,6 +214,24 @@ func TestMemberRestarts(t *testing.T) {
 	})
 }
 
+// TestPausedMember: what is asked of a member that is paused is unknown at the deadline, and settled when it goes on. A holder keeps its lease.
+func TestPausedMember(t *testing.T) {
+	m := servers.Hazelcast(t)
+	s := open(t, config(m.Addr), hazelcaststore.Config{})
+	grant, err := acquire(background, s, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Pause()
+	ctx, cancel := context.WithTimeout(background, 200*time.Millisecond)
+	defer cancel()
+	if err := extend(ctx, s, "a", grant.Token); err == nil || errors.Is(err, store.ErrLost) {
+		t.Errorf("while the member is paused: %v, want an error that is not a loss", err)
+	}
+	m.Resume()
+	again(t, "the extension", func(ctx context.Context) error { return extend(ctx, s, "a", grant.Token) })
+}
+
 // TestExpiringEntries: a map whose entries expire is refused aloud, at the latest after the first lease.
 func TestExpiringEntries(t *testing.T) {
 	m := shared(t)

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"go.temporal.io/api/common/v1"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/casstore"
+	"github.com/soloist-dev/soloist/store/internal/parallel"
 )
 
 // flights is how many requests of one batch are under way at once.
@@ -37,7 +37,7 @@ type backend struct {
 // Read implements casstore.Backend.
 func (b *backend) Read(ctx context.Context, names []string) ([]casstore.Item, error) {
 	items, errs := make([]casstore.Item, len(names)), make([]error, len(names))
-	inParallel(len(names), func(i int) {
+	parallel.Do(len(names), flights, func(i int) {
 		l, err := b.read(ctx, names[i], "")
 		items[i], errs[i] = itemOf(names[i], l), err
 	})
@@ -52,7 +52,7 @@ func (b *backend) Read(ctx context.Context, names []string) ([]casstore.Item, er
 // Write implements casstore.Backend.
 func (b *backend) Write(ctx context.Context, changes []casstore.Change) ([]casstore.Result, error) {
 	results := make([]casstore.Result, len(changes))
-	inParallel(len(changes), func(i int) {
+	parallel.Do(len(changes), flights, func(i int) {
 		switch c := changes[i]; {
 		case c.Record == nil:
 			results[i] = b.forget(ctx, c)
@@ -253,22 +253,4 @@ func (b *backend) end(ctx context.Context, l *log) error {
 func (b *backend) Close() error {
 	b.rolls.close()
 	return b.closer()
-}
-
-// inParallel calls f for 0 to n-1, up to flights at a time.
-func inParallel(n int, f func(int)) {
-	if n == 1 {
-		f(0)
-		return
-	}
-	var wait sync.WaitGroup
-	slots := make(chan struct{}, flights)
-	for i := range n {
-		slots <- struct{}{}
-		wait.Go(func() {
-			defer func() { <-slots }()
-			f(i)
-		})
-	}
-	wait.Wait()
 }

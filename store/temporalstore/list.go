@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/soloist-dev/soloist/store/casstore"
+	"github.com/soloist-dev/soloist/store/internal/parallel"
 )
 
 // page is how many executions are listed in one request.
@@ -138,7 +139,7 @@ func (b *backend) Walk(ctx context.Context, cursor string, n int) (items []casst
 		return nil, "", err
 	}
 	logs, errs := make([]*log, len(names)), make([]error, len(names))
-	inParallel(len(names), func(i int) {
+	parallel.Do(len(names), flights, func(i int) {
 		if logs[i], errs[i] = b.read(ctx, names[i], ""); logs[i] != nil && logs[i].gone() && logs[i].closed == "" {
 			errs[i] = b.end(ctx, logs[i])
 		}
