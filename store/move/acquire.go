@@ -38,6 +38,7 @@ func (b *both) claim(ctx context.Context, claims []store.Claim) (outcomes []stor
 			all, asked = append(all, &claiming{claim: c, outcome: &outcomes[i]}), append(asked, c)
 		}
 	}
+	begun := time.Now()
 	firsts, err := b.shadow.Acquire(ctx, asked)
 	if err != nil {
 		return nil, nil, err
@@ -60,12 +61,14 @@ func (b *both) claim(ctx context.Context, claims []store.Claim) (outcomes []stor
 		}
 		next = append(next, c)
 	}
-	return outcomes, b.decide(ctx, next, asked), nil
+	return outcomes, b.decide(ctx, next, asked, begun), nil
 }
 
-// decide asks the store that decides, gives back what the shadow has granted in vain, and returns the claims that both have granted.
-func (b *both) decide(ctx context.Context, all []*claiming, asked []store.Claim) (granted []*claiming) {
+// decide asks the store that decides, gives back what the shadow has granted in vain, and returns the claims that both have granted. begun is when
+// the shadow was asked.
+func (b *both) decide(ctx context.Context, all []*claiming, asked []store.Claim, begun time.Time) (granted []*claiming) {
 	seconds, err := b.truth.Acquire(ctx, asked)
+	took := time.Since(begun)
 	var refused []*claiming
 	for i, c := range all {
 		second := store.Outcome{Err: err}
@@ -75,6 +78,8 @@ func (b *both) decide(ctx context.Context, all []*claiming, asked []store.Claim)
 		switch {
 		case c.first.Err != nil:
 			c.outcome.Err = c.refusal(second)
+		case second.Err == nil && !c.linked(second.Grant, took):
+			c.outcome.Err = store.AsUnknown(fmt.Errorf("move: %q was granted by one store perhaps after the lease of the other one had ended", c.claim.Name))
 		case second.Err == nil:
 			c.outcome.Grant = second.Grant
 			granted = append(granted, c)
@@ -90,6 +95,13 @@ func (b *both) decide(ctx context.Context, all []*claiming, asked []store.Claim)
 	}
 	b.giveBack(ctx, refused)
 	return granted
+}
+
+// linked reports whether the shadow's lease was live when the store that decides granted the name. If not, a replica in the other middle phase may
+// have had the name meanwhile, with a token as great as this one. Half of the TTL is enough for clocks of any two stores. A claim that was too slow may be repeated:
+// the grant is the same one then, and has to be above the shadow's lease of that time.
+func (c *claiming) linked(g store.Grant, took time.Duration) bool {
+	return took <= c.claim.TTL/2 && g.Token > c.first.Grant.Token
 }
 
 // refusal returns why a claim is refused that the shadow has not granted. read is what the store that decides said to a claim that only reads.
@@ -140,17 +152,17 @@ func newer(truth, shadow store.Record) store.Record {
 	return truth
 }
 
-// giveBack releases what the shadow has granted to claims that were refused after that. A claim for which that is not confirmed is unknown.
+// giveBack gives back what the shadow has granted to claims that were refused after that. A claim for which that is not confirmed is unknown.
 func (b *both) giveBack(ctx context.Context, refused []*claiming) {
-	releases := make([]store.Release, len(refused))
+	halves := make([]half, len(refused))
 	for i, c := range refused {
-		releases[i] = store.Release{Name: c.claim.Name, Holder: c.claim.Holder, Token: c.first.Grant.Token, Retain: store.Forever}
+		halves[i] = half{name: c.claim.Name, holder: c.claim.Holder, grant: c.first.Grant, known: c.first.Grant.ExpiredAge == 0}
 		var done *store.DoneError
 		if errors.As(c.outcome.Err, &done) {
-			releases[i].Mark, releases[i].State = done.Record.Mark, written(done.Record.State)
+			halves[i].known, halves[i].truth = true, done.Record
 		}
 	}
-	for i, err := range apply(ctx, releases, b.shadow.Release) {
+	for i, err := range b.leave(ctx, halves) {
 		if err != nil && !errors.Is(err, store.ErrLost) {
 			c := refused[i]
 			*c.outcome = store.Outcome{Err: store.AsUnknown(fmt.Errorf("move: %q was refused, and half of the claim not given back: %w", c.claim.Name, err))}

@@ -71,7 +71,7 @@ func alter[E any](ctx context.Context, b *both, batch []E, check func(E) error, 
 	}
 	var confirmed []E
 	var of []int // their indexes in batch
-	var back []store.Release
+	var halves []half
 	for n, i := range valid {
 		errs[i] = decided[n]
 		shadow := shadows[n]
@@ -85,7 +85,7 @@ func alter[E any](ctx context.Context, b *both, batch []E, check func(E) error, 
 		case decided[n] == nil && a.writes(asked[n]) && !(a.ends && lingers(shadow.Err)):
 			errs[i] = unrecorded(claims[n].Name, shadow.Err)
 		case shadow.Err == nil && errors.Is(decided[n], store.ErrLost) && !errors.Is(decided[n], store.ErrUnknown):
-			back = append(back, store.Release{Name: claims[n].Name, Holder: claims[n].Holder, Token: shadow.Grant.Token, Retain: store.Forever})
+			halves = append(halves, half{name: claims[n].Name, holder: claims[n].Holder, grant: shadow.Grant})
 		}
 	}
 	for n, err := range apply(ctx, confirmed, a.send(b.shadow)) {
@@ -93,7 +93,7 @@ func alter[E any](ctx context.Context, b *both, batch []E, check func(E) error, 
 			errs[of[n]] = unrecorded(a.lookup(confirmed[n]).Name, err)
 		}
 	}
-	apply(ctx, back, b.shadow.Release) // else it expires
+	b.leave(ctx, halves) // else they expire
 	return errs, nil
 }
 

@@ -1,0 +1,59 @@
+package move
+
+import (
+	"context"
+	"errors"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// A half is a lease of the shadow whose holder does not have the name in the store that decides.
+type half struct {
+	name, holder string
+	grant        store.Grant  // of the shadow
+	truth        store.Record // what the store that decides has, or nothing if the shadow lacks nothing
+	known        bool         // whether truth was found out
+}
+
+// leave releases halves, and returns the error of each. A release frees a name as one whose last holder has left all in order. So the shadow first gets what the
+// store that decides has of the name: its holder, or the one before whose lease expired, may have written that to the store that decides alone,
+// and a replica in the other middle phase would go on without it. What cannot be read is not released, and expires.
+func (b *both) leave(ctx context.Context, halves []half) []error {
+	var unread []int
+	var reads []store.Claim
+	for i, h := range halves {
+		if !h.known {
+			unread, reads = append(unread, i), append(reads, store.Claim{Name: h.name, Holder: h.holder, TTL: store.MinTTL, Mark: -1})
+		}
+	}
+	errs := make([]error, len(halves))
+	if len(reads) > 0 {
+		for n, out := range claimEach(ctx, b.truth, reads) {
+			var done *store.DoneError
+			if errors.As(out.Err, &done) {
+				halves[unread[n]].truth = done.Record
+			} else {
+				errs[unread[n]] = errors.Join(out.Err, store.ErrUnknown)
+			}
+		}
+	}
+	var releases []store.Release
+	var of []int // their indexes in halves
+	for i, h := range halves {
+		if errs[i] == nil {
+			releases, of = append(releases, h.release()), append(of, i)
+		}
+	}
+	for n, err := range apply(ctx, releases, b.shadow.Release) {
+		errs[of[n]] = err
+	}
+	return errs
+}
+
+func (h half) release() store.Release {
+	r := store.Release{Name: h.name, Holder: h.holder, Token: h.grant.Token, Retain: store.Forever}
+	if h.truth.Token != 0 && h.truth.Mark >= h.grant.Mark {
+		r.Mark, r.State = h.truth.Mark, written(h.truth.State)
+	}
+	return r
+}

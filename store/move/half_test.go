@@ -1,0 +1,50 @@
+package move_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
+	"github.com/soloist-dev/soloist/store/move"
+)
+
+// TestHalfOfAReleaseIsNotLost: a release reached the store that decides alone, and a replica in the other middle phase took the name there. The one
+// who repeats the release is told that the lease is lost, and what it had written is what the other one is granted.
+func TestHalfOfAReleaseIsNotLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := memstore.New(), memstore.New()
+		s := in(t, before, after, move.OldDecides)
+		g := take(t, s, "x", "h")
+		r := store.Release{Name: "x", Holder: "h", Token: g.Token, State: []byte("page 7"), Retain: store.Forever}
+		leave(t, before, r)
+		take(t, before, "x", "next")
+		if errs, err := s.Release(background, []store.Release{r}); err != nil || !errors.Is(errs[0], store.ErrLost) {
+			t.Errorf("repeated: %v, %v", errs, err)
+		}
+		if g := take(t, in(t, before, after, move.NewDecides), "x", "next"); string(g.State) != "page 7" {
+			t.Errorf("the next holder is told %q", g.State)
+		}
+	})
+}
+
+// TestHalfOfAClaimIsNotALoss: a holder wrote to the store that decides alone and died. A claim that takes over its other lease, and is refused, does not
+// free that without what was written.
+func TestHalfOfAClaimIsNotALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := memstore.New(), memstore.New()
+		s := in(t, before, after, move.OldDecides)
+		g := take(t, s, "x", "h")
+		leave(t, before, store.Release{Name: "x", Holder: "h", Token: g.Token, State: []byte("page 7"), Retain: store.Forever})
+		time.Sleep(2 * time.Minute)
+		take(t, before, "x", "next") // half of a claim of a replica in the other middle phase
+		if out := claimOnce(t, s, "x", "other"); !errors.Is(out.Err, store.ErrHeld) {
+			t.Errorf("not refused: %+v", out)
+		}
+		if g := take(t, in(t, before, after, move.NewDecides), "x", "next"); string(g.State) != "page 7" {
+			t.Errorf("the next holder is told %q", g.State)
+		}
+	})
+}
