@@ -207,17 +207,26 @@ func (s *Store) take(ctx context.Context, claims []store.Claim, request []int, f
 	for n, i := range request {
 		rows[n] = s.claimRow(claims[i])
 	}
-	f := wanting(rows)
 	if !first || !s.inSteps() {
-		return s.changed(ctx, f, len(request))
+		return s.granted(ctx, rows)
 	}
+	f := wanting(rows)
 	records, err := s.seen(ctx, f, len(request))
 	for n, i := range request {
 		if err == nil && judge(records[n], claims[i]) == free {
-			return s.changed(ctx, f, len(request))
+			return s.granted(ctx, rows)
 		}
 	}
 	return records, err
+}
+
+// granted grants the claims of rows where the row is free, and returns the record of each.
+func (s *Store) granted(ctx context.Context, rows [][]cell) ([]*record, error) {
+	if len(rows) > 1 {
+		return s.changed(ctx, wanting(rows), len(rows))
+	}
+	all, err := changeOne(ctx, s, "acquire", claimColumns, rows[0], func(f fill) []string { return s.acquiring(f.wantingOne()) }, scanFound)
+	return inOrder(all, 1), err
 }
 
 // wanting writes claims into statements.
@@ -225,14 +234,24 @@ func wanting(rows [][]cell) fill {
 	f := batch(claimColumns, rows, 0)
 	f["call"] = newCall()
 	if len(rows) == 1 {
-		f["from_wanted"], f["is_wanted"] = sqlFromOne, "r.name = "+sqlWantedOne
-		f["from_absent"], f["is_absent"] = "DUAL", sqlAbsentOne
-		return f
+		return f.wantingOne()
 	}
 	f["from_wanted"], f["is_wanted"] = sqlFromWanted, "TRUE"
 	f["from_absent"], f["is_absent"] = sqlAbsent+" AS c", "TRUE"
 	f["wanted"], f["unless"], f["order"], f["limit"] = sqlWanted, "", "c.name", "{all}"
 	return f
+}
+
+// wantingOne adds what the statements of a single claim need.
+func (f fill) wantingOne() fill {
+	f["from_wanted"], f["is_wanted"] = sqlFromOne, "r.name = "+sqlWantedOne
+	f["from_absent"], f["is_absent"] = "DUAL", sqlAbsentOne
+	return f
+}
+
+// acquiring returns the statements of a request that acquires.
+func (s *Store) acquiring(f fill) []string {
+	return []string{s.text(sqlAcquireTake, f), s.text(sqlAcquireMake, f), s.text(sqlAcquireLook, f)}
 }
 
 // choosing reduces many claims to one: the first whose name looks free, unless the holder already has one of the names.
@@ -246,7 +265,7 @@ func choosing(rows [][]cell) fill {
 
 // changed grants the wanted claims and returns the n records in the order of the batch; seen only reads the records.
 func (s *Store) changed(ctx context.Context, f fill, n int) ([]*record, error) {
-	all, err := change(ctx, s, []string{s.text(sqlAcquireTake, f), s.text(sqlAcquireMake, f), s.text(sqlAcquireLook, f)}, scanFound)
+	all, err := change(ctx, s, s.acquiring(f), scanFound)
 	return inOrder(all, n), err
 }
 

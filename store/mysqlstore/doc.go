@@ -25,7 +25,8 @@
 //
 // # Round trips
 //
-// On MariaDB a verb is one round trip with any *sql.DB: its statements go as one compound statement. On MySQL they go as one request if
+// On MariaDB a verb is one round trip with any *sql.DB: its statements go as one compound statement. For one name a session prepares it with its
+// first call, which is then three round trips; a server that prepares nothing is sent the text each time. On MySQL they go as one request if
 // the DSN has multiStatements=true, which [OpenURL] sets. Otherwise they go one by one: a grant is then 8 round trips, a refusal 1, an
 // extension or release 6. Values are written into the statements as numbers, hexadecimal or base64. So the SQL mode and the character set
 // of a session cannot change a value, and interpolateParams has no effect.

@@ -109,7 +109,11 @@ func TestRoundTrips(t *testing.T) {
 		}
 		t.Run(m.name, func(t *testing.T) {
 			s, w := wired(t, m.config, m.driver)
-			take(t, s, "first", "a") // before which the server and the tables are looked at
+			first := take(t, s, "first", "a") // before which the server and the tables are looked at, and with which the connection prepares its statements
+			if _, err := s.Extend(context.Background(), []store.Extension{{Name: "first", Holder: "a", Token: first.Token, TTL: time.Hour}}); err != nil {
+				t.Fatal(err)
+			}
+			release(t, s, store.Release{Name: "first", Holder: "a", Token: first.Token})
 			once := func(what string, do func()) {
 				t.Helper()
 				before := w.requests.Load()
@@ -178,7 +182,8 @@ func TestStatements(t *testing.T) {
 		}
 		return n
 	}
-	take(t, s, "warm", "a")
+	warm := take(t, s, "warm", "a") // with which the session prepares the statements
+	release(t, s, store.Release{Name: "warm", Holder: "a", Token: warm.Token})
 	before := questions()
 	g := take(t, s, "one", "a")
 	acquire(t, s, claim("one", "b"))

@@ -167,8 +167,29 @@ func (s *Store) settle(ctx context.Context, statement string, tries int, all []l
 	return nil, nil
 }
 
+// putting returns the statements of a request that extends or releases: the change by lease, and what it has made by key.
+func (s *Store) putting(statement string, lease, key fill) []string {
+	theirs, theirsLook := "", ""
+	if s.cfg.ShedLock && statement == sqlRelease {
+		theirs, theirsLook = sqlTheirs, sqlTheirsLook
+	}
+	lease["theirs"] = theirs
+	change := s.text(statement, lease)
+	key["theirs"] = theirsLook
+	return []string{change, s.text(sqlLeaseLook, key)}
+}
+
 // put makes the changes. It returns the standings of the leases that are still the last ones of their names, with their indexes.
 func (s *Store) put(ctx context.Context, statement string, all []lease, request []int) ([]standing, error) {
+	if len(request) == 1 {
+		standings, err := changeOne(ctx, s, statement, leaseColumns, all[request[0]].cells, func(f fill) []string {
+			return s.putting(statement, f, f)
+		}, scanStanding)
+		for n := range standings {
+			standings[n].i = request[0]
+		}
+		return standings, err
+	}
 	var statements []string
 	var order []int
 	for _, layer := range layers(request, func(i int) string { return all[i].cells[0].text }) {
@@ -180,10 +201,7 @@ func (s *Store) put(ctx context.Context, statement string, all []lease, request 
 		lease, key := batch(leaseColumns, rows, 0), batch(keyColumns, keys, len(order))
 		lease["call"] = newCall()
 		key["call"] = lease["call"]
-		if s.cfg.ShedLock && statement == sqlRelease {
-			lease["theirs"], key["theirs"] = sqlTheirs, sqlTheirsLook
-		}
-		statements = append(statements, s.text(statement, lease), s.text(sqlLeaseLook, key))
+		statements = append(statements, s.putting(statement, lease, key)...)
 		order = append(order, layer...)
 	}
 	standings, err := change(ctx, s, statements, scanStanding)

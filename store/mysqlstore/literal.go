@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Every value goes into a statement as a number, as hexadecimal or as base64. So a statement needs no placeholders, which would cost a
-// round trip to prepare it and one to forget it; and neither the character set nor the SQL mode of a session, nor anybody's quoting, can
+// Every value goes into a statement as a number, as hexadecimal or as base64. So a statement needs no placeholders of the driver, which would
+// cost a round trip to prepare it and one to forget it (see routine.go for what is prepared); and neither the character set nor the SQL mode of a session, nor anybody's quoting, can
 // change what it says.
 
 // bytesLiteral writes bytes as a binary string.

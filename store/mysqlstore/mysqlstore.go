@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/internal/sqlshared"
@@ -54,6 +55,9 @@ type Store struct {
 	server  *server // nil until it has been asked
 	fits    bool    // the tables are fit to be written to
 	watches *sqlshared.Watches[sight]
+
+	routines   sync.Map    // *routine by what it does
+	unprepared atomic.Bool // the server does not prepare routines
 }
 
 var (

@@ -52,14 +52,26 @@ type scanner[T any] func(*sql.Rows) (T, error)
 // change runs statements in one transaction and returns the rows of those that have some. An error is ErrUnknown unless the transaction
 // surely has not been committed.
 func change[T any](ctx context.Context, s *Store, statements []string, scan scanner[T]) ([]T, error) {
-	return run(ctx, s, true, func(*server) []string {
+	return run(ctx, s, nil, true, func(*server) []string {
 		return join(beginChange, statements, []string{sqlCommit})
+	}, scan)
+}
+
+// changeOne is change for one name: a row of columns, for which statements makes the statements, with the number of the call. key identifies what
+// statements makes.
+func changeOne[T any](ctx context.Context, s *Store, key string, columns []column, row []cell, statements func(fill) []string, scan scanner[T]) ([]T, error) {
+	id := newCall()
+	r := s.routineOf(key, columns, statements).on(columns, row, id)
+	return run(ctx, s, r, true, func(*server) []string {
+		f := batch(columns, [][]cell{row}, 0)
+		f["call"] = id
+		return join(beginChange, statements(f), []string{sqlCommit})
 	}, scan)
 }
 
 // look runs a statement that only reads.
 func look[T any](ctx context.Context, s *Store, statement string, scan scanner[T]) ([]T, error) {
-	return run(ctx, s, false, func(sv *server) []string {
+	return run(ctx, s, nil, false, func(sv *server) []string {
 		if sv.carrier == steps && sv.autocommit {
 			return []string{statement}
 		}
@@ -80,12 +92,13 @@ const (
 	conflictPause = 2 * time.Millisecond
 )
 
-func run[T any](ctx context.Context, s *Store, changes bool, statements func(*server) []string, scan scanner[T]) ([]T, error) {
+// run runs statements on one connection. MariaDB is sent r instead, if it is not nil.
+func run[T any](ctx context.Context, s *Store, r *routineCall, changes bool, statements func(*server) []string, scan scanner[T]) ([]T, error) {
 	for try := 1; ; try++ {
 		if err := s.alive(ctx); err != nil {
 			return nil, s.explain(err)
 		}
-		rows, sent, err := attempt(ctx, s, changes, statements, scan)
+		rows, sent, err := attempt(ctx, s, r, changes, statements, scan)
 		switch {
 		case err == nil:
 			return rows, nil
@@ -160,7 +173,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 // attempt runs the statements once, on one connection. sent reports whether the server may have received some of them.
-func attempt[T any](ctx context.Context, s *Store, changes bool, statements func(*server) []string, scan scanner[T]) (all []T, sent bool, err error) {
+func attempt[T any](ctx context.Context, s *Store, r *routineCall, changes bool, statements func(*server) []string, scan scanner[T]) (
+	all []T, sent bool, err error) {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
 		return nil, false, err
@@ -175,6 +189,14 @@ func attempt[T any](ctx context.Context, s *Store, changes bool, statements func
 		if err := s.fit(ctx, conn); err != nil {
 			undo(conn)
 			return nil, false, err
+		}
+	}
+	if r != nil && sv.carrier == compound && !s.unprepared.Load() {
+		if all, err = call(ctx, s, conn, r, scan); !errors.Is(err, errUnprepared) {
+			if err != nil {
+				undo(conn)
+			}
+			return all, true, err
 		}
 	}
 	requests := statements(sv)
