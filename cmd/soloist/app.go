@@ -111,7 +111,7 @@ element has failed too often; 75 held, or waited too long; 76 the lease was lost
 	root.SetVersionTemplate("{{.Version}}\n")
 	flags := root.PersistentFlags()
 	a.flags = flags
-	flags.StringVar(&a.storeURL, "store", "", "URL of the store: memory:, sqlite:PATH, redis://…, postgres://…, mysql://…, dynamodb://…, cassandra://…, hazelcast://…, etcd://…, nats://…, zk://…, temporal://…, move:PHASE OLD NEW (see docs/operate/command.md)\n(default $SOLOIST_STORE, or the URL in the file $SOLOIST_STORE_FILE, or an SQLite file in the user's state directory)")
+	flags.StringVar(&a.storeURL, "store", "", "URL of the store: memory:, sqlite:PATH, redis://…, postgres://…, mysql://…, dynamodb://…, cassandra://…, hazelcast://…, etcd://…, consul://…, nats://…, zk://…, temporal://…, move:PHASE OLD NEW (see docs/operate/command.md)\n(default $SOLOIST_STORE, or the URL in the file $SOLOIST_STORE_FILE, or an SQLite file in the user's state directory)")
 	flags.StringVar(&a.namespace, "namespace", a.env("SOLOIST_NAMESPACE"), "keeps names apart from those of other applications on the store ($SOLOIST_NAMESPACE)")
 	flags.BoolVar(&a.requireFleet, "require-fleet", false, "refuse a store that other machines cannot share ($SOLOIST_REQUIRE=fleet,fencing,durable asks for more)")
 	flags.StringVar(&a.replica, "replica", "", "what lists show as the holder (default USER@HOST/PID)")

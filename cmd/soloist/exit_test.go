@@ -45,6 +45,8 @@ func TestPasswordsInURLs(t *testing.T) {
 		"hazelcast://user:canary@a,b:5701/m": true,
 		"etcd://user:canary@a,b:2379/prefix": true,
 		"nats://:canary@a,b:4222/bucket":     true,
+		"consul://:canary@a,b:8500/prefix":   true,
+		"consul://a/prefix?creds=/run/token": false,
 		"zk://user:canary@a,b:2181/path":     true,
 		"temporal://apikey:canary@a/space":   true,
 	} {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/cassandrastore"
+	"github.com/soloist-dev/soloist/store/consulstore"
 	"github.com/soloist-dev/soloist/store/dynamostore"
 	"github.com/soloist-dev/soloist/store/etcdstore"
 	"github.com/soloist-dev/soloist/store/hazelcaststore"
@@ -66,6 +67,7 @@ var openers = map[string]func(ctx context.Context, text string) (store.Store, er
 	"cassandra":       opener(cassandrastore.OpenURL),
 	"hazelcast":       opener(hazelcaststore.OpenURL),
 	"etcd":            opener(etcdstore.OpenURL),
+	"consul":          opener(consulstore.OpenURL),
 	"nats":            opener(natsstore.OpenURL),
 	"zk":              opener(zkstore.OpenURL),
 	"temporal":        opener(temporalstore.OpenURL),

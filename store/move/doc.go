@@ -21,7 +21,7 @@
 //
 // The way back is the same in the other direction, with a complete Copy in each of the two middle phases before it is left.
 //
-// Both stores must be able to raise tokens, see [store.Claim]. Those of etcd and NATS cannot.
+// Both stores must be able to raise tokens, see [store.Claim]. Those of etcd, Consul and NATS cannot.
 //
 // In the middle phases a claim needs both stores. A lease is kept by the store that decides alone, so renewals go on while the other
 // one is out of reach; but nothing can be acquired, and no mark or state written, meanwhile. Waiters do not queue, a semaphore is not chosen by the store,

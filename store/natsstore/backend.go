@@ -16,6 +16,7 @@ import (
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/casstore"
+	"github.com/soloist-dev/soloist/store/internal/jsonrecord"
 	"github.com/soloist-dev/soloist/store/internal/parallel"
 )
 
@@ -180,7 +181,7 @@ func (b *backend) message(l *link, c casstore.Change, expected string) (*nats.Ms
 		m.Header.Set(headerReleased, "1")
 	}
 	var err error
-	m.Data, err = encode(c.Record)
+	m.Data, err = jsonrecord.Encode(c.Record)
 	return m, err
 }
 

@@ -218,7 +218,7 @@ func TestNothingReachesPastTheStoreInterface(t *testing.T) {
 					t.Errorf("%s says %q: above the store interface there is no backend's name", file, found)
 				}
 			}
-		case moduleOf(mods, file) != "." && strings.HasPrefix(dir, "store/"), dir == "store/memstore", dir == "store/casstore":
+		case moduleOf(mods, file) != "." && strings.HasPrefix(dir, "store/"), dir == "store/memstore", dir == "store/casstore", dir == "store/consulstore":
 			for _, word := range words(t, file) {
 				if found := above.FindString(word); found != "" {
 					t.Errorf("%s says %q: a store does not know what is made of it", file, found)

@@ -30,7 +30,7 @@ func built(t Test, program string, of module, pkg string) string {
 				return err
 			}
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 3*Patience)
+		ctx, cancel := context.WithTimeout(context.Background(), 12*Patience)
 		defer cancel()
 		build := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", program, pkg)
 		build.Dir = dir

@@ -32,10 +32,7 @@ func End() { whole.finish() }
 // Shared makes a server that is started when a test first asks for it, and that all tests of the package share. When it cannot be
 // had, each test that asks is skipped or failed as the first was.
 func Shared[S any](start func(Test) S) func(testing.TB) S {
-	begin := sync.OnceValues(func() (server S, missing *missing) {
-		defer func() { missing = asMissing(recover()) }()
-		return start(whole), nil
-	})
+	begin := begun(start)
 	return func(t testing.TB) S {
 		t.Helper()
 		server, missing := begin()
@@ -48,6 +45,14 @@ func Shared[S any](start func(Test) S) func(testing.TB) S {
 		}
 		return server
 	}
+}
+
+// begun returns a function that starts something once, for as long as the test program lasts, and returns it or why it cannot be had.
+func begun[S any](start func(Test) S) func() (S, *missing) {
+	return sync.OnceValues(func() (server S, missing *missing) {
+		defer func() { missing = asMissing(recover()) }()
+		return start(whole), nil
+	})
 }
 
 // whole lasts as long as the test program.

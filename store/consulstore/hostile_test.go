@@ -1,0 +1,453 @@
+package consulstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/consulstore"
+	"github.com/soloist-dev/soloist/store/storetest"
+)
+
+// TestConformanceOfAFake: the fake of these tests is enough of Consul for the laws.
+func TestConformanceOfAFake(t *testing.T) {
+	f := newFake(t)
+	h := harness(f.addr())
+	h.Corrupt, h.Writes = nil, nil // by requests that the fake does not have
+	storetest.Run(t, h)
+}
+
+// writes reports whether a request may change records.
+func writes(r *http.Request) bool { return r.URL.Path == "/v1/txn" && r.URL.RawQuery == "" }
+
+// cut breaks the connection of a request.
+func cut() { panic(http.ErrAbortHandler) }
+
+// replies has a fake give one reply to each write.
+func replies(status int, body string) func(http.ResponseWriter, *http.Request, func()) bool {
+	return func(w http.ResponseWriter, r *http.Request, _ func()) bool {
+		if !writes(r) {
+			return false
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+		return true
+	}
+}
+
+// TestWhatErrorsMean: an error tells whether something may have been written, and what to do.
+func TestWhatErrorsMean(t *testing.T) {
+	result := func(key string, index string) string {
+		return fmt.Sprintf(`{"Results":[{"KV":{"Key":%q,"ModifyIndex":%s}}],"Errors":null}`, key, index)
+	}
+	for _, test := range []struct {
+		rule      string
+		status    int
+		body      string
+		says      string
+		is, isNot error
+	}{
+		{"there is no leader", 500, "No cluster leader", "no leader", store.ErrUnknown, nil},
+		{"the leader is deposed", 500, "rpc error making call: leadership lost while committing log", "leadership lost", store.ErrUnknown, nil},
+		{"there is no such datacenter", 500, "No path to datacenter", "no datacenter of that name", store.ErrUnknown, nil},
+		{"requests are limited by the leader", 503, "rate limit exceeded", "request_limits", store.ErrUnknown, nil},
+		{"requests are limited", 429, "rate limit exceeded", "http_max_conns_per_client", nil, store.ErrUnknown},
+		{"the token has no right", 403, "Permission denied: lacks permission 'key:write'", "key_prefix", fs.ErrPermission, store.ErrUnknown},
+		{"the token is unknown", 403, "ACL not found", "token is not valid", fs.ErrPermission, store.ErrUnknown},
+		{"the key is not allowed", 409, `{"Results":null,"Errors":[{"OpIndex":0,"What":"Permission denied: token lacks permission 'key:write' on \"apps\""}]}`, "key_prefix", fs.ErrPermission, store.ErrUnknown},
+		{"the transaction is too large", 413, "Request body too large", "txn_max_req_len", nil, store.ErrUnknown},
+		{"another refusal", 409, `{"Results":null,"Errors":[{"OpIndex":0,"What":"so it is"}]}`, "so it is", nil, store.ErrUnknown},
+		{"a redirection", 301, "", "HTTP API", store.ErrUnknown, nil},
+		{"nonsense", 200, "<html>", "not one of Consul", store.ErrUnknown, nil},
+		{"an empty reply", 200, "{}", "no index", store.ErrUnknown, nil},
+		{"another key", 200, result("soloist/b", "99"), "no index", store.ErrUnknown, nil},
+		{"no index", 200, result("soloist/a", "0"), "no index", store.ErrUnknown, nil},
+		{"an index that is no token", 200, result("soloist/a", "18446744073709551615"), "no index", store.ErrUnknown, nil},
+		{"a negative index", 200, result("soloist/a", "-1"), "cannot be read", store.ErrUnknown, nil},
+		{"a result of something else", 200, `{"Results":[{"Node":{}}]}`, "without a key", store.ErrUnknown, nil},
+		{"a conflict without an error", 409, `{"Results":null,"Errors":null}`, "0 errors", store.ErrUnknown, nil},
+		{"errors in a success", 200, `{"Errors":[{"OpIndex":0,"What":"index is stale"}]}`, "1 errors", store.ErrUnknown, nil},
+		{"an error of another operation", 409, `{"Errors":[{"OpIndex":1,"What":"index is stale"}]}`, "operation 1 of 1", store.ErrUnknown, nil},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			f := newFake(t)
+			f.meets(replies(test.status, test.body))
+			g, err := acquire(background, on(t, f.addr(), "soloist"), "a", "x", time.Hour)
+			if err == nil || g.Token != 0 || test.is != nil && !errors.Is(err, test.is) || test.isNot != nil && errors.Is(err, test.isNot) || !says(err, test.says) {
+				t.Errorf("got %v, %v, want an error that is %v and not %v, and says %q", g, err, test.is, test.isNot, test.says)
+			}
+		})
+	}
+}
+
+// TestReads: what cannot be a reply to a read is an error, and no record is free because of it.
+func TestReads(t *testing.T) {
+	for rule, body := range map[string]string{
+		"nonsense":                 "<html>",
+		"the key of another name":  `{"Results":[{"KV":{"Key":"soloist/b","ModifyIndex":0}}]}`,
+		"two keys":                 `{"Results":[{"KV":{"Key":"soloist/a","ModifyIndex":0}},{"KV":{"Key":"soloist/a","ModifyIndex":0}}]}`,
+		"a key that may not be":    `{"Results":[],"Errors":null}`,
+		"a key that is locked":     `{"Results":[{"KV":{"Key":"soloist/a","Value":"e30=","ModifyIndex":7,"Session":"s"}}]}`,
+		"a value that is no token": `{"Results":[{"KV":{"Key":"soloist/a","Value":"e30=","ModifyIndex":18446744073709551615}}]}`,
+	} {
+		t.Run(rule, func(t *testing.T) {
+			f := newFake(t)
+			f.meets(func(w http.ResponseWriter, r *http.Request, _ func()) bool {
+				if writes(r) {
+					t.Error("something was written")
+				}
+				_, _ = io.WriteString(w, body)
+				return true
+			})
+			if g, err := acquire(background, on(t, f.addr(), "soloist"), "a", "x", time.Hour); err == nil || errors.Is(err, store.ErrUnknown) {
+				t.Errorf("got %v, %v, want an error, and that nothing was written", g, err)
+			}
+		})
+	}
+}
+
+// TestLostReplies: a write whose connection breaks is unknown, whether it was carried out or not, and asking again gives what the first one did.
+func TestLostReplies(t *testing.T) {
+	for rule, carriesOut := range map[string]bool{"before it was carried out": false, "after it was carried out": true} {
+		t.Run(rule, func(t *testing.T) {
+			f := newFake(t)
+			s := on(t, f.addr(), "soloist")
+			var lose atomic.Bool
+			f.meets(func(_ http.ResponseWriter, r *http.Request, carryOut func()) bool {
+				if !writes(r) || !lose.Swap(false) {
+					return false
+				}
+				if carriesOut {
+					carryOut()
+				}
+				cut()
+				return true
+			})
+			meets := func(what string, do func() error) {
+				t.Helper()
+				lose.Store(true)
+				if err := do(); !errors.Is(err, store.ErrUnknown) {
+					t.Errorf("%s: got %v, want an unknown outcome", what, err)
+				}
+				if err := do(); err != nil {
+					t.Errorf("the second %s: %v", what, err)
+				}
+			}
+			var g store.Grant
+			meets("claim", func() (err error) { g, err = acquire(background, s, "a", "x", time.Hour); return err })
+			if index := f.entries["soloist/a"].ModifyIndex; g.Token != int64(index) {
+				t.Errorf("got token %d, want %d, that of the record", g.Token, index)
+			}
+			meets("extension", func() error { return extend(background, s, "a", "x", g.Token, time.Hour) })
+			meets("release", func() error { return release(background, s, "a", "x", g.Token) })
+		})
+	}
+}
+
+// TestRepliesThatDoNotCome: a write that is cut off by its context is unknown, and one that is not sent any more is not.
+func TestRepliesThatDoNotCome(t *testing.T) {
+	f := newFake(t)
+	s := on(t, f.addr(), "soloist")
+	ctx, cancel := context.WithCancel(background)
+	f.meets(func(_ http.ResponseWriter, r *http.Request, carryOut func()) bool {
+		if !writes(r) {
+			return false
+		}
+		carryOut()
+		cancel()
+		<-r.Context().Done()
+		return true
+	})
+	if _, err := acquire(ctx, s, "a", "x", time.Hour); !errors.Is(err, store.ErrUnknown) || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want an unknown outcome", err)
+	}
+	if _, err := acquire(ctx, s, "a", "x", time.Hour); err == nil || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("got %v, want that nothing was sent", err)
+	}
+}
+
+// TestIndexFalls: a store that has seen a later index than Consul confirms grants nothing, and says that tokens would be granted again.
+func TestIndexFalls(t *testing.T) {
+	f := newFake(t)
+	s := on(t, f.addr(), "soloist")
+	if _, err := acquire(background, s, "a", "x", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	f.mu.Lock()
+	f.index, f.entries = 5, map[string]*entry{}
+	f.mu.Unlock()
+	if g, err := acquire(background, s, "b", "x", time.Hour); !errors.Is(err, store.ErrUnusable) || !says(err, "has fallen from 11 to 6") {
+		t.Errorf("got %v, %v, want that the index has fallen", g, err)
+	}
+}
+
+// TestImportedRecords: a record whose token is greater than its index was written in another datacenter. It is not replaced by a grant with a smaller token.
+func TestImportedRecords(t *testing.T) {
+	f, other := newFake(t), newFake(t)
+	other.index = 1000
+	s := on(t, other.addr(), "soloist")
+	g, err := acquire(background, s, "a", "x", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := release(background, s, "a", "x", g.Token); err != nil {
+		t.Fatal(err)
+	}
+	f.entries["soloist/a"] = &entry{Key: "soloist/a", Value: other.entries["soloist/a"].Value, ModifyIndex: 9}
+	if g, err := acquire(background, on(t, f.addr(), "soloist"), "a", "y", time.Hour); err == nil || !says(err, "imported") {
+		t.Errorf("got %v, %v, want that the record was imported", g, err)
+	}
+}
+
+// TestNextAddress: a request of which nothing was sent is sent to the next address, and one that may have been carried out is not.
+func TestNextAddress(t *testing.T) {
+	gone := newFake(t)
+	gone.Close()
+	f, g := newFake(t), newFake(t)
+	s := open(t, consulstore.Config{Addresses: []string{gone.addr(), f.addr(), g.addr()}})
+	if _, err := acquire(background, s, "a", "x", time.Hour); err != nil {
+		t.Errorf("with the first address down: %v", err)
+	}
+	f.meets(func(_ http.ResponseWriter, r *http.Request, carryOut func()) bool { carryOut(); cut(); return true })
+	if _, err := acquire(background, s, "b", "x", time.Hour); err == nil {
+		t.Error("a request that was cut off was sent to the next address")
+	}
+	if len(g.entries) != 0 {
+		t.Errorf("the next address has %d records", len(g.entries))
+	}
+	if err := s.Ping(background); err != nil { // the next request goes there
+		t.Error(err)
+	}
+	nobody := open(t, consulstore.Config{Addresses: []string{gone.addr(), gone.addr()}})
+	if _, err := acquire(background, nobody, "a", "x", time.Hour); err == nil || errors.Is(err, store.ErrUnknown) || !says(err, "nothing was sent") {
+		t.Errorf("with all addresses down: %v, want that nothing was sent", err)
+	}
+}
+
+// TestNoToken: errors do not have the token, whatever a server replies.
+func TestNoToken(t *testing.T) {
+	f := newFake(t)
+	f.meets(func(w http.ResponseWriter, r *http.Request, _ func()) bool {
+		http.Error(w, "no leader for "+r.Header.Get("X-Consul-Token"), http.StatusInternalServerError)
+		return true
+	})
+	s := open(t, consulstore.Config{Addresses: []string{f.addr()}, Token: "canary"})
+	if _, err := acquire(background, s, "a", "x", time.Hour); err == nil || says(err, "canary") || !says(err, "(token)") {
+		t.Errorf("got %v, want an error without the token", err)
+	}
+}
+
+// TestNamespaceOfNoEnterprise: transactions of a Consul without namespaces ignore them, so the store asks first.
+func TestNamespaceOfNoEnterprise(t *testing.T) {
+	f := newFake(t)
+	f.meets(func(w http.ResponseWriter, r *http.Request, _ func()) bool {
+		if r.URL.Query().Has("ns") {
+			http.Error(w, `Invalid query parameter: "ns" - Namespaces are a Consul Enterprise feature`, http.StatusBadRequest)
+		}
+		return r.URL.Query().Has("ns")
+	})
+	s := open(t, consulstore.Config{Addresses: []string{f.addr()}, Namespace: "team"})
+	for range 2 {
+		if _, err := acquire(background, s, "a", "x", time.Hour); err == nil || errors.Is(err, store.ErrUnknown) || !says(err, "need Consul Enterprise") {
+			t.Errorf("got %v, want that namespaces need Enterprise", err)
+		}
+	}
+	if len(f.entries) != 0 {
+		t.Error("something was written")
+	}
+}
+
+// TestScope: requests name namespace, partition and datacenter.
+func TestScope(t *testing.T) {
+	f := newFake(t)
+	var mu sync.Mutex
+	var seen []string
+	f.meets(func(_ http.ResponseWriter, r *http.Request, _ func()) bool {
+		text := r.URL.Query().Encode()
+		if r.URL.Path == "/v1/txn" {
+			body, _ := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(strings.NewReader(string(body)))
+			text += " " + string(body)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, text)
+		return false
+	})
+	s := open(t, consulstore.Config{Addresses: []string{f.addr()}, Datacenter: "dc2", Namespace: "team", Partition: "part"})
+	if _, err := acquire(background, s, "a", "x", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := list(s); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range seen {
+		query, body, txn := strings.Cut(text, " ")
+		if !strings.Contains(query, "dc=dc2") || !txn && !strings.Contains(query, "ns=team&partition=part") ||
+			txn && !strings.Contains(body, `"Namespace":"team","Partition":"part"`) {
+			t.Errorf("the request %s", text)
+		}
+	}
+}
+
+// TestBatches: one change that is refused does not keep others in its transaction from being carried out, and large changes are divided.
+func TestBatches(t *testing.T) {
+	f := newFake(t)
+	s, other := on(t, f.addr(), "soloist"), on(t, f.addr(), "soloist")
+	var extensions []store.Extension
+	for i := range 200 {
+		name := fmt.Sprint("n", i)
+		g, err := acquire(background, s, name, "x", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		extensions = append(extensions, store.Extension{Name: name, Holder: "x", Token: g.Token, TTL: time.Hour})
+	}
+	for _, i := range []int{0, 127, 150} {
+		if err := release(background, other, extensions[i].Name, "x", extensions[i].Token); err != nil {
+			t.Fatal(err)
+		}
+	}
+	errs, err := s.Extend(background, extensions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, err := range errs {
+		if lost := i == 0 || i == 127 || i == 150; errors.Is(err, store.ErrLost) != lost || !lost && err != nil {
+			t.Errorf("extension %d: %v", i, err)
+		}
+	}
+	var largest atomic.Int64
+	f.meets(func(_ http.ResponseWriter, r *http.Request, _ func()) bool {
+		largest.Store(max(largest.Load(), r.ContentLength))
+		return false
+	})
+	for i := range extensions {
+		extensions[i].State = make([]byte, store.MaxState)
+	}
+	if errs, err = s.Extend(background, extensions[1:100]); err != nil || errors.Join(errs...) != nil {
+		t.Errorf("%v, %v", errs, err)
+	}
+	if n := largest.Load(); n > 512<<10 {
+		t.Errorf("a request has %d bytes, want at most 512 KiB", n)
+	}
+}
+
+// TestWatchRestarts: an index that goes backwards wakes those who wait, and the watch begins anew.
+func TestWatchRestarts(t *testing.T) {
+	f := newFake(t)
+	s, other := on(t, f.addr(), "soloist"), on(t, f.addr(), "soloist")
+	g, err := acquire(background, other, "a", "x", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wake, err := s.Watch(t.Context(), []string{"a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var restored atomic.Bool
+	f.meets(func(w http.ResponseWriter, r *http.Request, _ func()) bool {
+		if !r.URL.Query().Has("index") || restored.Swap(true) {
+			return false
+		}
+		w.Header().Set("X-Consul-Index", "2")
+		w.WriteHeader(http.StatusNotFound)
+		return true
+	})
+	if err := extend(background, other, "a", "x", g.Token, time.Hour); err != nil { // the query that is under way ends
+		t.Fatal(err)
+	}
+	if _, open := <-wake; !open {
+		t.Fatal("the watch was lost")
+	}
+	for len(wake) > 0 {
+		<-wake
+	}
+	if err := release(background, other, "a", "x", g.Token); err != nil {
+		t.Fatal(err)
+	}
+	if _, open := <-wake; !open {
+		t.Error("the watch was lost")
+	}
+}
+
+// TestWatchesAreBounded: a store follows 64 names, each with one query for all who wait for it, and refuses more, so that the caller polls.
+func TestWatchesAreBounded(t *testing.T) {
+	f := newFake(t)
+	s := on(t, f.addr(), "soloist")
+	var queries atomic.Int64
+	f.meets(func(_ http.ResponseWriter, r *http.Request, _ func()) bool {
+		if strings.HasPrefix(r.URL.Path, "/v1/kv/") && !r.URL.Query().Has("index") {
+			queries.Add(1)
+		}
+		return false
+	})
+	var names []string
+	for i := range 64 {
+		names = append(names, fmt.Sprint("n", i))
+	}
+	ctx, cancel := context.WithCancel(background)
+	for range 3 {
+		if _, err := s.Watch(ctx, append(names, names...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := queries.Load(); n != 64 {
+		t.Errorf("%d queries, want one for each name", n)
+	}
+	if _, err := s.Watch(ctx, []string{"n1", "more"}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("the 65th name: %v", err)
+	}
+	wake, err := s.Watch(background, []string{"n1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	another, err := s.Watch(background, []string{"more"}) // when the others have ended
+	for ; errors.Is(err, errors.ErrUnsupported); another, err = s.Watch(background, []string{"more"}) {
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.meets(func(http.ResponseWriter, *http.Request, func()) bool { cut(); return true })
+	f.CloseClientConnections() // net/http asks once more
+	for _, ch := range []<-chan struct{}{wake, another} {
+		if _, open := <-ch; open {
+			t.Error("a watch that was lost has sent a value")
+		}
+	}
+}
+
+// TestTokenFile: the token is read anew for each request.
+func TestTokenFile(t *testing.T) {
+	f := newFake(t)
+	var last atomic.Value
+	f.meets(func(_ http.ResponseWriter, r *http.Request, _ func()) bool {
+		last.Store(r.Header.Get("X-Consul-Token"))
+		return false
+	})
+	file := t.TempDir() + "/token"
+	s := open(t, consulstore.Config{Addresses: []string{f.addr()}, TokenFile: file})
+	if err := s.Ping(background); err == nil || !says(err, "reading the token") {
+		t.Errorf("without the file: %v", err)
+	}
+	for _, token := range []string{"first", "second"} {
+		write(t, file, token+"\n")
+		if err := s.Ping(background); err != nil || last.Load() != token {
+			t.Errorf("%v, %q was sent, want %q", err, last.Load(), token)
+		}
+	}
+	write(t, file, "a b\n")
+	if err := s.Ping(background); err == nil || says(err, "a b") || !says(err, "has no token") {
+		t.Errorf("with something else in the file: %v", err)
+	}
+}
