@@ -5,6 +5,7 @@
 #   BENCHTIME=1s      how long each benchmark runs
 #   ARGS='…'          arguments for make demo, bench and mutants
 #   N=20000           how many histories make sim runs; SEED=7 runs that one and tells it
+#   VERSION=0.0.0     the version of packages
 #   FOR=10m           how long each run of make live takes; OPS=1000000 how many operations of each store it judges
 
 GO        ?= go
@@ -13,9 +14,11 @@ FUZZTIME  ?= 200000x
 N         ?= 20000
 FOR       ?= 10m
 OPS       ?= 1000000
+VERSION   ?= 0.0.0
 
 BIN     := bin
 SOLOIST := $(BIN)/soloist
+DIST    := $(BIN)/dist
 LINT    := $(BIN)/tools/golangci-lint
 VULN    := $(BIN)/tools/govulncheck
 # Shows what go test shows, and writes down which tests were skipped.
@@ -24,7 +27,7 @@ TEST     = $(GO) run ./test/report bin/unchecked/tests $(GO) test -json
 MODULES  = $(shell $(GO) list -m -f '{{.Dir}}' | sed 's|^$(CURDIR)/\{0,1\}||; s|^$$|.|')
 
 .DEFAULT_GOAL := help
-.PHONY: help test check fmt vet lint servers unit sim model mutants live standalone portable fuzz-short fuzz vuln build man demo bench pictures module clean $(SOLOIST)
+.PHONY: help test check fmt vet lint servers unit sim model mutants live standalone portable fuzz-short fuzz vuln build man dist packages demo bench pictures module clean $(SOLOIST)
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -100,6 +103,21 @@ $(SOLOIST):
 man: $(SOLOIST) ## write the manual pages into bin/man/man1
 	@$(SOLOIST) man $(BIN)/man/man1
 	@echo "wrote $(BIN)/man/man1"
+
+# What packages and images have: a program that is linked statically, its manual pages, completions and modules.
+dist: ## build what packages and images contain into bin/dist
+	@mkdir -p $(DIST)/man1 $(DIST)/completion
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags=-s -o $(DIST)/soloist ./cmd/soloist
+	@rm -f $(DIST)/man1/* && $(DIST)/soloist man $(DIST)/man1 && gzip -9n $(DIST)/man1/*.1
+	@$(DIST)/soloist completion bash >$(DIST)/completion/soloist.bash
+	@$(DIST)/soloist completion zsh >$(DIST)/completion/_soloist
+	@$(DIST)/soloist completion fish >$(DIST)/completion/soloist.fish
+	@$(GO) run ./deploy/sbom $(DIST)/soloist >$(DIST)/soloist.cdx.json
+
+# Not part of test: nfpm takes minutes to build, once.
+packages: dist ## make packages for Debian and for RPM of VERSION (0.0.0) in bin/dist
+	@for kind in deb rpm; do VERSION=$(VERSION) ARCH=$$($(GO) env GOARCH) \
+		$(GO) run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.48.0 package -f deploy/packages/nfpm.yaml -p $$kind -t $(DIST)/ || exit 1; done
 
 demo: $(SOLOIST) ## build bin/soloist and show it at work
 	@$(SOLOIST) demo $(ARGS)

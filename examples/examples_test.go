@@ -239,7 +239,7 @@ func TestJobFiles(t *testing.T) {
 		}
 	}
 	for file, pattern := range map[string]string{
-		"../deploy/soloist-cron.service": `(?m)^ExecStart=/usr/local/bin/soloist (.*)$`,
+		"../deploy/soloist-cron.service": `(?m)^ExecStart=/usr/bin/soloist (.*)$`,
 		"../deploy/kubernetes.yaml":      `(?m)^ +args: \[(.*)\]$`,
 	} {
 		text := readFile(t, file)
