@@ -40,13 +40,16 @@ var refusals = map[string]string{
 // A client that repeats requests by itself tells the error of the last attempt only: then nothing is sure, for an attempt before may have
 // been carried out and its answer lost.
 func (s *Store) classify(err error) (explained error, sure bool) {
+	if err == nil {
+		return nil, true
+	}
 	var refused redis.Error
 	var dial *net.OpError
 	var bad *malformedError
 	switch {
 	case errors.As(err, &bad):
 		return err, false
-	case err == nil, errors.Is(err, store.ErrClosed):
+	case errors.Is(err, store.ErrClosed):
 		return err, true
 	case errors.Is(err, redis.ErrClosed) && s.ctx.Err() != nil:
 		return store.ErrClosed, s.single
@@ -62,6 +65,9 @@ func (s *Store) classify(err error) (explained error, sure bool) {
 
 // overdue adds to a timeout that the context of its request has ended, if it has: a connection reports the timeout only.
 func overdue(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
 	var late net.Error
 	if !errors.As(err, &late) || !late.Timeout() {
 		return err
