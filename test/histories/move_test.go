@@ -34,7 +34,7 @@ func TestMoves(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newMovingFleet(seed)
 			f.run(t)
-			v := proof.Check(settled(withKnownTokens(f.rec.history())), proof.Rules{Steps: 1_000_000})
+			v := proof.Check(settled(withKnownTokens(f.rec.history())), proof.Rules{Steps: 300_000})
 			for _, found := range v.Violations {
 				t.Errorf("seed %d: %v", seed, found)
 			}
@@ -45,7 +45,7 @@ func TestMoves(t *testing.T) {
 		}
 	}
 	t.Log(sum)
-	if *moveSeed == 0 && (sum.Grants < 10**moves || sum.Unknowns < 5**moves || sum.Refusals < 5**moves || sum.Unchecked > *moves/4) {
+	if *moveSeed == 0 && (sum.Grants < 10**moves || sum.Unknowns < 5**moves || sum.Refusals < 5**moves || sum.Unchecked > *moves*len(movedNames)/2) {
 		t.Error("too little happened, or could not be checked")
 	}
 }
