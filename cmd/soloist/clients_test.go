@@ -1,0 +1,170 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+// A foreignClient is one of the programs of examples/clients.
+type foreignClient struct {
+	*exec.Cmd
+	t     *testing.T
+	stdin io.Closer
+
+	mu   sync.Mutex
+	said []string
+}
+
+func startForeign(t *testing.T, argv ...string) *foreignClient {
+	t.Helper()
+	c := &foreignClient{Cmd: exec.Command(argv[0], argv[1:]...), t: t}
+	c.Env = append(os.Environ(), "no_proxy=*")
+	stdin, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.stdin, c.Stdout, c.Stderr = stdin, write, write
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = write.Close()
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		defer read.Close()
+		for in := bufio.NewScanner(read); in.Scan(); {
+			c.mu.Lock()
+			c.said = append(c.said, in.Text())
+			c.mu.Unlock()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+		<-heard
+		if t.Failed() {
+			t.Logf("%v: %q", argv, c.said)
+		}
+	})
+	return c
+}
+
+// lines returns the lines that begin with a word.
+func (c *foreignClient) lines(word string) (found []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, line := range c.said {
+		if line == word || strings.HasPrefix(line, word+" ") {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// until waits for n lines that begin with a word, and returns the last.
+func (c *foreignClient) until(n int, word string) string {
+	c.t.Helper()
+	until(c.t, "it says "+word, func() bool { return len(c.lines(word)) >= n })
+	return c.lines(word)[n-1]
+}
+
+// ends ends the work of the client, and waits for its good end.
+func (c *foreignClient) ends() {
+	c.t.Helper()
+	_ = c.stdin.Close()
+	if err := c.Wait(); err != nil {
+		c.t.Errorf("%v: %v", c.Args, err)
+	}
+}
+
+// The clients of examples/clients hold leases through the end of an instance of the service: they go on with another, and no lease is lost. A lock
+// that is held by a connection is held again, with a higher token.
+func TestClientsInOtherLanguages(t *testing.T) {
+	examples := filepath.Join("..", "..", "examples", "clients")
+	for name, prepare := range map[string]func(*testing.T) []string{
+		"Python": func(t *testing.T) []string {
+			return []string{servers.Program(t, "Python", "python3"), filepath.Join(examples, "soloist.py")}
+		},
+		"JavaScript": func(t *testing.T) []string {
+			return []string{servers.Program(t, "Node.js", "node"), filepath.Join(examples, "soloist.mjs")}
+		},
+		"Java": func(t *testing.T) []string {
+			classes := t.TempDir()
+			compile := exec.Command(servers.Program(t, "the compiler of Java", "javac"), "-d", classes, filepath.Join(examples, "Soloist.java"))
+			if out, err := compile.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			return []string{servers.Program(t, "Java", "java"), "-cp", classes, "Soloist"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := prepare(t)
+			var all []*watchedProcess
+			var urls []string
+			dir := memoryDir(t)
+			for range 2 {
+				p := watched(t, memoryDir(t), "sqlite:"+filepath.Join(dir, "store.db"), "serve", "--listen", "0")
+				all, urls = append(all, p), append(urls, "http://"+p.address())
+			}
+			run := func(args ...string) *foreignClient {
+				t.Helper()
+				return startForeign(t, slices.Concat(client, []string{strings.Join(urls, ",")}, args)...)
+			}
+			lease, hold := run("lease", "close month/ü"), run("hold", "nightly")
+			leaseToken := strings.TrimPrefix(lease.until(1, "held"), "held ")
+			first := hold.until(1, "held")
+			_ = all[0].Process.Kill()
+			_ = all[0].Wait()
+			before := len(lease.lines("renewed"))
+			lease.until(before+1, "renewed")
+			if !strings.Contains(all[1].get("/v1/locks"), `{"name":"close month/ü","replica":`) || !strings.Contains(all[1].get("/v1/locks"), `"token":`+leaseToken+`,`) {
+				t.Errorf("the lease with token %s is not held: %s", leaseToken, all[1].get("/v1/locks"))
+			}
+			if second := hold.until(2, "held"); tokenOf(t, second) <= tokenOf(t, first) {
+				t.Errorf("%q after %q", second, first)
+			}
+			permit := run("permit", "pdf", "1")
+			permit.until(1, "held")
+			for _, want := range []string{"processed", "done"} {
+				element := run("element", "invoices", "4711")
+				element.until(1, want)
+				element.ends()
+			}
+			for _, c := range []*foreignClient{permit, lease, hold} {
+				c.ends()
+			}
+			permit.until(1, "released")
+			lease.until(1, "released")
+			until(t, "nothing is held", func() bool {
+				return strings.Contains(all[1].get("/v1/locks"), `"items":[]`) && strings.Contains(all[1].get("/v1/semaphores"), `"permits":[]`)
+			})
+			all[1].ends()
+		})
+	}
+}
+
+func tokenOf(t *testing.T, held string) int64 {
+	t.Helper()
+	token, err := strconv.ParseInt(strings.TrimPrefix(held, "held "), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}

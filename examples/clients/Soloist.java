@@ -1,0 +1,222 @@
+import java.io.IOException;
+import java.net.URI;
+import java.net.URLEncoder;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.net.http.HttpResponse.BodyHandlers;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.List;
+import java.util.UUID;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.ScheduledFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
+import java.util.regex.Pattern;
+
+/**
+ * Locks, permits and elements of a soloist service, with the classes of Java alone.
+ *
+ * <p>java Soloist.java URL[,URL…] lease NAME | hold NAME | permit NAME LIMIT | element JOB ID
+ *
+ * <p>The URLs are instances of one service. TOKEN in the environment is the token of the caller, if the service needs one.
+ */
+public class Soloist {
+  private final HttpClient http = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
+  private final ScheduledExecutorService timer = Executors.newScheduledThreadPool(2, task -> {
+    Thread thread = new Thread(task);
+    thread.setDaemon(true);
+    return thread;
+  });
+  private final String replica = "java-" + ProcessHandle.current().pid(); // what lists show as the holder
+  private final List<String> instances;
+  private final String token;
+  private final AtomicInteger instance = new AtomicInteger();
+
+  Soloist(List<String> instances, String token) {
+    this.instances = instances;
+    this.token = token;
+  }
+
+  /** An error that the service reports; code is one of those in docs/operate/service.md. */
+  static class Problem extends IOException {
+    final int status;
+    final String code;
+
+    Problem(int status, String body) {
+      super(text(body, "code") + ": " + text(body, "detail"));
+      this.status = status;
+      this.code = text(body, "code");
+    }
+  }
+
+  /** A reply, and when the request that got it was sent. */
+  record Reply(String body, double sent) {}
+
+  static double now() {
+    return System.nanoTime() / 1e9;
+  }
+
+  static Duration seconds(double n) {
+    return Duration.ofMillis(Math.max(1, (long) (n * 1000)));
+  }
+
+  /** Returns a field of a reply. Its replies are flat; a program that has a parser of JSON uses that. */
+  static String text(String body, String field) {
+    var found = Pattern.compile("\"" + field + "\":\"?([^\",}]*)").matcher(body);
+    return found.find() ? found.group(1) : "";
+  }
+
+  static String part(String name) {
+    return URLEncoder.encode(name, StandardCharsets.UTF_8).replace("+", "%20");
+  }
+
+  HttpRequest request(String path, String body, double timeout, String key) {
+    String at = instances.get(Math.floorMod(instance.get(), instances.size()));
+    var r = HttpRequest.newBuilder(URI.create(at + path)).timeout(seconds(timeout)).header("Content-Type", "application/json");
+    if (token != null) {
+      r.header("Authorization", "Bearer " + token);
+    }
+    if (key != null) {
+      r.header("Idempotency-Key", key);
+    }
+    return r.POST(HttpRequest.BodyPublishers.ofString(body)).build();
+  }
+
+  /** Sends a request until an instance responds, for until seconds. */
+  Reply call(String path, String body, double until, double timeout, String key) throws IOException, InterruptedException {
+    for (double end = now() + until; ; Thread.sleep(100)) {
+      double sent = now();
+      try {
+        HttpResponse<String> response = http.send(request(path, body, timeout, key), BodyHandlers.ofString());
+        if (response.statusCode() < 300) {
+          return new Reply(response.body(), sent);
+        }
+        throw new Problem(response.statusCode(), response.body());
+      } catch (IOException e) { // without a response it may have been done, and 503 may pass
+        if (e instanceof Problem p && p.status != 503 || now() > end) {
+          throw e;
+        }
+      }
+      instance.incrementAndGet();
+    }
+  }
+
+  /** Takes a lease. The key makes it safe to repeat the request, whatever became of it. */
+  Lease lease(String path, double ttl, double wait) throws IOException, InterruptedException {
+    String body = "{\"ttl\": %s, \"wait\": %s, \"replica\": \"%s\"}".formatted(ttl, wait, replica);
+    return new Lease(ttl, call(path, body, wait + 60, wait + 10, UUID.randomUUID().toString()));
+  }
+
+  /**
+   * Passes on the events of a lock that is held for as long as its connection: one every third of the TTL. When hold returns, stop the work.
+   */
+  void hold(String name, double ttl, Consumer<String> event) throws IOException, InterruptedException {
+    String body = "{\"ttl\": %s, \"wait\": %s, \"replica\": \"%s\"}".formatted(ttl, ttl / 3, replica);
+    var response = http.send(request("/v1/locks/" + part(name) + "/hold", body, ttl / 2, null), BodyHandlers.ofInputStream());
+    try (var lines = response.body()) {
+      if (response.statusCode() >= 300) {
+        throw new Problem(response.statusCode(), new String(lines.readAllBytes(), StandardCharsets.UTF_8));
+      }
+      var in = new java.io.BufferedReader(new java.io.InputStreamReader(lines, StandardCharsets.UTF_8));
+      while (true) {
+        ScheduledFuture<?> silent = timer.schedule(() -> { lines.close(); return null; }, (long) (ttl * 500), TimeUnit.MILLISECONDS);
+        String line = in.readLine();
+        silent.cancel(false);
+        if (line == null) {
+          return;
+        }
+        event.accept(line);
+      }
+    }
+  }
+
+  /** A lease that is renewed. When lost completes, stop the work: another may have it. */
+  class Lease {
+    final CompletableFuture<Void> lost = new CompletableFuture<>();
+    final String id;
+    final String fencingToken;
+    private final double ttl;
+    private final ScheduledFuture<?> renewals;
+    private volatile double end;
+
+    Lease(double ttl, Reply granted) {
+      this.ttl = ttl;
+      id = text(granted.body, "lease");
+      fencingToken = text(granted.body, "token");
+      end = granted.sent + Double.parseDouble(text(granted.body, "expiresIn"));
+      long pause = (long) (ttl * 1000 / 3);
+      renewals = timer.scheduleWithFixedDelay(this::renew, pause, pause, TimeUnit.MILLISECONDS);
+    }
+
+    private void renew() {
+      try {
+        Reply reply = call("/v1/leases/" + id + "/renew", "", end - now() - ttl / 6, ttl / 6, null);
+        end = reply.sent + Double.parseDouble(text(reply.body, "expiresIn"));
+        System.out.println("renewed");
+      } catch (IOException | InterruptedException e) { // lost, or no instance has responded
+        lost.complete(null);
+        stop();
+      }
+    }
+
+    void stop() {
+      renewals.cancel(false);
+    }
+
+    void release() throws IOException, InterruptedException {
+      stop();
+      call("/v1/leases/" + id + "/release", "", 60, 10, null);
+    }
+  }
+
+  public static void main(String[] args) throws Exception {
+    var client = new Soloist(List.of(args[0].split(",")), System.getenv("TOKEN"));
+    String name = part(args[2]);
+    if (args[1].equals("element")) {
+      String element = "/v1/elements/" + name + "/" + part(args[3]);
+      try {
+        Lease claim = client.lease(element + "/claim", 30, 0);
+        claim.stop();
+        client.call(element + "/done", "{\"lease\": \"" + claim.id + "\"}", 60, 10, null);
+        System.out.println("processed");
+      } catch (Problem e) {
+        System.out.println(e.code); // done, held or failed
+      }
+    } else if (args[1].equals("hold")) {
+      var worked = new Thread(() -> {
+        try {
+          System.in.readAllBytes(); // the work
+        } catch (IOException e) {
+          System.err.println(e);
+        }
+        System.exit(0);
+      });
+      worked.start();
+      while (true) {
+        try {
+          client.hold(args[2], 15, line -> System.out.println(text(line, "event") + " " + text(line, "token")));
+        } catch (IOException e) {
+          System.out.println("broken " + e.getMessage());
+        }
+        client.instance.incrementAndGet();
+        Thread.sleep(100);
+      }
+    } else {
+      String path = args[1].equals("permit") ? "/v1/semaphores/" + name + "/acquire?limit=" + args[3] : "/v1/locks/" + name + "/acquire";
+      Lease lease = client.lease(path, 30, 60);
+      System.out.println("held " + lease.fencingToken);
+      System.in.readAllBytes(); // the work; check lease.lost in it
+      if (lease.lost.isDone()) {
+        throw new IOException("lost");
+      }
+      lease.release();
+      System.out.println("released");
+    }
+    System.exit(0);
+  }
+}

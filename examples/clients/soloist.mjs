@@ -1,0 +1,153 @@
+// Locks, permits and elements of a soloist service, with the fetch of JavaScript alone.
+//
+// node soloist.mjs URL[,URL…] lease NAME | hold NAME | permit NAME LIMIT | element JOB ID
+//
+// The URLs are instances of one service. TOKEN in the environment is the token of the caller, if the service needs one.
+
+import { once } from "node:events";
+import { hostname } from "node:os";
+
+const replica = `${hostname()}-${process.pid}`; // what lists show as the holder
+const now = () => performance.now() / 1000;
+const sleep = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+
+/** An error that the service reports; code is one of those in docs/operate/service.md. */
+class Problem extends Error {
+  constructor(body) {
+    super(`${body.code}: ${body.detail}`);
+    Object.assign(this, { code: body.code, status: body.status });
+  }
+}
+
+class Soloist {
+  constructor(instances, token) {
+    this.instances = instances;
+    this.headers = { "Content-Type": "application/json", ...(token && { Authorization: `Bearer ${token}` }) };
+  }
+
+  next() {
+    this.instances.push(this.instances.shift());
+  }
+
+  /** Sends one request, and returns its response. */
+  async open(path, body, signal, headers = {}) {
+    const init = { method: "POST", headers: { ...this.headers, ...headers }, body: JSON.stringify(body), signal };
+    const response = await fetch(this.instances[0] + path, init);
+    if (!response.ok) throw new Problem(await response.json());
+    return response;
+  }
+
+  /** Sends a request until an instance responds, for `until` seconds. Returns the reply, and when the request that got it was sent. */
+  async call(path, { body = {}, until = 60, timeout = 10, headers } = {}) {
+    const end = now() + until;
+    for (;;) {
+      const sent = now();
+      try {
+        const response = await this.open(path, body, AbortSignal.timeout(Math.max(0, timeout * 1000)), headers);
+        const text = await response.text();
+        return [text ? JSON.parse(text) : {}, sent];
+      } catch (e) {
+        // Without a response it may have been done, and 503 may pass.
+        if ((e instanceof Problem && e.status !== 503) || now() > end) throw e;
+      }
+      this.next();
+      await sleep(0.1);
+    }
+  }
+
+  /** Takes a lease. The key makes it safe to repeat the request, whatever became of it. */
+  async lease(path, { ttl = 30, wait = 0 } = {}) {
+    const headers = { "Idempotency-Key": crypto.randomUUID() };
+    return new Lease(this, ttl, ...(await this.call(path, { body: { ttl, wait, replica }, until: wait + 60, timeout: wait + 10, headers })));
+  }
+
+  /** Yields the events of a lock that is held for as long as its connection: one every third of the TTL. When they end, stop the work. */
+  async *hold(name, ttl = 30) {
+    const silent = new AbortController(); // ends the connection when nothing has come for too long
+    const watch = () => setTimeout(() => silent.abort(), (ttl / 2) * 1000);
+    let timer = watch();
+    try {
+      const response = await this.open(`/v1/locks/${encodeURIComponent(name)}/hold`, { ttl, wait: ttl / 3, replica }, silent.signal);
+      let text = "";
+      for await (const part of response.body.pipeThrough(new TextDecoderStream())) {
+        clearTimeout(timer);
+        timer = watch();
+        const lines = (text + part).split("\n");
+        text = lines.pop();
+        yield* lines.map((line) => JSON.parse(line));
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+/** A lease that is renewed. When `lost` is aborted, stop the work: another may have it. */
+class Lease {
+  constructor(client, ttl, granted, sent) {
+    Object.assign(this, { client, ttl, granted, token: granted.token, end: sent + granted.expiresIn, ended: new AbortController() });
+    this.lost = this.ended.signal;
+    this.timer = setTimeout(() => this.keep(), (ttl / 3) * 1000);
+  }
+
+  async keep() {
+    try {
+      const [reply, sent] = await this.client.call(this.path("renew"), { until: this.end - now() - this.ttl / 6, timeout: this.ttl / 6 });
+      this.end = sent + reply.expiresIn;
+      console.log("renewed");
+      if (!this.released) this.timer = setTimeout(() => this.keep(), (this.ttl / 3) * 1000);
+    } catch (e) {
+      if (!this.released) this.ended.abort(e); // lost, or no instance has responded
+    }
+  }
+
+  path(verb) {
+    return `/v1/leases/${this.granted.lease}/${verb}`;
+  }
+
+  stop() {
+    this.released = true;
+    clearTimeout(this.timer);
+  }
+
+  async release() {
+    this.stop();
+    await this.client.call(this.path("release"));
+  }
+}
+
+const [urls, what, name, more] = process.argv.slice(2);
+const client = new Soloist(urls.split(","), process.env.TOKEN);
+const worked = once(process.stdin.resume(), "end"); // the work
+if (what === "element") {
+  const element = `/v1/elements/${encodeURIComponent(name)}/${encodeURIComponent(more)}`;
+  try {
+    const claim = await client.lease(`${element}/claim`);
+    claim.stop();
+    await client.call(`${element}/done`, { body: { lease: claim.granted.lease } });
+    console.log("processed");
+  } catch (e) {
+    if (!(e instanceof Problem)) throw e;
+    console.log(e.code); // done, held or failed
+  }
+} else if (what === "hold") {
+  worked.then(() => process.exit(0));
+  for (;;) {
+    try {
+      for await (const event of client.hold(name, 15)) console.log(event.event, event.token);
+    } catch (e) {
+      console.log("broken", e.message);
+    }
+    client.next();
+    await sleep(0.1);
+  }
+} else {
+  const path = what === "permit" ? `/v1/semaphores/${encodeURIComponent(name)}/acquire?limit=${more}` : `/v1/locks/${encodeURIComponent(name)}/acquire`;
+  const lease = await client.lease(path, { wait: 60 });
+  console.log("held", lease.token);
+  await worked; // check lease.lost in it
+  if (lease.lost.aborted) throw new Error("lost");
+  await lease.release();
+  console.log("released");
+}
+process.exit(0);
