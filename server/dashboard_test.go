@@ -2,6 +2,8 @@ package server
 
 import (
 	"crypto/tls"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -131,6 +133,50 @@ func TestCookieIsSecure(t *testing.T) {
 			}
 		}
 	}
+}
+
+// No route and no page shows what an error of the store has: it may name its host, or worse.
+func TestErrorsOfTheStoreAreNotShown(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{OpenActions: true})
+	s.store.Break(errors.New("dial tcp db.internal:5432: password canary-secret refused"))
+	refuse := func(what string, a answer) {
+		t.Helper()
+		if text := string(a.body); strings.Contains(text, "internal:") || strings.Contains(text, "canary") {
+			t.Errorf("%s: %d %s", what, a.status, text)
+		}
+	}
+	for _, p := range paths(s.server) {
+		if p[1] == "/v1/events" {
+			continue
+		}
+		refuse(p[0]+" "+p[1], s.send(p[0], p[1], nil))
+	}
+	for _, p := range s.server.menu {
+		refuse("the page "+p.path, s.page("GET", link(p.path, "name", "x", "job", "x"), nil))
+	}
+	for verb := range formActions {
+		refuse("the form "+verb, s.page("POST", "/act", url.Values{"verb": {verb}, "kind": {"job"}, "name": {"x"}, "reason": {"r"}, "token": {"1"}}))
+	}
+	refuse("the events", answer{body: []byte(s.listenBroken())})
+}
+
+// listenBroken returns the first event of a service whose store cannot be read.
+func (s *service) listenBroken() string {
+	s.t.Helper()
+	response, err := s.http.Client().Do(s.request("GET", "/v1/events", nil))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	e := readFeed(s.t, response.Body).next()
+	if e.Event != "store" || e.Store.Reachable {
+		s.t.Errorf("%+v", e)
+	}
+	text, err := json.Marshal(e)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(text)
 }
 
 // A form does what its role and prefix allow, and nothing else; wrong fields are named.

@@ -421,3 +421,37 @@ func TestPageListsTheMetrics(t *testing.T) {
 		}
 	}
 }
+
+// Names that callers choose freely make no series: 100,000 of them have as many as one.
+func TestSeriesDoNotGrowWithNames(t *testing.T) {
+	metrics, reg := prommetrics.New(prommetrics.Options{}), prometheus.NewPedanticRegistry()
+	if err := reg.Register(metrics); err != nil {
+		t.Fatal(err)
+	}
+	use := func(name string) {
+		for _, kind := range []soloist.Kind{soloist.KindLock, soloist.KindLeader, soloist.KindPermit, soloist.KindElement} {
+			subject := soloist.Subject{Kind: kind, Name: name}
+			for _, e := range []soloist.Event{
+				{Kind: soloist.EventGranted}, {Kind: soloist.EventRefused, Err: soloist.ErrHeld}, {Kind: soloist.EventLost, Outcome: "expired"}, {Kind: soloist.EventReleased},
+			} {
+				e.Subject = subject
+				metrics.Observe(background, e)
+			}
+		}
+	}
+	count := func() int {
+		n, err := testutil.GatherAndCount(reg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	use("first")
+	before := count()
+	for i := range 100_000 {
+		use(fmt.Sprint("name-", i))
+	}
+	if after := count(); after != before || before == 0 {
+		t.Errorf("%d series for one name, %d for 100,000 more", before, after)
+	}
+}
