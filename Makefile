@@ -67,9 +67,10 @@ model: ## look at every state of a model of the protocol; needs spin
 mutants: servers ## put defects into copies of our own code and show that each is caught; half an hour, and it resumes where it was broken off
 	@$(GO) run ./test/mutants -ledger bin/mutants.jsonl $(ARGS)
 
-live: servers ## real servers under faults, FOR (10m) each, and OPS (1000000) operations of each store judged one by one
+live: servers ## real servers under faults, FOR (10m) each, OPS (1000000) operations of each store judged one by one, and clusters that take long
 	@$(GO) test ./test/live -v -count 1 -timeout 0 -live.for=$(FOR)
 	@$(GO) test ./test/histories -v -count 1 -timeout 0 -histories.ops=$(OPS)
+	@SOLOIST_TEST_LIVE=1 $(GO) test ./store/cassandrastore -run '^TestCluster$$' -v -count 1 -timeout 0
 
 .PHONY: quick
 quick:

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 
@@ -56,7 +57,16 @@ func (b *backend) Read(ctx context.Context, names []string) ([]casstore.Item, er
 	return items, nil
 }
 
-func (b *backend) read(ctx context.Context, session *gocql.Session, name string) (casstore.Item, error) {
+// read reads a row at SERIAL, and again while it is contended.
+func (b *backend) read(ctx context.Context, session *gocql.Session, name string) (item casstore.Item, err error) {
+	uncontended(ctx, func() bool {
+		item, err = b.readOnce(ctx, session, name)
+		return contended(err)
+	})
+	return item, err
+}
+
+func (b *backend) readOnce(ctx context.Context, session *gocql.Session, name string) (casstore.Item, error) {
 	rows := query(session, b.cfg.serial(), b.cql.read, name).IterContext(ctx)
 	var r row
 	found := rows.Scan(r.into(rows.Columns())...)
@@ -80,17 +90,34 @@ func (b *backend) Write(ctx context.Context, changes []casstore.Change) ([]casst
 	return results, nil
 }
 
-// write changes one row.
-func (b *backend) write(ctx context.Context, session *gocql.Session, c casstore.Change) casstore.Result {
+// write changes one row, and tries again while it is contended and has had no effect.
+func (b *backend) write(ctx context.Context, session *gocql.Session, c casstore.Change) (result casstore.Result) {
+	uncontended(ctx, func() bool {
+		begun := time.Now()
+		if result = b.writeOnce(ctx, session, c); !contended(result.Err) {
+			return false
+		}
+		now, err := b.read(ctx, session, c.Name)
+		if err != nil || now.Err != nil {
+			return false
+		}
+		var again bool
+		result, again = settle(c, now, time.Since(begun), result.Err)
+		return again
+	})
+	return result
+}
+
+func (b *backend) writeOnce(ctx context.Context, session *gocql.Session, c casstore.Change) casstore.Result {
 	var cql string
 	var parameters []any
 	switch {
 	case c.Record == nil:
 		cql, parameters = b.cql.remove, []any{c.Name, c.Version}
 	case c.Version == "":
-		cql, parameters = b.cql.insert, values(c.Name, c.Record)
+		cql, parameters = b.cql.insert, values(c)
 	default:
-		cql, parameters = b.cql.update, append(values(c.Name, c.Record), c.Version)
+		cql, parameters = b.cql.update, append(values(c), c.Version)
 	}
 	// The columns of the reply are not always the same, so it must describe them.
 	rows := query(session, b.cfg.quorum(), cql, parameters...).SerialConsistency(b.cfg.serial()).NoSkipMetadata().IterContext(ctx)
@@ -109,7 +136,7 @@ func (b *backend) write(ctx context.Context, session *gocql.Session, c casstore.
 	case c.Record == nil:
 		return casstore.Result{}
 	}
-	return casstore.Result{Version: c.Record.Write}
+	return casstore.Result{Version: versionAfter(c)}
 }
 
 // List implements casstore.Backend. It reads the whole table, and sorts what it found: partitions have no order of names.

@@ -22,7 +22,7 @@ var (
 )
 
 // New returns a store on a session that the caller has made and closes. It sends no request. The session's consistency,
-// retry policy and speculative execution are not used: each request names its consistency, and is sent once. It is an
+// retry policy and speculative execution are not used: each request names its consistency, and the driver repeats none. It is an
 // error, store.ErrInvalid, if session is nil or cfg has a name that cannot be.
 func New(session *gocql.Session, cfg Config) (*Store, error) {
 	if session == nil {

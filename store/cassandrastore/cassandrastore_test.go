@@ -110,10 +110,11 @@ type handle struct {
 // Unwrap is the convention of package store.
 func (h handle) Unwrap() store.Store { return h.Store }
 
-// The laws take turns at the tables of one keyspace: to empty a table takes a tenth of the time that making one takes.
-func TestConformance(t *testing.T) {
-	s := shared(t)
-	keyspace, made, free := s.keyspace(t, oneCopy), 0, []cassandrastore.Config(nil)
+func TestConformance(t *testing.T) { shared(t).conform(t, oneCopy) }
+
+// conform runs the laws. They take turns at the tables of one keyspace: to empty a table takes a tenth of the time that making one takes.
+func (s *server) conform(t *testing.T, replication string) {
+	keyspace, made, free := s.keyspace(t, replication), 0, []cassandrastore.Config(nil)
 	storetest.Run(t, storetest.Harness{
 		Open: func(t testing.TB) store.Store {
 			if len(free) == 0 {

@@ -22,8 +22,11 @@ func wrap(doing string, err error) error {
 		denied      *gocql.RequestErrUnauthorized
 		credentials *gocql.RequestErrCredentials
 		invalid     *gocql.RequestErrInvalid
+		few         *gocql.RequestErrUnavailable
 	)
 	switch {
+	case errors.As(err, &few):
+		return fmt.Errorf("cassandrastore: %s: of %d copies that must decide %d can be reached: start the nodes that are down: %w", doing, few.Required, few.Alive, err)
 	case errors.As(err, &denied), errors.As(err, &credentials):
 		return fmt.Errorf("cassandrastore: %s: %w: %w", doing, err, fs.ErrPermission)
 	case errors.As(err, &invalid) && aboutSchema(invalid.Message()):

@@ -93,6 +93,34 @@ func TestWhatBecomesOfWrites(t *testing.T) {
 	}
 }
 
+// TestContention: a read or write whose outcome Cassandra cannot tell, for others had to do with the row, is settled by the store itself.
+func TestContention(t *testing.T) {
+	server := shared(t)
+	_, cfg := server.fresh(t)
+	p := newProxy(t, server.Addr)
+	s := on(t, p.session(t), cfg)
+	again(t, "the connection", func() error { return s.Ping(background) })
+	const casUnknown = uint32(gocql.ErrCodeCASWriteUnknown)
+	for i, f := range []fate{
+		{reply: failure(casUnknown, serial, uint32(1), uint32(2))},
+		{forward: true, reply: failure(casUnknown, serial, uint32(1), uint32(2))},
+	} {
+		name := fmt.Sprint(i)
+		p.next.Store(&f)
+		if grant, err := acquire(background, s, name); err != nil || grant.Token != 1 {
+			t.Errorf("a write, carried out %v: got %+v, %v, want the first token", f.forward, grant, err)
+		}
+		other := on(t, p.session(t), cfg)
+		if err := other.Ping(background); err != nil { // it looks at the table
+			t.Fatal(err)
+		}
+		p.next.Store(&f)
+		if grant, err := acquire(background, other, name); err != nil || grant.Token != 1 { // it meets the row
+			t.Errorf("a claim that is repeated: got %+v, %v, want the first token", grant, err)
+		}
+	}
+}
+
 // TestWhatBecomesOfReleases is the same for extensions and releases: both can be repeated.
 func TestWhatBecomesOfReleases(t *testing.T) {
 	server := shared(t)

@@ -38,7 +38,8 @@ func (r *row) into(columns []gocql.ColumnInfo) []any {
 var never = time.UnixMilli(0)
 
 // values returns the parameters of insert and update, up to the name.
-func values(name string, r *casstore.Record) []any {
+func values(c casstore.Change) []any {
+	r := c.Record
 	state, forget := r.State, r.Forget
 	if state == nil {
 		state = []byte{} // not null
@@ -46,7 +47,7 @@ func values(name string, r *casstore.Record) []any {
 	if forget.IsZero() {
 		forget = never
 	}
-	return []any{r.Holder, r.Token, r.Mark, state, int64(r.TTL), r.Released, r.Unsure, r.Write, r.Granted, forget, name}
+	return []any{r.Holder, r.Token, r.Mark, state, int64(r.TTL), r.Released, r.Unsure, versionAfter(c), r.Granted, forget, c.Name}
 }
 
 // item returns what the row means. Its Err names what cannot be read.
@@ -57,7 +58,7 @@ func (r *row) item() casstore.Item {
 	item := casstore.Item{Name: *r.name}
 	for column, there := range map[string]bool{
 		"holder": r.holder != nil, "fencing_token": r.token != nil, "mark": r.mark != nil, "ttl_ns": r.ttl != nil, "released": r.released != nil,
-		"unsure": r.unsure != nil, "version": r.version != nil && *r.version != "", "granted_at": r.granted != nil, "forget_at": r.forget != nil,
+		"unsure": r.unsure != nil, "version": r.version != nil && len(writes(*r.version)) > 0, "granted_at": r.granted != nil, "forget_at": r.forget != nil,
 	} {
 		if !there {
 			item.Err = fmt.Errorf("the row %q has no %s: %w", item.Name, column, errForeign)
@@ -67,7 +68,7 @@ func (r *row) item() casstore.Item {
 	item.Version = *r.version
 	item.Record = casstore.Record{
 		Holder: *r.holder, Token: *r.token, Mark: *r.mark, State: r.state, TTL: time.Duration(*r.ttl),
-		Released: *r.released, Unsure: *r.unsure, Write: *r.version, Granted: *r.granted,
+		Released: *r.released, Unsure: *r.unsure, Write: writes(*r.version)[0], Granted: *r.granted,
 	}
 	if r.forget.UnixMilli() != never.UnixMilli() {
 		item.Record.Forget = *r.forget

@@ -77,6 +77,14 @@ func Long(t testing.TB) {
 	}
 }
 
+// Live skips a test that takes minutes, unless SOLOIST_TEST_LIVE is set, as make live does.
+func Live(t testing.TB) {
+	t.Helper()
+	if os.Getenv("SOLOIST_TEST_LIVE") == "" {
+		t.Skip("it takes minutes: make live runs it")
+	}
+}
+
 // fromEnvironment returns SOLOIST_TEST_<NAME>_URL.
 func fromEnvironment(name string) string { return os.Getenv("SOLOIST_TEST_" + name + "_URL") }
 

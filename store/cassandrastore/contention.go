@@ -1,0 +1,76 @@
+package cassandrastore
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	gocql "github.com/apache/cassandra-gocql-driver/v2"
+
+	"github.com/soloist-dev/soloist/store/casstore"
+)
+
+// contended reports whether a request has met others about the same row, sent to other nodes, so that Cassandra cannot tell its outcome. A read at SERIAL can
+// be one of them: it finishes what others have begun.
+func contended(err error) bool { return is[*gocql.RequestErrCASWriteUnknown](err) }
+
+// The waits between attempts.
+const (
+	firstWait = 2 * time.Millisecond
+	longWait  = 200 * time.Millisecond
+)
+
+// uncontended calls attempt until it returns false or ctx ends, with growing waits of random length, so that the others come to an end.
+func uncontended(ctx context.Context, attempt func() bool) {
+	for wait := firstWait; attempt(); wait = min(2*wait, longWait) {
+		select {
+		case <-time.After(wait/2 + rand.N(wait)):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// remembered is how many writes before the last one a version names. A write is recognized while at most as many have followed it.
+const remembered = 8
+
+// writes returns what a version names: the last write, and those before it, the newest first.
+func writes(version string) []string { return strings.Fields(version) }
+
+// versionAfter returns the version of a row after a change.
+func versionAfter(c casstore.Change) string {
+	past := writes(c.Version)
+	return strings.Join(append([]string{c.Record.Write}, past[:min(len(past), remembered)]...), " ")
+}
+
+// settle returns the outcome of a contended write, or true if it is to be tried again. now is the row as it was read since: at SERIAL, so what has had no
+// effect by then never will. took is the longest that the write can be ago, and err what Cassandra said of it.
+func settle(c casstore.Change, now casstore.Item, took time.Duration, err error) (result casstore.Result, again bool) {
+	there := writes(now.Version)
+	switch {
+	case now.Version == c.Version: // it has had no effect
+		return casstore.Result{Err: err, Current: &now}, true
+	case c.Record == nil && now.Version == "":
+		return casstore.Result{}, false
+	case c.Record != nil && slices.Contains(there, c.Record.Write): // others may have written since
+		return casstore.Result{Version: versionAfter(c)}, false
+	case remembers(there, c.Version), wouldHold(c, took):
+		return casstore.Result{Err: casstore.ErrConflict, Current: &now}, false
+	}
+	return casstore.Result{Err: err, Current: &now}, false
+}
+
+// remembers reports whether a row names all writes that came after a version, or all that there were.
+func remembers(there []string, version string) bool {
+	if before := writes(version); len(before) > 0 && slices.Contains(there, before[0]) {
+		return true
+	}
+	return len(there) > 0 && len(there) <= remembered
+}
+
+// wouldHold reports whether the row would still be as it was written, because the write began or extended a lease that cannot have ended yet.
+func wouldHold(c casstore.Change, took time.Duration) bool {
+	return c.Record != nil && !c.Record.Released && took < c.Record.TTL
+}

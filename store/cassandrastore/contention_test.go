@@ -1,0 +1,65 @@
+package cassandrastore
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	gocql "github.com/apache/cassandra-gocql-driver/v2"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/casstore"
+)
+
+// TestContendedWrites: what a row says, when it is read after a write whose outcome Cassandra could not tell.
+func TestContendedWrites(t *testing.T) {
+	unknown := unsure("writing", &gocql.RequestErrCASWriteUnknown{})
+	claim := casstore.Change{Name: "n", Version: "v1 v0", Record: &casstore.Record{Holder: "a", Token: 5, TTL: time.Minute, Write: "mine"}}
+	first := casstore.Change{Name: "n", Record: claim.Record}
+	release := casstore.Change{Name: "n", Version: "v1 v0", Record: &casstore.Record{Holder: "a", Token: 5, Released: true, Write: "mine"}}
+	forget := casstore.Change{Name: "n", Version: "v1 v0"}
+	const longAgo = "w9 w8 w7 w6 w5 w4 w3 w2 w1"
+	for _, test := range []struct {
+		rule  string
+		write casstore.Change
+		now   string
+		took  time.Duration
+		again bool
+		want  error // nil if it took effect
+	}{
+		{"nothing has changed", claim, "v1 v0", 0, true, store.ErrUnknown},
+		{"there is still no row", first, "", 0, true, store.ErrUnknown},
+		{"the claim is there", claim, "mine v1 v0", 0, false, nil},
+		{"the claim is there, and was released since", claim, "w1 mine v1 v0", time.Hour, false, nil},
+		{"another claim is there", claim, "w1 v1 v0", time.Hour, false, casstore.ErrConflict},
+		{"another first claim is there", first, "w2 w1", time.Hour, false, casstore.ErrConflict},
+		{"too many have written since, soon after", claim, longAgo, 0, false, casstore.ErrConflict},
+		{"too many have written since, long after", claim, longAgo, time.Hour, false, store.ErrUnknown},
+		{"the release is there", release, "mine v1 v0", 0, false, nil},
+		{"a claim came after the release", release, "w1 mine v1 v0", 0, false, nil},
+		{"a claim came instead of the release", release, "w1 v1 v0", 0, false, casstore.ErrConflict},
+		{"too many have written since the release", release, longAgo, 0, false, store.ErrUnknown},
+		{"the released row was forgotten", release, "", 0, false, store.ErrUnknown},
+		{"the row has gone", forget, "", 0, false, nil},
+		{"a claim came instead of forgetting", forget, "w1 v1 v0", 0, false, casstore.ErrConflict},
+	} {
+		result, again := settle(test.write, casstore.Item{Name: "n", Version: test.now}, test.took, unknown)
+		if again != test.again || !errors.Is(result.Err, test.want) {
+			t.Errorf("%s: got %+v, %v, want %v, %v", test.rule, result, again, test.want, test.again)
+		}
+		if result.Err == nil && test.write.Record != nil && result.Version != versionAfter(test.write) {
+			t.Errorf("%s: the version is %q", test.rule, result.Version)
+		}
+	}
+}
+
+// TestVersions: a version names the write that made it and some before it, and no more.
+func TestVersions(t *testing.T) {
+	version := ""
+	for i := range 20 {
+		version = versionAfter(casstore.Change{Version: version, Record: &casstore.Record{Write: string(rune('a' + i))}})
+	}
+	if want := "t s r q p o n m l"; version != want {
+		t.Errorf("got %q, want %q", version, want)
+	}
+}
