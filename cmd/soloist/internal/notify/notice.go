@@ -18,7 +18,7 @@ const (
 	Failed  Kind = "failed"  // a run failed or panicked, after its last attempt
 	Lost    Kind = "lost"    // a run lost its lease, or its replica died in it
 	Missed  Kind = "missed"  // scheduled times are not run, because no replica was there in time
-	Overdue Kind = "overdue" // nothing has run for a scheduled time for more than a minute
+	Overdue Kind = "overdue" // nothing has run for a scheduled time although its grace is over
 	Doubled Kind = "doubled" // two runs overlapped
 )
 
