@@ -35,6 +35,60 @@ func wantIs(t *testing.T, what string, err, want error) {
 	}
 }
 
+// How long a detached lease is held counts from the request, and only who knows its token is shown it.
+func TestDetachedLeaseOnASlowStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		c := soloisttest.NewReplica(t, s, soloist.Config{})
+		s.Slow(2 * time.Second)
+		l, left := mustAcquire(t, c, lockOf("a#1"), false)
+		if left > 25*time.Second {
+			t.Errorf("%v left after a request of 2s; want at most 25s", left)
+		}
+		l.Token++
+		_, err := c.Detached().Look(t.Context(), l)
+		wantIs(t, "looking with another token", err, soloist.ErrLost)
+	})
+}
+
+// What is granted to a caller that has gone, and that does not ask again, is released.
+func TestDetachedLeaseOfACallerThatHasGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		c := soloisttest.NewReplica(t, s, soloist.Config{})
+		s.Slow(2 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, _, err := c.Detached().Acquire(ctx, lockOf("a#1"), false)
+		wantIs(t, "acquiring", err, context.DeadlineExceeded)
+		s.Slow(0)
+		l, err := c.TryLock(t.Context(), "x")
+		wantIs(t, "another", err, nil)
+		if err == nil {
+			wantIs(t, "releasing", l.Release(), nil)
+		}
+	})
+}
+
+// What a claim may have been granted whose outcome stays unknown is released as soon as the store can be reached again, long before it would end.
+func TestDetachedLeaseThatMayHaveBeenGrantedIsReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		c := soloisttest.NewReplica(t, s, soloist.Config{TTL: time.Hour})
+		other := soloisttest.NewReplica(t, s.Share(), soloist.Config{})
+		s.LoseReplies(1000)
+		_, _, err := c.Detached().Acquire(t.Context(), lockOf("a#1"), false)
+		wantIs(t, "acquiring", err, soloist.ErrUnknown)
+		s.Heal()
+		time.Sleep(10 * time.Minute)
+		l, err := other.TryLock(t.Context(), "x")
+		wantIs(t, "another", err, nil)
+		if err == nil {
+			wantIs(t, "releasing", l.Release(), nil)
+		}
+	})
+}
+
 // A detached lease is renewed and released by way of any client, and expires by itself.
 func TestDetachedLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -69,6 +69,15 @@ func TestRoles(t *testing.T) {
 			}
 		}
 	}
+	bare := s.request("GET", "/v1/jobs", nil)
+	bare.Header.Set("Authorization", secrets["admin"])
+	r, err := s.http.Client().Do(bare)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _ = r.Body.Close(); r.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a secret without the word Bearer: %s", r.Status)
+	}
 	for _, secret := range secrets {
 		if strings.Contains(s.logged.String(), secret) {
 			t.Error("a secret is in the log")

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
@@ -50,6 +51,22 @@ func TestRightsOfEveryMode(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A user who may not publish cannot release what somebody watches. A batch that releases it twice reports that of both, for neither is carried out.
+func TestReleaseTwiceWithoutTheRightToPublish(t *testing.T) {
+	server := servers.Redis(t)
+	must(t, plainClient(t, server.URL).Do(background, append(words(aclLine("mute", "pw", "mute")), "resetchannels")...).Err())
+	s := open(t, strings.Replace(server.URL, "://", "://mute:pw@", 1)+"?prefix=mute")
+	watched(t, open(t, server.URL+"?prefix=mute"), "lock/NAME")
+	r := take(t, s, "lock/NAME", "h")
+	errs, err := s.Release(background, []store.Release{r, r}) // that all have failed in the same way is an error of the call
+	for i := range errs {
+		if err == nil && errs[i] == nil {
+			t.Errorf("release %d: done", i)
+		}
+	}
+	must(t, extend(s, r))
 }
 
 // The line of the document is the one that is tested.

@@ -16,7 +16,7 @@ var fixes = []struct {
 	fix string
 }{
 	{zk.ErrNoServer, "none of the servers could be reached, or less than half of them reach each other"},
-	{zk.ErrShortBuffer, "the request is larger than the buffer of the client: see zk.WithMaxConnBufferSize"},
+	{zk.ErrShortBuffer, "the reply is cut short, or the request is larger than the buffer of the client (see zk.WithMaxConnBufferSize)"},
 }
 
 // denials are the errors of a user who may not do something.

@@ -85,6 +85,29 @@ func TestNoReply(t *testing.T) {
 	}
 }
 
+// TestReplyThatIsCutShort: a write whose reply cannot be read has an unknown outcome, though the client of ZooKeeper reports it as it does a request that
+// does not fit its buffer and was not sent.
+func TestReplyThatIsCutShort(t *testing.T) {
+	s := shared(t)
+	p, path := newProxy(t, s.Addr), fresh()
+	via := openURL(t, p.addr(), path)
+	again(t, "a connection", func() error { return via.Ping(background) })
+	grant, err := claim(background, via, "a", "x", time.Hour) // makes the bucket
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.next.Store(&fate{forward: true, short: true})
+	if err := release(background, via, "a", grant.Token); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("got %v, want an unknown outcome", err)
+	}
+	if got := p.met.Load(); got != 1 {
+		t.Errorf("%d requests met the fate, want 1", got)
+	}
+	if _, err := claim(background, on(t, s.conn, path), "a", "y", time.Hour); err != nil {
+		t.Errorf("the release was carried out, but then the name cannot be had: %v", err)
+	}
+}
+
 // TestSessionExpires: a lease outlives a session of ZooKeeper, the store gets a new one, and those who watch learn that their watch is lost.
 func TestSessionExpires(t *testing.T) {
 	s := shared(t)

@@ -19,7 +19,8 @@ const (
 // A fate is what becomes of one request that changes nodes.
 type fate struct {
 	forward bool // to the server
-	silent  bool // nothing of the server reaches the client any more; without it the connection breaks
+	silent  bool // nothing of the server reaches the client any more
+	short   bool // the reply is cut short; without these two the connection breaks
 }
 
 // A proxy passes a client's requests to a server.
@@ -76,7 +77,7 @@ func (p *proxy) serve(client net.Conn) {
 	p.mu.Lock()
 	p.links[client] = true
 	p.mu.Unlock()
-	var broken, silent atomic.Bool
+	var broken, silent, short atomic.Bool
 	var replies sync.WaitGroup
 	replies.Go(func() {
 		in := bufio.NewReader(server)
@@ -92,6 +93,10 @@ func (p *proxy) serve(client net.Conn) {
 			}
 			if broken.Load() && !first && int32(binary.BigEndian.Uint32(reply[4:])) > 0 {
 				break // the reply to a request after which the connection is to break
+			}
+			if int32(binary.BigEndian.Uint32(reply[4:])) > 0 && short.CompareAndSwap(true, false) {
+				reply = reply[:min(len(reply), 22)] // the header of a reply has 4 + 16 bytes
+				binary.BigEndian.PutUint32(reply, uint32(len(reply)-4))
 			}
 			if !silent.Load() {
 				_, _ = client.Write(reply)
@@ -112,7 +117,8 @@ func (p *proxy) serve(client net.Conn) {
 					break
 				}
 				silent.Store(f.silent)
-				broken.Store(!f.silent)
+				short.Store(f.short)
+				broken.Store(!f.silent && !f.short)
 			}
 		}
 		if _, err := server.Write(request); err != nil {

@@ -216,12 +216,12 @@ func names(all []pending) []string {
 	return names
 }
 
-// unsure is wrap for a write. Its outcome is known only if it was not sent, or refused.
+// unsure is wrap for a write. Its outcome is known only if it was not sent, or refused. zk.ErrShortBuffer may mean that it was not sent, or that its reply is cut short.
 func unsure(doing string, err error) error {
 	if err == nil {
 		err = errors.New("ZooKeeper's reply is not one to the request")
 	}
-	if wrapped := wrap(doing, err); errors.Is(err, zk.ErrNoServer) || errors.Is(wrapped, fs.ErrPermission) || errors.Is(err, zk.ErrShortBuffer) {
+	if wrapped := wrap(doing, err); errors.Is(err, zk.ErrNoServer) || errors.Is(wrapped, fs.ErrPermission) {
 		return wrapped
 	}
 	return store.AsUnknown(wrap(doing, err))

@@ -104,8 +104,9 @@ func (n *network) Queue(ctx context.Context, claim store.Claim) (store.Grant, ti
 		return w.stand(n, claim, at)
 	}
 	f := n.next(stream{'q', claim.Name})
+	frozen := false
 	defer func(sent time.Duration) {
-		if f.kind != "" || n.cut() != nil {
+		if f.kind != "" || frozen || n.cut() != nil {
 			r.unwell(sent, claim.Name)
 		}
 	}(w.now())
@@ -117,7 +118,7 @@ func (n *network) Queue(ctx context.Context, claim store.Claim) (store.Grant, ti
 		return none(store.ErrClosed)
 	}
 	if cut := n.cut(); cut != nil {
-		if cut.Frozen {
+		if frozen = cut.Frozen; frozen {
 			time.Sleep(cut.To - w.now())
 		} else {
 			<-ctx.Done()
@@ -186,6 +187,7 @@ func (n *network) Queue(ctx context.Context, claim store.Claim) (store.Grant, ti
 	time.Sleep(f.back)
 	switch cut := n.cut(); {
 	case cut != nil && cut.Frozen:
+		frozen = true
 		time.Sleep(cut.To - w.now())
 	case cut != nil: // the news is lost
 		return missed()

@@ -72,15 +72,16 @@ local function keep(rec, name, linger, retain)
   due[#due + 1], due[#due + 2] = int(rec.e), name
 end
 
--- give_up ends a live lease. It has ended whatever is corrupt in its line, where those who wait will ask again by themselves.
+-- give_up ends a live lease. It has ended whatever is corrupt in its line, where those who wait will ask again by themselves. What the user may have no right to comes
+-- first: then the record is as it was, also for a release of the same name that follows.
 local function give_up(rec, peer, at)
   local name, linger, ended = name_of(rec.key), tonumber(ARGV[at + 2]), rec.u
+  if published then redis.call('PUBLISH', tag .. 'c:' .. name, '') end
+  if sharing then unshare(rec, peer, linger) end
   if ARGV[at + 4] == '1' then put_state(rec, ARGV[at + 5]) end
   if less(rec.m, ARGV[at + 3]) then rec.m = ARGV[at + 3] end
   rec.r, rec.u = true, now + linger
   keep(rec, name, linger, ARGV[at + 6])
-  if sharing then unshare(rec, peer, linger) end
-  if published then redis.call('PUBLISH', tag .. 'c:' .. name, '') end
   if not rec.w then
     change(rec)
     return
