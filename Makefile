@@ -115,10 +115,10 @@ dist: ## build what packages and images contain into bin/dist
 	@$(DIST)/soloist completion fish >$(DIST)/completion/soloist.fish
 	@$(GO) run ./deploy/sbom $(DIST)/soloist >$(DIST)/soloist.cdx.json
 
-# Not part of test: nfpm takes minutes to build, once.
+# Not part of test: nfpm takes a minute to build, once.
 packages: dist ## make packages for Debian and for RPM of VERSION (0.0.0) in bin/dist
 	@for kind in deb rpm; do VERSION=$(VERSION) ARCH=$$($(GO) env GOARCH) \
-		$(GO) run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.48.0 package -f deploy/packages/nfpm.yaml -p $$kind -t $(DIST)/ || exit 1; done
+		$(GO) run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.0 package -f deploy/packages/nfpm.yaml -p $$kind -t $(DIST)/ || exit 1; done
 
 demo: $(SOLOIST) ## build bin/soloist and show it at work
 	@$(SOLOIST) demo $(ARGS)
