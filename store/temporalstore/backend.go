@@ -146,10 +146,12 @@ func (b *backend) send(ctx context.Context, e entry) (*log, casstore.Result) {
 		return nil, casstore.Result{Err: wrap("writing", err)}
 	}
 	b.rolls.wait(ctx, e.Name)
-	_, err = b.service.SignalWorkflowExecution(ctx, &workflowservice.SignalWorkflowExecutionRequest{
-		Namespace: b.cfg.Namespace, WorkflowExecution: &common.WorkflowExecution{WorkflowId: b.cfg.workflowID(e.Name)}, SignalName: signal, Input: input,
-		Identity: identity, RequestId: e.Version,
-	})
+	for again := true; again; again = busy(err) && sleep(ctx, longLook) {
+		_, err = b.service.SignalWorkflowExecution(ctx, &workflowservice.SignalWorkflowExecutionRequest{
+			Namespace: b.cfg.Namespace, WorkflowExecution: &common.WorkflowExecution{WorkflowId: b.cfg.workflowID(e.Name)}, SignalName: signal, Input: input,
+			Identity: identity, RequestId: e.Version,
+		})
+	}
 	var none *serviceerror.NotFound
 	if err = known(err); err != nil && !errors.As(err, &none) {
 		if code(err) == codes.InvalidArgument { // so Temporal says that a run has all the signals that it takes

@@ -47,9 +47,12 @@ func release(t testing.TB, s store.Store, name, holder string, token int64, reta
 }
 
 // TestRaces: of hundreds who want one name at once, exactly one has it, whether it is new or was released.
-func TestRaces(t *testing.T) {
+func TestRaces(t *testing.T) { races(t, shared(t)) }
+
+func races(t *testing.T, c peer) {
+	t.Helper()
 	const processes, each = 5, 40
-	c, cfg := shared(t), fresh()
+	cfg := fresh()
 	var stores []*temporalstore.Store
 	for range processes {
 		stores = append(stores, on(t, c, cfg))
@@ -80,9 +83,12 @@ func TestRaces(t *testing.T) {
 }
 
 // TestExclusionByEffect: processes that add one to a plain number under a lock lose no addition, while the history is continued as new again and again.
-func TestExclusionByEffect(t *testing.T) {
+func TestExclusionByEffect(t *testing.T) { exclusion(t, shared(t)) }
+
+func exclusion(t *testing.T, c peer) {
+	t.Helper()
 	const processes, each = 5, 25
-	c, cfg := shared(t), fresh()
+	cfg := fresh()
 	number, tokens := 0, []int64(nil) // guarded by the lock alone
 	var wait sync.WaitGroup
 	for p := range processes {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -48,6 +50,22 @@ func code(err error) codes.Code { return serviceerror.ToStatus(err).Code() }
 // denied reports whether Temporal has refused a request because this client may not make it.
 func denied(err error) bool {
 	return code(err) == codes.PermissionDenied || code(err) == codes.Unauthenticated
+}
+
+// busy reports whether Temporal has refused a write because the run was being continued as new just then. A write can be repeated: it has one effect.
+func busy(err error) bool {
+	var exhausted *serviceerror.ResourceExhausted
+	return errors.As(known(err), &exhausted) && exhausted.Cause == enums.RESOURCE_EXHAUSTED_CAUSE_BUSY_WORKFLOW
+}
+
+// sleep waits, and returns false if ctx has ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // unsure is wrap for a write. Its outcome is known only where Temporal has refused the request for what it says, or for who has sent it.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -196,6 +197,45 @@ func TestRememberedAbsence(t *testing.T) {
 	c.terminate(t, cfg.Prefix+":name")
 	if outcome := acquire(t, s, "name", "a", time.Hour); outcome.Err == nil || !strings.Contains(outcome.Err.Error(), "terminated by something else") {
 		t.Errorf("got token %d after %d, %v, want an error that says that something else has ended the execution", outcome.Grant.Token, token, outcome.Err)
+	}
+}
+
+// TestThrottledList: Temporal takes few requests for lists a second. What it refuses is asked again.
+func TestThrottledList(t *testing.T) {
+	c, cfg := shared(t), fresh()
+	var n atomic.Int64
+	s := on(t, through(t, c.TemporalServer, func(method string, send func() error) error {
+		if strings.HasPrefix(method, "List") && n.Add(1) <= 2 {
+			return status.Error(codes.ResourceExhausted, "namespace rate limit exceeded")
+		}
+		return send()
+	}), cfg)
+	grant(t, s, "name", "a", time.Hour)
+	found := 0
+	for _, err := range s.List(background, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		found++
+	}
+	if found != 1 || n.Load() < 3 {
+		t.Errorf("found %d names in %d requests, want one in three", found, n.Load())
+	}
+}
+
+// TestBusyRun: Temporal refuses writes while a run is being continued as new. They are sent again.
+func TestBusyRun(t *testing.T) {
+	c, cfg := shared(t), fresh()
+	var n atomic.Int64
+	s := on(t, through(t, c.TemporalServer, func(method string, send func() error) error {
+		if method == "SignalWorkflowExecution" && n.Add(1) <= 2 {
+			return serviceerror.NewResourceExhausted(enums.RESOURCE_EXHAUSTED_CAUSE_BUSY_WORKFLOW, "workflow is closing")
+		}
+		return send()
+	}), cfg)
+	token := grant(t, s, "name", "a", time.Hour)
+	if err := extend(t, s, "name", "a", token); err != nil || n.Load() != 3 {
+		t.Errorf("got %v after %d requests, want success after three", err, n.Load())
 	}
 }
 

@@ -21,8 +21,18 @@ import (
 // page is how many executions are listed in one request.
 const page = 100
 
-// executions returns the IDs of running executions after a cursor, and the cursor after them, "" at the end. Temporal shows an execution a moment after its start.
+// executions returns the IDs of running executions after a cursor, and the cursor after them, "" at the end. Temporal shows an execution a moment after its
+// start, and takes ten such requests a second by default. What it refuses because there are more is asked again until ctx ends.
 func (b *backend) executions(ctx context.Context, cursor string, n int) (ids []string, next string, err error) {
+	for {
+		ids, next, err = b.executionsOnce(ctx, cursor, n)
+		if code(err) != codes.ResourceExhausted || !sleep(ctx, longLook) {
+			return ids, next, err
+		}
+	}
+}
+
+func (b *backend) executionsOnce(ctx context.Context, cursor string, n int) (ids []string, next string, err error) {
 	var found []*workflow.WorkflowExecutionInfo
 	var token []byte
 	response, err := b.service.ListWorkflowExecutions(ctx, &workflowservice.ListWorkflowExecutionsRequest{
