@@ -49,25 +49,34 @@ func (e *Elector) Check() error {
 // lease's Token with its writes.
 func (e *Elector) Lease() *soloist.Lease { return e.lease.Load() }
 
+// Leading returns a context that ends with ctx, and when the leadership does; soloist.LeaseFrom finds the lease in it. The caller calls stop when it no
+// longer needs the context. If this replica does not certainly lead, the error is ErrNotLeader. It sends no request.
+func (e *Elector) Leading(ctx context.Context) (leader context.Context, stop func(), err error) {
+	lease := e.lease.Load()
+	if lease == nil || lease.Err() != nil {
+		return nil, nil, ErrNotLeader
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	forget := context.AfterFunc(lease.Context(), func() { cancel(context.Cause(lease.Context())) })
+	return leading{ctx, lease.Context()}, func() { forget(); cancel(nil) }, nil
+}
+
 // Handler returns a handler that passes requests on to next while this replica leads. Otherwise it responds with 503 and Retry-After: 1, and next is
-// not called: a load balancer, or the client, tries another replica. The context of a request that was passed on ends when the leadership does, and
-// soloist.LeaseFrom finds the lease in it.
+// not called: a load balancer, or the client, tries another replica. The context of a request that was passed on is that of Leading.
 func (e *Elector) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		lease := e.lease.Load()
-		if lease == nil || lease.Err() != nil {
+		ctx, stop, err := e.Leading(r.Context())
+		if err != nil {
 			w.Header().Set("Retry-After", "1")
-			http.Error(w, ErrNotLeader.Error(), http.StatusServiceUnavailable)
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		ctx, cancel := context.WithCancelCause(r.Context())
-		defer cancel(nil)
-		defer context.AfterFunc(lease.Context(), func() { cancel(context.Cause(lease.Context())) })()
-		next.ServeHTTP(w, r.WithContext(leading{ctx, lease.Context()}))
+		defer stop()
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 
-// leading is the context of a request, in which the lease is found, too.
+// leading is the context of work on the leader, in which the lease is found, too.
 type leading struct {
 	context.Context
 	lease context.Context
