@@ -72,6 +72,7 @@ func alter[E any](ctx context.Context, b *both, batch []E, check func(E) error, 
 	var confirmed []E
 	var of []int // their indexes in batch
 	var halves []half
+	var given []int // their indexes in asked
 	for n, i := range valid {
 		errs[i] = decided[n]
 		shadow := shadows[n]
@@ -85,7 +86,9 @@ func alter[E any](ctx context.Context, b *both, batch []E, check func(E) error, 
 		case decided[n] == nil && a.writes(asked[n]) && !(a.ends && lingers(shadow.Err)):
 			errs[i] = unrecorded(claims[n].Name, shadow.Err)
 		case shadow.Err == nil && errors.Is(decided[n], store.ErrLost) && !errors.Is(decided[n], store.ErrUnknown):
-			halves = append(halves, half{name: claims[n].Name, holder: claims[n].Holder, grant: shadow.Grant})
+			halves, given = append(halves, half{name: claims[n].Name, holder: claims[n].Holder, grant: shadow.Grant}), append(given, n)
+		case a.ends && errors.Is(decided[n], store.ErrLost) && a.writes(asked[n]) && errors.Is(shadow.Err, store.ErrUnknown):
+			errs[i] = unrecorded(claims[n].Name, shadow.Err) // an earlier request may have written it to the store that decides alone
 		}
 	}
 	for n, err := range apply(ctx, confirmed, a.send(b.shadow)) {
@@ -93,7 +96,11 @@ func alter[E any](ctx context.Context, b *both, batch []E, check func(E) error, 
 			errs[of[n]] = unrecorded(a.lookup(confirmed[n]).Name, err)
 		}
 	}
-	b.leave(ctx, halves) // else they expire
+	for n, err := range b.leave(ctx, halves) { // else they expire
+		if err != nil && !errors.Is(err, errWhole) && a.ends && a.writes(asked[given[n]]) {
+			errs[valid[given[n]]] = unrecorded(halves[n].name, err)
+		}
+	}
 	return errs, nil
 }
 

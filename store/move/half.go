@@ -15,6 +15,9 @@ type half struct {
 	known        bool         // whether truth was found out
 }
 
+// errWhole is the error for a lease that is no half: its holder has the name, with another token than it said.
+var errWhole = errors.New("move: the holder has the name in both stores")
+
 // leave releases halves, and returns the error of each. A release frees a name as one whose last holder has left all in order. So the shadow first gets what the
 // store that decides has of the name: its holder, or the one before whose lease expired, may have written that to the store that decides alone,
 // and a replica in the other middle phase would go on without it. What cannot be read is not released, and expires.
@@ -30,9 +33,12 @@ func (b *both) leave(ctx context.Context, halves []half) []error {
 	if len(reads) > 0 {
 		for n, out := range claimEach(ctx, b.truth, reads) {
 			var done *store.DoneError
-			if errors.As(out.Err, &done) {
+			switch {
+			case errors.As(out.Err, &done):
 				halves[unread[n]].truth = done.Record
-			} else {
+			case out.Err == nil:
+				errs[unread[n]] = errWhole
+			default:
 				errs[unread[n]] = errors.Join(out.Err, store.ErrUnknown)
 			}
 		}

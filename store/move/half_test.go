@@ -1,6 +1,7 @@
 package move_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -26,6 +27,23 @@ func TestHalfOfAReleaseIsNotLost(t *testing.T) {
 		}
 		if g := take(t, in(t, before, after, move.NewDecides), "x", "next"); string(g.State) != "page 7" {
 			t.Errorf("the next holder is told %q", g.State)
+		}
+	})
+}
+
+// TestHalfOfAReleaseIsUnknown: the same, while the other store does not respond: the next grant may be of what was there before.
+func TestHalfOfAReleaseIsUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := memstore.New(), memstore.New()
+		g := take(t, in(t, before, after, move.OldDecides), "x", "h")
+		r := store.Release{Name: "x", Holder: "h", Token: g.Token, State: []byte("page 7"), Retain: store.Forever}
+		leave(t, before, r)
+		take(t, before, "x", "next")
+		ctx, cancel := context.WithTimeout(background, time.Second)
+		defer cancel()
+		cut := in(t, before, silent{after}, move.OldDecides)
+		if errs, err := cut.Release(ctx, []store.Release{r}); err != nil || !errors.Is(errs[0], store.ErrUnknown) {
+			t.Errorf("repeated: %v, %v", errs, err)
 		}
 	})
 }
