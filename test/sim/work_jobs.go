@@ -48,11 +48,11 @@ func (t *thread) job(p JobPlan) soloist.Job {
 		Missed: map[string]soloist.Missed{"skip": soloist.MissedSkip, "once": soloist.MissedOnce, "all": soloist.MissedAll}[p.Missed],
 		Retry:  soloist.Retry{Attempts: p.Attempts, Backoff: p.Backoff},
 	}
-	if plan := t.world.plan; p.TTL > 0 && plan.Margin > 0 { // drift is drawn for it
-		job.Margin = time.Duration(float64(plan.Margin) / float64(plan.TTL) * float64(p.TTL))
-	}
 	if p.Uneven && t.index%2 == 1 {
-		job.TTL, job.Margin, job.Grace = p.ttl(t.world.plan)/2, job.Margin/2, p.Grace*2
+		job.TTL, job.Grace = p.ttl(t.world.plan)/2, p.Grace*2
+	}
+	if plan := t.world.plan; job.TTL > 0 && plan.Margin > 0 { // drift is drawn for it
+		job.Margin = time.Duration(float64(plan.Margin) / float64(plan.TTL) * float64(job.TTL))
 	}
 	if job.Missed == soloist.MissedAll {
 		job.MissedCap = p.Cap
