@@ -12,7 +12,8 @@ import (
 )
 
 func (a *app) demoCommand() *cobra.Command {
-	return &cobra.Command{
+	var open bool
+	c := &cobra.Command{
 		Use:     "demo",
 		Short:   "Show soloist at work: three processes, one killed, one paused, and an audit",
 		GroupID: "see",
@@ -20,7 +21,7 @@ func (a *app) demoCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			err := demo.Run(ctx, demo.Config{Out: a.out, Progress: a.errs, Color: a.color()})
+			err := demo.Run(ctx, demo.Config{Out: a.out, Progress: a.errs, Open: open, Color: a.color()})
 			if errors.Is(err, demo.ErrAudit) {
 				return &exit{1, err}
 			}
@@ -30,6 +31,8 @@ func (a *app) demoCommand() *cobra.Command {
 			return err
 		},
 	}
+	c.Flags().BoolVar(&open, "open", false, "serve the dashboard of this run on a free port of this machine until it ends, and print its address")
+	return c
 }
 
 // demoReplicaCommand is what the demo's processes run.

@@ -25,6 +25,9 @@ type Config struct {
 	// Out gets the report, Progress what happens as it happens. nil discards it.
 	Out, Progress io.Writer
 
+	// Open serves the dashboard on a free port of this machine while the demo lasts, and tells Progress where it is.
+	Open bool
+
 	// Color reports whether Out takes colours; the variable NO_COLOR outranks it.
 	Color bool
 

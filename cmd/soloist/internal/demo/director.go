@@ -23,6 +23,7 @@ type director struct {
 	path      string // of the store
 	store     store.Store
 	service   *service
+	dashboard *dashboard // nil unless Config.Open
 	invoices  []invoice
 	processes []*fleet.Process
 	history   history
@@ -41,6 +42,12 @@ func newDirector(c Config) (*director, error) {
 	}
 	if d.service, err = serve(d.history.add); err != nil {
 		return nil, errors.Join(err, d.store.Close())
+	}
+	if c.Open {
+		if d.dashboard, err = show(d.store); err != nil {
+			return nil, errors.Join(err, d.service.close(), d.store.Close())
+		}
+		d.progress("the dashboard of this run, until it ends: %s", d.dashboard.url)
 	}
 	return d, nil
 }
@@ -119,6 +126,9 @@ func (d *director) close() error {
 	}
 	for _, p := range d.processes {
 		<-p.Gone
+	}
+	if d.dashboard != nil {
+		errs = append(errs, d.dashboard.close())
 	}
 	return errors.Join(append(errs, d.service.close(), d.store.Close())...)
 }
