@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bufio"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -67,16 +66,25 @@ func NewToken(name, roleName, prefix string) (secret, line string, err error) {
 }
 
 // ReadTokens reads a line for each token: its name, its role (read, operate or admin), the SHA-256 of the secret as sha256:HEX, and optionally
-// the prefix of the names that it is for. Empty lines and those that begin with # are skipped. NewToken makes such lines.
+// the prefix of the names that it is for. Empty lines and those that begin with # are skipped. NewToken makes such lines. Each must end with a
+// newline: without its last bytes a line could have another prefix, or none.
 func ReadTokens(r io.Reader) (*Tokens, error) {
 	var all []tokenEntry
-	lines := bufio.NewScanner(r)
-	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(lines.Text())
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
+	n := 0
+	for whole := range strings.Lines(string(text)) {
+		n++
+		line := strings.TrimSpace(whole)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
 		entry, err := parseToken(line)
+		if err == nil && !strings.HasSuffix(whole, "\n") {
+			err = errors.New("the file ends within it: write it to its end, and a newline")
+		}
 		if err == nil && slices.ContainsFunc(all, func(other tokenEntry) bool { return other.name == entry.name || other.hash == entry.hash }) {
 			err = errors.New("another line has the same name or hash")
 		}
@@ -84,9 +92,6 @@ func ReadTokens(r io.Reader) (*Tokens, error) {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
 		all = append(all, entry)
-	}
-	if err := lines.Err(); err != nil {
-		return nil, err
 	}
 	if len(all) == 0 {
 		return nil, errors.New("there is no token: nobody could call the service")

@@ -168,15 +168,21 @@ func TestReadTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{
-		"", "# nobody", "ci", "ci operate", "ci root " + strings.Fields(line)[2], "ci operate secret-canary", "ci operate sha256:secret-canary", line + " a b", line + "\n" + line,
+		"", "# nobody", "ci", "ci operate", "ci root " + strings.Fields(line)[2], "ci operate secret-canary", "ci operate sha256:secret-canary", line + " a b", line + "\n" + line + "\n",
 	} {
-		_, err := ReadTokens(strings.NewReader(text))
+		_, err := ReadTokens(strings.NewReader(text + "\n"))
 		if err == nil || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
 	if _, _, err := NewToken("a b", "operate", ""); err == nil {
 		t.Error("a name with a space")
+	}
+	whole := line + " team-a/\n"
+	for cut := range len(whole) { // while the file is being written
+		if _, err := ReadTokens(strings.NewReader(whole[:cut])); err == nil {
+			t.Errorf("a file that is cut off is read: %q", whole[:cut])
+		}
 	}
 }
 

@@ -2,5 +2,5 @@
 //
 // What has happened is read from the records of the jobs, so that a notice is sent whichever program ran the job, and although the process that
 // saw it ends. For each target the fleet has one leader that reads the jobs, and each notice is an element that is processed once: a notice is
-// repeated only if the process that sent it dies before it could record that.
+// repeated only if the process that sent it dies, or loses the store, before it could record that.
 package notify

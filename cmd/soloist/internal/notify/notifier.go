@@ -23,7 +23,8 @@ const (
 	// retain is how long it is known which notices were sent.
 	retain = 7 * 24 * time.Hour
 
-	// lookEvery is how often the jobs are read. It is longer if reading takes long, so that it takes at most a tenth of the time.
+	// lookEvery is how often the jobs are read, and a notice that the store could not record is tried again. It is longer if reading takes long,
+	// so that it takes at most a tenth of the time.
 	lookEvery = 10 * time.Second
 
 	// backoff is the pause after the first attempt that failed; it doubles up to maxBackoff.
@@ -90,7 +91,7 @@ func begin(targets []Target, opts Options, senderOf func(Target) (sender, error)
 	return n, nil
 }
 
-// Close ends the notifier and waits for it. What was not sent is told by another process, or the next one.
+// Close ends the notifier and waits for it. What was not sent is told by another process, or the next one; but of missed times it is dropped.
 func (n *Notifier) Close() {
 	n.stop()
 	n.ended.Wait()
@@ -130,7 +131,7 @@ func (t Target) sender(opts Options) (sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &webhook{url: u, agent: opts.Agent, client: newClient()}
+	w := &webhook{url: u, agent: opts.Agent}
 	if t.SecretFile != "" {
 		if w.key, err = readSecret(t.SecretFile); err != nil {
 			return nil, fmt.Errorf("secret-file: %w", err)
@@ -156,11 +157,18 @@ func (t *target) lead(ctx context.Context) {
 	err := t.Client.Lead(ctx, prefix+t.Name, func(ctx context.Context, _ *soloist.Lease) error {
 		for {
 			begin := time.Now()
-			t.look(ctx, begin)
-			select {
-			case <-ctx.Done():
+			due := t.look(ctx, begin)
+			reading := time.Since(begin)
+			for _, n := range due {
+				if _, sent := t.settled[n.ID]; sent || ctx.Err() != nil || time.Since(begin) > lookback {
+					continue
+				}
+				if t.deliver(ctx, n) {
+					t.settled[n.ID] = begin
+				}
+			}
+			if !sleep(ctx, max(lookEvery, 10*reading)) {
 				return nil
-			case <-time.After(max(lookEvery, 10*time.Since(begin))):
 			}
 		}
 	})
@@ -169,8 +177,18 @@ func (t *target) lead(ctx context.Context) {
 	}
 }
 
-// look sends what is to be said of the jobs as they are now.
-func (t *target) look(ctx context.Context, now time.Time) {
+// sleep waits for d, and reports whether ctx has not ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// look returns what is to be said of the jobs as they are now. They are read before anything is sent: a receiver can be slow.
+func (t *target) look(ctx context.Context, now time.Time) (due []Notice) {
 	for id, at := range t.settled {
 		if now.Sub(at) > retain {
 			delete(t.settled, id)
@@ -179,27 +197,35 @@ func (t *target) look(ctx context.Context, now time.Time) {
 	for j, err := range t.Client.Admin().Jobs(ctx) {
 		if err != nil {
 			t.log.Warn("the jobs cannot be read, so some notices come later", "err", err)
-			return
+			break
 		}
 		for _, n := range noticesOf(j, now.Add(-lookback), now, t.Every) {
-			if _, sent := t.settled[n.ID]; sent || !slices.Contains(t.On, n.Kind) || ctx.Err() != nil {
-				continue
-			}
-			if t.deliver(ctx, n) {
-				t.settled[n.ID] = now
+			if slices.Contains(t.On, n.Kind) {
+				due = append(due, n)
 			}
 		}
 	}
+	return due
 }
 
-// sendMissed sends the notices of missed times.
+// sendMissed sends the notices of missed times. No record has them, so each is tried until that is settled, or for as long as what is told of
+// records.
 func (t *target) sendMissed(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
+			if left := len(t.missed); left > 0 {
+				t.log.Error("notices are dropped: the process ends", "kind", Missed, "notices", left)
+			}
 			return
 		case n := <-t.missed:
-			t.deliver(ctx, n)
+			settled := t.deliver(ctx, n)
+			for !settled && time.Since(n.At) < lookback && sleep(ctx, lookEvery) {
+				settled = t.deliver(ctx, n)
+			}
+			if !settled {
+				t.log.Error("a notice is dropped: it could not be sent in time", "kind", Missed, "job", n.Job)
+			}
 		}
 	}
 }
@@ -245,10 +271,8 @@ func (t *target) try(ctx context.Context, n Notice) error {
 		case attempt == t.Attempts, errors.As(err, &hopeless):
 			return undelivered{err}
 		}
-		select {
-		case <-ctx.Done():
+		if !sleep(ctx, pause) {
 			return ctx.Err()
-		case <-time.After(pause):
 		}
 		pause = min(2*pause, maxBackoff)
 	}

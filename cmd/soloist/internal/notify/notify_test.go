@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -163,12 +164,17 @@ func (r *receiver) count() int {
 	return len(r.got)
 }
 
-// fail runs a job once, which fails, and returns its client.
+// fail runs a job once, which fails.
 func fail(t *testing.T, s *soloisttest.Store) {
+	t.Helper()
+	failJob(t, s, "import")
+}
+
+func failJob(t *testing.T, s *soloisttest.Store, name string) {
 	t.Helper()
 	c := soloisttest.NewReplica(t, s.Share(), soloist.Config{})
 	ctx, stop := context.WithCancel(background)
-	job := soloist.Job{Name: "import", Schedule: soloist.At(time.Now().Add(time.Second)), Do: func(_ context.Context, run soloist.Run) error {
+	job := soloist.Job{Name: name, Schedule: soloist.At(time.Now().Add(time.Second)), Do: func(_ context.Context, run soloist.Run) error {
 		run.Report("password", 3)
 		stop()
 		return errors.New("no disk")
@@ -287,6 +293,71 @@ func TestNoticeWaitsForTheStore(t *testing.T) {
 	})
 }
 
+// Missed times are in no record: their notice waits for a store that is away, and for a process that has it and dies.
+func TestMissedTimesWaitForTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, to := soloisttest.NewStore(), &receiver{}
+		shared := s.Share()
+		client := soloisttest.NewReplica(t, shared, soloist.Config{})
+		target := Target{Name: "pager", On: []Kind{Missed}, Timeout: time.Second, Attempts: 1, Every: time.Hour}
+		n, err := begin([]Target{target}, Options{Client: client, Logger: slog.New(slog.DiscardHandler)}, func(Target) (sender, error) { return to, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer n.Close()
+		time.Sleep(time.Minute)
+		missed := func(job string) {
+			n.Observe(background, soloist.Event{Kind: soloist.EventMissed, Subject: soloist.Subject{Kind: soloist.KindJob, Name: job}, Missed: 1})
+		}
+		shared.Break(nil)
+		missed("import")
+		time.Sleep(5 * time.Minute)
+		shared.Heal()
+		time.Sleep(5 * time.Minute)
+		if to.count() != 1 {
+			t.Fatalf("%d notices after the store was away", to.count())
+		}
+		other := soloisttest.NewReplica(t, s.Share(), soloist.Config{})
+		id := newNotice(Missed, "export", time.Now(), time.Now().Truncate(target.Every)).ID
+		claim, err := other.Elements(prefix+"pager", soloist.ElementsOptions{}).Claim(background, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		missed("export")
+		time.Sleep(time.Minute)
+		if err := claim.Release(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if to.count() != 2 {
+			t.Errorf("%d notices after another process gave one back", to.count())
+		}
+	})
+}
+
+// A receiver that was away for a notice gets the next one soon after it is there again.
+func TestReceiverComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, to := soloisttest.NewStore(), &receiver{}
+		var back atomic.Bool
+		notifier(t, s, senderFunc(func(ctx context.Context, n Notice, body []byte) error {
+			if !back.Load() {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return to.send(ctx, n, body)
+		}), nil)
+		fail(t, s)
+		time.Sleep(time.Minute) // three attempts and their pauses take 33 s
+		back.Store(true)
+		failJob(t, s, "export")
+		time.Sleep(2 * lookEvery)
+		if to.count() != 1 || to.got[0].Job != "export" {
+			t.Errorf("%+v", to.got)
+		}
+	})
+}
+
 // A target is told only what it asks for. Missed times come from the event; too many of them are dropped rather than kept.
 func TestMissedTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -359,10 +430,11 @@ func TestWebhook(t *testing.T) {
 		fmt.Fprintf(mac, "%s.%s", stamp, body)
 		var n Notice
 		if hex.EncodeToString(mac.Sum(nil)) != sum || json.Unmarshal(body, &n) != nil || n.Job != "import" ||
-			r.Header.Get("Idempotency-Key") != `"an ID"` || r.UserAgent() != "soloist/test" || r.Method != http.MethodPost {
+			r.Header.Get("Idempotency-Key") != `"an ID"` || r.Header.Get("Authorization") != "Basic c29sb2lzdDpwcHA=" || r.UserAgent() != "soloist/test" || r.Method != http.MethodPost {
 			problem.Store(fmt.Sprint(r.Header, string(body)))
 		}
 	})
+	s.(*webhook).url.User = url.UserPassword("soloist", "ppp")
 	n := Notice{ID: "an ID", Kind: Failed, Job: "import"}
 	body, err := json.Marshal(n)
 	if err != nil {
@@ -380,6 +452,9 @@ func TestWebhookAnswers(t *testing.T) {
 		s := hook(t, func(w http.ResponseWriter, _ *http.Request) {
 			asked.Add(1)
 			w.Header().Set("Location", "/elsewhere")
+			if status == 301 {
+				w.Header().Set("Location", "http://[sss")
+			}
 			w.WriteHeader(status)
 		})
 		err := s.send(background, Notice{}, []byte("{}"))
@@ -393,6 +468,16 @@ func TestWebhookAnswers(t *testing.T) {
 	}
 	if asked.Load() != 11 {
 		t.Errorf("%d requests for 11 answers: a redirect was followed", asked.Load())
+	}
+	rude := hook(t, func(w http.ResponseWriter, r *http.Request) {
+		connection, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			defer connection.Close()
+			_, _ = fmt.Fprintf(connection, "HTTP/1.1 404 nothing at %s\r\nContent-Length: 0\r\n\r\n", r.URL)
+		}
+	})
+	if err := rude.send(background, Notice{}, nil); err == nil || !strings.Contains(err.Error(), "responded 404") || strings.Contains(err.Error(), "sss") {
+		t.Errorf("a status that repeats the path: %v", err)
 	}
 	closed := httptest.NewServer(nil)
 	closed.Close()

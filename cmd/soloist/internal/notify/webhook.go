@@ -25,17 +25,12 @@ type permanent struct{ error }
 
 // A webhook sends notices by POST. Its URL and key are in no error.
 type webhook struct {
-	url    *url.URL
-	key    []byte // of the signatures; nil for none
-	agent  string
-	client *http.Client
+	url   *url.URL
+	key   []byte // of the signatures; nil for none
+	agent string
 }
 
-// newClient returns a client that follows no redirects: what they lead to has not been configured.
-func newClient() *http.Client {
-	return &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-}
-
+// send makes one round trip. It follows no redirect: what it leads to has not been configured, and may repeat the URL.
 func (w *webhook) send(ctx context.Context, n Notice, body []byte) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url.String(), bytes.NewReader(body))
 	if err != nil {
@@ -44,26 +39,28 @@ func (w *webhook) send(ctx context.Context, n Notice, body []byte) error {
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", w.agent)
 	request.Header.Set("Idempotency-Key", strconv.Quote(n.ID))
+	if u := w.url.User; u != nil {
+		password, _ := u.Password()
+		request.SetBasicAuth(u.Username(), password)
+	}
 	if w.key != nil {
 		request.Header.Set("Soloist-Signature", signature(w.key, time.Now(), body))
 	}
-	response, err := w.client.Do(request)
+	response, err := http.DefaultTransport.RoundTrip(request)
 	if err != nil {
-		var of *url.Error
-		if errors.As(err, &of) { // it shows the URL
-			err = of.Err
-		}
 		return fmt.Errorf("%s: %w", w.url.Host, err)
 	}
 	defer response.Body.Close()
 	_, _ = io.CopyN(io.Discard, response.Body, 64<<10) // so that the connection can be used again
-	switch code := response.StatusCode; {
+	code := response.StatusCode
+	failed := fmt.Errorf("%s responded %d %s", w.url.Host, code, http.StatusText(code)) // its own text may repeat the URL
+	switch {
 	case code/100 == 2:
 		return nil
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code >= 500:
-		return fmt.Errorf("%s responded %s", w.url.Host, response.Status)
+		return failed
 	default:
-		return permanent{fmt.Errorf("%s responded %s", w.url.Host, response.Status)}
+		return permanent{failed}
 	}
 }
 
