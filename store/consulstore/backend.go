@@ -25,7 +25,8 @@ const flights = 8
 // A backend is the keys below one prefix.
 type backend struct {
 	*client
-	high atomic.Uint64 // the highest index that Consul has confirmed a write with
+	high atomic.Uint64             // the highest index of a record that was read, or of a write that Consul has confirmed
+	fell atomic.Pointer[fellError] // the index has fallen: records may have tokens that were granted before
 
 	mu      sync.Mutex
 	checked bool     // Consul accepts the namespace and the partition
@@ -35,8 +36,11 @@ type backend struct {
 // consistent has the leader confirm that it still is the leader, before it reads.
 var consistent = url.Values{"consistent": {""}}
 
-// check returns an error if Consul has no namespaces, but one is configured: then transactions would ignore it.
+// check returns an error if the index has fallen, and if Consul has no namespaces, but one is configured: then transactions would ignore it.
 func (b *backend) check(ctx context.Context) error {
+	if fell := b.fell.Load(); fell != nil {
+		return wrap("checking the index", fell)
+	}
 	b.mu.Lock()
 	checked := b.checked
 	b.mu.Unlock()
@@ -132,6 +136,7 @@ func (b *backend) item(name string, e entry) casstore.Item {
 	if err != nil {
 		return casstore.Item{Name: name, Err: fmt.Errorf("consulstore: the value of the key %q: %w: something else has written it; delete it when nobody holds %q", e.Key, err, name)}
 	}
+	b.confirm(e.ModifyIndex)
 	if r.Token == 0 {
 		r.Token = int64(e.ModifyIndex) //nolint:gosec // it was compared
 	}
@@ -223,8 +228,8 @@ func (b *backend) write(ctx context.Context, all []operation, which []int, resul
 	}
 }
 
-// written checks the reply to a transaction that was carried out, and returns the version that all its writes have. before is an index that was confirmed before the
-// transaction was sent.
+// written checks the reply to a transaction that was carried out, and returns the version that all its writes have. before is an index that was known before the
+// transaction was sent. If the index has fallen, the record is there with a token that is too small, so the store refuses all that follows.
 func (b *backend) written(operations []operation, entries []entry, before uint64) (string, error) {
 	index := uint64(0)
 	for _, o := range operations {
@@ -242,13 +247,14 @@ func (b *backend) written(operations []operation, entries []entry, before uint64
 	case index == 0: // there were deletions only
 		return "", nil
 	case index <= before:
-		return "", &fellError{from: before, to: index}
+		b.fell.CompareAndSwap(nil, &fellError{from: before, to: index})
+		return "", b.fell.Load()
 	}
 	b.confirm(index)
 	return strconv.FormatUint(index, 10), nil
 }
 
-// confirm remembers an index that Consul has confirmed a write with.
+// confirm remembers an index that Consul has reached.
 func (b *backend) confirm(index uint64) {
 	for known := b.high.Load(); index > known && !b.high.CompareAndSwap(known, index); {
 		known = b.high.Load()

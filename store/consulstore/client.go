@@ -54,7 +54,8 @@ type requestError struct {
 func (e *requestError) Error() string { return e.err.Error() }
 func (e *requestError) Unwrap() error { return e.err }
 
-// do makes a request at the address that is used, and at the next ones while nothing could be sent. The status of a reply is OK or one of those that are accepted. Any
+// do makes a request at the address that is used, and at the next ones while nothing could be sent. After an error the next requests use the next address, unless the caller
+// has given up. The status of a reply is OK or one of those that are accepted. Any
 // error is a *requestError.
 func (c *client) do(ctx context.Context, method, path string, query url.Values, body []byte, accepted ...int) (*reply, error) {
 	if c.closed.Err() != nil {
@@ -75,7 +76,9 @@ func (c *client) do(ctx context.Context, method, path string, query url.Values, 
 		if err == nil && r.status < http.StatusInternalServerError {
 			break
 		}
-		c.at.CompareAndSwap(at, at+1) // other requests may have left this address already
+		if !errors.Is(ctx.Err(), context.Canceled) {
+			c.leave(at, err)
+		}
 		switch {
 		case err == nil:
 		case ctx.Err() != nil:
@@ -99,6 +102,14 @@ func (c *client) do(ctx context.Context, method, path string, query url.Values, 
 		}
 	}
 	return nil, &requestError{err: errors.New(described(r, token)), sent: true, status: r.status}
+}
+
+// leave makes the next requests use the next address. If there was no reply, they make new connections: all that were made before may be gone without a word.
+func (c *client) leave(at int64, err error) {
+	c.at.CompareAndSwap(at, at+1) // other requests may have left it already
+	if err != nil {
+		c.transport.CloseIdleConnections()
+	}
 }
 
 // attempt makes a request at one address. It reports whether a part of it may have been sent.
@@ -175,11 +186,11 @@ func (c *client) token() (string, error) {
 
 // described returns what a reply says, without the token.
 func described(r *reply, token string) string {
-	text := strings.TrimSpace(string(r.body[:min(len(r.body), 300)]))
+	text := string(r.body[:min(len(r.body), 300+len(token))]) // a token that begins within what is shown is complete here
 	if token != "" {
 		text = strings.ReplaceAll(text, token, "(token)")
 	}
-	return fmt.Sprintf("%d %s: %q", r.status, http.StatusText(r.status), text)
+	return fmt.Sprintf("%d %s: %q", r.status, http.StatusText(r.status), strings.TrimSpace(text[:min(len(text), 300)]))
 }
 
 // end ends all requests, and closes the connections that nobody uses any more.

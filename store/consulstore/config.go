@@ -94,13 +94,13 @@ func sendable(token string) bool {
 	return !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f })
 }
 
-// transport returns how requests are sent. It sends none twice: net/http repeats only those of which nothing has been sent, and those that are safe to repeat.
+// transport returns how requests are sent. It sends none twice: net/http repeats only those of which nothing has been sent, and those that are safe to repeat. It does not use
+// HTTP/2: all requests would share one connection, which is kept after a request whose reply does not come, and some that were sent would be repeated.
 func (c Config) transport() *http.Transport {
 	return &http.Transport{
 		DialContext:         (&net.Dialer{Timeout: c.DialTimeout}).DialContext,
 		TLSClientConfig:     c.TLS,
 		TLSHandshakeTimeout: c.DialTimeout,
-		ForceAttemptHTTP2:   true,
 		MaxIdleConnsPerHost: flights + mostWatched,
 		IdleConnTimeout:     30 * time.Second, // less than that of proxies, which would close a connection on which a request is just being sent
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/soloist-dev/soloist/store"
@@ -25,6 +26,12 @@ var statuses = map[int]string{
 	http.StatusServiceUnavailable:    "Consul limits requests to its leader: raise limits.request_limits of the servers",
 	http.StatusMovedPermanently:      "is it the address of Consul's HTTP API?",
 	http.StatusNotFound:              "is it the address of Consul's HTTP API?",
+}
+
+// refusals are the statuses with which Consul refuses a request before it does anything. Another one, such as 408, may be that of a proxy, which has passed the request on.
+var refusals = []int{
+	http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge,
+	http.StatusTooManyRequests,
 }
 
 // rightsFix is what to do about a missing right.
@@ -67,7 +74,7 @@ func unsure(doing string, err error) error {
 		return nil
 	}
 	request, ok := errors.AsType[*requestError](err)
-	if ok && (!request.sent || request.status >= http.StatusBadRequest && request.status < http.StatusInternalServerError) {
+	if ok && (!request.sent || slices.Contains(refusals, request.status)) {
 		return wrap(doing, err)
 	}
 	return store.AsUnknown(wrap(doing, err))

@@ -33,11 +33,17 @@ type agent struct {
 	Config struct {
 		Version    string
 		Datacenter string
+		Server     bool
 	}
 	DebugConfig struct {
 		DevMode     bool
 		ACLsEnabled bool
 	}
+}
+
+// isServer reports whether an agent is a server of the datacenter in which the records are.
+func (b *backend) isServer(a agent) bool {
+	return a.Config.Server && (b.cfg.Datacenter == "" || b.cfg.Datacenter == a.Config.Datacenter)
 }
 
 // agent asks the agent about itself. The error is fs.ErrPermission without the right agent:read.
@@ -78,7 +84,11 @@ func (s *Store) Capabilities(ctx context.Context) (store.Capabilities, error) {
 		c.Backend += " " + a.Config.Version
 	}
 	c.Backend += ", servers: " + strconv.Itoa(n)
-	if a.DebugConfig.DevMode {
+	switch {
+	case n == 1 && !s.backend.isServer(a): // only a server that is alone can run with -dev
+		why := "the only server may run with -dev, which keeps everything in memory: name its own address, and a token that may read the agent, to have that checked"
+		c.Durable, c.Fencing = store.Promise{Answer: store.Unknown, Why: why}, store.Promise{Answer: store.Unknown, Why: why}
+	case a.DebugConfig.DevMode:
 		why := "the server runs with -dev: it keeps everything in memory, and begins to count its indexes anew when it starts again"
 		c.Durable, c.Fencing = store.Promise{Answer: store.No, Why: why}, store.Promise{Answer: store.No, Why: why}
 	}

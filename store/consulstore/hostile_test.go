@@ -64,6 +64,7 @@ func TestWhatErrorsMean(t *testing.T) {
 		{"the token has no right", 403, "Permission denied: lacks permission 'key:write'", "key_prefix", fs.ErrPermission, store.ErrUnknown},
 		{"the token is unknown", 403, "ACL not found", "token is not valid", fs.ErrPermission, store.ErrUnknown},
 		{"the key is not allowed", 409, `{"Results":null,"Errors":[{"OpIndex":0,"What":"Permission denied: token lacks permission 'key:write' on \"apps\""}]}`, "key_prefix", fs.ErrPermission, store.ErrUnknown},
+		{"a proxy has waited too long", 408, "stream timeout", "stream timeout", store.ErrUnknown, nil},
 		{"the transaction is too large", 413, "Request body too large", "txn_max_req_len", nil, store.ErrUnknown},
 		{"another refusal", 409, `{"Results":null,"Errors":[{"OpIndex":0,"What":"so it is"}]}`, "so it is", nil, store.ErrUnknown},
 		{"a redirection", 301, "", "HTTP API", store.ErrUnknown, nil},
@@ -188,6 +189,43 @@ func TestIndexFalls(t *testing.T) {
 	if g, err := acquire(background, s, "b", "x", time.Hour); !errors.Is(err, store.ErrUnusable) || !says(err, "has fallen from 11 to 6") {
 		t.Errorf("got %v, %v, want that the index has fallen", g, err)
 	}
+	for range 2 { // the record of that claim is there, with a token that is too small
+		if g, err := acquire(background, s, "b", "x", time.Hour); !errors.Is(err, store.ErrUnusable) {
+			t.Errorf("the second claim got %v, %v, want that the index has fallen", g, err)
+		}
+	}
+}
+
+// TestIndexThatWasRead: an index that was only read counts, too.
+func TestIndexThatWasRead(t *testing.T) {
+	for rule, see := range map[string]func(s *consulstore.Store) error{
+		"a refusal": func(s *consulstore.Store) error {
+			_, err := acquire(background, s, "a", "y", time.Hour)
+			if errors.Is(err, store.ErrHeld) {
+				return nil
+			}
+			return fmt.Errorf("not refused: %w", err)
+		},
+		"a watch": func(s *consulstore.Store) error {
+			_, err := s.Watch(t.Context(), []string{"a"})
+			return err
+		},
+	} {
+		f := newFake(t)
+		if _, err := acquire(background, on(t, f.addr(), "soloist"), "a", "x", time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		s := on(t, f.addr(), "soloist")
+		if err := see(s); err != nil {
+			t.Fatalf("%s: %v", rule, err)
+		}
+		f.mu.Lock()
+		f.index, f.entries = 5, map[string]*entry{}
+		f.mu.Unlock()
+		if g, err := acquire(background, s, "a", "y", time.Hour); !errors.Is(err, store.ErrUnusable) {
+			t.Errorf("%s: got %v, %v, want that the index has fallen", rule, g, err)
+		}
+	}
 }
 
 // TestImportedRecords: a record whose token is greater than its index was written in another datacenter. It is not replaced by a grant with a smaller token.
@@ -243,6 +281,13 @@ func TestNoToken(t *testing.T) {
 	s := open(t, consulstore.Config{Addresses: []string{f.addr()}, Token: "canary"})
 	if _, err := acquire(background, s, "a", "x", time.Hour); err == nil || says(err, "canary") || !says(err, "(token)") {
 		t.Errorf("got %v, want an error without the token", err)
+	}
+	f.meets(func(w http.ResponseWriter, r *http.Request, _ func()) bool { // a long text, which is shown in part
+		http.Error(w, strings.Repeat("x", 296)+r.Header.Get("X-Consul-Token"), http.StatusInternalServerError)
+		return true
+	})
+	if _, err := acquire(background, s, "a", "x", time.Hour); err == nil || says(err, "xcan") {
+		t.Errorf("got %v, want an error without a part of the token", err)
 	}
 }
 
@@ -423,6 +468,36 @@ func TestWatchesAreBounded(t *testing.T) {
 	for _, ch := range []<-chan struct{}{wake, another} {
 		if _, open := <-ch; open {
 			t.Error("a watch that was lost has sent a value")
+		}
+	}
+}
+
+// TestPromisesWithoutAnAgent: without the right to read the agent a single server may run with -dev, so nothing is promised.
+func TestPromisesWithoutAnAgent(t *testing.T) {
+	for rule, test := range map[string]struct {
+		peers, agent string
+		want         store.Answer
+	}{
+		"one server, which may not be asked":    {`["127.0.0.1:1"]`, "", store.Unknown},
+		"three servers, which may not be asked": {`["127.0.0.1:1","127.0.0.1:2","127.0.0.1:3"]`, "", store.Yes},
+		"one server behind an agent":            {`["127.0.0.1:1"]`, `{"Config":{"Version":"1.22.2","Server":false}}`, store.Unknown},
+		"one server":                            {`["127.0.0.1:1"]`, `{"Config":{"Version":"1.22.2","Server":true}}`, store.Yes},
+		"a server with -dev":                    {`["127.0.0.1:1"]`, `{"Config":{"Version":"1.22.2","Server":true},"DebugConfig":{"DevMode":true}}`, store.No},
+	} {
+		f := newFake(t)
+		f.meets(func(w http.ResponseWriter, r *http.Request, _ func()) bool {
+			switch {
+			case r.URL.Path == "/v1/status/peers":
+				_, _ = io.WriteString(w, test.peers)
+			case r.URL.Path == "/v1/agent/self" && test.agent != "":
+				_, _ = io.WriteString(w, test.agent)
+			default:
+				return false
+			}
+			return true
+		})
+		if c, err := on(t, f.addr(), "soloist").Capabilities(background); err != nil || c.Fencing.Answer != test.want || c.Durable.Answer != test.want {
+			t.Errorf("%s: %+v, %v, want %v", rule, c, err, test.want)
 		}
 	}
 }
