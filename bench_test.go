@@ -63,7 +63,7 @@ func TestAllocationsOfAPair(t *testing.T) {
 				t.Fatal(err)
 			}
 		}) - bare
-		if most := 10.0; added > most {
+		if most := 12.0; added > most { // it is 9 or 10, and one more with the race detector
 			t.Errorf("%s: %v allocations above those of the store, at most %v are needed", what, added, most)
 		}
 	}

@@ -62,10 +62,11 @@ func settle(c casstore.Change, now casstore.Item, took time.Duration, err error)
 	return casstore.Result{Err: err, Current: &now}, false
 }
 
-// remembers reports whether a row names all writes that came after a version, or all that there were.
+// remembers reports whether a row names all writes that came after a version. A short row that does not name the version itself was removed and
+// made anew since: what came before the removal is not in it.
 func remembers(there []string, version string) bool {
-	if before := writes(version); len(before) > 0 && slices.Contains(there, before[0]) {
-		return true
+	if before := writes(version); len(before) > 0 {
+		return slices.Contains(there, before[0])
 	}
 	return len(there) > 0 && len(there) <= remembered
 }

@@ -40,7 +40,9 @@ func TestContendedWrites(t *testing.T) {
 		{"a claim came instead of the release", release, "w1 v1 v0", 0, false, casstore.ErrConflict},
 		{"too many have written since the release", release, longAgo, 0, false, store.ErrUnknown},
 		{"the released row was forgotten", release, "", 0, false, store.ErrUnknown},
+		{"the released row was forgotten, and another one made", release, "w2 w1", 0, false, store.ErrUnknown},
 		{"the row has gone", forget, "", 0, false, nil},
+		{"the row was forgotten, and another one made", forget, "w1", 0, false, store.ErrUnknown},
 		{"a claim came instead of forgetting", forget, "w1 v1 v0", 0, false, casstore.ErrConflict},
 	} {
 		result, again := settle(test.write, casstore.Item{Name: "n", Version: test.now}, test.took, unknown)

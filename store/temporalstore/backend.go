@@ -215,27 +215,32 @@ const (
 // runsBack is how many runs before the current one are searched. A write whose sender has seen an old run only is not looked for in all since.
 const runsBack = 8
 
-// search looks for a write in a run and, if that was continued in between, in those before: back to the run that has the write that it replaces.
+// search looks for a write in a run and, if that was continued in between, in those before: back to the run that has the write that it replaces. A run that
+// has refused the write is not the end of that: the client library repeats signals by itself, so the write may have taken effect in a run before.
 func (b *backend) search(ctx context.Context, l *log, e entry) (finding, error) {
+	here, lost := notYet, isLost // what it is if nothing more is found
 	for range 1 + runsBack {
+		if l != nil && l.refused[e.Version] > 0 {
+			here, lost = wasRefused, wasRefused
+		}
 		switch {
 		case l == nil:
-			return isLost, nil
+			return lost, nil
 		case l.took[e.Version] > 0:
 			return tookEffect, nil
-		case l.refused[e.Version] > 0, l.broken != nil:
+		case l.broken != nil:
 			return wasRefused, nil
 		case l.took[e.Replaces] > 0:
-			return notYet, nil
+			return here, nil
 		case l.previous == "":
-			return isLost, nil
+			return lost, nil
 		}
 		var err error
 		if l, err = b.read(ctx, e.Name, l.previous); err != nil {
 			return notYet, err
 		}
 	}
-	return notYet, nil
+	return here, nil
 }
 
 // end terminates the run of a record that was forgotten.

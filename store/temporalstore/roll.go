@@ -26,7 +26,7 @@ const (
 	// taskTimeout is how long Temporal keeps writes back if the process that continues the run ends in the middle of that.
 	taskTimeout = 2 * time.Second
 
-	// holdBack is how long a client keeps its writes to a name back while it continues the run. Temporal does so itself for no longer than taskTimeout.
+	// holdBack is how long a client keeps a write to a name back at most while it continues the run. Temporal does so itself for no longer than taskTimeout.
 	holdBack = taskTimeout
 
 	rollsAtOnce = 4
@@ -80,7 +80,8 @@ func (r *rolls) begin(name string) (ctx context.Context, end func(), ok bool) {
 }
 
 // wait waits until the run of a name is not being continued, for holdBack at most: a signal that comes in the midst of that makes it fail. So a client
-// that writes without a pause would never succeed.
+// that writes without a pause would never succeed. It leaves the write half of the time that it has: a lease is not to be lost because a continuation,
+// whose task another process may have taken, takes long.
 func (r *rolls) wait(ctx context.Context, name string) {
 	r.mu.Lock()
 	begun := r.byName[name]
@@ -88,9 +89,13 @@ func (r *rolls) wait(ctx context.Context, name string) {
 	if begun == nil {
 		return
 	}
+	most := holdBack
+	if deadline, ok := ctx.Deadline(); ok {
+		most = min(most, time.Until(deadline)/2)
+	}
 	select {
 	case <-begun.done:
-	case <-time.After(holdBack):
+	case <-time.After(most):
 	case <-ctx.Done():
 	}
 }

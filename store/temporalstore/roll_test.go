@@ -207,6 +207,28 @@ func TestWriteToAForgottenRecord(t *testing.T) {
 	}
 }
 
+// TestRepeatedSignalAfterAContinuation: a write took effect, another one replaced it, and the run was continued as new. The client library then repeats
+// the signal, which has no effect on the new run. It is not taken for a write that was refused.
+func TestRepeatedSignalAfterAContinuation(t *testing.T) {
+	c, cfg := shared(t), fresh()
+	id, other := cfg.Prefix+":name", on(t, c, cfg)
+	var signals atomic.Int64
+	s := on(t, through(t, c.TemporalServer, func(method string, send func() error) error {
+		err := send()
+		if method == "SignalWorkflowExecution" && signals.Add(1) == 1 {
+			grant(t, other, "name", "b", time.Hour)
+			c.continueAsNew(t, id, last(c.events(t, id)))
+			err = send()
+		}
+		return err
+	}), cfg)
+	token := grant(t, s, "name", "a", time.Hour)
+	release(t, s, "name", "a", token, store.Forever)
+	if signals.Load() != 1 {
+		t.Errorf("%d signals, want that the first one is found", signals.Load())
+	}
+}
+
 // TestWriteBeforeAContinuation: a write that was refused just before its run was continued as new is found in that run. So its outcome is known.
 func TestWriteBeforeAContinuation(t *testing.T) {
 	c, cfg := shared(t), fresh()
