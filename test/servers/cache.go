@@ -14,11 +14,7 @@ import (
 // which says what it is filled with. If fill returns an error, the test is skipped, or fails; see Missing.
 func cached(t Test, kind, text string, fill func(dir string) error) string {
 	t.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = os.TempDir()
-	}
-	dir := filepath.Join(cache, "soloist-test", fmt.Sprintf("%s-%.16x", kind, sha256.Sum256([]byte(text))))
+	dir := cacheOf(kind, text)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatalf("making a directory for %s: %v", kind, err)
 	}
@@ -30,7 +26,7 @@ func cached(t Test, kind, text string, fill func(dir string) error) string {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil { // packages are tested side by side
 		t.Fatalf("locking the directory for %s: %v", kind, err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "complete")); err == nil {
+	if complete(dir) {
 		return dir
 	}
 	if err := fill(dir); err != nil {
@@ -40,4 +36,19 @@ func cached(t Test, kind, text string, fill func(dir string) error) string {
 		t.Fatalf("noting that the directory for %s is complete: %v", kind, err)
 	}
 	return dir
+}
+
+// cacheOf returns the directory of a kind and a text, which may not be there.
+func cacheOf(kind, text string) string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	return filepath.Join(cache, "soloist-test", fmt.Sprintf("%s-%.16x", kind, sha256.Sum256([]byte(text))))
+}
+
+// complete reports whether a directory has been filled.
+func complete(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "complete"))
+	return err == nil
 }

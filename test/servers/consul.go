@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"testing"
 )
 
 // The server of Consul is a Go module, of which there is no package; so it is built.
@@ -38,7 +39,11 @@ var prepared = begun(consulProgram)
 // consulProgram returns the path of the program.
 func consulProgram(t Test) string {
 	t.Helper()
-	return built(t, "consul", module{"go.mod": consulMod, "go.sum": consulSum}, "github.com/hashicorp/consul")
+	of := module{"go.mod": consulMod, "go.sum": consulSum}
+	if testing.Testing() && testing.Short() && !complete(cacheOf("consul", of.text())) {
+		t.Skipf("Consul is not built yet, which takes minutes: make test builds it, and go run ./test/servers/prepare")
+	}
+	return built(t, "consul", of, "github.com/hashicorp/consul")
 }
 
 // A ConsulServer is a server of Consul.
@@ -48,7 +53,7 @@ type ConsulServer struct {
 }
 
 // Consul starts a server, or servers that are one datacenter, and returns when each of them knows the leader. The settings are added to those in the configuration
-// file of each; those of a map to what is in it.
+// file of each; those of a map to what is in it. A short test is skipped if the server is not built yet.
 func Consul(t Test, servers int, settings map[string]any) []*ConsulServer {
 	t.Helper()
 	path := consulProgram(t)

@@ -15,15 +15,20 @@ import (
 // A module is a Go module of which a server is built: its files by their names. Those in testdata end with .txt so that they are none of this project.
 type module map[string]string
 
-// built returns the path of a program, which is built once on a machine from a package of the module.
-func built(t Test, program string, of module, pkg string) string {
-	t.Helper()
+// text returns all files.
+func (m module) text() string {
 	var text []string
-	for name, content := range of {
+	for name, content := range m {
 		text = append(text, name+"\n"+content)
 	}
 	slices.Sort(text)
-	dir := cached(t, program, strings.Join(text, ""), func(dir string) error {
+	return strings.Join(text, "")
+}
+
+// built returns the path of a program, which is built once on a machine from a package of the module.
+func built(t Test, program string, of module, pkg string) string {
+	t.Helper()
+	dir := cached(t, program, of.text(), func(dir string) error {
 		t.Logf("building %s, once", program)
 		for name, content := range of {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {

@@ -3,6 +3,7 @@
 package servers_test
 
 import (
+	"flag"
 	"fmt"
 	"net"
 	"strings"
@@ -46,6 +47,23 @@ func TestServersEndAndStartAgain(t *testing.T) {
 func TestSharedServersAreOne(t *testing.T) {
 	if a, b := shared(t), shared(t); a != b || a.PID() == 0 {
 		t.Errorf("two servers, %v and %v, where one is shared", a, b)
+	}
+}
+
+// Short tests have ten minutes, of which others need the processors: the build of Consul may take longer.
+func TestShortTestsDoNotBuildForMinutes(t *testing.T) {
+	t.Setenv("PATH", "") // there is no go command
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("SOLOIST_TEST_REQUIRE", "")
+	before := flag.Lookup("test.short").Value.String()
+	defer func() { _ = flag.Set("test.short", before) }()
+	for short, want := range map[string]string{"true": "make test builds it", "false": "could not be built"} {
+		if err := flag.Set("test.short", short); err != nil {
+			t.Fatal(err)
+		}
+		if why := servers.Skipped(t, func(t testing.TB) { servers.Consul(t, 1, nil) }); !strings.Contains(why, want) {
+			t.Errorf("with -short=%s: %q, want a text that says %q", short, why, want)
+		}
 	}
 }
 
