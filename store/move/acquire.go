@@ -18,8 +18,8 @@ type claiming struct {
 }
 
 // Acquire implements store.Store. The shadow is asked first, and then the store that decides: for what the shadow has granted, with a
-// token above the shadow's, and else only to read the record. Two requests, and one more if a claim is refused by the second store, or if the
-// records differ.
+// token above the shadow's, and else only to read the record. Two requests, one more if the records differ, and one or two more if a claim is refused by the
+// second store.
 func (b *both) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
 	outcomes, granted, err := b.claim(ctx, claims)
 	if err != nil {
@@ -156,7 +156,7 @@ func newer(truth, shadow store.Record) store.Record {
 func (b *both) giveBack(ctx context.Context, refused []*claiming) {
 	halves := make([]half, len(refused))
 	for i, c := range refused {
-		halves[i] = half{name: c.claim.Name, holder: c.claim.Holder, grant: c.first.Grant, known: c.first.Grant.ExpiredAge == 0}
+		halves[i] = half{name: c.claim.Name, holder: c.claim.Holder, grant: c.first.Grant}
 		var done *store.DoneError
 		if errors.As(c.outcome.Err, &done) {
 			halves[i].known, halves[i].truth = true, done.Record

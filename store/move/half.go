@@ -11,7 +11,7 @@ import (
 type half struct {
 	name, holder string
 	grant        store.Grant  // of the shadow
-	truth        store.Record // what the store that decides has, or nothing if the shadow lacks nothing
+	truth        store.Record // what the store that decides has
 	known        bool         // whether truth was found out
 }
 
@@ -20,7 +20,8 @@ var errWhole = errors.New("move: the holder has the name in both stores")
 
 // leave releases halves, and returns the error of each. A release frees a name as one whose last holder has left all in order. So the shadow first gets what the
 // store that decides has of the name: its holder, or the one before whose lease expired, may have written that to the store that decides alone,
-// and a replica in the other middle phase would go on without it. What cannot be read is not released, and expires.
+// and a replica in the other middle phase would go on without it. A grant cannot show that this is needless: a claim that is repeated is not told that the lease before
+// expired. What cannot be read is not released, and expires.
 func (b *both) leave(ctx context.Context, halves []half) []error {
 	var unread []int
 	var reads []store.Claim

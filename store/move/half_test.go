@@ -66,3 +66,33 @@ func TestHalfOfAClaimIsNotALoss(t *testing.T) {
 		}
 	})
 }
+
+// TestHalfOfARepeatedClaimIsNotALoss: as before, but the store that decides did not respond to the claim at first. A claim that is repeated is not told that the
+// lease before was abandoned.
+func TestHalfOfARepeatedClaimIsNotALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := memstore.New(), memstore.New()
+		s := in(t, before, after, move.OldDecides)
+		g := take(t, s, "x", "h")
+		leave(t, before, store.Release{Name: "x", Holder: "h", Token: g.Token, State: []byte("page 7"), Retain: store.Forever})
+		time.Sleep(2 * time.Minute)
+		take(t, before, "x", "next") // half of a claim of a replica in the other middle phase
+		out := claimOnce(t, in(t, silentStore{before}, after, move.OldDecides), "x", "other")
+		if !errors.Is(out.Err, store.ErrUnknown) {
+			t.Errorf("without a response: %+v", out)
+		}
+		if out := claimOnce(t, s, "x", "other"); !errors.Is(out.Err, store.ErrHeld) {
+			t.Errorf("not refused: %+v", out)
+		}
+		if g := take(t, in(t, before, after, move.NewDecides), "x", "next"); string(g.State) != "page 7" {
+			t.Errorf("the next holder is told %q", g.State)
+		}
+	})
+}
+
+// A silentStore does not respond to claims.
+type silentStore struct{ store.Store }
+
+func (s silentStore) Acquire(context.Context, []store.Claim) ([]store.Outcome, error) {
+	return nil, store.AsUnknown(context.DeadlineExceeded)
+}
