@@ -127,7 +127,7 @@ type detachedAttempt struct {
 	claim  store.Claim
 	kept   bool // a grant that the caller does not get is kept for another call by the same holder
 
-	asked time.Time // when the request was sent that was granted
+	asked time.Time // just before the request that was granted, or the first of several that asked for the same
 }
 
 // acquire asks for the lease until it is granted, or refused and there is no time left to wait.
@@ -188,11 +188,10 @@ func (a *detachedAttempt) granted(caller context.Context, name string, out store
 // ask makes one request, and repeats it while its outcome is unknown. The context of the caller does not end it, so that its outcome is known.
 func (a *detachedAttempt) ask() (string, store.Outcome) {
 	c := a.client
-	begun := c.clock.earliest()
+	a.asked = c.clock.earliest()
 	bound, cancel := context.WithTimeout(context.Background(), 2*c.cfg.RequestTimeout)
 	defer cancel()
 	for wait := newBackoff(c.cfg.RequestTimeout / 8); ; {
-		a.asked = c.clock.earliest()
 		name, out := c.claim(context.Background(), a.target, a.claim)
 		if !errors.Is(out.Err, ErrUnknown) {
 			return name, out
@@ -205,7 +204,7 @@ func (a *detachedAttempt) ask() (string, store.Outcome) {
 			for _, name := range a.target.all() {
 				claims = append(claims, store.Claim{Name: name, Holder: a.claim.Holder, TTL: a.claim.TTL})
 			}
-			c.releaseOrphans(claims, begun)
+			c.releaseOrphans(claims, a.asked)
 		}
 		return name, out
 	}

@@ -51,6 +51,21 @@ func TestDetachedLeaseOnASlowStore(t *testing.T) {
 	})
 }
 
+// How long a detached lease is held counts from the first of the requests whose outcome was unknown: that one may have been granted.
+func TestDetachedLeaseAfterLostReplies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		c := soloisttest.NewReplica(t, s, soloist.Config{TTL: 30 * time.Second})
+		s.Slow(2 * time.Second)
+		s.LoseReplies(2)
+		begun := time.Now()
+		_, left := mustAcquire(t, c, lockOf("a#1"), false)
+		if took := time.Since(begun); took < 6*time.Second || left > 30*time.Second-took {
+			t.Errorf("%v left of 30s after requests of %v", left, took)
+		}
+	})
+}
+
 // What is granted to a caller that has gone, and that does not ask again, is released.
 func TestDetachedLeaseOfACallerThatHasGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
