@@ -14,7 +14,7 @@ import (
 type HoldEvent struct {
 	Event     string  `json:"event" jsonschema:"held, first; alive, while it is held; lost or closing, last"`
 	Token     int64   `json:"token" jsonschema:"the fencing token"`
-	ExpiresIn float64 `json:"expiresIn" jsonschema:"seconds that it is certainly held from then on, should the connection break"`
+	ExpiresIn float64 `json:"expiresIn" jsonschema:"seconds that it is certainly held, from when the request was sent on; 0 if it is lost"`
 }
 
 const jsonLines = "application/jsonl"
@@ -39,6 +39,7 @@ func (c *call) hold(p primitive) error {
 	defer leave()
 	ctx, stop := c.untilClosing()
 	defer stop()
+	arrived := time.Now()
 	got, left, err := c.server.client.With(opts).Detached().Acquire(ctx, t.detached(), false)
 	if err != nil {
 		return err
@@ -51,32 +52,32 @@ func (c *call) hold(p primitive) error {
 		}
 	}()
 	c.w.Header().Set("Content-Type", jsonLines)
-	c.keep(ctx, leases, t, opts.TTL, left)
+	c.keep(ctx, leases, t, opts.TTL, time.Now().Add(left), arrived)
 	return nil
 }
 
 // keep renews a lease and tells the client so, until it is lost, the client has gone, its token is gone, or the server is shut down.
-func (c *call) keep(ctx context.Context, leases *soloist.DetachedLeases, t ticket, ttl, left time.Duration) {
-	end := time.Now().Add(left)
-	for event := "held"; c.tell(event, t, end); event = "alive" {
+func (c *call) keep(ctx context.Context, leases *soloist.DetachedLeases, t ticket, ttl time.Duration, end, arrived time.Time) {
+	for event := "held"; c.tell(event, t, end.Sub(arrived)); event = "alive" {
 		timer := time.NewTimer(min(ttl/3, time.Until(end)))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			c.tell("closing", t, end)
+			c.tell("closing", t, end.Sub(arrived))
 			return
 		}
 		if !c.stillKnown() {
-			c.tell("closing", t, end)
+			c.tell("closing", t, end.Sub(arrived))
 			return
 		}
+		asked := time.Now() // rather than when it was done: the process may have stood still since then
 		left, err := extendBefore(ctx, leases, t, end)
 		switch {
 		case err == nil:
-			end = time.Now().Add(left)
+			end = asked.Add(left)
 		case errors.Is(err, soloist.ErrLost) || errors.Is(err, errLate) || time.Now().After(end):
-			c.tell("lost", t, time.Time{})
+			c.tell("lost", t, 0)
 			return
 		}
 	}
@@ -112,8 +113,8 @@ func extendBefore(ctx context.Context, leases *soloist.DetachedLeases, t ticket,
 }
 
 // tell writes a line, and reports whether it could be written.
-func (c *call) tell(event string, t ticket, end time.Time) bool {
-	line, _ := json.Marshal(HoldEvent{event, t.Token, max(0, time.Until(end)).Seconds()}) // of a string and numbers; it cannot fail
+func (c *call) tell(event string, t ticket, certain time.Duration) bool {
+	line, _ := json.Marshal(HoldEvent{event, t.Token, certain.Seconds()}) // of a string and numbers; it cannot fail
 	return c.send(append(line, '\n'))
 }
 

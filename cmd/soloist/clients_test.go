@@ -5,6 +5,8 @@ package main
 import (
 	"bufio"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/soloist-dev/soloist/test/servers"
@@ -116,6 +119,7 @@ func TestClientsInOtherLanguages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			client := prepare(t)
+			isCareful(t, client)
 			var all []*watchedProcess
 			var urls []string
 			dir := memoryDir(t)
@@ -158,6 +162,45 @@ func TestClientsInOtherLanguages(t *testing.T) {
 			all[1].ends()
 		})
 	}
+}
+
+// isCareful checks a client against a service whose replies come late, and whose proxy has no instance at first.
+func isCareful(t *testing.T, client []string) {
+	t.Helper()
+	var asked, held, released atomic.Int32
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		switch path := r.URL.Path; {
+		case asked.Add(1) == 1:
+			http.Error(w, "<html>Bad Gateway</html>", http.StatusBadGateway)
+		case strings.HasSuffix(path, "/acquire"):
+			_, _ = io.WriteString(w, `{"lease":"abc","token":1,"expiresIn":0.001}`)
+		case strings.HasSuffix(path, "/release"):
+			released.Add(1)
+		case held.Add(1) == 1:
+			_, _ = io.WriteString(w, `{"event":"held","token":1,"expiresIn":0.001}`+"\n")
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		default:
+			_, _ = io.WriteString(w, `{"event":"held","token":2,"expiresIn":3600}`+"\n")
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}
+	}))
+	t.Cleanup(service.Close)
+	run := func(what string) *foreignClient {
+		return startForeign(t, slices.Concat(client, []string{service.URL, what, "x"})...)
+	}
+	lease, hold := run("lease"), run("hold")
+	lease.until(1, "held")
+	_ = lease.stdin.Close()
+	if err := lease.Wait(); err == nil || released.Load() != 0 {
+		t.Errorf("a lease that has ended is not noticed: %v, %d releases", err, released.Load())
+	}
+	if got := hold.until(1, "held"); got != "held 2" {
+		t.Errorf("%q of a line that came after the lease could have ended", got)
+	}
+	hold.ends()
 }
 
 func tokenOf(t *testing.T, held string) int64 {

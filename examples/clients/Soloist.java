@@ -9,7 +9,6 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.UUID;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
@@ -48,7 +47,7 @@ public class Soloist {
     final String code;
 
     Problem(int status, String body) {
-      super(text(body, "code") + ": " + text(body, "detail"));
+      super("status " + status + ": " + text(body, "code") + ": " + text(body, "detail"));
       this.status = status;
       this.code = text(body, "code");
     }
@@ -97,8 +96,8 @@ public class Soloist {
           return new Reply(response.body(), sent);
         }
         throw new Problem(response.statusCode(), response.body());
-      } catch (IOException e) { // without a response it may have been done, and 503 may pass
-        if (e instanceof Problem p && p.status != 503 || now() > end) {
+      } catch (IOException e) { // without a response it may have been done, and 503 may pass, as what a proxy says
+        if (e instanceof Problem p && p.status < 500 || now() > end) {
           throw e;
         }
       }
@@ -117,6 +116,7 @@ public class Soloist {
    */
   void hold(String name, double ttl, Consumer<String> event) throws IOException, InterruptedException {
     String body = "{\"ttl\": %s, \"wait\": %s, \"replica\": \"%s\"}".formatted(ttl, ttl / 3, replica);
+    double sent = now();
     var response = http.send(request("/v1/locks/" + part(name) + "/hold", body, ttl / 2, null), BodyHandlers.ofInputStream());
     try (var lines = response.body()) {
       if (response.statusCode() >= 300) {
@@ -130,19 +130,23 @@ public class Soloist {
         if (line == null) {
           return;
         }
+        boolean ends = !text(line, "event").matches("held|alive");
+        if (!ends && sent + Double.parseDouble(text(line, "expiresIn")) - now() < ttl / 2) {
+          return; // too late: what is left could end before the next line is missed
+        }
         event.accept(line);
       }
     }
   }
 
-  /** A lease that is renewed. When lost completes, stop the work: another may have it. */
+  /** A lease that is renewed. When it is lost, stop the work: another may have it. */
   class Lease {
-    final CompletableFuture<Void> lost = new CompletableFuture<>();
     final String id;
     final String fencingToken;
     private final double ttl;
     private final ScheduledFuture<?> renewals;
     private volatile double end;
+    private volatile boolean refused;
 
     Lease(double ttl, Reply granted) {
       this.ttl = ttl;
@@ -153,13 +157,21 @@ public class Soloist {
       renewals = timer.scheduleWithFixedDelay(this::renew, pause, pause, TimeUnit.MILLISECONDS);
     }
 
+    /** Reports whether the lease is lost, or could be: whatever hangs, its end is known. */
+    boolean lost() {
+      return refused || now() >= end;
+    }
+
     private void renew() {
       try {
         Reply reply = call("/v1/leases/" + id + "/renew", "", end - now() - ttl / 6, ttl / 6, null);
+        if (lost()) {
+          return;
+        }
         end = reply.sent + Double.parseDouble(text(reply.body, "expiresIn"));
         System.out.println("renewed");
-      } catch (IOException | InterruptedException e) { // lost, or no instance has responded
-        lost.complete(null);
+      } catch (Exception e) { // lost, or no instance has responded
+        refused = true;
         stop();
       }
     }
@@ -210,8 +222,8 @@ public class Soloist {
       String path = args[1].equals("permit") ? "/v1/semaphores/" + name + "/acquire?limit=" + args[3] : "/v1/locks/" + name + "/acquire";
       Lease lease = client.lease(path, 30, 60);
       System.out.println("held " + lease.fencingToken);
-      System.in.readAllBytes(); // the work; check lease.lost in it
-      if (lease.lost.isDone()) {
+      System.in.readAllBytes(); // the work; check lease.lost() in it
+      if (lease.lost()) {
         throw new IOException("lost");
       }
       lease.release();

@@ -13,9 +13,9 @@ const sleep = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds 
 
 /** An error that the service reports; code is one of those in docs/operate/service.md. */
 class Problem extends Error {
-  constructor(body) {
+  constructor(status, body) {
     super(`${body.code}: ${body.detail}`);
-    Object.assign(this, { code: body.code, status: body.status });
+    Object.assign(this, { code: body.code, status });
   }
 }
 
@@ -33,7 +33,10 @@ class Soloist {
   async open(path, body, signal, headers = {}) {
     const init = { method: "POST", headers: { ...this.headers, ...headers }, body: JSON.stringify(body), signal };
     const response = await fetch(this.instances[0] + path, init);
-    if (!response.ok) throw new Problem(await response.json());
+    if (!response.ok) {
+      const byProxy = { code: `status ${response.status}`, detail: "not of the service" };
+      throw new Problem(response.status, await response.json().catch(() => byProxy));
+    }
     return response;
   }
 
@@ -47,8 +50,8 @@ class Soloist {
         const text = await response.text();
         return [text ? JSON.parse(text) : {}, sent];
       } catch (e) {
-        // Without a response it may have been done, and 503 may pass.
-        if ((e instanceof Problem && e.status !== 503) || now() > end) throw e;
+        // Without a response it may have been done, and 503 may pass, as what a proxy says.
+        if ((e instanceof Problem && e.status < 500) || now() > end) throw e;
       }
       this.next();
       await sleep(0.1);
@@ -63,6 +66,7 @@ class Soloist {
 
   /** Yields the events of a lock that is held for as long as its connection: one every third of the TTL. When they end, stop the work. */
   async *hold(name, ttl = 30) {
+    const sent = now();
     const silent = new AbortController(); // ends the connection when nothing has come for too long
     const watch = () => setTimeout(() => silent.abort(), (ttl / 2) * 1000);
     let timer = watch();
@@ -74,30 +78,40 @@ class Soloist {
         timer = watch();
         const lines = (text + part).split("\n");
         text = lines.pop();
-        yield* lines.map((line) => JSON.parse(line));
+        for (const event of lines.map((line) => JSON.parse(line))) {
+          const left = sent + event.expiresIn - now();
+          if (["held", "alive"].includes(event.event) && left < ttl / 2) return; // too late: what is left could end before the next line is missed
+          yield event;
+        }
       }
     } finally {
       clearTimeout(timer);
+      silent.abort();
     }
   }
 }
 
-/** A lease that is renewed. When `lost` is aborted, stop the work: another may have it. */
+/** A lease that is renewed. When it is lost, stop the work: another may have it. */
 class Lease {
   constructor(client, ttl, granted, sent) {
-    Object.assign(this, { client, ttl, granted, token: granted.token, end: sent + granted.expiresIn, ended: new AbortController() });
-    this.lost = this.ended.signal;
+    Object.assign(this, { client, ttl, granted, token: granted.token, end: sent + granted.expiresIn });
     this.timer = setTimeout(() => this.keep(), (ttl / 3) * 1000);
+  }
+
+  /** Whether the lease is lost, or could be: whatever hangs, its end is known. */
+  get lost() {
+    return this.refused || now() >= this.end;
   }
 
   async keep() {
     try {
       const [reply, sent] = await this.client.call(this.path("renew"), { until: this.end - now() - this.ttl / 6, timeout: this.ttl / 6 });
+      if (this.lost) return;
       this.end = sent + reply.expiresIn;
       console.log("renewed");
       if (!this.released) this.timer = setTimeout(() => this.keep(), (this.ttl / 3) * 1000);
-    } catch (e) {
-      if (!this.released) this.ended.abort(e); // lost, or no instance has responded
+    } catch {
+      this.refused = true; // lost, or no instance has responded
     }
   }
 
@@ -146,7 +160,7 @@ if (what === "element") {
   const lease = await client.lease(path, { wait: 60 });
   console.log("held", lease.token);
   await worked; // check lease.lost in it
-  if (lease.lost.aborted) throw new Error("lost");
+  if (lease.lost) throw new Error("lost");
   await lease.release();
   console.log("released");
 }

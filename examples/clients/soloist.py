@@ -15,8 +15,12 @@ class Problem(Exception):
     """An error that the service reports; code is one of those in docs/operate/service.md."""
 
     def __init__(self, status, body):
-        super().__init__(f"{body['code']}: {body['detail']}")
-        self.status, self.code = status, body["code"]
+        try:
+            problem = json.loads(body)
+        except ValueError:  # a proxy says it
+            problem = {"code": f"status {status}", "detail": "not of the service"}
+        super().__init__(f"{problem['code']}: {problem['detail']}")
+        self.status, self.code = status, problem["code"]
 
 
 class Soloist:
@@ -31,7 +35,7 @@ class Soloist:
         try:
             return urllib.request.urlopen(request, timeout=timeout)
         except urllib.error.HTTPError as e:
-            raise Problem(e.code, json.load(e)) from None
+            raise Problem(e.code, e.read()) from None
 
     def call(self, path, body=None, until=60.0, timeout=10.0, **headers):
         """Sends a request until an instance responds, for `until` seconds. Returns the reply, and when the request that got it was sent."""
@@ -42,7 +46,7 @@ class Soloist:
                 with self.open(path, body or {}, timeout, **headers) as response:
                     return json.loads(response.read() or "{}"), sent
             except Problem as e:
-                if e.status != 503:
+                if e.status < 500:
                     raise
                 error = e
             except (OSError, http.client.HTTPException) as e:  # no response: it may have been done
@@ -59,29 +63,39 @@ class Soloist:
 
     def hold(self, name, ttl=30):
         """Yields the events of a lock that is held for as long as its connection: one every third of the TTL. When they end, stop the work."""
+        sent = time.monotonic()
         with self.open(f"/v1/locks/{quote(name, '')}/hold", {"ttl": ttl, "wait": ttl / 3, "replica": REPLICA}, ttl / 2) as response:
-            yield from (json.loads(line) for line in response)
+            for line in response:
+                event = json.loads(line)
+                if event["event"] in ("held", "alive") and sent + event["expiresIn"] - time.monotonic() < ttl / 2:
+                    return  # too late: what is left could end before the next line is missed
+                yield event
 
 
 class Lease:
-    """A lease that a thread renews. When `lost` is set, stop the work: another may have it."""
+    """A lease that a thread renews. When it is lost, stop the work: another may have it."""
 
     def __init__(self, client, ttl, granted, sent):
         self.client, self.ttl, self.granted, self.token = client, ttl, granted, granted["token"]
         self.end = sent + granted["expiresIn"]
-        self.lost, self.released = threading.Event(), threading.Event()
+        self.refused, self.released = threading.Event(), threading.Event()
         threading.Thread(target=self.keep, daemon=True).start()
+
+    def lost(self):
+        """Reports whether the lease is lost, or could be: whatever hangs, its end is known."""
+        return self.refused.is_set() or time.monotonic() >= self.end
 
     def keep(self):
         while not self.released.wait(self.ttl / 3):
             try:
                 left = self.end - time.monotonic()
                 reply, sent = self.client.call(self.path("renew"), until=left - self.ttl / 6, timeout=self.ttl / 6)
+                if self.lost():
+                    return
                 self.end = sent + reply["expiresIn"]
                 print("renewed", flush=True)
             except Exception:  # lost, or no instance has responded
-                if not self.released.is_set():
-                    self.lost.set()
+                self.refused.set()
                 return
 
     def path(self, verb):
@@ -117,8 +131,8 @@ def main(urls, what, name, *more):
         path = f"/v1/semaphores/{quote(name, '')}/acquire?limit={more[0]}" if what == "permit" else f"/v1/locks/{quote(name, '')}/acquire"
         lease = client.lease(path, wait=60)
         say("held", lease.token)
-        sys.stdin.read()  # the work; check lease.lost in it
-        if lease.lost.is_set():
+        sys.stdin.read()  # the work; check lease.lost() in it
+        if lease.lost():
             sys.exit("lost")
         lease.release()
         say("released")
