@@ -31,7 +31,7 @@ func TestSystemdUnits(t *testing.T) {
 	}
 	for _, unit := range units {
 		text := read(t, unit)
-		for _, needed := range []string{"\nExecStart=/usr/bin/soloist ", "\nUser=soloist\n", "\nRestartPreventExitStatus=64 77 78\n", "\nLoadCredential=store:"} {
+		for _, needed := range []string{"\nExecStart=/usr/bin/soloist ", "\nUser=soloist\n", "\nRestartPreventExitStatus=64 77 78\n", "\nLoadCredential=store:", "\nExecReload=/bin/kill -HUP $MAINPID\n"} {
 			if !strings.Contains(text, needed) {
 				t.Errorf("%s has no line %q", unit, strings.TrimSpace(needed))
 			}
