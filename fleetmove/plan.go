@@ -141,5 +141,6 @@ func notNow(phase move.Phase, stage Stage) error {
 	if stage == (Stage{}) {
 		return notPlanned(fmt.Sprintf("no replica may be in the phase %v, for the move is not planned; run: soloist move plan", phase))
 	}
-	return notPlanned(fmt.Sprintf("no replica may be in the phase %v now: the move is at the stage %v (see: soloist move status)", phase, stage))
+	return notPlanned(fmt.Sprintf("no replica may be in the phase %v now: the move is at the stage %v; start the replica in a phase of that stage, "+
+		"or start it again when the phase is open (see: soloist move status)", phase, stage))
 }

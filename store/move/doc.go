@@ -26,5 +26,6 @@
 // In the middle phases a claim needs both stores. A lease is kept by the store that decides alone, so renewals go on while the other
 // one is out of reach; but nothing can be acquired, and no mark or state written, meanwhile. Waiters do not queue, a semaphore is not chosen by the store,
 // and there are no completions in a transaction.
+// While replicas are in both middle phases, a grant may have ExpiredAge 0 although the last holder died.
 // A claim costs two requests, an extension or a release three. The reasons, and what a crash between two requests leaves, are in docs/adr/0019-moving.md.
 package move
