@@ -210,13 +210,20 @@ func (a *detachedAttempt) ask() (string, store.Outcome) {
 	}
 }
 
-// left returns how long the lease is certainly held. A holder may have had it before this call, so what is left is read from the record.
+// left returns how long the lease is certainly held. A holder may have had it before this call, so what is left is read from the record. A store without a
+// clock counts that from when this process has first seen the record, which others may have seen earlier: there the lease is extended.
 func (a *detachedAttempt) left(ctx context.Context, name string, g store.Grant) (time.Duration, error) {
 	c := a.client
 	if !a.kept {
 		return max(0, a.claim.TTL-c.opts.Margin-c.clock.latest().Sub(a.asked)), nil
 	}
 	before := c.clock.earliest()
+	if _, ok := store.As[store.Clockless](c.store); ok {
+		if err := c.prolong(ctx, store.Extension{Name: name, Holder: a.claim.Holder, Token: g.Token, TTL: a.claim.TTL}); err != nil {
+			return 0, fmt.Errorf("%q was granted, but what is left of it is not known: %w", a.target.shown, err)
+		}
+		return max(0, a.claim.TTL-c.opts.Margin-c.clock.latest().Sub(before)), nil
+	}
 	records, err := c.peek(context.WithoutCancel(ctx), []string{name})
 	if err != nil {
 		return 0, store.AsUnknown(fmt.Errorf("%q was granted, but what is left of it could not be read: %w", a.target.shown, err))
@@ -240,14 +247,19 @@ func (ds *DetachedLeases) Extend(ctx context.Context, d Detached) (time.Duration
 		return 0, err
 	}
 	before := c.clock.earliest()
-	errs, err := c.extends.ask(context.WithoutCancel(ctx), []store.Extension{{Name: name, Holder: holder, Token: d.Token, TTL: c.opts.TTL}})
-	if err == nil {
-		err = errs[0]
-	}
-	if err != nil {
+	if err := c.prolong(ctx, store.Extension{Name: name, Holder: holder, Token: d.Token, TTL: c.opts.TTL}); err != nil {
 		return 0, fmt.Errorf("extending %q: %w", d.Name, err)
 	}
 	return max(0, c.opts.TTL-c.opts.Margin-c.clock.latest().Sub(before)), nil
+}
+
+// prolong extends a detached lease, also if ctx has ended.
+func (c *core) prolong(ctx context.Context, e store.Extension) error {
+	errs, err := c.extends.ask(context.WithoutCancel(ctx), []store.Extension{e})
+	if err != nil {
+		return err
+	}
+	return errs[0]
 }
 
 // Release releases a lease. With Options.AtLeast the name lingers. The errors are those of Lease.Release.

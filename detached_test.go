@@ -186,6 +186,38 @@ func TestDetachedRetry(t *testing.T) {
 	})
 }
 
+// A clockless store counts what is left of a lease from when its process has first seen the record. This one has just seen each.
+type clockless struct{ *soloisttest.Store }
+
+func (clockless) Clockless() {}
+
+func (s clockless) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	outs, err := s.Store.Acquire(ctx, claims)
+	for _, out := range outs {
+		if done, ok := errors.AsType[*store.DoneError](out.Err); ok && done.Record.Left > 0 {
+			done.Record.Left = 30 * time.Second
+		}
+	}
+	return outs, err
+}
+
+// A call that is repeated in another process holds the lease for as long as it is told there, also in a store without a clock.
+func TestDetachedRetryWithoutAClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		first, _ := mustAcquire(t, soloisttest.NewReplica(t, clockless{s}, soloist.Config{}), lockOf("a#1"), true)
+		time.Sleep(20 * time.Second)
+		c := soloisttest.NewReplica(t, clockless{s.Share()}, soloist.Config{})
+		again, left := mustAcquire(t, c, lockOf("a#1"), true)
+		if again != first || left <= 0 {
+			t.Fatalf("%+v with %v left after %+v", again, left, first)
+		}
+		time.Sleep(left)
+		_, err := c.Detached().Extend(t.Context(), again)
+		wantIs(t, "extending it when it is certainly held", err, nil)
+	})
+}
+
 // A call that is repeated gets its lease at once, although others wait for the end of that lease.
 func TestDetachedRetryPassesThoseWhoWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
