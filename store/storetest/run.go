@@ -34,6 +34,10 @@ type Harness struct {
 	// Names is the number of names in a large batch. The default is 5,000.
 	Names int
 
+	// LateIsUnknown says that a claim may have an unknown outcome if it took longer than half of its TTL, as it does between two stores. The
+	// suite claims again then, with a TTL twice as long.
+	LateIsUnknown bool
+
 	// Batches makes the suite send each single claim, extension and release in a batch of two, of which the other one is refused. It is for
 	// stores that handle a single element differently from several.
 	Batches bool

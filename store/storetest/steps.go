@@ -106,6 +106,10 @@ func (s *subject) take(name, holder string, ttl time.Duration) lease {
 
 func (s *subject) granted(c store.Claim) lease {
 	o := s.acquire(c)
+	for s.h.LateIsUnknown && errors.Is(o.Err, store.ErrUnknown) && c.TTL < minute {
+		c.TTL *= 2
+		o = s.acquire(c)
+	}
 	if o.Err != nil {
 		s.fail(o.Err, "a grant of %.80q to %q", c.Name, c.Holder)
 	}
