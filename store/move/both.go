@@ -14,6 +14,7 @@ import (
 type both struct {
 	truth, shadow store.Store
 	phase         Phase
+	behind        behind
 }
 
 // clockless is the store of a middle phase if one of the two has no clock.

@@ -21,7 +21,11 @@ func (b *both) Extend(ctx context.Context, extensions []store.Extension) ([]erro
 		writes: func(e store.Extension) bool { return e.Mark != 0 || e.State != nil },
 		with:   func(e store.Extension, token int64) store.Extension { e.Token = token; return e },
 		late:   func(e store.Extension) store.Extension { return e },
-		send:   func(s store.Store) func(context.Context, []store.Extension) ([]error, error) { return s.Extend },
+		bring: func(e store.Extension, mark int64, state []byte) store.Extension {
+			e.Mark, e.State = brought(e.Mark, e.State, mark, state)
+			return e
+		},
+		send: func(s store.Store) func(context.Context, []store.Extension) ([]error, error) { return s.Extend },
 	})
 }
 
@@ -33,19 +37,32 @@ func (b *both) Release(ctx context.Context, releases []store.Release) ([]error, 
 		writes: func(r store.Release) bool { return r.Mark != 0 || r.State != nil },
 		with:   func(r store.Release, token int64) store.Release { r.Token = token; return r },
 		late:   func(r store.Release) store.Release { r.Linger = 0; return r },
-		send:   func(s store.Store) func(context.Context, []store.Release) ([]error, error) { return s.Release },
-		ends:   true,
+		bring: func(r store.Release, mark int64, state []byte) store.Release {
+			r.Mark, r.State = brought(r.Mark, r.State, mark, state)
+			return r
+		},
+		send: func(s store.Store) func(context.Context, []store.Release) ([]error, error) { return s.Release },
+		ends: true,
 	})
 }
 
 // An alteration is what Extend and Release differ in.
 type alteration[E any] struct {
-	lookup func(E) store.Claim // the claim of the shadow's lease
-	writes func(E) bool        // whether it has a mark or a state
-	with   func(E, int64) E    // the same for the shadow, whose token is another one
-	late   func(E) E           // the same, if the shadow's lease had ended: by this release, repeated, whose linger has begun
+	lookup func(E) store.Claim      // the claim of the shadow's lease
+	writes func(E) bool             // whether it has a mark or a state
+	with   func(E, int64) E         // the same for the shadow, whose token is another one
+	late   func(E) E                // the same, if the shadow's lease had ended: by this release, repeated, whose linger has begun
+	bring  func(E, int64, []byte) E // the same with a mark and a state that were written earlier
 	send   func(store.Store) func(context.Context, []E) ([]error, error)
 	ends   bool // the lease is over after it
+}
+
+// brought returns what is to be written to a record that may lack an earlier mark and state.
+func brought(mark int64, state []byte, earlier int64, then []byte) (int64, []byte) {
+	if state == nil {
+		state = written(then)
+	}
+	return max(mark, earlier), state
 }
 
 // alter changes leases in three steps. First the holder claims the shadow's lease again: it gets the one that it has, or if that was lost a new one.
@@ -67,6 +84,11 @@ func alter[E any](ctx context.Context, b *both, batch []E, check func(E) error, 
 	shadows, ended := b.lookup(ctx, claims, a.ends)
 	decided, err := a.send(b.truth)(ctx, asked)
 	if err != nil {
+		for n, e := range asked {
+			if a.writes(e) {
+				b.behind.add(claims[n])
+			}
+		}
 		return nil, err
 	}
 	var confirmed []E
@@ -91,14 +113,26 @@ func alter[E any](ctx context.Context, b *both, batch []E, check func(E) error, 
 			errs[i] = unrecorded(claims[n].Name, shadow.Err) // an earlier request may have written it to the store that decides alone
 		}
 	}
+	confirmed, of = bring(ctx, b, confirmed, of, a, errs)
 	for n, err := range apply(ctx, confirmed, a.send(b.shadow)) {
-		if err != nil && a.writes(confirmed[n]) {
+		switch {
+		case err != nil && a.writes(confirmed[n]):
 			errs[of[n]] = unrecorded(a.lookup(confirmed[n]).Name, err)
+		case a.writes(confirmed[n]):
+			b.behind.remove(a.lookup(confirmed[n]))
 		}
 	}
 	for n, err := range b.leave(ctx, halves) { // else they expire
 		if err != nil && !errors.Is(err, errWhole) && a.ends && a.writes(asked[given[n]]) {
 			errs[valid[given[n]]] = unrecorded(halves[n].name, err)
+		}
+	}
+	for n, i := range valid {
+		switch {
+		case errors.Is(errs[i], store.ErrUnknown) && a.writes(asked[n]):
+			b.behind.add(claims[n])
+		case errors.Is(errs[i], store.ErrLost), errs[i] == nil && a.ends:
+			b.behind.remove(claims[n])
 		}
 	}
 	return errs, nil

@@ -34,7 +34,7 @@ type Harness struct {
 	// Names is the number of names in a large batch. The default is 5,000.
 	Names int
 
-	// LateIsUnknown says that a claim may have an unknown outcome if it took longer than half of its TTL, as it does between two stores. The
+	// LateIsUnknown is for stores of which a claim that took longer than half of its TTL can be unknown, as between two stores. The
 	// suite claims again then, with a TTL twice as long.
 	LateIsUnknown bool
 
