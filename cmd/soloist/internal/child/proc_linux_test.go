@@ -33,7 +33,13 @@ func TestBareProcess(t *testing.T) {
 	if p, ok := readProcess(os.Getpid()); !ok || p.bare || p.parent != os.Getppid() {
 		t.Errorf("this process: %+v, %v", p, ok)
 	}
-	empty, ok := readProcess(foreign(t, nil, []string{}, nil, "/bin/sleep", "1000"))
+	pid := foreign(t, nil, []string{}, nil, "/bin/sleep", "1000")
+	var empty process
+	var ok bool
+	eventually(func() bool { // the kernel tells its parent that it is executed before it notes the environment
+		empty, ok = readProcess(pid)
+		return !ok || empty.bare
+	})
 	if value, found, unread := markOf(empty.pid); !ok || !empty.bare || found || unread {
 		t.Errorf("a process without environment: %+v, %v; mark %q, %v, %v", empty, ok, value, found, unread)
 	}
