@@ -28,7 +28,11 @@ func (g given) get(ctx context.Context) (*zk.Conn, error) { return g.conn, ctx.E
 func (g given) explain(err error) error                   { return err }
 func (g given) close()                                    {}
 
-// A connector makes a connection when one is first wanted, and again when the first attempt failed.
+// A connector makes a connection when one is first wanted, and again when that was not possible or the connection was lost.
+//
+// Each connection has a client, and so a session, that ends with it. A client that connects again restores its watches from the transaction that it
+// has seen last; it reads that number while its receiving goroutine may raise it (github.com/go-zookeeper/zk/pull/35). That is a data race, and
+// a change in between is never reported. A client that is closed reports that its watches are lost.
 type connector struct {
 	target  *target
 	failure atomic.Pointer[string] // of the last attempt to reach a server; nil if it succeeded
@@ -41,7 +45,7 @@ type connector struct {
 	work    sync.WaitGroup
 }
 
-// An attempt is one of making a connection.
+// An attempt is one of making a connection, and the connection when it has succeeded.
 type attempt struct {
 	conn   *zk.Conn
 	events <-chan zk.Event
@@ -79,12 +83,14 @@ func (c *connector) begin() (*attempt, error) {
 		return nil, store.ErrClosed
 	}
 	if c.attempt == nil {
-		conn, events, err := zk.Connect(c.target.hosts, c.target.session,
-			zk.WithHostProvider(&hosts{}), zk.WithDialer(c.dial), zk.WithLogger(silent{}), zk.WithLogInfo(false))
+		a := &attempt{done: make(chan struct{})}
+		h := &hosts{lost: func() { c.drop(a) }}
+		var err error
+		a.conn, a.events, err = zk.Connect(c.target.hosts, c.target.session, zk.WithHostProvider(h), zk.WithDialer(c.dialer(h)),
+			zk.WithLogger(silent{}), zk.WithLogInfo(false))
 		if err != nil {
 			return nil, err
 		}
-		a := &attempt{conn: conn, events: events, done: make(chan struct{})}
 		c.attempt = a
 		c.work.Go(func() { c.authenticate(a) })
 	}
@@ -97,17 +103,36 @@ func (c *connector) authenticate(a *attempt) {
 	if c.target.user == "" {
 		return
 	}
-	if a.err = a.conn.AddAuth("digest", []byte(c.target.user+":"+c.target.password)); a.err == nil {
-		return
+	if a.err = a.conn.AddAuth("digest", []byte(c.target.user+":"+c.target.password)); a.err != nil {
+		c.drop(a)
 	}
+}
+
+// drop ends an attempt that has failed, or whose connection was lost. The next call makes another one.
+func (c *connector) drop(a *attempt) {
 	c.mu.Lock()
-	c.attempt = nil
-	c.mu.Unlock()
-	shut(a)
+	defer c.mu.Unlock()
+	if c.closed {
+		return // close ends it
+	}
+	if c.attempt == a {
+		c.attempt = nil
+	}
+	c.work.Go(func() { shut(a) })
+}
+
+// dialer returns a function that connects to a server until there has been a connection.
+func (c *connector) dialer(h *hosts) zk.Dialer {
+	return func(network, address string, _ time.Duration) (net.Conn, error) {
+		if h.connected() {
+			return nil, zk.ErrConnectionClosed
+		}
+		return c.dial(network, address)
+	}
 }
 
 // dial connects to a server.
-func (c *connector) dial(network, address string, _ time.Duration) (net.Conn, error) {
+func (c *connector) dial(network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.target.dial)
 	defer cancel()
 	conn, err := c.target.connect(ctx, network, address)
@@ -178,39 +203,53 @@ func shut(a *attempt) {
 	}
 }
 
-// hosts are the servers that are tried one after the other. The names are looked up with each attempt, and stay, for TLS.
+// hosts are the servers that are tried one after the other, until there is a connection. The names are looked up with each attempt, and stay, for TLS.
 type hosts struct {
-	mu       sync.Mutex
-	all      []string
-	at, last int
+	lost func() // called once, when the connection was lost
+
+	mu   sync.Mutex
+	all  []string
+	at   int
+	used bool // there has been a connection
+	over bool // lost was called
 }
 
 // Init implements zk.HostProvider.
 func (h *hosts) Init(servers []string) error {
-	h.all, h.at, h.last = servers, -1, -1
+	h.all, h.at = servers, -1
 	return nil
 }
 
 // Len implements zk.HostProvider.
 func (h *hosts) Len() int { return len(h.all) }
 
-// Next implements zk.HostProvider.
+// Next implements zk.HostProvider. When all were tried the client answers the requests that were not sent, and pauses.
 func (h *hosts) Next() (server string, allTried bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.at = (h.at + 1) % len(h.all)
-	allTried = h.at == h.last
-	if h.last < 0 {
-		h.last = 0
+	if h.used {
+		if !h.over {
+			h.over = true
+			h.lost()
+		}
+		return h.all[h.at], true
 	}
-	return h.all[h.at], allTried
+	tried := h.at >= 0
+	h.at = (h.at + 1) % len(h.all)
+	return h.all[h.at], tried && h.at == 0
 }
 
 // Connected implements zk.HostProvider.
 func (h *hosts) Connected() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.last = h.at
+	h.used = true
+}
+
+func (h *hosts) connected() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.used
 }
 
 // silent is a zk.Logger that logs nothing.
