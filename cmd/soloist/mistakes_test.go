@@ -90,7 +90,7 @@ func TestMistakesInURLs(t *testing.T) {
 func TestMistakesInArguments(t *testing.T) {
 	dir := t.TempDir()
 	for line, says := range map[string]string{
-		"lcok x -- touch ran": "did you mean lock?", "bogus": `no subcommand "bogus"`, "jobs lst": "did you mean list?", "jobs": "give one of its subcommands", "locks": "give one", "elements": "give one",
+		"lcok x -- touch ran": "did you mean lock?", "bogus": `no subcommand "bogus"`, "jobs lst": "did you mean list?", "jobs": "give one of its subcommands, forget, history, list, ", "locks": "give one", "elements": "give one",
 		"migrate": "give one", "migrate down": `"down"`, "help bogus": `"bogus"`, "help jobs bogus": `"bogus"`, "completion bogus": `no shell "bogus"`, "completion": "give one",
 		"lock": "accepts 1 arg", "lock x": "put the command to run after --", "lock x --": "nothing stands after --", "lock -- touch ran": "accepts 1 arg", "lock x touch ran": "put -- before", "lock a b -- touch ran": "accepts 1 arg",
 		"lock x --tll 1s -- touch ran": "did you mean --ttl?", "lock x --ttl 1 -- touch ran": `--ttl "1": give a duration`, "lock x --ttl 0s -- touch ran": "too short", "lock x --ttl -5s -- touch ran": "too short",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -69,7 +70,13 @@ func (a *app) leasesCommand(use, one string, kind soloist.Kind, infos func(*solo
 }
 
 func needsSubcommand(c *cobra.Command, _ []string) error {
-	return usage("give one of its subcommands; see %s --help", c.CommandPath())
+	var names []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return usage("give one of its subcommands, %s; see %s --help", strings.Join(names, ", "), c.CommandPath())
 }
 
 func (a *app) semsCommand() *cobra.Command {
