@@ -126,7 +126,7 @@ func (s *Store) read(ctx context.Context, names []string) ([]pair, error) {
 		for i, name := range some {
 			ops[i] = s.keys.get(name)
 		}
-		reply, err := client.Txn(ctx).Then(ops...).Commit()
+		reply, err := s.height.commit(client.Txn(ctx).Then(ops...))
 		switch {
 		case errors.Is(err, rpctypes.ErrTooManyOps):
 			if err := s.shrink(len(some)); err != nil {
@@ -228,7 +228,7 @@ func (s *Store) commit(ctx context.Context, tasks []*task, known map[*task]bool)
 		return nil, err
 	}
 	s.changing(tasks)
-	reply, err := client.Txn(ctx).Then(ops...).Commit()
+	reply, err := s.height.commit(client.Txn(ctx).Then(ops...))
 	switch {
 	case errors.Is(err, rpctypes.ErrLeaseNotFound):
 		s.check(ctx, tasks)

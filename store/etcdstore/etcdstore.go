@@ -1,6 +1,7 @@
 package etcdstore
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,7 @@ type Store struct {
 	keys    keys
 	sights  sights
 	watches watches
+	height  height
 	alive   aliveStream
 	size    atomic.Int64 // how many names are in one transaction
 
@@ -91,14 +93,14 @@ func (s *Store) Close() error {
 	return s.clients.close()
 }
 
-// ready returns the error of a store that is closed or a context that has ended.
+// ready returns the error of a store that is closed, of a context that has ended, or of a revision that has fallen.
 func (s *Store) ready(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return store.ErrClosed
 	}
-	return ctx.Err()
+	return cmp.Or(ctx.Err(), s.wrap("checking the revision", s.height.check()))
 }
 
 // background runs a function in a goroutine unless it runs already, or the store is closed. Store.mu is held.
@@ -122,7 +124,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = client.Get(ctx, s.keys.names(), clientv3.WithKeysOnly())
+	_, err = s.height.get(ctx, client, s.keys.names(), clientv3.WithKeysOnly())
 	return s.wrap("reading", err)
 }
 

@@ -30,7 +30,7 @@ func (s *Store) inspect(ctx context.Context) (found cluster, err error) {
 	if err != nil {
 		return found, err
 	}
-	if _, err := client.Get(ctx, s.keys.names(), clientv3.WithKeysOnly()); err != nil {
+	if _, err := s.height.get(ctx, client, s.keys.names(), clientv3.WithKeysOnly()); err != nil {
 		return found, s.wrap("reading", err)
 	}
 	var status *clientv3.StatusResponse

@@ -122,7 +122,7 @@ func (s *Store) unchanged(ctx context.Context, all []*renewal) (bool, error) {
 	}
 	// A transaction without an operation would be decided by what one member has, however old that is. One with a read waits for the leader.
 	read := clientv3.OpGet(s.keys.session(distinct[0].id), clientv3.WithCountOnly())
-	reply, err := client.Txn(ctx).If(are...).Then(read).Commit()
+	reply, err := s.height.commit(client.Txn(ctx).If(are...).Then(read))
 	if err != nil {
 		return false, s.wrap("checking leases", err)
 	}

@@ -200,7 +200,7 @@ func (s *Store) endLeases(over []end) {
 		}
 		s.mu.Unlock()
 		if len(ops) > 0 {
-			_, err = client.Txn(ctx).Then(ops...).Commit()
+			_, err = s.height.commit(client.Txn(ctx).Then(ops...))
 		}
 	}
 	s.mu.Lock()

@@ -61,7 +61,7 @@ func (s *Store) page(ctx context.Context, from, to string, n int) (all []found, 
 	if err != nil {
 		return nil, "", err
 	}
-	reply, err := client.Get(ctx, from, clientv3.WithRange(to), clientv3.WithLimit(int64(n)))
+	reply, err := s.height.get(ctx, client, from, clientv3.WithRange(to), clientv3.WithLimit(int64(n)))
 	if err != nil {
 		return nil, "", s.wrap("listing", err)
 	}
