@@ -13,7 +13,7 @@ import (
 	"github.com/soloist-dev/soloist/store/internal/sqlshared"
 )
 
-var claimColumns = []column{{"name", binary}, {"holder", binary}, {"ttl", number}, {"mark", number}, {"record", binary}, {"above", number}}
+var claimColumns = []column{{"row_name", binary}, {"holder", binary}, {"ttl", number}, {"mark", number}, {"record", binary}, {"above", number}}
 
 func (s *Store) claimRow(c store.Claim) []cell {
 	return []cell{bytesCell(s.row(c.Name)), bytesCell(c.Holder), intCell(sqlshared.Micros(c.TTL)), intCell(c.Mark), s.record(c.Name), intCell(c.Above)}
@@ -238,7 +238,7 @@ func wanting(rows [][]cell) fill {
 	}
 	f["from_wanted"], f["is_wanted"] = sqlFromWanted, "TRUE"
 	f["from_absent"], f["is_absent"] = sqlAbsent+" AS c", "TRUE"
-	f["wanted"], f["unless"], f["order"], f["limit"] = sqlWanted, "", "c.name", "{all}"
+	f["wanted"], f["unless"], f["order"], f["limit"] = sqlWanted, "", "c.row_name", "{all}"
 	return f
 }
 

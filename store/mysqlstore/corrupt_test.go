@@ -27,7 +27,8 @@ var corruptions = []struct {
 
 func spoil(t testing.TB, db *sql.DB, s *Store, set, name string) {
 	t.Helper()
-	exec(t, db, "SET STATEMENT sql_mode = '' FOR UPDATE "+s.table(s.cfg.Table)+" SET "+set+" WHERE name = "+bytesLiteral(s.row(name)))
+	change := s.cfg.columns().In(set+" WHERE name = ", '`')
+	exec(t, db, "SET STATEMENT sql_mode = '' FOR UPDATE "+s.table(s.cfg.Table)+" SET "+change+bytesLiteral(s.row(name)))
 }
 
 // A row that something else has written harms its name alone, and nothing is granted in it.

@@ -134,7 +134,7 @@ func (x *examination) privileges(ctx context.Context) {
 		name := x.s.table(table.name)
 		probes := map[string]string{
 			"SELECT": "SELECT " + table.column + " FROM " + name + " WHERE 1 = 0",
-			"INSERT": "INSERT INTO " + name + " (name, lock_until, locked_at, locked_by) SELECT '', " + sqlNow + ", " + sqlNow +
+			"INSERT": "INSERT INTO " + name + " (" + x.s.cfg.columns().In("name, lock_until, locked_at, locked_by", '`') + ") SELECT '', " + sqlNow + ", " + sqlNow +
 				", '' FROM DUAL WHERE 1 = 0",
 			"UPDATE": "UPDATE " + name + " SET " + table.column + " = 0 WHERE 1 = 0",
 			"DELETE": "DELETE FROM " + name + " WHERE 1 = 0",

@@ -10,7 +10,7 @@ import (
 
 var (
 	leaseColumns = []column{
-		{"name", binary}, {"holder", binary}, {"token", number}, {"ttl", number}, {"mark", number}, {"retain", number}, {"state", blob},
+		{"row_name", binary}, {"holder", binary}, {"token", number}, {"ttl", number}, {"mark", number}, {"retain", number}, {"state", blob},
 	}
 	keyColumns = leaseColumns[:3]
 )

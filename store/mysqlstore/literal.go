@@ -58,13 +58,13 @@ func (c cell) literal(kind columnKind) string {
 }
 
 // batch puts rows into statements: {c.x} is column x, {c.i} the number of the row from first on, {from} where the rows of their
-// names are, if {on}. The first column is the name. What all rows have in common stands in the statement as a literal; so does all of a
+// names are, if {on}. The first column is the name of the row: no name of a column of the table, which may be another (see Config.ShedLockColumns). What all rows have in common stands in the statement as a literal; so does all of a
 // single row, which the server then finds without a temporary table. The rest comes as JSON, which costs the server much less than a
 // SELECT for each.
 func batch(columns []column, rows [][]cell, first int) fill {
 	f := fill{"from": sqlFrom, "on": "TRUE", "c.i": "c.i"}
 	if len(rows) == 1 {
-		f["from"], f["on"], f["c.i"] = sqlFromOne, "r.name = {c.name}", strconv.Itoa(first)
+		f["from"], f["on"], f["c.i"] = sqlFromOne, "r.name = {c.row_name}", strconv.Itoa(first)
 	}
 	var own []int // the columns of which not all cells are the same
 	for i, c := range columns {

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/shedlock"
 )
 
 // schemaVersion is that of the tables that this package makes and needs.
@@ -175,13 +178,15 @@ func (m *migration) takeOver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	theirs := m.s.cfg.columns()
+	for _, name := range theirs.All() {
+		if _, there := columns[strings.ToLower(name)]; !there {
+			return fmt.Errorf("the table %s has no column %s, but %s: if ShedLock calls its columns so, name them (%s=NAME,LOCK_UNTIL,LOCKED_AT,LOCKED_BY in the URL, "+
+				"Config.ShedLockColumns); else name another table", m.s.cfg.Table, name, strings.Join(slices.Sorted(maps.Keys(columns)), ", "), shedlock.ColumnsOption)
+		}
+	}
 	if _, there := columns["call_id"]; there {
 		return nil
-	}
-	for _, name := range []string{"name", "lock_until", "locked_at", "locked_by"} {
-		if _, there := columns[name]; !there {
-			return fmt.Errorf("the table %s has no column %s, so it is none of ShedLock's: name another table", m.s.cfg.Table, name)
-		}
 	}
 	// A TIMESTAMP is read in the zone of the session, and ShedLock has written UTC in its own.
 	zone := "@@global.time_zone"
@@ -194,7 +199,7 @@ func (m *migration) takeOver(ctx context.Context) error {
 	if err := m.do(ctx, "widened names in "+m.s.cfg.Table, m.s.text(sqlSchemaText, nil)); err != nil {
 		return err
 	}
-	return m.do(ctx, fmt.Sprintf("gave %s the columns of soloist, and times of 6 digits in place of %s", m.s.cfg.Table, columns["lock_until"]),
+	return m.do(ctx, fmt.Sprintf("gave %s the columns of soloist, and times of 6 digits in place of %s", m.s.cfg.Table, columns[strings.ToLower(theirs.LockUntil)]),
 		m.s.text(sqlSchemaShared, nil))
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/shedlock"
 	"github.com/soloist-dev/soloist/store/internal/sqlshared"
 )
 
@@ -38,6 +39,18 @@ type Config struct {
 	// that the server knows. "" is the server's own. It matters only when the table has TIMESTAMP columns, which are read in the
 	// zone of the one that reads them.
 	ShedLockZone string
+
+	// ShedLockColumns are the columns of a table that is shared with ShedLock, where they are not those that ShedLock documents.
+	ShedLockColumns ShedLockColumns
+}
+
+// ShedLockColumns are the names of four columns; "" is the name that ShedLock documents. Each is 1 to 63 of A to Z, a to z, 0 to 9 and _, and is
+// neither the name of a column of soloist's nor another word of its statements.
+type ShedLockColumns struct {
+	Name      string // of the lock; "" is name
+	LockUntil string // "" is lock_until
+	LockedAt  string // "" is locked_at
+	LockedBy  string // "" is locked_by
 }
 
 // A Store is a handle on the records in a database. It is safe for use by many goroutines at once.
@@ -113,13 +126,18 @@ func (c Config) check() error {
 		return &store.InvalidError{What: "table", Value: shown(c.Table), Rule: rule}
 	case strings.EqualFold(c.Table, shedLockTable) && !c.ShedLock:
 		return &store.InvalidError{What: "table", Value: shown(c.Table), Rule: "is the name of ShedLock's table: share it by shedlock=true (Config.ShedLock), or give another name"}
+	case c.columns() != shedlock.Documented && !c.ShedLock:
+		return &store.InvalidError{What: "ShedLock's columns", Value: shown(c.columns().String()), Rule: "are for a table that is shared with ShedLock: add shedlock=true (Config.ShedLock)"}
 	case c.Dialect < Detect || c.Dialect > MariaDB:
 		return &store.InvalidError{What: "dialect", Value: strconv.Itoa(int(c.Dialect)), Rule: "must be Detect, MySQL or MariaDB"}
 	case c.ShedLockZone != "" && !timeZone.MatchString(c.ShedLockZone):
 		return &store.InvalidError{What: "ShedLock's time zone", Value: shown(c.ShedLockZone), Rule: `must be like "+01:00" or "Europe/Berlin"`}
 	}
-	return nil
+	return c.columns().Check(sqlFiles)
 }
+
+// columns returns the names of the columns that ShedLock knows.
+func (c Config) columns() shedlock.Columns { return shedlock.Columns(c.ShedLockColumns).Filled() }
 
 func shown(s string) string {
 	if len(s) > 60 {
@@ -160,7 +178,7 @@ func (s *Store) text(statement string, f fill) string {
 	for key, text := range f {
 		all[key] = text
 	}
-	return all.into(statement)
+	return all.into(statement, s.cfg.columns())
 }
 
 func (s *Store) table(name string) string {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/shedlock"
 
 	"github.com/go-sql-driver/mysql"
 )
@@ -25,7 +26,7 @@ const (
 
 // OpenURL makes a store with its own connections, which Close closes, without asking the server anything yet. The URL is
 //
-//	mysql://user:password@host:port/database?tls=true&table=name&schema=name&shedlock=true&shedlock_zone=+01:00&socket=/path&timeout=5s
+//	mysql://user:password@host:port/database?tls=true&table=name&schema=name&shedlock=true&shedlock_zone=+01:00&shedlock_columns=name,lock_until,locked_at,locked_by&socket=/path&timeout=5s
 //
 // or begins with mariadb://. All but the database may be left out: the host is 127.0.0.1, the port 3306. tls is false, true,
 // skip-verify or the name of a configuration registered with mysql.RegisterTLSConfig; true verifies the certificate and is what a server
@@ -140,6 +141,12 @@ func option(d *mysql.Config, cfg *Config, key, value string) (err error) {
 		}
 	case "shedlock_zone":
 		cfg.ShedLockZone = strings.Replace(value, " ", "+", 1) // a + in a query is a space
+	case shedlock.ColumnsOption:
+		columns, err := shedlock.ParseColumns(value)
+		if err != nil {
+			return err
+		}
+		cfg.ShedLockColumns = ShedLockColumns(columns)
 	case "socket":
 		if !strings.HasPrefix(value, "/") {
 			return invalid("must be the absolute path of a unix socket")
@@ -155,7 +162,7 @@ func option(d *mysql.Config, cfg *Config, key, value string) (err error) {
 		}
 	default:
 		return &store.InvalidError{What: "URL parameter", Value: shown(key),
-			Rule: "is none of tls, table, schema, shedlock, shedlock_zone, socket and timeout"}
+			Rule: "is none of tls, table, schema, shedlock, shedlock_zone, shedlock_columns, socket and timeout"}
 	}
 	return nil
 }

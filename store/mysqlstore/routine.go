@@ -27,7 +27,7 @@ func (s *Store) routineOf(key string, columns []column, statements func(fill) []
 	if r, ok := s.routines.Load(key); ok {
 		return r.(*routine)
 	}
-	f := fill{"call": "c_call", "from": sqlFromOne, "on": "r.name = {c.name}", "c.i": "0"}
+	f := fill{"call": "c_call", "from": sqlFromOne, "on": "r.name = {c.row_name}", "c.i": "0"}
 	var b strings.Builder
 	b.WriteString("BEGIN NOT ATOMIC\nDECLARE c_call BIGINT DEFAULT ?;\n")
 	for _, c := range columns {

@@ -23,11 +23,13 @@ type peer struct {
 	table string
 	by    string
 	known map[string]bool // which rows there are: they are only updated from then on
+
+	columns shedlock.Columns // the zero value is what ShedLock documents
 }
 
 func (p *peer) changed(statement string, args ...any) bool {
 	p.t.Helper()
-	r, err := p.db.ExecContext(context.Background(), strings.ReplaceAll(statement, "shedlock", p.table), args...)
+	r, err := p.db.ExecContext(context.Background(), strings.ReplaceAll(unquoted(p.columns.Filled(), statement), "shedlock", p.table), args...)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -71,6 +73,11 @@ func (p *peer) unlock(name string, atLeast time.Duration) bool {
 		"TIMESTAMPADD(MICROSECOND, ?, locked_at), UTC_TIMESTAMP(3)) WHERE name = ? AND locked_by = ?", µs, µs, name, p.by)
 }
 
+// unquoted returns a statement with other columns, as ShedLock writes them.
+func unquoted(columns shedlock.Columns, statement string) string {
+	return strings.ReplaceAll(columns.In(statement, '`'), "`", "")
+}
+
 const documentedTable = "CREATE TABLE shedlock(name VARCHAR(64) NOT NULL, lock_until TIMESTAMP(3) NOT NULL, " +
 	"locked_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))"
 
@@ -101,7 +108,7 @@ func TestShedLock(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer drop(t, ours, s)
-			p := &peer{t, jvm, s.cfg.Table, "jvm-1", map[string]bool{}}
+			p := &peer{t: t, db: jvm, table: s.cfg.Table, by: "jvm-1", known: map[string]bool{}}
 			exec(t, jvm, strings.Replace(documentedTable, "shedlock", s.cfg.Table, 1))
 			if !p.lock("before", time.Hour) || !p.lock("over", time.Hour) || !p.unlock("over", 0) {
 				t.Fatal("ShedLock could not lock in its own table")
@@ -190,24 +197,24 @@ func TestShedLock(t *testing.T) {
 }
 
 // sharedTable is a store on a table of ShedLock's, with a JVM.
-func sharedTable(t *testing.T) (*Store, *peer) {
+func sharedTable(t *testing.T, columns shedlock.Columns) (*Store, *peer) {
 	t.Helper()
 	db := inZone(t, "+00:00")
-	s, err := New(db, Config{ShedLock: true, Table: newTable(t)})
+	s, err := New(db, Config{ShedLock: true, Table: newTable(t), ShedLockColumns: ShedLockColumns(columns)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { drop(t, db, s) })
-	exec(t, db, strings.Replace(documentedTable, "shedlock", s.cfg.Table, 1))
+	exec(t, db, strings.Replace(unquoted(columns.Filled(), documentedTable), "shedlock", s.cfg.Table, 1))
 	if _, err := s.Migrate(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	return s, &peer{t, db, s.cfg.Table, "jvm-1", map[string]bool{}}
+	return s, &peer{t: t, db: db, table: s.cfg.Table, by: "jvm-1", known: map[string]bool{}, columns: columns}
 }
 
 // The scheduled times up to the instant at which ShedLock has taken a lock have been run by it.
 func TestWhatShedLockHasRunIsDone(t *testing.T) {
-	s, java := sharedTable(t)
+	s, java := sharedTable(t, shedlock.Documented)
 	for name, ours := range map[string]bool{"new": false, "known": true} { // whether soloist has had the name before
 		if ours {
 			g := take(t, s, "job/"+name, "before")
@@ -248,7 +255,7 @@ func TestWhatShedLockHasRunIsDone(t *testing.T) {
 
 // A JVM that died keeps its lock for lockAtMostFor. By the holder and the token that a list shows it can be released by force.
 func TestWhatShedLockHoldsIsReleasedByForce(t *testing.T) {
-	s, java := sharedTable(t)
+	s, java := sharedTable(t, shedlock.Documented)
 	for name, ours := range map[string]bool{"new": false, "known": true} { // whether soloist has had the name before
 		record := "lock/" + name
 		if ours {
@@ -280,7 +287,7 @@ func TestWhatShedLockHoldsIsReleasedByForce(t *testing.T) {
 
 // ShedLock with the clock of the JVM excludes nobody for sure: doctor sees locks that were taken in the future.
 func TestExamineSeesTheClockOfShedLock(t *testing.T) {
-	s, java := sharedTable(t)
+	s, java := sharedTable(t, shedlock.Documented)
 	const subject = "clock of ShedLock"
 	java.locks("report")
 	take(t, s, "lock/ours", "a")

@@ -82,18 +82,18 @@ var constants = fill{
 	"all":    "18446744073709551615",
 }
 
-// into puts f into a statement, and into what has been put in. A name that is not there is a mistake in this package, which the server
-// will refuse.
-func (f fill) into(statement string) string {
+// into puts f into a statement, and into what has been put in, with the names of the columns that ShedLock knows. A name that is not there is a
+// mistake in this package, which the server will refuse.
+func (f fill) into(statement string, columns shedlock.Columns) string {
 	var b strings.Builder
-	f.write(&b, statement)
+	f.write(&b, statement, columns)
 	return b.String()
 }
 
-func (f fill) write(b *strings.Builder, text string) {
+func (f fill) write(b *strings.Builder, text string, columns shedlock.Columns) {
 	for {
 		before, rest, found := strings.Cut(text, "{")
-		b.WriteString(before)
+		b.WriteString(columns.In(before, '`'))
 		if !found {
 			return
 		}
@@ -104,11 +104,11 @@ func (f fill) write(b *strings.Builder, text string) {
 		case !known && constants[name] == "":
 			b.WriteString("{" + name + "}")
 		case !known:
-			f.write(b, constants[name])
+			f.write(b, constants[name], columns)
 		case name == "batch": // it has its own braces, and is long
 			b.WriteString(value)
 		default:
-			f.write(b, value)
+			f.write(b, value, columns)
 		}
 	}
 }

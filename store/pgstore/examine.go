@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/shedlock"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -111,8 +112,8 @@ func (e *examination) schema(ctx context.Context) (good bool) {
 	switch {
 	case errors.As(err, &pg) && pg.Code == codeNoPrivilege:
 		e.add(store.LevelUnknown, "schema", "", "this role may not read %s", e.tables.meta)
-	case errors.Is(err, store.ErrSchema) && e.otherColumns(ctx) != "":
-		e.add(store.LevelError, "schema", "call the columns as ShedLock documents them, on both sides, or do not share the table: soloist knows no other names", "%s", e.otherColumns(ctx))
+	case e.otherColumns(ctx) != "":
+		e.add(store.LevelError, "schema", "give the columns as ShedLock's configuration has them, in the URL of each replica ("+shedlock.ColumnsOption+"=NAME,LOCK_UNTIL,LOCKED_AT,LOCKED_BY, Config.ShedLockColumns), and run soloist migrate up", "%s", e.otherColumns(ctx))
 	case errors.Is(err, store.ErrSchema):
 		e.add(store.LevelError, "schema", fix, "%s and %s are missing", e.tables.records, e.tables.meta)
 	case err != nil:

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/shedlock"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -200,9 +202,11 @@ func (m *migration) exists(ctx context.Context, sql string, args ...any) (there 
 // unprepared has the arguments of a statement that is not to be prepared: it runs once, perhaps through a pooler.
 func unprepared(args []any) []any { return append([]any{pgx.QueryExecModeExec}, args...) }
 
-// columnsOfShedLock are what a table must have to be taken over.
-var columnsOfShedLock = map[string]string{
-	"name": "", "locked_by": "", "lock_until": "timestamp without time zone", "locked_at": "timestamp without time zone",
+// columnsOfShedLock returns what a table must have to be taken over: the types of its columns by their names, "" where several types will do.
+func (t tables) columnsOfShedLock() map[string]string {
+	const instant = "timestamp without time zone"
+	c := t.cfg.columns()
+	return map[string]string{c.Name: "", c.LockUntil: instant, c.LockedAt: instant, c.LockedBy: ""}
 }
 
 func (m *migration) makeRecords(ctx context.Context, version int) error {
@@ -219,20 +223,36 @@ func (m *migration) makeRecords(ctx context.Context, version int) error {
 	switch {
 	case len(types) == 0:
 		return m.do(ctx, "schema/table", "made table %s", m.records)
-	case version > 0:
+	case version > 0 && !m.cfg.ShedLock:
 		return nil // ours already
 	}
-	for column, want := range columnsOfShedLock {
-		if kind := types[column]; kind == "" || want != "" && kind != want {
-			return &store.InvalidError{What: "table", Value: m.records, Rule: fmt.Sprintf("is there already and is none of soloist or "+
-				"ShedLock: the type of its column %s is %q; drop it, alter it, or give another table name", column, kind)}
-		}
+	if err := m.checkColumns(types); err != nil || version > 0 {
+		return err
 	}
 	if !m.cfg.ShedLock {
 		return &store.InvalidError{What: "table", Value: m.records, Rule: "is ShedLock's: share it by soloist migrate up --shedlock, and shedlock=true in the URL of each replica " +
 			"(Config.ShedLock); or name a table of soloist's own (table=NAME)"}
 	}
 	return m.do(ctx, "schema/adopt", "altered table %s: wider columns, and those that soloist needs; its rows stay", m.records)
+}
+
+// checkColumns returns an error if a table with columns of these types is not one of ShedLock.
+func (m *migration) checkColumns(types map[string]string) error {
+	invalid := func(rule string) error {
+		return &store.InvalidError{What: "table", Value: m.records, Rule: rule}
+	}
+	want := m.columnsOfShedLock()
+	for _, column := range slices.Sorted(maps.Keys(want)) {
+		switch kind := types[column]; {
+		case kind == "" && m.cfg.ShedLock:
+			return invalid(fmt.Sprintf("has no column %s, but %s: if ShedLock calls its columns so, name them (%s=NAME,LOCK_UNTIL,LOCKED_AT,LOCKED_BY in the URL, "+
+				"Config.ShedLockColumns); else give another table name", column, strings.Join(slices.Sorted(maps.Keys(types)), ", "), shedlock.ColumnsOption))
+		case kind == "" || want[column] != "" && kind != want[column]:
+			return invalid(fmt.Sprintf("is there already and is none of soloist or ShedLock: the type of its column %s is %q; drop it, alter it, or give another table name",
+				column, kind))
+		}
+	}
+	return nil
 }
 
 // makeFloor makes the table of floors. Until version 3 the floor was in another one, which had no secret.

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/shedlock"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -42,6 +43,19 @@ type Config struct {
 	ShedLock bool   // share the table of ShedLock with its JVMs; see the package's documentation
 	Dialect  Dialect
 	Listen   Listen
+
+	// ShedLockColumns are the columns of a table that is shared with ShedLock, where they are not those that ShedLock documents.
+	ShedLockColumns ShedLockColumns
+}
+
+// ShedLockColumns are the names of four columns, as the table has them: ShedLock writes a name without quotes, so that PostgreSQL makes its letters
+// small. "" is the name that ShedLock documents. Each is 1 to 63 of A to Z, a to z, 0 to 9 and _, and is neither the name of a column of soloist's
+// nor another word of its statements.
+type ShedLockColumns struct {
+	Name      string // of the lock; "" is name
+	LockUntil string // "" is lock_until
+	LockedAt  string // "" is locked_at
+	LockedBy  string // "" is locked_by
 }
 
 // A Store is a handle on the records in a database. It is safe for use by many goroutines at once.
@@ -105,6 +119,9 @@ func (c Config) filled() Config {
 	return c
 }
 
+// columns returns the names of the columns that ShedLock knows.
+func (c Config) columns() shedlock.Columns { return shedlock.Columns(c.ShedLockColumns).Filled() }
+
 // shedLockTable is the default name of ShedLock's table.
 const shedLockTable = "shedlock"
 
@@ -117,12 +134,14 @@ func (c Config) check() error {
 		return &store.InvalidError{What: "table", Value: shown(c.Table), Rule: rule}
 	case c.Table == shedLockTable && !c.ShedLock:
 		return &store.InvalidError{What: "table", Value: shown(c.Table), Rule: "is the name of ShedLock's table: share it by shedlock=true (Config.ShedLock), or give another name"}
+	case c.columns() != shedlock.Documented && !c.ShedLock:
+		return &store.InvalidError{What: "ShedLock's columns", Value: shown(c.columns().String()), Rule: "are for a table that is shared with ShedLock: add shedlock=true (Config.ShedLock)"}
 	case c.Dialect != PostgreSQL && c.Dialect != CockroachDB:
 		return &store.InvalidError{What: "dialect", Value: shown(int(c.Dialect)), Rule: "must be PostgreSQL or CockroachDB"}
 	case c.Listen != ListenAuto && c.Listen != ListenOff:
 		return &store.InvalidError{What: "listen", Value: shown(int(c.Listen)), Rule: "must be ListenAuto or ListenOff"}
 	}
-	return nil
+	return c.columns().Check(sqlFiles)
 }
 
 // Close ends the handle, its watches and the calls in progress, and frees the connections that the store has opened itself.

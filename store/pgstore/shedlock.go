@@ -41,15 +41,18 @@ func (e *examination) jvms(ctx context.Context) {
 	}
 }
 
-// otherColumns describes why a table is not one that ShedLock documents. It returns "" if it is one, or if there is none.
+// otherColumns describes which columns a table lacks that is to be shared with ShedLock. It returns "" if it has all, or if there is no table.
 func (e *examination) otherColumns(ctx context.Context) string {
+	if !e.tables.cfg.ShedLock {
+		return ""
+	}
 	found, err := look(ctx, e.Store, `SELECT attname::text FROM pg_attribute WHERE attrelid = to_regclass($1::text) AND attnum > 0 AND NOT attisdropped`,
 		[]any{e.tables.records}, func(rows pgx.Rows) (name string, err error) { return name, rows.Scan(&name) })
-	if err != nil || len(found) == 0 || !e.tables.cfg.ShedLock {
+	if err != nil || len(found) == 0 {
 		return ""
 	}
 	var lacks []string
-	for _, column := range slices.Sorted(maps.Keys(columnsOfShedLock)) {
+	for _, column := range slices.Sorted(maps.Keys(e.tables.columnsOfShedLock())) {
 		if !slices.Contains(found, column) {
 			lacks = append(lacks, column)
 		}

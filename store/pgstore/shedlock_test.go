@@ -38,11 +38,15 @@ type jvm struct {
 	db    *pgx.Conn
 	table string
 	by    string
+
+	columns shedlock.Columns // the zero value is what ShedLock documents
 }
 
 func (j jvm) do(sql, name string, most, least time.Duration) bool {
 	j.t.Helper()
-	tag, err := j.db.Exec(background, fmt.Sprintf(sql, j.table), pgx.NamedArgs{"name": name, "by": j.by, "most": most.Seconds(), "least": least.Seconds()})
+	columns := j.columns.Filled()
+	tag, err := j.db.Exec(background, fmt.Sprintf(unquoted(columns, sql), j.table),
+		pgx.NamedArgs{columns.Name: name, "by": j.by, "most": most.Seconds(), "least": least.Seconds()})
 	if err != nil {
 		j.t.Fatal(err)
 	}
@@ -55,6 +59,11 @@ func (j jvm) unlock(name string, least time.Duration) bool {
 	return j.do(shedLockUnlock, name, 0, least)
 }
 func (j jvm) extend(name string, most time.Duration) bool { return j.do(shedLockExtend, name, most, 0) }
+
+// unquoted returns a statement with other columns, as ShedLock writes them.
+func unquoted(columns shedlock.Columns, sql string) string {
+	return strings.ReplaceAll(columns.In(sql, '"'), `"`, "")
+}
 
 // shared is a store on a table of ShedLock, with a JVM. The role that locks for Java may use that table alone.
 func shared(t *testing.T) (*Store, jvm) {
@@ -82,7 +91,7 @@ func shared(t *testing.T) (*Store, jvm) {
 	if until := one[string](t, db, "SELECT lock_until::text FROM "+schema+".shedlock WHERE name = 'old'"); until != "2020-01-02 03:04:05.678901" {
 		t.Errorf("the row that was there ends at %s", until)
 	}
-	return s, jvm{t, admin(t, as(base, "jvm")), schema + ".shedlock", "host"}
+	return s, jvm{t: t, db: admin(t, as(base, "jvm")), table: schema + ".shedlock", by: "host"}
 }
 
 func heldBy(t testing.TB, s store.Store, name, holder string) store.Record {
@@ -461,5 +470,5 @@ func TestExamineSeesOtherColumns(t *testing.T) {
 	run(t, db, "CREATE SCHEMA "+schema)
 	run(t, db, "CREATE TABLE "+schema+".shedlock (lock_name text PRIMARY KEY, until timestamp, locked_at timestamp, locked_by text)")
 	found(t, open(t, base, "schema", schema, "shedlock", "true"), "schema", store.LevelError, "has the columns lock_name, locked_at, locked_by, until, and not lock_until, name",
-		"as ShedLock documents them")
+		"shedlock_columns=")
 }

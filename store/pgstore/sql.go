@@ -104,8 +104,9 @@ func (t tables) fill(text string) string {
 	} else {
 		notify = bare("notify")
 	}
-	text = strings.NewReplacer("{{notify}}", notify, "{{hand}}", bare("hand"), "{{record}}", bare("record"), "{{forgettable}}", bare("forgettable")).Replace(text)
+	text = strings.NewReplacer("{{notify}}", notify, "{{hand}}", bare("hand"), "{{record}}", bare("record"), "{{forgettable}}", bare("forgettable"), "{{held}}", held).Replace(text)
 	text = strings.NewReplacer("{{free}}", sealed("seal_free"), "{{handed}}", sealed("seal_handed")).Replace(text)
+	text = t.cfg.columns().In(text, '"')
 	regclass := "'" + t.records + "'::regclass::oid::bigint"
 	return strings.NewReplacer(
 		"{{table}}", t.records,
@@ -113,7 +114,6 @@ func (t tables) fill(text string) string {
 		"{{line}}", t.line,
 		"{{floor}}", t.floor,
 		"{{collate}}", collate,
-		"{{held}}", held,
 		"{{secret}}", "(SELECT secret FROM "+t.meta+" WHERE one = 1)",
 		"{{random}}", "decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex')",
 		"{{early}}", strconv.FormatInt(shedlock.Early.Milliseconds(), 10),

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/shedlock"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -23,9 +24,9 @@ import (
 //	cockroach://user@host:26257/database
 //
 // The scheme is postgres, postgresql, cockroach or cockroachdb. What pgx knows may stand in the query, its pool's settings too, and
-// these of soloist: schema, table, shedlock (true or false), listen (auto or off). An option that neither we nor the server knows is an error: ours
-// at once, the server's at the first call. Nothing is asked of the server yet. A *store.InvalidError says what is wrong, without the
-// password.
+// these of soloist: schema, table, shedlock (true or false), shedlock_columns (four names with commas between, in the order of ShedLockColumns),
+// listen (auto or off). An option that neither we nor the server knows is an error: ours at once, the server's at the first call. Nothing is
+// asked of the server yet. A *store.InvalidError says what is wrong, without the password.
 func OpenURL(ctx context.Context, text string) (*Store, error) {
 	pool, cfg, err := ParseURL(text)
 	if err != nil {
@@ -111,7 +112,7 @@ func splitURL(text string) (*url.URL, Config, error) {
 }
 
 // options are those of soloist.
-var options = []string{"schema", "table", "shedlock", "listen"}
+var options = []string{"schema", "table", "shedlock", shedlock.ColumnsOption, "listen"}
 
 // read takes the options of our own out of query.
 func (c *Config) read(query url.Values) error {
@@ -138,6 +139,13 @@ func (c *Config) read(query url.Values) error {
 		if c.ShedLock, err = strconv.ParseBool(query.Get("shedlock")); err != nil {
 			return &store.InvalidError{What: "option shedlock", Value: shown(query.Get("shedlock")), Rule: "must be true or false"}
 		}
+	}
+	if query.Has(shedlock.ColumnsOption) {
+		columns, err := shedlock.ParseColumns(query.Get(shedlock.ColumnsOption))
+		if err != nil {
+			return err
+		}
+		c.ShedLockColumns = ShedLockColumns(columns)
 	}
 	switch listen := query.Get("listen"); {
 	case !query.Has("listen"):

@@ -27,6 +27,7 @@ type field struct {
 	hostA  string // what the holder of a's locks contains
 	url    string // of the server
 	table  string // in SQL
+	names  string // of the columns of the table, as Options.Columns
 	mode   string // in Redis: the options of our store
 	zone   string // of the sessions of the peers, where it is not the server's
 	unsafe bool   // a peer gives locks back without looking whose they are
@@ -38,11 +39,19 @@ func (f *field) open(t testing.TB) store.Store {
 	var s store.Store
 	switch scheme, _, _ := strings.Cut(f.url, ":"); scheme {
 	case "postgres":
-		opened, err := pgstore.OpenURL(context.Background(), withQuery(f.url, "shedlock=true&table="+f.table))
+		query := "shedlock=true&table=" + f.table
+		if f.names != "" {
+			query += "&shedlock_columns=" + f.names
+		}
+		opened, err := pgstore.OpenURL(context.Background(), withQuery(f.url, query))
 		must(t, err)
 		s = opened
 	case "mysql":
-		opened, err := mysqlstore.New(database(t, f.url), mysqlstore.Config{ShedLock: true, Table: f.table, ShedLockZone: f.zone})
+		config := mysqlstore.Config{ShedLock: true, Table: f.table, ShedLockZone: f.zone}
+		if names := strings.Split(f.names, ","); len(names) == 4 {
+			config.ShedLockColumns = mysqlstore.ShedLockColumns{Name: names[0], LockUntil: names[1], LockedAt: names[2], LockedBy: names[3]}
+		}
+		opened, err := mysqlstore.New(database(t, f.url), config)
 		must(t, err)
 		s = opened
 	case "redis":

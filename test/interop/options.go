@@ -18,6 +18,7 @@ type Options struct {
 	URL string
 
 	Table    string // of ShedLock in SQL; "" means shedlock
+	Columns  string // of ShedLock in SQL: name, lock_until, locked_at, locked_by as the table has them, with commas between; "" means those
 	LockedBy string // of ShedLock in SQL; "" means the host's name, which all peers of one host share
 	UTC      bool   // of "jdbc-client-time": forceUtcTimeZone; else times are in TimeZone
 	JDBC     string // what to put behind the ? of the JDBC URL
@@ -65,6 +66,7 @@ func (o Options) arguments(classPath string) ([]string, error) {
 		set("user", at.User.Username())
 		set("password", password)
 		set("table", o.Table)
+		set("columns", o.Columns)
 		set("lockedBy", o.LockedBy)
 	default:
 		set("url", (&url.URL{Scheme: at.Scheme, User: at.User, Host: at.Host, Path: at.Path}).String())

@@ -3,6 +3,7 @@
 package interop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ const long = time.Hour
 func shedlockField(t testing.TB, o Options) *field {
 	t.Helper()
 	o.ShedLock = os.Getenv("SOLOIST_TEST_SHEDLOCK") // another release of it
-	f := &field{url: o.URL, table: o.Table, mode: "share=job-lock:" + o.Env + ":*", unsafe: unsafe(o)}
+	f := &field{url: o.URL, table: o.Table, names: o.Columns, mode: "share=job-lock:" + o.Env + ":*", unsafe: unsafe(o)}
 	if strings.Contains(o.JDBC, otherZone) {
 		f.zone = otherZone
 	}
@@ -78,7 +79,8 @@ func TestShedLock(t *testing.T) {
 		"a job among annotated methods":               jobAmongAnnotatedMethods,
 	}
 	for _, on := range []string{
-		"PostgreSQL", "PostgreSQL, clock of the client", "MariaDB", "MariaDB, driver of MySQL in another zone",
+		"PostgreSQL", "PostgreSQL, clock of the client", "PostgreSQL, other columns",
+		"MariaDB", "MariaDB, driver of MySQL in another zone", "MariaDB, other columns",
 		"Redis, Jedis", "Redis, Lettuce without safeUpdate",
 	} {
 		t.Run(on, func(t *testing.T) {
@@ -323,9 +325,10 @@ func tokensGrow(t *testing.T, f *field) {
 // the one that reads the token.
 func theirTurnsAdvance(t *testing.T, f *field) {
 	db := database(t, f.url)
+	column, _, _ := strings.Cut(cmp.Or(f.names, "name"), ",")
 	token := func() (token int64) {
 		t.Helper()
-		must(t, db.QueryRow("SELECT token FROM "+f.table+" WHERE name = $1", name(t)).Scan(&token))
+		must(t, db.QueryRow("SELECT token FROM "+f.table+" WHERE "+column+" = $1", name(t)).Scan(&token))
 		return token
 	}
 	lease := ourLock(t, f.client(t, soloist.Options{}), name(t))

@@ -37,6 +37,14 @@ const (
 		locked_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))`
 )
 
+// otherColumns are the columns that ShedLock's documentation has for an example of others.
+const otherColumns = "n,lck_untl,lckd_at,lckd_by"
+
+// withOtherColumns returns the statement that makes a table with them.
+func withOtherColumns(create string) string {
+	return strings.NewReplacer("(name", "(n", "lock_until", "lck_untl", "locked_at", "lckd_at", "locked_by", "lckd_by").Replace(create)
+}
+
 var (
 	postgresServer = servers.Shared(func(t servers.Test) *servers.PostgresServer { return servers.Postgres(t) })
 	mariadbServer  = servers.Shared(func(t servers.Test) *servers.MariaDBServer { return servers.MariaDB(t) })
@@ -70,7 +78,9 @@ func providers() map[string]func(testing.TB) Options {
 		"PostgreSQL": inSQL(postgresURL, postgresTable, Options{Provider: "jdbc"}),
 		"PostgreSQL, clock of the client": inSQL(postgresURL, postgresTable,
 			Options{Provider: "jdbc-client-time", UTC: true, TimeZone: "America/New_York"}),
-		"MariaDB": inSQL(mariadbURL, mysqlTable, Options{Provider: "jdbc"}),
+		"PostgreSQL, other columns": inSQL(postgresURL, withOtherColumns(postgresTable), Options{Provider: "jdbc", Columns: otherColumns}),
+		"MariaDB, other columns":    inSQL(mariadbURL, withOtherColumns(mysqlTable), Options{Provider: "jdbc", Columns: otherColumns}),
+		"MariaDB":                   inSQL(mariadbURL, mysqlTable, Options{Provider: "jdbc"}),
 		"MariaDB, driver of MySQL in another zone": inSQL(mariadbURL, mysqlTable,
 			Options{Provider: "jdbc", MySQL: true, JDBC: "sessionVariables=time_zone='" + otherZone + "'"}),
 		"Redis, Jedis":                      inRedis(Options{Provider: "jedis", Safe: true}),

@@ -1,2 +1,2 @@
 -- A fragment: the rows of the names that are wanted of many.
-{wanted} AS c STRAIGHT_JOIN {records} AS r FORCE INDEX (PRIMARY) ON r.name = c.name
+{wanted} AS c STRAIGHT_JOIN {records} AS r FORCE INDEX (PRIMARY) ON r.name = c.row_name

@@ -22,7 +22,8 @@ import redis.clients.jedis.JedisPoolConfig;
  * Opens what the command line names:
  *
  * <ul>
- *   <li>{@code jdbc url= [user=] [password=] [table=] [lockedBy=]}: ShedLock in SQL, by the database's clock (usingDbTime)
+ *   <li>{@code jdbc url= [user=] [password=] [table=] [columns=] [lockedBy=]}: ShedLock in SQL, by the database's clock
+ *       (usingDbTime); columns has four names with commas between
  *   <li>{@code jdbc-client-time … [utc=true]}: the same by the clock of this machine, in UTC or in the zone of the JVM
  *   <li>{@code jedis url= [env=] [safe=true]}, {@code lettuce …}: ShedLock in Redis; safe looks who holds the lock before unlock
  *       and extend (safeUpdate)
@@ -64,6 +65,12 @@ final class Providers {
             builder.usingDbTime();
         } else if (Boolean.parseBoolean(options.get("utc", "false"))) {
             builder.withTimeZone(TimeZone.getTimeZone("UTC")); // as forceUtcTimeZone, which older releases have not
+        }
+        String columns = options.get("columns", null);
+        if (columns != null) {
+            String[] names = columns.split(",");
+            builder.withColumnNames(
+                    new JdbcTemplateLockProvider.ColumnNames(names[0], names[1], names[2], names[3]));
         }
         String lockedBy = options.get("lockedBy", null);
         if (lockedBy != null) {
