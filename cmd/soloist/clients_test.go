@@ -174,11 +174,11 @@ func isCareful(t *testing.T, client []string) {
 		case asked.Add(1) == 1:
 			http.Error(w, "<html>Bad Gateway</html>", http.StatusBadGateway)
 		case strings.HasSuffix(path, "/acquire"):
-			_, _ = io.WriteString(w, `{"lease":"abc","token":1,"expiresIn":0.001}`)
+			_, _ = io.WriteString(w, `{"lease":"abc","token":1,"expiresIn":0}`)
 		case strings.HasSuffix(path, "/release"):
 			released.Add(1)
 		case held.Add(1) == 1:
-			_, _ = io.WriteString(w, `{"event":"held","token":1,"expiresIn":0.001}`+"\n")
+			_, _ = io.WriteString(w, `{"event":"held","token":1,"expiresIn":0}`+"\n")
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		default:

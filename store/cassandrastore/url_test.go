@@ -2,7 +2,7 @@ package cassandrastore_test
 
 import (
 	"errors"
-	"net"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -93,12 +93,7 @@ func TestConfigs(t *testing.T) {
 
 // TestNoServer: a store without a server says so, and nothing is unknown.
 func TestNoServer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	_ = l.Close()
+	addr := fmt.Sprintf("127.0.0.1:%d", servers.FreePort(t))
 	s, err := cassandrastore.OpenURL(background, "cassandra://"+addr+"/k")
 	if err != nil {
 		t.Fatal(err)

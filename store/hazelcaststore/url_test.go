@@ -3,7 +3,7 @@ package hazelcaststore_test
 import (
 	"context"
 	"errors"
-	"net"
+	"fmt"
 	"net/url"
 	"testing"
 	"time"
@@ -81,12 +81,7 @@ func TestConfigs(t *testing.T) {
 
 // TestNoServer: a store without a server says so, and nothing is unknown.
 func TestNoServer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	_ = l.Close()
+	addr := fmt.Sprintf("127.0.0.1:%d", servers.FreePort(t))
 	s, err := hazelcaststore.OpenURL(background, "hazelcast://"+addr+"?dialtimeout=300ms")
 	if err != nil {
 		t.Fatal(err)

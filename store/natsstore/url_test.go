@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -85,12 +84,7 @@ func byURL(t testing.TB, text string) *natsstore.Store {
 
 // TestNoServer: a store without a server says so, and nothing is unknown.
 func TestNoServer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	_ = l.Close()
+	addr := fmt.Sprintf("127.0.0.1:%d", servers.FreePort(t))
 	s := byURL(t, "nats://"+addr+"?dialtimeout=300ms")
 	for range 2 {
 		if _, err := acquire(background, s, "a", "x", time.Minute); err == nil || errors.Is(err, store.ErrUnknown) || !says(err, "connecting") {

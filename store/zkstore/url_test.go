@@ -3,6 +3,7 @@ package zkstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"testing"
@@ -72,12 +73,7 @@ func TestConfigs(t *testing.T) {
 
 // TestNoServer: a store without a server says so, and nothing is unknown.
 func TestNoServer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	_ = l.Close()
+	addr := fmt.Sprintf("127.0.0.1:%d", servers.FreePort(t))
 	for _, user := range []string{"", "user:canary@"} {
 		s, err := zkstore.OpenURL(background, "zk://"+user+addr)
 		if err != nil {
