@@ -35,6 +35,9 @@ func (s *subject) claims(claims ...store.Claim) []store.Outcome {
 	if err != nil || len(out) != len(claims) {
 		s.fail(fmt.Sprintf("%d outcomes, error %s", len(out), tell(err)), "%d outcomes, error nil", len(claims))
 	}
+	for i, o := range out {
+		s.made(claims[i].Name, o)
+	}
 	return out
 }
 

@@ -25,6 +25,7 @@ func corruptHarmsItsName(s *subject) {
 	for way := 0; ; way++ {
 		all := s.name()
 		first, spoiled, last := s.take(all+"/1", "a", hour), s.take(all+"/2", "a", hour), s.take(all+"/3", "a", hour)
+		s.caughtUp()
 		how := s.h.Corrupt(s.t, s.Store, spoiled.name, way)
 		if how == "" {
 			s.released(first.ending())

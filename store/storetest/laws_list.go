@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,16 +24,24 @@ var listLaws = []law{
 		rule: "A caller can stop a List early, and the store continues to work."},
 }
 
-// takeAll takes names in batches.
+// takeAll takes names in batches. What is unknown, as a slow backend may answer to many at once, is asked again.
 func (s *subject) takeAll(names []string) {
 	for batch := range slices.Chunk(names, 100) {
 		claims := make([]store.Claim, len(batch))
 		for i, name := range batch {
 			claims[i] = claim(name, "a", hour)
 		}
-		for _, o := range s.claims(claims...) {
-			s.answers([]error{o.Err}, nil)
-		}
+		s.until("a batch is granted", func() bool {
+			known := true
+			for _, o := range s.claims(claims...) {
+				if errors.Is(o.Err, store.ErrUnknown) {
+					known = false
+					continue
+				}
+				s.answers([]error{o.Err}, nil)
+			}
+			return known
+		})
 	}
 }
 

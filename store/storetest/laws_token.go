@@ -100,6 +100,7 @@ func (s *subject) sweep(limit int) int {
 	if !ok {
 		return 0
 	}
+	s.caughtUp()
 	n, err := sweeper.Sweep(s.ctx, limit)
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		s.did("%sSweep, limit %d", s.label, limit)

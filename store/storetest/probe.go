@@ -30,6 +30,8 @@ type probe struct {
 	names   int // counts the names that name returned
 	handles int // counts the handles that reopen opened
 	fault   error
+
+	shown map[string]bool // whether each name that was granted has been listed since; only with Harness.LateLists
 }
 
 // A subject is one handle on the store being checked. Each method does one step, adds it to the trail and stops the law

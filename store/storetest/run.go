@@ -38,6 +38,10 @@ type Harness struct {
 	// suite claims again then, with a TTL twice as long.
 	LateIsUnknown bool
 
+	// LateLists is for stores that list a new record some time after its first grant, other than in a list of its whole name. Before the suite
+	// lists several records, or sweeps, it waits until each record that the law has made was listed once.
+	LateLists bool
+
 	// Batches makes the suite send each single claim, extension and release in a batch of two, of which the other one is refused. It is for
 	// stores that handle a single element differently from several.
 	Batches bool

@@ -72,6 +72,7 @@ func (s *subject) acquire(c store.Claim) store.Outcome {
 		s.fail(fmt.Sprintf("%d outcomes, error %s", len(out), tell(err)), "one outcome, error nil")
 	}
 	s.did("%s: %s", asked, answer(out[0]))
+	s.made(c.Name, out[0])
 	return out[0]
 }
 
@@ -178,8 +179,14 @@ func (s *subject) lost(err error) {
 	}
 }
 
-// records lists the records of the store.
+// records lists the records of the store, once it can list all that the law has made.
 func (s *subject) records(prefix string) []store.Record {
+	s.caughtUp()
+	return s.listed(prefix)
+}
+
+// listed lists the records of the store as they are listed now.
+func (s *subject) listed(prefix string) []store.Record {
 	var records []store.Record
 	for r, err := range s.List(s.ctx, prefix) {
 		if err != nil {
@@ -191,9 +198,9 @@ func (s *subject) records(prefix string) []store.Record {
 	return records
 }
 
-// look returns the record of a name, and whether there is one.
+// look returns the record of a name, and whether there is one. No store lists the record of a whole name late.
 func (s *subject) look(name string) (store.Record, bool) {
-	for _, r := range s.records(name) {
+	for _, r := range s.listed(name) {
 		if r.Name == name {
 			return r, true
 		}

@@ -223,6 +223,30 @@ func TestThrottledList(t *testing.T) {
 	}
 }
 
+// TestLateList: Temporal lists an execution some time after its start. A list of the whole name has its record all the same.
+func TestLateList(t *testing.T) {
+	c := shared(t)
+	s := on(t, through(t, c.TemporalServer, func(method string, send func() error) error {
+		if strings.HasPrefix(method, "List") {
+			return nil // an empty list
+		}
+		return send()
+	}), fresh())
+	grant(t, s, "name", "a", time.Hour)
+	for prefix, want := range map[string]int{"name": 1, "nam": 0, "": 0, "name/other": 0} {
+		found := 0
+		for r, err := range s.List(background, prefix) {
+			if err != nil || r.Name != "name" || r.Holder != "a" {
+				t.Errorf("a list of %q yields %+v, %v", prefix, r, err)
+			}
+			found++
+		}
+		if found != want {
+			t.Errorf("a list of %q yields %d records, want %d", prefix, found, want)
+		}
+	}
+}
+
 // TestBusyRun: Temporal refuses writes while a run is being continued as new. They are sent again.
 func TestBusyRun(t *testing.T) {
 	c, cfg := shared(t), fresh()

@@ -94,7 +94,8 @@ func (b *backend) names(ctx context.Context, ids []string) (names []string, fore
 	return names, foreign, nil
 }
 
-// List implements casstore.Backend. It lists all executions, and then reads their histories, some at a time: Temporal has no order of workflow IDs.
+// List implements casstore.Backend. It lists all executions, and then reads their histories, some at a time: Temporal has no order of workflow IDs. The
+// execution of the name that is the whole prefix is read whether Temporal lists it or not: a caller that wants the record of one name must not miss it.
 func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[casstore.Item, error] {
 	return func(yield func(casstore.Item, error) bool) {
 		names, foreign, err := b.allNames(ctx, prefix)
@@ -132,6 +133,9 @@ func (b *backend) allNames(ctx context.Context, prefix string) (names []string, 
 			return nil, nil, err
 		}
 		names, foreign = append(names, some...), append(foreign, others...)
+	}
+	if prefix != "" {
+		names = append(names, prefix)
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) })
 	slices.Sort(names)

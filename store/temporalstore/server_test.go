@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/storetest"
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
@@ -32,6 +33,11 @@ func TestServerOnPostgreSQL(t *testing.T) {
 		if err != nil || got.Fencing.Answer != store.Yes || got.Durable.Answer != store.Yes {
 			t.Errorf("got %+v, %v, want that both are promised", got, err)
 		}
+	})
+	t.Run("conformance", func(t *testing.T) {
+		h := c.harness()
+		h.LateLists = true // Temporal's test server lists at once
+		storetest.Run(t, h)
 	})
 	t.Run("killed", func(t *testing.T) {
 		token := grant(t, s, "name", "a", time.Hour)

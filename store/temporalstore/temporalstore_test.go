@@ -73,9 +73,11 @@ type handle struct {
 // Unwrap is the convention of package store.
 func (h handle) Unwrap() store.Store { return h.Store }
 
-func TestConformance(t *testing.T) {
-	c := shared(t)
-	storetest.Run(t, storetest.Harness{
+func TestConformance(t *testing.T) { storetest.Run(t, shared(t).harness()) }
+
+// harness opens stores on a server for the conformance suite.
+func (c peer) harness() storetest.Harness {
+	return storetest.Harness{
 		Open: func(t testing.TB) store.Store {
 			cfg := fresh()
 			return handle{on(t, c, cfg), cfg}
@@ -88,7 +90,7 @@ func TestConformance(t *testing.T) {
 		},
 		TTL:   time.Second,
 		Names: 300,
-	})
+	}
 }
 
 // events returns the history of a workflow execution.

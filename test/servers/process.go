@@ -148,8 +148,13 @@ func (p *Process) waitReady(done chan struct{}) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
-	for {
-		err := p.ready(ctx)
+	for limit := time.Second; ; {
+		try, end := context.WithTimeout(ctx, limit)
+		err := p.ready(try)
+		if try.Err() != nil { // a server can accept a connection while it starts, and never respond on it
+			limit *= 2
+		}
+		end()
 		if err == nil {
 			return
 		}
