@@ -208,7 +208,7 @@ func (s *Server) render(w http.ResponseWriter, c *call, status int, p *page, vie
 	}
 	w.Header().Set("Content-Security-Policy", dashboardPolicy)
 	w.Header().Set("Referrer-Policy", "same-origin")
-	writeBytes(w, status, "text/html; charset=utf-8", body.Bytes())
+	writeBytes(w, status, "text/html; charset=utf-8", visible(body.Bytes()))
 }
 
 // showProblem writes why a page or an action failed.

@@ -200,7 +200,7 @@ func TestForms(t *testing.T) {
 		{"operate", "verb=release&kind=permit&name=x&reason=r&token=1&permit=1000", 400, "permit"},
 		{"operate", "verb=release&kind=secret&name=x&reason=r&token=1", 400, "kind"},
 		{"operate", "verb=release&kind=lock&name=x&reason=r&token=1", 409, "free"},
-		{"operate", "verb=" + strings.Repeat("x", maxForm), 400, "form"},
+		{"operate", "verb=" + strings.Repeat("x", maxBody), 400, "form"},
 	} {
 		form, _ := url.ParseQuery(c.form)
 		a := s.page("POST", "/act", form, cookie(c.caller)...)

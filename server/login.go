@@ -8,9 +8,6 @@ import (
 // cookieName is the cookie that has the token of a browser.
 const cookieName = "soloist_token"
 
-// maxForm bounds what a form of a page sends.
-const maxForm = 16 << 10
-
 // secretOfRequest returns the token that a request has, in its header or from a browser that has logged in.
 func secretOfRequest(r *http.Request) (string, bool) {
 	if header := r.Header.Get("Authorization"); header != "" {
@@ -28,28 +25,29 @@ func (s *Server) tokenCookie(r *http.Request, secret string) *http.Cookie {
 }
 
 func (s *Server) askForToken(w http.ResponseWriter, r *http.Request) {
-	s.loginForm(w, r, http.StatusOK, "")
+	s.loginForm(w, r, http.StatusOK, r.URL.Query().Get("to"), "")
 }
 
-func (s *Server) loginForm(w http.ResponseWriter, r *http.Request, status int, wrong string) {
+func (s *Server) loginForm(w http.ResponseWriter, r *http.Request, status int, to, wrong string) {
 	c := &call{Context: r.Context(), Request: r, w: w, server: s}
-	s.render(w, c, status, &loginPage, View{Data: struct{ To, Wrong string }{localPath(r.FormValue("to")), wrong}})
+	s.render(w, c, status, &loginPage, View{Data: struct{ To, Wrong string }{localPath(to), wrong}})
 }
 
 // login keeps a token in the browser.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil || s.Tokens == nil {
-		s.loginForm(w, r, http.StatusBadRequest, "The form could not be read.")
+	err := r.ParseForm()
+	to := r.PostFormValue("to")
+	if err != nil || s.Tokens == nil {
+		s.loginForm(w, r, http.StatusBadRequest, to, "The form could not be read.")
 		return
 	}
 	secret := strings.TrimSpace(r.PostFormValue("token"))
 	if _, known := s.Tokens.find(secret); !known {
-		s.loginForm(w, r, http.StatusUnauthorized, "This service does not know that token.")
+		s.loginForm(w, r, http.StatusUnauthorized, to, "This service does not know that token.")
 		return
 	}
 	http.SetCookie(w, s.tokenCookie(r, secret))
-	seeOther(w, localPath(r.PostFormValue("to")))
+	seeOther(w, localPath(to))
 }
 
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {

@@ -146,7 +146,7 @@ func (c *call) number(name string, least, most, otherwise int64) (int64, error) 
 
 // read returns the body.
 func (c *call) read() ([]byte, error) {
-	text, err := io.ReadAll(http.MaxBytesReader(c.w, c.Request.Body, maxBody))
+	text, err := io.ReadAll(c.Request.Body)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):

@@ -155,14 +155,14 @@ type tab struct {
 	faults *faults
 }
 
-// browse starts a browser with one tab.
-func (s *site) browse() *tab {
+// browse starts a browser with one tab, and with flags besides those that all tests need.
+func (s *site) browse(flags ...chromedp.ExecAllocatorOption) *tab {
 	s.t.Helper()
 	chromium := servers.Program(s.t, "Chromium", "chromium")
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.WSURLReadTimeout(patience),
 		chromedp.UserDataDir(servers.Directory(s.t)), chromedp.WindowSize(1200, 900), chromedp.Flag("hide-scrollbars", true), chromedp.Flag("disable-dev-shm-usage", false),
 		chromedp.Env("HOME="+os.TempDir()))
-	alloc, endAlloc := chromedp.NewExecAllocator(context.Background(), opts...)
+	alloc, endAlloc := chromedp.NewExecAllocator(context.Background(), append(opts, flags...)...)
 	ctx, end := chromedp.NewContext(alloc)
 	ctx, endTime := context.WithTimeout(ctx, 2*patience)
 	s.t.Cleanup(func() {

@@ -106,6 +106,22 @@ func TestTestsInDocumentsExist(t *testing.T) {
 	}
 }
 
+// Each threat that the page on security names has a protection, and a test that shows it.
+func TestEachThreatHasItsTest(t *testing.T) {
+	_, table, _ := strings.Cut(read(t, "docs/operate/security.md"), "\n## Threats\n")
+	test := regexp.MustCompile("^`(Test|Fuzz)[A-Z]\\w*`(, `(Test|Fuzz)[A-Z]\\w*`)*$")
+	rows := regexp.MustCompile(`(?m)^\| (.*) \|$`).FindAllStringSubmatch(table, -1)
+	if len(rows) < 15 {
+		t.Fatalf("only %d rows", len(rows))
+	}
+	for _, row := range rows[1:] { // the first is the heading
+		cells := strings.Split(row[1], " | ")
+		if len(cells) != 3 || cells[0] == "" || cells[1] == "" || !test.MatchString(cells[2]) {
+			t.Errorf("the threat %q names no test: %q", cells[0], cells[len(cells)-1])
+		}
+	}
+}
+
 // Every document is listed in docs/README.md, except that the architecture lists the decisions.
 func TestEveryDocumentIsListed(t *testing.T) {
 	for _, doc := range files(t, "*.md") {
