@@ -205,6 +205,18 @@ func TestHandler(t *testing.T) {
 	if err := fence.ClaimURL(background, client(8), server.URL+"/a"); !errors.Is(err, fence.ErrStale) {
 		t.Errorf("claiming with a stale token: %v", err)
 	}
+	request, err := http.NewRequestWithContext(background, http.MethodPost, server.URL+"/a", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set(fence.TokenHeader, "9") // of a request that is passed on, say
+	answer, err := client(8).Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _ = answer.Body.Close(); answer.StatusCode != http.StatusPreconditionFailed {
+		t.Errorf("a request that has another token than the lease: %s", answer.Status)
+	}
 	if fmt.Sprint(written) != "[5/a 1/b]" {
 		t.Errorf("written: %v", written)
 	}

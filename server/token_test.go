@@ -115,19 +115,22 @@ func TestPrefix(t *testing.T) {
 	s.token = secrets["admin"]
 	other := s.lease("/v1/locks/other/acquire", nil)
 	element := s.lease("/v1/elements/other/1/claim", nil)
+	alike := s.lease("/v1/elements/other/team%2F1/claim", nil) // the prefix is for the names of jobs, and not for the elements
 	s.lease("/v1/semaphores/other/acquire?limit=3", nil)
 	s.token = secrets["adminteam/"]
 	s.token = secrets["admin"+"team/"]
 	for _, r := range [][2]string{
 		{"POST", "/v1/locks/other/acquire"}, {"POST", "/v1/locks/other/hold"}, {"POST", "/v1/leaders/other/acquire"}, {"POST", "/v1/semaphores/other/acquire?limit=3"},
 		{"POST", "/v1/leases/" + other.Lease + "/renew"}, {"POST", "/v1/leases/" + other.Lease + "/release"}, {"GET", "/v1/leases/" + other.Lease},
-		{"POST", "/v1/elements/other/2/claim"}, {"GET", "/v1/elements/other"}, {"POST", "/v1/leases/" + element.Lease + "/renew"}, {"GET", "/v1/jobs/other"},
+		{"POST", "/v1/elements/other/2/claim"}, {"GET", "/v1/elements/other"}, {"POST", "/v1/leases/" + element.Lease + "/renew"}, {"POST", "/v1/leases/" + alike.Lease + "/release"},
+		{"GET", "/v1/jobs/other"},
 		{"POST", "/v1/jobs/other/trigger"}, {"POST", "/v1/jobs/other/forget"}, {"DELETE", "/v1/locks/other?token=" + strconv.FormatInt(other.Token, 10)},
 		{"DELETE", "/v1/elements/other/1?token=1"}, {"DELETE", "/v1/semaphores/other/0?token=1"}, {"DELETE", "/v1/jobs/other/run?token=1"},
 	} {
 		s.want(403, codeForbidden, r[0], r[1], nil)
 	}
 	s.want(403, codeForbidden, "POST", "/v1/elements/other/1/done", EndRequest{Lease: element.Lease})
+	s.want(403, codeForbidden, "POST", "/v1/elements/other/team%2F1/done", EndRequest{Lease: alike.Lease})
 	s.want(403, codeForbidden, "POST", "/v1/elements/other/claim", BatchRequest{IDs: []string{"2"}})
 	forged, err := parseTicket(other.Lease)
 	if err != nil {
@@ -146,6 +149,8 @@ func TestPrefix(t *testing.T) {
 			t.Errorf("%s: %+v", path, page)
 		}
 	}
+	mine := s.lease("/v1/elements/team%2Fx/1/claim", nil)
+	s.want(204, "", "POST", "/v1/elements/team%2Fx/1/done", EndRequest{Lease: mine.Lease})
 }
 
 // One caller's Idempotency-Key gets another caller nothing.
@@ -160,6 +165,36 @@ func TestKeysAreOfTheirCallers(t *testing.T) {
 	if len(actions.Items) != 1 || actions.Items[0].By != "admin" || actions.Items[0].Token != first.Token || actions.Items[0].Reason != "stuck" {
 		t.Errorf("%+v", actions)
 	}
+}
+
+// What lists show of a lease is not enough to renew or release it.
+func TestHolderIsNoSecret(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{OpenActions: true})
+	l := s.lease("/v1/locks/x/acquire", AcquireRequest{Replica: "me"})
+	own, err := parseTicket(l.Lease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := own.detached().Holder
+	if page := as[Page[Lease]](t, s.want(200, "", "GET", "/v1/locks", nil)); len(page.Items) != 1 || page.Items[0].Replica != "me" || page.Items[0].Token != l.Token {
+		t.Errorf("listed: %+v", page)
+	}
+	_, text, _ := strings.Cut(shown, "#")
+	guess, err := holderText.DecodeString(strings.ToUpper(text))
+	if err != nil || len(guess) != secretSize {
+		t.Fatalf("the holder is %q: %v", shown, err)
+	}
+	forged := own
+	for what, secret := range map[string][]byte{"the holder that is shown": guess, "another secret": make([]byte, secretSize)} {
+		forged.Secret = secret
+		if forged.detached().Holder == shown {
+			t.Errorf("%s is the secret of the lease", what)
+		}
+		for _, path := range []string{"/renew", "/release"} {
+			s.want(410, codeLost, "POST", "/v1/leases/"+forged.String()+path, nil)
+		}
+	}
+	s.want(204, "", "POST", "/v1/leases/"+l.Lease+"/release", nil)
 }
 
 func TestReadTokens(t *testing.T) {

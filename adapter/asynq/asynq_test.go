@@ -5,6 +5,8 @@ package asynqadapter_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -161,6 +163,20 @@ func TestTaskThatIsHeldWaits(t *testing.T) {
 
 // BenchmarkOnce measures a task that was processed before: the middleware, and the element alone, which is what it is to be compared with. The store
 // is in memory.
+// An error of the task itself is one, also if it says that something else was done.
+func TestErrorOfTheTaskIsKept(t *testing.T) {
+	client, _ := soloisttest.NewClient(t)
+	id := func(context.Context, *asynq.Task) string { return "4711" }
+	handler := asynqadapter.Once(client.Elements("tasks", soloist.ElementsOptions{}), id)(asynq.HandlerFunc(func(context.Context, *asynq.Task) error {
+		return fmt.Errorf("the second step: %w", soloist.ErrDone)
+	}))
+	for range 2 {
+		if err := handler.ProcessTask(t.Context(), asynq.NewTask("invoice", nil)); err == nil || !strings.Contains(err.Error(), "the second step") {
+			t.Errorf("got %v, want the error of the task", err)
+		}
+	}
+}
+
 func BenchmarkOnce(b *testing.B) {
 	client, _ := soloisttest.NewClient(b)
 	elements := client.Elements("tasks", soloist.ElementsOptions{})

@@ -5,6 +5,7 @@ package riveradapter_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -188,6 +189,20 @@ func TestJobIsWorkedOnce(t *testing.T) {
 
 // BenchmarkOnce measures a job that was worked before: the middleware, and the element alone, which is what it is to be compared with. The store is in
 // memory.
+// An error of the worker itself is one, also if it is about something else that is held or done.
+func TestErrorOfTheWorkerIsKept(t *testing.T) {
+	client, _ := soloisttest.NewClient(t)
+	once := riveradapter.Once(client.Elements("river", soloist.ElementsOptions{}), nil)
+	for _, of := range []error{soloist.ErrDone, &soloist.HeldError{Name: "another"}} {
+		for range 2 {
+			failed := fmt.Errorf("the second step: %w", of)
+			if err := once.Work(t.Context(), &rivertype.JobRow{ID: 4711}, func(context.Context) error { return failed }); !errors.Is(err, failed) {
+				t.Errorf("got %v, want the error of the worker", err)
+			}
+		}
+	}
+}
+
 func BenchmarkOnce(b *testing.B) {
 	client, _ := soloisttest.NewClient(b)
 	elements := client.Elements("river", soloist.ElementsOptions{})

@@ -320,3 +320,47 @@ func TestBackendThatReturnsTooLittle(t *testing.T) {
 		t.Errorf("a write that returned too little: %v, want unknown", err)
 	}
 }
+
+// A silent backend does not confirm the writes of a name, which it has carried out.
+type silent struct {
+	*memory
+	name string
+}
+
+func (b *silent) Write(ctx context.Context, changes []casstore.Change) ([]casstore.Result, error) {
+	results, err := b.memory.Write(ctx, changes)
+	for i, c := range changes {
+		if c.Name == b.name {
+			results[i] = casstore.Result{Err: store.AsUnknown(errors.New("no reply"))}
+		}
+	}
+	return results, err
+}
+
+// TestAnUnknownWriteIsThatOfAllItsTasks: several requests for one name are one write, and if its outcome is unknown, so is that of each of them. The others of
+// the batch have theirs.
+func TestAnUnknownWriteIsThatOfAllItsTasks(t *testing.T) {
+	backend := &silent{memory: newMemory(false)}
+	s := casstore.New(backend, casstore.Config{})
+	tokens := map[string]int64{}
+	for _, name := range []string{"a", "b"} {
+		g, err := acquire(t, s, store.Claim{Name: name, Holder: "x", TTL: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens[name] = g.Token
+	}
+	backend.name = "a"
+	var extensions []store.Extension
+	for _, name := range []string{"a", "b", "a"} {
+		extensions = append(extensions, store.Extension{Name: name, Holder: "x", Token: tokens[name], TTL: time.Hour, State: []byte("s")})
+	}
+	errs, err := s.Extend(background, extensions)
+	if err != nil || !errors.Is(errs[0], store.ErrUnknown) || errs[1] != nil || !errors.Is(errs[2], store.ErrUnknown) {
+		t.Errorf("got %v, %v, want an unknown outcome of a both times, and b extended", errs, err)
+	}
+	releases := []store.Release{{Name: "a", Holder: "x", Token: tokens["a"]}, {Name: "a", Holder: "x", Token: tokens["a"]}}
+	if errs, err = s.Release(background, releases); err != nil || !errors.Is(errs[0], store.ErrUnknown) || !errors.Is(errs[1], store.ErrUnknown) {
+		t.Errorf("got %v, %v, want an unknown outcome of both releases", errs, err)
+	}
+}

@@ -2,6 +2,7 @@ package etcdstore_test
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -59,13 +60,7 @@ func TestRevokedLease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kvs, err := server.client.Get(background, below+"n/a\ttaken")
-	if err != nil || len(kvs.Kvs) != 1 {
-		t.Fatal(kvs, err)
-	}
-	if _, err := server.client.Revoke(background, clientv3.LeaseID(kvs.Kvs[0].Lease)); err != nil {
-		t.Fatal(err)
-	}
+	server.revoke(t, below, "a")
 	if err := extend(background, s, "a", grant.Token, time.Hour); !errors.Is(err, store.ErrLost) {
 		t.Errorf("extending it: %v, want that it is lost", err)
 	}
@@ -78,6 +73,58 @@ func TestRevokedLease(t *testing.T) {
 	}
 	if err := extend(background, s, "a", again.Token, time.Hour); err != nil {
 		t.Errorf("extending that: %v", err)
+	}
+}
+
+// TestReleaseOfARevokedLease: a release that is made without a look at the name is lost, too, if the lease has ended.
+func TestReleaseOfARevokedLease(t *testing.T) {
+	server := shared(t)
+	below := prefix()
+	s := server.open(t, below)
+	grant, err := acquire(background, s, "a", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.revoke(t, below, "a")
+	if err := release(background, s, "a", grant.Token); !errors.Is(err, store.ErrLost) {
+		t.Errorf("got %v, want that it is lost", err)
+	}
+}
+
+// TestLapsingSparesTheSuccessor: a process whose lease etcd has ended early, and that ends it itself when it is over, does not end that of the next holder.
+func TestLapsingSparesTheSuccessor(t *testing.T) {
+	server := shared(t)
+	below := prefix()
+	client, other := server.fated(t), server.open(t, below)
+	s := on(t, client.Client, below)
+	gate := make(chan struct{})
+	open := sync.OnceFunc(func() { close(gate) })
+	defer open()
+	client.gate.Store(&gate)
+	if _, err := acquire(background, s, "a", time.Second); err != nil {
+		t.Fatal(err)
+	}
+	server.revoke(t, below, "a")
+	grant, err := acquire(background, other, "a", time.Hour)
+	open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	servers.Wait(t, "the process to end its lease", func() bool { return client.ended.Load() > 0 })
+	if err := extend(background, other, "a", grant.Token, time.Hour); err != nil {
+		t.Errorf("the lease of the next holder: %v", err)
+	}
+}
+
+// revoke ends the lease of etcd that a name is attached to.
+func (s *server) revoke(t testing.TB, below, name string) {
+	t.Helper()
+	kvs, err := s.client.Get(background, below+"n/"+name+"\ttaken")
+	if err != nil || len(kvs.Kvs) != 1 {
+		t.Fatal(kvs, err)
+	}
+	if _, err := s.client.Revoke(background, clientv3.LeaseID(kvs.Kvs[0].Lease)); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -31,9 +31,12 @@ type fate struct {
 type fated struct {
 	*clientv3.Client
 	next     atomic.Pointer[fate]
+	look     atomic.Pointer[fate] // of its next extension that has nothing to write
 	last     atomic.Pointer[etcdserverpb.TxnRequest]
-	broken   atomic.Bool  // what ends leases that were not extended is not carried out
-	refusals atomic.Int64 // of such requests
+	broken   atomic.Bool                   // what ends leases that were not extended is not carried out
+	refusals atomic.Int64                  // of such requests
+	gate     atomic.Pointer[chan struct{}] // they wait until it is closed
+	ended    atomic.Int64                  // those that were carried out
 }
 
 func (s *server) fated(t testing.TB) *fated {
@@ -60,17 +63,28 @@ func (f *fated) intercept(ctx context.Context, method string, request, reply any
 		f.refusals.Add(1)
 		return status.Error(codes.Unavailable, "transport is closing")
 	}
-	if is && len(txn.Success) > 0 && txn.Success[0].GetRequestTxn() != nil {
-		if fate := f.next.Swap(nil); fate != nil {
-			if fate.carried {
-				if err := invoke(ctx, method, request, reply, conn, options...); err != nil {
-					return err
-				}
-			}
-			return fate.err
+	if is && len(txn.Success) > 0 && txn.Success[0].GetRequestTxn() != nil && len(txn.Success[0].GetRequestTxn().GetFailure()) == 0 {
+		if gate := f.gate.Load(); gate != nil {
+			<-*gate
+		}
+		defer f.ended.Add(1)
+	}
+	var fate *fate
+	switch {
+	case is && len(txn.Success) > 0 && txn.Success[0].GetRequestTxn() != nil:
+		fate = f.next.Swap(nil)
+	case is && len(txn.Compare) > 0:
+		fate = f.look.Swap(nil)
+	}
+	if fate == nil {
+		return invoke(ctx, method, request, reply, conn, options...)
+	}
+	if fate.carried {
+		if err := invoke(ctx, method, request, reply, conn, options...); err != nil {
+			return err
 		}
 	}
-	return invoke(ctx, method, request, reply, conn, options...)
+	return fate.err
 }
 
 // fates are what can become of a write, and whether its outcome is known then.
@@ -228,6 +242,28 @@ func TestExtensionsAfterUnknownRelease(t *testing.T) {
 	for i, err := range errs {
 		if released := i == 0; errors.Is(err, store.ErrLost) != released || !released && err != nil {
 			t.Errorf("extending name %d: %v", i, err)
+		}
+	}
+}
+
+// TestUnansweredExtensions: an extension that only looks whether the lease is live is unknown if etcd does not reply, and can be repeated.
+func TestUnansweredExtensions(t *testing.T) {
+	client := shared(t).fated(t)
+	s := on(t, client.Client, prefix())
+	grant, err := acquire(background, s, "a", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, carried := range []bool{false, true} {
+		client.look.Store(&fate{carried, rpctypes.ErrGRPCTimeout})
+		if err := extend(background, s, "a", grant.Token, time.Hour); !errors.Is(err, store.ErrUnknown) {
+			t.Errorf("got %v, want an unknown outcome", err)
+		}
+		if client.look.Load() != nil {
+			t.Error("the extension did not look at the lease")
+		}
+		if err := extend(background, s, "a", grant.Token, time.Hour); err != nil {
+			t.Errorf("again: %v", err)
 		}
 	}
 }

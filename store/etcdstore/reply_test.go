@@ -1,0 +1,102 @@
+package etcdstore
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+)
+
+// A tardy server grants leases of ten seconds, keeps them alive, and replies late. There is no network to it.
+type tardy struct {
+	grpc.ClientStream
+	ctx context.Context
+
+	mu    sync.Mutex
+	asked time.Time // when the last request arrived
+}
+
+const (
+	late    = 100 * time.Millisecond
+	granted = 10
+)
+
+func (s *tardy) arrived() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = time.Now()
+}
+
+// call replies to a request that is no stream.
+func (s *tardy) call(_ context.Context, _ string, _, reply any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
+	switch r := reply.(type) {
+	case *etcdserverpb.LeaseGrantResponse:
+		s.arrived()
+		time.Sleep(late)
+		r.Header, r.ID, r.TTL = &etcdserverpb.ResponseHeader{}, 1, granted
+	case *etcdserverpb.PutResponse:
+		r.Header = &etcdserverpb.ResponseHeader{Revision: 2}
+	}
+	return nil
+}
+
+func (s *tardy) open(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ grpc.Streamer, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+	s.ctx = ctx
+	return s, nil
+}
+
+func (s *tardy) SendMsg(any) error {
+	s.arrived()
+	return nil
+}
+
+func (s *tardy) RecvMsg(reply any) error {
+	if s.ctx.Err() != nil {
+		return s.ctx.Err()
+	}
+	time.Sleep(late)
+	r := reply.(*etcdserverpb.LeaseKeepAliveResponse) //nolint:forcetypeassert // of the only stream
+	r.ID, r.TTL = 1, granted
+	return nil
+}
+
+// Until when etcd keeps a lease is counted from before the request, since etcd counts from when that arrives: it may reply much later.
+func TestSessionsAreCountedFromTheRequest(t *testing.T) {
+	server := &tardy{}
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{"http://127.0.0.1:1"}, Logger: zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(server.call), grpc.WithChainStreamInterceptor(server.open)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	s, err := New(client, Config{Prefix: "test/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	check := func(what string, of *session) {
+		t.Helper()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if end := server.asked.Add(granted * time.Second); of.bound.After(end) || of.wall.After(end) {
+			t.Errorf("%s: it is counted on for %v longer than etcd keeps it", what, of.bound.Sub(end))
+		}
+	}
+	s.renewing = true // nothing is kept alive in the background
+	of, err := s.session(t.Context(), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check("granted", of)
+	if err := s.renew(t.Context(), of); err != nil {
+		t.Fatal(err)
+	}
+	check("kept alive", of)
+}
