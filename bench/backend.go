@@ -66,7 +66,9 @@ func (s *server) counted(ctx context.Context) (counts, error) {
 }
 
 func backends() []backend {
-	return []backend{redisBackend(), postgresBackend(), mariadbBackend(), sqliteBackend(), memoryBackend()}
+	return []backend{
+		redisBackend(), postgresBackend(), mariadbBackend(), sqliteBackend(), etcdBackend(), zookeeperBackend(), consulBackend(), natsBackend(), memoryBackend(),
+	}
 }
 
 // memoryBackend is the store in memory, which shows what the client costs without a server. It has no peers.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -33,11 +34,17 @@ func (j javaSpec) start(t servers.Test, url string) (*javaPeer, error) {
 	return &javaPeer{j.name, interop.Start(t, interop.Options{Provider: j.provider, URL: url, Fast: true, Connections: 64})}, nil
 }
 
-// measure returns what the process measured. It has warmed up for as long before.
-func (p *javaPeer) measure(letter string, d time.Duration, workers int) (load.Result, error) {
+// measure returns what the process measured, after it has warmed up for as long, and the commands that the server has counted meanwhile, if it counts them without their names.
+func (p *javaPeer) measure(ctx context.Context, s *server, letter string, d time.Duration, workers int) (figure, error) {
+	before, err := s.counted(ctx)
+	if err != nil {
+		return figure{}, err
+	}
 	r, err := p.peer.Bench(letter, d, workers)
 	if err != nil {
-		return load.Result{}, err
+		return figure{}, err
 	}
-	return load.Result{Case: letter, Seconds: r.Seconds, Operations: r.Operations, Rate: r.Rate, P50: r.P50, P99: r.P99}, nil
+	after, err := s.counted(ctx)
+	commands := float64(after.commands-before.commands) / float64(max(1, r.All))
+	return figure{Commands: commands, Result: load.Result{Case: letter, Seconds: r.Seconds, Operations: r.Operations, Rate: r.Rate, P50: r.P50, P99: r.P99}}, err
 }

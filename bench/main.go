@@ -48,7 +48,7 @@ type options struct {
 func parse(args []string) (options, error) {
 	o := options{plan: plan{say: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }}}
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
-	f.StringVar(&o.backends, "backend", "redis,postgresql,mariadb,sqlite", "which `servers` to measure on")
+	f.StringVar(&o.backends, "backend", "redis,postgresql,mariadb,sqlite", "which `servers` to measure on; etcd,zookeeper,consul,nats and memory are others")
 	f.StringVar(&o.cases, "case", "ABCDEHMS", "which `cases`, by their letters")
 	f.StringVar(&o.only, "contender", "", "only those whose `name` contains this, and the floor")
 	f.IntVar(&o.rounds, "rounds", shortRounds, "how many rounds; C, E, H, M and S are measured in each only with more than 3")
@@ -60,7 +60,7 @@ func parse(args []string) (options, error) {
 	f.IntVar(&o.Jobs, "jobs", 100, "of each replica of H")
 	f.IntVar(&o.StartJobs, "startjobs", 10_000, "of S")
 	f.IntVar(&o.Elements, "elements", 20_000, "of each form of M, at most")
-	f.BoolVar(&o.java, "java", true, "measure ShedLock and Redisson too, where there is a JDK and Maven")
+	f.BoolVar(&o.java, "java", true, "measure ShedLock, Redisson and Curator too, where there is a JDK and Maven")
 	f.StringVar(&o.dir, "out", "bin/bench", "where bench.json and bench.html go")
 	f.StringVar(&o.data, "data", "", "keep the servers' data in this `directory`; else on the disk of the directory for temporary files, so that commits wait for it, and in memory with -smoke and -scale")
 	f.StringVar(&o.profile, "profile", "", "write a CPU profile to this `file`")
@@ -98,7 +98,7 @@ func (o options) chosen() ([]backend, error) {
 			}
 		}
 		if len(all) == n {
-			return nil, fmt.Errorf("-backend: there is no %q; give some of redis,postgresql,mariadb,sqlite,memory", name)
+			return nil, fmt.Errorf("-backend: there is no %q; give some of redis,postgresql,mariadb,sqlite,etcd,zookeeper,consul,nats,memory", name)
 		}
 	}
 	return all, nil

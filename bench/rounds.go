@@ -18,7 +18,7 @@ type row struct {
 	Contender string   `json:"contender"`
 	Floor     bool     `json:"floor,omitempty"`
 	Ours      bool     `json:"ours,omitempty"`
-	Foreign   bool     `json:"foreign,omitempty"` // a process that measured itself: nothing was counted at the server
+	Foreign   bool     `json:"foreign,omitempty"` // a process that measured itself; of the server only commands were counted
 	Rounds    []figure `json:"rounds"`
 
 	Ratio   spread `json:"rate_to_floor"` // of the rates, round by round; zero without a floor
@@ -106,7 +106,7 @@ func (p plan) runBackend(ctx context.Context, t servers.Test, b backend) (rows [
 				}
 				all.add(bout.spec, figures)
 			}
-			if err := p.javaRound(peers, letter, all); err != nil {
+			if err := p.javaRound(ctx, s, peers, letter, all); err != nil {
 				return nil, s.version, skipped, err
 			}
 			p.say("%s: round %d of %d, case %s: %.1f s", b.name, round+1, p.rounds, letter, time.Since(begin).Seconds())
@@ -142,13 +142,13 @@ func (p plan) startJava(t servers.Test, b backend, s *server) (peers []*javaPeer
 	return peers, skipped, nil
 }
 
-func (p plan) javaRound(peers []*javaPeer, letter string, all *tally) error {
+func (p plan) javaRound(ctx context.Context, s *server, peers []*javaPeer, letter string, all *tally) error {
 	if !strings.Contains(javaCases, letter) {
 		return nil
 	}
 	for _, peer := range peers {
 		for _, workers := range map[string][]int{"A": {1}, "B": {p.Goroutines}, "D": {1, p.Goroutines}}[letter] {
-			r, err := peer.measure(letter, p.For, workers)
+			r, err := peer.measure(ctx, s, letter, p.For, workers)
 			if err != nil {
 				return fmt.Errorf("%s, case %s: %w", peer.name, letter, err)
 			}
@@ -160,7 +160,7 @@ func (p plan) javaRound(peers []*javaPeer, letter string, all *tally) error {
 			default:
 				r.What = fmt.Sprintf("%d goroutines", workers)
 			}
-			all.add(spec{name: peer.name + " (Java)"}, []figure{{Result: r}})
+			all.add(spec{name: peer.name + " (Java)"}, []figure{r})
 		}
 	}
 	return nil

@@ -33,7 +33,7 @@ func columns(letter string) []column {
 	name := column{"CONTENDER", func(r *row) string { return r.Contender }}
 	counted := func(heading string, value func(*row) float64) column {
 		return column{heading, func(r *row) string {
-			if r.Foreign || r.Typical.Commands == 0 { // there is no server, or nothing was counted there
+			if r.Typical.Commands == 0 || r.Foreign && heading != "COMMANDS" { // there is no server, or nothing was counted there
 				return "-"
 			}
 			return digits(value(r))

@@ -232,6 +232,7 @@ type Result struct {
 	Rate       float64 `json:"rate"`       // operations per second
 	P50        float64 `json:"p50"`        // µs an operation
 	P99        float64 `json:"p99"`        // µs an operation
+	All        int64   `json:"all"`        // operations with those of the warm-up
 }
 
 // Bench measures for d, after a warm-up of d but at most 3 s: pairs of lock and unlock with each thread on its own name (A and,

@@ -36,6 +36,22 @@ func TestServersThatKeepTheirData(t *testing.T) {
 	})
 }
 
+// The coordination services hold, too. Only make live runs this; the tests of their stores and the histories have shorter runs with faults.
+func TestCoordinationServices(t *testing.T) {
+	servers.Live(t)
+	for _, c := range []struct {
+		name  string
+		start func(*testing.T) *rig
+	}{
+		{"etcd", etcdRig}, {"ZooKeeper", zookeeperRig}, {"Consul", consulRig}, {"NATS", natsRig},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			mustHold(t, func(t *testing.T) (run, func() []string) { return c.start(t).stormy(t) })
+		})
+	}
+}
+
 // The name of a dead holder is taken over soon after its TTL, where only clients fail. How soon depends on the machine, as other requests do.
 func TestTakeOver(t *testing.T) {
 	servers.Long(t)

@@ -98,6 +98,30 @@ func mariadbRig(t *testing.T) *rig {
 	return (&rig{server: s, addr: s.Addr, url: s.URL, data: filepath.Join(filepath.Dir(s.LogFile()), "data")}).proxied(t)
 }
 
+// The coordination services are alone here: what happens to their leaders is in the tests of their stores.
+
+func etcdRig(t *testing.T) *rig {
+	s := servers.Etcd(t, 1)[0]
+	return (&rig{server: s, addr: s.Addr, url: "etcd://" + s.Addr + "/live"}).proxied(t)
+}
+
+func zookeeperRig(t *testing.T) *rig {
+	s := servers.ZooKeeper(t, 1)[0]
+	return (&rig{server: s, addr: s.Addr, url: "zk://" + s.Addr + "/live?sessiontimeout=2s"}).proxied(t)
+}
+
+func consulRig(t *testing.T) *rig {
+	s := servers.Consul(t, 1, nil)[0]
+	return (&rig{server: s, addr: s.Addr, url: "consul://" + s.Addr + "/live"}).proxied(t)
+}
+
+func natsRig(t *testing.T) *rig {
+	s := servers.NATS(t, 1, "jetstream: { max_mem: 64MB, max_file: 1GB, sync_interval: always }")[0]
+	url := "nats://" + s.Addr + "/live?synced=true"
+	migrate(t, url)
+	return (&rig{server: s, addr: s.Addr, url: url}).proxied(t)
+}
+
 // psql runs a statement, and returns what it answers.
 func psql(t *testing.T, url, statement string) string {
 	t.Helper()

@@ -26,7 +26,7 @@ var (
 type NATSServer struct {
 	*Process
 	Addr    string // host and port for clients
-	monitor string // URL of its reports
+	Monitor string // URL of its reports
 }
 
 // NATS starts a server, or servers that are one cluster, and returns when each of them is ready. The lines are added to the configuration file of each.
@@ -53,7 +53,7 @@ func NATS(t Test, servers int, lines ...string) []*NATSServer {
 		}
 		p := &Process{t: t, name: fmt.Sprintf("nats-%d", i), path: path, args: []string{"-c", file, "-sd", filepath.Join(dir, "data")}, dir: dir}
 		p.ready = func(context.Context) error { return nil } // alone it is not
-		all[i] = &NATSServer{Process: p, Addr: addr, monitor: "http://" + monitor}
+		all[i] = &NATSServer{Process: p, Addr: addr, Monitor: "http://" + monitor}
 	}
 	for _, s := range all {
 		s.Start()
@@ -68,7 +68,7 @@ func NATS(t Test, servers int, lines ...string) []*NATSServer {
 
 // serving returns nil when the server accepts clients and JetStream has caught up.
 func (s *NATSServer) serving(ctx context.Context) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.monitor+"/healthz?js-server-only=false", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Monitor+"/healthz?js-server-only=false", nil)
 	if err != nil {
 		return err
 	}

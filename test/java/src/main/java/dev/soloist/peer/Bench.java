@@ -34,7 +34,10 @@ final class Bench {
         this.which = which;
     }
 
-    /** Runs a case and answers a JSON object: case, threads, seconds, operations, rate (per second), p50 and p99 (µs). */
+    /**
+     * Runs a case and answers a JSON object: case, threads, seconds, operations, rate (per second), p50 and p99 (µs), and all:
+     * the operations with those of the warm-up.
+     */
     static String run(Locks locks, String which, double seconds, int threads) throws Exception {
         if (!List.of("A", "B", "D").contains(which)) {
             throw new IllegalArgumentException("there is no case " + which + "; there are A, B and D");
@@ -46,10 +49,10 @@ final class Bench {
         Locks.Held held = which.equals("D") ? locks.lock(prefix + "held", HELD, Duration.ZERO, Duration.ZERO) : null;
         ExecutorService pool = Executors.newFixedThreadPool(threads);
         try {
-            round(pool, threads, Math.min(3, Math.max(0.1, seconds)));
+            List<Samples> before = round(pool, threads, Math.min(3, Math.max(0.1, seconds)));
             long begun = System.nanoTime();
             List<Samples> all = round(pool, threads, seconds);
-            return json(all, threads, (System.nanoTime() - begun) / 1e9);
+            return json(before, all, threads, (System.nanoTime() - begun) / 1e9);
         } finally {
             pool.shutdown();
             if (held != null) {
@@ -89,13 +92,15 @@ final class Bench {
         return samples;
     }
 
-    private String json(List<Samples> all, int threads, double seconds) {
+    private String json(List<Samples> before, List<Samples> all, int threads, double seconds) {
         long operations = all.stream().mapToLong(s -> s.count).sum();
+        long warmUp = before.stream().mapToLong(s -> s.count).sum();
         long[] sorted = all.stream().flatMapToLong(Samples::kept).sorted().toArray();
         return String.format(
                 Locale.ROOT,
-                "{\"case\":\"%s\",\"threads\":%d,\"seconds\":%.3f,\"operations\":%d,\"rate\":%.1f,\"p50\":%.1f,\"p99\":%.1f}",
-                which, threads, seconds, operations, operations / seconds, at(sorted, 0.50), at(sorted, 0.99));
+                "{\"case\":\"%s\",\"threads\":%d,\"seconds\":%.3f,\"operations\":%d,\"rate\":%.1f,\"p50\":%.1f,\"p99\":%.1f,"
+                        + "\"all\":%d}",
+                which, threads, seconds, operations, operations / seconds, at(sorted, 0.50), at(sorted, 0.99), warmUp + operations);
     }
 
     private static double at(long[] sorted, double quantile) {

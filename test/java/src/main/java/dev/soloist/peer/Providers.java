@@ -7,6 +7,8 @@ import java.time.Duration;
 import java.util.TimeZone;
 import net.javacrumbs.shedlock.provider.jdbctemplate.JdbcTemplateLockProvider;
 import net.javacrumbs.shedlock.provider.redis.spring.RedisLockProvider;
+import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.retry.ExponentialBackoffRetry;
 import org.redisson.Redisson;
 import org.redisson.config.Config;
 import org.springframework.data.redis.connection.RedisConnectionFactory;
@@ -28,6 +30,7 @@ import redis.clients.jedis.JedisPoolConfig;
  *   <li>{@code jedis url= [env=] [safe=true]}, {@code lettuce …}: ShedLock in Redis; safe looks who holds the lock before unlock
  *       and extend (safeUpdate)
  *   <li>{@code redisson url=}, {@code redisson-fenced url=}: RLock and RFencedLock
+ *   <li>{@code curator url=}: InterProcessMutex of Curator, in ZooKeeper
  * </ul>
  *
  * Each takes {@code pool=}, how many connections it may have (10).
@@ -45,6 +48,7 @@ final class Providers {
             case "jedis" -> redis(options, jedis(URI.create(options.need("url")), pool));
             case "lettuce" -> redis(options, lettuce(URI.create(options.need("url"))));
             case "redisson", "redisson-fenced" -> redisson(options, pool, provider.endsWith("-fenced"));
+            case "curator" -> curator(URI.create(options.need("url")));
             default -> throw new IllegalArgumentException("there is no provider " + provider);
         };
     }
@@ -118,6 +122,13 @@ final class Providers {
         factory.afterPropertiesSet();
         factory.start();
         return factory;
+    }
+
+    private static Locks curator(URI url) {
+        var client = CuratorFrameworkFactory.newClient(
+                url.getAuthority(), 30_000, (int) PATIENCE.toMillis(), new ExponentialBackoffRetry(100, 3));
+        client.start();
+        return new CuratorLocks(client);
     }
 
     private static Locks redisson(Options options, int pool, boolean fenced) {
