@@ -79,7 +79,7 @@ func (o orders) work(ctx context.Context, s store.Store, rec *recorder) error {
 		return err
 	}
 	rec.say(kindReady)
-	w := workload{client: client, rec: rec, namespace: o.Namespace, service: &resource{o.Resource, &http.Client{Timeout: o.TTL}}, seed: o.Seed, ttl: o.TTL, epoch: o.Epoch, batch: batchSize}
+	w := workload{client: client, rec: rec, namespace: o.Namespace, service: &resource{o.Resource, &http.Client{Timeout: o.TTL}}, seed: o.Seed, ttl: o.TTL, epoch: o.Epoch, batch: firstBatch}
 	w.sweeper, _ = store.As[store.Sweeper](s)
 	err = w.run(ctx)
 	if closed := client.Close(); err == nil {

@@ -22,6 +22,7 @@ const (
 	lockers     = 3   // goroutines that take locks
 	lockNames   = 4   // that they take
 	permits     = 2   // of the semaphore
+	firstBatch  = 10  // elements that a replica claims at once when it begins: a request that fails is an error for each of them
 	batchSize   = 400 // the most elements that are claimed at once
 	lookEvery   = 5 * time.Millisecond
 	jobEvery    = 500 * time.Millisecond
