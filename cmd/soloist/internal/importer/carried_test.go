@@ -54,6 +54,57 @@ func TestKubernetesSaysWhatItMeans(t *testing.T) {
 	}
 }
 
+// TestKubernetesReadsWhatKubectlReads: lists of both kinds, and mappings that others are merged into.
+func TestKubernetesReadsWhatKubectlReads(t *testing.T) {
+	const spec = `schedule: "0 3 * * *", timeZone: UTC, concurrencyPolicy: Forbid, startingDeadlineSeconds: 60, ` +
+		`jobTemplate: {spec: {template: {spec: {containers: [{name: c, command: [run]}]}}}}`
+	for what, text := range map[string]string{
+		"a list of manifests":    `{kind: List, items: [{kind: CronJob, metadata: {name: a}, spec: {` + spec + `}}]}`,
+		"a list of CronJobs":     `{kind: CronJobList, items: [{metadata: {name: a}, spec: {` + spec + `}}]}`,
+		"merged":                 `{kind: CronJob, metadata: {name: a}, spec: {<<: {` + spec + `}}}`,
+		"merged, an alias":       "x: &x {" + spec + "}\nkind: CronJob\nmetadata: {name: a}\nspec: {<<: *x}\n",
+		"merged, several":        `{kind: CronJob, metadata: {name: a}, spec: {<<: [{schedule: "0 3 * * *"}, {` + spec + `}]}}`,
+		"merged, and overridden": `{kind: CronJob, metadata: {name: a}, spec: {<<: {schedule: "0 4 * * *"}, ` + spec + `}}`,
+	} {
+		r, err := Kubernetes("f", []byte(text))
+		if err != nil || r.Jobs != 1 || !strings.Contains(string(r.YAML), "schedule: 0 3 * * *") || !strings.Contains(string(r.YAML), "grace: 60s") {
+			t.Errorf("%s: %v\n%s\n%v", what, err, r.YAML, r.Notes)
+		}
+		for _, n := range r.Notes {
+			if strings.Contains(n.Text, "<<") || n.Line < 1 {
+				t.Errorf("%s: %v", what, n)
+			}
+		}
+	}
+}
+
+// TestKubernetesNamesWhatItLeavesOut: each in one line, with the number of one.
+func TestKubernetesNamesWhatItLeavesOut(t *testing.T) {
+	for replaced, note := range map[string]string{
+		"suspend: SUSPEND|startingDeadlineSeconds: 0":                "spec.startingDeadlineSeconds 0 is not carried over",
+		"suspend: SUSPEND|startingDeadlineSeconds: 4000000000":       "startingDeadlineSeconds 4000000000 is not carried over",
+		"    spec:\n|    spec:\n      activeDeadlineSeconds: soon\n": "activeDeadlineSeconds soon is not carried over",
+		"concurrencyPolicy: Forbid|concurrencyPolicy: Replace":       "concurrencyPolicy Replace is not carried over",
+		"metadata: {name: a}|metadata: {generateName: a-}":           "name: it is empty",
+		"kind: CronJob|kind: Job":                                    `a "Job" is not carried over`,
+		"timeZone: UTC|timeZone: Mars/Olympus":                       `no zone "Mars/Olympus"`,
+	} {
+		from, to, _ := strings.Cut(replaced, "|")
+		text := strings.Replace(kube, from, to, 1)
+		text = strings.NewReplacer("SCHEDULE", "0 0 * * *", "SUSPEND", "false", "COMMAND", "[run]", "ARGS", "[]", "ENV", "[]").Replace(text)
+		r, err := Kubernetes("f", []byte(text+"---\n[]\n---\ntext\n"))
+		var notes strings.Builder
+		for _, n := range r.Notes {
+			if notes.WriteString(n.String() + "\n"); n.Line < 1 || strings.Contains(n.Text, "\n") || strings.Contains(n.Text, "the job:") {
+				t.Errorf("%q: the note %q", to, n)
+			}
+		}
+		if err != nil || !strings.Contains(notes.String(), note) || strings.Count(notes.String(), "it is no manifest") != 2 {
+			t.Errorf("%q: %v\n%s", to, err, notes.String())
+		}
+	}
+}
+
 func TestKubernetesTwoOfOneName(t *testing.T) {
 	one := strings.NewReplacer("SCHEDULE", "0 0 * * *", "SUSPEND", "false", "COMMAND", "[run]", "ARGS", "[]", "ENV", "[]").Replace(kube)
 	r, err := Kubernetes("f", []byte(one+"---\n"+one+"---\n# nothing\n---\n"))
@@ -79,6 +130,20 @@ func TestShedLockSaysWhatItMeans(t *testing.T) {
 		"too long":             {"@Scheduled(fixedRate = 9223372036854775807) void a() {}\n@Scheduled(fixedRate = 5000) void b() {}", "name: b", "a: the job is not carried over"},
 		"a joined text":        {"@Scheduled(cron = \"0 0 3 * * *\" + X) void a() {}\n@Scheduled(fixedRate = 5000) void b() {}", "name: b", "a: the job is not carried over"},
 		"two times":            {"@Scheduled(cron = \"0 0 3 * * *\")\n@Scheduled(cron = \"0 0 4 * * *\")\n@SchedulerLock(name = \"a\") void run() {}", "name: a", "the method has another @Scheduled"},
+		"an ISO day":           {`@Scheduled(fixedRateString = "P1DT2H") @SchedulerLock(name = "a") void a() {}`, "every: 26h", ""},
+		"a short day":          {`@Scheduled(fixedRate = 5000) @SchedulerLock(name = "a", lockAtLeastFor = "2d") void a() {}`, "at-least: 48h", ""},
+		"small letters":        {`@Scheduled(fixedDelayString = "pt5m") @SchedulerLock(name = "a") void a() {}`, "delay: 5m", ""},
+		"a product":            {`@Scheduled(fixedRate = 5 * 60 * 1_000L) void a() {}`, "every: 5m", ""},
+		"a product too long":   {"@Scheduled(fixedRate = 9_000_000_000 * 9_000_000_000) void a() {}\n@Scheduled(fixedRate = 5000) void b() {}", "name: b", "too long for a duration"},
+		"a placeholder":        {"@Scheduled(cron = \"${c:0 0 3 * * *}\") void a() {}\n@Scheduled(fixedRate = 5000) void b() {}", "name: b", "a: the job is not carried over: the value of cron"},
+		"a constant":           {"@Scheduled(cron = CRON) void a() {}\n@Scheduled(fixedRate = 5000) void b() {}", "name: b", `the value of cron, "CRON", is in the program`},
+		"turned off":           {"@Scheduled(cron = \"-\") void a() {}\n@Scheduled(fixedRate = 5000) void b() {}", "name: b", `cron "-" turns it off`},
+		"five fields":          {"@Scheduled(cron = \"0 3 * * *\") void a() {}\n@Scheduled(fixedRate = 5000) void b() {}", "name: b", "has 5 fields, and Spring needs six"},
+		"a name in SpEL":       {`@Scheduled(fixedRate = 5000) @SchedulerLock(name = "job-#{#id}") void a() {}`, "name: a", "the name of the lock, job-#{#id}, is not carried over"},
+		"a name elsewhere":     {`@Scheduled(fixedRate = 5000) @SchedulerLock(name = Names.A) void a() {}`, "name: a", "the name of the lock, Names.A, is not carried over"},
+		"a name in a property": {`@Scheduled(fixedRate = 5000) @SchedulerLock(name = "${n}") void a() {}`, "name: a", "the name of the lock, ${n}, is not carried over"},
+		"a type with types":    {`@Scheduled(fixedRate = 5000) @SchedulerLock(name = "a") @Transactional(timeout = 5) protected Map<String, List<X>> run() {}`, "command: [./run]", ""},
+		"a list of times":      {"@Schedules({\n@Scheduled(fixedRate = 5),\n@Scheduled(fixedRate = 5000),\n})\n@SchedulerLock(name = \"a\") void run() {}", "name: a\n    every: 5s\n    command: [./run]", "f:2: the method has another @Scheduled"},
 		"a URL in a text":      {`@Scheduled(fixedRate = 5000) @SchedulerLock(name = "a//b") void a() {}`, "name: a//b", ""},
 	} {
 		r, err := ShedLock("f", []byte(c.source))

@@ -3,6 +3,7 @@ package importer
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -34,6 +35,9 @@ func Crontab(file string, data []byte, d crontab.Dialect) (Result, error) {
 	}
 }
 
+// zoneLine matches a line that sets the zone of the jobs below it.
+var zoneLine = regexp.MustCompile(`^(CRON_)?TZ\s*=`)
+
 // drop leaves out the lines that are wrong. It reports false if there is none.
 func (t *translation) drop(lines []string, err error) bool {
 	all, ok := err.(interface{ Unwrap() []error })
@@ -47,7 +51,11 @@ func (t *translation) drop(lines []string, err error) bool {
 			continue
 		}
 		if line := strings.TrimSpace(lines[p.Line-1]); line != "" {
-			t.note(p.Line, "", "the line is not carried over: %s", strings.TrimPrefix(p.Error(), fmt.Sprintf("%s:%d: ", p.File, p.Line)))
+			reason := strings.TrimPrefix(p.Error(), fmt.Sprintf("%s:%d: ", p.File, p.Line))
+			if zoneLine.MatchString(line) {
+				reason += "; the jobs below it have the zone from above it, which is not theirs: correct it in each of them"
+			}
+			t.note(p.Line, "", "the line is not carried over: %s", reason)
 			lines[p.Line-1], dropped = "", true
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -92,7 +94,7 @@ func (t *translation) result() (Result, error) {
 		if err == nil {
 			named[j.Name] = true
 		} else {
-			t.note(j.line, j.Name, "the job is not carried over: %v", err)
+			t.note(j.line, j.Name, "the job is not carried over: %s", reasons(err))
 		}
 		return err != nil
 	})
@@ -110,6 +112,14 @@ func (t *translation) result() (Result, error) {
 	}
 	r.YAML = text
 	return r, nil
+}
+
+// inResult matches where in the YAML of one job an error is, which nobody sees.
+var inResult = regexp.MustCompile(`(?m)^the job:\d+: `)
+
+// reasons returns the text of an error about the YAML of one job in one line.
+func reasons(err error) string {
+	return strings.ReplaceAll(inResult.ReplaceAllString(err.Error(), ""), "\n", "; ")
 }
 
 // render writes jobs as YAML, with notes as comments.

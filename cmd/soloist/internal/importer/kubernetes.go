@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -25,7 +26,7 @@ func Kubernetes(file string, data []byte) (Result, error) {
 		if err != nil {
 			return Result{}, fmt.Errorf("%s: this is no YAML: %w", file, err)
 		}
-		t.manifest(document.Content[0])
+		t.manifest(document.Content[0], "")
 	}
 }
 
@@ -52,11 +53,31 @@ func objectOf(n *yaml.Node, path string) *object {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return o
 	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key := n.Content[i].Value
-		o.keys, o.values[key], o.lines[key] = append(o.keys, key), n.Content[i+1], n.Content[i].Line
-	}
+	o.add(n, map[*yaml.Node]bool{})
 	return o
+}
+
+// add adds the entries of a mapping that o has not yet: those that the mapping itself has come before those that it merges (<<).
+func (o *object) add(n *yaml.Node, merging map[*yaml.Node]bool) {
+	if n = meant(n); n == nil || n.Kind != yaml.MappingNode || merging[n] {
+		return
+	}
+	merging[n] = true
+	var merged []*yaml.Node
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		switch {
+		case key.Tag == "!!merge" && meant(value).Kind == yaml.SequenceNode:
+			merged = append(merged, meant(value).Content...)
+		case key.Tag == "!!merge":
+			merged = append(merged, value)
+		case o.values[key.Value] == nil:
+			o.keys, o.values[key.Value], o.lines[key.Value] = append(o.keys, key.Value), value, key.Line
+		}
+	}
+	for _, from := range merged {
+		o.add(from, merging)
+	}
 }
 
 func (o *object) take(key string) *yaml.Node {
@@ -87,26 +108,27 @@ func (o *object) texts(key string) []string {
 	return all
 }
 
-func (t *translation) manifest(n *yaml.Node) {
+// manifest imports a manifest. Without a kind it is of the one that its list is of.
+func (t *translation) manifest(n *yaml.Node, listed string) {
 	n = meant(n)
 	if t.read[n] { // an alias: a list can contain itself
 		return
 	}
 	t.read[n] = true
 	o := objectOf(n, "")
-	switch kind := o.text("kind"); kind {
-	case "List":
+	switch kind := cmp.Or(o.text("kind"), listed); {
+	case kind == "List" || kind == "CronJobList":
 		if items := o.take("items"); items != nil {
 			for _, item := range items.Content {
-				t.manifest(item)
+				t.manifest(item, strings.TrimSuffix(kind, "List"))
 			}
 		}
-	case "CronJob":
+	case kind == "CronJob":
 		t.cronJob(o, n.Line)
-	default:
-		if n.Kind == yaml.MappingNode {
-			t.note(n.Line, "", "a %q is not carried over: it is no CronJob", kind)
-		}
+	case n.Kind == yaml.MappingNode:
+		t.note(n.Line, "", "a %q is not carried over: it is no CronJob", kind)
+	case n.Tag != "!!null":
+		t.note(n.Line, "", "what begins here is not carried over: it is no manifest")
 	}
 }
 
@@ -123,15 +145,13 @@ func (t *translation) cronJob(o *object, line int) {
 		}
 	}
 	j.Schedule, j.Zone = eitherDay(spec.text("schedule")), spec.text("timeZone")
-	if j.Zone == "" {
+	if j.Zone == "" && !strings.Contains(j.Schedule, "TZ=") {
 		t.note(spec.lines["schedule"], j.Name, "without a timeZone the schedule is in that of the cluster's controller, which is mostly UTC; here it is in UTC")
 	}
 	t.policies(&j, spec)
 	jobTemplate := spec.object("jobTemplate")
 	jobSpec := jobTemplate.object("spec")
-	if s := jobSpec.text("activeDeadlineSeconds"); s != "" {
-		j.AtMost = s + "s"
-	}
+	j.AtMost = t.seconds(j.Name, jobSpec, "activeDeadlineSeconds")
 	t.backoff(&j, jobSpec)
 	template := jobSpec.object("template")
 	pod := template.object("spec")
@@ -163,15 +183,28 @@ func (t *translation) policies(j *job, spec *object) {
 	default:
 		t.note(max(line, spec.lines["schedule"]), j.Name, "concurrencyPolicy Allow is not carried over: the runs of a job never overlap; one that is due meanwhile starts late, or counts as missed after its grace")
 	}
-	if s := spec.text("startingDeadlineSeconds"); s != "" {
-		j.Grace = s + "s"
-	} else {
+	if spec.values["startingDeadlineSeconds"] == nil {
 		j.Missed = "once" // Kubernetes starts the last of the missed times
 	}
+	j.Grace = t.seconds(j.Name, spec, "startingDeadlineSeconds")
 	line = spec.lines["suspend"]
 	if s := strings.ToLower(spec.text("suspend")); !slices.Contains([]string{"", "~", "null", "false", "no", "n", "off"}, s) {
 		t.note(line, j.Name, "suspend is not carried over: pause the job before it is due: soloist jobs pause %s --reason TEXT", j.Name)
 	}
+}
+
+// seconds returns the duration that a key has in seconds, or "". A number that soloist cron would refuse is named.
+func (t *translation) seconds(job string, o *object, key string) string {
+	line, s := o.lines[key], o.text(key)
+	if s == "" {
+		return ""
+	}
+	const most = 10 * 365 * 24 * 60 * 60 // a grace may be no longer
+	if n, err := strconv.ParseInt(s, 10, 64); err != nil || n < 1 || n > most {
+		t.note(line, job, "%s%s %s is not carried over: a time here has 1 to %d seconds", o.path, key, s, int64(most))
+		return ""
+	}
+	return s + "s"
 }
 
 // backoff carries over how often Kubernetes tries a job that fails: backoffLimit times more, 10 s, 20 s, 40 s … apart, at most 6 minutes.

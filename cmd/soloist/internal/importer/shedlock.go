@@ -1,6 +1,8 @@
 package importer
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -13,7 +15,8 @@ import (
 var (
 	annotation = regexp.MustCompile(`@(Scheduled|SchedulerLock)\s*\(((?:[^()"]|"(?:[^"\\]|\\.)*"|\([^()]*\))*)\)`)
 	attribute  = regexp.MustCompile(`(\w+)\s*=\s*((?:"(?:[^"\\]|\\.)*"|[^,"])+)`)
-	method     = regexp.MustCompile(`(?:void|fun|[A-Z]\w*)\s+(\w+)\s*\(`)
+	method     = regexp.MustCompile(`(?:void|fun|boolean|int|long|double|[A-Z][\w.]*(?:<[^(){};]*>)?(?:\[\])?)\s+(\w+)\s*\(`)
+	container  = regexp.MustCompile(`@Schedules\s*\(\s*(?:value\s*=\s*)?\{|\)\s*,?\s*\}\s*\)`) // the ends of the list that @Schedules has
 	comment    = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*(?s:.*?)\*/`)
 )
 
@@ -27,6 +30,13 @@ func ShedLock(file string, data []byte) (Result, error) {
 		}
 		return " " + strings.Repeat("\n", strings.Count(found, "\n"))
 	})
+	text = container.ReplaceAllStringFunc(text, func(found string) string {
+		kept := strings.Repeat("\n", strings.Count(found, "\n"))
+		if found[0] == ')' {
+			return ")" + kept
+		}
+		return kept
+	})
 	var scheduled, locked *annotated
 	flush := func(end int) {
 		if scheduled != nil {
@@ -37,7 +47,8 @@ func ShedLock(file string, data []byte) (Result, error) {
 		scheduled, locked = nil, nil
 	}
 	for _, at := range annotation.FindAllStringSubmatchIndex(text, -1) {
-		a := &annotated{line: 1 + strings.Count(text[:at[0]], "\n"), end: at[1], values: attributes(text[at[4]:at[5]])}
+		a := &annotated{line: 1 + strings.Count(text[:at[0]], "\n"), end: at[1]}
+		a.values, a.elsewhere = attributes(text[at[4]:at[5]])
 		if text[at[2]:at[3]] == "Scheduled" {
 			switch {
 			case scheduled != nil && strings.Trim(text[scheduled.end:at[0]], ", \t\r\n") == "":
@@ -63,19 +74,29 @@ func between(text string) bool { return strings.ContainsAny(text, "{}") || metho
 // An annotated is an annotation.
 type annotated struct {
 	line, end int
-	values    map[string]string
+	values    map[string]string // as they are written, without the quotes of a text
+	elsewhere map[string]bool   // whether a value is a name that stands for it, or has one in it
 }
 
-func attributes(text string) map[string]string {
-	values := map[string]string{}
+// elsewhere reports whether what a value means is in the program, or in its configuration, and not in the annotation.
+func elsewhere(value string, quoted bool) bool {
+	return strings.Contains(value, "${") || strings.Contains(value, "#{") || !quoted && !number.MatchString(value)
+}
+
+// number matches a number, or a product of numbers, in Java and Kotlin.
+var number = regexp.MustCompile(`^[\d_]+L?(\s*\*\s*[\d_]+L?)*$`)
+
+func attributes(text string) (values map[string]string, unknown map[string]bool) {
+	values, unknown = map[string]string{}, map[string]bool{}
 	for _, m := range attribute.FindAllStringSubmatch(text, -1) {
 		value := strings.TrimSpace(m[2])
-		if unquoted, err := strconv.Unquote(value); err == nil {
+		unquoted, err := strconv.Unquote(value)
+		if err == nil {
 			value = unquoted
 		}
-		values[m[1]] = value
+		values[m[1]], unknown[m[1]] = value, elsewhere(value, err == nil)
 	}
-	return values
+	return values, unknown
 }
 
 func (t *translation) shedLocked(s annotated, l *annotated, behind string) {
@@ -85,7 +106,11 @@ func (t *translation) shedLocked(s annotated, l *annotated, behind string) {
 		called = m[1]
 	}
 	j.Name = called
-	if l != nil && l.values["name"] != "" {
+	switch {
+	case l == nil || l.values["name"] == "":
+	case l.elsewhere["name"]:
+		t.note(l.line, j.Name, "the name of the lock, %s, is not carried over: it is in the program or its configuration; a job that shares the lock needs that name", l.values["name"])
+	default:
 		j.Name = l.values["name"]
 	}
 	if l == nil {
@@ -115,13 +140,19 @@ func (t *translation) springTimes(j *job, s annotated) error {
 		}
 	}
 	if cron := s.values["cron"]; cron != "" {
-		if strings.Contains(cron, "${") || strings.Contains(cron, "#{") {
-			return fmt.Errorf("the value of cron, %q, is in the program's configuration", cron)
+		fields := strings.Fields(cron)
+		switch {
+		case s.elsewhere["cron"]:
+			return fmt.Errorf("the value of cron, %q, is in the program or its configuration", cron)
+		case cron == "-":
+			return errors.New(`cron "-" turns it off`)
+		case len(fields) != 6 && !strings.HasPrefix(cron, "@"):
+			return fmt.Errorf("cron, %q, has %d fields, and Spring needs six", cron, len(fields))
 		}
 		if j.Schedule = cron; j.Zone == "" {
 			t.note(s.line, j.Name, "without a zone the schedule is in that of the program's machine; here it is in UTC")
 		}
-		if fields := strings.Fields(cron); len(fields) == 6 && !slices.Contains([]string{"*", "?"}, fields[3]) && !slices.Contains([]string{"*", "?"}, fields[5]) {
+		if len(fields) == 6 && !slices.Contains([]string{"*", "?"}, fields[3]) && !slices.Contains([]string{"*", "?"}, fields[5]) {
 			j.Schedule = "DAYS=both " + cron // as in Spring
 		}
 		return nil
@@ -156,30 +187,55 @@ func (t *translation) shedTimes(j *job, l annotated) {
 }
 
 var (
-	isoDuration = regexp.MustCompile(`^PT(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?$`)
+	isoDuration = regexp.MustCompile(`^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?$`)
+	days        = regexp.MustCompile(`^(\d+)d$`)
 	units       = map[string]time.Duration{
 		"NANOSECONDS": time.Nanosecond, "MICROSECONDS": time.Microsecond, "MILLISECONDS": time.Millisecond, "SECONDS": time.Second,
 		"MINUTES": time.Minute, "HOURS": time.Hour, "DAYS": 24 * time.Hour,
 	}
 )
 
-// javaDuration reads a number of units, an ISO 8601 duration such as PT10M, or a short one such as 10m.
+// javaDuration reads a number of units or a product of numbers, an ISO 8601 duration such as PT10M or P1D, or a short one such as 10m or 5d.
 func javaDuration(text, unit string) (time.Duration, error) {
-	text = strings.TrimSuffix(strings.ReplaceAll(text, "_", ""), "L")
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil && units[unit] > 0 && n >= 0 && n <= int64(math.MaxInt64/units[unit]) {
-		return time.Duration(n) * units[unit], nil
+	if number.MatchString(text) && units[unit] > 0 {
+		return javaNumber(text, units[unit])
 	}
-	if m := isoDuration.FindStringSubmatch(text); m != nil && text != "PT" {
-		short := ""
+	if m := days.FindStringSubmatch(text); m != nil {
+		return javaNumber(m[1], units["DAYS"])
+	}
+	upper := strings.ToUpper(text)
+	if m := isoDuration.FindStringSubmatch(upper); m != nil && upper != "P" && !strings.HasSuffix(upper, "T") {
+		whole, err := javaNumber(cmp.Or(m[1], "0"), units["DAYS"])
+		if err != nil {
+			return 0, err
+		}
+		short := "0s"
 		for i, suffix := range []string{"h", "m", "s"} {
-			if m[i+1] != "" {
-				short += m[i+1] + suffix
+			if m[i+2] != "" {
+				short += m[i+2] + suffix
 			}
 		}
-		return time.ParseDuration(short)
+		part, err := time.ParseDuration(short)
+		if err == nil && part <= math.MaxInt64-whole {
+			return whole + part, nil
+		}
 	}
 	if d, err := time.ParseDuration(text); err == nil {
 		return d, nil
 	}
 	return 0, fmt.Errorf("%q is no duration that can be read here", text)
+}
+
+// javaNumber returns so many units as a product of numbers says.
+func javaNumber(text string, unit time.Duration) (time.Duration, error) {
+	product := unit
+	for factor := range strings.SplitSeq(text, "*") {
+		digits := strings.TrimSuffix(strings.ReplaceAll(strings.TrimSpace(factor), "_", ""), "L")
+		n, err := strconv.ParseInt(digits, 10, 64)
+		if err != nil || n > 0 && product > time.Duration(math.MaxInt64/n) {
+			return 0, fmt.Errorf("%q is too long for a duration", text)
+		}
+		product *= time.Duration(n)
+	}
+	return product, nil
 }
