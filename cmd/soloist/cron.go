@@ -112,6 +112,9 @@ output is passed on line by line behind the job's name and the scheduled time.`,
 }
 
 func (r *cronRun) checkFlags() error {
+	if err := r.checkOutput(); err != nil { // also of a flag such as -overlapping, which is -o with a value
+		return err
+	}
 	switch {
 	case r.dialect.Format != "" && r.dialect.Format != crontab.Crontab && r.dialect.Format != crontab.YAML:
 		return usage("--format %q: give %s or %s", r.dialect.Format, crontab.Crontab, crontab.YAML)
@@ -243,9 +246,6 @@ func (r *cronRun) doubt(file *crontab.File) {
 
 // check shows what the file says.
 func (r *cronRun) check() error {
-	if err := r.checkOutput(); err != nil {
-		return err
-	}
 	file, _, err := r.read()
 	if err != nil {
 		return err

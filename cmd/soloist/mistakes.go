@@ -31,6 +31,8 @@ func badFlag(c *cobra.Command, err error) error {
 			rule = value.Unwrap().Error()
 		}
 		return usage("--%s %q: %s; see %s --help", flag.Name, value.GetValue(), rule, c.CommandPath())
+	case errors.As(err, &unknown) && c.Name() == "cron" && supercronic[givenFlag(unknown)] != "":
+		return usage("-%s is a flag of supercronic: %s; see %s --help", givenFlag(unknown), supercronic[givenFlag(unknown)], c.CommandPath())
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
 		name := unknown.GetSpecifiedName()
 		var known []string
@@ -42,6 +44,29 @@ func badFlag(c *cobra.Command, err error) error {
 		return usage("there is no flag --%s%s; see %s --help", name, meant("--", name, known), c.CommandPath())
 	}
 	return usage("%v; see %s --help", err, c.CommandPath())
+}
+
+// supercronic is what is to be done about flags of supercronic that mean something else here, or are called otherwise.
+var supercronic = map[string]string{
+	"inotify":                   "write --watch",
+	"passthrough-logs":          "write --passthrough-logs",
+	"split-logs":                "write --split-logs",
+	"json":                      "write --log-format json",
+	"test":                      "write --check",
+	"quiet":                     "write --log-level warn",
+	"debug":                     "write --log-level debug",
+	"prometheus-listen-address": "write --listen ADDRESS",
+	"no-reap":                   "leave it out: nothing here has to be turned off for it",
+	"sentry-dsn":                "leave it out: the logs, the metrics and --notify report failures",
+}
+
+// givenFlag returns the flag that was given, with one dash or two, without its value.
+func givenFlag(unknown *pflag.NotExistError) string {
+	if short := unknown.GetSpecifiedShortnames(); short != "" {
+		name, _, _ := strings.Cut(short, "=")
+		return name
+	}
+	return unknown.GetSpecifiedName()
 }
 
 // noSubcommand explains that c has no subcommand of a name.

@@ -104,6 +104,8 @@ func TestMistakesInArguments(t *testing.T) {
 		"doctor memory: sqlite:x": "accepts at most 1 arg", "doctor -o xml": "table, json or jsonl", "doctor --within x": `--within "x"`, "doctor --within -1s": "--within -1s: give more than 0", "jobs pause --all --reason=": "--reason is empty", "jobs pause x --reason=": "--reason is empty",
 		"cron --format ini none": `--format "ini": give crontab or yaml`, "cron --ttl 1ms none": "--ttl 1ms: give at least 1s", "migrate up --shedlock": "PostgreSQL and MySQL", "migrate up x": "x",
 		"verify --for 1ms": "at least 1s", "verify --replicas 1": "2 to 100", "verify --faults fire": "fire", "bench --case Q": `no case "Q"`, "cron": "accepts 1 arg", "cron a b": "accepts 1 arg",
+		"cron -inotify none": "-inotify is a flag of supercronic: write --watch", "cron -prometheus-listen-address=:9 none": "write --listen ADDRESS", "cron --no-reap none": "leave it out",
+		"cron -overlapping none": "table, json or jsonl", "cron -x none": "shorthand flag: 'x'", "jobs list -test": "shorthand flag: 't'",
 		"cron crontab --drain -1s": "--drain", "cron crontab --ttl x": `--ttl "x"`, "--namespace a/b lock x -- touch ran": "amespace", "--stroe memory: jobs list": "did you mean --store?", "version x": "x",
 	} {
 		t.Run(line, func(t *testing.T) {
