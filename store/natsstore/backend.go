@@ -108,7 +108,7 @@ func (b *backend) doubt(err error) {
 	}
 }
 
-// Write implements casstore.Backend. Changes of leases that have their tokens are published in atomic batches where the server has these. All others
+// Write implements casstore.Backend. Many changes of leases that have their tokens are published in atomic batches where the server has these. All others
 // are published one by one, without waiting for each other.
 func (b *backend) Write(ctx context.Context, changes []casstore.Change) ([]casstore.Result, error) {
 	l, err := b.link(ctx)
@@ -117,8 +117,9 @@ func (b *backend) Write(ctx context.Context, changes []casstore.Change) ([]casst
 	}
 	results := make([]casstore.Result, len(changes))
 	var single, together []int
+	many := len(changes) > b.few()
 	for i, c := range changes {
-		if len(changes) > 1 && c.Version != "" && c.Record != nil && c.Record.Token != 0 && b.batches() {
+		if many && c.Version != "" && c.Record != nil && c.Record.Token != 0 && b.batches() {
 			together = append(together, i)
 		} else {
 			single = append(single, i)
@@ -127,6 +128,15 @@ func (b *backend) Write(ctx context.Context, changes []casstore.Change) ([]casst
 	single = append(single, b.publishBatches(ctx, l, changes, together, results)...)
 	parallel.Do(len(single), flights, func(i int) { results[single[i]] = b.write(ctx, l, changes[single[i]]) })
 	return results, nil
+}
+
+// few returns how many changes are not worth an atomic batch. A server commits each batch to its disk. Without Synced it does not do so for single messages, and
+// as many of them as are under way at once are confirmed sooner.
+func (b *backend) few() int {
+	if b.cfg.Synced {
+		return 1
+	}
+	return flights
 }
 
 // write changes one record.

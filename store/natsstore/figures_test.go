@@ -1,6 +1,7 @@
 package natsstore_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -104,10 +105,32 @@ func TestManyLeases(t *testing.T) {
 	}
 }
 
+// TestFewLeases: a server commits each atomic batch to its disk. Few changes are published one by one, unless each message is committed anyway.
+func TestFewLeases(t *testing.T) {
+	js := connect(t, shared(t).Addr)
+	for synced, replies := range map[bool]uint64{false: 3, true: 1} {
+		s := made(t, js, natsstore.Config{Bucket: fresh(), Synced: synced})
+		var extensions []store.Extension
+		for _, name := range []string{"a", "b", "c"} {
+			g, err := acquire(background, s, name, "x", time.Hour)
+			if err != nil {
+				t.Fatal(err)
+			}
+			extensions = append(extensions, store.Extension{Name: name, Holder: "x", Token: g.Token, TTL: time.Hour})
+		}
+		var errs []error
+		var err error
+		out, in := meter{js.Conn()}.count(func() { errs, err = s.Extend(background, extensions) })
+		if err = errors.Join(append(errs, err)...); err != nil || out != 3 || in != replies {
+			t.Errorf("synced %v: %d messages and %d replies, %v; want 3 and %d", synced, out, in, err, replies)
+		}
+	}
+}
+
 // TestBatchWithAConflict: one lease that is lost does not keep others in its batch from being extended.
 func TestBatchWithAConflict(t *testing.T) {
 	js, bucket := connect(t, shared(t).Addr), fresh()
-	s, other := made(t, js, natsstore.Config{Bucket: bucket}), open(t, js, natsstore.Config{Bucket: bucket})
+	s, other := made(t, js, natsstore.Config{Bucket: bucket, Synced: true}), open(t, js, natsstore.Config{Bucket: bucket})
 	var extensions []store.Extension
 	for _, name := range []string{"a", "b", "c"} {
 		g, err := acquire(background, s, name, "x", time.Hour)

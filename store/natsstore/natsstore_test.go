@@ -116,11 +116,11 @@ func harness(js jetstream.JetStream, replicas int) storetest.Harness {
 	return storetest.Harness{
 		Open: func(t testing.TB) store.Store {
 			bucket := fresh()
-			return handle{made(t, js, natsstore.Config{Bucket: bucket, Replicas: replicas}), bucket}
+			return handle{made(t, js, natsstore.Config{Bucket: bucket, Replicas: replicas, Synced: true}), bucket} // it has batches of few messages
 		},
 		Reopen: func(t testing.TB, s store.Store) store.Store {
 			bucket := s.(handle).bucket
-			return handle{open(t, js, natsstore.Config{Bucket: bucket}), bucket}
+			return handle{open(t, js, natsstore.Config{Bucket: bucket, Synced: true}), bucket}
 		},
 		Writes: func(t testing.TB, s store.Store) int64 { return sequence(t, js, s.(handle).bucket) },
 		Corrupt: func(t testing.TB, s store.Store, name string, way int) string {

@@ -19,7 +19,7 @@ func TestNATS(t *testing.T) {
 	s := servers.NATS(t, 1)[0]
 	to, faults := wired(t, "http://"+s.Addr)
 	open := func() (*natsstore.Store, error) {
-		return natsstore.OpenURL(t.Context(), "nats://"+strings.TrimPrefix(to, "http://"))
+		return natsstore.OpenURL(t.Context(), "nats://"+strings.TrimPrefix(to, "http://")+"/histories?synced=true") // with batches of few messages
 	}
 	b := &rig{noClock: true, stores: handles(t, open)}
 	maker, err := open()
