@@ -92,6 +92,6 @@ func (c *call) actForm() error {
 	}
 	c.Context = context.WithoutCancel(c.Context) // what has begun is also noted
 	err := action.do(c, c.server.client.Admin().By(c.caller.who()), seen, reason)
-	c.log(verb, string(seen.Kind), seen.Name, err)
+	c.log(verb, seen, reason, err)
 	return err
 }

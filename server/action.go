@@ -47,8 +47,9 @@ func (s *Server) actionRoutes() (all []route) {
 					return nil, err
 				}
 				c.Context = context.WithoutCancel(c.Context) // what has begun is also noted
-				err := do(c, c.server.client.Admin().By(c.caller.who()), name, c.body.(*ReasonRequest).Reason)
-				c.log(verb, "job", name, err)
+				reason := c.body.(*ReasonRequest).Reason
+				err := do(c, c.server.client.Admin().By(c.caller.who()), name, reason)
+				c.log(verb, soloist.LeaseInfo{Kind: soloist.KindJob, Name: name}, reason, err)
 				return nil, err
 			}})
 	}
@@ -76,12 +77,14 @@ func (c *call) force(of func(*call) (soloist.LeaseInfo, error)) (any, error) {
 		return nil, err
 	}
 	ctx := context.WithoutCancel(c.Context) // what has begun is also noted
-	err = c.server.client.Admin().By(c.caller.who()).Release(ctx, seen, c.URL.Query().Get("reason"))
-	c.log("release", string(seen.Kind), seen.Name, err)
+	reason := c.URL.Query().Get("reason")
+	err = c.server.client.Admin().By(c.caller.who()).Release(ctx, seen, reason)
+	c.log("release", seen, reason, err)
 	return nil, err
 }
 
-// log notes a change by an operator.
-func (c *call) log(verb, kind, name string, err error) {
-	c.server.Logger.Info("action", "verb", verb, "kind", kind, "name", name, "by", c.caller.who(), "err", err)
+// log notes a change by an operator, with all that the list of actions has: the list keeps 100, and a caller could make that many.
+func (c *call) log(verb string, of soloist.LeaseInfo, reason string, err error) {
+	c.server.Logger.Info("action", "verb", verb, "kind", string(of.Kind), "name", of.Name, "job", of.Job, "permit", of.Permit, "token", of.Token,
+		"reason", reason, "by", c.caller.who(), "from", c.caller.from, "err", err)
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"html"
 	"io"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -140,4 +142,35 @@ func fieldNames(body reflect.Type) (names []string) {
 		names = append(names, name)
 	}
 	return names
+}
+
+// Each change by an operator, also one that failed, is one line of the log with who, what, which token and why: the list of actions forgets the
+// oldest, which a caller can bring about.
+func TestActionsAreInTheLog(t *testing.T) {
+	s, secrets := withTokens(t)
+	s.token = secrets["operate"]
+	const forged = "a\nlevel=ERROR by=root"
+	reason := url.QueryEscape(forged)
+	element := s.lease("/v1/elements/j/4711/claim", nil)
+	s.want(204, "", "DELETE", "/v1/elements/j/4711?token="+strconv.FormatInt(element.Token, 10)+"&reason="+reason, nil)
+	s.want(409, codeStale, "DELETE", "/v1/semaphores/pdf/2?token=7&reason="+reason, nil)
+	s.want(404, codeNotFound, "POST", "/v1/jobs/none/pause", ReasonRequest{Reason: forged})
+	form := url.Values{"verb": {"release"}, "kind": {"lock"}, "name": {"x"}, "token": {"8"}, "reason": {forged}}
+	if a := s.page("POST", "/act", form, "Cookie", cookieName+"="+secrets["operate"]); a.status != http.StatusConflict {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	log := s.logged.String()
+	for _, want := range []string{
+		fmt.Sprintf("verb=release kind=element name=4711 job=j permit=0 token=%d ", element.Token), "verb=release kind=permit name=pdf job=\"\" permit=2 token=7 ",
+		"verb=pause kind=job name=none ", "verb=release kind=lock name=x job=\"\" permit=0 token=8 ",
+	} {
+		_, line, found := strings.Cut(log, want)
+		line, _, _ = strings.Cut(line, "\n")
+		if !found || !strings.Contains(line, `reason="a\nlevel=ERROR by=root" by=operate from=127.0.0.1 err=`) {
+			t.Errorf("no whole line with %q:\n%s", want, log)
+		}
+	}
+	if strings.Contains(log, "\nlevel=ERROR") {
+		t.Errorf("a reason has made a line:\n%s", log)
+	}
 }
