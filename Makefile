@@ -64,7 +64,7 @@ sim: ## simulate N (20000) histories of the client on a bad network and check th
 model: ## look at every state of a model of the protocol; needs spin
 	@$(GO) test ./test/model -v -count 1 -timeout 0
 
-mutants: servers ## put defects into copies of our own code and show that each is caught; half an hour, and it resumes where it was broken off
+mutants: servers ## put defects into copies of our own code and show that each is caught; some hours, and it resumes where it was broken off
 	@$(GO) run ./test/mutants -ledger bin/mutants.jsonl $(ARGS)
 
 live: servers ## real servers under faults, FOR (10m) each, OPS (1000000) operations of each store judged one by one, and clusters that take long

@@ -198,10 +198,11 @@ func TestForeignKeys(t *testing.T) {
 	request(t, http.MethodDelete, addr, "/v1/kv/"+prefix+"/a.b", "")
 	_, session, _ := request(t, http.MethodPut, addr, "/v1/session/create", `{"Behavior":"delete"}`)
 	id := strings.Split(session, `"`)[3]
-	if _, out, _ := request(t, http.MethodPut, addr, "/v1/kv/"+prefix+"/mine?acquire="+id, "x"); !strings.Contains(out, "true") {
+	_, record, _ := request(t, http.MethodGet, addr, "/v1/kv/"+prefix+"/mine?raw", "")
+	if _, out, _ := request(t, http.MethodPut, addr, "/v1/kv/"+prefix+"/mine?acquire="+id, record); !strings.Contains(out, "true") {
 		t.Fatalf("locking: %s", out)
 	}
-	if _, err := acquire(background, on(t, addr, prefix), "mine", "y", time.Hour); !says(err, "something else has written it") {
+	if _, err := acquire(background, on(t, addr, prefix), "mine", "y", time.Hour); !says(err, "locked by a session") {
 		t.Errorf("a key that was locked: %v", err)
 	}
 }

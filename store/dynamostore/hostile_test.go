@@ -76,9 +76,11 @@ func TestWhatErrorsMean(t *testing.T) {
 		{"another table", "DescribeTable", 200, strings.ReplaceAll(fmt.Sprintf(goodTable, ""), `"name"`, `"id"`), store.ErrSchema, store.ErrUnknown},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
+			var sent atomic.Int64
 			s := scripted(t, func(operation string) (int, string) {
 				switch operation {
 				case test.operation:
+					sent.Add(1)
 					return test.status, test.body
 				case "DescribeTable":
 					return 200, fmt.Sprintf(goodTable, "")
@@ -92,7 +94,30 @@ func TestWhatErrorsMean(t *testing.T) {
 			if err == nil || test.is != nil && !errors.Is(err, test.is) || test.isNot != nil && errors.Is(err, test.isNot) {
 				t.Errorf("got %v, want an error that is %v and not %v", err, test.is, test.isNot)
 			}
+			if n := sent.Load(); test.operation == "PutItem" && n != 1 { // the second would hide what became of the first
+				t.Errorf("the write was sent %d times", n)
+			}
 		})
+	}
+}
+
+// TestEachStatementHasItsOutcome: of a batch, one that failed inside the service is unknown, and one that was refused because there were too many is sent again.
+func TestEachStatementHasItsOutcome(t *testing.T) {
+	var again atomic.Int64
+	s := scripted(t, func(operation string) (int, string) {
+		switch operation {
+		case "DescribeTable":
+			return 200, fmt.Sprintf(goodTable, "")
+		case "BatchExecuteStatement":
+			return 200, `{"Responses": [{}, {"Error": {"Code": "InternalServerError"}}, {"Error": {"Code": "ThrottlingError"}}]}`
+		case "PutItem":
+			again.Add(1)
+		}
+		return 200, "{}"
+	})
+	outcomes, err := acquire(s, "a", "b", "c")
+	if err != nil || outcomes[0].Err != nil || !errors.Is(outcomes[1].Err, store.ErrUnknown) || outcomes[2].Err != nil || again.Load() != 1 {
+		t.Errorf("got %+v, %v with %d statements sent again, want an unknown outcome of b alone, and c sent again", outcomes, err, again.Load())
 	}
 }
 

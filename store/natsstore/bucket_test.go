@@ -140,7 +140,7 @@ func TestFallenSequence(t *testing.T) {
 	}
 }
 
-// TestFullBucket: a bucket without space refuses with the cause, and does not lose leases.
+// TestFullBucket: a write for which a server has no space fails with the cause, and no lease is lost.
 func TestFullBucket(t *testing.T) {
 	js, bucket := connect(t, shared(t).Addr), fresh()
 	s := made(t, js, natsstore.Config{Bucket: bucket})
@@ -160,8 +160,8 @@ func TestFullBucket(t *testing.T) {
 	for i := 0; err == nil; i++ {
 		_, err = acquire(background, s, strings.Repeat("b", i+1), "x", time.Hour)
 	}
-	if !says(err, "is full") {
-		t.Errorf("got %v, want that the bucket is full", err)
+	if !says(err, "is full") || !errors.Is(err, store.ErrUnknown) { // other replicas of the bucket may have stored it
+		t.Errorf("got %v, want that the bucket is full, and an unknown outcome", err)
 	}
 	cfg.MaxBytes = -1
 	if _, err := js.UpdateStream(background, cfg); err != nil {

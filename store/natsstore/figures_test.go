@@ -10,6 +10,7 @@ import (
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/natsstore"
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 // A meter counts the messages that a connection has sent and received.
@@ -196,8 +197,57 @@ func TestHandOver(t *testing.T) {
 	if err := release(background, s, "a", "x", g.Token); err != nil {
 		t.Fatal(err)
 	}
-	<-wake
+	woken(t, wake)
 	if _, err := acquire(background, other, "a", "y", time.Hour); err != nil {
 		t.Errorf("after the first value: %v", err)
+	}
+}
+
+// TestElectionWakes: a new leader of the bucket may not have reported what the one before it has stored, so waiters look again.
+func TestElectionWakes(t *testing.T) {
+	js, bucket := connect(t, shared(t).Addr), fresh()
+	s := made(t, js, natsstore.Config{Bucket: bucket})
+	wake, err := s.Watch(t.Context(), []string{"a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := js.Conn().Publish("$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED.KV_"+bucket, []byte("{}")); err != nil { // as the server reports it
+		t.Fatal(err)
+	}
+	woken(t, wake)
+}
+
+// TestLostConnectionEndsWatches: what was released while the connection was lost is not reported later, so a watch ends with it.
+func TestLostConnectionEndsWatches(t *testing.T) {
+	js, bucket := connect(t, shared(t).Addr), fresh()
+	s := made(t, js, natsstore.Config{Bucket: bucket})
+	wake, err := s.Watch(t.Context(), []string{"a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := js.Conn().ForceReconnect(); err != nil {
+		t.Fatal(err)
+	}
+	ended := false
+	servers.Wait(t, "the watch to end", func() bool {
+		select {
+		case _, ok := <-wake:
+			ended = ended || !ok
+		default:
+		}
+		return ended
+	})
+}
+
+// woken waits for a value of a watch.
+func woken(t *testing.T, wake <-chan struct{}) {
+	t.Helper()
+	select {
+	case _, ok := <-wake:
+		if !ok {
+			t.Fatal("the watch has ended")
+		}
+	case <-time.After(servers.Patience):
+		t.Fatal("nobody was woken")
 	}
 }
