@@ -2,8 +2,12 @@ package dynamostore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -127,5 +131,57 @@ func TestOpenURL(t *testing.T) {
 	defer s.Close()
 	if err := s.Ping(background); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestQuietSDK: the SDK warns of what DynamoDB Local gets wrong. A store prints nothing.
+func TestQuietSDK(t *testing.T) {
+	server := shared(t)
+	t.Setenv("AWS_ACCESS_KEY_ID", "test")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+	printed, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer printed.Close()
+	stderr := os.Stderr
+	os.Stderr = printed
+	defer func() { os.Stderr = stderr }()
+	s, err := dynamostore.OpenURL(background, "dynamodb://missing?region=eu-central-1&endpoint="+url.QueryEscape(server.Endpoint))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Ping(background); !errors.Is(err, store.ErrSchema) {
+		t.Errorf("got %v, want that the table is missing", err)
+	}
+	if text, err := os.ReadFile(printed.Name()); err != nil || len(text) > 0 {
+		t.Errorf("%v; printed: %s", err, text)
+	}
+}
+
+// TestNoCredentials: the error says where credentials can come from, and that nothing was sent.
+func TestNoCredentials(t *testing.T) {
+	for _, name := range []string{
+		"AWS_ACCESS_KEY_ID", "AWS_ACCESS_KEY", "AWS_SECRET_ACCESS_KEY", "AWS_SECRET_KEY", "AWS_PROFILE", "AWS_DEFAULT_PROFILE",
+		"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN",
+	} {
+		t.Setenv(name, "")
+	}
+	none := filepath.Join(t.TempDir(), "none")
+	t.Setenv("AWS_CONFIG_FILE", none)
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", none)
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	s, err := dynamostore.OpenURL(background, "dynamodb://table?region=eu-central-1&endpoint=http%3A%2F%2F127.0.0.1%3A1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	outcomes, err := acquire(s, "a")
+	if err == nil {
+		err = outcomes[0].Err
+	}
+	if err == nil || !strings.Contains(err.Error(), "AWS_ACCESS_KEY_ID") || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("got %v, want an error that names AWS_ACCESS_KEY_ID", err)
 	}
 }

@@ -2,6 +2,7 @@ package dynamostore
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/soloist-dev/soloist/store"
 )
@@ -21,13 +23,13 @@ const urlRule = "write dynamodb://TABLE?region=eu-central-1"
 //
 // Options are region, profile (of the files of the AWS command line), and endpoint (http://127.0.0.1:8000, for an emulator).
 // Credentials come from where the AWS SDK looks for them: the environment, the files, or the machine; never from the URL.
-// It sends no request to the table.
+// It sends no request to the table. The SDK logs nothing.
 func OpenURL(ctx context.Context, rawURL string) (*Store, error) {
 	table, options, err := parseURL(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	var load []func(*config.LoadOptions) error
+	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if region := options["region"]; region != "" {
 		load = append(load, config.WithRegion(region))
 	}
@@ -41,12 +43,24 @@ func OpenURL(ctx context.Context, rawURL string) (*Store, error) {
 	if cfg.Region == "" {
 		return nil, &store.InvalidError{What: "URL", Value: "of the store", Rule: "names no region, and nor does the environment: " + urlRule}
 	}
+	cfg.Credentials = explained{cfg.Credentials}
 	client := dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
 		if endpoint := options["endpoint"]; endpoint != "" {
 			o.BaseEndpoint = aws.String(endpoint)
 		}
 	})
 	return New(client, Config{Table: table})
+}
+
+// explained are credentials whose absence has an error that says where they can come from.
+type explained struct{ aws.CredentialsProvider }
+
+func (e explained) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	c, err := e.CredentialsProvider.Retrieve(ctx)
+	if err != nil {
+		err = fmt.Errorf("no AWS credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the option profile, or give the machine a role: %w", err)
+	}
+	return c, err
 }
 
 // parseURL takes a URL apart. Its errors quote nothing that may be secret.

@@ -334,7 +334,7 @@ func TestWrongCluster(t *testing.T) {
 	c.Cluster.Name = "other"
 	c.Cluster.ConnectionStrategy.Timeout = types.Duration(time.Second)
 	s := open(t, c, hazelcaststore.Config{})
-	if _, err := acquire(background, s, "a"); !errors.Is(err, fs.ErrPermission) && !says(err, "connecting") || errors.Is(err, store.ErrUnknown) {
+	if _, err := acquire(background, s, "a"); !errors.Is(err, fs.ErrPermission) && !says(err, `the cluster "other"`) || errors.Is(err, store.ErrUnknown) {
 		t.Errorf("got %v, want that it cannot connect, and nothing unknown", err)
 	}
 }

@@ -2,6 +2,8 @@ package hazelcaststore
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,8 +51,14 @@ func (c *connector) get(ctx context.Context) (*session, error) {
 	case <-a.done:
 		return a.session, a.err
 	case <-ctx.Done():
-		return nil, wrap("connecting", ctx.Err())
+		return nil, c.unconnected(ctx.Err())
 	}
+}
+
+// unconnected is the error of an attempt to connect. Members say nothing to a client that has the wrong name of the cluster.
+func (c *connector) unconnected(err error) error {
+	cluster := c.client.Cluster
+	return wrap(fmt.Sprintf("connecting to the cluster %q at %s", cluster.Name, strings.Join(cluster.Network.Addresses, ", ")), err)
 }
 
 // begin returns the current attempt, and starts one if there is none.
@@ -89,7 +97,7 @@ func (c *connector) connect(a *attempt) {
 	config.AddMembershipListener(seen.change)
 	client, err := hazelcast.StartNewClientWithConfig(ctx, config)
 	if err != nil {
-		a.err = wrap("connecting", err)
+		a.err = c.unconnected(err)
 		return
 	}
 	entries, err := client.GetMap(ctx, c.cfg.Map)

@@ -88,7 +88,7 @@ func TestNoServer(t *testing.T) {
 	}
 	defer s.Close()
 	for range 2 {
-		if _, err := acquire(background, s, "a"); err == nil || errors.Is(err, store.ErrUnknown) || !says(err, "connecting") {
+		if _, err := acquire(background, s, "a"); err == nil || errors.Is(err, store.ErrUnknown) || !says(err, `connecting to the cluster "dev" at `+addr) {
 			t.Errorf("got %v, want that it cannot connect", err)
 		}
 	}
