@@ -6,7 +6,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"time"
 
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 
@@ -93,7 +92,7 @@ func (b *backend) Write(ctx context.Context, changes []casstore.Change) ([]casst
 // write changes one row, and tries again while it is contended and has had no effect.
 func (b *backend) write(ctx context.Context, session *gocql.Session, c casstore.Change) (result casstore.Result) {
 	uncontended(ctx, func() bool {
-		begun := time.Now()
+		begun := casstore.Now()
 		if result = b.writeOnce(ctx, session, c); !contended(result.Err) {
 			return false
 		}
@@ -102,7 +101,7 @@ func (b *backend) write(ctx context.Context, session *gocql.Session, c casstore.
 			return false
 		}
 		var again bool
-		result, again = settle(c, now, time.Since(begun), result.Err)
+		result, again = settle(c, now, begun.Since(), result.Err)
 		return again
 	})
 	return result

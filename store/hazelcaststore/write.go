@@ -3,7 +3,6 @@ package hazelcaststore
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/casstore"
@@ -12,13 +11,13 @@ import (
 // A write replaces one entry, or makes it.
 type write struct {
 	change   casstore.Change
-	replaces value     // what it replaces; empty if it makes the entry
-	text     string    // what it writes
-	sent     time.Time // when, or a moment before
+	replaces value           // what it replaces; empty if it makes the entry
+	text     string          // what it writes
+	sent     casstore.Moment // when, or a moment before
 }
 
 func newWrite(c casstore.Change) (w write, err error) {
-	w = write{change: c, sent: time.Now()}
+	w = write{change: c, sent: casstore.Now()}
 	if c.Version != "" {
 		if w.replaces, err = parse(c.Version); err != nil {
 			return write{}, err
@@ -63,5 +62,5 @@ func (v value) remembers(version string) bool {
 // wouldHold reports whether the entry would still be as it was written, because the write began a lease that cannot have ended yet.
 func (w write) wouldHold() bool {
 	r := w.change.Record
-	return r.Token != w.replaces.Token && !r.Released && time.Since(w.sent) < r.TTL
+	return r.Token != w.replaces.Token && !r.Released && w.sent.Since() < r.TTL
 }
