@@ -145,10 +145,16 @@ func (c *client) attempt(ctx context.Context, url, method, token string, body []
 	return r, true, nil
 }
 
-// bare returns an error of net/http without method and URL.
+// bare returns an error of net/http without method and URL, and with what to do if the server is none of Consul.
 func bare(err error) error {
 	if of, ok := errors.AsType[*url.Error](err); ok {
-		return of.Err
+		err = of.Err
+	}
+	switch text := err.Error(); {
+	case strings.Contains(text, "malformed HTTP"): // and what the server has sent
+		return errors.New("the reply is not HTTP: is it the address of Consul's HTTP API?")
+	case strings.Contains(text, "gave HTTP response to HTTPS client"):
+		return fmt.Errorf("%w: name the port for HTTPS, or leave out tls=true", err)
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -113,6 +114,44 @@ func TestReads(t *testing.T) {
 				t.Errorf("got %v, %v, want an error, and that nothing was written", g, err)
 			}
 		})
+	}
+}
+
+// TestWrongPorts: the error says what to do about an address that is not that of Consul, and quotes nothing of what it has sent.
+func TestWrongPorts(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open sync.WaitGroup
+	t.Cleanup(func() { _ = listener.Close(); open.Wait() })
+	open.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			open.Go(func() {
+				defer conn.Close()
+				_, _ = conn.Read(make([]byte, 1))
+				_, _ = io.WriteString(conn, "INFO its own words\r\n\r\n")
+			})
+		}
+	})
+	for url, want := range map[string]string{
+		"consul://" + listener.Addr().String():         "is it the address of Consul's HTTP API?",
+		"consul://" + newFake(t).addr() + "/?tls=true": "leave out tls=true",
+	} {
+		s, err := consulstore.OpenURL(background, url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Ping(background); !says(err, want) || says(err, "its own words") {
+			t.Errorf("%s: %v, want an error that says %q", url, err, want)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
