@@ -19,6 +19,7 @@ type actor struct {
 	id     string
 	count  int
 	names  []string
+	ttl    func() time.Duration
 	leases []held
 }
 
@@ -100,7 +101,7 @@ func (a *actor) some(most int) (names []string) {
 func (a *actor) acquire(ctx context.Context) {
 	var claims []store.Claim
 	for _, name := range a.some(5) {
-		c := store.Claim{Name: name, Holder: a.newHolder(), TTL: ttl()}
+		c := store.Claim{Name: name, Holder: a.newHolder(), TTL: a.ttl()}
 		if keeps(name) && rand.IntN(3) == 0 {
 			c.Mark = 1 + rand.Int64N(1000)
 		}
@@ -143,7 +144,7 @@ func (a *actor) extend(ctx context.Context) {
 	some := a.take(4)
 	var extensions []store.Extension
 	for _, l := range some {
-		e := store.Extension{Name: l.claim.Name, Holder: l.claim.Holder, Token: l.token, TTL: ttl(), State: state()}
+		e := store.Extension{Name: l.claim.Name, Holder: l.claim.Holder, Token: l.token, TTL: a.ttl(), State: state()}
 		if keeps(l.claim.Name) && rand.IntN(4) == 0 {
 			e.Mark = 1 + rand.Int64N(1000)
 		}
@@ -187,7 +188,7 @@ func (a *actor) release(ctx context.Context) {
 
 func (a *actor) choose(ctx context.Context) {
 	names := a.some(4)
-	c := store.Claim{Holder: a.newHolder(), TTL: ttl()}
+	c := store.Claim{Holder: a.newHolder(), TTL: a.ttl()}
 	if index, grant, err := a.s.Choose(ctx, names, c); err == nil {
 		c.Name = names[index]
 		a.leases = append(a.leases, held{c, grant.Token})
@@ -196,7 +197,7 @@ func (a *actor) choose(ctx context.Context) {
 
 // queue stands in a line for a moment.
 func (a *actor) queue(ctx context.Context) {
-	c := store.Claim{Name: a.some(1)[0], Holder: a.newHolder(), TTL: ttl()}
+	c := store.Claim{Name: a.some(1)[0], Holder: a.newHolder(), TTL: a.ttl()}
 	bound, cancel := context.WithTimeout(ctx, time.Duration(1+rand.IntN(40))*time.Millisecond)
 	defer cancel()
 	grant, _, err := a.s.Queue(bound, c)
@@ -245,8 +246,8 @@ func (t tally) add(h proof.History) {
 }
 
 // lacking names what a run has not had yet.
-func (t tally) lacking(also ...string) (lacking []string) {
-	for _, what := range append(also, minimum...) {
+func (t tally) lacking(wanted ...string) (lacking []string) {
+	for _, what := range wanted {
 		if t[what] == 0 {
 			lacking = append(lacking, what)
 		}

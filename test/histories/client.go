@@ -18,10 +18,9 @@ type user struct {
 	names  []string
 }
 
-func newUser(s *troubled, replica string, names []string) (*user, error) {
+func newUser(s *troubled, replica string, names []string, ttl time.Duration) (*user, error) {
 	client, err := soloist.New(s, soloist.Config{
-		Replica: replica, RequestTimeout: 2 * time.Second, Drain: -1, Logger: slog.New(slog.DiscardHandler),
-		TTL: time.Duration(100+rand.IntN(300)) * time.Millisecond,
+		Replica: replica, RequestTimeout: 2 * time.Second, Drain: -1, Logger: slog.New(slog.DiscardHandler), TTL: ttl,
 	})
 	if err != nil {
 		return nil, err

@@ -51,10 +51,13 @@ func try(t *testing.T, b *rig) {
 	t.Helper()
 	b.faults = slices.DeleteFunc(b.faults, func(f fault) bool { return !strings.Contains(f.name, *only) })
 	r := &run{rig: b, drift: 0.02, tally: tally{}}
-	begun := time.Now()
+	begun, enough := time.Now(), *operations
+	if b.to != nil { // most of the time replicas are restarted
+		enough /= 10
+	}
 	checked := func() int { return r.verdict.Operations * (r.names() - r.verdict.Unchecked) / max(r.names(), 1) }
-	for checked() < *operations || len(r.tally.lacking(r.wanted()...)) > 0 {
-		if r.verdict.Operations > 10**operations && checked() < *operations {
+	for checked() < enough || len(r.tally.lacking(r.wanted()...)) > 0 {
+		if r.verdict.Operations > 10*enough && checked() < enough {
 			t.Fatalf("%d of %d names could not be checked: too many for the verdict to mean something", r.verdict.Unchecked, r.names())
 		}
 		if err := r.round(t.Context(), perRound); err != nil {
@@ -125,6 +128,11 @@ func wired(t *testing.T, base string) (to string, faults []fault) {
 func TestPostgreSQL(t *testing.T) {
 	servers.Long(t)
 	t.Parallel()
+	try(t, postgresRig(t))
+}
+
+func postgresRig(t *testing.T) *rig {
+	t.Helper()
 	s := servers.Postgres(t, "fsync=off", "max_connections=100", "log_min_messages=fatal")
 	if s.Process == nil {
 		t.Skip("the backends of a server that is not our own are not stopped")
@@ -155,7 +163,7 @@ func TestPostgreSQL(t *testing.T) {
 		}
 		return store.AsUnknown(tx.Commit(ctx))
 	}
-	try(t, b)
+	return b
 }
 
 // postgresFaults stop and end single backends, hold up commits, and have transactions of others insert names.
@@ -230,6 +238,11 @@ func insertAndWait(ctx context.Context, tx pgx.Tx, names []string) bool {
 func TestMariaDB(t *testing.T) {
 	servers.Long(t)
 	t.Parallel()
+	try(t, mariadbRig(t))
+}
+
+func mariadbRig(t *testing.T) *rig {
+	t.Helper()
 	s := servers.MariaDB(t, "--innodb-flush-log-at-trx-commit=0", "--max-connections=200")
 	to, faults := wired(t, s.URL)
 	b := &rig{stores: handles(t, func() (*mysqlstore.Store, error) { return mysqlstore.OpenURL(t.Context(), to) }), faults: faults}
@@ -265,7 +278,7 @@ func TestMariaDB(t *testing.T) {
 		}
 		return store.AsUnknown(tx.Commit())
 	}
-	try(t, b)
+	return b
 }
 
 // mariadbFaults end single connections, hold up commits, and have transactions of others lock rows.
@@ -316,6 +329,11 @@ func mariadbFaults(db *sql.DB) []fault {
 func TestRedis(t *testing.T) {
 	servers.Long(t)
 	t.Parallel()
+	try(t, redisRig(t))
+}
+
+func redisRig(t *testing.T) *rig {
+	t.Helper()
 	s := servers.Redis(t, "--appendonly", "no")
 	to, faults := wired(t, s.URL)
 	b := &rig{stores: handles(t, func() (*redisstore.Store, error) { return redisstore.OpenURL(t.Context(), to) }), faults: faults}
@@ -328,7 +346,7 @@ func TestRedis(t *testing.T) {
 		time.Sleep(while())
 		return true
 	}})
-	try(t, b)
+	return b
 }
 
 // redisCommand runs a command, and returns what follows the first line of its reply; "" when the server cannot be reached.
@@ -353,6 +371,11 @@ func redisCommand(addr, command string) string {
 func TestSQLite(t *testing.T) {
 	servers.Long(t)
 	t.Parallel()
+	try(t, sqliteRig(t))
+}
+
+func sqliteRig(t *testing.T) *rig {
+	t.Helper()
 	path := filepath.Join(servers.Directory(t), "leases.db") // in memory if that can be: what is tried here is not the disk
 	b := &rig{stores: handles(t, func() (*sqlitestore.Store, error) { return sqlitestore.Open(path) }), sure: true}
 	db, err := sql.Open("sqlite", path)
@@ -373,5 +396,5 @@ func TestSQLite(t *testing.T) {
 		_, err = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
 		return err == nil
 	}}, {"commit held up", func(context.Context, []string) bool { return disk.hold(while()) }}}
-	try(t, b)
+	return b
 }

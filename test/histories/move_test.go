@@ -34,7 +34,7 @@ func TestMoves(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newMovingFleet(seed)
 			f.run(t)
-			v := proof.Check(settled(withKnownTokens(f.rec.history())), proof.Rules{Steps: 300_000})
+			v := proof.Check(judgedMove(f.rec.history()), proof.Rules{Steps: 300_000})
 			for _, found := range v.Violations {
 				t.Errorf("seed %d: %v", seed, found)
 			}
@@ -48,47 +48,6 @@ func TestMoves(t *testing.T) {
 	if *moveSeed == 0 && (sum.Grants < 10**moves || sum.Unknowns < 5**moves || sum.Refusals < 5**moves || sum.Unchecked > *moves*len(movedNames)/2) {
 		t.Error("too little happened, or could not be checked")
 	}
-}
-
-// withKnownTokens leaves out refusals that tell a token which nobody was granted: while replicas are in both middle phases, it may be that of the other store.
-func withKnownTokens(h proof.History) proof.History {
-	type token struct {
-		name string
-		n    int64
-	}
-	granted := map[token]bool{}
-	for _, e := range h {
-		if e.Kind == proof.Acquire && e.Result == proof.Granted {
-			granted[token{e.Name, e.Token}] = true
-		}
-	}
-	for i, e := range h {
-		if e.Kind == proof.Acquire && e.Result == proof.Held && !granted[token{e.Name, e.Token}] {
-			h[i].Result = proof.Failed
-		}
-	}
-	return h
-}
-
-// settled leaves out what refusals tell of a state whose write had no outcome: if its writer died between the two stores, replicas in one middle phase
-// see it, and the next grant, in the other one, settles that it was not written. What a grant tells is always judged.
-func settled(h proof.History) proof.History {
-	type write struct {
-		name  string
-		state uint64
-	}
-	open := map[write]bool{}
-	for _, e := range h {
-		if e.Kind != proof.Acquire && e.Result == proof.Unknown && e.State != 0 {
-			open[write{e.Name, e.State}] = true
-		}
-	}
-	for i, e := range h {
-		if e.Kind == proof.Acquire && e.Result == proof.Done && open[write{e.Name, e.State}] {
-			h[i].Seen = 0
-		}
-	}
-	return h
 }
 
 // A movingFleet is replicas on two stores.
@@ -136,13 +95,13 @@ func (f *movingFleet) pause(most time.Duration) { time.Sleep(time.Duration(f.n(i
 // travel takes some milliseconds, and now and then longer than a lease.
 func (f *movingFleet) travel() {
 	if f.oneIn(25) {
-		f.pause(movedTTL * 3 / 2)
+		f.pause(simulatedTTL * 3 / 2)
 	} else {
 		f.pause(4 * time.Millisecond)
 	}
 }
 
-const movedTTL = 100 * time.Millisecond
+const simulatedTTL = 100 * time.Millisecond
 
 // run moves the fleet forward, and with some seeds back.
 func (f *movingFleet) run(t *testing.T) {
@@ -276,7 +235,7 @@ func (p *movingProcess) work() {
 	f.holders++
 	n := f.holders
 	f.mu.Unlock()
-	c := store.Claim{Name: movedNames[f.n(len(movedNames))], Holder: fmt.Sprintf("%s-%d", p.name, n), TTL: movedTTL}
+	c := store.Claim{Name: movedNames[f.n(len(movedNames))], Holder: fmt.Sprintf("%s-%d", p.name, n), TTL: simulatedTTL}
 	if f.oneIn(3) {
 		c.Mark = int64(1 + f.n(n))
 	}
@@ -285,7 +244,7 @@ func (p *movingProcess) work() {
 	if !ok {
 		return
 	}
-	belief := proof.Event{Kind: proof.Belief, Replica: p.name, Name: c.Name, Holder: c.Holder, Token: grant.Token, At: f.rec.now(), Until: begin + movedTTL}
+	belief := proof.Event{Kind: proof.Belief, Replica: p.name, Name: c.Name, Holder: c.Holder, Token: grant.Token, At: f.rec.now(), Until: begin + simulatedTTL}
 	state := func() []byte {
 		if f.oneIn(3) {
 			return nil
@@ -293,14 +252,14 @@ func (p *movingProcess) work() {
 		return []byte(c.Holder + strings.Repeat("+", f.n(3)))
 	}
 	for range f.n(3) {
-		f.pause(movedTTL / 3)
-		e := store.Extension{Name: c.Name, Holder: c.Holder, Token: grant.Token, TTL: movedTTL, State: state()}
+		f.pause(simulatedTTL / 3)
+		e := store.Extension{Name: c.Name, Holder: c.Holder, Token: grant.Token, TTL: simulatedTTL, State: state()}
 		if f.oneIn(4) {
 			e.Mark = grant.Mark + int64(f.n(3))
 		}
 		at := f.rec.now()
 		if errs, err := p.Extend(ctx, []store.Extension{e}); err == nil && errs[0] == nil {
-			belief.Until = max(belief.Until, at+movedTTL)
+			belief.Until = max(belief.Until, at+simulatedTTL)
 		} else if err == nil && errors.Is(errs[0], store.ErrLost) {
 			belief.Until = min(belief.Until, at)
 		}
@@ -320,7 +279,7 @@ func (p *movingProcess) work() {
 	}
 	r := store.Release{Name: c.Name, Holder: c.Holder, Token: grant.Token, Mark: grant.Mark + int64(f.n(2)), State: state(), Retain: store.Forever}
 	if f.oneIn(6) {
-		r.Linger = time.Duration(1 + f.n(int(movedTTL)))
+		r.Linger = time.Duration(1 + f.n(int(simulatedTTL)))
 	}
 	for range 3 {
 		if errs, err := p.Release(ctx, []store.Release{r}); p.dead() || err == nil && !errors.Is(errs[0], store.ErrUnknown) {
@@ -343,8 +302,6 @@ func (p *movingProcess) acquire(ctx context.Context, c store.Claim) (store.Grant
 	return store.Grant{}, false
 }
 
-var errDied = errors.New("the process has died")
-
 // handle returns the process's handle on one of the stores.
 func (p *movingProcess) handle(s *memstore.Store) store.Store { return &movingHandle{s.Share(), p} }
 
@@ -355,18 +312,18 @@ type movingHandle struct {
 }
 
 func (h *movingHandle) Acquire(_ context.Context, claims []store.Claim) ([]store.Outcome, error) {
-	return carry(h, claims, h.Store.Acquire)
+	return deliver(h, claims, h.Store.Acquire)
 }
 
 func (h *movingHandle) Extend(_ context.Context, extensions []store.Extension) ([]error, error) {
-	return carry(h, extensions, h.Store.Extend)
+	return deliver(h, extensions, h.Store.Extend)
 }
 
 func (h *movingHandle) Release(_ context.Context, releases []store.Release) ([]error, error) {
-	return carry(h, releases, h.Store.Release)
+	return deliver(h, releases, h.Store.Release)
 }
 
-func carry[Q, A any](h *movingHandle, asked []Q, send func(context.Context, []Q) ([]A, error)) ([]A, error) {
+func deliver[Q, A any](h *movingHandle, asked []Q, send func(context.Context, []Q) ([]A, error)) ([]A, error) {
 	f, p, ctx := h.process.fleet, h.process, context.Background()
 	f.travel()
 	if !p.request() {

@@ -41,6 +41,13 @@ func (r *recorder) tooLate(name string) {
 	r.late[name] = true
 }
 
+// length is how many events have been recorded.
+func (r *recorder) length() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.events)
+}
+
 // history returns what has been recorded.
 func (r *recorder) history() proof.History {
 	r.mu.Lock()

@@ -20,6 +20,8 @@ type rig struct {
 	noClock  bool // see proof.Rules.Clockless
 	faults   []fault
 	complete func(ctx context.Context, c store.Completion, hold time.Duration, commit bool) error // nil where the store has no transactions of its users
+	to       []store.Store                                                                        // those that a fleet moves to from stores; nil if it does not move
+	allow    func(proof.History) proof.History                                                    // leaves out what is not judged; nil judges all
 }
 
 // A fault does something to the store or to one of its connections, and has undone it when it returns. It reports whether it took effect.
@@ -48,6 +50,9 @@ func (r *run) names() int { return r.rounds * namesPerRound }
 
 // wanted names what a run must have had at least.
 func (r *run) wanted() []string {
+	if r.rig.to != nil {
+		return movedMinimum
+	}
 	var also []string
 	if !r.rig.sure {
 		also = append(also, "unknown")
@@ -58,7 +63,7 @@ func (r *run) wanted() []string {
 	if r.rig.complete != nil {
 		also = append(also, "completed")
 	}
-	return also
+	return append(also, minimum...)
 }
 
 // How many names the actors of a round have.
@@ -72,8 +77,6 @@ const (
 func (r *run) round(ctx context.Context, operations int) error {
 	r.rounds++
 	rec := newRecorder()
-	var left atomic.Int64
-	left.Store(int64(operations))
 	page := fmt.Sprintf("%x-%d", time.Now().UnixNano(), r.rounds)
 	names := func(kind string, n int) (all []string) {
 		for i := range n {
@@ -81,16 +84,36 @@ func (r *run) round(ctx context.Context, operations int) error {
 		}
 		return all
 	}
-	plain, marked, locks, completed := names("plain", plainNames), names("marked", markedNames), names("locks", 2), names("completed", 2)
-	all := slices.Concat(plain, marked)
+	locks := names("locks", 2)
+	var err error
+	if r.rig.to != nil {
+		all := names("marked", namesPerRound)
+		f := &fleet{rig: r.rig, rec: rec, page: page, round: r.rounds - 1, ahead: rand.IntN(2) == 0, names: all, locks: locks}
+		r.amidFaults(ctx, rec, all, func() { err = f.move(ctx, operations) })
+	} else {
+		plain, marked, completed := names("plain", plainNames), names("marked", markedNames), names("completed", 2)
+		all := slices.Concat(plain, marked)
+		r.amidFaults(ctx, rec, all, func() { err = r.work(ctx, rec, operations, all, locks, completed) })
+	}
+	if err != nil {
+		return err
+	}
+	r.judge(rec)
+	return ctx.Err()
+}
+
+// work has actors make about as many operations.
+func (r *run) work(ctx context.Context, rec *recorder, operations int, all, locks, completed []string) error {
+	var left atomic.Int64
+	left.Store(int64(operations))
 	var actors, late sync.WaitGroup
 	for i, s := range r.rig.stores {
 		s := &troubled{&recorded{s, rec, fmt.Sprint("p", i)}, 0.06, &late}
 		for j := range 3 {
-			a := &actor{s: s, id: fmt.Sprintf("p%d.%d", i, j), names: all}
+			a := &actor{s: s, id: fmt.Sprintf("p%d.%d", i, j), names: all, ttl: ttl}
 			actors.Go(func() { a.act(ctx, &left) })
 		}
-		u, err := newUser(s, fmt.Sprint("client", i), locks)
+		u, err := newUser(s, fmt.Sprint("client", i), locks, time.Duration(100+rand.IntN(300))*time.Millisecond)
 		if err != nil {
 			return err
 		}
@@ -100,29 +123,36 @@ func (r *run) round(ctx context.Context, operations int) error {
 			actors.Go(func() { c.work(ctx, &left) })
 		}
 	}
+	actors.Wait()
+	late.Wait()
+	return nil
+}
+
+// amidFaults works while the rig's faults happen, one after the other.
+func (r *run) amidFaults(ctx context.Context, rec *recorder, names []string, work func()) {
 	blown := make(chan struct{})
 	calm, end := context.WithCancel(ctx)
 	go func() {
 		defer close(blown)
 		for next := r.rounds; calm.Err() == nil && len(r.rig.faults) > 0; next = rand.IntN(len(r.rig.faults)) { // each begins some round: one needs names that are new
-			if f := r.rig.faults[next%len(r.rig.faults)]; f.do(calm, all) {
+			if f := r.rig.faults[next%len(r.rig.faults)]; f.do(calm, names) {
 				rec.fault(f.name)
 			}
 			time.Sleep(time.Duration(rand.Int64N(int64(longest / 5)))) // work goes on between the faults
 		}
 	}()
-	actors.Wait()
+	work()
 	end()
 	<-blown
-	late.Wait()
-	r.judge(rec)
-	return ctx.Err()
 }
 
 // judge adds what package proof makes of a round.
 func (r *run) judge(rec *recorder) {
 	h := named(rec.history())
 	h = slices.DeleteFunc(h, func(e proof.Event) bool { return rec.late[e.Name] })
+	if r.rig.allow != nil {
+		h = r.rig.allow(h)
+	}
 	r.last = h
 	r.tally.add(h)
 	r.verdict.Add(proof.Check(h, proof.Rules{Drift: r.drift, Steps: 2_000_000, Clockless: r.rig.noClock}))
