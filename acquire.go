@@ -151,9 +151,7 @@ func (c *Client) settle(ctx context.Context, t target, claim store.Claim, before
 		if answer.Err == nil || refused(answer.Err) {
 			return again, answer
 		}
-		if bound.Err() == nil { // otherwise the error only reports the timeout, and the previous one has the reason
-			out.Err = store.AsUnknown(answer.Err)
-		}
+		out.Err = reason(bound, out.Err, answer.Err)
 	}
 	var claims []store.Claim
 	for _, claim.Name = range t.all() {
@@ -182,11 +180,20 @@ func (c *core) claimBatch(ctx context.Context, claims []store.Claim, before time
 		if unknown == nil && !errors.Is(err, ErrUnknown) {
 			return nil, asked, err
 		}
-		if unknown = store.AsUnknown(err); !wait.sleep(bound) {
+		if unknown = reason(bound, unknown, err); !wait.sleep(bound) {
 			c.releaseOrphans(claims, before)
 			return nil, asked, unknown
 		}
 	}
+}
+
+// reason returns why an outcome is unknown after another attempt. One that was cut off, or got no reply in time, adds nothing to the error before it.
+func reason(ctx context.Context, before, err error) error {
+	var slow interface{ Timeout() bool }
+	if before != nil && (ctx.Err() != nil || errors.As(err, &slow) && slow.Timeout()) {
+		return before
+	}
+	return store.AsUnknown(err)
 }
 
 // settleSome repeats the claims of a batch whose outcome is unknown, once and briefly, because the other claims of the

@@ -2,12 +2,15 @@ package soloist_test
 
 import (
 	"errors"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
 )
 
 // The deadline is counted from before the request: a slow reply does not prolong it.
@@ -73,6 +76,35 @@ func TestUnknownIsNotToldAsARefusal(t *testing.T) {
 					if err != nil || !r.Free() {
 						t.Errorf("%+v, %v", r, err)
 					}
+				}
+			})
+		})
+	}
+}
+
+// Attempts that get no reply in time say less than the one before them.
+func TestReasonOutlivesTimeouts(t *testing.T) {
+	why := errors.New("the disk is full")
+	for what, claim := range map[string]func(*soloist.Client) error{
+		"one": func(c *soloist.Client) error { _, err := c.TryLock(background, "x"); return err },
+		"a batch": func(c *soloist.Client) error {
+			_, err := c.Elements("invoices", soloist.ElementsOptions{}).ClaimAll(background, []string{"1", "2"})
+			return err
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := doubtful{Store: memstore.New()}
+				attempts := 0
+				s.acquired = func([]store.Claim, []store.Outcome) ([]store.Outcome, error) {
+					if attempts++; attempts == 2 {
+						return nil, store.AsUnknown(why)
+					}
+					return nil, store.AsUnknown(os.ErrDeadlineExceeded)
+				}
+				err := claim(soloisttest.NewReplica(t, s, soloist.Config{}))
+				if attempts < 3 || !errors.Is(err, soloist.ErrUnknown) || !errors.Is(err, why) {
+					t.Errorf("after %d attempts: %v, want %v", attempts, err, why)
 				}
 			})
 		})
