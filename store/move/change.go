@@ -22,7 +22,7 @@ func (b *both) Extend(ctx context.Context, extensions []store.Extension) ([]erro
 		with:   func(e store.Extension, token int64) store.Extension { e.Token = token; return e },
 		late:   func(e store.Extension) store.Extension { return e },
 		bring: func(e store.Extension, mark int64, state []byte) store.Extension {
-			e.Mark, e.State = brought(e.Mark, e.State, mark, state)
+			e.Mark, e.State = mark, written(state)
 			return e
 		},
 		send: func(s store.Store) func(context.Context, []store.Extension) ([]error, error) { return s.Extend },
@@ -38,7 +38,7 @@ func (b *both) Release(ctx context.Context, releases []store.Release) ([]error, 
 		with:   func(r store.Release, token int64) store.Release { r.Token = token; return r },
 		late:   func(r store.Release) store.Release { r.Linger = 0; return r },
 		bring: func(r store.Release, mark int64, state []byte) store.Release {
-			r.Mark, r.State = brought(r.Mark, r.State, mark, state)
+			r.Mark, r.State = mark, written(state)
 			return r
 		},
 		send: func(s store.Store) func(context.Context, []store.Release) ([]error, error) { return s.Release },
@@ -52,17 +52,9 @@ type alteration[E any] struct {
 	writes func(E) bool             // whether it has a mark or a state
 	with   func(E, int64) E         // the same for the shadow, whose token is another one
 	late   func(E) E                // the same, if the shadow's lease had ended: by this release, repeated, whose linger has begun
-	bring  func(E, int64, []byte) E // the same with a mark and a state that were written earlier
+	bring  func(E, int64, []byte) E // the same with the mark and the state that the store that decides has now
 	send   func(store.Store) func(context.Context, []E) ([]error, error)
 	ends   bool // the lease is over after it
-}
-
-// brought returns what is to be written to a record that may lack an earlier mark and state.
-func brought(mark int64, state []byte, earlier int64, then []byte) (int64, []byte) {
-	if state == nil {
-		state = written(then)
-	}
-	return max(mark, earlier), state
 }
 
 // alter changes leases in three steps. First the holder claims the shadow's lease again: it gets the one that it has, or if that was lost a new one.
@@ -103,6 +95,7 @@ func alter[E any](ctx context.Context, b *both, batch []E, check func(E) error, 
 			e := a.with(asked[n], shadow.Grant.Token)
 			if ended[n] {
 				e = a.late(e)
+				b.behind.add(claims[n]) // this release may be a repeated one, of which the store that decides wrote nothing
 			}
 			confirmed, of = append(confirmed, e), append(of, i)
 		case decided[n] == nil && a.writes(asked[n]) && !(a.ends && lingers(shadow.Err)):
