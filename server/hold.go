@@ -40,19 +40,13 @@ func (c *call) hold(p primitive) error {
 	ctx, stop := c.untilClosing()
 	defer stop()
 	arrived := time.Now()
-	got, left, err := c.server.client.With(opts).Detached().Acquire(ctx, t.detached(), false)
+	t, left, err := c.grant(ctx, t, opts, false)
 	if err != nil {
 		return err
 	}
-	t.Token, t.Permit = got.Token, got.Permit
-	leases := t.client(c.server.client).Detached()
-	defer func() {
-		if err := leases.Release(context.WithoutCancel(ctx), t.detached()); err != nil && !errors.Is(err, soloist.ErrLost) {
-			c.server.Logger.Warn("releasing what a connection has held", "err", err)
-		}
-	}()
+	defer c.giveBack(t)
 	c.w.Header().Set("Content-Type", jsonLines)
-	c.keep(ctx, leases, t, opts.TTL, time.Now().Add(left), arrived)
+	c.keep(ctx, t.client(c.server.client).Detached(), t, opts.TTL, time.Now().Add(left), arrived)
 	return nil
 }
 

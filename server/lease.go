@@ -2,11 +2,13 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -224,12 +226,37 @@ func (c *call) acquire(p primitive) (any, error) {
 	defer leave()
 	ctx, stop := c.untilClosing()
 	defer stop()
-	got, left, err := c.server.client.With(opts).Detached().Acquire(ctx, t.detached(), repeated)
+	t, left, err := c.grant(ctx, t, opts, repeated)
 	if err != nil {
 		return nil, err
 	}
-	t.Token, t.Permit = got.Token, got.Permit
 	return t.response(left), nil
+}
+
+// grant acquires the lease of a ticket. A caller whose token went while it waited does not get the lease: it is released, or, if a repeated
+// request may have it, ends with its TTL.
+func (c *call) grant(ctx context.Context, t ticket, opts soloist.Options, repeated bool) (ticket, time.Duration, error) {
+	got, left, err := c.server.client.With(opts).Detached().Acquire(ctx, t.detached(), repeated)
+	if err != nil {
+		return t, 0, err
+	}
+	t.Token, t.Permit = got.Token, got.Permit
+	if c.stillKnown() {
+		return t, left, nil
+	}
+	if !repeated {
+		t.AtLeast = 0 // nothing was done under the lease
+		c.giveBack(t)
+	}
+	return t, 0, unauthenticated()
+}
+
+// giveBack releases a lease that its caller does not have any more.
+func (c *call) giveBack(t ticket) {
+	err := t.client(c.server.client).Detached().Release(context.WithoutCancel(c.Context), t.detached())
+	if err != nil && !errors.Is(err, soloist.ErrLost) {
+		c.server.Logger.Warn("releasing the lease of a caller that is gone", "err", err)
+	}
 }
 
 // response returns the response with a lease.

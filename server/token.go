@@ -41,8 +41,9 @@ func (r role) String() string {
 // Tokens are the secrets by which callers are known. Only their hashes are kept. They are safe for concurrent use.
 type Tokens struct{ all atomic.Pointer[[]tokenEntry] }
 
-// Replace replaces the tokens of t by those of other. A Server that uses t refuses requests with a token that is gone. It ends holds and streams
-// of events with such a token before it would renew the lease, or send the next event.
+// Replace replaces the tokens of t by those of other. A Server that uses t refuses requests with a token that is gone, and
+// grants nothing to those that wait with one. It ends holds and streams of events with such a token before it would renew the lease, or send the
+// next event.
 func (t *Tokens) Replace(other *Tokens) { t.all.Store(other.all.Load()) }
 
 type tokenEntry struct {
@@ -161,11 +162,16 @@ func (s *Server) authenticate(r *http.Request) (caller, error) {
 		c.name, c.role, c.prefix = e.name, e.role, e.prefix
 	}
 	if c.role == 0 {
-		p := problem(http.StatusUnauthorized, codeUnauthenticated, "send a token that this service knows in the header Authorization: Bearer TOKEN")
-		p.header = http.Header{"Www-Authenticate": {`Bearer realm="soloist"`}}
-		return c, p
+		return c, unauthenticated()
 	}
 	return c, nil
+}
+
+// unauthenticated is the problem of a request without a token, or with one that is not known.
+func unauthenticated() *Problem {
+	p := problem(http.StatusUnauthorized, codeUnauthenticated, "send a token that this service knows in the header Authorization: Bearer TOKEN")
+	p.header = http.Header{"Www-Authenticate": {`Bearer realm="soloist"`}}
+	return p
 }
 
 // stillKnown reports whether the caller of a request that goes on would be let in again, with the same rights.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -259,4 +260,55 @@ func TestTokensAreReplaced(t *testing.T) {
 			t.Errorf("a new token, for what the old one held: %d", status)
 		}
 	})
+}
+
+// A request that waits for a lease does not get it with a token that went meanwhile, and the next one does. The new file has the name of the
+// token for another secret.
+func TestWaitingWithATokenThatIsGone(t *testing.T) {
+	for _, path := range []string{"/v1/locks/x/acquire", "/v1/locks/x/hold"} {
+		t.Run(path, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				old, secrets := newTokens(t)
+				newer, newSecrets := newTokens(t)
+				s, p := startInBubble(t, Config{Tokens: old})
+				transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return p.dial(), nil }}
+				defer transport.CloseIdleConnections()
+				do := func(path, secret string, body any) (int, []byte) {
+					s.token = secret
+					response, err := (&http.Client{Transport: transport}).Do(s.request("POST", path, body))
+					if err != nil {
+						t.Error(err)
+						return 0, nil
+					}
+					defer response.Body.Close()
+					text, err := io.ReadAll(response.Body)
+					if err != nil {
+						t.Error(err)
+					}
+					return response.StatusCode, text
+				}
+				status, text := do("/v1/locks/x/acquire", secrets["operate"], nil)
+				var first LeaseResponse
+				if err := json.Unmarshal(text, &first); status != http.StatusOK || err != nil {
+					t.Fatalf("%d: %s: %v", status, text, err)
+				}
+				waited := make(chan int)
+				go func() {
+					status, _ := do(path, secrets["operate"], AcquireRequest{Wait: 600, AtLeast: 60})
+					waited <- status
+				}()
+				synctest.Wait()
+				old.Replace(newer)
+				if status, text := do("/v1/leases/"+first.Lease+"/release", newSecrets["operate"], nil); status != http.StatusNoContent {
+					t.Errorf("releasing: %d: %s", status, text)
+				}
+				if status := <-waited; status != http.StatusUnauthorized {
+					t.Errorf("waiting with a token that is gone: %d", status)
+				}
+				if status, text := do("/v1/locks/x/acquire", newSecrets["operate"], nil); status != http.StatusOK {
+					t.Errorf("the next one: %d: %s", status, text)
+				}
+			})
+		})
+	}
 }
