@@ -145,19 +145,6 @@ func (r *serveRun) config(log *slog.Logger) (server.Config, *tls.Config, error) 
 	return cfg, &tls.Config{GetCertificate: newest, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}, nil
 }
 
-// readCertificate reads the files of TLS.
-func (r *serveRun) readCertificate() error {
-	pair, err := tls.LoadX509KeyPair(r.cert, r.key)
-	if errors.Is(err, fs.ErrPermission) {
-		return &exit{exitDenied, err}
-	}
-	if err != nil {
-		return badConfig(fmt.Errorf("--tls-cert %s, --tls-key %s: %w", r.cert, r.key, err))
-	}
-	r.pair.Store(&pair)
-	return nil
-}
-
 // readAgain reads the files of tokens and of TLS again. What cannot be read stays as it was.
 func (r *serveRun) readAgain(tokens *server.Tokens, log *slog.Logger) {
 	note := func(file string, err error) {

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -124,4 +125,46 @@ func TestServeReadsItsFilesAgain(t *testing.T) {
 		t.Errorf("with files that are wrong: %d", got)
 	}
 	p.ends()
+}
+
+// A chain of certificates of which a part lacks its end is refused, and what was read before stays in use: clients would miss a certificate.
+func TestChainsThatAreCutAreRefused(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	writeCertificate(t, dir)
+	writeCertificate(t, other)
+	r := &serveRun{cert: filepath.Join(dir, "cert.pem"), key: filepath.Join(dir, "key.pem")}
+	read := func(path string) []byte {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	leaf, parent := read(r.cert), read(filepath.Join(other, "cert.pem"))
+	try := func(parent []byte) error {
+		if err := os.WriteFile(r.cert, slices.Concat(leaf, parent), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return r.readCertificate()
+	}
+	if err := try(parent); err != nil {
+		t.Fatal(err)
+	}
+	whole := r.pair.Load()
+	if len(whole.Certificate) != 2 {
+		t.Fatalf("%d certificates were read", len(whole.Certificate))
+	}
+	const dashes = len("-----")
+	for cut := dashes; cut < len(parent)-dashes-1; cut++ {
+		if err := try(parent[:cut]); err == nil || r.pair.Load() != whole {
+			t.Errorf("the second certificate is accepted with %d of its %d bytes: %v", cut, len(parent), err)
+		}
+	}
+	broken := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("no certificate")})
+	if err := try(broken); err == nil || r.pair.Load() != whole {
+		t.Errorf("a second block that is no certificate: %v", err)
+	}
+	if err := try(slices.Concat([]byte("# of the authority\n"), parent)); err != nil || r.pair.Load() == whole {
+		t.Errorf("a remark before the second certificate: %v", err)
+	}
 }
