@@ -70,6 +70,57 @@ func TestShedLockCallsItsColumnsOtherwise(t *testing.T) {
 	}
 }
 
+// Columns that are given in another order than ShedLock's are refused before the table is altered: two sides that take each other's times, or names, for
+// something else exclude nobody.
+func TestMigrateNeedsTheOrderOfTheColumns(t *testing.T) {
+	db := inZone(t, "+00:00")
+	table := newTable(t)
+	at := func(columns ShedLockColumns) *Store {
+		s, err := New(db, Config{ShedLock: true, Table: table, ShedLockColumns: columns})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	right := at(ShedLockColumns(otherColumns))
+	defer drop(t, db, right)
+	exec(t, db, strings.Replace(unquoted(otherColumns, documentedTable), "shedlock", table, 1))
+	made := func() (definition string) {
+		t.Helper()
+		var name string
+		if err := db.QueryRowContext(context.Background(), "SHOW CREATE TABLE "+table).Scan(&name, &definition); err != nil {
+			t.Fatal(err)
+		}
+		return definition
+	}
+	before := made()
+	java := &peer{t: t, db: db, table: table, by: "jvm-1", known: map[string]bool{}, columns: otherColumns}
+	refused := func(n, until, since, by, says string) {
+		t.Helper()
+		did, err := at(ShedLockColumns{n, until, since, by}).Migrate(context.Background())
+		if !errors.As(err, new(*store.InvalidError)) || !strings.Contains(err.Error(), says) || len(did) > 0 {
+			t.Errorf("%s, %s, %s, %s: the migration did %q, %v", n, until, since, by, did, err)
+		}
+		if after := made(); after != before {
+			t.Fatalf("%s, %s, %s, %s: the table is\n%s\nand was\n%s", n, until, since, by, after, before)
+		}
+	}
+	for _, rows := range []bool{false, true} {
+		if rows {
+			java.locks("report")
+			java.locks("other")
+			java.unlock("other", 0)
+		}
+		refused("n", "lckd_by", "lckd_at", "lck_untl", "the type of its column lck")
+		refused("lck_untl", "lckd_at", "n", "lckd_by", "the type of its column")
+		refused("lckd_by", "lck_untl", "lckd_at", "n", "lckd_by alone is no primary key")
+	}
+	refused("n", "lckd_at", "lck_untl", "lckd_by", "end before they begin")
+	if did, err := right.Migrate(context.Background()); err != nil || len(did) == 0 {
+		t.Errorf("the migration did %q, %v", did, err)
+	}
+}
+
 // What migrate print prints makes such a table.
 func TestPrintedSchemaHasOtherColumns(t *testing.T) {
 	db := connect(t, mariadb(t).URL, nil)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -188,6 +189,9 @@ func (m *migration) takeOver(ctx context.Context) error {
 	if _, there := columns["call_id"]; there {
 		return nil
 	}
+	if err := m.checkOrder(ctx, columns); err != nil {
+		return err
+	}
 	// A TIMESTAMP is read in the zone of the session, and ShedLock has written UTC in its own.
 	zone := "@@global.time_zone"
 	if m.s.cfg.ShedLockZone != "" {
@@ -201,6 +205,42 @@ func (m *migration) takeOver(ctx context.Context) error {
 	}
 	return m.do(ctx, fmt.Sprintf("gave %s the columns of soloist, and times of 6 digits in place of %s", m.s.cfg.Table, columns[strings.ToLower(theirs.LockUntil)]),
 		m.s.text(sqlSchemaShared, nil))
+}
+
+// ofTimes and ofTexts match the types that the columns of ShedLock may have.
+var (
+	ofTimes = regexp.MustCompile(`^(timestamp|datetime)`)
+	ofTexts = regexp.MustCompile(`char|binary|text`)
+)
+
+// checkOrder returns an error if the types of the columns, the keys or the rows of the table show that a column is not what its name is given for: nothing
+// has been altered yet.
+func (m *migration) checkOrder(ctx context.Context, types map[string]string) error {
+	invalid := func(format string, args ...any) error {
+		return &store.InvalidError{What: "table", Value: m.s.cfg.Table, Rule: fmt.Sprintf(format, args...) + ": the columns of ShedLock are the lock's name, lock_until, locked_at and locked_by, in this order (" +
+			shedlock.ColumnsOption + " in the URL, Config.ShedLockColumns)"}
+	}
+	theirs := m.s.cfg.columns()
+	for name, want := range map[string]*regexp.Regexp{theirs.Name: ofTexts, theirs.LockUntil: ofTimes, theirs.LockedAt: ofTimes, theirs.LockedBy: ofTexts} {
+		if kind := types[strings.ToLower(name)]; !want.MatchString(kind) {
+			return invalid("is none of ShedLock: the type of its column %s is %s", name, kind)
+		}
+	}
+	keys, err := pairs(ctx, m.conn, m.s.aboutTables(sqlKeys))
+	if err != nil {
+		return err
+	}
+	if keys[strings.ToLower(theirs.Name)] == "" {
+		return invalid("is none of ShedLock: its column %s alone is no primary key", theirs.Name)
+	}
+	var backward bool
+	if err := m.conn.QueryRowContext(ctx, m.s.text(sqlBackward, nil)).Scan(&backward); err != nil {
+		return err
+	}
+	if backward {
+		return invalid("has locks that end before they begin, by the columns %s and %s", theirs.LockUntil, theirs.LockedAt)
+	}
+	return nil
 }
 
 func (m *migration) index(ctx context.Context) error {

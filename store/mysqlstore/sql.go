@@ -62,6 +62,8 @@ var (
 	sqlFuture        = load("future")
 	sqlShedLockAhead = load("shedlock_ahead")
 	sqlIndexes       = load("indexes")
+	sqlKeys          = load("keys")
+	sqlBackward      = load("backward")
 )
 
 // load returns a statement without its comments.

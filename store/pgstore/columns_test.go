@@ -111,6 +111,25 @@ func TestMigrateNeedsTheColumns(t *testing.T) {
 	}
 }
 
+// Two times that are given in the wrong order have the right types. The rows show it: with it, neither side would exclude the other.
+func TestMigrateNeedsTheOrderOfTheTimes(t *testing.T) {
+	base := server(t).URL
+	db := admin(t, base)
+	schema := newSchema()
+	run(t, db, "CREATE SCHEMA "+schema)
+	run(t, db, "CREATE TABLE "+schema+"."+unquoted(otherColumns, ddlOfShedLock))
+	java := jvm{t: t, db: db, table: schema + ".shedlock", by: "host", columns: otherColumns}
+	if !java.lock("report", time.Hour) || !java.lock("other", time.Hour) || !java.unlock("other", 0) {
+		t.Fatal("Java gets no lock")
+	}
+	_, err := open(t, base, "schema", schema, "shedlock", "true", "shedlock_columns", "n,lckd_at,lck_untl,lckd_by").Migrate(background)
+	if !errors.As(err, new(*store.InvalidError)) {
+		t.Errorf("%v", err)
+	}
+	says(t, err, "end before they begin", "shedlock_columns")
+	migrate(t, open(t, base, "schema", schema, "shedlock", "true", "shedlock_columns", otherColumns.String()))
+}
+
 // No name of a column is SQL, nor means something else in the statements.
 func TestColumnsAreChecked(t *testing.T) {
 	good := fresh(t, server(t).URL)

@@ -233,6 +233,9 @@ func (m *migration) makeRecords(ctx context.Context, version int) error {
 		return &store.InvalidError{What: "table", Value: m.records, Rule: "is ShedLock's: share it by soloist migrate up --shedlock, and shedlock=true in the URL of each replica " +
 			"(Config.ShedLock); or name a table of soloist's own (table=NAME)"}
 	}
+	if err := m.checkTimes(ctx); err != nil {
+		return err
+	}
 	return m.do(ctx, "schema/adopt", "altered table %s: wider columns, and those that soloist needs; its rows stay", m.records)
 }
 
@@ -253,6 +256,17 @@ func (m *migration) checkColumns(types map[string]string) error {
 		}
 	}
 	return nil
+}
+
+// checkTimes returns an error if the rows of ShedLock's table show that its times are given in the wrong order. Their types are the same.
+func (m *migration) checkTimes(ctx context.Context) error {
+	var backward bool
+	if err := m.tx.QueryRow(ctx, m.load("backward"), pgx.QueryExecModeExec).Scan(&backward); err != nil || !backward {
+		return err
+	}
+	c := m.cfg.columns()
+	return &store.InvalidError{What: "table", Value: m.records, Rule: fmt.Sprintf("has locks that end before they begin, by the columns %s and %s: the columns of ShedLock are the lock's name, "+
+		"lock_until, locked_at and locked_by, in this order (%s in the URL, Config.ShedLockColumns)", c.LockUntil, c.LockedAt, shedlock.ColumnsOption)}
 }
 
 // makeFloor makes the table of floors. Until version 3 the floor was in another one, which had no secret.

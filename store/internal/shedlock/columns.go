@@ -82,6 +82,8 @@ func (c Columns) Check(files fs.FS) error {
 			return invalid(name, "must be 1 to 63 of A to Z, a to z, 0 to 9 and _, and not begin with a digit")
 		case before[lower]:
 			return invalid(name, "must be the name of one column: four columns have four names")
+		case name != Documented.All()[i] && lower == Documented.All()[i]:
+			return invalid(name, "must be in small letters, as "+lower+": the server does not tell them from capital ones that ShedLock writes")
 		case name != Documented.All()[i] && len(name) > 1 && words[lower]:
 			return invalid(name, "is a word of soloist's statements, such as the name of a column of its own: give the column another name, in the table and in each JVM")
 		}

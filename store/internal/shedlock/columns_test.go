@@ -50,6 +50,18 @@ func TestColumnsThatAreOtherWords(t *testing.T) {
 	}
 }
 
+// ShedLock can write its documented names in capital letters (withDbUpperCase). They are the same columns, and need no other names.
+func TestColumnsInCapitalLetters(t *testing.T) {
+	files := fstest.MapFS{"sql/a.sql": {Data: []byte("SELECT name, lock_until, locked_at, locked_by FROM t")}}
+	c, err := shedlock.ParseColumns("NAME,LOCK_UNTIL,LOCKED_AT,LOCKED_BY")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Check(files); err == nil || !strings.Contains(err.Error(), "small letters, as name") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestParseColumns(t *testing.T) {
 	if c, err := shedlock.ParseColumns("n,until,locked_by,locked_at"); err != nil || c != others || c.String() != "n,until,locked_by,locked_at" {
 		t.Errorf("%v, %v", c, err)
