@@ -48,8 +48,11 @@ func (h *height) check() error {
 	return nil
 }
 
-// commit commits a transaction, which etcd's leader decides. After the error that the revision has fallen it may have been carried out.
+// commit commits a transaction, which etcd's leader decides. After the error that the revision has fallen it may have been carried out, if that was not known before.
 func (h *height) commit(txn clientv3.Txn) (*clientv3.TxnResponse, error) {
+	if err := h.check(); err != nil {
+		return nil, err
+	}
 	before := h.high.Load()
 	reply, err := txn.Commit()
 	if err != nil {

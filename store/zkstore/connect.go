@@ -148,7 +148,7 @@ func (c *connector) dial(network, address string) (net.Conn, error) {
 }
 
 // A link is a connection to a server. The client would wait for the first reply of a server that accepts it, and then says nothing, for almost seven
-// session timeouts.
+// session timeouts, and without end if the server stops after the reply's length.
 type link struct {
 	net.Conn
 
@@ -157,8 +157,12 @@ type link struct {
 	stop     func() bool
 }
 
-// SetReadDeadline implements net.Conn. The client sets the first one for the first reply.
+// SetReadDeadline implements net.Conn. The client sets the first one for the first reply, and another before each later reply. It takes the first one back before it has read
+// the whole reply, so a deadline stays until the next one is set.
 func (l *link) SetReadDeadline(t time.Time) error {
+	if t.IsZero() {
+		return nil
+	}
 	if latest := time.Now().Add(l.patience); !l.begun && t.After(latest) {
 		t = latest
 	}

@@ -111,6 +111,39 @@ func TestSilentServer(t *testing.T) {
 	}
 }
 
+// TestServerStopsInItsFirstReply: a server that says how long its first reply is, and then nothing more, is left, and the next one is tried; here it is the same.
+func TestServerStopsInItsFirstReply(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	s, err := zkstore.OpenURL(background, "zk://"+l.Addr().String()+"?sessiontimeout=100ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	claimed := make(chan error, 1)
+	go func() { _, err := claim(ctx, s, "a", "x", time.Hour); claimed <- err }()
+	if tcp, ok := l.(*net.TCPListener); ok {
+		_ = tcp.SetDeadline(time.Now().Add(5 * time.Minute))
+	}
+	for try := range 2 {
+		conn, err := l.Accept()
+		if err != nil {
+			t.Fatalf("%d connections: %v", try, err)
+		}
+		defer conn.Close()
+		if _, err := conn.Write([]byte{0, 0, 0, 41}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	<-claimed
+}
+
 // TestTLS: a URL with tls=true speaks TLS, and refuses a server whose certificate it does not trust.
 func TestTLS(t *testing.T) {
 	path := fresh()
