@@ -40,6 +40,8 @@ func TestKubernetesSaysWhatItMeans(t *testing.T) {
 		"dollars":                    {[]string{"ARGS", `["echo $$"]`}, "", `"echo $$" is passed on as it stands`},
 		"steps of days are or":       {[]string{"SCHEDULE", "0 0 */2 * 1"}, "schedule: 0 0 1-31/2 * 1", ""},
 		"steps of weekdays are or":   {[]string{"SCHEDULE", "0 0 1 * */3"}, "schedule: 0 0 1 * 0-6/3", ""},
+		"steps of days with a zone":  {[]string{"SCHEDULE", "CRON_TZ=Europe/Berlin 0 0 */2 * 1"}, "schedule: CRON_TZ=Europe/Berlin 0 0 1-31/2 * 1", ""},
+		"a star in a list is a star": {[]string{"SCHEDULE", "0 0 1 * 5,*"}, "schedule: 0 0 1 * *", ""},
 		"one step is as it was":      {[]string{"SCHEDULE", "0 0 */2 * *"}, "schedule: 0 0 */2 * *", ""},
 	} {
 		text := strings.NewReplacer(append(c.replace, "SCHEDULE", "0 0 * * *", "SUSPEND", "false", "COMMAND", "[run]", "ARGS", "[]", "ENV", "[]")...).Replace(kube)
@@ -154,5 +156,26 @@ func TestShedLockSaysWhatItMeans(t *testing.T) {
 		if err != nil || r.Jobs != 1 || !strings.Contains(string(r.YAML), c.yaml) || !strings.Contains(notes.String(), c.note) {
 			t.Errorf("%s: %v\n%s\n%s", what, err, r.YAML, notes.String())
 		}
+	}
+}
+
+// TestAnnotationsAreFoundAmongOthers: an annotation with its package, or one beside another with braces, is that of the method, so the job has the name
+// of its lock.
+func TestAnnotationsAreFoundAmongOthers(t *testing.T) {
+	for what, text := range map[string]string{
+		"with packages": `@org.springframework.scheduling.annotation.Scheduled(fixedRate = 5000)
+			@net.javacrumbs.shedlock.spring.annotation.SchedulerLock(name = "shared") void run() {}`,
+		"braces between": `@Scheduled(fixedRate = 5000) @Retryable(include = {IOException.class}, backoff = @Backoff(delay = 5)) @SchedulerLock(name = "shared") void run() {}`,
+		"braces behind":  `@SchedulerLock(name = "shared") @SuppressWarnings({"a", "b"}) @Scheduled(fixedRate = 5000) void run() {}`,
+	} {
+		r, err := ShedLock("f", []byte(text))
+		if err != nil || r.Jobs != 1 || !strings.Contains(string(r.YAML), "- name: shared\n") || !strings.Contains(string(r.YAML), "./run") || strings.Contains(string(r.YAML), "no @SchedulerLock") {
+			t.Errorf("%s: %v\n%s\n%v", what, err, r.YAML, r.Notes)
+		}
+	}
+	two := `@Scheduled(fixedRate = 5000) @Async("x") void first() {} @SchedulerLock(name = "other") @Scheduled(fixedRate = 6000) void second() {}`
+	r, err := ShedLock("f", []byte(two))
+	if err != nil || r.Jobs != 2 || !strings.Contains(string(r.YAML), "- name: first\n") || !strings.Contains(string(r.YAML), "- name: other\n") {
+		t.Errorf("two methods: %v\n%s\n%v", err, r.YAML, r.Notes)
 	}
 }

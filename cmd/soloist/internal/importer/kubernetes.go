@@ -263,15 +263,30 @@ func (t *translation) expansion(line int, job, text string) {
 }
 
 // eitherDay returns a schedule in which a day that matches either of two restricted fields is taken, as Kubernetes has it also if one of them begins
-// with a step, such as */2. In soloist cron a day must match both then.
+// with a step, such as */2. In soloist cron a day must match both then. A field that has a star anywhere restricts nothing in Kubernetes.
 func eitherDay(schedule string) string {
 	fields := strings.Fields(schedule)
-	if len(fields) != 5 || slices.Contains([]string{"*", "?"}, fields[2]) || slices.Contains([]string{"*", "?"}, fields[4]) {
+	days := fields
+	if len(days) > 0 && strings.Contains(days[0], "TZ=") {
+		days = days[1:]
+	}
+	if len(days) != 5 {
 		return schedule
 	}
+	star := func(field string) bool {
+		return slices.ContainsFunc(strings.Split(field, ","), func(piece string) bool { return slices.Contains([]string{"*", "?", "*/1"}, piece) })
+	}
+	if star(days[2]) || star(days[4]) {
+		for _, i := range []int{2, 4} {
+			if strings.Contains(days[i], ",") && star(days[i]) {
+				days[i] = "*"
+			}
+		}
+		return strings.Join(fields, " ")
+	}
 	for i, whole := range map[int]string{2: "1-31/", 4: "0-6/"} {
-		if step, ok := strings.CutPrefix(fields[i], "*/"); ok && step != "1" {
-			fields[i] = whole + step
+		if step, ok := strings.CutPrefix(days[i], "*/"); ok {
+			days[i] = whole + step
 		}
 	}
 	return strings.Join(fields, " ")

@@ -13,8 +13,9 @@ import (
 )
 
 var (
-	annotation = regexp.MustCompile(`@(Scheduled|SchedulerLock)\s*\(((?:[^()"]|"(?:[^"\\]|\\.)*"|\([^()]*\))*)\)`)
+	annotation = regexp.MustCompile(`@(?:[a-z_][\w.]*\.)?(Scheduled|SchedulerLock)\s*\(((?:[^()"]|"(?:[^"\\]|\\.)*"|\([^()]*\))*)\)`)
 	attribute  = regexp.MustCompile(`(\w+)\s*=\s*((?:"(?:[^"\\]|\\.)*"|[^,"])+)`)
+	others     = regexp.MustCompile(`@[\w.]+(?:\s*\((?:[^()"]|"(?:[^"\\]|\\.)*"|\((?:[^()"]|"(?:[^"\\]|\\.)*"|\([^()]*\))*\))*\))?`)
 	method     = regexp.MustCompile(`(?:void|fun|boolean|int|long|double|[A-Z][\w.]*(?:<[^(){};]*>)?(?:\[\])?)\s+(\w+)\s*\(`)
 	container  = regexp.MustCompile(`@Schedules\s*\(\s*(?:value\s*=\s*)?\{|\)\s*,?\s*\}\s*\)`) // the ends of the list that @Schedules has
 	comment    = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*(?s:.*?)\*/`)
@@ -69,7 +70,10 @@ func ShedLock(file string, data []byte) (Result, error) {
 }
 
 // between reports whether a method stands between two annotations.
-func between(text string) bool { return strings.ContainsAny(text, "{}") || method.MatchString(text) }
+func between(text string) bool {
+	text = others.ReplaceAllString(text, "") // their values can have braces
+	return strings.ContainsAny(text, "{}") || method.MatchString(text)
+}
 
 // An annotated is an annotation.
 type annotated struct {
