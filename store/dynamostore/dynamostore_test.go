@@ -181,7 +181,7 @@ func TestNoCredentials(t *testing.T) {
 	if err == nil {
 		err = outcomes[0].Err
 	}
-	if err == nil || !strings.Contains(err.Error(), "AWS_ACCESS_KEY_ID") || errors.Is(err, store.ErrUnknown) {
+	if err == nil || !strings.Contains(err.Error(), "no valid credentials: set AWS_ACCESS_KEY_ID") || errors.Is(err, store.ErrUnknown) {
 		t.Errorf("got %v, want an error that names AWS_ACCESS_KEY_ID", err)
 	}
 }

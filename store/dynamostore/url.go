@@ -52,13 +52,13 @@ func OpenURL(ctx context.Context, rawURL string) (*Store, error) {
 	return New(client, Config{Table: table})
 }
 
-// explained are credentials whose absence has an error that says where they can come from.
+// explained are credentials with an error that says where they can come from, if there are none, or if those that expire could not be renewed.
 type explained struct{ aws.CredentialsProvider }
 
 func (e explained) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	c, err := e.CredentialsProvider.Retrieve(ctx)
 	if err != nil {
-		err = fmt.Errorf("no AWS credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the option profile, or give the machine a role: %w", err)
+		err = fmt.Errorf("the AWS SDK has no valid credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the option profile, or give the machine a role: %w", err)
 	}
 	return c, err
 }
