@@ -155,6 +155,28 @@ type link struct {
 	patience time.Duration // with the first reply; later ones have as long as the server has agreed to
 	begun    bool
 	stop     func() bool
+
+	packet int // which packet is being read, from 0
+	at     int // how much of it, with its length, has been read
+	size   int // its length
+}
+
+// Read implements net.Conn. It blanks the transaction in the header of each reply: the client keeps that for its next connection, which it will not have, and already looks at
+// it while its receiving goroutine may change it, if the first request of a connection is one for a watch.
+func (l *link) Read(b []byte) (int, error) {
+	n, err := l.Conn.Read(b)
+	for i := range b[:n] {
+		switch { // a packet is its length and, after the first one, a number of the request, the transaction, and so on
+		case l.at < 4:
+			l.size = l.size<<8 | int(b[i])
+		case l.packet > 0 && l.at >= 8 && l.at < 16:
+			b[i] = 0
+		}
+		if l.at++; l.at >= 4 && l.at-4 == l.size {
+			l.packet, l.at, l.size = l.packet+1, 0, 0
+		}
+	}
+	return n, err
 }
 
 // SetReadDeadline implements net.Conn. The client sets the first one for the first reply, and another before each later reply. It takes the first one back before it has read

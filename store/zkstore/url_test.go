@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
+	"slices"
 	"testing"
 	"time"
 
@@ -192,5 +194,24 @@ func TestPatience(t *testing.T) {
 	}
 	if d.all[0] > time.Minute || d.all[1] < 23*time.Hour {
 		t.Errorf("the reads may take %v, want a minute for the first one, and a day for the second", d.all)
+	}
+}
+
+// TestNoTransactions: what the client would keep for its next connection is blanked in each reply but the first one, however the bytes arrive: the client has a data race about it.
+func TestNoTransactions(t *testing.T) {
+	for _, chunk := range []int{1, 3, 100} {
+		server, client := net.Pipe()
+		link := zkstore.NewLink(client, time.Hour)
+		go func() {
+			defer server.Close()
+			for some := range slices.Chunk([]byte("\x00\x00\x00\x13connection and more"+"\x00\x00\x00\x00"+"\x00\x00\x00\x13xxxxzzzzzzzzerrrdat"+"\x00\x00\x00\x10xxxxzzzzzzzzerrr"), chunk) {
+				_, _ = server.Write(some)
+			}
+		}()
+		got, err := io.ReadAll(link)
+		const none = "\x00\x00\x00\x00\x00\x00\x00\x00"
+		if want := "\x00\x00\x00\x13connection and more" + "\x00\x00\x00\x00" + "\x00\x00\x00\x13xxxx" + none + "errrdat" + "\x00\x00\x00\x10xxxx" + none + "errr"; err != nil || string(got) != want {
+			t.Errorf("%d bytes at once: %q, %v, want %q", chunk, got, err, want)
+		}
 	}
 }
