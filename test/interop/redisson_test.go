@@ -70,7 +70,10 @@ func oursKeepsRedissonOut(t *testing.T, f *field) {
 
 func oursIsRenewed(t *testing.T, f *field) {
 	inTime(t, func(ttl time.Duration) (time.Duration, error) {
-		lease := ourLock(t, f.client(t, soloist.Options{TTL: ttl}), name(t))
+		lease, err := f.client(t, soloist.Options{TTL: ttl}).Lock(bounded(t), name(t))
+		if err != nil {
+			return 0, err
+		}
 		held, err := f.a.Wait(name(t), long, 0, 3*ttl)
 		if err == nil {
 			must(t, held.Unlock())

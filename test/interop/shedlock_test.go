@@ -228,7 +228,10 @@ func theirsIsExtended(t *testing.T, f *field) {
 func oursIsExtended(t *testing.T, f *field) {
 	inTime(t, func(ttl time.Duration) (time.Duration, error) {
 		c := f.client(t, soloist.Options{TTL: ttl})
-		lease := ourLock(t, c, name(t))
+		lease, err := c.Lock(bounded(t), name(t))
+		if err != nil {
+			return ttl / 2, err
+		}
 		begun := time.Now()
 		if err := lease.Extend(context.Background(), 3*ttl); err != nil {
 			return ttl / 2, err
