@@ -91,6 +91,7 @@ func (r *cronRun) untilSignal(jobs []soloist.Job, signals <-chan os.Signal) (err
 			current.up = nil
 			r.probes.running.Store(true)
 			r.log.Info("running", "jobs", len(jobs), "file", r.path, "parallel", r.parallel)
+			r.tellManager(r.log, managerReady)
 		case <-current.ended:
 			if current.err == nil {
 				return errors.New("the jobs have ended by themselves")
@@ -113,10 +114,13 @@ func (r *cronRun) untilSignal(jobs []soloist.Job, signals <-chan os.Signal) (err
 		if !reread {
 			continue
 		}
+		r.tellManager(r.log, managerReloading)
 		if read := r.reload(); read != nil {
 			current.cancel()
 			current = &generation{cancel: func() {}}
 			jobs, start, again = read, storeStart{patience: -1}, time.After(0)
+		} else if r.probes.running.Load() {
+			r.tellManager(r.log, managerReady)
 		}
 	}
 }
@@ -287,6 +291,7 @@ const killedWithin = 5 * time.Second
 func (r *cronRun) shutDown(generations []*generation, signals <-chan os.Signal, sig os.Signal) error {
 	r.probes.draining.Store(true)
 	r.log.Info("draining", "signal", sig.String(), "for", r.drain)
+	r.tellManager(r.log, managerStopping)
 	r.drainNow()
 	for _, g := range generations {
 		g.cancel()

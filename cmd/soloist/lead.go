@@ -59,6 +59,7 @@ func (g *guarded) lead(name string, pages *probes) error {
 	}
 	defer remove()
 	g.passed = passed
+	g.tellManager(log, managerReady)
 	for {
 		lease, err := g.taken(c.With(opts), func(ctx context.Context, c *soloist.Client) (*soloist.Lease, error) { return c.Campaign(ctx, name) })
 		if err != nil {

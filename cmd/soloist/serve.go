@@ -234,6 +234,7 @@ func (r *serveRun) run() error {
 	ended := make(chan error, 1)
 	go func() { ended <- run.Serve(l) }()
 	log.Info("listening", "address", l.Addr().Network()+" "+l.Addr().String())
+	r.tellManager(log, managerReady)
 	for {
 		select {
 		case err := <-ended:
@@ -241,9 +242,12 @@ func (r *serveRun) run() error {
 		case sig := <-signals:
 			if sig != syscall.SIGHUP {
 				log.Info("draining", "signal", sig.String(), "for", r.drain)
+				r.tellManager(log, managerStopping)
 				return r.end(signals, api, run, log)
 			}
+			r.tellManager(log, managerReloading)
 			r.readAgain(cfg.Tokens, log)
+			r.tellManager(log, managerReady)
 		}
 	}
 }
