@@ -32,9 +32,9 @@ var (
 // New returns a store on a connection that the caller has made and closes, after the store. It sends no request. It is an error, store.ErrInvalid,
 // if conn is nil or cfg is not valid.
 //
-// When the client of v1.0.4 connects again, it can miss a change of a node that is watched (github.com/go-zookeeper/zk/pull/35), and Go's race detector
-// reports it. No lease is affected, but a waiter may learn of a release as late as without the watch. A store of OpenURL is not affected:
-// it makes a new client instead.
+// When the client of v1.0.4 connects again, it can miss a change of a node that is watched (github.com/go-zookeeper/zk/pull/35). No lease is affected, but a
+// waiter may learn of a release as late as without the watch. Go's race detector may report that, also of a first connection. A store of OpenURL is not
+// affected: it makes a new client instead.
 func New(conn *zk.Conn, cfg Config) (*Store, error) {
 	if conn == nil {
 		return nil, &store.InvalidError{What: "connection", Value: "nil", Rule: "give a *zk.Conn"}
