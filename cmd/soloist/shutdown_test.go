@@ -16,7 +16,7 @@ import (
 // After the first TERM the runs go on, the second stops them, and the third kills them: then soloist ends within killedWithin.
 func TestTheThirdTERMKills(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &cronRun{log: slog.New(slog.DiscardHandler), drain: 24 * time.Hour, hurry: make(chan struct{})}
+		r := &cronRun{app: &app{}, log: slog.New(slog.DiscardHandler), drain: 24 * time.Hour, hurry: make(chan struct{})}
 		draining, drain := context.WithCancel(t.Context())
 		stopping, stop := context.WithCancel(t.Context())
 		r.drainNow, r.end = drain, stop
