@@ -25,6 +25,9 @@ var errCannotListen = errors.New("notifications cannot be received")
 // errGroupTaken reports that another session holds the lock of a name's group exclusively, so releases of its names may not notify.
 var errGroupTaken = errors.New("somebody has taken the advisory lock that says who listens")
 
+// errRested reports that a listener ends, because nothing was watched when it looked.
+var errRested = errors.New("the listener ends")
+
 const (
 	listenTimeout = 5 * time.Second        // for a statement of the connection that listens
 	groupPatience = 500 * time.Millisecond // for the lock of a group: releases under way have it until their commits
@@ -47,6 +50,7 @@ type listener struct {
 	taken  map[int]time.Time    // groups that somebody else had taken, and when that was found
 	asks   []ask
 	stir   context.CancelFunc
+	rested bool // it ends, and does nothing for watches any more
 }
 
 // An ask is a watch that waits until the groups of its rows are held.
@@ -68,10 +72,14 @@ func (l *listener) ended() bool {
 	}
 }
 
-// listenFor returns when releases of the rows will notify, or errGroupTaken if they may not.
+// listenFor returns when releases of the rows will notify, or errGroupTaken if they may not, or errRested.
 func (l *listener) listenFor(ctx context.Context, rows []string) error {
 	answer := make(chan error, 1)
 	l.mu.Lock()
+	if l.rested {
+		l.mu.Unlock()
+		return errRested
+	}
 	for _, row := range rows {
 		l.wants[row] = time.Now()
 	}
@@ -164,12 +172,7 @@ func (l *listener) run() {
 
 // finish lets the next watch begin with a new listener.
 func (l *listener) finish(err error) {
-	h := l.hub
-	h.mu.Lock()
-	if h.listen == l {
-		h.listen = nil
-	}
-	h.mu.Unlock()
+	l.hub.drop(l)
 	l.answer(err)
 }
 
@@ -388,7 +391,7 @@ func (l *listener) outcome(a ask, err error) error {
 	return nil
 }
 
-// rests reports whether nobody has watched anything for a while.
+// rests reports whether nobody has watched anything for a while. Then the listener has to end: a watch that begins from now on needs another one.
 func (l *listener) rests() bool {
 	if len(l.hub.watched()) > 0 {
 		return false
@@ -403,6 +406,7 @@ func (l *listener) rests() bool {
 			return false
 		}
 	}
+	l.rested = true
 	return true
 }
 

@@ -77,18 +77,33 @@ func (h *hub) subscribe(ctx context.Context, rows []string) error {
 
 // listens returns what listens, once it will be told of releases of the rows; nil if listening cannot work.
 func (h *hub) listens(ctx context.Context, rows []string) (*listener, error) {
-	l, err := h.listener()
-	if l == nil || err != nil {
-		return nil, err
+	for {
+		l, err := h.listener()
+		if l == nil || err != nil {
+			return nil, err
+		}
+		err = l.listenFor(ctx, rows)
+		switch {
+		case errors.Is(err, errRested):
+			h.drop(l)
+		case errors.Is(err, errCannotListen):
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.listen, h.cannot = nil, err
+			return nil, nil //nolint:nilnil // then the poller does it
+		default:
+			return l, err
+		}
 	}
-	err = l.listenFor(ctx, rows)
-	if !errors.Is(err, errCannotListen) {
-		return l, err
-	}
+}
+
+// drop lets the next watch begin with a new listener.
+func (h *hub) drop(l *listener) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.listen, h.cannot = nil, err
-	return nil, nil //nolint:nilnil // then the poller does it
+	if h.listen == l {
+		h.listen = nil
+	}
 }
 
 // listener returns what listens, started if need be; nil if listening cannot work.

@@ -130,6 +130,37 @@ func TestOneConnectionListens(t *testing.T) {
 	<-w
 }
 
+// A watch that begins when the listener has found that nothing is watched, and has not ended yet, gets another listener.
+func TestWatchWhileTheListenerEnds(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	s.hub.idle = time.Hour
+	ctx, cancel := context.WithCancel(background)
+	if _, err := s.Watch(ctx, []string{"name"}); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	eventually(t, "the watch ends", func() bool { return len(s.hub.watched()) == 0 })
+	before := s.hub.listen
+	before.mu.Lock()
+	clear(before.wants)
+	before.mu.Unlock()
+	if !before.rests() {
+		t.Fatal("the listener does not rest")
+	}
+	w, err := s.Watch(background, []string{"name"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.hub.listen == before {
+		t.Error("the watch relies on a listener that ends")
+	}
+	drain(w)
+	release(t, s, take(t, s, "name", "x", time.Minute))
+	if _, ok := <-w; !ok {
+		t.Error("the watch is lost")
+	}
+}
+
 // A watch begun while the server is down says so; the client then asks by itself.
 func TestWatchWithoutAServer(t *testing.T) {
 	srv := servers.Postgres(t, quiet...)
