@@ -2,6 +2,7 @@ package move_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,4 +47,106 @@ func TestWriteOfOneStoreIsBroughtToTheOther(t *testing.T) {
 			t.Errorf("the next has %q with mark %d", next.State, next.Mark)
 		}
 	})
+}
+
+// A fickle store can lose extensions, be late with them, and not be read.
+type fickle struct {
+	store.Store
+	deaf, unread bool
+	late         time.Duration
+	asked        chan struct{} // if not nil, has a value when a late extension has come
+}
+
+func (f *fickle) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	if f.deaf {
+		return nil, store.AsUnknown(errors.New("cut"))
+	}
+	if late := f.late; late > 0 {
+		f.late = 0
+		f.asked <- struct{}{}
+		time.Sleep(late)
+	}
+	return f.Store.Extend(ctx, extensions)
+}
+
+func (f *fickle) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if f.unread && claims[0].Mark < 0 {
+		return nil, store.AsUnknown(errors.New("cut"))
+	}
+	return f.Store.Acquire(ctx, claims)
+}
+
+// extended extends x for its holder h.
+func extended(s store.Store, token, mark int64, state string) error {
+	e := store.Extension{Name: "x", Holder: "h", Token: token, TTL: time.Hour, Mark: mark}
+	if state != "" {
+		e.State = []byte(state)
+	}
+	errs, err := s.Extend(background, []store.Extension{e})
+	return errors.Join(append(errs, err)...)
+}
+
+// TestOlderStateIsNotBroughtOverANewer: a renewal that brings the shadow a state, and is late there, does not undo what the holder has written since then.
+func TestOlderStateIsNotBroughtOverANewer(t *testing.T) {
+	for what, onlyOne := range map[string]bool{"a write has reached one store": true, "a write has reached none": false} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				before, after := memstore.New(), memstore.New()
+				truth, shadow := &fickle{Store: before}, &fickle{Store: after, asked: make(chan struct{}, 1)}
+				s := in(t, truth, shadow, move.OldDecides)
+				g := take(t, s, "x", "h")
+				if err := extended(s, g.Token, 0, "page 1"); err != nil {
+					t.Fatal(err)
+				}
+				truth.deaf, shadow.deaf = !onlyOne, true
+				if err := extended(s, g.Token, 0, "page 2"); !errors.Is(err, store.ErrUnknown) {
+					t.Fatal(err)
+				}
+				truth.deaf, shadow.deaf, shadow.late = false, false, time.Second
+				renewed := make(chan error)
+				go func() { renewed <- extended(s, g.Token, 0, "") }()
+				<-shadow.asked
+				if err := extended(s, g.Token, 0, "page 3"); err != nil {
+					t.Error(err)
+				}
+				if err := <-renewed; err != nil {
+					t.Error(err)
+				}
+				time.Sleep(2 * time.Hour) // the holder has died
+				if next := take(t, in(t, before, after, move.NewDecides), "x", "next"); string(next.State) != "page 3" {
+					t.Errorf("page 3 was confirmed, and the next holder is given %q", next.State)
+				}
+			})
+		})
+	}
+}
+
+// TestWhatCannotBeBroughtIsUnknown: an extension that shows that an earlier write took effect is confirmed only if the shadow has that write too.
+func TestWhatCannotBeBroughtIsUnknown(t *testing.T) {
+	for what, mark := range map[string]int64{"a renewal": 0, "a mark": 3} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				before, after := memstore.New(), memstore.New()
+				truth, shadow := &fickle{Store: before}, &fickle{Store: after}
+				s := in(t, truth, shadow, move.OldDecides)
+				g := take(t, s, "x", "h")
+				shadow.deaf = true
+				if err := extended(s, g.Token, 0, "page 7"); !errors.Is(err, store.ErrUnknown) {
+					t.Fatal(err)
+				}
+				shadow.deaf, truth.unread = false, true
+				if err := extended(s, g.Token, mark, ""); !errors.Is(err, store.ErrUnknown) {
+					t.Errorf("an extension after which the shadow lacks the state: %v, want that it is unknown", err)
+				}
+				truth.unread = false
+				if err := extended(s, g.Token, mark, ""); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(2 * time.Hour) // the holder has died
+				if next := take(t, in(t, before, after, move.NewDecides), "x", "next"); string(next.State) != "page 7" || next.Mark != mark {
+					t.Errorf("the next has %q with mark %d", next.State, next.Mark)
+				}
+			})
+		})
+	}
 }

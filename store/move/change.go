@@ -83,8 +83,7 @@ func alter[E any](ctx context.Context, b *both, batch []E, check func(E) error, 
 		}
 		return nil, err
 	}
-	var confirmed []E
-	var of []int // their indexes in batch
+	var done []confirmed[E]
 	var halves []half
 	var given []int // their indexes in asked
 	for n, i := range valid {
@@ -97,7 +96,7 @@ func alter[E any](ctx context.Context, b *both, batch []E, check func(E) error, 
 				e = a.late(e)
 				b.behind.add(claims[n]) // this release may be a repeated one, of which the store that decides wrote nothing
 			}
-			confirmed, of = append(confirmed, e), append(of, i)
+			done = append(done, confirmed[E]{what: e, of: i})
 		case decided[n] == nil && a.writes(asked[n]) && !(a.ends && lingers(shadow.Err)):
 			errs[i] = unrecorded(claims[n].Name, shadow.Err)
 		case shadow.Err == nil && errors.Is(decided[n], store.ErrLost) && !errors.Is(decided[n], store.ErrUnknown):
@@ -106,15 +105,7 @@ func alter[E any](ctx context.Context, b *both, batch []E, check func(E) error, 
 			errs[i] = unrecorded(claims[n].Name, shadow.Err) // an earlier request may have written it to the store that decides alone
 		}
 	}
-	confirmed, of = bring(ctx, b, confirmed, of, a, errs)
-	for n, err := range apply(ctx, confirmed, a.send(b.shadow)) {
-		switch {
-		case err != nil && a.writes(confirmed[n]):
-			errs[of[n]] = unrecorded(a.lookup(confirmed[n]).Name, err)
-		case a.writes(confirmed[n]):
-			b.behind.remove(a.lookup(confirmed[n]))
-		}
-	}
+	record(ctx, b, done, a, errs)
 	for n, err := range b.leave(ctx, halves) { // else they expire
 		if err != nil && !errors.Is(err, errWhole) && a.ends && a.writes(asked[given[n]]) {
 			errs[valid[given[n]]] = unrecorded(halves[n].name, err)

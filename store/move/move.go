@@ -81,9 +81,9 @@ func New(oldStore, newStore store.Store, phase Phase) (store.Store, error) {
 
 func pair(oldStore, newStore store.Store, phase Phase) *both {
 	if phase == OldDecides {
-		return &both{truth: oldStore, shadow: newStore, phase: phase}
+		return &both{truth: oldStore, shadow: newStore, phase: phase, behind: newBehind()}
 	}
-	return &both{truth: newStore, shadow: oldStore, phase: phase}
+	return &both{truth: newStore, shadow: oldStore, phase: phase, behind: newBehind()}
 }
 
 // An alone store is one store, with another one to close.
