@@ -38,6 +38,8 @@ type task struct {
 	err  error // the outcome
 	pair pair  // as decide has seen it last
 
+	ticket string // the key of the holder's place in the queue, which a claim that is granted deletes; "" if it has none
+
 	change  *change
 	session *session // that the change attaches the name to
 	linger  *linger
@@ -47,7 +49,17 @@ type task struct {
 type change struct {
 	record *record       // the new record; nil deletes both keys
 	take   time.Duration // the name is taken for so long, in a session
-	linger time.Duration // the name lingers for so long; the name is free if both are 0
+	linger time.Duration // the name lingers for so long
+	frees  bool          // the name is handed over to the first of line, or free if nobody is in the queue
+	line   []ticket
+}
+
+// heir returns whom a release hands over to, nil if that is nobody.
+func (c *change) heir() *ticket {
+	if len(c.line) > 0 && c.line[0].TTL > 0 {
+		return &c.line[0]
+	}
+	return nil
 }
 
 // layers divides a batch into parts in each of which no name occurs twice.
@@ -189,6 +201,9 @@ func (s *Store) fitting(tasks []*task) int {
 	for i, t := range tasks {
 		if t.change.record != nil {
 			bytes += 3*len(t.name) + len(t.change.record.State)*4/3 + 512
+			if t.change.heir() != nil {
+				bytes += len(t.name) + len(t.change.record.State)*4/3 + 512*len(t.change.line)
+			}
 		}
 		if i > 0 && (i >= s.chunk() || bytes > mostBytes || s.foreign(t.pair) != of) {
 			return i
@@ -248,7 +263,11 @@ func (s *Store) commit(ctx context.Context, tasks []*task, known map[*task]bool)
 			s.written(t, reply.Header.Revision)
 			continue
 		}
-		t.pair = s.sights.see(t.name, s.keys.pairOf(t.name, inner.Responses[0].GetResponseRange().Kvs))
+		t.pair = s.keys.pairOf(t.name, inner.Responses[0].GetResponseRange().Kvs)
+		if t.change.frees {
+			t.pair.line, t.pair.asked = s.keys.lineOf(t.name, inner.Responses[1].GetResponseRange().Kvs), true
+		}
+		t.pair = s.sights.see(t.name, t.pair)
 		if t.err = t.pair.err; t.err == nil {
 			known[t] = true
 			again = append(again, t)
@@ -272,6 +291,11 @@ func (s *Store) changing(tasks []*task) {
 func (s *Store) operation(ctx context.Context, t *task) (op clientv3.Op, err error) {
 	record, taken := s.keys.record(t.name), s.keys.taken(t.name)
 	t.session, t.linger = nil, nil
+	are := []clientv3.Cmp{
+		clientv3.Compare(clientv3.ModRevision(record), "=", t.pair.revision),
+		clientv3.Compare(clientv3.ModRevision(taken), "=", t.pair.taken),
+	}
+	otherwise := []clientv3.Op{s.keys.get(t.name)}
 	var then []clientv3.Op
 	if t.change.record == nil {
 		then = append(then, clientv3.OpDelete(record))
@@ -288,18 +312,24 @@ func (s *Store) operation(ctx context.Context, t *task) (op clientv3.Op, err err
 			return op, err
 		}
 		then = append(then, clientv3.OpPut(taken, "", clientv3.WithLease(t.session.id)))
+		if t.ticket != "" {
+			then = append(then, clientv3.OpDelete(t.ticket))
+		}
 	case t.change.linger > 0:
 		if t.linger, err = s.linger(ctx, t.change.linger); err != nil {
 			return op, err
 		}
-		then = append(then, clientv3.OpPut(taken, "", clientv3.WithLease(t.linger.id)))
+		then = append(then, clientv3.OpPut(taken, "", clientv3.WithLease(t.linger.id)), clientv3.OpDelete(s.keys.queued(t.name)))
+	case t.change.frees:
+		is, ops, err := s.handOver(t)
+		if err != nil {
+			return op, err
+		}
+		are, then, otherwise = append(are, is), append(then, ops...), append(otherwise, s.keys.getLine(t.name))
 	case t.pair.taken != 0:
 		then = append(then, clientv3.OpDelete(taken))
 	}
-	return clientv3.OpTxn([]clientv3.Cmp{
-		clientv3.Compare(clientv3.ModRevision(record), "=", t.pair.revision),
-		clientv3.Compare(clientv3.ModRevision(taken), "=", t.pair.taken),
-	}, then, []clientv3.Op{s.keys.get(t.name)}), nil
+	return clientv3.OpTxn(are, then, otherwise), nil
 }
 
 // written records that the change of a task has been written at a revision.
@@ -316,6 +346,8 @@ func (s *Store) written(t *task, revision int64) {
 		now.taken, now.lease = revision, t.session.id
 	case t.linger != nil:
 		now.taken, now.lease = revision, t.linger.id
+	case t.change.heir() != nil:
+		now.taken, now.lease = revision, t.change.heir().Lease
 	}
 	t.pair = s.sights.see(t.name, now)
 	if t.wrote != nil {

@@ -11,6 +11,11 @@
 // only has to notice that a process is dead or cut off. It does so later than after the TTL, never earlier: its leases are a few seconds or
 // up to two fifths longer than the TTL, and a new leader gives each its whole time again.
 //
+// # Waiting
+//
+// Who waits for a name writes a ticket, attached to the lease of etcd of its process. A release grants the name to the holder of the first ticket in the same
+// transaction, and leaves a note for its process, which watches its notes. See Store.Queue.
+//
 // # Requests
 //
 // Acquiring a name, refusing it and releasing it is one request each, also for batches of up to a hundred names. Extending thousands of leases is

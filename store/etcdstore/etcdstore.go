@@ -3,6 +3,7 @@ package etcdstore
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"sync"
 	"sync/atomic"
 
@@ -11,13 +12,15 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A Store is a store.Store in etcd. It is safe for use by many goroutines at once. It is also a store.Watcher, a store.Chooser, a
+// A Store is a store.Store in etcd. It is safe for use by many goroutines at once. It is also a store.Queuer, a store.Watcher, a store.Chooser, a
 // store.Sweeper, a store.Pinger, a store.Prober, a store.Examiner and a store.Clockless.
 type Store struct {
 	clients clients
 	keys    keys
 	sights  sights
-	watches watches
+	watches watches // of Watch
+	turns   watches // of Queue
+	inbox   inbox
 	height  height
 	alive   aliveStream
 	size    atomic.Int64 // how many names are in one transaction
@@ -44,8 +47,10 @@ type Store struct {
 
 var (
 	_ store.Store     = (*Store)(nil)
+	_ store.Queuer    = (*Store)(nil)
 	_ store.Watcher   = (*Store)(nil)
 	_ store.Chooser   = (*Store)(nil)
+	_ store.Pager     = (*Store)(nil)
 	_ store.Sweeper   = (*Store)(nil)
 	_ store.Pinger    = (*Store)(nil)
 	_ store.Prober    = (*Store)(nil)
@@ -54,7 +59,8 @@ var (
 )
 
 // New returns a store on a client that the caller has made and closes, after the store. It sends no request. It is an error, store.ErrInvalid, if
-// client is nil or the prefix cannot be one.
+// client is nil or the prefix cannot be one. Give client a DialKeepAliveTime and a DialKeepAliveTimeout, of seconds: otherwise it does not leave a
+// member that is silent, to which its requests go in turn until their contexts end.
 func New(client *clientv3.Client, cfg Config) (*Store, error) {
 	if client == nil {
 		return nil, &store.InvalidError{What: "client", Value: "nil", Rule: "give a *clientv3.Client"}
@@ -72,6 +78,7 @@ func open(c clients, cfg Config) (*Store, error) {
 		clients: c, keys: keys{cfg.Prefix}, ctx: ctx, cancel: cancel, poked: make(chan struct{}, 1), gates: map[int64]chan struct{}{},
 		classes: map[int64]*session{}, sessions: map[clientv3.LeaseID]*session{}, held: map[string]*holding{},
 	}
+	s.turns.idle, s.inbox.id, s.inbox.opening = idleTurns, rand.Text(), make(chan struct{}, 1)
 	s.alive = aliveStream{ctx: ctx, turn: make(chan struct{}, 1)}
 	s.size.Store(mostNames)
 	return s, nil
@@ -89,6 +96,7 @@ func (s *Store) Close() error {
 	}
 	s.cancel()
 	s.watches.close()
+	s.turns.close()
 	s.work.Wait()
 	return s.clients.close()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -13,7 +14,10 @@ import (
 
 func Example() {
 	ctx := context.Background()
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"10.0.0.1:2379", "10.0.0.2:2379", "10.0.0.3:2379"}})
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints:         []string{"10.0.0.1:2379", "10.0.0.2:2379", "10.0.0.3:2379"},
+		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
+	})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -18,6 +18,8 @@ type holding struct {
 	taken    int64 // see pair; 0 if the outcome of the claim is unknown
 	session  *session
 	until    time.Time // when this handle ends the lease unless it is extended
+	noted    bool      // it was handed over by a note
+	line     []ticket  // who was next then
 	pins     int       // extensions that are being decided: the lease is not ended meanwhile
 	changing bool      // a change of the name was sent: until its reply replaces the holding, the keys may be others
 	ending   bool      // a request that ends it is under way, or has ended it
@@ -28,6 +30,9 @@ type holding struct {
 func (s *Store) hold(name string, h *holding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if before := s.held[name]; before != nil && before.holder == h.holder && !h.noted {
+		h.noted, h.line = before.noted, before.line
+	}
 	s.dropLocked(name)
 	s.held[name] = h
 	h.session.names++
@@ -36,11 +41,13 @@ func (s *Store) hold(name string, h *holding) {
 	s.poke()
 }
 
-// drop forgets a name that this handle does not hold any more.
-func (s *Store) drop(name string) {
+// drop forgets that this handle holds a name for a holder. It may hold the name for the next one already.
+func (s *Store) drop(name, holder string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.dropLocked(name)
+	if h := s.held[name]; h != nil && h.holder == holder {
+		s.dropLocked(name)
+	}
 }
 
 func (s *Store) dropLocked(name string) {

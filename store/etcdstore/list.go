@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -18,13 +19,18 @@ const page = 1000
 // List implements store.Store, with one request for 500 to 1,000 names. Of a lease of another process it is not known when it was extended last; see
 // Record.Left in docs/stores/etcd.md.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return s.ListAfter(ctx, prefix, "")
+}
+
+// ListAfter implements store.Pager.
+func (s *Store) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		if err := s.ready(ctx); err != nil {
 			yield(store.Record{}, err)
 			return
 		}
 		var unreadable error
-		from, to := s.keys.names()+prefix, clientv3.GetPrefixRangeEnd(s.keys.names()+prefix)
+		from, to := s.keys.names()+max(prefix, after), clientv3.GetPrefixRangeEnd(s.keys.names()+prefix)
 		for from != "" {
 			found, next, err := s.page(ctx, from, to, page)
 			if err != nil {
@@ -32,6 +38,9 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 				return
 			}
 			for _, f := range found {
+				if f.name <= after {
+					continue
+				}
 				if f.pair.err != nil {
 					unreadable = errors.Join(unreadable, f.pair.err)
 				} else if !yield(s.view(f.name, f.pair, time.Now(), true), nil) {
@@ -67,7 +76,7 @@ func (s *Store) page(ctx context.Context, from, to string, n int) (all []found, 
 	}
 	kvs := reply.Kvs
 	for len(kvs) > 0 {
-		name, _, ok := s.keys.name(kvs[0].Key)
+		name, kind, ok := s.keys.name(kvs[0].Key)
 		same := 1
 		for ok && same < len(kvs) && s.of(kvs[same], name) {
 			same++
@@ -75,7 +84,7 @@ func (s *Store) page(ctx context.Context, from, to string, n int) (all []found, 
 		if same == len(kvs) && reply.More && same < n { // the next page may have another key of this name
 			return all, string(kvs[0].Key), nil
 		}
-		if ok && store.CheckName(name) == nil {
+		if ok && store.CheckName(name) == nil && !strings.HasPrefix(kind, waitingKey) {
 			all = append(all, found{name, s.sights.see(name, s.keys.pairOf(name, kvs[:same]))})
 		}
 		kvs = kvs[same:]

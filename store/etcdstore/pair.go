@@ -16,6 +16,9 @@ type pair struct {
 	taken int64            // revision of the last change of the key whose existence means that the name is taken; 0 if there is none
 	lease clientv3.LeaseID // that this key is attached to
 
+	line  []ticket // the first of the name's queue, if the reply was about that, too
+	asked bool     // it was
+
 	err error     // the record cannot be read; only the name of the pair is known
 	at  time.Time // when this process first saw the pair as it is
 }
@@ -69,6 +72,7 @@ func (s *sights) see(name string, p pair) pair {
 }
 
 func (s *sights) put(name string, p pair) {
+	p.line, p.asked = nil, false
 	if len(p.record.State) > rememberedState {
 		delete(s.now, name)
 		delete(s.old, name)
@@ -103,7 +107,8 @@ func (s *sights) event(k keys, name, kind string, kv *mvccpb.KeyValue, deleted b
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p, ok := s.find(name)
-	if !ok || p.err != nil || kv.ModRevision <= max(p.revision, p.taken) {
+	known := map[string]int64{recordKey: p.revision, takenKey: p.taken}[kind]
+	if !ok || p.err != nil || kv.ModRevision < max(p.revision, p.taken) || kv.ModRevision == known { // one transaction changes both
 		return
 	}
 	switch {

@@ -8,7 +8,8 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// Release implements store.Store, with one request for up to a hundred leases, and one more for those that are to linger.
+// Release implements store.Store, with one request for up to a hundred leases, and one more for those that are to linger. A name that somebody waits
+// for is handed over to the first waiter. That is one request more, unless the name was handed over to this handle together with who is next.
 func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
@@ -66,8 +67,15 @@ func (s *Store) release(r store.Release) *task {
 		kept := p.record
 		kept.left(r.Mark, r.State)
 		kept.Released, kept.TTL, kept.Forget = true, r.Linger, after(now, max(r.Retain, r.Linger))
-		return &change{record: &kept, linger: r.Linger}, nil
+		if r.Linger > 0 {
+			return &change{record: &kept, linger: r.Linger}, nil
+		}
+		c := &change{record: &kept, frees: true, line: s.lineOf(r.Name, p)}
+		if heir := c.heir(); heir != nil {
+			kept = record{Holder: heir.Holder, Mark: kept.Mark, State: kept.State, TTL: heir.TTL, Granted: now.UnixNano()}
+		}
+		return c, nil
 	}
-	t.wrote = func(*change, pair) { s.drop(r.Name) }
+	t.wrote = func(*change, pair) { s.drop(r.Name, r.Holder) }
 	return t
 }

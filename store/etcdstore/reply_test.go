@@ -65,22 +65,28 @@ func (s *tardy) RecvMsg(reply any) error {
 	return nil
 }
 
-// Until when etcd keeps a lease is counted from before the request, since etcd counts from when that arrives: it may reply much later.
-func TestSessionsAreCountedFromTheRequest(t *testing.T) {
-	server := &tardy{}
+// store returns a store of the server.
+func (s *tardy) store(t testing.TB) *Store {
+	t.Helper()
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{"http://127.0.0.1:1"}, Logger: zap.NewNop(),
-		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(server.call), grpc.WithChainStreamInterceptor(server.open)},
+		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(s.call), grpc.WithChainStreamInterceptor(s.open)},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close()
-	s, err := New(client, Config{Prefix: "test/"})
+	made, err := New(client, Config{Prefix: "test/"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	t.Cleanup(func() { _, _ = made.Close(), client.Close() })
+	return made
+}
+
+// Until when etcd keeps a lease is counted from before the request, since etcd counts from when that arrives: it may reply much later.
+func TestSessionsAreCountedFromTheRequest(t *testing.T) {
+	server := &tardy{}
+	s := server.store(t)
 	check := func(what string, of *session) {
 		t.Helper()
 		s.mu.Lock()
@@ -99,4 +105,19 @@ func TestSessionsAreCountedFromTheRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("kept alive", of)
+}
+
+// TestLingersAreCountedFromTheRequest: the same holds for the lease of etcd that lets a released name linger.
+func TestLingersAreCountedFromTheRequest(t *testing.T) {
+	server := &tardy{}
+	s := server.store(t)
+	l, err := s.linger(t.Context(), (granted-1)*time.Second+999*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	if end := server.asked.Add(granted * time.Second); l.until.After(end) {
+		t.Errorf("the linger is counted on for %v longer than etcd keeps its lease", l.until.Sub(end))
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -13,14 +14,21 @@ import (
 
 // watches are the watches of a handle. All of them are on one stream of the client.
 type watches struct {
+	idle time.Duration // for how long a name is watched after its last wake has ended
+
 	mu     sync.Mutex
 	names  map[string]*watched
+	idling int // names without a wake
 	closed bool
 }
+
+// mostIdle is how many names are watched at most for which nobody waits.
+const mostIdle = 100
 
 // A watched is a name with those who wait for its release.
 type watched struct {
 	wakes  []*wake
+	timer  *time.Timer // ends the watch; nil while there are wakes
 	cancel context.CancelFunc
 	begun  chan struct{} // closed when etcd has subscribed, or err is set
 	err    error
@@ -36,6 +44,13 @@ type wake struct {
 
 // Watch implements store.Watcher. It also sends a value when a lease has expired.
 func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
+	return s.watch(ctx, &s.watches, s.follow, names)
+}
+
+// A follower wakes those who watch a name, until nobody does.
+type follower func(ctx context.Context, client *clientv3.Client, name string, of *watched)
+
+func (s *Store) watch(ctx context.Context, all *watches, by follower, names []string) (<-chan struct{}, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -45,11 +60,11 @@ func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, err
 	}
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	w := &wake{ch: make(chan struct{}, 1), names: names}
-	all, err := s.subscribe(client, w)
+	followed, err := s.subscribe(client, all, by, w)
 	if err != nil {
 		return nil, err
 	}
-	for _, of := range all {
+	for _, of := range followed {
 		select {
 		case <-of.begun:
 			err = of.err
@@ -59,47 +74,54 @@ func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, err
 			err = store.ErrClosed
 		}
 		if err != nil {
-			s.watches.end(w)
+			all.end(w)
 			return nil, s.wrap("watching", err)
 		}
 	}
-	s.watches.mu.Lock()
-	defer s.watches.mu.Unlock()
+	all.mu.Lock()
+	defer all.mu.Unlock()
 	if !w.closed {
-		w.stop = context.AfterFunc(ctx, func() { s.watches.end(w) })
+		w.stop = context.AfterFunc(ctx, func() { all.end(w) })
 	}
 	return w.ch, nil
 }
 
 // subscribe adds a wake to its names, and has etcd report those that nobody has watched.
-func (s *Store) subscribe(client *clientv3.Client, w *wake) (all []*watched, err error) {
-	s.watches.mu.Lock()
-	defer s.watches.mu.Unlock()
-	if s.watches.closed {
+func (s *Store) subscribe(client *clientv3.Client, all *watches, by follower, w *wake) (followed []*watched, err error) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.closed {
 		return nil, store.ErrClosed
 	}
-	if s.watches.names == nil {
-		s.watches.names = map[string]*watched{}
+	if all.names == nil {
+		all.names = map[string]*watched{}
 	}
 	for _, name := range w.names {
-		of := s.watches.names[name]
+		of := all.names[name]
 		if of == nil {
 			ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(s.ctx))
 			of = &watched{cancel: cancel, begun: make(chan struct{})}
-			s.watches.names[name] = of
-			s.work.Go(func() { s.follow(ctx, client, name, of) })
+			all.names[name] = of
+			s.work.Go(func() { by(ctx, client, name, of) })
 		}
+		all.resume(of)
 		of.wakes = append(of.wakes, w)
-		all = append(all, of)
+		followed = append(followed, of)
 	}
-	return all, nil
+	return followed, nil
 }
 
-// follow wakes those who watch a name, until nobody does.
+// follow is the follower of Watch.
 func (s *Store) follow(ctx context.Context, client *clientv3.Client, name string, of *watched) {
 	from, to := s.keys.both(name)
+	s.watches.follow(name, of, client.Watch(ctx, from, clientv3.WithRange(to), clientv3.WithCreatedNotify()),
+		func(events []*clientv3.Event) bool { return s.changed(name, events) })
+}
+
+// follow wakes those who watch a name when etcd has reported changes of which freed is true.
+func (w *watches) follow(name string, of *watched, replies clientv3.WatchChan, freed func([]*clientv3.Event) bool) {
 	begun := false
-	for reply := range client.Watch(ctx, from, clientv3.WithRange(to), clientv3.WithCreatedNotify()) {
+	for reply := range replies {
 		if err := reply.Err(); err != nil {
 			if !begun {
 				of.err = err
@@ -110,24 +132,25 @@ func (s *Store) follow(ctx context.Context, client *clientv3.Client, name string
 			begun = true
 			close(of.begun)
 		}
-		if s.changed(name, reply.Events) {
-			s.watches.wake(of)
+		if freed(reply.Events) {
+			w.wake(of)
 		}
 	}
 	of.cancel()
-	s.watches.mu.Lock()
-	defer s.watches.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if !begun {
 		if of.err == nil {
 			of.err = context.Canceled
 		}
 		close(of.begun)
 	}
-	if s.watches.names[name] == of {
-		delete(s.watches.names, name)
+	if w.names[name] == of {
+		delete(w.names, name)
 	}
-	for _, w := range of.wakes {
-		s.watches.endLocked(w)
+	w.resume(of)
+	for _, one := range of.wakes {
+		w.endLocked(one)
 	}
 }
 
@@ -178,10 +201,40 @@ func (w *watches) endLocked(one *wake) {
 			continue
 		}
 		of.wakes = slices.DeleteFunc(slices.Clone(of.wakes), func(other *wake) bool { return other == one })
-		if len(of.wakes) == 0 {
+		w.left(name, of)
+	}
+}
+
+// left ends the watch of a name that nobody waits for any more, or lets it idle. mu is held.
+func (w *watches) left(name string, of *watched) {
+	if len(of.wakes) > 0 {
+		return
+	}
+	if w.idle == 0 || w.closed || w.idling >= mostIdle {
+		of.cancel()
+		delete(w.names, name)
+		return
+	}
+	w.idling++
+	var timer *time.Timer
+	timer = time.AfterFunc(w.idle, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if of.timer == timer {
+			w.resume(of)
 			of.cancel()
 			delete(w.names, name)
 		}
+	})
+	of.timer = timer
+}
+
+// resume ends the time in which a name idles. mu is held.
+func (w *watches) resume(of *watched) {
+	if of.timer != nil {
+		of.timer.Stop()
+		of.timer = nil
+		w.idling--
 	}
 }
 

@@ -1,0 +1,305 @@
+package etcdstore
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// How long a free name that was not handed over is left to the first in its queue. So one that is stopped does not hold up the others for longer.
+const grace = time.Second
+
+// idleTurns is for how long a handle that waited for a name continues to watch it: if it waits again soon, it need not begin another watch.
+const idleTurns = 10 * time.Second
+
+// Queue implements store.Queuer: one request takes the name if it is free, or a place in its queue. The release hands the name over by attaching it to the lease of
+// etcd of the place, and leaves a note in the inbox of its handle. The lease begins when this handle notices that: until then nobody counts its time, and etcd keeps the name
+// for as long as the lease of etcd lasts.
+func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Grant, time.Duration, error) {
+	if err := s.ready(ctx); err != nil {
+		return store.Grant{}, 0, err
+	}
+	if err := store.CheckQueued(c); err != nil {
+		return store.Grant{}, 0, err
+	}
+	client, err := s.clients.get(ctx)
+	if err != nil {
+		return store.Grant{}, 0, err
+	}
+	asked := time.Now()
+	if err := s.openInbox(ctx, client); err != nil {
+		return store.Grant{}, 0, err
+	}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	free, err := s.watch(watching, &s.turns, s.followEnds, []string{c.Name})
+	if err != nil {
+		return store.Grant{}, 0, err
+	}
+	at := s.enter(c)
+	grant, began, err := s.queue(ctx, c, at, free, asked)
+	if handed := s.exit(at, err == nil); handed != nil && err != nil { // the call ended at that moment
+		grant, began, err = s.inherit(ctx, c.Name, *handed)
+	}
+	if err != nil {
+		return store.Grant{}, 0, err
+	}
+	return grant, began.Sub(asked), nil
+}
+
+// followEnds is the follower of Queue: the name is free and was not handed over, or it lingers.
+func (s *Store) followEnds(ctx context.Context, client *clientv3.Client, name string, of *watched) {
+	from, to := s.keys.ends(name)
+	s.turns.follow(name, of, client.Watch(ctx, from, clientv3.WithRange(to), clientv3.WithFilterPut(), clientv3.WithCreatedNotify()),
+		func(events []*clientv3.Event) bool { return len(events) > 0 })
+}
+
+// queue takes the name or a place, and waits until the name is handed over, or the caller must call again. It returns when the lease began.
+func (s *Store) queue(ctx context.Context, c store.Claim, at *place, free <-chan struct{}, asked time.Time) (grant store.Grant, began time.Time, err error) {
+	p, mine, expired, err := s.stand(ctx, c, at)
+	switch {
+	case err != nil:
+		return store.Grant{}, time.Time{}, err
+	case mine:
+		if grant, began, err = s.granted(ctx, c, p); began.After(asked) {
+			began = asked // it was taken by this call
+		}
+		grant.ExpiredAge = expired
+		return grant, began, err
+	}
+	handed := s.await(ctx, at, free)
+	if handed != nil {
+		return s.inherit(ctx, c.Name, *handed)
+	}
+	if err := s.ready(context.WithoutCancel(ctx)); err != nil {
+		return store.Grant{}, time.Time{}, err
+	}
+	if now, ok := s.sights.of(c.Name); ok && now.err == nil && now.taken != 0 {
+		p = now
+	}
+	r := s.view(c.Name, p, time.Now(), false)
+	r.Left = max(r.Left, retryAfter)
+	return store.Grant{}, time.Time{}, &store.HeldError{Record: r}
+}
+
+// await waits until the name was handed over to a place. It returns nil if the caller must call again: the name is free, or it lingers, or a watch is lost,
+// or ctx has ended.
+func (s *Store) await(ctx context.Context, at *place, free <-chan struct{}) *pair {
+	var turn <-chan time.Time // of a name that is left to others
+	if freed := s.seenFree(at); !freed.IsZero() {
+		timer := time.NewTimer(time.Until(freed.Add(grace)))
+		defer timer.Stop()
+		turn = timer.C
+	}
+	for {
+		handed, lost, woken := s.took(at)
+		if handed != nil || lost {
+			return handed
+		}
+		select {
+		case <-woken:
+			continue
+		case <-free:
+		case <-turn:
+		case <-ctx.Done():
+		case <-s.ctx.Done():
+		}
+		handed, _, _ = s.took(at)
+		return handed
+	}
+}
+
+// stand takes the name for the holder of a place, or a place in its queue. p is what etcd has replied; mine reports that the holder has the name, and expired is the
+// ExpiredAge of its grant.
+func (s *Store) stand(ctx context.Context, c store.Claim, at *place) (p pair, mine bool, expired time.Duration, err error) {
+	for range attempts {
+		of, err := s.session(ctx, c.TTL)
+		if err != nil {
+			return pair{}, false, 0, err
+		}
+		waits, p, err := s.ask(ctx, c, at, of)
+		switch {
+		case errors.Is(err, rpctypes.ErrLeaseNotFound):
+			s.check(ctx, []*task{{session: of}})
+			s.ticketGone(at.placeKey)
+			continue
+		case err != nil:
+			return pair{}, false, 0, err
+		case p.err != nil || p.taken != 0 && !p.record.Released && p.record.Holder == c.Holder: // nobody waits for what he has
+			if waits {
+				_, err = s.Leave(ctx, c.Name, c.Holder)
+			}
+			s.ticketGone(at.placeKey)
+			return p, p.err == nil && err == nil, 0, errors.Join(p.err, err)
+		case waits:
+			s.seenTaken(at)
+			return p, false, 0, nil
+		case p.taken != 0: // the ticket is gone, or the key that a linger deletes: written again, a ticket keeps its place
+			s.ticketGone(at.placeKey)
+			continue
+		case !s.turn(at, p):
+			return p, false, 0, nil
+		}
+		if p, expired, err = s.take(ctx, c, p); !errors.Is(err, store.ErrHeld) {
+			return p, err == nil, expired, err
+		}
+	}
+	return pair{}, false, 0, &store.HeldError{Record: store.Record{Name: c.Name, Left: retryAfter}}
+}
+
+// turn reports whether a place may take a name that is free: nobody is before it in the queue, or those who are have not taken the name for a while.
+func (s *Store) turn(at *place, p pair) bool {
+	s.inbox.mu.Lock()
+	defer s.inbox.mu.Unlock()
+	switch {
+	case len(p.line) == 0 || p.line[0].Holder == at.holder:
+		return true
+	case at.freed.IsZero():
+		at.freed = time.Now()
+	}
+	return time.Since(at.freed) >= grace
+}
+
+// take claims a name that was seen free, and deletes the ticket of its holder.
+func (s *Store) take(ctx context.Context, c store.Claim, p pair) (pair, time.Duration, error) {
+	var out store.Outcome
+	t := s.claim(c, &out)
+	t.pair, t.ticket = p, s.keys.ticket(c.Name, c.Holder)
+	s.run(ctx, []*task{t})
+	return t.pair, out.Grant.ExpiredAge, t.err
+}
+
+// ask reads the name, and writes a ticket that is attached to a session if the name is taken and the place has no such ticket as far as it knows. waits reports that there is one.
+func (s *Store) ask(ctx context.Context, c store.Claim, at *place, of *session) (waits bool, p pair, err error) {
+	client, err := s.clients.get(ctx)
+	if err != nil {
+		return false, pair{}, err
+	}
+	key := s.keys.ticket(c.Name, c.Holder)
+	is := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(s.keys.taken(c.Name)), ">", 0)}
+	then := []clientv3.Op{s.keys.get(c.Name)}
+	writes := s.writes(c, at, of)
+	if writes {
+		value, err := json.Marshal(ticketValue{c.TTL, s.inbox.id})
+		if err != nil {
+			return false, pair{}, err
+		}
+		lease := clientv3.WithLease(of.id)
+		then = append(then, clientv3.OpPut(key, string(value), lease), clientv3.OpPut(s.keys.queued(c.Name), "", lease))
+	} else {
+		is = append(is, clientv3.Compare(clientv3.CreateRevision(key), ">", 0), clientv3.Compare(clientv3.CreateRevision(s.keys.queued(c.Name)), ">", 0))
+	}
+	reply, err := s.height.commit(client.Txn(ctx).If(is...).Then(then...).Else(s.keys.get(c.Name), s.keys.getLine(c.Name)))
+	switch {
+	case errors.Is(err, rpctypes.ErrLeaseNotFound):
+		return false, pair{}, err
+	case err != nil:
+		if err = s.unsure("waiting", err); errors.Is(err, store.ErrUnknown) && writes {
+			s.abandon(of)
+		}
+		return false, pair{}, err
+	}
+	p = s.keys.pairOf(c.Name, reply.Responses[0].GetResponseRange().Kvs)
+	if !reply.Succeeded {
+		p.line = s.keys.lineOf(c.Name, reply.Responses[1].GetResponseRange().Kvs)
+	}
+	return reply.Succeeded, s.sights.see(c.Name, p), nil
+}
+
+// writes reports whether a place needs a ticket, and notes to which session that will be attached.
+func (s *Store) writes(c store.Claim, at *place, of *session) bool {
+	s.inbox.mu.Lock()
+	defer s.inbox.mu.Unlock()
+	if s.holds(c) || at.session == of && at.ttl == c.TTL {
+		return false
+	}
+	at.ttl = c.TTL
+	s.attach(at, of)
+	return true
+}
+
+// holds reports whether this handle holds a name for the holder of a claim.
+func (s *Store) holds(c store.Claim) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.held[c.Name]
+	return h != nil && h.holder == c.Holder
+}
+
+// granted returns the grant of a name that the holder has, and when it began.
+func (s *Store) granted(ctx context.Context, c store.Claim, p pair) (store.Grant, time.Time, error) {
+	s.mu.Lock()
+	h := s.holdingLocked(c.Name, p)
+	var until time.Time
+	if h != nil {
+		until = h.until
+	}
+	s.mu.Unlock()
+	if h == nil { // it was handed over, and the watch did not report that
+		return s.inherit(ctx, c.Name, p)
+	}
+	s.recover(c, p)
+	return s.kept(ctx, c.Name, p, h.session, until)
+}
+
+// inherit begins the lease of a name that was handed over.
+func (s *Store) inherit(ctx context.Context, name string, p pair) (store.Grant, time.Time, error) {
+	of, began := s.begin(name, p)
+	return s.kept(ctx, name, p, of, began.Add(p.record.TTL))
+}
+
+// kept returns the grant of a lease that this handle ends at an instant, after it has made sure that etcd keeps it until then.
+func (s *Store) kept(ctx context.Context, name string, p pair, of *session, until time.Time) (store.Grant, time.Time, error) {
+	s.mu.Lock()
+	enough := of != nil && !of.gone && of.lastsFor(time.Until(until))
+	s.mu.Unlock()
+	if !enough {
+		r := p.record
+		errs, err := s.Extend(ctx, []store.Extension{{Name: name, Holder: r.Holder, Token: r.Token, TTL: r.TTL}})
+		switch err = errors.Join(append(errs, err)...); {
+		case errors.Is(err, store.ErrLost):
+			return store.Grant{}, time.Time{}, &store.HeldError{Record: store.Record{Name: name, Left: retryAfter}}
+		case err != nil:
+			return store.Grant{}, time.Time{}, store.AsUnknown(err)
+		}
+	}
+	return grantOf(p), until.Add(-p.record.TTL), nil
+}
+
+// grantOf returns the grant of a pair.
+func grantOf(p pair) store.Grant {
+	return store.Grant{Token: p.record.Token, Mark: p.record.Mark, State: bytes.Clone(p.record.State)}
+}
+
+// Leave implements store.Queuer, with one request.
+func (s *Store) Leave(ctx context.Context, name, holder string) (bool, error) {
+	if err := s.ready(ctx); err != nil {
+		return false, err
+	}
+	if err := store.CheckName(name); err != nil {
+		return false, err
+	}
+	client, err := s.clients.get(ctx)
+	if err != nil {
+		return false, err
+	}
+	key := s.keys.ticket(name, holder)
+	reply, err := s.height.commit(client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), ">", 0)).Then(clientv3.OpDelete(key)))
+	switch {
+	case err != nil:
+		s.forsake(placeKey{name, holder})
+		return false, s.unsure("leaving the queue", err)
+	case !reply.Succeeded: // the name may have been handed over
+		s.forsake(placeKey{name, holder})
+		return false, nil
+	}
+	s.ticketGone(placeKey{name, holder})
+	return true, nil
+}

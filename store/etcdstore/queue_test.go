@@ -1,0 +1,223 @@
+package etcdstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/etcdstore"
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+// inQueue returns how many wait for a name.
+func (s *server) inQueue(t testing.TB, below, name string) int64 {
+	t.Helper()
+	reply, err := s.client.Get(background, below+"n/"+name+"\twaiting\t", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply.Count
+}
+
+// waiting calls Queue until the name is granted.
+func waiting(ctx context.Context, s *etcdstore.Store, name, holder string) <-chan store.Outcome {
+	granted := make(chan store.Outcome, 1)
+	go func() {
+		var out store.Outcome
+		for out.Err = store.ErrHeld; errors.Is(out.Err, store.ErrHeld) && ctx.Err() == nil; {
+			out.Grant, _, out.Err = s.Queue(ctx, store.Claim{Name: name, Holder: holder, TTL: time.Hour})
+		}
+		granted <- out
+	}()
+	return granted
+}
+
+// served waits for a grant.
+func served(t testing.TB, granted <-chan store.Outcome) store.Grant {
+	t.Helper()
+	select {
+	case out := <-granted:
+		if out.Err != nil {
+			t.Fatal(out.Err)
+		}
+		return out.Grant
+	case <-time.After(servers.Patience):
+		t.Fatal("the name was not handed over")
+	}
+	panic("unreachable")
+}
+
+func releaseOf(t testing.TB, s *etcdstore.Store, name, holder string, token int64) {
+	t.Helper()
+	errs, err := s.Release(background, []store.Release{{Name: name, Holder: holder, Token: token}})
+	if err = errors.Join(append(errs, err)...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestHandOver counts what it costs that many processes wait for one name: each writes one ticket, and each release is one request; the first one, and one that meets
+// a waiter who has left, read the queue. It has a server to itself.
+func TestHandOver(t *testing.T) {
+	member := servers.Etcd(t, 1)[0]
+	server := &server{EtcdServer: member, client: newClient(t, member.URL)}
+	t.Cleanup(func() { _ = server.client.Close() })
+	below := prefix()
+	const waiters, leaves = 6, 3
+	handles := make([]*etcdstore.Store, waiters+1)
+	for i := range handles {
+		handles[i] = server.open(t, below)
+	}
+	grant, err := acquire(background, handles[0], "name", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	holder, token := "x", grant.Token
+	granted := make([]<-chan store.Outcome, waiters+1)
+	ctx, leave := context.WithCancel(background)
+	defer leave()
+	for i := 1; i <= waiters; i++ {
+		of := background
+		if i == leaves {
+			of = ctx
+		}
+		granted[i] = waiting(of, handles[i], "name", fmt.Sprint("waiter ", i))
+		servers.Wait(t, "a place in the queue", func() bool { return server.inQueue(t, below, "name") == int64(i) })
+	}
+	releasing := handles[0]
+	for i := 1; i <= waiters; i++ {
+		want := "map[Txn:1]"
+		switch i {
+		case 1:
+			want = "map[Txn:2]"
+		case leaves:
+			leave()
+			<-granted[i]
+			if left, err := handles[i].Leave(background, "name", fmt.Sprint("waiter ", i)); !left || err != nil {
+				t.Fatal(left, err)
+			}
+			continue
+		case leaves + 1:
+			want = "map[Txn:2]"
+		}
+		var next store.Grant
+		cost := server.costs(t, func() {
+			releaseOf(t, releasing, "name", holder, token)
+			next = served(t, granted[i])
+		})
+		delete(cost, "LeaseKeepAlive")
+		delete(cost, "proposals")
+		if fmt.Sprint(cost) != want || next.Token <= token {
+			t.Errorf("the release before waiter %d costs %v and grants the token %d, want %s and a token above %d", i, cost, next.Token, want, token)
+		}
+		releasing, holder, token = handles[i], fmt.Sprint("waiter ", i), next.Token
+	}
+	releaseOf(t, releasing, "name", holder, token)
+	if n := server.inQueue(t, below, "name"); n != 0 {
+		t.Errorf("%d wait", n)
+	}
+	left, err := server.client.Get(background, below+"i/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil || left.Count != 0 {
+		t.Errorf("%d notes are left, %v", left.Count, err)
+	}
+}
+
+// ticket writes the place of a process that is stopped, and returns its lease of etcd.
+func (s *server) ticket(t testing.TB, below, name, value string) clientv3.LeaseID {
+	t.Helper()
+	lease, err := s.client.Grant(background, 3600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.client.Put(background, below+"n/"+name+"\twaiting\tstopped", value, clientv3.WithLease(lease.ID)); err != nil {
+		t.Fatal(err)
+	}
+	return lease.ID
+}
+
+// TestStoppedWaiter: the first in the queue does nothing. A name that is free is left to it for a second. A name that was handed over to it is free when etcd has ended its lease.
+func TestStoppedWaiter(t *testing.T) {
+	server := shared(t)
+	below := prefix()
+	a, b := server.open(t, below), server.open(t, below)
+	lease := server.ticket(t, below, "name", `{"ttl_ns":60000000000,"inbox":"stopped"}`)
+	const ttl = 300 * time.Millisecond
+	begin := time.Now()
+	if _, err := acquire(background, a, "name", ttl); err != nil { // and it ends
+		t.Fatal(err)
+	}
+	grant := served(t, waiting(background, b, "name", "b"))
+	if took := time.Since(begin); took < ttl+time.Second {
+		t.Errorf("the name was granted after %v, want that it is left to the first for a second after %v", took, ttl)
+	}
+	releaseOf(t, b, "name", "b", grant.Token)
+	out, err := a.Acquire(background, []store.Claim{{Name: "name", Holder: "x", TTL: time.Hour}})
+	if err != nil || !errors.Is(out[0].Err, store.ErrHeld) || server.inQueue(t, below, "name") != 0 {
+		t.Fatalf("got %v, %v, want that the stopped process has the name", out, err)
+	}
+	next := waiting(background, a, "name", "a")
+	servers.Wait(t, "a place in the queue", func() bool { return server.inQueue(t, below, "name") == 1 })
+	if _, err := server.client.Revoke(background, lease); err != nil {
+		t.Fatal(err)
+	}
+	if got := served(t, next); got.Token <= grant.Token || got.ExpiredAge == 0 {
+		t.Errorf("got %+v, want a token above %d, after a lease that has expired", got, grant.Token)
+	}
+}
+
+// TestForeignTicket: what something else has written into a queue holds up nobody.
+func TestForeignTicket(t *testing.T) {
+	server := shared(t)
+	below := prefix()
+	s := server.open(t, below)
+	server.ticket(t, below, "name", "{}")
+	for range 2 {
+		grant, err := acquire(background, s, "name", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := release(background, s, "name", grant.Token); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := server.inQueue(t, below, "name"); n != 0 {
+		t.Errorf("%d wait", n)
+	}
+}
+
+// TestUnknownPlace: after a request to wait that was not answered, the holder has one place when it asks again, whatever has become of the request.
+func TestUnknownPlace(t *testing.T) {
+	for _, carried := range []bool{false, true} {
+		t.Run(fmt.Sprint("carried out ", carried), func(t *testing.T) {
+			server := shared(t)
+			below := prefix()
+			fated := server.fated(t)
+			a, b := server.open(t, below), on(t, fated.Client, below)
+			grant, err := acquire(background, a, "name", time.Hour)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fated.look.Store(&fate{carried, status.Error(codes.Unavailable, "transport is closing")})
+			if _, _, err := b.Queue(background, store.Claim{Name: "name", Holder: "b", TTL: time.Hour}); !errors.Is(err, store.ErrUnknown) {
+				t.Fatalf("got %v, want that the outcome is unknown", err)
+			}
+			next := waiting(background, b, "name", "b")
+			servers.Wait(t, "a place in the queue", func() bool { return server.inQueue(t, below, "name") == 1 })
+			releaseOf(t, a, "name", "x", grant.Token)
+			got := served(t, next)
+			releaseOf(t, b, "name", "b", got.Token)
+			if n := server.inQueue(t, below, "name"); n != 0 {
+				t.Errorf("%d wait", n)
+			}
+			if _, err := acquire(background, a, "name", time.Hour); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
