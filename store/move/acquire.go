@@ -23,9 +23,19 @@ type claiming struct {
 func (b *both) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
 	outcomes, granted, err := b.claim(ctx, claims)
 	if err != nil {
+		for _, c := range claims {
+			b.doubted.put(c, struct{}{})
+		}
 		return nil, err
 	}
 	b.level(ctx, granted)
+	for i, c := range claims {
+		if errors.Is(outcomes[i].Err, store.ErrUnknown) {
+			b.doubted.put(c, struct{}{})
+		} else {
+			b.doubted.remove(c)
+		}
+	}
 	return outcomes, nil
 }
 
@@ -156,7 +166,8 @@ func newer(truth, shadow store.Record) store.Record {
 func (b *both) giveBack(ctx context.Context, refused []*claiming) {
 	halves := make([]half, len(refused))
 	for i, c := range refused {
-		halves[i] = half{name: c.claim.Name, holder: c.claim.Holder, grant: c.first.Grant}
+		repeated := b.doubted.get(c.claim) != nil
+		halves[i] = half{name: c.claim.Name, holder: c.claim.Holder, grant: c.first.Grant, unreleased: repeated || c.first.Grant.ExpiredAge > 0}
 		var done *store.DoneError
 		if errors.As(c.outcome.Err, &done) {
 			halves[i].known, halves[i].truth = true, done.Record

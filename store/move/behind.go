@@ -3,8 +3,6 @@ package move
 import (
 	"context"
 	"errors"
-	"maps"
-	"sync"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -15,65 +13,23 @@ import (
 // one before, although a confirmed extension or release says that the write took effect. What another process has written is not known.
 type behind struct {
 	turn chan struct{} // of the one that brings the shadow what it may lack: has a value while that goes on
-
-	mu    sync.Mutex
-	of    map[leaseKey]*lag
-	sweep int // how many there have to be before the next look for those that are over
+	*memory[struct{}]
 }
-
-type leaseKey struct{ name, holder string }
-
-// A lag is one lease that is behind.
-type lag struct{ until time.Time }
 
 // lagTime is how long a lease is remembered at least. A holder that is gone for so long, and for its TTL, has lost the lease.
 const lagTime = 24 * time.Hour
 
-// fewLags is how many leases may be remembered although they are over.
-const fewLags = 1024
-
 func newBehind() behind {
-	return behind{turn: make(chan struct{}, 1), of: map[leaseKey]*lag{}, sweep: fewLags}
+	return behind{turn: make(chan struct{}, 1), memory: newMemory[struct{}](lagTime)}
 }
 
-func (b *behind) add(c store.Claim) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now := time.Now()
-	b.of[leaseKey{c.Name, c.Holder}] = &lag{now.Add(max(c.TTL, lagTime))}
-	if len(b.of) > b.sweep {
-		maps.DeleteFunc(b.of, func(_ leaseKey, l *lag) bool { return now.After(l.until) })
-		b.sweep = max(fewLags, 2*len(b.of))
-	}
-}
-
-func (b *behind) remove(c store.Claim) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.of, leaseKey{c.Name, c.Holder})
-}
-
-// get returns the lag of a lease, nil if it is not behind.
-func (b *behind) get(c store.Claim) *lag {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.of[leaseKey{c.Name, c.Holder}]
-}
-
-// settle removes a lease that the shadow has caught up with, unless it has fallen behind once more since then.
-func (b *behind) settle(c store.Claim, l *lag) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if key := (leaseKey{c.Name, c.Holder}); b.of[key] == l {
-		delete(b.of, key)
-	}
-}
+func (b behind) add(c store.Claim) { b.put(c, struct{}{}) }
 
 // A confirmed alteration is one that the store that decides has carried out.
 type confirmed[E any] struct {
 	what E
-	of   int  // its index in the batch
-	lag  *lag // of its lease, nil if that is not behind
+	of   int                   // its index in the batch
+	lag  *remembered[struct{}] // of its lease, nil if that is not behind
 }
 
 // record writes confirmed alterations to the shadow. Leases that are behind come last, and one batch of them at a time: what was read for one could

@@ -16,7 +16,7 @@ const releaseTTL = time.Second
 // Extend implements store.Store: three requests. The lease is extended if the store that decides says so. An extension with a mark or a state is
 // unknown if the shadow has not recorded them.
 func (b *both) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
-	return alter(ctx, b, extensions, store.Extension.Check, alteration[store.Extension]{
+	errs, _, err := alter(ctx, b, extensions, store.Extension.Check, alteration[store.Extension]{
 		lookup: func(e store.Extension) store.Claim { return store.Claim{Name: e.Name, Holder: e.Holder, TTL: e.TTL} },
 		writes: func(e store.Extension) bool { return e.Mark != 0 || e.State != nil },
 		with:   func(e store.Extension, token int64) store.Extension { e.Token = token; return e },
@@ -27,13 +27,15 @@ func (b *both) Extend(ctx context.Context, extensions []store.Extension) ([]erro
 		},
 		send: func(s store.Store) func(context.Context, []store.Extension) ([]error, error) { return s.Extend },
 	})
+	return errs, err
 }
 
 // Release implements store.Store: three requests. The lease has ended when the store that decides says so; the shadow is released after that. A
 // release with a mark or a state is unknown if the shadow has not recorded them.
 func (b *both) Release(ctx context.Context, releases []store.Release) ([]error, error) {
-	return alter(ctx, b, releases, store.Release.Check, alteration[store.Release]{
-		lookup: func(r store.Release) store.Claim { return store.Claim{Name: r.Name, Holder: r.Holder, TTL: releaseTTL} },
+	before := b.sending(releases)
+	errs, looks, err := alter(ctx, b, releases, store.Release.Check, alteration[store.Release]{
+		lookup: releasing,
 		writes: func(r store.Release) bool { return r.Mark != 0 || r.State != nil },
 		with:   func(r store.Release, token int64) store.Release { r.Token = token; return r },
 		late:   func(r store.Release) store.Release { r.Linger = 0; return r },
@@ -44,6 +46,16 @@ func (b *both) Release(ctx context.Context, releases []store.Release) ([]error, 
 		send: func(s store.Store) func(context.Context, []store.Release) ([]error, error) { return s.Release },
 		ends: true,
 	})
+	if err != nil {
+		return nil, err
+	}
+	b.sent(ctx, releases, before, looks, errs)
+	return errs, nil
+}
+
+// releasing returns the claim by which the shadow's lease is looked up for a release.
+func releasing(r store.Release) store.Claim {
+	return store.Claim{Name: r.Name, Holder: r.Holder, TTL: releaseTTL}
 }
 
 // An alteration is what Extend and Release differ in.
@@ -60,8 +72,10 @@ type alteration[E any] struct {
 // alter changes leases in three steps. First the holder claims the shadow's lease again: it gets the one that it has, or if that was lost a new one.
 // Then the store that decides is asked. What it confirms is then written to the shadow. In this order nothing old can get into the shadow: what was
 // confirmed after the shadow's lease was acquired is the newest there is for as long as that lasts, since nobody else is granted the name without it.
-func alter[E any](ctx context.Context, b *both, batch []E, check func(E) error, a alteration[E]) ([]error, error) {
-	errs := make([]error, len(batch))
+//
+// It also returns what it has seen of the shadow for each element.
+func alter[E any](ctx context.Context, b *both, batch []E, check func(E) error, a alteration[E]) ([]error, []seen, error) {
+	errs, looks := make([]error, len(batch)), make([]seen, len(batch))
 	var valid []int
 	var asked []E
 	var claims []store.Claim
@@ -71,9 +85,9 @@ func alter[E any](ctx context.Context, b *both, batch []E, check func(E) error, 
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	shadows, ended := b.lookup(ctx, claims, a.ends)
+	shadows, ended := b.lookup(ctx, claims)
 	decided, err := a.send(b.truth)(ctx, asked)
 	if err != nil {
 		for n, e := range asked {
@@ -81,7 +95,7 @@ func alter[E any](ctx context.Context, b *both, batch []E, check func(E) error, 
 				b.behind.add(claims[n])
 			}
 		}
-		return nil, err
+		return nil, nil, err
 	}
 	var done []confirmed[E]
 	var halves []half
@@ -89,10 +103,14 @@ func alter[E any](ctx context.Context, b *both, batch []E, check func(E) error, 
 	for n, i := range valid {
 		errs[i] = decided[n]
 		shadow := shadows[n]
+		looks[i] = seen{ended[n].token, shadow.Grant.Token}
+		if !ended[n].is {
+			looks[i].before = shadow.Grant.Token
+		}
 		switch {
 		case decided[n] == nil && shadow.Err == nil:
 			e := a.with(asked[n], shadow.Grant.Token)
-			if ended[n] {
+			if a.ends && ended[n].is {
 				e = a.late(e)
 				b.behind.add(claims[n]) // this release may be a repeated one, of which the store that decides wrote nothing
 			}
@@ -100,7 +118,8 @@ func alter[E any](ctx context.Context, b *both, batch []E, check func(E) error, 
 		case decided[n] == nil && a.writes(asked[n]) && !(a.ends && lingers(shadow.Err)):
 			errs[i] = unrecorded(claims[n].Name, shadow.Err)
 		case shadow.Err == nil && errors.Is(decided[n], store.ErrLost) && !errors.Is(decided[n], store.ErrUnknown):
-			halves, given = append(halves, half{name: claims[n].Name, holder: claims[n].Holder, grant: shadow.Grant}), append(given, n)
+			unreleased := !ended[n].is || shadow.Grant.ExpiredAge > 0
+			halves, given = append(halves, half{name: claims[n].Name, holder: claims[n].Holder, grant: shadow.Grant, unreleased: unreleased}), append(given, n)
 		case a.ends && errors.Is(decided[n], store.ErrLost) && a.writes(asked[n]) && errors.Is(shadow.Err, store.ErrUnknown):
 			errs[i] = unrecorded(claims[n].Name, shadow.Err) // an earlier request may have written it to the store that decides alone
 		}
@@ -119,21 +138,24 @@ func alter[E any](ctx context.Context, b *both, batch []E, check func(E) error, 
 			b.behind.remove(claims[n])
 		}
 	}
-	return errs, nil
+	return errs, looks, nil
 }
 
-// lookup claims leases of the shadow for their holders. With look, it reports which of them had ended before. It has half of the time that is left, so
+// An end is what was found out of a lease of the shadow that had ended before its holder claimed it again.
+type end struct {
+	is    bool
+	token int64 // of the last grant before that
+}
+
+// lookup claims leases of the shadow for their holders, and returns which of them had ended before. It has half of the time that is left, so
 // that a shadow which does not respond does not keep leases from being renewed.
-func (b *both) lookup(ctx context.Context, claims []store.Claim, look bool) (outcomes []store.Outcome, ended []bool) {
+func (b *both) lookup(ctx context.Context, claims []store.Claim) (outcomes []store.Outcome, ended []end) {
 	if deadline, ok := ctx.Deadline(); ok {
 		half, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
 		defer cancel()
 		ctx = half
 	}
-	ended = make([]bool, len(claims))
-	if !look {
-		return claimEach(ctx, b.shadow, claims), ended
-	}
+	ended = make([]end, len(claims))
 	reads := slices.Clone(claims)
 	for i := range reads {
 		reads[i].Mark = -1
@@ -141,7 +163,8 @@ func (b *both) lookup(ctx context.Context, claims []store.Claim, look bool) (out
 	outcomes = claimEach(ctx, b.shadow, reads)
 	var again []store.Claim
 	for i, out := range outcomes {
-		if ended[i] = errors.Is(out.Err, store.ErrDone); ended[i] {
+		if done := (*store.DoneError)(nil); errors.As(out.Err, &done) {
+			ended[i] = end{true, done.Record.Token}
 			again = append(again, claims[i])
 		}
 	}
@@ -150,7 +173,7 @@ func (b *both) lookup(ctx context.Context, claims []store.Claim, look bool) (out
 	}
 	claimed := claimEach(ctx, b.shadow, again)
 	for i := range outcomes {
-		if ended[i] {
+		if ended[i].is {
 			outcomes[i], claimed = claimed[0], claimed[1:]
 		}
 	}

@@ -3,9 +3,10 @@ package move
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
+	crypto "crypto/rand"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -49,7 +50,7 @@ const Records = "@soloist-move/"
 // copyTTL is the TTL of the leases under which records are copied, copyBatch how many are in a request, and copyAtOnce how many such batches are
 // under way.
 const (
-	copyTTL    = 30 * time.Second
+	copyTTL    = 10 * time.Second
 	copyBatch  = 500
 	copyAtOnce = 4
 )
@@ -68,19 +69,19 @@ func Copy(ctx context.Context, oldStore, newStore store.Store, phase Phase, o Op
 	if o.Retain == 0 {
 		o.Retain = store.Forever
 	}
-	return scan(ctx, oldStore, newStore, phase, o, func(b *both, names []string, r *Report) error {
+	return scan(ctx, oldStore, newStore, phase, o, func(b *both, names []string, r *Report) ([]store.Record, error) {
 		return b.touch(ctx, names, o.Retain, r)
 	})
 }
 
 // Compare reports what [Copy] would have to do, and changes nothing.
 func Compare(ctx context.Context, oldStore, newStore store.Store, phase Phase) (Report, error) {
-	return scan(ctx, oldStore, newStore, phase, Options{}, func(_ *both, names []string, r *Report) error {
+	return scan(ctx, oldStore, newStore, phase, Options{}, func(_ *both, names []string, r *Report) ([]store.Record, error) {
 		r.Differ += len(names)
 		for _, name := range names {
 			r.note(name)
 		}
-		return nil
+		return nil, nil
 	})
 }
 
@@ -91,15 +92,15 @@ func (r *Report) note(name string) {
 }
 
 // scan reads both lists and calls do with the names that differ and are free, with some batches at once: so both stores are busy.
-func scan(ctx context.Context, oldStore, newStore store.Store, phase Phase, o Options, do func(*both, []string, *Report) error) (Report, error) {
+func scan(ctx context.Context, oldStore, newStore store.Store, phase Phase, o Options, do func(*both, []string, *Report) (held []store.Record, err error)) (Report, error) {
 	if phase != OldDecides && phase != NewDecides {
 		return Report{}, fmt.Errorf("move: phase %v: records are copied in the phases %v and %v", phase, OldDecides, NewDecides)
 	}
 	w := &work{both: pair(oldStore, newStore, phase), do: do, progress: o.Progress, slots: make(chan struct{}, copyAtOnce)}
 	var names []string
-	var suspects []twins
 	var unread error
-	for p, err := range w.both.pairs(ctx, "") {
+	failed := false
+	for p, err := range w.both.pairs(ctx, "", "") {
 		if err != nil {
 			unread = err
 			break
@@ -109,36 +110,61 @@ func scan(ctx context.Context, oldStore, newStore store.Store, phase Phase, o Op
 		}
 		switch {
 		case p.same() && p.halfHeld() || !p.same() && p.taken():
-			suspects = append(suspects, p)
+			w.doubt(p)
 		case w.count(p, p.same(), o.Abandoned):
 			names = append(names, p.name)
 		}
 		if len(names) == copyBatch {
-			if !w.send(names) {
+			batch := names
+			names = nil
+			if failed = !w.send(batch); failed {
 				break
 			}
-			names = nil
 		}
 	}
-	if len(names) > 0 && unread == nil {
+	if len(names) > 0 && unread == nil && !failed {
 		w.send(names)
 	}
-	for batch := range slices.Chunk(suspects, copyBatch) {
-		if unread == nil {
-			unread = w.suspect(ctx, batch, o.Abandoned)
+	w.running.Wait()
+	for round := 1; unread == nil && w.err == nil && len(w.suspects) > 0; round++ {
+		suspects := w.suspects
+		w.suspects, w.last = nil, round == suspectLooks
+		for batch := range slices.Chunk(suspects, copyBatch) {
+			if unread == nil {
+				unread = w.look(ctx, batch, o.Abandoned)
+			}
+		}
+		w.running.Wait()
+		if len(w.suspects) > 0 && unread == nil {
+			unread = pause(ctx, suspectPause/2+rand.N(suspectPause))
 		}
 	}
-	w.running.Wait()
 	return w.report, errors.Join(unread, w.err)
 }
 
-// suspect reads names again that seemed to be held by a replica of the phase behind. The two lists are not of one moment, so names that replicas of
-// this phase use can look like that. The shadow is read first: the store that decides then has the greater token of a name in use, and if it still
-// has the grant that was listed, its holder did not have the shadow.
-func (w *work) suspect(ctx context.Context, batch []twins, abandoned bool) error {
+// How often names are read again that seemed to be held by a replica of the phase behind, and how long after one another, more or less: replicas of this phase
+// have finished the requests to both stores by then that were under way, and others are under way.
+const (
+	suspectLooks = 25
+	suspectPause = 20 * time.Millisecond
+)
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// look reads names again that seemed to be held by a replica of the phase behind. The two lists are not of one moment, and replicas of this phase ask one store
+// after the other, so names that they use can look like that. The shadow is read first: the store that decides then has the greater token of a name in use, and if it still
+// has the grant that was listed, its holder did not have the shadow. The last look counts what still seems so.
+func (w *work) look(ctx context.Context, batch []twins, abandoned bool) error {
 	reads := make([]store.Claim, len(batch))
 	for i, p := range batch {
-		reads[i] = store.Claim{Name: p.name, Holder: "move/" + rand.Text(), TTL: copyTTL, Mark: -1}
+		reads[i] = store.Claim{Name: p.name, Holder: "move/" + crypto.Text(), TTL: copyTTL, Mark: -1}
 	}
 	shadows, truths := claimEach(ctx, w.both.shadow, reads), claimEach(ctx, w.both.truth, reads)
 	var names []string
@@ -149,7 +175,10 @@ func (w *work) suspect(ctx context.Context, batch []twins, abandoned bool) error
 		}
 		now := twins{p.name, truth.Record, shadow.Record, truth.Record.Token != 0 && shadow.Record.Token != 0}
 		behind := now.halfHeld() && now.truth.Token == p.truth.Token
-		if w.count(now, now.same() && !behind, abandoned) {
+		switch same := now.same() && !behind; {
+		case !same && now.taken() && !w.last:
+			w.doubt(now)
+		case w.count(now, same, abandoned):
 			names = append(names, p.name)
 		}
 	}
@@ -159,17 +188,26 @@ func (w *work) suspect(ctx context.Context, batch []twins, abandoned bool) error
 	return nil
 }
 
+// doubt notes a name that is to be looked at again.
+func (w *work) doubt(p twins) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.suspects = append(w.suspects, p)
+}
+
 // A work is a scan with its batches.
 type work struct {
 	both     *both
-	do       func(*both, []string, *Report) error
+	do       func(*both, []string, *Report) (held []store.Record, err error)
 	progress func(Report)
 	slots    chan struct{}
 	running  sync.WaitGroup
 
-	mu     sync.Mutex // of what follows
-	report Report
-	err    error
+	mu       sync.Mutex // of what follows
+	report   Report
+	err      error
+	suspects []twins
+	last     bool // they are looked at for the last time
 }
 
 // count notes what the stores have of a name, and reports whether it is not the same and can be copied.
@@ -200,9 +238,19 @@ func (w *work) send(names []string) bool {
 	w.running.Go(func() {
 		defer func() { <-w.slots }()
 		var r Report
-		err := w.do(w.both, names, &r)
+		held, err := w.do(w.both, names, &r)
 		w.mu.Lock()
 		defer w.mu.Unlock()
+		for _, h := range held {
+			if w.last {
+				r.Taken++
+				r.Left = max(r.Left, h.Left)
+				r.note(h.Name)
+			} else {
+				w.report.Names-- // it is counted again
+				w.suspects = append(w.suspects, twins{name: h.Name})
+			}
+		}
 		w.err = errors.Join(w.err, err)
 		w.report.add(r)
 		if w.progress != nil {
@@ -243,27 +291,28 @@ func (p twins) taken() bool { return !p.truth.Free() || !p.shadow.Free() }
 // will write is in one store only, and so is its crash.
 func (p twins) halfHeld() bool { return p.truth.Holder != "" && p.truth.Holder != p.shadow.Holder }
 
-// touch acquires names, and releases them with records that agree: the store that decides first, so that the other one never knows more.
-func (b *both) touch(ctx context.Context, names []string, retain time.Duration, r *Report) error {
-	if len(names) == 0 {
-		return nil
+// touch acquires names, and releases them with records that agree: the store that decides first, so that the other one never knows more. It returns those that
+// were held. Once it has begun, it goes on when ctx ends: else the names would be taken until its leases end.
+func (b *both) touch(ctx context.Context, names []string, retain time.Duration, r *Report) (held []store.Record, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), copyTTL)
+	defer cancel()
 	claims := make([]store.Claim, len(names))
 	for i, name := range names {
-		claims[i] = store.Claim{Name: name, Holder: "move/" + rand.Text(), TTL: copyTTL}
+		claims[i] = store.Claim{Name: name, Holder: "move/" + crypto.Text(), TTL: copyTTL}
 	}
 	outcomes, granted, err := b.claim(ctx, claims)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var broken error
 	for i, out := range outcomes {
-		var held *store.HeldError
+		var taken *store.HeldError
 		switch {
-		case errors.As(out.Err, &held):
-			r.Taken++
-			r.Left = max(r.Left, held.Record.Left)
-			r.note(names[i])
+		case errors.As(out.Err, &taken):
+			held = append(held, store.Record{Name: names[i], Left: taken.Record.Left})
 		case out.Err != nil:
 			broken = errors.Join(broken, fmt.Errorf("move: copying %q: %w", names[i], out.Err))
 		}
@@ -282,7 +331,7 @@ func (b *both) touch(ctx context.Context, names []string, retain time.Duration, 
 		}
 		r.Copied++
 	}
-	return broken
+	return held, broken
 }
 
 // ends returns the releases that end granted claims in one of the stores, with the newer of the two records.

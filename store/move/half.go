@@ -11,6 +11,7 @@ import (
 type half struct {
 	name, holder string
 	grant        store.Grant  // of the shadow
+	unreleased   bool         // nobody has released the shadow since the last write to the store that decides, as far as is known
 	truth        store.Record // what the store that decides has
 	known        bool         // whether truth was found out
 }
@@ -18,15 +19,15 @@ type half struct {
 // errWhole is the error for a lease that is no half: its holder has the name, with another token than it said.
 var errWhole = errors.New("move: the holder has the name in both stores")
 
-// leave releases halves, and returns the error of each. A release frees a name as one whose last holder has left all in order. So the shadow first gets what the
-// store that decides has of the name: its holder, or the one before whose lease expired, may have written that to the store that decides alone,
-// and a replica in the other middle phase would go on without it. A grant cannot show that this is needless: a claim that is repeated is not told that the lease before
-// expired. What cannot be read is not released, and expires.
+// leave releases halves, and returns the error of each. A release frees a name as one whose last holder has left all in order. So an unreleased shadow first
+// gets what the store that decides has of the name: its holder, or the one before whose lease expired, may have written that to the store that decides alone,
+// and a replica in the other middle phase would go on without it. What cannot be read is not released, and expires. A shadow that was released before it
+// was granted to the half is left as it is: a holder in the other middle phase, which writes here first, may be about to write the same to the other store.
 func (b *both) leave(ctx context.Context, halves []half) []error {
 	var unread []int
 	var reads []store.Claim
 	for i, h := range halves {
-		if !h.known {
+		if h.unreleased && !h.known {
 			unread, reads = append(unread, i), append(reads, store.Claim{Name: h.name, Holder: h.holder, TTL: store.MinTTL, Mark: -1})
 		}
 	}
@@ -59,7 +60,7 @@ func (b *both) leave(ctx context.Context, halves []half) []error {
 
 func (h half) release() store.Release {
 	r := store.Release{Name: h.name, Holder: h.holder, Token: h.grant.Token, Retain: store.Forever}
-	if h.truth.Token != 0 && h.truth.Mark >= h.grant.Mark {
+	if newer := h.truth.Mark > h.grant.Mark; newer || h.unreleased && h.truth.Token != 0 && h.truth.Mark == h.grant.Mark {
 		r.Mark, r.State = h.truth.Mark, written(h.truth.State)
 	}
 	return r

@@ -13,14 +13,14 @@ import (
 func TestLagsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBehind()
-		for i := range 10 * fewLags {
+		for i := range 10 * fewRemembered {
 			b.add(store.Claim{Name: fmt.Sprint(i), Holder: "h", TTL: time.Second})
 			time.Sleep(lagTime / 100)
 		}
-		if n := len(b.of); n > fewLags+1 {
+		if n := len(b.of); n > fewRemembered+1 {
 			t.Errorf("%d leases are remembered", n)
 		}
-		last := store.Claim{Name: fmt.Sprint(10*fewLags - 1), Holder: "h"}
+		last := store.Claim{Name: fmt.Sprint(10*fewRemembered - 1), Holder: "h"}
 		if b.get(last) == nil {
 			t.Error("the last one is forgotten")
 		}

@@ -80,10 +80,11 @@ func New(oldStore, newStore store.Store, phase Phase) (store.Store, error) {
 }
 
 func pair(oldStore, newStore store.Store, phase Phase) *both {
-	if phase == OldDecides {
-		return &both{truth: oldStore, shadow: newStore, phase: phase, behind: newBehind()}
+	b := &both{truth: oldStore, shadow: newStore, phase: phase, behind: newBehind(), doubted: newMemory[struct{}](repeatTime), released: newMemory[ending](repeatTime)}
+	if phase == NewDecides {
+		b.truth, b.shadow = newStore, oldStore
 	}
-	return &both{truth: newStore, shadow: oldStore, phase: phase, behind: newBehind()}
+	return b
 }
 
 // An alone store is one store, with another one to close.

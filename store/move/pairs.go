@@ -8,11 +8,11 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// pairs yields the names of both stores that begin with prefix, in their order. If a list fails, the names that could be read are yielded, and
+// pairs yields the names of both stores that begin with prefix and come after a text, in their order. If a list fails, the names that could be read are yielded, and
 // then the error.
-func (b *both) pairs(ctx context.Context, prefix string) iter.Seq2[twins, error] {
+func (b *both) pairs(ctx context.Context, prefix, after string) iter.Seq2[twins, error] {
 	return func(yield func(twins, error) bool) {
-		truth, shadow := read(b.truth.List(ctx, prefix)), read(b.shadow.List(ctx, prefix))
+		truth, shadow := read(store.ListAfter(ctx, b.truth, prefix, after)), read(store.ListAfter(ctx, b.shadow, prefix, after))
 		defer truth.stop()
 		defer shadow.stop()
 		truth.next()
@@ -64,8 +64,13 @@ func (r *reader) next() {
 // List implements store.Store. It yields the records of the store that decides. A name is taken for as long as it is taken in one of the stores: so
 // one that seems free is not refused. A name that only the other store has is left out: nobody has been granted it in this phase.
 func (b *both) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return b.ListAfter(ctx, prefix, "")
+}
+
+// ListAfter implements store.Pager.
+func (b *both) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
-		for p, err := range b.pairs(ctx, prefix) {
+		for p, err := range b.pairs(ctx, prefix, after) {
 			if err == nil && p.truth.Name == "" {
 				continue
 			}

@@ -1,8 +1,10 @@
 package move_test
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -36,6 +38,54 @@ func TestRepeatedReleaseWritesNothing(t *testing.T) {
 			if err != nil || !errors.As(read[0].Err, &done) || string(done.Record.State) != "first" {
 				t.Errorf("%v, store %d: %v %+v", phase, i, err, read)
 			}
+		}
+	}
+}
+
+// A cutStore can carry out releases without a reply.
+type cutStore struct {
+	store.Store
+	cut bool
+}
+
+func (s *cutStore) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	errs, err := s.Store.Release(ctx, releases)
+	if s.cut {
+		return nil, store.AsUnknown(context.DeadlineExceeded)
+	}
+	return errs, err
+}
+
+// TestRepeatedReleaseIsNotLost: the store that decides carried out a release, and the reply was lost. A claim of a replica in the other middle phase was
+// granted by that store and refused by the other one. The release, repeated, does not say that the lease was lost, and the next holder is given what it wrote.
+func TestRepeatedReleaseIsNotLost(t *testing.T) {
+	other := map[move.Phase]move.Phase{move.OldDecides: move.NewDecides, move.NewDecides: move.OldDecides}
+	for phase := range other {
+		for _, next := range other {
+			t.Run(phase.String()+"/"+next.String(), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					before, after := &cutStore{Store: memstore.New()}, &cutStore{Store: memstore.New()}
+					s := in(t, before, after, phase)
+					g := take(t, s, "x", "h")
+					r := store.Release{Name: "x", Holder: "h", Token: g.Token, State: []byte("page 7"), Retain: store.Forever}
+					before.cut, after.cut = true, true
+					if errs, err := s.Release(t.Context(), []store.Release{r}); !errors.Is(errors.Join(append(errs, err)...), store.ErrUnknown) {
+						t.Fatal(errs, err)
+					}
+					before.cut, after.cut = false, false
+					if out := claimOnce(t, in(t, before, after, other[phase]), "x", "half"); !errors.Is(out.Err, store.ErrHeld) {
+						t.Fatal(out)
+					}
+					for range 2 {
+						if errs, err := s.Release(t.Context(), []store.Release{r}); err != nil || !errors.Is(errs[0], store.ErrUnknown) {
+							t.Errorf("repeated: %v, %v", errs, err)
+						}
+					}
+					if g := take(t, in(t, before, after, next), "x", "next"); string(g.State) != "page 7" {
+						t.Errorf("the next holder is given %q", g.State)
+					}
+				})
+			})
 		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/soloist-dev/soloist/internal/proof"
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/move"
 )
@@ -66,7 +65,9 @@ func (f *fleet) move(ctx context.Context, operations int) error {
 			f.worked(ctx, share)
 		}
 		if phase == move.OldDecides || phase == move.NewDecides {
-			f.copy(ctx, phase)
+			if err := f.copy(ctx, phase); err != nil {
+				cancel(err)
+			}
 		}
 	}
 	for _, order := range orders {
@@ -92,19 +93,28 @@ func (f *fleet) worked(ctx context.Context, operations int) {
 	}
 }
 
+// mostCopies is how often a copy is tried amid faults.
+const mostCopies = 2000
+
 // copy copies until all is the same.
-func (f *fleet) copy(ctx context.Context, phase move.Phase) {
+func (f *fleet) copy(ctx context.Context, phase move.Phase) error {
 	before, after := paged{f.rig.stores[0], f.page}, paged{f.rig.to[0], f.page}
-	for ctx.Err() == nil {
+	var report move.Report
+	var err error
+	for range mostCopies {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		bound, cancel := context.WithTimeout(ctx, requestTimeout)
-		report, err := move.Copy(bound, before, after, phase, move.Options{})
+		report, err = move.Copy(bound, before, after, phase, move.Options{})
 		cancel()
 		if err == nil && report.Complete() {
 			f.rec.fault("copied")
-			return
+			return nil
 		}
 		f.worked(ctx, 10)
 	}
+	return errors.Join(fmt.Errorf("copying in the phase %v is never complete: %+v", phase, report), err)
 }
 
 // A paged store lists the names of one round only.
@@ -294,54 +304,4 @@ func (s *mortal) Extend(ctx context.Context, extensions []store.Extension) ([]er
 // Release is as in store.Store.
 func (s *mortal) Release(ctx context.Context, releases []store.Release) ([]error, error) {
 	return carry(ctx, s, releases, s.Store.Release)
-}
-
-// judgedMove leaves out what refusals tell while a fleet moves, and no single store would tell.
-func judgedMove(h proof.History) proof.History { return settled(withKnownTokens(h)) }
-
-// withKnownTokens leaves out refusals that tell a token which nobody was granted: while replicas are in both middle phases, it may be that of the other store.
-func withKnownTokens(h proof.History) proof.History {
-	type token struct {
-		name string
-		n    int64
-	}
-	granted := map[token]bool{}
-	for _, e := range h {
-		if e.Kind == proof.Acquire && e.Result == proof.Granted {
-			granted[token{e.Name, e.Token}] = true
-		}
-	}
-	for i, e := range h {
-		if e.Kind == proof.Acquire && e.Result == proof.Held && !granted[token{e.Name, e.Token}] {
-			h[i].Result = proof.Failed
-		}
-	}
-	return h
-}
-
-// cleared is the State of a write that leaves none.
-var cleared = proof.Released(store.Release{State: []byte{}}).State
-
-// settled leaves out what refusals tell of a state whose write had no outcome: if its writer died between the two stores, replicas in one middle phase
-// see it, and the next grant, in the other one, settles that it was not written. What a grant tells is always judged.
-func settled(h proof.History) proof.History {
-	type write struct {
-		name  string
-		state uint64
-	}
-	open := map[write]bool{}
-	for _, e := range h {
-		if e.Kind != proof.Acquire && e.Result == proof.Unknown && e.State != 0 {
-			if e.State == cleared {
-				e.State = 0 // as a refusal tells it
-			}
-			open[write{e.Name, e.State}] = true
-		}
-	}
-	for i, e := range h {
-		if e.Kind == proof.Acquire && e.Result == proof.Done && open[write{e.Name, e.State}] {
-			h[i].Seen = 0
-		}
-	}
-	return h
 }

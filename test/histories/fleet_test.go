@@ -6,13 +6,14 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/soloist-dev/soloist/internal/proof"
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
 // moved returns the rig of a fleet that moves from the stores of one rig to those of another one, amid the faults of both.
 func moved(from, to *rig) *rig {
 	return &rig{
-		stores: from.stores, to: to.stores, faults: slices.Concat(from.faults, to.faults), noClock: from.noClock || to.noClock, allow: judgedMove,
+		stores: from.stores, to: to.stores, faults: slices.Concat(from.faults, to.faults), noClock: from.noClock || to.noClock, allow: proof.Moved,
 	}
 }
 

@@ -34,7 +34,7 @@ func TestMoves(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newMovingFleet(seed)
 			f.run(t)
-			v := proof.Check(judgedMove(f.rec.history()), proof.Rules{Steps: 300_000})
+			v := proof.Check(proof.Moved(f.rec.history()), proof.Rules{Steps: 300_000})
 			for _, found := range v.Violations {
 				t.Errorf("seed %d: %v", seed, found)
 			}

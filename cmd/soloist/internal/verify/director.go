@@ -64,10 +64,14 @@ type director struct {
 	notes  []string            // why the run shows nothing
 }
 
+func newDirector(c Config) *director {
+	return &director{Config: c, rng: rand.New(rand.NewPCG(c.Seed, 0)), epoch: time.Now(), begun: fleet.Now(),
+		count: newCount(c), gauge: newGauge(c.TTL), paused: map[*fleet.Process]bool{}, told: map[eventKey]int{}, done: map[string]int{}}
+}
+
 // collect runs the replicas and returns the director, who knows their history.
 func collect(ctx context.Context, c Config) (*director, error) {
-	d := &director{Config: c, rng: rand.New(rand.NewPCG(c.Seed, 0)), epoch: time.Now(), begun: fleet.Now(),
-		count: newCount(c), gauge: newGauge(c.TTL), paused: map[*fleet.Process]bool{}, told: map[eventKey]int{}, done: map[string]int{}}
+	d := newDirector(c)
 	var err error
 	if d.resource, err = serve(d.add); err != nil {
 		return nil, err

@@ -27,12 +27,15 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	path := os.Getenv(pathVariable)
-	if path == "" {
-		os.Exit(m.Run())
+	path, moved := os.Getenv(pathVariable), os.Getenv(movedVariable)
+	open := func() (store.Store, error) { return openWrong(path, os.Getenv(wrongVariable)) }
+	switch {
+	case moved != "":
+		open = func() (store.Store, error) { return openMoved(moved) }
+	case path == "":
+		servers.Main(m)
 	}
-	err := Replica(context.Background(), func() (store.Store, error) { return openWrong(path, os.Getenv(wrongVariable)) }, os.Stdin, os.Stdout)
-	if err != nil {
+	if err := Replica(context.Background(), open, os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

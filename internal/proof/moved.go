@@ -1,0 +1,48 @@
+package proof
+
+// Moved leaves out of the history of a fleet that moves between two stores, by package store/move, what refusals tell then and no single store would tell.
+func Moved(h History) History { return settled(grantedTokens(h)) }
+
+// grantedTokens leaves out refusals that tell a token which nobody was granted: while replicas are in both middle phases, it may be that of the other store.
+func grantedTokens(h History) History {
+	type token struct {
+		name string
+		n    int64
+	}
+	granted := map[token]bool{}
+	for _, e := range h {
+		if e.Kind == Acquire && e.Result == Granted {
+			granted[token{e.Name, e.Token}] = true
+		}
+	}
+	for i, e := range h {
+		if e.Kind == Acquire && e.Result == Held && !granted[token{e.Name, e.Token}] {
+			h[i].Result = Failed
+		}
+	}
+	return h
+}
+
+// settled leaves out what refusals tell of a state whose write had no outcome: if its writer died between the two stores, replicas in one middle phase
+// see it, and the next grant, in the other one, settles that it was not written. What a grant tells is always judged.
+func settled(h History) History {
+	type write struct {
+		name  string
+		state uint64
+	}
+	open := map[write]bool{}
+	for _, e := range h {
+		if e.Kind != Acquire && e.Result == Unknown && e.State != 0 {
+			if e.State == cleared {
+				e.State = 0 // as a refusal tells it
+			}
+			open[write{e.Name, e.State}] = true
+		}
+	}
+	for i, e := range h {
+		if e.Kind == Acquire && e.Result == Done && open[write{e.Name, e.State}] {
+			h[i].Seen = 0
+		}
+	}
+	return h
+}
