@@ -59,7 +59,7 @@ func (b *backend) Read(ctx context.Context, names []string) ([]casstore.Item, er
 // read reads a row at SERIAL, and again while it is contended.
 func (b *backend) read(ctx context.Context, session *gocql.Session, name string) (item casstore.Item, err error) {
 	uncontended(ctx, func() bool {
-		item, err = b.readOnce(ctx, session, name)
+		err = connected(ctx, func() (err error) { item, err = b.readOnce(ctx, session, name); return err })
 		return contended(err)
 	})
 	return item, err
@@ -92,8 +92,8 @@ func (b *backend) Write(ctx context.Context, changes []casstore.Change) ([]casst
 // write changes one row, and tries again while it is contended and has had no effect.
 func (b *backend) write(ctx context.Context, session *gocql.Session, c casstore.Change) (result casstore.Result) {
 	uncontended(ctx, func() bool {
-		begun := casstore.Now()
-		if result = b.writeOnce(ctx, session, c); !contended(result.Err) {
+		err := connected(ctx, func() error { result = b.writeOnce(ctx, session, c); return result.Err })
+		if !contended(err) {
 			return false
 		}
 		now, err := b.read(ctx, session, c.Name)
@@ -101,7 +101,7 @@ func (b *backend) write(ctx context.Context, session *gocql.Session, c casstore.
 			return false
 		}
 		var again bool
-		result, again = settle(c, now, begun.Since(), result.Err)
+		result, again = settle(c, now, result.Err)
 		return again
 	})
 	return result

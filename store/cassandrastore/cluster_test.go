@@ -4,11 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +12,7 @@ import (
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/cassandrastore"
+	"github.com/soloist-dev/soloist/test/failover"
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
@@ -56,15 +53,18 @@ func (r *ring) connect(t *testing.T, timeout time.Duration, node int) *gocql.Ses
 	return session
 }
 
-// stores returns a store for each node, with its own session.
-func (r *ring) stores(t *testing.T) (stores []*cassandrastore.Store) {
+// table makes a table with three copies of each row.
+func (r *ring) table(t *testing.T) cassandrastore.Config {
 	t.Helper()
 	cfg := cassandrastore.Config{Keyspace: r.keyspace(t, threeCopies)}
 	r.migrated(t, cfg)
-	for n := range r.nodes {
-		stores = append(stores, on(t, r.connect(t, 5*time.Second, n), cfg))
-	}
-	return stores
+	return cfg
+}
+
+// store returns a store with its own session, which asks one node first.
+func (r *ring) store(t *testing.T, node int, cfg cassandrastore.Config) *cassandrastore.Store {
+	t.Helper()
+	return on(t, r.connect(t, 5*time.Second, node), cfg)
 }
 
 // TestCluster: three nodes, of which one or two are away.
@@ -78,7 +78,7 @@ func TestCluster(t *testing.T) {
 }
 
 func (r *ring) promises(t *testing.T) {
-	s := r.stores(t)[0]
+	s := r.store(t, 0, r.table(t))
 	c, err := s.Capabilities(background)
 	if err != nil || c.Fencing.Answer != store.Yes || c.Durable.Answer != store.Yes || !strings.Contains(c.Fencing.Why, "majority of 3") {
 		t.Errorf("got %+v, %v, want that three copies promise both", c, err)
@@ -94,128 +94,23 @@ func (r *ring) promises(t *testing.T) {
 	}
 }
 
-// A shelf is the names of a test. It sees who has them.
-type shelf struct {
-	names  []string
-	inside []atomic.Bool
-	tokens []atomic.Int64 // the greatest that was granted
-	rounds atomic.Int64   // grants that were released
-}
-
-func newShelf(n int) *shelf {
-	s := &shelf{inside: make([]atomic.Bool, n), tokens: make([]atomic.Int64, n)}
-	for i := range n {
-		s.names = append(s.names, fmt.Sprint("name-", i))
-	}
-	return s
-}
-
 // patience returns a context for the next attempt at a request: longer each time, so that a slow machine succeeds at last.
 func patience(attempt int) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(background, min(time.Duration(attempt)*4*time.Second, servers.Patience))
 }
 
-// take claims all names in one batch, and repeats what is not known until it is. It returns what was granted.
-func (s *shelf) take(t *testing.T, on store.Store, holder string) (granted []store.Release) {
-	claims := make(map[string]store.Claim)
-	for _, name := range s.names {
-		claims[name] = store.Claim{Name: name, Holder: holder, TTL: time.Hour}
-	}
-	for attempt := 1; len(claims) > 0; attempt++ {
-		ctx, cancel := patience(attempt)
-		batch := slices.Collect(maps.Values(claims))
-		outcomes, _ := on.Acquire(ctx, batch) // an error is about all of them
-		cancel()
-		for i, outcome := range outcomes {
-			switch {
-			case outcome.Err == nil:
-				s.enter(t, batch[i].Name, outcome.Grant.Token)
-				granted = append(granted, store.Release{Name: batch[i].Name, Holder: holder, Token: outcome.Grant.Token, Retain: store.Forever})
-			case !errors.Is(outcome.Err, store.ErrHeld):
-				continue
-			}
-			delete(claims, batch[i].Name)
-		}
-	}
-	return granted
-}
-
-// enter notes a grant, which must be the only one of its name, and have the greatest token.
-func (s *shelf) enter(t *testing.T, name string, token int64) {
-	i := slices.Index(s.names, name)
-	if !s.inside[i].CompareAndSwap(false, true) {
-		t.Errorf("%s has two holders", name)
-	}
-	if before := s.tokens[i].Swap(token); token <= before {
-		t.Errorf("%s was granted with token %d after %d", name, token, before)
-	}
-}
-
-// give releases all that was granted in one batch, and repeats what is not known until it is.
-func (s *shelf) give(t *testing.T, on store.Store, granted []store.Release) {
-	for _, g := range granted {
-		s.inside[slices.Index(s.names, g.Name)].Store(false)
-	}
-	for attempt := 1; len(granted) > 0; attempt++ {
-		ctx, cancel := patience(attempt)
-		errs, err := on.Release(ctx, granted)
-		cancel()
-		if err != nil {
-			continue
-		}
-		var left []store.Release
-		for i, err := range errs {
-			switch {
-			case err == nil, attempt > 1 && errors.Is(err, store.ErrLost): // somebody has it already, after the release that was not known
-				s.rounds.Add(1)
-			case errors.Is(err, store.ErrLost):
-				t.Errorf("%s was lost", granted[i].Name)
-			default:
-				left = append(left, granted[i])
-			}
-		}
-		granted = left
-	}
-}
-
-// oneAway: while one node is killed, and while one is paused, batches of three processes go on, no name has two holders and no token falls.
+// oneAway: two nodes of three continue.
 func (r *ring) oneAway(t *testing.T) {
-	s, stop := newShelf(8), make(chan struct{})
-	var wait sync.WaitGroup
-	for p, on := range r.stores(t) {
-		wait.Go(func() {
-			for round := 0; ; round++ {
-				select {
-				case <-stop:
-					return
-				default:
-					s.give(t, on, s.take(t, on, fmt.Sprint(p, "/", round)))
-				}
-			}
-		})
-	}
-	goOn := func(when string) {
-		t.Helper()
-		before := s.rounds.Load()
-		servers.Wait(t, "grants "+when, func() bool { return s.rounds.Load() >= before+3*int64(len(s.names)) })
-		t.Logf("%d grants %s", s.rounds.Load()-before, when)
-	}
-	goOn("with all nodes")
-	r.nodes[1].Kill()
-	goOn("after a node was killed")
-	r.nodes[1].Start()
-	goOn("after it was started again")
-	r.nodes[2].Pause()
-	goOn("while a node is paused")
-	r.nodes[2].Resume()
-	goOn("after it was resumed")
-	close(stop)
-	wait.Wait()
+	cfg := r.table(t)
+	failover.OneAway(t, failover.Cluster{
+		Servers: []failover.Server{r.nodes[0], r.nodes[1], r.nodes[2]},
+		Open:    func(first int) store.Store { return r.store(t, first, cfg) },
+	})
 }
 
 // twoAway: while two of three nodes are away nothing is granted or extended, and errors say why. Whoever had a lease has it when they are back.
 func (r *ring) twoAway(t *testing.T) {
-	s := r.stores(t)[0]
+	s := r.store(t, 0, r.table(t))
 	var kept store.Grant
 	again(t, "a lease", func() (err error) { kept, err = acquire(background, s, "kept"); return err })
 	r.nodes[1].Kill()

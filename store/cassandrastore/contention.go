@@ -2,6 +2,7 @@ package cassandrastore
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -22,6 +23,12 @@ const (
 	longWait  = 200 * time.Millisecond
 )
 
+// reconnecting is how long a request waits for a connection. The driver connects anew in the background.
+const reconnecting = 3 * time.Second
+
+// unconnected reports whether a request was not sent because the driver had no connection.
+func unconnected(err error) bool { return errors.Is(err, gocql.ErrNoConnections) }
+
 // uncontended calls attempt until it returns false or ctx ends, with growing waits of random length, so that the others come to an end.
 func uncontended(ctx context.Context, attempt func() bool) {
 	for wait := firstWait; attempt(); wait = min(2*wait, longWait) {
@@ -31,6 +38,16 @@ func uncontended(ctx context.Context, attempt func() bool) {
 			return
 		}
 	}
+}
+
+// connected calls attempt until it has had a connection, for as long as reconnecting.
+func connected(ctx context.Context, attempt func() error) (err error) {
+	begun := time.Now()
+	uncontended(ctx, func() bool {
+		err = attempt()
+		return unconnected(err) && time.Since(begun) < reconnecting
+	})
+	return err
 }
 
 // remembered is how many writes before the last one a version names. A write is recognized while at most as many have followed it.
@@ -46,8 +63,9 @@ func versionAfter(c casstore.Change) string {
 }
 
 // settle returns the outcome of a contended write, or true if it is to be tried again. now is the row as it was read since: at SERIAL, so what has had no
-// effect by then never will. took is the longest that the write can be ago, and err what Cassandra said of it.
-func settle(c casstore.Change, now casstore.Item, took time.Duration, err error) (result casstore.Result, again bool) {
+// effect by then never will. err is what Cassandra said of it. That a lease cannot have ended yet proves nothing: another process can have its holder
+// and token, and extend or release it.
+func settle(c casstore.Change, now casstore.Item, err error) (result casstore.Result, again bool) {
 	there := writes(now.Version)
 	switch {
 	case now.Version == c.Version: // it has had no effect
@@ -56,7 +74,7 @@ func settle(c casstore.Change, now casstore.Item, took time.Duration, err error)
 		return casstore.Result{}, false
 	case c.Record != nil && slices.Contains(there, c.Record.Write): // others may have written since
 		return casstore.Result{Version: versionAfter(c)}, false
-	case remembers(there, c.Version), wouldHold(c, took):
+	case remembers(there, c.Version):
 		return casstore.Result{Err: casstore.ErrConflict, Current: &now}, false
 	}
 	return casstore.Result{Err: err, Current: &now}, false
@@ -69,9 +87,4 @@ func remembers(there []string, version string) bool {
 		return slices.Contains(there, before[0])
 	}
 	return len(there) > 0 && len(there) <= remembered
-}
-
-// wouldHold reports whether the row would still be as it was written, because the write began or extended a lease that cannot have ended yet.
-func wouldHold(c casstore.Change, took time.Duration) bool {
-	return c.Record != nil && !c.Record.Released && took < c.Record.TTL
 }

@@ -27,8 +27,12 @@ func wrap(doing string, err error) error {
 	switch {
 	case errors.As(err, &few):
 		return fmt.Errorf("cassandrastore: %s: of %d copies that must decide %d can be reached: start the nodes that are down: %w", doing, few.Required, few.Alive, err)
-	case errors.As(err, &denied), errors.As(err, &credentials):
-		return fmt.Errorf("cassandrastore: %s: %w: %w", doing, err, fs.ErrPermission)
+	case errors.As(err, &denied):
+		return fmt.Errorf("cassandrastore: %s: a right is missing: GRANT SELECT, MODIFY on the table, and to migrate CREATE on the keyspace: %w: %w", doing, err, fs.ErrPermission)
+	case errors.As(err, &credentials):
+		return fmt.Errorf("cassandrastore: %s: check the user and the password: %w: %w", doing, err, fs.ErrPermission)
+	case strings.Contains(err.Error(), "authentication required"): // the driver has no type for it
+		return fmt.Errorf("cassandrastore: %s: the server wants a user and a password: write cassandra://USER:PASSWORD@HOST/KEYSPACE: %w: %w", doing, err, fs.ErrPermission)
 	case errors.As(err, &invalid) && aboutSchema(invalid.Message()):
 		return fmt.Errorf("cassandrastore: %s: run `soloist migrate up` (%w): %w", doing, err, store.ErrSchema)
 	}

@@ -121,6 +121,37 @@ func TestContention(t *testing.T) {
 	}
 }
 
+// TestContendedExtension: an extension that took effect, and whose outcome Cassandra cannot tell, does not undo what another process has written since
+// with the same holder and token, however often that was.
+func TestContendedExtension(t *testing.T) {
+	server := shared(t)
+	_, cfg := server.fresh(t)
+	p := newProxy(t, server.Addr)
+	s, other := on(t, p.session(t), cfg), server.open(t, cfg)
+	grant, err := acquire(background, s, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	extend := func(s *cassandrastore.Store, state string) error {
+		errs, err := s.Extend(background, []store.Extension{{Name: "a", Holder: "x", Token: grant.Token, TTL: time.Hour, State: []byte(state)}})
+		return errors.Join(append(errs, err)...)
+	}
+	var failed error
+	p.next.Store(&fate{forward: true, reply: failure(uint32(gocql.ErrCodeCASWriteUnknown), serial, uint32(1), uint32(2)), before: func() {
+		for i := range 10 {
+			failed = errors.Join(failed, extend(other, fmt.Sprint("later ", i)))
+		}
+	}})
+	if err := extend(s, "early"); !errors.Is(err, store.ErrUnknown) || failed != nil {
+		t.Errorf("got %v, want an unknown outcome; the other process got %v", err, failed)
+	}
+	for r, err := range other.List(background, "a") {
+		if err != nil || string(r.State) != "later 9" {
+			t.Errorf("the state is %q, %v; want what was written last", r.State, err)
+		}
+	}
+}
+
 // TestWhatBecomesOfReleases is the same for extensions and releases: both can be repeated.
 func TestWhatBecomesOfReleases(t *testing.T) {
 	server := shared(t)
@@ -270,7 +301,7 @@ func TestRights(t *testing.T) {
 	if _, err := app.Examine(background); err != nil {
 		t.Error(err)
 	}
-	if _, err := acquire(background, user("reader", "SELECT"), "b"); !errors.Is(err, fs.ErrPermission) || errors.Is(err, store.ErrUnknown) {
+	if _, err := acquire(background, user("reader", "SELECT"), "b"); !errors.Is(err, fs.ErrPermission) || errors.Is(err, store.ErrUnknown) || !says(err, "GRANT SELECT, MODIFY") {
 		t.Errorf("without MODIFY: got %v, want that it is not allowed", err)
 	}
 	if _, err := acquire(background, user("nobody"), "b"); !errors.Is(err, fs.ErrPermission) || errors.Is(err, store.ErrUnknown) {
@@ -289,6 +320,14 @@ func TestRights(t *testing.T) {
 		}
 		return err == nil
 	})
+	nameless, err := cassandrastore.OpenURL(background, "cassandra://"+server.Addr+"/"+cfg.Keyspace+"?dialtimeout=5m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nameless.Close()
+	if _, err := acquire(background, nameless, "b"); !errors.Is(err, fs.ErrPermission) || errors.Is(err, store.ErrUnknown) || !says(err, "USER:PASSWORD@") {
+		t.Errorf("without a user: got %v, want that it is not allowed, and how to write a user", err)
+	}
 	wrong, err := cassandrastore.OpenURL(background, "cassandra://cassandra:canary@"+server.Addr+"/"+cfg.Keyspace+"?dialtimeout=5m")
 	if err != nil {
 		t.Fatal(err)

@@ -26,6 +26,7 @@ type fate struct {
 	forward bool   // the server carries it out
 	reply   []byte // the body of the error that the client is sent instead of the server's reply
 	silent  bool   // nothing is sent instead; else, without reply, the connection breaks
+	before  func() // runs before the client is sent anything; may be nil
 }
 
 func newProxy(t testing.TB, to string) *proxy {
@@ -144,6 +145,9 @@ func (p *proxy) serve(client net.Conn) {
 
 // answer does what the fate says, on the stream of a frame. It reports false if the connection is to break.
 func (p *proxy) answer(client net.Conn, mu *sync.Mutex, frame []byte, f *fate) bool {
+	if f.before != nil {
+		f.before()
+	}
 	if f.reply == nil {
 		return f.silent
 	}

@@ -95,7 +95,7 @@ func (t *target) parseOptions(query string) error {
 func (t *target) cluster() *gocql.ClusterConfig {
 	c := gocql.NewCluster(t.hosts...)
 	c.ConnectTimeout, c.Timeout, c.WriteTimeout = t.dial, t.timeout, t.timeout
-	c.ReconnectInterval = 2 * time.Second // how long a node that was away stays unused
+	c.ReconnectInterval = time.Second // how long a node that was away stays unused
 	c.Metadata.CacheMode = gocql.KeyspaceOnly
 	if t.user != "" {
 		c.Authenticator = gocql.PasswordAuthenticator{Username: t.user, Password: t.password}

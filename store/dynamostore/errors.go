@@ -21,17 +21,26 @@ func wrap(doing string, err error) error {
 	switch {
 	case errors.As(err, &missing):
 		return fmt.Errorf("dynamostore: %s: the table is not there: run `soloist migrate up` (%w): %w", doing, err, store.ErrSchema)
-	case errors.As(err, &refusal) && denied[refusal.ErrorCode()]:
-		return fmt.Errorf("dynamostore: %s: %w: %w", doing, err, fs.ErrPermission)
+	case errors.As(err, &refusal) && denied[refusal.ErrorCode()] != "":
+		return fmt.Errorf("dynamostore: %s: %s: %w: %w", doing, denied[refusal.ErrorCode()], err, fs.ErrPermission)
+	case throttled(err):
+		return fmt.Errorf("dynamostore: %s: the service refuses requests because there are too many: give the table on-demand billing or more capacity: %w", doing, err)
 	}
 	return fmt.Errorf("dynamostore: %s: %w", doing, err)
 }
 
-// denied are the codes of requests without the right to make them.
-var denied = map[string]bool{
-	"AccessDeniedException": true, "UnrecognizedClientException": true, "InvalidSignatureException": true, "ExpiredTokenException": true,
-	"MissingAuthenticationTokenException": true, "IncompleteSignatureException": true, "InvalidClientTokenId": true,
+// denied are the codes of requests without the right to make them, with what to do.
+var denied = map[string]string{
+	"AccessDeniedException":               "a right is missing: docs/stores/dynamodb.md has a policy with all",
+	"ExpiredTokenException":               "the credentials have expired: get new credentials",
+	"UnrecognizedClientException":         wrongCredentials,
+	"InvalidSignatureException":           wrongCredentials + ", and the clock of this machine",
+	"MissingAuthenticationTokenException": wrongCredentials,
+	"IncompleteSignatureException":        wrongCredentials,
+	"InvalidClientTokenId":                wrongCredentials,
 }
+
+const wrongCredentials = "the service does not accept the credentials: check them"
 
 // unsent is wrap for a write. The outcome is known, nothing has been written, only where the service has refused the
 // request, or where no request has left this process: every other error may hide that it took effect.

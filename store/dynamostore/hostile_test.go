@@ -62,18 +62,20 @@ func TestWhatErrorsMean(t *testing.T) {
 		status          int
 		body            string
 		is, isNot       error
+		says            string
 	}{
-		{"the write was refused", "PutItem", 400, failure("ValidationException"), nil, store.ErrUnknown},
-		{"the write failed inside the service", "PutItem", 500, failure("InternalServerError"), store.ErrUnknown, nil},
-		{"the write's connection broke", "PutItem", 0, "", store.ErrUnknown, nil},
-		{"the response to the write is nonsense", "PutItem", 200, "<html>", store.ErrUnknown, nil},
-		{"the write is not allowed", "PutItem", 400, failure("AccessDeniedException"), fs.ErrPermission, store.ErrUnknown},
-		{"the credentials are wrong", "PutItem", 400, failure("UnrecognizedClientException"), fs.ErrPermission, store.ErrUnknown},
-		{"the credentials have expired", "PutItem", 400, failure("ExpiredTokenException"), fs.ErrPermission, store.ErrUnknown},
-		{"the table has gone", "PutItem", 400, failure("ResourceNotFoundException"), store.ErrSchema, store.ErrUnknown},
-		{"the table is not there", "DescribeTable", 400, failure("ResourceNotFoundException"), store.ErrSchema, store.ErrUnknown},
-		{"a global table", "DescribeTable", 200, fmt.Sprintf(goodTable, `, "Replicas": [{"RegionName": "eu-west-1"}]`), store.ErrUnusable, store.ErrUnknown},
-		{"another table", "DescribeTable", 200, strings.ReplaceAll(fmt.Sprintf(goodTable, ""), `"name"`, `"id"`), store.ErrSchema, store.ErrUnknown},
+		{"the write was refused", "PutItem", 400, failure("ValidationException"), nil, store.ErrUnknown, ""},
+		{"the write failed inside the service", "PutItem", 500, failure("InternalServerError"), store.ErrUnknown, nil, ""},
+		{"the write's connection broke", "PutItem", 0, "", store.ErrUnknown, nil, ""},
+		{"the response to the write is nonsense", "PutItem", 200, "<html>", store.ErrUnknown, nil, ""},
+		{"the write is not allowed", "PutItem", 400, failure("AccessDeniedException"), fs.ErrPermission, store.ErrUnknown, "docs/stores/dynamodb.md"},
+		{"the credentials are wrong", "PutItem", 400, failure("UnrecognizedClientException"), fs.ErrPermission, store.ErrUnknown, "credentials"},
+		{"the credentials have expired", "PutItem", 400, failure("ExpiredTokenException"), fs.ErrPermission, store.ErrUnknown, "get new credentials"},
+		{"the table has gone", "PutItem", 400, failure("ResourceNotFoundException"), store.ErrSchema, store.ErrUnknown, "soloist migrate up"},
+		{"the table is not there", "DescribeTable", 400, failure("ResourceNotFoundException"), store.ErrSchema, store.ErrUnknown, "soloist migrate up"},
+		{"everything is throttled", "DescribeTable", 400, failure("ProvisionedThroughputExceededException"), nil, store.ErrUnknown, "on-demand"},
+		{"a global table", "DescribeTable", 200, fmt.Sprintf(goodTable, `, "Replicas": [{"RegionName": "eu-west-1"}]`), store.ErrUnusable, store.ErrUnknown, "use a table in one region"},
+		{"another table", "DescribeTable", 200, strings.ReplaceAll(fmt.Sprintf(goodTable, ""), `"name"`, `"id"`), store.ErrSchema, store.ErrUnknown, ""},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			var sent atomic.Int64
@@ -91,8 +93,8 @@ func TestWhatErrorsMean(t *testing.T) {
 			if err == nil {
 				err = outcomes[0].Err
 			}
-			if err == nil || test.is != nil && !errors.Is(err, test.is) || test.isNot != nil && errors.Is(err, test.isNot) {
-				t.Errorf("got %v, want an error that is %v and not %v", err, test.is, test.isNot)
+			if err == nil || test.is != nil && !errors.Is(err, test.is) || test.isNot != nil && errors.Is(err, test.isNot) || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("got %v, want an error that is %v and not %v, and says %q", err, test.is, test.isNot, test.says)
 			}
 			if n := sent.Load(); test.operation == "PutItem" && n != 1 { // the second would hide what became of the first
 				t.Errorf("the write was sent %d times", n)

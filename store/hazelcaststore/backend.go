@@ -61,7 +61,7 @@ func (b *backend) Read(ctx context.Context, names []string) ([]casstore.Item, er
 
 // read requests the view of an entry: it does not come from a cache of the client, and contains whether the entry expires.
 func (b *backend) read(ctx context.Context, s *session, name string) (casstore.Item, error) {
-	view, err := call(ctx, b.connector, func() (*types.SimpleEntryView, error) { return s.entries.GetEntryView(ctx, name) })
+	view, err := ask(ctx, b.connector, s, func() (*types.SimpleEntryView, error) { return s.entries.GetEntryView(ctx, name) })
 	switch {
 	case errors.Is(err, hzerrors.ErrHazelcastSerialization):
 		return foreign(name, brief{err}), nil
@@ -180,7 +180,7 @@ func (b *backend) namesOf(ctx context.Context, prefix string) (names []string, e
 	if err != nil {
 		return nil, err
 	}
-	keys, err := call(ctx, b.connector, func() ([]any, error) { return s.entries.GetKeySet(ctx) })
+	keys, err := ask(ctx, b.connector, s, func() ([]any, error) { return s.entries.GetKeySet(ctx) })
 	if err != nil {
 		return nil, wrap("listing", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/hazelcast/hazelcast-go-client/hzerrors"
@@ -16,14 +17,20 @@ var denied = []error{
 	hzerrors.ErrAuthentication, hzerrors.ErrClientNotAllowedInCluster, hzerrors.ErrAccessControl, hzerrors.ErrSecurity, hzerrors.ErrLogin,
 }
 
+// passing are the errors after which another attempt may succeed. They do not show whether a request was carried out.
+var passing = []error{
+	hzerrors.ErrIO, hzerrors.ErrHazelcastInstanceNotActive, hzerrors.ErrCallerNotMember, hzerrors.ErrMemberLeft, hzerrors.ErrPartitionMigrating,
+	hzerrors.ErrRetryableHazelcast, hzerrors.ErrRetryableIO, hzerrors.ErrTargetDisconnected, hzerrors.ErrTargetNotMember, hzerrors.ErrWrongTarget,
+}
+
+// temporary reports whether a request that changes nothing may be sent again.
+func temporary(err error) bool {
+	return slices.ContainsFunc(passing, func(p error) bool { return errors.Is(err, p) })
+}
+
 // refused reports whether the cluster has refused a request because this client may not make it.
 func refused(err error) bool {
-	for _, d := range denied {
-		if errors.Is(err, d) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(denied, func(d error) bool { return errors.Is(err, d) })
 }
 
 // wrap adds to err what was being done, and translates errors of the cluster into those of package store.

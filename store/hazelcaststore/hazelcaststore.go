@@ -30,12 +30,16 @@ var (
 	_ store.Examiner = (*Store)(nil)
 )
 
+// invocationTimeout is how long after its beginning the client repeats a request by itself: never. It would send the same message once more, with another correlation,
+// while a connection that has broken may still be writing it. A request still waits for its reply as long as its context lasts.
+const invocationTimeout = time.Nanosecond
+
 // connectTimeout is how long an attempt to connect takes at most, unless the configuration says otherwise.
 const connectTimeout = 5 * time.Second
 
 // New returns a store whose client is configured by client. The store makes the client when the first request is made, and again when it has lost
 // every connection; Close shuts it down. Settings of client that are about reconnecting and repeating are overruled: a client that has lost the
-// cluster is replaced, and no write is repeated. If client has listeners, use it for nothing else.
+// cluster is replaced, it repeats no request, and the store repeats reads only. If client has listeners, use it for nothing else.
 //
 // It is an error, store.ErrInvalid, if client is not valid or fails over to another cluster, whose records are others, or if cfg is not valid.
 func New(client hazelcast.Config, cfg Config) (*Store, error) {
@@ -48,6 +52,7 @@ func New(client hazelcast.Config, cfg Config) (*Store, error) {
 		return nil, &store.InvalidError{What: "Failover", Value: "true", Rule: "turn it off: another cluster has other records, and would grant what this one has granted"}
 	}
 	client.Cluster.RedoOperation = false
+	client.Cluster.InvocationTimeout = types.Duration(invocationTimeout)
 	client.Cluster.ConnectionStrategy.ReconnectMode = cluster.ReconnectModeOff
 	if client.Cluster.ConnectionStrategy.Timeout == 0 {
 		client.Cluster.ConnectionStrategy.Timeout = types.Duration(connectTimeout)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/casstore"
 	"github.com/soloist-dev/soloist/store/hazelcaststore"
 	"github.com/soloist-dev/soloist/test/servers"
 )
@@ -134,6 +135,64 @@ func TestRepeatedWrites(t *testing.T) {
 	}
 	if got := p.met.Load(); got != 5 {
 		t.Errorf("%d messages were sent twice, want 5", got)
+	}
+}
+
+// TestNoRepetitionBehindTheStore: the client library repeats no request, whatever the cluster replies with. It would send the same message again, which a connection that
+// has broken may still be writing. The store sends reads again, as new messages; the outcome of a write is unknown.
+func TestNoRepetitionBehindTheStore(t *testing.T) {
+	p := newProxy(t, shared(t).Addr)
+	s := open(t, p.config(), hazelcaststore.Config{Map: fresh()})
+	for name, code := range map[string]int32{
+		"io": 22, "instance not active": 19, "member left": 33, "partition migrating": 39, "retryable": 46, "retryable io": 47,
+		"target not member": 53, "wrong target": 62,
+	} {
+		t.Run(name, func(t *testing.T) {
+			again(t, "a connection", s.Ping)
+			if _, err := acquire(background, s, name); err != nil {
+				t.Fatal(err)
+			}
+			reads := p.reads.Load()
+			p.nextRead.Store(&fate{refuse: code})
+			if _, err := acquireFor(background, s, name, "y"); !errors.Is(err, store.ErrHeld) {
+				t.Errorf("a read: got %v, want that it was sent again and the name is held", err)
+			}
+			if n := p.reads.Load() - reads; n != 2 {
+				t.Errorf("a read was sent %d times, want 2", n)
+			}
+			writes := p.writes.Load()
+			p.next.Store(&fate{refuse: code})
+			if _, err := acquire(background, s, name+" again"); !errors.Is(err, store.ErrUnknown) {
+				t.Errorf("a write: got %v, want an unknown outcome", err)
+			}
+			if n := p.writes.Load() - writes; n != 1 {
+				t.Errorf("a write was sent %d times, want once", n)
+			}
+		})
+	}
+}
+
+// TestRefusedReads: a read that the cluster refuses again and again ends with its context.
+func TestRefusedReads(t *testing.T) {
+	p := newProxy(t, shared(t).Addr)
+	s := open(t, p.config(), hazelcaststore.Config{Map: fresh()})
+	grant, err := acquire(background, s, "a")
+	if err != nil || grant.Token != 1 {
+		t.Fatal(grant, err)
+	}
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	reads := p.reads.Load()
+	p.refuseReads.Store(39)
+	failed := make(chan error, 1)
+	go func() {
+		_, err := acquireFor(ctx, s, "a", "y")
+		failed <- err
+	}()
+	servers.Wait(t, "the read to be sent again", func() bool { return p.reads.Load() >= reads+2 })
+	cancel()
+	if err := <-failed; !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("got %v, want that it was cancelled", err)
 	}
 }
 
@@ -388,5 +447,42 @@ func TestExclusionByEffect(t *testing.T) {
 		if tokens[i] <= tokens[i-1] {
 			t.Fatalf("token %d after %d", tokens[i], tokens[i-1])
 		}
+	}
+}
+
+// TestRemovalOfAChangedRecord: a record that was written since it was read is not removed: what wrote it may hold the name.
+func TestRemovalOfAChangedRecord(t *testing.T) {
+	s := open(t, config(shared(t).Addr), hazelcaststore.Config{Map: fresh()})
+	records := hazelcaststore.Backend(s)
+	grant, err := acquire(background, s, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func() string {
+		items, err := records.Read(background, []string{"a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return items[0].Version
+	}
+	remove := func(version string) error {
+		results, err := records.Write(background, []casstore.Change{{Name: "a", Version: version}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return results[0].Err
+	}
+	before := read()
+	if err := extend(background, s, "a", grant.Token); err != nil {
+		t.Fatal(err)
+	}
+	if err := remove(before); !errors.Is(err, casstore.ErrConflict) {
+		t.Errorf("removing what is not there any more: %v, want a conflict", err)
+	}
+	if err := extend(background, s, "a", grant.Token); err != nil {
+		t.Errorf("the holder: %v", err)
+	}
+	if err := remove(read()); err != nil {
+		t.Errorf("removing what is there: %v", err)
 	}
 }

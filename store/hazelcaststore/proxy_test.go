@@ -15,18 +15,27 @@ import (
 // The types of the messages that change an entry: Map.PutIfAbsent, Map.ReplaceIfSame and Map.RemoveIfSame.
 var changing = map[uint32]bool{0x010e00: true, 0x010500: true, 0x010800: true}
 
+// aboutMaps is the service of the messages about entries, in the third byte of their types.
+const aboutMaps = 0x01
+
 // A fate is what becomes of one message that changes an entry.
 type fate struct {
 	forward bool   // to the member
 	twice   func() // called after the member has replied; then the message is sent again, and only the second reply reaches the client
 	silent  bool   // nothing reaches the client any more; without it and without twice, the connection breaks
+	refuse  int32  // the error that the client gets as a reply, instead of the connection that breaks
 }
 
 // A proxy passes one client's messages to a member.
 type proxy struct {
 	listener net.Listener
 	next     atomic.Pointer[fate] // of the next message that changes an entry
-	met      atomic.Int64         // messages that met a fate
+	nextRead atomic.Pointer[fate] // of the next message about entries that changes none
+
+	refuseReads atomic.Int32 // the error that all reads get as a reply; 0 for none
+	met         atomic.Int64 // messages that met a fate
+
+	writes, reads atomic.Int64 // messages about entries
 }
 
 func newProxy(t testing.TB, to string) *proxy {
@@ -93,13 +102,24 @@ func (p *proxy) serve(client net.Conn, to string) {
 // pass sends a message on. It returns false if the connection is to break.
 func (p *proxy) pass(l *link, m message) bool {
 	f := (*fate)(nil)
-	if changing[m.kind] {
+	switch {
+	case changing[m.kind]:
+		p.writes.Add(1)
 		f = p.next.Swap(nil)
+	case m.kind>>16 == aboutMaps:
+		p.reads.Add(1)
+		if f = p.nextRead.Swap(nil); f == nil && p.refuseReads.Load() != 0 {
+			f = &fate{refuse: p.refuseReads.Load()}
+		}
 	}
 	if f == nil {
 		return l.send(m)
 	}
 	defer p.met.Add(1)
+	if f.refuse != 0 {
+		_, err := l.client.Write(refusal(m.correlation, f.refuse))
+		return err == nil
+	}
 	if !f.forward {
 		return false
 	}
@@ -153,6 +173,28 @@ func (l *link) replies() {
 			_, _ = l.client.Write(m.bytes)
 		}
 	}
+}
+
+// refusal returns a message that replies with an error.
+func refusal(correlation uint64, code int32) (bytes []byte) {
+	const begin, end, null = 1 << 12, 1 << 11, 1 << 10
+	frame := func(flags uint16, content []byte) {
+		bytes = binary.LittleEndian.AppendUint32(bytes, uint32(6+len(content)))
+		bytes = append(binary.LittleEndian.AppendUint16(bytes, flags), content...)
+	}
+	head := make([]byte, 14) // the type 0, of an error; the correlation; and how many backups reply
+	binary.LittleEndian.PutUint64(head[4:], correlation)
+	frame(1<<15|1<<14, head) // a whole message
+	frame(begin, nil)        // the causes
+	frame(begin, nil)
+	frame(0, binary.LittleEndian.AppendUint32(nil, uint32(code)))
+	frame(0, []byte("com.hazelcast.Error"))
+	frame(null, nil)
+	frame(begin, nil) // the stack
+	frame(end, nil)
+	frame(end, nil)
+	frame(end|lastFrame, nil)
+	return bytes
 }
 
 // A message is one of the protocol: frames of a length, flags and content, up to the one that is marked as the last.

@@ -132,7 +132,7 @@ func (c *connector) close() error {
 	return nil
 }
 
-// call makes a request, and returns at the end of ctx without waiting for it: the client sleeps between its attempts.
+// call makes a request, and returns at the end of ctx without waiting for it.
 func call[T any](ctx context.Context, c *connector, request func() (T, error)) (T, error) {
 	type reply struct {
 		value T
@@ -155,5 +155,23 @@ func call[T any](ctx context.Context, c *connector, request func() (T, error)) (
 		return r.value, r.err
 	case <-ctx.Done():
 		return none, ctx.Err()
+	}
+}
+
+// pause is how long a read waits before it is sent again.
+const pause = 100 * time.Millisecond
+
+// ask makes a request that changes nothing, again and again while the cluster replies that another attempt may succeed, such as during a migration.
+func ask[T any](ctx context.Context, c *connector, s *session, request func() (T, error)) (T, error) {
+	for {
+		value, err := call(ctx, c, request)
+		if err == nil || !temporary(err) || !s.client.Running() {
+			return value, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return value, ctx.Err()
+		}
 	}
 }

@@ -27,7 +27,7 @@ func newWrite(c casstore.Change) (w write, err error) {
 	return w, err
 }
 
-// refused returns the result of a write that was refused, by the entry that is there now. The client, and the members among themselves, repeat a request whose reply
+// refused returns the result of a write that was refused, by the entry that is there now. The members among themselves repeat a request whose reply
 // was lost. So a write may have taken effect before its repetition was refused. The entry's past shows that.
 func (w write) refused(now casstore.Item) casstore.Result {
 	conflict := casstore.Result{Err: casstore.ErrConflict, Current: &now}

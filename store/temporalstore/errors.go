@@ -35,7 +35,9 @@ func wrap(doing string, err error) error {
 		return fmt.Errorf("temporalstore: %s: %w: the namespace does not exist: make it with `temporal operator namespace create`, or name another one: %w",
 			doing, store.ErrUnusable, err)
 	case denied(err):
-		return fmt.Errorf("temporalstore: %s: %w: %w", doing, err, fs.ErrPermission)
+		return fmt.Errorf("temporalstore: %s: check the API key or certificate, and that it has the role writer in the namespace: %w: %w", doing, err, fs.ErrPermission)
+	case code(err) == codes.ResourceExhausted && !busy(err):
+		return fmt.Errorf("temporalstore: %s: Temporal refuses requests because there are too many: raise the limit of the namespace: %w", doing, err)
 	case code(err) == codes.DeadlineExceeded:
 		return fmt.Errorf("temporalstore: %s: %w: %w", doing, err, context.DeadlineExceeded)
 	case code(err) == codes.Canceled:

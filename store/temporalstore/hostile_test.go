@@ -140,9 +140,9 @@ func TestWhatErrorsMean(t *testing.T) {
 		says         string
 	}{
 		{"the write is not valid", "StartWorkflowExecution", status.Error(codes.InvalidArgument, "too long"), nil, store.ErrUnknown, "too long"},
-		{"the write is not allowed", "StartWorkflowExecution", status.Error(codes.PermissionDenied, "no"), fs.ErrPermission, store.ErrUnknown, ""},
-		{"the key is wrong", "GetWorkflowExecutionHistory", status.Error(codes.Unauthenticated, "no"), fs.ErrPermission, store.ErrUnknown, ""},
-		{"there is too much", "StartWorkflowExecution", status.Error(codes.ResourceExhausted, "too much"), store.ErrUnknown, nil, "too much"},
+		{"the write is not allowed", "StartWorkflowExecution", status.Error(codes.PermissionDenied, "no"), fs.ErrPermission, store.ErrUnknown, "role writer"},
+		{"the key is wrong", "GetWorkflowExecutionHistory", status.Error(codes.Unauthenticated, "no"), fs.ErrPermission, store.ErrUnknown, "API key"},
+		{"there is too much", "StartWorkflowExecution", status.Error(codes.ResourceExhausted, "too much"), store.ErrUnknown, nil, "raise the limit"},
 		{"the write failed inside", "StartWorkflowExecution", status.Error(codes.Internal, "no"), store.ErrUnknown, nil, ""},
 		{"the connection broke", "StartWorkflowExecution", errLost, store.ErrUnknown, nil, ""},
 		{"the read failed", "GetWorkflowExecutionHistory", errLost, nil, store.ErrUnknown, ""},

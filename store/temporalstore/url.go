@@ -4,11 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"strings"
+	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 
 	"github.com/soloist-dev/soloist/store/internal/storeurl"
 )
@@ -100,6 +103,16 @@ func (t *target) checkKey() error {
 // maxResponse is the greatest response in bytes. A page of a history can be greater than what gRPC takes by default.
 const maxResponse = 64 << 20
 
+// How a connection is found to be dead, and made again. By its defaults gRPC would wait for the kernel to give up a connection on which nothing arrives any more, for
+// a quarter of an hour, and after a long outage for two minutes before it tries again.
+var (
+	alive     = keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second} // while a request is under way
+	reconnect = grpc.ConnectParams{
+		Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+		MinConnectTimeout: 5 * time.Second,
+	}
+)
+
 // options returns how to connect. gRPC repeats no request that may have reached a server.
 func (t *target) options() []grpc.DialOption {
 	transport := insecure.NewCredentials()
@@ -108,6 +121,7 @@ func (t *target) options() []grpc.DialOption {
 	}
 	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(transport), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
+		grpc.WithKeepaliveParams(alive), grpc.WithConnectParams(reconnect),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxResponse)),
 	}
 	if t.key != "" {

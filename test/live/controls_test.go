@@ -82,7 +82,7 @@ func olderCopy(t *testing.T, b *rig) run {
 func twoPrimaries(t *testing.T) run {
 	b := postgresRig(t)
 	standby := servers.PostgresStandby(t, b.server.(*servers.PostgresServer), "standby", smallPostgres...)
-	return run{url: b.through(t), meanwhile: once(func(ctx context.Context) {
+	return run{url: b.through(), meanwhile: once(func(ctx context.Context) {
 		wait(ctx, *ttl)
 		standby.Promote()
 		b.proxy.retarget(0.5, b.addr, standby.Addr)

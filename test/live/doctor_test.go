@@ -18,13 +18,13 @@ func TestDoctorFindsTwoServersBehindOneAddress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			one, two := start(t), start(t)
-			if out, err := soloist(t, one.through(t), "doctor").CombinedOutput(); err != nil || !strings.Contains(string(out), "8 new connections know of a lease") {
+			if out, err := soloist(t, one.through(), "doctor").CombinedOutput(); err != nil || !strings.Contains(string(out), "8 new connections know of a lease") {
 				t.Errorf("one server: %v\n%s", err, out)
 			}
 			one.proxy.retarget(0.5, one.addr, two.addr)
 			const most = 5 // by chance all connections can lead to the same server, one time in 256
 			for attempt := 1; ; attempt++ {
-				out, err := soloist(t, one.through(t), "doctor").CombinedOutput()
+				out, err := soloist(t, one.through(), "doctor").CombinedOutput()
 				if err != nil && strings.Contains(string(out), "there is more than one server behind this address") {
 					return
 				}

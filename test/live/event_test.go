@@ -72,7 +72,7 @@ func lostTail(t *testing.T, tail time.Duration) run {
 	t.Cleanup(wire.close)
 	primary := b.server.(*servers.PostgresServer)
 	standby := servers.PostgresStandby(t, heardThrough(primary, wire.addr()), "standby", smallPostgres...)
-	return run{url: b.through(t), meanwhile: once(func(ctx context.Context) {
+	return run{url: b.through(), meanwhile: once(func(ctx context.Context) {
 		wait(ctx, 3*(*ttl))
 		wire.spoil(1, swallow, swallow)
 		wait(ctx, tail)

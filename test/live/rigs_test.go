@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,14 +19,17 @@ import (
 
 // A rig is a server that suffers, and the clients' way to it.
 type rig struct {
-	server  server
-	standby server // nil where there is none
-	addr    string // of the server
-	url     string // of the server itself
-	data    string // the directory of its data
-	proxy   *proxy
-	wire    *proxy // between the server and its standby
-	half    func() // what happens once, in the middle of a run; nil where nothing does
+	server     server
+	standby    server // nil where there is none
+	addr       string // of the server
+	url        string // of the server itself
+	data       string // the directory of its data
+	proxy      *proxy
+	wire       *proxy      // between the server and its standby
+	throttling *throttling // nil where nothing throttles
+	slow       bool        // the server takes long to start, and clients to connect to it
+	unfenced   bool        // the store promises no fencing as it is configured, and holds here nevertheless
+	half       func()      // what happens once, in the middle of a run; nil where nothing does
 }
 
 func (b *rig) proxied(t *testing.T) *rig {
@@ -40,12 +42,8 @@ func (b *rig) proxied(t *testing.T) *rig {
 }
 
 // through is the URL that leads through the proxy.
-func (b *rig) through(t *testing.T) string {
-	t.Helper()
-	u, err := url.Parse(b.url)
-	must(t, err)
-	u.Host = b.proxy.addr()
-	return u.String()
+func (b *rig) through() string {
+	return strings.Replace(b.url, b.addr, b.proxy.addr(), 1)
 }
 
 var durableRedis = []string{"--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy", "noeviction"}
@@ -132,10 +130,18 @@ func psql(t *testing.T, url, statement string) string {
 	return strings.TrimSpace(string(out))
 }
 
+// gap is the longest time between two faults. More than half of what the clients ask must succeed.
+func (b *rig) gap() time.Duration {
+	if b.slow {
+		return 10 * *gap
+	}
+	return *gap
+}
+
 // stormy is a run in which a storm blows over the rig, and in the middle of which happens what the rig says.
 func (b *rig) stormy(t *testing.T) (r run, missing func() []string) {
-	s := &storm{proxy: b.proxy, ttl: *ttl, gap: *gap, rng: rand.New(rand.NewPCG(*seed, 0)), effective: map[string]int{}}
-	r = run{url: b.through(t), span: *span, ttl: *ttl, faults: "all", meanwhile: func(ctx context.Context) map[string]int {
+	s := &storm{proxy: b.proxy, throttling: b.throttling, slow: b.slow, ttl: *ttl, gap: b.gap(), rng: rand.New(rand.NewPCG(*seed, 0)), effective: map[string]int{}}
+	r = run{url: b.through(), unfenced: b.unfenced, span: *span, ttl: *ttl, faults: "all", meanwhile: func(ctx context.Context) map[string]int {
 		if b.half != nil {
 			end, _ := ctx.Deadline()
 			first, cancel := context.WithTimeout(ctx, time.Until(end)/2)

@@ -25,18 +25,26 @@ type server interface {
 // A storm does one thing after the other to a server and to the connections of its clients. What it does, and for how long, is drawn
 // from a seed; each kind comes once in every round. It counts what was seen to take effect.
 type storm struct {
-	server  server
-	standby server // nil where there is none
-	proxy   *proxy
-	ttl     time.Duration
-	gap     time.Duration // the longest time between two faults
-	rng     *rand.Rand
+	server     server
+	standby    server // nil where there is none
+	proxy      *proxy
+	throttling *throttling // nil where nothing throttles
+	slow       bool        // the server takes long to start, so it is killed and stopped once each
+	ttl        time.Duration
+	gap        time.Duration // the longest time between two faults
+	rng        *rand.Rand
 
 	effective map[string]int // by kind; of each kind that there could be, 0 if it was not seen
 }
 
 // A fault returns whether it was seen to take effect.
 type fault func(context.Context) bool
+
+// Kinds of faults after which the server starts again.
+const (
+	killed  = "server killed"
+	stopped = "server stopped"
+)
 
 // kinds are what a storm does.
 func (s *storm) kinds() map[string]fault {
@@ -52,8 +60,11 @@ func (s *storm) kinds() map[string]fault {
 		"cut in a call":   s.reset,
 		"server paused":   func(ctx context.Context) bool { return s.pause(ctx, s.server, 0.2, 0.8) },
 		"paused over TTL": func(ctx context.Context) bool { return s.pause(ctx, s.server, 1.1, 1.5) },
-		"server killed":   s.kill,
-		"server stopped":  s.stop,
+		killed:            s.kill,
+		stopped:           s.stop,
+	}
+	if s.throttling != nil {
+		kinds["throttled"] = s.throttled
 	}
 	if s.standby != nil {
 		kinds["standby paused"] = func(ctx context.Context) bool { return s.pause(ctx, s.standby, 0.2, 1) }
@@ -75,6 +86,21 @@ func (s *storm) spoiled(forRequests, forReplies mode, counted func() int64) faul
 		s.proxy.clear()
 		return counted() > before
 	}
+}
+
+// A throttling is a throttler with how it begins and ends.
+type throttling struct {
+	*throttler
+	begin, end func()
+}
+
+// throttled lets requests be refused for a part of the TTL. It took effect if some were.
+func (s *storm) throttled(ctx context.Context) bool {
+	before := s.throttling.refused.Load()
+	s.throttling.begin()
+	wait(ctx, s.between(0.1, 1))
+	s.throttling.end()
+	return s.throttling.refused.Load() > before
 }
 
 // reset cuts connections as soon as one has a request under way.
@@ -128,6 +154,9 @@ func (s *storm) blow(ctx context.Context) {
 		// First what has happened the least: a storm can be over before each kind has had its turn.
 		slices.SortStableFunc(round, func(a, b string) int { return s.effective[a] - s.effective[b] })
 		for _, kind := range round {
+			if s.slow && s.effective[kind] > 0 && (kind == killed || kind == stopped) {
+				continue
+			}
 			if !wait(ctx, time.Duration(s.rng.Int64N(int64(s.gap)))) {
 				return
 			}

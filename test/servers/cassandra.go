@@ -39,6 +39,7 @@ type cassandraNode struct {
 	Dir, Host          string
 	Port, Storage, SSL int // the same for all nodes of a cluster
 	Alone              bool
+	Synced             bool  // a write is acknowledged when it is on disk
 	Token              int64 // where its part of the ring begins, if it is not alone
 }
 
@@ -46,7 +47,18 @@ type cassandraNode struct {
 // to listen. It takes about ten seconds of CPU and half a gigabyte of memory.
 func Cassandra(t Test) *CassandraServer {
 	t.Helper()
-	s := cassandraAt(t, cassandraNode{Host: "127.0.0.1", Port: FreePort(t), Storage: FreePort(t), SSL: FreePort(t), Alone: true})
+	return cassandraAlone(t, false)
+}
+
+// CassandraSynced is Cassandra, whose node keeps all that it has acknowledged when it is killed.
+func CassandraSynced(t Test) *CassandraServer {
+	t.Helper()
+	return cassandraAlone(t, true)
+}
+
+func cassandraAlone(t Test, synced bool) *CassandraServer {
+	t.Helper()
+	s := cassandraAt(t, cassandraNode{Host: "127.0.0.1", Port: FreePort(t), Storage: FreePort(t), SSL: FreePort(t), Alone: true, Synced: synced})
 	launch(t, s.Process)
 	return s
 }

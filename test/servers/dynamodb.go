@@ -12,21 +12,33 @@ import (
 // dynamoDBLocal is the emulator of DynamoDB by its vendor, pinned to a version that resolves.
 const dynamoDBLocal = "software.amazon.dynamodb:DynamoDBLocal:3.1.0"
 
-// A DynamoDBServer is DynamoDB Local, with its tables in memory.
+// A DynamoDBServer is DynamoDB Local.
 type DynamoDBServer struct {
 	*Process
 	Endpoint string // http://127.0.0.1:port
 }
 
-// DynamoDB starts DynamoDB Local. It takes any region and any credentials, and each of them has the same tables.
+// DynamoDB starts DynamoDB Local, with its tables in memory. It takes any region and any credentials, and each of them has the same tables.
 func DynamoDB(t Test) *DynamoDBServer {
+	t.Helper()
+	return startDynamoDB(t, Directory(t), "-inMemory")
+}
+
+// DynamoDBOnDisk is DynamoDB, which has its tables again when it is killed and started.
+func DynamoDBOnDisk(t Test) *DynamoDBServer {
+	t.Helper()
+	dir := Directory(t)
+	return startDynamoDB(t, dir, "-dbPath", dir)
+}
+
+func startDynamoDB(t Test, dir string, where ...string) *DynamoDBServer {
 	t.Helper()
 	java := Program(t, "Java", "java")
 	path := jars(t, dynamoDBLocal)
-	dir, port := Directory(t), FreePort(t)
+	port := FreePort(t)
 	lib := path[:len(path)-len("/*")]
-	args := []string{"-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.library.path=" + lib, "-cp", path,
-		"software.amazon.dynamodb.services.local.main.ServerRunner", "-inMemory", "-sharedDb", "-disableTelemetry", "-port", strconv.Itoa(port)}
+	args := append([]string{"-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.library.path=" + lib, "-cp", path,
+		"software.amazon.dynamodb.services.local.main.ServerRunner", "-sharedDb", "-disableTelemetry", "-port", strconv.Itoa(port)}, where...)
 	endpoint := "http://" + address(port)
 	p := launch(t, &Process{name: fmt.Sprintf("dynamodb-%d", port), path: java, args: args, dir: dir, ready: responding(endpoint)})
 	return &DynamoDBServer{Process: p, Endpoint: endpoint}

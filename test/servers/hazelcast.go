@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"text/template"
+	"time"
 )
 
 // hazelcastJar is a member of Hazelcast as it is published. It has no CP Subsystem, which 5.5 and later have only with a license.
@@ -83,6 +85,21 @@ func (p *Process) started() error {
 		return errors.New("it has not started yet")
 	}
 	return nil
+}
+
+// Safe reports whether a member sees so many members and each entry has its backups.
+func (s *HazelcastServer) Safe(members int) bool {
+	ask := func(path string) string {
+		client := http.Client{Timeout: time.Second}
+		response, err := client.Get("http://" + s.Addr + "/hazelcast/health/" + path)
+		if err != nil {
+			return ""
+		}
+		defer response.Body.Close()
+		text, _ := io.ReadAll(response.Body)
+		return fmt.Sprint(response.StatusCode, " ", string(text))
+	}
+	return ask("cluster-size") == fmt.Sprintf("200 %d", members) && strings.HasPrefix(ask("cluster-safe"), "200 ")
 }
 
 // A HazelcastCluster is a cluster whose members reach each other through proxies, so that it can be cut in two. Only Linux lets them have an address each

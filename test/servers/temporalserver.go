@@ -3,11 +3,17 @@
 package servers
 
 import (
+	"bytes"
 	_ "embed"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"text/template"
+	"time"
 )
 
 // The server of Temporal is a Go module, of which there is no package; so it is built.
@@ -57,4 +63,35 @@ func TemporalOnPostgres(t Test) *TemporalServer {
 	}
 	p := &Process{name: "temporal", path: path, args: []string{"serve", config}, dir: dir, ready: listening(addr)}
 	return &TemporalServer{Process: launch(t, p), Addr: addr}
+}
+
+// Register makes a namespace, or returns nil if it exists. A server that has just started may refuse that.
+func (s *TemporalServer) Register(namespace string) error {
+	const name, retention, seconds = 1<<3 | 2, 4<<3 | 2, 1 << 3 // the fields of RegisterNamespaceRequest, and that of Duration
+	day := append([]byte{seconds}, binary.AppendUvarint(nil, 24*60*60)...)
+	message := append(append([]byte{name, byte(len(namespace))}, namespace...), append([]byte{retention, byte(len(day))}, day...)...)
+	body := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
+	var two http.Protocols
+	two.SetUnencryptedHTTP2(true)
+	client := http.Client{Transport: &http.Transport{Protocols: &two}, Timeout: time.Minute}
+	defer client.CloseIdleConnections()
+	request, err := http.NewRequest(http.MethodPost, "http://"+s.Addr+"/temporal.api.workflowservice.v1.WorkflowService/RegisterNamespace", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/grpc")
+	request.Header.Set("Te", "trailers")
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil { // the trailers come after it
+		return err
+	}
+	const exists = "6"
+	if status := response.Header.Get("Grpc-Status") + response.Trailer.Get("Grpc-Status"); status != "0" && status != exists {
+		return fmt.Errorf("registering the namespace %s: gRPC status %q %s", namespace, status, response.Header.Get("Grpc-Message")+response.Trailer.Get("Grpc-Message"))
+	}
+	return nil
 }
