@@ -181,6 +181,14 @@ type Pinger interface {
 	Ping(ctx context.Context) error
 }
 
+// A Pager can list from a name on.
+type Pager interface {
+	// ListAfter yields what List yields without the records whose names are at or before after, in byte order. It does not read those, and it
+	// reads the others page by page, as the caller takes them: so the first page costs the same wherever it begins and however many follow. after
+	// can be any text; it need not be the name of a record. Use the function ListAfter to call it.
+	ListAfter(ctx context.Context, prefix, after string) iter.Seq2[Record, error]
+}
+
 // A Sweeper forgets records when it is called. A store whose backend forgets by itself need not be one.
 type Sweeper interface {
 	// Sweep forgets at most limit records that may be forgotten (see Release.Retain), and returns how many. A store that has Sweep forgets at

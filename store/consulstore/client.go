@@ -177,7 +177,7 @@ func (c *client) url(at int64, path string, query url.Values) string {
 // token returns the ACL token.
 func (c *client) token() (string, error) {
 	if c.cfg.TokenFile == "" {
-		return c.cfg.Token, nil
+		return string(c.cfg.Token), nil
 	}
 	text, err := os.ReadFile(c.cfg.TokenFile)
 	if err != nil {

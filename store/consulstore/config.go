@@ -22,8 +22,8 @@ type Config struct {
 	// default is "soloist".
 	Prefix string
 
-	// Token is the ACL token of all requests. The default is none: the requests are those of the anonymous token.
-	Token string
+	// Token is the ACL token of all requests. It is not shown where a Config is printed. The default is none: the requests are those of the anonymous token.
+	Token store.Secret
 
 	// TokenFile is a file with the token, instead of Token. It is read for each request, so that it can be replaced.
 	TokenFile string
@@ -78,7 +78,7 @@ func (c Config) filled() (Config, error) {
 	switch {
 	case c.Token != "" && c.TokenFile != "":
 		return c, &store.InvalidError{What: "token", Value: "beside the name of a file", Rule: "give a token or a file with one"}
-	case !sendable(c.Token):
+	case !sendable(string(c.Token)):
 		return c, &store.InvalidError{What: "token", Value: "with a control character or a space", Rule: "give it as Consul shows it, as SecretID"}
 	case c.DialTimeout < 0:
 		return c, &store.InvalidError{What: "dial timeout", Value: c.DialTimeout.String(), Rule: "give more than 0, or 0 for 5 s"}

@@ -66,7 +66,7 @@ func problem(s *consulstore.Store) error {
 func TestRights(t *testing.T) {
 	addr, prefix := withACLs(t).Addr, fresh()
 	with := func(token string) *consulstore.Store {
-		return open(t, consulstore.Config{Addresses: []string{addr}, Prefix: prefix, Token: token})
+		return open(t, consulstore.Config{Addresses: []string{addr}, Prefix: prefix, Token: store.Secret(token)})
 	}
 	worker := with(token(t, addr, `key_prefix "`+prefix+`/" { policy = "write" }`))
 	g, err := acquire(background, worker, "a", "x", time.Hour)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/internal/storeurl"
 )
 
@@ -33,15 +34,15 @@ func parseURL(text string) (cfg Config, err error) {
 	if err != nil {
 		return cfg, err
 	}
-	var user string
-	user, cfg.Token, cfg.Addresses, err = storeurl.Authority(authority, "8500")
+	var user, token string
+	user, token, cfg.Addresses, err = storeurl.Authority(authority, "8500")
 	switch {
 	case err != nil:
 		return cfg, err
-	case user != "" || strings.Contains(authority, "@") && cfg.Token == "":
+	case user != "" || strings.Contains(authority, "@") && token == "":
 		return cfg, storeurl.Invalid("token of the store's URL", storeurl.Hidden, "write :TOKEN@, with the colon, or nothing")
 	}
-	cfg.Prefix, cfg.DialTimeout = prefix, 5*time.Second
+	cfg.Token, cfg.Prefix, cfg.DialTimeout = store.Secret(token), prefix, 5*time.Second
 	var secure bool
 	var files storeurl.TLS
 	err = storeurl.Parse(query, files.AddTo(map[string]storeurl.Option{

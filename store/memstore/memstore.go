@@ -25,6 +25,7 @@ type Store struct {
 type memory struct {
 	mu       sync.Mutex
 	records  map[string]*record
+	names    []string // of all records, in their order; nil until the next list if one may have been added or forgotten
 	watchers map[string]map[chan struct{}]struct{}
 	floor    int64 // the greatest token of all forgotten records
 }
@@ -120,6 +121,7 @@ func (m *memory) acquire(c store.Claim, now time.Time) (store.Grant, error) {
 		abandoned = max(1, now.Sub(r.since))
 	}
 	if r == nil {
+		m.names = nil
 		r = &record{}
 		m.records[c.Name] = r
 	}
@@ -253,14 +255,51 @@ func (s *Store) list(ctx context.Context, prefix string) ([]store.Record, error)
 		return nil, err
 	}
 	defer m.mu.Unlock()
-	var records []store.Record
-	for name, r := range m.records {
-		if strings.HasPrefix(name, prefix) {
-			records = append(records, r.record(name, now))
+	return m.page(prefix, "", len(m.records), now), nil
+}
+
+// pageSize is how many records ListAfter reads at once.
+const pageSize = 100
+
+// ListAfter implements store.Pager. It is no snapshot: each page is of when it was read.
+func (s *Store) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		for {
+			m, now, err := s.lock(ctx)
+			if err != nil {
+				yield(store.Record{}, err)
+				return
+			}
+			page := m.page(prefix, after, pageSize, now)
+			m.mu.Unlock()
+			for _, r := range page {
+				if !yield(r, nil) {
+					return
+				}
+				after = r.Name
+			}
+			if len(page) < pageSize {
+				return
+			}
 		}
 	}
-	slices.SortFunc(records, func(a, b store.Record) int { return strings.Compare(a.Name, b.Name) })
-	return records, nil
+}
+
+// page returns at most n records whose names begin with prefix and come after a text; "" is before all names.
+func (m *memory) page(prefix, after string, n int, now time.Time) (page []store.Record) {
+	if m.names == nil {
+		m.names = slices.Sorted(maps.Keys(m.records))
+	}
+	from, _ := slices.BinarySearch(m.names, max(prefix, after))
+	for _, name := range m.names[from:] {
+		if len(page) == n || !strings.HasPrefix(name, prefix) && name > prefix {
+			break
+		}
+		if name > after {
+			page = append(page, m.records[name].record(name, now))
+		}
+	}
+	return page
 }
 
 // Sweep implements store.Sweeper.
@@ -270,6 +309,7 @@ func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
 		return 0, err
 	}
 	defer m.mu.Unlock()
+	m.names = nil
 	n := 0
 	maps.DeleteFunc(m.records, func(_ string, r *record) bool {
 		if n >= limit || !r.forgettable(now) {

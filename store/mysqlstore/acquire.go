@@ -13,7 +13,9 @@ import (
 	"github.com/soloist-dev/soloist/store/internal/sqlshared"
 )
 
-var claimColumns = []column{{"row_name", binary}, {"holder", binary}, {"ttl", number}, {"mark", number}, {"record", binary}, {"above", number}}
+var claimColumns = []column{
+	{"row_name", binary, keys}, {"holder", binary, holders}, {"ttl", number, others}, {"mark", number, others}, {"record", binary, others}, {"above", number, others},
+}
 
 func (s *Store) claimRow(c store.Claim) []cell {
 	return []cell{bytesCell(s.row(c.Name)), bytesCell(c.Holder), intCell(sqlshared.Micros(c.TTL)), intCell(c.Mark), s.record(c.Name), intCell(c.Above)}
@@ -222,30 +224,29 @@ func (s *Store) take(ctx context.Context, claims []store.Claim, request []int, f
 
 // granted grants the claims of rows where the row is free, and returns the record of each.
 func (s *Store) granted(ctx context.Context, rows [][]cell) ([]*record, error) {
-	if len(rows) > 1 {
-		return s.changed(ctx, wanting(rows), len(rows))
-	}
-	all, err := changeOne(ctx, s, "acquire", claimColumns, rows[0], func(f fill) []string { return s.acquiring(f.wantingOne()) }, scanFound)
-	return inOrder(all, 1), err
+	all, err := changeRows(ctx, s, "acquire", claimColumns, rows, func(of func([]column) fill) []string {
+		return s.acquiring(of(claimColumns).wanting(len(rows)))
+	}, scanFound)
+	return inOrder(all, len(rows)), err
 }
 
 // wanting writes claims into statements.
 func wanting(rows [][]cell) fill {
 	f := batch(claimColumns, rows, 0)
 	f["call"] = newCall()
-	if len(rows) == 1 {
-		return f.wantingOne()
+	return f.wanting(len(rows))
+}
+
+// wanting adds what the statements of n claims need.
+func (f fill) wanting(n int) fill {
+	if n == 1 {
+		f["from_wanted"], f["is_wanted"] = sqlFromOne, "r.name = "+sqlWantedOne
+		f["from_absent"], f["is_absent"] = "DUAL", sqlAbsentOne
+		return f
 	}
 	f["from_wanted"], f["is_wanted"] = sqlFromWanted, "TRUE"
 	f["from_absent"], f["is_absent"] = sqlAbsent+" AS c", "TRUE"
 	f["wanted"], f["unless"], f["order"], f["limit"] = sqlWanted, "", "c.row_name", "{all}"
-	return f
-}
-
-// wantingOne adds what the statements of a single claim need.
-func (f fill) wantingOne() fill {
-	f["from_wanted"], f["is_wanted"] = sqlFromOne, "r.name = "+sqlWantedOne
-	f["from_absent"], f["is_absent"] = "DUAL", sqlAbsentOne
 	return f
 }
 

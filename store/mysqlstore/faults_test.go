@@ -109,11 +109,24 @@ func TestRoundTrips(t *testing.T) {
 		}
 		t.Run(m.name, func(t *testing.T) {
 			s, w := wired(t, m.config, m.driver)
-			first := take(t, s, "first", "a") // before which the server and the tables are looked at, and with which the connection prepares its statements
-			if _, err := s.Extend(context.Background(), []store.Extension{{Name: "first", Holder: "a", Token: first.Token, TTL: time.Hour}}); err != nil {
-				t.Fatal(err)
+			for _, names := range [][]string{{"first"}, {"first", "second"}} { // the server and the tables are looked at, and the connection prepares its statements
+				var claims []store.Claim
+				var extensions []store.Extension
+				var releases []store.Release
+				for _, name := range names {
+					claims = append(claims, claim(name, "a"))
+				}
+				for i, o := range acquire(t, s, claims...) {
+					extensions = append(extensions, store.Extension{Name: names[i], Holder: "a", Token: o.Grant.Token, TTL: time.Hour})
+					releases = append(releases, store.Release{Name: names[i], Holder: "a", Token: o.Grant.Token})
+				}
+				if _, err := s.Extend(t.Context(), extensions); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := s.Release(t.Context(), releases); err != nil {
+					t.Fatal(err)
+				}
 			}
-			release(t, s, store.Release{Name: "first", Holder: "a", Token: first.Token})
 			once := func(what string, do func()) {
 				t.Helper()
 				before := w.requests.Load()

@@ -10,7 +10,8 @@ import (
 
 var (
 	leaseColumns = []column{
-		{"row_name", binary}, {"holder", binary}, {"token", number}, {"ttl", number}, {"mark", number}, {"retain", number}, {"state", blob},
+		{"row_name", binary, keys}, {"holder", binary, holders}, {"token", number, keys},
+		{"ttl", number, others}, {"mark", number, others}, {"retain", number, others}, {"state", blob, others},
 	}
 	keyColumns = leaseColumns[:3]
 )
@@ -181,18 +182,23 @@ func (s *Store) putting(statement string, lease, key fill) []string {
 
 // put makes the changes. It returns the standings of the leases that are still the last ones of their names, with their indexes.
 func (s *Store) put(ctx context.Context, statement string, all []lease, request []int) ([]standing, error) {
-	if len(request) == 1 {
-		standings, err := changeOne(ctx, s, statement, leaseColumns, all[request[0]].cells, func(f fill) []string {
-			return s.putting(statement, f, f)
+	parts := layers(request, func(i int) string { return all[i].cells[0].text })
+	if len(parts) == 1 {
+		rows := make([][]cell, len(request))
+		for n, i := range request {
+			rows[n] = all[i].cells
+		}
+		standings, err := changeRows(ctx, s, statement, leaseColumns, rows, func(of func([]column) fill) []string {
+			return s.putting(statement, of(leaseColumns), of(keyColumns))
 		}, scanStanding)
 		for n := range standings {
-			standings[n].i = request[0]
+			standings[n].i = request[standings[n].i]
 		}
 		return standings, err
 	}
 	var statements []string
 	var order []int
-	for _, layer := range layers(request, func(i int) string { return all[i].cells[0].text }) {
+	for _, layer := range parts {
 		rows, keys := make([][]cell, len(layer)), make([][]cell, len(layer))
 		for n, i := range layer {
 			rows[n] = all[i].cells

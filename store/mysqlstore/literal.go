@@ -25,9 +25,20 @@ func intLiteral(n int64) string { return strconv.FormatInt(n, 10) }
 
 // A column of a batch.
 type column struct {
-	name string
-	kind columnKind
+	name  string
+	kind  columnKind
+	group columnGroup
 }
+
+// A columnGroup is columns that are in the statement for many rows in the same way: as one value that all rows have in common, or as a value of each
+// row. So a session prepares four statements at most for each change of many rows.
+type columnGroup int
+
+const (
+	keys    columnGroup = iota // always a value of each row
+	holders                    // the holder alone
+	others
+)
 
 type columnKind int
 
@@ -58,36 +69,67 @@ func (c cell) literal(kind columnKind) string {
 }
 
 // batch puts rows into statements: {c.x} is column x, {c.i} the number of the row from first on, {from} where the rows of their
-// names are, if {on}. The first column is the name of the row: no name of a column of the table, which may be another (see Config.ShedLockColumns). What all rows have in common stands in the statement as a literal; so does all of a
+// names are, if {on}. The first column is the name of the row: no name of a column of the table, which may be another (see Config.ShedLockColumns). What all rows of a group have in common stands in the statement as a literal; so does all of a
 // single row, which the server then finds without a temporary table. The rest comes as JSON, which costs the server much less than a
 // SELECT for each.
 func batch(columns []column, rows [][]cell, first int) fill {
-	f := fill{"from": sqlFrom, "on": "TRUE", "c.i": "c.i"}
-	if len(rows) == 1 {
-		f["from"], f["on"], f["c.i"] = sqlFromOne, "r.name = {c.row_name}", strconv.Itoa(first)
+	of := shapeOf(columns, rows)
+	json := ""
+	if of.many {
+		json = of.json(rows)
 	}
-	var own []int // the columns of which not all cells are the same
-	for i, c := range columns {
-		if len(rows) > 1 && (i == 0 || !common(rows, i)) {
-			own = append(own, i)
-			f["c."+c.name] = "c." + c.name
-		} else {
-			f["c."+c.name] = rows[0][i].literal(c.kind)
-		}
-	}
-	if len(rows) > 1 {
-		f["batch"] = table(columns, own, rows, first)
-	}
-	return f
+	return of.fill(func(i int) string { return rows[0][i].literal(columns[i].kind) }, json, first)
 }
 
-func common(rows [][]cell, column int) bool {
-	for _, row := range rows[1:] {
-		if row[column] != rows[0][column] {
-			return false
+// A shape is what the statements for rows depend on beside the rows themselves.
+type shape struct {
+	columns []column
+	many    bool   // there is more than one row
+	own     []bool // the columns of which each row has its own cell
+}
+
+func shapeOf(columns []column, rows [][]cell) shape {
+	of := shape{columns, len(rows) > 1, make([]bool, len(columns))}
+	varied := [...]bool{keys: of.many, holders: false, others: false}
+	for _, row := range rows {
+		for i, c := range columns {
+			varied[c.group] = varied[c.group] || row[i] != rows[0][i]
 		}
 	}
-	return true
+	for i, c := range columns {
+		of.own[i] = varied[c.group]
+	}
+	return of
+}
+
+// first returns the shape of the first n columns.
+func (of shape) first(n int) shape { return shape{of.columns[:n], of.many, of.own[:n]} }
+
+// key identifies the shape among those of the same columns.
+func (of shape) key() string {
+	key := make([]byte, len(of.own))
+	for i, own := range of.own {
+		key[i] = '='
+		if own {
+			key[i] = 'x'
+		}
+	}
+	return string(key)
+}
+
+// fill puts rows into statements: the expression literal(i) in place of column i, where the rows have it in common, and the rest from json.
+func (of shape) fill(literal func(i int) string, json string, first int) fill {
+	f := fill{"from": sqlFromOne, "on": "r.name = {c.row_name}", "c.i": strconv.Itoa(first)}
+	for i, c := range of.columns {
+		f["c."+c.name] = "c." + c.name
+		if !of.own[i] {
+			f["c."+c.name] = literal(i)
+		}
+	}
+	if of.many {
+		f["from"], f["on"], f["c.i"], f["batch"] = sqlFrom, "TRUE", "c.i", of.table(json, first)
+	}
+	return f
 }
 
 // jsonTypes are what the columns are in JSON, and functions what makes of them what they are.
@@ -96,31 +138,42 @@ var (
 	functions = [...]string{number: "", binary: "UNHEX", blob: "FROM_BASE64"}
 )
 
-// table writes the own columns of rows, and i. Of its text only digits, letters, + / = and the punctuation of JSON are values.
-func table(columns []column, own []int, rows [][]cell, first int) string {
-	var b strings.Builder
+// table reads the own columns of rows, and i, from an expression that is JSON.
+func (of shape) table(json string, first int) string {
+	var b, paths strings.Builder
 	b.WriteString("(SELECT j.i + " + strconv.Itoa(first) + " - 1 AS i")
-	for _, i := range own {
-		c := columns[i]
-		b.WriteString(", " + functions[c.kind] + "(j." + c.name + ") AS " + c.name)
+	letter := 'a'
+	for i, c := range of.columns {
+		if of.own[i] {
+			b.WriteString(", " + functions[c.kind] + "(j." + c.name + ") AS " + c.name)
+			paths.WriteString(", " + c.name + " " + jsonTypes[c.kind] + " PATH '$." + string(letter) + "'")
+			letter++
+		}
 	}
-	b.WriteString(" FROM JSON_TABLE(_utf8mb4'[")
+	b.WriteString(" FROM JSON_TABLE(" + json + ", '$[*]' COLUMNS (i FOR ORDINALITY" + paths.String() + ")) AS j)")
+	return b.String()
+}
+
+// json writes the own columns of rows as a literal. Of its text only digits, letters, + / = and the punctuation of JSON are values.
+func (of shape) json(rows [][]cell) string {
+	var b strings.Builder
+	b.WriteString("_utf8mb4'[")
 	for n, row := range rows {
 		if n > 0 {
 			b.WriteByte(',')
 		}
-		for k, i := range own {
-			b.WriteByte("{,"[min(k, 1)])
-			b.WriteString(`"` + string(rune('a'+k)) + `":`)
-			writeJSON(&b, columns[i].kind, row[i])
+		letter := 'a'
+		for i, c := range of.columns {
+			if of.own[i] {
+				b.WriteByte("{,"[min(letter-'a', 1)])
+				b.WriteString(`"` + string(letter) + `":`)
+				writeJSON(&b, c.kind, row[i])
+				letter++
+			}
 		}
 		b.WriteByte('}')
 	}
-	b.WriteString("]', '$[*]' COLUMNS (i FOR ORDINALITY")
-	for k, i := range own {
-		b.WriteString(", " + columns[i].name + " " + jsonTypes[columns[i].kind] + " PATH '$." + string(rune('a'+k)) + "'")
-	}
-	b.WriteString(")) AS j)")
+	b.WriteString("]'")
 	return b.String()
 }
 

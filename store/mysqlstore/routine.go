@@ -9,11 +9,12 @@ import (
 	"strings"
 )
 
-// A routine is a change of one name as MariaDB prepares it: a compound statement with variables in place of the values. To parse the
-// statements takes the server more than half of its time for them.
+// A routine is a change of rows as MariaDB prepares it: a compound statement with variables in place of the values. To parse the
+// statements takes the server a large part of its time for them: for one name more than half.
 type routine struct {
-	name string // contains a hash of text: what has this name in a session is this routine
-	text string
+	name  string // contains a hash of text: what has this name in a session is this routine
+	text  string
+	shape shape
 }
 
 // A routineCall is a call of a routine.
@@ -22,33 +23,47 @@ type routineCall struct {
 	values []string // literals
 }
 
-// routineOf returns the routine whose statements statements makes. The values are those of a row of columns, and the number of the call.
-func (s *Store) routineOf(key string, columns []column, statements func(fill) []string) *routine {
+// routineOf returns the routine for rows of a shape, whose statements statements makes. Its values are the number of the call, the rows as JSON if
+// they are many, and what they have in common.
+func (s *Store) routineOf(key string, of shape, statements func(of func([]column) fill) []string) *routine {
+	key += of.key()
 	if r, ok := s.routines.Load(key); ok {
 		return r.(*routine)
 	}
-	f := fill{"call": "c_call", "from": sqlFromOne, "on": "r.name = {c.row_name}", "c.i": "0"}
 	var b strings.Builder
 	b.WriteString("BEGIN NOT ATOMIC\nDECLARE c_call BIGINT DEFAULT ?;\n")
-	for _, c := range columns {
-		f["c."+c.name] = "c_" + c.name
-		b.WriteString("DECLARE c_" + c.name + " " + variableTypes[c.kind] + " DEFAULT ?;\n")
+	if of.many {
+		b.WriteString("DECLARE c_rows LONGTEXT CHARACTER SET utf8mb4 DEFAULT ?;\n")
 	}
-	b.WriteString(strings.Join(join(beginChange, statements(f), []string{sqlCommit}), ";\n"))
+	for i, c := range of.columns {
+		if !of.own[i] {
+			b.WriteString("DECLARE c_" + c.name + " " + variableTypes[c.kind] + " DEFAULT ?;\n")
+		}
+	}
+	b.WriteString(strings.Join(join(beginChange, statements(func(columns []column) fill {
+		f := of.first(len(columns)).fill(func(i int) string { return "c_" + columns[i].name }, "c_rows", 0)
+		f["call"] = "c_call"
+		return f
+	}), []string{sqlCommit}), ";\n"))
 	b.WriteString(";\nEND")
 	sum := sha256.Sum256([]byte(b.String()))
-	r, _ := s.routines.LoadOrStore(key, &routine{"soloist_" + hex.EncodeToString(sum[:16]), b.String()})
+	r, _ := s.routines.LoadOrStore(key, &routine{"soloist_" + hex.EncodeToString(sum[:16]), b.String(), of})
 	return r.(*routine)
 }
 
 // variableTypes are the types of the variables of a routine.
 var variableTypes = [...]string{number: "BIGINT", binary: "VARBINARY(255)", blob: "MEDIUMBLOB"}
 
-// on returns the call of r with a row's values.
-func (r *routine) on(columns []column, row []cell, call string) *routineCall {
+// on returns the call of r with the values of rows.
+func (r *routine) on(rows [][]cell, call string) *routineCall {
 	values := []string{call}
-	for i, c := range columns {
-		values = append(values, row[i].literal(c.kind))
+	if r.shape.many {
+		values = append(values, r.shape.json(rows))
+	}
+	for i, c := range r.shape.columns {
+		if !r.shape.own[i] {
+			values = append(values, rows[0][i].literal(c.kind))
+		}
 	}
 	return &routineCall{r, values}
 }

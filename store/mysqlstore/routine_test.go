@@ -3,6 +3,7 @@ package mysqlstore
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -29,21 +30,55 @@ func hold(t *testing.T, s *Store, name string) {
 	}
 }
 
+// holdMany acquires, extends and releases several names at once, then one name more, and so on: what is prepared serves any number of rows.
+func holdMany(t *testing.T, s *Store, prefix string) {
+	t.Helper()
+	for n := 3; n <= 5; n++ {
+		claims, extensions, releases := make([]store.Claim, n), make([]store.Extension, n), make([]store.Release, n)
+		for i := range n {
+			claims[i] = claim(prefix+strconv.Itoa(i), "a"+strconv.Itoa(i))
+		}
+		for i, o := range acquire(t, s, claims...) {
+			if o.Err != nil {
+				t.Fatalf("%s: %v", claims[i].Name, o.Err)
+			}
+			name, holder, state := claims[i].Name, claims[i].Holder, []byte{0, '\'', 255, byte(i)}
+			extensions[i] = store.Extension{Name: name, Holder: holder, Token: o.Grant.Token, TTL: time.Duration(n+i) * time.Hour, Mark: int64(n*10 + i), State: state}
+			releases[i] = store.Release{Name: name, Holder: holder, Token: o.Grant.Token, Mark: int64(n*10 + i), Retain: time.Hour}
+			if want := int64(n*10 - 10 + i); n > 3 && i < n-1 && (o.Grant.Mark != want || string(o.Grant.State) != string(state)) {
+				t.Errorf("%s has the mark %d and the state %q, want %d and %q", name, o.Grant.Mark, o.Grant.State, want, state)
+			}
+		}
+		errs, err := s.Extend(t.Context(), extensions)
+		if err = errors.Join(append(errs, err)...); err != nil {
+			t.Error(err)
+		}
+		errs, err = s.Release(t.Context(), releases)
+		if err = errors.Join(append(errs, err)...); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A session that has forgotten its prepared statements prepares them again. Prepared statements survive changes of the tables.
 func TestSessionsThatForget(t *testing.T) {
 	s := open(t, connect(t, mariadb(t).URL, nil), Config{})
 	s.db.SetMaxOpenConns(1) // so there is one session
 	hold(t, s, "first")
-	for _, key := range []string{"acquire", sqlExtend, sqlRelease} {
-		r, known := s.routines.Load(key)
-		if !known {
-			t.Fatalf("no routine for %s", key)
-		}
+	holdMany(t, s, "many")
+	prepared := 0
+	for _, r := range s.routines.Range {
+		prepared++
 		exec(t, s.db, "DEALLOCATE PREPARE "+r.(*routine).name) // an error if it was not prepared
 	}
+	if prepared != 6 {
+		t.Errorf("%d statements are prepared, want those that acquire, extend and release, each for one name and for many", prepared)
+	}
 	hold(t, s, "second")
+	holdMany(t, s, "more")
 	exec(t, s.db, "ALTER TABLE "+s.table(s.cfg.Table)+" ADD COLUMN more INT NULL, FORCE", "FLUSH TABLES")
 	hold(t, s, "third")
+	holdMany(t, s, "most")
 	other := open(t, s.db, Config{}) // other tables in the same session
 	take(t, s, "both", "a")
 	take(t, other, "both", "b")

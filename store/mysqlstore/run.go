@@ -57,15 +57,18 @@ func change[T any](ctx context.Context, s *Store, statements []string, scan scan
 	}, scan)
 }
 
-// changeOne is change for one name: a row of columns, for which statements makes the statements, with the number of the call. key identifies what
-// statements makes.
-func changeOne[T any](ctx context.Context, s *Store, key string, columns []column, row []cell, statements func(fill) []string, scan scanner[T]) ([]T, error) {
+// changeRows is change for rows of columns, one for each name. statements makes the statements; of gives it what to put in about the first of the
+// columns. key identifies what statements makes.
+func changeRows[T any](ctx context.Context, s *Store, key string, columns []column, rows [][]cell, statements func(of func([]column) fill) []string,
+	scan scanner[T]) ([]T, error) {
 	id := newCall()
-	r := s.routineOf(key, columns, statements).on(columns, row, id)
+	r := s.routineOf(key, shapeOf(columns, rows), statements).on(rows, id)
 	return run(ctx, s, r, true, func(*server) []string {
-		f := batch(columns, [][]cell{row}, 0)
-		f["call"] = id
-		return join(beginChange, statements(f), []string{sqlCommit})
+		return join(beginChange, statements(func(columns []column) fill {
+			f := batch(columns, rows, 0)
+			f["call"] = id
+			return f
+		}), []string{sqlCommit})
 	}, scan)
 }
 

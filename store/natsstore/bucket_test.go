@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/casstore"
 	"github.com/soloist-dev/soloist/store/natsstore"
 )
 
@@ -238,5 +239,42 @@ func TestForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		g = again
+	}
+}
+
+// TestRemovalOfAChangedRecord: a record that was written since it was read is not removed: what wrote it may hold the name.
+func TestRemovalOfAChangedRecord(t *testing.T) {
+	s := made(t, connect(t, shared(t).Addr), natsstore.Config{Bucket: fresh()})
+	records := natsstore.Backend(s)
+	grant, err := acquire(background, s, "a", "x", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func() string {
+		items, err := records.Read(background, []string{"a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return items[0].Version
+	}
+	remove := func(version string) error {
+		results, err := records.Write(background, []casstore.Change{{Name: "a", Version: version}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return results[0].Err
+	}
+	before := read()
+	if err := extend(background, s, "a", "x", grant.Token, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if err := remove(before); !errors.Is(err, casstore.ErrConflict) {
+		t.Errorf("removing what is not there any more: %v, want a conflict", err)
+	}
+	if err := extend(background, s, "a", "x", grant.Token, time.Minute); err != nil {
+		t.Errorf("the holder: %v", err)
+	}
+	if err := remove(read()); err != nil {
+		t.Errorf("removing what is there: %v", err)
 	}
 }

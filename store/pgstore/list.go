@@ -16,9 +16,13 @@ const listPage = 128 // records read at a time, each with a state of up to 64 Ki
 
 // List is as in store.Store. It reads a page at a time and keeps nothing locked or open while it yields.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return s.ListAfter(ctx, prefix, "")
+}
+
+// ListAfter is as in store.Pager.
+func (s *Store) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
-		whole := wholeRunes(prefix) // the server takes no half of one
-		last := ""
+		whole, last := wholeRunes(prefix), wholeRunes(after) // the server takes no half of one
 		for {
 			page, err := look(ctx, s, s.sql.list, []any{last, whole, above(whole), int64(listPage)}, scanListed)
 			if err != nil {
@@ -26,7 +30,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 				return
 			}
 			for _, r := range page {
-				if strings.HasPrefix(r.Name, prefix) && !yield(r, nil) {
+				if strings.HasPrefix(r.Name, prefix) && r.Name > after && !yield(r, nil) {
 					return
 				}
 			}

@@ -79,6 +79,7 @@ var (
 	_ store.Watcher  = (*Store)(nil)
 	_ store.Queuer   = (*Store)(nil)
 	_ store.Chooser  = (*Store)(nil)
+	_ store.Pager    = (*Store)(nil)
 	_ store.Pinger   = (*Store)(nil)
 	_ store.Sweeper  = (*Store)(nil)
 	_ store.Prober   = (*Store)(nil)

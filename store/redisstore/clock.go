@@ -28,7 +28,7 @@ func (s *Store) setBack(ctx context.Context) []store.Finding {
 		}
 		latest = max(latest, floor)
 	}
-	for r, wrong := range s.listOwn(ctx, "") {
+	for r, wrong := range s.listOwn(ctx, "", "") {
 		latest, err = max(latest, r.Token), errors.Join(err, wrong)
 	}
 	if err != nil {

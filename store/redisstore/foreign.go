@@ -20,14 +20,20 @@ import (
 // List is as in store.Store. It reads the index of names page by page, never the whole key space; except that what
 // other libraries hold stands in no index: for it, a list that has locks in it scans the keys where locks are shared.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return s.ListAfter(ctx, prefix, "")
+}
+
+// ListAfter is as in store.Pager. What other libraries hold is scanned for as by List.
+func (s *Store) ListAfter(ctx context.Context, prefix, last string) iter.Seq2[store.Record, error] {
 	common := min(len(prefix), len(shedlock.Lock)) // what a list of locks and prefix begin with alike
 	if prefix[:common] != shedlock.Lock[:common] || !s.sharing() {
-		return s.listOwn(ctx, prefix)
+		return s.listOwn(ctx, prefix, last)
 	}
 	return func(yield func(store.Record, error) bool) {
 		theirs, unread := s.foreignLocks(ctx, prefix)
 		names := slices.Sorted(maps.Keys(theirs))
-		for r, err := range s.listOwn(ctx, prefix) {
+		names = slices.DeleteFunc(names, func(name string) bool { return name <= last })
+		for r, err := range s.listOwn(ctx, prefix, last) {
 			if err != nil {
 				unread = errors.Join(err, unread)
 				break
@@ -130,7 +136,7 @@ func (s *Store) ownNames(ctx context.Context, prefix string) (names []string, er
 	if len(prefix) < len(shedlock.Lock) {
 		prefix = shedlock.Lock
 	}
-	for r, err := range s.listOwn(ctx, prefix) {
+	for r, err := range s.listOwn(ctx, prefix, "") {
 		if err != nil {
 			return names, err
 		}
@@ -175,8 +181,11 @@ func isForeign(r store.Record) bool { return r.Holder != "" && r.Token > 0 && r.
 // ranByShedLock makes a refusal with *store.DoneError of one with *store.HeldError, if ShedLock has taken the lock for
 // the scheduled time that is claimed: not earlier than shedlock.Early before it, by the clock of the JVM.
 func ranByShedLock(c store.Claim, out store.Outcome) store.Outcome {
+	if c.Mark <= 0 || out.Err == nil {
+		return out
+	}
 	var held *store.HeldError
-	if c.Mark <= 0 || !errors.As(out.Err, &held) || !isForeign(held.Record) {
+	if !errors.As(out.Err, &held) || !isForeign(held.Record) {
 		return out
 	}
 	text, _, _ := strings.Cut(strings.TrimPrefix(held.Record.Holder, "ADDED:"), "@")

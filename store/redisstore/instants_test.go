@@ -41,23 +41,23 @@ func (b bench) run(s script, at int64, keys []string, args ...any) []any {
 }
 
 func (b bench) acquire(at int64, name, holder string, ttl int) any {
-	return b.run(aloneScripts.acquire, at, []string{b.b.records + name}, b.b.first, "0", "", holder, ttl, "")[0]
+	return b.run(aloneScripts.acquire, at, []string{b.b.records + name}, b.b.tag, "0", "", holder, ttl, "")[0]
 }
 
 // acquireBoth claims the name twice in one batch, which takes another way through the script.
 func (b bench) acquireBoth(at int64, name, holder string, ttl int) any {
 	key := b.b.records + name
-	return b.run(aloneScripts.acquire, at, []string{key, key}, b.b.first, "0", "", holder, ttl, "", holder, ttl, "")[0]
+	return b.run(aloneScripts.acquire, at, []string{key, key}, b.b.tag, "0", "", holder, ttl, "", holder, ttl, "")[0]
 }
 
 func (b bench) release(at int64, name, holder string, token any) any {
-	return b.run(aloneScripts.release, at, []string{b.b.records + name}, b.b.first, "0", "", holder, token, 0, 0, "0", "", 0)[0]
+	return b.run(aloneScripts.release, at, []string{b.b.records + name}, b.b.tag, "0", "", holder, token, "", "")[0]
 }
 
 // releaseBoth is acquireBoth of a release.
 func (b bench) releaseBoth(at int64, name, holder string, token any) any {
 	key := b.b.records + name
-	return b.run(aloneScripts.release, at, []string{key, key}, b.b.first, "0", "", holder, token, 0, 0, "0", "", 0, holder, token, 0, 0, "0", "", 0)[0]
+	return b.run(aloneScripts.release, at, []string{key, key}, b.b.tag, "0", "", holder, token, "", "", holder, token, "", "")[0]
 }
 
 // usual takes a name that has been released before, and is due for a sweep already.
@@ -70,7 +70,7 @@ func usual(b bench, name string, at int64, ttl int) (string, string, any) {
 func lingering(b bench, name string, at int64, linger int) (string, string, any) {
 	key := b.b.records + name
 	token := b.acquire(at-1, name, "before", linger)
-	b.run(aloneScripts.release, at, []string{key}, b.b.first, "0", "", "before", token, linger, 0, "0", "", 0)
+	b.run(aloneScripts.release, at, []string{key}, b.b.tag, "0", "", "before", token, fmt.Sprintf("%d 0 0 0", linger), "")
 	return key, name, token
 }
 
@@ -109,7 +109,7 @@ func TestLeaseIsOverAtItsEnd(t *testing.T) {
 			}
 		}
 		key, _, token := lease("extend")
-		says("extend", b.run(aloneScripts.extend, end, []string{key}, b.b.first, "a", token, ttl, 0, "0", "")[0], int64(1), int64(0))
+		says("extend", b.run(aloneScripts.extend, end, []string{key}, b.b.tag, "a", token, ttl, 0, "0", "")[0], int64(1), int64(0))
 		_, name, token := lease("release")
 		says("release", b.release(end, name, "a", token), int64(1), int64(0))
 		_, name, token = lease("release of two")
@@ -125,11 +125,11 @@ func TestLeaseIsOverAtItsEnd(t *testing.T) {
 		_, name, _ = lingering(b, "linger"+strconv.FormatBool(live), begin, ttl)
 		says("a claim in a linger", word(b.acquire(end, name, "b", ttl)), "held", "granted")
 		key, _, _ = lease("choose")
-		says("another's choice", word(b.run(aloneScripts.choose, end, []string{key}, b.b.first, "b", ttl, "0", "0", "")[1]), "held", "granted")
+		says("another's choice", word(b.run(aloneScripts.choose, end, []string{key}, b.b.tag, "b", ttl, "0", "0", "")[1]), "held", "granted")
 		key, _, _ = lease("own")
-		says("what the holder has", len(b.run(aloneScripts.choose, end, []string{key}, b.b.first, "a", ttl, "1", "0", "")), 2, 1)
+		says("what the holder has", len(b.run(aloneScripts.choose, end, []string{key}, b.b.tag, "a", ttl, "1", "0", "")), 2, 1)
 		key, _, _ = lease("queue")
-		says("waiting in the queue", word(b.run(aloneScripts.queue, end, []string{key}, b.b.first, "b", ttl, "inbox", "secret")[0]), "held", "granted")
+		says("waiting in the queue", word(b.run(aloneScripts.queue, end, []string{key}, b.b.tag, "b", ttl, "inbox", "secret")[0]), "held", "granted")
 	}
 }
 
@@ -141,7 +141,7 @@ func TestSweptTokenIsNotGrantedAgain(t *testing.T) {
 	if b.release(late, "name", "a", token) != any(int64(1)) {
 		t.Fatal("not released")
 	}
-	if n := b.run(aloneScripts.sweep, late+1, []string{b.b.due}, b.b.first, b.b.records, 10)[0]; n != any(int64(1)) {
+	if n := b.run(aloneScripts.sweep, late+1, []string{b.b.due}, b.b.tag, 10)[0]; n != any(int64(1)) {
 		t.Fatalf("a sweep forgot %v", n)
 	}
 	for _, name := range []string{"name", "other"} {
@@ -157,8 +157,8 @@ func TestPlaceIsRenewed(t *testing.T) {
 	const begin = 1_000_000_000
 	b.acquire(begin, "name", "a", 1000)
 	key := []string{b.b.records + "name"}
-	b.run(aloneScripts.queue, begin+1, key, b.b.first, "b", 2000, "inbox1", "SECRET1")
-	b.run(aloneScripts.queue, begin+2, key, b.b.first, "b", 3000, "inbox2", "SECRET2")
+	b.run(aloneScripts.queue, begin+1, key, b.b.tag, "b", 2000, "inbox1", "SECRET1")
+	b.run(aloneScripts.queue, begin+2, key, b.b.tag, "b", 3000, "inbox2", "SECRET2")
 	if want, err := b.client.HGet(t.Context(), b.b.tag+"v:name", "b").Result(); want != "1000000002 3000 SECRET2 inbox2" || err != nil {
 		t.Errorf("b wants %q, %v", want, err)
 	}

@@ -15,14 +15,13 @@ const buckets = 64
 
 // A bucket has the keys of one part. The scripts make those from the key of a record that are not named here.
 type bucket struct {
-	tag     string // what all of them begin with
+	tag     string // what all of them begin with; scripts get it as their first argument
 	records string // what the keys of records begin with; the name follows as it is
 	floor   string // what the first token of a name must be above: the greatest that was forgotten
 	names   string // sorted set of the names that have records
 	due     string // sorted set of the names by when they may be forgotten, if they may
 	channel string // what the channels of names begin with
 	watched string // is there while somebody watches names
-	first   int    // where names begin in the keys of records, for Lua
 }
 
 func newBuckets(prefix string, n int) []bucket {
@@ -31,7 +30,6 @@ func newBuckets(prefix string, n int) []bucket {
 		tag := "{" + prefix + ":" + strconv.Itoa(i) + "}:"
 		parts[i] = bucket{
 			tag: tag, records: tag + "r:", floor: tag + "floor", names: tag + "names", due: tag + "due", channel: tag + "c:", watched: tag + "watched",
-			first: len(tag) + len("r:") + 1,
 		}
 	}
 	return parts
@@ -60,13 +58,15 @@ func family(name string) string {
 	return name[:i]
 }
 
-// grouped yields the parts that names fall into, in the order of their first name, and the indices of the names of each, in order.
+// grouped yields the parts that names fall into, in the order of their first name, and the indices of the names of each, in order. It passes by what is "".
 func (s *Store) grouped(names []string) iter.Seq2[int, []int] {
 	return func(yield func(int, []int) bool) {
 		if len(s.parts) == 1 {
-			all := make([]int, len(names))
-			for i := range all {
-				all[i] = i
+			all := make([]int, 0, len(names))
+			for i, name := range names {
+				if name != "" {
+					all = append(all, i)
+				}
 			}
 			yield(0, all)
 			return
@@ -74,6 +74,9 @@ func (s *Store) grouped(names []string) iter.Seq2[int, []int] {
 		var parts []int
 		members := map[int][]int{}
 		for i, name := range names {
+			if name == "" {
+				continue
+			}
 			part := s.bucketOf(name)
 			if _, seen := members[part]; !seen {
 				parts = append(parts, part)

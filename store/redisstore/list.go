@@ -13,8 +13,8 @@ import (
 
 const pageSize = 200 // records
 
-// listOwn lists the records, by the index of their names.
-func (s *Store) listOwn(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+// listOwn lists the records whose names come after a text, by the index of their names.
+func (s *Store) listOwn(ctx context.Context, prefix, last string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		if err := s.alive(ctx); err != nil {
 			yield(store.Record{}, err)
@@ -22,7 +22,9 @@ func (s *Store) listOwn(ctx context.Context, prefix string) iter.Seq2[store.Reco
 		}
 		pages := make([]page, len(s.parts))
 		for i := range pages {
-			pages[i] = page{from: "[" + prefix}
+			if pages[i] = (page{from: "[" + prefix}); last >= prefix {
+				pages[i].from = "(" + last
+			}
 		}
 		for {
 			if err := s.fill(ctx, prefix, pages); err != nil {
@@ -88,7 +90,7 @@ func (s *Store) fill(ctx context.Context, prefix string, pages []page) error {
 			if len(p.records) == 0 && !p.last {
 				b := &s.parts[i]
 				which = append(which, i)
-				calls = append(calls, call{s.scripts.list, []string{b.names}, []any{b.first, b.records, p.from, to, pageSize}, false})
+				calls = append(calls, call{script: s.scripts.list, keys: []string{b.names}, args: []any{&b.tag, p.from, to, pageSize}})
 			}
 		}
 		if len(calls) == 0 {
@@ -210,8 +212,8 @@ func (s *Store) chooseOf(ctx context.Context, b *bucket, names []string, members
 	for _, m := range members {
 		keys = s.record(b, names[m], keys)
 	}
-	args := []any{b.first, claim.Holder, micros(claim.TTL), flag(own), flag(s.waits(with)), s.peerValue()}
-	answer := s.do(ctx, []call{{with, keys, args, s.waits(with)}})[0]
+	args := []any{&b.tag, claim.Holder, micros(claim.TTL), flag(own), flag(s.waits(with)), s.peerValue()}
+	answer := s.do(ctx, []call{{script: with, keys: keys, args: args, wait: s.waits(with)}})[0]
 	if answer.err != nil {
 		return 0, store.Outcome{}, answer.err
 	}
@@ -252,7 +254,7 @@ func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
 	var left []error
 	for _, b := range slices.All(s.parts) {
 		for more := true; more && forgotten < limit; {
-			answer := s.do(ctx, []call{{s.scripts.sweep, []string{b.due}, []any{b.first, b.records, min(most, limit-forgotten)}, false}})[0]
+			answer := s.do(ctx, []call{{script: s.scripts.sweep, keys: []string{b.due}, args: []any{&b.tag, min(most, limit-forgotten)}}})[0]
 			if answer.err != nil {
 				return forgotten, answer.err
 			}

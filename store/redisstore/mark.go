@@ -22,7 +22,7 @@ func (s *Store) mark(ctx context.Context) error {
 	if len(s.parts) > 1 {
 		return nil
 	}
-	answer := s.do(ctx, []call{{s.scripts.watch, []string{s.parts[0].watched}, []any{markFor.Milliseconds()}, false}})[0]
+	answer := s.do(ctx, []call{{script: s.scripts.watch, keys: []string{s.parts[0].watched}, args: []any{markFor.Milliseconds()}}})[0]
 	if answer.err != nil {
 		return answer.err
 	}

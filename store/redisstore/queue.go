@@ -124,8 +124,8 @@ func (p place) since(asked int64) time.Duration {
 // stand takes the name if it is free, or a place in its line.
 func (s *Store) stand(ctx context.Context, c store.Claim, secret string) (p place, err error) {
 	b := &s.parts[0]
-	args := []any{b.first, c.Holder, micros(c.TTL), s.lines.inbox, secret}
-	answer := s.do(ctx, []call{{s.scripts.queue, []string{b.records + c.Name}, args, false}})[0]
+	args := []any{&b.tag, c.Holder, micros(c.TTL), s.lines.inbox, secret}
+	answer := s.do(ctx, []call{{script: s.scripts.queue, keys: []string{b.records + c.Name}, args: args}})[0]
 	if answer.err != nil {
 		return place{}, answer.err
 	}
@@ -153,7 +153,7 @@ func (s *Store) Leave(ctx context.Context, name, holder string) (bool, error) {
 		return false, err
 	}
 	b := &s.parts[0]
-	answer := s.do(ctx, []call{{s.scripts.leave, []string{b.tag + "w:" + name, b.tag + "v:" + name}, []any{holder}, false}})[0]
+	answer := s.do(ctx, []call{{script: s.scripts.leave, keys: []string{b.tag + "w:" + name, b.tag + "v:" + name}, args: []any{holder}}})[0]
 	had, ok := answer.reply.(int64)
 	if answer.err == nil && (!ok || had < 0 || had > 1) {
 		answer.err = store.AsUnknown(about(name, malformed("%s instead of 0 or 1", shown(answer.reply))))

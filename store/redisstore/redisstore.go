@@ -66,13 +66,15 @@ var (
 	_ store.Watcher  = (*Store)(nil)
 	_ store.Queuer   = (*Store)(nil)
 	_ store.Chooser  = (*Store)(nil)
+	_ store.Pager    = (*Store)(nil)
 	_ store.Pinger   = (*Store)(nil)
 	_ store.Sweeper  = (*Store)(nil)
 	_ store.Prober   = (*Store)(nil)
 	_ store.Examiner = (*Store)(nil)
 )
 
-// New makes a store on a client, which the caller must close after the store. It sends nothing to the server.
+// New makes a store on a client, which the caller must close after the store. It sends nothing to the server. The client must be a *redis.Client or a
+// *redis.ClusterClient itself: the settings of one that wraps it cannot be seen.
 //
 // A request ends with the deadline of its context, or with the client's ReadTimeout if that is sooner. So the client must have ContextTimeoutEnabled,
 // and neither ReadTimeout nor WriteTimeout may be -2, which go-redis reads as "set no deadlines". MaxRetries must be -1: a client that repeats requests by
@@ -110,6 +112,9 @@ func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 	case *redis.Ring:
 		return nil, &store.InvalidError{What: "client", Value: "a redis.Ring",
 			Rule: "its shards do not know of each other, so a shard that comes back would grant what another has: give a Client or a ClusterClient"}
+	default:
+		return nil, &store.InvalidError{What: "client", Value: fmt.Sprintf("a %T", client),
+			Rule: "its settings cannot be seen, so its requests may have no end or be repeated: give the Client or ClusterClient itself, and watch it by AddHook"}
 	}
 	if s.parts, s.scripts = newBuckets(cfg.Prefix, n), aloneScripts; s.sharing() {
 		s.scripts = sharingScripts

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -275,10 +276,10 @@ func (e *CorruptError) Error() string {
 // errOutOfStep is about an answer that belongs to another request.
 var errOutOfStep = errors.New("it belongs to another request: the connection, or what stands between, mixes up answers")
 
-// tagged reads a whole answer, which begins with the tag of its request. One of numbers alone is a text.
+// tagged reads a whole answer, which begins with the tag of its request. One of numbers alone is a text, and so is the usual refusal.
 func tagged(tag string, reply any) (any, error) {
 	if text, ok := reply.(string); ok {
-		return numbers(tag, text)
+		return packed(tag, text)
 	}
 	fields, err := list(reply, 2)
 	if err != nil {
@@ -290,23 +291,34 @@ func tagged(tag string, reply any) (any, error) {
 	return fields[1], nil
 }
 
-// numbers reads an answer of whole numbers.
-func numbers(tag, text string) (any, error) {
+// packed reads a text: behind the tag a space and whole numbers, or '!' and the refusal of one name.
+func packed(tag, text string) (any, error) {
 	rest, ok := strings.CutPrefix(text, tag)
 	if !ok {
 		return nil, malformed("%w", errOutOfStep)
 	}
-	all := make([]any, 0, strings.Count(rest, " "))
-	for rest != "" {
-		number, next := rest[1:], ""
-		if i := strings.IndexByte(number, ' '); i >= 0 {
-			number, next = number[:i], number[i:]
+	if rest, ok := strings.CutPrefix(rest, "!"); ok && len(rest) >= 3*8 {
+		all, err := numbers(rest[:3*8])
+		if err != nil {
+			return nil, err
 		}
-		n, err := strconv.ParseInt(number, 10, 64)
-		if err != nil || rest[0] != ' ' || strconv.FormatInt(n, 10) != number {
-			return nil, malformed("%s instead of numbers", shown(text))
+		return []any{[]any{"held", rest[3*8:], all[0], "0", all[1], all[2], ""}}, nil
+	}
+	if rest, ok := strings.CutPrefix(rest, " "); ok && len(rest)%8 == 0 {
+		return numbers(rest)
+	}
+	return nil, malformed("%s instead of numbers", shown(text))
+}
+
+// numbers reads whole numbers, each of which struct.pack has made eight bytes of.
+func numbers(text string) ([]any, error) {
+	all := make([]any, len(text)/8)
+	for i := range all {
+		v := math.Float64frombits(binary.LittleEndian.Uint64([]byte(text[8*i : 8*i+8])))
+		if v < -exact || v > exact || v != math.Trunc(v) {
+			return nil, malformed("%v instead of a whole number", v)
 		}
-		all, rest = append(all, n), next
+		all[i] = int64(v)
 	}
 	return all, nil
 }

@@ -74,16 +74,17 @@ type call struct {
 	keys   []string
 	args   []any
 	wait   bool // for replicas
+	tag    string
 }
 
 // run makes calls, those of several slots in one pipeline. The server may have forgotten the scripts, at a restart or by SCRIPT FLUSH: then
 // it has done nothing, and gets them whole.
 func (s *Store) run(ctx context.Context, calls []call) []answered {
 	answers := make([]answered, len(calls))
-	all, tags := make([]int, len(calls)), make([]string, len(calls))
+	all := make([]int, len(calls))
 	for i := range all {
-		all[i], tags[i] = i, s.tag()
-		calls[i].args = append(calls[i].args, tags[i])
+		all[i], calls[i].tag = i, s.tag()
+		calls[i].args = append(calls[i].args, &calls[i].tag)
 	}
 	s.safely(ctx, calls, answers, all, false)
 	var again []int
@@ -97,7 +98,7 @@ func (s *Store) run(ctx context.Context, calls []call) []answered {
 	}
 	for i := range answers {
 		if a := &answers[i]; a.err == nil {
-			a.reply, a.err = tagged(tags[i], a.reply)
+			a.reply, a.err = tagged(calls[i].tag, a.reply)
 		}
 	}
 	return answers

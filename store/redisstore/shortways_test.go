@@ -109,12 +109,12 @@ func TestShortWaysAreTheGeneralOnes(t *testing.T) {
 		}
 		record := r.record(holder, token)
 		taking, watched, state := r.IntN(2) == 0, r.IntN(5) == 0, r.IntN(2) == 0
-		args := []any{short.b.first}
+		args := []any{short.b.tag}
 		if taking {
 			args = append(args, pick(r, "0", "1"), "", pick(r, holder, holders...), pick(r, int64(1000), 1, 1<<50), pick(r, "", "", "5 0", "-1 0", "0 7"))
 		} else {
 			args = append(args, pick(r, "0", "1"), "", pick(r, holder, holders...), pick(r, int64(token), int64(token)-1, exact),
-				pick(r, 0, 0, 7), pick(r, "0", "0", "5"), pick(r, "0", "0", "1"), pick(r, "", "", "s"), pick(r, "0", "0", "9", "inf"))
+				pick(r, "", "0 0 0 0", "7 0 0 0", "0 5 0 0", "0 0 1 0", "0 0 0 9", "0 0 0 inf"), pick(r, "", "", "s"))
 		}
 		said := func(b bench, acquire, release script) string {
 			pipe := b.client.Pipeline()

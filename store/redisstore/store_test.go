@@ -175,6 +175,7 @@ func TestClientsThatRequestInTheirOwnWayAreRefused(t *testing.T) {
 		"-2":                      redis.NewClient(&redis.Options{ContextTimeoutEnabled: true, ReadTimeout: -2}),
 		"MaxRetries 3":            redis.NewClient(&redis.Options{ContextTimeoutEnabled: true}),
 		"MaxRetries to -1":        redis.NewClusterClient(&redis.ClusterOptions{ContextTimeoutEnabled: true, MaxRetries: 1}),
+		"settings cannot be seen": struct{ redis.UniversalClient }{redis.NewClient(&redis.Options{ContextTimeoutEnabled: true, MaxRetries: -1})},
 		"-2,":                     redis.NewClusterClient(&redis.ClusterOptions{ContextTimeoutEnabled: true, WriteTimeout: -2}),
 	} {
 		defer c.Close()

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -16,7 +17,7 @@ func micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / t
 func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
 	outs := make([]store.Outcome, len(claims))
 	begin := func(b *bucket, n int) []any {
-		return append(make([]any, 0, 4+3*n), b.first, flag(s.cfg.Wait > 0), s.peerValue())
+		return append(make([]any, 0, 4+3*n), &b.tag, flag(s.cfg.Wait > 0), s.peerValue())
 	}
 	add := func(i int, args []any) []any {
 		c := &claims[i]
@@ -49,7 +50,7 @@ func wanted(c *store.Claim) string {
 
 // Extend is as in store.Store.
 func (s *Store) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
-	begin := func(b *bucket, n int) []any { return append(make([]any, 0, 2+6*n), b.first) }
+	begin := func(b *bucket, n int) []any { return append(make([]any, 0, 2+6*n), &b.tag) }
 	add := func(i int, args []any) []any {
 		e := &extensions[i]
 		return append(args, &e.Holder, e.Token, micros(e.TTL), e.Mark, flag(e.State != nil), e.State)
@@ -61,28 +62,34 @@ func (s *Store) Extend(ctx context.Context, extensions []store.Extension) ([]err
 // would not notice.
 func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error, error) {
 	begin := func(b *bucket, n int) []any {
-		return append(make([]any, 0, 4+7*n), b.first, flag(len(s.parts) > 1), s.peerValue())
+		return append(make([]any, 0, 4+4*n), &b.tag, flag(len(s.parts) > 1), s.peerValue())
 	}
 	add := func(i int, args []any) []any {
 		r := &releases[i]
-		return append(args, &r.Holder, r.Token, micros(r.Linger), r.Mark, flag(r.State != nil), r.State, retain(r.Retain))
+		return append(args, &r.Holder, r.Token, leaving(r), r.State)
 	}
 	return alter(ctx, s, s.scripts.release, releases, func(r *store.Release) (string, error) { return r.Name, r.Check() }, begin, add)
 }
 
-func flag(set bool) string {
+// leaving is what a release leaves besides a state, "" for nothing: linger, mark, whether the state is replaced, and how long to keep the record. What the
+// numbers of Lua cannot add up to exactly is forever.
+func leaving(r *store.Release) string {
+	if r.Linger == 0 && r.Mark == 0 && r.State == nil && r.Retain == 0 {
+		return ""
+	}
+	retain := "inf"
+	if r.Retain <= 2*store.MaxTTL {
+		retain = strconv.FormatInt(micros(r.Retain), 10)
+	}
+	return fmt.Sprintf("%d %d %s %s", micros(r.Linger), r.Mark, flag(r.State != nil), retain)
+}
+
+// flag is an argument already: to make one of a string would allocate.
+func flag(set bool) any {
 	if set {
 		return "1"
 	}
 	return "0"
-}
-
-// retain is how long to keep a record, in µs. What the numbers of Lua cannot add up to exactly is forever.
-func retain(d time.Duration) any {
-	if d > 2*store.MaxTTL {
-		return "inf"
-	}
-	return micros(d)
 }
 
 func alter[Q any](ctx context.Context, s *Store, with script, asked []Q, check func(*Q) (string, error),
@@ -111,17 +118,14 @@ func batch[Q any](ctx context.Context, s *Store, with script, asked []Q, check f
 	if err := s.alive(ctx); err != nil {
 		return err
 	}
-	valid, names := make([]int, 0, len(asked)), make([]string, 0, len(asked))
+	names := make([]string, len(asked)) // "" for an element that is not valid
 	for i := range asked {
 		name, err := check(&asked[i])
 		if err != nil {
 			answer(i, nil, 0, 0, err)
 			continue
 		}
-		valid, names = append(valid, i), append(names, name)
-	}
-	if len(valid) == 0 {
-		return nil
+		names[i] = name
 	}
 	var calls []call
 	var of [][]int // the indices of each call
@@ -129,13 +133,14 @@ func batch[Q any](ctx context.Context, s *Store, with script, asked []Q, check f
 		b := &s.parts[part]
 		for some := range slices.Chunk(members, mostInScript) {
 			keys, args := make([]string, 0, 2*len(some)), begin(b, len(some))
-			indices := make([]int, len(some))
-			for k, m := range some {
-				indices[k] = valid[m]
-				keys, args = s.record(b, names[m], keys), add(valid[m], args)
+			for _, i := range some {
+				keys, args = s.record(b, names[i], keys), add(i, args)
 			}
-			calls, of = append(calls, call{with, keys, args, s.waits(with)}), append(of, indices)
+			calls, of = append(calls, call{script: with, keys: keys, args: args, wait: s.waits(with)}), append(of, some)
 		}
+	}
+	if len(calls) == 0 {
+		return nil
 	}
 	for n, cmd := range s.do(ctx, calls) {
 		err := cmd.err

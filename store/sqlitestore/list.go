@@ -10,8 +10,13 @@ import (
 
 // List is as in store.Store. It reads a page at a time and keeps nothing locked or open while it yields.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return s.ListAfter(ctx, prefix, "")
+}
+
+// ListAfter is as in store.Pager.
+func (s *Store) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[store.Record, error] {
 	page := func(first, last string) ([]listed, error) { return s.page(ctx, first, last) }
-	return sqlshared.List(prefix, page, listed.whole, s.at)
+	return sqlshared.List(prefix, after, page, listed.whole, s.at)
 }
 
 // A listed is a record, and when it was read.

@@ -2,7 +2,9 @@ package storetest_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -191,6 +193,32 @@ func matching(match func(name, prefix string) bool) func(testing.TB) bend {
 }
 
 var listFlaws = []flaw{
+	{"list-after", "the text itself is listed", always(bend{listAfter: func(s *memstore.Store, prefix, after string) iter.Seq2[store.Record, error] {
+		return s.ListAfter(context.Background(), prefix, after[:max(0, len(after)-1)])
+	}})},
+	{"list-after", "the text is not compared by bytes", always(bend{listAfter: func(s *memstore.Store, prefix, after string) iter.Seq2[store.Record, error] {
+		return s.ListAfter(context.Background(), prefix, strings.ToValidUTF8(after, ""))
+	}})},
+	{"list-after", "the prefix is forgotten", always(bend{listAfter: func(s *memstore.Store, _, after string) iter.Seq2[store.Record, error] {
+		return s.ListAfter(context.Background(), "", after)
+	}})},
+	{"list-after", "a text before the prefix replaces it", always(bend{listAfter: func(s *memstore.Store, prefix, after string) iter.Seq2[store.Record, error] {
+		return func(yield func(store.Record, error) bool) {
+			if after >= prefix {
+				s.ListAfter(context.Background(), prefix, after)(yield)
+			}
+		}
+	}})},
+	{"list-after", "only a first page is listed", always(bend{listAfter: func(s *memstore.Store, prefix, after string) iter.Seq2[store.Record, error] {
+		return func(yield func(store.Record, error) bool) {
+			n := 0
+			for r, err := range s.ListAfter(context.Background(), prefix, after) {
+				if n++; n > 1000 || !yield(r, err) {
+					return
+				}
+			}
+		}
+	}})},
 	{"list-order", "the order is that of UTF-16", listing(func(records []store.Record) []store.Record {
 		slices.SortFunc(records, func(a, b store.Record) int {
 			return slices.Compare(utf16.Encode([]rune(a.Name)), utf16.Encode([]rune(b.Name)))

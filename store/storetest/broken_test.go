@@ -39,6 +39,7 @@ type bend struct {
 
 	list         func(s *memstore.Store, prefix string) []store.Record
 	lists        func(ctx context.Context, s *memstore.Store, prefix string) iter.Seq2[store.Record, error]
+	listAfter    func(s *memstore.Store, prefix, after string) iter.Seq2[store.Record, error]
 	sweep        func(s *memstore.Store, limit int) int
 	watch        func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error)
 	queue        func(context.Context, *memstore.Store, store.Claim) (store.Grant, time.Duration, error)
@@ -114,6 +115,13 @@ func (b *bent) List(ctx context.Context, prefix string) iter.Seq2[store.Record, 
 			}
 		}
 	}
+}
+
+func (b *bent) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[store.Record, error] {
+	if b.listAfter == nil {
+		return b.Store.ListAfter(ctx, prefix, after)
+	}
+	return b.listAfter(b.Store, prefix, after)
 }
 
 func (b *bent) Sweep(ctx context.Context, limit int) (int, error) {

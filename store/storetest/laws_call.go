@@ -157,6 +157,13 @@ func closeEnds(s *subject) {
 	_, err = s.Release(s.ctx, []store.Release{l.ending()})
 	closed("Release", err)
 	s.listRefused(s.ctx, store.ErrClosed)
+	if p, ok := store.As[store.Pager](s.Store); ok {
+		err := errors.New("it yields no error")
+		for _, err = range p.ListAfter(s.ctx, "", l.name) {
+			break
+		}
+		closedOr("ListAfter", err)
+	}
 	if w, ok := store.As[store.Watcher](s.Store); ok {
 		_, err := w.Watch(s.ctx, []string{l.name})
 		closedOr("Watch", err)

@@ -20,6 +20,8 @@ var listLaws = []law{
 		rule: "A record has its holder (empty after a release), token, mark, state and the time left; free names are listed too."},
 	{name: "list-ages", check: listAges,
 		rule: "The age of a record is the time since its last grant, and neither asking again nor extending makes it younger."},
+	{name: "list-after", check: listAfter, needs: []need{pages},
+		rule: "ListAfter yields what List yields without the names at or before a text, which can be any, and a caller can stop it early."},
 	{name: "list-stops", check: listStops,
 		rule: "A caller can stop a List early, and the store continues to work."},
 }
@@ -134,6 +136,46 @@ func (s *subject) aged(name string, from, to time.Time) {
 	most := time.Since(from) + slack
 	if age < least || age > most {
 		s.fail(fmt.Sprintf("age %v", age), "between %v and %v", max(0, least), most)
+	}
+}
+
+func listAfter(s *subject) {
+	names := append(texts(), scattered(1200)...) // more than fit a page of most backends
+	s.takeAll(names)
+	slices.Sort(names)
+	afters := []string{"", "\x00", "many/", "many/8", "many/80000000\x00", "many0", "\x80", "\xf0\x9f", "\xff", strings.Repeat("x", 2*store.MaxName)}
+	for _, after := range afters {
+		s.listsAfter("many/", after, names)
+		s.listsAfter("a", after, names)
+	}
+	for _, after := range append(afters, texts()...) {
+		s.listsAfter("", after, names)
+	}
+}
+
+// listsAfter checks what ListAfter yields, of names in their order: the first few, or with the prefix "many/" all.
+func (s *subject) listsAfter(prefix, after string, names []string) {
+	most := 3
+	if prefix == "many/" {
+		most = len(names)
+	}
+	var want, got []string
+	for _, name := range names {
+		if strings.HasPrefix(name, prefix) && name > after && len(want) < most {
+			want = append(want, name)
+		}
+	}
+	for r, err := range as[store.Pager](s).ListAfter(s.ctx, prefix, after) {
+		if err != nil {
+			s.did("ListAfter %.80q after %.80q", prefix, after)
+			s.fail(err, "records and no error")
+		}
+		if got = append(got, r.Name); len(got) == most {
+			break
+		}
+	}
+	if !slices.Equal(got, want) {
+		s.fail(fmt.Sprintf("%d names, %.400q", len(got), got), "ListAfter %.80q after %.80q yields %d names, %.400q", prefix, after, len(want), want)
 	}
 }
 

@@ -54,13 +54,16 @@ func (s *subject) queue(ctx context.Context, c store.Claim) queued {
 	return q
 }
 
-// stands adds a holder to the queue of a name that is held. It repeats the call, because its context may end before the
-// request has reached the store.
-func (s *subject) stands(name, holder string) {
+// stands adds a holder to the queue of a name that is held, for an hour.
+func (s *subject) stands(name, holder string) { s.standsFor(name, holder, hour) }
+
+// standsFor adds a holder to the queue of a name that is held. It repeats the call, because its context may end before the request has
+// reached the store, or before the reply has come: a connection can notice that earlier than the context does.
+func (s *subject) standsFor(name, holder string, ttl time.Duration) {
 	for within := s.h.TTL; ; within *= 2 {
 		ctx, cancel := context.WithTimeout(s.ctx, within)
-		q := s.queue(ctx, claim(name, holder, hour))
-		early := q.Err != nil && ctx.Err() != nil && within < patience
+		q := s.queue(ctx, claim(name, holder, ttl))
+		early := q.Err != nil && (ctx.Err() != nil || errors.Is(q.Err, context.DeadlineExceeded)) && within < patience
 		cancel()
 		switch {
 		case errors.Is(q.Err, store.ErrHeld):
@@ -155,7 +158,13 @@ func queueAfter(s *subject) {
 	if after <= 0 { // the request had not reached the store when the name was released
 		return
 	}
-	if r.Left > ttl || r.Age > longest || r.Left+r.Age > ttl+slack(ttl) || r.Left+r.Age < ttl-slack(ttl) {
+	if r.Left > ttl || r.Age > longest || r.Left+r.Age < ttl-slack(ttl) {
+		s.fail(sketch(r), "a lease of %v that began since the request", ttl)
+	}
+	if _, late := store.As[store.Clockless](s.Store); late { // it may begin when its holder notices it, however long after the release that is
+		return
+	}
+	if r.Left+r.Age > ttl+slack(ttl) {
 		s.fail(sketch(r), "a lease of %v that began since the request", ttl)
 	}
 	if sum := after + r.Age; sum > longest+slack(longest) {
@@ -245,11 +254,7 @@ func queueExpiry(s *subject) {
 func queueShorter(s *subject) {
 	name := s.name()
 	l := s.take(name, "a", hour)
-	ctx, cancel := context.WithTimeout(s.ctx, s.h.TTL)
-	defer cancel()
-	if q := s.queue(ctx, claim(name, "dead", s.h.TTL)); !errors.Is(q.Err, store.ErrHeld) {
-		s.fail(q, "a place in the queue of %.80q", name)
-	}
+	s.standsFor(name, "dead", s.h.TTL)
 	s.stands(name, "b")
 	waiting := s.waits(claim(name, "b", hour))
 	s.stands(name, "c") // by now b has probably entered the queue

@@ -47,6 +47,12 @@ var (
 		}
 		return err
 	})
+	pages = supports(func(ctx context.Context, p store.Pager) error {
+		for _, err := range p.ListAfter(ctx, "", "\xff") {
+			return err
+		}
+		return nil
+	})
 	pings  = supports(func(ctx context.Context, p store.Pinger) error { return p.Ping(ctx) })
 	probes = supports(func(ctx context.Context, p store.Prober) error {
 		_, err := p.Capabilities(ctx)

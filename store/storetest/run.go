@@ -35,7 +35,7 @@ type Harness struct {
 	Names int
 
 	// LateIsUnknown is for stores of which a claim that took longer than half of its TTL can be unknown, as between two stores. The
-	// suite claims again then, with a TTL twice as long.
+	// suite waits until that lease has ended, and claims again with a TTL twice as long.
 	LateIsUnknown bool
 
 	// LateLists is for stores that list a new record some time after its first grant, other than in a list of its whole name. Before the suite

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/memstore"
+	"github.com/soloist-dev/soloist/store/move"
 	"github.com/soloist-dev/soloist/store/storetest"
 )
 
@@ -69,5 +71,57 @@ func TestSlowStores(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestSlowMove: of two stores, of which one is slow with the first claim of each name and quick after that, a claim is unknown until its
+// leases have ended. The suite waits for that, and calls it right.
+func TestSlowMove(t *testing.T) {
+	const ttl = 150 * time.Millisecond
+	for _, law := range []string{"exclusion", "stale-never-revives", "reask-keeps-deadline"} {
+		t.Run(law, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var seen sync.Map
+				truth := &bent{memstore.New(), bend{
+					claims: func(ctx context.Context, s *memstore.Store, claims []store.Claim) ([]store.Outcome, error) {
+						if _, before := seen.LoadOrStore(claims[0].Name, true); !before {
+							time.Sleep(ttl * 2 / 3)
+						}
+						return s.Acquire(ctx, claims)
+					},
+				}}
+				h := storetest.Harness{TTL: ttl, LateIsUnknown: true}
+				h.Open = func(t testing.TB) store.Store {
+					both, err := move.New(truth, memstore.New(), move.OldDecides)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return both
+				}
+				if err := storetest.Check(t, law, h); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestQueueEndsBeforeItsContext: a connection whose deadline is that of the context notices it first. The suite calls that right.
+func TestQueueEndsBeforeItsContext(t *testing.T) {
+	for _, law := range []string{"queue-order", "queue-shorter"} {
+		t.Run(law, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var early sync.Map // the holders whose first call has ended so
+				h := harness(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
+					if _, before := early.LoadOrStore(c.Holder, true); !before {
+						return store.Grant{}, 0, store.AsUnknown(fmt.Errorf("i/o timeout: %w", context.DeadlineExceeded))
+					}
+					return s.Queue(ctx, c)
+				}})
+				if err := storetest.Check(t, law, h); err != nil {
+					t.Error(err)
+				}
+			})
+		})
 	}
 }

@@ -108,6 +108,7 @@ func (s *subject) take(name, holder string, ttl time.Duration) lease {
 func (s *subject) granted(c store.Claim) lease {
 	o := s.acquire(c)
 	for s.h.LateIsUnknown && errors.Is(o.Err, store.ErrUnknown) && c.TTL < minute {
+		time.Sleep(c.TTL) // the lease of one of the stores may last that long, and nothing is known before it ends
 		c.TTL *= 2
 		o = s.acquire(c)
 	}

@@ -10,16 +10,20 @@ import (
 // PageSize is how many records are read at a time, each with a state of up to 64 KiB.
 const PageSize = 128
 
-// List yields the records whose names begin with prefix. It keeps nothing locked or open while it yields.
+// List yields the records whose names begin with prefix and come after the text after, all if that is empty. It keeps nothing locked or open while it yields.
 //
 // page reads at most PageSize rows in the order of their names, from first on and below last. read makes a record of a row; its error concerns that
 // row alone, and the record then has no more than its name. Such errors are yielded together at the end, as wrap returns them.
 func List[R any](
-	prefix string, page func(first, last string) ([]R, error), read func(R) (store.Record, error), wrap func(error) error,
+	prefix, after string, page func(first, last string) ([]R, error), read func(R) (store.Record, error), wrap func(error) error,
 ) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		var unreadable []error
-		for first, last := prefix, above(prefix); ; {
+		first, last := prefix, above(prefix)
+		if after >= prefix {
+			first = after + "\x00" // the next text there is
+		}
+		for {
 			rows, err := page(first, last)
 			if err != nil {
 				yield(store.Record{}, err)
@@ -32,7 +36,7 @@ func List[R any](
 				} else if !yield(r, nil) {
 					return
 				}
-				first = r.Name + "\x00" // the next text there is
+				first = r.Name + "\x00"
 			}
 			if len(rows) < PageSize {
 				break

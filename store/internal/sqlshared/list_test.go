@@ -37,7 +37,7 @@ func TestListYieldsWhatCanBeRead(t *testing.T) {
 		pages = 0
 		var last string
 		got, failed := 0, 0
-		for r, err := range sqlshared.List(prefix, page, read, func(err error) error { return fmt.Errorf("in the table: %w", err) }) {
+		for r, err := range sqlshared.List(prefix, "", page, read, func(err error) error { return fmt.Errorf("in the table: %w", err) }) {
 			switch {
 			case failed > 0:
 				t.Errorf("%q: something after the error", prefix)
@@ -68,7 +68,7 @@ func TestListEnds(t *testing.T) {
 		return slices.Repeat([]string{"a"}, sqlshared.PageSize), nil
 	}
 	read := func(name string) (store.Record, error) { return store.Record{Name: name}, nil }
-	all := sqlshared.List("", page, read, func(err error) error { return err })
+	all := sqlshared.List("", "", page, read, func(err error) error { return err })
 	n := 0
 	for _, err := range all {
 		if n++; err != nil && (!errors.Is(err, down) || n != sqlshared.PageSize+1) {

@@ -1,5 +1,5 @@
--- KEYS: of each claim its record, and where keys are shared with other libraries the shared key or the record again. ARGV: where the name begins in
--- a record's key, '1' if a grant that is asked for again is written again, what begins the value of a shared key, then of each claim: holder, TTL in µs, and '' or its mark and
+-- KEYS: of each claim its record, and where keys are shared with other libraries the shared key or the record again. ARGV: what the keys of the part
+-- begin with, '1' if a grant that is asked for again is written again, what begins the value of a shared key, then of each claim: holder, TTL in µs, and '' or its mark and
 -- what the token must be above. Answers of each: the token, or {'granted', token, mark, state, abandoned µs}, {'held' or 'done', holder, token, mark, left µs,
 -- age µs, state}, {'overflow'}, or as attempt; or -n for the same as the nth answer, which is 'held'. What is refused writes nothing.
 local again, begins = ARGV[2] == '1', ARGV[3]

@@ -1,4 +1,4 @@
--- KEYS as acquire.lua, of each name. ARGV: where the name begins in a record's key, holder, TTL in µs, '1' to look only for a name that the holder has,
+-- KEYS as acquire.lua, of each name. ARGV: what the keys of the part begin with, holder, TTL in µs, '1' to look only for a name that the holder has,
 -- '1' if a grant that is asked for again is written again, what begins the value of a shared key. Answers {index from 0, as acquire.lua}, index -1 for
 -- none of the holder's. A name whose record is corrupt is passed over, and told if there is nothing else to tell.
 local holder, ttl, begins = ARGV[2], tonumber(ARGV[3]), ARGV[6]

@@ -1,4 +1,4 @@
--- KEYS as acquire.lua. ARGV: where the name begins in a record's key, then of each: holder, token, TTL in µs, mark, '1' to replace the state, state.
+-- KEYS as acquire.lua. ARGV: what the keys of the part begin with, then of each: holder, token, TTL in µs, mark, '1' to replace the state, state.
 -- Answers of each: 1, 0 for a lease that is not live, or as attempt.
 local recs, changed = {}, {}
 

@@ -12,7 +12,7 @@ end
 -- grant makes of the record of a name that is free, or of none, the one of a lease, and returns it: the caller writes it. The token is greater than those before and than
 -- above. It returns nil when the tokens are used up.
 local function grant(key, rec, holder, ttl, above)
-  local token = math.max(now, (rec and rec.t or floor(key_of(key, 'floor'))) + 1, above + 1)
+  local token = math.max(now, (rec and rec.t or floor(key_of('floor'))) + 1, above + 1)
   if token > exact then return nil end
   if not rec then return {key = key, new = true, r = false, w = false, s = false, t = token, u = now + ttl, g = now, e = 0, d = 0, h = holder, m = '0', p = ''} end
   rec.h, rec.r, rec.t, rec.u, rec.g, rec.p = holder, false, token, now + ttl, now, ''
@@ -38,6 +38,6 @@ local function store(recs)
     if rec.new then new[#new + 1], new[#new + 2], rec.new = 0, name_of(rec.key), nil end
     all[#all + 1], all[#all + 2] = rec.key, packed(rec)
   end
-  if #new > 0 then redis.call('ZADD', key_of(all[1], 'names'), unpack(new)) end
+  if #new > 0 then redis.call('ZADD', key_of('names'), unpack(new)) end
   if #all == 2 then redis.call('SET', all[1], all[2]) elseif #all > 0 then redis.call('MSET', unpack(all)) end
 end

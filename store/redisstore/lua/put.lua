@@ -4,13 +4,13 @@ local function put(...)
   local v = redis.pcall(...)
   if type(v) ~= 'table' or not v.err then return v end
   if not string.find(v.err, 'OOM', 1, true) then error(v) end
-  redis.call('PERSIST', key_of(KEYS[1], 'floor'))
+  redis.call('PERSIST', key_of('floor'))
   return redis.call(...)
 end
 
 -- put_state replaces the state of a record, which the caller then writes.
 local function put_state(rec, state)
-  local key = key_of(rec.key, 's:', name_of(rec.key))
+  local key = key_of('s:', name_of(rec.key))
   if state ~= '' then put('SET', key, state) elseif rec.s then redis.call('DEL', key) end
   rec.s = state ~= ''
 end

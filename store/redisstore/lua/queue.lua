@@ -1,8 +1,8 @@
--- One claim of a holder who waits. KEYS: the record. ARGV: where the name begins in its key, holder, TTL in µs, the holder's inbox, and the secret by which
+-- One claim of a holder who waits. KEYS: the record. ARGV: what the keys of the part begin with, holder, TTL in µs, the holder's inbox, and the secret by which
 -- it will know what is for it. Answers {as acquire.lua, the instant of this request, and of a grant the instant at which the lease began}, or {as
 -- attempt}. Who is refused has a place in the line.
 local key, name = KEYS[1], name_of(KEYS[1])
-local line, wants = key_of(key, 'w:', name), key_of(key, 'v:', name)
+local line, wants = key_of('w:', name), key_of('v:', name)
 local holder, ttl, inbox, secret = ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 
 local function leave(rec)

@@ -1,4 +1,5 @@
 -- What scripts do with records.
+local part = ARGV[1]
 
 -- int writes a number: tostring would round it.
 local function int(n) return string.format('%.0f', n) end
@@ -9,10 +10,10 @@ local function less(a, b)
   return a < b
 end
 
--- key_of returns the key of a part, or of a name, that belongs to the same part as the record.
-local function key_of(record, kind, name) return string.sub(record, 1, first - 3) .. kind .. (name or '') end
+-- key_of returns the key of the part, or of one of its names.
+local function key_of(kind, name) return part .. kind .. (name or '') end
 
-local function name_of(record) return string.sub(record, first) end
+local function name_of(record) return string.sub(record, #part + #'r:' + 1) end
 
 -- attempt returns what step answers. What goes wrong in the step is answered too, so that it harms one name of a batch alone:
 -- {'corrupt', key, what is wrong with it} of a key that is not as these scripts write it, or {'failed', the error} of a command.
@@ -58,7 +59,7 @@ end
 -- state reads the state of a record, which has a key of its own.
 local function state(rec)
   if not rec or not rec.s then return '' end
-  local s = redis.pcall('GET', key_of(rec.key, 's:', name_of(rec.key)))
+  local s = redis.pcall('GET', key_of('s:', name_of(rec.key)))
   if not s or s.err and string.find(s.err, 'WRONGTYPE', 1, true) then corrupt(rec.key, 'its state is gone') end
   if s.err then error(s) end
   if #s > 65536 then corrupt(rec.key, 'its state is longer than 65536 bytes') end

@@ -1,7 +1,6 @@
--- KEYS as acquire.lua. ARGV: where the name begins in a record's key, '1' if releases are published although nobody may watch, what would stand in
--- a shared key, then of each release: holder, token, linger in µs, mark, '1' to replace the state, state, retain in µs or 'inf'. Answers of each: 1, 0 for a lease that is
--- not live, or as attempt. One that is released already answers 1 to the same holder.
-local tag = key_of(KEYS[1], '')
+-- KEYS as acquire.lua. ARGV: what the keys of the part begin with, '1' if releases are published although nobody may watch, what would stand in
+-- a shared key, then of each release: holder, token, '' or its linger in µs, mark, '1' to replace the state, and retain in µs or 'inf', and the state. Answers of each: 1,
+-- 0 for a lease that is not live, or as attempt. One that is released already answers 1 to the same holder.
 local published, begins = ARGV[2] == '1', ARGV[3]
 local recs, changed, due = {}, {}, {}
 
@@ -20,7 +19,7 @@ end
 -- tell others nothing: how long after the request the grant was, by how
 -- much its token is greater than its instant, and 1 if the record has a mark or a state, which the holder has to read.
 local function hand_over(rec, name)
-  local line, wants = tag .. 'w:' .. name, tag .. 'v:' .. name
+  local line, wants = part .. 'w:' .. name, part .. 'v:' .. name
   local h, t, g = rec.h, rec.t, rec.g
   while true do
     local holder = redis.call('ZRANGEBYSCORE', line, '-inf', '+inf', 'LIMIT', 0, 1)[1]
@@ -45,7 +44,7 @@ end
 -- look_again tells all in a line that the lease in their way ends at another time.
 local function look_again(name)
   local told = {}
-  for _, text in ipairs(redis.call('HVALS', tag .. 'v:' .. name)) do
+  for _, text in ipairs(redis.call('HVALS', part .. 'v:' .. name)) do
     local since, _, _, inbox = want(text)
     if since and not told[inbox] then
       redis.call('PUBLISH', inbox, '')
@@ -74,14 +73,14 @@ end
 
 -- give_up ends a live lease. It has ended whatever is corrupt in its line, where those who wait will ask again by themselves. What the user may have no right to comes
 -- first: then the record is as it was, also for a release of the same name that follows.
-local function give_up(rec, peer, at)
-  local name, linger, ended = name_of(rec.key), tonumber(ARGV[at + 2]), rec.u
-  if published then redis.call('PUBLISH', tag .. 'c:' .. name, '') end
+local function give_up(rec, peer, leaves, state)
+  local name, linger, ended = name_of(rec.key), tonumber(leaves.linger), rec.u
+  if published then redis.call('PUBLISH', part .. 'c:' .. name, '') end
   if sharing then unshare(rec, peer, linger) end
-  if ARGV[at + 4] == '1' then put_state(rec, ARGV[at + 5]) end
-  if less(rec.m, ARGV[at + 3]) then rec.m = ARGV[at + 3] end
+  if leaves.replaces == '1' then put_state(rec, state) end
+  if less(rec.m, leaves.mark) then rec.m = leaves.mark end
   rec.r, rec.u = true, now + linger
-  keep(rec, name, linger, ARGV[at + 6])
+  keep(rec, name, linger, leaves.retain)
   if not rec.w then
     change(rec)
     return
@@ -97,28 +96,35 @@ local function force(key, peer, rec, holder, token)
   if who ~= holder or id ~= token then return 0 end
   redis.call('DEL', peer)
   if field(begins) then redis.call('PUBLISH', redisson('redisson_lock__channel', peer), '0') end
-  redis.call('PUBLISH', tag .. 'c:' .. name_of(key), '')
+  redis.call('PUBLISH', part .. 'c:' .. name_of(key), '')
   return 1
 end
 
+-- left reads what a release leaves: nothing, unless it says so.
+local function left(text)
+  if text == '' then return {linger = '0', mark = '0', replaces = '0', retain = '0'} end
+  local linger, mark, replaces, retain = string.match(text, '^(%d+) (%d+) ([01]) (%w+)$')
+  return {linger = linger, mark = mark, replaces = replaces, retain = retain}
+end
+
 local function release(key, v, peer, at)
-  local holder, token = ARGV[at], tonumber(ARGV[at + 1])
+  local holder, token, leaves = ARGV[at], tonumber(ARGV[at + 1]), left(ARGV[at + 2])
   local rec = recs[key] or record(key, v)
   recs[key] = rec
   if live(rec, holder, token, peer) then
-    give_up(rec, peer, at)
+    give_up(rec, peer, leaves, ARGV[at + 3])
     return 1
   end
-  if rec and rec.r and rec.h == holder and rec.t == token and not less(rec.m, ARGV[at + 3]) then return 1 end
+  if rec and rec.r and rec.h == holder and rec.t == token and not less(rec.m, leaves.mark) then return 1 end
   return sharing and force(key, peer, rec, holder, token) or 0
 end
 
 local watched = nil
-if not published then watched = tag .. 'watched' end
+if not published then watched = part .. 'watched' end
 local keys, n = records(stride, watched)
 local read = values(keys, n)
 published = published or read[n + 1]
 local answer = {}
-for i = 1, n do answer[i] = attempt(release, keys[i], read[i], KEYS[i * stride], 7 * i - 3) end
-if #due > 0 then put('ZADD', tag .. 'due', unpack(due)) end
+for i = 1, n do answer[i] = attempt(release, keys[i], read[i], KEYS[i * stride], 4 * i) end
+if #due > 0 then put('ZADD', part .. 'due', unpack(due)) end
 put_all(changed)

@@ -1,18 +1,18 @@
--- KEYS: the part's due. ARGV: where the name begins in a record's key, what records' keys begin with, how many to forget at most. Answers how many were
+-- KEYS: the part's due. ARGV: what the keys of the part begin with, how many to forget at most. Answers how many were
 -- forgotten, 1 when there may be more, and of each name of which something went wrong what attempt answers. Such a name is looked at again in an hour.
 local forgotten, troubles, due = 0, {}, KEYS[1]
-local seen = redis.call('ZRANGEBYSCORE', due, '-inf', int(now), 'LIMIT', 0, ARGV[3])
+local seen = redis.call('ZRANGEBYSCORE', due, '-inf', int(now), 'LIMIT', 0, ARGV[2])
 
 -- forget raises the floor before the token is gone.
 local function forget(rec, name)
-  local key = key_of(rec.key, 'floor')
+  local key = key_of('floor')
   if floor(key) < rec.t then
     put('SET', key, int(rec.t))
     least = rec.t
   end
-  redis.call('DEL', rec.key, key_of(rec.key, 's:', name))
-  if rec.w then redis.call('DEL', key_of(rec.key, 'w:', name), key_of(rec.key, 'v:', name)) end
-  redis.call('ZREM', key_of(rec.key, 'names'), name)
+  redis.call('DEL', rec.key, key_of('s:', name))
+  if rec.w then redis.call('DEL', key_of('w:', name), key_of('v:', name)) end
+  redis.call('ZREM', key_of('names'), name)
   redis.call('ZREM', due, name)
   forgotten = forgotten + 1
 end
@@ -25,10 +25,10 @@ local function move(rec, name, to)
 end
 
 local function sweep(name)
-  local key = ARGV[2] .. name
+  local key = key_of('r:', name)
   local rec = record(key, redis.pcall('GET', key))
   if not rec then -- somebody has deleted it
-    redis.call('ZREM', key_of(key, 'names'), name)
+    redis.call('ZREM', key_of('names'), name)
     redis.call('ZREM', due, name)
   elseif not rec.r or rec.e == math.huge then
     move(rec, name)
@@ -46,4 +46,4 @@ for _, name in ipairs(seen) do
     put('ZADD', due, int(now + 3600 * 1000000), name)
   end
 end
-local answer = {forgotten, #seen == tonumber(ARGV[3]) and 1 or 0, troubles}
+local answer = {forgotten, #seen == tonumber(ARGV[2]) and 1 or 0, troubles}
