@@ -6,7 +6,8 @@
 #   ARGS='…'          arguments for make demo, bench and mutants
 #   N=20000           how many histories make sim runs; SEED=7 runs that one and tells it
 #   VERSION=0.0.0     the version of packages
-#   FOR=10m           how long each run of make live takes; OPS=1000000 how many operations of each store it judges
+#   FOR=10m           how long each run of make live takes; OPS=1000000 how many operations of each store it judges;
+#                     ELEMENTS=100000 how many elements a fleet takes along that moves
 
 GO        ?= go
 BENCHTIME ?= 200ms
@@ -14,6 +15,7 @@ FUZZTIME  ?= 200000x
 N         ?= 20000
 FOR       ?= 10m
 OPS       ?= 1000000
+ELEMENTS  ?= 100000
 VERSION   ?= 0.0.0
 
 BIN     := bin
@@ -70,6 +72,7 @@ mutants: servers ## put defects into copies of our own code and show that each i
 live: servers ## real servers under faults, FOR (10m) each, OPS (1000000) operations of each store judged one by one, and clusters that take long
 	@SOLOIST_TEST_LIVE=1 $(GO) test ./test/live -v -count 1 -timeout 0 -live.for=$(FOR)
 	@SOLOIST_TEST_LIVE=1 $(GO) test ./test/histories -v -count 1 -timeout 0 -histories.ops=$(OPS)
+	@SOLOIST_TEST_LIVE=1 $(GO) test ./cmd/soloist/internal/verify -run '^TestFleetMoves' -v -count 1 -timeout 0 -move.replicas=8 -move.elements=$(ELEMENTS) -move.grants=200 -move.faults=all -move.strikes=5s -move.graves
 	@SOLOIST_TEST_LIVE=1 $(GO) test ./store/cassandrastore ./store/temporalstore -run '^Test(Cluster|ServerOnPostgreSQL)$$' -v -count 1 -timeout 0
 
 .PHONY: quick

@@ -19,20 +19,40 @@ import (
 type Admin struct {
 	client *Client
 	by     string // who makes the changes
+	part   part   // what the lists show
 }
 
+// A part of the names: those that begin with prefix and come after another one.
+type part struct{ prefix, after string }
+
+// escaped returns the part of names that are escaped, and have a slash and more behind them.
+func (p part) escaped() part {
+	if p.prefix = escape(p.prefix); p.after != "" {
+		p.after = afterParts(escape(p.after))
+	}
+	return p
+}
+
+// afterParts returns the text after all that begins with an escaped name and a slash.
+func afterParts(escaped string) string { return escaped + string(rune('/'+1)) }
+
 // Admin returns an Admin for the store and namespace of c. The log of actions shows the replica of c as the one that made its changes.
-func (c *Client) Admin() *Admin { return &Admin{c, c.cfg.Replica} }
+func (c *Client) Admin() *Admin { return &Admin{client: c, by: c.cfg.Replica} }
 
 // By returns a copy of a whose changes are shown as made by who, such as a user for whom a service makes them. It is cut after 128 bytes.
-func (a *Admin) By(who string) *Admin { return &Admin{a.client, who[:min(len(who), 128)]} }
+func (a *Admin) By(who string) *Admin { return &Admin{a.client, who[:min(len(who), 128)], a.part} }
 
-// view yields the results of calling of with each record whose name begins with prefix; of is passed the rest of the
+// Part returns a copy of a that lists only names that begin with prefix and come after the name after, which need not exist; "" is before all names. It
+// applies to Jobs, Locks, Leaders, Semaphores, ElementJobs and Elements, not to the short lists of replicas and actions. A store that is a
+// [store.Pager] does not read the names before: so a long list can be read in pages, each from the last name of the page before.
+func (a *Admin) Part(prefix, after string) *Admin { return &Admin{a.client, a.by, part{prefix, after}} }
+
+// view yields the results of calling of with each record whose name begins with prefix and is in a part; of is passed the rest of the
 // name. If of cannot read a record, it returns an error, and beside it what it could read.
-func view[T any](ctx context.Context, c *core, what, prefix string, of func(name string, r store.Record) (info T, show bool, err error)) iter.Seq2[T, error] {
+func view[T any](ctx context.Context, c *core, what, prefix string, p part, of func(name string, r store.Record) (info T, show bool, err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var bad faults
-		for r, err := range c.list(ctx, prefix) {
+		for r, err := range c.listPart(ctx, prefix, p) {
 			if err != nil {
 				bad.add(err)
 				break

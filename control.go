@@ -284,7 +284,7 @@ func (c *Client) follow(ctx context.Context, seen int64, send chan<- controlNews
 		if records, err := c.peek(ctx, []string{name}); err == nil {
 			if version := controlsVersion(records[0]); version != seen || version == unsettled {
 				var bad faults
-				if each, all, err := c.controlsOf(ctx, "", &bad); err == nil {
+				if each, all, err := c.controlsOf(ctx, part{}, &bad); err == nil {
 					if err := bad.err(); err != nil {
 						c.log.Error("what was asked of jobs cannot be read; they do not run", "err", err)
 					}
@@ -314,12 +314,12 @@ func (c *Client) follow(ctx context.Context, seen int64, send chan<- controlNews
 // unreadable is the control of jobs whose commands cannot be read: they may be paused, so nobody may run them.
 var unreadable = control{Paused: &Pause{Reason: "what was asked of it cannot be read"}}
 
-// controlsOf reads the commands to the jobs whose names begin with start, and those to all jobs. Jobs whose commands
+// controlsOf reads the commands to the jobs whose names are in a part, and those to all jobs. Jobs whose commands
 // cannot be read count as paused, and the reason is added to bad. The error is that of the store.
-func (c *Client) controlsOf(ctx context.Context, start string, bad *faults) (each map[string]control, all control, err error) {
+func (c *Client) controlsOf(ctx context.Context, p part, bad *faults) (each map[string]control, all control, err error) {
 	each = map[string]control{}
 	prefix := c.names.prefix + kindControl
-	for r, err := range c.list(ctx, prefix+start) {
+	for r, err := range c.listPart(ctx, prefix, p) {
 		if err != nil {
 			return each, unreadable, fmt.Errorf("listing what was asked of jobs: %w", err)
 		}

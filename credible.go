@@ -64,9 +64,14 @@ func (s credible) chosen(names []string, claim store.Claim, i int, out store.Out
 
 // List implements store.Store.
 func (s credible) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return s.ListAfter(ctx, prefix, "")
+}
+
+// ListAfter implements store.Pager, for every store.
+func (s credible) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
-		last := ""
-		for r, err := range s.Store.List(ctx, prefix) {
+		last := after
+		for r, err := range store.ListAfter(ctx, s.Store, prefix, after) {
 			fault := recordFault(r)
 			switch {
 			case err != nil:
@@ -88,7 +93,16 @@ func (s credible) List(ctx context.Context, prefix string) iter.Seq2[store.Recor
 
 // list yields the records of the client's store whose names begin with prefix.
 func (c *core) list(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
-	return credible{c.store}.List(ctx, prefix)
+	return c.listPart(ctx, prefix, part{})
+}
+
+// listPart yields the records of the client's store whose names begin with prefix and are, behind it, in a part of the names.
+func (c *core) listPart(ctx context.Context, prefix string, p part) iter.Seq2[store.Record, error] {
+	after := ""
+	if p.after != "" {
+		after = prefix + p.after
+	}
+	return credible{c.store}.ListAfter(ctx, prefix+p.prefix, after)
 }
 
 // outcome returns the outcome of a claim if it is possible, else an outcome with an error.

@@ -54,12 +54,12 @@ type RunInfo struct {
 }
 
 // Jobs lists the jobs that a replica has registered.
-func (a *Admin) Jobs(ctx context.Context) iter.Seq2[JobInfo, error] { return a.jobs(ctx, "") }
+func (a *Admin) Jobs(ctx context.Context) iter.Seq2[JobInfo, error] { return a.jobs(ctx, a.part) }
 
 // Job returns the description of one job. The error is ErrNoJob if no replica ever registered a job of that name.
 func (a *Admin) Job(ctx context.Context, name string) (JobInfo, error) {
 	var unread error
-	for info, err := range a.jobs(ctx, name) {
+	for info, err := range a.jobs(ctx, part{prefix: name}) {
 		switch {
 		case err != nil:
 			unread = err
@@ -73,17 +73,16 @@ func (a *Admin) Job(ctx context.Context, name string) (JobInfo, error) {
 	return JobInfo{}, fmt.Errorf("%q: %w", name, ErrNoJob)
 }
 
-// jobs lists the jobs whose names begin with start.
-func (a *Admin) jobs(ctx context.Context, start string) iter.Seq2[JobInfo, error] {
+// jobs lists the jobs whose names are in a part.
+func (a *Admin) jobs(ctx context.Context, p part) iter.Seq2[JobInfo, error] {
 	return func(yield func(JobInfo, error) bool) {
 		var bad faults
-		controls, all, err := a.client.controlsOf(ctx, start, &bad)
+		controls, all, err := a.client.controlsOf(ctx, p, &bad)
 		bad.add(err)
 		f := a.client.fleet(ctx, func(ReplicaInfo) bool { return true })
 		bad.add(f.bad.err())
 		prefix := a.client.names.prefix + kindJob
-		infos := view(ctx, a.client.core, "jobs", prefix+start, func(rest string, r store.Record) (JobInfo, bool, error) {
-			name := start + rest
+		infos := view(ctx, a.client.core, "jobs", prefix, p, func(name string, r store.Record) (JobInfo, bool, error) {
 			info, err := jobInfo(name, r, controls[name].under(all))
 			info.Replicas = f.having(name)
 			return info, len(info.Replicas) > 0 || !forgotten(r), err

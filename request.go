@@ -32,9 +32,10 @@ type request struct {
 	context.Context // the caller's
 	limit           context.Context
 
-	mu   sync.Mutex
-	done chan struct{} // created when Done is called
-	stop []func() bool
+	mu    sync.Mutex
+	done  chan struct{} // created when Done is called
+	ended bool          // done is closed
+	stop  [2]func() bool
 }
 
 func (r *request) Deadline() (time.Time, bool) {
@@ -57,10 +58,20 @@ func (r *request) Done() <-chan struct{} {
 	defer r.mu.Unlock()
 	if r.done == nil {
 		r.done = make(chan struct{})
-		end := sync.OnceFunc(func() { close(r.done) })
-		r.stop = []func() bool{context.AfterFunc(r.Context, end), context.AfterFunc(r.limit, end)}
+		end := r.end
+		r.stop = [...]func() bool{context.AfterFunc(r.Context, end), context.AfterFunc(r.limit, end)}
 	}
 	return r.done
+}
+
+// end closes done, which exists.
+func (r *request) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ended {
+		r.ended = true
+		close(r.done)
+	}
 }
 
 // AfterFunc lets context.AfterFunc call f when the request ends, without a goroutine that waits for that.
@@ -77,6 +88,9 @@ func (r *request) AfterFunc(f func()) (stop func() bool) {
 func (r *request) over() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.done == nil {
+		return
+	}
 	for _, stop := range r.stop {
 		stop()
 	}

@@ -42,7 +42,7 @@ func (a *Admin) Leaders(ctx context.Context) iter.Seq2[LeaseInfo, error] {
 }
 
 func (a *Admin) taken(ctx context.Context, what string, kind Kind, begin string) iter.Seq2[LeaseInfo, error] {
-	return view(ctx, a.client.core, what, a.client.names.prefix+begin, func(name string, r store.Record) (LeaseInfo, bool, error) {
+	return view(ctx, a.client.core, what, a.client.names.prefix+begin, a.part, func(name string, r store.Record) (LeaseInfo, bool, error) {
 		return leaseInfo(kind, name, r), !r.Free(), nil
 	})
 }
@@ -81,7 +81,7 @@ func (a *Admin) Semaphores(ctx context.Context) iter.Seq2[SemaphoreInfo, error] 
 
 // permits lists the permits of all semaphores, free ones included.
 func (a *Admin) permits(ctx context.Context) iter.Seq2[LeaseInfo, error] {
-	return view(ctx, a.client.core, "semaphores", a.client.names.prefix+kindSemaphore, func(rest string, r store.Record) (LeaseInfo, bool, error) {
+	return view(ctx, a.client.core, "semaphores", a.client.names.prefix+kindSemaphore, a.part.escaped(), func(rest string, r store.Record) (LeaseInfo, bool, error) {
 		name, number, _ := strings.Cut(rest, "/")
 		n, err := strconv.Atoi(number)
 		if err != nil {
@@ -95,19 +95,47 @@ func (a *Admin) permits(ctx context.Context) iter.Seq2[LeaseInfo, error] {
 
 // ElementJobs lists the jobs that have elements.
 func (a *Admin) ElementJobs(ctx context.Context) iter.Seq2[string, error] {
-	last := ""
-	return view(ctx, a.client.core, "elements", a.client.names.prefix+kindElement, func(rest string, _ store.Record) (string, bool, error) {
+	_, pager := store.As[store.Pager](a.client.store)
+	return func(yield func(string, error) bool) {
+		left, last := a.part.escaped(), ""
+		for ended := false; !ended; left.after = afterParts(last) {
+			ended = true
+			same := 0
+			for job, err := range a.elementJobs(ctx, left) {
+				if err != nil {
+					yield("", err)
+					return
+				}
+				if job != last {
+					if !yield(unescape(job), nil) {
+						return
+					}
+					same, last = 0, job
+				}
+				if same++; pager && same > manyElements { // the next job is read without the rest of this one
+					ended = false
+					break
+				}
+			}
+		}
+	}
+}
+
+// manyElements is how many elements of a job are read on the way to the next job.
+const manyElements = 100
+
+// elementJobs lists the escaped job of each element.
+func (a *Admin) elementJobs(ctx context.Context, p part) iter.Seq2[string, error] {
+	return view(ctx, a.client.core, "elements", a.client.names.prefix+kindElement, p, func(rest string, _ store.Record) (string, bool, error) {
 		job, _, _ := strings.Cut(rest, "/")
-		is := job != last
-		last = job
-		return unescape(job), is, nil
+		return job, true, nil
 	})
 }
 
 // Elements lists the elements of a job that have been claimed.
 func (a *Admin) Elements(ctx context.Context, job string) iter.Seq2[ElementInfo, error] {
 	what := fmt.Sprintf("the elements of %q", job)
-	return view(ctx, a.client.core, what, a.client.names.prefix+partsOf(kindElement, job), func(id string, r store.Record) (ElementInfo, bool, error) {
+	return view(ctx, a.client.core, what, a.client.names.prefix+partsOf(kindElement, job), a.part, func(id string, r store.Record) (ElementInfo, bool, error) {
 		info, err := elementInfo(id, r)
 		return info, true, err
 	})

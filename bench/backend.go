@@ -67,7 +67,8 @@ func (s *server) counted(ctx context.Context) (counts, error) {
 
 func backends() []backend {
 	return []backend{
-		redisBackend(), postgresBackend(), mariadbBackend(), sqliteBackend(), etcdBackend(), zookeeperBackend(), consulBackend(), natsBackend(), memoryBackend(),
+		redisBackend(), postgresBackend(), mariadbBackend(), sqliteBackend(), etcdBackend(), zookeeperBackend(), consulBackend(), natsBackend(),
+		dynamoDBBackend(), cassandraBackend(), hazelcastBackend(), temporalBackend(), memoryBackend(),
 	}
 }
 

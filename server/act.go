@@ -52,7 +52,7 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 		s.showProblem(w, c, err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(r.Context(), directWithin)
 	defer cancel()
 	s.watch.since(ctx, time.Now()) // so that the page shows what was done
 	seeOther(w, localPath(r.PostFormValue("back")))

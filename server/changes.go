@@ -52,20 +52,17 @@ func newEvent(subject string, e Event) event {
 // maxChanges is how many changes a batch has at most.
 const maxChanges = 1000
 
-// changes returns what is different in two snapshots. The first may be nil.
+// changes returns what is different in two snapshots. A list that was not read in the first has no changes.
 func changes(before, now *snapshot) []event {
-	if before == nil {
-		return nil
-	}
 	var all []event
-	if (before.err == nil) != (now.err == nil) {
+	if (before.err() == nil) != (now.err() == nil) {
 		all = append(all, storeEvent(now))
 	}
 	status := len(all)
-	diff(before.jobs.items, now.jobs.items, jobName, func(old, job *soloist.JobInfo) { all = append(all, jobChanges(old, job)...) })
-	diff(before.leases.items, now.leases.items, leaseKey, func(old, l *soloist.LeaseInfo) { all = append(all, leaseChanges(old, l, now.at)...) })
-	diff(permits(before), permits(now), leaseKey, func(old, l *soloist.LeaseInfo) { all = append(all, leaseChanges(old, l, now.at)...) })
-	diff(before.replicas.items, now.replicas.items, replicaKey, func(old, r *soloist.ReplicaInfo) {
+	diff(before.jobs, now.jobs, jobName, func(old, job *soloist.JobInfo) { all = append(all, jobChanges(old, job)...) })
+	diff(before.leases, now.leases, leaseKey, func(old, l *soloist.LeaseInfo) { all = append(all, leaseChanges(old, l, now.leases.at)...) })
+	diff(permits(before), permits(now), leaseKey, func(old, l *soloist.LeaseInfo) { all = append(all, leaseChanges(old, l, now.semaphores.at)...) })
+	diff(before.replicas, now.replicas, replicaKey, func(old, r *soloist.ReplicaInfo) {
 		switch {
 		case r == nil:
 			all = append(all, newEvent("", Event{Event: "replica", Replica: old.Replica}))
@@ -74,7 +71,7 @@ func changes(before, now *snapshot) []event {
 			all = append(all, newEvent("", Event{Event: "replica", Replica: r.Replica, Process: &process}))
 		}
 	})
-	diff(before.actions.items, now.actions.items, actionKey, func(old, a *soloist.Action) {
+	diff(before.actions, now.actions, actionKey, func(old, a *soloist.Action) {
 		if old == nil {
 			all = append(all, actionEvent(*a))
 		}
@@ -98,9 +95,11 @@ func (s *snapshot) since(t time.Time) (all []event) {
 			all = append(all, startedEvent(j))
 		}
 	}
-	for _, l := range slices.Concat(s.leases.items, permits(s)) {
-		if s.at.Add(-l.Age).After(t) && l.Holder != "" {
-			all = append(all, takenEvent(l, s.at))
+	for _, taken := range []*listed[soloist.LeaseInfo]{s.leases, permits(s)} {
+		for _, l := range taken.items {
+			if taken.at.Add(-l.Age).After(t) && l.Holder != "" {
+				all = append(all, takenEvent(l, taken.at))
+			}
 		}
 	}
 	for _, a := range s.actions.items {
@@ -115,7 +114,11 @@ func (s *snapshot) since(t time.Time) (all []event) {
 }
 
 // diff calls change with each item of the lists that is not in the other one, beside nil, and with each that is in both.
-func diff[T any](before, now []T, key func(T) string, change func(old, now *T)) {
+func diff[T any](old, new *listed[T], key func(T) string, change func(old, now *T)) {
+	if old.at.IsZero() || old.at.Equal(new.at) { // the first time, or it was not read again
+		return
+	}
+	before, now := old.items, new.items
 	was := make(map[string]*T, len(before))
 	for i := range before {
 		was[key(before[i])] = &before[i]
@@ -132,9 +135,11 @@ func diff[T any](before, now []T, key func(T) string, change func(old, now *T)) 
 	}
 }
 
-func permits(s *snapshot) (all []soloist.LeaseInfo) {
+// permits returns the permits of all semaphores, as they were read.
+func permits(s *snapshot) *listed[soloist.LeaseInfo] {
+	all := &listed[soloist.LeaseInfo]{at: s.semaphores.at}
 	for _, one := range s.semaphores.items {
-		all = append(all, one.Permits...)
+		all.items = append(all.items, one.Permits...)
 	}
 	return all
 }
@@ -144,8 +149,8 @@ func actionKey(a soloist.Action) string {
 }
 
 func storeEvent(s *snapshot) event {
-	at := s.at.UTC()
-	return newEvent("", Event{Event: "store", At: &at, Store: &StoreStatus{s.err == nil, s.took.Seconds()}})
+	at := s.at().UTC()
+	return newEvent("", Event{Event: "store", At: &at, Store: &StoreStatus{s.err() == nil, s.took().Seconds()}})
 }
 
 func actionEvent(a soloist.Action) event {

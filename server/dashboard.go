@@ -23,14 +23,15 @@ var files embed.FS
 // dashboardPolicy lets a page load nothing but what this server has, and lets no page frame it.
 const dashboardPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// paintWithin is how long a page waits for the first snapshot. After that it shows that the store is being read.
+// paintWithin is how long a page waits for the store. After that it shows what was read before, or that the store is being read.
 const paintWithin = 150 * time.Millisecond
 
 // A page is one of the dashboard.
 type page struct {
 	path, title string
 	menu        bool
-	direct      bool // it reads the store itself
+	direct      bool // it reads the store itself, and shows nothing of a snapshot
+	waits       bool // it shows a snapshot alone
 	data        func(*visit) (any, error)
 	template    *template.Template
 }
@@ -38,8 +39,13 @@ type page struct {
 // A visit is a request for a page.
 type visit struct {
 	*call
-	*snapshot // what the store had; nil for pages that read it themselves
+	*snapshot // what the watcher has read so far; nil for pages that are direct
 	now       time.Time
+
+	at      time.Time // when what the page shows was read; zero if it was read in parts
+	took    time.Duration
+	reading bool // it was not read in time
+	unread  bool // it could not be read
 }
 
 // A View is what the templates show around a page.
@@ -51,6 +57,7 @@ type View struct {
 	At                  time.Time
 	Took                time.Duration
 	Reading             bool // the store has not been read yet
+	Again               bool // there is more to show in a moment
 	Unread              bool // not all of it could be read
 	Self                string
 	Data                any
@@ -86,7 +93,7 @@ func link(path string, query ...string) string {
 
 func (s *Server) pages() ([]*page, error) {
 	all := []*page{
-		{path: "/", title: "Overview", menu: true, data: (*visit).overview},
+		{path: "/", title: "Overview", menu: true, data: (*visit).overview, waits: true},
 		{path: "/timeline", title: "Timeline", menu: true, data: (*visit).timeline},
 		{path: "/jobs", title: "Jobs", menu: true, data: (*visit).jobList},
 		{path: "/job", title: "Job", data: (*visit).jobPage, direct: true},
@@ -94,9 +101,9 @@ func (s *Server) pages() ([]*page, error) {
 		{path: "/semaphores", title: "Semaphores", menu: true, data: (*visit).semaphoreList},
 		{path: "/elements", title: "Elements", menu: true, data: (*visit).elementList, direct: true},
 		{path: "/leaders", title: "Leaders", menu: true, data: func(v *visit) (any, error) { return v.leaseList(soloist.KindLeader) }},
-		{path: "/replicas", title: "Replicas", menu: true, data: (*visit).replicaList},
+		{path: "/replicas", title: "Replicas", menu: true, data: (*visit).replicaList, waits: true},
 		{path: "/store", title: "Store", menu: true, data: (*visit).storePage, direct: true},
-		{path: "/audit", title: "Audit", menu: true, data: (*visit).audit},
+		{path: "/audit", title: "Audit", menu: true, data: (*visit).audit, waits: true},
 	}
 	for _, p := range append(all, &loginPage, &problemPage) {
 		name := "pages" + p.path + ".html"
@@ -156,21 +163,23 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request, p *page) {
 	}
 	v := &visit{call: c, now: time.Now()}
 	view := View{}
-	if !p.direct {
+	switch {
+	case p.waits:
 		ctx, cancel := context.WithTimeout(r.Context(), paintWithin)
-		v.snapshot = s.watch.since(ctx, time.Time{})
+		v.snapshot, _ = s.watch.since(ctx, time.Time{})
 		cancel()
-		if view.Reading = v.snapshot == nil; !view.Reading {
-			view.At, view.Took, view.Unread = v.snapshot.at, v.snapshot.took, v.snapshot.err != nil
-		}
+		v.at, v.took = v.snapshot.at(), v.snapshot.took()
+	case !p.direct:
+		v.snapshot = s.watch.now()
 	}
-	if !view.Reading {
-		var err error
-		if view.Data, err = p.data(v); err != nil {
-			s.showProblem(w, c, err)
-			return
-		}
+	var err error
+	if view.Data, err = p.data(v); err != nil {
+		s.showProblem(w, c, err)
+		return
 	}
+	view.At, view.Took, view.Reading = v.at, v.took, v.reading
+	view.Again = v.reading || p.waits && v.at.IsZero()
+	view.Unread = v.unread || v.snapshot != nil && v.snapshot.err() != nil
 	s.render(w, c, http.StatusOK, p, view)
 }
 

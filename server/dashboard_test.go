@@ -1,14 +1,17 @@
 package server
 
 import (
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,6 +19,7 @@ import (
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
 )
 
 // page gets a page without following redirects.
@@ -223,7 +227,7 @@ func TestForms(t *testing.T) {
 // Queries that no page makes get an answer that names the field.
 func TestPagesRefuse(t *testing.T) {
 	s := start(t, soloisttest.NewStore(), Config{})
-	for path, says := range map[string]string{"/locks?page=0": "page", "/locks?page=x": "page", "/timeline?span=2+min": "span", "/timeline?end=-1": "end", "/elements?job=x&state=lost": "state"} {
+	for path, says := range map[string]string{"/timeline?span=2+min": "span", "/timeline?end=-1": "end", "/elements?job=x&state=lost": "state"} {
 		if a := s.page("GET", path, nil); a.status != 400 || !strings.Contains(string(a.body), says) {
 			t.Errorf("%s: %d", path, a.status)
 		}
@@ -267,20 +271,23 @@ func TestPagesDoNotWait(t *testing.T) {
 // A page of a large store has as many rows as one of a small one, and tells where the rest is.
 func TestPagesOfALargeStore(t *testing.T) {
 	s := start(t, soloisttest.NewStore(), Config{})
-	large := &snapshot{at: time.Now()}
+	large := newSnapshot()
+	now := time.Now()
+	large.leases, large.jobs = &listed[soloist.LeaseInfo]{at: now}, &listed[soloist.JobInfo]{at: now}
 	for i := range 100_000 {
 		large.leases.items = append(large.leases.items, soloist.LeaseInfo{Kind: soloist.KindLock, Name: fmt.Sprintf("lock-%06d", i), Holder: "a#b", Token: 1, Left: time.Minute})
 	}
 	for i := range 10_000 {
 		large.jobs.items = append(large.jobs.items, soloist.JobInfo{Name: fmt.Sprintf("job-%05d", i), Schedule: "0 3 * * *"})
 	}
-	s.server.watch.publish(large)
+	large.troubles = large.assess()
+	s.server.watch.mu.Lock()
+	s.server.watch.last = large // it is not read anew
+	s.server.watch.mu.Unlock()
+	s.store.Break(nil) // so that pages show what was read
 	for path, want := range map[string]string{
-		"/": "100000", "/locks": "1 to 100 of 100000", "/locks?page=1000": "lock-099999", "/locks?q=lock-0777": "lock-077799", "/jobs": "1 to 100 of 10000", "/timeline": "1 to 20 of 10000",
+		"/": "100000", "/locks": "100 here, 100000 in all", "/locks?after=lock-099899": "lock-099999", "/locks?q=lock-0777": "lock-077799", "/jobs": "100 here, 10000 in all", "/timeline": "20 here, 10000 in all",
 	} {
-		s.server.watch.mu.Lock()
-		s.server.watch.last, s.server.watch.running = large, true // it is not read anew
-		s.server.watch.mu.Unlock()
 		a := s.page("GET", path, nil)
 		if text := string(a.body); !strings.Contains(text, want) || len(text) > 200<<10 {
 			t.Errorf("%s: no %q in %d bytes", path, want, len(text))
@@ -337,12 +344,93 @@ func TestSnapshotKeeps(t *testing.T) {
 		return soloist.LeaseInfo{Kind: soloist.KindLock, Name: name, Holder: "a", Token: 1, Left: left}
 	}
 	now := time.Now()
-	before := &snapshot{at: now.Add(-10 * time.Second)}
-	before.leases.items = []soloist.LeaseInfo{lease("a", time.Minute), lease("b", 5*time.Second), lease("c", time.Minute)}
-	after := &snapshot{at: now}
-	after.leases = listed[soloist.LeaseInfo]{[]soloist.LeaseInfo{lease("a", time.Hour)}, io.ErrUnexpectedEOF}
-	after.keep(before)
-	if got := after.leases.items; len(got) != 2 || got[0].Left != time.Hour || got[1].Name != "c" || got[1].Left != 50*time.Second {
+	before := &listed[soloist.LeaseInfo]{at: now.Add(-10 * time.Second), items: []soloist.LeaseInfo{lease("a", time.Minute), lease("b", 5*time.Second), lease("c", time.Minute)}}
+	after := &listed[soloist.LeaseInfo]{at: now, items: []soloist.LeaseInfo{lease("a", time.Hour)}}
+	agedLeases(after, before)
+	if got := after.items; len(got) != 2 || got[0].Left != time.Hour || got[1].Name != "c" || got[1].Left != 50*time.Second {
 		t.Errorf("%+v", got)
 	}
+}
+
+// A slow store takes a while for each page of records that it lists.
+type slow struct {
+	*soloisttest.Store
+	delay time.Duration
+}
+
+func (s *slow) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return s.ListAfter(ctx, prefix, "")
+}
+
+func (s *slow) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		n := 0
+		for r, err := range s.Store.ListAfter(ctx, prefix, after) {
+			if n++; n%200 == 0 {
+				time.Sleep(s.delay)
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// inSlowBubble calls test with a server on a store that takes 10 s to list its locks.
+func inSlowBubble(t *testing.T, test func(t *testing.T, s *Server, c *soloist.Client)) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{soloisttest.NewStore(), 400 * time.Millisecond}
+		var claims []store.Claim
+		for i := range 5000 {
+			claims = append(claims, store.Claim{Name: fmt.Sprintf("lock/lock-%05d", i), Holder: "a#b", TTL: time.Hour})
+		}
+		if _, err := s.Acquire(t.Context(), claims); err != nil {
+			t.Fatal(err)
+		}
+		c := soloisttest.NewReplica(t, s, soloist.Config{Replica: "a"})
+		server, err := New(c, Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t, server, c)
+		server.Drain()
+		time.Sleep(readWithin)
+	})
+}
+
+// The first page of an instance has its rows, or what it knows, before the store has been scanned.
+func TestAPageWaitsForNoScan(t *testing.T) {
+	inSlowBubble(t, func(t *testing.T, s *Server, _ *soloist.Client) {
+		for path, want := range map[string]string{"/locks": "lock-00000", "/locks?after=lock-03000": "lock-03001", "/": "replicas alive"} {
+			begin := time.Now()
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost"+path, nil))
+			if took := time.Since(begin); took > paintWithin || !strings.Contains(w.Body.String(), want) {
+				t.Errorf("%s took %v, and has no %q:\n%s", path, took, want, w.Body)
+			}
+		}
+	})
+}
+
+// An event of a short list does not wait until a long one has been read.
+func TestALongListDelaysNoOther(t *testing.T) {
+	inSlowBubble(t, func(t *testing.T, s *Server, c *soloist.Client) {
+		if _, there := s.watch.since(t.Context(), time.Now()); !there {
+			t.Fatal("nothing was read")
+		}
+		r := s.watch.subscribe()
+		defer s.watch.leave(r)
+		if _, err := c.Semaphore("pdf", 2).TryAcquire(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		for b := range r.batches {
+			if slices.ContainsFunc(b.events, func(e event) bool { return e.name == "taken" && e.subject == "pdf" }) {
+				break
+			}
+		}
+		if took := time.Since(begin); took > time.Second {
+			t.Errorf("it was told after %v", took)
+		}
+	})
 }

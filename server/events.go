@@ -39,11 +39,12 @@ func (c *call) events() (any, error) {
 	ctx, stop := c.untilClosing()
 	defer stop()
 	watch := c.server.watch
+	watch.since(ctx, time.Time{}) // the first read can take long: a reader would have more batches by then than it can keep
 	r := watch.subscribe()
 	defer watch.leave(r)
-	begin := watch.since(ctx, time.Time{})
+	begin, there := watch.since(ctx, time.Time{})
 	c.w.Header().Set("Content-Type", eventStream)
-	if begin == nil { // the client has gone, or the server is closing
+	if !there { // the client has gone, or the server is closing
 		c.send(endEvent("closing"))
 		return nil, nil
 	}
@@ -51,7 +52,7 @@ func (c *call) events() (any, error) {
 	if !from.IsZero() {
 		told = append(told, begin.since(from.Add(-eventOverlap))...)
 	}
-	if !c.send(append([]byte("retry: 2000\n"), c.batch(begin.at, told)...)) {
+	if !c.send(append([]byte("retry: 2000\n"), c.batch(begin.at(), told)...)) {
 		return nil, nil
 	}
 	beat := time.NewTicker(heartbeat)
@@ -64,7 +65,7 @@ func (c *call) events() (any, error) {
 			case !open:
 				c.send(endEvent("slow"))
 				return nil, nil
-			case !b.at.After(begin.at):
+			case b.version <= begin.version:
 				continue
 			}
 			if text = c.batch(b.at, b.events); len(text) == 0 {

@@ -121,10 +121,11 @@ func markOf(outcome string) string {
 
 func (v *visit) jobList() (any, error) {
 	var rows []jobRow
-	for _, j := range v.visibleJobs(v.search()) {
+	jobs := v.jobSheet("/jobs", pageRows)
+	for _, j := range jobs.Rows {
 		rows = append(rows, jobRow{j, v.now})
 	}
-	return sheet(v, "/jobs", pageRows, rows)
+	return sheetOf(jobs, rows), nil
 }
 
 // jobPage shows one job, as the store has it now.

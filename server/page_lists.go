@@ -10,66 +10,38 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// pageRows is how many rows a page has.
-const pageRows = 100
-
-// A Sheet is a part of a list, by number.
-type Sheet[T any] struct {
-	Rows             []T
-	Search           string
-	Total, From, To  int
-	Before, After    int // numbers of the sheets beside it, from 1; 0 if there is none
-	Kind, What, Path string
-}
-
-// sheet returns the part of a list that a request is for.
-func sheet[T any](v *visit, path string, rows int, all []T) (Sheet[T], error) {
-	n, err := v.number("page", 1, 1<<30, 1)
-	if err != nil {
-		return Sheet[T]{}, err
+// leaseList lists the locks or the leaderships.
+func (v *visit) leaseList(kind soloist.Kind) (any, error) {
+	path, what, list := "/locks", "locks", (*soloist.Admin).Locks
+	if kind == soloist.KindLeader {
+		path, what, list = "/leaders", "leaderships", (*soloist.Admin).Leaders
 	}
-	s := Sheet[T]{Search: v.search(), Total: len(all), Path: path}
-	from := min((int(n)-1)*rows, len(all))
-	to := min(from+rows, len(all))
-	if s.Rows = all[from:to]; to > from {
-		s.From, s.To = from+1, to
-	}
-	if n > 1 {
-		s.Before = int(n) - 1
-	}
-	if to < len(all) {
-		s.After = int(n) + 1
-	}
+	s := sheet(v, source[soloist.LeaseInfo]{
+		path: path, rows: pageRows, list: list, kept: v.leases, name: leaseName,
+		is: func(l soloist.LeaseInfo) bool { return l.Kind == kind },
+		found: func(l soloist.LeaseInfo, search string) bool {
+			return matches(l.Name, search) || matches(l.Replica(), search)
+		},
+	})
+	s.Kind, s.What = kind, what
 	return s, nil
 }
 
-func (v *visit) search() string { return v.URL.Query().Get("q") }
-
-// leaseList lists the locks or the leaderships.
-func (v *visit) leaseList(kind soloist.Kind) (any, error) {
-	var all []soloist.LeaseInfo
-	for _, l := range v.leases.items {
-		if l.Kind == kind && v.caller.mayUse(l.Name) == nil && (matches(l.Name, v.search()) || matches(l.Replica(), v.search())) {
-			all = append(all, l)
-		}
-	}
-	path, what := "/locks", "locks"
-	if kind == soloist.KindLeader {
-		path, what = "/leaders", "leaderships"
-	}
-	s, err := sheet(v, path, pageRows, all)
-	s.Kind, s.What = string(kind), what
-	return s, err
+func (v *visit) semaphoreList() (any, error) {
+	return sheet(v, source[soloist.SemaphoreInfo]{
+		path: "/semaphores", rows: 20, list: (*soloist.Admin).Semaphores, kept: v.semaphores, name: semaphoreName,
+		is:    func(soloist.SemaphoreInfo) bool { return true },
+		found: func(i soloist.SemaphoreInfo, search string) bool { return matches(i.Name, search) },
+	}), nil
 }
 
-func (v *visit) semaphoreList() (any, error) {
-	var all []soloist.SemaphoreInfo
-	for _, i := range v.semaphores.items {
-		if v.caller.mayUse(i.Name) == nil && matches(i.Name, v.search()) {
-			all = append(all, i)
-		}
-	}
-	return sheet(v, "/semaphores", 20, all)
+// jobSheet returns a sheet of jobs.
+func (v *visit) jobSheet(path string, rows int) Sheet[soloist.JobInfo] {
+	return sheet(v, source[soloist.JobInfo]{
+		path: path, rows: rows, list: (*soloist.Admin).Jobs, kept: v.jobs, name: jobName,
+		is:    func(soloist.JobInfo) bool { return true },
+		found: func(j soloist.JobInfo, search string) bool { return matches(j.Name, search) },
+	})
 }
 
 // A replicaRow is a replica, and what it holds besides runs of jobs.
@@ -79,11 +51,34 @@ type replicaRow struct {
 	More  int
 }
 
+// Replicas is the page of all replicas: their number is that of processes.
+type Replicas struct {
+	Rows   []*replicaRow
+	Search string
+	Path   string
+	Held   bool // whether it is known what they hold
+}
+
 func (v *visit) replicaList() (any, error) {
-	held := map[string][]soloist.LeaseInfo{}
+	v.reading = v.replicas.at.IsZero()
+	p := Replicas{Search: v.search(), Path: "/replicas", Held: !v.snapshot.at().IsZero()}
+	rows := map[string][]*replicaRow{}
+	for _, r := range v.replicas.items {
+		if matches(r.Replica, p.Search) {
+			row := &replicaRow{ReplicaInfo: r}
+			p.Rows = append(p.Rows, row)
+			rows[r.Replica] = append(rows[r.Replica], row)
+		}
+	}
 	add := func(l soloist.LeaseInfo) {
-		if v.caller.mayUse(l.Name) == nil {
-			held[l.Replica()] = append(held[l.Replica()], l)
+		for _, row := range rows[l.Replica()] {
+			switch {
+			case !v.maySee(l.Name):
+			case len(row.Holds) < fewRows:
+				row.Holds = append(row.Holds, l)
+			default:
+				row.More++
+			}
 		}
 	}
 	for _, j := range v.jobs.items {
@@ -91,27 +86,24 @@ func (v *visit) replicaList() (any, error) {
 			add(j.Running.LeaseInfo)
 		}
 	}
-	for _, l := range slices.Concat(v.leases.items, permits(v.snapshot)) {
-		add(l)
-	}
-	var all []replicaRow
-	for _, r := range v.replicas.items {
-		if matches(r.Replica, v.search()) {
-			holds := held[r.Replica]
-			all = append(all, replicaRow{r, holds[:min(len(holds), fewRows)], max(0, len(holds)-fewRows)})
+	for _, all := range []*listed[soloist.LeaseInfo]{v.leases, permits(v.snapshot)} {
+		for _, l := range all.items {
+			add(l)
 		}
 	}
-	return sheet(v, "/replicas", pageRows, all)
+	return p, nil
 }
 
+// audit shows the actions that the store keeps, the newest first.
 func (v *visit) audit() (any, error) {
+	v.reading = v.actions.at.IsZero()
 	var all []soloist.Action
 	for _, a := range slices.Backward(v.actions.items) {
-		if one := actionOf(a); v.caller.prefix == "" || v.caller.mayUse(one.subject()) == nil {
+		if one := actionOf(a); v.caller.prefix == "" || v.maySee(one.subject()) {
 			all = append(all, a)
 		}
 	}
-	return sheet(v, "/audit", pageRows, all)
+	return struct{ Rows []soloist.Action }{all}, nil
 }
 
 // directWithin is how long a page may take that reads the store itself.
@@ -151,11 +143,11 @@ func (v *visit) elementList() (any, error) {
 }
 
 func (p *ElementsPage) readJobs(ctx context.Context, v *visit) error {
-	for job, err := range v.server.client.Admin().ElementJobs(ctx) {
+	for job, err := range v.server.client.Admin().Part(v.caller.prefix, p.After).ElementJobs(ctx) {
 		switch {
 		case err != nil:
 			return err
-		case job <= p.After && p.After != "", v.caller.mayUse(job) != nil, !matches(job, p.Search):
+		case !matches(job, p.Search):
 		case len(p.Jobs) == pageRows:
 			p.Next = p.Jobs[pageRows-1]
 			return nil
@@ -167,11 +159,11 @@ func (p *ElementsPage) readJobs(ctx context.Context, v *visit) error {
 }
 
 func (p *ElementsPage) readElements(ctx context.Context, v *visit) error {
-	for e, err := range v.server.client.Admin().Elements(ctx, p.Job) {
+	for e, err := range v.server.client.Admin().Part("", p.After).Elements(ctx, p.Job) {
 		switch {
 		case err != nil:
 			return err
-		case e.ID <= p.After && p.After != "", p.State != "" && e.Status != p.State, !matches(e.ID, p.Search):
+		case p.State != "" && e.Status != p.State, !matches(e.ID, p.Search):
 		case len(p.Elements) == pageRows:
 			p.Next = p.Elements[pageRows-1].ID
 			return nil
@@ -204,10 +196,10 @@ type promise struct {
 
 // Took returns how long the last reading of the lists took.
 func (p StorePage) Took() string {
-	if p.Snapshot == nil {
+	if p.Snapshot == nil || p.Snapshot.at().IsZero() {
 		return ""
 	}
-	return span(p.Snapshot.took)
+	return span(p.Snapshot.took())
 }
 
 func (v *visit) storePage() (any, error) {
@@ -239,7 +231,7 @@ func (v *visit) storePage() (any, error) {
 			fail("settings", err)
 		}
 	}
-	p.Snapshot = v.server.watch.since(ctx, time.Time{})
+	p.Snapshot = v.server.watch.now()
 	return p, nil
 }
 

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -83,13 +84,14 @@ func troublesOf(j soloist.JobInfo, now time.Time) (all []trouble) {
 
 // An Overview is the first page.
 type Overview struct {
-	Troubles                                                       []trouble
-	More                                                           int
-	Red                                                            bool
-	Jobs, Running, Paused, Locks, Leaders, Semaphores, Alive, Gone int
-	AllPaused                                                      *soloist.Pause
-	Next                                                           []soloist.JobInfo // that run soonest
-	Last                                                           []lastRun
+	Troubles                                         []trouble
+	More                                             int
+	Red                                              bool
+	Jobs, Running, Locks, Leaders, Semaphores, Alive count
+	Paused, Gone                                     int
+	AllPaused                                        *soloist.Pause
+	Next                                             []soloist.JobInfo // that run soonest
+	Last                                             []lastRun
 }
 
 type lastRun struct {
@@ -99,28 +101,51 @@ type lastRun struct {
 
 const fewRows = 8
 
-// assessment is what a snapshot shows of the whole store, made once for all who look.
-func (s *snapshot) assess() {
-	s.once.Do(func() {
-		for _, j := range s.jobs.items {
-			s.troubles = append(s.troubles, troublesOf(j, s.at)...)
+// troublesOfAll returns what is wrong with jobs, what is red first, and then the newest.
+func troublesOfAll(jobs []soloist.JobInfo, now time.Time) (all []trouble) {
+	for _, j := range jobs {
+		all = append(all, troublesOf(j, now)...)
+	}
+	slices.SortStableFunc(all, func(a, b trouble) int {
+		switch {
+		case a.Red != b.Red && a.Red:
+			return -1
+		case a.Red != b.Red:
+			return 1
 		}
-		slices.SortStableFunc(s.troubles, func(a, b trouble) int {
-			switch {
-			case a.Red != b.Red && a.Red:
-				return -1
-			case a.Red != b.Red:
-				return 1
-			}
-			return b.At.Compare(a.At)
-		})
+		return b.At.Compare(a.At)
 	})
+	return all
+}
+
+// A count is how many there are of something.
+type count struct {
+	N    int
+	Read bool // whether they have been counted yet
+}
+
+// String returns the number, or that it is not known yet.
+func (c count) String() string {
+	if !c.Read {
+		return "…"
+	}
+	return strconv.Itoa(c.N)
+}
+
+// counted returns how many items of a list are such.
+func counted[T any](l *listed[T], such func(T) bool) count {
+	c := count{Read: !l.at.IsZero()}
+	for _, one := range l.items {
+		if such(one) {
+			c.N++
+		}
+	}
+	return c
 }
 
 func (v *visit) overview() (any, error) {
-	v.assess()
-	o := Overview{Red: v.err != nil}
-	for _, t := range v.troubles {
+	o := Overview{Red: v.err() != nil}
+	for _, t := range v.troubles() {
 		if v.caller.mayUse(t.Job) != nil {
 			continue
 		}
@@ -130,10 +155,11 @@ func (v *visit) overview() (any, error) {
 			o.More++
 		}
 	}
-	for _, j := range v.visibleJobs("") {
-		o.Jobs++
-		if j.Running != nil {
-			o.Running++
+	o.Jobs = counted(v.jobs, func(j soloist.JobInfo) bool { return v.maySee(j.Name) })
+	o.Running = counted(v.jobs, func(j soloist.JobInfo) bool { return v.maySee(j.Name) && j.Running != nil })
+	for _, j := range v.jobs.items {
+		if !v.maySee(j.Name) {
+			continue
 		}
 		if j.Paused != nil {
 			o.Paused++
@@ -148,27 +174,11 @@ func (v *visit) overview() (any, error) {
 			o.Last = insert(o.Last, lastRun{j.Name, r}, func(a, b lastRun) int { return b.EndedAt.Compare(a.EndedAt) })
 		}
 	}
-	for _, l := range v.leases.items {
-		switch {
-		case v.caller.mayUse(l.Name) != nil:
-		case l.Kind == soloist.KindLock:
-			o.Locks++
-		default:
-			o.Leaders++
-		}
-	}
-	for _, i := range v.semaphores.items {
-		if v.caller.mayUse(i.Name) == nil {
-			o.Semaphores++
-		}
-	}
-	for _, r := range v.replicas.items {
-		if r.Alive {
-			o.Alive++
-		} else {
-			o.Gone++
-		}
-	}
+	o.Locks = counted(v.leases, func(l soloist.LeaseInfo) bool { return v.maySee(l.Name) && l.Kind == soloist.KindLock })
+	o.Leaders = counted(v.leases, func(l soloist.LeaseInfo) bool { return v.maySee(l.Name) && l.Kind == soloist.KindLeader })
+	o.Semaphores = counted(v.semaphores, func(i soloist.SemaphoreInfo) bool { return v.maySee(i.Name) })
+	o.Alive = counted(v.replicas, func(r soloist.ReplicaInfo) bool { return r.Alive })
+	o.Gone = len(v.replicas.items) - o.Alive.N
 	return o, nil
 }
 
@@ -182,15 +192,8 @@ func insert[T any](few []T, one T, compare func(a, b T) int) []T {
 	return few[:min(len(few), fewRows)]
 }
 
-// visibleJobs returns the jobs that the caller may see whose names contain a text.
-func (v *visit) visibleJobs(contain string) (all []soloist.JobInfo) {
-	for _, j := range v.jobs.items {
-		if v.caller.mayUse(j.Name) == nil && matches(j.Name, contain) {
-			all = append(all, j)
-		}
-	}
-	return all
-}
+// maySee reports whether the caller may see a name.
+func (v *visit) maySee(name string) bool { return v.caller.mayUse(name) == nil }
 
 // matches reports whether a name contains a text, in small or capital letters.
 func matches(name, contain string) bool {

@@ -81,16 +81,13 @@ func (v *visit) timeline() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs, err := sheet(v, "/timeline", laneJobs, v.visibleJobs(v.search()))
-	if err != nil {
-		return nil, err
-	}
+	jobs := v.jobSheet("/timeline", laneJobs)
 	t := &Timeline{From: window.from, To: window.to, Live: window.live, Span: window.name, Width: laneWidth, LaneHeight: laneHeight}
-	t.Sheet = Sheet[lane]{Search: jobs.Search, Total: jobs.Total, Before: jobs.Before, After: jobs.After, Path: jobs.Path}
-	t.Sheet.From, t.Sheet.To = jobs.From, jobs.To
+	var lanes []lane
 	for _, j := range jobs.Rows {
-		t.Rows = append(t.Rows, window.lane(j, v.now))
+		lanes = append(lanes, window.lane(j, v.now))
 	}
+	t.Sheet = sheetOf(jobs, lanes)
 	width := window.to.Sub(window.from)
 	format := "15:04:05"
 	if width >= 24*time.Hour {
@@ -104,7 +101,7 @@ func (v *visit) timeline() (any, error) {
 		if !end.IsZero() && end.Before(v.now) {
 			text = fmt.Sprint(end.UnixMilli())
 		}
-		return link("/timeline", "span", name, "end", text, "q", v.search(), "page", v.URL.Query().Get("page"))
+		return link("/timeline", "span", name, "end", text, "q", v.search(), "after", v.URL.Query().Get("after"))
 	}
 	end := window.to
 	if window.live {

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -706,4 +707,47 @@ func TestDescription(t *testing.T) {
 			t.Errorf("%s %s is not described", r.method, r.path)
 		}
 	}
+}
+
+// Pages of a list that follow each other have all of it once, whatever the names are.
+func TestPagesOfLists(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{})
+	names := []string{"a", "a%25b", "a)b", "a%2Fb", "a%2Fb%2Fc", "a0"}
+	for _, name := range names {
+		s.lease("/v1/locks/"+name+"/acquire", nil)
+		s.lease("/v1/semaphores/"+name+"/acquire?limit=2", nil)
+		s.lease("/v1/elements/"+name+"/1/claim", nil)
+	}
+	pages := func(path string, read func(answer) (names []string, next string)) {
+		var all []string
+		for next := ""; ; {
+			some, after := read(s.want(200, "", "GET", path+"?limit=2&after="+url.QueryEscape(next), nil))
+			all = append(all, some...)
+			if next = after; next == "" {
+				break
+			}
+		}
+		slices.Sort(all)
+		if !slices.Equal(all, []string{"a", "a%b", "a)b", "a/b", "a/b/c", "a0"}) {
+			t.Errorf("%s: %q", path, all)
+		}
+	}
+	pages("/v1/locks", func(a answer) (names []string, next string) {
+		page := as[Page[Lease]](t, a)
+		for _, l := range page.Items {
+			names = append(names, l.Name)
+		}
+		return names, page.Next
+	})
+	pages("/v1/semaphores", func(a answer) (names []string, next string) {
+		page := as[Page[Semaphore]](t, a)
+		for _, l := range page.Items {
+			names = append(names, l.Name)
+		}
+		return names, page.Next
+	})
+	pages("/v1/elements", func(a answer) (names []string, next string) {
+		page := as[Page[string]](t, a)
+		return page.Items, page.Next
+	})
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"sync"
 	"time"
@@ -9,86 +10,158 @@ import (
 	"github.com/soloist-dev/soloist"
 )
 
-// A snapshot is what the store had when it was read: all but the elements, of which there can be millions.
+// A snapshot is what the store had when its lists were read: all but the elements, of which there can be millions. It does not change.
 type snapshot struct {
-	at         time.Time // when reading began
-	took       time.Duration
-	err        error // why something could not be read; the lists have the rest
-	jobs       listed[soloist.JobInfo]
-	leases     listed[soloist.LeaseInfo] // locks, and then leaderships
-	semaphores listed[soloist.SemaphoreInfo]
-	replicas   listed[soloist.ReplicaInfo]
-	actions    listed[soloist.Action]
+	version    int64 // greater than that of the snapshot before
+	jobs       *listed[soloist.JobInfo]
+	leases     *listed[soloist.LeaseInfo] // locks, and then leaderships
+	semaphores *listed[soloist.SemaphoreInfo]
+	replicas   *listed[soloist.ReplicaInfo]
+	actions    *listed[soloist.Action]
 
-	once     sync.Once // for what follows from it
-	troubles []trouble
+	troubles func() []trouble // of the jobs
 }
 
 // A listed is a list of the store.
 type listed[T any] struct {
 	items []T
+	at    time.Time // when reading began; zero if it has not been read
+	took  time.Duration
 	err   error // why some are not there
 }
 
-func readList[T any](all iter.Seq2[T, error]) (l listed[T]) {
-	for one, err := range all {
-		if err != nil {
-			l.err = err
-			break
-		}
-		l.items = append(l.items, one)
-	}
-	return l
+// A watched list is one of a snapshot.
+type watched struct {
+	read func(context.Context, *soloist.Admin) (put func(*snapshot))
+	at   func(*snapshot) time.Time
+	took func(*snapshot) time.Duration
+	err  func(*snapshot) error
 }
 
-// keep adds what the list before had and this one has not, if this one is not complete and the name may still be taken.
-func (l *listed[T]) keep(before listed[T], name func(T) string, elapsed time.Duration, after func(T, time.Duration) (T, bool)) {
-	if l.err == nil {
-		return
+// lists are those of a snapshot.
+var lists = []watched{
+	listOf(func(s *snapshot) **listed[soloist.JobInfo] { return &s.jobs }, (*soloist.Admin).Jobs, agedJobs),
+	listOf(func(s *snapshot) **listed[soloist.LeaseInfo] { return &s.leases }, func(a *soloist.Admin, ctx context.Context) iter.Seq2[soloist.LeaseInfo, error] {
+		return leasesOf(ctx, a)
+	}, agedLeases),
+	listOf(func(s *snapshot) **listed[soloist.SemaphoreInfo] { return &s.semaphores }, (*soloist.Admin).Semaphores, agedSemaphores),
+	listOf(func(s *snapshot) **listed[soloist.ReplicaInfo] { return &s.replicas }, (*soloist.Admin).Replicas, agedReplicas),
+	listOf(func(s *snapshot) **listed[soloist.Action] { return &s.actions }, (*soloist.Admin).Actions, func(now, before *listed[soloist.Action]) { now.items = before.items }),
+}
+
+// listOf returns the list at a place of a snapshot. What cannot be read is as it was before, as far as it lasts: keep adds it.
+func listOf[T any](of func(*snapshot) **listed[T], all func(*soloist.Admin, context.Context) iter.Seq2[T, error], keep func(now, before *listed[T])) watched {
+	return watched{
+		read: func(ctx context.Context, admin *soloist.Admin) func(*snapshot) {
+			l := &listed[T]{at: time.Now()}
+			for one, err := range all(admin, ctx) {
+				if err != nil {
+					l.err = err
+					break
+				}
+				l.items = append(l.items, one)
+			}
+			l.took = time.Since(l.at)
+			return func(s *snapshot) {
+				if l.err != nil {
+					keep(l, *of(s))
+				}
+				*of(s) = l
+			}
+		},
+		at:   func(s *snapshot) time.Time { return (*of(s)).at },
+		took: func(s *snapshot) time.Duration { return (*of(s)).took },
+		err:  func(s *snapshot) error { return (*of(s)).err },
 	}
+}
+
+// leasesOf lists the locks, and then the leaderships.
+func leasesOf(ctx context.Context, admin *soloist.Admin) iter.Seq2[soloist.LeaseInfo, error] {
+	return func(yield func(soloist.LeaseInfo, error) bool) {
+		var unread error
+		for _, all := range []iter.Seq2[soloist.LeaseInfo, error]{admin.Locks(ctx), admin.Leaders(ctx)} {
+			for l, err := range all {
+				if err != nil {
+					unread = errors.Join(unread, err)
+				} else if !yield(l, nil) {
+					return
+				}
+			}
+		}
+		if unread != nil {
+			yield(soloist.LeaseInfo{}, unread)
+		}
+	}
+}
+
+// newSnapshot returns a snapshot of which nothing has been read.
+func newSnapshot() *snapshot {
+	s := &snapshot{jobs: &listed[soloist.JobInfo]{}, leases: &listed[soloist.LeaseInfo]{}, semaphores: &listed[soloist.SemaphoreInfo]{},
+		replicas: &listed[soloist.ReplicaInfo]{}, actions: &listed[soloist.Action]{}}
+	s.troubles = s.assess()
+	return s
+}
+
+// with returns a copy of s with another list.
+func (s *snapshot) with(put func(*snapshot)) *snapshot {
+	next := *s
+	next.version++
+	if put(&next); next.jobs != s.jobs {
+		next.troubles = next.assess()
+	}
+	return &next
+}
+
+// assess returns what is wrong with the jobs, found once for all who look.
+func (s *snapshot) assess() func() []trouble {
+	jobs := s.jobs
+	return sync.OnceValue(func() []trouble { return troublesOfAll(jobs.items, jobs.at) })
+}
+
+// at returns when the list began to be read that was read longest ago; the zero time if one was not read yet.
+func (s *snapshot) at() (first time.Time) {
+	first = s.jobs.at
+	for _, l := range lists {
+		if at := l.at(s); at.Before(first) {
+			first = at
+		}
+	}
+	return first
+}
+
+// took returns how long it took to read the list that took longest.
+func (s *snapshot) took() (longest time.Duration) {
+	for _, l := range lists {
+		longest = max(longest, l.took(s))
+	}
+	return longest
+}
+
+// err returns why something could not be read; the lists have the rest.
+func (s *snapshot) err() error {
+	for _, l := range lists {
+		if err := l.err(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keep adds what the list before had and this one has not, if the name may still be taken.
+func (l *listed[T]) keep(before *listed[T], name func(T) string, after func(T, time.Duration) (T, bool)) {
 	read := map[string]bool{}
 	for _, one := range l.items {
 		read[name(one)] = true
 	}
 	for _, one := range before.items {
-		if aged, there := after(one, elapsed); there && !read[name(one)] {
+		if aged, there := after(one, l.at.Sub(before.at)); there && !read[name(one)] {
 			l.items = append(l.items, aged)
 		}
 	}
 }
 
-// readSnapshot reads all lists at once. What cannot be read is as it was in the snapshot before, which may be nil, as far as it lasts.
-func readSnapshot(ctx context.Context, admin *soloist.Admin, before *snapshot) *snapshot {
-	s := &snapshot{at: time.Now()}
-	var leaders listed[soloist.LeaseInfo]
-	reads := []func(){
-		func() { s.jobs = readList(admin.Jobs(ctx)) },
-		func() { s.leases = readList(admin.Locks(ctx)) },
-		func() { leaders = readList(admin.Leaders(ctx)) },
-		func() { s.semaphores = readList(admin.Semaphores(ctx)) },
-		func() { s.replicas = readList(admin.Replicas(ctx)) },
-		func() { s.actions = readList(admin.Actions(ctx)) },
-	}
-	each(len(reads), func(i int) { reads[i]() })
-	s.leases.items = append(s.leases.items, leaders.items...)
-	if s.leases.err == nil {
-		s.leases.err = leaders.err
-	}
-	s.took = time.Since(s.at)
-	for _, err := range []error{s.jobs.err, s.leases.err, s.semaphores.err, s.replicas.err, s.actions.err} {
-		if s.err == nil {
-			s.err = err
-		}
-	}
-	if before != nil {
-		s.keep(before)
-	}
-	return s
-}
-
-func (s *snapshot) keep(before *snapshot) {
-	elapsed := s.at.Sub(before.at)
-	s.jobs.keep(before.jobs, jobName, elapsed, func(j soloist.JobInfo, elapsed time.Duration) (soloist.JobInfo, bool) {
+func agedJobs(now, before *listed[soloist.JobInfo]) {
+	now.keep(before, jobName, func(j soloist.JobInfo, elapsed time.Duration) (soloist.JobInfo, bool) {
 		if j.Running != nil {
 			run := *j.Running
 			var held bool
@@ -100,8 +173,12 @@ func (s *snapshot) keep(before *snapshot) {
 		}
 		return j, true
 	})
-	s.leases.keep(before.leases, leaseKey, elapsed, aged)
-	s.semaphores.keep(before.semaphores, semaphoreName, elapsed, func(i soloist.SemaphoreInfo, elapsed time.Duration) (soloist.SemaphoreInfo, bool) {
+}
+
+func agedLeases(now, before *listed[soloist.LeaseInfo]) { now.keep(before, leaseKey, aged) }
+
+func agedSemaphores(now, before *listed[soloist.SemaphoreInfo]) {
+	now.keep(before, semaphoreName, func(i soloist.SemaphoreInfo, elapsed time.Duration) (soloist.SemaphoreInfo, bool) {
 		var left []soloist.LeaseInfo
 		for _, p := range i.Permits {
 			if p, held := aged(p, elapsed); held {
@@ -111,14 +188,14 @@ func (s *snapshot) keep(before *snapshot) {
 		i.Permits = left
 		return i, true
 	})
-	s.replicas.keep(before.replicas, replicaKey, elapsed, func(r soloist.ReplicaInfo, elapsed time.Duration) (soloist.ReplicaInfo, bool) {
+}
+
+func agedReplicas(now, before *listed[soloist.ReplicaInfo]) {
+	now.keep(before, replicaKey, func(r soloist.ReplicaInfo, elapsed time.Duration) (soloist.ReplicaInfo, bool) {
 		r.Silent += elapsed
 		r.Left = max(0, r.Left-elapsed)
 		return r, true
 	})
-	if s.actions.err != nil {
-		s.actions.items = before.actions.items
-	}
 }
 
 // aged returns a lease as it is after a time in which it was not renewed, and whether it lasts.

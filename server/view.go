@@ -123,28 +123,28 @@ type Action struct {
 
 var pageQuery = []parameter{{"after", "only names after this one", false}, {"limit", "how many at most, 1 to 1000; the default is 100", true}}
 
-// list returns the route of a list. name is that by which a caller's prefix and the paging go.
-func list[I, T any](path, summary string, all func(*call) iter.Seq2[I, error], name func(I) string, of func(I) T) route {
+// list returns the route of a list. all lists what the caller may see after the last name that it has; name is that name.
+func list[I, T any](path, summary string, all func(*call, *soloist.Admin) iter.Seq2[I, error], name func(I) string, of func(I) T) route {
 	return route{method: http.MethodGet, path: path, summary: summary, role: roleRead, query: pageQuery, out: reflect.TypeFor[Page[T]](), do: func(c *call) (any, error) {
 		limit, err := c.number("limit", 1, 1000, 100)
 		if err != nil {
 			return nil, err
 		}
-		after := c.URL.Query().Get("after")
+		prefix := c.caller.prefix
+		if c.PathValue("job") != "" { // it goes by the name of the job
+			prefix = ""
+		}
 		page := &Page[T]{Items: []T{}}
 		last := ""
-		for info, err := range all(c) {
+		for info, err := range all(c, c.server.client.Admin().Part(prefix, c.URL.Query().Get("after"))) {
 			if err != nil {
 				return nil, err
 			}
-			switch at := name(info); {
-			case after != "" && at <= after, c.PathValue("job") == "" && c.caller.mayUse(at) != nil:
-			case len(page.Items) == int(limit):
+			if len(page.Items) == int(limit) {
 				page.Next = last
-				return page, nil
-			default:
-				page.Items, last = append(page.Items, of(info)), at
+				break
 			}
+			page.Items, last = append(page.Items, of(info)), name(info)
 		}
 		return page, nil
 	}}
@@ -154,14 +154,22 @@ func (s *Server) viewRoutes() []route {
 	admin := s.client.Admin()
 	self := func(name string) string { return name }
 	return []route{
-		list("/v1/locks", "List the locks that are taken", func(c *call) iter.Seq2[soloist.LeaseInfo, error] { return admin.Locks(c.Context) }, leaseName, leaseOf),
-		list("/v1/leaders", "List the leaderships that are taken", func(c *call) iter.Seq2[soloist.LeaseInfo, error] { return admin.Leaders(c.Context) }, leaseName, leaseOf),
-		list("/v1/semaphores", "List the semaphores", func(c *call) iter.Seq2[soloist.SemaphoreInfo, error] {
-			return admin.Semaphores(c.Context)
+		list("/v1/locks", "List the locks that are taken", func(c *call, part *soloist.Admin) iter.Seq2[soloist.LeaseInfo, error] {
+			return part.Locks(c.Context)
+		}, leaseName, leaseOf),
+		list("/v1/leaders", "List the leaderships that are taken", func(c *call, part *soloist.Admin) iter.Seq2[soloist.LeaseInfo, error] {
+			return part.Leaders(c.Context)
+		}, leaseName, leaseOf),
+		list("/v1/semaphores", "List the semaphores", func(c *call, part *soloist.Admin) iter.Seq2[soloist.SemaphoreInfo, error] {
+			return part.Semaphores(c.Context)
 		}, semaphoreName, semaphoreOf),
-		list("/v1/elements", "List the jobs that have elements", func(c *call) iter.Seq2[string, error] { return admin.ElementJobs(c.Context) }, self, self),
+		list("/v1/elements", "List the jobs that have elements", func(c *call, part *soloist.Admin) iter.Seq2[string, error] {
+			return part.ElementJobs(c.Context)
+		}, self, self),
 		list("/v1/elements/{job}", "List the elements of a job", elementsOf, func(e soloist.ElementInfo) string { return e.ID }, elementOf),
-		list("/v1/jobs", "List the jobs", func(c *call) iter.Seq2[soloist.JobInfo, error] { return admin.Jobs(c.Context) }, jobName, jobOf),
+		list("/v1/jobs", "List the jobs", func(c *call, part *soloist.Admin) iter.Seq2[soloist.JobInfo, error] {
+			return part.Jobs(c.Context)
+		}, jobName, jobOf),
 		{method: http.MethodGet, path: "/v1/jobs/{name}", summary: "See a job and its last runs", role: roleRead, out: reflect.TypeFor[Job](), codes: []string{codeNotFound}, do: (*call).job},
 		{method: http.MethodGet, path: "/v1/replicas", summary: "List the replicas that run jobs", role: roleRead, out: reflect.TypeFor[Page[Replica]](), do: func(c *call) (any, error) {
 			return collect(admin.Replicas(c.Context), func(r soloist.ReplicaInfo) (Replica, bool) {
@@ -219,12 +227,12 @@ func semaphoreOf(i soloist.SemaphoreInfo) Semaphore {
 	return one
 }
 
-func elementsOf(c *call) iter.Seq2[soloist.ElementInfo, error] {
+func elementsOf(c *call, part *soloist.Admin) iter.Seq2[soloist.ElementInfo, error] {
 	job := c.PathValue("job")
 	if err := c.caller.mayUse(job); err != nil {
 		return func(yield func(soloist.ElementInfo, error) bool) { yield(soloist.ElementInfo{}, err) }
 	}
-	return c.server.client.Admin().Elements(c.Context, job)
+	return part.Elements(c.Context, job)
 }
 
 func elementOf(e soloist.ElementInfo) Element {

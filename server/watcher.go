@@ -8,17 +8,18 @@ import (
 	"github.com/soloist-dev/soloist"
 )
 
-// A watcher reads the store again and again while somebody looks, once for all of them.
+// A watcher reads the lists of the store again and again while somebody looks, once for all of them. Each list has its own pace: one that is long
+// does not keep the others waiting.
 type watcher struct {
 	admin   *soloist.Admin
 	closing context.Context
 
 	mu      sync.Mutex
-	last    *snapshot
+	last    *snapshot     // nil while nothing is read
 	news    chan struct{} // closed when last is replaced
 	used    time.Time     // when somebody looked last
-	running bool
-	now     chan struct{} // makes the next read begin at once
+	end     context.CancelFunc
+	hurry   []chan struct{} // for each list: makes the next read begin at once
 	readers map[*reader]struct{}
 }
 
@@ -27,14 +28,15 @@ type reader struct {
 	batches chan batch
 }
 
-// A batch is the changes between two snapshots. Readers share it.
+// A batch is the changes between two snapshots, of which the second has the version. Readers share it.
 type batch struct {
-	at     time.Time
-	events []event
+	version int64
+	at      time.Time
+	events  []event
 }
 
 const (
-	pollAtLeast = 500 * time.Millisecond // between two reads
+	pollAtLeast = 500 * time.Millisecond // between two reads of a list
 	pollShare   = 9                      // reading takes at most one part, and pausing this many
 	pollIdle    = 30 * time.Second       // how long it goes on without anybody who looks
 	readWithin  = 30 * time.Second
@@ -42,29 +44,54 @@ const (
 )
 
 func newWatcher(closing context.Context, admin *soloist.Admin) *watcher {
-	return &watcher{admin: admin, closing: closing, news: make(chan struct{}), now: make(chan struct{}, 1), readers: map[*reader]struct{}{}}
+	w := &watcher{admin: admin, closing: closing, news: make(chan struct{}), readers: map[*reader]struct{}{}}
+	for range lists {
+		w.hurry = append(w.hurry, make(chan struct{}, 1))
+	}
+	return w
 }
 
-// since returns the newest snapshot, which was begun at t or later. If ctx ends before there is one, it returns the last one, which is nil if there is none.
-func (w *watcher) since(ctx context.Context, t time.Time) *snapshot {
+// now returns what has been read so far, without waiting.
+func (w *watcher) now() *snapshot {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.look()
+	if w.last == nil { // the server is closing
+		return newSnapshot()
+	}
+	return w.last
+}
+
+// since returns a snapshot whose lists were all begun to be read at t or later. If ctx ends before there is one, it returns what has been read so
+// far, and false.
+func (w *watcher) since(ctx context.Context, t time.Time) (*snapshot, bool) {
 	for {
 		w.mu.Lock()
 		w.look()
 		last, news := w.last, w.news
 		w.mu.Unlock()
-		if last != nil && !last.at.Before(t) {
-			return last
+		if last == nil {
+			return newSnapshot(), false
 		}
-		select {
-		case w.now <- struct{}{}:
-		default:
+		there := true
+		for i, list := range lists {
+			if at := list.at(last); at.IsZero() || at.Before(t) {
+				there = false
+				select {
+				case w.hurry[i] <- struct{}{}:
+				default:
+				}
+			}
+		}
+		if there {
+			return last, true
 		}
 		select {
 		case <-news:
 		case <-ctx.Done():
-			return last
+			return last, false
 		case <-w.closing.Done():
-			return last
+			return last, false
 		}
 	}
 }
@@ -89,48 +116,63 @@ func (w *watcher) leave(r *reader) {
 // look notes that somebody looks. The caller has the mutex.
 func (w *watcher) look() {
 	w.used = time.Now()
-	if !w.running && w.closing.Err() == nil {
-		w.running = true
-		go w.run()
+	if w.last != nil || w.closing.Err() != nil {
+		return
+	}
+	var ctx context.Context
+	ctx, w.end = context.WithCancel(w.closing)
+	w.last = newSnapshot()
+	for i := range lists {
+		go w.follow(ctx, i)
 	}
 }
 
-func (w *watcher) run() {
+// follow reads a list until ctx ends.
+func (w *watcher) follow(ctx context.Context, i int) {
 	for {
-		ctx, cancel := context.WithTimeout(w.closing, readWithin)
-		w.mu.Lock()
-		before := w.last
-		w.mu.Unlock()
-		s := readSnapshot(ctx, w.admin, before)
+		begin := time.Now()
+		within, cancel := context.WithTimeout(ctx, readWithin)
+		put := lists[i].read(within, w.admin)
 		cancel()
-		if !w.publish(s) {
-			return
-		}
-		timer := time.NewTimer(max(pollAtLeast, pollShare*s.took))
+		took := time.Since(begin)
+		w.publish(ctx, put)
+		timer := time.NewTimer(max(pollAtLeast, pollShare*took))
 		select {
 		case <-timer.C:
-		case <-w.now:
-		case <-w.closing.Done():
+		case <-w.hurry[i]:
+		case <-ctx.Done():
+			timer.Stop()
+			return
 		}
 		timer.Stop()
 	}
 }
 
-// publish makes a snapshot the last one, and tells the readers what has changed. It reports whether to go on.
-func (w *watcher) publish(s *snapshot) bool {
+// publish makes a snapshot with another list the last one, and tells the readers what has changed. It ends reading if nobody has looked for long.
+func (w *watcher) publish(ctx context.Context, put func(*snapshot)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closing.Err() != nil { // the read may have been cut off
-		w.running = false
-		return false
+	if ctx.Err() != nil { // the read may have been cut off
+		return
 	}
-	b := batch{at: s.at}
+	before := w.last
+	w.last = before.with(put)
 	if len(w.readers) > 0 {
-		b.events = changes(w.last, s)
+		w.tell(batch{version: w.last.version, at: w.last.at(), events: changes(before, w.last)})
 	}
-	w.last = s
 	close(w.news)
 	w.news = make(chan struct{})
+	if len(w.readers) == 0 && time.Since(w.used) > pollIdle {
+		w.last = nil
+		w.end()
+	}
+}
+
+// tell sends a batch to all readers. The caller has the mutex.
+func (w *watcher) tell(b batch) {
+	if len(b.events) == 0 {
+		return
+	}
 	for r := range w.readers {
 		select {
 		case r.batches <- b:
@@ -139,8 +181,4 @@ func (w *watcher) publish(s *snapshot) bool {
 			delete(w.readers, r)
 		}
 	}
-	if len(w.readers) == 0 && time.Since(w.used) > pollIdle {
-		w.running, w.last = false, nil
-	}
-	return w.running
 }

@@ -257,12 +257,17 @@ func (s *Store) linked(ctx context.Context) (linked context.Context, cut context
 
 // List implements store.Store.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return s.ListAfter(ctx, prefix, "")
+}
+
+// ListAfter implements store.Pager.
+func (s *Store) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		if err := s.before(ctx); err != nil {
 			yield(store.Record{}, err)
 			return
 		}
-		s.mem.List(ctx, prefix)(yield)
+		store.ListAfter(ctx, s.mem, prefix, after)(yield)
 	}
 }
 

@@ -56,6 +56,12 @@ func (c *Counted) List(ctx context.Context, prefix string) iter.Seq2[store.Recor
 // The calls of these optional interfaces are counted too, so Counted has their methods. Each looks for what the other store can do, and
 // returns errors.ErrUnsupported if it cannot. The client then does without.
 
+// ListAfter is as in store.Pager.
+func (c *Counted) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[store.Record, error] {
+	c.trips.Add(1)
+	return store.ListAfter(ctx, c.Store, prefix, after)
+}
+
 // Watch is as in store.Watcher.
 func (c *Counted) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
 	w, ok := store.As[store.Watcher](c.Store)

@@ -62,6 +62,12 @@ func (s *counted) List(ctx context.Context, prefix string) iter.Seq2[store.Recor
 	return s.Store.List(ctx, prefix)
 }
 
+// ListAfter implements store.Pager.
+func (s *counted) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[store.Record, error] {
+	s.c.add(1)
+	return store.ListAfter(ctx, s.Store, prefix, after)
+}
+
 // Watch implements store.Watcher.
 func (s *counted) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
 	w, ok := store.As[store.Watcher](s.Store)

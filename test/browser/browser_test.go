@@ -23,7 +23,7 @@ import (
 )
 
 // patience is how long a test waits for what must come: a machine can be busy.
-const patience = 2 * time.Minute
+const patience = servers.Patience
 
 // A site is a running service with jobs, locks and all else that the pages show.
 type site struct {
@@ -163,24 +163,32 @@ func (s *site) browse(flags ...chromedp.ExecAllocatorOption) *tab {
 		chromedp.UserDataDir(servers.Directory(s.t)), chromedp.WindowSize(1200, 900), chromedp.Flag("hide-scrollbars", true), chromedp.Flag("disable-dev-shm-usage", false),
 		chromedp.Env("HOME="+os.TempDir()))
 	alloc, endAlloc := chromedp.NewExecAllocator(context.Background(), append(opts, flags...)...)
-	ctx, end := chromedp.NewContext(alloc)
-	ctx, endTime := context.WithTimeout(ctx, 2*patience)
+	ctx, end := chromedp.NewContext(alloc, chromedp.WithBrowserOption(chromedp.WithDialTimeout(patience)))
 	s.t.Cleanup(func() {
 		_ = chromedp.Cancel(ctx)
-		endTime()
 		end()
 		endAlloc()
 	})
 	b := &tab{s, ctx, &faults{}}
 	chromedp.ListenTarget(ctx, b.faults.note)
+	if err := chromedp.Run(ctx); err != nil { // the browser lives as long as the context of the first call
+		s.t.Fatal(err)
+	}
 	b.run(network.Enable(), runtime.Enable())
 	return b
 }
 
-// run runs actions of the browser.
+// try runs actions of the browser, and gives up when patience is over.
+func (b *tab) try(actions ...chromedp.Action) error {
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	return chromedp.Run(ctx, actions...)
+}
+
+// run runs actions of the browser, which must succeed.
 func (b *tab) run(actions ...chromedp.Action) {
 	b.t.Helper()
-	if err := chromedp.Run(b.ctx, actions...); err != nil {
+	if err := b.try(actions...); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -197,7 +205,7 @@ func (b *tab) untilTrue(what, expression string) {
 	b.t.Helper()
 	b.until(what, func() bool {
 		is := false
-		err := chromedp.Run(b.ctx, chromedp.Evaluate(`!!(`+expression+`)`, &is))
+		err := b.try(chromedp.Evaluate(`!!(`+expression+`)`, &is))
 		return err == nil && is // a page that is being loaded has nothing to say
 	})
 }

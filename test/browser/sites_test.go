@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A page of another site changes nothing and reads nothing, by a form or by a script, and not under a name of its own that resolves to the service.
+// A page of another site changes nothing and reads nothing, by a form or by a script, also under its own name that resolves to the address of the service.
 func TestOtherSitesInABrowser(t *testing.T) {
 	s := open(t, false)
 	s.fill()
