@@ -92,6 +92,51 @@ func TestNewcomerWaitsForAWholeTTL(t *testing.T) {
 	})
 }
 
+// A slow backend takes its time for each read.
+type slow struct {
+	*memory
+	each time.Duration
+}
+
+func (b *slow) Read(ctx context.Context, names []string) ([]casstore.Item, error) {
+	time.Sleep(b.each)
+	return b.memory.Read(ctx, names)
+}
+
+// TestLostOnlyByWhatWasRead: what a process remembers of a lease may end while a request for another name of the batch is under way. Somebody
+// else may have extended it, and only the item says so.
+func TestLostOnlyByWhatWasRead(t *testing.T) {
+	for verb, do := range map[string]func(store.Store, string, int64) ([]error, error){
+		"extend": func(s store.Store, name string, token int64) ([]error, error) {
+			return s.Extend(background, []store.Extension{{Name: "other", Holder: "x", Token: 1, TTL: time.Hour}, {Name: name, Holder: "x", Token: token, TTL: time.Hour}})
+		},
+		"release": func(s store.Store, name string, token int64) ([]error, error) {
+			return s.Release(background, []store.Release{{Name: "other", Holder: "x", Token: 1}, {Name: name, Holder: "x", Token: token}})
+		},
+	} {
+		for kind, m := range map[string]*memory{"plain": newMemory(false), "tells": newMemory(true), "sequenced": newSequence()} {
+			t.Run(verb+"/"+kind, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b := &slow{memory: m}
+					s := casstore.New(b, m.config())
+					g, err := acquire(t, s, store.Claim{Name: "a", Holder: "x", TTL: time.Minute})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if errs, err := open(m).Extend(background, []store.Extension{{Name: "a", Holder: "x", Token: g.Token, TTL: time.Hour}}); err != nil || errs[0] != nil {
+						t.Fatal(errs, err)
+					}
+					time.Sleep(55 * time.Second)
+					b.each = 10 * time.Second
+					if errs, err := do(s, "a", g.Token); err != nil || !errors.Is(errs[0], store.ErrLost) || errs[1] != nil {
+						t.Errorf("got %v, %v, want that only the name that nobody holds is lost", errs, err)
+					}
+				})
+			})
+		}
+	}
+}
+
 // A twice carries each write out a second time, and returns the reply of the second.
 type twice struct{ *memory }
 

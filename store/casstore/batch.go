@@ -37,6 +37,7 @@ type task struct {
 type group struct {
 	name   string
 	tasks  []*task
+	guess  bool   // what is known of the item is remembered, and was not read for this batch
 	change Change // under way
 	first  int    // the first task that changes something
 	end    int    // the tasks from here on are decided when the version of the change is known, which is its token
@@ -59,7 +60,7 @@ func (s *Store) run(ctx context.Context, tasks []*task) {
 	known := map[*group]sight{}
 	for _, g := range groups {
 		if seen, ok := s.guessed(g); ok {
-			known[g] = seen
+			known[g], g.guess = seen, true
 		}
 	}
 	for range attempts {
@@ -168,19 +169,24 @@ func credible(name string, r Record) error {
 	return fmt.Errorf("the record of %q has %s: something else has written it; delete it when nobody holds the name", name, problem)
 }
 
-// write decides tasks with the known items and writes the results. It returns the groups that met a conflict, and
-// updates known with the items that the conflicts returned.
+// write decides tasks with the known items and writes the results. It returns the groups that met a conflict or have nothing to write by what is
+// remembered, and updates known with the items that the conflicts returned.
 func (s *Store) write(ctx context.Context, groups []*group, known map[*group]sight) (again []*group) {
 	var writing []*group
 	var changes []Change
 	for _, g := range groups {
-		if s.decide(g, known[g]) {
+		changed := s.decide(g, known[g])
+		switch {
+		case changed:
 			writing, changes = append(writing, g), append(changes, g.change)
+		case g.guess: // what is remembered may be old: only the item can refuse
+			again = append(again, g)
 		}
+		g.guess = false
 	}
 	clear(known)
 	if len(changes) == 0 {
-		return nil
+		return again
 	}
 	results, err := s.backend.Write(ctx, changes)
 	if err == nil && len(results) != len(changes) {
