@@ -15,7 +15,7 @@ import (
 )
 
 // Join is move.New for a replica of a fleet whose move is planned, see [Manager]. Before its first claim the replica announces its phase under the name
-// replica, and asks whether it may be in it. If not, claims return an error that is store.ErrUnusable, and nothing is acquired. The announcement is a lease:
+// replica, waits until the store lists that, and asks whether it may be in it. If not, claims return an error that is store.ErrUnusable, and nothing is acquired. The announcement is a lease:
 // if it is lost, as after a long pause, the replica announces itself again before the next claim. So no replica that nobody knows of is in a phase
 // that the fleet has left. Close ends the announcement, and closes both stores.
 func Join(oldStore, newStore store.Store, phase move.Phase, replica string) (store.Store, error) {
@@ -58,8 +58,9 @@ type member struct {
 	admit  func(context.Context) error
 	name   func() string // a new one, of an announcement
 
-	turn  chan struct{}  // is full while somebody uses lease
-	lease *soloist.Lease // the announcement; nil before the first claim
+	turn    chan struct{}  // is full while somebody uses what follows
+	lease   *soloist.Lease // the announcement; nil before the first claim
+	entered bool           // the store lists the announcement, and the phase was open after that
 }
 
 // Unwrap returns the store of the phase.
@@ -73,20 +74,55 @@ func (m *member) enter(ctx context.Context) error {
 		return ctx.Err()
 	}
 	defer func() { <-m.turn }()
-	if m.lease != nil && m.lease.Err() == nil {
+	if m.lease == nil || m.lease.Err() != nil {
+		lease, err := m.client.TryLock(ctx, m.name())
+		if err != nil {
+			return beforeClaim(fmt.Errorf("fleetmove: announcing this replica: %w", err))
+		}
+		m.lease, m.entered = lease, false
+	}
+	if m.entered {
 		return nil
 	}
-	lease, err := m.client.TryLock(ctx, m.name())
-	if err != nil {
-		return beforeClaim(fmt.Errorf("fleetmove: announcing this replica: %w", err))
+	// Announced first, then asked: who changes the stage writes it first, and then looks for replicas. A claim that has no time to wait for the list leaves the
+	// announcement to the next one.
+	if err := m.listed(ctx); err != nil {
+		return beforeClaim(fmt.Errorf("fleetmove: waiting until the store lists the announcement of this replica: %w", err))
 	}
-	// Announced first, then asked: who changes the stage writes it first, and then looks for replicas.
 	if err := m.admit(ctx); err != nil {
-		_ = lease.Release() // else it expires
+		_ = m.lease.Release() // else it expires
+		m.lease = nil
 		return beforeClaim(err)
 	}
-	m.lease = lease
+	m.entered = true
 	return nil
+}
+
+// How long to wait before the announcements are listed again, at first and at most.
+const (
+	listAgain = 20 * time.Millisecond
+	listLast  = time.Second
+)
+
+// listed waits until a list has the announcement: a store may list a new record late, and nobody would see this replica before that.
+func (m *member) listed(ctx context.Context) error {
+	for pause := listAgain; ; pause = min(2*pause, listLast) {
+		for lock, err := range m.client.Admin().Locks(ctx) {
+			if err != nil {
+				return err
+			}
+			if lock.Name == m.lease.Name() {
+				return nil
+			}
+		}
+		select {
+		case <-time.After(pause):
+		case <-m.lease.Context().Done():
+			return context.Cause(m.lease.Context())
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // beforeClaim makes an error that is not ErrUnknown: the claim itself was never sent.

@@ -170,6 +170,7 @@ func (e *BehindError) Is(target error) bool { return target == store.ErrHeld }
 // Advance brings a move one stage further, or with back one stage back. From a stage of two phases it leaves the one behind: replicas may no
 // longer be in it. If a replica is known to be in it, that is a *BehindError, and nothing has changed. In a phase of both stores it then calls [move.Copy], and if
 // the report is complete it opens the next phase. If it is not, or Copy was interrupted, call Advance again. In a phase of one store the move is over.
+// o.Next is not used.
 func (m *Manager) Advance(ctx context.Context, back bool, o move.Options) (Stage, move.Report, error) {
 	var report move.Report
 	var reached Stage
@@ -191,6 +192,9 @@ func (m *Manager) Advance(ctx context.Context, back bool, o move.Options) (Stage
 			return err
 		}
 		reached = Stage{phase, phase}
+		if o.Next = phase + 1; back {
+			o.Next = phase - 1
+		}
 		if phase == move.OldDecides || phase == move.NewDecides {
 			if report, err = move.Copy(ctx, m.oldStore, m.newStore, phase, o); err != nil || !report.Complete() {
 				return err
@@ -198,10 +202,7 @@ func (m *Manager) Advance(ctx context.Context, back bool, o move.Options) (Stage
 		} else if phase == lastPhase(back) {
 			return nil
 		}
-		next := Stage{phase, phase + 1}
-		if back {
-			next = Stage{phase - 1, phase}
-		}
+		next := Stage{min(phase, o.Next), max(phase, o.Next)}
 		if err := w.write(ctx, next); err != nil {
 			return err
 		}

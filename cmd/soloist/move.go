@@ -269,7 +269,11 @@ func (m *mover) copy(ctx context.Context, back, dry bool, wait time.Duration, o 
 	}
 	todo := move.Report{}
 	if phase == move.OldDecides || phase == move.NewDecides {
-		if todo, err = move.Compare(ctx, m.oldStore, m.newStore, phase); err != nil {
+		next := phase + 1
+		if back {
+			next = phase - 1
+		}
+		if todo, err = move.Compare(ctx, m.oldStore, m.newStore, phase, next); err != nil {
 			return err
 		}
 	}
@@ -340,8 +344,8 @@ func quoted(names []string) []string {
 func (a *app) moveVerifyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "verify [OLD NEW]", Short: "Compare the records of both stores, and change nothing", Args: a.moveArgs(),
-		Long: `verify compares all records: whether each is in both stores, with the same mark and state, and with the greater token in the
-store that decides. The exit code is 0 if nothing has to be copied and no replica is known in another phase, else 75.`,
+		Long: `verify compares all records: whether each is in both stores, with the same mark and state, and, unless replicas roll between
+the two middle phases, with the greater token in the store that decides. The exit code is 0 if nothing has to be copied and no replica is known in another phase, else 75.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.moving(args, func(ctx context.Context, m *mover) error { return m.verify(ctx) })
 		},
@@ -360,7 +364,11 @@ func (m *mover) verify(ctx context.Context) error {
 		phase = status.Stage.To
 	}
 	phase = min(max(phase, move.OldDecides), move.NewDecides)
-	report, err := move.Compare(ctx, m.oldStore, m.newStore, phase)
+	var next move.Phase
+	if status.Stage == (fleetmove.Stage{From: move.OldDecides, To: move.NewDecides}) {
+		next = move.OldDecides + move.NewDecides - phase // these two link the tokens
+	}
+	report, err := move.Compare(ctx, m.oldStore, m.newStore, phase, next)
 	if err != nil {
 		return err
 	}

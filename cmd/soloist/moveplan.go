@@ -49,7 +49,7 @@ func (m *mover) plan(ctx context.Context, dry bool, accepted []string) error {
 	if err != nil {
 		return err
 	}
-	todo, err := move.Compare(ctx, m.oldStore, m.newStore, move.OldDecides)
+	todo, err := move.Compare(ctx, m.oldStore, m.newStore, move.OldDecides, move.NewDecides)
 	if err != nil {
 		return err
 	}

@@ -54,8 +54,15 @@ func records(t *testing.T, s store.Store) map[string]store.Record {
 	return all
 }
 
-// TestMoveCarriesEverything: marks, states and tokens come along, in the order of the package's comment.
+// TestMoveCarriesEverything: marks, states and tokens come along, in the order of the package's comment,
+// whether or not the copies know the next phase.
 func TestMoveCarriesEverything(t *testing.T) {
+	carries(t, func(move.Phase) move.Phase { return 0 })
+	carries(t, func(phase move.Phase) move.Phase { return phase + 1 })
+}
+
+func carries(t *testing.T, next func(move.Phase) move.Phase) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		before, after := memstore.New(), memstore.New()
 		last := map[string]int64{}
@@ -72,15 +79,15 @@ func TestMoveCarriesEverything(t *testing.T) {
 			last[name] = r.Token
 		}
 		for _, phase := range []move.Phase{move.OldDecides, move.NewDecides} {
-			differs, err := move.Compare(background, before, after, phase)
+			differs, err := move.Compare(background, before, after, phase, next(phase))
 			if err != nil || differs.Complete() || differs.Names != 3 || differs.Differ != 3 || !slices.Equal(differs.Examples, []string{"done", "empty", "state"}) {
 				t.Errorf("%v: before the copy: %+v, %v", phase, differs, err)
 			}
-			report, err := move.Copy(background, before, after, phase, move.Options{})
+			report, err := move.Copy(background, before, after, phase, move.Options{Next: next(phase)})
 			if err != nil || !report.Complete() || report.Copied != 3 {
 				t.Fatalf("%v: %+v, %v", phase, report, err)
 			}
-			report, err = move.Copy(background, before, after, phase, move.Options{})
+			report, err = move.Copy(background, before, after, phase, move.Options{Next: next(phase)})
 			if err != nil || !report.Complete() || report.Same != 3 || report.Copied != 0 {
 				t.Errorf("%v: again: %+v, %v", phase, report, err)
 			}

@@ -19,7 +19,8 @@
 //     those of the old one.
 //  3. Roll all replicas to NewOnly, or to the new store itself. Nobody needs the old store any more.
 //
-// The way back is the same in the other direction, with a complete Copy in each of the two middle phases before it is left.
+// The way back is the same in the other direction, with a complete Copy in each of the two middle phases before it is left. A Copy that is told the next phase, by
+// Options.Next, is complete for that phase alone.
 //
 // Both stores must be able to raise tokens, see [store.Claim]. Those of etcd, Consul and NATS cannot.
 //

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -13,15 +14,27 @@ import (
 	"github.com/soloist-dev/soloist/store/move"
 	"github.com/soloist-dev/soloist/store/pgstore"
 	"github.com/soloist-dev/soloist/store/redisstore"
+	"github.com/soloist-dev/soloist/store/sqlitestore"
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
 // BenchmarkCopy reports how many records a second a move copies in each of its two copies: 100,000 names, each with a mark and a state.
 func BenchmarkCopy(b *testing.B) {
-	for _, way := range []string{"Redis to PostgreSQL", "PostgreSQL to Redis"} {
-		b.Run(way, func(b *testing.B) {
+	stores := map[string]func(*testing.B) store.Store{"SQLite": sqliteAlone, "Redis": redisAlone, "PostgreSQL": postgresAlone}
+	for _, way := range [][2]string{{"SQLite", "Redis"}, {"Redis", "PostgreSQL"}, {"PostgreSQL", "Redis"}, {"PostgreSQL", "PostgreSQL"}} {
+		b.Run(way[0]+" to "+way[1], func(b *testing.B) {
 			for range b.N {
-				copied(b, way == "Redis to PostgreSQL")
+				from, to := stores[way[0]](b), stores[way[1]](b)
+				fill(b.Context(), b, from)
+				for _, phase := range []move.Phase{move.OldDecides, move.NewDecides} {
+					begun := time.Now()
+					report, err := move.Copy(b.Context(), from, to, phase, move.Options{Next: phase + 1})
+					if err != nil || !report.Complete() || report.Names != copiedRecords {
+						b.Fatal(report, err)
+					}
+					b.ReportMetric(copiedRecords/time.Since(begun).Seconds(), phase.String()+"-records/s")
+					b.ReportMetric(float64(report.Copied), phase.String()+"-copied")
+				}
 			}
 		})
 	}
@@ -29,35 +42,37 @@ func BenchmarkCopy(b *testing.B) {
 
 const copiedRecords = 100_000
 
-func copied(b *testing.B, fromRedis bool) {
+func sqliteAlone(b *testing.B) store.Store {
 	b.Helper()
-	ctx := b.Context()
-	before, err := redisstore.OpenURL(ctx, servers.Redis(b).URL)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer before.Close()
-	pg, err := pgstore.OpenURL(ctx, servers.Postgres(b).URL)
-	if err == nil {
-		_, err = pg.Migrate(ctx)
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer pg.Close()
-	from, to := store.Store(before), store.Store(pg)
-	if !fromRedis {
-		from, to = to, from
-	}
-	fill(ctx, b, from)
-	for _, phase := range []move.Phase{move.OldDecides, move.NewDecides} {
-		begun := time.Now()
-		report, err := move.Copy(ctx, from, to, phase, move.Options{})
-		if err != nil || report.Copied != copiedRecords {
-			b.Fatal(report, err)
+	return opened(b, func() (*sqlitestore.Store, error) {
+		return sqlitestore.Open(filepath.Join(servers.Directory(b), "copied.db"))
+	})
+}
+
+func redisAlone(b *testing.B) store.Store {
+	b.Helper()
+	return opened(b, func() (*redisstore.Store, error) { return redisstore.OpenURL(b.Context(), servers.Redis(b).URL) })
+}
+
+func postgresAlone(b *testing.B) store.Store {
+	b.Helper()
+	return opened(b, func() (*pgstore.Store, error) {
+		s, err := pgstore.OpenURL(b.Context(), servers.Postgres(b).URL)
+		if err == nil {
+			_, err = s.Migrate(b.Context())
 		}
-		b.ReportMetric(copiedRecords/time.Since(begun).Seconds(), phase.String()+"-records/s")
+		return s, err
+	})
+}
+
+func opened[S store.Store](b *testing.B, open func() (S, error)) store.Store {
+	b.Helper()
+	s, err := open()
+	if err != nil {
+		b.Fatal(err)
 	}
+	b.Cleanup(func() { _ = s.Close() })
+	return s
 }
 
 // fill makes records.

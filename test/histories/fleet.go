@@ -65,7 +65,7 @@ func (f *fleet) move(ctx context.Context, operations int) error {
 			f.worked(ctx, share)
 		}
 		if phase == move.OldDecides || phase == move.NewDecides {
-			if err := f.copy(ctx, phase); err != nil {
+			if err := f.copy(ctx, phase, nextOf(phases, n)); err != nil {
 				cancel(err)
 			}
 		}
@@ -96,8 +96,8 @@ func (f *fleet) worked(ctx context.Context, operations int) {
 // mostCopies is how often a copy is tried amid faults.
 const mostCopies = 2000
 
-// copy copies until all is the same.
-func (f *fleet) copy(ctx context.Context, phase move.Phase) error {
+// copy copies until nothing is left to do before the next phase.
+func (f *fleet) copy(ctx context.Context, phase, next move.Phase) error {
 	before, after := paged{f.rig.stores[0], f.page}, paged{f.rig.to[0], f.page}
 	var report move.Report
 	var err error
@@ -106,7 +106,7 @@ func (f *fleet) copy(ctx context.Context, phase move.Phase) error {
 			return context.Cause(ctx)
 		}
 		bound, cancel := context.WithTimeout(ctx, requestTimeout)
-		report, err = move.Copy(bound, before, after, phase, move.Options{})
+		report, err = move.Copy(bound, before, after, phase, move.Options{Next: next})
 		cancel()
 		if err == nil && report.Complete() {
 			f.rec.fault("copied")

@@ -124,7 +124,7 @@ func (f *movingFleet) run(t *testing.T) {
 			f.pause(150 * time.Millisecond)
 		}
 		if i > 0 && (phase == move.OldDecides || phase == move.NewDecides) {
-			f.copy(t, phase)
+			f.copy(t, phase, nextOf(phases, i))
 		}
 		f.pause(200 * time.Millisecond)
 	}
@@ -136,12 +136,23 @@ func (f *movingFleet) run(t *testing.T) {
 	f.late.Wait()
 }
 
-// copy copies until all is the same.
-func (f *movingFleet) copy(t *testing.T, phase move.Phase) {
+// nextOf returns the phase after the i-th, 0 if that is the last one.
+func nextOf(phases []move.Phase, i int) move.Phase {
+	if i+1 < len(phases) {
+		return phases[i+1]
+	}
+	return 0
+}
+
+// copy copies until nothing is left to do before the next phase. With some seeds it is for both neighbors.
+func (f *movingFleet) copy(t *testing.T, phase, next move.Phase) {
+	if f.oneIn(4) {
+		next = 0
+	}
 	var report move.Report
 	for range 10_000 {
 		var err error
-		report, err = move.Copy(context.Background(), f.before.Share(), f.after.Share(), phase, move.Options{})
+		report, err = move.Copy(context.Background(), f.before.Share(), f.after.Share(), phase, move.Options{Next: next})
 		if err != nil {
 			t.Fatalf("copying in the phase %v: %v", phase, err)
 		}

@@ -1,0 +1,89 @@
+package fleetmove_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist/fleetmove"
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/move"
+)
+
+// A lateStore lists a record some time after it was granted, unless it is asked for that name alone.
+type lateStore struct{ store.Store }
+
+const listLag = 5 * time.Second
+
+func (s lateStore) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		for r, err := range s.Store.List(ctx, prefix) {
+			if (err != nil || r.Name == prefix || r.Age >= listLag) && !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestReplicaOfAStoreWithLateLists: a replica claims nothing before others can see it in a list, so its phase is not left while it works.
+func TestReplicaOfAStoreWithLateLists(t *testing.T) {
+	fleet := func(t *testing.T) (f *movedFleet, lead *fleetmove.Manager, replica store.Store) {
+		f = newMovedFleet(t)
+		lead = manage(t, lateStore{f.before.Share()}, lateStore{f.after.Share()})
+		if err := lead.Plan(background); err != nil {
+			t.Fatal(err)
+		}
+		replica, err := fleetmove.Join(lateStore{f.before.Share()}, lateStore{f.after.Share()}, move.OldOnly, "late")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = replica.Close() })
+		return f, lead, replica
+	}
+	claim := func(s store.Store, timeout time.Duration) error {
+		ctx, cancel := context.WithTimeout(background, timeout)
+		defer cancel()
+		out, err := s.Acquire(ctx, []store.Claim{{Name: "x", Holder: "late", TTL: time.Minute}})
+		if err == nil {
+			err = out[0].Err
+		}
+		return err
+	}
+	synctest.Test(t, func(t *testing.T) { // it is seen
+		f, lead, replica := fleet(t)
+		take(t, replica, "x", "late")
+		_, _, err := lead.Advance(background, false, move.Options{})
+		var behind *fleetmove.BehindError
+		if !errors.As(err, &behind) {
+			t.Errorf("a replica works in the phase behind: %v", err)
+		}
+		f.is(t, rollToOldDecides)
+	})
+	synctest.Test(t, func(t *testing.T) { // it is refused, since the phase was left before it was listed
+		_, lead, replica := fleet(t)
+		if err := claim(replica, time.Second); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrUnknown) {
+			t.Errorf("before it is listed: %v", err)
+		}
+		if _, _, err := lead.Advance(background, false, move.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := claim(replica, time.Minute); !errors.Is(err, store.ErrUnusable) {
+			t.Errorf("after the phase was left: %v", err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // claims that wait less than a list needs succeed at last
+		_, _, replica := fleet(t)
+		begun := time.Now()
+		for claim(replica, time.Second) != nil {
+			if time.Since(begun) > 2*listLag {
+				t.Fatal("it is never announced")
+			}
+		}
+		if waited := time.Since(begun); waited < listLag {
+			t.Errorf("it has claimed after %v", waited)
+		}
+	})
+}

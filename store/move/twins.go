@@ -1,0 +1,59 @@
+package move
+
+import (
+	"bytes"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// Twins are what the two stores have of a name.
+type twins struct {
+	name          string
+	truth, shadow store.Record
+	inBoth        bool
+}
+
+// same reports whether a name needs no copy. It does not compare the tokens unless the next phase needs those that the store that decides now has to be the greater ones.
+func (p twins) same(tokens bool) bool {
+	return p.agree() && (!tokens || p.truth.Token > p.shadow.Token) && !p.interrupted()
+}
+
+// agree reports whether the stores have the same mark and state.
+func (p twins) agree() bool {
+	return p.inBoth && p.truth.Mark == p.shadow.Mark && bytes.Equal(p.truth.State, p.shadow.State)
+}
+
+func (p twins) taken() bool { return !p.truth.Free() || !p.shadow.Free() }
+
+// halfHeld reports whether the last holder in the store that decides did not have the shadow. Such a holder is in the phase behind: what it
+// will write is in one store only, and so is its crash.
+func (p twins) halfHeld() bool { return p.truth.Holder != "" && p.truth.Holder != p.shadow.Holder }
+
+// interrupted reports whether the name was left by a copy that was killed. It is copied again: else whoever takes it next would be told of a crash that never was.
+func (p twins) interrupted() bool {
+	return isCopier(p.name, p.truth.Holder) || isCopier(p.name, p.shadow.Holder)
+}
+
+// abandoned reports whether the last holder died, and was no copy.
+func (p twins) abandoned() bool { return p.truth.Holder != "" && !isCopier(p.name, p.truth.Holder) }
+
+// A task is what has to be done for a name whose records differ.
+type task int
+
+const (
+	touch task = iota // both stores have to change, or it is not known which
+	fill              // the other store lacks what the one that decides has
+	raise             // only the tokens differ
+	tasks
+)
+
+// task returns what has to be done for a name that is not the same.
+func (p twins) task(tokens bool) task {
+	switch {
+	case p.truth.Holder == "" && p.shadow.Holder == "" && p.agree():
+		return raise
+	case !tokens && p.truth.Holder == "" && p.truth.Token != 0 && p.truth.Mark >= p.shadow.Mark:
+		return fill
+	}
+	return touch
+}
