@@ -61,7 +61,7 @@ func (l *lines) line(number int, text string) {
 func (l *lines) forget() {
 	for _, n := range l.notes {
 		if n.key == "" {
-			l.fail(n.line, "", `there is no job directly below this "# soloist:" comment; put it above the job's line`)
+			l.Fail(n.line, "", `there is no job directly below this "# soloist:" comment; put it above the job's line`)
 		}
 	}
 	l.notes = nil
@@ -85,7 +85,7 @@ func (l *lines) comment(number int, text string) {
 	for word := range strings.FieldsSeq(m[1]) {
 		key, value, ok := strings.Cut(word, "=")
 		if !ok || key == "" {
-			l.fail(number, "", "%q is no key=value; write words such as ttl=30s", word)
+			l.Fail(number, "", "%q is no key=value; write words such as ttl=30s", word)
 			continue
 		}
 		l.notes = append(l.notes, note{number, key, value})
@@ -109,7 +109,7 @@ func (l *lines) apply(j *Job) (*time.Location, map[string]int) {
 			continue
 		}
 		if first, twice := at[n.key]; twice {
-			l.fail(n.line, n.key, "it is set on line %d already; remove one", first)
+			l.Fail(n.line, n.key, "it is set on line %d already; remove one", first)
 			continue
 		}
 		at[n.key] = n.line
@@ -128,10 +128,10 @@ func (l *lines) apply(j *Job) (*time.Location, map[string]int) {
 		case known:
 			err = set.set(&j.Options, n.value)
 		default:
-			l.fail(n.line, n.key, "there is no such key; the keys are %s", quoted(noteKeys))
+			l.Fail(n.line, n.key, "there is no such key; the keys are %s", quoted(noteKeys))
 		}
 		if err != nil {
-			l.fail(n.line, n.key, "%v", err)
+			l.Fail(n.line, n.key, "%v", err)
 		}
 	}
 	return zone, at
@@ -173,20 +173,20 @@ func (l *lines) when(j *Job, text string, zone *time.Location) bool {
 	number := j.Line
 	schedule, rest, fields, ok := splitSchedule(text)
 	if !ok {
-		l.fail(number, "", "%s", noSchedule(schedule, rest, fields))
+		l.Fail(number, "", "%s", noSchedule(schedule, rest, fields))
 		return false
 	}
 	if err := j.schedule(schedule, zone); err != nil {
-		l.fail(number, "", "%v", err)
+		l.Fail(number, "", "%v", err)
 	}
 	l.warnOfYear(number, schedule, fields)
 	if l.dialect.SystemUsers {
 		j.User, rest = cutWord(rest)
 		if j.User != l.user && j.User != "" {
-			l.fail(number, "", "it is %q's, and this is %q: soloist does not change users; run it as %[1]q, or leave the line out", j.User, l.user)
+			l.Fail(number, "", "it is %q's, and this is %q: soloist does not change users; run it as %[1]q, or leave the line out", j.User, l.user)
 		}
 	} else if word, more := cutWord(rest); word == "root" && more != "" {
-		l.warn(number, "", `the command is "root": if that is the user of a system crontab, say that there is a user column`)
+		l.Warn(number, "", `the command is "root": if that is the user of a system crontab, say that there is a user column`)
 	}
 	return l.what(j, rest, fields > 0)
 }
@@ -196,7 +196,7 @@ func (l *lines) warnOfYear(number int, schedule string, fields int) {
 	five, isYear := strings.CutSuffix(schedule, " *")
 	var other Job
 	if fields == 6 && isYear && other.schedule(five, time.UTC) == nil {
-		l.warn(number, "", `six fields: the first is the second; supercronic reads it as the minute, and the last as the year. `+
+		l.Warn(number, "", `six fields: the first is the second; supercronic reads it as the minute, and the last as the year. `+
 			`If that is meant, remove the last "*"; else write "?" for it`)
 	}
 }
@@ -206,14 +206,14 @@ func (l *lines) what(j *Job, rest string, afterFields bool) bool {
 	word, _ := cutWord(rest)
 	switch {
 	case rest == "":
-		l.fail(j.Line, "", "there is no command after the schedule")
+		l.Fail(j.Line, "", "there is no command after the schedule")
 		return false
 	case afterFields && field.MatchString(word):
-		l.fail(j.Line, "", "the command %q looks like a field of the schedule; if it is a command, write ./%[1]s or its full path. "+
+		l.Fail(j.Line, "", "the command %q looks like a field of the schedule; if it is a command, write ./%[1]s or its full path. "+
 			"A year needs seven fields, with the second in front", word)
 		return false
 	case strings.HasSuffix(rest, `\`):
-		l.fail(j.Line, "", `it ends with a backslash, but lines can't be continued; write it in one line`)
+		l.Fail(j.Line, "", `it ends with a backslash, but lines can't be continued; write it in one line`)
 		return false
 	}
 	j.Command = rest
@@ -223,11 +223,11 @@ func (l *lines) what(j *Job, rest string, afterFields bool) bool {
 	command, stdin, found := splitPercent(rest)
 	j.Command, j.Stdin = strings.TrimRight(command, " \t"), stdin
 	if j.Command == "" {
-		l.fail(j.Line, "", `there is no command before the %%`)
+		l.Fail(j.Line, "", `there is no command before the %%`)
 		return false
 	}
 	if found {
-		l.warn(j.Line, "", `what follows %% is the command's standard input, as in cron; if a percent sign is meant, write \%%`)
+		l.Warn(j.Line, "", `what follows %% is the command's standard input, as in cron; if a percent sign is meant, write \%%`)
 	}
 	return true
 }

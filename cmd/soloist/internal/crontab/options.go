@@ -114,18 +114,18 @@ func quoted[T ~string](values []T) string {
 // agree checks what options mean together; at tells the line of a key.
 func (r *report) agree(j *Job, at func(key string) int) {
 	if j.AtMost > 0 && j.AtLeast > j.AtMost {
-		r.fail(at("at-least"), "at-least", "%v is longer than at-most, %v; make it shorter or equal", j.AtLeast, j.AtMost)
+		r.Fail(at("at-least"), "at-least", "%v is longer than at-most, %v; make it shorter or equal", j.AtLeast, j.AtMost)
 	}
 	if j.MissedCap > 0 && j.Missed != MissedAll {
-		r.fail(at("missed-cap"), "missed-cap", "it means something with missed: all only; remove it, or set that")
+		r.Fail(at("missed-cap"), "missed-cap", "it means something with missed: all only; remove it, or set that")
 	}
 	if j.Retry.Attempts == 0 && (j.Retry.Backoff > 0 || j.Retry.MaxBackoff > 0) {
-		r.fail(at("backoff"), "backoff", "it means something with attempts only; set that too")
+		r.Fail(at("backoff"), "backoff", "it means something with attempts only; set that too")
 	}
 	if j.Retry.MaxBackoff > 0 && j.Retry.Backoff > j.Retry.MaxBackoff {
-		r.fail(at("backoff"), "backoff", "%v is longer than max-backoff, %v; make it shorter or equal", j.Retry.Backoff, j.Retry.MaxBackoff)
+		r.Fail(at("backoff"), "backoff", "%v is longer than max-backoff, %v; make it shorter or equal", j.Retry.Backoff, j.Retry.MaxBackoff)
 	}
 	if j.Delay > 0 && j.Missed != "" {
-		r.fail(at("missed"), "missed", "a job with delay misses no times; remove it")
+		r.Fail(at("missed"), "missed", "a job with delay misses no times; remove it")
 	}
 }

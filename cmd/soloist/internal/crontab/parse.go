@@ -6,8 +6,9 @@ import (
 	"io"
 	"os/user"
 	"path/filepath"
-	"slices"
 	"strings"
+
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/strictyaml"
 )
 
 // MaxSize is the size in bytes of the longest file that is read.
@@ -48,27 +49,26 @@ func Read(name string, r io.Reader, d Dialect) (*File, error) {
 // Parse parses a file. The name is for messages and tells the format. The error joins every *Problem that was found, by
 // line.
 func Parse(name string, data []byte, d Dialect) (*File, error) {
-	r := &report{file: name}
+	r := &report{&strictyaml.Report{File: name}}
 	jobs := r.parse(name, data, d)
-	if len(r.errors) == 0 && len(jobs) == 0 {
-		r.fail(0, "", "there are no jobs in it")
+	if r.Failures() == 0 && len(jobs) == 0 {
+		r.Fail(0, "", "there are no jobs in it")
 	}
 	r.refuseDuplicates(jobs)
-	if err := r.err(); err != nil {
+	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(r.warnings, byLine)
-	return &File{jobs, grouped(r.warnings)}, nil
+	return &File{jobs, grouped(r.Warnings())}, nil
 }
 
 func (r *report) parse(name string, data []byte, d Dialect) []Job {
 	if len(data) > MaxSize {
-		r.fail(0, "", "it is longer than %d bytes; make several files of it", MaxSize)
+		r.Fail(0, "", "it is longer than %d bytes; make several files of it", MaxSize)
 		return nil
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if i := bytes.IndexByte(data, 0); i >= 0 {
-		r.fail(1+bytes.Count(data[:i], []byte{'\n'}), "", "there is a NUL byte; this is no text file")
+		r.Fail(1+bytes.Count(data[:i], []byte{'\n'}), "", "there is a NUL byte; this is no text file")
 		return nil
 	}
 	format := d.Format
@@ -84,7 +84,7 @@ func (r *report) parse(name string, data []byte, d Dialect) []Job {
 	case Crontab:
 		return r.parseCrontab(data, d)
 	default:
-		r.fail(0, "", "there is no format %q; use %q or %q", format, Crontab, YAML)
+		r.Fail(0, "", "there is no format %q; use %q or %q", format, Crontab, YAML)
 		return nil
 	}
 }
@@ -101,9 +101,9 @@ func (r *report) refuseDuplicates(jobs []Job) {
 		case !seen:
 			first[j.Name] = j
 		case j.Derived && other.Derived:
-			r.fail(j.Line, "", `the same job as on line %d; remove one, or tell them apart by comments "# name: …" above`, other.Line)
+			r.Fail(j.Line, "", `the same job as on line %d; remove one, or tell them apart by comments "# name: …" above`, other.Line)
 		default:
-			r.fail(j.Line, "name", "%q is the name of the job on line %d too; give each its own", j.Name, other.Line)
+			r.Fail(j.Line, "name", "%q is the name of the job on line %d too; give each its own", j.Name, other.Line)
 		}
 	}
 }

@@ -32,16 +32,16 @@ func (l *lines) variable(number int, text string) {
 	name, value, ok := strings.Cut(text, "=")
 	if !ok {
 		word, _ := cutWord(text)
-		l.fail(number, "", "%q begins neither a variable (NAME = value) nor a job (five to seven fields, or a name such as @daily)", word)
+		l.Fail(number, "", "%q begins neither a variable (NAME = value) nor a job (five to seven fields, or a name such as @daily)", word)
 		return
 	}
 	name, err := unquote(name)
 	if err != nil || !variableName.MatchString(name) {
-		l.fail(number, "", "%q is no name of a variable; write letters, digits and _", name)
+		l.Fail(number, "", "%q is no name of a variable; write letters, digits and _", name)
 		return
 	}
 	if value, err = unquote(value); err != nil {
-		l.fail(number, name, "%v", err)
+		l.Fail(number, name, "%v", err)
 		return
 	}
 	l.set(number, name, value)
@@ -50,16 +50,16 @@ func (l *lines) variable(number int, text string) {
 func (l *lines) set(number int, name, value string) {
 	switch {
 	case strings.HasPrefix(name, "SOLOIST_"):
-		l.fail(number, name, "the variables SOLOIST_* are set by soloist; use another name")
+		l.Fail(number, name, "the variables SOLOIST_* are set by soloist; use another name")
 	case mail[name]:
-		l.warn(number, name, "it is ignored: no mail is sent")
+		l.Warn(number, name, "it is ignored: no mail is sent")
 	case name == "USER", name == "LOGNAME":
-		l.warn(number, name, "it is ignored: users are not changed")
+		l.Warn(number, name, "it is ignored: users are not changed")
 	case name == "RANDOM_DELAY", name == "START_HOURS_RANGE":
-		l.warn(number, name, `it is ignored; write a comment "# soloist: jitter=…" above a job`)
+		l.Warn(number, name, `it is ignored; write a comment "# soloist: jitter=…" above a job`)
 	case name == "SHELL":
 		if value == "" {
-			l.fail(number, name, "it is empty; write a path such as /bin/sh")
+			l.Fail(number, name, "it is empty; write a path such as /bin/sh")
 			return
 		}
 		l.shell, l.env[name] = value, value
@@ -67,7 +67,7 @@ func (l *lines) set(number int, name, value string) {
 		l.env[name] = value
 		l.tz = l.zoneOf(number, name, value)
 		if l.cronTZ != nil && l.tz != nil && l.tz.String() != l.cronTZ.String() {
-			l.warn(number, name, "it is passed on to the commands below; their schedules stay in %v, by CRON_TZ on line %d; an empty CRON_TZ= above gives them to TZ", l.cronTZ, l.cronAt)
+			l.Warn(number, name, "it is passed on to the commands below; their schedules stay in %v, by CRON_TZ on line %d; an empty CRON_TZ= above gives them to TZ", l.cronTZ, l.cronAt)
 		}
 	case name == "CRON_TZ" && value == "":
 		l.cronTZ = nil
@@ -81,7 +81,7 @@ func (l *lines) set(number int, name, value string) {
 func (l *lines) zoneOf(number int, name, value string) *time.Location {
 	zone, err := zoneNamed(value)
 	if err != nil {
-		l.fail(number, name, "%v", err)
+		l.Fail(number, name, "%v", err)
 		return nil
 	}
 	return zone

@@ -1,56 +1,29 @@
 package crontab
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/strictyaml"
 )
 
 func (r *report) parseYAML(data []byte) []Job {
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	var document, second yaml.Node
-	if err := decoder.Decode(&document); err != nil {
-		if !errors.Is(err, io.EOF) {
-			r.failYAML(err)
-		}
-		return nil
+	y := &yamlReader{report: r, Reader: &strictyaml.Reader{Report: r.Report}}
+	if document := y.Document(data, "jobs"); document != nil {
+		return y.file(document)
 	}
-	if err := decoder.Decode(&second); err == nil {
-		r.fail(second.Line, "", "a second document begins here; keep all jobs in one")
-	} else if !errors.Is(err, io.EOF) {
-		r.failYAML(err)
-	}
-	if len(document.Content) == 0 || isNull(document.Content[0]) {
-		return nil
-	}
-	y := &yamlReader{report: r}
-	return y.file(document.Content[0])
-}
-
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
-
-// failYAML reports what the parser says of a text that is no YAML.
-func (r *report) failYAML(err error) {
-	text, line := err.Error(), 0
-	if m := yamlLine.FindStringSubmatch(text); m != nil {
-		line, _ = strconv.Atoi(m[1])
-		text = text[len(m[0]):]
-	}
-	r.fail(line, "", "this is no YAML: %s", text)
+	return nil
 }
 
 type yamlReader struct {
-	*report
-	defaults *mapping
-	keys     int // read so far
+	*strictyaml.Reader
+	report   *report
+	defaults *strictyaml.Mapping
 }
 
 var (
@@ -67,30 +40,30 @@ func keysOf(list []setting) []string {
 }
 
 func (y *yamlReader) file(n *yaml.Node) []Job {
-	m := y.mapping(n, "", []string{"defaults", "jobs", "x-"})
+	m := y.Mapping(n, "", []string{"defaults", "jobs", "x-"})
 	if m == nil {
 		return nil
 	}
-	if d, ok := m.values["defaults"]; ok {
-		if y.defaults = y.mapping(d, "defaults", shared); y.defaults != nil {
+	if d, ok := m.Values["defaults"]; ok {
+		if y.defaults = y.Mapping(d, "defaults", shared); y.defaults != nil {
 			y.checkDefaults()
 		}
 	}
-	list, ok := m.values["jobs"]
+	list, ok := m.Values["jobs"]
 	if !ok {
-		y.fail(m.line, "jobs", "there is no such key; list the jobs under it")
+		y.Fail(m.Line, "jobs", "there is no such key; list the jobs under it")
 		return nil
 	}
-	items := resolved(list)
+	items := strictyaml.Resolved(list)
 	if items.Kind != yaml.SequenceNode {
-		if !isNull(items) {
-			y.fail(list.Line, "jobs", "%s stands here; write a list, each job after a dash", kind(items))
+		if !strictyaml.IsNull(items) {
+			y.Fail(list.Line, "jobs", "%s stands here; write a list, each job after a dash", y.Kind(items))
 		}
 		return nil
 	}
 	var jobs []Job
 	for _, item := range items.Content {
-		if m := y.mapping(item, "jobs", jobKeys); m != nil {
+		if m := y.Mapping(item, "jobs", jobKeys); m != nil {
 			jobs = append(jobs, y.job(m))
 		}
 	}
@@ -99,30 +72,30 @@ func (y *yamlReader) file(n *yaml.Node) []Job {
 
 // checkDefaults reports what is wrong with the defaults once, and leaves only what is right in them.
 func (y *yamlReader) checkDefaults() {
-	for _, key := range slices.Clone(y.defaults.keys) {
-		before := len(y.errors) + y.more
-		alone := &mapping{line: y.defaults.line, key: y.defaults.key, values: map[string]*yaml.Node{key: y.defaults.values[key]}}
+	for _, key := range slices.Clone(y.defaults.Keys) {
+		before := y.Failures()
+		alone := &strictyaml.Mapping{Line: y.defaults.Line, Key: y.defaults.Key, Values: map[string]*yaml.Node{key: y.defaults.Values[key]}}
 		y.options(&Job{}, alone)
 		y.zone(alone)
-		if len(y.errors)+y.more > before {
-			delete(y.defaults.values, key)
+		if y.Failures() > before {
+			delete(y.defaults.Values, key)
 		}
 	}
 }
 
-func (y *yamlReader) job(m *mapping) Job {
-	j := Job{Line: m.line}
-	if n, ok := m.values["name"]; !ok {
-		y.fail(m.line, "name", "the job has none; give it one, the same on every replica")
-	} else if v, ok := y.text(n, "name"); ok {
+func (y *yamlReader) job(m *strictyaml.Mapping) Job {
+	j := Job{Line: m.Line}
+	if n, ok := m.Values["name"]; !ok {
+		y.Fail(m.Line, "name", "the job has none; give it one, the same on every replica")
+	} else if v, ok := y.Text(n, "name"); ok {
 		j.Name = v
 		if err := checkName(v); err != nil {
-			y.fail(n.Line, "name", "%v", err)
+			y.Fail(n.Line, "name", "%v", err)
 		}
 	}
 	d := y.defaults
 	if d == nil {
-		d = &mapping{}
+		d = &strictyaml.Mapping{}
 	}
 	y.options(&j, d)
 	y.options(&j, m)
@@ -135,98 +108,98 @@ func (y *yamlReader) job(m *mapping) Job {
 	y.when(&j, m, zone)
 	y.what(&j, m)
 	y.dropDefaults(&j, m)
-	y.agree(&j, func(key string) int {
+	y.report.agree(&j, func(key string) int {
 		if key == "backoff" {
-			return m.lineOf("retry")
+			return m.LineOf("retry")
 		}
-		return m.lineOf(key)
+		return m.LineOf(key)
 	})
 	return j
 }
 
 // dropDefaults drops what means nothing for this job. Only where the job says it itself it is a mistake.
-func (y *yamlReader) dropDefaults(j *Job, own *mapping) {
-	if _, ok := own.values["missed"]; !ok && j.Delay > 0 {
+func (y *yamlReader) dropDefaults(j *Job, own *strictyaml.Mapping) {
+	if _, ok := own.Values["missed"]; !ok && j.Delay > 0 {
 		j.Missed = ""
 	}
-	if _, ok := own.values["missed-cap"]; !ok && j.Missed != MissedAll {
+	if _, ok := own.Values["missed-cap"]; !ok && j.Missed != MissedAll {
 		j.MissedCap = 0
 	}
 }
 
 // zone is the zone of a mapping, or nil.
-func (y *yamlReader) zone(m *mapping) *time.Location {
-	n, ok := m.values["zone"]
+func (y *yamlReader) zone(m *strictyaml.Mapping) *time.Location {
+	n, ok := m.Values["zone"]
 	if !ok {
 		return nil
 	}
-	v, ok := y.text(n, "zone")
+	v, ok := y.Text(n, "zone")
 	if !ok {
 		return nil
 	}
 	zone, err := zoneNamed(v)
 	if err != nil {
-		y.fail(n.Line, "zone", "%v", err)
+		y.Fail(n.Line, "zone", "%v", err)
 		return nil
 	}
 	return zone
 }
 
 // options reads the keys that defaults and jobs have in common.
-func (y *yamlReader) options(j *Job, m *mapping) {
+func (y *yamlReader) options(j *Job, m *strictyaml.Mapping) {
 	for _, s := range settings {
 		y.setting(j, m, s)
 	}
-	if n, ok := m.values["retry"]; ok {
-		if retry := y.mapping(n, "retry", keysOf(retrySettings)); retry != nil {
+	if n, ok := m.Values["retry"]; ok {
+		if retry := y.Mapping(n, "retry", keysOf(retrySettings)); retry != nil {
 			j.Retry = Retry{}
 			for _, s := range retrySettings {
 				y.setting(j, retry, s)
 			}
 		}
 	}
-	if n, ok := m.values["dir"]; ok {
-		if v, ok := y.text(n, "dir"); ok {
+	if n, ok := m.Values["dir"]; ok {
+		if v, ok := y.Text(n, "dir"); ok {
 			j.Dir = v
 			if err := checkDir(v); err != nil {
-				y.fail(n.Line, "dir", "%v", err)
+				y.Fail(n.Line, "dir", "%v", err)
 			}
 		}
 	}
-	if n, ok := m.values["env"]; ok {
-		if env := y.mapping(n, "env", nil); env != nil {
+	if n, ok := m.Values["env"]; ok {
+		if env := y.Mapping(n, "env", nil); env != nil {
 			y.env(j, env)
 		}
 	}
 }
 
-func (y *yamlReader) setting(j *Job, m *mapping, s setting) {
-	n, ok := m.values[s.key]
+func (y *yamlReader) setting(j *Job, m *strictyaml.Mapping, s setting) {
+	n, ok := m.Values[s.key]
 	if !ok {
 		return
 	}
-	if v, ok := y.text(n, s.key); ok {
+	if v, ok := y.Text(n, s.key); ok {
 		if err := s.set(&j.Options, v); err != nil {
-			y.fail(n.Line, s.key, "%v", err)
+			y.Fail(n.Line, s.key, "%v", err)
 		}
 	}
 }
 
 // env adds variables to a job, over those of the defaults.
-func (y *yamlReader) env(j *Job, m *mapping) {
-	values := make(map[string]string, len(j.Env)+len(m.keys))
+func (y *yamlReader) env(j *Job, m *strictyaml.Mapping) {
+	values := make(map[string]string, len(j.Env)+len(m.Keys))
 	for _, entry := range j.Env {
 		name, value, _ := strings.Cut(entry, "=")
 		values[name] = value
 	}
-	for _, name := range m.keys {
-		value, ok := y.text(m.values[name], name)
+	for _, name := range m.Keys {
+		value, ok := y.Text(m.Values[name], name)
 		switch {
 		case !ok:
 		case !variableName.MatchString(name):
-			y.fail(m.key[name].Line, "env", "%q is no name of a variable; write letters, digits and _", name)
+			y.Fail(m.Key[name].Line, "env", "%q is no name of a variable; write letters, digits and _", name)
 		case strings.HasPrefix(name, "SOLOIST_"):
-			y.fail(m.key[name].Line, name, "the variables SOLOIST_* are set by soloist; use another name")
+			y.Fail(m.Key[name].Line, name, "the variables SOLOIST_* are set by soloist; use another name")
 		default:
 			values[name] = value
 		}
@@ -235,28 +208,28 @@ func (y *yamlReader) env(j *Job, m *mapping) {
 }
 
 // when reads the one key that says when the job runs.
-func (y *yamlReader) when(j *Job, m *mapping, zone *time.Location) {
+func (y *yamlReader) when(j *Job, m *strictyaml.Mapping, zone *time.Location) {
 	var given []string
 	for _, key := range []string{"schedule", "every", "delay", "at"} {
-		if _, ok := m.values[key]; ok {
+		if _, ok := m.Values[key]; ok {
 			given = append(given, key)
 		}
 	}
 	switch len(given) {
 	case 0:
-		y.fail(m.line, "schedule", "it is not said when the job runs; give one of schedule, every, delay and at")
+		y.Fail(m.Line, "schedule", "it is not said when the job runs; give one of schedule, every, delay and at")
 		return
 	case 1:
 	default:
-		y.fail(m.lineOf(given[1]), given[1], "the job has %s already, on line %d; give one of them", given[0], m.lineOf(given[0]))
+		y.Fail(m.LineOf(given[1]), given[1], "the job has %s already, on line %d; give one of them", given[0], m.LineOf(given[0]))
 		return
 	}
 	key := given[0]
-	if _, ok := m.values["zone"]; ok && key != "schedule" {
-		y.fail(m.lineOf("zone"), "zone", "it is for schedule, and means nothing beside %s; remove it", key)
+	if _, ok := m.Values["zone"]; ok && key != "schedule" {
+		y.Fail(m.LineOf("zone"), "zone", "it is for schedule, and means nothing beside %s; remove it", key)
 	}
-	n := m.values[key]
-	v, ok := y.text(n, key)
+	n := m.Values[key]
+	v, ok := y.Text(n, key)
 	if !ok {
 		return
 	}
@@ -277,47 +250,47 @@ func (y *yamlReader) when(j *Job, m *mapping, zone *time.Location) {
 		}
 	}
 	if err != nil {
-		y.fail(n.Line, key, "%v", err)
+		y.Fail(n.Line, key, "%v", err)
 	}
 }
 
 // what reads what the job runs.
-func (y *yamlReader) what(j *Job, m *mapping) {
-	command, hasCommand := m.values["command"]
-	shell, hasShell := m.values["shell"]
+func (y *yamlReader) what(j *Job, m *strictyaml.Mapping) {
+	command, hasCommand := m.Values["command"]
+	shell, hasShell := m.Values["shell"]
 	switch {
 	case hasCommand && hasShell:
-		y.fail(m.lineOf("shell"), "shell", "the job has command already, on line %d; give one of them", m.lineOf("command"))
+		y.Fail(m.LineOf("shell"), "shell", "the job has command already, on line %d; give one of them", m.LineOf("command"))
 	case hasCommand:
 		y.command(j, command)
 	case hasShell:
-		if v, ok := y.text(shell, "shell"); ok {
+		if v, ok := y.Text(shell, "shell"); ok {
 			j.Command, j.Shell = v, "/bin/sh"
 			if strings.TrimSpace(v) == "" {
-				y.fail(shell.Line, "shell", "it is empty; write a line for the shell")
+				y.Fail(shell.Line, "shell", "it is empty; write a line for the shell")
 			}
 		}
 	default:
-		y.fail(m.line, "command", `it is not said what the job runs; give command: ["program", "argument"] or shell: "a line"`)
+		y.Fail(m.Line, "command", `it is not said what the job runs; give command: ["program", "argument"] or shell: "a line"`)
 	}
-	if n, ok := m.values["stdin"]; ok {
-		j.Stdin, _ = y.text(n, "stdin")
+	if n, ok := m.Values["stdin"]; ok {
+		j.Stdin, _ = y.Text(n, "stdin")
 	}
 }
 
 func (y *yamlReader) command(j *Job, n *yaml.Node) {
-	list := resolved(n)
+	list := strictyaml.Resolved(n)
 	if list.Kind != yaml.SequenceNode {
-		y.fail(n.Line, "command", `%s stands here; write a list such as ["./publish", "--fast"], or shell: for a line`, kind(list))
+		y.Fail(n.Line, "command", `%s stands here; write a list such as ["./publish", "--fast"], or shell: for a line`, y.Kind(list))
 		return
 	}
 	for _, item := range list.Content {
-		if v, ok := y.text(item, "command"); ok {
+		if v, ok := y.Text(item, "command"); ok {
 			j.Args = append(j.Args, v)
 		}
 	}
 	if len(list.Content) == 0 || len(j.Args) > 0 && j.Args[0] == "" {
-		y.fail(n.Line, "command", `there is no program; write a list such as ["./publish", "--fast"]`)
+		y.Fail(n.Line, "command", `there is no program; write a list such as ["./publish", "--fast"]`)
 	}
 }
 
