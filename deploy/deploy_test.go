@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,7 +32,7 @@ func TestSystemdUnits(t *testing.T) {
 	}
 	for _, unit := range units {
 		text := read(t, unit)
-		for _, needed := range []string{"\nExecStart=/usr/bin/soloist ", "\nUser=soloist\n", "\nRestartPreventExitStatus=64 77 78\n", "\nLoadCredential=store:", "\nExecReload=/bin/kill -HUP $MAINPID\n"} {
+		for _, needed := range []string{"\nExecStart=/usr/bin/soloist ", "\nUser=soloist\n", "\nRestartPreventExitStatus=64 77 78\n", "\nLoadCredential=store:", "\nEnvironment=SOLOIST_CONFIG=/etc/soloist/soloist.yaml\n", "\nExecReload=/bin/kill -HUP $MAINPID\n"} {
 			if !strings.Contains(text, needed) {
 				t.Errorf("%s has no line %q", unit, strings.TrimSpace(needed))
 			}
@@ -98,8 +99,9 @@ func charted(t *testing.T, set map[string]any) (all []object) {
 			"nindent": func(n int, s string) string {
 				return "\n" + strings.Repeat(" ", n) + strings.ReplaceAll(s, "\n", "\n"+strings.Repeat(" ", n))
 			},
-			"toJson": func(v any) (string, error) { text, err := json.Marshal(v); return string(text), err },
-			"add":    func(a, b int) int { return a + b },
+			"toJson":    func(v any) (string, error) { text, err := json.Marshal(v); return string(text), err },
+			"sha256sum": func(s string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(s))) },
+			"add":       func(a, b int) int { return a + b },
 		}).Parse(read(t, file))
 		if err != nil {
 			t.Fatal(err)
@@ -119,10 +121,10 @@ func TestChart(t *testing.T) {
 		set  map[string]any
 		want []string
 	}{
-		"by default":   {nil, []string{"ConfigMap jobs-crontab", "Deployment jobs-cron", "PodDisruptionBudget jobs-cron"}},
-		"serve":        {map[string]any{"cron.enabled": false, "serve.enabled": true}, []string{"Deployment jobs-serve", "PodDisruptionBudget jobs-serve", "Service jobs"}},
+		"by default":   {nil, []string{"ConfigMap jobs-config", "ConfigMap jobs-crontab", "Deployment jobs-cron", "PodDisruptionBudget jobs-cron"}},
+		"serve":        {map[string]any{"cron.enabled": false, "serve.enabled": true}, []string{"ConfigMap jobs-config", "Deployment jobs-serve", "PodDisruptionBudget jobs-serve", "Service jobs"}},
 		"nothing":      {map[string]any{"cron.enabled": false}, nil},
-		"a long drain": {map[string]any{"cron.drainSeconds": 600}, []string{"ConfigMap jobs-crontab", "Deployment jobs-cron", "PodDisruptionBudget jobs-cron"}},
+		"a long drain": {map[string]any{"cron.drainSeconds": 600}, []string{"ConfigMap jobs-config", "ConfigMap jobs-crontab", "Deployment jobs-cron", "PodDisruptionBudget jobs-cron"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
@@ -172,6 +174,11 @@ func checkDeployment(t *testing.T, d object, all []object) {
 			selects(at(o, "spec.selector"), "the service")
 		}
 	}
+	for _, v := range container["env"].([]any) {
+		if at(v, "value") == "" { // a variable that is set and empty is refused
+			t.Errorf("%s: the variable %v is empty", name, at(v, "name"))
+		}
+	}
 	drain := 10 // of serve
 	if i := slices.Index(container["args"].([]any), any("--drain")); i >= 0 {
 		if _, err := fmt.Sscanf(container["args"].([]any)[i+1].(string), "%ds", &drain); err != nil {
@@ -186,6 +193,33 @@ func checkDeployment(t *testing.T, d object, all []object) {
 		if !slices.ContainsFunc(container["ports"].([]any), func(p any) bool { return at(p, "name") == port }) {
 			t.Errorf("%s: %s asks port %v, which the container does not have", name, probe, port)
 		}
+	}
+}
+
+// The configuration of the values reaches both programs, as YAML, and pods start anew when it changes.
+func TestChartHasTheConfiguration(t *testing.T) {
+	annotations := map[any]bool{}
+	for _, parallel := range []int{4, 5} {
+		want := object{"cron": object{"parallel": parallel}, "serve": object{"host": []any{"a", "b"}}}
+		for _, o := range charted(t, map[string]any{"serve.enabled": true, "config.cron": want["cron"], "config.serve": want["serve"], "store.require": ""}) {
+			switch {
+			case o["kind"] == "Deployment":
+				container := at(o, "spec.template.spec.containers").([]any)[0].(object)
+				if !slices.ContainsFunc(container["env"].([]any), func(v any) bool {
+					return at(v, "name") == "SOLOIST_CONFIG" && at(v, "value") == "/run/soloist-config/soloist.yaml"
+				}) {
+					t.Errorf("%v does not get it: %v", at(o, "metadata.name"), container["env"])
+				}
+				annotations[at(o, "spec.template.metadata.annotations").(object)["checksum/config"]] = true
+			case at(o, "metadata.name") == "jobs-config":
+				if got := documents(t, at(o, "data").(object)["soloist.yaml"].(string))[0]; !reflect.DeepEqual(got, want) {
+					t.Errorf("it is %v, want %v", got, want)
+				}
+			}
+		}
+	}
+	if len(annotations) != 2 {
+		t.Errorf("annotations of two configurations: %v", annotations)
 	}
 }
 

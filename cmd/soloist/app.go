@@ -40,6 +40,12 @@ type app struct {
 	requireFleet bool
 	passStore    bool
 
+	config        string             // the path of the configuration file
+	configured    bool               // it has been read
+	configStore   setting            // its store or store-file
+	configRequire setting            // its require
+	fromConfig    map[string]setting // the flags that it has set
+
 	flags *pflag.FlagSet // those of every subcommand
 	found source         // once it has been looked for
 
@@ -78,10 +84,17 @@ func (a *app) fail(err error) int {
 	if errors.As(err, &ended) && ended.err == nil {
 		return ended.code
 	}
+	code := exitCode(err)
 	if err != nil {
-		a.say("%s", inWords(err))
+		text := inWords(err)
+		if code == exitUsage || code == exitConfig {
+			if where := a.setIn(text); where != "" {
+				text, code = text+where, exitConfig
+			}
+		}
+		a.say("%s", text)
 	}
-	return exitCode(err)
+	return code
 }
 
 func (a *app) root() *cobra.Command {
@@ -95,7 +108,9 @@ Everything after the first -- is the command to run and its arguments; soloist d
 
 Exit codes: that of the command, or 128+n after signal n; 64 wrong arguments; 69 the store cannot be reached; 70 an
 element has failed too often; 75 held, or waited too long; 76 the lease was lost and the command was stopped; 77 denied;
-78 wrong configuration; 126 the command is not executable; 127 it is not found.`,
+78 wrong configuration; 126 the command is not executable; 127 it is not found.
+
+--config FILE gives flags values from a file. What is given on the command line counts first, then the environment, then the file.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       version(),
@@ -115,10 +130,11 @@ element has failed too often; 75 held, or waited too long; 76 the lease was lost
 	flags.StringVar(&a.namespace, "namespace", a.env("SOLOIST_NAMESPACE"), "keeps names apart from those of other applications on the store ($SOLOIST_NAMESPACE)")
 	flags.BoolVar(&a.requireFleet, "require-fleet", false, "refuse a store that other machines cannot share ($SOLOIST_REQUIRE=fleet,fencing,durable asks for more)")
 	flags.StringVar(&a.replica, "replica", "", "what lists show as the holder (default USER@HOST/PID)")
+	a.configFlag(flags)
 	root.AddGroup(&cobra.Group{ID: "run", Title: "To run something:"}, &cobra.Group{ID: "see", Title: "To see and to act:"})
 	root.AddCommand(a.lockCommand(), a.onceCommand(), a.semCommand(), a.leadCommand(), a.cronCommand(), a.serveCommand(),
 		a.jobsCommand(), a.locksCommand(), a.leadersCommand(), a.auditCommand(), a.replicasCommand(), a.elementsCommand(), a.semsCommand(), a.doctorCommand(), a.migrateCommand(), a.verifyCommand(), a.verifyReplicaCommand(), a.benchCommand(), a.benchWaiterCommand(), a.endOrphanedCommand(), a.moveCommand(), a.importCommand(),
-		a.demoCommand(), demoReplicaCommand(), a.manCommand(), a.versionCommand())
+		a.demoCommand(), demoReplicaCommand(), a.manCommand(), a.configCommand(), a.versionCommand())
 	strictHelp(root)
 	a.complete(root)
 	for _, c := range root.Commands() {
@@ -127,10 +143,14 @@ element has failed too often; 75 held, or waited too long; 76 the lease was lost
 	return root
 }
 
-// finish makes a usage error of what cobra says of a subcommand's arguments, and notes that the subcommand has begun.
+// finish makes a usage error of what cobra says of a subcommand's arguments, reads the configuration before they are
+// looked at, and notes that the subcommand has begun.
 func (a *app) finish(c *cobra.Command) {
 	if run := c.RunE; run != nil {
 		c.RunE = func(c *cobra.Command, args []string) error {
+			if err := a.configure(c); err != nil {
+				return err
+			}
 			a.ran = true
 			return run(c, args)
 		}
@@ -139,6 +159,9 @@ func (a *app) finish(c *cobra.Command) {
 		c.Args = func(c *cobra.Command, given []string) error {
 			if c.HasAvailableSubCommands() && c.Name() != "completion" && len(given) > 0 {
 				return noSubcommand(c, given[0])
+			}
+			if err := a.configure(c); err != nil {
+				return err
 			}
 			if err := args(c, given); err != nil {
 				return usage("%v; usage: %s", err, c.UseLine())

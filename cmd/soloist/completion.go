@@ -48,8 +48,8 @@ var completedFlags = map[string][]string{
 
 // fileArgs and fileFlags take files.
 var (
-	fileArgs  = map[string]bool{"cron": true, "man": true, "import": true}
-	fileFlags = []string{"report", "history"}
+	fileArgs  = map[string]bool{"cron": true, "man": true, "import": true, "config": true}
+	fileFlags = []string{"report", "history", "config", "tokens", "tls-cert", "tls-key", "notify"}
 )
 
 // complete lets shells complete the arguments and flags of root's subcommands.
@@ -98,12 +98,15 @@ func subcommands(c *cobra.Command) iter.Seq[*cobra.Command] {
 // completion completes arguments by names from the store. What goes wrong completes nothing: a shell has no place for
 // it.
 func (a *app) completion(names []namesOf, more bool) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return func(command *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		n := len(args)
 		if more {
 			n = min(n, len(names)-1)
 		}
 		if n >= len(names) {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		if a.configure(command) != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		c, closing, err := a.client(soloist.Config{})

@@ -11,7 +11,7 @@ import (
 )
 
 // pages are those about the command.
-var pages = []string{"operate/command.md", "operate/run.md", "operate/cron.md", "operate/mend.md", "operate/check.md", "operate/move.md", "operate/metrics.md", "operate/service.md", "reference/command.md"}
+var pages = []string{"operate/command.md", "operate/run.md", "operate/cron.md", "operate/mend.md", "operate/check.md", "operate/move.md", "operate/metrics.md", "operate/service.md", "operate/configuration.md", "reference/command.md"}
 
 // The pages name each subcommand and each of its flags, and no flag that is not there.
 func TestPagesAndFlagsAgree(t *testing.T) {

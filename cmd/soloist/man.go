@@ -44,6 +44,7 @@ func pageName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath
 var manEnvironment = [][2]string{
 	{varStore, "The URL of the store, unless --store gives one."},
 	{varStoreFile, "A file with the URL of the store."},
+	{varConfig, "The configuration file, unless --config gives one."},
 	{varNamespace, "The default of --namespace."},
 	{varRequire, "What the store must have: some of fleet, fencing and durable, with commas in between."},
 	{"NO_COLOR", "If it is set, the demo uses no colors."},

@@ -27,11 +27,7 @@ func badFlag(c *cobra.Command, err error) error {
 	switch {
 	case errors.As(err, &value):
 		flag := value.GetFlag()
-		rule := right[flag.Value.Type()]
-		if _, ours := flag.Value.(*waiting); ours || rule == "" {
-			rule = value.Unwrap().Error()
-		}
-		return usage("--%s %q: %s; see %s --help", flag.Name, value.GetValue(), rule, c.CommandPath())
+		return usage("--%s %q: %s; see %s --help", flag.Name, value.GetValue(), flagRule(flag, value.Unwrap()), c.CommandPath())
 	case errors.As(err, &unknown) && c.Name() == "cron" && supercronic[givenFlag(unknown)] != "":
 		return usage("-%s is a flag of supercronic: %s; see %s --help", givenFlag(unknown), supercronic[givenFlag(unknown)], c.CommandPath())
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
@@ -45,6 +41,15 @@ func badFlag(c *cobra.Command, err error) error {
 		return usage("there is no flag --%s%s; see %s --help", name, meant("--", name, known), c.CommandPath())
 	}
 	return usage("%v; see %s --help", err, c.CommandPath())
+}
+
+// flagRule is what would be right for a flag that refused a value.
+func flagRule(flag *pflag.Flag, err error) string {
+	rule := right[flag.Value.Type()]
+	if _, ours := flag.Value.(*waiting); ours || rule == "" {
+		return err.Error()
+	}
+	return rule
 }
 
 // supercronic is what is to be done about flags of supercronic that mean something else here, or are called otherwise.

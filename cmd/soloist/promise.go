@@ -26,7 +26,7 @@ func promised(p store.Promise) (bool, string) {
 	return p.Answer == store.Yes, p.Answer.String() + ", " + p.Why
 }
 
-// required lists what --require-fleet and $SOLOIST_REQUIRE ask of the store.
+// required lists what --require-fleet, and $SOLOIST_REQUIRE or else the configuration file, ask of the store.
 func (a *app) required() ([]string, error) {
 	var names []string
 	if a.requireFleet {
@@ -34,6 +34,11 @@ func (a *app) required() ([]string, error) {
 	}
 	text := a.env(varRequire)
 	if text == "" {
+		for _, name := range a.configRequire.values {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
 		return names, nil
 	}
 	for name := range strings.SplitSeq(text, ",") {
@@ -61,7 +66,7 @@ func (a *app) require(s store.Store) error {
 	}
 	for _, name := range names {
 		if has, why := requirable[name](caps); !has {
-			return badConfig(fmt.Errorf("%s: the store must have %q, as --require-fleet or $%s says, and it has not: %s: %s", a.found.from, name, varRequire, caps.Backend, why))
+			return badConfig(fmt.Errorf("%s: the store must have %q, as --require-fleet, $%s or the configuration file says, and it has not: %s: %s", a.found.from, name, varRequire, caps.Backend, why))
 		}
 	}
 	return nil

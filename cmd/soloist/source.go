@@ -24,7 +24,7 @@ const (
 	varRequire   = "SOLOIST_REQUIRE"
 )
 
-// openStore opens the store of --store, $SOLOIST_STORE, $SOLOIST_STORE_FILE, or the user's own file.
+// openStore opens the store of --store, $SOLOIST_STORE, $SOLOIST_STORE_FILE, the configuration file, or the user's own file.
 func (a *app) openStore() (store.Store, error) {
 	src, err := a.source()
 	if err != nil {
@@ -75,6 +75,12 @@ func (a *app) findSource() (source, error) {
 	}
 	if path := a.env(varStoreFile); path != "" {
 		return readSource(path, "$"+varStoreFile)
+	}
+	switch s := a.configStore; s.key {
+	case keyStore:
+		return checkSource(source{text: s.value(), from: s.where})
+	case keyStoreFile:
+		return readSource(s.value(), s.where)
 	}
 	if nested := a.nested(); nested != "" {
 		return source{}, badConfig(fmt.Errorf("this soloist runs in a command of another (%s), and no store is named for it: give --pass-store to the outer soloist, or --store, $%s or $%s to this one",

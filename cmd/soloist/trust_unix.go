@@ -9,6 +9,11 @@ import (
 	"syscall"
 )
 
+// othersRead reports whether users other than the owner and the group can read a file.
+func othersRead(info fs.FileInfo) bool {
+	return info.Mode().IsRegular() && info.Mode().Perm()&0o004 != 0
+}
+
 // untrusted reports why the content of a file or a directory may be somebody else's than this user's or root's: "" if it
 // may not. It looks at no more than owner and mode, as sshd and cron do, and not at pipes and devices.
 func untrusted(info fs.FileInfo) string {

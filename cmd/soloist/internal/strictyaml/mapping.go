@@ -47,6 +47,14 @@ func Resolved(n *yaml.Node) *yaml.Node {
 // IsNull reports whether nothing stands where a value could.
 func IsNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 
+// Items returns the elements of a list; nil if n is none.
+func Items(n *yaml.Node) []*yaml.Node {
+	if list := Resolved(n); list.Kind == yaml.SequenceNode {
+		return append([]*yaml.Node{}, list.Content...)
+	}
+	return nil
+}
+
 // Kind is what n is, for messages.
 func (r *Reader) Kind(n *yaml.Node) string {
 	switch {
@@ -167,6 +175,8 @@ func (r *Reader) Text(n *yaml.Node, key string) (string, bool) {
 		r.Fail(n.Line, key, "%s stands here; write one value", r.Kind(v))
 	case IsNull(v):
 		r.Fail(n.Line, key, `it has no value; give one ("" is the empty text), or remove the key`)
+	case r.HideValues && strings.HasPrefix(v.Tag, "!") && !strings.HasPrefix(v.Tag, "!!"):
+		r.Fail(n.Line, key, "a tag means nothing here; remove it, or put the value in quotes")
 	case v.ShortTag() == "!!binary" || strings.HasPrefix(v.Tag, "!") && !strings.HasPrefix(v.Tag, "!!"):
 		r.Fail(n.Line, key, "the tag %s means nothing here; remove it", v.Tag)
 	case strings.ContainsRune(v.Value, 0):
