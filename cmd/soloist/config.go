@@ -250,7 +250,7 @@ func readConfig(path string) ([]setting, error) {
 	}
 	for _, s := range settings {
 		if s.key == keyStore && hasPassword(s.value()) && othersRead(info) {
-			return nil, badConfig(fmt.Errorf("%s: the URL has a password, and the mode %04o of the file lets others read it: chmod 600 it, or put the URL into a file of its own and write store-file here",
+			return nil, badConfig(fmt.Errorf("%s: the URL has a password, and the mode %04o of the file lets others read it: chmod 600 it, or put the URL into a separate file and write store-file here",
 				s.where, info.Mode().Perm()))
 		}
 	}
@@ -341,7 +341,7 @@ func flagValue(flag *pflag.Flag) pflag.Value {
 	return flag.Value
 }
 
-// wrong says what is wrong with a value and what would be right; "" if nothing is.
+// wrong describes what is wrong with a value, and what would be right; it returns "" if nothing is.
 func wrong(key, value string, flag *pflag.Flag) string {
 	switch {
 	case value == "":
