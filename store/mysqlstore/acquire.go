@@ -103,6 +103,11 @@ func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outc
 	if err != nil {
 		return nil, err
 	}
+	for i, c := range claims {
+		if outcomes[i].Err == nil {
+			s.turns.leased(s.row(c.Name), c.TTL)
+		}
+	}
 	return outcomes, nil
 }
 

@@ -15,7 +15,7 @@ func (s *Store) Capabilities(ctx context.Context) (store.Capabilities, error) {
 		return store.Capabilities{}, err
 	}
 	waiting := store.Promise{Answer: store.No, Why: fmt.Sprintf(
-		"the server cannot report a release: names are looked at every %v to %v while somebody waits, in one request for all",
+		"the server cannot report a release: of the processes that wait for a name one looks at it every %v to %v, and the others take turns",
 		watchLeast, watchMost)}
 	return store.Capabilities{
 		Backend: p.backend(), Scope: store.ScopeFleet, Fencing: p.fencing(), Durable: p.durable(), Waiting: waiting,

@@ -57,7 +57,13 @@ func scanStanding(rows *sql.Rows) (st standing, err error) {
 
 // Extend is as in store.Store.
 func (s *Store) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
-	return changeAll(ctx, s, sqlExtend, lockedTries, extensions, store.Extension.Check, s.extension, func(_ int, st standing) bool { return st.changed })
+	errs, err := changeAll(ctx, s, sqlExtend, lockedTries, extensions, store.Extension.Check, s.extension, func(_ int, st standing) bool { return st.changed })
+	for i, e := range extensions {
+		if err == nil && errs[i] == nil {
+			s.turns.leased(s.row(e.Name), e.TTL)
+		}
+	}
+	return errs, err
 }
 
 // Release is as in store.Store.
@@ -73,6 +79,7 @@ func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error,
 	}
 	for i, r := range once {
 		if errs[i] == nil {
+			s.turns.released(s.row(r.Name))
 			s.watches.Wake(s.row(r.Name))
 		}
 	}

@@ -68,6 +68,7 @@ type Store struct {
 	server  *server // nil until it has been asked
 	fits    bool    // the tables are fit to be written to
 	watches *sqlshared.Watches[sight]
+	turns   turns
 
 	routines   sync.Map    // *routine by what it does
 	unprepared atomic.Bool // the server does not prepare routines
@@ -105,7 +106,7 @@ func New(db *sql.DB, cfg Config) (*Store, error) {
 	}
 	s := &Store{db: db, cfg: cfg, byDefault: byDefault}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.watches = newWatches(s.ctx)
+	s.watches, s.turns.of = newWatches(s.ctx), map[string]*turn{}
 	return s, nil
 }
 
@@ -151,6 +152,7 @@ func shown(s string) string {
 func (s *Store) Close() error {
 	s.cancel()
 	s.watches.Close()
+	s.turns.close()
 	if s.own {
 		return s.db.Close()
 	}

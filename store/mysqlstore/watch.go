@@ -9,8 +9,8 @@ import (
 	"github.com/soloist-dev/soloist/store/internal/sqlshared"
 )
 
-// The server does not report releases: watched names are looked at, the more often the more has happened lately. A waiter learns of a release a
-// twentieth of the time later that it has waited, at least watchLeast and at most watchMost. A release by this handle wakes at once.
+// The server does not report releases: watched names are looked at, the more often the more has happened lately. A waiter whose turn it is learns of a
+// release a twentieth of the time later that it has waited, at least watchLeast and at most watchMost. A release by this handle wakes at once.
 const (
 	watchLeast    = 2 * time.Millisecond
 	watchMost     = 50 * time.Millisecond
@@ -45,7 +45,11 @@ func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, err
 	if err != nil {
 		return nil, err
 	}
-	return s.watches.Add(ctx, rows, seen, func(names func() []string) (map[string]sight, error) { return s.sights(s.ctx, names()) })
+	wake, err := s.watches.Add(ctx, rows, seen, func(names func() []string) (map[string]sight, error) { return s.sights(s.ctx, s.turns.due(names())) })
+	if err == nil && len(rows) == 1 {
+		s.join(ctx, rows[0])
+	}
+	return wake, err
 }
 
 func (s *Store) sights(ctx context.Context, names []string) (map[string]sight, error) {
