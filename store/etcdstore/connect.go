@@ -69,9 +69,22 @@ func (c *connector) note(
 		c.failure.Store(nil)
 	case status.Code(err) == codes.Unavailable, strings.HasPrefix(message, waited):
 		message = strings.TrimPrefix(message, waited)
+		message += mendOf(message)
 		c.failure.Store(&message)
 	}
 	return err
+}
+
+// mendOf returns what to do about a port that is not one of etcd's clients, after a colon; "" if the message is about something else.
+func mendOf(message string) string {
+	switch {
+	case strings.Contains(message, "error reading server preface"):
+		return ": this is not a port for clients of etcd, or it wants TLS: name one of etcd's --listen-client-urls (usually 2379, not 2380), and write tls=true if that is https"
+	case strings.Contains(message, "authentication handshake failed: ") &&
+		(strings.Contains(message, "EOF") || strings.Contains(message, "reset") || strings.Contains(message, "does not look like a TLS handshake")):
+		return ": the port has no TLS, or is not one for clients of etcd: leave tls=true out if etcd's --listen-client-urls are http"
+	}
+	return ""
 }
 
 func (c *connector) explain(err error) error {

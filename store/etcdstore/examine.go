@@ -112,7 +112,22 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		findings = append(findings, judge("database", found.used < found.quota/10*8, fmt.Sprintf("%d of %d bytes", found.used, found.quota), store.LevelWarning,
 			"compact and defragment it before it is full: then etcd refuses all writes; --auto-compaction-retention=1h keeps it small"))
 	}
-	return append(findings, s.rights(ctx)), nil
+	findings = append(findings, s.rights(ctx))
+	if s.unchecked(ctx) {
+		findings = append(findings, store.Finding{Subject: "users", Found: "etcd does not check the user and the password that it is given: everybody may write", Level: store.LevelWarning,
+			Fix: "run `etcdctl auth enable`, or leave the user out"})
+	}
+	return findings, nil
+}
+
+// unchecked reports whether the client has a user, and etcd has no users: its client ignores that then.
+func (s *Store) unchecked(ctx context.Context) bool {
+	client, err := s.clients.get(ctx)
+	if err != nil || client.Username == "" {
+		return false
+	}
+	auth, err := client.AuthStatus(ctx) // which only root may see where there are users
+	return err == nil && !auth.Enabled
 }
 
 // rights checks whether the user may read and write below the prefix, with a transaction that changes nothing.

@@ -3,6 +3,7 @@ package etcdstore_test
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,9 +36,6 @@ func TestRights(t *testing.T) {
 	}
 	_, err := root.RoleGrantPermission(background, "soloist", "locks/", clientv3.GetPrefixRangeEnd("locks/"), clientv3.PermissionType(clientv3.PermReadWrite))
 	do("granting the rights", err)
-	_, err = root.AuthEnable(background)
-	do("switching users on", err)
-
 	open := func(user string) *etcdstore.Store {
 		s, err := etcdstore.OpenURL(background, "etcd://"+user+member.Addr+"/locks?dialtimeout=5m")
 		if err != nil {
@@ -50,6 +48,20 @@ func TestRights(t *testing.T) {
 		})
 		return s
 	}
+	unchecked := func(s *etcdstore.Store) bool {
+		findings, err := s.Examine(background)
+		do("examining", err)
+		return slices.ContainsFunc(findings, func(f store.Finding) bool { return f.Subject == "users" && f.Level == store.LevelWarning })
+	}
+	if unchecked(open("")) || !unchecked(open("soloist:wrong@")) {
+		t.Error("without users only a user is to be reported")
+	}
+	_, err = root.AuthEnable(background)
+	do("switching users on", err)
+	if unchecked(open("soloist:pa%2Fss%40word@")) || unchecked(open("root:pa%2Fss%40word@")) {
+		t.Error("with users they are reported as missing")
+	}
+
 	s, other := open("soloist:pa%2Fss%40word@"), open("soloist:pa%2Fss%40word@")
 	woken, err := other.Watch(background, []string{"a"})
 	do("watching", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -81,6 +82,40 @@ func TestNoServer(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestOtherPorts: a port that is not for clients of etcd, or has TLS where the URL has not, or the reverse, is reported with what to do.
+func TestOtherPorts(t *testing.T) {
+	web := httptest.NewServer(nil)
+	t.Cleanup(web.Close) // after the parallel tests
+	secured, _ := servers.EndTLS(t, shared(t).Addr, "h2")
+	for at, text := range map[string]string{
+		web.Listener.Addr().String() + "/":          "--listen-client-urls",
+		servers.Redis(t).Addr + "/":                 "--listen-client-urls",
+		secured + "/":                               "write tls=true",
+		shared(t).Addr + "/?tls=true":               "leave tls=true out",
+		web.Listener.Addr().String() + "/?tls=true": "leave tls=true out",
+	} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			s, err := etcdstore.OpenURL(background, "etcd://"+at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			for wait := time.Second; ; wait *= 2 { // a slow machine may take longer to find out
+				ctx, cancel := context.WithTimeout(background, wait)
+				_, err = acquire(ctx, s, "a", time.Hour)
+				cancel()
+				if err == nil || says(err, text) || wait > servers.Patience {
+					break
+				}
+			}
+			if err == nil || !says(err, text) {
+				t.Errorf("%s: %v, want an error that says %q", at, err, text)
+			}
+		})
 	}
 }
 

@@ -111,7 +111,7 @@ func (c *connector) begin() (*attempt, error) {
 func (c *connector) connect() (*link, error) {
 	nc, err := c.options.Connect()
 	if err != nil {
-		return nil, err
+		return nil, explained(err)
 	}
 	js, err := jetstream.New(nc)
 	if c.domain != "" {

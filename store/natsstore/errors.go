@@ -3,7 +3,9 @@ package natsstore
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -27,6 +29,18 @@ var fixes = map[jetstream.ErrorCode]string{
 	codeStoreFailed:     "the bucket is full, or its server could not write: raise max_bytes and max_msgs of the stream, or remove them",
 	codeInsufficient:    "the servers or the account have no storage left: raise max_file of JetStream, or the account's limits",
 	codeNoSuitablePeers: "a cluster needs a server with JetStream and free storage for each replica",
+}
+
+// explained adds to an error of connecting what to do about a port that is not for clients of NATS, or has TLS where the URL has not.
+func explained(err error) error {
+	var unread *net.OpError
+	switch {
+	case errors.Is(err, nats.ErrSecureConnWanted):
+		return fmt.Errorf("%w: the server has no TLS: leave tls=true out, or write `tls {}` into the server's configuration", err)
+	case errors.Is(err, io.EOF), errors.Is(err, nats.ErrNoInfoReceived), errors.As(err, &unread) && unread.Op == "read":
+		return fmt.Errorf("%w: what listens there does not greet as NATS does, or is too busy for that: name the port for clients (usually 4222, not 8222)", err)
+	}
+	return err
 }
 
 // wrap says what was being done, and gives errors of NATS the meaning that they have for every store. It returns nil for nil.

@@ -94,7 +94,12 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 		findings = append(findings, store.Finding{Subject: "sync_interval", Found: "a client cannot see it", Level: store.LevelUnknown,
 			Fix: "write `sync_interval: always` into the block jetstream of every server, then set synced=true: otherwise a failure of power can make a server forget what it has confirmed"})
 	}
-	return append(findings, s.rights(ctx, l, c)), nil
+	findings = append(findings, s.rights(ctx, l, c))
+	if o := &l.nc.Opts; (o.User != "" || o.Token != "" || o.Nkey != "" || o.UserJWT != nil) && !l.nc.AuthRequired() {
+		findings = append(findings, store.Finding{Subject: "users", Found: "the server does not check who its clients are: everybody may write", Level: store.LevelWarning,
+			Fix: "write users into the server's configuration, or leave user, token and credentials out"})
+	}
+	return findings, nil
 }
 
 // rights checks whether the user may do everything, and writes a message that the server refuses.

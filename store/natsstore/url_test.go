@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +96,40 @@ func TestNoServer(t *testing.T) {
 	defer cancel()
 	if _, err := acquire(ctx, s, "a", "x", time.Minute); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrUnknown) {
 		t.Errorf("got %v, want that the time is over and nothing was sent", err)
+	}
+}
+
+// TestOtherPorts: a port that is not for clients of NATS, or has no TLS where the URL wants it, is reported with what to do.
+func TestOtherPorts(t *testing.T) {
+	web := httptest.NewServer(nil)
+	defer web.Close()
+	s := shared(t)
+	for at, text := range map[string]string{
+		web.Listener.Addr().String() + "/locks?dialtimeout=300ms": "usually 4222",
+		servers.Redis(t).Addr + "/locks?dialtimeout=300ms":        "usually 4222",
+		s.Addr + "/locks?dialtimeout=5m&tls=true":                 "leave tls=true out",
+	} {
+		if err := byURL(t, "nats://user:canary@"+at).Ping(background); err == nil || !says(err, text) || says(err, "canary") || errors.Is(err, store.ErrUnknown) {
+			t.Errorf("%s: %v, want an error that says %q", at, err, text)
+		}
+	}
+}
+
+// TestUnneededUser: a user of which the server takes no notice is reported.
+func TestUnneededUser(t *testing.T) {
+	s := shared(t)
+	for user, want := range map[string]bool{"": false, "user:canary@": true, ":canary@": true} {
+		of := byURL(t, "nats://"+user+s.Addr+"/unneeded?dialtimeout=5m")
+		if _, err := of.Migrate(background); err != nil {
+			t.Fatal(err)
+		}
+		findings, err := of.Examine(background)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.ContainsFunc(findings, func(f store.Finding) bool { return f.Subject == "users" && f.Level == store.LevelWarning }) != want {
+			t.Errorf("with the user %q the findings are %+v, want one about users: %t", user, findings, want)
+		}
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -141,10 +143,47 @@ func (c *connector) dial(network, address string) (net.Conn, error) {
 		c.failure.Store(&why)
 		return nil, err
 	}
-	c.failure.Store(nil)
-	link := &link{Conn: conn, patience: c.target.session}
+	silent := address + " has not replied yet"
+	c.failure.CompareAndSwap(nil, &silent)
+	link := &link{Conn: conn, patience: c.target.session, greeted: func(err error) { c.greeted(address, err) }}
 	link.stop = context.AfterFunc(c.ctx, func() { _ = conn.Close() })
 	return link, nil
+}
+
+// greeted notes that a server has sent its first reply, or why it has not.
+func (c *connector) greeted(address string, err error) {
+	if err == nil {
+		c.failure.Store(nil)
+		return
+	}
+	var why string
+	switch stranger, ok := errors.AsType[*strangerError](err); {
+	case ok:
+		why = address + " " + stranger.Error()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		why = fmt.Sprintf("%s accepts a connection, and does not reply within %s as ZooKeeper does: name its clientPort, and write tls=true if it is secureClientPort", address, c.target.session)
+	case c.ctx.Err() == nil:
+		why = address + " ends each connection before it replies as ZooKeeper does (" + err.Error() + "): it has no leader, or it is another server: name its clientPort, and write tls=true if it is secureClientPort"
+	default:
+		return // this process ended it
+	}
+	c.failure.Store(&why)
+}
+
+// longestGreeting is in bytes. The first reply has 37.
+const longestGreeting = 1 << 10
+
+// A strangerError is that a server is not one of ZooKeeper: the length of its first reply would be one that the client reserves memory for.
+type strangerError struct{ begin string }
+
+func (e *strangerError) Error() string {
+	switch {
+	case e.begin == "HTTP":
+		return "is a server of HTTP, not of ZooKeeper: name the clientPort of ZooKeeper, which is usually 2181"
+	case strings.HasPrefix(e.begin, "\x15\x03"):
+		return "wants TLS: write tls=true"
+	}
+	return fmt.Sprintf("is not a server of ZooKeeper, since its reply begins with %q: name the clientPort of ZooKeeper, which is usually 2181", e.begin)
 }
 
 // A link is a connection to a server. The client would wait for the first reply of a server that accepts it, and then says nothing, for almost seven
@@ -155,20 +194,27 @@ type link struct {
 	patience time.Duration // with the first reply; later ones have as long as the server has agreed to
 	begun    bool
 	stop     func() bool
+	greeted  func(error) // is told once that the first reply is there, or why it is not
+	told     bool
 
-	packet int // which packet is being read, from 0
-	at     int // how much of it, with its length, has been read
-	size   int // its length
+	packet int    // which packet is being read, from 0
+	at     int    // how much of it, with its length, has been read
+	size   int    // its length
+	begin  []byte // how the first packet begins: its length
 }
 
 // Read implements net.Conn. It blanks the transaction in the header of each reply: the client keeps that for its next connection, which it will not have, and already looks at
 // it while its receiving goroutine may change it, if the first request of a connection is one for a watch.
 func (l *link) Read(b []byte) (int, error) {
 	n, err := l.Conn.Read(b)
+	defer func() { l.tell(err) }()
 	for i := range b[:n] {
 		switch { // a packet is its length and, after the first one, a number of the request, the transaction, and so on
 		case l.at < 4:
 			l.size = l.size<<8 | int(b[i])
+			if l.packet == 0 {
+				l.begin = append(l.begin, b[i])
+			}
 		case l.packet > 0 && l.at >= 8 && l.at < 16:
 			b[i] = 0
 		}
@@ -176,7 +222,22 @@ func (l *link) Read(b []byte) (int, error) {
 			l.packet, l.at, l.size = l.packet+1, 0, 0
 		}
 	}
+	if l.packet == 0 && l.at >= 4 && l.size > longestGreeting {
+		err = &strangerError{string(l.begin)}
+		return 0, err
+	}
 	return n, err
+}
+
+// tell reports the end of the first reply, once.
+func (l *link) tell(err error) {
+	if !l.told && (err != nil || l.packet > 0) {
+		l.told = true
+		if l.packet > 0 {
+			err = nil
+		}
+		l.greeted(err)
+	}
 }
 
 // SetReadDeadline implements net.Conn. The client sets the first one for the first reply, and another before each later reply. It takes the first one back before it has read

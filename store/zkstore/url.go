@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -83,12 +84,23 @@ func (t *target) parseAuthority(authority string) (err error) {
 
 // parseOptions reads the query. None of the options is a secret.
 func (t *target) parseOptions(query string) error {
-	return storeurl.Parse(query, t.files.AddTo(map[string]storeurl.Option{
+	err := storeurl.Parse(query, t.files.AddTo(map[string]storeurl.Option{
 		"sessiontimeout": storeurl.Duration(&t.session),
 		"dialtimeout":    storeurl.Duration(&t.dial),
 		"tls":            storeurl.Bool(&t.secure),
 	}))
+	if err == nil && (t.session < shortestSession || t.session > longestSession) {
+		return storeurl.Invalid("option sessiontimeout of the store's URL", strconv.Quote(t.session.String()),
+			"give %s to %s: a server has so long for its first reply", shortestSession, longestSession)
+	}
+	return err
 }
+
+// What a session may be. The protocol has milliseconds in 32 bits, and servers grant less than that.
+const (
+	shortestSession = 100 * time.Millisecond
+	longestSession  = time.Hour
+)
 
 // connect returns a connection to a server.
 func (t *target) connect(ctx context.Context, network, address string) (net.Conn, error) {

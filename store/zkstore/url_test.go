@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,6 +34,8 @@ func TestURLs(t *testing.T) {
 		"zk://host/zookeeper/x":               "not below /zookeeper",
 		"zk://host/locks?session=1s":          "there are cafile, certfile, dialtimeout",
 		"zk://host/locks?sessiontimeout=5":    "duration",
+		"zk://host/locks?sessiontimeout=1ms":  "100ms to 1h",
+		"zk://host/locks?sessiontimeout=99h":  "100ms to 1h",
 		"zk://host/locks?tls=maybe":           "true or false",
 		"zk://host/locks?cafile=x":            "tls=true",
 		"zk://host?tls=true&tls=true":         "twice",
@@ -111,6 +114,65 @@ func TestSilentServer(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestOtherServers: a server that is not one of ZooKeeper is named, with what to do, and no memory is reserved for what it says.
+func TestOtherServers(t *testing.T) {
+	for reply, text := range map[string]string{
+		"HTTP/1.1 400 Bad Request\r\n\r\n":   "is a server of HTTP",
+		"\x15\x03\x01\x00\x02\x02\x46":       "wants TLS: write tls=true",
+		"INFO {}\r\n":                        `begins with "INFO"`,
+		"":                                   "ends each connection",
+		"\x00\x00\x00\x25\x00":               "ends each connection",
+		"(silence)":                          "does not reply within 100ms",
+		"\x00\x00\x00\x25\x00 (and silence)": "does not reply within 100ms",
+	} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			reply, silence := strings.CutSuffix(reply, "(silence)")
+			if !silence {
+				reply, silence = strings.CutSuffix(reply, " (and silence)")
+			}
+			addr := strangers(t, reply, silence)
+			s, err := zkstore.OpenURL(background, "zk://user:canary@"+addr+"?sessiontimeout=100ms&dialtimeout=5m")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			ctx, cancel := context.WithTimeout(background, servers.Patience)
+			defer cancel()
+			if err := s.Ping(ctx); err == nil || !says(err, addr+" ") || !says(err, text) || says(err, "canary") {
+				t.Errorf("%q: %v, want an error that names %s and says %q", reply, err, addr, text)
+			}
+		})
+	}
+}
+
+// strangers returns the address of a server that replies to each connection, and then ends it or is silent.
+func strangers(t *testing.T, reply string, silence bool) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				_, _ = conn.Read(make([]byte, 1024)) // an end before that could take the reply with it
+				_, _ = io.WriteString(conn, reply)
+				if silence {
+					_, _ = io.Copy(io.Discard, conn)
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
 }
 
 // TestServerStopsInItsFirstReply: a server that says how long its first reply is, and then nothing more, is left, and the next one is tried; here it is the same.
