@@ -61,10 +61,11 @@ func (c *call) events() (any, error) {
 		text := []byte(": alive\n\n")
 		select {
 		case b, open := <-r.batches:
-			switch {
-			case !open:
+			if !open {
 				c.send(endEvent("slow"))
 				return nil, nil
+			}
+			switch r.has(b); {
 			case b.version <= begin.version:
 				continue
 			}

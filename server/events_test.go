@@ -378,6 +378,29 @@ func TestEventsOfASlowClient(t *testing.T) {
 	})
 }
 
+// A client may be as far behind in each list as in one: while all of them change it is dropped no sooner.
+func TestAllListsForASlowClient(t *testing.T) {
+	w := newWatcher(t.Context(), nil)
+	r := newReader()
+	w.readers[r] = struct{}{}
+	change := batch{events: []event{{}}}
+	for range maxBatches {
+		for i := range lists {
+			change.list = i
+			w.tell(change)
+		}
+	}
+	r.has(<-r.batches)
+	change.list = 0
+	w.tell(change)
+	if len(w.readers) != 1 {
+		t.Errorf("dropped before it has missed %d changes of each list", maxBatches)
+	}
+	if w.tell(change); len(w.readers) != 0 {
+		t.Error("what waits for it has no bound")
+	}
+}
+
 // More changes than a client could show are one event.
 func TestManyChanges(t *testing.T) {
 	before, now := newSnapshot(), newSnapshot()

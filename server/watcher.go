@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/soloist-dev/soloist"
@@ -26,10 +27,29 @@ type watcher struct {
 // A reader receives the changes between snapshots. Its channel is closed if it does not take them in time.
 type reader struct {
 	batches chan batch
+	waiting []atomic.Int64 // how many of each list
 }
+
+func newReader() *reader {
+	return &reader{make(chan batch, maxBatches*len(lists)), make([]atomic.Int64, len(lists))}
+}
+
+// put reports false for a reader that has too many batches of a list already. The watcher's mutex is held.
+func (r *reader) put(b batch) bool {
+	if r.waiting[b.list].Load() == maxBatches {
+		return false
+	}
+	r.waiting[b.list].Add(1)
+	r.batches <- b // there is room
+	return true
+}
+
+// has notes that a batch has been received.
+func (r *reader) has(b batch) { r.waiting[b.list].Add(-1) }
 
 // A batch is the changes between two snapshots, of which the second has the version. Readers share it.
 type batch struct {
+	list    int
 	version int64
 	at      time.Time
 	events  []event
@@ -40,7 +60,7 @@ const (
 	pollShare   = 9                      // reading takes at most one part, and pausing this many
 	pollIdle    = 30 * time.Second       // how long it goes on without anybody who looks
 	readWithin  = 30 * time.Second
-	maxBatches  = 8 // that wait for a slow reader
+	maxBatches  = 8 // of each list, that wait for a slow reader
 )
 
 func newWatcher(closing context.Context, admin *soloist.Admin) *watcher {
@@ -100,7 +120,7 @@ func (w *watcher) since(ctx context.Context, t time.Time) (*snapshot, bool) {
 func (w *watcher) subscribe() *reader {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r := &reader{make(chan batch, maxBatches)}
+	r := newReader()
 	w.readers[r] = struct{}{}
 	w.look()
 	return r
@@ -135,7 +155,7 @@ func (w *watcher) follow(ctx context.Context, i int) {
 		put := lists[i].read(within, w.admin)
 		cancel()
 		took := time.Since(begin)
-		w.publish(ctx, put)
+		w.publish(ctx, i, put)
 		timer := time.NewTimer(max(pollAtLeast, pollShare*took))
 		select {
 		case <-timer.C:
@@ -149,7 +169,7 @@ func (w *watcher) follow(ctx context.Context, i int) {
 }
 
 // publish makes a snapshot with another list the last one, and tells the readers what has changed. It ends reading if nobody has looked for long.
-func (w *watcher) publish(ctx context.Context, put func(*snapshot)) {
+func (w *watcher) publish(ctx context.Context, list int, put func(*snapshot)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if ctx.Err() != nil { // the read may have been cut off
@@ -158,7 +178,7 @@ func (w *watcher) publish(ctx context.Context, put func(*snapshot)) {
 	before := w.last
 	w.last = before.with(put)
 	if len(w.readers) > 0 {
-		w.tell(batch{version: w.last.version, at: w.last.at(), events: changes(before, w.last)})
+		w.tell(batch{list: list, version: w.last.version, at: w.last.at(), events: changes(before, w.last)})
 	}
 	close(w.news)
 	w.news = make(chan struct{})
@@ -174,9 +194,7 @@ func (w *watcher) tell(b batch) {
 		return
 	}
 	for r := range w.readers {
-		select {
-		case r.batches <- b:
-		default: // too slow
+		if !r.put(b) { // too slow
 			close(r.batches)
 			delete(w.readers, r)
 		}
