@@ -55,8 +55,8 @@ func TestOnlyTheLeaderAnswers(t *testing.T) {
 		resignOne()
 		synctest.Wait()
 		time.Sleep(time.Minute)
-		if w := get(one.Handler(answer)); w.Code != http.StatusServiceUnavailable || !errors.Is(one.Check(), elected.ErrNotLeader) {
-			t.Errorf("after it resigned, it responded with %d", w.Code)
+		if w := get(one.Handler(answer)); w.Code != http.StatusServiceUnavailable || !errors.Is(one.Check(), elected.ErrNotLeader) || one.Lease() != nil {
+			t.Errorf("after it resigned, it responded with %d, and its lease is %v", w.Code, one.Lease())
 		}
 		if w := get(other.Handler(answer)); w.Code != http.StatusOK || other.Check() != nil {
 			t.Errorf("the next leader responded with %d", w.Code)

@@ -217,7 +217,20 @@ func TestHandler(t *testing.T) {
 	if _ = answer.Body.Close(); answer.StatusCode != http.StatusPreconditionFailed {
 		t.Errorf("a request that has another token than the lease: %s", answer.Status)
 	}
+	if kept := request.Header.Get(fence.TokenHeader); kept != "9" {
+		t.Errorf("Transport has changed the caller's request: its token is %q, want 9", kept)
+	}
 	if fmt.Sprint(written) != "[5/a 1/b]" {
 		t.Errorf("written: %v", written)
+	}
+}
+
+// A service without a fence responds to a claim as to any request; that is no claim.
+func TestClaimOfAServiceWithoutAFence(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }))
+	defer server.Close()
+	client := &http.Client{Transport: fence.Transport{Lease: token(1)}}
+	if err := fence.ClaimURL(background, client, server.URL+"/a"); err == nil || !strings.Contains(err.Error(), "200 OK") {
+		t.Errorf("claiming returned %v, want an error that shows the response 200 OK", err)
 	}
 }

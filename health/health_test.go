@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -62,6 +63,27 @@ func TestReadyFollowsTheStore(t *testing.T) {
 			}
 		}
 	})
+}
+
+// pingless has a Ping that is not supported, as a wrapper of a store without one has.
+type pingless struct{ store.Store }
+
+func (pingless) Ping(context.Context) error { return fmt.Errorf("ping: %w", errors.ErrUnsupported) }
+
+// Where a store cannot be pinged, a claim that is refused shows that it can be reached, and leaves no record.
+func TestReadyLeavesNothing(t *testing.T) {
+	for name, wrap := range map[string]func(store.Store) store.Store{
+		"without Ping":       func(s store.Store) store.Store { return silent{s} },
+		"Ping not supported": func(s store.Store) store.Store { return pingless{s} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			mem := memstore.New()
+			want(t, health.Ready(health.Options{}, health.Store(wrap(mem))), 200, "ok")
+			for r, err := range mem.List(t.Context(), "") {
+				t.Errorf("the check has left %+v, %v", r, err)
+			}
+		})
+	}
 }
 
 // However many ask, the store is asked once a second.

@@ -2,11 +2,19 @@ package main
 
 import (
 	"cmp"
+	"flag"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+)
+
+var updateTable = flag.Bool("update", false, "write the missing rows of patches that name the tests which must catch them into docs/why/safety.md")
+
+const (
+	safetyPage = "../../docs/why/safety.md"
+	tableHead  = "| defect | caught by | histories |\n|---|---|---|\n"
 )
 
 // TestTableIsComplete shows that the table of docs/why/safety.md has one row for each patch, in the order of their numbers, and that a row
@@ -17,7 +25,10 @@ func TestTableIsComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.SortStableFunc(files, func(a, b string) int { return cmp.Compare(number(a), number(b)) })
-	rows := documented(t, "../../docs/why/safety.md")
+	if *updateTable {
+		addRows(t, files)
+	}
+	rows := documented(t)
 	place := map[string]int{}
 	for i, row := range rows {
 		if _, twice := place[row.defect]; twice {
@@ -36,7 +47,8 @@ func TestTableIsComplete(t *testing.T) {
 		delete(place, defect)
 		switch {
 		case !ok:
-			t.Errorf("docs/why/safety.md has no row of %s; go run ./test/mutants -markdown -only '^%s$' prints it", file, nameOf(file))
+			t.Errorf("docs/why/safety.md has no row of %s: go test ./test/mutants -run TestTable -update writes it if the patch names its tests, "+
+				"or else go run ./test/mutants -markdown -only '^%s$' prints it", file, nameOf(file))
 			continue
 		case i < before:
 			t.Errorf("docs/why/safety.md: the row of %s is above that of a patch with a lower number", file)
@@ -53,17 +65,24 @@ func TestTableIsComplete(t *testing.T) {
 // A row is a line of the table of mutants.
 type row struct{ defect, caught string }
 
-// documented returns the rows of the table of mutants in a page.
-func documented(t *testing.T, page string) []row {
+// pageOfTable returns what is before the rows of the table of mutants, and the rest of the page.
+func pageOfTable(t *testing.T) (before, rest string) {
 	t.Helper()
-	text, err := os.ReadFile(page)
+	text, err := os.ReadFile(safetyPage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, found := strings.Cut(string(text), "| defect | caught by | histories |\n|---|---|---|\n")
+	before, rest, found := strings.Cut(string(text), tableHead)
 	if !found {
-		t.Fatalf("%s has no table of mutants", page)
+		t.Fatalf("%s has no table of mutants", safetyPage)
 	}
+	return before + tableHead, rest
+}
+
+// documented returns the rows of the table of mutants.
+func documented(t *testing.T) []row {
+	t.Helper()
+	_, table := pageOfTable(t)
 	var rows []row
 	for line := range strings.Lines(table) {
 		if !strings.HasPrefix(line, "| ") {
@@ -71,7 +90,7 @@ func documented(t *testing.T, page string) []row {
 		}
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "| "), " | ")
 		if len(cells) != 3 {
-			t.Fatalf("%s: %q has %d cells, want 3", page, line, len(cells))
+			t.Fatalf("%s: %q has %d cells, want 3", safetyPage, line, len(cells))
 		}
 		rows = append(rows, row{cells[0], cells[1]})
 	}
@@ -83,9 +102,47 @@ func demanded(caught, catcher string) bool {
 	_, tests, _ := strings.Cut(catcher, " ")
 	for one := range strings.SplitSeq(tests, "|") {
 		name, _, _ := strings.Cut(one, "/")
-		if strings.Contains(caught, "`"+strings.Trim(name, "^$()")) {
+		if strings.Contains(caught, "`"+strings.Trim(name, "^$().*")) {
 			return true
 		}
 	}
 	return false
+}
+
+// addRows writes the rows that are missing, each below that of the patch before it.
+func addRows(t *testing.T, files []string) {
+	t.Helper()
+	page, rest := pageOfTable(t)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defect, catcher, _ := divided(string(text))
+		begin := "| " + defect + " | "
+		switch at := strings.Index("\n"+rest, "\n"+begin); {
+		case at >= 0: // what is above it stays
+			end := at + strings.Index(rest[at:], "\n") + 1
+			page, rest = page+rest[:end], rest[end:]
+		case catcher != "":
+			page += begin + testsOf(catcher) + " | – |\n"
+		}
+	}
+	if err := os.WriteFile(safetyPage, []byte(page+rest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// testsOf returns the tests that a patch demands, as a row shows them.
+func testsOf(catcher string) string {
+	pkg, tests, _ := strings.Cut(catcher, " ")
+	var names []string
+	for one := range strings.SplitSeq(strings.NewReplacer("^", "", "$", "", "(", "", ")", "").Replace(tests), "|") {
+		names = append(names, "`"+one+"`")
+	}
+	text := strings.Join(names, ", ")
+	if pkg != "." {
+		text += " of `" + strings.TrimPrefix(pkg, "./") + "`"
+	}
+	return text
 }
