@@ -63,7 +63,7 @@ func New(client hazelcast.Config, cfg Config) (*Store, error) {
 	if err := client.Validate(); err != nil {
 		return nil, &store.InvalidError{What: "client", Value: "of Hazelcast", Rule: "its configuration is not valid: " + err.Error()}
 	}
-	b := &backend{connector: &connector{client: client, cfg: cfg}, cfg: cfg}
+	b := &backend{connector: newConnector(client, cfg), cfg: cfg}
 	return &Store{Store: casstore.New(b, casstore.Config{CreateFirst: true}), backend: b}, nil
 }
 

@@ -30,11 +30,26 @@ type connector struct {
 
 	mu      sync.Mutex
 	attempt *attempt // under way, or the one that succeeded
-	closed  bool
+	closed  chan struct{}
 	calls   sync.WaitGroup // what may still use a client
 }
 
-// An attempt is one of connecting. It may outlive the call that began it.
+func newConnector(client hazelcast.Config, cfg Config) *connector {
+	return &connector{client: client, cfg: cfg, closed: make(chan struct{})}
+}
+
+// isClosed reports whether close was called. Called under c.mu, what it returns stays true or false until c.mu is unlocked.
+func (c *connector) isClosed() bool {
+	select {
+	case <-c.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// An attempt is one of connecting. It may outlive the call that began it, and the store: the client library can be asked to end it, and may not do so
+// while it dials, pauses between two attempts or waits for TLS.
 type attempt struct {
 	done    chan struct{} // closed when session and err are set
 	session *session
@@ -50,6 +65,8 @@ func (c *connector) get(ctx context.Context) (*session, error) {
 	select {
 	case <-a.done:
 		return a.session, a.err
+	case <-c.closed:
+		return nil, store.ErrClosed
 	case <-ctx.Done():
 		return nil, c.unconnected(ctx.Err())
 	}
@@ -65,7 +82,7 @@ func (c *connector) unconnected(err error) error {
 func (c *connector) begin() (*attempt, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	if c.isClosed() {
 		return nil, store.ErrClosed
 	}
 	if c.attempt != nil && c.attempt.over() {
@@ -74,7 +91,7 @@ func (c *connector) begin() (*attempt, error) {
 	if c.attempt == nil {
 		c.attempt = &attempt{done: make(chan struct{})}
 		a := c.attempt
-		c.calls.Go(func() { c.connect(a) })
+		go c.connect(a)
 	}
 	return c.attempt, nil
 }
@@ -89,25 +106,50 @@ func (a *attempt) over() bool {
 	}
 }
 
+// connect makes the attempt a. One that ends after close leaves no client behind.
 func (c *connector) connect(a *attempt) {
 	defer close(a.done)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(c.client.Cluster.ConnectionStrategy.Timeout))
 	defer cancel()
+	go func() {
+		select {
+		case <-c.closed:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	session, err := c.open(ctx)
+	if err != nil {
+		a.err = err
+		return
+	}
+	c.mu.Lock()
+	late := c.isClosed()
+	if !late {
+		a.session = session
+	}
+	c.mu.Unlock()
+	if late {
+		shutdown(session.client)
+		a.err = store.ErrClosed
+	}
+}
+
+// open connects.
+func (c *connector) open(ctx context.Context) (*session, error) {
 	config, seen := c.client.Clone(), newMembers(c.cfg.MinMembers)
 	config.AddMembershipListener(seen.change)
 	client, err := hazelcast.StartNewClientWithConfig(ctx, config)
 	if err != nil {
-		a.err = c.unconnected(err)
-		return
+		return nil, c.unconnected(err)
 	}
 	entries, err := client.GetMap(ctx, c.cfg.Map)
 	if err != nil {
 		shutdown(client)
-		a.err = wrap("looking for the map", err)
-		return
+		return nil, wrap("looking for the map", err)
 	}
 	seen.settle()
-	a.session = &session{client: client, entries: entries, members: seen}
+	return &session{client: client, entries: entries, members: seen}, nil
 }
 
 // shutdown ends a client. One that has lost the cluster may not respond.
@@ -117,16 +159,19 @@ func shutdown(client *hazelcast.Client) {
 	_ = client.Shutdown(ctx) // what it does not end ends with its connections
 }
 
-// close shuts the client down, after an attempt to connect that is under way has ended.
+// close shuts the client down. It waits for no attempt to connect, which may take as long as the client library likes, and ends the requests that are under way.
 func (c *connector) close() error {
 	c.mu.Lock()
-	a := c.attempt
-	c.closed = true
-	c.mu.Unlock()
-	if a != nil {
-		if <-a.done; a.session != nil {
-			shutdown(a.session.client)
+	var open *session
+	if !c.isClosed() {
+		close(c.closed)
+		if c.attempt != nil {
+			open = c.attempt.session
 		}
+	}
+	c.mu.Unlock()
+	if open != nil {
+		shutdown(open.client)
 	}
 	c.calls.Wait()
 	return nil
@@ -140,7 +185,7 @@ func call[T any](ctx context.Context, c *connector, request func() (T, error)) (
 	}
 	var none T
 	c.mu.Lock()
-	if c.closed {
+	if c.isClosed() {
 		c.mu.Unlock()
 		return none, store.ErrClosed
 	}
