@@ -118,13 +118,13 @@ func TestPrefix(t *testing.T) {
 	element := s.lease("/v1/elements/other/1/claim", nil)
 	alike := s.lease("/v1/elements/other/team%2F1/claim", nil) // the prefix is for the names of jobs, and not for the elements
 	s.lease("/v1/semaphores/other/acquire?limit=3", nil)
-	s.token = secrets["adminteam/"]
+	within := s.lease("/v1/locks/my-team%2Fx/acquire", nil) // the prefix is there, and not at the beginning
 	s.token = secrets["admin"+"team/"]
 	for _, r := range [][2]string{
 		{"POST", "/v1/locks/other/acquire"}, {"POST", "/v1/locks/other/hold"}, {"POST", "/v1/leaders/other/acquire"}, {"POST", "/v1/semaphores/other/acquire?limit=3"},
 		{"POST", "/v1/leases/" + other.Lease + "/renew"}, {"POST", "/v1/leases/" + other.Lease + "/release"}, {"GET", "/v1/leases/" + other.Lease},
 		{"POST", "/v1/elements/other/2/claim"}, {"GET", "/v1/elements/other"}, {"POST", "/v1/leases/" + element.Lease + "/renew"}, {"POST", "/v1/leases/" + alike.Lease + "/release"},
-		{"GET", "/v1/jobs/other"},
+		{"GET", "/v1/jobs/other"}, {"POST", "/v1/locks/my-team%2Fy/acquire"}, {"POST", "/v1/leases/" + within.Lease + "/release"}, {"GET", "/v1/jobs/my-team%2Fx"},
 		{"POST", "/v1/jobs/other/trigger"}, {"POST", "/v1/jobs/other/forget"}, {"DELETE", "/v1/locks/other?token=" + strconv.FormatInt(other.Token, 10)},
 		{"DELETE", "/v1/elements/other/1?token=1"}, {"DELETE", "/v1/semaphores/other/0?token=1"}, {"DELETE", "/v1/jobs/other/run?token=1"},
 	} {
@@ -203,7 +203,12 @@ func TestReadTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, namesake, err := NewToken("ci", "read", "")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, text := range []string{
+		line + "\n" + namesake, line + "\n" + strings.Replace(line, "ci", "cd", 1), // whose action it was could not be told
 		"", "# nobody", "ci", "ci operate", "ci root " + strings.Fields(line)[2], "ci operate secret-canary", "ci operate sha256:secret-canary", line + " a b", line + "\n" + line + "\n",
 	} {
 		_, err := ReadTokens(strings.NewReader(text + "\n"))
