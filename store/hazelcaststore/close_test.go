@@ -3,11 +3,14 @@
 package hazelcaststore_test
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"testing"
 	"time"
 
+	"github.com/hazelcast/hazelcast-go-client"
 	"github.com/hazelcast/hazelcast-go-client/types"
 
 	"github.com/soloist-dev/soloist/store"
@@ -20,25 +23,55 @@ const forever = types.Duration(24 * time.Hour)
 
 // TestCloseWhileConnecting: Close does not wait for an attempt to connect that is under way, and the call that began it ends, too.
 func TestCloseWhileConnecting(t *testing.T) {
-	for name, tls := range map[string]bool{"without TLS": false, "with TLS": true} {
+	for name, encrypted := range map[string]bool{"without TLS": false, "with TLS": true} {
 		t.Run(name, func(t *testing.T) {
 			addr, begun := silent(t)
 			c := config(addr)
 			c.Cluster.Network.ConnectionTimeout, c.Cluster.ConnectionStrategy.Timeout = forever, forever
-			c.Cluster.Network.SSL.Enabled = tls
+			if encrypted {
+				withTLS(&c)
+			}
 			s, err := hazelcaststore.New(c, hazelcaststore.Config{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			failed := make(chan error, 1)
 			go func() { failed <- s.Ping(background) }()
-			servers.Wait(t, "the attempt to connect", begun)
+			servers.Wait(t, "the attempt to connect", func() bool { return begun() > 0 })
 			closes(t, s)
 			if err := <-failed; !errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrUnknown) {
 				t.Errorf("the call that waited: %v, want that the store is closed, and nothing unknown", err)
 			}
 		})
 	}
+}
+
+// TestAttemptThatDoesNotEnd: a member that accepts a connection and then says nothing does not keep the store from ever connecting: the client library waits for TLS without
+// an end, and the store begins another attempt.
+func TestAttemptThatDoesNotEnd(t *testing.T) {
+	addr, begun := silent(t)
+	c := config(addr)
+	c.Cluster.ConnectionStrategy.Timeout = types.Duration(100 * time.Millisecond)
+	withTLS(&c)
+	s, err := hazelcaststore.New(c, hazelcaststore.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closes(t, s)
+	servers.Wait(t, "a second attempt", func() bool {
+		ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
+		defer cancel()
+		if err := s.Ping(ctx); err == nil {
+			t.Error("what says nothing is a member")
+		}
+		return begun() > 1
+	})
+}
+
+// withTLS makes a client that begins TLS with whoever accepts its connections.
+func withTLS(c *hazelcast.Config) {
+	c.Cluster.Network.SSL.Enabled = true
+	c.Cluster.Network.SSL.SetTLSConfig(&tls.Config{ServerName: "member"})
 }
 
 // TestCloseDuringARequest: Close does not wait for a reply that may never come. The outcome of the request is unknown.
@@ -74,8 +107,8 @@ func closes(t *testing.T, s *hazelcaststore.Store) {
 	}
 }
 
-// silent returns the address of what accepts connections and says nothing, and whether one was opened.
-func silent(t *testing.T) (addr string, begun func() bool) {
+// silent returns the address of what accepts connections and says nothing, and how many were opened.
+func silent(t *testing.T) (addr string, begun func() int) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -101,5 +134,5 @@ func silent(t *testing.T) (addr string, begun func() bool) {
 			_ = conn.Close()
 		}
 	})
-	return l.Addr().String(), func() bool { return len(accepted) > 0 }
+	return l.Addr().String(), func() int { return len(accepted) }
 }

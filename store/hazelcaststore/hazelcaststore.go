@@ -39,7 +39,8 @@ const connectTimeout = 5 * time.Second
 
 // New returns a store whose client is configured by client. The store makes the client when the first request is made, and again when it has lost
 // every connection; Close shuts it down. Settings of client that are about reconnecting and repeating are overruled: a client that has lost the
-// cluster is replaced, it repeats no request, and the store repeats reads only. If client has listeners, use it for nothing else.
+// cluster is replaced, it repeats no request, and the store repeats reads only. Its listeners are not called, and
+// its near caches not used, for what they remember may be old.
 //
 // It is an error, store.ErrInvalid, if client is not valid or fails over to another cluster, whose records are others, or if cfg is not valid.
 func New(client hazelcast.Config, cfg Config) (*Store, error) {
@@ -47,7 +48,7 @@ func New(client hazelcast.Config, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	client = client.Clone()
+	client = without(client)
 	if client.Failover.Enabled {
 		return nil, &store.InvalidError{What: "Failover", Value: "true", Rule: "turn it off: another cluster has other records, and would grant what this one has granted"}
 	}

@@ -3,6 +3,7 @@ package hazelcaststore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -51,6 +52,7 @@ func (c *connector) isClosed() bool {
 // An attempt is one of connecting. It may outlive the call that began it, and the store: the client library can be asked to end it, and may not do so
 // while it dials, pauses between two attempts or waits for TLS.
 type attempt struct {
+	until   time.Time     // then another one takes its place
 	done    chan struct{} // closed when session and err are set
 	session *session
 	err     error
@@ -89,27 +91,32 @@ func (c *connector) begin() (*attempt, error) {
 		c.attempt = nil
 	}
 	if c.attempt == nil {
-		c.attempt = &attempt{done: make(chan struct{})}
-		a := c.attempt
+		a := &attempt{until: time.Now().Add(c.within()), done: make(chan struct{})}
+		c.attempt = a
 		go c.connect(a)
 	}
 	return c.attempt, nil
 }
 
-// over reports whether the attempt has ended and its client, if it has one, does not run any more.
+// within is how long an attempt may take.
+func (c *connector) within() time.Duration {
+	return time.Duration(c.client.Cluster.ConnectionStrategy.Timeout)
+}
+
+// over reports whether the attempt has ended and its client, if it has one, does not run any more, or whether it should have ended.
 func (a *attempt) over() bool {
 	select {
 	case <-a.done:
 		return a.session == nil || !a.session.client.Running()
 	default:
-		return false
+		return time.Now().After(a.until)
 	}
 }
 
-// connect makes the attempt a. One that ends after close leaves no client behind.
+// connect makes the attempt a. One that ends after close, or when another one has its place, leaves no client behind.
 func (c *connector) connect(a *attempt) {
 	defer close(a.done)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(c.client.Cluster.ConnectionStrategy.Timeout))
+	ctx, cancel := context.WithTimeout(context.Background(), c.within())
 	defer cancel()
 	go func() {
 		select {
@@ -124,20 +131,23 @@ func (c *connector) connect(a *attempt) {
 		return
 	}
 	c.mu.Lock()
-	late := c.isClosed()
-	if !late {
+	switch {
+	case c.isClosed():
+		a.err = store.ErrClosed
+	case c.attempt != a:
+		a.err = c.unconnected(context.DeadlineExceeded)
+	default:
 		a.session = session
 	}
 	c.mu.Unlock()
-	if late {
+	if a.err != nil {
 		shutdown(session.client)
-		a.err = store.ErrClosed
 	}
 }
 
 // open connects.
 func (c *connector) open(ctx context.Context) (*session, error) {
-	config, seen := c.client.Clone(), newMembers(c.cfg.MinMembers)
+	config, seen := without(c.client), newMembers(c.cfg.MinMembers)
 	config.AddMembershipListener(seen.change)
 	client, err := hazelcast.StartNewClientWithConfig(ctx, config)
 	if err != nil {
@@ -150,6 +160,14 @@ func (c *connector) open(ctx context.Context) (*session, error) {
 	}
 	seen.settle()
 	return &session{client: client, entries: entries, members: seen}, nil
+}
+
+// without returns a copy of a configuration without listeners and near caches. A copy that the client library makes shares the listeners with what it is a copy of.
+func without(c hazelcast.Config) hazelcast.Config {
+	return hazelcast.Config{
+		ClientName: c.ClientName, Labels: slices.Clone(c.Labels), Cluster: c.Cluster.Clone(), Failover: c.Failover.Clone(),
+		Serialization: c.Serialization.Clone(), Logger: c.Logger.Clone(), Stats: c.Stats,
+	}
 }
 
 // shutdown ends a client. One that has lost the cluster may not respond.
