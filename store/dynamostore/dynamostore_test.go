@@ -119,10 +119,15 @@ func corrupt(t testing.TB, endpoint, table, name string, way int) string {
 	return ways[way].what
 }
 
-func TestOpenURL(t *testing.T) {
-	server := shared(t)
+func credentialsInEnvironment(t *testing.T) {
+	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+}
+
+func TestOpenURL(t *testing.T) {
+	server := shared(t)
+	credentialsInEnvironment(t)
 	table := fresh(t, server.Endpoint)
 	s, err := dynamostore.OpenURL(background, "dynamodb://"+table+"?region=eu-central-1&endpoint="+url.QueryEscape(server.Endpoint))
 	if err != nil {
@@ -137,8 +142,7 @@ func TestOpenURL(t *testing.T) {
 // TestQuietSDK: the SDK warns of what DynamoDB Local gets wrong. A store prints nothing.
 func TestQuietSDK(t *testing.T) {
 	server := shared(t)
-	t.Setenv("AWS_ACCESS_KEY_ID", "test")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+	credentialsInEnvironment(t)
 	printed, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
 	if err != nil {
 		t.Fatal(err)

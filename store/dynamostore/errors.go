@@ -2,10 +2,12 @@ package dynamostore
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
@@ -18,6 +20,7 @@ import (
 func wrap(doing string, err error) error {
 	var missing *types.ResourceNotFoundException
 	var refusal smithy.APIError
+	var untrusted *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &missing):
 		return fmt.Errorf("dynamostore: %s: the table is not there: run `soloist migrate up` (%w): %w", doing, err, store.ErrSchema)
@@ -25,6 +28,10 @@ func wrap(doing string, err error) error {
 		return fmt.Errorf("dynamostore: %s: %s: %w: %w", doing, denied[refusal.ErrorCode()], err, fs.ErrPermission)
 	case throttled(err):
 		return fmt.Errorf("dynamostore: %s: the service refuses requests because there are too many: give the table on-demand billing or more capacity: %w", doing, err)
+	case errors.As(err, &untrusted):
+		return fmt.Errorf("dynamostore: %s: the certificate of the endpoint is not trusted, see AWS_CA_BUNDLE: %w", doing, err)
+	case strings.Contains(err.Error(), "gave HTTP response to HTTPS client"):
+		return fmt.Errorf("dynamostore: %s: the endpoint has no TLS: write http: in its address: %w", doing, err)
 	}
 	return fmt.Errorf("dynamostore: %s: %w", doing, err)
 }

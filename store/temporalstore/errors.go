@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
@@ -43,7 +44,19 @@ func wrap(doing string, err error) error {
 	case code(err) == codes.Canceled:
 		return fmt.Errorf("temporalstore: %s: %w: %w", doing, err, context.Canceled)
 	}
+	for _, of := range connecting {
+		if strings.Contains(err.Error(), of.says) {
+			return fmt.Errorf("temporalstore: %s: %w: %s", doing, err, of.fix)
+		}
+	}
 	return fmt.Errorf("temporalstore: %s: %w", doing, err)
+}
+
+// connecting are what can be done about a connection that gRPC cannot make, by what it says.
+var connecting = []struct{ says, fix string }{
+	{"failed to verify certificate", "the server's certificate is not trusted, see cafile and servername"},
+	{"does not look like a TLS handshake", "the server has no TLS at this address: leave out tls=true"},
+	{"error reading server preface", "if the server has TLS at this address, write tls=true; else is it the address of Temporal's frontend?"},
 }
 
 // code returns the code of an error of Temporal.
