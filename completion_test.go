@@ -69,7 +69,11 @@ func TestErrDoneOfTheCompletionIsSuccess(t *testing.T) {
 			}
 			return commit(t, direct, lease.Completion())
 		}
-		if err := a.Elements("invoices", soloist.ElementsOptions{}).Process(background, "1", func(ctx context.Context, el *soloist.Element) error { return again(ctx, el.Lease) }); err != nil {
+		var first store.Completion
+		if err := a.Elements("invoices", soloist.ElementsOptions{}).Process(background, "1", func(ctx context.Context, el *soloist.Element) error {
+			first = el.Completion()
+			return again(ctx, el.Lease)
+		}); err != nil {
 			t.Errorf("an element that had been completed: %v", err)
 		}
 		if err := a.Do(background, "plain", again); err != nil {
@@ -80,6 +84,13 @@ func TestErrDoneOfTheCompletionIsSuccess(t *testing.T) {
 		})
 		if !errors.Is(other, soloist.ErrDone) {
 			t.Errorf("that another element is done counts as success: %v", other)
+		}
+		other = a.Elements("invoices", soloist.ElementsOptions{}).Process(background, "2", func(_ context.Context, el *soloist.Element) error {
+			_ = el.Completion()
+			return commit(t, direct, first)
+		})
+		if !errors.Is(other, soloist.ErrDone) {
+			t.Errorf("that the completion of another element was committed counts as success: %v", other)
 		}
 		if err := b.Elements("invoices", soloist.ElementsOptions{}).Process(background, "2", ok); err != nil {
 			t.Errorf("the element whose function failed: %v", err)

@@ -55,6 +55,31 @@ func TestSuspendEndsALease(t *testing.T) {
 	})
 }
 
+// Where it is not certain how long a suspend was, what is left of a lease is what is left after the longest.
+func TestLeftAfterAnUncertainSuspend(t *testing.T) {
+	defer func() { suspended = kernelSuspended }()
+	synctest.Test(t, func(t *testing.T) {
+		var most atomic.Int64
+		suspended = func(time.Duration) (atLeast, atMost time.Duration, ok bool) {
+			return 0, time.Duration(most.Load()), true
+		}
+		c, err := New(memstore.New(), Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		l, err := c.TryLock(t.Context(), "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := l.Left()
+		most.Add(int64(time.Second))
+		if after := l.Left(); after != before-time.Second {
+			t.Errorf("%v were left, and %v after a suspend of up to a second", before, after)
+		}
+	})
+}
+
 // The timer for renewals stands still in a suspend, too. Neither the lease that it was set for nor one that is taken afterwards waits for it.
 func TestLeasesAreRenewedAfterASuspend(t *testing.T) {
 	defer func() { suspended = kernelSuspended }()

@@ -1,0 +1,34 @@
+package soloist
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/soloist-dev/soloist/store/memstore"
+)
+
+// What ends between the grant and the beginning of the function ends the function's context at once.
+func TestContextThatBeginsTooLate(t *testing.T) {
+	gone := errors.New("gone")
+	for name, end := range map[string]func(*Client, *Lease){
+		"the lease":  func(_ *Client, l *Lease) { l.endContext(gone) },
+		"the client": func(c *Client, _ *Lease) { c.interrupt(gone) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := New(memstore.New(), Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			l, err := c.TryLock(t.Context(), "x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			end(c, l)
+			if ctx := l.work(t.Context()); ctx.Err() == nil || !errors.Is(context.Cause(ctx), gone) {
+				t.Errorf("%v, because of %v; want that it has ended, because of what has ended", ctx.Err(), context.Cause(ctx))
+			}
+		})
+	}
+}
