@@ -11,6 +11,8 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 // A watching server begins each watch that it is asked for, and sends what the test gives it. There is no network to it.
@@ -70,8 +72,14 @@ func TestWatchEndsWithTheServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	server.replies <- &etcdserverpb.WatchResponse{WatchId: 0, Canceled: true, CancelReason: "a test"}
-	for range ended { // until it is closed
-	}
+	servers.Wait(t, "the end of the watch", func() bool {
+		select {
+		case _, open := <-ended:
+			return !open
+		default:
+			return false
+		}
+	})
 	s.watches.mu.Lock()
 	defer s.watches.mu.Unlock()
 	if n := len(s.watches.names); n > 0 {
