@@ -305,3 +305,11 @@ func (s *mortal) Extend(ctx context.Context, extensions []store.Extension) ([]er
 func (s *mortal) Release(ctx context.Context, releases []store.Release) ([]error, error) {
 	return carry(ctx, s, releases, s.Store.Release)
 }
+
+// nextOf returns the phase after the i-th, 0 if that is the last one.
+func nextOf(phases []move.Phase, i int) move.Phase {
+	if i+1 < len(phases) {
+		return phases[i+1]
+	}
+	return 0
+}

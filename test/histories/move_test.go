@@ -136,14 +136,6 @@ func (f *movingFleet) run(t *testing.T) {
 	f.late.Wait()
 }
 
-// nextOf returns the phase after the i-th, 0 if that is the last one.
-func nextOf(phases []move.Phase, i int) move.Phase {
-	if i+1 < len(phases) {
-		return phases[i+1]
-	}
-	return 0
-}
-
 // copy copies until nothing is left to do before the next phase. With some seeds it is for both neighbors.
 func (f *movingFleet) copy(t *testing.T, phase, next move.Phase) {
 	if f.oneIn(4) {
