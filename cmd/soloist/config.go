@@ -287,6 +287,9 @@ type configParser struct {
 func (p *configParser) top(m *strictyaml.Mapping, root *cobra.Command) {
 	commands := sections(root)
 	for _, key := range m.Keys {
+		if strings.HasPrefix(key, "x-") { // for anchors
+			continue
+		}
 		if i := slices.IndexFunc(commands, func(c *cobra.Command) bool { return c.Name() == key }); i >= 0 {
 			c := commands[i]
 			if strictyaml.IsNull(strictyaml.Resolved(m.Values[key])) { // all of it may be a comment

@@ -285,7 +285,7 @@ func TestExampleConfigs(t *testing.T) {
 func FuzzParseConfig(f *testing.F) {
 	for _, text := range []string{
 		"store: redis://:canary@h\nnamespace: a\nrequire: [fleet]\nserve: {listen: 1, host: [a, b]}", "x-a: &a {log-level: info}\ncron: {<<: *a, drain: 1s}", "a: b\n---\nc",
-		"lock: {wait: forever, nonblock: true}", "store: *x", "? [a]\n: b", "serve: &s {<<: *s}", "\ufeffnamespace: a", "a: !!binary x",
+		"lock: {wait: forever, nonblock: true}", "store: *x", "? [a]\n: b", "serve: &s {<<: *s}", "\ufeffnamespace: a", "a: !!binary x", "x-: 0",
 	} {
 		f.Add(text)
 	}
