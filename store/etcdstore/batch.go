@@ -43,6 +43,7 @@ type task struct {
 	change  *change
 	session *session // that the change attaches the name to
 	linger  *linger
+	guessed bool // pair is what this handle remembers, and was not read for the task
 }
 
 // A change is what a task writes.
@@ -83,7 +84,7 @@ func (s *Store) run(ctx context.Context, tasks []*task) {
 		known := map[*task]bool{}
 		for _, t := range part {
 			if p, _ := s.sights.of(t.name); p.err == nil && t.guess != nil && t.guess(p) {
-				t.pair, known[t] = p, true
+				t.pair, t.guessed, known[t] = p, true, true
 			}
 		}
 		for range attempts {
@@ -162,15 +163,20 @@ func (k keys) get(name string) clientv3.Op {
 	return clientv3.OpGet(from, clientv3.WithRange(to))
 }
 
-// write decides tasks, and writes their changes. It returns the tasks that met a conflict.
+// write decides tasks, and writes their changes. It returns the tasks that met a conflict, and those that what this handle remembers would refuse: a lease
+// of its own may end for it while other names are being read, and only what is read says whether somebody else has extended it.
 func (s *Store) write(ctx context.Context, tasks []*task, known map[*task]bool) (rest []*task) {
 	clear(known)
 	var writing []*task
 	for _, t := range tasks {
 		t.change, t.err = t.decide(t.pair)
-		if t.err == nil && t.change != nil {
+		switch writes := t.err == nil && t.change != nil; {
+		case writes:
 			writing = append(writing, t)
+		case t.guessed:
+			rest = append(rest, t)
 		}
+		t.guessed = false
 	}
 	for len(writing) > 0 {
 		some := writing[:s.fitting(writing)]

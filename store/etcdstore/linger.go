@@ -35,7 +35,7 @@ func (s *Store) linger(ctx context.Context, d time.Duration) (*linger, error) {
 	}
 	lasts := d + sharing(d)
 	sent := time.Now()
-	granted, err := client.Grant(ctx, int64((lasts+2*time.Second-1)/time.Second)) // whole seconds, and up to one more for the release itself
+	granted, err := s.height.grant(ctx, client, int64((lasts+2*time.Second-1)/time.Second)) // whole seconds, and up to one more for the release itself
 	if err != nil {
 		return nil, s.wrap("granting a lease for a linger", err)
 	}
@@ -72,7 +72,7 @@ func (s *Store) overLingers(now time.Time) (over []*linger, wait time.Duration) 
 func (s *Store) endLingers(over []*linger) {
 	for _, l := range over {
 		ctx, cancel := context.WithTimeout(s.ctx, patience)
-		if client, err := s.clients.get(ctx); err == nil {
+		if client, err := s.clients.get(ctx); err == nil && s.height.check() == nil {
 			_, _ = client.Revoke(ctx, l.id)
 		}
 		cancel()

@@ -37,6 +37,7 @@ type fated struct {
 	refusals atomic.Int64                  // of such requests
 	gate     atomic.Pointer[chan struct{}] // they wait until it is closed
 	ended    atomic.Int64                  // those that were carried out
+	reading  atomic.Pointer[func()]        // called before the next transaction that only reads
 }
 
 func (s *server) fated(t testing.TB) *fated {
@@ -68,6 +69,11 @@ func (f *fated) intercept(ctx context.Context, method string, request, reply any
 			<-*gate
 		}
 		defer f.ended.Add(1)
+	}
+	if is && len(txn.Compare) == 0 && len(txn.Success) > 0 && txn.Success[0].GetRequestRange() != nil {
+		if before := f.reading.Swap(nil); before != nil {
+			(*before)()
+		}
 	}
 	var fate *fate
 	switch {
@@ -284,5 +290,44 @@ func TestExtensionsAreCheckedByAMajority(t *testing.T) {
 	txn := client.last.Load()
 	if txn == nil || len(txn.Success) != 1 || len(txn.Success) > 0 && (txn.Success[0].GetRequestRange() == nil || txn.Success[0].GetRequestRange().Serializable) {
 		t.Errorf("the transaction is %v, want one with a linearizable read", txn)
+	}
+}
+
+// TestLostOnlyByWhatWasRead: what a process remembers of a lease may end while another name of the batch is read. Somebody else may have extended it, and
+// only its keys say so.
+func TestLostOnlyByWhatWasRead(t *testing.T) {
+	server := shared(t)
+	for verb, do := range map[string]func(store.Store, int64) ([]error, error){
+		"extend": func(s store.Store, token int64) ([]error, error) {
+			return s.Extend(background, []store.Extension{{Name: "other", Holder: "x", Token: 1, TTL: time.Hour}, {Name: "a", Holder: "x", Token: token, Mark: 1, TTL: time.Hour}})
+		},
+		"release": func(s store.Store, token int64) ([]error, error) {
+			return s.Release(background, []store.Release{{Name: "other", Holder: "x", Token: 1}, {Name: "a", Holder: "x", Token: token}})
+		},
+	} {
+		t.Run(verb, func(t *testing.T) {
+			below := prefix()
+			client, other := server.fated(t), server.open(t, below)
+			s := on(t, client.Client, below)
+			gate := make(chan struct{})
+			defer close(gate)
+			client.gate.Store(&gate) // what the process would do when the lease is over
+			const ttl = time.Second
+			grant, err := acquire(background, s, "a", ttl)
+			if err != nil {
+				t.Fatal(err)
+			}
+			granted := time.Now()
+			before := func() {
+				if err := extend(background, other, "a", grant.Token, time.Hour); err != nil {
+					t.Error(err)
+				}
+				servers.Wait(t, "the lease to be over, as far as its process knows", func() bool { return time.Since(granted) > ttl })
+			}
+			client.reading.Store(&before)
+			if errs, err := do(s, grant.Token); err != nil || !errors.Is(errs[0], store.ErrLost) || errs[1] != nil {
+				t.Errorf("got %v, %v, want that only the name that nobody holds is lost", errs, err)
+			}
+		})
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/test/servers"
 )
@@ -74,5 +76,36 @@ func TestRevisionFalls(t *testing.T) {
 				t.Errorf("a ping: %v, want that the revision has fallen", err)
 			}
 		})
+	}
+}
+
+// TestNothingIsWrittenAfterALoss: the first thing that a store without a lease of etcd sends, for a claim, is a request for one. If etcd has lost its data, the reply tells: so no name is taken
+// there, and no token is granted again.
+func TestNothingIsWrittenAfterALoss(t *testing.T) {
+	servers.Long(t)
+	member := servers.Etcd(t, 1)[0]
+	data := filepath.Join(filepath.Dir(member.LogFile()), "data")
+	client, below := newClient(t, member.URL), prefix()
+	t.Cleanup(func() { _ = client.Close() })
+	s := on(t, client, below)
+	if _, err := acquire(background, s, "before", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	member.Kill()
+	if err := os.RemoveAll(data); err != nil {
+		t.Fatal(err)
+	}
+	member.Start()
+	var grant store.Grant
+	var err error
+	servers.Wait(t, "a claim to be decided", func() bool {
+		grant, err = acquire(background, s, "after", time.Minute) // which needs a lease of etcd of its own
+		return err == nil || errors.Is(err, store.ErrUnusable)
+	})
+	if !errors.Is(err, store.ErrUnusable) || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("got %+v, %v, want that the revision has fallen, and that nothing was granted", grant, err)
+	}
+	if kvs, err := client.Get(background, below, clientv3.WithPrefix()); err != nil || len(kvs.Kvs) > 0 {
+		t.Errorf("etcd has %v, %v, want nothing", kvs, err)
 	}
 }

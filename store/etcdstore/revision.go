@@ -70,3 +70,13 @@ func (h *height) get(ctx context.Context, client *clientv3.Client, key string, o
 	}
 	return reply, h.reached(before, reply.Header.Revision)
 }
+
+// grant grants a lease of etcd, before anything is written that is attached to it.
+func (h *height) grant(ctx context.Context, client *clientv3.Client, seconds int64) (*clientv3.LeaseGrantResponse, error) {
+	before := h.high.Load()
+	reply, err := client.Grant(ctx, seconds)
+	if err != nil {
+		return nil, err
+	}
+	return reply, h.reached(before, reply.GetRevision())
+}

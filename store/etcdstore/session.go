@@ -155,7 +155,7 @@ func (s *Store) grantFor(ctx context.Context, class, seconds int64, ttl time.Dur
 		return err
 	}
 	sent := time.Now()
-	lease, err := client.Grant(ctx, seconds)
+	lease, err := s.height.grant(ctx, client, seconds)
 	if err != nil {
 		return s.wrap("granting a lease", err)
 	}
