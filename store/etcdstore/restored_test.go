@@ -79,7 +79,7 @@ func TestRevisionFalls(t *testing.T) {
 	}
 }
 
-// TestNothingIsWrittenAfterALoss: the first thing that a store without a lease of etcd sends, for a claim, is a request for one. If etcd has lost its data, the reply tells: so no name is taken
+// TestNothingIsWrittenAfterALoss: the first that a store without a lease of etcd sends for a claim is a request for one. If etcd has lost its data, the reply tells: so no name is taken
 // there, and no token is granted again.
 func TestNothingIsWrittenAfterALoss(t *testing.T) {
 	servers.Long(t)

@@ -1,7 +1,9 @@
 package zkstore
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -38,6 +40,7 @@ func (g given) close()                                    {}
 type connector struct {
 	target  *target
 	failure atomic.Pointer[string] // of the last attempt to reach a server; nil if it succeeded
+	seen    *seen
 	ctx     context.Context        // of what is under way
 	cancel  context.CancelFunc
 
@@ -56,7 +59,7 @@ type attempt struct {
 }
 
 func newConnector(t *target) *connector {
-	c := &connector{target: t}
+	c := &connector{target: t, seen: &seen{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
@@ -145,7 +148,7 @@ func (c *connector) dial(network, address string) (net.Conn, error) {
 	}
 	silent := address + " has not replied yet"
 	c.failure.CompareAndSwap(nil, &silent)
-	link := &link{Conn: conn, patience: c.target.session, greeted: func(err error) { c.greeted(address, err) }}
+	link := &link{Conn: conn, patience: c.target.session, seen: c.seen, greeted: func(err error) { c.greeted(address, err) }}
 	link.stop = context.AfterFunc(c.ctx, func() { _ = conn.Close() })
 	return link, nil
 }
@@ -163,7 +166,8 @@ func (c *connector) greeted(address string, err error) {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		why = fmt.Sprintf("%s accepts a connection, and does not reply within %s as ZooKeeper does: name its clientPort, and write tls=true if it is secureClientPort", address, c.target.session)
 	case c.ctx.Err() == nil:
-		why = address + " ends each connection before it replies as ZooKeeper does (" + err.Error() + "): it has no leader, or it is another server: name its clientPort, and write tls=true if it is secureClientPort"
+		why = address + " ends each connection before it replies as ZooKeeper does (" + err.Error() + "): it has no leader, or " + c.seen.explain() +
+			"it is another server: name its clientPort, and write tls=true if it is secureClientPort"
 	default:
 		return // this process ended it
 	}
@@ -186,6 +190,27 @@ func (e *strangerError) Error() string {
 	return fmt.Sprintf("is not a server of ZooKeeper, since its reply begins with %q: name the clientPort of ZooKeeper, which is usually 2181", e.begin)
 }
 
+// A seen is the last transaction that a server has replied with. Servers refuse a client that has seen a later one than they have: they lag behind, or the ensemble was
+// restored from a snapshot, or has lost its data, so that tokens would be granted again.
+type seen struct{ last atomic.Int64 }
+
+// raise notes a transaction.
+func (s *seen) raise(to int64) {
+	for known := s.last.Load(); to > known && !s.last.CompareAndSwap(known, to); {
+		known = s.last.Load()
+	}
+}
+
+// explain says why a server may end a connection because of it.
+func (s *seen) explain() string {
+	last := s.last.Load()
+	if last == 0 {
+		return ""
+	}
+	return fmt.Sprintf("it has not the transaction %#x, which this process has seen: it lags behind, or was restored from a snapshot, or has lost its data, "+
+		"and then tokens would be granted again (see \"What is promised\" on the page about ZooKeeper); or ", last)
+}
+
 // A link is a connection to a server. The client would wait for the first reply of a server that accepts it, and then says nothing, for almost seven
 // session timeouts, and without end if the server stops after the reply's length.
 type link struct {
@@ -196,6 +221,10 @@ type link struct {
 	stop     func() bool
 	greeted  func(error) // is told once that the first reply is there, or why it is not
 	told     bool
+	seen     *seen
+	sent     int // how many bytes, up to those that seen is written to
+
+	transaction int64 // of the reply that is being read, as far as it was read
 
 	packet int    // which packet is being read, from 0
 	at     int    // how much of it, with its length, has been read
@@ -203,8 +232,8 @@ type link struct {
 	begin  []byte // how the first packet begins: its length
 }
 
-// Read implements net.Conn. It blanks the transaction in the header of each reply: the client keeps that for its next connection, which it will not have, and already looks at
-// it while its receiving goroutine may change it, if the first request of a connection is one for a watch.
+// Read implements net.Conn. It takes the transaction from the header of each reply, for the next connection: the client keeps that only for the next one of its own, which it will
+// not have, and already looks at it while its receiving goroutine may change it, if the first request of a connection is one for a watch.
 func (l *link) Read(b []byte) (int, error) {
 	n, err := l.Conn.Read(b)
 	defer func() { l.tell(err) }()
@@ -216,16 +245,37 @@ func (l *link) Read(b []byte) (int, error) {
 				l.begin = append(l.begin, b[i])
 			}
 		case l.packet > 0 && l.at >= 8 && l.at < 16:
+			l.transaction = l.transaction<<8 | int64(b[i])
 			b[i] = 0
 		}
-		if l.at++; l.at >= 4 && l.at-4 == l.size {
-			l.packet, l.at, l.size = l.packet+1, 0, 0
+		if l.at++; l.at == 16 && l.packet > 0 {
+			l.seen.raise(l.transaction)
+		}
+		if l.at >= 4 && l.at-4 == l.size {
+			l.packet, l.at, l.size, l.transaction = l.packet+1, 0, 0, 0
 		}
 	}
 	if l.packet == 0 && l.at >= 4 && l.size > longestGreeting {
 		err = &strangerError{string(l.begin)}
 		return 0, err
 	}
+	return n, err
+}
+
+// Write implements net.Conn. In the first packet, the request for a session, it writes the last transaction that was seen: after the packet's length and the version
+// of the protocol, in eight bytes (ConnectRequest of zookeeper.jute).
+func (l *link) Write(b []byte) (int, error) {
+	const from, to = 8, 16
+	if l.sent >= to {
+		return l.Conn.Write(b)
+	}
+	b = bytes.Clone(b)
+	last := binary.BigEndian.AppendUint64(nil, uint64(l.seen.last.Load())) //nolint:gosec // the bits are what is written
+	for i := max(from, l.sent); i < to && i-l.sent < len(b); i++ {
+		b[i-l.sent] = last[i-from]
+	}
+	n, err := l.Conn.Write(b)
+	l.sent += n
 	return n, err
 }
 

@@ -15,7 +15,7 @@ func SetLastVersion(s *Store, n int32) { s.backend.lastVersion = n }
 
 // NewLink returns what the client of ZooKeeper gets as its connection.
 func NewLink(conn net.Conn, patience time.Duration) net.Conn {
-	return &link{Conn: conn, patience: patience, stop: func() bool { return true }, greeted: func(error) {}}
+	return &link{Conn: conn, patience: patience, stop: func() bool { return true }, seen: &seen{}, greeted: func(error) {}}
 }
 
 // CaughtUp reads as a store does whose server has to catch up first.
