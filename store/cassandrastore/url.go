@@ -81,7 +81,7 @@ func (t *target) parseOptions(query string) error {
 		"table":       storeurl.Word(&t.config.Table),
 		"datacenter":  storeurl.Word(&t.datacenter),
 		"consistency": storeurl.Either(&t.config.Local, "serial", "local_serial"),
-		"dialtimeout": storeurl.Duration(&t.dial),
+		"dialtimeout": storeurl.DialTimeout(&t.dial),
 		"timeout":     storeurl.Duration(&t.timeout),
 		"tls":         storeurl.Bool(&t.secure),
 	}))

@@ -2,6 +2,7 @@ package consulstore
 
 import (
 	"crypto/tls"
+	"fmt"
 	"net"
 	"net/http"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/storeurl"
 )
 
 // A Config configures a store. The zero value is valid.
@@ -37,7 +39,7 @@ type Config struct {
 	// TLS is how the store connects. With nil it connects without TLS, and everybody on the way can read the token.
 	TLS *tls.Config
 
-	// DialTimeout is the longest time for connecting to one address. The default is 5 s.
+	// DialTimeout is the longest time for connecting to one address, from 1 ms to 1 h. The default is 5 s.
 	DialTimeout time.Duration
 }
 
@@ -80,8 +82,9 @@ func (c Config) filled() (Config, error) {
 		return c, &store.InvalidError{What: "token", Value: "beside the name of a file", Rule: "give a token or a file with one"}
 	case !sendable(string(c.Token)):
 		return c, &store.InvalidError{What: "token", Value: "with a control character or a space", Rule: "give it as Consul shows it, as SecretID"}
-	case c.DialTimeout < 0:
-		return c, &store.InvalidError{What: "dial timeout", Value: c.DialTimeout.String(), Rule: "give more than 0, or 0 for 5 s"}
+	case c.DialTimeout < storeurl.ShortestDial, c.DialTimeout > storeurl.LongestDial:
+		return c, &store.InvalidError{What: "dial timeout", Value: c.DialTimeout.String(),
+			Rule: fmt.Sprintf("give %s to %s, or 0 for 5 s", storeurl.ShortestDial, storeurl.LongestDial)}
 	}
 	return c, nil
 }

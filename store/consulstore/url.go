@@ -50,7 +50,7 @@ func parseURL(text string) (cfg Config, err error) {
 		"datacenter":  storeurl.Word(&cfg.Datacenter),
 		"namespace":   storeurl.Word(&cfg.Namespace),
 		"partition":   storeurl.Word(&cfg.Partition),
-		"dialtimeout": storeurl.Duration(&cfg.DialTimeout),
+		"dialtimeout": storeurl.DialTimeout(&cfg.DialTimeout),
 		"tls":         storeurl.Bool(&secure),
 	}))
 	if err != nil {

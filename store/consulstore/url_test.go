@@ -67,7 +67,8 @@ func TestURLs(t *testing.T) {
 func TestConfigs(t *testing.T) {
 	for text, cfg := range map[string]consulstore.Config{
 		"HOST:PORT":      {Addresses: []string{"http://127.0.0.1:8500"}},
-		"more than 0":    {DialTimeout: -1},
+		"1ms to 1h":      {DialTimeout: 1},
+		"or 0 for 5 s":   {DialTimeout: -1},
 		"single slashes": {Prefix: "/a"},
 		"SecretID":       {Token: "a\nb"},
 	} {

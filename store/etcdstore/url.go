@@ -81,7 +81,7 @@ func (t *target) parseAuthority(authority string) (err error) {
 // parseOptions reads the query. None of the options is a secret.
 func (t *target) parseOptions(query string) error {
 	return storeurl.Parse(query, t.files.AddTo(map[string]storeurl.Option{
-		"dialtimeout": storeurl.Duration(&t.dial),
+		"dialtimeout": storeurl.DialTimeout(&t.dial),
 		"tls":         storeurl.Bool(&t.secure),
 	}))
 }

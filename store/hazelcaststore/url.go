@@ -84,7 +84,7 @@ func (t *target) parseOptions(query string) error {
 		"cluster":          storeurl.Word(&t.cluster),
 		"minmembers":       storeurl.Count(&t.config.MinMembers),
 		"unisocket":        storeurl.Bool(&t.unisocket),
-		"dialtimeout":      storeurl.Duration(&t.dial),
+		"dialtimeout":      storeurl.DialTimeout(&t.dial),
 		"heartbeattimeout": storeurl.Duration(&t.heartbeat),
 		"tls":              storeurl.Bool(&t.secure),
 	}))

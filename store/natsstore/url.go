@@ -90,7 +90,7 @@ func (t *target) parseOptions(query string) error {
 		"inboxprefix": storeurl.Word(&t.inboxes),
 		"replicas":    storeurl.Count(&t.config.Replicas),
 		"synced":      storeurl.Bool(&t.config.Synced),
-		"dialtimeout": storeurl.Duration(&t.dial),
+		"dialtimeout": storeurl.DialTimeout(&t.dial),
 		"tls":         storeurl.Bool(&t.secure),
 	}))
 }

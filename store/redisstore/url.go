@@ -135,7 +135,7 @@ func (t *target) parseOptions(query string) error {
 		"wait":             storeurl.Count(&t.config.Wait),
 		"waittimeout":      storeurl.Duration(&t.config.WaitTimeout),
 		"pool":             storeurl.Count(&t.pool),
-		"dialtimeout":      storeurl.Duration(&t.dial),
+		"dialtimeout":      storeurl.DialTimeout(&t.dial),
 		"timeout":          storeurl.Duration(&t.read),
 		"sentineluser":     storeurl.Word(&t.sentinelUser),
 		"sentinelpassword": storeurl.Word(&t.sentinelPassword),

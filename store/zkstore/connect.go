@@ -41,7 +41,7 @@ type connector struct {
 	target  *target
 	failure atomic.Pointer[string] // of the last attempt to reach a server; nil if it succeeded
 	seen    *seen
-	ctx     context.Context        // of what is under way
+	ctx     context.Context // of what is under way
 	cancel  context.CancelFunc
 
 	mu      sync.Mutex

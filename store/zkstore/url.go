@@ -86,7 +86,7 @@ func (t *target) parseAuthority(authority string) (err error) {
 func (t *target) parseOptions(query string) error {
 	err := storeurl.Parse(query, t.files.AddTo(map[string]storeurl.Option{
 		"sessiontimeout": storeurl.Duration(&t.session),
-		"dialtimeout":    storeurl.Duration(&t.dial),
+		"dialtimeout":    storeurl.DialTimeout(&t.dial),
 		"tls":            storeurl.Bool(&t.secure),
 	}))
 	if err == nil && (t.session < shortestSession || t.session > longestSession) {

@@ -87,6 +87,22 @@ func Duration(to *time.Duration) Option {
 	}
 }
 
+// What a time for connecting may be. In less than the shortest no connection is made, and every request would fail.
+const (
+	ShortestDial = time.Millisecond
+	LongestDial  = time.Hour
+)
+
+// DialTimeout is an option that is the longest time for connecting.
+func DialTimeout(to *time.Duration) Option {
+	return func(v string) (err error) {
+		if *to, err = time.ParseDuration(v); err != nil || *to < ShortestDial || *to > LongestDial {
+			return fmt.Errorf("must be a duration from %s to %s, such as 500ms or 5s", ShortestDial, LongestDial)
+		}
+		return nil
+	}
+}
+
 // Count is an option that is a number from 0 to 100,000.
 func Count(to *int) Option {
 	return func(v string) (err error) {

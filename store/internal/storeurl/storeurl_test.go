@@ -57,27 +57,32 @@ func TestAuthority(t *testing.T) {
 func TestParse(t *testing.T) {
 	var o struct {
 		word, password string
-		duration       time.Duration
+		duration, dial time.Duration
 		count          int
 		is, either     bool
 	}
 	options := map[string]storeurl.Option{
 		"word": storeurl.Word(&o.word), "password": storeurl.Word(&o.password), "duration": storeurl.Duration(&o.duration),
-		"count": storeurl.Count(&o.count), "is": storeurl.Bool(&o.is), "either": storeurl.Either(&o.either, "no", "yes"),
+		"dialtimeout": storeurl.DialTimeout(&o.dial),
+		"count":       storeurl.Count(&o.count), "is": storeurl.Bool(&o.is), "either": storeurl.Either(&o.either, "no", "yes"),
 	}
 	want := o
 	want.word, want.password, want.duration, want.count, want.is, want.either = "a b", "x", 500*time.Millisecond, 3, true, true
-	if err := storeurl.Parse("word=a%20b&password=x&duration=500ms&count=3&is=true&either=yes", options); err != nil || o != want {
+	want.dial = time.Second
+	if err := storeurl.Parse("word=a%20b&password=x&duration=500ms&dialtimeout=1s&count=3&is=true&either=yes", options); err != nil || o != want {
 		t.Errorf("%+v, %v", o, err)
 	}
 	for query, says := range map[string]string{
-		"other=1":                         "there are count, duration, either, is, password, word",
+		"other=1":                         "there are count, dialtimeout, duration, either, is, password, word",
 		"word=a&word=b":                   "is given twice",
 		"password=secret1&password=cret2": "is given twice",
 		"word=":                           "must not be empty",
 		"duration=5":                      "such as 500ms",
 		"duration=0s":                     "more than 0",
 		"duration=-1s":                    "more than 0",
+		"dialtimeout=5":                   "such as 500ms",
+		"dialtimeout=1ns":                 "from 1ms to 1h0m0s",
+		"dialtimeout=61m":                 "from 1ms to 1h0m0s",
 		"count=-1":                        "from 0 to 100000",
 		"count=100001":                    "from 0 to 100000",
 		"is=maybe":                        "true or false",
