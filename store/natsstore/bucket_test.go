@@ -11,6 +11,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/casstore"
 	"github.com/soloist-dev/soloist/store/natsstore"
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 func says(err error, text string) bool { return err != nil && strings.Contains(err.Error(), text) }
@@ -97,6 +98,26 @@ func TestMissingBucket(t *testing.T) {
 		if _, err := acquire(background, s, "b", "x", time.Minute); !errors.Is(err, store.ErrSchema) {
 			t.Errorf("after the bucket was deleted: %v", err)
 		}
+	}
+}
+
+// TestWithoutJetStream: servers or an account without JetStream are reported with what to write into the configuration, and nothing is unknown.
+func TestWithoutJetStream(t *testing.T) {
+	for name, test := range map[string]struct{ line, user, mend string }{
+		"server":  {"jetstream: disabled", "", "write `jetstream {}` into their configuration"},
+		"account": {"accounts: { a: { jetstream: enabled, users: [{ user: a, password: canary }] }, b: { users: [{ user: b, password: canary }] } }", "b:canary@", "`jetstream: enabled`"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := servers.NATS(t, 1, test.line)[0]
+			s := byURL(t, "nats://"+test.user+server.Addr+"/locks?dialtimeout=1m")
+			_, migrated := s.Migrate(background)
+			_, acquired := acquire(background, s, "a", "x", time.Minute)
+			for what, err := range map[string]error{"Ping": s.Ping(background), "Migrate": migrated, "Acquire": acquired} {
+				if !says(err, test.mend) || says(err, "canary") || errors.Is(err, store.ErrUnknown) {
+					t.Errorf("%s: %v, want an error that says %q", what, err, test.mend)
+				}
+			}
+		})
 	}
 }
 

@@ -59,7 +59,8 @@ func wrap(doing string, err error) error {
 	case errors.As(err, &failure):
 		return wrapFailure(doing, failure)
 	case errors.Is(err, nats.ErrNoResponders):
-		return fmt.Errorf("natsstore: %s: nobody has replied: the bucket has no leader now, it does not exist in this account or domain, or JetStream is not enabled: %w", doing, err)
+		return fmt.Errorf("natsstore: %s: nobody has replied: JetStream is not enabled on the servers (write `jetstream {}` into their configuration), for the account "+
+			"(`jetstream: enabled`) or in the domain, or the bucket has no leader now (see `nats server report jetstream`): %w", doing, err)
 	case errors.Is(err, nats.ErrReconnectBufExceeded):
 		return fmt.Errorf("natsstore: %s: not connected; the client is reconnecting", doing)
 	}
