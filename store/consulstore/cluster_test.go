@@ -59,12 +59,18 @@ func (c cluster) brought(t testing.TB) failover.Cluster {
 		Servers: []failover.Server{c[0], c[1], c[2]},
 		Open:    func(first int) store.Store { return c.store(t, first, prefix) },
 		Leader:  func() failover.Server { return c.leader(t) },
+		Leads:   func(ctx context.Context, s failover.Server) bool { return s.(*servers.ConsulServer).Leads(ctx) },
 	}
 }
 
 func TestFailover(t *testing.T) {
 	servers.Long(t)
 	failover.OneAway(t, cluster(servers.Consul(t, 3, nil)).brought(t))
+}
+
+// BenchmarkLeader: how long a client waits when the leader is killed.
+func BenchmarkLeader(b *testing.B) {
+	failover.Measure(b, cluster(servers.Consul(b, 3, nil)).brought(b))
 }
 
 func TestNoMajority(t *testing.T) {

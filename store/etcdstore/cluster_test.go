@@ -77,6 +77,7 @@ func (c *trio) brought(t testing.TB) failover.Cluster {
 		Servers: []failover.Server{c.members[0], c.members[1], c.members[2]},
 		Open:    func(first int) store.Store { return c.open(t, first, below) },
 		Leader:  func() failover.Server { return c.leader(t) },
+		Leads:   func(ctx context.Context, s failover.Server) bool { return s.(*servers.EtcdServer).Leads(ctx) },
 	}
 }
 
@@ -84,6 +85,9 @@ func TestFailover(t *testing.T) {
 	servers.Long(t)
 	failover.OneAway(t, cluster(t).brought(t))
 }
+
+// BenchmarkLeader: how long a client waits when the leader is killed.
+func BenchmarkLeader(b *testing.B) { failover.Measure(b, cluster(b).brought(b)) }
 
 func TestNoMajority(t *testing.T) {
 	servers.Long(t)

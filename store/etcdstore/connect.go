@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -34,6 +35,8 @@ func (g given) close() error                                  { return nil }
 type connector struct {
 	config  clientv3.Config
 	failure atomic.Pointer[string] // of the last attempt to send a request; nil if that was sent
+
+	elections elections
 
 	mu      sync.Mutex
 	attempt *attempt // under way, or the one that succeeded
@@ -63,7 +66,7 @@ const waited = "latest balancer error: "
 func (c *connector) note(
 	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
-	err := invoke(ctx, method, request, reply, conn, options...)
+	err := c.invoke(ctx, method, request, reply, conn, invoke, options...)
 	switch message := status.Convert(err).Message(); {
 	case err == nil:
 		c.failure.Store(nil)
@@ -71,6 +74,29 @@ func (c *connector) note(
 		message = strings.TrimPrefix(message, waited)
 		message += mendOf(message)
 		c.failure.Store(&message)
+	}
+	return err
+}
+
+// invoke sends a request, and ends it when it may have been lost with a leader.
+func (c *connector) invoke(
+	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
+) error {
+	if method == etcdserverpb.Maintenance_Status_FullMethodName {
+		return invoke(ctx, method, request, reply, conn, options...)
+	}
+	err := c.elections.during(ctx, func(ctx context.Context) error { return invoke(ctx, method, request, reply, conn, options...) },
+		func(ctx context.Context) uint64 {
+			member, err := etcdserverpb.NewMaintenanceClient(conn).Status(ctx, &etcdserverpb.StatusRequest{})
+			if err != nil || member.Leader == 0 {
+				return 0
+			}
+			return member.RaftTerm
+		})
+	if r, ok := reply.(interface {
+		GetHeader() *etcdserverpb.ResponseHeader
+	}); ok && err == nil {
+		c.elections.raise(r.GetHeader().GetRaftTerm())
 	}
 	return err
 }

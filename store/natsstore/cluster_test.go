@@ -105,6 +105,9 @@ func (c cluster) brought(t testing.TB) failover.Cluster {
 		Servers: []failover.Server{c[0], c[1], c[2]},
 		Open:    func(first int) store.Store { return c.url(t, first, bucket) },
 		Leader:  func() failover.Server { return c.leader(t, bucket) },
+		Leads: func(ctx context.Context, s failover.Server) bool {
+			return s.(*servers.NATSServer).Leads(ctx, "KV_"+bucket)
+		},
 	}
 }
 
@@ -112,6 +115,9 @@ func TestFailover(t *testing.T) {
 	servers.Long(t)
 	failover.OneAway(t, cluster(servers.NATS(t, 3)).brought(t))
 }
+
+// BenchmarkLeader: how long a client waits when the leader is killed.
+func BenchmarkLeader(b *testing.B) { failover.Measure(b, three(b).brought(b)) }
 
 func TestNoMajority(t *testing.T) {
 	servers.Long(t)

@@ -151,6 +151,46 @@ func (l *link) denied(subject string, before error) error {
 	return nil
 }
 
+// askAgain is how long a question may be without a reply before it is asked again.
+const askAgain = 2 * time.Second
+
+// insist is request for a question, which changes nothing: it is asked again until one of them has a reply. Servers ignore what is asked while a stream has no leader, so without
+// that it would have no reply until ctx ends.
+func (l *link) insist(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+	return insist(ctx, func(ctx context.Context) (*nats.Msg, error) {
+		return l.request(ctx, &nats.Msg{Subject: m.Subject, Data: m.Data})
+	})
+}
+
+// insist calls ask each time when askAgain has passed, and returns what the first call that ends has returned. The others have ended then, too.
+func insist[R any](ctx context.Context, ask func(context.Context) (R, error)) (R, error) {
+	type result struct {
+		reply R
+		err   error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	first := make(chan result, 1)
+	var asked sync.WaitGroup
+	defer asked.Wait()
+	defer cancel()
+	for {
+		asked.Go(func() {
+			reply, err := ask(ctx)
+			select {
+			case first <- result{reply, err}:
+			default:
+			}
+		})
+		timer := time.NewTimer(askAgain)
+		select {
+		case r := <-first:
+			timer.Stop()
+			return r.reply, r.err
+		case <-timer.C:
+		}
+	}
+}
+
 // call asks the API of JetStream. An error that JetStream reports is a *jetstream.APIError.
 func (l *link) call(ctx context.Context, what string, request, response any) error {
 	m := nats.NewMsg(l.prefix + what)
@@ -161,7 +201,11 @@ func (l *link) call(ctx context.Context, what string, request, response any) err
 		}
 		m.Data = data
 	}
-	reply, err := l.request(ctx, m)
+	ask := l.request
+	if strings.HasPrefix(what, "STREAM.INFO.") || strings.HasPrefix(what, "STREAM.MSG.GET.") {
+		ask = l.insist
+	}
+	reply, err := ask(ctx, m)
 	if err != nil {
 		return err
 	}

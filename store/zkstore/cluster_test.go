@@ -73,6 +73,7 @@ func (e *ensemble) brought(t testing.TB) failover.Cluster {
 		Servers: []failover.Server{e.servers[0], e.servers[1], e.servers[2]},
 		Open:    func(int) store.Store { return e.open(t, path) },
 		Leader:  func() failover.Server { return e.leader(t) },
+		Leads:   func(ctx context.Context, s failover.Server) bool { return s.(*servers.ZooKeeperServer).Leads(ctx) },
 	}
 }
 
@@ -80,6 +81,9 @@ func TestFailover(t *testing.T) {
 	servers.Long(t)
 	failover.OneAway(t, three(t).brought(t))
 }
+
+// BenchmarkLeader: how long a client waits when the leader is killed.
+func BenchmarkLeader(b *testing.B) { failover.Measure(b, three(b).brought(b)) }
 
 func TestNoMajority(t *testing.T) {
 	servers.Long(t)

@@ -36,6 +36,8 @@ type Cluster struct {
 	Open func(first int) store.Store
 	// Leader returns the server that leads, and waits until there is one. It is nil for a backend in which no server leads.
 	Leader func() Server
+	// Leads reports whether a server takes itself for the leader. Only Measure uses it.
+	Leads func(context.Context, Server) bool
 }
 
 // victims returns a server that leads, or any if none does, and another one.

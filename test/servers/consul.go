@@ -129,22 +129,13 @@ func (s *ConsulServer) led(ctx context.Context) error {
 
 // Leads reports whether the server is the leader.
 func (s *ConsulServer) Leads(ctx context.Context) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Addr+"/v1/operator/raft/configuration?stale=", nil)
-	if err != nil {
-		return false
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return false
-	}
-	defer response.Body.Close()
 	var raft struct {
 		Servers []struct {
 			Node   string
 			Leader bool
 		}
 	}
-	if json.NewDecoder(response.Body).Decode(&raft) != nil {
+	if !replies(ctx, http.MethodGet, "http://"+s.Addr+"/v1/operator/raft/configuration?stale=", "", &raft) {
 		return false
 	}
 	for _, one := range raft.Servers {
