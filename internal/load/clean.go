@@ -21,9 +21,21 @@ const (
 	cleanVain  = 100
 )
 
+// A request may fail, or have an unknown outcome, once in a while: Clean begins again after cleanPause, so many times in a row.
+const cleanFailures = 30
+
 // Clean makes the store forget the records of a namespace, and returns how many remain: those that the backend will
 // forget later by itself. It waits for leases that are still held.
-func Clean(ctx context.Context, s store.Store, namespace string) (int, error) {
+func Clean(ctx context.Context, s store.Store, namespace string) (left int, err error) {
+	for range cleanFailures {
+		if left, err = clean(ctx, s, namespace); err == nil || !sleep(ctx, cleanPause) {
+			break
+		}
+	}
+	return left, err
+}
+
+func clean(ctx context.Context, s store.Store, namespace string) (int, error) {
 	given := map[string]bool{} // released, with nothing to remember; a new grant would make the record young again
 	sweeper, sweeps := store.As[store.Sweeper](s)
 	for {

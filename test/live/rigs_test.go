@@ -29,6 +29,7 @@ type rig struct {
 	throttling *throttling // nil where nothing throttles
 	slow       bool        // the server takes long to start, and clients to connect to it
 	unfenced   bool        // the store promises no fencing as it is configured, and holds here nevertheless
+	spans      int         // a run takes so many times as long as those of other rigs, since the server takes seconds to start; 0 means 1
 	half       func()      // what happens once, in the middle of a run; nil where nothing does
 }
 
@@ -96,7 +97,7 @@ func mariadbRig(t *testing.T) *rig {
 	return (&rig{server: s, addr: s.Addr, url: s.URL, data: filepath.Join(filepath.Dir(s.LogFile()), "data")}).proxied(t)
 }
 
-// The coordination services are alone here: what happens to their leaders is in the tests of their stores.
+// The coordination services are alone here: what happens to their leaders is in TestLeaders.
 
 func etcdRig(t *testing.T) *rig {
 	s := servers.Etcd(t, 1)[0]
@@ -105,7 +106,7 @@ func etcdRig(t *testing.T) *rig {
 
 func zookeeperRig(t *testing.T) *rig {
 	s := servers.ZooKeeper(t, 1)[0]
-	return (&rig{server: s, addr: s.Addr, url: "zk://" + s.Addr + "/live?sessiontimeout=2s"}).proxied(t)
+	return (&rig{server: s, addr: s.Addr, url: "zk://" + s.Addr + "/live?sessiontimeout=2s", spans: 5}).proxied(t)
 }
 
 func consulRig(t *testing.T) *rig {
@@ -141,7 +142,7 @@ func (b *rig) gap() time.Duration {
 // stormy is a run in which a storm blows over the rig, and in the middle of which happens what the rig says.
 func (b *rig) stormy(t *testing.T) (r run, missing func() []string) {
 	s := &storm{proxy: b.proxy, throttling: b.throttling, slow: b.slow, ttl: *ttl, gap: b.gap(), rng: rand.New(rand.NewPCG(*seed, 0)), effective: map[string]int{}}
-	r = run{url: b.through(), unfenced: b.unfenced, span: *span, ttl: *ttl, faults: "all", meanwhile: func(ctx context.Context) map[string]int {
+	r = run{url: b.through(), unfenced: b.unfenced, span: time.Duration(max(1, b.spans)) * *span, ttl: *ttl, faults: "all", meanwhile: func(ctx context.Context) map[string]int {
 		if b.half != nil {
 			end, _ := ctx.Deadline()
 			first, cancel := context.WithTimeout(ctx, time.Until(end)/2)
