@@ -171,6 +171,49 @@ func TestStoppedWaiter(t *testing.T) {
 	}
 }
 
+// TestKilledWaiters: of waiters that are killed before their turn and after it, nothing is left, neither places nor notes, and the name can be had again each time.
+func TestKilledWaiters(t *testing.T) {
+	server := shared(t)
+	below := prefix()
+	a := server.open(t, below)
+	notes := func() int64 {
+		t.Helper()
+		reply, err := server.client.Get(background, below+"i/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply.Count
+	}
+	killed := func(lease clientv3.LeaseID) {
+		t.Helper()
+		if _, err := server.client.Revoke(background, lease); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := int64(0)
+	for i := range 10 {
+		grant := served(t, waiting(background, a, "name", "x"))
+		if grant.Token <= last {
+			t.Fatalf("the token %d after %d", grant.Token, last)
+		}
+		lease := server.ticket(t, below, "name", `{"ttl_ns":60000000000,"inbox":"killed"}`)
+		if i%2 == 0 {
+			killed(lease)
+		}
+		releaseOf(t, a, "name", "x", grant.Token)
+		if got, want := notes(), int64(i%2); got != want {
+			t.Fatalf("after the release %d there are %d notes, want %d", i, got, want)
+		}
+		if i%2 == 1 {
+			killed(lease)
+		}
+		if got := notes() + server.inQueue(t, below, "name"); got != 0 {
+			t.Fatalf("a killed waiter has left %d places and notes", got)
+		}
+		last = grant.Token
+	}
+}
+
 // TestForeignTicket: what something else has written into a queue holds up nobody.
 func TestForeignTicket(t *testing.T) {
 	server := shared(t)
