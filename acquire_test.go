@@ -3,6 +3,7 @@ package soloist_test
 import (
 	"errors"
 	"os"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,15 +96,15 @@ func TestReasonOutlivesTimeouts(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := doubtful{Store: memstore.New()}
-				attempts := 0
+				var attempts atomic.Int64 // what may have been granted is looked for after the call, too
 				s.acquired = func([]store.Claim, []store.Outcome) ([]store.Outcome, error) {
-					if attempts++; attempts == 2 {
+					if attempts.Add(1) == 2 {
 						return nil, store.AsUnknown(why)
 					}
 					return nil, store.AsUnknown(os.ErrDeadlineExceeded)
 				}
 				err := claim(soloisttest.NewReplica(t, s, soloist.Config{}))
-				if attempts < 3 || !errors.Is(err, soloist.ErrUnknown) || !errors.Is(err, why) {
+				if attempts := attempts.Load(); attempts < 3 || !errors.Is(err, soloist.ErrUnknown) || !errors.Is(err, why) {
 					t.Errorf("after %d attempts: %v, want %v", attempts, err, why)
 				}
 			})

@@ -235,3 +235,30 @@ func TestCommittedManualRunThatWasInterruptedIsDone(t *testing.T) {
 		}
 	})
 }
+
+// A manual run whose transaction has failed while the store could not be reached is recorded as failed when it can be again, as long as its lease lasts: nobody runs it once more.
+func TestFailedManualRunIsRecordedAfterAnOutage(t *testing.T) {
+	twoReplicas(t, func(t *testing.T, network *soloisttest.Store, direct store.Store, a, b *soloist.Client) {
+		var r recorder
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), TTL: time.Minute, Do: func(ctx context.Context, run soloist.Run) error {
+			_ = r.do(ctx, run)
+			run.Lease.Completion()
+			network.Break(errors.New("cut off"))
+			time.AfterFunc(30*time.Second, network.Heal) // later than the look at what became of the transaction used to give up
+			return errors.New("the transaction was rolled back")
+		}}
+		start(t, a, job)
+		start(t, b, job)
+		if err := b.Admin().Trigger(background, "tick"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		if n := len(r.began()); n != 1 {
+			t.Errorf("begun %d times; want once", n)
+		}
+		info, err := b.Admin().Job(background, "tick")
+		if err != nil || info.Manual || len(info.Runs) != 1 || info.Runs[0].Outcome != soloist.OutcomeFailed {
+			t.Errorf("%+v, %v; want one run that has failed", info, err)
+		}
+	})
+}

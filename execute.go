@@ -198,13 +198,14 @@ func (x *execution) completionMark() int64 {
 	return had + 1
 }
 
-// committed reports whether a completion of the lease was committed although the function failed after it, and whether the store is sure of that.
+// committed reports whether a completion of the lease was committed although the function failed after it, and whether the store is sure of that. It asks for as long
+// as the lease lasts: what it does not know cannot be recorded.
 func (x *execution) committed() (yes, known bool) {
 	mark := x.lease.completion.Load()
 	if mark == 0 {
 		return false, true
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*x.client.cfg.RequestTimeout)
+	ctx, cancel := x.client.patience(time.Now().Add(max(2*x.client.cfg.RequestTimeout, x.lease.Left())))
 	defer cancel()
 	for wait := newBackoff(x.client.cfg.RequestTimeout / 8); ; {
 		records, err := x.client.peek(ctx, []string{x.lease.name})

@@ -130,16 +130,8 @@ func (c *core) releaseBatchUntil(releases []store.Release, lives []time.Duration
 // retryRelease repeats the releases whose outcome is unknown, each until its bound. A release whose outcome is known is
 // not repeated: a successor may have the name by then.
 func (c *core) retryRelease(releases []store.Release, bounds []time.Time, errs []error) {
-	ctx, cancel := context.WithDeadline(context.Background(), slices.MaxFunc(bounds, time.Time.Compare))
+	ctx, cancel := c.patience(slices.MaxFunc(bounds, time.Time.Compare))
 	defer cancel()
-	go func() { // Close does not wait longer, and no request is sent after it has returned
-		select {
-		case <-c.interrupted.Done():
-			within(c.over, 2*c.cfg.RequestTimeout)
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	for wait := newBackoff(c.cfg.RequestTimeout / 8); wait.sleep(ctx); {
 		var again []store.Release
 		var at []int
@@ -163,6 +155,20 @@ func (c *core) retryRelease(releases []store.Release, bounds []time.Time, errs [
 			errs[i] = store.AsUnknown(err)
 		}
 	}
+}
+
+// patience returns a context that ends at an instant, and earlier when Close does not wait any longer: no request is sent after it has returned.
+func (c *core) patience(until time.Time) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithDeadline(context.Background(), until)
+	go func() {
+		select {
+		case <-c.interrupted.Done():
+			within(c.over, 2*c.cfg.RequestTimeout)
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 // open reports whether repeating the release can have another result.

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -132,8 +133,9 @@ func (r run) verify(t *testing.T) verdict {
 	t.Helper()
 	cmd := soloist(t, r.url, "verify", "-o", "json", "--for", r.span.String(), "--ttl", r.ttl.String(), "--faults", r.faults,
 		"--seed", strconv.FormatUint(*seed, 10))
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
+	var out bytes.Buffer
+	errs := &told{any: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = &out, errs
 	start := r.start
 	if start == nil {
 		start = (*exec.Cmd).Start
@@ -141,24 +143,31 @@ func (r run) verify(t *testing.T) verdict {
 	if err := start(cmd); err != nil {
 		t.Fatal(err)
 	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
 	waited := false
 	defer func() {
 		if !waited { // the test has failed meanwhile: the clients end when their director is told to
 			_ = cmd.Process.Signal(syscall.SIGTERM)
-			_ = cmd.Wait()
+			<-ended
 		}
 	}()
-	ctx, stop := context.WithTimeout(context.Background(), r.span-r.span/10)
-	defer stop()
 	var effective map[string]int
-	if r.meanwhile != nil && wait(ctx, r.ttl) { // it looks at the store first, which must be in good health for that
-		effective = r.meanwhile(ctx)
+	var err error
+	select {
+	case err = <-ended:
+	case <-errs.any: // the replicas are at work, however long it took to start them, and the store was looked at
+		ctx, stop := context.WithTimeout(context.Background(), r.span-r.span/10)
+		defer stop()
+		if r.meanwhile != nil && wait(ctx, r.ttl) {
+			effective = r.meanwhile(ctx)
+		}
+		err = <-ended
 	}
-	err := cmd.Wait()
 	waited = true
 	var v verdict
 	if json.Unmarshal(out.Bytes(), &v) != nil {
-		v.Verdict, v.Void = "void", []string{fmt.Sprintf("soloist verify ended with %v and no verdict: %s%s", err, errs.Bytes(), out.Bytes())}
+		v.Verdict, v.Void = "void", []string{fmt.Sprintf("soloist verify ended with %v and no verdict: %s%s", err, errs.text(), out.Bytes())}
 		return v
 	}
 	t.Logf("%s after %.0f s with seed %d on %s: %d operations, %d grants, %d unknown, %d errors (%.0f %%), faults of the clients %v, of the server and its "+
@@ -167,6 +176,30 @@ func (r run) verify(t *testing.T) verdict {
 		v.Figures.Takeover, v.Checked.Unchecked, v.checkers())
 	r.note(t, v, effective)
 	return v
+}
+
+// A told is what a program writes to its standard error. It is safe for concurrent use.
+type told struct {
+	any chan struct{} // closed when there is something
+
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (t *told) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all.Len() == 0 && len(b) > 0 {
+		close(t.any)
+	}
+	return t.all.Write(b)
+}
+
+func (t *told) text() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.all.String()
 }
 
 // note appends a line about a run to the report.

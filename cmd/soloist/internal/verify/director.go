@@ -28,7 +28,7 @@ type Config struct {
 	Replicas   int
 	Faults     []Fault
 	Seed       uint64                              // of what is drawn; the rest depends on when things happen
-	Progress   func(at time.Duration, tally Tally) // is told every now and then
+	Progress   func(at time.Duration, tally Tally) // is told every now and then, once the replicas are at work
 
 	sweeper   bool // the store forgets on request
 	clockless bool // the store is a store.Clockless
@@ -47,13 +47,14 @@ type director struct {
 	rng      *rand.Rand // of the director's goroutine alone
 	resource *guarded
 	epoch    time.Time
-	begun    time.Duration
+	started  time.Duration
 	launched int
 	controls []*fleet.Process // the clients that are unsafe on purpose
 	workers  []*fleet.Process
 	pauses   sync.WaitGroup
 
 	mu     sync.Mutex
+	begun  time.Duration // when the first claim was granted: on a slow machine it takes long to start replicas
 	events []event
 	told   map[eventKey]int // where in events
 	count  *count
@@ -65,7 +66,7 @@ type director struct {
 }
 
 func newDirector(c Config) *director {
-	return &director{Config: c, rng: rand.New(rand.NewPCG(c.Seed, 0)), epoch: time.Now(), begun: fleet.Now(),
+	return &director{Config: c, rng: rand.New(rand.NewPCG(c.Seed, 0)), epoch: time.Now(), started: fleet.Now(),
 		count: newCount(c), gauge: newGauge(c.TTL), paused: map[*fleet.Process]bool{}, told: map[eventKey]int{}, done: map[string]int{}}
 }
 
@@ -92,7 +93,9 @@ func (d *director) add(e event) {
 		d.told[key] = len(d.events)
 		d.events = append(d.events, e)
 	}
-	d.count.add(e, e.ID == 0 || !told)
+	if d.count.add(e, e.ID == 0 || !told); d.begun == 0 && d.count.grants > 0 {
+		d.begun = fleet.Now()
+	}
 	if e.Kind == proof.Acquire && told {
 		d.gauge.add(e)
 		d.done[e.Replica]++
@@ -204,8 +207,8 @@ const mostEnded = 10
 func (d *director) over() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	at := fleet.Now() - d.begun
-	return at >= d.For && d.count.enough(d.Faults) || at >= d.Within || len(d.ended) >= mostEnded
+	now := fleet.Now()
+	return d.begun > 0 && now-d.begun >= d.For && d.count.enough(d.Faults) || now-d.started >= d.Within || len(d.ended) >= mostEnded
 }
 
 // disturb makes faults until the run is over, or the TTL turns out to be too short.
@@ -249,10 +252,11 @@ func (d *director) looked() (longer time.Duration) {
 		faults += n
 	}
 	tally := Tally{d.count.operations, d.count.grants, faults}
+	begun := d.begun
 	longer, _, short := d.gauge.tooShort()
 	d.mu.Unlock()
-	if d.Progress != nil {
-		d.Progress(fleet.Now()-d.begun, tally)
+	if d.Progress != nil && begun > 0 {
+		d.Progress(fleet.Now()-begun, tally)
 	}
 	if !short {
 		return 0
