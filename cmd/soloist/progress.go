@@ -15,9 +15,8 @@ type progress struct {
 	terminal bool
 	whole    time.Duration
 	begun    time.Time
-	told     time.Duration // when the last line was
-	any      bool          // there has been one
-	width    int           // of what stands on the terminal's line
+	told     time.Duration
+	width    int // of what stands on the terminal's line
 }
 
 // lineEvery is how often a line is written where there is no terminal.
@@ -33,11 +32,11 @@ func (a *app) progress(whole time.Duration) *progress {
 	return p
 }
 
-// show records that at of the whole has passed. The first record is told at once.
+// show records that at of the whole has passed.
 func (p *progress) show(at time.Duration, text string) {
 	if !p.terminal {
-		if !p.any || at-p.told >= lineEvery {
-			p.any, p.told = true, at
+		if at-p.told >= lineEvery {
+			p.told = at
 			fmt.Fprintf(p.out, "%v of %v: %s\n", at.Round(time.Second), p.whole, text)
 		}
 		return

@@ -112,6 +112,7 @@ func (a *app) verify(c verify.Config, report, history string) error {
 	}
 	defer lines.Close()
 	done := a.progress(c.For)
+	done.told = -lineEvery // the first line tells that the replicas are at work
 	c.Progress = func(at time.Duration, t verify.Tally) {
 		done.show(at, fmt.Sprintf("%d operations, %d grants, %d faults", t.Operations, t.Grants, t.Faults))
 	}
