@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -13,7 +14,7 @@ import (
 const (
 	// drain is how long a pipe may be silent after the processes are gone: nobody known holds it any more.
 	drain = time.Second
-	// lastWords is how long it may take, after the processes are gone, to pass on what they have written.
+	// lastWords is how long it may take, after the processes are gone, to pass on some of what they have written, and how long an unknown process may write more.
 	lastWords = 3 * time.Second
 )
 
@@ -25,10 +26,11 @@ type stdio struct {
 	input  *os.File    // our end of the input pipe, or nil
 	copies []func() error
 
-	ended chan struct{} // the processes are gone
-	wait  sync.WaitGroup
-	mu    sync.Mutex
-	errs  []error
+	ended  chan struct{} // the processes are gone
+	passed atomic.Int64  // bytes of output, passed on
+	wait   sync.WaitGroup
+	mu     sync.Mutex
+	errs   []error
 }
 
 func (c *Command) connect() (_ *stdio, err error) {
@@ -137,6 +139,7 @@ func (s *stdio) copyOut(w io.Writer, pipe *os.File) error {
 			if _, err := w.Write(buffer[:n]); err != nil {
 				return err // the pipe is closed, and the command told by SIGPIPE, as in a shell's pipeline
 			}
+			s.passed.Add(int64(n))
 		}
 		switch {
 		case err == nil:
@@ -148,9 +151,14 @@ func (s *stdio) copyOut(w io.Writer, pipe *os.File) error {
 	}
 }
 
-// end waits for the copies, after the processes are gone, and no longer than lastWords.
+// end waits for the copies, after the processes are gone: until what they have written is passed on, however long that takes, as long as some of it always is; and
+// no longer than lastWords for what an unknown process writes.
 func (s *stdio) end() error {
 	close(s.ended)
+	owed := s.passed.Load()
+	for _, pipe := range s.ours {
+		owed += inPipe(pipe)
+	}
 	for _, pipe := range s.ours {
 		_ = pipe.SetReadDeadline(time.Now().Add(drain)) // for a read that waits already
 	}
@@ -162,13 +170,27 @@ func (s *stdio) end() error {
 		s.wait.Wait()
 		close(passedOn)
 	}()
-	if !withinTurns(passedOn, lastWords) {
+	if !allPassedOn(passedOn, s.passed.Load, owed) {
 		s.note(ErrOutputHeld)
 		closeAll(s.ours) // ends a copy that goes on; one whose Write does not return ends when that does
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return errors.Join(s.errs...)
+}
+
+// allPassedOn reports whether done is closed before a time of lastWords in which nothing is passed on, or nothing of what was owed.
+func allPassedOn(done <-chan struct{}, passed func() int64, owed int64) bool {
+	for before := int64(-1); ; {
+		now := passed()
+		if now == before || before >= owed {
+			return false
+		}
+		if withinTurns(done, lastWords) {
+			return true
+		}
+		before = now
+	}
 }
 
 // withinTurns reports whether done is closed within limit. It waits in several turns, so that a time in which this

@@ -124,3 +124,17 @@ func (r *run) finish() unix.WaitStatus {
 		}
 	}
 }
+
+// inPipe returns how many bytes are in a pipe (FIONREAD, which unix calls TIOCINQ).
+func inPipe(pipe *os.File) (n int64) {
+	conn, err := pipe.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = conn.Control(func(fd uintptr) {
+		if there, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ); err == nil {
+			n = int64(there)
+		}
+	})
+	return n
+}

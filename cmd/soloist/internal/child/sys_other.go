@@ -5,6 +5,7 @@ package child
 import (
 	"errors"
 	"io"
+	"os"
 	"os/signal"
 	"syscall"
 
@@ -110,3 +111,6 @@ func (r *run) left() ([]process, error) {
 	}
 	return []process{{r.pid}}, nil
 }
+
+// inPipe does not know here how many bytes are in a pipe.
+func inPipe(*os.File) int64 { return 0 }

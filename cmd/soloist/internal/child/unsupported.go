@@ -41,3 +41,5 @@ func (c *Command) Run(context.Context) (Result, error) {
 }
 
 func readNow(*os.File, []byte) (int, error) { return 0, ErrOutputHeld }
+
+func inPipe(*os.File) int64 { return 0 }
