@@ -68,7 +68,7 @@ func (s *Store) queue(ctx context.Context, c store.Claim, at *place, free <-chan
 	case err != nil:
 		return store.Grant{}, time.Time{}, err
 	case mine:
-		if grant, began, err = s.granted(ctx, c, p); began.After(asked) {
+		if grant, began, err = s.granted(ctx, c, p, asked); began.After(asked) {
 			began = asked // it was taken by this call
 		}
 		grant.ExpiredAge = expired
@@ -233,8 +233,9 @@ func (s *Store) holds(c store.Claim) bool {
 	return h != nil && h.holder == c.Holder
 }
 
-// granted returns the grant of a name that the holder has, and when it began.
-func (s *Store) granted(ctx context.Context, c store.Claim, p pair) (store.Grant, time.Time, error) {
+// granted returns the grant of a name that the holder has, and when it began. What was handed over before this call was asked for began before, for its caller: a
+// moment, for nobody has counted its time.
+func (s *Store) granted(ctx context.Context, c store.Claim, p pair, asked time.Time) (store.Grant, time.Time, error) {
 	s.mu.Lock()
 	h := s.holdingLocked(c.Name, p)
 	var until time.Time
@@ -243,7 +244,8 @@ func (s *Store) granted(ctx context.Context, c store.Claim, p pair) (store.Grant
 	}
 	s.mu.Unlock()
 	if h == nil { // it was handed over, and the watch did not report that
-		return s.inherit(ctx, c.Name, p)
+		grant, _, err := s.inherit(ctx, c.Name, p)
+		return grant, asked.Add(-time.Nanosecond), err
 	}
 	s.recover(c, p)
 	return s.kept(ctx, c.Name, p, h.session, until)
