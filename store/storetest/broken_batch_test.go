@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -158,7 +159,20 @@ var batchFlaws = []flaw{
 			release: func(*memstore.Store, store.Release) error { return nil },
 		}
 	}},
+	{"crowd-excludes", "a claim whose outcome was unknown is granted when it is made again", func(testing.TB) bend {
+		return bend{release: releaseCurrent, acquire: grantAfterUnknown()}
+	}},
 	{"crowd-one-winner", "a claim looks first and takes later", always(bend{acquire: lookThenTake})},
+	{"crowd-one-winner", "a claim whose outcome was unknown is granted when it is made again", func(testing.TB) bend {
+		return bend{acquire: grantAfterUnknown()}
+	}},
+	{"crowd-one-winner", "the tokens of a name that was released begin again", func(testing.TB) bend {
+		return bend{release: releaseCurrent, acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
+			o := acquire(s, c)
+			o.Grant.Token = min(o.Grant.Token, 1)
+			return o
+		}}
+	}},
 	{"handles-share", "a lease is of the handle that took it", func(testing.TB) bend {
 		takers := map[string]*memstore.Store{}
 		return bend{
@@ -255,6 +269,21 @@ var batchFlaws = []flaw{
 		why := store.Promise{Why: "because"}
 		return store.Capabilities{Backend: "a backend", Scope: "galaxy", Fencing: why, Durable: why, Waiting: why}
 	}})},
+}
+
+// grantAfterUnknown returns a claim of which the first of each holder is unknown and without effect, and the second takes the name from the one that has it.
+func grantAfterUnknown() func(*memstore.Store, store.Claim) store.Outcome {
+	var mu sync.Mutex
+	asked := map[string]bool{}
+	return func(s *memstore.Store, c store.Claim) store.Outcome {
+		mu.Lock()
+		defer mu.Unlock()
+		if key := c.Name + " " + c.Holder; !asked[key] {
+			asked[key] = true
+			return store.Outcome{Err: store.ErrUnknown}
+		}
+		return force(s, c)
+	}
 }
 
 func lookThenTake(s *memstore.Store, c store.Claim) store.Outcome {

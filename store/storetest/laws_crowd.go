@@ -16,12 +16,24 @@ var crowdLaws = []law{
 	{name: "crowd-excludes", check: crowdExcludes,
 		rule: "Of many holders at once one at a time is inside: what each reads, changes and writes under its lease is never lost."},
 	{name: "crowd-one-winner", check: crowdOneWinner,
-		rule: "Of many holders that ask for a free name at the same time exactly one gets it."},
+		rule: "Of hundreds that ask for a free name at the same time exactly one gets it, each time that it is free, with a greater token each time."},
 	{name: "handles-share", needs: []need{reopening}, check: handlesShare,
 		rule: "Handles on the same data see the same leases, and a lease can be extended and released by another handle."},
 }
 
-const crowd = 64 // goroutines
+const (
+	crowd = 64  // goroutines
+	race  = 200 // goroutines, each of which asks for the same name
+)
+
+// clients returns up to n handles on the same data, or s alone if it cannot be opened again.
+func (s *subject) clients(n int) []*subject {
+	handles := []*subject{s}
+	for s.h.Reopen != nil && len(handles) < n {
+		handles = append(handles, s.reopen())
+	}
+	return handles
+}
 
 // A tally is changed by the holder of its name, in steps that would lose changes if two holders did it concurrently.
 // The loads and stores are atomic only because of the memory model, since a lease in a store does not synchronize
@@ -42,10 +54,7 @@ func (t *tally) change(token int64) error {
 
 func crowdExcludes(s *subject) {
 	const names, turns = 8, 3
-	subjects := []*subject{s}
-	if s.h.Reopen != nil {
-		subjects = append(subjects, s.reopen())
-	}
+	subjects := s.clients(2)
 	var tallies [names]tally
 	s.did("%d goroutines changed %d tallies, each under the lease of its name", crowd, names)
 	s.together(crowd, func(ctx context.Context, i int) error {
@@ -69,48 +78,92 @@ func crowdExcludes(s *subject) {
 // inside waits for a name, calls f while holding it, and releases it. It is safe in any goroutine.
 func (s *subject) inside(ctx context.Context, name, holder string, f func(token int64) error) error {
 	for {
-		if err := ctx.Err(); err != nil { // checked here too: a store that ignores contexts must not be called forever
-			return err
+		grant, err := s.asked(ctx, claim(name, holder, hour))
+		if errors.Is(err, store.ErrHeld) {
+			breathe()
+			continue
 		}
-		out, err := s.Acquire(ctx, []store.Claim{claim(name, holder, hour)})
 		if err != nil {
 			return err
 		}
-		if errors.Is(out[0].Err, store.ErrHeld) {
-			time.Sleep(time.Millisecond + time.Duration(rand.IntN(2000))*time.Microsecond)
-			continue
-		}
-		if out[0].Err != nil {
-			return out[0].Err
-		}
-		if err := f(out[0].Grant.Token); err != nil {
+		if err := f(grant.Token); err != nil {
 			return err
 		}
-		errs, err := s.Release(ctx, []store.Release{lease{out[0].Grant, name, holder}.ending()})
-		return errors.Join(append(errs, err)...)
+		return s.left(ctx, lease{grant, name, holder})
+	}
+}
+
+// breathe waits a little before the next request.
+func breathe() { time.Sleep(time.Millisecond + rand.N(2*time.Millisecond)) }
+
+// asked makes a claim, again while its outcome is unknown: it may have been granted then, and a claim by who holds the name is granted again. It is safe in any goroutine.
+func (s *subject) asked(ctx context.Context, c store.Claim) (store.Grant, error) {
+	for {
+		if err := ctx.Err(); err != nil { // checked here too: a store that ignores contexts must not be called forever
+			return store.Grant{}, err
+		}
+		out, err := s.Acquire(ctx, []store.Claim{c})
+		if err == nil {
+			err = out[0].Err
+		}
+		if err == nil {
+			return out[0].Grant, nil
+		}
+		if !errors.Is(err, store.ErrUnknown) {
+			return store.Grant{}, err
+		}
+		breathe()
+	}
+}
+
+// left releases a lease, again while the outcome is unknown. If it was once, the lease may be lost: to its own release. It is safe in any goroutine.
+func (s *subject) left(ctx context.Context, l lease) error {
+	for unknown := false; ; unknown = true {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		errs, err := s.Release(ctx, []store.Release{l.ending()})
+		err = errors.Join(append(errs, err)...)
+		if unknown && errors.Is(err, store.ErrLost) {
+			return nil
+		}
+		if !errors.Is(err, store.ErrUnknown) {
+			return err
+		}
+		breathe()
 	}
 }
 
 func crowdOneWinner(s *subject) {
-	for range 5 {
-		name := s.name()
-		var winners atomic.Int64
-		s.did("%d goroutines asked for %q", crowd, name)
-		s.together(crowd, func(ctx context.Context, i int) error {
-			out, err := s.Acquire(ctx, []store.Claim{claim(name, fmt.Sprintf("holder %d", i), hour)})
-			switch {
-			case err != nil:
+	const names, turns = 2, 2
+	handles := s.clients(4)
+	for range names {
+		name, last := s.name(), lease{}
+		for turn := range turns {
+			winners := make(chan lease, race)
+			s.did("turn %d: %d goroutines on %d handles asked for %q", turn, race, len(handles), name)
+			s.together(race, func(ctx context.Context, i int) error {
+				holder := fmt.Sprintf("holder %d of turn %d", i, turn)
+				grant, err := handles[i%len(handles)].asked(ctx, claim(name, holder, hour))
+				if errors.Is(err, store.ErrHeld) {
+					return nil
+				}
+				if err == nil {
+					winners <- lease{grant, name, holder}
+				}
 				return err
-			case out[0].Err == nil:
-				winners.Add(1)
-				return nil
-			case errors.Is(out[0].Err, store.ErrHeld):
-				return nil
+			})
+			if n := len(winners); n != 1 {
+				s.fail(fmt.Sprintf("%d holders", n), "1")
 			}
-			return out[0].Err
-		})
-		if n := winners.Load(); n != 1 {
-			s.fail(fmt.Sprintf("%d holders", n), "1")
+			won := <-winners
+			if turn > 0 {
+				s.grown(last, won)
+			}
+			if err := s.left(s.ctx, won); err != nil {
+				s.fail(err, "the release of %q by %q", name, won.holder)
+			}
+			last = won
 		}
 	}
 }

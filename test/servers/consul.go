@@ -72,6 +72,7 @@ func Consul(t Test, servers int, settings map[string]any) []*ConsulServer {
 			"performance": map[string]int{"raft_multiplier": 1},
 			"connect":     map[string]bool{"enabled": false},
 			// Else a server that is away for ten seconds is no voter any more, nor for some time after its return, when a test takes the next one away.
+			"limits":    map[string]any{"http_max_conns_per_client": 2000}, // as for a host of many processes, which the tests are
 			"autopilot": map[string]any{"cleanup_dead_servers": false},
 		}
 		for name, value := range settings {
