@@ -79,7 +79,8 @@ func answer(clock *clock, c *conn, claims []store.Claim, outcomes []store.Outcom
 			continue
 		}
 		now := clock.now()
-		r, err := c.record(claim.Name, false, now)
+		reads := claim.Mark < 0 // and is told the state, whoever has the name
+		r, err := c.record(claim.Name, reads, now)
 		if corrupt(err, &outcomes[i].Err) {
 			continue
 		}
@@ -87,7 +88,7 @@ func answer(clock *clock, c *conn, claims []store.Claim, outcomes []store.Outcom
 			return i, nil, err
 		}
 		v := judge(r, claim, now)
-		if v != held && r != nil && r.stateBytes > 0 {
+		if !reads && v != held && r != nil && r.stateBytes > 0 {
 			if r, err = c.record(claim.Name, true, now); err != nil {
 				return i, nil, err
 			}
