@@ -71,8 +71,8 @@ func Consul(t Test, servers int, settings map[string]any) []*ConsulServer {
 			"ports":       map[string]any{"http": port, "dns": -1, "grpc": -1, "grpc_tls": -1, "serf_wan": -1, "serf_lan": serf[i], "server": rpc[i]},
 			"performance": map[string]int{"raft_multiplier": 1},
 			"connect":     map[string]bool{"enabled": false},
+			"limits":      map[string]any{"http_max_conns_per_client": 2000}, // as for a host of many processes, which the tests are
 			// Else a server that is away for ten seconds is no voter any more, nor for some time after its return, when a test takes the next one away.
-			"limits":    map[string]any{"http_max_conns_per_client": 2000}, // as for a host of many processes, which the tests are
 			"autopilot": map[string]any{"cleanup_dead_servers": false},
 		}
 		for name, value := range settings {
