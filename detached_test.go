@@ -186,6 +186,45 @@ func TestDetachedRetry(t *testing.T) {
 	})
 }
 
+// overtaken is a store in which a lease ends, and the same holder acquires the name again, before the first read of the record.
+type overtaken struct {
+	*soloisttest.Store
+	t    *testing.T
+	last *store.Outcome // the last grant that was made
+	by   *store.Claim
+}
+
+func (s overtaken) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if claims[0].Mark == -1 && s.by.Holder != "" {
+		again, c := *s.by, *s.last
+		s.by.Holder = ""
+		errs, err := s.Store.Release(ctx, []store.Release{{Name: again.Name, Holder: again.Holder, Token: c.Grant.Token}})
+		if err != nil || errs[0] != nil {
+			s.t.Error(errs, err)
+		}
+		if outs, err := s.Store.Acquire(ctx, []store.Claim{again}); err != nil || outs[0].Err != nil {
+			s.t.Error(outs, err)
+		}
+	}
+	outs, err := s.Store.Acquire(ctx, claims)
+	if claims[0].Mark == 0 && err == nil && outs[0].Err == nil {
+		*s.last, *s.by = outs[0], claims[0]
+	}
+	return outs, err
+}
+
+// A grant whose lease has ended is not held, although its holder has the name again: with another token.
+func TestDetachedGrantIsNotTheNextOfItsHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := overtaken{soloisttest.NewStore(), t, &store.Outcome{}, &store.Claim{}}
+		c := soloisttest.NewReplica(t, s, soloist.Config{})
+		l, left, err := c.Detached().Acquire(t.Context(), lockOf("a#1"), true)
+		if !errors.Is(err, soloist.ErrLost) || left != 0 {
+			t.Errorf("%+v with %v left: %v; want ErrLost", l, left, err)
+		}
+	})
+}
+
 // A clockless store counts what is left of a lease from when its process has first seen the record. This one has just seen each.
 type clockless struct{ *soloisttest.Store }
 

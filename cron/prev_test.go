@@ -41,12 +41,13 @@ func TestBefore(t *testing.T) {
 		{"0 0 * * *", "1950-01-01T00:00:00Z", "0001-01-01T00:00:00Z"},
 		{"0 0 * * *", "2300-01-01T00:00:00Z", "2199-12-31T00:00:00Z"},
 		{"0 0 0 1 1 ? 1999", "2026-01-01T00:00:00Z", "1999-01-01T00:00:00Z"},
+		{"@every 250ms", "2026-01-01T00:00:00.6Z", "2026-01-01T00:00:00.5Z"},
 	} {
 		before, err := time.Parse(time.RFC3339, test.before)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := cron.MustParse(test.expression).Prev(before).Format(time.RFC3339); got != test.want {
+		if got := cron.MustParse(test.expression).Prev(before).Format(time.RFC3339Nano); got != test.want {
 			t.Errorf("%q before %s: %s, want %s", test.expression, test.before, got, test.want)
 		}
 	}

@@ -43,6 +43,7 @@ func TestDaylightSaving(t *testing.T) {
 		{"an overlap of half an hour", "TZ=Australia/Lord_Howe 45 1 * * *", "2026-04-03T20:00", []string{"2026-04-04T14:45", "2026-04-05T15:15"}},
 		{"every quarter through half an hour twice", "TZ=Australia/Lord_Howe */15 * * * *", "2026-04-04T14:30", []string{"2026-04-04T14:45", "2026-04-04T15:00", "2026-04-04T15:15", "2026-04-04T15:30"}},
 		{"no midnight in Sao Paulo", "TZ=America/Sao_Paulo @daily", "2018-11-03T12:00", []string{"2018-11-04T03:00", "2018-11-05T02:00"}},
+		{"late in an hour that is shown again", "TZ=Europe/Berlin 50 2 * * *", "2026-10-25T01:35", []string{"2026-10-26T01:50"}},
 		{"an hour before midnight twice in Sao Paulo", "TZ=America/Sao_Paulo 30 23 * * *", "2018-02-17T12:00", []string{"2018-02-18T01:30", "2018-02-19T02:30"}},
 		{"midnight after that is not repeated", "TZ=America/Sao_Paulo @daily", "2018-02-17T12:00", []string{"2018-02-18T03:00", "2018-02-19T03:00"}},
 		{"no midnight in Cairo", "TZ=Africa/Cairo @daily", "2024-04-25T12:00", []string{"2024-04-25T22:00", "2024-04-26T21:00"}},

@@ -105,3 +105,38 @@ func (s *silentStore) Acquire(ctx context.Context, claims []store.Claim) ([]stor
 	}
 	return s.Store.Acquire(ctx, claims)
 }
+
+// TestHalfOfANameThatOneStoreHasNot: a half is given back as it is if the store that decides has no record of the name.
+func TestHalfOfANameThatOneStoreHasNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := memstore.New(), memstore.New()
+		g := take(t, after, "x", "h")
+		e := store.Extension{Name: "x", Holder: "h", Token: g.Token, TTL: time.Second, State: []byte("page 7")}
+		if errs, err := after.Extend(background, []store.Extension{e}); err != nil || errs[0] != nil {
+			t.Fatal(errs, err)
+		}
+		r := store.Release{Name: "x", Holder: "h", Token: g.Token, Retain: store.Forever}
+		if errs, err := in(t, before, after, move.OldDecides).Release(background, []store.Release{r}); err != nil || !errors.Is(errs[0], store.ErrLost) {
+			t.Errorf("released: %v, %v", errs, err)
+		}
+		if next := take(t, after, "x", "next"); string(next.State) != "page 7" {
+			t.Errorf("the next holder is told %q", next.State)
+		}
+	})
+}
+
+// TestCrashOfANewerRecordIsTold: whoever is granted a name with the mark that the other store alone has is told too how its last holder ended.
+func TestCrashOfANewerRecordIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := memstore.New(), memstore.New()
+		g := take(t, after, "x", "h")
+		e := store.Extension{Name: "x", Holder: "h", Token: g.Token, TTL: time.Second, Mark: 5}
+		if errs, err := after.Extend(background, []store.Extension{e}); err != nil || errs[0] != nil {
+			t.Fatal(errs, err)
+		}
+		time.Sleep(2 * time.Minute)
+		if next := take(t, in(t, before, after, move.OldDecides), "x", "next"); next.Mark != 5 || next.ExpiredAge != 2*time.Minute {
+			t.Errorf("the next holder is told %+v", next)
+		}
+	})
+}

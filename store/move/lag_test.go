@@ -40,3 +40,18 @@ func TestALeaseThatFallsBehindOnceMoreStaysBehind(t *testing.T) {
 		t.Error("it is not settled")
 	}
 }
+
+// TestLongLeasesAreRemembered: what is known of a lease whose TTL is longer than others are remembered stays until the TTL is over.
+func TestLongLeasesAreRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, long := newMemory[struct{}](repeatTime), store.Claim{Name: "long", Holder: "h", TTL: time.Hour}
+		m.put(long, struct{}{})
+		time.Sleep(time.Minute)
+		for i := range 2 * fewRemembered {
+			m.put(store.Claim{Name: fmt.Sprint(i), Holder: "h", TTL: time.Second}, struct{}{})
+		}
+		if m.get(long) == nil {
+			t.Error("it is forgotten after a minute of an hour")
+		}
+	})
+}
