@@ -16,14 +16,14 @@ var crowdLaws = []law{
 	{name: "crowd-excludes", check: crowdExcludes,
 		rule: "Of many holders at once one at a time is inside: what each reads, changes and writes under its lease is never lost."},
 	{name: "crowd-one-winner", check: crowdOneWinner,
-		rule: "Of hundreds that ask for a free name at the same time exactly one gets it, each time that it is free, with a greater token each time."},
+		rule: "Of a hundred that ask for a free name at the same time exactly one gets it, each time that it is free, with a greater token each time."},
 	{name: "handles-share", needs: []need{reopening}, check: handlesShare,
 		rule: "Handles on the same data see the same leases, and a lease can be extended and released by another handle."},
 }
 
 const (
 	crowd = 64  // goroutines
-	race  = 200 // goroutines, each of which asks for the same name
+	race  = 100 // goroutines, each of which asks for the same name
 )
 
 // clients returns up to n handles on the same data, or s alone if it cannot be opened again.
