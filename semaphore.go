@@ -106,19 +106,7 @@ func (c *Client) chooseByLooking(ctx context.Context, names []string, claim stor
 		if err != nil {
 			return names[0], store.Outcome{Err: err}
 		}
-		var free []string
-		soonest := store.Record{Left: math.MaxInt64}
-		for i, r := range records {
-			switch {
-			case errs[i] != nil: // a permit that cannot be read cannot be acquired
-			case r.Holder == claim.Holder && !r.Free():
-				free = []string{r.Name}
-			case r.Free():
-				free = append(free, r.Name)
-			case r.Left < soonest.Left:
-				soonest = r
-			}
-		}
+		free, soonest := openTo(claim.Holder, records, errs)
 		if len(free) == 0 {
 			return soonest.Name, store.Outcome{Err: &store.HeldError{Record: soonest}}
 		}
@@ -132,4 +120,21 @@ func (c *Client) chooseByLooking(ctx context.Context, names []string, claim stor
 		}
 		pace.took(ctx, time.Since(begun))
 	}
+}
+
+// openTo returns the permits that a holder can acquire: the one that it has, or else all that are free. soonest is the first that is held by others.
+func openTo(holder string, records []store.Record, errs []error) (free []string, soonest store.Record) {
+	soonest.Left = math.MaxInt64
+	for i, r := range records {
+		switch {
+		case errs[i] != nil: // a permit that cannot be read cannot be acquired
+		case r.Free():
+			free = append(free, r.Name)
+		case r.Holder == holder:
+			return []string{r.Name}, store.Record{}
+		case r.Left < soonest.Left:
+			soonest = r
+		}
+	}
+	return free, soonest
 }

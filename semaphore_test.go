@@ -4,11 +4,13 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/soloisttest"
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
 )
 
 func TestSemaphore(t *testing.T) {
@@ -100,6 +102,60 @@ func TestUnknownPermitIsGivenBack(t *testing.T) {
 		time.Sleep(8 * time.Second)
 		if _, err := b.Semaphore("x", 2).TryAcquire(background); err != nil {
 			t.Errorf("the other permit: %v", err)
+		}
+	})
+}
+
+// A claim of a permit that is repeated gets the permit that the first one got, also where the client chooses among the free ones.
+func TestRepeatedClaimGetsItsPermitAgain(t *testing.T) {
+	for range 20 { // it draws
+		synctest.Test(t, func(t *testing.T) {
+			mem := memstore.New()
+			unknown := false
+			s := plain{doubtful{Store: mem, acquired: func(_ []store.Claim, outs []store.Outcome) ([]store.Outcome, error) {
+				if outs[0].Grant.Token > 0 && !unknown {
+					unknown = true
+					return nil, errNoReply
+				}
+				return outs, nil
+			}}}
+			permit, err := soloisttest.NewReplica(t, s, soloist.Config{}).Semaphore("pool", 8).TryAcquire(background)
+			if err != nil || !unknown {
+				t.Fatal(err, unknown)
+			}
+			held := 0
+			for r, err := range mem.List(background, "") {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !r.Free() {
+					held++
+				}
+			}
+			if held != 1 {
+				t.Fatalf("%d permits are held by one holder", held)
+			}
+			if err := permit.Release(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// The refusal of a semaphore tells of the permit that is free first.
+func TestRefusalTellsOfThePermitThatIsFreeFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := memstore.New()
+		for i, ttl := range []time.Duration{time.Hour, time.Minute, 2 * time.Hour} {
+			pool := soloisttest.NewReplica(t, plain{mem}, soloist.Config{TTL: ttl}).Semaphore("pool", 3)
+			if _, err := pool.TryAcquire(background); err != nil {
+				t.Fatal(i, err)
+			}
+		}
+		_, err := soloisttest.NewReplica(t, plain{mem}, soloist.Config{}).Semaphore("pool", 3).TryAcquire(background)
+		held, ok := errors.AsType[*soloist.HeldError](err)
+		if !ok || held.Left > time.Minute {
+			t.Errorf("got %+v, %v; want the permit that is held for a minute", held, err)
 		}
 	})
 }

@@ -78,8 +78,8 @@ func (s *Store) queue(ctx context.Context, c store.Claim, at *place, free <-chan
 	if handed != nil {
 		return s.inherit(ctx, c.Name, *handed)
 	}
-	if err := s.ready(context.WithoutCancel(ctx)); err != nil {
-		return store.Grant{}, time.Time{}, err
+	if err := s.ready(context.WithoutCancel(ctx)); err != nil { // the place stays, and the name may be handed over to it
+		return store.Grant{}, time.Time{}, store.AsUnknown(err)
 	}
 	if now, ok := s.sights.of(c.Name); ok && now.err == nil && now.taken != 0 {
 		p = now
@@ -135,6 +135,7 @@ func (s *Store) stand(ctx context.Context, c store.Claim, at *place) (p pair, mi
 		case p.err != nil || p.taken != 0 && !p.record.Released && p.record.Holder == c.Holder: // nobody waits for what he has
 			if waits {
 				_, err = s.Leave(ctx, c.Name, c.Holder)
+				err = store.AsUnknown(err)
 			}
 			s.ticketGone(at.placeKey)
 			return p, p.err == nil && err == nil, 0, errors.Join(p.err, err)

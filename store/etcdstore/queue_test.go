@@ -264,3 +264,23 @@ func TestUnknownPlace(t *testing.T) {
 		})
 	}
 }
+
+// A waiter whose store is closed meanwhile keeps its place until etcd ends that: what becomes of it is unknown, for the next release hands the name over to it.
+func TestWaiterOfAClosedStore(t *testing.T) {
+	server := shared(t)
+	below := prefix()
+	a, b := server.open(t, below), server.open(t, below)
+	grant := served(t, waiting(background, a, "name", "x"))
+	waits := waiting(background, b, "name", "y")
+	servers.Wait(t, "a place in the queue", func() bool { return server.inQueue(t, below, "name") == 1 })
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if out := <-waits; !errors.Is(out.Err, store.ErrUnknown) || !errors.Is(out.Err, store.ErrClosed) {
+		t.Errorf("the waiter got %+v, want that its outcome is unknown", out)
+	}
+	releaseOf(t, a, "name", "x", grant.Token)
+	if outcomes, err := a.Acquire(background, []store.Claim{{Name: "name", Holder: "z", TTL: time.Hour}}); err != nil || !errors.Is(outcomes[0].Err, store.ErrHeld) {
+		t.Errorf("the next claim got %+v, %v, want that the name was handed over", outcomes, err)
+	}
+}
