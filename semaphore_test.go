@@ -142,7 +142,7 @@ func TestRepeatedClaimGetsItsPermitAgain(t *testing.T) {
 	}
 }
 
-// The refusal of a semaphore tells of the permit that is free first.
+// The refusal of a semaphore names the permit that is free first.
 func TestRefusalTellsOfThePermitThatIsFreeFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mem := memstore.New()
