@@ -152,7 +152,8 @@ type Queuer interface {
 	// holder of the queue for its claim's TTL, unless the name is to linger. Queue returns
 	//
 	//   - a grant. after is how long after this request reached the store the lease began, by the store's clock. It is negative for a
-	//     lease that the holder had before. A caller computes the end of the lease from there, not from when Queue returned;
+	//     lease that the holder had before. A caller computes the end of the lease from there, not from when Queue returned. For a Clockless
+	//     store the time of a lease begins when it hears that the name was handed over, which others may see before;
 	//   - a *HeldError when the caller should call again: the lease in the way would have ended by
 	//     now, or another lease in the way ends sooner than the last one, or the name lingers, or ctx has ended. The holder stays in the queue,
 	//     unless this call was granted a lease that ended before Queue could return it: a call is one claim, and is granted at most one lease;

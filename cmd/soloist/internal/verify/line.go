@@ -82,7 +82,9 @@ func (l *link) queued(e event, c store.Claim, grant store.Grant, after time.Dura
 			return
 		}
 		e.claimed(store.Outcome{Grant: grant})
-		if began := e.At + time.Duration(float64(after)*(1-drift)); after > 0 { // it has waited in the line until then
+		// It has waited in the line until then, but where a store without a clock has only heard by then that the name was handed over: others may have seen that before.
+		began := e.At + time.Duration(float64(after)*(1-drift))
+		if _, clockless := store.As[store.Clockless](l.Store); after > 0 && !clockless {
 			e.At = min(began, fleet.Now())
 		}
 		l.net.rec.end([]event{e})

@@ -1,0 +1,65 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
+	"github.com/soloist-dev/soloist/internal/proof"
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
+)
+
+// A late store grants what is waited for, after long by its own account.
+type late struct {
+	store.Store
+	asked *time.Duration // when, on the clock of the events
+}
+
+func (s late) Queue(context.Context, store.Claim) (store.Grant, time.Duration, error) {
+	*s.asked = fleet.Now()
+	return store.Grant{Token: 1}, time.Hour, nil
+}
+
+func (late) Leave(context.Context, string, string) (bool, error) { return false, errors.ErrUnsupported }
+
+// An unsure store has heard then that the name was handed over.
+type unsure struct{ late }
+
+func (unsure) Clockless() {}
+
+// TestWhenAWaiterWasGranted: a store with a clock knows when a waiter was granted the name. One without a clock does not, so it may have been at any time of the call.
+func TestWhenAWaiterWasGranted(t *testing.T) {
+	var asked time.Duration
+	slow := late{memstore.New(), &asked}
+	for name, test := range map[string]struct {
+		store store.Store
+		known bool
+	}{"clock": {slow, true}, "no clock": {unsure{slow}, false}} {
+		t.Run(name, func(t *testing.T) {
+			var told bytes.Buffer
+			rec := newRecorder(&told)
+			l := &link{Store: test.store, net: newNetwork(rec, orders{TTL: time.Second})}
+			if _, _, err := l.Queue(t.Context(), store.Claim{Name: "a", Holder: "x", TTL: time.Second}); err != nil {
+				t.Fatal(err)
+			}
+			if err := rec.buf.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			var last event
+			for lines := json.NewDecoder(&told); lines.More(); {
+				last = event{}
+				if err := lines.Decode(&last); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if last.Result != proof.Granted || (last.At > asked) != test.known {
+				t.Errorf("asked at %v, %v between %v and %v; want that the begin is known: %v", asked, last.Result, last.At, last.Until, test.known)
+			}
+		})
+	}
+}
