@@ -13,6 +13,7 @@ require (
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/go-zookeeper/zk v1.0.4 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
 )
@@ -25,6 +26,7 @@ require (
 	github.com/soloist-dev/soloist/store/mysqlstore v0.0.0
 	github.com/soloist-dev/soloist/store/pgstore v0.0.0
 	github.com/soloist-dev/soloist/store/redisstore v0.0.0
+	github.com/soloist-dev/soloist/store/zkstore v0.0.0
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/text v0.41.0 // indirect
 )
@@ -36,3 +38,5 @@ replace github.com/soloist-dev/soloist/store/pgstore => ../../store/pgstore
 replace github.com/soloist-dev/soloist/store/mysqlstore => ../../store/mysqlstore
 
 replace github.com/soloist-dev/soloist/store/redisstore => ../../store/redisstore
+
+replace github.com/soloist-dev/soloist/store/zkstore => ../../store/zkstore

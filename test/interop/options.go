@@ -11,7 +11,8 @@ import (
 // Options say what a peer locks with, and where. The zero values of all but Provider and URL are useful.
 type Options struct {
 	// Provider is "jdbc" (ShedLock in SQL with usingDbTime), "jdbc-client-time" (the same by the peer's clock), "jedis" or
-	// "lettuce" (ShedLock in Redis through that client), "redisson" (RLock), "redisson-fenced" (RFencedLock) or "curator" (InterProcessMutex of Curator).
+	// "lettuce" (ShedLock in Redis through that client), "redisson" (RLock), "redisson-fenced" (RFencedLock), "curator" (InterProcessMutex of Curator) or
+	// "shedlock-zookeeper" (ShedLock in ZooKeeper).
 	Provider string
 
 	// URL is that of the server as stores take it: postgres://, mysql://, redis:// or zk://. What is in its query is left out.

@@ -7,6 +7,8 @@ import java.time.Duration;
 import java.util.TimeZone;
 import net.javacrumbs.shedlock.provider.jdbctemplate.JdbcTemplateLockProvider;
 import net.javacrumbs.shedlock.provider.redis.spring.RedisLockProvider;
+import net.javacrumbs.shedlock.provider.zookeeper.curator.ZookeeperCuratorLockProvider;
+import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 import org.redisson.Redisson;
@@ -31,6 +33,7 @@ import redis.clients.jedis.JedisPoolConfig;
  *       and extend (safeUpdate)
  *   <li>{@code redisson url=}, {@code redisson-fenced url=}: RLock and RFencedLock
  *   <li>{@code curator url=}: InterProcessMutex of Curator, in ZooKeeper
+ *   <li>{@code shedlock-zookeeper url=}: ShedLock in ZooKeeper
  * </ul>
  *
  * Each takes {@code pool=}, how many connections it may have (10).
@@ -48,7 +51,8 @@ final class Providers {
             case "jedis" -> redis(options, jedis(URI.create(options.need("url")), pool));
             case "lettuce" -> redis(options, lettuce(URI.create(options.need("url"))));
             case "redisson", "redisson-fenced" -> redisson(options, pool, provider.endsWith("-fenced"));
-            case "curator" -> curator(URI.create(options.need("url")));
+            case "curator" -> new CuratorLocks(curator(URI.create(options.need("url"))));
+            case "shedlock-zookeeper" -> shedlock(curator(URI.create(options.need("url"))));
             default -> throw new IllegalArgumentException("there is no provider " + provider);
         };
     }
@@ -124,11 +128,15 @@ final class Providers {
         return factory;
     }
 
-    private static Locks curator(URI url) {
+    private static CuratorFramework curator(URI url) {
         var client = CuratorFrameworkFactory.newClient(
                 url.getAuthority(), 30_000, (int) PATIENCE.toMillis(), new ExponentialBackoffRetry(100, 3));
         client.start();
-        return new CuratorLocks(client);
+        return client;
+    }
+
+    private static Locks shedlock(CuratorFramework client) {
+        return new ShedLocks(new ZookeeperCuratorLockProvider(client), client::close);
     }
 
     private static Locks redisson(Options options, int pool, boolean fenced) {
