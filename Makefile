@@ -69,10 +69,11 @@ model: ## look at every state of a model of the protocol; needs spin
 mutants: servers ## put defects into copies of our own code and show that each is caught; some hours, and it resumes where it was broken off
 	@$(GO) run ./test/mutants -ledger bin/mutants.jsonl $(ARGS)
 
-live: servers ## real servers under faults, FOR (10m) each, OPS (1000000) operations of each store judged one by one, and clusters that take long
+live: servers ## real servers under faults, FOR (10m) each, OPS (1000000) operations of each store judged one by one, and what else takes long
 	@SOLOIST_TEST_LIVE=1 $(GO) test ./test/live -v -count 1 -timeout 0 -live.for=$(FOR)
 	@SOLOIST_TEST_LIVE=1 $(GO) test ./test/histories -v -count 1 -timeout 0 -histories.ops=$(OPS)
 	@SOLOIST_TEST_LIVE=1 $(GO) test ./cmd/soloist/internal/verify -run '^TestFleetMoves' -v -count 1 -timeout 0 -move.replicas=8 -move.ttl=5s -move.elements=$(ELEMENTS) -move.grants=200 -move.faults=all -move.strikes=5s -move.graves
+	@SOLOIST_TEST_LIVE=1 $(GO) test ./deploy -run '^TestDistIsReproducible$$' -v -count 1 -timeout 0
 	@SOLOIST_TEST_LIVE=1 $(GO) test ./store/cassandrastore ./store/temporalstore -run '^Test(Cluster|ServerOnPostgreSQL)$$' -v -count 1 -timeout 0
 
 .PHONY: quick
