@@ -34,26 +34,31 @@ func TestDistIsReproducible(t *testing.T) {
 // dist makes what packages contain from a copy of the sources, and returns the sums of the files.
 func dist(t *testing.T, to string) map[string][sha256.Size]byte {
 	t.Helper()
-	list, err := exec.Command("../tools/files.sh", "*").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name := range strings.FieldsFuncSeq(string(list), func(r rune) bool { return r == '\n' }) {
-		from := filepath.Join("..", name)
-		info, err := os.Stat(from)
+	err := filepath.WalkDir("..", func(from string, d fs.DirEntry, err error) error {
+		name := strings.TrimPrefix(from, "../")
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (name == ".git" || name == "bin" || name == filepath.Join("test", "java", "target")):
+			return fs.SkipDir
+		case !d.Type().IsRegular() || name == ".git": // of a work tree
+			return nil
+		}
+		info, err := d.Info()
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 		text, err := os.ReadFile(from)
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o755); err != nil {
-			t.Fatal(err)
+			return err
 		}
-		if err := os.WriteFile(filepath.Join(to, name), text, info.Mode().Perm()); err != nil {
-			t.Fatal(err)
-		}
+		return os.WriteFile(filepath.Join(to, name), text, info.Mode().Perm())
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	make := exec.Command(servers.Program(t, "make", "make"), "dist")
 	make.Dir, make.Env = to, append(os.Environ(), "GOFLAGS=-buildvcs=false", "MAKEFLAGS=")
