@@ -225,6 +225,7 @@ func TestMistakesInTheConfig(t *testing.T) {
 		"require: []":                                "f:1: require: the list is empty",
 		"a: b\n---\nc: d":                            "f:2: a second document begins here; keep all settings in one",
 		"serve: {listen: 1":                          "f:1: this is no YAML: ",
+		"store: memory:":                             "f:1: this is no YAML: mapping values are not allowed in this context; quote a value that has a colon",
 		strings.Repeat(" ", maxConfig+1):             "f: it is longer than 1048576 bytes",
 		"redis://:canary@h":                          "f:1: a single value stands here",
 		"redis://:canary@h: {x: y}":                  "f:1: what stands here is no name of a key",

@@ -8,6 +8,7 @@ import (
 	"io"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -53,11 +54,20 @@ func (r *Reader) failYAML(err error) {
 		line, _ = strconv.Atoi(m[1])
 		text = text[len(m[0]):]
 	}
+	if line == 0 && !unplaced.MatchString(text) {
+		line = 1 // the parser names no first line
+	}
+	if strings.Contains(text, "mapping values are not allowed") {
+		text += "; quote a value that has a colon"
+	}
 	if r.HideValues {
 		text = named.ReplaceAllString(text, "'…'")
 	}
 	r.Fail(line, "", "this is no YAML: %s", text)
 }
+
+// unplaced is what the parser says where it knows no line.
+var unplaced = regexp.MustCompile(`control characters|UTF-|alias|anchor|excessive`)
 
 // named is what the parser quotes of the file.
 var named = regexp.MustCompile(`'[^']*'`)
