@@ -53,13 +53,17 @@ func TestRead(t *testing.T) {
 		t.Errorf("the defaults are %+v", m)
 	}
 	for text, want := range map[string]string{
-		"":                              "has no target",
-		"name: x":                       "give a list of targets",
-		"- x":                           "notify.yaml:1: a target is a mapping",
-		"- {name: x, uri: y}":           `line 1: "uri" is no key`,
-		"- {name: x, name: y}":          `"name" is no key, or stands here twice`,
-		"- {name: X, url: 'https://x'}": "lower-case letters",
-		"- {name: x}":                   "give one of url, url-file and command",
+		"":                                    "has no target",
+		"[]":                                  "give a list of targets",
+		"name: x":                             "notify.yaml:1: a mapping stands here; give a list of targets",
+		"- x":                                 "notify.yaml:1: a single value stands here; write keys and values",
+		"- {name: x, uri: y}":                 "notify.yaml:1: uri: ",
+		"- {name: x, name: y}":                "notify.yaml:1: name: it is set on line 1 already",
+		"- {name: x, url: https://secret: 1}": "notify.yaml:1: this is no YAML",
+		"- {name: x, url: 'https://x'}\n---\n- {name: y}":              "notify.yaml:2: a second document begins here",
+		"- {name: x}\n- {name: y, on: 1}":                              "notify.yaml:2: on: is not of the right form",
+		"- {name: X, url: 'https://x'}":                                "lower-case letters",
+		"- {name: x}":                                                  "give one of url, url-file and command",
 		"- {name: x, url: 'https://x', command: [y]}":                  "give one of",
 		"- {name: x, command: [y], secret-file: z}":                    "secret-file is for webhooks",
 		"- {name: x, command: ['']}":                                   "its first element is the program",
@@ -70,7 +74,7 @@ func TestRead(t *testing.T) {
 		"- {name: x, url: 'https://x', on: [late]}":                    `"late" is none of`,
 		"- {name: x, url: 'https://x', on: []}":                        "on: give some of",
 		"- {name: x, url: 'ftp://secret'}":                             "begins with https://",
-		"- {name: x, url: 'https://a'}\n- {name: x, url: 'https://b'}": "notify.yaml:2: another target",
+		"- {name: x, url: 'https://a'}\n- {name: x, url: 'https://b'}": "notify.yaml:2: name: another target, on line 1",
 	} {
 		_, err := Read("notify.yaml", strings.NewReader(text))
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -1,10 +1,10 @@
 package notify
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/strictyaml"
 )
 
 // A Target is where notices go: URL, URLFile or Command says how.
@@ -31,7 +33,7 @@ type Target struct {
 // maxFile bounds the size of a file of targets.
 const maxFile = 1 << 20
 
-// Read reads targets: a list in YAML. An error names the line and what would be right.
+// Read reads targets: a list in YAML. An error names each line that is wrong and what would be right, and shows no value that may be a secret.
 func Read(name string, in io.Reader) ([]Target, error) {
 	data, err := io.ReadAll(io.LimitReader(in, maxFile+1))
 	if err != nil {
@@ -40,49 +42,60 @@ func Read(name string, in io.Reader) ([]Target, error) {
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("%s: has more than %d bytes", name, maxFile)
 	}
-	var list []yaml.Node
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	if err := decoder.Decode(&list); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s: give a list of targets, each with a name and a url, url-file or command: %w", name, err)
+	r := &strictyaml.Reader{Report: &strictyaml.Report{File: name}, HideValues: true}
+	document := r.Document(data, "targets")
+	if r.Failures() > 0 {
+		return nil, r.Err()
 	}
-	if len(list) == 0 {
+	if document == nil {
 		return nil, fmt.Errorf("%s: has no target; give a list, each with a name and a url, url-file or command", name)
 	}
+	list := strictyaml.Items(document)
+	if len(list) == 0 {
+		r.Fail(document.Line, "", "%s stands here; give a list of targets, each with a name and a url, url-file or command", r.Kind(strictyaml.Resolved(document)))
+	}
 	var targets []Target
-	for i := range list {
-		t, err := readTarget(&list[i])
-		if err == nil && slices.ContainsFunc(targets, func(o Target) bool { return o.Name == t.Name }) {
-			err = fmt.Errorf("another target has the name %q", t.Name)
+	lines := map[string]int{}
+	for _, node := range list {
+		t, ok := readTarget(r, node)
+		if !ok {
+			continue
 		}
-		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", name, list[i].Line, err)
+		if first, there := lines[t.Name]; there {
+			r.Fail(node.Line, "name", "another target, on line %d, has the name %q", first, t.Name)
 		}
+		lines[t.Name] = node.Line
 		targets = append(targets, t)
+	}
+	if r.Failures() > 0 {
+		return nil, r.Err()
 	}
 	return targets, nil
 }
 
-func readTarget(node *yaml.Node) (Target, error) {
+// readTarget reads a target, or reports what is wrong with it.
+func readTarget(r *strictyaml.Reader, node *yaml.Node) (Target, bool) {
 	t := Target{On: kinds, Timeout: 10 * time.Second, Attempts: 5, Every: 10 * time.Minute}
 	fields := map[string]any{
 		"name": &t.Name, "on": &t.On, "url": &t.URL, "url-file": &t.URLFile, "secret-file": &t.SecretFile, "command": &t.Command,
 		"timeout": &t.Timeout, "attempts": &t.Attempts, "every": &t.Every, "output": &t.Output,
 	}
-	if node.Kind != yaml.MappingNode {
-		return t, errors.New("a target is a mapping, such as {name: pager, url: https://…}")
+	before := r.Failures()
+	m := r.Mapping(node, "", slices.Sorted(maps.Keys(fields)))
+	if m == nil {
+		return t, false
 	}
-	for i := 0; i < len(node.Content); i += 2 {
-		key, value := node.Content[i], node.Content[i+1]
-		field, known := fields[key.Value]
-		if !known {
-			return t, fmt.Errorf("line %d: %q is no key, or stands here twice; the keys are name, on, url, url-file, secret-file, command, timeout, attempts, every and output", key.Line, key.Value)
-		}
-		delete(fields, key.Value)
-		if err := value.Decode(field); err != nil { // the parser's error would show the value, which may be a secret
-			return t, fmt.Errorf("line %d: %s: is not of the right form: on and command are lists, timeout and every durations such as 10s, attempts a number, output true or false", key.Line, key.Value)
+	for _, key := range m.Keys {
+		if m.Values[key].Decode(fields[key]) != nil { // the parser's error would show the value, which may be a secret
+			r.Fail(m.LineOf(key), key, "is not of the right form: on and command are lists, timeout and every durations such as 10s, attempts a number, output true or false")
 		}
 	}
-	return t, t.check()
+	if r.Failures() == before {
+		if err := t.check(); err != nil {
+			r.Fail(node.Line, "", "%s", err)
+		}
+	}
+	return t, r.Failures() == before
 }
 
 var targetName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
