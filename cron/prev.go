@@ -14,9 +14,9 @@ func (e *Expression) Prev(before time.Time) time.Time {
 		next := e.Next(time.UnixMilli(from))
 		return !next.IsZero() && next.Before(before)
 	}
-	low, high := int64(-1), int64(endOfCalendar+2*day)*1000
+	low, high := int64(-2*day)*1000, int64(endOfCalendar+2*day)*1000 // the calendar begins and ends with the years of the zone
 	if before.Unix() < endOfCalendar {
-		high = max(before.UnixMilli(), 0)
+		high = max(before.UnixMilli(), low+1)
 	}
 	if !leads(low) {
 		return time.Time{}
