@@ -46,14 +46,14 @@ type scripts struct{ acquire, extend, release, choose, queue, leave, watch, list
 
 // newScripts returns the scripts of stores that share keys with other libraries, or of those that do not.
 func newScripts(sharing bool) scripts {
-	live, one := "alone", func(name string) string { return name + "_one" }
+	live, plain, usual := "alone", "plain", func(verb string) string { return verb + "_usual" }
 	if sharing {
-		live, one = "sharing", func(string) string { return "" }
+		live, plain, usual = "sharing", "", func(string) string { return "" }
 	}
 	all := scripts{
-		acquire: newScript("clock", one("acquire"), "record", "batch", live, "grant", "acquire"),
+		acquire: newScript("clock", plain, usual("acquire"), "record", "batch", live, "grant", "acquire"),
 		extend:  newScript("clock", "record", "batch", live, "put", "extend"),
-		release: newScript("clock", one("release"), "record", "batch", live, "grant", "put", "release"),
+		release: newScript("clock", plain, usual("release"), "record", "batch", live, "grant", "put", "release"),
 		choose:  newScript("clock", "record", "batch", live, "grant", "choose"),
 		queue:   newScript("clock", "record", live, "grant", "queue"),
 		leave:   newScript("leave"),

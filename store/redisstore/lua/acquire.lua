@@ -58,9 +58,15 @@ end
 
 local keys, n = records(stride)
 local read = values(keys, n)
-local answer = {}
+local answer, written, all = {}, {}, {}
 for n, key in ipairs(keys) do
   local at = 1 + 3 * n
-  answer[n] = attempt(claim, n, key, read[n], KEYS[n * stride], ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2])
+  local holder, ttl, want = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2]
+  if usual and want == '' and recs[key] == nil and not written[key] then written[key], answer[n] = usual(read[n], holder, ttl) end
+  if answer[n] then
+    all[#all + 1], all[#all + 2] = key, written[key]
+  else
+    answer[n] = attempt(claim, n, key, written[key] or read[n], KEYS[n * stride], holder, ttl, want)
+  end
 end
-store(changed)
+store(changed, all)

@@ -7,3 +7,4 @@ local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local form, head, version = '<BBBBdddddBBH', 48, 1
 local exact, int64 = 9007199254740991, '9223372036854775807'
+local usual = nil -- a function where a script has a short way for what is usual

@@ -31,9 +31,10 @@ local function granted(rec, left_behind, age)
   return {'granted', rec.t, rec.m, left_behind, age}
 end
 
--- store writes records that were granted. They come last: where the user lacks a right in between, the names stay free.
-local function store(recs)
-  local new, all = {}, {}
+-- store writes records that were granted, and what else is in all: keys and values by turns. They come last: where the user lacks a right in between, the names stay free.
+local function store(recs, all)
+  local new = {}
+  all = all or {}
   for _, rec in ipairs(recs) do
     if rec.new then new[#new + 1], new[#new + 2], rec.new = 0, name_of(rec.key), nil end
     all[#all + 1], all[#all + 2] = rec.key, packed(rec)

@@ -15,9 +15,9 @@ local function put_state(rec, state)
   rec.s = state ~= ''
 end
 
--- put_all writes records.
-local function put_all(recs)
-  local all = {}
+-- put_all writes records, and what else is in all: keys and values by turns.
+local function put_all(recs, all)
+  all = all or {}
   for _, rec in ipairs(recs) do all[#all + 1], all[#all + 2] = rec.key, packed(rec) end
   if #all == 2 then put('SET', all[1], all[2]) elseif #all > 0 then put('MSET', unpack(all)) end
 end

@@ -124,7 +124,16 @@ if not published then watched = part .. 'watched' end
 local keys, n = records(stride, watched)
 local read = values(keys, n)
 published = published or read[n + 1]
-local answer = {}
-for i = 1, n do answer[i] = attempt(release, keys[i], read[i], KEYS[i * stride], 4 * i) end
+local answer, written, all = {}, {}, {}
+for i = 1, n do
+  local key, at, short = keys[i], 4 * i, nil
+  if usual and not published and ARGV[at + 2] == '' and recs[key] == nil and not written[key] then short = usual(read[i], ARGV[at], ARGV[at + 1]) end
+  if short then
+    written[key], answer[i] = short, 1
+    all[#all + 1], all[#all + 2] = key, short
+  else
+    answer[i] = attempt(release, key, written[key] or read[i], KEYS[i * stride], at)
+  end
+end
 if #due > 0 then put('ZADD', part .. 'due', unpack(due)) end
-put_all(changed)
+put_all(changed, all)
