@@ -26,6 +26,10 @@ type Detached struct {
 	Holder string
 
 	Token int64 // set by Acquire
+
+	// Plain reports that the record had neither mark nor state when Acquire took the lease, so that a release need not read what it would have to keep.
+	// It is set by Acquire, and may be left false.
+	Plain bool
 }
 
 // DetachedLeases acquires, renews and releases leases for holders outside of this process. It keeps nothing in memory. It is safe for
@@ -115,7 +119,7 @@ func (ds *DetachedLeases) Acquire(ctx context.Context, d Detached, repeated bool
 		return d, 0, err
 	}
 	d.Permit = max(0, slices.Index(t.names, name))
-	d.Token = grant.Token
+	d.Token, d.Plain = grant.Token, grant.Mark == 0 && len(grant.State) == 0
 	left, err := a.left(ctx, name, grant)
 	return d, left, err
 }
@@ -269,7 +273,7 @@ func (ds *DetachedLeases) Release(ctx context.Context, d Detached) error {
 	})
 }
 
-// release reads the record of a lease that is held, and releases it as with says.
+// release reads the record of a lease that is held, unless nothing of it matters, and releases it as with says.
 func (ds *DetachedLeases) release(ctx context.Context, d Detached, with func(store.Record) (store.Release, error)) error {
 	c := ds.client
 	name, holder, err := ds.record(d)
@@ -279,16 +283,27 @@ func (ds *DetachedLeases) release(ctx context.Context, d Detached, with func(sto
 	if err != nil {
 		return err
 	}
-	records, err := c.peek(context.WithoutCancel(ctx), []string{name})
-	if err != nil {
-		return err
+	r := store.Record{}
+	read := !d.Plain || d.Kind == KindElement || c.opts.AtLeast > 0
+	if read {
+		records, err := c.peek(context.WithoutCancel(ctx), []string{name})
+		if err != nil {
+			return err
+		}
+		r = records[0]
 	}
-	rel, err := with(records[0])
+	rel, err := with(r)
 	if err != nil {
 		return err
 	}
 	rel.Name, rel.Holder, rel.Token, rel.Linger = name, holder, d.Token, max(0, rel.Linger)
-	if err := c.releaseBatch([]store.Release{rel})[0]; err != nil {
+	if !read { // a store that is certainly away is reported at once, as when the record is read
+		err = c.releaseOnce(ctx, rel)
+	}
+	if read || errors.Is(err, ErrUnknown) {
+		err = c.releaseBatch([]store.Release{rel})[0]
+	}
+	if err != nil {
 		return fmt.Errorf("releasing %q: %w", d.Name, err)
 	}
 	c.waiters.released(name)

@@ -485,3 +485,42 @@ func TestActionsByOthers(t *testing.T) {
 		}
 	})
 }
+
+// A detached lease of a name without mark and state is one request to acquire and one to release. A state is not forgotten: the release reads that there is one.
+func TestDetachedReleaseReadsWhatItMustKeep(t *testing.T) {
+	s := soloisttest.NewStore()
+	c := soloisttest.NewReplica(t, s, soloist.Config{})
+	d := soloist.Detached{Kind: soloist.KindLock, Name: "close-month", Holder: "a#1"}
+	release := func(want int, opts soloist.Options) {
+		t.Helper()
+		leases := c.With(opts).Detached()
+		got, _, err := leases.Acquire(t.Context(), d, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := s.Calls()
+		if err := leases.Release(t.Context(), got); err != nil {
+			t.Fatal(err)
+		}
+		if calls := s.Calls() - before; calls != want {
+			t.Errorf("%d requests to release, want %d", calls, want)
+		}
+	}
+	release(1, soloist.Options{})
+	release(2, soloist.Options{AtLeast: time.Nanosecond}) // it depends on how old the lease is
+
+	l, err := c.TryLock(t.Context(), "close-month")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(l.SetState(t.Context(), []byte("page 7")), l.Release()); err != nil {
+		t.Fatal(err)
+	}
+	release(2, soloist.Options{})
+	if _, err := s.Sweep(t.Context(), 1000); err != nil {
+		t.Fatal(err)
+	}
+	if l, err = c.TryLock(t.Context(), "close-month"); err != nil || string(l.State()) != "page 7" {
+		t.Errorf("%q, %v", l.State(), err)
+	}
+}

@@ -100,6 +100,15 @@ func (l *Lease) tellReleased(err error) error {
 	return nil
 }
 
+// releaseOnce sends one release, also if ctx has ended.
+func (c *core) releaseOnce(ctx context.Context, r store.Release) error {
+	errs, err := c.releases.ask(context.WithoutCancel(ctx), []store.Release{r})
+	if err != nil {
+		return err
+	}
+	return errs[0]
+}
+
 // releaseBatch sends one batch of releases. It retries those whose outcome is unknown for two request timeouts.
 func (c *core) releaseBatch(releases []store.Release) []error {
 	return c.releaseBatchUntil(releases, nil)

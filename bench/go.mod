@@ -21,6 +21,7 @@ require (
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
 	github.com/soloist-dev/soloist v0.0.0
+	github.com/soloist-dev/soloist/server v0.0.0
 	github.com/soloist-dev/soloist/store/cassandrastore v0.0.0
 	github.com/soloist-dev/soloist/store/dynamostore v0.0.0
 	github.com/soloist-dev/soloist/store/etcdstore v0.0.0
@@ -67,6 +68,7 @@ require (
 	github.com/go-co-op/gocron/v2 v2.21.2 // indirect
 	github.com/go-ole/go-ole v1.2.6 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
+	github.com/google/jsonschema-go v0.4.3 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
@@ -103,6 +105,7 @@ require (
 
 replace (
 	github.com/soloist-dev/soloist => ..
+	github.com/soloist-dev/soloist/server => ../server
 	github.com/soloist-dev/soloist/store/cassandrastore => ../store/cassandrastore
 	github.com/soloist-dev/soloist/store/dynamostore => ../store/dynamostore
 	github.com/soloist-dev/soloist/store/etcdstore => ../store/etcdstore

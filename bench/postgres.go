@@ -16,8 +16,9 @@ func postgresBackend() backend {
 		s, err := pgstore.OpenURL(ctx, url)
 		return migrated(ctx, s, err)
 	}
+	ours := oursOn(open)
 	return backend{
-		name: "PostgreSQL", start: startPostgres, open: open, specs: append(postgresPeers(), oursOn(open)),
+		name: "PostgreSQL", start: startPostgres, open: open, specs: append(postgresPeers(), ours, serviceOn(ours)),
 		java: []javaSpec{{name: "ShedLock, JdbcTemplate", provider: "jdbc", prepare: postgresShedLockTable}},
 	}
 }

@@ -20,7 +20,7 @@ func redisBackend() backend {
 	ours.sends = []string{"eval", "evalsha", "subscribe", "ssubscribe", "unsubscribe", "sunsubscribe"}
 	given := oursOn(openGiven)
 	given.name, given.cases, given.sends = "soloist, given client", "ABD", ours.sends
-	return backend{name: "Redis", start: startRedis, open: open, specs: append(redisPeers(), ours, given), java: []javaSpec{
+	return backend{name: "Redis", start: startRedis, open: open, specs: append(redisPeers(), ours, given, serviceOn(ours), bareService()), java: []javaSpec{
 		{name: "ShedLock, Jedis", provider: "jedis"},
 		{name: "Redisson RLock", provider: "redisson"},
 		{name: "Redisson RFencedLock", provider: "redisson-fenced"},

@@ -49,6 +49,7 @@ type ticket struct {
 	Token   int64        `json:"t"`
 	TTL     int64        `json:"d"`           // in milliseconds
 	AtLeast int64        `json:"a,omitempty"` // in milliseconds
+	Plain   bool         `json:"b,omitempty"` // as Detached.Plain
 	Element *elementTerm `json:"e,omitempty"`
 }
 
@@ -76,7 +77,7 @@ var holderText = base32.StdEncoding.WithPadding(base32.NoPadding)
 func (t ticket) detached() soloist.Detached {
 	hash := sha256.Sum256(append([]byte("soloist lease\x00"), t.Secret...))
 	holder := t.Replica + "#" + strings.ToLower(holderText.EncodeToString(hash[:secretSize]))
-	return soloist.Detached{Kind: t.Kind, Name: t.Name, Job: t.Job, Limit: t.Limit, Permit: t.Permit, Holder: holder, Token: t.Token}
+	return soloist.Detached{Kind: t.Kind, Name: t.Name, Job: t.Job, Limit: t.Limit, Permit: t.Permit, Holder: holder, Token: t.Token, Plain: t.Plain}
 }
 
 // client returns the client for what is done with the lease.
@@ -240,7 +241,7 @@ func (c *call) grant(ctx context.Context, t ticket, opts soloist.Options, repeat
 	if err != nil {
 		return t, 0, err
 	}
-	t.Token, t.Permit = got.Token, got.Permit
+	t.Token, t.Permit, t.Plain = got.Token, got.Permit, got.Plain
 	if c.stillKnown() {
 		return t, left, nil
 	}

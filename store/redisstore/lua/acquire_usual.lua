@@ -1,5 +1,5 @@
 -- usual is what the usual claim writes, and the token: of a name that is free and whose record is plain. It returns nil of any other, which is left to the
--- functions of acquire.lua, as whatever is not as usual is. They do the same for ten times the work.
+-- functions of acquire.lua, as whatever is not as usual is. They do the same with more work.
 usual = function(v, holder, ttl)
   local r, w, t, u, _, e, d = plain(v)
   if r ~= 1 or u > now or t >= exact then return nil end

@@ -1,5 +1,5 @@
 -- usual is what the usual release writes: of a live lease whose record is plain and is due for a sweep early enough, which nobody stands in line for, and which
--- leaves nothing. It returns nil of any other, which is left to the functions of release.lua. They do the same for ten times the work.
+-- leaves nothing. It returns nil of any other, which is left to the functions of release.lua. They do the same with more work.
 usual = function(v, holder, token)
   local r, w, t, u, g, e, d, before = plain(v)
   if r ~= 0 or w ~= 0 or u <= now or d == 0 or d > now or t ~= tonumber(token) or before ~= holder then return nil end
