@@ -142,7 +142,7 @@ func (j *plannedJob) pickRun(state *jobState, g store.Grant, t trip, died bool) 
 	inTime := j.claimedInTime()
 	if died {
 		earliest, latest := t.granted(g.ExpiredAge)
-		run = j.lastRun(*state, j.due(lookBack(earliest, latest, g.ExpiredAge)))
+		run = j.lastRun(*state, j.asRecorded(*state).due(lookBack(earliest, latest, g.ExpiredAge)))
 		// It had left out what this replica has claimed in time, if that is older.
 		leftOut := !inTime.IsZero() && inTime.Before(run.scheduled) && run.manual == 0 && run.key() != state.Pending
 		switch {
@@ -155,6 +155,15 @@ func (j *plannedJob) pickRun(state *jobState, g store.Grant, t trip, died bool) 
 	}
 	run = j.nextRun(*state, j.dueNow(asOf{due: t.asked, missed: t.answered})) // of what is due since it was asked nobody has asked whether it may run
 	return run, died && j.timely.refused && run.manual == 0 && run.scheduled.Equal(inTime)
+}
+
+// asRecorded returns the job as the holder before knew it, which may have known it for a shorter time than this replica: as long as the record says.
+func (j *plannedJob) asRecorded(state jobState) *plannedJob {
+	then := *j
+	if state.Since > 0 {
+		then.since = time.UnixMilli(state.Since)
+	}
+	return &then
 }
 
 // putOff notes that the run of a holder that died comes after an older one.

@@ -49,6 +49,33 @@ func cutOff(t *testing.T, job soloist.Job, test func(t *testing.T, r *recorder, 
 	})
 }
 
+// A replica that has known the job for longer than the record says takes over the run that the dead one was at, and not one from before the record was made.
+func TestTakeoverByOneThatHasKnownTheJobForLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		var r recorder
+		one := soloisttest.NewStore()
+		two := one.Share()
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), TTL: 6 * time.Second, Missed: soloist.MissedAll, Grace: time.Second}
+		job.Do = r.do
+		one.Stall()
+		start(t, soloisttest.NewReplica(t, one, soloist.Config{}), job)
+		time.Sleep(90 * time.Second)
+		job.Do = func(ctx context.Context, run soloist.Run) error {
+			_ = r.do(ctx, run)
+			two.Stall()
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		start(t, soloisttest.NewReplica(t, two, soloist.Config{}), job)
+		time.Sleep(31 * time.Second)
+		one.Heal()
+		time.Sleep(30 * time.Second)
+		check(t, "scheduled", r.scheduled(begin), []time.Duration{2 * time.Minute, 2 * time.Minute})
+		two.Heal()
+	})
+}
+
 // A dead replica's run is taken over when its lease ends, even if the job is not due then and the run is later than Grace.
 func TestTakeoverDoesNotWaitForTheNextTime(t *testing.T) {
 	job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), TTL: 6 * time.Second, Grace: time.Second}

@@ -25,6 +25,9 @@ type Omission struct {
 	Tries  bool          // attempts are bounded: a replica that dies before it begins has had one
 }
 
+// allowance is by how much the client takes clocks to differ when it looks back at what a replica that died had begun.
+const allowance = 2 * time.Second
+
 // omitted checks that what a well replica could have begun was begun.
 func (c *jobCheck) omitted() {
 	rule := c.rule.Omission
@@ -42,7 +45,8 @@ func (c *jobCheck) omitted() {
 		if from < rule.From {
 			continue
 		}
-		were := slices.DeleteFunc(slices.Clone(well), func(e Event) bool { return e.At > c.instant(s)-c.rule.Skew || e.Until < to+c.rule.Skew })
+		seen := max(to, diedWith(leases, from, to)+rule.Look)
+		were := slices.DeleteFunc(slices.Clone(well), func(e Event) bool { return e.At > c.instant(s)-c.rule.Skew || e.Until < seen+c.rule.Skew })
 		if len(were) == 0 || c.begunFor(s) || c.rule.AtMostOnce && c.begun(s) || c.excused(s, from, to, leases, were) {
 			continue
 		}
@@ -50,6 +54,17 @@ func (c *jobCheck) omitted() {
 			fmt.Sprintf("%s (%v) was begun by nobody, although %s was well from %v to %v", utc(s), from, were[0].Replica, were[0].At, were[0].Until),
 			c.around(from, to)})
 	}
+}
+
+// diedWith is until when a time that could be begun from an instant on was at somebody who died or was cut off: who comes next must be well then. It is 0 if it was
+// at nobody.
+func diedWith(leases []*lease, from, to time.Duration) (until time.Duration) {
+	for _, l := range leases {
+		if l.from >= from && l.from <= to && l.released == Never {
+			until = max(until, l.until)
+		}
+	}
+	return until
 }
 
 // notRepeated checks that a job with a fixed delay is claimed again by somebody after each run that was recorded, if one replica was well from when it
@@ -94,7 +109,7 @@ func (c *jobCheck) excused(scheduled int64, from, to time.Duration, leases []*le
 			return true
 		}
 	}
-	if rule.Tries && slices.ContainsFunc(leases, func(l *lease) bool { return l.from >= from-rule.Spaced-c.rule.Skew && l.released == Never }) {
+	if rule.Tries && slices.ContainsFunc(leases, func(l *lease) bool { return l.from >= from-rule.Spaced-max(c.rule.Skew, allowance) && l.released == Never }) {
 		return true
 	}
 	if c.diedInARow(leases, from, well) || c.passedOver(scheduled, to) {

@@ -95,8 +95,8 @@ func (w *world) jobRule(j JobPlan) proof.JobRule {
 		}
 		return rule
 	}
-	if j.Other > 0 || !allowed { // it is run at the times of either schedule, or of a wrong clock
-		rule.Takeover = false
+	if j.Other > 0 || !allowed { // it is run at the times of either schedule, or of a wrong clock; a successor may take a run that was cut off for one of another time
+		rule.Takeover, rule.Attempts = false, 0
 		return rule
 	}
 	rule.Next = j.next()
@@ -104,7 +104,7 @@ func (w *world) jobRule(j JobPlan) proof.JobRule {
 		rule.Missed = proof.Missed{Policy: j.Missed, Cap: j.Cap, Grace: j.Grace, Queued: queued}
 	}
 	rule.Omission = w.omission(j)
-	if j.Attempts > 0 {
+	if j.Attempts > 0 || j.Uneven { // a successor with another Grace may find that the time was missed
 		rule.Takeover = false
 	}
 	if j.Person || j.AtLeast > 0 || j.Jitter > 0 {
