@@ -128,7 +128,7 @@ demo: $(SOLOIST) ## build bin/soloist and show it at work
 	@$(SOLOIST) demo $(ARGS)
 
 bench: servers ## run the benchmarks of the core and of the stores, BENCHTIME (200ms) each, and then peers side by side
-	@$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) . ./cron ./store/sqlitestore
+	@$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) . ./cron ./store/sqlitestore ./bench
 	@$(GO) run ./bench $(ARGS)
 
 pictures: servers ## make the pictures of the dashboard for the documentation anew

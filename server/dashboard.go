@@ -24,7 +24,7 @@ var files embed.FS
 const dashboardPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // paintWithin is how long a page waits for the store. After that it shows what was read before, or that the store is being read.
-const paintWithin = 150 * time.Millisecond
+const paintWithin = 100 * time.Millisecond
 
 // A page is one of the dashboard.
 type page struct {

@@ -109,7 +109,9 @@ func (c *jobCheck) excused(scheduled int64, from, to time.Duration, leases []*le
 			return true
 		}
 	}
-	if rule.Tries && slices.ContainsFunc(leases, func(l *lease) bool { return l.from >= from-rule.Spaced-max(c.rule.Skew, allowance) && l.released == Never }) {
+	if rule.Tries && slices.ContainsFunc(leases, func(l *lease) bool {
+		return l.from >= from-rule.Spaced-max(c.rule.Skew, allowance) && l.released == Never
+	}) {
 		return true
 	}
 	if c.diedInARow(leases, from, well) || c.passedOver(scheduled, to) {

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	api "github.com/soloist-dev/soloist/server"
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/test/servers"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// BenchmarkPages measures how long an instance of the service takes for a page, with 10,000 jobs and 100,000 locks in the store: the first page of an instance that
+// has just started, and one of an instance that has read the store.
+func BenchmarkPages(b *testing.B) {
+	for _, of := range []backend{redisBackend(), postgresBackend()} {
+		b.Run(of.name, func(b *testing.B) {
+			server, err := of.start(b)
+			if err != nil {
+				b.Fatal(err)
+			}
+			s, err := of.open(b.Context(), server.url)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Cleanup(func() { _ = s.Close() })
+			fill(b, s)
+			for _, path := range []string{"/", "/jobs", "/locks", "/timeline"} {
+				b.Run("first"+path, func(b *testing.B) {
+					for b.Loop() {
+						b.StopTimer()
+						instance, end := instanceOn(b, s)
+						b.StartTimer()
+						get(b, instance, path)
+						b.StopTimer()
+						end()
+						b.StartTimer()
+					}
+				})
+				b.Run("later"+path, func(b *testing.B) {
+					instance, end := instanceOn(b, s)
+					defer end()
+					servers.Wait(b, "the store to be read", func() bool {
+						page := get(b, instance, "/")
+						return strings.Contains(page, ">100000<") && strings.Contains(page, ">10000<")
+					})
+					for b.Loop() {
+						get(b, instance, path)
+					}
+				})
+			}
+		})
+	}
+}
+
+// fill makes the records of 10,000 jobs and 100,000 locks.
+func fill(b *testing.B, s store.Store) {
+	b.Helper()
+	const locks, batch = 100_000, 1000
+	for from := 0; from < locks; from += batch {
+		var claims []store.Claim
+		for i := range batch {
+			claims = append(claims, store.Claim{Name: fmt.Sprintf("lock/lock-%06d", from+i), Holder: "a#b", TTL: 24 * time.Hour})
+		}
+		if _, err := s.Acquire(b.Context(), claims); err != nil {
+			b.Fatal(err)
+		}
+	}
+	c, err := soloist.New(s, soloist.Config{Logger: quiet, RequestTimeout: time.Minute})
+	if err != nil {
+		b.Fatal(err)
+	}
+	jobs := make([]soloist.Job, 10_000)
+	for i := range jobs {
+		jobs[i] = soloist.Job{Name: fmt.Sprintf("job-%05d", i), Schedule: soloist.Every(time.Hour), Do: func(context.Context, soloist.Run) error { return nil }}
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	ended := make(chan error)
+	go func() { ended <- c.Run(ctx, jobs...) }()
+	servers.Wait(b, "the jobs to be registered", func() bool {
+		_, err := c.Admin().Job(b.Context(), jobs[len(jobs)-1].Name)
+		return err == nil
+	})
+	cancel()
+	if err := <-ended; err != nil {
+		b.Fatal(err)
+	}
+	_ = c.Close()
+}
+
+// instanceOn starts an instance of the service.
+func instanceOn(b *testing.B, s store.Store) (handler http.Handler, end func()) {
+	b.Helper()
+	c, err := soloist.New(s, soloist.Config{Logger: quiet, RequestTimeout: time.Minute})
+	if err != nil {
+		b.Fatal(err)
+	}
+	instance, err := api.New(c, api.Config{OpenActions: true, Logger: quiet})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return instance, func() {
+		instance.Drain()
+		_ = c.Close()
+	}
+}
+
+// get gets a page.
+func get(b *testing.B, handler http.Handler, path string) string {
+	b.Helper()
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, httptest.NewRequestWithContext(b.Context(), http.MethodGet, "http://localhost"+path, nil))
+	if w.Code != http.StatusOK {
+		b.Fatalf("%s: %d", path, w.Code)
+	}
+	return w.Body.String()
+}
+
+// asService makes this binary be an instance of the service, on the Redis of this URL.
+const asService = "SOLOIST_BENCH_TEST_SERVICE"
+
+// waitingRequests is how many requests may wait in that instance.
+const waitingRequests = 5000
+
+// beService serves until its input ends, and writes its address first.
+func beService(url string) error {
+	s, err := redisBackend().open(context.Background(), url)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	c, err := soloist.New(s, soloist.Config{Logger: quiet})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	handler, err := api.New(c, api.Config{OpenActions: true, Logger: quiet, MaxWaiting: waitingRequests})
+	if err != nil {
+		return err
+	}
+	run, err := serve(handler, time.Minute, handler.Drain)
+	if err != nil {
+		return err
+	}
+	defer run.Close()
+	fmt.Println(strings.TrimPrefix(run.url, "http://"))
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+// BenchmarkServiceMemory measures the memory of an instance of the service on Redis, in which 5,000 requests wait for leases and 1,000 connections hold one.
+func BenchmarkServiceMemory(b *testing.B) {
+	const holds = 1000
+	server, err := redisBackend().start(b)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for round := 0; b.Loop(); round++ {
+		func() {
+			instance := exec.CommandContext(b.Context(), os.Args[0])
+			instance.Env = append(os.Environ(), asService+"="+server.url)
+			instance.Stderr = os.Stderr
+			input, _ := instance.StdinPipe()
+			output, _ := instance.StdoutPipe()
+			if err := instance.Start(); err != nil {
+				b.Fatal(err)
+			}
+			defer func() {
+				_ = input.Close()
+				_ = instance.Wait()
+			}()
+			var address string
+			if _, err := fmt.Fscanln(output, &address); err != nil {
+				b.Fatal(err)
+			}
+			idle := resident(b, instance.Process.Pid)
+			send := func(path, body string) net.Conn {
+				conn, err := net.Dial("tcp", address)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, address, len(body), body); err != nil {
+					b.Fatal(err)
+				}
+				return conn
+			}
+			status := func(conn net.Conn) string {
+				line, err := bufio.NewReader(conn).ReadString('\n')
+				if err != nil {
+					b.Fatal(err)
+				}
+				return line
+			}
+			var all []net.Conn
+			for i := range holds {
+				all = append(all, send(fmt.Sprintf("/v1/locks/held-%d-%d/hold", round, i), `{"ttl": 60}`))
+			}
+			for _, conn := range all {
+				if line := status(conn); !strings.Contains(line, "200") {
+					b.Fatal(line)
+				}
+			}
+			for i := range waitingRequests {
+				all = append(all, send(fmt.Sprintf("/v1/locks/held-%d-%d/acquire", round, i%holds), `{"ttl": 60, "wait": 600}`))
+			}
+			servers.Wait(b, "all requests to wait", func() bool {
+				conn := send("/v1/locks/free/acquire", `{"ttl": 1}`)
+				defer conn.Close()
+				return strings.Contains(status(conn), "503") // there is no place left
+			})
+			b.ReportMetric(resident(b, instance.Process.Pid), "MB")
+			b.ReportMetric(idle, "MB-idle")
+			for _, conn := range all {
+				_ = conn.Close()
+			}
+		}()
+	}
+}
+
+// resident is how much memory of a process is resident, in MB.
+func resident(b *testing.B, pid int) float64 {
+	b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		b.Skip(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		var kb float64
+		if n, _ := fmt.Sscanf(line, "VmRSS: %f kB", &kb); n == 1 {
+			return kb / 1000
+		}
+	}
+	b.Fatal("it has no resident memory")
+	return 0
+}
