@@ -123,9 +123,7 @@ func (j *plannedJob) close(state *jobState, g store.Grant, t trip) {
 // sawClaims learns which claims kept a scheduled time from being missed: this replica's, unless a run has been recorded since, and one
 // that was given back. What was claimed earlier is run first.
 func (j *plannedJob) sawClaims(state jobState, g store.Grant) {
-	if j.timely.refused && j.timely.mark != g.Mark {
-		j.timely = timelyClaim{}
-	}
+	j.forgetEarlier(g.Mark)
 	if state.Claimed <= j.mark {
 		return
 	}

@@ -76,6 +76,38 @@ func TestTakeoverByOneThatHasKnownTheJobForLonger(t *testing.T) {
 	})
 }
 
+// A claim that was made in time is remembered as that, although an earlier one of the same replica was refused and it had not heard that the run in its way had been
+// recorded: the answer may come when the time would be missed.
+func TestClaimInTimeBehindOneThatWasRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		var r recorder
+		one := soloisttest.NewStore()
+		two := one.Share()
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(3 * time.Second), TTL: 6 * time.Second, Grace: 1500 * time.Millisecond}
+		job.Do = r.do
+		start(t, soloisttest.NewReplica(t, one, soloist.Config{}), job)
+		synctest.Wait()
+		job.Do = func(ctx context.Context, run soloist.Run) error {
+			time.Sleep(2 * time.Second)
+			return r.do(ctx, run)
+		}
+		other := start(t, soloisttest.NewReplica(t, two, soloist.Config{}), job)
+		time.Sleep(2900 * time.Millisecond)
+		one.Slow(10 * time.Millisecond) // so that the other is first at 3 s
+		time.Sleep(200 * time.Millisecond)
+		one.Slow(0)
+		time.Sleep(2400 * time.Millisecond)
+		other()
+		time.Sleep(400 * time.Millisecond)
+		one.Slow(2 * time.Second)
+		time.Sleep(2 * time.Second)
+		one.Slow(0)
+		time.Sleep(time.Second)
+		check(t, "scheduled", r.scheduled(begin), []time.Duration{3 * time.Second, 6 * time.Second})
+	})
+}
+
 // A dead replica's run is taken over when its lease ends, even if the job is not due then and the run is later than Grace.
 func TestTakeoverDoesNotWaitForTheNextTime(t *testing.T) {
 	job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), TTL: 6 * time.Second, Grace: time.Second}

@@ -78,7 +78,8 @@ type plannedJob struct {
 // A timelyClaim is a claim that this replica has made and not been granted, because the name was taken. Scheduled times that it was in time for
 // are not missed while it lasts. With policies other than MissedSkip what is missed is run, so that it makes no difference.
 type timelyClaim struct {
-	at      time.Time // when the job was claimed; zero if it has not been
+	at      time.Time // when the job was claimed first; zero if it has not been
+	last    time.Time // when it was claimed last
 	refused bool      // because of a lease that was granted when such a time was due
 	mark    int64     // of the record when it was refused
 }
@@ -235,16 +236,25 @@ func (j *plannedJob) claim(mark int64, now time.Time) {
 	if j.claimedInTime().IsZero() {
 		j.timely = timelyClaim{at: now}
 	}
+	j.timely.last = now
 	j.claimed, j.behind = mark, false
 }
 
+// forgetEarlier forgets all claims but the last if the job has another mark than when they were refused: a run has been recorded since.
+func (j *plannedJob) forgetEarlier(mark int64) {
+	if j.timely.refused && j.timely.mark != mark {
+		j.timely = timelyClaim{at: j.timely.last, last: j.timely.last}
+	}
+}
+
 // refused notes by which lease the claim was refused. One that is from before the scheduled time was due is that of another run, which may
-// take so long that the time is missed; and so is one that comes after a run which was recorded.
+// take so long that the time is missed.
 func (j *plannedJob) refused(r store.Record, now time.Time) {
 	j.mark = max(j.mark, r.Mark)
+	j.forgetEarlier(r.Mark)
 	granted := now.Add(-r.Age)
 	due := j.claimedInTime()
-	if due.IsZero() || r.Holder == "" || granted.Before(j.job.start(due)) || j.timely.refused && r.Mark != j.timely.mark {
+	if due.IsZero() || r.Holder == "" || granted.Before(j.job.start(due)) {
 		j.timely = timelyClaim{}
 		return
 	}

@@ -68,11 +68,11 @@ func (w *world) wrong(job string, e proof.Event, text string) {
 	w.found = append(w.found, proof.Violation{Checker: historyChecker, Name: job, Text: text, Excerpt: proof.History{e}})
 }
 
-// doubted reports whether the record need not report a run: it was lost, at the latest when it was to be recorded, and nobody could say until then whether a
-// transaction of it had been committed, which would have recorded the run in another way.
+// doubted reports whether the record need not report a run: it was lost, at the latest when it was to be recorded, or released with the state as it was, and nobody
+// could say until then whether a transaction of it had been committed, which would have recorded the run in another way.
 func (w *world) doubted(h proof.History, run proof.Event) bool {
 	lost := run.Result == proof.Lost || run.Result == proof.Failed && slices.ContainsFunc(h, func(e proof.Event) bool {
-		return e.Kind == proof.Loss && e.Name == recordOfJob(run.Name) && e.Token == run.Token
+		return (e.Kind == proof.Loss || e.Kind == proof.Release && e.State == 0) && e.Name == recordOfJob(run.Name) && e.Token == run.Token
 	})
 	return lost && w.plan.Commits > 0
 }
