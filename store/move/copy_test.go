@@ -71,7 +71,7 @@ func carries(t *testing.T, next func(move.Phase) move.Phase) {
 			if err = errors.Join(err, out[0].Err); err != nil {
 				t.Fatal(err)
 			}
-			r := store.Release{Name: name, Holder: "h", Token: out[0].Grant.Token, Mark: int64(i) * 7, Retain: store.Forever}
+			r := store.Release{Name: name, Holder: "h", Token: out[0].Grant.Token, Mark: int64(i+1) * 7, Retain: store.Forever}
 			if name == "state" {
 				r.State = []byte("left")
 			}

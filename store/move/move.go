@@ -48,6 +48,9 @@ func (p *Phase) UnmarshalText(text []byte) error {
 	return fmt.Errorf("move: phase %.40q: give old-only, old-decides, new-decides or new-only", text)
 }
 
+// middle reports whether both stores are in use.
+func (p Phase) middle() bool { return p == OldDecides || p == NewDecides }
+
 func (p Phase) check() error {
 	if p < OldOnly || p > NewOnly {
 		return fmt.Errorf("move: phase %d: give OldOnly, OldDecides, NewDecides or NewOnly", int(p))

@@ -21,7 +21,7 @@ type doer func(b *both, todo task, batch []twins, r *Report) (again []twins, err
 
 // scan reads both lists and calls do with the names that differ and are free, with some batches at once.
 func scan(ctx context.Context, oldStore, newStore store.Store, phase Phase, o Options, do doer) (Report, error) {
-	if phase != OldDecides && phase != NewDecides {
+	if !phase.middle() {
 		return Report{}, fmt.Errorf("move: phase %v: records are copied in the phases %v and %v", phase, OldDecides, NewDecides)
 	}
 	if o.Next != 0 && o.Next != phase-1 && o.Next != phase+1 {
@@ -29,7 +29,7 @@ func scan(ctx context.Context, oldStore, newStore store.Store, phase Phase, o Op
 	}
 	w := &work{
 		both: pair(oldStore, newStore, phase), do: do, progress: o.Progress, abandoned: o.Abandoned,
-		tokens: o.Next != OldDecides && o.Next != NewDecides, slots: make(chan struct{}, copyAtOnce), pace: newPace(),
+		tokens: !o.Next.middle(), slots: make(chan struct{}, copyAtOnce), pace: newPace(),
 	}
 	unread := w.list(ctx)
 	w.running.Wait()

@@ -15,7 +15,17 @@ type twins struct {
 
 // same reports whether a name needs no copy. It does not compare the tokens unless the next phase needs those that the store that decides now has to be the greater ones.
 func (p twins) same(tokens bool) bool {
-	return p.agree() && (!tokens || p.truth.Token > p.shadow.Token) && !p.interrupted()
+	if tokens {
+		return p.agree() && p.truth.Token > p.shadow.Token && !p.interrupted()
+	}
+	return p.agree() && !p.interrupted() || p.plain() && p.truth.Token == 0
+}
+
+// plain reports whether the name was released in order, and has no mark and no state in either store: all that a record of it tells is a token. A store that
+// forgets soon does not list it any more, while the other one still does.
+func (p twins) plain() bool {
+	bare := func(r store.Record) bool { return r.Free() && r.Holder == "" && r.Mark == 0 && len(r.State) == 0 }
+	return bare(p.truth) && bare(p.shadow)
 }
 
 // agree reports whether the stores have the same mark and state.

@@ -80,7 +80,10 @@ func newMovingFleet(seed uint64) *movingFleet {
 	return f
 }
 
-var movedNames = []string{"a", "b"}
+var movedNames = []string{"a", "b", plainName}
+
+// plainName has neither a mark nor a state, and one of the stores forgets it as soon as it is released.
+const plainName = "plain"
 
 func (f *movingFleet) n(n int) int {
 	f.mu.Lock()
@@ -117,6 +120,8 @@ func (f *movingFleet) run(t *testing.T) {
 		orders[i] = make(chan move.Phase)
 		all.Go(func() { f.replica(t, fmt.Sprintf("r%d", i), orders[i], done) })
 	}
+	var forgetting sync.WaitGroup
+	forgetting.Go(f.forget)
 	for i, phase := range phases {
 		for _, order := range orders {
 			order <- phase
@@ -129,11 +134,29 @@ func (f *movingFleet) run(t *testing.T) {
 		f.pause(200 * time.Millisecond)
 	}
 	close(f.stopping)
+	forgetting.Wait()
 	for _, order := range orders {
 		close(order)
 	}
 	all.Wait()
 	f.late.Wait()
+}
+
+// forget lets one of the stores forget what it may, all the time, as Redis does.
+func (f *movingFleet) forget() {
+	s := f.before
+	if f.oneIn(2) {
+		s = f.after
+	}
+	forgetful := &recorded{s, f.rec, "forgetful"}
+	for {
+		select {
+		case <-f.stopping:
+			return
+		case <-time.After(time.Duration(1 + f.n(int(20*time.Millisecond)))):
+			_, _ = forgetful.Sweep(context.Background(), 100)
+		}
+	}
 }
 
 // copy copies until nothing is left to do before the next phase. With some seeds it is for both neighbors.
@@ -239,7 +262,8 @@ func (p *movingProcess) work() {
 	n := f.holders
 	f.mu.Unlock()
 	c := store.Claim{Name: movedNames[f.n(len(movedNames))], Holder: fmt.Sprintf("%s-%d", p.name, n), TTL: simulatedTTL}
-	if f.oneIn(3) {
+	plain := c.Name == plainName
+	if !plain && f.oneIn(3) {
 		c.Mark = int64(1 + f.n(n))
 	}
 	begin := f.rec.now()
@@ -249,7 +273,7 @@ func (p *movingProcess) work() {
 	}
 	belief := proof.Event{Kind: proof.Belief, Replica: p.name, Name: c.Name, Holder: c.Holder, Token: grant.Token, At: f.rec.now(), Until: begin + simulatedTTL}
 	state := func() []byte {
-		if f.oneIn(3) {
+		if plain || f.oneIn(3) {
 			return nil
 		}
 		return []byte(c.Holder + strings.Repeat("+", f.n(3)))
@@ -257,7 +281,7 @@ func (p *movingProcess) work() {
 	for range f.n(3) {
 		f.pause(simulatedTTL / 3)
 		e := store.Extension{Name: c.Name, Holder: c.Holder, Token: grant.Token, TTL: simulatedTTL, State: state()}
-		if f.oneIn(4) {
+		if !plain && f.oneIn(4) {
 			e.Mark = grant.Mark + int64(f.n(3))
 		}
 		at := f.rec.now()
@@ -281,6 +305,9 @@ func (p *movingProcess) work() {
 		return
 	}
 	r := store.Release{Name: c.Name, Holder: c.Holder, Token: grant.Token, Mark: grant.Mark + int64(f.n(2)), State: state(), Retain: store.Forever}
+	if plain {
+		r.Mark, r.Retain = 0, 0
+	}
 	if f.oneIn(6) {
 		r.Linger = time.Duration(1 + f.n(int(simulatedTTL)))
 	}
