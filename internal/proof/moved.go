@@ -1,7 +1,20 @@
 package proof
 
-// Moved leaves out of the history of a fleet that moves between two stores, by package store/move, what refusals tell then and no single store would tell.
-func Moved(h History) History { return settled(grantedTokens(h)) }
+// Moved leaves out of the history of a fleet that moves between two stores, by package store/move, what refusals tell then and no single store would tell, and
+// allows for releases of which no more than a part took effect.
+func Moved(h History) History { return settled(grantedTokens(inPart(h))) }
+
+// inPart adds, to each release without an outcome that leaves a state, one that leaves none: if it reached one store alone, and a replica in the other middle
+// phase was granted the name next, the name was free, and the state is that of before. No one can see which of two states with one mark is newer.
+func inPart(h History) History {
+	for _, e := range h {
+		if e.Kind == Release && e.Result == Unknown && e.State != 0 {
+			e.State, e.Mark, e.Linger = 0, 0, 0
+			h = append(h, e)
+		}
+	}
+	return h
+}
 
 // grantedTokens leaves out refusals that tell a token which nobody was granted: while replicas are in both middle phases, it may be that of the other store.
 func grantedTokens(h History) History {

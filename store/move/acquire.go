@@ -21,28 +21,30 @@ type claiming struct {
 // token above the shadow's, and else only to read the record. Two requests, one more if the records differ, and one or two more if a claim is refused by the
 // second store.
 func (b *both) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
-	outcomes, granted, err := b.claim(ctx, claims)
+	outcomes, all, granted, err := b.claim(ctx, claims)
 	if err != nil {
 		for _, c := range claims {
-			b.doubted.put(c, struct{}{})
+			d := b.doubtOf(c)
+			d.unheard = true
+			b.doubted.put(c, d)
 		}
 		return nil, err
 	}
 	b.level(ctx, granted)
-	for i, c := range claims {
-		if errors.Is(outcomes[i].Err, store.ErrUnknown) {
-			b.doubted.put(c, struct{}{})
+	for _, c := range all {
+		if errors.Is(c.outcome.Err, store.ErrUnknown) {
+			b.learn(c)
 		} else {
-			b.doubted.remove(c)
+			b.doubted.remove(c.claim)
 		}
 	}
 	return outcomes, nil
 }
 
-// claim is Acquire, but for making the records of what is granted agree.
-func (b *both) claim(ctx context.Context, claims []store.Claim) (outcomes []store.Outcome, granted []*claiming, err error) {
+// claim is Acquire, but for making the records of what is granted agree. It also returns the claims that are valid, and those of them that are granted.
+func (b *both) claim(ctx context.Context, claims []store.Claim) (outcomes []store.Outcome, all, granted []*claiming, err error) {
 	outcomes = make([]store.Outcome, len(claims))
-	all, asked := make([]*claiming, 0, len(claims)), make([]store.Claim, 0, len(claims))
+	asked := make([]store.Claim, 0, len(claims))
 	for i, c := range claims {
 		if outcomes[i].Err = c.Check(); outcomes[i].Err == nil {
 			all, asked = append(all, &claiming{claim: c, outcome: &outcomes[i]}), append(asked, c)
@@ -51,7 +53,7 @@ func (b *both) claim(ctx context.Context, claims []store.Claim) (outcomes []stor
 	begun := time.Now()
 	firsts, err := b.shadow.Acquire(ctx, asked)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	var next []*claiming
 	asked = nil
@@ -71,7 +73,7 @@ func (b *both) claim(ctx context.Context, claims []store.Claim) (outcomes []stor
 		}
 		next = append(next, c)
 	}
-	return outcomes, b.decide(ctx, next, asked, begun), nil
+	return outcomes, all, b.decide(ctx, next, asked, begun), nil
 }
 
 // decide asks the store that decides, gives back what the shadow has granted in vain, and returns the claims that both have granted. begun is when
@@ -166,8 +168,7 @@ func newer(truth, shadow store.Record) store.Record {
 func (b *both) giveBack(ctx context.Context, refused []*claiming) {
 	halves := make([]half, len(refused))
 	for i, c := range refused {
-		repeated := b.doubted.get(c.claim) != nil
-		halves[i] = half{name: c.claim.Name, holder: c.claim.Holder, grant: c.first.Grant, unreleased: repeated || c.first.Grant.ExpiredAge > 0}
+		halves[i] = b.halfOf(c.claim, c.first.Grant)
 		var done *store.DoneError
 		if errors.As(c.outcome.Err, &done) {
 			halves[i].known, halves[i].truth = true, done.Record

@@ -15,8 +15,8 @@ type both struct {
 	truth, shadow store.Store
 	phase         Phase
 	behind        behind
-	doubted       *memory[struct{}] // claims whose outcome is unknown: their repetition is not told what the first one was
-	released      *memory[ending]   // leases whose release has been sent
+	doubted       *memory[doubt]  // claims whose outcome is unknown
+	released      *memory[ending] // leases whose release has been sent
 }
 
 // clockless is the store of a middle phase if one of the two has no clock.

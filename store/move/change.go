@@ -118,8 +118,11 @@ func alter[E any](ctx context.Context, b *both, batch []E, check func(E) error, 
 		case decided[n] == nil && a.writes(asked[n]) && !(a.ends && lingers(shadow.Err)):
 			errs[i] = unrecorded(claims[n].Name, shadow.Err)
 		case shadow.Err == nil && errors.Is(decided[n], store.ErrLost) && !errors.Is(decided[n], store.ErrUnknown):
-			unreleased := !ended[n].is || shadow.Grant.ExpiredAge > 0
-			halves, given = append(halves, half{name: claims[n].Name, holder: claims[n].Holder, grant: shadow.Grant, unreleased: unreleased}), append(given, n)
+			h := b.halfOf(claims[n], shadow.Grant)
+			if b.doubted.get(claims[n]) == nil { // the holder has had the lease
+				h.unreleased = h.unreleased || !ended[n].is
+			}
+			halves, given = append(halves, h), append(given, n)
 		case a.ends && errors.Is(decided[n], store.ErrLost) && a.writes(asked[n]) && errors.Is(shadow.Err, store.ErrUnknown):
 			errs[i] = unrecorded(claims[n].Name, shadow.Err) // an earlier request may have written it to the store that decides alone
 		}

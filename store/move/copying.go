@@ -54,7 +54,7 @@ func (p twins) refused(out store.Outcome) (again []twins, err error) {
 
 // touch acquires names in both stores, and releases them with records that agree: the store that decides first, so that the other one never knows more.
 func (b *both) touch(ctx context.Context, batch []twins, retain time.Duration, r *Report) (again []twins, err error) {
-	outcomes, granted, err := b.claim(ctx, copierClaims(batch))
+	outcomes, _, granted, err := b.claim(ctx, copierClaims(batch))
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,8 @@ package move
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/soloist-dev/soloist/store"
 )
@@ -11,7 +13,8 @@ import (
 type half struct {
 	name, holder string
 	grant        store.Grant  // of the shadow
-	unreleased   bool         // nobody has released the shadow since the last write to the store that decides, as far as is known
+	unreleased   bool         // nobody had released the shadow when it was granted
+	unsure       bool         // nobody knows whether somebody had
 	truth        store.Record // what the store that decides has
 	known        bool         // whether truth was found out
 }
@@ -19,15 +22,19 @@ type half struct {
 // errWhole is the error for a lease that is no half: its holder has the name, with another token than it said.
 var errWhole = errors.New("move: the holder has the name in both stores")
 
+// errOpen is the error for a half that is left to expire.
+var errOpen = fmt.Errorf("%w: move: the stores have different states, and nobody knows which is the newer one", store.ErrUnknown)
+
 // leave releases halves, and returns the error of each. A release frees a name as one whose last holder has left all in order. So an unreleased shadow first
 // gets what the store that decides has of the name: its holder, or the one before whose lease expired, may have written that to the store that decides alone,
 // and a replica in the other middle phase would go on without it. What cannot be read is not released, and expires. A shadow that was released before it
-// was granted to the half is left as it is: a holder in the other middle phase, which writes here first, may be about to write the same to the other store.
+// was granted to the half is left as it is: a holder in the other middle phase, which writes here first, may be about to write the same to the other store. If
+// nobody knows whether it was released, and the stores have different states, nobody knows which is the newer one either: then it is not released.
 func (b *both) leave(ctx context.Context, halves []half) []error {
 	var unread []int
 	var reads []store.Claim
 	for i, h := range halves {
-		if h.unreleased && !h.known {
+		if (h.unreleased || h.unsure) && !h.known {
 			unread, reads = append(unread, i), append(reads, store.Claim{Name: h.name, Holder: h.holder, TTL: store.MinTTL, Mark: -1})
 		}
 	}
@@ -48,6 +55,9 @@ func (b *both) leave(ctx context.Context, halves []half) []error {
 	var releases []store.Release
 	var of []int // their indexes in halves
 	for i, h := range halves {
+		if errs[i] == nil && h.open() {
+			errs[i] = errOpen
+		}
 		if errs[i] == nil {
 			releases, of = append(releases, h.release()), append(of, i)
 		}
@@ -56,6 +66,11 @@ func (b *both) leave(ctx context.Context, halves []half) []error {
 		errs[of[n]] = err
 	}
 	return errs
+}
+
+// open reports whether nobody can say what the record is to be.
+func (h half) open() bool {
+	return h.unsure && h.truth.Token != 0 && h.truth.Mark == h.grant.Mark && !slices.Equal(h.truth.State, h.grant.State)
 }
 
 func (h half) release() store.Release {

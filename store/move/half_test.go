@@ -106,6 +106,79 @@ func (s *silentStore) Acquire(ctx context.Context, claims []store.Claim) ([]stor
 	return s.Store.Acquire(ctx, claims)
 }
 
+// TestHalfOfAReleaseOutlivesARefusedClaim: a release reached the store that decides alone. A replica in the other middle phase is granted the name there, refused by
+// the other store, and gives it back twice, for the first time it heard of that too late. What was released stays as it is.
+func TestHalfOfAReleaseOutlivesARefusedClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := memstore.New(), memstore.New()
+		s := in(t, before, after, move.OldDecides)
+		g := take(t, s, "x", "h")
+		e := store.Extension{Name: "x", Holder: "h", Token: g.Token, TTL: time.Minute, State: []byte("page 6")}
+		if errs, err := s.Extend(background, []store.Extension{e}); err != nil || errs[0] != nil {
+			t.Fatal(errs, err)
+		}
+		r := store.Release{Name: "x", Holder: "h", Token: g.Token, State: []byte("page 7"), Retain: store.Forever}
+		leave(t, before, r)
+		deaf := &deafStore{Store: before, deaf: true}
+		other := in(t, deaf, after, move.NewDecides)
+		if out := claimOnce(t, other, "x", "other"); !errors.Is(out.Err, store.ErrUnknown) {
+			t.Errorf("it gave back half of the claim, and did not hear of that: %+v", out)
+		}
+		deaf.deaf = false
+		if out := claimOnce(t, other, "x", "other"); !errors.Is(out.Err, store.ErrHeld) {
+			t.Errorf("not refused: %+v", out)
+		}
+		if errs, err := s.Release(background, []store.Release{r}); err != nil || !errors.Is(errs[0], store.ErrLost) && !errors.Is(errs[0], store.ErrUnknown) {
+			t.Errorf("repeated: %v, %v", errs, err)
+		}
+		if g := take(t, s, "x", "next"); string(g.State) != "page 7" {
+			t.Errorf("the next holder is told %q", g.State)
+		}
+	})
+}
+
+// TestHalfThatNobodyKnowsIsNotGivenBack: as before, but the first store did not answer the claim at first, so nobody knows what it has told of the lease before. The
+// stores have different states, so the half expires.
+func TestHalfThatNobodyKnowsIsNotGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := memstore.New(), memstore.New()
+		s := in(t, before, after, move.OldDecides)
+		g := take(t, s, "x", "h")
+		r := store.Release{Name: "x", Holder: "h", Token: g.Token, State: []byte("page 7"), Retain: store.Forever}
+		leave(t, before, r)
+		first := &silentStore{Store: before, silent: true}
+		other := in(t, first, after, move.NewDecides)
+		if _, err := other.Acquire(background, []store.Claim{{Name: "x", Holder: "other", TTL: time.Minute}}); !errors.Is(err, store.ErrUnknown) {
+			t.Errorf("without a response: %v", err)
+		}
+		first.silent = false
+		if out := claimOnce(t, other, "x", "other"); !errors.Is(out.Err, store.ErrUnknown) {
+			t.Errorf("half of the claim may have been given back: %+v", out)
+		}
+		if errs, err := s.Release(background, []store.Release{r}); err != nil || !errors.Is(errs[0], store.ErrLost) && !errors.Is(errs[0], store.ErrUnknown) {
+			t.Errorf("repeated: %v, %v", errs, err)
+		}
+		time.Sleep(2 * time.Minute)
+		if g := take(t, s, "x", "next"); string(g.State) != "page 7" {
+			t.Errorf("the next holder is told %q", g.State)
+		}
+	})
+}
+
+// A deafStore can be one whose answers to releases are lost.
+type deafStore struct {
+	store.Store
+	deaf bool
+}
+
+func (s *deafStore) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	errs, err := s.Store.Release(ctx, releases)
+	if s.deaf {
+		return nil, store.AsUnknown(context.DeadlineExceeded)
+	}
+	return errs, err
+}
+
 // TestHalfOfANameThatOneStoreHasNot: a half is given back as it is if the store that decides has no record of the name.
 func TestHalfOfANameThatOneStoreHasNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -83,7 +83,7 @@ func New(oldStore, newStore store.Store, phase Phase) (store.Store, error) {
 }
 
 func pair(oldStore, newStore store.Store, phase Phase) *both {
-	b := &both{truth: oldStore, shadow: newStore, phase: phase, behind: newBehind(), doubted: newMemory[struct{}](repeatTime), released: newMemory[ending](repeatTime)}
+	b := &both{truth: oldStore, shadow: newStore, phase: phase, behind: newBehind(), doubted: newMemory[doubt](repeatTime), released: newMemory[ending](repeatTime)}
 	if phase == NewDecides {
 		b.truth, b.shadow = newStore, oldStore
 	}

@@ -288,6 +288,9 @@ func (f *movingFleet) judge() {
 	f.t.Helper()
 	r := reportOf(f.events)
 	for i, e := range proof.Moved(r.history()) {
+		if i == len(r.events) {
+			r.events = append(r.events, event{})
+		}
 		r.events[i].Event = e
 	}
 	r.check(f.Config)
