@@ -344,14 +344,21 @@ func TestCapabilitiesFollowTheSettings(t *testing.T) {
 	}
 	exec(t, db, "ALTER TABLE "+s.cfg.Table+" ENGINE = InnoDB")
 	replica := servers.MariaDB(t, "--server-id=2", "--read-only")
-	exec(t, connect(t, replica.URL, nil), fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=%s, MASTER_USER='root', MASTER_PASSWORD='%s'",
+	behind := connect(t, replica.URL, nil)
+	exec(t, behind, fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=%s, MASTER_USER='root', MASTER_PASSWORD='%s'",
 		server.Addr[strings.LastIndexByte(server.Addr, ':')+1:], servers.MariaDBPassword), "START SLAVE")
+	// The table is on the replica when all that the primary has written is.
+	var written string
+	if err := db.QueryRow("SELECT @@gtid_binlog_pos").Scan(&written); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, behind, "DO MASTER_GTID_WAIT('"+written+"')")
 	servers.Wait(t, "the replica", func() bool {
 		c, err := s.Capabilities(ctx)
 		return err == nil && c.Fencing.Answer == store.No
 	})
 	check("a replica", store.No, store.Yes)
-	r, err := New(connect(t, replica.URL, nil), s.cfg)
+	r, err := New(behind, s.cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
