@@ -21,8 +21,8 @@ func (s *Store) claimRow(c store.Claim) []cell {
 	return []cell{bytesCell(s.row(c.Name)), bytesCell(c.Holder), intCell(sqlshared.Micros(c.TTL)), intCell(c.Mark), s.record(c.Name), intCell(c.Above)}
 }
 
-// newCall returns the number of a request. A row that the request changes contains it.
-func newCall() string { return intLiteral(rand.Int64N(math.MaxInt64) + 1) }
+// newCall returns the first of the numbers of a request: a row that the request changes contains it, plus its own number in the batch.
+func newCall() string { return intLiteral(rand.Int64N(math.MaxInt64-math.MaxInt32) + 1) }
 
 // A verdict is the result of a claim on a record.
 type verdict int
@@ -227,9 +227,11 @@ func (s *Store) take(ctx context.Context, claims []store.Claim, request []int, f
 	return records, err
 }
 
+const acquires = "acquire" // the key of what the statements of granted make
+
 // granted grants the claims of rows where the row is free, and returns the record of each.
 func (s *Store) granted(ctx context.Context, rows [][]cell) ([]*record, error) {
-	all, err := changeRows(ctx, s, "acquire", claimColumns, rows, func(of func([]column) fill) []string {
+	all, err := changeRows(ctx, s, acquires, claimColumns, rows, func(of func([]column) fill) []string {
 		return s.acquiring(of(claimColumns).wanting(len(rows)))
 	}, scanFound)
 	return inOrder(all, len(rows)), err

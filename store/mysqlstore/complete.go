@@ -22,7 +22,7 @@ func (s *Store) Complete(ctx context.Context, tx *sql.Tx, c store.Completion) er
 	}
 	f := fill{
 		"name": bytesLiteral(s.row(c.Name)), "holder": bytesLiteral(c.Holder), "token": intLiteral(c.Token),
-		"mark": intLiteral(c.Mark), "state": stateLiteral(c.State),
+		"mark": intLiteral(c.Mark), "state": stateLiteral(c.State), "call": newCall(),
 	}
 	if err := s.mayComplete(ctx, tx, c, f); err != nil || c.Mark == 0 && c.State == nil {
 		return err

@@ -211,7 +211,7 @@ func (s *Store) put(ctx context.Context, statement string, all []lease, request 
 			rows[n] = all[i].cells
 			keys[n] = rows[n][:len(keyColumns)]
 		}
-		lease, key := batch(leaseColumns, rows, 0), batch(keyColumns, keys, len(order))
+		lease, key := batch(leaseColumns, rows, len(order)), batch(keyColumns, keys, len(order))
 		lease["call"] = newCall()
 		key["call"] = lease["call"]
 		statements = append(statements, s.putting(statement, lease, key)...)

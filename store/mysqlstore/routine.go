@@ -23,32 +23,55 @@ type routineCall struct {
 	values []string // literals
 }
 
-// routineOf returns the routine for rows of a shape, whose statements statements makes. Its values are the number of the call, the rows as JSON if
-// they are many, and what they have in common.
+// routineOf returns the routine for rows of a shape, whose statements statements makes. Its values are the first number of the call, how many rows
+// there are and the rows as JSON if they are many, and what they have in common.
 func (s *Store) routineOf(key string, of shape, statements func(of func([]column) fill) []string) *routine {
-	key += of.key()
-	if r, ok := s.routines.Load(key); ok {
+	shaped := key + of.key()
+	if r, ok := s.routines.Load(shaped); ok {
 		return r.(*routine)
 	}
 	var b strings.Builder
 	b.WriteString("BEGIN NOT ATOMIC\nDECLARE c_call BIGINT DEFAULT ?;\n")
+	count := "1"
 	if of.many {
-		b.WriteString("DECLARE c_rows LONGTEXT CHARACTER SET utf8mb4 DEFAULT ?;\n")
+		count = "c_count"
+		b.WriteString("DECLARE c_count BIGINT DEFAULT ?;\nDECLARE c_rows LONGTEXT CHARACTER SET utf8mb4 DEFAULT ?;\n")
 	}
 	for i, c := range of.columns {
 		if !of.own[i] {
 			b.WriteString("DECLARE c_" + c.name + " " + variableTypes[c.kind] + " DEFAULT ?;\n")
 		}
 	}
-	b.WriteString(strings.Join(join(beginChange, statements(func(columns []column) fill {
+	values := func(columns []column) fill {
 		f := of.first(len(columns)).fill(func(i int) string { return "c_" + columns[i].name }, "c_rows", 0)
 		f["call"] = "c_call"
 		return f
-	}), []string{sqlCommit}), ";\n"))
+	}
+	all, short := statements(values), shortWays[key]
+	f := values(of.columns)
+	body := all[0] + "\n" + s.text(short.changed, f) + ";\nIF FOUND_ROWS() < " + count + " THEN\n" + strings.Join(all[1:], ";\n") + ";\nEND IF"
+	if short.one != "" && !of.many && !s.cfg.ShedLock {
+		f["general"] = body
+		body = s.text(short.one, f)
+	}
+	b.WriteString(strings.Join(join(beginChange, []string{body, sqlCommit}), ";\n"))
 	b.WriteString(";\nEND")
 	sum := sha256.Sum256([]byte(b.String()))
-	r, _ := s.routines.LoadOrStore(key, &routine{"soloist_" + hex.EncodeToString(sum[:16]), b.String(), of})
+	r, _ := s.routines.LoadOrStore(shaped, &routine{"soloist_" + hex.EncodeToString(sum[:16]), b.String(), of})
 	return r.(*routine)
+}
+
+// A shortWay is how a routine does without some of its statements. The first of them changes rows; the others are for those that it has not changed.
+type shortWay struct {
+	changed string // what the first statement returns of the rows that it has changed
+	one     string // for one name, if it is not shared with ShedLock
+}
+
+// shortWays are those of the routines, by what their statements make.
+var shortWays = map[string]shortWay{
+	acquires:   {sqlAcquireTaken, sqlAcquireUsual},
+	sqlExtend:  {sqlLeaseChanged, ""},
+	sqlRelease: {sqlLeaseChanged, sqlReleaseUsual},
 }
 
 // variableTypes are the types of the variables of a routine.
@@ -58,7 +81,7 @@ var variableTypes = [...]string{number: "BIGINT", binary: "VARBINARY(255)", blob
 func (r *routine) on(rows [][]cell, call string) *routineCall {
 	values := []string{call}
 	if r.shape.many {
-		values = append(values, r.shape.json(rows))
+		values = append(values, intLiteral(int64(len(rows))), r.shape.json(rows))
 	}
 	for i, c := range r.shape.columns {
 		if !r.shape.own[i] {

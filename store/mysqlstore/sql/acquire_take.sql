@@ -1,8 +1,8 @@
--- Takes the wanted names that have a row. {call} the number of this call. No result.
+-- Takes the wanted names that have a row. {call} the first of the numbers of this call. No result.
 -- What is held is only read, without a lock. A row that another transaction has locked is skipped; acquire_look shows that it was.
 INSERT INTO {records} (name, lock_until, locked_at, locked_by, holder, released, token, mark, taken_from, record, call_id)
 SELECT r.name, {now} + INTERVAL {c.ttl} MICROSECOND, {now}, CONVERT({c.holder} USING utf8mb4), {c.holder}, 0,
-  GREATEST(GREATEST({r.token}, {c.above}) + 1, {micros}), {r.mark}, IF(r.released OR r.locked_by <> r.holder, NULL, r.locked_at), {c.record}, {call}
+  GREATEST(GREATEST({r.token}, {c.above}) + 1, {micros}), {r.mark}, IF(r.released OR r.locked_by <> r.holder, NULL, r.locked_at), {c.record}, {call} + {c.i}
 FROM {from_wanted}
 WHERE {is_wanted} AND r.lock_until <= {now} AND ({c.mark} = 0 OR {r.mark} < {c.mark}) AND GREATEST({r.token}, {c.above}) < {max} AND {sound}
 FOR UPDATE SKIP LOCKED

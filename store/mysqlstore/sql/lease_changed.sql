@@ -1,0 +1,2 @@
+-- A fragment, for the end of extend and release in a routine: the leases that it has changed, as in lease_look.
+RETURNING call_id - {call}, TRUE, TRUE, released, mark, FALSE
