@@ -36,7 +36,20 @@ func wrap(doing string, err error) error {
 	case errors.As(err, &invalid) && aboutSchema(invalid.Message()):
 		return fmt.Errorf("cassandrastore: %s: run `soloist migrate up` (%w): %w", doing, err, store.ErrSchema)
 	}
+	for _, of := range connecting {
+		if strings.Contains(err.Error(), of.says) {
+			return fmt.Errorf("cassandrastore: %s: %s: %w", doing, of.fix, err)
+		}
+	}
 	return fmt.Errorf("cassandrastore: %s: %w", doing, err)
+}
+
+// connecting are what can be done about a connection that the driver cannot make, by what it says. It has no types for these errors either.
+var connecting = []struct{ says, fix string }{
+	{"connection refused", "no server listens there"},
+	{"failed to verify certificate", "the server's certificate is not trusted, see cafile and servername"},
+	{"does not look like a TLS handshake", "the server has no TLS at this address: leave out tls=true"},
+	{"unable to discover protocol version", "is it the port of Cassandra's native protocol? If it has TLS there, write tls=true"},
 }
 
 // aboutSchema reports whether an invalid request was one because of a keyspace, a table or a column that is not there. The

@@ -2,7 +2,6 @@ package cassandrastore
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
@@ -72,7 +71,7 @@ func (c *connector) connect(a *attempt) {
 	cluster.ConnectObserver = &seen
 	cluster.PoolConfig.HostSelectionPolicy = c.policy()
 	if a.session, a.err = cluster.CreateSession(); a.err != nil {
-		a.err = errors.Join(a.err, seen.refusal())
+		a.err = seen.reason(a.err)
 		c.mu.Lock()
 		c.attempt = nil
 		c.mu.Unlock()
@@ -117,8 +116,20 @@ func (o *observer) ObserveConnect(seen gocql.ObservedConnect) {
 	o.err = seen.Err
 }
 
-func (o *observer) refusal() error {
+// reason adds to an error of the driver why the server refused, if it did.
+func (o *observer) reason(err error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.err
+	if o.err == nil {
+		return err
+	}
+	return refusal{err, o.err}
 }
+
+// A refusal is an error of the driver, whose text says why the server refused, with that reason as an error.
+type refusal struct {
+	error
+	reason error
+}
+
+func (r refusal) Unwrap() []error { return []error{r.error, r.reason} }

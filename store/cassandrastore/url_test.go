@@ -131,4 +131,11 @@ func TestTLS(t *testing.T) {
 	if err := open("tls=true&insecure=true"); err != nil {
 		t.Errorf("with whatever certificate: %v", err)
 	}
+	if err := open(""); !says(err, "write tls=true") {
+		t.Errorf("without TLS: %v", err)
+	}
+	address = server.Addr
+	if err := open("tls=true&insecure=true"); !says(err, "leave out tls=true") {
+		t.Errorf("with TLS where there is none: %v", err)
+	}
 }

@@ -78,14 +78,19 @@ func (b *backend) read(ctx context.Context, s *session, name string) (casstore.I
 	return itemOf(name, view.Value), nil
 }
 
-// lookOnce looks at the first entry that was replaced. To replace an entry gives it the expiry that the map is configured with.
-func (b *backend) lookOnce(ctx context.Context, s *session, name string) {
+// lookOnce looks at the first entry that was written, which has the expiry that the map is configured with. It returns an error if entries expire.
+func (b *backend) lookOnce(ctx context.Context, s *session, name string) error {
 	if s.looked.Load() {
-		return
+		return nil
 	}
-	if _, err := b.read(ctx, s, name); err == nil || errors.Is(err, store.ErrUnusable) {
+	_, err := b.read(ctx, s, name)
+	if err == nil || errors.Is(err, store.ErrUnusable) {
 		s.looked.Store(true)
 	}
+	if errors.Is(err, store.ErrUnusable) {
+		return err
+	}
+	return nil
 }
 
 // expires reports whether Hazelcast removes an entry by itself.
@@ -128,7 +133,9 @@ func (b *backend) write(ctx context.Context, s *session, c casstore.Change) cass
 	case err != nil:
 		return casstore.Result{Err: unsure("writing", err)}
 	case replaced:
-		b.lookOnce(ctx, s, c.Name)
+		if err := b.lookOnce(ctx, s, c.Name); err != nil {
+			return casstore.Result{Err: store.AsUnknown(err)} // it is written
+		}
 		return casstore.Result{Version: w.text}
 	}
 	now, err := b.read(ctx, s, c.Name)
@@ -148,9 +155,21 @@ func (b *backend) create(ctx context.Context, s *session, w write) casstore.Resu
 	case err != nil:
 		return casstore.Result{Err: unsure("writing", err)}
 	case found == nil:
+		if err := b.lookOnce(ctx, s, w.change.Name); err != nil {
+			return casstore.Result{Err: b.takeBack(ctx, s, w, err)}
+		}
 		return casstore.Result{Version: w.text}
 	}
 	return w.refused(itemOf(w.change.Name, found))
+}
+
+// takeBack removes an entry that was made in a map that cannot be used, and returns why it cannot.
+func (b *backend) takeBack(ctx context.Context, s *session, w write, why error) error {
+	removed, err := call(ctx, b.connector, func() (bool, error) { return s.entries.RemoveIfSame(ctx, w.change.Name, w.text) })
+	if err != nil || !removed {
+		return store.AsUnknown(why)
+	}
+	return why
 }
 
 // List implements casstore.Backend. It reads all names, and then the entries, some at a time: a map has no order of names.

@@ -291,7 +291,7 @@ func TestPausedMember(t *testing.T) {
 	again(t, "the extension", func(ctx context.Context) error { return extend(ctx, s, "a", grant.Token) })
 }
 
-// TestExpiringEntries: a map whose entries expire is refused aloud, at the latest after the first lease.
+// TestExpiringEntries: a map whose entries expire is refused aloud, before the first lease, and nothing is left in it. What others have left there makes no difference.
 func TestExpiringEntries(t *testing.T) {
 	m := shared(t)
 	refuses := func(s *hazelcaststore.Store) {
@@ -304,14 +304,30 @@ func TestExpiringEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := open(t, config(m.Addr), hazelcaststore.Config{Map: "expiring"})
-	grant, err := acquire(background, s, "a")
+	if _, err := acquire(background, s, "a"); !errors.Is(err, store.ErrUnusable) || errors.Is(err, store.ErrUnknown) || !says(err, "time-to-live-seconds") {
+		t.Errorf("the first lease: %v, want that the map cannot be used", err)
+	}
+	if n, err := m.entries(t, "expiring").Size(background); n != 0 || err != nil {
+		t.Errorf("%d entries are left, %v", n, err)
+	}
+	refuses(s)
+	elsewhere := fresh()
+	other := open(t, config(m.Addr), hazelcaststore.Config{Map: elsewhere})
+	grant, err := acquire(background, other, "b")
+	if err == nil {
+		err = release(background, other, "b", grant.Token)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := release(background, s, "a", grant.Token); err != nil {
+	text, err := m.entries(t, elsewhere).Get(background, "b")
+	if err == nil {
+		err = m.entries(t, "expiring").Set(background, "b", text)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	refuses(s)
+	refuses(open(t, config(m.Addr), hazelcaststore.Config{Map: "expiring"}))
 	s = open(t, config(m.Addr), hazelcaststore.Config{Map: "expiring"})
 	for _, err := range s.List(background, "") {
 		if !errors.Is(err, store.ErrUnusable) {

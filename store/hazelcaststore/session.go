@@ -19,7 +19,7 @@ type session struct {
 	client   *hazelcast.Client
 	entries  *hazelcast.Map
 	members  *members
-	looked   atomic.Bool           // whether an entry was looked at after it was replaced, which gives it the expiry of the map
+	looked   atomic.Bool           // whether an entry was looked at after it was written, which gives it the expiry of the map
 	unusable atomic.Pointer[error] // why the map cannot be used
 }
 
@@ -74,10 +74,14 @@ func (c *connector) get(ctx context.Context) (*session, error) {
 	}
 }
 
-// unconnected is the error of an attempt to connect. Members say nothing to a client that has the wrong name of the cluster.
+// unconnected is the error of an attempt to connect. Members say nothing to a client that has the wrong name of the cluster, or TLS where they have none.
 func (c *connector) unconnected(err error) error {
 	cluster := c.client.Cluster
-	return wrap(fmt.Sprintf("connecting to the cluster %q at %s", cluster.Name, strings.Join(cluster.Network.Addresses, ", ")), err)
+	doing := fmt.Sprintf("connecting to the cluster %q at %s", cluster.Name, strings.Join(cluster.Network.Addresses, ", "))
+	if !refused(err) {
+		doing += " (a member does not answer a client that has another port, another name of the cluster or, in tls=, the wrong kind of TLS: check the three)"
+	}
+	return wrap(doing, err)
 }
 
 // begin returns the current attempt, and starts one if there is none.
