@@ -262,3 +262,28 @@ func TestFailedManualRunIsRecordedAfterAnOutage(t *testing.T) {
 		}
 	})
 }
+
+// What a transaction has written is not replaced by what was set before it, when the lease is released.
+func TestReleaseLeavesWhatTheTransactionWrote(t *testing.T) {
+	twoReplicas(t, func(t *testing.T, _ *soloisttest.Store, direct store.Store, a, _ *soloist.Client) {
+		el, err := a.Elements("invoices", soloist.ElementsOptions{}).Claim(background, "4711")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := el.SetState(background, []byte("half")); err != nil {
+			t.Fatal(err)
+		}
+		c := el.Completion()
+		if err := commit(t, direct, c); err != nil {
+			t.Fatal(err)
+		}
+		if err := el.Release(); err != nil {
+			t.Fatal(err)
+		}
+		outs, err := direct.Acquire(background, []store.Claim{{Name: c.Name, Holder: "look", TTL: time.Second, Mark: -1}})
+		var is *store.DoneError
+		if err != nil || !errors.As(outs[0].Err, &is) || is.Record.Mark != c.Mark || len(is.Record.State) != 0 {
+			t.Errorf("%v, %+v; want the mark %d and no state", err, outs, c.Mark)
+		}
+	})
+}

@@ -63,6 +63,22 @@ func TestOverrunOfTheFunctionEndsTheRun(t *testing.T) {
 	})
 }
 
+// A run that AtMost ends has failed, and was not lost.
+func TestOverrunIsAFailure(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, _ *soloist.Client) {
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), AtMost: time.Minute, Do: func(ctx context.Context, _ soloist.Run) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}}
+		start(t, a, job)
+		time.Sleep(90 * time.Minute)
+		synctest.Wait()
+		if info, err := a.Admin().Job(background, "tick"); err != nil || len(info.Runs) != 1 || info.Runs[0].Outcome != soloist.OutcomeFailed {
+			t.Errorf("%v, %+v", err, info.Runs)
+		}
+	})
+}
+
 // A run whose end the store does not notice for longer than the client's TTL is recorded all the same, while its own lease lives.
 func TestRunIsRecordedAfterALongOutage(t *testing.T) {
 	for name, manual := range map[string]bool{"scheduled": false, "manual": true} {

@@ -85,3 +85,21 @@ func TestRepeatedBatchOfReleases(t *testing.T) {
 		}
 	})
 }
+
+// What a release records is tried for as long as the lease may last, which an extension can have made longer than its TTL.
+func TestAnExtensionBoundsTheRelease(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		el, err := a.Elements("x", soloist.ElementsOptions{}).Claim(background, "1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := el.Extend(background, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		s.Break(errors.New("away"))
+		time.AfterFunc(10*time.Minute, s.Heal)
+		if err := el.Done(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,8 +1,10 @@
 package soloist_test
 
 import (
+	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -156,6 +158,38 @@ func TestRefusalTellsOfThePermitThatIsFreeFirst(t *testing.T) {
 		held, ok := errors.AsType[*soloist.HeldError](err)
 		if !ok || held.Left > time.Minute {
 			t.Errorf("got %+v, %v; want the permit that is held for a minute", held, err)
+		}
+	})
+}
+
+// oneUnread is a store that cannot read the records whose names end with something, and cannot choose.
+type oneUnread struct {
+	store.Store
+	name string
+}
+
+func (u oneUnread) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	outs, err := u.Store.Acquire(ctx, claims)
+	for i := range outs {
+		if strings.HasSuffix(claims[i].Name, u.name) {
+			outs[i] = store.Outcome{Err: errors.New("something else has written it")}
+		}
+	}
+	return outs, err
+}
+
+// A permit that cannot be read is held by nobody, and does not keep the others from being acquired.
+func TestPermitThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := soloisttest.NewReplica(t, oneUnread{memstore.New(), "/0"}, soloist.Config{})
+		s := c.Semaphore("x", 3)
+		for range 2 {
+			if _, err := s.TryAcquire(background); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := s.TryAcquire(background); !errors.Is(err, soloist.ErrHeld) {
+			t.Errorf("a third one: %v", err)
 		}
 	})
 }
