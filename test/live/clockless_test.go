@@ -29,9 +29,7 @@ func (b *rig) throttled(t *testing.T, two bool, refuse http.HandlerFunc) *rig {
 	throttler, end, err := newHTTPThrottler(b.addr, two, refuse)
 	must(t, err)
 	t.Cleanup(end)
-	b.throttling = &throttling{
-		throttler: throttler, begin: func() { b.proxy.retarget(1, throttler.addr()) }, end: func() { b.proxy.retarget(1, b.addr) },
-	}
+	b.throttling = refusing(throttler, func() { b.proxy.retarget(1, throttler.addr()) }, func() { b.proxy.retarget(1, b.addr) })
 	return b
 }
 
@@ -47,7 +45,7 @@ func cassandraRig(t *testing.T) *rig {
 	t.Cleanup(func() { _ = throttler.listener.Close() })
 	b := &rig{server: s, addr: throttler.addr(), url: "cassandra://cassandra:cassandra@" + throttler.addr() + "/live", unfenced: true, slow: true}
 	migrate(t, b.url)
-	b.throttling = &throttling{throttler: throttler.throttler, begin: func() { throttler.on.Store(true) }, end: func() { throttler.on.Store(false) }}
+	b.throttling = refusing(throttler.throttler, func() { throttler.on.Store(true) }, func() { throttler.on.Store(false) })
 	return b.proxied(t)
 }
 
@@ -91,14 +89,16 @@ func hazelcastRig(t *testing.T) *rig {
 		addrs = append(addrs, m.Addr)
 	}
 	b.proxy.retarget(1, addrs...)
+	b.throttling = slowed(g, b.proxy)
 	return b
 }
 
-// temporalRig is Temporal itself, with its data in PostgreSQL.
+// temporalRig is Temporal itself, with its data in PostgreSQL. It needs tens of seconds on a busy machine until it grants again after it was killed or stopped; in a short run
+// most of what is asked fails for that.
 func temporalRig(t *testing.T) *rig {
 	s := servers.TemporalOnPostgres(t)
 	servers.Wait(t, "the namespace", func() bool { return s.Register("default") == nil })
 	url := "temporal://" + s.Addr + "/default"
 	servers.Wait(t, "the namespace to be known", func() bool { return soloist(t, url, "locks", "list").Run() == nil })
-	return (&rig{server: s, addr: s.Addr, url: url, slow: true}).proxied(t).throttled(t, true, refuseAsTemporal)
+	return (&rig{server: s, addr: s.Addr, url: url, slow: true, spans: 3}).proxied(t).throttled(t, true, refuseAsTemporal)
 }

@@ -25,12 +25,12 @@ type rig struct {
 	url        string // of the server itself
 	data       string // the directory of its data
 	proxy      *proxy
-	wire       *proxy      // between the server and its standby
-	throttling *throttling // nil where nothing throttles
-	slow       bool        // the server takes long to start, and clients to connect to it
-	unfenced   bool        // the store promises no fencing as it is configured, and holds here nevertheless
-	spans      int         // a run takes so many times as long as those of other rigs, since the server takes seconds to start; 0 means 1
-	half       func()      // what happens once, in the middle of a run; nil where nothing does
+	wire       *proxy     // between the server and its standby
+	throttling throttling // nil where nothing throttles
+	slow       bool       // the server takes long to start, and clients to connect to it
+	unfenced   bool       // the store promises no fencing as it is configured, and holds here nevertheless
+	spans      int        // a run takes so many times as long as those of other rigs, since the server takes seconds to start; 0 means 1
+	half       func()     // what happens once, in the middle of a run; nil where nothing does
 }
 
 func (b *rig) proxied(t *testing.T) *rig {

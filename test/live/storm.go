@@ -28,8 +28,8 @@ type storm struct {
 	server     server
 	standby    server // nil where there is none
 	proxy      *proxy
-	throttling *throttling // nil where nothing throttles
-	slow       bool        // the server takes long to start, so it is killed and stopped once each
+	throttling throttling // nil where nothing throttles
+	slow       bool       // the server takes long to start, so it is killed and stopped once each
 	ttl        time.Duration
 	gap        time.Duration // the longest time between two faults
 	rng        *rand.Rand
@@ -88,20 +88,42 @@ func (s *storm) spoiled(forRequests, forReplies mode, counted func() int64) faul
 	}
 }
 
-// A throttling is a throttler with how it begins and ends.
-type throttling struct {
-	*throttler
-	begin, end func()
+// A throttling lets a server do less than it is asked to for a while. It returns whether that was felt.
+type throttling func(ctx context.Context, span time.Duration) (felt bool)
+
+// refusing is a throttling by which most requests are refused.
+func refusing(by *throttler, begin, end func()) throttling {
+	return func(ctx context.Context, span time.Duration) bool {
+		before := by.refused.Load()
+		begin()
+		wait(ctx, span)
+		end()
+		return by.refused.Load() > before
+	}
 }
 
-// throttled lets requests be refused for a part of the TTL. It took effect if some were.
-func (s *storm) throttled(ctx context.Context) bool {
-	before := s.throttling.refused.Load()
-	s.throttling.begin()
-	wait(ctx, s.between(0.1, 1))
-	s.throttling.end()
-	return s.throttling.refused.Load() > before
+// How long a server that is slowed down stands still, and how long it runs then.
+const (
+	standsStill = 90 * time.Millisecond
+	runs        = 10 * time.Millisecond
+)
+
+// slowed is a throttling of a server that refuses nothing: it gets a tenth of the time, as in a container that has used up its share of the processors, so that
+// whatever it answers comes late.
+func slowed(server server, p *proxy) throttling {
+	return func(ctx context.Context, span time.Duration) (felt bool) {
+		for end, on := time.Now().Add(span), true; on && time.Now().Before(end); on = wait(ctx, runs) {
+			server.Pause()
+			wait(ctx, standsStill)
+			felt = felt || server.Paused() && p.waiting() > 0
+			server.Resume()
+		}
+		return felt
+	}
 }
+
+// throttled lets the server be throttled for a part of the TTL.
+func (s *storm) throttled(ctx context.Context) bool { return s.throttling(ctx, s.between(0.1, 1)) }
 
 // reset cuts connections as soon as one has a request under way.
 func (s *storm) reset(ctx context.Context) bool {
