@@ -86,7 +86,7 @@ func (r refusal) check(t *testing.T) {
 }
 
 // timeOut is what is said when a request was not answered in time.
-var timeOut = regexp.MustCompile(`deadline exceeded|time-?out|timed out|too long`)
+var timeOut = regexp.MustCompile(`deadline exceeded|time-?out|timed out|in time|too long`)
 
 // A supervisor tries again after 69, and calls somebody after 77 and 78: each store must say the same of the same.
 func TestExitCodesOfPostgres(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/storeurl"
 )
 
 var (
@@ -38,7 +39,7 @@ func wrap(doing string, err error) error {
 	}
 	for _, of := range connecting {
 		if strings.Contains(err.Error(), of.says) {
-			return fmt.Errorf("cassandrastore: %s: %s: %w", doing, of.fix, err)
+			return fmt.Errorf("cassandrastore: %s: %s: %w", doing, of.fix, storeurl.Untrusted(err))
 		}
 	}
 	return fmt.Errorf("cassandrastore: %s: %w", doing, err)

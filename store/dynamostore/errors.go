@@ -5,9 +5,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"strings"
+	"syscall"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
@@ -21,6 +24,7 @@ func wrap(doing string, err error) error {
 	var missing *types.ResourceNotFoundException
 	var refusal smithy.APIError
 	var untrusted *tls.CertificateVerificationError
+	var nonsense *smithy.DeserializationError
 	switch {
 	case errors.As(err, &missing):
 		return fmt.Errorf("dynamostore: %s: the table is not there: run `soloist migrate up` (%w): %w", doing, err, store.ErrSchema)
@@ -32,8 +36,22 @@ func wrap(doing string, err error) error {
 		return fmt.Errorf("dynamostore: %s: the certificate of the endpoint is not trusted, see AWS_CA_BUNDLE: %w", doing, err)
 	case strings.Contains(err.Error(), "gave HTTP response to HTTPS client"):
 		return fmt.Errorf("dynamostore: %s: the endpoint has no TLS: write http: in its address: %w", doing, err)
+	case strings.Contains(err.Error(), `Post "http:`) && brokenOff(err):
+		return fmt.Errorf("dynamostore: %s: if the endpoint has TLS, write https: in its address: %w", doing, err)
+	case errors.As(err, &nonsense):
+		return fmt.Errorf("dynamostore: %s: what has responded does not speak as DynamoDB does: check the endpoint and what is between: %w", doing, err)
 	}
 	return fmt.Errorf("dynamostore: %s: %w", doing, err)
+}
+
+// brokenOff reports whether the connection of a request was closed, as a server that wants TLS closes it.
+func brokenOff(err error) bool {
+	for _, way := range []error{io.EOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, way) {
+			return true
+		}
+	}
+	return false
 }
 
 // denied are the codes of requests without the right to make them, with what to do.

@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/soloist-dev/soloist/store"
 )
 
 // Migrate implements store.Migrator: it makes the table, billed by request, and waits until it can be used.
@@ -28,7 +30,7 @@ func (s *Store) Migrate(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 		if problem := keyProblem(description); problem != "" {
-			return nil, fmt.Errorf("dynamostore: the table %s %s: choose another name", table, problem)
+			return nil, fmt.Errorf("dynamostore: the table %s %s: choose another name: %w", table, problem, store.ErrSchema)
 		}
 		return nil, s.active(ctx)
 	case err != nil:

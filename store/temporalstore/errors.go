@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/storeurl"
 )
 
 // known returns an error of a request as package serviceerror has it. The SDK's connection has done so already.
@@ -46,7 +47,7 @@ func wrap(doing string, err error) error {
 	}
 	for _, of := range connecting {
 		if strings.Contains(err.Error(), of.says) {
-			return fmt.Errorf("temporalstore: %s: %w: %s", doing, err, of.fix)
+			return fmt.Errorf("temporalstore: %s: %w: %s", doing, storeurl.Untrusted(err), of.fix)
 		}
 	}
 	return fmt.Errorf("temporalstore: %s: %w", doing, err)

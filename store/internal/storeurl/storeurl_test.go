@@ -124,3 +124,19 @@ func TestTLSOptions(t *testing.T) {
 		refused(t, query+" without TLS", err, "write tls=true")
 	}
 }
+
+// TestUntrusted: a certificate that is not trusted is one for errors.As too, where a library has kept the text alone, and nothing else is.
+func TestUntrusted(t *testing.T) {
+	lost := errors.New("connecting: tls: failed to verify certificate: x509: certificate signed by unknown authority")
+	var untrusted *tls.CertificateVerificationError
+	if err := storeurl.Untrusted(lost); !errors.As(err, &untrusted) || !errors.Is(err, lost) || err.Error() != lost.Error() {
+		t.Errorf("got %v, which does not say that a certificate is not trusted", err)
+	}
+	other := errors.New("connecting: connection refused")
+	if err := storeurl.Untrusted(other); errors.As(err, &untrusted) || !errors.Is(err, other) {
+		t.Errorf("got %v, want it as it was", err)
+	}
+	if err := storeurl.Untrusted(nil); err != nil {
+		t.Error(err)
+	}
+}
