@@ -271,3 +271,28 @@ func TestClaimAllThatCannotClaim(t *testing.T) {
 		}
 	})
 }
+
+// A replica that dies while it looks at an element that has failed for good is no further attempt.
+func TestFailedElementStaysAsItFailed(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		opts := soloist.ElementsOptions{Retry: soloist.Retry{Attempts: 1}}
+		el, err := a.Elements("x", opts).Claim(background, "1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := el.Completion().Name
+		if err := el.Fail(errors.New("no such customer")); err != nil {
+			t.Fatal(err)
+		}
+		outs, err := s.Share().Acquire(background, []store.Claim{{Name: name, Holder: "dead", TTL: time.Second}})
+		if err != nil || outs[0].Err != nil {
+			t.Fatal(err, outs)
+		}
+		time.Sleep(time.Minute)
+		_, err = b.Elements("x", opts).Claim(background, "1")
+		var failed *soloist.FailedError
+		if !errors.As(err, &failed) || failed.Attempts != 1 || failed.Reason != "no such customer" {
+			t.Errorf("%+v, %v", failed, err)
+		}
+	})
+}
