@@ -101,7 +101,7 @@ output is passed on line by line behind the job's name and the scheduled time.`,
 	r.storeWait = -1
 	flags.Var(&r.storeWait, "store-wait", "how long to wait for a store that cannot be reached at the start: a duration, or forever; 0 ends with 69")
 	flags.BoolVar(&r.watch, "watch", false, "read FILE again when it has changed, as after HUP; it is looked at every 2s")
-	flags.BoolVar(&r.form.passThrough, "passthrough-logs", false, "pass on the output of commands unchanged, without a prefix")
+	flags.BoolVar(&r.form.passThrough, "passthrough-logs", false, "pass on the output of commands unchanged: without a prefix, and their standard error to standard error")
 	flags.BoolVar(&r.form.split, "split-logs", false, "pass on the standard error of commands to standard error, not to standard output")
 	r.probes.flag(c)
 	r.notices.flag(c)

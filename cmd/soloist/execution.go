@@ -144,7 +144,7 @@ type outputForm struct {
 func (e *execution) streams(run soloist.Run) (out, errs *child.Lines) {
 	out = e.stdout.Stream(e.line(run, "stdout"))
 	switch {
-	case e.form.split:
+	case e.form.split || e.form.passThrough:
 		return out, e.messages.Stream(e.line(run, "stderr"))
 	case e.logFormat == logJSON && !e.form.passThrough:
 		return out, e.stdout.Stream(e.line(run, "stderr"))

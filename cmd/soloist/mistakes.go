@@ -56,7 +56,7 @@ func flagRule(flag *pflag.Flag, err error) string {
 var supercronic = map[string]string{
 	"inotify":                   "write --watch",
 	"passthrough-logs":          "write --passthrough-logs",
-	"split-logs":                "write --split-logs",
+	"split-logs":                "leave it out: messages go to standard error, and what commands write to standard output; --split-logs parts the latter",
 	"json":                      "write --log-format json",
 	"test":                      "write --check",
 	"quiet":                     "write --log-level warn",

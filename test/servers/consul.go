@@ -34,10 +34,10 @@ func Prepare() error {
 	return nil
 }
 
-var prepared = begun(consulProgram)
+var prepared = begun(ConsulProgram)
 
-// consulProgram returns the path of the program.
-func consulProgram(t Test) string {
+// ConsulProgram returns the path of Consul, which is built once on a machine. A short test is skipped if it is not built yet.
+func ConsulProgram(t Test) string {
 	t.Helper()
 	of := module{"go.mod": consulMod, "go.sum": consulSum}
 	if testing.Testing() && testing.Short() && !complete(cacheOf("consul", of.text())) {
@@ -56,7 +56,7 @@ type ConsulServer struct {
 // file of each; those of a map to what is in it. A short test is skipped if the server is not built yet.
 func Consul(t Test, servers int, settings map[string]any) []*ConsulServer {
 	t.Helper()
-	path := consulProgram(t)
+	path := ConsulProgram(t)
 	all, serf, rpc := make([]*ConsulServer, servers), make([]int, servers), make([]int, servers)
 	var join []string
 	for i := range all {
