@@ -25,7 +25,7 @@ var batchLaws = []law{
 	{name: "batch-many", check: batchMany,
 		rule: "A batch can be thousands of names long, in each verb."},
 	{name: "batch-crossing", check: batchCrossing,
-		rule: "Batches that contain the same names in different orders at the same time all return."},
+		rule: "Batches that contain the same names in different orders at the same time all return. A release that met another one may have to be repeated."},
 }
 
 // claims makes a batch of claims that must return outcomes.
@@ -328,15 +328,14 @@ func (s *subject) takeAndRelease(ctx context.Context, claims []store.Claim) erro
 	if err != nil {
 		return fmt.Errorf("Acquire: %w", err)
 	}
-	var releases []store.Release
+	var granted []lease
 	for i, o := range out {
 		switch {
 		case o.Err == nil:
-			releases = append(releases, lease{o.Grant, claims[i].Name, claims[i].Holder}.ending())
+			granted = append(granted, lease{o.Grant, claims[i].Name, claims[i].Holder})
 		case !errors.Is(o.Err, store.ErrHeld):
 			return o.Err
 		}
 	}
-	errs, err := s.Release(ctx, releases)
-	return errors.Join(append(errs, err)...)
+	return s.left(ctx, granted...)
 }

@@ -116,19 +116,33 @@ func (s *subject) asked(ctx context.Context, c store.Claim) (store.Grant, error)
 	}
 }
 
-// left releases a lease, again while the outcome is unknown. If it was once, the lease may be lost: to its own release. It is safe in any goroutine.
-func (s *subject) left(ctx context.Context, l lease) error {
+// left releases leases in one batch, those again whose outcome is unknown. Such a lease may be lost: to its own release. It is safe in any goroutine.
+func (s *subject) left(ctx context.Context, leases ...lease) error {
 	for unknown := false; ; unknown = true {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		errs, err := s.Release(ctx, []store.Release{l.ending()})
-		err = errors.Join(append(errs, err)...)
-		if unknown && errors.Is(err, store.ErrLost) {
-			return nil
+		releases := make([]store.Release, len(leases))
+		for i, l := range leases {
+			releases[i] = l.ending()
 		}
-		if !errors.Is(err, store.ErrUnknown) {
+		errs, err := s.Release(ctx, releases)
+		if err != nil && !errors.Is(err, store.ErrUnknown) {
 			return err
+		}
+		if err == nil {
+			var again []lease
+			for i, err := range errs {
+				switch {
+				case errors.Is(err, store.ErrUnknown):
+					again = append(again, leases[i])
+				case err != nil && !(unknown && errors.Is(err, store.ErrLost)):
+					return err
+				}
+			}
+			if leases = again; len(leases) == 0 {
+				return nil
+			}
 		}
 		breathe()
 	}
