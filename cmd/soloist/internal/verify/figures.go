@@ -58,13 +58,15 @@ func figuresOf(events []event) Figures {
 }
 
 // takeoversOf returns how long each name that a killed replica held stayed without a holder, and how many kills met a
-// holder. Elements are left out: nobody waits for them, they are asked for again at any time.
+// holder. Elements are left out of the spans: nobody waits for them, they are asked for again at any time. What a replica announces of itself
+// does not count at all: it always has that, and nobody waits for it.
 func takeoversOf(events []event) (spans []time.Duration, holders int) {
 	type hold struct{ name, holder string }
 	held := map[string]map[hold]bool{} // by replica
 	open := map[string]time.Duration{} // names whose holder was killed, and when
 	for _, e := range byEnd(events) {
 		switch {
+		case strings.Contains(e.Name, "/replica/"):
 		case e.Kind == proof.Acquire && e.Result == proof.Granted:
 			if since, ok := open[e.Name]; ok && e.Until > since {
 				spans = append(spans, e.Until-since)
