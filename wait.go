@@ -75,8 +75,17 @@ func (c *Client) wait(ctx context.Context, t target) (*Lease, error) {
 
 // bounded returns a context that ends with ctx, and when wait has passed.
 func bounded(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, wait, fmt.Errorf("the wait of %v is over: %w", wait, context.DeadlineExceeded))
+	return context.WithTimeoutCause(ctx, wait, waitOver(wait))
 }
+
+// A waitOver is the error of a wait that has taken as long as it may. Its text is made when somebody reads it: thousands may wait, with little memory each.
+type waitOver time.Duration
+
+func (w waitOver) Error() string {
+	return fmt.Sprintf("the wait of %v is over: %v", time.Duration(w), context.DeadlineExceeded)
+}
+
+func (w waitOver) Unwrap() error { return context.DeadlineExceeded }
 
 // outlast waits while an earlier waiter of this client holds the lease: until then there is no need to ask the store.
 // It reports false if ctx or the client ended. It does not wait for a semaphore, because another permit may be free.

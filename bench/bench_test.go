@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"os/exec"
@@ -20,13 +19,6 @@ import (
 func TestMain(m *testing.M) {
 	if isChild() {
 		if err := waitAsChild(context.Background()); err != nil {
-			os.Exit(1)
-		}
-		return
-	}
-	if url := os.Getenv(asService); url != "" {
-		if err := beService(url); err != nil {
-			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 		return
