@@ -72,7 +72,9 @@ func openURL(url string) (store.Store, error) {
 // TestFleetMovesFromSQLiteToRedis: processes that work, and that are killed, move from one store to another. One of them is left behind in each phase, and
 // the move does not go on until it has followed. The history of all of them is judged as that of one store, and nothing that was processed before is processed again.
 func TestFleetMovesFromSQLiteToRedis(t *testing.T) {
-	servers.Live(t)
+	if testing.Short() {
+		t.Skip("it takes a minute")
+	}
 	moveFleet(t, "sqlite:"+filepath.Join(servers.Directory(t), "old.db"), servers.Redis(t).URL)
 }
 
