@@ -267,6 +267,39 @@ func TestTokensAreReplaced(t *testing.T) {
 	})
 }
 
+// A token that has other rights in the new file loses what it holds by a connection, and its events, as one that is gone.
+func TestRightsAreReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tokens, secrets := newTokens(t)
+		s, p := startInBubble(t, Config{Tokens: tokens})
+		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return p.dial(), nil }}
+		defer transport.CloseIdleConnections()
+		open := func(method, path, secret string) io.Reader {
+			t.Helper()
+			s.token = secret
+			response, err := (&http.Client{Transport: transport}).Do(s.request(method, path, nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { response.Body.Close() })
+			return response.Body
+		}
+		next := lines(t, open("POST", "/v1/locks/x/hold", secrets["operate"]))
+		feed := readFeed(t, open("GET", "/v1/events", secrets["read"]))
+		if event, first := next(), feed.next(); event.Event != "held" || first.Event != "store" {
+			t.Fatalf("%+v, %+v", event, first)
+		}
+		entries := slices.Clone(*tokens.all.Load())
+		for i := range entries {
+			entries[i].prefix = "team/"
+		}
+		tokens.all.Store(&entries)
+		if event, end := next(), feed.next(); event.Event != "closing" || end.Event != "end" {
+			t.Errorf("%+v, %+v", event, end)
+		}
+	})
+}
+
 // A request that waits for a lease does not get it with a token that went meanwhile, and the next one does. The new file has the name of the
 // token for another secret.
 func TestWaitingWithATokenThatIsGone(t *testing.T) {
