@@ -24,6 +24,15 @@ func swept(t *testing.T, s *Store, name string, between func()) (token int64) {
 	return r.Token
 }
 
+// used takes a name and gives it back, so that it may be forgotten.
+func used(t *testing.T, s *Store, name string) (token int64) {
+	t.Helper()
+	r := take(t, s, name, "a", time.Hour)
+	r.Retain = 0
+	release(t, s, r)
+	return r.Token
+}
+
 // What a sweep has forgotten is not granted with a lower token, be the clock as it may.
 func TestTokensGrowOverASweep(t *testing.T) {
 	s := openAt(t, newPath(t))
@@ -59,5 +68,63 @@ func TestTokensGrowOverASweepDuringAClaim(t *testing.T) {
 	late.writing.give()
 	if outcomes[0].Err != nil || outcomes[0].Grant.Token <= token {
 		t.Errorf("token %d follows %d (%v)", outcomes[0].Grant.Token, token, outcomes[0].Err)
+	}
+}
+
+// A claim that has looked at a record decides again if that was changed before it writes, though its token is the same: a holder whose clock was read before its lease
+// had ended extends or releases it that late.
+func TestClaimOfARecordThatChanges(t *testing.T) {
+	for _, change := range []string{"until = until + 1", "released = 1 - released"} {
+		s, outcomes := openAt(t, newPath(t)), make([]store.Outcome, 1)
+		release(t, s, take(t, s, "x", "a", time.Hour))
+		must(t, s.writing.take(background))
+		found, err := s.file.write.record("x", true, s.file.clock.now())
+		must(t, err)
+		n, err := s.file.write.exec("UPDATE records SET " + change)
+		must(t, err)
+		done, err := s.quick(background, s.file, retake(found, claim("x", "b", time.Hour)[0], &outcomes[0]))
+		s.writing.give()
+		if n != 1 || done || err != nil {
+			t.Errorf("%s (%d): a record that has changed was granted: %+v, %v", change, n, outcomes[0], err)
+		}
+	}
+}
+
+// A sweep has looked for what may be forgotten without the file's lock, and looks again with it.
+func TestSweepLooksAgain(t *testing.T) {
+	for _, change := range []string{"retain = 9223372036854775807", "until = 9223372036854775807", "released = 0"} {
+		s := openAt(t, newPath(t))
+		used(t, s, "x")
+		names, err := s.forgettable(background, 10)
+		must(t, err)
+		n := 0
+		must(t, s.transact(background, func(tx *tx) (err error) {
+			if _, err = tx.exec("UPDATE records SET " + change); err == nil {
+				n, err = tx.forget(names)
+			}
+			return err
+		}))
+		if len(names) != 1 || n != 0 {
+			t.Errorf("%s: of %q, which could be forgotten before, %d were", change, names, n)
+		}
+	}
+}
+
+// The floor is the greatest token that was ever forgotten, be it in one sweep or in several.
+func TestFloorIsTheGreatestToken(t *testing.T) {
+	for _, limit := range []int{2, 1} {
+		s := openAt(t, newPath(t))
+		used(t, s, "second")
+		greatest := used(t, s, "first") // a sweep goes by name
+		for range 2 / limit {
+			if n, err := s.Sweep(background, limit); n != limit || err != nil {
+				t.Fatalf("a sweep of %d has forgotten %d, %v", limit, n, err)
+			}
+		}
+		var floor int64
+		must(t, s.view(background, func(_ *file, c *conn) error { return c.row(sqlFloor, nil, &floor) }))
+		if floor != greatest {
+			t.Errorf("after sweeps of %d: the floor is %d, and the greatest token that was forgotten is %d", limit, floor, greatest)
+		}
 	}
 }
