@@ -212,6 +212,24 @@ var batchFlaws = []flaw{
 		i, o := choose(s, sorted, c)
 		return slices.Index(names, sorted[i]), o
 	}})},
+	{"choose-first-free", "a name that was released goes before one that nobody has had", always(bend{choose: func(s *memstore.Store, names []string, c store.Claim) (int, store.Outcome) {
+		for i, name := range names {
+			if r := look(s, name); r.Name != "" && r.Free() {
+				_, o := choose(s, []string{name}, c)
+				return i, o
+			}
+		}
+		return choose(s, names, c)
+	}})},
+	{"choose-first-free", "a name that nobody has had goes before one that was released", always(bend{choose: func(s *memstore.Store, names []string, c store.Claim) (int, store.Outcome) {
+		for i, name := range names {
+			if look(s, name).Name == "" {
+				_, o := choose(s, []string{name}, c)
+				return i, o
+			}
+		}
+		return choose(s, names, c)
+	}})},
 	{"choose-again", "a free name goes before one's own", always(bend{choose: func(s *memstore.Store, names []string, c store.Claim) (int, store.Outcome) {
 		for i, name := range names {
 			c.Name = name

@@ -40,6 +40,15 @@ var tokenFlaws = []flaw{
 		return acquire(s, c)
 	}})},
 	{"token-above-sweep", "a raised token is not remembered", raised(func(before store.Record) bool { return before.Name == "" })},
+	{"token-above-sweep", "of what a sweep forgets only the last token is remembered", forgetting(func(floor int64, forgotten []int64) int64 {
+		return max(floor, forgotten[len(forgotten)-1])
+	})},
+	{"token-above-sweep", "of what a sweep forgets only the first token is remembered", forgetting(func(floor int64, forgotten []int64) int64 {
+		return max(floor, forgotten[0])
+	})},
+	{"token-above-sweep", "a sweep forgets what those before it have remembered", forgetting(func(_ int64, forgotten []int64) int64 {
+		return slices.Max(forgotten)
+	})},
 	{"token-above-again", "a lease gets another token", always(bend{acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
 		if r := look(s, c.Name); c.Above > r.Token && r.Holder == c.Holder && !r.Free() {
 			release(s, store.Release{Name: c.Name, Holder: c.Holder, Token: r.Token})
@@ -80,6 +89,44 @@ func raised(lost func(store.Record) bool) func(testing.TB) bend {
 			o.Grant.Token += more[c.Name]
 			return o
 		}}
+	}
+}
+
+// forgetting is a store whose tokens are as low as they may be, where the floor of new names after a sweep is made of the one before and of the tokens that
+// were forgotten, by name.
+func forgetting(raise func(floor int64, forgotten []int64) int64) func(testing.TB) bend {
+	return func(testing.TB) bend {
+		tokens, floor := map[string]int64{}, int64(0)
+		return bend{
+			release: releaseCurrent,
+			acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
+				before, above := look(s, c.Name), c.Above
+				c.Above = 0
+				o := acquire(s, c)
+				if before.Name == "" {
+					tokens[c.Name] = floor
+				}
+				if o.Err == nil && o.Grant.Token != before.Token {
+					tokens[c.Name] = max(tokens[c.Name], above) + 1
+				}
+				o.Grant.Token = tokens[c.Name]
+				return o
+			},
+			sweep: func(s *memstore.Store, limit int) int {
+				before := list(s, "")
+				n, _ := s.Sweep(context.Background(), limit)
+				var forgotten []int64
+				for _, r := range before {
+					if look(s, r.Name).Name == "" {
+						forgotten = append(forgotten, tokens[r.Name])
+					}
+				}
+				if len(forgotten) > 0 {
+					floor = raise(floor, forgotten)
+				}
+				return n
+			},
+		}
 	}
 }
 

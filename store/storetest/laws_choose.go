@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -61,6 +62,26 @@ func chooseFirstFree(s *subject) {
 	s.take(names[1], "e", hour)
 	if _, there := s.look("ignored"); there {
 		s.fail("a record of the claim's Name", "none: Choose ignores it")
+	}
+
+	// A name that nobody has had is as free as one that was released.
+	for _, kinds := range []string{"new used", "used new", "held new used", "held used new", "new held used", "used held new"} {
+		want := -1
+		var names []string
+		for i, kind := range strings.Fields(kinds) {
+			name := s.name()
+			names = append(names, name)
+			if kind != "held" && want < 0 {
+				want = i
+			}
+			if kind == "new" {
+				continue
+			}
+			if l := s.take(name, "before", hour); kind == "used" {
+				s.released(l.ending())
+			}
+		}
+		s.chosen(names, "a", want)
 	}
 }
 

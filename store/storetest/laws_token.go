@@ -22,7 +22,7 @@ var tokenLaws = []law{
 	{name: "token-above", needs: []need{raises}, check: tokenAbove,
 		rule: "The token of a new grant is greater than the claim's Above, and later tokens are greater than that token."},
 	{name: "token-above-sweep", needs: []need{raises, sweeps}, check: tokenAboveSweep,
-		rule: "Tokens of a name go on growing after a record whose token was raised was forgotten."},
+		rule: "Tokens of a name go on growing after a record whose token was raised was forgotten, whatever is forgotten with it and after it."},
 	{name: "token-above-again", needs: []need{raises}, check: tokenAboveAgain,
 		rule: "Above does not change a grant that the holder already has."},
 	{name: "token-above-batch", needs: []need{raises}, check: tokenAboveBatch,
@@ -81,17 +81,21 @@ func tokenOverSweep(s *subject) {
 	}
 }
 
-// sweepAway releases a lease and makes the store forget its record.
-func (s *subject) sweepAway(l lease) {
-	r := l.ending()
-	r.Retain = 0
-	s.released(r)
-	s.until(fmt.Sprintf("a sweep forgets %q", l.name), func() bool {
-		s.sweep(100)
-		_, there := s.look(l.name)
-		return !there
-	})
-	s.did("swept until %q was forgotten", l.name)
+// sweepAway releases leases and makes the store forget their records.
+func (s *subject) sweepAway(leases ...lease) {
+	for _, l := range leases {
+		r := l.ending()
+		r.Retain = 0
+		s.released(r)
+	}
+	for _, l := range leases {
+		s.until(fmt.Sprintf("a sweep forgets %q", l.name), func() bool {
+			s.sweep(100)
+			_, there := s.look(l.name)
+			return !there
+		})
+		s.did("swept until %q was forgotten", l.name)
+	}
 }
 
 // sweep makes the store forget what it may forget, if it can do that on request.
@@ -157,6 +161,21 @@ func tokenAboveSweep(s *subject) {
 	first := s.granted(above(name, "a", ahead))
 	s.sweepAway(first)
 	s.grown(first, s.take(name, "b", hour))
+
+	for _, together := range []bool{true, false} {
+		for high := range 2 { // in the order of the names, too
+			names := []string{s.name(), s.name()}
+			low := s.take(names[1-high], "a", hour)
+			raised := s.granted(above(names[high], "a", low.Token+1000))
+			if together {
+				s.sweepAway(low, raised)
+			} else {
+				s.sweepAway(raised)
+				s.sweepAway(low)
+			}
+			s.grown(raised, s.take(raised.name, "b", hour))
+		}
+	}
 }
 
 func tokenAboveAgain(s *subject) {
