@@ -55,6 +55,7 @@ func MariaDB(t Test, settings ...string) *MariaDBServer {
 		"--no-defaults", "--datadir=" + data, "--tmpdir=" + dir, "--port=" + strconv.Itoa(port), "--bind-address=127.0.0.1", "--socket=" + socket,
 		"--pid-file=" + filepath.Join(dir, "pid"), "--init-file=" + begin, "--skip-name-resolve", "--loose-innodb-buffer-pool-size=64M",
 		"--innodb-log-file-size=32M",
+		"--max-connections=2000", // suites run side by side, and in each a hundred callers may ask at once
 	}, settings...)
 	p := launch(t, &Process{
 		name: fmt.Sprintf("mariadb-%d", port), path: program, args: args, dir: dir, as: as, ready: mariadbReady(address(port)),
