@@ -148,7 +148,8 @@ func (r *recorder) troubled(err error) {
 	}
 }
 
-// running records that a run begins, of which that is known at since.
+// running records that a run begins. Since is when its lease was seen to be held: a process may be paused at any instant
+// after that.
 func (r *recorder) running(run soloist.Run, since time.Duration) []event {
 	e := event{ID: r.ids.Add(1), Event: proof.Event{
 		Kind: proof.Run, Name: run.Job, Token: run.Lease.Token(), Mark: run.ScheduledAt.UnixMilli(), Attempt: run.Attempt, Manual: run.Manual,
@@ -167,8 +168,9 @@ func (r *recorder) ran(run []event, err error) {
 	r.tell(false, run...)
 }
 
-func (r *recorder) processing(name string, el *soloist.Element) {
-	r.tell(true, event{Event: proof.Event{Kind: proof.Element, Name: name, Holder: el.Holder(), Token: el.Token(), Attempt: el.Attempt(), At: fleet.Now()}})
+// processing records that an element is begun. Since is as in running.
+func (r *recorder) processing(name string, el *soloist.Element, since time.Duration) {
+	r.tell(true, event{Event: proof.Event{Kind: proof.Element, Name: name, Holder: el.Holder(), Token: el.Token(), Attempt: el.Attempt(), At: since}})
 }
 
 // swept records that the store was told to forget what it may, since an instant.

@@ -183,7 +183,7 @@ func (w *workload) elements(ctx context.Context, rng *rand.Rand) {
 		name := w.record("element/elements/" + c.ID)
 		b := w.rec.belief(name, 1, c.Element.Holder(), c.Element.Token())
 		if b.look(c.Element.Lease) {
-			w.rec.processing(name, c.Element)
+			w.rec.processing(name, c.Element, b.e.At)
 		}
 		mine, beliefs = append(mine, c.Element), append(beliefs, b)
 	}
@@ -222,11 +222,10 @@ func (w *workload) sweep(ctx context.Context, rng *rand.Rand) {
 func (w *workload) job(ctx context.Context, run soloist.Run) error {
 	b := w.rec.belief(w.record("job/"+run.Job), 1, run.Lease.Holder(), run.Lease.Token())
 	defer b.end()
-	begin := fleet.Now() // a process may be paused anywhere: who finds the lease live after this instant had it then
 	if !b.look(run.Lease) {
 		return errors.New("the lease was lost before the run did anything")
 	}
-	told := w.rec.running(run, begin)
+	told := w.rec.running(run, b.e.At)
 	sleep(ctx, time.Duration(rand.Int64N(int64(10*time.Millisecond))))
 	var err error
 	if !b.look(run.Lease) {
