@@ -3,6 +3,7 @@ package storetest_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -64,6 +65,16 @@ var queueFlaws = []flaw{
 		return s.Queue(ctx, c)
 	}})},
 	{"queue-state", "what is handed over comes without its state", always(altered(func(grant *store.Grant, _ *time.Duration, _ *error) { grant.State = nil }))},
+	{"queue-state", "a state is read only beside a mark", always(altered(func(grant *store.Grant, _ *time.Duration, _ *error) {
+		if grant.Mark == 0 {
+			grant.State = nil
+		}
+	}))},
+	{"queue-state", "a mark is read only beside a state", always(altered(func(grant *store.Grant, _ *time.Duration, _ *error) {
+		if len(grant.State) == 0 {
+			grant.Mark = 0
+		}
+	}))},
 	{"queue-leave", "nobody leaves", always(bend{leave: func(*memstore.Store, string, string) (bool, error) { return true, nil }})},
 	{"queue-leave", "who leaves is never told that there was a place", always(bend{leave: func(s *memstore.Store, name, holder string) (bool, error) {
 		_, err := s.Leave(context.Background(), name, holder)
@@ -96,6 +107,21 @@ var queueFlaws = []flaw{
 		errs, err := s.Release(context.Background(), []store.Release{r})
 		return errors.Join(append(errs, err)...)
 	}})},
+	{"queue-forgotten", "who is granted a name without a record keeps the place", func(testing.TB) bend {
+		var kept sync.Map
+		return bend{
+			queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
+				if len(list(s, c.Name)) == 0 {
+					kept.Store(c.Name, c.Holder)
+				}
+				return s.Queue(ctx, c)
+			},
+			leave: func(s *memstore.Store, name, holder string) (bool, error) {
+				left, err := s.Leave(context.Background(), name, holder)
+				return left || kept.CompareAndDelete(name, holder), err
+			},
+		}
+	}},
 	{"queue-other-handle", "each handle has its own lines", func(testing.TB) bend {
 		alone := memstore.New()
 		return bend{queue: func(ctx context.Context, _ *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {

@@ -19,7 +19,7 @@ var queueLaws = []law{
 	{name: "queue-order", needs: []need{queues}, check: queueOrder,
 		rule: "Holders in the queue are served in the order in which they first called Queue, also if they have called again."},
 	{name: "queue-state", needs: []need{queues}, check: queueState,
-		rule: "A grant that is handed over has the mark and the state that the previous holder left with its release, and a greater token."},
+		rule: "A grant that is handed over has the mark and the state, both or one of them, that the previous holder left with its release, and a greater token."},
 	{name: "queue-leave", needs: []need{queues}, check: queueLeave,
 		rule: "A holder that has left is skipped. Leave returns true if the holder was in the queue, else false."},
 	{name: "queue-expiry", needs: []need{queues}, check: queueExpiry,
@@ -28,6 +28,8 @@ var queueLaws = []law{
 		rule: "Holders in the queue behind a lease that was handed over for a short time get the name when that has ended."},
 	{name: "queue-linger", needs: []need{queues}, check: queueLinger,
 		rule: "A name that lingers after its release is not handed over. The calls in the queue return immediately with how long it lingers."},
+	{name: "queue-forgotten", needs: []need{queues, sweeps}, check: queueForgotten,
+		rule: "Queue grants a name that was forgotten immediately, also to a holder that was in its queue before, and that place is gone."},
 	{name: "queue-other-handle", needs: []need{queues, reopening}, check: queueOtherHandle,
 		rule: "A release by another handle hands over to the queue of this one."},
 	{name: "queue-checks", needs: []need{queues}, check: queueChecks,
@@ -193,14 +195,20 @@ func queueOrder(s *subject) {
 }
 
 func queueState(s *subject) {
-	name := s.name()
-	l := s.take(name, "a", hour)
-	s.stands(name, "b")
-	waiting := s.waits(claim(name, "b", hour))
-	s.released(l.leaving(7, []byte("a b\nc")))
-	next, _ := s.served(waiting, name, "b")
-	if next.Mark != 7 || string(next.State) != "a b\nc" || next.Token <= l.Token || next.ExpiredAge != 0 {
-		s.fail(answer(store.Outcome{Grant: next.Grant}), "mark 7, state \"a b\\nc\", a token greater than %d, not abandoned", l.Token)
+	for _, left := range []struct {
+		mark  int64
+		state string
+	}{{7, "a b\nc"}, {7, ""}, {0, "a b\nc"}} {
+		name := s.name()
+		l := s.take(name, "a", hour)
+		s.stands(name, "b")
+		waiting := s.waits(claim(name, "b", hour))
+		s.stands(name, "c") // by now b has probably entered the queue
+		s.released(l.leaving(left.mark, []byte(left.state)))
+		next, _ := s.served(waiting, name, "b")
+		if next.Mark != left.mark || string(next.State) != left.state || next.Token <= l.Token || next.ExpiredAge != 0 {
+			s.fail(answer(store.Outcome{Grant: next.Grant}), "mark %d, state %q, a token greater than %d, not abandoned", left.mark, left.state, l.Token)
+		}
 	}
 }
 
@@ -297,6 +305,23 @@ func queueLinger(s *subject) {
 	if r := s.record(name); r.Holder != "" || r.Left <= 0 {
 		s.fail(sketch(r), "a name that lingers, held by nobody")
 	}
+}
+
+func queueForgotten(s *subject) {
+	name := s.name()
+	l := s.take(name, "a", hour)
+	s.stands(name, "b")
+	r := l.ending()
+	r.Linger, r.Retain = s.h.TTL, 0
+	s.released(r)
+	s.forgotten(name)
+	q := s.queue(s.ctx, claim(name, "b", hour))
+	if q.Err != nil {
+		s.fail(q, "a grant of a name that was forgotten")
+	}
+	s.leave(name, "b", false)
+	s.released(lease{q.Grant, name, "b"}.ending())
+	s.released(s.take(name, "c", hour).ending())
 }
 
 func queueOtherHandle(s *subject) {

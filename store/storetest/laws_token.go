@@ -89,11 +89,7 @@ func (s *subject) sweepAway(leases ...lease) {
 		s.released(r)
 	}
 	for _, l := range leases {
-		s.until(fmt.Sprintf("a sweep forgets %q", l.name), func() bool {
-			s.sweep(100)
-			_, there := s.look(l.name)
-			return !there
-		})
+		s.forgotten(l.name)
 		s.did("swept until %q was forgotten", l.name)
 	}
 }
