@@ -42,7 +42,7 @@ func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outc
 
 // claim is the task of a claim.
 func (s *Store) claim(c store.Claim, to *store.Outcome) *task {
-	t := &task{name: c.Name}
+	t := &task{name: c.Name, shares: true}
 	t.guess = func(p pair) bool { return p.taken == 0 && c.Mark >= 0 && (c.Mark == 0 || p.record.Mark < c.Mark) }
 	t.decide = func(p pair) (*change, error) {
 		now := time.Now()

@@ -31,6 +31,9 @@ type task struct {
 	// write checks that it has not changed.
 	guess func(p pair) bool
 
+	// shares reports whether the task may be decided by what an earlier one of the batch for the same name has read or written.
+	shares bool
+
 	// wrote is called when the change has been written, at a revision. unknown is called when its outcome is unknown.
 	wrote   func(c *change, now pair)
 	unknown func(c *change)
@@ -80,9 +83,15 @@ func layers(tasks []*task) (parts [][]*task) {
 // run carries out the tasks of a batch: it reads the names that it has to, decides, and writes, and repeats that for the names that another client
 // changed meanwhile.
 func (s *Store) run(ctx context.Context, tasks []*task) {
+	before := map[string]*task{} // the last one of each name
 	for _, part := range layers(tasks) {
 		known := map[*task]bool{}
+		all := part
+		part = decideNext(part, before, known)
 		for _, t := range part {
+			if known[t] {
+				continue
+			}
 			if p, _ := s.sights.of(t.name); p.err == nil && t.guess != nil && t.guess(p) {
 				t.pair, t.guessed, known[t] = p, true, true
 			}
@@ -96,7 +105,29 @@ func (s *Store) run(ctx context.Context, tasks []*task) {
 		for _, t := range part {
 			t.err = &store.HeldError{Record: store.Record{Name: t.name, Left: retryAfter}}
 		}
+		for _, t := range all {
+			before[t.name] = t
+		}
 	}
+}
+
+// decideNext decides tasks by the pair that the one before them has left, which was read or written during this call: as if they came at that moment. It
+// returns those that were not decided by that: they have something to write, or the one before has failed.
+func decideNext(tasks []*task, before map[string]*task, known map[*task]bool) (rest []*task) {
+	for _, t := range tasks {
+		b := before[t.name]
+		if !t.shares || b == nil || b.err != nil && !errors.Is(b.err, store.ErrHeld) && !errors.Is(b.err, store.ErrDone) {
+			rest = append(rest, t)
+			continue
+		}
+		t.pair = b.pair
+		if t.change, t.err = t.decide(t.pair); t.err != nil || t.change == nil {
+			continue
+		}
+		known[t] = true
+		rest = append(rest, t)
+	}
+	return rest
 }
 
 // look reads the names that are not known. It returns the tasks that can continue.

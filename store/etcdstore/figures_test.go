@@ -100,6 +100,27 @@ func TestRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	writesNothing("refusing it", refuse)
+	crowd := func(name string, granted int) func() error {
+		claims := make([]store.Claim, 64)
+		for i := range claims {
+			claims[i] = store.Claim{Name: name, Holder: fmt.Sprint("of the crowd ", i), TTL: ttl}
+		}
+		return func() error {
+			out, err := b.Acquire(background, claims)
+			if err != nil {
+				return err
+			}
+			for i, o := range out {
+				var held *store.HeldError
+				if i < granted && o.Err != nil || i >= granted && (!errors.As(o.Err, &held) || held.Record.Token == 0) {
+					t.Errorf("%s, number %d: %v", name, i, o.Err)
+				}
+			}
+			return nil
+		}
+	}
+	expect("refusing it 64 times in a batch", crowd("name", 0))
+	expect("granting a new name to the first of 64 in a batch", crowd("new to all", 1))
 	expect("releasing it", func() error { return release(background, a, "name", grant.Token) })
 	expect("acquiring it again", func() (err error) { grant, err = acquire(background, a, "name", ttl); return err })
 
