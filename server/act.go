@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"net/http"
 	"strconv"
@@ -85,8 +86,8 @@ func (c *call) actForm() error {
 			return bad("token", "give the token as the page shows it")
 		}
 		if text := c.PostFormValue("permit"); text != "" {
-			if seen.Permit, err = strconv.Atoi(text); err != nil || seen.Permit < 0 || seen.Permit >= 1000 {
-				return bad("permit", "must be a whole number from 0 to 999")
+			if seen.Permit, err = strconv.Atoi(text); err != nil || seen.Permit < 0 || seen.Permit >= maxPermits {
+				return bad("permit", fmt.Sprintf("must be a whole number from 0 to %d", maxPermits-1))
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"net/http"
 	"reflect"
@@ -16,7 +17,10 @@ type ReasonRequest struct {
 }
 
 func (s *Server) actionRoutes() (all []route) {
-	token := []parameter{{"token", "the token of the lease as a list showed it: another one is not released", true}, {"reason", "for the list of actions", false}}
+	token := []parameter{
+		{name: "token", about: "the token of the lease as a list showed it: another one is not released", least: 1, most: math.MaxInt64 - 1, needed: true},
+		{name: "reason", about: "for the list of actions"},
+	}
 	forced := func(path, what string, seen func(*call) (soloist.LeaseInfo, error)) {
 		all = append(all, route{method: http.MethodDelete, path: "/v1/" + path, summary: "Release " + what + " by force", role: roleOperate, query: token,
 			codes: []string{codeStale, codeUnknown}, do: func(c *call) (any, error) { return c.force(seen) }})
@@ -31,8 +35,8 @@ func (s *Server) actionRoutes() (all []route) {
 	forced("jobs/{name}/run", "the run of a job", named(soloist.KindJob))
 	forced("semaphores/{name}/{permit}", "a permit", func(c *call) (soloist.LeaseInfo, error) {
 		n, err := strconv.Atoi(c.PathValue("permit"))
-		if err != nil || n < 0 || n >= 1000 {
-			err = bad("permit", "must be a whole number from 0 to 999")
+		if err != nil || n < 0 || n >= maxPermits {
+			err = bad("permit", fmt.Sprintf("must be a whole number from 0 to %d", maxPermits-1))
 		}
 		return soloist.LeaseInfo{Kind: soloist.KindPermit, Name: c.PathValue("name"), Permit: n}, err
 	})
@@ -73,7 +77,7 @@ func (c *call) force(of func(*call) (soloist.LeaseInfo, error)) (any, error) {
 	if err := c.caller.mayUse(subject); err != nil {
 		return nil, err
 	}
-	if seen.Token, err = c.number("token", 1, math.MaxInt64-1, 0); err != nil {
+	if seen.Token, err = c.number("token", 0); err != nil {
 		return nil, err
 	}
 	ctx := context.WithoutCancel(c.Context) // what has begun is also noted

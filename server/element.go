@@ -14,8 +14,8 @@ import (
 // ElementRequest is the body of a claim of an element.
 type ElementRequest struct {
 	TTL      float64 `json:"ttl,omitempty" jsonschema:"seconds that the claim lasts unless it is renewed; the default is 30"`
-	Wait     float64 `json:"wait,omitempty" jsonschema:"seconds to wait while another has claimed it, at most 600; the default is 0"`
-	Replica  string  `json:"replica,omitempty" jsonschema:"what lists show as the holder, 1 to 100 bytes"`
+	Wait     float64 `json:"wait,omitempty" jsonschema:"seconds to wait while another has claimed it; the default is 0"`
+	Replica  string  `json:"replica,omitempty" jsonschema:"what lists show as the holder"`
 	Attempts int     `json:"attempts,omitempty" jsonschema:"after how many failed attempts the element is given up; the default is never. All callers should agree"`
 	Backoff  float64 `json:"backoff,omitempty" jsonschema:"seconds after a failed attempt in which nobody can claim it, doubling each time; the default is 0"`
 	Retain   float64 `json:"retain,omitempty" jsonschema:"seconds that it is remembered after it was processed; the default is forever"`
@@ -23,7 +23,7 @@ type ElementRequest struct {
 
 // BatchRequest is the body of a claim of many elements.
 type BatchRequest struct {
-	IDs []string `json:"ids" jsonschema:"1 to 500 elements"`
+	IDs []string `json:"ids" jsonschema:"the elements"`
 	ElementRequest
 }
 
@@ -110,7 +110,7 @@ func (c *call) newElement(job, id string, body ElementRequest) (t ticket, repeat
 		return t, repeated, err
 	}
 	if body.Attempts < 0 || body.Attempts > math.MaxInt32 {
-		return t, repeated, bad("attempts", "must be 0 or more")
+		return t, repeated, bad("attempts", fmt.Sprintf("must be a whole number from 0 to %d", math.MaxInt32))
 	}
 	if body.Attempts != 0 || backoff != 0 || retain != 0 {
 		t.Element = &elementTerm{body.Attempts, backoff.Milliseconds(), retain.Milliseconds()}

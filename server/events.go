@@ -21,7 +21,7 @@ const (
 
 func (s *Server) eventRoutes() []route {
 	return []route{{method: http.MethodGet, path: "/v1/events", summary: "Receive what changes, as server-sent events, for as long as the connection lives", role: roleRead,
-		header: []parameter{{eventHeader, "the ID of the last event that was received: what is known to have happened since is told first", true}},
+		header: []parameter{{name: eventHeader, about: "the ID of the last event that was received: what is known to have happened since is told first"}},
 		out:    reflect.TypeFor[Event](), stream: eventStream, codes: []string{codeBusy}, do: (*call).events}}
 }
 

@@ -22,9 +22,9 @@ import (
 // AcquireRequest is the body of a request for a lease.
 type AcquireRequest struct {
 	TTL     float64 `json:"ttl,omitempty" jsonschema:"seconds that the lease lasts unless it is renewed; the default is 30"`
-	Wait    float64 `json:"wait,omitempty" jsonschema:"seconds to wait while another holds it, at most 600; the default is 0"`
+	Wait    float64 `json:"wait,omitempty" jsonschema:"seconds to wait while another holds it; the default is 0"`
 	AtLeast float64 `json:"atLeast,omitempty" jsonschema:"seconds that the name stays taken from the grant on, even if the lease is released earlier; the default is 0"`
-	Replica string  `json:"replica,omitempty" jsonschema:"what lists show as the holder, 1 to 100 bytes; the default is the name of the token, or the address of the caller"`
+	Replica string  `json:"replica,omitempty" jsonschema:"what lists show as the holder; the default is the name of the token, or the address of the caller"`
 }
 
 // LeaseResponse is a lease that was granted or renewed.
@@ -71,6 +71,12 @@ func parseTicket(text string) (t ticket, err error) {
 
 const secretSize = 20
 
+// maxReplica bounds what a caller calls itself, in bytes, and maxPermits how many permits a semaphore has.
+const (
+	maxReplica = 100
+	maxPermits = 1000
+)
+
 var holderText = base32.StdEncoding.WithPadding(base32.NoPadding)
 
 // detached returns the lease that a ticket is for.
@@ -94,8 +100,8 @@ const (
 // newTicket returns a ticket for a new lease. With an Idempotency-Key it is the same one for the same request of the same caller.
 func (c *call) newTicket(kind soloist.Kind, name string, body AcquireRequest) (t ticket, repeated bool, err error) {
 	t = ticket{Kind: kind, Name: name, Replica: cmp.Or(body.Replica, c.caller.who())}
-	if store.CheckName(t.Replica) != nil || len(t.Replica) > 100 {
-		return t, false, bad("replica", "must have 1 to 100 bytes of UTF-8 without control characters")
+	if store.CheckName(t.Replica) != nil || len(t.Replica) > maxReplica {
+		return t, false, bad("replica", fmt.Sprintf("must have 1 to %d bytes of UTF-8 without control characters", maxReplica))
 	}
 	ttl, err := seconds("ttl", body.TTL)
 	if err != nil {
@@ -151,7 +157,7 @@ func (p primitive) query() []parameter {
 	if !p.limit {
 		return nil
 	}
-	return []parameter{{"limit", "how many permits the semaphore has, 1 to 1000; all callers should agree", true}}
+	return []parameter{{name: "limit", about: "how many permits the semaphore has; all callers should agree", least: 1, most: maxPermits, needed: true}}
 }
 
 func (s *Server) leaseRoutes() (all []route) {
@@ -187,10 +193,9 @@ func (c *call) enter() (leave func(), err error) {
 
 // options returns how to wait for a lease of a ticket.
 func (c *call) options(t ticket, wait float64) (soloist.Options, error) {
-	const longest = 600
 	d, err := seconds("wait", wait)
-	if err == nil && wait > longest {
-		err = bad("wait", fmt.Sprintf("must be at most %d; ask again after that", longest))
+	if err == nil && wait > maxWait {
+		err = bad("wait", fmt.Sprintf("must be at most %d; ask again after that", maxWait))
 	}
 	return soloist.Options{TTL: time.Duration(t.TTL) * time.Millisecond, Wait: d}, err
 }
@@ -205,7 +210,7 @@ func (c *call) begin(p primitive) (ticket, bool, soloist.Options, error) {
 	}
 	if err == nil && p.limit {
 		var limit int64
-		limit, err = c.number("limit", 1, 1000, 0)
+		limit, err = c.number("limit", 0)
 		t.Limit = int(limit)
 	}
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"reflect"
 	"regexp"
@@ -12,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/soloist-dev/soloist/store"
 )
 
 // object is an object of JSON.
@@ -49,7 +52,7 @@ func (s *Server) describe() ([]byte, error) {
 func (r route) describe(schemas object) (object, error) {
 	parameters := []object{}
 	for _, m := range pathParameter.FindAllStringSubmatch(r.path, -1) {
-		parameters = append(parameters, object{"name": m[1], "in": "path", "required": true, "schema": object{"type": "string"}})
+		parameters = append(parameters, object{"name": m[1], "in": "path", "required": true, "schema": part(m[1])})
 	}
 	for _, p := range r.query {
 		parameters = append(parameters, p.describe("query"))
@@ -72,6 +75,7 @@ func (r route) describe(schemas object) (object, error) {
 		if err != nil {
 			return nil, err
 		}
+		bound(schemas[typeName(r.in)].(*jsonschema.Schema))
 		op["requestBody"] = object{"required": r.needed, "content": object{"application/json": object{"schema": ref}}}
 	}
 	fails, err := schemaOf(reflect.TypeFor[Problem](), schemas)
@@ -97,11 +101,55 @@ func (r route) describe(schemas object) (object, error) {
 }
 
 func (p parameter) describe(in string) object {
-	kind := "string"
-	if p.number {
-		kind = "integer"
+	schema := object{"type": "string"}
+	if p.most != 0 {
+		schema = object{"type": "integer", "minimum": p.least, "maximum": p.most}
 	}
-	return object{"name": p.name, "in": in, "description": p.about, "schema": object{"type": kind}}
+	return object{"name": p.name, "in": in, "description": p.about, "required": p.needed, "schema": schema}
+}
+
+// printable is the pattern of a text without control characters.
+const printable = `^[^\x00-\x1f\x7f-\x9f]*$`
+
+// part returns the schema of a part of a path. The bounds of texts are in bytes, of which a character can have several.
+func part(name string) object {
+	switch name {
+	case "permit":
+		return object{"type": "integer", "minimum": 0, "maximum": maxPermits - 1}
+	case "lease":
+		return object{"type": "string", "minLength": 1, "maxLength": maxTicket}
+	}
+	return object{"type": "string", "minLength": 1, "maxLength": store.MaxName, "pattern": printable}
+}
+
+// bound adds to the schema of a body what its fields may be, which their types do not say.
+func bound(body *jsonschema.Schema) {
+	number := func(least, most float64) func(*jsonschema.Schema) {
+		return func(s *jsonschema.Schema) { s.Minimum, s.Maximum = &least, &most }
+	}
+	text := func(least, most int, pattern string) func(*jsonschema.Schema) {
+		return func(s *jsonschema.Schema) { s.MinLength, s.MaxLength, s.Pattern = &least, &most, pattern }
+	}
+	for name, of := range map[string]func(*jsonschema.Schema){
+		"ttl": func(s *jsonschema.Schema) {
+			most := &jsonschema.Schema{}
+			number(1, maxSeconds)(most)
+			s.AnyOf = []*jsonschema.Schema{{Const: jsonschema.Ptr[any](0)}, most}
+		},
+		"wait": number(0, maxWait), "atLeast": number(0, maxSeconds), "backoff": number(0, maxSeconds), "retain": number(0, maxSeconds),
+		"attempts": number(0, math.MaxInt32), "replica": text(0, maxReplica, printable), "lease": text(1, maxTicket, ""),
+		"ids": func(s *jsonschema.Schema) {
+			s.MinItems, s.MaxItems = jsonschema.Ptr(1), jsonschema.Ptr(maxBatch)
+			text(1, store.MaxName, printable)(s.Items)
+		},
+	} {
+		if field := body.Properties[name]; field != nil {
+			of(field)
+		}
+	}
+	if body.Properties["ids"] != nil { // a claim of many elements does not wait
+		number(0, 0)(body.Properties["wait"])
+	}
 }
 
 // operationID returns the name of an operation, such as post-v1-locks-name-acquire.
@@ -109,12 +157,18 @@ func operationID(r route) string {
 	return strings.ToLower(r.method) + strings.NewReplacer("/", "-", "{", "", "}", "").Replace(r.path)
 }
 
-// schemaOf adds the schema of a type, and returns a reference to it.
-func schemaOf(t reflect.Type, schemas object) (object, error) {
+// typeName is what the description calls a type.
+func typeName(t reflect.Type) string {
 	name := strings.NewReplacer("[", "Of", "]", "", "github.com/soloist-dev/soloist/server.", "").Replace(t.Name())
 	if name == "PageOfstring" {
-		name = "PageOfJobName"
+		return "PageOfJobName"
 	}
+	return name
+}
+
+// schemaOf adds the schema of a type, and returns a reference to it.
+func schemaOf(t reflect.Type, schemas object) (object, error) {
+	name := typeName(t)
 	if schemas[name] == nil {
 		schema, err := jsonschema.ForType(t, nil)
 		if err != nil {

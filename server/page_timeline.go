@@ -140,7 +140,7 @@ func (v *visit) window() (window, error) {
 	if length == 0 {
 		return w, bad("span", "give one of the links of the page")
 	}
-	end, err := v.number("end", 0, v.now.Add(time.Hour).UnixMilli(), 0)
+	end, err := parameter{name: "end", most: v.now.Add(time.Hour).UnixMilli()}.number(q, 0)
 	if err != nil {
 		return w, err
 	}

@@ -35,10 +35,11 @@ type route struct {
 	do           func(*call) (any, error)
 }
 
-// A parameter is one of the query, or a header.
+// A parameter is one of the query, or a header. With a most it is a whole number, from least to most.
 type parameter struct {
 	name, about string
-	number      bool
+	least, most int64
+	needed      bool
 }
 
 // A call is one request.
@@ -48,7 +49,8 @@ type call struct {
 	w      http.ResponseWriter
 	server *Server
 	caller caller
-	body   any // a pointer to route.in
+	query  []parameter // those of the route
+	body   any         // a pointer to route.in
 }
 
 // The limits on a request.
@@ -60,7 +62,7 @@ const (
 // serve returns the handler of a route.
 func (s *Server) serve(r route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		c := &call{Context: request.Context(), Request: request, w: w, server: s}
+		c := &call{Context: request.Context(), Request: request, w: w, server: s, query: r.query}
 		out, err := s.handle(r, c)
 		switch {
 		case err != nil:
@@ -87,7 +89,7 @@ func (s *Server) handle(r route, c *call) (any, error) {
 	if err := s.permit(r, c.caller); err != nil {
 		return nil, err
 	}
-	if err := c.checkQuery(r.query); err != nil {
+	if err := c.checkQuery(); err != nil {
 		return nil, err
 	}
 	text, err := c.read() // also if there should be none: what is left unread could arrive without a deadline
@@ -106,7 +108,7 @@ func (s *Server) handle(r route, c *call) (any, error) {
 }
 
 // checkQuery refuses parameters that are unknown, or given twice.
-func (c *call) checkQuery(known []parameter) error {
+func (c *call) checkQuery() error {
 	if len(c.URL.RawQuery) > maxQuery {
 		return problem(http.StatusRequestURITooLong, codeTooLarge, "the query is too long")
 	}
@@ -115,7 +117,7 @@ func (c *call) checkQuery(known []parameter) error {
 		return bad("query", "it is not name=value&name=value, with %XX for special characters")
 	}
 	for name, values := range query {
-		i := slices.IndexFunc(known, func(p parameter) bool { return p.name == name })
+		i := slices.IndexFunc(c.query, func(p parameter) bool { return p.name == name })
 		switch {
 		case i < 0:
 			return bad(name, "there is no such parameter")
@@ -128,18 +130,23 @@ func (c *call) checkQuery(known []parameter) error {
 	return nil
 }
 
-// number returns a parameter of the query from least to most, or otherwise if it is absent.
-func (c *call) number(name string, least, most, otherwise int64) (int64, error) {
-	text := c.URL.Query().Get(name)
-	if text == "" && !c.URL.Query().Has(name) {
-		if otherwise < least {
-			return 0, bad(name, fmt.Sprintf("give a whole number from %d to %d", least, most))
+// number returns a parameter of the route that is a number, or otherwise if it is absent and not needed.
+func (c *call) number(name string, otherwise int64) (int64, error) {
+	i := slices.IndexFunc(c.query, func(p parameter) bool { return p.name == name })
+	return c.query[i].number(c.URL.Query(), otherwise)
+}
+
+// number reads the parameter, which must be a number.
+func (p parameter) number(query url.Values, otherwise int64) (int64, error) {
+	if !query.Has(p.name) {
+		if p.needed {
+			return 0, bad(p.name, fmt.Sprintf("give a whole number from %d to %d", p.least, p.most))
 		}
 		return otherwise, nil
 	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < least || n > most {
-		return 0, bad(name, fmt.Sprintf("must be a whole number from %d to %d", least, most))
+	n, err := strconv.ParseInt(query.Get(p.name), 10, 64)
+	if err != nil || n < p.least || n > p.most {
+		return 0, bad(p.name, fmt.Sprintf("must be a whole number from %d to %d", p.least, p.most))
 	}
 	return n, nil
 }
@@ -225,11 +232,16 @@ func writeBytes(w http.ResponseWriter, status int, kind string, body []byte) {
 	_, _ = w.Write(body) // a client that has gone reads nothing
 }
 
+// maxSeconds is ten years, and maxWait how long a request can wait for a lease.
+const (
+	maxSeconds = 10 * 365 * 24 * 3600
+	maxWait    = 600
+)
+
 // seconds returns a duration that a caller gave as a number of seconds.
 func seconds(field string, n float64) (time.Duration, error) {
-	const most = 10 * 365 * 24 * 3600
-	if n != n || n < 0 || n > most {
-		return 0, bad(field, "must be a number of seconds from 0 to 315360000")
+	if n != n || n < 0 || n > maxSeconds {
+		return 0, bad(field, fmt.Sprintf("must be a number of seconds from 0 to %d", maxSeconds))
 	}
 	return time.Duration(n * float64(time.Second)), nil
 }

@@ -601,6 +601,7 @@ func TestMistakes(t *testing.T) {
 		{"DELETE", "/v1/locks/x?token=9223372036854775807", nil, 400, codeInvalid, "token", nil},
 		{"DELETE", "/v1/locks/x?token=1", nil, 409, codeStale, "", nil},
 		{"DELETE", "/v1/semaphores/x/1000?token=1", nil, 400, codeInvalid, "permit", nil},
+		{"GET", "/v1/elements/" + strings.Repeat("x", 256), nil, 400, codeInvalid, "name", nil},
 		{"POST", "/v1/elements/j/claim", "{\"ids\":[\"a\xff\",\"a\xfe\"]}", 400, codeInvalid, "body", nil},
 		{"GET", "/v1/locks?after=%zz", nil, 400, codeInvalid, "query", nil},
 		{"POST", "/v1//locks/x/acquire", nil, 404, codeNotFound, "", nil},

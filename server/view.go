@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/store"
 )
 
 // each calls do for 0 to n-1 concurrently.
@@ -121,17 +122,20 @@ type Action struct {
 	Reason string    `json:"reason,omitempty"`
 }
 
-var pageQuery = []parameter{{"after", "only names after this one", false}, {"limit", "how many at most, 1 to 1000; the default is 100", true}}
+var pageQuery = []parameter{{name: "after", about: "only names after this one"}, {name: "limit", about: "how many at most; the default is 100", least: 1, most: 1000}}
 
 // list returns the route of a list. all lists what the caller may see after the last name that it has; name is that name.
 func list[I, T any](path, summary string, all func(*call, *soloist.Admin) iter.Seq2[I, error], name func(I) string, of func(I) T) route {
 	return route{method: http.MethodGet, path: path, summary: summary, role: roleRead, query: pageQuery, out: reflect.TypeFor[Page[T]](), do: func(c *call) (any, error) {
-		limit, err := c.number("limit", 1, 1000, 100)
+		limit, err := c.number("limit", 100)
 		if err != nil {
 			return nil, err
 		}
 		prefix := c.caller.prefix
-		if c.PathValue("job") != "" { // it goes by the name of the job
+		if job := c.PathValue("job"); job != "" { // it goes by the name of the job
+			if err := store.CheckName(job); err != nil {
+				return nil, err
+			}
 			prefix = ""
 		}
 		page := &Page[T]{Items: []T{}}
