@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -66,10 +67,18 @@ func (s *server) counted(ctx context.Context) (counts, error) {
 }
 
 func backends() []backend {
-	return []backend{
-		redisBackend(), postgresBackend(), mariadbBackend(), sqliteBackend(), etcdBackend(), zookeeperBackend(), consulBackend(), natsBackend(),
+	return append(redisBackends(), postgresBackend(), mariadbBackend(), sqliteBackend(), etcdBackend(), zookeeperBackend(), consulBackend(), natsBackend(),
 		dynamoDBBackend(), cassandraBackend(), hazelcastBackend(), temporalBackend(), memoryBackend(),
+	)
+}
+
+// backendNames returns the names of all backends, as -backend takes them.
+func backendNames() string {
+	var names []string
+	for _, b := range backends() {
+		names = append(names, strings.ToLower(b.name))
 	}
+	return strings.Join(names, ",")
 }
 
 // memoryBackend is the store in memory, which shows what the client costs without a server. It has no peers.

@@ -48,7 +48,7 @@ type options struct {
 func parse(args []string) (options, error) {
 	o := options{plan: plan{say: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }}}
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
-	f.StringVar(&o.backends, "backend", "redis,postgresql,mariadb,sqlite", "which `servers` to measure on; etcd,zookeeper,consul,nats,dynamodb,cassandra,hazelcast,temporal and memory are others")
+	f.StringVar(&o.backends, "backend", "redis,postgresql,mariadb,sqlite", "which `servers` to measure on, of "+backendNames())
 	f.StringVar(&o.cases, "case", "ABCDEHMS", "which `cases`, by their letters")
 	f.StringVar(&o.only, "contender", "", "only those whose `name` contains this, and the floor")
 	f.IntVar(&o.rounds, "rounds", shortRounds, "how many rounds; C, E, H, M and S are measured in each only with more than 3")
@@ -98,7 +98,7 @@ func (o options) chosen() ([]backend, error) {
 			}
 		}
 		if len(all) == n {
-			return nil, fmt.Errorf("-backend: there is no %q; give some of redis,postgresql,mariadb,sqlite,etcd,zookeeper,consul,nats,dynamodb,cassandra,hazelcast,temporal,memory", name)
+			return nil, fmt.Errorf("-backend: there is no %q; give some of %s", name, backendNames())
 		}
 	}
 	return all, nil

@@ -14,13 +14,23 @@ import (
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
-func redisBackend() backend {
+// redisBackends returns Redis as the system's packages have it, and the other versions that the conformance suite runs on: "valkey-9.1", "redis-8.2".
+func redisBackends() []backend {
+	all := []backend{redisBackend("Redis", func(t servers.Test) *servers.RedisServer { return servers.Redis(t) })}
+	for _, v := range servers.RedisVersions {
+		all = append(all, redisBackend(v.Name+"-"+v.Version, func(t servers.Test) *servers.RedisServer { return servers.RedisOf(t, v) }))
+	}
+	return all
+}
+
+func redisBackend(name string, serve func(servers.Test) *servers.RedisServer) backend {
 	open := func(ctx context.Context, url string) (store.Store, error) { return redisstore.OpenURL(ctx, url) }
 	ours := oursOn(open)
 	ours.sends = []string{"eval", "evalsha", "subscribe", "ssubscribe", "unsubscribe", "sunsubscribe"}
 	given := oursOn(openGiven)
 	given.name, given.cases, given.sends = "soloist, given client", "ABD", ours.sends
-	return backend{name: "Redis", start: startRedis, open: open, specs: append(redisPeers(), ours, given, serviceOn(ours), bareService()), java: []javaSpec{
+	start := func(t servers.Test) (*server, error) { return startRedis(t, serve(t)) }
+	return backend{name: name, start: start, open: open, specs: append(redisPeers(), ours, given, serviceOn(ours), bareService()), java: []javaSpec{
 		{name: "ShedLock, Jedis", provider: "jedis"},
 		{name: "Redisson RLock", provider: "redisson"},
 		{name: "Redisson RFencedLock", provider: "redisson-fenced"},
@@ -47,8 +57,7 @@ type withClient struct {
 
 func (s withClient) Close() error { return errors.Join(s.Store.Close(), s.client.Close()) }
 
-func startRedis(t servers.Test) (*server, error) {
-	s := servers.Redis(t)
+func startRedis(t servers.Test, s *servers.RedisServer) (*server, error) {
 	options, err := redis.ParseURL(s.URL)
 	if err != nil {
 		return nil, err
@@ -59,6 +68,9 @@ func startRedis(t servers.Test) (*server, error) {
 	version := ""
 	if info, err := client.Info(context.Background(), "server").Result(); err == nil {
 		version = "Redis " + submatch(regexp.MustCompile(`redis_version:(\S+)`), info)
+		if valkey := submatch(regexp.MustCompile(`valkey_version:(\S+)`), info); valkey != "" {
+			version = "Valkey " + valkey
+		}
 	}
 	return &server{
 		url: s.URL, version: version,

@@ -28,7 +28,7 @@ var quiet = slog.New(slog.DiscardHandler)
 // BenchmarkPages measures how long an instance of the service takes for a page, with 10,000 jobs and 100,000 locks in the store: the first page of an instance that
 // has just started, and one of an instance that has read the store.
 func BenchmarkPages(b *testing.B) {
-	for _, of := range []backend{redisBackend(), postgresBackend()} {
+	for _, of := range []backend{redisBackends()[0], postgresBackend()} {
 		b.Run(of.name, func(b *testing.B) {
 			server, err := of.start(b)
 			if err != nil {
@@ -137,7 +137,7 @@ const waitingRequests = 5000
 // BenchmarkServiceMemory measures the memory of an instance of the service on Redis, in which 5,000 requests wait for leases and 1,000 connections hold one.
 func BenchmarkServiceMemory(b *testing.B) {
 	const holds = 1000
-	server, err := redisBackend().start(b)
+	server, err := redisBackends()[0].start(b)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func BenchmarkServiceMemory(b *testing.B) {
 			}()
 			address := listening(b, log)
 			go func() { _, _ = io.Copy(os.Stderr, log) }()
-			idle := resident(b, instance.Process.Pid)
+			idle := memory(b, instance.Process.Pid, "RssAnon")
 			send := func(path, body string) net.Conn {
 				conn, err := net.Dial("tcp", address)
 				if err != nil {
@@ -192,8 +192,9 @@ func BenchmarkServiceMemory(b *testing.B) {
 			servers.Wait(b, "all requests to wait", func() bool {
 				return goroutines(b, address) >= 2*len(all) // one answers the request, and another one would see that the client goes
 			})
-			b.ReportMetric(resident(b, instance.Process.Pid), "MB")
+			b.ReportMetric(memory(b, instance.Process.Pid, "RssAnon"), "MB")
 			b.ReportMetric(idle, "MB-idle")
+			b.ReportMetric(memory(b, instance.Process.Pid, "RssFile"), "MB-of-the-program-file")
 			for _, conn := range all {
 				_ = conn.Close()
 			}
@@ -234,8 +235,9 @@ func goroutines(b *testing.B, address string) (n int) {
 	return 0
 }
 
-// resident is how much memory of a process is resident, in MB.
-func resident(b *testing.B, pid int) float64 {
+// memory is how much resident memory of a kind a process has, in MB: RssAnon is its own, RssFile the pages of its program's file that it has used, which
+// the system can take back at any time, and which processes of one program share.
+func memory(b *testing.B, pid int, kind string) float64 {
 	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -243,10 +245,10 @@ func resident(b *testing.B, pid int) float64 {
 	}
 	for line := range strings.Lines(string(text)) {
 		var kb float64
-		if n, _ := fmt.Sscanf(line, "VmRSS: %f kB", &kb); n == 1 {
+		if n, _ := fmt.Sscanf(line, kind+": %f kB", &kb); n == 1 {
 			return kb / 1000
 		}
 	}
-	b.Fatal("it has no resident memory")
+	b.Fatal("it has no ", kind)
 	return 0
 }
