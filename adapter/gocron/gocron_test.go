@@ -3,6 +3,7 @@ package gocronadapter_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -226,4 +227,59 @@ func TestInputThatIsNotValidIsAnError(t *testing.T) {
 			t.Errorf("%s: %v; want an InvalidError", what, err)
 		}
 	}
+}
+
+func BenchmarkLocker(b *testing.B) {
+	client, _ := soloisttest.NewClient(b)
+	const hold = time.Millisecond
+	l, err := gocronadapter.NewLocker(client, hold)
+	if err != nil {
+		b.Fatal(err)
+	}
+	n := 0
+	name := func() string {
+		n++
+		return strconv.Itoa(n)
+	}
+	b.Run("lease", func(b *testing.B) {
+		holding := client.With(soloist.Options{AtLeast: hold})
+		for b.Loop() {
+			lease, err := holding.TryLock(b.Context(), name())
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := lease.Release(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("locker", func(b *testing.B) {
+		for b.Loop() {
+			lock, err := l.Lock(b.Context(), name())
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := lock.Unlock(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func BenchmarkElector(b *testing.B) {
+	client, _ := soloisttest.NewClient(b)
+	elector := gocronadapter.NewElector(client, "scheduler")
+	ctx, resign := context.WithCancel(b.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- elector.Run(ctx) }()
+	for elector.IsLeader(b.Context()) != nil {
+		time.Sleep(time.Millisecond)
+	}
+	for b.Loop() {
+		if err := elector.IsLeader(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	resign()
+	<-ended
 }

@@ -276,3 +276,53 @@ func TestSingletonReportsWhatItCouldNotDo(t *testing.T) {
 		}
 	})
 }
+
+// BenchmarkSingleton compares a job that another replica has with what its client does of it.
+func BenchmarkSingleton(b *testing.B) {
+	client, _ := soloisttest.NewClient(b)
+	wrapper, err := robfig.Singleton(client, "report", time.Hour, cron.DiscardLogger)
+	if err != nil {
+		b.Fatal(err)
+	}
+	runs := 0
+	job := wrapper(cron.FuncJob(func() { runs++ }))
+	job.Run()
+	b.Run("do", func(b *testing.B) {
+		for b.Loop() {
+			if err := client.Do(b.Context(), "report", func(context.Context, *soloist.Lease) error { return nil }); !errors.Is(err, soloist.ErrHeld) {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("singleton", func(b *testing.B) {
+		for b.Loop() {
+			job.Run()
+		}
+	})
+	if runs != 1 {
+		b.Errorf("%d runs", runs)
+	}
+}
+
+func BenchmarkSchedule(b *testing.B) {
+	spec, err := cron.ParseStandard("0 9 * * MON-FRI")
+	if err != nil {
+		b.Fatal(err)
+	}
+	schedule, err := robfig.Schedule(spec, "0 9 * * MON-FRI", time.UTC)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("cron", func(b *testing.B) {
+		at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		for b.Loop() {
+			at = spec.Next(at)
+		}
+	})
+	b.Run("adapted", func(b *testing.B) {
+		at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		for b.Loop() {
+			at = schedule.Next(at)
+		}
+	})
+}

@@ -55,7 +55,7 @@ func ZooKeeper(t Test, n int) []*ZooKeeperServer {
 			t.Fatalf("writing the configuration of ZooKeeper: %v", err)
 		}
 		p := &Process{t: t, name: fmt.Sprintf("zookeeper-%d", i), path: java, dir: dir, args: []string{
-			"-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", path, "org.apache.zookeeper.server.quorum.QuorumPeerMain", config,
+			"-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", path, "org.apache.zookeeper.server.quorum.QuorumPeerMain", config,
 		}}
 		p.ready = func(context.Context) error { return nil } // alone it is not
 		all[i] = &ZooKeeperServer{Process: p, Addr: address(port)}
