@@ -116,6 +116,11 @@ func (r Release) Check() error {
 	return nil
 }
 
+// Check returns an *InvalidError if a field of the filling is not valid.
+func (f Filling) Check() error {
+	return Release{Name: f.Name, Holder: "-", Token: 1, Mark: f.Mark, State: f.State, Retain: f.Retain}.Check()
+}
+
 // CheckQueued returns an *InvalidError if c is not valid for Queuer.Queue.
 func CheckQueued(c Claim) error {
 	if c.Mark != 0 {

@@ -197,6 +197,24 @@ type Sweeper interface {
 	Sweep(ctx context.Context, limit int) (int, error)
 }
 
+// A Filler can make records of names that have none. A copy of many records into it is faster.
+type Filler interface {
+	// Fill makes, for each filling whose name the store has no record of, the record that a grant and a release would leave: the name is free, the
+	// record has the mark and the state, and is remembered for Retain; its token is greater than those of forgotten grants of the name. It reports of each
+	// whether it made the record. What has a record is left as it is. So may be a name that others are working on. If a filling is not valid, Fill
+	// returns an *InvalidError, and makes no record. After any other error each may have been made or not, but none is made after the deadline of
+	// ctx: a request that is held up must not bring back what was forgotten since.
+	Fill(ctx context.Context, fillings []Filling) (made []bool, err error)
+}
+
+// A Filling is a record to be made. The fields are as in Release.
+type Filling struct {
+	Name   string
+	Mark   int64
+	State  []byte // nil is empty
+	Retain time.Duration
+}
+
 // A Clockless store has no clock that all its users share. A lease, or a linger, does not end early, and may end late. In stores of package
 // casstore each process counts it from when it first saw it; so a process that has not seen a lease before is refused for a whole TTL, however long
 // ago the lease has ended.

@@ -322,6 +322,33 @@ func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
 	return n, nil
 }
 
+// Fill implements store.Filler.
+func (s *Store) Fill(ctx context.Context, fillings []store.Filling) ([]bool, error) {
+	m, now, err := s.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	for _, f := range fillings {
+		if err := f.Check(); err != nil {
+			return nil, err
+		}
+	}
+	made := make([]bool, len(fillings))
+	for i, f := range fillings {
+		if m.records[f.Name] != nil {
+			continue
+		}
+		c := store.Claim{Name: f.Name, Holder: "filling", TTL: store.MinTTL}
+		g, err := m.acquire(c, now)
+		if err != nil {
+			continue // the tokens are used up
+		}
+		made[i] = m.release(store.Release{Name: f.Name, Holder: c.Holder, Token: g.Token, Mark: f.Mark, State: f.State, Retain: f.Retain}, now) == nil
+	}
+	return made, nil
+}
+
 // Watch implements store.Watcher.
 func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
 	m, _, err := s.lock(ctx)

@@ -13,8 +13,9 @@ import (
 
 func harness() storetest.Harness {
 	return storetest.Harness{
-		Open:   func(testing.TB) store.Store { return memstore.New() },
-		Reopen: func(_ testing.TB, s store.Store) store.Store { return s.(*memstore.Store).Share() },
+		TimedTokens: true,
+		Open:        func(testing.TB) store.Store { return memstore.New() },
+		Reopen:      func(_ testing.TB, s store.Store) store.Store { return s.(*memstore.Store).Share() },
 	}
 }
 

@@ -96,15 +96,69 @@ func ends(granted []*claiming, retain time.Duration, shadow bool) []store.Releas
 	return releases
 }
 
+// make makes the records of names of which the shadow had none when it was listed, and reads the store that decides after that. If that still has the grant that was listed,
+// what was made is what it had at that moment: nobody has been granted the name there in between, and who was granted it later had the shadow's new record first.
+// It returns the names that are left to [both.fill]: those of which no record was made.
+func (b *both) make(ctx context.Context, batch []twins, o Options, r *Report) (left, again []twins, err error) {
+	filler, ok := store.As[store.Filler](b.shadow)
+	if !ok {
+		return batch, nil, nil
+	}
+	var absent []twins
+	var fillings []store.Filling
+	for _, p := range batch {
+		if p.shadow.Token != 0 {
+			left = append(left, p)
+			continue
+		}
+		absent = append(absent, p)
+		fillings = append(fillings, store.Filling{Name: p.name, Mark: p.truth.Mark, State: p.truth.State, Retain: o.Retain})
+	}
+	if len(absent) == 0 {
+		return left, nil, nil
+	}
+	made, err := filler.Fill(ctx, fillings)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return batch, nil, nil
+	case err != nil:
+		return nil, nil, err
+	}
+	var mine []twins
+	for i, p := range absent {
+		if made[i] {
+			mine = append(mine, p)
+		} else {
+			left = append(left, p)
+		}
+	}
+	var broken error
+	for i, out := range claimEach(ctx, b.truth, readsOf(mine)) {
+		var read *store.DoneError
+		switch p := mine[i]; {
+		case !errors.As(out.Err, &read):
+			broken = errors.Join(broken, fmt.Errorf("move: reading %q: %w", p.name, out.Err))
+		case read.Record.Token != p.truth.Token || !read.Record.Free():
+			again = append(again, twins{name: p.name, truth: read.Record})
+		default:
+			r.Copied++
+		}
+	}
+	return left, again, broken
+}
+
 // fill acquires names in the shadow alone, reads what the store that decides has, and releases the shadow with that. While the shadow is taken, no replica of this phase is
 // granted the name. So if it was free in the store that decides then, what was read is the newest, until the shadow is released.
 func (b *both) fill(ctx context.Context, batch []twins, o Options, r *Report) (again []twins, err error) {
+	batch, again, broken := b.make(ctx, batch, o, r)
+	if len(batch) == 0 {
+		return again, broken
+	}
 	claims := copierClaims(batch)
 	shadows, err := b.shadow.Acquire(ctx, claims)
 	if err != nil {
-		return nil, err
+		return again, errors.Join(broken, err)
 	}
-	var broken error
 	var mine []twins
 	var grants []store.Grant
 	reads := claims[:0]

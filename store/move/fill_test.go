@@ -28,7 +28,15 @@ func (s claimedStore) Acquire(ctx context.Context, claims []store.Claim) ([]stor
 	return s.Store.Acquire(ctx, claims)
 }
 
-// TestFillReadsWhatIsNewest: the shadow gets what the store that decides has while the shadow is taken, not what was listed.
+// A filledStore calls onClaim before the first records are made, too.
+type filledStore struct{ claimedStore }
+
+func (s filledStore) Fill(ctx context.Context, fillings []store.Filling) ([]bool, error) {
+	s.once.Do(s.onClaim)
+	return s.Store.(store.Filler).Fill(ctx, fillings)
+}
+
+// TestFillReadsWhatIsNewest: the shadow gets what the store that decides has while the shadow is taken, or when its record is made, not what was listed.
 func TestFillReadsWhatIsNewest(t *testing.T) {
 	for name, test := range map[string]struct {
 		then func(t *testing.T, before store.Store) // after the lists, and before the claim of the copy
@@ -54,20 +62,26 @@ func TestFillReadsWhatIsNewest(t *testing.T) {
 			time.Sleep(2 * time.Second)
 		}, func(r move.Report, _ store.Record) bool { return r.Names == 1 && r.Abandoned == 1 && r.Copied == 0 }},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				before, after := memstore.New(), memstore.New()
-				leave(t, before, store.Release{Name: "x", Holder: "h", Token: take(t, before, "x", "h").Token, Mark: 7, State: []byte("page 7"), Retain: store.Forever})
-				claimed := claimedStore{after, new(sync.Once), func() { test.then(t, before) }}
-				report, err := move.Copy(background, before, claimed, move.OldDecides, move.Options{Next: move.NewDecides})
-				if shadow := records(t, after)["x"]; err != nil || !test.want(report, shadow) {
-					t.Errorf("%+v, %v; the other store has %+v", report, err, shadow)
-				}
-				if r := records(t, after)["x"]; r.Holder != "" || !r.Free() {
-					t.Errorf("the copy has left %+v", r)
-				}
+		for _, fills := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, fills %t", name, fills), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					before, after := memstore.New(), memstore.New()
+					leave(t, before, store.Release{Name: "x", Holder: "h", Token: take(t, before, "x", "h").Token, Mark: 7, State: []byte("page 7"), Retain: store.Forever})
+					claimed := claimedStore{after, new(sync.Once), func() { test.then(t, before) }}
+					var to store.Store = claimed
+					if fills {
+						to = filledStore{claimed}
+					}
+					report, err := move.Copy(background, before, to, move.OldDecides, move.Options{Next: move.NewDecides})
+					if shadow := records(t, after)["x"]; err != nil || !test.want(report, shadow) {
+						t.Errorf("%+v, %v; the other store has %+v", report, err, shadow)
+					}
+					if r := records(t, after)["x"]; r.Holder != "" || !r.Free() {
+						t.Errorf("the copy has left %+v", r)
+					}
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -97,6 +111,30 @@ func TestNextIsANeighbor(t *testing.T) {
 			t.Errorf("%v: no error", next)
 		}
 	}
+}
+
+// TestFillOfWhatOthersHaveMade: a name that gets a record of the shadow while the copy begins is copied all the same, and what it has is not written over.
+func TestFillOfWhatOthersHaveMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := memstore.New(), memstore.New()
+		for _, name := range []string{"x", "y", "z"} {
+			leave(t, before, store.Release{Name: name, Holder: "h", Token: take(t, before, name, "h").Token, Mark: 7, State: []byte("page 7"), Retain: store.Forever})
+		}
+		to := filledStore{claimedStore{after, new(sync.Once), func() {
+			leave(t, after, store.Release{Name: "y", Holder: "h", Token: take(t, after, "y", "h").Token, Mark: 8, State: []byte("page 8"), Retain: store.Forever})
+		}}}
+		report, err := move.Copy(background, before, to, move.OldDecides, move.Options{Next: move.NewDecides})
+		if err != nil || !report.Complete() || report.Names != 3 || report.Copied != 3 {
+			t.Errorf("%+v, %v", report, err)
+		}
+		for name, mark := range map[string]int64{"x": 7, "y": 8, "z": 7} {
+			for _, s := range []store.Store{before, after} {
+				if r := records(t, s)[name]; r.Mark != mark || string(r.State) != fmt.Sprint("page ", mark) {
+					t.Errorf("%+v; want mark %d in both stores", r, mark)
+				}
+			}
+		}
+	})
 }
 
 // A slowStore takes a while for each name.

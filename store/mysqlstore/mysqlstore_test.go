@@ -43,7 +43,8 @@ func TestStoreOnMySQL(t *testing.T) {
 func suite(t *testing.T, url string, driver func(*mysql.Config), cfg Config) {
 	db := connect(t, url, driver)
 	storetest.Run(t, storetest.Harness{
-		Open: func(t testing.TB) store.Store { return open(t, db, cfg) },
+		TimedTokens: true,
+		Open:        func(t testing.TB) store.Store { return open(t, db, cfg) },
 		Reopen: func(t testing.TB, s store.Store) store.Store {
 			other, err := New(db, s.(*Store).cfg)
 			if err != nil {

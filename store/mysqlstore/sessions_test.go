@@ -39,7 +39,8 @@ func TestSessions(t *testing.T) {
 				})
 				plain := connect(t, mariadb(t).URL, nil)
 				storetest.Run(t, storetest.Harness{
-					TTL: 300 * time.Millisecond, // several suites share two cores
+					TimedTokens: true,
+					TTL:         300 * time.Millisecond, // several suites share two cores
 					Open: func(t testing.TB) store.Store {
 						cfg := open(t, plain, m.config).cfg
 						s, err := New(db, cfg)
@@ -77,6 +78,7 @@ func TestLeastPrivilege(t *testing.T) {
 		return s
 	}
 	storetest.Run(t, storetest.Harness{
+		TimedTokens: true,
 		Open: func(t testing.TB) store.Store {
 			made := open(t, admin, Config{Schema: user})
 			exec(t, admin,

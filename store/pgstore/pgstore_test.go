@@ -14,9 +14,10 @@ func conform(t *testing.T, open func(t testing.TB) *Store) { storetest.Run(t, ha
 
 func harness(open func(t testing.TB) *Store) storetest.Harness {
 	return storetest.Harness{
-		Open:   func(t testing.TB) store.Store { return open(t) },
-		Reopen: func(t testing.TB, s store.Store) store.Store { return reopen(t, s.(*Store)) },
-		Writes: func(t testing.TB, s store.Store) int64 { return walOf(t, s.(*Store).pool) },
+		TimedTokens: true,
+		Open:        func(t testing.TB) store.Store { return open(t) },
+		Reopen:      func(t testing.TB, s store.Store) store.Store { return reopen(t, s.(*Store)) },
+		Writes:      func(t testing.TB, s store.Store) int64 { return walOf(t, s.(*Store).pool) },
 	}
 }
 

@@ -32,6 +32,8 @@ type statements struct {
 
 	queue, leave, passed string // "" where there are no lines
 
+	fill string // "" where no record can be made in one step
+
 	listen string // of the connection that listens
 }
 
@@ -82,6 +84,7 @@ func (t tables) statements() statements {
 	}
 	if t.lined() {
 		all.release, all.releaseOne = t.load("release_lined"), t.load("release_lined_one")
+		all.fill = t.load("fill")
 		all.queue, all.leave, all.passed = t.load("queue"), t.load("leave"), t.load("passed")
 	}
 	return all

@@ -24,9 +24,10 @@ func conformance(t *testing.T, url string, writes func(testing.TB, store.Store) 
 		return s
 	}
 	storetest.Run(t, storetest.Harness{
-		Open:   func(t testing.TB) store.Store { return openAt(t, fresh(t, url, options...)) },
-		Reopen: func(t testing.TB, s store.Store) store.Store { return openAt(t, urls[s]) },
-		Writes: writes,
+		TimedTokens: true,
+		Open:        func(t testing.TB) store.Store { return openAt(t, fresh(t, url, options...)) },
+		Reopen:      func(t testing.TB, s store.Store) store.Store { return openAt(t, urls[s]) },
+		Writes:      writes,
 	})
 }
 
@@ -54,9 +55,10 @@ func TestConformanceOfNew(t *testing.T) {
 		return s
 	}
 	storetest.Run(t, storetest.Harness{
-		Open:   func(t testing.TB) store.Store { return openAt(t, prefix()) },
-		Reopen: func(t testing.TB, s store.Store) store.Store { return openAt(t, prefixes[s]) },
-		Writes: counting(server.URL),
+		TimedTokens: true,
+		Open:        func(t testing.TB) store.Store { return openAt(t, prefix()) },
+		Reopen:      func(t testing.TB, s store.Store) store.Store { return openAt(t, prefixes[s]) },
+		Writes:      counting(server.URL),
 	})
 }
 

@@ -11,7 +11,8 @@ import (
 
 func TestStore(t *testing.T) {
 	storetest.Run(t, storetest.Harness{
-		Open: func(t testing.TB) store.Store { return openAt(t, filepath.Join(t.TempDir(), "leases.db")) },
+		TimedTokens: true,
+		Open:        func(t testing.TB) store.Store { return openAt(t, filepath.Join(t.TempDir(), "leases.db")) },
 		Reopen: func(t testing.TB, s store.Store) store.Store {
 			return openAt(t, s.(*Store).path)
 		},

@@ -23,7 +23,7 @@ type flaw struct {
 }
 
 // flaws holds at least one for every law. They are in the file of their subject.
-var flaws = slices.Concat(leaseFlaws, tokenFlaws, recordFlaws, retainFlaws, batchFlaws, textFlaws, callFlaws, waitFlaws, queueFlaws, corruptFlaws)
+var flaws = slices.Concat(leaseFlaws, tokenFlaws, recordFlaws, retainFlaws, fillFlaws, batchFlaws, textFlaws, callFlaws, waitFlaws, queueFlaws, corruptFlaws)
 
 // A bend is what a wrong store does instead of what memstore does, of which it is given a handle. Nil is as memstore.
 type bend struct {
@@ -41,6 +41,8 @@ type bend struct {
 	lists        func(ctx context.Context, s *memstore.Store, prefix string) iter.Seq2[store.Record, error]
 	listAfter    func(s *memstore.Store, prefix, after string) iter.Seq2[store.Record, error]
 	sweep        func(s *memstore.Store, limit int) int
+	fill         func(*memstore.Store, store.Filling) bool
+	fills        func(*memstore.Store, []store.Filling) ([]bool, error)
 	watch        func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error)
 	queue        func(context.Context, *memstore.Store, store.Claim) (store.Grant, time.Duration, error)
 	leave        func(s *memstore.Store, name, holder string) (bool, error)
@@ -129,6 +131,23 @@ func (b *bent) Sweep(ctx context.Context, limit int) (int, error) {
 		return b.Store.Sweep(ctx, limit)
 	}
 	return b.sweep(b.Store, limit), nil
+}
+
+func (b *bent) Fill(ctx context.Context, fillings []store.Filling) ([]bool, error) {
+	switch {
+	case b.fills != nil:
+		return b.fills(b.Store, fillings)
+	case b.fill == nil:
+		return b.Store.Fill(ctx, fillings)
+	}
+	made := make([]bool, len(fillings))
+	for i, f := range fillings {
+		if err := f.Check(); err != nil {
+			return nil, err
+		}
+		made[i] = b.fill(b.Store, f)
+	}
+	return made, nil
 }
 
 func (b *bent) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
@@ -232,7 +251,8 @@ func force(s *memstore.Store, c store.Claim) store.Outcome {
 
 func harness(bend bend) storetest.Harness {
 	h := storetest.Harness{
-		Open: func(testing.TB) store.Store { return &bent{memstore.New(), bend} },
+		TimedTokens: true,
+		Open:        func(testing.TB) store.Store { return &bent{memstore.New(), bend} },
 		Reopen: func(_ testing.TB, s store.Store) store.Store {
 			return &bent{s.(*bent).Share(), bend}
 		},

@@ -31,6 +31,21 @@ var tokenFlaws = []flaw{
 	{"token-over-expiry", "an expired name begins again", counting(func(r store.Record) bool { return r.Holder != "" && r.Free() }, false)},
 	{"token-over-sweep", "a forgotten name begins again", counting(func(r store.Record) bool { return r.Name == "" }, false)},
 	{"token-over-reopening", "tokens are counted by each handle", counting(func(store.Record) bool { return false }, true)},
+	{"token-time", "tokens of new names are counted", counting(func(store.Record) bool { return false }, false)},
+	{"token-time", "the token of a name that was had is its last one + 1", func(testing.TB) bend {
+		tokens := map[string]int64{}
+		return bend{release: releaseCurrent, acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
+			before, o := look(s, c.Name), acquire(s, c)
+			switch {
+			case before.Name == "":
+				tokens[c.Name] = o.Grant.Token
+			case o.Err == nil && o.Grant.Token != before.Token:
+				tokens[c.Name]++
+			}
+			o.Grant.Token = tokens[c.Name]
+			return o
+		}}
+	}},
 	{"token-above", "Above is not looked at", always(bend{acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
 		c.Above = 0
 		return acquire(s, c)

@@ -11,6 +11,7 @@ var laws = slices.Concat(
 	markLaws,
 	stateLaws,
 	retainLaws,
+	fillLaws,
 	batchLaws,
 	textLaws,
 	listLaws,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/soloist-dev/soloist/store"
 )
@@ -19,6 +20,8 @@ var tokenLaws = []law{
 		rule: "Tokens of a name go on growing after its record was forgotten."},
 	{name: "token-over-reopening", needs: []need{reopening}, check: tokenOverReopening,
 		rule: "Tokens of a name go on growing when the store is closed and opened again."},
+	{name: "token-time", needs: []need{timed}, check: tokenTime,
+		rule: "A token is at least the time of its grant in microseconds since 1970, however the name was granted."},
 	{name: "token-above", needs: []need{raises}, check: tokenAbove,
 		rule: "The token of a new grant is greater than the claim's Above, and later tokens are greater than that token."},
 	{name: "token-above-sweep", needs: []need{raises, sweeps}, check: tokenAboveSweep,
@@ -122,6 +125,47 @@ func tokenOverReopening(s *subject) {
 		s = next
 	}
 	s.grown(last, s.take(name, "a", hour))
+}
+
+func tokenTime(s *subject) {
+	now := func() int64 { return time.Now().UnixMicro() }
+	timely := func(from int64, l lease) lease {
+		if l.Token < from {
+			s.fail(fmt.Sprintf("token %d", l.Token), "one that is not less than %d, the time before the request", from)
+		}
+		return l
+	}
+	name := s.name()
+	from := now()
+	made := timely(from, s.take(name, "a", hour))
+	s.released(made.ending())
+
+	from = now()
+	timely(from, s.take(name, "b", s.h.TTL))
+	s.free(name)
+	from = now()
+	expired := timely(from, s.take(name, "c", hour))
+
+	if sweeps(s.h, s.Store) == "" {
+		s.sweepAway(expired)
+		from = now()
+		expired = timely(from, s.take(name, "d", hour))
+	}
+	if queues(s.h, s.Store) == "" {
+		s.stands(name, "e")
+		waiting := s.waits(claim(name, "e", hour))
+		from = now()
+		s.released(expired.ending())
+		handed, _ := s.served(waiting, name, "e")
+		timely(from, handed)
+	}
+	if chooses(s.h, s.Store) == "" {
+		other := s.name()
+		for range 2 {
+			from = now()
+			s.released(timely(from, s.chosen([]string{other}, "f", 0)).ending())
+		}
+	}
 }
 
 // ahead is a token that no clock has reached yet, and that every store can keep.

@@ -20,6 +20,13 @@ func reopening(h Harness, _ store.Store) string {
 	return ""
 }
 
+func timed(h Harness, _ store.Store) string {
+	if !h.TimedTokens {
+		return "the harness does not say that tokens are at least the time"
+	}
+	return ""
+}
+
 // The needs of laws about what not every store can do.
 var (
 	sweeps = supports(func(ctx context.Context, s store.Sweeper) error {
@@ -36,6 +43,10 @@ var (
 	})
 	queues = supports(func(ctx context.Context, q store.Queuer) error {
 		_, _, err := q.Queue(ctx, claim("is it a queuer", "probe", time.Second))
+		return err
+	})
+	fills = supports(func(ctx context.Context, f store.Filler) error {
+		_, err := f.Fill(ctx, nil)
 		return err
 	})
 	raises = supports(func(ctx context.Context, s store.Store) error {

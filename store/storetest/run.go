@@ -42,6 +42,10 @@ type Harness struct {
 	// lists several records, or sweeps, it waits until each record that the law has made was listed once.
 	LateLists bool
 
+	// TimedTokens is for stores whose tokens are at least the time of the grant, in microseconds since 1970: a store that has lost its data
+	// grants tokens that go on growing, as long as its clock is right. The clock of the tests and that of the store must be the same.
+	TimedTokens bool
+
 	// Batches makes the suite send each single claim, extension and release in a batch of two, of which the other one is refused. It is for
 	// stores that handle a single element differently from several.
 	Batches bool

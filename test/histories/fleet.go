@@ -306,6 +306,15 @@ func (s *mortal) Release(ctx context.Context, releases []store.Release) ([]error
 	return carry(ctx, s, releases, s.Store.Release)
 }
 
+// Fill is as in store.Filler. A store whose clock is ahead has none: its tokens would not be above all others.
+func (s *mortal) Fill(ctx context.Context, fillings []store.Filling) ([]bool, error) {
+	filler, ok := store.As[store.Filler](s.Store)
+	if !ok || s.above != 0 {
+		return nil, errors.ErrUnsupported
+	}
+	return carry(ctx, s, fillings, filler.Fill)
+}
+
 // nextOf returns the phase after the i-th, 0 if that is the last one.
 func nextOf(phases []move.Phase, i int) move.Phase {
 	if i+1 < len(phases) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -159,15 +160,58 @@ func (f *movingFleet) forget() {
 	}
 }
 
-// copy copies until nothing is left to do before the next phase. With some seeds it is for both neighbors.
+// A distant store is that of the copy: each request takes a while, and so does each answer.
+type distant struct {
+	store.Store
+
+	fleet *movingFleet
+}
+
+// travels makes a request of a distant store.
+func travels[Q, A any](ctx context.Context, s distant, asked []Q, send func(context.Context, []Q) ([]A, error)) ([]A, error) {
+	s.fleet.travel()
+	answers, err := send(ctx, asked)
+	s.fleet.travel()
+	return answers, err
+}
+
+func (s distant) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	return travels(ctx, s, claims, s.Store.Acquire)
+}
+
+func (s distant) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	return travels(ctx, s, releases, s.Store.Release)
+}
+
+func (s distant) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	s.fleet.travel()
+	return s.Store.List(ctx, prefix)
+}
+
+// A distantFiller is a distant store that can make records.
+type distantFiller struct{ distant }
+
+func (s distantFiller) Fill(ctx context.Context, fillings []store.Filling) ([]bool, error) {
+	return travels(ctx, s.distant, fillings, s.Store.(store.Filler).Fill)
+}
+
+// copy copies until nothing is left to do before the next phase. With some seeds it is for both neighbors, and with some the stores can make records.
 func (f *movingFleet) copy(t *testing.T, phase, next move.Phase) {
 	if f.oneIn(4) {
 		next = 0
 	}
+	fills := f.oneIn(2)
+	stores := func(s *memstore.Store) store.Store {
+		d := distant{s.Share(), f}
+		if fills {
+			return distantFiller{d}
+		}
+		return d
+	}
 	var report move.Report
 	for range 10_000 {
 		var err error
-		report, err = move.Copy(context.Background(), f.before.Share(), f.after.Share(), phase, move.Options{Next: next})
+		report, err = move.Copy(context.Background(), stores(f.before), stores(f.after), phase, move.Options{Next: next})
 		if err != nil {
 			t.Fatalf("copying in the phase %v: %v", phase, err)
 		}

@@ -1,0 +1,39 @@
+package pgstore
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
+
+// TestFillThatIsLate: a statement that reaches the server after the deadline of its request makes no record. One that was held up could else bring back what
+// was made and forgotten since.
+func TestFillThatIsLate(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	until, err := s.deadline(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if none, err := s.deadline(context.Background()); err != nil || none != math.MaxInt64 {
+		t.Errorf("without a deadline: %d, %v", none, err)
+	}
+	hour := time.Hour.Microseconds()
+	for name, test := range map[string]struct {
+		until int64
+		made  bool
+	}{"late": {until - hour, false}, "in time": {until, true}} {
+		rows, err := change(t.Context(), s, s.sql.fill, []any{[]string{name}, []int64{7}, [][]byte{nil}, []*int64{nil}, test.until}, scanText)
+		if err != nil || (len(rows) == 1) != test.made {
+			t.Errorf("%s: made %q, %v", name, rows, err)
+		}
+	}
+	made, err := s.Fill(ctx, []store.Filling{{Name: "late", Mark: 7, Retain: store.Forever}})
+	if err != nil || !made[0] {
+		t.Errorf("what was late has a record: %v, %v", made, err)
+	}
+}
