@@ -46,11 +46,16 @@ func (n namer) name(kind, name string) (string, error) {
 		return "", err
 	}
 	full := n.prefix + kind + name
-	if len(full) > store.MaxName {
-		return "", invalid("name", strconv.Quote(name[:min(len(name), 60)]), "has %d bytes; here at most %d fit",
-			len(name), store.MaxName-len(n.prefix)-len(kind))
+	switch room := store.MaxName - len(n.prefix) - len(kind); {
+	case len(name) <= room:
+		return full, nil
+	case strings.Count(kind, "/") > 1: // of two names, either can be the one that is too long
+		whole := kind + name
+		return "", invalid("name", strconv.Quote(whole[:min(len(whole), 60)]), "has %d bytes, both names together; here at most %d fit",
+			len(whole), store.MaxName-len(n.prefix))
+	default:
+		return "", invalid("name", strconv.Quote(name[:min(len(name), 60)]), "has %d bytes; here at most %d fit", len(name), room)
 	}
-	return full, nil
 }
 
 // partsOf returns the kind for the parts of one thing: the elements of a job, the permits of a semaphore.

@@ -2,6 +2,7 @@ package soloist
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/soloist-dev/soloist/store"
@@ -67,6 +68,24 @@ func TestKindsAreApart(t *testing.T) {
 	for i, kind := range all {
 		if kind[0] == '@' || i > 0 && kind == all[i-1] || kind[len(kind)-1] != '/' {
 			t.Errorf("%q", kind)
+		}
+	}
+}
+
+// A name that is too long says so, also if it is the name of a semaphore or a job, of which there is no room for a permit or an element.
+func TestNamesThatAreTooLong(t *testing.T) {
+	n, err := newNamer("here")
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("x", store.MaxName)
+	for want, is := range map[string]func() (string, error){
+		`name "` + long[:60] + `": has 255 bytes; here at most 244 fit`:                                       func() (string, error) { return n.name(kindLock, long) },
+		`name "semaphore/` + long[:50] + `": has 267 bytes, both names together; here at most 249 fit`:        func() (string, error) { return n.name(partsOf(kindSemaphore, long), "0") },
+		`name "element/invoices/` + long[:43] + `": has 272 bytes, both names together; here at most 249 fit`: func() (string, error) { return n.name(partsOf(kindElement, "invoices"), long) },
+	} {
+		if name, err := is(); err == nil || err.Error() != want {
+			t.Errorf("%q, %v; want %s", name, err, want)
 		}
 	}
 }
