@@ -6,6 +6,7 @@
 #   ARGS='…'          arguments for make demo, bench and mutants
 #   N=20000           how many histories make sim runs; SEED=7 runs that one and tells it
 #   VERSION=0.0.0     the version of packages
+#   TIMEOUT=2h        after which the tests of a package are ended, with what each goroutine was waiting for
 #   FOR=10m           how long each run of make live takes; OPS=1000000 how many operations of each store it judges;
 #                     ELEMENTS=100000 how many elements a fleet takes along that moves
 
@@ -17,6 +18,7 @@ FOR       ?= 10m
 OPS       ?= 1000000
 ELEMENTS  ?= 100000
 VERSION   ?= 0.0.0
+TIMEOUT   ?= 2h
 
 BIN     := bin
 SOLOIST := $(BIN)/soloist
@@ -54,7 +56,7 @@ lint: $(LINT) ## run golangci-lint over every module
 # The packages that take longest begin first, so that none of them is left alone at the end. A program under the race detector sleeps for a
 # second when it ends, and the tests start programs by the hundred.
 unit:
-	@GORACE=atexit_sleep_ms=10 $(TEST) -race -timeout 2h ./test/live ./test/interop work
+	@GORACE=atexit_sleep_ms=10 $(TEST) -race -timeout $(TIMEOUT) ./test/live ./test/interop work
 
 servers: ## install the servers and tools that the tests need, where apt-get can
 	@tools/servers.sh
