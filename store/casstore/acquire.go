@@ -11,7 +11,7 @@ import (
 )
 
 // Acquire implements store.Store. A name that this process has not seen costs one request to read it and one to acquire
-// it. A name that this process was the last to release costs one.
+// it. A name that this process was the last to release costs one. With [Config].TakeFree a name that is free costs one, if the batch has no other claim of it.
 func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (s *Store) acquire(ctx context.Context, all []*acquisition) {
 	for len(all) > 0 {
 		tasks := make([]*task, len(all))
 		for i, a := range all {
-			tasks[i] = &task{name: a.claim.Name, guess: a.free}
+			tasks[i] = &task{name: a.claim.Name, guess: a.free, takes: !a.floored, below: a.claim.Mark}
 			tasks[i].decide = func(seen sight) (*Record, error) { return s.grant(a, seen) }
 		}
 		s.run(ctx, tasks)

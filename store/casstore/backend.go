@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"strconv"
 	"time"
 )
 
@@ -51,12 +52,18 @@ type Change struct {
 	Name    string
 	Version string  // the version that is to be replaced; "" makes the item, if it is not there
 	Record  *Record // the new record; nil deletes the item
+
+	// Free, which a store sets only with [Config].TakeFree and for the only change of a request, makes it whatever the version is, as long as the name is free: there is no item, or it is
+	// released, has the TTL 0, a mark less than Below unless that is 0, and a token of Record.Token-1 or more. Such an item keeps its mark, its state and
+	// its Unsure, and its token becomes one greater; a new one has the token of Record, the mark 0 and no state, and is Unsure. All this is one atomic step. Carried out twice, it makes two versions; see [Record.Version].
+	Free  bool
+	Below int64
 }
 
 // A Result is the outcome of a change.
 type Result struct {
 	Version string // the item's version now, "" for a deletion; only if Err is nil
-	Current *Item  // with ErrConflict or store.ErrUnknown: the item as it is now, if the backend has read it after the change was refused; else nil
+	Current *Item  // the item as it is now: always if Change.Free was set and Err is nil; if the backend has read it after a change was refused, with ErrConflict or store.ErrUnknown; else nil
 	Err     error
 }
 
@@ -70,13 +77,16 @@ type Record struct {
 	Released bool          // the holder has released it
 	Unsure   bool          // the client that wrote Token has not confirmed that it is above the floor
 
-	// Write identifies the write that produced this version of the item. A backend without versions can use it as the
-	// version. By it, a client also recognizes that a write with an unknown outcome has taken effect.
+	// Write identifies the write that produced this version of the item. By it, a client recognizes that a write with an
+	// unknown outcome has taken effect.
 	Write string
 
 	Granted time.Time // when, by the wall clock of the client that was granted the lease
 	Forget  time.Time // when it may be forgotten, by the wall clock of the client that released it; zero: never
 }
+
+// Version returns a version for a backend that has none of its own: a write that is carried out twice makes another one each time.
+func (r Record) Version() string { return r.Write + "." + strconv.FormatInt(r.Token, 10) }
 
 // FloorName is the name of the item that holds the floor of tokens. It has a character that no name of a record can have.
 const FloorName = "\x01floor"

@@ -15,6 +15,7 @@ import (
 // A memory is a backend in memory, as simple as one can be.
 type memory struct {
 	tells bool // a conflict brings the item as it is
+	takes bool // it can take what is free
 
 	sequenced bool // versions are numbers that grow over all items, and tokens are versions
 	sequence  int64
@@ -31,6 +32,13 @@ func newMemory(tells bool) *memory {
 	return &memory{tells: tells, items: map[string]casstore.Record{}, versions: map[string]string{}, corrupt: map[string]error{}}
 }
 
+// newTaker returns a backend that can take what is free.
+func newTaker() *memory {
+	m := newMemory(true)
+	m.takes = true
+	return m
+}
+
 // newSequence returns a backend whose versions are tokens.
 func newSequence() *memory {
 	m := newMemory(false)
@@ -40,7 +48,7 @@ func newSequence() *memory {
 
 // config is how a store has to use the backend.
 func (m *memory) config() casstore.Config {
-	return casstore.Config{CreateFirst: m.tells, Sequenced: m.sequenced}
+	return casstore.Config{CreateFirst: m.tells, TakeFree: m.takes, Sequenced: m.sequenced}
 }
 
 func (m *memory) item(name string) casstore.Item {
@@ -49,7 +57,10 @@ func (m *memory) item(name string) casstore.Item {
 	}
 	r := m.items[name]
 	r.State = slices.Clone(r.State)
-	version := r.Write
+	version := ""
+	if r.Write != "" {
+		version = r.Version()
+	}
 	if m.sequenced {
 		version = m.versions[name]
 	}
@@ -86,9 +97,21 @@ func (m *memory) Write(ctx context.Context, changes []casstore.Change) ([]cassto
 
 func (m *memory) write(c casstore.Change) casstore.Result {
 	now := m.item(c.Name)
-	switch {
+	switch r := now.Record; {
 	case now.Err != nil:
 		return casstore.Result{Err: now.Err}
+	case c.Free && (now.Version == "" || r.Released && r.TTL == 0 && r.Token >= c.Record.Token-1 && (c.Below == 0 || r.Mark < c.Below)):
+		taken := *c.Record
+		taken.Mark, taken.State, taken.Unsure = r.Mark, r.State, r.Unsure || now.Version == ""
+		if now.Version != "" {
+			taken.Token = r.Token + 1
+		}
+		m.writes++
+		m.items[c.Name] = taken
+		now = m.item(c.Name)
+		return casstore.Result{Version: now.Version, Current: &now}
+	case c.Free:
+		return casstore.Result{Err: casstore.ErrConflict, Current: &now}
 	case now.Version != c.Version && m.tells:
 		return casstore.Result{Err: casstore.ErrConflict, Current: &now}
 	case now.Version != c.Version:
@@ -106,7 +129,7 @@ func (m *memory) write(c casstore.Change) casstore.Result {
 		m.versions[c.Name] = strconv.FormatInt(m.sequence, 10)
 		return casstore.Result{Version: m.versions[c.Name]}
 	}
-	return casstore.Result{Version: c.Record.Write}
+	return casstore.Result{Version: c.Record.Version()}
 }
 
 func (m *memory) List(ctx context.Context, prefix string) iter.Seq2[casstore.Item, error] {

@@ -29,6 +29,10 @@ type task struct {
 	// condition of the write checks that it has not changed.
 	guess func(sight) bool
 
+	// takes is set for a claim, which any free item may be given to; see Change.Free. below is its mark.
+	takes bool
+	below int64
+
 	err  error // the outcome
 	seen sight // the item after the task, if err is nil
 }
@@ -87,7 +91,7 @@ func (s *Store) guessed(g *group) (sight, bool) {
 	if !ok {
 		seen = sight{item: Item{Name: g.name}, at: time.Now()}
 	}
-	return seen, (ok || s.cfg.CreateFirst) && g.tasks[0].guess != nil && g.tasks[0].guess(seen)
+	return seen, (ok || s.cfg.CreateFirst || s.cfg.TakeFree) && g.tasks[0].guess != nil && g.tasks[0].guess(seen)
 }
 
 // look reads the items that are not known. It returns the groups that can continue.
@@ -184,6 +188,12 @@ func (s *Store) write(ctx context.Context, groups []*group, known map[*group]sig
 		}
 		g.guess = false
 	}
+	if len(changes) == 1 && s.cfg.TakeFree {
+		if g := writing[0]; len(g.tasks) == 1 && g.tasks[0].takes && takeable(known[g].item, g.change.Record) {
+			g.change.Free, g.change.Below = true, g.tasks[0].below
+			changes[0] = g.change
+		}
+	}
 	clear(known)
 	if len(changes) == 0 {
 		return again
@@ -208,7 +218,7 @@ func (s *Store) write(ctx context.Context, groups []*group, known map[*group]sig
 func (s *Store) decide(g *group, seen sight) (changes bool) {
 	version := seen.item.Version
 	if before := g.change.Record; before != nil && version != "" && seen.item.Record.Write == before.Write {
-		if seen = s.succeed(g, version); g.ended() { // the request was carried out twice, and the reply was that of the second time
+		if seen = s.succeed(g, g.change.made(seen.item)); g.ended() { // the request was carried out twice, and the reply was that of the second time
 			return false
 		}
 	}
@@ -235,13 +245,26 @@ func (s *Store) decide(g *group, seen sight) (changes bool) {
 	return g.change.Record != nil
 }
 
+// takeable reports whether a change from an item to a record is one that Change.Free can make.
+func takeable(from Item, to *Record) bool {
+	r := from.Record
+	return from.Version == "" || r.Released && r.TTL == 0 && to.Token == r.Token+1
+}
+
 // written ends the tasks of a name with the result of their change. It reports false if they must be decided again.
 func (s *Store) written(g *group, r Result, known map[*group]sight) bool {
 	switch {
 	case r.Err == nil && r.Version == "":
 		g.fail(store.AsUnknown(errors.New("casstore: the backend returned no version for a change")))
+	case r.Err == nil && g.change.Free:
+		if err := s.granted(g.change, r.Current); err != nil {
+			g.fail(store.AsUnknown(err))
+			return true
+		}
+		known[g] = s.succeed(g, g.change.made(*r.Current))
+		return g.ended()
 	case r.Err == nil:
-		known[g] = s.succeed(g, r.Version)
+		known[g] = s.succeed(g, Item{Version: r.Version, Record: *g.change.Record})
 		return g.ended()
 	case !errors.Is(r.Err, ErrConflict):
 		if r.Current != nil && s.checked(g.name, *r.Current).Err == nil {
@@ -253,7 +276,7 @@ func (s *Store) written(g *group, r Result, known map[*group]sight) bool {
 	case s.checked(g.name, *r.Current).Err != nil:
 		g.fail(s.checked(g.name, *r.Current).Err)
 	case r.Current.Version != "" && r.Current.Record.Write == g.change.Record.Write:
-		known[g] = s.succeed(g, r.Current.Version) // as in decide
+		known[g] = s.succeed(g, g.change.made(*r.Current)) // as in decide
 		return g.ended()
 	default:
 		known[g] = s.sights.see(s.checked(g.name, *r.Current))
@@ -268,9 +291,32 @@ func (g *group) ended() bool {
 	return len(g.tasks) == 0
 }
 
+// granted returns an error if an item cannot be what a change of a free item has made.
+func (s *Store) granted(c Change, now *Item) error {
+	if now == nil {
+		return fmt.Errorf("casstore: the backend did not return the item %q, which it has changed", c.Name)
+	}
+	if item := s.checked(c.Name, *now); item.Err != nil {
+		return item.Err
+	}
+	if r := now.Record; r.Write != c.Record.Write || r.Token < c.Record.Token || c.Below != 0 && r.Mark >= c.Below {
+		return fmt.Errorf("casstore: the backend returned an item %q which is not the one that it was asked to make", c.Name)
+	}
+	return nil
+}
+
+// made returns the item that a change has made, which has been read since. Of one that had its record all in itself that is not needed.
+func (c Change) made(now Item) Item {
+	r := *c.Record
+	if c.Free {
+		r.Token, r.Mark, r.State, r.Unsure = now.Record.Token, now.Record.Mark, now.Record.State, now.Record.Unsure
+	}
+	return Item{Version: now.Version, Record: r}
+}
+
 // succeed notes that a change has taken effect, and returns the item.
-func (s *Store) succeed(g *group, version string) sight {
-	seen := s.sights.see(s.checked(g.name, Item{Version: version, Record: *g.change.Record}))
+func (s *Store) succeed(g *group, now Item) sight {
+	seen := s.sights.see(s.checked(g.name, now))
 	for _, t := range g.tasks[g.first:] {
 		if t.seen.item.Record.Write == g.change.Record.Write {
 			t.seen = seen

@@ -17,6 +17,10 @@ type Config struct {
 	// saves a request for new names if the backend returns the existing item in the same request (Result.Current).
 	CreateFirst bool
 
+	// TakeFree acquires a name by one request if it is free, also if other processes have had it since this one has seen it, or this one never has. The
+	// backend implements Change.Free. It includes CreateFirst, and does not go with Sequenced.
+	TakeFree bool
+
 	// Sequenced makes the version of the write that granted a name its token, for a backend whose versions are decimal numbers that only grow: the version
 	// of each write is greater than that of every write of any item that was confirmed before it was sent, also after deletions. No floor of tokens
 	// is needed then. The backend stores such a record with the token 0, and the store adds the version. Claims with Above are errors.ErrUnsupported.

@@ -50,6 +50,7 @@ func TestLaws(t *testing.T) {
 	for name, backend := range map[string]func() *memory{
 		"tells=false": func() *memory { return newMemory(false) },
 		"tells=true":  func() *memory { return newMemory(true) },
+		"takes":       newTaker,
 		"sequence":    newSequence,
 	} {
 		t.Run(name, func(t *testing.T) {

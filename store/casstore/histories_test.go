@@ -149,7 +149,7 @@ const ttl = 100 * time.Millisecond
 // history lets four processes work on two names for some seconds.
 func history(seed uint64) *log {
 	m := newMemory(seed%2 == 0)
-	if seed%3 == 0 {
+	if m.takes = seed%5 < 2; seed%3 == 0 {
 		m = newSequence()
 	}
 	l := &log{beliefs: map[string][]belief{}, counts: map[string]int{}}

@@ -13,7 +13,7 @@ type sight struct {
 	item Item
 	at   time.Time // with a monotonic reading, taken after the reply had arrived
 
-	// compared is the Record.Write of the last grant by this process whose token was compared with the floor, and sure whether it was above it.
+	// compared is the version of the last grant by this process whose token was compared with the floor, and sure whether it was above it.
 	compared string
 	sure     bool
 }
@@ -86,8 +86,8 @@ func (s *sights) compare(granted sight, above bool) (sure bool) {
 	if !ok {
 		known = granted
 	}
-	if write := granted.item.Record.Write; known.compared != write {
-		known.compared, known.sure = write, above
+	if version := granted.item.Version; known.compared != version {
+		known.compared, known.sure = version, above
 	}
 	known.settle()
 	s.put(known)
@@ -95,7 +95,7 @@ func (s *sights) compare(granted sight, above bool) (sure bool) {
 }
 
 func (s *sight) settle() {
-	if s.sure && s.compared == s.item.Record.Write {
+	if s.sure && s.compared == s.item.Version {
 		s.item.Record.Unsure = false
 	}
 }

@@ -124,11 +124,15 @@ func (b *backend) Write(ctx context.Context, changes []casstore.Change) ([]casst
 
 // change writes one item.
 func (b *backend) change(ctx context.Context, c casstore.Change) casstore.Result {
+	if c.Free {
+		return b.take(ctx, c)
+	}
 	condition, values := "attribute_not_exists(#key)", attributes(nil)
 	names := map[string]string{"#key": attrName}
 	if c.Version != "" {
-		condition, names = "#version = :version", map[string]string{"#version": attrVersion}
-		values = attributes{":version": &types.AttributeValueMemberS{Value: c.Version}}
+		condition, names = "#version = :version AND #token = :token", map[string]string{"#version": attrVersion, "#token": attrToken}
+		values = attributes{}
+		values[":version"], values[":token"] = parts(c.Version)
 	}
 	err := patiently(ctx, func() (err error) {
 		if c.Record == nil {
@@ -153,6 +157,49 @@ func (b *backend) change(ctx context.Context, c casstore.Change) casstore.Result
 	return done(c, err)
 }
 
+// take changes an item whatever its version is, if the name is free; see casstore.Change.Free.
+func (b *backend) take(ctx context.Context, c casstore.Change) casstore.Result {
+	item := encode(c.Name, c.Record)
+	names := map[string]string{"#name": attrName, "#forget": attrForget}
+	values := attributes{":base": number(c.Record.Token - 1), ":one": number(1), ":zero": number(0), ":true": &types.AttributeValueMemberBOOL{Value: true}}
+	sets := []string{"#token = if_not_exists(#token, :base) + :one", "#mark = if_not_exists(#mark, :zero)"}
+	for placeholder, attr := range map[string]string{
+		"#token": attrToken, "#mark": attrMark, "#holder": attrHolder, "#ttl": attrTTL, "#released": attrReleased, "#version": attrVersion, "#granted": attrGranted,
+	} {
+		names[placeholder] = attr
+		if value := ":" + placeholder[1:]; attr != attrToken && attr != attrMark {
+			values[value] = item[attr]
+			sets = append(sets, placeholder+" = "+value)
+		}
+	}
+	free := "#released = :true AND #ttl = :zero AND #token >= :base"
+	if c.Below != 0 {
+		free += " AND #mark < :below"
+		values[":below"] = number(c.Below)
+	}
+	var out *dynamodb.UpdateItemOutput
+	err := patiently(ctx, func() (err error) {
+		out, err = b.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+			TableName: &b.table, Key: attributes{attrName: item[attrName]},
+			UpdateExpression:         aws.String("SET " + strings.Join(sets, ", ") + " REMOVE #forget"),
+			ConditionExpression:      aws.String("attribute_not_exists(#name) OR (" + free + ")"),
+			ExpressionAttributeNames: names, ExpressionAttributeValues: values,
+			ReturnValues:                        types.ReturnValueAllNew,
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		}, once)
+		return err
+	})
+	var conflict *types.ConditionalCheckFailedException
+	switch {
+	case errors.As(err, &conflict):
+		return conflicting(c.Name, conflict.Item)
+	case err != nil:
+		return done(c, err)
+	}
+	now := decode(out.Attributes)
+	return casstore.Result{Version: c.Record.Version(), Current: &now}
+}
+
 // done is the result of a change that met no conflict.
 func done(c casstore.Change, err error) casstore.Result {
 	switch {
@@ -161,7 +208,7 @@ func done(c casstore.Change, err error) casstore.Result {
 	case c.Record == nil:
 		return casstore.Result{}
 	}
-	return casstore.Result{Version: c.Record.Write}
+	return casstore.Result{Version: c.Record.Version()}
 }
 
 // conflicting is the result of a change whose condition did not hold. Without an item there is none.

@@ -32,5 +32,5 @@ func New(client *dynamodb.Client, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	b := &backend{client: client, table: cfg.Table}
-	return &Store{Store: casstore.New(b, casstore.Config{CreateFirst: true}), backend: b}, nil
+	return &Store{Store: casstore.New(b, casstore.Config{TakeFree: true}), backend: b}, nil
 }

@@ -2,6 +2,7 @@ package dynamostore_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -24,11 +25,15 @@ import (
 )
 
 // scripted returns a store on a server that responds to each operation as a function has it.
-func scripted(t *testing.T, respond func(operation string) (status int, body string)) *dynamostore.Store {
+func scripted(t *testing.T, respond func(operation, request string) (status int, body string)) *dynamostore.Store {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-		status, body := respond(operation)
+		request, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		status, body := respond(operation, string(request))
 		if status == 0 {
 			panic(http.ErrAbortHandler) // the connection breaks
 		}
@@ -45,6 +50,18 @@ const goodTable = `{"Table": {"TableName": "soloist", "TableStatus": "ACTIVE", "
 
 func failure(code string) string {
 	return fmt.Sprintf(`{"__type": "com.amazonaws.dynamodb.v20120810#%s", "message": "so it is"}`, code)
+}
+
+// taken is the response to an update that takes a name.
+func taken(t *testing.T, request string) string {
+	t.Helper()
+	var r struct{ ExpressionAttributeValues map[string]json.RawMessage }
+	if err := json.Unmarshal([]byte(request), &r); err != nil {
+		t.Error(err)
+	}
+	v := r.ExpressionAttributeValues
+	return fmt.Sprintf(`{"Attributes": {"name": {"S": "a"}, "holder": %s, "token": {"N": "1"}, "mark": {"N": "0"}, "ttl_ns": %s, "released": %s, "version": %s, "granted_at": %s}}`,
+		v[":holder"], v[":ttl"], v[":released"], v[":version"], v[":granted"])
 }
 
 func acquire(s *dynamostore.Store, names ...string) ([]store.Outcome, error) {
@@ -64,14 +81,17 @@ func TestWhatErrorsMean(t *testing.T) {
 		is, isNot       error
 		says            string
 	}{
-		{"the write was refused", "PutItem", 400, failure("ValidationException"), nil, store.ErrUnknown, ""},
-		{"the write failed inside the service", "PutItem", 500, failure("InternalServerError"), store.ErrUnknown, nil, ""},
-		{"the write's connection broke", "PutItem", 0, "", store.ErrUnknown, nil, ""},
-		{"the response to the write is nonsense", "PutItem", 200, "<html>", store.ErrUnknown, nil, ""},
-		{"the write is not allowed", "PutItem", 400, failure("AccessDeniedException"), fs.ErrPermission, store.ErrUnknown, "docs/stores/dynamodb.md"},
-		{"the credentials are wrong", "PutItem", 400, failure("UnrecognizedClientException"), fs.ErrPermission, store.ErrUnknown, "credentials"},
-		{"the credentials have expired", "PutItem", 400, failure("ExpiredTokenException"), fs.ErrPermission, store.ErrUnknown, "get new credentials"},
-		{"the table has gone", "PutItem", 400, failure("ResourceNotFoundException"), store.ErrSchema, store.ErrUnknown, "soloist migrate up"},
+		{"the write was refused", "UpdateItem", 400, failure("ValidationException"), nil, store.ErrUnknown, ""},
+		{"the write failed inside the service", "UpdateItem", 500, failure("InternalServerError"), store.ErrUnknown, nil, ""},
+		{"the write's connection broke", "UpdateItem", 0, "", store.ErrUnknown, nil, ""},
+		{"the response to the write is nonsense", "UpdateItem", 200, "<html>", store.ErrUnknown, nil, ""},
+		{"the write returned nothing", "UpdateItem", 200, "{}", store.ErrUnknown, nil, "name"},
+		{"the write returned what another has written", "UpdateItem", 200, taken(t, `{"ExpressionAttributeValues": {":holder": {"S": "y"}, ":ttl": {"N": "1"}, ":released": {"BOOL": false}, ":version": {"S": "other"}, ":granted": {"S": "2026-01-01T00:00:00Z"}}}`),
+			store.ErrUnknown, nil, "not the one that it was asked to make"},
+		{"the write is not allowed", "UpdateItem", 400, failure("AccessDeniedException"), fs.ErrPermission, store.ErrUnknown, "docs/stores/dynamodb.md"},
+		{"the credentials are wrong", "UpdateItem", 400, failure("UnrecognizedClientException"), fs.ErrPermission, store.ErrUnknown, "credentials"},
+		{"the credentials have expired", "UpdateItem", 400, failure("ExpiredTokenException"), fs.ErrPermission, store.ErrUnknown, "get new credentials"},
+		{"the table has gone", "UpdateItem", 400, failure("ResourceNotFoundException"), store.ErrSchema, store.ErrUnknown, "soloist migrate up"},
 		{"the table is not there", "DescribeTable", 400, failure("ResourceNotFoundException"), store.ErrSchema, store.ErrUnknown, "soloist migrate up"},
 		{"everything is throttled", "DescribeTable", 400, failure("ProvisionedThroughputExceededException"), nil, store.ErrUnknown, "on-demand"},
 		{"a global table", "DescribeTable", 200, fmt.Sprintf(goodTable, `, "Replicas": [{"RegionName": "eu-west-1"}]`), store.ErrUnusable, store.ErrUnknown, "use a table in one region"},
@@ -79,7 +99,7 @@ func TestWhatErrorsMean(t *testing.T) {
 	} {
 		t.Run(test.rule, func(t *testing.T) {
 			var sent atomic.Int64
-			s := scripted(t, func(operation string) (int, string) {
+			s := scripted(t, func(operation, request string) (int, string) {
 				switch operation {
 				case test.operation:
 					sent.Add(1)
@@ -96,7 +116,7 @@ func TestWhatErrorsMean(t *testing.T) {
 			if err == nil || test.is != nil && !errors.Is(err, test.is) || test.isNot != nil && errors.Is(err, test.isNot) || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("got %v, want an error that is %v and not %v, and says %q", err, test.is, test.isNot, test.says)
 			}
-			if n := sent.Load(); test.operation == "PutItem" && n != 1 { // the second would hide what became of the first
+			if n := sent.Load(); test.operation == "UpdateItem" && n != 1 { // the second would hide what became of the first
 				t.Errorf("the write was sent %d times", n)
 			}
 		})
@@ -106,7 +126,7 @@ func TestWhatErrorsMean(t *testing.T) {
 // TestEachStatementHasItsOutcome: of a batch, one that failed inside the service is unknown, and one that was refused because there were too many is sent again.
 func TestEachStatementHasItsOutcome(t *testing.T) {
 	var again atomic.Int64
-	s := scripted(t, func(operation string) (int, string) {
+	s := scripted(t, func(operation, request string) (int, string) {
 		switch operation {
 		case "DescribeTable":
 			return 200, fmt.Sprintf(goodTable, "")
@@ -125,9 +145,12 @@ func TestEachStatementHasItsOutcome(t *testing.T) {
 
 // TestNoRightToLook: without the right to describe the table a store works, and promises no fencing.
 func TestNoRightToLook(t *testing.T) {
-	s := scripted(t, func(operation string) (int, string) {
+	s := scripted(t, func(operation, request string) (int, string) {
 		if operation == "DescribeTable" {
 			return 400, failure("AccessDeniedException")
+		}
+		if operation == "UpdateItem" {
+			return 200, taken(t, request)
 		}
 		return 200, "{}"
 	})
@@ -142,16 +165,19 @@ func TestNoRightToLook(t *testing.T) {
 
 // TestThrottling: what the service refuses because there is too much of it is asked for again.
 func TestThrottling(t *testing.T) {
-	refusals := map[string]*atomic.Int64{"PutItem": {}, "GetItem": {}}
+	refusals := map[string]*atomic.Int64{"UpdateItem": {}, "GetItem": {}}
 	for _, n := range refusals {
 		n.Store(2)
 	}
-	s := scripted(t, func(operation string) (int, string) {
+	s := scripted(t, func(operation, request string) (int, string) {
 		if n := refusals[operation]; n != nil && n.Add(-1) >= 0 {
 			return 400, failure("ProvisionedThroughputExceededException")
 		}
 		if operation == "DescribeTable" {
 			return 200, fmt.Sprintf(goodTable, "")
+		}
+		if operation == "UpdateItem" {
+			return 200, taken(t, request)
 		}
 		return 200, "{}"
 	})
@@ -170,7 +196,7 @@ type lossy struct{ n atomic.Int64 }
 
 func (l *lossy) Do(r *http.Request) (*http.Response, error) {
 	response, err := http.DefaultClient.Do(r)
-	if target := r.Header.Get("X-Amz-Target"); err == nil && strings.HasSuffix(target, "PutItem") && l.n.Add(1)%2 == 1 {
+	if target := r.Header.Get("X-Amz-Target"); err == nil && (strings.HasSuffix(target, "PutItem") || strings.HasSuffix(target, "UpdateItem")) && l.n.Add(1)%2 == 1 {
 		_ = response.Body.Close()
 		return nil, errors.New("the connection broke")
 	}

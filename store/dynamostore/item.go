@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -20,8 +21,8 @@ const (
 	attrState    = "state"      // B, if there is one
 	attrTTL      = "ttl_ns"     // N, nanoseconds
 	attrReleased = "released"   // BOOL
-	attrUnsure   = "unsure"     // BOOL, if true
-	attrVersion  = "version"    // S, unique to each write
+	attrSure     = "sure"       // BOOL, if true: the record is not Unsure. An item that is made begins without it, and one that is taken keeps it
+	attrVersion  = "version"    // S, unique to each write; with the token, to each version of an item
 	attrGranted  = "granted_at" // S, RFC 3339
 	attrForget   = "forget_at"  // S, RFC 3339, if there is one
 )
@@ -42,8 +43,8 @@ func encode(name string, r *casstore.Record) attributes {
 	if len(r.State) > 0 {
 		item[attrState] = &types.AttributeValueMemberB{Value: r.State}
 	}
-	if r.Unsure {
-		item[attrUnsure] = &types.AttributeValueMemberBOOL{Value: true}
+	if !r.Unsure {
+		item[attrSure] = &types.AttributeValueMemberBOOL{Value: true}
 	}
 	if !r.Forget.IsZero() {
 		item[attrForget] = instant(r.Forget)
@@ -70,14 +71,20 @@ func decode(attrs attributes) casstore.Item {
 	r.TTL = time.Duration(d.number(attrTTL))
 	r.State = d.bytes(attrState)
 	r.Released = d.flag(attrReleased)
-	r.Unsure = d.flag(attrUnsure)
+	r.Unsure = !d.flag(attrSure)
 	r.Write = d.text(attrVersion, true)
 	r.Granted = d.instant(attrGranted)
 	r.Forget = d.instant(attrForget)
-	if item.Version = r.Write; d.err != nil {
+	if item.Version = r.Version(); d.err != nil {
 		return casstore.Item{Name: item.Name, Err: fmt.Errorf("the item %q: %w", item.Name, d.err)}
 	}
 	return item
+}
+
+// parts returns the attributes that an item of a version has, version and token.
+func parts(version string) (write, token types.AttributeValue) {
+	i := strings.LastIndexByte(version, '.')
+	return &types.AttributeValueMemberS{Value: version[:i]}, &types.AttributeValueMemberN{Value: version[i+1:]}
 }
 
 // A decoder reads attributes, and remembers the first that cannot be read.

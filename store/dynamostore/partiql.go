@@ -16,7 +16,7 @@ import (
 
 // The attributes that a statement sets, in the order of its parameters.
 var settable = []string{
-	attrHolder, attrToken, attrMark, attrState, attrTTL, attrReleased, attrUnsure, attrVersion, attrGranted, attrForget,
+	attrHolder, attrToken, attrMark, attrState, attrTTL, attrReleased, attrSure, attrVersion, attrGranted, attrForget,
 }
 
 // changeSome writes up to writeBatch items in one request.
@@ -59,11 +59,7 @@ func (b *backend) changeSome(ctx context.Context, changes []casstore.Change, res
 func (b *backend) statement(c casstore.Change) (text string, parameters []types.AttributeValue) {
 	table := `"` + b.table + `"`
 	key := types.AttributeValue(&types.AttributeValueMemberS{Value: c.Name})
-	version := types.AttributeValue(&types.AttributeValueMemberS{Value: c.Version})
-	switch {
-	case c.Record == nil:
-		return fmt.Sprintf(`DELETE FROM %s WHERE "%s" = ? AND "%s" = ?`, table, attrName, attrVersion), []types.AttributeValue{key, version}
-	case c.Version == "":
+	if c.Version == "" {
 		item := encode(c.Name, c.Record)
 		var pairs []string
 		for _, name := range slices.Concat([]string{attrName}, settable) {
@@ -72,6 +68,11 @@ func (b *backend) statement(c casstore.Change) (text string, parameters []types.
 			}
 		}
 		return fmt.Sprintf(`INSERT INTO %s VALUE {%s}`, table, strings.Join(pairs, ", ")), parameters
+	}
+	where := fmt.Sprintf(`WHERE "%s" = ? AND "%s" = ? AND "%s" = ?`, attrName, attrVersion, attrToken)
+	version, token := parts(c.Version)
+	if c.Record == nil {
+		return fmt.Sprintf(`DELETE FROM %s %s`, table, where), []types.AttributeValue{key, version, token}
 	}
 	item := encode(c.Name, c.Record)
 	var sets, removes []string
@@ -82,8 +83,8 @@ func (b *backend) statement(c casstore.Change) (text string, parameters []types.
 			removes = append(removes, fmt.Sprintf(`REMOVE "%s"`, name))
 		}
 	}
-	text = fmt.Sprintf(`UPDATE %s %s WHERE "%s" = ? AND "%s" = ?`, table, strings.Join(append(sets, removes...), " "), attrName, attrVersion)
-	return text, append(parameters, key, version)
+	text = fmt.Sprintf(`UPDATE %s %s %s`, table, strings.Join(append(sets, removes...), " "), where)
+	return text, append(parameters, key, version, token)
 }
 
 // refused is the result of a statement that failed.

@@ -44,6 +44,8 @@ func (m *meter) install(stack *middleware.Stack) error {
 			p.ReturnConsumedCapacity = types.ReturnConsumedCapacityTotal
 		case *dynamodb.PutItemInput:
 			p.ReturnConsumedCapacity = types.ReturnConsumedCapacityTotal
+		case *dynamodb.UpdateItemInput:
+			p.ReturnConsumedCapacity = types.ReturnConsumedCapacityTotal
 		case *dynamodb.DeleteItemInput:
 			p.ReturnConsumedCapacity = types.ReturnConsumedCapacityTotal
 		}
@@ -73,6 +75,8 @@ func (m *meter) count(result any, err error) {
 	case *dynamodb.ScanOutput:
 		m.cost.read += *r.ConsumedCapacity.CapacityUnits
 	case *dynamodb.PutItemOutput:
+		m.cost.write += *r.ConsumedCapacity.CapacityUnits
+	case *dynamodb.UpdateItemOutput:
 		m.cost.write += *r.ConsumedCapacity.CapacityUnits
 	case *dynamodb.DeleteItemOutput:
 		m.cost.write += *r.ConsumedCapacity.CapacityUnits
@@ -142,6 +146,10 @@ func TestUnits(t *testing.T) {
 	claim(s, "a", nil)()
 	release()
 	again := m.of(claim(s, "a", nil))
+	release()
+	claim(other, "b", nil)()
+	settled(other.Release(background, []store.Release{{Name: "name", Holder: "b", Token: g.Token, Retain: time.Hour}}))
+	after := m.of(claim(s, "a", nil))
 	claim(other, "b", store.ErrHeld)()
 	refused := seen.of(claim(other, "b", store.ErrHeld))
 
@@ -154,8 +162,9 @@ func TestUnits(t *testing.T) {
 		cost cost
 	}{
 		{"acquire a new name", first},
-		{"acquire a name that this process was the last to release", again},
-		{"acquire a free name that this process has not seen", stranger},
+		{"acquire a free name", again},
+		{"acquire a free name", stranger},
+		{"acquire a free name", after},
 		{"a refused attempt, for a name that it has seen", refused},
 		{"renew, release", renewal},
 		{"renew, release", end},
@@ -208,5 +217,43 @@ func TestRequestsOfBatches(t *testing.T) {
 		if pair[0] != pair[1] {
 			t.Errorf("%s %d names costs %+v, want %+v", what, n, pair[0], pair[1])
 		}
+	}
+}
+
+// TestForgottenSinceItWasSeen: a process takes a name by what it remembers, and others have forgotten the record since. Its token is above the forgotten ones, and the
+// record has nothing of what it remembers.
+func TestForgottenSinceItWasSeen(t *testing.T) {
+	server := shared(t)
+	table := fresh(t, server.Endpoint)
+	s, other := open(t, server.Endpoint, table), open(t, server.Endpoint, table)
+	take := func(s store.Store, holder string) store.Grant {
+		t.Helper()
+		out, err := s.Acquire(background, []store.Claim{{Name: "name", Holder: holder, TTL: time.Hour}})
+		if err != nil || out[0].Err != nil {
+			t.Fatal(out, err)
+		}
+		return out[0].Grant
+	}
+	give := func(s store.Store, holder string, token, mark int64, retain time.Duration) {
+		t.Helper()
+		errs, err := s.Release(background, []store.Release{{Name: "name", Holder: holder, Token: token, Mark: mark, State: []byte("state"), Retain: retain}})
+		if err := errors.Join(append(errs, err)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	give(s, "a", take(s, "a").Token, 5, store.Forever)
+	var last store.Grant
+	for range 3 {
+		last = take(other, "b")
+		if last.Mark != 5 || string(last.State) != "state" {
+			t.Errorf("got %+v, want what the release before has left", last)
+		}
+		give(other, "b", last.Token, 5, 0)
+	}
+	if n, err := other.Sweep(background, 10); n != 1 || err != nil {
+		t.Fatalf("%d records were forgotten, %v", n, err)
+	}
+	if g := take(s, "c"); g.Token <= last.Token || g.Mark != 0 || len(g.State) != 0 {
+		t.Errorf("got %+v after the token %d was forgotten with its record", g, last.Token)
 	}
 }

@@ -200,6 +200,28 @@ var batchFlaws = []flaw{
 			return acquire(own[s], c)
 		}}
 	}},
+	{"handles-look-again", "a linger is not for other handles", leftByTheFirst(func(r *store.Release) { r.Linger = 0 })},
+	{"handles-look-again", "a mark is not for other handles", leftByTheFirst(func(r *store.Release) { r.Mark = 0 })},
+	{"handles-look-again", "a state is not for other handles", leftByTheFirst(func(r *store.Release) { r.State = nil })},
+	{"handles-look-again", "a grant has the state that its handle remembers", func(testing.TB) bend {
+		remembered := map[*memstore.Store]map[string][]byte{}
+		return bend{
+			acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
+				o := acquire(s, c)
+				if state, ok := remembered[s][c.Name]; ok && o.Err == nil {
+					o.Grant.State = state
+				}
+				return o
+			},
+			release: func(s *memstore.Store, r store.Release) error {
+				if remembered[s] == nil {
+					remembered[s] = map[string][]byte{}
+				}
+				remembered[s][r.Name] = r.State
+				return release(s, r)
+			},
+		}
+	}},
 
 	{"choose-first-free", "the last free is chosen", always(bend{choose: func(s *memstore.Store, names []string, c store.Claim) (int, store.Outcome) {
 		names = slices.Clone(names)
@@ -315,4 +337,25 @@ func lookThenTake(s *memstore.Store, c store.Claim) store.Outcome {
 func choose(s *memstore.Store, names []string, c store.Claim) (int, store.Outcome) {
 	i, grant, err := s.Choose(context.Background(), names, c)
 	return i, store.Outcome{Grant: grant, Err: err}
+}
+
+// leftByTheFirst leaves out of the releases of all handles but the first what a function removes.
+func leftByTheFirst(without func(*store.Release)) func(testing.TB) bend {
+	return func(testing.TB) bend {
+		var first *memstore.Store
+		return bend{
+			acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
+				if first == nil {
+					first = s
+				}
+				return acquire(s, c)
+			},
+			release: func(s *memstore.Store, r store.Release) error {
+				if s != first {
+					without(&r)
+				}
+				return release(s, r)
+			},
+		}
+	}
 }

@@ -19,6 +19,8 @@ var crowdLaws = []law{
 		rule: "Of a hundred that ask for a free name at the same time exactly one gets it, each time that it is free, with a greater token each time."},
 	{name: "handles-share", needs: []need{reopening}, check: handlesShare,
 		rule: "Handles on the same data see the same leases, and a lease can be extended and released by another handle."},
+	{name: "handles-look-again", needs: []need{reopening}, check: handlesLookAgain,
+		rule: "A claim is decided by what the name has when it arrives, not by what its handle remembers: the lease, the linger, the token, the mark and the state that another handle has left since."},
 }
 
 const (
@@ -201,4 +203,48 @@ func handlesShare(s *subject) {
 	s.extended(b.extension(hour))
 	s.released(b.ending())
 	other.take(name, "c", hour)
+}
+
+func handlesLookAgain(s *subject) {
+	other := s.reopen()
+	known := func() string { // returns a name that s remembers as free, and other has seen
+		name := s.name()
+		s.released(s.take(name, "a", hour).leaving(3, nil))
+		other.released(other.take(name, "b", hour).leaving(3, nil))
+		s.released(s.take(name, "a", hour).leaving(3, nil))
+		return name
+	}
+	name := known()
+	l := other.take(name, "b", hour)
+	if r := s.held(claim(name, "c", hour)); r.Holder != "b" || r.Token != l.Token {
+		s.fail("a refusal with "+sketch(r), "holder %q, token %d", "b", l.Token)
+	}
+
+	name = known()
+	r := other.take(name, "b", hour).ending()
+	r.Linger = hour
+	other.released(r)
+	if r := s.held(claim(name, "c", hour)); r.Holder != "" {
+		s.fail("a refusal with "+sketch(r), "holder %q, while it lingers", "")
+	}
+
+	name = known()
+	last := other.take(name, "b", hour)
+	other.released(last.leaving(7, []byte("state")))
+	if r := s.done(marked(name, "c", 7)); r.Mark != 7 || r.Token != last.Token {
+		s.fail("done with "+sketch(r), "mark 7, token %d", last.Token)
+	}
+
+	for i, c := range []store.Claim{claim(known(), "c", hour), marked(known(), "c", 8)} {
+		state := fmt.Sprint("state ", i)
+		for range 3 {
+			last = other.take(c.Name, "b", hour)
+			other.released(last.leaving(7, []byte(state)))
+		}
+		g := s.granted(c)
+		s.grown(last, g)
+		if g.Mark != 7 || string(g.State) != state {
+			s.fail(fmt.Sprintf("a grant with mark %d and state %q", g.Mark, g.State), "mark 7 and %q, which the release before has left", state)
+		}
+	}
 }

@@ -56,9 +56,12 @@ func (b *items) Read(_ context.Context, names []string) (found []casstore.Item, 
 
 // item returns an item. b.mu is held.
 func (b *items) item(name string) casstore.Item {
-	r := b.kept[name]
+	r, there := b.kept[name]
+	if !there {
+		return casstore.Item{Name: name}
+	}
 	r.State = slices.Clone(r.State)
-	return casstore.Item{Name: name, Version: r.Write, Record: r}
+	return casstore.Item{Name: name, Version: r.Version(), Record: r}
 }
 
 // Write implements casstore.Backend.
@@ -99,7 +102,18 @@ func (b *items) write(changes []casstore.Change, times int) (results []casstore.
 // change carries out a change. b.mu is held.
 func (b *items) change(c casstore.Change, tells bool) casstore.Result {
 	now := b.item(c.Name)
-	switch {
+	switch r := now.Record; {
+	case c.Free && (now.Version == "" || r.Released && r.TTL == 0 && r.Token >= c.Record.Token-1 && (c.Below == 0 || r.Mark < c.Below)):
+		taken := *c.Record
+		taken.Mark, taken.State, taken.Unsure = r.Mark, r.State, r.Unsure || now.Version == ""
+		if now.Version != "" {
+			taken.Token = r.Token + 1
+		}
+		b.kept[c.Name] = taken
+		now = b.item(c.Name)
+		return casstore.Result{Version: now.Version, Current: &now}
+	case c.Free:
+		return casstore.Result{Err: casstore.ErrConflict, Current: &now}
 	case now.Version != c.Version && tells:
 		return casstore.Result{Err: casstore.ErrConflict, Current: &now}
 	case now.Version != c.Version:
@@ -109,7 +123,7 @@ func (b *items) change(c casstore.Change, tells bool) casstore.Result {
 		return casstore.Result{}
 	}
 	b.kept[c.Name] = *c.Record
-	return casstore.Result{Version: c.Record.Write}
+	return casstore.Result{Version: c.Record.Version()}
 }
 
 // List implements casstore.Backend.
@@ -119,7 +133,7 @@ func (b *items) List(_ context.Context, prefix string) iter.Seq2[casstore.Item, 
 	all := maps.Clone(b.kept)
 	return func(yield func(casstore.Item, error) bool) {
 		for _, name := range slices.Sorted(maps.Keys(all)) {
-			if strings.HasPrefix(name, prefix) && !yield(casstore.Item{Name: name, Version: all[name].Write, Record: all[name]}, nil) {
+			if strings.HasPrefix(name, prefix) && !yield(casstore.Item{Name: name, Version: all[name].Version(), Record: all[name]}, nil) {
 				return
 			}
 		}
@@ -153,7 +167,7 @@ func TestCompareAndSet(t *testing.T) {
 	t.Parallel()
 	backend := &items{kept: map[string]casstore.Record{}}
 	open := func() (*casstore.Store, error) {
-		return casstore.New(backend, casstore.Config{CreateFirst: oneIn(2)}), nil
+		return casstore.New(backend, casstore.Config{CreateFirst: oneIn(2), TakeFree: oneIn(2)}), nil
 	}
 	try(t, &rig{noClock: true, stores: handles(t, open)})
 }
