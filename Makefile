@@ -2,7 +2,7 @@
 #
 #   GO=go1.26.8       another go command
 #   FUZZTIME=1000000x on how many inputs each fuzz target runs (make fuzz; make test gives each 20,000), or for how long: 1m
-#   BENCHTIME=1s      how long each benchmark runs
+#   BENCHTIME=1s      how long each benchmark runs; 1x is once, of the longest less
 #   ARGS='…'          arguments for make demo, bench and mutants
 #   N=20000           how many histories make sim runs; SEED=7 runs that one and tells it
 #   VERSION=0.0.0     the version of packages
@@ -130,7 +130,7 @@ demo: $(SOLOIST) ## build bin/soloist and show it at work
 	@$(SOLOIST) demo $(ARGS)
 
 bench: servers ## run the benchmarks of the core and of the stores, BENCHTIME (200ms) each, and then peers side by side
-	@$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) . ./cron ./store/sqlitestore ./bench
+	@$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) $(if $(filter 1x,$(BENCHTIME)),-short) . ./cron ./store/sqlitestore ./bench
 	@$(GO) run ./bench $(ARGS)
 
 pictures: servers ## make the pictures of the dashboard for the documentation anew

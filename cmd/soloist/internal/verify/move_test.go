@@ -104,15 +104,15 @@ func moveFleet(t *testing.T, from, to string) {
 	must(t, err)
 	self, err := os.Executable()
 	must(t, err)
-	f := &movingFleet{t: t, from: from, to: to, phase: move.OldOnly, director: newDirector(Config{
-		Executable: self, Namespace: "verify-test", TTL: *movedTTL, Replicas: *movedReplicas, Faults: faults, Seed: 1, sweeper: true,
+	before, err := openURL(from)
+	must(t, err)
+	defer before.Close()
+	after, err := openURL(to)
+	must(t, err)
+	defer after.Close()
+	f := &movingFleet{t: t, from: from, to: to, before: before, after: after, phase: move.OldOnly, director: newDirector(Config{
+		Executable: self, Namespace: "verify-test", TTL: max(*movedTTL, ttlFor(t, before, after)), Replicas: *movedReplicas, Faults: faults, Seed: 1, sweeper: true,
 	})}
-	f.before, err = openURL(from)
-	must(t, err)
-	defer f.before.Close()
-	f.after, err = openURL(to)
-	must(t, err)
-	defer f.after.Close()
 	f.resource, err = serve(f.add)
 	must(t, err)
 	defer f.resource.close()
@@ -129,12 +129,30 @@ func moveFleet(t *testing.T, from, to string) {
 		f.advance()
 	}
 	for _, few := f.rarest(); few < leastFaults; _, few = f.rarest() { // on a quick machine a move is over sooner
-		f.struck()
+		servers.Wait(t, "a process that works, to strike it", f.struck)
+		f.pauses.Wait()
 		f.enter()
 	}
 	must(t, f.drain())
 	f.examine(f.after)
 	f.judge()
+}
+
+// ttlFor returns a TTL that is long enough for stores as slow as these are now.
+func ttlFor(t *testing.T, stores ...store.Store) time.Duration {
+	t.Helper()
+	var slowest time.Duration
+	for _, s := range stores {
+		for i := range 10 {
+			begun := time.Now()
+			out, err := s.Acquire(t.Context(), []store.Claim{{Name: fmt.Sprint("speed/", i), Holder: "x", TTL: time.Minute}})
+			must(t, errors.Join(err, out[0].Err))
+			slowest = max(slowest, time.Since(begun))
+			errs, err := s.Release(t.Context(), []store.Release{{Name: fmt.Sprint("speed/", i), Holder: "x", Token: out[0].Grant.Token}})
+			must(t, errors.Join(append(errs, err)...))
+		}
+	}
+	return 20 * slowest
 }
 
 // A movingFleet is the processes of a fleet that moves.
@@ -167,8 +185,21 @@ func (f *movingFleet) enter() {
 		defer f.mu.Unlock()
 		return f.count.grants
 	}
-	for enough := grants() + *movedGrants; grants() < enough; {
+	for had, enough := time.Now(), grants()+*movedGrants; grants() < enough; {
+		last := grants()
 		time.Sleep(time.Millisecond)
+		switch {
+		case grants() > last:
+			had = time.Now()
+		case time.Since(had) > servers.Patience:
+			for _, p := range slices.Concat(f.controls, f.workers) {
+				f.t.Logf("%s, running %t, said: %s", p.Name, p.Running(), p.Said())
+			}
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.t.Fatalf("nobody was granted anything in %v in the phase %v; the last of %d events are %+v; ended by themselves: %v",
+				servers.Patience, f.phase, len(f.events), f.events[max(0, len(f.events)-20):], f.ended)
+		}
 	}
 }
 
@@ -199,9 +230,7 @@ func (f *movingFleet) roll(phase move.Phase) {
 func (f *movingFleet) advance() {
 	f.t.Helper()
 	begun := time.Now()
-	for !f.struck() {
-		time.Sleep(time.Millisecond)
-	}
+	servers.Wait(f.t, "a process that works, to strike it", f.struck)
 	for abandoned := false; ; f.amid(func() { time.Sleep(f.TTL / 4) }) {
 		var report move.Report
 		var err error
