@@ -54,9 +54,10 @@ lint: $(LINT) ## run golangci-lint over every module
 	@$(LINT) run $(foreach m,$(MODULES),./$(m)/...)
 
 # The packages that take longest begin first, so that none of them is left alone at the end. A program under the race detector sleeps for a
-# second when it ends, and the tests start programs by the hundred.
+# second when it ends, and the tests start programs by the hundred. Most tests wait for a server or a TTL most of the time, so one package more is under
+# test than there are processors.
 unit:
-	@GORACE=atexit_sleep_ms=10 $(TEST) -race -timeout $(TIMEOUT) ./test/live ./test/interop work
+	@GORACE=atexit_sleep_ms=10 $(TEST) -race -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -timeout $(TIMEOUT) ./test/live ./test/interop work
 
 servers: ## install the servers and tools that the tests need, where apt-get can
 	@tools/servers.sh
