@@ -74,7 +74,7 @@ mutants: servers ## put defects into copies of our own code and show that each i
 
 live: servers ## real servers under faults, FOR (10m) each, OPS (1000000) operations of each store judged one by one, and what else takes long
 	@SOLOIST_TEST_LIVE=1 $(GO) test ./test/live -v -count 1 -timeout 0 -live.for=$(FOR)
-	@SOLOIST_TEST_LIVE=1 $(GO) test ./test/histories -v -count 1 -timeout 0 -histories.ops=$(OPS)
+	@SOLOIST_TEST_LIVE=1 $(GO) test ./test/histories -v -count 1 -timeout 0 -histories.ops=$(OPS) -histories.racers=300
 	@SOLOIST_TEST_LIVE=1 $(GO) test ./cmd/soloist/internal/verify -run '^TestFleetMoves' -v -count 1 -timeout 0 -move.replicas=8 -move.ttl=5s -move.elements=$(ELEMENTS) -move.grants=200 -move.faults=all -move.strikes=5s -move.graves
 	@SOLOIST_TEST_LIVE=1 $(GO) test ./deploy -run '^TestDistIsReproducible$$' -v -count 1 -timeout 0
 	@SOLOIST_TEST_LIVE=1 $(GO) test ./store/cassandrastore ./store/temporalstore -run '^Test(Cluster|ServerOnPostgreSQL)$$' -v -count 1 -timeout 0

@@ -41,6 +41,13 @@ var (
 const perRound = 800
 
 func TestMain(m *testing.M) {
+	if about := os.Getenv(racingVariable); about != "" {
+		if err := runRace(about); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	disk.install()
 	servers.Main(m)
 }
