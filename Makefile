@@ -4,7 +4,7 @@
 #   FUZZTIME=1000000x on how many inputs each fuzz target runs (make fuzz; make test gives each 20,000), or for how long: 1m
 #   BENCHTIME=1s      how long each benchmark runs; 1x is once, of the longest less
 #   ARGS='…'          arguments for make demo, bench and mutants
-#   N=20000           how many histories make sim runs; SEED=7 runs that one and tells it
+#   N=20000           how many histories make sim runs; SEED=7 runs that one and tells it, with CLOCKLESS=1 on a store without a clock
 #   VERSION=0.0.0     the version of packages
 #   TIMEOUT=2h        after which the tests of a package are ended, with what each goroutine was waiting for
 #   FOR=10m           how long each run of make live takes; OPS=1000000 how many operations of each store it judges;
@@ -64,7 +64,7 @@ servers: ## install the servers and tools that the tests need, where apt-get can
 
 # Without the race detector, which has its share of histories in unit.
 sim: ## simulate N (20000) histories of the client on a bad network and check them, and break what the checks must catch; or SEED=7 alone
-	@$(GO) test ./test/sim -run '^Test(Simulation$(if $(SEED),,|PositiveControls))$$' -v -count 1 -timeout 0 $(if $(SEED),-sim.seed=$(SEED),-sim.runs=$(N) -sim.procs=2)
+	@$(GO) test ./test/sim -run '^TestSimulation$(if $(CLOCKLESS),WithoutAClock,$(if $(SEED),,(WithoutAClock)?))$$$(if $(SEED),,|^TestPositiveControls$$)' -v -count 1 -timeout 0 $(if $(SEED),-sim.seed=$(SEED),-sim.runs=$(N) -sim.procs=2)
 
 model: ## look at every state of a model of the protocol; needs spin
 	@$(GO) test ./test/model -v -count 1 -timeout 0

@@ -13,16 +13,17 @@ import (
 //
 // A run has begun when its function was called, or, where it may be run once only, when the store was told that it begins.
 type Omission struct {
-	Grace  time.Duration // as the job has it; 0 leaves the rule out
-	Start  func(scheduled int64) time.Duration
-	Look   time.Duration // within which a well replica looks at a job that has become free
-	From   time.Duration // times before are left out: the fleet had not agreed on since when the job is due
-	Until  time.Duration // times whose Grace ends later are left out: somebody may yet take them over
-	Spaced time.Duration // times sooner than this after one that was begun are done with it
-	Doubt  []Span        // in which the job may have been paused, or was asked for by a person
-	Later  bool          // a later time that is begun stands for it: it may have been missed, for all that were
-	Group  string        // what the names begin with that a replica takes to claim jobs for all, which then wait for it; "" if there are none
-	Tries  bool          // attempts are bounded: a replica that dies before it begins has had one
+	Grace    time.Duration // as the job has it; 0 leaves the rule out
+	Start    func(scheduled int64) time.Duration
+	Look     time.Duration // within which a well replica looks at a job that has become free
+	From     time.Duration // times before are left out: the fleet had not agreed on since when the job is due
+	Until    time.Duration // times whose Grace ends later are left out: somebody may yet take them over
+	Spaced   time.Duration // times sooner than this after one that was begun are done with it
+	Doubt    []Span        // in which the job may have been paused, or was asked for by a person
+	Later    bool          // a later time that is begun stands for it: it may have been missed, for all that were
+	Group    string        // what the names begin with that a replica takes to claim jobs for all, which then wait for it; "" if there are none
+	Observed bool          // there is no clock: each replica takes a lease, or a linger, to begin when it first sees it
+	Tries    bool          // attempts are bounded: a replica that dies before it begins has had one
 }
 
 // allowance is by how much the client takes clocks to differ when it looks back at what a replica that died had begun.
@@ -45,7 +46,7 @@ func (c *jobCheck) omitted() {
 		if from < rule.From {
 			continue
 		}
-		seen := max(to, diedWith(leases, from, to)+rule.Look)
+		seen := max(to, c.diedWith(leases, from, to)+rule.Look)
 		were := slices.DeleteFunc(slices.Clone(well), func(e Event) bool { return e.At > c.instant(s)-c.rule.Skew || e.Until < seen+c.rule.Skew })
 		if len(were) == 0 || c.begunFor(s) || c.rule.AtMostOnce && c.begun(s) || c.excused(s, from, to, leases, were) {
 			continue
@@ -58,10 +59,10 @@ func (c *jobCheck) omitted() {
 
 // diedWith is until when a time that could be begun from an instant on was at somebody who died or was cut off: who comes next must be well then. It is 0 if it was
 // at nobody.
-func diedWith(leases []*lease, from, to time.Duration) (until time.Duration) {
-	for _, l := range leases {
+func (c *jobCheck) diedWith(leases []*lease, from, to time.Duration) (until time.Duration) {
+	for i, l := range leases {
 		if l.from >= from && l.from <= to && l.released == Never {
-			until = max(until, l.until)
+			until = max(until, c.taken(leases[i:], from))
 		}
 	}
 	return until
@@ -137,7 +138,8 @@ func (c *jobCheck) takenByOthers(leases []*lease, scheduled int64, from, to time
 		if l.from > max(until, min(max(look, c.waits(well, l.from)), from+rule.Grace*7/8))+rule.Look+2*c.rule.Skew {
 			return false
 		}
-		until, look = max(until, l.taken()), max(look, l.taken(), l.until+(l.until-l.from)/8)
+		taken := c.taken(leases[i:], from)
+		until, look = max(until, taken), max(look, taken, l.until+(l.until-l.from)/8)
 	}
 	return until > from && until+max(rule.Look, rule.Grace/8)+2*c.rule.Skew >= to
 }
@@ -205,6 +207,25 @@ func (l *lease) taken() time.Duration {
 		return max(l.end(), l.linger)
 	}
 	return l.until
+}
+
+// taken is until when nobody else need have found that the first of these leases, or its linger, is over, if all looked at an instant.
+func (c *jobCheck) taken(leases []*lease, look time.Duration) time.Duration {
+	l := leases[0]
+	until, length := l.taken(), l.grant.TTL
+	if !c.rule.Omission.Observed {
+		return until
+	}
+	if l.released != Never {
+		length = l.linger - l.released
+	}
+	if length > 0 {
+		until = max(until, look+length)
+	}
+	if len(leases) > 1 { // somebody has found it
+		until = max(l.taken(), min(until, leases[1].from))
+	}
+	return until
 }
 
 // forAnother reports whether the first of these leases was for a manual run or for an earlier time than scheduled. If nothing began under it,

@@ -39,6 +39,7 @@ func TestOmission(t *testing.T) {
 		}
 		return r
 	}
+	observed := at20(func(o *Omission) { o.Observed = true })
 	skewed := at20(nil)
 	skewed.Skew = s
 	tried := skewed
@@ -97,6 +98,12 @@ func TestOmission(t *testing.T) {
 		{"who had it before kept it until an eighth of Grace was left", History{always, grant(9*s, 1, 5*s+375*time.Millisecond)}, at20(nil), false},
 		{"who had it before kept it until more was left", History{always, grant(9*s, 1, 5*s+374*time.Millisecond)}, at20(nil), true},
 		{"who had it before kept it for most of Grace", History{always, grant(9*s, 1, 4*s)}, at20(nil), true},
+		{"who had it before may be seen to have had it until now", History{always, grant(0, 1, 5*s)}, observed, false},
+		{"who had it before may be seen to have had it until most of Grace is left", History{always, grant(0, 1, 4*s)}, observed, true},
+		{"it may be seen to linger until now", History{always, grant(0, 1, 5*s), lingers(markRaised(s, 1, 10*s), 5*s)}, observed, false},
+		{"it lingered, and there is a clock", History{always, grant(0, 1, 5*s), lingers(markRaised(s, 1, 10*s), 5*s)}, at20(nil), true},
+		{"it was released without a linger", History{always, grant(0, 1, 5*s), markRaised(s, 1, 10*s)}, observed, true},
+		{"somebody has found that who had it before has it no longer, and gave it back", History{always, grant(0, 1, 5*s), grant(8*s, 2, 9*s), markRaised(9*s, 2, 10*s)}, observed, true},
 		{"who had it before has given it back", History{always, grant(9*s, 1, 9*s), markRaised(12*s, 1, 10*s)}, at20(nil), true},
 		{"it lingered for all of Grace", History{always, grant(8*s, 1, 9*s), lingers(markRaised(9*s, 1, 10*s), 6*s)}, at20(nil), false},
 		{"it lingered for a part of Grace", History{always, grant(8*s, 1, 9*s), lingers(markRaised(9*s, 1, 10*s), 3*s)}, at20(nil), true},

@@ -146,7 +146,7 @@ func (f *facts) covered(drift float64) []Violation {
 
 // told finds holders who went on although the store had told them that their lease is lost; and, where the store could be watched,
 // calls of the client that told their user what was not so.
-func (f *facts) told() []Violation {
+func (f *facts) told(clockless bool) []Violation {
 	found := f.believedAfterLoss()
 	if !f.watchable {
 		return found
@@ -168,7 +168,7 @@ func (f *facts) told() []Violation {
 				bad(e, fmt.Sprintf("the name was to stay taken for %v, and was granted at %v", e.Linger, next.from), *l.grant, *next.grant)
 			}
 		case e.Kind == Take && e.Result == Held:
-			if !refusable(e, f.byName[e.Name]) {
+			if !refusable(e, f.byName[e.Name], clockless) {
 				bad(e, "told that it is held, while nobody else had it")
 			}
 		case e.Kind == Give && e.Result == Okay:
@@ -252,12 +252,16 @@ func (f *facts) forgot(l *lease, at time.Duration) bool {
 		f.has(func(e *Event) bool { return e.Kind == Swept && e.At >= l.released && e.At <= at })
 }
 
-// refusable reports whether somebody but the caller had the name at an instant of the call, or that it lingered.
-func refusable(e *Event, leases []*lease) bool {
+// refusable reports whether somebody but the caller had the name at an instant of the call, or that it lingered. Where there is no clock, who sees a lease or a linger
+// for the first time takes it to begin.
+func refusable(e *Event, leases []*lease, clockless bool) bool {
 	for _, l := range leases {
 		end := l.end()
 		if l.released != Never {
 			end = max(end, l.linger)
+		}
+		if clockless && (l.released == Never || end > l.released) {
+			end = Never
 		}
 		if l.from > e.Until || end <= e.At {
 			continue

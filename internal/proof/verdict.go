@@ -101,7 +101,7 @@ func Check(h History, r Rules) Verdict {
 	v := count(f.History)
 	found, unchecked := Linearizable(f.History, r)
 	v.Unchecked = unchecked
-	v.Violations = slices.Concat(found, f.overlap(), f.tokens(), f.fences(), f.within(), f.covered(r.Drift), f.told(), f.states())
+	v.Violations = slices.Concat(found, f.overlap(), f.tokens(), f.fences(), f.within(), f.covered(r.Drift), f.told(r.Clockless), f.states())
 	for _, rule := range r.Jobs {
 		v.Violations = append(v.Violations, f.jobs(rule)...)
 	}

@@ -99,6 +99,32 @@ func TestNewcomerWaitsForAWholeTTL(t *testing.T) {
 	})
 }
 
+// TestNewcomerWaitsForAWholeLinger: nor for how long it has been released.
+func TestNewcomerWaitsForAWholeLinger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(true)
+		s := open(m)
+		g, err := acquire(t, s, store.Claim{Name: "a", Holder: "a", TTL: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := release(t, s, store.Release{Name: "a", Holder: "a", Token: g.Token, Linger: time.Minute, Retain: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		newcomer := open(m)
+		claim := store.Claim{Name: "a", Holder: "b", TTL: time.Minute}
+		_, err = acquire(t, newcomer, claim)
+		held := (*store.HeldError)(nil)
+		if !errors.As(err, &held) || held.Record.Left != time.Minute {
+			t.Fatalf("got %v, want taken for a minute", err)
+		}
+		if _, err := acquire(t, s, store.Claim{Name: "a", Holder: "c", TTL: store.MinTTL}); err != nil {
+			t.Errorf("who has released it: %v", err)
+		}
+	})
+}
+
 // A slow backend takes its time for each read.
 type slow struct {
 	*memory

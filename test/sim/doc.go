@@ -7,5 +7,5 @@
 //
 // A replica's own clock is the bubble's. That it runs fast or slow, or stands still in a suspend, is shown to it as it would notice:
 // the leases that the store grants it end sooner or later than its clock says. So each replica has its own clock against
-// the store, although all share a bubble.
+// the store, although all share a bubble. In the histories of [DrawClockless] the store has no clock, and each replica observes leases by its own.
 package sim

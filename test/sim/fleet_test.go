@@ -29,7 +29,8 @@ type report struct {
 const reportMark = "sim: "
 
 // work runs a part of the seeds and reports four times a second.
-func work(t *testing.T) {
+func work(t *testing.T, draw func(uint64) Plan, runs uint64) {
+	t.Helper()
 	var part, parts uint64
 	if _, err := fmt.Sscanf(os.Getenv(workerVariable), "%d/%d", &part, &parts); err != nil {
 		t.Fatal(err)
@@ -44,8 +45,8 @@ func work(t *testing.T) {
 		fmt.Printf("%s%s\n", reportMark, line)
 		r, told = report{}, time.Now()
 	}
-	for seed := *simFrom + part; seed < *simFrom+*simRuns; seed += parts {
-		_, v := judge(t, Draw(seed))
+	for seed := *simFrom + part; seed < *simFrom+runs; seed += parts {
+		_, v := judge(t, draw(seed))
 		r.Seed = seed
 		if len(v.Violations) > 0 {
 			r.Failed = append(r.Failed, seed)
@@ -75,7 +76,8 @@ type tally struct {
 }
 
 // fleet runs the seeds in several processes.
-func fleet(t *testing.T, procs int) {
+func fleet(t *testing.T, draw func(uint64) Plan, runs uint64, procs int) {
+	t.Helper()
 	var all tally
 	var workers sync.WaitGroup
 	begin := time.Now()
@@ -87,7 +89,7 @@ func fleet(t *testing.T, procs int) {
 		workers.Wait()
 		close(done)
 	}()
-	progress(&all, begin, done)
+	progress(&all, runs, begin, done)
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	took := time.Since(begin)
@@ -101,14 +103,14 @@ func fleet(t *testing.T, procs int) {
 	if len(all.failed) > 0 {
 		t.Errorf("%d seeds failed: %v", len(all.failed), all.failed[:min(20, len(all.failed))])
 		if !*simStop {
-			tell(t, all.failed[0])
+			tell(t, draw, all.failed[0])
 		}
 	}
 }
 
 // follow runs one worker and reads what it tells.
 func (all *tally) follow(t *testing.T, part, procs int) {
-	args := []string{"-test.run=^TestSimulation$", "-test.timeout=0", fmt.Sprint("-sim.runs=", *simRuns), fmt.Sprint("-sim.from=", *simFrom), fmt.Sprint("-sim.stop=", *simStop)}
+	args := []string{"-test.run=^" + t.Name() + "$", "-test.timeout=0", fmt.Sprint("-sim.runs=", *simRuns), fmt.Sprint("-sim.from=", *simFrom), fmt.Sprint("-sim.stop=", *simStop)}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d/%d", workerVariable, part, procs), "GOMAXPROCS=1")
 	out, err := cmd.StdoutPipe()
@@ -152,7 +154,7 @@ func (all *tally) follow(t *testing.T, part, procs int) {
 }
 
 // progress prints how far it is: on a terminal in one line, else every ten seconds.
-func progress(all *tally, begin time.Time, done <-chan struct{}) {
+func progress(all *tally, runs uint64, begin time.Time, done <-chan struct{}) {
 	info, err := os.Stdout.Stat()
 	terminal := err == nil && info.Mode()&os.ModeCharDevice != 0
 	pace := 10 * time.Second
@@ -174,8 +176,8 @@ func progress(all *tally, begin time.Time, done <-chan struct{}) {
 		n, bad := all.sum.Histories, len(all.failed)
 		first := slices.Clone(all.failed[:min(bad, 5)])
 		all.mu.Unlock()
-		part := float64(n) / float64(*simRuns)
-		text := fmt.Sprintf("%d of %d histories, %.0f a second, %d failed", n, *simRuns, float64(n)/time.Since(begin).Seconds(), bad)
+		part := float64(n) / float64(runs)
+		text := fmt.Sprintf("%d of %d histories, %.0f a second, %d failed", n, runs, float64(n)/time.Since(begin).Seconds(), bad)
 		if bad > 0 {
 			text += fmt.Sprintf(": %v", first)
 		}

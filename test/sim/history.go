@@ -19,7 +19,7 @@ func (w *world) histories(h proof.History) {
 		var state struct {
 			Runs []soloist.RunRecord `json:"runs"`
 		}
-		for r, err := range w.mem.List(context.Background(), recordOfJob(j.Name)) {
+		for r, err := range w.engine().List(context.Background(), recordOfJob(j.Name)) {
 			if err == nil && r.Name == recordOfJob(j.Name) && len(r.State) > 0 && json.Unmarshal(r.State, &state) != nil {
 				w.found = append(w.found, proof.Violation{Checker: historyChecker, Name: j.Name, Text: "its state cannot be read"})
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/soloist-dev/soloist/internal/host"
 	"github.com/soloist-dev/soloist/internal/proof"
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/casstore"
 	"github.com/soloist-dev/soloist/store/memstore"
 )
 
@@ -21,6 +22,7 @@ import (
 type network struct {
 	replica *replica
 	mem     atomic.Pointer[memstore.Store]
+	own     atomic.Pointer[casstore.Store] // of the life, on a store without a clock; else nil
 
 	mu       sync.Mutex
 	requests int
@@ -28,6 +30,14 @@ type network struct {
 	faded    Cut
 	second   time.Duration // the requests of which are counted in busy
 	busy     int
+}
+
+// to returns the store.
+func (n *network) to() engine {
+	if own := n.own.Load(); own != nil {
+		return own
+	}
+	return n.mem.Load()
 }
 
 var (
@@ -461,7 +471,7 @@ func (n *network) SimulatedHost() *host.Host {
 // Acquire is as in store.Store.
 func (n *network) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
 	c := call[store.Claim, store.Outcome]{
-		n: n, verb: 'a', name: func(q store.Claim) string { return q.Name }, do: n.mem.Load().Acquire, note: noteClaim, told: n.toldOutcome, did: didOutcome,
+		n: n, verb: 'a', name: func(q store.Claim) string { return q.Name }, do: n.to().Acquire, note: noteClaim, told: n.toldOutcome, did: didOutcome,
 		unknown: func(err error) store.Outcome { return store.Outcome{Err: err} },
 		adjust: func(q store.Claim, now time.Duration) store.Claim {
 			q.TTL = n.replica.toStore(q.TTL, now)
@@ -509,7 +519,7 @@ func (n *network) extend(ctx context.Context, extensions []store.Extension) ([]e
 			}
 		}
 	}
-	return n.mem.Load().Extend(ctx, extensions)
+	return n.to().Extend(ctx, extensions)
 }
 
 // release is as extend.
@@ -522,7 +532,7 @@ func (n *network) release(ctx context.Context, releases []store.Release) ([]erro
 			}
 		}
 	}
-	return n.mem.Load().Release(ctx, releases)
+	return n.to().Release(ctx, releases)
 }
 
 // The notes make e the event of what is asked; what is known of its outcome stays.
@@ -576,7 +586,7 @@ func (n *network) List(ctx context.Context, prefix string) iter.Seq2[store.Recor
 		n.replica.unwell(n.replica.world.now())
 		return func(yield func(store.Record, error) bool) { yield(store.Record{}, errOnTheWay) }
 	}
-	return n.mem.Load().List(ctx, prefix)
+	return n.to().List(ctx, prefix)
 }
 
 // Close is as in store.Store. The world closes the store.
@@ -611,7 +621,7 @@ func (n *network) Choose(ctx context.Context, names []string, claim store.Claim)
 	c := call[store.Claim, store.Outcome]{
 		n: n, verb: 'c', name: func(store.Claim) string { return names[0] }, note: noteClaim, told: n.toldOutcome, did: didOutcome,
 		do: func(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
-			i, grant, err := n.mem.Load().Choose(ctx, names, claims[0])
+			i, grant, err := n.to().Choose(ctx, names, claims[0])
 			chosen = i
 			if err != nil && !errors.Is(err, store.ErrHeld) {
 				return nil, err

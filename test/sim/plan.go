@@ -9,36 +9,37 @@ import (
 
 // A Plan is all that makes one history differ from another.
 type Plan struct {
-	Seed     uint64
-	Work     Work
-	Replicas int
-	Ops      int           // how many things each thread of a replica does at most
-	Names    int           // how many locks, elements, … they meet at
-	TTL      time.Duration // of leases
-	Margin   time.Duration // 0 is the default of the client
-	Trouble  time.Duration // how long the adversary is at work
-	Tail     time.Duration // how long everything is well after it
-	Odds     Odds
-	Lag      time.Duration   // of each answer of the store, while the adversary is at work
-	Uneven   bool            // locks have several TTLs
-	Clocks   []time.Duration // by how much the wall clocks of lives are ahead; none if all are right
-	Drift    []float64       // of each replica: by what part the store's clock runs faster than its own
-	Suspends []Suspend
-	Cuts     []Cut
-	Crashes  []Crash
-	Stops    []Stop
-	Waiter   bool          // the store reports releases
-	Chooser  bool          // the store takes any one of several names in one step
-	Lines    bool          // the store keeps those who wait in a line
-	Sweeps   bool          // a person sweeps the store now and then
-	Retain   time.Duration // of processed elements; 0 is forever
-	Limits   bool          // every other replica has a permit more for the semaphore
-	Retries  bool          // failed elements are retried by a person
-	Commits  int           // of a hundred runs and elements, those that are recorded in a transaction of the user's
-	Job      JobPlan
-	More     []JobPlan       // beside it
-	Without  map[string]bool `json:",omitempty"` // faults left out, in the words in which they are told; for shrinking
-	Control  Control         // what is broken on purpose
+	Seed      uint64
+	Work      Work
+	Replicas  int
+	Ops       int           // how many things each thread of a replica does at most
+	Names     int           // how many locks, elements, … they meet at
+	TTL       time.Duration // of leases
+	Margin    time.Duration // 0 is the default of the client
+	Trouble   time.Duration // how long the adversary is at work
+	Tail      time.Duration // how long everything is well after it
+	Odds      Odds
+	Lag       time.Duration   // of each answer of the store, while the adversary is at work
+	Uneven    bool            // locks have several TTLs
+	Clocks    []time.Duration // by how much the wall clocks of lives are ahead; none if all are right
+	Drift     []float64       // of each replica: by what part the store's clock runs faster than its own
+	Suspends  []Suspend
+	Cuts      []Cut
+	Crashes   []Crash
+	Stops     []Stop
+	Waiter    bool          // the store reports releases
+	Chooser   bool          // the store takes any one of several names in one step
+	Clockless bool          // the store has no clock; see DrawClockless
+	Lines     bool          // the store keeps those who wait in a line
+	Sweeps    bool          // a person sweeps the store now and then
+	Retain    time.Duration // of processed elements; 0 is forever
+	Limits    bool          // every other replica has a permit more for the semaphore
+	Retries   bool          // failed elements are retried by a person
+	Commits   int           // of a hundred runs and elements, those that are recorded in a transaction of the user's
+	Job       JobPlan
+	More      []JobPlan       // beside it
+	Without   map[string]bool `json:",omitempty"` // faults left out, in the words in which they are told; for shrinking
+	Control   Control         // what is broken on purpose
 }
 
 // crashesAlone reports whether nothing happens to replicas but that some die.
@@ -49,7 +50,7 @@ func (p *Plan) crashesAlone() bool {
 // patience is how long a replica may have to wait for a lock when all is well and all the others want it too. Where there are lines the
 // name may be handed over to places that were left without a word, and stays there for a TTL each.
 func (p *Plan) patience() time.Duration {
-	d := 2*p.TTL + time.Duration(p.Replicas)*1500*time.Millisecond
+	d := p.observed() + 2*p.TTL + time.Duration(p.Replicas)*1500*time.Millisecond
 	if p.Lines {
 		d += p.TTL
 	}

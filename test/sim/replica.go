@@ -43,6 +43,9 @@ func (r *replica) begins(life int) {
 	r.named.Store(&name)
 	r.life.Store(int64(life))
 	r.isDead.Store(false)
+	if w := r.world; w.plan.Clockless {
+		r.network.own.Store(w.items.open(r.index + life))
+	}
 }
 
 func (r *replica) dead() bool { return r.isDead.Load() }

@@ -64,7 +64,7 @@ func (w *world) rules() proof.Rules {
 		}
 		rules.Elements = []proof.ElementRule{rule}
 	}
-	rules.Answer = p.promptly()
+	rules.Answer, rules.Clockless = p.promptly(), p.Clockless
 	for _, j := range p.jobs() {
 		rules.Jobs = append(rules.Jobs, w.jobRule(j))
 	}
@@ -116,6 +116,7 @@ func (w *world) jobRule(j JobPlan) proof.JobRule {
 	}
 	// When all is well, and what had begun before is over, each scheduled time is run.
 	first, last := p.Trouble+max(p.TTL*3/2, j.Longest+p.TTL/2), p.Trouble+p.Tail-p.TTL
+	first += p.observed()
 	if p.Work == Cron {
 		first, last = time.Minute, p.Trouble+p.Tail-time.Minute
 	}
@@ -135,7 +136,7 @@ const queued = 100 * time.Millisecond
 // omission returns what must have been begun because a replica was well.
 func (w *world) omission(j JobPlan) proof.Omission {
 	p := w.plan
-	o := proof.Omission{Grace: j.Grace, Look: time.Second / 2, Until: p.Trouble + p.Tail - 2*p.TTL - time.Second, Spaced: j.AtLeast, Tries: j.Attempts > 0, Later: j.Missed != "skip"}
+	o := proof.Omission{Grace: j.Grace, Look: time.Second / 2, Until: p.Trouble + p.Tail - 2*p.TTL - time.Second, Spaced: j.AtLeast, Tries: j.Attempts > 0, Later: j.Missed != "skip", Observed: p.Clockless}
 	o.From = proof.Never
 	for i := range w.events { // what is due counts from the mark that a replica has registered
 		if e := &w.events[i]; e.Name == recordOfJob(j.Name) && (e.Kind == proof.Release || e.Kind == proof.Extend) && e.Mark > 0 && e.Did == proof.Okay {
@@ -214,6 +215,7 @@ func (w *world) handOvers(h proof.History) []proof.Violation {
 	if w.plan.Uneven {
 		bound *= 2 // there are TTLs of twice the length
 	}
+	bound += w.plan.observed()
 	if !w.plan.Waiter {
 		bound += 1200 * time.Millisecond // the client asks again each second
 	}

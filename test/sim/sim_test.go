@@ -45,28 +45,34 @@ func alone(t *testing.T) {
 
 // TestSimulation runs fleets of the real client on a store behind a bad network and gives their histories to all checkers. A
 // violation prints its seed, which can be run again with -sim.seed.
-func TestSimulation(t *testing.T) {
+func TestSimulation(t *testing.T) { simulate(t, Draw, *simRuns) }
+
+// TestSimulationWithoutAClock is TestSimulation on a store without a clock, whose leases each replica observes for itself; a quarter as often.
+func TestSimulationWithoutAClock(t *testing.T) { simulate(t, DrawClockless, (*simRuns+3)/4) }
+
+func simulate(t *testing.T, draw func(uint64) Plan, runs uint64) {
+	t.Helper()
 	alone(t)
 	switch {
 	case os.Getenv(workerVariable) != "":
-		work(t)
+		work(t, draw, runs)
 	case *simSeed != 0:
-		r, v := judge(t, Draw(*simSeed))
+		r, v := judge(t, draw(*simSeed))
 		for _, e := range r.History {
 			t.Log(e)
 		}
 		t.Log(v)
 		if len(v.Violations) > 0 {
-			tell(t, *simSeed)
+			tell(t, draw, *simSeed)
 		}
 	case *simProcs > 0:
-		fleet(t, *simProcs)
+		fleet(t, draw, runs, *simProcs)
 	default:
 		var sum proof.Verdict
-		for seed := *simFrom; seed < *simFrom+*simRuns; seed++ {
-			_, v := judge(t, Draw(seed))
+		for seed := *simFrom; seed < *simFrom+runs; seed++ {
+			_, v := judge(t, draw(seed))
 			if sum.Add(v); len(v.Violations) > 0 {
-				tell(t, seed)
+				tell(t, draw, seed)
 				break
 			}
 		}
@@ -93,7 +99,7 @@ func TestSeedsThatOnceFailed(t *testing.T) {
 		}
 		n++
 		if _, v := judge(t, Draw(seed)); len(v.Violations) > 0 {
-			tell(t, seed)
+			tell(t, Draw, seed)
 		}
 	}
 	if n == 0 {
@@ -102,18 +108,18 @@ func TestSeedsThatOnceFailed(t *testing.T) {
 }
 
 // tell shrinks the plan of a seed that fails, and tells what is left of it.
-func tell(t *testing.T, seed uint64) {
+func tell(t *testing.T, draw func(uint64) Plan, seed uint64) {
 	t.Helper()
-	_, first := judge(t, Draw(seed))
+	_, first := judge(t, draw(seed))
 	for tries := 0; len(first.Violations) == 0; tries++ { // see TestSameSeedSameHistory
 		if tries == 10 {
 			t.Errorf("seed %d failed, and then did not ten times: its history was not the same", seed)
 			return
 		}
-		_, first = judge(t, Draw(seed))
+		_, first = judge(t, draw(seed))
 	}
 	checker := first.Violations[0].Checker
-	small := Shrink(Draw(seed), func(p Plan) ([]string, bool) {
+	small := Shrink(draw(seed), func(p Plan) ([]string, bool) {
 		r, v := judge(t, p)
 		for _, found := range v.Violations {
 			if found.Checker == checker {
@@ -127,7 +133,11 @@ func tell(t *testing.T, seed uint64) {
 	plan.Without = nil
 	text, _ := json.Marshal(plan)
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d (%s); again: make sim SEED=%d\n", seed, small.Work, seed)
+	again := fmt.Sprint("make sim SEED=", seed)
+	if small.Clockless {
+		again += " CLOCKLESS=1"
+	}
+	fmt.Fprintf(&b, "seed %d (%s); again: %s\n", seed, small.Work, again)
 	for _, found := range first.Violations {
 		fmt.Fprintf(&b, "%v\n", found)
 	}
@@ -186,18 +196,35 @@ func TestPositiveControls(t *testing.T) {
 		t.Skip("make sim runs it, without the race detector")
 	}
 	alone(t)
-	for control, wanted := range map[Control][]string{
-		Forgets:   {proof.BeliefOverlap, proof.Linearizability},
-		FastClock: {proof.BeliefOverlap, proof.BeliefInLease},
-		Unfenced:  {proof.FencedResource},
-		Stateless: {proof.Linearizability},
-		FarClocks: {proof.JobsChecker},
-		Unmarked:  {proof.JobsChecker},
-	} {
+	t.Run("with a clock", func(t *testing.T) {
+		mustCatch(t, Draw, map[Control][]string{
+			Forgets:   {proof.BeliefOverlap, proof.Linearizability},
+			FastClock: {proof.BeliefOverlap, proof.BeliefInLease},
+			Unfenced:  {proof.FencedResource},
+			Stateless: {proof.Linearizability},
+			FarClocks: {proof.JobsChecker},
+			Unmarked:  {proof.JobsChecker},
+		})
+	})
+	t.Run("without a clock", func(t *testing.T) { // it takes part in no transactions
+		mustCatch(t, DrawClockless, map[Control][]string{
+			Forgets:   {proof.BeliefOverlap, proof.Linearizability},
+			FastClock: {proof.BeliefOverlap, proof.BeliefInLease},
+			Unfenced:  {proof.FencedResource},
+			Stateless: {proof.Linearizability},
+			FarClocks: {proof.JobsChecker},
+		})
+	})
+}
+
+// mustCatch wants that each control is caught by some checkers.
+func mustCatch(t *testing.T, draw func(uint64) Plan, controls map[Control][]string) {
+	t.Helper()
+	for control, wanted := range controls {
 		caught := map[string]int{}
 		missing := func(checker string) bool { return caught[checker] == 0 }
 		for seed := uint64(1); seed <= 600 && slices.ContainsFunc(wanted, missing); seed++ {
-			plan := Draw(seed)
+			plan := draw(seed)
 			plan.Control = control
 			_, v := judge(t, plan)
 			for _, found := range v.Violations {

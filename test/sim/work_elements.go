@@ -41,7 +41,7 @@ func (t *thread) elements(ctx context.Context) {
 		}
 	}
 	rest(ctx, w.plan.Trouble-w.now()+w.plan.TTL+w.plan.TTL/3+t.rng.span(w.plan.TTL/5))
-	for range 2 { // once for what another has at this moment and fails
+	for range 2 + 3*int(w.plan.observed()/w.plan.TTL) { // more than once for what another has at this moment and fails, or has left and is seen for the first time
 		for i := range w.plan.Names {
 			t.process(ctx, e, fmt.Sprint(i), false)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/soloist-dev/soloist/fence"
 	"github.com/soloist-dev/soloist/internal/proof"
 	"github.com/soloist-dev/soloist/internal/rand"
+	"github.com/soloist-dev/soloist/store/casstore"
 	"github.com/soloist-dev/soloist/store/memstore"
 )
 
@@ -18,6 +19,7 @@ import (
 type world struct {
 	plan  *Plan
 	mem   *memstore.Store
+	items *items // of a store without a clock
 	begin time.Time
 	guard fence.Memory
 	all   []*replica
@@ -66,7 +68,7 @@ func Run(plan Plan) Result {
 	if !plan.Job.Begin.IsZero() {
 		time.Sleep(time.Until(plan.Job.Begin))
 	}
-	w := &world{plan: &plan, mem: memstore.New(), begin: time.Now(), events: make(proof.History, 0, 384), fired: map[string]bool{}, places: map[string]*standing{}, gone: map[string]bool{}, records: map[string]string{}, runs: map[runKey]int{}, asks: map[string]*asks{}}
+	w := &world{plan: &plan, mem: memstore.New(), items: &items{kept: map[string]casstore.Record{}}, begin: time.Now(), events: make(proof.History, 0, 384), fired: map[string]bool{}, places: map[string]*standing{}, gone: map[string]bool{}, records: map[string]string{}, runs: map[runKey]int{}, asks: map[string]*asks{}}
 	for _, j := range plan.jobs() {
 		w.asks[j.Name] = &asks{}
 	}
@@ -114,10 +116,18 @@ func (w *world) schedule() {
 	}
 }
 
+// engine returns the store as somebody has it who has seen nothing so far.
+func (w *world) engine() engine {
+	if w.plan.Clockless {
+		return w.items.open(0)
+	}
+	return w.mem
+}
+
 // sweep is a person's, who tells the store to forget what it may.
 func (w *world) sweep() {
 	w.add(proof.Event{Kind: proof.Swept, At: w.now()})
-	_, _ = w.mem.Sweep(context.Background(), 100)
+	_, _ = w.engine().Sweep(context.Background(), 100)
 }
 
 // now is the time since the history began.
@@ -183,6 +193,7 @@ func of(holder string) string {
 // forget is the failover of a store that has lost what it had acknowledged: all leases are gone.
 func (w *world) forget() {
 	w.add(proof.Event{Kind: proof.Fault, At: w.now(), Fault: string(Forgets)})
+	w.items.forget()
 	fresh := memstore.New()
 	for _, r := range w.all {
 		r.network.mem.Store(fresh.Share())
@@ -205,7 +216,7 @@ func rest(ctx context.Context, d time.Duration) {
 
 // event is what a client tells its observer.
 func (r *replica) event(e soloist.Event, life int) {
-	if e.Kind != soloist.EventReleased || e.Err != nil || r.gone(life) {
+	if e.Kind != soloist.EventReleased || e.Subject.Kind != soloist.KindJob || e.Err != nil || r.gone(life) { // a token is unique to a record only
 		return
 	}
 	w := r.world
