@@ -12,6 +12,7 @@ import (
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
+	"github.com/soloist-dev/soloist/internal/proof"
 	"github.com/soloist-dev/soloist/internal/records"
 	"github.com/soloist-dev/soloist/store"
 )
@@ -45,11 +46,16 @@ type workload struct {
 
 func (w *workload) run(ctx context.Context) error {
 	var all sync.WaitGroup
-	part := func(n uint64, step func(context.Context, *rand.Rand)) {
+	part := func(n uint64, step func(context.Context, *rand.Rand) error) {
 		rng := rand.New(rand.NewPCG(w.seed, n))
 		all.Go(func() {
-			for ctx.Err() == nil {
-				step(ctx, rng)
+			for failures := 0; ctx.Err() == nil; {
+				if err := step(ctx, rng); proof.ResultOf(err) != proof.Failed {
+					failures = 0
+					continue
+				}
+				failures++
+				sleep(ctx, w.backoff(failures, rng))
 			}
 		})
 	}
@@ -67,6 +73,13 @@ func (w *workload) run(ctx context.Context) error {
 	return err
 }
 
+// backoff is how long a part of the work pauses after so many failures in a row. A store that is away refuses at once: without the pause those failures would outnumber by
+// far what is done in as long a time when it is there.
+func (w *workload) backoff(failures int, rng *rand.Rand) time.Duration {
+	longest := min(w.ttl/4, 5*time.Millisecond<<min(failures, 20))
+	return longest/2 + time.Duration(rng.Int64N(int64(longest/2+1)))
+}
+
 // span draws how long a lease is held: mostly short, now and then for longer than its TTL.
 func (w *workload) span(rng *rand.Rand) time.Duration {
 	switch rng.IntN(20) {
@@ -78,7 +91,7 @@ func (w *workload) span(rng *rand.Rand) time.Duration {
 	return time.Duration(rng.Int64N(int64(10 * time.Millisecond)))
 }
 
-func (w *workload) lock(ctx context.Context, rng *rand.Rand) {
+func (w *workload) lock(ctx context.Context, rng *rand.Rand) error {
 	name := w.now("lock-" + strconv.Itoa(rng.IntN(lockNames)))
 	take := w.client.TryLock
 	if rng.IntN(3) == 0 {
@@ -91,10 +104,11 @@ func (w *workload) lock(ctx context.Context, rng *rand.Rand) {
 	if err != nil {
 		w.rec.troubled(err)
 		sleep(ctx, time.Duration(rng.Int64N(int64(20*time.Millisecond))))
-		return
+		return err
 	}
 	w.hold(lease, w.record("lock/"+name), 1, w.span(rng), rng)
 	w.release(ctx, lease)
+	return nil
 }
 
 // release gives a lease back.
@@ -104,28 +118,30 @@ func (w *workload) release(ctx context.Context, lease *soloist.Lease) {
 	w.rest(ctx, time.Since(begin))
 }
 
-func (w *workload) permit(ctx context.Context, rng *rand.Rand) {
+func (w *workload) permit(ctx context.Context, rng *rand.Rand) error {
 	name := w.now("sem")
 	lease, err := w.client.Semaphore(name, permits).TryAcquire(ctx)
 	if err != nil {
 		w.rec.troubled(err)
 		sleep(ctx, time.Duration(rng.Int64N(int64(20*time.Millisecond))))
-		return
+		return err
 	}
 	w.hold(lease, w.record("semaphore/"+name), permits, w.span(rng), rng)
 	w.release(ctx, lease)
+	return nil
 }
 
-func (w *workload) lead(ctx context.Context, rng *rand.Rand) {
+func (w *workload) lead(ctx context.Context, rng *rand.Rand) error {
 	lease, err := w.client.Campaign(ctx, "leader")
 	if err != nil {
 		w.rec.troubled(err)
 		sleep(ctx, 10*time.Millisecond)
-		return
+		return err
 	}
 	w.hold(lease, w.record("leader/leader"), 1, w.ttl/2+w.span(rng), rng)
 	w.rec.troubled(lease.Release())
 	sleep(ctx, time.Duration(rng.Int64N(int64(w.ttl))))
+	return nil
 }
 
 // hold believes in a lease for d, or until it is lost, and writes to the resource under it. What is recorded of the
@@ -149,8 +165,8 @@ func (w *workload) hold(lease *soloist.Lease, what string, limit int, d time.Dur
 	}
 }
 
-// elements claims and processes the batch that is due by the wall clock, as do all replicas.
-func (w *workload) elements(ctx context.Context, rng *rand.Rand) {
+// elements claims and processes the batch that is due by the wall clock, as do all replicas. After a failure a batch is as small as the first.
+func (w *workload) elements(ctx context.Context, rng *rand.Rand) error {
 	batch := int(time.Since(w.epoch) / elementPace)
 	if rng.IntN(3) == 0 { // what was recorded must still be known
 		batch = max(0, batch-int(float64(lookBack/elementPace)*math.Pow(rng.Float64(), 2)))
@@ -169,15 +185,19 @@ func (w *workload) elements(ctx context.Context, rng *rand.Rand) {
 	}
 	if err != nil {
 		w.rec.troubled(err)
+		w.batch = firstBatch
 		sleep(ctx, elementPace/4)
-		return
+		return err
 	}
 	defer w.rest(ctx, took)
+	var failed error
 	var mine []*soloist.Element
 	var beliefs []*belief
 	for _, c := range claimed {
 		if c.Err != nil {
-			w.rec.troubled(c.Err)
+			if w.rec.troubled(c.Err); proof.ResultOf(c.Err) == proof.Failed {
+				failed = c.Err
+			}
 			continue
 		}
 		name := w.record("element/elements/" + c.ID)
@@ -192,20 +212,24 @@ func (w *workload) elements(ctx context.Context, rng *rand.Rand) {
 		beliefs[i].look(el.Lease)
 		beliefs[i].end()
 	}
+	if failed != nil {
+		w.batch = firstBatch
+	}
 	if len(mine) == 0 {
 		sleep(ctx, elementPace/4)
-		return
+		return failed
 	}
 	for _, err := range elements.DoneAll(mine) {
 		w.rec.troubled(err)
 	}
+	return nil
 }
 
 // sweep lets the store forget what it may, now and then, at once or some of it. It is done by the store itself: a
 // request that is lost or late would be one that came at another time.
-func (w *workload) sweep(ctx context.Context, rng *rand.Rand) {
+func (w *workload) sweep(ctx context.Context, rng *rand.Rand) error {
 	if !sleep(ctx, time.Duration(rng.Int64N(int64(w.ttl/2)))) {
-		return
+		return nil
 	}
 	begin := fleet.Now()
 	bound, cancel := context.WithTimeout(ctx, w.ttl)
@@ -216,6 +240,7 @@ func (w *workload) sweep(ctx context.Context, rng *rand.Rand) {
 	}
 	w.rec.swept(n, begin)
 	w.rest(ctx, fleet.Now()-begin)
+	return nil // it pauses anyway
 }
 
 // job is one run.

@@ -43,7 +43,11 @@ func TestWorkBeginsWhenItsLeaseWasSeen(t *testing.T) {
 	}
 	defer client.Close()
 	for what, step := range map[proof.Kind]func(context.Context, *workload){
-		proof.Element: func(ctx context.Context, w *workload) { w.elements(ctx, rand.New(rand.NewPCG(1, 1))) },
+		proof.Element: func(ctx context.Context, w *workload) {
+			if err := w.elements(ctx, rand.New(rand.NewPCG(1, 1))); err != nil {
+				t.Error(err)
+			}
+		},
 		proof.Run: func(ctx context.Context, w *workload) {
 			ctx, cancel := context.WithCancel(ctx)
 			if err := client.Run(ctx, soloist.Job{Name: "job", Schedule: soloist.Every(time.Millisecond), Do: func(ctx context.Context, run soloist.Run) error {
