@@ -23,7 +23,13 @@ import (
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
-func TestMain(m *testing.M) { servers.Main(m) }
+func TestMain(m *testing.M) {
+	if about := os.Getenv(workerVariable); about != "" {
+		fmt.Println(work(about))
+		return
+	}
+	servers.Main(m)
+}
 
 var shared = servers.Shared(func(t servers.Test) *servers.DynamoDBServer { return servers.DynamoDB(t) })
 
