@@ -127,7 +127,8 @@ func (b *backend) writeOnce(ctx context.Context, session *gocql.Session, c casst
 		return casstore.Result{Err: unsure("writing", err)}
 	case r.applied == nil:
 		return casstore.Result{Err: unsure("writing", errNoReply)}
-	case !*r.applied && r.name != nil: // an insertion met this row
+	case !*r.applied && c.Record != nil && r.version != nil: // it met this row
+		r.name = &c.Name // which the reply to an update lacks
 		item := r.item()
 		return casstore.Result{Err: casstore.ErrConflict, Current: &item}
 	case !*r.applied:

@@ -82,7 +82,14 @@ func TestRequests(t *testing.T) {
 		{"release", release, 1, 0},
 		{"acquire the name that this process released last", claim(s, "x", nil), 1, 0},
 		{"release it again", release, 1, 0},
-		{"acquire a free name that this process has not seen as it is", claim(third, "y", nil), 2, 0},
+		{"acquire a free name that this process has not seen as it is", claim(third, "x", nil), 2, 0},
+		{"release it there", func() {
+			errs, err := third.Release(background, []store.Release{{Name: "a", Holder: "x", Token: token, Retain: store.Forever}})
+			if err := errors.Join(append(errs, err)...); err != nil {
+				t.Fatal(err)
+			}
+		}, 1, 0},
+		{"acquire a free name that another process has had since this one released it", claim(s, "x", nil), 2, 0},
 	} {
 		transactions, reads := c.transactions.Load(), c.reads.Load()
 		step.do()

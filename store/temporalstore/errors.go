@@ -57,6 +57,7 @@ func wrap(doing string, err error) error {
 var connecting = []struct{ says, fix string }{
 	{"failed to verify certificate", "the server's certificate is not trusted, see cafile and servername"},
 	{"does not look like a TLS handshake", "the server has no TLS at this address: leave out tls=true"},
+	{"produced zero addresses", "the host of the store's URL has no address: check its name"},
 	{"error reading server preface", "if the server has TLS at this address, write tls=true; else is it the address of Temporal's frontend?"},
 }
 

@@ -165,7 +165,8 @@ func (w *workload) hold(lease *soloist.Lease, what string, limit int, d time.Dur
 	}
 }
 
-// elements claims and processes the batch that is due by the wall clock, as do all replicas. After a failure a batch is as small as the first.
+// elements claims and processes the batch that is due by the wall clock, as do all replicas. After a failure it claims one: a request that
+// fails is an error for each of them.
 func (w *workload) elements(ctx context.Context, rng *rand.Rand) error {
 	batch := int(time.Since(w.epoch) / elementPace)
 	if rng.IntN(3) == 0 { // what was recorded must still be known
@@ -185,7 +186,7 @@ func (w *workload) elements(ctx context.Context, rng *rand.Rand) error {
 	}
 	if err != nil {
 		w.rec.troubled(err)
-		w.batch = firstBatch
+		w.batch = 1
 		sleep(ctx, elementPace/4)
 		return err
 	}
@@ -213,7 +214,7 @@ func (w *workload) elements(ctx context.Context, rng *rand.Rand) error {
 		beliefs[i].end()
 	}
 	if failed != nil {
-		w.batch = firstBatch
+		w.batch = 1
 	}
 	if len(mine) == 0 {
 		sleep(ctx, elementPace/4)
