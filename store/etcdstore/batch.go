@@ -47,6 +47,7 @@ type task struct {
 	session *session // that the change attaches the name to
 	linger  *linger
 	guessed bool // pair is what this handle remembers, and was not read for the task
+	alone   bool // an earlier change of it was not made, so this one does not depend on other names
 }
 
 // A change is what a task writes.
@@ -212,11 +213,6 @@ func (s *Store) write(ctx context.Context, tasks []*task, known map[*task]bool) 
 	for len(writing) > 0 {
 		some := writing[:s.fitting(writing)]
 		again, err := s.commit(ctx, some, known)
-		if errors.Is(err, rpctypes.ErrTooManyOps) && len(some) > 1 {
-			if err = s.shrink(len(some)); err == nil {
-				continue
-			}
-		}
 		if err != nil {
 			for _, t := range some {
 				t.err = err
@@ -259,34 +255,31 @@ func (s *Store) foreign(p pair) clientv3.LeaseID {
 	return p.lease
 }
 
-// commit writes the changes of one transaction, and returns the tasks that met a conflict. The error is for all of them.
+// commit writes the changes of one transaction, and returns the tasks that are to be decided again, because they met a conflict or because the
+// transaction was too large. The error is for all of them.
 func (s *Store) commit(ctx context.Context, tasks []*task, known map[*task]bool) (again []*task, err error) {
 	client, err := s.clients.get(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ops := make([]clientv3.Op, 0, len(tasks)+1)
-	for _, t := range tasks {
-		op, err := s.operation(ctx, t)
-		if err != nil {
+	steps := make([]step, len(tasks))
+	for i, t := range tasks {
+		if steps[i], err = s.step(ctx, t); err != nil {
 			return nil, err
 		}
-		ops = append(ops, op)
 	}
-	if of := s.foreign(tasks[0].pair); of != clientv3.NoLease {
-		ops = append(ops, clientv3.OpPut(s.keys.session(of), "", clientv3.WithLease(of)))
-	}
+	b := s.bundle(tasks, steps)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	s.changing(tasks)
-	reply, err := s.height.commit(client.Txn(ctx).Then(ops...))
+	reply, err := s.height.commit(client.Txn(ctx).If(b.are...).Then(b.then...).Else(b.otherwise...))
 	switch {
 	case errors.Is(err, rpctypes.ErrLeaseNotFound):
 		s.check(ctx, tasks)
 		return tasks, nil
 	case errors.Is(err, rpctypes.ErrTooManyOps) && len(tasks) > 1:
-		return nil, err
+		return tasks, s.shrink(b.size())
 	case err != nil:
 		late := !errors.Is(err, rpctypes.ErrNoSpace) // with that etcd has decided: nothing comes later, and no lease of etcd could be had for another session
 		if err = s.unsure("writing", err); errors.Is(err, store.ErrUnknown) {
@@ -294,15 +287,23 @@ func (s *Store) commit(ctx context.Context, tasks []*task, known map[*task]bool)
 		}
 		return nil, err
 	}
+	responses := reply.Responses
 	for i, t := range tasks {
-		inner := reply.Responses[i].GetResponseTxn()
-		if inner.Succeeded {
+		made, seen := reply.Succeeded, responses
+		if b.alone[i] {
+			inner := responses[0].GetResponseTxn()
+			made, seen, responses = inner.Succeeded, inner.Responses, responses[1:]
+		} else {
+			responses = responses[len(steps[i].ops(made)):]
+		}
+		if made {
 			s.written(t, reply.Header.Revision)
 			continue
 		}
-		t.pair = s.keys.pairOf(t.name, inner.Responses[0].GetResponseRange().Kvs)
+		t.alone = true
+		t.pair = s.keys.pairOf(t.name, seen[0].GetResponseRange().Kvs)
 		if t.change.frees {
-			t.pair.line, t.pair.asked = s.keys.lineOf(t.name, inner.Responses[1].GetResponseRange().Kvs), true
+			t.pair.line, t.pair.asked = s.keys.lineOf(t.name, seen[1].GetResponseRange().Kvs), true
 		}
 		t.pair = s.sights.see(t.name, t.pair)
 		if t.err = t.pair.err; t.err == nil {
@@ -311,6 +312,52 @@ func (s *Store) commit(ctx context.Context, tasks []*task, known map[*task]bool)
 		}
 	}
 	return again, nil
+}
+
+// A step is a transaction, or what one has to do with one name.
+type step struct {
+	are             []clientv3.Cmp
+	then, otherwise []clientv3.Op
+}
+
+// ops returns what is done if the conditions hold, or if they do not.
+func (s step) ops(hold bool) []clientv3.Op {
+	if hold {
+		return s.then
+	}
+	return s.otherwise
+}
+
+// size returns how many operations etcd counts.
+func (s step) size() int { return max(len(s.are), len(s.then), len(s.otherwise)) }
+
+// A bundle is the transaction of a batch. Names that nobody is expected to be changing share its conditions: if one of them does not hold, all are
+// read, none is changed, and each is tried again alone. A name alone has a transaction inside the transaction, which does not depend on other names and
+// costs etcd half as much again. So has a name that does not fit otherwise.
+type bundle struct {
+	step
+	alone []bool // of each task, whether it has a transaction inside this one
+}
+
+// bundle puts the steps of tasks together.
+func (s *Store) bundle(tasks []*task, steps []step) bundle {
+	b, size, inside := bundle{alone: make([]bool, len(tasks))}, len(tasks), false
+	for i, of := range steps {
+		if more := of.size() - 1; !tasks[i].alone && size+more <= s.chunk() {
+			size += more
+			b.are, b.then, b.otherwise = append(b.are, of.are...), append(b.then, of.then...), append(b.otherwise, of.otherwise...)
+			continue
+		}
+		op := clientv3.OpTxn(of.are, of.then, of.otherwise)
+		b.then, b.otherwise, b.alone[i], inside = append(b.then, op), append(b.otherwise, op), true, true
+	}
+	if of := s.foreign(tasks[0].pair); of != clientv3.NoLease {
+		put := clientv3.OpPut(s.keys.session(of), "", clientv3.WithLease(of))
+		if b.then = append(b.then, put); inside {
+			b.otherwise = append(b.otherwise, put)
+		}
+	}
+	return b
 }
 
 // changing notes that changes are sent. Whatever becomes of them, a lease of one of these names is not extended before its keys were read again.
@@ -324,8 +371,8 @@ func (s *Store) changing(tasks []*task) {
 	}
 }
 
-// operation returns the transaction of one name.
-func (s *Store) operation(ctx context.Context, t *task) (op clientv3.Op, err error) {
+// step returns what the transaction of a task has to do.
+func (s *Store) step(ctx context.Context, t *task) (of step, err error) {
 	record, taken := s.keys.record(t.name), s.keys.taken(t.name)
 	t.session, t.linger = nil, nil
 	are := []clientv3.Cmp{
@@ -339,14 +386,14 @@ func (s *Store) operation(ctx context.Context, t *task) (op clientv3.Op, err err
 	} else {
 		value, err := t.change.record.encode()
 		if err != nil {
-			return op, err
+			return of, err
 		}
 		then = append(then, clientv3.OpPut(record, value))
 	}
 	switch {
 	case t.change.take > 0:
 		if t.session, err = s.session(ctx, t.change.take); err != nil {
-			return op, err
+			return of, err
 		}
 		then = append(then, clientv3.OpPut(taken, "", clientv3.WithLease(t.session.id)))
 		if t.ticket != "" {
@@ -354,19 +401,19 @@ func (s *Store) operation(ctx context.Context, t *task) (op clientv3.Op, err err
 		}
 	case t.change.linger > 0:
 		if t.linger, err = s.linger(ctx, t.change.linger); err != nil {
-			return op, err
+			return of, err
 		}
 		then = append(then, clientv3.OpPut(taken, "", clientv3.WithLease(t.linger.id)), clientv3.OpDelete(s.keys.queued(t.name)))
 	case t.change.frees:
 		is, ops, err := s.handOver(t)
 		if err != nil {
-			return op, err
+			return of, err
 		}
 		are, then, otherwise = append(are, is), append(then, ops...), append(otherwise, s.keys.getLine(t.name))
 	case t.pair.taken != 0:
 		then = append(then, clientv3.OpDelete(taken))
 	}
-	return clientv3.OpTxn(are, then, otherwise), nil
+	return step{are, then, otherwise}, nil
 }
 
 // written records that the change of a task has been written at a revision.

@@ -136,14 +136,14 @@ func (s *Store) Ping(ctx context.Context) error {
 	return s.wrap("reading", err)
 }
 
-// The greatest number of names in one transaction: etcd takes 128 operations in one, unless --max-txn-ops is set. Each name is
-// a transaction inside it, of which the operations count, too.
+// The greatest number of names in one transaction: etcd takes 128 operations in one, unless --max-txn-ops is set, and as many in a
+// transaction inside it.
 const mostNames = 100
 
-// chunk returns how many names are in one transaction.
+// chunk returns how many names, or operations, are in one transaction.
 func (s *Store) chunk() int { return int(s.size.Load()) }
 
-// shrink halves the number of names in one transaction, after the server has refused so many. It returns an error if there are too few already.
+// shrink halves the number of operations in one transaction, after the server has refused n. It returns an error if there are too few already.
 func (s *Store) shrink(n int) error {
 	if n <= 4 {
 		return s.wrap("writing", errTooFewOps)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -60,11 +61,11 @@ func (f *fated) intercept(ctx context.Context, method string, request, reply any
 	if is {
 		f.last.Store(txn)
 	}
-	if is && f.broken.Load() && len(txn.Success) > 0 && len(txn.Success[0].GetRequestTxn().GetFailure()) == 0 {
+	if is && f.broken.Load() && (endsLeases(txn) || !writes(txn)) {
 		f.refusals.Add(1)
 		return status.Error(codes.Unavailable, "transport is closing")
 	}
-	if is && len(txn.Success) > 0 && txn.Success[0].GetRequestTxn() != nil && len(txn.Success[0].GetRequestTxn().GetFailure()) == 0 {
+	if is && endsLeases(txn) {
 		if gate := f.gate.Load(); gate != nil {
 			<-*gate
 		}
@@ -77,7 +78,7 @@ func (f *fated) intercept(ctx context.Context, method string, request, reply any
 	}
 	var fate *fate
 	switch {
-	case is && len(txn.Success) > 0 && txn.Success[0].GetRequestTxn() != nil:
+	case is && writes(txn):
 		fate = f.next.Swap(nil)
 	case is && len(txn.Compare) > 0:
 		fate = f.look.Swap(nil)
@@ -91,6 +92,16 @@ func (f *fated) intercept(ctx context.Context, method string, request, reply any
 		}
 	}
 	return fate.err
+}
+
+// endsLeases reports whether a transaction is that which deletes the keys of leases that were not extended: each has one inside, and no way out.
+func endsLeases(txn *etcdserverpb.TxnRequest) bool {
+	return len(txn.Success) > 0 && txn.Success[0].GetRequestTxn() != nil && len(txn.Success[0].GetRequestTxn().GetFailure()) == 0
+}
+
+// writes reports whether a transaction may change something.
+func writes(txn *etcdserverpb.TxnRequest) bool {
+	return slices.ContainsFunc(txn.Success, func(op *etcdserverpb.RequestOp) bool { return op.GetRequestRange() == nil })
 }
 
 // fates are what can become of a write, and whether its outcome is known then.
