@@ -287,27 +287,27 @@ func (s *Store) commit(ctx context.Context, tasks []*task, known map[*task]bool)
 		}
 		return nil, err
 	}
-	responses := reply.Responses
 	for i, t := range tasks {
-		made, seen := reply.Succeeded, responses
-		if b.alone[i] {
-			inner := responses[0].GetResponseTxn()
-			made, seen, responses = inner.Succeeded, inner.Responses, responses[1:]
-		} else {
-			responses = responses[len(steps[i].ops(made)):]
+		made, seen := reply.Succeeded, reply.Responses
+		if at := b.alone[i]; at >= 0 {
+			inner := reply.Responses[at].GetResponseTxn()
+			made, seen = inner.Succeeded, inner.Responses
 		}
-		if made {
+		switch {
+		case made:
 			s.written(t, reply.Header.Revision)
 			continue
+		case b.alone[i] < 0 && len(tasks) > 1: // one of those that share its conditions is in the way
+			t.guessed = true
+		default:
+			t.pair = s.keys.pairOf(t.name, seen[0].GetResponseRange().Kvs)
+			if t.change.frees {
+				t.pair.line, t.pair.asked = s.keys.lineOf(t.name, seen[1].GetResponseRange().Kvs), true
+			}
+			t.pair = s.sights.see(t.name, t.pair)
 		}
-		t.alone = true
-		t.pair = s.keys.pairOf(t.name, seen[0].GetResponseRange().Kvs)
-		if t.change.frees {
-			t.pair.line, t.pair.asked = s.keys.lineOf(t.name, seen[1].GetResponseRange().Kvs), true
-		}
-		t.pair = s.sights.see(t.name, t.pair)
 		if t.err = t.pair.err; t.err == nil {
-			known[t] = true
+			t.alone, known[t] = true, true
 			again = append(again, t)
 		}
 	}
@@ -320,42 +320,41 @@ type step struct {
 	then, otherwise []clientv3.Op
 }
 
-// ops returns what is done if the conditions hold, or if they do not.
-func (s step) ops(hold bool) []clientv3.Op {
-	if hold {
-		return s.then
-	}
-	return s.otherwise
-}
-
 // size returns how many operations etcd counts.
 func (s step) size() int { return max(len(s.are), len(s.then), len(s.otherwise)) }
 
-// A bundle is the transaction of a batch. Names that nobody is expected to be changing share its conditions: if one of them does not hold, all are
-// read, none is changed, and each is tried again alone. A name alone has a transaction inside the transaction, which does not depend on other names and
-// costs etcd half as much again. So has a name that does not fit otherwise.
+// A bundle is the transaction of a batch. Names that nobody is expected to be changing share its conditions: if one of them does not hold, none is
+// changed, and each is tried again alone. A name alone has a transaction inside the transaction, which does not depend on other names and
+// reads the name if its conditions do not hold, but costs etcd half as much again. So has a name that does not fit otherwise.
 type bundle struct {
 	step
-	alone []bool // of each task, whether it has a transaction inside this one
+	alone []int // of each task, the place of its transaction inside this one; -1 if it shares the conditions
 }
 
 // bundle puts the steps of tasks together.
 func (s *Store) bundle(tasks []*task, steps []step) bundle {
-	b, size, inside := bundle{alone: make([]bool, len(tasks))}, len(tasks), false
+	b, size := bundle{alone: make([]int, len(tasks))}, len(tasks)
+	var inside, shared []clientv3.Op
 	for i, of := range steps {
 		if more := of.size() - 1; !tasks[i].alone && size+more <= s.chunk() {
 			size += more
-			b.are, b.then, b.otherwise = append(b.are, of.are...), append(b.then, of.then...), append(b.otherwise, of.otherwise...)
+			b.are, shared, b.alone[i] = append(b.are, of.are...), append(shared, of.then...), -1
 			continue
 		}
-		op := clientv3.OpTxn(of.are, of.then, of.otherwise)
-		b.then, b.otherwise, b.alone[i], inside = append(b.then, op), append(b.otherwise, op), true, true
+		b.alone[i] = len(inside)
+		inside = append(inside, clientv3.OpTxn(of.are, of.then, of.otherwise))
 	}
 	if of := s.foreign(tasks[0].pair); of != clientv3.NoLease {
 		put := clientv3.OpPut(s.keys.session(of), "", clientv3.WithLease(of))
-		if b.then = append(b.then, put); inside {
-			b.otherwise = append(b.otherwise, put)
+		if len(inside) > 0 {
+			inside = append(inside, put) // whether the conditions hold or not
+		} else {
+			shared = append(shared, put)
 		}
+	}
+	b.then, b.otherwise = append(inside, shared...), inside
+	if len(tasks) == 1 && len(inside) == 0 { // then it costs no second request to learn what is in the way
+		b.otherwise = steps[0].otherwise
 	}
 	return b
 }
