@@ -112,8 +112,10 @@ func (b *items) List(_ context.Context, prefix string) iter.Seq2[casstore.Item, 
 
 // Walk implements casstore.Backend.
 func (b *items) Walk(ctx context.Context, cursor string, n int) (found []casstore.Item, next string, err error) {
-	for item := range b.List(ctx, "") {
+	for item, err := range b.List(ctx, "") {
 		switch {
+		case err != nil:
+			return nil, "", err
 		case item.Name <= cursor:
 		case len(found) == n:
 			return found, found[n-1].Name, nil
