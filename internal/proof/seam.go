@@ -45,17 +45,17 @@ func (e *Event) Releases(r store.Release) {
 
 // Answer completes the event of a claim with its outcome. What failed, and is not of the seam, is told by ResultOf.
 func (e *Event) Answer(out store.Outcome) {
-	var held *store.HeldError
-	var done *store.DoneError
+	held, refused := errors.AsType[*store.HeldError](out.Err)
+	done, passed := errors.AsType[*store.DoneError](out.Err)
 	e.Token, e.Seen, e.State = 0, 0, 0
 	switch {
 	case out.Err == nil:
 		e.Result, e.Token, e.Seen, e.State = Granted, out.Grant.Token, out.Grant.Mark, StateOf(out.Grant.State)
-	case errors.As(out.Err, &held) && held.Record.Token == 0:
+	case refused && held.Record.Token == 0:
 		e.Result = Failed // a transaction has locked the record, and nobody knows what it will leave
-	case errors.As(out.Err, &held):
+	case refused:
 		e.Result, e.Token = Held, held.Record.Token
-	case errors.As(out.Err, &done):
+	case passed:
 		e.Result, e.Seen, e.State = Done, done.Record.Mark, StateOf(done.Record.State)
 	default:
 		e.Result = ResultOf(out.Err)

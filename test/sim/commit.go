@@ -44,7 +44,7 @@ func (t *thread) commit(lease *soloist.Lease, done proof.Event, rng *rng) error 
 		return err
 	}
 	e := proof.Event{At: w.now(), Until: w.now(), Replica: t.name(), Result: proof.Okay}
-	noteExtension(&e, extension)
+	noteExtension(&e, &extension)
 	e.Took, e.Did, e.DidToken = e.At, proof.Okay, e.Token
 	done.At, done.Until, done.Replica, done.Token = e.At, e.At, e.Replica, e.Token
 	w.add(e, done)

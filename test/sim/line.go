@@ -58,7 +58,7 @@ func (w *world) stand(n *network, claim store.Claim, at int) *standing {
 			}
 			if e := &w.events[at]; err == nil || errors.Is(err, store.ErrHeld) {
 				e.Took = max(s.at, arrived) // the lease that the holder has is told again when it asks
-				didOutcome(e, s.out)
+				didOutcome(e, &s.out)
 			}
 			close(s.over)
 			return
@@ -204,7 +204,7 @@ func (n *network) Queue(ctx context.Context, claim store.Claim) (store.Grant, ti
 	defer w.mu.Unlock()
 	e := &w.events[s.event]
 	e.Until = time.Since(w.begin)
-	n.toldOutcome(e, s.out)
+	toldOutcome(n, e, &s.out)
 	return s.out.Grant, time.Duration(float64(s.at-arrived) / r.rate()), nil
 }
 
@@ -253,7 +253,7 @@ func (w *world) vacate(r *replica) {
 // noted is the event of a claim that waits in the queue.
 func (n *network) noted(claim store.Claim) proof.Event {
 	e := proof.Event{At: n.replica.world.now(), Until: proof.Never, Replica: n.replica.name(), Result: proof.Unknown}
-	noteClaim(&e, claim)
+	noteClaim(&e, &claim)
 	return e
 }
 

@@ -176,22 +176,27 @@ func cutKind(c *Cut) string {
 	return "cut"
 }
 
+// A verb is what all requests of one kind have in common.
+type verb[Q, A any] struct {
+	letter   rune
+	name     func(*Q) string
+	do       func(*network, context.Context, []Q) ([]A, error)
+	note     func(*proof.Event, *Q)           // what was asked; leaves Kind "" for what is not recorded
+	told     func(*network, *proof.Event, *A) // what is told
+	did      func(*proof.Event, *A)           // what the store did
+	unknown  func(error) A                    // the answer of an element that has none
+	adjust   func(*replica, *Q)               // to the store's clock
+	readjust func(*replica, *A)               // from the store's clock
+}
+
 // A call is one request with what is recorded of it.
 type call[Q, A any] struct {
-	n        *network
-	verb     rune
-	name     func(Q) string
-	do       func(context.Context, []Q) ([]A, error)
-	note     func(*proof.Event, Q)    // what was asked; leaves Kind "" for what is not recorded
-	told     func(*proof.Event, A)    // what is told
-	did      func(*proof.Event, A)    // what the store did
-	unknown  func(error) A            // the answer of an element that has none
-	adjust   func(Q, time.Duration) Q // to the store's clock at an instant
-	readjust func(A, *replica) A      // from the store's clock
-	at       int                      // of the first of its events
-	count    int                      // of them
-	spot     []int                    // of each element in them, -1 for none
-	asked    []Q
+	*verb[Q, A]
+	n     *network
+	at    int   // of the first of its events
+	count int   // of them
+	spot  []int // of each element in them, -1 for none
+	asked []Q
 }
 
 // carry carries a request to the store and its answer back, as its fate has it.
@@ -205,7 +210,7 @@ func (c *call[Q, A]) carry(ctx context.Context, asked []Q) (answers []A, err err
 		w.violated("bounded requests", r.name(), "a request without a deadline, at %v", w.now())
 	}
 	c.asked = slices.Clone(asked)
-	f := n.next(stream{c.verb, c.name(c.asked[0])})
+	f := n.next(stream{c.letter, c.name(&c.asked[0])})
 	if f.kind == "part" && len(asked) < 2 {
 		f.kind = ""
 	}
@@ -271,8 +276,8 @@ func (c *call[Q, A]) failed(ctx context.Context, f fate) (answers []A, err error
 
 func (c *call[Q, A]) names(asked []Q) []string {
 	names := make([]string, len(asked))
-	for i, q := range asked {
-		names[i] = c.name(q)
+	for i := range asked {
+		names[i] = c.name(&asked[i])
 	}
 	return names
 }
@@ -376,10 +381,10 @@ func (c *call[Q, A]) announce() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c.at = len(w.events)
-	for i, q := range c.asked {
+	for i := range c.asked {
 		e := asked
 		c.spot[i] = -1
-		if c.note(&e, q); e.Kind != "" {
+		if c.note(&e, &c.asked[i]); e.Kind != "" {
 			c.spot[i] = len(w.events) - c.at
 			w.events = append(w.events, e)
 		}
@@ -405,12 +410,12 @@ func (c *call[Q, A]) announceAgain() {
 
 // effect lets the store do it.
 func (c *call[Q, A]) effect() ([]A, error) {
-	w := c.n.replica.world
-	asked := make([]Q, len(c.asked))
-	for i, q := range c.asked {
-		asked[i] = c.adjust(q, w.now())
+	w, r := c.n.replica.world, c.n.replica
+	asked := slices.Clone(c.asked)
+	for i := range asked {
+		c.adjust(r, &asked[i])
 	}
-	answers, err := c.do(context.Background(), asked)
+	answers, err := c.do(c.n, context.Background(), asked)
 	if err != nil {
 		return nil, err
 	}
@@ -419,13 +424,13 @@ func (c *call[Q, A]) effect() ([]A, error) {
 	for i := range asked {
 		if c.spot[i] >= 0 {
 			e := &w.events[c.at+c.spot[i]]
-			c.note(e, asked[i])
+			c.note(e, &asked[i])
 			e.Took = time.Since(w.begin)
-			c.did(e, answers[i])
+			c.did(e, &answers[i])
 		}
 	}
 	for i := range answers {
-		answers[i] = c.readjust(answers[i], c.n.replica)
+		c.readjust(r, &answers[i])
 	}
 	return answers, nil
 }
@@ -453,7 +458,7 @@ func (c *call[Q, A]) answer(answers []A, err error) ([]A, error) {
 		if c.spot[i] >= 0 {
 			e := &w.events[c.at+c.spot[i]]
 			e.Until = time.Since(w.begin)
-			c.told(e, answers[i])
+			c.told(c.n, e, &answers[i])
 		}
 	}
 	return answers, nil
@@ -468,46 +473,62 @@ func (n *network) SimulatedHost() *host.Host {
 	return h
 }
 
+var acquires = verb[store.Claim, store.Outcome]{
+	letter: 'a',
+	name:   nameOfClaim,
+	do: func(n *network, ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+		return n.to().Acquire(ctx, claims)
+	},
+	note: noteClaim, told: toldOutcome, did: didOutcome, unknown: unknownOutcome, adjust: adjustClaim, readjust: readjustOutcome,
+}
+
 // Acquire is as in store.Store.
 func (n *network) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
-	c := call[store.Claim, store.Outcome]{
-		n: n, verb: 'a', name: func(q store.Claim) string { return q.Name }, do: n.to().Acquire, note: noteClaim, told: n.toldOutcome, did: didOutcome,
-		unknown: func(err error) store.Outcome { return store.Outcome{Err: err} },
-		adjust: func(q store.Claim, now time.Duration) store.Claim {
-			q.TTL = n.replica.toStore(q.TTL, now)
-			return q
-		},
-		readjust: fromStore,
-	}
+	c := call[store.Claim, store.Outcome]{verb: &acquires, n: n}
 	clock := n.clock()
 	outs, err := c.carry(ctx, clock.claims(claims))
 	return clock.outcomes(claims, outs), err
 }
 
+var extends = verb[store.Extension, error]{
+	letter: 'e',
+	name:   func(q *store.Extension) string { return q.Name },
+	do:     (*network).extend,
+	note:   noteExtension, told: toldError, did: didError, unknown: asIs,
+	adjust:   func(r *replica, q *store.Extension) { q.TTL = r.toStore(q.TTL, r.world.now()) },
+	readjust: asTold,
+}
+
 // Extend is as in store.Store.
 func (n *network) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
-	c := call[store.Extension, error]{
-		n: n, verb: 'e', name: func(q store.Extension) string { return q.Name }, do: n.extend, note: noteExtension, told: toldError, did: didError, unknown: asIs,
-		adjust: func(q store.Extension, now time.Duration) store.Extension {
-			q.TTL = n.replica.toStore(q.TTL, now)
-			return q
-		},
-		readjust: func(err error, _ *replica) error { return err },
-	}
+	c := call[store.Extension, error]{verb: &extends, n: n}
 	return c.carry(ctx, n.clock().extensions(extensions))
 }
 
-// Release is as in store.Store.
-func (n *network) Release(ctx context.Context, releases []store.Release) ([]error, error) {
-	c := call[store.Release, error]{
-		n: n, verb: 'r', name: func(q store.Release) string { return q.Name }, do: n.release, note: noteRelease, told: toldError, did: didError, unknown: asIs,
-		adjust:   func(q store.Release, _ time.Duration) store.Release { return q },
-		readjust: func(err error, _ *replica) error { return err },
-	}
-	return c.carry(ctx, n.clock().releases(releases))
+var releases = verb[store.Release, error]{
+	letter: 'r',
+	name:   func(q *store.Release) string { return q.Name },
+	do:     (*network).release,
+	note:   noteRelease, told: toldError, did: didError, unknown: asIs,
+	adjust:   func(*replica, *store.Release) {},
+	readjust: asTold,
 }
 
+// Release is as in store.Store.
+func (n *network) Release(ctx context.Context, rs []store.Release) ([]error, error) {
+	c := call[store.Release, error]{verb: &releases, n: n}
+	return c.carry(ctx, n.clock().releases(rs))
+}
+
+func nameOfClaim(q *store.Claim) string { return q.Name }
+
+func unknownOutcome(err error) store.Outcome { return store.Outcome{Err: err} }
+
+func adjustClaim(r *replica, q *store.Claim) { q.TTL = r.toStore(q.TTL, r.world.now()) }
+
 func asIs(err error) error { return err }
+
+func asTold(*replica, *error) {}
 
 // extend is that of the store, which under the control Stateless leaves every third state as it was.
 func (n *network) extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
@@ -537,47 +558,45 @@ func (n *network) release(ctx context.Context, releases []store.Release) ([]erro
 
 // The notes make e the event of what is asked; what is known of its outcome stays.
 
-func noteClaim(e *proof.Event, q store.Claim) {
+func noteClaim(e *proof.Event, q *store.Claim) {
 	if q.Mark >= 0 { // else it only looks
-		e.Claims(q)
+		e.Claims(*q)
 		e.Holder = of(q.Holder)
 	}
 }
 
-func noteExtension(e *proof.Event, q store.Extension) {
-	e.Extends(q)
+func noteExtension(e *proof.Event, q *store.Extension) {
+	e.Extends(*q)
 	e.Holder = of(q.Holder)
 }
 
-func noteRelease(e *proof.Event, q store.Release) {
-	e.Releases(q)
+func noteRelease(e *proof.Event, q *store.Release) {
+	e.Releases(*q)
 	e.Holder = of(q.Holder)
 }
 
-func (n *network) toldOutcome(e *proof.Event, out store.Outcome) {
-	if e.Answer(out); e.Result == proof.Granted {
+func toldOutcome(n *network, e *proof.Event, out *store.Outcome) {
+	if e.Answer(*out); e.Result == proof.Granted {
 		n.replica.world.records[e.Holder] = e.Name
 	}
 }
 
-func didOutcome(e *proof.Event, out store.Outcome) {
+func didOutcome(e *proof.Event, out *store.Outcome) {
 	var did proof.Event
-	did.Answer(out)
+	did.Answer(*out)
 	e.Did, e.DidToken = did.Result, did.Token
 }
 
-func toldError(e *proof.Event, err error) { e.Result = proof.ResultOf(err) }
+func toldError(_ *network, e *proof.Event, err *error) { e.Result = proof.ResultOf(*err) }
 
-func didError(e *proof.Event, err error) { e.Did, e.DidToken = proof.ResultOf(err), e.Token }
+func didError(e *proof.Event, err *error) { e.Did, e.DidToken = proof.ResultOf(*err), e.Token }
 
-// fromStore turns what a store's clock has measured into what the replica's clock would have.
-func fromStore(out store.Outcome, r *replica) store.Outcome {
-	var held *store.HeldError
-	if errors.As(out.Err, &held) {
+// readjustOutcome turns what a store's clock has measured into what the replica's clock would have.
+func readjustOutcome(r *replica, out *store.Outcome) {
+	if held, ok := errors.AsType[*store.HeldError](out.Err); ok {
 		held.Record.Left = time.Duration(float64(held.Record.Left) * r.rate())
 	}
 	out.Grant.ExpiredAge = time.Duration(float64(out.Grant.ExpiredAge) * r.rate())
-	return out
 }
 
 // List is as in store.Store; it fails while the replica is cut off.
@@ -618,9 +637,10 @@ func (n *network) Choose(ctx context.Context, names []string, claim store.Claim)
 		return 0, store.Grant{}, errors.ErrUnsupported
 	}
 	chosen := 0
-	c := call[store.Claim, store.Outcome]{
-		n: n, verb: 'c', name: func(store.Claim) string { return names[0] }, note: noteClaim, told: n.toldOutcome, did: didOutcome,
-		do: func(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	choice := verb[store.Claim, store.Outcome]{
+		letter: 'c',
+		name:   func(*store.Claim) string { return names[0] },
+		do: func(n *network, ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
 			i, grant, err := n.to().Choose(ctx, names, claims[0])
 			chosen = i
 			if err != nil && !errors.Is(err, store.ErrHeld) {
@@ -628,23 +648,19 @@ func (n *network) Choose(ctx context.Context, names []string, claim store.Claim)
 			}
 			return []store.Outcome{{Grant: grant, Err: err}}, nil
 		},
-		unknown: func(err error) store.Outcome { return store.Outcome{Err: err} },
-		adjust: func(q store.Claim, now time.Duration) store.Claim {
-			q.TTL = n.replica.toStore(q.TTL, now)
-			return q
+		note: func(e *proof.Event, q *store.Claim) {
+			noteClaim(e, q)
+			e.Name = names[chosen]
 		},
-		readjust: fromStore,
+		// A choice that was refused tells nothing of one name alone, so only one that was granted is an event of its name.
+		did: func(e *proof.Event, out *store.Outcome) {
+			if didOutcome(e, out); e.Did != proof.Granted {
+				e.Kind, e.Did = "", ""
+			}
+		},
+		told: toldOutcome, unknown: unknownOutcome, adjust: adjustClaim, readjust: readjustOutcome,
 	}
-	c.note = func(e *proof.Event, q store.Claim) {
-		noteClaim(e, q)
-		e.Name = names[chosen]
-	}
-	// A choice that was refused tells nothing of one name alone, so only one that was granted is an event of its name.
-	c.did = func(e *proof.Event, out store.Outcome) {
-		if didOutcome(e, out); e.Did != proof.Granted {
-			e.Kind, e.Did = "", ""
-		}
-	}
+	c := call[store.Claim, store.Outcome]{verb: &choice, n: n}
 	outs, err := c.carry(ctx, []store.Claim{claim})
 	if err != nil {
 		return 0, store.Grant{}, err
