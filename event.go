@@ -110,13 +110,18 @@ func observed[Q, A any](c *core, verb string, do func(context.Context, []Q) ([]A
 	return func(ctx context.Context, asked []Q) ([]A, error) {
 		start := time.Now()
 		answers, err := do(ctx, asked)
-		outcome := "ok"
-		if errors.Is(err, ErrUnknown) {
-			outcome = "unknown"
-		} else if err != nil {
-			outcome = "error"
-		}
-		c.observe(ctx, Event{Kind: EventRequest, Verb: verb, Size: len(asked), Duration: time.Since(start), Outcome: outcome, Err: err})
+		c.observeRequest(ctx, verb, len(asked), start, err)
 		return answers, err
 	}
+}
+
+// observeRequest emits EventRequest.
+func (c *core) observeRequest(ctx context.Context, verb string, size int, start time.Time, err error) {
+	outcome := "ok"
+	if errors.Is(err, ErrUnknown) {
+		outcome = "unknown"
+	} else if err != nil {
+		outcome = "error"
+	}
+	c.observe(ctx, Event{Kind: EventRequest, Verb: verb, Size: size, Duration: time.Since(start), Outcome: outcome, Err: err})
 }

@@ -85,16 +85,12 @@ func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outc
 	defer m.mu.Unlock()
 	outcomes := make([]store.Outcome, len(claims))
 	for i, c := range claims {
-		if outcomes[i].Err = c.Check(); outcomes[i].Err == nil {
-			outcomes[i] = m.claim(c, now)
+		out := &outcomes[i]
+		if out.Err = c.Check(); out.Err == nil {
+			out.Grant, out.Err = m.acquire(c, now)
 		}
 	}
 	return outcomes, nil
-}
-
-func (m *memory) claim(c store.Claim, now time.Time) store.Outcome {
-	g, err := m.acquire(c, now)
-	return store.Outcome{Grant: g, Err: err}
 }
 
 func (m *memory) acquire(c store.Claim, now time.Time) (store.Grant, error) {
@@ -161,8 +157,8 @@ func (s *Store) Choose(ctx context.Context, names []string, c store.Claim) (int,
 		i = soonest
 	}
 	c.Name = names[i]
-	out := m.claim(c, now)
-	return i, out.Grant, out.Err
+	g, err := m.acquire(c, now)
+	return i, g, err
 }
 
 // Extend implements store.Store.
@@ -173,7 +169,8 @@ func (s *Store) Extend(ctx context.Context, extensions []store.Extension) ([]err
 	}
 	defer m.mu.Unlock()
 	errs := make([]error, len(extensions))
-	for i, e := range extensions {
+	for i := range extensions {
+		e := &extensions[i]
 		if errs[i] = e.Check(); errs[i] != nil {
 			continue
 		}

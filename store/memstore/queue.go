@@ -30,17 +30,17 @@ func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Grant, time.Dur
 	if err != nil {
 		return store.Grant{}, 0, err
 	}
-	out := m.claim(c, now)
+	g, err := m.acquire(c, now)
 	r := m.records[c.Name]
-	if out.Err == nil {
+	if err == nil {
 		r.leave(c.Holder)
 		after := r.since.Sub(now)
 		m.mu.Unlock()
-		return out.Grant, after, nil
+		return g, after, nil
 	}
 	if r == nil || !now.Before(r.until) { // the error has another reason than a lease
 		m.mu.Unlock()
-		return store.Grant{}, 0, out.Err
+		return store.Grant{}, 0, err
 	}
 	p := r.stand(c)
 	timer := time.NewTimer(r.until.Sub(now))
@@ -49,18 +49,18 @@ func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Grant, time.Dur
 	select {
 	case <-p.told:
 	case <-timer.C:
-		return store.Grant{}, 0, out.Err
+		return store.Grant{}, 0, err
 	case <-ctx.Done():
-		return store.Grant{}, 0, out.Err
+		return store.Grant{}, 0, err
 	case <-s.ctx.Done():
-		return store.Grant{}, 0, out.Err
+		return store.Grant{}, 0, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.records[c.Name]; r != nil && r.liveFor(c.Holder, time.Now()) {
 		return r.grant(), r.since.Sub(now), nil
 	}
-	return store.Grant{}, 0, out.Err
+	return store.Grant{}, 0, err
 }
 
 // Leave implements store.Queuer.
@@ -105,7 +105,7 @@ func (m *memory) handOver(r *record, told, now time.Time) {
 	if !lingers && len(r.line) > 0 {
 		p := r.line[0]
 		r.line = r.line[1:]
-		m.claim(p.claim, now) // if the tokens have run out, the waiter gets the error when it asks again
+		_, _ = m.acquire(p.claim, now) // if the tokens have run out, the waiter gets the error when it asks again
 		p.tell()
 	}
 	if lingers || r.until.Before(told) {

@@ -214,8 +214,11 @@ func (c *call[Q, A]) carry(ctx context.Context, asked []Q) (answers []A, err err
 	if f.kind == "part" && len(asked) < 2 {
 		f.kind = ""
 	}
-	sent := w.now()
+	sent, cut := w.now(), (*Cut)(nil)
 	defer func() {
+		if cut != nil {
+			r.unwell(sent)
+		}
 		if f.trouble || w.now()-sent > w.plan.promptly() {
 			r.unwell(sent, c.names(asked)...)
 		}
@@ -229,9 +232,8 @@ func (c *call[Q, A]) carry(ctx context.Context, asked []Q) (answers []A, err err
 		r.crash(f.crash.Again)
 		return nil, store.ErrClosed
 	}
-	if cut := n.cut(); cut != nil {
-		defer func() { r.unwell(sent) }()
-		return c.through(ctx, cut, f)
+	if cut = n.cut(); cut != nil {
+		return c.through(ctx, cut, &f)
 	}
 	if f.kind != "" && !w.fault(f.key, f.kind, r.name()) {
 		f.kind, f.out, f.back = "", time.Millisecond, time.Millisecond
@@ -241,14 +243,14 @@ func (c *call[Q, A]) carry(ctx context.Context, asked []Q) (answers []A, err err
 		return nil, errRefused
 	}
 	if f.kind == "failed" {
-		return c.failed(ctx, f)
+		return c.failed(ctx, &f)
 	}
 	c.announce()
-	return c.fated(ctx, f)
+	return c.fated(ctx, &f)
 }
 
 // failed is a request of which some elements fail, as a store answers that cannot read their records.
-func (c *call[Q, A]) failed(ctx context.Context, f fate) (answers []A, err error) {
+func (c *call[Q, A]) failed(ctx context.Context, f *fate) (answers []A, err error) {
 	fails := func(i int) bool { return len(c.asked) == 1 || f.pick>>(i%64)&1 == 0 }
 	all := len(c.asked)
 	answers = make([]A, all)
@@ -264,7 +266,7 @@ func (c *call[Q, A]) failed(ctx context.Context, f fate) (answers []A, err error
 		return answers, nil
 	}
 	c.announce()
-	some, err := c.fated(ctx, fate{out: f.out, back: f.back, pick: f.pick})
+	some, err := c.fated(ctx, &fate{out: f.out, back: f.back, pick: f.pick})
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +285,7 @@ func (c *call[Q, A]) names(asked []Q) []string {
 }
 
 // through is a request in a cut. A frozen replica's arrives, and is answered when the replica goes on; otherwise it is lost.
-func (c *call[Q, A]) through(ctx context.Context, cut *Cut, f fate) ([]A, error) {
+func (c *call[Q, A]) through(ctx context.Context, cut *Cut, f *fate) ([]A, error) {
 	w := c.n.replica.world
 	c.announce()
 	if !cut.Frozen {
@@ -309,7 +311,7 @@ func (c *call[Q, A]) through(ctx context.Context, cut *Cut, f fate) ([]A, error)
 }
 
 // fated is a request that leaves.
-func (c *call[Q, A]) fated(ctx context.Context, f fate) ([]A, error) {
+func (c *call[Q, A]) fated(ctx context.Context, f *fate) ([]A, error) {
 	switch f.kind {
 	case "request lost":
 		rest(ctx, 20*f.out)
@@ -354,15 +356,15 @@ func (c *call[Q, A]) fated(ctx context.Context, f fate) ([]A, error) {
 }
 
 // slow is a request whose caller may give up before it arrives, or before its answer does.
-func (c *call[Q, A]) slow(ctx context.Context, f fate) ([]A, error) {
+func (c *call[Q, A]) slow(ctx context.Context, f *fate) ([]A, error) {
 	type result struct {
 		answers []A
 		err     error
 	}
-	done := make(chan result, 1)
+	done, back := make(chan result, 1), f.back
 	time.AfterFunc(f.out, func() {
 		answers, err := c.effect()
-		time.Sleep(f.back)
+		time.Sleep(back)
 		done <- result{answers, err}
 	})
 	select {
@@ -382,12 +384,13 @@ func (c *call[Q, A]) announce() {
 	defer w.mu.Unlock()
 	c.at = len(w.events)
 	for i := range c.asked {
-		e := asked
-		c.spot[i] = -1
-		if c.note(&e, &c.asked[i]); e.Kind != "" {
-			c.spot[i] = len(w.events) - c.at
-			w.events = append(w.events, e)
+		next := len(w.events)
+		w.events = append(w.events, asked)
+		if c.note(&w.events[next], &c.asked[i]); w.events[next].Kind == "" {
+			c.spot[i], w.events = -1, w.events[:next]
+			continue
 		}
+		c.spot[i] = next - c.at
 	}
 	c.count = len(w.events) - c.at
 }
