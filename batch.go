@@ -73,7 +73,7 @@ func (b *batcher[Q, A]) ask(ctx context.Context, asked []Q) ([]A, error) {
 
 // alone sends one call as a request.
 func (b *batcher[Q, A]) alone(ctx context.Context, asked []Q, now time.Time) ([]A, error) {
-	limit := b.limits.context(now)
+	limit := b.limits.from(now)
 	if ctx.Done() == nil {
 		return b.do(limit, asked)
 	}
@@ -165,7 +165,7 @@ func (b *batcher[Q, A]) fly(batch []*call[Q, A]) {
 	for _, c := range batch {
 		asked = append(asked, c.asked...)
 	}
-	answers, err := b.do(b.limits.context(time.Now()), asked)
+	answers, err := b.do(b.limits.from(time.Now()), asked)
 	for _, c := range batch {
 		if c.err = err; err == nil {
 			c.answer, answers = answers[:len(c.asked):len(c.asked)], answers[len(c.asked):]

@@ -1,7 +1,6 @@
 package soloist
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -360,9 +359,9 @@ func (r *renewer) fly(f flight) {
 		extensions[i] = l.extension(before, l.opts.TTL)
 		timeout = min(timeout, max(l.opts.TTL-l.opts.Margin, 10*time.Millisecond))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	errs, err := r.core.extends.do(ctx, extensions)
-	cancel()
+	bound := &limit{deadline: time.Now().Add(timeout)}
+	errs, err := r.core.extends.do(bound, extensions)
+	bound.over()
 	r.land(f)
 	for i, l := range f.leases {
 		outcome := err

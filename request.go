@@ -6,31 +6,78 @@ import (
 	"time"
 )
 
-// limits returns contexts that bound requests. Requests that begin at about the same time share one context and so one
-// timer: each request is bounded by between the timeout and 9/8 of it.
+// limits bound requests. Requests that begin at about the same time share one limit: each request is bounded by between
+// the timeout and 9/8 of it.
 type limits struct {
 	timeout time.Duration
 
 	mu      sync.Mutex
-	current context.Context
-	born    time.Time
-	end     context.CancelFunc // of current; it ends by its deadline
+	current *limit
+	born    time.Time // when current was made
 }
 
-func (l *limits) context(now time.Time) context.Context {
+// A limit is a context that ends at an instant. It gets a timer when a store first waits for that; a store that only
+// looks at the deadline needs none.
+type limit struct {
+	deadline time.Time
+
+	once sync.Once
+	ctx  context.Context // which has the timer; nil before that
+	end  context.CancelFunc
+}
+
+// from returns the limit of a request that begins now.
+func (l *limits) from(now time.Time) *limit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.current == nil || now.Sub(l.born) > l.timeout/8 {
 		l.born = now
-		l.current, l.end = context.WithDeadline(context.Background(), now.Add(l.timeout+l.timeout/8))
+		l.current = &limit{deadline: now.Add(l.timeout + l.timeout/8)}
 	}
 	return l.current
 }
 
-// A request is the context of one request: it ends with its caller's or with its limit.
+// timed returns the context that has the timer.
+func (l *limit) timed() context.Context {
+	l.once.Do(func() { l.ctx, l.end = context.WithDeadline(context.Background(), l.deadline) })
+	return l.ctx
+}
+
+func (l *limit) Deadline() (time.Time, bool) { return l.deadline, true }
+
+func (l *limit) Done() <-chan struct{} { return l.timed().Done() }
+
+func (l *limit) Err() error {
+	if time.Now().Before(l.deadline) {
+		return nil
+	}
+	return context.DeadlineExceeded
+}
+
+func (l *limit) Value(any) any { return nil }
+
+// AfterFunc is as that of a request.
+func (l *limit) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(l.timed(), f) }
+
+// ended is a context that has ended.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// over ends the request that the limit is for, and stops the timer if there is one.
+func (l *limit) over() {
+	l.once.Do(func() { l.ctx = ended })
+	if l.end != nil {
+		l.end()
+	}
+}
+
+// A request is the context of one request: it ends with its caller's or at its limit.
 type request struct {
 	context.Context // the caller's
-	limit           context.Context
+	limit           *limit
 
 	mu    sync.Mutex
 	done  chan struct{} // created when Done is called
@@ -39,11 +86,10 @@ type request struct {
 }
 
 func (r *request) Deadline() (time.Time, bool) {
-	limit, _ := r.limit.Deadline()
-	if caller, ok := r.Context.Deadline(); ok && caller.Before(limit) {
+	if caller, ok := r.Context.Deadline(); ok && caller.Before(r.limit.deadline) {
 		return caller, true
 	}
-	return limit, true
+	return r.limit.deadline, true
 }
 
 func (r *request) Err() error {

@@ -1,0 +1,84 @@
+package soloist
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A request ends at its limit or with its caller, however the store finds that out.
+func TestEndOfARequest(t *testing.T) {
+	const timeout, cancelled = 8 * time.Second, 3 * time.Second
+	for name, row := range map[string]struct {
+		cancels bool // the caller does, at cancelled
+		ends    time.Duration
+		err     error
+	}{
+		"caller without an end": {false, 9 * time.Second, context.DeadlineExceeded},
+		"caller that cancels":   {true, cancelled, context.Canceled},
+	} {
+		for asks, end := range map[string]func(context.Context) time.Time{
+			"Err": func(r context.Context) time.Time {
+				for r.Err() == nil {
+					time.Sleep(time.Millisecond)
+					synctest.Wait() // for what else happens at this instant
+				}
+				return time.Now()
+			},
+			"Done": func(r context.Context) time.Time {
+				<-r.Done()
+				return time.Now()
+			},
+			"AfterFunc": func(r context.Context) time.Time {
+				ended := make(chan time.Time)
+				context.AfterFunc(r, func() { ended <- time.Now() })
+				return <-ended
+			},
+			"a context derived": func(r context.Context) time.Time {
+				ctx, cancel := context.WithTimeout(r, time.Hour)
+				defer cancel()
+				<-ctx.Done()
+				return time.Now()
+			},
+		} {
+			t.Run(name+", "+asks, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					begin := time.Now()
+					all := limits{timeout: timeout}
+					var r context.Context = all.from(begin)
+					if row.cancels {
+						caller, cancel := context.WithCancel(context.Background())
+						time.AfterFunc(cancelled, cancel)
+						within := &request{Context: caller, limit: all.from(begin)}
+						defer within.over()
+						r = within
+					}
+					if d, some := r.Deadline(); !some || d.Sub(begin) != 9*time.Second {
+						t.Errorf("its deadline is %v, %v", d.Sub(begin), some)
+					}
+					if took := end(r).Sub(begin); took != row.ends || !errors.Is(r.Err(), row.err) {
+						t.Errorf("it ended after %v with %v, want %v with %v", took, r.Err(), row.ends, row.err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Requests that begin at about the same time share a limit, and so one timer, which only a store that waits for it makes.
+func TestLimitsAreShared(t *testing.T) {
+	all := limits{timeout: 8 * time.Second}
+	begin := time.Now()
+	first, second, third := all.from(begin), all.from(begin.Add(time.Second)), all.from(begin.Add(time.Second+1))
+	if first != second || first == third {
+		t.Errorf("shared after a second: %t; and after more: %t", first == second, first == third)
+	}
+	if first.ctx != nil || first.timed() != second.timed() {
+		t.Error("its context was there before anybody asked for it, or there are two")
+	}
+	first.over()
+	third.over()
+	<-third.Done() // a store that waits for a request that is over waits for nothing
+}
