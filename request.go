@@ -3,6 +3,7 @@ package soloist
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,9 +22,10 @@ type limits struct {
 type limit struct {
 	deadline time.Time
 
-	once sync.Once
-	ctx  context.Context // which has the timer; nil before that
-	end  context.CancelFunc
+	once   sync.Once
+	ctx    context.Context // which has the timer; nil before that
+	end    context.CancelFunc
+	isOver atomic.Bool
 }
 
 // from returns the limit of a request that begins now.
@@ -48,10 +50,13 @@ func (l *limit) Deadline() (time.Time, bool) { return l.deadline, true }
 func (l *limit) Done() <-chan struct{} { return l.timed().Done() }
 
 func (l *limit) Err() error {
-	if time.Now().Before(l.deadline) {
-		return nil
+	switch {
+	case !time.Now().Before(l.deadline):
+		return context.DeadlineExceeded
+	case l.isOver.Load():
+		return context.Canceled
 	}
-	return context.DeadlineExceeded
+	return nil
 }
 
 func (l *limit) Value(any) any { return nil }
@@ -68,6 +73,7 @@ var ended = func() context.Context {
 
 // over ends the request that the limit is for, and stops the timer if there is one.
 func (l *limit) over() {
+	l.isOver.Store(true) // before Done is closed: a context that is done has an error
 	l.once.Do(func() { l.ctx = ended })
 	if l.end != nil {
 		l.end()

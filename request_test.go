@@ -80,5 +80,10 @@ func TestLimitsAreShared(t *testing.T) {
 	}
 	first.over()
 	third.over()
-	<-third.Done() // a store that waits for a request that is over waits for nothing
+	for name, l := range map[string]*limit{"waited for": first, "not waited for": third} {
+		<-l.Done() // a store that waits for a request that is over waits for nothing
+		if err := l.Err(); !errors.Is(err, context.Canceled) {
+			t.Errorf("a limit that is over, and was %s, ends with %v", name, err)
+		}
+	}
 }
