@@ -352,7 +352,7 @@ func (s *Store) bundle(tasks []*task, steps []step) bundle {
 			shared = append(shared, put)
 		}
 	}
-	b.then, b.otherwise = append(inside, shared...), inside
+	b.then, b.otherwise = slices.Concat(inside, shared), inside
 	if len(tasks) == 1 && len(inside) == 0 { // then it costs no second request to learn what is in the way
 		b.otherwise = steps[0].otherwise
 	}
