@@ -210,3 +210,72 @@ func TestManyGoroutinesOnOneLock(t *testing.T) {
 		t.Errorf("%d of %d", counter, goroutines*each)
 	}
 }
+
+// hangsOnce is a store that does not answer the next claim after it was told so.
+type hangsOnce struct {
+	*memstore.Store
+	next *atomic.Bool
+}
+
+func (s hangsOnce) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if s.next.Swap(false) {
+		<-ctx.Done()
+		return nil, store.AsUnknown(ctx.Err())
+	}
+	return s.Store.Acquire(ctx, claims)
+}
+
+// A request that hangs does not hold up those that come after it, also if it is not the first that hangs.
+func TestEachHangingRequestHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		next := new(atomic.Bool)
+		c := soloisttest.NewReplica(t, hangsOnce{memstore.New(), next}, soloist.Config{})
+		for i := range 3 {
+			next.Store(true)
+			go func() { _, _ = c.TryLock(background, fmt.Sprint("hangs ", i)) }()
+			synctest.Wait()
+			begin := time.Now()
+			mustLock(t, c, fmt.Sprint("later ", i))
+			if took := time.Since(begin); took > 100*time.Millisecond {
+				t.Errorf("a call behind request %d that hangs took %v", i+1, took)
+			}
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
+// largestBatch is how many names were in one request to acquire.
+type largestBatch struct {
+	*soloisttest.Store
+	most atomic.Int64
+}
+
+func (s *largestBatch) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	s.most.Store(max(s.most.Load(), int64(len(claims))))
+	return s.Store.Acquire(ctx, claims)
+}
+
+// No request has more names than a batch may have, however many calls share it.
+func TestBatchesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &largestBatch{Store: soloisttest.NewStore()}
+		s.Slow(10 * time.Millisecond)
+		c := soloisttest.NewReplica(t, s, soloist.Config{})
+		var all sync.WaitGroup
+		for i := range 5 {
+			all.Go(func() {
+				ids := make([]string, 700)
+				for j := range ids {
+					ids[j] = fmt.Sprint(i, "-", j)
+				}
+				if _, err := c.Elements("x", soloist.ElementsOptions{}).ClaimAll(background, ids); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if most := s.most.Load(); most != 700 {
+			t.Errorf("a request has %d names; want 700, for two calls are more than 1024", most)
+		}
+	})
+}

@@ -287,3 +287,32 @@ func TestReleaseLeavesWhatTheTransactionWrote(t *testing.T) {
 		}
 	})
 }
+
+// A manual run that was committed, and of which its replica cannot learn that before its lease ends, is not written over by what the replica releases in the rest of the
+// lease that the store has.
+func TestWhatWasCommittedIsNotWrittenOverInDoubt(t *testing.T) {
+	twoReplicas(t, func(t *testing.T, network *soloisttest.Store, direct store.Store, a, b *soloist.Client) {
+		var r recorder
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), TTL: time.Minute, Do: func(ctx context.Context, run soloist.Run) error {
+			_ = r.do(ctx, run)
+			if err := commit(t, direct, run.Lease.Completion()); err != nil {
+				t.Error(err)
+			}
+			network.Break(errors.New("cut off"))
+			time.AfterFunc(55*time.Second, network.Heal) // the lease is believed in for 54 s
+			return errors.New("the answer to the commit was lost")
+		}}
+		start(t, a, job)
+		if err := b.Admin().Trigger(background, "tick"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		if n := len(r.began()); n != 1 {
+			t.Errorf("begun %d times; want once", n)
+		}
+		info, err := b.Admin().Job(background, "tick")
+		if err != nil || info.Manual || len(info.Runs) != 1 || info.Runs[0].Outcome != soloist.OutcomeOK {
+			t.Errorf("%+v, %v; want one run that is done", info, err)
+		}
+	})
+}

@@ -306,7 +306,9 @@ func (ds *DetachedLeases) release(ctx context.Context, d Detached, with func(sto
 	if err != nil {
 		return fmt.Errorf("releasing %q: %w", d.Name, err)
 	}
-	c.waiters.released(name)
+	if t, err := ds.target(d); err == nil {
+		c.waiters.released(t.waitKey())
+	}
 	return nil
 }
 

@@ -524,3 +524,73 @@ func TestDetachedReleaseReadsWhatItMustKeep(t *testing.T) {
 		t.Errorf("%q, %v", l.State(), err)
 	}
 }
+
+// An element that has failed for good fails no more times because somebody died who looked at it; and one of another job cannot be recorded.
+func TestDetachedElementThatHasFailedForGood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		c := soloisttest.NewReplica(t, s, soloist.Config{})
+		elements := c.Elements("invoices", soloist.ElementsOptions{Retry: soloist.Retry{Attempts: 1}})
+		el, err := elements.ClaimDetached(t.Context(), "1", "a#1", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var invalid *soloist.InvalidError
+		if err := c.Elements("letters", soloist.ElementsOptions{}).DoneDetached(t.Context(), el.Detached); !errors.As(err, &invalid) {
+			t.Errorf("recording an element of another job: %v", err)
+		}
+		wantIs(t, "failed", elements.FailDetached(t.Context(), el.Detached, errors.New("no paper")), nil)
+		outs, err := s.Acquire(t.Context(), []store.Claim{{Name: "element/invoices/1", Holder: "b#1", TTL: time.Second, Mark: 1}})
+		if err != nil || outs[0].Err != nil || outs[0].Grant.State == nil {
+			t.Fatal(outs, err)
+		}
+		time.Sleep(2 * time.Second)
+		_, err = elements.ClaimDetached(t.Context(), "1", "c#1", false)
+		var failed *soloist.FailedError
+		if !errors.As(err, &failed) || failed.Attempts != 1 {
+			t.Errorf("after one attempt: %v", err)
+		}
+	})
+}
+
+// Who waits in the same process for a permit is woken by the release of any, also where the store tells nobody.
+func TestDetachedPermitIsHandedOn(t *testing.T) {
+	for released := range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			c := soloisttest.NewReplica(t, deaf{soloisttest.NewStore()}, soloist.Config{}).With(soloist.Options{Wait: time.Minute})
+			var held [2]soloist.Detached
+			for _, holder := range []string{"a#1", "b#1"} {
+				d, _ := mustAcquire(t, c, soloist.Detached{Kind: soloist.KindPermit, Name: "s", Limit: 2, Holder: holder}, false)
+				held[d.Permit] = d
+			}
+			got := make(chan time.Time, 1)
+			go func() {
+				mustAcquire(t, c, soloist.Detached{Kind: soloist.KindPermit, Name: "s", Limit: 2, Holder: "c#1"}, false)
+				got <- time.Now()
+			}()
+			time.Sleep(10 * time.Second) // it looks once a second by now
+			synctest.Wait()
+			at := time.Now()
+			wantIs(t, "releasing", c.Detached().Release(t.Context(), held[released]), nil)
+			if later := (<-got).Sub(at); later > 0 {
+				t.Errorf("permit %d was released, and taken %v later", released, later)
+			}
+		})
+	}
+}
+
+// A release between the refusal of one who waits and its subscription to releases is noticed at once.
+func TestDetachedWaitMissesNoRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		other := soloisttest.NewReplica(t, s, soloist.Config{})
+		held, _ := mustAcquire(t, other, lockOf("a#1"), false)
+		releases := func() { wantIs(t, "releasing", other.Detached().Release(context.Background(), held), nil) }
+		c := soloisttest.NewReplica(t, &wakerThatEnds{s.Share(), releases}, soloist.Config{}).With(soloist.Options{Wait: time.Minute})
+		begin := time.Now()
+		mustAcquire(t, c, lockOf("b#1"), false)
+		if took := time.Since(begin); took > 0 {
+			t.Errorf("it waited for %v", took)
+		}
+	})
+}

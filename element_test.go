@@ -137,6 +137,46 @@ func TestSweptFailuresCount(t *testing.T) {
 	})
 }
 
+// An element in the pause after a failure is held by nobody: lists show that it waits.
+func TestElementInItsPauseWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, _ *soloist.Client) {
+		el, err := a.Elements("invoices", soloist.ElementsOptions{Retry: soloist.Retry{Backoff: time.Minute}}).Claim(background, "1")
+		must(t, err)
+		must(t, el.Fail(errors.New("no paper")))
+		for info, err := range a.Admin().Elements(background, "invoices") {
+			if err != nil || info.Status != "waiting" || info.Left != time.Minute || info.Holder != "" {
+				t.Errorf("%+v, %v", info, err)
+			}
+		}
+	})
+}
+
+// An element whose last crash has used up its attempts stays failed, whatever sweeps forget.
+func TestSweptLastCrashCounts(t *testing.T) {
+	for name, claim := range map[string]func(*soloist.Elements) error{
+		"claimed":  func(e *soloist.Elements) error { _, err := e.Claim(background, "1"); return err },
+		"detached": func(e *soloist.Elements) error { _, err := e.ClaimDetached(background, "1", "c#1", false); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *soloisttest.Store, _, b *soloist.Client) {
+				opts := soloist.ElementsOptions{Retain: time.Minute, Retry: soloist.Retry{Attempts: 1}}
+				_, err := b.Elements("invoices", opts).ClaimDetached(background, "1", "a#1", false) // who dies
+				must(t, err)
+				time.Sleep(time.Minute)
+				for range 2 {
+					if err := claim(b.Elements("invoices", opts)); !errors.Is(err, soloist.ErrFailed) {
+						t.Errorf("after a crash, with one attempt: %v", err)
+					}
+					time.Sleep(time.Hour)
+					if n, err := s.Sweep(background, 100); n != 0 || err != nil {
+						t.Errorf("a sweep forgot %d, %v", n, err)
+					}
+				}
+			})
+		})
+	}
+}
+
 // Crashes count as attempts: an element that kills its replicas does not do so forever.
 func TestCrashesCount(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, _, b *soloist.Client) {
@@ -293,6 +333,19 @@ func TestFailedElementStaysAsItFailed(t *testing.T) {
 		var failed *soloist.FailedError
 		if !errors.As(err, &failed) || failed.Attempts != 1 || failed.Reason != "no such customer" {
 			t.Errorf("%+v, %v", failed, err)
+		}
+	})
+}
+
+// Who is told that an element is processed is told since when.
+func TestDoneTellsSinceWhen(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		must(t, a.Elements("invoices", soloist.ElementsOptions{}).Process(background, "1", ok))
+		time.Sleep(time.Hour)
+		_, err := b.Elements("invoices", soloist.ElementsOptions{}).Claim(background, "1")
+		var done *soloist.DoneError
+		if !errors.As(err, &done) || done.Age != time.Hour || done.Token == 0 || done.ID != "1" {
+			t.Errorf("got %v: %+v", err, done)
 		}
 	})
 }

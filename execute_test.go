@@ -138,3 +138,22 @@ func TestCloseIsBoundedWhileARunIsRecorded(t *testing.T) {
 		s.Heal()
 	})
 }
+
+// A run whose time is over in the pause before another attempt is over, for all replicas.
+func TestAtMostEndsInThePauseBetweenAttempts(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		var r recorder
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), AtMost: time.Minute, Retry: soloist.Retry{Attempts: 3, Backoff: 10 * time.Minute}}
+		job.Do = func(ctx context.Context, run soloist.Run) error {
+			_ = r.do(ctx, run)
+			return errors.New("no paper")
+		}
+		start(t, a, job)
+		start(t, b, job)
+		time.Sleep(100 * time.Minute)
+		synctest.Wait()
+		if n := len(r.began()); n != 1 {
+			t.Errorf("begun at %v, want once", r.began())
+		}
+	})
+}

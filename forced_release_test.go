@@ -141,3 +141,56 @@ func TestForceReleaseForAWaiter(t *testing.T) {
 		}
 	})
 }
+
+// What lingers is held by nobody: a release by force says so, and changes nothing.
+func TestWhatLingersIsNotReleasedByForce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := forceClient(t, memstore.New()).With(Options{AtLeast: time.Minute})
+		l, err := c.TryLock(t.Context(), "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Release(); err != nil {
+			t.Fatal(err)
+		}
+		err = c.Admin().Release(t.Context(), LeaseInfo{Kind: KindLock, Name: "x", Token: l.token}, "a test")
+		var not *NotHeldError
+		if !errors.As(err, &not) || not.Now == nil || not.Now.Holder != "" || not.Now.Left != time.Minute {
+			t.Errorf("%v; want that it is not held, and stays taken for a minute", err)
+		}
+	})
+}
+
+// A fixed delay counts from when a run was released by force.
+func TestDelayCountsFromAReleaseByForce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := forceClient(t, memstore.New())
+		ctx, stop := context.WithCancel(t.Context())
+		began := make(chan time.Time, 10)
+		ended := make(chan error, 1)
+		go func() {
+			ended <- c.Run(ctx, Job{Name: "tick", Schedule: Delay(10 * time.Minute), Do: func(ctx context.Context, _ Run) error {
+				began <- time.Now()
+				<-ctx.Done()
+				return ctx.Err()
+			}})
+		}()
+		<-began
+		time.Sleep(time.Hour)
+		seen, err := c.Admin().Job(t.Context(), "tick")
+		if err != nil || seen.Running == nil {
+			t.Fatal(seen, err)
+		}
+		released := time.Now()
+		if err := c.Admin().Release(t.Context(), seen.Running.LeaseInfo, "a test"); err != nil {
+			t.Fatal(err)
+		}
+		if again := (<-began).Sub(released); again < 10*time.Minute || again > 11*time.Minute {
+			t.Errorf("it is run again %v after the release, want 10 minutes", again)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"testing"
 	"time"
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
 )
 
 func TestLeadershipMovesOn(t *testing.T) {
@@ -100,6 +102,69 @@ func TestLeaderIsFound(t *testing.T) {
 		s.Break(errors.New("away"))
 		if _, err := a.Leader(background, "importer"); err == nil {
 			t.Error("a store that is away has a leader")
+		}
+	})
+}
+
+// A campaign goes on whatever fails after its first request: somebody may be changing rights or tables.
+func TestCampaignOutlastsFailures(t *testing.T) {
+	for _, failure := range []error{fs.ErrPermission, store.ErrUnusable} {
+		inBubble(t, func(t *testing.T, _ *soloisttest.Store, _, _ *soloist.Client) {
+			s := soloisttest.NewStore()
+			c := soloisttest.NewReplica(t, s, soloist.Config{})
+			s.Break(errors.New("away"))
+			won := make(chan error, 1)
+			go func() {
+				_, err := c.Campaign(background, "boss")
+				won <- err
+			}()
+			time.Sleep(10 * time.Second)
+			s.Break(failure)
+			time.Sleep(time.Minute)
+			s.Heal()
+			if err := <-won; err != nil {
+				t.Errorf("it gave up: %v", err)
+			}
+		})
+	}
+}
+
+// Who campaigns keeps its place in line, however short callers of its client wait for locks.
+func TestCampaignKeepsItsPlace(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		first, err := a.Campaign(background, "boss")
+		must(t, err)
+		won := make(chan string, 2)
+		stand := func(c *soloist.Client) {
+			lease, err := c.Campaign(background, "boss")
+			if err != nil {
+				t.Error(err)
+			}
+			won <- c.Replica()
+			_ = lease.Release()
+		}
+		go stand(b.With(soloist.Options{Wait: time.Second}))
+		time.Sleep(500 * time.Millisecond)
+		go stand(soloisttest.NewReplica(t, s.Share(), soloist.Config{Replica: "c"}))
+		time.Sleep(20 * time.Second)
+		must(t, first.Release())
+		check(t, "the next leaders", <-won+<-won, "bc")
+	})
+}
+
+// The error of a function is not dropped because the leadership was lost before the caller had enough.
+func TestLeadReturnsAnErrorAfterItsLoss(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		ctx, cancel := context.WithCancel(background)
+		own := errors.New("own")
+		err := a.Lead(ctx, "boss", func(ctx context.Context, lease *soloist.Lease) error {
+			soloisttest.LoseLease(t, s, lease)
+			<-ctx.Done()
+			cancel()
+			return own
+		})
+		if !errors.Is(err, own) {
+			t.Errorf("got %v, want the error of the function", err)
 		}
 	})
 }

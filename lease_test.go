@@ -304,6 +304,21 @@ func TestLoseLeaseIsNoticed(t *testing.T) {
 	})
 }
 
+// A holder that sends nothing by itself is told at the next renewal that its lease has passed to another, long before its own deadline.
+func TestRenewalNoticesTheLoss(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		l := mustLock(t, a, "x")
+		begin := time.Now()
+		errs, err := s.Release(background, []store.Release{{Name: "lock/x", Holder: l.Holder(), Token: l.Token()}})
+		must(t, errors.Join(append(errs, err)...))
+		mustLock(t, b, "x")
+		<-l.Context().Done()
+		if took := time.Since(begin); took > 11*time.Second || !errors.Is(context.Cause(l.Context()), soloist.ErrLost) {
+			t.Errorf("told after %v: %v; want ErrLost at the renewal after 10 s", took, context.Cause(l.Context()))
+		}
+	})
+}
+
 func TestStateIsHandedOn(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
 		l := mustLock(t, a, "x")
@@ -438,5 +453,16 @@ func TestAStateThatIsSetTwice(t *testing.T) {
 		if next := mustLock(t, c, "x"); string(next.State()) != "second" {
 			t.Errorf("state %q", next.State())
 		}
+	})
+}
+
+// A lease that has been renewed to its very end is not renewed any more.
+func TestNothingIsRenewedPastAtMost(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		l := mustLock(t, a.With(soloist.Options{AtMost: 35 * time.Second}), "x")
+		time.Sleep(15 * time.Second) // it was renewed for the first time, and lasts until AtMost
+		before := s.Calls()
+		<-l.Context().Done()
+		check(t, "requests after that", s.Calls()-before, 0)
 	})
 }

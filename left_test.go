@@ -26,13 +26,15 @@ func (deaf) Watch(context.Context, []string) (<-chan struct{}, error) {
 // and where the store tells nobody of releases, within some seconds.
 func TestInterruptedRunIsTakenOverAtOnce(t *testing.T) {
 	for name, test := range map[string]struct {
-		jobs int
-		deaf bool
-		most time.Duration
+		jobs    int
+		deaf    bool
+		stopped time.Duration // long after Grace unless the name says otherwise, and before the leases end
+		most    time.Duration
 	}{
-		"one job":       {1, false, time.Second},
-		"a claim group": {40, false, time.Second},
-		"without news":  {1, true, 5 * time.Second},
+		"one job":                     {1, false, 12 * time.Minute, time.Second},
+		"a claim group":               {40, false, 12 * time.Minute, time.Second},
+		"a claim group, within Grace": {40, false, 10*time.Minute + 30*time.Second, time.Second},
+		"without news":                {1, true, 12 * time.Minute, 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -64,7 +66,7 @@ func TestInterruptedRunIsTakenOverAtOnce(t *testing.T) {
 					began.Add(1)
 					return nil
 				})...)
-				time.Sleep(time.Until(begin.Add(12 * time.Minute))) // long after Grace, and before the leases end
+				time.Sleep(time.Until(begin.Add(test.stopped)))
 				stopped := time.Since(begin)
 				stop()
 				time.Sleep(test.most)
@@ -95,6 +97,25 @@ func TestInterruptedRunIsTakenUpByANewcomer(t *testing.T) {
 		if len(r.began()) != 1 {
 			t.Errorf("begun at %v; want at once", r.began())
 		}
+	})
+}
+
+// What was interrupted is not forgotten by a sweep: a replica that is cut off at the moment reads it later.
+func TestASweepKeepsWhatWasInterrupted(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		stop := start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: func(ctx context.Context, _ soloist.Run) error { <-ctx.Done(); return ctx.Err() }})
+		time.Sleep(time.Hour + time.Minute)
+		stop()
+		time.Sleep(time.Minute)
+		if _, err := s.Sweep(background, 100); err != nil {
+			t.Fatal(err)
+		}
+		for r, err := range s.List(background, "controls") {
+			if err == nil && strings.Contains(string(r.State), "tick") {
+				return
+			}
+		}
+		t.Error("the record that all replicas watch is gone")
 	})
 }
 

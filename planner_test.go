@@ -368,6 +368,7 @@ func TestWhoDied(t *testing.T) {
 		"it was seen when it was old":                 {time.Hour, time.Hour + 1900*time.Millisecond, 0, "r1"},
 		"clocks drift":                                {0, 1700 * time.Millisecond, 0, "r1"},
 		"another was granted after the one seen":      {0, 900 * time.Millisecond, 0, ""},
+		"it was granted before the one seen":          {0, 2900 * time.Millisecond, 0, ""},
 		"nobody knows when, for the answer took long": {0, 900 * time.Millisecond, second, "r1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -464,6 +465,156 @@ func TestAJobThatIsRemovedMeanwhileIsGivenBack(t *testing.T) {
 		s := p.answer(req, answer{trip: trip{at, at}, out: store.Outcome{Grant: store.Grant{Token: 7, Mark: job.mark}}})
 		if !s.granted || s.back != removed {
 			t.Errorf("removed %t: granted %t, given back %t", removed, s.granted, s.back)
+		}
+	}
+}
+
+// pair returns a planner with two jobs that are due together.
+func pair(t *testing.T) (*planner, []*plannedJob) {
+	t.Helper()
+	p := testPlanner()
+	var jobs []*plannedJob
+	for _, name := range []string{"a", "b"} {
+		jobs = append(jobs, p.with(t, Job{Name: name, Schedule: Every(minute), Do: doNothing, Grace: 15 * second}))
+	}
+	p.joined(jobs, epoch)
+	return p, jobs
+}
+
+// A job whose schedule is replaced leaves the group of those with the former one.
+func TestUpdatedJobLeavesItsGroup(t *testing.T) {
+	p, jobs := pair(t)
+	p.due(epoch)
+	if jobs[0].group == nil || jobs[0].group != jobs[1].group {
+		t.Fatal("two jobs with one schedule are in no group")
+	}
+	spec := *jobs[0].jobSpec
+	spec.job.Schedule = Every(2 * minute)
+	p.update(jobs[0], &spec, epoch)
+	p.due(epoch)
+	if jobs[0].group != nil || jobs[1].group != nil || len(p.groups) > 0 {
+		t.Error("jobs with different schedules are in one group")
+	}
+}
+
+// That a request was not answered keeps a paused job from being done for its group until the group is claimed again, and not forever.
+func TestUnansweredRequestCountsOnce(t *testing.T) {
+	p, jobs := pair(t)
+	lead := func(at time.Time) store.Release {
+		t.Helper()
+		groups, _ := p.requestGroups(p.due(at), at)
+		if len(groups) != 1 {
+			t.Fatalf("%d groups are claimed at %v", len(groups), at.Sub(epoch))
+		}
+		if _, err := p.answerGroup(groups[0], store.Outcome{Grant: store.Grant{Token: 1}}, at); err != nil {
+			t.Fatal(err)
+		}
+		if at.Equal(after(minute)) {
+			p.unanswered(p.request(jobs, at), at)
+		}
+		for _, j := range jobs {
+			j.open, j.asked = false, control{Paused: &Pause{}}
+		}
+		releases := p.finishGroups(at)
+		for _, j := range jobs {
+			j.asked = control{}
+			p.lookAt(j, after(2*minute))
+		}
+		return releases[0]
+	}
+	if r := lead(after(minute)); r.Mark != 0 {
+		t.Error("a group is done although nobody knows whether its jobs are still paused")
+	}
+	if r := lead(after(2 * minute)); r.Mark != 1 {
+		t.Error("a group is not done although all of its jobs are paused, and that is known")
+	}
+}
+
+// Missed times are counted by the replica that leaves them out, and not again by one that takes its run over or tries it once more.
+func TestMissedTimesAreCountedOnce(t *testing.T) {
+	for name, row := range map[string]struct {
+		state     *jobState
+		abandoned time.Duration
+		missed    int
+	}{
+		"the first that runs a later one":  {nil, 0, 2},
+		"its successor, after its death":   {nil, 10 * second, 0},
+		"one that tries the run again":     {&jobState{Pending: ms(4 * minute), Attempts: 1}, 0, 0},
+		"one that takes over what it left": {&jobState{Pending: ms(4 * minute)}, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, job := known{mark: minute}.planner(t)
+			at := after(4*minute + 11*second)
+			g := store.Grant{Token: 7, Mark: job.mark, ExpiredAge: row.abandoned}
+			if row.state != nil {
+				g.State = row.state.json()
+			}
+			d := p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{at, at}, out: store.Outcome{Grant: g}}).run
+			if d.missed != row.missed || !d.scheduled.Equal(after(4*minute)) {
+				t.Errorf("runs the time of %v and counts %d as missed, want 4m and %d", d.scheduled.Sub(epoch), d.missed, row.missed)
+			}
+		})
+	}
+}
+
+// The history of a manual run that may be run once only, and whose replica died, tells when it was asked for.
+func TestAbandonedManualRunIsOfWhenItWasAskedFor(t *testing.T) {
+	p, job := known{mark: minute, crash: CrashGiveUp, trigger: 1}.planner(t)
+	at := after(minute + 40*second)
+	state := jobState{Pending: -1}
+	g := store.Grant{Token: 7, Mark: job.mark, ExpiredAge: 5 * second, State: state.json()}
+	d := p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{at, at}, out: store.Outcome{Grant: g}}).run
+	if runs := d.state.Runs; len(runs) != 1 || !runs[0].Manual || !runs[0].ScheduledAt.Equal(after(30*second)) || d.state.Trigger != 1 {
+		t.Errorf("the history is %+v, and the last manual run %d; want one of 30 s, number 1", runs, d.state.Trigger)
+	}
+}
+
+// Who resumes a job that is not paused drops nothing: what is due is run.
+func TestResumingWhatIsNotPausedDropsNothing(t *testing.T) {
+	ctl := control{Trigger: 3, Resumed: 7}
+	resume(&ctl)
+	if ctl.Paused != nil || ctl.Resumed != 7 || ctl.Trigger != 3 {
+		t.Errorf("it is %+v then", ctl)
+	}
+	ctl.Paused = &Pause{}
+	resume(&ctl)
+	if ctl.Paused != nil || ctl.Resumed == 7 {
+		t.Errorf("resumed after a pause it is %+v", ctl)
+	}
+}
+
+// Of more jobs that were interrupted than are listed, those that are not may have been, too.
+func TestMoreIsLeftThanIsListed(t *testing.T) {
+	var l left
+	jobs := map[string]int64{}
+	for i := range mostLeft + 2 {
+		jobs[fmt.Sprint("job ", i)] = int64(10 + i)
+	}
+	l.add(jobs)
+	if len(l.Jobs) != mostLeft {
+		t.Errorf("%d jobs are listed, want %d", len(l.Jobs), mostLeft)
+	}
+	for job, token := range jobs {
+		if !l.since(job, token-1) {
+			t.Errorf("%s was interrupted under token %d, and nobody knows", job, token)
+		}
+	}
+	if l.since("another", 11) {
+		t.Error("a job counts as interrupted under a token that is above those of all that are not listed")
+	}
+}
+
+// What comes next is not pending when it is done as well, and an attempt that was lost may be the last one.
+func TestWhatIsOver(t *testing.T) {
+	for next, want := range map[int64]int64{0: 0, 6: 0, 7: 0, 8: 8} {
+		state := jobState{Pending: 5, Attempts: 2, Next: next, Begun: 1}
+		if state.advance(7); state.Pending != want || (state.Attempts == 1) != (want != 0) || state.Next != 0 {
+			t.Errorf("with %d to come next, and all done up to 7, what is left is %+v", next, state)
+		}
+	}
+	for attempt, want := range map[int]bool{1: false, 2: true} {
+		if over, done := (Job{Retry: Retry{Attempts: 2}}).verdict(RunRecord{Attempt: attempt, Outcome: OutcomeLost}); !over || done != want {
+			t.Errorf("attempt %d of 2 was lost: over %t, done %t", attempt, over, done)
 		}
 	}
 }

@@ -193,3 +193,32 @@ func TestPermitThatCannotBeRead(t *testing.T) {
 		}
 	})
 }
+
+// Who waits behind another caller of its client takes the permit that is free, and does not wait for that one's.
+func TestWaitingForAnyPermit(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		var held []*soloist.Lease
+		for range 2 {
+			l, err := a.Semaphore("s", 2).TryAcquire(background)
+			must(t, err)
+			held = append(held, l)
+		}
+		got := make(chan error, 2)
+		for range 2 {
+			go func() {
+				_, err := b.Semaphore("s", 2).Acquire(background)
+				got <- err
+			}()
+			synctest.Wait()
+		}
+		for i, l := range held {
+			must(t, l.Release())
+			time.Sleep(time.Second)
+			if len(got) != i+1 {
+				t.Errorf("of two who wait %d have a permit, after %d were released", len(got), i+1)
+			}
+		}
+		must(t, <-got)
+		must(t, <-got)
+	})
+}

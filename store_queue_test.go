@@ -299,3 +299,77 @@ func TestWhoWaitsAsksAgain(t *testing.T) {
 		}
 	})
 }
+
+// A doubtfulQueue loses the answers to some requests of those who wait.
+type doubtfulQueue struct {
+	*linedStore
+	lost *atomic.Bool
+}
+
+func (s doubtfulQueue) Queue(ctx context.Context, c store.Claim) (store.Grant, time.Duration, error) {
+	if s.lost.Swap(false) {
+		return store.Grant{}, 0, store.AsUnknown(errors.New("the connection broke"))
+	}
+	return s.linedStore.Queue(ctx, c)
+}
+
+// Who waits for long bears a connection that breaks now and then: what was mended counts no more.
+func TestWaitOutlastsSeveralTroubles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newLined()
+		first := mustLock(t, clientOf(t, s), "x")
+		lost := new(atomic.Bool)
+		b := clientOf(t, doubtfulQueue{s.share(), lost})
+		got := make(chan error, 1)
+		go func() {
+			l, err := b.Lock(background, "x")
+			if err == nil {
+				err = l.Release()
+			}
+			got <- err
+		}()
+		for range 3 {
+			lost.Store(true)
+			time.Sleep(2 * time.Minute)
+			if lost.Load() || len(got) > 0 {
+				t.Fatal("nothing was lost, or the wait is over")
+			}
+		}
+		if err := first.Release(); err != nil {
+			t.Error(err)
+		}
+		if err := <-got; err != nil {
+			t.Errorf("the wait ended: %v", err)
+		}
+	})
+}
+
+// Who gives up leaves the line although the first request for that fails: the next of the line gets the name.
+func TestLeavingIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newLined()
+		first := mustLock(t, clientOf(t, s), "x")
+		failures := 0
+		b := clientOf(t, leavingStore{s.share(), func() error {
+			if failures++; failures == 1 {
+				return store.AsUnknown(errors.New("away"))
+			}
+			return nil
+		}})
+		ctx, cancel := context.WithTimeout(background, time.Second)
+		defer cancel()
+		if _, err := b.Lock(ctx, "x"); !errors.Is(err, soloist.ErrHeld) {
+			t.Errorf("got: %v", err)
+		}
+		time.Sleep(10 * time.Second)
+		if err := first.Release(); err != nil {
+			t.Error(err)
+		}
+		if err := mustLock(t, clientOf(t, s.share()), "x").Release(); err != nil {
+			t.Error(err)
+		}
+		if failures != 2 {
+			t.Errorf("it was left %d times, want twice", failures)
+		}
+	})
+}

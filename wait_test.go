@@ -175,3 +175,39 @@ func TestWaitThatEndsBeforeARequestIsARefusal(t *testing.T) {
 		}
 	})
 }
+
+// A deafAtFirst store ends the first subscription at once.
+type deafAtFirst struct {
+	*soloisttest.Store
+	watches int
+}
+
+func (s *deafAtFirst) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
+	if s.watches++; s.watches == 1 {
+		ended := make(chan struct{})
+		close(ended)
+		return ended, nil
+	}
+	return s.Store.Watch(ctx, names)
+}
+
+func (s *deafAtFirst) Queue(context.Context, store.Claim) (store.Grant, time.Duration, error) {
+	return store.Grant{}, 0, errors.ErrUnsupported
+}
+
+// A subscription that is lost is made anew, rather than asking again and again.
+func TestLostSubscriptionIsMadeAnew(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		d := &deafAtFirst{Store: s.Share()}
+		b := soloisttest.NewReplica(t, d, soloist.Config{})
+		mustLock(t, a, "x")
+		ctx, cancel := context.WithTimeout(background, 20*time.Second)
+		defer cancel()
+		if _, err := b.Lock(ctx, "x"); !errors.Is(err, soloist.ErrHeld) {
+			t.Errorf("got: %v", err)
+		}
+		if calls := d.Calls(); d.watches != 2 || calls > 6 {
+			t.Errorf("%d subscriptions and %d requests, want 2, and one after each", d.watches, calls)
+		}
+	})
+}

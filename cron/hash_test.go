@@ -83,3 +83,20 @@ func TestForWithoutHash(t *testing.T) {
 		t.Errorf("For made %v, %v of an expression without an H", named, err)
 	}
 }
+
+// What H of a range stands for is in it, for every name, however wide the steps are.
+func TestHashStaysInItsRange(t *testing.T) {
+	e := cron.MustParse("H(10-12)/30 * * * *")
+	for i := range 100 {
+		named, err := e.For(fmt.Sprint("job ", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := time.Unix(0, 0)
+		for range 3 {
+			if at = named.Next(at); at.Minute() < 10 || at.Minute() > 12 {
+				t.Fatalf("job %d is due at minute %d, want 10 to 12", i, at.Minute())
+			}
+		}
+	}
+}

@@ -198,6 +198,13 @@ func TestHandler(t *testing.T) {
 			t.Errorf("%s %s %v: %d %s", step.method, step.path, step.tokens, status, body)
 		}
 	}
+	claim := httptest.NewRequest(http.MethodPut, server.URL+"/a", nil)
+	claim.Header.Set(fence.TokenHeader, "7")
+	claim.Header.Set(fence.ClaimHeader, "1")
+	claimed := httptest.NewRecorder()
+	if server.Config.Handler.ServeHTTP(claimed, claim); claimed.Code != http.StatusNoContent {
+		t.Errorf("a claim by PUT: %d", claimed.Code)
+	}
 	client := func(n int64) *http.Client { return &http.Client{Transport: fence.Transport{Lease: token(n)}} }
 	if err := fence.ClaimURL(background, client(9), server.URL+"/a"); err != nil {
 		t.Fatal(err)
@@ -222,6 +229,31 @@ func TestHandler(t *testing.T) {
 	}
 	if fmt.Sprint(written) != "[5/a 1/b]" {
 		t.Errorf("written: %v", written)
+	}
+}
+
+// broken is a guard that cannot be asked.
+type broken struct{}
+
+func (broken) Do(context.Context, string, int64, func(context.Context) error) error {
+	return errors.New("the database is away")
+}
+
+func (b broken) Claim(ctx context.Context, resource string, token int64) error {
+	return b.Do(ctx, resource, token, nil)
+}
+
+// A guard that fails has not found the token stale: who sent it may try again.
+func TestGuardThatFails(t *testing.T) {
+	for _, claim := range []string{"", "1"} {
+		r := httptest.NewRequest(http.MethodPost, "/a", nil)
+		r.Header.Set(fence.TokenHeader, "5")
+		r.Header.Set(fence.ClaimHeader, claim)
+		w := httptest.NewRecorder()
+		fence.Handler(broken{}, nil, http.NotFoundHandler()).ServeHTTP(w, r)
+		if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "away") {
+			t.Errorf("claim %q: %d %s", claim, w.Code, w.Body)
+		}
 	}
 }
 

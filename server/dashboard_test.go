@@ -196,6 +196,7 @@ func TestForms(t *testing.T) {
 		{"read", "verb=pause&kind=job&name=x&reason=r", 403, "role"},
 		{"operate", "verb=forget&kind=job&name=x", 403, "role"},
 		{"operateteam/", "verb=trigger&kind=job&name=x", 403, "begin with"},
+		{"operateteam/", "verb=retry&kind=element&job=other&name=team/x", 403, "begin with"},
 		{"operate", "verb=trigger&kind=job&name=x", 404, "no such job"},
 		{"operate", "verb=explode&name=x", 400, "no such action"},
 		{"operate", "verb=pause&kind=job&name=x", 400, "reason"},

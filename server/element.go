@@ -143,6 +143,10 @@ func (c *call) claim() (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.Token = el.Token
+	if err := c.stillMayHold(t, repeated); err != nil {
+		return nil, err
+	}
 	return t.claimed(el), nil
 }
 

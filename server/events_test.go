@@ -9,6 +9,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -414,4 +416,91 @@ func TestManyChanges(t *testing.T) {
 			t.Errorf("%d events", len(all))
 		}
 	}
+}
+
+// The last event of a batch alone has its ID: a client that received a part of it, and gives the ID that it has, gets the whole again.
+func TestOnlyTheLastOfABatchHasTheID(t *testing.T) {
+	got := string((&call{}).batch(time.UnixMilli(7), []event{{"a", "", []byte("1")}, {"b", "", []byte("2")}}))
+	if want := "event: a\ndata: 1\n\nid: 7\nevent: b\ndata: 2\n\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Who connects again is told what happened somewhat before the last event, too: the clock of who has recorded it may be behind.
+func TestEventsOverlap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := soloisttest.NewReplica(t, soloisttest.NewStore(), soloist.Config{})
+		job := soloist.Job{Name: "report", Schedule: soloist.At(time.Now().Add(time.Second)), Do: func(context.Context, soloist.Run) error { return nil }}
+		running, stop := context.WithTimeout(t.Context(), 3*time.Second)
+		defer stop()
+		if err := c.Run(running, job); err != nil {
+			t.Fatal(err)
+		}
+		s, err := New(c, Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for ahead, told := range map[time.Duration]bool{eventOverlap / 2: true, 2 * eventOverlap: false} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			r := httptest.NewRequestWithContext(ctx, "GET", "http://localhost/v1/events", nil)
+			r.Header.Set(eventHeader, strconv.FormatInt(time.Now().Add(ahead).UnixMilli(), 10))
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, r)
+			cancel()
+			if strings.Contains(w.Body.String(), "event: ended") != told {
+				t.Errorf("with an event of %v after the end of a run: %s", ahead, w.Body)
+			}
+		}
+		s.Drain()
+		time.Sleep(readWithin)
+	})
+}
+
+// What one batch tells: a name that has passed on was freed and taken, a manual run that was asked for is a change of its job, and what began before an instant is
+// not told after it.
+func TestWhatIsAChange(t *testing.T) {
+	at := time.UnixMilli(1000)
+	names := func(events []event) (all string) {
+		for _, e := range events {
+			all += e.name + " "
+		}
+		return all
+	}
+	lease := func(token int64) *soloist.LeaseInfo {
+		return &soloist.LeaseInfo{Kind: soloist.KindLock, Name: "x", Holder: "a#1", Token: token}
+	}
+	if got := names(leaseChanges(lease(1), lease(2), at)); got != "freed taken " {
+		t.Errorf("a lock that has passed on: %q", got)
+	}
+	if got := names(leaseChanges(lease(1), lease(1), at)); got != "" {
+		t.Errorf("a lock that is still held: %q", got)
+	}
+	old := soloist.JobInfo{Name: "tick"}
+	asked := old
+	asked.Manual = !old.Manual
+	if got := names(jobChanges(&old, &asked)); got != "job " {
+		t.Errorf("a manual run that was asked for: %q", got)
+	}
+	s := newSnapshot()
+	running := &soloist.RunInfo{Since: at}
+	s.jobs = &listed[soloist.JobInfo]{at: at, items: []soloist.JobInfo{{Name: "tick", Running: running}}}
+	if got := names(s.since(at)) + names(s.since(at.Add(-time.Millisecond))); got != "started " {
+		t.Errorf("a run that began at an instant, of those after it and after an earlier one: %q", got)
+	}
+}
+
+// Who has changed something and looks sees it: of what is shown then, all was read after that.
+func TestWhatIsShownWasReadSince(t *testing.T) {
+	inSlowBubble(t, func(t *testing.T, s *Server, _ *soloist.Client) {
+		for range 3 {
+			at := time.Now()
+			read, ok := s.watch.since(t.Context(), at)
+			for i, list := range lists {
+				if !ok || list.at(read).Before(at) {
+					t.Errorf("list %d was read %v before", i, at.Sub(list.at(read)))
+				}
+			}
+			time.Sleep(time.Millisecond)
+		}
+	})
 }

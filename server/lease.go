@@ -239,22 +239,27 @@ func (c *call) acquire(p primitive) (any, error) {
 	return t.response(left), nil
 }
 
-// grant acquires the lease of a ticket. A caller whose token went while it waited does not get the lease: it is released, or, if a repeated
-// request may have it, ends with its TTL.
+// grant acquires the lease of a ticket.
 func (c *call) grant(ctx context.Context, t ticket, opts soloist.Options, repeated bool) (ticket, time.Duration, error) {
 	got, left, err := c.server.client.With(opts).Detached().Acquire(ctx, t.detached(), repeated)
 	if err != nil {
 		return t, 0, err
 	}
 	t.Token, t.Permit, t.Plain = got.Token, got.Permit, got.Plain
+	return t, left, c.stillMayHold(t, repeated)
+}
+
+// stillMayHold returns the problem of a caller whose token went while it waited for the lease of a ticket. The lease is released, or, if a repeated
+// request may have it, ends with its TTL.
+func (c *call) stillMayHold(t ticket, repeated bool) error {
 	if c.stillKnown() {
-		return t, left, nil
+		return nil
 	}
 	if !repeated {
 		t.AtLeast = 0 // nothing was done under the lease
 		c.giveBack(t)
 	}
-	return t, 0, unauthenticated()
+	return unauthenticated()
 }
 
 // giveBack releases a lease that its caller does not have any more.

@@ -303,8 +303,12 @@ func TestRightsAreReplaced(t *testing.T) {
 // A request that waits for a lease does not get it with a token that went meanwhile, and the next one does. The new file has the name of the
 // token for another secret.
 func TestWaitingWithATokenThatIsGone(t *testing.T) {
-	for _, path := range []string{"/v1/locks/x/acquire", "/v1/locks/x/hold"} {
+	for path, body := range map[string]any{
+		"/v1/locks/x/acquire": AcquireRequest{Wait: 600, AtLeast: 60}, "/v1/locks/x/hold": AcquireRequest{Wait: 600, AtLeast: 60},
+		"/v1/elements/job/x/claim": ElementRequest{Wait: 600},
+	} {
 		t.Run(path, func(t *testing.T) {
+			taken := strings.Replace(path, "/hold", "/acquire", 1)
 			synctest.Test(t, func(t *testing.T) {
 				old, secrets := newTokens(t)
 				newer, newSecrets := newTokens(t)
@@ -325,14 +329,14 @@ func TestWaitingWithATokenThatIsGone(t *testing.T) {
 					}
 					return response.StatusCode, text
 				}
-				status, text := do("/v1/locks/x/acquire", secrets["operate"], nil)
+				status, text := do(taken, secrets["operate"], nil)
 				var first LeaseResponse
 				if err := json.Unmarshal(text, &first); status != http.StatusOK || err != nil {
 					t.Fatalf("%d: %s: %v", status, text, err)
 				}
 				waited := make(chan int)
 				go func() {
-					status, _ := do(path, secrets["operate"], AcquireRequest{Wait: 600, AtLeast: 60})
+					status, _ := do(path, secrets["operate"], body)
 					waited <- status
 				}()
 				synctest.Wait()
@@ -343,7 +347,7 @@ func TestWaitingWithATokenThatIsGone(t *testing.T) {
 				if status := <-waited; status != http.StatusUnauthorized {
 					t.Errorf("waiting with a token that is gone: %d", status)
 				}
-				if status, text := do("/v1/locks/x/acquire", newSecrets["operate"], nil); status != http.StatusOK {
+				if status, text := do(taken, newSecrets["operate"], nil); status != http.StatusOK {
 					t.Errorf("the next one: %d: %s", status, text)
 				}
 			})

@@ -245,6 +245,9 @@ func TestRefusals(t *testing.T) {
 		if len(claims) != 2 || value(claims[1], "soloist.outcome") != "done" || value(claims[1], "soloist.parent") != "invoices" {
 			t.Errorf("claims of elements: %v", claims)
 		}
+		if claims[1].Status.Code == codes.Error {
+			t.Error("that an element is processed already is a failure")
+		}
 	})
 }
 
@@ -339,3 +342,15 @@ func (dropped) OnStart(context.Context, sdk.ReadWriteSpan) {}
 func (dropped) OnEnd(sdk.ReadOnlySpan)                     {}
 func (dropped) Shutdown(context.Context) error             { return nil }
 func (dropped) ForceFlush(context.Context) error           { return nil }
+
+// The span of a run that AtMost has ended is a failure, and not a loss.
+func TestOverrunIsNoLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t)
+		_ = w.With(soloist.Options{AtMost: time.Minute}).Do(background, "x", func(ctx context.Context, _ *soloist.Lease) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		want(t, w.one(t, "run lock"), map[attribute.Key]string{"soloist.outcome": soloist.OutcomeFailed})
+	})
+}

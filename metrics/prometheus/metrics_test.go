@@ -106,6 +106,9 @@ func TestRuns(t *testing.T) {
 				case 1:
 					return errors.New("not yet")
 				case 2:
+					if at := w.values(t)["last_success_timestamp_seconds{import}"]; at != 0 {
+						t.Errorf("last success at %f, after a failure", at)
+					}
 					panic("not yet")
 				}
 				stop()

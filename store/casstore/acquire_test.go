@@ -442,3 +442,57 @@ func TestAnUnknownWriteIsThatOfAllItsTasks(t *testing.T) {
 		t.Errorf("got %v, %v, want an unknown outcome of both releases", errs, err)
 	}
 }
+
+// An extension by less than what is left leaves the end where it is, however long ago the lease began.
+func TestShortExtensionProlongsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := casstore.New(newMemory(true), casstore.Config{})
+		g, err := acquire(t, s, store.Claim{Name: "a", Holder: "x", TTL: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Minute)
+		errs, err := s.Extend(t.Context(), []store.Extension{{Name: "a", Holder: "x", Token: g.Token, TTL: time.Minute}})
+		if err = errors.Join(append(errs, err)...); err != nil {
+			t.Fatal(err)
+		}
+		for r, err := range s.List(t.Context(), "a") {
+			if err != nil || r.Left != 10*time.Minute {
+				t.Errorf("%v are left, %v; want 10 minutes", r.Left, err)
+			}
+		}
+	})
+}
+
+// A liar is a backend that returns something else than it has done.
+type liar struct {
+	*memory
+	lie func(*casstore.Result)
+}
+
+func (b liar) Write(ctx context.Context, changes []casstore.Change) ([]casstore.Result, error) {
+	results, err := b.memory.Write(ctx, changes)
+	for i := range results {
+		b.lie(&results[i])
+	}
+	return results, err
+}
+
+// What a backend returns for a change is looked at: without a version, or with an item that the change cannot have made, nobody knows what was done.
+func TestBackendThatLies(t *testing.T) {
+	for name, lie := range map[string]func(*casstore.Result){
+		"no version": func(r *casstore.Result) { r.Version = "" },
+		"an item whose mark had to refuse the claim": func(r *casstore.Result) { r.Current.Record.Mark = 5 },
+		"no item":            func(r *casstore.Result) { r.Current = nil },
+		"an item of another": func(r *casstore.Result) { r.Current.Record.Write = "another" },
+		"an older token":     func(r *casstore.Result) { r.Current.Record.Token = 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newTaker()
+			s := casstore.New(liar{m, lie}, m.config())
+			if g, err := acquire(t, s, store.Claim{Name: "a", Holder: "x", TTL: time.Hour, Mark: 5}); !errors.Is(err, store.ErrUnknown) {
+				t.Errorf("%+v, %v; want unknown", g, err)
+			}
+		})
+	}
+}

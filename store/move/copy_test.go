@@ -130,6 +130,28 @@ func TestCopyLeavesWhatIsNotFree(t *testing.T) {
 	})
 }
 
+// TestRaisedTokensAreKept: a record whose token alone was raised is kept for as long as the options of that copy say.
+func TestRaisedTokensAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := memstore.New(), memstore.New()
+		out, err := before.Acquire(background, []store.Claim{{Name: "x", Holder: "h", TTL: time.Minute, Above: 1 << 55}})
+		if err = errors.Join(err, out[0].Err); err != nil {
+			t.Fatal(err)
+		}
+		leave(t, before, store.Release{Name: "x", Holder: "h", Token: out[0].Grant.Token, Mark: 7, Retain: store.Forever})
+		if report, err := move.Copy(background, before, after, move.OldDecides, move.Options{Next: move.NewDecides}); err != nil || report.Copied != 1 {
+			t.Fatalf("%+v, %v", report, err)
+		}
+		if report, err := move.Copy(background, before, after, move.NewDecides, move.Options{Retain: time.Hour}); err != nil || report.Copied != 1 {
+			t.Fatalf("%+v, %v", report, err)
+		}
+		time.Sleep(time.Hour)
+		if n, err := after.Sweep(background, 10); n != 1 || err != nil {
+			t.Errorf("after the hour for which it was to be kept, %d were forgotten, %v", n, err)
+		}
+	})
+}
+
 // TestHolderInTheNeighboringPhaseExcludes: in each pair of neighboring phases one holder keeps all others out, and tokens grow both ways.
 func TestHolderInTheNeighboringPhaseExcludes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

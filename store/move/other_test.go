@@ -120,3 +120,37 @@ func TestMovePromisesWhatBothStoresDo(t *testing.T) {
 		}
 	}
 }
+
+// A mark that only the store that does not decide has refuses a claim, which is told that record.
+func TestMarkOfTheOtherStoreAloneRefuses(t *testing.T) {
+	before, after := memstore.New(), memstore.New()
+	s := in(t, before, after, move.OldDecides)
+	g := take(t, s, "x", "h")
+	leave(t, s, store.Release{Name: "x", Holder: "h", Token: g.Token, Retain: store.Forever})
+	g = take(t, after, "x", "h") // half of a claim, and of its release
+	leave(t, after, store.Release{Name: "x", Holder: "h", Token: g.Token, Mark: 5, State: []byte("page 7"), Retain: store.Forever})
+	outs, err := s.Acquire(background, []store.Claim{{Name: "x", Holder: "next", TTL: time.Minute, Mark: 5}})
+	var done *store.DoneError
+	if err != nil || !errors.As(outs[0].Err, &done) || done.Record.Mark != 5 || string(done.Record.State) != "page 7" {
+		t.Errorf("got %+v, %v; want that all is done up to 5", outs, err)
+	}
+}
+
+// A grant makes states that differ agree, also where the marks do: as the store that decides has it.
+func TestStatesAgreeAfterAGrant(t *testing.T) {
+	before, after := memstore.New(), memstore.New()
+	for s, state := range map[store.Store]string{before: "page 7", after: "page 6"} {
+		g := take(t, s, "x", "h")
+		leave(t, s, store.Release{Name: "x", Holder: "h", Token: g.Token, Mark: 5, State: []byte(state), Retain: store.Forever})
+	}
+	s := in(t, before, after, move.OldDecides)
+	g := take(t, s, "x", "next")
+	if string(g.State) != "page 7" {
+		t.Errorf("the next holder is told %q", g.State)
+	}
+	for r, err := range after.List(background, "x") {
+		if err != nil || string(r.State) != "page 7" {
+			t.Errorf("the other store has %q, %v", r.State, err)
+		}
+	}
+}

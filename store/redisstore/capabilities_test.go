@@ -112,7 +112,7 @@ func TestExamine(t *testing.T) {
 	expect(s, "eviction", store.LevelOK, "noeviction")
 	expect(s, "memory", store.LevelOK, "used")
 	expect(s, "replication", store.LevelOK, "none")
-	expect(s, "round trip", store.LevelOK, "µs")
+	expect(s, "round trip", store.LevelOK, "in the middle of 5")
 	expect(s, "clock", store.LevelOK, "off this machine")
 	expect(s, "privileges", store.LevelOK, "default")
 	expect(s, "TLS", store.LevelOK, "")

@@ -1,0 +1,48 @@
+package soloist
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
+)
+
+// An unreadableStore is one whose records cannot be read for a while.
+type unreadableStore struct {
+	*memstore.Store
+	away atomic.Bool
+}
+
+func (s *unreadableStore) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if claims[0].Mark < 0 && s.away.Load() {
+		return nil, errors.New("away")
+	}
+	return s.Store.Acquire(ctx, claims)
+}
+
+// What a request for several TTLs may have been granted is looked for until the longest of them has ended.
+func TestOrphansOfSeveralTTLs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &unreadableStore{Store: memstore.New()}
+		c := forceClient(t, s)
+		claims := []store.Claim{{Name: "lock/long", Holder: "h", TTL: time.Minute}, {Name: "lock/short", Holder: "h", TTL: time.Second}}
+		if outs, err := s.Acquire(t.Context(), claims); err != nil || outs[0].Err != nil || outs[1].Err != nil {
+			t.Fatal(outs, err)
+		}
+		s.away.Store(true)
+		c.releaseOrphans(claims, c.clock.earliest())
+		time.Sleep(10 * time.Second)
+		s.away.Store(false)
+		time.Sleep(30 * time.Second)
+		if l, err := c.TryLock(t.Context(), "long"); err != nil {
+			t.Error(err)
+		} else if err := l.Release(); err != nil {
+			t.Error(err)
+		}
+	})
+}
