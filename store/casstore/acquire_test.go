@@ -3,6 +3,7 @@ package casstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -123,6 +124,48 @@ func TestNewcomerWaitsForAWholeLinger(t *testing.T) {
 			t.Errorf("who has released it: %v", err)
 		}
 	})
+}
+
+// TestTakeOverAfterOneLook: a process that looks now and then takes over from a dead holder one TTL and at most one look after its last renewal, and never sooner.
+func TestTakeOverAfterOneLook(t *testing.T) {
+	const ttl, look = 30 * time.Second, 7 * time.Second
+	for name, m := range map[string]*memory{"plain": newMemory(false), "tells": newMemory(true), "takes": newTaker(), "sequenced": newSequence()} {
+		for lag := time.Duration(0); lag < look; lag += time.Second { // from a look to the renewal after it
+			t.Run(fmt.Sprint(name, "/", lag), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					holder, other, died := open(m), open(m), make(chan time.Time, 1)
+					name := fmt.Sprint("name ", lag)
+					g, err := acquire(t, holder, store.Claim{Name: name, Holder: "dies", TTL: ttl})
+					if err != nil {
+						t.Fatal(err)
+					}
+					go func() {
+						time.Sleep(lag)
+						var last time.Time
+						for range 5 {
+							if errs, err := holder.Extend(background, []store.Extension{{Name: name, Holder: "dies", Token: g.Token, TTL: ttl}}); err != nil || errs[0] != nil {
+								t.Error(errs, err)
+							}
+							last = time.Now()
+							time.Sleep(ttl / 3)
+						}
+						died <- last
+					}()
+					for {
+						_, err := acquire(t, other, store.Claim{Name: name, Holder: "waits", TTL: ttl})
+						held := (*store.HeldError)(nil)
+						if !errors.As(err, &held) {
+							if late := time.Since(<-died) - ttl; err != nil || late < 0 || late > look {
+								t.Errorf("%v, %v after the TTL since the last renewal", err, late)
+							}
+							return
+						}
+						time.Sleep(min(held.Record.Left, look))
+					}
+				})
+			})
+		}
+	}
 }
 
 // A slow backend takes its time for each read.
