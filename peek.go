@@ -55,8 +55,7 @@ func peeking(name string) store.Claim {
 }
 
 func peeked(out store.Outcome) (store.Record, error) {
-	var done *store.DoneError
-	if errors.As(out.Err, &done) {
+	if done, ok := errors.AsType[*store.DoneError](out.Err); ok {
 		return done.Record, nil
 	}
 	return store.Record{}, out.Err

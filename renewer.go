@@ -270,6 +270,7 @@ func (l *Lease) early() time.Duration {
 
 // A departure is the set of leases to renew in a lane.
 type departure struct {
+	lane   lane
 	leases []*Lease
 	first  time.Time // when the first of them must
 }
@@ -290,7 +291,7 @@ func (r *renewer) board() ([]flight, time.Duration) {
 	}
 	due, next := r.departures(now)
 	var flights []flight
-	for lane, d := range due {
+	for _, d := range due {
 		if now.Before(d.first) { // none of them is due yet
 			next = soonest(next, d.first)
 			continue
@@ -299,16 +300,16 @@ func (r *renewer) board() ([]flight, time.Duration) {
 			slices.SortFunc(d.leases, func(a, b *Lease) int { return a.renewAt.Compare(b.renewAt) })
 		}
 		for leases := range slices.Chunk(d.leases, batchLimit) {
-			if r.flights[lane] == maxRenewals {
+			if r.flights[d.lane] == maxRenewals {
 				break // until one of them lands
 			}
-			r.flights[lane]++
+			r.flights[d.lane]++
 			for _, l := range leases {
 				l.flying, l.unconfirmed = l.flying+1, true
 				l.renewAt = now.Add(l.opts.TTL / 3)
 				next = soonest(next, l.renewAt)
 			}
-			flights = append(flights, flight{lane, leases})
+			flights = append(flights, flight{d.lane, leases})
 		}
 	}
 	r.renewAt = next
@@ -319,8 +320,7 @@ func (r *renewer) board() ([]flight, time.Duration) {
 }
 
 // departures returns the leases that are due now or soon, and when the first of the others is due. r.mu is held.
-func (r *renewer) departures(now time.Time) (due map[lane]*departure, next time.Time) {
-	due = map[lane]*departure{}
+func (r *renewer) departures(now time.Time) (due []*departure, next time.Time) {
 	for _, l := range r.leases {
 		if !now.Before(l.deadline) {
 			continue // expire ends it
@@ -330,11 +330,11 @@ func (r *renewer) departures(now time.Time) (due map[lane]*departure, next time.
 			continue
 		}
 		lane := lane{ttl: bits.Len64(uint64(l.opts.TTL)), again: l.unconfirmed}
-		d := due[lane]
-		if d == nil {
-			d = &departure{}
-			due[lane] = d
+		i := slices.IndexFunc(due, func(d *departure) bool { return d.lane == lane })
+		if i < 0 {
+			i, due = len(due), append(due, &departure{lane: lane})
 		}
+		d := due[i]
 		d.leases = append(d.leases, l)
 		d.first = soonest(d.first, l.renewAt)
 	}

@@ -45,21 +45,34 @@ func (e *Event) Releases(r store.Release) {
 
 // Answer completes the event of a claim with its outcome. What failed, and is not of the seam, is told by ResultOf.
 func (e *Event) Answer(out store.Outcome) {
-	held, refused := errors.AsType[*store.HeldError](out.Err)
-	done, passed := errors.AsType[*store.DoneError](out.Err)
-	e.Token, e.Seen, e.State = 0, 0, 0
-	switch {
-	case out.Err == nil:
-		e.Result, e.Token, e.Seen, e.State = Granted, out.Grant.Token, out.Grant.Mark, StateOf(out.Grant.State)
-	case refused && held.Record.Token == 0:
-		e.Result = Failed // a transaction has locked the record, and nobody knows what it will leave
-	case refused:
-		e.Result, e.Token = Held, held.Record.Token
-	case passed:
-		e.Result, e.Seen, e.State = Done, done.Record.Mark, StateOf(done.Record.State)
-	default:
-		e.Result = ResultOf(out.Err)
+	e.Result, e.Token = DecisionOf(out)
+	e.Seen, e.State = 0, 0
+	switch e.Result {
+	case Granted:
+		e.Seen, e.State = out.Grant.Mark, StateOf(out.Grant.State)
+	case Done:
+		if done, told := errors.AsType[*store.DoneError](out.Err); told {
+			e.Seen, e.State = done.Record.Mark, StateOf(done.Record.State)
+		}
 	}
+}
+
+// DecisionOf returns the result of a claim, and the token that was granted or that is in the way.
+func DecisionOf(out store.Outcome) (Result, int64) {
+	if out.Err == nil {
+		return Granted, out.Grant.Token
+	}
+	held, refused := errors.AsType[*store.HeldError](out.Err)
+	switch {
+	case refused && held.Record.Token == 0:
+		return Failed, 0 // a transaction has locked the record, and nobody knows what it will leave
+	case refused:
+		return Held, held.Record.Token
+	}
+	if _, done := errors.AsType[*store.DoneError](out.Err); done {
+		return Done, 0
+	}
+	return ResultOf(out.Err), 0
 }
 
 // ResultOf returns the result of an extension, a release, or a request as a whole that ended with err.

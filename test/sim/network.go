@@ -186,6 +186,7 @@ type verb[Q, A any] struct {
 	did      func(*proof.Event, *A)           // what the store did
 	unknown  func(error) A                    // the answer of an element that has none
 	adjust   func(*replica, *Q)               // to the store's clock
+	arrives  func(*proof.Event, *Q)           // notes what the store sees of it that was not known when it was sent
 	readjust func(*replica, *A)               // from the store's clock
 }
 
@@ -427,7 +428,7 @@ func (c *call[Q, A]) effect() ([]A, error) {
 	for i := range asked {
 		if c.spot[i] >= 0 {
 			e := &w.events[c.at+c.spot[i]]
-			c.note(e, &asked[i])
+			c.arrives(e, &asked[i])
 			e.Took = time.Since(w.begin)
 			c.did(e, &answers[i])
 		}
@@ -483,6 +484,7 @@ var acquires = verb[store.Claim, store.Outcome]{
 		return n.to().Acquire(ctx, claims)
 	},
 	note: noteClaim, told: toldOutcome, did: didOutcome, unknown: unknownOutcome, adjust: adjustClaim, readjust: readjustOutcome,
+	arrives: func(e *proof.Event, q *store.Claim) { e.TTL = q.TTL },
 }
 
 // Acquire is as in store.Store.
@@ -499,6 +501,7 @@ var extends = verb[store.Extension, error]{
 	do:     (*network).extend,
 	note:   noteExtension, told: toldError, did: didError, unknown: asIs,
 	adjust:   func(r *replica, q *store.Extension) { q.TTL = r.toStore(q.TTL, r.world.now()) },
+	arrives:  func(e *proof.Event, q *store.Extension) { e.TTL = q.TTL },
 	readjust: asTold,
 }
 
@@ -514,6 +517,7 @@ var releases = verb[store.Release, error]{
 	do:     (*network).release,
 	note:   noteRelease, told: toldError, did: didError, unknown: asIs,
 	adjust:   func(*replica, *store.Release) {},
+	arrives:  func(*proof.Event, *store.Release) {},
 	readjust: asTold,
 }
 
@@ -585,9 +589,7 @@ func toldOutcome(n *network, e *proof.Event, out *store.Outcome) {
 }
 
 func didOutcome(e *proof.Event, out *store.Outcome) {
-	var did proof.Event
-	did.Answer(*out)
-	e.Did, e.DidToken = did.Result, did.Token
+	e.Did, e.DidToken = proof.DecisionOf(*out)
 }
 
 func toldError(_ *network, e *proof.Event, err *error) { e.Result = proof.ResultOf(*err) }
@@ -652,6 +654,10 @@ func (n *network) Choose(ctx context.Context, names []string, claim store.Claim)
 			return []store.Outcome{{Grant: grant, Err: err}}, nil
 		},
 		note: func(e *proof.Event, q *store.Claim) {
+			noteClaim(e, q)
+			e.Name = names[0]
+		},
+		arrives: func(e *proof.Event, q *store.Claim) { // all of it: it may have been refused before, and arrive once more
 			noteClaim(e, q)
 			e.Name = names[chosen]
 		},
