@@ -153,9 +153,9 @@ func (a *detachedAttempt) acquire(ctx context.Context) (string, store.Grant, err
 	if c.opts.Wait != 0 && !me.untilFirst(ctx, c.ctx) {
 		return "", store.Grant{}, c.waited(ctx, t, me.held(t))
 	}
-	watching, stop := context.WithCancel(ctx)
-	defer stop()
-	var wake <-chan struct{}
+	var wake <-chan struct{} // nil without a subscription
+	stop := func() {}
+	defer func() { stop() }()
 	for poll := newBackoff(time.Second); ; {
 		name, out := a.ask()
 		var held *store.HeldError
@@ -166,8 +166,8 @@ func (a *detachedAttempt) acquire(ctx context.Context) (string, store.Grant, err
 			return "", store.Grant{}, t.named(out.Err)
 		}
 		if wake == nil {
-			var again bool
-			if wake, again = c.watch(watching, t); again {
+			stop()
+			if wake, stop = c.watch(ctx, t); wake != nil {
 				continue // a release between the refusal and the watch would not have been noticed
 			}
 		}

@@ -80,7 +80,7 @@ func (w *localWaiter) held(t target) *HeldError {
 }
 
 // busy reports whether other clients held the name when this client last asked for it. Then it is best to enter the
-// store's queue immediately.
+// store's queue, or to watch the name, before asking.
 func (w *localWaiter) busy() bool {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()

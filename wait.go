@@ -23,9 +23,10 @@ func (c *Client) wait(ctx context.Context, t target) (*Lease, error) {
 	if !me.untilFirst(ctx, c.ctx) || !c.outlast(ctx, t, me) {
 		return nil, c.waited(ctx, t, me.held(t))
 	}
-	var wake <-chan struct{}
-	var watching context.Context // of the subscription; nil before the first refusal
-	var last *HeldError          // the last refusal
+	var wake <-chan struct{} // nil without a subscription
+	stop := func() {}
+	defer func() { stop() }()
+	var last *HeldError // the last refusal
 	for poll := newBackoff(time.Second); ; {
 		if q, ok := c.storeQueue(t); ok && me.busy() {
 			l, err := c.waitInStoreQueue(ctx, q, t, me)
@@ -35,10 +36,19 @@ func (c *Client) wait(ctx context.Context, t target) (*Lease, error) {
 			}
 			c.noStoreQueue.Store(true)
 		}
+		subscribe := wake == nil
+		if subscribe && (last != nil || me.busy()) { // before the claim: a release between its refusal and the watch would not be noticed
+			stop()
+			wake, stop = c.watch(ctx, t)
+			subscribe = false
+		}
 		l, err := c.try(ctx, t)
 		held, isHeld := errors.AsType[*HeldError](err)
 		if !isHeld {
-			if err != nil && ctx.Err() != nil {
+			switch {
+			case err == nil && last == nil:
+				me.setBusy(false)
+			case err != nil && ctx.Err() != nil:
 				if last != nil && !errors.Is(err, ErrUnknown) { // it was not sent, so the last refusal is the reason
 					err = last
 				}
@@ -48,22 +58,16 @@ func (c *Client) wait(ctx context.Context, t target) (*Lease, error) {
 			return l, err
 		}
 		last = held
+		me.setBusy(true)
 		if _, ok := c.storeQueue(t); ok {
-			me.setBusy(true)
 			continue
 		}
-		if watching == nil {
-			var stop context.CancelFunc
-			watching, stop = context.WithCancel(ctx)
-			defer stop()
-		}
-		pause := last.Left + rand.N(20*time.Millisecond)
-		if wake == nil {
-			var again bool
-			if wake, again = c.watch(watching, t); again {
-				continue // a release between the refusal and the watch would not have been noticed
+		if subscribe {
+			if wake, stop = c.watch(ctx, t); wake != nil {
+				continue
 			}
 		}
+		pause := last.Left + rand.N(20*time.Millisecond)
 		if wake == nil { // the store does not notify of a release
 			pause = min(pause, poll.pause())
 		}
@@ -102,14 +106,19 @@ func (c *Client) outlast(ctx context.Context, t target, me *localWaiter) bool {
 	return true
 }
 
-// watch subscribes to releases of the target, if the store can notify.
-func (c *Client) watch(ctx context.Context, t target) (<-chan struct{}, bool) {
+// watch subscribes to releases of the target until stop is called. wake is nil if the store cannot notify, or does not do so in time.
+func (c *Client) watch(ctx context.Context, t target) (wake <-chan struct{}, stop context.CancelFunc) {
 	w, ok := store.As[store.Watcher](c.store)
 	if !ok {
-		return nil, false
+		return nil, func() {}
 	}
+	ctx, stop = context.WithCancel(ctx)
+	late := time.AfterFunc(c.cfg.RequestTimeout, stop)
 	wake, err := w.Watch(ctx, t.all())
-	return wake, err == nil
+	if err != nil || !late.Stop() {
+		return nil, stop
+	}
+	return wake, stop
 }
 
 // pause waits for d or for a release. It reports false if ctx or the client ended.

@@ -211,3 +211,94 @@ func TestLostSubscriptionIsMadeAnew(t *testing.T) {
 		}
 	})
 }
+
+// counted is a store that counts claims, and can be slow to watch.
+type counted struct {
+	wrapped
+
+	claims int
+	stuck  bool // Watch returns when its context has ended
+}
+
+func (c *counted) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	c.claims++
+	return c.Store.Acquire(ctx, claims)
+}
+
+func (c *counted) Queue(context.Context, store.Claim) (store.Grant, time.Duration, error) {
+	return store.Grant{}, 0, errors.ErrUnsupported
+}
+
+func (c *counted) Leave(context.Context, string, string) (bool, error) {
+	return false, errors.ErrUnsupported
+}
+
+func (c *counted) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
+	if c.stuck {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	w, _ := store.As[store.Watcher](c.Store)
+	return w.Watch(ctx, names)
+}
+
+// A waiter whose client was refused a name before watches the name first, and then asks once: it asked twice, since a release in between would not have been noticed.
+func TestBusyNameIsWatchedFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		a, asks := soloisttest.NewReplica(t, s, soloist.Config{}), &counted{wrapped: wrapped{s.Share()}}
+		b := clientOf(t, asks)
+		for i, want := range []int{3, 2, 2} { // the last claim is granted
+			l := mustLock(t, a, "x")
+			before := asks.claims
+			got := make(chan *soloist.Lease)
+			go func() {
+				mine, err := b.Lock(background, "x")
+				if err != nil {
+					t.Error(err)
+				}
+				got <- mine
+			}()
+			synctest.Wait()
+			if err := l.Release(); err != nil {
+				t.Fatal(err)
+			}
+			if err := (<-got).Release(); err != nil {
+				t.Fatal(err)
+			}
+			if n := asks.claims - before; n != want {
+				t.Errorf("wait %d: %d claims, want %d", i+1, n, want)
+			}
+		}
+		for i := range 2 { // nobody has it: the first claim is granted
+			before := asks.claims
+			l, err := b.Lock(background, "x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = l.Release()
+			if n := asks.claims - before; n != 1 {
+				t.Errorf("a free name, %d: %d claims, want 1", i+1, n)
+			}
+		}
+	})
+}
+
+// A store that does not come to watch a name does not keep a waiter from asking.
+func TestWatchThatIsStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		a, b := soloisttest.NewReplica(t, s, soloist.Config{}), clientOf(t, &counted{wrapped: wrapped{s.Share()}, stuck: true})
+		l := mustLock(t, a, "x")
+		time.AfterFunc(time.Hour, func() { _ = l.Release() })
+		for range 2 { // from the second time on it watches first
+			mine, err := b.Lock(background, "x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := mine.Release(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -118,6 +118,15 @@ func goals(rows []*row) []goal {
 	least("etcd", "B", "≥ 1.8 × concurrency.Mutex", many(m, "etcd", "B"), m.find("etcd", "B", "", "concurrency"), 1.8, rate)
 	least("etcd", "D", "tries of many ≥ 5 × concurrency.Mutex", many(m, "etcd", "D"), m.find("etcd", "D", "64", "concurrency"), 5, rate)
 	most("etcd", "C", "≤ 2.1 requests for each change of the owner", m.find("etcd", "C", "", us), 2.1, commands)
+	for _, crowd := range []struct {
+		backend string
+		most    float64
+	}{{"ZooKeeper", 8}, {"Consul", 25}, {"NATS", 8}} { // nothing there hands a name over
+		most(crowd.backend, "C", fmt.Sprintf("≤ %v requests for each change of the owner", crowd.most), m.find(crowd.backend, "C", "", us), crowd.most, commands)
+	}
+	for _, than := range [][2]string{{"ZooKeeper", "zk.Lock"}, {"Consul", "as Lock"}} {
+		least(than[0], "C", "more changes of the owner a second than "+than[1], m.find(than[0], "C", "", us), m.find(than[0], "C", "", than[1]), 1, rate)
+	}
 	for _, than := range [][2]string{{"ZooKeeper", "Curator"}, {"Consul", "as Lock"}} {
 		for _, letter := range []string{"A", "B", "D"} {
 			least(than[0], letter, "more a second than "+than[1], m.find(than[0], letter, "", us), m.find(than[0], letter, "", than[1]), 1, rate)

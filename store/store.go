@@ -140,7 +140,8 @@ func (r Record) Free() bool { return r.Left <= 0 }
 type Watcher interface {
 	// Watch returns a channel that receives a value after a release of any of the names. It is subscribed when it returns: a caller that
 	// then tries once more, and waits after that, misses no release. It may send more often; releases before the last value was received
-	// may share that value. The channel is closed when ctx ends, when the subscription is lost, and when the store is closed. Nothing is sent
+	// may share that value. A store may notify some of many waiters at once, and others up to five seconds later; these receive no value if somebody else has
+	// acquired the name by then, unless that lease can end sooner than the one before. The channel is closed when ctx ends, when the subscription is lost, and when the store is closed. Nothing is sent
 	// when a lease expires: a caller needs a timer for what is left of the lease that refused it.
 	Watch(ctx context.Context, names []string) (<-chan struct{}, error)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"math"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -86,6 +87,27 @@ func (s *Store) See(item Item) {
 	if item = s.checked(item.Name, item); item.Err == nil {
 		s.sights.see(item)
 	}
+}
+
+// Seen returns the item of a name as this process has seen it last.
+func (s *Store) Seen(name string) Item {
+	seen, _ := s.sights.of(name)
+	return seen.item
+}
+
+// Writer identifies the store, of whatever process, that has written an item; "" if nobody has.
+func Writer(item Item) string {
+	who, _, _ := strings.Cut(item.Record.Write, "-")
+	return who
+}
+
+// Freed reports whether a waiter that knows one item of a name should look again, since the name has another item now: the name was released, or can be free
+// sooner than the waiter expects. If the name was released and somebody else has it already, there is nothing to look for.
+func Freed(known, now Item) bool {
+	if now.Version == known.Version {
+		return false
+	}
+	return now.Err != nil || now.Version == "" || now.Record.Released || now.Record.Token != known.Record.Token && now.Record.TTL < known.Record.TTL
 }
 
 // stamp makes a record unique.

@@ -1,6 +1,8 @@
 package consulstore_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/consulstore"
 	"github.com/soloist-dev/soloist/test/servers"
@@ -236,5 +239,84 @@ func TestExamination(t *testing.T) {
 	}
 	if levels["servers"] != store.LevelWarning || levels["agent"] != store.LevelOK || levels["ACLs"] != store.LevelWarning || levels["rights"] != store.LevelOK {
 		t.Errorf("%+v", findings)
+	}
+}
+
+// TestCrowd: what a change of the owner costs while sixteen processes wait for a name. It cost 54 requests when each release had all of them claim.
+func TestCrowd(t *testing.T) {
+	servers.Long(t)
+	c, prefix := counting(t, shared(t).Addr), fresh()
+	clients := make([]*soloist.Client, 16)
+	for i := range clients {
+		clients[i] = clientOf(t, on(t, c.addr, prefix))
+	}
+	lock := func(ctx context.Context, i int) (func() error, error) {
+		l, err := clients[i].Lock(ctx, "crowd")
+		if err != nil {
+			return nil, err
+		}
+		return l.Release, nil
+	}
+	servers.Crowd(t, len(clients), 200, lock) // they learn how many they are
+	const changes = 300
+	cost := float64(c.count(func() { servers.Crowd(t, len(clients), changes, lock) })) / changes
+	t.Logf("%.1f requests for each change", cost)
+	if cost > 35 {
+		t.Errorf("a change of the owner costs %.1f requests", cost)
+	}
+}
+
+func clientOf(t testing.TB, s store.Store) *soloist.Client {
+	t.Helper()
+	c, err := soloist.New(s, soloist.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// TestSteppedBack: a process that has lost its races with a crowd looks at the name again although nobody claims it.
+func TestSteppedBack(t *testing.T) {
+	addr, prefix := shared(t).Addr, fresh()
+	loser := on(t, addr, prefix)
+	var crowd []*consulstore.Store
+	for range 8 {
+		crowd = append(crowd, on(t, addr, prefix))
+	}
+	g, err := acquire(background, crowd[0], "name", "w", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wake, err := loser.Watch(t.Context(), []string{"name"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 * len(crowd) {
+		if err := release(background, crowd[i%len(crowd)], "name", "w", g.Token); err != nil {
+			t.Fatal(err)
+		}
+		if _, open := <-wake; !open {
+			t.Fatal("the watch was lost")
+		}
+		if g, err = acquire(background, crowd[(i+1)%len(crowd)], "name", "w", time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := acquire(background, loser, "name", "l", time.Hour); !errors.Is(err, store.ErrHeld) {
+			t.Fatalf("got %v, want that it is held", err)
+		}
+	}
+	if err := release(background, crowd[0], "name", "w", g.Token); err != nil {
+		t.Fatal(err)
+	}
+	if _, open := <-wake; !open { // nobody claims it but the loser
+		t.Fatal("the watch was lost")
+	}
+	if _, err := acquire(background, loser, "name", "l", time.Hour); err != nil {
+		t.Error(err)
 	}
 }

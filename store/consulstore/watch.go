@@ -14,14 +14,18 @@ import (
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/casstore"
+	"github.com/soloist-dev/soloist/store/internal/stepback"
 )
 
-// watches follow names with blocking queries. Consul replies when the value of a key has been changed, renewals too. All that wait for a name share one query.
+// watches follow names with blocking queries. Consul replies when the value of a key has been changed, renewals too. All that wait for a name share one query. After a release all
+// processes that wait claim the name; those that are refused let some changes pass before they ask again, if they are many.
 type watches struct {
 	store  *Store
 	ctx    context.Context
 	cancel context.CancelFunc
 	work   sync.WaitGroup
+
+	contests stepback.Names
 
 	mu    sync.Mutex
 	names map[string]*watched
@@ -70,6 +74,9 @@ func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, err
 	}
 	if err := s.backend.check(ctx); err != nil {
 		return nil, err
+	}
+	if len(names) == 1 {
+		s.watches.contests.Enter(names[0], ctx.Done())
 	}
 	one := &wake{ch: make(chan struct{}, 1), names: slices.Compact(slices.Sorted(slices.Values(names)))}
 	all, err := s.watches.join(one)
@@ -139,10 +146,13 @@ func (w *watches) follow(ctx context.Context, name string, of *watched) {
 			return
 		}
 		w.store.See(item)
+		w.contests.Saw(name, casstore.Writer(item))
 		if first {
 			w.ready(of)
-		} else if now < index || freed(last, item) {
+		} else if now < index || casstore.Freed(last, item) {
+			w.contests.Woken(name)
 			w.wake(of)
+			w.contests.Await(name, ctx.Done())
 		}
 		if !first && item.Version == last.Version && now != 0 {
 			pause(ctx, quiet-time.Since(began))
@@ -160,11 +170,6 @@ func pause(ctx context.Context, d time.Duration) {
 	case <-time.After(d):
 	case <-ctx.Done():
 	}
-}
-
-// freed reports whether there was a release between two items of a name, as far as one can see.
-func freed(last, item casstore.Item) bool {
-	return item.Version != last.Version && (item.Err != nil || item.Version == "" || item.Record.Released || item.Record.Token != last.Record.Token)
 }
 
 // block returns the item of a name, and the index of Consul up to which it is known, when that is greater than another one, or after some time. With the index 0 it reads

@@ -189,6 +189,8 @@ func (b *backend) message(l *link, c casstore.Change, expected string) (*nats.Ms
 	}
 	if c.Record.Released {
 		m.Header.Set(headerReleased, "1")
+	} else {
+		m.Header.Set(headerLease, strconv.FormatInt(int64(c.Record.TTL), 10))
 	}
 	var err error
 	m.Data, err = jsonrecord.Encode(c.Record)

@@ -1,13 +1,16 @@
 package natsstore_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/natsstore"
 	"github.com/soloist-dev/soloist/test/servers"
@@ -152,9 +155,8 @@ func TestBatchWithAConflict(t *testing.T) {
 	}
 }
 
-// TestSubscriptions: a watch has one subscription for each name, and Close ends them.
+// TestSubscriptions: a watch has two subscriptions for each name, and Close ends them.
 func TestSubscriptions(t *testing.T) {
-
 	js, bucket := connect(t, shared(t).Addr), fresh()
 	s := made(t, js, natsstore.Config{Bucket: bucket})
 	if _, err := acquire(background, s, "a", "x", time.Hour); err != nil {
@@ -165,8 +167,8 @@ func TestSubscriptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := js.Conn().NumSubscriptions() - before; n != 2 {
-		t.Errorf("a watch has %d subscriptions, want one of the name and one of the leader's election", n)
+	if n := js.Conn().NumSubscriptions() - before; n != 3 {
+		t.Errorf("a watch has %d subscriptions, want two of the name and one of the leader's election", n)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -249,5 +251,97 @@ func woken(t *testing.T, wake <-chan struct{}) {
 		}
 	case <-time.After(servers.Patience):
 		t.Fatal("nobody was woken")
+	}
+}
+
+// TestCrowd: what a change of the owner costs while sixteen processes wait for a name. It cost 27 messages when each release had all of them claim. Here nobody but the one that the
+// server has chosen claims, however long that takes: so a release of which the chosen one did not hear, or for which the server chose one that has ended, would stop them all.
+func TestCrowd(t *testing.T) {
+	servers.Long(t)
+	addr, bucket := shared(t).Addr, fresh()
+	clients, meters := make([]*soloist.Client, 16), make([]meter, 16)
+	for i := range clients {
+		js := connect(t, addr)
+		of := open
+		if i == 0 {
+			of = made
+		}
+		s := of(t, js, natsstore.Config{Bucket: bucket})
+		natsstore.OnlyDrawn(s)
+		clients[i], meters[i] = clientOf(t, s), meter{js.Conn()}
+	}
+	lock := func(ctx context.Context, i int) (func() error, error) {
+		l, err := clients[i].Lock(ctx, "crowd")
+		if err != nil {
+			return nil, err
+		}
+		return l.Release, nil
+	}
+	const changes = 300
+	sent := uint64(0)
+	for _, m := range meters {
+		sent -= m.nc.Stats().OutMsgs
+	}
+	servers.Crowd(t, len(clients), changes, lock)
+	for _, m := range meters {
+		sent += m.nc.Stats().OutMsgs
+	}
+	cost := float64(sent) / changes
+	t.Logf("%.1f messages for each change", cost)
+	if cost > 10 {
+		t.Errorf("a change of the owner costs %.1f messages", cost)
+	}
+}
+
+func clientOf(t testing.TB, s store.Store) *soloist.Client {
+	t.Helper()
+	c, err := soloist.New(s, soloist.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// TestDrawn: a release wakes one of several processes, and another one when that one is gone, or does not claim the name.
+func TestDrawn(t *testing.T) {
+	addr, bucket := shared(t).Addr, fresh()
+	s := made(t, connect(t, addr), natsstore.Config{Bucket: bucket})
+	var all []<-chan struct{}
+	links := make([]jetstream.JetStream, 3)
+	for i := range links {
+		links[i] = connect(t, addr)
+		w, err := open(t, links[i], natsstore.Config{Bucket: bucket}).Watch(t.Context(), []string{"a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, w)
+	}
+	g, err := acquire(background, s, "a", "x", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := release(background, s, "a", "x", g.Token); err != nil {
+		t.Fatal(err)
+	}
+	first := 0
+	select {
+	case <-all[0]:
+	case <-all[1]:
+		first = 1
+	case <-all[2]:
+		first = 2
+	case <-time.After(servers.Patience):
+		t.Fatal("nobody was woken")
+	}
+	links[first].Conn().Close() // it dies before it claims
+	for i, w := range all {
+		if i != first {
+			woken(t, w)
+		}
 	}
 }

@@ -16,6 +16,7 @@ type Store struct {
 	*casstore.Store
 
 	backend *backend
+	watches watches
 	closing sync.Once
 	closed  chan struct{} // closed by Close
 	work    sync.WaitGroup
@@ -45,7 +46,7 @@ func New(js jetstream.JetStream, cfg Config) (*Store, error) {
 
 func open(l links, cfg Config) *Store {
 	b := &backend{links: l, cfg: cfg, subjects: subjects{cfg.Bucket}}
-	return &Store{Store: casstore.New(b, casstore.Config{Sequenced: true}), backend: b, closed: make(chan struct{})}
+	return &Store{Store: casstore.New(b, casstore.Config{Sequenced: true}), backend: b, watches: watches{leave: drawnFirst}, closed: make(chan struct{})}
 }
 
 // Close implements store.Store.

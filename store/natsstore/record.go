@@ -29,6 +29,7 @@ const (
 	headerSequence  = "Nats-Sequence"
 	headerMarker    = "Nats-Marker-Reason" // of a message with which the server says that it has removed one
 	headerReleased  = "Soloist-Released"   // of a message that may have made its name free
+	headerLease     = "Soloist-TTL"        // of any other message with a record: that of the lease, in nanoseconds
 )
 
 // gone reports whether a message says that there is no record.

@@ -163,6 +163,7 @@ var waitFlaws = []flaw{
 		return deaf(ctx, s, names)
 	}})},
 	{"watch-other-handle", "a handle is notified of its own releases only", ownReleases},
+	{"watch-unclaimed", "a release wakes one handle, whatever becomes of it", oneHandle},
 	{"watch-ends", "watches do not know of their context", always(bend{watch: func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error) {
 		return s.Watch(context.WithoutCancel(ctx), names)
 	}})},
@@ -210,6 +211,20 @@ func deaf(ctx context.Context, s *memstore.Store, names []string) (<-chan struct
 	}()
 	time.Sleep(time.Millisecond)
 	return out, nil
+}
+
+// oneHandle wakes the watches of the handle alone that was the first to watch.
+func oneHandle(testing.TB) bend {
+	var first *memstore.Store
+	return bend{watch: func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error) {
+		if first == nil {
+			first = s
+		}
+		if s != first {
+			return relay(ctx, s, slices.Clone(names), 0, 0)
+		}
+		return s.Watch(ctx, names)
+	}}
 }
 
 func ownReleases(testing.TB) bend {

@@ -17,6 +17,8 @@ var waitLaws = []law{
 		rule: "A watch is subscribed when Watch returns: a release right after that wakes it, even before anybody listens."},
 	{name: "watch-other-handle", needs: []need{watches, reopening}, check: watchOtherHandle,
 		rule: "A release by another handle wakes the watches of this one."},
+	{name: "watch-unclaimed", needs: []need{watches, reopening}, check: watchUnclaimed,
+		rule: "If nobody acquires a name after its release, each of its watches receives a value, of each handle."},
 	{name: "watch-ends", needs: []need{watches}, check: watchEnds,
 		rule: "The channel of a watch is closed when its context ends; other watches go on."},
 }
@@ -121,6 +123,21 @@ func watchOtherHandle(s *subject) {
 		s.wakes(w, "a release by the other handle")
 		cancel()
 		s.ends(w)
+	}
+}
+
+func watchUnclaimed(s *subject) {
+	handles := []*subject{s, s.reopen(), s.reopen()}
+	for range 3 {
+		l := s.take(s.name(), "a", hour)
+		var all []<-chan struct{}
+		for _, h := range handles {
+			all = append(all, h.watch(s.ctx, l.name))
+		}
+		s.released(l.ending())
+		for i, w := range all {
+			s.wakes(w, fmt.Sprintf("a release after which nobody acquires the name, in handle %d", i+1))
+		}
 	}
 }
 

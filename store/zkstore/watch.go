@@ -10,14 +10,18 @@ import (
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/casstore"
+	"github.com/soloist-dev/soloist/store/internal/stepback"
 )
 
-// watches are the watches of a store. ZooKeeper reports each change of a node, renewals too, once; so a watch is followed by a read that sets it again.
+// watches are the watches of a store. ZooKeeper reports each change of a node, renewals too, once; so a watch is followed by a read that sets it again. After a release all
+// who wait claim the name; those who are refused let some changes pass before they read, if they are many.
 // The client cannot take a watch back. So one that nobody waits for stays until the node changes, and serves whoever waits for the name next.
 type watches struct {
 	store  *Store
 	ctx    context.Context
 	cancel context.CancelFunc
+
+	contests stepback.Names
 
 	mu    sync.Mutex
 	names map[string]*watched
@@ -26,7 +30,9 @@ type watches struct {
 // A watched is a name with those who wait for its release.
 type watched struct {
 	wakes []*wake
-	set   chan struct{} // closed while ZooKeeper watches the node
+	left  chan struct{} // closed while nobody waits
+	away  bool          // ZooKeeper does not watch the node, and is not asked to yet
+	set   chan struct{} // closed while ZooKeeper watches the node, or the name is left to others for a moment
 }
 
 // A wake is the channel of one call of Watch.
@@ -51,6 +57,9 @@ func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, err
 	conn, err := s.backend.conns.get(ctx)
 	if err != nil {
 		return nil, wrap("watching", err)
+	}
+	if len(names) == 1 {
+		s.watches.contests.Enter(names[0], ctx.Done())
 	}
 	one := &wake{ch: make(chan struct{}, 1), names: slices.Compact(slices.Sorted(slices.Values(names)))}
 	all, err := s.watches.join(conn, one)
@@ -89,6 +98,9 @@ func (w *watches) join(conn *zk.Conn, one *wake) (all []chan struct{}, err error
 			}
 			w.names[name] = of
 		}
+		if len(of.wakes) == 0 {
+			of.left = make(chan struct{})
+		}
 		of.wakes = append(of.wakes, one)
 		all = append(all, of.set)
 	}
@@ -105,11 +117,12 @@ func (w *watches) follow(conn *zk.Conn, name string, of *watched) {
 			return
 		}
 		w.store.See(item)
-		w.confirm(of, !first && freed(last, item))
+		w.contests.Saw(name, casstore.Writer(item))
+		w.confirm(name, of, !first && casstore.Freed(last, item))
 		last = item
 		select {
 		case event := <-events:
-			if event.Err != nil || event.Type == zk.EventNotWatching || !w.changed(name, of) {
+			if event.Err != nil || event.Type == zk.EventNotWatching || !w.stepBack(name, of) || !w.changed(name, of) {
 				return
 			}
 		case <-w.ctx.Done():
@@ -136,16 +149,27 @@ func (b *backend) watch(conn *zk.Conn, name string) (casstore.Item, <-chan zk.Ev
 	}
 }
 
-// freed reports whether there was a release between two items of a name, as far as one can see.
-func freed(last, item casstore.Item) bool {
-	return item.Version != last.Version && (item.Err != nil || item.Version == "" || item.Record.Released || item.Record.Token != last.Record.Token)
+// stepBack leaves a name to others for a moment if its waiters were woken and had no luck. It returns false if nobody waits any more.
+func (w *watches) stepBack(name string, of *watched) bool {
+	w.mu.Lock()
+	of.away = true
+	left := of.left
+	w.mu.Unlock()
+	w.contests.Await(name, left)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	of.away = false
+	return w.names[name] == of
 }
 
 // confirm notes that ZooKeeper watches a name, and wakes those who wait for it if it was released before that.
-func (w *watches) confirm(of *watched, freed bool) {
+func (w *watches) confirm(name string, of *watched, freed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	close(of.set)
+	if freed && len(of.wakes) > 0 {
+		w.contests.Woken(name)
+	}
 	for _, one := range of.wakes {
 		if freed && !one.closed {
 			select {
@@ -202,8 +226,17 @@ func (w *watches) endLocked(one *wake) {
 		one.stop()
 	}
 	for _, name := range one.names {
-		if of := w.names[name]; of != nil {
-			of.wakes = slices.DeleteFunc(slices.Clone(of.wakes), func(other *wake) bool { return other == one })
+		of := w.names[name]
+		if of == nil || !slices.Contains(of.wakes, one) {
+			continue
+		}
+		of.wakes = slices.DeleteFunc(slices.Clone(of.wakes), func(other *wake) bool { return other == one })
+		if len(of.wakes) > 0 {
+			continue
+		}
+		close(of.left)
+		if of.away { // the next one to wait begins anew
+			delete(w.names, name)
 		}
 	}
 }
