@@ -373,3 +373,64 @@ func TestLeavingIsRepeated(t *testing.T) {
 		}
 	})
 }
+
+// askedFor counts the requests for names, and those among them to wait in the queue.
+type askedFor struct {
+	*linedStore
+	asked, queued *atomic.Int64
+}
+
+func (s askedFor) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	s.asked.Add(1)
+	return s.linedStore.Acquire(ctx, claims)
+}
+
+func (s askedFor) Queue(ctx context.Context, c store.Claim) (store.Grant, time.Duration, error) {
+	s.asked.Add(1)
+	s.queued.Add(1)
+	return s.linedStore.Queue(ctx, c)
+}
+
+// A name that nobody else has any more is asked for without the queue again.
+func TestNameThatWasBusyOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := askedFor{newLined(), new(atomic.Int64), new(atomic.Int64)}
+		first, b := mustLock(t, clientOf(t, s.share()), "x"), clientOf(t, s)
+		time.AfterFunc(time.Second, func() { _ = first.Release() })
+		for i, want := range []bool{true, true, false} { // the second time it learns that it has the name to itself
+			before := s.queued.Load()
+			l, err := b.Lock(background, "x")
+			must(t, err)
+			must(t, l.Release())
+			if queued := s.queued.Load() > before; queued != want {
+				t.Errorf("call %d waits in the queue: %t, want %t", i+1, queued, want)
+			}
+		}
+	})
+}
+
+// Who waits behind another caller of its client asks the store nothing while that one has the name, however often it is renewed.
+func TestWhoWaitsBehindItsOwnClientAsksNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := askedFor{newLined(), new(atomic.Int64), new(atomic.Int64)}
+		first, b := mustLock(t, clientOf(t, s.share()), "x"), clientOf(t, s)
+		got := make(chan *soloist.Lease)
+		for range 2 {
+			go func() {
+				l, err := b.Lock(background, "x")
+				if err != nil {
+					t.Error(err)
+				}
+				got <- l
+			}()
+			synctest.Wait()
+		}
+		must(t, first.Release())
+		l := <-got
+		before := s.asked.Load()
+		time.Sleep(5 * time.Minute)
+		check(t, "requests for the name while the client has it", s.asked.Load()-before, 0)
+		must(t, l.Release())
+		must(t, (<-got).Release())
+	})
+}

@@ -118,6 +118,38 @@ func TestTheDeadArePassedBy(t *testing.T) {
 	}
 }
 
+// Whose place is over is passed by although its process lives, in a batch of releases as alone: nobody there waits any more.
+func TestWhosePlaceIsOverIsPassedBy(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	alive := reopen(t, s)
+	other := take(t, s, "other", "a", time.Hour)
+	listens := waits(alive, "other", "c")
+	places(t, s, "other", "c")
+	alive.hub.mu.Lock()
+	inbox := alive.hub.listen.inbox.Load()
+	alive.hub.mu.Unlock()
+	leases := []store.Release{take(t, s, "one", "a", time.Hour), take(t, s, "two", "a", time.Hour), take(t, s, "three", "a", time.Hour)}
+	if _, err := alive.Watch(t.Context(), []string{"one", "two", "three"}); err != nil { // so that their releases look at the line
+		t.Fatal(err)
+	}
+	for _, l := range leases {
+		if _, _, _, err := alive.stand(background, claim(l.Name, "b", time.Hour), inbox); !errors.Is(err, store.ErrHeld) {
+			t.Fatal(err)
+		}
+	}
+	run(t, s.pool, "UPDATE "+s.tables.line+" SET until = now() - interval '1 second' WHERE holder = 'b'")
+	release(t, s, leases[0])
+	errs, err := s.Release(background, leases[1:])
+	if err = errors.Join(append(errs, err)...); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range leases {
+		release(t, s, take(t, s, l.Name, "d", time.Minute))
+	}
+	release(t, s, other)
+	release(t, s, heir(t, alive, listens, "other", "c"))
+}
+
 // A process whose connection is lost while it waits asks again on the next one, at the place that it had.
 func TestWaitingGoesOnAfterALostConnection(t *testing.T) {
 	s := fresh(t, server(t).URL)

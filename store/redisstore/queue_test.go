@@ -114,11 +114,23 @@ func TestReleaseToTheDeadCanBeRepeated(t *testing.T) {
 		channels, err := admin.PubSubChannels(background, "{p:0}:i:*").Result()
 		return err == nil && len(channels) == 0
 	})
+	age := func() (age time.Duration) {
+		for r, err := range s.List(background, "name") {
+			if age = r.Age; err != nil {
+				t.Fatal(err)
+			}
+		}
+		return age
+	}
+	before := age()
 	held.Mark = 7
 	for range 2 {
 		if err := release(s, held); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if now := age(); now < before {
+		t.Errorf("the last grant was %v ago, and is %v ago after a hand-over that nobody heard", before, now)
 	}
 	out := acquire(t, s, "name", "b")
 	if out.Err != nil || out.Grant.Token <= held.Token || out.Grant.Mark != 7 || out.Grant.ExpiredAge != 0 {

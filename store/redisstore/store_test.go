@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -244,5 +245,31 @@ func TestSweepLeavesNothing(t *testing.T) {
 				t.Errorf("left behind: %q, %v", left, err)
 			}
 		})
+	}
+}
+
+// A sweep goes on after the names of one script, until it has forgotten as many as it may.
+func TestSweepGoesOn(t *testing.T) {
+	s := open(t, fresh(t, shared(t).URL, "timeout=5s"))
+	const names = 450
+	claims, releases := make([]store.Claim, names), make([]store.Release, names)
+	for i := range claims {
+		claims[i] = store.Claim{Name: fmt.Sprint("name ", i), Holder: "h", TTL: time.Minute}
+	}
+	outs, err := s.Acquire(background, claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, out := range outs {
+		releases[i] = store.Release{Name: claims[i].Name, Holder: "h", Token: out.Grant.Token}
+	}
+	errs, err := s.Release(background, releases)
+	if err = errors.Join(append(errs, err)...); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{400, 50, 0} {
+		if n, err := s.Sweep(background, 400); n != want || err != nil {
+			t.Errorf("a sweep of 400 forgot %d, %v; want %d", n, err, want)
+		}
 	}
 }

@@ -148,15 +148,25 @@ func TestRebootWithoutWallClock(t *testing.T) {
 }
 
 func TestTwoHostsAreNoticed(t *testing.T) {
-	path := newPath(t)
-	one := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}
-	two := &fakeHost{boot: "two", uptime: time.Minute, wall: 1e6 * time.Hour}
-	s := openWith(t, path, one.clocks())
-	take(t, s, "name", "a", time.Hour)
-	openWith(t, path, two.clocks())
-	one.pass(2 * time.Second)
-	_, err := try(s, "other", "a", time.Hour)
-	says(t, err, path, "another host")
+	for name, change := range map[string]func(*Store, store.Release) error{
+		"a claim": func(s *Store, _ store.Release) error { _, err := try(s, "other", "a", time.Hour); return err },
+		"an extension, which is one statement": func(s *Store, r store.Release) error {
+			errs, err := s.Extend(context.Background(), []store.Extension{{Name: r.Name, Holder: r.Holder, Token: r.Token, TTL: time.Hour}})
+			return errors.Join(append(errs, err)...)
+		},
+		"a release, which is one statement": func(s *Store, r store.Release) error { return tryRelease(s, r) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := newPath(t)
+			one := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}
+			two := &fakeHost{boot: "two", uptime: time.Minute, wall: 1e6 * time.Hour}
+			s := openWith(t, path, one.clocks())
+			r := take(t, s, "name", "a", time.Hour)
+			openWith(t, path, two.clocks())
+			one.pass(2 * time.Second)
+			says(t, change(s, r), path, "another host")
+		})
+	}
 }
 
 func TestClockKindsDoNotMix(t *testing.T) {
@@ -227,5 +237,52 @@ func TestTokensEnd(t *testing.T) {
 	exec(t, db, "UPDATE meta SET floor = 9223372036854775807")
 	if _, err := try(s, "new", "b", time.Minute); !errors.Is(err, store.ErrTokens) {
 		t.Errorf("above the highest floor: %v", err)
+	}
+}
+
+// How the wall clock stands to the file's is noted for the next boot, whether it was set forward or back.
+func TestWallClockIsNoted(t *testing.T) {
+	for _, step := range []time.Duration{time.Hour, -time.Hour} {
+		path := newPath(t)
+		host := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}
+		s := openWith(t, path, host.clocks())
+		noted := func() (wall int64) {
+			if err := raw(t, path).QueryRow("SELECT wall FROM meta").Scan(&wall); err != nil {
+				t.Fatal(err)
+			}
+			return wall
+		}
+		take(t, s, "before", "a", time.Hour)
+		was := noted()
+		host.wall += step
+		host.pass(2 * time.Second)
+		take(t, s, "after", "a", time.Hour)
+		if moved := time.Duration(noted() - was); moved != step {
+			t.Errorf("the wall clock was set by %v, and noted is %v", step, moved)
+		}
+	}
+}
+
+// Until when no other file may be made, should this one be deleted, is known of leases that are extended or released together, too.
+func TestWhatIsGivenTogetherIsKnown(t *testing.T) {
+	s := openAt(t, newPath(t))
+	a, b := take(t, s, "a", "x", time.Minute), take(t, s, "b", "x", time.Minute)
+	given := s.given.Load()
+	both := []store.Extension{{Name: "a", Holder: "x", Token: a.Token, TTL: time.Hour}, {Name: "b", Holder: "x", Token: b.Token, TTL: time.Hour}}
+	errs, err := s.Extend(context.Background(), both)
+	if err = errors.Join(append(errs, err)...); err != nil {
+		t.Fatal(err)
+	}
+	if later := time.Duration(s.given.Load() - given); later < 50*time.Minute {
+		t.Errorf("leases of an hour are known to end %v later than those of a minute", later)
+	}
+	given = s.given.Load()
+	a.Linger, b.Linger = 3*time.Hour, 3*time.Hour
+	errs, err = s.Release(context.Background(), []store.Release{a, b})
+	if err = errors.Join(append(errs, err)...); err != nil {
+		t.Fatal(err)
+	}
+	if later := time.Duration(s.given.Load() - given); later < time.Hour {
+		t.Errorf("lingers of three hours are known to end %v later than leases of an hour", later)
 	}
 }
