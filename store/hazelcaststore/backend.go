@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"math"
 	"slices"
 	"strings"
-	"sync"
 
+	"github.com/hazelcast/hazelcast-go-client"
 	"github.com/hazelcast/hazelcast-go-client/hzerrors"
 	"github.com/hazelcast/hazelcast-go-client/types"
 
@@ -21,16 +20,18 @@ import (
 // flights is how many requests of one batch are under way at once. The client sends them over the same connections.
 const flights = 16
 
-// page is how many entries a list reads at once.
-const page = 100
-
 // A backend is the entries of one map.
 type backend struct {
+	reader
+
 	connector *connector
 	cfg       Config
+}
 
-	mu    sync.Mutex
-	names []string // what Walk has found, in ascending order
+func newBackend(client hazelcast.Config, cfg Config) *backend {
+	b := &backend{connector: newConnector(client, cfg), cfg: cfg}
+	b.namesOf, b.read = b.keys, b.Read
+	return b
 }
 
 // session returns the session, unless its map was seen to be unusable.
@@ -52,15 +53,15 @@ func (b *backend) Read(ctx context.Context, names []string) ([]casstore.Item, er
 		return nil, err
 	}
 	items, errs := make([]casstore.Item, len(names)), make([]error, len(names))
-	parallel.Do(len(names), flights, func(i int) { items[i], errs[i] = b.read(ctx, s, names[i]) })
+	parallel.Do(len(names), flights, func(i int) { items[i], errs[i] = b.look(ctx, s, names[i]) })
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	return items, nil
 }
 
-// read requests the view of an entry: it does not come from a cache of the client, and contains whether the entry expires.
-func (b *backend) read(ctx context.Context, s *session, name string) (casstore.Item, error) {
+// look requests the view of an entry: it does not come from a cache of the client, and contains whether the entry expires.
+func (b *backend) look(ctx context.Context, s *session, name string) (casstore.Item, error) {
 	view, err := ask(ctx, b.connector, s, func() (*types.SimpleEntryView, error) { return s.entries.GetEntryView(ctx, name) })
 	switch {
 	case errors.Is(err, hzerrors.ErrHazelcastSerialization):
@@ -83,7 +84,7 @@ func (b *backend) lookOnce(ctx context.Context, s *session, name string) error {
 	if s.looked.Load() {
 		return nil
 	}
-	_, err := b.read(ctx, s, name)
+	_, err := b.look(ctx, s, name)
 	if err == nil || errors.Is(err, store.ErrUnusable) {
 		s.looked.Store(true)
 	}
@@ -138,7 +139,7 @@ func (b *backend) write(ctx context.Context, s *session, c casstore.Change) cass
 		}
 		return casstore.Result{Version: w.text}
 	}
-	now, err := b.read(ctx, s, c.Name)
+	now, err := b.look(ctx, s, c.Name)
 	if err != nil {
 		return casstore.Result{Err: unsure("writing", err)}
 	}
@@ -172,29 +173,8 @@ func (b *backend) takeBack(ctx context.Context, s *session, w write, why error) 
 	return why
 }
 
-// List implements casstore.Backend. It reads all names, and then the entries, some at a time: a map has no order of names.
-func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[casstore.Item, error] {
-	return func(yield func(casstore.Item, error) bool) {
-		names, err := b.namesOf(ctx, prefix)
-		for some := range slices.Chunk(names, page) {
-			var items []casstore.Item
-			if items, err = b.Read(ctx, some); err != nil {
-				break
-			}
-			for _, item := range items {
-				if (item.Version != "" || item.Err != nil) && !yield(item, nil) {
-					return
-				}
-			}
-		}
-		if err != nil {
-			yield(casstore.Item{}, err)
-		}
-	}
-}
-
-// namesOf returns the keys of the map that begin with a prefix, in ascending order.
-func (b *backend) namesOf(ctx context.Context, prefix string) (names []string, err error) {
+// keys returns the keys of the map that begin with a prefix, in ascending order.
+func (b *backend) keys(ctx context.Context, prefix string) (names []string, err error) {
 	s, err := b.session(ctx)
 	if err != nil {
 		return nil, err
@@ -214,33 +194,6 @@ func (b *backend) namesOf(ctx context.Context, prefix string) (names []string, e
 	}
 	slices.Sort(names)
 	return names, nil
-}
-
-// Walk implements casstore.Backend. The names are those that the map had when the walk began, and the cursor is the last one that was returned.
-func (b *backend) Walk(ctx context.Context, cursor string, n int) (items []casstore.Item, next string, err error) {
-	b.mu.Lock()
-	names := b.names
-	b.mu.Unlock()
-	if cursor == "" || names == nil {
-		if names, err = b.namesOf(ctx, ""); err != nil {
-			return nil, "", err
-		}
-	}
-	from, found := slices.BinarySearch(names, cursor)
-	if found {
-		from++
-	}
-	some := names[from:min(len(names), from+n)]
-	found = len(some) == n && from+n < len(names)
-	if items, err = b.Read(ctx, some); err != nil {
-		return nil, "", err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.names = nil; found {
-		b.names, next = names, some[n-1]
-	}
-	return slices.DeleteFunc(items, func(i casstore.Item) bool { return i.Version == "" && i.Err == nil }), next, nil
 }
 
 // Close implements casstore.Backend.

@@ -16,8 +16,12 @@ func (s *session) about() string {
 	return fmt.Sprintf("Hazelcast %s, members with data: %d", strings.Join(versions, " and "), s.members.count())
 }
 
-// Capabilities implements store.Prober. They are the same for every IMap: no setting of a cluster or a map makes it consistent.
+// Capabilities implements store.Prober. They are the same for every IMap: no setting of a cluster or a map makes it consistent. With CP they are known once a member has
+// shown that it has the CP Subsystem.
 func (s *Store) Capabilities(ctx context.Context) (store.Capabilities, error) {
+	if s.references != nil {
+		return s.references.capabilities(ctx)
+	}
 	session, err := s.backend.connector.get(ctx)
 	if err != nil {
 		return store.Capabilities{}, err
@@ -33,6 +37,9 @@ func (s *Store) Capabilities(ctx context.Context) (store.Capabilities, error) {
 
 // Examine implements store.Examiner.
 func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
+	if s.references != nil {
+		return s.references.examine(ctx)
+	}
 	session, err := s.backend.connector.get(ctx)
 	if err != nil {
 		return nil, err
@@ -82,4 +89,43 @@ func (s *Store) expiry(ctx context.Context) (store.Finding, error) {
 		return store.Finding{Subject: "expiry", Found: err.Error(), Level: store.LevelError, Fix: "set time-to-live-seconds and max-idle-seconds of the map to 0"}, nil
 	}
 	return store.Finding{Subject: "expiry", Found: "entries do not expire", Level: store.LevelOK}, nil
+}
+
+func (r *references) capabilities(ctx context.Context) (store.Capabilities, error) {
+	l, err := r.links.get(ctx)
+	if err != nil {
+		return store.Capabilities{}, err
+	}
+	return store.Capabilities{
+		Backend: "Hazelcast " + l.version + ", CP group " + groupName + ", map " + strings.TrimSuffix(r.prefix, ":"),
+		Scope:   store.ScopeFleet,
+		Fencing: store.Promise{Answer: store.Yes, Why: "each write is conditional on the one before, and a majority of the CP group decides it by Raft; a cluster whose CP members have all ended begins again, with tokens from a client's clock"},
+		Durable: store.Promise{Answer: store.No, Why: "the CP Subsystem is in the memory of its members: when a majority of them ends, nothing is granted any more, and all is lost"},
+		Waiting: store.Promise{Answer: store.No, Why: "waiters ask again"},
+	}, nil
+}
+
+// manyNames is when an operator should know that names stay.
+const manyNames = 100_000
+
+func (r *references) examine(ctx context.Context) ([]store.Finding, error) {
+	l, err := r.links.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names, err := r.objects(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	used := store.Finding{Subject: "names", Found: fmt.Sprintf("%d were used of this map since the CP group was made, and stay in memory", len(names)), Level: store.LevelOK}
+	if len(names) > manyNames {
+		used.Level, used.Fix = store.LevelWarning, "use names again, or another store: the CP Subsystem forgets no name"
+	}
+	return []store.Finding{
+		{Subject: "members", Found: "Hazelcast " + l.version, Level: store.LevelOK},
+		{Subject: "exclusion", Found: "a majority of the CP group decides, by Raft", Level: store.LevelOK},
+		{Subject: "durability", Found: "records are in memory: when a majority of the CP group ends, nothing is granted until the CP Subsystem is reset, which forgets everything", Level: store.LevelWarning,
+			Fix: "keep the CP members on different machines, and restart one at a time, after the one before was promoted to a CP member again"},
+		used,
+	}, nil
 }

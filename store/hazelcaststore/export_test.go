@@ -1,6 +1,31 @@
 package hazelcaststore
 
-import "github.com/soloist-dev/soloist/store/casstore"
+import (
+	"context"
+
+	"github.com/soloist-dev/soloist/store/casstore"
+)
 
 // Backend returns the records of a store as they are.
-func Backend(s *Store) casstore.Backend { return s.backend }
+func Backend(s *Store) casstore.Backend {
+	if s.references != nil {
+		return s.references
+	}
+	return s.backend
+}
+
+// TextData is the serialized form of a text.
+func TextData(text string) []byte { return textData(text) }
+
+// Overwrite writes any serialized form over a reference.
+func Overwrite(ctx context.Context, s *Store, name, from string, to []byte) (bool, error) {
+	l, err := s.references.links.get(ctx)
+	if err != nil {
+		return false, err
+	}
+	replied, err := l.do(ctx, request(typeCompareAndSet).group(l.group).text(s.references.prefix+name).data(textData(from)).data(to))
+	return err == nil && replied[0].content[atReply] != 0, err
+}
+
+// GroupName is the CP group.
+const GroupName = groupName

@@ -13,12 +13,13 @@ import (
 	"github.com/soloist-dev/soloist/store/casstore"
 )
 
-// A Store is a store.Store on a map of Hazelcast. It is safe for concurrent use. It is also a store.Chooser, a store.Sweeper, a
+// A Store is a store.Store on a map or a CP group of Hazelcast. It is safe for concurrent use. It is also a store.Chooser, a store.Sweeper, a
 // store.Pinger, a store.Clockless, a store.Prober and a store.Examiner.
 type Store struct {
 	*casstore.Store
 
-	backend *backend
+	backend    *backend    // nil with Config.CP
+	references *references // nil without
 }
 
 var (
@@ -64,12 +65,36 @@ func New(client hazelcast.Config, cfg Config) (*Store, error) {
 	if err := client.Validate(); err != nil {
 		return nil, &store.InvalidError{What: "client", Value: "of Hazelcast", Rule: "its configuration is not valid: " + err.Error()}
 	}
-	b := &backend{connector: newConnector(client, cfg), cfg: cfg}
+	if cfg.CP {
+		if err := reachable(client.Cluster); err != nil {
+			return nil, err
+		}
+		r := newReferences(client, cfg)
+		return &Store{Store: casstore.New(r, casstore.Config{CreateFirst: true}), references: r}, nil
+	}
+	b := newBackend(client, cfg)
 	return &Store{Store: casstore.New(b, casstore.Config{CreateFirst: true}), backend: b}, nil
 }
 
-// enough returns an error if the cluster has too few members.
+// reachable returns an error if the members cannot be found without the client library, which does not make the connections to the CP Subsystem.
+func reachable(c cluster.Config) error {
+	if c.Cloud.Enabled {
+		return &store.InvalidError{What: "CP", Value: "true", Rule: "give the addresses of the members, without Cloud"}
+	}
+	return nil
+}
+
+// enough returns an error if the cluster has too few members. With CP it reads the floor of tokens once, which is never 0 there: so the first grants of this process are
+// above it from the start.
 func (s *Store) enough(ctx context.Context) error {
+	if s.references != nil {
+		if s.references.floor.Load() {
+			return nil
+		}
+		err := s.Store.Ping(ctx)
+		s.references.floor.Store(err == nil)
+		return err
+	}
 	if s.backend.cfg.MinMembers == 0 {
 		return nil
 	}
@@ -131,8 +156,10 @@ func (s *Store) Extend(ctx context.Context, extensions []store.Extension) ([]err
 
 // Ping implements store.Pinger. With too few members its error is a *FewMembersError.
 func (s *Store) Ping(ctx context.Context) error {
-	if err := s.enough(ctx); err != nil {
-		return err
+	if s.references == nil {
+		if err := s.enough(ctx); err != nil {
+			return err
+		}
 	}
 	return s.Store.Ping(ctx)
 }

@@ -2,6 +2,7 @@ package hazelcaststore_test
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"io"
 	"net"
@@ -12,11 +13,11 @@ import (
 	"github.com/hazelcast/hazelcast-go-client"
 )
 
-// The types of the messages that change an entry: Map.PutIfAbsent, Map.ReplaceIfSame and Map.RemoveIfSame.
-var changing = map[uint32]bool{0x010e00: true, 0x010500: true, 0x010800: true}
+// The types of the messages that change an entry or a reference: Map.PutIfAbsent, Map.ReplaceIfSame, Map.RemoveIfSame and AtomicRef.CompareAndSet.
+var changing = map[uint32]bool{0x010e00: true, 0x010500: true, 0x010800: true, 0x0a0200: true}
 
-// aboutMaps is the service of the messages about entries, in the third byte of their types.
-const aboutMaps = 0x01
+// The services of the messages about entries and references, in the third byte of their types.
+const aboutMaps, aboutReferences = 0x01, 0x0a
 
 // A fate is what becomes of one message that changes an entry.
 type fate struct {
@@ -24,6 +25,7 @@ type fate struct {
 	twice   func() // called after the member has replied; then the message is sent again, and only the second reply reaches the client
 	silent  bool   // nothing reaches the client any more; without it and without twice, the connection breaks
 	refuse  int32  // the error that the client gets as a reply, instead of the connection that breaks
+	class   string // of that error
 }
 
 // A proxy passes one client's messages to a member.
@@ -59,7 +61,7 @@ func newProxy(t testing.TB, to string) *proxy {
 	return p
 }
 
-// config returns how to connect through the proxy alone.
+// config returns how to connect through the proxy alone, for which the client library needs Unisocket.
 func (p *proxy) config() hazelcast.Config {
 	c := config(p.listener.Addr().String())
 	c.Cluster.Unisocket = true
@@ -106,7 +108,7 @@ func (p *proxy) pass(l *link, m message) bool {
 	case changing[m.kind]:
 		p.writes.Add(1)
 		f = p.next.Swap(nil)
-	case m.kind>>16 == aboutMaps:
+	case m.kind>>16 == aboutMaps || m.kind>>16 == aboutReferences:
 		p.reads.Add(1)
 		if f = p.nextRead.Swap(nil); f == nil && p.refuseReads.Load() != 0 {
 			f = &fate{refuse: p.refuseReads.Load()}
@@ -117,7 +119,7 @@ func (p *proxy) pass(l *link, m message) bool {
 	}
 	defer p.met.Add(1)
 	if f.refuse != 0 {
-		_, err := l.client.Write(refusal(m.correlation, f.refuse))
+		_, err := l.client.Write(refusal(m.correlation, f.refuse, f.class))
 		return err == nil
 	}
 	if !f.forward {
@@ -176,7 +178,7 @@ func (l *link) replies() {
 }
 
 // refusal returns a message that replies with an error.
-func refusal(correlation uint64, code int32) (bytes []byte) {
+func refusal(correlation uint64, code int32, class string) (bytes []byte) {
 	const begin, end, null = 1 << 12, 1 << 11, 1 << 10
 	frame := func(flags uint16, content []byte) {
 		bytes = binary.LittleEndian.AppendUint32(bytes, uint32(6+len(content)))
@@ -188,7 +190,7 @@ func refusal(correlation uint64, code int32) (bytes []byte) {
 	frame(begin, nil)        // the causes
 	frame(begin, nil)
 	frame(0, binary.LittleEndian.AppendUint32(nil, uint32(code)))
-	frame(0, []byte("com.hazelcast.Error"))
+	frame(0, []byte(cmp.Or(class, "com.hazelcast.Error")))
 	frame(null, nil)
 	frame(begin, nil) // the stack
 	frame(end, nil)

@@ -62,6 +62,12 @@ func parseURL(text string) (*target, error) {
 		func() error { return t.parseOptions(query) },
 		func() (err error) { t.config, err = t.config.filled(); return err },
 		t.parseTLS,
+		func() error {
+			if t.config.CP && t.unisocket {
+				return storeurl.Invalid("option unisocket of the store's URL", "true", "leave it out with cp=true, which uses one connection at a time")
+			}
+			return nil
+		},
 	} {
 		if err := parse(); err != nil {
 			return nil, err
@@ -83,6 +89,7 @@ func (t *target) parseOptions(query string) error {
 	return storeurl.Parse(query, t.files.AddTo(map[string]storeurl.Option{
 		"cluster":          storeurl.Word(&t.cluster),
 		"minmembers":       storeurl.Count(&t.config.MinMembers),
+		"cp":               storeurl.Bool(&t.config.CP),
 		"unisocket":        storeurl.Bool(&t.unisocket),
 		"dialtimeout":      storeurl.DialTimeout(&t.dial),
 		"heartbeattimeout": storeurl.Duration(&t.heartbeat),

@@ -31,7 +31,9 @@ func TestURLs(t *testing.T) {
 		"hazelcast://host/map?minmembers=-1":       "number from 0",
 		"hazelcast://host/map?unisocket=maybe":     "true or false",
 		"hazelcast://host/map?dialtimeout=5":       "duration",
-		"hazelcast://host/map?cp=true":             "there is none of that name",
+		"hazelcast://host/map?cp=yes":              "true or false",
+		"hazelcast://host?cp=true&minmembers=2":    "a majority of the CP group decides",
+		"hazelcast://host?cp=true&unisocket=true":  "one connection at a time",
 		"hazelcast://host/map?cafile=x":            "tls=true",
 		"hazelcast://a,b/map?tls=true":             "servername=NAME",
 		"hazelcast:host/map":                       "hazelcast://USER",
@@ -43,7 +45,7 @@ func TestURLs(t *testing.T) {
 	}
 	for _, url := range []string{
 		"hazelcast://host", "hazelcast://u:p@a:5702,b,[::1]:5703/Map-1.x?cluster=prod&minmembers=2&unisocket=true&dialtimeout=1s&heartbeattimeout=3s",
-		"hazelcast://10.0.0.1,10.0.0.2/k?tls=true&servername=x", "hazelcast://10.0.0.1/k?tls=true",
+		"hazelcast://10.0.0.1,10.0.0.2/k?tls=true&servername=x", "hazelcast://10.0.0.1/k?tls=true", "hazelcast://a,b:5702/k?cp=true",
 	} {
 		s, err := hazelcaststore.OpenURL(background, url)
 		if err != nil {
@@ -62,6 +64,8 @@ func TestURLs(t *testing.T) {
 func TestConfigs(t *testing.T) {
 	failover := config("host")
 	failover.Failover.Enabled = true
+	cloud := config("host")
+	cloud.Cluster.Cloud.Enabled = true
 	wrong := config("host")
 	wrong.Cluster.HeartbeatTimeout = -1
 	for text, test := range map[string]struct {
@@ -70,6 +74,8 @@ func TestConfigs(t *testing.T) {
 	}{
 		"200 letters":       {config("host"), hazelcaststore.Config{Map: "*"}},
 		"or 0 for any":      {config("host"), hazelcaststore.Config{MinMembers: -1}},
+		"without Cloud":     {cloud, hazelcaststore.Config{CP: true}},
+		"the CP group":      {config("host"), hazelcaststore.Config{CP: true, MinMembers: 2}},
 		"another cluster":   {failover, hazelcaststore.Config{}},
 		"heartbeat timeout": {wrong, hazelcaststore.Config{}},
 	} {

@@ -5,6 +5,7 @@ package servers
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,14 +13,18 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"text/template"
 	"time"
 )
 
-// hazelcastJar is a member of Hazelcast as it is published. It has no CP Subsystem, which 5.5 and later have only with a license.
-const hazelcastJar = "com.hazelcast:hazelcast:5.5.0"
+// The versions of Hazelcast, as they are published. 5.5 and later have a CP Subsystem only with a license.
+const (
+	hazelcast54 = "5.4.0"
+	hazelcast55 = "5.5.0"
+)
 
 //go:embed testdata/hazelcast.xml
 var hazelcastXML string
@@ -37,6 +42,8 @@ type HazelcastServer struct {
 
 // hazelcastMember is what the configuration of a member is made of.
 type hazelcastMember struct {
+	Version      string
+	CP           int // how many members of the CP Subsystem there are to be; 0 turns it off
 	Host, Public string
 	Port         int
 	Members      []string
@@ -46,14 +53,25 @@ type hazelcastMember struct {
 // Hazelcast starts a cluster of one member. The map "expiring" has a time to live.
 func Hazelcast(t Test) *HazelcastServer {
 	t.Helper()
+	return oneHazelcast(t, hazelcast55)
+}
+
+// HazelcastUnsafe starts a cluster of one member of 5.4 whose CP Subsystem is off: its structures work, without Raft.
+func HazelcastUnsafe(t Test) *HazelcastServer {
+	t.Helper()
+	return oneHazelcast(t, hazelcast54)
+}
+
+func oneHazelcast(t Test, version string) *HazelcastServer {
+	t.Helper()
 	port := FreePort(t)
-	return startHazelcast(t, hazelcastMember{Host: "127.0.0.1", Public: address(port), Port: port, Members: []string{address(port)}, Majority: 2})
+	return startHazelcast(t, hazelcastMember{Version: version, Host: "127.0.0.1", Public: address(port), Port: port, Members: []string{address(port)}, Majority: 2})
 }
 
 func startHazelcast(t Test, m hazelcastMember) *HazelcastServer {
 	t.Helper()
 	java := Program(t, "Java", "java")
-	path, dir := jars(t, hazelcastJar), Directory(t)
+	path, dir := jars(t, artifact("com.hazelcast:hazelcast:"+m.Version)), Directory(t)
 	var xml strings.Builder
 	if err := hazelcastTemplate.Execute(&xml, m); err != nil {
 		t.Fatalf("writing the configuration of Hazelcast: %v", err)
@@ -107,9 +125,13 @@ func (s *HazelcastServer) Safe(members int) bool {
 type HazelcastCluster struct {
 	Members []*HazelcastServer
 
-	mu    sync.Mutex
-	alone int // the member that is cut off, or -1
-	links map[net.Conn][2]int
+	like   hazelcastMember // what the members are, but for their addresses
+	public []string        // where the members reach each other
+
+	mu     sync.Mutex
+	alone  int // the member that is cut off, or -1
+	links  map[net.Conn][2]int
+	before map[int]string // by the process of a member that was started again: what it was in the CP Subsystem
 }
 
 // hazelcastHost is the address of a member. A member connects from it, too, by which the others' proxies know it.
@@ -118,7 +140,19 @@ func hazelcastHost(i int) string { return fmt.Sprintf("127.0.0.%d", 11+i) }
 // NewHazelcastCluster starts a cluster of n members.
 func NewHazelcastCluster(t Test, n int) *HazelcastCluster {
 	t.Helper()
-	c := &HazelcastCluster{alone: -1, links: map[net.Conn][2]int{}}
+	return newHazelcastCluster(t, n, hazelcastMember{Version: hazelcast55})
+}
+
+// NewHazelcastCP starts a cluster of three members of 5.4 with the CP Subsystem, which is ready a moment after they have started.
+func NewHazelcastCP(t Test) *HazelcastCluster {
+	t.Helper()
+	return newHazelcastCluster(t, 3, hazelcastMember{Version: hazelcast54, CP: 3})
+}
+
+// newHazelcastCluster starts a cluster of n members that are as m.
+func newHazelcastCluster(t Test, n int, m hazelcastMember) *HazelcastCluster {
+	t.Helper()
+	c := &HazelcastCluster{alone: -1, links: map[net.Conn][2]int{}, before: map[int]string{}, like: m}
 	ports, public := make([]int, n), make([]string, n)
 	for i := range n {
 		ports[i] = FreePort(t)
@@ -130,10 +164,75 @@ func NewHazelcastCluster(t Test, n int) *HazelcastCluster {
 		public[i] = l.Addr().String()
 		go c.serve(l, n, i, fmt.Sprintf("%s:%d", hazelcastHost(i), ports[i]))
 	}
+	c.public = public
 	for i := range n {
-		c.Members = append(c.Members, startHazelcast(t, hazelcastMember{Host: hazelcastHost(i), Public: public[i], Port: ports[i], Members: public, Majority: n/2 + 1}))
+		m.Host, m.Public, m.Port, m.Members, m.Majority = hazelcastHost(i), public[i], ports[i], public, n/2+1
+		c.Members = append(c.Members, startHazelcast(t, m))
 	}
 	return c
+}
+
+// Join starts one more member, without the CP Subsystem, which ends with the test.
+func (c *HazelcastCluster) Join(t Test) *HazelcastServer {
+	t.Helper()
+	m, port := c.like, FreePort(t)
+	m.CP, m.Host, m.Public, m.Port, m.Members, m.Majority = 0, "127.0.0.1", address(port), port, append(slices.Clone(c.public), address(port)), 2
+	return startHazelcast(t, m)
+}
+
+// Replace makes a member that was started again one of the CP Subsystem, in place of the one that it was before, as an operator does. It is called until it reports that all
+// members are of the CP Subsystem and of a group.
+func (c *HazelcastCluster) Replace(m *HazelcastServer, group string) bool {
+	own := c.public[slices.Index(c.Members, m)]
+	c.mu.Lock()
+	before := c.before[m.PID()]
+	c.mu.Unlock()
+	all := m.cpMembers("members")
+	for _, found := range all {
+		switch {
+		case strings.NewReplacer("[", "", "]", "").Replace(found.Address) != own:
+		case before == "" || before == found.UUID:
+			before = found.UUID
+			m.change("members/" + found.UUID + "/remove")
+		}
+	}
+	c.mu.Lock()
+	c.before[m.PID()] = before
+	c.mu.Unlock()
+	switch {
+	case len(all) == 0 || before == "":
+		return false
+	case len(all) < len(c.Members):
+		m.change("members")
+		return false
+	}
+	return len(m.cpMembers("groups/METADATA")) == len(c.Members) && len(m.cpMembers("groups/"+group)) == len(c.Members)
+}
+
+// cpMembers returns the members of the CP Subsystem, or of a group, that a member knows.
+func (s *HazelcastServer) cpMembers(path string) (found []struct{ UUID, Address string }) {
+	client := http.Client{Timeout: 5 * time.Second}
+	response, err := client.Get("http://" + s.Addr + "/hazelcast/rest/cp-subsystem/" + path)
+	if err != nil {
+		return nil
+	}
+	defer response.Body.Close()
+	text, _ := io.ReadAll(response.Body)
+	var group struct{ Members any }
+	if json.Unmarshal(text, &group) == nil {
+		text, _ = json.Marshal(group.Members)
+	}
+	_ = json.Unmarshal(text, &found)
+	return found
+}
+
+// change asks a member to change the CP Subsystem.
+func (s *HazelcastServer) change(path string) {
+	client := http.Client{Timeout: 5 * time.Second}
+	response, err := client.Post("http://"+s.Addr+"/hazelcast/rest/cp-subsystem/"+path, "text/plain", strings.NewReader(HazelcastName+"&"))
+	if err == nil {
+		_ = response.Body.Close()
+	}
 }
 
 // serve passes connections to a member on. Those from members that cannot reach it are closed.
