@@ -137,20 +137,24 @@ type detachedAttempt struct {
 // acquire asks for the lease until it is granted, or refused and there is no time left to wait.
 func (a *detachedAttempt) acquire(ctx context.Context) (string, store.Grant, error) {
 	c, t := a.client, a.target
+	if c.opts.Wait == 0 {
+		name, out := a.ask()
+		return a.granted(ctx, name, out)
+	}
 	caller := ctx
-	if c.opts.Wait >= 0 {
+	if c.opts.Wait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = bounded(ctx, c.opts.Wait)
 		defer cancel()
 	}
-	if c.opts.Wait != 0 && a.kept { // the holder may have the lease already: then those before it in the queue wait for its end
+	if a.kept { // the holder may have the lease already: then those before it in the queue wait for its end
 		if name, out := a.ask(); !errors.Is(out.Err, ErrHeld) {
 			return a.granted(caller, name, out)
 		}
 	}
 	me := c.waiters.join(t.waitKey())
 	defer me.leave()
-	if c.opts.Wait != 0 && !me.untilFirst(ctx, c.ctx) {
+	if !me.untilFirst(ctx, c.ctx) {
 		return "", store.Grant{}, c.waited(ctx, t, me.held(t))
 	}
 	var wake <-chan struct{} // nil without a subscription
@@ -162,7 +166,7 @@ func (a *detachedAttempt) acquire(ctx context.Context) (string, store.Grant, err
 		switch {
 		case !errors.As(out.Err, &held):
 			return a.granted(caller, name, out)
-		case c.opts.Wait == 0 || ctx.Err() != nil || c.ctx.Err() != nil:
+		case ctx.Err() != nil || c.ctx.Err() != nil:
 			return "", store.Grant{}, t.named(out.Err)
 		}
 		if wake == nil {
@@ -181,7 +185,7 @@ func (a *detachedAttempt) acquire(ctx context.Context) (string, store.Grant, err
 	}
 }
 
-// granted returns the outcome of a request that was not refused. A grant for a caller that has gone is released, unless it is kept.
+// granted returns the outcome of a request. A grant for a caller that has gone is released, unless it is kept.
 func (a *detachedAttempt) granted(caller context.Context, name string, out store.Outcome) (string, store.Grant, error) {
 	if out.Err == nil && caller.Err() != nil && !a.kept {
 		return "", store.Grant{}, errors.Join(caller.Err(), a.client.releaseGrant(store.Claim{Name: name, Holder: a.claim.Holder}, out.Grant, time.Now()))
@@ -193,25 +197,26 @@ func (a *detachedAttempt) granted(caller context.Context, name string, out store
 func (a *detachedAttempt) ask() (string, store.Outcome) {
 	c := a.client
 	a.asked = c.clock.earliest()
-	bound, cancel := context.WithTimeout(context.Background(), 2*c.cfg.RequestTimeout)
-	defer cancel()
-	for wait := newBackoff(c.cfg.RequestTimeout / 8); ; {
-		name, out := c.claim(context.Background(), a.target, a.claim)
-		if !errors.Is(out.Err, ErrUnknown) {
-			return name, out
-		}
-		if wait.sleep(bound) {
-			continue
-		}
-		if !a.kept {
-			var claims []store.Claim
-			for _, name := range a.target.all() {
-				claims = append(claims, store.Claim{Name: name, Holder: a.claim.Holder, TTL: a.claim.TTL})
-			}
-			c.releaseOrphans(claims, a.asked)
-		}
+	over := time.Now().Add(2 * c.cfg.RequestTimeout)
+	name, out := c.claim(context.Background(), a.target, a.claim)
+	if !errors.Is(out.Err, ErrUnknown) {
 		return name, out
 	}
+	bound, cancel := context.WithDeadline(context.Background(), over)
+	defer cancel()
+	for wait := newBackoff(c.cfg.RequestTimeout / 8); wait.sleep(bound); {
+		if name, out = c.claim(context.Background(), a.target, a.claim); !errors.Is(out.Err, ErrUnknown) {
+			return name, out
+		}
+	}
+	if !a.kept {
+		var claims []store.Claim
+		for _, name := range a.target.all() {
+			claims = append(claims, store.Claim{Name: name, Holder: a.claim.Holder, TTL: a.claim.TTL})
+		}
+		c.releaseOrphans(claims, a.asked)
+	}
+	return name, out
 }
 
 // left returns how long the lease is certainly held. A holder may have had it before this call, so what is left is read from the record. A store without a

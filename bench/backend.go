@@ -39,11 +39,12 @@ type counts struct {
 	written  int64            // bytes to its log of writes
 	pushes   int64            // messages published, where they are counted
 	cpu      time.Duration    // of the server's processes
+	service  time.Duration    // processor time of the process between clients and server, if there is one
 }
 
 // since returns what was counted after before. sends are the commands that the contender's clients send, where they are counted by name.
 func (c counts) since(before counts, sends []string) counts {
-	d := counts{commands: c.commands - before.commands, written: c.written - before.written, cpu: c.cpu - before.cpu}
+	d := counts{commands: c.commands - before.commands, written: c.written - before.written, cpu: c.cpu - before.cpu, service: c.service - before.service}
 	for _, name := range sends {
 		d.commands += c.byName[name] - before.byName[name]
 		d.spent += c.micros[name] - before.micros[name]

@@ -15,10 +15,10 @@ import (
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
-// TestMain lets this binary be a waiting process of case C.
+// TestMain lets this binary be a waiting process of case C, or a service.
 func TestMain(m *testing.M) {
 	if isChild() {
-		if err := waitAsChild(context.Background()); err != nil {
+		if err := runAsChild(context.Background()); err != nil {
 			os.Exit(1)
 		}
 		return

@@ -66,14 +66,23 @@ func (b *bout) measure(ctx context.Context, letter string) ([]figure, error) {
 
 // counting returns how much the server has counted since it was called.
 func (b *bout) counting(ctx context.Context) (func() (counts, error), error) {
-	before, err := b.server.counted(ctx)
+	before, err := b.counted(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return func() (counts, error) {
-		after, err := b.server.counted(ctx)
+		after, err := b.counted(ctx)
 		return after.since(before, b.spec.sends), err
 	}, nil
+}
+
+// counted returns what the server has counted, and what the contender's own service has used.
+func (b *bout) counted(ctx context.Context) (counts, error) {
+	c, err := b.server.counted(ctx)
+	if s, is := b.c.(*service); is && err == nil {
+		c.service, err = s.spent()
+	}
+	return c, err
 }
 
 // repeat repeats op, with the server's counts.

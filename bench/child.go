@@ -9,7 +9,7 @@ import (
 	"github.com/soloist-dev/soloist/internal/load"
 )
 
-// How a waiting process of case C is told what it is: by these variables. They are of the benchmark's own servers.
+// How a waiting process of case C, or a service, is told what it is: by these variables. They are of the benchmark's own servers.
 const (
 	childBackend   = "SOLOIST_BENCH_BACKEND"
 	childContender = "SOLOIST_BENCH_CONTENDER"
@@ -25,14 +25,17 @@ func (b *bout) child() load.Command {
 	}
 }
 
-// isChild reports whether this process is a waiting one.
+// isChild reports whether this process is a waiting one, or a service.
 func isChild() bool { return os.Getenv(childBackend) != "" }
 
-// waitAsChild waits for the lock as it is told on standard input.
-func waitAsChild(ctx context.Context) error {
+// runAsChild is the main function of a child. It serves, or waits for the lock, as it is told on standard input.
+func runAsChild(ctx context.Context) error {
 	s, err := childSpec(os.Getenv(childBackend), os.Getenv(childContender))
 	if err != nil {
 		return err
+	}
+	if s.serves != nil {
+		return serveAsChild(ctx, s, os.Getenv(childURL))
 	}
 	c, err := s.open(ctx, os.Getenv(childURL), lockTTL)
 	if err != nil {

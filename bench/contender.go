@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 )
 
@@ -32,6 +33,9 @@ type spec struct {
 	module string   // that it comes from
 	sends  []string // commands that its clients send, on a server that counts those of scripts among them; no script of its may call one
 	open   func(ctx context.Context, url string, ttl time.Duration) (contender, error)
+
+	// serves returns what the process of a service serves, and what ends it. It is nil for others.
+	serves func(ctx context.Context, url string) (http.Handler, func(), error)
 }
 
 // plain is a contender made of functions.

@@ -11,6 +11,8 @@ type figure struct {
 	Pushes    float64 `json:"pushes_per_op"`            // messages that the server published
 	Written   float64 `json:"written_per_op"`           // bytes to the server's log
 	ServerCPU float64 `json:"server_cpu_us_per_op"`
+
+	ServiceCPU float64 `json:"service_cpu_us_per_op,omitempty"` // of the process between clients and server
 }
 
 // figureOf joins what the client and what the server counted.
@@ -18,6 +20,7 @@ func figureOf(r load.Result, c counts) figure {
 	n := float64(max(1, r.Operations))
 	return figure{
 		Result: r, Commands: float64(c.commands) / n, Called: float64(c.called) / n, CallTime: float64(c.spent) / float64(max(1, c.commands)), Pushes: float64(c.pushes) / n, Written: float64(c.written) / n, ServerCPU: load.Micros(c.cpu) / n,
+		ServiceCPU: load.Micros(c.service) / n,
 	}
 }
 

@@ -107,7 +107,9 @@ func goals(rows []*row) []goal {
 	atLeast("tries of one caller ≥ 0.9 × the floor", m.find("Redis", "D", oneCaller, us), 0.9)
 	atLeast("tries of many ≥ 1.8 × the floor", many(m, "Redis", "D"), 1.8)
 	for _, backend := range []string{"Redis", "PostgreSQL"} {
-		least(backend, "B", "over HTTP ≥ 0.6 × as many pairs a second", m.find(backend, "B", "", serviceName), many(m, backend, "B"), 0.6, rate)
+		for _, client := range httpClients {
+			least(backend, "B", "over HTTP"+client.name+", ≥ 0.6 × as many pairs a second", m.find(backend, "B", "", serviceName+client.name), many(m, backend, "B"), 0.6, rate)
+		}
 	}
 	least("PostgreSQL", "B", "≥ 1.5 × the floor", many(m, "PostgreSQL", "B"), m.find("PostgreSQL", "B", "", "floor"), 1.5, rate)
 	most("PostgreSQL", "B", "server CPU ≤ 5 s for 100,000 pairs", many(m, "PostgreSQL", "B"), 5, func(r *row) float64 { return r.Typical.ServerCPU / 10 })

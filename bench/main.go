@@ -18,8 +18,8 @@ import (
 func main() {
 	if isChild() {
 		signal.Ignore(os.Interrupt) // of the terminal, which reaches all; the one that started this process ends it
-		if err := waitAsChild(context.Background()); err != nil {
-			fmt.Fprintln(os.Stderr, "bench, a waiting process:", err)
+		if err := runAsChild(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, "bench, a child:", err)
 			os.Exit(1)
 		}
 		return
@@ -63,7 +63,7 @@ func parse(args []string) (options, error) {
 	f.BoolVar(&o.java, "java", true, "measure ShedLock, Redisson and Curator too, where there is a JDK and Maven")
 	f.StringVar(&o.dir, "out", "bin/bench", "where bench.json and bench.html go")
 	f.StringVar(&o.data, "data", "", "keep the servers' data in this `directory`; else on the disk of the directory for temporary files, so that commits wait for it, and in memory with -smoke and -scale")
-	f.StringVar(&o.profile, "profile", "", "write a CPU profile to this `file`")
+	f.StringVar(&o.profile, "profile", "", "write a CPU profile to this `file`, and those of services to files whose names begin with it")
 	f.BoolVar(&o.smoke, "smoke", false, "everything once, small: to see that it works")
 	f.BoolVar(&o.scale, "scale", false, "how the cost of ours grows with replicas, jobs, leases and elements, instead")
 	if err := f.Parse(args); err != nil {
@@ -131,6 +131,9 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 		defer pprof.StopCPUProfile()
+		if err := os.Setenv(childProfile, o.profile); err != nil { // for children that are services
+			return err
+		}
 	}
 	if o.scale {
 		return o.scaled(ctx, chosen)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"regexp"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -18,7 +19,7 @@ func postgresBackend() backend {
 	}
 	ours := oursOn(open)
 	return backend{
-		name: "PostgreSQL", start: startPostgres, open: open, specs: append(postgresPeers(), ours, serviceOn(ours)),
+		name: "PostgreSQL", start: startPostgres, open: open, specs: slices.Concat(postgresPeers(), []spec{ours}, serviceOn("PostgreSQL", ours, open)),
 		java: []javaSpec{{name: "ShedLock, JdbcTemplate", provider: "jdbc", prepare: postgresShedLockTable}},
 	}
 }

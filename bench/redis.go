@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -30,7 +31,7 @@ func redisBackend(name string, serve func(servers.Test) *servers.RedisServer) ba
 	given := oursOn(openGiven)
 	given.name, given.cases, given.sends = "soloist, given client", "ABD", ours.sends
 	start := func(t servers.Test) (*server, error) { return startRedis(t, serve(t)) }
-	return backend{name: name, start: start, open: open, specs: append(redisPeers(), ours, given, serviceOn(ours), bareService()), java: []javaSpec{
+	return backend{name: name, start: start, open: open, specs: slices.Concat(redisPeers(), []spec{ours, given}, serviceOn(name, ours, open), bareService(name)), java: []javaSpec{
 		{name: "ShedLock, Jedis", provider: "jedis"},
 		{name: "Redisson RLock", provider: "redisson"},
 		{name: "Redisson RFencedLock", provider: "redisson-fenced"},

@@ -190,6 +190,7 @@ func finish(rows []*row) {
 		set(&typical.P99, func(f figure) float64 { return f.P99 })
 		set(&typical.CPU, func(f figure) float64 { return f.CPU })
 		set(&typical.ServerCPU, func(f figure) float64 { return f.ServerCPU })
+		set(&typical.ServiceCPU, func(f figure) float64 { return f.ServiceCPU })
 		set(&typical.Commands, func(f figure) float64 { return f.Commands })
 		set(&typical.Pushes, func(f figure) float64 { return f.Pushes })
 		set(&typical.Written, func(f figure) float64 { return f.Written })

@@ -1,103 +1,105 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"time"
 
+	"github.com/soloist-dev/soloist"
 	api "github.com/soloist-dev/soloist/server"
+	"github.com/soloist-dev/soloist/store"
 )
 
-// serviceName is how the service is called among the contenders.
-const serviceName = "service, over HTTP"
+// How the service and what it is compared with are called among the contenders.
+const (
+	serviceName = "service over HTTP"
+	bareName    = "HTTP alone, without a store"
+)
 
-// serviceOn is the service on what ours opens, in this process, and clients of it over HTTP/1.1 whose connections are kept.
-func serviceOn(library spec) spec {
-	return spec{name: serviceName, cases: "ABD", sends: library.sends, open: func(ctx context.Context, url string, ttl time.Duration) (contender, error) {
-		c, err := library.open(ctx, url, ttl)
-		if err != nil {
-			return nil, err
-		}
-		handler, err := api.New(c.(ours).client, api.Config{OpenActions: true, Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			c.Close()
-			return nil, err
-		}
-		return serve(handler, ttl, func() {
-			handler.Drain()
-			c.Close()
-		})
-	}}
+// httpClients are the clients by which a service is measured: what a Go program would use, and one that costs as little as it can, as load
+// generators do, so that what is measured is the service.
+var httpClients = []struct {
+	name string
+	dial func(address string) httpClient
+}{
+	{", net/http client", dialStandard},
+	{", lean client", dialLean},
 }
 
-// bareService is a service that grants everything, without a store: what HTTP alone costs.
-func bareService() spec {
-	return spec{name: "HTTP alone, without a store", cases: "AB", open: func(_ context.Context, _ string, ttl time.Duration) (contender, error) {
+// serviceOn returns the service on the store of a backend, in a process of its own, once for each client.
+func serviceOn(backend string, library spec, open func(context.Context, string) (store.Store, error)) (all []spec) {
+	return overHTTP(serviceName, "ABD", backend, library.sends, func(ctx context.Context, url string) (http.Handler, func(), error) {
+		s, err := open(ctx, url)
+		if err != nil {
+			return nil, nil, err
+		}
+		quiet := slog.New(slog.DiscardHandler)
+		c, err := soloist.New(s, soloist.Config{Namespace: namespace, Logger: quiet})
+		if err != nil {
+			return nil, nil, errors.Join(err, s.Close())
+		}
+		handler, err := api.New(c, api.Config{OpenActions: true, Logger: quiet})
+		if err != nil {
+			return nil, nil, errors.Join(err, c.Close(), s.Close())
+		}
+		return handler, func() {
+			handler.Drain()
+			_ = c.Close()
+			_ = s.Close()
+		}, nil
+	})
+}
+
+// bareService returns a service that grants everything, without a store: what HTTP alone costs. Its responses are as long as those of the service.
+func bareService(backend string) []spec {
+	return overHTTP(bareName, "AB", backend, nil, func(context.Context, string) (http.Handler, func(), error) {
+		granted := fmt.Appendf(nil, `{"lease":"%s","token":1764000000000001,"expiresIn":29.399}`, strings.Repeat("x", 180))
 		mux := http.NewServeMux()
 		mux.HandleFunc("POST /v1/locks/{name}/acquire", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = fmt.Fprintf(w, `{"lease":%q,"token":1,"expiresIn":%v}`, strings.Repeat("x", 200), ttl.Seconds()) // the client notices
+			_, _ = w.Write(granted) // the client notices
 		})
 		mux.HandleFunc("POST /v1/leases/{lease}/release", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-		return serve(mux, ttl, func() {})
-	}}
+		return mux, func() {}, nil
+	})
+}
+
+func overHTTP(name, cases, backend string, sends []string, serves func(context.Context, string) (http.Handler, func(), error)) (all []spec) {
+	for _, client := range httpClients {
+		s := spec{name: name + client.name, cases: cases, sends: sends, serves: serves}
+		s.open = func(ctx context.Context, url string, ttl time.Duration) (contender, error) {
+			i, err := startInstance(ctx, backend, s.name, url)
+			if err != nil {
+				return nil, err
+			}
+			return &service{instance: i, client: client.dial(i.address), ask: fmt.Appendf(nil, `{"ttl": %v}`, ttl.Seconds())}, nil
+		}
+		all = append(all, s)
+	}
+	return all
 }
 
 // A service is an instance of a service and a client of it.
 type service struct {
-	run    *http.Server
-	ended  chan struct{}
-	end    func()
-	url    string
-	client http.Client
+	*instance
+	client httpClient
 	ask    []byte // the body of a claim
 }
 
-// serve runs a handler. end is called before it ends.
-func serve(handler http.Handler, ttl time.Duration, end func()) (*service, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		end()
-		return nil, err
-	}
-	s := &service{
-		run: &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}, ended: make(chan struct{}), end: end, url: "http://" + listener.Addr().String(),
-		client: http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}},
-		ask:    fmt.Appendf(nil, `{"ttl": %v}`, ttl.Seconds()),
-	}
-	go func() {
-		defer close(s.ended)
-		_ = s.run.Serve(listener) // it ends when it is closed
-	}()
-	return s, nil
-}
-
-// post sends a request, and returns the status and what it answers.
-func (s *service) post(ctx context.Context, path string, body []byte) (status int, answer []byte, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+path, bytes.NewReader(body))
-	if err != nil {
-		return 0, nil, err
-	}
-	r.Header.Set("Content-Type", "application/json")
-	response, err := s.client.Do(r)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer response.Body.Close()
-	answer, err = io.ReadAll(response.Body)
-	return response.StatusCode, answer, err
+// An httpClient sends requests of HTTP/1.1 on connections that it keeps. It is safe for use by many goroutines at once.
+type httpClient interface {
+	// post sends a request, and returns the status and what was answered. body may be nil.
+	post(ctx context.Context, path string, body []byte) (status int, answer []byte, err error)
+	close()
 }
 
 func (s *service) Try(ctx context.Context, name string) (hold, error) {
-	status, answer, err := s.post(ctx, "/v1/locks/"+name+"/acquire", s.ask)
+	status, answer, err := s.client.post(ctx, "/v1/locks/"+name+"/acquire", s.ask)
 	switch {
 	case err != nil:
 		return hold{}, err
@@ -106,15 +108,13 @@ func (s *service) Try(ctx context.Context, name string) (hold, error) {
 	case status != http.StatusOK:
 		return hold{}, fmt.Errorf("acquire answered %d: %s", status, answer)
 	}
-	var granted struct {
-		Lease string `json:"lease"`
-	}
-	if err := json.Unmarshal(answer, &granted); err != nil {
-		return hold{}, err
+	var granted struct{ Lease string }
+	if err := json.Unmarshal(answer, &granted); err != nil || granted.Lease == "" {
+		return hold{}, fmt.Errorf("acquire answered %s", answer)
 	}
 	return hold{unlock: func() error {
-		status, answer, err := s.post(ctx, "/v1/leases/"+granted.Lease+"/release", nil)
-		if err == nil && status >= 300 {
+		status, answer, err := s.client.post(ctx, "/v1/leases/"+granted.Lease+"/release", nil)
+		if err == nil && (status != http.StatusNoContent || len(answer) > 0) {
 			err = fmt.Errorf("release answered %d: %s", status, answer)
 		}
 		return err
@@ -127,8 +127,6 @@ func (s *service) Lock(context.Context, string) (hold, error) {
 }
 
 func (s *service) Close() {
+	s.client.close()
 	s.end()
-	s.client.CloseIdleConnections()
-	_ = s.run.Close()
-	<-s.ended
 }

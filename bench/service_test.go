@@ -12,12 +12,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/internal/load"
 	api "github.com/soloist-dev/soloist/server"
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/test/servers"
@@ -129,6 +132,60 @@ func get(b *testing.B, handler http.Handler, path string) string {
 		b.Fatalf("%s: %d", path, w.Code)
 	}
 	return w.Body.String()
+}
+
+// BenchmarkLoopback measures what 64 connections cost over which a pair's two requests and responses go, with nothing that reads them: what is left of
+// HTTP when nothing of HTTP is done. Both ends are in this process.
+func BenchmarkLoopback(b *testing.B) {
+	const connections, size = 64, 250 // bytes of a message
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				for message := make([]byte, size); ; {
+					if _, err := io.ReadFull(conn, message); err != nil {
+						_ = conn.Close()
+						return
+					}
+					_, _ = conn.Write(message) // the other end notices
+				}
+			}()
+		}
+	}()
+	conns := make([]net.Conn, connections)
+	for i := range conns {
+		if conns[i], err = net.Dial("tcp", l.Addr().String()); err != nil {
+			b.Fatal(err)
+		}
+		defer conns[i].Close()
+	}
+	var next atomic.Int64
+	b.SetParallelism(connections / runtime.GOMAXPROCS(0))
+	before := load.CPU()
+	b.RunParallel(func(pairs *testing.PB) {
+		conn, message := conns[next.Add(1)-1], make([]byte, size)
+		for pairs.Next() {
+			for range 2 {
+				_, err := conn.Write(message)
+				if err == nil {
+					_, err = io.ReadFull(conn, message)
+				}
+				if err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		}
+	})
+	b.ReportMetric(load.Micros(load.CPU()-before)/float64(b.N), "CPU-µs/op")
 }
 
 // waitingRequests is how many requests wait in an instance.

@@ -74,7 +74,7 @@ func columns(letter string) []column {
 		name,
 		{"RATE/FLOOR", func(r *row) string { return spreadText(r.Ratio) }},
 		{"P50/FLOOR", func(r *row) string { return spreadText(r.Median) }},
-		p50, p99, rate, commands, client, server,
+		p50, p99, rate, commands, client, {"SERVICE CPU", func(r *row) string { return seconds100k(r.Typical.ServiceCPU) }}, server,
 		counted("US/COMMAND", func(r *row) float64 { return r.Typical.CallTime }), counted("CALLED", func(r *row) float64 { return r.Typical.Called }), log,
 		{"ALLOCS", func(r *row) string {
 			if r.Foreign {
@@ -102,7 +102,7 @@ func tables(out io.Writer, rows []*row) error {
 RATE/FLOOR, P50/FLOOR  the ratio to the floor in the same round: the median, and the least and greatest of the rounds
 COMMANDS               that the server got, for each operation; LOG: bytes that it wrote to its log for each
 US/COMMAND, CALLED     µs that the server spent on a command, and the commands that scripts called, for each operation: Redis alone counts them
-CLIENT CPU, SERVER CPU seconds of processor for 100,000 operations; of a tick for each
+CLIENT CPU, SERVER CPU seconds of processor for 100,000 operations; of a tick for each; SERVICE: of the process between client and server
 `)
 	return err
 }

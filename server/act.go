@@ -65,7 +65,7 @@ func (c *call) actForm() error {
 	if !known {
 		return bad("verb", "there is no such action")
 	}
-	if err := c.server.permit(route{role: action.role}, c.caller); err != nil {
+	if err := c.server.permit(&route{role: action.role}, c.caller); err != nil {
 		return err
 	}
 	seen := soloist.LeaseInfo{Kind: soloist.Kind(c.PostFormValue("kind")), Name: c.PostFormValue("name"), Job: c.PostFormValue("job")}

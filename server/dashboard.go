@@ -136,15 +136,15 @@ func (s *Server) dashboardRoutes() (err error) {
 		if p.path == "/" {
 			pattern += "{$}"
 		}
-		s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.show(w, r, p) })
+		s.handle(pattern, func(w http.ResponseWriter, r *http.Request) { s.show(w, r, p) })
 	}
-	s.mux.HandleFunc("GET /login", s.askForToken)
-	s.mux.HandleFunc("POST /login", s.login)
-	s.mux.HandleFunc("POST /logout", s.logout)
-	s.mux.HandleFunc("POST /act", s.act)
+	s.handle("GET /login", s.askForToken)
+	s.handle("POST /login", s.login)
+	s.handle("POST /logout", s.logout)
+	s.handle("POST /act", s.act)
 	assets, err := fs.ReadDir(files, "assets")
 	for _, a := range assets {
-		s.mux.HandleFunc("GET /assets/"+a.Name(), func(w http.ResponseWriter, _ *http.Request) {
+		s.handle("GET /assets/"+a.Name(), func(w http.ResponseWriter, _ *http.Request) {
 			body, _ := files.ReadFile("assets/" + a.Name()) // it is embedded
 			w.Header().Set("Cache-Control", "no-cache")
 			writeBytes(w, http.StatusOK, mediaTypes[path.Ext(a.Name())], body)

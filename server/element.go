@@ -47,9 +47,9 @@ type EndRequest struct {
 
 // An elementTerm is what a ticket keeps of how an element is claimed.
 type elementTerm struct {
-	Attempts int   `json:"n,omitempty"`
-	Backoff  int64 `json:"b,omitempty"` // in milliseconds
-	Retain   int64 `json:"r,omitempty"` // in milliseconds
+	Attempts int
+	Backoff  int64 // in milliseconds
+	Retain   int64 // in milliseconds
 }
 
 func (e *elementTerm) options() soloist.ElementsOptions {
@@ -137,9 +137,9 @@ func (c *call) claim() (any, error) {
 		return nil, err
 	}
 	defer leave()
-	ctx, stop := c.untilClosing()
+	ctx, stop := c.waiting(opts)
 	defer stop()
-	el, err := c.server.client.With(opts).Elements(job, t.Element.options()).ClaimDetached(ctx, id, t.detached().Holder, repeated)
+	el, err := c.server.client.With(opts).Elements(job, t.Element.options()).ClaimDetached(ctx, id, t.holder(), repeated)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ func (c *call) claimMany() (any, error) {
 	}
 	holders := make([]string, len(tickets))
 	for i, t := range tickets {
-		holders[i] = t.detached().Holder
+		holders[i] = t.holder()
 	}
 	opts, err := c.options(tickets[0], 0)
 	if err != nil {

@@ -5,14 +5,11 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base32"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
-	"strings"
 	"time"
 
 	"github.com/soloist-dev/soloist"
@@ -36,60 +33,11 @@ type LeaseResponse struct {
 	Attempt   int     `json:"attempt,omitempty" jsonschema:"of an element: which attempt it is, from 1"`
 }
 
-// A ticket is what a lease string has. Lists show the holder of a lease, but the secret of which it is a hash is in the ticket alone: so only
-// its holder can renew or release it, and the service keeps nothing.
-type ticket struct {
-	Kind    soloist.Kind `json:"k"`
-	Name    string       `json:"n"`
-	Job     string       `json:"j,omitempty"`
-	Limit   int          `json:"l,omitempty"`
-	Permit  int          `json:"p,omitempty"`
-	Replica string       `json:"r"`
-	Secret  []byte       `json:"s"`
-	Token   int64        `json:"t"`
-	TTL     int64        `json:"d"`           // in milliseconds
-	AtLeast int64        `json:"a,omitempty"` // in milliseconds
-	Plain   bool         `json:"b,omitempty"` // as Detached.Plain
-	Element *elementTerm `json:"e,omitempty"`
-}
-
-func (t ticket) String() string {
-	text, _ := json.Marshal(t) // of strings and numbers; it cannot fail
-	return base64.RawURLEncoding.EncodeToString(text)
-}
-
-// maxTicket bounds a lease string.
-const maxTicket = 4 << 10
-
-func parseTicket(text string) (t ticket, err error) {
-	raw, err := base64.RawURLEncoding.DecodeString(text)
-	if len(text) > maxTicket || err != nil || json.Unmarshal(raw, &t) != nil || len(t.Secret) != secretSize || t.Token <= 0 || t.TTL <= 0 {
-		return t, bad("lease", "give the lease as it was granted")
-	}
-	return t, nil
-}
-
-const secretSize = 20
-
 // maxReplica bounds what a caller calls itself, in bytes, and maxPermits how many permits a semaphore has.
 const (
 	maxReplica = 100
 	maxPermits = 1000
 )
-
-var holderText = base32.StdEncoding.WithPadding(base32.NoPadding)
-
-// detached returns the lease that a ticket is for.
-func (t ticket) detached() soloist.Detached {
-	hash := sha256.Sum256(append([]byte("soloist lease\x00"), t.Secret...))
-	holder := t.Replica + "#" + strings.ToLower(holderText.EncodeToString(hash[:secretSize]))
-	return soloist.Detached{Kind: t.Kind, Name: t.Name, Job: t.Job, Limit: t.Limit, Permit: t.Permit, Holder: holder, Token: t.Token, Plain: t.Plain}
-}
-
-// client returns the client for what is done with the lease.
-func (t ticket) client(c *soloist.Client) *soloist.Client {
-	return c.With(soloist.Options{TTL: time.Duration(t.TTL) * time.Millisecond, AtLeast: time.Duration(t.AtLeast) * time.Millisecond})
-}
 
 // The header by which a request for a lease can be repeated, and the bounds of its length.
 const (
@@ -121,8 +69,9 @@ func (c *call) newTicket(kind soloist.Kind, name string, body AcquireRequest) (t
 	}
 	keys := c.Header.Values(keyHeader)
 	if len(keys) == 0 {
-		t.Secret = make([]byte, secretSize)
-		_, _ = rand.Read(t.Secret) // it never fails
+		var secret [secretSize]byte
+		_, _ = rand.Read(secret[:]) // it never fails
+		t.Secret = string(secret[:])
 		return t, false, nil
 	}
 	if len(keys) > 1 || len(keys[0]) < minKey || len(keys[0]) > mxKey {
@@ -133,10 +82,10 @@ func (c *call) newTicket(kind soloist.Kind, name string, body AcquireRequest) (t
 }
 
 // secretOf derives a secret from an Idempotency-Key and from what the lease is for.
-func secretOf(parts ...string) []byte {
+func secretOf(parts ...string) string {
 	text, _ := json.Marshal(parts) // of strings; it cannot fail
 	hash := sha256.Sum256(append([]byte("soloist key\x00"), text...))
-	return hash[:secretSize]
+	return string(hash[:secretSize])
 }
 
 // A primitive is one of the things that are held by name.
@@ -220,6 +169,14 @@ func (c *call) begin(p primitive) (ticket, bool, soloist.Options, error) {
 	return t, repeated, opts, err
 }
 
+// waiting returns a context for a request that waits as opts says.
+func (c *call) waiting(opts soloist.Options) (context.Context, func()) {
+	if opts.Wait == 0 {
+		return c.Context, func() {}
+	}
+	return c.untilClosing()
+}
+
 func (c *call) acquire(p primitive) (any, error) {
 	t, repeated, opts, err := c.begin(p)
 	if err != nil {
@@ -230,7 +187,7 @@ func (c *call) acquire(p primitive) (any, error) {
 		return nil, err
 	}
 	defer leave()
-	ctx, stop := c.untilClosing()
+	ctx, stop := c.waiting(opts)
 	defer stop()
 	t, left, err := c.grant(ctx, t, opts, repeated)
 	if err != nil {
@@ -286,14 +243,6 @@ func (c *call) held(text string) (ticket, error) {
 		err = c.caller.mayUse(t.subject())
 	}
 	return t, err
-}
-
-// subject is the name by which a caller's prefix goes.
-func (t ticket) subject() string {
-	if t.Kind == soloist.KindElement {
-		return t.Job
-	}
-	return t.Name
 }
 
 func (c *call) look() (any, error) {

@@ -60,10 +60,10 @@ const (
 )
 
 // serve returns the handler of a route.
-func (s *Server) serve(r route) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+func (s *Server) serve(r route) http.HandlerFunc {
+	return func(w http.ResponseWriter, request *http.Request) {
 		c := &call{Context: request.Context(), Request: request, w: w, server: s, query: r.query}
-		out, err := s.handle(r, c)
+		out, err := c.do(&r)
 		switch {
 		case err != nil:
 			s.problemOf(c.Context, err).write(w)
@@ -78,15 +78,16 @@ func (s *Server) serve(r route) http.Handler {
 			}
 			writeBytes(w, http.StatusOK, "application/json", body)
 		}
-	})
+	}
 }
 
-func (s *Server) handle(r route, c *call) (any, error) {
+// do does what a route does, for a caller that may.
+func (c *call) do(r *route) (any, error) {
 	var err error
-	if c.caller, err = s.authenticate(c.Request); err != nil {
+	if c.caller, err = c.server.authenticate(c.Request); err != nil {
 		return nil, err
 	}
-	if err := s.permit(r, c.caller); err != nil {
+	if err := c.server.permit(r, c.caller); err != nil {
 		return nil, err
 	}
 	if err := c.checkQuery(); err != nil {
@@ -109,6 +110,9 @@ func (s *Server) handle(r route, c *call) (any, error) {
 
 // checkQuery refuses parameters that are unknown, or given twice.
 func (c *call) checkQuery() error {
+	if c.URL.RawQuery == "" {
+		return nil
+	}
 	if len(c.URL.RawQuery) > maxQuery {
 		return problem(http.StatusRequestURITooLong, codeTooLarge, "the query is too long")
 	}
@@ -153,6 +157,9 @@ func (p parameter) number(query url.Values, otherwise int64) (int64, error) {
 
 // read returns the body.
 func (c *call) read() ([]byte, error) {
+	if c.Request.Body == http.NoBody {
+		return nil, nil
+	}
 	text, err := io.ReadAll(c.Request.Body)
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -169,7 +176,7 @@ func (c *call) parse(text []byte, needed bool) error {
 	if len(bytes.TrimSpace(text)) == 0 && !needed {
 		return nil
 	}
-	if kind, _, err := mime.ParseMediaType(c.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+	if !isJSON(c.Header.Get("Content-Type")) {
 		p := problem(http.StatusUnsupportedMediaType, codeMediaType, "the body must be JSON, and the header Content-Type application/json (curl --json)")
 		p.header = http.Header{"Accept": {"application/json"}}
 		return p
@@ -182,10 +189,20 @@ func (c *call) parse(text []byte, needed bool) error {
 	if err := in.Decode(c.body); err != nil {
 		return notJSON(err)
 	}
-	if _, err := in.Token(); !errors.Is(err, io.EOF) {
+	if len(bytes.Trim(text[in.InputOffset():], " \t\r\n")) > 0 {
 		return bad("body", "there must be one JSON object, and nothing after it")
 	}
 	return nil
+}
+
+// isJSON reports whether a media type is that of JSON.
+func isJSON(text string) bool {
+	const json = "application/json"
+	if text == json {
+		return true
+	}
+	kind, _, err := mime.ParseMediaType(text)
+	return err == nil && kind == json
 }
 
 // notJSON returns which field cannot be read, and why.
@@ -226,8 +243,11 @@ const writeWithin = 10 * time.Second
 
 func writeBytes(w http.ResponseWriter, status int, kind string, body []byte) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin))
-	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	header := w.Header()
+	header["Content-Type"] = []string{kind}
+	if len(body) > 1024 { // http.Server sets that of a short response, for less
+		header["Content-Length"] = []string{strconv.Itoa(len(body))}
+	}
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // a client that has gone reads nothing
 }

@@ -69,9 +69,9 @@ func New(c *soloist.Client, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	for _, r := range s.routes {
-		s.mux.Handle(r.method+" "+r.path, s.serve(r))
+		s.handle(r.method+" "+r.path, s.serve(r))
 	}
-	s.mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+	s.handle("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
 		writeBytes(w, http.StatusOK, "application/json", s.openapi)
 	})
 	if err := s.dashboardRoutes(); err != nil {
@@ -88,12 +88,19 @@ func New(c *soloist.Client, cfg Config) (*Server, error) {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
-	header.Set("Cache-Control", "no-store")
-	header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-	header.Set("X-Content-Type-Options", "nosniff")
-	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	header["Cache-Control"], header["Content-Security-Policy"], header["X-Content-Type-Options"] = noStore, nothing, noSniff
+	if r.Body != http.NoBody {
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	}
 	s.handler.ServeHTTP(w, r)
 }
+
+// Values of headers that responses share. What sets another value replaces the slice.
+var (
+	noStore = []string{"no-store"}
+	nothing = []string{"default-src 'none'; frame-ancestors 'none'"}
+	noSniff = []string{"nosniff"}
+)
 
 // Drain ends the requests that wait or hold a lease: call it before http.Server.Shutdown, which waits for all requests.
 func (s *Server) Drain() { s.end() }
@@ -117,20 +124,26 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 		problem(http.StatusNotFound, codeNotFound, "there is no such path: a part of it is empty, . or ..; write a slash in a name as %2F").write(w)
 		return
 	}
-	h, pattern := s.mux.Handler(r)
-	if pattern != "" {
-		s.mux.ServeHTTP(w, r)
-		return
-	}
-	refused := &refusal{header: http.Header{}}
-	h.ServeHTTP(refused, r)
-	if refused.code == http.StatusMethodNotAllowed {
-		allow := refused.header.Get("Allow")
+	m := &match{w: w}
+	s.mux.ServeHTTP(m, r)
+	switch {
+	case m.found:
+	case m.code == http.StatusMethodNotAllowed:
+		allow := m.header.Get("Allow")
 		w.Header().Set("Allow", allow)
 		problem(http.StatusMethodNotAllowed, codeMethod, "use one of the methods "+allow).write(w)
-		return
+	default:
+		problem(http.StatusNotFound, codeNotFound, "there is no such path; see /openapi.json").write(w)
 	}
-	problem(http.StatusNotFound, codeNotFound, "there is no such path; see /openapi.json").write(w)
+}
+
+// handle adds a handler to the mux.
+func (s *Server) handle(pattern string, h http.HandlerFunc) {
+	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		m := w.(*match)
+		m.found = true
+		h(m.w, r)
+	})
 }
 
 // plainPath reports whether no part of a path is empty, . or ...
@@ -143,12 +156,20 @@ func plainPath(path string) bool {
 	return true
 }
 
-// A refusal notes why the mux does not serve a request.
-type refusal struct {
-	header http.Header
+// A match takes a response through the mux to the handler that it finds. If there is none, it notes what the mux responds.
+type match struct {
+	w      http.ResponseWriter
+	found  bool
+	header http.Header // of the mux's own response
 	code   int
 }
 
-func (r *refusal) Header() http.Header         { return r.header }
-func (r *refusal) WriteHeader(code int)        { r.code = code }
-func (r *refusal) Write(b []byte) (int, error) { return len(b), nil }
+func (m *match) Header() http.Header {
+	if m.header == nil {
+		m.header = http.Header{}
+	}
+	return m.header
+}
+
+func (m *match) WriteHeader(code int)        { m.code = code }
+func (m *match) Write(b []byte) (int, error) { return len(b), nil }

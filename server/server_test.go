@@ -312,7 +312,7 @@ func TestLeaseIsASecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	forged.Secret = slices.Repeat([]byte{1}, secretSize)
+	forged.Secret = strings.Repeat("\x01", secretSize)
 	s.want(410, codeLost, "POST", "/v1/leases/"+forged.String()+"/release", nil)
 	s.want(410, codeLost, "POST", "/v1/leases/"+forged.String()+"/renew", nil)
 	forged, _ = parseTicket(l.Lease)

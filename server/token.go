@@ -192,7 +192,7 @@ func (t *Tokens) find(secret string) (entry tokenEntry, known bool) {
 }
 
 // permit returns nil if the caller may call the route.
-func (s *Server) permit(r route, c caller) error {
+func (s *Server) permit(r *route, c caller) error {
 	if c.role >= r.role || s.Tokens == nil && r.takes {
 		return nil
 	}
