@@ -91,8 +91,8 @@ func (ds *DetachedLeases) record(d Detached) (name, holder string, err error) {
 	return t.names[d.Permit], permitHolder(d.Holder, d.Limit), nil
 }
 
-// Acquire acquires a lease for d.Holder. It waits as Options.Wait says, until ctx ends. It returns d with its Token and Permit, and how long
-// the lease is certainly held from then on.
+// Acquire acquires a lease for d.Holder. It waits as Options.Wait says, until ctx ends, also for a store that cannot be used meanwhile. It returns d
+// with its Token and Permit, and how long the lease is certainly held from then on.
 //
 // If the same holder has the lease already, Acquire returns it again, so a call whose result was lost can be repeated. repeated must be true
 // if the caller may do so: then a grant that nobody could be told of is not released, for the repeated call may have it. It ends with its TTL.
@@ -131,14 +131,15 @@ type detachedAttempt struct {
 	claim  store.Claim
 	kept   bool // a grant that the caller does not get is kept for another call by the same holder
 
-	asked time.Time // just before the request that was granted, or the first of several that asked for the same
+	asked  time.Time // just before the request that was granted, or the first of several that asked for the same
+	unsure bool      // an earlier one of these got no reply, and may have been granted
 }
 
 // acquire asks for the lease until it is granted, or refused and there is no time left to wait.
 func (a *detachedAttempt) acquire(ctx context.Context) (string, store.Grant, error) {
 	c, t := a.client, a.target
 	if c.opts.Wait == 0 {
-		name, out := a.ask()
+		name, out := a.ask(ended)
 		return a.granted(ctx, name, out)
 	}
 	caller := ctx
@@ -148,7 +149,7 @@ func (a *detachedAttempt) acquire(ctx context.Context) (string, store.Grant, err
 		defer cancel()
 	}
 	if a.kept { // the holder may have the lease already: then those before it in the queue wait for its end
-		if name, out := a.ask(); !errors.Is(out.Err, ErrHeld) {
+		if name, out := a.ask(ctx); !errors.Is(out.Err, ErrHeld) {
 			return a.granted(caller, name, out)
 		}
 	}
@@ -161,7 +162,7 @@ func (a *detachedAttempt) acquire(ctx context.Context) (string, store.Grant, err
 	stop := func() {}
 	defer func() { stop() }()
 	for poll := newBackoff(time.Second); ; {
-		name, out := a.ask()
+		name, out := a.ask(ctx)
 		var held *store.HeldError
 		switch {
 		case !errors.As(out.Err, &held):
@@ -193,42 +194,67 @@ func (a *detachedAttempt) granted(caller context.Context, name string, out store
 	return name, out.Grant, a.target.named(out.Err)
 }
 
-// ask makes one request, and repeats it while its outcome is unknown. The context of the caller does not end it, so that its outcome is known.
-func (a *detachedAttempt) ask() (string, store.Outcome) {
+// ask makes one request, and repeats it while its outcome is unknown, and until wait ends also while the store cannot be used. The context of the
+// caller does not end a request, so that its outcome is known.
+func (a *detachedAttempt) ask(wait context.Context) (string, store.Outcome) {
 	c := a.client
-	a.asked = c.clock.earliest()
+	a.asked, a.unsure = c.clock.earliest(), false
 	over := time.Now().Add(2 * c.cfg.RequestTimeout)
-	name, out := c.claim(context.Background(), a.target, a.claim)
-	if !errors.Is(out.Err, ErrUnknown) {
-		return name, out
-	}
-	bound, cancel := context.WithDeadline(context.Background(), over)
-	defer cancel()
-	for wait := newBackoff(c.cfg.RequestTimeout / 8); wait.sleep(bound); {
-		if name, out = c.claim(context.Background(), a.target, a.claim); !errors.Is(out.Err, ErrUnknown) {
+	for pause := newBackoff(c.cfg.RequestTimeout / 8); ; {
+		name, out := c.claim(context.Background(), a.target, a.claim)
+		switch {
+		case out.Err == nil || errors.Is(out.Err, ErrHeld) || errors.Is(out.Err, ErrDone):
+			return name, out
+		case errors.Is(out.Err, ErrUnknown):
+			a.unsure = true
+			bound, cancel := context.WithDeadline(context.Background(), over)
+			again := pause.sleep(bound)
+			cancel()
+			if again || pause.sleep(wait) {
+				continue
+			}
+		case !permanent(out.Err) && pause.sleep(wait):
+			if !a.unsure { // nothing was granted so far
+				a.asked = c.clock.earliest()
+			}
+			continue
+		case !a.unsure:
 			return name, out
 		}
-	}
-	if !a.kept {
-		var claims []store.Claim
-		for _, name := range a.target.all() {
-			claims = append(claims, store.Claim{Name: name, Holder: a.claim.Holder, TTL: a.claim.TTL})
+		if !a.kept {
+			a.forgo()
 		}
-		c.releaseOrphans(claims, a.asked)
+		out.Err = store.AsUnknown(out.Err)
+		return name, out
 	}
-	return name, out
+}
+
+// forgo releases what may have been granted, as soon as that is possible.
+func (a *detachedAttempt) forgo() {
+	var claims []store.Claim
+	for _, name := range a.target.all() {
+		claims = append(claims, store.Claim{Name: name, Holder: a.claim.Holder, TTL: a.claim.TTL})
+	}
+	a.client.releaseOrphans(claims, a.asked)
 }
 
 // left returns how long the lease is certainly held. A holder may have had it before this call, so what is left is read from the record. A store without a
-// clock counts that from when this process has first seen the record, which others may have seen earlier: there the lease is extended.
+// clock counts that from when this process has first seen the record, which others may have seen earlier: there the lease is extended. So is one that
+// an early one of several requests may have been granted, long ago.
 func (a *detachedAttempt) left(ctx context.Context, name string, g store.Grant) (time.Duration, error) {
 	c := a.client
 	if !a.kept {
-		return max(0, a.claim.TTL-c.opts.Margin-c.clock.latest().Sub(a.asked)), nil
+		left := max(0, a.claim.TTL-c.opts.Margin-c.clock.latest().Sub(a.asked))
+		if !a.unsure || left > a.claim.TTL/2 {
+			return left, nil
+		}
 	}
 	before := c.clock.earliest()
-	if _, ok := store.As[store.Clockless](c.store); ok {
+	if _, clockless := store.As[store.Clockless](c.store); clockless || !a.kept {
 		if err := c.prolong(ctx, store.Extension{Name: name, Holder: a.claim.Holder, Token: g.Token, TTL: a.claim.TTL}); err != nil {
+			if !a.kept {
+				a.forgo()
+			}
 			return 0, fmt.Errorf("%q was granted, but what is left of it is not known: %w", a.target.shown, err)
 		}
 		return max(0, a.claim.TTL-c.opts.Margin-c.clock.latest().Sub(before)), nil

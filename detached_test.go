@@ -3,6 +3,7 @@ package soloist_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -64,6 +65,53 @@ func TestDetachedLeaseAfterLostReplies(t *testing.T) {
 			t.Errorf("%v left of 30s after requests of %v", left, took)
 		}
 	})
+}
+
+// A caller that waits goes on when a store is back that refused requests, did not reply to them, or lost its replies, and holds the lease for most of its TTL then,
+// whether it may repeat its call or not.
+func TestDetachedWaitOutlastsTheStore(t *testing.T) {
+	for what, fails := range map[string]func(*soloisttest.Store){
+		"refuses":        func(s *soloisttest.Store) { s.Break(nil) },
+		"does not reply": (*soloisttest.Store).Stall,
+		"loses replies":  func(s *soloisttest.Store) { s.LoseReplies(1000) },
+	} {
+		for _, repeated := range []bool{false, true} {
+			t.Run(fmt.Sprint(what, ", repeated ", repeated), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					const away = 40 * time.Second
+					s := soloisttest.NewStore()
+					c := soloisttest.NewReplica(t, s, soloist.Config{TTL: 30 * time.Second})
+					fails(s)
+					begun := time.Now()
+					time.AfterFunc(away, s.Heal)
+					l, left, err := c.With(soloist.Options{Wait: time.Minute}).Detached().Acquire(t.Context(), lockOf("a#1"), repeated)
+					if took := time.Since(begun); err != nil || took < away || took > away+10*time.Second {
+						t.Fatalf("%v after %v", err, took)
+					}
+					if left < 15*time.Second {
+						t.Errorf("%v left of 30s", left)
+					}
+					for range 5 { // the time in which the client cleans up
+						time.Sleep(5 * time.Second)
+						if _, err := c.Detached().Extend(t.Context(), l); err != nil {
+							t.Fatalf("the lease was taken away: %v", err)
+						}
+					}
+
+					fails(s)
+					begun = time.Now()
+					_, _, err = c.With(soloist.Options{Wait: 20 * time.Second}).Detached().Acquire(t.Context(), soloist.Detached{Kind: soloist.KindLock, Name: "y", Holder: "a#2"}, repeated)
+					if took := time.Since(begun); err == nil || took < 19*time.Second || took > 30*time.Second {
+						t.Errorf("%v after %v, want an error when the wait is over", err, took)
+					}
+					if unknown := what != "refuses"; errors.Is(err, soloist.ErrUnknown) != unknown {
+						t.Errorf("the outcome is %v, want unknown: %t", err, unknown)
+					}
+					s.Heal()
+				})
+			})
+		}
+	}
 }
 
 // What is granted to a caller that has gone, and that does not ask again, is released.

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -248,6 +249,24 @@ func TestEventsOfAStoreThatIsAway(t *testing.T) {
 	s.want(204, "", "POST", "/v1/leases/"+l.Lease+"/release", nil)
 	if e := f.next(); e.Event != "freed" {
 		t.Errorf("%+v", e)
+	}
+}
+
+// A request that waits goes on when a store is back that was away meanwhile. One that does not wait is told so.
+func TestWaitingOutlastsTheStore(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{})
+	s.store.Break(errors.New("away"))
+	if a := s.want(503, codeUnavailable, "POST", "/v1/locks/x/acquire", AcquireRequest{TTL: 60}); a.header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	before, granted := s.store.Calls(), make(chan answer, 1)
+	go func() { granted <- s.send("POST", "/v1/locks/x/acquire", AcquireRequest{TTL: 60, Wait: 600}) }()
+	for s.store.Calls() < before+2 {
+		runtime.Gosched()
+	}
+	s.store.Heal()
+	if a := <-granted; a.status != 200 {
+		t.Errorf("%d %s", a.status, a.body)
 	}
 }
 

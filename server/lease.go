@@ -19,7 +19,7 @@ import (
 // AcquireRequest is the body of a request for a lease.
 type AcquireRequest struct {
 	TTL     float64 `json:"ttl,omitempty" jsonschema:"seconds that the lease lasts unless it is renewed; the default is 30"`
-	Wait    float64 `json:"wait,omitempty" jsonschema:"seconds to wait while another holds it; the default is 0"`
+	Wait    float64 `json:"wait,omitempty" jsonschema:"seconds to wait while another holds it or the store is away; the default is 0"`
 	AtLeast float64 `json:"atLeast,omitempty" jsonschema:"seconds that the name stays taken from the grant on, even if the lease is released earlier; the default is 0"`
 	Replica string  `json:"replica,omitempty" jsonschema:"what lists show as the holder; the default is the name of the token, or the address of the caller"`
 }

@@ -16,6 +16,9 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/store"
 )
 
 // A route is one operation of the API.
@@ -93,6 +96,9 @@ func (c *call) do(r *route) (any, error) {
 	if err := c.checkQuery(); err != nil {
 		return nil, err
 	}
+	if err := c.checkPath(); err != nil {
+		return nil, err
+	}
 	text, err := c.read() // also if there should be none: what is left unread could arrive without a deadline
 	if err != nil {
 		return nil, err
@@ -106,6 +112,17 @@ func (c *call) do(r *route) (any, error) {
 	// Waiting takes longer than reading may.
 	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{})
 	return r.do(c)
+}
+
+// checkPath refuses names in the path that cannot be names.
+func (c *call) checkPath() error {
+	for _, part := range [...]string{"name", "job", "id"} {
+		var invalid *soloist.InvalidError
+		if text := c.PathValue(part); text != "" && errors.As(store.CheckName(text), &invalid) {
+			return bad(part, invalid.Rule)
+		}
+	}
+	return nil
 }
 
 // checkQuery refuses parameters that are unknown, or given twice.
@@ -183,6 +200,9 @@ func (c *call) parse(text []byte, needed bool) error {
 	}
 	if !utf8.Valid(text) { // the decoder would replace what is not, and two names could become one
 		return bad("body", "give UTF-8")
+	}
+	if !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) { // the decoder takes null for an object without fields
+		return bad("body", "there must be one JSON object")
 	}
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.DisallowUnknownFields()

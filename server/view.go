@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist"
-	"github.com/soloist-dev/soloist/store"
 )
 
 // each calls do for 0 to n-1 concurrently.
@@ -133,9 +132,6 @@ func list[I, T any](path, summary string, all func(*call, *soloist.Admin) iter.S
 		}
 		prefix := c.caller.prefix
 		if job := c.PathValue("job"); job != "" { // it goes by the name of the job
-			if err := store.CheckName(job); err != nil {
-				return nil, err
-			}
 			prefix = ""
 		}
 		page := &Page[T]{Items: []T{}}
