@@ -220,7 +220,10 @@ func (l *link) do(ctx context.Context, m message) (message, error) {
 	replied := make(chan message, 1)
 	l.mu.Lock()
 	if l.retired || l.broken != nil {
-		l.mu.Unlock()
+		defer l.mu.Unlock()
+		if l.broken != nil { // what the member has sent may be told before the request is
+			return nil, fmt.Errorf("%w: %w", errUnsent, l.broken)
+		}
 		return nil, errUnsent
 	}
 	l.last++
