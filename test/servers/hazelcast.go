@@ -206,11 +206,28 @@ func (c *HazelcastCluster) Replace(m *HazelcastServer, group string) bool {
 		m.change("members")
 		return false
 	}
-	return len(m.cpMembers("groups/METADATA")) == len(c.Members) && len(m.cpMembers("groups/"+group)) == len(c.Members)
+	text, _ := os.ReadFile(m.LogFile())
+	life := string(text)[max(0, strings.LastIndex(string(text), "is STARTED")):]
+	for _, of := range []string{"METADATA", group} {
+		// A group has a new member before that member has begun to take part. If another one ended then, two would be missing.
+		if !strings.Contains(life, "RaftNode[CPGroupId{name='"+of+"'") {
+			return false
+		}
+		members := m.cpMembers("groups/" + of)
+		for _, found := range all {
+			if found.UUID == before || !slices.ContainsFunc(members, func(m cpMember) bool { return m.UUID == found.UUID }) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
+// A cpMember is a member of the CP Subsystem. It has another UUID each time it is made one.
+type cpMember struct{ UUID, Address string }
+
 // cpMembers returns the members of the CP Subsystem, or of a group, that a member knows.
-func (s *HazelcastServer) cpMembers(path string) (found []struct{ UUID, Address string }) {
+func (s *HazelcastServer) cpMembers(path string) (found []cpMember) {
 	client := http.Client{Timeout: 5 * time.Second}
 	response, err := client.Get("http://" + s.Addr + "/hazelcast/rest/cp-subsystem/" + path)
 	if err != nil {
