@@ -1,6 +1,7 @@
 package hazelcaststore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ func (b *backend) Read(ctx context.Context, names []string) ([]casstore.Item, er
 	}
 	items, errs := make([]casstore.Item, len(names)), make([]error, len(names))
 	parallel.Do(len(names), flights, func(i int) { items[i], errs[i] = b.look(ctx, s, names[i]) })
-	if err := errors.Join(errs...); err != nil {
+	if err := cmp.Or(errs...); err != nil { // one of them is enough to read
 		return nil, err
 	}
 	return items, nil

@@ -52,8 +52,9 @@ func newDialer(c hazelcast.Config) *dialer {
 	return d
 }
 
-// A link is a connection to one member, which has the CP Subsystem: that was asked through this connection. A member has it for as long as it lives, or not at all. So
-// every request through a link is decided by the CP group, whatever other members of the cluster have.
+// A link is a connection to one member, which has the CP Subsystem: that was asked through this connection. A member
+// has it for as long as it lives, or not at all. So every request through a link is decided by the CP group, whatever
+// other members of the cluster have.
 type link struct {
 	raw     net.Conn // what is closed
 	conn    net.Conn // raw, or TLS on it
@@ -61,14 +62,14 @@ type link struct {
 	group   groupID
 	silence time.Duration // after which the member is given up
 
-	sending sync.Mutex
+	outbox chan []byte // what is to be written
 
 	mu      sync.Mutex
 	waiting map[uint64]chan message
 	last    uint64
-	heard   time.Time
-	retired bool  // it takes no more requests, and ends after the last reply
-	broken  error // why it has ended
+	heard   time.Time // when the member has sent something
+	retired bool      // it takes no more requests, and ends after the last reply
+	broken  error     // why it has ended
 
 	done chan struct{} // closed when it has ended
 }
@@ -78,6 +79,13 @@ var (
 	errEnded  = errors.New("the connection has ended")
 )
 
+func newLink(conn net.Conn, silence time.Duration) *link {
+	return &link{
+		raw: conn, conn: conn, silence: silence, heard: time.Now(),
+		outbox: make(chan []byte), waiting: map[uint64]chan message{}, done: make(chan struct{}),
+	}
+}
+
 // dial connects to a member, and looks whether it has the CP Subsystem.
 func (d *dialer) dial(ctx context.Context, addr string) (*link, error) {
 	network := net.Dialer{Timeout: d.dialing}
@@ -85,7 +93,7 @@ func (d *dialer) dial(ctx context.Context, addr string) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &link{raw: conn, conn: conn, silence: d.heartbeat, waiting: map[uint64]chan message{}, heard: time.Now(), done: make(chan struct{})}
+	l := newLink(conn, d.heartbeat)
 	stop := context.AfterFunc(ctx, func() { l.end(ctx.Err()) })
 	defer stop()
 	if d.tls != nil {
@@ -105,6 +113,7 @@ func (d *dialer) dial(ctx context.Context, addr string) (*link, error) {
 		return nil, err
 	}
 	go l.read()
+	go l.write()
 	if err := d.open(ctx, l); err != nil {
 		l.end(err)
 		return nil, err
@@ -129,7 +138,8 @@ func (d *dialer) open(ctx context.Context, l *link) error {
 	if r.err != nil {
 		return r.err
 	}
-	// A member without the CP Subsystem has made up a group, and its structures are kept without Raft: each side of a split cluster would go on. It refuses this request.
+	// A member without the CP Subsystem has made up a group, and its structures are kept without Raft: each side of a
+	// split cluster would go on. It refuses this request.
 	if r, err = l.ask(ctx, request(typeGroups)); err != nil {
 		return withoutCP(err)
 	}
@@ -194,10 +204,12 @@ func withoutCP(err error) error {
 	}
 	switch text := strings.ToLower(refused.text); {
 	case strings.Contains(text, "licens"):
-		return fmt.Errorf("%w: members of Hazelcast 5.5 and later have the CP Subsystem only with a license: use 5.4, install a license, or leave out cp: %w", err, store.ErrUnusable)
+		return fmt.Errorf("%w: members of Hazelcast 5.5 and later have the CP Subsystem only with a license: "+
+			"use 5.4, install a license, or leave out cp: %w", err, store.ErrUnusable)
 	case strings.Contains(text, "not enabled"):
-		return fmt.Errorf("%w: set cp-member-count to 3 or more on all members, or leave out cp: %w", err, store.ErrUnusable)
-	case strings.Contains(refused.class, "UnsupportedOperation") || strings.Contains(text, "unrecognized client message"):
+		return fmt.Errorf("%w: set cp-member-count to 3 or more on all members, or leave out cp: %w",
+			err, store.ErrUnusable)
+	case strings.Contains(refused.class, "UnsupportedOperation"), strings.Contains(text, "unrecognized client message"):
 		return fmt.Errorf("%w: cp needs members of Hazelcast 5.4: %w", err, store.ErrUnusable)
 	}
 	return err
@@ -215,24 +227,25 @@ func (l *link) ask(ctx context.Context, m message) (*reply, error) {
 // do makes a request. Its error is errUnsent if it was not sent, and a *memberError if the member has replied with one.
 func (l *link) do(ctx context.Context, m message) (message, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, errors.Join(errUnsent, err)
+		return nil, unsent(err)
 	}
 	replied := make(chan message, 1)
 	l.mu.Lock()
 	if l.retired || l.broken != nil {
 		defer l.mu.Unlock()
-		if l.broken != nil { // what the member has sent may be told before the request is
-			return nil, fmt.Errorf("%w: %w", errUnsent, l.broken)
-		}
-		return nil, errUnsent
+		return nil, unsent(l.broken)
 	}
 	l.last++
 	correlation := l.last
 	l.waiting[correlation] = replied
 	l.mu.Unlock()
 	defer l.forget(correlation)
-	if err := l.send(m.bytes(correlation)); err != nil {
-		return nil, err
+	select {
+	case l.outbox <- m.bytes(correlation):
+	case <-ctx.Done():
+		return nil, unsent(ctx.Err())
+	case <-l.done:
+		return nil, unsent(l.why())
 	}
 	select {
 	case r := <-replied:
@@ -260,15 +273,29 @@ func checked(r, m message) (message, error) {
 	return nil, errProtocol
 }
 
-func (l *link) send(bytes []byte) error {
-	l.sending.Lock()
-	defer l.sending.Unlock()
-	_ = l.conn.SetWriteDeadline(time.Now().Add(l.silence))
-	if _, err := l.conn.Write(bytes); err != nil {
-		l.end(err)
-		return err
+// unsent is errUnsent with the reason, if there is one: what the member has sent may be told before the request is.
+func unsent(why error) error {
+	if why == nil {
+		return errUnsent
 	}
-	return nil
+	return fmt.Errorf("%w: %w", errUnsent, why)
+}
+
+// write sends messages one after the other. Its callers do not wait for the network: a context may end before the
+// connection has taken the message.
+func (l *link) write() {
+	for {
+		select {
+		case <-l.done:
+			return
+		case bytes := <-l.outbox:
+			_ = l.conn.SetWriteDeadline(time.Now().Add(l.silence))
+			if _, err := l.conn.Write(bytes); err != nil {
+				l.end(fmt.Errorf("the connection to the member has broken: %w", err))
+				return
+			}
+		}
+	}
 }
 
 // forget is called when nobody waits for a reply any more.
@@ -319,7 +346,7 @@ func (l *link) usable() bool {
 
 // read passes replies to those who wait for them.
 func (l *link) read() {
-	in := bufio.NewReader(l.conn)
+	in := bufio.NewReader(l)
 	for {
 		m, err := readMessage(in)
 		if err != nil {
@@ -327,13 +354,23 @@ func (l *link) read() {
 			return
 		}
 		l.mu.Lock()
-		l.heard = time.Now()
 		if replied := l.waiting[m.correlation()]; replied != nil && !m.event() {
 			delete(l.waiting, m.correlation())
 			replied <- m
 		}
 		l.mu.Unlock()
 	}
+}
+
+// Read reads from the connection. A member is there that sends anything, also if a long reply takes long.
+func (l *link) Read(b []byte) (int, error) {
+	n, err := l.conn.Read(b)
+	if n > 0 {
+		l.mu.Lock()
+		l.heard = time.Now()
+		l.mu.Unlock()
+	}
+	return n, err
 }
 
 // ping keeps the member from closing the connection, and closes it when the member is silent.
@@ -348,16 +385,16 @@ func (l *link) ping() {
 		}
 		l.mu.Lock()
 		silent := time.Since(l.heard)
+		l.last++
+		correlation := l.last
 		l.mu.Unlock()
 		if silent > l.silence {
 			l.end(fmt.Errorf("the member has been silent for %v", l.silence))
 			return
 		}
-		l.mu.Lock()
-		l.last++
-		correlation := l.last
-		l.mu.Unlock()
-		if l.send(request(typePing).bytes(correlation)) != nil {
+		select {
+		case l.outbox <- request(typePing).bytes(correlation):
+		case <-l.done:
 			return
 		}
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// slow is how long a reply may take until further requests go to another member. One that is paused or cut off from the others keeps clients waiting.
+// slow is how long a reply may take until further requests go to another member. One that is paused or cut off from
+// the others keeps clients waiting.
 const slow = 2 * time.Second
 
 // links has the link that requests go through, and replaces one that has ended or is slow.
@@ -71,7 +72,8 @@ func (ls *links) isClosed() bool {
 	}
 }
 
-// open connects to all members at once, and keeps the first that is ready to decide: a member that is cut off from the others cannot tell its groups.
+// open connects to all members at once, and keeps the first that is ready to decide: a member that is cut off from
+// the others cannot tell its groups.
 func (ls *links) open(o *opening) {
 	ctx, cancel := context.WithTimeout(context.Background(), ls.dialer.within)
 	defer cancel()
@@ -128,7 +130,8 @@ func (ls *links) open(o *opening) {
 	close(o.done)
 }
 
-// insist connects to a member, again if that takes long: a member goes on asking a leader that is gone, and is asked anew.
+// insist connects to a member, again if that takes long: a member goes on asking a leader that is gone, and is asked
+// anew.
 func (d *dialer) insist(ctx context.Context, addr string) (*link, error) {
 	for patience := slow; ; patience *= 2 {
 		attempt, cancel := context.WithTimeout(ctx, patience)
@@ -165,7 +168,8 @@ func (a all) Unwrap() []error { return a }
 
 // connecting is what an attempt does, for its error.
 func (d *dialer) connecting() string {
-	return fmt.Sprintf("connecting to the CP Subsystem of the cluster %q at %s (where no member has an error of its own, check the port, the wrong kind of TLS and whether a majority of the CP members is there)",
+	return fmt.Sprintf("connecting to the CP Subsystem of the cluster %q at %s (where no member has an error of its own, "+
+		"check the port, the wrong kind of TLS and whether a majority of the CP members is there)",
 		d.cluster, strings.Join(d.addrs, ", "))
 }
 

@@ -12,7 +12,8 @@ import (
 // page is how many entries a list reads at once.
 const page = 100
 
-// A reader lists entries by their names, and reads them, some at a time: neither a map nor a CP group has an order of names.
+// A reader lists entries by their names, and reads them, some at a time: neither a map nor a CP group has an order of
+// names.
 type reader struct {
 	namesOf func(ctx context.Context, prefix string) ([]string, error) // in ascending order
 	read    func(ctx context.Context, names []string) ([]casstore.Item, error)
@@ -42,7 +43,8 @@ func (r *reader) List(ctx context.Context, prefix string) iter.Seq2[casstore.Ite
 	}
 }
 
-// Walk implements casstore.Backend. The names are those that there were when the walk began, and the cursor is the last one that was returned.
+// Walk implements casstore.Backend. The names are those that there were when the walk began, and the cursor is the
+// last one that was returned.
 func (r *reader) Walk(ctx context.Context, cursor string, n int) (items []casstore.Item, next string, err error) {
 	r.mu.Lock()
 	names := r.names

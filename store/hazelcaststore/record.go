@@ -12,8 +12,8 @@ import (
 	"github.com/soloist-dev/soloist/store/casstore"
 )
 
-// A value is what stands in the map for a name, as JSON. A text is compared by its content in every in-memory format of a map, and can be read in the
-// Management Center.
+// A value is what stands in the map for a name, as JSON. A text is compared by its content in every in-memory format
+// of a map, and can be read in the Management Center.
 type value struct {
 	Holder   string     `json:"holder"`
 	Token    int64      `json:"token"`
@@ -28,8 +28,8 @@ type value struct {
 	Forget   *time.Time `json:"forget_at,omitempty"`
 }
 
-// pastLimit is how many versions an entry remembers. A write that was carried out twice, and so was refused the second time, is recognized while at most as
-// many other writes have come between.
+// pastLimit is how many versions an entry remembers. A write that was carried out twice, and so was refused the
+// second time, is recognized while at most as many other writes have come between.
 const pastLimit = 8
 
 // encode returns the text of a record that replaces another value, which is empty for none.

@@ -1,6 +1,7 @@
 package hazelcaststore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -19,11 +20,12 @@ import (
 	"github.com/soloist-dev/soloist/store/internal/parallel"
 )
 
-// groupName is the CP group that all stores share. A group of its own for each map would be an election and heartbeats for each.
+// groupName is the CP group that all stores share. A group of its own for each map would be an election and
+// heartbeats for each.
 const groupName = "soloist"
 
-// References are what a map is with the CP Subsystem: for each name a reference to its text, with the name of the map before it. Every read and write of one is
-// linearizable, by the Raft of the group.
+// References are what a map is with the CP Subsystem: for each name a reference to its text, with the name of the map
+// before it. Every read and write of one is linearizable, by the Raft of the group.
 type references struct {
 	reader
 
@@ -38,8 +40,8 @@ func newReferences(client hazelcast.Config, cfg Config) *references {
 	return r
 }
 
-// tries is how often what changes nothing is asked before its error is returned. Each attempt may take twice as long as the one before, the first one slow, and so do
-// the pauses.
+// tries is how often what changes nothing, or was not sent, is tried before its error is returned. Each pause is
+// twice as long as the one before. So is what a read may take, the first time slow.
 const tries = 6
 
 // ask makes a request that changes nothing, again and again while it is not answered, or with an error that may pass.
@@ -62,21 +64,30 @@ func (r *references) ask(ctx context.Context, doing string, m func(*link) messag
 			return nil, wrap(doing, permission(err))
 		}
 		l.retire() // another member may answer, and a group that was destroyed has another identity
-		select {
-		case <-time.After(pause):
-			patience, pause = 2*patience, 2*pause
-		case <-ctx.Done():
+		if rest(ctx, pause) != nil {
 			return nil, wrap(doing, ctx.Err())
 		}
+		patience, pause = 2*patience, 2*pause
+	}
+}
+
+// rest waits before another attempt. Its error is that ctx has ended.
+func rest(ctx context.Context, pause time.Duration) error {
+	select {
+	case <-time.After(pause):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
 // deniedByMember reports whether a member has refused a request because this client may not make it.
 func deniedByMember(err error) bool {
 	refused, ok := errors.AsType[*memberError](err)
-	return ok && slices.ContainsFunc([]string{"AccessControlException", "SecurityException", "LoginException", "AuthenticationException"}, func(class string) bool {
-		return strings.HasSuffix(refused.class, class)
-	})
+	return ok && slices.ContainsFunc(
+		[]string{"AccessControlException", "SecurityException", "LoginException", "AuthenticationException"},
+		func(class string) bool { return strings.HasSuffix(refused.class, class) },
+	)
 }
 
 // permission makes an error that a member has refused a request with fs.ErrPermission.
@@ -91,11 +102,13 @@ func permission(err error) error {
 func (r *references) Read(ctx context.Context, names []string) ([]casstore.Item, error) {
 	items, errs := make([]casstore.Item, len(names)), make([]error, len(names))
 	parallel.Do(len(names), flights, func(i int) {
-		if items[i], errs[i] = r.get(ctx, names[i]); errs[i] == nil && names[i] == casstore.FloorName && items[i].Version == "" && items[i].Err == nil {
-			items[i], errs[i] = r.lay(ctx)
+		item, err := r.get(ctx, names[i])
+		if err == nil && names[i] == casstore.FloorName && item.Version == "" && item.Err == nil {
+			item, err = r.lay(ctx)
 		}
+		items[i], errs[i] = item, err
 	})
-	if err := errors.Join(errs...); err != nil {
+	if err := cmp.Or(errs...); err != nil { // one of them is enough to read
 		return nil, err
 	}
 	return items, nil
@@ -103,7 +116,9 @@ func (r *references) Read(ctx context.Context, names []string) ([]casstore.Item,
 
 // get reads one reference.
 func (r *references) get(ctx context.Context, name string) (casstore.Item, error) {
-	replied, err := r.ask(ctx, "reading", func(l *link) message { return request(typeGet).group(l.group).text(r.prefix + name) })
+	replied, err := r.ask(ctx, "reading", func(l *link) message {
+		return request(typeGet).group(l.group).text(r.prefix + name)
+	})
 	if err != nil {
 		return casstore.Item{}, err
 	}
@@ -120,27 +135,28 @@ func (r *references) get(ctx context.Context, name string) (casstore.Item, error
 	return itemOf(name, text), nil
 }
 
-// lay makes the floor of a group that has none: the time in microseconds, by the clock of this machine. A cluster whose members have all ended has forgotten its
-// tokens, and what it grants then has greater ones, as long as clocks are not set back over the outage. Nothing else depends on that clock.
+// lay makes the floor of a group that has none: the time in microseconds, by the clock of this machine. A cluster
+// whose members have all ended has forgotten its tokens, and what it grants then has greater ones, as long as clocks
+// are not set back over the outage. Nothing else depends on that clock.
 func (r *references) lay(ctx context.Context) (casstore.Item, error) {
-	now := time.Now().UnixMicro()
-	floor := casstore.Record{Holder: "floor", Token: min(max(1, now), math.MaxInt64/2), Released: true, Write: rand.Text()}
+	token := min(max(1, time.Now().UnixMicro()), math.MaxInt64/2)
+	floor := casstore.Record{Holder: "floor", Token: token, Released: true, Write: rand.Text()}
 	results, err := r.Write(ctx, []casstore.Change{{Name: casstore.FloorName, Record: &floor}})
 	if err != nil {
 		return casstore.Item{}, err
 	}
-	if err := results[0].Err; err != nil && !errors.Is(err, casstore.ErrConflict) {
-		return casstore.Item{}, fmt.Errorf("hazelcaststore: making the floor of tokens: %w", plain(err))
+	made := results[0].Err
+	if made != nil && !errors.Is(made, casstore.ErrConflict) && !errors.Is(made, store.ErrUnknown) {
+		return casstore.Item{}, fmt.Errorf("making the floor of tokens: %w", made)
 	}
-	item, err := r.get(ctx, casstore.FloorName)
+	item, err := r.get(ctx, casstore.FloorName) // whoever has made it
 	if err == nil && item.Version == "" {
-		err = errors.New("hazelcaststore: the floor of tokens was made, and is not there")
+		// Without what made wraps: a read has no unknown outcome.
+		why := cmp.Or(made, errors.New("the members have lost it"))
+		err = fmt.Errorf("hazelcaststore: the floor of tokens was written, and is not there: %v", why)
 	}
 	return item, err
 }
-
-// plain is an error without store.ErrUnknown, for a read: it may be repeated.
-func plain(err error) error { return errors.New(err.Error()) }
 
 // Write implements casstore.Backend.
 func (r *references) Write(ctx context.Context, changes []casstore.Change) ([]casstore.Result, error) {
@@ -179,22 +195,29 @@ func removed(done bool, err error) casstore.Result {
 	return casstore.Result{Err: err}
 }
 
-// compareAndSet replaces a text, "" for none, once. Its error is store.ErrUnknown unless the request was not sent, or was refused for want of a right: the members
-// repeat a request among themselves when their leader ends, so that any other error may come after it has taken effect.
+// compareAndSet replaces a text, "" for none, once. Its error is store.ErrUnknown unless the request was not sent, or
+// was refused for want of a right: the members repeat a request among themselves when their leader ends, so that any
+// other error may come after it has taken effect.
 func (r *references) compareAndSet(ctx context.Context, doing, name, from, to string) (bool, error) {
-	for {
+	pause := pause
+	for try := 1; ; try++ {
 		l, err := r.links.get(ctx)
 		if err != nil {
 			return false, err
 		}
 		late := time.AfterFunc(slow, l.retire)
-		replied, err := l.do(ctx, request(typeCompareAndSet).group(l.group).text(r.prefix+name).data(textData(from)).data(textData(to)))
+		m := request(typeCompareAndSet).group(l.group).text(r.prefix + name).data(textData(from)).data(textData(to))
+		replied, err := l.do(ctx, m)
 		late.Stop()
 		switch {
 		case errors.Is(err, errUnsent):
-			if ctx.Err() != nil {
+			if try == tries {
+				return false, wrap(doing, err)
+			}
+			if rest(ctx, pause) != nil {
 				return false, wrap(doing, ctx.Err())
 			}
+			pause *= 2
 			continue
 		case deniedByMember(err):
 			return false, wrap(doing, permission(err))
@@ -208,15 +231,18 @@ func (r *references) compareAndSet(ctx context.Context, doing, name, from, to st
 	}
 }
 
-// objects returns the names that were ever used, in ascending order: a reference to nothing stays. They come from the leader of the group as it is, and are no
-// linearizable read; the references are read one by one afterwards.
+// objects returns the names that were ever used, in ascending order: a reference to nothing stays. They come from the
+// leader of the group as it is, and are no linearizable read; the references are read one by one afterwards.
 func (r *references) objects(ctx context.Context, prefix string) (names []string, err error) {
-	replied, err := r.ask(ctx, "listing", func(l *link) message { return request(typeObjects, 0).group(l.group).text(refService) })
+	replied, err := r.ask(ctx, "listing", func(l *link) message {
+		return request(typeObjects, 0).group(l.group).text(refService)
+	})
 	if err != nil {
 		return nil, err
 	}
 	for replied.begin(); !replied.ends(); {
-		if name, ours := strings.CutPrefix(string(replied.next().content), r.prefix); ours && strings.HasPrefix(name, prefix) {
+		name, ours := strings.CutPrefix(string(replied.next().content), r.prefix)
+		if ours && strings.HasPrefix(name, prefix) {
 			names = append(names, name)
 		}
 	}

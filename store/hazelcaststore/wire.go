@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// The client library speaks of the CP Subsystem's structures only the number, has no call for the group of a structure, and chooses the member for each request.
-// So requests to the CP Subsystem are written here, in the open binary protocol that the library speaks, too: a message is a number of frames, and a frame has a
-// length, flags and a content. Numbers are little-endian.
+// The client library speaks of the CP Subsystem's structures only the number, has no call for the group of a
+// structure, and chooses the member for each request. So requests to the CP Subsystem are written here, in the open
+// binary protocol that the library speaks, too: a message is a number of frames, and a frame has a length, flags and
+// a content. Numbers are little-endian.
 
 // The types of messages. A reply has the type of its request and 1 more; 0 is an error.
 const (
@@ -42,8 +43,12 @@ const (
 	atReply       = 13 // of a reply, after the type, the correlation and the number of backups
 )
 
-// maxMessage bounds what is read as one message. The names of a million objects have less.
-const maxMessage = 1 << 28
+// maxMessage bounds what is read as one message, and frameCost is what each of its frames counts for beside its
+// content: about what it takes in memory. The names of a million objects have less.
+const (
+	maxMessage = 1 << 28
+	frameCost  = 64
+)
 
 // refService is the service of references.
 const refService = "hz:raft:atomicRefService"
@@ -96,21 +101,18 @@ var errProtocol = errors.New("it does not speak the protocol of a member")
 
 // readMessage reads one message.
 func readMessage(in io.Reader) (m message, err error) {
-	for size := 0; ; {
+	for size := int64(0); ; {
 		var head [6]byte
 		if _, err := io.ReadFull(in, head[:]); err != nil {
 			return nil, err
 		}
 		n := int64(binary.LittleEndian.Uint32(head[:])) - int64(len(head))
-		if size += int(n) + len(head); n < 0 || size > maxMessage {
+		if size += frameCost + n; n < 0 || size > maxMessage {
 			return nil, errProtocol
 		}
 		f := frame{flags: binary.LittleEndian.Uint16(head[4:])}
-		if f.content, err = io.ReadAll(io.LimitReader(in, n)); err != nil { // it grows with what arrives, whatever the length says
+		if f.content, err = readContent(in, n); err != nil {
 			return nil, err
-		}
-		if int64(len(f.content)) < n {
-			return nil, io.ErrUnexpectedEOF
 		}
 		if m = append(m, f); f.flags&flagFinal != 0 {
 			break
@@ -120,6 +122,25 @@ func readMessage(in io.Reader) (m message, err error) {
 		return nil, errProtocol
 	}
 	return m, nil
+}
+
+// sureContent is up to how many bytes are made room for before they have arrived.
+const sureContent = 4 << 10
+
+// readContent reads n bytes. What it takes in memory grows with what arrives, whatever n is.
+func readContent(in io.Reader, n int64) ([]byte, error) {
+	content := make([]byte, min(n, sureContent))
+	for read := 0; ; {
+		if _, err := io.ReadFull(in, content[read:]); errors.Is(err, io.EOF) {
+			return nil, io.ErrUnexpectedEOF
+		} else if err != nil {
+			return nil, err
+		}
+		if read = len(content); int64(read) == n {
+			return content, nil
+		}
+		content = append(content, make([]byte, min(n-int64(read), int64(read)))...)
+	}
 }
 
 func (m message) kind() uint32 { return binary.LittleEndian.Uint32(m[0].content) }
@@ -145,7 +166,8 @@ func (r *reply) next() (f frame) {
 	return f
 }
 
-// ends reports whether the structure that is being read ends here, and reads its end. Members of other versions may have put more into a structure than is known here.
+// ends reports whether the structure that is being read ends here, and reads its end. Members of other versions may
+// have put more into a structure than is known here.
 func (r *reply) ends() bool {
 	if r.err != nil || len(r.rest) == 0 {
 		r.err = errProtocol
@@ -219,7 +241,8 @@ func (m message) failure() error {
 	return &memberError{class, string(text.content)}
 }
 
-// The serialized form of a text, as every client writes it: a hash of 0, the type -11, a length and the text, big-endian.
+// The serialized form of a text, as every client writes it: a hash of 0, the type -11, a length and the text,
+// big-endian.
 var textHead = []byte{0, 0, 0, 0, 0xff, 0xff, 0xff, 0xf5}
 
 func textData(text string) []byte {

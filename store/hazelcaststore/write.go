@@ -27,8 +27,9 @@ func newWrite(c casstore.Change) (w write, err error) {
 	return w, err
 }
 
-// refused returns the result of a write that was refused, by the entry that is there now. The members among themselves repeat a request whose reply
-// was lost. So a write may have taken effect before its repetition was refused. The entry's past shows that.
+// refused returns the result of a write that was refused, by the entry that is there now. The members among
+// themselves repeat a request whose reply was lost. So a write may have taken effect before its repetition was
+// refused. The entry's past shows that.
 func (w write) refused(now casstore.Item) casstore.Result {
 	conflict := casstore.Result{Err: casstore.ErrConflict, Current: &now}
 	unknown := func(why string) casstore.Result {
@@ -59,7 +60,8 @@ func (v value) remembers(version string) bool {
 	return len(v.Past) < pastLimit || v.Version == version || slices.Contains(v.Past, version)
 }
 
-// wouldHold reports whether the entry would still be as it was written, because the write began a lease that cannot have ended yet.
+// wouldHold reports whether the entry would still be as it was written, because the write began a lease that cannot
+// have ended yet.
 func (w write) wouldHold() bool {
 	r := w.change.Record
 	return r.Token != w.replaces.Token && !r.Released && w.sent.Since() < r.TTL

@@ -1,0 +1,374 @@
+package hazelcaststore
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hazelcast/hazelcast-go-client"
+	"github.com/hazelcast/hazelcast-go-client/logger"
+	"github.com/hazelcast/hazelcast-go-client/types"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/casstore"
+)
+
+// An oddMember is a member with the CP Subsystem that a test makes up. It has one register for each name.
+type oddMember struct {
+	net.Listener
+	connections atomic.Int64
+
+	mu   sync.Mutex
+	kept map[string][]byte
+
+	// meddle, if not nil, returns the bytes to send instead of a reply, and whether the connection ends then.
+	meddle func(asked message, reply []byte) (instead []byte, ends bool)
+}
+
+func newOddMember(t *testing.T) *oddMember {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &oddMember{Listener: l, kept: map[string][]byte{}}
+	var open sync.WaitGroup
+	open.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			m.connections.Add(1)
+			open.Go(func() { m.serve(conn) })
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); open.Wait() })
+	return m
+}
+
+// open returns a store of the member. It is closed before the member is.
+func (m *oddMember) open(t *testing.T) *Store {
+	t.Helper()
+	var c hazelcast.Config
+	c.Logger.Level = logger.OffLevel
+	c.Cluster.Network.Addresses = []string{m.Addr().String()}
+	c.Cluster.ConnectionStrategy.Timeout = types.Duration(time.Hour)
+	s, err := New(c, Config{CP: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func (m *oddMember) serve(conn net.Conn) {
+	defer conn.Close()
+	in := bufio.NewReader(conn)
+	if _, err := in.Discard(len("CP2")); err != nil {
+		return
+	}
+	for {
+		asked, err := readMessage(in)
+		if err != nil {
+			return
+		}
+		reply, ends := m.reply(asked).bytes(asked.correlation()), false
+		if m.meddle != nil {
+			reply, ends = m.meddle(asked, reply)
+		}
+		if _, err := conn.Write(reply); err != nil || ends {
+			return
+		}
+	}
+}
+
+// replying begins a reply to a request.
+func replying(to message, fields ...byte) message {
+	first := binary.LittleEndian.AppendUint32(nil, to.kind()+1)
+	return message{{flagsWhole, append(append(first, make([]byte, atReply-len(first))...), fields...)}}
+}
+
+// refusing is a reply with an error of a class.
+func refusing(class string) message {
+	begin, end, code := frame{flagBegin, nil}, frame{flagEnd, nil}, frame{0, make([]byte, 4)}
+	m := message{{flagsWhole, make([]byte, atReply)}, begin, begin, code}
+	return append(m.text(class).text("refused"), end, end)
+}
+
+func (m *oddMember) reply(asked message) message {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	group := groupID{groupName, 0, 7}
+	switch asked.kind() {
+	case typeAuthenticate:
+		return append(replying(asked, 0), frame{flagNull, nil}).text("5.4.0")
+	case typeCreateGroup:
+		return replying(asked).group(group)
+	case typeGroups:
+		list := append(replying(asked), frame{flagBegin, nil})
+		return append(list.group(groupID{"METADATA", 0, 0}).group(group), frame{flagEnd, nil})
+	case typeGet:
+		return replying(asked).data(m.kept[nameIn(asked)])
+	case typeCompareAndSet:
+		from, to := asked[len(asked)-2], asked[len(asked)-1]
+		if !bytes.Equal(m.kept[nameIn(asked)], from.content) {
+			return replying(asked, 0)
+		}
+		m.kept[nameIn(asked)] = to.content
+		return replying(asked, 1)
+	}
+	return replying(asked)
+}
+
+// nameIn returns the name of the reference that a request is about. It follows the group.
+func nameIn(asked message) string {
+	r := asked.reply()
+	r.group()
+	return string(r.next().content)
+}
+
+// isFloor reports whether a request is about the floor of tokens.
+func isFloor(asked message) bool { return strings.HasSuffix(nameIn(asked), casstore.FloorName) }
+
+func claim(ctx context.Context, s *Store) (store.Grant, error) {
+	outcomes, err := s.Acquire(ctx, []store.Claim{{Name: "a", Holder: "x", TTL: time.Hour}})
+	if err != nil {
+		return store.Grant{}, err
+	}
+	return outcomes[0].Grant, outcomes[0].Err
+}
+
+// TestStuckConnection: a request ends with its context, also if the connection takes no bytes. What was not sent has no
+// unknown outcome.
+func TestStuckConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe() // nobody reads from far
+		defer far.Close()
+		l := newLink(near, time.Hour)
+		go l.write()
+		ask := func(ctx context.Context) chan error {
+			failed := make(chan error, 1)
+			go func() { _, err := l.do(ctx, request(typePing)); failed <- err }()
+			synctest.Wait()
+			return failed
+		}
+		begin := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		first, second := ask(ctx), ask(ctx)
+		if err := <-first; !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errUnsent) {
+			t.Errorf("what the connection takes no byte of: %v, want that its time is over", err)
+		}
+		if err := <-second; !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errUnsent) {
+			t.Errorf("what comes behind it: %v, want that it was not sent", err)
+		}
+		if took := time.Since(begin); took != time.Second {
+			t.Errorf("requests for 1s took %v", took)
+		}
+		l.end(errEnded)
+	})
+}
+
+// TestLongReply: a member that sends a reply slowly is not silent, and one that sends nothing is.
+func TestLongReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		defer far.Close()
+		const silence = 10 * time.Second
+		l := newLink(near, silence)
+		go l.write()
+		go l.read()
+		go l.ping()
+		in := make(chan message, 1)
+		go func() {
+			for {
+				m, err := readMessage(far)
+				if err != nil {
+					return
+				}
+				if m.kind() == typeGet {
+					in <- m
+				}
+			}
+		}()
+		go func() {
+			asked := <-in
+			for _, b := range replying(asked).text("a long reply").bytes(asked.correlation()) {
+				time.Sleep(silence / 2)
+				if _, err := far.Write([]byte{b}); err != nil {
+					return
+				}
+			}
+		}()
+		if _, err := l.do(t.Context(), request(typeGet)); err != nil {
+			t.Errorf("a reply that arrives: %v", err)
+		}
+		begin := time.Now()
+		<-l.done
+		if silent := time.Since(begin); silent <= silence || silent > 2*silence {
+			t.Errorf("a member that sends nothing was given up after %v, want after %v", silent, silence)
+		}
+	})
+}
+
+// TestBreakingConnections: a member that breaks each connection as soon as it is ready is asked some times, and not
+// without end.
+func TestBreakingConnections(t *testing.T) {
+	m := newOddMember(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	m.meddle = func(asked message, reply []byte) ([]byte, bool) {
+		if m.connections.Load() > 10*tries {
+			cancel()
+		}
+		ready := asked.kind() == typeGroups
+		if ready {
+			reply = append(reply, make([]byte, 6)...) // a frame whose length is less than that of its head
+		}
+		return reply, ready
+	}
+	r := m.open(t).references
+	_, err := r.compareAndSet(ctx, "writing", "a", "", "b")
+	if err == nil || ctx.Err() != nil {
+		t.Errorf("got %v after %d connections, want an error after a few", err, m.connections.Load())
+	}
+}
+
+// TestFloorIsRefused: the error of the first write of all, that of the floor of tokens, has its reason.
+func TestFloorIsRefused(t *testing.T) {
+	m := newOddMember(t)
+	m.meddle = func(asked message, reply []byte) ([]byte, bool) {
+		if asked.kind() == typeCompareAndSet {
+			reply = refusing("java.security.AccessControlException").bytes(asked.correlation())
+		}
+		return reply, false
+	}
+	if _, err := claim(t.Context(), m.open(t)); !errors.Is(err, fs.ErrPermission) || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("got %v, want that it is not permitted", err)
+	}
+}
+
+// TestFloorWithoutAReply: whether the floor of tokens was made is seen by reading it. Nothing of the claim is unknown by
+// that.
+func TestFloorWithoutAReply(t *testing.T) {
+	for what, made := range map[string]bool{"it was made": true, "it was not made": false} {
+		t.Run(what, func(t *testing.T) {
+			m := newOddMember(t)
+			var met atomic.Int64
+			m.meddle = func(asked message, reply []byte) ([]byte, bool) {
+				if asked.kind() != typeCompareAndSet || !isFloor(asked) {
+					return reply, false
+				}
+				met.Add(1)
+				if !made {
+					m.mu.Lock()
+					delete(m.kept, nameIn(asked))
+					m.mu.Unlock()
+				}
+				return nil, true
+			}
+			grant, err := claim(t.Context(), m.open(t))
+			switch {
+			case made && (err != nil || grant.Token == 0):
+				t.Errorf("got %+v, %v, want a grant", grant, err)
+			case !made && (err == nil || errors.Is(err, store.ErrUnknown)):
+				t.Errorf("got %+v, %v, want an error of a read", grant, err)
+			}
+			if met.Load() != 1 {
+				t.Errorf("the floor was written %d times, want once", met.Load())
+			}
+		})
+	}
+}
+
+// TestOddReplies: a reply is for one request, and has to be whole. Otherwise it says nothing of a write.
+func TestOddReplies(t *testing.T) {
+	// What is sent to a write that is refused, and what is sent for it instead.
+	type odd func(asked message, refused []byte) []byte
+	set := func(asked message) message { return replying(asked, 1) }
+	event := func(asked message) message {
+		m := set(asked)
+		m[0].flags |= flagEvent
+		return m
+	}
+	instead := func(what func(asked message) message) odd {
+		return func(asked message, _ []byte) []byte { return what(asked).bytes(asked.correlation()) }
+	}
+	always := func(bytes ...byte) odd { return func(message, []byte) []byte { return bytes } }
+	for what, c := range map[string]struct {
+		reply odd
+		err   error // that the client gets; nil if it learns that nothing was set
+	}{
+		"a reply to another request before it": {func(asked message, refused []byte) []byte {
+			return append(set(asked).bytes(asked.correlation()+1000), refused...)
+		}, nil},
+		"an event with its number before it": {func(asked message, refused []byte) []byte {
+			return append(event(asked).bytes(asked.correlation()), refused...)
+		}, nil},
+		"another reply behind it": {func(asked message, refused []byte) []byte {
+			return append(refused, set(asked).bytes(asked.correlation())...)
+		}, nil},
+		"a reply to another kind of request": {instead(func(message) message { return set(request(typeGet)) }), store.ErrUnknown},
+		"a reply without what it says":       {instead(func(asked message) message { return replying(asked) }), store.ErrUnknown},
+		"an error without what it is":        {instead(func(message) message { return refusing("")[:1] }), store.ErrUnknown},
+		"a frame shorter than its head":      {always(5, 0, 0, 0, 0, 0), store.ErrUnknown},
+		"a frame longer than a message":      {always(0xff, 0xff, 0xff, 0xff, 0, 0), store.ErrUnknown},
+	} {
+		t.Run(what, func(t *testing.T) {
+			m := newOddMember(t)
+			s := m.open(t)
+			m.kept[s.references.prefix+"a"] = textData("held")
+			m.meddle = func(asked message, reply []byte) ([]byte, bool) {
+				if asked.kind() == typeCompareAndSet {
+					reply = c.reply(asked, reply)
+				}
+				return reply, false
+			}
+			set, err := s.references.compareAndSet(t.Context(), "writing", "a", "something else", "b")
+			if set || !errors.Is(err, c.err) {
+				t.Errorf("got %t, %v, want false, %v", set, err, c.err)
+			}
+		})
+	}
+}
+
+// TestSmallFrames: what a message takes in memory is bounded by what arrives, also if it is many small frames.
+func TestSmallFrames(t *testing.T) {
+	m := request(typeGroups)
+	for range 100_000 {
+		m = m.text("a")
+	}
+	data := m.bytes(1)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := readMessage(bytes.NewReader(data)); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if took, most := after.TotalAlloc-before.TotalAlloc, uint64(4*frameCost*len(m)); took > most {
+		t.Errorf("a message of %d frames took %d bytes, want %d at most", len(m), took, most)
+	}
+	for length, want := range map[uint32]error{maxMessage - frameCost + 6: io.ErrUnexpectedEOF, maxMessage - frameCost + 7: errProtocol} {
+		head := binary.LittleEndian.AppendUint32(nil, length)
+		if _, err := readMessage(bytes.NewReader(append(head, 0, 0))); !errors.Is(err, want) {
+			t.Errorf("a frame with the length %d: %v, want %v", length, err, want)
+		}
+	}
+}
