@@ -51,6 +51,9 @@ func claimGroups(jobs map[string]*plannedJob, limits groupLimits, old map[string
 		if _, delayed := j.delayed(); delayed || j.job.Jitter > 0 || j.removed { // they are not due together
 			continue
 		}
+		if limits.clockless && j.opts.AtLeast > 0 { // each replica sees for itself since when it lingers
+			continue
+		}
 		key := fmt.Sprintf("%s\x00%v", describe(j.job.Schedule), j.opts.TTL)
 		byKey[key] = append(byKey[key], j)
 	}
@@ -90,6 +93,7 @@ type groupLimits struct {
 	from           int
 	prefix         string
 	requestTimeout time.Duration
+	clockless      bool // the store is
 }
 
 // grace is the shortest of its jobs.

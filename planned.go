@@ -80,7 +80,7 @@ type plannedJob struct {
 type timelyClaim struct {
 	at      time.Time // when the job was claimed first; zero if it has not been
 	last    time.Time // when it was claimed last
-	refused bool      // because of a lease that was granted when such a time was due
+	refused bool      // because of a lease that was granted when such a time was due, or of a linger that is over within Grace
 	mark    int64     // of the record when it was refused
 }
 
@@ -247,18 +247,22 @@ func (j *plannedJob) forgetEarlier(mark int64) {
 	}
 }
 
-// refused notes by which lease the claim was refused. One that is from before the scheduled time was due is that of another run, which may
-// take so long that the time is missed.
+// refused notes why the claim was refused. A lease that is from before the scheduled time was due is that of another run, which may take so long that the time is
+// missed; so may a linger. But on a store without a clock, a replica that sees a linger for the first time is refused for the whole of it. The time that it has claimed is
+// not missed if the linger ends within Grace, counted from the grant.
 func (j *plannedJob) refused(r store.Record, now time.Time) {
 	j.mark = max(j.mark, r.Mark)
 	j.forgetEarlier(r.Mark)
 	granted := now.Add(-r.Age)
 	due := j.claimedInTime()
-	if due.IsZero() || r.Holder == "" || granted.Before(j.job.start(due)) {
+	switch {
+	case due.IsZero(),
+		r.Holder != "" && granted.Before(j.job.start(due)),
+		r.Holder == "" && granted.Add(j.opts.AtLeast).After(due.Add(j.job.Grace)):
 		j.timely = timelyClaim{}
-		return
+	default:
+		j.timely.refused, j.timely.mark = true, r.Mark
 	}
-	j.timely.refused, j.timely.mark = true, r.Mark
 }
 
 // unanswered notes that nobody knows what became of a claim, or that the store refused to say.

@@ -357,6 +357,62 @@ func TestWhoIsRefusedLooksAgainBeforeATimeIsMissed(t *testing.T) {
 	}
 }
 
+// A time is not missed because of a linger that this replica has seen for the first time when it claimed, if that was to end within Grace.
+func TestLingerThatIsSeenLate(t *testing.T) {
+	for name, row := range map[string]struct {
+		age, left time.Duration // since the grant, and until the linger has been seen long enough
+		claim     string        // when it has
+	}{
+		"it was to end before":              {minute, 40 * second, "1m0s"},
+		"it was to end when Grace is over":  {25 * second, 40 * second, "1m0s"},
+		"it was to end after Grace":         {25*second - time.Millisecond, 40 * second, ""},
+		"it ends within Grace":              {30 * second, 10 * second, "1m0s"},
+		"it ends when the time was missed":  {20 * second, 20 * second, ""},
+		"it is by a clock that is far away": {0, 40 * second, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := testPlanner()
+			job := p.with(t, Job{Name: "tick", Schedule: Every(minute), Do: doNothing, Grace: 15 * second, AtLeast: 40 * second})
+			p.joined([]*plannedJob{job}, epoch)
+			at := after(minute)
+			req := p.request(p.due(at), at)[0]
+			lingers := &store.HeldError{Record: store.Record{Name: "job/tick", Token: 1, Age: row.age, Left: row.left}}
+			p.answer(req, answer{trip: trip{at, at}, out: store.Outcome{Err: lingers}})
+			check(t, "looks again", fmt.Sprint(p.wake().Sub(epoch)), fmt.Sprint(minute+row.left))
+			got := ""
+			for _, req := range p.request(p.due(p.wake()), after(minute+row.left)) {
+				if req.claims {
+					got = fmt.Sprint(time.UnixMilli(req.claim.Mark).Sub(epoch))
+				}
+			}
+			check(t, "claims", got, row.claim)
+		})
+	}
+}
+
+// On a store without a clock each replica looks itself at a job that lingers, so that it sees early since when.
+func TestJobThatLingersIsInNoGroupWithoutAClock(t *testing.T) {
+	for _, clockless := range []bool{false, true} {
+		p := testPlanner()
+		p.limits.clockless = clockless
+		var jobs []*plannedJob
+		for name, atLeast := range map[string]time.Duration{"a": 0, "b": second, "c": 0} {
+			jobs = append(jobs, p.with(t, Job{Name: name, Schedule: Every(minute), Do: doNothing, AtLeast: atLeast}))
+		}
+		p.joined(jobs, epoch)
+		at := after(minute)
+		groups, alone := p.requestGroups(p.due(at), at)
+		got := ""
+		for _, g := range groups {
+			got += fmt.Sprint(len(g.jobs), " together ")
+		}
+		for _, j := range alone {
+			got += j.job.Name
+		}
+		check(t, fmt.Sprint("without a clock ", clockless, ": claims"), got, map[bool]string{false: "3 together ", true: "2 together b"}[clockless])
+	}
+}
+
 // The history names the replica that died if its lease was seen, however short leases are.
 func TestWhoDied(t *testing.T) {
 	for name, row := range map[string]struct {

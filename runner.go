@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/internal/rand"
+	"github.com/soloist-dev/soloist/store"
 )
 
 // A Runner runs jobs: each scheduled time on one replica of the fleet. Jobs can be added, changed and removed at any
@@ -54,7 +55,8 @@ func (c *Client) NewRunner(jobs ...Job) (*Runner, error) {
 		client: c, granted: map[*plannedJob]*Lease{}, ready: make(chan struct{}),
 		changed: make(chan struct{}, 1), controlled: make(chan controlNews),
 	}
-	limits := groupLimits{from: groupFrom, prefix: c.names.prefix + kindGroup, requestTimeout: c.cfg.RequestTimeout}
+	_, clockless := store.As[store.Clockless](c.store)
+	limits := groupLimits{from: groupFrom, prefix: c.names.prefix + kindGroup, requestTimeout: c.cfg.RequestTimeout, clockless: clockless}
 	if c.groupFrom > 0 {
 		limits.from = c.groupFrom
 	}

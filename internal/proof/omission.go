@@ -47,6 +47,9 @@ func (c *jobCheck) omitted() {
 			continue
 		}
 		seen := max(to, c.diedWith(leases, from, to)+rule.Look)
+		if rule.Observed && rule.Spaced > 0 { // who is refused at last may have to see a whole linger
+			seen = max(seen, to+rule.Spaced+rule.Look)
+		}
 		were := slices.DeleteFunc(slices.Clone(well), func(e Event) bool { return e.At > c.instant(s)-c.rule.Skew || e.Until < seen+c.rule.Skew })
 		if len(were) == 0 || c.begunFor(s) || c.rule.AtMostOnce && c.begun(s) || c.excused(s, from, to, leases, were) {
 			continue
@@ -79,6 +82,9 @@ func (c *jobCheck) notRepeated() {
 			from = max(from, l.linger)
 		}
 		to := from + rule.Grace
+		if rule.Observed { // who sees the linger for the first time then waits for the whole of it
+			to += rule.Spaced
+		}
 		if r.Recorded == 0 || r.Result != Okay || to > rule.Until || slices.ContainsFunc(rule.Doubt, func(d Span) bool { return d.From <= to && r.At <= d.To }) {
 			continue
 		}
@@ -115,7 +121,7 @@ func (c *jobCheck) excused(scheduled int64, from, to time.Duration, leases []*le
 	}) {
 		return true
 	}
-	if c.diedInARow(leases, from, well) || c.passedOver(scheduled, to) {
+	if c.diedInARow(leases, from, well) || c.passedOver(scheduled, to) || c.overtaken(scheduled, from, to) {
 		return true
 	}
 	return c.takenByOthers(leases, scheduled, from, to, well)
@@ -127,7 +133,10 @@ func (c *jobCheck) excused(scheduled int64, from, to time.Duration, leases []*le
 // for all looks again when that has ended.
 func (c *jobCheck) takenByOthers(leases []*lease, scheduled int64, from, to time.Duration, well History) bool {
 	rule := c.rule.Omission
-	until, look := from, from
+	until, look, seen := from, from, from
+	if rule.Observed { // until when those wait who have seen a linger for the first time
+		seen += rule.Spaced
+	}
 	for i, l := range leases {
 		if l.from > to {
 			break
@@ -135,7 +144,7 @@ func (c *jobCheck) takenByOthers(leases []*lease, scheduled int64, from, to time
 		if l.from >= from && !c.forAnother(leases[i:], scheduled) {
 			continue
 		}
-		if l.from > max(until, min(max(look, c.waits(well, l.from)), from+rule.Grace*7/8))+rule.Look+2*c.rule.Skew {
+		if l.from > max(until, seen, min(max(look, c.waits(well, l.from)), from+rule.Grace*7/8))+rule.Look+2*c.rule.Skew {
 			return false
 		}
 		taken := c.taken(leases[i:], from)
@@ -201,6 +210,18 @@ func (c *jobCheck) passedOver(scheduled int64, until time.Duration) bool {
 	})
 }
 
+// overtaken reports whether a replica that was not well while the time could be begun has begun a later one, when those that were well still had to see the rest
+// of a linger. It had seen the linger before them, and the time was missed for it.
+func (c *jobCheck) overtaken(scheduled int64, from, to time.Duration) bool {
+	rule := c.rule.Omission
+	return rule.Observed && slices.ContainsFunc(c.runs, func(r Event) bool {
+		return !r.Manual && r.Mark > scheduled && r.At >= to && r.At <= to+rule.Spaced &&
+			!slices.ContainsFunc(c.of(Well), func(e Event) bool {
+				return e.Name == c.rule.Name && e.Replica == r.Replica && e.At <= from && e.Until >= to
+			})
+	})
+}
+
 // taken is until when nobody else could have the name.
 func (l *lease) taken() time.Duration {
 	if l.released != Never {
@@ -209,19 +230,15 @@ func (l *lease) taken() time.Duration {
 	return l.until
 }
 
-// taken is until when nobody else need have found that the first of these leases, or its linger, is over, if all looked at an instant.
+// taken is until when nobody else need have found that the first of these leases is over, if all looked at an instant. A linger is over when it is: who has
+// claimed the job within Grace waits until they have seen all of it.
 func (c *jobCheck) taken(leases []*lease, look time.Duration) time.Duration {
 	l := leases[0]
-	until, length := l.taken(), l.grant.TTL
-	if !c.rule.Omission.Observed {
+	until := l.taken()
+	if !c.rule.Omission.Observed || l.released != Never {
 		return until
 	}
-	if l.released != Never {
-		length = l.linger - l.released
-	}
-	if length > 0 {
-		until = max(until, look+length)
-	}
+	until = max(until, look+l.grant.TTL)
 	if len(leases) > 1 { // somebody has found it
 		until = max(l.taken(), min(until, leases[1].from))
 	}

@@ -40,6 +40,7 @@ func TestOmission(t *testing.T) {
 		return r
 	}
 	observed := at20(func(o *Omission) { o.Observed = true })
+	spaced := at20(func(o *Omission) { o.Observed, o.Spaced = true, 5*s })
 	skewed := at20(nil)
 	skewed.Skew = s
 	tried := skewed
@@ -47,6 +48,8 @@ func TestOmission(t *testing.T) {
 	once := at20(nil)
 	once.AtMostOnce = true
 	delayed := JobRule{Name: "job", Record: "job", Delay: 5 * s, Omission: Omission{Grace: 5 * s, Until: 15 * s}}
+	lately := delayed
+	lately.Omission.Observed, lately.Omission.Spaced, lately.Omission.Until = true, 5*s, 20*s
 	told := with(markRaised(10*s, 1, 20*s), func(e *Event) { e.Kind = Extend })
 	manual := with(run(5*s, 10*s, 16*s, 1, Okay, 0), func(e *Event) { e.Manual = true })
 	// An earlier time is taken over 1.75 s after the job was free, by who has waited for another that claimed for all until half a second before.
@@ -100,7 +103,19 @@ func TestOmission(t *testing.T) {
 		{"who had it before kept it for most of Grace", History{always, grant(9*s, 1, 4*s)}, at20(nil), true},
 		{"who had it before may be seen to have had it until now", History{always, grant(0, 1, 5*s)}, observed, false},
 		{"who had it before may be seen to have had it until most of Grace is left", History{always, grant(0, 1, 4*s)}, observed, true},
-		{"it may be seen to linger until now", History{always, grant(0, 1, 5*s), lingers(markRaised(s, 1, 10*s), 5*s)}, observed, false},
+		{"it may be seen to linger until now", History{always, grant(0, 1, 5*s), lingers(markRaised(s, 1, 10*s), 5*s)}, spaced, true},
+		{"it may be seen to linger until nobody was well", History{well("w", 0, 20*s), grant(0, 1, 5*s), lingers(markRaised(s, 1, 10*s), 5*s)}, spaced, false},
+		{"it may be seen to linger until somebody was still well", History{well("w", 0, 20*s+s/2), grant(0, 1, 5*s), lingers(markRaised(s, 1, 10*s), 5*s)}, spaced, true},
+		{"it may be seen to linger, and one that was not well begins a later time", History{always, grant(0, 1, 5*s), lingers(markRaised(s, 1, 10*s), 5*s),
+			by("v", grant(19*s, 2, 9*s)), by("v", run(30*s, 20*s, 21*s, 2, Okay, 22*s))}, spaced, false},
+		{"it may be seen to linger, and one that was well begins a later time", History{always, well("v", 0, 60*s), grant(0, 1, 5*s), lingers(markRaised(s, 1, 10*s), 5*s),
+			by("v", grant(19*s, 2, 9*s)), by("v", run(30*s, 20*s, 21*s, 2, Okay, 22*s))}, spaced, true},
+		{"it may be seen to linger, and then for a run of an earlier time that is late", History{always, grant(0, 1, 5*s), lingers(markRaised(s, 1, 0), 2*s),
+			grant(13*s, 2, 9*s), run(10*s, 13*s, 14*s, 2, Okay, 14*s), lingers(markRaised(14*s, 2, 10*s), 4*s)}, spaced, false},
+		{"it lingers in vain, and then for a run of an earlier time that is late", History{always, grant(0, 1, 5*s), lingers(markRaised(s, 1, 0), 2*s),
+			grant(13*s, 2, 9*s), run(10*s, 13*s, 14*s, 2, Okay, 14*s), lingers(markRaised(14*s, 2, 10*s), 4*s)}, at20(nil), true},
+		{"there is a clock, and one that was not well begins a later time", History{always, grant(0, 1, 5*s), lingers(markRaised(s, 1, 10*s), 5*s),
+			by("v", grant(19*s, 2, 9*s)), by("v", run(30*s, 20*s, 21*s, 2, Okay, 22*s))}, at20(func(o *Omission) { o.Spaced = 5 * s }), true},
 		{"it lingered, and there is a clock", History{always, grant(0, 1, 5*s), lingers(markRaised(s, 1, 10*s), 5*s)}, at20(nil), true},
 		{"it was released without a linger", History{always, grant(0, 1, 5*s), markRaised(s, 1, 10*s)}, observed, true},
 		{"somebody has found that who had it before has it no longer, and gave it back", History{always, grant(0, 1, 5*s), grant(8*s, 2, 9*s), markRaised(9*s, 2, 10*s)}, observed, true},
@@ -146,6 +161,8 @@ func TestOmission(t *testing.T) {
 		{"after a delay somebody claims it", History{always, grant(s, 1, 9*s), run(2*s, 2*s, 3*s, 1, Okay, 4*s), markRaised(4*s, 1, 2*s), grant(12*s, 2, 9*s)}, delayed, false},
 		{"before the delay is over somebody claims it", History{always, grant(s, 1, 9*s), run(2*s, 2*s, 3*s, 1, Okay, 4*s), markRaised(4*s, 1, 2*s), grant(7*s, 2, s)}, delayed, true},
 		{"after a delay it lingers", History{always, grant(s, 1, 9*s), run(2*s, 2*s, 3*s, 1, Okay, 4*s), lingers(markRaised(4*s, 1, 2*s), 20*s)}, delayed, false},
+		{"after a delay it may be seen to linger", History{always, grant(s, 1, 9*s), run(2*s, 2*s, 3*s, 1, Okay, 4*s), lingers(markRaised(4*s, 1, 2*s), s), grant(14*s, 2, 9*s)}, lately, false},
+		{"after a delay nobody claims it although it lingers no more", History{always, grant(s, 1, 9*s), run(2*s, 2*s, 3*s, 1, Okay, 4*s), lingers(markRaised(4*s, 1, 2*s), s), grant(19*s, 2, 9*s)}, lately, true},
 		{"after a delay nobody is well", History{well("w", 0, 13*s-1), grant(s, 1, 9*s), run(2*s, 2*s, 3*s, 1, Okay, 4*s), markRaised(4*s, 1, 2*s)}, delayed, false},
 		{"nobody has tried", History{always, elsewhere}, at20(func(o *Omission) { o.Tries = true }), true},
 		{"it may have been paused", History{always, elsewhere}, at20(func(o *Omission) { o.Doubt = []Span{{14 * s, 20 * s}} }), false},

@@ -38,6 +38,20 @@ func (p *Plan) observed() time.Duration {
 	return p.TTL * 11 / 4
 }
 
+// A timeless network leads to a store without a clock.
+type timeless struct{ *network }
+
+// Clockless implements store.Clockless.
+func (timeless) Clockless() {}
+
+// asStore returns the network as the client has it.
+func (n *network) asStore() store.Store {
+	if n.own.Load() != nil {
+		return timeless{n}
+	}
+	return n
+}
+
 // items is a backend in memory that can compare and set, and nothing else.
 type items struct {
 	mu   sync.Mutex

@@ -141,7 +141,7 @@ func (r *replica) live(ctx context.Context) {
 	w := r.world
 	for life := 0; ctx.Err() == nil; life++ {
 		r.begins(life)
-		c, err := soloist.New(r.network, soloist.Config{
+		c, err := soloist.New(r.network.asStore(), soloist.Config{
 			Replica: r.name(), Drain: -1, Logger: quiet,
 			TTL: w.plan.TTL, Margin: w.plan.Margin,
 			RequestTimeout: w.plan.TTL / 5, Observe: func(_ context.Context, e soloist.Event) { r.event(e, life) },
