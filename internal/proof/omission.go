@@ -149,6 +149,9 @@ func (c *jobCheck) takenByOthers(leases []*lease, scheduled int64, from, to time
 		}
 		taken := c.taken(leases[i:], from)
 		until, look = max(until, taken), max(look, taken, l.until+(l.until-l.from)/8)
+		if rule.Observed { // who looked just before the last extension sees it a TTL later
+			look = max(look, l.until+l.grant.TTL)
+		}
 	}
 	return until > from && until+max(rule.Look, rule.Grace/8)+2*c.rule.Skew >= to
 }

@@ -112,6 +112,8 @@ func TestOmission(t *testing.T) {
 			by("v", grant(19*s, 2, 9*s)), by("v", run(30*s, 20*s, 21*s, 2, Okay, 22*s))}, spaced, true},
 		{"it may be seen to linger, and then for a run of an earlier time that is late", History{always, grant(0, 1, 5*s), lingers(markRaised(s, 1, 0), 2*s),
 			grant(13*s, 2, 9*s), run(10*s, 13*s, 14*s, 2, Okay, 14*s), lingers(markRaised(14*s, 2, 10*s), 4*s)}, spaced, false},
+		{"who had it before may be seen late to have extended it", History{always, grant(7*s, 1, 4*s), grant(13*s, 2, 9*s), run(10*s, 13*s, 16*s, 2, Okay, 17*s)}, observed, false},
+		{"who had it before may not be seen so late to have extended it", History{always, grant(9*s, 1, s+s/2), grant(13*s, 2, 9*s), run(10*s, 13*s, 16*s, 2, Okay, 17*s)}, observed, true},
 		{"it lingers in vain, and then for a run of an earlier time that is late", History{always, grant(0, 1, 5*s), lingers(markRaised(s, 1, 0), 2*s),
 			grant(13*s, 2, 9*s), run(10*s, 13*s, 14*s, 2, Okay, 14*s), lingers(markRaised(14*s, 2, 10*s), 4*s)}, at20(nil), true},
 		{"there is a clock, and one that was not well begins a later time", History{always, grant(0, 1, 5*s), lingers(markRaised(s, 1, 10*s), 5*s),
