@@ -1,7 +1,6 @@
 package consulstore_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/consulstore"
 	"github.com/soloist-dev/soloist/test/servers"
@@ -246,38 +244,17 @@ func TestExamination(t *testing.T) {
 func TestCrowd(t *testing.T) {
 	servers.Long(t)
 	c, prefix := counting(t, shared(t).Addr), fresh()
-	clients := make([]*soloist.Client, 16)
-	for i := range clients {
-		clients[i] = clientOf(t, on(t, c.addr, prefix))
+	var stores []store.Store
+	for range 16 {
+		stores = append(stores, on(t, c.addr, prefix))
 	}
-	lock := func(ctx context.Context, i int) (func() error, error) {
-		l, err := clients[i].Lock(ctx, "crowd")
-		if err != nil {
-			return nil, err
-		}
-		return l.Release, nil
-	}
-	servers.Crowd(t, len(clients), 200, lock) // they learn how many they are
+	servers.Crowd(t, stores, 200) // they learn how many they are
 	const changes = 300
-	cost := float64(c.count(func() { servers.Crowd(t, len(clients), changes, lock) })) / changes
+	cost := float64(c.count(func() { servers.Crowd(t, stores, changes) })) / changes
 	t.Logf("%.1f requests for each change", cost)
 	if cost > 35 {
 		t.Errorf("a change of the owner costs %.1f requests", cost)
 	}
-}
-
-func clientOf(t testing.TB, s store.Store) *soloist.Client {
-	t.Helper()
-	c, err := soloist.New(s, soloist.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return c
 }
 
 // TestSteppedBack: a process that has lost its races with a crowd looks at the name again although nobody claims it.

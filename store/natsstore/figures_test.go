@@ -1,7 +1,6 @@
 package natsstore_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -10,7 +9,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/natsstore"
 	"github.com/soloist-dev/soloist/test/servers"
@@ -259,8 +257,8 @@ func woken(t *testing.T, wake <-chan struct{}) {
 func TestCrowd(t *testing.T) {
 	servers.Long(t)
 	addr, bucket := shared(t).Addr, fresh()
-	clients, meters := make([]*soloist.Client, 16), make([]meter, 16)
-	for i := range clients {
+	stores, meters := make([]store.Store, 16), make([]meter, 16)
+	for i := range stores {
 		js := connect(t, addr)
 		of := open
 		if i == 0 {
@@ -268,21 +266,14 @@ func TestCrowd(t *testing.T) {
 		}
 		s := of(t, js, natsstore.Config{Bucket: bucket})
 		natsstore.OnlyDrawn(s)
-		clients[i], meters[i] = clientOf(t, s), meter{js.Conn()}
-	}
-	lock := func(ctx context.Context, i int) (func() error, error) {
-		l, err := clients[i].Lock(ctx, "crowd")
-		if err != nil {
-			return nil, err
-		}
-		return l.Release, nil
+		stores[i], meters[i] = s, meter{js.Conn()}
 	}
 	const changes = 300
 	sent := uint64(0)
 	for _, m := range meters {
 		sent -= m.nc.Stats().OutMsgs
 	}
-	servers.Crowd(t, len(clients), changes, lock)
+	servers.Crowd(t, stores, changes)
 	for _, m := range meters {
 		sent += m.nc.Stats().OutMsgs
 	}
@@ -291,20 +282,6 @@ func TestCrowd(t *testing.T) {
 	if cost > 10 {
 		t.Errorf("a change of the owner costs %.1f messages", cost)
 	}
-}
-
-func clientOf(t testing.TB, s store.Store) *soloist.Client {
-	t.Helper()
-	c, err := soloist.New(s, soloist.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return c
 }
 
 // TestDrawn: a release wakes one of several processes, and another one when that one is gone, or does not claim the name.

@@ -1,7 +1,6 @@
 package zkstore_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/zkstore"
 	"github.com/soloist-dev/soloist/test/servers"
@@ -135,40 +133,19 @@ func TestCrowd(t *testing.T) {
 	servers.Long(t)
 	s := &server{ZooKeeperServer: servers.ZooKeeper(t, 1)[0]}
 	path := fresh()
-	clients := make([]*soloist.Client, 16)
-	for i := range clients {
-		clients[i] = clientOf(t, openURL(t, s.Addr, path))
+	var stores []store.Store
+	for range 16 {
+		stores = append(stores, openURL(t, s.Addr, path))
 	}
-	lock := func(ctx context.Context, i int) (func() error, error) {
-		l, err := clients[i].Lock(ctx, "crowd")
-		if err != nil {
-			return nil, err
-		}
-		return l.Release, nil
-	}
-	servers.Crowd(t, len(clients), 200, lock) // they learn how many they are
+	servers.Crowd(t, stores, 200) // they learn how many they are
 	const changes = 300
 	before := s.received(t)
-	servers.Crowd(t, len(clients), changes, lock)
+	servers.Crowd(t, stores, changes)
 	cost := float64(s.received(t)-before) / changes
 	t.Logf("%.1f requests for each change", cost)
 	if cost > 30 {
 		t.Errorf("a change of the owner costs %.1f requests", cost)
 	}
-}
-
-func clientOf(t testing.TB, s store.Store) *soloist.Client {
-	t.Helper()
-	c, err := soloist.New(s, soloist.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return c
 }
 
 // TestSteppedBack: a process that has lost its races with a crowd looks at the name again although nobody claims it.

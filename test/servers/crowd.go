@@ -7,19 +7,35 @@ import (
 	"errors"
 	"time"
 
+	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/internal/load"
+	"github.com/soloist-dev/soloist/store"
 )
 
 // errEnough ends a crowd.
 var errEnough = errors.New("enough changes")
 
-// Crowd has n processes wait for one lock, each of which holds it for a moment and waits again soon, until its owner has changed so often. lock is how process i waits.
-func Crowd(t Test, n, changes int, lock func(ctx context.Context, i int) (unlock func() error, err error)) {
+// Crowd has one process for each store wait for one lock. Each holds it for a moment and waits again soon, until its
+// owner has changed so often.
+func Crowd(t Test, stores []store.Store, changes int) {
 	t.Helper()
+	var clients []*soloist.Client
+	defer func() {
+		for _, c := range clients {
+			_ = c.Close() // its lock is released, or no test depends on that
+		}
+	}()
+	for _, s := range stores {
+		c, err := soloist.New(s, soloist.Config{})
+		if err != nil {
+			t.Fatalf("making a client: %v", err)
+		}
+		clients = append(clients, c)
+	}
 	last, seen := -1, 0 // guarded by the lock
-	crowd := load.Waiting{Waiters: n, For: Patience, Hold: time.Millisecond, Pause: 5 * time.Millisecond}
+	crowd := load.Waiting{Waiters: len(clients), For: Patience, Hold: time.Millisecond, Pause: 5 * time.Millisecond}
 	_, err := crowd.Run(context.Background(), func(ctx context.Context, i int) (func() error, error) {
-		unlock, err := lock(ctx, i)
+		lock, err := clients[i].Lock(ctx, "crowd")
 		if err != nil {
 			return nil, err
 		}
@@ -27,11 +43,12 @@ func Crowd(t Test, n, changes int, lock func(ctx context.Context, i int) (unlock
 			last, seen = i, seen+1
 		}
 		if seen > changes {
-			return nil, errors.Join(errEnough, unlock())
+			return nil, errors.Join(errEnough, lock.Release())
 		}
-		return unlock, nil
+		return lock.Release, nil
 	})
 	if !errors.Is(err, errEnough) {
-		t.Fatalf("%d processes changed the owner of a lock %d times in %v, want %d times: %v", n, seen-1, Patience, changes, err)
+		t.Fatalf("%d processes changed the owner of a lock %d times in %v, want %d times: %v",
+			len(clients), seen-1, Patience, changes, err)
 	}
 }
