@@ -12,8 +12,9 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A Detached identifies a lease whose holder is outside of this process, such as the caller of an HTTP service. No client renews it: the
-// holder does, by way of any client of the same store and namespace. Only a party that knows all fields can renew or release it.
+// A Detached identifies a lease whose holder is outside of this process, such as the caller of an HTTP service. No
+// client renews it: the holder does, by way of any client of the same store and namespace. Only a party that knows
+// all fields can renew or release it.
 type Detached struct {
 	Kind   Kind   // KindLock, KindLeader, KindPermit or KindElement
 	Name   string // as in LeaseInfo
@@ -21,23 +22,23 @@ type Detached struct {
 	Limit  int    // of a semaphore: how many permits it has, 1 to 1000
 	Permit int    // of a semaphore: which permit it is, from 0; set by Acquire
 
-	// Holder identifies one attempt to acquire: 1 to 200 bytes. Lists show it, and what precedes its last # as the replica. An attempt
-	// needs a holder that nobody else has or can guess.
+	// Holder identifies one attempt to acquire: 1 to 200 bytes. Lists show it, and what precedes its last # as the
+	// replica. An attempt needs a holder that nobody else has or can guess.
 	Holder string
 
 	Token int64 // set by Acquire
 
-	// Plain reports that the record had neither mark nor state when Acquire took the lease, so that a release need not read what it would have to keep.
-	// It is set by Acquire, and may be left false.
+	// Plain reports that the record had neither mark nor state when Acquire took the lease, so that a release need
+	// not read what it would have to keep. It is set by Acquire, and may be left false.
 	Plain bool
 }
 
-// DetachedLeases acquires, renews and releases leases for holders outside of this process. It keeps nothing in memory. It is safe for
-// concurrent use.
+// DetachedLeases acquires, renews and releases leases for holders outside of this process. It keeps nothing in
+// memory. It is safe for concurrent use.
 type DetachedLeases struct{ client *Client }
 
-// Detached returns the detached leases of the store and namespace of c. TTL, Margin and Wait are those of c (see With); AtLeast is for
-// Release, and AtMost is not used.
+// Detached returns the detached leases of the store and namespace of c. TTL, Margin and Wait are those of c (see
+// With); AtLeast is for Release, and AtMost is not used.
 func (c *Client) Detached() *DetachedLeases { return &DetachedLeases{c} }
 
 // target returns what d is a lease of.
@@ -91,11 +92,12 @@ func (ds *DetachedLeases) record(d Detached) (name, holder string, err error) {
 	return t.names[d.Permit], permitHolder(d.Holder, d.Limit), nil
 }
 
-// Acquire acquires a lease for d.Holder. It waits as Options.Wait says, until ctx ends, also for a store that cannot be used meanwhile. It returns d
-// with its Token and Permit, and how long the lease is certainly held from then on.
+// Acquire acquires a lease for d.Holder. It waits as Options.Wait says, until ctx ends, also for a store that cannot
+// be used meanwhile. It returns d with its Token and Permit, and how long the lease is certainly held from then on.
 //
-// If the same holder has the lease already, Acquire returns it again, so a call whose result was lost can be repeated. repeated must be true
-// if the caller may do so: then a grant that nobody could be told of is not released, for the repeated call may have it. It ends with its TTL.
+// If the same holder has the lease already, Acquire returns it again, so a call whose result was lost can be
+// repeated. repeated must be true if the caller may do so: then a grant that nobody could be told of is not released,
+// for the repeated call may have it. It ends with its TTL.
 //
 // The errors are those of Client.TryLock. Elements are claimed by Elements.ClaimDetached. No events are emitted.
 func (ds *DetachedLeases) Acquire(ctx context.Context, d Detached, repeated bool) (Detached, time.Duration, error) {
@@ -110,7 +112,8 @@ func (ds *DetachedLeases) Acquire(ctx context.Context, d Detached, repeated bool
 	if d.Kind == KindElement {
 		return d, 0, invalid("kind", strconv.Quote(string(d.Kind)), "use Elements.ClaimDetached, which counts attempts")
 	}
-	a := &detachedAttempt{client: c, target: t, kept: repeated, claim: store.Claim{Name: t.name, Holder: d.Holder, TTL: c.opts.TTL}}
+	claim := store.Claim{Name: t.name, Holder: d.Holder, TTL: c.opts.TTL}
+	a := &detachedAttempt{client: c, target: t, kept: repeated, claim: claim}
 	if d.Kind == KindPermit {
 		a.claim.Holder = permitHolder(d.Holder, d.Limit)
 	}
@@ -189,13 +192,14 @@ func (a *detachedAttempt) acquire(ctx context.Context) (string, store.Grant, err
 // granted returns the outcome of a request. A grant for a caller that has gone is released, unless it is kept.
 func (a *detachedAttempt) granted(caller context.Context, name string, out store.Outcome) (string, store.Grant, error) {
 	if out.Err == nil && caller.Err() != nil && !a.kept {
-		return "", store.Grant{}, errors.Join(caller.Err(), a.client.releaseGrant(store.Claim{Name: name, Holder: a.claim.Holder}, out.Grant, time.Now()))
+		granted := store.Claim{Name: name, Holder: a.claim.Holder}
+		return "", store.Grant{}, errors.Join(caller.Err(), a.client.releaseGrant(granted, out.Grant, time.Now()))
 	}
 	return name, out.Grant, a.target.named(out.Err)
 }
 
-// ask makes one request, and repeats it while its outcome is unknown, and until wait ends also while the store cannot be used. The context of the
-// caller does not end a request, so that its outcome is known.
+// ask makes one request, and repeats it while its outcome is unknown, and until wait ends also while the store cannot
+// be used. The context of the caller does not end a request, so that its outcome is known.
 func (a *detachedAttempt) ask(wait context.Context) (string, store.Outcome) {
 	c := a.client
 	a.asked, a.unsure = c.clock.earliest(), false
@@ -238,9 +242,10 @@ func (a *detachedAttempt) forgo() {
 	a.client.releaseOrphans(claims, a.asked)
 }
 
-// left returns how long the lease is certainly held. A holder may have had it before this call, so what is left is read from the record. A store without a
-// clock counts that from when this process has first seen the record, which others may have seen earlier: there the lease is extended. So is one that
-// an early one of several requests may have been granted, long ago.
+// left returns how long the lease is certainly held. A holder may have had it before this call, so what is left is
+// read from the record. A store without a clock counts that from when this process has first seen the record, which
+// others may have seen earlier: there the lease is extended. So is one that an early one of several requests may have
+// been granted, long ago.
 func (a *detachedAttempt) left(ctx context.Context, name string, g store.Grant) (time.Duration, error) {
 	c := a.client
 	if !a.kept {
@@ -251,7 +256,8 @@ func (a *detachedAttempt) left(ctx context.Context, name string, g store.Grant) 
 	}
 	before := c.clock.earliest()
 	if _, clockless := store.As[store.Clockless](c.store); clockless || !a.kept {
-		if err := c.prolong(ctx, store.Extension{Name: name, Holder: a.claim.Holder, Token: g.Token, TTL: a.claim.TTL}); err != nil {
+		e := store.Extension{Name: name, Holder: a.claim.Holder, Token: g.Token, TTL: a.claim.TTL}
+		if err := c.prolong(ctx, e); err != nil {
 			if !a.kept {
 				a.forgo()
 			}
@@ -270,8 +276,8 @@ func (a *detachedAttempt) left(ctx context.Context, name string, g store.Grant) 
 	return max(0, r.Left-c.opts.Margin-c.clock.latest().Sub(before)), nil
 }
 
-// Extend renews a lease: it lasts for at least the TTL of the client from now. It returns how long it is certainly held. The errors are those of
-// Lease.Extend.
+// Extend renews a lease: it lasts for at least the TTL of the client from now. It returns how long it is certainly
+// held. The errors are those of Lease.Extend.
 func (ds *DetachedLeases) Extend(ctx context.Context, d Detached) (time.Duration, error) {
 	c := ds.client
 	name, holder, err := ds.record(d)
@@ -343,7 +349,8 @@ func (ds *DetachedLeases) release(ctx context.Context, d Detached, with func(sto
 	return nil
 }
 
-// Look returns the description of a lease that is held, and ErrLost if it is not. Its Left is without the margin, as far as the record is known.
+// Look returns the description of a lease that is held, and ErrLost if it is not. Its Left is without the margin, as
+// far as the record is known.
 func (ds *DetachedLeases) Look(ctx context.Context, d Detached) (LeaseInfo, error) {
 	name, holder, err := ds.record(d)
 	if err == nil {

@@ -11,16 +11,16 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// A DetachedElement is an element that was claimed for a holder outside of this process. End it with DoneDetached, FailDetached, or
-// DetachedLeases.Release.
+// A DetachedElement is an element that was claimed for a holder outside of this process. End it with DoneDetached,
+// FailDetached, or DetachedLeases.Release.
 type DetachedElement struct {
 	Detached
 	Attempt int           // as Element.Attempt
 	Left    time.Duration // how long it is certainly held from when ClaimDetached returned
 }
 
-// ClaimDetached claims an element for a holder outside of this process. See DetachedLeases.Acquire for holder and repeated, and Claim for the
-// errors.
+// ClaimDetached claims an element for a holder outside of this process. See DetachedLeases.Acquire for holder and
+// repeated, and Claim for the errors.
 func (e *Elements) ClaimDetached(ctx context.Context, id, holder string, repeated bool) (DetachedElement, error) {
 	el := DetachedElement{Detached: Detached{Kind: KindElement, Name: id, Job: e.job, Holder: holder}}
 	err := e.usable()
@@ -35,7 +35,8 @@ func (e *Elements) ClaimDetached(ctx context.Context, id, holder string, repeate
 		return el, err
 	}
 	c := e.client
-	a := &detachedAttempt{client: c, target: t, kept: repeated, claim: store.Claim{Name: t.name, Holder: holder, TTL: c.opts.TTL, Mark: t.mark}}
+	claim := store.Claim{Name: t.name, Holder: holder, TTL: c.opts.TTL, Mark: t.mark}
+	a := &detachedAttempt{client: c, target: t, kept: repeated, claim: claim}
 	name, grant, err := a.acquire(ctx)
 	if err != nil {
 		return el, err
@@ -64,7 +65,8 @@ func (e *Elements) begin(ctx context.Context, d Detached, name string, g store.G
 			err = errs[0]
 		}
 		if err != nil {
-			return 0, errors.Join(fmt.Errorf("element %q: counting the attempt of a holder that died: %w", d.Name, err), c.releaseBatch([]store.Release{back})[0])
+			err = fmt.Errorf("element %q: counting the attempt of a holder that died: %w", d.Name, err)
+			return 0, errors.Join(err, c.releaseBatch([]store.Release{back})[0])
 		}
 	}
 	if state.Failed {
@@ -75,17 +77,20 @@ func (e *Elements) begin(ctx context.Context, d Detached, name string, g store.G
 	return state.Attempts + 1, nil
 }
 
-// DoneDetached records an element that was claimed by ClaimDetached as processed, and releases it. Errors are as in Element.Done.
+// DoneDetached records an element that was claimed by ClaimDetached as processed, and releases it. Errors are as in
+// Element.Done.
 func (e *Elements) DoneDetached(ctx context.Context, d Detached) error {
 	return e.endDetached(ctx, d, func(store.Record) (store.Release, error) {
 		return store.Release{Mark: 1, State: []byte{}, Retain: e.retain}, nil
 	})
 }
 
-// FailDetached records a failed attempt at an element that was claimed by ClaimDetached, and releases it. Errors are as in Element.Fail.
+// FailDetached records a failed attempt at an element that was claimed by ClaimDetached, and releases it. Errors are
+// as in Element.Fail.
 func (e *Elements) FailDetached(ctx context.Context, d Detached, reason error) error {
 	return e.endDetached(ctx, d, func(r store.Record) (store.Release, error) {
-		if r.Token != d.Token || r.Holder != "" && r.Holder != d.Holder { // "": it was released, and the store decides whether this repeats it
+		// Without a holder it was released, and the store decides whether this repeats it.
+		if r.Token != d.Token || r.Holder != "" && r.Holder != d.Holder {
 			return store.Release{}, fmt.Errorf("element %q: %w", d.Name, ErrLost)
 		}
 		state, err := parseElementState(d.Name, r.State)

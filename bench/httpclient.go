@@ -42,8 +42,8 @@ func (s *standard) post(ctx context.Context, path string, body []byte) (status i
 
 func (s *standard) close() { s.CloseIdleConnections() }
 
-// lean is a client that does no more than HTTP/1.1 asks of one whose server it knows: it writes a request with one call, and reads a response whose
-// length is given. Anything else in a response is an error.
+// lean is a client that does no more than HTTP/1.1 asks of one whose server it knows: it writes a request with one
+// call, and reads a response whose length is given. Anything else in a response is an error.
 type lean struct {
 	address string
 

@@ -20,8 +20,9 @@ import (
 	"github.com/soloist-dev/soloist/internal/load"
 )
 
-// An instance is a service in a process of its own, so that its processor time can be told from that of its clients. The process is this program. It
-// writes its address to its standard output, and the processor time that it has used whenever a line comes by its standard input, with which it ends.
+// An instance is a service in a process of its own, so that its processor time can be told from that of its clients.
+// The process is this program. It writes its address to its standard output, and the processor time that it has used
+// whenever a line comes by its standard input, with which it ends.
 type instance struct {
 	cmd     *exec.Cmd
 	in      io.WriteCloser

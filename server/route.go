@@ -33,7 +33,7 @@ type route struct {
 	in           reflect.Type // of the body; nil for none
 	needed       bool         // the body must be there
 	out          reflect.Type // of the response; nil for 204
-	stream       string       // the media type of a response that goes on for as long as the connection; "" for one that does not
+	stream       string       // the media type of a response that goes on, "" if it does not
 	codes        []string     // of the problems that are particular to it
 	do           func(*call) (any, error)
 }
@@ -181,7 +181,8 @@ func (c *call) read() ([]byte, error) {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, problem(http.StatusRequestEntityTooLarge, codeTooLarge, fmt.Sprintf("the body is larger than %d bytes", maxBody))
+		return nil, problem(http.StatusRequestEntityTooLarge, codeTooLarge,
+			fmt.Sprintf("the body is larger than %d bytes", maxBody))
 	case err != nil:
 		return nil, bad("body", "it could not be read in time")
 	}
@@ -194,14 +195,16 @@ func (c *call) parse(text []byte, needed bool) error {
 		return nil
 	}
 	if !isJSON(c.Header.Get("Content-Type")) {
-		p := problem(http.StatusUnsupportedMediaType, codeMediaType, "the body must be JSON, and the header Content-Type application/json (curl --json)")
+		p := problem(http.StatusUnsupportedMediaType, codeMediaType,
+			"the body must be JSON, and the header Content-Type application/json (curl --json)")
 		p.header = http.Header{"Accept": {"application/json"}}
 		return p
 	}
 	if !utf8.Valid(text) { // the decoder would replace what is not, and two names could become one
 		return bad("body", "give UTF-8")
 	}
-	if !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) { // the decoder takes null for an object without fields
+	// The decoder takes null for an object without fields.
+	if !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{")) {
 		return bad("body", "there must be one JSON object")
 	}
 	in := json.NewDecoder(bytes.NewReader(text))

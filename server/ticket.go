@@ -12,8 +12,8 @@ import (
 	"github.com/soloist-dev/soloist"
 )
 
-// A ticket is what a lease string has. Lists show the holder of a lease, but the secret of which it is a hash is in the ticket alone: so only
-// its holder can renew or release it, and the service keeps nothing.
+// A ticket is what a lease string has. Lists show the holder of a lease, but the secret of which it is a hash is in
+// the ticket alone: so only its holder can renew or release it, and the service keeps nothing.
 type ticket struct {
 	Kind    soloist.Kind
 	Name    string
@@ -52,7 +52,9 @@ func (t ticket) String() string {
 	for _, text := range [...]string{string(t.Kind), t.Name, t.Job, t.Replica, t.Secret} {
 		raw = append(binary.AppendUvarint(raw, uint64(len(text))), text...)
 	}
-	for _, n := range [...]int64{t.Token, t.TTL, t.AtLeast, int64(t.Limit), int64(t.Permit), int64(plain), int64(e.Attempts), e.Backoff, e.Retain} {
+	for _, n := range [...]int64{
+		t.Token, t.TTL, t.AtLeast, int64(t.Limit), int64(t.Permit), int64(plain), int64(e.Attempts), e.Backoff, e.Retain,
+	} {
 		raw = binary.AppendUvarint(raw, uint64(n))
 	}
 	return ticketText.EncodeToString(raw)
@@ -125,12 +127,16 @@ func (t ticket) holder() string {
 
 // detached returns the lease that a ticket is for.
 func (t ticket) detached() soloist.Detached {
-	return soloist.Detached{Kind: t.Kind, Name: t.Name, Job: t.Job, Limit: t.Limit, Permit: t.Permit, Holder: t.holder(), Token: t.Token, Plain: t.Plain}
+	return soloist.Detached{
+		Kind: t.Kind, Name: t.Name, Job: t.Job, Limit: t.Limit, Permit: t.Permit,
+		Holder: t.holder(), Token: t.Token, Plain: t.Plain,
+	}
 }
 
 // client returns the client for what is done with the lease.
 func (t ticket) client(c *soloist.Client) *soloist.Client {
-	return c.With(soloist.Options{TTL: time.Duration(t.TTL) * time.Millisecond, AtLeast: time.Duration(t.AtLeast) * time.Millisecond})
+	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	return c.With(soloist.Options{TTL: ms(t.TTL), AtLeast: ms(t.AtLeast)})
 }
 
 // subject is the name by which a caller's prefix goes.

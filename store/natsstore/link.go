@@ -86,7 +86,8 @@ func (l *link) end() {
 	close(l.done)
 }
 
-// look is how often a request that waits looks at whether the server has denied it, which it reports apart from replies.
+// look is how often a request that waits looks at whether the server has denied it, which it reports apart from
+// replies.
 const look = 20 * time.Millisecond
 
 // A deniedError reports that this user may not make a request, or may not receive replies.
@@ -97,7 +98,8 @@ type deniedError struct {
 
 func (e *deniedError) Error() string { return e.err.Error() }
 
-// request sends a message and returns the reply. The error is a *deniedError if the server has surely not accepted the message for want of a right.
+// request sends a message and returns the reply. The error is a *deniedError if the server has surely not accepted
+// the message for want of a right.
 func (l *link) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	if l.nc.IsClosed() {
 		return nil, errNotConnected
@@ -132,7 +134,8 @@ func (l *link) whenDenied(subject string, before error, cancel context.CancelCau
 	return func() { done(); timer.Stop() }
 }
 
-// denied returns a *deniedError if the connection has reported since another error that a subject is denied, or ever that replies are.
+// denied returns a *deniedError if the connection has reported since another error that a subject is denied, or ever
+// that replies are.
 func (l *link) denied(subject string, before error) error {
 	err := l.nc.LastError()
 	if !errors.Is(err, nats.ErrPermissionViolation) {
@@ -154,15 +157,16 @@ func (l *link) denied(subject string, before error) error {
 // askAgain is how long a question may be without a reply before it is asked again.
 const askAgain = 2 * time.Second
 
-// insist is request for a question, which changes nothing: it is asked again until one of them has a reply. Servers ignore what is asked while a stream has no leader, so without
-// that it would have no reply until ctx ends.
+// insist is request for a question, which changes nothing: it is asked again until one of them has a reply. Servers
+// ignore what is asked while a stream has no leader, so without that it would have no reply until ctx ends.
 func (l *link) insist(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	return insist(ctx, func(ctx context.Context) (*nats.Msg, error) {
 		return l.request(ctx, &nats.Msg{Subject: m.Subject, Data: m.Data})
 	})
 }
 
-// insist calls ask each time when askAgain has passed, and returns what the first call that ends has returned. The others have ended then, too.
+// insist calls ask each time when askAgain has passed, and returns what the first call that ends has returned. The
+// others have ended then, too.
 func insist[R any](ctx context.Context, ask func(context.Context) (R, error)) (R, error) {
 	type result struct {
 		reply R

@@ -22,9 +22,10 @@ const (
 	group = "soloist"
 )
 
-// Watch implements store.Watcher. The leader of the stream reports what it has stored: a release to all watches of the name, and to one of them, which the server chooses,
-// in a queue group as well. That one sends a value at once. Each of the others does so after a while, unless by then it has heard that somebody has the name. So one process claims the
-// name, and if it is gone or does not want the name, others do.
+// Watch implements store.Watcher. The leader of the stream reports what it has stored: a release to all watches of
+// the name, and to one of them, which the server chooses, in a queue group as well. That one sends a value at once.
+// Each of the others does so after a while, unless by then it has heard that somebody has the name. So one process
+// claims the name, and if it is gone or does not want the name, others do.
 //
 // A new leader may not have reported what the one before it has stored, so its election sends a value, too.
 func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
@@ -54,8 +55,8 @@ func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, err
 	return out, nil
 }
 
-// Release implements store.Store. A watch that has ended, such as that of the holder, must not be the one that the server chooses: it ends its subscriptions before the release, and
-// not when its goroutine comes to it.
+// Release implements store.Store. A watch that has ended, such as that of the holder, must not be the one that the
+// server chooses: it ends its subscriptions before the release, and not when its goroutine comes to it.
 func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error, error) {
 	for _, r := range releases {
 		for _, w := range s.watches.ended(s.backend.stored(keyOf(r.Name))) {
@@ -176,8 +177,9 @@ func (w *watch) heard(m *nats.Msg, drawn bool) {
 	}
 }
 
-// taken notes that somebody has a name for so many nanoseconds. The caller of Watch knows how long it was taken before, and need not be told unless it can be free sooner. An empty lease
-// is that of a record that was deleted, or of a store that did not report it.
+// taken notes that somebody has a name for so many nanoseconds. The caller of Watch knows how long it was taken
+// before, and need not be told unless it can be free sooner. An empty lease is that of a record that was deleted, or
+// of a store that did not report it.
 func (w *watch) taken(of *watched, lease string) {
 	ttl, err := strconv.ParseInt(lease, 10, 64)
 	if err != nil || of.released == 0 {

@@ -18,7 +18,8 @@ import (
 	"github.com/soloist-dev/soloist/store/casstore"
 )
 
-// items is a backend of casstore in memory. Requests and replies take a while. Some writes are lost, carried out late or twice, or get no reply.
+// items is a backend of casstore in memory. Requests and replies take a while. Some writes are lost, carried out late
+// or twice, or get no reply.
 type items struct {
 	mu   sync.Mutex
 	kept map[string]casstore.Record
@@ -30,7 +31,8 @@ var errNoReply = errors.New("no reply")
 // oneIn reports true once in n times.
 func oneIn(n int) bool { return rand.IntN(n) == 0 }
 
-// travel takes as long as a request or a reply is on its way: mostly less than a lease, now and then longer than a short one.
+// travel takes as long as a request or a reply is on its way: mostly less than a lease, now and then longer than a
+// short one.
 func travel() {
 	longest := 500 * time.Microsecond
 	if oneIn(30) {
@@ -85,8 +87,9 @@ func (b *items) Write(_ context.Context, changes []casstore.Change) (results []c
 	return nil, store.AsUnknown(errNoReply)
 }
 
-// write carries out changes some times in one step, and returns the results of the last time. A conflict brings the current item, which may be what the
-// first time has written; if the changes are carried out once, only half of the conflicts do.
+// write carries out changes some times in one step, and returns the results of the last time. A conflict brings the
+// current item, which may be what the first time has written; if the changes are carried out once, only half of the
+// conflicts do.
 func (b *items) write(changes []casstore.Change, times int) (results []casstore.Result) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -45,8 +45,9 @@ var openRace = map[string]func(context.Context, string) (store.Store, error){
 	"temporal":  func(ctx context.Context, to string) (store.Store, error) { return temporalstore.OpenURL(ctx, to) },
 }
 
-// TestRaces: many callers in three processes want the same names at once. Under a name each adds one to a number in a file, which nothing else guards, and writes
-// its token beside it: no addition is lost, nobody finds another one there, and each token is greater than the one before.
+// TestRaces: many callers in three processes want the same names at once. Under a name each adds one to a number in a
+// file, which nothing else guards, and writes its token beside it: no addition is lost, nobody finds another one
+// there, and each token is greater than the one before.
 func TestRaces(t *testing.T) {
 	servers.Long(t)
 	for name, start := range map[string]func(*testing.T) string{

@@ -1,10 +1,13 @@
 // Package stepback has the processes that wait for one name step back while they are many.
 //
-// A release that is reported to everybody has everybody claim the name, and all but one claim without success. So a process whose claim was refused, or that has just had the name, leaves
-// it to the others for a while. How long depends on how many processes have had the name lately, which all of them see alike, and on what a claim takes, so it suits slow servers too. None
-// steps back for longer than the others: who is next is drawn by lot, as before. Up to three processes do not step back at all.
+// A release that is reported to everybody has everybody claim the name, and all but one claim without success. So a
+// process whose claim was refused, or that has just had the name, leaves it to the others for a while. How long
+// depends on how many processes have had the name lately, which all of them see alike, and on what a claim takes, so
+// it suits slow servers too. None steps back for longer than the others: who is next is drawn by lot, as before. Up
+// to three processes do not step back at all.
 //
-// A name that nobody takes is not left alone: each process that has not stepped back is woken at once, and each of the others looks at the name after [Longest] at most.
+// A name that nobody takes is not left alone: each process that has not stepped back is woken at once, and each of
+// the others looks at the name after [Longest] at most.
 package stepback
 
 import (
@@ -18,7 +21,8 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// Longest is the longest pause. Only a crowd on a slow server comes to it: a hundred processes, say, if a claim takes 50 ms.
+// Longest is the longest pause. Only a crowd on a slow server comes to it: fifty processes, say, if a claim takes 110
+// ms.
 const Longest = 5 * time.Second
 
 const (
@@ -26,20 +30,21 @@ const (
 	usual = 2 * time.Millisecond
 	// few processes do not step back.
 	few = 3
-	// patience is how long the claim of a process that was woken is waited for. The caller claims when it comes to it, so nothing is missed meanwhile; but it may have given up at that
-	// moment.
+	// patience is how long the claim of a process that was woken is waited for. The caller claims when it comes to
+	// it, so nothing is missed meanwhile; but it may have given up at that moment.
 	patience = time.Second
 	// parting is how long a waiter that was granted the name may take to stop waiting.
 	parting = 5 * time.Millisecond
 	// lately is for how long it counts that a process had the name: that many claims, and a second at least.
 	lately = 200
-	// sightings is how many of those are remembered for each name.
+	// sightings is how many of those are remembered for each name. So a crowd of more counts as one of so many.
 	sightings = 64
 	// limit bounds how many names are remembered.
 	limit = 1000
 )
 
-// Names are the names that the waiters of one store contend for. The zero value is ready to use. It is safe for concurrent use.
+// Names are the names that the waiters of one store contend for. The zero value is ready to use. It is safe for
+// concurrent use.
 type Names struct {
 	mu sync.Mutex
 	of map[string]*contest
@@ -47,13 +52,16 @@ type Names struct {
 
 // A contest is what one process knows of a name.
 type contest struct {
-	seen    []sighting    // the latest last
-	woken   time.Time     // when the waiters were woken last
-	took    time.Duration // from there to the decision, when nothing holds it up; 0 if that is not known
-	decided chan struct{} // closed when the claim that follows a wake-up is decided; nil if there was none since the name was looked at
-	over    bool          // decided is closed
-	lost    bool          // the claim was refused
-	won     bool          // this process has had the name since it last waited for it
+	seen  []sighting    // the latest last
+	woken time.Time     // when the waiters were woken last
+	took  time.Duration // from there to the decision, when nothing holds it up; 0 if that is not known
+	over  bool          // decided is closed
+	lost  bool          // the claim was refused
+	won   bool          // this process has had the name since it last waited for it
+
+	// decided is closed when the claim that follows a wake-up is decided. It is nil if there was none since the name
+	// was looked at.
+	decided chan struct{}
 }
 
 // A sighting is that a process had the name.
@@ -141,11 +149,13 @@ func (n *Names) claimed(name string, err error) {
 		return // there was no race
 	}
 	c.lost, c.over = errors.Is(err, store.ErrHeld), true
-	c.took = min(time.Since(c.woken), max(c.took+c.took/2, usual)) // one slow claim does not make this process step back further than the others
+	// One slow claim does not make this process step back further than the others.
+	c.took = min(time.Since(c.woken), max(c.took+c.took/2, usual))
 	close(c.decided)
 }
 
-// Enter returns when a process may begin to wait for a name: if it has had it just before, after a pause, or when stop is closed.
+// Enter returns when a process may begin to wait for a name: if it has had it just before, after a pause, or when
+// stop is closed.
 func (n *Names) Enter(name string, stop <-chan struct{}) {
 	n.mu.Lock()
 	pause := time.Duration(0)
@@ -157,9 +167,10 @@ func (n *Names) Enter(name string, stop <-chan struct{}) {
 	sleep(pause, nil, stop)
 }
 
-// Await returns when a process whose waiters were woken may look at the name again: when their claim was decided, and after a pause if it was refused. It
-// returns earlier when stop is closed, which it must be when nobody waits any more: so a process that was granted the name does not look. If nobody was woken
-// since Await was last called it returns immediately.
+// Await returns when a process whose waiters were woken may look at the name again: when their claim was decided, and
+// after a pause if it was refused. It returns earlier when stop is closed, which it must be when nobody waits any
+// more: so a process that was granted the name does not look. If nobody was woken since Await was last called it
+// returns immediately.
 func (n *Names) Await(name string, stop <-chan struct{}) {
 	n.mu.Lock()
 	c := n.of[name]

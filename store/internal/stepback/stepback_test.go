@@ -59,7 +59,8 @@ func (l *lock) release() {
 	l.turn, l.freed = nil, time.Now()
 }
 
-// wait is how a store waits for a name: it looks, waits for a release, wakes its caller, which claims, and steps back if that was in vain.
+// wait is how a store waits for a name: it looks, waits for a release, wakes its caller, which claims, and steps back
+// if that was in vain.
 func (l *lock) wait(names *Names, who string) {
 	names.Enter("x", nil)
 	for {
@@ -110,8 +111,9 @@ func run(waiters int, trip, hold, away time.Duration) (l *lock, fewest, most int
 	return l, fewest, most
 }
 
-// TestCrowd: of many processes that wait most let some changes pass, whatever a request takes. So few look at the name for each change of its owner, the name does not stay free for
-// long, and none is left out. Of few processes each looks each time.
+// TestCrowd: of many processes that wait most let some changes pass, whatever a request takes. So few look at the
+// name for each change of its owner, the name does not stay free for long, and none is left out. Of few processes
+// each looks each time.
 func TestCrowd(t *testing.T) {
 	for _, trip := range []time.Duration{300 * time.Microsecond, 3 * time.Millisecond, 50 * time.Millisecond} {
 		for _, waiters := range []int{2, 4, 16} {
