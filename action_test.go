@@ -17,7 +17,7 @@ func TestActionsAreBounded(t *testing.T) {
 		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: func(context.Context, soloist.Run) error { return nil }})
 		time.Sleep(time.Second)
 		for i := range 130 {
-			if err := b.Admin().Pause(background, "tick", strings.Repeat(`"<`, 900)+strconv.Itoa(i)); err != nil {
+			if err := b.Admin().Pause(background, "tick", strconv.Itoa(i)+" "+strings.Repeat(`"<`, 900)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -26,7 +26,10 @@ func TestActionsAreBounded(t *testing.T) {
 		}
 		actions, err := collect(b.Admin().Actions(background))
 		if err != nil || len(actions) < 20 || len(actions) > 100 || actions[len(actions)-1].Verb != soloist.ActionResume || actions[len(actions)-2].Verb != soloist.ActionPause {
-			t.Errorf("%d actions, %v", len(actions), err)
+			t.Fatalf("%d actions, %v", len(actions), err)
+		}
+		if last := actions[len(actions)-2].Reason; !strings.HasPrefix(last, "129 ") {
+			t.Errorf("the last pause in the list is %.9q; want that of number 129", last)
 		}
 	})
 }

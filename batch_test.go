@@ -279,3 +279,20 @@ func TestBatchesAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// A request that was sent when another one landed is no request that hangs: what is asked then waits for its end, however long requests have
+// been under way without a pause.
+func TestBatchesThatFollowOneAnotherAreShared(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		s.Slow(90 * time.Millisecond)
+		var wg sync.WaitGroup
+		for i, at := range []time.Duration{0, 10, 105, 110} { // the second is sent at 90 ms, and the others at 180 ms
+			wg.Go(func() {
+				time.Sleep(at * time.Millisecond)
+				mustLock(t, a, fmt.Sprint("x", i))
+			})
+		}
+		wg.Wait()
+		check(t, "requests", s.Calls(), 3)
+	})
+}

@@ -204,3 +204,38 @@ func TestGroupsOfDifferentJobs(t *testing.T) {
 		}
 	})
 }
+
+// Jobs of one schedule whose leases last longer do not keep others from being taken over in their own TTL.
+func TestJobsOfDifferentTTLsAreNoGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const each = 40
+		first := soloisttest.NewStore()
+		var dead atomic.Pointer[soloisttest.Store]
+		var ran atomic.Int64
+		for _, s := range []*soloisttest.Store{first, first.Share()} {
+			var jobs []soloist.Job
+			add := func(kind string, ttl time.Duration) {
+				for i := range each {
+					jobs = append(jobs, soloist.Job{Name: fmt.Sprint(kind, " ", i), Schedule: soloist.Every(5 * time.Minute), TTL: ttl, Do: func(ctx context.Context, run soloist.Run) error {
+						if dead.CompareAndSwap(nil, s) || dead.Load() == s {
+							s.Stall()
+							<-ctx.Done()
+							return ctx.Err()
+						}
+						if strings.HasPrefix(run.Job, "short") {
+							ran.Add(1)
+						}
+						return nil
+					}})
+				}
+			}
+			add("long", time.Minute)
+			add("short", 5*time.Second)
+			start(t, soloisttest.NewReplica(t, s, soloist.Config{}), jobs...)
+			synctest.Wait()
+		}
+		time.Sleep(5*time.Minute + 10*time.Second) // a tick, a TTL of the short ones, and 5 s
+		check(t, "short jobs that were taken over", ran.Load(), each)
+		dead.Load().Heal()
+	})
+}

@@ -99,6 +99,11 @@ func TestLeaderIsFound(t *testing.T) {
 		check(t, "the leadership", fmt.Sprintln(leader.Kind, leader.Name, leader.Token == lease.Token(), leader.Left > 0, err), "leader importer true true <nil>\n")
 		must(t, lease.Release())
 		check(t, "after the term", who(b), "")
+		_, err = s.Acquire(background, []store.Claim{{Name: "leader/importer", Holder: "dead#1", TTL: time.Second}})
+		must(t, err)
+		check(t, "the next leader", who(b), "dead")
+		time.Sleep(time.Second)
+		check(t, "when its lease has ended", who(b), "")
 		s.Break(errors.New("away"))
 		if _, err := a.Leader(background, "importer"); err == nil {
 			t.Error("a store that is away has a leader")

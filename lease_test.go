@@ -466,3 +466,14 @@ func TestNothingIsRenewedPastAtMost(t *testing.T) {
 		check(t, "requests after that", s.Calls()-before, 0)
 	})
 }
+
+// The last extension before AtMost is shorter than the TTL. Its margin is not: the lease ends a whole margin before AtMost.
+func TestMarginBeforeAtMost(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, _ *soloist.Client) {
+		begin := time.Now()
+		l, err := a.With(soloist.Options{TTL: 10 * time.Second, Margin: 2 * time.Second, AtMost: 15 * time.Second}).Lock(background, "x")
+		must(t, err)
+		<-l.Context().Done()
+		check(t, "held for", time.Since(begin), 13*time.Second)
+	})
+}

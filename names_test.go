@@ -89,3 +89,12 @@ func TestNamesThatAreTooLong(t *testing.T) {
 		}
 	}
 }
+
+// A namespace has up to 64 bytes, and no slash.
+func TestNamespaces(t *testing.T) {
+	for namespace, fits := range map[string]bool{"": true, "x": true, strings.Repeat("x", 64): true, strings.Repeat("x", 65): false, "a/b": false, "a\n": false} {
+		if n, err := newNamer(namespace); (err == nil) != fits {
+			t.Errorf("namespace %q: %+v, %v", namespace, n, err)
+		}
+	}
+}

@@ -94,3 +94,18 @@ func TestUnknownBatchIsGivenBack(t *testing.T) {
 		}
 	})
 }
+
+// Close leaves the time of a request to what is under way to give back a grant that nobody knows of.
+func TestCloseGivesBackWhatIsUnknown(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		s.LoseReplies(1 << 30)
+		if _, err := a.TryLock(background, "x"); !errors.Is(err, soloist.ErrUnknown) {
+			t.Fatalf("got: %v", err)
+		}
+		s.Heal()
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		mustLock(t, b, "x")
+	})
+}

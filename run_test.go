@@ -3,6 +3,7 @@ package soloist_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -101,5 +102,25 @@ func TestRunThatFailsLeavesTheNames(t *testing.T) {
 				t.Errorf("Run of a closed client: %v", err)
 			}
 		}
+	})
+}
+
+// Each outage is logged once, and its end as well.
+func TestOutagesAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		var log strings.Builder
+		c := soloisttest.NewReplica(t, s, soloist.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		stop := start(t, c, soloist.Job{Name: "tick", Schedule: soloist.Every(10 * time.Second), Do: func(context.Context, soloist.Run) error { return nil }})
+		for range 2 {
+			time.Sleep(time.Minute)
+			s.Break(nil)
+			time.Sleep(time.Minute)
+			s.Heal()
+		}
+		time.Sleep(time.Minute)
+		stop()
+		check(t, "beginnings", strings.Count(log.String(), "no job can start"), 2)
+		check(t, "ends", strings.Count(log.String(), "requests to the store succeed again"), 2)
 	})
 }

@@ -135,6 +135,9 @@ func TestRemoveLetsTheRunFinish(t *testing.T) {
 			t.Errorf("added while it is being removed: %v", err)
 		}
 		check(t, "entries", len(r.Entries()), 0)
+		if err := a.Admin().Trigger(background, "slow"); !errors.Is(err, soloist.ErrNoReplica) {
+			t.Errorf("a run of a job that is being removed is asked for: %v", err)
+		}
 		must(t, r.Remove(background, "slow"))
 		check(t, "it has gone after", time.Since(begin).Round(time.Second), 71*time.Second)
 		check(t, "attempts", attempts.Load(), 2)

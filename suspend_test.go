@@ -83,35 +83,43 @@ func TestLeftAfterAnUncertainSuspend(t *testing.T) {
 // The timer for renewals stands still in a suspend, too. Neither the lease that it was set for nor one that is taken afterwards waits for it.
 func TestLeasesAreRenewedAfterASuspend(t *testing.T) {
 	defer func() { suspended = kernelSuspended }()
-	synctest.Test(t, func(t *testing.T) {
-		var slept atomic.Int64
-		suspended = func(time.Duration) (atLeast, atMost time.Duration, ok bool) {
-			d := time.Duration(slept.Load())
-			return d, d, true
-		}
-		c, err := New(memstore.New(), Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		long, err := c.With(Options{TTL: time.Minute}).TryLock(t.Context(), "long") // it is renewed after 20 s
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
-		slept.Add(int64(45 * time.Second))
-		time.Sleep(2 * lossCheckInterval)
-		short, err := c.With(Options{TTL: time.Second}).TryLock(t.Context(), "short")
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(30 * time.Second)
-		for _, l := range []*Lease{long, short} {
-			if err := l.Err(); err != nil {
-				t.Errorf("%s, 30 s later: %v", l.Name(), err)
-			}
-		}
-	})
+	for what, shorts := range map[string]int{"alone": 0, "with one that is taken afterwards": 1} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var slept atomic.Int64
+				suspended = func(time.Duration) (atLeast, atMost time.Duration, ok bool) {
+					d := time.Duration(slept.Load())
+					return d, d, true
+				}
+				c, err := New(memstore.New(), Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				long, err := c.With(Options{TTL: time.Minute}).TryLock(t.Context(), "long") // it is renewed after 20 s
+				if err != nil {
+					t.Fatal(err)
+				}
+				leases := []*Lease{long}
+				time.Sleep(time.Second)
+				slept.Add(int64(45 * time.Second))
+				time.Sleep(2 * lossCheckInterval)
+				for range shorts {
+					short, err := c.With(Options{TTL: time.Second}).TryLock(t.Context(), "short")
+					if err != nil {
+						t.Fatal(err)
+					}
+					leases = append(leases, short)
+				}
+				time.Sleep(30 * time.Second)
+				for _, l := range leases {
+					if err := l.Err(); err != nil {
+						t.Errorf("%s, 30 s later: %v", l.Name(), err)
+					}
+				}
+			})
+		})
+	}
 }
 
 // A sleepyStore is asked by a machine that is suspended after each claim, before the answer is there.

@@ -22,6 +22,8 @@ func TestDescribe(t *testing.T) {
 		"* 5 * * * *":                  "every second of minute 5 of every hour (UTC)",
 		"5,10 1-5 * * * *":             "at seconds 5 and 10 of minutes 1 to 5 of every hour (UTC)",
 		"*/5 * * * *":                  "every 5 minutes (UTC)",
+		"*/12 5-53 * * * *":            "at every 12th second from 0 to 48 of minutes 5 to 53 of every hour (UTC)",
+		"*/11 5-53 * * * *":            "at every 11th second from 0 to 55 of minutes 5 to 53 of every hour (UTC)",
 		"*/25 * * * *":                 "at minutes 0, 25 and 50 of every hour (UTC)",
 		"*/3 1-58 * * * *":             "at every 3rd second from 0 to 57 of minutes 1 to 58 of every hour (UTC)",
 		"*/15 9-17 * * MON-FRI":        "every 15 minutes from 09:00 to 17:59 on weekdays (UTC)",

@@ -540,6 +540,10 @@ func TestVerdictsAdd(t *testing.T) {
 	if sum.Histories != 2 || sum.Grants != 2 || sum.Faults["crash"] != 2 || !strings.Contains(sum.String(), "2 histories") {
 		t.Errorf("%v", sum)
 	}
+	refused := Check(History{acquire(0, s, "a", 0, Held), acquire(2*s, 3*s, "a", 0, Done)}, Rules{})
+	if refused.Refusals != 2 || refused.Grants != 0 || refused.Operations != 2 {
+		t.Errorf("two refusals: %+v", refused)
+	}
 	bad := Check(History{acquire(0, s, "a", 0, Held)}, Rules{})
 	if sum.Add(bad); len(bad.Violations) == 0 || len(sum.Violations) != len(bad.Violations) {
 		t.Errorf("%d violations, where %d were added", len(sum.Violations), len(bad.Violations))
