@@ -99,9 +99,11 @@ func TestUnknownBatchIsGivenBack(t *testing.T) {
 func TestCloseGivesBackWhatIsUnknown(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
 		s.LoseReplies(1 << 30)
+		time.AfterFunc(time.Second, func() { s.Break(nil) })
 		if _, err := a.TryLock(background, "x"); !errors.Is(err, soloist.ErrUnknown) {
 			t.Fatalf("got: %v", err)
 		}
+		synctest.Wait() // a look at the record has failed
 		s.Heal()
 		if err := a.Close(); err != nil {
 			t.Fatal(err)
