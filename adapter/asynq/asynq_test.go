@@ -161,8 +161,31 @@ func TestTaskThatIsHeldWaits(t *testing.T) {
 	}
 }
 
-// BenchmarkOnce measures a task that was processed before: the middleware, and the element alone, which is what it is to be compared with. The store
-// is in memory.
+// The ID of a task is that of the instant at which its run is due, in whatever zone a replica reckons that.
+func TestTaskIDIsTheSameInEachZone(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6_000_000, time.UTC)
+	for _, zone := range []*time.Location{time.UTC, time.FixedZone("elsewhere", -5*60*60)} {
+		if id := asynqadapter.TaskID(soloist.Run{Job: "report", ScheduledAt: at.In(zone)}); id != "report@2026-01-02T03:04:05.006Z" {
+			t.Errorf("in zone %s: %s", zone, id)
+		}
+	}
+}
+
+// What another worker has is no failure. Whatever else goes wrong is one.
+func TestWhatIsAFailure(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false}, {&soloist.HeldError{Name: "x"}, false}, {fmt.Errorf("claiming: %w", soloist.ErrHeld), false}, {soloist.ErrUnknown, true},
+		{soloist.ErrLost, true}, {soloist.ErrDone, true}, {soloist.ErrFailed, true}, {errors.New("broken"), true},
+	} {
+		if asynqadapter.IsFailure(c.err) != c.want {
+			t.Errorf("%v is a failure: %t, want %t", c.err, !c.want, c.want)
+		}
+	}
+}
+
 // An error of the task itself is one, also if it says that something else was done.
 func TestErrorOfTheTaskIsKept(t *testing.T) {
 	client, _ := soloisttest.NewClient(t)
@@ -177,6 +200,8 @@ func TestErrorOfTheTaskIsKept(t *testing.T) {
 	}
 }
 
+// BenchmarkOnce measures a task that was processed before: the middleware, and the element alone, which is what it is to be compared with. The store
+// is in memory.
 func BenchmarkOnce(b *testing.B) {
 	client, _ := soloisttest.NewClient(b)
 	elements := client.Elements("tasks", soloist.ElementsOptions{})

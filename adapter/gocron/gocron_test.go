@@ -131,6 +131,34 @@ func TestUnlockNeedsNoContext(t *testing.T) {
 	})
 }
 
+// A run that lost its lock and ends late does not take the lease of the run after it away.
+func TestLateUnlockLeavesTheNextLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, s := soloisttest.NewClient(t)
+		l := locker(t, client, time.Second)
+		late, err := l.Lock(t.Context(), "report")
+		if err != nil {
+			t.Fatal(err)
+		}
+		soloisttest.LoseLease(t, s, l.Lease("report"))
+		time.Sleep(time.Minute) // until who has it now loses it, too
+		next, err := l.Lock(t.Context(), "report")
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease := l.Lease("report")
+		if err := late.Unlock(t.Context()); !errors.Is(err, soloist.ErrLost) {
+			t.Errorf("the late one: %v, want ErrLost", err)
+		}
+		if now := l.Lease("report"); now != lease || now.Err() != nil {
+			t.Errorf("after the late one the job has another lease, or none: %v", now)
+		}
+		if err := next.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // Only the leader's scheduler runs jobs, and the next leader's when it has resigned.
 func TestElectorRunsJobsOnTheLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

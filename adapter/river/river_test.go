@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -187,8 +188,32 @@ func TestJobIsWorkedOnce(t *testing.T) {
 	}
 }
 
-// BenchmarkOnce measures a job that was worked before: the middleware, and the element alone, which is what it is to be compared with. The store is in
-// memory.
+// A job whose element another worker has is snoozed until that worker's lease would end, for a second at least.
+func TestSnoozedUntilTheLeaseWouldEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, s := soloisttest.NewClient(t)
+		others := s.Share()
+		other := soloisttest.NewReplica(t, others, soloist.Config{TTL: 30 * time.Second})
+		held, err := other.Elements("river", soloist.ElementsOptions{}).Claim(t.Context(), "4711")
+		if err != nil {
+			t.Fatal(err)
+		}
+		others.Stall() // it renews nothing any more
+		time.Sleep(28 * time.Second)
+		once := riveradapter.Once(client.Elements("river", soloist.ElementsOptions{}), nil)
+		for _, want := range []time.Duration{2 * time.Second, time.Second} {
+			var snoozed *rivertype.JobSnoozeError
+			err := once.Work(t.Context(), &rivertype.JobRow{ID: 4711}, func(context.Context) error { return errors.New("it was worked") })
+			if !errors.As(err, &snoozed) || snoozed.Duration != want {
+				t.Errorf("got %v, want to be snoozed for %v", err, want)
+			}
+			time.Sleep(1500 * time.Millisecond)
+		}
+		others.Heal()
+		_ = held.Release()
+	})
+}
+
 // An error of the worker itself is one, also if it is about something else that is held or done.
 func TestErrorOfTheWorkerIsKept(t *testing.T) {
 	client, _ := soloisttest.NewClient(t)
@@ -203,6 +228,8 @@ func TestErrorOfTheWorkerIsKept(t *testing.T) {
 	}
 }
 
+// BenchmarkOnce measures a job that was worked before: the middleware, and the element alone, which is what it is to be compared with. The store is in
+// memory.
 func BenchmarkOnce(b *testing.B) {
 	client, _ := soloisttest.NewClient(b)
 	elements := client.Elements("river", soloist.ElementsOptions{})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/soloist-dev/soloist/fence"
 	"github.com/soloist-dev/soloist/fence/sqlfence"
 	"github.com/soloist-dev/soloist/store"
 )
@@ -148,10 +149,15 @@ func TestFenceInAnOlderSnapshot(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				late := c.early(level)
+				late, same := c.early(level), c.early(level)
 				if err := c.add(c.early(level), checking(1)); err != nil {
 					t.Fatal(err)
 				}
+				// A token that was seen is not stale, though a transaction that shows it may be too old.
+				if err := checking(1)(same); errors.Is(err, sqlfence.ErrSnapshot) != snapshots(level) || errors.Is(err, fence.ErrStale) {
+					t.Errorf("a transaction older than another's write with the same token: %v", err)
+				}
+				_ = same.Rollback()
 				want := 2
 				if err := c.add(late, checking(2)); err != nil {
 					want = 1
