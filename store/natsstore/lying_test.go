@@ -1,0 +1,126 @@
+package natsstore_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/natsstore"
+)
+
+// A liar passes on what a client and a server say to each other, and changes what the server says.
+type liar struct {
+	net.Listener
+	lie atomic.Pointer[func(payload []byte) []byte] // of the same length; nil to be honest
+}
+
+func newLiar(t *testing.T, server string) *liar {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &liar{Listener: listener}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			to, err := net.Dial("tcp", server)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			go func() { _, _ = io.Copy(to, client); _ = to.Close() }()
+			go func() { l.replies(client, to); _ = client.Close() }()
+		}
+	}()
+	return l
+}
+
+// replies passes on the lines of the server, and what follows those of messages.
+func (l *liar) replies(client io.Writer, server io.Reader) {
+	for from := bufio.NewReader(server); ; {
+		line, err := from.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		if fields := bytes.Fields(line); bytes.HasSuffix(fields[0], []byte("MSG")) {
+			size, _ := strconv.Atoi(string(fields[len(fields)-1]))
+			payload := make([]byte, size+len("\r\n"))
+			if _, err := io.ReadFull(from, payload); err != nil {
+				return
+			}
+			if lie := l.lie.Load(); lie != nil {
+				payload = (*lie)(payload)
+			}
+			line = append(line, payload...)
+		}
+		if _, err := client.Write(line); err != nil {
+			return
+		}
+	}
+}
+
+// TestLyingReplies: a reply that is not that to what was written confirms nothing. What it was is unknown.
+func TestLyingReplies(t *testing.T) {
+	l := newLiar(t, shared(t).Addr)
+	s := made(t, connect(t, l.Addr().String()), natsstore.Config{Bucket: fresh(), Synced: true})
+	var extensions []store.Extension
+	for _, name := range []string{"a", "b", "c"} {
+		g, err := acquire(background, s, name, "x", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		extensions = append(extensions, store.Extension{Name: name, Holder: "x", Token: g.Token, TTL: time.Hour})
+	}
+	for what, c := range map[string]struct {
+		leases   int
+		from, to string
+	}{
+		"of another stream":        {1, `"stream":"KV`, `"stream":"OF`},
+		"without a sequence":       {1, `"seq":`, `"sea":`},
+		"of a batch of fewer":      {3, `"count":3`, `"count":2`},
+		"of a batch of more":       {3, `"count":3`, `"count":4`},
+		"of no batch":              {3, `"batch":`, `"patch":`},
+		"of another stream, batch": {3, `"stream":"KV`, `"stream":"OF`},
+	} {
+		t.Run(what, func(t *testing.T) {
+			var lies atomic.Int32
+			lie := func(payload []byte) []byte {
+				told := bytes.Replace(payload, []byte(c.from), []byte(c.to), 1)
+				if !bytes.Equal(told, payload) {
+					lies.Add(1)
+				}
+				return told
+			}
+			l.lie.Store(&lie)
+			errs, err := s.Extend(background, extensions[:c.leases])
+			l.lie.Store(nil)
+			if lies.Load() == 0 {
+				t.Fatal("no reply has been changed")
+			}
+			for i := range errs {
+				if !errors.Is(errs[i], store.ErrUnknown) {
+					t.Errorf("lease %d: %v, want ErrUnknown", i, errs[i])
+				}
+			}
+			if err != nil && !errors.Is(err, store.ErrUnknown) {
+				t.Error(err)
+			}
+			if errs, err := s.Extend(background, extensions); err != nil || errors.Join(errs...) != nil {
+				t.Errorf("after that: %v", fmt.Sprint(errs, err))
+			}
+		})
+	}
+}
