@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -371,4 +372,54 @@ func TestSmallFrames(t *testing.T) {
 			t.Errorf("a frame with the length %d: %v, want %v", length, err, want)
 		}
 	}
+}
+
+// FuzzReplies: whatever a member puts into its replies, the client reads it or refuses it.
+func FuzzReplies(f *testing.F) {
+	asked := request(typeGet)
+	group := groupID{groupName, 0, 7}
+	f.Add(replying(asked, 0).data(nil).text("5.4.0").bytes(1))
+	f.Add(replying(asked).group(group).bytes(1))
+	f.Add(append(append(replying(asked), frame{flagBegin, nil}).group(group), frame{flagEnd, nil}).bytes(1))
+	f.Add(replying(asked).data(textData("{}")).bytes(1))
+	f.Add(append(append(replying(asked), frame{flagBegin, nil}).text("m:a").text("m:"), frame{flagEnd, nil}).bytes(1))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := readMessage(bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		near, far := net.Pipe()
+		defer far.Close()
+		l := newLink(near, time.Hour)
+		defer l.end(errEnded)
+		go l.write()
+		go l.read()
+		go func() {
+			for {
+				asked, err := readMessage(far)
+				if err != nil {
+					return
+				}
+				reply := append(replying(asked, m[0].content[atReply:]...), m[1:]...)
+				if _, err := far.Write(reply.bytes(asked.correlation())); err != nil {
+					return
+				}
+			}
+		}()
+		_ = (&dialer{}).authenticate(t.Context(), l)
+		_ = (&dialer{}).open(t.Context(), l)
+		r := &references{links: newLinks(nil), prefix: "m:"}
+		r.links.current = l
+		if item, err := r.get(t.Context(), "a"); err == nil && item.Err == nil && item.Version != "" && item.Record.Write == "" {
+			t.Errorf("got %+v", item)
+		}
+		names, err := r.objects(t.Context(), "")
+		if err == nil && !slices.IsSorted(names) {
+			t.Errorf("got %q", names)
+		}
+		_, err = r.compareAndSet(t.Context(), "writing", "a", "", "b") // which ends the connection if it is not told
+		if says := len(m[0].content) > atReply; says != (err == nil) || !says && !errors.Is(err, store.ErrUnknown) {
+			t.Errorf("a write that was told: %t: %v", says, err)
+		}
+	})
 }
