@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -87,6 +88,27 @@ type Record struct {
 
 // Version returns a version for a backend that has none of its own: a write that is carried out twice makes another one each time.
 func (r Record) Version() string { return r.Write + "." + strconv.FormatInt(r.Token, 10) }
+
+// InPages yields the items of names that are there, in the order of the names. It calls read for n of them at a time, and
+// ends after its first error. The List of a backend that has no order of names can be made of it.
+func InPages(
+	ctx context.Context, read func(ctx context.Context, names []string) ([]Item, error), names []string, n int,
+) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		for some := range slices.Chunk(names, n) {
+			items, err := read(ctx, some)
+			if err != nil {
+				yield(Item{}, err)
+				return
+			}
+			for _, item := range items {
+				if (item.Version != "" || item.Err != nil) && !yield(item, nil) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // FloorName is the name of the item that holds the floor of tokens. It has a character that no name of a record can have.
 const FloorName = "\x01floor"

@@ -26,20 +26,11 @@ type reader struct {
 func (r *reader) List(ctx context.Context, prefix string) iter.Seq2[casstore.Item, error] {
 	return func(yield func(casstore.Item, error) bool) {
 		names, err := r.namesOf(ctx, prefix)
-		for some := range slices.Chunk(names, page) {
-			var items []casstore.Item
-			if items, err = r.read(ctx, some); err != nil {
-				break
-			}
-			for _, item := range items {
-				if (item.Version != "" || item.Err != nil) && !yield(item, nil) {
-					return
-				}
-			}
-		}
 		if err != nil {
 			yield(casstore.Item{}, err)
+			return
 		}
+		casstore.InPages(ctx, r.read, names, page)(yield)
 	}
 }
 
@@ -59,13 +50,12 @@ func (r *reader) Walk(ctx context.Context, cursor string, n int) (items []cassto
 		from++
 	}
 	some := names[from:min(len(names), from+n)]
-	found = len(some) == n && from+n < len(names)
 	if items, err = r.read(ctx, some); err != nil {
 		return nil, "", err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.names = nil; found {
+	if r.names = nil; from+len(some) < len(names) {
 		r.names, next = names, some[n-1]
 	}
 	return slices.DeleteFunc(items, func(i casstore.Item) bool { return i.Version == "" && i.Err == nil }), next, nil

@@ -99,24 +99,19 @@ func (b *backend) names(ctx context.Context, ids []string) (names []string, fore
 func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[casstore.Item, error] {
 	return func(yield func(casstore.Item, error) bool) {
 		names, foreign, err := b.allNames(ctx, prefix)
-		for some := range slices.Chunk(names, page) {
-			var items []casstore.Item
-			if items, err = b.Read(ctx, some); err != nil {
-				break
-			}
-			for _, item := range items {
-				if (item.Version != "" || item.Err != nil) && !yield(item, nil) {
-					return
-				}
+		if err != nil {
+			yield(casstore.Item{}, err)
+			return
+		}
+		for item, err := range casstore.InPages(ctx, b.Read, names, page) {
+			if !yield(item, err) || err != nil {
+				return
 			}
 		}
 		for _, item := range foreign {
 			if !yield(item, nil) {
 				return
 			}
-		}
-		if err != nil {
-			yield(casstore.Item{}, err)
 		}
 	}
 }

@@ -144,20 +144,11 @@ const page = 500
 func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[casstore.Item, error] {
 	return func(yield func(casstore.Item, error) bool) {
 		names, err := b.names(ctx, prefix)
-		for some := range slices.Chunk(names, page) {
-			var items []casstore.Item
-			if items, err = b.Read(ctx, some); err != nil {
-				break
-			}
-			for _, item := range items {
-				if (item.Version != "" || item.Err != nil) && !yield(item, nil) {
-					return
-				}
-			}
-		}
 		if err != nil {
 			yield(casstore.Item{}, err)
+			return
 		}
+		casstore.InPages(ctx, b.Read, names, page)(yield)
 	}
 }
 
