@@ -59,7 +59,7 @@ type leanConn struct {
 	deadline time.Time
 }
 
-// leanWait bounds how long a response may take, to the half.
+// leanWait is how long a response may take at most. A deadline serves several requests: each has at least half of it.
 const leanWait = time.Minute
 
 func dialLean(address string) httpClient { return &lean{address: address} }

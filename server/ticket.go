@@ -95,10 +95,10 @@ type ticketReader struct {
 	bad  bool   // a part was not there, or not as it is written
 }
 
-// number reads a number that is at most most.
+// number reads a number that is at most most, in as few bytes as it is written.
 func (r *ticketReader) number(most uint64) int64 {
 	n, size := binary.Uvarint(r.rest)
-	if size <= 0 || n > most {
+	if size <= 0 || n > most || size > 1 && r.rest[size-1] == 0 {
 		r.bad, r.rest = true, nil
 		return 0
 	}

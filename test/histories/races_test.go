@@ -164,8 +164,9 @@ func startRacing(t *testing.T, about ...string) *racingProcess {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.in, p.out = in, bufio.NewScanner(out); cmd.Start() != nil {
-		t.Fatal("a process that races did not start")
+	p.in, p.out = in, bufio.NewScanner(out)
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("starting a process that races: %v", err)
 	}
 	return p
 }
