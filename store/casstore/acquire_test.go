@@ -472,13 +472,16 @@ func TestAnUnknownWriteIsThatOfAllItsTasks(t *testing.T) {
 		tokens[name] = g.Token
 	}
 	backend.name = "a"
-	var extensions []store.Extension
+	extensions := []store.Extension{{Name: "a", Holder: "stranger", Token: tokens["a"], TTL: time.Hour}} // it is refused, and needs no write for that
 	for _, name := range []string{"a", "b", "a"} {
 		extensions = append(extensions, store.Extension{Name: name, Holder: "x", Token: tokens[name], TTL: time.Hour, State: []byte("s")})
 	}
 	errs, err := s.Extend(background, extensions)
-	if err != nil || !errors.Is(errs[0], store.ErrUnknown) || errs[1] != nil || !errors.Is(errs[2], store.ErrUnknown) {
+	if err != nil || !errors.Is(errs[1], store.ErrUnknown) || errs[2] != nil || !errors.Is(errs[3], store.ErrUnknown) {
 		t.Errorf("got %v, %v, want an unknown outcome of a both times, and b extended", errs, err)
+	}
+	if !errors.Is(errs[0], store.ErrLost) || errors.Is(errs[0], store.ErrUnknown) {
+		t.Errorf("an extension of a for a stranger, before the others: %v, want that it is lost", errs[0])
 	}
 	releases := []store.Release{{Name: "a", Holder: "x", Token: tokens["a"]}, {Name: "a", Holder: "x", Token: tokens["a"]}}
 	if errs, err = s.Release(background, releases); err != nil || !errors.Is(errs[0], store.ErrUnknown) || !errors.Is(errs[1], store.ErrUnknown) {

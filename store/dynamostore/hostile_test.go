@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/dynamostore"
@@ -326,6 +327,31 @@ func TestTimeToLiveIsNoticed(t *testing.T) {
 	}
 	if !found {
 		t.Errorf("got %+v, want an error about the time to live", findings)
+	}
+}
+
+// TestTimeToLiveThatIsBeingTurnedOn: a table that will delete items by itself in a while is no better than one that does.
+func TestTimeToLiveThatIsBeingTurnedOn(t *testing.T) {
+	server := shared(t)
+	table := fresh(t, server.Endpoint)
+	enabling := func(stack *middleware.Stack) error {
+		return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("enabling", func(
+			ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
+		) (middleware.InitializeOutput, middleware.Metadata, error) {
+			out, metadata, err := next.HandleInitialize(ctx, in)
+			if live, is := out.Result.(*dynamodb.DescribeTimeToLiveOutput); is && err == nil {
+				live.TimeToLiveDescription = &types.TimeToLiveDescription{TimeToLiveStatus: types.TimeToLiveStatusEnabling}
+			}
+			return out, metadata, err
+		}), middleware.Before)
+	}
+	c := dynamodb.New(client(server.Endpoint).Options(), func(o *dynamodb.Options) { o.APIOptions = append(o.APIOptions, enabling) })
+	s, err := dynamostore.New(c, dynamostore.Config{Table: table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := s.Capabilities(background); err != nil || c.Fencing.Answer != store.No {
+		t.Errorf("got %+v, %v, want no fencing", c, err)
 	}
 }
 

@@ -193,3 +193,26 @@ func TestSweepPassesByWhatIsCorrupt(t *testing.T) {
 		t.Errorf("forgotten %d, told %d times; want the 2 others, and told once", total, told)
 	}
 }
+
+// A record whose key somebody has deleted is not listed, and the others are.
+func TestDeletedRecordIsNotListed(t *testing.T) {
+	server := servers.Redis(t)
+	admin := plainClient(t, server.URL)
+	s := open(t, server.URL+"?prefix=p")
+	for _, name := range []string{"a", "b", "c"} {
+		take(t, s, name, "x")
+	}
+	if err := admin.Del(background, "{p:0}:r:b").Err(); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for r, err := range s.List(background, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, r.Name)
+	}
+	if got := strings.Join(names, " "); got != "a c" {
+		t.Errorf("listed: %q; want a and c", got)
+	}
+}

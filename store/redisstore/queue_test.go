@@ -325,3 +325,31 @@ func TestMessageBeforeTheSubscription(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A hand-over that was published while nobody was subscribed is not waited for: with a new connection of the inbox all who wait ask again.
+func TestGapOfTheInboxIsNoticed(t *testing.T) {
+	server := servers.Redis(t)
+	admin := plainClient(t, server.URL)
+	s := open(t, server.URL+"?prefix=p")
+	outs, err := s.Acquire(background, []store.Claim{{Name: "name", Holder: "a", TTL: time.Hour}})
+	if err != nil || outs[0].Err != nil {
+		t.Fatal(outs, err)
+	}
+	answer := make(chan error, 1)
+	go func() {
+		_, _, err := s.Queue(background, store.Claim{Name: "name", Holder: "b", TTL: time.Hour})
+		answer <- err
+	}()
+	servers.Wait(t, "b waits in the queue", func() bool { return admin.ZScore(background, "{p:0}:w:name", "b").Err() == nil })
+	if n, err := admin.ClientKillByFilter(background, "TYPE", "pubsub").Result(); n != 1 || err != nil {
+		t.Fatalf("%d subscriptions ended, %v; want that of the inbox", n, err)
+	}
+	select {
+	case err := <-answer:
+		if !errors.Is(err, store.ErrHeld) {
+			t.Errorf("after a gap: %v", err)
+		}
+	case <-time.After(servers.Patience):
+		t.Error("after a gap the request waits for news that may have been published meanwhile")
+	}
+}

@@ -115,6 +115,11 @@ func TestPathsThatAreNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	untouched(t, link, "symbolic link to nothing")
+	device := filepath.Join(dir, "device")
+	if err := os.Symlink(os.DevNull, device); err != nil {
+		t.Fatal(err)
+	}
+	untouched(t, device, "not a regular file")
 	for _, path := range []string{"", ":memory:", "file:x?mode=memory", "a\x00b"} {
 		_, err := Open(path)
 		says(t, err, "path")
