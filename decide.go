@@ -91,7 +91,7 @@ func (j *plannedJob) decide(g store.Grant, t trip) decision {
 // sawGrant learns what a grant tells, and returns the state to go on from, and since when the record said that the job is known.
 func (j *plannedJob) sawGrant(g store.Grant, now time.Time) (state jobState, sinceThere int64) {
 	state, _ = parseJobState(g.State) // a state of something else counts as none
-	j.sawState(state, now)
+	j.sawState(state.head(), now)
 	state.describe(j.job)
 	sinceThere = state.Since // so that all replicas count from the same instant
 	if _, delayed := j.delayed(); sinceThere == 0 && g.Mark == 0 && !delayed && !j.since.IsZero() {
@@ -117,7 +117,7 @@ func (j *plannedJob) close(state *jobState, g store.Grant, t trip) {
 	state.add(j.abandoned(scheduled, g, t, state.Attempts+1, manual))
 	state.advance(g.Mark)
 	state.Ended = t.answered.UnixMilli() // nobody knows when it ended; a fixed delay counts from here
-	j.sawState(*state, t.answered)
+	j.sawState(state.head(), t.answered)
 }
 
 // sawClaims learns which claims kept a scheduled time from being missed: this replica's, unless a run has been recorded since, and one

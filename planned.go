@@ -1,6 +1,7 @@
 package soloist
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -100,7 +101,8 @@ func (j *plannedJob) saw(r store.Record, now time.Time) {
 	} else { // it may be left yet
 		j.token = max(j.token, r.Token-1)
 	}
-	if state, err := parseJobState(r.State); err == nil {
+	var state jobHead
+	if len(r.State) == 0 || json.Unmarshal(r.State, &state) == nil {
 		j.sawState(state, now)
 		if r.Holder == "" && (state.Pending < 0 || state.Pending > j.mark) { // a run was interrupted
 			j.leaseEnd = now
@@ -116,7 +118,7 @@ func (j *plannedJob) sawLease(r store.Record, t trip) {
 	}
 }
 
-func (j *plannedJob) sawState(s jobState, now time.Time) {
+func (j *plannedJob) sawState(s jobHead, now time.Time) {
 	if s.Ended > 0 && s.Ended != j.endedThere {
 		j.endedThere, j.ended = s.Ended, earlier(time.UnixMilli(s.Ended), now)
 	}
@@ -131,7 +133,7 @@ func (j *plannedJob) sawEnd(e ending, now time.Time) {
 	if !e.recorded {
 		return
 	}
-	j.sawState(e.state, now)
+	j.sawState(e.state.head(), now)
 	if j.mark = max(j.mark, e.mark); e.mark > 0 && e.state.Pending > j.mark { // what comes after it
 		j.leaseEnd = now
 	}

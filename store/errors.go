@@ -78,5 +78,12 @@ func AsUnknown(err error) error {
 	if err == nil || errors.Is(err, ErrUnknown) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", ErrUnknown, err)
+	return &unknownError{err}
 }
+
+// An unknownError is ErrUnknown, with why the outcome is unknown. Its text is made when somebody reads it.
+type unknownError struct{ cause error }
+
+func (e *unknownError) Error() string { return ErrUnknown.Error() + ": " + e.cause.Error() }
+
+func (e *unknownError) Unwrap() []error { return []error{ErrUnknown, e.cause} }

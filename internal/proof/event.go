@@ -178,7 +178,16 @@ func compare(a, b time.Duration) int {
 
 // of returns the events of one kind.
 func (h History) of(kinds ...Kind) History {
-	var some History
+	n := 0
+	for i := range h {
+		if slices.Contains(kinds, h[i].Kind) {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	some := make(History, 0, n)
 	for i := range h {
 		if slices.Contains(kinds, h[i].Kind) {
 			some = append(some, h[i])

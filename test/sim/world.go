@@ -59,6 +59,9 @@ type Result struct {
 	Fired   []string          // faults that took effect
 }
 
+// room is for the events of a world, and is used again by the next: it is a tenth of all that a history allocates.
+var room = sync.Pool{New: func() any { return new(make(proof.History, 0, 512)) }}
+
 // Run lets a plan happen. It must be called in its own bubble.
 func Run(plan Plan) Result {
 	rand.Simulate(func(n int64) int64 { // what is drawn depends on when it is, not on who was first at that instant
@@ -68,7 +71,7 @@ func Run(plan Plan) Result {
 	if !plan.Job.Begin.IsZero() {
 		time.Sleep(time.Until(plan.Job.Begin))
 	}
-	w := &world{plan: &plan, mem: memstore.New(), items: &items{kept: map[string]casstore.Record{}}, begin: time.Now(), events: make(proof.History, 0, 384), fired: map[string]bool{}, places: map[string]*standing{}, gone: map[string]bool{}, records: map[string]string{}, runs: map[runKey]int{}, asks: map[string]*asks{}}
+	w := &world{plan: &plan, mem: memstore.New(), items: &items{kept: map[string]casstore.Record{}}, begin: time.Now(), events: *room.Get().(*proof.History), fired: map[string]bool{}, places: map[string]*standing{}, gone: map[string]bool{}, records: map[string]string{}, runs: map[runKey]int{}, asks: map[string]*asks{}}
 	for _, j := range plan.jobs() {
 		w.asks[j.Name] = &asks{}
 	}
@@ -89,6 +92,7 @@ func Run(plan Plan) Result {
 	cancel()
 	living.Wait()
 	time.Sleep(time.Minute) // for what is still on its way
+	defer func() { room.Put(new(w.events[:0])) }()
 	return w.result()
 }
 
