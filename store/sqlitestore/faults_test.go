@@ -341,3 +341,36 @@ func (f *file) spoil() {
 		f.broken.Store(true)
 	}
 }
+
+// What an error leaves of a change in one statement: the statement is its own transaction, so it may have been committed, unless there was no room for it.
+func TestChangeInOneStatementFails(t *testing.T) {
+	for name, row := range map[string]struct {
+		query           string
+		unknown, broken bool
+	}{
+		"it failed":  {"INSERT INTO nowhere VALUES (1)", true, true},
+		"no room":    {"CREATE TABLE wide AS SELECT zeroblob(1000000)", false, false},
+		"it is done": {"CREATE TABLE narrow AS SELECT 1", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openAt(t, newPath(t))
+			take(t, s, "mine", "a", time.Hour)
+			if _, err := s.file.write.sql.ExecContext(background, "PRAGMA max_page_count = 16"); err != nil {
+				t.Fatal(err)
+			}
+			f, again := s.file, false
+			err := s.take(background, step{
+				look:  func(*file, *conn) error { return nil },
+				more:  func() bool { return true },
+				quick: func() quickChange { return func(int64, int64) (int64, string, []any) { return 1, row.query, nil } },
+				write: func(*tx) error { again = true; return nil },
+			})
+			if again && name != "it is done" { // what changes no row is decided again
+				t.Error("a change that may have happened is made again")
+			}
+			if (err == nil) != (name == "it is done") || errors.Is(err, store.ErrUnknown) != row.unknown || f.broken.Load() != row.broken {
+				t.Errorf("the error is %v, opened again %v; want unknown %v, opened again %v", err, f.broken.Load(), row.unknown, row.broken)
+			}
+		})
+	}
+}
