@@ -133,3 +133,13 @@ func TestUnfitTables(t *testing.T) {
 		}
 	}
 }
+
+// MySQL has renamed the setting for semisynchronous replication, and either name counts.
+func TestSemisynchronousReplication(t *testing.T) {
+	for setting, want := range map[string]bool{"rpl_semi_sync_master_enabled": true, "rpl_semi_sync_source_enabled": true, "log_bin": false} {
+		p := &probe{replicas: 1, server: &server{mariadb: true}, settings: map[string]string{setting: "ON"}}
+		if f := p.fencing(); f.Answer != store.No || strings.Contains(f.Why, "semisynchronous") != want {
+			t.Errorf("with %s: %+v", setting, f)
+		}
+	}
+}

@@ -179,3 +179,17 @@ func TestWithoutTurns(t *testing.T) {
 		})
 	}
 }
+
+// A turn that has failed after it was given up forgets itself alone: another one may have begun for the same row.
+func TestFailedTurnForgetsItselfAlone(t *testing.T) {
+	old, next := &turn{}, &turn{watches: 1}
+	ts := &turns{of: map[string]*turn{"row": next}}
+	ts.fail("row", old, context.Canceled)
+	if ts.of["row"] != next || ts.off {
+		t.Errorf("after the failure of an older turn: %v, off %t", ts.of, ts.off)
+	}
+	ts.fail("row", next, context.Canceled)
+	if len(ts.of) != 0 || ts.off {
+		t.Errorf("after its own failure: %v, off %t", ts.of, ts.off)
+	}
+}

@@ -77,7 +77,7 @@ func TestExamineSeesForeignTriggers(t *testing.T) {
 		{"CREATE RULE keep AS ON DELETE TO %s DO INSTEAD NOTHING", "DROP RULE keep ON %s", store.LevelError, `rule "keep"`},
 		{"ALTER TABLE %s ENABLE ROW LEVEL SECURITY", "ALTER TABLE %s DISABLE ROW LEVEL SECURITY", store.LevelError, "row-level security"},
 	} {
-		for _, table := range []string{s.tables.records, s.tables.floor} {
+		for _, table := range []string{s.tables.records, s.tables.floor, s.tables.meta, s.tables.line} {
 			sql := strings.Replace(c.make, "%s", table, 1)
 			run(t, s.pool, strings.Replace(sql, "%s", s.tables.schema, 1))
 			found(t, s, "triggers", c.level, c.says)

@@ -163,3 +163,30 @@ func TestClosedWatches(t *testing.T) {
 		}
 	})
 }
+
+// What this handle releases, and what changes by others, is a reason to look often, as a new watch is.
+func TestReleasesAreLively(t *testing.T) {
+	for what, happens := range map[string]func(*sqlshared.Watches[int], *table){
+		"a release of this handle": func(w *sqlshared.Watches[int], _ *table) { w.Wake("a") },
+		"a change by others":       func(_ *sqlshared.Watches[int], on *table) { on.change(func() { on.sights["a"] = 1 }) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			var quiet time.Duration // before the last look
+			w := sqlshared.NewWatches[int](ctx, func(d time.Duration) time.Duration { quiet = d; return interval })
+			on := &table{sights: map[string]int{}}
+			add(t, w, on, t.Context(), "a")
+			time.Sleep(100 * interval)
+			synctest.Wait()
+			before := quiet
+			happens(w, on)
+			time.Sleep(interval + interval/2)
+			synctest.Wait()
+			if before < 90*interval || quiet > 2*interval {
+				t.Errorf("%s: it was quiet for %v before, and then for %v", what, before, quiet)
+			}
+			cancel()
+			w.Close()
+		})
+	}
+}
