@@ -37,10 +37,28 @@ func startConsul(t servers.Test) (*server, error) {
 		"telemetry": map[string]any{"prometheus_retention_time": "2h", "disable_hostname": true},
 		"limits":    map[string]any{"http_max_conns_per_client": 2000},
 	})[0]
+	servers.Wait(t, "the node to be registered, without which there is no session", func() bool { return consulRegistered(t, s.Addr) })
 	return &server{
 		url: "consul://" + s.Addr + "/bench", version: "Consul 1.22, one server", pid: s.PID,
 		count: func(ctx context.Context) (counts, error) { return consulCounts(ctx, "http://"+s.Addr) },
 	}, nil
+}
+
+// consulRegistered reports whether a server is in its own catalog. It is a moment after it knows a leader, which is itself.
+func consulRegistered(t servers.Test, addr string) bool {
+	response, err := http.Get("http://" + addr + "/v1/catalog/nodes")
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	var nodes []struct{ Node string }
+	if response.StatusCode != http.StatusOK {
+		return false
+	}
+	if err := json.NewDecoder(response.Body).Decode(&nodes); err != nil {
+		t.Fatalf("Consul's catalog: %v", err)
+	}
+	return len(nodes) > 0
 }
 
 // consulCounts returns how many requests of clients the agent has answered, without those for its metrics.

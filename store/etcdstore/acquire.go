@@ -9,8 +9,8 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-// Acquire implements store.Store. A name that this process has not seen, or that it has seen free, costs one request, and one more if it is
-// not free. A name that it has seen taken is read first. Both are for up to a hundred names.
+// Acquire implements store.Store. A name that this process has not seen, or that it has seen free, costs one request. A name that it has seen taken is read first: one
+// request if it is taken still, and one more if it is free. Both are for up to a hundred names. If the holder is of a session that etcd has not told of yet, that is one request more.
 func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
@@ -43,11 +43,11 @@ func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outc
 // claim is the task of a claim.
 func (s *Store) claim(c store.Claim, to *store.Outcome) *task {
 	t := &task{name: c.Name, shares: true}
-	t.guess = func(p pair) bool { return p.taken == 0 && c.Mark >= 0 && (c.Mark == 0 || p.record.Mark < c.Mark) }
+	t.guess = func(p pair) bool { return !p.taken && c.Mark >= 0 && (c.Mark == 0 || p.record.Mark < c.Mark) }
 	t.decide = func(p pair) (*change, error) {
 		now := time.Now()
 		over, r := s.over(c.Name, p, now), p.record
-		taken := p.taken != 0 && !over
+		taken := p.taken && !over
 		to.Grant.ExpiredAge = 0
 		switch {
 		case taken && !r.Released && r.Holder == c.Holder:
@@ -76,7 +76,7 @@ func (s *Store) claim(c store.Claim, to *store.Outcome) *task {
 // holding returns what this handle knows of a lease that is attached to a session.
 func (s *Store) holding(p pair, of *session, until time.Time) *holding {
 	return &holding{
-		holder: p.record.Holder, token: p.record.Token, mark: p.record.Mark, ttl: p.record.TTL, revision: p.revision, taken: p.taken, session: of, until: until,
+		holder: p.record.Holder, token: p.record.Token, mark: p.record.Mark, ttl: p.record.TTL, revision: p.revision, session: of, until: until,
 	}
 }
 
@@ -84,8 +84,8 @@ func (s *Store) holding(p pair, of *session, until time.Time) *holding {
 func (s *Store) recover(c store.Claim, p pair) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h := s.holdingLocked(c.Name, p); h != nil && h.taken == 0 {
-		h.token, h.mark, h.revision, h.taken = p.record.Token, p.record.Mark, p.revision, p.taken
+	if h := s.holdingLocked(c.Name, p); h != nil && h.revision == 0 {
+		h.token, h.mark, h.revision = p.record.Token, p.record.Mark, p.revision
 	}
 }
 

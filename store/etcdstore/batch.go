@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -19,7 +21,7 @@ const attempts = 16
 // retryAfter is the pause before the next claim after that many conflicts.
 const retryAfter = 10 * time.Millisecond
 
-// A task is one request of a batch for one name. It decides what to write from the two keys of the name.
+// A task is one request of a batch for one name. It decides what to write from the record of the name, and whether its session is there.
 type task struct {
 	name string
 
@@ -52,8 +54,9 @@ type task struct {
 
 // A change is what a task writes.
 type change struct {
-	record *record       // the new record; nil deletes both keys
+	record *record       // the new record; nil deletes it
 	take   time.Duration // the name is taken for so long, in a session
+	keeps  bool          // and its lease goes on: the session that had it must be there still
 	linger time.Duration // the name lingers for so long
 	frees  bool          // the name is handed over to the first of line, or free if nobody is in the queue
 	line   []ticket
@@ -158,42 +161,71 @@ func (s *Store) look(ctx context.Context, tasks []*task, known map[*task]bool) (
 	return rest
 }
 
-// read returns the keys of names, with one request for each hundred.
+// read returns the records of names and whether their sessions are there, with one request for each hundred of both. Names whose sessions are not those that this process
+// expects are read once more.
 func (s *Store) read(ctx context.Context, names []string) ([]pair, error) {
-	client, err := s.clients.get(ctx)
-	if err != nil {
-		return nil, err
+	pairs := make([]pair, len(names))
+	todo := make([]int, len(names)) // places in names
+	for i := range names {
+		todo[i] = i
 	}
-	pairs := make([]pair, 0, len(names))
-	for len(names) > 0 {
-		some := names[:min(len(names), s.chunk())]
-		ops := make([]clientv3.Op, len(some))
-		for i, name := range some {
-			ops[i] = s.keys.get(name)
-		}
-		reply, err := s.height.commit(client.Txn(ctx).Then(ops...))
-		switch {
-		case errors.Is(err, rpctypes.ErrTooManyOps):
-			if err := s.shrink(len(some)); err != nil {
+	for range attempts {
+		var again []int
+		for len(todo) > 0 {
+			n, unsure, err := s.readSome(ctx, names, todo, pairs)
+			if err != nil {
 				return nil, err
 			}
-			continue
-		case err != nil:
-			return nil, s.wrap("reading", err)
+			todo, again = todo[n:], append(again, unsure...)
 		}
-		for i, name := range some {
-			pairs = append(pairs, s.sights.see(name, s.keys.pairOf(name, reply.Responses[i].GetResponseRange().Kvs)))
+		if todo = again; len(todo) == 0 {
+			break
 		}
-		names = names[len(some):]
 	}
-	return pairs, nil
+	return pairs, nil // one that is unsure still was taken anew each time
 }
 
-// get reads both keys of a name.
-func (k keys) get(name string) clientv3.Op {
-	from, to := k.both(name)
-	return clientv3.OpGet(from, clientv3.WithRange(to))
+// readSome reads the first n of those that are to be read. It returns those of which it does not know whether their session is there.
+func (s *Store) readSome(ctx context.Context, names []string, todo []int, pairs []pair) (n int, unsure []int, err error) {
+	client, err := s.clients.get(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	var ops, looks []clientv3.Op
+	var sessions []string
+	for _, i := range todo {
+		if n+len(looks) >= s.chunk() {
+			break
+		}
+		n++
+		ops = append(ops, s.keys.get(names[i]))
+		p := pairs[i] // as it was read before
+		if !p.unsure {
+			p, _ = s.sights.of(names[i])
+		}
+		if p.taken && !slices.Contains(sessions, p.record.Session) {
+			sessions, looks = append(sessions, p.record.Session), append(looks, s.keys.isThere(p.record.Session))
+		}
+	}
+	reply, err := s.height.commit(client.Txn(ctx).Then(append(ops, looks...)...))
+	switch {
+	case errors.Is(err, rpctypes.ErrTooManyOps):
+		return 0, nil, s.shrink(n + len(looks))
+	case err != nil:
+		return 0, nil, s.wrap("reading", err)
+	}
+	now := presence{there: map[string]bool{}}
+	s.sawSessions(sessions, reply.Responses[n:], now)
+	for j, i := range todo[:n] {
+		if pairs[i] = s.sights.see(names[i], pairOf(names[i], reply.Responses[j].GetResponseRange().Kvs, now)); pairs[i].unsure {
+			unsure = append(unsure, i)
+		}
+	}
+	return n, unsure, nil
 }
+
+// get reads the record of a name.
+func (k keys) get(name string) clientv3.Op { return clientv3.OpGet(k.record(name)) }
 
 // write decides tasks, and writes their changes. It returns the tasks that met a conflict, and those that what this handle remembers would refuse: a lease
 // of its own may end for it while other names are being read, and only what is read says whether somebody else has extended it.
@@ -245,14 +277,14 @@ func (s *Store) fitting(tasks []*task) int {
 	return len(tasks)
 }
 
-// foreign returns the lease of etcd that a name is attached to if it is one of another process, and not of a linger.
-func (s *Store) foreign(p pair) clientv3.LeaseID {
+// foreign returns the session that has a name if it is one of another process, and not of a linger; "" otherwise.
+func (s *Store) foreign(p pair) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.taken == 0 || p.record.Released || s.sessions[p.lease] != nil {
-		return clientv3.NoLease
+	if !p.taken || p.record.Released || s.sessions[p.record.Session] != nil {
+		return ""
 	}
-	return p.lease
+	return p.record.Session
 }
 
 // commit writes the changes of one transaction, and returns the tasks that are to be decided again, because they met a conflict or because the
@@ -287,6 +319,8 @@ func (s *Store) commit(ctx context.Context, tasks []*task, known map[*task]bool)
 		}
 		return nil, err
 	}
+	s.wroteLingers(b, reply.Succeeded)
+	var suspects []*task
 	for i, t := range tasks {
 		made, seen := reply.Succeeded, reply.Responses
 		if at := b.alone[i]; at >= 0 {
@@ -298,68 +332,157 @@ func (s *Store) commit(ctx context.Context, tasks []*task, known map[*task]bool)
 			s.written(t, reply.Header.Revision)
 			continue
 		case b.alone[i] < 0 && len(tasks) > 1: // one of those that share its conditions is in the way
-			t.guessed = true
+			t.guessed, known[t] = true, true
 		default:
-			t.pair = s.keys.pairOf(t.name, seen[0].GetResponseRange().Kvs)
-			if t.change.frees {
-				t.pair.line, t.pair.asked = s.keys.lineOf(t.name, seen[1].GetResponseRange().Kvs), true
+			before := t.pair
+			t.pair = s.inTheWay(t, steps[i], seen)
+			if known[t] = !t.pair.unsure; t.pair.same(before) {
+				suspects = append(suspects, t)
 			}
-			t.pair = s.sights.see(t.name, t.pair)
 		}
 		if t.err = t.pair.err; t.err == nil {
-			t.alone, known[t] = true, true
+			t.alone = true
 			again = append(again, t)
 		}
+	}
+	if len(suspects) > 0 {
+		s.check(ctx, suspects)
 	}
 	return again, nil
 }
 
-// A step is a transaction, or what one has to do with one name.
-type step struct {
-	are             []clientv3.Cmp
-	then, otherwise []clientv3.Op
+// inTheWay returns the name of a task as a reply shows it, whose conditions did not hold.
+func (s *Store) inTheWay(t *task, of step, seen []*etcdserverpb.ResponseOp) pair {
+	now := presence{there: map[string]bool{}}
+	if of.all {
+		sessions := seen[1].GetResponseRange()
+		for _, kv := range sessions.Kvs {
+			now.upTo = strings.TrimPrefix(string(kv.Key), s.keys.sessions())
+			now.there[now.upTo] = true
+		}
+		now.all = !sessions.More
+		for _, session := range of.there {
+			if there, known := now.of(session); known && !there {
+				s.sights.end(session)
+			}
+		}
+	} else {
+		s.sawSessions(of.looks, seen[1:], now)
+	}
+	p := pairOf(t.name, seen[0].GetResponseRange().Kvs, now)
+	if of.line {
+		p.line, p.asked = s.keys.lineOf(t.name, seen[len(seen)-1].GetResponseRange().Kvs), true
+	}
+	return s.sights.see(t.name, p)
 }
 
-// size returns how many operations etcd counts.
-func (s step) size() int { return max(len(s.are), len(s.then), len(s.otherwise)) }
+// A step is a transaction, or what one has to do with one name.
+type step struct {
+	are          []clientv3.Cmp
+	there, ended []string // sessions that must be there, or not
+	then         []clientv3.Op
+	linger       *linger // that has no key yet
+
+	looks []string // if its conditions do not hold, it reads the record, and looks for these sessions,
+	all   bool     // or for the first of all there are,
+	line  bool     // and reads the queue
+}
+
+// conditions returns the conditions on sessions.
+func (of step) conditions(k keys) (are []clientv3.Cmp) {
+	for _, session := range of.there {
+		are = append(are, clientv3.Compare(clientv3.CreateRevision(k.session(session)), ">", 0))
+	}
+	for _, session := range of.ended {
+		are = append(are, clientv3.Compare(clientv3.CreateRevision(k.session(session)), "=", 0))
+	}
+	return are
+}
+
+// firstSessions is how many sessions are read at most to learn which of them are there.
+const firstSessions = 32
+
+// otherwise returns what is read if the conditions do not hold.
+func (of step) otherwise(k keys, name string) []clientv3.Op {
+	ops := append(make([]clientv3.Op, 0, 4), k.get(name))
+	switch {
+	case of.all:
+		ops = append(ops, clientv3.OpGet(k.sessions(), clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithLimit(firstSessions)))
+	default:
+		for _, session := range of.looks {
+			ops = append(ops, k.isThere(session))
+		}
+	}
+	if of.line {
+		ops = append(ops, k.getLine(name))
+	}
+	return ops
+}
 
 // A bundle is the transaction of a batch. Names that nobody is expected to be changing share its conditions: if one of them does not hold, none is
 // changed, and each is tried again alone. A name alone has a transaction inside the transaction, which does not depend on other names and
 // reads the name if its conditions do not hold, but costs etcd half as much again. So has a name that does not fit otherwise.
 type bundle struct {
-	step
-	alone []int // of each task, the place of its transaction inside this one; -1 if it shares the conditions
+	are             []clientv3.Cmp
+	then, otherwise []clientv3.Op
+	alone           []int     // of each task, the place of its transaction inside this one; -1 if it shares the conditions
+	lingers         []*linger // whose keys it writes
+	always          bool      // it does so whether its conditions hold or not
 }
+
+// size returns how many operations etcd counts.
+func (b bundle) size() int { return max(len(b.are), len(b.then), len(b.otherwise)) }
 
 // bundle puts the steps of tasks together.
 func (s *Store) bundle(tasks []*task, steps []step) bundle {
-	b, size := bundle{alone: make([]int, len(tasks))}, len(tasks)
+	b := bundle{alone: make([]int, len(tasks))}
 	var inside, shared []clientv3.Op
+	var there, ended []string
 	for i, of := range steps {
-		if more := of.size() - 1; !tasks[i].alone && size+more <= s.chunk() {
-			size += more
-			b.are, shared, b.alone[i] = append(b.are, of.are...), append(shared, of.then...), -1
-			continue
-		}
-		b.alone[i] = len(inside)
-		inside = append(inside, clientv3.OpTxn(of.are, of.then, of.otherwise))
-	}
-	if of := s.foreign(tasks[0].pair); of != clientv3.NoLease {
-		put := clientv3.OpPut(s.keys.session(of), "", clientv3.WithLease(of))
-		if len(inside) > 0 {
-			inside = append(inside, put) // whether the conditions hold or not
+		of.there, of.ended = without(of.there, there), without(of.ended, ended) // each condition once
+		rest := len(tasks) - i - 1                                              // of which each has an operation at least
+		if !tasks[i].alone && max(len(b.are)+len(of.are)+len(of.there)+len(of.ended), len(inside)+len(shared)+len(of.then))+rest <= s.chunk() {
+			there, ended = append(there, of.there...), append(ended, of.ended...)
+			b.are, shared, b.alone[i] = append(append(b.are, of.are...), of.conditions(s.keys)...), append(shared, of.then...), -1
 		} else {
-			shared = append(shared, put)
+			steps[i].all, b.alone[i] = true, len(inside)
+			of = steps[i]
+			inside = append(inside, clientv3.OpTxn(append(of.are, of.conditions(s.keys)...), of.then, of.otherwise(s.keys, tasks[i].name)))
 		}
+		if l := steps[i].linger; l != nil && !slices.Contains(b.lingers, l) {
+			b.lingers = append(b.lingers, l)
+		}
+	}
+	var beside []clientv3.Op
+	if of := s.foreign(tasks[0].pair); of != "" {
+		beside = append(beside, clientv3.OpTxn(step{there: []string{of}}.conditions(s.keys), []clientv3.Op{clientv3.OpPut(s.keys.session(of), "", clientv3.WithLease(leaseOf(of)))}, nil))
+	}
+	for _, l := range b.lingers {
+		beside = append(beside, clientv3.OpPut(s.keys.session(l.name), "", clientv3.WithLease(l.id)))
+	}
+	if b.always = len(inside) > 0; b.always {
+		inside = append(inside, beside...)
+	} else {
+		shared = append(shared, beside...)
 	}
 	b.then, b.otherwise = slices.Concat(inside, shared), inside
 	if len(tasks) == 1 && len(inside) == 0 { // then it costs no second request to learn what is in the way
-		b.otherwise = steps[0].otherwise
+		b.otherwise = steps[0].otherwise(s.keys, tasks[0].name)
 	}
 	return b
 }
 
-// changing notes that changes are sent. Whatever becomes of them, a lease of one of these names is not extended before its keys were read again.
+// without returns those of all that are not in others.
+func without(all, others []string) (rest []string) {
+	for _, one := range all {
+		if !slices.Contains(others, one) {
+			rest = append(rest, one)
+		}
+	}
+	return rest
+}
+
+// changing notes that changes are sent. Whatever becomes of them, a lease of one of these names is not extended before the name was read again.
 func (s *Store) changing(tasks []*task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -370,71 +493,93 @@ func (s *Store) changing(tasks []*task) {
 	}
 }
 
-// step returns what the transaction of a task has to do.
+// step returns what the transaction of a task has to do. The record must be as it was: so nobody has been granted the name since. What else must be depends on the session that
+// the record names, and on the one that the name is for. A session that the record does not name any more has nothing of the name: so what tells of its end goes with it.
 func (s *Store) step(ctx context.Context, t *task) (of step, err error) {
-	record, taken := s.keys.record(t.name), s.keys.taken(t.name)
 	t.session, t.linger = nil, nil
-	are := []clientv3.Cmp{
-		clientv3.Compare(clientv3.ModRevision(record), "=", t.pair.revision),
-		clientv3.Compare(clientv3.ModRevision(taken), "=", t.pair.taken),
+	key, had := s.keys.record(t.name), t.pair.record.Session
+	of.are = []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", t.pair.revision)}
+	if of.all = t.pair.revision == 0; had != "" {
+		of.looks = []string{had}
 	}
-	otherwise := []clientv3.Op{s.keys.get(t.name)}
-	var then []clientv3.Op
 	if t.change.record == nil {
-		then = append(then, clientv3.OpDelete(record))
-	} else {
-		value, err := t.change.record.encode()
-		if err != nil {
-			return of, err
-		}
-		then = append(then, clientv3.OpPut(record, value))
+		of.then = []clientv3.Op{clientv3.OpDelete(key)}
+		return of, nil
 	}
 	switch {
 	case t.change.take > 0:
 		if t.session, err = s.session(ctx, t.change.take); err != nil {
 			return of, err
 		}
-		then = append(then, clientv3.OpPut(taken, "", clientv3.WithLease(t.session.id)))
+		t.change.record.Session = t.session.name
+		of.there = []string{t.session.name}
+		switch {
+		case had == t.session.name, had == "":
+		case t.change.keeps:
+			of.there = append(of.there, had)
+		case !t.pair.taken: // else it is a lease of this handle, which has ended
+			of.ended = []string{had}
+		}
 		if t.ticket != "" {
-			then = append(then, clientv3.OpDelete(t.ticket))
+			of.then = append(of.then, clientv3.OpDelete(t.ticket))
 		}
 	case t.change.linger > 0:
 		if t.linger, err = s.linger(ctx, t.change.linger); err != nil {
 			return of, err
 		}
-		then = append(then, clientv3.OpPut(taken, "", clientv3.WithLease(t.linger.id)), clientv3.OpDelete(s.keys.queued(t.name)))
+		t.change.record.Session = t.linger.name
+		of.there = []string{had}
+		s.mu.Lock()
+		if t.linger.written {
+			of.there = append(of.there, t.linger.name)
+		} else {
+			of.linger = t.linger
+		}
+		s.mu.Unlock()
 	case t.change.frees:
-		is, ops, err := s.handOver(t)
-		if err != nil {
+		of.there, of.line = []string{had}, true
+		if heir := t.change.heir(); heir != nil {
+			of.looks = append(of.looks, heir.Session)
+		}
+		if err = s.handOver(t, &of); err != nil {
 			return of, err
 		}
-		are, then, otherwise = append(are, is), append(then, ops...), append(otherwise, s.keys.getLine(t.name))
-	case t.pair.taken != 0:
-		then = append(then, clientv3.OpDelete(taken))
 	}
-	return step{are, then, otherwise}, nil
+	if !t.change.frees && had != "" && had != t.change.record.Session {
+		of.then = append(of.then, clientv3.OpDelete(s.keys.queued(t.name)))
+	}
+	value, err := t.change.record.encode()
+	if err != nil {
+		return of, err
+	}
+	of.then = append(of.then, clientv3.OpPut(key, value))
+	return of, nil
 }
 
 // written records that the change of a task has been written at a revision.
 func (s *Store) written(t *task, revision int64) {
 	now := pair{at: time.Now()}
 	if r := t.change.record; r != nil {
-		now.record, now.revision = *r, revision
+		now.record, now.revision, now.taken = *r, revision, r.Session != ""
 		if now.record.Token == 0 {
 			now.record.Token = revision
 		}
 	}
-	switch {
-	case t.session != nil:
-		now.taken, now.lease = revision, t.session.id
-	case t.linger != nil:
-		now.taken, now.lease = revision, t.linger.id
-	case t.change.heir() != nil:
-		now.taken, now.lease = revision, t.change.heir().Lease
-	}
 	t.pair = s.sights.see(t.name, now)
 	if t.wrote != nil {
 		t.wrote(t.change, now)
+	}
+}
+
+// wroteLingers notes that the keys of lingers are there.
+func (s *Store) wroteLingers(b bundle, succeeded bool) {
+	if len(b.lingers) == 0 || !succeeded && !b.always {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range b.lingers {
+		l.written = true
 	}
 }
 
@@ -450,7 +595,7 @@ func (s *Store) lostSight(tasks []*task, late bool) {
 	}
 }
 
-// check finds out which lease of etcd is gone, after one was.
+// check finds out which sessions are gone, after one was.
 func (s *Store) check(ctx context.Context, tasks []*task) {
 	var seen []*session
 	for _, t := range tasks {
@@ -461,9 +606,13 @@ func (s *Store) check(ctx context.Context, tasks []*task) {
 			s.mu.Unlock()
 		case t.session != nil && !slices.Contains(seen, t.session):
 			seen = append(seen, t.session)
-			if err := s.renew(ctx, t.session); err != nil {
-				s.abandon(t.session)
+			now, err := s.presence(ctx, []string{t.session.name})
+			s.mu.Lock()
+			t.session.gone = t.session.gone || err == nil && !now.there[t.session.name]
+			if err != nil || t.session.gone {
+				s.abandonLocked(t.session)
 			}
+			s.mu.Unlock()
 		}
 	}
 }

@@ -21,6 +21,7 @@ type Store struct {
 	watches watches // of Watch
 	turns   watches // of Queue
 	inbox   inbox
+	vanish  standing // the watch of the ends of sessions
 	height  height
 	alive   aliveStream
 	size    atomic.Int64 // how many names are in one transaction
@@ -36,8 +37,8 @@ type Store struct {
 	mu       sync.Mutex
 	closed   bool
 	gates    map[int64]chan struct{}
-	classes  map[int64]*session // that names are attached to
-	sessions map[clientv3.LeaseID]*session
+	classes  map[int64]*session  // that names are attached to
+	sessions map[string]*session // by their names
 	held     map[string]*holding
 	ends     ends
 	lingers  []*linger
@@ -76,9 +77,10 @@ func open(c clients, cfg Config) (*Store, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Store{
 		clients: c, keys: keys{cfg.Prefix}, ctx: ctx, cancel: cancel, poked: make(chan struct{}, 1), gates: map[int64]chan struct{}{},
-		classes: map[int64]*session{}, sessions: map[clientv3.LeaseID]*session{}, held: map[string]*holding{},
+		classes: map[int64]*session{}, sessions: map[string]*session{}, held: map[string]*holding{},
 	}
-	s.turns.idle, s.inbox.id, s.inbox.opening = idleTurns, rand.Text(), make(chan struct{}, 1)
+	s.turns.idle, s.inbox.id = idleTurns, rand.Text()
+	s.inbox.watch.opening, s.vanish.opening = make(chan struct{}, 1), make(chan struct{}, 1)
 	s.alive = aliveStream{ctx: ctx, turn: make(chan struct{}, 1)}
 	s.size.Store(mostNames)
 	return s, nil

@@ -119,13 +119,16 @@ func (s *server) corrupt(t testing.TB, prefix, name string, way int) string {
 	ways := []struct{ what, value string }{
 		{"no JSON", "hello"},
 		{"an empty value", ""},
-		{"a negative token", `{"holder":"a","token":-1,"ttl_ns":1,"granted":1}`},
-		{"a token that was not granted yet", `{"holder":"a","token":9223372036854775807,"ttl_ns":1,"granted":1}`},
-		{"a negative mark", `{"holder":"a","token":1,"mark":-1,"ttl_ns":1,"granted":1}`},
-		{"no holder", `{"token":1,"ttl_ns":1,"granted":1}`},
-		{"a TTL that no store takes", `{"holder":"a","token":1,"ttl_ns":9223372036854775807,"granted":1}`},
-		{"a field that no store writes", `{"holder":"a","token":1,"ttl_ns":1,"granted":1,"new":1}`},
-		{"two values", `{"holder":"a","token":1,"ttl_ns":1,"granted":1}{}`},
+		{"a negative token", `{"v":2,"holder":"a","token":-1,"ttl_ns":1,"granted":1}`},
+		{"a token that was not granted yet", `{"v":2,"holder":"a","token":9223372036854775807,"ttl_ns":1,"granted":1}`},
+		{"a negative mark", `{"v":2,"holder":"a","token":1,"mark":-1,"ttl_ns":1,"granted":1}`},
+		{"no holder", `{"v":2,"token":1,"ttl_ns":1,"granted":1}`},
+		{"a TTL that no store takes", `{"v":2,"holder":"a","token":1,"ttl_ns":9223372036854775807,"granted":1}`},
+		{"a field that no store writes", `{"v":2,"holder":"a","token":1,"ttl_ns":1,"granted":1,"new":1}`},
+		{"a session that is none", `{"v":2,"holder":"a","token":1,"ttl_ns":1,"granted":1,"session":"x"}`},
+		{"another format", `{"v":3,"holder":"a","token":1,"ttl_ns":1,"granted":1}`},
+		{"the format before there was a number", `{"holder":"a","token":1,"ttl_ns":1,"granted":1}`},
+		{"two values", `{"v":2,"holder":"a","token":1,"ttl_ns":1,"granted":1}{}`},
 	}
 	if way >= len(ways) {
 		return ""

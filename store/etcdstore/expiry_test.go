@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/test/servers"
 )
@@ -38,8 +36,13 @@ func TestDeadProcess(t *testing.T) {
 	}
 	grant := outcomes[0].Grant
 	if errors.Is(outcomes[0].Err, store.ErrHeld) { // else it has ended already
-		if _, open := <-freed; !open {
-			t.Fatal("the watch has ended")
+		select {
+		case _, open := <-freed:
+			if !open {
+				t.Fatal("the watch has ended")
+			}
+		case <-time.After(servers.Patience):
+			t.Fatal("those who watch the name are not told that it is free")
 		}
 		grant = await(t, s, "a")
 	}
@@ -91,6 +94,21 @@ func TestReleaseOfARevokedLease(t *testing.T) {
 	}
 }
 
+// TestExtensionOfARevokedLease: an extension that needs another lease of etcd does not revive a lease whose own has ended.
+func TestExtensionOfARevokedLease(t *testing.T) {
+	server := shared(t)
+	below := prefix()
+	s := server.open(t, below)
+	grant, err := acquire(background, s, "a", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.revoke(t, below, "a")
+	if err := extend(background, s, "a", grant.Token, time.Hour); !errors.Is(err, store.ErrLost) {
+		t.Errorf("got %v, want that it is lost", err)
+	}
+}
+
 // TestLapsingSparesTheSuccessor: a process whose lease etcd has ended early, and that ends it itself when it is over, does not end that of the next holder.
 func TestLapsingSparesTheSuccessor(t *testing.T) {
 	server := shared(t)
@@ -111,19 +129,19 @@ func TestLapsingSparesTheSuccessor(t *testing.T) {
 		t.Fatal(err)
 	}
 	servers.Wait(t, "the process to end its lease", func() bool { return client.ended.Load() > 0 })
+	if _, err := acquire(background, s, "b", 300*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	await(t, other, "b") // leases are ended one after the other: so nothing more comes for the first
 	if err := extend(background, other, "a", grant.Token, time.Hour); err != nil {
 		t.Errorf("the lease of the next holder: %v", err)
 	}
 }
 
-// revoke ends the lease of etcd that a name is attached to.
+// revoke ends the lease of etcd of the session that has a name.
 func (s *server) revoke(t testing.TB, below, name string) {
 	t.Helper()
-	kvs, err := s.client.Get(background, below+"n/"+name+"\ttaken")
-	if err != nil || len(kvs.Kvs) != 1 {
-		t.Fatal(kvs, err)
-	}
-	if _, err := s.client.Revoke(background, clientv3.LeaseID(kvs.Kvs[0].Lease)); err != nil {
+	if _, err := s.client.Revoke(background, s.session(t, below, name).Lease()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -71,7 +71,7 @@ func (s *Store) pin(e store.Extension, alone bool) *holding {
 	switch {
 	case !alone, h == nil, e.State != nil:
 		return nil
-	case h.taken == 0, h.ending, h.changing, h.holder != e.Holder, h.token != e.Token, e.Mark > h.mark, h.session.abandoned:
+	case h.revision == 0, h.ending, h.changing, h.holder != e.Holder, h.token != e.Token, e.Mark > h.mark, h.session.abandoned:
 		return nil
 	case !now.Before(h.until), e.TTL > h.ttl: // it has ended, or needs another session
 		return nil
@@ -105,12 +105,11 @@ func (s *Store) unchanged(ctx context.Context, all []*renewal) (bool, error) {
 	var are []clientv3.Cmp
 	for of := range sessions {
 		distinct = append(distinct, of)
-		are = append(are, clientv3.Compare(clientv3.ModRevision(s.keys.session(of.id)), "=", of.key))
+		are = append(are, clientv3.Compare(clientv3.ModRevision(s.keys.session(of.name)), "=", of.key))
 	}
 	for _, r := range all[:min(len(all), fewNames)] {
 		if len(all) <= fewNames {
-			are = append(are, clientv3.Compare(clientv3.ModRevision(s.keys.record(r.e.Name)), "=", r.h.revision),
-				clientv3.Compare(clientv3.ModRevision(s.keys.taken(r.e.Name)), "=", r.h.taken))
+			are = append(are, clientv3.Compare(clientv3.ModRevision(s.keys.record(r.e.Name)), "=", r.h.revision))
 		}
 	}
 	if enough, err := s.lasts(ctx, distinct, longest); !enough || err != nil {
@@ -121,7 +120,7 @@ func (s *Store) unchanged(ctx context.Context, all []*renewal) (bool, error) {
 		return false, err
 	}
 	// A transaction without an operation would be decided by what one member has, however old that is. One with a read waits for the leader.
-	read := clientv3.OpGet(s.keys.session(distinct[0].id), clientv3.WithCountOnly())
+	read := clientv3.OpGet(s.keys.session(distinct[0].name), clientv3.WithCountOnly())
 	reply, err := s.height.commit(client.Txn(ctx).If(are...).Then(read))
 	if err != nil {
 		return false, s.wrap("checking leases", err)
@@ -162,7 +161,7 @@ func (s *Store) extension(e store.Extension) *task {
 		}
 		r.TTL = min(max(e.TTL, left), store.MaxTTL)
 		until = now.Add(r.TTL)
-		return &change{record: &r, take: r.TTL}, nil
+		return &change{record: &r, take: r.TTL, keeps: true}, nil
 	}
 	t.wrote = func(_ *change, now pair) {
 		if later := time.Now().Add(e.TTL); later.After(until) {
@@ -175,5 +174,5 @@ func (s *Store) extension(e store.Extension) *task {
 
 // live reports whether a holder has the lease with a token.
 func live(p pair, holder string, token int64) bool {
-	return p.revision != 0 && p.taken != 0 && !p.record.Released && p.record.Holder == holder && p.record.Token == token
+	return p.taken && !p.record.Released && p.record.Holder == holder && p.record.Token == token
 }

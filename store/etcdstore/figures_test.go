@@ -69,6 +69,9 @@ func TestRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := acquire(background, b, "second", ttl); err != nil {
+		t.Fatal(err)
+	}
 	expect := func(what string, do func() error) {
 		t.Helper()
 		got := server.costs(t, func() {
@@ -96,9 +99,7 @@ func TestRequests(t *testing.T) {
 		}
 		return err
 	}
-	if err := refuse(); err != nil { // it sees the name for the first time, and tries to make it
-		t.Fatal(err)
-	}
+	expect("refusing it for the first time", refuse) // it tries to make the name
 	writesNothing("refusing it", refuse)
 	crowd := func(name string, granted int) func() error {
 		claims := make([]store.Claim, 64)

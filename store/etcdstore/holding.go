@@ -3,9 +3,8 @@ package etcdstore
 import (
 	"container/heap"
 	"context"
+	"errors"
 	"time"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // A holding is a name that this handle holds for somebody. Its fields are guarded by Store.mu.
@@ -14,14 +13,13 @@ type holding struct {
 	token    int64
 	mark     int64
 	ttl      time.Duration
-	revision int64 // of the record
-	taken    int64 // see pair; 0 if the outcome of the claim is unknown
+	revision int64 // of the record; 0 if the outcome of the claim is unknown
 	session  *session
 	until    time.Time // when this handle ends the lease unless it is extended
 	noted    bool      // it was handed over by a note
 	line     []ticket  // who was next then
 	pins     int       // extensions that are being decided: the lease is not ended meanwhile
-	changing bool      // a change of the name was sent: until its reply replaces the holding, the keys may be others
+	changing bool      // a change of the name was sent: until its reply replaces the holding, the record may be another
 	ending   bool      // a request that ends it is under way, or has ended it
 	ended    bool      // it is remembered for a while: a name that was read before must not look held again
 }
@@ -66,16 +64,16 @@ func (s *Store) holdingOf(name string, p pair) *holding {
 
 func (s *Store) holdingLocked(name string, p pair) *holding {
 	h := s.held[name]
-	if h == nil || p.taken == 0 || p.record.Released {
+	if h == nil || !p.taken || p.record.Released {
 		return nil
 	}
-	if h.taken == p.taken || h.taken == 0 && p.record.Holder == h.holder && p.lease == h.session.id {
+	if h.revision == p.revision || h.revision == 0 && p.record.Holder == h.holder && p.record.Session == h.session.name {
 		return h
 	}
 	return nil
 }
 
-// over reports whether the lease of a pair is one of this handle, and has ended although etcd has its key still.
+// over reports whether the lease of a pair is one of this handle, and has ended although the name is its own in etcd still.
 func (s *Store) over(name string, p pair, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +84,7 @@ func (s *Store) over(name string, p pair, now time.Time) bool {
 // left returns how long a name stays taken. Of leases of other processes it is not known when they were extended last: it is the whole TTL
 // from when the pair was first seen, and a quarter of it whenever that is over.
 func (s *Store) left(name string, p pair, now time.Time) time.Duration {
-	if p.taken == 0 {
+	if !p.taken {
 		return 0
 	}
 	s.mu.Lock()
@@ -186,39 +184,24 @@ func (s *Store) overdue() (over []end, lingers []*linger, wait time.Duration, mo
 	return over, lingers, max(wait, time.Millisecond), s.lapsing
 }
 
-// endLeases deletes the keys of leases that are over, if they are as they were. If that fails, their sessions are abandoned, so that etcd ends them.
+// endLeases frees the names of leases that are over, if they are as they were. If that fails, their sessions are abandoned, so that etcd ends them.
 func (s *Store) endLeases(over []end) {
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
 	defer cancel()
-	client, err := s.clients.get(ctx)
-	if err == nil {
-		err = s.findUnknown(ctx, over)
+	tasks := make([]*task, len(over))
+	for i, e := range over {
+		tasks[i] = s.lapsed(e)
 	}
-	if err == nil {
-		ops := make([]clientv3.Op, 0, len(over))
-		s.mu.Lock()
-		for _, e := range over {
-			if h := e.of; s.held[e.name] == h && h.taken != 0 && h.pins == 0 && !h.until.After(time.Now()) {
-				h.ending = true
-				key := s.keys.taken(e.name)
-				ops = append(ops, clientv3.OpTxn([]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", e.of.taken)},
-					[]clientv3.Op{clientv3.OpDelete(key)}, nil))
-			}
-		}
-		s.mu.Unlock()
-		if len(ops) > 0 {
-			_, err = s.height.commit(client.Txn(ctx).Then(ops...))
-		}
-	}
+	s.run(ctx, tasks)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, e := range over {
-		switch h := e.of; {
+	for i, e := range over {
+		switch h, err := e.of, tasks[i].err; {
 		case s.held[e.name] != h:
-		case err == nil && (h.ending || h.taken == 0), h.session.gone, time.Now().After(h.session.bound.Add(patience)):
+		case err == nil, h.session.gone, time.Now().After(h.session.bound.Add(patience)):
 			h.ending, h.ended = true, true
 			heap.Push(&s.ends, end{time.Now().Add(patience), e.name, h})
-		case err == nil: // it was extended meanwhile
+		case errors.Is(err, errExtended):
 			heap.Push(&s.ends, end{h.until, e.name, h})
 		default:
 			h.ending = false
@@ -228,29 +211,27 @@ func (s *Store) endLeases(over []end) {
 	}
 }
 
-// findUnknown looks for the keys of claims whose outcome is unknown.
-func (s *Store) findUnknown(ctx context.Context, over []end) error {
-	var names []string
-	s.mu.Lock()
-	for _, e := range over {
-		if e.of.taken == 0 {
-			names = append(names, e.name)
+// errExtended is the error of the end of a lease that was extended meanwhile.
+var errExtended = errors.New("the lease was extended")
+
+// lapsed is the task that frees a name whose lease is over.
+func (s *Store) lapsed(e end) *task {
+	t := &task{name: e.name}
+	t.guess = func(p pair) bool { return s.holdingOf(e.name, p) == e.of }
+	t.decide = func(p pair) (*change, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		switch h := e.of; {
+		case s.held[e.name] != h, s.holdingLocked(e.name, p) != h: // it is gone, or somebody else's
+			return nil, nil //nolint:nilnil // nothing to write
+		case h.pins > 0 || h.until.After(time.Now()):
+			return nil, errExtended
+		default:
+			h.ending = true
 		}
+		freed := p.record
+		freed.Session = ""
+		return &change{record: &freed}, nil
 	}
-	s.mu.Unlock()
-	if len(names) == 0 {
-		return nil
-	}
-	pairs, err := s.read(ctx, names)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, name := range names {
-		if h := s.holdingLocked(name, pairs[i]); h != nil && h.taken == 0 {
-			h.taken = pairs[i].taken
-		}
-	}
-	return nil
+	return t
 }

@@ -13,81 +13,27 @@ import (
 // An inbox is where a handle reads what was handed over to it: keys that begin with its id. One watch reports them, from when the handle first waits in
 // a queue.
 type inbox struct {
-	id      string
-	opening chan struct{} // has a value while a call begins the watch
+	id    string
+	watch standing
 
 	mu     sync.Mutex
-	open   bool
 	places map[placeKey]*place
 }
 
 // openInbox begins the watch of the inbox, unless it runs.
 func (s *Store) openInbox(ctx context.Context, client *clientv3.Client) error {
-	select {
-	case s.inbox.opening <- struct{}{}:
-		defer func() { <-s.inbox.opening }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	s.inbox.mu.Lock()
-	open := s.inbox.open
-	s.inbox.mu.Unlock()
-	if open {
-		return nil
-	}
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return errClosedMeanwhile
-	}
-	watching, cancel := context.WithCancel(clientv3.WithRequireLeader(s.ctx))
-	begun := make(chan error, 1)
-	s.work.Go(func() {
-		defer cancel()
-		s.readInbox(watching, client, begun)
-	})
-	s.mu.Unlock()
-	select {
-	case err := <-begun:
-		return s.wrap("watching", err)
-	case <-ctx.Done():
-		cancel()
-		return s.wrap("watching", ctx.Err())
-	}
-}
-
-// readInbox reports to the places what was handed over to them. When the watch has ended, all of them must look again. begun receives whether it has begun.
-func (s *Store) readInbox(ctx context.Context, client *clientv3.Client, begun chan<- error) {
 	from, to := s.keys.inbox(s.inbox.id)
-	waiting, err := true, context.Canceled
-	for reply := range client.Watch(ctx, from, clientv3.WithRange(to), clientv3.WithFilterDelete(), clientv3.WithCreatedNotify()) {
-		if failure := reply.Err(); failure != nil {
-			err = failure
-			break
-		}
-		if reply.Created && waiting {
-			waiting = false
-			s.inbox.set(true)
-			begun <- nil
-		}
-		for _, e := range reply.Events {
-			s.heard(strings.TrimPrefix(string(e.Kv.Key), from), e.Kv)
-		}
-	}
-	if waiting {
-		begun <- err
-		return
-	}
-	s.inbox.set(false)
+	return s.begin(ctx, client, &s.inbox.watch, watcher{
+		from: from, options: []clientv3.OpOption{clientv3.WithRange(to), clientv3.WithFilterDelete()},
+		heard: func(kv *mvccpb.KeyValue) { s.heard(strings.TrimPrefix(string(kv.Key), from), kv) },
+		lost:  s.inbox.lost,
+	})
 }
 
-// set notes whether the inbox is watched. If it is not, all places look again.
-func (i *inbox) set(open bool) {
+// lost lets all places look again, since the watch was lost.
+func (i *inbox) lost() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.open = open; open {
-		return
-	}
 	for _, at := range i.places {
 		at.lost = true
 		at.wake()
@@ -101,7 +47,7 @@ func (s *Store) heard(name string, kv *mvccpb.KeyValue) {
 		return // not of a store: the holder finds out when it calls again
 	}
 	n.Record.Token = kv.ModRevision
-	p := pair{record: n.Record, revision: kv.ModRevision, taken: kv.ModRevision, lease: clientv3.LeaseID(kv.Lease), line: n.Line}
+	p := pair{record: n.Record, revision: kv.ModRevision, taken: true, line: n.Line}
 	s.inbox.mu.Lock()
 	defer s.inbox.mu.Unlock()
 	at := s.inbox.places[placeKey{name, n.Record.Holder}]
@@ -111,7 +57,7 @@ func (s *Store) heard(name string, kv *mvccpb.KeyValue) {
 		at.handed = &p
 		at.wake()
 	default:
-		s.begin(name, p)
+		s.beginLease(name, p)
 		s.removePlace(at)
 	}
 }

@@ -1,6 +1,7 @@
 package etcdstore
 
 import (
+	"crypto/rand"
 	"strconv"
 	"strings"
 
@@ -8,41 +9,27 @@ import (
 )
 
 // The keys of a name are its name with one of these behind. A name has no control characters, so no name's keys are between those of another.
-// The keys of its queue come after the others; behind each of them is a holder. The
-// key "taken queue" is there while somebody waits: a release that lets the name linger deletes it, so that those who wait hear of that.
+// The places of its queue come last; behind each of them is a holder. The key before them is there while somebody waits for a name that is held: it is
+// attached to the lease of etcd of the session that holds the name, and deleted when nobody has the name or it lingers, so that those who wait hear of that.
 const (
 	recordKey  = "\trecord"
-	takenKey   = "\ttaken"
-	queuedKey  = "\ttaken\tqueue"
+	queuedKey  = "\twaiting"
 	waitingKey = "\twaiting\t"
 )
 
 // keys makes keys from names.
 type keys struct{ prefix string }
 
-func (k keys) names() string             { return k.prefix + "n/" }
-func (k keys) record(name string) string { return k.names() + name + recordKey }
-func (k keys) taken(name string) string  { return k.names() + name + takenKey }
-func (k keys) session(id clientv3.LeaseID) string {
-	return k.prefix + "s/" + strconv.FormatUint(uint64(id), 16) //nolint:gosec // an ID is any 64 bits
-}
+func (k keys) names() string              { return k.prefix + "n/" }
+func (k keys) record(name string) string  { return k.names() + name + recordKey }
+func (k keys) queued(name string) string  { return k.names() + name + queuedKey }
+func (k keys) sessions() string           { return k.prefix + "s/" }
+func (k keys) session(name string) string { return k.sessions() + name }
 
 func (k keys) ticket(name, holder string) string { return k.names() + name + waitingKey + holder }
 
-func (k keys) queued(name string) string { return k.names() + name + queuedKey }
-
 // note returns the key that tells a handle that a name was handed over to it.
 func (k keys) note(inbox, name string) string { return k.prefix + "i/" + inbox + "/" + name }
-
-// both returns the range of the two keys of a name.
-func (k keys) both(name string) (from, to string) {
-	return k.names() + name + "\t", k.names() + name + waitingKey
-}
-
-// ends returns the range of the keys whose deletion those who wait must hear of.
-func (k keys) ends(name string) (from, to string) {
-	return k.names() + name + takenKey, k.names() + name + takenKey + "\n"
-}
 
 // inbox returns the range of the keys that tell a handle what was handed over to it. Each has a name behind.
 func (k keys) inbox(id string) (from, to string) {
@@ -54,6 +41,11 @@ func (k keys) queue(name string) (from, to string) {
 	return k.names() + name + waitingKey, k.names() + name + "\n"
 }
 
+// waited returns the range of the keys that are there while somebody waits for a name: those of its queue, and the one before.
+func (k keys) waited(name string) (from, to string) {
+	return k.names() + name + queuedKey, k.names() + name + "\n"
+}
+
 // name returns the name and the kind of a key, and false for a key that is not of a name.
 func (k keys) name(key []byte) (name, kind string, ok bool) {
 	rest, below := strings.CutPrefix(string(key), k.names())
@@ -62,4 +54,20 @@ func (k keys) name(key []byte) (name, kind string, ok bool) {
 		return "", "", false
 	}
 	return rest[:i], rest[i:], true
+}
+
+// newSession returns a name for the session of a lease of etcd. Nobody else has it, also if etcd uses the ID of the lease again: so a session that has ended is
+// never there again, and neither are the leases that it held.
+func newSession(id clientv3.LeaseID) string {
+	return strconv.FormatUint(uint64(id), 16) + "." + rand.Text()[:10] //nolint:gosec // an ID is any 64 bits
+}
+
+// leaseOf returns the lease of etcd of a session, NoLease if the text is not the name of one.
+func leaseOf(session string) clientv3.LeaseID {
+	id, unique, _ := strings.Cut(session, ".")
+	n, err := strconv.ParseUint(id, 16, 64)
+	if err != nil || unique == "" {
+		return clientv3.NoLease
+	}
+	return clientv3.LeaseID(n) //nolint:gosec // as in newSession
 }

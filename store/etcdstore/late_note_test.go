@@ -127,15 +127,15 @@ func TestLingerAfterAWaiterHasEnded(t *testing.T) {
 	}
 	go queue()
 	servers.Wait(t, "a place in the queue", func() bool { return server.inQueue(t, below, "name") == 1 })
-	if _, err := server.client.Delete(background, below+"n/name\ttaken\tqueue"); err != nil { // as etcd does when the lease of the last one ends
+	if _, err := server.client.Delete(background, below+"n/name\twaiting"); err != nil { // as etcd does when the lease of the last one ends
 		t.Fatal(err)
 	}
 	if err := <-told; !errors.Is(err, store.ErrHeld) {
 		t.Fatal(err)
 	}
 	go queue()
-	servers.Wait(t, "the key that a linger deletes", func() bool {
-		reply, err := server.client.Get(background, below+"n/name\ttaken\tqueue", clientv3.WithCountOnly())
+	servers.Wait(t, "the key by which waiters hear", func() bool {
+		reply, err := server.client.Get(background, below+"n/name\twaiting", clientv3.WithCountOnly())
 		return err == nil && reply.Count == 1
 	})
 	errs, err := a.Release(background, []store.Release{{Name: "name", Holder: "x", Token: grant.Token, Linger: time.Hour}})
@@ -157,7 +157,7 @@ func TestTwoCallsOfOneHolder(t *testing.T) {
 	server := shared(t)
 	below := prefix()
 	a, b := server.open(t, below), server.open(t, below)
-	lease := server.ticket(t, below, "name", `{"ttl_ns":60000000000,"inbox":"stopped"}`)
+	lease := server.ticket(t, below, "name", `{"ttl_ns":60000000000,"inbox":"stopped","session":"SESSION"}`)
 	defer func() { _, _ = server.client.Revoke(background, lease) }()
 	if _, err := acquire(background, a, "name", 300*time.Millisecond); err != nil {
 		t.Fatal(err)

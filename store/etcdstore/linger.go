@@ -7,12 +7,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// A linger is a lease of etcd that the keys of released names are attached to. This handle ends it when it is over. If the process has ended by
+// A linger is a lease of etcd with a session that has names which were released. This handle ends it when it is over. If the process has ended by
 // then, etcd does, up to two seconds later.
 type linger struct {
-	id    clientv3.LeaseID
-	until time.Time // when this handle ends it
-	gone  bool      // guarded by Store.mu
+	name    string // of its session
+	id      clientv3.LeaseID
+	until   time.Time // when this handle ends it
+	written bool      // the key of its session is there: the first release that uses it writes that. Guarded by Store.mu
+	gone    bool      // guarded by Store.mu
 }
 
 // sharing returns by how much longer than asked a name may linger, so that releases which follow one another share a lease of etcd.
@@ -39,7 +41,7 @@ func (s *Store) linger(ctx context.Context, d time.Duration) (*linger, error) {
 	if err != nil {
 		return nil, s.wrap("granting a lease for a linger", err)
 	}
-	l := &linger{id: granted.ID, until: time.Now().Add(lasts)}
+	l := &linger{name: newSession(granted.ID), id: granted.ID, until: time.Now().Add(lasts)}
 	if bound := sent.Add(time.Duration(granted.TTL) * time.Second); bound.Before(l.until) {
 		l.until = bound // the reply was late: a linger counts from when its release was sent, which was before
 	}

@@ -4,19 +4,19 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"strings"
+	"maps"
+	"slices"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/soloist-dev/soloist/store"
 )
 
-// page is how many keys are read in one request. A name has one or two.
+// page is how many keys are read in one request. A name has one, and more while it is waited for.
 const page = 1000
 
-// List implements store.Store, with one request for 500 to 1,000 names. Of a lease of another process it is not known when it was extended last; see
+// List implements store.Store, with one request for 1,000 names, and one for each hundred sessions that have some of them. Of a lease of another process it is not known when it was extended last; see
 // Record.Left in docs/stores/etcd.md.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return s.ListAfter(ctx, prefix, "")
@@ -55,13 +55,13 @@ func (s *Store) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[s
 	}
 }
 
-// A found is a name with its keys.
+// A found is a name with what was read of it.
 type found struct {
 	name string
 	pair pair
 }
 
-// page reads a page of keys. It returns the names whose keys it has all read, and the key to continue with, "" at the end.
+// page reads a page of keys. It returns the names whose records it has read, and the key to continue with, "" at the end.
 func (s *Store) page(ctx context.Context, from, to string, n int) (all []found, next string, err error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, "", err
@@ -74,31 +74,30 @@ func (s *Store) page(ctx context.Context, from, to string, n int) (all []found, 
 	if err != nil {
 		return nil, "", s.wrap("listing", err)
 	}
-	kvs := reply.Kvs
-	for len(kvs) > 0 {
-		name, kind, ok := s.keys.name(kvs[0].Key)
-		same := 1
-		for ok && same < len(kvs) && s.of(kvs[same], name) {
-			same++
+	sessions := map[string]bool{}
+	for i, kv := range reply.Kvs {
+		if name, kind, ok := s.keys.name(kv.Key); ok && kind == recordKey && store.CheckName(name) == nil {
+			p := pairOf(name, reply.Kvs[i:i+1], presence{})
+			if p.unsure {
+				sessions[p.record.Session] = false
+			}
+			all = append(all, found{name, p})
 		}
-		if same == len(kvs) && reply.More && same < n { // the next page may have another key of this name
-			return all, string(kvs[0].Key), nil
+	}
+	now, err := s.presence(ctx, slices.Collect(maps.Keys(sessions)))
+	if err != nil {
+		return nil, "", err
+	}
+	for i, f := range all {
+		if f.pair.unsure {
+			all[i].pair.taken, all[i].pair.unsure = now.there[f.pair.record.Session], false
 		}
-		if ok && store.CheckName(name) == nil && !strings.HasPrefix(kind, waitingKey) {
-			all = append(all, found{name, s.sights.see(name, s.keys.pairOf(name, kvs[:same]))})
-		}
-		kvs = kvs[same:]
+		all[i].pair = s.sights.see(f.name, all[i].pair)
 	}
 	if reply.More {
 		next = string(reply.Kvs[len(reply.Kvs)-1].Key) + "\x00"
 	}
 	return all, next, nil
-}
-
-// of reports whether a key is of a name.
-func (s *Store) of(kv *mvccpb.KeyValue, name string) bool {
-	other, _, ok := s.keys.name(kv.Key)
-	return ok && other == name
 }
 
 // sweepLook is how many records one call of Sweep reads at most.
@@ -150,7 +149,7 @@ func (s *Store) Sweep(ctx context.Context, limit int) (forgotten int, err error)
 // forgettable reports whether a record may be forgotten: it was released, nobody has the name, and its Retain has passed.
 func forgettable(p pair, now time.Time) bool {
 	r := p.record
-	return p.revision != 0 && r.Released && p.taken == 0 && r.Forget != 0 && r.Forget <= now.UnixNano()
+	return p.revision != 0 && r.Released && !p.taken && r.Forget != 0 && r.Forget <= now.UnixNano()
 }
 
 // forget is the task that deletes a record, if it is as it was.

@@ -20,7 +20,7 @@ func TestLongList(t *testing.T) {
 	var ops []clientv3.Op
 	for i := range names {
 		if i != 50_000 {
-			ops = append(ops, clientv3.OpPut(fmt.Sprintf("%sn/name/%06d\trecord", below, i), `{"holder":"x","ttl_ns":0,"granted":1,"released":true,"forget":1}`))
+			ops = append(ops, clientv3.OpPut(fmt.Sprintf("%sn/name/%06d\trecord", below, i), `{"v":2,"holder":"x","ttl_ns":0,"granted":1,"released":true,"forget":1}`))
 		}
 		if len(ops) == each || i == names-1 {
 			if _, err := server.client.Txn(background).Then(ops...).Commit(); err != nil {

@@ -1,6 +1,7 @@
 package etcdstore_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -94,9 +95,15 @@ func (f *fated) intercept(ctx context.Context, method string, request, reply any
 	return fate.err
 }
 
-// endsLeases reports whether a transaction is that which deletes the keys of leases that were not extended: each has one inside, and no way out.
+// endsLeases reports whether a transaction is that which frees the names of leases that were not extended.
 func endsLeases(txn *etcdserverpb.TxnRequest) bool {
-	return len(txn.Success) > 0 && txn.Success[0].GetRequestTxn() != nil && len(txn.Success[0].GetRequestTxn().GetFailure()) == 0
+	return slices.ContainsFunc(txn.Success, func(op *etcdserverpb.RequestOp) bool {
+		if inside := op.GetRequestTxn(); inside != nil {
+			return endsLeases(inside)
+		}
+		put := op.GetRequestPut()
+		return put != nil && bytes.HasSuffix(put.Key, []byte("\trecord")) && !bytes.Contains(put.Value, []byte(`"session":`)) && !bytes.Contains(put.Value, []byte(`"released":`))
+	})
 }
 
 // writes reports whether a transaction may change something.

@@ -5,16 +5,17 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// A pair is the two keys of a name as they were seen in one reply. The zero value is a name without keys.
+// A pair is the record of a name and whether the session that it names is there, as they were seen in one reply. The zero value is a name without a record.
+//
+// A record that names a session was written on the condition that the key of the session is there, which is deleted with its lease of etcd, and never written again. So the
+// session was there at the revision of the record, and once it is not, it never is.
 type pair struct {
 	record   record
 	revision int64 // of the last change of the record; 0 if there is none
-
-	taken int64            // revision of the last change of the key whose existence means that the name is taken; 0 if there is none
-	lease clientv3.LeaseID // that this key is attached to
+	taken    bool  // the record names a session, and that was there when it was last looked for
+	unsure   bool  // it was there when the record was written, and was not looked for since
 
 	line  []ticket // the first of the name's queue, if the reply was about that, too
 	asked bool     // it was
@@ -23,24 +24,16 @@ type pair struct {
 	at  time.Time // when this process first saw the pair as it is
 }
 
-// pairOf reads the keys of a name from a reply.
-func (k keys) pairOf(name string, kvs []*mvccpb.KeyValue) pair {
+// pairOf reads the record of a name from a reply.
+func pairOf(name string, kvs []*mvccpb.KeyValue, now presence) pair {
 	p := pair{at: time.Now()}
 	for _, kv := range kvs {
-		switch _, kind, _ := k.name(kv.Key); kind {
-		case recordKey:
-			p.revision = kv.ModRevision
-			p.record, p.err = decode(name, kv.Value, kv.ModRevision)
-		case takenKey:
-			p.taken, p.lease = kv.ModRevision, clientv3.LeaseID(kv.Lease)
-		}
+		p.revision = kv.ModRevision
+		p.record, p.err = decode(name, kv.Value, kv.ModRevision)
 	}
-	switch {
-	case p.err != nil:
-	case p.revision == 0 && p.taken != 0:
-		p.err = foreign(name, "no record, although the name is taken")
-	case p.taken != 0 && p.lease == clientv3.NoLease:
-		p.err = foreign(name, "a key "+`"taken"`+" without a lease of etcd")
+	if p.record.Session != "" {
+		there, known := now.of(p.record.Session)
+		p.taken, p.unsure = there || !known, !known
 	}
 	return p
 }
@@ -48,22 +41,39 @@ func (k keys) pairOf(name string, kvs []*mvccpb.KeyValue) pair {
 // same reports whether two pairs are of the same keys.
 func (p pair) same(q pair) bool { return p.revision == q.revision && p.taken == q.taken }
 
-// How many names a handle remembers, at most twice as many, and how large their states may be.
+// A presence is what a reply says of sessions.
+type presence struct {
+	there map[string]bool
+	upTo  string // those before it in the order of their names which are not in the map are not there
+	all   bool   // nor are those after it
+}
+
+func (p presence) of(session string) (there, known bool) {
+	there, known = p.there[session]
+	return there, known || p.all || session <= p.upTo
+}
+
+// How many names a handle remembers, at most twice as many, and how large their states may be. So many sessions that have ended it remembers, too.
 const (
 	remembered      = 20_000
 	rememberedState = 1 << 10
 )
 
-// sights remember the names that were seen last. It is safe to forget one: it is read again.
+// sights remember the names that were seen last, and sessions that have ended. It is safe to forget one: it is read again.
 type sights struct {
 	mu       sync.Mutex
 	now, old map[string]pair
+
+	ended, endedBefore map[string]struct{}
 }
 
-// see records a pair from a reply, and returns it with the time at which this process first saw it.
+// see records a pair from a reply, and returns it with the time at which this process first saw it, and with what is known of its session.
 func (s *sights) see(name string, p pair) pair {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if p.taken && s.hasEnded(p.record.Session) {
+		p.taken, p.unsure = false, false
+	}
 	if before, ok := s.find(name); ok && before.same(p) && !before.at.IsZero() {
 		p.at = before.at
 	}
@@ -72,7 +82,7 @@ func (s *sights) see(name string, p pair) pair {
 }
 
 func (s *sights) put(name string, p pair) {
-	p.line, p.asked = nil, false
+	p.line, p.asked, p.unsure = nil, false, false
 	if len(p.record.State) > rememberedState {
 		delete(s.now, name)
 		delete(s.old, name)
@@ -99,29 +109,43 @@ func (s *sights) find(name string) (pair, bool) {
 	if !ok {
 		p, ok = s.old[name]
 	}
+	if ok && p.taken && s.hasEnded(p.record.Session) {
+		p.taken, p.at = false, time.Now()
+	}
 	return p, ok
 }
 
-// event records a change of one key of a name, as a watch has reported it, if the other key is known.
-func (s *sights) event(k keys, name, kind string, kv *mvccpb.KeyValue, deleted bool) {
+// end notes that a session has ended.
+func (s *sights) end(session string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p, ok := s.find(name)
-	known := map[string]int64{recordKey: p.revision, takenKey: p.taken}[kind]
-	if !ok || p.err != nil || kv.ModRevision < max(p.revision, p.taken) || kv.ModRevision == known { // one transaction changes both
-		return
+	if len(s.ended) >= remembered {
+		s.endedBefore, s.ended = s.ended, nil
 	}
-	switch {
-	case kind == takenKey && deleted:
-		p.taken, p.lease = 0, clientv3.NoLease
-	case kind == takenKey:
-		p.taken, p.lease = kv.ModRevision, clientv3.LeaseID(kv.Lease)
-	case deleted:
-		p.revision, p.record = 0, record{}
-	default:
-		p.revision = kv.ModRevision
-		p.record, p.err = decode(name, kv.Value, kv.ModRevision)
+	if s.ended == nil {
+		s.ended = map[string]struct{}{}
 	}
-	p.at = time.Now()
-	s.put(name, p)
+	s.ended[session] = struct{}{}
+}
+
+func (s *sights) hasEnded(session string) bool {
+	_, now := s.ended[session]
+	_, before := s.endedBefore[session]
+	return now || before
+}
+
+// gone reports whether a session is known to have ended.
+func (s *sights) gone(session string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hasEnded(session)
+}
+
+// event records a change of a record, as a watch has reported it, if the name is known and nothing later is.
+func (s *sights) event(name string, revision int64, p pair) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if before, ok := s.find(name); ok && before.err == nil && revision > before.revision {
+		s.put(name, p)
+	}
 }

@@ -142,10 +142,10 @@ func (s *Store) attach(at *place, to *session) {
 	}
 }
 
-// begin counts the time of a lease that was handed over, from now. It returns its session, nil if that is not one of this handle any more.
-func (s *Store) begin(name string, p pair) (of *session, began time.Time) {
+// beginLease counts the time of a lease that was handed over, from now. It returns its session, nil if that is not one of this handle any more.
+func (s *Store) beginLease(name string, p pair) (of *session, began time.Time) {
 	s.mu.Lock()
-	of, began = s.sessions[p.lease], time.Now()
+	of, began = s.sessions[p.record.Session], time.Now()
 	s.mu.Unlock()
 	if of != nil {
 		s.sights.see(name, p)

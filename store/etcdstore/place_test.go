@@ -30,7 +30,7 @@ func TestHandOverToAnEndedSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := pair{record: record{Holder: "x", Token: 5, TTL: time.Minute}, revision: 5, taken: 5, lease: of.id}
+	p := pair{record: record{Holder: "x", Token: 5, TTL: time.Minute, Session: of.name}, revision: 5, taken: true}
 	if _, _, err := s.inherit(ctx, "kept", p); err != nil {
 		t.Errorf("while the session lasts: %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -19,8 +20,8 @@ const grace = time.Second
 // idleTurns is for how long a handle that waited for a name continues to watch it: if it waits again soon, it need not begin another watch.
 const idleTurns = 10 * time.Second
 
-// Queue implements store.Queuer: one request takes the name if it is free, or a place in its queue. The release hands the name over by attaching it to the lease of
-// etcd of the place, and leaves a note in the inbox of its handle. The lease begins when this handle notices that: until then nobody counts its time, and etcd keeps the name
+// Queue implements store.Queuer: one request takes the name if it is free, or a place in its queue. The release hands the name over by naming the session of
+// the place in the record, and leaves a note in the inbox of its handle. The lease begins when this handle notices that: until then nobody counts its time, and etcd keeps the name
 // for as long as the lease of etcd lasts.
 func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Grant, time.Duration, error) {
 	if err := s.ready(ctx); err != nil {
@@ -56,8 +57,7 @@ func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Grant, time.Dur
 
 // followEnds is the follower of Queue: the name is free and was not handed over, or it lingers.
 func (s *Store) followEnds(ctx context.Context, client *clientv3.Client, name string, of *watched) {
-	from, to := s.keys.ends(name)
-	s.turns.follow(name, of, client.Watch(ctx, from, clientv3.WithRange(to), clientv3.WithFilterPut(), clientv3.WithCreatedNotify()),
+	s.turns.follow(name, of, client.Watch(ctx, s.keys.queued(name), clientv3.WithFilterPut(), clientv3.WithCreatedNotify()),
 		func(events []*clientv3.Event) bool { return len(events) > 0 })
 }
 
@@ -81,7 +81,7 @@ func (s *Store) queue(ctx context.Context, c store.Claim, at *place, free <-chan
 	if err := s.ready(context.WithoutCancel(ctx)); err != nil { // the place stays, and the name may be handed over to it
 		return store.Grant{}, time.Time{}, store.AsUnknown(err)
 	}
-	if now, ok := s.sights.of(c.Name); ok && now.err == nil && now.taken != 0 {
+	if now, ok := s.sights.of(c.Name); ok && now.err == nil && now.taken {
 		p = now
 	}
 	r := s.view(c.Name, p, time.Now(), false)
@@ -119,12 +119,13 @@ func (s *Store) await(ctx context.Context, at *place, free <-chan struct{}) *pai
 // stand takes the name for the holder of a place, or a place in its queue. p is what etcd has replied; mine reports that the holder has the name, and expired is the
 // ExpiredAge of its grant.
 func (s *Store) stand(ctx context.Context, c store.Claim, at *place) (p pair, mine bool, expired time.Duration, err error) {
+	before, _ := s.sights.of(c.Name)
 	for range attempts {
 		of, err := s.session(ctx, c.TTL)
 		if err != nil {
 			return pair{}, false, 0, err
 		}
-		waits, p, err := s.ask(ctx, c, at, of)
+		waits, p, err := s.ask(ctx, c, at, of, before)
 		switch {
 		case errors.Is(err, rpctypes.ErrLeaseNotFound):
 			s.check(ctx, []*task{{session: of}})
@@ -132,7 +133,11 @@ func (s *Store) stand(ctx context.Context, c store.Claim, at *place) (p pair, mi
 			continue
 		case err != nil:
 			return pair{}, false, 0, err
-		case p.err != nil || p.taken != 0 && !p.record.Released && p.record.Holder == c.Holder: // nobody waits for what he has
+		case p.unsure: // another session has the name than this handle knew
+			before = p
+			s.ticketGone(at.placeKey)
+			continue
+		case p.err != nil || p.taken && !p.record.Released && p.record.Holder == c.Holder: // nobody waits for what he has
 			if waits {
 				_, err = s.Leave(ctx, c.Name, c.Holder)
 				err = store.AsUnknown(err)
@@ -142,7 +147,8 @@ func (s *Store) stand(ctx context.Context, c store.Claim, at *place) (p pair, mi
 		case waits:
 			s.seenTaken(at)
 			return p, false, 0, nil
-		case p.taken != 0: // the ticket is gone, or the key that a linger deletes: written again, a ticket keeps its place
+		case p.taken: // the record has changed, or the ticket is gone: written again, a ticket keeps its place
+			before = p
 			s.ticketGone(at.placeKey)
 			continue
 		case !s.turn(at, p):
@@ -177,27 +183,38 @@ func (s *Store) take(ctx context.Context, c store.Claim, p pair) (pair, time.Dur
 	return t.pair, out.Grant.ExpiredAge, t.err
 }
 
-// ask reads the name, and writes a ticket that is attached to a session if the name is taken and the place has no such ticket as far as it knows. waits reports that there is one.
-func (s *Store) ask(ctx context.Context, c store.Claim, at *place, of *session) (waits bool, p pair, err error) {
+// ask reads the name, and writes a ticket that is attached to a session if the name is taken and the place has no such ticket as far as it knows. before is how the name was seen
+// last. waits reports that there is a ticket.
+//
+// The key by which those who wait hear of the end of a lease is attached to the session that has the name: while it is there, the name is taken. The first who waits writes it, and
+// must know that session.
+func (s *Store) ask(ctx context.Context, c store.Claim, at *place, of *session, before pair) (waits bool, p pair, err error) {
 	client, err := s.clients.get(ctx)
 	if err != nil {
 		return false, pair{}, err
 	}
-	key := s.keys.ticket(c.Name, c.Holder)
-	is := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(s.keys.taken(c.Name)), ">", 0)}
-	then := []clientv3.Op{s.keys.get(c.Name)}
+	key, queued := s.keys.ticket(c.Name, c.Holder), s.keys.queued(c.Name)
+	is, then := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(queued), ">", 0)}, []clientv3.Op{s.keys.get(c.Name)}
+	var has []clientv3.Cmp
 	writes := s.writes(c, at, of)
 	if writes {
-		value, err := json.Marshal(ticketValue{c.TTL, s.inbox.id})
+		value, err := json.Marshal(ticketValue{c.TTL, s.inbox.id, of.name})
 		if err != nil {
 			return false, pair{}, err
 		}
-		lease := clientv3.WithLease(of.id)
-		then = append(then, clientv3.OpPut(key, string(value), lease), clientv3.OpPut(s.keys.queued(c.Name), "", lease))
+		then = append(then, clientv3.OpPut(key, string(value), clientv3.WithLease(of.id)))
 	} else {
-		is = append(is, clientv3.Compare(clientv3.CreateRevision(key), ">", 0), clientv3.Compare(clientv3.CreateRevision(s.keys.queued(c.Name)), ">", 0))
+		has = []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), ">", 0)}
 	}
-	reply, err := s.height.commit(client.Txn(ctx).If(is...).Then(then...).Else(s.keys.get(c.Name), s.keys.getLine(c.Name)))
+	no := step{line: true}
+	otherwise := no.otherwise(s.keys, c.Name)
+	if before.taken {
+		no.there, no.looks = []string{before.record.Session}, []string{before.record.Session}
+		first := append(no.conditions(s.keys), clientv3.Compare(clientv3.ModRevision(s.keys.record(c.Name)), "=", before.revision))
+		tell := clientv3.OpPut(queued, "", clientv3.WithLease(leaseOf(before.record.Session)))
+		otherwise = []clientv3.Op{clientv3.OpTxn(append(first, has...), append(slices.Clip(then), tell), no.otherwise(s.keys, c.Name))}
+	}
+	reply, err := s.height.commit(client.Txn(ctx).If(append(is, has...)...).Then(then...).Else(otherwise...))
 	switch {
 	case errors.Is(err, rpctypes.ErrLeaseNotFound):
 		return false, pair{}, err
@@ -207,11 +224,17 @@ func (s *Store) ask(ctx context.Context, c store.Claim, at *place, of *session) 
 		}
 		return false, pair{}, err
 	}
-	p = s.keys.pairOf(c.Name, reply.Responses[0].GetResponseRange().Kvs)
-	if !reply.Succeeded {
-		p.line = s.keys.lineOf(c.Name, reply.Responses[1].GetResponseRange().Kvs)
+	waits, seen := reply.Succeeded, reply.Responses
+	if !waits && before.taken {
+		inner := seen[0].GetResponseTxn()
+		waits, seen = inner.Succeeded, inner.Responses
 	}
-	return reply.Succeeded, s.sights.see(c.Name, p), nil
+	if !waits {
+		return false, s.inTheWay(&task{name: c.Name}, no, seen), nil
+	}
+	p = pairOf(c.Name, seen[0].GetResponseRange().Kvs, presence{})
+	p.unsure = false
+	return true, s.sights.see(c.Name, p), nil
 }
 
 // writes reports whether a place needs a ticket, and notes to which session that will be attached.
@@ -254,7 +277,7 @@ func (s *Store) granted(ctx context.Context, c store.Claim, p pair, asked time.T
 
 // inherit begins the lease of a name that was handed over.
 func (s *Store) inherit(ctx context.Context, name string, p pair) (store.Grant, time.Time, error) {
-	of, began := s.begin(name, p)
+	of, began := s.beginLease(name, p)
 	return s.kept(ctx, name, p, of, began.Add(p.record.TTL))
 }
 

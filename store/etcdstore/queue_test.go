@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -135,8 +136,11 @@ func (s *server) ticket(t testing.TB, below, name, value string) clientv3.LeaseI
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.client.Put(background, below+"n/"+name+"\twaiting\tstopped", value, clientv3.WithLease(lease.ID)); err != nil {
-		t.Fatal(err)
+	of := fmt.Sprintf("%x.stopped", lease.ID)
+	for key, value := range map[string]string{below + "s/" + of: "", below + "n/" + name + "\twaiting\tstopped": strings.ReplaceAll(value, "SESSION", of)} {
+		if _, err := s.client.Put(background, key, value, clientv3.WithLease(lease.ID)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return lease.ID
 }
@@ -146,7 +150,7 @@ func TestStoppedWaiter(t *testing.T) {
 	server := shared(t)
 	below := prefix()
 	a, b := server.open(t, below), server.open(t, below)
-	lease := server.ticket(t, below, "name", `{"ttl_ns":60000000000,"inbox":"stopped"}`)
+	lease := server.ticket(t, below, "name", `{"ttl_ns":60000000000,"inbox":"stopped","session":"SESSION"}`)
 	const ttl = 300 * time.Millisecond
 	begin := time.Now()
 	if _, err := acquire(background, a, "name", ttl); err != nil { // and it ends
@@ -196,7 +200,7 @@ func TestKilledWaiters(t *testing.T) {
 		if grant.Token <= last {
 			t.Fatalf("the token %d after %d", grant.Token, last)
 		}
-		lease := server.ticket(t, below, "name", `{"ttl_ns":60000000000,"inbox":"killed"}`)
+		lease := server.ticket(t, below, "name", `{"ttl_ns":60000000000,"inbox":"killed","session":"SESSION"}`)
 		if i%2 == 0 {
 			killed(lease)
 		}

@@ -7,11 +7,17 @@ import (
 	"math"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/soloist-dev/soloist/store"
 )
 
+// format is the version of the records. A record of another one is refused: it may hold the name in a way that is not known here.
+const format = 2
+
 // A record is the value of a name's record key, as JSON. The times are Unix times of clients' wall clocks, in nanoseconds: no lease depends on them.
 type record struct {
+	Format   int           `json:"v"`                  // set by encode
 	Holder   string        `json:"holder"`             // of the last grant, even after its release
 	Token    int64         `json:"token,omitempty"`    // of the last grant; 0 if it is the revision at which this value was written
 	Mark     int64         `json:"mark,omitempty"`     // see store.Record
@@ -19,11 +25,13 @@ type record struct {
 	TTL      time.Duration `json:"ttl_ns"`             // of the lease; of the linger after a release
 	Granted  int64         `json:"granted"`            // when the name was granted
 	Released bool          `json:"released,omitempty"` // the holder has released it
+	Session  string        `json:"session,omitempty"`  // that has the name, or lets it linger, while the key of the session is there; "" if nobody has it
 	Forget   int64         `json:"forget,omitempty"`   // when it may be forgotten; 0: never
 }
 
 // encode returns the value of a record.
 func (r record) encode() (string, error) {
+	r.Format = format
 	text, err := json.Marshal(r)
 	return string(text), err
 }
@@ -32,7 +40,14 @@ func (r record) encode() (string, error) {
 func decode(name string, value []byte, revision int64) (r record, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(value))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&r); err != nil || decoder.More() {
+	if err := decoder.Decode(&r); err != nil || decoder.More() || r.Format != format {
+		var other struct {
+			Format *int   `json:"v"`
+			Holder string `json:"holder"`
+		}
+		if json.Unmarshal(value, &other) == nil && other.Holder != "" && (other.Format == nil || *other.Format != format) {
+			return record{}, fmt.Errorf("etcdstore: the record of %q is of a version of this package that does not share names with this one: use one version, and another prefix for it (%w)", name, store.ErrSchema)
+		}
 		return record{}, foreign(name, "a value that is no record")
 	}
 	if r.Token == 0 {
@@ -45,6 +60,8 @@ func decode(name string, value []byte, revision int64) (r record, err error) {
 		return record{}, foreign(name, fmt.Sprintf("the mark %d", r.Mark))
 	case r.TTL < 0 || r.TTL > store.MaxTTL:
 		return record{}, foreign(name, fmt.Sprintf("the TTL %v", r.TTL))
+	case r.Session != "" && leaseOf(r.Session) == clientv3.NoLease:
+		return record{}, foreign(name, fmt.Sprintf("the session %q", r.Session))
 	case r.Holder == "":
 		return record{}, foreign(name, "no holder")
 	case len(r.State) > store.MaxState:

@@ -66,13 +66,13 @@ func (s *Store) release(r store.Release) *task {
 		}
 		kept := p.record
 		kept.left(r.Mark, r.State)
-		kept.Released, kept.TTL, kept.Forget = true, r.Linger, after(now, max(r.Retain, r.Linger))
+		kept.Released, kept.Session, kept.TTL, kept.Forget = true, "", r.Linger, after(now, max(r.Retain, r.Linger))
 		if r.Linger > 0 {
 			return &change{record: &kept, linger: r.Linger}, nil
 		}
 		c := &change{record: &kept, frees: true, line: s.lineOf(r.Name, p)}
 		if heir := c.heir(); heir != nil {
-			kept = record{Holder: heir.Holder, Mark: kept.Mark, State: kept.State, TTL: heir.TTL, Granted: now.UnixNano()}
+			kept = record{Holder: heir.Holder, Mark: kept.Mark, State: kept.State, TTL: heir.TTL, Granted: now.UnixNano(), Session: heir.Session}
 		}
 		return c, nil
 	}

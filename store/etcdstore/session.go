@@ -7,12 +7,14 @@ import (
 	"slices"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// A session is a lease of etcd that leases of this process share. Its fields are guarded by Store.mu.
+// A session is a lease of etcd that leases of this process share, with a key that is attached to it. A name is held while the session that its record names is there. Its fields are guarded by Store.mu.
 type session struct {
+	name  string // of its key, which is there for as long as the lease
 	id    clientv3.LeaseID
 	class int64         // the longest TTL that it is for, in seconds
 	ttl   time.Duration // what etcd has granted
@@ -25,7 +27,7 @@ type session struct {
 	// given up: no name is attached to it any more, and it is not kept alive for its own sake. It is gone, or a write that attaches
 	// a name to it may be under way still, or the lease of a name could not be ended.
 	abandoned bool
-	gone      bool // etcd has ended it
+	gone      bool // etcd has ended it, or its key is not there
 }
 
 // classOf returns the class of a TTL: whole seconds with four significant bits, rounded up. So there are few classes, and a class is at most an
@@ -159,12 +161,13 @@ func (s *Store) grantFor(ctx context.Context, class, seconds int64, ttl time.Dur
 	if err != nil {
 		return s.wrap("granting a lease", err)
 	}
-	written, err := client.Put(ctx, s.keys.session(lease.ID), "", clientv3.WithLease(lease.ID))
+	name := newSession(lease.ID)
+	written, err := client.Put(ctx, s.keys.session(name), "", clientv3.WithLease(lease.ID))
 	if err != nil {
 		return s.wrap("writing the key of a lease", err) // the lease ends by itself
 	}
 	now := &session{
-		id: lease.ID, class: class, ttl: time.Duration(lease.TTL) * time.Second, key: written.Header.Revision, used: time.Now(),
+		name: name, id: lease.ID, class: class, ttl: time.Duration(lease.TTL) * time.Second, key: written.Header.Revision, used: time.Now(),
 	}
 	if now.keptUntil(sent.Add(now.ttl)); !now.lastsFor(ttl) {
 		return s.wrap("granting a lease", errTooSlow)
@@ -174,9 +177,52 @@ func (s *Store) grantFor(ctx context.Context, class, seconds int64, ttl time.Dur
 	if s.closed {
 		return errClosedMeanwhile
 	}
-	s.classes[class], s.sessions[now.id] = now, now
+	s.classes[class], s.sessions[name] = now, now
 	s.background(&s.renewing, s.keepAlive)
 	return nil
+}
+
+// presence reads whether sessions are there, with one request for each hundred.
+func (s *Store) presence(ctx context.Context, sessions []string) (presence, error) {
+	now := presence{there: make(map[string]bool, len(sessions))}
+	client, err := s.clients.get(ctx)
+	if err != nil {
+		return now, err
+	}
+	for len(sessions) > 0 {
+		some := sessions[:min(len(sessions), s.chunk())]
+		ops := make([]clientv3.Op, len(some))
+		for i, session := range some {
+			ops[i] = s.keys.isThere(session)
+		}
+		reply, err := s.height.commit(client.Txn(ctx).Then(ops...))
+		switch {
+		case errors.Is(err, rpctypes.ErrTooManyOps):
+			if err := s.shrink(len(some)); err != nil {
+				return now, err
+			}
+			continue
+		case err != nil:
+			return now, s.wrap("reading", err)
+		}
+		s.sawSessions(some, reply.Responses, now)
+		sessions = sessions[len(some):]
+	}
+	return now, nil
+}
+
+// sawSessions notes what the replies to isThere say.
+func (s *Store) sawSessions(sessions []string, replies []*etcdserverpb.ResponseOp, now presence) {
+	for i, session := range sessions {
+		if now.there[session] = replies[i].GetResponseRange().Count > 0; !now.there[session] {
+			s.sights.end(session)
+		}
+	}
+}
+
+// isThere reads whether a session is there.
+func (k keys) isThere(session string) clientv3.Op {
+	return clientv3.OpGet(k.session(session), clientv3.WithCountOnly())
 }
 
 // abandon keeps names from being attached to a session.
@@ -262,16 +308,16 @@ func (s *Store) due() (due []*session, next time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	for id, of := range s.sessions {
+	for name, of := range s.sessions {
 		idle := of.names == 0 && now.Sub(of.used) > of.ttl
 		if idle || of.gone || of.abandoned && now.After(of.bound) {
 			s.abandonLocked(of)
 			if of.names == 0 {
-				delete(s.sessions, id)
+				delete(s.sessions, name)
 			}
 		}
 		if of.abandoned {
-			if s.sessions[id] != nil {
+			if s.sessions[name] != nil {
 				next = shorter(next, max(again, of.bound.Sub(now)))
 			}
 			continue

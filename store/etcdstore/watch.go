@@ -3,6 +3,7 @@ package etcdstore
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -42,9 +43,41 @@ type wake struct {
 	closed bool
 }
 
-// Watch implements store.Watcher. It also sends a value when a lease has expired.
+// Watch implements store.Watcher. It also sends a value when a lease has expired: the holder's store writes that, or the session that has the name ends.
 func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
-	return s.watch(ctx, &s.watches, s.follow, names)
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	client, err := s.clients.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = s.begin(ctx, client, &s.vanish, watcher{
+		from: s.keys.sessions(), options: []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithFilterPut()},
+		heard: func(kv *mvccpb.KeyValue) { s.vanished(strings.TrimPrefix(string(kv.Key), s.keys.sessions())) },
+		lost:  s.watches.lost,
+	})
+	if err != nil {
+		return nil, err
+	}
+	woken, err := s.watch(ctx, &s.watches, s.follow, names)
+	if err == nil && !s.vanish.isOpen() { // it was lost before these names were there
+		s.watches.lost()
+	}
+	return woken, err
+}
+
+// vanished wakes those who watch a name that a session had which has ended.
+func (s *Store) vanished(session string) {
+	s.sights.end(session)
+	w := &s.watches
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, of := range w.names {
+		if p, known := s.sights.of(name); !known || p.record.Session == session {
+			of.wake()
+		}
+	}
 }
 
 // A follower wakes those who watch a name, until nobody does.
@@ -113,8 +146,7 @@ func (s *Store) subscribe(client *clientv3.Client, all *watches, by follower, w 
 
 // follow is the follower of Watch.
 func (s *Store) follow(ctx context.Context, client *clientv3.Client, name string, of *watched) {
-	from, to := s.keys.both(name)
-	s.watches.follow(name, of, client.Watch(ctx, from, clientv3.WithRange(to), clientv3.WithCreatedNotify()),
+	s.watches.follow(name, of, client.Watch(ctx, s.keys.record(name), clientv3.WithCreatedNotify()),
 		func(events []*clientv3.Event) bool { return s.changed(name, events) })
 }
 
@@ -154,12 +186,15 @@ func (w *watches) follow(name string, of *watched, replies clientv3.WatchChan, f
 	}
 }
 
-// changed remembers what a watch has reported, and reports whether the name may be free, or lingers now.
+// changed remembers what a watch has reported of a record, and reports whether the name may be free, or lingers now.
 func (s *Store) changed(name string, events []*clientv3.Event) (freed bool) {
 	for _, e := range events {
-		_, kind, _ := s.keys.name(e.Kv.Key)
-		s.sights.event(s.keys, name, kind, e.Kv, e.Type == mvccpb.DELETE)
-		freed = freed || kind == takenKey && (e.Type == mvccpb.DELETE || e.IsModify())
+		p := pair{at: time.Now()}
+		if e.Type == mvccpb.PUT {
+			p = pairOf(name, []*mvccpb.KeyValue{e.Kv}, presence{})
+		}
+		s.sights.event(name, e.Kv.ModRevision, p)
+		freed = freed || !p.taken || p.record.Released
 	}
 	return freed
 }
@@ -168,6 +203,10 @@ func (s *Store) changed(name string, events []*clientv3.Event) (freed bool) {
 func (w *watches) wake(of *watched) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	of.wake()
+}
+
+func (of *watched) wake() {
 	for _, one := range of.wakes {
 		if one.closed {
 			continue
@@ -243,6 +282,17 @@ func (w *watches) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true
+	w.lostLocked()
+}
+
+// lost ends all watches.
+func (w *watches) lost() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lostLocked()
+}
+
+func (w *watches) lostLocked() {
 	for _, of := range w.names {
 		for _, one := range slices.Clone(of.wakes) {
 			w.endLocked(one)

@@ -52,74 +52,79 @@ func (s *watching) RecvMsg(reply any) error {
 	}
 }
 
-// TestWatchEndsWithTheServers: when etcd ends the watch of one name, the watch of all the names that a caller waits for is lost, and nothing is left of it.
+// TestWatchEndsWithTheServers: when etcd ends the watch of one name, or that of the sessions, the watch of all the names that a caller waits for is lost, and nothing is left of it.
 func TestWatchEndsWithTheServers(t *testing.T) {
-	server := &watching{replies: make(chan *etcdserverpb.WatchResponse, 10)}
-	client, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{"http://127.0.0.1:1"}, Logger: zap.NewNop(), DialOptions: []grpc.DialOption{grpc.WithChainStreamInterceptor(server.open)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	s, err := New(client, Config{Prefix: "test/"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	ended, err := s.Watch(t.Context(), []string{"a", "b"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server.replies <- &etcdserverpb.WatchResponse{WatchId: 0, Canceled: true, CancelReason: "a test"}
-	servers.Wait(t, "the end of the watch", func() bool {
-		select {
-		case _, open := <-ended:
-			return !open
-		default:
-			return false
-		}
-	})
-	s.watches.mu.Lock()
-	defer s.watches.mu.Unlock()
-	if n := len(s.watches.names); n > 0 {
-		t.Errorf("%d names are still watched, and nobody waits for them", n)
+	for id, what := range []string{"the sessions", "a name"} {
+		t.Run(what, func(t *testing.T) {
+			server := &watching{replies: make(chan *etcdserverpb.WatchResponse, 10)}
+			client, err := clientv3.New(clientv3.Config{
+				Endpoints: []string{"http://127.0.0.1:1"}, Logger: zap.NewNop(), DialOptions: []grpc.DialOption{grpc.WithChainStreamInterceptor(server.open)},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			s, err := New(client, Config{Prefix: "test/"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			ended, err := s.Watch(t.Context(), []string{"a", "b"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			server.replies <- &etcdserverpb.WatchResponse{WatchId: int64(id), Canceled: true, CancelReason: "a test"}
+			servers.Wait(t, "the end of the watch", func() bool {
+				select {
+				case _, open := <-ended:
+					return !open
+				default:
+					return false
+				}
+			})
+			s.watches.mu.Lock()
+			defer s.watches.mu.Unlock()
+			if n := len(s.watches.names); n > 0 {
+				t.Errorf("%d names are still watched, and nobody waits for them", n)
+			}
+		})
 	}
 }
 
 // TestLateEvents: what a watch reports later than a reply has shown it, or something after it, changes nothing in what is known of a name.
 func TestLateEvents(t *testing.T) {
-	k := keys{prefix: "test/"}
-	value := func(holder string) []byte {
-		text, err := record{Holder: holder, TTL: time.Hour}.encode()
+	value := func(holder, session string) []byte {
+		text, err := record{Holder: holder, TTL: time.Hour, Session: session}.encode()
 		if err != nil {
 			t.Fatal(err)
 		}
 		return []byte(text)
 	}
-	var s sights
-	s.see("a", k.pairOf("a", []*mvccpb.KeyValue{
-		{Key: []byte(k.record("a")), Value: value("x"), ModRevision: 7}, {Key: []byte(k.taken("a")), ModRevision: 7, Lease: 1},
-	}))
-	event := func(kind string, revision int64, deleted bool) pair {
-		s.event(k, "a", kind, &mvccpb.KeyValue{Value: value("y"), ModRevision: revision, Lease: 2}, deleted)
-		p, _ := s.of("a")
-		return p
+	s := &Store{}
+	s.sights.see("a", pairOf("a", []*mvccpb.KeyValue{{Value: value("x", "1.x"), ModRevision: 7}}, presence{all: true, there: map[string]bool{"1.x": true}}))
+	event := func(kind mvccpb.Event_EventType, holder, session string, revision int64) (pair, bool) {
+		freed := s.changed("a", []*clientv3.Event{{Type: kind, Kv: &mvccpb.KeyValue{Value: value(holder, session), ModRevision: revision}}})
+		p, _ := s.sights.of("a")
+		return p, freed
 	}
 	for _, revision := range []int64{5, 7} {
-		for _, kind := range []string{recordKey, takenKey} {
-			for _, deleted := range []bool{false, true} {
-				if p := event(kind, revision, deleted); p.record.Holder != "x" || p.revision != 7 || p.taken != 7 || p.lease != 1 {
-					t.Errorf("after the change of %q at the revision %d, deleted: %v, the name is known as %+v, want it as the reply at the revision 7 has shown it",
-						kind, revision, deleted, p)
-				}
+		for _, kind := range []mvccpb.Event_EventType{mvccpb.PUT, mvccpb.DELETE} {
+			if p, _ := event(kind, "y", "", revision); p.record.Holder != "x" || p.revision != 7 || !p.taken {
+				t.Errorf("after a %v at the revision %d the name is known as %+v, want it as the reply at the revision 7 has shown it", kind, revision, p)
 			}
 		}
 	}
-	if p := event(takenKey, 8, true); p.taken != 0 || p.lease != clientv3.NoLease || p.record.Holder != "x" {
-		t.Errorf("after a release at the revision 8 the name is known as %+v, want it free", p)
+	if p, freed := event(mvccpb.PUT, "x", "", 8); p.taken || p.record.Holder != "x" || !freed {
+		t.Errorf("after a release at the revision 8 the name is known as %+v, and waiters are told: %v", p, freed)
 	}
-	if p := event(recordKey, 9, false); p.record.Holder != "y" || p.revision != 9 {
-		t.Errorf("after a change of the record at the revision 9 it is known as %+v", p)
+	if p, freed := event(mvccpb.PUT, "y", "2.y", 9); !p.taken || p.record.Holder != "y" || p.revision != 9 || freed {
+		t.Errorf("after a grant at the revision 9 it is known as %+v, and waiters are told: %v", p, freed)
+	}
+	s.vanished("2.y")
+	if p, _ := s.sights.of("a"); p.taken {
+		t.Errorf("after the end of the holder's session it is known as %+v", p)
+	}
+	if p := s.sights.see("a", pairOf("a", []*mvccpb.KeyValue{{Value: value("y", "2.y"), ModRevision: 9}}, presence{})); p.taken || p.unsure {
+		t.Errorf("a reply from before that end, which comes after it, makes the name %+v", p)
 	}
 }
