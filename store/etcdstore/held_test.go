@@ -250,6 +250,11 @@ func TestLargeStateOfADeadHolder(t *testing.T) {
 		t.Errorf("got the token %d and %d bytes after a lease that began %v ago", got.Token, len(got.State), got.ExpiredAge)
 	}
 	server.revoke(t, below, "name")
+	var read *store.DoneError // a claim with such a mark only reads
+	out, err := other.Acquire(background, []store.Claim{{Name: "name", Holder: "y", TTL: time.Hour, Mark: -1}})
+	if err != nil || !errors.As(out[0].Err, &read) || !read.Record.Free() {
+		t.Errorf("the name of a dead holder is seen as %+v, %v, want that it is free", read, err)
+	}
 	if got, err := claimed(t, other, "name"); err != nil || got.ExpiredAge == 0 {
 		t.Errorf("got the token %d, %v, want a grant after a lease that has expired", got.Token, err)
 	}
