@@ -7,6 +7,7 @@ import (
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
 )
 
 func TestBadOptions(t *testing.T) {
@@ -26,6 +27,23 @@ func TestBadOptions(t *testing.T) {
 		}
 		if _, err := soloist.New(s, soloist.Config{TTL: opts.TTL, Margin: opts.Margin}); !errors.As(err, &bad) || bad.What != what {
 			t.Errorf("New, %s: %v", what, err)
+		}
+	}
+}
+
+// The bounds themselves are good values.
+func TestOptionsAtTheirBounds(t *testing.T) {
+	c, _ := soloisttest.NewClient(t)
+	for what, opts := range map[string]soloist.Options{
+		"the shortest TTL":          {TTL: 10 * time.Millisecond},
+		"the longest TTL":           {TTL: store.MaxTTL},
+		"a Margin below half a TTL": {TTL: time.Second, Margin: 499 * time.Millisecond},
+		"the shortest AtMost":       {AtMost: 10 * time.Millisecond},
+		"the longest AtLeast":       {AtLeast: store.MaxTTL},
+		"AtLeast as long as AtMost": {AtLeast: time.Minute, AtMost: time.Minute},
+	} {
+		if _, err := c.With(opts).TryLock(background, what); err != nil {
+			t.Errorf("%s: %v", what, err)
 		}
 	}
 }

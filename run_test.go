@@ -112,6 +112,7 @@ func TestOutagesAreLogged(t *testing.T) {
 		var log strings.Builder
 		c := soloisttest.NewReplica(t, s, soloist.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		stop := start(t, c, soloist.Job{Name: "tick", Schedule: soloist.Every(10 * time.Second), Do: func(context.Context, soloist.Run) error { return nil }})
+		time.Sleep(5 * time.Second) // between two ticks, as what follows: at a tick one request may fail and another succeed
 		for range 2 {
 			time.Sleep(time.Minute)
 			s.Break(nil)
