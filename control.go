@@ -58,8 +58,12 @@ func parseControl(b []byte) (control, error) {
 	if len(b) == 0 {
 		return c, nil
 	}
-	if err := json.Unmarshal(b, &c); err != nil {
-		return c, fmt.Errorf("the job's control is not soloist's: %w", err)
+	err := json.Unmarshal(b, &c)
+	if err == nil {
+		err = errors.Join(counted("resumed", c.Resumed), counted("trigger", c.Trigger))
+	}
+	if err != nil {
+		return control{}, fmt.Errorf("the job's control is not soloist's: %w", err)
 	}
 	return c, nil
 }
@@ -125,7 +129,9 @@ func (a *Admin) TriggerAndWait(ctx context.Context, job string) (RunRecord, erro
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	wake, _ := a.client.watch(watching, target{name: name})
+	pace := pacer{}
 	for poll := newBackoff(time.Second); ; {
+		begun := time.Now()
 		records, err := a.client.peek(ctx, []string{name})
 		if err == nil {
 			state, err := parseJobState(records[0].State)
@@ -146,7 +152,7 @@ func (a *Admin) TriggerAndWait(ctx context.Context, job string) (RunRecord, erro
 		case <-ctx.Done():
 		}
 		timer.Stop()
-		if ctx.Err() != nil {
+		if pace.took(ctx, time.Since(begun)); ctx.Err() != nil {
 			return RunRecord{}, fmt.Errorf("the manual run of job %q is not over: %w", job, context.Cause(ctx))
 		}
 	}
@@ -280,7 +286,8 @@ func (c *Client) follow(ctx context.Context, seen int64, send chan<- controlNews
 	defer stop()
 	name := c.names.prefix + nameControls
 	wake, _ := c.watch(ctx, target{name: name})
-	for {
+	for pace := (pacer{}); ; {
+		begun := time.Now()
 		if records, err := c.peek(ctx, []string{name}); err == nil {
 			if version := controlsVersion(records[0]); version != seen || version == unsettled {
 				var bad faults
@@ -306,8 +313,12 @@ func (c *Client) follow(ctx context.Context, seen int64, send chan<- controlNews
 				wake = nil
 			}
 		case <-timer.C:
+		case <-ctx.Done():
 		}
 		timer.Stop()
+		if pace.took(ctx, time.Since(begun)); ctx.Err() != nil {
+			return seen
+		}
 	}
 }
 

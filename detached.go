@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/soloist-dev/soloist/internal/rand"
 	"github.com/soloist-dev/soloist/store"
 )
 
@@ -164,6 +163,7 @@ func (a *detachedAttempt) acquire(ctx context.Context) (string, store.Grant, err
 	var wake <-chan struct{} // nil without a subscription
 	stop := func() {}
 	defer func() { stop() }()
+	var pace refusals
 	for poll := newBackoff(time.Second); ; {
 		name, out := a.ask(ctx)
 		var held *store.HeldError
@@ -179,7 +179,7 @@ func (a *detachedAttempt) acquire(ctx context.Context) (string, store.Grant, err
 				continue // a release between the refusal and the watch would not have been noticed
 			}
 		}
-		pause := held.Record.Left + rand.N(20*time.Millisecond)
+		pause := pace.refused(ctx, held.Record.Token, held.Record.Left)
 		if wake == nil { // the store does not notify of a release
 			pause = min(pause, poll.pause())
 		}

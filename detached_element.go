@@ -113,8 +113,12 @@ func parseElementState(id string, b []byte) (s elementState, err error) {
 	if len(b) == 0 {
 		return s, nil
 	}
-	if err := json.Unmarshal(b, &s); err != nil {
-		return s, fmt.Errorf("element %q: its state is not soloist's: %w", id, err)
+	err = json.Unmarshal(b, &s)
+	if err == nil {
+		err = errors.Join(counted("attempts", int64(s.Attempts)), counted("at", s.At))
+	}
+	if err != nil {
+		return elementState{}, fmt.Errorf("element %q: its state is not soloist's: %w", id, err)
 	}
 	return s, nil
 }

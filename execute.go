@@ -3,6 +3,7 @@ package soloist
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -186,13 +187,13 @@ func (x *execution) doneOf(run Run, start time.Time) doneFunc {
 }
 
 // completionMark returns the mark by which the run's completion is told from none: one that the record does not have yet, although a manual run raises none, and
-// one that may be run once only has raised it when it began. It is a millisecond past what is done, where nothing is due; 0 if something is.
+// one that may be run once only has raised it when it began. It is a millisecond past what is done, where nothing is due; 0 if something is, or if no mark is higher.
 func (x *execution) completionMark() int64 {
 	had := x.mark
 	if x.job.Crash == CrashGiveUp {
 		had = max(had, x.key())
 	}
-	if _, delayed := x.delayed(); !delayed && x.job.Schedule.Next(time.UnixMilli(had)).Equal(time.UnixMilli(had+1)) {
+	if _, delayed := x.delayed(); had == math.MaxInt64 || !delayed && x.job.Schedule.Next(time.UnixMilli(had)).Equal(time.UnixMilli(had+1)) {
 		return 0
 	}
 	return had + 1

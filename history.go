@@ -3,6 +3,7 @@ package soloist
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -84,7 +85,7 @@ func (s *jobState) grace() time.Duration {
 	if s.Grace == 0 {
 		return defaultGrace
 	}
-	return time.Duration(s.Grace) * time.Millisecond
+	return time.Duration(min(s.Grace, int64(Forever/time.Millisecond))) * time.Millisecond
 }
 
 func parseJobState(b []byte) (jobState, error) {
@@ -92,8 +93,12 @@ func parseJobState(b []byte) (jobState, error) {
 	if len(b) == 0 {
 		return s, nil
 	}
-	if err := json.Unmarshal(b, &s); err != nil {
-		return s, fmt.Errorf("the job's state is not soloist's: %w", err)
+	err := json.Unmarshal(b, &s)
+	if err == nil {
+		err = s.check()
+	}
+	if err != nil {
+		return jobState{}, fmt.Errorf("the job's state is not soloist's: %w", err)
 	}
 	return s, nil
 }
@@ -109,6 +114,27 @@ type jobHead struct {
 // head returns the part of the state that a jobHead is.
 func (s *jobState) head() jobHead {
 	return jobHead{Since: s.Since, Pending: s.Pending, Ended: s.Ended, Trigger: s.Trigger}
+}
+
+// mostCounted is above every number that a replica counts to, and above every instant in ms that it writes down.
+const mostCounted = 1 << 53
+
+// check returns an error if no replica can have written the state. A run at an impossible time would be claimed again and again.
+func (s *jobState) check() error {
+	return errors.Join(s.head().check(), counted("grace", s.Grace), counted("attempts", int64(s.Attempts)), counted("next", s.Next),
+		counted("begun", int64(s.Begun)), counted("claimed", s.Claimed), counted("asked", s.Asked))
+}
+
+func (h jobHead) check() error {
+	return errors.Join(counted("since", h.Since), counted("pending", max(h.Pending, -h.Pending)), counted("ended", h.Ended), counted("trigger", h.Trigger))
+}
+
+// counted returns an error if n is not from 0 to mostCounted.
+func counted(what string, n int64) error {
+	if n < 0 || n > mostCounted {
+		return fmt.Errorf("%s is %d", what, n)
+	}
+	return nil
 }
 
 // json returns the state as the record stores it: without its oldest runs, if they do not fit.

@@ -2,6 +2,7 @@ package soloist
 
 import (
 	"encoding/json"
+	"math"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -102,7 +103,7 @@ func (j *plannedJob) saw(r store.Record, now time.Time) {
 		j.token = max(j.token, r.Token-1)
 	}
 	var state jobHead
-	if len(r.State) == 0 || json.Unmarshal(r.State, &state) == nil {
+	if len(r.State) == 0 || json.Unmarshal(r.State, &state) == nil && state.check() == nil {
 		j.sawState(state, now)
 		if r.Holder == "" && (state.Pending < 0 || state.Pending > j.mark) { // a run was interrupted
 			j.leaseEnd = now
@@ -222,15 +223,26 @@ func (j *plannedJob) request(now time.Time) (mark int64, ok bool) {
 	}
 	due := j.dueNow(exactly(now))
 	if due.IsZero() { // the replica that had the job may have died in a run that only its successor can find
-		return j.mark + 1, !j.leaseEnd.IsZero() && !now.Before(j.leaseEnd)
+		return j.beyond(), !j.leaseEnd.IsZero() && !now.Before(j.leaseEnd)
 	}
 	if _, delayed := j.delayed(); delayed { // whether it is due is not a matter of the mark, which a run under way may have raised
-		return max(due.UnixMilli(), j.mark+1), true
+		if mark = j.beyond(); mark > 0 {
+			mark = max(mark, due.UnixMilli())
+		}
+		return mark, true
 	}
 	if newer := latest(j.job.Schedule, due, now); !newer.IsZero() && !j.job.start(newer).After(now) && !j.job.skips(newer, now) {
 		due = newer
 	}
 	return due.UnixMilli(), true
+}
+
+// beyond is a mark with which a claim is not refused because of the mark of the record: 0 if no mark is higher.
+func (j *plannedJob) beyond() int64 {
+	if j.mark == math.MaxInt64 {
+		return 0
+	}
+	return j.mark + 1
 }
 
 // claim notes that the job is claimed at now with a mark. A claim that was refused before keeps its instant while it keeps a time from being missed.

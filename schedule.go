@@ -2,6 +2,7 @@ package soloist
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -23,6 +24,9 @@ type every time.Duration
 func (e every) Next(after time.Time) time.Time {
 	ms := int64(time.Duration(e) / time.Millisecond)
 	at := after.UnixMilli()
+	if at > math.MaxInt64-ms { // there is none
+		return time.Time{}
+	}
 	return time.UnixMilli(at - mod(at, ms) + ms).In(after.Location())
 }
 

@@ -27,6 +27,7 @@ func (c *Client) wait(ctx context.Context, t target) (*Lease, error) {
 	stop := func() {}
 	defer func() { stop() }()
 	var last *HeldError // the last refusal
+	var pace refusals
 	for poll := newBackoff(time.Second); ; {
 		if q, ok := c.storeQueue(t); ok && me.busy() {
 			l, err := c.waitInStoreQueue(ctx, q, t, me)
@@ -67,7 +68,7 @@ func (c *Client) wait(ctx context.Context, t target) (*Lease, error) {
 				continue
 			}
 		}
-		pause := last.Left + rand.N(20*time.Millisecond)
+		pause := pace.refused(ctx, last.Token, last.Left)
 		if wake == nil { // the store does not notify of a release
 			pause = min(pause, poll.pause())
 		}
@@ -119,6 +120,26 @@ func (c *Client) watch(ctx context.Context, t target) (wake <-chan struct{}, sto
 		return nil, stop
 	}
 	return wake, stop
+}
+
+// refusals slow down a waiter that is refused because of the same lease again and again, although it was told each time
+// that a name had become free, or that the lease was about to end.
+type refusals struct {
+	token int64 // of the lease that was in the way last
+	same  int   // refusals in a row because of that lease
+	idle  *backoff
+}
+
+// refused waits, if it must, after a refusal because of a lease. It returns how long to wait then, unless a release wakes the waiter.
+func (r *refusals) refused(ctx context.Context, token int64, left time.Duration) time.Duration {
+	const most = 8
+	if r.same++; r.idle == nil || token != r.token {
+		r.token, r.same, r.idle = token, 1, newBackoff(100*time.Millisecond)
+	}
+	if r.same > most {
+		r.idle.sleep(ctx)
+	}
+	return min(left, store.MaxTTL) + rand.N(20*time.Millisecond)
 }
 
 // pause waits for d or for a release. It reports false if ctx or the client ended.
