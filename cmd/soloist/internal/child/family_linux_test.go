@@ -132,3 +132,26 @@ func TestMark(t *testing.T) {
 		t.Errorf("%q", out.String())
 	}
 }
+
+// Whose an orphan is tells the mark that it has inherited, also while there is one run only: what an earlier run has left is not of this one.
+func TestTheMarkTellsWhoseAnOrphanIs(t *testing.T) {
+	r, orphan := &run{id: "mine"}, process{pid: 7}
+	one, two := map[int]struct{}{5: {}}, map[int]struct{}{5: {}, 6: {}}
+	marked := func(by string) map[int][]byte { return map[int][]byte{orphan.pid: []byte(by)} }
+	for what, c := range map[string]struct {
+		census     census
+		mine, sure bool
+	}{
+		"ours":                          {census{started: one, marks: marked("mine")}, true, true},
+		"ours, of two runs":             {census{started: two, marks: marked("mine")}, true, true},
+		"that of a run within ours":     {census{started: two, marks: marked("mine another")}, true, true},
+		"another's":                     {census{started: one, marks: marked("another")}, false, true},
+		"another's, of two runs":        {census{started: two, marks: marked("another")}, false, true},
+		"of two runs, without a mark":   {census{started: two}, false, true},
+		"of two runs, not readable yet": {census{started: two, unread: map[int]bool{orphan.pid: true}}, false, false},
+	} {
+		if mine, sure := r.orphan(&c.census, orphan); mine != c.mine || sure != c.sure {
+			t.Errorf("%s: of the run: %t, surely: %t; want %t and %t", what, mine, sure, c.mine, c.sure)
+		}
+	}
+}

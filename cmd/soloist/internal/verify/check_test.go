@@ -225,11 +225,12 @@ func TestHistoryIsComplete(t *testing.T) {
 }
 
 func TestTakeOver(t *testing.T) {
-	const announcement = "@n/replica/c"
+	const announcement, element = "@n/replica/c", "@n/element/job/4711"
 	f := figuresOf([]event{
-		asked(proof.Acquire, "a", "x", 5, 0, 5*ms, proof.Granted), faulted(Kill, "a", 50*ms, 51*ms),
+		asked(proof.Acquire, "a", "x", 5, 0, 5*ms, proof.Granted), asked(proof.Acquire, "a", element, 1, 6*ms, 7*ms, proof.Granted), faulted(Kill, "a", 50*ms, 51*ms),
 		asked(proof.Acquire, "b", "x", 6, 1100*ms, 1200*ms, proof.Granted),
 		asked(proof.Acquire, "c", announcement, 1, 1300*ms, 1301*ms, proof.Granted), faulted(Kill, "c", 1302*ms, 1303*ms),
+		asked(proof.Acquire, "b", element, 2, 5000*ms, 5001*ms, proof.Granted), // nobody has waited for it
 		asked(proof.Acquire, "d", announcement, 2, 9000*ms, 9001*ms, proof.Granted),
 	})
 	if f.OfHolders != 1 || f.Takeover.Count != 1 || f.Takeover.Max != 1150*ms {
