@@ -112,6 +112,9 @@ func TestLogin(t *testing.T) {
 			t.Errorf("the cookie is %q", cookie)
 		}
 	}
+	if a := s.page("POST", "/login", url.Values{"token": {" " + secrets["read"] + "\r\n"}}); a.status != http.StatusSeeOther {
+		t.Errorf("a token that was copied with spaces around it: %d", a.status)
+	}
 	if strings.Contains(s.logged.String(), secrets["read"]) {
 		t.Error("a secret is in the log")
 	}

@@ -250,13 +250,20 @@ func TestLeases(t *testing.T) {
 		if l.Token <= 0 || l.ExpiresIn < 30 || l.ExpiresIn > 54 || (l.Permit != nil) != (query != "") {
 			t.Errorf("%s: %+v", acquire, l)
 		}
-		held := as[Problem](t, two.want(409, codeHeld, "POST", acquire, nil))
+		refusal := two.want(409, codeHeld, "POST", acquire, nil)
+		held := as[Problem](t, refusal)
+		if again, err := strconv.Atoi(refusal.header.Get("Retry-After")); err != nil || held.Left != nil && float64(again) < *held.Left {
+			t.Errorf("Retry-After %q, and the lease lasts for %v", refusal.header.Get("Retry-After"), *held.Left)
+		}
 		if held.Holder != "printer" || held.Left == nil || *held.Left <= 0 || *held.Left > 60 {
 			t.Errorf("%+v", held)
 		}
 		list := as[Page[json.RawMessage]](t, two.want(200, "", "GET", "/v1/"+strings.Split(path, "/")[2], nil))
 		if len(list.Items) != 1 || !strings.Contains(string(list.Items[0]), `"replica":"printer"`) || strings.Contains(string(list.Items[0]), "#") {
 			t.Errorf("%s", list.Items)
+		}
+		if query != "" && !strings.Contains(string(list.Items[0]), `"permit":0`) {
+			t.Errorf("%s lack the first permit", list.Items)
 		}
 		lease := "/v1/leases/" + l.Lease
 		if again := as[LeaseResponse](t, two.want(200, "", "GET", lease, nil)); again.Token != l.Token || again.Lease != l.Lease {
@@ -273,6 +280,16 @@ func TestLeases(t *testing.T) {
 			t.Errorf("token %d after %d", next.Token, l.Token)
 		}
 		one.want(410, codeLost, "POST", lease+"/release", nil)
+	}
+}
+
+// A name whose lease was acquired with atLeast stays taken after a release.
+func TestAtLeast(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{})
+	l := s.lease("/v1/locks/x/acquire", AcquireRequest{TTL: 60, AtLeast: 7200})
+	s.want(204, "", "POST", "/v1/leases/"+l.Lease+"/release", nil)
+	if p := as[Problem](t, s.want(409, codeHeld, "POST", "/v1/locks/x/acquire", nil)); p.Left == nil || *p.Left <= 60 || *p.Left > 7200 {
+		t.Errorf("after the release: %+v", p)
 	}
 }
 

@@ -152,6 +152,9 @@ func TestPrefix(t *testing.T) {
 	}
 	mine := s.lease("/v1/elements/team%2Fx/1/claim", nil)
 	s.want(204, "", "POST", "/v1/elements/team%2Fx/1/done", EndRequest{Lease: mine.Lease})
+	if page := string(s.page("GET", "/elements", nil, "Authorization", "Bearer "+s.token).body); strings.Contains(page, "other") || !strings.Contains(page, "team/x") {
+		t.Errorf("the jobs with elements are not those of the prefix:\n%s", page)
+	}
 }
 
 // One caller's Idempotency-Key gets another caller nothing.

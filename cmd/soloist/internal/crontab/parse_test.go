@@ -166,6 +166,14 @@ func TestSettingsOfOneSchedule(t *testing.T) {
 	}
 }
 
+// A bound may be as long as what it bounds.
+func TestEqualBoundsAreAccepted(t *testing.T) {
+	j := parse(t, "c", "# soloist: at-least=1m at-most=1m attempts=2 backoff=5s max-backoff=5s\n@daily a\n", Dialect{}).Jobs[0]
+	if j.AtLeast != time.Minute || j.AtMost != time.Minute || j.Retry.Backoff != 5*time.Second || j.Retry.MaxBackoff != 5*time.Second {
+		t.Errorf("got %+v", j.Options)
+	}
+}
+
 func TestVariablesHoldBelow(t *testing.T) {
 	jobs := parse(t, "c", "@daily a\nX=1\n@daily b\nX=2\nSHELL=/bin/zsh\n@daily c\n", Dialect{}).Jobs
 	for i, want := range [][]string{nil, {"X=1"}, {"SHELL=/bin/zsh", "X=2"}} {

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/crontab"
+)
+
+// What the file says of a job is what the job gets, and its margin is that of its own TTL.
+func TestOptionsOfTheFileReachTheJob(t *testing.T) {
+	const text = `
+# soloist: name=long ttl=2m at-least=1m missed=all missed-cap=3 jitter=5s grace=1m crash=give-up attempts=4 backoff=2s max-backoff=1m
+@daily a
+# soloist: name=short ttl=10s missed=once
+@daily b
+# soloist: name=plain
+@daily c
+`
+	file, err := crontab.Parse("c", []byte(text), crontab.Dialect{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]soloist.Job{
+		"long": {
+			TTL: 2 * time.Minute, Margin: 5*time.Second + 12*time.Second, AtLeast: time.Minute, Missed: soloist.MissedAll, MissedCap: 3,
+			Jitter: 5 * time.Second, Grace: time.Minute, Crash: soloist.CrashGiveUp,
+			Retry: soloist.Retry{Attempts: 4, Backoff: 2 * time.Second, MaxBackoff: time.Minute},
+		},
+		"short": {TTL: 10 * time.Second, Margin: 2*time.Second + time.Second, Missed: soloist.MissedOnce},
+		"plain": {TTL: 30 * time.Second, Margin: 5*time.Second + 3*time.Second},
+	}
+	r := &cronRun{app: &app{ttl: 30 * time.Second}}
+	for _, j := range file.Jobs {
+		got, err := r.job(j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := want[j.Name]
+		if got.TTL != w.TTL || got.Margin != w.Margin || got.AtLeast != w.AtLeast || got.Missed != w.Missed || got.MissedCap != w.MissedCap ||
+			got.Jitter != w.Jitter || got.Grace != w.Grace || got.Crash != w.Crash || got.Retry != w.Retry {
+			t.Errorf("%s: %+v\nwant %+v", j.Name, got, w)
+		}
+	}
+	if len(file.Jobs) != len(want) {
+		t.Errorf("%d jobs, want %d", len(file.Jobs), len(want))
+	}
+}
