@@ -28,7 +28,7 @@ func TestNamesInTheWayOfABatch(t *testing.T) {
 	if _, err := acquire(background, a, "first", ttl); err != nil { // grants the lease of etcd
 		t.Fatal(err)
 	}
-	for _, names := range []int{2, 20, 60, 100} { // of 60 some share conditions and others do not, and of 100 none does
+	for _, names := range []int{2, 20, 60, 100} { // of 60 releases and 100 claims some share conditions and others do not
 		t.Run(fmt.Sprint(names), func(t *testing.T) {
 			claims, releases := make([]store.Claim, names), make([]store.Release, names)
 			for i := range claims {
