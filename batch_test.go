@@ -286,9 +286,9 @@ func TestBatchesThatFollowOneAnotherAreShared(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
 		s.Slow(90 * time.Millisecond)
 		var wg sync.WaitGroup
-		for i, at := range []time.Duration{0, 10, 105, 110} { // the second is sent at 90 ms, and the others at 180 ms
+		for i, ms := range []int{0, 10, 105, 110} { // the second is sent at 90 ms, and the others at 180 ms
 			wg.Go(func() {
-				time.Sleep(at * time.Millisecond)
+				time.Sleep(time.Duration(ms) * time.Millisecond)
 				mustLock(t, a, fmt.Sprint("x", i))
 			})
 		}

@@ -153,7 +153,7 @@ func (r *references) lay(ctx context.Context) (casstore.Item, error) {
 	if err == nil && item.Version == "" {
 		// Without what made wraps: a read has no unknown outcome.
 		why := cmp.Or(made, errors.New("the members have lost it"))
-		err = fmt.Errorf("hazelcaststore: the floor of tokens was written, and is not there: %v", why)
+		err = fmt.Errorf("hazelcaststore: the floor of tokens was written, and is not there: %s", why.Error())
 	}
 	return item, err
 }
