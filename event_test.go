@@ -276,6 +276,29 @@ func TestEachRequestIsToldOf(t *testing.T) {
 	})
 }
 
+// A request says whether it failed, or whether nobody knows.
+func TestOutcomesOfRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		s := soloisttest.NewStore()
+		c := soloisttest.NewReplica(t, s, soloist.Config{Observe: w.observe})
+		s.LoseReplies(1)
+		lease := mustLock(t, c, "x") // by the second request
+		s.Break(errors.New("away"))
+		if err := lease.Check(background); err == nil {
+			t.Error("a store that is away has confirmed the lease")
+		}
+		s.Heal()
+		var told []string
+		for _, e := range w.of(soloist.EventRequest) {
+			told = append(told, fmt.Sprint(e.Verb, " ", e.Outcome))
+		}
+		if got := fmt.Sprint(told); got != "[acquire unknown acquire ok extend error]" {
+			t.Errorf("told of %s", got)
+		}
+	})
+}
+
 // A refusal says of what, how long its caller has waited, and why; a grant how long.
 func TestRefusalsAndWaitsAreToldOf(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {

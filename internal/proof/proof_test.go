@@ -540,6 +540,10 @@ func TestVerdictsAdd(t *testing.T) {
 	if sum.Histories != 2 || sum.Grants != 2 || sum.Faults["crash"] != 2 || !strings.Contains(sum.String(), "2 histories") {
 		t.Errorf("%v", sum)
 	}
+	doubt := Check(History{acquire(0, s, "a", 0, Unknown)}, Rules{})
+	if doubt.Add(doubt); doubt.Unknowns != 2 {
+		t.Errorf("%d unknown outcomes, where one and one were added", doubt.Unknowns)
+	}
 	refused := Check(History{acquire(0, s, "a", 0, Held), acquire(2*s, 3*s, "a", 0, Done)}, Rules{})
 	if refused.Refusals != 2 || refused.Grants != 0 || refused.Operations != 2 {
 		t.Errorf("two refusals: %+v", refused)

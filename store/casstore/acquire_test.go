@@ -542,3 +542,24 @@ func TestBackendThatLies(t *testing.T) {
 		})
 	}
 }
+
+// A contended backend has each write meet a conflict, and does not say with what.
+type contended struct{ *memory }
+
+func (b contended) Write(_ context.Context, changes []casstore.Change) ([]casstore.Result, error) {
+	results := make([]casstore.Result, len(changes))
+	for i := range results {
+		results[i].Err = casstore.ErrConflict
+	}
+	return results, nil
+}
+
+// A caller that meets others at each attempt is refused, and told to try again in a while and not at once.
+func TestContentionIsARefusalForAWhile(t *testing.T) {
+	s := casstore.New(contended{newMemory(false)}, casstore.Config{})
+	_, err := acquire(t, s, store.Claim{Name: "a", Holder: "x", TTL: time.Hour})
+	var held *store.HeldError
+	if !errors.As(err, &held) || held.Record.Name != "a" || held.Record.Left <= 0 || held.Record.Left > time.Minute || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("got %v, want a refusal of a for some time", err)
+	}
+}
