@@ -674,3 +674,13 @@ func TestWhatIsOver(t *testing.T) {
 		}
 	}
 }
+
+// The record of a job says what its latest definition has, also where that is the default again.
+func TestRecordHasTheLatestGrace(t *testing.T) {
+	var s jobState
+	for _, grace := range []time.Duration{5 * time.Minute, defaultGrace, time.Second} {
+		if s.describe(Job{Schedule: Every(time.Hour), Grace: grace}); s.grace() != grace {
+			t.Errorf("the record has a Grace of %v; want %v", s.grace(), grace)
+		}
+	}
+}
