@@ -194,12 +194,12 @@ func TestWaiterOfADeadHolder(t *testing.T) {
 			return served(t, next).Token
 		},
 		"that went on with it in another session": func(t *testing.T, below string, a *etcdstore.Store, wait func()) int64 {
-			grant, err := acquire(background, a, "name", time.Minute)
+			grant, err := acquire(background, a, "name", time.Hour)
 			if err != nil {
 				t.Fatal(err)
 			}
 			wait()
-			if err := extend(background, a, "name", grant.Token, time.Hour); err != nil {
+			if err := extend(background, a, "name", grant.Token, 10*time.Hour); err != nil {
 				t.Fatal(err)
 			}
 			servers.Wait(t, "the key by which waiters hear of the end of the other session", func() bool {
