@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist"
+)
+
+// A command that waits for a lock outlasts a store that cannot be reached: for as long as --wait says, and for ever with forever.
+func TestWaitOutlastsTheStore(t *testing.T) {
+	const outage, request = time.Hour, time.Millisecond
+	away := errors.New("the store is away")
+	for _, c := range []struct {
+		wait time.Duration
+		want error
+		took time.Duration // at most
+	}{
+		{-1, nil, outage + 2*time.Second}, {2 * outage, nil, outage + 2*time.Second}, {time.Minute, away, time.Minute + request}, {0, away, request},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			_, err := outlasting(t.Context(), soloist.Options{Wait: c.wait}, func(o soloist.Options) (*soloist.Lease, error) {
+				if c.wait < 0 && o.Wait >= 0 || c.wait > 0 && o.Wait > c.wait {
+					t.Errorf("after %v of %v the lease is waited for %v", time.Since(start), c.wait, o.Wait)
+				}
+				time.Sleep(request)
+				if time.Since(start) < outage {
+					return nil, away
+				}
+				return nil, nil
+			}, slog.New(slog.DiscardHandler))
+			if !errors.Is(err, c.want) || time.Since(start) > c.took {
+				t.Errorf("with a wait of %v: %v after %v, want %v after %v", c.wait, err, time.Since(start), c.want, c.took)
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := outlasting(ctx, soloist.Options{Wait: -1}, func(soloist.Options) (*soloist.Lease, error) { return nil, away }, slog.New(slog.DiscardHandler)); !errors.Is(err, away) {
+		t.Errorf("after its end: %v", err)
+	}
+}
+
+// An error that names flags says where each of them was set, once.
+func TestWhereFlagsAreSet(t *testing.T) {
+	a := &app{fromConfig: map[string]setting{"ttl": {where: "f:1: ttl"}, "grace": {where: "f:2: grace"}}}
+	for text, want := range map[string]string{
+		"--grace 5s is too long for --ttl 6s, since --grace must be less": " (set in f:2: grace, f:1: ttl)", "--wait is wrong": "", "--ttl": " (set in f:1: ttl)",
+	} {
+		if got := a.setIn(text); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// The path that a command gets with --pass-store leads to the same file, whatever characters it has.
+func TestPassedPathIsTheSame(t *testing.T) {
+	for _, path := range []string{"/d/a b", "/d/a#b", "/d/a?b", "/d/a%b", "/d/a%23b", "/d/ä"} {
+		if got, err := sqlitePath(escapePath(path)); err != nil || got != path {
+			t.Errorf("%s becomes %q, %v", path, got, err)
+		}
+	}
+}
