@@ -11,7 +11,7 @@ import (
 	"github.com/soloist-dev/soloist"
 )
 
-// A command that waits for a lock outlasts a store that cannot be reached: for as long as --wait says, and for ever with forever.
+// A command that waits for a lock outlasts a store that cannot be reached: for as long as --wait says, and without an end with forever.
 func TestWaitOutlastsTheStore(t *testing.T) {
 	const outage, request = time.Hour, time.Millisecond
 	away := errors.New("the store is away")
