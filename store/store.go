@@ -194,7 +194,8 @@ type Pager interface {
 // A Sweeper forgets records when it is called. A store whose backend forgets by itself need not be one.
 type Sweeper interface {
 	// Sweep forgets at most limit records that may be forgotten (see Release.Retain), and returns how many. A store that has Sweep forgets at
-	// no other time. Records that cannot be read stay; the error may name them, beside the number of records that were forgotten.
+	// no other time. Records that cannot be read stay; the error may name them, beside the number of records that were forgotten. Records with
+	// the last tokens of all stay too: else no other name would have one left.
 	Sweep(ctx context.Context, limit int) (int, error)
 }
 

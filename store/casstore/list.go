@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/tokens"
 )
 
 // List implements store.Store. A lease that this process has not seen before is listed with the whole of its TTL left.
@@ -79,10 +80,13 @@ func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
 	return forgotten, unreadable
 }
 
-// forgettable reports whether a record may be forgotten: it was released, nobody holds the name, and its Retain has
-// passed.
+// forgettable reports whether a record may be forgotten: it was released, nobody holds the name, its Retain has
+// passed, and the floor can be raised to its token.
 func (s *Store) forgettable(item Item) bool {
 	now := time.Now()
+	if !s.cfg.Sequenced && item.Record.Token > tokens.Forgettable {
+		return false
+	}
 	return item.Record.Released && s.sights.see(item).left(now) == 0 && !item.Record.Forget.IsZero() && !now.Before(item.Record.Forget)
 }
 

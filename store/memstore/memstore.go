@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/tokens"
 )
 
 // A Store is a handle on records in memory. It is safe for concurrent use.
@@ -409,7 +410,7 @@ func (r *record) liveFor(holder string, now time.Time) bool {
 
 // forgettable reports whether a record may be forgotten; see store.Release.Retain.
 func (r *record) forgettable(now time.Time) bool {
-	return r.released && !now.Before(r.until) && !r.retain.IsZero() && !now.Before(r.retain)
+	return r.released && !now.Before(r.until) && !r.retain.IsZero() && !now.Before(r.retain) && r.token <= tokens.Forgettable
 }
 
 // write sets the mark and the state that a holder leaves with the name.

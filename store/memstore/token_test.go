@@ -62,27 +62,6 @@ func TestTokensEnd(t *testing.T) {
 	}
 }
 
-// TestTokensEndAfterSweep shows that forgetting a record whose tokens are used up does not let them begin again.
-func TestTokensEndAfterSweep(t *testing.T) {
-	s := New()
-	defer s.Close()
-	s.mem.records["n"] = &record{token: math.MaxInt64 - 1, released: true}
-	g, err := acquire(t, s, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	release(t, s, "a", g.Token)
-	if n, err := s.Sweep(t.Context(), 10); n != 1 || err != nil {
-		t.Fatalf("swept %d, %v; want 1", n, err)
-	}
-	if g, err := acquire(t, s, "b"); !errors.Is(err, store.ErrTokens) {
-		t.Fatalf("token %d, %v; want store.ErrTokens", g.Token, err)
-	}
-	if len(s.mem.records) != 0 {
-		t.Errorf("%d records; want none", len(s.mem.records))
-	}
-}
-
 // TestWatchesEnd shows that nothing of a watch stays in memory, whichever ends first.
 func TestWatchesEnd(t *testing.T) {
 	s := New()

@@ -204,9 +204,7 @@ func TestTokensEnd(t *testing.T) {
 	if o := acquire(t, s, claim("x", "z"), claim("y", "z")); !errors.Is(o[0].Err, store.ErrTokens) || o[1].Err != nil {
 		t.Errorf("answered %v and %v, want store.ErrTokens and a grant", o[0].Err, o[1].Err)
 	}
-	if n, err := s.Sweep(context.Background(), 10); n != 1 || err != nil {
-		t.Fatal(n, err)
-	}
+	exec(t, db, "UPDATE "+s.table(s.cfg.Table+"_meta")+" SET floor = "+intLiteral(math.MaxInt64))
 	if o := acquire(t, s, claim("new", "z"))[0]; !errors.Is(o.Err, store.ErrTokens) {
 		t.Errorf("a name below the floor answered %v, %+v", o.Err, o.Grant)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/soloist-dev/soloist/store/internal/shedlock"
 	"github.com/soloist-dev/soloist/store/internal/sqlshared"
+	"github.com/soloist-dev/soloist/store/internal/tokens"
 )
 
 //go:embed sql/*.sql
@@ -85,6 +86,7 @@ var constants = fill{
 	"now":    sqlNow,
 	"early":  strconv.FormatInt(shedlock.Early.Milliseconds(), 10),
 	"max":    "9223372036854775807",
+	"forget": strconv.FormatInt(tokens.Forgettable, 10),
 	"all":    "18446744073709551615",
 }
 

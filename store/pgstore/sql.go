@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/soloist-dev/soloist/store/internal/shedlock"
+	"github.com/soloist-dev/soloist/store/internal/tokens"
 )
 
 //go:embed sql/*.sql sql/schema/*.sql
@@ -126,6 +127,7 @@ func (t tables) fill(text string) string {
 		"{{group}}", fmt.Sprintf("%d + %s * 256", groupBase, regclass),
 		"{{base}}", strconv.Itoa(groupBase),
 		"{{channel}}", "'soloist_' || "+regclass,
+		"{{forgettable_token}}", strconv.FormatInt(tokens.Forgettable, 10),
 		"{{version}}", strconv.Itoa(schemaVersion),
 		"{{fence}}", t.quoted(t.cfg.Table+"_fence"),
 		"{{trigger}}", quote(t.cfg.Table+"_fence"),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/soloist-dev/soloist/store/internal/tokens"
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
@@ -139,7 +140,7 @@ func TestSweptTokenIsNotGrantedAgain(t *testing.T) {
 	if b.release(late, "name", "a", token) != any(int64(1)) {
 		t.Fatal("not released")
 	}
-	if n := b.run(aloneScripts.sweep, late+1, []string{b.b.due}, b.b.tag, 10)[0]; n != any(int64(1)) {
+	if n := b.run(aloneScripts.sweep, late+1, []string{b.b.due}, b.b.tag, 10, int64(exact-tokens.Spared))[0]; n != any(int64(1)) {
 		t.Fatalf("a sweep forgot %v", n)
 	}
 	for _, name := range []string{"name", "other"} {

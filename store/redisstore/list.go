@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/tokens"
 )
 
 const pageSize = 200 // records
@@ -254,7 +255,8 @@ func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
 	var left []error
 	for _, b := range slices.All(s.parts) {
 		for more := true; more && forgotten < limit; {
-			answer := s.do(ctx, []call{{script: s.scripts.sweep, keys: []string{b.due}, args: []any{&b.tag, min(most, limit-forgotten)}}})[0]
+			args := []any{&b.tag, min(most, limit-forgotten), int64(exact - tokens.Spared)}
+			answer := s.do(ctx, []call{{script: s.scripts.sweep, keys: []string{b.due}, args: args}})[0]
 			if answer.err != nil {
 				return forgotten, answer.err
 			}

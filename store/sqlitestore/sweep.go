@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+
+	"github.com/soloist-dev/soloist/store/internal/tokens"
 )
 
 const sweepBatch = 1000 // records forgotten in one transaction, so that claims need not wait long
@@ -32,7 +34,7 @@ func (s *Store) forgettable(ctx context.Context, limit int) ([]string, error) {
 	var names []string
 	err := s.view(ctx, func(f *file, c *conn) error {
 		names = names[:0]
-		return c.rows(ctx, sqlForgettable, []any{f.clock.now(), limit}, func(scan func(...any) error) error {
+		return c.rows(ctx, sqlForgettable, []any{f.clock.now(), limit, int64(tokens.Forgettable)}, func(scan func(...any) error) error {
 			var name string
 			err := scan(&name)
 			names = append(names, name)
@@ -47,7 +49,7 @@ func (t *tx) forget(names []string) (n int, err error) {
 	var floor int64
 	for _, name := range names {
 		var token int64
-		err := t.row(sqlForget, []any{name, t.now}, &token)
+		err := t.row(sqlForget, []any{name, t.now, int64(tokens.Forgettable)}, &token)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}

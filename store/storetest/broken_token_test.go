@@ -85,6 +85,28 @@ var tokenFlaws = []flaw{
 		}
 		return acquire(s, c)
 	}})},
+	{"token-greatest", "a sweep that finds it takes the tokens of all names", func(testing.TB) bend {
+		spent := false
+		return bend{
+			acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
+				if spent {
+					return store.Outcome{Err: store.ErrTokens}
+				}
+				return acquire(s, c)
+			},
+			sweep: func(s *memstore.Store, limit int) int {
+				spent = slices.ContainsFunc(list(s, ""), func(r store.Record) bool { return r.Token == math.MaxInt64 })
+				n, _ := s.Sweep(context.Background(), limit)
+				return n
+			},
+		}
+	}},
+	{"token-greatest", "a name begins again after its greatest token", always(bend{acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
+		if look(s, c.Name).Token == math.MaxInt64 {
+			c.Name += "again"
+		}
+		return acquire(s, c)
+	}})},
 }
 
 // raised is a store that adds what a claim's Above asks for to its tokens, until lost says that the record found by a claim makes it forget that.

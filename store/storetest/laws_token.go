@@ -32,6 +32,8 @@ var tokenLaws = []law{
 		rule: "Each claim of a batch has its own Above."},
 	{name: "token-above-all", needs: []need{raises}, check: tokenAboveAll,
 		rule: "A claim above the greatest number is ErrTokens, and changes nothing."},
+	{name: "token-greatest", needs: []need{raises, sweeps}, check: tokenGreatest,
+		rule: "A record that has the greatest token harms its own name only, whatever may be forgotten of it: other names are granted and forgotten still."},
 }
 
 func tokenPositive(s *subject) {
@@ -255,5 +257,25 @@ func tokenAboveAll(s *subject) {
 			s.fail(answer(out), "ErrTokens")
 		}
 		s.take(name, "b", hour)
+	}
+}
+
+func tokenGreatest(s *subject) {
+	spoiled := s.name()
+	greatest := above(spoiled, "a", math.MaxInt64-1)
+	out := s.acquire(greatest)
+	if errors.Is(out.Err, store.ErrTokens) { // a store that counts in numbers of double precision
+		greatest.Above = 1<<53 - 2
+		out = s.acquire(greatest)
+	}
+	if out.Err != nil || out.Grant.Token != greatest.Above+1 {
+		s.fail(answer(out), "a grant with token %d", greatest.Above+1)
+	}
+	s.released(lease{out.Grant, spoiled, "a"}.retaining(0, 0, ""))
+	for range 2 {
+		s.sweepAway(s.take(s.name(), "a", hour))
+	}
+	if out := s.acquire(claim(spoiled, "b", hour)); !errors.Is(out.Err, store.ErrTokens) {
+		s.fail(answer(out), "ErrTokens: no token of %q is greater", spoiled)
 	}
 }

@@ -1,5 +1,5 @@
--- KEYS: the part's due. ARGV: what the keys of the part begin with, how many to forget at most. Answers how many were
--- forgotten, 1 when there may be more, and of each name of which something went wrong what attempt answers. Such a name is looked at again in an hour.
+-- KEYS: the part's due. ARGV: what the keys of the part begin with, how many to forget at most, the greatest token that may be. Answers how many
+-- were forgotten, 1 when there may be more, and of each name of which something went wrong what attempt answers. Such a name is looked at again in an hour.
 local forgotten, troubles, due = 0, {}, KEYS[1]
 local seen = redis.call('ZRANGEBYSCORE', due, '-inf', int(now), 'LIMIT', 0, ARGV[2])
 
@@ -30,7 +30,7 @@ local function sweep(name)
   if not rec then -- somebody has deleted it
     redis.call('ZREM', key_of('names'), name)
     redis.call('ZREM', due, name)
-  elseif not rec.r or rec.e == math.huge then
+  elseif not rec.r or rec.e == math.huge or rec.t > tonumber(ARGV[3]) then
     move(rec, name)
   elseif math.max(rec.u, rec.e) > now then
     move(rec, name, math.max(rec.u, rec.e))
