@@ -255,7 +255,7 @@ func TestAPauseOfAllJobsIsNeverMissed(t *testing.T) {
 // While nobody knows whether all jobs are paused, no replica starts any, and no client overwrites what it cannot read.
 func TestUnreadableControlOfAllJobs(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
-		spoil(t, s, "control-of-all")
+		spoil(t, s, "control-of-all", "?????")
 		if err := b.Admin().PauseAll(background, "it cannot be written"); err == nil {
 			t.Error("what was there has been overwritten")
 		}

@@ -53,6 +53,8 @@ func (c control) json() []byte {
 	return b
 }
 
+var errControl = errors.New("the job's control is not soloist's")
+
 func parseControl(b []byte) (control, error) {
 	var c control
 	if len(b) == 0 {
@@ -63,7 +65,7 @@ func parseControl(b []byte) (control, error) {
 		err = errors.Join(counted("resumed", c.Resumed), counted("trigger", c.Trigger))
 	}
 	if err != nil {
-		return control{}, fmt.Errorf("the job's control is not soloist's: %w", err)
+		return control{}, fmt.Errorf("%w: %w", errControl, err)
 	}
 	return c, nil
 }
@@ -274,14 +276,20 @@ const controlsPoll = 2 * time.Second
 
 // controls watches the commands to jobs and sends all of them whenever they have changed, until ctx ends.
 func (c *Client) controls(ctx context.Context, send chan<- controlNews) {
-	for seen := int64(unsettled); ctx.Err() == nil; sleep(ctx, controlsPoll+rand.N(controlsPoll)) {
-		seen = c.follow(ctx, seen, send)
+	for f := (followed{version: unsettled}); ctx.Err() == nil; sleep(ctx, controlsPoll+rand.N(controlsPoll)) {
+		c.follow(ctx, &f, send)
 	}
 }
 
-// follow looks for changes since the version seen. Then it looks again at each notification until the subscription is
-// lost; if the store cannot notify, it looks once. It returns the version that it saw last.
-func (c *Client) follow(ctx context.Context, seen int64, send chan<- controlNews) int64 {
+// A followed is what was last seen of the controls.
+type followed struct {
+	version int64
+	unread  string // what could not be read: it is read at each look, since nobody announces that it was mended
+}
+
+// follow looks for changes since what was seen last. Then it looks again at each notification until the subscription is
+// lost; if the store cannot notify, it looks once.
+func (c *Client) follow(ctx context.Context, seen *followed, send chan<- controlNews) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	name := c.names.prefix + nameControls
@@ -289,13 +297,16 @@ func (c *Client) follow(ctx context.Context, seen int64, send chan<- controlNews
 	for pace := (pacer{}); ; {
 		begun := time.Now()
 		if records, err := c.peek(ctx, []string{name}); err == nil {
-			if version := controlsVersion(records[0]); version != seen || version == unsettled {
+			if version := controlsVersion(records[0]); version != seen.version || version == unsettled || seen.unread != "" {
 				var bad faults
 				if each, all, err := c.controlsOf(ctx, part{}, &bad); err == nil {
+					unread := ""
 					if err := bad.err(); err != nil {
-						c.log.Error("what was asked of jobs cannot be read; they do not run", "err", err)
+						if unread = err.Error(); unread != seen.unread {
+							c.log.Error("what was asked of jobs cannot be read; they do not run", "err", err)
+						}
 					}
-					seen = version
+					*seen = followed{version, unread}
 					select {
 					case send <- controlNews{each, all, version, parseLeft(records[0].State)}:
 					case <-ctx.Done():
@@ -304,7 +315,7 @@ func (c *Client) follow(ctx context.Context, seen int64, send chan<- controlNews
 			}
 		}
 		if wake == nil {
-			return seen
+			return
 		}
 		timer := time.NewTimer(15 * time.Second) // in case a notification got lost
 		select {
@@ -317,7 +328,7 @@ func (c *Client) follow(ctx context.Context, seen int64, send chan<- controlNews
 		}
 		timer.Stop()
 		if pace.took(ctx, time.Since(begun)); ctx.Err() != nil {
-			return seen
+			return
 		}
 	}
 }
@@ -325,8 +336,8 @@ func (c *Client) follow(ctx context.Context, seen int64, send chan<- controlNews
 // unreadable is the control of jobs whose commands cannot be read: they may be paused, so nobody may run them.
 var unreadable = control{Paused: &Pause{Reason: "what was asked of it cannot be read"}}
 
-// controlsOf reads the commands to the jobs whose names are in a part, and those to all jobs. Jobs whose commands
-// cannot be read count as paused, and the reason is added to bad. The error is that of the store.
+// controlsOf reads the commands to the jobs whose names are in a part, and those to all jobs. Jobs whose commands, or
+// whose commands to all, cannot be read count as paused, and the reason is added to bad. The error is that of the store.
 func (c *Client) controlsOf(ctx context.Context, p part, bad *faults) (each map[string]control, all control, err error) {
 	each = map[string]control{}
 	prefix := c.names.prefix + kindControl
@@ -342,6 +353,9 @@ func (c *Client) controlsOf(ctx context.Context, p part, bad *faults) (each map[
 		}
 		each[name] = ctl
 	}
-	all, err = c.controlOfAll(ctx)
+	if all, err = c.controlOfAll(ctx); errors.Is(err, errControl) {
+		bad.add(err)
+		err = nil
+	}
 	return each, all, err
 }
