@@ -31,7 +31,8 @@ type Config struct {
 	// TTL and Margin apply to all leases for which neither With nor a Job sets others. See Options for their defaults.
 	TTL, Margin time.Duration
 
-	// RequestTimeout bounds each request to the store. The default is 5 s, or a third of the TTL if that is less.
+	// RequestTimeout bounds each request to the store. The default is 5 s, or a third of the TTL if that is less. It must be at
+	// most store.MaxTTL.
 	RequestTimeout time.Duration
 
 	// Drain is how long Run waits for its runs after its context has ended, before it cancels them. A negative value means do not wait. The
@@ -74,8 +75,8 @@ func (cfg *Config) fill(opts Options) error {
 	switch {
 	case cfg.RequestTimeout == 0:
 		cfg.RequestTimeout = min(5*time.Second, max(opts.TTL/3, 10*time.Millisecond))
-	case cfg.RequestTimeout < 0:
-		return invalid("RequestTimeout", cfg.RequestTimeout.String(), "must be > 0; 0 means 5s, or a third of the TTL if that is less")
+	case cfg.RequestTimeout < 0 || cfg.RequestTimeout > store.MaxTTL:
+		return invalid("RequestTimeout", cfg.RequestTimeout.String(), "must be > 0 and at most %v; 0 means 5s, or a third of the TTL if that is less", store.MaxTTL)
 	}
 	if cfg.Drain == 0 {
 		cfg.Drain = 20 * time.Second

@@ -2,12 +2,14 @@ package soloist_test
 
 import (
 	"errors"
+	"math"
 	"testing"
 	"time"
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/soloisttest"
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
 )
 
 func TestBadOptions(t *testing.T) {
@@ -79,4 +81,26 @@ func TestWithInherits(t *testing.T) {
 		}
 		mustLock(t, b, "x")
 	})
+}
+
+// The longest RequestTimeout bounds requests, and a longer one is refused: its multiples would be no durations.
+func TestLongestRequestTimeout(t *testing.T) {
+	for timeout, valid := range map[time.Duration]bool{store.MaxTTL: true, store.MaxTTL + 1: false, math.MaxInt64: false} {
+		c, err := soloist.New(memstore.New(), soloist.Config{RequestTimeout: timeout})
+		if !valid {
+			if !errors.Is(err, store.ErrInvalid) {
+				t.Errorf("%v: %v, want an *InvalidError", timeout, err)
+			}
+			if err != nil {
+				continue
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.TryLock(background, "x"); err != nil {
+			t.Errorf("%v: %v", timeout, err)
+		}
+		c.Close()
+	}
 }
