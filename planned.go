@@ -327,21 +327,26 @@ func (j *plannedJob) again(r store.Record, wake, now time.Time) time.Time {
 	if _, delayed := j.delayed(); delayed {
 		return wake
 	}
-	patience := (j.job.Grace - j.job.Jitter) * 7 / 8
-	for due := j.job.dueBy(later(j.done(), now.Add(-j.job.Jitter-patience)), now); !due.IsZero(); due = j.job.dueBy(due, now) {
-		last := j.job.start(due).Add(patience)
-		switch {
-		case !last.After(now):
-			continue
-		case r.Holder != "":
-			j.lastCall = last
-			return earlier(last, wake)
-		case wake.Before(last): // it lingers until then, and no longer
-			j.lastCall = wake
-		}
-		return wake
+	switch last := j.lastCallAfter(j.done(), now); {
+	case last.IsZero():
+	case r.Holder != "":
+		j.lastCall = last
+		return earlier(last, wake)
+	case wake.Before(last): // it lingers until then, and no longer
+		j.lastCall = wake
 	}
 	return wake
+}
+
+// lastCallAfter returns when to look again, shortly before it would be missed, for the first scheduled time after another that can still be begun; zero if none is due.
+func (j *plannedJob) lastCallAfter(at, now time.Time) time.Time {
+	patience := (j.job.Grace - j.job.Jitter) * 7 / 8
+	for due := j.job.dueBy(later(at, now.Add(-j.job.Jitter-patience)), now); !due.IsZero(); due = j.job.dueBy(due, now) {
+		if last := j.job.start(due).Add(patience); last.After(now) {
+			return last
+		}
+	}
+	return time.Time{}
 }
 
 // orDue returns when to look again at a job that cannot be had before wake: then, or when it is due again if that is sooner.

@@ -227,6 +227,9 @@ func (p *planner) answer(req jobRequest, a answer) (s step) {
 		if s.run.manual == 0 {
 			j.runs = s.run.scheduled
 		}
+		if _, delayed := j.delayed(); !delayed { // the run may be of an older time, and the others of the group are not to wait for the end of it
+			j.lastCall = j.lastCallAfter(later(j.done(), j.runs), now)
+		}
 		j.open, s.failed = a.controls != nil, a.controls
 		s.back = j.removed || j.open
 	}

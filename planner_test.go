@@ -475,6 +475,46 @@ func TestWhatLingersIsLookedAtByOthersOfTheGroup(t *testing.T) {
 	}
 }
 
+// A run of an older time comes first, and a manual one does. The others of the group look at the job before the time that is due is missed: the replica that runs it may be cut off by then.
+func TestWhatComesAfterARunIsLookedAtByOthersOfTheGroup(t *testing.T) {
+	for name, row := range map[string]struct {
+		interrupted time.Duration // the time of a run that the record shows; none if 0
+		trigger     int64
+		linger      time.Duration
+	}{
+		"the time that is due":  {0, 0, 30 * second},
+		"an older time":         {minute, 0, 13125 * time.Millisecond},
+		"the time, interrupted": {2 * minute, 0, 30 * second},
+		"a manual run":          {0, 1, 13125 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := testPlanner()
+			a := p.with(t, Job{Name: "a", Schedule: Every(minute), Do: doNothing, Grace: 15 * second})
+			p.joined([]*plannedJob{a, p.with(t, Job{Name: "b", Schedule: Every(minute), Do: doNothing, Grace: 15 * second})}, epoch)
+			at := after(2 * minute)
+			groups, _ := p.requestGroups(p.due(at), at)
+			jobs, err := p.answerGroup(groups[0], store.Outcome{Grant: store.Grant{Token: 1}}, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, req := range p.request(jobs, at) {
+				grant := store.Grant{Token: 2}
+				if req.job == a && row.interrupted > 0 {
+					grant.State = (&jobState{Pending: ms(row.interrupted)}).json()
+				}
+				if req.job == a {
+					a.asked.Trigger, a.asked.At = row.trigger, at
+				}
+				p.answer(req, answer{trip: trip{at, at}, out: store.Outcome{Grant: grant}})
+			}
+			releases := p.finishGroups(at)
+			if len(releases) != 1 || releases[0].Linger != row.linger {
+				t.Errorf("gives back %+v, want the name of the group to linger for %v", releases, row.linger)
+			}
+		})
+	}
+}
+
 // Who is told that another claims a group waits for it, but only so often: one that claims the jobs and dies may be followed by another that does.
 func TestPatienceWithThoseThatClaimAGroup(t *testing.T) {
 	p := testPlanner()
