@@ -240,7 +240,8 @@ type Claimed struct {
 }
 
 // ClaimAll claims many elements in few requests. The results are in the order of ids. Their errors are as in Process:
-// only ErrDone means that an element is processed, and only ErrHeld that another replica has it. If ClaimAll itself
+// only ErrDone means that an element is processed, and only ErrHeld that another replica has it; one that was lost
+// while others were being claimed has ErrLost. If ClaimAll itself
 // returns an error, nothing is claimed: grants that the store may have made are released. ClaimAll does not wait: with
 // Options.Wait it returns an *InvalidError.
 func (e *Elements) ClaimAll(ctx context.Context, ids []string) ([]Claimed, error) {
@@ -278,7 +279,21 @@ func (e *Elements) ClaimAll(ctx context.Context, ids []string) ([]Claimed, error
 		}
 		claims, at = claims[n:], at[n:]
 	}
+	dropLost(claimed)
 	return claimed, nil
+}
+
+// dropLost takes back the elements that were lost while others were being claimed: each that a dead replica had costs
+// a request before it is handed out, and one that is not answered may take longer than the leases of the others last.
+func dropLost(claimed []Claimed) {
+	for i, c := range claimed {
+		if c.Element == nil {
+			continue
+		}
+		if err := c.Element.Err(); err != nil {
+			claimed[i] = Claimed{ID: c.ID, Err: err}
+		}
+	}
 }
 
 // tellRefused emits EventRefused for the element of one ID of a batch.

@@ -349,3 +349,31 @@ func TestDoneTellsSinceWhen(t *testing.T) {
 		}
 	})
 }
+
+// An element whose lease ended while another one was being claimed is not handed out: somebody else may have processed it.
+func TestElementThatIsLostBeforeItIsHandedOut(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		ids := []string{"x", "y"}
+		dying := s.Share()
+		if _, err := soloisttest.NewReplica(t, dying, soloist.Config{Replica: "dying"}).Elements("e", soloist.ElementsOptions{}).ClaimAll(background, ids); err != nil {
+			t.Fatal(err)
+		}
+		dying.Stall()
+		time.Sleep(2 * time.Minute) // its leases are over
+
+		s.Slow(100 * time.Millisecond) // until 100 ms it claims, until 200 ms it writes down the crash at x
+		time.AfterFunc(150*time.Millisecond, s.Stall)
+		claimed, err := a.Elements("e", soloist.ElementsOptions{}).ClaimAll(background, ids)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x := claimed[0]; x.ID != "x" || x.Element != nil || !errors.Is(x.Err, soloist.ErrLost) {
+			t.Errorf("x: %+v, want that it is lost", x)
+		}
+		if y := claimed[1]; y.Element != nil || !errors.Is(y.Err, soloist.ErrUnknown) {
+			t.Errorf("y: %+v, want an unknown outcome", y)
+		}
+		s.Heal()
+		dying.Heal()
+	})
+}
