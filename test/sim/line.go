@@ -104,9 +104,9 @@ func (n *network) Queue(ctx context.Context, claim store.Claim) (store.Grant, ti
 		return w.stand(n, claim, at)
 	}
 	f := n.next(stream{'q', claim.Name})
-	frozen := false
+	troubled := false // by a cut that may be over when the call is
 	defer func(sent time.Duration) {
-		if f.kind != "" || frozen || n.cut() != nil {
+		if f.kind != "" || troubled || n.cut() != nil {
 			r.unwell(sent, claim.Name)
 		}
 	}(w.now())
@@ -118,7 +118,7 @@ func (n *network) Queue(ctx context.Context, claim store.Claim) (store.Grant, ti
 		return none(store.ErrClosed)
 	}
 	if cut := n.cut(); cut != nil {
-		if frozen = cut.Frozen; frozen {
+		if troubled = cut.Frozen; troubled {
 			time.Sleep(cut.To - w.now())
 		} else {
 			<-ctx.Done()
@@ -187,9 +187,10 @@ func (n *network) Queue(ctx context.Context, claim store.Claim) (store.Grant, ti
 	time.Sleep(f.back)
 	switch cut := n.cut(); {
 	case cut != nil && cut.Frozen:
-		frozen = true
+		troubled = true
 		time.Sleep(cut.To - w.now())
 	case cut != nil: // the news is lost
+		troubled = true
 		return missed()
 	case (f.kind == "part" || f.kind == "fade") && told-arrived > f.out: // of what is told later, this is lost
 		return missed()
