@@ -601,11 +601,26 @@ func TestDetachedElementThatHasFailedForGood(t *testing.T) {
 	})
 }
 
+// A looked store tells of claims.
+type looked struct {
+	deaf
+	looks chan struct{}
+}
+
+func (s looked) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	select {
+	case s.looks <- struct{}{}:
+	default:
+	}
+	return s.deaf.Acquire(ctx, claims)
+}
+
 // Who waits in the same process for a permit is woken by the release of any, also where the store tells nobody.
 func TestDetachedPermitIsHandedOn(t *testing.T) {
 	for released := range 2 {
 		synctest.Test(t, func(t *testing.T) {
-			c := soloisttest.NewReplica(t, deaf{soloisttest.NewStore()}, soloist.Config{}).With(soloist.Options{Wait: time.Minute})
+			s := looked{deaf{soloisttest.NewStore()}, make(chan struct{}, 1)}
+			c := soloisttest.NewReplica(t, s, soloist.Config{}).With(soloist.Options{Wait: time.Minute})
 			var held [2]soloist.Detached
 			for _, holder := range []string{"a#1", "b#1"} {
 				d, _ := mustAcquire(t, c, soloist.Detached{Kind: soloist.KindPermit, Name: "s", Limit: 2, Holder: holder}, false)
@@ -617,7 +632,9 @@ func TestDetachedPermitIsHandedOn(t *testing.T) {
 				got <- time.Now()
 			}()
 			time.Sleep(10 * time.Second) // it looks once a second by now
-			synctest.Wait()
+			<-s.looks
+			<-s.looks
+			time.Sleep(time.Millisecond)
 			at := time.Now()
 			wantIs(t, "releasing", c.Detached().Release(t.Context(), held[released]), nil)
 			if later := (<-got).Sub(at); later > 0 {

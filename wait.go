@@ -122,21 +122,23 @@ func (c *Client) watch(ctx context.Context, t target) (wake <-chan struct{}, sto
 	return wake, stop
 }
 
-// refusals slow down a waiter that is refused because of the same lease again and again, although it was told each time
+// refusals slow down a waiter that is refused because of the same lease again and again, at once each time, although it was told
 // that a name had become free, or that the lease was about to end.
 type refusals struct {
 	token int64 // of the lease that was in the way last
-	same  int   // refusals in a row because of that lease
+	same  int   // refusals in a row because of that lease, none of them long after the one before
+	last  time.Time
 	idle  *backoff
 }
 
 // refused waits, if it must, after a refusal because of a lease. It returns how long to wait then, unless a release wakes the waiter.
 func (r *refusals) refused(ctx context.Context, token int64, left time.Duration) time.Duration {
-	const most = 8
-	if r.same++; r.idle == nil || token != r.token {
-		r.token, r.same, r.idle = token, 1, newBackoff(100*time.Millisecond)
+	const most, longest = 8, 100 * time.Millisecond
+	now := time.Now()
+	if r.same++; r.idle == nil || token != r.token || now.Sub(r.last) > 2*longest {
+		r.token, r.same, r.idle = token, 1, newBackoff(longest)
 	}
-	if r.same > most {
+	if r.last = now; r.same > most {
 		r.idle.sleep(ctx)
 	}
 	return min(left, store.MaxTTL) + rand.N(20*time.Millisecond)

@@ -235,16 +235,34 @@ func (f *movingFleet) advance() {
 		var report move.Report
 		var err error
 		f.amid(func() { _, report, err = f.manager.Advance(f.t.Context(), false, move.Options{Abandoned: abandoned}) })
-		if errors.Is(err, store.ErrHeld) || errors.Is(err, store.ErrUnknown) {
-			continue
-		}
-		must(f.t, err)
-		if report.Complete() {
+		if err == nil && report.Complete() {
 			f.t.Logf("%v: %d of %d names were copied last, after %v", f.phase, report.Copied, report.Names, time.Since(begun).Round(time.Second))
 			return
 		}
-		abandoned = report.Taken == 0 // nobody takes the names of some moments ago any more
+		again := err == nil || errors.Is(err, store.ErrHeld) || errors.Is(err, store.ErrUnknown)
+		if !again || time.Since(begun) > 4*servers.Patience { // thousands of elements are copied under faults
+			f.t.Fatalf("%v: after %v the copy is not complete: %+v, %v; of its examples the stores have:%s",
+				f.phase, time.Since(begun).Round(time.Second), report, err, f.records(report.Examples))
+		}
+		if err == nil {
+			abandoned = report.Taken == 0 // nobody takes the names of some moments ago any more
+		}
 	}
+}
+
+// records describes what both stores have of names.
+func (f *movingFleet) records(names []string) string {
+	var said strings.Builder
+	for _, name := range names {
+		for _, s := range []store.Store{f.before, f.after} {
+			for r, err := range s.List(f.t.Context(), name) {
+				if err != nil || r.Name == name {
+					fmt.Fprintf(&said, "\n%+v %v", r, err)
+				}
+			}
+		}
+	}
+	return said.String()
 }
 
 // amid calls do, and strikes processes until it returns.
