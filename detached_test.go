@@ -601,7 +601,7 @@ func TestDetachedElementThatHasFailedForGood(t *testing.T) {
 	})
 }
 
-// A looked store tells of claims.
+// A looked store notes that it was asked.
 type looked struct {
 	deaf
 	looks chan struct{}
@@ -631,7 +631,7 @@ func TestDetachedPermitIsHandedOn(t *testing.T) {
 				mustAcquire(t, c, soloist.Detached{Kind: soloist.KindPermit, Name: "s", Limit: 2, Holder: "c#1"}, false)
 				got <- time.Now()
 			}()
-			time.Sleep(10 * time.Second) // it looks once a second by now
+			time.Sleep(5 * time.Second) // it looks once a second by now
 			<-s.looks
 			<-s.looks
 			time.Sleep(time.Millisecond)
