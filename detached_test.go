@@ -601,18 +601,18 @@ func TestDetachedElementThatHasFailedForGood(t *testing.T) {
 	})
 }
 
-// A looked store notes that it was asked.
+// A looked store notes that a permit was asked for.
 type looked struct {
 	deaf
 	looks chan struct{}
 }
 
-func (s looked) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+func (s looked) Choose(ctx context.Context, names []string, claim store.Claim) (int, store.Grant, error) {
 	select {
 	case s.looks <- struct{}{}:
 	default:
 	}
-	return s.deaf.Acquire(ctx, claims)
+	return s.deaf.Choose(ctx, names, claim)
 }
 
 // Who waits in the same process for a permit is woken by the release of any, also where the store tells nobody.
