@@ -74,18 +74,71 @@ func TestNextInFixedZone(t *testing.T) {
 	}
 }
 
-// ruleZone returns a zone whose clocks follow a rule in the form of the TZ variable from 1970 on, as every zone does once the
-// last change in its file has passed.
+// rules are those of some zones, in the form of the TZ variable.
+var rules = []string{
+	"CET-1CEST,M3.5.0,M10.5.0/3",                                     // Europe/Berlin
+	"EST5EDT,M3.2.0,M11.1.0",                                         // America/New_York
+	"<+1030>-10:30<+11>-11,M10.1.0,M4.1.0",                           // Australia/Lord_Howe
+	"<-04>4<-03>,M9.1.6/24,M4.1.6/24",                                // America/Santiago
+	"<+12>-12<+13>,M12.5.0/23,M12.5.0/24",                            // an hour of daylight saving within the last days of the year
+	"IST-1GMT0,M10.5.0,M3.5.0/1", "<+00>0<+02>-2,M3.5.0/1,M10.5.0/3", // Europe/Dublin, Antarctica/Troll
+}
+
+// ruleZone returns a zone whose clocks follow a rule from 1970 on, as every zone does once the last change in its file has passed. Some
+// files have no more than that from the last year on in which the rule changed: zic -b slim makes them.
 func ruleZone(t *testing.T, rule string) *time.Location {
+	t.Helper()
+	return zoneOf(t, rule, []change{{0, 0}})
+}
+
+// listZone returns the same zone from a file that lists all changes until 2037, as zic -b fat makes them.
+func listZone(t *testing.T, rule string) *time.Location {
+	t.Helper()
+	loc := ruleZone(t, rule)
+	offset := func(at int64) int32 { _, offset := time.Unix(at, 0).In(loc).Zone(); return int32(offset) }
+	const day = 24 * 3600
+	changes := []change{{0, offset(0)}}
+	for at := int64(0); at < time.Date(2037, 12, 31, 0, 0, 0, 0, time.UTC).Unix(); at += day {
+		same, end := at, at+day
+		for offset(same) != offset(end) && end-same > 1 {
+			if middle := (same + end) / 2; offset(middle) == offset(at) {
+				same = middle
+			} else {
+				end = middle
+			}
+		}
+		if offset(end) != offset(at) {
+			changes = append(changes, change{end, offset(end)})
+		}
+	}
+	return zoneOf(t, rule, changes)
+}
+
+// A change of the clocks: what they show minus UTC from an instant on, both in seconds.
+type change struct {
+	at     int64
+	offset int32
+}
+
+// zoneOf returns the zone of a file (RFC 9636) that has these changes and then a rule.
+func zoneOf(t *testing.T, rule string, changes []change) *time.Location {
 	t.Helper()
 	var header [44]byte
 	copy(header[:], "TZif2")
 	data := append([]byte(nil), header[:]...) // the old part, empty
-	for i, count := range []uint32{0, 0, 0, 1, 1, 4} {
+	for i, count := range []uint32{0, 0, 0, uint32(len(changes)), uint32(len(changes)), 4} {
 		binary.BigEndian.PutUint32(header[20+4*i:], count)
 	}
 	data = append(data, header[:]...)
-	data = append(data, make([]byte, 8+1+6)...) // one change, at 1970-01-01T00:00:00Z, to the one kind of time: UTC
+	for _, c := range changes {
+		data = binary.BigEndian.AppendUint64(data, uint64(c.at))
+	}
+	for i := range changes {
+		data = append(data, byte(i))
+	}
+	for _, c := range changes {
+		data = append(binary.BigEndian.AppendUint32(data, uint32(c.offset)), 0, 0)
+	}
 	data = append(data, "UTC\x00\n"+rule+"\n"...)
 	loc, err := time.LoadLocationFromTZData(rule, data)
 	if err != nil {
@@ -94,17 +147,43 @@ func ruleZone(t *testing.T, rule string) *time.Location {
 	return loc
 }
 
+// TestZoneFilesOfBothKinds: what is due does not depend on whether the file of a zone lists its changes until 2037 or has a rule instead. All replicas
+// of a job must agree, although their machines have files of different kinds.
+func TestZoneFilesOfBothKinds(t *testing.T) {
+	for _, rule := range rules {
+		t.Run(rule, func(t *testing.T) {
+			ruled, listed := ruleZone(t, rule), listZone(t, rule)
+			for _, text := range []string{"30 2 * * *", "0 0 * * *", "*/30 2 * * *", "0 3 29 2 *", "15 23 L * *", "0 2 * * SUN#1"} {
+				one, err := cron.ParseIn(text, ruled)
+				if err != nil {
+					t.Fatal(err)
+				}
+				other, err := cron.ParseIn(text, listed)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, year := range []int{2024, 2037, 2038, 2100} {
+					end := time.Date(year+1, 1, 2, 0, 0, 0, 0, time.UTC)
+					for at := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC); at.Before(end); {
+						next, same := one.Next(at), other.Next(at)
+						if !next.Equal(same) || !next.After(at) {
+							t.Fatalf("%q after %v: %v by the rule, %v by the list", text, at, next, same)
+						}
+						if last, same := one.Prev(next), other.Prev(next); !last.Equal(same) || !last.Before(next) {
+							t.Fatalf("%q before %v: %v by the rule, %v by the list", text, next, last, same)
+						}
+						at = next
+					}
+				}
+			}
+		})
+	}
+}
+
 // TestEndOfLeapYears: on the last day of a leap year package time reports that a zone with daylight saving changed its clocks in the
 // past (https://go.dev/issue/81583). A search that believed it never ended.
 func TestEndOfLeapYears(t *testing.T) {
-	for _, rule := range []string{
-		"CET-1CEST,M3.5.0,M10.5.0/3",                                     // Europe/Berlin
-		"EST5EDT,M3.2.0,M11.1.0",                                         // America/New_York
-		"<+1030>-10:30<+11>-11,M10.1.0,M4.1.0",                           // Australia/Lord_Howe
-		"<-04>4<-03>,M9.1.6/24,M4.1.6/24",                                // America/Santiago
-		"<+12>-12<+13>,M12.5.0/23,M12.5.0/24",                            // an hour of daylight saving within the last days of the year
-		"IST-1GMT0,M10.5.0,M3.5.0/1", "<+00>0<+02>-2,M3.5.0/1,M10.5.0/3", // Europe/Dublin, Antarctica/Troll
-	} {
+	for _, rule := range rules {
 		t.Run(rule, func(t *testing.T) {
 			loc := ruleZone(t, rule)
 			r := rand.New(rand.NewPCG(5, 6))
