@@ -50,7 +50,7 @@ const examples = 20
 // Copy brings the stores to agree about every name: the other store has the mark and the state that the deciding one has, whose token is
 // greater, unless Options.Next does not need that. It acquires and releases each name that differs, as a replica in the phase does. phase is OldDecides or
 // NewDecides, and every replica must be in it. Names that are taken, or were left by a holder that died, are only counted: call Copy again until the report
-// is complete. An interrupted Copy can be repeated; what has been copied costs nothing then. On an error the report has what was done until then.
+// is complete. It waits, for up to a minute or so, for holders to renew leases that the other store has lost once: they are not in the way then. An interrupted Copy can be repeated; what has been copied costs nothing then. On an error the report has what was done until then.
 func Copy(ctx context.Context, oldStore, newStore store.Store, phase Phase, o Options) (Report, error) {
 	if o.Retain < 0 {
 		return Report{}, fmt.Errorf("move: Options.Retain %v: give how long to remember, or 0 forever", o.Retain)
@@ -58,15 +58,16 @@ func Copy(ctx context.Context, oldStore, newStore store.Store, phase Phase, o Op
 	if o.Retain == 0 {
 		o.Retain = store.Forever
 	}
-	return scan(ctx, oldStore, newStore, phase, o, func(b *both, todo task, batch []twins, r *Report) ([]twins, error) {
+	return scan(ctx, oldStore, newStore, phase, o, true, func(b *both, todo task, batch []twins, r *Report) ([]twins, error) {
 		return b.copy(ctx, todo, batch, o, r)
 	})
 }
 
 // Compare reports what [Copy] has to do before replicas may roll to the phase next, and changes nothing. next may be 0, as in [Options]. Of a name without a mark
-// and a state that one store has forgotten since, the other middle phase needs nothing: it is the same, although Copy would write its token again.
+// and a state that one store has forgotten since, the other middle phase needs nothing: it is the same, although Copy would write its token again. What Copy
+// waits for counts as taken.
 func Compare(ctx context.Context, oldStore, newStore store.Store, phase, next Phase) (Report, error) {
-	return scan(ctx, oldStore, newStore, phase, Options{Next: next}, func(_ *both, _ task, batch []twins, r *Report) ([]twins, error) {
+	return scan(ctx, oldStore, newStore, phase, Options{Next: next}, false, func(_ *both, _ task, batch []twins, r *Report) ([]twins, error) {
 		for _, p := range batch {
 			if p.plain() && next.middle() {
 				r.Same++

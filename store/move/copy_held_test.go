@@ -2,7 +2,9 @@ package move_test
 
 import (
 	"context"
+	"errors"
 	"iter"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,4 +76,71 @@ func TestCopyOfNamesInUse(t *testing.T) {
 			t.Errorf("%+v, %v", report, err)
 		}
 	})
+}
+
+// extend extends a lease of a minute for another one.
+func extend(t *testing.T, s store.Store, name, holder string, token int64) {
+	t.Helper()
+	errs, err := s.Extend(background, []store.Extension{{Name: name, Holder: holder, Token: token, TTL: time.Minute}})
+	if err = errors.Join(err, errs[0]); err != nil {
+		t.Fatalf("%s extends %s: %v", holder, name, err)
+	}
+}
+
+// TestCopyOfALeaseWhoseShadowWasLost: a holder that could not reach the other store for longer than its TTL has a greater token there since then. That is not in the
+// way of a copy, for it was told the first one, and renews its lease. What is not renewed may be of a replica that was told the greater one.
+func TestCopyOfALeaseWhoseShadowWasLost(t *testing.T) {
+	for name, test := range map[string]struct {
+		phase move.Phase // of the holder
+		renew bool
+		want  func(move.Report) bool
+	}{
+		"renewed":                   {move.NewDecides, true, func(r move.Report) bool { return r.Complete() && r.Same == 1 && r.Names == 1 }},
+		"left":                      {move.NewDecides, false, func(r move.Report) bool { return r.Abandoned == 1 && r.Same == 0 && r.Names == 1 }},
+		"of the other middle phase": {move.OldDecides, false, func(r move.Report) bool { return r.Abandoned == 1 && r.Same == 0 && r.Names == 1 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				before, after := memstore.New(), memstore.New()
+				defer before.Close()
+				defer after.Close()
+				s := in(t, before, after, test.phase)
+				token := take(t, s, "a", "x").Token
+				if test.phase == move.NewDecides {
+					for range 3 {
+						time.Sleep(40 * time.Second)
+						extend(t, after, "a", "x", token)
+					}
+					extend(t, s, "a", "x", token)
+				}
+				if old, now := records(t, before)["a"], records(t, after)["a"]; old.Token <= now.Token || old.Holder != "x" || now.Holder != "x" {
+					t.Fatalf("the old store has %+v, the new one %+v", old, now)
+				}
+				report, err := move.Compare(background, before, after, move.NewDecides, move.NewOnly)
+				if err != nil || report.Taken != 1 {
+					t.Errorf("compared: %+v, %v", report, err)
+				}
+				done := make(chan struct{})
+				var renewals sync.WaitGroup
+				if test.renew {
+					renewals.Go(func() {
+						for {
+							select {
+							case <-time.After(20 * time.Second):
+								extend(t, s, "a", "x", token)
+							case <-done:
+								return
+							}
+						}
+					})
+				}
+				report, err = move.Copy(background, before, after, move.NewDecides, move.Options{Next: move.NewOnly})
+				if err != nil || !test.want(report) {
+					t.Errorf("%+v, %v", report, err)
+				}
+				close(done)
+				renewals.Wait()
+			})
+		})
+	}
 }

@@ -19,8 +19,9 @@ const copyAtOnce = 8
 // A doer does a task for a batch of names that differ and are free. It returns the names that have to be looked at again, since they changed meanwhile.
 type doer func(b *both, todo task, batch []twins, r *Report) (again []twins, err error)
 
-// scan reads both lists and calls do with the names that differ and are free, with some batches at once.
-func scan(ctx context.Context, oldStore, newStore store.Store, phase Phase, o Options, do doer) (Report, error) {
+// scan reads both lists and calls do with the names that differ and are free, with some batches at once. If it waits,
+// names count as the same whose leases it has seen renewed.
+func scan(ctx context.Context, oldStore, newStore store.Store, phase Phase, o Options, waits bool, do doer) (Report, error) {
 	if !phase.middle() {
 		return Report{}, fmt.Errorf("move: phase %v: records are copied in the phases %v and %v", phase, OldDecides, NewDecides)
 	}
@@ -29,7 +30,7 @@ func scan(ctx context.Context, oldStore, newStore store.Store, phase Phase, o Op
 	}
 	w := &work{
 		both: pair(oldStore, newStore, phase), do: do, progress: o.Progress, abandoned: o.Abandoned,
-		tokens: !o.Next.middle(), slots: make(chan struct{}, copyAtOnce), pace: newPace(),
+		tokens: !o.Next.middle(), waits: waits, slots: make(chan struct{}, copyAtOnce), pace: newPace(),
 	}
 	unread := w.list(ctx)
 	w.running.Wait()
@@ -46,6 +47,9 @@ func scan(ctx context.Context, oldStore, newStore store.Store, phase Phase, o Op
 			unread = pause(ctx, suspectPause/2+rand.N(suspectPause))
 		}
 	}
+	if unread == nil && w.err == nil {
+		unread = w.outlast(ctx)
+	}
 	return w.report, errors.Join(unread, w.err)
 }
 
@@ -56,10 +60,12 @@ type work struct {
 	progress  func(Report)
 	abandoned bool // names whose last holder died are copied too
 	tokens    bool // the store that decides must have the greater tokens
+	waits     bool // names are waited for whose leases have to be seen renewed
 	slots     chan struct{}
 	running   sync.WaitGroup
 	pace      *pace
 	todo      [tasks][]twins // the batches that are not full yet
+	swapped   []twins        // of which no more than the order of the tokens was in the way, at the last look
 
 	mu       sync.Mutex // of what follows
 	report   Report
@@ -127,6 +133,26 @@ func pause(ctx context.Context, d time.Duration) error {
 // after the other, so names that they use can look like that. The shadow is read first: the store that decides then has the greater token of a name in use, and if it still
 // has the grant that was listed, its holder did not have the shadow. The last look counts what still seems so.
 func (w *work) look(ctx context.Context, batch []twins) error {
+	err := w.read(ctx, batch, func(p, now twins) bool {
+		behind := now.halfHeld() && now.truth.Token == p.truth.Token
+		switch same := now.same(w.tokens) && !behind; {
+		case !same && now.taken() && !w.last:
+			w.doubt(now)
+		case !same && w.waits && !behind && now.swapped() && now.truth.Left <= mostOutlasted:
+			w.swapped = append(w.swapped, now)
+		case w.count(now, same):
+			return w.put(now)
+		}
+		return true
+	})
+	if err == nil {
+		w.flush()
+	}
+	return err
+}
+
+// read reads names, the shadow's record of each first, and calls fn with what was known and what is, until that returns false.
+func (w *work) read(ctx context.Context, batch []twins, fn func(before, now twins) bool) error {
 	reads := readsOf(batch)
 	shadows, truths := claimEach(ctx, w.both.shadow, reads), claimEach(ctx, w.both.truth, reads)
 	for i, p := range batch {
@@ -134,18 +160,43 @@ func (w *work) look(ctx context.Context, batch []twins) error {
 		if !errors.As(shadows[i].Err, &shadow) || !errors.As(truths[i].Err, &truth) {
 			return fmt.Errorf("move: reading %q: %w", p.name, errors.Join(shadows[i].Err, truths[i].Err))
 		}
-		now := twins{p.name, truth.Record, shadow.Record, truth.Record.Token != 0 && shadow.Record.Token != 0}
-		behind := now.halfHeld() && now.truth.Token == p.truth.Token
-		switch same := now.same(w.tokens) && !behind; {
-		case !same && now.taken() && !w.last:
-			w.doubt(now)
-		case w.count(now, same):
-			if !w.put(now) {
-				return nil
-			}
+		if !fn(p, twins{p.name, truth.Record, shadow.Record, truth.Record.Token != 0 && shadow.Record.Token != 0}) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// mostOutlasted bounds how long a copy waits until leases have been renewed.
+const mostOutlasted = time.Minute
+
+// outlast waits until the leases have ended of those names of which only the order of the tokens is in the way, and reads them again. A lease that is there still has been renewed
+// by its holder. So that is a replica of this phase, which was told the token of the store that decides alone: it is greater than all that anybody was told before, and nobody
+// has been granted the name since. Of a replica in the other middle phase, which was told the shadow's token, nobody is there to renew.
+func (w *work) outlast(ctx context.Context) error {
+	if len(w.swapped) == 0 {
+		return nil
+	}
+	before := map[string]int64{} // tokens by name
+	var longest time.Duration
+	for _, p := range w.swapped {
+		before[p.name] = p.truth.Token
+		longest = max(longest, p.truth.Left)
+	}
+	if err := pause(ctx, longest+longest/8+suspectPause); err != nil { // the store's clock may be slower than this one
+		return err
+	}
+	for batch := range slices.Chunk(w.swapped, mostCopied) {
+		err := w.read(ctx, batch, func(_, now twins) bool {
+			renewed := now.swapped() && now.truth.Token == before[now.name]
+			return !w.count(now, renewed || now.same(w.tokens)) || w.put(now)
+		})
+		if err != nil {
+			return err
 		}
 	}
 	w.flush()
+	w.running.Wait()
 	return nil
 }
 

@@ -39,6 +39,13 @@ func (p twins) taken() bool { return !p.truth.Free() || !p.shadow.Free() }
 // will write is in one store only, and so is its crash.
 func (p twins) halfHeld() bool { return p.truth.Holder != "" && p.truth.Holder != p.shadow.Holder }
 
+// swapped reports whether one holder has the name in both stores, and they agree but for their tokens: the store that decides does not have the greater one.
+// Either the shadow's lease ended while its holder could not reach the shadow, and the holder claimed it once more: nobody has been told that token. Or
+// the grants are those of a replica in the other middle phase, which was told the greater one, and has ended.
+func (p twins) swapped() bool {
+	return p.agree() && !p.truth.Free() && p.truth.Holder == p.shadow.Holder && p.truth.Holder != "" && !p.interrupted()
+}
+
 // interrupted reports whether the name was left by a copy that was killed. It is copied again: else whoever takes it next would be told of a crash that never was.
 func (p twins) interrupted() bool {
 	return isCopier(p.name, p.truth.Holder) || isCopier(p.name, p.shadow.Holder)
