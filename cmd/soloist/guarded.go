@@ -156,13 +156,15 @@ func outlasting(ctx context.Context, opts soloist.Options, acquire func(soloist.
 			log.Warn("the store cannot be reached; waiting for it", "err", err)
 		}
 		if opts.Wait > 0 {
-			opts.Wait = left
 			pause = min(pause, left)
 		}
 		select {
 		case <-time.After(pause/2 + rand.N(pause/2+1)): // not all that wait at the same time
 		case <-ctx.Done():
 			return nil, err
+		}
+		if opts.Wait > 0 {
+			opts.Wait = max(0, time.Until(end))
 		}
 	}
 }
