@@ -22,7 +22,8 @@ var (
 	ErrUnfenced = errors.New("the store does not promise fencing")                    // with Config.RequireFencing
 
 	// ErrInterrupted is the cause of a function's context that ended because its replica shuts down. If the function of a job returns
-	// ErrInterrupted, or any error after its context ended for this reason, another replica takes its run over immediately.
+	// ErrInterrupted, or any error after its context ended for this reason, another replica takes its run over immediately. If there is no
+	// other, and the replica goes on, it begins the run again after about a second.
 	ErrInterrupted = errors.New("interrupted: the replica shuts down")
 
 	errReleased = errors.New("lease released")

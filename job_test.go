@@ -305,27 +305,30 @@ func TestBadJobs(t *testing.T) {
 	}
 }
 
-// A run whose function gives up because its lease was lost is taken over, also when the store, being back in time, takes the release.
+// A run whose function gives up because its lease was lost is taken over, also when the store, being back in time, takes the release: by this replica if there is no other, and
+// also if the run is later than Grace by then.
 func TestRunThatWasCutOffIsTakenOver(t *testing.T) {
-	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
-		var attempts []string
-		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: func(ctx context.Context, run soloist.Run) error {
-			attempts = append(attempts, fmt.Sprint(run.Attempt, " of ", run.ScheduledAt.Hour()))
-			if run.Attempt > 1 {
-				return nil
+	for _, grace := range []time.Duration{time.Minute, time.Second} {
+		inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+			var attempts []string
+			job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Grace: grace, Do: func(ctx context.Context, run soloist.Run) error {
+				attempts = append(attempts, fmt.Sprint(run.Attempt, " of ", run.ScheduledAt.Hour()))
+				if run.Attempt > 1 {
+					return nil
+				}
+				s.Break(nil)
+				<-ctx.Done()
+				s.Heal()
+				return ctx.Err()
+			}}
+			start(t, a, job)
+			time.Sleep(90 * time.Minute)
+			synctest.Wait()
+			check(t, fmt.Sprint("with a Grace of ", grace, ": attempts"), attempts, []string{"1 of 1", "2 of 1"})
+			info, err := b.Admin().Job(background, "tick")
+			if err != nil || len(info.Runs) != 2 || info.Runs[0].Outcome != soloist.OutcomeLost || info.Runs[1].Outcome != soloist.OutcomeOK {
+				t.Errorf("history: %+v, %v", info.Runs, err)
 			}
-			s.Break(nil)
-			<-ctx.Done()
-			s.Heal()
-			return ctx.Err()
-		}}
-		start(t, a, job)
-		time.Sleep(90 * time.Minute)
-		synctest.Wait()
-		check(t, "attempts", attempts, []string{"1 of 1", "2 of 1"})
-		info, err := b.Admin().Job(background, "tick")
-		if err != nil || len(info.Runs) != 2 || info.Runs[0].Outcome != soloist.OutcomeLost || info.Runs[1].Outcome != soloist.OutcomeOK {
-			t.Errorf("history: %+v, %v", info.Runs, err)
-		}
-	})
+		})
+	}
 }

@@ -100,6 +100,27 @@ func TestInterruptedRunIsTakenUpByANewcomer(t *testing.T) {
 	})
 }
 
+// A run whose function says that it was interrupted, although its replica goes on, is begun again by that replica if there is no other: however late, and not without a pause.
+func TestInterruptedRunIsBegunAgainByItsReplica(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, _ *soloist.Client) {
+		const most = 500
+		runs := 0
+		var began time.Time
+		due := time.Now().Add(time.Minute)
+		start(t, a, soloist.Job{Name: "once", Schedule: soloist.At(due), Grace: 10 * time.Second, Do: func(context.Context, soloist.Run) error {
+			runs++
+			if began = time.Now(); began.Sub(due) < 2*time.Minute && runs < most {
+				return soloist.ErrInterrupted
+			}
+			return nil
+		}})
+		time.Sleep(time.Hour)
+		if late := began.Sub(due); runs == most || late < 2*time.Minute || late > 2*time.Minute+2*time.Second {
+			t.Errorf("begun %d times, the last time after %v; want about once a second, and until it is done after two minutes", runs, late)
+		}
+	})
+}
+
 // What was interrupted is not forgotten by a sweep: a replica that is cut off at the moment reads it later.
 func TestASweepKeepsWhatWasInterrupted(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {

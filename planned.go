@@ -103,7 +103,7 @@ func (j *plannedJob) saw(r store.Record, now time.Time) {
 		j.token = max(j.token, r.Token-1)
 	}
 	var state jobHead
-	if len(r.State) == 0 || json.Unmarshal(r.State, &state) == nil && state.check() == nil {
+	if json.Unmarshal(r.State, &state) == nil && state.check() == nil { // of a record without a state there is nothing to learn
 		j.sawState(state, now)
 		if r.Holder == "" && (state.Pending < 0 || state.Pending > j.mark) { // a run was interrupted
 			j.leaseEnd = now
@@ -135,7 +135,7 @@ func (j *plannedJob) sawEnd(e ending, now time.Time) {
 		return
 	}
 	j.sawState(e.state.head(), now)
-	if j.mark = max(j.mark, e.mark); e.mark > 0 && e.state.Pending > j.mark { // what comes after it
+	if j.mark = max(j.mark, e.mark); e.state.Pending > j.mark { // it is not done, or another run comes after it
 		j.leaseEnd = now
 	}
 }

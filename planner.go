@@ -256,7 +256,9 @@ func (p *planner) ended(e ending, now time.Time) {
 	j.timely = timelyClaim{} // the record shows the run
 	j.sawEnd(e, now)
 	wake, due := j.next(now)
-	j.behind = due
+	if j.behind = due; due && e.left > 0 { // another replica takes the run over at once, and this one if there is none
+		wake = p.soon(now)
+	}
 	p.lookAt(j, wake)
 }
 
