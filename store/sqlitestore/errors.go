@@ -27,7 +27,7 @@ func (a also) Unwrap() error { return a.error }
 // refused makes err a store.ErrUnusable if trying again would not help.
 func refused(err error) error {
 	switch code(err) {
-	case 0, codes.SQLITE_CORRUPT, codes.SQLITE_NOTADB:
+	case 0, codes.SQLITE_ERROR, codes.SQLITE_CORRUPT, codes.SQLITE_NOTADB:
 		if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, errBusy) {
 			return also{err, store.ErrUnusable}
 		}

@@ -144,6 +144,9 @@ func (s *Store) setUp(ctx context.Context, f *file) (err error) {
 	if err := s.create(ctx, f.write); err != nil {
 		return err
 	}
+	if err := s.retry(ctx, f.write.fit); err != nil {
+		return err
+	}
 	if err := s.retry(ctx, f.write.setWAL); err != nil {
 		return err
 	}

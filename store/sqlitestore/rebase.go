@@ -39,9 +39,12 @@ func (f *file) rebase() error {
 		return err
 	}
 	offset := f.clock.offset()
-	if _, err := f.write.exec(sqlRebaseRecords, m.wall-offset, f.clock.now()); err != nil {
+	if _, err := f.write.exec(sqlRebaseRecords, max(min(m.wall-offset, farthest), -farthest), f.clock.now()); err != nil {
 		return err
 	}
 	_, err = f.write.exec(sqlRebaseMeta, f.clock.boot, offset)
 	return err
 }
+
+// farthest is how far times are moved at most, so that no sum in the statement is too large for an integer.
+const farthest = 4e18

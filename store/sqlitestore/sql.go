@@ -13,6 +13,7 @@ var sqlFiles embed.FS
 var (
 	sqlSchema        = load("schema")
 	sqlInspect       = load("inspect")
+	sqlForeign       = load("foreign")
 	sqlSettings      = load("settings")
 	sqlMeta          = load("meta")
 	sqlFloor         = load("floor")

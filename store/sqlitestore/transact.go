@@ -77,7 +77,10 @@ func (s *Store) take(ctx context.Context, p step) error {
 // decide runs do and ends the transaction one way or the other.
 func (s *Store) decide(f *file, do func(*tx) error) error {
 	t := &tx{conn: f.write, clock: f.clock, now: f.clock.now(), wall: f.clock.wall()}
-	err := do(t)
+	err := t.untouched()
+	if err == nil {
+		err = do(t)
+	}
 	if err == nil && t.changed && t.now-f.metaAt > int64(metaInterval) {
 		f.metaAt = t.now
 		err = t.keepMeta()
