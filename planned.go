@@ -298,11 +298,8 @@ func (j *plannedJob) next(now time.Time) (wake time.Time, due bool) {
 		}
 		return now.Add(time.Minute), false // paused; resuming wakes it
 	}
-	wake = j.following(now)
-	if !wake.IsZero() {
-		if wake = j.job.start(wake); !wake.After(now) {
-			return now, false
-		}
+	if wake = j.following(now); !wake.IsZero() {
+		wake = j.job.start(wake)
 	}
 	if j.asked.Paused == nil && !j.leaseEnd.IsZero() && (wake.IsZero() || j.leaseEnd.Before(wake)) {
 		return j.leaseEnd, false

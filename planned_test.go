@@ -212,3 +212,274 @@ func TestARemovedJobGoesAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// refuse takes the answer that another has the job.
+func (p *planner) refuse(j *plannedJob, at time.Duration, record store.Record) {
+	record.Name, record.Token = j.name, 1
+	p.answer(jobRequest{job: j, spec: j.jobSpec, claims: true}, answer{trip: trip{after(at), after(at)}, out: store.Outcome{Err: &store.HeldError{Record: record}}})
+}
+
+// A replica that was refused a time, and then a later one, begins the later one although it did not know when it claimed it that the earlier one was done.
+func TestClaimOfALaterTimeIsInTime(t *testing.T) {
+	p, job := known{}.planner(t)
+	check(t, "the replica", p.outlook(job, 61*second), "claims 1m0s")
+	p.refuse(job, 61*second, store.Record{Holder: "x", Age: second, Left: minute})
+	check(t, "the replica", p.outlook(job, 121*second), "claims 2m0s")
+	p.refuse(job, 121*second, store.Record{Holder: "x", Age: second, Mark: ms(minute), Left: minute})
+	check(t, "when that lease has ended, the replica", p.outlook(job, 201*second), "claims 2m0s")
+	d := p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{after(201 * second), after(201 * second)}, out: store.Outcome{Grant: store.Grant{Token: 2, Mark: ms(minute)}}}).run
+	check(t, "and runs", d.text(), "2m0s attempt 1 announced")
+}
+
+func TestWhatARefusalTells(t *testing.T) {
+	for _, row := range []struct {
+		rule string
+		known
+		claimed time.Duration // when it was refused the job
+		record  store.Record
+		at      time.Duration
+		want    string
+	}{
+		{"what was done here is not claimed again, should the record have lost it", known{mark: 2 * minute}, 125 * second, store.Record{Mark: ms(minute), Left: second}, 126 * second, "looks again at 3m0s"},
+		{"a time is not missed that was claimed when another had been granted the job for it, whatever AtLeast is", known{atLeast: 40 * second}, 61 * second, store.Record{Holder: "x", Age: second, Left: 30 * second}, 91 * second, "claims 1m0s"},
+		{"a claim that was not answered does not undo one that was refused", known{claimed: 61 * second}, 0, store.Record{}, 91 * second, "claims 1m0s"},
+		{"what is due once is claimed when the lease of who has it ends", known{schedule: At(after(minute))}, 61 * second, store.Record{Holder: "x", Age: second, Left: 90 * second}, 151 * second, "claims 1m0s"},
+		{"until then it is looked at when that lease ends, however often", known{schedule: At(after(minute)), until: 151 * second}, 0, store.Record{}, 100 * second, "looks again at 2m31s"},
+		{"during a pause the end of a lease is no reason to look", known{mark: minute, paused: true, until: 90 * second}, 0, store.Record{}, 100 * second, "looks again at 2m0s"},
+		{"during a pause what the record has done is not looked at", known{mark: 5 * minute, paused: true}, 0, store.Record{}, 100 * second, "looks again at 6m0s"},
+	} {
+		t.Run(row.rule, func(t *testing.T) {
+			p, job := row.planner(t)
+			if row.claimed > 0 {
+				job.claim(0, after(row.claimed))
+				p.refuse(job, row.claimed, row.record)
+			} else {
+				job.unanswered()
+			}
+			check(t, "the replica", p.outlook(job, row.at), row.want)
+		})
+	}
+}
+
+// A replica that is refused what is due once looks again when the lease of who has it ends, and before the time would be missed.
+func TestWhoIsRefusedWhatIsDueOnceLooksAgain(t *testing.T) {
+	p, job := known{schedule: At(after(minute))}.planner(t)
+	for _, row := range []struct {
+		at   time.Duration
+		want string
+	}{{61 * second, "looks again at 1m13.125s"}, {74 * second, "looks again at 2m0s"}} {
+		job.claim(ms(minute), after(row.at))
+		p.refuse(job, row.at, store.Record{Holder: "x", Age: row.at - minute, Left: 2*minute - row.at})
+		check(t, "the replica", p.waits(), row.want)
+	}
+}
+
+// With Jitter a job is looked at when its time may start, and again before Grace is over, counted from then.
+func TestLooksAtAJobWithJitter(t *testing.T) {
+	p := testPlanner()
+	job := p.with(t, Job{Name: "tick", Schedule: Every(20 * second), Do: doNothing, Jitter: minute, Grace: 15 * second})
+	p.joined([]*plannedJob{job}, epoch)
+	looks := 0
+	for now := p.wake(); now.Before(after(time.Hour)); now = p.wake() {
+		if looks++; looks > 1000 {
+			t.Fatalf("it is looked at without end at %v", now.Sub(epoch))
+		}
+		requests := p.request(p.due(now), now)
+		if len(requests) != 1 {
+			t.Fatalf("at %v it asks %+v", now.Sub(epoch), requests)
+		}
+		if mark := time.UnixMilli(requests[0].claim.Mark); requests[0].claims && job.job.start(mark).After(now) {
+			t.Errorf("at %v the time %v is claimed, which may not start before %v", now.Sub(epoch), mark.Sub(epoch), job.job.start(mark).Sub(epoch))
+		}
+		record := store.Record{Holder: "x", Age: time.Hour, Left: time.Hour}
+		p.answer(requests[0], answer{trip: trip{now, now}, out: store.Outcome{Err: &store.HeldError{Record: record}}})
+		last := time.Time{} // of the first time that may start, and that is not as good as missed; none is begun before an earlier one may start
+		for due := job.job.Schedule.Next(later(epoch, now.Add(-minute-13125*time.Millisecond))); last.IsZero() && !job.job.start(due).After(now); due = job.job.Schedule.Next(due) {
+			if end := job.job.start(due).Add(13125 * time.Millisecond); end.After(now) {
+				last = end
+			}
+		}
+		if !p.wake().After(now) || !last.IsZero() && p.wake().After(last) {
+			t.Fatalf("at %v it is refused, and looks again at %v; want by %v", now.Sub(epoch), p.wake().Sub(epoch), last.Sub(epoch))
+		}
+	}
+	if looks < 100 {
+		t.Errorf("it is looked at %d times in an hour", looks)
+	}
+}
+
+// Jobs that are claimed with their group are claimed alone when this replica claims them once more for the same time, and with their group for the next.
+func TestAGroupIsClaimedOnceForATime(t *testing.T) {
+	p, jobs := pair(t)
+	for _, row := range []struct {
+		at            time.Duration
+		groups, alone int
+	}{{minute, 1, 0}, {73125 * time.Millisecond, 0, 2}, {2 * minute, 1, 0}} {
+		now := after(row.at)
+		groups, alone := p.requestGroups(p.due(now), now)
+		if len(groups) != row.groups || len(alone) != row.alone {
+			t.Fatalf("at %v %d groups and %d jobs alone are claimed; want %d and %d", row.at, len(groups), len(alone), row.groups, row.alone)
+		}
+		for _, g := range groups {
+			if _, err := p.answerGroup(g, store.Outcome{Grant: store.Grant{Token: 1}}, now); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, req := range p.request(jobs, now) {
+			req.job.behind = false
+			record := store.Record{Holder: "x", Age: row.at - minute, Left: 2*minute - row.at}
+			if record.Left == 0 {
+				record.Left = minute
+			}
+			p.answer(req, answer{trip: trip{now, now}, out: store.Outcome{Err: &store.HeldError{Record: record}}})
+		}
+		if releases := p.finishGroups(now); row.at == minute && (len(releases) != 1 || releases[0].Linger != 13125*time.Millisecond) {
+			t.Errorf("gives back %+v; want the name of the group to linger until a time would be missed", releases)
+		}
+	}
+}
+
+// When it is not known what became of a claim, the name of the group does not linger: another replica claims as soon as it looks.
+func TestAGroupDoesNotLingerAfterAClaimThatWasNotAnswered(t *testing.T) {
+	for name, answers := range map[string]func(*planner, []jobRequest, time.Time){
+		"all": func(p *planner, requests []jobRequest, now time.Time) { p.unanswered(requests, now) },
+		"one of them": func(p *planner, requests []jobRequest, now time.Time) {
+			for i, out := range []store.Outcome{{Err: store.ErrUnknown}, {Err: &store.HeldError{Record: store.Record{Holder: "x", Left: minute}}}} {
+				p.answer(requests[i], answer{trip: trip{now, now}, out: out})
+			}
+		},
+	} {
+		p, _ := pair(t)
+		now := after(minute)
+		groups, _ := p.requestGroups(p.due(now), now)
+		jobs, err := p.answerGroup(groups[0], store.Outcome{Grant: store.Grant{Token: 1}}, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers(p, p.request(jobs, now), now)
+		if releases := p.finishGroups(now); len(releases) != 1 || releases[0].Linger != 0 || releases[0].Mark != 0 {
+			t.Errorf("%s: gives back %+v, want the name of the group free at once", name, releases)
+		}
+	}
+}
+
+// An Entry shows what comes next.
+func TestWhatComesNext(t *testing.T) {
+	for _, row := range []struct {
+		rule string
+		known
+		runs time.Duration // the time for which it was granted last
+		busy bool          // the run is under way
+		want time.Duration // 0 if nobody knows
+	}{
+		{"what is due and not missed", known{}, 0, false, 2 * minute},
+		{"nothing while the job is paused", known{paused: true}, 0, false, 0},
+		{"what comes after the run under way", known{mark: minute}, 2 * minute, true, 3 * minute},
+		{"what is due, while an older time is run", known{}, minute, true, 2 * minute},
+		{"what is not missed, while a much older time is run", known{schedule: Every(16 * second)}, 96 * second, true, 128 * second},
+		{"what was run here, if that could not be recorded", known{mark: minute}, 2 * minute, false, 2 * minute},
+		{"with a fixed delay the end of it", known{schedule: Delay(minute), ended: 90 * second}, 0, false, 150 * second},
+		{"with a fixed delay that is over the present", known{schedule: Delay(second), ended: minute}, 0, false, 130 * second},
+		{"with a fixed delay nothing while the run is under way", known{schedule: Delay(minute), ended: 90 * second}, 0, true, 0},
+	} {
+		_, job := row.planner(t)
+		job.phase = idle
+		if row.busy {
+			job.phase = granted
+		}
+		if row.runs > 0 {
+			job.runs = after(row.runs)
+		}
+		got := time.Duration(0)
+		if next := job.upcoming(after(130 * second)); !next.IsZero() {
+			got = next.Sub(epoch)
+		}
+		check(t, row.rule, fmt.Sprint(got), fmt.Sprint(row.want))
+	}
+}
+
+// A job that is updated is looked at when its new schedule says, unless it is being claimed or run: then that goes on.
+func TestUpdatedJobIsLookedAtAnew(t *testing.T) {
+	for _, busy := range []bool{false, true} {
+		p, job := known{schedule: Every(time.Hour)}.planner(t)
+		p.joined([]*plannedJob{job}, epoch)
+		want := "looks again at 1m0s"
+		if busy {
+			p.request(p.due(after(time.Hour)), after(time.Hour))
+			job.phase, want = granted, "never looks again"
+		}
+		spec := *job.jobSpec
+		spec.job.Schedule = Every(minute)
+		p.update(job, &spec, epoch)
+		if check(t, "the replica", p.waits(), want); busy && job.phase != granted {
+			t.Error("a job that is run counts as idle when it is updated")
+		}
+	}
+}
+
+// A job that is removed while it joins, or between being due and being claimed, is gone, and stays so.
+func TestAJobThatIsRemovedBeforeItIsClaimedIsNotClaimed(t *testing.T) {
+	p, job := known{}.planner(t)
+	joins := p.joining()
+	p.remove(job)
+	p.joined(joins, epoch)
+	if len(p.jobs) > 0 || !p.wake().IsZero() {
+		t.Error("it is looked at although it was removed while it joined")
+	}
+	p, job = known{}.planner(t)
+	p.joined([]*plannedJob{job}, epoch)
+	due := p.due(after(minute))
+	p.remove(job)
+	if requests := p.request(due, after(minute)); len(requests) > 0 {
+		t.Errorf("asks %+v for a job that was removed", requests)
+	}
+	select {
+	case <-job.gone:
+	default:
+		t.Error("it is not gone")
+	}
+}
+
+// Of a paused job that is due nothing is claimed. If nobody knows whether it is paused still, it is looked at again soon.
+func TestWhatWasAskedOfAPausedJobCannotBeRead(t *testing.T) {
+	p, job := known{paused: true}.planner(t)
+	now := after(minute)
+	s := p.answer(p.request([]*plannedJob{job}, now)[0], answer{trip: trip{now, now}, controls: errControl})
+	check(t, "the replica", p.waits(), "looks again at 1m0.5s")
+	if !job.open || s.failed == nil {
+		t.Errorf("the failure is not told: open %t, %v", job.open, s.failed)
+	}
+}
+
+// A claim that was refused because all is done shows the lease of a run that may be begun once only: when it ends the job is looked at.
+func TestLeaseOfWhatIsDoneIsKnown(t *testing.T) {
+	p, job := known{mark: minute}.planner(t)
+	now := after(2 * minute)
+	req := p.request([]*plannedJob{job}, now)[0]
+	record := store.Record{Holder: "x", Token: 1, Mark: ms(2 * minute), Left: 30 * second}
+	p.answer(req, answer{trip: trip{now, now}, out: store.Outcome{Err: &store.DoneError{Record: record}}})
+	check(t, "the replica", p.waits(), "looks again at 2m30s")
+}
+
+// The job that is to be looked at first is, and each once, however often that changes.
+func TestJobsAreLookedAtInTheirOrder(t *testing.T) {
+	p := testPlanner()
+	var jobs []*plannedJob
+	for i := range 8 {
+		jobs = append(jobs, p.with(t, Job{Name: fmt.Sprint(i), Schedule: Every(time.Hour), Do: doNothing}))
+	}
+	p.joined(jobs, epoch)
+	for i, j := range jobs { // the last ones are to be looked at first
+		p.lookAt(j, after(time.Duration(20-i)*minute))
+	}
+	p.lookAt(jobs[7], after(30*minute)) // but for one that comes last
+	p.lookAt(jobs[3], time.Time{})      // and for one that never does
+	got := ""
+	for !p.wake().IsZero() {
+		at := p.wake()
+		for _, j := range p.due(at) {
+			got += fmt.Sprint(j.job.Name, " at ", at.Sub(epoch), ", ")
+		}
+	}
+	check(t, "looked at", got, "6 at 14m0s, 5 at 15m0s, 4 at 16m0s, 2 at 18m0s, 1 at 19m0s, 0 at 20m0s, 7 at 30m0s, ")
+}

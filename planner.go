@@ -85,7 +85,6 @@ func (p *planner) remove(j *plannedJob) {
 
 func (p *planner) drop(j *plannedJob) {
 	p.unwake(j)
-	j.phase = idle
 	delete(p.jobs, j.job.Name)
 	close(j.gone)
 	p.left(j.job.Name)
