@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/soloisttest"
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
 )
 
 func ok[T any](context.Context, T) error { return nil }
@@ -68,6 +71,11 @@ func TestFailedElements(t *testing.T) {
 			if err := invoices.Process(background, "1", ok); pause > 0 && (!errors.As(err, &held) || held.Left != pause) {
 				t.Errorf("after attempt %d: %v", attempt+1, err)
 			}
+			if pause > 0 {
+				if err := b.Admin().RetryElement(background, "invoices", "1"); !errors.Is(err, soloist.ErrHeld) || !strings.Contains(err.Error(), "cannot be ended: try again in "+pause.String()) {
+					t.Errorf("RetryElement in the pause of %v: %v", pause, err)
+				}
+			}
 			time.Sleep(pause)
 		}
 		var failed *soloist.FailedError
@@ -82,12 +90,25 @@ func TestFailedElements(t *testing.T) {
 		if err := b.Admin().RetryElement(background, "invoices", "1"); err != nil {
 			t.Fatal(err)
 		}
+		actions, err := collect(b.Admin().Actions(background))
+		if len(actions) != 1 || err != nil || actions[0].Verb != soloist.ActionRetry || actions[0].Kind != soloist.KindElement || actions[0].Name != "1" || actions[0].Job != "invoices" || actions[0].By != "b" {
+			t.Errorf("actions: %+v, %v; want one, of the element that is to be tried again", actions, err)
+		}
 		if err := invoices.Process(background, "1", ok); err != nil {
 			t.Errorf("after RetryElement: %v", err)
 		}
 		if err := b.Admin().RetryElement(background, "invoices", "1"); !errors.Is(err, soloist.ErrDone) {
 			t.Errorf("RetryElement of a processed element: %v", err)
 		}
+		if err := b.Admin().RetryElement(background, "invoices", "none"); !errors.Is(err, soloist.ErrNoElement) {
+			t.Errorf("RetryElement of an element that nobody has claimed: %v", err)
+		}
+		el, err := invoices.Claim(background, "2")
+		must(t, err)
+		if err := b.Admin().RetryElement(background, "invoices", "2"); !errors.Is(err, soloist.ErrHeld) || strings.Contains(err.Error(), "back-off") {
+			t.Errorf("RetryElement of an element that is being processed: %v", err)
+		}
+		must(t, el.Done())
 	})
 }
 
@@ -375,5 +396,40 @@ func TestElementThatIsLostBeforeItIsHandedOut(t *testing.T) {
 		}
 		s.Heal()
 		dying.Heal()
+	})
+}
+
+// RetryElement succeeds only if the store has confirmed each of its steps.
+func TestRetryElementThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		doubt := ""
+		s := doubtful{Store: memstore.New(), released: func(releases []store.Release, errs []error) ([]error, error) {
+			if doubt != "" && strings.HasPrefix(releases[0].Name, doubt) {
+				return nil, errNoReply
+			}
+			return errs, nil
+		}}
+		c := soloisttest.NewReplica(t, s, soloist.Config{})
+		for _, doubt = range []string{"element/", "actions"} {
+			if err := c.Admin().RetryElement(background, "invoices", "1"); !errors.Is(err, soloist.ErrNoElement) {
+				t.Errorf("of an element that is not there: %v", err)
+			}
+			el, err := c.Elements("invoices", soloist.ElementsOptions{}).Claim(background, "2")
+			must(t, err)
+			_ = el.Fail(errors.New("bad"))
+			if err := c.Admin().RetryElement(background, "invoices", "2"); !errors.Is(err, soloist.ErrUnknown) {
+				t.Errorf("while nobody confirms releases of %q: %v", doubt, err)
+			}
+		}
+		network := soloisttest.NewStore()
+		network.Break(errors.New("away"))
+		away := soloisttest.NewReplica(t, network, soloist.Config{}).Admin()
+		for what, err := range map[string]error{
+			"a bad job": c.Admin().RetryElement(background, "in\x00voices", "1"), "a bad ID": c.Admin().RetryElement(background, "invoices", ""), "no store": away.RetryElement(background, "invoices", "1"),
+		} {
+			if _, bad := errors.AsType[*soloist.InvalidError](err); err == nil || errors.Is(err, soloist.ErrNoElement) || bad != (what != "no store") {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
 	})
 }

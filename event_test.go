@@ -13,6 +13,8 @@ import (
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
 )
 
 // A witness keeps the events of a client.
@@ -322,6 +324,36 @@ func TestRefusalsAndWaitsAreToldOf(t *testing.T) {
 		}
 		if got := strings.Join(told, "; "); got != "refused lock x 0s true; refused permit x 1m0s true; granted lock x 1h0m0s false" {
 			t.Error(got)
+		}
+	})
+}
+
+// A loss that two requests report at once is reported once to people, and the release after it is no second one.
+func TestALossThatTwoRequestsNotice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		gone := make(chan struct{})
+		s := renewing{memstore.New(), func(context.Context, *memstore.Store, []store.Extension) ([]error, error) {
+			<-gone
+			return []error{store.ErrLost}, nil
+		}}
+		c := soloisttest.NewReplica(t, s, soloist.Config{Observe: w.observe})
+		l := mustLock(t, c, "x")
+		checked := make(chan error, 2)
+		for range cap(checked) {
+			go func() { checked <- l.Check(background) }()
+		}
+		synctest.Wait()
+		close(gone)
+		for range cap(checked) {
+			if err := <-checked; !errors.Is(err, soloist.ErrLost) {
+				t.Errorf("checked: %v", err)
+			}
+		}
+		_ = l.Release()
+		lost, released := w.of(soloist.EventLost), w.of(soloist.EventReleased)
+		if len(lost) != 1 || len(released) != 1 || !released[0].Lost {
+			t.Errorf("lost: %+v; released: %+v; want one of each, and that the release knows of the loss", lost, released)
 		}
 	})
 }

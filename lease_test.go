@@ -477,3 +477,64 @@ func TestMarginBeforeAtMost(t *testing.T) {
 		check(t, "held for", time.Since(begin), 13*time.Second)
 	})
 }
+
+// A lease that is released has ended for all who look at it: its context, and that of the function that runs under it.
+func TestReleaseEndsTheContexts(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		err := a.Do(background, "x", func(ctx context.Context, lease *soloist.Lease) error {
+			must(t, lease.Release())
+			for what, ctx := range map[string]context.Context{"the lease": lease.Context(), "the function": ctx} {
+				if cause := context.Cause(ctx); ctx.Err() == nil || errors.Is(cause, soloist.ErrLost) {
+					t.Errorf("the context of %s: %v, because of %v; want that it has ended, and that nothing was lost", what, ctx.Err(), cause)
+				}
+			}
+			if lease.Err() == nil || lease.Left() != 0 {
+				t.Errorf("held for another %v: %v", lease.Left(), lease.Err())
+			}
+			mustLock(t, b, "x")
+			return nil
+		})
+		must(t, err)
+	})
+}
+
+// The renewals wake for a short lease that has been released meanwhile, find that a long one could be renewed now but need not be, and wake again when it needs to: no
+// other lease wakes them.
+func TestLeaseThatCouldHaveBeenRenewedEarlierIsRenewed(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, _ *soloist.Client) {
+		long := mustLock(t, a, "long") // it is renewed at 10 s, or from 7.5 s on if others are
+		time.Sleep(7 * time.Second)
+		short := mustLock(t, a.With(soloist.Options{TTL: 3 * time.Second}), "short") // renewed at 8 s, and then at 9 s
+		time.Sleep(1500 * time.Millisecond)
+		must(t, short.Release())
+		time.Sleep(time.Minute)
+		if err := long.Err(); err != nil {
+			t.Errorf("a lease that nothing was in the way of: %v", err)
+		}
+	})
+}
+
+// The context of a lease that is not renewed ends at its deadline, however many others are acquired and renewed meanwhile.
+func TestLossIsNotPutOffByOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := renewing{memstore.New(), func(ctx context.Context, next *memstore.Store, extensions []store.Extension) ([]error, error) {
+			if renews(extensions, "lock/short") {
+				return nil, errors.New("away")
+			}
+			return next.Extend(ctx, extensions)
+		}}
+		c := soloisttest.NewReplica(t, s, soloist.Config{})
+		begin := time.Now()
+		l := mustLock(t, c.With(soloist.Options{TTL: 10 * time.Second, Margin: time.Second}), "short")
+		lost := make(chan time.Duration, 1)
+		go func() {
+			<-l.Context().Done()
+			lost <- time.Since(begin)
+		}()
+		for i := range 40 {
+			mustLock(t, c, fmt.Sprint(i))
+			time.Sleep(400 * time.Millisecond)
+		}
+		check(t, "the context ended after", <-lost, 9*time.Second)
+	})
+}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/soloisttest"
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/memstore"
 )
@@ -432,5 +433,127 @@ func TestWhoWaitsBehindItsOwnClientAsksNothing(t *testing.T) {
 		check(t, "requests for the name while the client has it", s.asked.Load()-before, 0)
 		must(t, l.Release())
 		must(t, (<-got).Release())
+	})
+}
+
+// A scriptedQueue lets a test decide what becomes of requests to wait in the queue. It counts the requests to leave it.
+type scriptedQueue struct {
+	*linedStore
+	queue  func(ctx context.Context, next *linedStore, c store.Claim) (store.Grant, time.Duration, error)
+	leaves *atomic.Int64
+}
+
+func (s scriptedQueue) Queue(ctx context.Context, c store.Claim) (store.Grant, time.Duration, error) {
+	return s.queue(ctx, s.linedStore, c)
+}
+
+func (s scriptedQueue) Leave(ctx context.Context, name, holder string) (bool, error) {
+	s.leaves.Add(1)
+	return s.linedStore.Leave(ctx, name, holder)
+}
+
+// busy returns a client on a store with such a queue, of which another client has the lock x, and of which the waiters know that.
+func busy(t *testing.T, cfg soloist.Config, queue func(ctx context.Context, next *linedStore, c store.Claim) (store.Grant, time.Duration, error)) (first *soloist.Lease, b *soloist.Client, s scriptedQueue) {
+	t.Helper()
+	lined := newLined()
+	first = mustLock(t, clientOf(t, lined), "x")
+	s = scriptedQueue{lined.share(), queue, new(atomic.Int64)}
+	return first, soloisttest.NewReplica(t, s, cfg), s
+}
+
+// Who waits while the store is away asks now and then, gives up after two times the RequestTimeout, and leaves the line: the store may have it there.
+func TestWaitWhileTheStoreIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		_, b, s := busy(t, soloist.Config{}, func(context.Context, *linedStore, store.Claim) (store.Grant, time.Duration, error) {
+			asked++
+			if asked > 1000 {
+				time.Sleep(time.Second)
+			}
+			return store.Grant{}, 0, store.AsUnknown(errors.New("the connection broke"))
+		})
+		begin := time.Now()
+		if _, err := b.Lock(background, "x"); !errors.Is(err, soloist.ErrUnknown) {
+			t.Errorf("got: %v", err)
+		}
+		if took := time.Since(begin); took < 10*time.Second || took > 11*time.Second {
+			t.Errorf("it gave up after %v", took)
+		}
+		if asked > 40 {
+			t.Errorf("it asked %d times", asked)
+		}
+		time.Sleep(time.Second)
+		check(t, "requests to leave the line", s.leaves.Load(), 1)
+	})
+}
+
+// A request to wait in the queue lasts until a while after the TTL of the lease that it is for, however short that is.
+func TestEachRequestToWaitIsBounded(t *testing.T) {
+	for _, ttl := range []time.Duration{time.Second, 30 * time.Second, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			var bound time.Duration
+			_, b, _ := busy(t, soloist.Config{TTL: ttl, RequestTimeout: 5 * time.Second}, func(ctx context.Context, _ *linedStore, _ store.Claim) (store.Grant, time.Duration, error) {
+				end, _ := ctx.Deadline()
+				bound = time.Until(end)
+				return store.Grant{}, 0, errors.New("away for good")
+			})
+			if _, err := b.Lock(background, "x"); err == nil {
+				t.Error("granted")
+			}
+			check(t, "the bound of a request", bound, ttl+5*time.Second)
+		})
+	}
+}
+
+// What the store hands over when the client has closed is given back, and the waiter is told why it has nothing.
+func TestHandOverToAClosedClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		closed := make(chan struct{})
+		first, b, s := busy(t, soloist.Config{}, func(_ context.Context, next *linedStore, c store.Claim) (store.Grant, time.Duration, error) {
+			<-closed
+			return next.Queue(background, c)
+		})
+		got := make(chan error, 1)
+		go func() {
+			l, err := b.Lock(background, "x")
+			if l != nil {
+				t.Error("granted")
+			}
+			got <- err
+		}()
+		synctest.Wait()
+		must(t, b.Close())
+		must(t, first.Release())
+		close(closed)
+		if err := <-got; !errors.Is(err, soloist.ErrClosed) {
+			t.Errorf("got: %v", err)
+		}
+		mustLock(t, clientOf(t, s.share()), "x")
+	})
+}
+
+// A grant that is older than the request that reports it is believed in from before it was made: clocks may have drifted in that time.
+func TestAnOldHandOverIsNoLongerLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		first, b, _ := busy(t, soloist.Config{TTL: 30 * time.Second, Margin: 3 * time.Second, RequestTimeout: 20 * time.Second}, func(ctx context.Context, next *linedStore, c store.Claim) (store.Grant, time.Duration, error) {
+			grant, after, err := next.Queue(ctx, c)
+			if asked++; asked == 1 {
+				time.Sleep(6 * time.Second) // it is renewed when it is 10 s old
+				return store.Grant{}, 0, store.AsUnknown(errors.New("the reply was lost"))
+			}
+			return grant, after, err
+		})
+		var released time.Time
+		time.AfterFunc(5*time.Second, func() {
+			released = time.Now()
+			_ = first.Release()
+		})
+		l, err := b.Lock(background, "x")
+		must(t, err)
+		age := time.Since(released)
+		if want := 27*time.Second - age - age/10; age < 6*time.Second || asked != 2 || (l.Left()-want).Abs() > time.Millisecond {
+			t.Errorf("surely held for %v, %v after the grant, by request %d; want %v: the TTL less the margin, and a tenth of its age", l.Left(), age, asked, want)
+		}
 	})
 }

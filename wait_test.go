@@ -218,6 +218,7 @@ type counted struct {
 
 	claims int
 	stuck  bool // Watch returns when its context has ended
+	deaf   bool // and then with a channel on which nothing comes
 }
 
 func (c *counted) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
@@ -236,6 +237,9 @@ func (c *counted) Leave(context.Context, string, string) (bool, error) {
 func (c *counted) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
 	if c.stuck {
 		<-ctx.Done()
+		if c.deaf {
+			return make(chan struct{}), nil
+		}
 		return nil, ctx.Err()
 	}
 	w, _ := store.As[store.Watcher](c.Store)
@@ -284,21 +288,98 @@ func TestBusyNameIsWatchedFirst(t *testing.T) {
 	})
 }
 
-// A store that does not come to watch a name does not keep a waiter from asking.
+// A store that does not come to watch a name does not keep a waiter from asking, whatever it answers when it is late.
 func TestWatchThatIsStuck(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := soloisttest.NewStore()
-		a, b := soloisttest.NewReplica(t, s, soloist.Config{}), clientOf(t, &counted{wrapped: wrapped{s.Share()}, stuck: true})
-		l := mustLock(t, a, "x")
-		time.AfterFunc(time.Hour, func() { _ = l.Release() })
-		for range 2 { // from the second time on it watches first
-			mine, err := b.Lock(background, "x")
-			if err != nil {
-				t.Fatal(err)
+	for _, deaf := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := soloisttest.NewStore()
+			a, b := soloisttest.NewReplica(t, s, soloist.Config{TTL: 12 * time.Hour}), clientOf(t, &counted{wrapped: wrapped{s.Share()}, stuck: true, deaf: deaf})
+			for range 2 { // from the second time on it watches first
+				l := mustLock(t, a, "x")
+				begin := time.Now()
+				time.AfterFunc(time.Hour, func() { _ = l.Release() })
+				mine, err := b.Lock(background, "x")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(begin) - time.Hour; took > 10*time.Second {
+					t.Errorf("answers late %t: it noticed the release after %v", deaf, took)
+				}
+				if err := mine.Release(); err != nil {
+					t.Fatal(err)
+				}
 			}
-			if err := mine.Release(); err != nil {
-				t.Fatal(err)
-			}
+		})
+	}
+}
+
+// grants calls granted before the client is told of a grant.
+type grants struct {
+	counted
+	granted func()
+}
+
+func (g *grants) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	outs, err := g.counted.Acquire(ctx, claims)
+	if err == nil && outs[0].Err == nil {
+		g.granted()
+	}
+	return outs, err
+}
+
+// A lease that is granted just when the context of its waiter ends is either given to the waiter or given back: no other holder is kept out by a lease that nobody has.
+func TestGrantAtTheEndOfTheWait(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		ctx, cancel := context.WithCancel(background)
+		b := clientOf(t, &grants{counted{wrapped: wrapped{s.Share()}}, cancel})
+		first := mustLock(t, a, "x")
+		time.AfterFunc(time.Second, func() { _ = first.Release() })
+		l, err := b.Lock(ctx, "x")
+		if (l == nil) != (err != nil) {
+			t.Errorf("%v and %v at once", l, err)
 		}
+		if err == nil {
+			must(t, l.Check(background))
+			must(t, l.Release())
+		}
+		mustLock(t, a, "x")
 	})
+}
+
+// Who waits for a name is told at once that its client has closed, however it waits.
+func TestWaitOfAClientThatCloses(t *testing.T) {
+	for how, test := range map[string]struct {
+		store  func(*soloisttest.Store) store.Store
+		behind bool // another call of the client
+	}{
+		"in the queue":         {func(s *soloisttest.Store) store.Store { return s }, false},
+		"behind another call":  {func(s *soloisttest.Store) store.Store { return s }, true},
+		"by watching":          {func(s *soloisttest.Store) store.Store { return &counted{wrapped: wrapped{s}} }, false},
+		"by asking repeatedly": {func(s *soloisttest.Store) store.Store { return plain{s} }, false},
+	} {
+		t.Run(how, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+				mustLock(t, a, "x")
+				b := clientOf(t, test.store(s.Share()))
+				got := make(chan error)
+				wait := func() { _, err := b.Lock(background, "x"); got <- err }
+				waiters := 1
+				if test.behind {
+					waiters++
+				}
+				for range waiters {
+					go wait()
+					synctest.Wait()
+				}
+				time.Sleep(5 * time.Second)
+				begin := time.Now()
+				must(t, b.Close())
+				for range waiters {
+					if err := <-got; !errors.Is(err, soloist.ErrClosed) || time.Since(begin) > time.Second {
+						t.Errorf("after %v: %v", time.Since(begin), err)
+					}
+				}
+			})
+		})
+	}
 }

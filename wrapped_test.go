@@ -92,6 +92,14 @@ func TestClientDoesWithoutWhatIsUnsupported(t *testing.T) {
 		for what, take := range map[string]func(*soloist.Client) (*soloist.Lease, error){
 			"lock":   func(c *soloist.Client) (*soloist.Lease, error) { return c.Lock(background, "x") },
 			"permit": func(c *soloist.Client) (*soloist.Lease, error) { return c.Semaphore("s", 1).Acquire(background) },
+			"one of two permits": func(c *soloist.Client) (*soloist.Lease, error) {
+				if c == a {
+					if _, err := a.Semaphore("two", 2).Acquire(background); err != nil {
+						return nil, err
+					}
+				}
+				return c.Semaphore("two", 2).Acquire(background)
+			},
 		} {
 			first, err := take(a)
 			if err != nil {
