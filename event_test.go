@@ -43,9 +43,14 @@ func (w *witness) of(kind soloist.EventKind) (of []soloist.Event) {
 
 // A lease that is lost is reported once, no matter what notices it: the clock, the store, or the release.
 func TestALostLeaseIsToldOnce(t *testing.T) {
-	lose := func(t *testing.T, s *soloisttest.Store, l *soloist.Lease) { soloisttest.LoseLease(t, s, l) }
+	var token int64
+	lose := func(t *testing.T, s *soloisttest.Store, l *soloist.Lease) {
+		token = l.Token()
+		soloisttest.LoseLease(t, s, l)
+	}
 	// unseen takes a lease away without its holder's knowledge.
 	unseen := func(t *testing.T, s *soloisttest.Store, l *soloist.Lease) {
+		token = l.Token()
 		c := soloisttest.NewReplica(t, s.Share(), soloist.Config{})
 		if err := c.Admin().Release(background, soloist.LeaseInfo{Kind: soloist.KindLock, Name: l.Name(), Token: l.Token()}, "a test"); err != nil {
 			t.Fatal(err)
@@ -75,8 +80,8 @@ func TestALostLeaseIsToldOnce(t *testing.T) {
 						t.Errorf("released: %v", err)
 					}
 				}
-				if lost := w.of(soloist.EventLost); len(lost) != 1 || lost[0].Subject.Name != "x" || !errors.Is(lost[0].Err, soloist.ErrLost) {
-					t.Errorf("lost: %+v", lost)
+				if lost := w.of(soloist.EventLost); len(lost) != 1 || lost[0].Subject.Name != "x" || lost[0].Token != token || !errors.Is(lost[0].Err, soloist.ErrLost) {
+					t.Errorf("lost: %+v; want one, with token %d", lost, token)
 				}
 			})
 		})

@@ -538,3 +538,51 @@ func TestLossIsNotPutOffByOthers(t *testing.T) {
 		check(t, "the context ended after", <-lost, 9*time.Second)
 	})
 }
+
+// Of leases that last for different times each is lost at its own deadline, in whatever order they were acquired.
+func TestEachLeaseIsLostAtItsOwnDeadline(t *testing.T) {
+	for _, ttls := range [][]time.Duration{{1, 10, 20, 40}, {40, 20, 10, 1}, {10, 1, 40, 20}, {20, 40, 1, 10}} {
+		inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+			lost := make([]time.Duration, len(ttls))
+			begin := time.Now()
+			var wg sync.WaitGroup
+			for i, ttl := range ttls {
+				l := mustLock(t, a.With(soloist.Options{TTL: ttl * time.Second}), fmt.Sprint(i))
+				wg.Go(func() {
+					<-l.Context().Done()
+					lost[i] = time.Since(begin)
+				})
+			}
+			s.Stall()
+			wg.Wait()
+			s.Heal()
+			for i, ttl := range ttls {
+				if want := ttl * time.Second * 9 / 10; lost[i] != want {
+					t.Errorf("of %v: that of %d s was lost after %v, want %v", ttls, ttl, lost[i], want)
+				}
+			}
+		})
+	}
+}
+
+// A lease that could not have lasted longer has overrun, although no renewal was confirmed either. Another release of it does nothing.
+func TestAtMostIsTheCauseWithoutARenewal(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		for atMost, want := range map[time.Duration]error{30 * time.Second: soloist.ErrOverran, time.Minute: soloist.ErrLost} {
+			l := mustLock(t, a.With(soloist.Options{AtMost: atMost}), atMost.String())
+			s.Break(nil)
+			<-l.Context().Done()
+			if cause := context.Cause(l.Context()); !errors.Is(cause, want) || errors.Is(cause, soloist.ErrOverran) != (want == soloist.ErrOverran) {
+				t.Errorf("at most %v: the cause is %v, want %v", atMost, cause, want)
+			}
+			time.Sleep(time.Minute)
+			s.Heal()
+			if err := l.Release(); !errors.Is(err, soloist.ErrLost) {
+				t.Errorf("at most %v: released: %v", atMost, err)
+			}
+			before := s.Calls()
+			must(t, l.Release())
+			check(t, "requests of a second release", s.Calls()-before, 0)
+		}
+	})
+}

@@ -134,3 +134,19 @@ func TestARenewalEndsWithItsUse(t *testing.T) {
 		r.loss.Stop()
 	})
 }
+
+// A client that has nothing any more does not look for what is lost.
+func TestTimerOfAnIdleClientRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, leases := parked(5 * time.Second)
+		r.watch(leases[0])
+		r.remove(leases[0], errReleased)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if !r.lossAt.IsZero() || r.loss.Stop() {
+			t.Errorf("its timer is set, for a loss in %v", r.lossAt.Sub(r.core.clock.latest()))
+		}
+	})
+}

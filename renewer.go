@@ -20,9 +20,8 @@ type renewer struct {
 	leases []*Lease
 	closed bool
 
-	loss   *time.Timer   // runs expire; nil before the first lease
-	lossAt time.Time     // when it fires; zero if it is not armed
-	slept  time.Duration // the sum of the suspends when it was set
+	loss   *time.Timer // runs expire; nil before the first lease
+	lossAt time.Time   // when it fires; zero if it is not armed
 
 	renewing bool          // the renewal goroutine has been started
 	renewAt  time.Time     // when it wakes; zero if it waits for a lease
@@ -60,11 +59,8 @@ func (r *renewer) add(l *Lease) bool {
 
 // watch makes sure that both the timer and the renewal goroutine wake in time for l. r.mu is held.
 func (r *renewer) watch(l *Lease) {
-	switch {
-	case r.lossAt.IsZero() || l.deadline.Before(r.lossAt):
+	if r.lossAt.IsZero() || l.deadline.Before(r.lossAt) {
 		r.armLoss(l.deadline, r.core.clock.latest())
-	case r.core.clock.known() != r.slept: // the timer has stood still
-		r.armLoss(r.lossAt, r.core.clock.latest())
 	}
 	if r.renewAt.IsZero() || l.renewAt.Before(r.renewAt) {
 		r.hurry(l.renewAt)
@@ -72,7 +68,7 @@ func (r *renewer) watch(l *Lease) {
 	r.afterSuspend()
 }
 
-// afterSuspend wakes the renewal goroutine if there was a suspend since its timer was set: the timer has stood still, and would wake it that much too
+// afterSuspend wakes the renewal goroutine if there was a suspend since its timer was set: both timers have stood still, and would fire that much too
 // late. r.mu is held.
 func (r *renewer) afterSuspend() {
 	if !r.renewAt.IsZero() && r.core.clock.known() != r.rested {
@@ -91,7 +87,7 @@ func (r *renewer) hurry(at time.Time) {
 
 // armLoss sets the timer for the earliest deadline. r.mu is held.
 func (r *renewer) armLoss(at, now time.Time) {
-	r.lossAt, r.slept = at, r.core.clock.known()
+	r.lossAt = at
 	d := max(0, min(at.Sub(now), lossCheckInterval))
 	if r.loss == nil {
 		r.loss = time.AfterFunc(d, r.expire)
@@ -286,7 +282,7 @@ func (r *renewer) board() ([]flight, time.Duration) {
 	if !r.lossAt.IsZero() {
 		r.armLoss(r.lossAt, now) // a suspend since the timer was set makes that instant earlier
 	}
-	if !r.renewAt.IsZero() && now.Before(r.renewAt) {
+	if now.Before(r.renewAt) {
 		return nil, r.renewAt.Sub(now)
 	}
 	due, next := r.departures(now)

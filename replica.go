@@ -211,7 +211,7 @@ func (p *presence) write(ctx context.Context) error {
 // keep maintains the record of the replica until ctx ends, and compares its jobs with those of others when they have
 // changed. announce has been called before.
 func (p *presence) keep(ctx context.Context) {
-	for wait := newBackoff(p.client.opts.TTL); ; {
+	for wait := newBackoff(longestPause); ; {
 		p.compare(ctx)
 		select {
 		case <-p.lease.Context().Done():

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,13 +27,14 @@ func TestReplicasAreSeen(t *testing.T) {
 		two, three := one.Share(), one.Share()
 		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Do: nothing}
 		admin := soloisttest.NewReplica(t, three, soloist.Config{Replica: "operator"}).Admin()
+		var host string
 		look := func() string {
 			var all []string
 			for info, err := range admin.Replicas(background) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if info.ClockAhead.Abs() > time.Second || info.Jobs != 1 || info.PID == 0 || info.Started.IsZero() {
+				if info.ClockAhead.Abs() > time.Second || info.Jobs != 1 || info.PID == 0 || info.Started.IsZero() || info.Host != host {
 					t.Errorf("%+v", info)
 				}
 				all = append(all, fmt.Sprintf("%s %s alive=%t", info.Replica, info.Version, info.Alive))
@@ -39,6 +42,7 @@ func TestReplicasAreSeen(t *testing.T) {
 			return strings.Join(all, ", ")
 		}
 		begin := time.Now()
+		host, _ = os.Hostname()
 		start(t, soloisttest.NewReplica(t, two, soloist.Config{Replica: "two", Version: "v2"}), job)
 		time.Sleep(time.Second)
 		check(t, "replicas", look(), "two v2 alive=true")
@@ -246,4 +250,47 @@ func TestDifferentDefinitionsAreReported(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A definition that is changed later is compared with those of the other replicas, too, and what agrees again is not reported again.
+func TestDefinitionsThatDifferLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		var saw witness
+		job := soloist.Job{Name: "report", Schedule: soloist.Every(time.Hour), Do: nothing}
+		runs(t, soloisttest.NewReplica(t, s, soloist.Config{Replica: "one"}), job)
+		r := runs(t, soloisttest.NewReplica(t, s.Share(), soloist.Config{Replica: "two", Observe: saw.observe}), job)
+		for i, every := range []time.Duration{time.Hour, time.Minute, time.Hour, time.Minute} {
+			job.Schedule = soloist.Every(every)
+			must(t, r.Update(job))
+			time.Sleep(10 * time.Minute)
+			check(t, fmt.Sprintf("differences after %d changes", i+1), len(saw.of(soloist.EventDiffers)), (i+1)/2)
+		}
+	})
+}
+
+// Replicas that have the same jobs are read once for all of them, unless what one of them has written cannot be read.
+func TestJobsOfAReplicaThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		job := soloist.Job{Name: "report", Schedule: soloist.Every(time.Hour), Do: nothing}
+		var names []string
+		for _, replica := range []string{"one", "two"} {
+			start(t, soloisttest.NewReplica(t, s.Share(), soloist.Config{Replica: replica}), job)
+		}
+		time.Sleep(time.Second)
+		for r, err := range s.List(background, "replica-jobs/") {
+			must(t, err)
+			names = append(names, r.Name)
+		}
+		check(t, "records of jobs", len(names), 2)
+		slices.Sort(names)
+		admin := soloisttest.NewReplica(t, s.Share(), soloist.Config{}).Admin()
+		for i, want := range []int{2, 1} {
+			if info, _ := admin.Job(background, "report"); len(info.Replicas) != want {
+				t.Errorf("with %d that cannot be read: %+v", i, info.Replicas)
+			}
+			overwrite(t, s, names[0], "?")
+		}
+	})
 }

@@ -32,7 +32,7 @@ type limit struct {
 func (l *limits) from(now time.Time) *limit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.current == nil || now.Sub(l.born) > l.timeout/8 {
+	if now.Sub(l.born) > l.timeout/8 { // also if there is none
 		l.born = now
 		l.current = &limit{deadline: now.Add(l.timeout + l.timeout/8)}
 	}

@@ -87,3 +87,40 @@ func TestLimitsAreShared(t *testing.T) {
 		}
 	}
 }
+
+// The stop of a function that is to be called at the end of a request says whether it came in time.
+func TestStopOfARequest(t *testing.T) {
+	for name, end := range map[string]func(cancel context.CancelFunc){
+		"nothing ends":      nil,
+		"the caller ends":   func(cancel context.CancelFunc) { cancel() },
+		"the limit is over": func(context.CancelFunc) { time.Sleep(time.Minute) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				caller, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				all := limits{timeout: 8 * time.Second}
+				r := &request{Context: caller, limit: all.from(time.Now())}
+				calls := 0
+				stop := r.AfterFunc(func() { calls++ })
+				if end != nil {
+					end(cancel)
+				}
+				synctest.Wait()
+				want := 0
+				if end != nil {
+					want = 1
+				}
+				if stopped := stop(); stopped != (end == nil) || calls != want {
+					t.Errorf("stopped in time: %t; called %d times, want %d", stopped, calls, want)
+				}
+				cancel()
+				synctest.Wait()
+				if calls != want {
+					t.Errorf("called %d times after all", calls-want)
+				}
+				r.limit.over()
+			})
+		})
+	}
+}

@@ -201,7 +201,7 @@ func (r *Runner) ended(e ending) {
 
 // drain waits for the runs under way.
 func (r *Runner) drain() error {
-	patience := time.NewTimer(max(0, r.client.cfg.Drain))
+	patience := time.NewTimer(r.client.cfg.Drain)
 	defer patience.Stop()
 	r.mu.Lock()
 	r.leftOver = &leftOver{interrupted: map[string]int64{}, notified: true}

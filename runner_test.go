@@ -233,7 +233,11 @@ func TestAJobThatIsAddedWhileTheStoreIsAwayJoinsLater(t *testing.T) {
 		default:
 		}
 		s.Heal()
+		healed := time.Now()
 		<-r.Ready()
+		if took := time.Since(healed); took > 2*time.Second {
+			t.Errorf("it joined %v after the store was back", took)
+		}
 		time.Sleep(10 * time.Second)
 		if len(rec.all()) == 0 {
 			t.Error("it does not run when the store is back")
@@ -306,4 +310,38 @@ func TestMissedTimesAreReported(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A Runner that is not running, and from which a job is removed, leaves the name to the one that runs it.
+func TestRemoveFromARunnerThatDoesNotRun(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, _ *soloist.Client) {
+		job := soloist.Job{Name: "x", Schedule: soloist.Every(time.Minute), Do: nothing}
+		runs(t, a, job)
+		idle, err := a.NewRunner(job)
+		must(t, err)
+		must(t, idle.Remove(background, "x"))
+		if err := a.Run(background, job); err == nil || !strings.Contains(err.Error(), `"x"`) {
+			t.Errorf("two Runs of one client run one job: %v", err)
+		}
+	})
+}
+
+// Each name of a job is either one with which everything works, or refused at the call.
+func TestLongNamesOfJobs(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		valid := 0
+		for n := 200; n < 300; n++ {
+			name := strings.Repeat("x", n)
+			r, err := a.NewRunner(soloist.Job{Name: name, Schedule: soloist.Every(time.Hour), Do: nothing})
+			if bad, is := errors.AsType[*soloist.InvalidError](err); err != nil && (!is || r != nil) {
+				t.Errorf("%d bytes: %v", n, bad)
+			}
+			if err == nil {
+				valid = n
+			}
+		}
+		start(t, a, soloist.Job{Name: strings.Repeat("x", valid), Schedule: soloist.Every(time.Hour), Do: nothing})
+		time.Sleep(time.Second)
+		must(t, b.Admin().Pause(background, strings.Repeat("x", valid), "a test"))
+	})
 }

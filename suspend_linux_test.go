@@ -58,3 +58,23 @@ func TestKnownSuspends(t *testing.T) {
 		}
 	}
 }
+
+// Readings between which the process was paused are repeated: they tell little. When it is paused each time, what they tell is used all the same.
+func TestReadingsThatArePaused(t *testing.T) {
+	for paused, want := range map[int]time.Duration{0: 0, 1: 0, 4: 0, 5: time.Second, 100: time.Second} {
+		var now time.Duration
+		readings := 0
+		atLeast, atMost, ok := suspendedBy(func(id uintptr) (time.Duration, bool) {
+			if readings++; readings <= 3*paused {
+				now += 500 * time.Millisecond
+			}
+			if id == clockBoottime {
+				return now + time.Hour, true
+			}
+			return now, true
+		}, 0)
+		if !ok || atLeast > time.Hour || atMost < time.Hour || atMost-atLeast != want {
+			t.Errorf("paused in %d of its attempts: between %v and %v, %t; want a difference of %v", paused, atLeast, atMost, ok, want)
+		}
+	}
+}
