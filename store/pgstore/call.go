@@ -53,6 +53,9 @@ func once[T any](ctx context.Context, s *Store, sql string, args []any, scan fun
 		return nil, notSent{err}
 	}
 	defer conn.Release()
+	if err := otherEncoding(conn.Conn().PgConn()); err != nil {
+		return nil, notSent{err}
+	}
 	if s.unnamed.Load() {
 		args = unprepared(args)
 	}

@@ -233,6 +233,8 @@ func (c *link) begin(ctx context.Context, sql string) error {
 	var standby bool
 	err := c.conn.QueryRow(ctx, sql).Scan(&oid, &pid, &standby, &c.secret)
 	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return fmt.Errorf("%w: the table with the store's version and secret is empty: run soloist migrate up", store.ErrSchema)
 	case err != nil:
 		return err
 	case pid != c.conn.PgConn().PID():

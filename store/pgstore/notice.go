@@ -3,9 +3,12 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync/atomic"
+
+	"github.com/soloist-dev/soloist/store"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -14,13 +17,18 @@ import (
 
 // Prepare sets up the configuration of a pool for New: its connections tell when the server has stopped waiting for a synchronous
 // standby. A commit that nobody waited for any longer is in force on the primary and may be lost with it, and the server says so in a
-// warning alone. And they do not compile statements to machine code (the server's setting jit), which takes seconds where the server's
+// warning alone. Their names are in UTF-8, whatever the setting client_encoding of the role or the database. And they do not compile statements to machine code (the server's setting jit), which takes seconds where the server's
 // estimates are high, and gains nothing in statements that touch few rows. Handlers that are there already are called as before.
 func Prepare(cfg *pgxpool.Config) {
 	conn := &cfg.ConnConfig.Config
 	after, on := conn.AfterConnect, conn.OnNotice
 	conn.AfterConnect = func(ctx context.Context, c *pgconn.PgConn) error {
 		c.CustomData()[noticesKey] = &notices{}
+		if otherEncoding(c) != nil {
+			if _, err := c.Exec(ctx, "SET client_encoding = 'UTF8'").ReadAll(); err != nil {
+				return err
+			}
+		}
 		if _, err := c.Exec(ctx, "SET jit = off").ReadAll(); err != nil && ctx.Err() != nil {
 			return err // one that the server has refused is one that it does not need
 		}
@@ -35,6 +43,17 @@ func Prepare(cfg *pgxpool.Config) {
 			on(c, n)
 		}
 	}
+}
+
+// otherEncoding returns an error for a connection to a database in UTF-8 whose texts the server takes for those of another encoding: a name would be
+// another one there than that of processes whose connections do not.
+func otherEncoding(c *pgconn.PgConn) error {
+	client := c.ParameterStatus("client_encoding")
+	if c.ParameterStatus("server_encoding") != "UTF8" || client == "" || client == "UTF8" {
+		return nil
+	}
+	return fmt.Errorf("%w: a connection has client_encoding %s, so that its names would be others than those of other processes: give the pool's configuration to "+
+		"pgstore.Prepare, or ALTER ROLE … SET client_encoding = 'UTF8'", store.ErrUnusable, client)
 }
 
 const noticesKey = "github.com/soloist-dev/soloist/store/pgstore"

@@ -95,6 +95,10 @@ func (f *fields) record() (r record, wrong string) {
 
 // check sets the record, and checks the grant if there is one.
 func (a *answer) check(s *Store, f *fields) {
+	if a.token == nil && f.there != nil && !*f.there && f.token == nil { // the name is not there, and neither is what its token must be above
+		a.wrong = fmt.Errorf("%s: %s cannot be taken, for %s is empty: soloist doctor tells how to fill it", s.tables.cfg.Dialect, shown(a.name), s.tables.floor)
+		return
+	}
 	r, wrong := f.record()
 	switch a.record = r; {
 	case wrong != "":

@@ -39,7 +39,7 @@ WITH seen AS MATERIALIZED (
 )
 SELECT $1::text, coalesce(t.granted, m.granted), a.name IS NOT NULL, coalesce(t.was_holder, a.holder, ''),
   coalesce(t.was_locked_by, a.locked_by, ''), coalesce(t.was_released, a.released, true),
-  coalesce(t.was_token, a.token, CASE WHEN m.granted IS NULL THEN (SELECT max(floor) FROM {{floor}}) END, 0),
+  coalesce(t.was_token, a.token, CASE WHEN m.granted IS NULL THEN (SELECT max(floor) FROM {{floor}}) ELSE 0 END),
   coalesce(t.mark, a.mark, 0),
   coalesce((extract(epoch FROM least(greatest(a.lock_until, {{first}}), {{last}}) - a.now) * 1000000)::bigint, 0),
   coalesce((extract(epoch FROM a.now - least(greatest(coalesce(t.was_at, a.locked_at), {{first}}), {{last}})) * 1000000)::bigint, 0),

@@ -6,10 +6,10 @@
   || encode(int8send(k.c # ('x' || substr(k.mask, 33, 16))::bit(64)::bigint), 'hex')
   || encode(int8send(k.d # ('x' || substr(k.mask, 49, 16))::bit(64)::bigint), 'hex')
 FROM (
-  SELECT t.*, encode(sha256('\x02'::bytea || t.secret || t.tag), 'hex') AS mask
+  SELECT t.*, encode(sha256(decode('02', 'hex') || t.secret || t.tag), 'hex') AS mask
   FROM (
     SELECT w.*, m.secret,
-      substring(sha256('\x01'::bytea || m.secret || int8send(w.a) || int8send(w.b) || int8send(w.c) || int8send(w.d)) FROM 1 FOR 16) AS tag
+      substring(sha256(decode('01', 'hex') || m.secret || int8send(w.a) || int8send(w.b) || int8send(w.c) || int8send(w.d)) FROM 1 FOR 16) AS tag
     FROM {{meta}} AS m, (SELECT {{words}}) AS w WHERE m.one = 1 OFFSET 0
   ) AS t OFFSET 0
 ) AS k)

@@ -1,0 +1,117 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/test/servers"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// A role, or a database, can have the setting client_encoding. A name is the same record for processes with another one, and is not held twice.
+func TestNamesAreTheSameWhateverTheEncodingOfTheSession(t *testing.T) {
+	const name = "bücher"
+	s := fresh(t, server(t).URL)
+	for _, encoding := range []string{"LATIN1", "WIN1252", "SQL_ASCII"} {
+		other := open(t, server(t).URL, "schema", s.tables.schema, "options", "-c client_encoding="+encoding)
+		lease := take(t, s, name, "a", time.Hour)
+		var held *store.HeldError
+		if _, err := try(other, name, "b", time.Hour); !errors.As(err, &held) || held.Record.Name != name || held.Record.Holder != "a" {
+			t.Errorf("%s: the name is held, and the other process was told %v", encoding, err)
+		}
+		release(t, other, lease)
+		release(t, other, take(t, other, name, "hölder", time.Hour))
+		for r, err := range other.List(background, "") {
+			if err != nil || r.Name != name {
+				t.Errorf("%s: listed %+v, %v", encoding, r, err)
+			}
+		}
+	}
+
+	// A pool that Prepare was not given is refused, with what is to be done.
+	cfg, err := pgxpool.ParseConfig(server(t).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.ConnConfig.RuntimeParams["client_encoding"] = "LATIN1"
+	pool, err := pgxpool.NewWithConfig(background, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	bare, err := New(pool, s.tables.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bare.Close()
+	_, err = try(bare, name, "b", time.Hour)
+	says(t, err, "LATIN1", "pgstore.Prepare", "ALTER ROLE")
+	if !errors.Is(err, store.ErrUnusable) || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("%v: want store.ErrUnusable, and nothing unknown", err)
+	}
+}
+
+// Statements have no strings that a server may take in two ways: old settings do not keep names from being released.
+func TestOldSettingsOfStrings(t *testing.T) {
+	s := fresh(t, server(t).URL, "options", "-c standard_conforming_strings=off -c escape_string_warning=off -c bytea_output=escape -c array_nulls=off")
+	other := open(t, server(t).URL, "schema", s.tables.schema)
+	lease := take(t, s, "name", "a", time.Hour)
+	answer := waits(other, "name", "b")
+	places(t, s, "name", "b")
+	lease.State = []byte("\x00\\'")
+	release(t, s, lease)
+	release(t, s, heir(t, other, answer, "name", "b"))
+	lease = take(t, s, "name", "c", time.Hour)
+	ctx, stop := context.WithTimeout(background, servers.Patience)
+	defer stop()
+	wake, err := other.Watch(ctx, []string{"name"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drain(wake)
+	release(t, s, lease)
+	select {
+	case <-wake:
+	case <-ctx.Done():
+		t.Error("a watch was not woken")
+	}
+}
+
+// Where somebody has emptied the table of floors, no name without a record is taken, and the error says which table it is, alone and in a batch. Other names go on.
+// Nobody can wait in a queue without the row of the other table, and is told so.
+func TestEmptyTables(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	release(t, s, take(t, s, "old", "a", time.Hour))
+	run(t, s.pool, "DELETE FROM "+s.tables.floor)
+	told := func(verb string, err error) {
+		t.Helper()
+		says(t, err, s.tables.floor, `"new"`, "soloist doctor")
+		if errors.Is(err, store.ErrHeld) || errors.Is(err, store.ErrUnknown) {
+			t.Errorf("%s: %v: nobody holds it, and nothing was done", verb, err)
+		}
+	}
+	_, err := try(s, "new", "a", time.Hour)
+	told("Acquire", err)
+	outs, err := s.Acquire(background, []store.Claim{claim("new", "a", time.Hour), claim("old", "a", time.Hour)})
+	if err != nil || outs[1].Err != nil {
+		t.Fatalf("a batch: %v, %+v", err, outs)
+	}
+	told("a batch", outs[0].Err)
+	release(t, s, store.Release{Name: "old", Holder: "a", Token: outs[1].Grant.Token, Retain: store.Forever})
+	_, _, err = s.Queue(background, claim("new", "a", time.Hour))
+	told("Queue", err)
+	_, _, err = s.Choose(background, []string{"new"}, claim("", "a", time.Hour))
+	told("Choose", err)
+	if i, _, err := s.Choose(background, []string{"new", "old"}, claim("", "b", time.Hour)); err != nil || i != 1 {
+		t.Errorf("a choice with a name that has a record: %d, %v", i, err)
+	}
+	run(t, s.pool, "DELETE FROM "+s.tables.meta)
+	_, _, err = s.Queue(background, claim("old", "c", time.Hour))
+	if says(t, err, "migrate up"); !errors.Is(err, store.ErrSchema) {
+		t.Errorf("without the row of the version: %v; want store.ErrSchema", err)
+	}
+}
