@@ -139,8 +139,10 @@ func TestARenewalEndsWithItsUse(t *testing.T) {
 func TestTimerOfAnIdleClientRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, leases := parked(5 * time.Second)
+		r.mu.Lock()
 		r.watch(leases[0])
 		r.remove(leases[0], errReleased)
+		r.mu.Unlock()
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		r.mu.Lock()
