@@ -3,7 +3,7 @@
 #   GO=go1.26.8       another go command
 #   FUZZTIME=1000000x on how many inputs each fuzz target runs (make fuzz; make test gives each 20,000), or for how long: 1m
 #   BENCHTIME=1s      how long each benchmark runs; 1x is once, of the longest less
-#   ARGS='…'          arguments for make demo, bench and mutants
+#   ARGS='…'          arguments for make demo, bench, mutants and changes
 #   N=20000           how many histories make sim runs; SEED=7 runs that one and tells it, with CLOCKLESS=1 on a store without a clock
 #   VERSION=0.0.0     the version of packages
 #   TIMEOUT=2h        after which the tests of a package are ended, with what each goroutine was waiting for
@@ -31,7 +31,7 @@ TEST     = $(GO) run ./test/report bin/unchecked/tests $(GO) test -json
 MODULES  = $(shell $(GO) list -m -f '{{.Dir}}' | sed 's|^$(CURDIR)/\{0,1\}||; s|^$$|.|')
 
 .DEFAULT_GOAL := help
-.PHONY: help test check fmt vet lint servers unit sim model mutants live standalone portable fuzz-short fuzz vuln build man dist packages demo bench pictures module clean $(SOLOIST)
+.PHONY: help test check fmt vet lint servers unit sim model mutants changes live standalone portable fuzz-short fuzz vuln build man dist packages demo bench pictures module clean $(SOLOIST)
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,6 +71,9 @@ model: ## look at every state of a model of the protocol; needs spin
 
 mutants: servers ## put defects into copies of our own code and show that each is caught; some hours, and it resumes where it was broken off
 	@$(GO) run ./test/mutants -ledger bin/mutants.jsonl $(ARGS)
+
+changes: ## make small changes to the code of a package, one at a time, and list those that its tests do not notice; ARGS='-n 300 ./cron' tries 300
+	@$(GO) run ./test/changes $(ARGS)
 
 live: servers ## real servers under faults, FOR (10m) each, OPS (1000000) operations of each store judged one by one, and what else takes long
 	@SOLOIST_TEST_LIVE=1 $(GO) test ./test/live -v -count 1 -timeout 0 -live.for=$(FOR)

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/soloist-dev/soloist/test/changes/change"
+)
+
+// A suite is the tests of a changed package.
+type suite struct {
+	binary, dir, temp string
+	took              map[string]time.Duration // by test
+	reaching          map[int][]string         // tests by change, the quickest first
+}
+
+// build compiles the tests of a changed package.
+func build(ctx context.Context, pattern string, p changed, temp string) (*suite, error) {
+	s := &suite{binary: filepath.Join(temp, "tests"), dir: p.dir, temp: temp, took: map[string]time.Duration{}, reaching: map[int][]string{}}
+	if said, err := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", p.overlay, "-o", s.binary, pattern).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("go test -c %s: %w\n%s", pattern, err, said)
+	}
+	return s, nil
+}
+
+// mostMemory bounds the memory of a test that a change makes run away, in KiB.
+const mostMemory = 8 << 20
+
+// run runs tests, with one more variable in the environment, and reports whether they pass in time.
+func (s *suite) run(ctx context.Context, tests []string, limit time.Duration, variable string) (passed bool, err error) {
+	cmd := exec.CommandContext(ctx, "sh", "-c", fmt.Sprintf(`ulimit -v %d; exec "$@"`, mostMemory), "sh", s.binary,
+		"-test.run", "^("+strings.Join(tests, "|")+")$", "-test.short", "-test.failfast", "-test.timeout", limit.String())
+	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), variable)
+	var exit *exec.ExitError
+	switch err := cmd.Run(); {
+	case errors.As(err, &exit):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return true, nil
+}
+
+// reach runs each test alone, and notes which changes it reaches.
+func (s *suite) reach(ctx context.Context, atOnce int, out io.Writer) error {
+	cmd := exec.CommandContext(ctx, s.binary, "-test.list", "^Test")
+	cmd.Dir = s.dir
+	listed, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("listing the tests: %w", err)
+	}
+	tests := strings.Fields(string(listed))
+	var mu sync.Mutex
+	err = each(atOnce, len(tests), func(i int) error {
+		path := filepath.Join(s.temp, tests[i])
+		begun := time.Now()
+		passed, err := s.run(ctx, tests[i:i+1], 10*time.Minute, change.Reached+"="+path)
+		if err != nil {
+			return err
+		}
+		took := time.Since(begun)
+		reached, err := os.ReadFile(path)
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case !passed:
+			fmt.Fprintf(out, "%s fails, and is left out\n", tests[i])
+			return nil
+		case errors.Is(err, os.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		}
+		s.took[tests[i]] = took
+		var n uint32
+		for r := bytes.NewReader(reached); binary.Read(r, binary.LittleEndian, &n) == nil; {
+			s.reaching[int(n)] = append(s.reaching[int(n)], tests[i])
+		}
+		return nil
+	})
+	for _, tests := range s.reaching {
+		slices.SortFunc(tests, func(a, b string) int { return cmp.Or(cmp.Compare(s.took[a], s.took[b]), cmp.Compare(a, b)) })
+	}
+	return err
+}
+
+// A fate is what became of a change.
+type fate int
+
+const (
+	noticed fate = iota
+	unnoticed
+	unreached
+)
+
+func (f fate) String() string { return [...]string{"noticed", "not noticed", "not reached"}[f] }
+
+// try makes a change, and runs the tests that reach it.
+func (s *suite) try(ctx context.Context, n int) (fate, error) {
+	tests := slices.Compact(slices.Clone(s.reaching[n])) // a test that starts processes tells it more than once
+	if len(tests) == 0 {
+		return unreached, nil
+	}
+	limit := 30 * time.Second
+	for _, t := range tests {
+		limit += 10 * s.took[t]
+	}
+	passed, err := s.run(ctx, tests, limit, change.Made+"="+strconv.Itoa(n))
+	if err != nil || passed {
+		return unnoticed, err
+	}
+	return noticed, nil
+}
+
+// each calls fn with the numbers below n, some at once, and returns the errors.
+func each(atOnce, n int, fn func(int) error) error {
+	errs := make([]error, n)
+	slots := make(chan struct{}, max(1, atOnce))
+	var all sync.WaitGroup
+	for i := range n {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = fn(i)
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
