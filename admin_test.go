@@ -205,6 +205,11 @@ func TestAllJobsArePaused(t *testing.T) {
 		if p, err := admin.AllPaused(background); err != nil || p != nil {
 			t.Errorf("%+v, %v", p, err)
 		}
+		actions, err := collect(admin.Actions(background))
+		must(t, err)
+		if n := len(actions); n != 4 || actions[1].Verb != soloist.ActionPause || actions[1].Reason != "the fleet moves" || actions[1].Name != "" || actions[3].Verb != soloist.ActionResume {
+			t.Errorf("the actions are %+v; want a pause of one job, two of all, and the end of that", actions)
+		}
 		time.Sleep(time.Hour)
 		check(t, "runs after it", len(r.began()), len(jobs)-1+60)
 		if info, err := admin.Job(background, "job 7"); err != nil || info.Paused == nil || info.Paused.Reason != "this one alone" || info.Paused.All {
@@ -262,8 +267,11 @@ func TestUnreadableControlOfAllJobs(t *testing.T) {
 		if _, err := b.Admin().AllPaused(background); err == nil {
 			t.Error("what cannot be read was read")
 		}
-		if err := b.Admin().Resume(background, "tick"); err == nil {
-			t.Error("a job was resumed")
+		if err := b.Admin().Resume(background, "tick"); err == nil || errors.Is(err, soloist.ErrAllPaused) {
+			t.Errorf("a job was resumed, or all are said to be paused: %v", err)
+		}
+		if err := b.Admin().ResumeAll(background); err == nil {
+			t.Error("all jobs were resumed")
 		}
 		var r recorder
 		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Second), Do: r.do})

@@ -274,8 +274,10 @@ func TestBadJobs(t *testing.T) {
 		"AtLeast":        func(j *soloist.Job) { j.AtLeast, j.AtMost = time.Hour, time.Minute },
 		"Jitter":         func(j *soloist.Job) { j.Jitter = -1 },
 		"Missed":         func(j *soloist.Job) { j.Missed = 7 },
+		"Missed ":        func(j *soloist.Job) { j.Missed = -1 },
 		"MissedCap":      func(j *soloist.Job) { j.MissedCap = -1 },
 		"Crash":          func(j *soloist.Job) { j.Crash = 7 },
+		"Crash ":         func(j *soloist.Job) { j.Crash = -1 },
 		"Retry.Attempts": func(j *soloist.Job) { j.Retry.Attempts = -1 },
 
 		// Options that contradict each other: the error names both.

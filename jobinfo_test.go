@@ -25,10 +25,17 @@ func TestJobInfoTellsWhatIsGoingOn(t *testing.T) {
 		}
 		quick := func(context.Context, soloist.Run) error { return nil }
 		once := time.Now().Add(3 * time.Hour).UTC()
+		again := 0
 		start(t, a,
 			soloist.Job{Name: "cron", Schedule: cron.MustParse("0 * * * *"), Do: slow, Retry: soloist.Retry{Attempts: 2, Backoff: time.Second}},
 			soloist.Job{Name: "delay", Schedule: soloist.Delay(time.Hour), Do: quick},
 			soloist.Job{Name: "once", Schedule: soloist.At(once), Do: quick, Jitter: time.Minute, Grace: 2 * time.Minute},
+			soloist.Job{Name: "again", Schedule: soloist.Delay(time.Minute), Do: func(ctx context.Context, _ soloist.Run) error {
+				if again++; again == 1 {
+					return nil
+				}
+				return sleepOr(ctx, 10*time.Hour)
+			}},
 			soloist.Job{Name: "paused", Schedule: soloist.Every(time.Hour), Do: quick})
 		if err := admin.Pause(background, "paused", "a test"); err != nil {
 			t.Fatal(err)
@@ -37,7 +44,7 @@ func TestJobInfoTellsWhatIsGoingOn(t *testing.T) {
 		hour := begin.Truncate(time.Hour).Add(time.Hour)
 		time.Sleep(hour.Sub(begin) + 2*time.Minute)
 		infos, err := collect(admin.Jobs(background))
-		if err != nil || len(infos) != 4 {
+		if err != nil || len(infos) != 5 {
 			t.Fatal(infos, err)
 		}
 		of := func(name string) soloist.JobInfo {
@@ -51,6 +58,7 @@ func TestJobInfoTellsWhatIsGoingOn(t *testing.T) {
 			t.Errorf("next of delay: %v", next)
 		}
 		check(t, "next of once", of("once").Next, once)
+		check(t, "next of a delay that runs", fmt.Sprint(of("again").Running != nil, of("again").Next), fmt.Sprint(true, time.Time{}))
 		check(t, "grace of once", of("once").Grace, 3*time.Minute)
 		check(t, "grace of cron", of("cron").Grace, time.Minute)
 		check(t, "next of paused", of("paused").Next, time.Time{})
@@ -66,6 +74,20 @@ func TestJobInfoTellsWhatIsGoingOn(t *testing.T) {
 		check(t, "next times", n, 3)
 		if runs := of("cron").Runs; len(runs) != 1 || runs[0].Error != "not yet" {
 			t.Errorf("runs: %+v", runs)
+		}
+	})
+}
+
+// Whether there is a job cannot be told while the store is away.
+func TestJobOfAStoreThatIsAway(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		if _, err := a.Admin().Job(background, "tick"); !errors.Is(err, soloist.ErrNoJob) {
+			t.Errorf("without a job: %v, want ErrNoJob", err)
+		}
+		away := errors.New("away")
+		s.Break(away)
+		if _, err := a.Admin().Job(background, "tick"); !errors.Is(err, away) || errors.Is(err, soloist.ErrNoJob) {
+			t.Errorf("with a store that is away: %v", err)
 		}
 	})
 }

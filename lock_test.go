@@ -57,8 +57,8 @@ func TestLockExcludesAndTokensGrow(t *testing.T) {
 func TestDoJoinsErrorsAndReleasesOnPanic(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
 		own := errors.New("own")
-		if err := a.Do(background, "x", func(context.Context, *soloist.Lease) error { return own }); !errors.Is(err, own) {
-			t.Fatal(err)
+		if err := a.Do(background, "x", func(context.Context, *soloist.Lease) error { return own }); err != own { //nolint:errorlint // it is that error itself
+			t.Fatalf("got %#v", err)
 		}
 		func() {
 			defer func() { _ = recover() }()
@@ -70,9 +70,37 @@ func TestDoJoinsErrorsAndReleasesOnPanic(t *testing.T) {
 
 func TestBadNames(t *testing.T) {
 	c, _ := soloisttest.NewClient(t)
-	for _, name := range []string{"", "a\nb", "\xff", string(make([]byte, 300))} {
-		if _, err := c.TryLock(background, name); err == nil {
-			t.Errorf("the name %q passed", name)
+	never := func(context.Context, *soloist.Lease) error { t.Error("it ran"); return nil }
+	lease := func(_ *soloist.Lease, err error) error { return err }
+	for what, does := range map[string]func(name string) error{
+		"TryLock":  func(name string) error { return lease(c.TryLock(background, name)) },
+		"Lock":     func(name string) error { return lease(c.Lock(background, name)) },
+		"Do":       func(name string) error { return c.Do(background, name, never) },
+		"Campaign": func(name string) error { return lease(c.Campaign(background, name)) },
+		"Lead":     func(name string) error { return c.Lead(background, name, never) },
+		"Leader":   func(name string) error { _, err := c.Leader(background, name); return err },
+	} {
+		for _, name := range []string{"", "a\nb", "\xff", string(make([]byte, 300))} {
+			var invalid *soloist.InvalidError
+			if err := does(name); !errors.As(err, &invalid) {
+				t.Errorf("%s: the name %q passed: %v", what, name, err)
+			}
 		}
 	}
+}
+
+// A client that cannot be used asks nothing of its store.
+func TestUnusableClient(t *testing.T) {
+	c, s := soloisttest.NewClient(t)
+	bad := c.With(soloist.Options{TTL: 1})
+	var invalid *soloist.InvalidError
+	if _, err := bad.Leader(background, "x"); !errors.As(err, &invalid) {
+		t.Errorf("Leader with a bad TTL: %v", err)
+	}
+	must(t, c.Close())
+	before := s.Calls()
+	if _, err := c.Leader(background, "x"); !errors.Is(err, soloist.ErrClosed) {
+		t.Errorf("Leader of a closed client: %v", err)
+	}
+	check(t, "requests", s.Calls()-before, 0)
 }

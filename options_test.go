@@ -16,7 +16,7 @@ func TestBadOptions(t *testing.T) {
 	c, s := soloisttest.NewClient(t)
 	for what, opts := range map[string]soloist.Options{
 		"TTL":     {TTL: time.Nanosecond},
-		"Margin":  {TTL: time.Second, Margin: time.Second},
+		"Margin":  {TTL: time.Second, Margin: 500 * time.Millisecond},
 		"AtLeast": {AtLeast: time.Minute, AtMost: time.Second},
 		"AtMost":  {AtMost: 1},
 	} {
@@ -58,14 +58,16 @@ func TestWithInherits(t *testing.T) {
 			opts []soloist.Options
 			left time.Duration
 		}{
-			"nothing":        {nil, 4 * time.Minute},
-			"a Wait":         {[]soloist.Options{{Wait: time.Minute}}, 4 * time.Minute},
-			"a Margin":       {[]soloist.Options{{Margin: time.Second}}, 299 * time.Second},
-			"a TTL":          {[]soloist.Options{{TTL: 10 * time.Second}}, 9 * time.Second},
-			"a TTL, a Wait":  {[]soloist.Options{{TTL: 10 * time.Second}, {Wait: time.Minute}}, 9 * time.Second},
-			"an AtMost":      {[]soloist.Options{{AtMost: time.Minute}}, 54 * time.Second},
-			"an AtMost, off": {[]soloist.Options{{AtMost: time.Minute}, {AtMost: -1}}, 4 * time.Minute},
-			"mended":         {[]soloist.Options{{Margin: time.Hour}, {Margin: time.Second}}, 299 * time.Second},
+			"nothing":                     {nil, 4 * time.Minute},
+			"a Wait":                      {[]soloist.Options{{Wait: time.Minute}}, 4 * time.Minute},
+			"a Margin":                    {[]soloist.Options{{Margin: time.Second}}, 299 * time.Second},
+			"a TTL":                       {[]soloist.Options{{TTL: 10 * time.Second}}, 9 * time.Second},
+			"a TTL, a Wait":               {[]soloist.Options{{TTL: 10 * time.Second}, {Wait: time.Minute}}, 9 * time.Second},
+			"an AtMost":                   {[]soloist.Options{{AtMost: time.Minute}}, 54 * time.Second},
+			"an AtMost above two Margins": {[]soloist.Options{{Margin: 20 * time.Second}, {AtMost: time.Minute}}, 40 * time.Second},
+			"an AtMost of two Margins":    {[]soloist.Options{{Margin: 30 * time.Second}, {AtMost: time.Minute}}, 54 * time.Second},
+			"an AtMost, off":              {[]soloist.Options{{AtMost: time.Minute}, {AtMost: -1}}, 4 * time.Minute},
+			"mended":                      {[]soloist.Options{{Margin: time.Hour}, {Margin: time.Second}}, 299 * time.Second},
 		} {
 			c := a
 			for _, o := range test.opts {
@@ -85,7 +87,7 @@ func TestWithInherits(t *testing.T) {
 
 // The longest RequestTimeout bounds requests, and a longer one is refused: its multiples would be no durations.
 func TestLongestRequestTimeout(t *testing.T) {
-	for timeout, valid := range map[time.Duration]bool{store.MaxTTL: true, store.MaxTTL + 1: false, math.MaxInt64: false} {
+	for timeout, valid := range map[time.Duration]bool{store.MaxTTL: true, store.MaxTTL + 1: false, math.MaxInt64: false, -1: false} {
 		c, err := soloist.New(memstore.New(), soloist.Config{RequestTimeout: timeout})
 		if !valid {
 			if !errors.Is(err, store.ErrInvalid) {

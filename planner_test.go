@@ -186,6 +186,8 @@ func TestWhatAGrantLeadsTo(t *testing.T) {
 		{rule: "with a cap the newest missed times are run", known: known{mark: minute, missed: MissedAll, limit: 2}, asked: 4*minute + 30*second, want: "3m0s attempt 1"},
 		{rule: "what became due while the claim was under way is not run: nobody has asked whether it may", known: known{mark: minute}, asked: 2*minute - time.Millisecond},
 
+		{rule: "of what was missed by the time of the answer, nothing is run that became due while the claim was under way", known: known{mark: minute, missed: MissedOnce}, asked: 2*minute + 30*second, slow: 90 * second, want: "2m0s attempt 1 announced"},
+
 		{rule: "a manual run comes first", known: known{mark: minute, trigger: 1}, asked: 2*minute + 3*second, want: "manual 1 attempt 1 announced"},
 		{rule: "a manual run that the record has done is not run again", known: known{mark: minute, trigger: 1}, state: &jobState{Trigger: 1}, asked: minute + 30*second},
 		{rule: "a run that was interrupted comes before a manual one, which nobody would know of after that", known: known{mark: minute, trigger: 1}, state: abandonedRun(2*minute, 1), asked: 2*minute + 50*second, want: "2m0s attempt 2 announced"},
@@ -217,6 +219,7 @@ func TestWhatAGrantLeadsTo(t *testing.T) {
 		{rule: "what had been missed when a claim was made that was given back stays missed", known: known{schedule: Every(10 * second), mark: minute}, state: &jobState{Claimed: ms(80 * second), Asked: ms(88 * second)}, asked: 110 * second, want: "1m20s attempt 1 announced"},
 		{rule: "what was not missed when a claim was made that was given back is run, oldest first", known: known{schedule: Every(10 * second), mark: minute}, state: &jobState{Claimed: ms(80 * second), Asked: ms(84 * second)}, asked: 110 * second, want: "1m10s attempt 1 announced"},
 		{rule: "a claim that was given back, and for which nothing was due, keeps no other claim's time", known: known{mark: minute, claimed: 2*minute + second}, state: &jobState{Claimed: ms(minute) + 1}, asked: 2*minute + 40*second, want: "2m0s attempt 1 announced"},
+		{rule: "with a fixed delay the death of a holder that had nothing to run is no crash, whatever this replica has claimed", known: known{schedule: Delay(10 * second), mark: minute, ended: minute, claimed: 71 * second}, asked: 100 * second, abandoned: 35 * second, want: "1m10s attempt 1"},
 		{rule: "with a fixed delay a holder that died counts as a crash", known: known{schedule: Delay(10 * second), mark: minute, ended: minute}, asked: minute + 50*second, abandoned: 30 * second, want: "1m10s attempt 2 announced", history: "abandoned"},
 	} {
 		t.Run(row.rule, func(t *testing.T) {
@@ -697,6 +700,10 @@ func TestMoreIsLeftThanIsListed(t *testing.T) {
 	}
 	if l.since("another", 11) {
 		t.Error("a job counts as interrupted under a token that is above those of all that are not listed")
+	}
+	l.add(map[string]int64{"older": 5})
+	if !l.since("another", 10) {
+		t.Error("what was not listed before is forgotten when another is not listed either")
 	}
 }
 

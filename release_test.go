@@ -93,7 +93,7 @@ func TestAnExtensionBoundsTheRelease(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := el.Extend(background, time.Hour); err != nil {
+		if err := errors.Join(el.Extend(background, time.Hour), el.Check(background)); err != nil {
 			t.Fatal(err)
 		}
 		s.Break(errors.New("away"))

@@ -77,6 +77,10 @@ func TestLeftAfterAnUncertainSuspend(t *testing.T) {
 		if after := l.Left(); after != before-time.Second {
 			t.Errorf("%v were left, and %v after a suspend of up to a second", before, after)
 		}
+		most.Add(int64(time.Hour))
+		if after := l.Left(); after != 0 {
+			t.Errorf("%v are left after a suspend of up to an hour", after)
+		}
 	})
 }
 
