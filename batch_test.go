@@ -277,6 +277,11 @@ func TestBatchesAreBounded(t *testing.T) {
 		if most := s.most.Load(); most != 700 {
 			t.Errorf("a request has %d names; want 700, for two calls are more than 1024", most)
 		}
+		start(t, c, manyJobs(3000)...)
+		time.Sleep(time.Minute)
+		if most := s.most.Load(); most != 1024 {
+			t.Errorf("a request for 3000 jobs has %d names; want 1024", most)
+		}
 	})
 }
 

@@ -100,6 +100,35 @@ func TestInterruptedRunIsTakenUpByANewcomer(t *testing.T) {
 	})
 }
 
+// Who is to tell the others of a run that was interrupted, while somebody changes the record that all of them watch, tries again, for four request timeouts at most: should they
+// not hear of it, they look when the lease would have ended.
+func TestInterruptedRunIsToldAfterAnotherChange(t *testing.T) {
+	for held, want := range map[time.Duration]struct{ stops, taken time.Duration }{3 * time.Second: {8 * time.Second, 10 * time.Second}, time.Hour: {21 * time.Second, 6 * time.Minute}} {
+		inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+			var r recorder
+			job := soloist.Job{Name: "tick", Schedule: soloist.Every(10 * time.Minute), TTL: 5 * time.Minute, Grace: time.Second}
+			job.Do = func(ctx context.Context, _ soloist.Run) error { <-ctx.Done(); return soloist.ErrInterrupted }
+			c := soloisttest.NewReplica(t, s.Share(), soloist.Config{Drain: -1})
+			stop := start(t, c, job)
+			time.Sleep(11 * time.Minute)
+			job.Do = r.do
+			start(t, b, job)
+			time.Sleep(time.Minute)
+			outs, err := s.Acquire(background, []store.Claim{{Name: "controls", Holder: "x", TTL: held}})
+			must(t, errors.Join(err, outs[0].Err))
+			begin := time.Now()
+			stop()
+			if took := time.Since(begin); took > want.stops {
+				t.Errorf("while the record is held for %v, Run ended after %v; want %v at most", held, took, want.stops)
+			}
+			time.Sleep(time.Until(begin.Add(want.taken)))
+			if n := len(r.all()); n != 1 {
+				t.Errorf("while the record is held for %v, the run is begun by the other %d times in %v; want once", held, n, want.taken)
+			}
+		})
+	}
+}
+
 // A run whose function says that it was interrupted, although its replica goes on, is begun again by that replica if there is no other: however late, and not without a pause.
 func TestInterruptedRunIsBegunAgainByItsReplica(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, _ *soloist.Client) {

@@ -49,6 +49,24 @@ func TestCancelledAttemptIsGivenBack(t *testing.T) {
 	})
 }
 
+// What is given back because nobody waited for it keeps what its record has, also when the store forgets what it can.
+func TestWhatIsGivenBackKeepsItsState(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		l := mustLock(t, b, "x")
+		must(t, l.SetState(background, []byte("page 7")))
+		must(t, l.Release())
+		s.LoseReplies(1 << 30)
+		if _, err := a.TryLock(background, "x"); !errors.Is(err, soloist.ErrUnknown) {
+			t.Fatalf("got: %v", err)
+		}
+		s.Heal()
+		time.Sleep(10 * time.Second)
+		_, err := s.Sweep(background, 100)
+		must(t, err)
+		check(t, "state", string(mustLock(t, b, "x").State()), "page 7")
+	})
+}
+
 // An element of a batch whose outcome is unknown is told as that, and given back if it was granted.
 func TestUnknownElementOfABatchIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

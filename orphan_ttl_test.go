@@ -46,3 +46,33 @@ func TestOrphansOfSeveralTTLs(t *testing.T) {
 		}
 	})
 }
+
+// A releasedStore counts releases.
+type releasedStore struct {
+	*memstore.Store
+	releases atomic.Int32
+}
+
+func (s *releasedStore) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	s.releases.Add(int32(len(releases))) //nolint:gosec // a few
+	return s.Store.Release(ctx, releases)
+}
+
+// What a request was not granted, and another has been, is not released: nor is what nobody has.
+func TestOrphansOfOthersAreLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &releasedStore{Store: memstore.New()}
+		c := forceClient(t, s)
+		claims := []store.Claim{{Name: "lock/theirs", Holder: "h", TTL: time.Minute}, {Name: "lock/free", Holder: "h", TTL: time.Minute}, {Name: "lock/ours", Holder: "h", TTL: time.Minute}}
+		theirs := claims[0]
+		theirs.Holder = "another"
+		if outs, err := s.Acquire(t.Context(), []store.Claim{theirs, claims[2]}); err != nil || outs[0].Err != nil || outs[1].Err != nil {
+			t.Fatal(outs, err)
+		}
+		c.releaseOrphans(claims, c.clock.earliest())
+		time.Sleep(time.Second)
+		if n := s.releases.Load(); n != 1 {
+			t.Errorf("%d releases; want that of the one that was granted", n)
+		}
+	})
+}
