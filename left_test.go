@@ -100,8 +100,8 @@ func TestInterruptedRunIsTakenUpByANewcomer(t *testing.T) {
 	})
 }
 
-// Who is to tell the others of a run that was interrupted, while somebody changes the record that all of them watch, tries again, for four request timeouts at most: should they
-// not hear of it, they look when the lease would have ended.
+// Who is to tell the others of a run that was interrupted, while somebody changes the record that all of them watch, tries again, for four request timeouts at most. Without
+// that news they look when the lease would have ended.
 func TestInterruptedRunIsToldAfterAnotherChange(t *testing.T) {
 	for held, want := range map[time.Duration]struct{ stops, taken time.Duration }{3 * time.Second: {8 * time.Second, 10 * time.Second}, time.Hour: {21 * time.Second, 6 * time.Minute}} {
 		inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
