@@ -34,9 +34,10 @@ type server struct {
 	packet     int // max_allowed_packet, in bytes
 }
 
+// What follows in a session does not depend on its completion_type.
 const (
-	sqlRollback = "ROLLBACK"
-	sqlCommit   = "COMMIT"
+	sqlRollback = "ROLLBACK AND NO CHAIN NO RELEASE"
+	sqlCommit   = "COMMIT AND NO CHAIN NO RELEASE"
 )
 
 var (

@@ -62,6 +62,59 @@ func TestSessions(t *testing.T) {
 	}
 }
 
+// Settings that a server can give to every session change neither what becomes of a transaction nor how much is read of a batch: no live lease is reported as lost, and
+// no grant as refused.
+func TestSettingsOfEverySession(t *testing.T) {
+	for name, params := range map[string]map[string]string{
+		"chained transactions": {"completion_type": "'CHAIN'"},
+		"sessions that end":    {"completion_type": "'RELEASE'"},
+		"few rows":             {"sql_select_limit": "1"},
+		"modes":                {"sql_mode": "'SIMULTANEOUS_ASSIGNMENT,EMPTY_STRING_IS_NULL,HIGH_NOT_PRECEDENCE,TIME_ROUND_FRACTIONAL,PAD_CHAR_TO_FULL_LENGTH'"},
+	} {
+		for _, m := range modes[:3] {
+			t.Run(name+"/"+m.name, func(t *testing.T) {
+				ctx := context.Background()
+				plain := open(t, connect(t, mariadb(t).URL, nil), m.config)
+				s, err := New(connect(t, mariadb(t).URL, func(c *mysql.Config) {
+					c.Params = params
+					if m.driver != nil {
+						m.driver(c)
+					}
+				}), plain.cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Close()
+				claims := []store.Claim{claim("a", "h"), claim("b", "h"), claim("c", "h")}
+				for round := range 2 {
+					extensions, releases := make([]store.Extension, len(claims)), make([]store.Release, len(claims))
+					for i, o := range acquire(t, s, claims...) {
+						if o.Err != nil {
+							t.Fatalf("round %d: a free name is refused: %v", round, o.Err)
+						}
+						extensions[i] = store.Extension{Name: claims[i].Name, Holder: "h", Token: o.Grant.Token, TTL: time.Hour}
+						releases[i] = store.Release{Name: claims[i].Name, Holder: "h", Token: o.Grant.Token, Retain: time.Hour}
+						if o := acquire(t, plain, claim(claims[i].Name, "other"))[0]; !errors.Is(o.Err, store.ErrHeld) {
+							t.Errorf("another process was told %v, %+v", o.Err, o.Grant)
+						}
+					}
+					errs, err := s.Extend(ctx, extensions)
+					if err = errors.Join(append(errs, err)...); err != nil {
+						t.Errorf("round %d: extending live leases: %v", round, err)
+					}
+					for range 2 {
+						errs, err = s.Release(ctx, releases)
+						if err = errors.Join(append(errs, err)...); err != nil {
+							t.Errorf("round %d: releasing live leases: %v", round, err)
+						}
+					}
+				}
+				release(t, plain, store.Release{Name: "a", Holder: "z", Token: take(t, plain, "a", "z").Token})
+			})
+		}
+	}
+}
+
 // With the rights that the documentation names, and no more, and in a database that is named, the suite passes.
 func TestLeastPrivilege(t *testing.T) {
 	ctx := context.Background()

@@ -6,3 +6,4 @@ SELECT {c.i}, r.call_id = {call} + {c.i}, r.holder, r.locked_by, r.released, {r.
   TIMESTAMPDIFF(MICROSECOND, r.taken_from, r.locked_at),
   IF(r.holder = {c.holder} OR ({c.mark} <> 0 AND {r.mark} >= {c.mark}), r.state, NULL)
 FROM {from} WHERE {on}
+LIMIT {all}

@@ -3,3 +3,4 @@
 SELECT {c.i}, r.call_id = {call} + {c.i}, COALESCE(r.lock_until > {now} AND (r.released = 0 OR r.locked_by <> r.holder), 0),
   IF(r.locked_by = r.holder, r.released <> 0, r.lock_until <= {now}), {r.mark}, NOT COALESCE({sound}, 0)
 FROM {from} WHERE {on} AND (r.holder = {c.holder} AND r.locked_by = r.holder AND r.token = {c.token} {theirs} OR NOT COALESCE({sound}, 0))
+LIMIT {all}
