@@ -541,13 +541,13 @@ func TestLossIsNotPutOffByOthers(t *testing.T) {
 
 // Of leases that last for different times each is lost at its own deadline, in whatever order they were acquired.
 func TestEachLeaseIsLostAtItsOwnDeadline(t *testing.T) {
-	for _, ttls := range [][]time.Duration{{1, 10, 20, 40}, {40, 20, 10, 1}, {10, 1, 40, 20}, {20, 40, 1, 10}} {
+	for _, seconds := range [][]int{{1, 10, 20, 40}, {40, 20, 10, 1}, {10, 1, 40, 20}, {20, 40, 1, 10}} {
 		inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
-			lost := make([]time.Duration, len(ttls))
+			lost := make([]time.Duration, len(seconds))
 			begin := time.Now()
 			var wg sync.WaitGroup
-			for i, ttl := range ttls {
-				l := mustLock(t, a.With(soloist.Options{TTL: ttl * time.Second}), fmt.Sprint(i))
+			for i, n := range seconds {
+				l := mustLock(t, a.With(soloist.Options{TTL: time.Duration(n) * time.Second}), fmt.Sprint(i))
 				wg.Go(func() {
 					<-l.Context().Done()
 					lost[i] = time.Since(begin)
@@ -556,9 +556,9 @@ func TestEachLeaseIsLostAtItsOwnDeadline(t *testing.T) {
 			s.Stall()
 			wg.Wait()
 			s.Heal()
-			for i, ttl := range ttls {
-				if want := ttl * time.Second * 9 / 10; lost[i] != want {
-					t.Errorf("of %v: that of %d s was lost after %v, want %v", ttls, ttl, lost[i], want)
+			for i, n := range seconds {
+				if want := time.Duration(n) * time.Second * 9 / 10; lost[i] != want {
+					t.Errorf("of %v s: that of %d s was lost after %v, want %v", seconds, n, lost[i], want)
 				}
 			}
 		})
@@ -572,7 +572,7 @@ func TestAtMostIsTheCauseWithoutARenewal(t *testing.T) {
 			l := mustLock(t, a.With(soloist.Options{AtMost: atMost}), atMost.String())
 			s.Break(nil)
 			<-l.Context().Done()
-			if cause := context.Cause(l.Context()); !errors.Is(cause, want) || errors.Is(cause, soloist.ErrOverran) != (want == soloist.ErrOverran) {
+			if cause := context.Cause(l.Context()); !errors.Is(cause, want) || errors.Is(cause, soloist.ErrOverran) != errors.Is(want, soloist.ErrOverran) {
 				t.Errorf("at most %v: the cause is %v, want %v", atMost, cause, want)
 			}
 			time.Sleep(time.Minute)

@@ -10,7 +10,7 @@ import (
 // fit makes sure that the tables have what each statement needs, and that nobody has added to them.
 func (c *conn) fit() error {
 	for _, query := range []string{sqlMeta, sqlMetaFloor, sqlRecord, sqlTake, sqlRetake, sqlExtend, sqlRelease, sqlList, sqlForgettable, sqlForget, sqlLast} {
-		if _, err := c.prepare(query); err != nil {
+		if _, err := c.prepare(query); err != nil { //nolint:sqlclosecheck // the connection keeps it
 			if code(err) == codes.SQLITE_ERROR {
 				err = fmt.Errorf("its tables are not as soloist has made them: restore the file from a backup, or stop every process that uses it and move it away: %w", err)
 			}

@@ -59,7 +59,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(temp)
+	defer func() { _ = os.RemoveAll(temp) }()
 	p, err := prepare(ctx, o.pkg, root, temp)
 	if err != nil {
 		return err
