@@ -216,3 +216,28 @@ func TestDeletedRecordIsNotListed(t *testing.T) {
 		t.Errorf("listed: %q; want a and c", got)
 	}
 }
+
+// What a part has in common can be overwritten with something of another type. The error says which keys it can be; what does not need them goes on.
+func TestSharedKeysOfAnotherType(t *testing.T) {
+	server := servers.Redis(t)
+	admin := plainClient(t, server.URL)
+	for n, key := range []string{"names", "due", "floor"} {
+		p := fmt.Sprint("p", n)
+		s := open(t, server.URL+"?prefix="+p)
+		lease := take(t, s, "name", "a")
+		whole := "{" + p + ":0}:" + key
+		must(t, errors.Join(admin.Del(background, whole).Err(), admin.HSet(background, whole, "x", "y").Err()))
+		must(t, extend(s, lease))
+		held(t, s, "name", "b")
+		err := tried(background, s, "new", "a")
+		if key == "due" { // a claim does not need it
+			err = release(s, lease)
+		}
+		if err == nil || !strings.Contains(err.Error(), "{"+p+":N}:"+key) || !strings.Contains(err.Error(), "DEL") {
+			t.Errorf("%s: %v", key, err)
+		}
+		must(t, admin.Del(background, whole).Err())
+		must(t, release(s, lease))
+		take(t, s, "new2", "a")
+	}
+}

@@ -98,6 +98,10 @@ func (s *Store) refused(err redis.Error) (error, bool) {
 		word, fix, sure = "NOPERM", refusals["NOPERM"], false
 	case word == "NOPERM" && strings.Contains(text, "@user_script"):
 		sure = false
+	case strings.Contains(text, "WRONGTYPE"): // a record's own key is a CorruptError
+		key := "{" + s.cfg.Prefix + ":N}:"
+		fix, sure = fmt.Sprintf("something else has written one of the keys %[1]snames and %[1]sdue, which are sorted sets, or %[1]sfloor and %[1]swatched, which are strings: "+
+			"TYPE tells which, and DEL mends it, though lists and sweeps pass by the names that were in it", key), false
 	case strings.HasPrefix(text, "ERR DB index"):
 		fix, sure, unusable = "see the setting databases of the server", true, true
 	}
