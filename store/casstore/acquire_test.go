@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -400,11 +401,16 @@ func TestTokensEnd(t *testing.T) {
 func TestIncredibleRecords(t *testing.T) {
 	good := casstore.Record{Holder: "x", Token: 1, TTL: time.Hour, Released: true, Write: "w"}
 	for what, spoil := range map[string]func(*casstore.Record){
-		"token": func(r *casstore.Record) { r.Token = 0 },
-		"mark":  func(r *casstore.Record) { r.Mark = -1 },
-		"TTL":   func(r *casstore.Record) { r.TTL = -1 },
-		"state": func(r *casstore.Record) { r.State = make([]byte, store.MaxState+1) },
-		"hold":  func(r *casstore.Record) { r.Holder = "" },
+		"token":                   func(r *casstore.Record) { r.Token = 0 },
+		"mark":                    func(r *casstore.Record) { r.Mark = -1 },
+		"TTL":                     func(r *casstore.Record) { r.TTL = -1 },
+		"state":                   func(r *casstore.Record) { r.State = make([]byte, store.MaxState+1) },
+		"hold":                    func(r *casstore.Record) { r.Holder = "" },
+		"a lease with the TTL 0s": func(r *casstore.Record) { r.Released, r.TTL = false, 0 },
+		`the holder "x\n"`:        func(r *casstore.Record) { r.Holder = "x\n" },
+		`the holder "xxxxx`:       func(r *casstore.Record) { r.Holder = strings.Repeat("x", 1<<20) },
+		"a time":                  func(r *casstore.Record) { r.Granted = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC) },
+		"a time that":             func(r *casstore.Record) { r.Forget = time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC) },
 	} {
 		m := newMemory(true)
 		bad := good
@@ -412,8 +418,85 @@ func TestIncredibleRecords(t *testing.T) {
 		m.items["bad"] = bad
 		s := open(m)
 		outcomes, err := s.Acquire(background, []store.Claim{{Name: "bad", Holder: "y", TTL: time.Hour}, {Name: "good", Holder: "y", TTL: time.Hour}})
-		if err != nil || outcomes[0].Err == nil || !strings.Contains(outcomes[0].Err.Error(), what) || outcomes[1].Err != nil {
-			t.Errorf("%s: got %v, %v, want an error about the %s of one and a grant of the other", what, outcomes, err, what)
+		switch text := fmt.Sprint(outcomes[0].Err); {
+		case err != nil || !strings.Contains(text, what) || !strings.Contains(text, `"bad"`) || outcomes[1].Err != nil:
+			t.Errorf("%s: got %.500v, %v, want an error about the %s of one and a grant of the other", what, outcomes, err, what)
+		case len(text) > 500:
+			t.Errorf("%s: the error has %d bytes", what, len(text))
+		}
+	}
+}
+
+// TestPoisonedFloor: a floor of tokens that no sweep has written keeps names without a record from being granted, with an error that names it, and no others. When somebody has mended
+// it they are granted again by the same process.
+func TestPoisonedFloor(t *testing.T) {
+	m := newMemory(true)
+	s := open(m)
+	known, err := acquire(t, s, store.Claim{Name: "known", Holder: "x", TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.items[casstore.FloorName] = casstore.Record{Holder: "floor", Token: math.MaxInt64, Released: true, Write: "w"}
+	if _, err := acquire(t, s, store.Claim{Name: "new", Holder: "x", TTL: time.Hour}); !errors.Is(err, store.ErrUnknown) || !strings.Contains(err.Error(), `\x01floor`) {
+		t.Errorf("a new name: %v, want an unknown outcome and that the floor cannot be", err)
+	}
+	if err := release(t, s, store.Release{Name: "known", Holder: "x", Token: known.Token}); err != nil {
+		t.Errorf("a name that had a record: %v", err)
+	}
+	if again, err := acquire(t, s, store.Claim{Name: "known", Holder: "y", TTL: time.Hour}); err != nil || again.Token != known.Token+1 {
+		t.Errorf("a name that had a record: %+v, %v, want the token %d", again, err, known.Token+1)
+	}
+	m.items[casstore.FloorName] = casstore.Record{Holder: "floor", Token: 7, Released: true, Write: "v"}
+	for _, name := range []string{"new", "another"} {
+		if g, err := acquire(t, s, store.Claim{Name: name, Holder: "x", TTL: time.Hour}); err != nil || g.Token != 8 {
+			t.Errorf("%s, after the floor was mended: %+v, %v, want the token 8", name, g, err)
+		}
+	}
+}
+
+// TestFloorThatCannotBeRaised: a sweep whose write of the floor meets a conflict each time ends with an error, and forgets nothing.
+func TestFloorThatCannotBeRaised(t *testing.T) {
+	m := newMemory(false)
+	m.items["a"] = casstore.Record{Holder: "x", Token: 5, Released: true, Write: "w", Forget: time.Now().Add(-time.Hour)}
+	n, err := casstore.New(contended{m}, casstore.Config{}).Sweep(background, 10)
+	if n != 0 || err == nil || !strings.Contains(err.Error(), "floor") || len(m.items) != 1 {
+		t.Errorf("%d forgotten, %v, %d records, want none, that the floor was in the way, and the record", n, err, len(m.items))
+	}
+}
+
+// An endless backend has always more to walk, and nothing to show.
+type endless struct{ *memory }
+
+func (endless) Walk(_ context.Context, cursor string, _ int) ([]casstore.Item, string, error) {
+	return nil, cursor + ".", nil
+}
+
+// TestSweepEnds: a sweep ends, whatever the backend says that there is more.
+func TestSweepEnds(t *testing.T) {
+	if n, err := casstore.New(endless{newMemory(true)}, casstore.Config{}).Sweep(background, 10); n != 0 || err != nil {
+		t.Errorf("%d forgotten, %v", n, err)
+	}
+}
+
+// TestListOfNoNames: a record under what is no name is not listed as one: the list ends with an error that names it.
+func TestListOfNoNames(t *testing.T) {
+	m := newMemory(true)
+	for _, name := range []string{"a", "b\n", "c\xff", strings.Repeat("d", store.MaxName+1), "e"} {
+		m.items[name] = casstore.Record{Holder: "x", Token: 1, TTL: time.Hour, Write: "w"}
+	}
+	var listed []string
+	var last error
+	for r, err := range open(m).List(background, "") {
+		if last = err; err == nil {
+			listed = append(listed, r.Name)
+		}
+	}
+	if !slices.Equal(listed, []string{"a", "e"}) {
+		t.Errorf("listed: %q", listed)
+	}
+	for _, name := range []string{`"b\n"`, `"c\xff"`, `"ddd`} {
+		if last == nil || !strings.Contains(last.Error(), name) {
+			t.Errorf("the list ends with %v, want one that names %s", last, name)
 		}
 	}
 }

@@ -153,7 +153,7 @@ func (s *Store) checked(name string, item Item) Item {
 	return item
 }
 
-// credible returns an error for a record that no store has written.
+// credible returns an error for a record that no store has written. A time that has no text could not be written again.
 func credible(name string, r Record) error {
 	var problem string
 	switch {
@@ -163,8 +163,14 @@ func credible(name string, r Record) error {
 		problem = fmt.Sprintf("the mark %d", r.Mark)
 	case r.TTL < 0 || r.TTL > store.MaxTTL:
 		problem = fmt.Sprintf("the TTL %v", r.TTL)
+	case !r.Released && r.TTL < store.MinTTL:
+		problem = fmt.Sprintf("a lease with the TTL %v", r.TTL)
 	case r.Holder == "":
 		problem = "no holder"
+	case store.CheckName(r.Holder) != nil: // holders and names have the same limits
+		problem = fmt.Sprintf("the holder %.60q", r.Holder)
+	case !writable(r.Granted) || !writable(r.Forget):
+		problem = "a time that cannot be written"
 	case len(r.State) > store.MaxState:
 		problem = fmt.Sprintf("a state of %d bytes", len(r.State))
 	default:
@@ -172,6 +178,9 @@ func credible(name string, r Record) error {
 	}
 	return fmt.Errorf("the record of %q has %s: something else has written it; delete it when nobody holds the name", name, problem)
 }
+
+// writable reports whether an instant has a text in UTC, which ends with the year 9999.
+func writable(t time.Time) bool { year := t.UTC().Year(); return year >= 0 && year <= 9999 }
 
 // write decides tasks with the known items and writes the results. It returns the groups that met a conflict or have nothing to write by what is
 // remembered, and updates known with the items that the conflicts returned.

@@ -3,6 +3,9 @@ package casstore
 import (
 	"context"
 	"errors"
+	"fmt"
+
+	"github.com/soloist-dev/soloist/store/internal/tokens"
 )
 
 // readFloor returns the floor: tokens up to it may have been forgotten.
@@ -32,12 +35,17 @@ func (s *Store) floorItem(ctx context.Context) (Item, error) {
 	if err != nil {
 		return Item{}, err
 	}
-	return items[0], items[0].Err
+	floor := items[0]
+	if floor.Err == nil && !s.cfg.Sequenced && floor.Record.Token > tokens.Forgettable {
+		floor.Err = fmt.Errorf("casstore: the floor of tokens, which is the record %q, has the token %d, and no sweep writes that: something else has written it; "+
+			"replace it by one with the greatest token that any name has had", FloorName, floor.Record.Token)
+	}
+	return floor, floor.Err
 }
 
 // raiseFloor raises the floor to at least a token.
 func (s *Store) raiseFloor(ctx context.Context, token int64) error {
-	for {
+	for range attempts {
 		item, err := s.floorItem(ctx)
 		if err != nil {
 			return err
@@ -55,4 +63,5 @@ func (s *Store) raiseFloor(ctx context.Context, token int64) error {
 			return err
 		}
 	}
+	return fmt.Errorf("casstore: the floor of tokens, which is the record %q, was %w, %d times in turn", FloorName, ErrConflict, attempts)
 }

@@ -3,6 +3,7 @@ package casstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 
@@ -26,7 +27,11 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 			if item.Name == FloorName {
 				continue
 			}
-			if item = s.checked(item.Name, item); item.Err != nil {
+			item = s.checked(item.Name, item)
+			if item.Err == nil && store.CheckName(item.Name) != nil {
+				item.Err = fmt.Errorf("casstore: the record of %q is that of no name: something else has written it", item.Name)
+			}
+			if item.Err != nil {
 				unreadable = errors.Join(unreadable, item.Err)
 				continue
 			}
@@ -72,7 +77,7 @@ func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
 		if forgotten += n; err != nil {
 			return forgotten, errors.Join(err, unreadable)
 		}
-		looked += len(items)
+		looked += max(1, len(items)) // a backend that returns nothing, again and again, is left at some time
 		if s.cursor = next; next == "" {
 			break
 		}

@@ -150,12 +150,13 @@ func (b *backend) Write(ctx context.Context, changes []casstore.Change) ([]casst
 		return nil, err
 	}
 	results, operations := make([]casstore.Result, len(changes)), make([]operation, len(changes))
+	var which []int
 	for i, c := range changes {
-		if operations[i], results[i].Err = b.change(c); results[i].Err != nil {
-			return nil, results[i].Err // of another package than this one: nothing was sent
+		if operations[i], results[i].Err = b.change(c); results[i].Err == nil {
+			which = append(which, i)
 		}
 	}
-	batches := divided(operations)
+	batches := divided(operations, which)
 	parallel.Do(len(batches), flights, func(i int) { b.write(ctx, operations, batches[i], results) })
 	return results, nil
 }
@@ -174,21 +175,25 @@ func (b *backend) change(c casstore.Change) (operation, error) {
 		return b.operation("delete-cas", key, index, nil), nil
 	}
 	value, err := jsonrecord.Encode(c.Record)
-	return b.operation("cas", key, index, value), err
+	return b.operation("cas", key, index, value), wrap(fmt.Sprintf("writing the key %q", key), err)
 }
 
-// divided returns the indexes of operations by transactions.
-func divided(operations []operation) (batches [][]int) {
+// divided returns the indexes of some operations by transactions.
+func divided(operations []operation, which []int) (batches [][]int) {
 	var batch []int
 	size := 0
-	for i, o := range operations {
+	for _, i := range which {
+		o := operations[i]
 		own := len(o.KV.Value)*4/3 + len(o.KV.Key) + 300
 		if len(batch) == mostOperations || len(batch) > 0 && size+own > largestRequest {
 			batches, batch, size = append(batches, batch), nil, 0
 		}
 		batch, size = append(batch, i), size+own
 	}
-	return append(batches, batch)
+	if len(batch) > 0 {
+		batches = append(batches, batch)
+	}
+	return batches
 }
 
 // write carries out the operations of one transaction.

@@ -1,6 +1,7 @@
 package consulstore_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -423,6 +424,32 @@ func TestBatches(t *testing.T) {
 	}
 	if n := largest.Load(); n > 512<<10 {
 		t.Errorf("a request has %d bytes, want at most 512 KiB", n)
+	}
+}
+
+// TestRecordThatCannotBeWrittenAgain: a time in a record that could be read, and not be written again, keeps nothing else of its batch from being written.
+func TestRecordThatCannotBeWrittenAgain(t *testing.T) {
+	f := newFake(t)
+	s := on(t, f.addr(), "soloist")
+	var extensions []store.Extension
+	for _, name := range []string{"a", "b", "c"} {
+		g, err := acquire(background, s, name, "x", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		extensions = append(extensions, store.Extension{Name: name, Holder: "x", Token: g.Token, TTL: time.Hour})
+	}
+	f.mu.Lock()
+	f.index++
+	e := f.entries["soloist/b"]
+	was := *e
+	*e = entry{Key: e.Key, ModifyIndex: f.index, Value: bytes.Replace(e.Value, []byte(`"granted_at":`), fmt.Appendf(nil, `"token":%d,"granted_at":"9999-12-31T23:59:59-01:00","forget_at":`, was.ModifyIndex), 1)}
+	f.mu.Unlock()
+	for range 2 {
+		errs, err := s.Extend(background, extensions)
+		if err != nil || errs[0] != nil || errs[2] != nil || !says(errs[1], `"b"`) || errors.Is(errs[1], store.ErrLost) {
+			t.Errorf("%v, %v, want an error that names b, and no other", errs, err)
+		}
 	}
 }
 

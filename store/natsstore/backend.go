@@ -193,7 +193,9 @@ func (b *backend) message(l *link, c casstore.Change, expected string) (*nats.Ms
 		m.Header.Set(headerLease, strconv.FormatInt(int64(c.Record.TTL), 10))
 	}
 	var err error
-	m.Data, err = jsonrecord.Encode(c.Record)
+	if m.Data, err = jsonrecord.Encode(c.Record); err != nil {
+		err = errors.Join(errNotSent, err)
+	}
 	return m, err
 }
 

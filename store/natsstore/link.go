@@ -228,28 +228,40 @@ func (l *link) call(ctx context.Context, what string, request, response any) err
 	return nil
 }
 
-// last returns the last message of a subject, which the leader of the stream reads. Its sequence is 0 if there is none.
+// last returns the last message of a key, which the leader of the stream reads. Its sequence is 0 if there is none.
 func (l *link) last(ctx context.Context, of subjects, key string) (message, error) {
+	m, subject, err := l.get(ctx, of, map[string]any{"last_by_subj": of.record(key)})
+	if err == nil && m.Sequence != 0 && subject != of.record(key) {
+		return message{}, fmt.Errorf("the reply has a message of the subject %.300q, not of %q", subject, of.record(key))
+	}
+	return m, err
+}
+
+// get returns the message that a request names, with its subject.
+func (l *link) get(ctx context.Context, of subjects, request map[string]any) (m message, subject string, err error) {
 	var reply struct {
 		Message struct {
+			Subject  string `json:"subject"`
 			Sequence uint64 `json:"seq"`
 			Header   []byte `json:"hdrs"`
 			Data     []byte `json:"data"`
 		} `json:"message"`
 	}
-	err := l.call(ctx, "STREAM.MSG.GET."+of.stream(), map[string]string{"last_by_subj": of.record(key)}, &reply)
+	err = l.call(ctx, "STREAM.MSG.GET."+of.stream(), request, &reply)
 	var failure *jetstream.APIError
 	switch {
 	case errors.As(err, &failure) && failure.ErrorCode == jetstream.JSErrCodeMessageNotFound:
-		return message{}, nil
+		return message{}, "", nil
 	case err != nil:
-		return message{}, err
+		return message{}, "", err
 	case reply.Message.Sequence == 0:
-		return message{}, errors.New("the reply has no message")
+		return message{}, "", errors.New("the reply has no message")
 	}
-	m := message{Sequence: reply.Message.Sequence, Data: reply.Message.Data}
+	m = message{Sequence: reply.Message.Sequence, Data: reply.Message.Data}
 	if len(reply.Message.Header) > 0 {
-		m.Header, err = nats.DecodeHeadersMsg(reply.Message.Header)
+		if m.Header, err = nats.DecodeHeadersMsg(reply.Message.Header); err != nil {
+			m.bad = errors.New("its headers cannot be read")
+		}
 	}
-	return m, err
+	return m, reply.Message.Subject, nil
 }

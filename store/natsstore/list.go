@@ -117,6 +117,9 @@ func (b *backend) messages(ctx context.Context, l *link, from uint64, n int) (fo
 		case "":
 		case "204": // the end of the batch
 			pending, _ := strconv.Atoi(reply.Header.Get("Nats-Num-Pending"))
+			if pending > 0 && len(found) == 0 {
+				return nil, false, errors.New("the server has replied with none of the messages that there are")
+			}
 			return found, pending > 0, nil
 		case "404":
 			return found, false, nil
@@ -126,9 +129,30 @@ func (b *backend) messages(ctx context.Context, l *link, from uint64, n int) (fo
 			return nil, false, fmt.Errorf("the server has replied with the status %s: %s", status, reply.Header.Get("Description"))
 		}
 		m := message{Header: reply.Header, Data: reply.Data}
-		if m.Sequence, err = strconv.ParseUint(reply.Header.Get(headerSequence), 10, 64); err != nil || m.Sequence < from {
+		if len(reply.Header) == 0 { // they cannot be read: the leader says which message that is
+			if m, err = b.after(ctx, l, from, found); err != nil {
+				return nil, false, err
+			}
+		} else if m.Sequence, err = strconv.ParseUint(reply.Header.Get(headerSequence), 10, 64); err != nil || m.Sequence < from || len(found) == n {
 			return nil, false, errors.New("a reply has no sequence that fits")
 		}
-		found = append(found, m)
+		if m.Sequence != 0 {
+			found = append(found, m)
+		}
 	}
+}
+
+// after returns the message that comes after others, or from a sequence on. Its sequence is 0 if there is none.
+func (b *backend) after(ctx context.Context, l *link, from uint64, others []message) (message, error) {
+	if n := len(others); n > 0 {
+		from = others[n-1].Sequence + 1
+	}
+	m, subject, err := l.get(ctx, b.subjects, map[string]any{"seq": from, "next_by_subj": b.all()})
+	if m.Sequence != 0 {
+		if m.Header == nil {
+			m.Header = nats.Header{}
+		}
+		m.Header.Set(headerSubject, subject)
+	}
+	return m, err
 }

@@ -157,7 +157,11 @@ func corrupt(t testing.TB, js jetstream.JetStream, bucket, name string, way int)
 		{"no write", strings.Replace(text, `"write":"`, `"write":"","state":"`, 1)},
 		{"a token that is no number", strings.Replace(text, `"mark":`, `"token":"x","mark":`, 1)},
 		{"a token below 0", strings.Replace(text, `"mark":`, `"token":-1,"mark":`, 1)},
+		{"a token that was not granted yet", strings.Replace(text, `"mark":`, `"token":9000000000000000000,"mark":`, 1)},
 		{"a TTL that no store takes", strings.Replace(text, `"ttl_ns":`, `"ttl_ns":9223372036854775807,"mark":`, 1)},
+		{"a lease without a TTL", strings.Replace(text, `"ttl_ns":`, `"ttl_ns":0,"mark":`, 1)},
+		{"a time of its grant that cannot be written again", strings.Replace(text, `"granted_at":`, `"granted_at":"9999-12-31T23:59:59-01:00","forget_at":`, 1)},
+		{"a holder that no store takes", strings.Replace(text, `"holder":"`, `"holder":"`+strings.Repeat("x", 1000), 1)},
 		{"no time of its grant", strings.Replace(text, `"granted_at":`, `"forget_at":`, 1)},
 	}
 	if way >= len(ways) {

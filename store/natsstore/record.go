@@ -17,6 +17,7 @@ type message struct {
 	Sequence uint64
 	Header   nats.Header
 	Data     []byte
+	bad      error // its headers cannot be read
 }
 
 // The headers of JetStream and of key-value buckets that a store uses.
@@ -43,8 +44,16 @@ func (m message) item(name string) casstore.Item {
 		return casstore.Item{Name: name}
 	}
 	r, err := jsonrecord.Decode(m.Data)
-	if err == nil && m.Sequence > math.MaxInt64 {
+	switch {
+	case m.bad != nil:
+		err = m.bad
+	case err != nil:
+	case m.Sequence > math.MaxInt64:
 		err = errors.New("its sequence is too large for a token")
+	case r.Token > int64(m.Sequence): //nolint:gosec // it was compared
+		err = fmt.Errorf("its token %d is greater than its sequence, so it was not granted yet", r.Token)
+	case m.Header.Get(headerTTL) != "":
+		err = errors.New("it has a Nats-TTL, after which the server deletes it")
 	}
 	if err != nil {
 		return casstore.Item{Name: name, Err: fmt.Errorf("the value of the key %q: %w: something else has written it; delete it when nobody holds %q", keyOf(name), err, name)}

@@ -134,7 +134,7 @@ func (b *backend) read(conn *zk.Conn, name string) (casstore.Item, error) {
 	case err != nil:
 		return casstore.Item{}, wrap("reading", err)
 	}
-	return itemOf(name, data, stat.Version), nil
+	return itemOf(name, data, stat), nil
 }
 
 // page is how many nodes a list reads at once.

@@ -1,10 +1,14 @@
 package zkstore_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/casstore"
@@ -254,6 +258,58 @@ func TestLostChild(t *testing.T) {
 	}
 	if err := extend(background, a, "a", grant.Token, time.Hour); !says(err, "lost its child") || errors.Is(err, store.ErrUnknown) {
 		t.Errorf("got %v, want that the child is gone", err)
+	}
+}
+
+// TestForeignNodes: a node that no store has made harms its own name only. With a life that is as long as ZooKeeper lets it be, a write would be longer than the server reads, and it would end the
+// connection, with all that is under way; an ephemeral node is deleted by the server, whoever holds the name.
+func TestForeignNodes(t *testing.T) {
+	s, path := shared(t), fresh()
+	a := on(t, s.conn, path)
+	names := []string{"a", "b", "c", "d"}
+	bad := map[int]string{1: "its life cannot be", 2: "no persistent node"}
+	var extensions []store.Extension
+	for _, name := range names {
+		grant, err := claim(background, a, name, "x", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		extensions = append(extensions, store.Extension{Name: name, Holder: "x", Token: grant.Token, TTL: time.Hour})
+	}
+	node := s.node(t, path, "b")
+	data, _, err := s.conn.Get(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.conn.Set(node, bytes.Replace(data, []byte(`"life":"`), []byte(`"life":"`+strings.Repeat("x", 550_000)), 1), -1); err != nil {
+		t.Fatal(err)
+	}
+	node = s.node(t, path, "c")
+	data, _, err = s.conn.Get(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	children, _, err := s.conn.Children(node)
+	if err != nil || len(children) != 1 {
+		t.Fatalf("%q, %v, want one child", children, err)
+	}
+	if _, err := s.conn.Multi(&zk.DeleteRequest{Path: node + "/" + children[0], Version: -1}, &zk.DeleteRequest{Path: node, Version: -1},
+		&zk.CreateRequest{Path: node, Data: data, Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagEphemeral}); err != nil {
+		t.Fatal(err)
+	}
+	for _, by := range []store.Store{a, a, on(t, s.conn, path)} {
+		errs, err := by.Extend(background, extensions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, err := range errs {
+			if why, is := bad[i]; is != (err != nil) || is && (!says(err, why) || !says(err, `"`+names[i]+`"`) || errors.Is(err, store.ErrLost) || len(err.Error()) > 500) {
+				t.Errorf("an extension of %s: %.500v, want one that says %q", names[i], err, why)
+			}
+		}
+	}
+	if err := s.conn.Delete(node, -1); err != nil {
+		t.Error(err)
 	}
 }
 

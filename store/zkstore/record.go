@@ -10,7 +10,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
+	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/casstore"
+	"github.com/soloist-dev/soloist/store/internal/jsonrecord"
 )
 
 // A value is the data of a node, as JSON.
@@ -47,13 +51,13 @@ func parse(data []byte) (v value, err error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&v); err != nil {
-		return value{}, err
+		return value{}, jsonrecord.Brief(err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return value{}, errors.New("something follows the record")
 	}
 	switch {
-	case v.Write == "" || v.Life == "" || strings.ContainsAny(v.Life, "./"):
+	case v.Write == "" || v.Life == "" || strings.ContainsAny(v.Life, "./") || len(v.Write) > store.MaxName || len(v.Life) > store.MaxName:
 		return value{}, errors.New("its write or its life cannot be")
 	case v.Granted == nil:
 		return value{}, errors.New("it has no granted_at")
@@ -79,11 +83,16 @@ func parseVersion(text string) (version, error) {
 	return version{life, int32(n)}, nil
 }
 
-// itemOf returns the item of a node.
-func itemOf(name string, data []byte, number int32) casstore.Item {
+// itemOf returns the item of a node. The server deletes one that has an owner, sooner or later.
+func itemOf(name string, data []byte, stat *zk.Stat) casstore.Item {
 	v, err := parse(data)
-	if err == nil && number < 0 {
+	number := stat.Version
+	switch {
+	case err != nil:
+	case number < 0:
 		err = fmt.Errorf("it has the version %d", number)
+	case stat.EphemeralOwner != 0:
+		err = errors.New("it is no persistent node, so the server deletes it")
 	}
 	if err != nil {
 		return casstore.Item{Name: name, Err: fmt.Errorf("zkstore: the node of %q: %w: something else has written it; delete it with its child when nobody holds the name", name, err)}

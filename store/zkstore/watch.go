@@ -137,7 +137,7 @@ func (b *backend) watch(conn *zk.Conn, name string) (casstore.Item, <-chan zk.Ev
 	for {
 		data, stat, events, err := conn.GetW(node)
 		if err == nil {
-			return itemOf(name, data, stat.Version), events, nil
+			return itemOf(name, data, stat), events, nil
 		}
 		if !errors.Is(err, zk.ErrNoNode) {
 			return casstore.Item{}, nil, err

@@ -5,9 +5,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
+	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/casstore"
 )
 
@@ -43,7 +45,7 @@ func Decode(text []byte) (casstore.Record, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&v); err != nil {
-		return casstore.Record{}, err
+		return casstore.Record{}, Brief(err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return casstore.Record{}, errors.New("something follows the record")
@@ -51,6 +53,8 @@ func Decode(text []byte) (casstore.Record, error) {
 	switch {
 	case v.Write == "":
 		return casstore.Record{}, errors.New(`it has no "write"`)
+	case len(v.Write) > store.MaxName:
+		return casstore.Record{}, errors.New(`its "write" is too long`)
 	case v.Granted == nil:
 		return casstore.Record{}, errors.New(`it has no "granted_at"`)
 	}
@@ -62,4 +66,12 @@ func Decode(text []byte) (casstore.Record, error) {
 		r.Forget = *v.Forget
 	}
 	return r, nil
+}
+
+// Brief returns an error of the decoder, which quotes the whole of a field that it does not know, in a few words.
+func Brief(err error) error {
+	if text := err.Error(); len(text) > 120 {
+		return fmt.Errorf("%.100q…", text)
+	}
+	return err
 }

@@ -43,10 +43,14 @@ func TestWhatIsNoRecord(t *testing.T) {
 		"a field of others":  strings.Replace(good, `"mark"`, `"extra":1,"mark"`, 1),
 		"no write":           strings.Replace(good, `"write":"w",`, "", 1),
 		"no time of a grant": strings.Replace(good, `,"granted_at":"2026-01-02T03:04:05Z"`, "", 1),
+		"a long write":       strings.Replace(good, `"write":"w"`, `"write":"`+strings.Repeat("w", 256)+`"`, 1),
+		"a long field":       strings.Replace(good, `"mark"`, `"`+strings.Repeat("x", 1<<20)+`":1,"mark"`, 1),
 		"a mark as text":     strings.Replace(good, `"mark":0`, `"mark":"0"`, 1),
 	} {
 		if r, err := Decode([]byte(text)); err == nil {
-			t.Errorf("%s: %q is read as %+v", what, text, r)
+			t.Errorf("%s: %.500q is read as %.500v", what, text, r)
+		} else if n := len(err.Error()); n > 200 {
+			t.Errorf("%s: the error has %d bytes", what, n)
 		}
 	}
 }
