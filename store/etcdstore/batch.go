@@ -207,7 +207,7 @@ func (s *Store) readSome(ctx context.Context, names []string, todo []int, pairs 
 			sessions, looks = append(sessions, p.record.Session), append(looks, s.keys.isThere(p.record.Session))
 		}
 	}
-	reply, err := s.height.commit(client.Txn(ctx).Then(append(ops, looks...)...))
+	reply, err := s.height.commit(client.Txn(ctx), ask{then: append(ops, looks...)})
 	switch {
 	case errors.Is(err, rpctypes.ErrTooManyOps):
 		return 0, nil, s.shrink(n + len(looks))
@@ -305,7 +305,7 @@ func (s *Store) commit(ctx context.Context, tasks []*task, known map[*task]bool)
 		return nil, err
 	}
 	s.changing(tasks)
-	reply, err := s.height.commit(client.Txn(ctx).If(b.are...).Then(b.then...).Else(b.otherwise...))
+	reply, err := s.height.commit(client.Txn(ctx), ask{b.are, b.then, b.otherwise})
 	switch {
 	case errors.Is(err, rpctypes.ErrLeaseNotFound):
 		s.check(ctx, tasks)

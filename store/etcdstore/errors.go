@@ -18,6 +18,7 @@ var (
 	errTokens          = fmt.Errorf("etcdstore: tokens are revisions of etcd, so a claim cannot ask for one above another: %w", errors.ErrUnsupported)
 	errTooSlow         = errors.New("etcd's reply came after the lease that it granted was over: a retry gets another one")
 	errTooFewOps       = errors.New("etcd takes too few operations in one transaction: set --max-txn-ops to 16 or more")
+	errReply           = errors.New("the reply is not one to the request: something between this process and etcd has changed it, or it is not etcd")
 	errClosedMeanwhile = fmt.Errorf("etcdstore: %w", store.ErrClosed)
 )
 

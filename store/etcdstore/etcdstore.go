@@ -25,6 +25,7 @@ type Store struct {
 	height  height
 	alive   aliveStream
 	size    atomic.Int64 // how many names are in one transaction
+	checked atomic.Int64 // how many names were looked at by extensions of many, which take turns
 
 	ctx    context.Context // of what runs in the background
 	cancel context.CancelFunc

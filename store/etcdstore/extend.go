@@ -82,7 +82,8 @@ func (s *Store) pin(e store.Extension, alone bool) *holding {
 	return h
 }
 
-// fewNames is how many names are checked one by one, in one request. Of more, only the keys of their sessions are checked.
+// fewNames is how many names are checked one by one, in one request. Of more, the keys of their sessions are checked, which every store changes with a name of another process, and
+// some of the names in turn: a record that something else has deleted or written, so that another one could have the name, is noticed after some extensions.
 const fewNames = 50
 
 // renewed extends leases, none if one of them may not be as it was.
@@ -107,10 +108,13 @@ func (s *Store) unchanged(ctx context.Context, all []*renewal) (bool, error) {
 		distinct = append(distinct, of)
 		are = append(are, clientv3.Compare(clientv3.ModRevision(s.keys.session(of.name)), "=", of.key))
 	}
-	for _, r := range all[:min(len(all), fewNames)] {
-		if len(all) <= fewNames {
-			are = append(are, clientv3.Compare(clientv3.ModRevision(s.keys.record(r.e.Name)), "=", r.h.revision))
-		}
+	from := 0
+	if len(all) > fewNames {
+		from = int(s.checked.Add(fewNames) % int64(len(all)))
+	}
+	for i := range min(len(all), fewNames) {
+		r := all[(from+i)%len(all)]
+		are = append(are, clientv3.Compare(clientv3.ModRevision(s.keys.record(r.e.Name)), "=", r.h.revision))
 	}
 	if enough, err := s.lasts(ctx, distinct, longest); !enough || err != nil {
 		return false, err
@@ -121,7 +125,7 @@ func (s *Store) unchanged(ctx context.Context, all []*renewal) (bool, error) {
 	}
 	// A transaction without an operation would be decided by what one member has, however old that is. One with a read waits for the leader.
 	read := clientv3.OpGet(s.keys.session(distinct[0].name), clientv3.WithCountOnly())
-	reply, err := s.height.commit(client.Txn(ctx).If(are...).Then(read))
+	reply, err := s.height.commit(client.Txn(ctx), ask{are: are, then: []clientv3.Op{read}})
 	if err != nil {
 		return false, s.wrap("checking leases", err)
 	}

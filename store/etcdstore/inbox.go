@@ -47,6 +47,9 @@ func (s *Store) heard(name string, kv *mvccpb.KeyValue) {
 		return // not of a store: the holder finds out when it calls again
 	}
 	n.Record.Token = kv.ModRevision
+	if n.Record.credible(name, kv.ModRevision) != nil {
+		return
+	}
 	p := pair{record: n.Record, revision: kv.ModRevision, taken: true, line: n.Line}
 	s.inbox.mu.Lock()
 	defer s.inbox.mu.Unlock()

@@ -62,11 +62,14 @@ func newSession(id clientv3.LeaseID) string {
 	return strconv.FormatUint(uint64(id), 16) + "." + rand.Text()[:10] //nolint:gosec // an ID is any 64 bits
 }
 
+// mostOfID is how many bytes the names of sessions and of inboxes have at most. They are part of requests, which must not become as long as etcd refuses because of what somebody has written.
+const mostOfID = 64
+
 // leaseOf returns the lease of etcd of a session, NoLease if the text is not the name of one.
 func leaseOf(session string) clientv3.LeaseID {
 	id, unique, _ := strings.Cut(session, ".")
 	n, err := strconv.ParseUint(id, 16, 64)
-	if err != nil || unique == "" {
+	if err != nil || unique == "" || len(session) > mostOfID {
 		return clientv3.NoLease
 	}
 	return clientv3.LeaseID(n) //nolint:gosec // as in newSession

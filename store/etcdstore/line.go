@@ -58,7 +58,7 @@ func (k keys) lineOf(name string, kvs []*mvccpb.KeyValue) (line []ticket) {
 func (k keys) ticketOf(name string, kv *mvccpb.KeyValue) ticket {
 	t := ticket{Holder: strings.TrimPrefix(string(kv.Key), k.ticket(name, "")), Lease: clientv3.LeaseID(kv.Lease), Revision: kv.ModRevision}
 	var v ticketValue
-	if json.Unmarshal(kv.Value, &v) == nil && t.Lease != clientv3.NoLease && t.Lease == leaseOf(v.Session) && (store.Claim{Name: name, Holder: t.Holder, TTL: v.TTL}).Check() == nil {
+	if json.Unmarshal(kv.Value, &v) == nil && t.Lease != clientv3.NoLease && t.Lease == leaseOf(v.Session) && len(v.Inbox) <= mostOfID && (store.Claim{Name: name, Holder: t.Holder, TTL: v.TTL}).Check() == nil {
 		t.TTL, t.Inbox, t.Session = v.TTL, v.Inbox, v.Session
 	}
 	return t

@@ -1,6 +1,7 @@
 package etcdstore
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -29,7 +30,9 @@ func pairOf(name string, kvs []*mvccpb.KeyValue, now presence) pair {
 	p := pair{at: time.Now()}
 	for _, kv := range kvs {
 		p.revision = kv.ModRevision
-		p.record, p.err = decode(name, kv.Value, kv.ModRevision)
+		if p.record, p.err = decode(name, kv.Value, kv.ModRevision); p.err == nil && kv.Lease != 0 {
+			p.record, p.err = record{}, foreign(name, fmt.Sprintf("a lease of etcd, %x, with which it would end", kv.Lease))
+		}
 	}
 	if p.record.Session != "" {
 		there, known := now.of(p.record.Session)

@@ -214,7 +214,7 @@ func (s *Store) ask(ctx context.Context, c store.Claim, at *place, of *session, 
 		tell := clientv3.OpPut(queued, "", clientv3.WithLease(leaseOf(before.record.Session)))
 		otherwise = []clientv3.Op{clientv3.OpTxn(append(first, has...), append(slices.Clip(then), tell), no.otherwise(s.keys, c.Name))}
 	}
-	reply, err := s.height.commit(client.Txn(ctx).If(append(is, has...)...).Then(then...).Else(otherwise...))
+	reply, err := s.height.commit(client.Txn(ctx), ask{append(is, has...), then, otherwise})
 	switch {
 	case errors.Is(err, rpctypes.ErrLeaseNotFound):
 		return false, pair{}, err
@@ -317,7 +317,7 @@ func (s *Store) Leave(ctx context.Context, name, holder string) (bool, error) {
 		return false, err
 	}
 	key := s.keys.ticket(name, holder)
-	reply, err := s.height.commit(client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), ">", 0)).Then(clientv3.OpDelete(key)))
+	reply, err := s.height.commit(client.Txn(ctx), ask{are: []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), ">", 0)}, then: []clientv3.Op{clientv3.OpDelete(key)}})
 	switch {
 	case err != nil:
 		s.forsake(placeKey{name, holder})

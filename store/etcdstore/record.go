@@ -3,7 +3,9 @@ package etcdstore
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"time"
 
@@ -40,7 +42,8 @@ func (r record) encode() (string, error) {
 func decode(name string, value []byte, revision int64) (r record, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(value))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&r); err != nil || decoder.More() || r.Format != format {
+	err = decoder.Decode(&r)
+	if _, end := decoder.Token(); err != nil || !errors.Is(end, io.EOF) || r.Format != format {
 		var other struct {
 			Format *int   `json:"v"`
 			Holder string `json:"holder"`
@@ -53,21 +56,30 @@ func decode(name string, value []byte, revision int64) (r record, err error) {
 	if r.Token == 0 {
 		r.Token = revision
 	}
+	return r, r.credible(name, revision)
+}
+
+// credible returns an error for a record that no store has written at a revision.
+func (r record) credible(name string, revision int64) error {
 	switch {
 	case r.Token < 0 || r.Token > revision:
-		return record{}, foreign(name, fmt.Sprintf("the token %d", r.Token))
+		return foreign(name, fmt.Sprintf("the token %d", r.Token))
 	case r.Mark < 0:
-		return record{}, foreign(name, fmt.Sprintf("the mark %d", r.Mark))
+		return foreign(name, fmt.Sprintf("the mark %d", r.Mark))
 	case r.TTL < 0 || r.TTL > store.MaxTTL:
-		return record{}, foreign(name, fmt.Sprintf("the TTL %v", r.TTL))
+		return foreign(name, fmt.Sprintf("the TTL %v", r.TTL))
 	case r.Session != "" && leaseOf(r.Session) == clientv3.NoLease:
-		return record{}, foreign(name, fmt.Sprintf("the session %q", r.Session))
+		return foreign(name, fmt.Sprintf("the session %.60q", r.Session))
+	case r.Session != "" && !r.Released && r.TTL < store.MinTTL:
+		return foreign(name, fmt.Sprintf("a lease with the TTL %v", r.TTL))
 	case r.Holder == "":
-		return record{}, foreign(name, "no holder")
+		return foreign(name, "no holder")
+	case store.CheckName(r.Holder) != nil: // holders and names have the same limits
+		return foreign(name, fmt.Sprintf("the holder %.60q", r.Holder))
 	case len(r.State) > store.MaxState:
-		return record{}, foreign(name, fmt.Sprintf("a state of %d bytes", len(r.State)))
+		return foreign(name, fmt.Sprintf("a state of %d bytes", len(r.State)))
 	}
-	return r, nil
+	return nil
 }
 
 // foreign is the error of a record that no store has written.

@@ -18,6 +18,15 @@ type committed struct {
 	times    int
 }
 
+// If implements clientv3.Txn.
+func (c *committed) If(...clientv3.Cmp) clientv3.Txn { return c }
+
+// Then implements clientv3.Txn.
+func (c *committed) Then(...clientv3.Op) clientv3.Txn { return c }
+
+// Else implements clientv3.Txn.
+func (c *committed) Else(...clientv3.Op) clientv3.Txn { return c }
+
 // Commit implements clientv3.Txn.
 func (c *committed) Commit() (*clientv3.TxnResponse, error) {
 	c.times++
@@ -29,13 +38,13 @@ func (c *committed) Commit() (*clientv3.TxnResponse, error) {
 func TestNothingAfterTheFall(t *testing.T) {
 	var h height
 	for _, revision := range []int64{7, 7, 9} {
-		if _, err := h.commit(&committed{revision: revision}); err != nil {
+		if _, err := h.commit(&committed{revision: revision}, ask{}); err != nil {
 			t.Errorf("the revision %d: %v", revision, err)
 		}
 	}
 	for i, revision := range []int64{8, 8, 10} {
 		txn := &committed{revision: revision}
-		if _, err := h.commit(txn); !errors.Is(err, store.ErrUnusable) || txn.times > 0 != (i == 0) {
+		if _, err := h.commit(txn, ask{}); !errors.Is(err, store.ErrUnusable) || txn.times > 0 != (i == 0) {
 			t.Errorf("transaction %d was sent %d times, %v, want that the revision has fallen and only the first was sent", i, txn.times, err)
 		}
 	}

@@ -163,6 +163,9 @@ func (s *Store) grantFor(ctx context.Context, class, seconds int64, ttl time.Dur
 	}
 	name := newSession(lease.ID)
 	written, err := client.Put(ctx, s.keys.session(name), "", clientv3.WithLease(lease.ID))
+	if err == nil && written.Header == nil {
+		err = errReply
+	}
 	if err != nil {
 		return s.wrap("writing the key of a lease", err) // the lease ends by itself
 	}
@@ -195,7 +198,7 @@ func (s *Store) presence(ctx context.Context, sessions []string) (presence, erro
 		for i, session := range some {
 			ops[i] = s.keys.isThere(session)
 		}
-		reply, err := s.height.commit(client.Txn(ctx).Then(ops...))
+		reply, err := s.height.commit(client.Txn(ctx), ask{then: ops})
 		switch {
 		case errors.Is(err, rpctypes.ErrTooManyOps):
 			if err := s.shrink(len(some)); err != nil {
