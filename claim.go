@@ -152,7 +152,7 @@ func (r *Runner) take(ctx context.Context, req jobRequest, a answer, before time
 		} else {
 			e = r.releaseUnused(req, a.out.Grant, s.unused)
 		}
-		if e.back && over {
+		if over {
 			e.left = a.out.Grant.Token
 		}
 		e.job = req.job
@@ -166,7 +166,7 @@ func (r *Runner) adopt(req jobRequest, s step, g store.Grant, before time.Time) 
 		return nil, nil
 	}
 	client := &Client{core: r.client.core, opts: s.spec.opts}
-	return client.tryAdopt(context.WithoutCancel(r.runs), target{kind: KindJob, shown: s.spec.job.Name, name: s.spec.name}, req.claim, g, before)
+	return client.tryAdopt(context.WithoutCancel(r.runs), target{kind: KindJob, shown: s.spec.job.Name}, req.claim, g, before)
 }
 
 // releaseUnused releases a job that was granted and is not run.

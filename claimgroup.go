@@ -146,9 +146,9 @@ func (p *planner) requestGroups(due []*plannedJob, now time.Time) (requests []*g
 }
 
 // withGroup reports whether the job, which is to be claimed with mark, is claimed by one replica for all. It is not for what this replica knows better:
-// a manual run, a job that it has just run and that is due once more, and one that it has claimed with that mark, or a later one, before.
+// a manual run, whose mark is 0, a job that it has just run and that is due once more, and one that it has claimed with that mark, or a later one, before.
 func (j *plannedJob) withGroup(mark int64) bool {
-	return j.group != nil && !j.triggered() && !j.behind && mark > j.claimed
+	return j.group != nil && !j.behind && mark > j.claimed
 }
 
 // claim returns the claim of the group's name for a scheduled time. Claims for the same time have the same holder.

@@ -50,7 +50,7 @@ func TestResumedByAClockThatIsAhead(t *testing.T) {
 		var r recorder
 		begin := time.Now()
 		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Missed: soloist.MissedAll, Do: r.do}
-		start(t, a, job)
+		stop := start(t, a, job)
 		time.Sleep(30 * time.Second)
 		if err := b.Admin().Pause(background, "tick", "a test"); err != nil {
 			t.Fatal(err)
@@ -60,6 +60,10 @@ func TestResumedByAClockThatIsAhead(t *testing.T) {
 		leave(t, s, "controls", "")
 		time.Sleep(2 * time.Minute)
 		check(t, "scheduled", r.scheduled(begin), []time.Duration{3 * time.Minute, 4 * time.Minute})
+		stop()
+		start(t, b, job) // which counts from when it was written, and not from when it reads it
+		time.Sleep(time.Minute)
+		check(t, "the next", r.scheduled(begin)[2:], []time.Duration{5 * time.Minute})
 	})
 }
 

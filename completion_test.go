@@ -146,16 +146,18 @@ func TestCompletionOfARunIsCommittedOnce(t *testing.T) {
 		manual  bool
 		atLeast time.Duration
 		again   bool // the function tries again by itself; else it fails and is retried
+		once    bool // the schedule is one time, later
 	}{
-		"taken over":                    {soloist.CrashTakeOver, false, 0, true},
-		"taken over, retried":           {soloist.CrashTakeOver, false, 0, false},
-		"given up":                      {soloist.CrashGiveUp, false, 0, true},
-		"given up, retried":             {soloist.CrashGiveUp, false, 0, false},
-		"given up, spaced":              {soloist.CrashGiveUp, false, 90 * time.Minute, true},
-		"manual":                        {soloist.CrashTakeOver, true, 0, true},
-		"manual, retried":               {soloist.CrashTakeOver, true, 0, false},
-		"manual that is given up":       {soloist.CrashGiveUp, true, 0, true},
-		"manual that is given up later": {soloist.CrashGiveUp, true, 0, false},
+		"taken over":                    {soloist.CrashTakeOver, false, 0, true, false},
+		"taken over, retried":           {soloist.CrashTakeOver, false, 0, false, false},
+		"given up":                      {soloist.CrashGiveUp, false, 0, true, false},
+		"given up, retried":             {soloist.CrashGiveUp, false, 0, false, false},
+		"given up, spaced":              {soloist.CrashGiveUp, false, 90 * time.Minute, true, false},
+		"manual":                        {soloist.CrashTakeOver, true, 0, true, false},
+		"manual, retried":               {soloist.CrashTakeOver, true, 0, false, false},
+		"manual that is given up":       {soloist.CrashGiveUp, true, 0, true, false},
+		"manual that is given up later": {soloist.CrashGiveUp, true, 0, false, false},
+		"manual, before the only time":  {soloist.CrashTakeOver, true, 0, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			twoReplicas(t, func(t *testing.T, _ *soloisttest.Store, direct store.Store, a, b *soloist.Client) {
@@ -169,6 +171,9 @@ func TestCompletionOfARunIsCommittedOnce(t *testing.T) {
 					return err
 				}
 				job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Crash: test.crash, AtLeast: test.atLeast, Retry: soloist.Retry{Attempts: 3, Backoff: time.Second}}
+				if test.once {
+					job.Schedule = soloist.At(time.Now().Add(24 * time.Hour))
+				}
 				job.Do = func(_ context.Context, run soloist.Run) error {
 					runs++
 					err := try(run)
@@ -197,7 +202,7 @@ func TestCompletionOfARunIsCommittedOnce(t *testing.T) {
 				}
 				time.Sleep(time.Until(begin.Add(2*time.Hour + 30*time.Minute)))
 				synctest.Wait()
-				if want := map[bool]int{true: 3, false: 2}[test.manual]; test.atLeast == 0 && committed != want {
+				if want := map[bool]int{true: 3, false: 2}[test.manual]; test.atLeast == 0 && !test.once && committed != want {
 					t.Errorf("%d runs were committed after the next times; want %d: the schedule goes on", committed, want)
 				}
 			})
@@ -259,6 +264,28 @@ func TestFailedManualRunIsRecordedAfterAnOutage(t *testing.T) {
 		info, err := b.Admin().Job(background, "tick")
 		if err != nil || info.Manual || len(info.Runs) != 1 || info.Runs[0].Outcome != soloist.OutcomeFailed {
 			t.Errorf("%+v, %v; want one run that has failed", info, err)
+		}
+	})
+}
+
+// A manual run whose transaction was rolled back has failed, whatever the record had done before.
+func TestManualRunThatWasNotCommittedHasFailed(t *testing.T) {
+	twoReplicas(t, func(t *testing.T, _ *soloisttest.Store, _ store.Store, a, b *soloist.Client) {
+		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: func(_ context.Context, run soloist.Run) error {
+			run.Lease.Completion()
+			if run.Manual {
+				return errors.New("the transaction was rolled back")
+			}
+			return nil
+		}})
+		time.Sleep(90 * time.Minute)
+		if err := b.Admin().Trigger(background, "tick"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		info, err := b.Admin().Job(background, "tick")
+		if n := len(info.Runs); err != nil || n != 2 || !info.Runs[1].Manual || info.Runs[1].Outcome != soloist.OutcomeFailed {
+			t.Errorf("the history is %+v, %v; want a run, and a manual one that has failed", info.Runs, err)
 		}
 	})
 }

@@ -3,7 +3,11 @@ package soloist_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +20,12 @@ import (
 
 // What was asked of a job cannot be read: nobody knows whether it is paused, so it is not run, however the replica learns of it. Other jobs go on.
 func TestUnreadableControlIsNoLeaveToRun(t *testing.T) {
+	for _, state := range []string{"?????", `{"trigger":-1}`, `{"resumed":-1}`} {
+		t.Run(state, func(t *testing.T) { testUnreadableControl(t, state) })
+	}
+}
+
+func testUnreadableControl(t *testing.T, state string) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
 		var spoiled, good recorder
 		jobs := []soloist.Job{
@@ -31,7 +41,7 @@ func TestUnreadableControlIsNoLeaveToRun(t *testing.T) {
 		if err := a.Admin().Pause(background, "spoiled", "the books are open"); err != nil {
 			t.Fatal(err)
 		}
-		spoil(t, s, "control/spoiled", "?????")
+		spoil(t, s, "control/spoiled", state)
 		start(t, a, jobs...)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
@@ -96,4 +106,284 @@ func spoil(t *testing.T, s store.Store, name, state string) {
 	if err := errors.Join(append(errs, err)...); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A blind store does not show what was asked of jobs, as if those records were damaged, and notifies nobody.
+type blind struct {
+	*soloisttest.Store
+	to    string // what begins so, if it can be claimed
+	lists bool   // and in lists
+	on    atomic.Bool
+}
+
+func (s *blind) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	outs, err := s.Store.Acquire(ctx, claims)
+	for i, c := range claims {
+		if err == nil && s.on.Load() && s.to != "" && strings.HasPrefix(c.Name, s.to) {
+			outs[i] = store.Outcome{Err: errors.New("the record is damaged")}
+		}
+	}
+	return outs, err
+}
+
+func (s *blind) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	if s.on.Load() && s.lists && strings.HasPrefix(prefix, "control/") {
+		return func(yield func(store.Record, error) bool) { yield(store.Record{}, errors.New("the record is damaged")) }
+	}
+	return s.Store.List(ctx, prefix)
+}
+
+func (s *blind) Watch(context.Context, []string) (<-chan struct{}, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// A job that was paused does not run on a replica that cannot read that, whatever the reason, nor one of which nobody knows; and both go on when it can be read again.
+func TestWhatCannotBeReadIsNoLeaveToRun(t *testing.T) {
+	for name, test := range map[string]struct {
+		to    string
+		lists bool
+		log   string
+		all   bool // no job can run
+	}{
+		"whether anything has changed":  {"controls", true, "", false},
+		"what has changed":              {"", true, "", false},
+		"what was asked of the job":     {"control/tick", true, "not starting a job whose pause could not be read", false},
+		"what was asked of all jobs":    {"control-of-all", true, "not starting a job whose pause could not be read", true},
+		"what was asked, but in a list": {"control/tick", false, "", false},
+		"the job":                       {"job/tick", true, "claiming a job", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log strings.Builder
+				var paused, other recorder
+				s := &blind{Store: soloisttest.NewStore(), to: test.to, lists: test.lists}
+				admin := soloisttest.NewReplica(t, s.Share(), soloist.Config{}).Admin()
+				stop := start(t, soloisttest.NewReplica(t, s, soloist.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}),
+					soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Do: paused.do}, soloist.Job{Name: "tock", Schedule: soloist.Every(time.Minute), Do: other.do})
+				time.Sleep(90 * time.Second)
+				check(t, "runs before", len(paused.all())+len(other.all()), 2)
+				check(t, "a job is logged about", strings.Contains(log.String(), "level=WARN"), false)
+				s.on.Store(true)
+				must(t, admin.Pause(background, "tick", "a test"))
+				time.Sleep(3 * time.Minute)
+				synctest.Wait()
+				check(t, "runs in a pause", len(paused.all())-1, 0)
+				check(t, "runs of the other job", len(other.all())-1, map[bool]int{true: 0, false: 3}[test.all])
+				check(t, "it is logged", strings.Contains(log.String(), test.log), true)
+				s.on.Store(false)
+				must(t, admin.Resume(background, "tick"))
+				time.Sleep(2 * time.Minute)
+				stop()
+				check(t, "runs after it", len(paused.all())-1, 2)
+				if n := len(other.all()) - 1; n < 2 {
+					t.Errorf("the other job ran %d times", n)
+				}
+			})
+		})
+	}
+}
+
+// A slowWrite store takes its time to carry out what changes the commands to a job.
+type slowWrite struct{ *soloisttest.Store }
+
+func (s slowWrite) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	if strings.HasPrefix(releases[0].Name, "control/") {
+		time.Sleep(3 * time.Second)
+	}
+	return s.Store.Release(ctx, releases)
+}
+
+// A replica that comes while somebody pauses a job, and reads what was asked of it before that is written, does not run it in the pause.
+func TestReplicaThatComesDuringAChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		s := soloisttest.NewStore()
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Do: r.do}
+		start(t, soloisttest.NewReplica(t, s, soloist.Config{}), job)()
+		paused := make(chan error, 1)
+		go func() {
+			paused <- soloisttest.NewReplica(t, slowWrite{s.Share()}, soloist.Config{}).Admin().Pause(background, "tick", "a test")
+		}()
+		time.Sleep(time.Second)
+		start(t, soloisttest.NewReplica(t, s.Share(), soloist.Config{}), job)
+		time.Sleep(time.Second)
+		select {
+		case <-paused:
+			t.Fatal("the pause does not take its time")
+		default:
+		}
+		must(t, <-paused)
+		time.Sleep(5 * time.Minute)
+		check(t, "runs in a pause", len(r.all()), 0)
+	})
+}
+
+// A failsAt store fails one request.
+type failsAt struct {
+	*soloisttest.Store
+	left atomic.Int64 // requests before it
+}
+
+var errOnce = errors.New("the request that fails")
+
+func (s *failsAt) fails() bool { return s.left.Add(-1) == 0 }
+
+func (s *failsAt) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if s.fails() {
+		return nil, errOnce
+	}
+	return s.Store.Acquire(ctx, claims)
+}
+
+func (s *failsAt) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	if s.fails() {
+		return slices.Repeat([]error{errOnce}, len(releases)), nil
+	}
+	return s.Store.Release(ctx, releases)
+}
+
+// Whichever request of a change fails, the call says so, or else it was made: it is in effect, and in the list of actions.
+func TestChangeThatFailsIsAnError(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*soloist.Admin) error
+		action soloist.Action
+		runs   int // in the next minute
+	}{
+		"Pause":   {func(a *soloist.Admin) error { return a.Pause(background, "tick", "a test") }, soloist.Action{Verb: soloist.ActionPause, Reason: "a test"}, 0},
+		"Resume":  {func(a *soloist.Admin) error { return a.Resume(background, "tock") }, soloist.Action{Verb: soloist.ActionResume}, 2},
+		"Trigger": {func(a *soloist.Admin) error { return a.Trigger(background, "tick") }, soloist.Action{Verb: soloist.ActionTrigger}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			failed, succeeded := 0, false
+			for at := int64(1); !succeeded && at < 50; at++ {
+				synctest.Test(t, func(t *testing.T) {
+					var r recorder
+					s := &failsAt{Store: soloisttest.NewStore()}
+					a := soloisttest.NewReplica(t, s.Share(), soloist.Config{})
+					stop := start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Do: r.do}, soloist.Job{Name: "tock", Schedule: soloist.Every(time.Minute), Do: r.do})
+					must(t, a.Admin().Pause(background, "tock", "a test"))
+					admin := soloisttest.NewReplica(t, s, soloist.Config{Replica: "operator"}).Admin()
+					s.left.Store(at)
+					asked := time.Now().UTC()
+					err := test.change(admin)
+					succeeded = s.left.Load() > 0
+					if err != nil && !errors.Is(err, errOnce) {
+						t.Errorf("without request %d: %v", at, err)
+					}
+					if err != nil {
+						failed++
+						return
+					}
+					actions, err := collect(a.Admin().Actions(background))
+					if err != nil || len(actions) != 2 {
+						t.Fatalf("without request %d: actions %+v, %v", at, actions, err)
+					}
+					last := actions[1]
+					if last.Verb != test.action.Verb || last.Kind != soloist.KindJob || last.By != "operator" || last.Reason != test.action.Reason || last.At.Before(asked) {
+						t.Errorf("without request %d: the action is %+v", at, last)
+					}
+					if info, err := a.Admin().Job(background, "tick"); name == "Pause" && (err != nil || info.Paused == nil || info.Paused.By != "operator" || info.Paused.At.Before(asked) || info.Paused.Reason != "a test") {
+						t.Errorf("without request %d: paused %+v, %v", at, info.Paused, err)
+					}
+					time.Sleep(61 * time.Second)
+					stop()
+					check(t, "runs", len(r.all()), test.runs)
+				})
+			}
+			if failed < 3 || !succeeded {
+				t.Errorf("%d requests failed", failed)
+			}
+		})
+	}
+}
+
+// A readOnly store cannot release a name.
+type readOnly struct {
+	*soloisttest.Store
+	name string
+}
+
+func (s readOnly) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	if releases[0].Name == s.name {
+		return slices.Repeat([]error{errOnce}, len(releases)), nil
+	}
+	return s.Store.Release(ctx, releases)
+}
+
+// A change is an error also if it is its record, or the news of it, or the list of actions alone that cannot be written.
+func TestChangeThatCannotBeWrittenIsAnError(t *testing.T) {
+	for _, name := range []string{"control/tick", "controls", "actions"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := soloisttest.NewStore()
+			start(t, soloisttest.NewReplica(t, s.Share(), soloist.Config{}), soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Do: nothing})
+			err := soloisttest.NewReplica(t, readOnly{s, name}, soloist.Config{}).Admin().Pause(background, "tick", "a test")
+			if !errors.Is(err, errOnce) {
+				t.Errorf("without %q: %v", name, err)
+			}
+		})
+	}
+}
+
+// What is asked of a job that nobody has, or of a name that is none, is an error, and leaves nothing behind.
+func TestNobodyIsAskedForNoJob(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		for what, change := range map[string]func(*soloist.Admin, string) error{
+			"Pause":   func(a *soloist.Admin, job string) error { return a.Pause(background, job, "a test") },
+			"Resume":  func(a *soloist.Admin, job string) error { return a.Resume(background, job) },
+			"Trigger": func(a *soloist.Admin, job string) error { return a.Trigger(background, job) },
+			"TriggerAndWait": func(a *soloist.Admin, job string) error {
+				_, err := a.TriggerAndWait(background, job)
+				return err
+			},
+		} {
+			if err := change(a.Admin(), "none"); !errors.Is(err, soloist.ErrNoJob) {
+				t.Errorf("%s of a job that nobody has: %v", what, err)
+			}
+			if err := change(a.Admin(), strings.Repeat("x", 1000)); err == nil {
+				t.Errorf("%s of a name that is none succeeds", what)
+			}
+		}
+		for r, err := range s.List(background, "control/") {
+			if err != nil || len(r.State) > 0 {
+				t.Errorf("left behind: %+v, %v", r, err)
+			}
+		}
+		if actions, err := collect(a.Admin().Actions(background)); err != nil || len(actions) != 0 {
+			t.Errorf("actions: %+v, %v", actions, err)
+		}
+	})
+}
+
+// A manual run that is asked for while another one is under way comes after that. Before it has begun, asking again has no effect.
+func TestManualRunBesideAnother(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		var r recorder
+		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: func(ctx context.Context, run soloist.Run) error {
+			defer time.Sleep(10 * time.Second)
+			return r.do(ctx, run)
+		}})
+		must(t, b.Admin().Trigger(background, "tick"))
+		time.Sleep(5 * time.Second)
+		check(t, "begun", len(r.all()), 1)
+		must(t, b.Admin().Trigger(background, "tick"))
+		must(t, b.Admin().Trigger(background, "tick"))
+		time.Sleep(time.Minute)
+		check(t, "begun", len(r.all()), 2)
+	})
+}
+
+// Where the store cannot notify, a manual run begins soon all the same.
+func TestManualRunWithoutNotifications(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		s := deaf{soloisttest.NewStore()}
+		c := soloisttest.NewReplica(t, s, soloist.Config{})
+		start(t, c, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: r.do})
+		for i := range 5 {
+			time.Sleep(time.Minute)
+			must(t, c.Admin().Trigger(background, "tick"))
+			time.Sleep(2*2*time.Second + time.Second)
+			check(t, "manual runs", len(r.all()), i+1)
+		}
+	})
 }

@@ -135,7 +135,7 @@ func refusalFault(c store.Claim, err error) string {
 		return ""
 	case done == nil:
 		return "a DoneError that is nil"
-	case c.Mark == 0 || c.Mark > 0 && done.Record.Mark < c.Mark:
+	case c.Mark == 0 || done.Record.Mark < c.Mark:
 		return fmt.Sprintf("done with mark %d, and the claim has mark %d", done.Record.Mark, c.Mark)
 	}
 	return recordFault(done.Record)

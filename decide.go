@@ -82,7 +82,7 @@ func (j *plannedJob) decide(g store.Grant, t trip) decision {
 			d.missed = j.missedBefore(d)
 		}
 		d.count(j, g, t, crashed)
-		d.announce = d.announce || d.manual == 0 && j.ambiguous(d, g, sinceThere, t)
+		d.announce = d.announce || j.ambiguous(d, g, sinceThere, t)
 	}
 	j.timely.refused, j.timely.mark = true, g.Mark // until the record shows the run, or another
 	return d
@@ -142,7 +142,7 @@ func (j *plannedJob) pickRun(state *jobState, g store.Grant, t trip, died bool) 
 		earliest, latest := t.granted(g.ExpiredAge)
 		run = j.lastRun(*state, j.asRecorded(*state).due(lookBack(earliest, latest, g.ExpiredAge)))
 		// It had left out what this replica has claimed in time, if that is older.
-		leftOut := !inTime.IsZero() && inTime.Before(run.scheduled) && run.manual == 0 && run.key() != state.Pending
+		leftOut := !inTime.IsZero() && inTime.Before(run.scheduled) && run.key() != state.Pending
 		switch {
 		case leftOut:
 			j.putOff(state, run, g, t)
@@ -152,7 +152,7 @@ func (j *plannedJob) pickRun(state *jobState, g store.Grant, t trip, died bool) 
 		}
 	}
 	run = j.nextRun(*state, j.dueNow(asOf{due: t.asked, missed: t.answered})) // of what is due since it was asked nobody has asked whether it may run
-	return run, died && j.timely.refused && run.manual == 0 && run.scheduled.Equal(inTime)
+	return run, died && j.timely.refused && run.key() == inTime.UnixMilli()
 }
 
 // asRecorded returns the job as the holder before knew it, which may have known it for a shorter time than this replica: as long as the record says.

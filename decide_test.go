@@ -277,6 +277,28 @@ func (s *refusesFirst) Release(ctx context.Context, releases []store.Release) ([
 	return s.Store.Release(ctx, releases)
 }
 
+// A job whose record could not be made is known to the fleet since it was known to the first replica that ran it, if only by hand: what was due after that is missed, and run.
+func TestJobIsKnownSinceBeforeItsRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		begin := time.Now()
+		one := soloisttest.NewStore()
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), TTL: 6 * time.Second, Missed: soloist.MissedAll, Do: r.do}
+		a := soloisttest.NewReplica(t, &refusesFirst{Store: one}, soloist.Config{})
+		stop := start(t, a, job)
+		time.Sleep(10 * time.Second)
+		if err := a.Admin().Trigger(background, "tick"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Second)
+		stop()
+		time.Sleep(50 * time.Second)
+		start(t, soloisttest.NewReplica(t, one.Share(), soloist.Config{}), job)
+		time.Sleep(10 * time.Second)
+		check(t, "scheduled", r.scheduled(begin), []time.Duration{10 * time.Second, time.Minute})
+	})
+}
+
 // A manual run that was cut off is taken over, and its crash counts as an attempt.
 func TestManualRunIsTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -286,6 +308,8 @@ func TestManualRunIsTakenOver(t *testing.T) {
 		mortal, other := dyingRun(soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), TTL: 20 * time.Second}, &r, one)
 		start(t, soloisttest.NewReplica(t, one, soloist.Config{}), mortal)
 		operator := soloisttest.NewReplica(t, two, soloist.Config{})
+		time.Sleep(time.Second)
+		asked := time.Now()
 		if err := operator.Admin().Trigger(background, "tick"); err != nil {
 			t.Fatal(err)
 		}
@@ -294,6 +318,11 @@ func TestManualRunIsTakenOver(t *testing.T) {
 		time.Sleep(time.Minute)
 		if len(r.all()) != 2 || !r.all()[1].Manual || r.all()[1].Attempt != 2 {
 			t.Fatalf("runs: %+v; want the manual run, and its second attempt", r.all())
+		}
+		for _, run := range r.all() {
+			if !run.ScheduledAt.Equal(asked) {
+				t.Errorf("a manual run is of %v; want %v, when it was asked for", run.ScheduledAt, asked)
+			}
 		}
 		info, err := operator.Admin().Job(background, "tick")
 		if err != nil || len(info.Runs) != 2 || info.Runs[0].Outcome != soloist.OutcomeAbandoned || !info.Runs[0].Manual || info.Runs[1].Outcome != soloist.OutcomeOK {

@@ -170,7 +170,17 @@ func TestASweepKeepsWhatWasInterrupted(t *testing.T) {
 }
 
 // lostControls loses the record that every replica watches when a control is about to be written, so that they read the controls before.
-type lostControls struct{ *soloisttest.Store }
+type lostControls struct {
+	*soloisttest.Store
+	forGood, lost bool // the record cannot be had again
+}
+
+func (s *lostControls) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if s.forGood && s.lost && claims[0].Name == "controls" {
+		return nil, errOnce
+	}
+	return s.Store.Acquire(ctx, claims)
+}
 
 func (s *lostControls) Release(ctx context.Context, releases []store.Release) ([]error, error) {
 	if strings.HasPrefix(releases[0].Name, "control/") {
@@ -185,6 +195,7 @@ func (s *lostControls) Release(ctx context.Context, releases []store.Release) ([
 				return nil, err
 			}
 		}
+		s.lost = true
 		time.Sleep(6 * time.Second)
 	}
 	return s.Store.Release(ctx, releases)
@@ -254,16 +265,32 @@ func TestControlsThatWereLostAreAnnouncedAgain(t *testing.T) {
 		begin := time.Now()
 		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(5 * time.Second), Do: r.do})
 		time.Sleep(time.Second)
-		operator := soloisttest.NewReplica(t, &lostControls{s.Share()}, soloist.Config{RequestTimeout: 30 * time.Second})
+		operator := soloisttest.NewReplica(t, &lostControls{Store: s.Share()}, soloist.Config{RequestTimeout: 30 * time.Second})
 		if err := operator.Admin().Pause(background, "tick", "a test"); err != nil {
 			t.Fatal(err)
 		}
 		paused := time.Since(begin)
+		for r, err := range s.List(background, "controls") {
+			if err != nil || !r.Free() {
+				t.Errorf("the announcement lasts longer than the change: %+v, %v", r, err)
+			}
+		}
 		time.Sleep(time.Minute)
 		for _, at := range r.scheduled(begin) {
 			if at > paused {
 				t.Errorf("%v was run, though the job was paused at %v", at, paused)
 			}
+		}
+	})
+}
+
+// Who cannot announce a change again that was lost learns that: replicas may not know of it.
+func TestChangeThatCannotBeAnnouncedAgainIsAnError(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Do: nothing})
+		operator := soloisttest.NewReplica(t, &lostControls{Store: s.Share(), forGood: true}, soloist.Config{RequestTimeout: 30 * time.Second})
+		if err := operator.Admin().Pause(background, "tick", "a test"); !errors.Is(err, errOnce) {
+			t.Errorf("got: %v", err)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package soloist
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +39,7 @@ type known struct {
 	paused  bool
 	resumed time.Duration
 	trigger int64         // manual runs asked for
+	undated bool          // and nobody knows when
 	served  int64         // and done
 	claimed time.Duration // a claim that was refused because another had the job
 	until   time.Duration // the end of the lease that is in the way
@@ -65,7 +67,7 @@ func (k known) planner(t *testing.T) (*planner, *plannedJob) {
 	if k.resumed > 0 {
 		j.asked.Resumed = ms(k.resumed)
 	}
-	if j.asked.Trigger = k.trigger; k.trigger > 0 {
+	if j.asked.Trigger = k.trigger; k.trigger > 0 && !k.undated {
 		j.asked.At = after(30 * second)
 	}
 	if k.claimed > 0 {
@@ -174,7 +176,7 @@ func TestWhatAGrantLeadsTo(t *testing.T) {
 		recorded  time.Duration // the mark of the record, if this replica does not know it yet
 		state     *jobState     // of the record; none if nil
 		want      string        // "TIME" or "manual N", then "attempt N", "announced", "given up"; "" for nothing
-		history   string        // the outcomes that the state tells
+		history   string        // what the state tells of runs before
 	}{
 		{rule: "what is due is run", asked: minute, want: "1m0s attempt 1 announced"},
 		{rule: "what is due is run, without a word before it when no successor could mistake it", known: known{mark: minute}, state: &jobState{Since: ms(0)}, asked: 2*minute + 3*second, want: "2m0s attempt 1"},
@@ -198,29 +200,43 @@ func TestWhatAGrantLeadsTo(t *testing.T) {
 		{rule: "a failed attempt counts when the run is interrupted after it", known: known{mark: minute}, state: abandonedRun(2*minute, 2), asked: 2*minute + 50*second, want: "2m0s attempt 3 announced"},
 		{rule: "a run that was interrupted before a pause ended is dropped", known: known{mark: minute, resumed: 2*minute + 30*second}, state: abandonedRun(2*minute, 1), asked: 2*minute + 50*second},
 
-		{rule: "the run of a dead holder is found as of its grant, although it would be missed now", known: known{mark: minute}, asked: 2*minute + 35*second, abandoned: 32 * second, want: "2m0s attempt 2 announced", history: "abandoned"},
-		{rule: "the run of a dead holder whose clock was ahead is found", known: known{mark: minute}, asked: 2*minute + 29*second, abandoned: 30 * second, want: "2m0s attempt 2 announced", history: "abandoned"},
-		{rule: "the run of a dead holder whose clock was behind is found", known: known{mark: minute}, asked: 2*minute + 46*second, abandoned: 30 * second, want: "2m0s attempt 2 announced", history: "abandoned"},
-		{rule: "the run of a dead holder is found by a request that took long, granted at its end", known: known{mark: minute}, asked: 2*minute + 36*second, slow: 6 * second, abandoned: 41 * second, want: "2m0s attempt 2 announced", history: "abandoned"},
-		{rule: "the run of a dead holder is found by a request that took long, granted at its beginning", known: known{mark: minute}, asked: 2*minute + 36*second, slow: 6 * second, abandoned: 20 * second, want: "2m0s attempt 2 announced", history: "abandoned"},
+		{rule: "the run of a dead holder is found as of its grant, although it would be missed now", known: known{mark: minute}, asked: 2*minute + 35*second, abandoned: 32 * second, want: "2m0s attempt 2 announced", history: "2m0s attempt 1 abandoned from 2m3.001s to 2m35.001s"},
+		{rule: "the run of a dead holder whose clock was ahead is found", known: known{mark: minute}, asked: 2*minute + 29*second, abandoned: 30 * second, want: "2m0s attempt 2 announced", history: "2m0s attempt 1 abandoned from 1m59.001s to 2m29.001s"},
+		{rule: "the run of a dead holder whose clock was behind is found", known: known{mark: minute}, asked: 2*minute + 46*second, abandoned: 30 * second, want: "2m0s attempt 2 announced", history: "2m0s attempt 1 abandoned from 2m16.001s to 2m46.001s"},
+		{rule: "the run of a dead holder is found by a request that took long, granted at its end", known: known{mark: minute}, asked: 2*minute + 36*second, slow: 6 * second, abandoned: 41 * second, want: "2m0s attempt 2 announced", history: "2m0s attempt 1 abandoned from 2m1s to 2m42s"},
+		{rule: "the run of a dead holder is found by a request that took long, granted at its beginning", known: known{mark: minute}, asked: 2*minute + 36*second, slow: 6 * second, abandoned: 20 * second, want: "2m0s attempt 2 announced", history: "2m0s attempt 1 abandoned from 2m22s to 2m42s"},
 		{rule: "the death of a holder that had nothing to run is no crash of what is due now", known: known{mark: minute}, asked: 2*minute + 5*second, abandoned: 30 * second, want: "2m0s attempt 1"},
-		{rule: "the attempts that the dead holder had recorded count", known: known{mark: minute}, state: abandonedRun(2*minute, 1), asked: 2*minute + 35*second, abandoned: 32 * second, want: "2m0s attempt 3 announced", history: "abandoned"},
-		{rule: "a crash that uses up the attempts ends the run", known: known{mark: minute, attempts: 2}, state: abandonedRun(2*minute, 1), asked: 2*minute + 35*second, abandoned: 32 * second, want: "2m0s attempt 3 announced given up", history: "abandoned"},
-		{rule: "a manual run whose holder died is taken over under its number", known: known{mark: minute, trigger: 2, served: 0}, state: &jobState{Pending: -1}, asked: minute + 40*second, abandoned: 30 * second, want: "manual 1 attempt 2 announced", history: "abandoned"},
-		{rule: "a time that this replica claimed within Grace, before its holder died, is a crash of that run", known: known{mark: minute, claimed: 2*minute + second}, asked: 2*minute + 40*second, abandoned: 39 * second, want: "2m0s attempt 2 announced", history: "abandoned"},
-		{rule: "an older time that this replica claimed within Grace comes before the run of the dead holder, whose crash is told", known: known{mark: minute, claimed: 2*minute + second}, asked: 3*minute + 40*second, abandoned: 35 * second, want: "2m0s attempt 1 announced", history: "abandoned"},
+		{rule: "the attempts that the dead holder had recorded count", known: known{mark: minute}, state: abandonedRun(2*minute, 1), asked: 2*minute + 35*second, abandoned: 32 * second, want: "2m0s attempt 3 announced", history: "2m0s attempt 2 abandoned from 2m3.001s to 2m35.001s"},
+		{rule: "a crash that uses up the attempts ends the run", known: known{mark: minute, attempts: 2}, state: abandonedRun(2*minute, 1), asked: 2*minute + 35*second, abandoned: 32 * second, want: "2m0s attempt 3 announced given up", history: "2m0s attempt 2 abandoned from 2m3.001s to 2m35.001s"},
+		{rule: "a manual run whose holder died is taken over under its number", known: known{mark: minute, trigger: 2, served: 0}, state: &jobState{Pending: -1}, asked: minute + 40*second, abandoned: 30 * second, want: "manual 1 attempt 2 announced", history: "manual 30s attempt 1 abandoned from 1m10.001s to 1m40.001s"},
+		{rule: "a time that this replica claimed within Grace, before its holder died, is a crash of that run", known: known{mark: minute, claimed: 2*minute + second}, asked: 2*minute + 40*second, abandoned: 39 * second, want: "2m0s attempt 2 announced", history: "2m0s attempt 1 abandoned from 2m1.001s to 2m40.001s"},
+		{rule: "an older time that this replica claimed within Grace comes before the run of the dead holder, whose crash is told", known: known{mark: minute, claimed: 2*minute + second}, asked: 3*minute + 40*second, abandoned: 35 * second, want: "2m0s attempt 1 announced", history: "3m0s attempt 1 abandoned from 3m5.001s to 3m40.001s"},
 		{rule: "a time that this replica claimed within Grace is missed if a run has been recorded since, were it the first of the job", known: known{claimed: 2*minute + second}, recorded: minute, asked: 2*minute + 40*second},
 
 		{rule: "with CrashGiveUp every run is announced", known: known{mark: minute, crash: CrashGiveUp}, state: &jobState{Since: ms(0)}, asked: 2*minute + 3*second, want: "2m0s attempt 1 announced"},
-		{rule: "with CrashGiveUp a run that had begun is not run again", known: known{mark: 2 * minute, crash: CrashGiveUp}, state: abandonedRun(2*minute, 0), asked: 2*minute + 35*second, abandoned: 32 * second, history: "abandoned"},
-		{rule: "with CrashGiveUp a manual run that had begun is not run again", known: known{mark: minute, crash: CrashGiveUp, trigger: 1}, state: &jobState{Pending: -1}, asked: minute + 40*second, abandoned: 30 * second, history: "abandoned"},
+		{rule: "with CrashGiveUp a run that had begun is not run again", known: known{mark: 2 * minute, crash: CrashGiveUp}, state: abandonedRun(2*minute, 0), asked: 2*minute + 35*second, abandoned: 32 * second, history: "2m0s attempt 1 abandoned from 2m3.001s to 2m35.001s"},
+		{rule: "with CrashGiveUp a manual run that had begun is not run again", known: known{mark: minute, crash: CrashGiveUp, trigger: 1}, state: &jobState{Pending: -1}, asked: minute + 40*second, abandoned: 30 * second, history: "manual 30s attempt 1 abandoned from 1m10.001s to 1m40.001s"},
 
 		{rule: "a claim that was given back keeps its time from being missed", known: known{mark: minute}, state: &jobState{Claimed: ms(2 * minute)}, asked: 2*minute + 40*second, want: "2m0s attempt 1 announced"},
 		{rule: "what had been missed when a claim was made that was given back stays missed", known: known{schedule: Every(10 * second), mark: minute}, state: &jobState{Claimed: ms(80 * second), Asked: ms(88 * second)}, asked: 110 * second, want: "1m20s attempt 1 announced"},
 		{rule: "what was not missed when a claim was made that was given back is run, oldest first", known: known{schedule: Every(10 * second), mark: minute}, state: &jobState{Claimed: ms(80 * second), Asked: ms(84 * second)}, asked: 110 * second, want: "1m10s attempt 1 announced"},
 		{rule: "a claim that was given back, and for which nothing was due, keeps no other claim's time", known: known{mark: minute, claimed: 2*minute + second}, state: &jobState{Claimed: ms(minute) + 1}, asked: 2*minute + 40*second, want: "2m0s attempt 1 announced"},
 		{rule: "with a fixed delay the death of a holder that had nothing to run is no crash, whatever this replica has claimed", known: known{schedule: Delay(10 * second), mark: minute, ended: minute, claimed: 71 * second}, asked: 100 * second, abandoned: 35 * second, want: "1m10s attempt 1"},
-		{rule: "with a fixed delay a holder that died counts as a crash", known: known{schedule: Delay(10 * second), mark: minute, ended: minute}, asked: minute + 50*second, abandoned: 30 * second, want: "1m10s attempt 2 announced", history: "abandoned"},
+		{rule: "with a fixed delay a holder that died counts as a crash", known: known{schedule: Delay(10 * second), mark: minute, ended: minute}, asked: minute + 50*second, abandoned: 30 * second, want: "1m10s attempt 2 announced", history: "1m10s attempt 1 abandoned from 1m20.001s to 1m50.001s"},
+
+		{rule: "a time that is not due yet is not the run of a dead holder, though its lease was shorter than clocks may differ", known: known{mark: minute}, asked: 2*minute - 500*time.Millisecond, abandoned: 600 * time.Millisecond},
+		{rule: "the death of a holder that had nothing to run is no crash of what fell due after a pause, though a claim before that pause was refused", known: known{mark: minute, resumed: 2*minute + 30*second, claimed: 2*minute + second}, asked: 3*minute + 5*second, abandoned: 30 * second, want: "3m0s attempt 1"},
+		{rule: "the run that the dead holder had announced is taken over before an older time that this replica claimed within Grace", known: known{mark: minute, claimed: 2*minute + second}, state: abandonedRun(3*minute, 1), asked: 3*minute + 40*second, abandoned: 35 * second, want: "3m0s attempt 3 announced", history: "3m0s attempt 2 abandoned from 3m5.001s to 3m40.001s"},
+		{rule: "a time that this replica claimed within Grace, and that others would miss, is announced", known: known{mark: minute, claimed: 2*minute + second}, state: &jobState{Since: ms(0)}, asked: 2*minute + 17*second, want: "2m0s attempt 1 announced"},
+		{rule: "what the record has lost, and this replica has seen done, is not run again", known: known{mark: 2 * minute}, recorded: minute, asked: 2*minute + 5*second},
+		{rule: "nor is a run that the record still shows as interrupted", known: known{mark: 2 * minute}, recorded: minute, state: abandonedRun(2*minute, 1), asked: 2*minute + 5*second},
+		{rule: "a run that was interrupted is dropped by a pause that ended at its time", known: known{mark: minute, resumed: 2 * minute}, state: abandonedRun(2*minute, 1), asked: 2*minute + 5*second},
+		{rule: "a manual run of which nobody knows when it was asked for is run", known: known{mark: minute, trigger: 1, undated: true}, asked: minute + 30*second, want: "manual 1 attempt 1 announced"},
+		{rule: "a job that is due once needs no announcement", known: known{schedule: At(after(minute))}, asked: minute + 3*second, want: "1m0s attempt 1"},
+		{rule: "nor does a fixed delay", known: known{schedule: Delay(10 * second)}, asked: second, want: "0s attempt 1"},
+		{rule: "the first run of a fixed delay is found when its holder died", known: known{schedule: Delay(10 * second)}, asked: 40 * second, abandoned: 30 * second, want: "0s attempt 2 announced", history: "0s attempt 1 abandoned from 10.001s to 40.001s"},
+		{rule: "with CrashGiveUp a run that its dead holder had not announced had not begun: no attempt is used up", known: known{mark: minute, crash: CrashGiveUp, attempts: 1}, asked: 2*minute + 35*second, abandoned: 32 * second, want: "2m0s attempt 1 announced"},
+		{rule: "a claim that was given back keeps no time from being run that this replica claimed before", known: known{mark: minute, claimed: 2*minute + second}, state: &jobState{Claimed: ms(3 * minute), Asked: ms(3*minute + 2*second)}, asked: 3*minute + 40*second, want: "2m0s attempt 1 announced"},
 	} {
 		t.Run(row.rule, func(t *testing.T) {
 			p, job := row.planner(t)
@@ -232,17 +248,16 @@ func TestWhatAGrantLeadsTo(t *testing.T) {
 				g.State = row.state.json()
 			}
 			asked := after(row.asked)
-			s := p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{asked, asked.Add(max(row.slow, time.Millisecond))}, out: store.Outcome{Grant: g}})
+			told := job.asked
+			job.asked = control{}
+			req := p.request([]*plannedJob{job}, asked)[0]
+			req.claims, job.asked = true, told // what people ask is learned with the answer
+			s := p.answer(req, answer{trip: trip{asked, asked.Add(max(row.slow, time.Millisecond))}, out: store.Outcome{Grant: g}})
 			if !s.granted {
 				t.Fatal("it does not take the grant")
 			}
-			d := s.run
-			check(t, "run", d.text(), row.want)
-			var outcomes []string
-			for _, r := range d.state.Runs {
-				outcomes = append(outcomes, r.Outcome)
-			}
-			check(t, "history", strings.Join(outcomes, " "), row.history)
+			check(t, "run", s.run.text(), row.want)
+			check(t, "history", historyText(s.run.state.Runs), row.history)
 		})
 	}
 }
@@ -302,6 +317,19 @@ func TestTheRunOfADeadHolderComesAfterAnOlderTime(t *testing.T) {
 			}
 		})
 	}
+}
+
+// historyText returns what a history tells.
+func historyText(runs []RunRecord) string {
+	var text []string
+	for _, r := range runs {
+		attempt := fmt.Sprint(r.ScheduledAt.Sub(epoch), " attempt ", r.Attempt)
+		if r.Manual {
+			attempt = "manual " + attempt
+		}
+		text = append(text, fmt.Sprintf("%s %s from %v to %v", attempt, r.Outcome, r.StartedAt.Sub(epoch), r.EndedAt.Sub(epoch)))
+	}
+	return strings.Join(text, ", ")
 }
 
 func (d decision) text() string {
@@ -419,16 +447,19 @@ func TestJobThatLingersIsInNoGroupWithoutAClock(t *testing.T) {
 // The history names the replica that died if its lease was seen, however short leases are.
 func TestWhoDied(t *testing.T) {
 	for name, row := range map[string]struct {
-		age, expired time.Duration // of the lease that was seen when the job was claimed first, and of that whose holder died, 1.9 s later
+		age, expired time.Duration // of the lease that was seen when the job was claimed first, and of that whose holder died, when it was claimed again
 		slow         time.Duration // how long the second claim took
+		later        time.Duration // than the first
 		replica      string
 	}{
-		"it was seen":                                 {0, 1900 * time.Millisecond, 0, "r1"},
-		"it was seen when it was old":                 {time.Hour, time.Hour + 1900*time.Millisecond, 0, "r1"},
-		"clocks drift":                                {0, 1700 * time.Millisecond, 0, "r1"},
-		"another was granted after the one seen":      {0, 900 * time.Millisecond, 0, ""},
-		"it was granted before the one seen":          {0, 2900 * time.Millisecond, 0, ""},
-		"nobody knows when, for the answer took long": {0, 900 * time.Millisecond, second, "r1"},
+		"it was seen":                                 {0, 1900 * time.Millisecond, 0, 1900 * time.Millisecond, "r1"},
+		"it was seen when it was old":                 {time.Hour, time.Hour + 1900*time.Millisecond, 0, 1900 * time.Millisecond, "r1"},
+		"clocks drift":                                {0, 1700 * time.Millisecond, 0, 1900 * time.Millisecond, "r1"},
+		"another was granted after the one seen":      {0, 900 * time.Millisecond, 0, 1900 * time.Millisecond, ""},
+		"it was granted before the one seen":          {0, 2900 * time.Millisecond, 0, 1900 * time.Millisecond, ""},
+		"nobody knows when, for the answer took long": {0, 900 * time.Millisecond, second, 1900 * time.Millisecond, "r1"},
+		"clocks drift for an hour":                    {0, time.Hour - 1900*time.Millisecond, 0, time.Hour, "r1"},
+		"another was granted, an hour ago":            {0, time.Hour - 2100*time.Millisecond, 0, time.Hour, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, job := known{mark: minute}.planner(t)
@@ -436,7 +467,7 @@ func TestWhoDied(t *testing.T) {
 			req := jobRequest{job: job, spec: job.jobSpec, claims: true}
 			held := &store.HeldError{Record: store.Record{Name: "job/tick", Holder: "r1#x-1", Token: 5, Mark: job.mark, Age: row.age, Left: second}}
 			p.answer(req, answer{trip: trip{at, at}, out: store.Outcome{Err: held}})
-			at = at.Add(1900 * time.Millisecond)
+			at = at.Add(row.later)
 			state := jobState{Pending: ms(2 * minute)}
 			g := store.Grant{Token: 9, Mark: job.mark, ExpiredAge: row.expired, State: state.json()}
 			runs := p.answer(req, answer{trip: trip{at.Add(-row.slow), at}, out: store.Outcome{Grant: g}}).run.state.Runs
@@ -528,6 +559,7 @@ func TestPatienceWithThoseThatClaimAGroup(t *testing.T) {
 		mine   int
 	}{{"x", 0}, {"y", 0}, {"", 0}, {"x", 0}, {"y", 0}, {"z", 0}, {"w", 2}} {
 		at := after(minute + time.Duration(i)*second)
+		p.joined(nil, at) // another job has come, and groups are made anew
 		requests, alone := p.requestGroups(p.due(at), at)
 		if len(requests) != 1 || len(alone) > 0 {
 			t.Fatalf("%d groups and %d jobs alone are claimed", len(requests), len(alone))
@@ -537,6 +569,209 @@ func TestPatienceWithThoseThatClaimAGroup(t *testing.T) {
 		if err != nil || len(mine) != row.mine {
 			t.Errorf("refused for the %d. time: claims %d jobs, want %d: %v", i+1, len(mine), row.mine, err)
 		}
+	}
+}
+
+// Jobs that are not due together are in no group, nor one that is about to go.
+func TestWhatIsInNoGroup(t *testing.T) {
+	for name, row := range map[string]struct {
+		job    Job
+		groups int
+	}{
+		"jobs of one schedule": {Job{Schedule: Every(minute)}, 1},
+		"fixed delays":         {Job{Schedule: Delay(minute)}, 0},
+		"jobs with a jitter":   {Job{Schedule: Every(minute), Jitter: second}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := testPlanner()
+			var jobs []*plannedJob
+			for i := range 3 {
+				row.job.Name, row.job.Do = fmt.Sprint(i), doNothing
+				jobs = append(jobs, p.with(t, row.job))
+			}
+			p.joined(jobs, epoch)
+			p.due(epoch)
+			if len(p.groups) != row.groups {
+				t.Errorf("%d groups, want %d", len(p.groups), row.groups)
+			}
+			jobs[0].phase = granted // so that it goes when its run has ended
+			p.remove(jobs[0])
+			p.due(epoch)
+			for _, g := range p.groups {
+				if slices.Contains(g.jobs, jobs[0]) {
+					t.Error("a job that is removed is in a group")
+				}
+			}
+		})
+	}
+}
+
+// A group's name is taken for as long as claiming takes, and for no longer than others of the group can wait for, or a lease lasts.
+func TestNameOfAGroupIsTakenForAsLongAsClaimingTakes(t *testing.T) {
+	for _, row := range []struct {
+		ttl, grace, request, want time.Duration
+	}{
+		{minute, 5 * minute, second, 2 * second},
+		{minute, 4 * second, second, second},
+		{1500 * time.Millisecond, 5 * minute, second, 1500 * time.Millisecond},
+		{minute, 2 * time.Millisecond, second, store.MinTTL},
+	} {
+		p := testPlanner()
+		p.limits.requestTimeout = row.request
+		var jobs []*plannedJob
+		for i, grace := range []time.Duration{row.grace, row.grace + minute} {
+			jobs = append(jobs, p.with(t, Job{Name: fmt.Sprint(i), Schedule: Every(minute), Do: doNothing, TTL: row.ttl, Grace: grace}))
+		}
+		p.joined(jobs, epoch)
+		at := after(minute)
+		groups, _ := p.requestGroups(p.due(at), at)
+		if len(groups) != 1 || groups[0].claim.TTL != row.want {
+			t.Errorf("with %+v: %+v", row, groups)
+		}
+	}
+}
+
+// Of jobs that are due each is claimed, with its group or alone: alone what is to be claimed for another time than the rest of its group, and what has not enough others.
+func TestEachJobThatIsDueIsClaimedOnce(t *testing.T) {
+	for name, row := range map[string]struct {
+		older    []string // these are to be claimed for an older time
+		away     []string // these are not due
+		together int
+	}{
+		"all together":               {nil, nil, 4},
+		"one for an older time":      {[]string{"b"}, nil, 3},
+		"one that is not due":        {nil, []string{"a"}, 3},
+		"too few that are due":       {nil, []string{"a", "c"}, 0},
+		"too few for the older time": {[]string{"a"}, []string{"c"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := testPlanner()
+			p.limits.from = 3
+			var jobs []*plannedJob
+			for _, name := range []string{"a", "b", "c", "d"} {
+				job := Job{Name: name, Schedule: Every(minute), Do: doNothing, Grace: 15 * second}
+				if slices.Contains(row.older, name) {
+					job.Grace = second
+				}
+				j := p.with(t, job)
+				if slices.Contains(row.older, name) {
+					j.timely = timelyClaim{at: after(minute), refused: true, mark: j.mark}
+				}
+				if slices.Contains(row.away, name) {
+					j.mark = ms(2 * minute)
+				}
+				jobs = append(jobs, j)
+			}
+			at := after(2*minute + 5*second)
+			p.joined(jobs, at)
+			groups, alone := p.requestGroups(p.due(at), at)
+			claimed := map[string]int{}
+			together := 0
+			for _, g := range groups {
+				together += len(g.jobs)
+				for _, j := range g.jobs {
+					claimed[j.job.Name]++
+				}
+			}
+			for _, j := range alone {
+				claimed[j.job.Name]++
+			}
+			for _, j := range jobs {
+				if want := map[bool]int{true: 0, false: 1}[slices.Contains(row.away, j.job.Name)]; claimed[j.job.Name] != want {
+					t.Errorf("%s is claimed %d times, want %d", j.job.Name, claimed[j.job.Name], want)
+				}
+			}
+			if together != row.together {
+				t.Errorf("%d jobs are claimed together, want %d", together, row.together)
+			}
+		})
+	}
+}
+
+// What is claimed once more for the same time is claimed alone: others of the group need not know that it is open.
+func TestWhatIsClaimedOnceMoreIsClaimedAlone(t *testing.T) {
+	p, jobs := pair(t)
+	at := after(minute)
+	groups, _ := p.requestGroups(p.due(at), at)
+	mine, err := p.answerGroup(groups[0], store.Outcome{Grant: store.Grant{Token: 1}}, at)
+	if err != nil || len(mine) != 2 {
+		t.Fatal(mine, err)
+	}
+	p.unanswered(p.request(mine, at), at)
+	for _, j := range jobs {
+		j.open = false
+	}
+	p.finishGroups(at)
+	at = p.wake().Add(second)
+	if groups, alone := p.requestGroups(p.due(at), at); len(groups) != 0 || len(alone) != 2 {
+		t.Errorf("%d groups and %d jobs alone are claimed, want both jobs alone", len(groups), len(alone))
+	}
+}
+
+// A group of which all is done is looked at again at its next time, and one whose claim has failed is soon.
+func TestGroupIsLookedAtAgain(t *testing.T) {
+	for name, row := range map[string]struct {
+		err   error
+		looks time.Duration
+	}{
+		"done":   {&store.DoneError{}, 2 * minute},
+		"held":   {&store.HeldError{Record: store.Record{Holder: "x", Left: 5 * second}}, minute + 5*second},
+		"failed": {errControl, minute + longestPause/3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, _ := pair(t)
+			at := after(minute)
+			groups, _ := p.requestGroups(p.due(at), at)
+			mine, err := p.answerGroup(groups[0], store.Outcome{Err: row.err}, at)
+			if (err != nil) != (name == "failed") || len(mine) > 0 {
+				t.Errorf("%d jobs are to be claimed, %v", len(mine), err)
+			}
+			if len(p.wakes) != 2 {
+				t.Fatalf("%d jobs are looked at again, want 2", len(p.wakes))
+			}
+			check(t, "looks again", fmt.Sprint(p.wake().Sub(epoch)), fmt.Sprint(row.looks))
+		})
+	}
+}
+
+// The one that has claimed a group keeps the others from looking for no longer than each of its jobs allows, and not at all if it does not know of one.
+func TestHowLongAGroupRests(t *testing.T) {
+	lingers := func(left time.Duration) store.Outcome {
+		return store.Outcome{Err: &store.HeldError{Record: store.Record{Token: 2, Left: left}}}
+	}
+	done := store.Outcome{Err: &store.DoneError{Record: store.Record{Token: 2, Mark: ms(minute)}}}
+	underWay := store.Outcome{Err: &store.DoneError{Record: store.Record{Token: 2, Mark: ms(minute), Holder: "x", Left: 5 * second}}}
+	for name, row := range map[string]struct {
+		a, b   store.Outcome
+		linger time.Duration
+		done   bool
+	}{
+		"the first is shorter":  {lingers(5 * second), lingers(9 * second), 5 * second, false},
+		"the second is shorter": {lingers(9 * second), lingers(5 * second), 5 * second, false},
+		"one was not answered":  {lingers(5 * second), store.Outcome{Err: store.ErrUnknown}, 0, false},
+		"all is done":           {done, done, 0, true},
+		"one is done, and its holder may die in a manual run": {done, underWay, 30 * second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, jobs := pair(t)
+			at := after(minute)
+			groups, _ := p.requestGroups(p.due(at), at)
+			mine, err := p.answerGroup(groups[0], store.Outcome{Grant: store.Grant{Token: 1}}, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, req := range p.request(mine, at) {
+				out := row.a
+				if req.job == jobs[1] {
+					out = row.b
+				}
+				p.answer(req, answer{trip: trip{at, at}, out: out})
+			}
+			releases := p.finishGroups(at)
+			if len(releases) != 1 || releases[0].Linger != row.linger || (releases[0].Mark > 0) != row.done {
+				t.Errorf("gives back %+v, want the name of the group to linger for %v, done %t", releases, row.linger, row.done)
+			}
+		})
 	}
 }
 
@@ -632,28 +867,118 @@ func TestUnansweredRequestCountsOnce(t *testing.T) {
 // Missed times are counted by the replica that leaves them out, and not again by one that takes its run over or tries it once more.
 func TestMissedTimesAreCountedOnce(t *testing.T) {
 	for name, row := range map[string]struct {
+		known
+		asked     time.Duration // just after 4m if 0
 		state     *jobState
 		abandoned time.Duration
+		want      string
 		missed    int
 	}{
-		"the first that runs a later one":  {nil, 0, 2},
-		"its successor, after its death":   {nil, 10 * second, 0},
-		"one that tries the run again":     {&jobState{Pending: ms(4 * minute), Attempts: 1}, 0, 0},
-		"one that takes over what it left": {&jobState{Pending: ms(4 * minute)}, 0, 0},
+		"the first that runs a later one":   {want: "4m0s", missed: 2},
+		"its successor, after its death":    {abandoned: 10 * second, want: "4m0s"},
+		"one that tries the run again":      {state: &jobState{Pending: ms(4 * minute), Attempts: 1}, want: "4m0s"},
+		"one that takes over what it left":  {state: &jobState{Pending: ms(4 * minute)}, want: "4m0s"},
+		"more than are counted":             {known: known{schedule: Every(second)}, asked: time.Hour, want: "59m45s", missed: mostMissed},
+		"a manual run, for none":            {known: known{trigger: 1}, asked: 5 * minute, want: "manual 1"},
+		"a run with a fixed delay, of none": {known: known{schedule: Delay(10 * second), ended: 4 * minute}, asked: 4*minute + 11*second, want: "4m10s"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, job := known{mark: minute}.planner(t)
+			row.mark = minute
+			p, job := row.planner(t)
 			at := after(4*minute + 11*second)
+			if row.asked > 0 {
+				at = after(row.asked)
+			}
 			g := store.Grant{Token: 7, Mark: job.mark, ExpiredAge: row.abandoned}
 			if row.state != nil {
 				g.State = row.state.json()
 			}
+			job.asked.At = at
 			d := p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{at, at}, out: store.Outcome{Grant: g}}).run
-			if d.missed != row.missed || !d.scheduled.Equal(after(4*minute)) {
-				t.Errorf("runs the time of %v and counts %d as missed, want 4m and %d", d.scheduled.Sub(epoch), d.missed, row.missed)
+			check(t, "runs", strings.Split(d.text(), " attempt")[0], row.want)
+			if d.missed != row.missed {
+				t.Errorf("%d times count as missed, want %d", d.missed, row.missed)
 			}
 		})
 	}
+}
+
+// A replica gives back what it was granted, because nobody could say whether the run may begin. The next one finds the run, although it would be missed by then,
+// and what befell it.
+func TestWhatIsGivenBackIsFound(t *testing.T) {
+	for _, row := range []struct {
+		rule string
+		known
+		state     *jobState     // of the record
+		abandoned time.Duration // when the lease before was granted, whose holder died; never if 0
+		want      string        // what the next replica does
+		history   string
+	}{
+		{rule: "a run is found", want: "2m0s attempt 1 announced"},
+		{rule: "a run that may be run once only has not begun", known: known{crash: CrashGiveUp}, want: "2m0s attempt 1 announced"},
+		{rule: "a run that was interrupted has its attempts", state: &jobState{Pending: ms(2 * minute), Attempts: 2}, want: "2m0s attempt 3 announced"},
+		{rule: "the crash of a run counts once", abandoned: 2*minute + second, want: "2m0s attempt 2 announced", history: "2m0s attempt 1 abandoned from 2m1s to 2m10s"},
+		{rule: "a manual run is found", known: known{trigger: 1}, want: "manual 1 attempt 1 announced"},
+		{rule: "a manual run that may be run once only has not begun", known: known{trigger: 1, crash: CrashGiveUp}, want: "manual 1 attempt 1 announced"},
+		{rule: "the crash of a manual run counts once", known: known{trigger: 1}, state: &jobState{Pending: -1}, abandoned: 2*minute + second, want: "manual 1 attempt 2 announced", history: "manual 30s attempt 1 abandoned from 2m1s to 2m10s"},
+		{rule: "the end of a run that may be run once only is told once", known: known{crash: CrashGiveUp, paused: true}, state: &jobState{Pending: ms(minute)}, abandoned: minute + second, history: "1m0s attempt 1 abandoned from 1m1s to 2m10s"},
+		{rule: "nothing is found where nothing is to be run", known: known{paused: true}},
+	} {
+		t.Run(row.rule, func(t *testing.T) {
+			row.mark = minute
+			at := after(2*minute + 10*second)
+			g := store.Grant{Token: 7, Mark: ms(minute), State: (&jobState{Since: ms(0)}).json()}
+			if row.state != nil {
+				g.State = row.state.json()
+			}
+			if row.abandoned > 0 {
+				g.ExpiredAge = at.Sub(after(row.abandoned))
+			}
+			for range 3 {
+				p, job := row.planner(t)
+				s := p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{at, at}, out: store.Outcome{Grant: g}, controls: errControl})
+				if !s.granted || !s.back {
+					t.Fatal("it does not give the job back")
+				}
+				if s.unused != nil {
+					g.State = s.unused
+				}
+				if s.unused != nil && row.want == "" && row.history == "" {
+					t.Error("it writes a record that has nothing to tell")
+				}
+				g.Token, g.ExpiredAge = g.Token+1, 0
+				at = at.Add(20 * second)
+			}
+			p, job := row.planner(t)
+			d := p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{at, at}, out: store.Outcome{Grant: g}}).run
+			check(t, "run", d.text(), row.want)
+			check(t, "history", historyText(d.state.Runs), row.history)
+		})
+	}
+}
+
+// A replica that was granted a job in time and could neither run it nor give it back runs it when it is granted it again, although it was not answered in between.
+func TestGrantThatWasOfNoUseIsRemembered(t *testing.T) {
+	p, job := known{mark: minute}.planner(t)
+	p.joined([]*plannedJob{job}, after(minute))
+	at := after(2 * minute)
+	claim := func(out store.Outcome) step {
+		t.Helper()
+		req := p.request(p.due(at), at)
+		if len(req) != 1 || !req[0].claims {
+			t.Fatalf("at %v it asks %+v, want a claim", at.Sub(epoch), req)
+		}
+		return p.answer(req[0], answer{trip: trip{at, at}, out: out})
+	}
+	g := store.Grant{Token: 7, Mark: job.mark}
+	claim(store.Outcome{Grant: g})
+	p.ended(ending{job: job, back: true}, at)
+	for range 3 {
+		at = p.wake()
+		claim(store.Outcome{Err: store.ErrUnknown})
+	}
+	at = at.Add(minute / 2)
+	check(t, "run", claim(store.Outcome{Grant: g}).run.text(), "2m0s attempt 1 announced")
 }
 
 // The history of a manual run that may be run once only, and whose replica died, tells when it was asked for.
