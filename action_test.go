@@ -33,3 +33,29 @@ func TestActionsAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// The list of actions has a hundred, if they fit.
+func TestTheNewestActionsAreKept(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: func(context.Context, soloist.Run) error { return nil }})
+		for i := range 130 {
+			if err := b.Admin().Pause(background, "tick", strconv.Itoa(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		actions, err := collect(b.Admin().Actions(background))
+		if err != nil || len(actions) != 100 || actions[0].Reason != "30" || actions[99].Reason != "129" {
+			t.Errorf("%d actions, %v; want those of 30 to 129", len(actions), err)
+		}
+		spoil(t, s, "actions", "?????")
+		if actions, err := collect(b.Admin().Actions(background)); err == nil || len(actions) > 0 {
+			t.Errorf("of a list that cannot be read: %+v, %v", actions, err)
+		}
+		if err := b.Admin().Resume(background, "tick"); err != nil {
+			t.Errorf("it keeps a job from being resumed: %v", err)
+		}
+		if actions, err := collect(b.Admin().Actions(background)); err != nil || len(actions) != 1 || actions[0].Verb != soloist.ActionResume {
+			t.Errorf("after that: %+v, %v", actions, err)
+		}
+	})
+}

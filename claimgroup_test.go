@@ -239,3 +239,21 @@ func TestJobsOfDifferentTTLsAreNoGroup(t *testing.T) {
 		dead.Load().Heal()
 	})
 }
+
+// When the store is away as a group is due, the group is claimed when it is back.
+func TestGroupIsClaimedAfterAnOutage(t *testing.T) {
+	const replicas, jobs = 2, 40
+	quick := func(*claimed, context.Context) error { return nil }
+	groups(t, replicas, jobs, quick, func(t *testing.T, all []*claimed, ran func(time.Duration) int) {
+		for _, s := range all {
+			s.Break(nil)
+		}
+		time.Sleep(20 * time.Second)
+		check(t, "runs in an outage", ran(time.Minute), 0)
+		for _, s := range all {
+			s.Heal()
+		}
+		time.Sleep(20 * time.Second)
+		check(t, "runs", ran(time.Minute), jobs)
+	})
+}

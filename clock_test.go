@@ -2,6 +2,8 @@ package soloist_test
 
 import (
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,5 +83,28 @@ func TestDelayAfterAnEndInTheFuture(t *testing.T) {
 		if began := r.began(); len(began) != 1 || began[0].Sub(begin) > 61*time.Second {
 			t.Errorf("begun at %v; want once, a minute after %v", began, begin)
 		}
+	})
+}
+
+// That a record is ahead of this replica's clock is logged once, and the job goes on when the clock has come that far. Nothing is logged of a job that is not.
+func TestRecordThatIsAheadIsLogged(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, _, _ *soloist.Client) {
+		var ahead, well recorder
+		var log strings.Builder
+		begin := time.Now()
+		outs, err := s.Acquire(background, []store.Claim{{Name: "job/ahead", Holder: "x", TTL: time.Second}})
+		if err != nil || outs[0].Err != nil {
+			t.Fatal(outs, err)
+		}
+		if _, err := s.Release(background, []store.Release{{Name: "job/ahead", Holder: "x", Token: outs[0].Grant.Token, Mark: begin.Add(10 * time.Minute).UnixMilli(), Retain: store.Forever}}); err != nil {
+			t.Fatal(err)
+		}
+		start(t, soloisttest.NewReplica(t, s, soloist.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}),
+			soloist.Job{Name: "ahead", Schedule: soloist.Every(time.Minute), Do: ahead.do}, soloist.Job{Name: "well", Schedule: soloist.Every(time.Minute), Do: well.do})
+		time.Sleep(12*time.Minute + time.Second)
+		check(t, "runs of the job", ahead.scheduled(begin), []time.Duration{11 * time.Minute, 12 * time.Minute})
+		check(t, "runs of the other", len(well.all()), 12)
+		check(t, "lines about it", strings.Count(log.String(), "a job's record is ahead of this replica's clock"), 1)
+		check(t, "warnings and errors", strings.Count(log.String(), "level=WARN")+strings.Count(log.String(), "level=ERROR"), 1)
 	})
 }

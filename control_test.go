@@ -387,3 +387,47 @@ func TestManualRunWithoutNotifications(t *testing.T) {
 		}
 	})
 }
+
+// Who waits for a manual run learns that the record in which it is to be found cannot be read, and waits for as long as the context lasts if nobody ends the run.
+func TestWaitingForAManualRunEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: func(ctx context.Context, _ soloist.Run) error { <-ctx.Done(); return ctx.Err() }})
+		ctx, cancel := context.WithTimeout(background, 5*time.Minute)
+		defer cancel()
+		before := s.Calls()
+		if _, err := b.Admin().TriggerAndWait(ctx, "tick"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a run that does not end: %v", err)
+		}
+		if calls := s.Calls() - before; calls > 1000 {
+			t.Errorf("%d requests in five minutes", calls)
+		}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := b.Admin().TriggerAndWait(background, "tick")
+			ended <- err
+		}()
+		time.Sleep(time.Minute)
+		info, err := a.Admin().Job(background, "tick")
+		if err != nil || info.Running == nil {
+			t.Fatal(info, err)
+		}
+		direct := s.Share()
+		s.Break(nil) // or else the replica that has the job mends the record
+		for r, err := range direct.List(background, "job/tick") {
+			must(t, err)
+			errs, err := direct.Release(background, []store.Release{{Name: r.Name, Holder: r.Holder, Token: r.Token, State: []byte("?????"), Retain: store.Forever}})
+			must(t, errors.Join(append(errs, err)...))
+		}
+		time.Sleep(2 * time.Second)
+		select {
+		case err := <-ended:
+			if err == nil || !strings.Contains(err.Error(), "not soloist's") {
+				t.Errorf("of a record that cannot be read: %v", err)
+			}
+		default:
+			t.Error("it waits for what cannot be found")
+		}
+		s.Heal()
+		time.Sleep(time.Minute)
+	})
+}

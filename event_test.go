@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -359,6 +360,33 @@ func TestALossThatTwoRequestsNotice(t *testing.T) {
 		lost, released := w.of(soloist.EventLost), w.of(soloist.EventReleased)
 		if len(lost) != 1 || len(released) != 1 || !released[0].Lost {
 			t.Errorf("lost: %+v; released: %+v; want one of each, and that the release knows of the loss", lost, released)
+		}
+	})
+}
+
+// A grant says under which token, and how long the request took; only who has called waits for it.
+func TestGrantsAreToldOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w witness
+		s := soloisttest.NewStore()
+		c := soloisttest.NewReplica(t, s, soloist.Config{Observe: w.observe})
+		var ran *soloist.Lease
+		start(t, c, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Do: func(_ context.Context, run soloist.Run) error {
+			ran = run.Lease
+			return nil
+		}})
+		time.Sleep(90 * time.Second)
+		s.Slow(50 * time.Millisecond)
+		lease := mustLock(t, c, "x")
+		granted := slices.DeleteFunc(w.of(soloist.EventGranted), func(e soloist.Event) bool { return e.Subject.Kind == "" }) // of the record of the replica
+		if len(granted) != 2 {
+			t.Fatalf("told of %+v", granted)
+		}
+		if e := granted[0]; e.Subject.Kind != soloist.KindJob || e.Token != ran.Token() || e.Waited != 0 {
+			t.Errorf("of the job it was told %+v", e)
+		}
+		if e := granted[1]; e.Subject.Name != "x" || e.Token != lease.Token() || e.Waited != 50*time.Millisecond || e.Duration != 50*time.Millisecond {
+			t.Errorf("of the lock it was told %+v", e)
 		}
 	})
 }

@@ -172,11 +172,12 @@ func TestASweepKeepsWhatWasInterrupted(t *testing.T) {
 // lostControls loses the record that every replica watches when a control is about to be written, so that they read the controls before.
 type lostControls struct {
 	*soloisttest.Store
-	forGood, lost bool // the record cannot be had again
+	forGood bool // the record cannot be had again
+	lost    atomic.Bool
 }
 
 func (s *lostControls) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
-	if s.forGood && s.lost && claims[0].Name == "controls" {
+	if s.forGood && s.lost.Load() && claims[0].Name == "controls" {
 		return nil, errOnce
 	}
 	return s.Store.Acquire(ctx, claims)
@@ -195,7 +196,7 @@ func (s *lostControls) Release(ctx context.Context, releases []store.Release) ([
 				return nil, err
 			}
 		}
-		s.lost = true
+		s.lost.Store(true)
 		time.Sleep(6 * time.Second)
 	}
 	return s.Store.Release(ctx, releases)

@@ -176,7 +176,7 @@ func TestWhatAGrantLeadsTo(t *testing.T) {
 		recorded  time.Duration // the mark of the record, if this replica does not know it yet
 		state     *jobState     // of the record; none if nil
 		want      string        // "TIME" or "manual N", then "attempt N", "announced", "given up"; "" for nothing
-		history   string        // what the state tells of runs before
+		history   string        // what the state has of runs before
 	}{
 		{rule: "what is due is run", asked: minute, want: "1m0s attempt 1 announced"},
 		{rule: "what is due is run, without a word before it when no successor could mistake it", known: known{mark: minute}, state: &jobState{Since: ms(0)}, asked: 2*minute + 3*second, want: "2m0s attempt 1"},
@@ -1054,5 +1054,16 @@ func TestRecordHasTheLatestGrace(t *testing.T) {
 		if s.describe(Job{Schedule: Every(time.Hour), Grace: grace}); s.grace() != grace {
 			t.Errorf("the record has a Grace of %v; want %v", s.grace(), grace)
 		}
+	}
+}
+
+// The run that somebody has asked for by hand is found in the history behind one of the schedule.
+func TestLastManualRun(t *testing.T) {
+	scheduled, manual := RunRecord{Token: 3, Outcome: OutcomeOK}, RunRecord{Token: 2, Manual: true, Outcome: OutcomeFailed}
+	if run, err := lastManual("tick", []RunRecord{{Token: 1, Manual: true}, manual, scheduled}); err != nil || run.Token != 2 {
+		t.Errorf("it is %+v, %v", run, err)
+	}
+	if run, err := lastManual("tick", []RunRecord{scheduled}); err == nil {
+		t.Errorf("in a history that shows none it is %+v", run)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -178,6 +179,19 @@ func TestWhatIsHeldIsListed(t *testing.T) {
 			} else {
 				same(info, l, soloist.KindPermit)
 			}
+		}
+	})
+}
+
+// Of many records that cannot be read an error names the first ten, and counts the others.
+func TestFaultsOfAListAreBounded(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		for i := range 13 {
+			leave(t, s, fmt.Sprintf("element/invoices/%02d", i), "garbage")
+		}
+		elements, err := collect(a.Admin().Elements(background, "invoices"))
+		if len(elements) != 13 || err == nil || !strings.Contains(err.Error(), `"00"`) || !strings.Contains(err.Error(), `"09"`) || strings.Contains(err.Error(), `"10"`) || !strings.Contains(err.Error(), "and 3 more") {
+			t.Errorf("%d elements, %v", len(elements), err)
 		}
 	})
 }
