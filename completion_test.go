@@ -3,6 +3,8 @@ package soloist_test
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -340,6 +342,124 @@ func TestWhatWasCommittedIsNotWrittenOverInDoubt(t *testing.T) {
 		info, err := b.Admin().Job(background, "tick")
 		if err != nil || info.Manual || len(info.Runs) != 1 || info.Runs[0].Outcome != soloist.OutcomeOK {
 			t.Errorf("%+v, %v; want one run that is done", info, err)
+		}
+	})
+}
+
+// A blind store cannot read the record of a job while it is blind. It takes all else.
+type blind struct {
+	*soloisttest.Store
+	is atomic.Bool
+}
+
+func (s *blind) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if s.is.Load() && len(claims) == 1 && claims[0].Mark < 0 && strings.HasPrefix(claims[0].Name, "job/") {
+		return nil, errors.New("not now")
+	}
+	return s.Store.Acquire(ctx, claims)
+}
+
+// A manual run that was committed, and of which its replica cannot learn that although it has its lease, is not written over before its next attempt: if the replica dies
+// in the pause, nobody runs it again.
+func TestWhatWasCommittedIsNotWrittenOverBetweenAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		network := &blind{Store: soloisttest.NewStore()}
+		direct := network.Share()
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), TTL: 6 * time.Second, Retry: soloist.Retry{Attempts: 3, Backoff: 10 * time.Minute}}
+		job.Do = func(ctx context.Context, run soloist.Run) error {
+			_ = r.do(ctx, run)
+			must(t, commit(t, direct, run.Lease.Completion()))
+			network.is.Store(true)
+			return errors.New("the answer to the commit was lost")
+		}
+		start(t, soloisttest.NewReplica(t, network, soloist.Config{}), job)
+		b := soloisttest.NewReplica(t, network.Share(), soloist.Config{})
+		must(t, b.Admin().Trigger(background, "tick"))
+		time.Sleep(time.Minute)
+		network.Stall()
+		job.Do = r.do
+		start(t, b, job)
+		time.Sleep(20 * time.Minute)
+		network.is.Store(false)
+		network.Heal()
+		info, err := b.Admin().Job(background, "tick")
+		if n := len(r.began()); err != nil || n != 1 || info.Manual || len(info.Runs) != 1 || info.Runs[0].Outcome != soloist.OutcomeOK {
+			t.Errorf("begun %d times; %+v, %v; want one run that is done", n, info, err)
+		}
+	})
+}
+
+// The state that a run has set before it was committed is found by the next run, although the replica died after the commit.
+func TestCommittedRunLeavesItsState(t *testing.T) {
+	twoReplicas(t, func(t *testing.T, network *soloisttest.Store, direct store.Store, a, b *soloist.Client) {
+		var found []string
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), TTL: 6 * time.Second, Do: func(ctx context.Context, run soloist.Run) error {
+			if found = append(found, string(run.Lease.State())); len(found) > 1 {
+				return nil
+			}
+			must(t, run.Lease.SetState(ctx, []byte("page 7")))
+			must(t, commit(t, direct, run.Lease.Completion()))
+			network.Break(nil)
+			<-ctx.Done()
+			return ctx.Err()
+		}}
+		start(t, a, job)
+		time.Sleep(61 * time.Minute)
+		start(t, b, job)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		check(t, "states that were found", found, []string{"", "page 7"})
+		network.Heal()
+	})
+}
+
+// A run whose completion was committed is told of as one that has succeeded: when its function has learned that, although the store is away then, and when only the record shows
+// it, although it can be read no sooner than when the lease is lost.
+func TestCommittedRunHasSucceeded(t *testing.T) {
+	for what, test := range map[string]struct {
+		again bool // the function tries again, and learns that it is done
+		away  time.Duration
+	}{"as the function knows": {true, time.Minute}, "as the record shows": {false, 8 * time.Second}} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var w witness
+				network := soloisttest.NewStore()
+				direct := network.Share()
+				job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), TTL: 6 * time.Second, Do: func(ctx context.Context, run soloist.Run) error {
+					must(t, commit(t, direct, run.Lease.Completion()))
+					err := errors.New("the answer to the commit was lost")
+					if test.again {
+						err = commit(t, direct, run.Lease.Completion())
+					}
+					network.Break(nil)
+					time.AfterFunc(test.away, network.Heal)
+					return err
+				}}
+				start(t, soloisttest.NewReplica(t, network, soloist.Config{Observe: w.observe, RequestTimeout: 5 * time.Second}), job)
+				time.Sleep(62 * time.Minute)
+				if ends := w.of(soloist.EventRunEnd); len(ends) != 1 || ends[0].Outcome != soloist.OutcomeOK || ends[0].Err != nil {
+					t.Errorf("told of %+v", ends)
+				}
+			})
+		})
+	}
+}
+
+// A run in doubt whose scheduled time is over is in the history, though nobody could say whether its completion was committed.
+func TestRunInDoubtIsInTheHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &blind{Store: soloisttest.NewStore()}
+		start(t, soloisttest.NewReplica(t, s, soloist.Config{}), soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), TTL: 6 * time.Second, Do: func(_ context.Context, run soloist.Run) error {
+			run.Lease.Completion()
+			s.is.Store(true)
+			return errors.New("the transaction was rolled back")
+		}})
+		time.Sleep(61 * time.Minute)
+		s.is.Store(false)
+		info, err := soloisttest.NewReplica(t, s.Share(), soloist.Config{}).Admin().Job(background, "tick")
+		if err != nil || len(info.Runs) != 1 || info.Runs[0].Outcome != soloist.OutcomeFailed {
+			t.Errorf("%+v, %v; want one run that has failed", info.Runs, err)
 		}
 	})
 }

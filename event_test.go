@@ -270,15 +270,28 @@ func TestEventsOfElementsNameTheJob(t *testing.T) {
 func TestEachRequestIsToldOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w witness
-		c := soloisttest.NewReplica(t, soloisttest.NewStore(), soloist.Config{Observe: w.observe})
+		s := soloisttest.NewStore()
+		c := soloisttest.NewReplica(t, s, soloist.Config{Observe: w.observe})
 		if err := c.Semaphore("x", 3).Do(background, ok); err != nil {
 			t.Fatal(err)
 		}
+		_, err := c.Semaphore("y", 2).TryAcquire(background)
+		must(t, err)
+		_, err = c.Semaphore("y", 2).TryAcquire(background)
+		must(t, err)
+		if _, err := c.Semaphore("y", 2).TryAcquire(background); !errors.Is(err, soloist.ErrHeld) {
+			t.Error(err)
+		}
+		s.Break(nil)
+		if _, err := c.Semaphore("y", 2).TryAcquire(background); err == nil {
+			t.Error("granted by a store that is away")
+		}
+		s.Heal()
 		var told []string
 		for _, e := range w.of(soloist.EventRequest) {
 			told = append(told, fmt.Sprint(e.Verb, " ", e.Size, " ", e.Outcome))
 		}
-		if got := fmt.Sprint(told); got != "[choose 3 ok release 1 ok]" {
+		if got := fmt.Sprint(told); got != "[choose 3 ok release 1 ok choose 2 ok choose 2 ok choose 2 ok choose 2 error]" {
 			t.Errorf("told of %s", got)
 		}
 	})
@@ -291,7 +304,9 @@ func TestOutcomesOfRequests(t *testing.T) {
 		s := soloisttest.NewStore()
 		c := soloisttest.NewReplica(t, s, soloist.Config{Observe: w.observe})
 		s.LoseReplies(1)
+		s.Slow(time.Second)
 		lease := mustLock(t, c, "x") // by the second request
+		s.Slow(0)
 		s.Break(errors.New("away"))
 		if err := lease.Check(background); err == nil {
 			t.Error("a store that is away has confirmed the lease")
@@ -299,9 +314,9 @@ func TestOutcomesOfRequests(t *testing.T) {
 		s.Heal()
 		var told []string
 		for _, e := range w.of(soloist.EventRequest) {
-			told = append(told, fmt.Sprint(e.Verb, " ", e.Outcome))
+			told = append(told, fmt.Sprint(e.Verb, " ", e.Outcome, " ", e.Duration))
 		}
-		if got := fmt.Sprint(told); got != "[acquire unknown acquire ok extend error]" {
+		if got := fmt.Sprint(told); got != "[acquire unknown 1s acquire ok 1s extend error 0s]" {
 			t.Errorf("told of %s", got)
 		}
 	})
@@ -388,5 +403,68 @@ func TestGrantsAreToldOf(t *testing.T) {
 		if e := granted[1]; e.Subject.Name != "x" || e.Token != lease.Token() || e.Waited != 50*time.Millisecond || e.Duration != 50*time.Millisecond {
 			t.Errorf("of the lock it was told %+v", e)
 		}
+	})
+}
+
+// Each attempt at a run is told of when it begins and when it has ended, and so are the times that were missed before it.
+func TestRunsAreToldOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told, works []string
+		begin := time.Now()
+		s := soloisttest.NewStore()
+		middleware := func(next soloist.Handler) soloist.Handler {
+			return func(ctx context.Context, w soloist.Work) error {
+				works = append(works, fmt.Sprintf("%d of %v, by hand %t", w.Attempt, w.ScheduledAt.Sub(begin).Round(time.Second), w.Manual))
+				return next(ctx, w)
+			}
+		}
+		a := soloisttest.NewReplica(t, s, soloist.Config{Middleware: []soloist.Middleware{middleware}, Observe: func(ctx context.Context, e soloist.Event) {
+			switch e.Kind {
+			case soloist.EventRunStart, soloist.EventRunEnd, soloist.EventMissed:
+			default:
+				return
+			}
+			if l := soloist.LeaseFrom(ctx); l == nil || l.Token() != e.Token || e.Token == 0 || e.Subject != (soloist.Subject{Kind: soloist.KindJob, Name: "tick"}) {
+				t.Errorf("%s of %+v with token %d", e.Kind, e.Subject, e.Token)
+			}
+			text := string(e.Kind)
+			if e.Attempt > 0 {
+				text += fmt.Sprintf(" %d of %v", e.Attempt, e.ScheduledAt.Sub(begin).Round(time.Second))
+			}
+			for what, is := range map[string]bool{" by hand": e.Manual, fmt.Sprintf(" missed %d", e.Missed): e.Missed > 0} {
+				if is {
+					text += what
+				}
+			}
+			if e.Outcome != "" {
+				text += fmt.Sprintf(" %s (%v) after %v", e.Outcome, e.Err, e.Duration)
+			} else if e.Attempt > 0 {
+				text += fmt.Sprintf(", late by %v", e.Delay.Round(time.Second))
+			}
+			told = append(told, text)
+		}})
+		calls := 0
+		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Retry: soloist.Retry{Attempts: 2, Backoff: time.Second}, Do: func(context.Context, soloist.Run) error {
+			time.Sleep(2 * time.Second)
+			if calls++; calls == 1 {
+				return errors.New("no paper")
+			}
+			return nil
+		}})
+		time.Sleep(61 * time.Minute)
+		must(t, a.Admin().Trigger(background, "tick"))
+		time.Sleep(time.Minute)
+		s.Break(nil)
+		time.Sleep(2*time.Hour + 10*time.Minute)
+		s.Heal()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		check(t, "events", strings.Join(told, "\n"), strings.Join([]string{
+			"run-start 1 of 1h0m0s, late by 0s", "run-end 1 of 1h0m0s failed (no paper) after 2s",
+			"run-start 2 of 1h0m0s, late by 3s", "run-end 2 of 1h0m0s ok (<nil>) after 2s",
+			"run-start 1 of 1h1m0s by hand, late by 0s", "run-end 1 of 1h1m0s by hand ok (<nil>) after 2s",
+			"missed missed 2", "run-start 1 of 4h0m0s, late by 0s", "run-end 1 of 4h0m0s ok (<nil>) after 2s",
+		}, "\n"))
+		check(t, "middleware", works, []string{"1 of 1h0m0s, by hand false", "2 of 1h0m0s, by hand false", "1 of 1h1m0s, by hand true", "1 of 4h0m0s, by hand false"})
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -15,7 +14,7 @@ type ending struct {
 	job      *plannedJob
 	back     bool  // nothing was begun, and the job has been given back
 	unknown  bool  // the run is done, and the store has not said whether that is recorded
-	left     int64 // the token of the lease in which the run was interrupted; 0 if it was not
+	left     int64 // the token of the lease under which the run was left to the next replica; 0 if it was not
 	recorded bool  // in the store; then state and mark are what it has there
 	state    jobState
 	mark     int64
@@ -32,7 +31,6 @@ type execution struct {
 
 // execute runs a job as decided, with its retries, and records how it went. If there is nothing to run it gives the job back.
 func (x *execution) execute() ending {
-	defer func() { (*x.lease.stop.Load())(errReleased) }()
 	switch {
 	case x.none():
 		return x.decline()
@@ -82,7 +80,7 @@ func (x *execution) decline() ending {
 	if err != nil {
 		x.client.log.Warn("giving back a job that is not due", "job", x.job.Name, "err", err)
 	}
-	return ending{recorded: err == nil && x.tell, state: x.state}
+	return ending{} // what the record has to tell was known when it was decided
 }
 
 // verdict reports, after an attempt, whether the run is over for this replica, and whether it is done for the fleet.
@@ -179,7 +177,6 @@ func (x *execution) doneOf(run Run, start time.Time) doneFunc {
 		record.Outcome = OutcomeOK
 		state := x.state
 		state.User = x.lease.keptState(state.User)
-		state.Runs = slices.Clone(state.Runs)
 		state.add(record)
 		mark := max(x.over(&state), x.completionMark())
 		return mark, state.json()
@@ -256,16 +253,14 @@ func (x *execution) over(state *jobState) int64 {
 		mark = x.markAfter(x.scheduled)
 	}
 	state.advance(mark)
-	if state.Claimed <= mark {
-		state.Claimed, state.Asked = 0, 0
-	}
 	return mark
 }
 
 // conclude releases the job. Unless it is done, its run stays to be done by the next replica, at once.
 func (x *execution) conclude(done bool) ending {
 	rel := store.Release{Retain: Forever}
-	if done || x.job.Crash == CrashGiveUp {
+	over := done || x.job.Crash == CrashGiveUp
+	if over {
 		rel.Mark = x.over(&x.state)
 	} else {
 		x.lease.opts.AtLeast = 0
@@ -281,7 +276,7 @@ func (x *execution) conclude(done bool) ending {
 		x.client.log.Error("a run could not be recorded, so it may be run again", "job", x.job.Name, "scheduled", x.scheduled, "err", err)
 	}
 	e := ending{recorded: err == nil, unknown: done && errors.Is(err, ErrUnknown), state: x.state, mark: rel.Mark}
-	if runs := x.state.Runs; err == nil && rel.Mark == 0 && len(runs) > 0 && runs[len(runs)-1].Outcome == OutcomeInterrupted {
+	if !over && err == nil {
 		e.left = x.lease.token
 	}
 	return e

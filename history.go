@@ -160,10 +160,9 @@ func (s *jobState) advance(mark int64) {
 
 func (s *jobState) add(r RunRecord) {
 	r.Error = shorten(r.Error)
-	s.Runs = append(s.Runs, r)
+	s.Runs = append(slices.Clip(s.Runs), r) // a copy: what was there may be shared
 	if extra := len(s.Runs) - historyLength; extra > 0 {
 		s.Runs = s.Runs[extra:]
 	}
-	s.Runs = slices.Clone(s.Runs) // the slice may be shared
 	s.dropOutputs()
 }

@@ -77,3 +77,53 @@ func TestHeadOfAState(t *testing.T) {
 		t.Errorf("read %+v, %v, want %+v", head, err, s.head())
 	}
 }
+
+// A job that was claimed without success gets a note of the time that was claimed, if its record does not have it already.
+func TestNoteOfAClaimWithoutSuccess(t *testing.T) {
+	asked := time.UnixMilli(7_000_000)
+	for name, test := range map[string]struct {
+		claimed, mark int64
+		state         string
+		asked         time.Time
+		want          string // "" leaves the state
+	}{
+		"noted":                  {5000, 1000, `{"since":1}`, asked, `{"since":1,"claimed":5000,"asked":7000000}`},
+		"when is not known":      {5000, 1000, `{"since":1}`, time.Time{}, `{"since":1,"claimed":5000}`},
+		"a later one than noted": {5000, 1000, `{"claimed":4999,"asked":3}`, asked, `{"claimed":5000,"asked":7000000}`},
+		"noted before":           {5000, 1000, `{"claimed":5000,"asked":3}`, asked, ""},
+		"a later one was noted":  {5000, 1000, `{"claimed":6000,"asked":3}`, asked, ""},
+		"done":                   {5000, 5000, `{"since":1}`, asked, ""},
+		"for a manual run":       {0, 0, `{"since":1}`, asked, ""},
+		"no record before":       {5000, 0, ``, asked, ""},
+		"not ours":               {5000, 1000, `page 7`, asked, ""},
+	} {
+		got := claimedInVain(store.Claim{Mark: test.claimed}, store.Grant{Mark: test.mark, State: []byte(test.state)}, test.asked)
+		if string(got) != test.want || (got == nil) != (test.want == "") {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// A state that no replica can have written is not read, and one with the greatest numbers is; none makes a time overflow.
+func TestNumbersInAState(t *testing.T) {
+	for _, field := range []string{"grace", "attempts", "next", "begun", "claimed", "asked", "since", "pending", "ended", "trigger"} {
+		for number, valid := range map[string]bool{"0": true, "9007199254740992": true, "9007199254740993": false, "-1": field == "pending"} {
+			s, err := parseJobState([]byte(`{"` + field + `":` + number + `}`))
+			if (err == nil) != valid || s.grace() <= 0 {
+				t.Errorf("%s %s: %v, grace %v", field, number, err, s.grace())
+			}
+		}
+	}
+}
+
+// What no shortening makes fit is given to the store, which refuses it. Characters of HTML count as one byte.
+func TestStateThatCannotFit(t *testing.T) {
+	if b := (&jobState{User: make([]byte, store.MaxState), Runs: make([]RunRecord, 3)}).json(); len(b) <= store.MaxState {
+		t.Errorf("%d bytes", len(b))
+	}
+	s := jobState{}
+	s.add(RunRecord{Error: strings.Repeat("<", 900) + strings.Repeat("\x00", 90) + strings.Repeat("é", 100)})
+	if b := s.json(); !strings.Contains(string(b), strings.Repeat("<", 900)+strings.Repeat(" ", 90)) || !strings.HasSuffix(s.Runs[0].Error, "…") {
+		t.Errorf("%s", b)
+	}
+}

@@ -272,21 +272,39 @@ func TestCloseReleasesAndRefuses(t *testing.T) {
 
 // Close does not release under a function that goes on.
 func TestCloseLeavesTheLeaseOfAFunctionThatIgnoresIt(t *testing.T) {
-	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
-		started, stop := make(chan struct{}), make(chan struct{})
-		go func() {
-			_ = a.Do(background, "x", func(context.Context, *soloist.Lease) error { close(started); <-stop; return nil })
-		}()
-		<-started
-		if err := a.Close(); err == nil {
-			t.Error("Close says that all is well")
-		}
-		if _, err := b.TryLock(background, "x"); !errors.Is(err, soloist.ErrHeld) {
-			t.Errorf("while the function goes on, b got: %v", err)
-		}
-		close(stop)
-		synctest.Wait()
-	})
+	for what, test := range map[string]struct {
+		does func(a *soloist.Client, ignores func()) error
+		held func(b *soloist.Client) bool
+	}{
+		"Do": {func(a *soloist.Client, ignores func()) error {
+			return a.Do(background, "x", func(context.Context, *soloist.Lease) error { ignores(); return nil })
+		}, func(b *soloist.Client) bool {
+			_, err := b.TryLock(background, "x")
+			return errors.Is(err, soloist.ErrHeld)
+		}},
+		"Run": {func(a *soloist.Client, ignores func()) error {
+			return a.Run(background, soloist.Job{Name: "x", Schedule: soloist.At(time.Now()), Do: func(context.Context, soloist.Run) error { ignores(); return nil }})
+		}, func(b *soloist.Client) bool {
+			info, err := b.Admin().Job(background, "x")
+			return err == nil && info.Running != nil
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+				started, stop := make(chan struct{}), make(chan struct{})
+				go func() { _ = test.does(a, func() { close(started); <-stop }) }()
+				<-started
+				if err := a.Close(); err == nil {
+					t.Error("Close says that all is well")
+				}
+				if !test.held(b) {
+					t.Error("it was released while the function goes on")
+				}
+				close(stop)
+				synctest.Wait()
+			})
+		})
+	}
 }
 
 // All who close a client wait for the same end and are told the same.

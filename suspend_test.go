@@ -158,6 +158,39 @@ func TestGrantAfterASuspendIsLate(t *testing.T) {
 	})
 }
 
+// A run whose lease has run out in a suspend, in the pause between two attempts, is not tried again under that lease.
+func TestNoAttemptAfterASuspend(t *testing.T) {
+	defer func() { suspended = kernelSuspended }()
+	synctest.Test(t, func(t *testing.T) {
+		var slept atomic.Int64
+		suspended = func(time.Duration) (atLeast, atMost time.Duration, ok bool) {
+			d := time.Duration(slept.Load())
+			return d, d, true
+		}
+		c, err := New(memstore.New(), Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		var tokens []int64
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- c.Run(ctx, Job{Name: "tick", Schedule: At(time.Now()), Retry: Retry{Attempts: 2, Backoff: 100 * time.Millisecond}, Do: func(_ context.Context, run Run) error {
+				if tokens = append(tokens, run.Lease.Token()); len(tokens) == 1 {
+					time.AfterFunc(50*time.Millisecond, func() { slept.Add(int64(time.Hour)) })
+				}
+				return errors.New("no paper")
+			}})
+		}()
+		time.Sleep(time.Minute)
+		stop()
+		if err := <-ended; err != nil || len(tokens) != 2 || tokens[0] == tokens[1] {
+			t.Errorf("attempts with the tokens %v, %v; want two under different leases", tokens, err)
+		}
+	})
+}
+
 // When the clocks of the kernel cannot be read, from the start or later, time does not stand still for leases, nor go back.
 func TestClocksThatCannotBeRead(t *testing.T) {
 	defer func() { suspended = kernelSuspended }()
