@@ -158,6 +158,118 @@ func TestReleaseSaysWhoHasTheName(t *testing.T) {
 	})
 }
 
+// A release by force says of what it is, in the list of actions, and so does the error if it has ended.
+func TestForcedReleasesAreTold(t *testing.T) {
+	for _, crashed := range []bool{false, true} {
+		inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+			held := map[soloist.Kind]*soloist.Lease{}
+			var err error
+			mustAcquire(t, a, soloist.Detached{Kind: soloist.KindPermit, Name: "s", Limit: 2, Holder: "a#1"}, false)
+			held[soloist.KindPermit], err = a.Semaphore("s", 2).TryAcquire(background)
+			must(t, err)
+			el, err := a.Elements("invoices", soloist.ElementsOptions{}).Claim(background, "1")
+			must(t, err)
+			held[soloist.KindElement] = el.Lease
+			for _, seen := range []soloist.LeaseInfo{{Kind: soloist.KindPermit, Name: "s", Permit: 1}, {Kind: soloist.KindElement, Name: "1", Job: "invoices"}} {
+				l := held[seen.Kind]
+				seen.Token = l.Token()
+				stale := seen
+				stale.Token--
+				var not *soloist.NotHeldError
+				err := b.Admin().Release(background, stale, "a test")
+				if !errors.As(err, &not) || not.Seen != stale || not.Now == nil || not.Now.Token != l.Token() || not.Now.Holder == "" ||
+					not.Now.Kind != seen.Kind || not.Now.Name != seen.Name || not.Now.Job != seen.Job || not.Now.Permit != seen.Permit {
+					t.Errorf("with an old token: %+v", err)
+				}
+				if crashed {
+					continue
+				}
+				must(t, b.Admin().Release(background, seen, "a test"))
+				actions, err := collect(b.Admin().Actions(background))
+				must(t, err)
+				last := actions[len(actions)-1]
+				last.At = time.Time{}
+				if !strings.HasPrefix(last.Holder, l.Holder()) {
+					t.Errorf("the holder in %+v", last)
+				}
+				last.Holder = ""
+				check(t, "action", last, soloist.Action{Verb: soloist.ActionRelease, Kind: seen.Kind, Name: seen.Name, Job: seen.Job, Permit: seen.Permit, Token: l.Token(), Reason: "a test", By: "b"})
+			}
+		})
+	}
+}
+
+// What has ended is not released by force: a lease that nobody has renewed, one that ends just then, and any while the client is closed or its store away.
+func TestForcedReleaseOfWhatHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &troubled{Store: soloisttest.NewStore()}
+		holder, c := soloisttest.NewReplica(t, s.Share(), soloist.Config{}), soloisttest.NewReplica(t, s, soloist.Config{})
+		d, _ := mustAcquire(t, holder, lockOf("a#1"), false) // who dies
+		time.Sleep(time.Minute)
+		var not *soloist.NotHeldError
+		seen := soloist.LeaseInfo{Kind: soloist.KindLock, Name: "x", Token: d.Token}
+		if err := c.Admin().Release(background, seen, "a test"); !errors.As(err, &not) || not.Now != nil || errors.Is(err, soloist.ErrUnknown) {
+			t.Errorf("a lease that has run out: %v", err)
+		}
+
+		l := mustLock(t, holder, "x")
+		seen.Token = l.Token()
+		var next *soloist.Lease
+		s.set(func(c store.Claim, _ store.Outcome) {
+			if c.Name == "lock/x" && next == nil {
+				must(t, l.Release())
+				next = mustLock(t, holder, "x")
+			}
+		}, nil)
+		if err := c.Admin().Release(background, seen, "a test"); !errors.As(err, &not) || not.Now == nil || not.Now.Token != next.Token() || !strings.Contains(err.Error(), "holds it") {
+			t.Errorf("a lease that ends meanwhile: %v", err)
+		}
+		must(t, next.Check(background))
+
+		lingers, err := holder.With(soloist.Options{AtLeast: time.Minute}).TryLock(background, "y")
+		must(t, err)
+		must(t, lingers.Release())
+		if err := c.Admin().Release(background, soloist.LeaseInfo{Kind: soloist.KindLock, Name: "y", Token: lingers.Token()}, "a test"); err == nil || !strings.Contains(err.Error(), "stays taken for another 1m0s") {
+			t.Errorf("a name that lingers: %v", err)
+		}
+
+		seen.Token = next.Token()
+		away := errors.New("away")
+		s.Break(away)
+		wantIs(t, "while the store is away", c.Admin().Release(background, seen, "a test"), away)
+		s.Heal()
+		must(t, c.Close())
+		wantIs(t, "when the client is closed", c.Admin().Release(background, seen, "a test"), soloist.ErrClosed)
+		must(t, next.Check(background))
+	})
+}
+
+// A run that is released by force in the pause before another attempt is over: its scheduled time is done, although it could still be begun in time.
+func TestRunIsReleasedBetweenAttempts(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		var r recorder
+		begin := time.Now()
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Grace: 50 * time.Minute, Retry: soloist.Retry{Attempts: 3, Backoff: 40 * time.Minute}, Do: func(ctx context.Context, run soloist.Run) error {
+			_ = r.do(ctx, run)
+			return errors.New("no paper")
+		}}
+		start(t, a, job)
+		start(t, b, job)
+		time.Sleep(65 * time.Minute)
+		seen, err := b.Admin().Job(background, "tick")
+		if err != nil || seen.Running == nil {
+			t.Fatal(seen, err)
+		}
+		must(t, b.Admin().Release(background, seen.Running.LeaseInfo, "a test"))
+		time.Sleep(30 * time.Minute)
+		check(t, "scheduled", r.scheduled(begin), []time.Duration{time.Hour})
+		info, err := b.Admin().Job(background, "tick")
+		if err != nil || len(info.Runs) != 2 || info.Runs[1].Outcome != soloist.OutcomeReleased || info.Runs[1].Attempt != 2 || !info.Runs[1].ScheduledAt.Equal(begin.Add(time.Hour)) {
+			t.Errorf("%+v, %v; want that the second attempt was released", info.Runs, err)
+		}
+	})
+}
+
 // All jobs are paused at once, and resumed: those that are there, and those that come later, on this replica and others.
 // A job that was paused by name stays paused.
 func TestAllJobsArePaused(t *testing.T) {

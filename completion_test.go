@@ -346,13 +346,13 @@ func TestWhatWasCommittedIsNotWrittenOverInDoubt(t *testing.T) {
 	})
 }
 
-// A blind store cannot read the record of a job while it is blind. It takes all else.
-type blind struct {
+// A jobBlind store cannot read the record of a job while it is told so. It takes all else.
+type jobBlind struct {
 	*soloisttest.Store
 	is atomic.Bool
 }
 
-func (s *blind) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+func (s *jobBlind) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
 	if s.is.Load() && len(claims) == 1 && claims[0].Mark < 0 && strings.HasPrefix(claims[0].Name, "job/") {
 		return nil, errors.New("not now")
 	}
@@ -364,7 +364,7 @@ func (s *blind) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outc
 func TestWhatWasCommittedIsNotWrittenOverBetweenAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r recorder
-		network := &blind{Store: soloisttest.NewStore()}
+		network := &jobBlind{Store: soloisttest.NewStore()}
 		direct := network.Share()
 		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), TTL: 6 * time.Second, Retry: soloist.Retry{Attempts: 3, Backoff: 10 * time.Minute}}
 		job.Do = func(ctx context.Context, run soloist.Run) error {
@@ -449,7 +449,7 @@ func TestCommittedRunHasSucceeded(t *testing.T) {
 // A run in doubt whose scheduled time is over is in the history, though nobody could say whether its completion was committed.
 func TestRunInDoubtIsInTheHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &blind{Store: soloisttest.NewStore()}
+		s := &jobBlind{Store: soloisttest.NewStore()}
 		start(t, soloisttest.NewReplica(t, s, soloist.Config{}), soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), TTL: 6 * time.Second, Do: func(_ context.Context, run soloist.Run) error {
 			run.Lease.Completion()
 			s.is.Store(true)

@@ -59,7 +59,8 @@ func (e *Elements) begin(ctx context.Context, d Detached, name string, g store.G
 	}
 	if g.ExpiredAge > 0 && !state.Failed {
 		state.failed(e, errors.New("its holder died or was cut off"), d.Holder)
-		counted := store.Extension{Name: name, Holder: d.Holder, Token: g.Token, TTL: c.opts.TTL, State: state.json()}
+		back.State = state.json() // if it cannot be written now, the release counts the attempt
+		counted := store.Extension{Name: name, Holder: d.Holder, Token: g.Token, TTL: c.opts.TTL, State: back.State}
 		errs, err := c.extends.ask(context.WithoutCancel(ctx), []store.Extension{counted})
 		if err == nil {
 			err = errs[0]
@@ -71,7 +72,6 @@ func (e *Elements) begin(ctx context.Context, d Detached, name string, g store.G
 	}
 	if state.Failed {
 		failed := &FailedError{ID: d.Name, Attempts: state.Attempts, Reason: state.Error}
-		back.State = state.json()
 		return 0, errors.Join(failed, c.releaseBatch([]store.Release{back})[0])
 	}
 	return state.Attempts + 1, nil
@@ -89,10 +89,7 @@ func (e *Elements) DoneDetached(ctx context.Context, d Detached) error {
 // as in Element.Fail.
 func (e *Elements) FailDetached(ctx context.Context, d Detached, reason error) error {
 	return e.endDetached(ctx, d, func(r store.Record) (store.Release, error) {
-		// Without a holder it was released, and the store decides whether this repeats it.
-		if r.Token != d.Token || r.Holder != "" && r.Holder != d.Holder {
-			return store.Release{}, fmt.Errorf("element %q: %w", d.Name, ErrLost)
-		}
+		// If it is another's by now, or was released, the store decides whether this repeats the release or comes too late.
 		state, err := parseElementState(d.Name, r.State)
 		el := &Element{Lease: &Lease{holder: d.Holder}, of: e, id: d.Name, state: state}
 		return el.failed(reason), err

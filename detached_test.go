@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/soloisttest"
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
 )
 
 func lockOf(holder string) soloist.Detached {
@@ -46,6 +49,13 @@ func TestDetachedLeaseOnASlowStore(t *testing.T) {
 		if left > 25*time.Second {
 			t.Errorf("%v left after a request of 2s; want at most 25s", left)
 		}
+		again, left := mustAcquire(t, c, lockOf("a#1"), true) // it has been held for 2 s when it is asked for again, and is read after 2 s more
+		if l.Plain = again.Plain; again != l || left > 21*time.Second {
+			t.Errorf("%+v with %v left after requests of 2s; want %+v with at most 21s", again, left, l)
+		}
+		if left, err := c.Detached().Extend(t.Context(), l); err != nil || left > 25*time.Second {
+			t.Errorf("%v left after an extension that took 2s, %v; want at most 25s", left, err)
+		}
 		l.Token++
 		_, err := c.Detached().Look(t.Context(), l)
 		wantIs(t, "looking with another token", err, soloist.ErrLost)
@@ -63,6 +73,108 @@ func TestDetachedLeaseAfterLostReplies(t *testing.T) {
 		_, left := mustAcquire(t, c, lockOf("a#1"), false)
 		if took := time.Since(begun); took < 6*time.Second || left > 30*time.Second-took {
 			t.Errorf("%v left of 30s after requests of %v", left, took)
+		}
+	})
+}
+
+// A forgetful store grants, and loses its reply to, the first claim of a lock that was not looked at before; then it fails claims and extensions as it is told to.
+type forgetful struct {
+	*soloisttest.Store
+	claims  atomic.Int32
+	refuses func() error // claims after the first; nil if it does not
+	extends error        // why no lease is extended; nil if they are
+}
+
+func (s *forgetful) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if claims[0].Mark < 0 {
+		return s.Store.Acquire(ctx, claims)
+	}
+	if s.claims.Add(1) > 1 && s.refuses != nil {
+		if err := s.refuses(); err != nil {
+			return nil, err
+		}
+	}
+	outs, err := s.Store.Acquire(ctx, claims)
+	if s.claims.Load() == 1 {
+		return nil, errNoReply
+	}
+	return outs, err
+}
+
+func (s *forgetful) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	if s.extends != nil {
+		return nil, s.extends
+	}
+	return s.Store.Extend(ctx, extensions)
+}
+
+// A lease that the first of several requests was granted, whose reply was lost, counts from that one, although the store has refused others since; if little is left of it,
+// it is extended.
+func TestDetachedLeaseAfterALostReplyAndRefusals(t *testing.T) {
+	for away, extended := range map[time.Duration]bool{8 * time.Second: false, 20 * time.Second: true} {
+		t.Run(fmt.Sprint("for ", away), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begin := time.Now()
+				s := &forgetful{Store: soloisttest.NewStore(), refuses: func() error {
+					if time.Since(begin) < away {
+						return errors.New("away")
+					}
+					return nil
+				}}
+				c := soloisttest.NewReplica(t, s, soloist.Config{}).With(soloist.Options{Wait: time.Minute})
+				l, left := mustAcquire(t, c, lockOf("a#1"), false)
+				if most := 27*time.Second - time.Since(begin); !extended && left > most || extended && left != 27*time.Second {
+					t.Errorf("%v left, at most %v of the first grant; extended: %t", left, most, extended)
+				}
+				time.Sleep(left)
+				_, err := c.Detached().Look(t.Context(), l)
+				wantIs(t, "looking when it is certainly held", err, nil)
+			})
+		})
+	}
+}
+
+// After a claim whose reply was lost, nobody says that nothing was granted: the outcome is unknown, although the store refuses the claims that follow. What was granted is
+// released as soon as it can be, and not when its TTL is over.
+func TestDetachedClaimMayHaveBeenGranted(t *testing.T) {
+	for what, s := range map[string]*forgetful{
+		"refused then":                   {refuses: func() error { return errors.New("away") }},
+		"refused for good":               {refuses: func() error { return fs.ErrPermission }},
+		"granted then, and not extended": {extends: errNoReply},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s.Store = soloisttest.NewStore()
+				c := soloisttest.NewReplica(t, s, soloist.Config{TTL: time.Minute})
+				if begin := time.Now(); s.extends != nil { // it is to be extended, because little may be left of it
+					c = c.With(soloist.Options{Wait: time.Minute})
+					s.refuses = func() error {
+						if time.Since(begin) < 30*time.Second {
+							return errors.New("away")
+						}
+						return nil
+					}
+				}
+				_, left, err := c.Detached().Acquire(t.Context(), lockOf("a#1"), false)
+				if !errors.Is(err, soloist.ErrUnknown) || left != 0 {
+					t.Errorf("%v with %v left; want an unknown outcome", err, left)
+				}
+				time.Sleep(10 * time.Second)
+				mustLock(t, soloisttest.NewReplica(t, s.Store.Share(), soloist.Config{}), "x")
+			})
+		})
+	}
+}
+
+// A refusal that lasts is the end of a wait.
+func TestDetachedWaitEndsWithARefusalThatLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := clientOf(t, unusable{memstore.New(), fmt.Errorf("the server refuses: %w", fs.ErrPermission)}).With(soloist.Options{Wait: time.Minute})
+		begin := time.Now()
+		_, _, err := c.Detached().Acquire(t.Context(), lockOf("a#1"), false)
+		wantIs(t, "acquiring", err, fs.ErrPermission)
+		if took := time.Since(begin); took > 0 {
+			t.Errorf("it waited for %v", took)
 		}
 	})
 }
@@ -127,8 +239,69 @@ func TestDetachedLeaseOfACallerThatHasGone(t *testing.T) {
 		s.Slow(0)
 		l, err := c.TryLock(t.Context(), "x")
 		wantIs(t, "another", err, nil)
-		if err == nil {
-			wantIs(t, "releasing", l.Release(), nil)
+		s.Slow(2 * time.Second)
+		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, _, err = c.Detached().Acquire(ctx, lockOf("a#2"), false)
+		if held := (*soloist.HeldError)(nil); !errors.As(err, &held) || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("what was refused: %v", err)
+		}
+		s.Slow(0)
+		wantIs(t, "releasing", l.Release(), nil)
+	})
+}
+
+// What is granted to a caller that has gone, and that may ask again, is there for it.
+func TestDetachedLeaseWaitsForItsCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		c := soloisttest.NewReplica(t, s, soloist.Config{})
+		s.Slow(2 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		first, _, _ := c.Detached().Acquire(ctx, lockOf("a#1"), true)
+		s.Slow(0)
+		_, err := c.TryLock(t.Context(), "x")
+		wantIs(t, "another", err, soloist.ErrHeld)
+		if again, _ := mustAcquire(t, c, lockOf("a#1"), true); again.Token != first.Token {
+			t.Errorf("token %d, and again %d", first.Token, again.Token)
+		}
+	})
+}
+
+// A lease that has ended before its caller could be told what is left of it is held for no time, or lost.
+func TestDetachedLeaseThatHasEndedMeanwhile(t *testing.T) {
+	for _, repeated := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &troubled{Store: soloisttest.NewStore()}
+			s.set(func(c store.Claim, out store.Outcome) {
+				if out.Err == nil {
+					time.Sleep(4 * time.Second)
+				}
+			}, nil)
+			c := soloisttest.NewReplica(t, s, soloist.Config{TTL: 3 * time.Second, RequestTimeout: 10 * time.Second})
+			if _, left, err := c.Detached().Acquire(t.Context(), lockOf("a#1"), repeated); left != 0 || repeated && !errors.Is(err, soloist.ErrLost) {
+				t.Errorf("%v left, %v, repeated %t", left, err, repeated)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		c := soloisttest.NewReplica(t, s, soloist.Config{TTL: 3 * time.Second, RequestTimeout: 10 * time.Second})
+		l, _ := mustAcquire(t, c, lockOf("a#1"), true)
+		s.Slow(2800 * time.Millisecond)
+		if _, left, err := c.Detached().Acquire(t.Context(), lockOf("a#1"), true); left < 0 {
+			t.Errorf("read late: %v left, %v", left, err)
+		}
+		s.Slow(0)
+		l, _ = mustAcquire(t, c, lockOf("b#1"), true)
+		time.Sleep(2900 * time.Millisecond)
+		if info, err := c.Detached().Look(t.Context(), l); err != nil || info.Left != 0 {
+			t.Errorf("within the margin: %+v, %v", info, err)
+		}
+		s.Slow(2950 * time.Millisecond)
+		if left, err := c.Detached().Extend(t.Context(), l); left != 0 {
+			t.Errorf("extended too late: %v left, %v", left, err)
 		}
 	})
 }
@@ -501,19 +674,133 @@ func TestDetachedElements(t *testing.T) {
 	})
 }
 
+// What is not valid is an *InvalidError of every call, and what is just valid is none.
 func TestDetachedInput(t *testing.T) {
 	c := soloisttest.NewReplica(t, soloisttest.NewStore(), soloist.Config{})
-	for _, d := range []soloist.Detached{
-		{}, {Kind: soloist.KindLock, Name: "x"}, {Kind: soloist.KindLock, Holder: "a"}, {Kind: soloist.KindJob, Name: "x", Holder: "a"},
-		{Kind: soloist.KindElement, Name: "x", Holder: "a"}, {Kind: soloist.KindElement, Name: "x", Job: "j", Holder: "a"},
-		{Kind: soloist.KindPermit, Name: "x", Holder: "a"}, {Kind: soloist.KindPermit, Name: "x", Limit: 3},
-		{Kind: soloist.KindLock, Name: "x", Holder: "a\n"}, {Kind: soloist.KindLock, Name: "x", Holder: string(make([]byte, 201))},
+	leases := c.Detached()
+	calls := map[string]func(soloist.Detached) error{
+		"Acquire": func(d soloist.Detached) error { _, _, err := leases.Acquire(t.Context(), d, false); return err },
+		"Extend":  func(d soloist.Detached) error { _, err := leases.Extend(t.Context(), d); return err },
+		"Look":    func(d soloist.Detached) error { _, err := leases.Look(t.Context(), d); return err },
+		"Release": func(d soloist.Detached) error { return leases.Release(t.Context(), d) },
+	}
+	const token = 7
+	for _, test := range []struct {
+		d    soloist.Detached
+		what string // is not valid
+	}{
+		{soloist.Detached{}, "kind"},
+		{soloist.Detached{Kind: soloist.KindLock, Name: "x"}, "holder"},
+		{soloist.Detached{Kind: soloist.KindLock, Holder: "a"}, "name"},
+		{soloist.Detached{Kind: soloist.KindJob, Name: "x", Holder: "a"}, "kind"},
+		{soloist.Detached{Kind: soloist.KindElement, Name: "x", Holder: "a"}, "name"},
+		{soloist.Detached{Kind: soloist.KindElement, Job: "j", Holder: "a"}, "name"},
+		{soloist.Detached{Kind: soloist.KindPermit, Name: "x", Holder: "a"}, "limit"},
+		{soloist.Detached{Kind: soloist.KindPermit, Name: "x", Limit: 1001, Holder: "a"}, "limit"},
+		{soloist.Detached{Kind: soloist.KindPermit, Name: "x", Limit: 3}, "holder"},
+		{soloist.Detached{Kind: soloist.KindLock, Name: "x", Holder: "a\n"}, "holder"},
+		{soloist.Detached{Kind: soloist.KindLock, Name: "x", Holder: strings.Repeat("a", 201)}, "holder"},
+		{soloist.Detached{Kind: soloist.KindPermit, Name: "x", Limit: 3, Holder: strings.Repeat("a", 201)}, "holder"},
 	} {
-		_, _, err := c.Detached().Acquire(t.Context(), d, false)
-		var invalid *soloist.InvalidError
-		if !errors.As(err, &invalid) || invalid.Rule == "" {
-			t.Errorf("%+v: %v; want an InvalidError", d, err)
+		test.d.Token = token
+		for call, do := range calls {
+			err := do(test.d)
+			var invalid *soloist.InvalidError
+			if !errors.As(err, &invalid) || invalid.What != test.what || invalid.Rule == "" || len(invalid.Value) > 100 {
+				t.Errorf("%s %+v: %v; want an InvalidError about the %s", call, test.d, err, test.what)
+			}
 		}
+	}
+	for _, permit := range []int{-1, 3} {
+		d := soloist.Detached{Kind: soloist.KindPermit, Name: "x", Limit: 3, Permit: permit, Holder: "a", Token: token}
+		for _, call := range []string{"Extend", "Look", "Release"} {
+			err := calls[call](d)
+			var invalid *soloist.InvalidError
+			if !errors.As(err, &invalid) || invalid.What != "permit" || !strings.Contains(invalid.Rule, "from 0 to 2") {
+				t.Errorf("%s %+v: %v; want an InvalidError about the permit", call, d, err)
+			}
+		}
+	}
+	err := calls["Acquire"](soloist.Detached{Kind: soloist.KindElement, Name: "x", Job: "j", Holder: "a"})
+	var invalid *soloist.InvalidError
+	if !errors.As(err, &invalid) || !strings.Contains(invalid.Rule, "ClaimDetached") {
+		t.Errorf("acquiring an element: %v", err)
+	}
+	if l, _ := mustAcquire(t, c, lockOf(strings.Repeat("a", 200)), false); l.Permit != 0 {
+		t.Errorf("%+v", l)
+	}
+	elements := c.Elements("j", soloist.ElementsOptions{})
+	for what, claim := range map[string]func() error{
+		"holder": func() error { _, err := elements.ClaimDetached(t.Context(), "1", "a\n", false); return err },
+		"name":   func() error { _, err := elements.ClaimDetached(t.Context(), "", "a", false); return err },
+		"Retain": func() error {
+			_, err := c.Elements("j", soloist.ElementsOptions{Retain: -1}).ClaimDetached(t.Context(), "1", "a", false)
+			return err
+		},
+	} {
+		if err := claim(); !errors.As(err, &invalid) || invalid.What != what {
+			t.Errorf("claiming: %v; want an InvalidError about the %s", err, what)
+		}
+	}
+	for what, d := range map[string]soloist.Detached{
+		"a lock": {Kind: soloist.KindLock, Job: "j", Name: "1", Holder: "a", Token: token}, "another job's": {Kind: soloist.KindElement, Job: "k", Name: "1", Holder: "a", Token: token},
+	} {
+		for _, err := range []error{elements.DoneDetached(t.Context(), d), elements.FailDetached(t.Context(), d, errors.New("no"))} {
+			if !errors.As(err, &invalid) {
+				t.Errorf("ending %s: %v", what, err)
+			}
+		}
+	}
+}
+
+// detachedCalls are the calls with a detached lock and a detached element that the caller has, and to get another.
+func detachedCalls(t *testing.T, c *soloist.Client, l, el soloist.Detached) map[string]func() error {
+	leases, elements := c.Detached(), c.Elements(el.Job, soloist.ElementsOptions{})
+	another := l
+	another.Name, another.Holder = "another", "another"
+	read := l
+	read.Plain = false
+	return map[string]func() error{
+		"Acquire":         func() error { _, _, err := leases.Acquire(t.Context(), another, false); return err },
+		"ClaimDetached":   func() error { _, err := elements.ClaimDetached(t.Context(), "another", "another", false); return err },
+		"Extend":          func() error { _, err := leases.Extend(t.Context(), l); return err },
+		"Look":            func() error { _, err := leases.Look(t.Context(), l); return err },
+		"Release":         func() error { return leases.Release(t.Context(), l) },
+		"Release by read": func() error { return leases.Release(t.Context(), read) },
+		"DoneDetached":    func() error { return elements.DoneDetached(t.Context(), el) },
+		"FailDetached":    func() error { return elements.FailDetached(t.Context(), el, errors.New("no")) },
+	}
+}
+
+// While the client is closed, or its store is away, no call says that it has done something; the leases are as they were.
+func TestDetachedCallsThatCannotBeDone(t *testing.T) {
+	away := errors.New("away")
+	for what, test := range map[string]struct {
+		hinders func(*soloist.Client, *soloisttest.Store)
+		want    error
+	}{
+		"closed": {func(c *soloist.Client, _ *soloisttest.Store) { _ = c.Close() }, soloist.ErrClosed},
+		"away":   {func(_ *soloist.Client, s *soloisttest.Store) { s.Break(away) }, away},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := soloisttest.NewStore()
+				c, other := soloisttest.NewReplica(t, s, soloist.Config{TTL: time.Hour}), soloisttest.NewReplica(t, s.Share(), soloist.Config{})
+				l, _ := mustAcquire(t, c, lockOf("a#1"), false)
+				el, err := c.Elements("j", soloist.ElementsOptions{}).ClaimDetached(t.Context(), "1", "a#1", false)
+				must(t, err)
+				test.hinders(c, s)
+				for call, do := range detachedCalls(t, c, l, el.Detached) {
+					wantIs(t, call, do(), test.want)
+				}
+				s.Heal()
+				for call, do := range detachedCalls(t, other, l, el.Detached) {
+					if call == "Look" || call == "DoneDetached" {
+						wantIs(t, call+" by way of another client", do(), nil)
+					}
+				}
+			})
+		})
 	}
 }
 
@@ -656,6 +943,177 @@ func TestDetachedWaitMissesNoRelease(t *testing.T) {
 		mustAcquire(t, c, lockOf("b#1"), false)
 		if took := time.Since(begin); took > 0 {
 			t.Errorf("it waited for %v", took)
+		}
+	})
+}
+
+// A subscribed store notes the requests to acquire, and the contexts of subscriptions. The first subscription is lost at once if it is told so.
+type subscribed struct {
+	*soloisttest.Store
+	loses    bool
+	asked    atomic.Int32
+	contexts []context.Context
+}
+
+func (s *subscribed) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	s.asked.Add(1)
+	return s.Store.Acquire(ctx, claims)
+}
+
+func (s *subscribed) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
+	if s.contexts = append(s.contexts, ctx); s.loses && len(s.contexts) == 1 {
+		lost := make(chan struct{})
+		close(lost)
+		return lost, nil
+	}
+	return s.Store.Watch(ctx, names)
+}
+
+// One who waits asks when it begins to and when it has subscribed to releases, and no more until there is one, or until it stops waiting. Who waits behind it in the same
+// process asks nothing. No subscription outlives the wait.
+func TestDetachedWaitCostsLittle(t *testing.T) {
+	for name, loses := range map[string]bool{"subscribed": false, "after a lost subscription": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &subscribed{Store: soloisttest.NewStore(), loses: loses}
+				holder := soloisttest.NewReplica(t, s.Share(), soloist.Config{})
+				l := mustLock(t, holder, "x")
+				c := soloisttest.NewReplica(t, s, soloist.Config{})
+				waits := func(holder string, wait time.Duration, took time.Duration) {
+					t.Helper()
+					begin := time.Now()
+					_, _, err := c.With(soloist.Options{Wait: wait}).Detached().Acquire(t.Context(), lockOf(holder), false)
+					var held *soloist.HeldError
+					if !errors.As(err, &held) || held.Name != "x" || held.Kind != soloist.KindLock || time.Since(begin) != took {
+						t.Errorf("%s: %v after %v; want that it is held, after %v", holder, err, time.Since(begin), took)
+					}
+				}
+				want := int32(2)
+				if loses {
+					want = 4
+				}
+				first := make(chan struct{})
+				go func() {
+					defer close(first)
+					waits("a#1", 20*time.Second, 20*time.Second)
+				}()
+				time.Sleep(5 * time.Second)
+				waits("b#1", 5*time.Second, 5*time.Second) // behind it
+				<-first
+				check(t, "requests", s.asked.Load(), want)
+				subscriptions := len(s.contexts)
+				s.Slow(2 * time.Second)
+				waits("c#1", time.Second, 2*time.Second) // its time is over when it is refused
+				s.Slow(0)
+				check(t, "requests of all", s.asked.Load(), want+1)
+				check(t, "subscriptions when the wait is over", len(s.contexts), subscriptions)
+
+				got := make(chan struct{})
+				go func() {
+					defer close(got)
+					mustAcquire(t, c.With(soloist.Options{Wait: -1}), lockOf("d#1"), false)
+				}()
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+				for i, ctx := range s.contexts[:len(s.contexts)-1] {
+					if ctx.Err() == nil {
+						t.Errorf("subscription %d of %d goes on", i+1, len(s.contexts))
+					}
+				}
+				must(t, l.Release())
+				<-got
+				if last := s.contexts[len(s.contexts)-1]; last.Err() == nil {
+					t.Error("the last subscription goes on")
+				}
+			})
+		})
+	}
+}
+
+// Those who wait are told when their client closes, the first in line and the next; and where the store tells nobody of releases, the end of a lease is noticed when it comes.
+func TestDetachedWaitEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := deaf{soloisttest.NewStore()}
+		other := soloisttest.NewReplica(t, s.Share(), soloist.Config{})
+		c := soloisttest.NewReplica(t, s, soloist.Config{}).With(soloist.Options{Wait: -1})
+		mustAcquire(t, other, lockOf("a#1"), false)
+		begin := time.Now()
+		mustAcquire(t, c, lockOf("b#1"), false)
+		if took := time.Since(begin); took > 30*time.Second+20*time.Millisecond {
+			t.Errorf("it waited for %v", took)
+		}
+		errs := make(chan error, 2)
+		for _, holder := range []string{"c#1", "d#1"} {
+			go func() {
+				_, _, err := c.Detached().Acquire(t.Context(), lockOf(holder), false)
+				errs <- err
+			}()
+		}
+		time.Sleep(time.Second)
+		begin = time.Now()
+		must(t, c.Close())
+		for range 2 {
+			if err := <-errs; !errors.Is(err, soloist.ErrClosed) && !errors.Is(err, soloist.ErrHeld) || time.Since(begin) > 0 {
+				t.Errorf("%v after %v", err, time.Since(begin))
+			}
+		}
+	})
+}
+
+// What a list shows of a detached lease, its holder is shown, and nobody else: which permit it has, and which job its element is of.
+func TestLookAtADetachedLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := soloisttest.NewReplica(t, soloisttest.NewStore(), soloist.Config{})
+		mustAcquire(t, c, soloist.Detached{Kind: soloist.KindPermit, Name: "s", Limit: 2, Holder: "a#1"}, false)
+		permit, _ := mustAcquire(t, c, soloist.Detached{Kind: soloist.KindPermit, Name: "s", Limit: 2, Holder: "a#2"}, false)
+		el, err := c.Elements("invoices", soloist.ElementsOptions{}).ClaimDetached(t.Context(), "1", "a#3", false)
+		must(t, err)
+		if el.Left != 27*time.Second {
+			t.Errorf("%v left of the element", el.Left)
+		}
+		for _, d := range []soloist.Detached{permit, el.Detached} {
+			info, err := c.Detached().Look(t.Context(), d)
+			if err != nil || info.Kind != d.Kind || info.Name != d.Name || info.Job != d.Job || info.Permit != d.Permit || info.Token != d.Token || info.Left != 27*time.Second {
+				t.Errorf("%+v: %+v, %v", d, info, err)
+			}
+			d.Holder = "b#1"
+			_, err = c.Detached().Look(t.Context(), d)
+			wantIs(t, "looking as another", err, soloist.ErrLost)
+		}
+	})
+}
+
+// A release that need not read is repeated when its reply is lost; and one that says it need not, of an element, reads all the same.
+func TestDetachedReleaseWithoutAReadIsAsGood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		c := soloisttest.NewReplica(t, s, soloist.Config{})
+		l, _ := mustAcquire(t, c, lockOf("a#1"), false)
+		s.LoseReplies(1)
+		wantIs(t, "releasing", c.Detached().Release(t.Context(), l), nil)
+
+		elements := c.Elements("invoices", soloist.ElementsOptions{})
+		for attempt := 1; attempt <= 3; attempt++ {
+			el, err := elements.ClaimDetached(t.Context(), "1", "a#1", false)
+			if err != nil || el.Attempt != attempt {
+				t.Errorf("%+v, %v; want attempt %d", el, err, attempt)
+			}
+			el.Plain = true
+			wantIs(t, "failed", elements.FailDetached(t.Context(), el.Detached, errors.New("no paper")), nil)
+		}
+
+		leave(t, s, "lock/y", "") // a record that others have marked
+		outs, err := s.Acquire(t.Context(), []store.Claim{{Name: "lock/y", Holder: "x", TTL: time.Second}})
+		must(t, errors.Join(err, outs[0].Err))
+		_, err = s.Release(t.Context(), []store.Release{{Name: "lock/y", Holder: "x", Token: outs[0].Grant.Token, Mark: 5, Retain: store.Forever}})
+		must(t, err)
+		marked, _ := mustAcquire(t, c, soloist.Detached{Kind: soloist.KindLock, Name: "y", Holder: "a#1"}, false)
+		wantIs(t, "releasing what is marked", c.Detached().Release(t.Context(), marked), nil)
+		time.Sleep(time.Minute)
+		_, err = s.Sweep(t.Context(), 1000)
+		must(t, err)
+		if marked, _ = mustAcquire(t, c, soloist.Detached{Kind: soloist.KindLock, Name: "y", Holder: "a#1"}, false); marked.Plain {
+			t.Error("its mark was forgotten")
 		}
 	})
 }

@@ -167,7 +167,7 @@ func (e *Elements) granted(ctx context.Context, id string, l *Lease) (*Element, 
 		el.state.failed(e, errors.New("its replica died or was cut off"), l.holder)
 		if !el.state.Failed { // so that the next replica that takes it over counts this attempt too
 			if err := l.setRecord(ctx, el.state.json()); err != nil {
-				return nil, errors.Join(err, l.Release())
+				return nil, errors.Join(err, el.release(store.Release{State: el.state.json(), Retain: Forever}))
 			}
 		}
 	}

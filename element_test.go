@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -430,6 +431,299 @@ func TestRetryElementThatFails(t *testing.T) {
 			if _, bad := errors.AsType[*soloist.InvalidError](err); err == nil || errors.Is(err, soloist.ErrNoElement) || bad != (what != "no store") {
 				t.Errorf("%s: %v", what, err)
 			}
+		}
+	})
+}
+
+// An element that was recorded as processed by a holder outside of this process stays processed, whatever is swept, and its record keeps nothing of what went before.
+func TestProcessedElementLeavesOnlyThat(t *testing.T) {
+	for name, process := range map[string]func(*soloist.Elements) error{
+		"here": func(e *soloist.Elements) error { return e.Process(background, "1", ok) },
+		"outside": func(e *soloist.Elements) error {
+			el, err := e.ClaimDetached(background, "1", "a#1", false)
+			return errors.Join(err, e.DoneDetached(background, el.Detached))
+		},
+		"in a batch": func(e *soloist.Elements) error {
+			claimed, err := e.ClaimAll(background, []string{"1"})
+			return errors.Join(err, errors.Join(e.DoneAll([]*soloist.Element{claimed[0].Element})...))
+		},
+	} {
+		for retain, kept := range map[time.Duration]bool{0: true, 1000 * time.Hour: true, time.Minute: false} {
+			t.Run(fmt.Sprint(name, ", for ", retain), func(t *testing.T) {
+				inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+					invoices := a.Elements("invoices", soloist.ElementsOptions{Retain: retain})
+					el, err := invoices.Claim(background, "1")
+					must(t, err)
+					must(t, el.SetState(background, []byte("page 7")))
+					must(t, el.Fail(errors.New("no paper")))
+					must(t, process(invoices))
+					for info, err := range b.Admin().Elements(background, "invoices") {
+						if err != nil || info.Status != "processed" || info.Attempts != 0 || info.Error != "" {
+							t.Errorf("%+v, %v", info, err)
+						}
+					}
+					time.Sleep(100 * time.Hour)
+					_, err = s.Sweep(background, 100)
+					must(t, err)
+					if _, err := b.Elements("invoices", soloist.ElementsOptions{}).Claim(background, "1"); errors.Is(err, soloist.ErrDone) != kept {
+						t.Errorf("later: %v", err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// An element that failed without a bound for its attempts is remembered for as long as a processed one, and no longer.
+func TestFailedElementIsRetained(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		invoices := a.Elements("invoices", soloist.ElementsOptions{Retain: time.Hour})
+		el, err := invoices.Claim(background, "1")
+		must(t, err)
+		must(t, el.Fail(errors.New("no paper")))
+		for _, step := range []struct {
+			after time.Duration
+			swept int
+		}{{59 * time.Minute, 0}, {2 * time.Minute, 1}} {
+			time.Sleep(step.after)
+			if n, err := s.Sweep(background, 10); n != step.swept || err != nil {
+				t.Errorf("swept %d, %v; want %d", n, err, step.swept)
+			}
+		}
+	})
+}
+
+// A stubborn store does not extend leases of elements: it fails the request, or the extension in it.
+type stubborn struct {
+	*soloisttest.Store
+	err  error
+	each bool
+}
+
+func (s *stubborn) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	switch {
+	case s.err == nil || !strings.HasPrefix(extensions[0].Name, "element/"):
+		return s.Store.Extend(ctx, extensions)
+	case s.each:
+		return slices.Repeat([]error{s.err}, len(extensions)), nil
+	}
+	return nil, s.err
+}
+
+// Where the crash of the last holder cannot be recorded at once, the element is not handed out. It is free then, and the crash counts.
+func TestCrashThatCannotBeRecorded(t *testing.T) {
+	for name, claim := range map[string]func(*soloist.Elements) (int, error){
+		"claimed": func(e *soloist.Elements) (int, error) {
+			el, err := e.Claim(background, "1")
+			if err != nil {
+				return 0, err
+			}
+			return el.Attempt(), nil
+		},
+		"detached": func(e *soloist.Elements) (int, error) {
+			el, err := e.ClaimDetached(background, "1", "c#1", false)
+			return el.Attempt, err
+		},
+	} {
+		for _, each := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", each ", each), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					readOnly := errors.New("read-only")
+					s := &stubborn{Store: soloisttest.NewStore(), err: readOnly, each: each}
+					invoices := soloisttest.NewReplica(t, s, soloist.Config{}).Elements("invoices", soloist.ElementsOptions{})
+					_, err := invoices.ClaimDetached(background, "1", "a#1", false) // who dies
+					must(t, err)
+					time.Sleep(time.Minute)
+					if n, err := claim(invoices); n != 0 || !errors.Is(err, readOnly) {
+						t.Errorf("attempt %d, %v; want that it cannot be claimed", n, err)
+					}
+					s.err = nil
+					if n, err := claim(invoices); n != 2 || err != nil {
+						t.Errorf("attempt %d, %v; want the second", n, err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// An element whose record says what no client has written is not handed out, and its record stays as it is.
+func TestElementWithAStateThatIsNotOurs(t *testing.T) {
+	for _, state := range []string{"page 7", `{"attempts":-5}`, `{"at":-1}`, `{"attempts":1e30}`} {
+		t.Run(state, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+				leave(t, s, "element/invoices/1", state)
+				invoices := a.Elements("invoices", soloist.ElementsOptions{})
+				claimed, err := invoices.ClaimAll(background, []string{"1"})
+				must(t, err)
+				errs := map[string]error{"together": claimed[0].Err}
+				_, errs["alone"] = invoices.Claim(background, "1")
+				_, errs["detached"] = invoices.ClaimDetached(background, "1", "a#1", false)
+				outs, err := s.Acquire(background, []store.Claim{{Name: "element/invoices/1", Holder: "b#1", TTL: time.Minute}}) // somebody has it all the same
+				must(t, errors.Join(err, outs[0].Err))
+				d := soloist.Detached{Kind: soloist.KindElement, Name: "1", Job: "invoices", Holder: "b#1", Token: outs[0].Grant.Token}
+				errs["failed"] = invoices.FailDetached(background, d, errors.New("no paper"))
+				for what, err := range errs {
+					if err == nil || !strings.Contains(err.Error(), `"1": its state is not`) {
+						t.Errorf("%s: %v", what, err)
+					}
+				}
+				check(t, "its state", string(outs[0].Grant.State), state)
+				for r, err := range s.List(background, "element/") {
+					check(t, "its record", fmt.Sprint(string(r.State), " of ", r.Holder, err), state+" of b#1<nil>")
+				}
+			})
+		})
+	}
+}
+
+// If a part of the elements could not be claimed, none is: what was granted is free again at once, and keeps its count.
+func TestClaimAllOrNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &troubled{Store: soloisttest.NewStore()}
+		other := soloisttest.NewReplica(t, s.Share(), soloist.Config{}).Elements("invoices", soloist.ElementsOptions{})
+		var ids []string
+		for i := range 1100 {
+			ids = append(ids, fmt.Sprint(i))
+		}
+		el, err := other.Claim(background, ids[7])
+		must(t, err)
+		must(t, el.Fail(errors.New("no paper")))
+		away := errors.New("away")
+		s.set(func(c store.Claim, _ store.Outcome) { // the first batch is granted
+			if c.Name == "element/invoices/0" {
+				s.Break(away)
+				time.AfterFunc(time.Second, s.Heal) // and can be released soon
+			}
+		}, nil)
+		invoices := soloisttest.NewReplica(t, s, soloist.Config{}).Elements("invoices", soloist.ElementsOptions{})
+		if claimed, err := invoices.ClaimAll(background, ids); claimed != nil || !errors.Is(err, away) {
+			t.Errorf("%d claimed, %v", len(claimed), err)
+		}
+		_, err = s.Sweep(background, 2000)
+		must(t, err)
+		claimed, err := other.ClaimAll(background, ids)
+		must(t, err)
+		for i, c := range claimed {
+			if want := map[bool]int{true: 2, false: 1}[i == 7]; c.Err != nil || c.Element.Attempt() != want {
+				t.Fatalf("%s: %+v", c.ID, c)
+			}
+		}
+	})
+}
+
+// An element that failed when its lease had been lost here, and not yet in the store, has failed; and what cannot be recorded is told beside the reason.
+func TestFailureIsRecordedOrTold(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		bad := errors.New("no paper")
+		invoices := a.Elements("invoices", soloist.ElementsOptions{})
+		err := invoices.Process(background, "1", func(ctx context.Context, _ *soloist.Element) error {
+			s.Stall()
+			<-ctx.Done()
+			s.Heal()
+			return bad
+		})
+		if !errors.Is(err, bad) || errors.Is(err, soloist.ErrLost) {
+			t.Errorf("lost here alone: %v", err)
+		}
+		el, err := b.Elements("invoices", soloist.ElementsOptions{}).Claim(background, "1")
+		if err != nil || el.Attempt() != 2 || el.ID() != "1" {
+			t.Fatalf("%+v, %v; want the second attempt", el, err)
+		}
+		err = invoices.Process(background, "2", func(context.Context, *soloist.Element) error { s.Break(nil); return bad })
+		if !errors.Is(err, bad) || !errors.Is(err, soloist.ErrUnknown) {
+			t.Errorf("with the store gone: %v", err)
+		}
+		s.Heal()
+		lost, err := invoices.Claim(background, "3")
+		must(t, err)
+		soloisttest.LoseLease(t, s, lost.Lease)
+		if err := lost.Fail(bad); !errors.Is(err, soloist.ErrLost) {
+			t.Errorf("failing when it is lost: %v", err)
+		}
+	})
+}
+
+// What the list says of an element is what its record has.
+func TestElementsAreListed(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		el, err := a.Elements("invoices", soloist.ElementsOptions{}).Claim(background, "1")
+		must(t, err)
+		time.Sleep(5 * time.Second)
+		for info, err := range b.Admin().Elements(background, "invoices") {
+			if err != nil || info.ID != "1" || info.Status != "claimed" || info.Holder != el.Holder() || info.Token != el.Token() || info.Age != 5*time.Second || info.Left != 25*time.Second {
+				t.Errorf("%+v, %v", info, err)
+			}
+		}
+	})
+}
+
+// The reason of a failure is kept, within bounds and as readable text.
+func TestReasonOfAFailureIsReadable(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, _ *soloist.Client) {
+		invoices := a.Elements("invoices", soloist.ElementsOptions{})
+		for reason, want := range map[string]string{
+			"one\ttwo\nthree":               "one\ttwo\nthree",
+			"red \x1b[31m and \x00 nothing": "red  [31m and   nothing",
+			"not UTF-8: \xff":               "not UTF-8: �",
+			strings.Repeat("x", 1000):       strings.Repeat("x", 1000),
+			strings.Repeat("x", 1001):       strings.Repeat("x", 1000) + "…",
+			strings.Repeat("x", 999) + "é":  strings.Repeat("x", 999) + "…",
+		} {
+			el, err := invoices.Claim(background, "1")
+			must(t, err)
+			must(t, el.Fail(errors.New(reason)))
+			for info, err := range a.Admin().Elements(background, "invoices") {
+				if err != nil || info.Error != want {
+					t.Errorf("%.80q: %.80q, %v", reason, info.Error, err)
+				}
+			}
+		}
+	})
+}
+
+// Who waits for an element in the same process is woken when it is released, also where the store tells nobody and it was claimed together with others.
+func TestElementOfABatchIsHandedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := soloisttest.NewReplica(t, deaf{soloisttest.NewStore()}, soloist.Config{})
+		claimed, err := c.Elements("invoices", soloist.ElementsOptions{}).ClaimAll(background, []string{"1", "2"})
+		must(t, err)
+		got := make(chan time.Time, 1)
+		go func() {
+			_, err := c.With(soloist.Options{Wait: time.Hour}).Elements("invoices", soloist.ElementsOptions{}).Claim(background, "1")
+			if err != nil {
+				t.Error(err)
+			}
+			got <- time.Now()
+		}()
+		time.Sleep(10*time.Second + 123*time.Millisecond)
+		released := time.Now()
+		must(t, claimed[0].Element.Release())
+		if late := (<-got).Sub(released); late > 0 {
+			t.Errorf("it was taken %v after its release", late)
+		}
+	})
+}
+
+// What cannot be claimed, because of its ID, its options or its client, is refused with the reason.
+func TestElementsThatCannotBeClaimed(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, _ *soloist.Client) {
+		var invalid *soloist.InvalidError
+		for what, e := range map[string]*soloist.Elements{
+			"name": a.Elements("invoices", soloist.ElementsOptions{}), "Retain": a.Elements("invoices", soloist.ElementsOptions{Retain: -1}),
+		} {
+			if _, err := e.Claim(background, ""); !errors.As(err, &invalid) || invalid.What != what {
+				t.Errorf("%v; want that the %s is not valid", err, what)
+			}
+		}
+		claimed, err := a.Elements("invoices", soloist.ElementsOptions{}).ClaimAll(background, []string{"", "1"})
+		if err != nil || !errors.As(claimed[0].Err, &invalid) || claimed[1].Err != nil {
+			t.Errorf("%+v, %v", claimed, err)
+		}
+		must(t, a.Close())
+		invoices := a.Elements("invoices", soloist.ElementsOptions{})
+		if err := invoices.Process(background, "2", ok); !errors.Is(err, soloist.ErrClosed) {
+			t.Errorf("closed: %v", err)
 		}
 	})
 }

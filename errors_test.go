@@ -134,6 +134,9 @@ func TestPanics(t *testing.T) {
 func TestRefusalsSayWhy(t *testing.T) {
 	for want, refusal := range map[string]soloist.HeldError{
 		`"x" is held`: {Name: "x"},
+		`"x" is held for another 0s after its release`:                  {Name: "x", Token: 7},
+		`"x" is held by a#1 for another 0s, or longer if it is renewed`: {Name: "x", Holder: "a#1"},
+		`"x" is held by a#1 for another 2s, or longer if it is renewed`: {Name: "x", Holder: "a#1", Left: 2 * time.Second},
 		`"x" is held: a transaction has locked it`:                      {Name: "x", Left: time.Second},
 		`"x" is held for another 2s after its release`:                  {Name: "x", Token: 7, Left: 2 * time.Second},
 		`"x" is held by a#1 for another 3s, or longer if it is renewed`: {Name: "x", Holder: "a#1", Token: 7, Left: 3 * time.Second},

@@ -11,7 +11,7 @@ import (
 	"github.com/soloist-dev/soloist/store/memstore"
 )
 
-// A breakingStore fails each request after some releases and claims.
+// A breakingStore fails each request for the lock x after some releases and claims.
 type breakingStore struct {
 	*memstore.Store
 	releases, claims int // so many are answered; then the answers are lost, after the request has had its effect if late is set
@@ -19,7 +19,7 @@ type breakingStore struct {
 }
 
 func (s *breakingStore) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
-	if claims[0].Mark < 0 {
+	if claims[0].Mark < 0 || claims[0].Name != "lock/x" {
 		return s.Store.Acquire(ctx, claims)
 	}
 	if s.claims--; s.claims < 0 {
@@ -32,6 +32,9 @@ func (s *breakingStore) Acquire(ctx context.Context, claims []store.Claim) ([]st
 }
 
 func (s *breakingStore) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	if releases[0].Name != "lock/x" {
+		return s.Store.Release(ctx, releases)
+	}
 	if s.releases--; s.releases < 0 {
 		if s.late {
 			_, _ = s.Store.Release(ctx, releases)
@@ -88,7 +91,7 @@ func TestForceReleaseLeavesATrace(t *testing.T) {
 func TestForceReleaseHalfWay(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		for what, s := range map[string]*breakingStore{
-			"the release": {claims: 0, releases: 0}, "the claim": {claims: 0, releases: 1}, "the second release": {claims: 1, releases: 1},
+			"the release": {claims: 1, releases: 0}, "the claim": {claims: 0, releases: 1}, "the second release": {claims: 1, releases: 1},
 		} {
 			t.Run(what, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -185,6 +188,9 @@ func TestDelayCountsFromAReleaseByForce(t *testing.T) {
 		if err := c.Admin().Release(t.Context(), seen.Running.LeaseInfo, "a test"); err != nil {
 			t.Fatal(err)
 		}
+		if info, err := c.Admin().Job(t.Context(), "tick"); err != nil || len(info.Runs) != 1 || !info.Runs[0].ScheduledAt.Equal(info.Runs[0].StartedAt) {
+			t.Errorf("%+v, %v; want a run that was due when it began", info.Runs, err)
+		}
 		if again := (<-began).Sub(released); again < 10*time.Minute || again > 11*time.Minute {
 			t.Errorf("it is run again %v after the release, want 10 minutes", again)
 		}
@@ -193,4 +199,33 @@ func TestDelayCountsFromAReleaseByForce(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// The schedule that a job's record has as text gives the scheduled time of a run that was released by force, if it has one then; else that is when the run began.
+func TestNewestTimeOfARecordedSchedule(t *testing.T) {
+	midnight := time.Date(2025, 6, 1, 0, 0, 0, 0, time.UTC)
+	until := midnight.Add(90 * time.Minute)
+	for _, test := range []struct {
+		text        string
+		after, want time.Time
+	}{
+		{"@every 1h0m0s", midnight.Add(-48 * time.Hour), midnight.Add(time.Hour)},
+		{"0 1 * * *", time.Time{}, midnight.Add(time.Hour)},
+		{"0 1 * * *", midnight.Add(80 * time.Minute), until}, // the record is done with that
+		{describe(Delay(time.Hour)), midnight, until},
+		{describe(At(midnight.Add(time.Hour))), midnight, midnight.Add(time.Hour)},
+		{"no schedule", midnight, until},
+		{"", midnight, until},
+	} {
+		if got := newestDue(test.text, "tick", test.after, until); !got.Equal(test.want) {
+			t.Errorf("%q after %v: %v, want %v", test.text, test.after, got, test.want)
+		}
+	}
+}
+
+// A state that cannot be read stays as it is when the run is released by force.
+func TestForceReleaseKeepsAStateThatIsNotOurs(t *testing.T) {
+	if mark, state := runReleased(store.Record{State: []byte("page 7"), Mark: 3}, "tick", "a test", time.Now()); mark != 0 || state != nil {
+		t.Errorf("mark %d and state %q, want that both stay", mark, state)
+	}
 }

@@ -38,7 +38,7 @@ func (a *Admin) forget(ctx context.Context, job string) error {
 	switch {
 	case err != nil:
 		return err
-	case records[0].Token == 0 || forgotten(records[0]):
+	case forgotten(records[0]):
 		return ErrNoJob
 	}
 	l, err := c.try(ctx, t)
@@ -90,5 +90,5 @@ func names(all []Definition) string {
 	return text
 }
 
-// forgotten reports whether a record is that of a job that Forget removed and that the store has not deleted yet.
+// forgotten reports whether a record is none, or that of a job that Forget removed and that the store has not deleted yet.
 func forgotten(r store.Record) bool { return r.Free() && r.Holder == "" && len(r.State) == 0 }

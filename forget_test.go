@@ -1,13 +1,16 @@
 package soloist_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
 )
 
 // A job that was removed stays known until it is forgotten, which it cannot be while a replica has it.
@@ -38,6 +41,9 @@ func TestForgetAJob(t *testing.T) {
 		if infos, err := collect(admin.Jobs(background)); len(infos) != 0 || err != nil {
 			t.Errorf("%+v, %v", infos, err)
 		}
+		if actions, err := collect(admin.Actions(background)); err != nil || len(actions) == 0 || actions[len(actions)-1].Verb != soloist.ActionForget || actions[len(actions)-1].Name != "tick" {
+			t.Errorf("%+v, %v", actions, err)
+		}
 		for r, err := range s.List(background, "control/") {
 			if len(r.State) > 0 || err != nil {
 				t.Errorf("%+v, %v", r, err)
@@ -61,4 +67,84 @@ func TestForgetAJob(t *testing.T) {
 			t.Errorf("%+v, %v", info, err)
 		}
 	})
+}
+
+// A forgetting store fails some of the requests with which a job is forgotten.
+type forgetting struct {
+	*soloisttest.Store
+	acquires, releases func(name string) bool // which fail
+}
+
+var errNotNow = errors.New("not now")
+
+func (s *forgetting) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	for _, c := range claims {
+		if s.acquires != nil && s.acquires(c.Name) {
+			return nil, errNotNow
+		}
+	}
+	return s.Store.Acquire(ctx, claims)
+}
+
+func (s *forgetting) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	for _, r := range releases {
+		if s.releases != nil && s.releases(r.Name) {
+			return nil, errNotNow
+		}
+	}
+	return s.Store.Release(ctx, releases)
+}
+
+// A job that is not forgotten, or only in part, is not said to be, and can be forgotten later.
+func TestForgetThatFails(t *testing.T) {
+	of := func(prefix string) func(string) bool {
+		return func(name string) bool { return strings.HasPrefix(name, prefix) }
+	}
+	for what, test := range map[string]struct {
+		hinders func(t *testing.T, s *forgetting)
+		want    error
+	}{
+		"its record cannot be read":      {func(_ *testing.T, s *forgetting) { s.acquires = of("job/") }, errNotNow},
+		"its commands cannot be changed": {func(_ *testing.T, s *forgetting) { s.acquires = of("control/") }, errNotNow},
+		"its record cannot be released":  {func(_ *testing.T, s *forgetting) { s.releases = of("job/") }, errNotNow},
+		"it cannot be noted":             {func(_ *testing.T, s *forgetting) { s.acquires = of("actions") }, soloist.ErrUnknown},
+		"a replica has died in its run": {func(t *testing.T, s *forgetting) {
+			outs, err := s.Store.Acquire(background, []store.Claim{{Name: "job/tick", Holder: "a#1", TTL: 10 * time.Second}})
+			must(t, errors.Join(err, outs[0].Err))
+		}, soloist.ErrHeld},
+		"nobody knows what a replica has": {func(t *testing.T, s *forgetting) {
+			outs, err := s.Store.Acquire(background, []store.Claim{{Name: "replica/other", Holder: "a#1", TTL: 10 * time.Second}})
+			must(t, errors.Join(err, outs[0].Err))
+			errs, err := s.Store.Extend(background, []store.Extension{{Name: "replica/other", Holder: "a#1", Token: outs[0].Grant.Token, TTL: 10 * time.Second, State: []byte("page 7")}})
+			must(t, errors.Join(err, errs[0]))
+		}, nil},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &forgetting{Store: soloisttest.NewStore()}
+				leave(t, s, "job/tick", `{"schedule":"@every 1m0s"}`)
+				admin := soloisttest.NewReplica(t, s, soloist.Config{}).Admin()
+				test.hinders(t, s)
+				if err := admin.Forget(background, "tick"); err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), `job "tick"`) {
+					t.Errorf("%v, want %v", err, test.want)
+				}
+				if what == "nobody knows what a replica has" {
+					if err := admin.Trigger(background, "tick"); err == nil || errors.Is(err, soloist.ErrNoReplica) {
+						t.Errorf("triggered: %v", err)
+					}
+					return
+				}
+				s.acquires, s.releases = nil, nil
+				time.Sleep(time.Minute)
+				if err := admin.Forget(background, "tick"); err != nil && !errors.Is(err, soloist.ErrNoJob) || errors.Is(err, soloist.ErrNoJob) != (what == "it cannot be noted") {
+					t.Errorf("later: %v", err)
+				}
+			})
+		})
+	}
+	c, _ := soloisttest.NewClient(t)
+	var invalid *soloist.InvalidError
+	if err := c.Admin().Forget(background, ""); !errors.As(err, &invalid) {
+		t.Errorf("a name that is none: %v", err)
+	}
 }
