@@ -33,7 +33,7 @@ func TestJoiningKeepsTheRecordThatAnotherHasMade(t *testing.T) {
 				})
 			}
 		}, nil)
-		start(t, soloisttest.NewReplica(t, s, soloist.Config{}), soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Missed: soloist.MissedAll, Grace: time.Second, Do: r.do})
+		start(t, soloisttest.NewReplica(t, s, soloist.Config{}), soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Missed: soloist.MissedAll, Grace: time.Second, TTL: time.Hour, Do: r.do})
 		time.Sleep(70 * time.Second)
 		check(t, "scheduled", r.scheduled(begin), []time.Duration{-2 * time.Minute, -time.Minute, 0, time.Minute})
 	})

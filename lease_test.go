@@ -45,7 +45,7 @@ func TestContextOfTheLeaseOutlivesThatOfTheFunction(t *testing.T) {
 				ran := false
 				err := run(client, ctx, func(ctx context.Context, lease *soloist.Lease) error {
 					ran = true
-					if soloist.LeaseFrom(ctx) != lease {
+					if soloist.LeaseFrom(ctx) != lease || soloist.LeaseFrom(lease.Context()) != lease {
 						t.Error("LeaseFrom does not find the lease")
 					}
 					stop()

@@ -67,6 +67,26 @@ func TestWhatIsGivenBackKeepsItsState(t *testing.T) {
 	})
 }
 
+// An element that is given back because nobody waited for it keeps its attempts.
+func TestElementThatIsGivenBackKeepsItsAttempts(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		failed := errors.New("failed")
+		elements := func(c *soloist.Client) *soloist.Elements { return c.Elements("invoices", soloist.ElementsOptions{}) }
+		if err := elements(b).Process(background, "1", func(context.Context, *soloist.Element) error { return failed }); !errors.Is(err, failed) {
+			t.Fatal(err)
+		}
+		s.LoseReplies(1 << 30)
+		if _, err := elements(a).Claim(background, "1"); !errors.Is(err, soloist.ErrUnknown) {
+			t.Fatalf("got: %v", err)
+		}
+		s.Heal()
+		time.Sleep(10 * time.Second)
+		el, err := elements(b).Claim(background, "1")
+		must(t, err)
+		check(t, "attempt", el.Attempt(), 2)
+	})
+}
+
 // An element of a batch whose outcome is unknown is told as that, and given back if it was granted.
 func TestUnknownElementOfABatchIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -15,14 +15,27 @@ import (
 // An unreadableStore is one whose records cannot be read for a while.
 type unreadableStore struct {
 	*memstore.Store
-	away atomic.Bool
+	away  atomic.Bool
+	part  atomic.Pointer[string] // a name whose record cannot be read; nil for none
+	reads atomic.Int32
 }
 
 func (s *unreadableStore) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if claims[0].Mark < 0 {
+		s.reads.Add(1)
+	}
 	if claims[0].Mark < 0 && s.away.Load() {
 		return nil, errors.New("away")
 	}
-	return s.Store.Acquire(ctx, claims)
+	outs, err := s.Store.Acquire(ctx, claims)
+	if name := s.part.Load(); name != nil && err == nil {
+		for i, c := range claims {
+			if c.Name == *name && c.Mark < 0 {
+				outs[i] = store.Outcome{Err: errors.New("this one cannot be read")}
+			}
+		}
+	}
+	return outs, err
 }
 
 // What a request for several TTLs may have been granted is looked for until the longest of them has ended.
@@ -43,6 +56,35 @@ func TestOrphansOfSeveralTTLs(t *testing.T) {
 			t.Error(err)
 		} else if err := l.Release(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// What cannot be read of a batch is looked for again, until it can, and then no more.
+func TestOrphanThatCannotBeReadAtFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &unreadableStore{Store: memstore.New()}
+		c := forceClient(t, s)
+		claims := []store.Claim{{Name: "lock/x", Holder: "h", TTL: time.Minute}, {Name: "lock/y", Holder: "h", TTL: time.Minute}}
+		if outs, err := s.Acquire(t.Context(), claims); err != nil || outs[0].Err != nil || outs[1].Err != nil {
+			t.Fatal(outs, err)
+		}
+		s.part.Store(&claims[1].Name)
+		c.releaseOrphans(claims, c.clock.earliest())
+		for i, name := range []string{"x", "y"} {
+			time.Sleep(15 * time.Second)
+			if l, err := c.TryLock(t.Context(), name); err != nil {
+				t.Errorf("%s has not been given back: %v", name, err)
+			} else if err := l.Release(); err != nil {
+				t.Error(err)
+			}
+			if s.part.Store(nil); i == 1 {
+				reads := s.reads.Load()
+				time.Sleep(time.Minute)
+				if more := s.reads.Load() - reads; more != 0 {
+					t.Errorf("%d more requests when all has been given back", more)
+				}
+			}
 		}
 	})
 }
