@@ -94,6 +94,7 @@ func TestStopOfARequest(t *testing.T) {
 		"nothing ends":      nil,
 		"the caller ends":   func(cancel context.CancelFunc) { cancel() },
 		"the limit is over": func(context.CancelFunc) { time.Sleep(time.Minute) },
+		"both end":          func(cancel context.CancelFunc) { cancel(); time.Sleep(time.Minute) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -123,4 +124,43 @@ func TestStopOfARequest(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A counting context counts the functions that wait for its end.
+type counting struct {
+	context.Context
+	waiting int
+}
+
+func (c *counting) AfterFunc(func()) (stop func() bool) {
+	c.waiting++
+	return func() bool { c.waiting--; return true }
+}
+
+// A request that is over leaves nothing with its caller, whose context may last for long, and whichever of the two ends first, both may.
+func TestRequestThatIsOverLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := limits{timeout: 8 * time.Second}
+		caller := &counting{Context: t.Context()}
+		for range 10 {
+			r := &request{Context: caller, limit: all.from(time.Now())}
+			r.over() // nobody has waited for it
+			r = &request{Context: caller, limit: all.from(time.Now())}
+			if r.Done() != r.Done() {
+				t.Error("it has two ends")
+			}
+			r.over()
+		}
+		if caller.waiting != 0 {
+			t.Errorf("%d functions wait for the end of the caller", caller.waiting)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		r := &request{Context: ctx, limit: all.from(time.Now())}
+		done := r.Done()
+		cancel()
+		<-done
+		time.Sleep(time.Minute)
+		r.over()
+		all.current.over()
+	})
 }

@@ -222,3 +222,27 @@ func TestWaitingForAnyPermit(t *testing.T) {
 		must(t, <-got)
 	})
 }
+
+// An error of the store is that of the one who wants a permit, whichever request of the attempt fails.
+func TestPermitOfAStoreThatFails(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		away := errors.New("away")
+		for what, fails := range map[string]func(store.Claim) bool{
+			"looking": func(store.Claim) bool { return true }, "claiming": func(c store.Claim) bool { return c.Mark >= 0 },
+		} {
+			c := soloisttest.NewReplica(t, plain{failing{s, fails}}, soloist.Config{})
+			if l, err := c.Semaphore("x", 2).TryAcquire(background); err == nil || err.Error() != "refused" || l != nil {
+				t.Errorf("%s: %v, %v", what, l, err)
+			}
+		}
+		s.Break(away)
+		if l, err := a.Semaphore("x", 2).TryAcquire(background); !errors.Is(err, away) || l != nil {
+			t.Errorf("choosing: %v, %v", l, err)
+		}
+		for _, bad := range []*soloist.Semaphore{a.Semaphore("x", 0), a.Semaphore(strings.Repeat("x", 1000), 2)} {
+			if err := bad.Do(background, ok); !errors.Is(err, store.ErrInvalid) {
+				t.Errorf("Do of what is no semaphore: %v", err)
+			}
+		}
+	})
+}

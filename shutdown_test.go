@@ -3,6 +3,7 @@ package soloist_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -335,4 +336,21 @@ func TestCloseTwiceAtOnce(t *testing.T) {
 			t.Errorf("again: %v", again)
 		}
 	})
+}
+
+// Shutdown and Close name the leases that they could not release.
+func TestShutdownWithoutAStore(t *testing.T) {
+	for what, end := range map[string]func(*soloist.Client) error{
+		"Shutdown": func(c *soloist.Client) error { return c.Shutdown(background) },
+		"Close":    func(c *soloist.Client) error { return c.Close() },
+	} {
+		inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+			mustLock(t, a, "left behind")
+			s.Stall()
+			if err := end(a); !errors.Is(err, soloist.ErrUnknown) || !strings.Contains(err.Error(), "left behind") {
+				t.Errorf("%s: %v", what, err)
+			}
+			s.Heal()
+		})
+	}
 }

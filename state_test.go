@@ -145,3 +145,19 @@ func TestStateHasAGreatestLength(t *testing.T) {
 		}
 	})
 }
+
+// A state is what it was when it was set or asked for, whatever its user does with the bytes after that.
+func TestStatesAreCopied(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		l := mustLock(t, a, "x")
+		bytes := []byte("first")
+		must(t, l.SetState(background, bytes))
+		copy(bytes, "?????")
+		copy(l.State(), "!!!!!")
+		check(t, "the state under the lease", string(l.State()), "first")
+		must(t, l.Release())
+		l = mustLock(t, b, "x")
+		copy(l.State(), "!!!!!")
+		check(t, "the state that was left", string(l.State()), "first")
+	})
+}

@@ -410,29 +410,78 @@ func TestNameThatWasBusyOnce(t *testing.T) {
 	})
 }
 
-// Who waits behind another caller of its client asks the store nothing while that one has the name, however often it is renewed.
+// Who waits behind another caller of its client asks the store nothing while that one has the name, however often it is renewed, and says who has it when it gives up.
 func TestWhoWaitsBehindItsOwnClientAsksNothing(t *testing.T) {
+	lock := func(c *soloist.Client) (*soloist.Lease, error) { return c.Lock(background, "x") }
+	permit := func(c *soloist.Client) (*soloist.Lease, error) { return c.Semaphore("x", 1).Acquire(background) }
+	for what, test := range map[string]struct {
+		none bool // the store keeps no lines
+		take func(*soloist.Client) (*soloist.Lease, error)
+	}{"in the store's queue": {false, lock}, "by watching": {true, lock}, "for the only permit": {false, permit}} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := askedFor{newLined(), new(atomic.Int64), new(atomic.Int64)}
+				s.none = test.none
+				first, err := test.take(clientOf(t, s.share()))
+				must(t, err)
+				b := clientOf(t, s)
+				got := make(chan *soloist.Lease)
+				for range 2 {
+					go func() {
+						l, err := test.take(b)
+						if err != nil {
+							t.Error(err)
+						}
+						got <- l
+					}()
+					synctest.Wait()
+				}
+				must(t, first.Release())
+				l := <-got
+				gaveUp := make(chan error, 1)
+				before := s.asked.Load()
+				time.Sleep(5 * time.Minute)
+				check(t, "requests for the name while the client has it", s.asked.Load()-before, 0)
+				must(t, l.Release())
+				l = <-got
+				go func() {
+					_, err := test.take(b.With(soloist.Options{Wait: 2 * time.Second}))
+					gaveUp <- err
+				}()
+				if held, ok := errors.AsType[*soloist.HeldError](<-gaveUp); !ok || held.Holder != l.Holder() || held.Token != l.Token() {
+					t.Errorf("gave up with %+v", held)
+				}
+				must(t, l.Release())
+			})
+		})
+	}
+}
+
+// A waiter whose turn it is in its client, and who waits for the lease of the one before it, gives up with its own wait and names that lease.
+func TestWhoGivesUpBehindItsOwnClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := askedFor{newLined(), new(atomic.Int64), new(atomic.Int64)}
 		first, b := mustLock(t, clientOf(t, s.share()), "x"), clientOf(t, s)
-		got := make(chan *soloist.Lease)
-		for range 2 {
-			go func() {
-				l, err := b.Lock(background, "x")
-				if err != nil {
-					t.Error(err)
-				}
-				got <- l
-			}()
-			synctest.Wait()
-		}
+		got, gaveUp := make(chan *soloist.Lease, 1), make(chan error, 1)
+		go func() {
+			l, _ := b.Lock(background, "x")
+			got <- l
+		}()
+		synctest.Wait()
+		go func() {
+			_, err := b.With(soloist.Options{Wait: 10 * time.Second}).Lock(background, "x")
+			gaveUp <- err
+		}()
+		synctest.Wait()
 		must(t, first.Release())
 		l := <-got
 		before := s.asked.Load()
-		time.Sleep(5 * time.Minute)
+		err := <-gaveUp
+		if held, ok := errors.AsType[*soloist.HeldError](err); !ok || held.Holder != l.Holder() || held.Token != l.Token() || held.Left == 0 || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("gave up with %v", err)
+		}
 		check(t, "requests for the name while the client has it", s.asked.Load()-before, 0)
 		must(t, l.Release())
-		must(t, (<-got).Release())
 	})
 }
 
@@ -556,4 +605,34 @@ func TestAnOldHandOverIsNoLongerLease(t *testing.T) {
 			t.Errorf("surely held for %v, %v after the grant, by request %d; want %v: the TTL less the margin, and a tenth of its age", l.Left(), age, asked, want)
 		}
 	})
+}
+
+// Who gives up while nobody knows whether it is in the line leaves it, and says that nobody knows. A store that is closed is asked once.
+func TestWhoGivesUpInDoubtLeavesTheLine(t *testing.T) {
+	for what, closes := range map[string]bool{"the store is open": false, "the store is closed": true} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(background)
+				first, b, s := busy(t, soloist.Config{}, func(ctx context.Context, next *linedStore, c store.Claim) (store.Grant, time.Duration, error) {
+					soon, end := context.WithTimeout(ctx, time.Second)
+					defer end()
+					_, _, _ = next.Queue(soon, c)
+					if closes {
+						_ = next.Close()
+					}
+					time.AfterFunc(time.Millisecond, cancel)
+					return store.Grant{}, 0, store.AsUnknown(errors.New("the connection broke"))
+				})
+				if _, err := b.Lock(ctx, "x"); !errors.Is(err, soloist.ErrUnknown) || !errors.Is(err, context.Canceled) {
+					t.Errorf("got: %v", err)
+				}
+				time.Sleep(10 * time.Second)
+				check(t, "requests to leave the line", s.leaves.Load(), 1)
+				if !closes {
+					must(t, first.Release())
+					mustLock(t, clientOf(t, s.share()), "x")
+				}
+			})
+		})
+	}
 }

@@ -216,9 +216,11 @@ func TestLostSubscriptionIsMadeAnew(t *testing.T) {
 type counted struct {
 	wrapped
 
-	claims int
-	stuck  bool // Watch returns when its context has ended
-	deaf   bool // and then with a channel on which nothing comes
+	claims, watches int
+
+	stuck    bool   // Watch returns when its context has ended
+	deaf     bool   // and then with a channel on which nothing comes
+	watching func() // called before a watch begins; may be nil
 }
 
 func (c *counted) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
@@ -241,6 +243,10 @@ func (c *counted) Watch(ctx context.Context, names []string) (<-chan struct{}, e
 			return make(chan struct{}), nil
 		}
 		return nil, ctx.Err()
+	}
+	c.watches++
+	if c.watching != nil {
+		c.watching()
 	}
 	w, _ := store.As[store.Watcher](c.Store)
 	return w.Watch(ctx, names)
@@ -275,7 +281,7 @@ func TestBusyNameIsWatchedFirst(t *testing.T) {
 			}
 		}
 		for i := range 2 { // nobody has it: the first claim is granted
-			before := asks.claims
+			before, watches := asks.claims, asks.watches
 			l, err := b.Lock(background, "x")
 			if err != nil {
 				t.Fatal(err)
@@ -283,6 +289,9 @@ func TestBusyNameIsWatchedFirst(t *testing.T) {
 			_ = l.Release()
 			if n := asks.claims - before; n != 1 {
 				t.Errorf("a free name, %d: %d claims, want 1", i+1, n)
+			}
+			if n := asks.watches - watches; n != 1-i { // then it knows
+				t.Errorf("a free name, %d: watched %d times, want %d", i+1, n, 1-i)
 			}
 		}
 	})
@@ -382,4 +391,25 @@ func TestWaitOfAClientThatCloses(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A release between the refusal of a waiter and the beginning of its watch is noticed at once.
+func TestReleaseBeforeTheWatch(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		watched := &counted{wrapped: wrapped{s.Share()}}
+		b := clientOf(t, watched)
+		mustLock(t, a, "x")
+		if _, err := b.With(soloist.Options{Wait: time.Second}).Lock(background, "x"); !errors.Is(err, soloist.ErrHeld) {
+			t.Fatal(err) // it knows now that the store keeps no queues
+		}
+		l := mustLock(t, a, "y")
+		watched.watching = func() { _ = l.Release() }
+		begin := time.Now()
+		mine, err := b.Lock(background, "y")
+		must(t, err)
+		if took := time.Since(begin); took > time.Second {
+			t.Errorf("noticed after %v", took)
+		}
+		must(t, mine.Release())
+	})
 }
