@@ -273,3 +273,22 @@ func TestMistakesWithClientsAreErrors(t *testing.T) {
 		t.Errorf("with a namespace that has a slash: %v", err)
 	}
 }
+
+// Clients in different namespaces of one store have nothing in common, and those in one have all.
+func TestNamespacesAreApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		in := func(namespace string) *soloist.Client {
+			return soloisttest.NewReplica(t, s.Share(), soloist.Config{Namespace: namespace})
+		}
+		mustLock(t, in("one"), "x")
+		mustLock(t, in("two"), "x")
+		mustLock(t, in(""), "x")
+		if _, err := in("one").TryLock(background, "x"); !errors.Is(err, soloist.ErrHeld) {
+			t.Errorf("in one namespace: %v", err)
+		}
+		if locks, err := collect(in("two").Admin().Locks(background)); err != nil || len(locks) != 1 {
+			t.Errorf("locks of a namespace: %+v, %v", locks, err)
+		}
+	})
+}

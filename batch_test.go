@@ -301,3 +301,22 @@ func TestBatchesThatFollowOneAnotherAreShared(t *testing.T) {
 		check(t, "requests", s.Calls(), 3)
 	})
 }
+
+// A store that does not answer has only so many requests of one kind under way, however many calls there are, and all are made when it answers again.
+func TestRequestsUnderWayAreBounded(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		s.Stall()
+		var wg sync.WaitGroup
+		for i := range 40 {
+			wg.Go(func() {
+				if _, err := a.TryLock(background, fmt.Sprint(i)); err != nil {
+					t.Error(err)
+				}
+			})
+			time.Sleep(50 * time.Millisecond)
+		}
+		check(t, "requests under way", s.Calls(), 4)
+		s.Heal()
+		wg.Wait()
+	})
+}

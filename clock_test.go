@@ -89,22 +89,28 @@ func TestDelayAfterAnEndInTheFuture(t *testing.T) {
 // That a record is ahead of this replica's clock is logged once, and the job goes on when the clock has come that far. Nothing is logged of a job that is not.
 func TestRecordThatIsAheadIsLogged(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, _, _ *soloist.Client) {
-		var ahead, well recorder
+		var ahead, later, well recorder
 		var log strings.Builder
 		begin := time.Now()
-		outs, err := s.Acquire(background, []store.Claim{{Name: "job/ahead", Holder: "x", TTL: time.Second}})
-		if err != nil || outs[0].Err != nil {
-			t.Fatal(outs, err)
+		done := func(name string) {
+			outs, err := s.Acquire(background, []store.Claim{{Name: name, Holder: "x", TTL: time.Second}})
+			if err != nil || outs[0].Err != nil {
+				t.Fatal(outs, err)
+			}
+			if _, err := s.Release(background, []store.Release{{Name: name, Holder: "x", Token: outs[0].Grant.Token, Mark: begin.Add(10 * time.Minute).UnixMilli(), Retain: store.Forever}}); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if _, err := s.Release(background, []store.Release{{Name: "job/ahead", Holder: "x", Token: outs[0].Grant.Token, Mark: begin.Add(10 * time.Minute).UnixMilli(), Retain: store.Forever}}); err != nil {
-			t.Fatal(err)
-		}
+		done("job/ahead")
 		start(t, soloisttest.NewReplica(t, s, soloist.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}),
-			soloist.Job{Name: "ahead", Schedule: soloist.Every(time.Minute), Do: ahead.do}, soloist.Job{Name: "well", Schedule: soloist.Every(time.Minute), Do: well.do})
-		time.Sleep(12*time.Minute + time.Second)
+			soloist.Job{Name: "ahead", Schedule: soloist.Every(time.Minute), Do: ahead.do}, soloist.Job{Name: "later", Schedule: soloist.Every(time.Minute), Do: later.do}, soloist.Job{Name: "well", Schedule: soloist.Every(time.Minute), Do: well.do})
+		time.Sleep(90 * time.Second)
+		done("job/later") // which the replica learns when it is refused
+		time.Sleep(time.Until(begin.Add(12*time.Minute + time.Second)))
 		check(t, "runs of the job", ahead.scheduled(begin), []time.Duration{11 * time.Minute, 12 * time.Minute})
+		check(t, "runs of the second", later.scheduled(begin), []time.Duration{time.Minute, 11 * time.Minute, 12 * time.Minute})
 		check(t, "runs of the other", len(well.all()), 12)
-		check(t, "lines about it", strings.Count(log.String(), "a job's record is ahead of this replica's clock"), 1)
-		check(t, "warnings and errors", strings.Count(log.String(), "level=WARN")+strings.Count(log.String(), "level=ERROR"), 1)
+		check(t, "lines about it", strings.Count(log.String(), "a job's record is ahead of this replica's clock"), 2)
+		check(t, "warnings and errors", strings.Count(log.String(), "level=WARN")+strings.Count(log.String(), "level=ERROR"), 2)
 	})
 }

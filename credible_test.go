@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/soloisttest"
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/memstore"
 )
@@ -146,6 +147,15 @@ func TestStoreThatBreaksItsContract(t *testing.T) {
 			o.Err = &store.HeldError{Record: store.Record{Token: 1, Left: -time.Second}}
 		}),
 		"done without a mark": each(func(o *store.Outcome) { o.Err = &store.DoneError{} }),
+		"held by a token below 0": each(func(o *store.Outcome) {
+			o.Err = &store.HeldError{Record: store.Record{Token: -1}}
+		}),
+		"held with a mark below 0": each(func(o *store.Outcome) {
+			o.Err = &store.HeldError{Record: store.Record{Token: 1, Mark: -1}}
+		}),
+		"held with too much state": each(func(o *store.Outcome) {
+			o.Err = &store.HeldError{Record: store.Record{Token: 1, State: make([]byte, store.MaxState+1)}}
+		}),
 	} {
 		lie(t, &liar{outs: outs}, func(t *testing.T, c *soloist.Client) {
 			l, err := c.TryLock(background, "x")
@@ -170,7 +180,7 @@ func TestStoreThatBreaksItsContract(t *testing.T) {
 			}
 		})
 	}
-	for what, i := range map[string]int{"the index -1": -1, "an index too large": 99} {
+	for what, i := range map[string]int{"the index -1": -1, "an index too large": 99, "the index behind the last": 3} {
 		lie(t, &liar{chosen: func(int, store.Outcome) (int, store.Outcome) { return i, store.Outcome{Grant: store.Grant{Token: 5}} }}, func(t *testing.T, c *soloist.Client) {
 			_, err := c.Semaphore("s", 3).TryAcquire(background)
 			breach(t, what, err)
@@ -320,4 +330,33 @@ func (s *spoiling) Acquire(ctx context.Context, claims []store.Claim) ([]store.O
 		}
 	}
 	return outs, err
+}
+
+// What is only looked at is granted to nobody, and a job is not done because of a mark below that of the claim.
+func TestStoreThatGrantsALookOrIsDoneTooEarly(t *testing.T) {
+	for what, outs := range map[string]func([]store.Outcome) []store.Outcome{
+		"it grants a look":     each(func(o *store.Outcome) { *o = store.Outcome{Grant: store.Grant{Token: 5}} }),
+		"it is done with less": each(func(o *store.Outcome) { o.Err = &store.DoneError{Record: store.Record{Token: 1, Mark: -2}} }),
+	} {
+		lie(t, &liar{outs: outs}, func(t *testing.T, c *soloist.Client) {
+			_, err := c.Admin().AllPaused(background)
+			breach(t, what, err)
+		})
+	}
+}
+
+// An error of the store that is none of its contract is told as it is.
+func TestOtherErrorsOfAStoreAreTold(t *testing.T) {
+	why := errors.New("the disk is full")
+	lie(t, &liar{outs: each(func(o *store.Outcome) { o.Err = why })}, func(t *testing.T, c *soloist.Client) {
+		if _, err := c.TryLock(background, "x"); !errors.Is(err, why) || errors.Is(err, soloist.ErrUnknown) {
+			t.Errorf("of a claim: %v", err)
+		}
+	})
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		s.Break(why)
+		if _, err := collect(a.Admin().Locks(background)); !errors.Is(err, why) || errors.Is(err, soloist.ErrUnknown) {
+			t.Errorf("of a list: %v", err)
+		}
+	})
 }

@@ -391,8 +391,9 @@ func TestGrantsAreToldOf(t *testing.T) {
 			return nil
 		}})
 		time.Sleep(90 * time.Second)
-		s.Slow(50 * time.Millisecond)
-		lease := mustLock(t, c, "x")
+		network := s.Share()
+		network.Slow(50 * time.Millisecond)
+		lease := mustLock(t, soloisttest.NewReplica(t, network, soloist.Config{Observe: w.observe}), "x")                    // which has no other request under way
 		granted := slices.DeleteFunc(w.of(soloist.EventGranted), func(e soloist.Event) bool { return e.Subject.Kind == "" }) // of the record of the replica
 		if len(granted) != 2 {
 			t.Fatalf("told of %+v", granted)
