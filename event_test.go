@@ -230,7 +230,7 @@ func TestRefusedElementsOfABatchAreReported(t *testing.T) {
 			t.Fatalf("refused: %+v", refused)
 		}
 		for i, e := range refused {
-			if e.Subject.Kind != soloist.KindElement || e.Subject.Parent != "invoices" || !errors.Is(e.Err, want[i]) {
+			if e.Subject.Kind != soloist.KindElement || e.Subject.Parent != "invoices" || e.Subject.Name != []string{"1", "2", "4"}[i] || !errors.Is(e.Err, want[i]) {
 				t.Errorf("refused: %+v", e)
 			}
 		}
