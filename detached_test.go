@@ -290,13 +290,13 @@ func TestDetachedLeaseThatHasEndedMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := soloisttest.NewStore()
 		c := soloisttest.NewReplica(t, s, soloist.Config{TTL: 3 * time.Second, RequestTimeout: 10 * time.Second})
-		l, _ := mustAcquire(t, c, lockOf("a#1"), true)
+		mustAcquire(t, c, lockOf("a#1"), true)
 		s.Slow(2800 * time.Millisecond)
 		if _, left, err := c.Detached().Acquire(t.Context(), lockOf("a#1"), true); left < 0 {
 			t.Errorf("read late: %v left, %v", left, err)
 		}
 		s.Slow(0)
-		l, _ = mustAcquire(t, c, lockOf("b#1"), true)
+		l, _ := mustAcquire(t, c, lockOf("b#1"), true)
 		time.Sleep(2900 * time.Millisecond)
 		if info, err := c.Detached().Look(t.Context(), l); err != nil || info.Left != 0 {
 			t.Errorf("within the margin: %+v, %v", info, err)

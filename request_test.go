@@ -146,7 +146,7 @@ func TestRequestThatIsOverLeavesNothing(t *testing.T) {
 			r := &request{Context: caller, limit: all.from(time.Now())}
 			r.over() // nobody has waited for it
 			r = &request{Context: caller, limit: all.from(time.Now())}
-			if r.Done() != r.Done() {
+			if first := r.Done(); r.Done() != first {
 				t.Error("it has two ends")
 			}
 			r.over()
