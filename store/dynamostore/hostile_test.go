@@ -87,7 +87,7 @@ func TestWhatErrorsMean(t *testing.T) {
 		{"the write's connection broke", "UpdateItem", 0, "", store.ErrUnknown, nil, ""},
 		{"the response to the write is nonsense", "UpdateItem", 200, "<html>", store.ErrUnknown, nil, ""},
 		{"the write returned nothing", "UpdateItem", 200, "{}", store.ErrUnknown, nil, "name"},
-		{"the write returned what another has written", "UpdateItem", 200, taken(t, `{"ExpressionAttributeValues": {":holder": {"S": "y"}, ":ttl": {"N": "1"}, ":released": {"BOOL": false}, ":version": {"S": "other"}, ":granted": {"S": "2026-01-01T00:00:00Z"}}}`),
+		{"the write returned what another has written", "UpdateItem", 200, taken(t, `{"ExpressionAttributeValues": {":holder": {"S": "y"}, ":ttl": {"N": "60000000000"}, ":released": {"BOOL": false}, ":version": {"S": "other"}, ":granted": {"S": "2026-01-01T00:00:00Z"}}}`),
 			store.ErrUnknown, nil, "not the one that it was asked to make"},
 		{"the write is not allowed", "UpdateItem", 400, failure("AccessDeniedException"), fs.ErrPermission, store.ErrUnknown, "docs/stores/dynamodb.md"},
 		{"the credentials are wrong", "UpdateItem", 400, failure("UnrecognizedClientException"), fs.ErrPermission, store.ErrUnknown, "credentials"},
