@@ -61,6 +61,9 @@ func lookBack(earliest, latest time.Time, ago time.Duration) asOf {
 	return asOf{due: latest.Add(min(skew, ago)), missed: earliest.Add(-skew)}
 }
 
+// begunAhead returns as of when that holder may have begun a run that is not due yet by this replica's clock.
+func begunAhead(earliest, latest time.Time) asOf { return lookBack(earliest, latest, skew) }
+
 // decide returns what to run under a grant, if anything. When the holder before died it finds the run that this holder was at, by deciding
 // as of the time when its lease was granted.
 func (j *plannedJob) decide(g store.Grant, t trip) decision {
@@ -74,7 +77,7 @@ func (j *plannedJob) decide(g store.Grant, t trip) decision {
 		d.tell, died = true, false
 		j.close(&d.state, g, t)
 	}
-	j.sawClaims(d.state, g)
+	j.sawClaims(d.state, g, t.asked)
 	var crashed bool
 	d.runID, crashed = j.pickRun(&d.state, g, t, died)
 	if !d.none() {
@@ -83,6 +86,9 @@ func (j *plannedJob) decide(g store.Grant, t trip) decision {
 		}
 		d.count(j, g, t, crashed)
 		d.announce = d.announce || j.ambiguous(d, g, sinceThere, t)
+	}
+	if died && d.none() {
+		d.tell = j.keepAhead(&d.state, g, t)
 	}
 	j.timely.refused, j.timely.mark = true, g.Mark // until the record shows the run, or another
 	return d
@@ -122,12 +128,15 @@ func (j *plannedJob) close(state *jobState, g store.Grant, t trip) {
 
 // sawClaims learns which claims kept a scheduled time from being missed: this replica's, unless a run has been recorded since, and one
 // that was given back. What was claimed earlier is run first.
-func (j *plannedJob) sawClaims(state jobState, g store.Grant) {
+func (j *plannedJob) sawClaims(state jobState, g store.Grant, now time.Time) {
 	j.forgetEarlier(g.Mark)
 	if state.Claimed <= j.mark {
 		return
 	}
 	back := timelyClaim{at: later(j.job.start(time.UnixMilli(state.Claimed)), time.UnixMilli(state.Asked))}
+	if back.at.After(now) { // by a clock that is ahead: it is run when it is due here
+		return
+	}
 	mine, theirs := j.claimedInTime(), j.claimedBy(back)
 	if !theirs.IsZero() && (mine.IsZero() || theirs.Before(mine)) {
 		j.timely = back
@@ -162,6 +171,20 @@ func (j *plannedJob) asRecorded(state jobState) *plannedJob {
 		then.since = time.UnixMilli(state.Since)
 	}
 	return &then
+}
+
+// keepAhead notes the scheduled time that a holder which died may have begun by a clock that is ahead of this one, by which it is not due yet. Nobody
+// finds that holder dead once the grant has been given back, so that the time would be missed. It reports whether there is one.
+func (j *plannedJob) keepAhead(state *jobState, g store.Grant, t trip) bool {
+	if _, delayed := j.delayed(); delayed || j.job.Missed != MissedSkip || state.Claimed > j.mark {
+		return false
+	}
+	run := j.lastRun(*state, j.asRecorded(*state).due(begunAhead(t.granted(g.ExpiredAge))))
+	if run.none() {
+		return false
+	}
+	state.Claimed, state.Asked = run.scheduled.UnixMilli(), 0
+	return true
 }
 
 // putOff notes that the run of a holder that died comes after an older one.

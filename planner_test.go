@@ -221,6 +221,7 @@ func TestWhatAGrantLeadsTo(t *testing.T) {
 		{rule: "what had been missed when a claim was made that was given back stays missed", known: known{schedule: Every(10 * second), mark: minute}, state: &jobState{Claimed: ms(80 * second), Asked: ms(88 * second)}, asked: 110 * second, want: "1m20s attempt 1 announced"},
 		{rule: "what was not missed when a claim was made that was given back is run, oldest first", known: known{schedule: Every(10 * second), mark: minute}, state: &jobState{Claimed: ms(80 * second), Asked: ms(84 * second)}, asked: 110 * second, want: "1m10s attempt 1 announced"},
 		{rule: "a claim that was given back, and for which nothing was due, keeps no other claim's time", known: known{mark: minute, claimed: 2*minute + second}, state: &jobState{Claimed: ms(minute) + 1}, asked: 2*minute + 40*second, want: "2m0s attempt 1 announced"},
+		{rule: "a claim that was given back by a clock that is ahead is not run before its time", known: known{mark: minute}, state: &jobState{Claimed: ms(2 * minute)}, asked: 2*minute - time.Millisecond},
 		{rule: "with a fixed delay the death of a holder that had nothing to run is no crash, whatever this replica has claimed", known: known{schedule: Delay(10 * second), mark: minute, ended: minute, claimed: 71 * second}, asked: 100 * second, abandoned: 35 * second, want: "1m10s attempt 1"},
 		{rule: "with a fixed delay a holder that died counts as a crash", known: known{schedule: Delay(10 * second), mark: minute, ended: minute}, asked: minute + 50*second, abandoned: 30 * second, want: "1m10s attempt 2 announced", history: "1m10s attempt 1 abandoned from 1m20.001s to 1m50.001s"},
 
@@ -258,6 +259,52 @@ func TestWhatAGrantLeadsTo(t *testing.T) {
 			}
 			check(t, "run", s.run.text(), row.want)
 			check(t, "history", historyText(s.run.state.Runs), row.history)
+		})
+	}
+}
+
+// A replica whose clock was ahead died in a run that is not due yet by its successor's. That has nothing to run, and the next one finds nobody dead: it
+// runs that time all the same, when it is due and though it would be missed.
+func TestTheRunThatADeadHolderBeganAheadIsNotMissed(t *testing.T) {
+	for _, row := range []struct {
+		rule string
+		known
+		state   *jobState     // that the successor finds
+		ago     time.Duration // how long before the end of the minute it is asked for
+		claimed time.Duration // what the record says then; 0 if it is left as it was
+		want    string        // what another replica runs after Grace
+	}{
+		{rule: "a time that clocks may differ by", known: known{mark: minute}, ago: 500 * time.Millisecond, claimed: 2 * minute, want: "2m0s attempt 1 announced"},
+		{rule: "no clock is further ahead", known: known{mark: minute}, ago: 1500 * time.Millisecond},
+		{rule: "nothing is run during a pause", known: known{mark: minute, paused: true}, ago: 500 * time.Millisecond},
+		{rule: "what is missed is run with other policies", known: known{mark: minute, missed: MissedOnce}, ago: 500 * time.Millisecond, want: "2m0s attempt 1"},
+		{rule: "a fixed delay is not missed", known: known{schedule: Delay(minute), mark: minute, ended: minute}, ago: 500 * time.Millisecond, want: "2m0s attempt 1"},
+		{rule: "what was claimed in time before stays so", known: known{mark: minute}, state: &jobState{Claimed: ms(2*minute) + 1}, ago: 500 * time.Millisecond, want: "2m0s attempt 1 announced"},
+	} {
+		t.Run(row.rule, func(t *testing.T) {
+			grant := func(at, expired time.Duration, state []byte) step {
+				p, job := row.planner(t)
+				asked := job.asked
+				job.asked = control{}
+				req := p.request([]*plannedJob{job}, after(at))[0]
+				req.claims, job.asked = true, asked
+				g := store.Grant{Token: 7, Mark: job.mark, ExpiredAge: expired, State: state}
+				return p.answer(req, answer{trip: trip{after(at), after(at)}, out: store.Outcome{Grant: g}})
+			}
+			var state []byte
+			if row.state != nil {
+				state = row.state.json()
+			}
+			s := grant(2*minute-row.ago, 700*time.Millisecond, state)
+			check(t, "run", s.run.text(), "")
+			if row.claimed > 0 {
+				state = s.unused
+				check(t, "claimed", time.UnixMilli(s.run.state.Claimed).Sub(epoch).String(), row.claimed.String())
+			} else {
+				check(t, "state", string(s.unused), "")
+			}
+			check(t, "run once more before it is due", grant(2*minute-row.ago+100*time.Millisecond, 0, state).run.text(), "")
+			check(t, "run after Grace", grant(2*minute+20*second, 0, state).run.text(), row.want)
 		})
 	}
 }
