@@ -206,7 +206,7 @@ func (p *planner) finishGroups(now time.Time) []store.Release {
 	for _, g := range p.leading {
 		rel := store.Release{Name: g.record(), Holder: g.holder, Token: g.token}
 		switch {
-		case slices.ContainsFunc(g.jobs, func(j *plannedJob) bool { return j.open }): // another claims as soon as it looks
+		case slices.ContainsFunc(g.jobs, func(j *plannedJob) bool { return j.open || j.leftOut(g.scheduled, !p.unsure) }): // another claims as soon as it looks
 		case slices.ContainsFunc(g.jobs, func(j *plannedJob) bool { return j.lacks(g.scheduled, !p.unsure, now) }):
 			rel.Linger = g.rest(now)
 		default:
@@ -229,8 +229,19 @@ func (g *claimGroup) rest(now time.Time) time.Duration {
 	return d
 }
 
-// lacks reports whether some replica has to look at the job again for the sake of a scheduled time. A pause that may be over by now, because not
-// all is known of what people have asked, does not make it done.
+// lacks reports whether some replica has to look at the job again for the sake of a scheduled time.
 func (j *plannedJob) lacks(scheduled int64, known bool, now time.Time) bool {
-	return j.mark < scheduled && (j.asked.Paused == nil || !known) || j.leaseEnd.After(now)
+	return j.toBegin(scheduled, known) || j.leaseEnd.After(now)
+}
+
+// toBegin reports whether a scheduled time is not known to be done. A pause that may be over by now, because not all is known of what people have asked, does
+// not make it done.
+func (j *plannedJob) toBegin(scheduled int64, known bool) bool {
+	return j.mark < scheduled && (j.asked.Paused == nil || !known)
+}
+
+// leftOut reports whether this replica has not claimed the job for a scheduled time of its group, and has no run of it under way: it has not joined yet,
+// or is to be looked at later. Then nobody may have claimed it.
+func (j *plannedJob) leftOut(scheduled int64, known bool) bool {
+	return j.toBegin(scheduled, known) && j.claimed < scheduled && j.phase != granted
 }

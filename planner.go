@@ -249,7 +249,7 @@ func (p *planner) ended(e ending, now time.Time) {
 	j := e.job
 	if e.back {
 		j.leaseEnd = now // to claim it although it may not be due: its record shows the run that was not begun
-		p.lookAt(j, p.soon(now))
+		p.lookAt(j, j.orDue(p.soon(now), now))
 		return
 	}
 	j.timely = timelyClaim{} // the record shows the run

@@ -822,6 +822,40 @@ func TestHowLongAGroupRests(t *testing.T) {
 	}
 }
 
+// A job that the claimer of a group has not claimed is claimed by another at once: it would be missed until the name of the group is free again.
+func TestWhatTheClaimerOfAGroupLeavesOutIsClaimedByAnother(t *testing.T) {
+	for name, row := range map[string]struct {
+		is     func(p *planner, c *plannedJob)
+		linger time.Duration
+	}{
+		"it is to be looked at later":          {func(p *planner, c *plannedJob) { p.joined([]*plannedJob{c}, epoch); p.lookAt(c, after(minute+second)) }, 0},
+		"it has not joined":                    {func(*planner, *plannedJob) {}, 0},
+		"a run of it is under way":             {func(_ *planner, c *plannedJob) { c.phase = granted }, 30 * second},
+		"it is paused":                         {func(_ *planner, c *plannedJob) { c.asked.Paused = &Pause{} }, 30 * second},
+		"it is done":                           {func(_ *planner, c *plannedJob) { c.mark = ms(minute) }, 30 * second},
+		"it was claimed for this time already": {func(_ *planner, c *plannedJob) { c.claimed = ms(minute) }, 30 * second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, _ := pair(t)
+			c := p.with(t, Job{Name: "c", Schedule: Every(minute), Do: doNothing, Grace: 15 * second})
+			row.is(p, c)
+			at := after(minute)
+			groups, _ := p.requestGroups(p.due(at), at)
+			mine, err := p.answerGroup(groups[0], store.Outcome{Grant: store.Grant{Token: 1}}, at)
+			if err != nil || len(mine) != 2 {
+				t.Fatalf("%d jobs are to be claimed, %v", len(mine), err)
+			}
+			for _, req := range p.request(mine, at) {
+				p.answer(req, answer{trip: trip{at, at}, out: store.Outcome{Grant: store.Grant{Token: 2}}})
+			}
+			releases := p.finishGroups(at)
+			if len(releases) != 1 || releases[0].Linger != row.linger || releases[0].Mark > 0 {
+				t.Errorf("gives back %+v, want the name of the group to linger for %v", releases, row.linger)
+			}
+		})
+	}
+}
+
 // A pause that may be over by now does not make a job done for the others of its group; one that is known to hold does.
 func TestAnOldPauseDoesNotEndAGroup(t *testing.T) {
 	paused := &plannedJob{asked: control{Paused: &Pause{}}}
@@ -1026,6 +1060,26 @@ func TestGrantThatWasOfNoUseIsRemembered(t *testing.T) {
 	}
 	at = at.Add(minute / 2)
 	check(t, "run", claim(store.Outcome{Grant: g}).run.text(), "2m0s attempt 1 announced")
+}
+
+// A replica that gives a job back, because the manual run which it was granted it for has been done, looks at it again when it is due.
+func TestWhatIsGivenBackIsLookedAtWhenItIsDue(t *testing.T) {
+	for name, row := range map[string]struct{ at, looks time.Duration }{
+		"it is due soon":  {2*minute - second/4, 2 * minute},
+		"it is due later": {2*minute - second, 2*minute - second + longestPause/3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, job := known{mark: minute, trigger: 1}.planner(t)
+			at := after(row.at)
+			p.joined([]*plannedJob{job}, at)
+			g := store.Grant{Token: 7, Mark: job.mark, State: (&jobState{Since: ms(0), Trigger: 1}).json()}
+			if s := p.answer(p.request(p.due(at), at)[0], answer{trip: trip{at, at}, out: store.Outcome{Grant: g}}); !s.granted || !s.run.none() {
+				t.Fatalf("it was granted %t, to run %q", s.granted, s.run.text())
+			}
+			p.ended(ending{job: job, back: true}, at)
+			check(t, "looks again", fmt.Sprint(p.wake().Sub(epoch)), fmt.Sprint(row.looks))
+		})
+	}
 }
 
 // The history of a manual run that may be run once only, and whose replica died, tells when it was asked for.

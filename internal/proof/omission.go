@@ -121,7 +121,7 @@ func (c *jobCheck) excused(scheduled int64, from, to time.Duration, leases []*le
 	}) {
 		return true
 	}
-	if c.diedInARow(leases, from, well) || c.passedOver(scheduled, to) || c.overtaken(scheduled, from, to) {
+	if c.diedInARow(leases, from, well) || c.passedOver(scheduled, to+c.rule.Skew) || c.overtaken(scheduled, from, to) {
 		return true
 	}
 	return c.takenByOthers(leases, scheduled, from, to, well)
@@ -207,6 +207,7 @@ func (c *jobCheck) diedInARow(leases []*lease, from time.Duration, well History)
 }
 
 // passedOver reports whether somebody whose clock is ahead has begun a later time before that was due, until an instant: for that clock this time was missed.
+// One whose clock is behind is still in time for it then, and finds the later one done.
 func (c *jobCheck) passedOver(scheduled int64, until time.Duration) bool {
 	return c.rule.Skew > 0 && slices.ContainsFunc(c.runs, func(r Event) bool {
 		return !r.Manual && r.Mark > scheduled && r.At < c.instant(r.Mark) && r.At <= until

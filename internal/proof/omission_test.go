@@ -144,6 +144,8 @@ func TestOmission(t *testing.T) {
 		{"who had it gave an earlier time up", History{always, grant(10*s, 1, 9*s), markRaised(19*s-s/10, 1, 10*s)}, at20(nil), false},
 		{"who had it gave this time up", History{always, grant(10*s, 1, 9*s), markRaised(19*s-s/10, 1, 20*s)}, at20(nil), true},
 		{"somebody whose clock is ahead begins a later time", History{well("w", 0, 60*s), grant(12*s, 1, 9*s), run(25*s, 14*s, 15*s, 1, Okay, 16*s)}, skewed, false},
+		{"somebody whose clock is ahead begins a later time while one whose clock is behind could have begun it", History{well("w", 0, 60*s), grant(15*s, 1, 9*s), run(30*s, 16*s, 17*s, 1, Okay, 18*s)}, skewed, false},
+		{"somebody whose clock is ahead begins a later time when nobody could have begun it", History{well("w", 0, 60*s), grant(15*s, 1, 9*s), run(30*s, 16*s+1, 17*s, 1, Okay, 18*s)}, skewed, true},
 		{"somebody begins a later time when it is due", History{well("w", 0, 60*s), grant(12*s, 1, 9*s), run(25*s, 15*s, 16*s, 1, Okay, 17*s)}, skewed, true},
 		{"somebody begins a later time, and no clock is ahead", History{always, grant(12*s, 1, 9*s), run(25*s, 14*s, 15*s, 1, Okay, 16*s)}, at20(nil), true},
 		{"a manual run had it", History{always, grant(10*s, 1, 9*s), manual}, at20(nil), false},
