@@ -192,8 +192,7 @@ func (p *presence) write(ctx context.Context) error {
 	}
 	p.shown = len(states)
 	if p.lease == nil || p.lease.Err() != nil {
-		p.claimed = time.Now()
-		lease, err := c.try(ctx, target{shown: "replica " + p.id, name: c.names.prefix + kindReplica + p.id})
+		lease, err := p.claim(ctx)
 		if err != nil {
 			return err
 		}
@@ -206,6 +205,21 @@ func (p *presence) write(ctx context.Context) error {
 	}
 	p.showed(set)
 	return nil
+}
+
+// claim claims the record. A claim or a renewal of this replica that took effect after it had been given up is not in the way: it is released.
+func (p *presence) claim(ctx context.Context) (*Lease, error) {
+	c := p.client
+	t := target{shown: "replica " + p.id, name: c.names.prefix + kindReplica + p.id}
+	p.claimed = time.Now()
+	lease, err := c.try(ctx, t)
+	var held *HeldError
+	if !errors.As(err, &held) || replicaOf(held.Holder) != replicaOf(p.holder) {
+		return lease, err
+	}
+	_ = c.releaseBatch([]store.Release{{Name: t.name, Holder: held.Holder, Token: held.Token, State: []byte{}}}) // if it is not released, the next claim says so
+	p.claimed = time.Now()
+	return c.try(ctx, t)
 }
 
 // keep maintains the record of the replica until ctx ends, and compares its jobs with those of others when they have

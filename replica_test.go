@@ -163,6 +163,45 @@ func TestReplicaIsNotInItsOwnWay(t *testing.T) {
 	})
 }
 
+// A mute store carries out what the first holder of a replica's record asks, and does not say so when it extends.
+type mute struct {
+	*soloisttest.Store
+	first atomic.Pointer[string]
+}
+
+func (s *mute) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	errs, err := s.Store.Extend(ctx, extensions)
+	if e := extensions[0]; strings.HasPrefix(e.Name, "replica/") && (s.first.CompareAndSwap(nil, &e.Holder) || *s.first.Load() == e.Holder) {
+		return nil, store.AsUnknown(errors.New("lost"))
+	}
+	return errs, err
+}
+
+// A replica is not kept from its jobs by an earlier lease of its record, which was renewed without its knowledge.
+func TestReplicaIsNotKeptOutByItsOwnRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &mute{Store: soloisttest.NewStore()}
+		c := soloisttest.NewReplica(t, s, soloist.Config{})
+		r, err := c.NewRunner(soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Do: nothing})
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		ctx, stop := context.WithCancel(background)
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		<-r.Ready()
+		if took := time.Since(begin); took < 20*time.Second || took > 32*time.Second {
+			t.Errorf("it was ready after %v, want as soon as it took its first lease for lost", took)
+		}
+		if infos, err := collect(c.Admin().Replicas(background)); err != nil || len(infos) != 1 || !infos[0].Alive {
+			t.Errorf("replicas: %+v, %v", infos, err)
+		}
+		stop()
+		check(t, "Run", <-ended, nil)
+	})
+}
+
 // While the store fails, a replica that begins asks again as often as one that has begun.
 func TestReplicaThatBeginsInAnOutageIsReadySoonAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
