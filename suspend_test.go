@@ -14,15 +14,23 @@ import (
 	"github.com/soloist-dev/soloist/store/memstore"
 )
 
-// In a suspend the monotonic clock stands still and the lease runs out all the same: the holder must notice when it wakes up.
-func TestSuspendEndsALease(t *testing.T) {
-	defer func() { suspended = kernelSuspended }()
+// suspending runs a test in a bubble. Clients are told that the machine has been suspended for as long as slept says, in all.
+func suspending(t *testing.T, test func(t *testing.T, slept *atomic.Int64)) {
+	t.Helper()
+	defer func() { suspended = kernelSuspended }() // once no goroutine of the bubble is left
 	synctest.Test(t, func(t *testing.T) {
-		var slept atomic.Int64
+		slept := &atomic.Int64{}
 		suspended = func(time.Duration) (atLeast, atMost time.Duration, ok bool) {
 			d := time.Duration(slept.Load())
 			return d, d, true
 		}
+		test(t, slept)
+	})
+}
+
+// In a suspend the monotonic clock stands still and the lease runs out all the same: the holder must notice when it wakes up.
+func TestSuspendEndsALease(t *testing.T) {
+	suspending(t, func(t *testing.T, slept *atomic.Int64) {
 		c, err := New(memstore.New(), Config{})
 		if err != nil {
 			t.Fatal(err)
@@ -140,13 +148,7 @@ func (s sleepyStore) Acquire(ctx context.Context, claims []store.Claim) ([]store
 
 // A grant that is told after a suspend, in which it has run out, is late, though the suspends have been read within the last second.
 func TestGrantAfterASuspendIsLate(t *testing.T) {
-	defer func() { suspended = kernelSuspended }()
-	synctest.Test(t, func(t *testing.T) {
-		var slept atomic.Int64
-		suspended = func(time.Duration) (atLeast, atMost time.Duration, ok bool) {
-			d := time.Duration(slept.Load())
-			return d, d, true
-		}
+	suspending(t, func(t *testing.T, slept *atomic.Int64) {
 		c, err := New(sleepyStore{memstore.New(), func() { slept.Add(int64(time.Hour)) }}, Config{})
 		if err != nil {
 			t.Fatal(err)
@@ -160,13 +162,7 @@ func TestGrantAfterASuspendIsLate(t *testing.T) {
 
 // A run whose lease has run out in a suspend, in the pause between two attempts, is not tried again under that lease.
 func TestNoAttemptAfterASuspend(t *testing.T) {
-	defer func() { suspended = kernelSuspended }()
-	synctest.Test(t, func(t *testing.T) {
-		var slept atomic.Int64
-		suspended = func(time.Duration) (atLeast, atMost time.Duration, ok bool) {
-			d := time.Duration(slept.Load())
-			return d, d, true
-		}
+	suspending(t, func(t *testing.T, slept *atomic.Int64) {
 		c, err := New(memstore.New(), Config{})
 		if err != nil {
 			t.Fatal(err)
@@ -309,13 +305,7 @@ func TestClonesAreDifferentHolders(t *testing.T) {
 
 // A client that does something after a suspend notices the loss of its other leases in time, and not only when the timer that stood still fires.
 func TestLossIsNoticedInTimeAfterASuspend(t *testing.T) {
-	defer func() { suspended = kernelSuspended }()
-	synctest.Test(t, func(t *testing.T) {
-		var slept atomic.Int64
-		suspended = func(time.Duration) (atLeast, atMost time.Duration, ok bool) {
-			d := time.Duration(slept.Load())
-			return d, d, true
-		}
+	suspending(t, func(t *testing.T, slept *atomic.Int64) {
 		s := &deafStore{Store: memstore.New()}
 		c, err := New(s, Config{})
 		if err != nil {
