@@ -59,10 +59,18 @@ var watches = map[string]func(context.Context) <-chan struct{}{
 	"flood": func(ctx context.Context) <-chan struct{} {
 		c := make(chan struct{})
 		go func() {
-			for tick := time.NewTicker(time.Microsecond); ctx.Err() == nil; <-tick.C {
+			tick := time.NewTicker(time.Microsecond)
+			defer tick.Stop()
+			for {
 				select {
 				case c <- struct{}{}:
 				case <-ctx.Done():
+					return
+				}
+				select {
+				case <-tick.C:
+				case <-ctx.Done(): // no time passes in a bubble any more once its test has ended
+					return
 				}
 			}
 		}()
