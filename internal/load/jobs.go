@@ -103,7 +103,7 @@ func (cfg Config) tick(ctx context.Context, every time.Duration) (Result, error)
 	for i := range jobs {
 		jobs[i] = soloist.Job{
 			Name: fmt.Sprintf("ticking-%v-%d", every, i), Schedule: soloist.Every(every), Missed: soloist.MissedAll,
-			Do: func(_ context.Context, run soloist.Run) error { runs.add(run.ScheduledAt); return nil },
+			Do: func(_ context.Context, run soloist.Run) error { runs.add(run.Job, run.ScheduledAt); return nil },
 		}
 	}
 	var replicas []*replica
@@ -174,11 +174,14 @@ func (cfg Config) ticks(ctx context.Context, what string, replicas []*replica, r
 	requestsNow, acquiresNow, namesNow := count()
 	r := s.Result("H", what, "tick", requestsNow-requests)
 	each := float64(s.Operations) * float64(len(replicas))
-	ran, _ := runs.between(begin, end)
+	ran, again, _ := runs.between(begin, end)
 	r.More = []More{
 		{Name: "claiming requests for each replica and tick", Value: float64(acquiresNow-acquires) / each},
 		{Name: "names for each replica and tick", Value: float64(namesNow-names) / each},
 		{Name: "runs a tick", Value: float64(ran) / float64(end.Sub(begin)/every)},
+	}
+	if again > 0 {
+		r.More = append(r.More, More{Name: "RUN AGAIN", Value: float64(again)})
 	}
 	return r, nil
 }

@@ -8,22 +8,26 @@ import (
 	"time"
 )
 
-// A tally counts runs by the tick that they were scheduled for.
+// A tally counts the attempts of each job by the tick that they were scheduled for.
 type tally struct {
 	every time.Duration // between ticks
 	ended chan struct{} // has a buffer of one, and receives a value with each run
 
 	mu sync.Mutex
-	at map[int64]int // by unix ms
+	at map[int64]map[string]int // by unix ms and job
 }
 
 func newTally(every time.Duration) *tally {
-	return &tally{every: every, ended: make(chan struct{}, 1), at: map[int64]int{}}
+	return &tally{every: every, ended: make(chan struct{}, 1), at: map[int64]map[string]int{}}
 }
 
-func (c *tally) add(scheduled time.Time) {
+func (c *tally) add(job string, scheduled time.Time) {
 	c.mu.Lock()
-	c.at[scheduled.UnixMilli()]++
+	tick := scheduled.UnixMilli()
+	if c.at[tick] == nil {
+		c.at[tick] = map[string]int{}
+	}
+	c.at[tick][job]++
 	c.mu.Unlock()
 	select {
 	case c.ended <- struct{}{}:
@@ -31,16 +35,20 @@ func (c *tally) add(scheduled time.Time) {
 	}
 }
 
-// between returns the runs of all ticks between two instants, and the fewest runs of one tick.
-func (c *tally) between(begin, end time.Time) (all, fewest int) {
+// between returns the runs of all ticks between two instants, the attempts beyond the first of each run, and the fewest
+// runs of one tick. A job runs once for each tick, but is attempted again if its lease is lost.
+func (c *tally) between(begin, end time.Time) (all, again, fewest int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	fewest = math.MaxInt
 	for tick := begin.Truncate(c.every).Add(c.every); tick.Before(end); tick = tick.Add(c.every) {
-		n := c.at[tick.UnixMilli()]
-		all, fewest = all+n, min(fewest, n)
+		jobs := c.at[tick.UnixMilli()]
+		all, fewest = all+len(jobs), min(fewest, len(jobs))
+		for _, attempts := range jobs {
+			again += attempts - 1
+		}
 	}
-	return all, fewest
+	return all, again, fewest
 }
 
 // errBehind reports that the ticks come faster than the runs.
@@ -51,7 +59,7 @@ func (c *tally) await(ctx context.Context, begin, end time.Time, runs int) error
 	ctx, cancel := context.WithDeadlineCause(ctx, end.Add(4*c.every), errBehind)
 	defer cancel()
 	for {
-		if _, fewest := c.between(begin, end); fewest >= runs {
+		if _, _, fewest := c.between(begin, end); fewest >= runs {
 			return nil
 		}
 		select {
