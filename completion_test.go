@@ -390,6 +390,43 @@ func TestWhatWasCommittedIsNotWrittenOverBetweenAttempts(t *testing.T) {
 	})
 }
 
+// A run that was committed, and of which its replica cannot learn that although it has its lease, is not attempted again: the job is given back, and its next holder finds
+// in its grant what was committed.
+func TestWhatWasCommittedIsNotAttemptedAgain(t *testing.T) {
+	for what, manual := range map[string]bool{"scheduled": false, "manual": true} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r recorder
+				network := &jobBlind{Store: soloisttest.NewStore()}
+				direct := network.Share()
+				a := soloisttest.NewReplica(t, network, soloist.Config{})
+				start(t, a, soloist.Job{
+					Name: "tick", Schedule: soloist.Every(time.Hour), TTL: 6 * time.Second, Retry: soloist.Retry{Attempts: 3, Backoff: time.Second},
+					Do: func(ctx context.Context, run soloist.Run) error {
+						_ = r.do(ctx, run)
+						must(t, commit(t, direct, run.Lease.Completion()))
+						network.is.Store(true)
+						return errors.New("the answer to the commit was lost")
+					},
+				})
+				began := time.Now().UTC()
+				if manual {
+					must(t, a.Admin().Trigger(background, "tick"))
+				} else {
+					time.Sleep(time.Until(began.Truncate(time.Hour).Add(time.Hour)))
+				}
+				time.Sleep(10 * time.Minute)
+				network.is.Store(false)
+				time.Sleep(10 * time.Minute)
+				info, err := a.Admin().Job(background, "tick")
+				if n := len(r.began()); err != nil || n != 1 || info.Manual || len(info.Runs) != 1 || info.Runs[0].Outcome != soloist.OutcomeOK {
+					t.Errorf("begun %d times; %+v, %v; want one run that is done", n, info, err)
+				}
+			})
+		})
+	}
+}
+
 // The state that a run has set before it was committed is found by the next run, although the replica died after the commit.
 func TestCommittedRunLeavesItsState(t *testing.T) {
 	twoReplicas(t, func(t *testing.T, network *soloisttest.Store, direct store.Store, a, b *soloist.Client) {

@@ -58,9 +58,11 @@ func (x *execution) execute() ending {
 		if errors.Is(failure, ErrOverran) { // the function bounds its time itself
 			return x.conclude(true)
 		}
-		if x.lease.doubted { // the record may show a run that is done
-			x.client.log.Warn("not recording a failed attempt: its transaction may have been committed", "job", x.job.Name)
-		} else if err := x.lease.setRecord(x.lease.Context(), x.state.json()); err != nil {
+		if x.lease.doubted { // the record may show a run that is done: who has the next grant sees it
+			x.client.log.Warn("giving back a run that failed: its transaction may have been committed", "job", x.job.Name, "scheduled", x.scheduled)
+			return x.conclude(false)
+		}
+		if err := x.lease.setRecord(x.lease.Context(), x.state.json()); err != nil {
 			x.client.log.Warn("recording a failed attempt", "job", x.job.Name, "err", err)
 		}
 		if !sleep(x.ctx, x.job.Retry.after(x.attempt)) || x.lease.Err() != nil { // a suspend is noticed by Err first
