@@ -132,10 +132,17 @@ func TestForgetThatFails(t *testing.T) {
 					if err := admin.Trigger(background, "tick"); err == nil || errors.Is(err, soloist.ErrNoReplica) {
 						t.Errorf("triggered: %v", err)
 					}
-					return
 				}
 				s.acquires, s.releases = nil, nil
 				time.Sleep(time.Minute)
+				if what == "nobody knows what a replica has" { // it is dead by now
+					if err := admin.Trigger(background, "tick"); !errors.Is(err, soloist.ErrNoReplica) {
+						t.Errorf("triggered: %v", err)
+					}
+					if _, err := collect(admin.Replicas(background)); err == nil || !strings.Contains(err.Error(), `replica "other" is not soloist's`) {
+						t.Errorf("listed with %v", err)
+					}
+				}
 				if err := admin.Forget(background, "tick"); err != nil && !errors.Is(err, soloist.ErrNoJob) || errors.Is(err, soloist.ErrNoJob) != (what == "it cannot be noted") {
 					t.Errorf("later: %v", err)
 				}

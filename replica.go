@@ -303,7 +303,8 @@ func (c *core) overwrite(ctx context.Context, names []string, holder func() stri
 // A fleet is what the records of all replicas contain.
 type fleet struct {
 	replicas []ReplicaInfo
-	bad      faults
+	bad      faults                       // what may hide jobs that a live replica has
+	badDead  faults                       // records that cannot be read, of replicas that are not alive
 	jobs     map[string]map[uint32]uint32 // the definitions by the names of jobs, as hashes, by the replicas' ids; of those that are alive
 }
 
@@ -317,7 +318,11 @@ func (c *core) fleet(ctx context.Context, want func(ReplicaInfo) bool) fleet {
 			break
 		}
 		info, ok, err := replicaInfo(strings.TrimPrefix(r.Name, prefix), r, time.Now())
-		f.bad.add(err)
+		if err != nil && r.Free() {
+			f.badDead.add(err)
+		} else {
+			f.bad.add(err)
+		}
 		if ok {
 			f.replicas = append(f.replicas, info)
 		}

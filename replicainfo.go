@@ -3,6 +3,7 @@ package soloist
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -46,7 +47,7 @@ func (a *Admin) Replicas(ctx context.Context) iter.Seq2[ReplicaInfo, error] {
 				return
 			}
 		}
-		if err := f.bad.err(); err != nil {
+		if err := errors.Join(f.bad.err(), f.badDead.err()); err != nil {
 			yield(ReplicaInfo{}, err)
 		}
 	}
