@@ -49,11 +49,14 @@ func New(db Beginner, cfg Config) (*Guard, error) {
 		return nil, errors.New("pgfence: the database is nil: give a *pgxpool.Pool")
 	}
 	return &Guard{db: db, table: table,
-		advance: "INSERT INTO " + table + " AS f (resource, token) VALUES ($1::text, $2::bigint) " +
+		advance: "INSERT INTO " + table + " AS f (resource, token) VALUES (" + nameOf + ", $2::bigint) " +
 			"ON CONFLICT (resource) DO UPDATE SET token = excluded.token WHERE f.token <= excluded.token",
-		seen: "SELECT token FROM " + table + " WHERE resource = $1::text FOR UPDATE",
+		seen: "SELECT token FROM " + table + " WHERE resource = " + nameOf + " FOR UPDATE",
 	}, nil
 }
+
+// nameOf is the text of the first parameter, which is the bytes of a name: it is the same text whatever client_encoding a connection has.
+const nameOf = "convert_from($1::bytea, 'UTF8')"
 
 // Schema returns the statement that creates the table.
 func (g *Guard) Schema() string {
@@ -69,7 +72,7 @@ func (g *Guard) Check(ctx context.Context, tx pgx.Tx, resource string, token int
 	if token <= 0 {
 		return &fence.TokenError{Token: token}
 	}
-	done, err := tx.Exec(ctx, g.advance, resource, token)
+	done, err := tx.Exec(ctx, g.advance, []byte(resource), token)
 	if err != nil {
 		return fmt.Errorf("showing token %d to the guard of %q: %w", token, resource, err)
 	}
@@ -77,7 +80,7 @@ func (g *Guard) Check(ctx context.Context, tx pgx.Tx, resource string, token int
 		return nil
 	}
 	var seen int64
-	if err := tx.QueryRow(ctx, g.seen, resource).Scan(&seen); err != nil {
+	if err := tx.QueryRow(ctx, g.seen, []byte(resource)).Scan(&seen); err != nil {
 		return fmt.Errorf("asking the guard of %q: %w", resource, err)
 	}
 	return &fence.StaleError{Resource: resource, Token: token, Seen: seen}

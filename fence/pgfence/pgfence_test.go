@@ -109,6 +109,46 @@ func TestGuardRefusesLowerTokens(t *testing.T) {
 	}
 }
 
+// A resource is the same one for connections with another client_encoding, as a role or a database can have it.
+func TestResourceInOtherEncodings(t *testing.T) {
+	other := server(t).URL + "?options=-c%20client_encoding%3DLATIN1"
+	p, err := pgxpool.New(background, other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	db, err := sql.Open("pgx", other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	mine, err := pgfence.New(p, pgfence.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	std, err := sqlfence.New(db, sqlfence.Config{Dialect: sqlfence.PostgreSQL, Table: "public.fences_std"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	latin := map[string]fence.Guard{"pgfence": mine, "sqlfence": std}
+	const resource = "Bücher/Zürich"
+	for name, g := range guards(t) {
+		if err := g.guard.Claim(background, resource, 7); err != nil {
+			t.Fatal(err)
+		}
+		var stale *fence.StaleError
+		if err := latin[name].Claim(background, resource, 5); !errors.As(err, &stale) || stale.Seen != 7 {
+			t.Errorf("%s: a lower token from a connection with LATIN1: %v", name, err)
+		}
+		if err := latin[name].Claim(background, resource, 9); err != nil {
+			t.Errorf("%s: a greater token from a connection with LATIN1: %v", name, err)
+		}
+		if err := g.guard.Claim(background, resource, 8); !errors.Is(err, fence.ErrStale) {
+			t.Errorf("%s: a token lower than the one of the other connection: %v", name, err)
+		}
+	}
+}
+
 // What a write that fails has written is gone, and its token counts as seen.
 func TestFailedWrite(t *testing.T) {
 	p := pool(t)

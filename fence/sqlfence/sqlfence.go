@@ -15,6 +15,7 @@ package sqlfence
 import (
 	"context"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -68,18 +69,18 @@ func New(db *sql.DB, cfg Config) (*Guard, error) {
 	g := &Guard{db: db, cfg: cfg}
 	switch cfg.Dialect {
 	case PostgreSQL:
-		g.advance = "INSERT INTO " + cfg.Table + " AS f (resource, token) VALUES ($1, $2) " +
+		g.advance = "INSERT INTO " + cfg.Table + " AS f (resource, token) VALUES (convert_from($1::bytea, 'UTF8'), $2) " +
 			"ON CONFLICT (resource) DO UPDATE SET token = excluded.token WHERE f.token <= excluded.token"
-		g.seen = "SELECT token FROM " + cfg.Table + " WHERE resource = $1 FOR UPDATE"
+		g.seen = "SELECT token FROM " + cfg.Table + " WHERE resource = convert_from($1::bytea, 'UTF8') FOR UPDATE"
 	case SQLite:
 		g.advance = "INSERT INTO " + cfg.Table + " (resource, token) VALUES (?1, ?2) " +
 			"ON CONFLICT (resource) DO UPDATE SET token = excluded.token WHERE token <= excluded.token"
 		g.seen = "SELECT token FROM " + cfg.Table + " WHERE resource = ?1"
 	case MySQL:
-		g.enter = "INSERT INTO " + cfg.Table + " (resource, token, writes) VALUES (?, 0, 0) ON DUPLICATE KEY UPDATE writes = writes"
-		g.count = "SELECT writes FROM " + cfg.Table + " WHERE resource = ?"
-		g.advance = "UPDATE " + cfg.Table + " SET token = ?, writes = writes + 1 WHERE resource = ? AND token <= ? AND writes = ?"
-		g.seen = "SELECT token FROM " + cfg.Table + " WHERE resource = ? FOR UPDATE"
+		g.enter = "INSERT INTO " + cfg.Table + " (resource, token, writes) VALUES (UNHEX(?), 0, 0) ON DUPLICATE KEY UPDATE writes = writes"
+		g.count = "SELECT writes FROM " + cfg.Table + " WHERE resource = UNHEX(?)"
+		g.advance = "UPDATE " + cfg.Table + " SET token = ?, writes = writes + 1 WHERE resource = UNHEX(?) AND token <= ? AND writes = ?"
+		g.seen = "SELECT token FROM " + cfg.Table + " WHERE resource = UNHEX(?) FOR UPDATE"
 	default:
 		return nil, fmt.Errorf("sqlfence: dialect %d: give sqlfence.PostgreSQL, sqlfence.MySQL or sqlfence.SQLite", cfg.Dialect)
 	}
@@ -112,7 +113,7 @@ func (g *Guard) Check(ctx context.Context, tx *sql.Tx, resource string, token in
 		return nil
 	}
 	var seen int64
-	if err := tx.QueryRowContext(ctx, g.seen, resource).Scan(&seen); err != nil {
+	if err := tx.QueryRowContext(ctx, g.seen, g.key(resource)).Scan(&seen); err != nil {
 		return fmt.Errorf("asking the guard of %q: %w", resource, err)
 	}
 	switch {
@@ -126,20 +127,21 @@ func (g *Guard) Check(ctx context.Context, tx *sql.Tx, resource string, token in
 
 // raise raises the token of a resource, and reports whether it did.
 func (g *Guard) raise(ctx context.Context, tx *sql.Tx, resource string, token int64) (bool, error) {
-	args := []any{resource, token}
+	key := g.key(resource)
+	args := []any{key, token}
 	if g.cfg.Dialect == MySQL {
 		// At REPEATABLE READ the servers let a transaction change rows whose newest version its reads do not show. So each
 		// write is counted, and the count that the transaction reads must be the newest one. It reads after it has locked the
 		// row, so its first read shows the newest version.
-		if _, err := tx.ExecContext(ctx, g.enter, resource); err != nil {
+		if _, err := tx.ExecContext(ctx, g.enter, key); err != nil {
 			return false, err
 		}
 		writes := int64(-1) // if the row was added since
-		err := tx.QueryRowContext(ctx, g.count, resource).Scan(&writes)
+		err := tx.QueryRowContext(ctx, g.count, key).Scan(&writes)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return false, err
 		}
-		args = []any{token, resource, token, writes}
+		args = []any{token, key, token, writes}
 	}
 	done, err := tx.ExecContext(ctx, g.advance, args...)
 	if err != nil {
@@ -147,6 +149,18 @@ func (g *Guard) raise(ctx context.Context, tx *sql.Tx, resource string, token in
 	}
 	n, err := done.RowsAffected()
 	return err == nil && n > 0, nil
+}
+
+// key returns the parameter that names a resource. PostgreSQL and MySQL have its bytes from it, so that no encoding of a connection makes
+// it another name.
+func (g *Guard) key(resource string) any {
+	switch g.cfg.Dialect {
+	case PostgreSQL:
+		return []byte(resource)
+	case MySQL:
+		return hex.EncodeToString([]byte(resource))
+	}
+	return resource
 }
 
 // DoTx begins a transaction, calls Check and write, and commits. If write returns an error, DoTx rolls back and returns

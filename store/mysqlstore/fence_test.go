@@ -16,6 +16,40 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
+// A resource is the same one for connections with another character set.
+func TestFenceInOtherCharacterSets(t *testing.T) {
+	ctx := context.Background()
+	table := newTable(t)
+	guardOf := func(params map[string]string, interpolate bool) *sqlfence.Guard {
+		guard, err := sqlfence.New(connect(t, mariadb(t).URL, func(c *mysql.Config) { c.Params, c.InterpolateParams = params, interpolate }),
+			sqlfence.Config{Dialect: sqlfence.MySQL, Table: table})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return guard
+	}
+	usual := guardOf(nil, false)
+	db := connect(t, mariadb(t).URL, func(*mysql.Config) {})
+	exec(t, db, usual.Schema())
+	defer exec(t, db, "DROP TABLE "+table)
+	token := int64(1)
+	for _, params := range []map[string]string{{"character_set_client": "latin1"}, {"character_set_connection": "latin1"}, {"character_set_client": "latin1", "character_set_connection": "utf8mb4"}} {
+		for _, interpolate := range []bool{false, true} {
+			other := guardOf(params, interpolate)
+			token += 10
+			for name, one := range map[string][2]*sqlfence.Guard{"first": {usual, other}, "last": {other, usual}} {
+				token += 10
+				if err := one[0].Claim(ctx, "Bücher/Zürich", token); err != nil {
+					t.Errorf("%v, %t, %s: %v", params, interpolate, name, err)
+				}
+				if err := one[1].Claim(ctx, "Bücher/Zürich", token-1); !errors.Is(err, fence.ErrStale) {
+					t.Errorf("%v, %t, %s: a lower token answered %v", params, interpolate, name, err)
+				}
+			}
+		}
+	}
+}
+
 // The guard on database/sql keeps the order of tokens on these servers, at any isolation level and however rows are counted.
 func TestFence(t *testing.T) {
 	for _, isolation := range []string{"READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"} {
