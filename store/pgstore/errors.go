@@ -43,6 +43,7 @@ const (
 	codeLockTimeout     = "55P03"
 	codeStarting        = "57P03"
 	codeUntranslatable  = "22P05"
+	codeLimit           = "54000"
 )
 
 // advice returns how to correct an error, for the operator of the process.
@@ -117,6 +118,12 @@ func (s *Store) schemaError(pg *pgconn.PgError) bool {
 // onStandby reports whether the server accepts no writes. Its error differs for a table that is not logged.
 func onStandby(pg *pgconn.PgError) bool {
 	return pg.Code == codeReadOnly || pg.Code == codeUnsupported && pg.Routine == "get_relation_info"
+}
+
+// notificationsFull reports whether a transaction was rolled back because the server's queue of notifications is full: a session listens, and is in a transaction that does not end.
+func notificationsFull(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == codeLimit && pg.Routine == "PreCommit_Notify"
 }
 
 // stalePlan reports whether a table was altered since the statement was prepared on this connection, which prepares it anew.

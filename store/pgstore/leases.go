@@ -21,7 +21,7 @@ func (s *Store) Extend(ctx context.Context, extensions []store.Extension) ([]err
 	})
 }
 
-func (s *Store) extensionSQL(batch []store.Extension) (string, []any) {
+func (s *Store) extensionSQL(batch []store.Extension, _ bool) (string, []any) {
 	var c columns
 	ttls := make([]int64, len(batch))
 	for i, e := range batch {
@@ -47,7 +47,7 @@ func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error,
 	return errs, err
 }
 
-func (s *Store) releaseSQL(batch []store.Release) (string, []any) {
+func (s *Store) releaseSQL(batch []store.Release, silent bool) (string, []any) {
 	var c columns
 	lingers, retains := make([]int64, len(batch)), make([]*int64, len(batch))
 	for i, r := range batch {
@@ -57,10 +57,14 @@ func (s *Store) releaseSQL(batch []store.Release) (string, []any) {
 			retains[i] = new(sqlshared.Micros(r.Retain))
 		}
 	}
-	if len(batch) == 1 && s.sql.releaseOne != "" {
+	sql := s.sql.release
+	switch {
+	case silent:
+		sql = s.sql.releaseSilently
+	case len(batch) == 1 && s.sql.releaseOne != "":
 		return s.sql.releaseOne, []any{c.names[0], c.holders[0], c.tokens[0], lingers[0], retains[0], c.marks[0], c.replace[0], c.states[0]}
 	}
-	return s.sql.release, []any{c.names, c.holders, c.tokens, lingers, retains, c.marks, c.replace, c.states}
+	return sql, []any{c.names, c.holders, c.tokens, lingers, retains, c.marks, c.replace, c.states}
 }
 
 // columns are the parameters that extend.sql and release.sql have in common, an array each.
@@ -83,7 +87,7 @@ type verb[L any] struct {
 	name  func(L) string
 	check func(L) error
 	state func(L) []byte
-	sql   func([]L) (statement string, args []any)
+	sql   func(batch []L, silent bool) (statement string, args []any) // silent: notifies nobody
 	scan  func(pgx.Rows) (left, error)
 
 	// repeat decides a lease by the result of an earlier one of the batch for the same row; ok reports whether it can. It may be nil.
@@ -116,8 +120,12 @@ func leases[L any](ctx context.Context, s *Store, all []L, v verb[L]) ([]error, 
 			row, _ := s.row(v.name(batch[k]))
 			numbers[row] = pending[at]
 		}
-		sql, args := v.sql(batch)
+		sql, args := v.sql(batch, false)
 		answers, err := change(ctx, s, sql, args, v.scan)
+		if notificationsFull(err) { // those who wait for the names find out by themselves, later
+			sql, args = v.sql(batch, true)
+			answers, err = change(ctx, s, sql, args, v.scan)
+		}
 		if err != nil {
 			if err := spread(err, len(pending) == total, pending, func(i int, err error) { errs[i] = err }); err != nil {
 				return nil, err

@@ -30,6 +30,7 @@ type statements struct {
 	sweepRaise, sweepSettle, sweep string // the steps of a sweep
 
 	acquireOne, releaseOne string // for one element; acquireOne is "" where acquire does that too
+	releaseSilently        string // as release, and notifies nobody
 
 	queue, leave, passed string // "" where there are no lines
 
@@ -83,6 +84,7 @@ func (t tables) statements() statements {
 	if t.cfg.ShedLock {
 		all.releaseOne = "" // release knows of ShedLock's
 	}
+	all.releaseSilently = t.fill(strings.ReplaceAll(bare("release"), "{{notify}}", "NULL::text"))
 	if t.lined() {
 		all.release, all.releaseOne = t.load("release_lined"), t.load("release_lined_one")
 		all.fill = t.load("fill")

@@ -76,7 +76,7 @@ func TestListeningWaitsForReleasesUnderWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(background)
-	statement, args := other.releaseSQL([]store.Release{lease})
+	statement, args := other.releaseSQL([]store.Release{lease}, false)
 	run(t, tx, statement, args...)
 	watching := make(chan (<-chan struct{}), 1)
 	go func() {
