@@ -245,6 +245,23 @@ func TestAtMostIsTheCauseAfterAnExtension(t *testing.T) {
 	})
 }
 
+// A lease that lasts until AtMost is not renewed once more with others: that could make it none that has overrun.
+func TestAtMostIsTheCauseBesideRenewals(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		began := time.Now()
+		l := mustLock(t, a.With(soloist.Options{TTL: 6 * time.Second, AtMost: 9 * time.Second, Margin: 200 * time.Millisecond}), "x")
+		must(t, l.Extend(background, time.Minute)) // until 9 s; it counts as over at 8.7 s
+		time.Sleep(6600 * time.Millisecond)        // others are renewed at 8.6 s
+		mustLock(t, a.With(soloist.Options{TTL: 6 * time.Second}), "another")
+		s.Slow(200 * time.Millisecond)
+		<-l.Context().Done()
+		if cause := context.Cause(l.Context()); !errors.Is(cause, soloist.ErrOverran) || !errors.Is(l.Err(), soloist.ErrOverran) {
+			t.Errorf("the cause is %v, and the lease's error %v", cause, l.Err())
+		}
+		check(t, "which it lasts", time.Since(began), 8700*time.Millisecond)
+	})
+}
+
 // The renewals wake for a short lease that has been released meanwhile, find that a long one could be renewed now but need not be, and
 // must not sleep until it needs to: another short one comes first.
 func TestShortLeaseIsRenewedBeforeALongOne(t *testing.T) {

@@ -131,11 +131,14 @@ func (r *renewer) expire() {
 
 // overdue returns why a lease ends at its deadline: it has reached AtMost, or it could not be renewed.
 func (l *Lease) overdue(now time.Time) error {
-	if !l.end.IsZero() && (l.renewAt.Equal(l.end) || !now.Before(l.end.Add(-l.opts.Margin))) {
+	if l.whole() || !l.end.IsZero() && !now.Before(l.end.Add(-l.opts.Margin)) {
 		return ErrOverran
 	}
 	return errUnconfirmed
 }
+
+// whole reports whether the store has confirmed l until AtMost, so that nothing is left to renew.
+func (l *Lease) whole() bool { return !l.end.IsZero() && l.renewAt.Equal(l.end) }
 
 // remove removes l and reports whether it was there. r.mu is held.
 func (r *renewer) remove(l *Lease, err error) bool {
@@ -214,7 +217,7 @@ func (r *renewer) confirm(l *Lease, before time.Time, ttl time.Duration) {
 		l.renewAt = renewAt
 	}
 	if !l.end.IsZero() && !before.Add(ttl).Before(l.end) {
-		l.renewAt = l.end // nothing is left to renew
+		l.renewAt = l.end
 	}
 	r.watch(l)
 }
@@ -318,7 +321,7 @@ func (r *renewer) board() ([]flight, time.Duration) {
 // departures returns the leases that are due now or soon, and when the first of the others is due. r.mu is held.
 func (r *renewer) departures(now time.Time) (due []*departure, next time.Time) {
 	for _, l := range r.leases {
-		if !now.Before(l.deadline) {
+		if l.whole() || !now.Before(l.deadline) {
 			continue // expire ends it
 		}
 		if now.Before(l.renewAt.Add(-l.early())) {

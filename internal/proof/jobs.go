@@ -351,15 +351,21 @@ func (c *jobCheck) givenBackInTime(r Event, leases []*lease) bool {
 const apart = 2 * time.Second
 
 // putOff reports whether a run may be that of a holder who died, which comes after an older one: who took over from the dead was in time for that, ran it first,
-// and recorded the other. A successor decides as of when the dead one was granted the job, whose clock may have been another.
+// or gave it back to who ran it, and recorded the other. A successor decides as of when the dead one was granted the job, whose clock may have been another.
 func (c *jobCheck) putOff(r Event, before []*lease) bool {
 	if c.rule.Missed.Policy != "skip" || len(before) < 2 {
 		return false
 	}
-	dead, older := before[len(before)-2], before[len(before)-1]
-	ranOlder := slices.ContainsFunc(c.runs, func(o Event) bool { return o.Token == older.grant.DidToken && o.Mark < r.Mark })
-	due := c.instant(r.Mark)
-	return dead.released == Never && ranOlder && due <= dead.from+apart && due+c.rule.Missed.Grace >= dead.from-apart
+	ran := func(l *lease, is func(scheduled int64) bool) bool {
+		return slices.ContainsFunc(c.runs, func(o Event) bool { return o.Token == l.grant.DidToken && is(o.Mark) })
+	}
+	older, i := before[len(before)-1], len(before)-2
+	for i > 0 && before[i].released != Never && !ran(before[i], func(int64) bool { return true }) {
+		i--
+	}
+	dead, due := before[i], c.instant(r.Mark)
+	return dead.released == Never && ran(older, func(scheduled int64) bool { return scheduled < r.Mark }) &&
+		due <= dead.from+apart && due+c.rule.Missed.Grace >= dead.from-apart
 }
 
 // claimsInTime reports whether a claim was made for a scheduled time within Grace. It is made when it is asked for first, in the client.

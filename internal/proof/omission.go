@@ -88,8 +88,11 @@ func (c *jobCheck) notRepeated() {
 		if r.Recorded == 0 || r.Result != Okay || to > rule.Until || slices.ContainsFunc(rule.Doubt, func(d Span) bool { return d.From <= to && r.At <= d.To }) {
 			continue
 		}
+		within := func(at time.Duration) bool { return at >= from-2*c.rule.Skew-time.Second/2 && at <= to }
 		i := slices.IndexFunc(well, func(e Event) bool { return e.At <= from && e.Until >= to })
-		if i < 0 || slices.ContainsFunc(c.byName[c.rule.Record], func(l *lease) bool { return l.from >= from-2*c.rule.Skew-time.Second/2 && l.from <= to }) {
+		claimed := slices.ContainsFunc(c.byName[c.rule.Record], func(l *lease) bool { return within(l.from) })
+		begun := slices.ContainsFunc(c.runs, func(o Event) bool { return within(o.At) && o.Token != r.Token }) // under a claim of before, which its replica decided late
+		if i < 0 || claimed || begun {
 			continue
 		}
 		c.found = append(c.found, Violation{OmissionChecker, c.rule.Name,

@@ -155,6 +155,23 @@ func TestCheckers(t *testing.T) {
 			with(grant(39*s, 4, 5*s), func(e *Event) { e.Seen = 20_000 }), run(30*s, 39*s+5, 40*s, 4, Okay, 40*s+5), markRaised(40*s, 4, 30*s),
 		}, more...)
 	}
+	// The same, but who was in time for 20 is granted the job in between, and gives it back.
+	putOffAgain := func(more ...Event) History {
+		h := putOff(28 * s)
+		for i := range h {
+			if e := &h[i]; e.Token > 2 {
+				e.Token++
+				if e.DidToken > 2 {
+					e.DidToken++
+				}
+				if e.Holder != "" {
+					e.Holder = attempt(e.Token)
+				}
+			}
+		}
+		unanswered := Event{Kind: Acquire, At: 21 * s, Until: Never, Replica: "a", Name: "job", Holder: attempt(3), Mark: 20_000, TTL: s / 4, Result: Unknown}
+		return append(h, append(more, unanswered, with(grant(36*s+s/2, 3, s/4), func(e *Event) { e.Seen, e.Mark = 10_000, 20_000 }), markRaised(36*s+s/2+s/8, 3, 10*s))...)
+	}
 	queuedFor := func(d time.Duration) Rules {
 		r := missed("skip")
 		r.Jobs[0].Missed.Queued = d
@@ -344,6 +361,8 @@ func TestCheckers(t *testing.T) {
 		{"refused too late, claimed for that time later, and given back", gaveBackLater(40_000, func(e *Event) { e.At, e.Took, e.Until = 45*s+1, 45*s+1, 46*s }), missed("skip"), JobsChecker},
 		{"comes after an older one, and was that of who died", putOff(28 * s), missed("skip"), ""},
 		{"comes after an older one, and was not due for who died", putOff(28*s - 2), missed("skip"), JobsChecker},
+		{"comes after an older one that was given back first, and was that of who died", putOffAgain(), missed("skip"), ""},
+		{"comes after an older one, and after another that ran since somebody died", putOffAgain(run(10*s, 36*s+s/2+5, 36*s+s/2+6, 3, Okay, 36*s+s/2+10)), missed("skip"), JobsChecker},
 		{"comes after an older one, and was not that of who gave it back", putOff(28*s, markRaised(29*s, 2, 10*s)), missed("skip"), JobsChecker},
 		{"waited in its client until it was late", away(40 * s), queuedFor(3 * s), ""},
 		{"waited in its client until one of as many requests as may hang had ended", append(away(40*s), hung(4)...), missed("skip"), ""},
