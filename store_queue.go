@@ -37,6 +37,7 @@ func (c *Client) waitInStoreQueue(ctx context.Context, q store.Queuer, t target,
 			if !errors.Is(err, ErrLost) {
 				return l, err
 			}
+			trouble, pause = time.Time{}, newBackoff(c.cfg.RequestTimeout/8)
 			claim.Holder, asked, last = c.holderFor(t), false, err
 			pace.took(ctx, time.Since(begun))
 		case errors.Is(err, ErrHeld):

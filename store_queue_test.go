@@ -636,3 +636,30 @@ func TestWhoGivesUpInDoubtLeavesTheLine(t *testing.T) {
 		})
 	}
 }
+
+// A name that is handed over too late is an answer all the same: the store had been away before it, and is not given up when it is away again after it. Who asks
+// anew does so as another holder, since what was handed over is given back.
+func TestWaitOutlastsAHandOverThatIsTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var holders []string
+		first, b, _ := busy(t, soloist.Config{}, func(ctx context.Context, next *linedStore, c store.Claim) (grant store.Grant, after time.Duration, err error) {
+			holders = append(holders, c.Holder)
+			switch len(holders) {
+			case 1, 3:
+				return grant, 0, store.AsUnknown(errors.New("the connection broke"))
+			case 2:
+				grant, after, err = next.Queue(ctx, c)
+				time.Sleep(31 * time.Second)
+				return grant, after, err
+			}
+			return next.Queue(ctx, c)
+		})
+		time.AfterFunc(5*time.Second, func() { _ = first.Release() })
+		l, err := b.Lock(background, "x")
+		must(t, err)
+		if len(holders) != 4 || holders[0] != holders[1] || holders[1] == holders[2] || holders[2] != holders[3] || l.Holder() != holders[3] {
+			t.Errorf("%s has it after requests of %q", l.Holder(), holders)
+		}
+		must(t, l.Release())
+	})
+}
