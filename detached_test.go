@@ -1128,3 +1128,29 @@ func TestDetachedReleaseWithoutAReadIsAsGood(t *testing.T) {
 		}
 	})
 }
+
+// An element that is claimed for a caller who has gone is given back at once, unless the caller may ask again: then it has it for as long as a lease lasts.
+func TestDetachedElementOfACallerThatHasGone(t *testing.T) {
+	for repeated, want := range map[bool]error{false: nil, true: soloist.ErrHeld} {
+		t.Run(fmt.Sprintf("repeated %t", repeated), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := soloisttest.NewStore()
+				elements := soloisttest.NewReplica(t, s, soloist.Config{}).Elements("invoices", soloist.ElementsOptions{})
+				s.Slow(2 * time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				first, _ := elements.ClaimDetached(ctx, "1", "a#1", repeated)
+				s.Slow(0)
+				_, err := elements.ClaimDetached(t.Context(), "1", "b#1", false)
+				wantIs(t, "another", err, want)
+				if !repeated {
+					return
+				}
+				again, err := elements.ClaimDetached(t.Context(), "1", "a#1", true)
+				if wantIs(t, "the same again", err, nil); again.Token != first.Token || again.Attempt != 1 {
+					t.Errorf("first %+v, and again %+v", first, again)
+				}
+			})
+		})
+	}
+}

@@ -158,7 +158,7 @@ func TestEachLeaseEndsOnce(t *testing.T) {
 					t.Fatalf("granted: %+v; released: %+v", granted, released)
 				}
 				for _, e := range released {
-					if e.Lost != (test.lost != "") {
+					if e.Lost != (test.lost != "") || e.Token != granted[0].Token || e.Token == 0 {
 						t.Errorf("released: %+v", e)
 					}
 				}

@@ -2,6 +2,8 @@ package soloist
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,6 +57,102 @@ func TestObservedTimes(t *testing.T) {
 		c.observe(t.Context(), Event{Waited: 1, Duration: 2, Delay: 3})
 		if len(got) != 2 || got[0] != (Event{}) || got[1] != (Event{Waited: 1, Duration: 2, Delay: 3}) {
 			t.Errorf("told of %+v", got)
+		}
+	})
+}
+
+// A page of the jobs of a replica that cannot be read may have any job: that is said, and what the other pages have is known.
+func TestPageOfJobsThatCannotBeRead(t *testing.T) {
+	s := &unreadableStore{Store: memstore.New()}
+	c := forceClient(t, s)
+	names := c.pageNames("id", 2)
+	write := func(name string, state []byte) {
+		t.Helper()
+		outs, err := s.Acquire(t.Context(), []store.Claim{{Name: name, Holder: "h", TTL: time.Minute}})
+		if err != nil || outs[0].Err != nil {
+			t.Fatal(outs, err)
+		}
+		if errs, err := s.Release(t.Context(), []store.Release{{Name: name, Holder: "h", Token: outs[0].Grant.Token, State: state, Retain: Forever}}); err != nil || errs[0] != nil {
+			t.Fatal(errs, err)
+		}
+	}
+	write(names[0], pages(map[string]uint32{"a": 1})[0])
+	s.part.Store(&names[1])
+	f := fleet{replicas: []ReplicaInfo{{id: "id", Replica: "r", Jobs: carriedPerPage + 1, Alive: true}}, jobs: map[string]map[uint32]uint32{}}
+	c.readJobs(t.Context(), &f, func(ReplicaInfo) bool { return true })
+	if err := f.bad.err(); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+		t.Errorf("got: %v", err)
+	}
+	if len(f.having("a")) != 1 {
+		t.Error("a job that could be read is not there")
+	}
+}
+
+// With a claim the replica reads what people have asked of its jobs, unless it has the latest. A job of which that cannot be read stays as paused as it was. That the
+// latest was not known counts until all claims of a round are answered.
+func TestWhatIsAskedOfJobsIsReadWithTheirClaims(t *testing.T) {
+	s := memstore.New()
+	c := forceClient(t, s)
+	r, err := c.NewRunner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var requests []jobRequest
+	for _, name := range []string{"a", "b"} {
+		j := r.plan.with(t, Job{Name: name, Schedule: Every(minute), Do: doNothing})
+		j.asked.Paused = &Pause{Reason: "before"}
+		requests = append(requests, jobRequest{job: j, spec: j.jobSpec})
+	}
+	outs, err := s.Acquire(t.Context(), []store.Claim{{Name: "control/a", Holder: "h", TTL: time.Minute}})
+	if err != nil || outs[0].Err != nil {
+		t.Fatal(outs, err)
+	}
+	if errs, err := s.Release(t.Context(), []store.Release{{Name: "control/a", Holder: "h", Token: outs[0].Grant.Token, State: []byte("?"), Retain: Forever}}); err != nil || errs[0] != nil {
+		t.Fatal(errs, err)
+	}
+	r.plan.news.version = 7
+	told := func(version int64) store.Outcome {
+		return store.Outcome{Err: &store.DoneError{Record: store.Record{Token: version}}}
+	}
+	for _, round := range []struct {
+		version int64
+		unsure  bool
+	}{{7, false}, {8, true}, {7, true}} {
+		errs := r.readControls(t.Context(), requests, told(round.version))
+		if r.plan.unsure != round.unsure {
+			t.Errorf("of version %d: unsure %t", round.version, r.plan.unsure)
+		}
+		if a, b := errs[0] != nil, errs[1] != nil; a != (round.version == 8) || b {
+			t.Errorf("of version %d: %v", round.version, errs)
+		}
+		if requests[0].job.asked.Paused == nil || (requests[1].job.asked.Paused != nil) != !round.unsure {
+			t.Errorf("of version %d: %+v and %+v", round.version, requests[0].job.asked, requests[1].job.asked)
+		}
+	}
+}
+
+// A doubtfulOnce store says late, and once, that it does not know what became of a claim.
+type doubtfulOnce struct {
+	*memstore.Store
+	asked []time.Time
+}
+
+func (s *doubtfulOnce) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if s.asked = append(s.asked, time.Now()); len(s.asked) == 1 {
+		time.Sleep(3 * time.Second)
+		return nil, store.AsUnknown(errors.New("the connection broke"))
+	}
+	return s.Store.Acquire(ctx, claims)
+}
+
+// The answer to a claim is of when it was asked for last: as of then a replica looks for the run of a holder that has died.
+func TestAnAnswerIsOfTheLastRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &doubtfulOnce{Store: memstore.New()}
+		c := forceClient(t, s)
+		outs, asked, err := c.claimBatch(t.Context(), []store.Claim{{Name: "job/a", Holder: "h", TTL: time.Minute}}, c.clock.earliest())
+		if err != nil || outs[0].Err != nil || len(s.asked) != 2 || !asked.Equal(s.asked[1]) {
+			t.Errorf("%+v, %v: asked at %v, and that is said to be %v", outs, err, s.asked, asked)
 		}
 	})
 }

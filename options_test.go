@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/soloist-dev/soloist"
@@ -104,5 +105,27 @@ func TestLongestRequestTimeout(t *testing.T) {
 			t.Errorf("%v: %v", timeout, err)
 		}
 		c.Close()
+	}
+}
+
+// A request takes at most a third of the TTL, and at most 5 s, unless the client is told otherwise.
+func TestHowLongARequestTakes(t *testing.T) {
+	for _, row := range []struct{ ttl, given, want time.Duration }{
+		{0, 0, 5 * time.Second}, {10 * time.Minute, 0, 5 * time.Second}, {3 * time.Second, 0, time.Second}, {10 * time.Millisecond, 0, 10 * time.Millisecond},
+		{time.Minute, 20 * time.Second, 20 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := soloisttest.NewStore()
+			c := soloisttest.NewReplica(t, s, soloist.Config{TTL: row.ttl, RequestTimeout: row.given})
+			l := mustLock(t, c, "x")
+			s.Stall()
+			begin := time.Now()
+			err := l.Check(background)
+			wantIs(t, "a request that is not answered", err, soloist.ErrUnknown)
+			if took := time.Since(begin); took < row.want || took > row.want*9/8 { // requests share timers
+				t.Errorf("with a TTL of %v it gave up after %v, want %v", row.ttl, took, row.want)
+			}
+			s.Heal()
+		})
 	}
 }

@@ -483,3 +483,26 @@ func TestJobsAreLookedAtInTheirOrder(t *testing.T) {
 	}
 	check(t, "looked at", got, "6 at 14m0s, 5 at 15m0s, 4 at 16m0s, 2 at 18m0s, 1 at 19m0s, 0 at 20m0s, 7 at 30m0s, ")
 }
+
+// A replica claims the name of a group as one holder until it knows what became of that, so that a grant whose reply was lost is its own. For the next time it is another.
+func TestAGroupIsClaimedAgainByTheSameHolder(t *testing.T) {
+	p, _ := pair(t)
+	var claims []store.Claim
+	for _, at := range []time.Duration{minute, minute + 2*second, 2 * minute} {
+		now := after(at)
+		groups, alone := p.requestGroups(p.due(now), now)
+		if len(groups) != 1 || len(alone) > 0 {
+			t.Fatalf("at %v %d groups are claimed, and %d jobs alone", at, len(groups), len(alone))
+		}
+		claims = append(claims, groups[0].claim)
+		if _, err := p.answerGroup(groups[0], store.Outcome{Err: store.ErrUnknown}, now); err == nil {
+			t.Fatal("nobody is told that it is not known who claims")
+		}
+	}
+	if claims[0] != claims[1] {
+		t.Errorf("claimed as %+v, and again as %+v", claims[0], claims[1])
+	}
+	if claims[1].Holder == claims[2].Holder || claims[1].Name == claims[2].Name {
+		t.Errorf("claimed as %+v, and for the next time as %+v", claims[1], claims[2])
+	}
+}

@@ -103,3 +103,18 @@ func TestAnExtensionBoundsTheRelease(t *testing.T) {
 		}
 	})
 }
+
+// A name lingers for as long as AtLeast says from the grant on, which may be as late as its reply.
+func TestALingerCountsFromTheGrant(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		s.Slow(3 * time.Second)
+		l := mustLock(t, a.With(soloist.Options{AtLeast: 10 * time.Second}), "x")
+		s.Slow(0)
+		must(t, l.Release())
+		time.Sleep(10*time.Second - time.Millisecond)
+		_, err := b.TryLock(background, "x")
+		wantIs(t, "10 s after the grant", err, soloist.ErrHeld)
+		time.Sleep(time.Millisecond)
+		mustLock(t, b, "x")
+	})
+}

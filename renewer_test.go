@@ -250,3 +250,23 @@ func TestWhyALeaseIsLost(t *testing.T) {
 		})
 	}
 }
+
+// How long a lease is held counts from when its renewal was asked for, and not from when the reply came: the store may have renewed it at once.
+func TestARenewalCountsFromItsRequest(t *testing.T) {
+	for what, renew := range map[string]func(l *soloist.Lease) error{
+		"Check":           func(l *soloist.Lease) error { return l.Check(background) },
+		"Extend":          func(l *soloist.Lease) error { return l.Extend(background, 30*time.Second) },
+		"SetState":        func(l *soloist.Lease) error { return l.SetState(background, []byte("x")) },
+		"of the client's": func(*soloist.Lease) error { time.Sleep(13 * time.Second); return nil }, // it is asked for after a third of the TTL
+	} {
+		t.Run(what, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+				l := mustLock(t, a, "x")
+				s.Slow(3 * time.Second)
+				must(t, renew(l))
+				synctest.Wait()
+				check(t, "surely held for", l.Left(), 24*time.Second) // the TTL less the margin and the request
+			})
+		})
+	}
+}

@@ -354,3 +354,62 @@ func TestShutdownWithoutAStore(t *testing.T) {
 		})
 	}
 }
+
+// Nothing of a client that is closed goes on as if it had been asked to end meanwhile: each call says why it does nothing.
+func TestAClosedClientSaysSo(t *testing.T) {
+	c := soloisttest.NewReplica(t, soloisttest.NewStore(), soloist.Config{})
+	must(t, c.Close())
+	for what, err := range map[string]error{
+		"Do":           c.Do(background, "x", func(context.Context, *soloist.Lease) error { return nil }),
+		"Lead":         c.Lead(background, "x", func(context.Context, *soloist.Lease) error { return nil }),
+		"Run":          c.Run(background, soloist.Job{Name: "x", Schedule: soloist.Every(time.Hour), Do: nothing}),
+		"Process":      c.Elements("x", soloist.ElementsOptions{}).Process(background, "1", func(context.Context, *soloist.Element) error { return nil }),
+		"Semaphore.Do": c.Semaphore("x", 1).Do(background, func(context.Context, *soloist.Lease) error { return nil }),
+	} {
+		wantIs(t, what, err, soloist.ErrClosed)
+	}
+}
+
+// What a client has when it is closed is released although the store is away for a moment: others need not wait for the end of its lease.
+func TestCloseOutlastsAStoreThatIsAwayForAMoment(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		mustLock(t, a, "x")
+		s.Break(nil)
+		time.AfterFunc(3*time.Second, s.Heal)
+		must(t, a.Close())
+		mustLock(t, b, "x")
+	})
+}
+
+// A job that was granted when its replica ends is given back although the store is away for longer than two requests take, and keeps what its record has.
+func TestWhatIsGivenBackAtTheEndKeepsItsRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &late{Store: soloisttest.NewStore()}
+		a := soloisttest.NewReplica(t, slow, soloist.Config{Replica: "a"})
+		b := soloisttest.NewReplica(t, slow.Share(), soloist.Config{Replica: "b"})
+		begin := time.Now()
+		ctx, cancel := context.WithCancel(background)
+		defer cancel()
+		ran := make(chan error, 1)
+		go func() {
+			ran <- a.Run(ctx, soloist.Job{Name: "x", Schedule: soloist.Every(10 * time.Second), Do: nothing})
+		}()
+		time.Sleep(19 * time.Second)
+		slow.is.Store(true)
+		time.Sleep(1500 * time.Millisecond) // it is granted, and the reply under way
+		slow.Break(nil)
+		cancel()
+		time.Sleep(12 * time.Second)
+		slow.Heal()
+		must(t, <-ran)
+		if took := time.Since(begin); took > 35*time.Second {
+			t.Errorf("it ended after %v", took)
+		}
+		_, err := slow.Sweep(background, 1000)
+		must(t, err)
+		info, err := b.Admin().Job(background, "x")
+		if must(t, err); info.Running != nil || len(info.Runs) != 1 || !info.DoneUpTo.Equal(begin.Add(10*time.Second)) {
+			t.Errorf("%+v", info)
+		}
+	})
+}

@@ -180,14 +180,18 @@ func TestWaitThatEndsBeforeARequestIsARefusal(t *testing.T) {
 type deafAtFirst struct {
 	*soloisttest.Store
 	watches int
+	first   context.Context // of the first
+	open    bool            // the first was not given up before the next
 }
 
 func (s *deafAtFirst) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
 	if s.watches++; s.watches == 1 {
 		ended := make(chan struct{})
 		close(ended)
+		s.first = ctx
 		return ended, nil
 	}
+	s.open = s.open || s.first.Err() == nil
 	return s.Store.Watch(ctx, names)
 }
 
@@ -208,6 +212,9 @@ func TestLostSubscriptionIsMadeAnew(t *testing.T) {
 		}
 		if calls := d.Calls(); d.watches != 2 || calls > 6 {
 			t.Errorf("%d subscriptions and %d requests, want 2, and one after each", d.watches, calls)
+		}
+		if d.open {
+			t.Error("the subscription that was lost is still there beside the new one")
 		}
 	})
 }
