@@ -82,6 +82,9 @@ func overdue(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", err, ended)
 }
 
+// lacking is how to mend a command that the server does not know.
+const lacking = "Redis 5 or newer is needed, and the commands of docs/stores/redis.md under their own names, without rename-command"
+
 // refused is classify for what the server has answered.
 func (s *Store) refused(err redis.Error) (error, bool) {
 	text := err.Error()
@@ -89,7 +92,7 @@ func (s *Store) refused(err redis.Error) (error, bool) {
 	fix, sure := refusals[word]
 	unusable := word == "MOVED" || word == "CROSSSLOT"
 	if !sure && strings.Contains(text, "unknown command") {
-		fix, sure, unusable = "Redis 5 or newer is needed", true, true
+		fix, sure, unusable = lacking, true, true
 	}
 	switch {
 	case strings.Contains(text, "unauthenticated"): // Redis's word for a long request before a password
@@ -102,6 +105,8 @@ func (s *Store) refused(err redis.Error) (error, bool) {
 		key := "{" + s.cfg.Prefix + ":N}:"
 		fix, sure = fmt.Sprintf("something else has written one of the keys %[1]snames and %[1]sdue, which are sorted sets, or %[1]sfloor and %[1]swatched, which are strings: "+
 			"TYPE tells which, and DEL mends it, though lists and sweeps pass by the names that were in it", key), false
+	case strings.Contains(text, "command called from"): // a script has called one that is unknown, perhaps after others
+		fix, unusable = lacking, true
 	case strings.HasPrefix(text, "ERR DB index"):
 		fix, sure, unusable = "see the setting databases of the server", true, true
 	}

@@ -3,10 +3,12 @@ package redisstore_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 // Each claim of a batch that is refused is told who has its own name, also when several are refused alike and the script says that only once.
@@ -29,5 +31,25 @@ func TestRefusalsOfABatchAreEachTheirOwn(t *testing.T) {
 		if !errors.As(out.Err, &held) || held.Record.Name != claims[n].Name || held.Record.Holder != fmt.Sprint("holder", n%names) || held.Record.Left <= 0 {
 			t.Errorf("claim %d, of %q: %v", n, claims[n].Name, out.Err)
 		}
+	}
+}
+
+// A command that rename-command has taken away is named, with what mends it.
+func TestCommandsThatAreRenamed(t *testing.T) {
+	for _, command := range []string{"EVALSHA", "EVAL", "TIME", "ZADD"} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, servers.Redis(t, "--rename-command", command, "").URL)
+			outs, err := s.Acquire(background, []store.Claim{{Name: "a", Holder: "h", TTL: time.Minute}})
+			if err == nil {
+				err = outs[0].Err
+			}
+			if !errors.Is(err, store.ErrUnusable) || !strings.Contains(err.Error(), "rename-command") {
+				t.Errorf("%v; want ErrUnusable, and what mends it", err)
+			}
+			if unsure := errors.Is(err, store.ErrUnknown); unsure != (command == "TIME" || command == "ZADD") {
+				t.Errorf("%v: unknown is %t", err, unsure)
+			}
+		})
 	}
 }
