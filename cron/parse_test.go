@@ -45,6 +45,7 @@ func TestParseRefuses(t *testing.T) {
 		{"year too early", "0 0 0 * * ? 1969", "year", "1969", "1970 to 2199"},
 		{"year too late", "0 0 0 * * ? 2200", "year", "2200", "1970 to 2199"},
 		{"a number beyond any integer", "0 0 0 * * ? 99999999999999999999", "year", "99999999999999999999", "1970 to 2199"},
+		{"a number that is 5 and 2 to the power of 64", "18446744073709551621 * * * *", "minute", "18446744073709551621", "0 to 59"},
 		{"years do not wrap", "0 0 0 * * ? 2030-2020", "year", "2030-2020", "write 2020-2030"},
 		{"the piece of a list is named", "1,2,99 * * * *", "minute", "99", "0 to 59"},
 		{"a range out of bounds", "0 9-25 * * *", "hour", "9-25", "0 to 23"},
@@ -55,6 +56,8 @@ func TestParseRefuses(t *testing.T) {
 		{"a step of zero", "*/0 * * * *", "minute", "*/0", "from 1 on"},
 		{"a step beyond the minutes", "*/90 * * * *", "minute", "*/90", "1 to 60, or @every"},
 		{"a step beyond the hours", "0 */36 * * *", "hour", "*/36", "1 to 24, or @every"},
+		{"a step beyond the days", "0 0 */32 * *", "day-of-month", "*/32", "1 to 31"},
+		{"a step beyond the months", "0 0 1 */13 *", "month", "*/13", "1 to 12"},
 		{"a step beyond any number", "*/1000000 * * * *", "minute", "*/1000000", "1 to 60"},
 		{"a step that is no number", "*/x * * * *", "minute", "*/x", "from 1 on"},
 		{"a step that is missing", "*/ * * * *", "minute", "*/", "from 1 on"},
@@ -69,6 +72,8 @@ func TestParseRefuses(t *testing.T) {
 		{"H in the year", "0 0 0 1 1 ? H", "year", "H", "write it out"},
 		{"H with something behind", "H5 * * * *", "minute", "H5", "H stands alone"},
 		{"H with a range that is open", "H(5 * * * *", "minute", "H(5", "H stands alone"},
+		{"H with a range that is not closed", "H(5-10 * * * *", "minute", "H(5-10", "H stands alone"},
+		{"H with a range that is not opened", "H5-10) * * * *", "minute", "H5-10)", "H stands alone"},
 		{"H with one value", "H(5) * * * *", "minute", "H(5)", "H stands alone"},
 		{"H with a range out of bounds", "H(0-60) * * * *", "minute", "H(0-60)", "0 to 59"},
 		{"H with a range backwards", "H(30-10) * * * *", "minute", "H(30-10)", "write H(10-30)"},
@@ -128,6 +133,9 @@ func TestParseRefuses(t *testing.T) {
 		{"@every with a day of no number", "@every d", "", "", "is not a duration"},
 		{"@every with a sign inside", "@every 1d-1h", "", "", "is not a duration"},
 		{"@every for longer than time is counted", "@every 106752d", "", "", "is not a duration"},
+		{"@every a little longer than time is counted", "@every 106751d24h", "", "", "is not a duration"},
+		{"@every a little longer as in ISO 8601", "@every P106751DT24H", "", "", "is not a duration"},
+		{"@every a little longer in weeks and days", "@every 15250w2d", "", "", "is not a duration"},
 		{"@every with weeks beyond all bounds", "@every 99999999999999999999w", "", "", "is not a duration"},
 		{"@every with a word behind", "@every 1h now", "", "", "one duration and one offset"},
 		{"@every with an offset that is none", "@every 1h offset x", "", "", "the offset \"x\" is not a duration"},
@@ -147,6 +155,9 @@ func TestParseRefuses(t *testing.T) {
 			}
 			if wrong.Field != test.field || wrong.Piece != test.piece || !strings.Contains(wrong.Problem, test.says) {
 				t.Errorf("Parse(%q) = %v\nwant field %q, piece %q and %q", test.expression, err, test.field, test.piece, test.says)
+			}
+			if len(err.Error()) > 2048 {
+				t.Errorf("the error has %d bytes: a bound for expressions is one for what is told of them", len(err.Error()))
 			}
 			if quoted := strconv.Quote(wrong.Expression); !strings.Contains(err.Error(), quoted) {
 				t.Errorf("the error %q does not name the expression", err)

@@ -15,9 +15,6 @@ func (e *Expression) Prev(before time.Time) time.Time {
 		return !next.IsZero() && next.Before(before)
 	}
 	low, high := int64(-2*day)*1000, int64(endOfCalendar+2*day)*1000 // the calendar begins and ends with the years of the zone
-	if before.Unix() < endOfCalendar {
-		high = max(before.UnixMilli(), low+1)
-	}
 	if !leads(low) {
 		return time.Time{}
 	}

@@ -56,6 +56,7 @@ func TestDaylightSaving(t *testing.T) {
 		{"months ahead, by steps", "TZ=Europe/Berlin */30 2 1 12 *", "2026-03-01T12:00", []string{"2026-12-01T01:00", "2026-12-01T01:30", "2027-12-01T01:00"}},
 		{"months ahead, by steps, west of Greenwich", "TZ=America/New_York */30 2 1 7 *", "2026-01-01T12:00", []string{"2026-07-01T06:00", "2026-07-01T06:30", "2027-07-01T06:00"}},
 		{"months ahead, into an overlap", "TZ=Europe/Berlin */30 2 25 10 *", "2026-01-01T12:00", []string{"2026-10-25T00:00", "2026-10-25T00:30", "2026-10-25T01:00", "2026-10-25T01:30", "2027-10-25T00:00"}},
+		{"at a pace in one overlap and never again", "TZ=Europe/Berlin 0 */30 2 25 10 ? 2026", "2026-10-24T12:00", []string{"2026-10-25T00:00", "2026-10-25T00:30", "2026-10-25T01:00", "2026-10-25T01:30", ""}},
 		{"years ahead, into a gap", "TZ=Europe/Berlin 0 30 2 29 3 ? 2026", "2019-01-01T12:00", []string{"2026-03-29T01:00", ""}},
 		{"only in a gap, at a pace: never", "TZ=Europe/Berlin 0 */30 2 29 3 ? 2026", "2019-01-01T12:00", []string{""}},
 		{"years from now the rules still hold", "TZ=Europe/Berlin 30 2 * * *", "2098-03-29T12:00", []string{"2098-03-30T01:00", "2098-03-31T00:30"}},

@@ -282,6 +282,9 @@ func TestMakerDiesBeforeItKnowsTheFloor(t *testing.T) {
 		if again, err := acquire(t, s, claim); err != nil || again.Token != g.Token {
 			t.Errorf("asking again gave token %d, %v, want %d", again.Token, err, g.Token)
 		}
+		if m.items["a"].Unsure {
+			t.Error("the record with a token above the floor says that nobody knows that")
+		}
 	})
 }
 
@@ -644,5 +647,124 @@ func TestContentionIsARefusalForAWhile(t *testing.T) {
 	var held *store.HeldError
 	if !errors.As(err, &held) || held.Record.Name != "a" || held.Record.Left <= 0 || held.Record.Left > time.Minute || errors.Is(err, store.ErrUnknown) {
 		t.Errorf("got %v, want a refusal of a for some time", err)
+	}
+}
+
+// A raced backend has something done before a write, once.
+type raced struct {
+	*memory
+	before func()
+}
+
+func (b *raced) Write(ctx context.Context, changes []casstore.Change) ([]casstore.Result, error) {
+	if do := b.before; do != nil {
+		b.before = nil
+		do()
+	}
+	return b.memory.Write(ctx, changes)
+}
+
+// TestACrashIsToldOnce: a claim finds a lease that has expired, and somebody is faster. What is granted after that reports the lease that the name had last, not
+// the one that was found first: the faster claim has reported that.
+func TestACrashIsToldOnce(t *testing.T) {
+	for kind, m := range map[string]func() *memory{
+		"plain": func() *memory { return newMemory(false) }, "tells": func() *memory { return newMemory(true) }, "takes": newTaker, "sequenced": newSequence,
+	} {
+		for _, faster := range []string{"the same holder", "another, which has released it"} {
+			t.Run(kind+"/"+faster, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b := &raced{memory: m()}
+					s, other := casstore.New(b, b.config()), open(b.memory)
+					for _, who := range []store.Store{s, other} {
+						_, _ = acquire(t, who, store.Claim{Name: "a", Holder: "dead", TTL: time.Minute})
+					}
+					time.Sleep(time.Minute)
+					var first store.Grant
+					b.before = func() {
+						c := store.Claim{Name: "a", Holder: "x", TTL: time.Hour}
+						if faster != "the same holder" {
+							c.Holder = "y"
+						}
+						var err error
+						if first, err = acquire(t, other, c); err != nil || first.ExpiredAge != time.Minute {
+							t.Errorf("the faster claim: %+v, %v, want a grant that reports the lease before", first, err)
+						}
+						if c.Holder == "y" {
+							if err := release(t, other, store.Release{Name: "a", Holder: "y", Token: first.Token, Retain: time.Hour}); err != nil {
+								t.Error(err)
+							}
+						}
+					}
+					g, err := acquire(t, s, store.Claim{Name: "a", Holder: "x", TTL: time.Hour})
+					if same := g.Token == first.Token; err != nil || g.ExpiredAge != 0 || same != (faster == "the same holder") {
+						t.Errorf("got %+v, %v after %+v, want a grant that reports no crash", g, err, first)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestClaimsOfOneBatchAreOfOneToken: of several claims of a name in one batch, those that are refused are told the token that was granted, although another process
+// has had the name since this one saw it.
+func TestClaimsOfOneBatchAreOfOneToken(t *testing.T) {
+	for kind, m := range map[string]*memory{"plain": newMemory(false), "tells": newMemory(true), "takes": newTaker(), "sequenced": newSequence()} {
+		t.Run(kind, func(t *testing.T) {
+			s, other := open(m), open(m)
+			for _, who := range []store.Store{s, other, other} {
+				g, err := acquire(t, who, store.Claim{Name: "a", Holder: "x", TTL: time.Hour})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := release(t, who, store.Release{Name: "a", Holder: "x", Token: g.Token, Retain: time.Hour}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			outcomes, err := s.Acquire(background, []store.Claim{{Name: "a", Holder: "y", TTL: time.Hour}, {Name: "a", Holder: "z", TTL: time.Hour}})
+			if err != nil || outcomes[0].Err != nil {
+				t.Fatal(outcomes, err)
+			}
+			held := (*store.HeldError)(nil)
+			if !errors.As(outcomes[1].Err, &held) || held.Record.Holder != "y" || held.Record.Token != outcomes[0].Grant.Token {
+				t.Errorf("the second is told %+v, want that y has the token %d", outcomes[1].Err, outcomes[0].Grant.Token)
+			}
+		})
+	}
+}
+
+// TestSweepForgetsNoForeignRecord: a record that no store has written stays, even if it says that it may be forgotten, and the sweep names it. It does not move the floor.
+func TestSweepForgetsNoForeignRecord(t *testing.T) {
+	m := newMemory(true)
+	past := time.Now().Add(-time.Hour)
+	m.items["bad"] = casstore.Record{Holder: "x", Token: 1 << 40, Mark: -1, Released: true, Write: "w", Forget: past}
+	m.items["good"] = casstore.Record{Holder: "x", Token: 5, Released: true, Write: "w", Forget: past}
+	n, err := open(m).Sweep(background, 10)
+	if _, kept := m.items["bad"]; n != 1 || err == nil || !strings.Contains(err.Error(), `"bad"`) || !kept {
+		t.Errorf("%d forgotten, %v, the foreign record kept: %t; want one forgotten, an error that names the other, and that kept", n, err, kept)
+	}
+	if floor := m.items[casstore.FloorName].Token; floor != 5 {
+		t.Errorf("the floor is %d, want 5", floor)
+	}
+}
+
+// TestUnknownWriteThatTellsTheItem: what a backend has read after a write of unknown outcome is remembered from then on, unless no store has written it.
+func TestUnknownWriteThatTellsTheItem(t *testing.T) {
+	now := casstore.Record{Holder: "y", Token: 7, TTL: time.Hour, Write: "w"}
+	foreign := now
+	foreign.Mark = -1
+	for what, current := range map[string]*casstore.Record{"nothing": nil, "a record": &now, "one that no store has written": &foreign} {
+		m := newMemory(true)
+		s := casstore.New(liar{m, func(r *casstore.Result) {
+			*r = casstore.Result{Err: store.AsUnknown(errors.New("no reply"))}
+			if current != nil {
+				r.Current = &casstore.Item{Version: current.Version(), Record: *current}
+			}
+		}}, m.config())
+		if _, err := acquire(t, s, store.Claim{Name: "a", Holder: "x", TTL: time.Hour}); !errors.Is(err, store.ErrUnknown) {
+			t.Errorf("%s: %v, want unknown", what, err)
+		}
+		if known := s.Seen("a").Version != ""; known != (current == &now) {
+			t.Errorf("%s: remembered: %t", what, known)
+		}
 	}
 }

@@ -33,4 +33,7 @@ func TestFreed(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, got, c.want)
 		}
 	}
+	if !casstore.Freed(item("2", 7, 0, true), casstore.Item{Name: "x"}) {
+		t.Error("it was released and has been forgotten: want another look")
+	}
 }

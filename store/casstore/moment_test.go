@@ -2,6 +2,7 @@ package casstore
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -16,4 +17,15 @@ func TestMoment(t *testing.T) {
 			t.Errorf("%s: got %v, want an hour or more", what, got)
 		}
 	}
+}
+
+// TestMomentOfNow: where both clocks run, they say the same.
+func TestMomentOfNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := Now()
+		time.Sleep(time.Hour)
+		if got := m.Since(); got != time.Hour {
+			t.Errorf("an hour later: %v", got)
+		}
+	})
 }
