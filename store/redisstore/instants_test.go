@@ -165,3 +165,17 @@ func TestPlaceIsRenewed(t *testing.T) {
 		t.Errorf("b came at %v, %v", came, err)
 	}
 }
+
+// Who has the name without having been handed it over has no place in its line any more when that is found out: a release would hand over to nobody.
+func TestPlaceOfTheHolderEnds(t *testing.T) {
+	b := newBench(t)
+	const begin, ttl = 1_000_000_000, 1000
+	key := []string{b.b.records + "name"}
+	b.acquire(begin, "name", "a", ttl)
+	b.run(aloneScripts.queue, begin+1, key, b.b.tag, "b", ttl, "inbox", "SECRET")
+	b.acquire(begin+ttl, "name", "b", ttl)
+	b.run(aloneScripts.queue, begin+ttl+1, key, b.b.tag, "b", ttl, "inbox", "SECRET")
+	if n, err := b.client.Exists(t.Context(), b.b.tag+"w:name", b.b.tag+"v:name").Result(); n != 0 || err != nil {
+		t.Errorf("the holder stands in the line of its own name (%d, %v)", n, err)
+	}
+}

@@ -3,8 +3,10 @@ package redisstore_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/redisstore"
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
@@ -33,4 +35,31 @@ func TestCapabilitiesThatLookBetterThanTheyAre(t *testing.T) {
 	if c := capable(t, s); c.Fencing.Answer != store.No || c.Durable.Answer != store.Yes || !strings.Contains(c.Fencing.Why, "take over") {
 		t.Errorf("a replica that is away: %+v", c)
 	}
+}
+
+// A grant that too few replicas have received is unknown, also to one that asks for it again on another connection, which has written nothing yet.
+func TestGrantIsUnknownUntilItIsReplicated(t *testing.T) {
+	server := servers.Redis(t)
+	replica := servers.Redis(t, "--replicaof", strings.Replace(server.Addr, ":", " ", 1))
+	url := fresh(t, server.URL, "wait=1", "waittimeout=200ms")
+	before := open(t, url)
+	repeated(t, "the replica follows", func() error { return tried(background, before, "warm", "a") })
+	defer replica.Resume()
+	replica.Pause()
+	if err := tried(background, before, "name", "a"); !isUnknown(err) {
+		t.Errorf("the replica is paused: %v", err)
+	}
+	for kind, again := range map[string]func(s *redisstore.Store) error{
+		"a claim": func(s *redisstore.Store) error { return tried(background, s, "name", "a") },
+		"a choice": func(s *redisstore.Store) error {
+			_, _, err := s.Choose(background, []string{"other", "name"}, store.Claim{Holder: "a", TTL: time.Minute})
+			return err
+		},
+	} {
+		if err := again(open(t, url)); !isUnknown(err) {
+			t.Errorf("the replica is paused, and %s that is repeated answers %v", kind, err)
+		}
+	}
+	replica.Resume()
+	repeated(t, "asking for the grant again", func() error { return tried(background, open(t, url), "name", "a") })
 }

@@ -57,6 +57,12 @@ func TestShedLock(t *testing.T) {
 	if left := pttl(t, java, key); !remains(left, time.Minute, begin) {
 		t.Errorf("after an extension by a minute %v are left", left)
 	}
+	// One by less than what is left leaves Java's key as it leaves ours.
+	errs, err := s.Extend(background, []store.Extension{{Name: r.Name, Holder: r.Holder, Token: r.Token, TTL: time.Second}})
+	must(t, errors.Join(append(errs, err)...))
+	if left := pttl(t, java, key); !remains(left, time.Minute, begin) {
+		t.Errorf("after an extension by a second %v of a minute are left", left)
+	}
 	must(t, release(s, r))
 	if java.Exists(background, key).Val() != 0 {
 		t.Error("the key is there after the release")
@@ -371,7 +377,19 @@ func TestWhatJavaHoldsIsListedAndReleasedByForce(t *testing.T) {
 				}
 				w := watched(t, s, name)
 				drain([]<-chan struct{}{w})
+				sub := java.Subscribe(background, "redisson_lock__channel:{"+c.key(strings.TrimPrefix(name, "lock/"))+"}")
+				if _, err := sub.Receive(background); err != nil {
+					t.Fatal(err)
+				}
 				must(t, release(s, store.Release{Name: name, Holder: r.Holder, Token: r.Token}))
+				if mode == "redisson=true" { // others of its clients sleep until they are told
+					ctx, cancel := context.WithTimeout(background, servers.Patience)
+					if m, err := sub.ReceiveMessage(ctx); err != nil || m.Payload != "0" {
+						t.Errorf("%s: Redisson's waiters hear %v, %v", name, m, err)
+					}
+					cancel()
+				}
+				_ = sub.Close()
 				if !woken(w) {
 					t.Errorf("%s: nobody is woken", name)
 				}

@@ -147,6 +147,22 @@ func TestRebootWithoutWallClock(t *testing.T) {
 	}
 }
 
+// The wall clock is wrong at one reboot, and wrong at the next: a lease lasts as long as it was given for all the same.
+func TestTwoRebootsWithoutWallClock(t *testing.T) {
+	path := newPath(t)
+	h := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}
+	s := openWith(t, path, h.clocks())
+	take(t, s, "name", "a", time.Hour)
+	for _, boot := range []string{"two", "three"} {
+		s.Close()
+		h.boot, h.uptime, h.wall = boot, time.Second, h.wall-1000*time.Hour
+		s = openWith(t, path, h.clocks())
+		if r := recordOf(t, s, "name"); r.Left != time.Hour || r.Age != 0 {
+			t.Errorf("after boot %s %v of an hour are left, and it is %v old", boot, r.Left, r.Age)
+		}
+	}
+}
+
 func TestTwoHostsAreNoticed(t *testing.T) {
 	for name, change := range map[string]func(*Store, store.Release) error{
 		"a claim": func(s *Store, _ store.Release) error { _, err := try(s, "other", "a", time.Hour); return err },

@@ -99,6 +99,26 @@ func TestTokensGrowOverDeletion(t *testing.T) {
 	}
 }
 
+// What ends last and what is greatest in a deleted file count, be it released, another's, or not the first.
+func TestDeletedFileIsRememberedAsAWhole(t *testing.T) {
+	path := newPath(t)
+	h := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}
+	s, other := openWith(t, path, h.clocks()), openWith(t, path, h.clocks())
+	take(t, other, "first", "b", time.Minute)
+	h.pass(time.Second)
+	lingers := take(t, other, "lingers", "b", time.Minute)
+	lingers.Linger = time.Hour
+	release(t, other, lingers)
+	deleteAll(t, path)
+	h.uptime, h.wall = h.uptime+59*time.Minute, h.wall-time.Hour
+	_, err := try(s, "lingers", "a", time.Minute)
+	says(t, err, "deleted", "in 1m0s")
+	h.uptime += time.Minute
+	if after := take(t, s, "lingers", "a", time.Minute); after.Token <= lingers.Token {
+		t.Errorf("token %d follows %d, which was that of another name than the first, and released", after.Token, lingers.Token)
+	}
+}
+
 func TestReplacedFile(t *testing.T) {
 	path, another := newPath(t), newPath(t)
 	h := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}
