@@ -118,6 +118,61 @@ func TestTheDeadArePassedBy(t *testing.T) {
 	}
 }
 
+// Names that are released together are handed over as one alone is: the dead are passed by, and who comes after the heir keeps its place.
+func TestABatchIsHandedOverToTheLiving(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	dead, alive := reopen(t, s), reopen(t, s)
+	names := []string{"one", "two"}
+	leases := []store.Release{take(t, s, "one", "a", time.Hour), take(t, s, "two", "a", time.Hour)}
+	heirs := make([]<-chan queued, len(names))
+	for i, name := range names {
+		waits(dead, name, "b")
+		places(t, s, name, "b")
+		heirs[i] = waits(alive, name, "c")
+		places(t, s, name, "b", "c")
+		waits(alive, name, "d")
+		places(t, s, name, "b", "c", "d")
+	}
+	dead.hub.mu.Lock()
+	gone := dead.hub.listen.inbox.Load()
+	dead.hub.mu.Unlock()
+	dead.Close()
+	eventually(t, "the server has noticed", func() bool {
+		return one[int](t, s.pool, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND (classid::bigint << 32 | objid::bigint) = $1::bigint", gone) == 0
+	})
+	errs, err := s.Release(background, leases)
+	if err = errors.Join(append(errs, err)...); err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range names {
+		if r := recordOf(t, s, name); r.Holder != "c" {
+			t.Fatalf("%q is handed over to %q; want c", name, r.Holder)
+		}
+		heir(t, alive, heirs[i], name, "c")
+		if left := inLine(t, s, name); !slices.Equal(left, []string{"b", "d"}) {
+			t.Errorf("in line for %q: %q; want b and d", name, left)
+		}
+	}
+}
+
+// Who has the name without having been handed it over has no place in its line any more when that is found out: a release would hand over to nobody.
+func TestPlaceOfTheHolderEnds(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	take(t, s, "name", "a", time.Hour)
+	const inbox = 1
+	if _, _, _, err := s.stand(background, claim("name", "b", time.Hour), inbox); !errors.Is(err, store.ErrHeld) {
+		t.Fatal(err)
+	}
+	run(t, s.pool, "UPDATE "+s.tables.records+" SET lock_until = locked_at")
+	b := take(t, s, "name", "b", time.Hour)
+	if g, _, _, err := s.stand(background, claim("name", "b", time.Hour), inbox); err != nil || g.Token != b.Token {
+		t.Errorf("%+v, %v; want the lease that the holder has, with token %d", g, err, b.Token)
+	}
+	if left := inLine(t, s, "name"); len(left) > 0 {
+		t.Errorf("in line for a name that is its own: %q", left)
+	}
+}
+
 // Whose place is over is passed by although its process lives, in a batch of releases as alone: nobody there waits any more.
 func TestWhosePlaceIsOverIsPassedBy(t *testing.T) {
 	s := fresh(t, server(t).URL)
