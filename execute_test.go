@@ -211,7 +211,7 @@ func TestANeedlessClaimKeepsNoDistance(t *testing.T) {
 	})
 }
 
-// A cannotBeginYet store refuses some requests to record that runs begin.
+// A cannotBeginYet store refuses some requests to record that runs begin, and forgets what it need not keep at once.
 type cannotBeginYet struct {
 	*soloisttest.Store
 	left atomic.Int32
@@ -222,6 +222,12 @@ func (s *cannotBeginYet) Extend(ctx context.Context, extensions []store.Extensio
 		return nil, errors.New("read-only")
 	}
 	return s.Store.Extend(ctx, extensions)
+}
+
+func (s *cannotBeginYet) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	errs, err := s.Store.Release(ctx, releases)
+	_, swept := s.Sweep(ctx, 1000)
+	return errs, errors.Join(err, swept)
 }
 
 // A replica that takes the run of a dead one over, and cannot record that, leaves the run to be found, although it is later than Grace, and its attempt counts once.
