@@ -152,6 +152,30 @@ func TestCompleteOfALostLease(t *testing.T) {
 	}
 }
 
+// A completion waits for who has locked the row, and a lease that has ended meanwhile is lost: another may have the name since.
+func TestCompletionThatWaitedUntilTheLeaseWasOver(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	lease := take(t, s, "name", "a", time.Hour)
+	locks, tx := begin(t, s, pgx.TxOptions{}), begin(t, s, pgx.TxOptions{})
+	if _, err := locks.Exec(background, "SELECT FROM "+s.tables.records+" FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Complete(background, tx, completion(lease, 1, "x")) }()
+	eventually(t, "the completion waits for the row", func() bool {
+		return one[int](t, s.pool, "SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = $1", int(tx.Conn().PgConn().PID())) > 0
+	})
+	if _, err := locks.Exec(background, "UPDATE "+s.tables.records+" SET lock_until = clock_timestamp() AT TIME ZONE 'UTC'"); err != nil {
+		t.Fatal(err)
+	}
+	if err := locks.Commit(background); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; !errors.Is(err, store.ErrLost) {
+		t.Errorf("completing a lease that has ended before its row was free: %v", err)
+	}
+}
+
 func TestCompleteThroughDatabaseSQL(t *testing.T) {
 	s := fresh(t, server(t).URL)
 	db := stdlib.OpenDBFromPool(s.pool)
