@@ -152,7 +152,7 @@ func TestCompleteOfALostLease(t *testing.T) {
 	}
 }
 
-// A completion waits for who has locked the row, and a lease that has ended meanwhile is lost: another may have the name since.
+// A completion waits for who has locked the row, and goes by the time after that: a lease that has ended meanwhile is lost.
 func TestCompletionThatWaitedUntilTheLeaseWasOver(t *testing.T) {
 	s := fresh(t, server(t).URL)
 	lease := take(t, s, "name", "a", time.Hour)
