@@ -1,0 +1,167 @@
+package fleetmove_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist/fleetmove"
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
+	"github.com/soloist-dev/soloist/store/move"
+)
+
+// A fixedStore refuses to write states while it is fixed, but for the next ones that are spared.
+type fixedStore struct {
+	store.Store
+	fixed  bool
+	spared int
+}
+
+func (s *fixedStore) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	for _, e := range extensions {
+		if !s.fixed || e.State == nil {
+			continue
+		}
+		if s.spared--; s.spared < 0 {
+			return nil, errors.New("read only")
+		}
+	}
+	return s.Store.Extend(ctx, extensions)
+}
+
+// TestPlanThatIsHalfWritten: what could not be written to both stores is an error each time, and is written at last.
+func TestPlanThatIsHalfWritten(t *testing.T) {
+	for what, halves := range map[string]func(before, after *fixedStore){
+		"the old store":                          func(before, _ *fixedStore) { before.fixed = true },
+		"the new store":                          func(_, after *fixedStore) { after.fixed = true },
+		"the new store, when the old one has it": func(_, after *fixedStore) { after.fixed, after.spared = true, 1 },
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newMovedFleet(t)
+				before, after := &fixedStore{Store: f.before.Share()}, &fixedStore{Store: f.after.Share()}
+				lead := manage(t, before, after)
+				halves(before, after)
+				for range 2 {
+					if err := lead.Plan(background); err == nil {
+						t.Error("half of a plan is no error")
+					}
+				}
+				if err := f.claimIn(t, move.OldDecides); !errors.Is(err, store.ErrUnusable) {
+					t.Errorf("a replica in old-decides: %v", err)
+				}
+				before.fixed, after.fixed = false, false
+				if err := lead.Plan(background); err != nil {
+					t.Fatal(err)
+				}
+				f.is(t, rollToOldDecides)
+			})
+		})
+	}
+}
+
+// TestStageThatIsHalfWritten: only what both stores allow is allowed, whether the fleet goes forward or back.
+func TestStageThatIsHalfWritten(t *testing.T) {
+	for _, back := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newMovedFleet(t)
+			if err := f.lead.Plan(background); err != nil {
+				t.Fatal(err)
+			}
+			f.advance(t, false, rollToNewDecides)
+			after := &fixedStore{Store: f.after.Share(), fixed: true}
+			if _, _, err := manage(t, f.before.Share(), after).Advance(background, back, move.Options{}); err == nil {
+				t.Error("half of a stage is no error")
+			}
+			left, kept := move.OldDecides, move.NewDecides
+			if back {
+				left, kept = kept, left
+			}
+			f.is(t, fleetmove.Stage{From: kept, To: kept})
+			if err := f.claimIn(t, left); !errors.Is(err, store.ErrUnusable) {
+				t.Errorf("back %t: a replica in %v, which one store has left: %v", back, left, err)
+			}
+		})
+	}
+}
+
+// TestEveryClaimAsksFirst: a claim that chooses among names, and one that waits in line, are refused as others are in a phase that is not open.
+func TestEveryClaimAsksFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newMovedFleet(t)
+		claim := store.Claim{Name: "x", Holder: "h", TTL: time.Minute}
+		choice := claim
+		choice.Name = ""
+		for _, open := range []bool{false, true} {
+			for verb, do := range map[string]func(store.Store) error{
+				"choose": func(s store.Store) error {
+					_, g, err := as[store.Chooser](t, s).Choose(background, []string{"x", "y"}, choice)
+					if err == nil {
+						leave(t, s, store.Release{Name: "x", Holder: "h", Token: g.Token})
+					}
+					return err
+				},
+				"queue": func(s store.Store) error {
+					g, _, err := as[store.Queuer](t, s).Queue(background, claim)
+					if err == nil {
+						leave(t, s, store.Release{Name: "x", Holder: "h", Token: g.Token})
+					}
+					return err
+				},
+			} {
+				phase := move.NewOnly
+				if open {
+					phase = move.OldOnly
+				}
+				s := f.join(t, phase)
+				if err := do(s); open && err != nil || !open && !errors.Is(err, store.ErrUnusable) {
+					t.Errorf("%s in the phase %v: %v", verb, phase, err)
+				}
+				_ = s.Close()
+			}
+		}
+		both := f.join(t, move.OldDecides) // which has neither
+		_, _, errChoose := as[store.Chooser](t, both).Choose(background, []string{"x"}, choice)
+		_, _, errQueue := as[store.Queuer](t, both).Queue(background, claim)
+		_, errLeave := as[store.Queuer](t, both).Leave(background, "x", "h")
+		for verb, err := range map[string]error{"choose": errChoose, "queue": errQueue, "leave": errLeave} {
+			if !errors.Is(err, errors.ErrUnsupported) {
+				t.Errorf("%s in a phase of both stores: %v, want that it is not supported", verb, err)
+			}
+		}
+	})
+}
+
+// TestListThatHasAnother: a replica of a store with late lists does not take the announcement of another one, which is listed, for its own.
+func TestListThatHasAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := memstore.New(), memstore.New()
+		join := func(name string) store.Store {
+			s, err := fleetmove.Join(lateStore{before.Share()}, lateStore{after.Share()}, move.OldOnly, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = s.Close() })
+			return s
+		}
+		take(t, join("first"), "x", "first")
+		begun := time.Now()
+		take(t, join("second"), "y", "second")
+		if waited := time.Since(begun); waited < listLag {
+			t.Errorf("the second has claimed after %v, when no list had it", waited)
+		}
+	})
+}
+
+// as returns what a store has of an interface.
+func as[T any](t *testing.T, s store.Store) T {
+	t.Helper()
+	it, ok := store.As[T](s)
+	if !ok {
+		t.Fatalf("%T lacks it", s)
+	}
+	return it
+}

@@ -1,0 +1,146 @@
+package move_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
+	"github.com/soloist-dev/soloist/store/move"
+)
+
+// A pingedStore answers pings and requests for a watch with an error, if it has one.
+type pingedStore struct {
+	*memstore.Store
+	ping, watch error
+	watched     chan context.Context // if not nil, has what a watch is asked for with
+}
+
+func (s pingedStore) Ping(context.Context) error { return s.ping }
+
+func (s pingedStore) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
+	if s.watched != nil {
+		s.watched <- ctx
+	}
+	if s.watch != nil {
+		return nil, s.watch
+	}
+	return s.Store.Watch(ctx, names)
+}
+
+// TestPingOfBothStores: a store that does not respond is told, whichever it is. One that cannot be asked is not in the way of the other.
+func TestPingOfBothStores(t *testing.T) {
+	away := errors.New("away")
+	for _, test := range []struct{ one, two, want error }{
+		{nil, nil, nil},
+		{away, nil, away},
+		{nil, away, away},
+		{errors.ErrUnsupported, nil, nil},
+		{nil, errors.ErrUnsupported, nil},
+		{errors.ErrUnsupported, away, away},
+		{errors.ErrUnsupported, errors.ErrUnsupported, errors.ErrUnsupported},
+	} {
+		s := in(t, pingedStore{Store: memstore.New(), ping: test.one}, pingedStore{Store: memstore.New(), ping: test.two}, move.OldDecides)
+		if err := as[store.Pinger](t, s).Ping(background); !errors.Is(err, test.want) {
+			t.Errorf("%v and %v: got %v, want %v", test.one, test.two, err, test.want)
+		}
+	}
+}
+
+// TestWatchOfOneStoreAlone: without a watch of the other store there is none, and the first one has ended.
+func TestWatchOfOneStoreAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		away := errors.New("away")
+		watched := make(chan context.Context, 1)
+		s := in(t, pingedStore{Store: memstore.New(), watched: watched}, pingedStore{Store: memstore.New(), watch: away}, move.OldDecides)
+		if _, err := as[store.Watcher](t, s).Watch(background, []string{"x"}); !errors.Is(err, away) {
+			t.Errorf("got %v, want %v", err, away)
+		}
+		if ctx := <-watched; ctx.Err() == nil {
+			t.Error("the watch of the first store goes on")
+		}
+	})
+}
+
+// A lateStore carries out extensions, and does not answer them, while it is mute.
+type lateStore struct {
+	store.Store
+	mute bool
+}
+
+func (s *lateStore) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	errs, err := s.Store.Extend(ctx, extensions)
+	if s.mute {
+		return nil, store.AsUnknown(context.DeadlineExceeded)
+	}
+	return errs, err
+}
+
+// TestUnansweredWriteIsBroughtToTheOther: the store that decides has recorded a state, and did not answer. What is confirmed after that is so in both stores.
+func TestUnansweredWriteIsBroughtToTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := memstore.New(), memstore.New()
+		truth := &lateStore{Store: before, mute: true}
+		s := in(t, truth, after, move.OldDecides)
+		g := take(t, s, "x", "h")
+		if err := extended(s, g.Token, 0, "page 7"); !errors.Is(err, store.ErrUnknown) {
+			t.Fatal(err)
+		}
+		truth.mute = false
+		leave(t, s, store.Release{Name: "x", Holder: "h", Token: g.Token, Mark: 3, Retain: store.Forever})
+		if next := take(t, in(t, before, after, move.NewDecides), "x", "next"); string(next.State) != "page 7" || next.Mark != 3 {
+			t.Errorf("the next has %q with mark %d", next.State, next.Mark)
+		}
+	})
+}
+
+// TestReleaseOfNothingIsLost: a release that writes nothing, of a lease that the store that decides knows to be lost, is lost and not unknown, whatever the other store does.
+func TestReleaseOfNothingIsLost(t *testing.T) {
+	for what, other := range map[string]func(store.Store) store.Store{
+		"it does not respond":         func(s store.Store) store.Store { return silent{s} },
+		"it does not answer releases": func(s store.Store) store.Store { return muteStore{s} },
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				before, after := memstore.New(), memstore.New()
+				g := take(t, in(t, before, after, move.OldDecides), "x", "h")
+				r := store.Release{Name: "x", Holder: "h", Token: g.Token, Retain: store.Forever}
+				leave(t, before, r)
+				take(t, before, "x", "next")
+				ctx, cancel := context.WithTimeout(background, time.Second)
+				defer cancel()
+				errs, err := in(t, before, other(after), move.OldDecides).Release(ctx, []store.Release{r})
+				if err != nil || !errors.Is(errs[0], store.ErrLost) || errors.Is(errs[0], store.ErrUnknown) {
+					t.Errorf("%v, %v, want that it is lost", errs, err)
+				}
+			})
+		})
+	}
+}
+
+// TestCopyThatCannotEndSaysSo: a name of which only the token is raised, and that cannot be released after that, has not been copied.
+func TestCopyThatCannotEndSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := memstore.New(), memstore.New()
+		for _, s := range []store.Store{before, after} {
+			leave(t, s, store.Release{Name: "x", Holder: "h", Token: take(t, s, "x", "h").Token, Mark: 7, Retain: store.Forever})
+		}
+		report, err := move.Copy(background, refusing{before}, after, move.OldDecides, move.Options{})
+		if err == nil || report.Copied != 0 {
+			t.Errorf("%+v, %v, want an error and nothing copied", report, err)
+		}
+	})
+}
+
+// as returns what a store has of an interface.
+func as[T any](t *testing.T, s store.Store) T {
+	t.Helper()
+	it, ok := store.As[T](s)
+	if !ok {
+		t.Fatalf("%T lacks it", s)
+	}
+	return it
+}
