@@ -153,3 +153,60 @@ func TestLive(t *testing.T) {
 		t.Errorf("POST: %d", code)
 	}
 }
+
+// What says that a service is ready is of this moment alone: nobody keeps it, or takes it for something else.
+func TestHeaders(t *testing.T) {
+	for method, allow := range map[string]string{http.MethodGet: "", http.MethodPost: "GET, HEAD"} {
+		w := httptest.NewRecorder()
+		health.Live().ServeHTTP(w, httptest.NewRequest(method, "/", nil))
+		for name, value := range map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Allow": allow} {
+			if got := w.Header().Get(name); got != value {
+				t.Errorf("%s: %s is %q, want %q", method, name, got, value)
+			}
+		}
+	}
+}
+
+// refusing refuses each claim, and cannot be pinged.
+type refusing struct{ store.Store }
+
+func (refusing) Acquire(_ context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	return []store.Outcome{{Err: errors.New("no such table")}}, nil
+}
+
+// A store whose record cannot be read is not ready. The reason is logged where programs log, and the result is kept for as long as the options say.
+func TestReadyOfAStoreThatRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		before := slog.Default()
+		defer slog.SetDefault(before)
+		slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+		want(t, health.Ready(health.Options{}, health.Store(refusing{silent{memstore.New()}})), 503, "not ready: store")
+		if !strings.Contains(log.String(), "no such table") {
+			t.Errorf("logged: %q", log.String())
+		}
+		fails := true
+		h := health.Ready(health.Options{MaxAge: time.Minute}, health.Check{Name: "once", Do: func(context.Context) error {
+			if fails {
+				return errors.New("not yet")
+			}
+			return nil
+		}})
+		want(t, h, 503, "not ready: once")
+		fails = false
+		time.Sleep(59 * time.Second)
+		want(t, h, 503, "not ready: once")
+		time.Sleep(time.Second)
+		want(t, h, 200, "ok")
+	})
+}
+
+// pinged can be pinged, and nothing else.
+type pinged struct{ refusing }
+
+func (pinged) Ping(context.Context) error { return nil }
+
+// A store that can be pinged is not asked for a claim.
+func TestPingIsEnough(t *testing.T) {
+	want(t, health.Ready(health.Options{}, health.Store(pinged{})), 200, "ok")
+}
