@@ -229,3 +229,15 @@ func TestForceReleaseKeepsAStateThatIsNotOurs(t *testing.T) {
 		t.Errorf("mark %d and state %q, want that both stay", mark, state)
 	}
 }
+
+// A run that is released by force leaves what has been due since it began to be run, whether or not its record shows which run it is.
+func TestForcedReleaseLeavesWhatWasDueSince(t *testing.T) {
+	now := epoch.Add(time.Hour)
+	for _, pending := range []int64{0, ms(30 * time.Minute)} {
+		state := jobState{Schedule: "@every 1m0s", Pending: pending}
+		mark, _ := runReleased(store.Record{Mark: ms(minute), Age: 10 * time.Minute, Holder: "a#1", State: state.json()}, "tick", "a test", now)
+		if want := ms(50 * time.Minute); mark != want {
+			t.Errorf("with %d pending it is done until %v, want %v", pending, time.UnixMilli(mark).UTC(), time.UnixMilli(want).UTC())
+		}
+	}
+}
