@@ -266,3 +266,17 @@ func TestClaimOfAServiceWithoutAFence(t *testing.T) {
 		t.Errorf("claiming returned %v, want an error that shows the response 200 OK", err)
 	}
 }
+
+// TestStaleTokenDoesNotWait: a token that is stale already is refused at once, while a write of its successor is under way, and the error says of what.
+func TestStaleTokenDoesNotWait(t *testing.T) {
+	var guard fence.Memory
+	err := guard.Do(t.Context(), "invoices", 7, func(ctx context.Context) error {
+		ended, cancel := context.WithCancel(ctx) // so that one which waits would not be told that it is stale
+		cancel()
+		return guard.Claim(ended, "invoices", 6)
+	})
+	var stale *fence.StaleError
+	if !errors.As(err, &stale) || *stale != (fence.StaleError{Resource: "invoices", Token: 6, Seen: 7}) {
+		t.Errorf("got %v, want that the token 6 for invoices is stale", err)
+	}
+}

@@ -154,7 +154,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// What says that a service is ready is of this moment alone: nobody keeps it, or takes it for something else.
+// The headers keep others from storing a response, or from taking it for something else.
 func TestHeaders(t *testing.T) {
 	for method, allow := range map[string]string{http.MethodGet: "", http.MethodPost: "GET, HEAD"} {
 		w := httptest.NewRecorder()

@@ -9,7 +9,7 @@ import (
 	"github.com/soloist-dev/soloist/store/memstore"
 )
 
-// TestLastReleaseSaysHowLongToRemember: a record that was to be forgotten, and whose next holder leaves it for ever, stays.
+// TestLastReleaseSaysHowLongToRemember: a record that was to be forgotten, and whose next holder leaves it forever, stays.
 func TestLastReleaseSaysHowLongToRemember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
