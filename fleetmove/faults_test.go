@@ -1,0 +1,191 @@
+package fleetmove_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/soloist-dev/soloist/fleetmove"
+	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
+	"github.com/soloist-dev/soloist/store/move"
+)
+
+// A fault lets one request to either store fail, the at-th, or else lose its answer.
+type fault struct {
+	at, asked int
+	lost      bool
+}
+
+// meets reports whether the next request is the one that fails.
+func (f *fault) meets() bool {
+	f.asked++
+	return f.asked == f.at
+}
+
+var errOnce = errors.New("once")
+
+// A faultyStore has a fault, which it may share with others.
+type faultyStore struct {
+	store.Store
+	*fault
+}
+
+// through carries out a request, unless it is the one that fails.
+func through[T any](f *fault, carryOut func() (T, error)) (T, error) {
+	switch {
+	case !f.meets():
+		return carryOut()
+	case f.lost:
+		_, _ = carryOut()
+		var none T
+		return none, store.AsUnknown(errOnce)
+	}
+	var none T
+	return none, errOnce
+}
+
+func (s faultyStore) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	return through(s.fault, func() ([]store.Outcome, error) { return s.Store.Acquire(ctx, claims) })
+}
+
+func (s faultyStore) Extend(ctx context.Context, e []store.Extension) ([]error, error) {
+	return through(s.fault, func() ([]error, error) { return s.Store.Extend(ctx, e) })
+}
+
+func (s faultyStore) Release(ctx context.Context, r []store.Release) ([]error, error) {
+	return through(s.fault, func() ([]error, error) { return s.Store.Release(ctx, r) })
+}
+
+func (s faultyStore) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	if s.meets() {
+		return func(yield func(store.Record, error) bool) { yield(store.Record{}, errOnce) }
+	}
+	return s.Store.List(ctx, prefix)
+}
+
+// everyFault calls try with a fault at each request that try makes, in turns, until it makes fewer.
+func everyFault(t *testing.T, try func(t *testing.T, f *fault)) {
+	t.Helper()
+	for _, lost := range []bool{false, true} {
+		f := &fault{}
+		for at := 1; f.asked >= f.at; at++ {
+			f = &fault{at: at, lost: lost}
+			t.Run(fmt.Sprintf("%d, lost %t", at, lost), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { try(t, f) }) })
+		}
+	}
+}
+
+// A request that fails once is reported, or made up for: who is told of no error finds the move where it was to be, and who is told of one brings it there with the next
+// call.
+func TestStepThatFailsOnce(t *testing.T) {
+	everyFault(t, func(t *testing.T, f *fault) {
+		fleet := &movedFleet{before: memstore.New(), after: memstore.New()}
+		fleet.lead = manage(t, faultyStore{fleet.before.Share(), f}, faultyStore{fleet.after.Share(), f})
+		seen := manage(t, fleet.before.Share(), fleet.after.Share())
+		g := take(t, fleet.before, "x", "h")
+		leave(t, fleet.before, store.Release{Name: "x", Holder: "h", Token: g.Token, Mark: 7, State: []byte("left"), Retain: store.Forever})
+		plan := func() error { return fleet.lead.Plan(background) }
+		advance := func() error {
+			_, report, err := fleet.lead.Advance(background, false, move.Options{})
+			if err == nil && !report.Complete() {
+				t.Errorf("%+v, without an error", report)
+			}
+			return err
+		}
+		is := func(want fleetmove.Stage) bool {
+			s, err := seen.Status(background)
+			return err == nil && s.Stage == want
+		}
+		for _, step := range []struct {
+			call func() error
+			want fleetmove.Stage
+		}{{plan, rollToOldDecides}, {advance, rollToNewDecides}, {advance, rollToNewOnly}, {advance, finished}} {
+			err := step.call()
+			if err != nil && !errors.Is(err, errOnce) {
+				t.Errorf("to %v: %v", step.want, err)
+			}
+			if err == nil && !is(step.want) {
+				t.Errorf("no error, and the move is not at %v", step.want)
+			}
+			time.Sleep(time.Hour) // what it could not release has ended
+			if err != nil && !is(step.want) {
+				if err := step.call(); err != nil || !is(step.want) {
+					t.Errorf("to %v, the second time: %v", step.want, err)
+				}
+			}
+		}
+		if r := record(t, fleet.after, "x"); r.Mark != 7 || string(r.State) != "left" {
+			t.Errorf("the new store has %+v", r)
+		}
+	})
+}
+
+// Whatever request fails once, the phase behind is not left while a replica is in it, and it is when the replica has gone.
+func TestPhaseBehindIsNotLeftInAFault(t *testing.T) {
+	everyFault(t, func(t *testing.T, f *fault) {
+		fleet := newMovedFleet(t)
+		if err := fleet.lead.Plan(background); err != nil {
+			t.Fatal(err)
+		}
+		behind := fleet.join(t, move.OldOnly)
+		g := take(t, behind, "x", "behind")
+		lead := manage(t, faultyStore{fleet.before.Share(), f}, faultyStore{fleet.after.Share(), f})
+		var named *fleetmove.BehindError
+		if stage, _, err := lead.Advance(background, false, move.Options{}); !errors.As(err, &named) && !errors.Is(err, errOnce) {
+			t.Errorf("advanced to %v, %v", stage, err)
+		}
+		if s, err := fleet.lead.Status(background); err != nil || s.Stage != rollToOldDecides {
+			t.Errorf("the stage is %v, %v", s.Stage, err)
+		}
+		leave(t, behind, store.Release{Name: "x", Holder: "behind", Token: g.Token, Retain: store.Forever})
+		_ = behind.Close()
+		time.Sleep(time.Hour)
+		fleet.advance(t, false, rollToNewDecides)
+	})
+}
+
+// What a manager cannot read it does not take for nothing.
+func TestStatusThatCannotBeRead(t *testing.T) {
+	everyFault(t, func(t *testing.T, f *fault) {
+		fleet := newMovedFleet(t)
+		if err := fleet.lead.Plan(background); err != nil {
+			t.Fatal(err)
+		}
+		take(t, fleet.join(t, move.OldOnly), "x", "h")
+		s, err := manage(t, faultyStore{fleet.before.Share(), f}, faultyStore{fleet.after.Share(), f}).Status(background)
+		if met := f.asked >= f.at; met != errors.Is(err, errOnce) || !met && (err != nil || s.Stage != rollToOldDecides || len(s.Replicas) != 1) {
+			t.Errorf("%+v, %v", s, err)
+		}
+	})
+}
+
+// A record in the place of a plan that is none is an error that names it, to managers and to replicas, and stays as it is.
+func TestRecordThatIsNoPlan(t *testing.T) {
+	for which := range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			f := newMovedFleet(t)
+			if err := f.lead.Plan(background); err != nil {
+				t.Fatal(err)
+			}
+			const name = move.Records + "lock/plan"
+			s := []store.Store{f.before, f.after}[which]
+			leave(t, s, store.Release{Name: name, Holder: "h", Token: take(t, s, name, "h").Token, State: []byte("page 7"), Retain: store.Forever})
+			_, errStatus := f.lead.Status(background)
+			_, _, errAdvance := f.lead.Advance(background, false, move.Options{})
+			for what, err := range map[string]error{"status": errStatus, "plan": f.lead.Plan(background), "advance": errAdvance, "a replica": f.claimIn(t, move.OldDecides)} {
+				if !errors.Is(err, store.ErrUnusable) || !strings.Contains(err.Error(), name) {
+					t.Errorf("%s: %v; want ErrUnusable and the record's name", what, err)
+				}
+			}
+			if r := record(t, s, name); string(r.State) != "page 7" {
+				t.Errorf("the record is %+v now", r)
+			}
+		})
+	}
+}
