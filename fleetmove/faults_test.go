@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,14 +19,29 @@ import (
 
 // A fault lets one request to either store fail, the at-th, or else lose its answer.
 type fault struct {
-	at, asked int
-	lost      bool
+	at   int
+	lost bool
+
+	mu    sync.Mutex // leases are renewed meanwhile
+	asked int
+	over  bool // from here on nothing fails, or counts
 }
 
 // meets reports whether the next request is the one that fails.
 func (f *fault) meets() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.over {
+		return false
+	}
 	f.asked++
 	return f.asked == f.at
+}
+
+func (f *fault) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.over = true
 }
 
 var errOnce = errors.New("once")
@@ -74,7 +90,7 @@ func everyFault(t *testing.T, try func(t *testing.T, f *fault)) {
 	t.Helper()
 	for _, lost := range []bool{false, true} {
 		f := &fault{}
-		for at := 1; f.asked >= f.at; at++ {
+		for at := 1; f.asked >= f.at; at++ { // nobody uses f any more when its bubble has ended
 			f = &fault{at: at, lost: lost}
 			t.Run(fmt.Sprintf("%d, lost %t", at, lost), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { try(t, f) }) })
 		}
@@ -159,6 +175,7 @@ func TestStatusThatCannotBeRead(t *testing.T) {
 		}
 		take(t, fleet.join(t, move.OldOnly), "x", "h")
 		s, err := manage(t, faultyStore{fleet.before.Share(), f}, faultyStore{fleet.after.Share(), f}).Status(background)
+		f.end()
 		if met := f.asked >= f.at; met != errors.Is(err, errOnce) || !met && (err != nil || s.Stage != rollToOldDecides || len(s.Replicas) != 1) {
 			t.Errorf("%+v, %v", s, err)
 		}
@@ -188,4 +205,74 @@ func TestRecordThatIsNoPlan(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Whatever request fails once, a replica is not let into a phase that is not open, and one that is refused for the fault is let in with its next claim where it is.
+func TestReplicaThatJoinsInAFault(t *testing.T) {
+	for _, c := range []struct {
+		phase move.Phase
+		steps int // that the move has gone
+		open  bool
+	}{{move.OldOnly, 0, true}, {move.OldOnly, 1, false}, {move.NewDecides, 0, false}, {move.NewDecides, 1, true}, {move.NewOnly, 1, false}, {move.NewOnly, 2, true}} {
+		t.Run(fmt.Sprintf("%v after %d steps", c.phase, c.steps), func(t *testing.T) {
+			everyFault(t, func(t *testing.T, f *fault) {
+				fleet := newMovedFleet(t)
+				if err := fleet.lead.Plan(background); err != nil {
+					t.Fatal(err)
+				}
+				for i := range c.steps {
+					fleet.advance(t, false, []fleetmove.Stage{rollToNewDecides, rollToNewOnly}[i])
+				}
+				s, err := fleetmove.Join(faultyStore{fleet.before.Share(), f}, faultyStore{fleet.after.Share(), f}, c.phase, "r")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Close()
+				claim := func(holder string) error {
+					outs, err := s.Acquire(background, []store.Claim{{Name: "x", Holder: holder, TTL: time.Second}})
+					if err == nil {
+						err = outs[0].Err
+					}
+					return err
+				}
+				err = claim("first")
+				if err == nil && !c.open || err != nil && !errors.Is(err, errOnce) && !errors.Is(err, store.ErrUnusable) && !strings.Contains(err.Error(), errOnce.Error()) {
+					t.Errorf("at first: %v", err)
+				}
+				f.end()
+				time.Sleep(time.Minute)
+				if err := claim("second"); (err == nil) != c.open || !c.open && !errors.Is(err, store.ErrUnusable) {
+					t.Errorf("then: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// While nobody can list the replicas of a store, nothing is planned and no phase is left.
+func TestReplicasThatCannotBeListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newMovedFleet(t)
+		blind := manage(t, blindStore{f.before.Share()}, f.after.Share())
+		if err := blind.Plan(background); !errors.Is(err, errOnce) {
+			t.Errorf("planned: %v", err)
+		}
+		if s, err := f.lead.Status(background); err != nil || s.Stage != (fleetmove.Stage{}) {
+			t.Errorf("%+v, %v; want no plan", s, err)
+		}
+		if err := f.lead.Plan(background); err != nil {
+			t.Fatal(err)
+		}
+		if stage, _, err := blind.Advance(background, false, move.Options{}); !errors.Is(err, errOnce) {
+			t.Errorf("advanced to %v, %v", stage, err)
+		}
+		f.is(t, rollToOldDecides)
+	})
+}
+
+// A blindStore cannot list.
+type blindStore struct{ store.Store }
+
+func (blindStore) List(context.Context, string) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) { yield(store.Record{}, errOnce) }
 }

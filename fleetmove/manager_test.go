@@ -355,6 +355,116 @@ func TestPlansThatDoNotFit(t *testing.T) {
 	})
 }
 
+// TestStatusOfOtherPairs: a manager of two stores that are not those of one move says so, and shows no stage.
+func TestStatusOfOtherPairs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newMovedFleet(t)
+		if s, err := f.lead.Status(background); err != nil || s.Stage != (fleetmove.Stage{}) {
+			t.Errorf("without a plan: %+v, %v", s, err)
+		}
+		if err := f.lead.Plan(background); err != nil {
+			t.Fatal(err)
+		}
+		other := &movedFleet{before: memstore.New(), after: memstore.New()}
+		other.lead = manage(t, other.before, other.after)
+		if err := other.lead.Plan(background); err != nil {
+			t.Fatal(err)
+		}
+		for what, pair := range map[string][2]store.Store{
+			"another new store": {f.before, memstore.New()}, "another old store": {memstore.New(), f.after}, "the new store of another move": {f.before, other.after},
+		} {
+			s, err := manage(t, pair[0], pair[1]).Status(background)
+			if !errors.Is(err, store.ErrUnusable) || !strings.Contains(err.Error(), "not those of one move") || s.Stage != (fleetmove.Stage{}) {
+				t.Errorf("%s: %+v, %v", what, s, err)
+			}
+			if _, _, err := manage(t, pair[0], pair[1]).Advance(background, false, move.Options{}); !errors.Is(err, store.ErrUnusable) {
+				t.Errorf("%s: advanced: %v", what, err)
+			}
+		}
+		if text := (fleetmove.Stage{From: move.OldDecides, To: move.OldDecides}).String() + ", " + rollToNewDecides.String(); text != "old-decides, old-decides to new-decides" {
+			t.Error(text)
+		}
+	})
+}
+
+// TestNewStoreAlone: replicas of a later move may use its old store alone when the move that it was the new store of is finished, and not sooner; and nobody may use the
+// old one of that move as if it was the new one.
+func TestNewStoreAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newMovedFleet(t)
+		next := &movedFleet{before: f.after, after: memstore.New()}
+		turned := &movedFleet{before: f.after, after: f.before}
+		if err := f.lead.Plan(background); err != nil {
+			t.Fatal(err)
+		}
+		for _, stage := range []fleetmove.Stage{rollToNewDecides, rollToNewOnly, finished} {
+			f.advance(t, false, stage)
+			if err := next.claimIn(t, move.OldOnly); errors.Is(err, store.ErrUnusable) != (stage != finished) || err != nil && stage == finished {
+				t.Errorf("at %v, in the new store alone: %v", stage, err)
+			}
+			if err := turned.claimIn(t, move.NewOnly); !errors.Is(err, store.ErrUnusable) {
+				t.Errorf("at %v, in the old store alone, as the new one: %v", stage, err)
+			}
+		}
+	})
+}
+
+// TestPlanWithReplicas: a move is not planned while a replica is announced in a phase that is not the first, and the error says which.
+func TestPlanWithReplicas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newMovedFleet(t)
+		const name = move.Records + "lock/new-decides/x"
+		g := take(t, f.after, name, "early#1")
+		var ahead *fleetmove.BehindError
+		if err := f.lead.Plan(background); !errors.As(err, &ahead) || ahead.Phase != move.OldOnly || len(ahead.Replicas) != 1 ||
+			ahead.Replicas[0].Replica != "early" || ahead.Replicas[0].Phase != move.NewDecides || ahead.Replicas[0].Left <= 0 {
+			t.Errorf("%+v, %v", ahead, err)
+		}
+		if s, err := f.lead.Status(background); err != nil || s.Stage != (fleetmove.Stage{}) || len(s.Replicas) != 1 {
+			t.Errorf("%+v, %v", s, err)
+		}
+		leave(t, f.after, store.Release{Name: name, Holder: "early#1", Token: g.Token})
+		if err := f.lead.Plan(background); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestCopyThatIsNotComplete: as long as a lease of the old store has no other half, the next phase is not opened.
+func TestCopyThatIsNotComplete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newMovedFleet(t)
+		if err := f.lead.Plan(background); err != nil {
+			t.Fatal(err)
+		}
+		g := take(t, f.before, "x", "h") // by who uses the old store alone, and is not announced
+		between := fleetmove.Stage{From: move.OldDecides, To: move.OldDecides}
+		for range 2 {
+			if stage, report, err := f.lead.Advance(background, false, move.Options{}); err != nil || report.Complete() || stage != between {
+				t.Errorf("%v, %+v, %v; want a report that is not complete, at %v", stage, report, err, between)
+			}
+			f.is(t, between)
+		}
+		leave(t, f.before, store.Release{Name: "x", Holder: "h", Token: g.Token, Retain: store.Forever})
+		f.advance(t, false, rollToNewDecides)
+	})
+}
+
+// TestManageChecksItsArguments: what no manager can work with is an error at once.
+func TestManageChecksItsArguments(t *testing.T) {
+	for what, try := range map[string]func() (*fleetmove.Manager, error){
+		"no old store": func() (*fleetmove.Manager, error) { return fleetmove.Manage(nil, memstore.New(), "w") },
+		"no new store": func() (*fleetmove.Manager, error) { return fleetmove.Manage(memstore.New(), nil, "w") },
+		"a long name": func() (*fleetmove.Manager, error) {
+			return fleetmove.Manage(memstore.New(), memstore.New(), strings.Repeat("x", 1000))
+		},
+	} {
+		if m, err := try(); err == nil || m != nil {
+			t.Errorf("%s: %v, %v", what, m, err)
+		}
+	}
+}
+
 // fixedTokens is a store whose backend chooses the tokens.
 type fixedTokens struct{ store.Store }
 
