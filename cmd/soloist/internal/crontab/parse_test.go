@@ -311,3 +311,64 @@ func TestWarningsAreGrouped(t *testing.T) {
 		t.Errorf("%d warnings: %v", len(f.Warnings), f.Warnings)
 	}
 }
+
+// What a file must not have is refused with the place and the mend.
+func TestMistakes(t *testing.T) {
+	for text, says := range map[string]string{
+		"# soloist: ttl=1us\n@daily a":   "c:1: ttl: 1us is too short; at least ",
+		"# soloist: =x\n@daily a":        `c:1: "=x" is no key=value`,
+		"# soloist: nice=20\n@daily a":   `c:1: nice: "20" is no niceness from 0 to 19`,
+		"A-B=x\n@daily a":                `c:1: "A-B" is no name of a variable`,
+		"'A B'=x\n@daily a":              `c:1: "A B" is no name of a variable`,
+		"hourly = yes, twice\n@hourly\n": "c:2: ",
+	} {
+		wantError(t, "c", text, Dialect{}, says)
+	}
+	for job, says := range map[string]string{
+		"delay: 5m, missed: all, command: [x]":        "missed: a job with delay misses no times",
+		"every: 1s, zone: Asia/Tokyo, command: [x]":   "zone: it is for schedule, and means nothing beside every",
+		"every: 1s, command: []":                      "command: there is no program",
+		`every: 1s, command: [""]`:                    "command: there is no program",
+		"every: 1s, retry: {backoff: 1s}, command: x": "backoff: it means something with attempts only",
+	} {
+		wantError(t, "j.yaml", "jobs: [{name: a, "+job+"}]", Dialect{}, "j.yaml:1: ", says)
+	}
+}
+
+func TestNiceness(t *testing.T) {
+	if j := parse(t, "c", "# soloist: nice=19\n@daily a", Dialect{}).Jobs[0]; j.Nice != 19 {
+		t.Errorf("%+v", j.Options)
+	}
+}
+
+func TestNamesOfVariablesMayBeQuoted(t *testing.T) {
+	for _, text := range []string{`"A"=x`, `'A' = "x"`, "A=x", "\tA\t= x "} {
+		if j := parse(t, "c", text+"\n@daily a", Dialect{}).Jobs[0]; !slices.Equal(j.Env, []string{"A=x"}) {
+			t.Errorf("%q sets %q", text, j.Env)
+		}
+	}
+}
+
+// The zone of a job in YAML is its own, or that of the defaults, or UTC.
+func TestZonesInYAML(t *testing.T) {
+	at := time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)
+	const job = "jobs: [{name: a, schedule: 0 3 * * *, command: [x]"
+	for text, hour := range map[string]int{
+		job + "}]": 3, job + ", zone: Europe/Berlin}]": 1, "defaults: {zone: America/New_York}\n" + job + "}]": 7, "defaults: {zone: America/New_York}\n" + job + ", zone: Europe/Berlin}]": 1,
+	} {
+		if got := parse(t, "j.yaml", text, Dialect{}).Jobs[0].Expression.Next(at).UTC().Hour(); got != hour {
+			t.Errorf("%q: at %d, want %d", text, got, hour)
+		}
+	}
+}
+
+// A TZ that says what CRON_TZ says is no doubt; a doubt about few lines names them all.
+func TestFewDoubts(t *testing.T) {
+	if f := parse(t, "c", "CRON_TZ=Europe/Berlin\nTZ=Europe/Berlin\n@daily x", Dialect{}); len(f.Warnings) != 0 {
+		t.Errorf("warnings %v", f.Warnings)
+	}
+	f := parse(t, "c", "0 * * * * * a\n0 * * * * * b\n0 * * * * * c", Dialect{})
+	if len(f.Warnings) != 1 || !strings.HasSuffix(f.Warnings[0].Text, " (also on lines 2, 3)") {
+		t.Errorf("warnings %v", f.Warnings)
+	}
+}
