@@ -176,6 +176,35 @@ func TestShedLockTakesOver(t *testing.T) {
 	}
 }
 
+// The token of a lock that ShedLock takes is greater than all before, also where the server's clock has been put back since.
+func TestTokensOfShedLocksLocks(t *testing.T) {
+	s, java := shared(t)
+	ahead := time.Now().Add(time.Hour).UnixMicro()
+	outs, err := s.Acquire(background, []store.Claim{{Name: "lock/report", Holder: "a", TTL: time.Minute, Above: ahead}})
+	if err == nil {
+		err = outs[0].Err
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := outs[0].Grant.Token
+	release(t, s, store.Release{Name: "lock/report", Holder: "a", Token: token, Retain: store.Forever})
+	if !java.relock("report", time.Hour) {
+		t.Fatal("Java gets no lock")
+	}
+	if r := heldBy(t, s, "lock/report", "b"); r.Holder != "host" || r.Token <= token {
+		t.Errorf("after the token %d: %+v", token, r)
+	}
+	floor := ahead + time.Hour.Microseconds() // what has been forgotten has had tokens up to that
+	run(t, s.pool, "INSERT INTO "+s.tables.floor+" (floor) VALUES ($1)", floor)
+	if !java.lock("new", time.Hour) {
+		t.Fatal("Java gets no lock")
+	}
+	if r := heldBy(t, s, "lock/new", "b"); r.Holder != "host" || r.Token <= floor {
+		t.Errorf("above the floor %d: %+v", floor, r)
+	}
+}
+
 // The scheduled times up to the instant at which ShedLock has taken a lock have been run by it.
 func TestWhatShedLockHasRunIsDone(t *testing.T) {
 	s, java := shared(t)
