@@ -320,15 +320,18 @@ func TestReleaseLeavesWhatTheTransactionWrote(t *testing.T) {
 // A manual run that was committed, and of which its replica cannot learn that before its lease ends, is not written over by what the replica releases in the rest of the
 // lease that the store has.
 func TestWhatWasCommittedIsNotWrittenOverInDoubt(t *testing.T) {
-	twoReplicas(t, func(t *testing.T, network *soloisttest.Store, direct store.Store, a, b *soloist.Client) {
+	synctest.Test(t, func(t *testing.T) {
 		var r recorder
+		network := soloisttest.NewStore()
+		direct := network.Share()
+		a, b := soloisttest.NewReplica(t, network, soloist.Config{RequestTimeout: time.Second}), soloisttest.NewReplica(t, direct.Share(), soloist.Config{})
 		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), TTL: time.Minute, Do: func(ctx context.Context, run soloist.Run) error {
 			_ = r.do(ctx, run)
 			if err := commit(t, direct, run.Lease.Completion()); err != nil {
 				t.Error(err)
 			}
 			network.Break(errors.New("cut off"))
-			time.AfterFunc(55*time.Second, network.Heal) // the lease is believed in for 54 s
+			time.AfterFunc(57*time.Second, network.Heal) // the lease is believed in for 54 s, and the record is asked for until 56 s at most
 			return errors.New("the answer to the commit was lost")
 		}}
 		start(t, a, job)
@@ -427,6 +430,66 @@ func TestWhatWasCommittedIsNotAttemptedAgain(t *testing.T) {
 	}
 }
 
+// A run that was not committed, and of which its replica cannot learn that for a while, is attempted again although it is later than Grace by then.
+func TestWhatWasNotCommittedIsAttemptedAgain(t *testing.T) {
+	for what, blind := range map[string]time.Duration{"within the lease as it was": 3 * time.Second, "longer": time.Minute} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r recorder
+				s := &jobBlind{Store: soloisttest.NewStore()}
+				a := soloisttest.NewReplica(t, s, soloist.Config{})
+				start(t, a, soloist.Job{
+					Name: "tick", Schedule: soloist.Every(time.Hour), TTL: 6 * time.Second, Grace: time.Minute, Retry: soloist.Retry{Attempts: 3, Backoff: time.Second},
+					Do: func(ctx context.Context, run soloist.Run) error {
+						_ = r.do(ctx, run)
+						if run.Attempt > 1 {
+							return nil
+						}
+						time.Sleep(10 * time.Minute)
+						run.Lease.Completion()
+						s.is.Store(true)
+						time.AfterFunc(blind, func() { s.is.Store(false) })
+						return errors.New("the transaction was rolled back")
+					},
+				})
+				time.Sleep(90 * time.Minute)
+				info, err := a.Admin().Job(background, "tick")
+				if n := len(r.began()); err != nil || n != 2 || len(info.Runs) != 2 || info.Runs[0].Outcome != soloist.OutcomeFailed || info.Runs[1].Outcome != soloist.OutcomeOK {
+					t.Errorf("begun %d times; %+v, %v; want one run that fails and then is done", n, info, err)
+				}
+			})
+		})
+	}
+}
+
+// A run that is lost while nobody can say whether it was committed is taken over, although it is later than Grace by then: its lease is left to end by itself, which shows the next
+// holder that this one had died in it.
+func TestRunThatIsLostInDoubtIsTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		network := soloisttest.NewStore()
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), TTL: time.Minute, Grace: time.Minute, Do: func(ctx context.Context, run soloist.Run) error {
+			if _ = r.do(ctx, run); run.Attempt > 1 || len(r.began()) == 1 {
+				return nil
+			}
+			time.Sleep(10*time.Minute + time.Second) // the lease was renewed a second ago
+			run.Lease.Completion()
+			network.Break(errors.New("cut off"))
+			time.AfterFunc(55*time.Second, network.Heal) // the lease is believed in for 53 s, and the record is asked for until 55 s at most
+			return errors.New("the transaction was rolled back")
+		}}
+		start(t, soloisttest.NewReplica(t, network, soloist.Config{RequestTimeout: time.Second}), job)
+		time.Sleep(125 * time.Minute)
+		b := soloisttest.NewReplica(t, network.Share(), soloist.Config{})
+		start(t, b, job)
+		time.Sleep(20 * time.Minute)
+		info, err := b.Admin().Job(background, "tick")
+		if n := len(r.began()); err != nil || n != 3 || len(info.Runs) != 3 || info.Runs[2].Outcome != soloist.OutcomeOK || info.Runs[2].Attempt != 2 {
+			t.Errorf("begun %d times; %+v, %v; want that it is taken over", n, info, err)
+		}
+	})
+}
+
 // The state that a run has set before it was committed is found by the next run, although the replica died after the commit.
 func TestCommittedRunLeavesItsState(t *testing.T) {
 	twoReplicas(t, func(t *testing.T, network *soloisttest.Store, direct store.Store, a, b *soloist.Client) {
@@ -486,17 +549,17 @@ func TestCommittedRunHasSucceeded(t *testing.T) {
 // A run in doubt whose scheduled time is over is in the history, though nobody could say whether its completion was committed.
 func TestRunInDoubtIsInTheHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &jobBlind{Store: soloisttest.NewStore()}
-		start(t, soloisttest.NewReplica(t, s, soloist.Config{}), soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), TTL: 6 * time.Second, Do: func(_ context.Context, run soloist.Run) error {
+		s := soloisttest.NewStore()
+		start(t, soloisttest.NewReplica(t, s, soloist.Config{RequestTimeout: time.Second}), soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), TTL: time.Minute, Retry: soloist.Retry{Attempts: 1}, Do: func(_ context.Context, run soloist.Run) error {
 			run.Lease.Completion()
-			s.is.Store(true)
+			s.Break(errors.New("cut off"))
+			time.AfterFunc(57*time.Second, s.Heal) // the lease is believed in for 54 s, and the record is asked for until 56 s at most
 			return errors.New("the transaction was rolled back")
 		}})
-		time.Sleep(61 * time.Minute)
-		s.is.Store(false)
+		time.Sleep(62 * time.Minute)
 		info, err := soloisttest.NewReplica(t, s.Share(), soloist.Config{}).Admin().Job(background, "tick")
-		if err != nil || len(info.Runs) != 1 || info.Runs[0].Outcome != soloist.OutcomeFailed {
-			t.Errorf("%+v, %v; want one run that has failed", info.Runs, err)
+		if err != nil || len(info.Runs) != 1 || info.Runs[0].Outcome != soloist.OutcomeLost {
+			t.Errorf("%+v, %v; want one run that was lost", info.Runs, err)
 		}
 	})
 }

@@ -31,6 +31,7 @@ var (
 	// The reasons why a lease is lost, for the cause of its context and for messages.
 	errUnconfirmed = fmt.Errorf("%w: no renewal was confirmed in time; the store was away or slow, or this process was stopped", ErrLost)
 	errNotLive     = fmt.Errorf("%w: the store does not have it any more; it was released by force, or renewed too late", ErrLost)
+	errDoubted     = fmt.Errorf("%w: it was left to end by itself, for nobody could say whether its run had been committed", ErrLost)
 )
 
 // A HeldError reports that another holder has a name. errors.Is(err, ErrHeld) is true for it.

@@ -58,9 +58,8 @@ func (x *execution) execute() ending {
 		if errors.Is(failure, ErrOverran) { // the function bounds its time itself
 			return x.conclude(true)
 		}
-		if x.lease.doubted { // the record may show a run that is done: who has the next grant sees it
-			x.client.log.Warn("giving back a run that failed: its transaction may have been committed", "job", x.job.Name, "scheduled", x.scheduled)
-			return x.conclude(false)
+		if x.lease.doubted { // the record may show a run that is done
+			return x.conclude(errors.Is(context.Cause(x.ctx), ErrOverran))
 		}
 		if err := x.lease.setRecord(x.lease.Context(), x.state.json()); err != nil {
 			x.client.log.Warn("recording a failed attempt", "job", x.job.Name, "err", err)
@@ -199,15 +198,25 @@ func (x *execution) completionMark() int64 {
 }
 
 // committed reports whether a completion of the lease was committed although the function failed after it, and whether the store is sure of that. It asks for as long
-// as the lease lasts: what it does not know cannot be recorded.
+// as the lease lasts, unless Run is to end: what it does not know cannot be recorded.
 func (x *execution) committed() (yes, known bool) {
 	mark := x.lease.completion.Load()
 	if mark == 0 {
 		return false, true
 	}
-	ctx, cancel := x.client.patience(time.Now().Add(max(2*x.client.cfg.RequestTimeout, x.lease.Left())))
-	defer cancel()
 	for wait := newBackoff(x.client.cfg.RequestTimeout / 8); ; {
+		ctx, cancel := x.client.patience(time.Now().Add(2 * x.client.cfg.RequestTimeout))
+		yes, known = x.marked(ctx, mark, wait)
+		cancel()
+		if known || x.lease.Err() != nil || x.ctx.Err() != nil {
+			return yes, known
+		}
+	}
+}
+
+// marked reports whether the record has a mark. It asks until that is known, or ctx ends.
+func (x *execution) marked(ctx context.Context, mark int64, wait *backoff) (yes, known bool) {
+	for {
 		records, err := x.client.peek(ctx, []string{x.lease.name})
 		if err == nil {
 			return records[0].Mark >= mark, true
@@ -267,9 +276,12 @@ func (x *execution) conclude(done bool) ending {
 	} else {
 		x.lease.opts.AtLeast = 0
 	}
-	if rel.Mark > 0 || !x.lease.doubted {
-		rel.State = x.state.json()
+	if x.lease.doubted && rel.Mark == 0 { // the record may show a run that is done, and must not be written over: the next holder finds that, or that this one has died in the run
+		x.client.log.Error("a run failed, and nobody can say whether its transaction was committed; its lease ends by itself", "job", x.job.Name, "scheduled", x.scheduled)
+		x.client.renewer.lose(x.lease, errDoubted)
+		return ending{unknown: done}
 	}
+	rel.State = x.state.json()
 	err := x.lease.release(rel)
 	switch {
 	case errors.Is(err, ErrLost):

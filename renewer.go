@@ -137,7 +137,7 @@ func (l *Lease) overdue(now time.Time) error {
 	return errUnconfirmed
 }
 
-// whole reports whether the store has confirmed l until AtMost, so that nothing is left to renew.
+// whole reports whether the store has confirmed l until AtMost, so that nothing is left to renew. r.mu is held.
 func (l *Lease) whole() bool { return !l.end.IsZero() && l.renewAt.Equal(l.end) }
 
 // remove removes l and reports whether it was there. r.mu is held.

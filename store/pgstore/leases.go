@@ -21,7 +21,7 @@ func (s *Store) Extend(ctx context.Context, extensions []store.Extension) ([]err
 	})
 }
 
-func (s *Store) extensionSQL(batch []store.Extension, _ bool) (string, []any) {
+func (s *Store) extensionSQL(batch []store.Extension) (string, []any) {
 	var c columns
 	ttls := make([]int64, len(batch))
 	for i, e := range batch {
@@ -35,7 +35,9 @@ func (s *Store) extensionSQL(batch []store.Extension, _ bool) (string, []any) {
 func (s *Store) Release(ctx context.Context, releases []store.Release) ([]error, error) {
 	errs, err := leases(ctx, s, releases, verb[store.Release]{
 		name: func(r store.Release) string { return r.Name }, check: store.Release.Check,
-		state: func(r store.Release) []byte { return r.State }, sql: s.releaseSQL, scan: scanReleased,
+		state: func(r store.Release) []byte { return r.State }, scan: scanReleased,
+		sql:    func(batch []store.Release) (string, []any) { return s.releaseSQL(batch, false) },
+		silent: func(batch []store.Release) (string, []any) { return s.releaseSQL(batch, true) },
 		repeat: repeated,
 	})
 	for i := range errs {
@@ -87,8 +89,11 @@ type verb[L any] struct {
 	name  func(L) string
 	check func(L) error
 	state func(L) []byte
-	sql   func(batch []L, silent bool) (statement string, args []any) // silent: notifies nobody
+	sql   func([]L) (statement string, args []any)
 	scan  func(pgx.Rows) (left, error)
+
+	// silent is as sql, and notifies nobody. It is nil if sql does not either.
+	silent func([]L) (statement string, args []any)
 
 	// repeat decides a lease by the result of an earlier one of the batch for the same row; ok reports whether it can. It may be nil.
 	repeat func(first L, answer left, l L) (outcome error, ok bool)
@@ -120,10 +125,10 @@ func leases[L any](ctx context.Context, s *Store, all []L, v verb[L]) ([]error, 
 			row, _ := s.row(v.name(batch[k]))
 			numbers[row] = pending[at]
 		}
-		sql, args := v.sql(batch, false)
+		sql, args := v.sql(batch)
 		answers, err := change(ctx, s, sql, args, v.scan)
-		if notificationsFull(err) { // those who wait for the names find out by themselves, later
-			sql, args = v.sql(batch, true)
+		if v.silent != nil && notificationsFull(err) { // those who wait for the names find out by themselves, later
+			sql, args = v.silent(batch)
 			answers, err = change(ctx, s, sql, args, v.scan)
 		}
 		if err != nil {

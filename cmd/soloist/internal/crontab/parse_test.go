@@ -352,9 +352,12 @@ func TestNamesOfVariablesMayBeQuoted(t *testing.T) {
 // The zone of a job in YAML is its own, or that of the defaults, or UTC.
 func TestZonesInYAML(t *testing.T) {
 	at := time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)
-	const job = "jobs: [{name: a, schedule: 0 3 * * *, command: [x]"
+	const job, defaults = "jobs: [{name: a, schedule: 0 3 * * *, command: [x]", "defaults: {zone: America/New_York}\n"
 	for text, hour := range map[string]int{
-		job + "}]": 3, job + ", zone: Europe/Berlin}]": 1, "defaults: {zone: America/New_York}\n" + job + "}]": 7, "defaults: {zone: America/New_York}\n" + job + ", zone: Europe/Berlin}]": 1,
+		job + "}]":                                 3,
+		job + ", zone: Europe/Berlin}]":            1,
+		defaults + job + "}]":                      7,
+		defaults + job + ", zone: Europe/Berlin}]": 1,
 	} {
 		if got := parse(t, "j.yaml", text, Dialect{}).Jobs[0].Expression.Next(at).UTC().Hour(); got != hour {
 			t.Errorf("%q: at %d, want %d", text, got, hour)
