@@ -184,9 +184,21 @@ func (p *planner) answerGroup(req *groupRequest, out store.Outcome, now time.Tim
 		wake, failed = p.spread(now.Add(held.Record.Left)), nil
 	}
 	for _, j := range req.jobs {
-		p.lookAt(j, j.orDue(wake, now))
+		p.lookAt(j, j.afterGroup(j.orDue(wake, now), now))
 	}
 	return nil, failed
+}
+
+// afterGroup returns when to look again at a job whose group cannot be had before wake. The name of a group is free again when a scheduled time would be
+// missed soon, or a little later: a name that was given back late, or taken late, may keep the others until nothing is left of Grace. Then the job is
+// claimed alone.
+func (j *plannedJob) afterGroup(wake, now time.Time) time.Time {
+	last := j.lastCallAfter(j.done(), now)
+	if last.IsZero() || !wake.After(last.Add(j.job.Grace/16)) {
+		return wake
+	}
+	j.behind = true
+	return last
 }
 
 // impatient reports whether to claim the jobs although the name was refused, because of another that claims them or because one has.

@@ -74,7 +74,7 @@ type plannedJob struct {
 
 	group   *claimGroup // nil if it is in none
 	claimed int64       // the mark that this replica has claimed it with last
-	behind  bool        // it was due again when a run of it ended here, which the others of its group do not know
+	behind  bool        // it is to be claimed alone: the others of its group do not know that it is due, or it is late
 }
 
 // A timelyClaim is a claim that this replica has made and not been granted, because the name was taken. Scheduled times that it was in time for

@@ -755,15 +755,23 @@ func TestWhatIsClaimedOnceMoreIsClaimedAlone(t *testing.T) {
 	}
 }
 
-// A group of which all is done is looked at again at its next time, and one whose claim has failed is soon.
+// A group of which all is done is looked at again at its next time, and one whose claim has failed is soon. A job is claimed while there is time,
+// however long another has the group's name.
 func TestGroupIsLookedAtAgain(t *testing.T) {
+	held := func(holder string, left time.Duration) error {
+		return &store.HeldError{Record: store.Record{Holder: holder, Left: left}}
+	}
 	for name, row := range map[string]struct {
 		err   error
 		looks time.Duration
+		alone int // jobs that are claimed then, and not their group
 	}{
-		"done":   {&store.DoneError{}, 2 * minute},
-		"held":   {&store.HeldError{Record: store.Record{Holder: "x", Left: 5 * second}}, minute + 5*second},
-		"failed": {errControl, minute + longestPause/3},
+		"done":                      {&store.DoneError{}, 2 * minute, 0},
+		"held":                      {held("x", 5*second), minute + 5*second, 0},
+		"claimed":                   {held("", 13*second), minute + 13*second, 0},
+		"held too long":             {held("x", 20*second), minute + 15*second*7/8, 2},
+		"claimed, and told so late": {held("", 20*second), minute + 15*second*7/8, 2},
+		"failed":                    {errControl, minute + longestPause/3, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, _ := pair(t)
@@ -777,6 +785,10 @@ func TestGroupIsLookedAtAgain(t *testing.T) {
 				t.Fatalf("%d jobs are looked at again, want 2", len(p.wakes))
 			}
 			check(t, "looks again", fmt.Sprint(p.wake().Sub(epoch)), fmt.Sprint(row.looks))
+			at = p.wake()
+			if _, alone := p.requestGroups(p.due(at), at); len(alone) != row.alone {
+				t.Errorf("then %d jobs are claimed alone, want %d", len(alone), row.alone)
+			}
 		})
 	}
 }

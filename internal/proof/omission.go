@@ -132,7 +132,7 @@ func (c *jobCheck) excused(scheduled int64, from, to time.Duration, leases []*le
 
 // takenByOthers reports whether others had the job until Grace was nearly over, for an earlier time or a manual run: scheduled times are run in their
 // order, so one that comes before this is run first, whichever replica does it. A well replica that was refused looks again when the lease in the way would have
-// ended, and at the latest when an eighth of Grace is left. If it found the job free then, the rest is no excuse. One that waits for another which claims
+// ended, and at the latest when an eighth of Grace is left: if it found the job free then, the rest is no excuse. One that waits for another which claims
 // for all looks again when that has ended.
 func (c *jobCheck) takenByOthers(leases []*lease, scheduled int64, from, to time.Duration, well History) bool {
 	rule := c.rule.Omission
@@ -147,7 +147,11 @@ func (c *jobCheck) takenByOthers(leases []*lease, scheduled int64, from, to time
 		if l.from >= from && !c.forAnother(leases[i:], scheduled) {
 			continue
 		}
-		if l.from > max(until, seen, min(max(look, c.waits(well, l.from)), from+rule.Grace*7/8))+rule.Look+2*c.rule.Skew {
+		looks := max(look, c.waits(well, l.from))
+		if last := from + rule.Grace*7/8; until < last { // else it was refused at the last call, too
+			looks = min(looks, last)
+		}
+		if l.from > max(until, seen, looks)+rule.Look+2*c.rule.Skew {
 			return false
 		}
 		taken := c.taken(leases[i:], from)
