@@ -12,6 +12,7 @@ import (
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/elected"
 	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
 )
 
 // run lets a replica take part in the election, until resign is called.
@@ -86,4 +87,33 @@ func TestRequestsEndWithTheLeadership(t *testing.T) {
 		s.Heal()
 		resign()
 	})
+}
+
+// What a request carries is found in the context of the handler, and that ends with the handler.
+func TestContextOfARequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := soloisttest.NewClient(t)
+		e, resign := run(t, c)
+		defer resign()
+		type key struct{}
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		var own context.Context
+		h := e.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { own = r.Context() }))
+		h.ServeHTTP(httptest.NewRecorder(), r.WithContext(context.WithValue(r.Context(), key{}, "of the request")))
+		if own.Value(key{}) != "of the request" || soloist.LeaseFrom(own) != e.Lease() {
+			t.Errorf("its context has %v and %v", own.Value(key{}), soloist.LeaseFrom(own))
+		}
+		if own.Err() == nil {
+			t.Error("its context goes on when the request has been answered")
+		}
+	})
+}
+
+// An election that cannot be held is an error.
+func TestElectionWithAWrongName(t *testing.T) {
+	c, _ := soloisttest.NewClient(t)
+	var invalid *store.InvalidError
+	if err := elected.New(c, "").Run(t.Context()); !errors.As(err, &invalid) {
+		t.Errorf("%v, want an InvalidError", err)
+	}
 }

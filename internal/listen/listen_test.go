@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -26,6 +27,8 @@ func TestAddresses(t *testing.T) {
 		"unix:/run/x.sock":     "unix:/run/x.sock",
 		"unix:x.sock":          "unix:x.sock",
 		"[::ffff:127.0.0.1]:1": "127.0.0.1:1",
+
+		"unix:" + strings.Repeat("x", longestPath): "unix:" + strings.Repeat("x", longestPath),
 	} {
 		a, err := Parse(text)
 		if err != nil || a.String() != want || !a.Local() {
@@ -37,15 +40,18 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("%q: %v, local %t, %v", text, a, a.Local(), err)
 		}
 	}
-	for _, text := range []string{
-		"", ":", "x", "http", ":http", "localhost", "localhost:", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:+1",
-		"127.0.0.1:09", "127.0.0.1:9090 ", " 127.0.0.1:9090", "::1:9090", "[::1]", "example.com:80", "127.1:80", "*:80", "127.0.0.1:1:2",
-		"http://127.0.0.1:80", "unix:", "unix:/run/../x", "unix:a\n", "unix:" + strings.Repeat("x", 101),
+	const port, host, brackets, path = "the port must be", "the host must be", "in brackets", "the path of a socket"
+	for text, rule := range map[string]string{
+		"": port, ":": port, "x": port, "http": port, ":http": port, "localhost": port, "localhost:": port, "127.0.0.1": port, "127.0.0.1:x": port,
+		"127.0.0.1:65536": port, "127.0.0.1:-1": port, "127.0.0.1:+1": port, "127.0.0.1:09": port, "127.0.0.1:9090 ": port,
+		" 127.0.0.1:9090": host, "example.com:80": host, "127.1:80": host, "*:80": host,
+		"::1:9090": brackets, "[::1]": brackets, "127.0.0.1:1:2": brackets, "http://127.0.0.1:80": brackets,
+		"unix:": path, "unix:/run/../x": path, "unix:a\n": path, "unix:" + strings.Repeat("x", longestPath+1): path,
 	} {
 		a, err := Parse(text)
 		var invalid *store.InvalidError
-		if !errors.As(err, &invalid) || invalid.Rule == "" {
-			t.Errorf("%q: %v, %v; want an InvalidError", text, a, err)
+		if !errors.As(err, &invalid) || !strings.Contains(invalid.Rule, rule) || invalid.Value != strconv.Quote(text) {
+			t.Errorf("%q: %v, %v; want an InvalidError with %q", text, a, err, rule)
 		}
 	}
 }
@@ -95,6 +101,21 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
+// A socket that cannot be made is an error.
+func TestSocketInNoDirectory(t *testing.T) {
+	path := filepath.Join("no", "such", "directory")
+	if l, err := mustParse(t, "unix:"+path).Listen(t.Context()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v, %v", l, err)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := mustParse(t, "unix:"+filepath.Join(file, "socket")).Listen(t.Context()); err == nil {
+		t.Errorf("listens on %v", l.Addr())
+	}
+}
+
 func TestListenOnAnyPort(t *testing.T) {
 	l, err := mustParse(t, "0").Listen(context.Background())
 	if err != nil {
@@ -108,11 +129,12 @@ func TestListenOnAnyPort(t *testing.T) {
 
 // A web page that resolves its own name to 127.0.0.1 gets nothing.
 func TestOtherHostsAreMisdirected(t *testing.T) {
-	h := LocalHosts(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+	const served = http.StatusNoContent
+	h := LocalHosts(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(served) }))
 	for host, want := range map[string]int{
-		"127.0.0.1": 200, "127.0.0.1:9090": 200, "localhost": 200, "LocalHost:80": 200, "[::1]": 200, "[::1]:80": 200, "127.8.9.1:1": 200, "[::ffff:127.0.0.1]:80": 200,
+		"127.0.0.1": served, "127.0.0.1:9090": served, "localhost": served, "LocalHost:80": served, "[::1]": served, "[::1]:80": served, "127.8.9.1:1": served, "[::ffff:127.0.0.1]:80": served,
 		"evil": 421, "evil:9090": 421, "": 421, "localhost.evil": 421, "127.0.0.1.evil": 421, "10.0.0.7": 421, "[2001:db8::1]:80": 421, "127.0.0.1@evil": 421,
-		"[::1]evil": 421, "[::1": 421, ":80": 421,
+		"[::1]evil": 421, "[::1": 421, ":80": 421, "[127.0.0.1x": 421, "x127.0.0.1]": 421,
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Host = host
