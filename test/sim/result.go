@@ -117,6 +117,9 @@ func (w *world) jobRule(j JobPlan) proof.JobRule {
 	// When all is well, and what had begun before is over, each scheduled time is run.
 	first, last := p.Trouble+max(p.TTL*3/2, j.Longest+p.TTL/2), p.Trouble+p.Tail-p.TTL
 	first += p.observed()
+	if p.Odds.Slow > 0 && slices.ContainsFunc(p.Cuts, func(c Cut) bool { return c.Frozen }) {
+		first += p.TTL // what was sent when a replica goes on may arrive as late
+	}
 	if p.Work == Cron {
 		first, last = time.Minute, p.Trouble+p.Tail-time.Minute
 	}
