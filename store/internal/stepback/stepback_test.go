@@ -147,6 +147,11 @@ func TestAwait(t *testing.T) {
 		n.Await("x", stop)
 		return time.Since(start)
 	}
+	enter := func(n *Names) time.Duration {
+		start := time.Now()
+		n.Enter("x", nil)
+		return time.Since(start)
+	}
 	lose := func(n *Names, took time.Duration) time.Duration {
 		n.Woken("x")
 		go func() {
@@ -180,10 +185,12 @@ func TestAwait(t *testing.T) {
 		},
 		"a few": func(t *testing.T, n *Names) {
 			crowd(n, few)
+			n.Saw("x", "") // nobody has written it
 			within(t, lose(n, ms), 0, 0)
 		},
 		"a crowd": func(t *testing.T, n *Names) {
 			crowd(n, few+10)
+			n.Saw("y", "0")
 			within(t, lose(n, ms), 5*ms, 10*ms)
 		},
 		"a crowd on a slow server": func(t *testing.T, n *Names) {
@@ -216,12 +223,8 @@ func TestAwait(t *testing.T) {
 			n.Woken("x")
 			time.Sleep(ms)
 			n.Acquired(claims, granted)
-			start := time.Now()
-			n.Enter("x", nil)
-			within(t, time.Since(start), 5*ms, 10*ms)
-			start = time.Now()
-			n.Enter("x", nil)
-			within(t, time.Since(start), 0, 0)
+			within(t, enter(n), 5*ms, 10*ms)
+			within(t, enter(n), 0, 0)
 		},
 		"the last waiter leaves": func(t *testing.T, n *Names) {
 			crowd(n, 16)
@@ -237,6 +240,82 @@ func TestAwait(t *testing.T) {
 			stop := make(chan struct{})
 			time.AfterFunc(ms, func() { close(stop) })
 			within(t, await(n, stop), ms, ms)
+		},
+		"another of several names": func(t *testing.T, n *Names) {
+			n.Woken("x")
+			n.Chosen([]string{"y", "x"}, 0, nil)
+			within(t, await(n, nil), parting, parting)
+			crowd(n, few+10)
+			within(t, enter(n), 0, 0)
+		},
+		"none of several names": func(t *testing.T, n *Names) {
+			crowd(n, few+20)
+			n.Woken("x")
+			time.Sleep(ms)
+			n.Chosen([]string{"y", "x"}, 1, &store.HeldError{})
+			within(t, await(n, nil), 10*ms, 20*ms)
+		},
+		"it had one of several names": func(t *testing.T, n *Names) {
+			crowd(n, few+10)
+			lose(n, ms)
+			n.Chosen([]string{"y", "x"}, 1, nil)
+			within(t, enter(n), 5*ms, 10*ms)
+		},
+		"it had the name, on a slow server": func(t *testing.T, n *Names) {
+			for range 30 {
+				lose(n, time.Second/2)
+			}
+			crowd(n, sightings)
+			n.Acquired(claims, granted)
+			within(t, enter(n), time.Second, time.Second)
+		},
+		"it looks again": func(t *testing.T, n *Names) {
+			crowd(n, few+10)
+			lose(n, ms)
+			within(t, await(n, nil), 0, 0)
+		},
+		"it is woken again before it looks": func(t *testing.T, n *Names) {
+			n.Woken("x")
+			n.Acquired(claims, refused)
+			n.Woken("x")
+			within(t, await(n, nil), patience, patience)
+		},
+		"nobody knows how its claim ended": func(t *testing.T, n *Names) {
+			n.Woken("x")
+			n.Acquired(claims, nil)
+			within(t, await(n, nil), patience, patience)
+		},
+		"a name that nobody has heard of": func(t *testing.T, n *Names) {
+			start := time.Now()
+			n.Await("y", nil)
+			within(t, time.Since(start), 0, 0)
+		},
+		"one of the crowd has the name most of the time": func(t *testing.T, n *Names) {
+			crowd(n, few+10)
+			for range 2 * sightings {
+				n.Saw("x", strconv.Itoa(few+9))
+			}
+			within(t, lose(n, ms), 5*ms, 10*ms)
+		},
+		"one has the name for long": func(t *testing.T, n *Names) {
+			crowd(n, 1)
+			time.Sleep(900 * ms)
+			crowd(n, few+1)
+			time.Sleep(200 * ms)
+			within(t, lose(n, ms), ms/2, ms)
+		},
+		"more processes than are remembered": func(t *testing.T, n *Names) {
+			for range 20 { // of a greater crowd some pause would be longer
+				crowd(n, 2*sightings)
+				within(t, lose(n, ms), (sightings-few)*ms/2, (sightings-few)*ms)
+			}
+		},
+		"more names than are remembered": func(t *testing.T, n *Names) {
+			crowd(n, few+10)
+			for i := range limit {
+				n.Saw(fmt.Sprint("y", i), "0")
+			}
+			within(t, lose(n, ms), 0, 0)
 		},
 	} {
 		t.Run(what, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { check(t, &Names{}) }) })
