@@ -15,19 +15,22 @@ func (f *facts) kept(answer time.Duration) []Violation {
 		return nil
 	}
 	ill, forced := f.of(Ill), f.of(Forced)
-	grants := map[leaseKey]*Event{}
+	ttls := map[leaseKey]time.Duration{}
 	for i := range f.History {
-		if e := &f.History[i]; e.Kind == Acquire && e.Result == Granted {
-			grants[leaseKey{e.Name, e.Token}] = e
+		switch e := &f.History[i]; {
+		case e.Kind == Acquire && e.Result == Granted:
+			ttls[leaseKey{e.Name, e.Token}] = e.TTL
+		case e.Kind == Extend && e.Result == Okay: // a claim can be for less than what its lease is kept with
+			ttls[leaseKey{e.Name, e.Token}] = max(ttls[leaseKey{e.Name, e.Token}], e.TTL)
 		}
 	}
 	var found []Violation
 	for _, l := range losses {
-		g, granted := grants[leaseKey{l.Name, l.Token}]
-		if !granted || g.TTL < 10*answer {
+		ttl, granted := ttls[leaseKey{l.Name, l.Token}]
+		if !granted || ttl < 10*answer {
 			continue
 		}
-		from := l.At - g.TTL*5/4 // by its own clock, whatever that is
+		from := l.At - ttl*5/4 // by its own clock, whatever that is
 		excused := slices.ContainsFunc(ill, func(e Event) bool {
 			return e.Replica == l.Replica && (e.Name == "" || e.Name == l.Name) && e.At <= l.At && e.Until >= from
 		}) || slices.ContainsFunc(forced, func(e Event) bool { return e.Name == l.Name && e.Token == l.Token })

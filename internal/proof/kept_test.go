@@ -12,6 +12,8 @@ func TestKept(t *testing.T) {
 	ill := func(replica, name string, from, to time.Duration) Event {
 		return Event{Kind: Ill, At: from, Until: to, Replica: replica, Name: name}
 	}
+	brief := with(granted, func(e *Event) { e.TTL = s / 10 })
+	extended := extend(7*s, 8*s, "a", 1, Okay)
 	tests := map[string]struct {
 		h      History
 		answer time.Duration
@@ -27,6 +29,8 @@ func TestKept(t *testing.T) {
 		"trouble with another":           {History{granted, ill("a", "m", 12*s, 13*s), loss}, s, true},
 		"trouble of another replica":     {History{granted, ill("b", "n", 12*s, 13*s), loss}, s, true},
 		"the store takes its time":       {History{granted, loss}, s + 1, false},
+		"no reason, extended":            {History{brief, extended, loss}, s, true},
+		"trouble with it, extended":      {History{brief, extended, ill("a", "n", 12*s, 13*s), loss}, s, false},
 		"it was taken away":              {History{granted, {Kind: Forced, At: 19 * s, Name: "n", Token: 1}, loss}, s, false},
 		"another was taken away":         {History{granted, {Kind: Forced, At: 19 * s, Name: "m", Token: 1}, loss}, s, true},
 		"nobody knows what was granted":  {History{loss}, s, false},
