@@ -15,18 +15,9 @@ func (f *facts) kept(answer time.Duration) []Violation {
 		return nil
 	}
 	ill, forced := f.of(Ill), f.of(Forced)
-	ttls := map[leaseKey]time.Duration{}
-	for i := range f.History {
-		switch e := &f.History[i]; {
-		case e.Kind == Acquire && e.Result == Granted:
-			ttls[leaseKey{e.Name, e.Token}] = e.TTL
-		case e.Kind == Extend && e.Result == Okay: // a claim can be for less than what its lease is kept with
-			ttls[leaseKey{e.Name, e.Token}] = max(ttls[leaseKey{e.Name, e.Token}], e.TTL)
-		}
-	}
 	var found []Violation
 	for _, l := range losses {
-		ttl, granted := ttls[leaseKey{l.Name, l.Token}]
+		ttl, granted := f.longest(l)
 		if !granted || ttl < 10*answer {
 			continue
 		}
@@ -40,6 +31,23 @@ func (f *facts) kept(answer time.Duration) []Violation {
 		}
 	}
 	return found
+}
+
+// longest is the longest TTL that a lease was granted or extended with, as its holder had been told when it lost it.
+func (h History) longest(loss Event) (ttl time.Duration, granted bool) {
+	for i := range h {
+		e := &h[i]
+		if e.Name != loss.Name || e.Token != loss.Token || e.Until > loss.At {
+			continue
+		}
+		if e.Kind == Acquire && e.Result == Granted {
+			granted, ttl = true, max(ttl, e.TTL)
+		}
+		if e.Kind == Extend && e.Result == Okay {
+			ttl = max(ttl, e.TTL)
+		}
+	}
+	return ttl, granted
 }
 
 // about is what became of a lease until it was lost.

@@ -30,6 +30,7 @@ func TestKept(t *testing.T) {
 		"trouble of another replica":     {History{granted, ill("b", "n", 12*s, 13*s), loss}, s, true},
 		"the store takes its time":       {History{granted, loss}, s + 1, false},
 		"no reason, extended":            {History{brief, extended, loss}, s, true},
+		"no reason, extended too late":   {History{brief, extend(19*s, 21*s, "a", 1, Okay), loss}, s, false},
 		"trouble with it, extended":      {History{brief, extended, ill("a", "n", 12*s, 13*s), loss}, s, false},
 		"it was taken away":              {History{granted, {Kind: Forced, At: 19 * s, Name: "n", Token: 1}, loss}, s, false},
 		"another was taken away":         {History{granted, {Kind: Forced, At: 19 * s, Name: "m", Token: 1}, loss}, s, true},
