@@ -315,7 +315,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	if err := s.counted(ctx); err != nil {
 		return err
 	}
-	return s.mem.Ping(ctx)
+	return s.after(s.mem.Ping(ctx))
 }
 
 // Sweep implements store.Sweeper.

@@ -3,6 +3,9 @@ package soloisttest_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,6 +108,28 @@ func TestNothingGetsThroughABrokenNetwork(t *testing.T) {
 			}
 			cancel()
 			s.Heal()
+			before := s.Calls()
+			s.LoseReplies(1)
+			err := call(t.Context())
+			if counts := s.Calls() > before; counts != errors.Is(err, store.ErrUnknown) || !counts && err != nil {
+				t.Errorf("%s, whose reply is lost if it is counted (%t): %v", what, counts, err)
+			}
+			s.Heal()
+		}
+		s.Break(nil)
+		if err := s.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "refused") {
+			t.Errorf("Ping of a store that is broken somehow: %v", err)
+		}
+		s.Heal()
+		wake, err := s.Watch(t.Context(), []string{"later"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		select {
+		case <-wake:
+			t.Error("a watch that begins after the store was broken has ended")
+		default:
 		}
 		if _, ok := store.As[*memstore.Store](s); !ok {
 			t.Error("the store in memory is not found in it")
@@ -216,4 +241,50 @@ func TestTestMayEndWhileTheStoreHangs(t *testing.T) {
 		time.Sleep(time.Hour)
 		stop()
 	})
+}
+
+// A fatal is a test that is ended by what it is told.
+type fatal struct {
+	testing.TB
+	told string
+}
+
+func (f *fatal) Helper() {}
+
+func (f *fatal) Fatalf(format string, args ...any) {
+	f.told = fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+// LoseLease takes the right lease of several, and ends a test that asks for one that is not in the store.
+func TestWhichLeaseIsLost(t *testing.T) {
+	c, s := soloisttest.NewClient(t)
+	_, elsewhere := soloisttest.NewClient(t)
+	var leases []*soloist.Lease
+	for _, name := range []string{"a", "b", "c"} {
+		l, err := c.TryLock(background, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leases = append(leases, l)
+	}
+	soloisttest.LoseLease(t, s, leases[1])
+	for i, l := range leases {
+		if lost := errors.Is(l.Check(background), soloist.ErrLost); lost != (i == 1) {
+			t.Errorf("%s is lost: %t", l.Name(), lost)
+		}
+	}
+	var held *soloist.HeldError
+	if _, err := c.TryLock(background, "b"); !errors.As(err, &held) || held.Holder != "soloisttest" {
+		t.Errorf("the lost one has %v", err)
+	}
+	ended := make(chan string)
+	go func() {
+		f := &fatal{TB: t}
+		defer func() { ended <- f.told }()
+		soloisttest.LoseLease(f, elsewhere, leases[0])
+	}()
+	if told := <-ended; !strings.Contains(told, `"a"`) || !strings.Contains(told, "not in this store") {
+		t.Errorf("a lease of another store: %q", told)
+	}
 }
