@@ -261,6 +261,9 @@ func (a *detachedAttempt) left(ctx context.Context, name string, g store.Grant) 
 			if !a.kept {
 				a.forgo()
 			}
+			if !errors.Is(err, ErrLost) {
+				err = store.AsUnknown(err)
+			}
 			return 0, fmt.Errorf("%q was granted, but what is left of it is not known: %w", a.target.shown, err)
 		}
 		return max(0, a.claim.TTL-c.opts.Margin-c.clock.latest().Sub(before)), nil

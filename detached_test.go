@@ -480,6 +480,30 @@ func TestDetachedRetryWithoutAClock(t *testing.T) {
 	})
 }
 
+// clocklessInTrouble is a troubled store without a clock.
+type clocklessInTrouble struct{ *troubled }
+
+func (clocklessInTrouble) Clockless() {}
+
+// Of what was granted nobody says that nothing was done, also if the store has gone before it is known what is left of the lease.
+func TestDetachedLeaseOfAStoreThatGoes(t *testing.T) {
+	for what, of := range map[string]func(*troubled) store.Store{
+		"with a clock": func(s *troubled) store.Store { return s }, "without a clock": func(s *troubled) store.Store { return clocklessInTrouble{s} },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &troubled{Store: soloisttest.NewStore()}
+			s.set(func(_ store.Claim, out store.Outcome) {
+				if out.Err == nil {
+					s.Break(errors.New("connection refused"))
+				}
+			}, nil)
+			_, _, err := soloisttest.NewReplica(t, of(s), soloist.Config{}).Detached().Acquire(t.Context(), lockOf("a#1"), true)
+			wantIs(t, what, err, soloist.ErrUnknown)
+			s.Heal()
+		})
+	}
+}
+
 // A call that is repeated gets its lease at once, although others wait for the end of that lease.
 func TestDetachedRetryPassesThoseWhoWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -14,27 +15,28 @@ import (
 // A formAction is what a form of a page can do.
 type formAction struct {
 	role   role
-	reason bool // a reason must be given
+	kind   soloist.Kind // of what it changes; "" if the form has it
+	reason bool         // a reason must be given
 	do     func(*call, *soloist.Admin, soloist.LeaseInfo, string) error
 }
 
 var formActions = map[string]formAction{
-	"trigger": {roleOperate, false, func(c *call, a *soloist.Admin, i soloist.LeaseInfo, _ string) error {
+	"trigger": {roleOperate, soloist.KindJob, false, func(c *call, a *soloist.Admin, i soloist.LeaseInfo, _ string) error {
 		return a.Trigger(c.Context, i.Name)
 	}},
-	"pause": {roleOperate, true, func(c *call, a *soloist.Admin, i soloist.LeaseInfo, reason string) error {
+	"pause": {roleOperate, soloist.KindJob, true, func(c *call, a *soloist.Admin, i soloist.LeaseInfo, reason string) error {
 		return a.Pause(c.Context, i.Name, reason)
 	}},
-	"resume": {roleOperate, false, func(c *call, a *soloist.Admin, i soloist.LeaseInfo, _ string) error {
+	"resume": {roleOperate, soloist.KindJob, false, func(c *call, a *soloist.Admin, i soloist.LeaseInfo, _ string) error {
 		return a.Resume(c.Context, i.Name)
 	}},
-	"forget": {roleAdmin, false, func(c *call, a *soloist.Admin, i soloist.LeaseInfo, _ string) error {
+	"forget": {roleAdmin, soloist.KindJob, false, func(c *call, a *soloist.Admin, i soloist.LeaseInfo, _ string) error {
 		return a.Forget(c.Context, i.Name)
 	}},
-	"retry": {roleOperate, false, func(c *call, a *soloist.Admin, i soloist.LeaseInfo, _ string) error {
+	"retry": {roleOperate, soloist.KindElement, false, func(c *call, a *soloist.Admin, i soloist.LeaseInfo, _ string) error {
 		return a.RetryElement(c.Context, i.Job, i.Name)
 	}},
-	"release": {roleOperate, true, func(c *call, a *soloist.Admin, i soloist.LeaseInfo, reason string) error {
+	"release": {roleOperate, "", true, func(c *call, a *soloist.Admin, i soloist.LeaseInfo, reason string) error {
 		return a.Release(c.Context, i, reason)
 	}},
 }
@@ -68,12 +70,12 @@ func (c *call) actForm() error {
 	if err := c.server.permit(&route{role: action.role}, c.caller); err != nil {
 		return err
 	}
-	seen := soloist.LeaseInfo{Kind: soloist.Kind(c.PostFormValue("kind")), Name: c.PostFormValue("name"), Job: c.PostFormValue("job")}
-	subject := seen.Name
-	if seen.Job != "" {
-		subject = seen.Job
+	kind := cmp.Or(action.kind, soloist.Kind(c.PostFormValue("kind")))
+	seen := soloist.LeaseInfo{Kind: kind, Name: c.PostFormValue("name")}
+	if kind == soloist.KindElement { // nothing else has one, so that it permits nothing else
+		seen.Job = c.PostFormValue("job")
 	}
-	if err := c.caller.mayUse(subject); err != nil {
+	if err := c.caller.mayUse(subjectOf(seen.Kind, seen.Name, seen.Job)); err != nil {
 		return err
 	}
 	reason := c.PostFormValue("reason")

@@ -70,11 +70,7 @@ func (c *call) force(of func(*call) (soloist.LeaseInfo, error)) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	subject := seen.Name
-	if seen.Job != "" {
-		subject = seen.Job
-	}
-	if err := c.caller.mayUse(subject); err != nil {
+	if err := c.caller.mayUse(subjectOf(seen.Kind, seen.Name, seen.Job)); err != nil {
 		return nil, err
 	}
 	if seen.Token, err = c.number("token", 0); err != nil {

@@ -201,6 +201,10 @@ func (c *call) claimMany() (any, error) {
 	each(len(tickets), func(i int) {
 		out.Elements[i].ID = body.IDs[i]
 		el, err := elements.ClaimDetached(c.Context, body.IDs[i], holders[i], repeated)
+		if err == nil {
+			tickets[i].Token = el.Token
+			err = c.stillMayHold(tickets[i], repeated)
+		}
 		if err != nil {
 			out.Elements[i].Problem = c.server.problemOf(c.Context, err)
 			return

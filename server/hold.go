@@ -32,6 +32,7 @@ func (c *call) hold(p primitive) error {
 	if err != nil {
 		return err
 	}
+	t.Secret = newSecret() // whatever key it has: what this request holds ends with it, and so is for no other one
 	leave, err := c.enter()
 	if err != nil {
 		return err

@@ -69,9 +69,7 @@ func (c *call) newTicket(kind soloist.Kind, name string, body AcquireRequest) (t
 	}
 	keys := c.Header.Values(keyHeader)
 	if len(keys) == 0 {
-		var secret [secretSize]byte
-		_, _ = rand.Read(secret[:]) // it never fails
-		t.Secret = string(secret[:])
+		t.Secret = newSecret()
 		return t, false, nil
 	}
 	if len(keys) > 1 || len(keys[0]) < minKey || len(keys[0]) > mxKey {
@@ -79,6 +77,13 @@ func (c *call) newTicket(kind soloist.Kind, name string, body AcquireRequest) (t
 	}
 	t.Secret = secretOf(keys[0], c.caller.name, string(kind), t.Replica, name)
 	return t, true, nil
+}
+
+// newSecret returns a secret that nobody else has.
+func newSecret() string {
+	var secret [secretSize]byte
+	_, _ = rand.Read(secret[:]) // it never fails
+	return string(secret[:])
 }
 
 // secretOf derives a secret from an Idempotency-Key and from what the lease is for.

@@ -425,6 +425,24 @@ func TestHold(t *testing.T) {
 	}
 }
 
+// A connection shares its lease with no other request, whatever key it has: the first that ends would release what the others hold.
+func TestAHoldIsOfOneRequest(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{})
+	for _, verbs := range [][2]string{{"hold", "hold"}, {"hold", "acquire"}, {"acquire", "hold"}} {
+		for i, verb := range verbs {
+			path := "/v1/locks/" + strings.Join(verbs[:], "-") + "/" + verb
+			r, err := s.http.Client().Do(s.request("POST", path, AcquireRequest{TTL: 3600}, keyHeader, aKey))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Body.Close() // a hold goes on until then
+			if want := [...]int{http.StatusOK, http.StatusConflict}[i]; r.StatusCode != want {
+				t.Errorf("%s, of %v with one key: %s, want %d", verb, verbs, r.Status, want)
+			}
+		}
+	}
+}
+
 // hold begins a hold, and returns what reads its lines; at the end they are empty.
 func (s *service) hold(ctx context.Context, path string, body any) func() HoldEvent {
 	s.t.Helper()

@@ -140,9 +140,4 @@ func (t ticket) client(c *soloist.Client) *soloist.Client {
 }
 
 // subject is the name by which a caller's prefix goes.
-func (t ticket) subject() string {
-	if t.Kind == soloist.KindElement {
-		return t.Job
-	}
-	return t.Name
-}
+func (t ticket) subject() string { return subjectOf(t.Kind, t.Name, t.Job) }

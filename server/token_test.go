@@ -8,11 +8,13 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/soloist-dev/soloist/soloisttest"
 )
@@ -299,6 +301,36 @@ func TestRightsAreReplaced(t *testing.T) {
 		tokens.all.Store(&entries)
 		if event, end := next(), feed.next(); event.Event != "closing" || end.Event != "end" {
 			t.Errorf("%+v, %+v", event, end)
+		}
+	})
+}
+
+// A batch whose token goes while the store is asked claims nothing.
+func TestABatchWithATokenThatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		old, secrets := newTokens(t)
+		newer, newSecrets := newTokens(t)
+		s, _ := startInBubble(t, Config{Tokens: old})
+		claim := func(secret string) (codes []string) {
+			s.token = secret
+			w := httptest.NewRecorder()
+			s.server.ServeHTTP(w, s.request("POST", "/v1/elements/job/claim", BatchRequest{IDs: []string{"a", "b"}}))
+			for _, one := range as[BatchResponse](t, answer{w.Code, w.Header(), w.Body.Bytes()}).Elements {
+				if one.Claim != nil {
+					codes = append(codes, "claimed")
+				} else {
+					codes = append(codes, one.Problem.Code)
+				}
+			}
+			return codes
+		}
+		s.store.Slow(time.Second)
+		time.AfterFunc(time.Second/2, func() { old.Replace(newer) })
+		if got := claim(secrets["operate"]); !slices.Equal(got, []string{codeUnauthenticated, codeUnauthenticated}) {
+			t.Errorf("with a token that is gone: %v", got)
+		}
+		if got := claim(newSecrets["operate"]); !slices.Equal(got, []string{"claimed", "claimed"}) {
+			t.Errorf("the next one: %v", got)
 		}
 	})
 }

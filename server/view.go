@@ -186,12 +186,7 @@ func (s *Server) viewRoutes() []route {
 }
 
 // subject is the name by which a caller's prefix goes.
-func (a Action) subject() string {
-	if a.Job != "" {
-		return a.Job
-	}
-	return a.Name
-}
+func (a Action) subject() string { return subjectOf(soloist.Kind(a.Kind), a.Name, a.Job) }
 
 func replicaOf(r soloist.ReplicaInfo) Replica {
 	return Replica{r.Replica, r.Host, r.PID, r.Version, r.Started, r.Alive, r.Jobs}
