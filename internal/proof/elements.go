@@ -62,11 +62,8 @@ func (f *facts) elements(rule ElementRule) []Violation {
 				}
 			}
 		}
-		if len(all) == 0 {
-			if rule.MustBeDone && !marked[name] {
-				bad(name, began[name], "never processed")
-			}
-			continue
+		if len(all) == 0 && rule.MustBeDone && !marked[name] {
+			bad(name, began[name], "never processed")
 		}
 		for _, e := range began[name] {
 			i := slices.IndexFunc(all, func(d Event) bool {
