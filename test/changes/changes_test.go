@@ -6,31 +6,44 @@ import (
 	"testing"
 )
 
-// TestChanges: what the tests of a package notice is not listed, and what they do not is.
+// TestChanges: what the tests of a package notice is not listed, and what they do not is, unless those of another package do.
 func TestChanges(t *testing.T) {
-	var out bytes.Buffer
-	if err := run(t.Context(), options{pkg: "./testdata/sum", atOnce: 1}, &out); err != nil {
-		t.Fatal(err)
-	}
-	want := strings.TrimLeft(`
+	for _, test := range []struct {
+		packages []string
+		want     string
+	}{
+		{[]string{"./testdata/sum"}, `
 testdata/sum/sum.go:8:14: never: b < 0 (not reached)
 testdata/sum/sum.go:8:5: other where equal: a < 0 (not noticed)
 testdata/sum/sum.go:8:14: other where equal: b < 0 (not noticed)
 testdata/sum/sum.go:15:39: always the first: min(a, b) (not reached)
 testdata/sum/sum.go:15:39: always the second: min(a, b) (not reached)
 10 changes: 5 noticed, 50 %; 2 not noticed, 3 not reached by a test
-`, "\n")
-	if got := out.String(); got != want {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+`},
+		{[]string{"./testdata/sum", "./testdata/user"}, `
+testdata/sum/sum.go:8:14: never: b < 0 (not reached)
+testdata/sum/sum.go:8:5: other where equal: a < 0 (not noticed)
+testdata/sum/sum.go:8:14: other where equal: b < 0 (not noticed)
+testdata/sum/sum.go:15:39: always the first: min(a, b) (not noticed)
+10 changes: 6 noticed, 60 %; 3 not noticed, 1 not reached by a test
+`},
+	} {
+		var out bytes.Buffer
+		if err := run(t.Context(), options{packages: test.packages, atOnce: 1}, &out); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := out.String(), strings.TrimLeft(test.want, "\n"); got != want {
+			t.Errorf("%v\ngot:\n%s\nwant:\n%s", test.packages, got, want)
+		}
 	}
 }
 
 // TestUnknownPackage: an error says what the go command says.
 func TestUnknownPackage(t *testing.T) {
-	if err := run(t.Context(), options{pkg: "./nowhere"}, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "nowhere") {
+	if err := run(t.Context(), options{packages: []string{"./nowhere"}}, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "nowhere") {
 		t.Errorf("got %v", err)
 	}
-	if err := run(t.Context(), options{pkg: ".", files: "("}, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "-files") {
+	if err := run(t.Context(), options{packages: []string{"."}, files: "("}, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "-files") {
 		t.Errorf("got %v", err)
 	}
 }

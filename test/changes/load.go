@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"go/ast"
 	"go/importer"
 	"go/parser"
@@ -26,14 +25,12 @@ type listed struct {
 
 // list returns what a package depends on, and the package itself, which is last.
 func list(ctx context.Context, pattern string) ([]listed, error) {
-	var out, said bytes.Buffer
-	cmd := exec.CommandContext(ctx, "go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles", pattern)
-	cmd.Stdout, cmd.Stderr = &out, &said
-	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("go list %s: %w\n%s", pattern, err, &said)
+	out, err := told(exec.CommandContext(ctx, "go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles", pattern))
+	if err != nil {
+		return nil, err
 	}
 	var all []listed
-	for d := json.NewDecoder(&out); ; {
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p listed
 		switch err := d.Decode(&p); {
 		case errors.Is(err, io.EOF):
@@ -47,7 +44,6 @@ func list(ctx context.Context, pattern string) ([]listed, error) {
 
 // A changed package is one whose changes can be made on demand.
 type changed struct {
-	dir     string
 	sites   []site
 	overlay string // the file for go build -overlay
 }
@@ -94,5 +90,5 @@ func prepare(ctx context.Context, pattern, root, temp string) (changed, error) {
 	if err == nil {
 		err = os.WriteFile(overlay, text, 0o666)
 	}
-	return changed{target.Dir, e.sites, overlay}, err
+	return changed{e.sites, overlay}, err
 }

@@ -1,9 +1,10 @@
-// Changes makes small changes to the code of a package, one at a time, and lists those that no test of the package notices: a condition that is always or never true,
+// Changes makes small changes to the code of a package, one at a time, and lists those that no test of it notices: a condition that is always or never true,
 // an operand of && or || that does not count, a comparison that is another one where both sides are equal, plus for minus, a statement that is left out, an error that
 // is nil, a field of a struct that is left at its zero value, the first of two for the smaller of them.
 //
 //	go run ./test/changes ./cron               all changes of a package
 //	go run ./test/changes -n 300 -files '^(lease|renewer)' .
+//	go run ./test/changes ./store/move ./test/histories   the tests of another package count, too
 //
 // Some changes make no difference that could be seen, so not all can be noticed. What is listed is to be read: each line is a test that lacks, code that is not
 // needed, or neither.
@@ -14,16 +15,17 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 )
 
 func main() {
@@ -33,7 +35,7 @@ func main() {
 	flag.StringVar(&o.files, "files", "", "only files whose paths from here match this regular expression")
 	flag.IntVar(&o.atOnce, "at-once", runtime.GOMAXPROCS(0), "how many are tried at the same time")
 	flag.Parse()
-	o.pkg = cmp.Or(flag.Arg(0), ".")
+	o.packages = append(flag.Args(), ".")[:max(1, flag.NArg())]
 	if err := run(context.Background(), o, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "changes:", err)
 		os.Exit(1)
@@ -41,7 +43,8 @@ func main() {
 }
 
 type options struct {
-	pkg, files     string
+	packages       []string // the one to change, and others whose tests count, too
+	files          string
 	sample, atOnce int
 	seed           uint64
 }
@@ -60,16 +63,20 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(temp) }()
-	p, err := prepare(ctx, o.pkg, root, temp)
+	p, err := prepare(ctx, o.packages[0], root, temp)
 	if err != nil {
 		return err
 	}
-	s, err := build(ctx, o.pkg, p, temp)
-	if err != nil {
-		return err
-	}
-	if err := s.reach(ctx, o.atOnce, out); err != nil {
-		return err
+	var suites []*suite
+	for i, pattern := range o.packages {
+		s, err := build(ctx, pattern, p.overlay, filepath.Join(temp, strconv.Itoa(i)))
+		if err != nil {
+			return err
+		}
+		if err := s.reach(ctx, o.atOnce, out); err != nil {
+			return err
+		}
+		suites = append(suites, s)
 	}
 	var numbers []int
 	for i, site := range p.sites {
@@ -85,7 +92,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	}
 	fates := make([]fate, len(numbers))
 	err = each(o.atOnce, len(numbers), func(i int) (err error) {
-		fates[i], err = s.try(ctx, numbers[i])
+		fates[i], err = try(ctx, suites, numbers[i])
 		return err
 	})
 	if err != nil {

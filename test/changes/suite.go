@@ -20,20 +20,36 @@ import (
 	"github.com/soloist-dev/soloist/test/changes/change"
 )
 
-// A suite is the tests of a changed package.
+// A suite is the tests of a package, the changed one or another.
 type suite struct {
 	binary, dir, temp string
 	took              map[string]time.Duration // by test
 	reaching          map[int][]string         // tests by change, the quickest first
 }
 
-// build compiles the tests of a changed package.
-func build(ctx context.Context, pattern string, p changed, temp string) (*suite, error) {
-	s := &suite{binary: filepath.Join(temp, "tests"), dir: p.dir, temp: temp, took: map[string]time.Duration{}, reaching: map[int][]string{}}
-	if said, err := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", p.overlay, "-o", s.binary, pattern).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("go test -c %s: %w\n%s", pattern, err, said)
+// build compiles the tests of a package with the changed one, into the new directory temp.
+func build(ctx context.Context, pattern, overlay, temp string) (*suite, error) {
+	if err := os.Mkdir(temp, 0o777); err != nil {
+		return nil, err
 	}
-	return s, nil
+	s := &suite{binary: filepath.Join(temp, "tests"), temp: temp, took: map[string]time.Duration{}, reaching: map[int][]string{}}
+	dir, err := told(exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", pattern))
+	if err != nil {
+		return nil, err
+	}
+	s.dir = strings.TrimSpace(string(dir))
+	_, err = told(exec.CommandContext(ctx, "go", "test", "-c", "-overlay", overlay, "-o", s.binary, pattern))
+	return s, err
+}
+
+// told runs a command and returns what it writes. If it fails, the error has what it says.
+func told(cmd *exec.Cmd) ([]byte, error) {
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, &said)
+	}
+	return out.Bytes(), nil
 }
 
 // mostMemory bounds the memory of a test that a change makes run away, in KiB.
@@ -108,7 +124,19 @@ const (
 
 func (f fate) String() string { return [...]string{"noticed", "not noticed", "not reached"}[f] }
 
-// try makes a change, and runs the tests that reach it.
+// try makes a change, and runs the tests of each suite that reach it until one fails.
+func try(ctx context.Context, suites []*suite, n int) (fate, error) {
+	worst := unreached
+	for _, s := range suites {
+		f, err := s.try(ctx, n)
+		if err != nil || f == noticed {
+			return f, err
+		}
+		worst = min(worst, f)
+	}
+	return worst, nil
+}
+
 func (s *suite) try(ctx context.Context, n int) (fate, error) {
 	tests := slices.Compact(slices.Clone(s.reaching[n])) // a test that starts processes tells it more than once
 	if len(tests) == 0 {
