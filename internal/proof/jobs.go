@@ -62,7 +62,7 @@ func (f *facts) jobs(rule JobRule) []Violation {
 	c.once()
 	c.committed()
 	c.expected()
-	if rule.Missed.Policy != "" && rule.Next != nil && f.watchable {
+	if rule.Missed.Policy != "" && rule.Next != nil {
 		c.missed()
 	}
 	switch {
@@ -148,8 +148,8 @@ func (c *jobCheck) asked() {
 // granted is when the lease was granted under which a run began; its begin where that is not known.
 func (c *jobCheck) granted(r Event) time.Duration {
 	for i := range c.History {
-		if e := &c.History[i]; e.Kind == Acquire && e.Name == c.rule.Record && (e.Token == r.Token || e.DidToken == r.Token) {
-			return min(e.At, r.At)
+		if e := &c.History[i]; e.Kind == Acquire && e.Name == c.rule.Record && (e.Result == Granted && e.Token == r.Token || e.Did == Granted && e.DidToken == r.Token) {
+			return e.At
 		}
 	}
 	return r.At
@@ -160,10 +160,6 @@ func (c *jobCheck) once() {
 	var last Event // the run with the greatest scheduled time of those recorded so far
 	recorded := slices.Clone(c.runs)
 	slices.SortStableFunc(recorded, func(a, b Event) int { return compare(a.Recorded, b.Recorded) })
-	apart := int64(0) // with a delay the scheduled times of two clocks have no order if they are nearer
-	if c.rule.Delay > 0 {
-		apart = 2 * c.rule.Skew.Milliseconds()
-	}
 	next := 0
 	for _, r := range c.runs {
 		for ; next < len(recorded) && recorded[next].Recorded < r.At; next++ {
@@ -171,11 +167,11 @@ func (c *jobCheck) once() {
 			if e.Recorded > 0 && e.Result == Okay && !e.Manual && e.Mark > last.Mark {
 				last = e
 			}
-			if e.Recorded > 0 && e.Result == Okay && c.rule.Delay > 0 && !r.Manual && r.At < e.Until+c.rule.Delay-2*c.rule.Skew-time.Millisecond && r.Token > e.Token && r.Attempt == 1 {
-				c.bad(History{e, r}, "begun sooner than %v after the end of the run before", c.rule.Delay)
-			}
 		}
-		if !r.Manual && last.Recorded > 0 && (r.Mark == last.Mark || r.Mark <= last.Mark-apart) {
+		if i := slices.IndexFunc(recorded[:next], func(e Event) bool { return c.tooSoon(e, r) }); i >= 0 {
+			c.bad(History{recorded[i], r}, "begun sooner than %v after the end of a run before", c.rule.Delay)
+		}
+		if !r.Manual && last.Recorded > 0 && c.notAfter(r.Mark, last.Mark) {
 			c.bad(History{last, r}, "%s was begun after %s had been recorded as done", utc(r.Mark), utc(last.Mark))
 		}
 	}
@@ -199,6 +195,22 @@ func (c *jobCheck) once() {
 	}
 }
 
+// tooSoon reports whether a run began sooner than the delay after the end of one that had been recorded.
+func (c *jobCheck) tooSoon(before, r Event) bool {
+	return c.rule.Delay > 0 && before.Recorded > 0 && before.Result == Okay && !r.Manual && r.Attempt == 1 && r.Token > before.Token &&
+		r.At < before.Until+c.rule.Delay-2*c.rule.Skew-time.Millisecond
+}
+
+// notAfter reports whether a scheduled time is one that is done, or comes before it. With a delay the scheduled times of two clocks have no order if
+// they are near.
+func (c *jobCheck) notAfter(scheduled, done int64) bool {
+	apart := int64(0)
+	if c.rule.Delay > 0 {
+		apart = 2 * c.rule.Skew.Milliseconds()
+	}
+	return scheduled == done || scheduled <= done-apart
+}
+
 // committed checks that a run whose end was recorded in a transaction is not begun again, and that there is one such transaction for each.
 func (c *jobCheck) committed() {
 	first := map[int64]*Event{}
@@ -214,7 +226,7 @@ func (c *jobCheck) committed() {
 		}
 		first[e.Mark] = e
 		for _, r := range c.runs {
-			if r.At > e.At && r.Token > e.Token && !r.Manual && c.rule.Delay == 0 && r.Mark <= e.Mark {
+			if r.At > e.At && r.Token > e.Token && !r.Manual && c.notAfter(r.Mark, e.Mark) {
 				c.bad(History{*e, r}, "%s was begun after %s had been committed", utc(r.Mark), utc(e.Mark))
 			}
 		}
@@ -228,7 +240,7 @@ func (c *jobCheck) expected() {
 			c.bad(runs, "%s was left out", utc(scheduled))
 		}
 	}
-	if !c.rule.Takeover || c.rule.AtMostOnce {
+	if !c.rule.Takeover {
 		return
 	}
 	for scheduled, runs := range c.at {
@@ -276,8 +288,8 @@ func (c *jobCheck) missed() {
 	}
 	done, clean := int64(0), false // what the lease before has left
 	for i, l := range leases {
-		r, ran := first[l.grant.DidToken]
-		if ran && clean && !r.Manual && r.Attempt == 1 {
+		r := first[l.grant.DidToken]
+		if clean && !r.Manual && r.Attempt == 1 {
 			if !c.picks(done, r.Mark, c.made(l.grant), r.At) && !c.refusedInTime(r.Replica, r.Mark, leases) && !c.givenBackInTime(r, leases) && !c.putOff(r, leases[:i]) {
 				c.bad(History{*l.grant, r}, "%s was run, where the policy %q picks %s; %s was done", utc(r.Mark), c.rule.Missed.Policy,
 					utc(c.pick(done, l.from)), utc(done))
@@ -290,7 +302,7 @@ func (c *jobCheck) missed() {
 			}
 		}
 		for _, other := range c.runs { // a run that failed and is to be tried again is not picked by the policy
-			if other.Token == l.grant.DidToken && (other.Until == Never || other.Result != Okay) {
+			if other.Token == l.grant.DidToken && other.Result != Okay {
 				clean = false
 			}
 		}
@@ -318,7 +330,7 @@ func (c *jobCheck) made(claim *Event) time.Duration {
 	hang, last := map[time.Duration]bool{}, time.Duration(0)
 	for i := range c.History {
 		if e := &c.History[i]; e.Kind == Ill && e.Replica == claim.Replica && e.At < sent && e.Until >= sent {
-			hang[e.At], last = true, max(last, e.At)
+			hang[e.At], last = true, e.At
 		}
 	}
 	if len(hang) >= flights {
@@ -342,7 +354,7 @@ func (c *jobCheck) refusedInTime(replica string, scheduled int64, leases []*leas
 // the time. So does a claim with the mark of that time that is made later, by a replica that was refused in time.
 func (c *jobCheck) givenBackInTime(r Event, leases []*lease) bool {
 	return c.rule.Missed.Policy == "skip" && slices.ContainsFunc(leases, func(l *lease) bool {
-		back := l.released != Never && l.released < r.At && !slices.ContainsFunc(c.runs, func(o Event) bool { return o.Token == l.grant.DidToken })
+		back := l.released < r.At && !slices.ContainsFunc(c.runs, func(o Event) bool { return o.Token == l.grant.DidToken })
 		return back && (c.claimsInTime(l.grant, r.Mark) || l.grant.Mark == r.Mark && c.refusedInTime(l.grant.Replica, r.Mark, leases))
 	})
 }
@@ -379,7 +391,7 @@ func (c *jobCheck) claimsInTime(claim *Event, scheduled int64) bool {
 func (c *jobCheck) picks(done, scheduled int64, from, to time.Duration) bool {
 	instants := []time.Duration{from, to}
 	for s := c.rule.Next(done); c.instant(s) <= to; s = c.rule.Next(s) {
-		instants = append(instants, c.instant(s), c.instant(s)+c.rule.Missed.Grace, c.instant(s)+c.rule.Missed.Grace+1)
+		instants = append(instants, c.instant(s), c.instant(s)+c.rule.Missed.Grace+1)
 	}
 	return slices.ContainsFunc(instants, func(at time.Duration) bool { return from <= at && at <= to && c.pick(done, at) == scheduled })
 }

@@ -96,103 +96,19 @@ func markRaised(at time.Duration, token int64, mark time.Duration) Event {
 
 // TestCheckers gives each checker histories that it must find fault with, and some that it must not.
 func TestCheckers(t *testing.T) {
-	job := JobRule{Name: "job", Next: everyTen}
 	element := func(at, until, recorded time.Duration) Event {
 		return Event{Kind: Element, Name: "e", At: at, Until: until, Result: Okay, Recorded: recorded}
 	}
 	elements := Rules{Elements: []ElementRule{{Names: map[string]bool{"e": true}, MustBeDone: true}}}
-	jobs := func(change func(*JobRule)) Rules {
-		r := job
-		if change != nil {
-			change(&r)
-		}
-		return Rules{Jobs: []JobRule{r}}
-	}
-	missed := func(policy string) Rules {
-		return jobs(func(r *JobRule) { r.Record, r.Missed = "job", Missed{Policy: policy, Cap: 2, Grace: 5 * s} })
-	}
-	// A run of 10 s is recorded, then everybody is away until 48 s, when 20, 30 and 40 are missed.
-	away := func(picks time.Duration) History {
-		return History{
-			grant(10*s, 1, 5*s), run(10*s, 10*s+5, 11*s, 1, Okay, 11*s+5), markRaised(11*s, 1, 10*s),
-			with(grant(48*s, 2, 5*s), func(e *Event) { e.Seen = 10_000 }), run(picks, 48*s+5, 49*s, 2, Okay, 49*s+5), markRaised(49*s, 2, picks),
-		}
-	}
-	// The same, but somebody has the job from 41 s to 47 s and gives it back, the replica that runs 40 then claims it meanwhile, and runs it at 48 s.
-	claimed := func(change func(claim *Event), wanted ...int64) History {
-		claim := Event{Kind: Acquire, At: 42 * s, Until: 43 * s, Replica: "r", Name: "job", Holder: "r#1", Token: 2, TTL: 5 * s, Mark: 40_000, Result: Held, Took: 42 * s, Did: Held, DidToken: 2}
-		if change != nil {
-			change(&claim)
-		}
-		return History{
-			grant(10*s, 1, 5*s), run(10*s, 10*s+5, 11*s, 1, Okay, 11*s+5), markRaised(11*s, 1, 10*s),
-			with(grant(41*s, 2, 9*s), func(e *Event) { e.Seen, e.Mark = 10_000, append(wanted, 0)[0] }), claim, markRaised(47*s, 2, 10*s),
-			with(grant(48*s, 3, 5*s), func(e *Event) { e.Seen = 10_000 }), with(run(40*s, 48*s+5, 49*s, 3, Okay, 49*s+5), func(e *Event) { e.Replica = "r" }), markRaised(49*s, 3, 40*s),
-		}
-	}
-	// The same, but q is refused in time, is granted the job at 47.5 s with a mark, and gives it back; r asks for the first time at 48 s.
-	gaveBackLater := func(mark int64, change func(claim *Event)) History {
-		h := claimed(func(e *Event) {
-			if e.Replica = "q"; change != nil {
-				change(e)
-			}
-		})
-		return append(h[:6], with(grant(47*s+s/2, 3, 5*s), func(e *Event) { e.Replica, e.Seen, e.Mark = "q", 10_000, mark }), markRaised(47*s+s/2+s/4, 3, 10*s),
-			with(grant(48*s, 4, 5*s), func(e *Event) { e.Seen = 10_000 }), with(run(40*s, 48*s+5, 49*s, 4, Okay, 49*s+5), func(e *Event) { e.Replica = "r" }), markRaised(49*s, 4, 40*s))
-	}
 	// The same, but that somebody is granted the job at 46 s.
 	gaveBack := func() History {
 		h := claimed(func(e *Event) { e.Replica, e.At, e.Took, e.Until = "q", 46*s+s/2, 46*s+s/2, 47*s }, 40_000)
 		h[3].At, h[3].Until, h[3].Took = 46*s, 46*s, 46*s
 		return h
 	}
-	// A holder who was granted the job at an instant dies. Its successor runs 20, which it was in time for, and then 30, which the dead one may have been at.
-	putOff := func(granted time.Duration, more ...Event) History {
-		return append(History{
-			grant(10*s, 1, 5*s), run(10*s, 10*s+5, 11*s, 1, Okay, 11*s+5), markRaised(11*s, 1, 10*s),
-			with(grant(granted, 2, 8*s), func(e *Event) { e.Seen = 10_000 }),
-			with(grant(37*s, 3, 5*s), func(e *Event) { e.Seen = 10_000 }), run(20*s, 37*s+5, 38*s, 3, Okay, 38*s+5), markRaised(38*s, 3, 20*s),
-			with(grant(39*s, 4, 5*s), func(e *Event) { e.Seen = 20_000 }), run(30*s, 39*s+5, 40*s, 4, Okay, 40*s+5), markRaised(40*s, 4, 30*s),
-		}, more...)
-	}
-	// The same, but who was in time for 20 is granted the job in between, and gives it back.
-	putOffAgain := func(more ...Event) History {
-		h := putOff(28 * s)
-		for i := range h {
-			if e := &h[i]; e.Token > 2 {
-				e.Token++
-				if e.DidToken > 2 {
-					e.DidToken++
-				}
-				if e.Holder != "" {
-					e.Holder = attempt(e.Token)
-				}
-			}
-		}
-		unanswered := Event{Kind: Acquire, At: 21 * s, Until: Never, Replica: "a", Name: "job", Holder: attempt(3), Mark: 20_000, TTL: s / 4, Result: Unknown}
-		return append(h, append(more, unanswered, with(grant(36*s+s/2, 3, s/4), func(e *Event) { e.Seen, e.Mark = 10_000, 20_000 }), markRaised(36*s+s/2+s/8, 3, 10*s))...)
-	}
-	queuedFor := func(d time.Duration) Rules {
-		r := missed("skip")
-		r.Jobs[0].Missed.Queued = d
-		return r
-	}
 	// One that was released from 2 s to 4 s, and told that it was lost.
 	releasedAndTold := func() History {
 		return History{did(acquire(0, s, "a", 1, Granted), Granted), did(release(2*s, 3*s, "a", 1, Okay), Okay), {Kind: Give, At: 2 * s, Until: 6 * s, Name: "n", Holder: "a", Token: 1, Result: Lost}}
-	}
-	manualTwice := func() History {
-		manual := func(e *Event) { e.Manual = true }
-		return History{with(run(30*s, 6*s, Never, 1, Unknown, 0), manual), with(run(30*s, 13*s, 14*s, 2, Okay, 15*s), manual)}
-	}
-	pausedDelay := func() Rules {
-		return jobs(func(r *JobRule) { r.Next, r.Delay, r.Record, r.Pauses = nil, 5*s, "job", []Span{{9 * s, 15 * s}} })
-	}
-	begunOnce := func() Rules {
-		return jobs(func(r *JobRule) { r.AtMostOnce, r.Record, r.Expected = true, "job", []int64{10_000} })
-	}
-	takenOver := func(end time.Duration) Rules {
-		return jobs(func(r *JobRule) { r.Takeover, r.Record, r.End = true, "job", end })
 	}
 	// As away, but until 51 s, when 50 is due.
 	late := func(picks time.Duration) History {
@@ -217,13 +133,6 @@ func TestCheckers(t *testing.T) {
 	swept := func(at time.Duration) Event { return Event{Kind: Swept, At: at} }
 	forgotten := func(at time.Duration, token, seen int64) Event { // or not
 		return with(acquire(at, at+s, "b", token, Granted), func(e *Event) { e.Seen = seen })
-	}
-	// hung are requests of a replica that hang until it claims the job.
-	hung := func(n int) (h History) {
-		for i := range n {
-			h = append(h, Event{Kind: Ill, At: 45*s - time.Duration(i), Until: 48 * s, Replica: "a", Name: "x"})
-		}
-		return h
 	}
 	// untold is a grant whose holder was not told of it at first, and untoldBack its release.
 	untold, untoldBack := acquire(6*s, Never, "b", 0, Unknown), with(release(8*s, 9*s, "b", 3, Okay), func(e *Event) { e.Retain = Never })
