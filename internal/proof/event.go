@@ -2,6 +2,7 @@ package proof
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ type Event struct {
 	Token   int64         `json:"c,omitempty"` // that was granted or shown; of a refusal, that of the lease in the way
 	TTL     time.Duration `json:"l,omitempty"` // as the store counted it
 	Mark    int64         `json:"m,omitempty"` // of a claim, extension or release; of a run, its scheduled time in unix ms
-	Seen    int64         `json:"s,omitempty"` // the record's mark, as a grant or a refusal told it
+	Seen    int64         `json:"s,omitempty"` // the record's mark, as a grant or a refusal told it; -1 if it did not
 	State   uint64        `json:"y,omitempty"` // a fingerprint of what was read, or written; 0 is none, or leaves it
 	Linger  time.Duration `json:"g,omitempty"`
 	Retain  time.Duration `json:"i,omitempty"` // of a release: how long the record must be remembered after it
@@ -164,17 +165,7 @@ func (h History) inOrder() bool {
 	return true
 }
 
-func byAt(a, b Event) int { return compare(a.At, b.At) }
-
-func compare(a, b time.Duration) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
+func byAt(a, b Event) int { return cmp.Compare(a.At, b.At) }
 
 // of returns the events of one kind.
 func (h History) of(kinds ...Kind) History {
@@ -183,9 +174,6 @@ func (h History) of(kinds ...Kind) History {
 		if slices.Contains(kinds, h[i].Kind) {
 			n++
 		}
-	}
-	if n == 0 {
-		return nil
 	}
 	some := make(History, 0, n)
 	for i := range h {
@@ -241,12 +229,13 @@ func (h History) WriteTo(w io.Writer) (int64, error) {
 		if err != nil {
 			return n, fmt.Errorf("writing a history: %w", err)
 		}
-		m, err := buf.Write(append(line, '\n'))
-		if n += int64(m); err != nil {
-			return n, fmt.Errorf("writing a history: %w", err)
-		}
+		m, _ := buf.Write(append(line, '\n')) // Flush tells its error
+		n += int64(m)
 	}
-	return n, buf.Flush()
+	if err := buf.Flush(); err != nil {
+		return n, fmt.Errorf("writing a history: %w", err)
+	}
+	return n, nil
 }
 
 // Read merges the histories of several replicas, lines of JSON on one clock. The last line of each may be cut, as that of a

@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -159,7 +160,7 @@ func (c *jobCheck) granted(r Event) time.Duration {
 func (c *jobCheck) once() {
 	var last Event // the run with the greatest scheduled time of those recorded so far
 	recorded := slices.Clone(c.runs)
-	slices.SortStableFunc(recorded, func(a, b Event) int { return compare(a.Recorded, b.Recorded) })
+	slices.SortStableFunc(recorded, func(a, b Event) int { return cmp.Compare(a.Recorded, b.Recorded) })
 	next := 0
 	for _, r := range c.runs {
 		for ; next < len(recorded) && recorded[next].Recorded < r.At; next++ {

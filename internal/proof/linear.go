@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -42,7 +43,7 @@ func Linearizable(h History, r Rules) (found []Violation, unchecked int) {
 // data breaks its promises for thousands of names.
 const excerpts = 10
 
-// unseen is the Seen of a grant whose mark nobody was told.
+// unseen is the Seen of a grant or a refusal whose mark nobody was told.
 const unseen = -1
 
 // explained returns the operations. Where the store could be watched, an outcome that nobody was told is replaced by what the store
@@ -78,7 +79,7 @@ func witnessed(operations []*Event, r Rules) bool {
 		return returned(e)
 	}
 	order := slices.Clone(operations)
-	slices.SortStableFunc(order, func(a, b *Event) int { return compare(instant(a), instant(b)) })
+	slices.SortStableFunc(order, func(a, b *Event) int { return cmp.Compare(instant(a), instant(b)) })
 	s := record{has: contents{n: 1}}
 	for _, e := range order {
 		if !s.step(e, r) {
@@ -106,15 +107,14 @@ func linearizable(events []*Event, r Rules) (ok, checked bool) {
 			return ok, s
 		},
 	}
-	ok = porcupine.CheckOperations(model, operations)
-	return ok, ok || left >= 0
+	return porcupine.CheckOperations(model, operations), left >= 0
 }
 
 // shortest cuts a history that is not linearizable at the first answer that cannot be explained. It returns the last events before that
 // answer, and all that were under way at the same time as it, however long ago they began: one of those may explain it.
 func shortest(operations []*Event, r Rules) History {
 	h := copies(operations)
-	slices.SortStableFunc(h, func(a, b Event) int { return compare(returned(&a), returned(&b)) })
+	slices.SortStableFunc(h, func(a, b Event) int { return cmp.Compare(returned(&a), returned(&b)) })
 	bad := func(n int) bool {
 		var cut []*Event
 		for i := range h[:n] {
@@ -179,9 +179,6 @@ func (s *record) sweep(sweeps []Span, to time.Duration) {
 
 // step takes one operation and reports whether the record can have answered so.
 func (s *record) step(e *Event, r Rules) bool {
-	if e.Result == Failed {
-		return true
-	}
 	from, to := max(s.now, e.At), returned(e)
 	if from > to {
 		return false
@@ -238,13 +235,18 @@ func (s *record) acquire(e *Event, to time.Duration, r Rules, ends func(time.Dur
 			return false
 		}
 		return e.Token == 0 || s.learn(e.Token, r)
-	case Done:
-		return s.has.only(func(c content) bool { return refuses(c) && (e.Seen <= 0 || e.Seen == c.mark && e.State == c.state) })
+	case Done: // who holds the name is told so, whatever the mark; a negative mark only looks
+		if mine && to < s.soon && e.Mark > 0 {
+			return false
+		}
+		return s.has.only(func(c content) bool {
+			return refuses(c) && (e.Seen == unseen || e.Seen == c.mark && e.State == c.state)
+		})
 	case Granted:
 		if e.Seen != unseen && !s.has.only(func(c content) bool { return e.Seen == c.mark && e.State == c.state }) {
 			return false
 		}
-		if mine && (s.token == e.Token || s.open && e.Token > s.top) {
+		if mine && s.may(e.Token) {
 			s.known(e.Token)
 			return true
 		}
@@ -334,8 +336,17 @@ func (s *record) learn(token int64, r Rules) bool {
 	if r.Clockless {
 		return s.open || token <= s.top
 	}
-	if s.open && token > s.top {
-		s.known(token)
+	if !s.may(token) {
+		return false
+	}
+	s.known(token)
+	return true
+}
+
+// may reports whether the last grant can have a token.
+func (s *record) may(token int64) bool {
+	if s.open {
+		return token > s.top
 	}
 	return s.token == token
 }
@@ -346,12 +357,10 @@ func (s *record) matches(e *Event, r Rules) (may, must bool) {
 	switch {
 	case s.holder != e.Holder:
 		return false, false
-	case !s.open:
-		return s.token == e.Token, s.token == e.Token
-	case r.Clockless:
+	case s.open && r.Clockless:
 		return true, false
 	}
-	return e.Token > s.top, e.Token > s.top
+	return s.may(e.Token), s.may(e.Token)
 }
 
 func (s *record) extend(e *Event, to, decided time.Duration, r Rules, ends func(time.Duration) (soon, late time.Duration)) bool {
@@ -379,7 +388,7 @@ func (s *record) release(e *Event, to, decided time.Duration, r Rules, ends func
 	case e.Result == Lost:
 		return !must || !s.live || s.waits(to)
 	case again:
-		return e.Result == Unknown || s.has.only(done)
+		return s.has.only(done)
 	case !may || !s.live || !s.takenAt(decided):
 		return e.Result == Unknown
 	}

@@ -24,7 +24,7 @@ func grantedTokens(h History) History {
 	}
 	granted := map[token]bool{}
 	for _, e := range h {
-		if e.Kind == Acquire && e.Result == Granted {
+		if e.Result == Granted {
 			granted[token{e.Name, e.Token}] = true
 		}
 	}
@@ -45,7 +45,7 @@ func settled(h History) History {
 	}
 	open := map[write]bool{}
 	for _, e := range h {
-		if e.Kind != Acquire && e.Result == Unknown && e.State != 0 {
+		if e.Result == Unknown && e.State != 0 {
 			if e.State == cleared {
 				e.State = 0 // as a refusal tells it
 			}
@@ -53,8 +53,8 @@ func settled(h History) History {
 		}
 	}
 	for i, e := range h {
-		if e.Kind == Acquire && e.Result == Done && open[write{e.Name, e.State}] {
-			h[i].Seen = 0
+		if e.Result == Done && open[write{e.Name, e.State}] {
+			h[i].Seen = unseen
 		}
 	}
 	return h

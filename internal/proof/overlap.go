@@ -9,7 +9,7 @@ import (
 func (h History) unforced() History {
 	forced := map[leaseKey]*Event{}
 	for i := range h {
-		if e := &h[i]; e.Kind == Forced {
+		if e := &h[i]; e.Kind == Forced && forced[leaseKey{e.Name, e.Token}] == nil {
 			forced[leaseKey{e.Name, e.Token}] = e
 		}
 	}

@@ -51,6 +51,7 @@ func (e *Event) Answer(out store.Outcome) {
 	case Granted:
 		e.Seen, e.State = out.Grant.Mark, StateOf(out.Grant.State)
 	case Done:
+		e.Seen = unseen
 		if done, told := errors.AsType[*store.DoneError](out.Err); told {
 			e.Seen, e.State = done.Record.Mark, StateOf(done.Record.State)
 		}
@@ -68,9 +69,6 @@ func DecisionOf(out store.Outcome) (Result, int64) {
 		return Failed, 0 // a transaction has locked the record, and nobody knows what it will leave
 	case refused:
 		return Held, held.Record.Token
-	}
-	if _, done := errors.AsType[*store.DoneError](out.Err); done {
-		return Done, 0
 	}
 	return ResultOf(out.Err), 0
 }

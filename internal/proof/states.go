@@ -17,9 +17,6 @@ func (f *facts) states() []Violation {
 			names[e.Name] = true
 		}
 	}
-	if len(sets) == 0 || !f.watchable {
-		return nil
-	}
 	var found []Violation
 	for i := range f.History {
 		e := &f.History[i]

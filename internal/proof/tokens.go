@@ -1,12 +1,13 @@
 package proof
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
 
 // tokens finds grants of one name whose tokens do not grow: the same token for two holders, or a token that is not greater than
-// that of a grant which had been answered before this one was asked for. Beliefs count as grants too.
+// that of a grant which had been answered before this one was asked for.
 func (f *facts) tokens() []Violation {
 	var found []Violation
 	var grants []*Event
@@ -28,11 +29,11 @@ func (f *facts) tokens() []Violation {
 func tokensOf(name string, grants []*Event) (Violation, bool) {
 	holders := map[int64]*Event{}
 	answered := slices.Clone(grants)
-	slices.SortStableFunc(answered, func(a, b *Event) int { return compare(a.Until, b.Until) })
+	slices.SortStableFunc(answered, func(a, b *Event) int { return cmp.Compare(returned(a), returned(b)) })
 	greatest := &Event{} // of those answered before the one in hand was asked for
 	next := 0
 	for _, g := range grants {
-		for ; next < len(answered) && answered[next].Until < g.At; next++ {
+		for ; next < len(answered) && returned(answered[next]) < g.At; next++ {
 			if answered[next].Token > greatest.Token {
 				greatest = answered[next]
 			}
@@ -44,7 +45,7 @@ func tokensOf(name string, grants []*Event) (Violation, bool) {
 			return Violation{TokenOrder, name, "a token that is not greater than 0", History{*g}}, true
 		case again && before.Holder != g.Holder:
 			return Violation{TokenOrder, name, fmt.Sprintf("token %d was granted to two holders", g.Token), History{*before, *g}}, true
-		case g.Token < greatest.Token, g.Token == greatest.Token && greatest.Holder != g.Holder:
+		case g.Token < greatest.Token:
 			return Violation{TokenOrder, name, fmt.Sprintf("token %d after %d", g.Token, greatest.Token), History{*greatest, *g}}, true
 		}
 	}

@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -12,12 +13,20 @@ type lease struct {
 	from     time.Duration
 	until    time.Duration // when it would end by itself
 	released time.Duration // when it was released; Never if it was not
-	linger   time.Duration // until when the name lingered then
+	linger   time.Duration // until when the name lingered then; 0 if it was not
 	forced   bool
 }
 
 // end is when it was live no more.
 func (l *lease) end() time.Duration { return min(l.until, l.released) }
+
+// believable is until when its holder may believe in it. If a person took it away, its holder learns of that later.
+func (l *lease) believable() time.Duration {
+	if l.forced {
+		return l.until
+	}
+	return l.end()
+}
 
 type leaseKey struct {
 	name  string
@@ -45,11 +54,11 @@ func (h History) leases() (map[leaseKey]*lease, map[string][]*lease) {
 	effects := make([]*Event, 0, len(h))
 	for i := range h {
 		e := &h[i]
-		if (e.Kind == Acquire || e.Kind == Extend || e.Kind == Release) && (e.Did == Granted || e.Did == Okay) {
+		if e.Did == Granted || e.Did == Okay {
 			effects = append(effects, e)
 		}
 	}
-	slices.SortStableFunc(effects, func(a, b *Event) int { return compare(a.Took, b.Took) })
+	slices.SortStableFunc(effects, func(a, b *Event) int { return cmp.Compare(a.Took, b.Took) })
 	for _, e := range effects {
 		switch e.Kind {
 		case Acquire:
@@ -102,9 +111,9 @@ func (f *facts) within() []Violation {
 			found = append(found, Violation{BeliefInLease, b.Name, fmt.Sprintf("nothing was granted with token %d", b.Token), History{*b}})
 		case l.grant.Holder != b.Holder:
 			found = append(found, Violation{BeliefInLease, b.Name, fmt.Sprintf("token %d was granted to another", b.Token), History{*l.grant, *b}})
-		case b.At < l.from, b.Until > l.end() && !l.forced:
+		case b.At < l.from, b.Until > l.believable():
 			found = append(found, Violation{BeliefInLease, b.Name,
-				fmt.Sprintf("believed in from %v to %v, and live from %v to %v", b.At, b.Until, l.from, l.end()), History{*l.grant, *b}})
+				fmt.Sprintf("believed in from %v to %v, and live from %v to %v", b.At, b.Until, l.from, l.believable()), History{*l.grant, *b}})
 		}
 	}
 	return found
@@ -160,22 +169,22 @@ func (f *facts) told(clockless bool) []Violation {
 			continue
 		}
 		l := f.byToken[leaseKey{e.Name, e.Token}]
-		switch {
-		case e.Kind == Take && e.Result == Granted:
+		switch e.Result {
+		case Granted:
 			if l == nil || l.grant.Holder != e.Holder || l.from > e.Until || l.from < e.At {
 				bad(e, "told of a grant that the store did not make")
-			} else if next := l.next(f.byName[e.Name]); e.Linger > 0 && l.released != Never && !l.forced && next != nil && next.from < l.grant.At+e.Linger-time.Microsecond {
+			} else if next := l.next(f.byName[e.Name]); l.released != Never && !l.forced && next != nil && next.from < l.grant.At+e.Linger-time.Microsecond {
 				bad(e, fmt.Sprintf("the name was to stay taken for %v, and was granted at %v", e.Linger, next.from), *l.grant, *next.grant)
 			}
-		case e.Kind == Take && e.Result == Held:
+		case Held:
 			if !refusable(e, f.byName[e.Name], clockless) {
 				bad(e, "told that it is held, while nobody else had it")
 			}
-		case e.Kind == Give && e.Result == Okay:
+		case Okay:
 			if l == nil || l.released > e.Until {
 				bad(e, "told that the lease was released, which it was not")
 			}
-		case e.Kind == Give && e.Result == Lost:
+		case Lost:
 			if l != nil && l.released >= e.At && l.released <= e.Until && !l.forced && !f.forgot(l, e.Until) {
 				bad(e, "told that the lease was lost, although it was released just then", *l.grant)
 			}
@@ -184,7 +193,8 @@ func (f *facts) told(clockless bool) []Violation {
 	return found
 }
 
-// believedAfterLoss finds holders who went on believing after the store had told them that their lease is lost. It needs no watching.
+// believedAfterLoss finds holders who went on believing after the store had told them that their lease is lost. It needs no watching. A release is
+// not asked for by its holder alone: who takes it away twice is told that it is lost.
 func (f *facts) believedAfterLoss() []Violation {
 	lost := map[leaseKey]*Event{}
 	for i := range f.History {
@@ -198,7 +208,7 @@ func (f *facts) believedAfterLoss() []Violation {
 	var found []Violation
 	for i := range f.History {
 		b := &f.History[i]
-		if b.Kind != Belief || b.Limit > 1 {
+		if b.Kind != Belief {
 			continue
 		}
 		if told, ok := lost[leaseKey{b.Name, b.Token}]; ok && told.Holder == b.Holder && b.Until > told.Until {
@@ -230,13 +240,10 @@ func Idle(h History, from, bound time.Duration) []Violation {
 		if l == nil {
 			continue
 		}
-		free := max(e.At, from)
+		free := e.At
 		leases := byName[e.Name]
 		if i := slices.Index(leases, l); i > 0 {
-			before := leases[i-1]
-			if free = max(free, before.end()); before.released != Never {
-				free = max(free, before.linger)
-			}
+			free = max(free, leases[i-1].end(), leases[i-1].linger)
 		}
 		if l.from-free > bound {
 			found = append(found, Violation{HandOver, e.Name, fmt.Sprintf("free from %v on, waited for, and granted at %v only", free, l.from), History{*l.grant, *e}})
@@ -256,10 +263,7 @@ func (f *facts) forgot(l *lease, at time.Duration) bool {
 // for the first time takes it to begin.
 func refusable(e *Event, leases []*lease, clockless bool) bool {
 	for _, l := range leases {
-		end := l.end()
-		if l.released != Never {
-			end = max(end, l.linger)
-		}
+		end := max(l.end(), l.linger)
 		if clockless && (l.released == Never || end > l.released) {
 			end = Never
 		}
@@ -268,7 +272,7 @@ func refusable(e *Event, leases []*lease, clockless bool) bool {
 		}
 		// A claim of this replica that was sent during the call, for this name, is the call's own, unless it took effect once more when its lease was over.
 		again := slices.ContainsFunc(leases, func(o *lease) bool { return o.grant.Holder == l.grant.Holder && o.from < l.from })
-		if again || l.grant.Replica != e.Replica || l.grant.At < e.At || l.grant.At > e.Until || l.released != Never && l.linger > l.released {
+		if again || l.grant.Replica != e.Replica || l.grant.At < e.At || l.linger > l.released {
 			return true
 		}
 	}
