@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -499,6 +500,49 @@ func TestWhatIsAChange(t *testing.T) {
 	asked.Manual = !old.Manual
 	if got := names(jobChanges(&old, &asked)); got != "job " {
 		t.Errorf("a manual run that was asked for: %q", got)
+	}
+	first := soloist.RunRecord{Token: 1, StartedAt: at, EndedAt: at, Attempt: 1}
+	second := first
+	second.Attempt = 2
+	old.Runs, asked = []soloist.RunRecord{first}, soloist.JobInfo{Name: "tick", Runs: []soloist.RunRecord{first, second}}
+	if got := jobChanges(&old, &asked); names(got) != "ended " || !strings.Contains(string(got[0].data), `"attempt":2`) {
+		t.Errorf("a run that was attempted again: %q", names(got))
+	}
+	run := func(token int64) *soloist.RunInfo {
+		return &soloist.RunInfo{Since: at, LeaseInfo: soloist.LeaseInfo{Token: token}}
+	}
+	old.Runs, asked.Runs = nil, nil
+	for what, c := range map[string]struct {
+		old, now *soloist.RunInfo
+		want     string
+	}{"began": {nil, run(1), "started "}, "goes on": {run(1), run(1), ""}, "was followed by another": {run(1), run(2), "started "}, "ended": {run(1), nil, ""}} {
+		if old.Running, asked.Running = c.old, c.now; names(jobChanges(&old, &asked)) != c.want {
+			t.Errorf("a run that %s: %q, want %q", what, names(jobChanges(&old, &asked)), c.want)
+		}
+	}
+	for what, c := range map[string]struct {
+		change func(*soloist.JobInfo)
+		want   string
+	}{
+		"nothing":                   {func(*soloist.JobInfo) {}, ""},
+		"the schedule":              {func(j *soloist.JobInfo) { j.Schedule = "@daily" }, "job "},
+		"the description":           {func(j *soloist.JobInfo) { j.About = "writes" }, "job "},
+		"a pause":                   {func(j *soloist.JobInfo) { j.Paused = &soloist.Pause{Reason: "holiday"} }, "job "},
+		"the replicas":              {func(j *soloist.JobInfo) { j.Replicas = j.Replicas[:1] }, "job "},
+		"the order of the replicas": {func(j *soloist.JobInfo) { slices.Reverse(j.Replicas) }, ""},
+	} {
+		replicas := func() []soloist.Definition { return []soloist.Definition{{Replica: "a"}, {Replica: "b"}} }
+		before, now := soloist.JobInfo{Name: "tick", Replicas: replicas()}, soloist.JobInfo{Name: "tick", Replicas: replicas()}
+		if c.change(&now); names(jobChanges(&before, &now)) != c.want {
+			t.Errorf("a change of %s: %q, want %q", what, names(jobChanges(&before, &now)), c.want)
+		}
+	}
+	if got := jobChanges(&old, nil); names(got) != "job " || strings.Contains(string(got[0].data), `"job":{`) {
+		t.Errorf("a job that was forgotten: %s", got[0].data)
+	}
+	// What cannot be written, for its year has five digits, is told in short.
+	if got := endedEvent("tick", soloist.RunRecord{Token: 7, EndedAt: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}); string(got.data) != `{"event":"ended","name":"tick","token":7}` {
+		t.Errorf("a run that ended in the year 10000: %s", got.data)
 	}
 	s := newSnapshot()
 	running := &soloist.RunInfo{Since: at}

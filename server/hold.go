@@ -71,7 +71,7 @@ func (c *call) keep(ctx context.Context, leases *soloist.DetachedLeases, t ticke
 		switch {
 		case err == nil:
 			end = asked.Add(left)
-		case errors.Is(err, soloist.ErrLost) || errors.Is(err, errLate) || time.Now().After(end):
+		case errors.Is(err, soloist.ErrLost) || errors.Is(err, errLate) || !time.Now().Before(end):
 			c.tell("lost", t, 0)
 			return
 		}

@@ -206,12 +206,21 @@ func (s *service) checkDescribed(method, path string, a answer) {
 	s.t.Helper()
 	r, _ := http.NewRequestWithContext(s.t.Context(), method, path, nil)
 	_, pattern := s.server.mux.Handler(r)
-	if !strings.Contains(pattern, "/v1/") {
+	if !strings.Contains(pattern, "/v1/") || !plainPath(path) { // or the mux would only redirect to it
 		return
 	}
 	kind, status := a.header.Get("Content-Type"), strconv.Itoa(a.status)
 	if kind == "application/problem+json" {
 		status = "default"
+		codes := []string{codeInvalid, codeUnauthenticated, codeForbidden, codeUnavailable, codeHost, codeCrossSite, codeMediaType, codeTooLarge} // of any route
+		for _, r := range s.server.routes {
+			if r.method+" "+r.path == pattern {
+				codes = append(codes, r.codes...)
+			}
+		}
+		if p := as[Problem](s.t, a); !slices.Contains(codes, p.Code) {
+			s.t.Errorf("%s: the description has no code %s", pattern, p.Code)
+		}
 	}
 	schema := s.description()[pattern+" "+status+" "+kind]
 	if schema == nil {
@@ -640,6 +649,7 @@ func TestMistakes(t *testing.T) {
 		{"DELETE", "/v1/locks/x?token=9223372036854775807", nil, 400, codeInvalid, "token", nil},
 		{"DELETE", "/v1/locks/x?token=1", nil, 409, codeStale, "", nil},
 		{"DELETE", "/v1/semaphores/x/1000?token=1", nil, 400, codeInvalid, "permit", nil},
+		{"DELETE", "/v1/semaphores/x/-1?token=1", nil, 400, codeInvalid, "permit", nil},
 		{"GET", "/v1/elements/" + strings.Repeat("x", 256), nil, 400, codeInvalid, "job", nil},
 		{"POST", "/v1/elements/j/claim", "{\"ids\":[\"a\xff\",\"a\xfe\"]}", 400, codeInvalid, "body", nil},
 		{"GET", "/v1/locks?after=%zz", nil, 400, codeInvalid, "query", nil},
@@ -660,6 +670,9 @@ func TestMistakes(t *testing.T) {
 		if a.status != c.status || p.Code != c.code || field != c.field || p.Detail == "" || a.header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("%s %.60s %.60v: %d %s; want %d %s %s", c.method, c.path, c.body, a.status, a.body, c.status, c.code, c.field)
 		}
+	}
+	if a := s.send("POST", lock, "x", "Content-Type", "text/plain"); a.header.Get("Accept") != "application/json" {
+		t.Errorf("415 accepts %q", a.header.Get("Accept"))
 	}
 	if a := s.send("GET", lock, nil); a.header.Get("Allow") != "POST" {
 		t.Errorf("405 allows %q", a.header.Get("Allow"))
@@ -685,6 +698,27 @@ func TestStoreAway(t *testing.T) {
 	}
 	s.store.Heal()
 	s.want(204, "", "POST", "/v1/leases/"+l.Lease+"/release", nil)
+}
+
+// A response that cannot be written is a problem, and not an empty success.
+func TestResponseThatCannotBeWritten(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{})
+	w := httptest.NewRecorder()
+	s.server.serve(route{do: func(*call) (any, error) { return time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), nil }})(w, s.request("GET", "/v1/jobs/x", nil))
+	if p := as[Problem](t, answer{w.Code, w.Header(), w.Body.Bytes()}); w.Code != 503 || p.Code != codeUnavailable || !strings.Contains(s.logged.String(), "writing a response") {
+		t.Errorf("%d %s, log: %s", w.Code, w.Body, s.logged)
+	}
+}
+
+// A caller without an address, as by a unix socket, is shown as local.
+func TestCallerWithoutAnAddress(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{})
+	r := s.request("POST", "/v1/locks/x/acquire", nil)
+	r.RemoteAddr = "@"
+	s.server.ServeHTTP(httptest.NewRecorder(), r)
+	if page := as[Page[Lease]](t, s.want(200, "", "GET", "/v1/locks", nil)); len(page.Items) != 1 || page.Items[0].Replica != "http local" {
+		t.Errorf("%+v", page)
+	}
 }
 
 // paths returns a path of each route.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -96,13 +97,7 @@ func TestSlowClients(t *testing.T) {
 func TestHoldIsLostInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := startInBubble(t, Config{OpenActions: true})
-		conn := p.dial()
-		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }}
-		response, err := (&http.Client{Transport: transport}).Do(s.request("POST", "/v1/locks/x/hold", AcquireRequest{TTL: 3}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		next := lines(t, response.Body)
+		next := s.holdInBubble(p, AcquireRequest{TTL: 3})
 		if first := next(); first.Event != "held" {
 			t.Fatalf("%+v", first)
 		}
@@ -119,9 +114,71 @@ func TestHoldIsLostInTime(t *testing.T) {
 			t.Errorf("it was told %v after the lease was granted for 3s", took)
 		}
 		s.store.Heal()
+	})
+}
+
+// A hold whose store refuses connections is told that it is lost when its lease could have ended, and not later.
+func TestHoldOfAStoreThatIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := startInBubble(t, Config{OpenActions: true})
+		next := s.holdInBubble(p, AcquireRequest{TTL: 3})
+		first := next()
+		begin := time.Now()
+		s.store.Break(errors.New("connection refused"))
+		event := next()
+		for event.Event == "alive" {
+			if left := first.ExpiresIn - time.Since(begin).Seconds(); left <= 0 {
+				t.Fatalf("%+v, of which %v s are left", event, left)
+			}
+			event = next()
+		}
+		if took := time.Since(begin).Seconds(); event.Event != "lost" || event.ExpiresIn != 0 || took > first.ExpiresIn+0.001 {
+			t.Errorf("%+v after %v s, want it lost after %v s", event, took, first.ExpiresIn)
+		}
+		if end := next(); end.Event != "" {
+			t.Errorf("%+v after the end", end)
+		}
+	})
+}
+
+// Each line of a hold tells how long the lease is certainly held from when the request was sent on, also of one that has waited.
+func TestHoldTellsHowLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := startInBubble(t, Config{OpenActions: true})
+		l, err := s.client.TryLock(t.Context(), "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		time.AfterFunc(10*time.Second, func() { _ = l.Release() })
+		next := s.holdInBubble(p, AcquireRequest{TTL: 15, Wait: 60})
+		for i, event := range []string{"held", "alive", "alive"} {
+			e, after := next(), time.Duration(10+5*i)*time.Second // it is renewed each third of the TTL
+			if took := time.Since(begin); e.Event != event || e.ExpiresIn != (after+13500*time.Millisecond).Seconds() || took != after {
+				t.Errorf("after %v: %+v; want it %s after %v, for the TTL without the margin from then on", took, e, event, after)
+			}
+		}
+		s.server.Drain()
+		if e := next(); e.Event != "closing" || e.ExpiresIn != 33.5 {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+// holdInBubble holds a lock by a connection in a bubble, and returns what reads its lines.
+func (s *service) holdInBubble(p pipes, body AcquireRequest) func() HoldEvent {
+	s.t.Helper()
+	conn := p.dial()
+	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }}
+	response, err := (&http.Client{Transport: transport}).Do(s.request("POST", "/v1/locks/x/hold", body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
 		_ = response.Body.Close()
 		transport.CloseIdleConnections()
 	})
+	return lines(s.t, response.Body)
 }
 
 // An operator whose connection is cut leaves no change that the list of actions does not have.

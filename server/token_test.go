@@ -128,7 +128,7 @@ func TestPrefix(t *testing.T) {
 		{"POST", "/v1/elements/other/2/claim"}, {"GET", "/v1/elements/other"}, {"POST", "/v1/leases/" + element.Lease + "/renew"}, {"POST", "/v1/leases/" + alike.Lease + "/release"},
 		{"GET", "/v1/jobs/other"}, {"POST", "/v1/locks/my-team%2Fy/acquire"}, {"POST", "/v1/leases/" + within.Lease + "/release"}, {"GET", "/v1/jobs/my-team%2Fx"},
 		{"POST", "/v1/jobs/other/trigger"}, {"POST", "/v1/jobs/other/forget"}, {"DELETE", "/v1/locks/other?token=" + strconv.FormatInt(other.Token, 10)},
-		{"DELETE", "/v1/elements/other/1?token=1"}, {"DELETE", "/v1/semaphores/other/0?token=1"}, {"DELETE", "/v1/jobs/other/run?token=1"},
+		{"DELETE", "/v1/elements/other/1?token=1"}, {"DELETE", "/v1/elements/other/team%2F1?token=" + strconv.FormatInt(alike.Token, 10)}, {"DELETE", "/v1/semaphores/other/0?token=1"}, {"DELETE", "/v1/jobs/other/run?token=1"},
 	} {
 		s.want(403, codeForbidden, r[0], r[1], nil)
 	}
@@ -153,6 +153,9 @@ func TestPrefix(t *testing.T) {
 		}
 	}
 	mine := s.lease("/v1/elements/team%2Fx/1/claim", nil)
+	if page := as[Page[Element]](t, s.want(200, "", "GET", "/v1/elements/team%2Fx", nil)); len(page.Items) != 1 || page.Items[0].ID != "1" || page.Items[0].Replica != "adminteam" {
+		t.Errorf("the elements of a job of the prefix: %+v", page)
+	}
 	s.want(204, "", "POST", "/v1/elements/team%2Fx/1/done", EndRequest{Lease: mine.Lease})
 	if page := string(s.page("GET", "/elements", nil, "Authorization", "Bearer "+s.token).body); strings.Contains(page, "other") || !strings.Contains(page, "team/x") {
 		t.Errorf("the jobs with elements are not those of the prefix:\n%s", page)
