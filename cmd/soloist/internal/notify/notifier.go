@@ -196,7 +196,9 @@ func (t *target) look(ctx context.Context, now time.Time) (due []Notice) {
 	}
 	for j, err := range t.Client.Admin().Jobs(ctx) {
 		if err != nil {
-			t.log.Warn("the jobs cannot be read, so some notices come later", "err", err)
+			if ctx.Err() == nil { // or the process ends, and another one reads them
+				t.log.Warn("the jobs cannot be read, so some notices come later", "err", err)
+			}
 			break
 		}
 		for _, n := range noticesOf(j, now.Add(-lookback), now, t.Every) {

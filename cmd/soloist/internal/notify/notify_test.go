@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -21,11 +22,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
 )
 
 var background = context.Background()
@@ -60,7 +63,8 @@ func TestRead(t *testing.T) {
 		"- {name: x, uri: y}":                 "notify.yaml:1: uri: ",
 		"- {name: x, name: y}":                "notify.yaml:1: name: it is set on line 1 already",
 		"- {name: x, url: https://secret: 1}": "notify.yaml:1: this is no YAML",
-		"- {name: x, url: 'https://x'}\n---\n- {name: y}":              "notify.yaml:2: a second document begins here",
+		"- {name: x, url: 'https://x'}\n---\n- {name: y}": "notify.yaml:2: a second document begins here",
+		"- x\n- y":                                                     "notify.yaml:2: a single value stands here",
 		"- {name: x}\n- {name: y, on: 1}":                              "notify.yaml:2: on: is not of the right form",
 		"- {name: X, url: 'https://x'}":                                "lower-case letters",
 		"- {name: x}":                                                  "give one of url, url-file and command",
@@ -79,9 +83,23 @@ func TestRead(t *testing.T) {
 		_, err := Read("notify.yaml", strings.NewReader(text))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
+		} else if first := strings.Contains(want, "another target"); !first && strings.Contains(err.Error(), "another target") {
+			t.Errorf("%q: %v; no name is there twice", text, err)
 		} else if strings.Contains(err.Error(), "secret'") || strings.Contains(err.Error(), "ftp:") {
 			t.Errorf("%q: the error shows the url: %v", text, err)
 		}
+	}
+}
+
+// A file that cannot be read to its end, or is too long, has no targets.
+func TestReadToTheEnd(t *testing.T) {
+	broken := errors.New("disk on fire")
+	in := io.MultiReader(strings.NewReader("- {name: x, url: 'https://x'}\n"), iotest.ErrReader(broken))
+	if targets, err := Read("notify.yaml", in); !errors.Is(err, broken) {
+		t.Errorf("%+v, %v", targets, err)
+	}
+	if targets, err := Read("notify.yaml", io.MultiReader(strings.NewReader("- {name: x, url: 'https://x'}\n"), strings.NewReader(strings.Repeat("#", maxFile)))); err == nil {
+		t.Errorf("%+v of a file that is cut", targets)
 	}
 }
 
@@ -270,24 +288,144 @@ func TestRetriesAreBounded(t *testing.T) {
 	}
 }
 
+// logged is a log that goroutines write.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// beginLogged starts a notifier on a store, with one attempt at each notice, that logs to the end of the test.
+func beginLogged(t *testing.T, s store.Store, to sender, on ...Kind) (*Notifier, *logged) {
+	t.Helper()
+	log := &logged{}
+	target := Target{Name: "pager", On: on, Timeout: time.Second, Attempts: 1, Every: time.Hour}
+	opts := Options{Client: soloisttest.NewReplica(t, s, soloist.Config{}), Logger: slog.New(slog.NewTextHandler(log, nil))}
+	n, err := begin([]Target{target}, opts, func(Target) (sender, error) { return to, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.Close)
+	return n, log
+}
+
+// What was given up is tried once more by the next process, and by no other one after that.
+func TestWhatWasGivenUpIsTriedOnceMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		away := errors.New("away")
+		s, to := soloisttest.NewStore(), &receiver{answer: []error{away, away, away, away}}
+		fail(t, s)
+		for i, want := range []int{1, 2, 2, 2} {
+			n, log := beginLogged(t, s.Share(), to, Failed)
+			time.Sleep(5 * time.Minute)
+			n.Close()
+			if to.count() != want || i > 1 && strings.Contains(log.String(), "level=") {
+				t.Errorf("%d attempts by %d processes, want %d: %s", to.count(), i+1, want, log)
+			}
+		}
+	})
+}
+
+// A notice of missed times that another process keeps for too long is dropped, which the log says, and holds up no other one for longer than that.
+func TestMissedTimesAreDroppedInTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, to := soloisttest.NewStore(), &receiver{}
+		n, log := beginLogged(t, s, to, Missed)
+		other := soloisttest.NewReplica(t, s.Share(), soloist.Config{})
+		id := newNotice(Missed, "import", time.Now(), time.Now().Truncate(time.Hour)).ID
+		claim, err := other.Elements(prefix+"pager", soloist.ElementsOptions{}).Claim(background, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, job := range []string{"import", "export"} {
+			n.Observe(background, soloist.Event{Kind: soloist.EventMissed, Subject: soloist.Subject{Kind: soloist.KindJob, Name: job}, Missed: 1})
+		}
+		time.Sleep(lookback - time.Minute)
+		if to.count() != 0 || strings.Contains(log.String(), "is dropped") {
+			t.Errorf("%+v, %s", to.got, log)
+		}
+		time.Sleep(2 * time.Minute)
+		if to.count() != 1 || to.got[0].Job != "export" || !strings.Contains(log.String(), "could not be sent in time") {
+			t.Errorf("%+v, %s", to.got, log)
+		}
+		if err := claim.Release(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A notice that cannot be written is given up, and nothing is sent in its place.
+func TestNoticeThatCannotBeWritten(t *testing.T) {
+	to := &receiver{}
+	tg := &target{Target: Target{Timeout: time.Second, Attempts: 3}, sender: to, log: slog.New(slog.DiscardHandler)}
+	var given undelivered
+	if err := tg.try(background, Notice{At: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}); !errors.As(err, &given) || to.count() != 0 {
+		t.Errorf("%v, and %+v was sent", err, to.got)
+	}
+}
+
+// listing is a store that takes long to list, and knows for how long it did.
+type listing struct {
+	*soloisttest.Store
+	took atomic.Int64
+}
+
+func (s *listing) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return s.ListAfter(ctx, prefix, "")
+}
+
+func (s *listing) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[store.Record, error] {
+	const long = 5 * time.Second
+	time.Sleep(long)
+	s.took.Add(int64(long))
+	return s.Store.ListAfter(ctx, prefix, after)
+}
+
+// The jobs of a store that takes long to list them are read for a tenth of the time at most. What needs no more is forgotten in the end.
+func TestJobsAreReadSeldomIfThatTakesLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &listing{Store: soloisttest.NewStore()}
+		n, _ := beginLogged(t, s, &receiver{}, Failed)
+		time.Sleep(time.Hour)
+		if took := time.Duration(s.took.Load()); took == 0 || took > time.Hour/10 {
+			t.Errorf("in an hour they were read for %v", took)
+		}
+		n.Close()
+		now := time.Now()
+		tg := n.targets[0]
+		tg.settled = map[string]time.Time{"old": now.Add(-retain - 1), "new": now.Add(-retain)}
+		if tg.look(background, now); len(tg.settled) != 1 || tg.settled["new"].IsZero() {
+			t.Errorf("%v is known still", tg.settled)
+		}
+	})
+}
+
 // A store that is away delays a notice.
 func TestNoticeWaitsForTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, to := soloisttest.NewStore(), &receiver{}
 		shared := s.Share()
-		client := soloisttest.NewReplica(t, shared, soloist.Config{})
-		target := Target{Name: "pager", On: kinds, Timeout: time.Second, Attempts: 1, Every: time.Minute}
-		n, err := begin([]Target{target}, Options{Client: client, Logger: slog.New(slog.DiscardHandler)}, func(Target) (sender, error) { return to, nil })
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer n.Close()
+		_, log := beginLogged(t, shared, to, kinds...)
 		time.Sleep(time.Minute)
 		shared.Break(nil)
 		fail(t, s)
 		time.Sleep(5 * time.Minute)
 		if to.count() != 0 {
 			t.Fatal("a notice was sent that cannot be recorded")
+		}
+		if !strings.Contains(log.String(), "the jobs cannot be read") {
+			t.Errorf("the log does not say why nothing is sent: %s", log)
 		}
 		shared.Heal()
 		time.Sleep(5 * time.Minute)
@@ -510,6 +648,16 @@ func TestSecretFiles(t *testing.T) {
 			t.Errorf("%+v: %v", target, err)
 		}
 	}
+	if _, err := New([]Target{{Name: "pager", URLFile: "missing"}}, Options{}); err == nil || !strings.HasPrefix(err.Error(), "pager: url-file: ") {
+		t.Errorf("%v", err)
+	}
+	other := filepath.Join(t.TempDir(), "other")
+	if err := os.WriteFile(other, []byte("ftp://sss\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (Target{URLFile: other}).sender(Options{}); err == nil || strings.Contains(err.Error(), "sss") {
+		t.Errorf("a file without the URL of a webhook: %v", err)
+	}
 }
 
 // Words that a shell would read reach a command as they are, and it gets the notice, but not the URL of the store.
@@ -537,6 +685,10 @@ func TestCommandFails(t *testing.T) {
 	}
 	if err := (&command{args: []string{"/nowhere/mail"}}).send(background, Notice{}, nil); !errors.As(err, &hopeless) {
 		t.Errorf("a program that is not there: %v", err)
+	}
+	var short start
+	if _, _ = short.Write([]byte("no")); string(short.text()) != "no" {
+		t.Errorf("%q of its errors is kept", short.text())
 	}
 	var said start
 	for range 100 {
