@@ -2,6 +2,7 @@ package natsstore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -143,7 +144,11 @@ func corrupt(t testing.TB, js jetstream.JetStream, bucket, name string, way int)
 		t.Fatal(err)
 	}
 	key := strings.NewReplacer(" ", "=20", ":", "=3A", ".", "=2E").Replace(name)
-	entry, err := values.Get(background, key)
+	var entry jetstream.KeyValueEntry
+	servers.Wait(t, key, func() bool { // a server that lags behind the leader answers, too
+		entry, err = values.Get(background, key)
+		return !errors.Is(err, jetstream.ErrKeyNotFound)
+	})
 	if err != nil {
 		t.Fatalf("%q: %v", key, err)
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	moves    = flag.Int("moves", 12, "how many random moves are judged")
+	moves    = flag.Int("moves", 60, "how many random moves are judged")
 	moveSeed = flag.Uint64("moves.seed", 0, "the only seed of a move to run")
 )
 
