@@ -171,12 +171,18 @@ func (s *Store) read(ctx context.Context, names []string) ([]pair, error) {
 	}
 	for range attempts {
 		var again []int
-		for len(todo) > 0 {
-			n, unsure, err := s.readSome(ctx, names, todo, pairs)
+		for rest := todo; len(rest) > 0; {
+			n, unsure, err := s.readSome(ctx, names, rest, pairs)
 			if err != nil {
 				return nil, err
 			}
-			todo, again = todo[n:], append(again, unsure...)
+			rest, again = rest[n:], append(again, unsure...)
+		}
+		mended := mends{}
+		for _, i := range todo {
+			if s.mend(ctx, pairs[i], mended) {
+				again = append(again, i)
+			}
 		}
 		if todo = again; len(todo) == 0 {
 			break
@@ -214,7 +220,7 @@ func (s *Store) readSome(ctx context.Context, names []string, todo []int, pairs 
 	case err != nil:
 		return 0, nil, s.wrap("reading", err)
 	}
-	now := presence{there: map[string]bool{}}
+	now := newPresence()
 	s.sawSessions(sessions, reply.Responses[n:], now)
 	for j, i := range todo[:n] {
 		if pairs[i] = s.sights.see(names[i], pairOf(names[i], reply.Responses[j].GetResponseRange().Kvs, now)); pairs[i].unsure {
@@ -321,6 +327,7 @@ func (s *Store) commit(ctx context.Context, tasks []*task, known map[*task]bool)
 	}
 	s.wroteLingers(b, reply.Succeeded)
 	var suspects []*task
+	mended := mends{}
 	for i, t := range tasks {
 		made, seen := reply.Succeeded, reply.Responses
 		if at := b.alone[i]; at >= 0 {
@@ -336,7 +343,7 @@ func (s *Store) commit(ctx context.Context, tasks []*task, known map[*task]bool)
 		default:
 			before := t.pair
 			t.pair = s.inTheWay(t, steps[i], seen)
-			if known[t] = !t.pair.unsure; t.pair.same(before) {
+			if known[t] = !s.mend(ctx, t.pair, mended) && !t.pair.unsure; t.pair.same(before) {
 				suspects = append(suspects, t)
 			}
 		}
@@ -353,12 +360,12 @@ func (s *Store) commit(ctx context.Context, tasks []*task, known map[*task]bool)
 
 // inTheWay returns the name of a task as a reply shows it, whose conditions did not hold.
 func (s *Store) inTheWay(t *task, of step, seen []*etcdserverpb.ResponseOp) pair {
-	now := presence{there: map[string]bool{}}
+	now := newPresence()
 	if of.all {
 		sessions := seen[1].GetResponseRange()
 		for _, kv := range sessions.Kvs {
 			now.upTo = strings.TrimPrefix(string(kv.Key), s.keys.sessions())
-			now.there[now.upTo] = true
+			now.saw(now.upTo, kv)
 		}
 		now.all = !sessions.More
 		for _, session := range of.there {
@@ -407,7 +414,7 @@ func (of step) otherwise(k keys, name string) []clientv3.Op {
 	ops := append(make([]clientv3.Op, 0, 4), k.get(name))
 	switch {
 	case of.all:
-		ops = append(ops, clientv3.OpGet(k.sessions(), clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithLimit(firstSessions)))
+		ops = append(ops, clientv3.OpGet(k.sessions(), clientv3.WithPrefix(), clientv3.WithLimit(firstSessions)))
 	default:
 		for _, session := range of.looks {
 			ops = append(ops, k.isThere(session))

@@ -88,7 +88,13 @@ func TestSessionThatIsThereAgain(t *testing.T) {
 			t.Errorf("%+v, %v, want that the name is free", r, err)
 		}
 	}
-	server.put(t, key, "")
+	again := server.session(t, below, "a").Lease()
+	if _, err := etcdserverpb.NewLeaseClient(server.client.ActiveConnection()).LeaseGrant(background, &etcdserverpb.LeaseGrantRequest{ID: int64(again), TTL: 600}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.client.Put(background, key, "", clientv3.WithLease(again)); err != nil {
+		t.Fatal(err)
+	}
 	if got, err := claimed(t, other, "a"); !errors.Is(err, store.ErrHeld) {
 		t.Errorf("got %+v, %v while the session is there", got, err)
 	}

@@ -17,6 +17,7 @@ type pair struct {
 	revision int64 // of the last change of the record; 0 if there is none
 	taken    bool  // the record names a session, and that was there when it was last looked for
 	unsure   bool  // it was there when the record was written, and was not looked for since
+	stray    int64 // the revision of its key, if that is not attached to the lease of etcd of the session; 0 otherwise
 
 	line  []ticket // the first of the name's queue, if the reply was about that, too
 	asked bool     // it was
@@ -36,7 +37,7 @@ func pairOf(name string, kvs []*mvccpb.KeyValue, now presence) pair {
 	}
 	if p.record.Session != "" {
 		there, known := now.of(p.record.Session)
-		p.taken, p.unsure = there || !known, !known
+		p.taken, p.unsure, p.stray = there || !known, !known, now.stray[p.record.Session]
 	}
 	return p
 }
@@ -47,9 +48,12 @@ func (p pair) same(q pair) bool { return p.revision == q.revision && p.taken == 
 // A presence is what a reply says of sessions.
 type presence struct {
 	there map[string]bool
-	upTo  string // those before it in the order of their names which are not in the map are not there
-	all   bool   // nor are those after it
+	stray map[string]int64 // the revisions of those whose keys are not attached to their leases of etcd
+	upTo  string           // those before it in the order of their names which are not in the map are not there
+	all   bool             // nor are those after it
 }
+
+func newPresence() presence { return presence{there: map[string]bool{}, stray: map[string]int64{}} }
 
 func (p presence) of(session string) (there, known bool) {
 	there, known = p.there[session]
@@ -85,7 +89,7 @@ func (s *sights) see(name string, p pair) pair {
 }
 
 func (s *sights) put(name string, p pair) {
-	p.line, p.asked, p.unsure = nil, false, false
+	p.line, p.asked, p.unsure, p.stray = nil, false, false, 0
 	if len(p.record.State) > rememberedState {
 		delete(s.now, name)
 		delete(s.old, name)

@@ -130,6 +130,11 @@ func (s *Store) stand(ctx context.Context, c store.Claim, at *place) (p pair, mi
 		case errors.Is(err, rpctypes.ErrLeaseNotFound):
 			s.check(ctx, []*task{{session: of}})
 			s.ticketGone(at.placeKey)
+			pairs, err := s.read(ctx, []string{c.Name}) // it may be the session that has the name
+			if err != nil {
+				return pair{}, false, 0, err
+			}
+			before = pairs[0]
 			continue
 		case err != nil:
 			return pair{}, false, 0, err

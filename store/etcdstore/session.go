@@ -187,7 +187,7 @@ func (s *Store) grantFor(ctx context.Context, class, seconds int64, ttl time.Dur
 
 // presence reads whether sessions are there, with one request for each hundred.
 func (s *Store) presence(ctx context.Context, sessions []string) (presence, error) {
-	now := presence{there: make(map[string]bool, len(sessions))}
+	now := newPresence()
 	client, err := s.clients.get(ctx)
 	if err != nil {
 		return now, err
@@ -217,15 +217,19 @@ func (s *Store) presence(ctx context.Context, sessions []string) (presence, erro
 // sawSessions notes what the replies to isThere say.
 func (s *Store) sawSessions(sessions []string, replies []*etcdserverpb.ResponseOp, now presence) {
 	for i, session := range sessions {
-		if now.there[session] = replies[i].GetResponseRange().Count > 0; !now.there[session] {
+		r := replies[i].GetResponseRange()
+		if now.there[session] = r.Count > 0; !now.there[session] {
 			s.sights.end(session)
+		}
+		for _, kv := range r.Kvs {
+			now.saw(session, kv)
 		}
 	}
 }
 
-// isThere reads whether a session is there.
+// isThere reads whether a session is there. Without the value, which is empty, etcd does not tell the lease of the key.
 func (k keys) isThere(session string) clientv3.Op {
-	return clientv3.OpGet(k.session(session), clientv3.WithCountOnly())
+	return clientv3.OpGet(k.session(session))
 }
 
 // abandon keeps names from being attached to a session.
