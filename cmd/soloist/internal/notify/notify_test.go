@@ -55,6 +55,11 @@ func TestRead(t *testing.T) {
 	if m := targets[1]; m.Timeout != 10*time.Second || m.Attempts != 5 || m.Every != 10*time.Minute || m.Output || !slices.Equal(m.On, kinds) {
 		t.Errorf("the defaults are %+v", m)
 	}
+	for _, extreme := range []string{"timeout: 1s, attempts: 1, every: 1s", "timeout: 5m, attempts: 20, every: 24h"} {
+		if _, err := Read("notify.yaml", strings.NewReader("- {name: x, url: 'https://x', "+extreme+"}")); err != nil {
+			t.Errorf("%s: %v", extreme, err)
+		}
+	}
 	for text, want := range map[string]string{
 		"":                                    "has no target",
 		"[]":                                  "give a list of targets",
@@ -77,6 +82,11 @@ func TestRead(t *testing.T) {
 		"- {name: x, url: 'https://x', every: 48h}":                    "give 1s to 24h",
 		"- {name: x, url: 'https://x', on: [late]}":                    `"late" is none of`,
 		"- {name: x, url: 'https://x', on: []}":                        "on: give some of",
+		"- {name: x, url: 'http://[secret'}":                           "begins with https://",
+		"- {name: x, url: 'https://x', timeout: 301s}":                 "give 1s to 5m",
+		"- {name: x, url: 'https://x', timeout: 999ms}":                "give 1s to 5m",
+		"- {name: x, url: 'https://x', attempts: 21}":                  "give 1 to 20",
+		"- {name: x, url: 'https://x', every: 999ms}":                  "give 1s to 24h",
 		"- {name: x, url: 'ftp://secret'}":                             "begins with https://",
 		"- {name: x, url: 'https://a'}\n- {name: x, url: 'https://b'}": "notify.yaml:2: name: another target, on line 1",
 	} {
@@ -85,7 +95,7 @@ func TestRead(t *testing.T) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		} else if first := strings.Contains(want, "another target"); !first && strings.Contains(err.Error(), "another target") {
 			t.Errorf("%q: %v; no name is there twice", text, err)
-		} else if strings.Contains(err.Error(), "secret'") || strings.Contains(err.Error(), "ftp:") {
+		} else if strings.Contains(err.Error(), "secret'") || strings.Contains(err.Error(), "ftp:") || strings.Contains(err.Error(), "[secret") {
 			t.Errorf("%q: the error shows the url: %v", text, err)
 		}
 	}
@@ -129,6 +139,7 @@ func TestNoticesOf(t *testing.T) {
 		"failed again":        {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "failed"), run(1, 2, 10*s, "failed")}}, "failed"},
 		"before its retry":    {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "failed")}, Running: holds(1)}, ""},
 		"the next one runs":   {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "failed")}, Running: holds(2)}, "failed"},
+		"one by hand beside":  {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "failed"), {ScheduledAt: now, Manual: true, Token: 2, StartedAt: now, EndedAt: now, Outcome: "ok"}}}, "failed"},
 		"two in one period":   {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 2*m, "failed"), run(2, 1, 1*m, "failed")}}, "failed"},
 		"two periods":         {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 22*m, "failed"), run(2, 1, 1*m, "failed")}}, "failed failed"},
 		"long ago":            {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 61*m, "failed")}}, ""},
@@ -505,12 +516,18 @@ func TestMissedTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, to := soloisttest.NewStore(), &receiver{}
 		n := notifier(t, s, to, func(target *Target) { target.On = []Kind{Missed} })
+		silent := &receiver{}
+		deaf := notifier(t, s, silent, func(target *Target) { target.Name, target.On = "deaf", []Kind{Overdue} })
+		deaf.Observe(background, soloist.Event{Kind: soloist.EventMissed, Subject: soloist.Subject{Kind: soloist.KindJob, Name: "import"}, Missed: 7})
 		n.Observe(background, soloist.Event{Kind: soloist.EventMissed, Subject: soloist.Subject{Kind: soloist.KindJob, Name: "import"}, Missed: 7})
 		n.Observe(background, soloist.Event{Kind: soloist.EventRunEnd, Subject: soloist.Subject{Kind: soloist.KindJob, Name: "import"}})
 		fail(t, s)
 		time.Sleep(time.Minute)
 		if to.count() != 1 || to.got[0].Kind != Missed || to.got[0].Times != 7 || !strings.Contains(to.got[0].Text, "at 7 of") {
 			t.Errorf("%+v", to.got)
+		}
+		if silent.count() != 0 {
+			t.Errorf("what was not asked for: %+v", silent.got)
 		}
 	})
 }
@@ -644,7 +661,11 @@ func TestSecretFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, target := range []Target{{URLFile: "missing"}, {URLFile: empty}, {URL: "https://x", SecretFile: empty}, {URL: "https://x", SecretFile: "missing"}} {
-		if _, err := target.sender(Options{}); err == nil || !strings.Contains(err.Error(), "-file: ") {
+		file, why := target.URLFile+target.SecretFile, "it is empty"
+		if file != empty {
+			why = "no such file"
+		}
+		if _, err := target.sender(Options{}); err == nil || !strings.Contains(err.Error(), "-file: ") || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), why) {
 			t.Errorf("%+v: %v", target, err)
 		}
 	}
