@@ -79,7 +79,7 @@ func (s *answering) Release(_ context.Context, releases []store.Release) ([]erro
 	return []error{s.changes.outcome.Err}, s.changes.away
 }
 
-// told tells an outcome.
+// told describes an outcome.
 func told(grant store.Grant, err error) string {
 	var held *store.HeldError
 	var done *store.DoneError
@@ -169,7 +169,7 @@ func pair(t *testing.T) (s store.Store, older, newer *answering, asked *[]string
 	return in(t, older, newer, move.OldDecides), older, newer, asked
 }
 
-// claims claims a name with a mark or none.
+// claims claims a name with a mark or none, and reports what followed.
 func claims(t *testing.T, line func(answers, then, told string)) {
 	firsts := []answer{
 		granted("granted 7", store.Grant{Token: 7, Mark: 3, State: []byte("s")}),
@@ -253,7 +253,7 @@ func changes(t *testing.T, line func(answers, then, told string)) {
 	}
 }
 
-// change changes a lease twice.
+// change changes a lease twice, and reports what followed.
 func change(t *testing.T, line func(answers, then, told string), what string, lookup []answer, has, decides, read, end answer) {
 	s, older, newer, asked := pair(t)
 	older.acquires, newer.acquires = []answer{read}, lookup
