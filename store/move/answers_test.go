@@ -1,4 +1,4 @@
-package move_test
+package move
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
-	"github.com/soloist-dev/soloist/store/move"
 )
 
 var update = flag.Bool("update", false, "write the files of TestAnswers")
@@ -139,34 +138,45 @@ func TestAnswers(t *testing.T) {
 					lines = append(lines, strings.Join([]string{answers, then, of}, " | "))
 				}
 			})
-			path := filepath.Join("testdata", file)
-			if *update {
-				if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o666); err != nil {
-					t.Fatal(err)
-				}
-			}
-			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := strings.Split(strings.TrimSpace(string(text)), "\n")
-			if len(lines) != len(want) {
-				t.Errorf("%d lines, want %d", len(lines), len(want))
-			}
-			for i := range min(len(lines), len(want)) {
-				if lines[i] != want[i] {
-					t.Fatalf("line %d\ngot  %s\nwant %s", i+1, lines[i], want[i])
-				}
-			}
+			golden(t, file, lines)
 		})
 	}
 }
 
-// pair is two stores in the phase in which the old one decides.
-func pair(t *testing.T) (s store.Store, older, newer *answering, asked *[]string) {
+// golden compares lines with those of a file.
+func golden(t *testing.T, file string, lines []string) {
+	t.Helper()
+	path := filepath.Join("testdata", file)
+	if *update {
+		if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Split(strings.TrimSpace(string(text)), "\n")
+	if len(lines) != len(want) {
+		t.Errorf("%d lines, want %d", len(lines), len(want))
+	}
+	for i := range min(len(lines), len(want)) {
+		if lines[i] != want[i] {
+			t.Fatalf("line %d\ngot  %s\nwant %s", i+1, lines[i], want[i])
+		}
+	}
+}
+
+// answered is two stores in the phase in which the old one decides.
+func answered(t *testing.T) (s store.Store, older, newer *answering, asked *[]string) {
+	t.Helper()
 	asked = &[]string{}
 	older, newer = &answering{who: "old", asked: asked, changes: ok}, &answering{who: "new", asked: asked, changes: ok}
-	return in(t, older, newer, move.OldDecides), older, newer, asked
+	s, err := New(older, newer, OldDecides)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, older, newer, asked
 }
 
 // claims claims a name with a mark or none, and reports what followed.
@@ -202,7 +212,7 @@ func claims(t *testing.T, line func(answers, then, told string)) {
 		for _, first := range firsts {
 			for _, second := range seconds {
 				for _, end := range []answer{ok, isLost, unknown, away} {
-					s, older, newer, asked := pair(t)
+					s, older, newer, asked := answered(t)
 					older.acquires, newer.acquires = []answer{second, done("read", store.Record{Token: 9, Mark: 4, State: []byte("read")})}, []answer{first}
 					older.changes, newer.changes = end, end
 					outs, err := s.Acquire(t.Context(), []store.Claim{{Name: "n", Holder: "me", TTL: time.Minute, Mark: mark}})
@@ -255,7 +265,7 @@ func changes(t *testing.T, line func(answers, then, told string)) {
 
 // change changes a lease twice, and reports what followed.
 func change(t *testing.T, line func(answers, then, told string), what string, lookup []answer, has, decides, read, end answer) {
-	s, older, newer, asked := pair(t)
+	s, older, newer, asked := answered(t)
 	older.acquires, newer.acquires = []answer{read}, lookup
 	older.changes, newer.changes = decides, end
 	once := func() string {
