@@ -196,10 +196,14 @@ func (f *facts) told(clockless bool) []Violation {
 // believedAfterLoss finds holders who went on believing after the store had told them that their lease is lost. It needs no watching. A release is
 // not asked for by its holder alone: who takes it away twice is told that it is lost.
 func (f *facts) believedAfterLoss() []Violation {
-	lost := map[leaseKey]*Event{}
+	type held struct {
+		leaseKey
+		holder string
+	}
+	lost := map[held]*Event{}
 	for i := range f.History {
 		if e := &f.History[i]; e.Kind == Extend && e.Result == Lost {
-			key := leaseKey{e.Name, e.Token}
+			key := held{leaseKey{e.Name, e.Token}, e.Holder}
 			if first, ok := lost[key]; !ok || e.Until < first.Until {
 				lost[key] = e
 			}
@@ -211,7 +215,7 @@ func (f *facts) believedAfterLoss() []Violation {
 		if b.Kind != Belief {
 			continue
 		}
-		if told, ok := lost[leaseKey{b.Name, b.Token}]; ok && told.Holder == b.Holder && b.Until > told.Until {
+		if told, ok := lost[held{leaseKey{b.Name, b.Token}, b.Holder}]; ok && b.Until > told.Until {
 			found = append(found, Violation{ToldTruth, b.Name, fmt.Sprintf("believed in until %v, although it was told at %v that it is lost", b.Until, told.Until), History{*told, *b}})
 		}
 	}
@@ -233,14 +237,14 @@ func Idle(h History, from, bound time.Duration) []Violation {
 	var found []Violation
 	for i := range h {
 		e := &h[i]
-		if e.Kind != Take || e.Result != Granted || e.At < from {
+		if e.Kind != Take || e.Result != Granted {
 			continue
 		}
 		l := byToken[leaseKey{e.Name, e.Token}]
 		if l == nil {
 			continue
 		}
-		free := e.At
+		free := max(e.At, from)
 		leases := byName[e.Name]
 		if i := slices.Index(leases, l); i > 0 {
 			free = max(free, leases[i-1].end(), leases[i-1].linger)

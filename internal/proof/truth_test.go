@@ -122,6 +122,7 @@ func TestUnwatchedTruth(t *testing.T) {
 		{"believed in after it was told that it is lost", History{told, belief(s, 4*s+1, "a", 1)}, Rules{}, ToldTruth},
 		{"believed in after a person was told so, who took it away", History{by("b", release(2*s, 4*s, "a", 1, Lost)), belief(s, 4*s+1, "a", 1)}, Rules{}, ""},
 		{"believed in by another than the one who was told", History{told, belief(s, 5*s, "b", 1)}, Rules{}, ""},
+		{"told so after another, who asked with its token", History{extend(s, 2*s, "b", 1, Lost), told, belief(s, 5*s, "a", 1)}, Rules{}, ToldTruth},
 		{"told so twice", History{told, extend(4*s, 6*s, "a", 1, Lost), belief(s, 5*s, "a", 1)}, Rules{}, ToldTruth},
 		{"told so twice, in the other order", History{extend(s, 6*s, "a", 1, Lost), told, belief(s, 5*s, "a", 1)}, Rules{}, ToldTruth},
 		{"released after it was told that it is lost", History{told, release(5*s, 6*s, "a", 1, Lost)}, Rules{}, ""},
@@ -130,7 +131,8 @@ func TestUnwatchedTruth(t *testing.T) {
 	})
 }
 
-// TestHandOver: a lock is free from the release, linger or end of the lease before it on, for somebody who asks from 10 s on and may wait for two.
+// TestHandOver: a lock is free from the release, linger or end of the lease before it on, for somebody who waits for it and may wait for two, or until 12 s, for all is well
+// from 10 s on.
 func TestHandOver(t *testing.T) {
 	take := func(at time.Duration) Event {
 		return Event{Kind: Take, At: at, Until: 40 * s, Name: "n", Holder: "b", Token: 2, Result: Granted}
@@ -145,7 +147,8 @@ func TestHandOver(t *testing.T) {
 	}{
 		{"asked for, and granted soon", History{take(10 * s), got(12 * s)}, false},
 		{"asked for, and granted late", History{take(10 * s), got(12*s + 1)}, true},
-		{"asked for before all was well", History{take(10*s - 1), got(20 * s)}, false},
+		{"asked for before all was well, and granted soon", History{take(5 * s), got(12 * s)}, false},
+		{"asked for before all was well, and granted late", History{take(5 * s), got(12*s + 1)}, true},
 		{"ends, and granted soon", History{had, take(10 * s), got(13 * s)}, false},
 		{"ends, and granted late", History{had, take(10 * s), got(13*s + 1)}, true},
 		{"released, and granted soon", History{had, freed(10*s+s/2, 0), take(10 * s), got(12*s + s/2)}, false},
