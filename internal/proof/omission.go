@@ -32,11 +32,7 @@ const allowance = 2 * time.Second
 // omitted checks that what a well replica could have begun was begun.
 func (c *jobCheck) omitted() {
 	rule := c.rule.Omission
-	well := c.of(Well)
-	well = slices.DeleteFunc(well, func(e Event) bool { return e.Name != c.rule.Name || e.Until-e.At < rule.Grace })
-	if len(well) == 0 {
-		return
-	}
+	well := slices.DeleteFunc(c.of(Well), func(e Event) bool { return e.Name != c.rule.Name })
 	leases := c.byName[c.rule.Record]
 	for s := c.rule.Next(c.rule.Zero); c.instant(s)+rule.Grace <= rule.Until; s = c.rule.Next(s) {
 		from, to := c.instant(s), c.instant(s)+rule.Grace
@@ -51,7 +47,7 @@ func (c *jobCheck) omitted() {
 			seen = max(seen, to+rule.Spaced+rule.Look)
 		}
 		were := slices.DeleteFunc(slices.Clone(well), func(e Event) bool { return e.At > c.instant(s)-c.rule.Skew || e.Until < seen+c.rule.Skew })
-		if len(were) == 0 || c.begunFor(s) || c.rule.AtMostOnce && c.begun(s) || c.excused(s, from, to, leases, were) {
+		if len(were) == 0 || c.begunFor(s) || c.rule.AtMostOnce && c.begun(s) || c.excused(s, from, to, seen, leases, were) {
 			continue
 		}
 		c.found = append(c.found, Violation{OmissionChecker, c.rule.Name,
@@ -75,10 +71,10 @@ func (c *jobCheck) diedWith(leases []*lease, from, to time.Duration) (until time
 // was due until Grace after that.
 func (c *jobCheck) notRepeated() {
 	rule := c.rule.Omission
-	well := slices.DeleteFunc(c.of(Well), func(e Event) bool { return e.Name != c.rule.Name || e.Until-e.At < rule.Grace })
+	well := slices.DeleteFunc(c.of(Well), func(e Event) bool { return e.Name != c.rule.Name })
 	for _, r := range c.runs {
 		from := r.Until + c.rule.Delay
-		if l := c.byToken[leaseKey{c.rule.Record, r.Token}]; l != nil && l.released != Never {
+		if l := c.byToken[leaseKey{c.rule.Record, r.Token}]; l != nil {
 			from = max(from, l.linger)
 		}
 		to := from + rule.Grace
@@ -108,8 +104,8 @@ func (c *jobCheck) begunFor(scheduled int64) bool {
 	})
 }
 
-// excused reports whether nobody need have begun a scheduled time, from which on some replicas were well.
-func (c *jobCheck) excused(scheduled int64, from, to time.Duration, leases []*lease, well History) bool {
+// excused reports whether nobody need have begun a scheduled time, from which on some replicas were well until all had seen what was in the way.
+func (c *jobCheck) excused(scheduled int64, from, to, seen time.Duration, leases []*lease, well History) bool {
 	rule := c.rule.Omission
 	if slices.ContainsFunc(rule.Doubt, func(d Span) bool { return d.From <= to && from <= d.To }) {
 		return true
@@ -120,11 +116,11 @@ func (c *jobCheck) excused(scheduled int64, from, to time.Duration, leases []*le
 		}
 	}
 	if rule.Tries && slices.ContainsFunc(leases, func(l *lease) bool {
-		return l.from >= from-rule.Spaced-max(c.rule.Skew, allowance) && l.released == Never
+		return l.from >= from-rule.Spaced-max(c.rule.Skew, allowance) && l.from <= seen+c.rule.Skew && l.released == Never
 	}) {
 		return true
 	}
-	if c.diedInARow(leases, from, well) || c.passedOver(scheduled, to+c.rule.Skew) || c.overtaken(scheduled, from, to) {
+	if c.diedInARow(leases, from, seen+c.rule.Skew, well) || c.passedOver(scheduled, to+c.rule.Skew) || c.overtaken(scheduled, from, to) {
 		return true
 	}
 	return c.takenByOthers(leases, scheduled, from, to, well)
@@ -185,14 +181,17 @@ func (c *jobCheck) waits(replicas History, before time.Duration) time.Duration {
 	return first
 }
 
-// diedInARow reports whether two holders, one after the other, had the job since the time could be begun, and neither began anything or gave the job
+// diedInARow reports whether two holders, one after the other, had the job since the time could be begun, the first while it could, and neither began anything or gave the job
 // back: a replica that comes then finds the second alone. So does a second that learned of its grant by asking again, for that does not show that the lease
 // before was abandoned. One that was well remembers the time, and must begin it when it is granted the job after them.
-func (c *jobCheck) diedInARow(leases []*lease, from time.Duration, well History) bool {
+func (c *jobCheck) diedInARow(leases []*lease, from, to time.Duration, well History) bool {
 	died := 0
 	for _, l := range leases {
 		if l.from < from-c.rule.Skew {
 			continue
+		}
+		if died == 0 && l.from > to {
+			return false
 		}
 		ran := slices.ContainsFunc(c.runs, func(r Event) bool { return r.Token == l.grant.DidToken })
 		askedAgain := died > 0 && l.grant.Result != Granted
@@ -234,12 +233,7 @@ func (c *jobCheck) overtaken(scheduled int64, from, to time.Duration) bool {
 }
 
 // taken is until when nobody else could have the name.
-func (l *lease) taken() time.Duration {
-	if l.released != Never {
-		return max(l.end(), l.linger)
-	}
-	return l.until
-}
+func (l *lease) taken() time.Duration { return max(l.end(), l.linger) }
 
 // taken is until when nobody else need have found that the first of these leases is over, if all looked at an instant. A linger is over when it is: who has
 // claimed the job within Grace waits until they have seen all of it.

@@ -63,6 +63,44 @@ func TestOmission(t *testing.T) {
 		return Event{Kind: Acquire, At: at - 1, Until: at, Replica: replica, Name: "group/1", Holder: replica + "#g", Token: 7, TTL: s, Result: Held, Took: at, Did: Held, DidToken: 7}
 	}
 	grouped := at20(func(o *Omission) { o.Group = "group/" })
+	named := func(name string, h History) History { // h, but that the group's name is another
+		for i := range h {
+			if h[i].Name == "group/1" {
+				h[i].Name = name
+			}
+		}
+		return h
+	}
+	kept := func(took, ttl time.Duration, change func(*Event)) Event { // an extension of the first lease
+		return with(Event{Kind: Extend, At: took, Until: took, Name: "job", Holder: attempt(1), Token: 1, TTL: ttl, Result: Okay, Took: took, Did: Okay}, change)
+	}
+	same := func(*Event) {}
+	unwatched := with(elsewhere, func(e *Event) { e.Took, e.Did, e.DidToken = 0, "", 0 })
+	other := func(e *Event) { e.Name = "other" }
+	before10, ran10 := func(e *Event) { e.Mark = 10_000 }, run(10*s, 15*s, 16*s, 2, Okay, 17*s)
+	skewedBy3 := tried
+	skewedBy3.Skew = 3 * s
+	later := func(d time.Duration) func(*Omission) {
+		return func(o *Omission) { o.Start = func(int64) time.Duration { return 2 * s }; o.From = d }
+	}
+	// overtaking is a linger that all have to see, and a run of one that was not well.
+	overtaking := func(r Event, more ...Event) History {
+		return append(History{always, grant(0, 1, 5*s), lingers(markRaised(s, 1, 10*s), 5*s), by("v", grant(r.At-s, 2, 9*s)), by("v", r)}, more...)
+	}
+	thirty := func(at time.Duration) Event { return run(30*s, at, at+s, 2, Okay, at+2*s) }
+	// repeated is a run of a job with a delay, due again at 8 s.
+	repeated := func(change func(*Event), more ...Event) History {
+		return append(History{always, grant(s, 1, 9*s), with(run(2*s, 2*s, 3*s, 1, Okay, 4*s), change), markRaised(4*s, 1, 2*s)}, more...)
+	}
+	repeats := func(change func(*JobRule)) JobRule {
+		r := delayed
+		change(&r)
+		return r
+	}
+	doubted := func(from, to time.Duration) JobRule {
+		return repeats(func(r *JobRule) { r.Omission.Doubt = []Span{{from, to}} })
+	}
+	skewedDelay := repeats(func(r *JobRule) { r.Skew = s })
 	tests := []struct {
 		name string
 		h    History // whose instant 0 is ten seconds before the scheduled time 20
@@ -184,6 +222,107 @@ func TestOmission(t *testing.T) {
 		{"it may start later, when the replica had only begun", History{well("w", 12*s, 17*s), elsewhere}, at20(func(o *Omission) { o.Start = func(int64) time.Duration { return 2 * s } }), false},
 		{"it may start later", History{well("w", 10*s, 17*s), elsewhere}, at20(func(o *Omission) { o.Start = func(int64) time.Duration { return 2 * s } }), true},
 		{"it may start later, when nobody was well", History{well("w", 10*s, 16*s), elsewhere}, at20(func(o *Omission) { o.Start = func(int64) time.Duration { return 2 * s } }), false},
+
+		{"it may start later, when the fleet has agreed", History{always, elsewhere}, at20(later(12 * s)), true},
+		{"it may start later, before the fleet has agreed", History{always, elsewhere}, at20(later(12*s + 1)), false},
+		{"there is no Grace", History{always, elsewhere}, at20(func(o *Omission) { o.Grace = 0 }), false},
+		{"the store is not watched", History{always, unwatched}, at20(nil), false},
+		{"there is a clock, and one was well until Grace is over", History{well("w", 0, 15*s), elsewhere}, at20(func(o *Omission) { o.Spaced = 5 * s }), true},
+		{"there is no clock and no linger, and one was well until Grace is over", History{well("w", 0, 15*s), elsewhere}, observed, true},
+		{"nobody was well by a clock that is behind", History{well("w", 9*s+1, 60*s), elsewhere}, skewed, false},
+		{"one was well by a clock that is behind", History{well("w", 9*s, 60*s), elsewhere}, skewed, true},
+		{"nobody was well until Grace is over by a clock that is ahead", History{well("w", 0, 16*s-1), elsewhere}, skewed, false},
+		{"one was well until Grace is over by a clock that is ahead", History{well("w", 0, 16*s), elsewhere}, skewed, true},
+		{"a person has begun it", History{always, elsewhere, manually(run(20*s, 30*s, 31*s, 3, Okay, 0))}, at20(nil), true},
+
+		{"who was granted it as it is due died, and nobody was well when that lease ended", History{well("w", 0, 18*s), grant(10*s-1, 1, 9*s)}, at20(nil), false},
+		{"who was granted it as it is due died, and one was well when that lease ended", History{well("w", 0, 60*s), grant(10*s-1, 1, 9*s)}, at20(nil), true},
+		{"who was granted it as Grace ends died", History{well("w", 0, 20*s), grant(15*s-1, 1, 20*s)}, at20(nil), false},
+		{"who was granted it when Grace has ended died", History{well("w", 0, 20*s), grant(15*s, 1, 20*s)}, at20(nil), true},
+		{"who was granted it died when all have seen the linger", History{well("w", 0, 25*s), grant(10*s, 1, 20*s)}, spaced, false},
+		{"who was granted it died when all have seen the linger, and one was well then", History{well("w", 0, 31*s), grant(10*s, 1, 20*s)}, spaced, true},
+		{"who gave this time up left it to linger", History{well("w", 0, 20*s), grant(10*s, 1, 9*s), lingers(markRaised(12*s, 1, 20*s), 20*s)}, at20(nil), true},
+		{"one died before it was due, and one since", History{always, grant(5*s, 1, 3*s), grant(12*s, 2, 9*s)}, at20(nil), true},
+		{"two that were granted it died, one as it is due by a clock that is ahead", History{well("w", 0, 60*s), grant(9*s-1, 1, 3*s), grant(12*s, 2, 9*s)}, skewed, false},
+		{"two that were granted it died, one before it is due by any clock", History{well("w", 0, 60*s), grant(9*s-2, 1, 3*s), grant(12*s, 2, 9*s)}, skewed, true},
+		{"two that were granted it died, the first as Grace ended", History{always, grant(15*s-1, 1, 9*s), grant(25*s, 2, 9*s)}, at20(nil), false},
+		{"two that were granted it died, the first when Grace had ended", History{always, grant(15*s, 1, 9*s), grant(25*s, 2, 9*s)}, at20(nil), true},
+		{"two that were granted it died, the first when all had seen the linger", History{always, grant(20*s+s/2-1, 1, 9*s), grant(30*s, 2, 9*s)}, spaced, false},
+		{"two that were granted it died, the first after that", History{always, grant(20*s+s/2, 1, 9*s), grant(30*s, 2, 9*s)}, spaced, true},
+		{"two that were granted it died, the first as Grace ended by a clock that is behind", History{well("w", 0, 60*s), grant(16*s-1, 1, 9*s), grant(26*s, 2, 9*s)}, skewed, false},
+		{"two that were granted it died, the first when Grace had ended by any clock", History{well("w", 0, 60*s), grant(16*s, 1, 9*s), grant(26*s, 2, 9*s)}, skewed, true},
+		{"who was granted it died, and the next learned of its grant by asking again, and gave it back", History{always, grant(10*s, 1, 3*s), by("v", askedAgain(grant(13*s, 2, 9*s))), markRaised(14*s, 2, 10*s)}, at20(nil), false},
+		{"it has had its attempt as Grace ended by a clock that is behind", History{well("w", 0, 60*s), grant(16*s-1, 1, s)}, tried, false},
+		{"another time has had its attempt", History{well("w", 0, 60*s), grant(16*s, 1, s)}, tried, true},
+		{"it has had its attempt, and was given up", History{always, grant(10*s, 1, 9*s), markRaised(12*s, 1, 20*s)}, at20(func(o *Omission) { o.Tries = true }), true},
+		{"it has had its attempt, as far as clocks are taken to differ", History{well("w", 0, 60*s), grant(8*s-1, 1, s)}, tried, false},
+		{"it has had its attempt, as far as clocks do differ", History{well("w", 0, 60*s), grant(7*s-1, 1, s)}, skewedBy3, false},
+		{"it has had its attempt, before clocks differ so far", History{well("w", 0, 60*s), grant(7*s-2, 1, s)}, skewedBy3, true},
+		{"it may have been paused as Grace ended", History{always, elsewhere}, at20(func(o *Omission) { o.Doubt = []Span{{15 * s, 20 * s}} }), false},
+		{"it may have been paused when Grace had ended", History{always, elsewhere}, at20(func(o *Omission) { o.Doubt = []Span{{15*s + 1, 20 * s}} }), true},
+		{"it may have been paused until it was due", History{always, elsewhere}, at20(func(o *Omission) { o.Doubt = []Span{{8 * s, 10 * s}} }), false},
+
+		{"it was free from the beginning, and there is a clock", History{always, elsewhere, grant(11*s, 2, 9*s), ran10}, at20(func(o *Omission) { o.Spaced = 5 * s }), true},
+		{"who had it before kept it, and another has it long after", History{always, grant(9*s, 1, 6*s), grant(40*s, 2, 9*s), manually(run(10*s, 40*s, 41*s, 2, Okay, 0))}, at20(nil), false},
+		{"who had it before kept it until all looked for the last time", History{always, grant(9*s-1, 1, 5*s+375*time.Millisecond), grant(14*s+19*s/20, 2, 9*s), run(10*s, 15*s, 18*s, 2, Okay, 19*s)}, at20(nil), false},
+		{"one after the other had it, with a gap for clocks that differ", History{well("w", 0, 60*s), grant(7*s, 1, 4*s), grant(13*s+s/2, 2, 9*s), ran10}, skewed, false},
+		{"one after the other had it, with a gap where no clocks differ", History{well("w", 0, 60*s), grant(7*s, 1, 4*s), grant(13*s+s/2, 2, 9*s), ran10}, at20(nil), true},
+		{"who had it before kept it until what is left is no more than by what clocks differ", History{well("w", 0, 60*s), grant(9*s-1, 1, 3*s+375*time.Millisecond)}, skewed, false},
+		{"who had it before kept it until more was left than by what clocks differ", History{well("w", 0, 60*s), grant(9*s-1, 1, 3*s+374*time.Millisecond)}, skewed, true},
+		{"who had it before kept it until no more was left than who looks may take", History{always, grant(9*s-1, 1, 4*s)}, at20(func(o *Omission) { o.Look = 2 * s }), false},
+		{"begun by nobody, when Grace is shorter than who looks may take", History{always, elsewhere}, at20(func(o *Omission) { o.Grace = s / 4 }), true},
+		{"it was had for another time before", History{always, grant(0, 9, s), run(10*s, s, 2*s, 9, Okay, 3*s), grant(10*s, 1, 9*s)}, at20(nil), true},
+		{"a manual run that was asked for later had it", History{always, grant(10*s, 1, 9*s), manually(run(30*s, 10*s, 16*s, 1, Okay, 0))}, at20(nil), false},
+		{"who had it was claiming for an earlier time, and another told of that", History{always, with(grant(10*s, 1, 9*s), before10), with(kept(12*s, s, before10), other), with(kept(12*s, s, before10), func(e *Event) { e.Token = 9 })}, at20(nil), true},
+		{"who had it kept it, and gave an earlier time up", History{always, grant(10*s, 1, 9*s), kept(12*s, s, same), markRaised(19*s-s/10, 1, 10*s)}, at20(nil), false},
+
+		{"who had it before is seen by all a TTL after its end", History{always, grant(9*s+s/2, 1, s), grant(12*s, 2, 9*s), ran10}, observed, false},
+		{"who had it before is not seen by all a TTL after its end", History{always, grant(9*s+s/2, 1, s), grant(12*s+1, 2, 9*s), ran10}, observed, true},
+		{"who had it before for very long is looked at later", History{always, grant(s, 1, s/2), kept(10*s, s/2, same), grant(12*s+s/10, 2, 9*s), ran10}, observed, false},
+		{"who had it before has kept it for longer than it may be seen", History{always, grant(7*s, 1, 4*s), kept(12*s, 4*s, same)}, observed, false},
+		{"somebody has found late that who had it before has it no longer", History{always, grant(0, 1, 5*s), grant(12*s, 2, 9*s), ran10}, observed, false},
+
+		{"who was well waited for another whose name is no group's", named("other/1", waited(toldAt("w", 10*s+2))), grouped, true},
+		{"its user was refused the name of a group", waited(with(toldAt("w", 10*s+2), func(e *Event) { e.Kind = Take })), grouped, true},
+		{"who was well was not refused the name of a group", waited(with(toldAt("w", 10*s+2), func(e *Event) { e.Result = Failed })), grouped, true},
+		{"who was well was told just in time", waited(toldAt("w", 12*s+3*s/4+1)), grouped, false},
+		{"who was well waited for one of whom nothing is known", waited(with(toldAt("w", 10*s+2), func(e *Event) { e.Token = 8 })), grouped, true},
+		{"who was well waited for two", waited(toldAt("w", 10*s+2), with(grant(9*s, 6, s), func(e *Event) { e.Name = "group/0" }), with(toldAt("w", 10*s+4), func(e *Event) { e.Name, e.Token = "group/0", 6 })), grouped, false},
+		{"the other of two that were well did not wait for another", append(waited(toldAt("u", 10*s+2)), well("u", 0, 60*s)), grouped, true},
+
+		{"somebody begins an earlier time by a clock that is ahead", History{well("w", 0, 60*s), grant(4*s, 1, s), run(15*s, 4*s+s/2, 5*s, 1, Okay, 6*s)}, skewed, true},
+		{"a person begins a later time by a clock that is ahead", History{well("w", 0, 60*s), grant(13*s, 1, 9*s), manually(run(25*s, 14*s, 15*s, 1, Okay, 16*s))}, skewed, true},
+		{"it may be seen to linger, and a later time is begun as Grace ends", overtaking(thirty(15 * s)), spaced, false},
+		{"it may be seen to linger, and a later time is begun before Grace ends", overtaking(thirty(15*s - 1)), spaced, true},
+		{"it may be seen to linger, and a later time is begun when it lingers no more", overtaking(thirty(20*s + 1)), spaced, true},
+		{"it may be seen to linger, and an earlier time is begun", overtaking(with(thirty(20*s), before10)), spaced, true},
+		{"it may be seen to linger, and a person begins a later time", overtaking(manually(thirty(20 * s))), spaced, true},
+		{"it may be seen to linger, and one that was well with another job begins a later time", overtaking(thirty(20*s), with(well("v", 0, 60*s), other)), spaced, false},
+		{"it may be seen to linger, and one that was well soon begins a later time", overtaking(thirty(20*s), well("v", 10*s+1, 60*s)), spaced, false},
+		{"it may be seen to linger, and one that was well as it was due begins a later time", overtaking(thirty(20*s), well("v", 10*s, 60*s)), spaced, true},
+		{"it may be seen to linger, and one that was well until Grace is nearly over begins a later time", overtaking(thirty(20*s), well("v", 0, 15*s-1)), spaced, false},
+		{"it may be seen to linger, and one that was well until Grace is over begins a later time", overtaking(thirty(20*s), well("v", 0, 15*s)), spaced, true},
+
+		{"after a delay nobody claims it, and who was well does not know the job", append(repeated(same)[1:], with(always, other)), delayed, false},
+		{"after a delay nobody claims it, and nothing is known of the lease before", History{always, elsewhere, run(2*s, 2*s, 3*s, 5, Okay, 4*s)}, delayed, true},
+		{"after a delay somebody claims it late, and there is a clock", repeated(same, grant(14*s, 2, s)), repeats(func(r *JobRule) { r.Omission.Spaced = 5 * s }), true},
+		{"after a run that is not recorded nobody claims it", repeated(func(e *Event) { e.Recorded = 0 }), delayed, false},
+		{"after a run that failed nobody claims it", repeated(func(e *Event) { e.Result = Failed }), delayed, false},
+		{"after a delay Grace ends as the history does", repeated(same), repeats(func(r *JobRule) { r.Omission.Until = 13 * s }), true},
+		{"after a delay Grace ends when the history has", repeated(same), repeats(func(r *JobRule) { r.Omission.Until = 13*s - 1 }), false},
+		{"after a delay it may have been paused as Grace ended", repeated(same), doubted(13*s, 20*s), false},
+		{"after a delay it may have been paused when Grace had ended", repeated(same), doubted(13*s+1, 20*s), true},
+		{"after a delay it may have been paused until the run before began", repeated(same), doubted(0, 2*s), false},
+		{"after a delay it may have been paused before the run before", repeated(same), doubted(0, 2*s-1), true},
+		{"just before the delay is over somebody claims it", repeated(same, grant(15*s/2-1, 2, s)), delayed, false},
+		{"too long before the delay is over somebody claims it", repeated(same, grant(15*s/2-2, 2, s)), delayed, true},
+		{"just before the delay is over by two clocks somebody claims it", repeated(same, grant(11*s/2-1, 2, s)), skewedDelay, false},
+		{"too long before the delay is over by two clocks somebody claims it", repeated(same, grant(11*s/2-2, 2, s)), skewedDelay, true},
+		{"after a delay somebody claims it as Grace ends", repeated(same, grant(13*s-1, 2, s)), delayed, false},
+		{"after a delay somebody claims it when Grace has ended", repeated(same, grant(13*s, 2, s)), delayed, true},
+		{"after a delay somebody was well as it was due", append(repeated(same)[1:], well("w", 8*s, 13*s)), delayed, true},
+		{"after a delay nobody was well as it was due", append(repeated(same)[1:], well("w", 8*s+1, 60*s)), delayed, false},
+		{"after a delay it is begun again under the lease before", repeated(same, run(8*s, 9*s, 10*s, 1, Okay, 11*s)), delayed, true},
 	}
 	for _, test := range tests {
 		t.Run(strings.ReplaceAll(test.name, " ", "-"), func(t *testing.T) {
@@ -193,5 +332,24 @@ func TestOmission(t *testing.T) {
 				t.Errorf("found %v, want %v: %v", found, test.bad, v.Violations)
 			}
 		})
+	}
+}
+
+// TestOmissionShows has the excerpt of a time that nobody began, though it was claimed: what was asked of the store about the job, and what began, from two times
+// Grace before.
+func TestOmissionShows(t *testing.T) {
+	rule := JobRule{Name: "job", Record: "job", Next: everyTen, Zero: 10_000, Omission: Omission{Grace: 2 * s, Look: s / 2, Until: 12 * s}}
+	always, other := well("w", 0, 60*s), func(e *Event) { e.Name = "other" }
+	extended := with(markRaised(8*s, 1, 0), func(e *Event) { e.Kind = Extend })
+	shown := History{with(grant(6*s, 5, s), other), grant(7*s, 1, s), extended, markRaised(9*s-2, 1, 0), manually(run(10*s, 9*s-1, 9*s, 1, Okay, 0)), {Kind: Fault, At: 9 * s, Fault: "crash"}, grant(12*s, 2, s)}
+	hidden := History{with(grant(6*s-1, 5, s), other), with(extended, other), with(markRaised(9*s, 5, 0), other), with(run(10*s, 9*s, 9*s, 1, Okay, 0), other), with(belief(9*s, 10*s, "a", 1), func(e *Event) { e.Name = "job" }), grant(12*s+1, 3, s)}
+	found := func(h History) []Violation {
+		return slices.DeleteFunc(Check(h, Rules{Jobs: []JobRule{rule}}).Violations, func(v Violation) bool { return v.Checker != OmissionChecker })
+	}
+	if v := found(slices.Concat(History{always}, shown, hidden)); len(v) != 1 || !slices.Equal(v[0].Excerpt, shown) {
+		t.Errorf("found %v, want %v", v, shown)
+	}
+	if v := found(append(History{always}, slices.Repeat(shown[:1], 30)...)); len(v) != 1 || len(v[0].Excerpt) != 25 {
+		t.Errorf("30 claims: %v", v)
 	}
 }
