@@ -116,6 +116,12 @@ func TestLeaseChecks(t *testing.T) {
 		checks(t, "Extension: "+call, e.Check(), c.what, c.rule)
 		r := store.Release{Name: l.name, Holder: l.holder, Token: l.token, Mark: l.mark, State: l.state}
 		checks(t, "Release: "+call, r.Check(), c.what, c.rule)
+		done := store.Completion{Name: l.name, Holder: l.holder, Token: l.token, Mark: l.mark, State: l.state}
+		checks(t, "Completion: "+call, done.Check(), c.what, c.rule)
+		if c.what != "holder" && c.what != "token" {
+			f := store.Filling{Name: l.name, Mark: l.mark, State: l.state}
+			checks(t, "Filling: "+call, f.Check(), c.what, c.rule)
+		}
 	}
 }
 
@@ -135,6 +141,7 @@ func TestDurationChecks(t *testing.T) {
 	for retain, rule := range map[time.Duration]string{0: "", 1: "", store.Forever - 1: "", store.Forever: "", -1: ">= 0"} {
 		r := store.Release{Name: "n", Holder: "h", Token: 1, Retain: retain}
 		checks(t, "Release: retain "+retain.String(), r.Check(), "retain", rule)
+		checks(t, "Filling: retain "+retain.String(), store.Filling{Name: "n", Retain: retain}.Check(), "retain", rule)
 	}
 }
 
@@ -182,5 +189,8 @@ func isControl(r rune) bool { return r < 0x20 || r >= 0x7f && r <= 0x9f }
 func TestAClaimThatWaitsOrChoosesHasNoAbove(t *testing.T) {
 	c := store.Claim{Name: "n", Holder: "h", TTL: time.Second, Above: 7}
 	checks(t, "queued", store.CheckQueued(c), "above", "must be 0")
+	checks(t, "queued with a mark", store.CheckQueued(store.Claim{Name: "n", Holder: "h", TTL: time.Second, Mark: -1}), "mark", "must be 0")
+	checks(t, "queued without a name", store.CheckQueued(store.Claim{Holder: "h", TTL: time.Second}), "name", "is empty")
+	checks(t, "queued, good", store.CheckQueued(store.Claim{Name: "n", Holder: "h", TTL: time.Second}), "", "")
 	checks(t, "a choice", store.CheckChoice([]string{"a"}, c), "above", "must be 0")
 }

@@ -47,6 +47,16 @@ func (s pagedShelf) ListAfter(_ context.Context, prefix, after string) iter.Seq2
 	}
 }
 
+// A broken store cannot be listed.
+type broken struct {
+	store.Store
+	err error
+}
+
+func (s broken) List(context.Context, string) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) { yield(store.Record{}, s.err) }
+}
+
 // What comes after a name is without that name, whether the store has pages, has none, or wraps one that has none.
 func TestListAfter(t *testing.T) {
 	all := shelf{names: []string{"a/1", "a/2", "a/3", "b/1"}}
@@ -70,6 +80,13 @@ func TestListAfter(t *testing.T) {
 		}
 	}
 	failed := errors.New("failed")
+	var errs []error
+	for _, err := range store.ListAfter(t.Context(), broken{err: failed}, "a/", "a/1") {
+		errs = append(errs, err)
+	}
+	if len(errs) != 1 || !errors.Is(errs[0], failed) {
+		t.Errorf("got %v; want the error of the list", errs)
+	}
 	for _, err := range store.ListAfter(t.Context(), pagedShelf{all, failed}, "a/", "a/1") {
 		if !errors.Is(err, failed) {
 			t.Errorf("got %v; want the error of the store", err)
