@@ -93,8 +93,7 @@ func (c *call) actForm() error {
 			}
 		}
 	}
-	c.Context = context.WithoutCancel(c.Context) // what has begun is also noted
-	err := action.do(c, c.server.client.Admin().By(c.caller.who()), seen, reason)
+	err := c.change(func(a *soloist.Admin) error { return action.do(c, a, seen, reason) })
 	c.log(verb, seen, reason, err)
 	return err
 }

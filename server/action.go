@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/store"
 )
 
 // ReasonRequest is the body of an action.
@@ -50,9 +51,8 @@ func (s *Server) actionRoutes() (all []route) {
 				if err := c.caller.mayUse(name); err != nil {
 					return nil, err
 				}
-				c.Context = context.WithoutCancel(c.Context) // what has begun is also noted
 				reason := c.body.(*ReasonRequest).Reason
-				err := do(c, c.server.client.Admin().By(c.caller.who()), name, reason)
+				err := c.change(func(a *soloist.Admin) error { return do(c, a, name, reason) })
 				c.log(verb, soloist.LeaseInfo{Kind: soloist.KindJob, Name: name}, reason, err)
 				return nil, err
 			}})
@@ -76,11 +76,22 @@ func (c *call) force(of func(*call) (soloist.LeaseInfo, error)) (any, error) {
 	if seen.Token, err = c.number("token", 0); err != nil {
 		return nil, err
 	}
-	ctx := context.WithoutCancel(c.Context) // what has begun is also noted
 	reason := c.URL.Query().Get("reason")
-	err = c.server.client.Admin().By(c.caller.who()).Release(ctx, seen, reason)
+	err = c.change(func(a *soloist.Admin) error { return a.Release(c.Context, seen, reason) })
 	c.log("release", seen, reason, err)
 	return nil, err
+}
+
+// change makes a change by an operator, also if that one has gone: what has begun is also noted. If the store does not respond in time, it is not known
+// how far it came.
+func (c *call) change(do func(*soloist.Admin) error) error {
+	c.Context = context.WithoutCancel(c.Context)
+	defer c.within(storeWithin)()
+	err := do(c.server.client.Admin().By(c.caller.who()))
+	if c.Context.Err() != nil {
+		err = store.AsUnknown(err)
+	}
+	return err
 }
 
 // log notes a change by an operator, with all that the list of actions has: the list keeps 100, and a caller could make that many.

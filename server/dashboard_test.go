@@ -63,6 +63,9 @@ func TestPagesAreGuarded(t *testing.T) {
 		} else if a.status != http.StatusOK {
 			t.Errorf("%s: %d", p.path, a.status)
 		}
+		if at := `<a href="` + p.path + `" aria-current="page">` + p.title + `</a>`; p.menu && !strings.Contains(string(a.body), at) {
+			t.Errorf("%s has no menu with %s", p.path, at)
+		}
 		policy := a.header.Get("Content-Security-Policy")
 		if !strings.HasPrefix(policy, "default-src 'none'; ") || strings.Contains(policy, "unsafe") || a.header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %v", p.path, a.header)
@@ -241,7 +244,7 @@ func TestForms(t *testing.T) {
 // Queries that no page makes get an answer that names the field.
 func TestPagesRefuse(t *testing.T) {
 	s := start(t, soloisttest.NewStore(), Config{})
-	for path, says := range map[string]string{"/timeline?span=2+min": "span", "/timeline?end=-1": "end", "/elements?job=x&state=lost": "state"} {
+	for path, says := range map[string]string{"/timeline?span=2+min": "span", "/timeline?end=-1": "end", "/timeline?end=x": "end", "/elements?job=x&state=lost": "state"} {
 		if a := s.page("GET", path, nil); a.status != 400 || !strings.Contains(string(a.body), says) {
 			t.Errorf("%s: %d", path, a.status)
 		}
@@ -360,6 +363,13 @@ func TestSnapshotKeeps(t *testing.T) {
 	now := time.Now()
 	before := &listed[soloist.LeaseInfo]{at: now.Add(-10 * time.Second), items: []soloist.LeaseInfo{lease("a", time.Minute), lease("b", 5*time.Second), lease("c", time.Minute)}}
 	after := &listed[soloist.LeaseInfo]{at: now, items: []soloist.LeaseInfo{lease("a", time.Hour)}}
+	jobs := &listed[soloist.JobInfo]{at: now, items: []soloist.JobInfo{{Name: "read"}}}
+	agedJobs(jobs, &listed[soloist.JobInfo]{at: now.Add(-10 * time.Second), items: []soloist.JobInfo{
+		{Name: "read", Manual: true}, {Name: "runs", Running: &soloist.RunInfo{LeaseInfo: lease("x", time.Minute)}}, {Name: "ran", Running: &soloist.RunInfo{LeaseInfo: lease("x", 5*time.Second)}},
+	}})
+	if got := jobs.items; len(got) != 3 || got[0].Manual || got[1].Running == nil || got[1].Running.Left != 50*time.Second || got[2].Running != nil {
+		t.Errorf("%+v", got)
+	}
 	agedLeases(after, before)
 	if got := after.items; len(got) != 2 || got[0].Left != time.Hour || got[1].Name != "c" || got[1].Left != 50*time.Second {
 		t.Errorf("%+v", got)

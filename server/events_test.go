@@ -537,6 +537,9 @@ func TestWhatIsAChange(t *testing.T) {
 			t.Errorf("a change of %s: %q, want %q", what, names(jobChanges(&before, &now)), c.want)
 		}
 	}
+	if got := jobChanges(nil, &soloist.JobInfo{Name: "tick", Runs: []soloist.RunRecord{{Replica: "a"}}}); names(got) != "job ended " || !strings.Contains(string(got[1].data), `"replica":"a"`) {
+		t.Errorf("a job that has run already: %q %s", names(got), got[1].data)
+	}
 	if got := jobChanges(&old, nil); names(got) != "job " || strings.Contains(string(got[0].data), `"job":{`) {
 		t.Errorf("a job that was forgotten: %s", got[0].data)
 	}
@@ -545,6 +548,11 @@ func TestWhatIsAChange(t *testing.T) {
 		t.Errorf("a run that ended in the year 10000: %s", got.data)
 	}
 	s := newSnapshot()
+	s.actions = &listed[soloist.Action]{at: at, items: []soloist.Action{{At: at}}}
+	if got := names(s.since(at)) + names(s.since(at.Add(-time.Millisecond))); got != "action " {
+		t.Errorf("an action at an instant, of those after it and after an earlier one: %q", got)
+	}
+	s.actions.items = nil
 	running := &soloist.RunInfo{Since: at}
 	s.jobs = &listed[soloist.JobInfo]{at: at, items: []soloist.JobInfo{{Name: "tick", Running: running}}}
 	if got := names(s.since(at)) + names(s.since(at.Add(-time.Millisecond))); got != "started " {

@@ -64,9 +64,6 @@ func (c *call) newTicket(kind soloist.Kind, name string, body AcquireRequest) (t
 		return t, false, bad("ttl", "must be at least 1: a shorter lease could end before this response arrives")
 	}
 	t.TTL, t.AtLeast = ttl.Milliseconds(), atLeast.Milliseconds()
-	if atLeast > store.MaxTTL {
-		return t, false, bad("atLeast", fmt.Sprintf("must be at most %d", int(store.MaxTTL.Seconds())))
-	}
 	keys := c.Header.Values(keyHeader)
 	if len(keys) == 0 {
 		t.Secret = newSecret()

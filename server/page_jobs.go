@@ -134,6 +134,7 @@ func (v *visit) jobPage() (any, error) {
 	if err := v.caller.mayUse(name); err != nil {
 		return nil, err
 	}
+	defer v.within(storeWithin)()
 	info, err := v.server.client.Admin().Job(v.Context, name)
 	slices.SortFunc(info.Replicas, func(a, b soloist.Definition) int { return strings.Compare(a.Replica, b.Replica) })
 	return jobRow{info, v.now}, err

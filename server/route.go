@@ -111,7 +111,24 @@ func (c *call) do(r *route) (any, error) {
 	}
 	// Waiting takes longer than reading may.
 	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{})
+	if r.method == http.MethodGet && r.stream == "" {
+		defer c.within(storeWithin)()
+	}
 	return r.do(c)
+}
+
+// storeWithin bounds how long a request waits for the store that reads a list, or is an action. Long lists of stores that are read from the beginning take long.
+const storeWithin = 2 * time.Minute
+
+// within bounds how long a call waits for the store, until end is called.
+func (c *call) within(d time.Duration) (end func()) {
+	whole := c.Context
+	ctx, cancel := context.WithTimeout(whole, d)
+	c.Context = ctx
+	return func() {
+		cancel()
+		c.Context = whole
+	}
 }
 
 // checkPath refuses names in the path that cannot be names.
@@ -275,7 +292,7 @@ func writeBytes(w http.ResponseWriter, status int, kind string, body []byte) {
 	_, _ = w.Write(body) // a client that has gone reads nothing
 }
 
-// maxSeconds is ten years, and maxWait how long a request can wait for a lease.
+// maxSeconds is ten years, as store.MaxTTL is, and maxWait how long a request can wait for a lease.
 const (
 	maxSeconds = 10 * 365 * 24 * 3600
 	maxWait    = 600

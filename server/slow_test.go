@@ -117,6 +117,32 @@ func TestHoldIsLostInTime(t *testing.T) {
 	})
 }
 
+// No request waits without end for a store that does not respond, also if its client does. Of an action nobody knows then whether it was done.
+func TestRequestsToAStoreThatDoesNotRespondEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := startInBubble(t, Config{OpenActions: true})
+		s.store.Stall()
+		requests := [][2]string{{"GET", "/job?name=x"}}
+		for _, r := range s.server.routes {
+			if r.in == nil && r.stream == "" && !strings.Contains(r.path, "{lease}") || strings.HasPrefix(r.path, "/v1/jobs/") {
+				path := strings.NewReplacer("{permit}", "1", "{name}", "x", "{job}", "x", "{id}", "1").Replace(r.path)
+				if r.method == http.MethodDelete {
+					path += "?token=1"
+				}
+				requests = append(requests, [2]string{r.method, path})
+			}
+		}
+		for _, r := range requests {
+			begin, w := time.Now(), httptest.NewRecorder()
+			s.server.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), r[0], "http://localhost"+r[1], nil))
+			if took := time.Since(begin); w.Code != 503 || took > storeWithin || r[0] != http.MethodGet && !strings.Contains(w.Body.String(), codeUnknown) {
+				t.Errorf("%v: %d after %v: %s", r, w.Code, took, w.Body)
+			}
+		}
+		s.store.Heal()
+	})
+}
+
 // A hold whose store refuses connections is told that it is lost when its lease could have ended, and not later.
 func TestHoldOfAStoreThatIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
