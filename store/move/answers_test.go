@@ -215,12 +215,24 @@ func claims(t *testing.T, line func(answers, then, told string)) {
 					s, older, newer, asked := answered(t)
 					older.acquires, newer.acquires = []answer{second, done("read", store.Record{Token: 9, Mark: 4, State: []byte("read")})}, []answer{first}
 					older.changes, newer.changes = end, end
-					outs, err := s.Acquire(t.Context(), []store.Claim{{Name: "n", Holder: "me", TTL: time.Minute, Mark: mark}})
-					outcome := store.Outcome{Err: err}
-					if err == nil {
-						outcome = outs[0]
+					claim := func() string {
+						outs, err := s.Acquire(t.Context(), []store.Claim{{Name: "n", Holder: "me", TTL: time.Minute, Mark: mark}})
+						if err != nil {
+							return told(store.Grant{}, err)
+						}
+						return told(outs[0].Grant, outs[0].Err)
 					}
-					line(fmt.Sprintf("mark %d: new %s, old %s", mark, first.what, second.what), end.what, strings.Join(*asked, ", ")+" | "+told(outcome.Grant, outcome.Err))
+					outcome := claim()
+					requests := strings.Join(*asked, ", ")
+					if strings.HasPrefix(outcome, "unknown") || first.away != nil { // what is known of the first claim decides what becomes of the second
+						*asked = nil
+						older.acquires = []answer{held("held by x 9", store.Record{Holder: "x", Token: 9, Mark: 3, Left: 2 * time.Second}), done("read", store.Record{Token: 9, Mark: 3, State: []byte("read")})}
+						newer.acquires = []answer{granted("granted 7", store.Grant{Token: 7, Mark: 3, State: []byte("s")})}
+						older.changes, newer.changes = ok, ok
+						again := claim()
+						outcome += " | again: " + strings.Join(*asked, ", ") + " | " + again
+					}
+					line(fmt.Sprintf("mark %d: new %s, old %s", mark, first.what, second.what), end.what, requests+" | "+outcome)
 				}
 				if first.away != nil || first.what == "unknown" || first.what == "failed" {
 					break // the other is not asked
