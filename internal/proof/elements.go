@@ -50,15 +50,13 @@ func (f *facts) elements(rule ElementRule) []Violation {
 		if most := rule.Attempts * (1 + retried[name]); len(tried) > most && most > 0 {
 			bad(name, tried, "begun %d times, where %d attempts are allowed", len(tried), most)
 		}
-		if rule.Retain == 0 {
-			if len(commits[name]) > 1 {
-				bad(name, commits[name], "committed %d times", len(commits[name]))
-			}
-			for _, c := range commits[name] {
-				for _, e := range began[name] {
-					if e.At > c.At && e.Token > c.Token {
-						bad(name, History{c, e}, "begun after it had been committed")
-					}
+		if len(commits[name]) > 1 && rule.Retain == 0 {
+			bad(name, commits[name], "committed %d times", len(commits[name]))
+		}
+		for _, c := range commits[name] {
+			for _, e := range began[name] {
+				if e.At > c.At && e.Token > c.Token && (rule.Retain == 0 || e.At < c.At+rule.Retain) {
+					bad(name, History{c, e}, "begun after it had been committed")
 				}
 			}
 		}

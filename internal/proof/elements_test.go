@@ -67,6 +67,8 @@ func TestElements(t *testing.T) {
 		{"committed when another has begun it", History{begun(0, 1, 0), committed(2*s, 1), begun(s, 2, 0)}, forever, nil},
 		{"committed, and begun again by the same", History{begun(0, 1, 0), committed(2*s, 1), begun(3*s, 1, 0)}, forever, nil},
 
+		{"committed, and begun again within Retain", History{begun(0, 1, 0), committed(2*s, 1), begun(8*s-1, 2, 0)}, retained, []string{"begun after it had been committed"}},
+		{"committed, and begun again after Retain", History{begun(0, 1, 0), committed(2*s, 1), begun(8*s, 2, 0)}, retained, nil},
 		{"begun again within Retain of its release", append(History{begun(10*s-1, 2, 0)}, released...), retained, []string{"begun after it had been recorded"}},
 		{"begun again Retain after its release", append(History{begun(10*s, 2, 0)}, released...), retained, nil},
 	}
