@@ -41,6 +41,9 @@ func judge(r *record, c store.Claim) verdict {
 	switch {
 	case r != nil && r.wrong != "":
 		return corrupt
+	case r != nil && r.taken && !r.grants(c):
+		r.wrong = "a trigger of the table, or something else, has changed what this claim has written"
+		return corrupt
 	case r != nil && r.taken:
 		return taken
 	case r != nil && r.LiveFor(c.Holder):
@@ -51,6 +54,12 @@ func judge(r *record, c store.Claim) verdict {
 		return held
 	}
 	return free
+}
+
+// grants reports whether a row that a claim has just written is what it wrote.
+func (r *record) grants(c store.Claim) bool {
+	return !r.altered && r.Holder == c.Holder && !r.Foreign() && !r.Released && r.Token > c.Above &&
+		(r.Left+r.Age).Microseconds() == sqlshared.Micros(c.TTL)
 }
 
 func (v verdict) outcome(r *record, c store.Claim) store.Outcome {
@@ -234,7 +243,7 @@ func (s *Store) granted(ctx context.Context, rows [][]cell) ([]*record, error) {
 	all, err := changeRows(ctx, s, acquires, claimColumns, rows, func(of func([]column) fill) []string {
 		return s.acquiring(of(claimColumns).wanting(len(rows)))
 	}, scanFound)
-	return inOrder(all, len(rows)), err
+	return inOrder(all, len(rows), err)
 }
 
 // wanting writes claims into statements.
@@ -274,12 +283,12 @@ func choosing(rows [][]cell) fill {
 // changed grants the wanted claims and returns the n records in the order of the batch; seen only reads the records.
 func (s *Store) changed(ctx context.Context, f fill, n int) ([]*record, error) {
 	all, err := change(ctx, s, s.acquiring(f), scanFound)
-	return inOrder(all, n), err
+	return inOrder(all, n, err)
 }
 
 func (s *Store) seen(ctx context.Context, f fill, n int) ([]*record, error) {
 	all, err := look(ctx, s, s.text(sqlAcquireLook, f), scanFound)
-	return inOrder(all, n), err
+	return inOrder(all, n, err)
 }
 
 // inSteps reports whether each statement is a round trip. Then reading first saves round trips.
@@ -291,26 +300,32 @@ func (s *Store) inSteps() bool {
 
 // A found is a record of a batch.
 type found struct {
-	i int
+	i int64
 	*record
 }
 
 func scanFound(rows *sql.Rows) (found, error) {
 	f := found{record: &record{}}
 	var from sql.NullInt64
-	err := f.scan(rows, []any{&f.i, &f.taken}, &from, &f.State)
+	var taken int
+	err := f.scan(rows, []any{&f.i, &taken}, &from, &f.State)
+	f.taken, f.altered = taken != 0, taken > 1
 	if from.Valid {
 		f.from = max(1, fromMicros(from.Int64))
 	}
 	return f, err
 }
 
-func inOrder(all []found, n int) []*record {
+// inOrder returns the n records in the order of the batch. The error is that of a reply about something else.
+func inOrder(all []found, n int, err error) ([]*record, error) {
 	records := make([]*record, n)
 	for _, f := range all {
+		if f.i < 0 || f.i >= int64(n) {
+			return nil, store.AsUnknown(errAltered)
+		}
 		records[f.i] = f.record
 	}
-	return records
+	return records, err
 }
 
 // usedUp finds out whether names were refused only because their tokens are used up.

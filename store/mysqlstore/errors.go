@@ -15,6 +15,9 @@ import (
 // show what the holder before has committed.
 var ErrSnapshot = errors.New("the transaction reads as of before the lease was taken: begin it after that, or at READ COMMITTED")
 
+// errAltered is the error of a reply that names a row by a number that was not sent.
+var errAltered = errors.New("mysqlstore: the reply is about a row that was not asked for: see to triggers of the table, which soloist doctor lists")
+
 // errLocked is the error for a row that another transaction kept locked.
 var errLocked = errors.New("a transaction that has not ended yet has locked the row")
 

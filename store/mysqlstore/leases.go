@@ -198,10 +198,7 @@ func (s *Store) put(ctx context.Context, statement string, all []lease, request 
 		standings, err := changeRows(ctx, s, statement, leaseColumns, rows, func(of func([]column) fill) []string {
 			return s.putting(statement, of(leaseColumns), of(keyColumns))
 		}, scanStanding)
-		for n := range standings {
-			standings[n].i = request[standings[n].i]
-		}
-		return standings, err
+		return inPlaces(standings, request, err)
 	}
 	var statements []string
 	var order []int
@@ -218,8 +215,16 @@ func (s *Store) put(ctx context.Context, statement string, all []lease, request 
 		order = append(order, layer...)
 	}
 	standings, err := change(ctx, s, statements, scanStanding)
-	for n := range standings {
-		standings[n].i = order[standings[n].i]
+	return inPlaces(standings, order, err)
+}
+
+// inPlaces numbers standings by the places of a request. The error is that of a reply about something else.
+func inPlaces(standings []standing, places []int, err error) ([]standing, error) {
+	for n, st := range standings {
+		if st.i < 0 || st.i >= len(places) {
+			return nil, store.AsUnknown(errAltered)
+		}
+		standings[n].i = places[st.i]
 	}
 	return standings, err
 }

@@ -14,8 +14,9 @@ type record struct {
 	sqlshared.Record
 	wrong string // what no store would have written; "" is nothing
 
-	taken bool          // by this call
-	from  time.Duration // > 0 when the lease before this one was never released: how long before this grant it was granted
+	taken   bool          // by this call
+	altered bool          // and its token is not one that a call gives
+	from    time.Duration // > 0 when the lease before this one was never released: how long before this grant it was granted
 }
 
 const µs = time.Microsecond

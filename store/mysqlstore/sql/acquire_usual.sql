@@ -1,6 +1,6 @@
 -- For a routine: the short way of a claim of one name, where nothing is shared with ShedLock. {general} is the long way, {call} the number of this
 -- call. The row is read without a lock. If it is held or done, that is the answer; if it looks free, it is taken as it was read, without
--- waiting for a lock. What is neither goes the long way: a name without a row, a row that another transaction has locked or changed since, a corrupt
+-- waiting for a lock, and read again, for a trigger can have changed it. What is neither goes the long way: a name without a row, a row that another transaction has locked or changed since, a corrupt
 -- one. A row as in acquire_look.
 BEGIN
 DECLARE v_call, v_token, v_mark, v_released, v_left, v_age, v_bytes, v_from BIGINT;
@@ -22,7 +22,10 @@ ELSEIF v_left <= 0 AND GREATEST(v_token, {c.above}) < {max} THEN
     UPDATE {records} AS r SET r.taken_from = IF(v_from IS NULL, NULL, r.locked_at), r.lock_until = v_now + INTERVAL {c.ttl} MICROSECOND, r.locked_at = v_now,
       r.locked_by = CONVERT({c.holder} USING utf8mb4), r.holder = {c.holder}, r.released = 0, r.token = v_token, r.record = {c.record}, r.call_id = {call}
     WHERE r.name = {c.row_name} AND r.call_id = v_call AND r.lock_until <= v_now AND ({c.mark} = 0 OR r.mark < {c.mark}) AND r.token < v_token AND {sound};
-  SET v_taken = ROW_COUNT() = 1, v_known = v_taken, v_holder = {c.holder}, v_by = {c.holder}, v_released = 0, v_left = {c.ttl}, v_age = 0;
+  SET v_taken = ROW_COUNT() = 1;
+  SELECT COUNT(*) INTO v_known FROM {records} AS r WHERE v_taken AND r.name = {c.row_name} AND r.call_id = {call} AND r.holder = {c.holder} AND r.locked_by = r.holder
+    AND r.released = 0 AND r.token = v_token AND r.locked_at = v_now AND r.lock_until = v_now + INTERVAL {c.ttl} MICROSECOND;
+  SET v_holder = {c.holder}, v_by = {c.holder}, v_released = 0, v_left = {c.ttl}, v_age = 0;
 END IF;
 IF v_known THEN
   SELECT {c.i}, v_taken, v_holder, v_by, v_released, v_token, v_mark, v_left, v_age, v_bytes, v_from,
