@@ -203,12 +203,7 @@ func Draw(seed uint64) Plan {
 		p.Suspends, p.Cuts = nil, nil
 		p.Odds = Odds{Slow: 40, LoseReply: 40}
 	}
-	// How long ago a dead replica's run began is told by the store's clock. That this agrees with the wall clock by 2 s is a condition.
-	for i, d := range p.Drift {
-		if most := 1.5 / (p.Trouble + p.TTL).Seconds(); p.Work == Jobs || p.Work == Mixed {
-			p.Drift[i] = max(-most, min(most, d))
-		}
-	}
+	p.driftLess(1500 * time.Millisecond)
 	// A suspend changes how long a lease lives that is granted later, which the place in a line does not know.
 	p.Lines = len(p.Suspends) == 0 && rand.New(rand.NewPCG(seed, 0x11e)).IntN(3) > 0
 	if p.Lines {
@@ -282,8 +277,21 @@ func (p *Plan) drawClocks(rng *rand.Rand) {
 	for i := range p.Clocks {
 		p.Clocks[i] = (upTo(rng, 2*near) - near).Truncate(time.Millisecond)
 	}
+	p.driftLess(2*time.Second - 2*near)
 	if rng.IntN(3) == 0 && p.Job.Delay == 0 { // with a delay the scheduled times of such a clock have no order with the others
 		p.Clocks[rng.IntN(p.Replicas)] = (upTo(rng, 20*time.Minute) - 10*time.Minute).Truncate(time.Millisecond)
+	}
+}
+
+// driftLess bounds by how much the clocks of replicas and the store drift apart in a history with jobs. How long ago a dead replica's run began is told by the store's
+// clock. That this agrees with the wall clock by 2 s is a condition, and so much that the wall clocks differ is a part of it.
+func (p *Plan) driftLess(most time.Duration) {
+	if p.Work != Jobs && p.Work != Mixed {
+		return
+	}
+	part := most.Seconds() / (p.Trouble + p.TTL).Seconds()
+	for i, d := range p.Drift {
+		p.Drift[i] = max(-part, min(part, d))
 	}
 }
 
