@@ -79,18 +79,21 @@ func TestRevokedLease(t *testing.T) {
 	}
 }
 
-// TestReleaseOfARevokedLease: a release that is made without a look at the name is lost, too, if the lease has ended.
+// TestReleaseOfARevokedLease: a release that is made without a look at the name is lost, too, if the lease has ended, whether the name is to linger or not.
 func TestReleaseOfARevokedLease(t *testing.T) {
 	server := shared(t)
-	below := prefix()
-	s := server.open(t, below)
-	grant, err := acquire(background, s, "a", time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server.revoke(t, below, "a")
-	if err := release(background, s, "a", grant.Token); !errors.Is(err, store.ErrLost) {
-		t.Errorf("got %v, want that it is lost", err)
+	for _, linger := range []time.Duration{0, time.Minute} {
+		below := prefix()
+		s := server.open(t, below)
+		grant, err := acquire(background, s, "a", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server.revoke(t, below, "a")
+		errs, err := s.Release(background, []store.Release{{Name: "a", Holder: "x", Token: grant.Token, Linger: linger, Retain: store.Forever}})
+		if err != nil || !errors.Is(errs[0], store.ErrLost) {
+			t.Errorf("with a linger of %v: got %v, %v, want that it is lost", linger, errs, err)
+		}
 	}
 }
 
