@@ -222,7 +222,7 @@ func (w *world) handOvers(h proof.History) []proof.Violation {
 	if !w.plan.Waiter {
 		bound += 1200 * time.Millisecond // the client asks again each second
 	}
-	from := w.plan.Trouble + w.plan.TTL // requests that were sent before may still be waited for
+	from := w.plan.Trouble + w.plan.TTL*5/4 // requests that were sent before may still be waited for, in a queue for a TTL and the time of a request
 	if w.plan.Uneven {
 		from += w.plan.TTL * 5 / 4
 	}
