@@ -27,6 +27,9 @@ const doneFor = time.Hour
 // replica claims within Grace if this one dies. When it has claimed the jobs, it gives the name back to linger for a TTL of the jobs: should it die
 // then, or a holder that it has seen at a job, another claims in time to take over.
 //
+// A name that lingers for the whole of that TTL is one whose jobs nobody need claim. If it lingers for less, it is to be free when a job would be missed soon; but it
+// may have been given back late, or taken late.
+//
 // A group saves requests and decides nothing. Which replica runs a job is decided by the job's own lease.
 type claimGroup struct {
 	name string // of the record; the scheduled time follows
@@ -164,6 +167,7 @@ func (g *claimGroup) claim(scheduled int64, newHolder func() string) store.Claim
 func (p *planner) answerGroup(req *groupRequest, out store.Outcome, now time.Time) ([]*plannedJob, error) {
 	g := req.group
 	wake, failed := p.soon(now), out.Err
+	late := true // if the name is another's until it is too late for a job, that is claimed alone while there is time
 	var held *store.HeldError
 	var done *store.DoneError
 	switch {
@@ -182,23 +186,16 @@ func (p *planner) answerGroup(req *groupRequest, out store.Outcome, now time.Tim
 			return req.jobs, nil
 		}
 		wake, failed = p.spread(now.Add(held.Record.Left)), nil
+		late = held.Record.Holder != "" || held.Record.Left+held.Record.Age < g.ttl*15/16
 	}
 	for _, j := range req.jobs {
-		p.lookAt(j, j.afterGroup(j.orDue(wake, now), now))
+		look := j.orDue(wake, now)
+		if last := j.lastCallAfter(j.done(), now); late && !last.IsZero() && look.After(last.Add(j.job.Grace/16)) {
+			look, j.behind = last, true
+		}
+		p.lookAt(j, look)
 	}
 	return nil, failed
-}
-
-// afterGroup returns when to look again at a job whose group cannot be had before wake. The name of a group is free again when a scheduled time would be
-// missed soon, or a little later: a name that was given back late, or taken late, may keep the others until nothing is left of Grace. Then the job is
-// claimed alone.
-func (j *plannedJob) afterGroup(wake, now time.Time) time.Time {
-	last := j.lastCallAfter(j.done(), now)
-	if last.IsZero() || !wake.After(last.Add(j.job.Grace/16)) {
-		return wake
-	}
-	j.behind = true
-	return last
 }
 
 // impatient reports whether to claim the jobs although the name was refused, because of another that claims them or because one has.

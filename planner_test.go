@@ -764,13 +764,14 @@ func TestGroupIsLookedAtAgain(t *testing.T) {
 	for name, row := range map[string]struct {
 		err   error
 		looks time.Duration
-		alone int // jobs that are claimed then, and not their group
+		alone int // jobs that are looked at then without their group
 	}{
 		"done":                      {&store.DoneError{}, 2 * minute, 0},
 		"held":                      {held("x", 5*second), minute + 5*second, 0},
 		"claimed":                   {held("", 13*second), minute + 13*second, 0},
 		"held too long":             {held("x", 20*second), minute + 15*second*7/8, 2},
 		"claimed, and told so late": {held("", 20*second), minute + 15*second*7/8, 2},
+		"claimed, for all that TTL": {held("", 29*second), minute + 29*second, 2}, // to see that there is nothing to claim
 		"failed":                    {errControl, minute + longestPause/3, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -787,7 +788,7 @@ func TestGroupIsLookedAtAgain(t *testing.T) {
 			check(t, "looks again", fmt.Sprint(p.wake().Sub(epoch)), fmt.Sprint(row.looks))
 			at = p.wake()
 			if _, alone := p.requestGroups(p.due(at), at); len(alone) != row.alone {
-				t.Errorf("then %d jobs are claimed alone, want %d", len(alone), row.alone)
+				t.Errorf("then %d jobs are looked at alone, want %d", len(alone), row.alone)
 			}
 		})
 	}
