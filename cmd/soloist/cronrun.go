@@ -20,6 +20,7 @@ import (
 
 // run runs the jobs until a signal ends it.
 func (r *cronRun) run() error {
+	seen, _ := os.Stat(r.path) // before it is read: what is written meanwhile is a change
 	file, jobs, err := r.read()
 	if err != nil {
 		return err
@@ -53,7 +54,7 @@ func (r *cronRun) run() error {
 	defer r.end()
 	r.hurry = make(chan struct{})
 
-	err = r.untilSignal(jobs, signals)
+	err = r.untilSignal(jobs, signals, r.changes(seen))
 	if lost := r.stdout.Close(flushWithin); lost != nil {
 		r.log.Warn("what commands wrote could not be passed on", "err", lost)
 	}
@@ -61,7 +62,7 @@ func (r *cronRun) run() error {
 }
 
 // untilSignal runs the jobs, and those of the file when it is read again.
-func (r *cronRun) untilSignal(jobs []soloist.Job, signals <-chan os.Signal) (err error) {
+func (r *cronRun) untilSignal(jobs []soloist.Job, signals <-chan os.Signal, changed <-chan struct{}) (err error) {
 	defer func() {
 		if !errors.Is(err, errKilled) && r.store != nil { // or it may wait for requests
 			r.notices.end()
@@ -74,7 +75,6 @@ func (r *cronRun) untilSignal(jobs []soloist.Job, signals <-chan os.Signal) (err
 	again := time.After(0)
 	crowd := time.NewTicker(crowdLook)
 	defer crowd.Stop()
-	changed := r.changes()
 	for {
 		reread := false
 		select {
@@ -257,13 +257,12 @@ func (r *cronRun) reload() []soloist.Job {
 	return jobs
 }
 
-// changes returns a channel that receives when the file has changed, nil without --watch.
-func (r *cronRun) changes() <-chan struct{} {
+// changes returns a channel that receives when the file is no longer as last tells, nil without --watch.
+func (r *cronRun) changes(last os.FileInfo) <-chan struct{} {
 	if !r.watch {
 		return nil
 	}
 	changed := make(chan struct{})
-	last, _ := os.Stat(r.path)
 	go func() {
 		for {
 			time.Sleep(watchLook)

@@ -76,6 +76,17 @@ func (g *guarded) options() (soloist.Options, error) {
 	return soloist.Options{TTL: g.ttl, Margin: margin, AtLeast: g.atLeast, AtMost: g.atMost, Wait: time.Duration(g.wait)}, nil
 }
 
+// check refuses a command that could not be started on this machine, before a lease is taken: with --at-least others could
+// not run it for so long, and an element would have an attempt less.
+func (g *guarded) check() error {
+	cmd := child.Command{Args: g.argv, Env: child.Environ(g.environ, nil)}
+	var start *child.StartError
+	if err := cmd.Check(); errors.As(err, &start) {
+		return &exit{start.Code, err}
+	}
+	return nil
+}
+
 // A waiting is a duration, a number of seconds (as flock has it), or "forever", which is negative.
 type waiting time.Duration
 
@@ -108,6 +119,9 @@ func (w *waiting) Set(text string) error {
 func (g *guarded) run(acquire func(context.Context, *soloist.Client) (*soloist.Lease, error), under func(*soloist.Lease) error) error {
 	opts, err := g.options()
 	if err != nil {
+		return err
+	}
+	if err := g.check(); err != nil {
 		return err
 	}
 	g.adopt()
@@ -278,6 +292,17 @@ type verdict struct {
 	lost   error // the cause, when it was stopped because of the lease
 }
 
+// fate describes what became of the command when its lease was lost.
+func (v verdict) fate() string {
+	switch {
+	case !v.result.Ran:
+		return "was not started"
+	case !v.result.Stopped:
+		return fmt.Sprintf("had ended by itself, with %d", v.result.Code)
+	}
+	return "was stopped"
+}
+
 // guardAfter is how long a command runs before it is guarded: that costs a process, and no lease ends sooner than this.
 const guardAfter = time.Second
 
@@ -316,10 +341,10 @@ func (g *guarded) exit(v verdict, name string, released error) error {
 	switch {
 	case errors.As(v.err, &start):
 		return &exit{code: v.result.Code}
-	case v.lost != nil && errors.Is(v.lost, soloist.ErrOverran):
+	case v.lost != nil && errors.Is(v.lost, soloist.ErrOverran) && v.result.Stopped:
 		return &exit{exitLost, fmt.Errorf("%q: the command was stopped, for it ran for longer than --at-most %v", name, g.atMost)}
 	case v.lost != nil:
-		return &exit{exitLost, fmt.Errorf("%q: %w; the command was stopped", name, v.lost)}
+		return &exit{exitLost, fmt.Errorf("%q: %w; the command %s", name, v.lost, v.fate())}
 	case errors.Is(released, soloist.ErrLost):
 		return &exit{exitLost, fmt.Errorf("%q: the lease was lost before the command ended: %w", name, released)}
 	case released != nil:

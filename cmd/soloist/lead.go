@@ -19,8 +19,8 @@ func (a *app) leadCommand() *cobra.Command {
 		Short:   "Run a command while being the leader",
 		GroupID: "run",
 		Long: `lead waits until it is elected leader of NAME, and runs a command while it leads. If the leadership is lost, the command
-is stopped as with lock, and lead waits to be elected again. When the command ends by itself, lead gives the leadership up
-and exits with the command's code.`,
+is stopped as with lock, and lead waits to be elected again, unless TERM or INT has told it to end: then it exits with 76.
+When the command ends by itself, lead gives the leadership up and exits with the command's code.`,
 		Example: `  soloist lead importer -- ./import`,
 		Args:    a.withChild(1),
 		RunE:    func(_ *cobra.Command, args []string) error { return g.lead(args[0], pages) },
@@ -33,6 +33,9 @@ and exits with the command's code.`,
 func (g *guarded) lead(name string, pages *probes) error {
 	opts, err := g.options()
 	if err != nil {
+		return err
+	}
+	if err := g.check(); err != nil {
 		return err
 	}
 	g.adopt()
@@ -68,7 +71,7 @@ func (g *guarded) lead(name string, pages *probes) error {
 		log.Info("elected", "name", name, "token", lease.Token())
 		v := g.child(lease, nil)
 		log.Info("no longer leader", "name", name, "token", lease.Token(), "code", v.result.Code, "took", v.result.Duration)
-		if released := lease.Release(); v.lost == nil {
+		if released := lease.Release(); v.lost == nil || v.result.Told { // who has told it to end wants no other term
 			return g.exit(v, name, released)
 		}
 	}

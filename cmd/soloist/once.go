@@ -59,12 +59,11 @@ The command gets SOLOIST_NAME (the element), SOLOIST_TOKEN, SOLOIST_HOLDER and S
 // processed records how the command went.
 func (g *guarded) processed(v verdict, element *soloist.Element) error {
 	switch {
-	case v.lost != nil:
-		return g.exit(v, element.ID(), element.Release())
 	case v.result.Ran && !v.result.Stopped && v.result.Code == 0:
 		if v.err != nil { // nothing of the command's: it has done its work
 			g.say("%v", v.err)
 		}
+		// Also if the lease was lost in the moment after: the store knows whether somebody else has the element.
 		if err := element.Done(); err != nil {
 			code := exitUnavailable
 			if errors.Is(err, soloist.ErrLost) {
@@ -73,7 +72,7 @@ func (g *guarded) processed(v verdict, element *soloist.Element) error {
 			return &exit{code, fmt.Errorf("the command has run, but it is not sure to be recorded: %w", err)}
 		}
 		return &exit{code: 0}
-	case g.interrupted(v):
+	case v.lost != nil, g.interrupted(v):
 		return g.exit(v, element.ID(), element.Release())
 	}
 	reason := fmt.Errorf("exit status %d", v.result.Code)

@@ -146,13 +146,16 @@ func cleaned(text string) string {
 	return strings.Join(lines, "\n")
 }
 
+// oneCell replaces what would begin another row or column.
+var oneCell = strings.NewReplacer("\n", " ", "\t", " ")
+
 func table[T any](out io.Writer, heading string, rows []T, cells func(T) []string) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, strings.ReplaceAll(heading, "|", "\t"))
 	for _, row := range rows {
 		line := cells(row)
 		for i, cell := range line {
-			line[i] = plain(strings.ReplaceAll(cell, "\n", " "))
+			line[i] = plain(oneCell.Replace(cell))
 			if cell == "" {
 				line[i] = "-"
 			}

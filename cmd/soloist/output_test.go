@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"math"
 	"testing"
 	"time"
@@ -15,5 +16,17 @@ func TestSpans(t *testing.T) {
 		if got := span(d); got != want {
 			t.Errorf("%d ns: %s, want %s", int64(d), got, want)
 		}
+	}
+}
+
+// A text with a tab or a newline in it begins no other cell or row, which could say anything.
+func TestCellsStayInTheirColumns(t *testing.T) {
+	var out bytes.Buffer
+	cells := func(text string) []string { return []string{text, "held"} }
+	if err := table(&out, "REASON|STATE", []string{"a\tfree\nb\tfree", ""}, cells); err != nil {
+		t.Fatal(err)
+	}
+	if want := "REASON         STATE\na free b free  held\n-              held\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
 	}
 }

@@ -36,6 +36,7 @@ type run struct {
 	tty      *terminal
 	begun    time.Time
 	stopped  bool
+	told     bool // a TERM or INT was passed on
 	killed   atomic.Bool
 	killAt   time.Time   // when stopped
 	killer   *time.Timer // kills the group at killAt, whatever else goes on
@@ -169,6 +170,7 @@ func (r *run) attend(ctx context.Context) {
 			if !ok {
 				signals = nil
 			} else if s, is := sig.(syscall.Signal); is {
+				r.told = r.told || s == unix.SIGTERM || s == unix.SIGINT
 				r.signalGroup(s)
 			}
 		case sig := <-r.stops:
@@ -292,7 +294,7 @@ func (r *run) reap() Result {
 	r.status = r.reapRegistered()
 	r.reaped = true
 	r.mu.Unlock()
-	result := Result{Ran: true, Stopped: r.stopped, Killed: r.killed.Load(), Duration: time.Since(r.begun)}
+	result := Result{Ran: true, Told: r.told, Stopped: r.stopped, Killed: r.killed.Load(), Duration: time.Since(r.begun)}
 	if r.status.Signaled() {
 		result.Signal = r.status.Signal()
 		result.Code = 128 + int(r.status.Signal())

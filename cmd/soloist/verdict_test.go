@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/child"
+	"github.com/soloist-dev/soloist/store/memstore"
+)
+
+// A command that has ended well is recorded also if its lease was lost in the moment after: released, the element would be
+// done again. One that was stopped, or not even started, is not.
+func TestWhatHasEndedWellIsNotReleased(t *testing.T) {
+	lost := errors.Join(soloist.ErrLost, errors.New("not confirmed"))
+	for name, row := range map[string]struct {
+		result child.Result
+		done   bool
+		code   int
+		says   string
+	}{
+		"ended well":    {child.Result{Ran: true}, true, 0, ""},
+		"failed":        {child.Result{Ran: true, Code: 3}, false, exitLost, "the command had ended by itself, with 3"},
+		"stopped":       {child.Result{Ran: true, Stopped: true}, false, exitLost, "the command was stopped"},
+		"never started": {child.Result{}, false, exitLost, "the command was not started"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := soloist.New(memstore.New(), soloist.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			elements := c.Elements("invoices", soloist.ElementsOptions{})
+			element, err := elements.Claim(t.Context(), "4711")
+			if err != nil {
+				t.Fatal(err)
+			}
+			g := &guarded{app: &app{errs: &bytes.Buffer{}}}
+			ended := g.processed(verdict{result: row.result, lost: lost}, element)
+			if code := exitCode(ended); code != row.code || !strings.HasSuffix(ended.Error(), row.says) {
+				t.Errorf("%d: %v, want %d: …%s", code, ended, row.code, row.says)
+			}
+			if _, err := elements.Claim(context.Background(), "4711"); errors.Is(err, soloist.ErrDone) != row.done {
+				t.Errorf("claimed again: %v", err)
+			}
+		})
+	}
+}
+
+// A command that ended by itself just before --at-most was not stopped for it.
+func TestFateOfWhatHasOverrun(t *testing.T) {
+	g := &guarded{app: &app{errs: &bytes.Buffer{}}}
+	for stopped, says := range map[bool]string{true: "the command was stopped, for it ran for longer", false: "the command had ended by itself, with 0"} {
+		err := g.exit(verdict{result: child.Result{Ran: true, Stopped: stopped}, lost: soloist.ErrOverran}, "x", nil)
+		if exitCode(err) != exitLost || !strings.Contains(err.Error(), says) {
+			t.Errorf("stopped %v: %v", stopped, err)
+		}
+	}
+}
