@@ -353,7 +353,8 @@ func (ds *DetachedLeases) release(ctx context.Context, d Detached, with func(sto
 }
 
 // Look returns the description of a lease that is held, and ErrLost if it is not. Its Left is without the margin, as
-// far as the record is known.
+// far as the record is known. In a store without a clock it is 0: this process counts from when it has first seen the
+// record, which others may have seen earlier. Extend tells there how long the lease is certainly held.
 func (ds *DetachedLeases) Look(ctx context.Context, d Detached) (LeaseInfo, error) {
 	name, holder, err := ds.record(d)
 	if err == nil {
@@ -373,5 +374,8 @@ func (ds *DetachedLeases) Look(ctx context.Context, d Detached) (LeaseInfo, erro
 	info := leaseInfo(d.Kind, d.Name, r)
 	info.Job, info.Permit = d.Job, d.Permit
 	info.Left = max(0, r.Left-ds.client.opts.Margin)
+	if _, clockless := store.As[store.Clockless](ds.client.store); clockless {
+		info.Left = 0
+	}
 	return info, nil
 }

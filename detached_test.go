@@ -480,6 +480,21 @@ func TestDetachedRetryWithoutAClock(t *testing.T) {
 	})
 }
 
+// One who looks at a lease in a store without a clock is not told that it is certainly held: another process may have seen it earlier.
+func TestDetachedLookWithoutAClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		l, _ := mustAcquire(t, soloisttest.NewReplica(t, clockless{s}, soloist.Config{}), lockOf("a#1"), true)
+		time.Sleep(20 * time.Second)
+		c := soloisttest.NewReplica(t, clockless{s.Share()}, soloist.Config{})
+		if info, err := c.Detached().Look(t.Context(), l); err != nil || info.Left != 0 || info.Token != l.Token {
+			t.Errorf("%+v, %v; want it held, for nobody knows how long", info, err)
+		}
+		_, err := c.Detached().Extend(t.Context(), l)
+		wantIs(t, "extending it", err, nil)
+	})
+}
+
 // clocklessInTrouble is a troubled store without a clock.
 type clocklessInTrouble struct{ *troubled }
 

@@ -37,8 +37,16 @@ type StoreStatus struct {
 // An event is one of a batch, in the form in which it is sent.
 type event struct {
 	name    string
-	subject string // the name by which a caller's prefix goes; "" if it is for all
+	subject string // the name by which a caller's prefix goes; what has none is for callers without a prefix
+	forAll  bool   // whatever prefix a caller has
 	data    []byte
+}
+
+// eventForAll makes an event of nothing that a prefix is about.
+func eventForAll(e Event) event {
+	one := newEvent("", e)
+	one.forAll = true
+	return one
 }
 
 func newEvent(subject string, e Event) event {
@@ -46,7 +54,7 @@ func newEvent(subject string, e Event) event {
 	if err != nil { // a time of a year with five digits
 		data, _ = json.Marshal(Event{Event: e.Event, Kind: e.Kind, Name: e.Name, Token: e.Token})
 	}
-	return event{e.Event, subject, data}
+	return event{name: e.Event, subject: subject, data: data}
 }
 
 // maxChanges is how many changes a batch has at most.
@@ -65,10 +73,10 @@ func changes(before, now *snapshot) []event {
 	diff(before.replicas, now.replicas, replicaKey, func(old, r *soloist.ReplicaInfo) {
 		switch {
 		case r == nil:
-			all = append(all, newEvent("", Event{Event: "replica", Replica: old.Replica}))
+			all = append(all, eventForAll(Event{Event: "replica", Replica: old.Replica}))
 		case old == nil || old.Alive != r.Alive || old.Jobs != r.Jobs:
 			process := replicaOf(*r)
-			all = append(all, newEvent("", Event{Event: "replica", Replica: r.Replica, Process: &process}))
+			all = append(all, eventForAll(Event{Event: "replica", Replica: r.Replica, Process: &process}))
 		}
 	})
 	diff(before.actions, now.actions, actionKey, func(old, a *soloist.Action) {
@@ -77,7 +85,7 @@ func changes(before, now *snapshot) []event {
 		}
 	})
 	if len(all)-status > maxChanges {
-		all = append(all[:status], newEvent("", Event{Event: "many"}))
+		all = append(all[:status], eventForAll(Event{Event: "many"}))
 	}
 	return all
 }
@@ -108,7 +116,7 @@ func (s *snapshot) since(t time.Time) (all []event) {
 		}
 	}
 	if len(all) > maxChanges {
-		return []event{newEvent("", Event{Event: "many"})}
+		return []event{eventForAll(Event{Event: "many"})}
 	}
 	return all
 }
@@ -150,7 +158,7 @@ func actionKey(a soloist.Action) string {
 
 func storeEvent(s *snapshot) event {
 	at := s.at().UTC()
-	return newEvent("", Event{Event: "store", At: &at, Store: &StoreStatus{s.err() == nil, s.took().Seconds()}})
+	return eventForAll(Event{Event: "store", At: &at, Store: &StoreStatus{s.err() == nil, s.took().Seconds()}})
 }
 
 func actionEvent(a soloist.Action) event {

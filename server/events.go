@@ -44,7 +44,7 @@ func (c *call) events() (any, error) {
 	defer watch.leave(r)
 	begin, there := watch.since(ctx, time.Time{})
 	c.w.Header().Set("Content-Type", eventStream)
-	if !there { // the client has gone, or the server is closing
+	if !there || !c.stillKnown() { // the client or its token has gone, or the server is closing
 		c.send(endEvent("closing"))
 		return nil, nil
 	}
@@ -106,7 +106,7 @@ func (c *call) batch(at time.Time, events []event) []byte {
 	var text bytes.Buffer
 	last := 0
 	for _, e := range events {
-		if e.subject == "" || c.caller.mayUse(e.subject) == nil {
+		if e.forAll || c.caller.mayUse(e.subject) == nil {
 			last = text.Len()
 			fmt.Fprintf(&text, "event: %s\ndata: %s\n\n", e.name, e.data)
 		}
@@ -118,6 +118,6 @@ func (c *call) batch(at time.Time, events []event) []byte {
 }
 
 func endEvent(why string) []byte {
-	e := newEvent("", Event{Event: "end", Why: why})
+	e := eventForAll(Event{Event: "end", Why: why})
 	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", e.name, e.data)
 }

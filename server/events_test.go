@@ -287,8 +287,28 @@ func TestEventsOfAPrefix(t *testing.T) {
 	if e := f.next(); e.Event != "taken" || e.Name != "team/x" {
 		t.Errorf("%+v", e)
 	}
+	if err := s.client.Admin().By("ann").PauseAll(t.Context(), "of no job alone"); err != nil {
+		t.Fatal(err)
+	}
+	s.token = secrets["operate"]
+	s.listen("1").until("the pause of all", func(e Event) bool { return e.Event == "action" })
+	s.lease("/v1/locks/team%2Fy/acquire", nil)
+	if e := f.next(); e.Event != "taken" || e.Name != "team/y" {
+		t.Errorf("%+v, which is not about its prefix", e)
+	}
 	s.token = ""
 	s.want(401, codeUnauthenticated, "GET", "/v1/events", nil)
+}
+
+// Who asks for the headers of a stream alone takes no place, and the connection goes on.
+func TestHeadersOfAStream(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{MaxWaiting: 1})
+	for range 3 {
+		if a := s.send("HEAD", "/v1/events", nil); a.status != 200 || a.header.Get("Content-Type") != eventStream {
+			t.Errorf("%d, %v", a.status, a.header)
+		}
+	}
+	s.listen("")
 }
 
 // A shutdown ends the connections with an event, and each has one of the places of requests that wait.
@@ -440,7 +460,7 @@ func TestManyChanges(t *testing.T) {
 
 // The last event of a batch alone has its ID: a client that received a part of it, and gives the ID that it has, gets the whole again.
 func TestOnlyTheLastOfABatchHasTheID(t *testing.T) {
-	got := string((&call{}).batch(time.UnixMilli(7), []event{{"a", "", []byte("1")}, {"b", "", []byte("2")}}))
+	got := string((&call{}).batch(time.UnixMilli(7), []event{{name: "a", data: []byte("1")}, {name: "b", data: []byte("2")}}))
 	if want := "event: a\ndata: 1\n\nid: 7\nevent: b\ndata: 2\n\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

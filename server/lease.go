@@ -28,7 +28,7 @@ type AcquireRequest struct {
 type LeaseResponse struct {
 	Lease     string  `json:"lease" jsonschema:"what renews and releases the lease: a secret of its holder"`
 	Token     int64   `json:"token" jsonschema:"the fencing token"`
-	ExpiresIn float64 `json:"expiresIn" jsonschema:"seconds that the lease is certainly held, from when the request was sent on; renew it before"`
+	ExpiresIn float64 `json:"expiresIn" jsonschema:"seconds that the lease is certainly held, from when the request was sent on; renew it before. 0 where nobody knows: of a lease that is looked at in a store without a clock"`
 	Permit    *int    `json:"permit,omitempty" jsonschema:"of a semaphore: which permit it is, from 0"`
 	Attempt   int     `json:"attempt,omitempty" jsonschema:"of an element: which attempt it is, from 1"`
 }

@@ -109,6 +109,10 @@ func (c *call) do(r *route) (any, error) {
 			return nil, err
 		}
 	}
+	if r.stream != "" && c.Method == http.MethodHead { // of a body that does not end nothing is told; it would keep its place until the client goes
+		c.w.Header().Set("Content-Type", r.stream)
+		return nil, nil
+	}
 	// Waiting takes longer than reading may.
 	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{})
 	if r.method == http.MethodGet && r.stream == "" {

@@ -308,6 +308,26 @@ func TestRightsAreReplaced(t *testing.T) {
 	})
 }
 
+// Events are not sent to a caller whose token has gone while they waited for the store.
+func TestEventsOfATokenThatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		old, secrets := newTokens(t)
+		newer, _ := newTokens(t)
+		s, _ := startInBubble(t, Config{Tokens: old})
+		s.store.Stall()
+		time.AfterFunc(time.Second, func() {
+			old.Replace(newer)
+			s.store.Heal()
+		})
+		s.token = secrets["read"]
+		w := httptest.NewRecorder()
+		s.server.ServeHTTP(w, s.request("GET", "/v1/events", nil))
+		if got := w.Body.String(); !strings.HasPrefix(got, "event: end") {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
 // A batch whose token goes while the store is asked claims nothing.
 func TestABatchWithATokenThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
