@@ -1,13 +1,11 @@
 package move
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,43 +13,45 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-var update = flag.Bool("update", false, "write the files of TestAnswers")
-
 // An answering store answers each request as it is told, and notes what it was asked.
 type answering struct {
 	store.Store // of which nothing else is asked
 
 	who      string
-	asked    *[]string
+	asked    *[]request
 	acquires []answer // in turns; the last one stays
 	changes  answer   // of extensions and releases
 }
 
-// An answer is one to a request about one name.
+// A request is one about the name n.
+type request struct {
+	to, verb           string
+	token, mark, above int64
+	state              []byte
+}
+
+func (r request) String() string {
+	return fmt.Sprintf("%s %s %d mark %d above %d state %q", r.to, r.verb, r.token, r.mark, r.above, r.state)
+}
+
+// An answer is one to a request.
 type answer struct {
 	what    string
 	outcome store.Outcome
-	away    error // instead
+	away    error // instead, of the whole batch
 }
 
-func (s *answering) note(what string, mark, above int64, state []byte) {
-	if mark != 0 {
-		what += fmt.Sprintf(" mark %d", mark)
-	}
-	if above != 0 {
-		what += fmt.Sprintf(" above %d", above)
-	}
-	if state != nil {
-		what += fmt.Sprintf(" state %q", state)
-	}
-	*s.asked = append(*s.asked, s.who+" "+what)
-}
+// err is what is known of the element.
+func (a answer) err() error { return errors.Join(a.away, a.outcome.Err) }
+
+func (a answer) unknown() bool { return errors.Is(a.err(), store.ErrUnknown) }
 
 func (s *answering) Acquire(_ context.Context, claims []store.Claim) ([]store.Outcome, error) {
 	if len(claims) == 0 {
 		return nil, nil
 	}
-	s.note("acquire", claims[0].Mark, claims[0].Above, nil)
+	c := claims[0]
+	*s.asked = append(*s.asked, request{s.who, "acquire", 0, c.Mark, c.Above, nil})
 	a := s.acquires[0]
 	if len(s.acquires) > 1 {
 		s.acquires = s.acquires[1:]
@@ -64,113 +64,47 @@ func (s *answering) Acquire(_ context.Context, claims []store.Claim) ([]store.Ou
 
 func (s *answering) Extend(_ context.Context, extensions []store.Extension) ([]error, error) {
 	e := extensions[0]
-	s.note(fmt.Sprintf("extend %d", e.Token), e.Mark, 0, e.State)
+	*s.asked = append(*s.asked, request{s.who, "extend", e.Token, e.Mark, 0, e.State})
 	return []error{s.changes.outcome.Err}, s.changes.away
 }
 
 func (s *answering) Release(_ context.Context, releases []store.Release) ([]error, error) {
 	r := releases[0]
-	what := fmt.Sprintf("release %d", r.Token)
-	if r.Linger > 0 {
-		what += fmt.Sprintf(" linger %v", r.Linger)
-	}
-	s.note(what, r.Mark, 0, r.State)
+	*s.asked = append(*s.asked, request{s.who, "release", r.Token, r.Mark, 0, r.State})
 	return []error{s.changes.outcome.Err}, s.changes.away
-}
-
-// told describes an outcome.
-func told(grant store.Grant, err error) string {
-	var held *store.HeldError
-	var done *store.DoneError
-	switch {
-	case err == nil && grant.Token == 0:
-		return "ok"
-	case err == nil:
-		return fmt.Sprintf("granted %d mark %d state %q expired %t", grant.Token, grant.Mark, grant.State, grant.ExpiredAge > 0)
-	case errors.As(err, &held):
-		return "held" + toldOf(held.Record)
-	case errors.As(err, &done):
-		return "done" + toldOf(done.Record)
-	case errors.Is(err, store.ErrUnknown):
-		return "unknown: " + err.Error()
-	}
-	return "error: " + err.Error()
-}
-
-func toldOf(r store.Record) string {
-	return fmt.Sprintf(" by %q token %d mark %d state %q left %v", r.Holder, r.Token, r.Mark, r.State, r.Left)
 }
 
 func granted(what string, g store.Grant) answer {
 	return answer{what: what, outcome: store.Outcome{Grant: g}}
 }
+
+func refused(what string, err error) answer {
+	return answer{what: what, outcome: store.Outcome{Err: err}}
+}
+
 func held(what string, r store.Record) answer {
 	r.Name = "n"
-	return answer{what: what, outcome: store.Outcome{Err: &store.HeldError{Record: r}}}
+	return refused(what, &store.HeldError{Record: r})
 }
 
 func done(what string, r store.Record) answer {
 	r.Name = "n"
-	return answer{what: what, outcome: store.Outcome{Err: &store.DoneError{Record: r}}}
+	return refused(what, &store.DoneError{Record: r})
 }
 
 var (
 	ok      = answer{what: "ok"}
-	unknown = answer{what: "unknown", outcome: store.Outcome{Err: store.AsUnknown(errors.New("no reply"))}}
-	failed  = answer{what: "failed", outcome: store.Outcome{Err: errors.New("it cannot be read")}}
-	isLost  = answer{what: "lost", outcome: store.Outcome{Err: store.ErrLost}}
+	unknown = refused("unknown", store.AsUnknown(errors.New("no reply")))
+	failed  = refused("failed", errors.New("it cannot be read"))
+	isLost  = refused("lost", store.ErrLost)
+	maybe   = refused("lost or unknown", fmt.Errorf("%w: %w", store.ErrLost, store.ErrUnknown))
 	away    = answer{what: "away", away: errors.New("away")}
-	maybe   = answer{what: "lost or unknown", outcome: store.Outcome{Err: fmt.Errorf("%w: %w", store.ErrLost, store.ErrUnknown)}}
 )
 
-// TestAnswers: what becomes of a claim, an extension and a release for each pair of answers of the two stores is what the files say, line by line: what the
-// stores answer, which requests follow, and what the caller is told. The new store is asked first, and the old one decides. How the requests end that follow is
-// told where it makes a difference.
-func TestAnswers(t *testing.T) {
-	for file, tell := range map[string]func(t *testing.T, line func(answers, then, told string)){"claims.txt": claims, "changes.txt": changes} {
-		t.Run(file, func(t *testing.T) {
-			var lines []string
-			told := map[string]bool{}
-			tell(t, func(answers, then, of string) {
-				of = strings.ReplaceAll(of, "\n", "; ")
-				if !told[answers+of] {
-					told[answers+of] = true
-					lines = append(lines, strings.Join([]string{answers, then, of}, " | "))
-				}
-			})
-			golden(t, file, lines)
-		})
-	}
-}
-
-// golden compares lines with those of a file.
-func golden(t *testing.T, file string, lines []string) {
+// answered is two stores in the phase in which the new one is asked first, and the old one decides.
+func answered(t *testing.T) (s store.Store, older, newer *answering, asked *[]request) {
 	t.Helper()
-	path := filepath.Join("testdata", file)
-	if *update {
-		if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := strings.Split(strings.TrimSpace(string(text)), "\n")
-	if len(lines) != len(want) {
-		t.Errorf("%d lines, want %d", len(lines), len(want))
-	}
-	for i := range min(len(lines), len(want)) {
-		if lines[i] != want[i] {
-			t.Fatalf("line %d\ngot  %s\nwant %s", i+1, lines[i], want[i])
-		}
-	}
-}
-
-// answered is two stores in the phase in which the old one decides.
-func answered(t *testing.T) (s store.Store, older, newer *answering, asked *[]string) {
-	t.Helper()
-	asked = &[]string{}
+	asked = &[]request{}
 	older, newer = &answering{who: "old", asked: asked, changes: ok}, &answering{who: "new", asked: asked, changes: ok}
 	s, err := New(older, newer, OldDecides)
 	if err != nil {
@@ -179,16 +113,19 @@ func answered(t *testing.T) (s store.Store, older, newer *answering, asked *[]st
 	return s, older, newer, asked
 }
 
-// claims claims a name with a mark or none, and reports what followed.
-func claims(t *testing.T, line func(answers, then, told string)) {
+var reads = request{to: "old", verb: "acquire", mark: -1}
+
+// TestClaims: whatever the two stores answer to a claim, it is granted if both have granted it in an order that shows and their records agree, what the first has granted in
+// vain is given back with the newest record, and whatever nobody knows is unknown.
+func TestClaims(t *testing.T) {
 	firsts := []answer{
 		granted("granted 7", store.Grant{Token: 7, Mark: 3, State: []byte("s")}),
-		granted("granted 7 expired", store.Grant{Token: 7, Mark: 3, State: []byte("s"), ExpiredAge: 1}),
-		granted("granted 7 other state", store.Grant{Token: 7, Mark: 3, State: []byte("other"), ExpiredAge: 1}),
-		granted("granted 7 mark 4", store.Grant{Token: 7, Mark: 4, State: []byte("newer")}),
+		granted("granted 7 after a crash", store.Grant{Token: 7, Mark: 3, State: []byte("s"), ExpiredAge: 1}),
+		granted("granted 7 after a crash, other state", store.Grant{Token: 7, Mark: 3, State: []byte("other"), ExpiredAge: 1}),
+		granted("granted 7 mark 4", store.Grant{Token: 7, Mark: 4, State: []byte("newer"), ExpiredAge: 2}),
 		held("held by x 7", store.Record{Holder: "x", Token: 7, Mark: 3, Left: 3 * time.Second}),
 		held("held by y 7", store.Record{Holder: "y", Token: 7, Mark: 3, Left: time.Second}),
-		held("lingers 7", store.Record{Token: 7, Mark: 3, Left: 2 * time.Second}),
+		held("lingers", store.Record{Token: 7, Mark: 3, Left: 2 * time.Second}),
 		done("done 5", store.Record{Token: 7, Mark: 5, State: []byte("done")}),
 		unknown, failed, away,
 	}
@@ -197,14 +134,14 @@ func claims(t *testing.T, line func(answers, then, told string)) {
 		granted("granted 7", store.Grant{Token: 7, Mark: 3, State: []byte("s")}),
 		granted("granted 9 mark 4", store.Grant{Token: 9, Mark: 4, State: []byte("newer")}),
 		held("held by x 9", store.Record{Holder: "x", Token: 9, Mark: 3, Left: 2 * time.Second}),
-		held("lingers 9", store.Record{Token: 9, Mark: 3, Left: 2 * time.Second}),
+		held("lingers", store.Record{Token: 9, Mark: 3, Left: 2 * time.Second}),
 		done("done 3", store.Record{Token: 9, Mark: 3, State: []byte("old")}),
 		done("done 5", store.Record{Token: 9, Mark: 5, State: []byte("done")}),
-		done("done 5 by x 9", store.Record{Holder: "x", Token: 9, Mark: 5, State: []byte("done"), Left: 2 * time.Second}),
+		done("done 5 by x", store.Record{Holder: "x", Token: 9, Mark: 5, State: []byte("done"), Left: 2 * time.Second}),
 		done("done 3 by x 9", store.Record{Holder: "x", Token: 9, Mark: 3, State: []byte("old"), Left: 2 * time.Second}),
 		done("done 3 by x 7", store.Record{Holder: "x", Token: 7, Mark: 3, State: []byte("old"), Left: 2 * time.Second}),
 		done("done 3 by x, over", store.Record{Holder: "x", Token: 9, Mark: 3, State: []byte("old")}),
-		done("done 3 by me 9", store.Record{Holder: "me", Token: 9, Mark: 3, State: []byte("old"), Left: 2 * time.Second}),
+		done("done 3 by me", store.Record{Holder: "me", Token: 9, Mark: 3, State: []byte("old"), Left: 2 * time.Second}),
 		done("done 3 by me, over", store.Record{Holder: "me", Token: 9, Mark: 3, State: []byte("old")}),
 		unknown, failed, away,
 	}
@@ -212,62 +149,206 @@ func claims(t *testing.T, line func(answers, then, told string)) {
 		for _, first := range firsts {
 			for _, second := range seconds {
 				for _, end := range []answer{ok, isLost, unknown, away} {
-					s, older, newer, asked := answered(t)
-					older.acquires, newer.acquires = []answer{second, done("read", store.Record{Token: 9, Mark: 4, State: []byte("read")})}, []answer{first}
-					older.changes, newer.changes = end, end
-					claim := func() string {
-						outs, err := s.Acquire(t.Context(), []store.Claim{{Name: "n", Holder: "me", TTL: time.Minute, Mark: mark}})
-						if err != nil {
-							return told(store.Grant{}, err)
-						}
-						return told(outs[0].Grant, outs[0].Err)
-					}
-					outcome := claim()
-					requests := strings.Join(*asked, ", ")
-					if strings.HasPrefix(outcome, "unknown") || first.away != nil { // what is known of the first claim decides what becomes of the second
-						*asked = nil
-						older.acquires = []answer{held("held by x 9", store.Record{Holder: "x", Token: 9, Mark: 3, Left: 2 * time.Second}), done("read", store.Record{Token: 9, Mark: 3, State: []byte("read")})}
-						newer.acquires = []answer{granted("granted 7", store.Grant{Token: 7, Mark: 3, State: []byte("s")})}
-						older.changes, newer.changes = ok, ok
-						again := claim()
-						outcome += " | again: " + strings.Join(*asked, ", ") + " | " + again
-					}
-					line(fmt.Sprintf("mark %d: new %s, old %s", mark, first.what, second.what), end.what, requests+" | "+outcome)
-				}
-				if first.away != nil || first.what == "unknown" || first.what == "failed" {
-					break // the other is not asked
+					c := claimCase{t, mark, first, second, end}
+					synctest.Test(t, func(t *testing.T) { c.check() })
 				}
 			}
 		}
 	}
 }
 
-// changes extends and releases a lease, and does it once more when all is well.
-func changes(t *testing.T, line func(answers, then, told string)) {
+// A claimCase is what the two stores answer to a claim with a mark, and how what is written after that ends.
+type claimCase struct {
+	t                  *testing.T
+	mark               int64
+	first, second, end answer
+}
+
+func (c claimCase) String() string {
+	return fmt.Sprintf("mark %d, new %s, old %s, then %s", c.mark, c.first.what, c.second.what, c.end.what)
+}
+
+// what the old store is read to have.
+var inOld = store.Record{Token: 9, Mark: 4, State: []byte("read")}
+
+func (c claimCase) check() {
+	s, older, newer, asked := answered(c.t)
+	older.acquires, newer.acquires = []answer{c.second, done("read", inOld)}, []answer{c.first}
+	older.changes, newer.changes = c.end, c.end
+	claim := store.Claim{Name: "n", Holder: "me", TTL: time.Minute, Mark: c.mark}
+	out := claimed(s, claim)
+	wantAsked, want := c.want()
+	if fmt.Sprint(*asked) != fmt.Sprint(wantAsked) {
+		c.t.Errorf("%v: asked\n%v, want\n%v", c, *asked, wantAsked)
+	}
+	if got := outcomeOf(out); got != want {
+		c.t.Errorf("%v: %s, want %s", c, got, want)
+	}
+	if errors.Is(out.Err, store.ErrUnknown) || c.first.away != nil {
+		c.again(s, older, newer, asked, claim)
+	}
+}
+
+func claimed(s store.Store, c store.Claim) store.Outcome {
+	outs, err := s.Acquire(context.Background(), []store.Claim{c})
+	if err != nil {
+		return store.Outcome{Err: err}
+	}
+	return outs[0]
+}
+
+// outcomeOf describes what is promised of an outcome: not how an error is worded.
+func outcomeOf(out store.Outcome) string {
+	var held *store.HeldError
+	var done *store.DoneError
+	switch {
+	case out.Err == nil:
+		return fmt.Sprintf("granted %d mark %d state %q after a crash %t", out.Grant.Token, out.Grant.Mark, out.Grant.State, out.Grant.ExpiredAge > 0)
+	case errors.As(out.Err, &held):
+		return fmt.Sprintf("held by %q token %d left %v", held.Record.Holder, held.Record.Token, held.Record.Left)
+	case errors.As(out.Err, &done):
+		return fmt.Sprintf("done %d state %q", done.Record.Mark, done.Record.State)
+	case errors.Is(out.Err, store.ErrUnknown):
+		return "unknown"
+	case errors.Is(out.Err, store.ErrLost):
+		return "lost"
+	}
+	return "failed"
+}
+
+// want returns which requests follow and what the caller is told.
+func (c claimCase) want() (asked []request, outcome string) {
+	asked = []request{{to: "new", verb: "acquire", mark: c.mark}}
+	isDone := errors.Is(c.first.err(), store.ErrDone)
+	if c.first.err() != nil && !errors.Is(c.first.err(), store.ErrHeld) && !isDone {
+		return asked, outcomeOf(store.Outcome{Err: c.first.err()}) // nothing is asked of the store that decides
+	}
+	if c.first.err() != nil {
+		return append(asked, reads), c.refusal()
+	}
+	one, two := c.first.outcome.Grant, c.second.outcome.Grant
+	asked = append(asked, request{to: "old", verb: "acquire", mark: c.mark, above: one.Token})
+	switch err := c.second.err(); {
+	case c.second.unknown(), err == nil && two.Token <= one.Token:
+		return asked, "unknown"
+	case err != nil:
+		read, release := c.giveBack()
+		asked = append(append(asked, read...), release)
+		if c.end.err() != nil && !errors.Is(c.end.err(), store.ErrLost) {
+			return asked, "unknown"
+		}
+		if held := (*store.HeldError)(nil); errors.As(err, &held) { // of a lease that the two stores do not agree about
+			return asked, fmt.Sprintf("held by %q token 0 left %v", "", held.Record.Left)
+		}
+		return asked, outcomeOf(store.Outcome{Err: err})
+	case one.Mark == two.Mark && bytes.Equal(one.State, two.State):
+		return asked, outcomeOf(c.second.outcome)
+	}
+	behind, newest := request{to: "new", verb: "extend", token: one.Token, mark: two.Mark, state: two.State}, two
+	if one.Mark > two.Mark {
+		behind, newest = request{to: "old", verb: "extend", token: two.Token, mark: one.Mark, state: one.State}, one
+		newest.Token = two.Token
+	}
+	if asked = append(asked, behind); c.end.err() != nil {
+		return asked, "unknown"
+	}
+	return asked, outcomeOf(store.Outcome{Grant: newest})
+}
+
+// refusal is what the caller is told when the first store refuses. What the other one has was read.
+func (c claimCase) refusal() string {
+	var held *store.HeldError
+	var theirs, mine *store.DoneError
+	if !errors.As(c.second.err(), &mine) {
+		if c.second.err() == nil {
+			return "unknown" // the caller has it there
+		}
+		return outcomeOf(store.Outcome{Err: c.second.err()})
+	}
+	newest := mine.Record
+	if errors.As(c.first.err(), &theirs) && theirs.Record.Mark > newest.Mark {
+		newest.Mark, newest.State = theirs.Record.Mark, theirs.Record.State
+	}
+	live := mine.Record.Left > 0
+	switch refused := errors.As(c.first.err(), &held); {
+	case c.mark > 0 && newest.Mark >= c.mark:
+		return fmt.Sprintf("done %d state %q", newest.Mark, newest.State)
+	case !refused, live && newest.Holder == "me":
+		return "unknown"
+	case live && newest.Holder == held.Record.Holder && newest.Token > held.Record.Token: // a lease as a replica of this phase has it
+		return fmt.Sprintf("held by %q token %d left %v", newest.Holder, newest.Token, newest.Left)
+	}
+	return fmt.Sprintf("held by %q token 0 left %v", "", max(newest.Left, held.Record.Left))
+}
+
+// giveBack is how what the first store has granted in vain is given back. If a holder had died there, what that had written to the other store alone comes with it; that is
+// read, unless the refusal tells it.
+func (c claimCase) giveBack() (read []request, release request) {
+	has, known := store.Record{}, false
+	if done := (*store.DoneError)(nil); errors.As(c.second.err(), &done) {
+		has, known = done.Record, true
+	}
+	g := c.first.outcome.Grant
+	crashed := g.ExpiredAge > 0
+	if crashed && !known {
+		read, has = []request{reads}, inOld
+	}
+	release = request{to: "new", verb: "release", token: g.Token}
+	if has.Mark > g.Mark || crashed && has.Mark == g.Mark {
+		release.mark, release.state = has.Mark, has.State
+	}
+	return read, release
+}
+
+// again repeats a claim of which nobody knows what became of it, and is refused then. The first store does not say a second time that a holder had died: what is
+// remembered of the claim decides what the half is given back with.
+func (c claimCase) again(s store.Store, older, newer *answering, asked *[]request, claim store.Claim) {
+	*asked = nil
+	read := store.Record{Token: 9, Mark: 3, State: []byte("read")}
+	older.acquires = []answer{held("held by x", store.Record{Holder: "x", Token: 9, Mark: 3, Left: 2 * time.Second}), done("read", read)}
+	newer.acquires = []answer{granted("granted 7", store.Grant{Token: 7, Mark: 3, State: []byte("s")})}
+	older.changes, newer.changes = ok, ok
+	got := outcomeOf(claimed(s, claim))
+	want := []request{{to: "new", verb: "acquire", mark: c.mark}, {to: "old", verb: "acquire", mark: c.mark, above: 7}}
+	release := request{to: "new", verb: "release", token: 7}
+	outcome := `held by "" token 0 left 2s`
+	unheard := c.first.away != nil || c.first.err() != nil && !errors.Is(c.first.err(), store.ErrHeld) && !errors.Is(c.first.err(), store.ErrDone)
+	switch {
+	case unheard: // it may have been granted then, after a crash or not
+		want, outcome = append(want, reads), "unknown"
+	case c.first.err() == nil && c.first.outcome.Grant.ExpiredAge > 0:
+		release.mark, release.state = read.Mark, read.State
+		want = append(want, reads, release)
+	default:
+		want = append(want, release)
+	}
+	if got != outcome || fmt.Sprint(*asked) != fmt.Sprint(want) {
+		c.t.Errorf("%v, again: %s, want %s; asked\n%v, want\n%v", c, got, outcome, *asked, want)
+	}
+}
+
+// TestChanges: whatever the two stores answer to an extension or a release, it is told as the store that decides has answered, unless only one store has what it
+// writes, or may have: that is unknown, and the next change of the lease brings the other store what it lacks.
+func TestChanges(t *testing.T) {
 	over := done("over", store.Record{Token: 7, Mark: 3, State: []byte("s")})
 	has := granted("has 7", store.Grant{Token: 7, Mark: 3, State: []byte("s")})
 	lookups := [][]answer{
 		{has},
 		{over, granted("granted 8", store.Grant{Token: 8, Mark: 3, State: []byte("s")})},
-		{over, granted("granted 8 expired", store.Grant{Token: 8, Mark: 3, State: []byte("s"), ExpiredAge: 1})},
+		{over, granted("granted 8 after a crash", store.Grant{Token: 8, Mark: 3, State: []byte("s"), ExpiredAge: 1})},
 		{over, held("held by x", store.Record{Holder: "x", Token: 8, Left: time.Second})},
 		{over, held("lingers", store.Record{Token: 7, Left: time.Second})},
 		{over, unknown},
 		{held("held by x", store.Record{Holder: "x", Token: 8, Left: time.Second})},
 		{unknown}, {away},
 	}
-	reads := []answer{
-		done("mine", store.Record{Holder: "me", Token: 9, Mark: 4, State: []byte("read"), Left: time.Second}),
-		done("newer", store.Record{Token: 11, Mark: 4, State: []byte("read")}),
-		granted("granted", store.Grant{Token: 9, Mark: 4, State: []byte("read")}),
-		unknown,
-	}
-	for _, what := range []string{"extend", "extend and write", "release", "release and write"} {
-		for _, lookup := range lookups {
-			for _, decides := range []answer{ok, isLost, unknown, maybe, away} {
-				for _, read := range reads {
+	for _, ends := range []bool{false, true} {
+		for _, writes := range []bool{false, true} {
+			for _, lookup := range lookups {
+				for _, decides := range []answer{ok, isLost, unknown, maybe, away} {
 					for _, end := range []answer{ok, isLost, away} {
-						synctest.Test(t, func(t *testing.T) { change(t, line, what, lookup, has, decides, read, end) })
+						c := changeCase{t, ends, writes, lookup, decides, end}
+						synctest.Test(t, func(t *testing.T) { c.check(has) })
 					}
 				}
 			}
@@ -275,39 +356,105 @@ func changes(t *testing.T, line func(answers, then, told string)) {
 	}
 }
 
-// change changes a lease twice, and reports what followed.
-func change(t *testing.T, line func(answers, then, told string), what string, lookup []answer, has, decides, read, end answer) {
-	s, older, newer, asked := answered(t)
-	older.acquires, newer.acquires = []answer{read}, lookup
-	older.changes, newer.changes = decides, end
-	once := func() string {
-		var errs []error
-		var err error
-		mark, state := int64(0), []byte(nil)
-		if strings.HasSuffix(what, "write") {
-			mark, state = 4, []byte("t")
-		}
-		if strings.HasPrefix(what, "extend") {
-			errs, err = s.Extend(t.Context(), []store.Extension{{Name: "n", Holder: "me", Token: 9, TTL: time.Minute, Mark: mark, State: state}})
-		} else {
-			errs, err = s.Release(t.Context(), []store.Release{{Name: "n", Holder: "me", Token: 9, Linger: time.Second, Mark: mark, State: state}})
-		}
-		if err == nil {
-			err = errs[0]
-		}
-		return told(store.Grant{}, err)
+// A changeCase is what the two stores answer to an extension or a release.
+type changeCase struct {
+	t            *testing.T
+	ends, writes bool     // it is a release; it has a mark and a state
+	lookup       []answer // of the new store, when the lease is claimed there once more
+	decides      answer   // of the old one
+	end          answer   // of the new one, to what is written to it then
+}
+
+func (c changeCase) String() string {
+	return fmt.Sprintf("release %t writes %t, new %s, old %s, then %s", c.ends, c.writes, c.lookup[len(c.lookup)-1].what, c.decides.what, c.end.what)
+}
+
+func (c changeCase) send(s store.Store) error {
+	var errs []error
+	var err error
+	mark, state := int64(0), []byte(nil)
+	if c.writes {
+		mark, state = 4, []byte("t")
 	}
-	outcome, first := once(), *asked
+	if c.ends {
+		errs, err = s.Release(context.Background(), []store.Release{{Name: "n", Holder: "me", Token: 9, Linger: time.Second, Mark: mark, State: state}})
+	} else {
+		errs, err = s.Extend(context.Background(), []store.Extension{{Name: "n", Holder: "me", Token: 9, TTL: time.Minute, Mark: mark, State: state}})
+	}
+	if err == nil {
+		err = errs[0]
+	}
+	return err
+}
+
+func (c changeCase) check(has answer) {
+	s, older, newer, asked := answered(c.t)
+	read := store.Record{Holder: "me", Token: 9, Mark: 4, State: []byte("read"), Left: time.Second}
+	older.acquires, newer.acquires = []answer{done("read", read)}, c.lookup
+	older.changes, newer.changes = c.decides, c.end
+	err := c.send(s)
+	first := slices.Clone(*asked)
+
+	last := c.lookup[len(c.lookup)-1]
+	mine := last.err() == nil // the holder has the lease in the new store
+	lingers := false
+	if held := (*store.HeldError)(nil); errors.As(last.err(), &held) {
+		lingers = held.Record.Holder == "" // it was this release, repeated
+	}
+	confirmed := c.decides.err() == nil
+	of := func(to string) (some []request) {
+		for _, r := range first {
+			if r.to == to && r.verb != "acquire" {
+				some = append(some, r)
+			}
+		}
+		return some
+	}
+	if first[0].String() != (request{to: "new", verb: "acquire", mark: -1}).String() {
+		c.t.Errorf("%v: asks %v first", c, first[0])
+	}
+	if n := len(of("old")); n != 1 {
+		c.t.Errorf("%v: the store that decides is asked %d times", c, n)
+	}
+	written := of("new")
+	switch {
+	case confirmed && mine && (len(written) != 1 || c.writes && written[0].mark != 4 || written[0].token != last.outcome.Grant.Token):
+		c.t.Errorf("%v: what was confirmed is not written to the other store, but %v", c, written)
+	case !confirmed && slices.ContainsFunc(written, func(r request) bool { return r.verb == "extend" || string(r.state) == "t" }):
+		c.t.Errorf("%v: what was not confirmed is written: %v", c, written)
+	}
+	got, want := "ok", ""
+	if err != nil {
+		got = outcomeOf(store.Outcome{Err: err})
+	}
+	once := c.ends && len(c.lookup) > 1 // the release may be a repeated one, so what the store that decides has is written to the other
+	switch {
+	case confirmed && mine && c.end.err() != nil && (c.writes || once), confirmed && !mine && c.writes && !(c.ends && lingers):
+		want = "unknown" // only one store has it, or may have it
+	case confirmed:
+		want = "ok"
+	default:
+		want = outcomeOf(store.Outcome{Err: c.decides.err()})
+	}
+	if lost := c.decides.what == isLost.what; lost && c.ends && c.writes && (last.unknown() || mine && c.end.err() != nil && len(written) > 0) {
+		want = "unknown" // an earlier request may have written it to the store that decides alone
+	}
+	if got != want {
+		c.t.Errorf("%v: %s, want %s; asked %v", c, got, want, first)
+	}
+	if !c.ends {
+		c.again(s, older, newer, asked, has, errors.Is(err, store.ErrUnknown) || c.decides.away != nil)
+	}
+}
+
+// again extends once more when all is well: what the other store may lack is read and brought to it.
+func (c changeCase) again(s store.Store, older, newer *answering, asked *[]request, has answer, lacks bool) {
 	*asked = nil
 	newer.acquires, older.changes, newer.changes = []answer{has}, ok, ok
-	if strings.HasPrefix(what, "release") { // by then a release is not known any more
-		older.changes, newer.acquires = isLost, lookup[:1]
+	err := c.send(s)
+	last := (*asked)[len(*asked)-1]
+	read := slices.ContainsFunc(*asked, func(r request) bool { return r.String() == reads.String() })
+	if err != nil || read != (lacks && c.writes) || read && string(last.state) != "read" || last.to != "new" {
+		c.t.Errorf("%v, again: %v, asked %v; the other store lacks something: %t", c, err, *asked, lacks && c.writes)
 	}
-	again := once()
-	var looks []string
-	for _, a := range lookup {
-		looks = append(looks, a.what)
-	}
-	line(fmt.Sprintf("%s: new %s, old %s", what, strings.Join(looks, ", "), decides.what), fmt.Sprintf("%s, reads %s", end.what, read.what),
-		fmt.Sprintf("%s | %s | again: %s | %s", strings.Join(first, ", "), outcome, strings.Join(*asked, ", "), again))
 }

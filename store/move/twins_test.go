@@ -2,7 +2,6 @@ package move
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -34,43 +33,73 @@ func TestUndecidedLastsForTheLonger(t *testing.T) {
 	}
 }
 
-// TestTwins: what a copy makes of each pair of records of a name is what the file says.
+// TestTwins: what a copy has to do for a name follows from what the two stores have of it.
 func TestTwins(t *testing.T) {
-	records := []struct {
-		what string
-		r    store.Record
-	}{
-		{"nothing", store.Record{}},
-		{"free", store.Record{Token: 7}},
-		{"free mark 3", store.Record{Token: 7, Mark: 3, State: []byte("s")}},
-		{"free mark 3 other state", store.Record{Token: 7, Mark: 3, State: []byte("t")}},
-		{"free state", store.Record{Token: 7, State: []byte("s")}},
-		{"free mark 4", store.Record{Token: 7, Mark: 4, State: []byte("s")}},
-		{"x", store.Record{Holder: "x", Token: 7, Mark: 3, State: []byte("s"), Left: time.Second}},
-		{"x has left", store.Record{Holder: "x", Token: 7, Mark: 3, State: []byte("s")}},
-		{"y", store.Record{Holder: "y", Token: 7, Mark: 3, State: []byte("s"), Left: time.Second}},
-		{"a copy", store.Record{Holder: copier("n"), Token: 7, Mark: 3, State: []byte("s")}},
-		{"lingers", store.Record{Token: 7, Mark: 3, State: []byte("s"), Left: time.Second}},
+	free := store.Record{Token: 7, Mark: 3, State: []byte("s")}
+	with := func(change func(*store.Record)) store.Record {
+		r := free
+		change(&r)
+		return r
 	}
-	var lines []string
-	for _, truth := range records {
-		for _, shadow := range records {
-			p := twins{name: "n", truth: truth.r, shadow: shadow.r, inBoth: truth.r.Token > 0 && shadow.r.Token > 0}
+	held := with(func(r *store.Record) { r.Holder, r.Left = "x", time.Second })
+	died := with(func(r *store.Record) { r.Holder = "x" })
+	copied := with(func(r *store.Record) { r.Holder = copier("n") })
+	other := with(func(r *store.Record) { r.Holder, r.Left = "y", time.Second })
+	lingers := with(func(r *store.Record) { r.Left = time.Second })
+	higher := with(func(r *store.Record) { r.Mark = 4 })
+	changed := with(func(r *store.Record) { r.State = []byte("t") })
+	plain, none := store.Record{Token: 7}, store.Record{}
+	for name, row := range map[string]struct {
+		truth, shadow store.Record
+		is            string // all that is so, in the order of words
+		do, doTokens  task   // for the marks and states alone, and for the tokens, too
+	}{
+		"the same":                            {free, free, "agree same", raise, raise},
+		"the other has none":                  {free, none, "", fill, touch},
+		"only the other has one":              {none, free, "", touch, touch},
+		"a token alone":                       {plain, none, "plain", fill, touch},
+		"a token alone, in the other":         {none, plain, "plain same", touch, touch},
+		"a token alone, in both":              {plain, plain, "agree plain same", raise, raise},
+		"the other is behind":                 {higher, free, "", fill, touch},
+		"the other is ahead":                  {free, higher, "", touch, touch},
+		"another state":                       {changed, free, "", fill, touch},
+		"held in both":                        {held, held, "abandoned agree same swapped taken", touch, touch},
+		"held by different ones":              {held, other, "abandoned agree half-held same taken", touch, touch},
+		"held in one":                         {held, free, "abandoned agree half-held same taken", touch, touch},
+		"held in the other":                   {free, held, "agree same taken", fill, touch},
+		"the last holder died":                {died, died, "abandoned agree same", touch, touch},
+		"the last holder died, and has one":   {died, free, "abandoned agree half-held same", touch, touch},
+		"a copy was killed":                   {copied, free, "agree half-held interrupted", touch, touch},
+		"a copy was killed in the other":      {free, copied, "agree interrupted", fill, touch},
+		"it lingers":                          {lingers, free, "agree same taken", raise, raise},
+		"it lingers in the other":             {free, lingers, "agree same taken", raise, raise},
+		"it lingers in the one that is ahead": {free, with(func(r *store.Record) { r.Mark, r.Left = 4, time.Second }), "taken", touch, touch},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := twins{name: "n", truth: row.truth, shadow: row.shadow, inBoth: row.truth.Token > 0 && row.shadow.Token > 0}
 			var is []string
-			for what, yes := range map[string]bool{"plain": p.plain(), "agree": p.agree(), "taken": p.taken(), "half held": p.halfHeld(), "swapped": p.swapped(),
-				"interrupted": p.interrupted(), "abandoned": p.abandoned(), "same": p.same(false)} {
+			for word, yes := range map[string]bool{
+				"plain": p.plain(), "agree": p.agree(), "taken": p.taken(), "half-held": p.halfHeld(), "swapped": p.swapped(),
+				"interrupted": p.interrupted(), "abandoned": p.abandoned(), "same": p.same(false),
+			} {
 				if yes {
-					is = append(is, what)
+					is = append(is, word)
 				}
 			}
 			slices.Sort(is)
-			p.truth.Token++
-			if p.same(true) {
-				is = append(is, "same with a greater token")
+			if got := strings.Join(is, " "); got != row.is {
+				t.Errorf("is %q, want %q", got, row.is)
 			}
-			do := []string{"touch", "fill", "raise"}
-			lines = append(lines, fmt.Sprintf("%s | %s | %s | %s, for tokens %s", truth.what, shadow.what, strings.Join(is, ", "), do[p.task(false)], do[p.task(true)]))
-		}
+			if do, doTokens := p.task(false), p.task(true); do != row.do || doTokens != row.doTokens {
+				t.Errorf("tasks %d and, for the tokens, %d; want %d and %d", do, doTokens, row.do, row.doTokens)
+			}
+			if p.same(true) { // the token of the one that decides is not the greater one
+				t.Error("needs no copy for the tokens")
+			}
+			p.truth.Token++
+			if want := p.agree() && !p.interrupted(); p.same(true) != want {
+				t.Errorf("with a greater token it needs no copy: %t, want %t", !want, want)
+			}
+		})
 	}
-	golden(t, "twins.txt", lines)
 }
