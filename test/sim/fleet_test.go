@@ -46,7 +46,7 @@ func work(t *testing.T, draw func(uint64) Plan, runs uint64) {
 		r, told = report{}, time.Now()
 	}
 	for seed := *simFrom + part; seed < *simFrom+runs; seed += parts {
-		_, v := judge(t, draw(seed))
+		v := verdict(t, draw(seed))
 		r.Seed = seed
 		if len(v.Violations) > 0 {
 			r.Failed = append(r.Failed, seed)

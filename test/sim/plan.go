@@ -135,7 +135,8 @@ type JobPlan struct {
 	Every      time.Duration // 0 with Delay
 	Delay      time.Duration
 	Expression string
-	Begin      time.Time // when the history begins, for Expression
+	Begin      time.Time     // when the history begins, for Expression
+	Within     time.Duration // after Begin, all that Expression names has come
 	Missed     string
 	Cap        int
 	Grace      time.Duration
@@ -171,7 +172,7 @@ func Draw(seed uint64) Plan {
 	p.Work = draw(rng, weighted[Work]{{Locks, 32}, {Permits, 8}, {Leaders, 6}, {Elements, 18}, {Jobs, 26}, {Cron, 1}, {Mixed, 4}})
 	p.TTL = draw(rng, weighted[time.Duration]{{6 * time.Second, 6}, {30 * time.Second, 2}, {time.Second, 1}})
 	if p.Work == Cron { // it takes hours, in which shorter leases would be renewed tens of thousands of times
-		p.TTL = 30 * time.Second
+		p.TTL = time.Minute
 	}
 	if rng.IntN(4) == 0 {
 		p.Margin = p.TTL / time.Duration(4+rng.IntN(30))
@@ -198,7 +199,7 @@ func Draw(seed uint64) Plan {
 	p.Tail += time.Duration(p.Replicas-2) * 1500 * time.Millisecond
 	p.drawFaults(rng)
 	if p.Work == Cron {
-		p.Trouble, p.Tail = 2*time.Hour, 30*time.Minute
+		p.Trouble = p.Job.Within
 		p.fewer(2)
 		p.Suspends, p.Cuts = nil, nil
 		p.Odds = Odds{Slow: 40, LoseReply: 40}
@@ -410,29 +411,22 @@ func drawJob(rng *rand.Rand, ttl time.Duration, cron bool) JobPlan {
 
 // overAChange puts the job on a day on which the clocks of its zone are changed.
 func (j JobPlan) overAChange(rng *rand.Rand) JobPlan {
-	change := draw(rng, weighted[struct {
-		zone  string
-		begin time.Time
-	}]{
-		{struct {
-			zone  string
-			begin time.Time
-		}{"Europe/Berlin", time.Date(2026, 3, 29, 0, 10, 0, 0, time.UTC)}, 1}, // 2:00 is followed by 3:00
-		{struct {
-			zone  string
-			begin time.Time
-		}{"Europe/Berlin", time.Date(2026, 10, 24, 23, 40, 0, 0, time.UTC)}, 1}, // 3:00 is followed by 2:00
-		{struct {
-			zone  string
-			begin time.Time
-		}{"Australia/Lord_Howe", time.Date(2026, 4, 4, 14, 10, 0, 0, time.UTC)}, 1}, // 2:00 is followed by 1:30
-		{struct {
-			zone  string
-			begin time.Time
-		}{"Australia/Lord_Howe", time.Date(2026, 10, 3, 14, 40, 0, 0, time.UTC)}, 1}, // 2:00 is followed by 2:30
+	change := draw(rng, weighted[clockChange]{
+		{clockChange{"Europe/Berlin", time.Date(2026, 3, 29, 0, 10, 0, 0, time.UTC), 80 * time.Minute}, 1},        // 2:00 is followed by 3:00
+		{clockChange{"Europe/Berlin", time.Date(2026, 10, 24, 23, 40, 0, 0, time.UTC), 140 * time.Minute}, 1},     // 3:00 is followed by 2:00
+		{clockChange{"Australia/Lord_Howe", time.Date(2026, 4, 4, 14, 10, 0, 0, time.UTC), 140 * time.Minute}, 1}, // 2:00 is followed by 1:30
+		{clockChange{"Australia/Lord_Howe", time.Date(2026, 10, 3, 14, 40, 0, 0, time.UTC), 80 * time.Minute}, 1}, // 2:00 is followed by 2:30
 	})
-	j.Begin = change.begin
+	j.Begin, j.Within = change.begin, change.within
 	j.Expression = fmt.Sprintf("TZ=%s %d %d * * *", change.zone, 5*rng.IntN(12), 1+rng.IntN(2))
-	j.Missed, j.Cap, j.Grace, j.Longest, j.Fails = "all", 100, time.Minute, time.Second, 0
+	j.Missed, j.Cap, j.Grace, j.Longest, j.Fails = "all", 100, 2*time.Minute, time.Second, 0
 	return j
+}
+
+// A clockChange is when the clocks of a zone are changed: a history that lasts for within sees each time between 1:00 and 3:00 that comes after begin, as
+// often as it comes.
+type clockChange struct {
+	zone   string
+	begin  time.Time
+	within time.Duration
 }

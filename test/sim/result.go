@@ -28,9 +28,9 @@ func (w *world) result() Result {
 		}
 	}
 	slices.SortStableFunc(order, inTime)
-	h := make(proof.History, len(order))
-	for i, e := range order {
-		h[i] = *e
+	h := slices.Grow(*room.Get().(*proof.History), len(order))
+	for _, e := range order {
+		h = append(h, *e)
 	}
 	if w.plan.Control == NoControl {
 		w.histories(h)

@@ -59,7 +59,7 @@ type Result struct {
 	Fired   []string          // faults that took effect
 }
 
-// room is for the events of a world, and is used again by the next: it is a tenth of all that a history allocates.
+// room is for the events of a world, and for its history. The next world uses it again: it is a fifth of all that one allocates.
 var room = sync.Pool{New: func() any { return new(make(proof.History, 0, 512)) }}
 
 // Run lets a plan happen. It must be called in its own bubble.
