@@ -41,8 +41,8 @@ func judge(r *record, c store.Claim) verdict {
 	switch {
 	case r != nil && r.wrong != "":
 		return corrupt
-	case r != nil && r.taken && !r.grants(c):
-		r.wrong = "a trigger of the table, or something else, has changed what this claim has written"
+	case r != nil && (r.taken && !r.grants(c) || r.altered && r.LiveFor(c.Holder)):
+		r.wrong = "a trigger of the table, or something else, has changed what a claim of this holder has written"
 		return corrupt
 	case r != nil && r.taken:
 		return taken
@@ -120,12 +120,20 @@ func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outc
 	return outcomes, nil
 }
 
-// each makes the requests of a batch of n elements by calling do. It ends with the first error. If nothing has been decided before, that is the
+// each makes the requests of a batch of n elements by calling do. An error about a row is that of its element alone, which is found by asking for
+// fewer and fewer. It ends with the first other error. If nothing has been decided before, that is the
 // error of the whole batch; otherwise it is the error of each element that do reports as open.
 func each(requests [][]int, n int, do func(request []int) (open []int, err error), tell func(i int, err error)) error {
-	for k, request := range requests {
-		open, err := do(request)
-		if err == nil {
+	for k := 0; k < len(requests); k++ {
+		open, err := do(requests[k])
+		switch half := len(open) / 2; {
+		case err == nil:
+			continue
+		case aboutRow(err) && half > 0:
+			requests = slices.Insert(slices.Clone(requests), k+1, open[:half], open[half:])
+			continue
+		case aboutRow(err) && n > 1:
+			tell(open[0], err)
 			continue
 		}
 		open = slices.Concat(append([][]int{open}, requests[k+1:]...)...)
@@ -309,7 +317,7 @@ func scanFound(rows *sql.Rows) (found, error) {
 	var from sql.NullInt64
 	var taken int
 	err := f.scan(rows, []any{&f.i, &taken}, &from, &f.State)
-	f.taken, f.altered = taken != 0, taken > 1
+	f.taken, f.altered = taken&1 != 0, taken&2 != 0
 	if from.Valid {
 		f.from = max(1, fromMicros(from.Int64))
 	}

@@ -18,6 +18,9 @@ var ErrSnapshot = errors.New("the transaction reads as of before the lease was t
 // errAltered is the error of a reply that names a row by a number that was not sent.
 var errAltered = errors.New("mysqlstore: the reply is about a row that was not asked for: see to triggers of the table, which soloist doctor lists")
 
+// errChanged is the error of an extension after which its lease does not last as long as it should.
+var errChanged = fmt.Errorf("%w: a trigger of the table, or something else, has changed what the extension has written", store.ErrLost)
+
 // errLocked is the error for a row that another transaction kept locked.
 var errLocked = errors.New("a transaction that has not ended yet has locked the row")
 
@@ -44,6 +47,7 @@ const (
 	errUnknownStatement    = 1243
 	errUnsupportedPrepared = 1295
 	errInterrupted         = 1317
+	errTriggerTable        = 1442
 	errTooManyPrepared     = 1461
 	errDiskFull            = 1021
 	errTableFull           = 1114
@@ -56,6 +60,8 @@ const (
 	errStatementTimeMySQL  = 3024
 	errLockNowait          = 3572
 	errGroupRollback       = 3101
+	errCheckMySQL          = 3819
+	errCheckMaria          = 4025
 )
 
 // advice returns how to correct an error, for the operator of the process.
@@ -98,6 +104,23 @@ func conflict(err error) bool {
 	}
 	return false
 }
+
+// aboutRow reports whether a row is refused for what would stand in it: by a trigger or a check that somebody has added to the table. Other rows may
+// be fine.
+func aboutRow(err error) bool {
+	var e *mysql.MySQLError
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Number {
+	case errTriggerTable, errCheckMySQL, errCheckMaria:
+		return true
+	}
+	return string(e.SQLState[:]) == signaled
+}
+
+// signaled is the SQLSTATE of an error that a trigger raises.
+const signaled = "45000"
 
 // refused reports whether what was asked for has surely not been committed: the server has said so, and not while it committed.
 func refused(err error) bool {

@@ -3,6 +3,7 @@ package mysqlstore
 import (
 	"context"
 	"database/sql"
+	"time"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/internal/sqlshared"
@@ -49,21 +50,37 @@ type standing struct {
 	changed, live, released bool
 	corrupt                 bool
 	mark                    int64
+
+	holder sql.NullString // whose lease it is, of soloist
+	token  int64
+	left   sql.NullInt64 // µs
 }
 
 func scanStanding(rows *sql.Rows) (st standing, err error) {
-	return st, rows.Scan(&st.i, &st.changed, &st.live, &st.released, &st.mark, &st.corrupt)
+	return st, rows.Scan(&st.i, &st.changed, &st.live, &st.released, &st.mark, &st.corrupt, &st.holder, &st.token, &st.left)
 }
 
 // Extend is as in store.Store.
 func (s *Store) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
-	errs, err := changeAll(ctx, s, sqlExtend, lockedTries, extensions, store.Extension.Check, s.extension, func(_ int, st standing) bool { return st.changed })
+	began := time.Now()
+	errs, err := changeAll(ctx, s, sqlExtend, lockedTries, extensions, store.Extension.Check, s.extension, func(i int, st standing) bool {
+		return st.changed && st.lasts(extensions[i], time.Since(began))
+	})
 	for i, e := range extensions {
 		if err == nil && errs[i] == nil {
 			s.turns.leased(s.row(e.Name), e.TTL)
 		}
 	}
 	return errs, err
+}
+
+// coarse is how coarsely the clock of a client may tick.
+const coarse = 20 * time.Millisecond
+
+// lasts reports whether a lease that has been extended is still the one that was meant, and lasts for as long as was asked. It was read at most
+// asked after the request.
+func (st standing) lasts(e store.Extension, asked time.Duration) bool {
+	return st.holder.String == e.Holder && st.token == e.Token && !st.released && fromMicros(st.left.Int64) >= e.TTL-asked-coarse
 }
 
 // Release is as in store.Store.
@@ -163,6 +180,8 @@ func (s *Store) settle(ctx context.Context, statement string, tries int, all []l
 				errs[i] = &CorruptError{all[i].cells[0].text, "a lease in it is not believed"}
 			case settled(i, st):
 				errs[i] = nil
+			case st.changed:
+				errs[i] = errChanged
 			case st.live:
 				errs[i] = s.explain(store.AsUnknown(errLocked))
 				locked = append(locked, i)

@@ -15,7 +15,7 @@ type record struct {
 	wrong string // what no store would have written; "" is nothing
 
 	taken   bool          // by this call
-	altered bool          // and its token is not one that a call gives
+	altered bool          // its token is not one that a call gives
 	from    time.Duration // > 0 when the lease before this one was never released: how long before this grant it was granted
 }
 

@@ -88,3 +88,135 @@ func TestTriggerThatRaisesAnError(t *testing.T) {
 		})
 	}
 }
+
+// An extension is believed only if the lease lasts for as long as was asked, and is still the one that was meant: a trigger could keep its end, and then
+// another would take the name while the holder believes that it has it. The other leases of a batch are extended.
+func TestTriggersThatChangeAnExtension(t *testing.T) {
+	for _, m := range modes {
+		for what, sets := range map[string]string{
+			"the end as it was": "lock_until = OLD.lock_until",
+			"the end":           "lock_until = UTC_TIMESTAMP(6)",
+			"the token":         "token = 7",
+			"the holder":        "holder = 'other', NEW.locked_by = 'other'",
+			"who has locked it": "locked_by = 'other'",
+			"the release":       "released = 1",
+		} {
+			t.Run(m.name+"/"+what, func(t *testing.T) {
+				db := connect(t, mariadb(t).URL, m.driver)
+				s := open(t, db, m.config)
+				table := s.table(s.cfg.Table)
+				exec(t, db, "CREATE TRIGGER "+s.cfg.Table+"_t BEFORE UPDATE ON "+table+" FOR EACH ROW IF LEFT(NEW.name, 3) = 'bad' THEN SET NEW."+sets+"; END IF")
+				good := take(t, s, "good", "a")
+				extend := func(names ...string) []error {
+					t.Helper()
+					var extensions []store.Extension
+					for _, name := range names {
+						token := good.Token
+						if name != "good" {
+							token = take(t, s, name, "a").Token
+						}
+						extensions = append(extensions, store.Extension{Name: name, Holder: "a", Token: token, TTL: 2 * time.Hour})
+					}
+					errs, err := s.Extend(t.Context(), extensions)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return errs
+				}
+				if errs := extend("bad1"); errs[0] == nil {
+					t.Error("one lease is extended")
+				}
+				if errs := extend("good", "bad2"); errs[1] == nil || errs[0] != nil {
+					t.Errorf("of two leases, the one that may be extended: %v; the other: %v", errs[0], errs[1])
+				}
+			})
+		}
+	}
+}
+
+// Who repeats a claim does not get a token that a trigger has lowered: it could be less than that of the holder before.
+func TestTriggerLowersTheTokenOfARepeatedClaim(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			db := connect(t, mariadb(t).URL, m.driver)
+			s := open(t, db, m.config)
+			first := take(t, s, "bad", "a")
+			release(t, s, store.Release{Name: "bad", Holder: "a", Token: first.Token})
+			exec(t, db, "CREATE TRIGGER "+s.cfg.Table+"_t BEFORE UPDATE ON "+s.table(s.cfg.Table)+" FOR EACH ROW IF NEW.name = 'bad' THEN SET NEW.token = 7; END IF")
+			for range 2 {
+				for _, claims := range [][]store.Claim{{claim("bad", "b")}, {claim("bad", "b"), claim("good", "b")}, {claim("bad", "b"), claim("bad", "b")}} {
+					for i, o := range acquire(t, s, claims...) {
+						if claims[i].Name == "bad" && o.Err == nil && o.Grant.Token <= first.Token {
+							t.Errorf("granted %+v after the token %d", o.Grant, first.Token)
+						}
+						if claims[i].Name == "good" && o.Err != nil {
+							t.Errorf("the other name: %v", o.Err)
+						}
+					}
+				}
+			}
+			if i, g, err := s.Choose(t.Context(), []string{"bad", "another"}, store.Claim{Holder: "b", TTL: time.Minute}); err == nil && i == 0 && g.Token <= first.Token {
+				t.Errorf("chosen %+v after the token %d", g, first.Token)
+			}
+		})
+	}
+}
+
+// A trigger that raises an error for a row, or would change the table itself, refuses that name alone in a batch, too, with what it says.
+func TestTriggerThatRaisesAnErrorInABatch(t *testing.T) {
+	for _, m := range modes {
+		for what, does := range map[string][2]string{
+			"raises":  {"SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'not today'", "not today"},
+			"deletes": {"DELETE FROM {table} WHERE name = NEW.name", "trigger"},
+		} {
+			t.Run(m.name+"/"+what, func(t *testing.T) {
+				db := connect(t, mariadb(t).URL, m.driver)
+				s := open(t, db, m.config)
+				table := s.table(s.cfg.Table)
+				names := []string{"bad", "good1", "good2", "ugly", "good3"}
+				var claims []store.Claim
+				for _, name := range names {
+					claims = append(claims, claim(name, "a"))
+				}
+				trigger := func(event string) {
+					exec(t, db, "CREATE TRIGGER "+s.cfg.Table+event+" BEFORE "+event+" ON "+table+" FOR EACH ROW IF NEW.name IN ('bad', 'ugly') THEN "+
+						strings.ReplaceAll(does[0], "{table}", table)+"; END IF")
+				}
+				check := func(errs []error, err error) {
+					t.Helper()
+					if err != nil {
+						t.Errorf("the whole batch: %v", err)
+					}
+					for i, err := range errs {
+						if good := strings.HasPrefix(names[i], "good"); good && err != nil || !good && (err == nil || !strings.Contains(err.Error(), does[1]) || errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrLost)) {
+							t.Errorf("%s: %v", names[i], err)
+						}
+					}
+				}
+				claimAll := func() (tokens []int64) {
+					t.Helper()
+					outs, err := s.Acquire(t.Context(), claims)
+					var errs []error
+					for _, o := range outs {
+						errs, tokens = append(errs, o.Err), append(tokens, o.Grant.Token)
+					}
+					check(errs, err)
+					return tokens
+				}
+				trigger("INSERT")
+				claimAll()
+				exec(t, db, "DROP TRIGGER "+s.cfg.Table+"INSERT", "DELETE FROM "+table)
+				var extensions []store.Extension
+				var releases []store.Release
+				for _, name := range names {
+					token := take(t, s, name, "a").Token
+					extensions = append(extensions, store.Extension{Name: name, Holder: "a", Token: token, TTL: 2 * time.Hour})
+					releases = append(releases, store.Release{Name: name, Holder: "a", Token: token})
+				}
+				trigger("UPDATE")
+				check(s.Extend(t.Context(), extensions))
+				check(s.Release(t.Context(), releases))
+			})
+		}
+	}
+}

@@ -10,7 +10,7 @@ SET STATEMENT innodb_lock_wait_timeout = 0 FOR
   WHERE r.name = {c.row_name} AND r.mark <= {c.mark} AND {live};
 SET v_changed = ROW_COUNT() = 1;
 IF v_changed THEN
-  SELECT {c.i}, TRUE, {c.ttl} > 0, TRUE, {c.mark}, FALSE;
+  SELECT {c.i}, TRUE, {c.ttl} > 0, TRUE, {c.mark}, FALSE, {c.holder}, {c.token}, {c.ttl};
 ELSE
 {general};
 END IF;
