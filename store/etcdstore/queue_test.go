@@ -288,3 +288,47 @@ func TestWaiterOfAClosedStore(t *testing.T) {
 		t.Errorf("the next claim got %+v, %v, want that the name was handed over", outcomes, err)
 	}
 }
+
+// TestTicketThatIsWrittenAnew: a release that knows who is next from a note hands over for as long as the waiter has asked for meanwhile, with a new request, and not as before.
+func TestTicketThatIsWrittenAnew(t *testing.T) {
+	server := shared(t)
+	below := prefix()
+	a, b, c := server.open(t, below), server.open(t, below), server.open(t, below)
+	grant := served(t, waiting(background, a, "name", "a"))
+	ticket := func() int64 {
+		t.Helper()
+		reply, err := server.client.Get(background, below+"n/name\twaiting\tc")
+		if err != nil || len(reply.Kvs) == 0 {
+			return 0
+		}
+		return reply.Kvs[0].ModRevision
+	}
+	next := waiting(background, b, "name", "b")
+	servers.Wait(t, "a place in the queue", func() bool { return server.inQueue(t, below, "name") == 1 })
+	ctx, stop := context.WithCancel(background)
+	defer stop()
+	waited := make(chan error, 1)
+	go func() {
+		_, _, err := c.Queue(ctx, store.Claim{Name: "name", Holder: "c", TTL: 5 * time.Hour})
+		waited <- err
+	}()
+	servers.Wait(t, "a second place", func() bool { return ticket() > 0 })
+	releaseOf(t, a, "name", "a", grant.Token)
+	grant = served(t, next) // with a note that c is next
+	stop()
+	if err := <-waited; err == nil {
+		t.Fatal("the waiter that has stopped has the name")
+	}
+	first := ticket()
+	last := waiting(background, c, "name", "c") // for an hour
+	servers.Wait(t, "the new ticket", func() bool { return ticket() > first })
+	releaseOf(t, b, "name", "b", grant.Token)
+	if got := served(t, last); got.Token <= grant.Token {
+		t.Errorf("the token %d after %d", got.Token, grant.Token)
+	}
+	outcomes, err := a.Acquire(background, []store.Claim{{Name: "name", Holder: "a", TTL: time.Hour}})
+	var held *store.HeldError
+	if err != nil || !errors.As(outcomes[0].Err, &held) || held.Record.Holder != "c" || held.Record.Left > 2*time.Hour {
+		t.Errorf("got %+v, %v, want that c has the name for an hour", outcomes, err)
+	}
+}
