@@ -6,9 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/child"
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/nearest"
 	"github.com/soloist-dev/soloist/store"
 )
 
@@ -59,6 +62,9 @@ func (a *app) findSource() (source, error) {
 			return source{}, badConfig(fmt.Errorf("--%s is empty: give a value, or leave it out", flag))
 		}
 	}
+	if err := a.misspelled(); err != nil {
+		return source{}, badConfig(err)
+	}
 	if a.storeURL != "" {
 		if hasPassword(a.storeURL) {
 			return source{}, badConfig(errors.New("--store has a password in it, and everybody on this machine can see the arguments of a process: put the URL into $SOLOIST_STORE, or into a file and its path into $SOLOIST_STORE_FILE"))
@@ -92,6 +98,33 @@ func (a *app) findSource() (source, error) {
 	}
 	return source{text: "sqlite:" + escapePath(path), from: "the default store"}, nil
 }
+
+// misspelled returns an error about a variable whose name is almost one that soloist reads: without what it was to say another store, other names or a
+// store that promises less would be used, and nothing else would tell. Other names that begin as those of soloist stay as they are: Kubernetes makes some
+// for a service that is called so.
+func (a *app) misspelled() error {
+	for _, entry := range a.environ {
+		name, _, _ := strings.Cut(entry, "=")
+		given := strings.ToUpper(name)
+		if !strings.HasPrefix(given, child.Prefix) || slices.Contains(ours, name) {
+			continue
+		}
+		likely := nearest.Of(given, read)
+		if given == varStore+"_URL" {
+			likely = varStore
+		}
+		if likely != "" {
+			return fmt.Errorf("$%s is set, which soloist does not read: did you mean $%s? Rename or unset it; without it another store could be used than the one that was meant", name, likely)
+		}
+	}
+	return nil
+}
+
+// read are the variables that set something, and ours all that soloist reads or gives to commands.
+var (
+	read = []string{varStore, varStoreFile, varNamespace, varRequire, varConfig}
+	ours = append([]string{"SOLOIST_NAME", "SOLOIST_TOKEN", "SOLOIST_HOLDER", "SOLOIST_ATTEMPT", "SOLOIST_SCHEDULED_AT", "SOLOIST_RUN", "SOLOIST_NOTICE", "SOLOIST_NOTICE_ID"}, read...)
+)
 
 // nested reports in whose command this process runs: "" if in nobody's. Such a process has an environment without the
 // outer soloist's store.
