@@ -130,13 +130,13 @@ func (s *Server) leaseRoutes() (all []route) {
 			codes: []string{codeLost, codeUnknown}, do: (*call).release})
 }
 
-// enter takes one of the places of requests that wait.
-func (c *call) enter() (leave func(), err error) {
+// enter takes one of the places of requests that wait for what.
+func (c *call) enter(places chan struct{}, what string) (leave func(), err error) {
 	select {
-	case c.server.waiting <- struct{}{}:
-		return func() { <-c.server.waiting }, nil
+	case places <- struct{}{}:
+		return func() { <-places }, nil
 	default:
-		p := problem(http.StatusServiceUnavailable, codeBusy, "too many requests wait for leases")
+		p := problem(http.StatusServiceUnavailable, codeBusy, "too many requests wait for "+what)
 		p.retry = retryAfter
 		return nil, p
 	}
@@ -184,7 +184,7 @@ func (c *call) acquire(p primitive) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	leave, err := c.enter()
+	leave, err := c.enter(c.server.waiting, "leases")
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,8 @@ type Config struct {
 	// they are for requests that have TLS themselves.
 	BehindProxy bool
 
-	// MaxWaiting is how many requests can wait for a lease, or hold one, at the same time. More get 503. The default is 1000.
+	// MaxWaiting is how many requests can wait for a lease, or hold one, at the same time, and how many can receive events: who may only read takes no
+	// place of a holder. More get 503. The default is 1000.
 	MaxWaiting int
 
 	// Logger receives the errors of the store, which callers are not told, and the actions of operators. The default is slog.Default().
@@ -39,14 +40,15 @@ type Config struct {
 // A Server is the handler of the API. It is safe for concurrent use.
 type Server struct {
 	Config
-	client  *soloist.Client
-	routes  []route
-	mux     *http.ServeMux
-	handler http.Handler
-	waiting chan struct{}
-	watch   *watcher
-	menu    []*page
-	openapi []byte
+	client    *soloist.Client
+	routes    []route
+	mux       *http.ServeMux
+	handler   http.Handler
+	waiting   chan struct{} // the places of requests for leases
+	listening chan struct{} // and of those for events
+	watch     *watcher
+	menu      []*page
+	openapi   []byte
 
 	closing context.Context // ends when waiting requests and holds are to end
 	end     context.CancelFunc
@@ -60,7 +62,7 @@ func New(c *soloist.Client, cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	s := &Server{Config: cfg, client: c, mux: http.NewServeMux(), waiting: make(chan struct{}, cfg.MaxWaiting)}
+	s := &Server{Config: cfg, client: c, mux: http.NewServeMux(), waiting: make(chan struct{}, cfg.MaxWaiting), listening: make(chan struct{}, cfg.MaxWaiting)}
 	s.closing, s.end = context.WithCancel(context.Background())
 	s.watch = newWatcher(s.closing, c.Admin())
 	s.routes = slices.Concat(s.leaseRoutes(), s.elementRoutes(), s.viewRoutes(), s.actionRoutes(), s.eventRoutes())
