@@ -132,12 +132,13 @@ func (a *app) verify(c verify.Config, report, history string) error {
 	return a.tellVerdict(r)
 }
 
-// created makes a file before a long run: nobody wants to learn of a wrong path after it. It returns nil for no path.
+// created makes a file before a long run: nobody wants to learn of a wrong path after it. What was in it stays until there is something to write. It
+// returns nil for no path.
 func created(flag, path string) (*os.File, error) {
 	if path == "" {
 		return nil, nil
 	}
-	f, err := os.Create(path)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666) //nolint:gosec // as the umask says
 	if err != nil {
 		return nil, usage("%s: %v", flag, err)
 	}
@@ -149,10 +150,18 @@ func written(f *os.File, write func(io.Writer) error) error {
 	if f == nil {
 		return nil
 	}
-	if err := errors.Join(write(f), f.Close()); err != nil {
+	if err := errors.Join(emptied(f), write(f), f.Close()); err != nil {
 		return fmt.Errorf("writing %s: %w", f.Name(), err)
 	}
 	return nil
+}
+
+// emptied empties a file; a pipe or a device stays as it is.
+func emptied(f *os.File) error {
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	return f.Truncate(0)
 }
 
 func (a *app) tellVerdict(r *verify.Report) error {
