@@ -24,12 +24,12 @@ import (
 // A cronRun is one invocation of soloist cron.
 type cronRun struct {
 	*app
-	path      string
-	dialect   crontab.Dialect
-	noOutput  bool // the history does not keep what commands write
-	anyFile   bool // take a file that others may write to, or own
-	watch     bool // read the file again when it changes
-	grace     time.Duration
+	path     string
+	dialect  crontab.Dialect
+	noOutput bool // the history does not keep what commands write
+	anyFile  bool // take a file that others may write to, or own
+	watch    bool // read the file again when it changes
+	graceFlag
 	drain     time.Duration
 	storeWait waiting // how long to wait for the store at the start
 	parallel  int
@@ -95,7 +95,7 @@ output is passed on line by line behind the job's name and the scheduled time.`,
 	flags.BoolVar(&r.anyFile, "any-file", false, "accept FILE even if others may write to it or own it")
 	flags.BoolVar(&r.dialect.LiteralPercent, "literal-percent", false, "in a crontab, % means itself, as in supercronic")
 	flags.DurationVar(&r.ttl, "ttl", 30*time.Second, "how long after the death of a machine its runs are taken over, for jobs without a ttl")
-	flags.DurationVar(&r.grace, "grace", 0, "from TERM to KILL when a run is stopped (default 5s, or a fifth of the job's TTL)")
+	r.graceFlag.add(flags, "when a run is stopped (default 5s, or a fifth of the job's TTL)")
 	flags.DurationVar(&r.drain, "drain", 20*time.Second, "how long runs may continue after TERM or INT")
 	flags.IntVar(&r.parallel, "parallel", defaultParallel(), "how many commands run at once, at least 1; the default is 16 for each processor")
 	r.storeWait = -1
@@ -183,10 +183,7 @@ func (r *cronRun) job(j crontab.Job) (soloist.Job, error) {
 	if ttl == 0 {
 		ttl = r.ttl
 	}
-	grace := r.grace
-	if grace == 0 {
-		grace = min(5*time.Second, ttl/5)
-	}
+	grace := r.graceFor(ttl)
 	margin := grace + ttl/10
 	switch {
 	case ttl < time.Second:

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/cmd/soloist/internal/child"
@@ -24,8 +25,8 @@ import (
 // A guarded command is one that runs under a lease: the flags and the running that lock, once, sem and lead share.
 type guarded struct {
 	*app
-	wait     waiting
-	grace    time.Duration
+	wait waiting
+	graceFlag
 	atLeast  time.Duration
 	atMost   time.Duration
 	heldCode int
@@ -39,9 +40,28 @@ func (g *guarded) flags(c *cobra.Command, logLevel string) {
 	flags.StringVarP(&g.shellLine, "command", "c", "", "a line for /bin/sh to run, instead of a command after --")
 	g.logFlags(c, logLevel)
 	flags.DurationVar(&g.ttl, "ttl", 30*time.Second, "how long the name stays unavailable after this process has died")
-	flags.DurationVar(&g.grace, "grace", 0, "from TERM to KILL when the lease is lost (default 5s, or a fifth of the TTL)")
+	g.graceFlag.add(flags, "when the lease is lost (default 5s, or a fifth of the TTL)")
 	flags.DurationVar(&g.atMost, "at-most", 0, "stop the command when it has run for so long (default no bound)")
 	g.passFlag(c)
+}
+
+// A graceFlag is --grace: how long a command has from TERM to KILL. 0 is no time at all.
+type graceFlag struct {
+	grace time.Duration
+	flag  *pflag.Flag
+}
+
+func (g *graceFlag) add(flags *pflag.FlagSet, when string) {
+	flags.DurationVar(&g.grace, "grace", 0, "from TERM to KILL "+when+"; 0 kills at once")
+	g.flag = flags.Lookup("grace")
+}
+
+// graceFor returns the grace of a command under a lease of a TTL.
+func (g *graceFlag) graceFor(ttl time.Duration) time.Duration {
+	if g.flag.Changed {
+		return g.grace
+	}
+	return min(5*time.Second, ttl/5)
 }
 
 func (g *guarded) waitFlags(c *cobra.Command) {
@@ -55,9 +75,7 @@ func (g *guarded) options() (soloist.Options, error) {
 	if g.atMost > 0 {
 		g.ttl = min(g.ttl, g.atMost)
 	}
-	if g.grace == 0 {
-		g.grace = min(5*time.Second, g.ttl/5)
-	}
+	g.grace = g.graceFor(g.ttl)
 	margin := g.grace + g.ttl/10
 	switch {
 	case g.atLeast < 0:
