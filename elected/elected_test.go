@@ -5,9 +5,11 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/elected"
@@ -106,6 +108,32 @@ func TestContextOfARequest(t *testing.T) {
 		if own.Err() == nil {
 			t.Error("its context goes on when the request has been answered")
 		}
+	})
+}
+
+// A request that has been answered leaves nothing behind at the lease, which may last for months.
+func TestAnAnsweredRequestIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := soloisttest.NewClient(t)
+		e, resign := run(t, c)
+		defer resign()
+		type key struct{}
+		request := func() weak.Pointer[[64]byte] {
+			body := new([64]byte)
+			_, stop, err := e.Leading(context.WithValue(t.Context(), key{}, body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			stop()
+			return weak.Make(body)
+		}
+		left := request()
+		for range 10 { // the first may find it on the stack
+			if runtime.GC(); left.Value() == nil {
+				return
+			}
+		}
+		t.Error("what the request carried is still there")
 	})
 }
 

@@ -91,6 +91,12 @@ func TestSuccessorWaitsForTheWriteUnderWay(t *testing.T) {
 	if err := g.Claim(ctx, "x", 2); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("while a write is under way: %v", err)
 	}
+	over := errors.New("the caller has had enough")
+	ended, end := context.WithCancelCause(background)
+	end(over)
+	if err := g.Claim(ended, "x", 2); !errors.Is(err, over) {
+		t.Errorf("its error %v does not say why the wait has ended", err)
+	}
 	close(out)
 	if err := g.Claim(background, "x", 2); err != nil {
 		t.Error(err)

@@ -300,13 +300,17 @@ func (c claimCase) giveBack() (read []request, release request) {
 	return read, release
 }
 
-// again repeats a claim of which nobody knows what became of it, and is refused then. The first store does not say a second time that a holder had died: what is
-// remembered of the claim decides what the half is given back with.
+// again repeats a claim of which nobody knows what became of it: once to no avail, and then it is refused. The first store does not say a second time that a holder had
+// died: what is remembered of the claim decides what the half is given back with.
 func (c claimCase) again(s store.Store, older, newer *answering, asked *[]request, claim store.Claim) {
+	once := granted("granted 7", store.Grant{Token: 7, Mark: 3, State: []byte("s")})
+	older.acquires, newer.acquires = []answer{unknown}, []answer{once}
+	if got := outcomeOf(claimed(s, claim)); got != "unknown" {
+		c.t.Errorf("%v, again: %s, want unknown", c, got)
+	}
 	*asked = nil
 	read := store.Record{Token: 9, Mark: 3, State: []byte("read")}
 	older.acquires = []answer{held("held by x", store.Record{Holder: "x", Token: 9, Mark: 3, Left: 2 * time.Second}), done("read", read)}
-	newer.acquires = []answer{granted("granted 7", store.Grant{Token: 7, Mark: 3, State: []byte("s")})}
 	older.changes, newer.changes = ok, ok
 	got := outcomeOf(claimed(s, claim))
 	want := []request{{to: "new", verb: "acquire", mark: c.mark}, {to: "old", verb: "acquire", mark: c.mark, above: 7}}

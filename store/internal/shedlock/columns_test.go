@@ -50,6 +50,15 @@ func TestColumnsThatAreOtherWords(t *testing.T) {
 	}
 }
 
+// Two columns have two names, which differ by more than capital letters.
+func TestColumnsOfOneName(t *testing.T) {
+	for _, c := range []shedlock.Columns{{Name: "id", LockedBy: "id"}, {Name: "ID", LockedBy: "id"}, {Name: "id", LockedBy: "ID"}} {
+		if err := c.Filled().Check(fstest.MapFS{}); !errors.As(err, new(*store.InvalidError)) || !strings.Contains(err.Error(), "four names") {
+			t.Errorf("%v: %v", c, err)
+		}
+	}
+}
+
 // ShedLock can write its documented names in capital letters (withDbUpperCase). They are the same columns, and need no other names.
 func TestColumnsInCapitalLetters(t *testing.T) {
 	files := fstest.MapFS{"sql/a.sql": {Data: []byte("SELECT name, lock_until, locked_at, locked_by FROM t")}}

@@ -58,6 +58,31 @@ func TestListYieldsWhatCanBeRead(t *testing.T) {
 	}
 }
 
+// A list after a name begins behind it, also where the name is the whole prefix; after a text before the prefix it begins with the prefix.
+func TestListAfterAName(t *testing.T) {
+	names := []string{"a", "a/1", "a/2", "b"}
+	page := func(first, last string) ([]string, error) {
+		from, _ := slices.BinarySearch(names, first)
+		to, _ := slices.BinarySearch(names, last)
+		return names[min(from, to):to], nil
+	}
+	read := func(name string) (store.Record, error) { return store.Record{Name: name}, nil }
+	for _, test := range []struct{ prefix, after, want string }{
+		{"a", "a", "a/1 a/2"}, {"a", "a/1", "a/2"}, {"a/", "a", "a/1 a/2"}, {"a/", "a/2", ""}, {"a", "b", ""}, {"", "a/2", "b"}, {"b", "a", "b"},
+	} {
+		var got []string
+		for r, err := range sqlshared.List(test.prefix, test.after, page, read, func(err error) error { return err }) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, r.Name)
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%q after %q: %q, want %q", test.prefix, test.after, got, test.want)
+		}
+	}
+}
+
 // List ends with the error of a page, and when its caller has enough.
 func TestListEnds(t *testing.T) {
 	down := errors.New("no connection")

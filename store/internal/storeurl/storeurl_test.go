@@ -62,7 +62,7 @@ func TestParse(t *testing.T) {
 		is, either     bool
 	}
 	options := map[string]storeurl.Option{
-		"word": storeurl.Word(&o.word), "password": storeurl.Word(&o.password), "duration": storeurl.Duration(&o.duration),
+		"word": storeurl.Word(&o.word), "password": storeurl.Word(&o.password), "sentinelpassword": storeurl.Word(&o.password), "duration": storeurl.Duration(&o.duration),
 		"dialtimeout": storeurl.DialTimeout(&o.dial),
 		"count":       storeurl.Count(&o.count), "is": storeurl.Bool(&o.is), "either": storeurl.Either(&o.either, "no", "yes"),
 	}
@@ -73,22 +73,23 @@ func TestParse(t *testing.T) {
 		t.Errorf("%+v, %v", o, err)
 	}
 	for query, says := range map[string]string{
-		"other=1":                         "there are count, dialtimeout, duration, either, is, password, word",
+		"other=1":                         "there are count, dialtimeout, duration, either, is, password, sentinelpassword, word",
 		"word=a&word=b":                   "is given twice",
 		"password=secret1&password=cret2": "is given twice",
-		"word=":                           "must not be empty",
-		"duration=5":                      "such as 500ms",
-		"duration=0s":                     "more than 0",
-		"duration=-1s":                    "more than 0",
-		"dialtimeout=5":                   "such as 500ms",
-		"dialtimeout=1ns":                 "from 1ms to 1h0m0s",
-		"dialtimeout=61m":                 "from 1ms to 1h0m0s",
-		"count=-1":                        "from 0 to 100000",
-		"count=100001":                    "from 0 to 100000",
-		"is=maybe":                        "true or false",
-		"either=maybe":                    "no or yes",
-		"word=%zzsecret":                  "as %XX",
-		"word=a;b":                        "as %XX",
+		"sentinelpassword=a&sentinelpassword=cret": "is given twice",
+		"word=":           "must not be empty",
+		"duration=5":      "such as 500ms",
+		"duration=0s":     "more than 0",
+		"duration=-1s":    "more than 0",
+		"dialtimeout=5":   "such as 500ms",
+		"dialtimeout=1ns": "from 1ms to 1h0m0s",
+		"dialtimeout=61m": "from 1ms to 1h0m0s",
+		"count=-1":        "from 0 to 100000",
+		"count=100001":    "from 0 to 100000",
+		"is=maybe":        "true or false",
+		"either=maybe":    "no or yes",
+		"word=%zzsecret":  "as %XX",
+		"word=a;b":        "as %XX",
 	} {
 		refused(t, query, storeurl.Parse(query, options), says)
 	}
