@@ -68,12 +68,15 @@ var denied = map[string]string{
 const wrongCredentials = "the service does not accept the credentials: check them"
 
 // unsent is wrap for a write. The outcome is known, nothing has been written, only where the service has refused the
-// request, or where no request has left this process: every other error may hide that it took effect.
+// request, and said why, or where no request has left this process: every other error may hide that it took effect. A status without a
+// code of the service, such as 408, may be that of a proxy, which has passed the request on.
 func unsent(doing string, err error) error {
 	wrapped := wrap(doing, err)
 	var response *smithyhttp.ResponseError
 	if errors.As(err, &response) {
-		if status := response.HTTPStatusCode(); status >= http.StatusBadRequest && status < http.StatusInternalServerError {
+		var refusal smithy.APIError
+		said := errors.As(err, &refusal) && refusal.ErrorCode() != noCode
+		if status := response.HTTPStatusCode(); said && status >= http.StatusBadRequest && status < http.StatusInternalServerError {
 			return wrapped
 		}
 		return store.AsUnknown(wrapped)
@@ -85,6 +88,9 @@ func unsent(doing string, err error) error {
 	}
 	return wrapped // there are no credentials, for instance
 }
+
+// noCode is what the SDK calls an error in whose response it finds no code.
+const noCode = "UnknownError"
 
 // throttled reports whether the service has refused a request because there were too many.
 func throttled(err error) bool {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -83,6 +84,9 @@ func TestWhatErrorsMean(t *testing.T) {
 		says            string
 	}{
 		{"the write was refused", "UpdateItem", 400, failure("ValidationException"), nil, store.ErrUnknown, ""},
+		{"a proxy gave up the write after it had passed it on", "UpdateItem", 408, "", store.ErrUnknown, nil, ""},
+		{"a proxy gave up the write, and says so in HTML", "UpdateItem", 408, "<html>", store.ErrUnknown, nil, ""},
+		{"a proxy gave up the write, and says so in JSON", "UpdateItem", 408, `{"message": "stream timeout"}`, store.ErrUnknown, nil, ""},
 		{"the write failed inside the service", "UpdateItem", 500, failure("InternalServerError"), store.ErrUnknown, nil, ""},
 		{"the write's connection broke", "UpdateItem", 0, "", store.ErrUnknown, nil, ""},
 		{"the response to the write is nonsense", "UpdateItem", 200, "<html>", store.ErrUnknown, nil, ""},
@@ -413,5 +417,98 @@ func TestMigrate(t *testing.T) {
 	}
 	if !strings.Contains(s.Schema(), "aws dynamodb create-table --table-name "+table) {
 		t.Errorf("the schema is %q", s.Schema())
+	}
+}
+
+// TestWritesAreSentOnce: after a write whose connection broke nothing asks again by itself, whatever the verb: the refusal of a second attempt would hide that the first
+// may have taken effect.
+func TestWritesAreSentOnce(t *testing.T) {
+	var sent sync.Map                   // how often, by operation
+	lease := func(name string) string { // one that x has
+		return fmt.Sprintf(`{"name": {"S": %q}, "holder": {"S": "x"}, "token": {"N": "7"}, "mark": {"N": "0"}, "ttl_ns": {"N": "60000000000"}, "released": {"BOOL": false},
+			"sure": {"BOOL": true}, "version": {"S": "w"}, "granted_at": {"S": "2026-01-01T00:00:00Z"}}`, name)
+	}
+	respond := func(operation, _ string) (int, string) {
+		switch operation {
+		case "DescribeTable":
+			return 200, fmt.Sprintf(goodTable, "")
+		case "GetItem":
+			return 200, fmt.Sprintf(`{"Item": %s}`, lease("a"))
+		case "BatchGetItem":
+			return 200, fmt.Sprintf(`{"Responses": {"soloist": [%s, %s]}}`, lease("a"), lease("b"))
+		}
+		n, _ := sent.LoadOrStore(operation, new(atomic.Int64))
+		if n.(*atomic.Int64).Add(1) == 1 {
+			return 0, ""
+		}
+		return 400, failure("ValidationException")
+	}
+	unknown := func(operation string, err error) {
+		t.Helper()
+		if !errors.Is(err, store.ErrUnknown) {
+			t.Errorf("%s: got %v, want unknown", operation, err)
+		}
+		if n, ok := sent.Load(operation); !ok || n.(*atomic.Int64).Load() != 1 {
+			t.Errorf("%s was not sent once", operation)
+		}
+	}
+	outcomes, err := acquire(scripted(t, respond), "new")
+	if err == nil {
+		err = outcomes[0].Err
+	}
+	unknown("UpdateItem", err)
+	unknown("PutItem", extend(background, scripted(t, respond), "a", 7))
+	errs, err := scripted(t, respond).Extend(background, []store.Extension{{Name: "a", Holder: "x", Token: 7, TTL: time.Hour}, {Name: "b", Holder: "x", Token: 7, TTL: time.Hour}})
+	unknown("BatchExecuteStatement", errors.Join(append(errs, err)...))
+}
+
+// TestReadsAreConsistent: what the verbs, lists and sweeps read is what was confirmed last, and not what a replica of the table still has.
+func TestReadsAreConsistent(t *testing.T) {
+	server := shared(t)
+	table := fresh(t, server.Endpoint)
+	var seen sync.Map // operations
+	look := middleware.InitializeMiddlewareFunc("consistency", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
+		middleware.InitializeOutput, middleware.Metadata, error) {
+		consistent := true
+		switch p := in.Parameters.(type) {
+		case *dynamodb.GetItemInput:
+			consistent = p.ConsistentRead != nil && *p.ConsistentRead
+		case *dynamodb.BatchGetItemInput:
+			c := p.RequestItems[table].ConsistentRead
+			consistent = c != nil && *c
+		case *dynamodb.ScanInput:
+			consistent = p.ConsistentRead != nil && *p.ConsistentRead
+			seen.Store(fmt.Sprintf("a scan with a limit: %t", p.Limit != nil), true)
+		}
+		seen.Store(fmt.Sprintf("%T", in.Parameters), true)
+		if !consistent {
+			t.Errorf("a read that need not be consistent: %T", in.Parameters)
+		}
+		return next.HandleInitialize(ctx, in)
+	})
+	s, err := dynamostore.New(dynamodb.New(client(server.Endpoint).Options(), func(o *dynamodb.Options) {
+		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error { return stack.Initialize.Add(look, middleware.Before) })
+	}), dynamostore.Config{Table: table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if outcomes, err := acquire(s, "a", "b"); err != nil || outcomes[0].Err != nil || outcomes[1].Err != nil {
+		t.Fatal(outcomes, err)
+	}
+	if _, _, err := s.Choose(background, []string{"c", "d"}, store.Claim{Holder: "x", TTL: time.Minute}); err != nil {
+		t.Error(err)
+	}
+	for _, err := range s.List(background, "a") {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := s.Sweep(background, 10); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"*dynamodb.GetItemInput", "*dynamodb.BatchGetItemInput", "a scan with a limit: false", "a scan with a limit: true"} {
+		if _, ok := seen.Load(want); !ok {
+			t.Errorf("nothing was read by %s, so this shows little", want)
+		}
 	}
 }

@@ -35,6 +35,7 @@ const (
 	errUnknownColumn       = 1054
 	errSyntax              = 1064
 	errUnknownTable        = 1109
+	errUnknown             = 1105
 	errTablePriv           = 1142
 	errColumnPriv          = 1143
 	errNoTable             = 1146
@@ -122,10 +123,15 @@ func aboutRow(err error) bool {
 // signaled is the SQLSTATE of an error that a trigger raises.
 const signaled = "45000"
 
-// refused reports whether what was asked for has surely not been committed: the server has said so, and not while it committed.
+// refused reports whether what was asked for has surely not been committed: the server has said so, and not while it committed. The numbers from 2000 to 2999 are
+// those of a client: a proxy answers with them that it has lost its own connection to the server. Some proxies answer with errUnknown then.
 func refused(err error) bool {
-	switch code(err) {
-	case 0, errShutdown, errInterrupted, errKilled, errDuringCommit, errStatementTimeMaria, errStatementTimeMySQL:
+	n := code(err)
+	if n >= 2000 && n < 3000 {
+		return false
+	}
+	switch n {
+	case 0, errUnknown, errShutdown, errInterrupted, errKilled, errDuringCommit, errStatementTimeMaria, errStatementTimeMySQL:
 		return false
 	}
 	return true

@@ -258,6 +258,22 @@ func TestLostReplies(t *testing.T) {
 	}
 }
 
+// Which errors leave it open what has happened: those of a server that may have been committing, and those of a proxy that has lost the server.
+func TestCertainty(t *testing.T) {
+	for number, want := range map[uint16]bool{
+		1064: true, 1142: true, 1205: true, 1213: true, 3101: true, 1290: true,
+		1053: false, 1180: false, 1317: false, 1927: false, 1969: false, 3024: false,
+		1105: false, 2003: false, 2006: false, 2013: false,
+	} {
+		if got := refused(&mysql.MySQLError{Number: number}); got != want {
+			t.Errorf("the error %d: it is %t that nothing was committed", number, got)
+		}
+	}
+	if refused(mysql.ErrInvalidConn) {
+		t.Error("a connection that broke has refused what was asked")
+	}
+}
+
 // A connection that the server has closed is not the caller's business.
 func TestKilledConnections(t *testing.T) {
 	s, _ := wired(t, Config{}, nil)

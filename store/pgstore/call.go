@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -133,7 +134,8 @@ func uncertain(err error) bool {
 		return false
 	case errors.As(err, &pg):
 		// The server ends the transaction before it reports an error, unless it ends the session.
-		return fatal(pg) || pg.Code == codeAmbiguous || pg.Code[:2] == classConnection
+		// One without a code is not that of a server.
+		return fatal(pg) || pg.Code == codeAmbiguous || pg.Code == "" || strings.HasPrefix(pg.Code, classConnection)
 	}
 	return !pgconn.SafeToRetry(err)
 }

@@ -421,7 +421,7 @@ func TestInjectedSerializationFailures(t *testing.T) {
 
 // Which errors leave it open what has happened.
 func TestCertainty(t *testing.T) {
-	for code, want := range map[string]bool{"40001": false, "40003": true, "08006": true, "42501": false} {
+	for code, want := range map[string]bool{"40001": false, "40003": true, "08006": true, "42501": false, "": true, "0": false} {
 		if got := uncertain(&pgconn.PgError{Code: code}); got != want {
 			t.Errorf("%s: uncertain is %t", code, got)
 		}

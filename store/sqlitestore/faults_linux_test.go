@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,4 +120,30 @@ func TestReadOnlyInMidRun(t *testing.T) {
 	undo()
 	take(t, s, "other", "a", time.Hour)
 	release(t, s, mine)
+}
+
+// Of a file that is gone, whose log stays for as long as the file may come back, a handle that is closed has nothing open any more.
+func TestCloseLetsGoOfAFileThatIsGone(t *testing.T) {
+	s := openAt(t, newPath(t))
+	take(t, s, "name", "a", time.Hour)
+	must(t, os.Remove(s.path))
+	_, err := try(s, "name", "b", time.Hour)
+	says(t, err, s.path, "deleted")
+	open := func() (paths []string) {
+		entries, err := os.ReadDir("/proc/self/fd")
+		must(t, err)
+		for _, e := range entries {
+			if path, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.HasPrefix(path, s.path) {
+				paths = append(paths, path)
+			}
+		}
+		return paths
+	}
+	if len(open()) == 0 {
+		t.Fatal("nothing is kept open for a file that may come back, so this shows nothing")
+	}
+	must(t, s.Close())
+	if paths := open(); len(paths) > 0 {
+		t.Errorf("after Close there are open: %q", paths)
+	}
 }

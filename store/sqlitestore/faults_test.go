@@ -214,6 +214,27 @@ func TestDeletedLogAndIndex(t *testing.T) {
 	}
 }
 
+// A file that is opened again has another count of commits, which may say the same number as the one before. What was released meanwhile is seen all the same.
+func TestWatchGoesOnInAFileThatIsOpenedAgain(t *testing.T) {
+	s := openAt(t, newPath(t))
+	other := openAt(t, s.path)
+	mine := take(t, other, "mine", "a", time.Hour)
+	s.file.broken.Store(true) // it counts as one that has just been opened does
+	var last change
+	must(t, s.view(background, func(f *file, c *conn) (err error) {
+		last, err = f.change(c)
+		return err
+	}))
+	look := s.changesAfter(last)
+	release(t, other, mine)
+	s.file.broken.Store(true)
+	must(t, s.Ping(background))
+	seen, err := look(func() []string { return []string{"mine"} })
+	if err != nil || !seen["mine"].released {
+		t.Errorf("looking again shows %v, %v, want that the name was released", seen, err)
+	}
+}
+
 // What SQLite still has open it keeps beside the file.
 func TestCloseLeavesNothingOpen(t *testing.T) {
 	s := openAt(t, newPath(t))
