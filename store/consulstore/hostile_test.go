@@ -305,6 +305,18 @@ func TestNextAddress(t *testing.T) {
 	if err := s.Ping(background); err != nil { // the next request goes there
 		t.Error(err)
 	}
+	failing := newFake(t)
+	failing.meets(func(w http.ResponseWriter, _ *http.Request, _ func()) bool { // it replies, and its servers are cut off
+		http.Error(w, "No cluster leader", http.StatusInternalServerError)
+		return true
+	})
+	s = open(t, consulstore.Config{Addresses: []string{failing.addr(), g.addr()}})
+	if err := s.Ping(background); err == nil {
+		t.Error("a reply that is an error is none")
+	}
+	if err := s.Ping(background); err != nil {
+		t.Errorf("after an error of one address: %v, want that the next one is asked", err)
+	}
 	nobody := open(t, consulstore.Config{Addresses: []string{gone.addr(), gone.addr()}})
 	if _, err := acquire(background, nobody, "a", "x", time.Hour); err == nil || errors.Is(err, store.ErrUnknown) || !says(err, "nothing was sent") {
 		t.Errorf("with all addresses down: %v, want that nothing was sent", err)

@@ -337,6 +337,7 @@ func TestURLs(t *testing.T) {
 		"postgres://u:" + secret + "@h/d?pool_max_conns=many", "postgres://u:" + canary + "@h/d?a=%zz", "postgres://h/d?sslmode=x&password=" + secret,
 		"postgres://u:" + secret + "@h/d?default_query_exec_mode=x", "postgres://u:" + secret + "@h/d?table=" + strings.Repeat("x", 51),
 		"postgres://u:" + secret + "@h/d?sslmode=verify-full&sslrootcert=/nowhere&sslpassword=" + secret, "postgres://u:" + canary + "\x7f@h", ":" + canary,
+		"postgres://u:" + secret + "@h/d#?table=x", "postgres://u@h/d?password=" + secret + "#" + secret + "&table=x", "postgres://u:" + secret + "@h/d#",
 	} {
 		s, err := OpenURL(background, text)
 		var invalid *store.InvalidError

@@ -88,6 +88,9 @@ func splitURL(text string) (*url.URL, Config, error) {
 		return nil, cfg, invalidURL("its scheme must be postgres, postgresql, cockroach or cockroachdb")
 	}
 	u.Scheme = "postgres"
+	if strings.Contains(text, "#") {
+		return nil, cfg, invalidURL("it has a #, after which nothing would be read: write it as %23")
+	}
 	if u.Opaque != "" {
 		return nil, cfg, invalidURL("two slashes must follow its scheme: postgres://host/database")
 	}
@@ -107,7 +110,6 @@ func splitURL(text string) (*url.URL, Config, error) {
 		query.Set("port", "26257")
 	}
 	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // pgx takes a plus for itself
-	u.Fragment = ""
 	return u, cfg, nil
 }
 

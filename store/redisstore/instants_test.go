@@ -137,10 +137,11 @@ func TestSweptTokenIsNotGrantedAgain(t *testing.T) {
 	b := newBench(t)
 	const early, late = 1_000_000_000, 2_000_000_000
 	token := b.acquire(late, "name", "a", 1000)
-	if b.release(late, "name", "a", token) != any(int64(1)) {
+	old := b.acquire(early, "old", "a", 2*late) // its token is less, and it is forgotten after the other one, in the same sweep
+	if b.release(late, "name", "a", token) != any(int64(1)) || b.release(late+1, "old", "a", old) != any(int64(1)) {
 		t.Fatal("not released")
 	}
-	if n := b.run(aloneScripts.sweep, late+1, []string{b.b.due}, b.b.tag, 10, int64(exact-tokens.Spared))[0]; n != any(int64(1)) {
+	if n := b.run(aloneScripts.sweep, late+2, []string{b.b.due}, b.b.tag, 10, int64(exact-tokens.Spared))[0]; n != any(int64(2)) {
 		t.Fatalf("a sweep forgot %v", n)
 	}
 	for _, name := range []string{"name", "other"} {

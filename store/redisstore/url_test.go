@@ -1,8 +1,14 @@
 package redisstore
 
 import (
+	"io"
+	"net"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 const canary = "canary5ecret"
@@ -58,6 +64,98 @@ func TestURLs(t *testing.T) {
 		if _, err := parseURL(bad); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v; want %q", bad, err, says)
 		}
+	}
+}
+
+// What a URL says reaches the client, whatever kind of client that is.
+func TestURLReachesTheClient(t *testing.T) {
+	const query = "?pool=3&timeout=2s&dialtimeout=1s"
+	type said struct {
+		user, password             string
+		db, pool, retries, dialing int
+		dial, read, write          time.Duration
+		bound                      bool
+	}
+	clientOf := func(text string) redis.UniversalClient {
+		u, err := parseURL(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := u.client()
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	for text, db := range map[string]int{"redis://u:p@h/7": 7, "redis+sentinel://u:p@h/main/7": 7, "redis+sentinel://u:p@h/main": 0, "redis+cluster://u:p@h,i:1": 0} {
+		want := said{"u", "p", db, 3, 0, 1, time.Second, 2 * time.Second, 2 * time.Second, true}
+		var got said
+		switch c := clientOf(text + query).(type) {
+		case *redis.Client:
+			o := c.Options()
+			got = said{o.Username, o.Password, o.DB, o.PoolSize, o.MaxRetries, o.DialerRetries, o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled}
+		case *redis.ClusterClient:
+			o := c.Options()
+			got = said{o.Username, o.Password, db, o.PoolSize, o.MaxRetries, o.DialerRetries, o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled}
+			if !slices.Equal(o.Addrs, []string{"h:6379", "i:1"}) {
+				t.Errorf("%s: the nodes are %q", text, o.Addrs)
+			}
+			got.retries = max(0, got.retries) // as go-redis has it of a cluster's
+		}
+		if got != want {
+			t.Errorf("%s: the client has %+v, want %+v", text, got, want)
+		}
+	}
+	if o := clientOf("redis://[::1]").(*redis.Client).Options(); o.Addr != "[::1]:6379" {
+		t.Errorf("the server is %q", o.Addr)
+	}
+}
+
+// A Sentinel is told who the user of Sentinels is, and not the password of the server.
+func TestSentinelUser(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	asked := make(chan string, 1)
+	go func() {
+		var all strings.Builder
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			for b := make([]byte, 4096); ; {
+				n, err := conn.Read(b)
+				all.Write(b[:n])
+				if err != nil || strings.Contains(all.String(), "main-name") {
+					break
+				}
+				_, _ = io.WriteString(conn, "-ERR unknown command\r\n")
+			}
+			conn.Close()
+			select {
+			case asked <- all.String():
+			default:
+			}
+		}
+	}()
+	u, err := parseURL("redis+sentinel://server-user:server-password@" + l.Addr().String() + "/main-name?sentineluser=sentinel-user&sentinelpassword=sentinel-password")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := u.client()
+	defer c.Close()
+	if err := c.Ping(t.Context()).Err(); err == nil {
+		t.Error("a server was found by a Sentinel that knows none")
+	}
+	said := <-asked
+	for _, word := range []string{"sentinel-user", "sentinel-password"} {
+		if !strings.Contains(said, word) {
+			t.Errorf("the Sentinel was not told %q: %q", word, said)
+		}
+	}
+	if strings.Contains(said, "server-password") {
+		t.Errorf("the Sentinel was told the password of the server: %q", said)
 	}
 }
 
