@@ -271,7 +271,7 @@ func (c *jobCheck) untold(cut Event) bool {
 	for _, l := range c.byName[c.rule.Record] {
 		if l.grant.DidToken > cut.Token {
 			ran := slices.ContainsFunc(c.runs, func(r Event) bool { return r.Token == l.grant.DidToken })
-			late := l.grant.Until-l.grant.At > l.grant.TTL/5 // a request is not waited for so long
+			late := l.grant.Until-l.grant.At > l.grant.TTL/5 || l.released < l.grant.Until // a request is not waited for so long, or was not
 			return l.grant.Result != Granted || (late || l.released == Never) && !ran
 		}
 	}

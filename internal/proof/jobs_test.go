@@ -248,6 +248,8 @@ func TestRunsOfJobs(t *testing.T) {
 		{"cut off, and the next ran another", History{grant(10*s, 1, 5*s), lost, grant(20*s, 2, 5*s), run(20*s, 21*s, 22*s, 2, Okay, 23*s)}, takenOver(0), []string{"10Z was cut off"}},
 		{"cut off, and the next was told late", History{grant(10*s, 1, 5*s), lost, with(grant(20*s, 2, 5*s), func(e *Event) { e.Until = 21*s + 1 }), markRaised(22*s, 2, 0)}, takenOver(0), nil},
 		{"cut off, and the next was told in time", History{grant(10*s, 1, 5*s), lost, with(grant(20*s, 2, 5*s), func(e *Event) { e.Until = 21 * s }), markRaised(22*s, 2, 0)}, takenOver(0), []string{"10Z was cut off"}},
+		{"cut off, and the next had given it back before it was told", History{grant(10*s, 1, 5*s), lost, with(grant(20*s, 2, 5*s), func(e *Event) { e.Until = 21 * s }), markRaised(21*s-2, 2, 0)}, takenOver(0), nil},
+		{"cut off, and the next gave it back when it was told", History{grant(10*s, 1, 5*s), lost, with(grant(20*s, 2, 5*s), func(e *Event) { e.Until = 21 * s }), markRaised(21*s-1, 2, 0)}, takenOver(0), []string{"10Z was cut off"}},
 		{"cut off, and the next was told late, and ran another", History{grant(10*s, 1, 5*s), lost, with(grant(20*s, 2, 5*s), func(e *Event) { e.Until = 21*s + 1 }), run(20*s, 22*s, 23*s, 2, Okay, 24*s), markRaised(25*s, 2, 20*s)}, takenOver(0), []string{"10Z was cut off"}},
 	})
 }
