@@ -3,6 +3,7 @@ package natsstore_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +97,44 @@ func TestClusterConformance(t *testing.T) {
 		return handle{open(t, js[n%len(js)], natsstore.Config{Bucket: bucket}), bucket}
 	}
 	storetest.Run(t, h)
+}
+
+// TestWatchIsKnownToTheLeader: a watch begins when the leader knows of it, which reports the releases, and not when the server does to which the client is
+// connected: what is released at once would not be heard.
+func TestWatchIsKnownToTheLeader(t *testing.T) {
+	c := three(t)
+	bucket := c.bucket(t)
+	leader := c.leader(t, bucket)
+	first := slices.Index(c, leader) + 1
+	s := c.url(t, first%len(c), bucket)
+	if _, err := s.Watch(background, []string{"w"}); err != nil { // after this it knows its bucket
+		t.Fatal(err)
+	}
+	begun := make(chan error, 1)
+	leader.Pause()
+	stopped := time.Now()
+	go func() {
+		_, err := s.Watch(background, []string{"x"})
+		begun <- err
+	}()
+	var err error
+	early := false
+	select {
+	case err = <-begun:
+		early = true
+	case <-time.After(300 * time.Millisecond):
+	}
+	another := time.Since(stopped) > 2*time.Second // may lead
+	leader.Resume()
+	if early && !another {
+		t.Fatalf("the watch has begun while the leader was stopped: %v", err)
+	}
+	if !early {
+		err = <-begun
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // brought returns the cluster with a new bucket, for the checks of package failover.

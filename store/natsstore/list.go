@@ -46,7 +46,8 @@ func (b *backend) List(ctx context.Context, prefix string) iter.Seq2[casstore.It
 	}
 }
 
-// Walk implements casstore.Backend. The cursor is a sequence. Any replica may reply, so the records may be some moments old.
+// Walk implements casstore.Backend. The cursor is a sequence. Any replica may reply, also one that lags behind: the end is where the leader has no
+// more messages.
 func (b *backend) Walk(ctx context.Context, cursor string, n int) (items []casstore.Item, next string, err error) {
 	from := uint64(1)
 	if cursor != "" {
@@ -59,6 +60,9 @@ func (b *backend) Walk(ctx context.Context, cursor string, n int) (items []casst
 		return nil, "", err
 	}
 	messages, more, err := b.messages(ctx, l, from, n)
+	if err == nil && !more {
+		messages, more, err = b.beyond(ctx, l, from, n, messages)
+	}
 	if err != nil {
 		b.doubt(err)
 		return nil, "", wrap("listing", err)
@@ -140,6 +144,18 @@ func (b *backend) messages(ctx context.Context, l *link, from uint64, n int) (fo
 			found = append(found, m)
 		}
 	}
+}
+
+// beyond adds to all messages from a sequence on that a replica has the next one that the leader has, and reports whether there may be more.
+func (b *backend) beyond(ctx context.Context, l *link, from uint64, n int, all []message) ([]message, bool, error) {
+	if len(all) == n {
+		return all, true, nil
+	}
+	m, err := b.after(ctx, l, from, all)
+	if err != nil || m.Sequence == 0 {
+		return all, false, err
+	}
+	return append(all, m), true, nil
 }
 
 // after returns the message that comes after others, or from a sequence on. Its sequence is 0 if there is none.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -69,6 +70,40 @@ func (l *liar) replies(client io.Writer, server io.Reader) {
 		if _, err := client.Write(line); err != nil {
 			return
 		}
+	}
+}
+
+// TestListOfAReplicaThatLags: the leader says where a list ends. A replica that has not got the newest records yet answers that there are no more, and
+// its list would lack what the caller itself has just written.
+func TestListOfAReplicaThatLags(t *testing.T) {
+	l := newLiar(t, shared(t).Addr)
+	s := made(t, connect(t, l.Addr().String()), natsstore.Config{Bucket: fresh(), Synced: true})
+	names := []string{"a", "b", "c", "d"}
+	for _, name := range names {
+		if _, err := acquire(background, s, name, "x", time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var lies atomic.Int32
+	lie := func(payload []byte) []byte { // instead of c and d: there is nothing. Another header is as much shorter as the first line is longer
+		for _, name := range names[2:] {
+			if begin := []byte("NATS/1.0\r\nNats-Expected"); bytes.HasPrefix(payload, begin) && bytes.Contains(payload, []byte("."+name+"\r\n")) {
+				lies.Add(1)
+				return bytes.Replace(payload, begin, []byte("NATS/1.0 404\r\nNats-Expe"), 1)
+			}
+		}
+		return payload
+	}
+	l.lie.Store(&lie)
+	var listed []string
+	for r, err := range s.List(background, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed = append(listed, r.Name)
+	}
+	if lies.Load() == 0 || !slices.Equal(listed, names) {
+		t.Errorf("listed %q after %d lies, want %q", listed, lies.Load(), names)
 	}
 }
 

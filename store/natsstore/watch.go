@@ -232,7 +232,8 @@ func (w *watch) end() {
 	}
 }
 
-// subscribe returns when the server has subscribed to the releases of names.
+// subscribe returns when the leader knows of the subscriptions to the releases of names: the servers of a cluster tell each other of them by the way on
+// which requests go to the leader, and it has answered one that was sent after them.
 func (s *Store) subscribe(ctx context.Context, l *link, names []string, w *watch) error {
 	b := s.backend
 	subjects := []string{b.elected()}
@@ -250,7 +251,7 @@ func (s *Store) subscribe(ctx context.Context, l *link, names []string, w *watch
 	}
 	ctx, cancel := context.WithTimeout(ctx, watchLatest)
 	defer cancel()
-	if err := l.nc.FlushWithContext(ctx); err != nil {
+	if _, err := l.last(ctx, b.subjects, keyOf(names[0])); err != nil {
 		return err
 	}
 	for _, subject := range subjects {
