@@ -328,6 +328,13 @@ func TestURLs(t *testing.T) {
 			}
 		}
 	}
+	for text, want := range map[string]uint16{
+		"cockroach://u@h/d": 26257, "cockroach://u@h:1234/d": 1234, "cockroach://u@h/d?port=1234": 1234, "cockroach://u@h,i/d": 26257, "postgres://u@h/d": 5432, "postgres://u@h:1234/d": 1234,
+	} {
+		if pool, _, err := ParseURL(text); err != nil || pool.ConnConfig.Port != want {
+			t.Errorf("%s: %+v, %v; want the port %d", text, pool, err, want)
+		}
+	}
 	secret := url.QueryEscape(canary)
 	for _, text := range []string{
 		"postgres://u:" + secret + "@h/d?tabel=x", "postgres://u:" + secret + "@h/d?shedlock=perhaps", "postgres://u:" + secret + "@h/d?listen=on",

@@ -309,6 +309,15 @@ func TestCancelledSyncWaitIsUnknown(t *testing.T) {
 	if r := recordOf(t, s, "name"); r.Holder != "a" {
 		t.Errorf("the warning came, but the commit is not in force: %+v", r)
 	}
+	outs, err := s.Acquire(background, []store.Claim{claim("name", "a", time.Minute), claim("warm", "a", time.Minute)}) // both are the holder's
+	if err != nil && !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("a batch that is repeated while waits are cancelled: %v", err)
+	}
+	for i := range outs {
+		if !errors.Is(outs[i].Err, store.ErrUnknown) {
+			t.Errorf("a claim of a batch that is repeated while waits are cancelled: %+v", outs[i])
+		}
+	}
 	if err := tryRelease(s, handed); !errors.Is(err, store.ErrUnknown) {
 		t.Errorf("a release whose wait was cancelled: %v", err)
 	}
@@ -324,6 +333,56 @@ func TestCancelledSyncWaitIsUnknown(t *testing.T) {
 			t.Errorf("capabilities %+v, %v; want fencing %v", got, err, c.want)
 		}
 	}
+	run(t, s.pool, "ALTER SYSTEM RESET synchronous_standby_names")
+	run(t, s.pool, "SELECT pg_reload_conf()")
+	eventually(t, "no commit waits any more", func() bool { // and no connection remembers that one did
+		_, err := try(s, "name", "a", time.Minute)
+		return err == nil
+	})
+}
+
+// The warning that a commit is not waited for any more is known by the place in the source, in whatever language its text is, or by the text where there is no place.
+func TestWarningOfACancelledWait(t *testing.T) {
+	for _, c := range []struct {
+		code, routine, text string
+		want                bool
+	}{
+		{"01000", "SyncRepWaitForLSN", "storniere Warten auf synchrone Replikation wegen Benutzeraufforderung", true},
+		{"01000", "", "canceling wait for synchronous replication due to user request", true},
+		{"01000", "other", "something else", false},
+		{"00000", "SyncRepWaitForLSN", "something else", false},
+	} {
+		n := &notices{}
+		n.saw(&pgconn.Notice{Code: c.code, Routine: c.routine, Message: c.text})
+		if n.syncCancelled() != c.want {
+			t.Errorf("%+v: %t", c, n.syncCancelled())
+		}
+		if n.clear(); n.syncCancelled() {
+			t.Error("it is remembered for the next statement")
+		}
+	}
+}
+
+// What an earlier request has done is not told as refused if it cannot be made sure of: the request that asks again has not undone it.
+func TestWhatCannotBeMadeSureOfIsUnknown(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	lease := take(t, s, "name", "a", time.Minute)
+	done := take(t, s, "done", "a", time.Minute)
+	release(t, s, done)
+	s.sql.confirm = "SELECT nothing FROM " + s.tables.records
+	if _, err := try(s, "name", "a", time.Minute); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("a claim again: %v", err)
+	}
+	if _, _, err := s.Choose(background, []string{"other", "name"}, claim("", "a", time.Minute)); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("a choice again: %v", err)
+	}
+	if _, _, err := s.Queue(background, claim("name", "a", time.Minute)); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("waiting for what the holder has: %v", err)
+	}
+	if err := tryRelease(s, done); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("a release again: %v", err)
+	}
+	release(t, s, lease) // what is new needs nothing else
 }
 
 // commits returns how many commits wait for a standby.

@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -35,5 +36,28 @@ func TestFillThatIsLate(t *testing.T) {
 	made, err := s.Fill(ctx, []store.Filling{{Name: "late", Mark: 7, Retain: store.Forever}})
 	if err != nil || !made[0] {
 		t.Errorf("what was late has a record: %v, %v", made, err)
+	}
+}
+
+// TestFillByTheClockOfTheServer: the deadline of a request counts by the server's clock, however far that is from this machine's.
+func TestFillByTheClockOfTheServer(t *testing.T) {
+	admin := admin(t, server(t).URL)
+	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
+		schema := newSchema()
+		shifted := schema + "_clock" // its function stands before the server's own
+		run(t, admin, "CREATE SCHEMA "+shifted)
+		run(t, admin, fmt.Sprintf("CREATE FUNCTION %s.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS "+
+			"$$SELECT pg_catalog.clock_timestamp() + make_interval(secs => %d)$$", shifted, int(ahead.Seconds())))
+		s := fresh(t, server(t).URL, "schema", schema, "search_path", shifted+",pg_catalog")
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		until, err := s.deadline(ctx)
+		if left := time.Until(time.UnixMicro(until)) - ahead; err != nil || left > 10*time.Minute || left < 0 {
+			t.Errorf("with a clock that is %v ahead the deadline is in %v, %v", ahead, left, err)
+		}
+		made, err := s.Fill(ctx, []store.Filling{{Name: "name", Mark: 7, Retain: store.Forever}})
+		if err != nil || !made[0] {
+			t.Errorf("with a clock that is %v ahead: made %v, %v", ahead, made, err)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/test/servers"
@@ -67,6 +68,23 @@ func TestReleaseTwiceWithoutTheRightToPublish(t *testing.T) {
 		}
 	}
 	must(t, extend(s, r))
+}
+
+// The claim of a user who may not wait for replicas has been carried out when the server says so: it is unknown, and not refused.
+func TestGrantWithoutTheRightToWait(t *testing.T) {
+	server := servers.Redis(t)
+	must(t, plainClient(t, server.URL).Do(background, words(aclLine("hasty", "pw", "hasty"))...).Err())
+	url := strings.Replace(server.URL, "://", "://hasty:pw@", 1) + "?prefix=hasty"
+	s := open(t, url+"&wait=1")
+	if err := tried(background, s, "name", "a"); !isUnknown(err) {
+		t.Errorf("a claim: %v, want unknown", err)
+	}
+	if _, _, err := s.Choose(background, []string{"other"}, store.Claim{Holder: "a", TTL: time.Minute}); !isUnknown(err) {
+		t.Errorf("a choice: %v, want unknown", err)
+	}
+	for _, name := range []string{"name", "other"} {
+		held(t, open(t, url), name, "b") // so it would be wrong to say that nothing has happened
+	}
 }
 
 // The line of the document is the one that is tested.

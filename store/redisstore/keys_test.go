@@ -17,3 +17,14 @@ func TestPartsStayAsTheyAre(t *testing.T) {
 		t.Errorf("the keys of the only part are %+v", one)
 	}
 }
+
+// TestRedissonsChannels: Redisson puts braces around the name of a lock only where the name has none.
+func TestRedissonsChannels(t *testing.T) {
+	for lock, want := range map[string]string{
+		"report": "redisson_lock__channel:{report}", "{app}:report": "redisson_lock__channel:{app}:report", "a{b": "redisson_lock__channel:a{b",
+	} {
+		if got := redissonChannel(lock); got != want {
+			t.Errorf("the channel of the lock %q is %q, want %q", lock, got, want)
+		}
+	}
+}
