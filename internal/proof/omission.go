@@ -132,7 +132,8 @@ func (c *jobCheck) excused(scheduled int64, from, to, seen time.Duration, leases
 // for all looks again when that has ended.
 func (c *jobCheck) takenByOthers(leases []*lease, scheduled int64, from, to time.Duration, well History) bool {
 	rule := c.rule.Omission
-	until, look, seen := from, from, from
+	ahead := from - c.rule.Skew // by a clock that is
+	until, look, seen := ahead, from, from
 	if rule.Observed { // until when those wait who have seen a linger for the first time
 		seen += rule.Spaced
 	}
@@ -156,7 +157,7 @@ func (c *jobCheck) takenByOthers(leases []*lease, scheduled int64, from, to time
 			look = max(look, l.until+l.grant.TTL)
 		}
 	}
-	return until > from && until+max(rule.Look, rule.Grace/8)+2*c.rule.Skew >= to
+	return until > ahead && until+max(rule.Look, rule.Grace/8)+2*c.rule.Skew >= to
 }
 
 // waits is until when each of some replicas waits because it was told, before an instant, that another claims for all.

@@ -43,6 +43,8 @@ func TestOmission(t *testing.T) {
 	spaced := at20(func(o *Omission) { o.Observed, o.Spaced = true, 5*s })
 	skewed := at20(nil)
 	skewed.Skew = s
+	shortly := at20(func(o *Omission) { o.Grace = s })
+	shortly.Skew = s
 	tried := skewed
 	tried.Omission.Tries = true
 	once := at20(nil)
@@ -229,6 +231,8 @@ func TestOmission(t *testing.T) {
 		{"the store is not watched", History{always, unwatched}, at20(nil), false},
 		{"there is a clock, and one was well until Grace is over", History{well("w", 0, 15*s), elsewhere}, at20(func(o *Omission) { o.Spaced = 5 * s }), true},
 		{"there is no clock and no linger, and one was well until Grace is over", History{well("w", 0, 15*s), elsewhere}, observed, true},
+		{"who had it before kept it after it is due by a clock that is ahead", History{well("w", 0, 60*s), grant(7*s, 1, 2*s)}, shortly, false},
+		{"who had it before kept it until it is due by a clock that is ahead", History{well("w", 0, 60*s), grant(7*s, 1, 2*s-1)}, shortly, true},
 		{"nobody was well by a clock that is behind", History{well("w", 9*s+1, 60*s), elsewhere}, skewed, false},
 		{"one was well by a clock that is behind", History{well("w", 9*s, 60*s), elsewhere}, skewed, true},
 		{"nobody was well until Grace is over by a clock that is ahead", History{well("w", 0, 16*s-1), elsewhere}, skewed, false},
