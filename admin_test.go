@@ -436,3 +436,14 @@ func TestAReleaseByForceForgetsNoState(t *testing.T) {
 		check(t, "state", string(next.State()), "left")
 	})
 }
+
+// A lease that was released by force, but whose holder may not notice, is neither held for certain nor free for certain.
+func TestHalfOfAReleaseByForceIsUnknown(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		lease := mustLock(t, a, "x")
+		refusing := failing{s.Share(), func(c store.Claim) bool { return c.Name == "lock/x" && c.Mark >= 0 }}
+		admin := soloisttest.NewReplica(t, refusing, soloist.Config{}).Admin()
+		err := admin.Release(background, soloist.LeaseInfo{Kind: soloist.KindLock, Name: "x", Token: lease.Token()}, "a test")
+		wantIs(t, "half of it", err, soloist.ErrUnknown)
+	})
+}

@@ -431,3 +431,39 @@ func TestWaitingForAManualRunEnds(t *testing.T) {
 		time.Sleep(time.Minute)
 	})
 }
+
+// What was due while all jobs were paused is dropped, also of a job that had been paused alone before.
+func TestAPauseOfAllJobsAfterOneOfAJob(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		var r recorder
+		admin := b.Admin()
+		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Missed: soloist.MissedAll, Do: r.do})
+		time.Sleep(time.Second)
+		must(t, admin.Pause(background, "tick", "alone"))
+		must(t, admin.Resume(background, "tick"))
+		must(t, admin.PauseAll(background, "with all"))
+		time.Sleep(10 * time.Minute)
+		must(t, admin.ResumeAll(background))
+		time.Sleep(time.Second)
+		check(t, "runs of what was due in the pause", len(r.began()), 0)
+		time.Sleep(time.Minute)
+		check(t, "runs after it", len(r.began()), 1)
+	})
+}
+
+// One replica whose record cannot be read does not keep another one from being triggered that has the job.
+func TestTriggerBesideARecordThatCannotBeRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		var r recorder
+		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: r.do})
+		time.Sleep(time.Second)
+		claim := store.Claim{Name: "replica/other", Holder: "other", TTL: time.Hour}
+		outs, err := s.Acquire(background, []store.Claim{claim})
+		must(t, errors.Join(err, outs[0].Err))
+		errs, err := s.Extend(background, []store.Extension{{Name: claim.Name, Holder: claim.Holder, Token: outs[0].Grant.Token, TTL: time.Hour, State: []byte("{")}})
+		must(t, errors.Join(err, errs[0]))
+		must(t, b.Admin().Trigger(background, "tick"))
+		time.Sleep(10 * time.Second)
+		check(t, "runs", len(r.began()), 1)
+	})
+}

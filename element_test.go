@@ -727,3 +727,18 @@ func TestElementsThatCannotBeClaimed(t *testing.T) {
 		}
 	})
 }
+
+// An element that may be tried once has failed for good: that is remembered for longer than what was processed.
+func TestOneFailureIsRemembered(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		opts := soloist.ElementsOptions{Retain: time.Hour, Retry: soloist.Retry{Attempts: 1}}
+		el, err := a.Elements("invoices", opts).Claim(background, "1")
+		must(t, err)
+		must(t, el.Fail(errors.New("no paper")))
+		time.Sleep(2 * time.Hour)
+		_, err = s.Sweep(background, 10)
+		must(t, err)
+		_, err = b.Elements("invoices", opts).Claim(background, "1")
+		wantIs(t, "after its only attempt", err, soloist.ErrFailed)
+	})
+}

@@ -156,3 +156,15 @@ func TestAnAnswerIsOfTheLastRequest(t *testing.T) {
 		}
 	})
 }
+
+// Until when a pause has lasted cannot be after its record was written last, whatever the clock of who wrote it showed.
+func TestEndOfAPauseByAWrongClock(t *testing.T) {
+	now := time.UnixMilli(100_000_000)
+	state := control{Resumed: now.Add(time.Hour).UnixMilli()}.json()
+	for age, want := range map[time.Duration]time.Duration{0: skew, time.Minute: skew - time.Minute, 3 * time.Hour: skew - 3*time.Hour} {
+		c, err := controlOf(store.Record{State: state, Age: age}, now)
+		if got := time.UnixMilli(c.Resumed).Sub(now); got != want || err != nil {
+			t.Errorf("written %v ago: it lasted until %v from now, want %v; %v", age, got, want, err)
+		}
+	}
+}

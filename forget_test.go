@@ -29,7 +29,7 @@ func TestForgetAJob(t *testing.T) {
 		}
 		stop()
 		info, err := admin.Job(background, "tick")
-		if err != nil || len(info.Replicas) != 0 || info.About != "./tick" || len(info.Runs) != 1 {
+		if err != nil || info.Paused == nil || info.Paused.Reason != "a test" || len(info.Replicas) != 0 || info.About != "./tick" || len(info.Runs) != 1 {
 			t.Errorf("%+v, %v", info, err)
 		}
 		if err := admin.Trigger(background, "tick"); !errors.Is(err, soloist.ErrNoReplica) {
@@ -44,10 +44,10 @@ func TestForgetAJob(t *testing.T) {
 		if actions, err := collect(admin.Actions(background)); err != nil || len(actions) == 0 || actions[len(actions)-1].Verb != soloist.ActionForget || actions[len(actions)-1].Name != "tick" {
 			t.Errorf("%+v, %v", actions, err)
 		}
+		_, err = s.Sweep(background, 1000)
+		must(t, err)
 		for r, err := range s.List(background, "control/") {
-			if len(r.State) > 0 || err != nil {
-				t.Errorf("%+v, %v", r, err)
-			}
+			t.Errorf("what was asked of it is not forgotten: %+v, %v", r, err)
 		}
 		for doing, err := range map[string]error{
 			"forgetting again": admin.Forget(background, "tick"), "forgetting another": admin.Forget(background, "tock"),

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
 )
 
 // FuzzStateFits shows that whatever a job's errors and schedule say, its state fits its record and can be read again.
@@ -125,5 +126,38 @@ func TestStateThatCannotFit(t *testing.T) {
 	s.add(RunRecord{Error: strings.Repeat("<", 900) + strings.Repeat("\x00", 90) + strings.Repeat("é", 100)})
 	if b := s.json(); !strings.Contains(string(b), strings.Repeat("<", 900)+strings.Repeat(" ", 90)) || !strings.HasSuffix(s.Runs[0].Error, "…") {
 		t.Errorf("%s", b)
+	}
+}
+
+// Two states that go on from one do not share its history.
+func TestHistoriesAreNotShared(t *testing.T) {
+	before := jobState{Runs: append(make([]RunRecord, 0, 10), RunRecord{Token: 1, Output: strings.Repeat("x", mostOutput)})}
+	one, two := before, before
+	one.add(RunRecord{Token: 2})
+	two.add(RunRecord{Token: 3, Output: strings.Repeat("y", mostOutputs)})
+	if one.Runs[1].Token != 2 || two.Runs[1].Token != 3 || len(before.Runs[0].Output) != mostOutput || two.Runs[0].Output != "" {
+		t.Errorf("one ends with the run of token %d, the other one with %d; what they began with has an output of %d bytes",
+			one.Runs[1].Token, two.Runs[1].Token, len(before.Runs[0].Output))
+	}
+}
+
+// The note of a claim without success is made in each namespace, and for jobs alone.
+func TestWhatIsGivenBackOfAJob(t *testing.T) {
+	for _, namespace := range []string{"", "invoices"} {
+		c, err := New(memstore.New(), Config{Namespace: namespace})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		for kind, noted := range map[string]bool{kindJob: true, kindLock: false, kindLeader: false} {
+			name, err := c.names.name(kind, "tick")
+			if err != nil {
+				t.Fatal(err)
+			}
+			rel := c.releaseOfGrant(store.Claim{Name: name, Mark: 5000}, store.Grant{Token: 7, Mark: 1000, State: []byte(`{"since":1}`)}, time.Time{})
+			if got := string(rel.State) == `{"since":1,"claimed":5000}`; got != noted || !noted && rel.State != nil || rel.Token != 7 || rel.Name != name {
+				t.Errorf("%q is given back with %+v", name, rel)
+			}
+		}
 	}
 }

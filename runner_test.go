@@ -345,3 +345,25 @@ func TestLongNamesOfJobs(t *testing.T) {
 		must(t, b.Admin().Pause(background, strings.Repeat("x", valid), "a test"))
 	})
 }
+
+// A Runner that cannot run, since one of its jobs is running already, leaves the names of the others.
+func TestRunnerThatCannotRunReservesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, _ *soloist.Client) {
+		var r recorder
+		job := func(name string) soloist.Job {
+			return soloist.Job{Name: name, Schedule: soloist.Every(time.Minute), Do: r.do}
+		}
+		start(t, a, job("busy"))
+		time.Sleep(time.Second)
+		var jobs []soloist.Job
+		for i := range 50 { // in no order
+			jobs = append(jobs, job(fmt.Sprint("job ", i)))
+		}
+		if err := a.Run(background, append(jobs, job("busy"))...); err == nil {
+			t.Fatal("a job runs twice")
+		}
+		start(t, a, jobs...)
+		time.Sleep(time.Minute)
+		check(t, "runs", len(r.began()), 51)
+	})
+}

@@ -413,3 +413,35 @@ func TestWhatIsGivenBackAtTheEndKeepsItsRecord(t *testing.T) {
 		}
 	})
 }
+
+// A function whose lease is granted only while the client closes finds that it is to end.
+func TestWhatIsGrantedWhileClosingIsInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := soloisttest.NewClient(t)
+		s.Slow(2 * time.Second)
+		causes := make(chan error, 1)
+		go func() {
+			_ = c.Do(background, "x", func(ctx context.Context, _ *soloist.Lease) error {
+				causes <- context.Cause(ctx)
+				return nil
+			})
+		}()
+		time.Sleep(time.Second)
+		must(t, c.Close())
+		wantIs(t, "it begins", <-causes, soloist.ErrInterrupted)
+	})
+}
+
+// Why Shutdown has not waited for its functions is in its error.
+func TestWhyShutdownDoesNotWait(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, _ *soloist.Client) {
+		go func() {
+			_ = a.Do(background, "x", func(ctx context.Context, _ *soloist.Lease) error { <-ctx.Done(); return nil })
+		}()
+		time.Sleep(time.Second)
+		hurry := errors.New("the machine is about to be taken away")
+		ctx, cancel := context.WithCancelCause(background)
+		cancel(hurry)
+		wantIs(t, "Shutdown", a.Shutdown(ctx), hurry)
+	})
+}

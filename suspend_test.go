@@ -81,9 +81,14 @@ func TestLeftAfterAnUncertainSuspend(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := l.Left()
+		synctest.Wait() // until the timer is set for the renewal
 		most.Add(int64(time.Second))
 		if after := l.Left(); after != before-time.Second {
 			t.Errorf("%v were left, and %v after a suspend of up to a second", before, after)
+		}
+		time.Sleep(11 * time.Second) // it is renewed after 10 s
+		if after := l.Left(); after != before-2*time.Second {
+			t.Errorf("%v are left a second after a renewal", after)
 		}
 		most.Add(int64(time.Hour))
 		if after := l.Left(); after != 0 {
@@ -326,6 +331,25 @@ func TestLossIsNoticedInTimeAfterASuspend(t *testing.T) {
 		<-l.Context().Done()
 		if took := time.Since(begin); took != 400*time.Millisecond {
 			t.Errorf("told after %v, want the 400 ms that were left", took)
+		}
+	})
+}
+
+// A process that is paused while it reads the clocks does not take a lease for one that lasts longer.
+func TestReadingTheClocksTakesTime(t *testing.T) {
+	defer func() { suspended = kernelSuspended }()
+	synctest.Test(t, func(t *testing.T) {
+		suspended = func(time.Duration) (atLeast, atMost time.Duration, ok bool) {
+			time.Sleep(time.Second)
+			return 0, 0, true
+		}
+		var c clock
+		if now := c.latest(); now.Before(time.Now()) {
+			t.Errorf("the latest time that it may be is %v ago", time.Since(now))
+		}
+		begin := time.Now()
+		if now := (&clock{}).earliest(); now.After(begin) {
+			t.Errorf("the earliest time that it may be is %v after it was asked for", now.Sub(begin))
 		}
 	})
 }

@@ -420,3 +420,60 @@ func TestReleaseBeforeTheWatch(t *testing.T) {
 		must(t, mine.Release())
 	})
 }
+
+// A waiter whose last request got no reply may have been granted the lease: it is not told of the refusal before that.
+func TestAWaitThatEndsInDoubt(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		held := mustPermit(t, b)
+		mustPermit(t, b)
+		ctx, cancel := context.WithTimeout(background, 5*time.Second)
+		defer cancel()
+		got := make(chan error, 1)
+		go func() {
+			_, err := a.Semaphore("x", 2).Acquire(ctx)
+			got <- err
+		}()
+		time.Sleep(time.Second)
+		s.LoseReplies(1 << 30)
+		must(t, held.Release())
+		err := <-got
+		wantIs(t, "a wait without a reply", err, soloist.ErrUnknown)
+		if errors.Is(err, soloist.ErrHeld) {
+			t.Errorf("it is told as a refusal: %v", err)
+		}
+		s.Heal()
+	})
+}
+
+func mustPermit(t *testing.T, c *soloist.Client) *soloist.Lease {
+	t.Helper()
+	l, err := c.Semaphore("x", 2).TryAcquire(background)
+	must(t, err)
+	return l
+}
+
+// Why a wait has ended is in its error, beside what kept the name taken.
+func TestWhyAWaitHasEnded(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		mustLock(t, b, "x")
+		mustPermit(t, b)
+		mustPermit(t, b)
+		gone := errors.New("the caller has gone")
+		for what, wait := range map[string]func(ctx context.Context) error{
+			"a lock":       func(ctx context.Context) error { _, err := a.Lock(ctx, "x"); return err },
+			"a permit":     func(ctx context.Context) error { _, err := a.Semaphore("x", 2).Acquire(ctx); return err },
+			"the leader's": func(ctx context.Context) error { _, err := a.Campaign(ctx, "x"); return err },
+		} {
+			if what == "the leader's" {
+				if _, err := b.Campaign(background, "x"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, cancel := context.WithCancelCause(background)
+			time.AfterFunc(time.Second, func() { cancel(gone) })
+			err := wait(ctx)
+			wantIs(t, what, err, gone)
+			wantIs(t, what, err, soloist.ErrHeld)
+		}
+	})
+}
