@@ -140,17 +140,27 @@ func TestABatchIsHandedOverToTheLiving(t *testing.T) {
 	eventually(t, "the server has noticed", func() bool {
 		return one[int](t, s.pool, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND (classid::bigint << 32 | objid::bigint) = $1::bigint", gone) == 0
 	})
+	older := func(name string) {
+		run(t, s.pool, "UPDATE "+s.tables.records+" SET locked_at = locked_at - interval '1 hour' WHERE name = $1", name)
+	}
+	older("one") // the lease before, whose age is not that of the next one
+	older("two")
 	errs, err := s.Release(background, leases)
 	if err = errors.Join(append(errs, err)...); err != nil {
 		t.Fatal(err)
 	}
 	for i, name := range names {
-		if r := recordOf(t, s, name); r.Holder != "c" {
-			t.Fatalf("%q is handed over to %q; want c", name, r.Holder)
+		if r := recordOf(t, s, name); r.Holder != "c" || r.Age >= time.Hour {
+			t.Fatalf("%q is handed over to %q, %v ago; want c, just now", name, r.Holder, r.Age)
 		}
-		heir(t, alive, heirs[i], name, "c")
+		lease := heir(t, alive, heirs[i], name, "c")
 		if left := inLine(t, s, name); !slices.Equal(left, []string{"b", "d"}) {
 			t.Errorf("in line for %q: %q; want b and d", name, left)
+		}
+		older(name)
+		release(t, s, lease)
+		if r := recordOf(t, s, name); r.Holder != "d" || r.Age >= time.Hour {
+			t.Errorf("%q is handed over to %q, %v ago; want d, just now", name, r.Holder, r.Age)
 		}
 	}
 }
