@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
+	"sync"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -33,12 +34,7 @@ func (s *Store) inspect(ctx context.Context) (found cluster, err error) {
 	if _, err := s.height.get(ctx, client, s.keys.names(), clientv3.WithKeysOnly()); err != nil {
 		return found, s.wrap("reading", err)
 	}
-	var status *clientv3.StatusResponse
-	for _, endpoint := range client.Endpoints() {
-		if status, err = client.Status(ctx, endpoint); err == nil {
-			break
-		}
-	}
+	status, err := firstStatus(ctx, client)
 	if err != nil {
 		if err = s.wrap("asking for the status", err); errors.Is(err, fs.ErrPermission) {
 			return cluster{denied: err}, nil
@@ -61,6 +57,34 @@ func (s *Store) inspect(ctx context.Context) (found cluster, err error) {
 		}
 	}
 	return found, nil
+}
+
+// firstStatus asks all members at once, of which some may be silent, and returns the reply that comes first.
+func firstStatus(ctx context.Context, client *clientv3.Client) (status *clientv3.StatusResponse, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer cancel()
+	type reply struct {
+		status *clientv3.StatusResponse
+		err    error
+	}
+	endpoints := client.Endpoints()
+	replies := make(chan reply, len(endpoints))
+	for _, endpoint := range endpoints {
+		asking.Go(func() {
+			status, err := client.Status(ctx, endpoint)
+			replies <- reply{status, err}
+		})
+	}
+	for range endpoints {
+		r := <-replies
+		if r.err == nil {
+			return r.status, nil
+		}
+		err = r.err
+	}
+	return nil, err
 }
 
 // Capabilities implements store.Prober. What it reports follows from the members of the cluster.

@@ -2,8 +2,10 @@ package etcdstore
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/soloist-dev/soloist/store"
@@ -38,11 +40,11 @@ func (s *Store) Extend(ctx context.Context, extensions []store.Extension) ([]err
 			write(i)
 		}
 	}
-	err := s.renewed(ctx, light)
+	s.renewed(ctx, light)
 	for _, r := range light {
 		switch {
-		case err != nil:
-			errs[r.index] = store.AsUnknown(err)
+		case r.err != nil:
+			errs[r.index] = store.AsUnknown(r.err)
 		case !r.extended:
 			write(r.index)
 		}
@@ -60,7 +62,8 @@ type renewal struct {
 	e     store.Extension
 	h     *holding
 
-	extended bool // by renewed
+	extended bool  // by renewed
+	err      error // of renewed
 }
 
 // pin returns the holding of an extension that has nothing to write, and keeps it from being ended. Else it returns nil.
@@ -86,46 +89,84 @@ func (s *Store) pin(e store.Extension, alone bool) *holding {
 // some of the names in turn: a record that something else has deleted or written, so that another one could have the name, is noticed after some extensions.
 const fewNames = 50
 
-// renewed extends leases, none if one of them may not be as it was.
-func (s *Store) renewed(ctx context.Context, all []*renewal) error {
-	if len(all) == 0 {
-		return nil
+// renewed extends leases. Of those that are checked together it extends none if one of them may not be as it was.
+func (s *Store) renewed(ctx context.Context, all []*renewal) {
+	for len(all) > 0 {
+		some := all[:s.together(all)]
+		same, err := s.unchanged(ctx, some)
+		if errors.Is(err, rpctypes.ErrTooManyOps) {
+			if err = s.shrink(s.checks(some)); err == nil {
+				continue
+			}
+		}
+		s.unpin(some, same && err == nil)
+		for _, r := range some {
+			r.err = err
+		}
+		all = all[len(some):]
 	}
-	same, err := s.unchanged(ctx, all)
-	s.unpin(all, same && err == nil)
-	return err
 }
 
-// unchanged reports whether leases are as they were, and makes their sessions last.
-func (s *Store) unchanged(ctx context.Context, all []*renewal) (bool, error) {
-	longest, sessions := time.Duration(0), map[*session]bool{}
+// together returns how many of some leases are checked together: half of what one transaction may check is for the keys of their sessions, of which each is checked twice.
+func (s *Store) together(all []*renewal) int {
+	sessions := map[*session]bool{}
+	for i, r := range all {
+		sessions[r.h.session] = true
+		if i > 0 && len(sessions) > s.chunk()/4 {
+			return i
+		}
+	}
+	return len(all)
+}
+
+// checks returns how much is checked of some leases.
+func (s *Store) checks(all []*renewal) int {
+	sessions := map[*session]bool{}
 	for _, r := range all {
-		longest, sessions[r.h.session] = max(longest, r.e.TTL), true
+		sessions[r.h.session] = true
 	}
-	distinct := make([]*session, 0, len(sessions))
+	return 2*len(sessions) + max(1, min(len(all), fewNames, s.chunk()-2*len(sessions)))
+}
+
+// unchanged reports whether leases are as they were, and makes their sessions last. The key of a session must have been changed last before the records of its leases were
+// written: so leases that were written again are as cheap to extend as before.
+func (s *Store) unchanged(ctx context.Context, all []*renewal) (bool, error) {
+	type wanted struct {
+		ttl    time.Duration // the longest of its leases
+		before int64         // the lowest revision of their records
+	}
+	sessions := map[*session]wanted{}
+	for _, r := range all {
+		w, known := sessions[r.h.session]
+		if w.ttl = max(w.ttl, r.e.TTL); !known || r.h.revision < w.before {
+			w.before = r.h.revision
+		}
+		sessions[r.h.session] = w
+	}
 	var are []clientv3.Cmp
-	for of := range sessions {
-		distinct = append(distinct, of)
-		are = append(are, clientv3.Compare(clientv3.ModRevision(s.keys.session(of.name)), "=", of.key))
+	var key string
+	for of, w := range sessions {
+		if enough, err := s.lasts(ctx, of, w.ttl); !enough || err != nil {
+			return false, err
+		}
+		key = s.keys.session(of.name)
+		are = append(are, clientv3.Compare(clientv3.ModRevision(key), ">", 0), clientv3.Compare(clientv3.ModRevision(key), "<", w.before))
 	}
+	names := s.checks(all) - len(are)
 	from := 0
-	if len(all) > fewNames {
-		from = int(s.checked.Add(fewNames) % int64(len(all)))
+	if names < len(all) {
+		from = int(s.checked.Add(int64(names)) % int64(len(all)))
 	}
-	for i := range min(len(all), fewNames) {
+	for i := range names {
 		r := all[(from+i)%len(all)]
 		are = append(are, clientv3.Compare(clientv3.ModRevision(s.keys.record(r.e.Name)), "=", r.h.revision))
-	}
-	if enough, err := s.lasts(ctx, distinct, longest); !enough || err != nil {
-		return false, err
 	}
 	client, err := s.clients.get(ctx)
 	if err != nil {
 		return false, err
 	}
 	// A transaction without an operation would be decided by what one member has, however old that is. One with a read waits for the leader.
-	read := clientv3.OpGet(s.keys.session(distinct[0].name), clientv3.WithCountOnly())
-	reply, err := s.height.commit(client.Txn(ctx), ask{are: are, then: []clientv3.Op{read}})
+	reply, err := s.height.commit(client.Txn(ctx), ask{are: are, then: []clientv3.Op{clientv3.OpGet(key, clientv3.WithCountOnly())}})
 	if err != nil {
 		return false, s.wrap("checking leases", err)
 	}

@@ -92,6 +92,16 @@ func TestRequests(t *testing.T) {
 	}
 	expect("acquiring a new name", func() (err error) { grant, err = acquire(background, a, "name", ttl); return err })
 	writesNothing("extending it", func() error { return extend(background, a, "name", grant.Token, ttl) })
+	longer, err := acquire(background, a, "longer", 5*ttl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writesNothing("extending two of different TTLs", func() error {
+		errs, err := a.Extend(background, []store.Extension{
+			{Name: "name", Holder: "x", Token: grant.Token, TTL: ttl}, {Name: "longer", Holder: "x", Token: longer.Token, TTL: 5 * ttl},
+		})
+		return errors.Join(append(errs, err)...)
+	})
 	refuse := func() error {
 		out, err := b.Acquire(background, []store.Claim{{Name: "name", Holder: "y", TTL: ttl}})
 		if err == nil && !errors.Is(out[0].Err, store.ErrHeld) {
@@ -188,18 +198,32 @@ func TestManyLeases(t *testing.T) {
 	}
 	t.Logf("%d requests to extend %d leases", total, leases)
 
-	// Another handle ends one of them: the next extension of all must notice it.
+	// Another handle ends two of them: the next extension of others of the same session must notice it, also after some have been extended.
 	other := server.open(t, below)
-	if err := release(background, other, extensions[7].Name, extensions[7].Token); err != nil {
-		t.Fatal(err)
-	}
-	errs, err := s.Extend(background, extensions[:batch])
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, err := range errs {
-		if lost := err != nil; lost != (i == 7) {
-			t.Errorf("%s: %v", extensions[i].Name, err)
+	const ended, endedToo = 7, batch + 7
+	for _, i := range []int{ended, endedToo} {
+		if err := release(background, other, extensions[i].Name, extensions[i].Token); err != nil {
+			t.Fatal(err)
 		}
+	}
+	for _, from := range []int{0, batch / 2} {
+		errs, err := s.Extend(background, extensions[from:from+batch])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, err := range errs {
+			if lost := err != nil; lost != (from+i == ended || from+i == endedToo) {
+				t.Errorf("%s: %v", extensions[from+i].Name, err)
+			}
+		}
+	}
+	// After that the others are as cheap as before.
+	cost := server.costs(t, func() {
+		if errs, err := s.Extend(background, extensions[ended+1:batch]); errors.Join(append(errs, err)...) != nil {
+			t.Error(errors.Join(append(errs, err)...))
+		}
+	})
+	if cost["Txn"] != 1 {
+		t.Errorf("%v to extend leases of which a process has ended one before, want one transaction", cost)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
 // A holding is a name that this handle holds for somebody. Its fields are guarded by Store.mu.
@@ -39,12 +41,12 @@ func (s *Store) hold(name string, h *holding) {
 	s.poke()
 }
 
-// drop forgets that this handle holds a name for a holder. It may hold the name for the next one already.
-func (s *Store) drop(name, holder string) {
+// drop forgets that this handle holds a lease. It may hold the name for the next one already, also for the same holder.
+func (s *Store) drop(of lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h := s.held[name]; h != nil && h.holder == holder {
-		s.dropLocked(name)
+	if h := s.held[of.name]; h != nil && h.holder == of.holder && h.token <= of.token {
+		s.dropLocked(of.name)
 	}
 }
 
@@ -184,7 +186,7 @@ func (s *Store) overdue() (over []end, lingers []*linger, wait time.Duration, mo
 	return over, lingers, max(wait, time.Millisecond), s.lapsing
 }
 
-// endLeases frees the names of leases that are over, if they are as they were. If that fails, their sessions are abandoned, so that etcd ends them.
+// endLeases frees the names of leases that are over, if they are as they were. If that fails, their sessions are abandoned, so that etcd ends them, unless its database is full.
 func (s *Store) endLeases(over []end) {
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
 	defer cancel()
@@ -203,6 +205,9 @@ func (s *Store) endLeases(over []end) {
 			heap.Push(&s.ends, end{time.Now().Add(patience), e.name, h})
 		case errors.Is(err, errExtended):
 			heap.Push(&s.ends, end{h.until, e.name, h})
+		case errors.Is(err, rpctypes.ErrNoSpace): // nobody is granted a name meanwhile, and the other names of its session could not have another one
+			h.ending = false
+			heap.Push(&s.ends, end{time.Now().Add(again), e.name, h})
 		default:
 			h.ending = false
 			s.abandonLocked(h.session)

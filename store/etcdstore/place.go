@@ -47,7 +47,7 @@ func (s *Store) enter(c store.Claim) *place {
 		at.idle.Stop()
 		at.idle = nil
 	}
-	at.lost = false
+	at.lost = !i.watch.isOpen() // it may have been lost before the place was there
 	at.calls++
 	return at
 }

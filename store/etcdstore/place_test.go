@@ -3,11 +3,15 @@ package etcdstore
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/test/servers"
@@ -81,5 +85,161 @@ func TestHandedOverUnseen(t *testing.T) {
 	grant, after, err := b.Queue(ctx, claim)
 	if err != nil || grant.Token <= out[0].Grant.Token || after >= 0 {
 		t.Errorf("granted %+v after %v, %v, want a lease that the holder had before", grant, after, err)
+	}
+}
+
+// A release that hands over to the holder that releases, which waits still, ends the lease that was released, and not that which follows it: else nobody would end that.
+func TestHandOverToTheSameHolder(t *testing.T) {
+	var heard atomic.Pointer[func()]
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{servers.Etcd(t, 1)[0].URL}, DialTimeout: servers.Patience, Logger: zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+			err := invoke(ctx, method, request, reply, conn, options...)
+			if txn, is := request.(*etcdserverpb.TxnRequest); is && strings.Contains(txn.String(), "i/") && reply.(*etcdserverpb.TxnResponse).Succeeded { //nolint:forcetypeassert // of a transaction
+				if wait := heard.Load(); wait != nil {
+					(*wait)()
+				}
+			}
+			return err
+		})},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	var both [2]*Store
+	for i := range both {
+		if both[i], err = New(client, Config{}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = both[i].Close() })
+	}
+	a, b, ctx := both[0], both[1], context.Background()
+	acquired := func(by *Store, holder string) store.Grant {
+		t.Helper()
+		out, err := by.Acquire(ctx, []store.Claim{{Name: "name", Holder: holder, TTL: time.Hour}})
+		if err != nil || out[0].Err != nil {
+			t.Fatal(out, err)
+		}
+		return out[0].Grant
+	}
+	acquired(a, "a")
+	calling, leave := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := b.Queue(calling, store.Claim{Name: "name", Holder: "b", TTL: time.Hour})
+		ended <- err
+	}()
+	key := b.keys.ticket("name", "b")
+	servers.Wait(t, "a place", func() bool { reply, err := client.Get(ctx, key); return err == nil && reply.Count == 1 })
+	leave()
+	if err := <-ended; !errors.Is(err, store.ErrHeld) {
+		t.Fatal(err)
+	}
+	a.mu.Lock()
+	of := a.held["name"].session
+	a.mu.Unlock()
+	if _, err := client.Revoke(ctx, of.id); err != nil {
+		t.Fatal(err)
+	}
+	grant := acquired(b, "b") // it does not look at the queue
+	next := func() *holding {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if h := b.held["name"]; h != nil && h.token > grant.Token {
+			return h
+		}
+		return nil
+	}
+	wait := func() { servers.Wait(t, "the note", func() bool { return next() != nil }) }
+	heard.Store(&wait)
+	if errs, err := b.Release(ctx, []store.Release{{Name: "name", Holder: "b", Token: grant.Token}}); err != nil || errs[0] != nil {
+		t.Fatal(errs, err)
+	}
+	if next() == nil {
+		t.Error("nobody counts the time of the lease that was handed over")
+	}
+}
+
+// A cut stream ends the watch of the inbox, which is its first, before it tells that the next one has begun.
+type cutStream struct {
+	grpc.ClientStream
+	lost func() bool // what followed the end of the first is done
+
+	next *etcdserverpb.WatchResponse
+	cut  bool
+}
+
+func (s *cutStream) RecvMsg(reply any) error {
+	r := reply.(*etcdserverpb.WatchResponse) //nolint:forcetypeassert // of the only stream
+	if next := s.next; next != nil {
+		for !s.lost() && s.Context().Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		s.next = nil
+		r.Header, r.WatchId, r.Created = next.Header, next.WatchId, next.Created
+		return nil
+	}
+	err := s.ClientStream.RecvMsg(reply)
+	if err == nil && r.Created && r.WatchId != 0 && !s.cut {
+		s.cut, s.next = true, &etcdserverpb.WatchResponse{Header: r.Header, WatchId: r.WatchId, Created: true}
+		r.WatchId, r.Created, r.Canceled, r.CancelReason = 0, false, true, "a test"
+	}
+	return err
+}
+
+// A waiter whose watch of what is handed over ends before it has its place hears of that all the same.
+func TestInboxEndsBeforeThereIsAPlace(t *testing.T) {
+	url := servers.Etcd(t, 1)[0].URL
+	var b *Store
+	connect := func(options ...grpc.DialOption) *Store {
+		client, err := clientv3.New(clientv3.Config{Endpoints: []string{url}, DialTimeout: servers.Patience, Logger: zap.NewNop(), DialOptions: options})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = client.Close() })
+		s, err := New(client, Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+	a := connect()
+	b = connect(grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
+		stream, err := next(ctx, desc, conn, method, options...)
+		if err != nil || method != "/etcdserverpb.Watch/Watch" {
+			return stream, err
+		}
+		return &cutStream{ClientStream: stream, lost: func() bool { return !b.inbox.watch.isOpen() }}, nil
+	}))
+	ctx := t.Context()
+	out, err := a.Acquire(ctx, []store.Claim{{Name: "name", Holder: "a", TTL: time.Hour}})
+	if err != nil || out[0].Err != nil {
+		t.Fatal(out, err)
+	}
+	granted := make(chan error, 1)
+	go func() {
+		err := store.ErrHeld
+		for errors.Is(err, store.ErrHeld) && ctx.Err() == nil {
+			_, _, err = b.Queue(ctx, store.Claim{Name: "name", Holder: "b", TTL: time.Hour})
+		}
+		granted <- err
+	}()
+	key := b.keys.ticket("name", "b")
+	servers.Wait(t, "a place", func() bool {
+		reply, err := a.clients.(given).client.Get(ctx, key)
+		return err == nil && reply.Count == 1
+	})
+	if errs, err := a.Release(ctx, []store.Release{{Name: "name", Holder: "a", Token: out[0].Grant.Token}}); err != nil || errs[0] != nil {
+		t.Fatal(errs, err)
+	}
+	select {
+	case err := <-granted:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(servers.Patience):
+		t.Error("the waiter has not heard that it has the name")
 	}
 }

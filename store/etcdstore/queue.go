@@ -224,7 +224,12 @@ func (s *Store) ask(ctx context.Context, c store.Claim, at *place, of *session, 
 	case errors.Is(err, rpctypes.ErrLeaseNotFound):
 		return false, pair{}, err
 	case err != nil:
-		if err = s.unsure("waiting", err); errors.Is(err, store.ErrUnknown) && writes {
+		full := errors.Is(err, rpctypes.ErrNoSpace) // with that etcd has decided, as in commit
+		switch err = s.unsure("waiting", err); {
+		case !writes || !errors.Is(err, store.ErrUnknown):
+		case full:
+			s.findTicket(ctx, client, at)
+		default:
 			s.abandon(of)
 		}
 		return false, pair{}, err
@@ -240,6 +245,14 @@ func (s *Store) ask(ctx context.Context, c store.Claim, at *place, of *session, 
 	p = pairOf(c.Name, seen[0].GetResponseRange().Kvs, presence{})
 	p.unsure = false
 	return true, s.sights.see(c.Name, p), nil
+}
+
+// findTicket forgets the ticket of a place if etcd has not written it.
+func (s *Store) findTicket(ctx context.Context, client *clientv3.Client, at *place) {
+	reply, err := s.height.get(ctx, client, s.keys.ticket(at.name, at.holder), clientv3.WithCountOnly())
+	if err == nil && reply.Count == 0 {
+		s.ticketGone(at.placeKey)
+	}
 }
 
 // writes reports whether a place needs a ticket, and notes to which session that will be attached.

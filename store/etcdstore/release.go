@@ -76,6 +76,6 @@ func (s *Store) release(r store.Release) *task {
 		}
 		return c, nil
 	}
-	t.wrote = func(*change, pair) { s.drop(r.Name, r.Holder) }
+	t.wrote = func(*change, pair) { s.drop(lease{r.Name, r.Holder, r.Token}) }
 	return t
 }

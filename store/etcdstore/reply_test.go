@@ -19,6 +19,7 @@ type tardy struct {
 
 	mu    sync.Mutex
 	asked time.Time // when the last request arrived
+	ttl   int64     // that was asked for last
 }
 
 const (
@@ -33,10 +34,13 @@ func (s *tardy) arrived() {
 }
 
 // call replies to a request that is no stream.
-func (s *tardy) call(_ context.Context, _ string, _, reply any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
+func (s *tardy) call(_ context.Context, _ string, request, reply any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
 	switch r := reply.(type) {
 	case *etcdserverpb.LeaseGrantResponse:
 		s.arrived()
+		s.mu.Lock()
+		s.ttl = request.(*etcdserverpb.LeaseGrantRequest).TTL //nolint:forcetypeassert // of the reply
+		s.mu.Unlock()
 		time.Sleep(late)
 		r.Header, r.ID, r.TTL = &etcdserverpb.ResponseHeader{}, 1, granted
 	case *etcdserverpb.PutResponse:
@@ -119,5 +123,23 @@ func TestLingersAreCountedFromTheRequest(t *testing.T) {
 	defer server.mu.Unlock()
 	if end := server.asked.Add(granted * time.Second); l.until.After(end) {
 		t.Errorf("the linger is counted on for %v longer than etcd keeps its lease", l.until.Sub(end))
+	}
+}
+
+// TestLingersAreLongEnough: a name lingers for as long as it is to, also if the lease of etcd of a shorter linger is there, or etcd ends it.
+func TestLingersAreLongEnough(t *testing.T) {
+	server := &tardy{}
+	s := server.store(t)
+	for _, d := range []time.Duration{2600 * time.Millisecond, 5 * time.Second, 8600 * time.Millisecond} {
+		begun := time.Now()
+		l, err := s.linger(t.Context(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server.mu.Lock()
+		if asked := time.Duration(server.ttl) * time.Second; l.until.Sub(begun) < d || asked < d {
+			t.Errorf("a linger of %v ends after %v, and etcd was asked for %v", d, l.until.Sub(begun), asked)
+		}
+		server.mu.Unlock()
 	}
 }

@@ -20,7 +20,6 @@ type session struct {
 	ttl   time.Duration // what etcd has granted
 	bound time.Time     // etcd keeps it at least until then, by the monotonic clock
 	wall  time.Time     // the same by the wall clock, which runs on while the machine is suspended
-	key   int64         // revision at which its key was written; another handle that changes one of its names changes the key
 	names int           // that are attached to it
 	used  time.Time     // when it was last wanted
 
@@ -170,7 +169,7 @@ func (s *Store) grantFor(ctx context.Context, class, seconds int64, ttl time.Dur
 		return s.wrap("writing the key of a lease", err) // the lease ends by itself
 	}
 	now := &session{
-		name: name, id: lease.ID, class: class, ttl: time.Duration(lease.TTL) * time.Second, key: written.Header.Revision, used: time.Now(),
+		name: name, id: lease.ID, class: class, ttl: time.Duration(lease.TTL) * time.Second, used: time.Now(),
 	}
 	if now.keptUntil(sent.Add(now.ttl)); !now.lastsFor(ttl) {
 		return s.wrap("granting a lease", errTooSlow)
@@ -246,33 +245,24 @@ func (s *Store) abandonLocked(of *session) {
 	}
 }
 
-// lasts makes sessions last for a TTL from now, with one request for each that does not. It reports false if one is gone or abandoned.
-func (s *Store) lasts(ctx context.Context, sessions []*session, ttl time.Duration) (bool, error) {
-	for _, of := range sessions {
-		s.mu.Lock()
-		usable, enough := !of.abandoned, of.lastsFor(ttl)
-		of.used = time.Now()
-		s.mu.Unlock()
-		if !usable {
-			return false, nil
-		}
-		if enough {
-			continue
-		}
-		switch err := s.renew(ctx, of); {
-		case errors.Is(err, rpctypes.ErrLeaseNotFound):
-			return false, nil
-		case err != nil:
-			return false, err
-		}
-		s.mu.Lock()
-		enough = of.lastsFor(ttl)
-		s.mu.Unlock()
-		if !enough {
-			return false, nil
-		}
+// lasts makes a session last for a TTL from now, with one request if it does not. It reports false if it is gone or abandoned.
+func (s *Store) lasts(ctx context.Context, of *session, ttl time.Duration) (bool, error) {
+	s.mu.Lock()
+	usable, enough := !of.abandoned, of.lastsFor(ttl)
+	of.used = time.Now()
+	s.mu.Unlock()
+	if !usable || enough {
+		return usable, nil
 	}
-	return true, nil
+	switch err := s.renew(ctx, of); {
+	case errors.Is(err, rpctypes.ErrLeaseNotFound):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return of.lastsFor(ttl), nil
 }
 
 // How long one request of the background may take, and how long after a failure it is repeated.

@@ -43,3 +43,32 @@ func TestSuspendedMachineOutlivesItsSessions(t *testing.T) {
 	of.bound, of.wall = of.bound.Add(-time.Hour), of.wall.Add(time.Hour)
 	want(false, "ended, and the wall clock was set back")
 }
+
+// A session that names are attached to is kept alive however long ago it was last wanted: a waiter's place is in it. One without names is left to etcd.
+func TestSessionsWithNamesAreKept(t *testing.T) {
+	for names, kept := range []bool{false, true} {
+		of := &session{name: "1.x", id: 1, ttl: time.Minute, class: 48, names: names, used: time.Now().Add(-time.Hour)}
+		of.keptUntil(time.Now().Add(time.Second))
+		s := &Store{sessions: map[string]*session{of.name: of}, classes: map[int64]*session{of.class: of}}
+		if due, _ := s.due(); (len(due) == 1) != kept || of.abandoned == kept {
+			t.Errorf("with %d names %d sessions are to be kept alive, and it is given up: %v", names, len(due), of.abandoned)
+		}
+	}
+}
+
+// A lease is not ended while it is being extended, and is looked at again afterwards.
+func TestEndOfALeaseThatIsBeingExtended(t *testing.T) {
+	of := &session{name: "1.x", id: 1, ttl: time.Minute, class: 48}
+	of.keptUntil(time.Now().Add(of.ttl))
+	h := &holding{holder: "x", token: 5, ttl: time.Minute, revision: 5, session: of, until: time.Now(), pins: 1}
+	s := &Store{sessions: map[string]*session{of.name: of}, held: map[string]*holding{"name": h}, ends: ends{{h.until, "name", h}}, ctx: t.Context()}
+	s.size.Store(mostNames)
+	if over, _, _, more := s.overdue(); len(over) != 0 || !more || len(s.ends) != 1 {
+		t.Errorf("%d leases are to be ended, and %d are looked at again", len(over), len(s.ends))
+	}
+	s.ends = nil
+	p := pair{record: record{Holder: "x", Token: 5, TTL: time.Minute, Session: of.name}, revision: 5, taken: true}
+	if c, err := s.lapsed(end{h.until, "name", h}).decide(p); c != nil || err == nil || h.ending {
+		t.Errorf("it is ended by %+v, %v, although its extension has begun meanwhile", c, err)
+	}
+}

@@ -194,7 +194,7 @@ func (s *Store) changed(name string, events []*clientv3.Event) (freed bool) {
 			p = pairOf(name, []*mvccpb.KeyValue{e.Kv}, presence{})
 		}
 		s.sights.event(name, e.Kv.ModRevision, p)
-		freed = freed || !p.taken || p.record.Released
+		freed = freed || !p.taken || p.record.Released || s.sights.gone(p.record.Session) // its end may have been reported before
 	}
 	return freed
 }

@@ -120,6 +120,10 @@ func TestLateEvents(t *testing.T) {
 	if p, freed := event(mvccpb.PUT, "y", "2.y", 9); !p.taken || p.record.Holder != "y" || p.revision != 9 || freed {
 		t.Errorf("after a grant at the revision 9 it is known as %+v, and waiters are told: %v", p, freed)
 	}
+	s.vanished("3.z") // each watch reports in its own order
+	if p, freed := event(mvccpb.PUT, "z", "3.z", 8); p.revision != 9 || !freed {
+		t.Errorf("after a grant in a session that has ended the name is known as %+v, and waiters are told: %v", p, freed)
+	}
 	s.vanished("2.y")
 	if p, _ := s.sights.of("a"); p.taken {
 		t.Errorf("after the end of the holder's session it is known as %+v", p)
