@@ -173,3 +173,28 @@ func TestWatchWithoutAServer(t *testing.T) {
 	srv.Start()
 	eventually(t, "it watches again", func() bool { _, err := s.Watch(background, []string{"name"}); return err == nil })
 }
+
+// Where somebody has given the store another secret, the listener takes it up: it would understand no notification any more.
+func TestListenerTakesUpAnotherSecret(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	s.hub.idle = 20 * time.Millisecond
+	other := reopen(t, s)
+	w, err := s.Watch(t.Context(), []string{"name"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, s.pool, "UPDATE "+s.tables.meta+" SET secret = sha256(secret)")
+	eventually(t, "it wakes by what the new secret has sealed", func() bool {
+		select {
+		case <-w: // everybody is woken when the listener connects again
+		default:
+		}
+		release(t, other, take(t, other, "name", "a", time.Minute))
+		select {
+		case <-w:
+			return true
+		case <-time.After(50 * time.Millisecond):
+			return false
+		}
+	})
+}
