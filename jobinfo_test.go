@@ -118,3 +118,17 @@ func TestManyJobsAreShown(t *testing.T) {
 		}
 	})
 }
+
+// The next time of a job is one that is not done, also where AtLeast has done times that are yet to come.
+func TestNextTimeIsNotDone(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		var r recorder
+		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), AtLeast: 10 * time.Minute, Do: r.do})
+		time.Sleep(90 * time.Second)
+		info, err := b.Admin().Job(background, "tick")
+		must(t, err)
+		if !info.DoneUpTo.After(time.Now()) || !info.Next.Equal(info.DoneUpTo.Add(time.Minute)) {
+			t.Errorf("at %v all is done until %v, and next comes %v", time.Now().UTC(), info.DoneUpTo, info.Next)
+		}
+	})
+}

@@ -270,3 +270,18 @@ func TestARenewalCountsFromItsRequest(t *testing.T) {
 		})
 	}
 }
+
+// A renewal that has failed is tried again after a twelfth of the TTL: a store that is away for a moment costs a short lease little of its time.
+func TestAFailedRenewalOfAShortLeaseIsTriedAgainSoon(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		l := mustLock(t, a.With(soloist.Options{TTL: 3 * time.Second}), "x")
+		time.Sleep(900 * time.Millisecond)
+		s.Break(errors.New("away"))
+		time.Sleep(200 * time.Millisecond) // it is due after a second
+		s.Heal()
+		time.Sleep(200 * time.Millisecond)
+		if left := l.Left(); left < 2500*time.Millisecond {
+			t.Errorf("%v are left", left)
+		}
+	})
+}
