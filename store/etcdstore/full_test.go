@@ -9,7 +9,6 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/test/servers"
@@ -19,19 +18,8 @@ import (
 // ends the lease of etcd that other names are attached to. When there is space again, the first of these is free.
 func TestFullDatabaseEndsNoOtherLease(t *testing.T) {
 	member := servers.Etcd(t, 1, "--quota-backend-bytes", "1000000")[0]
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{member.URL}, DialTimeout: servers.Patience, Logger: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
-	var both [2]*Store
-	for i := range both {
-		if both[i], err = New(client, Config{}); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = both[i].Close() })
-	}
-	s, other, ctx := both[0], both[1], context.Background()
+	client, s, other := twoHandles(t, member.URL)
+	ctx := context.Background()
 	acquire := func(by *Store, name, holder string) (store.Grant, error) {
 		t.Helper()
 		out, err := by.Acquire(ctx, []store.Claim{{Name: name, Holder: holder, TTL: time.Hour}})
@@ -42,6 +30,7 @@ func TestFullDatabaseEndsNoOtherLease(t *testing.T) {
 	}
 	grants := map[string]store.Grant{}
 	for name, by := range map[string]*Store{"kept": s, "over": s, "taken": other} {
+		var err error
 		if grants[name], err = acquire(by, name, "x"); err != nil {
 			t.Fatal(err)
 		}

@@ -49,21 +49,27 @@ func TestHandOverToAnEndedSession(t *testing.T) {
 	}
 }
 
-// A name that was handed over between two calls of a waiter, which no watch has reported, was had before the second one.
-func TestHandedOverUnseen(t *testing.T) {
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{servers.Etcd(t, 1)[0].URL}, DialTimeout: servers.Patience, Logger: zap.NewNop()})
+// twoHandles returns a client of an etcd, and two handles on its records, as two processes would have them.
+func twoHandles(t *testing.T, url string, options ...grpc.DialOption) (client *clientv3.Client, a, b *Store) {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{url}, DialTimeout: servers.Patience, Logger: zap.NewNop(), DialOptions: options})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	var both [2]*Store
-	for i := range both {
-		if both[i], err = New(client, Config{}); err != nil {
+	for _, handle := range []**Store{&a, &b} {
+		if *handle, err = New(client, Config{}); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = both[i].Close() })
+		t.Cleanup(func() { _ = (*handle).Close() })
 	}
-	a, b, ctx := both[0], both[1], context.Background()
+	return client, a, b
+}
+
+// A name that was handed over between two calls of a waiter, which no watch has reported, was had before the second one.
+func TestHandedOverUnseen(t *testing.T) {
+	client, a, b := twoHandles(t, servers.Etcd(t, 1)[0].URL)
+	ctx := context.Background()
 	claim := store.Claim{Name: "name", Holder: "b", TTL: time.Hour}
 	out, err := a.Acquire(ctx, []store.Claim{{Name: "name", Holder: "a", TTL: time.Hour}})
 	if err != nil || out[0].Err != nil {
@@ -91,30 +97,16 @@ func TestHandedOverUnseen(t *testing.T) {
 // A release that hands over to the holder that releases, which waits still, ends the lease that was released, and not that which follows it: else nobody would end that.
 func TestHandOverToTheSameHolder(t *testing.T) {
 	var heard atomic.Pointer[func()]
-	client, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{servers.Etcd(t, 1)[0].URL}, DialTimeout: servers.Patience, Logger: zap.NewNop(),
-		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
-			err := invoke(ctx, method, request, reply, conn, options...)
-			if txn, is := request.(*etcdserverpb.TxnRequest); is && strings.Contains(txn.String(), "i/") && reply.(*etcdserverpb.TxnResponse).Succeeded { //nolint:forcetypeassert // of a transaction
-				if wait := heard.Load(); wait != nil {
-					(*wait)()
-				}
+	client, a, b := twoHandles(t, servers.Etcd(t, 1)[0].URL, grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+		err := invoke(ctx, method, request, reply, conn, options...)
+		if txn, is := request.(*etcdserverpb.TxnRequest); is && strings.Contains(txn.String(), "i/") && reply.(*etcdserverpb.TxnResponse).Succeeded { //nolint:forcetypeassert // of a transaction
+			if wait := heard.Load(); wait != nil {
+				(*wait)()
 			}
-			return err
-		})},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
-	var both [2]*Store
-	for i := range both {
-		if both[i], err = New(client, Config{}); err != nil {
-			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = both[i].Close() })
-	}
-	a, b, ctx := both[0], both[1], context.Background()
+		return err
+	}))
+	ctx := context.Background()
 	acquired := func(by *Store, holder string) store.Grant {
 		t.Helper()
 		out, err := by.Acquire(ctx, []store.Claim{{Name: "name", Holder: holder, TTL: time.Hour}})
