@@ -116,6 +116,40 @@ func TestUnknownElementOfABatchIsGivenBack(t *testing.T) {
 	})
 }
 
+// silentOnce leaves the outcome of one name of a batch open, and does not respond when that is asked for again.
+type silentOnce struct {
+	*memstore.Store
+	name string
+}
+
+func (s silentOnce) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if len(claims) == 1 && claims[0].Name == s.name && claims[0].Mark > 0 {
+		<-ctx.Done()
+		return nil, store.AsUnknown(ctx.Err())
+	}
+	outs, err := s.Store.Acquire(ctx, claims)
+	for i, c := range claims {
+		if c.Name == s.name && c.Mark > 0 {
+			outs[i] = store.Outcome{Err: errNoReply}
+		}
+	}
+	return outs, err
+}
+
+// The others of a batch wait for an eighth of RequestTimeout for one whose outcome is unknown.
+func TestUnknownElementHoldsUpNoOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := soloisttest.NewReplica(t, silentOnce{memstore.New(), "element/invoices/2"}, soloist.Config{RequestTimeout: 8 * time.Second})
+		begin := time.Now()
+		claimed, err := c.Elements("invoices", soloist.ElementsOptions{}).ClaimAll(background, []string{"1", "2", "3"})
+		must(t, err)
+		check(t, "waited for", time.Since(begin), time.Second)
+		if claimed[0].Err != nil || !errors.Is(claimed[1].Err, soloist.ErrUnknown) || claimed[2].Err != nil {
+			t.Errorf("%v, %v, %v", claimed[0].Err, claimed[1].Err, claimed[2].Err)
+		}
+	})
+}
+
 // If the store stops responding to a batch, what the batch may have been granted is released when the store responds again.
 func TestUnknownBatchIsGivenBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
