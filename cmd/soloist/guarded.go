@@ -58,7 +58,7 @@ func (g *graceFlag) add(flags *pflag.FlagSet, when string) {
 
 // graceFor returns the grace of a command under a lease of a TTL.
 func (g *graceFlag) graceFor(ttl time.Duration) time.Duration {
-	if g.flag.Changed {
+	if g.flag != nil && g.flag.Changed {
 		return g.grace
 	}
 	return min(5*time.Second, ttl/5)
