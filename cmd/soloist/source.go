@@ -27,6 +27,17 @@ const (
 	varRequire   = "SOLOIST_REQUIRE"
 )
 
+var (
+	// ofStore are these, and settings all that people set for soloist.
+	ofStore  = []string{varStore, varStoreFile, varNamespace, varRequire}
+	settings = append([]string{varConfig}, ofStore...)
+	// toCommands are those that soloist sets for commands. Such a command can be a soloist.
+	toCommands = []string{
+		"SOLOIST_NAME", "SOLOIST_TOKEN", "SOLOIST_HOLDER", "SOLOIST_ATTEMPT", "SOLOIST_SCHEDULED_AT", "SOLOIST_RUN",
+		"SOLOIST_NOTICE", "SOLOIST_NOTICE_ID",
+	}
+)
+
 // openStore opens the store of --store, $SOLOIST_STORE, $SOLOIST_STORE_FILE, the configuration file, or the user's own file.
 func (a *app) openStore() (store.Store, error) {
 	src, err := a.source()
@@ -71,7 +82,7 @@ func (a *app) findSource() (source, error) {
 		}
 		return checkSource(source{text: a.storeURL, from: "--store"})
 	}
-	for _, name := range []string{varStore, varStoreFile, varNamespace, varRequire} {
+	for _, name := range ofStore {
 		if value, set := a.lookupEnv(name); set && value == "" {
 			return source{}, badConfig(fmt.Errorf("$%s is set and empty: give it a value, or unset it; without it another store could be used than the one that was meant", name))
 		}
@@ -99,32 +110,27 @@ func (a *app) findSource() (source, error) {
 	return source{text: "sqlite:" + escapePath(path), from: "the default store"}, nil
 }
 
-// misspelled returns an error about a variable whose name is almost one that soloist reads: without what it was to say another store, other names or a
-// store that promises less would be used, and nothing else would tell. Other names that begin as those of soloist stay as they are: Kubernetes makes some
-// for a service that is called so.
+// misspelled returns an error about a variable whose name is almost one that soloist reads: without its value another
+// store, other names or a store that promises less would be used. Other names that begin as those of soloist are no
+// error: Kubernetes makes some for a service that is called so.
 func (a *app) misspelled() error {
 	for _, entry := range a.environ {
 		name, _, _ := strings.Cut(entry, "=")
 		given := strings.ToUpper(name)
-		if !strings.HasPrefix(given, child.Prefix) || slices.Contains(ours, name) {
+		if !strings.HasPrefix(given, child.Prefix) || slices.Contains(settings, name) || slices.Contains(toCommands, name) {
 			continue
 		}
-		likely := nearest.Of(given, read)
+		likely := nearest.Of(given, settings)
 		if given == varStore+"_URL" {
 			likely = varStore
 		}
 		if likely != "" {
-			return fmt.Errorf("$%s is set, which soloist does not read: did you mean $%s? Rename or unset it; without it another store could be used than the one that was meant", name, likely)
+			return fmt.Errorf("$%s is set, which soloist does not read: did you mean $%s? Rename or unset it; "+
+				"without it another store could be used than the one that was meant", name, likely)
 		}
 	}
 	return nil
 }
-
-// read are the variables that set something, and ours all that soloist reads or gives to commands.
-var (
-	read = []string{varStore, varStoreFile, varNamespace, varRequire, varConfig}
-	ours = append([]string{"SOLOIST_NAME", "SOLOIST_TOKEN", "SOLOIST_HOLDER", "SOLOIST_ATTEMPT", "SOLOIST_SCHEDULED_AT", "SOLOIST_RUN", "SOLOIST_NOTICE", "SOLOIST_NOTICE_ID"}, read...)
-)
 
 // nested reports in whose command this process runs: "" if in nobody's. Such a process has an environment without the
 // outer soloist's store.

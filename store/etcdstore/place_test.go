@@ -19,17 +19,8 @@ import (
 
 // A name that was handed over to a process whose lease of etcd has ended meanwhile is not granted, also if the process notices that only now.
 func TestHandOverToAnEndedSession(t *testing.T) {
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{servers.Etcd(t, 1)[0].URL}, DialTimeout: servers.Patience, Logger: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
-	s, err := New(client, Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	ctx := context.Background()
+	client := clientOf(t, servers.Etcd(t, 1)[0].URL)
+	s, ctx := handleOf(t, client), context.Background()
 	of, err := s.session(ctx, time.Minute)
 	if err != nil {
 		t.Fatal(err)
@@ -49,21 +40,33 @@ func TestHandOverToAnEndedSession(t *testing.T) {
 	}
 }
 
-// twoHandles returns a client of an etcd, and two handles on its records, as two processes would have them.
-func twoHandles(t *testing.T, url string, options ...grpc.DialOption) (client *clientv3.Client, a, b *Store) {
+// clientOf returns a client of an etcd.
+func clientOf(t *testing.T, url string, options ...grpc.DialOption) *clientv3.Client {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{url}, DialTimeout: servers.Patience, Logger: zap.NewNop(), DialOptions: options})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	for _, handle := range []**Store{&a, &b} {
-		if *handle, err = New(client, Config{}); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = (*handle).Close() })
+	return client
+}
+
+// handleOf returns a handle on the records of an etcd, as a process has one.
+func handleOf(t *testing.T, client *clientv3.Client) *Store {
+	t.Helper()
+	s, err := New(client, Config{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return client, a, b
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// twoHandles returns a client of an etcd, and two handles on its records, as two processes would have them.
+func twoHandles(t *testing.T, url string, options ...grpc.DialOption) (client *clientv3.Client, a, b *Store) {
+	t.Helper()
+	client = clientOf(t, url, options...)
+	return client, handleOf(t, client), handleOf(t, client)
 }
 
 // A name that was handed over between two calls of a waiter, which no watch has reported, was had before the second one.
@@ -184,27 +187,14 @@ func (s *cutStream) RecvMsg(reply any) error {
 func TestInboxEndsBeforeThereIsAPlace(t *testing.T) {
 	url := servers.Etcd(t, 1)[0].URL
 	var b *Store
-	connect := func(options ...grpc.DialOption) *Store {
-		client, err := clientv3.New(clientv3.Config{Endpoints: []string{url}, DialTimeout: servers.Patience, Logger: zap.NewNop(), DialOptions: options})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = client.Close() })
-		s, err := New(client, Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = s.Close() })
-		return s
-	}
-	a := connect()
-	b = connect(grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
+	a := handleOf(t, clientOf(t, url))
+	b = handleOf(t, clientOf(t, url, grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
 		stream, err := next(ctx, desc, conn, method, options...)
 		if err != nil || method != "/etcdserverpb.Watch/Watch" {
 			return stream, err
 		}
 		return &cutStream{ClientStream: stream, lost: func() bool { return !b.inbox.watch.isOpen() }}, nil
-	}))
+	})))
 	ctx := t.Context()
 	out, err := a.Acquire(ctx, []store.Claim{{Name: "name", Holder: "a", TTL: time.Hour}})
 	if err != nil || out[0].Err != nil {

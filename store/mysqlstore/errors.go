@@ -123,8 +123,8 @@ func aboutRow(err error) bool {
 // signaled is the SQLSTATE of an error that a trigger raises.
 const signaled = "45000"
 
-// refused reports whether what was asked for has surely not been committed: the server has said so, and not while it committed. The numbers from 2000 to 2999 are
-// those of a client: a proxy answers with them that it has lost its own connection to the server. Some proxies answer with errUnknown then.
+// refused reports whether what was asked for has surely not been committed: the server has said so, and not while it committed. The numbers from 2000 to
+// 2999 are those of a client: a proxy reports with them that it has lost its own connection to the server. Some proxies report errUnknown then.
 func refused(err error) bool {
 	n := code(err)
 	if n >= 2000 && n < 3000 {

@@ -73,7 +73,7 @@ func (l *liar) replies(client io.Writer, server io.Reader) {
 	}
 }
 
-// TestListOfAReplicaThatLags: the leader says where a list ends. A replica that has not got the newest records yet answers that there are no more, and
+// TestListOfAReplicaThatLags: the leader says where a list ends. A replica that has not got the newest records yet reports that there are no more, and
 // its list would lack what the caller itself has just written.
 func TestListOfAReplicaThatLags(t *testing.T) {
 	l := newLiar(t, shared(t).Addr)
