@@ -57,7 +57,8 @@ func (s *Store) dropLocked(name string) {
 	}
 }
 
-// holdingOf returns what this handle holds of a pair: nil if it is not this handle's, or is not taken.
+// holdingOf returns what this handle holds of a pair: nil if it is not this handle's, or is not taken. The record may be another one than that which the holding is from: an extension was
+// carried out, and etcd's reply did not say so.
 func (s *Store) holdingOf(name string, p pair) *holding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,10 +70,14 @@ func (s *Store) holdingLocked(name string, p pair) *holding {
 	if h == nil || !p.taken || p.record.Released {
 		return nil
 	}
-	if h.revision == p.revision || h.revision == 0 && p.record.Holder == h.holder && p.record.Session == h.session.name {
-		return h
+	switch claimed := h.revision == 0; {
+	case h.revision == p.revision:
+	case p.record.Holder != h.holder, s.sessions[p.record.Session] == nil:
+		return nil
+	case claimed && p.record.Session != h.session.name, !claimed && p.record.Token != h.token:
+		return nil
 	}
-	return nil
+	return h
 }
 
 // over reports whether the lease of a pair is one of this handle, and has ended although the name is its own in etcd still.

@@ -235,6 +235,63 @@ func await(t testing.TB, s store.Store, name string) (grant store.Grant) {
 	return grant
 }
 
+// TestUnknownExtensionEnds: an extension that was carried out, and which its holder is not told, does not keep the name: it ends with the TTL that the holder knows of, also while other
+// names keep the session. It may have moved the lease to another session.
+func TestUnknownExtensionEnds(t *testing.T) {
+	server := shared(t)
+	for what, err := range map[string]error{"timeout": rpctypes.ErrGRPCTimeout, "a full database": rpctypes.ErrGRPCNoSpace} {
+		for session, ttl := range map[string]time.Duration{"the same session": time.Second, "another session": time.Minute} {
+			t.Run(what+", "+session, func(t *testing.T) {
+				below := prefix()
+				client, other := server.fated(t), server.open(t, below)
+				s := on(t, client.Client, below)
+				servers.Wait(t, "an extension that was in time", func() bool {
+					grant, failed := acquire(background, s, "a", time.Second)
+					if failed != nil {
+						t.Fatal(failed)
+					}
+					client.next.Store(&fate{true, err})
+					errs, failed := s.Extend(background, []store.Extension{{Name: "a", Holder: "x", Token: grant.Token, Mark: 1, TTL: ttl}})
+					if lost := failed == nil && errors.Is(errs[0], store.ErrLost); !lost && (failed != nil || !errors.Is(errs[0], store.ErrUnknown)) {
+						t.Fatalf("got %v, %v, want an unknown outcome", errs, failed)
+					}
+					return client.next.Swap(nil) == nil
+				})
+				keep(t, s, "b", time.Second)
+				keep(t, s, "c", ttl)
+				if next := await(t, other, "a"); next.Mark != 1 || next.ExpiredAge == 0 {
+					t.Errorf("got %+v, want the grant after a lease that has expired, with the mark", next)
+				}
+			})
+		}
+	}
+}
+
+// keep holds a name until the end of the test.
+func keep(t *testing.T, s store.Store, name string, ttl time.Duration) {
+	end, ended := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() {
+		close(end)
+		<-ended
+	})
+	go func() {
+		defer close(ended)
+		for {
+			if grant, err := acquire(background, s, name, ttl); err == nil {
+				err = extend(background, s, name, grant.Token, ttl)
+				if err != nil && !errors.Is(err, store.ErrLost) {
+					t.Error(err)
+				}
+			}
+			select {
+			case <-end:
+				return
+			case <-time.After(ttl / 10):
+			}
+		}
+	}()
+}
+
 // TestExtensionsAfterUnknownRelease: a release whose reply was lost has ended the lease. An extension of many leases, which does not look at each, says so.
 func TestExtensionsAfterUnknownRelease(t *testing.T) {
 	server := shared(t)
