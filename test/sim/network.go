@@ -32,9 +32,9 @@ type network struct {
 	busy     int
 }
 
-// to returns the store.
-func (n *network) to() engine {
-	if own := n.own.Load(); own != nil {
+// to returns the store, by the handle of a life if it is one without a clock.
+func (n *network) to(own *casstore.Store) engine {
+	if own != nil {
 		return own
 	}
 	return n.mem.Load()
@@ -180,7 +180,7 @@ func cutKind(c *Cut) string {
 type verb[Q, A any] struct {
 	letter   rune
 	name     func(*Q) string
-	do       func(*network, context.Context, []Q) ([]A, error)
+	do       func(*network, context.Context, engine, []Q) ([]A, error)
 	note     func(*proof.Event, *Q)           // what was asked; leaves Kind "" for what is not recorded
 	told     func(*network, *proof.Event, *A) // what is told
 	did      func(*proof.Event, *A)           // what the store did
@@ -194,9 +194,10 @@ type verb[Q, A any] struct {
 type call[Q, A any] struct {
 	*verb[Q, A]
 	n     *network
-	at    int   // of the first of its events
-	count int   // of them
-	spot  []int // of each element in them, -1 for none
+	own   *casstore.Store // of the life that sends it, whichever is there when it arrives; what another life has seen is nothing that it knows
+	at    int             // of the first of its events
+	count int             // of them
+	spot  []int           // of each element in them, -1 for none
 	asked []Q
 }
 
@@ -210,7 +211,7 @@ func (c *call[Q, A]) carry(ctx context.Context, asked []Q) (answers []A, err err
 	if _, bounded := ctx.Deadline(); !bounded {
 		w.violated("bounded requests", r.name(), "a request without a deadline, at %v", w.now())
 	}
-	c.asked = slices.Clone(asked)
+	c.asked, c.own = slices.Clone(asked), n.own.Load()
 	f := n.next(stream{c.letter, c.name(&c.asked[0])})
 	if f.kind == "part" && len(asked) < 2 {
 		f.kind = ""
@@ -419,7 +420,7 @@ func (c *call[Q, A]) effect() ([]A, error) {
 	for i := range asked {
 		c.adjust(r, &asked[i])
 	}
-	answers, err := c.do(c.n, context.Background(), asked)
+	answers, err := c.do(c.n, context.Background(), c.n.to(c.own), asked)
 	if err != nil {
 		return nil, err
 	}
@@ -480,8 +481,8 @@ func (n *network) SimulatedHost() *host.Host {
 var acquires = verb[store.Claim, store.Outcome]{
 	letter: 'a',
 	name:   nameOfClaim,
-	do: func(n *network, ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
-		return n.to().Acquire(ctx, claims)
+	do: func(_ *network, ctx context.Context, to engine, claims []store.Claim) ([]store.Outcome, error) {
+		return to.Acquire(ctx, claims)
 	},
 	note: noteClaim, told: toldOutcome, did: didOutcome, unknown: unknownOutcome, adjust: adjustClaim, readjust: readjustOutcome,
 	arrives: func(e *proof.Event, q *store.Claim) { e.TTL = q.TTL },
@@ -538,7 +539,7 @@ func asIs(err error) error { return err }
 func asTold(*replica, *error) {}
 
 // extend is that of the store, which under the control Stateless leaves every third state as it was.
-func (n *network) extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+func (n *network) extend(ctx context.Context, to engine, extensions []store.Extension) ([]error, error) {
 	if n.replica.world.plan.Control == Stateless {
 		extensions = slices.Clone(extensions)
 		for i := range extensions {
@@ -547,11 +548,11 @@ func (n *network) extend(ctx context.Context, extensions []store.Extension) ([]e
 			}
 		}
 	}
-	return n.to().Extend(ctx, extensions)
+	return to.Extend(ctx, extensions)
 }
 
 // release is as extend.
-func (n *network) release(ctx context.Context, releases []store.Release) ([]error, error) {
+func (n *network) release(ctx context.Context, to engine, releases []store.Release) ([]error, error) {
 	if n.replica.world.plan.Control == Stateless {
 		releases = slices.Clone(releases)
 		for i := range releases {
@@ -560,7 +561,7 @@ func (n *network) release(ctx context.Context, releases []store.Release) ([]erro
 			}
 		}
 	}
-	return n.to().Release(ctx, releases)
+	return to.Release(ctx, releases)
 }
 
 // The notes make e the event of what is asked; what is known of its outcome stays.
@@ -610,7 +611,7 @@ func (n *network) List(ctx context.Context, prefix string) iter.Seq2[store.Recor
 		n.replica.unwell(n.replica.world.now())
 		return func(yield func(store.Record, error) bool) { yield(store.Record{}, errOnTheWay) }
 	}
-	return n.to().List(ctx, prefix)
+	return n.to(n.own.Load()).List(ctx, prefix)
 }
 
 // Close is as in store.Store. The world closes the store.
@@ -645,8 +646,8 @@ func (n *network) Choose(ctx context.Context, names []string, claim store.Claim)
 	choice := verb[store.Claim, store.Outcome]{
 		letter: 'c',
 		name:   func(*store.Claim) string { return names[0] },
-		do: func(n *network, ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
-			i, grant, err := n.to().Choose(ctx, names, claims[0])
+		do: func(_ *network, ctx context.Context, to engine, claims []store.Claim) ([]store.Outcome, error) {
+			i, grant, err := to.Choose(ctx, names, claims[0])
 			chosen = i
 			if err != nil && !errors.Is(err, store.ErrHeld) {
 				return nil, err
