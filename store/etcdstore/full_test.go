@@ -93,3 +93,29 @@ func TestFullDatabaseEndsNoOtherLease(t *testing.T) {
 	})
 	extends("when there is space again")
 }
+
+// TestLeaseExtendedWhileItIsToBeEnded: a lease that is extended just before the store ends it goes on, with the lease of etcd that it has.
+func TestLeaseExtendedWhileItIsToBeEnded(t *testing.T) {
+	_, s, other := twoHandles(t, servers.Etcd(t, 1)[0].URL)
+	ctx := context.Background()
+	out, err := s.Acquire(ctx, []store.Claim{{Name: "a", Holder: "x", TTL: time.Hour}})
+	if err == nil {
+		err = out[0].Err
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock()
+	h := s.held["a"]
+	s.mu.Unlock()
+	s.endLeases([]end{{h.until, "a", h}})
+	s.mu.Lock()
+	abandoned, ending, ends := h.session.abandoned, h.ending, len(s.ends)
+	s.mu.Unlock()
+	if abandoned || ending || ends != 2 {
+		t.Errorf("abandoned %v, ending %v, and %d ends, want that the lease goes on, and is looked at again at its end", abandoned, ending, ends)
+	}
+	if out, err = other.Acquire(ctx, []store.Claim{{Name: "a", Holder: "y", TTL: time.Hour}}); err != nil || !errors.Is(out[0].Err, store.ErrHeld) {
+		t.Errorf("another claim: %+v, %v, want that the name is held", out, err)
+	}
+}

@@ -27,6 +27,7 @@ import (
 type fate struct {
 	carried bool // it is carried out
 	err     error
+	then    func(carryOut func()) // called before the error is returned, with what carries out the transaction, late
 }
 
 // A fated client has a fate for its next write.
@@ -92,6 +93,9 @@ func (f *fated) intercept(ctx context.Context, method string, request, reply any
 			return err
 		}
 	}
+	if fate.then != nil {
+		fate.then(func() { _ = invoke(context.WithoutCancel(ctx), method, request, reply, conn, options...) })
+	}
 	return fate.err
 }
 
@@ -118,20 +122,20 @@ var fates = []struct {
 	unknown bool
 	is      error
 }{
-	{"its connection breaks before it arrives", fate{false, status.Error(codes.Unavailable, "transport is closing")}, true, nil},
-	{"its connection breaks after it was carried out", fate{true, status.Error(codes.Unavailable, "transport is closing")}, true, nil},
-	{"it times out, and was carried out", fate{true, rpctypes.ErrGRPCTimeout}, true, nil},
-	{"it times out, and was not carried out", fate{false, rpctypes.ErrGRPCTimeout}, true, nil},
-	{"the leader fails meanwhile", fate{true, rpctypes.ErrGRPCTimeoutDueToLeaderFail}, true, nil},
-	{"the leader is cut off meanwhile", fate{true, rpctypes.ErrGRPCTimeoutDueToConnectionLost}, true, nil},
-	{"the server stops", fate{true, rpctypes.ErrGRPCStopped}, true, nil},
-	{"there is no leader", fate{false, rpctypes.ErrGRPCNoLeader}, true, nil},
-	{"too many requests are under way", fate{false, rpctypes.ErrGRPCRequestTooManyRequests}, false, nil},
-	{"the database is full, and it was carried out", fate{true, rpctypes.ErrGRPCNoSpace}, true, nil},
-	{"it is not allowed", fate{false, rpctypes.ErrGRPCPermissionDenied}, false, fs.ErrPermission},
-	{"nothing was sent", fate{false, status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp"`)}, false, nil},
-	{"its connection is cut", fate{true, status.Error(codes.Unavailable, `connection error: desc = "error reading from server: EOF"`)}, true, nil},
-	{"the server ends in order, and its connection is cut", fate{true, status.Error(codes.Unavailable,
+	{"its connection breaks before it arrives", fate{carried: false, err: status.Error(codes.Unavailable, "transport is closing")}, true, nil},
+	{"its connection breaks after it was carried out", fate{carried: true, err: status.Error(codes.Unavailable, "transport is closing")}, true, nil},
+	{"it times out, and was carried out", fate{carried: true, err: rpctypes.ErrGRPCTimeout}, true, nil},
+	{"it times out, and was not carried out", fate{carried: false, err: rpctypes.ErrGRPCTimeout}, true, nil},
+	{"the leader fails meanwhile", fate{carried: true, err: rpctypes.ErrGRPCTimeoutDueToLeaderFail}, true, nil},
+	{"the leader is cut off meanwhile", fate{carried: true, err: rpctypes.ErrGRPCTimeoutDueToConnectionLost}, true, nil},
+	{"the server stops", fate{carried: true, err: rpctypes.ErrGRPCStopped}, true, nil},
+	{"there is no leader", fate{carried: false, err: rpctypes.ErrGRPCNoLeader}, true, nil},
+	{"too many requests are under way", fate{carried: false, err: rpctypes.ErrGRPCRequestTooManyRequests}, false, nil},
+	{"the database is full, and it was carried out", fate{carried: true, err: rpctypes.ErrGRPCNoSpace}, true, nil},
+	{"it is not allowed", fate{carried: false, err: rpctypes.ErrGRPCPermissionDenied}, false, fs.ErrPermission},
+	{"nothing was sent", fate{carried: false, err: status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp"`)}, false, nil},
+	{"its connection is cut", fate{carried: true, err: status.Error(codes.Unavailable, `connection error: desc = "error reading from server: EOF"`)}, true, nil},
+	{"the server ends in order, and its connection is cut", fate{carried: true, err: status.Error(codes.Unavailable,
 		`closing transport due to: connection error: desc = "error reading from server: EOF", received prior goaway: code: NO_ERROR`)}, true, nil},
 }
 
@@ -181,7 +185,7 @@ func TestUnknownReleases(t *testing.T) {
 	server := shared(t)
 	client := server.fated(t)
 	s := on(t, client.Client, prefix())
-	lost := fate{true, rpctypes.ErrGRPCTimeout}
+	lost := fate{carried: true, err: rpctypes.ErrGRPCTimeout}
 	grant, err := acquire(background, s, "a", time.Hour)
 	if err != nil {
 		t.Fatal(err)
@@ -209,7 +213,7 @@ func TestUnknownClaimEnds(t *testing.T) {
 	below := prefix()
 	client, other := server.fated(t), server.open(t, below)
 	s := on(t, client.Client, below)
-	client.next.Store(&fate{true, rpctypes.ErrGRPCTimeout})
+	client.next.Store(&fate{carried: true, err: rpctypes.ErrGRPCTimeout})
 	if _, err := acquire(background, s, "a", time.Second); !errors.Is(err, store.ErrUnknown) {
 		t.Fatalf("got %v, want an unknown outcome", err)
 	}
@@ -235,35 +239,123 @@ func await(t testing.TB, s store.Store, name string) (grant store.Grant) {
 	return grant
 }
 
-// TestUnknownExtensionEnds: an extension that was carried out, and which its holder is not told, does not keep the name: it ends with the TTL that the holder knows of, also while other
-// names keep the session. It may have moved the lease to another session.
-func TestUnknownExtensionEnds(t *testing.T) {
+// TestUnheardChangesEnd: a claim or an extension that was carried out, and which its holder is not told, does not keep the name: it ends with the TTL that the holder knows of, also while
+// other names keep the session.
+func TestUnheardChangesEnd(t *testing.T) {
 	server := shared(t)
-	for what, err := range map[string]error{"timeout": rpctypes.ErrGRPCTimeout, "a full database": rpctypes.ErrGRPCNoSpace} {
-		for session, ttl := range map[string]time.Duration{"the same session": time.Second, "another session": time.Minute} {
-			t.Run(what+", "+session, func(t *testing.T) {
+	extension := func(ttl time.Duration) func(store.Store, func()) error {
+		return func(s store.Store, lose func()) error {
+			grant, err := acquire(background, s, "a", time.Second)
+			if err != nil {
+				return err
+			}
+			lose()
+			errs, err := s.Extend(background, []store.Extension{{Name: "a", Holder: "x", Token: grant.Token, Mark: 1, TTL: ttl}})
+			return errors.Join(append(errs, err)...)
+		}
+	}
+	changes := map[string]func(s store.Store, lose func()) error{
+		"a claim": func(s store.Store, lose func()) error {
+			lose()
+			_, err := acquire(background, s, "a", time.Second)
+			return err
+		},
+		"an extension": extension(time.Second),
+		"an extension that moves the lease to another session": extension(time.Minute),
+	}
+	for reply, lost := range map[string]error{"a timeout": rpctypes.ErrGRPCTimeout, "a full database": rpctypes.ErrGRPCNoSpace} {
+		for what, change := range changes {
+			t.Run(what+", "+reply, func(t *testing.T) {
 				below := prefix()
 				client, other := server.fated(t), server.open(t, below)
 				s := on(t, client.Client, below)
-				servers.Wait(t, "an extension that was in time", func() bool {
-					grant, failed := acquire(background, s, "a", time.Second)
-					if failed != nil {
-						t.Fatal(failed)
-					}
-					client.next.Store(&fate{true, err})
-					errs, failed := s.Extend(background, []store.Extension{{Name: "a", Holder: "x", Token: grant.Token, Mark: 1, TTL: ttl}})
-					if lost := failed == nil && errors.Is(errs[0], store.ErrLost); !lost && (failed != nil || !errors.Is(errs[0], store.ErrUnknown)) {
-						t.Fatalf("got %v, %v, want an unknown outcome", errs, failed)
-					}
-					return client.next.Swap(nil) == nil
+				servers.Wait(t, "a change in time whose reply is lost", func() bool {
+					err := change(s, func() { client.next.Store(&fate{carried: true, err: lost}) })
+					return client.next.Swap(nil) == nil && errors.Is(err, store.ErrUnknown)
 				})
 				keep(t, s, "b", time.Second)
-				keep(t, s, "c", ttl)
-				if next := await(t, other, "a"); next.Mark != 1 || next.ExpiredAge == 0 {
-					t.Errorf("got %+v, want the grant after a lease that has expired, with the mark", next)
+				keep(t, s, "c", time.Minute)
+				if next := await(t, other, "a"); next.ExpiredAge == 0 {
+					t.Errorf("got %+v, want the grant after a lease that has expired", next)
 				}
 			})
 		}
+	}
+}
+
+// TestChangesThatArriveLate: a claim that etcd carries out after its caller and the store have given it up does not keep the name either.
+func TestChangesThatArriveLate(t *testing.T) {
+	server := shared(t)
+	below := prefix()
+	client, other := server.fated(t), server.open(t, below)
+	s := on(t, client.Client, below)
+	var arrive func()
+	client.next.Store(&fate{err: rpctypes.ErrGRPCTimeout, then: func(carryOut func()) { arrive = carryOut }})
+	if _, err := acquire(background, s, "a", time.Second); !errors.Is(err, store.ErrUnknown) {
+		t.Fatalf("got %v, want an unknown outcome", err)
+	}
+	looked := make(chan struct{})
+	look := func() { close(looked) }
+	client.reading.Store(&look)
+	servers.Wait(t, "the store to look for what was claimed, when that is over", func() bool {
+		select {
+		case <-looked:
+			return true
+		default:
+			return false
+		}
+	})
+	if _, err := acquire(background, s, "next", time.Second); err != nil {
+		t.Fatal(err)
+	}
+	servers.Wait(t, "the store to have ended the next lease", func() bool { return client.ended.Load() > 0 })
+	keep(t, s, "b", time.Second)
+	arrive()
+	await(t, other, "a")
+}
+
+// TestOverIsLost: a lease that is over, and which the store has not ended in etcd yet, can neither be extended nor released.
+func TestOverIsLost(t *testing.T) {
+	server := shared(t)
+	client := server.fated(t)
+	s := on(t, client.Client, prefix())
+	gate := make(chan struct{})
+	client.gate.Store(&gate)
+	grant, err := acquire(background, s, "a", time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted := time.Now()
+	servers.Wait(t, "the lease to be over", func() bool { return time.Since(granted) > time.Second })
+	if err := extend(background, s, "a", grant.Token, time.Hour); !errors.Is(err, store.ErrLost) {
+		t.Errorf("extending it: %v, want that it is lost", err)
+	}
+	if err := release(background, s, "a", grant.Token); !errors.Is(err, store.ErrLost) {
+		t.Errorf("releasing it: %v, want that it is lost", err)
+	}
+	close(gate)
+}
+
+// TestExtensionBesideUnknownRelease: a lease is not extended that was released while etcd was asked, although the reply to the release was lost.
+func TestExtensionBesideUnknownRelease(t *testing.T) {
+	client := shared(t).fated(t)
+	s := on(t, client.Client, prefix())
+	grant, err := acquire(background, s, "a", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.look.Store(&fate{then: func(carryOut func()) {
+		carryOut()
+		client.next.Store(&fate{carried: true, err: rpctypes.ErrGRPCTimeout})
+		if err := release(background, s, "a", grant.Token); !errors.Is(err, store.ErrUnknown) {
+			t.Errorf("releasing it: %v, want an unknown outcome", err)
+		}
+	}})
+	if err := extend(background, s, "a", grant.Token, time.Hour); !errors.Is(err, store.ErrLost) {
+		t.Errorf("extending it: %v, want that it is lost", err)
+	}
+	if client.look.Load() != nil {
+		t.Error("the extension did not look at the lease")
 	}
 }
 
@@ -312,7 +404,7 @@ func TestExtensionsAfterUnknownRelease(t *testing.T) {
 		}
 		extensions[i] = store.Extension{Name: claims[i].Name, Holder: "x", Token: o.Grant.Token, TTL: time.Hour}
 	}
-	client.next.Store(&fate{true, rpctypes.ErrGRPCTimeout})
+	client.next.Store(&fate{carried: true, err: rpctypes.ErrGRPCTimeout})
 	if err := release(background, s, claims[0].Name, outcomes[0].Grant.Token); !errors.Is(err, store.ErrUnknown) {
 		t.Fatalf("got %v, want an unknown outcome", err)
 	}
@@ -336,7 +428,7 @@ func TestUnansweredExtensions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, carried := range []bool{false, true} {
-		client.look.Store(&fate{carried, rpctypes.ErrGRPCTimeout})
+		client.look.Store(&fate{carried: carried, err: rpctypes.ErrGRPCTimeout})
 		if err := extend(background, s, "a", grant.Token, time.Hour); !errors.Is(err, store.ErrUnknown) {
 			t.Errorf("got %v, want an unknown outcome", err)
 		}

@@ -250,7 +250,7 @@ func TestUnknownPlace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			fated.next.Store(&fate{carried, status.Error(codes.Unavailable, "transport is closing")})
+			fated.next.Store(&fate{carried: carried, err: status.Error(codes.Unavailable, "transport is closing")})
 			if _, _, err := b.Queue(background, store.Claim{Name: "name", Holder: "b", TTL: time.Hour}); !errors.Is(err, store.ErrUnknown) {
 				t.Fatalf("got %v, want that the outcome is unknown", err)
 			}
