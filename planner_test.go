@@ -279,6 +279,7 @@ func TestTheRunThatADeadHolderBeganAheadIsNotMissed(t *testing.T) {
 		{rule: "nothing is run during a pause", known: known{mark: minute, paused: true}, ago: 500 * time.Millisecond},
 		{rule: "what is missed is run with other policies", known: known{mark: minute, missed: MissedOnce}, ago: 500 * time.Millisecond, want: "2m0s attempt 1"},
 		{rule: "a fixed delay is not missed", known: known{schedule: Delay(minute), mark: minute, ended: minute}, ago: 500 * time.Millisecond, want: "2m0s attempt 1"},
+		{rule: "when something else was claimed does not matter", known: known{mark: minute}, state: &jobState{Claimed: ms(minute), Asked: ms(24 * time.Hour)}, ago: 500 * time.Millisecond, claimed: 2 * minute, want: "2m0s attempt 1 announced"},
 		{rule: "what was claimed in time before stays so", known: known{mark: minute}, state: &jobState{Claimed: ms(2*minute) + 1}, ago: 500 * time.Millisecond, want: "2m0s attempt 1 announced"},
 	} {
 		t.Run(row.rule, func(t *testing.T) {
@@ -995,6 +996,16 @@ func TestMissedTimesAreCountedOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Who begins once more knows nothing of what people ask: the store may have been put back to an older state meanwhile, and a version of it come again.
+func TestWhatWasHeardIsForgottenAtTheBeginning(t *testing.T) {
+	p, job := known{mark: minute}.planner(t)
+	p.joined([]*plannedJob{job}, after(minute))
+	p.heard(controlNews{each: map[string]control{}, version: 3}, after(minute))
+	check(t, "known before", fmt.Sprint(p.knows(3)), "true")
+	p.begin(after(2 * minute))
+	check(t, "known after", fmt.Sprint(p.knows(3)), "false")
 }
 
 // A replica gives back what it was granted, because nobody could say whether the run may begin. The next one finds the run, although it would be missed by then,

@@ -144,6 +144,42 @@ func TestRepeatedClaimGetsItsPermitAgain(t *testing.T) {
 	}
 }
 
+// A racing store shows permits as free that others have when they are claimed.
+type racing struct {
+	store.Store
+	claims *int
+}
+
+func (s racing) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	outs := make([]store.Outcome, len(claims))
+	for i, c := range claims {
+		outs[i].Err = &store.DoneError{Record: store.Record{Name: c.Name}}
+		if c.Mark >= 0 {
+			if *s.claims++; *s.claims > 1000 {
+				return nil, errors.New("too many requests")
+			}
+			outs[i].Err = &store.HeldError{Record: store.Record{Name: c.Name, Holder: "other", Left: time.Second}}
+		}
+	}
+	return outs, nil
+}
+
+// A client that is never fast enough for a permit goes on asking, with pauses, and no longer than it has time.
+func TestRaceForPermits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		claims := 0
+		c := soloisttest.NewReplica(t, racing{memstore.New(), &claims}, soloist.Config{})
+		ctx, cancel := context.WithTimeout(background, 20*time.Second)
+		defer cancel()
+		if _, err := c.Semaphore("x", 3).TryAcquire(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want that the time is over", err)
+		}
+		if claims < 20 || claims > 100 {
+			t.Errorf("%d claims in 20 s", claims)
+		}
+	})
+}
+
 // The refusal of a semaphore names the permit that is free first.
 func TestRefusalTellsOfThePermitThatIsFreeFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

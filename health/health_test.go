@@ -118,13 +118,19 @@ func TestReadyWithoutWaiting(t *testing.T) {
 		}})
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
+		var answered atomic.Int32
 		for range 2 {
 			all.Go(func() {
 				h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
+				answered.Add(1)
 			})
 		}
 		synctest.Wait()
 		cancel()
+		synctest.Wait()
+		if n := answered.Load(); n != 1 {
+			t.Errorf("%d requests that were given up are over, want the one that waited for the other's check", n)
+		}
 		want(t, h, 200, "ok")
 		all.Wait()
 	})

@@ -354,3 +354,16 @@ func TestOverrunIsNoLoss(t *testing.T) {
 		want(t, w.one(t, "run lock"), map[attribute.Key]string{"soloist.outcome": soloist.OutcomeFailed})
 	})
 }
+
+// A function that ends because its client does was interrupted, whatever error it returns.
+func TestInterruptionIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watch(t)
+		_ = w.Do(background, "x", func(ctx context.Context, _ *soloist.Lease) error {
+			go func() { _ = w.Close() }()
+			<-ctx.Done()
+			return errors.New("cut off")
+		})
+		want(t, w.one(t, "run lock"), map[attribute.Key]string{"soloist.outcome": soloist.OutcomeInterrupted})
+	})
+}

@@ -65,6 +65,51 @@ func TestWatchOfOneStoreAlone(t *testing.T) {
 	})
 }
 
+// A slowlyStore lets go of a watch after a while.
+type slowlyStore struct {
+	*memstore.Store
+	after  time.Duration
+	ended  *int // how many watches have ended
+	closes bool // at once, whatever the context
+}
+
+func (s slowlyStore) Watch(ctx context.Context, _ []string) (<-chan struct{}, error) {
+	wake := make(chan struct{})
+	go func() {
+		if !s.closes {
+			<-ctx.Done()
+		}
+		time.Sleep(s.after)
+		*s.ended++
+		close(wake)
+	}()
+	return wake, nil
+}
+
+// TestWatchEndsWithThoseOfBothStores: when one of the watches ends, so does the other one, and the watch of both is over when both have let go: who
+// closes a store after that finds nothing of it in use.
+func TestWatchEndsWithThoseOfBothStores(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			ended := 0
+			one := slowlyStore{Store: memstore.New(), ended: &ended, closes: true}
+			two := slowlyStore{Store: memstore.New(), ended: &ended, after: time.Second}
+			if !first {
+				one, two = two, one
+			}
+			wake, err := as[store.Watcher](t, in(t, one, two, move.OldDecides)).Watch(background, []string{"x"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range wake {
+			}
+			if ended != 2 {
+				t.Errorf("the watch is over when those of %d stores are", ended)
+			}
+		})
+	}
+}
+
 // A lateStore carries out extensions, and does not answer them, while it is mute.
 type lateStore struct {
 	store.Store
