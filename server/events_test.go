@@ -355,6 +355,7 @@ func TestEventsShareTheirReads(t *testing.T) {
 				go func() { _, _ = io.Copy(io.Discard, body) }()
 				conns = append(conns, conn)
 			}
+			time.Sleep(2 * pollIdle) // nobody else looks
 			before := s.store.Calls()
 			time.Sleep(time.Minute)
 			with = s.store.Calls() - before
@@ -576,6 +577,11 @@ func TestWhatIsAChange(t *testing.T) {
 		t.Errorf("an action at an instant, of those after it and after an earlier one: %q", got)
 	}
 	s.actions.items = nil
+	s.leases = &listed[soloist.LeaseInfo]{at: at, items: []soloist.LeaseInfo{*lease(1), {Kind: soloist.KindLock, Name: "lingers", Token: 1}}}
+	if got := names(s.since(at)) + names(s.since(at.Add(-time.Millisecond))); got != "taken " {
+		t.Errorf("a lock that was taken at an instant, and one that lingers, of those after it and after an earlier one: %q", got)
+	}
+	s.leases.items = nil
 	running := &soloist.RunInfo{Since: at}
 	s.jobs = &listed[soloist.JobInfo]{at: at, items: []soloist.JobInfo{{Name: "tick", Running: running}}}
 	if got := names(s.since(at)) + names(s.since(at.Add(-time.Millisecond))); got != "started " {
