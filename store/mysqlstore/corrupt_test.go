@@ -113,3 +113,24 @@ func TestCorruptRecords(t *testing.T) {
 		}
 	}
 }
+
+// Whatever is asked of a corrupt record, the error names the record and not its row, which in a table shared with ShedLock is called otherwise.
+func TestCorruptRecordOfASharedRow(t *testing.T) {
+	db := connect(t, mariadb(t).URL, nil)
+	s := open(t, db, Config{ShedLock: true})
+	token := take(t, s, "lock/x", "a").Token
+	spoil(t, db, s, "mark = -1", "lock/x")
+	extended, err := s.Extend(t.Context(), []store.Extension{{Name: "lock/x", Holder: "a", Token: token, TTL: time.Hour}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	released, err := s.Release(t.Context(), []store.Release{{Name: "lock/x", Holder: "a", Token: token}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for verb, err := range map[string]error{"Acquire": acquire(t, s, claim("lock/x", "b"))[0].Err, "Extend": extended[0], "Release": released[0]} {
+		if corrupt := (*CorruptError)(nil); !errors.As(err, &corrupt) || corrupt.Name != "lock/x" {
+			t.Errorf("%s: %v", verb, err)
+		}
+	}
+}

@@ -19,12 +19,13 @@ var (
 
 // A lease is an extension or a release of a batch.
 type lease struct {
+	name  string // of the record
 	cells []cell // of leaseColumns
 	size  int
 }
 
 func (s *Store) extension(e store.Extension) lease {
-	return lease{[]cell{
+	return lease{e.Name, []cell{
 		bytesCell(s.row(e.Name)), bytesCell(e.Holder), intCell(e.Token), intCell(sqlshared.Micros(e.TTL)), intCell(e.Mark), intCell(0),
 		nullableCell(e.State, e.State != nil),
 	}, len(e.Name) + len(e.Holder) + len(e.State)}
@@ -35,7 +36,7 @@ func (s *Store) ending(r store.Release) lease {
 	if r.Retain > longestRetain {
 		retain = -1
 	}
-	return lease{[]cell{
+	return lease{r.Name, []cell{
 		bytesCell(s.row(r.Name)), bytesCell(r.Holder), intCell(r.Token), intCell(sqlshared.Micros(r.Linger)), intCell(r.Mark), intCell(retain),
 		nullableCell(r.State, r.State != nil),
 	}, len(r.Name) + len(r.Holder) + len(r.State)}
@@ -177,7 +178,7 @@ func (s *Store) settle(ctx context.Context, statement string, tries int, all []l
 			i := st.i
 			switch {
 			case st.corrupt:
-				errs[i] = &CorruptError{all[i].cells[0].text, "a lease in it is not believed"}
+				errs[i] = &CorruptError{all[i].name, "a lease in it is not believed"}
 			case settled(i, st):
 				errs[i] = nil
 			case st.changed:

@@ -141,7 +141,8 @@ func (s *Store) transaction(ctx context.Context, do func(*sql.Conn) error) error
 		return err
 	}
 	defer conn.Close()
-	for _, step := range []func(*sql.Conn) error{execs(ctx, beginChange...), do, execs(ctx, sqlCommit)} {
+	fit := func(conn *sql.Conn) error { return s.fit(ctx, conn) }
+	for _, step := range []func(*sql.Conn) error{fit, execs(ctx, beginChange...), do, execs(ctx, sqlCommit)} {
 		if err := step(conn); err != nil {
 			undo(conn)
 			return err

@@ -352,6 +352,9 @@ func TestShedLocksTableIsSharedOnPurpose(t *testing.T) {
 	refuse("migrating", err, "is ShedLock's: share it by soloist migrate up --shedlock")
 	migrate(made("locks", true))
 	refuse("using", taking(made("locks", false)), "is shared with ShedLock: put shedlock=true")
+	(&peer{t: t, db: db, table: schema + ".locks", by: "jvm", known: map[string]bool{}}).lock("over", time.Microsecond)
+	_, err = made("locks", false).Sweep(ctx, 10)
+	refuse("sweeping", err, "is shared with ShedLock: put shedlock=true") // ShedLock would never lock again what is forgotten
 
 	// Where no table is named, the one that was shared before is not forgotten.
 	migrate(made("", true))

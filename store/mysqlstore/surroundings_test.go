@@ -114,7 +114,7 @@ func TestTablesOfOthersAreExamined(t *testing.T) {
 	}
 }
 
-// Nothing is taken in tables of another version, or of an engine without transactions.
+// Nothing is taken or forgotten in tables of another version, or of an engine without transactions.
 func TestUnfitTables(t *testing.T) {
 	db := connect(t, mariadb(t).URL, nil)
 	for change, says := range map[string]string{
@@ -126,10 +126,15 @@ func TestUnfitTables(t *testing.T) {
 		"ALTER TABLE {t}_meta DROP COLUMN one": "migrate up",
 	} {
 		s := open(t, db, Config{})
+		release(t, s, store.Release{Name: "over", Holder: "a", Token: take(t, s, "over", "a").Token})
 		exec(t, db, strings.ReplaceAll(change, "{t}", s.cfg.Table))
-		_, err := s.Acquire(context.Background(), []store.Claim{claim("x", "a")})
-		if !errors.Is(err, store.ErrSchema) || errors.Is(err, store.ErrUnknown) || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v", change, err)
+		s = another(t, s)
+		n, swept := s.Sweep(context.Background(), 10)
+		_, acquired := s.Acquire(context.Background(), []store.Claim{claim("x", "a")})
+		for verb, err := range map[string]error{"Acquire": acquired, "Sweep": swept} {
+			if !errors.Is(err, store.ErrSchema) || errors.Is(err, store.ErrUnknown) || !strings.Contains(err.Error(), says) || n != 0 {
+				t.Errorf("%s: %s: %v, %d forgotten", change, verb, err, n)
+			}
 		}
 	}
 }
