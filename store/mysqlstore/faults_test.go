@@ -263,7 +263,7 @@ func TestCertainty(t *testing.T) {
 	for number, want := range map[uint16]bool{
 		1064: true, 1142: true, 1205: true, 1213: true, 3101: true, 1290: true,
 		1053: false, 1180: false, 1317: false, 1927: false, 1969: false, 3024: false,
-		1105: false, 2003: false, 2006: false, 2013: false,
+		1105: false, 2000: false, 2003: false, 2006: false, 2013: false,
 	} {
 		if got := refused(&mysql.MySQLError{Number: number}); got != want {
 			t.Errorf("the error %d: it is %t that nothing was committed", number, got)

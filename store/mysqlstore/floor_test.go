@@ -42,6 +42,37 @@ func TestTokensGrowOverASweep(t *testing.T) {
 	}
 }
 
+// A sweep leaves what others have locked for the next time, and does not wait for it. No token of what it has forgotten is above the floor, whatever the order.
+func TestSweepLeavesWhatIsLocked(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), servers.Patience)
+	defer cancel()
+	db := connect(t, mariadb(t).URL, nil)
+	s := open(t, db, Config{})
+	var greatest int64
+	for _, name := range []string{"1", "2", "3"} {
+		token := take(t, s, name, "a").Token
+		if name == "1" {
+			token = ahead(t, db, s, name)
+			greatest = token
+		}
+		release(t, s, store.Release{Name: name, Holder: "a", Token: token})
+	}
+	tx := begin(t, db, nil)
+	exec(t, tx, "SELECT token FROM "+s.table(s.cfg.Table)+" WHERE name = '2' FOR UPDATE")
+	if n, err := s.Sweep(ctx, 10); n != 2 || err != nil {
+		t.Fatalf("a sweep beside a locked row has forgotten %d, %v", n, err)
+	}
+	if token := take(t, s, "new", "b").Token; token <= greatest {
+		t.Errorf("token %d of a name that may have been forgotten, after %d", token, greatest)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.Sweep(ctx, 10); n != 1 || err != nil {
+		t.Errorf("the next sweep has forgotten %d, %v", n, err)
+	}
+}
+
 // A claim that stands still while one of its names is granted, released and swept has read the floor before, and the sweep waits for it.
 func TestTokensGrowOverASweepDuringAClaim(t *testing.T) {
 	ctx := context.Background()

@@ -74,6 +74,21 @@ func TestErrorOfALaterRequest(t *testing.T) {
 	if errs[0] != nil || !errors.Is(errs[1], errNoMore) {
 		t.Errorf("%v and %v, want nil and %v", errs[0], errs[1], errNoMore)
 	}
+	// What would have been sent after the request that failed has its error, too.
+	var claims []store.Claim
+	for i := range 2*maxBatch + 1 {
+		claims = append(claims, claim("many/"+intLiteral(int64(i)), "b"))
+	}
+	few.left.Store(1)
+	outs, err = failing.Acquire(ctx, claims)
+	if err != nil {
+		t.Fatalf("the call answered %v, although names have been granted", err)
+	}
+	for i, o := range outs {
+		if sent := i < maxBatch; sent && o.Err != nil || !sent && !errors.Is(o.Err, errNoMore) {
+			t.Fatalf("claim %d: %v", i, o.Err)
+		}
+	}
 	few.left.Store(0)
 	if _, err := failing.Acquire(ctx, []store.Claim{claim("never", "b"), claim("expired", "b")}); !errors.Is(err, errNoMore) || errors.Is(err, store.ErrUnknown) {
 		t.Errorf("a call of which nothing was sent answered %v", err)

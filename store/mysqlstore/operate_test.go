@@ -54,6 +54,10 @@ func TestOpenURL(t *testing.T) {
 	}
 	defer drop(t, connect(t, mariadb(t).URL, nil), s)
 	take(t, s, "x", "a")
+	var seconds int
+	if err := s.db.QueryRowContext(ctx, "SELECT @@innodb_lock_wait_timeout").Scan(&seconds); err != nil || seconds != 5 {
+		t.Errorf("a name that is new to two at once is waited for %d s, %v", seconds, err)
+	}
 	if socket := mariadb(t).Socket; socket != "" {
 		other, err := OpenURL(ctx, "mariadb://root@/test?socket="+url.QueryEscape(socket)+"&table="+table)
 		if err != nil {

@@ -274,6 +274,14 @@ func TestWhatShedLockHoldsIsReleasedByForce(t *testing.T) {
 				t.Errorf("%s: %+v: %v, %v", name, wrong, errs, err)
 			}
 		}
+		tx := begin(t, s.db, nil)
+		exec(t, tx, "SELECT name FROM "+s.table(s.cfg.Table)+" WHERE name = "+bytesLiteral(name)+" FOR UPDATE")
+		if errs, err := s.Release(t.Context(), []store.Release{{Name: record, Holder: r.Holder, Token: r.Token}}); err != nil || !errors.Is(errs[0], store.ErrUnknown) {
+			t.Errorf("%s: while another transaction has locked the row: %v, %v", name, errs, err)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
 		release(t, s, store.Release{Name: record, Holder: r.Holder, Token: r.Token})
 		release(t, s, store.Release{Name: record, Holder: r.Holder, Token: r.Token}) // a repeat
 		if g := take(t, s, record, "a"); g.Token <= r.Token {

@@ -85,6 +85,10 @@ func TestTriggerThatRaisesAnError(t *testing.T) {
 				t.Errorf("the claim: %v", err)
 			}
 			take(t, s, "good", "a")
+			outs := acquire(t, s, claim("x", "a"), claim("bad", "a"), claim("x", "b"))
+			if outs[0].Err != nil || !errors.Is(outs[2].Err, store.ErrHeld) {
+				t.Errorf("the claims of a name around it are not decided in their order: %v", outs)
+			}
 		})
 	}
 }
