@@ -41,3 +41,62 @@ func TestClaimEndsBeforeItsAnnouncement(t *testing.T) {
 		}
 	})
 }
+
+// TestWaitInLineEndsBeforeTheAnnouncement: so it is with a claim that waits in line.
+func TestWaitInLineEndsBeforeTheAnnouncement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newMovedFleet(t)
+		s := f.join(t, move.OldOnly)
+		if out, err := f.before.Acquire(background, []store.Claim{{Name: "x", Holder: "other", TTL: time.Hour}}); err != nil || out[0].Err != nil {
+			t.Fatal(err, out)
+		}
+		begun := time.Now()
+		ctx, cancel := context.WithTimeout(background, time.Hour)
+		defer cancel()
+		_, _, err := as[store.Queuer](t, s).Queue(ctx, store.Claim{Name: "x", Holder: "h", TTL: time.Minute})
+		if !errors.Is(err, store.ErrHeld) || time.Since(begun) > 10*time.Second {
+			t.Errorf("after %v: %v", time.Since(begun), err)
+		}
+	})
+}
+
+// TestClaimThatWasNotSentIsNotUnknown: of a claim before which the announcement was not answered it is known that it was never sent.
+func TestClaimThatWasNotSentIsNotUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := fleetmove.Join(unheardStore{memstore.New()}, memstore.New(), move.OldOnly, "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if _, err := s.Acquire(background, []store.Claim{{Name: "x", Holder: "h", TTL: time.Minute}}); err == nil || errors.Is(err, store.ErrUnknown) {
+			t.Errorf("got %v, want an error that is not unknown", err)
+		}
+	})
+}
+
+// An unheardStore does not reply to claims.
+type unheardStore struct{ store.Store }
+
+func (unheardStore) Acquire(context.Context, []store.Claim) ([]store.Outcome, error) {
+	return nil, store.AsUnknown(errors.New("no reply"))
+}
+
+// TestRefusedReplicaIsNotInTheWay: a replica that may not be in its phase, and goes on asking, is not known as one that is in it.
+func TestRefusedReplicaIsNotInTheWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newMovedFleet(t)
+		if err := f.lead.Plan(background); err != nil {
+			t.Fatal(err)
+		}
+		s := f.join(t, move.NewDecides)
+		for range 2 {
+			if _, err := s.Acquire(background, []store.Claim{{Name: "x", Holder: "h", TTL: time.Minute}}); !errors.Is(err, store.ErrUnusable) {
+				t.Fatalf("claimed: %v", err)
+			}
+			if status, err := f.lead.Status(background); err != nil || len(status.Replicas) > 0 {
+				t.Errorf("%+v, %v; want no replica", status, err)
+			}
+		}
+		f.advance(t, true, takenBack)
+	})
+}

@@ -409,6 +409,21 @@ func TestNewStoreAlone(t *testing.T) {
 	})
 }
 
+// TestNewStoreOfAMoveThatWasTakenBack: its records are old, so nobody may use it alone as the old store of a later move.
+func TestNewStoreOfAMoveThatWasTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newMovedFleet(t)
+		if err := f.lead.Plan(background); err != nil {
+			t.Fatal(err)
+		}
+		f.advance(t, true, takenBack)
+		next := &movedFleet{before: f.after, after: memstore.New()}
+		if err := next.claimIn(t, move.OldOnly); !errors.Is(err, store.ErrUnusable) {
+			t.Errorf("in the new store alone: %v", err)
+		}
+	})
+}
+
 // TestPlanWithReplicas: a move is not planned while a replica is announced in a phase that is not the first, and the error says which.
 func TestPlanWithReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -86,6 +86,36 @@ func extended(s store.Store, token, mark int64, state string) error {
 	return errors.Join(append(errs, err)...)
 }
 
+// TestReleaseThatCannotBringAWriteFreesNothing: an extension with a state reached only the store that decides, and that cannot be read when the lease is released. The
+// other store is not freed as if nothing had been written: it has the state before the next holder is granted the name.
+func TestReleaseThatCannotBringAWriteFreesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := memstore.New(), memstore.New()
+		truth, shadow := &fickle{Store: before}, &fickle{Store: after}
+		s := in(t, truth, shadow, move.OldDecides)
+		g := take(t, s, "x", "h")
+		shadow.deaf = true
+		if err := extended(s, g.Token, 0, "page 7"); !errors.Is(err, store.ErrUnknown) {
+			t.Fatal(err)
+		}
+		shadow.deaf, truth.unread = false, true
+		r := store.Release{Name: "x", Holder: "h", Token: g.Token, Retain: store.Forever}
+		if errs, err := s.Release(background, []store.Release{r}); err != nil || !errors.Is(errs[0], store.ErrUnknown) {
+			t.Errorf("released: %v, %v", errs, err)
+		}
+		if r := records(t, after)["x"]; r.Holder != "h" || r.Free() {
+			t.Errorf("the other store has %+v, want it held", r)
+		}
+		truth.unread = false
+		if errs, err := s.Release(background, []store.Release{r}); err != nil || errs[0] != nil {
+			t.Errorf("repeated: %v, %v", errs, err)
+		}
+		if next := take(t, in(t, before, after, move.NewDecides), "x", "next"); string(next.State) != "page 7" {
+			t.Errorf("the next has %q", next.State)
+		}
+	})
+}
+
 // TestOlderStateIsNotBroughtOverANewer: a renewal that brings the shadow a state, and is late there, does not undo what the holder has written since then.
 func TestOlderStateIsNotBroughtOverANewer(t *testing.T) {
 	for what, onlyOne := range map[string]bool{"a write has reached one store": true, "a write has reached none": false} {

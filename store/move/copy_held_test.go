@@ -144,3 +144,43 @@ func TestCopyOfALeaseWhoseShadowWasLost(t *testing.T) {
 		})
 	}
 }
+
+// TestCopyOfALeaseThatLastsOrPassesOn: a copy does not wait for long to see a lease renewed, and who has the name after the wait may be another one, who was told the
+// greater token.
+func TestCopyOfALeaseThatLastsOrPassesOn(t *testing.T) {
+	swap := func(t *testing.T, before, after store.Store, holder string, ttl time.Duration) (tokens [2]int64) {
+		for i, s := range []store.Store{after, before} { // the one that decides has the lesser token
+			out, err := s.Acquire(background, []store.Claim{{Name: "a", Holder: holder, TTL: ttl, Above: tokens[0]}})
+			if err = errors.Join(err, out[0].Err); err != nil {
+				t.Error(err)
+			}
+			tokens[i] = out[0].Grant.Token
+		}
+		return tokens
+	}
+	for name, test := range map[string]struct {
+		ttl    time.Duration
+		passes bool
+	}{"lasts": {ttl: 10 * time.Minute}, "passes on": {ttl: 30 * time.Second, passes: true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				before, after := memstore.New(), memstore.New()
+				defer before.Close()
+				defer after.Close()
+				tokens := swap(t, before, after, "x", test.ttl)
+				if test.passes {
+					time.AfterFunc(20*time.Second, func() {
+						leave(t, after, store.Release{Name: "a", Holder: "x", Token: tokens[0], Retain: store.Forever})
+						leave(t, before, store.Release{Name: "a", Holder: "x", Token: tokens[1], Retain: store.Forever})
+						swap(t, before, after, "y", time.Hour)
+					})
+				}
+				begun := time.Now()
+				report, err := move.Copy(background, before, after, move.NewDecides, move.Options{Next: move.NewOnly})
+				if err != nil || report.Taken != 1 || report.Same != 0 || time.Since(begun) > time.Minute {
+					t.Errorf("after %v: %+v, %v; want one name that is taken", time.Since(begun), report, err)
+				}
+			})
+		})
+	}
+}

@@ -89,3 +89,49 @@ func TestRepeatedReleaseIsNotLost(t *testing.T) {
 		}
 	}
 }
+
+// A stillStore does not hear releases while it is still.
+type stillStore struct {
+	store.Store
+	still bool
+}
+
+func (s *stillStore) Release(ctx context.Context, releases []store.Release) ([]error, error) {
+	if s.still {
+		return nil, store.AsUnknown(context.DeadlineExceeded)
+	}
+	return s.Store.Release(ctx, releases)
+}
+
+// TestConfirmedReleaseThatIsRepeatedIsNotLost: a release was confirmed, although the other store has not heard it, and the reply was lost on its way. A claim of a replica
+// in the other middle phase was granted by the store that decides here, and refused by the other one: nobody else has had the lease.
+func TestConfirmedReleaseThatIsRepeatedIsNotLost(t *testing.T) {
+	for phase, other := range map[move.Phase]move.Phase{move.OldDecides: move.NewDecides, move.NewDecides: move.OldDecides} {
+		t.Run(phase.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				before, after := &stillStore{Store: memstore.New()}, &stillStore{Store: memstore.New()}
+				shadow := after
+				if phase == move.NewDecides {
+					shadow = before
+				}
+				s := in(t, before, after, phase)
+				r := store.Release{Name: "x", Holder: "h", Token: take(t, s, "x", "h").Token, Retain: store.Forever}
+				release := func() error {
+					errs, err := s.Release(background, []store.Release{r})
+					return errors.Join(append(errs, err)...)
+				}
+				shadow.still = true
+				if err := release(); err != nil {
+					t.Fatal(err)
+				}
+				shadow.still = false
+				if out := claimOnce(t, in(t, before, after, other), "x", "half"); !errors.Is(out.Err, store.ErrHeld) {
+					t.Fatal(out)
+				}
+				if err := release(); !errors.Is(err, store.ErrUnknown) {
+					t.Errorf("repeated: %v, want that it is unknown", err)
+				}
+			})
+		})
+	}
+}
