@@ -198,9 +198,13 @@ func TestComplete(t *testing.T) {
 				}
 			}
 			release(t, s, store.Release{Name: "x", Holder: "a", Token: g.Token})
-			take(t, s, "x", "b")
+			second := take(t, s, "x", "b")
 			if err := do(c, true); !errors.Is(err, store.ErrLost) || worked() != 2 {
 				t.Errorf("completing a lease that was taken over: %v, %d works", err, worked())
+			}
+			release(t, s, store.Release{Name: "x", Holder: "b", Token: second.Token, Linger: time.Hour})
+			if err := do(store.Completion{Name: "x", Holder: "b", Token: second.Token, Mark: 6}, true); !errors.Is(err, store.ErrLost) {
+				t.Errorf("completing a lease that was released and lingers: %v", err)
 			}
 			if err := do(store.Completion{Name: "x", Holder: "b", Token: 0, Mark: 1}, true); !errors.As(err, new(*store.InvalidError)) {
 				t.Errorf("a token of 0: %v", err)

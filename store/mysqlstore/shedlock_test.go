@@ -187,6 +187,7 @@ func TestShedLock(t *testing.T) {
 			}
 			// Rows that ShedLock may know are never forgotten.
 			release(t, s, store.Release{Name: "job/before", Holder: "b", Token: again.Token})
+			release(t, s, store.Release{Name: "plain", Holder: "b", Token: take(t, s, "plain", "b").Token})
 			if n, err := s.Sweep(ctx, 100); n != 0 || err != nil {
 				t.Errorf("a sweep forgot %d, %v", n, err)
 			}
@@ -251,19 +252,28 @@ func TestWhatShedLockHasRunIsDone(t *testing.T) {
 			}
 		}
 	}
+	// A JVM whose clock is ahead has not run what is due by then.
+	java.changed("INSERT INTO shedlock(name, lock_until, locked_at, locked_by) VALUES('ahead', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) + INTERVAL 2 HOUR, 'jvm')")
+	if o := acquire(t, s, store.Claim{Name: "job/ahead", Holder: "a", TTL: time.Minute, Mark: time.Now().Add(time.Hour).UnixMilli()})[0]; o.Err != nil {
+		t.Errorf("claiming what is due in an hour: %v", o.Err)
+	}
 }
 
 // A JVM that died keeps its lock for lockAtMostFor. By the holder and the token that a list shows it can be released by force.
 func TestWhatShedLockHoldsIsReleasedByForce(t *testing.T) {
 	s, java := sharedTable(t, shedlock.Documented)
 	for name, ours := range map[string]bool{"new": false, "known": true} { // whether soloist has had the name before
-		record := "lock/" + name
+		record, last, long := "lock/"+name, int64(0), time.Hour
 		if ours {
-			g := take(t, s, record, "before")
-			release(t, s, store.Release{Name: record, Holder: "before", Token: g.Token})
+			take(t, s, record, "before")
+			last, long = ahead(t, s.db, s, record), 30*365*24*time.Hour
+			release(t, s, store.Release{Name: record, Holder: "before", Token: last})
 		}
-		java.locks(name)
+		servers.Wait(t, "ShedLock to take "+name, func() bool { return java.lock(name, long) })
 		r := heldBy(t, s, record, "jvm-1")
+		if r.Token <= last {
+			t.Errorf("%s: Java's lock has the token %d after %d", name, r.Token, last)
+		}
 		for shown, err := range s.List(t.Context(), record) {
 			if err != nil || shown.Token != r.Token || shown.Token == 0 || shown.Holder != "jvm-1" {
 				t.Errorf("%s: listed as %+v, %v; the refusal has token %d", name, shown, err, r.Token)
@@ -283,7 +293,7 @@ func TestWhatShedLockHoldsIsReleasedByForce(t *testing.T) {
 			t.Fatal(err)
 		}
 		release(t, s, store.Release{Name: record, Holder: r.Holder, Token: r.Token})
-		release(t, s, store.Release{Name: record, Holder: r.Holder, Token: r.Token}) // a repeat
+		release(t, s, store.Release{Name: record, Holder: r.Holder, Token: r.Token, Linger: time.Hour}) // a repeat, which changes nothing
 		if g := take(t, s, record, "a"); g.Token <= r.Token {
 			t.Errorf("%s: token %d after Java's %d", name, g.Token, r.Token)
 		}

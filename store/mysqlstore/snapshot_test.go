@@ -84,8 +84,10 @@ func TestCompletionInAnOlderSnapshot(t *testing.T) {
 					}
 				}
 				var first store.Grant
+				next := "b"
 				if known {
 					first = take(t, s, "x", "a")
+					next = "a" // the same holder, whose lease before is what an older transaction shows
 				}
 				late, unmarked := c.early(level), c.early(level)
 				if !known {
@@ -95,18 +97,18 @@ func TestCompletionInAnOlderSnapshot(t *testing.T) {
 					t.Fatal(err)
 				}
 				release(t, s, store.Release{Name: "x", Holder: "a", Token: first.Token})
-				second := take(t, s, "x", "b")
+				second := take(t, s, "x", next)
 				if err := completing("a", first.Token, 2)(unmarked); !errors.Is(err, store.ErrLost) {
 					t.Errorf("completing the lease before: %v, want ErrLost", err)
 				}
 				for _, mark := range []int64{0, 2} {
-					if err := completing("b", second.Token, mark)(unmarked); errors.Is(err, ErrSnapshot) != snapshots(level) {
+					if err := completing(next, second.Token, mark)(unmarked); errors.Is(err, ErrSnapshot) != snapshots(level) {
 						t.Errorf("a transaction older than the lease, mark %d: %v", mark, err)
 					}
 				}
 				_ = unmarked.Rollback()
 				want := 2
-				if err := c.add(late, completing("b", second.Token, 2)); err != nil {
+				if err := c.add(late, completing(next, second.Token, 2)); err != nil {
 					want = 1
 					if !errors.Is(err, ErrSnapshot) || !snapshots(level) {
 						t.Errorf("adding in a transaction older than the lease: %v", err)
@@ -115,7 +117,7 @@ func TestCompletionInAnOlderSnapshot(t *testing.T) {
 				if n := c.read(db); n != want {
 					t.Fatalf("the counter is %d after two holders, want %d", n, want)
 				}
-				if err := c.add(c.early(level), completing("b", second.Token, 3)); err != nil {
+				if err := c.add(c.early(level), completing(next, second.Token, 3)); err != nil {
 					t.Errorf("a transaction begun under the lease: %v", err)
 				}
 				if n := c.read(db); n != want+1 {
