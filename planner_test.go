@@ -795,6 +795,39 @@ func TestGroupIsLookedAtAgain(t *testing.T) {
 	}
 }
 
+// Without a clock in the store each replica sees for itself whether the holder of a job has died. Who was refused a job when it was the first to see its lease claims it when that is over,
+// although another has the name of the group by then, which has seen less of the lease.
+func TestLeaseThatIsOverHereOnly(t *testing.T) {
+	for _, row := range []struct {
+		clockless bool
+		over      time.Duration // the lease of a, after the minute
+		looks     time.Duration
+		alone     string
+	}{
+		{true, 2 * second, 2 * second, "a"},
+		{true, 0, 0, "a"},
+		{true, 6 * second, 5 * second, ""},
+		{false, 2 * second, 5 * second, ""},
+	} {
+		p, jobs := pair(t)
+		p.limits.clockless = row.clockless
+		at := after(minute)
+		jobs[0].leaseEnd = at.Add(row.over)
+		groups, _ := p.requestGroups(p.due(at), at)
+		if _, err := p.answerGroup(groups[0], store.Outcome{Err: &store.HeldError{Record: store.Record{Holder: "y", Left: 5 * second}}}, at); err != nil {
+			t.Fatal(err)
+		}
+		check(t, fmt.Sprintf("%+v: looks again", row), fmt.Sprint(p.wake().Sub(at)), fmt.Sprint(row.looks))
+		at = p.wake()
+		_, alone := p.requestGroups(p.due(at), at)
+		names := ""
+		for _, j := range alone {
+			names += j.job.Name
+		}
+		check(t, fmt.Sprintf("%+v: alone", row), names, row.alone)
+	}
+}
+
 // The one that has claimed a group keeps the others from looking for no longer than each of its jobs allows, and not at all if it does not know of one.
 func TestHowLongAGroupRests(t *testing.T) {
 	lingers := func(left time.Duration) store.Outcome {
