@@ -72,6 +72,10 @@ func (j *plannedJob) decide(g store.Grant, t trip) decision {
 	if g.Mark == 0 && !j.since.IsZero() {
 		d.mark = j.since.UnixMilli()
 	}
+	if state.Died > 0 { // a holder after that one, if there was any, has begun nothing: it would have written so before
+		g.ExpiredAge = max(1, t.asked.Sub(time.UnixMilli(state.Died)))
+		d.state.Died, d.tell, d.announce = 0, true, true
+	}
 	died := g.ExpiredAge > 0
 	if j.begunOnce(state, g) {
 		d.tell, died = true, false
@@ -88,7 +92,7 @@ func (j *plannedJob) decide(g store.Grant, t trip) decision {
 		d.announce = d.announce || j.ambiguous(d, g, sinceThere, t)
 	}
 	if died && d.none() {
-		d.tell = j.keepAhead(&d.state, g, t)
+		d.tell = j.keepAhead(&d.state, g, t) || d.tell
 	}
 	j.timely.refused, j.timely.mark = true, g.Mark // until the record shows the run, or another
 	return d

@@ -85,20 +85,26 @@ func TestNoteOfAClaimWithoutSuccess(t *testing.T) {
 	for name, test := range map[string]struct {
 		claimed, mark int64
 		state         string
+		expired       time.Duration
 		asked         time.Time
 		want          string // "" leaves the state
 	}{
-		"noted":                  {5000, 1000, `{"since":1}`, asked, `{"since":1,"claimed":5000,"asked":7000000}`},
-		"when is not known":      {5000, 1000, `{"since":1}`, time.Time{}, `{"since":1,"claimed":5000}`},
-		"a later one than noted": {5000, 1000, `{"claimed":4999,"asked":3}`, asked, `{"claimed":5000,"asked":7000000}`},
-		"noted before":           {5000, 1000, `{"claimed":5000,"asked":3}`, asked, ""},
-		"a later one was noted":  {5000, 1000, `{"claimed":6000,"asked":3}`, asked, ""},
-		"done":                   {5000, 5000, `{"since":1}`, asked, ""},
-		"for a manual run":       {0, 0, `{"since":1}`, asked, ""},
-		"no record before":       {5000, 0, ``, asked, ""},
-		"not ours":               {5000, 1000, `page 7`, asked, ""},
+		"noted":                                {5000, 1000, `{"since":1}`, 0, asked, `{"since":1,"claimed":5000,"asked":7000000}`},
+		"when is not known":                    {5000, 1000, `{"since":1}`, 0, time.Time{}, `{"since":1,"claimed":5000}`},
+		"a later one than noted":               {5000, 1000, `{"claimed":4999,"asked":3}`, 0, asked, `{"claimed":5000,"asked":7000000}`},
+		"noted before":                         {5000, 1000, `{"claimed":5000,"asked":3}`, 0, asked, ""},
+		"a later one was noted":                {5000, 1000, `{"claimed":6000,"asked":3}`, 0, asked, ""},
+		"done":                                 {5000, 5000, `{"since":1}`, 0, asked, ""},
+		"for a manual run":                     {0, 0, `{"since":1}`, 0, asked, ""},
+		"no record before":                     {5000, 0, ``, second, asked, ""},
+		"not ours":                             {5000, 1000, `page 7`, second, asked, ""},
+		"after a death":                        {5000, 1000, `{"since":1}`, second, asked, `{"since":1,"claimed":5000,"asked":7000000,"died":6999000}`},
+		"done, after a death":                  {5000, 5000, `{"since":1}`, second, asked, `{"since":1,"died":6999000}`},
+		"after a second death":                 {5000, 5000, `{"died":3}`, second, asked, ""},
+		"after a death long before":            {5000, 5000, `{"since":1}`, 2 * time.Hour, asked, `{"since":1,"died":1}`},
+		"after a death, and when is not known": {5000, 1000, `{"since":1}`, second, time.Time{}, `{"since":1,"claimed":5000}`},
 	} {
-		got := claimedInVain(store.Claim{Mark: test.claimed}, store.Grant{Mark: test.mark, State: []byte(test.state)}, test.asked)
+		got := claimedInVain(store.Claim{Mark: test.claimed}, store.Grant{Mark: test.mark, State: []byte(test.state), ExpiredAge: test.expired}, test.asked)
 		if string(got) != test.want || (got == nil) != (test.want == "") {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
@@ -107,7 +113,7 @@ func TestNoteOfAClaimWithoutSuccess(t *testing.T) {
 
 // A state that no replica can have written is not read, and one with the greatest numbers is; none makes a time overflow.
 func TestNumbersInAState(t *testing.T) {
-	for _, field := range []string{"grace", "attempts", "next", "begun", "claimed", "asked", "since", "pending", "ended", "trigger"} {
+	for _, field := range []string{"grace", "attempts", "next", "begun", "claimed", "asked", "died", "since", "pending", "ended", "trigger"} {
 		for number, valid := range map[string]bool{"0": true, "9007199254740992": true, "9007199254740993": false, "-1": field == "pending"} {
 			s, err := parseJobState([]byte(`{"` + field + `":` + number + `}`))
 			if (err == nil) != valid || s.grace() <= 0 {

@@ -222,6 +222,10 @@ func TestWhatAGrantLeadsTo(t *testing.T) {
 		{rule: "what was not missed when a claim was made that was given back is run, oldest first", known: known{schedule: Every(10 * second), mark: minute}, state: &jobState{Claimed: ms(80 * second), Asked: ms(84 * second)}, asked: 110 * second, want: "1m10s attempt 1 announced"},
 		{rule: "a claim that was given back, and for which nothing was due, keeps no other claim's time", known: known{mark: minute, claimed: 2*minute + second}, state: &jobState{Claimed: ms(minute) + 1}, asked: 2*minute + 40*second, want: "2m0s attempt 1 announced"},
 		{rule: "a claim that was given back by a clock that is ahead is not run before its time", known: known{mark: minute}, state: &jobState{Claimed: ms(2 * minute)}, asked: 2*minute - time.Millisecond},
+		{rule: "the run of a dead holder is found of which a claim was told that was given back", known: known{mark: minute}, state: &jobState{Died: ms(2*minute + 3*second)}, asked: 2*minute + 50*second, want: "2m0s attempt 2 announced", history: "2m0s attempt 1 abandoned from 2m3.001s to 2m50.001s"},
+		{rule: "so is it if the next holder, which had found it too, has died before it began", known: known{mark: minute}, state: &jobState{Died: ms(2*minute + 3*second)}, asked: 2*minute + 50*second, abandoned: 10 * second, want: "2m0s attempt 2 announced", history: "2m0s attempt 1 abandoned from 2m3.001s to 2m50.001s"},
+		{rule: "if that holder had nothing to run, what is due now is no crash", known: known{mark: minute}, state: &jobState{Since: ms(0), Died: ms(minute + 30*second)}, asked: 2*minute + 5*second, want: "2m0s attempt 1 announced"},
+		{rule: "if nothing is due either, nothing is run", known: known{mark: 2 * minute}, state: &jobState{Died: ms(minute + 30*second)}, asked: 2*minute + 5*second},
 		{rule: "with a fixed delay the death of a holder that had nothing to run is no crash, whatever this replica has claimed", known: known{schedule: Delay(10 * second), mark: minute, ended: minute, claimed: 71 * second}, asked: 100 * second, abandoned: 35 * second, want: "1m10s attempt 1"},
 		{rule: "with a fixed delay a holder that died counts as a crash", known: known{schedule: Delay(10 * second), mark: minute, ended: minute}, asked: minute + 50*second, abandoned: 30 * second, want: "1m10s attempt 2 announced", history: "1m10s attempt 1 abandoned from 1m20.001s to 1m50.001s"},
 
@@ -259,6 +263,11 @@ func TestWhatAGrantLeadsTo(t *testing.T) {
 			}
 			check(t, "run", s.run.text(), row.want)
 			check(t, "history", historyText(s.run.state.Runs), row.history)
+			if row.state != nil && row.state.Died > 0 {
+				if given := s.run.unused(job.job); given == nil || strings.Contains(string(given), `"died":`) {
+					t.Errorf("a grant that is given back leaves the state %s, want one without that death", given)
+				}
+			}
 		})
 	}
 }
