@@ -196,7 +196,9 @@ func Draw(seed uint64) Plan {
 	if rng.IntN(150) == 0 && p.Work != Cron {
 		p.Replicas, p.Ops = 12+rng.IntN(25), 2
 	}
-	p.Tail += time.Duration(p.Replicas-2) * 1500 * time.Millisecond
+	if p.Work != Jobs && p.Work != Cron { // their replicas wait for each other
+		p.Tail += time.Duration(p.Replicas-2) * 1500 * time.Millisecond
+	}
 	p.drawFaults(rng)
 	if p.Work == Cron {
 		p.Trouble = p.Job.Within
@@ -420,11 +422,14 @@ func (j JobPlan) overAChange(rng *rand.Rand) JobPlan {
 	j.Begin, j.Within = change.begin, change.within
 	j.Expression = fmt.Sprintf("TZ=%s %d %d * * *", change.zone, 5*rng.IntN(12), 1+rng.IntN(2))
 	j.Missed, j.Cap, j.Grace, j.Longest, j.Fails = "all", 100, 2*time.Minute, time.Second, 0
+	if first := time.UnixMilli(j.next()(j.Begin.UnixMilli())); first.Before(j.Begin.Add(j.Within)) {
+		j.Begin, j.Within = first.Add(-10*time.Minute).UTC(), min(j.Within, 80*time.Minute)
+	}
 	return j
 }
 
-// A clockChange is when the clocks of a zone are changed: a history that lasts for within sees each time between 1:00 and 3:00 that comes after begin, as
-// often as it comes.
+// A clockChange is when the clocks of a zone are changed: within sees each time between 1:00 and 3:00 that comes after begin, as often as it comes. The second time is an hour after the
+// first one at most.
 type clockChange struct {
 	zone   string
 	begin  time.Time
