@@ -93,9 +93,11 @@ func (h *hub) pollAll() {
 		if h.store.ctx.Err() != nil || h.rested(rows) {
 			return
 		}
-		if seen, err := h.look(h.store.ctx, rows); err == nil {
+		ctx, cancel := context.WithTimeout(h.store.ctx, h.patience) // the connection may be one on which nothing comes any more
+		if seen, err := h.look(ctx, rows); err == nil {
 			h.compare(seen)
 		}
+		cancel()
 	}
 }
 

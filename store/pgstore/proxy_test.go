@@ -20,6 +20,7 @@ type proxy struct {
 	mute  bool // drop the next answers, and with the first of them the connections
 	muted int
 	error []byte // takes the place of the next answer
+	deaf  int    // of the connections, the first so many are there, and nothing comes on them any more
 }
 
 func newProxy(t testing.TB, to string) *proxy {
@@ -57,14 +58,15 @@ func (p *proxy) run() {
 		}
 		p.mu.Lock()
 		p.conns = append(p.conns, c, s)
+		number := len(p.conns)
 		p.mu.Unlock()
 		go func() { io.Copy(s, c); s.Close() }()
-		go p.answers(c, s)
+		go p.answers(c, s, number)
 	}
 }
 
 // answers passes on what the server says, unless the proxy is mute.
-func (p *proxy) answers(c, s net.Conn) {
+func (p *proxy) answers(c, s net.Conn, number int) {
 	defer c.Close()
 	defer s.Close()
 	buf := make([]byte, 64<<10)
@@ -78,9 +80,12 @@ func (p *proxy) answers(c, s net.Conn) {
 		if mute {
 			p.muted++
 		}
-		instead := p.error
+		instead, deaf := p.error, number <= p.deaf
 		p.error = nil
 		p.mu.Unlock()
+		if deaf {
+			continue
+		}
 		if mute {
 			return // the client sees the connection end where the answer should be
 		}
@@ -99,6 +104,13 @@ func (p *proxy) silent(mute bool) int {
 	defer p.mu.Unlock()
 	p.mute = mute
 	return p.muted
+}
+
+// deafen has nothing come any more on the connections that there are, which stay open, as those to a server that has gone without a word.
+func (p *proxy) deafen() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.deaf = len(p.conns)
 }
 
 // answer has the next answer of the server replaced by an error of this code, after which the session goes on.

@@ -16,8 +16,9 @@ const defaultIdle = 10 * time.Second
 
 // A hub has the watches of one handle, and the goroutine that learns of releases for all of them.
 type hub struct {
-	store *Store
-	idle  time.Duration
+	store    *Store
+	idle     time.Duration
+	patience time.Duration // with one look of the poller
 
 	mu        sync.Mutex
 	rows      map[string]map[chan struct{}]bool // by the row's name
@@ -38,7 +39,7 @@ type hub struct {
 }
 
 func (h *hub) init(s *Store) {
-	h.store, h.idle = s, defaultIdle
+	h.store, h.idle, h.patience = s, defaultIdle, listenTimeout
 	h.rows, h.listeners, h.of = map[string]map[chan struct{}]bool{}, map[chan struct{}]func() bool{}, map[chan struct{}][]string{}
 	h.named, h.over = map[int64]string{}, map[string]int64{}
 	h.seen, h.hurry = map[string]sight{}, make(chan struct{}, 1)

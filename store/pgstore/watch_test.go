@@ -200,3 +200,25 @@ func TestListenerTakesUpAnotherSecret(t *testing.T) {
 		}
 	})
 }
+
+// Who polls does not wait without end on a connection on which nothing comes any more, such as one to a server that is gone without a word: it looks again
+// on another one, and finds the name free.
+func TestPollingGoesOnAfterASilentConnection(t *testing.T) {
+	owner := fresh(t, server(t).URL)
+	p := newProxy(t, server(t).Addr)
+	s := open(t, p.url(server(t).URL), "schema", owner.tables.schema, "listen", "off")
+	s.hub.patience = 500 * time.Millisecond
+	lease := take(t, owner, "name", "a", time.Hour)
+	w, err := s.Watch(t.Context(), []string{"name"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drain(w)
+	p.deafen()
+	release(t, owner, lease)
+	select {
+	case <-w:
+	case <-time.After(servers.Patience):
+		t.Errorf("nobody is woken within %v", servers.Patience)
+	}
+}
