@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +19,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/consulstore"
 	"github.com/soloist-dev/soloist/store/storetest"
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 // TestConformanceOfAFake: the fake of these tests is enough of Consul for the laws.
@@ -482,15 +484,24 @@ func TestWatchRestarts(t *testing.T) {
 		if !r.URL.Query().Has("index") || restored.Swap(true) {
 			return false
 		}
+		now := httptest.NewRecorder()
+		r.URL.RawQuery = "" // at once
+		f.serve(now, r)
 		w.Header().Set("X-Consul-Index", "2")
-		w.WriteHeader(http.StatusNotFound)
+		w.WriteHeader(now.Code)
+		_, _ = w.Write(now.Body.Bytes())
 		return true
 	})
 	if err := extend(background, other, "a", "x", g.Token, time.Hour); err != nil { // the query that is under way ends
 		t.Fatal(err)
 	}
-	if _, open := <-wake; !open {
-		t.Fatal("the watch was lost")
+	select { // though somebody has the name, as far as is known
+	case _, open := <-wake:
+		if !open {
+			t.Fatal("the watch was lost")
+		}
+	case <-time.After(servers.Patience):
+		t.Fatal("nobody is woken")
 	}
 	for len(wake) > 0 {
 		<-wake

@@ -122,6 +122,11 @@ func TestRights(t *testing.T) {
 	} else {
 		denied("one without a name", "acquire", outcomes[1].Err)
 	}
+	if _, err := acquire(background, worker, "d", "x", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	_, err = list(with(token(t, addr, `key_prefix "`+prefix+`/d" { policy = "write" }`)))
+	denied("who may see one of two", "list", err)
 }
 
 // stranger returns the certificate of an authority that has signed nothing.

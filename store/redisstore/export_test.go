@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"time"
 )
 
 // ACL is the line of docs/stores/redis.md.
@@ -25,3 +26,6 @@ func (c textConn) Read(p []byte) (int, error) { return c.text.Read(p) }
 
 // Mark renews the mark that somebody watches.
 func (s *Store) Mark(ctx context.Context) error { return s.mark(ctx) }
+
+// MarkSeldom has a mark that was made not be renewed by the clock. It must come before the first watch.
+func (s *Store) MarkSeldom() { s.watches.every = time.Hour }

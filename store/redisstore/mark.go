@@ -49,7 +49,7 @@ func (ws *watches) marked(since string) {
 
 // remark renews the mark while somebody watches, and at once when the subscription is on another connection, perhaps to another server.
 func (ws *watches) remark(ctx context.Context) {
-	next := time.NewTimer(markEvery)
+	next := time.NewTimer(ws.every)
 	defer next.Stop()
 	for {
 		select {
@@ -58,7 +58,7 @@ func (ws *watches) remark(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		again := markEvery
+		again := ws.every
 		if ws.watching() {
 			bound, cancel := context.WithTimeout(ctx, patience)
 			if ws.store.mark(bound) != nil {

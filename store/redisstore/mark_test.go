@@ -68,6 +68,36 @@ func TestGapOfTheMarkIsNoticed(t *testing.T) {
 	}
 }
 
+// A mark that could not be made on another connection, which may be that of another server, is made as soon as it can be, and not when it would be renewed
+// anyhow: until then releases wake nobody.
+func TestMarkThatFailedIsMadeSoon(t *testing.T) {
+	server := servers.Redis(t)
+	admin := plainClient(t, server.URL)
+	s := open(t, server.URL+"?prefix=p")
+	s.MarkSeldom()
+	w := watched(t, s, "name")
+	failures := func() (n int) {
+		text, err := admin.Info(background, "errorstats").Result()
+		must(t, err)
+		if _, rest, ok := strings.Cut(text, "errorstat_WRONGTYPE:count="); ok {
+			_, err = fmt.Sscanf(rest, "%d", &n)
+			must(t, err)
+		}
+		return n
+	}
+	must(t, admin.Del(background, "{p:0}:watched").Err())
+	must(t, admin.RPush(background, "{p:0}:watched", "x").Err()) // which is no mark
+	must(t, admin.ClientKillByFilter(background, "TYPE", "pubsub").Err())
+	servers.Wait(t, "the mark cannot be made", func() bool { return failures() > 0 })
+	must(t, admin.Del(background, "{p:0}:watched").Err())
+	servers.Wait(t, "the mark is made", func() bool { return admin.Exists(background, "{p:0}:watched").Val() == 1 })
+	drain([]<-chan struct{}{w})
+	must(t, release(s, take(t, s, "name", "h")))
+	if !woken(w) {
+		t.Error("not woken by a release after that")
+	}
+}
+
 // The mark that somebody watches ends by itself.
 func TestMarkEnds(t *testing.T) {
 	server := servers.Redis(t)

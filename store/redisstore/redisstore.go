@@ -121,7 +121,7 @@ func New(client redis.UniversalClient, cfg Config) (*Store, error) {
 	}
 	s.tags = rand.Text()[:12] + "-"
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.watches.store = s
+	s.watches.store, s.watches.every = s, markEvery
 	s.lines.init(s)
 	s.close = sync.OnceValue(s.end)
 	return s, nil

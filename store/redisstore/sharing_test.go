@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -348,7 +349,8 @@ func TestWhatJavaHoldsIsListedAndReleasedByForce(t *testing.T) {
 			}, owner},
 	} {
 		t.Run(mode, func(t *testing.T) {
-			s := open(t, fresh(t, url, strings.Split(mode, "&")...))
+			ours := prefix()
+			s := open(t, url+"?prefix="+ours+"&"+mode)
 			must(t, java.HSet(background, "application", "a", "b").Err())
 			must(t, java.Set(background, "job-lock:env:other", "ADDED:x@host:uuid", time.Hour).Err())
 			must(t, release(s, take(t, s, "lock/b-known", "before")))
@@ -364,6 +366,16 @@ func TestWhatJavaHoldsIsListedAndReleasedByForce(t *testing.T) {
 			}
 			if got := strings.Join(order, " "); got != "lock/a-new lock/b-known lock/c-ours lock/d-last" {
 				t.Fatalf("listed: %s", got)
+			}
+			for i, name := range order {
+				var after []string
+				for r, err := range s.ListAfter(background, "lock/", name) {
+					must(t, err)
+					after = append(after, r.Name)
+				}
+				if !slices.Equal(after, order[i+1:]) {
+					t.Errorf("listed after %s: %q; want %q", name, after, order[i+1:])
+				}
 			}
 			for _, name := range []string{"lock/a-new", "lock/b-known", "lock/d-last"} {
 				r := listed[name]
@@ -381,15 +393,22 @@ func TestWhatJavaHoldsIsListedAndReleasedByForce(t *testing.T) {
 				if _, err := sub.Receive(background); err != nil {
 					t.Fatal(err)
 				}
+				own := java.Subscribe(background, "{"+ours+":0}:c:"+name) // a watch need not wait until the key is looked at
+				if _, err := own.Receive(background); err != nil {
+					t.Fatal(err)
+				}
 				must(t, release(s, store.Release{Name: name, Holder: r.Holder, Token: r.Token}))
+				ctx, cancel := context.WithTimeout(background, servers.Patience)
+				if _, err := own.ReceiveMessage(ctx); err != nil {
+					t.Errorf("%s: soloist's waiters are not told: %v", name, err)
+				}
 				if mode == "redisson=true" { // others of its clients sleep until they are told
-					ctx, cancel := context.WithTimeout(background, servers.Patience)
 					if m, err := sub.ReceiveMessage(ctx); err != nil || m.Payload != "0" {
 						t.Errorf("%s: Redisson's waiters hear %v, %v", name, m, err)
 					}
-					cancel()
 				}
-				_ = sub.Close()
+				cancel()
+				_ = errors.Join(sub.Close(), own.Close())
 				if !woken(w) {
 					t.Errorf("%s: nobody is woken", name)
 				}

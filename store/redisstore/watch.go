@@ -19,6 +19,7 @@ import (
 // watches share one subscription, which is made when somebody first waits.
 type watches struct {
 	store *Store
+	every time.Duration // renews the mark: markEvery
 
 	mu      sync.Mutex // never held while something is sent
 	closed  bool

@@ -112,6 +112,28 @@ func TestReplyThatIsCutShort(t *testing.T) {
 	}
 }
 
+// TestReplyThatIsOfAnotherWrite: a reply that cannot be that to a write does not say what became of it. The next one finds that out.
+func TestReplyThatIsOfAnotherWrite(t *testing.T) {
+	s := shared(t)
+	p := newProxy(t, s.Addr)
+	via := openURL(t, p.addr(), fresh())
+	again(t, "a connection", func() error { return via.Ping(background) })
+	grant, err := claim(background, via, "a", "x", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.next.Store(&fate{forward: true, other: true})
+	if err := extend(background, via, "a", grant.Token, time.Hour); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("got %v, want an unknown outcome", err)
+	}
+	if got := p.met.Load(); got != 1 {
+		t.Errorf("%d requests met the fate, want 1", got)
+	}
+	if err := extend(background, via, "a", grant.Token, time.Hour); err != nil {
+		t.Errorf("the second extension: %v", err)
+	}
+}
+
 // TestSessionExpires: a lease outlives a session of ZooKeeper, the store gets a new one, and those who watch learn that their watch is lost.
 func TestSessionExpires(t *testing.T) {
 	s := shared(t)

@@ -20,7 +20,8 @@ const (
 type fate struct {
 	forward bool // to the server
 	silent  bool // nothing of the server reaches the client any more
-	short   bool // the reply is cut short; without these two the connection breaks
+	short   bool // the reply is cut short
+	other   bool // the reply says that another write was carried out; without these three the connection breaks
 }
 
 // A proxy passes a client's requests to a server.
@@ -77,7 +78,7 @@ func (p *proxy) serve(client net.Conn) {
 	p.mu.Lock()
 	p.links[client] = true
 	p.mu.Unlock()
-	var broken, silent, short atomic.Bool
+	var broken, silent, short, other atomic.Bool
 	var replies sync.WaitGroup
 	replies.Go(func() {
 		in := bufio.NewReader(server)
@@ -97,6 +98,10 @@ func (p *proxy) serve(client net.Conn) {
 			if int32(binary.BigEndian.Uint32(reply[4:])) > 0 && short.CompareAndSwap(true, false) {
 				reply = reply[:min(len(reply), 22)] // the header of a reply has 4 + 16 bytes
 				binary.BigEndian.PutUint32(reply, uint32(len(reply)-4))
+			}
+			if int32(binary.BigEndian.Uint32(reply[4:])) > 0 && other.CompareAndSwap(true, false) {
+				version := len(reply) - 9 - 68 + 32 // in the last Stat, of 68 bytes, which the end of a transaction, of 9 bytes, follows
+				binary.BigEndian.PutUint32(reply[version:], binary.BigEndian.Uint32(reply[version:])+1)
 			}
 			if !silent.Load() {
 				_, _ = client.Write(reply)
@@ -118,7 +123,8 @@ func (p *proxy) serve(client net.Conn) {
 				}
 				silent.Store(f.silent)
 				short.Store(f.short)
-				broken.Store(!f.silent && !f.short)
+				other.Store(f.other)
+				broken.Store(!f.silent && !f.short && !f.other)
 			}
 		}
 		if _, err := server.Write(request); err != nil {

@@ -139,4 +139,6 @@ func TestOneNodeWithoutRights(t *testing.T) {
 	check("an extension", errs, err)
 	errs, err = on(t, s.conn, path).Extend(background, extensions) // it reads them first
 	check("an extension by another process", errs, err)
+	errs, err = a.Extend(background, extensions[:2]) // there is one other
+	check("an extension of two", errs, err)
 }
