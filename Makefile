@@ -51,7 +51,7 @@ vet:
 	@$(GO) vet work
 
 lint: $(LINT) ## run golangci-lint over every module
-	@$(LINT) run $(foreach m,$(MODULES),./$(m)/...)
+	@$(LINT) run --allow-parallel-runners $(foreach m,$(MODULES),./$(m)/...)
 
 # The packages that take longest begin first, so that none of them is left alone at the end. A program under the race detector sleeps for a
 # second when it ends, and the tests start programs by the hundred. Most tests wait for a server or a TTL most of the time, so one package more is under
