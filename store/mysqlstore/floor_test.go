@@ -71,6 +71,11 @@ func TestSweepLeavesWhatIsLocked(t *testing.T) {
 	if n, err := s.Sweep(ctx, 10); n != 1 || err != nil {
 		t.Errorf("the next sweep has forgotten %d, %v", n, err)
 	}
+	// A name that was taken since the sweep has found it is held.
+	if n, err := s.forget(ctx, []string{"new"}); n != 0 || err != nil {
+		t.Errorf("of a name that has been taken, %d were forgotten, %v", n, err)
+	}
+	heldBy(t, s, "new", "b")
 }
 
 // A claim that stands still while one of its names is granted, released and swept has read the floor before, and the sweep waits for it.

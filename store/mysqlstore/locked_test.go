@@ -108,6 +108,21 @@ func TestLockedRowsHoldUpNobody(t *testing.T) {
 			for i := range claims {
 				claims[i].Holder = "b"
 			}
+			within, cancel := context.WithTimeout(ctx, servers.Patience)
+			defer cancel()
+			if errs := quickly("Release of one", func() ([]error, error) { return s.Release(within, releases[:1]) }); !errors.Is(errs[0], store.ErrUnknown) {
+				t.Errorf("releasing the locked lease alone answered %v, want an unknown outcome", errs[0])
+			}
+			one := quickly("Acquire of one", func() ([]error, error) {
+				out, err := s.Acquire(within, claims[1:2])
+				if err != nil {
+					return nil, err
+				}
+				return []error{out[0].Err}, nil
+			})
+			if !errors.Is(one[0], store.ErrHeld) {
+				t.Errorf("taking a locked name alone answered %v, want a refusal", one[0])
+			}
 			quickly("Acquire", func() ([]error, error) {
 				out, err := s.Acquire(ctx, claims)
 				if err != nil {

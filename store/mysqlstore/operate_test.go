@@ -239,6 +239,11 @@ func TestMigrate(t *testing.T) {
 			t.Errorf("after the statements migrating did %q, %v", did, err)
 		}
 		take(t, byHand, "x", "a")
+		exec(t, db, "UPDATE "+s.table(s.cfg.Table+"_meta")+" SET version = 0")
+		if did, err := s.Migrate(ctx); err != nil || len(did) != 1 || s.Ping(ctx) != nil {
+			t.Errorf("with tables of an older version migrating did %q, %v", did, err)
+		}
+		acquire(t, another(t, s), claim("x", "b"))
 	}
 }
 

@@ -16,7 +16,7 @@ var chooseLaws = []law{
 	{name: "choose-first-free", needs: []need{chooses}, check: chooseFirstFree,
 		rule: "Choose takes the first free name, in the order given, and returns its index."},
 	{name: "choose-again", needs: []need{chooses}, check: chooseAgain,
-		rule: "A holder that already has one of the names gets that grant again, even when an earlier name is free."},
+		rule: "A holder that already has one of the names gets that grant again, even when an earlier name is free. One that it has released, and that lingers, it has not."},
 	{name: "choose-all-taken", needs: []need{chooses}, check: chooseAllTaken,
 		rule: "When all names are taken, Choose returns the *HeldError of the one that would be free first, with its index."},
 	{name: "choose-grants", needs: []need{chooses}, check: chooseGrants,
@@ -104,6 +104,10 @@ func chooseAgain(s *subject) {
 	if _, o := s.choose(names[:1], "b", hour); o.Err != nil {
 		s.fail(answer(o), "a grant: the name is free")
 	}
+	r := b.ending()
+	r.Linger = hour
+	s.released(r)
+	s.chosen(names[1:], "b", 1)
 }
 
 func chooseAllTaken(s *subject) {

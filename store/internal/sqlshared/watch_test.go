@@ -116,6 +116,22 @@ func TestChangedNamesWakeTheirListeners(t *testing.T) {
 	})
 }
 
+// Who stops listening to a name leaves it to the others that listen to it.
+func TestOneOfTwoListenersLeaves(t *testing.T) {
+	watching(t, func(t *testing.T, w *sqlshared.Watches[int], on *table) {
+		ctx, leave := context.WithCancel(t.Context())
+		first, other := add(t, w, on, ctx, "x", "y"), add(t, w, on, t.Context(), "x")
+		leave()
+		synctest.Wait()
+		expect(t, "who has left", first, "closed")
+		on.change(func() { on.sights["x"] = 1 })
+		nextLook()
+		expect(t, "x has changed", other, "woken")
+		w.Wake("x")
+		expect(t, "x was released here", other, "woken")
+	})
+}
+
 // One goroutine looks at the names of all watches while there are any, and at no others.
 func TestNobodyLooksWithoutWatches(t *testing.T) {
 	watching(t, func(t *testing.T, w *sqlshared.Watches[int], on *table) {
@@ -168,7 +184,12 @@ func TestClosedWatches(t *testing.T) {
 func TestReleasesAreLively(t *testing.T) {
 	for what, happens := range map[string]func(*sqlshared.Watches[int], *table){
 		"a release of this handle": func(w *sqlshared.Watches[int], _ *table) { w.Wake("a") },
-		"a change by others":       func(_ *sqlshared.Watches[int], on *table) { on.change(func() { on.sights["a"] = 1 }) },
+		"a new watch": func(w *sqlshared.Watches[int], on *table) {
+			if _, err := w.Add(context.Background(), []string{"b"}, nil, on.look); err != nil {
+				t.Error(err)
+			}
+		},
+		"a change by others": func(_ *sqlshared.Watches[int], on *table) { on.change(func() { on.sights["a"] = 1 }) },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
