@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -194,6 +195,83 @@ func TestThrottling(t *testing.T) {
 			t.Errorf("%s was not repeated", operation)
 		}
 	}
+}
+
+// TestReadInParts: what the service has not come to in a read of several items is read by another request, and is not taken for what is not there.
+func TestReadInParts(t *testing.T) {
+	item := func(name string) string {
+		return `{"name": {"S": "` + name + `"}, "holder": {"S": "x"}, "token": {"N": "1"}, "mark": {"N": "0"}, "ttl_ns": {"N": "3600000000000"}, "released": {"BOOL": false},
+			"sure": {"BOOL": true}, "version": {"S": "w"}, "granted_at": {"S": "2026-01-02T03:04:05Z"}}`
+	}
+	var reads atomic.Int64
+	s := scripted(t, func(operation, request string) (int, string) {
+		switch operation {
+		case "DescribeTable":
+			return 200, fmt.Sprintf(goodTable, "")
+		case "BatchGetItem":
+			if reads.Add(1) == 1 {
+				return 200, `{"Responses": {"soloist": [` + item("a") + `]}, "UnprocessedKeys": {"soloist": {"Keys": [{"name": {"S": "b"}}], "ConsistentRead": true}}}`
+			}
+			if strings.Contains(request, `{"S":"a"}`) || !strings.Contains(request, `{"S":"b"}`) {
+				t.Errorf("what is left is read by %s", request)
+			}
+			return 200, `{"Responses": {"soloist": [` + item("b") + `]}}`
+		case "BatchExecuteStatement":
+			return 200, `{"Responses": [{}, {}]}`
+		}
+		return 400, failure("ValidationException")
+	})
+	errs, err := s.Extend(background, []store.Extension{{Name: "a", Holder: "x", Token: 1, TTL: time.Hour}, {Name: "b", Holder: "x", Token: 1, TTL: time.Hour}})
+	if err = errors.Join(append(errs, err)...); err != nil || reads.Load() != 2 {
+		t.Errorf("two leases that are live, after %d reads: %v", reads.Load(), err)
+	}
+}
+
+// TestBatchesWriteAllOfARecord: several items that are written by one request are what their records are then: what a record has no more is gone, above all the time
+// after which it would be forgotten.
+func TestBatchesWriteAllOfARecord(t *testing.T) {
+	server := shared(t)
+	table := fresh(t, server.Endpoint)
+	s, names := open(t, server.Endpoint, table), []string{"a", "b"}
+	look := func(what string, want ...string) {
+		t.Helper()
+		for _, name := range names {
+			out, err := client(server.Endpoint).GetItem(background, &dynamodb.GetItemInput{
+				TableName: &table, ConsistentRead: aws.Bool(true), Key: map[string]types.AttributeValue{"name": &types.AttributeValueMemberS{Value: name}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var has []string
+			for _, attr := range []string{"sure", "state", "forget_at"} {
+				if out.Item[attr] != nil {
+					has = append(has, attr)
+				}
+			}
+			if !slices.Equal(has, want) {
+				t.Errorf("%s: %s has %q of those that not all have; want %q", what, name, has, want)
+			}
+		}
+	}
+	released := func(state []byte, retain time.Duration) {
+		t.Helper()
+		outcomes, err := acquire(s, names...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		releases := make([]store.Release, len(names))
+		for i, name := range names {
+			releases[i] = store.Release{Name: name, Holder: "x", Token: outcomes[i].Grant.Token, State: state, Retain: retain}
+		}
+		errs, err := s.Release(background, releases)
+		if err = errors.Join(append(errs, err)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	released([]byte("state"), time.Hour)
+	look("released with a state, for an hour", "sure", "state", "forget_at")
+	released([]byte{}, store.Forever)
+	look("released without a state, forever", "sure")
 }
 
 // lossy loses the response to every other write, after the server has carried it out.

@@ -62,3 +62,13 @@ func TestHeard(t *testing.T) {
 		})
 	}
 }
+
+// TestMessagesOfNoRecord: a message that says that a key was deleted, or that the server has removed its record, is none that something else has written.
+func TestMessagesOfNoRecord(t *testing.T) {
+	for _, header := range []string{headerOperation, headerMarker} {
+		m := message{Sequence: 7, Header: nats.Header{header: {"x"}}}
+		if item := m.item("a"); item.Err != nil || item.Version != "" {
+			t.Errorf("%s: version %q, %v; want that there is no record", header, item.Version, item.Err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package natsstore_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -200,6 +201,35 @@ func TestHandOver(t *testing.T) {
 	woken(t, wake)
 	if _, err := acquire(background, other, "a", "y", time.Hour); err != nil {
 		t.Errorf("after the first value: %v", err)
+	}
+}
+
+// TestEndedWatchIsNotDrawn: a watch whose context has ended before a release of the same process is not the one that the server chooses, however late it
+// comes to its end: nobody would hear of the release before a while has passed.
+func TestEndedWatchIsNotDrawn(t *testing.T) {
+	addr, bucket := shared(t).Addr, fresh()
+	s, other := made(t, connect(t, addr), natsstore.Config{Bucket: bucket}), open(t, connect(t, addr), natsstore.Config{Bucket: bucket})
+	natsstore.OnlyDrawn(other)
+	wake, err := other.Watch(t.Context(), []string{"a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 30 { // the server chooses by chance
+		g, err := acquire(background, s, "a", "x", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(background)
+		for range 10 {
+			if _, err := s.Watch(ctx, []string{"a"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cancel()
+		if err := release(background, s, "a", "x", g.Token); err != nil {
+			t.Fatal(err)
+		}
+		woken(t, wake)
 	}
 }
 

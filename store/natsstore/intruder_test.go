@@ -2,6 +2,7 @@ package natsstore_test
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -53,13 +54,16 @@ func TestForeignMessages(t *testing.T) {
 		}
 		extensions = append(extensions, store.Extension{Name: name, Holder: "x", Token: g.Token, TTL: time.Hour})
 	}
-	bad := map[int]string{1: "headers cannot be read", 3: "Nats-TTL"}
+	bad := map[int]string{1: "headers cannot be read", 3: "Nats-TTL", 4: "was not granted yet"}
 	spoil := func() {
 		scribble(t, subject("n1"), "these are none\r\n\r\n", "x")
 		m := nats.NewMsg(subject("n3"))
 		m.Data = []byte(fmt.Sprintf(`{"holder":"x","token":%d,"mark":0,"ttl_ns":3600000000000,"released":false,"write":"w","granted_at":"2026-01-02T03:04:05Z"}`, extensions[3].Token))
 		m.Header.Set("Nats-TTL", "1h")
 		if _, err := js.PublishMsg(background, m); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := js.Publish(background, subject("n4"), bytes.Replace(m.Data, fmt.Appendf(nil, `%d`, extensions[3].Token), fmt.Appendf(nil, `%d`, int64(1)<<62), 1)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -3,6 +3,7 @@ package natsstore_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,12 +16,13 @@ import (
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/natsstore"
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 // A liar passes on what a client and a server say to each other, and changes what the server says.
 type liar struct {
 	net.Listener
-	lie atomic.Pointer[func(payload []byte) []byte] // of the same length; nil to be honest
+	lie atomic.Pointer[func(payload []byte) []byte] // of the same length, or nil to say nothing; no function to be honest
 }
 
 func newLiar(t *testing.T, server string) *liar {
@@ -63,7 +65,9 @@ func (l *liar) replies(client io.Writer, server io.Reader) {
 				return
 			}
 			if lie := l.lie.Load(); lie != nil {
-				payload = (*lie)(payload)
+				if payload = (*lie)(payload); payload == nil {
+					continue
+				}
 			}
 			line = append(line, payload...)
 		}
@@ -104,6 +108,30 @@ func TestListOfAReplicaThatLags(t *testing.T) {
 	}
 	if lies.Load() == 0 || !slices.Equal(listed, names) {
 		t.Errorf("listed %q after %d lies, want %q", listed, lies.Load(), names)
+	}
+}
+
+// TestQuestionsAreAskedAgain: what the servers do not reply to, as while a stream has no leader, is asked again: what the settings of the bucket are, and what a record is.
+func TestQuestionsAreAskedAgain(t *testing.T) {
+	bucket := fresh()
+	made(t, connect(t, shared(t).Addr), natsstore.Config{Bucket: bucket})
+	l := newLiar(t, shared(t).Addr)
+	s := open(t, connect(t, l.Addr().String()), natsstore.Config{Bucket: bucket})
+	var infos, records atomic.Int32
+	ignore := func(payload []byte) []byte {
+		if bytes.Contains(payload, []byte("stream_info_response")) && infos.Add(1) == 1 || bytes.Contains(payload, []byte("stream_msg_get_response")) && records.Add(1) == 1 {
+			return nil
+		}
+		return payload
+	}
+	l.lie.Store(&ignore)
+	ctx, cancel := context.WithTimeout(background, servers.Patience)
+	defer cancel()
+	if _, err := acquire(ctx, s, "a", "x", time.Hour); err != nil {
+		t.Error(err)
+	}
+	if infos.Load() < 2 || records.Load() < 2 {
+		t.Errorf("there were %d replies about the bucket and %d about the record, of which one each was lost", infos.Load(), records.Load())
 	}
 }
 

@@ -165,6 +165,33 @@ func TestABatchIsHandedOverToTheLiving(t *testing.T) {
 	}
 }
 
+// A name that is to linger is handed over to nobody before that is over, in a batch of releases as alone; who waits for it keeps its place.
+func TestLingeringNamesAreNotHandedOver(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	waiter := reopen(t, s)
+	var leases []store.Release
+	for _, name := range []string{"one", "two", "three"} {
+		lease := take(t, s, name, "a", time.Hour)
+		lease.Linger = time.Hour
+		leases = append(leases, lease)
+		waits(waiter, name, "b")
+		places(t, s, name, "b")
+	}
+	release(t, s, leases[0])
+	errs, err := s.Release(background, leases[1:])
+	if err = errors.Join(append(errs, err)...); err != nil {
+		t.Fatal(err)
+	}
+	for _, lease := range leases {
+		if r := recordOf(t, s, lease.Name); r.Holder != "" || r.Token != lease.Token || r.Left <= 0 {
+			t.Errorf("%q lingers, and its record is %+v", lease.Name, r)
+		}
+		if left := inLine(t, s, lease.Name); !slices.Contains(left, "b") {
+			t.Errorf("in line for %q: %q; want b", lease.Name, left)
+		}
+	}
+}
+
 // Who has the name without having been handed it over has no place in its line any more when that is found out: a release would hand over to nobody.
 func TestPlaceOfTheHolderEnds(t *testing.T) {
 	s := fresh(t, server(t).URL)
@@ -255,6 +282,21 @@ func TestNewsOfAnEarlierRequest(t *testing.T) {
 	}
 	if left := inLine(t, s, "name"); len(left) > 0 {
 		t.Errorf("in line behind its own lease: %q", left)
+	}
+}
+
+// A lease that was granted to an earlier request of a holder is counted from its instant, and not from as long after the request that is told of it.
+func TestNewsOfAnEarlierRequestTellWhenTheLeaseBegan(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	lease := take(t, s, "name", "a", time.Hour)
+	b := waits(s, "name", "b")
+	places(t, s, "name", "b")
+	asked := one[int64](t, s.pool, "SELECT max(asked) FROM "+s.tables.line)
+	run(t, s.pool, "UPDATE "+s.tables.records+" SET holder = 'b', locked_by = 'b', token = token + 1")
+	earlier, granted := asked-(5*time.Second).Microseconds(), asked-time.Second.Microseconds()
+	s.hub.lines.heard(words{earlier, lease.Token + 1, granted, int64(heirOf("name", "b"))<<8 | 1})
+	if q := <-b; q.Err != nil || q.Grant.Token != lease.Token+1 || q.after != -time.Second {
+		t.Errorf("%+v; want token %d, of a lease that began a second before the request", q, lease.Token+1)
 	}
 }
 

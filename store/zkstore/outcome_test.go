@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	gopath "path"
 	"strings"
 	"testing"
 	"time"
@@ -154,8 +155,20 @@ func TestSessionExpires(t *testing.T) {
 		t.Errorf("after the session a claim of another holder: %v, want that it is held", err)
 	}
 	again(t, "an extension by the new session", func() error { return extend(background, via, "held", grant.Token, time.Hour) })
+	wake, err := via.Watch(t.Context(), []string{"held"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := release(background, via, "held", grant.Token); err != nil {
 		t.Error(err)
+	}
+	select {
+	case _, open := <-wake:
+		if !open {
+			t.Error("the watch of the new session is lost, too")
+		}
+	case <-time.After(servers.Patience):
+		t.Error("who watches in the new session is not woken")
 	}
 }
 
@@ -332,6 +345,22 @@ func TestForeignNodes(t *testing.T) {
 	}
 	if err := s.conn.Delete(node, -1); err != nil {
 		t.Error(err)
+	}
+
+	// A node in the bucket of other names is not that of its name.
+	elsewhere := gopath.Dir(node) + "/a"
+	if elsewhere == s.node(t, path, "a") {
+		t.Fatal("two names are in one bucket")
+	}
+	if _, err := s.conn.Create(elsewhere, data, 0, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	times := map[string]int{}
+	for r := range a.List(background, "") {
+		times[r.Name]++
+	}
+	if times["a"] != 1 || times["d"] != 1 {
+		t.Errorf("a is listed %d times, d %d times; want once each", times["a"], times["d"])
 	}
 }
 

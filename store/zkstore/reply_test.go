@@ -2,11 +2,14 @@ package zkstore
 
 import (
 	"errors"
+	"math"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/casstore"
 )
 
 // TestRepliesOfTransactions: a reply that cannot be that to a transaction is neither its success nor a refusal.
@@ -40,5 +43,18 @@ func TestRepliesOfTransactions(t *testing.T) {
 	}
 	if err := unsure("writing", nil); !errors.Is(err, store.ErrUnknown) {
 		t.Errorf("a reply that is none: %v, want an unknown outcome", err)
+	}
+}
+
+// TestVersionBelowZero: ZooKeeper's version of a node wraps around to numbers below 0, and a write of -1 would be on no condition.
+func TestVersionBelowZero(t *testing.T) {
+	data, err := encode(&casstore.Record{Holder: "x", Token: 1, TTL: time.Hour, Write: "w", Granted: time.Now()}, "l")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version, good := range map[int32]bool{0: true, -1: false, math.MinInt32: false} {
+		if item := itemOf("a", data, &zk.Stat{Version: version}); (item.Err == nil) != good {
+			t.Errorf("version %d: %v, %v", version, item.Version, item.Err)
+		}
 	}
 }
