@@ -42,7 +42,7 @@ func TestClaimEndsBeforeItsAnnouncement(t *testing.T) {
 	})
 }
 
-// TestWaitInLineEndsBeforeTheAnnouncement: so it is with a claim that waits in line.
+// TestWaitInLineEndsBeforeTheAnnouncement: so it is with a claim that waits in line, and one that chooses among names.
 func TestWaitInLineEndsBeforeTheAnnouncement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newMovedFleet(t)
@@ -57,7 +57,25 @@ func TestWaitInLineEndsBeforeTheAnnouncement(t *testing.T) {
 		if !errors.Is(err, store.ErrHeld) || time.Since(begun) > 10*time.Second {
 			t.Errorf("after %v: %v", time.Since(begun), err)
 		}
+		chooser, err := fleetmove.Join(stuckChooser{f.before.Share()}, f.after.Share(), move.OldOnly, "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer chooser.Close()
+		begun = time.Now()
+		_, _, err = as[store.Chooser](t, chooser).Choose(ctx, []string{"y", "z"}, store.Claim{Holder: "h", TTL: time.Minute})
+		if !errors.Is(err, store.ErrUnknown) || time.Since(begun) > 10*time.Second {
+			t.Errorf("choosing, after %v: %v", time.Since(begun), err)
+		}
 	})
+}
+
+// A stuckChooser does not respond to claims of one of several names.
+type stuckChooser struct{ *memstore.Store }
+
+func (stuckChooser) Choose(ctx context.Context, _ []string, _ store.Claim) (int, store.Grant, error) {
+	<-ctx.Done()
+	return 0, store.Grant{}, store.AsUnknown(ctx.Err())
 }
 
 // TestClaimThatWasNotSentIsNotUnknown: of a claim before which the announcement was not answered it is known that it was never sent.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -183,4 +184,73 @@ func TestCopyOfALeaseThatLastsOrPassesOn(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A passingStore hands a name on before it is read for a copy.
+type passingStore struct {
+	store.Store
+	pass func()
+}
+
+func (s passingStore) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if claims[0].Mark < 0 {
+		s.pass()
+	}
+	return s.Store.Acquire(ctx, claims)
+}
+
+// TestCopyOfANameThatPassesOnAtEachLook: a name that goes from one replica of the phase to the next between the looks at the two stores, each time, is not in the way.
+func TestCopyOfANameThatPassesOnAtEachLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := memstore.New(), memstore.New()
+		defer before.Close()
+		defer after.Close()
+		s := in(t, before, after, move.OldDecides)
+		n := 0
+		token := take(t, s, "x", "0").Token
+		pass := func() {
+			leave(t, s, store.Release{Name: "x", Holder: strconv.Itoa(n), Token: token, Retain: store.Forever})
+			n++
+			token = take(t, s, "x", strconv.Itoa(n)).Token
+		}
+		later := func() { // when the other list has been read
+			time.Sleep(time.Second)
+			pass()
+		}
+		report, err := move.Copy(background, passingStore{before, pass}, listedStore{after, later}, move.OldDecides, move.Options{})
+		if err != nil || !report.Complete() || report.Same != 1 || n < 2 {
+			t.Errorf("%+v, %v; it was passed on %d times", report, err, n)
+		}
+	})
+}
+
+// A reluctantStore refuses the claims of a copy.
+type reluctantStore struct{ store.Store }
+
+func (s reluctantStore) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if claims[0].Mark < 0 {
+		return s.Store.Acquire(ctx, claims)
+	}
+	outs := make([]store.Outcome, len(claims))
+	for i, c := range claims {
+		outs[i].Err = &store.HeldError{Record: store.Record{Name: c.Name, Left: time.Second}}
+	}
+	return outs, nil
+}
+
+// TestCopyOfANameThatIsTakenEachTime: a name that seems free and is taken whenever it is to be copied is not copied, and the report says so.
+func TestCopyOfANameThatIsTakenEachTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := memstore.New(), memstore.New()
+		defer before.Close()
+		defer after.Close()
+		g := take(t, before, "x", "h")
+		leave(t, before, store.Release{Name: "x", Holder: "h", Token: g.Token, Mark: 7, Retain: store.Forever})
+		for _, next := range []move.Phase{move.OldOnly, move.NewDecides} {
+			report, err := move.Copy(background, before, reluctantStore{after}, move.OldDecides, move.Options{Next: next})
+			if err != nil || report.Complete() || report.Taken != 1 || report.Names != 1 || report.Left != time.Second {
+				t.Errorf("before %v: %+v, %v; want a name that is taken", next, report, err)
+			}
+		}
+	})
 }

@@ -145,7 +145,11 @@ func TestRaisedTokensAreKept(t *testing.T) {
 		if report, err := move.Copy(background, before, after, move.NewDecides, move.Options{Retain: time.Hour}); err != nil || report.Copied != 1 {
 			t.Fatalf("%+v, %v", report, err)
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour - time.Second)
+		if n, err := after.Sweep(background, 10); n != 0 || err != nil {
+			t.Errorf("before the hour is over for which it was to be kept, %d were forgotten, %v", n, err)
+		}
+		time.Sleep(time.Second)
 		if n, err := after.Sweep(background, 10); n != 1 || err != nil {
 			t.Errorf("after the hour for which it was to be kept, %d were forgotten, %v", n, err)
 		}

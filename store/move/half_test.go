@@ -213,3 +213,50 @@ func TestCrashOfANewerRecordIsTold(t *testing.T) {
 		}
 	})
 }
+
+// TestReleaseOfAClaimThatWasNeverGranted: a replica in the other middle phase has released the name in the other store, and is about to write the same to the one that
+// decides. Who gives up a claim whose outcome is unknown does not put the older state there once more.
+func TestReleaseOfAClaimThatWasNeverGranted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := memstore.New(), memstore.New()
+		s := in(t, before, after, move.OldDecides)
+		g := take(t, s, "x", "h")
+		leave(t, s, store.Release{Name: "x", Holder: "h", Token: g.Token, State: []byte("page 6"), Retain: store.Forever})
+		o := take(t, after, "x", "other")
+		leave(t, after, store.Release{Name: "x", Holder: "other", Token: o.Token, State: []byte("page 7"), Retain: store.Forever})
+		truth := &silentStore{Store: before, silent: true}
+		doubted := in(t, truth, after, move.OldDecides)
+		if out := claimOnce(t, doubted, "x", "doubted"); !errors.Is(out.Err, store.ErrUnknown) {
+			t.Fatal(out)
+		}
+		truth.silent = false
+		errs, err := doubted.Release(background, []store.Release{{Name: "x", Holder: "doubted", Token: o.Token + 1, Retain: store.Forever}})
+		if err != nil || errs[0] == nil {
+			t.Errorf("released: %v, %v", errs, err)
+		}
+		if r := records(t, after)["x"]; string(r.State) != "page 7" || !r.Free() {
+			t.Errorf("the other store has %q, free %t", r.State, r.Free())
+		}
+	})
+}
+
+// TestHalfThatWasGivenBackIsRemembered: a claim that got half of a name leaves the record there that was there before, for as long as it was to be kept.
+func TestHalfThatWasGivenBackIsRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := memstore.New(), memstore.New()
+		s := in(t, before, after, move.OldDecides)
+		g := take(t, s, "x", "h")
+		leave(t, s, store.Release{Name: "x", Holder: "h", Token: g.Token, Mark: 7, State: []byte("page 7"), Retain: store.Forever})
+		take(t, before, "x", "behind") // a replica in the phase behind
+		if out := claimOnce(t, s, "x", "half"); !errors.Is(out.Err, store.ErrHeld) {
+			t.Fatal(out)
+		}
+		time.Sleep(time.Hour)
+		if n, err := after.Sweep(background, 10); n != 0 || err != nil {
+			t.Errorf("%d records were forgotten, %v", n, err)
+		}
+		if r := records(t, after)["x"]; string(r.State) != "page 7" || r.Mark != 7 || !r.Free() {
+			t.Errorf("the other store has %+v", r)
+		}
+	})
+}
