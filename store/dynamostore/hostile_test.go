@@ -274,6 +274,79 @@ func TestBatchesWriteAllOfARecord(t *testing.T) {
 	look("released without a state, forever", "sure")
 }
 
+// TestNamesThatWereNotSeen: a process that has never seen a name asks for it without reading it first. It takes it only if it is free for it, and with a token that is
+// great enough.
+func TestNamesThatWereNotSeen(t *testing.T) {
+	server := shared(t)
+	table := fresh(t, server.Endpoint)
+	s := open(t, server.Endpoint, table)
+	released := func(r store.Release) int64 {
+		t.Helper()
+		outcomes, err := acquire(s, r.Name)
+		if err != nil || outcomes[0].Err != nil {
+			t.Fatal(outcomes, err)
+		}
+		r.Holder, r.Token = "x", outcomes[0].Grant.Token
+		errs, err := s.Release(background, []store.Release{r})
+		if err = errors.Join(append(errs, err)...); err != nil {
+			t.Fatal(err)
+		}
+		return r.Token
+	}
+	claim := func(c store.Claim) (store.Grant, error) {
+		t.Helper()
+		c.Holder, c.TTL = "y", time.Hour
+		outcomes, err := open(t, server.Endpoint, table).Acquire(background, []store.Claim{c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return outcomes[0].Grant, outcomes[0].Err
+	}
+	released(store.Release{Name: "lingers", Linger: time.Hour, Retain: time.Hour})
+	if _, err := claim(store.Claim{Name: "lingers"}); !errors.Is(err, store.ErrHeld) {
+		t.Errorf("a name that lingers: %v, want that it is held", err)
+	}
+	released(store.Release{Name: "marked", Mark: 7, Retain: time.Hour})
+	if _, err := claim(store.Claim{Name: "marked", Mark: 7}); !errors.Is(err, store.ErrDone) {
+		t.Errorf("a mark that is there: %v, want that it is done", err)
+	}
+	if g, err := claim(store.Claim{Name: "marked", Mark: 8}); err != nil || g.Mark != 7 {
+		t.Errorf("a greater mark: %+v, %v", g, err)
+	}
+	above := released(store.Release{Name: "low", Retain: time.Hour}) + 1000
+	if g, err := claim(store.Claim{Name: "low", Above: above}); err != nil || g.Token <= above {
+		t.Errorf("above %d: token %d, %v", above, g.Token, err)
+	}
+}
+
+// TestSweepGoesThroughTheTable: what may be forgotten is found behind many records that may not.
+func TestSweepGoesThroughTheTable(t *testing.T) {
+	server := shared(t)
+	s := open(t, server.Endpoint, fresh(t, server.Endpoint))
+	const all, gone = 170, 20
+	names := make([]string, all)
+	for i := range names {
+		names[i] = fmt.Sprint("name ", i)
+	}
+	outcomes, err := acquire(s, names...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	releases := make([]store.Release, all)
+	for i, name := range names {
+		if releases[i] = (store.Release{Name: name, Holder: "x", Token: outcomes[i].Grant.Token, Retain: store.Forever}); i >= all-gone {
+			releases[i].Retain = 0
+		}
+	}
+	errs, err := s.Release(background, releases)
+	if err = errors.Join(append(errs, err)...); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.Sweep(background, all); n != gone || err != nil {
+		t.Errorf("%d were forgotten, %v; want %d", n, err, gone)
+	}
+}
+
 // lossy loses the response to every other write, after the server has carried it out.
 type lossy struct{ n atomic.Int64 }
 
