@@ -233,7 +233,7 @@ func TestBatchesWriteAllOfARecord(t *testing.T) {
 	server := shared(t)
 	table := fresh(t, server.Endpoint)
 	s, names := open(t, server.Endpoint, table), []string{"a", "b"}
-	look := func(what string, want ...string) {
+	look := func(what string, began time.Time, retain time.Duration, want ...string) {
 		t.Helper()
 		for _, name := range names {
 			out, err := client(server.Endpoint).GetItem(background, &dynamodb.GetItemInput{
@@ -241,6 +241,15 @@ func TestBatchesWriteAllOfARecord(t *testing.T) {
 			})
 			if err != nil {
 				t.Fatal(err)
+			}
+			for attr, least := range map[string]time.Time{"granted_at": began, "forget_at": began.Add(retain)} {
+				text, ok := out.Item[attr].(*types.AttributeValueMemberS)
+				if !ok {
+					continue
+				}
+				if at, err := time.Parse(time.RFC3339Nano, text.Value); err != nil || at.Before(least) {
+					t.Errorf("%s: %s has the %s %v, %v; want none before %v", what, name, attr, at, err, least)
+				}
 			}
 			var has []string
 			for _, attr := range []string{"sure", "state", "forget_at"} {
@@ -253,8 +262,9 @@ func TestBatchesWriteAllOfARecord(t *testing.T) {
 			}
 		}
 	}
-	released := func(state []byte, retain time.Duration) {
+	released := func(state []byte, retain time.Duration) (began time.Time) {
 		t.Helper()
+		began = time.Now().Round(0)
 		outcomes, err := acquire(s, names...)
 		if err != nil {
 			t.Fatal(err)
@@ -267,11 +277,12 @@ func TestBatchesWriteAllOfARecord(t *testing.T) {
 		if err = errors.Join(append(errs, err)...); err != nil {
 			t.Fatal(err)
 		}
+		return began
 	}
-	released([]byte("state"), time.Hour)
-	look("released with a state, for an hour", "sure", "state", "forget_at")
-	released([]byte{}, store.Forever)
-	look("released without a state, forever", "sure")
+	began := released([]byte("state"), time.Hour)
+	look("released with a state, for an hour", began, time.Hour, "sure", "state", "forget_at")
+	began = released([]byte{}, store.Forever)
+	look("released without a state, forever", began, 0, "sure")
 }
 
 // TestNamesThatWereNotSeen: a process that has never seen a name asks for it without reading it first. It takes it only if it is free for it, and with a token that is
