@@ -85,3 +85,27 @@ func TestSlotsThatNobodyWaitsForAnyMore(t *testing.T) {
 		}
 	})
 }
+
+// A slot that is given to a run which gives up in the same moment is free again, whichever of the two the run notices.
+func TestSlotOfARunThatGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 50 {
+			s := newSlots(1)
+			if err := s.take(t.Context(), time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			taken := make(chan error, 1)
+			go func() { taken <- s.take(ctx, time.Now()) }()
+			synctest.Wait()
+			cancel()
+			s.give()
+			if <-taken == nil {
+				s.give()
+			}
+			if s.free != 1 {
+				t.Fatalf("%d free", s.free)
+			}
+		}
+	})
+}

@@ -38,6 +38,20 @@ func (s impatient) Extend(ctx context.Context, x []store.Extension) ([]error, er
 	return s.Store.Extend(ctx, x)
 }
 
+// A discreet store does not say with which token another holder has a name.
+type discreet struct{ store.Store }
+
+func (s discreet) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	outs, err := s.Store.Acquire(ctx, claims)
+	for i := range outs {
+		var held *store.HeldError
+		if errors.As(outs[i].Err, &held) {
+			outs[i].Err = &store.HeldError{Record: store.Record{Name: held.Record.Name, Left: held.Record.Left}}
+		}
+	}
+	return outs, err
+}
+
 func TestTrial(t *testing.T) {
 	one, two := memstore.New(), memstore.New()
 	for name, c := range map[string]struct {
@@ -46,6 +60,7 @@ func TestTrial(t *testing.T) {
 		want  []string // of the findings: level, subject and text
 	}{
 		"one server":                     {one, leading(one), []string{"ok trial: of 90 leases", "ok one server: 8 new connections know"}},
+		"one that shows no tokens":       {discreet{one}, leading(discreet{one}), []string{"ok trial: of 90 leases", "ok one server: 8 new connections know"}},
 		"a store in this process":        {one, nil, []string{"ok trial: of 10 leases"}},
 		"two servers behind one address": {one, leading(one, two), []string{"ok trial", "error one server: 4 of 8 new connections do not know"}},
 		"time-outs that are too short":   {impatient{one, new(atomic.Int64)}, nil, []string{"error trial: 3 of 10 lives of a lease failed, over 1 connections or more at once; the first: extending a lease: canceling"}},

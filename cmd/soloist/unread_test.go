@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 	"github.com/soloist-dev/soloist"
 
 	"github.com/soloist-dev/soloist/cmd/soloist/internal/child"
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/crontab"
 	"github.com/soloist-dev/soloist/soloisttest"
 )
 
@@ -115,5 +117,41 @@ func TestOnceRecordsWhatTheCommandSays(t *testing.T) {
 	}
 	if _, err := c.Elements("invoices", soloist.ElementsOptions{}).Claim(t.Context(), "4711"); err == nil || exitCode(err) == exitHeld {
 		t.Errorf("it is not processed: %v", err)
+	}
+}
+
+// A run has at-most from the start of its first attempt on, and the next run has it anew.
+func TestAtMostCountsFromTheFirstAttempt(t *testing.T) {
+	c, _ := soloisttest.NewClient(t)
+	r := &cronRun{
+		app: &app{environ: os.Environ()}, log: slog.New(slog.DiscardHandler), slots: newSlots(1), stdout: child.NewFunnel(io.Discard, nil),
+		draining: t.Context(), stop: t.Context(), hurry: make(chan struct{}), noOutput: true,
+	}
+	e := &execution{cronRun: r, job: crontab.Job{Name: "x", Args: []string{"false"}, Options: crontab.Options{AtMost: time.Hour}}}
+	over := map[int64][]time.Time{} // by the tokens of the leases
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	job := soloist.Job{Name: "x", Schedule: soloist.Every(10 * time.Millisecond), Retry: soloist.Retry{Attempts: 3}, Do: func(ctx context.Context, run soloist.Run) error {
+		err := e.run(ctx, run)
+		if over[run.Lease.Token()] = append(over[run.Lease.Token()], e.over); len(over) == 2 && len(over[run.Lease.Token()]) == 3 {
+			cancel()
+		}
+		return err
+	}}
+	if err := c.Run(ctx, job); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.stdout.Close(flushWithin); err != nil {
+		t.Error(err)
+	}
+	var ends []time.Time
+	for token, all := range over {
+		if len(all) != 3 || !all[0].Equal(all[1]) || !all[0].Equal(all[2]) {
+			t.Errorf("the run %d, of attempts: %v", token, all)
+		}
+		ends = append(ends, all[0])
+	}
+	if len(ends) != 2 || ends[0].Equal(ends[1]) {
+		t.Errorf("the runs end at %v", ends)
 	}
 }

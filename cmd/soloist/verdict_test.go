@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/cmd/soloist/internal/child"
@@ -57,6 +61,56 @@ func TestFateOfWhatHasOverrun(t *testing.T) {
 		err := g.exit(verdict{result: child.Result{Ran: true, Stopped: stopped}, lost: soloist.ErrOverran}, "x", nil)
 		if exitCode(err) != exitLost || !strings.Contains(err.Error(), says) {
 			t.Errorf("stopped %v: %v", stopped, err)
+		}
+	}
+}
+
+// A command that has ended under a lease which its release finds lost has not run alone.
+func TestLeaseThatWasLostUnnoticed(t *testing.T) {
+	for released, code := range map[error]int{nil: 3, soloist.ErrUnknown: 3, fmt.Errorf("releasing: %w", soloist.ErrLost): exitLost} {
+		g := &guarded{app: &app{errs: &bytes.Buffer{}}}
+		if err := g.exit(verdict{result: child.Result{Ran: true, Code: 3}}, "x", released); exitCode(err) != code {
+			t.Errorf("released with %v: exit code %d, want %d", released, exitCode(err), code)
+		}
+	}
+}
+
+// A lease that is granted as a signal ends the wait for it is given back.
+func TestLeaseThatComesWithTheSignal(t *testing.T) {
+	c, err := soloist.New(memstore.New(), soloist.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	g := &guarded{app: &app{errs: &bytes.Buffer{}}, signals: make(chan os.Signal, 1)}
+	_, err = g.taken(c, func(ctx context.Context, c *soloist.Client) (*soloist.Lease, error) {
+		g.signals <- syscall.SIGTERM
+		<-ctx.Done()
+		return c.TryLock(context.Background(), "x")
+	})
+	if exitCode(err) != 128+int(syscall.SIGTERM) {
+		t.Errorf("ended with %v", err)
+	}
+	if _, err := c.TryLock(t.Context(), "x"); err != nil {
+		t.Errorf("taken again: %v", err)
+	}
+}
+
+// Of two entries of the environment with one name the last counts, as for a shell.
+func TestLastOfTheEnvironmentCounts(t *testing.T) {
+	a := &app{environ: []string{"SOLOIST_NAMESPACE=first", "OTHER=x", "SOLOIST_NAMESPACE=last"}}
+	if value := a.env("SOLOIST_NAMESPACE"); value != "last" {
+		t.Errorf("%q", value)
+	}
+}
+
+// The margin of a lease is the time in which its command is ended, and more: by then the command is gone.
+func TestMarginOutlastsTheGrace(t *testing.T) {
+	for _, ttl := range []time.Duration{time.Second, 30 * time.Second, time.Hour} {
+		g := &guarded{app: &app{ttl: ttl}}
+		opts, err := g.options()
+		if err != nil || opts.TTL != ttl || g.grace <= 0 || opts.Margin < g.grace+ttl/10 {
+			t.Errorf("of a lease of %v: %+v, %v, and a grace of %v", ttl, opts, err, g.grace)
 		}
 	}
 }
