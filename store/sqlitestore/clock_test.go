@@ -134,14 +134,14 @@ func TestRebootWithoutWallClock(t *testing.T) {
 	path := newPath(t)
 	h := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}
 	s := openWith(t, path, h.clocks())
-	r := take(t, s, "name", "a", time.Hour)
+	r := take(t, s, "name", "a", time.Minute)
 	s.Close()
 	h = &fakeHost{boot: "two", uptime: time.Second, wall: time.Second}
 	s = openWith(t, path, h.clocks())
-	if left := recordOf(t, s, "name").Left; left != time.Hour {
-		t.Errorf("%v are left of an hour", left)
+	if left := recordOf(t, s, "name").Left; left != time.Minute {
+		t.Errorf("%v are left of a minute", left)
 	}
-	h.pass(time.Hour)
+	h.pass(time.Minute)
 	if again := take(t, s, "name", "b", time.Hour); again.Token <= r.Token {
 		t.Errorf("token %d follows %d", again.Token, r.Token)
 	}
@@ -300,5 +300,16 @@ func TestWhatIsGivenTogetherIsKnown(t *testing.T) {
 	}
 	if later := time.Duration(s.given.Load() - given); later < time.Hour {
 		t.Errorf("lingers of three hours are known to end %v later than leases of an hour", later)
+	}
+	given = s.given.Load()
+	errs, err = s.Extend(context.Background(), []store.Extension{
+		{Name: "c", Holder: "x", Token: take(t, s, "c", "x", time.Minute).Token, TTL: time.Minute},
+		{Name: "d", Holder: "x", Token: take(t, s, "d", "x", time.Minute).Token, TTL: time.Minute},
+	})
+	if err = errors.Join(append(errs, err)...); err != nil {
+		t.Fatal(err)
+	}
+	if s.given.Load() < given {
+		t.Error("what was given for longer before is forgotten")
 	}
 }
