@@ -2,6 +2,7 @@ package soloist
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -20,6 +21,7 @@ type batcher[Q, A any] struct {
 
 	mu        sync.Mutex
 	flights   int       // batches in flight
+	company   int       // how many calls that could be sent alone look for others first
 	since     time.Time // when the newest of them was sent
 	queue     []*call[Q, A]
 	relief    *time.Timer // runs relieve; nil before the first call that had to wait
@@ -40,6 +42,9 @@ const (
 	maxFlights = 4
 )
 
+// sociable is how many calls look for others before they are sent alone, after several have shared a request.
+const sociable = 8
+
 // ask sends the elements of asked and returns the result of each. The error applies to all of them. If ctx ends before
 // the outcome is known, the error is ErrUnknown.
 func (b *batcher[Q, A]) ask(ctx context.Context, asked []Q) ([]A, error) {
@@ -49,8 +54,10 @@ func (b *batcher[Q, A]) ask(ctx context.Context, asked []Q) ([]A, error) {
 	now := time.Now()
 	c := b.queued(asked, now)
 	if c == nil {
-		defer b.land()
-		return b.alone(ctx, asked, now)
+		if c = b.join(asked); c == nil {
+			defer b.land()
+			return b.alone(ctx, asked, now)
+		}
 	}
 	select {
 	case <-c.done:
@@ -82,7 +89,7 @@ func (b *batcher[Q, A]) alone(ctx context.Context, asked []Q, now time.Time) ([]
 	return b.do(r, asked)
 }
 
-// queued returns the call that was queued for asked, or nil if asked can be sent immediately.
+// queued returns the call that was queued for asked, or nil if asked is the first of the next request.
 func (b *batcher[Q, A]) queued(asked []Q, now time.Time) *call[Q, A] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -94,6 +101,26 @@ func (b *batcher[Q, A]) queued(asked []Q, now time.Time) *call[Q, A] {
 	c := &call[Q, A]{asked: asked, done: make(chan struct{})}
 	b.queue = append(b.queue, c)
 	b.hurry(now)
+	return c
+}
+
+// join returns the call for asked, which is the first of a request, if it is sent with others; nil if it is to be sent alone. Where calls share requests, the reply to one makes many
+// goroutines ready to run at the same time. The first that asks lets the others ask, too, which costs it no time if there are none.
+func (b *batcher[Q, A]) join(asked []Q) *call[Q, A] {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.company > 0 {
+		b.company--
+		b.mu.Unlock()
+		runtime.Gosched()
+		b.mu.Lock()
+	}
+	if len(b.queue) == 0 {
+		return nil
+	}
+	c := &call[Q, A]{asked: asked, done: make(chan struct{})}
+	b.queue = slices.Insert(b.queue, 0, c)
+	go b.fly(b.board())
 	return c
 }
 
@@ -152,6 +179,9 @@ func (b *batcher[Q, A]) board() []*call[Q, A] {
 	for n < len(b.queue) && (n == 0 || size+len(b.queue[n].asked) <= b.limit) {
 		size += len(b.queue[n].asked)
 		n++
+	}
+	if n > 1 {
+		b.company = sociable
 	}
 	batch := slices.Clone(b.queue[:n])
 	b.queue = slices.Delete(b.queue, 0, n)

@@ -39,6 +39,35 @@ func TestCallsShareBatches(t *testing.T) {
 	})
 }
 
+// Many goroutines to which one reply comes ask again at the same time. Once calls of that verb have shared a request, the first of them is not sent alone, so that the others need no second
+// request; unless the scheduler runs it apart.
+func TestThoseWhomAReplyWakesShareTheNextRequest(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		s.Slow(10 * time.Millisecond)
+		calls := 0
+		for try := 0; try < 1000 && calls != 4; try++ { // for the first lock, the others, their releases, and the first one's
+			before := s.Calls()
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				first := mustLock(t, a, "first")
+				time.Sleep(time.Second)
+				_ = first.Release()
+			})
+			synctest.Wait()
+			for i := range 16 {
+				wg.Go(func() { _ = mustLock(t, a, fmt.Sprint("x", i)).Release() })
+			}
+			wg.Wait()
+			if calls = s.Calls() - before; calls < 4 || try == 0 && calls != 5 {
+				t.Fatalf("%d calls in round %d", calls, try)
+			}
+		}
+		if calls != 4 {
+			t.Errorf("%d calls, want 4 at some time", calls)
+		}
+	})
+}
+
 // A request that hangs does not hold up those that come after it, be it at once or later.
 func TestHangingRequestDoesNotHoldUpOthers(t *testing.T) {
 	for _, later := range []time.Duration{time.Millisecond, 99 * time.Millisecond, time.Second} {

@@ -339,7 +339,8 @@ type unreadable struct {
 }
 
 func (s *unreadable) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
-	if claims[0].Name == "controls" && len(claims) == 1 || strings.HasPrefix(claims[0].Name, "control/") && s.left.Add(-1) >= 0 {
+	control := slices.ContainsFunc(claims, func(c store.Claim) bool { return strings.HasPrefix(c.Name, "control/") })
+	if claims[0].Name == "controls" && len(claims) == 1 || control && s.left.Add(-1) >= 0 {
 		return nil, errors.New("not now")
 	}
 	return s.Store.Acquire(ctx, claims)

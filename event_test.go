@@ -354,9 +354,9 @@ func TestALossThatTwoRequestsNotice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w witness
 		gone := make(chan struct{})
-		s := renewing{memstore.New(), func(context.Context, *memstore.Store, []store.Extension) ([]error, error) {
+		s := renewing{memstore.New(), func(_ context.Context, _ *memstore.Store, extensions []store.Extension) ([]error, error) {
 			<-gone
-			return []error{store.ErrLost}, nil
+			return slices.Repeat([]error{store.ErrLost}, len(extensions)), nil
 		}}
 		c := soloisttest.NewReplica(t, s, soloist.Config{Observe: w.observe})
 		l := mustLock(t, c, "x")
