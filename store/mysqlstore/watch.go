@@ -45,7 +45,9 @@ func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, err
 	if err != nil {
 		return nil, err
 	}
-	wake, err := s.watches.Add(ctx, rows, seen, func(names func() []string) (map[string]sight, error) { return s.sights(s.ctx, s.turns.due(names())) })
+	wake, err := s.watches.Add(ctx, rows, seen, func(ctx context.Context, names func() []string) (map[string]sight, error) {
+		return s.sights(ctx, s.turns.due(names()))
+	})
 	if err == nil && len(rows) == 1 {
 		s.join(ctx, rows[0])
 	}

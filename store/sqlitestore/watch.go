@@ -49,8 +49,8 @@ func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, err
 
 // changesAfter returns what looks at the names whenever anybody has committed since the last look.
 func (s *Store) changesAfter(last change) sqlshared.Look[sight] {
-	return func(names func() []string) (seen map[string]sight, err error) {
-		err = s.view(s.ctx, func(f *file, c *conn) error {
+	return func(ctx context.Context, names func() []string) (seen map[string]sight, err error) {
+		err = s.view(ctx, func(f *file, c *conn) error {
 			now, err := f.change(c)
 			if err != nil || now == last {
 				return err

@@ -39,8 +39,12 @@ type listener struct {
 }
 
 // A Look returns how names look now; what has not changed since the last look may be left out. It must call names only once it would see whatever
-// is committed from then on: so a name that is added in between is not missed. An error ends all watches.
-type Look[Sight comparable] func(names func() []string) (map[string]Sight, error)
+// is committed from then on: so a name that is added in between is not missed. An error ends all watches. The context of a look ends when the handle is closed, and after a few seconds:
+// on a connection to a server that is gone without a word, nothing ever comes.
+type Look[Sight comparable] func(ctx context.Context, names func() []string) (map[string]Sight, error)
+
+// patience is how long one look may take.
+const patience = 5 * time.Second
 
 // NewWatches returns the watches of a handle whose context is ctx. pause returns how long to wait before the next look when nothing has
 // happened for so long.
@@ -106,11 +110,13 @@ func (w *Watches[Sight]) poll(look Look[Sight]) {
 		if w.idle() {
 			return
 		}
-		if seen, err := look(w.wanted); err != nil {
+		ctx, cancel := context.WithTimeout(w.ctx, patience)
+		if seen, err := look(ctx, w.wanted); err != nil {
 			w.end()
 		} else {
 			w.saw(seen)
 		}
+		cancel()
 		timer.Reset(w.interval())
 	}
 }

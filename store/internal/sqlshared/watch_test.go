@@ -20,6 +20,7 @@ type table struct {
 	err    error
 	looks  int
 	asked  []string // the names of the last look
+	gone   bool     // nothing comes from the server any more
 }
 
 func (t *table) change(do func()) {
@@ -28,8 +29,13 @@ func (t *table) change(do func()) {
 	do()
 }
 
-func (t *table) look(names func() []string) (map[string]int, error) {
+func (t *table) look(ctx context.Context, names func() []string) (map[string]int, error) {
 	t.mu.Lock()
+	if t.gone {
+		t.mu.Unlock()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	defer t.mu.Unlock()
 	t.looks++
 	t.asked = names()
@@ -90,6 +96,22 @@ func expect(t *testing.T, what string, wake <-chan struct{}, want string) {
 func nextLook() {
 	time.Sleep(interval)
 	synctest.Wait()
+}
+
+// A server that is gone without a word ends the watches, whose owners ask for new ones; they do not wait for as long as the connection seems to be there.
+func TestLookAtAServerThatIsGoneEnds(t *testing.T) {
+	watching(t, func(t *testing.T, w *sqlshared.Watches[int], on *table) {
+		x := add(t, w, on, t.Context(), "x")
+		on.change(func() { on.gone = true })
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		expect(t, "the server is gone", x, "closed")
+		on.change(func() { on.gone = false })
+		x = add(t, w, on, t.Context(), "x")
+		on.change(func() { on.sights["x"] = 2 })
+		nextLook()
+		expect(t, "the server is back", x, "woken")
+	})
 }
 
 func TestChangedNamesWakeTheirListeners(t *testing.T) {
