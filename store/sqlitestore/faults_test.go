@@ -229,7 +229,7 @@ func TestWatchGoesOnInAFileThatIsOpenedAgain(t *testing.T) {
 	release(t, other, mine)
 	s.file.broken.Store(true)
 	must(t, s.Ping(background))
-	seen, err := look(func() []string { return []string{"mine"} })
+	seen, err := look(background, func() []string { return []string{"mine"} })
 	if err != nil || !seen["mine"].released {
 		t.Errorf("looking again shows %v, %v, want that the name was released", seen, err)
 	}
