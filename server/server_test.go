@@ -783,7 +783,7 @@ func TestDescription(t *testing.T) {
 	}
 }
 
-// Pages of a list that follow each other have all of it once, whatever the names are.
+// Pages of a list that follow each other have all of it once, whatever the names are, and none has more than was asked for.
 func TestPagesOfLists(t *testing.T) {
 	s := start(t, soloisttest.NewStore(), Config{})
 	names := []string{"a", "a%25b", "a)b", "a%2Fb", "a%2Fb%2Fc", "a0"}
@@ -796,6 +796,9 @@ func TestPagesOfLists(t *testing.T) {
 		var all []string
 		for next := ""; ; {
 			some, after := read(s.want(200, "", "GET", path+"?limit=2&after="+url.QueryEscape(next), nil))
+			if len(some) > 2 {
+				t.Errorf("%s: a page of %q, want two at most", path, some)
+			}
 			all = append(all, some...)
 			if next = after; next == "" {
 				break
