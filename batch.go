@@ -42,7 +42,8 @@ const (
 	maxFlights = 4
 )
 
-// sociable is how many calls look for others before they are sent alone, after several have shared a request.
+// sociable is how many calls look for others before they are sent alone, after several have shared a request. It is more than one, for now and then the
+// scheduler runs a goroutine apart from the others that were woken with it.
 const sociable = 8
 
 // ask sends the elements of asked and returns the result of each. The error applies to all of them. If ctx ends before
@@ -104,8 +105,9 @@ func (b *batcher[Q, A]) queued(asked []Q, now time.Time) *call[Q, A] {
 	return c
 }
 
-// join returns the call for asked, which is the first of a request, if it is sent with others; nil if it is to be sent alone. Where calls share requests, the reply to one makes many
-// goroutines ready to run at the same time. The first that asks lets the others ask, too, which costs it no time if there are none.
+// join returns the call for asked, which is the first of a request, if it is sent with others; nil if it is to be sent
+// alone. Where calls share requests, the reply to one makes many goroutines ready to run at the same time. The first that
+// asks lets the others ask, too, which costs it no time if there are none.
 func (b *batcher[Q, A]) join(asked []Q) *call[Q, A] {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -39,8 +39,8 @@ func TestCallsShareBatches(t *testing.T) {
 	})
 }
 
-// Many goroutines to which one reply comes ask again at the same time. Once calls of that verb have shared a request, the first of them is not sent alone, so that the others need no second
-// request; unless the scheduler runs it apart.
+// Many goroutines to which one reply comes ask again at the same time. Once calls of that verb have shared a request, the
+// first of them is not sent alone, so that the others need no second request; unless the scheduler runs it apart.
 func TestThoseWhomAReplyWakesShareTheNextRequest(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
 		s.Slow(10 * time.Millisecond)

@@ -193,7 +193,9 @@ func (p *planner) answerGroup(req *groupRequest, out store.Outcome, now time.Tim
 		if last := j.lastCallAfter(j.done(), now); late && !last.IsZero() && look.After(last.Add(j.job.Grace/16)) {
 			look, j.behind = last, true
 		}
-		if p.limits.clockless && !j.leaseEnd.IsZero() && j.leaseEnd.Before(look) { // that a holder has died is for each replica to see, and who has the group's name may have seen less of this one
+		// Without a clock each replica sees for itself when a holder has died, and the one that has the group's name may have
+		// seen less of its lease.
+		if p.limits.clockless && !j.leaseEnd.IsZero() && j.leaseEnd.Before(look) {
 			look, j.behind = j.leaseEnd, true
 		}
 		p.lookAt(j, look)

@@ -86,31 +86,37 @@ func extended(s store.Store, token, mark int64, state string) error {
 	return errors.Join(append(errs, err)...)
 }
 
+// halfWritten returns a lease in a move whose state reached only the store that decides, which cannot be read from then on.
+func halfWritten(t *testing.T) (s store.Store, g store.Grant, truth, shadow *fickle) {
+	t.Helper()
+	truth, shadow = &fickle{Store: memstore.New()}, &fickle{Store: memstore.New()}
+	s = in(t, truth, shadow, move.OldDecides)
+	g = take(t, s, "x", "h")
+	shadow.deaf = true
+	if err := extended(s, g.Token, 0, "page 7"); !errors.Is(err, store.ErrUnknown) {
+		t.Fatal(err)
+	}
+	shadow.deaf, truth.unread = false, true
+	return s, g, truth, shadow
+}
+
 // TestReleaseThatCannotBringAWriteFreesNothing: an extension with a state reached only the store that decides, and that cannot be read when the lease is released. The
 // other store is not freed as if nothing had been written: it has the state before the next holder is granted the name.
 func TestReleaseThatCannotBringAWriteFreesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		before, after := memstore.New(), memstore.New()
-		truth, shadow := &fickle{Store: before}, &fickle{Store: after}
-		s := in(t, truth, shadow, move.OldDecides)
-		g := take(t, s, "x", "h")
-		shadow.deaf = true
-		if err := extended(s, g.Token, 0, "page 7"); !errors.Is(err, store.ErrUnknown) {
-			t.Fatal(err)
-		}
-		shadow.deaf, truth.unread = false, true
+		s, g, truth, shadow := halfWritten(t)
 		r := store.Release{Name: "x", Holder: "h", Token: g.Token, Retain: store.Forever}
 		if errs, err := s.Release(background, []store.Release{r}); err != nil || !errors.Is(errs[0], store.ErrUnknown) {
 			t.Errorf("released: %v, %v", errs, err)
 		}
-		if r := records(t, after)["x"]; r.Holder != "h" || r.Free() {
+		if r := records(t, shadow.Store)["x"]; r.Holder != "h" || r.Free() {
 			t.Errorf("the other store has %+v, want it held", r)
 		}
 		truth.unread = false
 		if errs, err := s.Release(background, []store.Release{r}); err != nil || errs[0] != nil {
 			t.Errorf("repeated: %v, %v", errs, err)
 		}
-		if next := take(t, in(t, before, after, move.NewDecides), "x", "next"); string(next.State) != "page 7" {
+		if next := take(t, in(t, truth.Store, shadow.Store, move.NewDecides), "x", "next"); string(next.State) != "page 7" {
 			t.Errorf("the next has %q", next.State)
 		}
 	})
@@ -156,15 +162,7 @@ func TestWhatCannotBeBroughtIsUnknown(t *testing.T) {
 	for what, mark := range map[string]int64{"a renewal": 0, "a mark": 3} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				before, after := memstore.New(), memstore.New()
-				truth, shadow := &fickle{Store: before}, &fickle{Store: after}
-				s := in(t, truth, shadow, move.OldDecides)
-				g := take(t, s, "x", "h")
-				shadow.deaf = true
-				if err := extended(s, g.Token, 0, "page 7"); !errors.Is(err, store.ErrUnknown) {
-					t.Fatal(err)
-				}
-				shadow.deaf, truth.unread = false, true
+				s, g, truth, shadow := halfWritten(t)
 				if err := extended(s, g.Token, mark, ""); !errors.Is(err, store.ErrUnknown) {
 					t.Errorf("an extension after which the shadow lacks the state: %v, want that it is unknown", err)
 				}
@@ -173,7 +171,7 @@ func TestWhatCannotBeBroughtIsUnknown(t *testing.T) {
 					t.Error(err)
 				}
 				time.Sleep(2 * time.Hour) // the holder has died
-				if next := take(t, in(t, before, after, move.NewDecides), "x", "next"); string(next.State) != "page 7" || next.Mark != mark {
+				if next := take(t, in(t, truth.Store, shadow.Store, move.NewDecides), "x", "next"); string(next.State) != "page 7" || next.Mark != mark {
 					t.Errorf("the next has %q with mark %d", next.State, next.Mark)
 				}
 			})
