@@ -236,8 +236,12 @@ func (p *planner) finishGroups(now time.Time) []store.Release {
 func (g *claimGroup) rest(now time.Time) time.Duration {
 	d := g.ttl
 	for _, j := range g.jobs {
-		if j.lastCall.After(now) {
-			d = min(d, j.lastCall.Sub(now))
+		last := j.lastCall
+		if j.phase == granted { // a run that goes on since before the scheduled time was due may end in time for it
+			last = j.lastCallAfter(later(j.done(), j.runs), now)
+		}
+		if last.After(now) {
+			d = min(d, last.Sub(now))
 		}
 	}
 	return d

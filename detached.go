@@ -92,24 +92,25 @@ func (ds *DetachedLeases) record(d Detached) (name, holder string, err error) {
 }
 
 // Acquire acquires a lease for d.Holder. It waits as Options.Wait says, until ctx ends, also for a store that cannot
-// be used meanwhile. It returns d with its Token and Permit, and how long the lease is certainly held from then on.
+// be used meanwhile. It returns d with its Token and Permit, and until when the lease is certainly held, by the monotonic
+// clock of package time; not after now if that is not certain any more.
 //
 // If the same holder has the lease already, Acquire returns it again, so a call whose result was lost can be
 // repeated. repeated must be true if the caller may do so: then a grant that nobody could be told of is not released,
 // for the repeated call may have it. It ends with its TTL.
 //
 // The errors are those of Client.TryLock. Elements are claimed by Elements.ClaimDetached. No events are emitted.
-func (ds *DetachedLeases) Acquire(ctx context.Context, d Detached, repeated bool) (Detached, time.Duration, error) {
+func (ds *DetachedLeases) Acquire(ctx context.Context, d Detached, repeated bool) (Detached, time.Time, error) {
 	t, err := ds.target(d)
 	if err != nil {
-		return d, 0, err
+		return d, time.Time{}, err
 	}
 	c := ds.client
 	if err := c.usable(); err != nil {
-		return d, 0, err
+		return d, time.Time{}, err
 	}
 	if d.Kind == KindElement {
-		return d, 0, invalid("kind", strconv.Quote(string(d.Kind)), "use Elements.ClaimDetached, which counts attempts")
+		return d, time.Time{}, invalid("kind", strconv.Quote(string(d.Kind)), "use Elements.ClaimDetached, which counts attempts")
 	}
 	claim := store.Claim{Name: t.name, Holder: d.Holder, TTL: c.opts.TTL}
 	a := &detachedAttempt{client: c, target: t, kept: repeated, claim: claim}
@@ -118,12 +119,12 @@ func (ds *DetachedLeases) Acquire(ctx context.Context, d Detached, repeated bool
 	}
 	name, grant, err := a.acquire(ctx)
 	if err != nil {
-		return d, 0, err
+		return d, time.Time{}, err
 	}
 	d.Permit = max(0, slices.Index(t.names, name))
 	d.Token, d.Plain = grant.Token, grant.Mark == 0 && len(grant.State) == 0
-	left, err := a.left(ctx, name, grant)
-	return d, left, err
+	until, err := a.until(ctx, name, grant)
+	return d, until, err
 }
 
 // A detachedAttempt is one call of Acquire.
@@ -242,16 +243,16 @@ func (a *detachedAttempt) forgo() {
 	a.client.releaseOrphans(claims, a.asked)
 }
 
-// left returns how long the lease is certainly held. A holder may have had it before this call, so what is left is
+// until returns until when the lease is certainly held. A holder may have had it before this call, so what is left is
 // read from the record. A store without a clock counts that from when this process has first seen the record, which
 // others may have seen earlier: there the lease is extended. So is one that an early one of several requests may have
 // been granted, long ago.
-func (a *detachedAttempt) left(ctx context.Context, name string, g store.Grant) (time.Duration, error) {
+func (a *detachedAttempt) until(ctx context.Context, name string, g store.Grant) (time.Time, error) {
 	c := a.client
 	if !a.kept {
-		left := max(0, a.claim.TTL-c.opts.Margin-c.clock.latest().Sub(a.asked))
-		if !a.unsure || left > a.claim.TTL/2 {
-			return left, nil
+		end := a.asked.Add(a.claim.TTL - c.opts.Margin)
+		if !a.unsure || end.Sub(c.clock.latest()) > a.claim.TTL/2 {
+			return c.clock.until(end), nil
 		}
 	}
 	before := c.clock.earliest()
@@ -264,37 +265,37 @@ func (a *detachedAttempt) left(ctx context.Context, name string, g store.Grant) 
 			if !errors.Is(err, ErrLost) {
 				err = store.AsUnknown(err)
 			}
-			return 0, fmt.Errorf("%q was granted, but what is left of it is not known: %w", a.target.shown, err)
+			return time.Time{}, fmt.Errorf("%q was granted, but what is left of it is not known: %w", a.target.shown, err)
 		}
-		return max(0, a.claim.TTL-c.opts.Margin-c.clock.latest().Sub(before)), nil
+		return c.clock.until(before.Add(a.claim.TTL - c.opts.Margin)), nil
 	}
 	records, err := c.peek(context.WithoutCancel(ctx), []string{name})
 	if err != nil {
-		return 0, store.AsUnknown(fmt.Errorf("%q was granted, but what is left of it could not be read: %w", a.target.shown, err))
+		return time.Time{}, store.AsUnknown(fmt.Errorf("%q was granted, but what is left of it could not be read: %w", a.target.shown, err))
 	}
 	r := records[0]
 	if r.Holder != a.claim.Holder || r.Token != g.Token || r.Free() {
-		return 0, fmt.Errorf("%q: %w", a.target.shown, ErrLost)
+		return time.Time{}, fmt.Errorf("%q: %w", a.target.shown, ErrLost)
 	}
-	return max(0, r.Left-c.opts.Margin-c.clock.latest().Sub(before)), nil
+	return c.clock.until(before.Add(r.Left - c.opts.Margin)), nil
 }
 
-// Extend renews a lease: it lasts for at least the TTL of the client from now. It returns how long it is certainly
-// held. The errors are those of Lease.Extend.
-func (ds *DetachedLeases) Extend(ctx context.Context, d Detached) (time.Duration, error) {
+// Extend renews a lease: it lasts for at least the TTL of the client from now. It returns until when it is certainly
+// held, as Acquire does. The errors are those of Lease.Extend.
+func (ds *DetachedLeases) Extend(ctx context.Context, d Detached) (time.Time, error) {
 	c := ds.client
 	name, holder, err := ds.record(d)
 	if err == nil {
 		err = c.usable()
 	}
 	if err != nil {
-		return 0, err
+		return time.Time{}, err
 	}
 	before := c.clock.earliest()
 	if err := c.prolong(ctx, store.Extension{Name: name, Holder: holder, Token: d.Token, TTL: c.opts.TTL}); err != nil {
-		return 0, fmt.Errorf("extending %q: %w", d.Name, err)
+		return time.Time{}, fmt.Errorf("extending %q: %w", d.Name, err)
 	}
-	return max(0, c.opts.TTL-c.opts.Margin-c.clock.latest().Sub(before)), nil
+	return c.clock.until(before.Add(c.opts.TTL - c.opts.Margin)), nil
 }
 
 // prolong extends a detached lease, also if ctx has ended.

@@ -15,8 +15,8 @@ import (
 // FailDetached, or DetachedLeases.Release.
 type DetachedElement struct {
 	Detached
-	Attempt int           // as Element.Attempt
-	Left    time.Duration // how long it is certainly held from when ClaimDetached returned
+	Attempt int       // as Element.Attempt
+	Until   time.Time // until when it is certainly held, as DetachedLeases.Acquire returns it
 }
 
 // ClaimDetached claims an element for a holder outside of this process. See DetachedLeases.Acquire for holder and
@@ -45,7 +45,7 @@ func (e *Elements) ClaimDetached(ctx context.Context, id, holder string, repeate
 	if el.Attempt, err = e.begin(ctx, el.Detached, name, grant); err != nil {
 		return el, err
 	}
-	el.Left, err = a.left(ctx, name, grant)
+	el.Until, err = a.until(ctx, name, grant)
 	return el, err
 }
 

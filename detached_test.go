@@ -25,11 +25,11 @@ func lockOf(holder string) soloist.Detached {
 // mustAcquire acquires a detached lease.
 func mustAcquire(t *testing.T, c *soloist.Client, d soloist.Detached, repeated bool) (soloist.Detached, time.Duration) {
 	t.Helper()
-	got, left, err := c.Detached().Acquire(t.Context(), d, repeated)
+	got, until, err := c.Detached().Acquire(t.Context(), d, repeated)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return got, left
+	return got, time.Until(until)
 }
 
 func wantIs(t *testing.T, what string, err, want error) {
@@ -53,8 +53,8 @@ func TestDetachedLeaseOnASlowStore(t *testing.T) {
 		if l.Plain = again.Plain; again != l || left > 21*time.Second {
 			t.Errorf("%+v with %v left after requests of 2s; want %+v with at most 21s", again, left, l)
 		}
-		if left, err := c.Detached().Extend(t.Context(), l); err != nil || left > 25*time.Second {
-			t.Errorf("%v left after an extension that took 2s, %v; want at most 25s", left, err)
+		if until, err := c.Detached().Extend(t.Context(), l); err != nil || time.Until(until) > 25*time.Second {
+			t.Errorf("%v left after an extension that took 2s, %v; want at most 25s", time.Until(until), err)
 		}
 		l.Token++
 		_, err := c.Detached().Look(t.Context(), l)
@@ -157,9 +157,9 @@ func TestDetachedClaimMayHaveBeenGranted(t *testing.T) {
 						return nil
 					}
 				}
-				_, left, err := c.Detached().Acquire(t.Context(), lockOf("a#1"), false)
-				if !errors.Is(err, soloist.ErrUnknown) || left != 0 {
-					t.Errorf("%v with %v left; want an unknown outcome", err, left)
+				_, until, err := c.Detached().Acquire(t.Context(), lockOf("a#1"), false)
+				if !errors.Is(err, soloist.ErrUnknown) || !until.IsZero() {
+					t.Errorf("%v, held until %v; want an unknown outcome", err, until)
 				}
 				time.Sleep(10 * time.Second)
 				mustLock(t, soloisttest.NewReplica(t, s.Store.Share(), soloist.Config{}), "x")
@@ -198,11 +198,11 @@ func TestDetachedWaitOutlastsTheStore(t *testing.T) {
 					fails(s)
 					begun := time.Now()
 					time.AfterFunc(away, s.Heal)
-					l, left, err := c.With(soloist.Options{Wait: time.Minute}).Detached().Acquire(t.Context(), lockOf("a#1"), repeated)
+					l, until, err := c.With(soloist.Options{Wait: time.Minute}).Detached().Acquire(t.Context(), lockOf("a#1"), repeated)
 					if took := time.Since(begun); err != nil || took < away || took > away+10*time.Second {
 						t.Fatalf("%v after %v", err, took)
 					}
-					if left < 15*time.Second {
+					if left := time.Until(until); left < 15*time.Second {
 						t.Errorf("%v left of 30s", left)
 					}
 					for range 5 { // the time in which the client cleans up
@@ -282,8 +282,8 @@ func TestDetachedLeaseThatHasEndedMeanwhile(t *testing.T) {
 				}
 			}, nil)
 			c := soloisttest.NewReplica(t, s, soloist.Config{TTL: 3 * time.Second, RequestTimeout: 10 * time.Second})
-			if _, left, err := c.Detached().Acquire(t.Context(), lockOf("a#1"), repeated); left != 0 || repeated && !errors.Is(err, soloist.ErrLost) {
-				t.Errorf("%v left, %v, repeated %t", left, err, repeated)
+			if _, until, err := c.Detached().Acquire(t.Context(), lockOf("a#1"), repeated); until.After(time.Now()) || repeated && !errors.Is(err, soloist.ErrLost) {
+				t.Errorf("%v left, %v, repeated %t", time.Until(until), err, repeated)
 			}
 		})
 	}
@@ -292,8 +292,8 @@ func TestDetachedLeaseThatHasEndedMeanwhile(t *testing.T) {
 		c := soloisttest.NewReplica(t, s, soloist.Config{TTL: 3 * time.Second, RequestTimeout: 10 * time.Second})
 		mustAcquire(t, c, lockOf("a#1"), true)
 		s.Slow(2800 * time.Millisecond)
-		if _, left, err := c.Detached().Acquire(t.Context(), lockOf("a#1"), true); left < 0 {
-			t.Errorf("read late: %v left, %v", left, err)
+		if _, until, err := c.Detached().Acquire(t.Context(), lockOf("a#1"), true); err == nil && time.Until(until) < 0 {
+			t.Errorf("read late: %v left, %v", time.Until(until), err)
 		}
 		s.Slow(0)
 		l, _ := mustAcquire(t, c, lockOf("b#1"), true)
@@ -302,8 +302,8 @@ func TestDetachedLeaseThatHasEndedMeanwhile(t *testing.T) {
 			t.Errorf("within the margin: %+v, %v", info, err)
 		}
 		s.Slow(2950 * time.Millisecond)
-		if left, err := c.Detached().Extend(t.Context(), l); left != 0 {
-			t.Errorf("extended too late: %v left, %v", left, err)
+		if until, err := c.Detached().Extend(t.Context(), l); until.After(time.Now()) {
+			t.Errorf("extended too late: %v left, %v", time.Until(until), err)
 		}
 	})
 }
@@ -340,8 +340,8 @@ func TestDetachedLease(t *testing.T) {
 		_, err := one.TryLock(t.Context(), "x")
 		wantIs(t, "another", err, soloist.ErrHeld)
 		time.Sleep(20 * time.Second)
-		if left, err := two.Detached().Extend(t.Context(), l); err != nil || left != 27*time.Second {
-			t.Errorf("extended by %v: %v", left, err)
+		if until, err := two.Detached().Extend(t.Context(), l); err != nil || time.Until(until) != 27*time.Second {
+			t.Errorf("extended by %v: %v", time.Until(until), err)
 		}
 		time.Sleep(20 * time.Second)
 		if info, err := one.Detached().Look(t.Context(), l); err != nil || info.Left != 7*time.Second || info.Replica() != "a" {
@@ -441,9 +441,9 @@ func TestDetachedGrantIsNotTheNextOfItsHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := overtaken{soloisttest.NewStore(), t, &store.Outcome{}, &store.Claim{}}
 		c := soloisttest.NewReplica(t, s, soloist.Config{})
-		l, left, err := c.Detached().Acquire(t.Context(), lockOf("a#1"), true)
-		if !errors.Is(err, soloist.ErrLost) || left != 0 {
-			t.Errorf("%+v with %v left: %v; want ErrLost", l, left, err)
+		l, until, err := c.Detached().Acquire(t.Context(), lockOf("a#1"), true)
+		if !errors.Is(err, soloist.ErrLost) || !until.IsZero() {
+			t.Errorf("%+v, held until %v: %v; want ErrLost", l, until, err)
 		}
 	})
 }
@@ -1118,8 +1118,8 @@ func TestLookAtADetachedLease(t *testing.T) {
 		permit, _ := mustAcquire(t, c, soloist.Detached{Kind: soloist.KindPermit, Name: "s", Limit: 2, Holder: "a#2"}, false)
 		el, err := c.Elements("invoices", soloist.ElementsOptions{}).ClaimDetached(t.Context(), "1", "a#3", false)
 		must(t, err)
-		if el.Left != 27*time.Second {
-			t.Errorf("%v left of the element", el.Left)
+		if left := time.Until(el.Until); left != 27*time.Second {
+			t.Errorf("%v left of the element", left)
 		}
 		for _, d := range []soloist.Detached{permit, el.Detached} {
 			info, err := c.Detached().Look(t.Context(), d)

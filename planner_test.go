@@ -886,7 +886,9 @@ func TestWhatTheClaimerOfAGroupLeavesOutIsClaimedByAnother(t *testing.T) {
 	}{
 		"it is to be looked at later":          {func(p *planner, c *plannedJob) { p.joined([]*plannedJob{c}, epoch); p.lookAt(c, after(minute+second)) }, 0},
 		"it has not joined":                    {func(*planner, *plannedJob) {}, 0},
-		"a run of it is under way":             {func(_ *planner, c *plannedJob) { c.phase = granted }, 30 * second},
+		"a run of it is under way":             {func(_ *planner, c *plannedJob) { c.phase, c.runs = granted, after(minute) }, 30 * second},
+		"a run before it is under way":         {func(_ *planner, c *plannedJob) { c.phase, c.runs = granted, epoch }, 13125 * time.Millisecond},
+		"a manual run is under way":            {func(_ *planner, c *plannedJob) { c.phase = granted }, 13125 * time.Millisecond},
 		"it is paused":                         {func(_ *planner, c *plannedJob) { c.asked.Paused = &Pause{} }, 30 * second},
 		"it is done":                           {func(_ *planner, c *plannedJob) { c.mark = ms(minute) }, 30 * second},
 		"it was claimed for this time already": {func(_ *planner, c *plannedJob) { c.claimed = ms(minute) }, 30 * second},

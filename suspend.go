@@ -101,6 +101,13 @@ func (c *clock) latest() time.Time {
 	return now.Add(atMost)
 }
 
+// until returns the instant of a deadline by package time, or an earlier one: now if the deadline has passed. Package time is read first, so that a
+// process that stands still in between makes it earlier.
+func (c *clock) until(deadline time.Time) time.Time {
+	now := time.Now()
+	return now.Add(max(0, deadline.Sub(c.latest())))
+}
+
 // known returns the sum of the suspends as it was read last.
 func (c *clock) known() time.Duration {
 	c.mu.Lock()

@@ -439,10 +439,10 @@ func TestAPageWaitsForNoScan(t *testing.T) {
 // An event of a short list does not wait until a long one has been read.
 func TestALongListDelaysNoOther(t *testing.T) {
 	inSlowBubble(t, func(t *testing.T, s *Server, c *soloist.Client) {
-		if _, there := s.watch.since(t.Context(), time.Now()); !there {
+		r, _, there := s.watch.subscribe(t.Context())
+		if !there {
 			t.Fatal("nothing was read")
 		}
-		r := s.watch.subscribe()
 		defer s.watch.leave(r)
 		if _, err := c.Semaphore("pdf", 2).TryAcquire(t.Context()); err != nil {
 			t.Fatal(err)

@@ -147,12 +147,12 @@ func (c *call) claim() (any, error) {
 	if err := c.stillMayHold(t, repeated); err != nil {
 		return nil, err
 	}
-	return t.claimed(el), nil
+	return c.claimed(t, el), nil
 }
 
-func (t ticket) claimed(el soloist.DetachedElement) *LeaseResponse {
+func (c *call) claimed(t ticket, el soloist.DetachedElement) *LeaseResponse {
 	t.Token = el.Token
-	r := t.response(el.Left)
+	r := c.response(t, el.Until)
 	r.Attempt = el.Attempt
 	return r
 }
@@ -209,7 +209,7 @@ func (c *call) claimMany() (any, error) {
 			out.Elements[i].Problem = c.server.problemOf(c.Context, err)
 			return
 		}
-		out.Elements[i].Claim = tickets[i].claimed(el)
+		out.Elements[i].Claim = c.claimed(tickets[i], el)
 	})
 	return out, nil
 }

@@ -38,11 +38,10 @@ func (c *call) events() (any, error) {
 	defer leave()
 	ctx, stop := c.untilClosing()
 	defer stop()
-	watch := c.server.watch
-	watch.since(ctx, time.Time{}) // the first read can take long: a reader would have more batches by then than it can keep
-	r := watch.subscribe()
-	defer watch.leave(r)
-	begin, there := watch.since(ctx, time.Time{})
+	r, begin, there := c.server.watch.subscribe(ctx)
+	if there {
+		defer c.server.watch.leave(r)
+	}
 	c.w.Header().Set("Content-Type", eventStream)
 	if !there || !c.stillKnown() { // the client or its token has gone, or the server is closing
 		c.send(endEvent("closing"))
@@ -65,10 +64,7 @@ func (c *call) events() (any, error) {
 				c.send(endEvent("slow"))
 				return nil, nil
 			}
-			switch r.has(b); {
-			case b.version <= begin.version:
-				continue
-			}
+			r.has(b)
 			if text = c.batch(b.at, b.events); len(text) == 0 {
 				continue
 			}

@@ -40,37 +40,35 @@ func (c *call) hold(p primitive) error {
 	defer leave()
 	ctx, stop := c.untilClosing()
 	defer stop()
-	arrived := time.Now()
-	t, left, err := c.grant(ctx, t, opts, false)
+	t, end, err := c.grant(ctx, t, opts, false)
 	if err != nil {
 		return err
 	}
 	defer c.giveBack(t)
 	c.w.Header().Set("Content-Type", jsonLines)
-	c.keep(ctx, t.client(c.server.client).Detached(), t, opts.TTL, time.Now().Add(left), arrived)
+	c.keep(ctx, t.client(c.server.client).Detached(), t, opts.TTL, end)
 	return nil
 }
 
 // keep renews a lease and tells the client so, until it is lost, the client has gone, its token is gone, or the server is shut down.
-func (c *call) keep(ctx context.Context, leases *soloist.DetachedLeases, t ticket, ttl time.Duration, end, arrived time.Time) {
-	for event := "held"; c.tell(event, t, end.Sub(arrived)); event = "alive" {
+func (c *call) keep(ctx context.Context, leases *soloist.DetachedLeases, t ticket, ttl time.Duration, end time.Time) {
+	for event := "held"; c.tell(event, t, end.Sub(c.arrived)); event = "alive" {
 		timer := time.NewTimer(min(ttl/3, time.Until(end)))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			c.tell("closing", t, end.Sub(arrived))
+			c.tell("closing", t, end.Sub(c.arrived))
 			return
 		}
 		if !c.stillKnown() {
-			c.tell("closing", t, end.Sub(arrived))
+			c.tell("closing", t, end.Sub(c.arrived))
 			return
 		}
-		asked := time.Now() // rather than when it was done: the process may have stood still since then
-		left, err := extendBefore(ctx, leases, t, end)
+		next, err := extendBefore(ctx, leases, t, end)
 		switch {
 		case err == nil:
-			end = asked.Add(left)
+			end = next
 		case errors.Is(err, soloist.ErrLost) || errors.Is(err, errLate) || !time.Now().Before(end):
 			c.tell("lost", t, 0)
 			return
@@ -82,27 +80,27 @@ func (c *call) keep(ctx context.Context, leases *soloist.DetachedLeases, t ticke
 var errLate = errors.New("the store did not respond in time")
 
 // extendBefore extends a lease, and waits for that until the lease could have ended.
-func extendBefore(ctx context.Context, leases *soloist.DetachedLeases, t ticket, end time.Time) (time.Duration, error) {
+func extendBefore(ctx context.Context, leases *soloist.DetachedLeases, t ticket, end time.Time) (time.Time, error) {
 	type result struct {
-		left time.Duration
-		err  error
+		until time.Time
+		err   error
 	}
 	results := make(chan result, 1)
 	go func() {
-		left, err := leases.Extend(ctx, t.detached())
-		results <- result{left, err}
+		until, err := leases.Extend(ctx, t.detached())
+		results <- result{until, err}
 	}()
 	late := time.NewTimer(time.Until(end))
 	defer late.Stop()
 	select {
 	case r := <-results:
-		return r.left, r.err
+		return r.until, r.err
 	case <-late.C:
 		select {
 		case r := <-results: // both came at once
-			return r.left, r.err
+			return r.until, r.err
 		default:
-			return 0, errLate
+			return time.Time{}, errLate
 		}
 	}
 }

@@ -191,21 +191,21 @@ func (c *call) acquire(p primitive) (any, error) {
 	defer leave()
 	ctx, stop := c.waiting(opts)
 	defer stop()
-	t, left, err := c.grant(ctx, t, opts, repeated)
+	t, until, err := c.grant(ctx, t, opts, repeated)
 	if err != nil {
 		return nil, err
 	}
-	return t.response(left), nil
+	return c.response(t, until), nil
 }
 
-// grant acquires the lease of a ticket.
-func (c *call) grant(ctx context.Context, t ticket, opts soloist.Options, repeated bool) (ticket, time.Duration, error) {
-	got, left, err := c.server.client.With(opts).Detached().Acquire(ctx, t.detached(), repeated)
+// grant acquires the lease of a ticket. It returns until when it is certainly held.
+func (c *call) grant(ctx context.Context, t ticket, opts soloist.Options, repeated bool) (ticket, time.Time, error) {
+	got, until, err := c.server.client.With(opts).Detached().Acquire(ctx, t.detached(), repeated)
 	if err != nil {
-		return t, 0, err
+		return t, time.Time{}, err
 	}
 	t.Token, t.Permit, t.Plain = got.Token, got.Permit, got.Plain
-	return t, left, c.stillMayHold(t, repeated)
+	return t, until, c.stillMayHold(t, repeated)
 }
 
 // stillMayHold returns the problem of a caller whose token went while it waited for the lease of a ticket. The lease is released, or, if a repeated
@@ -229,9 +229,10 @@ func (c *call) giveBack(t ticket) {
 	}
 }
 
-// response returns the response with a lease.
-func (t ticket) response(left time.Duration) *LeaseResponse {
-	r := &LeaseResponse{Lease: t.String(), Token: t.Token, ExpiresIn: left.Seconds()}
+// response returns the response with a lease that is certainly held until an instant. Its caller counts from when the request was sent, which was
+// before it was received.
+func (c *call) response(t ticket, until time.Time) *LeaseResponse {
+	r := &LeaseResponse{Lease: t.String(), Token: t.Token, ExpiresIn: max(0, until.Sub(c.arrived)).Seconds()}
 	if t.Kind == soloist.KindPermit {
 		r.Permit = &t.Permit
 	}
@@ -256,7 +257,7 @@ func (c *call) look() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.response(info.Left), nil
+	return c.response(t, c.arrived.Add(info.Left)), nil
 }
 
 func (c *call) renew() (any, error) {
@@ -264,11 +265,11 @@ func (c *call) renew() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	left, err := t.client(c.server.client).Detached().Extend(c.Context, t.detached())
+	until, err := t.client(c.server.client).Detached().Extend(c.Context, t.detached())
 	if err != nil {
 		return nil, err
 	}
-	return t.response(left), nil
+	return c.response(t, until), nil
 }
 
 func (c *call) release() (any, error) {

@@ -49,11 +49,12 @@ type parameter struct {
 type call struct {
 	context.Context
 	*http.Request
-	w      http.ResponseWriter
-	server *Server
-	caller caller
-	query  []parameter // those of the route
-	body   any         // a pointer to route.in
+	w       http.ResponseWriter
+	server  *Server
+	caller  caller
+	query   []parameter // those of the route
+	body    any         // a pointer to route.in
+	arrived time.Time   // when it was received
 }
 
 // The limits on a request.
@@ -65,7 +66,7 @@ const (
 // serve returns the handler of a route.
 func (s *Server) serve(r route) http.HandlerFunc {
 	return func(w http.ResponseWriter, request *http.Request) {
-		c := &call{Context: request.Context(), Request: request, w: w, server: s, query: r.query}
+		c := &call{Context: request.Context(), Request: request, w: w, server: s, query: r.query, arrived: time.Now()}
 		out, err := c.do(&r)
 		switch {
 		case err != nil:

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -189,6 +190,49 @@ func TestHoldTellsHowLong(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	})
+}
+
+// A grant or a renewal tells how long the lease is certainly held from when its request was sent on, however long that waited for the name or for the store.
+func TestGrantTellsHowLong(t *testing.T) {
+	waits := struct {
+		TTL  float64 `json:"ttl"`
+		Wait float64 `json:"wait"`
+	}{15, 60}
+	for _, path := range []string{"/v1/locks/x/acquire", "/v1/semaphores/x/acquire?limit=1", "/v1/elements/x/1/claim"} {
+		for _, key := range []string{"", aKey} {
+			synctest.Test(t, func(t *testing.T) {
+				s, _ := startInBubble(t, Config{OpenActions: true})
+				ask := func(path, key string, body any) (l LeaseResponse) {
+					t.Helper()
+					r := s.request("POST", path, body)
+					if key != "" {
+						r.Header.Set(keyHeader, key)
+					}
+					w := httptest.NewRecorder()
+					s.server.ServeHTTP(w, r)
+					if err := json.Unmarshal(w.Body.Bytes(), &l); err != nil && w.Code != http.StatusNoContent {
+						t.Errorf("%s: %d: %s", path, w.Code, w.Body)
+					}
+					return l
+				}
+				other := "/v1/leases/" + ask(path, "", waits).Lease
+				for after := 10 * time.Second; after < 40*time.Second; after += 10 * time.Second {
+					time.AfterFunc(after, func() { ask(other+"/renew", "", nil) })
+				}
+				time.AfterFunc(40*time.Second, func() { ask(other+"/release", "", nil) })
+				begin := time.Now()
+				l := ask(path, key, waits)
+				if took := time.Since(begin); took < 40*time.Second || l.ExpiresIn != (took+13500*time.Millisecond).Seconds() {
+					t.Errorf("%s: granted after %v for %v s from the request on; want the TTL without the margin from the grant on", path, took, l.ExpiresIn)
+				}
+				s.store.Slow(time.Second)
+				begin = time.Now()
+				if l = ask("/v1/leases/"+l.Lease+"/renew", "", nil); time.Since(begin) < time.Second || l.ExpiresIn != 13.5 {
+					t.Errorf("%s: renewed for %v s after %v; want the TTL without the margin from when the store was asked", path, l.ExpiresIn, time.Since(begin))
+				}
+			})
+		}
+	}
 }
 
 // holdInBubble holds a lock by a connection in a bubble, and returns what reads its lines.

@@ -12,7 +12,6 @@ import (
 
 // A snapshot is what the store had when its lists were read: all but the elements, of which there can be millions. It does not change.
 type snapshot struct {
-	version    int64 // greater than that of the snapshot before
 	jobs       *listed[soloist.JobInfo]
 	leases     *listed[soloist.LeaseInfo] // locks, and then leaderships
 	semaphores *listed[soloist.SemaphoreInfo]
@@ -105,7 +104,6 @@ func newSnapshot() *snapshot {
 // with returns a copy of s with another list.
 func (s *snapshot) with(put func(*snapshot)) *snapshot {
 	next := *s
-	next.version++
 	if put(&next); next.jobs != s.jobs {
 		next.troubles = next.assess()
 	}

@@ -47,12 +47,11 @@ func (r *reader) put(b batch) bool {
 // has notes that a batch has been received.
 func (r *reader) has(b batch) { r.waiting[b.list].Add(-1) }
 
-// A batch is the changes between two snapshots, of which the second has the version. Readers share it.
+// A batch is the changes between two snapshots, of which the second was read at an instant. Readers share it.
 type batch struct {
-	list    int
-	version int64
-	at      time.Time
-	events  []event
+	list   int
+	at     time.Time
+	events []event
 }
 
 const (
@@ -116,14 +115,24 @@ func (w *watcher) since(ctx context.Context, t time.Time) (*snapshot, bool) {
 	}
 }
 
-// subscribe returns a reader of all changes from now on.
-func (w *watcher) subscribe() *reader {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	r := newReader()
-	w.readers[r] = struct{}{}
-	w.look()
-	return r
+// subscribe returns a snapshot of all lists, and a reader of all changes that come after it. If ctx ends before there is one, it reports false.
+func (w *watcher) subscribe(ctx context.Context) (*reader, *snapshot, bool) {
+	for {
+		if _, there := w.since(ctx, time.Time{}); !there { // before there is a reader, who would have more batches by then than it can keep
+			return nil, nil, false
+		}
+		w.mu.Lock()
+		w.look()
+		r, last := newReader(), w.last
+		all := last != nil && !last.at().IsZero() // else nobody has looked since, and reading has begun anew
+		if all {
+			w.readers[r] = struct{}{}
+		}
+		w.mu.Unlock()
+		if all {
+			return r, last, true
+		}
+	}
 }
 
 func (w *watcher) leave(r *reader) {
@@ -178,7 +187,7 @@ func (w *watcher) publish(ctx context.Context, list int, put func(*snapshot)) {
 	before := w.last
 	w.last = before.with(put)
 	if len(w.readers) > 0 {
-		w.tell(batch{list: list, version: w.last.version, at: w.last.at(), events: changes(before, w.last)})
+		w.tell(batch{list: list, at: w.last.at(), events: changes(before, w.last)})
 	}
 	close(w.news)
 	w.news = make(chan struct{})

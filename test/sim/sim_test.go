@@ -45,7 +45,7 @@ func verdict(t *testing.T, plan Plan) proof.Verdict {
 
 // alone makes this process run one thread at a time, which is what makes the same history of the same seed.
 func alone(t *testing.T) {
-	procs, percent := runtime.GOMAXPROCS(1), debug.SetGCPercent(400)
+	procs, percent := runtime.GOMAXPROCS(1), debug.SetGCPercent(800)
 	t.Cleanup(func() {
 		runtime.GOMAXPROCS(procs)
 		debug.SetGCPercent(percent)
