@@ -211,15 +211,15 @@ func (p *presence) write(ctx context.Context) error {
 func (p *presence) claim(ctx context.Context) (*Lease, error) {
 	c := p.client
 	t := target{shown: "replica " + p.id, name: c.names.prefix + kindReplica + p.id}
-	p.claimed = time.Now()
-	lease, err := c.try(ctx, t)
-	var held *HeldError
-	if !errors.As(err, &held) || replicaOf(held.Holder) != replicaOf(p.holder) {
-		return lease, err
+	for again := false; ; again = true {
+		p.claimed = time.Now()
+		lease, err := c.try(ctx, t)
+		var held *HeldError
+		if again || !errors.As(err, &held) || replicaOf(held.Holder) != replicaOf(p.holder) {
+			return lease, err
+		}
+		_ = c.releaseBatch([]store.Release{{Name: t.name, Holder: held.Holder, Token: held.Token, State: []byte{}}}) // if it is not released, the next claim says so
 	}
-	_ = c.releaseBatch([]store.Release{{Name: t.name, Holder: held.Holder, Token: held.Token, State: []byte{}}}) // if it is not released, the next claim says so
-	p.claimed = time.Now()
-	return c.try(ctx, t)
 }
 
 // keep maintains the record of the replica until ctx ends, and compares its jobs with those of others when they have
