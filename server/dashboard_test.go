@@ -340,8 +340,12 @@ func TestTroubles(t *testing.T) {
 		"due just now":        {soloist.JobInfo{Schedule: "* * * * *", DoneUpTo: now.Add(-time.Minute)}, ""},
 		"paused":              {soloist.JobInfo{Schedule: "* * * * *", DoneUpTo: now.Add(-3 * time.Minute), Paused: &soloist.Pause{}}, ""},
 		"running":             {soloist.JobInfo{Schedule: "* * * * *", DoneUpTo: now.Add(-3 * time.Minute), Running: &soloist.RunInfo{}}, ""},
+		"replicas agree":      {soloist.JobInfo{Replicas: []soloist.Definition{{Replica: "a", Digest: "1"}, {Replica: "b", Digest: "1"}}}, ""},
+		"replicas differ":     {soloist.JobInfo{Replicas: []soloist.Definition{{Replica: "a", Digest: "1"}, {Replica: "b", Digest: "2"}}}, "definitions differ"},
 	} {
-		c.job.Name, c.job.Replicas = "x", alive
+		if c.job.Name = "x"; c.job.Replicas == nil {
+			c.job.Replicas = alive
+		}
 		got := ""
 		for _, tr := range troublesOf(c.job, now) {
 			got += tr.What
@@ -368,6 +372,11 @@ func TestSnapshotKeeps(t *testing.T) {
 		{Name: "read", Manual: true}, {Name: "runs", Running: &soloist.RunInfo{LeaseInfo: lease("x", time.Minute)}}, {Name: "ran", Running: &soloist.RunInfo{LeaseInfo: lease("x", 5*time.Second)}},
 	}})
 	if got := jobs.items; len(got) != 3 || got[0].Manual || got[1].Running == nil || got[1].Running.Left != 50*time.Second || got[2].Running != nil {
+		t.Errorf("%+v", got)
+	}
+	replicas := &listed[soloist.ReplicaInfo]{at: now}
+	agedReplicas(replicas, &listed[soloist.ReplicaInfo]{at: now.Add(-10 * time.Second), items: []soloist.ReplicaInfo{{Replica: "a", Left: time.Minute, Silent: time.Second}, {Replica: "b", Left: 5 * time.Second}}})
+	if got := replicas.items; len(got) != 2 || got[0].Left != 50*time.Second || got[0].Silent != 11*time.Second || got[1].Left != 0 || got[1].Silent != 10*time.Second {
 		t.Errorf("%+v", got)
 	}
 	agedLeases(after, before)

@@ -572,6 +572,13 @@ func TestWhatIsAChange(t *testing.T) {
 		t.Errorf("a run that ended in the year 10000: %s", got.data)
 	}
 	s := newSnapshot()
+	lived := s.with(func(next *snapshot) {
+		next.replicas = &listed[soloist.ReplicaInfo]{at: at, items: []soloist.ReplicaInfo{{Replica: "a", Alive: true}}}
+	})
+	gone := lived.with(func(next *snapshot) { next.replicas = &listed[soloist.ReplicaInfo]{at: at.Add(time.Second)} })
+	if got := changes(lived, gone); names(got) != "replica " || string(got[0].data) != `{"event":"replica","replica":"a"}` {
+		t.Errorf("a replica that has gone: %q", names(got))
+	}
 	s.actions = &listed[soloist.Action]{at: at, items: []soloist.Action{{At: at}}}
 	if got := names(s.since(at)) + names(s.since(at.Add(-time.Millisecond))); got != "action " {
 		t.Errorf("an action at an instant, of those after it and after an earlier one: %q", got)

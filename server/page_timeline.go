@@ -209,7 +209,7 @@ func (w window) lane(j soloist.JobInfo, now time.Time) lane {
 		l.Replicas = append(l.Replicas, subLane{name, i * laneHeight, bars[name]})
 	}
 	l.Height = max(1, len(names)) * laneHeight
-	if len(j.Runs) >= 20 && j.Runs[0].StartedAt.After(w.from) {
+	if len(j.Runs) >= 20 {
 		l.Unkept = w.x(j.Runs[0].StartedAt)
 	}
 	l.Words = fmt.Sprintf("%s: %s", j.Name, plural(count, "run"))

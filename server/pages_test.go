@@ -361,3 +361,20 @@ func TestReplicasOnAPage(t *testing.T) {
 		t.Errorf("%q, want %q", names, want)
 	}
 }
+
+// What is wrong with jobs is found anew when they have been read, and the replicas of a job are shown in the order of their names.
+func TestJobsAreReadAnew(t *testing.T) {
+	job := soloist.JobInfo{Name: "x", Replicas: []soloist.Definition{{Replica: "b", Digest: "1"}, {Replica: "a", Digest: "2"}}}
+	read := newSnapshot().with(func(next *snapshot) {
+		next.jobs = &listed[soloist.JobInfo]{at: time.Now(), items: []soloist.JobInfo{job}}
+	})
+	if all := read.troubles(); len(all) != 1 || all[0].What != "definitions differ" {
+		t.Errorf("troubles %+v", all)
+	}
+	if all := read.with(func(next *snapshot) { next.jobs = &listed[soloist.JobInfo]{at: time.Now()} }).troubles(); len(all) != 0 {
+		t.Errorf("troubles of a job that has gone: %+v", all)
+	}
+	if got := jobOf(job).Replicas; !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("replicas %q", got)
+	}
+}

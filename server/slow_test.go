@@ -318,3 +318,19 @@ func TestACallerThatHasGoneHoldsNothing(t *testing.T) {
 		}
 	}
 }
+
+// The place of a connection that receives events is another's when it has ended.
+func TestAConnectionOfEventsGivesItsPlaceBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := startInBubble(t, Config{MaxWaiting: 1})
+		for range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			w := httptest.NewRecorder()
+			s.server.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "http://localhost/v1/events", nil))
+			cancel()
+			if w.Code != http.StatusOK {
+				t.Errorf("%d: %s", w.Code, w.Body)
+			}
+		}
+	})
+}

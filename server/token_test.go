@@ -217,7 +217,7 @@ func TestReadTokens(t *testing.T) {
 	}
 	for _, text := range []string{
 		line + "\n" + namesake, line + "\n" + strings.Replace(line, "ci", "cd", 1), // whose action it was could not be told
-		line + "zz", line + "0", "", "# nobody", "ci", "ci operate", "ci root " + strings.Fields(line)[2], "ci operate secret-canary", "ci operate sha256:secret-canary", line + " a b", line + "\n" + line + "\n",
+		line + "zz", line + "0", "", "# nobody", strings.Replace(line, "ci", strings.Repeat("c", 61), 1), strings.Replace(line, "ci", "c\x01i", 1), "ci", "ci operate", "ci root " + strings.Fields(line)[2], "ci operate secret-canary", "ci operate sha256:secret-canary", line + " a b", line + "\n" + line + "\n",
 	} {
 		_, err := ReadTokens(strings.NewReader(text + "\n"))
 		if err == nil || strings.Contains(err.Error(), "canary") {
