@@ -3,6 +3,7 @@ package soloist_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -60,6 +61,52 @@ func TestCompletedElementIsDoneAlthoughItsReplicaDied(t *testing.T) {
 			t.Errorf("b: %v", err)
 		}
 	})
+}
+
+// What a transaction has recorded of an element is not forgotten, although the element is not recorded as processed after it: its function was interrupted then, as by
+// a commit whose answer is lost, or it was given back.
+func TestCompletedElementIsKeptHoweverItEnds(t *testing.T) {
+	for name, end := range map[string]func(*soloist.Elements, *soloist.Client, func(*soloist.Element) error) error{
+		"interrupted": func(invoices *soloist.Elements, _ *soloist.Client, commit func(*soloist.Element) error) error {
+			ctx, cancel := context.WithCancel(background)
+			err := invoices.Process(ctx, "4711", func(ctx context.Context, el *soloist.Element) error {
+				if err := commit(el); err != nil {
+					return err
+				}
+				cancel()
+				return context.Cause(ctx)
+			})
+			if !errors.Is(err, context.Canceled) {
+				return fmt.Errorf("it was not interrupted: %w", err)
+			}
+			return nil
+		},
+		"given back": func(invoices *soloist.Elements, _ *soloist.Client, commit func(*soloist.Element) error) error {
+			el, err := invoices.Claim(background, "4711")
+			if err != nil {
+				return err
+			}
+			return errors.Join(commit(el), el.Release())
+		},
+		"left to Close": func(invoices *soloist.Elements, a *soloist.Client, commit func(*soloist.Element) error) error {
+			el, err := invoices.Claim(background, "4711")
+			if err != nil {
+				return err
+			}
+			return errors.Join(commit(el), a.Close())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			twoReplicas(t, func(t *testing.T, network *soloisttest.Store, direct store.Store, a, b *soloist.Client) {
+				must(t, end(a.Elements("invoices", soloist.ElementsOptions{}), a, func(el *soloist.Element) error { return commit(t, direct, el.Completion()) }))
+				_, err := network.Sweep(background, 100)
+				must(t, err)
+				if err := b.Elements("invoices", soloist.ElementsOptions{}).Process(background, "4711", ok); !errors.Is(err, soloist.ErrDone) {
+					t.Errorf("b: %v", err)
+				}
+			})
+		})
+	}
 }
 
 // The answer to the commit is lost, so the function tries its work again.

@@ -57,6 +57,10 @@ func (e *Elements) begin(ctx context.Context, d Detached, name string, g store.G
 	if err != nil {
 		return 0, errors.Join(err, c.releaseBatch([]store.Release{back})[0])
 	}
+	if !state.Failed && e.exhausts(state.Attempts) {
+		state.Failed = true
+		back.State = state.json()
+	}
 	if g.ExpiredAge > 0 && !state.Failed {
 		state.failed(e, errors.New("its holder died or was cut off"), d.Holder)
 		back.State = state.json() // if it cannot be written now, the release counts the attempt

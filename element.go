@@ -163,6 +163,7 @@ func (e *Elements) granted(ctx context.Context, id string, l *Lease) (*Element, 
 	if el.state, err = parseElementState(id, l.granted.State); err != nil {
 		return nil, errors.Join(err, l.Release())
 	}
+	el.state.Failed = el.state.Failed || e.exhausts(el.state.Attempts)
 	if l.granted.ExpiredAge > 0 && !el.state.Failed {
 		el.state.failed(e, errors.New("its replica died or was cut off"), l.holder)
 		if !el.state.Failed { // so that the next replica that takes it over counts this attempt too
@@ -221,10 +222,26 @@ func (el *Element) failed(reason error) store.Release {
 
 func (s *elementState) failed(e *Elements, reason error, holder string) {
 	s.Attempts++
-	s.Failed = e.retry.Attempts > 0 && s.Attempts >= e.retry.Attempts
+	s.Failed = e.exhausts(s.Attempts)
 	s.Error = shorten(reason.Error())
 	s.At = time.Now().UnixMilli()
-	s.By, _, _ = strings.Cut(holder, "#")
+	s.By = replicaOf(holder)
+}
+
+// exhausts reports whether an element may not be tried again after so many attempts.
+func (e *Elements) exhausts(attempts int) bool {
+	return e.retry.Attempts > 0 && attempts >= e.retry.Attempts
+}
+
+// crashedInVain returns the state with which to release an element that nobody gets who claimed it, after its holder before had died: nil if nothing is to be counted. Whether
+// its attempts are used up is for those to say who claim it next.
+func crashedInVain(g store.Grant, holder string) []byte {
+	state, err := parseElementState("", g.State)
+	if err != nil || state.Failed {
+		return nil
+	}
+	state.failed(&Elements{}, errors.New("its replica died or was cut off"), holder)
+	return state.json()
 }
 
 func (s *elementState) json() []byte {

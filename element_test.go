@@ -547,6 +547,70 @@ func TestCrashThatCannotBeRecorded(t *testing.T) {
 	}
 }
 
+// A tardy store answers claims of elements late.
+type tardy struct {
+	*soloisttest.Store
+	late time.Duration
+}
+
+func (s *tardy) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	outs, err := s.Store.Acquire(ctx, claims)
+	if claims[0].Mark > 0 {
+		time.Sleep(s.late)
+	}
+	return outs, err
+}
+
+// Only a grant tells that the holder before it has died. If nobody gets the element under that grant, the crash counts all the same.
+func TestCrashCountsThatOnlyAGrantInVainTold(t *testing.T) {
+	for name, test := range map[string]struct {
+		late  time.Duration
+		claim func(*soloist.Elements) (int, error)
+		want  error
+	}{
+		"the answer is late": {5700 * time.Millisecond, func(e *soloist.Elements) (int, error) {
+			el, err := e.Claim(background, "1")
+			if err != nil {
+				return 0, err
+			}
+			return el.Attempt(), el.Release()
+		}, soloist.ErrLost},
+		"detached, and the caller has gone": {2 * time.Second, func(e *soloist.Elements) (int, error) {
+			ctx, cancel := context.WithTimeout(background, time.Second)
+			defer cancel()
+			el, err := e.ClaimDetached(ctx, "1", "c#1", false)
+			return el.Attempt, err
+		}, context.DeadlineExceeded},
+	} {
+		for attempts, want := range map[int]error{0: nil, 1: soloist.ErrFailed, 2: nil} {
+			t.Run(fmt.Sprint(name, ", attempts ", attempts), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &tardy{Store: soloisttest.NewStore()}
+					c := soloisttest.NewReplica(t, s, soloist.Config{TTL: 6 * time.Second, RequestTimeout: 10 * time.Second})
+					invoices := c.Elements("invoices", soloist.ElementsOptions{Retry: soloist.Retry{Attempts: attempts}})
+					_, err := invoices.ClaimDetached(background, "1", "a#1", false) // who dies
+					must(t, err)
+					time.Sleep(time.Minute)
+					s.late = test.late
+					if n, err := test.claim(invoices); n != 0 || !errors.Is(err, test.want) {
+						t.Errorf("attempt %d, %v; want that nobody gets it: %v", n, err, test.want)
+					}
+					s.late = 0
+					time.Sleep(time.Minute)
+					_, err = s.Sweep(background, 100)
+					must(t, err)
+					if n, err := test.claim(invoices); !errors.Is(err, want) || want == nil && n != 2 {
+						t.Errorf("attempt %d, %v; want the second, or %v", n, err, want)
+					}
+					if infos, err := collect(c.Admin().Elements(background, "invoices")); err != nil || len(infos) != 1 || infos[0].Attempts != 1 || (infos[0].Status == "failed") != (want != nil) {
+						t.Errorf("it is listed as %+v, %v", infos, err)
+					}
+				})
+			})
+		}
+	}
+}
+
 // An element whose record says what no client has written is not handed out, and its record stays as it is.
 func TestElementWithAStateThatIsNotOurs(t *testing.T) {
 	for _, state := range []string{"page 7", `{"attempts":-5}`, `{"at":-1}`, `{"attempts":1e30}`} {

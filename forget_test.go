@@ -69,6 +69,25 @@ func TestForgetAJob(t *testing.T) {
 	})
 }
 
+// A job that was forgotten and is back is known again before it has run, also if the store had not deleted its record when it came back, and deletes it then.
+func TestForgottenJobThatIsBackIsKnown(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		job := soloist.Job{Name: "report", Schedule: soloist.Every(24 * time.Hour), Do: nothing}
+		stop := start(t, a, job)
+		time.Sleep(time.Second)
+		stop()
+		admin := b.Admin()
+		must(t, admin.Forget(background, "report"))
+		start(t, a, job)
+		time.Sleep(time.Second)
+		must(t, admin.Pause(background, "report", "a test"))
+		_, err := s.Sweep(background, 1000)
+		must(t, err)
+		must(t, admin.Resume(background, "report"))
+		must(t, admin.Trigger(background, "report"))
+	})
+}
+
 // A forgetting store fails some of the requests with which a job is forgotten.
 type forgetting struct {
 	*soloisttest.Store

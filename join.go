@@ -75,7 +75,7 @@ func (r *Runner) read(ctx context.Context, jobs []*plannedJob, names []string) (
 		}
 		r.mu.Lock()
 		spec, ahead := j.jobSpec, r.plan.read(j, records[i], read)
-		if records[i].Token == 0 {
+		if forgotten(records[i]) {
 			missing = append(missing, j.firstRecord())
 		}
 		r.mu.Unlock()

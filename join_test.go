@@ -115,7 +115,14 @@ func TestARunnerRunsAgain(t *testing.T) {
 		run(90 * time.Second)
 		must(t, b.Admin().Pause(background, "held", "a test"))
 		time.Sleep(3 * time.Minute)
+		ready := runner.Ready()
+		select {
+		case <-ready:
+			t.Error("the Runner is ready although it does not run")
+		default:
+		}
 		run(time.Minute)
+		<-ready
 		check(t, "scheduled", fmt.Sprint(tick.scheduled(begin), held.scheduled(begin)), fmt.Sprint([]time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute, 4 * time.Minute, 5 * time.Minute}, []time.Duration{time.Minute}))
 	})
 }

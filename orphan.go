@@ -75,15 +75,20 @@ func (c *core) releaseOutcomes(claims []store.Claim, outs []store.Outcome, asked
 }
 
 // releaseGrant releases a grant that was asked for at an instant and leaves its record as it was. The record of a job gets a note about the time
-// that was claimed.
+// that was claimed, and in that of an element the attempt of a holder that has died is counted.
 func (c *core) releaseGrant(claim store.Claim, g store.Grant, asked time.Time) error {
 	return c.releaseBatch([]store.Release{c.releaseOfGrant(claim, g, asked)})[0]
 }
 
 func (c *core) releaseOfGrant(claim store.Claim, g store.Grant, asked time.Time) store.Release {
 	rel := store.Release{Name: claim.Name, Holder: claim.Holder, Token: g.Token, Retain: retainFor(g.Mark, g.State)}
-	if strings.HasPrefix(claim.Name, c.names.prefix+kindJob) {
+	switch {
+	case strings.HasPrefix(claim.Name, c.names.prefix+kindJob):
 		rel.State = claimedInVain(claim, g, asked)
+	case strings.HasPrefix(claim.Name, c.names.prefix+kindElement) && g.ExpiredAge > 0: // no later grant reports that crash
+		if state := crashedInVain(g, claim.Holder); state != nil {
+			rel.State, rel.Retain = state, Forever
+		}
 	}
 	return rel
 }

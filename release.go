@@ -19,7 +19,7 @@ func (l *Lease) Release() error { return l.release(store.Release{Retain: l.retai
 
 // retain returns how long the record must be kept if the lease is released with its mark and state unchanged.
 func (l *Lease) retain() time.Duration {
-	if l.stated.Load() {
+	if l.stated.Load() || l.completion.Load() != 0 { // a transaction may have raised the mark
 		return Forever
 	}
 	return retainFor(l.granted.Mark, l.granted.State)

@@ -73,6 +73,9 @@ func pages(definitions map[string]uint32) [][]byte {
 	return states
 }
 
+// digestOf returns the digest of all definitions of a replica, which are on pages.
+func digestOf(pages [][]byte) string { return fmt.Sprintf("%08x", hash32(fmt.Sprintf("%s", pages))) }
+
 func pageCount(jobs int) int { return (jobs + carriedPerPage - 1) / carriedPerPage }
 
 // parsePage adds the jobs of a page to jobs.
@@ -175,13 +178,22 @@ func (p *presence) announce(ctx context.Context) error {
 	return nil
 }
 
+// write claims the record, unless it has it, then writes the records that list the jobs, and at last what the record says of them. Who takes the replica for dead removes
+// all of them while it has the record.
 func (p *presence) write(ctx context.Context) error {
+	if p.lease == nil || p.lease.Err() != nil {
+		lease, err := p.claim(ctx)
+		if err != nil {
+			return err
+		}
+		p.lease = lease
+	}
 	definitions, set := p.definitions()
 	c := p.client
 	state := replicaState{Replica: c.cfg.Replica, PID: os.Getpid(), Version: c.cfg.Version, Started: p.start.UnixMilli(), TTL: c.opts.TTL.Milliseconds(), Jobs: len(definitions)}
 	state.Host, _ = os.Hostname()
 	states := pages(definitions)
-	state.Digest = fmt.Sprintf("%08x", hash32(fmt.Sprintf("%s", states)))
+	state.Digest = digestOf(states)
 	if err := c.overwrite(ctx, c.pageNames(p.id, max(len(states), p.shown)), p.sameHolder, func(i int) (store.Release, bool) {
 		if i < len(states) {
 			return store.Release{State: states[i], Retain: Forever}, true
@@ -191,13 +203,6 @@ func (p *presence) write(ctx context.Context) error {
 		return err
 	}
 	p.shown = len(states)
-	if p.lease == nil || p.lease.Err() != nil {
-		lease, err := p.claim(ctx)
-		if err != nil {
-			return err
-		}
-		p.lease = lease
-	}
 	state.Clock = p.claimed.UnixMilli()
 	b, _ := json.Marshal(state) // of strings and numbers; it cannot fail
 	if err := p.lease.SetState(ctx, b); err != nil {
@@ -343,11 +348,17 @@ func (c *core) readJobs(ctx context.Context, f *fleet, want func(ReplicaInfo) bo
 			jobs := map[uint32]uint32{}
 			records, errs, err := c.peekEach(ctx, c.pageNames(info.id, pageCount(info.Jobs)))
 			f.bad.add(err)
+			states := make([][]byte, len(records))
 			for i, r := range records {
 				f.bad.add(errs[i])
 				f.bad.add(parsePage(r.State, jobs))
+				states[i] = r.State
 			}
 			if len(jobs) == 0 && info.Jobs > 0 { // it was just withdrawn, or it cannot be read
+				continue
+			}
+			if digestOf(states) != info.digest { // its jobs are changing: another of the same digest has others
+				f.jobs[info.id] = jobs
 				continue
 			}
 			sets[key] = jobs
@@ -360,8 +371,7 @@ func (c *core) readJobs(ctx context.Context, f *fleet, want func(ReplicaInfo) bo
 func (p *presence) compare(ctx context.Context) {
 	mine, _ := p.definitions()
 	c := p.client
-	states := pages(mine)
-	digest := fmt.Sprintf("%08x", hash32(fmt.Sprintf("%s", states)))
+	digest := digestOf(pages(mine))
 	f := c.fleet(ctx, func(info ReplicaInfo) bool { return info.id != p.id && info.digest != digest })
 	if err := f.bad.err(); err != nil && ctx.Err() == nil {
 		c.log.Warn("comparing the definitions of jobs with those of other replicas", "err", err)
@@ -385,23 +395,42 @@ func (p *presence) compare(ctx context.Context) {
 
 // bury records which replicas have died, so that lists show them for an hour. After that the store may delete them.
 func (c *core) bury(ctx context.Context, replicas []ReplicaInfo) {
-	var names []string
-	var rels []store.Release
-	for _, info := range replicas {
-		if info.Alive || !info.died.IsZero() {
+	dead := slices.DeleteFunc(slices.Clone(replicas), func(info ReplicaInfo) bool { return info.Alive || !info.died.IsZero() })
+	for some := range slices.Chunk(dead, batchLimit) {
+		if err := c.burySome(ctx, some); err != nil && !errors.Is(err, ErrHeld) && ctx.Err() == nil {
+			c.log.Warn("removing the records of replicas that have died", "err", err)
+		}
+	}
+}
+
+// burySome buries one batch of replicas. It has their records while it removes those that list their jobs: a replica that has come back writes them when it has its record.
+func (c *core) burySome(ctx context.Context, dead []ReplicaInfo) error {
+	claims := make([]store.Claim, len(dead))
+	for i, info := range dead {
+		claims[i] = store.Claim{Name: c.names.prefix + kindReplica + info.id, Holder: c.newHolder(), TTL: controlTTL}
+	}
+	outs, _, err := c.claimBatch(ctx, claims, c.clock.earliest())
+	if err != nil {
+		return err
+	}
+	var errs []error
+	var pages []string
+	var releases []store.Release
+	for i, out := range outs {
+		if errs = append(errs, out.Err); out.Err != nil {
 			continue
 		}
-		state := info.state
+		pages = append(pages, c.pageNames(dead[i].id, pageCount(dead[i].Jobs))...)
+		state := dead[i].state
 		state.Died = time.Now().UnixMilli()
 		b, _ := json.Marshal(state) // of strings and numbers; it cannot fail
-		names, rels = append(names, c.names.prefix+kindReplica+info.id), append(rels, store.Release{State: b, Retain: keepDead})
-		for _, page := range c.pageNames(info.id, pageCount(info.Jobs)) {
-			names, rels = append(names, page), append(rels, store.Release{State: []byte{}})
-		}
+		releases = append(releases, store.Release{Name: claims[i].Name, Holder: claims[i].Holder, Token: out.Grant.Token, State: b, Retain: keepDead})
 	}
-	if err := c.overwrite(ctx, names, c.newHolder, func(i int) (store.Release, bool) { return rels[i], true }); err != nil && !errors.Is(err, ErrHeld) && ctx.Err() == nil {
-		c.log.Warn("removing the records of replicas that have died", "err", err)
+	if len(releases) == 0 {
+		return errors.Join(errs...)
 	}
+	errs = append(errs, c.overwrite(ctx, pages, c.newHolder, func(int) (store.Release, bool) { return store.Release{State: []byte{}}, true }))
+	return errors.Join(append(errs, c.releaseBatch(releases)...)...)
 }
 
 // buildVersion returns the version of the program from its build information.

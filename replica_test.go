@@ -333,3 +333,124 @@ func TestJobsOfAReplicaThatCannotBeRead(t *testing.T) {
 		}
 	})
 }
+
+// A taciturn store does not answer what is written into the records of replicas, once it is so, and does not do it.
+type taciturn struct {
+	*soloisttest.Store
+	is atomic.Bool
+}
+
+func (s *taciturn) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	if s.is.Load() && slices.ContainsFunc(extensions, func(e store.Extension) bool { return strings.HasPrefix(e.Name, "replica/") && e.State != nil }) {
+		return nil, store.AsUnknown(errors.New("lost"))
+	}
+	return s.Store.Extend(ctx, extensions)
+}
+
+// A replica that has written which jobs it has, and not yet how many, does not hide that another one has the jobs that it had.
+func TestReplicaWhoseJobsAreChangingHidesNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := soloisttest.NewStore()
+		jobs := []soloist.Job{{Name: "kept", Schedule: soloist.Every(time.Hour), Do: nothing}, {Name: "removed", Schedule: soloist.Every(time.Hour), Do: nothing}}
+		stores, runners := map[string]*taciturn{}, map[string]*soloist.Runner{}
+		for _, name := range []string{"one", "two"} {
+			stores[name] = &taciturn{Store: s.Share()}
+			runners[name] = runs(t, soloisttest.NewReplica(t, stores[name], soloist.Config{Replica: name}), jobs...)
+		}
+		admin := soloisttest.NewReplica(t, s.Share(), soloist.Config{}).Admin()
+		replicas, err := collect(admin.Replicas(background))
+		must(t, err)
+		first, other := replicas[0].Replica, replicas[1].Replica
+		stores[first].is.Store(true)
+		must(t, runners[first].Remove(background, "removed"))
+		time.Sleep(2 * time.Second)
+		info, err := admin.Job(background, "removed")
+		must(t, err)
+		if len(info.Replicas) != 1 || info.Replicas[0].Replica != other {
+			t.Errorf("%s has it no more, and it is with %+v", first, info.Replicas)
+		}
+		if err := admin.Trigger(background, "removed"); err != nil {
+			t.Errorf("triggered: %v", err)
+		}
+		if err := admin.Forget(background, "removed"); !errors.Is(err, soloist.ErrInUse) && !errors.Is(err, soloist.ErrHeld) {
+			t.Errorf("forgotten: %v", err)
+		}
+		stores[first].is.Store(false)
+	})
+}
+
+// A hook store calls a function before each claim of a record of a replica, unless it only reads.
+type hook struct {
+	*soloisttest.Store
+	before func(name string)
+}
+
+func (s *hook) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	for _, c := range claims {
+		if c.Mark == 0 && strings.HasPrefix(c.Name, "replica") {
+			s.before(c.Name)
+		}
+	}
+	return s.Store.Acquire(ctx, claims)
+}
+
+// A replica that comes back while another one removes the records of those that have died is listed with its jobs, whichever of the two is slow.
+func TestReplicaThatComesBackKeepsItsJobs(t *testing.T) {
+	for what, slow := range map[string]string{"who buries it is slow": "other", "it is slow": "one"} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				network := soloisttest.NewStore()
+				var healed, met atomic.Bool
+				job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: nothing}
+				ofOne, ofOther := network.Share(), network.Share()
+				one := &hook{Store: ofOne, before: func(name string) {
+					if slow == "one" && healed.Load() && !strings.HasPrefix(name, "replica-jobs/") && met.CompareAndSwap(false, true) {
+						time.Sleep(3 * time.Second)
+					}
+				}}
+				runs(t, soloisttest.NewReplica(t, one, soloist.Config{Replica: "one"}), job)
+				admin := soloisttest.NewReplica(t, network, soloist.Config{}).Admin()
+				records, err := collect(network.List(background, "replica/"))
+				must(t, err)
+				id := strings.TrimPrefix(records[0].Name, "replica/")
+				other := &hook{Store: ofOther, before: func(name string) {
+					if slow == "other" && strings.Contains(name, id) && met.CompareAndSwap(false, true) {
+						ofOne.Heal()
+						time.Sleep(3 * time.Second)
+					}
+				}}
+				ofOne.Break(errors.New("cut off"))
+				time.Sleep(40 * time.Second)
+				if slow == "one" {
+					healed.Store(true)
+					ofOne.Heal()
+					for !met.Load() {
+						time.Sleep(10 * time.Millisecond)
+					}
+				}
+				runs(t, soloisttest.NewReplica(t, other, soloist.Config{Replica: "other"}), soloist.Job{Name: "other", Schedule: soloist.Every(time.Hour), Do: nothing})
+				time.Sleep(20 * time.Second)
+				check(t, "they have met", met.Load(), true)
+				if info, err := admin.Job(background, "tick"); err != nil || len(info.Replicas) != 1 || info.Replicas[0].Replica != "one" {
+					t.Errorf("its job is with %+v, %v", info.Replicas, err)
+				}
+				must(t, admin.Trigger(background, "tick"))
+			})
+		})
+	}
+}
+
+// A Run that ends before it could be announced is not listed: what the store did not confirm may have been carried out.
+func TestReplicaThatEndsBeforeItIsAnnouncedIsNotListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &mute{Store: soloisttest.NewStore()}
+		c := soloisttest.NewReplica(t, s, soloist.Config{})
+		ctx, stop := context.WithTimeout(background, 10*time.Second)
+		defer stop()
+		must(t, c.Run(ctx, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Do: nothing}))
+		time.Sleep(time.Minute)
+		if infos, err := collect(c.Admin().Replicas(background)); err != nil || len(infos) != 0 {
+			t.Errorf("replicas: %+v, %v", infos, err)
+		}
+	})
+}

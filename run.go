@@ -39,6 +39,9 @@ func (r *Runner) Run(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
 	if announced, err := r.persist(ctx, r.presence.announce); !announced {
+		if r.presence.lease != nil { // it may be listed
+			r.presence.withdraw()
+		}
 		return err
 	}
 	var aside sync.WaitGroup
@@ -101,6 +104,11 @@ func (r *Runner) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.running = false
+	select {
+	case <-r.ready: // the next Run has not registered them
+		r.ready = make(chan struct{})
+	default:
+	}
 	r.client.free(slices.Collect(maps.Keys(r.plan.jobs))...)
 }
 
