@@ -117,7 +117,7 @@ func (p *probe) durable() store.Promise {
 	case p.on("log_bin") && p.settings["sync_binlog"] != "1":
 		return store.Promise{Answer: store.No, Why: "sync_binlog is " + p.settings["sync_binlog"] +
 			", not 1: after a crash the binary log lacks commits, and replicas and recovery by it do too"}
-	case double != "" && !p.on("innodb_doublewrite") && !strings.HasPrefix(strings.ToLower(double), "detect"):
+	case double != "" && !p.on("innodb_doublewrite") && !strings.EqualFold(double, "detect_and_recover"): // detect_only mends nothing
 		return store.Promise{Answer: store.No, Why: "innodb_doublewrite is " + double + ": a crash can tear pages"}
 	}
 	return store.Promise{Answer: store.Yes, Why: "every commit is synced to the disk, as far as that honours fsync"}

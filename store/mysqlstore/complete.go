@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/internal/sqlshared"
@@ -41,6 +42,8 @@ func (s *Store) mayComplete(ctx context.Context, tx *sql.Tx, c store.Completion,
 	switch {
 	case errors.Is(err, sql.ErrNoRows), err == nil && !live:
 		return store.ErrLost
+	case code(err) == errRecordChanged: // the server has rolled tx back
+		return s.explain(fmt.Errorf("%w; with innodb_snapshot_isolation the lease must not have been extended since the transaction's first read either: %w", ErrSnapshot, err))
 	case err != nil:
 		return s.explain(err)
 	case c.Mark > 0 && r.Mark >= c.Mark:

@@ -50,6 +50,7 @@ const (
 	errInterrupted         = 1317
 	errTriggerTable        = 1442
 	errTooManyPrepared     = 1461
+	errRecordChanged       = 1020
 	errDiskFull            = 1021
 	errTableFull           = 1114
 	errBinlogFormat        = 1665

@@ -16,6 +16,7 @@ import (
 
 // A wire counts what is sent to the server, a write each request, and can lose replies.
 type wire struct {
+	dialed   atomic.Int64
 	requests atomic.Int64
 	arm      atomic.Int64 // the reply to the request after so many is lost, and the connection with it
 	lose     atomic.Bool
@@ -24,6 +25,7 @@ type wire struct {
 
 func (w *wire) dial(c *mysql.Config) {
 	c.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		w.dialed.Add(1)
 		var d net.Dialer
 		conn, err := d.DialContext(ctx, network, addr)
 		return &wireConn{conn, w}, err

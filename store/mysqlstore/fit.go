@@ -33,8 +33,11 @@ func (s *Store) fit(ctx context.Context, conn *sql.Conn) error {
 	case version.Int64 < schemaVersion:
 		return also{fmt.Errorf("%w: they are of version %d, not %d: run soloist migrate up", store.ErrSchema, version.Int64, schemaVersion), store.ErrSchema}
 	}
-	if shared && !s.cfg.ShedLock {
+	switch {
+	case shared && !s.cfg.ShedLock:
 		return fmt.Errorf("%w: %s is shared with ShedLock: "+sharing, store.ErrSchema, s.cfg.Table)
+	case !shared && s.cfg.ShedLock:
+		return fmt.Errorf("%w: %s is not shared with ShedLock: run soloist migrate up --shedlock if it is ShedLock's; if it is soloist's, "+unsharing, store.ErrSchema, s.cfg.Table)
 	}
 	s.mu.Lock()
 	s.fits = true
@@ -44,6 +47,9 @@ func (s *Store) fit(ctx context.Context, conn *sql.Conn) error {
 
 // sharing is what to do about a table that is shared with ShedLock.
 const sharing = "put shedlock=true into the URL of each replica (Config.ShedLock), or name a table of soloist's own (table=NAME)"
+
+// unsharing is what to do about a table that soloist uses alone.
+const unsharing = "take shedlock=true out of the URL of each replica (Config.ShedLock), or name ShedLock's table (table=NAME)"
 
 // prepared reports that there is a table which has been made to be shared with ShedLock, where no table was named and the default one is not
 // there: to make that would exclude none of those who share the other.

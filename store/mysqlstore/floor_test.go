@@ -3,12 +3,16 @@ package mysqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"math"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/test/servers"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // ahead makes the token of a lease greater than any clock would.
@@ -132,5 +136,56 @@ func TestTokensGrowOverASweepDuringAClaim(t *testing.T) {
 	}
 	if out.Grant.Token <= token {
 		t.Errorf("token %d follows %d", out.Grant.Token, token)
+	}
+}
+
+// A process that stops in the middle of a sweep, or loses the network, does not keep the floor locked: claims of new names wait for it.
+func TestSweepThatStandsStill(t *testing.T) {
+	servers.Long(t)
+	db := connect(t, mariadb(t).URL, func(c *mysql.Config) { c.Params = map[string]string{"innodb_lock_wait_timeout": "1"} })
+	s := open(t, db, Config{})
+	take(t, s, "known", "a")
+	locked, stopped, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	var once sync.Once
+	go func() {
+		ended <- s.transact(t.Context(), func(conn *sql.Conn) error {
+			err := conn.QueryRowContext(t.Context(), s.text(sqlSweepFloor, nil)).Scan(new(int64))
+			once.Do(func() { close(locked) })
+			<-stopped
+			return err
+		})
+	}()
+	<-locked
+	if _, err := s.Acquire(t.Context(), []store.Claim{claim("new", "a")}); code(err) != errLockTimeout {
+		t.Errorf("while the floor is locked a claim of a new name answers %v", err)
+	}
+	servers.Wait(t, "a new name", func() bool {
+		out, err := s.Acquire(t.Context(), []store.Claim{claim("new", "a")})
+		return err == nil && out[0].Err == nil
+	})
+	close(stopped)
+	if err := <-ended; err != nil && code(err) != 0 {
+		t.Errorf("the sweep that stood still: %v", err)
+	}
+}
+
+// A claim of a new name that waits without success, for the floor or for another who makes the name, waits once, and says for what.
+func TestClaimOfANewNameWaitsOnce(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			db := connect(t, mariadb(t).URL, func(c *mysql.Config) {
+				if m.driver != nil {
+					m.driver(c)
+				}
+				c.Params = map[string]string{"innodb_lock_wait_timeout": "1"}
+			})
+			s := open(t, db, m.config)
+			take(t, s, "known", "a")
+			tx := begin(t, db, nil)
+			exec(t, tx, "SELECT floor FROM "+s.table(s.cfg.Table+"_meta")+" FOR UPDATE")
+			if out, err := s.Acquire(t.Context(), []store.Claim{claim("new", "b")}); code(err) != errLockTimeout || errors.Is(err, store.ErrUnknown) {
+				t.Errorf("answered %+v, %v, want the server's error", out, err)
+			}
+		})
 	}
 }

@@ -150,6 +150,31 @@ func TestLockedRowsHoldUpNobody(t *testing.T) {
 	}
 }
 
+// Nor does it where the server rolls back a whole transaction that has waited for a lock without success.
+func TestLockedRowWhereATimeoutRollsBack(t *testing.T) {
+	db := connect(t, servers.MariaDB(t, "--innodb-rollback-on-timeout").URL, func(c *mysql.Config) {
+		c.Params = map[string]string{"innodb_lock_wait_timeout": "3600"}
+	})
+	s := open(t, db, Config{})
+	release(t, s, store.Release{Name: "x", Holder: "a", Token: take(t, s, "x", "a").Token})
+	tx := begin(t, db, nil)
+	exec(t, tx, "SELECT token FROM "+s.table(s.cfg.Table)+" WHERE name = 'x' FOR UPDATE")
+	within, cancel := context.WithTimeout(t.Context(), servers.Patience)
+	defer cancel()
+	if out, err := s.Acquire(within, []store.Claim{claim("x", "b")}); err != nil || !errors.Is(out[0].Err, store.ErrHeld) {
+		t.Errorf("taking a locked name answered %+v, %v, want a refusal", out, err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	g := take(t, s, "x", "b")
+	tx = begin(t, db, nil)
+	exec(t, tx, "SELECT token FROM "+s.table(s.cfg.Table)+" WHERE name = 'x' FOR UPDATE")
+	if errs, err := s.Release(within, []store.Release{{Name: "x", Holder: "b", Token: g.Token}}); err != nil || !errors.Is(errs[0], store.ErrUnknown) {
+		t.Errorf("releasing the locked lease answered %v, %v, want an unknown outcome", errs, err)
+	}
+}
+
 // A transaction of the caller's commits work and mark together.
 func TestComplete(t *testing.T) {
 	for _, isolation := range []sql.IsolationLevel{sql.LevelDefault, sql.LevelReadCommitted, sql.LevelSerializable} {

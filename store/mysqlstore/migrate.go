@@ -106,7 +106,8 @@ func (m *migration) all(ctx context.Context) error {
 	case !there:
 		err = m.do(ctx, "made the table "+table, m.s.text(sqlSchemaRecords, nil))
 	case m.s.cfg.ShedLock:
-		err = m.takeOver(ctx)
+		_, used := engines[strings.ToLower(meta)]
+		err = m.takeOver(ctx, used)
 	default:
 		err = m.own(ctx)
 	}
@@ -132,13 +133,19 @@ func (m *migration) lock(ctx context.Context) error {
 		}
 	}
 	var got sql.NullInt64
-	name := bytesLiteral("soloist migrate " + m.s.cfg.Table)
+	name := bytesLiteral(m.s.migrateLock())
 	wait := intLiteral(int64(migrateWait / time.Second))
 	err := m.conn.QueryRowContext(ctx, "SELECT GET_LOCK(CONVERT("+name+" USING utf8mb4), "+wait+")").Scan(&got)
 	if err == nil && got.Int64 != 1 {
 		err = fmt.Errorf("another migration has not ended within %v", migrateWait)
 	}
 	return err
+}
+
+// migrateLock is the name of the lock. MySQL takes none of more than 64 characters: the longest names of tables may share one.
+func (s *Store) migrateLock() string {
+	name := "soloist migrate " + s.cfg.Table
+	return name[:min(len(name), 64)]
 }
 
 func (m *migration) do(ctx context.Context, what, statement string) error {
@@ -173,8 +180,8 @@ func (m *migration) own(ctx context.Context) error {
 	return invalid
 }
 
-// takeOver makes of a table of ShedLock's one that both can use, and keeps its rows.
-func (m *migration) takeOver(ctx context.Context) error {
+// takeOver makes of a table of ShedLock's one that both can use, and keeps its rows. used reports that the second table is there.
+func (m *migration) takeOver(ctx context.Context, used bool) error {
 	columns, err := pairs(ctx, m.conn, m.s.aboutTables(sqlColumns))
 	if err != nil {
 		return err
@@ -187,7 +194,7 @@ func (m *migration) takeOver(ctx context.Context) error {
 		}
 	}
 	if _, there := columns["call_id"]; there {
-		return nil
+		return m.checkOwn(ctx, used)
 	}
 	if err := m.checkOrder(ctx, columns); err != nil {
 		return err
@@ -243,9 +250,28 @@ func (m *migration) checkOrder(ctx context.Context, types map[string]string) err
 	return nil
 }
 
-func (m *migration) index(ctx context.Context) error {
+// checkOwn refuses a table that soloist uses alone: its records have other names, and their marks would be forgotten.
+func (m *migration) checkOwn(ctx context.Context, used bool) error {
+	there, err := m.indexed(ctx)
+	if err != nil || there || !used {
+		return err
+	}
+	var named bool
+	if err := m.conn.QueryRowContext(ctx, m.s.text(sqlNamed, nil)).Scan(&named); err != nil || named {
+		return err
+	}
+	return &store.InvalidError{What: "table", Value: m.s.cfg.Table, Rule: "is soloist's own, and not shared with ShedLock: " + unsharing}
+}
+
+// indexed reports whether the table has the index that one has which is shared with ShedLock.
+func (m *migration) indexed(ctx context.Context) (bool, error) {
 	indexes, err := pairs(ctx, m.conn, m.s.aboutTables(sqlIndexes))
-	if _, there := indexes["soloist_record"]; err != nil || there {
+	_, there := indexes["soloist_record"]
+	return there, err
+}
+
+func (m *migration) index(ctx context.Context) error {
+	if there, err := m.indexed(ctx); err != nil || there {
 		return err
 	}
 	return m.do(ctx, "made an index of the records in "+m.s.cfg.Table, m.s.text(sqlSchemaIndex, nil))

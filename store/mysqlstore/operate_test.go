@@ -247,6 +247,19 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
+// MySQL takes no name of a lock with more than 64 characters, and a table's may have 55.
+func TestMigrationsLockHasAShortName(t *testing.T) {
+	for table, want := range map[string]string{"soloist": "soloist migrate soloist", strings.Repeat("t", 55): "soloist migrate " + strings.Repeat("t", 48)} {
+		s, err := New(connect(t, mariadb(t).URL, nil), Config{Table: table})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name := s.migrateLock(); name != want {
+			t.Errorf("%s: %q", table, name)
+		}
+	}
+}
+
 // With the rights that the documentation names the store works; without any one of them it says so.
 func TestPrivileges(t *testing.T) {
 	ctx := context.Background()
@@ -311,6 +324,17 @@ func TestReadOnlyServer(t *testing.T) {
 	if err == nil || errors.Is(err, store.ErrUnknown) || !strings.Contains(err.Error(), "connect to the primary") {
 		t.Errorf("answered %v", err)
 	}
+	w := &wire{}
+	rejecting := connect(t, server.URL, func(c *mysql.Config) {
+		w.dial(c)
+		c.User, c.Passwd, c.RejectReadOnly = "limited", "canary", true
+	})
+	if limited, err = New(rejecting, s.cfg); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = limited.Acquire(ctx, []store.Claim{claim("x", "a")}); err == nil || w.dialed.Load() > 3 {
+		t.Errorf("with a driver that takes each connection for dead: %v, after %d connections", err, w.dialed.Load())
+	}
 	c, err := limited.Capabilities(ctx)
 	if err != nil || c.Fencing.Answer != store.No {
 		t.Errorf("the capabilities are %+v, %v", c, err)
@@ -354,8 +378,8 @@ func TestCapabilitiesFollowTheSettings(t *testing.T) {
 	exec(t, db, "ALTER TABLE "+s.cfg.Table+" ENGINE = InnoDB")
 	replica := servers.MariaDB(t, "--server-id=2", "--read-only")
 	behind := connect(t, replica.URL, nil)
-	exec(t, behind, fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=%s, MASTER_USER='root', MASTER_PASSWORD='%s'",
-		server.Addr[strings.LastIndexByte(server.Addr, ':')+1:], servers.MariaDBPassword), "START SLAVE")
+	exec(t, behind, fmt.Sprintf("CHANGE MASTER 'main' TO MASTER_HOST='127.0.0.1', MASTER_PORT=%s, MASTER_USER='root', MASTER_PASSWORD='%s'",
+		server.Addr[strings.LastIndexByte(server.Addr, ':')+1:], servers.MariaDBPassword), "START SLAVE 'main'")
 	// The table is on the replica when all that the primary has written is.
 	var written string
 	if err := db.QueryRow("SELECT @@gtid_binlog_pos").Scan(&written); err != nil {
@@ -371,8 +395,11 @@ func TestCapabilitiesFollowTheSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, err := r.Capabilities(ctx); err != nil || c.Fencing.Answer != store.No || !strings.Contains(c.Fencing.Why, "replica") {
-		t.Errorf("the replica's capabilities are %+v, %v", c, err)
+	for _, set := range []string{"ON", "OFF"} {
+		exec(t, behind, "SET GLOBAL read_only = "+set)
+		if c, err := r.Capabilities(ctx); err != nil || c.Fencing.Answer != store.No || !strings.Contains(c.Fencing.Why, "replica") {
+			t.Errorf("the replica's capabilities, read_only = %s: %+v, %v", set, c, err)
+		}
 	}
 }
 

@@ -48,17 +48,10 @@ func (s *Store) probe(ctx context.Context) (*probe, error) {
 
 // replication looks for a server above this one, and for servers below.
 func (p *probe) replication(ctx context.Context, conn *sql.Conn) {
-	above, errAbove := count(ctx, conn, "SHOW REPLICA STATUS")
-	if code(errAbove) == errSyntax {
-		above, errAbove = count(ctx, conn, "SHOW SLAVE STATUS")
-	}
+	// Without ALL, MariaDB tells of no connection that has a name.
+	above, errAbove := count(ctx, conn, "SHOW ALL REPLICAS STATUS", "SHOW REPLICA STATUS", "SHOW SLAVE STATUS")
 	p.standby = above > 0
-	below, errBelow := count(ctx, conn, "SHOW REPLICA HOSTS")
-	for _, other := range []string{"SHOW REPLICAS", "SHOW SLAVE HOSTS"} {
-		if code(errBelow) == errSyntax {
-			below, errBelow = count(ctx, conn, other)
-		}
-	}
+	below, errBelow := count(ctx, conn, "SHOW REPLICA HOSTS", "SHOW REPLICAS", "SHOW SLAVE HOSTS")
 	p.replicas = below
 	// A replica that the list does not name still has a thread, which those see that may see all processes.
 	if threads, err := count(ctx, conn, "SELECT 1 FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'"); err == nil {
@@ -72,8 +65,12 @@ func (p *probe) replication(ctx context.Context, conn *sql.Conn) {
 	}
 }
 
-func count(ctx context.Context, conn *sql.Conn, statement string) (n int, err error) {
-	rows, err := conn.QueryContext(ctx, statement)
+// count returns how many rows the first of the statements has that this server knows.
+func count(ctx context.Context, conn *sql.Conn, statements ...string) (n int, err error) {
+	rows, err := conn.QueryContext(ctx, statements[0])
+	if code(err) == errSyntax && len(statements) > 1 {
+		return count(ctx, conn, statements[1:]...)
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -51,7 +51,7 @@ func (s *Store) routineOf(key string, of shape, statements func(of func([]column
 	f := values(of.columns)
 	body := all[0] + "\n" + s.text(short.changed, f) + ";\nIF FOUND_ROWS() < " + count + " THEN\n" + strings.Join(all[1:], ";\n") + ";\nEND IF"
 	if short.one != "" && !of.many && !s.cfg.ShedLock {
-		f["general"] = body
+		f["general"], f["anew"] = body, strings.Join(beginChange, ";\n")
 		body = s.text(short.one, f)
 	}
 	b.WriteString(strings.Join(join(beginChange, []string{body, sqlCommit}), ";\n"))

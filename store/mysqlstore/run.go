@@ -98,15 +98,19 @@ const (
 
 // run runs statements on one connection. MariaDB is sent r instead, if it is not nil.
 func run[T any](ctx context.Context, s *Store, r *routineCall, changes bool, statements func(*server) []string, scan scanner[T]) ([]T, error) {
+	dead := 0
 	for try := 1; ; try++ {
 		if err := s.alive(ctx); err != nil {
 			return nil, s.explain(err)
 		}
 		rows, sent, err := attempt(ctx, s, r, changes, statements, scan)
+		if try == 1 && err != nil {
+			dead = s.mayBeDead()
+		}
 		switch {
 		case err == nil:
 			return rows, nil
-		case errors.Is(err, driver.ErrBadConn) && try <= maxBadConnections: // found dead before anything was sent
+		case errors.Is(err, driver.ErrBadConn) && try <= dead: // found dead before anything was sent
 			continue
 		case conflict(err) && try <= conflicts:
 			if pause(ctx, rand.N(time.Duration(try)*conflictPause)) {
@@ -123,9 +127,13 @@ func run[T any](ctx context.Context, s *Store, r *routineCall, changes bool, sta
 
 // transact runs do between the beginning and the end of a transaction, again when it conflicts with others.
 func (s *Store) transact(ctx context.Context, do func(*sql.Conn) error) error {
+	dead := 0
 	for try := 1; ; try++ {
 		err := s.transaction(ctx, do)
-		again := errors.Is(err, driver.ErrBadConn) && try <= maxBadConnections
+		if try == 1 && err != nil {
+			dead = s.mayBeDead()
+		}
+		again := errors.Is(err, driver.ErrBadConn) && try <= dead
 		if conflict(err) && try <= conflicts {
 			again = pause(ctx, rand.N(time.Duration(try)*conflictPause))
 		}
@@ -141,15 +149,19 @@ func (s *Store) transaction(ctx context.Context, do func(*sql.Conn) error) error
 		return err
 	}
 	defer conn.Close()
+	defer abandon(conn) // what is set for the session ends with it, and what an error has left open
 	fit := func(conn *sql.Conn) error { return s.fit(ctx, conn) }
-	for _, step := range []func(*sql.Conn) error{fit, execs(ctx, beginChange...), do, execs(ctx, sqlCommit)} {
+	for _, step := range []func(*sql.Conn) error{fit, execs(ctx, "SET wait_timeout = "+idle), execs(ctx, beginChange...), do, execs(ctx, sqlCommit)} {
 		if err := step(conn); err != nil {
-			undo(conn)
 			return err
 		}
 	}
 	return nil
 }
+
+// idle is after how many seconds the server gives up a transaction of several requests whose next one does not come: the process has stopped, or the network. Until then claims wait
+// for what it has locked.
+const idle = "10"
 
 func execs(ctx context.Context, statements ...string) func(*sql.Conn) error {
 	return func(conn *sql.Conn) error {
@@ -162,8 +174,9 @@ func execs(ctx context.Context, statements ...string) func(*sql.Conn) error {
 	}
 }
 
-// maxBadConnections is how many connections of a pool may be found dead by one call, after a restart of the server.
-const maxBadConnections = 1000
+// mayBeDead is how many more connections one call may find dead, after a restart of the server: those of the pool, and one. A new one is not made again and again: with rejectReadOnly
+// the driver takes each for dead while the server takes no writes.
+func (s *Store) mayBeDead() int { return s.db.Stats().OpenConnections + 1 }
 
 // pause waits, unless ctx ends before.
 func pause(ctx context.Context, d time.Duration) bool {

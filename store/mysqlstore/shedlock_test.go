@@ -374,6 +374,21 @@ func TestShedLocksTableIsSharedOnPurpose(t *testing.T) {
 	_, err = made("locks", false).Sweep(ctx, 10)
 	refuse("sweeping", err, "is shared with ShedLock: put shedlock=true") // ShedLock would never lock again what is forgotten
 
+	// Nor does anything exclude anything in a table that soloist has used alone until then.
+	migrate(made("own", false))
+	if err := taking(made("own", false)); err != nil {
+		t.Error(err)
+	}
+	refuse("sharing soloist's own", taking(made("own", true)), "is not shared with ShedLock: run soloist migrate up --shedlock")
+	_, err = made("own", true).Migrate(ctx)
+	refuse("migrating soloist's own", err, "is soloist's own, and not shared with ShedLock: take shedlock=true out")
+	exec(t, db, "DROP INDEX soloist_record ON "+schema+".locks")
+	refuse("sharing without the index", taking(made("locks", true)), "run soloist migrate up --shedlock")
+	migrate(made("locks", true))
+	if err := taking(made("locks", true)); err != nil {
+		t.Error(err)
+	}
+
 	// Where no table is named, the one that was shared before is not forgotten.
 	migrate(made("", true))
 	refuse("using the default", taking(made("", false)), "there is a table that is shared with ShedLock: put shedlock=true")

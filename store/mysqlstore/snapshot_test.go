@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/soloist-dev/soloist/fence"
 	"github.com/soloist-dev/soloist/fence/sqlfence"
 	"github.com/soloist-dev/soloist/store"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // The isolation levels of a caller's transaction. At REPEATABLE READ, the servers' default, all reads but locking ones show what was
@@ -125,6 +128,28 @@ func TestCompletionInAnOlderSnapshot(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Where the server refuses to lock what the transaction does not see, as MariaDB does by default from 11.6.2 on, the error is the same.
+func TestCompletionWithSnapshotIsolation(t *testing.T) {
+	ctx := context.Background()
+	db := connect(t, mariadb(t).URL, func(c *mysql.Config) { c.Params = map[string]string{"innodb_snapshot_isolation": "ON"} })
+	s, c := open(t, db, Config{}), newCounter(t, db)
+	late := c.early(sql.LevelRepeatableRead)
+	g := take(t, s, "x", "a")
+	early, committed := c.early(sql.LevelRepeatableRead), c.early(sql.LevelReadCommitted)
+	errs, err := s.Extend(ctx, []store.Extension{{Name: "x", Holder: "a", Token: g.Token, TTL: time.Hour}})
+	if err = errors.Join(append(errs, err)...); err != nil {
+		t.Fatal(err)
+	}
+	for what, tx := range map[string]*sql.Tx{"older than the lease": late, "older than its extension": early} {
+		if err := s.Complete(ctx, tx, store.Completion{Name: "x", Holder: "a", Token: g.Token, Mark: 1}); !errors.Is(err, ErrSnapshot) {
+			t.Errorf("a transaction %s: %v, want ErrSnapshot", what, err)
+		}
+	}
+	if err := s.Complete(ctx, committed, store.Completion{Name: "x", Holder: "a", Token: g.Token, Mark: 1}); err != nil {
+		t.Errorf("a transaction at READ COMMITTED: %v", err)
 	}
 }
 

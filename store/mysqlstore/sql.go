@@ -69,6 +69,7 @@ var (
 	sqlIndexes       = load("indexes")
 	sqlKeys          = load("keys")
 	sqlBackward      = load("backward")
+	sqlNamed         = load("named")
 )
 
 // load returns a statement without its comments.

@@ -139,6 +139,18 @@ func TestUnfitTables(t *testing.T) {
 	}
 }
 
+// A page that a crash has torn is mended from the doublewrite buffer, where that has pages.
+func TestTornPages(t *testing.T) {
+	for setting, want := range map[string]store.Answer{
+		"": store.Yes, "ON": store.Yes, "1": store.Yes, "DETECT_AND_RECOVER": store.Yes, "DETECT_ONLY": store.No, "OFF": store.No, "fast": store.No,
+	} {
+		p := &probe{settings: map[string]string{"innodb_flush_log_at_trx_commit": "1", "innodb_doublewrite": setting}}
+		if d := p.durable(); d.Answer != want {
+			t.Errorf("innodb_doublewrite = %s: %+v", setting, d)
+		}
+	}
+}
+
 // MySQL has renamed the setting for semisynchronous replication, and either name counts.
 func TestSemisynchronousReplication(t *testing.T) {
 	for setting, want := range map[string]bool{"rpl_semi_sync_master_enabled": true, "rpl_semi_sync_source_enabled": true, "log_bin": false} {
