@@ -343,6 +343,10 @@ func TestStoreThatGrantsALookOrIsDoneTooEarly(t *testing.T) {
 			breach(t, what, err)
 		})
 	}
+	lie(t, &liar{outs: each(func(o *store.Outcome) { o.Err = &store.DoneError{Record: store.Record{Token: 1}} })}, func(t *testing.T, c *soloist.Client) {
+		_, err := c.Elements("j", soloist.ElementsOptions{}).Claim(background, "1")
+		breach(t, "an element is done without a mark", err)
+	})
 }
 
 // An error of the store that is none of its contract is told as it is.

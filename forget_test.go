@@ -44,10 +44,15 @@ func TestForgetAJob(t *testing.T) {
 		if actions, err := collect(admin.Actions(background)); err != nil || len(actions) == 0 || actions[len(actions)-1].Verb != soloist.ActionForget || actions[len(actions)-1].Name != "tick" {
 			t.Errorf("%+v, %v", actions, err)
 		}
+		if err := admin.Pause(background, "tick", ""); !errors.Is(err, soloist.ErrNoJob) {
+			t.Errorf("paused before the store has deleted its record: %v", err)
+		}
 		_, err = s.Sweep(background, 1000)
 		must(t, err)
-		for r, err := range s.List(background, "control/") {
-			t.Errorf("what was asked of it is not forgotten: %+v, %v", r, err)
+		for _, kind := range []string{"job/", "control/"} {
+			for r, err := range s.List(background, kind) {
+				t.Errorf("it is not forgotten: %+v, %v", r, err)
+			}
 		}
 		for doing, err := range map[string]error{
 			"forgetting again": admin.Forget(background, "tick"), "forgetting another": admin.Forget(background, "tock"),

@@ -134,6 +134,21 @@ func TestCampaignOutlastsFailures(t *testing.T) {
 	}
 }
 
+// A campaign ends when its store has been closed, although it has waited for a while.
+func TestCampaignEndsWithItsStore(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, _, _ *soloist.Client) {
+		s := soloisttest.NewStore()
+		c := soloisttest.NewReplica(t, s, soloist.Config{})
+		s.Break(errors.New("away"))
+		time.AfterFunc(10*time.Second, func() { s.Break(store.ErrClosed) })
+		ctx, cancel := context.WithTimeout(background, time.Minute)
+		defer cancel()
+		if _, err := c.Campaign(ctx, "boss"); !errors.Is(err, store.ErrClosed) || ctx.Err() != nil {
+			t.Errorf("got: %v", err)
+		}
+	})
+}
+
 // Who campaigns keeps its place in line, however short callers of its client wait for locks.
 func TestCampaignKeepsItsPlace(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {

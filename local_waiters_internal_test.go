@@ -35,5 +35,16 @@ func TestNamesThatWereWaitedForAreForgotten(t *testing.T) {
 		if n := len(c.waiters.of); n != 0 {
 			t.Errorf("nobody waits, and %d names are remembered", n)
 		}
+		for i := range 3 * maxBusy {
+			w := c.waiters.join(fmt.Sprint("busy ", i))
+			w.setBusy(true)
+			if !w.busy() {
+				t.Fatalf("the last of %d names that were busy is not remembered", i+1)
+			}
+			w.leave()
+		}
+		if n := len(c.waiters.busy); n > maxBusy {
+			t.Errorf("%d names are remembered that were busy", n)
+		}
 	})
 }

@@ -90,6 +90,20 @@ func TestNamesThatAreTooLong(t *testing.T) {
 	}
 }
 
+// A replica is called by all of its name, whatever is in it.
+func TestReplicaInAHolder(t *testing.T) {
+	for holder, want := range map[string]string{"a#x-1": "a", "a#b#x-1": "a#b", "a#b#x-1/7": "a#b", "a/3#x-1": "a/3", "a": "a", "": ""} {
+		if got := replicaOf(holder); got != want {
+			t.Errorf("%q: %q", holder, got)
+		}
+	}
+	for holder, want := range map[string]int{"a#x-1/7": 7, "a/3#b#x-1/7": 7, "a/3#x-1": 0, "a#x-1": 0} {
+		if got := limitOf(holder); got != want {
+			t.Errorf("%q: limit %d", holder, got)
+		}
+	}
+}
+
 // A namespace has up to 64 bytes, and no slash.
 func TestNamespaces(t *testing.T) {
 	for namespace, fits := range map[string]bool{"": true, "x": true, strings.Repeat("x", 64): true, strings.Repeat("x", 65): false, "a/b": false, "a\n": false} {

@@ -118,3 +118,81 @@ func TestOrphansOfOthersAreLeftAlone(t *testing.T) {
 		}
 	})
 }
+
+// Of a batch whose caller has gone, what was granted is given back, whatever was refused before it.
+func TestWhatIsGrantedOfALateBatchIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		c := forceClient(t, s)
+		taken := []store.Claim{{Name: "lock/a", Holder: "other", TTL: time.Minute}, {Name: "lock/c", Holder: "other", TTL: time.Minute}}
+		var claims []store.Claim
+		for _, name := range []string{"a", "b", "c", "d"} {
+			claims = append(claims, store.Claim{Name: "lock/" + name, Holder: "h", TTL: time.Minute})
+		}
+		if outs, err := s.Acquire(t.Context(), taken); err != nil || outs[0].Err != nil || outs[1].Err != nil {
+			t.Fatal(outs, err)
+		}
+		outs, err := s.Acquire(t.Context(), claims)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.releaseOutcomes(claims, outs, time.Now())
+		for name, free := range map[string]bool{"a": false, "b": true, "c": false, "d": true} {
+			if _, err := c.TryLock(t.Context(), name); (err == nil) != free {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}
+
+// The record of a job whose claim was abandoned says when it was claimed, and not when it was given back: only then the next replica knows that the claim was in time.
+func TestOrphanedClaimOfAJobIsOfWhenItWasMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &unreadableStore{Store: memstore.New()}
+		c := forceClient(t, s)
+		claims := []store.Claim{{Name: "job/x", Holder: "h", TTL: time.Hour, Mark: 7_000}}
+		create := store.Claim{Name: "job/x", Holder: "maker", TTL: time.Hour}
+		outs, err := s.Acquire(t.Context(), []store.Claim{create})
+		if err != nil || outs[0].Err != nil {
+			t.Fatal(outs, err)
+		}
+		state := (&jobState{Since: 1}).json()
+		if errs, err := s.Release(t.Context(), []store.Release{{Name: "job/x", Holder: "maker", Token: outs[0].Grant.Token, State: state, Retain: Forever}}); err != nil || errs[0] != nil {
+			t.Fatal(errs, err)
+		}
+		asked, before := time.Now(), c.clock.earliest()
+		if outs, err := s.Acquire(t.Context(), claims); err != nil || outs[0].Err != nil {
+			t.Fatal(outs, err)
+		}
+		time.Sleep(3 * time.Minute)
+		c.releaseOrphans(claims, before)
+		synctest.Wait()
+		records, err := c.peek(t.Context(), []string{"job/x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := parseJobState(records[0].State); err != nil || got.Claimed != 7_000 || got.Asked != asked.UnixMilli() {
+			t.Errorf("%+v, %v; want that it was claimed at %d", got, err, asked.UnixMilli())
+		}
+	})
+}
+
+// Who is refused again and again because of one lease slows down, and who is refused because of one after the other does not: the name is busy then.
+func TestRefusalsBecauseOfOneLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for same, slow := range map[bool]bool{true: true, false: false} {
+			var r refusals
+			begin := time.Now()
+			for i := range 40 {
+				token := int64(i)
+				if same {
+					token = 7
+				}
+				r.refused(t.Context(), token, time.Minute)
+			}
+			if took := time.Since(begin); (took > 0) != slow {
+				t.Errorf("one lease %t: 40 refusals took %v", same, took)
+			}
+		}
+	})
+}

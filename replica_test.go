@@ -59,7 +59,9 @@ func TestReplicasAreSeen(t *testing.T) {
 		time.Sleep(31 * time.Second)
 		check(t, "replicas after one has died", look(), "two v2 alive=false")
 		next := start(t, soloisttest.NewReplica(t, three, soloist.Config{Replica: "three", Version: "v3"}), job)
-		time.Sleep(30 * time.Minute)
+		time.Sleep(15 * time.Minute)
+		start(t, soloisttest.NewReplica(t, three.Share(), soloist.Config{Replica: "four"}), job)() // it buries nobody once more
+		time.Sleep(15 * time.Minute)
 		if all := look(); !strings.Contains(all, "two v2 alive=false") || !strings.Contains(all, "three v3 alive=true") {
 			t.Errorf("replicas half an hour later: %s", all)
 		}
@@ -438,6 +440,26 @@ func TestReplicaThatComesBackKeepsItsJobs(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A job that is added can be asked for when the Runner is ready, so it is not before the records of the replica list it.
+func TestReadyWhenTheReplicaIsListedWithItsJobs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &taciturn{Store: soloisttest.NewStore()}
+		c := soloisttest.NewReplica(t, s, soloist.Config{})
+		r := runs(t, c)
+		s.is.Store(true)
+		must(t, r.Add(soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: nothing}))
+		time.Sleep(10 * time.Second)
+		select {
+		case <-r.Ready():
+			t.Error("ready although the replica is not listed with the job")
+		default:
+		}
+		s.is.Store(false)
+		<-r.Ready()
+		must(t, c.Admin().Trigger(background, "tick"))
+	})
 }
 
 // A Run that ends before it could be announced is not listed: what the store did not confirm may have been carried out.

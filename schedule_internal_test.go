@@ -66,6 +66,10 @@ func TestLatestTimeOfASchedule(t *testing.T) {
 	if got := latest(Every(time.Second), old, now); !got.Equal(now.Truncate(time.Second)) {
 		t.Errorf("in four thousand years: %v", got)
 	}
+	once := time.UnixMilli(5000)
+	if got := At(once.Add(999 * time.Microsecond)); !got.Next(once.Add(-1)).Equal(once) || !got.Next(once).IsZero() {
+		t.Errorf("once, within a millisecond: %v, and after that %v", got.Next(once.Add(-1)), got.Next(once))
+	}
 	end := time.UnixMilli(math.MaxInt64)
 	if got := Every(time.Hour).Next(end); !got.IsZero() {
 		t.Errorf("after the end of time: %v", got)

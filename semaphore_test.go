@@ -227,6 +227,10 @@ func TestPermitThatCannotBeRead(t *testing.T) {
 		if _, err := s.TryAcquire(background); !errors.Is(err, soloist.ErrHeld) {
 			t.Errorf("a third one: %v", err)
 		}
+		c = soloisttest.NewReplica(t, oneUnread{memstore.New(), ""}, soloist.Config{})
+		if _, err := c.Semaphore("x", 3).TryAcquire(background); err == nil || errors.Is(err, soloist.ErrHeld) {
+			t.Errorf("of a semaphore without any that can be read: %v", err)
+		}
 	})
 }
 
