@@ -612,11 +612,11 @@ func TestPatienceWithThoseThatClaimAGroup(t *testing.T) {
 	p.joined([]*plannedJob{p.with(t, Job{Name: "a", Schedule: Every(minute), Do: doNothing, Grace: 15 * second}),
 		p.with(t, Job{Name: "b", Schedule: Every(minute), Do: doNothing, Grace: 15 * second})}, epoch)
 	for i, row := range []struct {
-		minute time.Duration
+		minute int
 		holder string // of the group's name; none if somebody has claimed the jobs
 		mine   int
 	}{{1, "x", 0}, {1, "y", 0}, {1, "", 0}, {1, "x", 0}, {1, "y", 0}, {1, "z", 0}, {2, "x", 0}, {2, "y", 0}, {2, "z", 0}, {2, "w", 2}} {
-		at := after(row.minute*minute + time.Duration(i)*second)
+		at := after(time.Duration(row.minute)*minute + time.Duration(i)*second)
 		p.joined(nil, at) // another job has come, and groups are made anew
 		requests, alone := p.requestGroups(p.due(at), at)
 		if len(requests) != 1 || len(alone) > 0 {
