@@ -184,7 +184,7 @@ func (s *Store) take(ctx context.Context, claims []store.Claim, pending []int, o
 			a.wrong = s.impossible("about %s: there is more than one row", shown(a.name))
 		}
 		found[k] = &a.record
-		outcomes[asked[k]] = a.decide(claims[asked[k]])
+		outcomes[asked[k]] = a.decide(s, claims[asked[k]])
 		if a.token == nil && outcomes[asked[k]].Err == nil {
 			repeated = append(repeated, asked[k])
 		}
@@ -210,8 +210,11 @@ func (s *Store) take(ctx context.Context, claims []store.Claim, pending []int, o
 var errUndecided = errors.New("undecided")
 
 // decide returns the claim that the row is about. The record becomes what it is after that.
-func (a *answer) decide(c store.Claim) store.Outcome {
+func (a *answer) decide(s *Store, c store.Claim) store.Outcome {
 	r := &a.record
+	if a.wrong == nil && a.token != nil && !r.there && (r.Holder != c.Holder || r.Foreign() || r.Released || r.Left < c.TTL) {
+		a.wrong = s.impossible("about %s: it is granted, and %s", shown(a.name), notWritten)
+	}
 	if a.wrong != nil {
 		r.wrong = a.wrong
 		return store.Outcome{Err: a.wrong}

@@ -40,7 +40,7 @@ func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (
 			return 0, store.Grant{}, s.impossible("a row about %s, which was not asked for", shown(a.name))
 		}
 		claim.Name = names[i]
-		out := a.decide(claim)
+		out := a.decide(s, claim)
 		switch {
 		case out.Err == nil && a.token == nil: // granted before
 			if err := s.confirm(ctx); err != nil {

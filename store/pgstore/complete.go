@@ -53,6 +53,9 @@ func (s *Store) complete(ctx context.Context, c store.Completion, row func(args,
 	case err != nil:
 		return s.explain(err, false) // the caller commits, so nothing has happened yet
 	case live == nil || wrong != "": // the caller does not commit
+		if wrong == "" {
+			wrong = notWritten
+		}
 		return fmt.Errorf("%s: an answer that cannot be, about %s: %s", s.tables.cfg.Dialect, shown(c.Name), wrong)
 	case !*live:
 		return store.ErrLost

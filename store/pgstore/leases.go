@@ -253,6 +253,8 @@ func (s *Store) lefts(answers []left, asked map[string]int) (map[string]left, er
 			a.wrong = s.impossible("about %s: a field is NULL", shown(a.row))
 		case twice && (!a.changed || before.changed):
 			a.wrong = s.impossible("about %s: there are too many rows", shown(a.row))
+		case a.changed && !a.live:
+			a.wrong = s.impossible("about %s: %s", shown(a.row), notWritten)
 		case twice:
 			a.wrong = before.wrong
 		}

@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -23,6 +24,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 func (s *Store) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		whole, last := wholeRunes(prefix), wholeRunes(after) // the server takes no half of one
+		var unreadable []error
 		for {
 			page, err := look(ctx, s, s.sql.list, []any{last, whole, above(whole), int64(listPage)}, scanListed)
 			if err != nil {
@@ -30,30 +32,44 @@ func (s *Store) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[s
 				return
 			}
 			for _, r := range page {
-				if strings.HasPrefix(r.Name, prefix) && r.Name > after && !yield(r, nil) {
+				switch {
+				case !strings.HasPrefix(r.Name, prefix) || r.Name <= after:
+				case r.wrong != nil:
+					unreadable = append(unreadable, r.wrong)
+				case !yield(r.Record, nil):
 					return
 				}
 			}
 			if len(page) < listPage {
-				return
+				break
 			}
 			last = page[len(page)-1].Name
+		}
+		if len(unreadable) > 0 {
+			yield(store.Record{}, s.explain(errors.Join(unreadable...), false))
 		}
 	}
 }
 
-func scanListed(rows pgx.Rows) (store.Record, error) {
-	var name string
+// A listed is a record, or its name and why it cannot be.
+type listed struct {
+	store.Record
+	wrong error
+}
+
+func scanListed(rows pgx.Rows) (l listed, err error) {
 	there := true
 	f := fields{there: &there}
-	if err := rows.Scan(append([]any{&name}, f.listed()...)...); err != nil {
-		return store.Record{}, err
+	if err := rows.Scan(append([]any{&l.Name}, f.listed()...)...); err != nil {
+		return listed{}, err
 	}
 	r, wrong := f.record()
 	if wrong != "" {
-		return store.Record{}, fmt.Errorf("the record of %s cannot be: %s", shown(name), wrong)
+		l.wrong = fmt.Errorf("the record of %s cannot be: %s", shown(l.Name), wrong)
+		return l, nil
 	}
-	return r.Whole(name), nil
+	l.Record = r.Whole(l.Name)
+	return l, nil
 }
 
 // wholeRunes returns the longest beginning of prefix that a name can have: PostgreSQL's texts are valid UTF-8 without NUL.

@@ -120,7 +120,7 @@ func (s *Store) stand(ctx context.Context, c store.Claim, inbox int64) (grant st
 		}
 		asked = a.asked
 		age := max(0, a.record.Age) // where the server's clock was set back, the lease is counted from this request
-		out := a.decide(c)
+		out := a.decide(s, c)
 		switch {
 		case out.Err == nil && a.token == nil: // granted before
 			return out.Grant, asked, -age, s.confirm(ctx)

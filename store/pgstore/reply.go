@@ -19,6 +19,9 @@ func (s *Store) impossible(format string, args ...any) error {
 	return store.AsUnknown(fmt.Errorf("%s: an answer that cannot be: %s", s.tables.cfg.Dialect, fmt.Sprintf(format, args...)))
 }
 
+// notWritten is what is wrong if a trigger has changed what a statement has written. It must not be believed that it is there.
+const notWritten = "the row is not as it was written; look for a trigger that somebody has put on the table, which soloist doctor names"
+
 // only returns the row of a reply that must have one row.
 func only[T any](s *Store, rows []T, err error) (row T, _ error) {
 	switch {
@@ -102,6 +105,8 @@ func (a *answer) check(s *Store, f *fields) {
 	r, wrong := f.record()
 	switch a.record = r; {
 	case wrong != "":
+	case a.token != nil && *a.token == 0:
+		wrong = "it is granted with token 0: " + notWritten
 	case a.token != nil && *a.token <= r.Token:
 		wrong = fmt.Sprintf("it is granted with token %d after %d", *a.token, r.Token)
 	case a.token == nil && r.there && r.Token == 0 && !r.Foreign() && !r.Released:

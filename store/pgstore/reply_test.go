@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,8 @@ const (
 func answerRow(name, token, rest string) string {
 	return fmt.Sprintf("('%s'::text, %s::bigint, %s)", name, token, rest)
 }
+
+const newRecord = "false, 'a'::text, 'a'::text, false, 0::bigint, 0::bigint, 60000000::bigint, 0::bigint, NULL::bytea"
 
 const noRecord = "false, ''::text, ''::text, true, 0::bigint, 0::bigint, 0::bigint, 0::bigint, NULL::bytea"
 
@@ -115,7 +118,7 @@ func TestImpossibleAnswers(t *testing.T) {
 // What cannot be about one name leaves the others of its batch alone, also claims of the same name that come later in it.
 func TestImpossibleAnswersHarmTheirNameAlone(t *testing.T) {
 	s := fresh(t, server(t).URL)
-	s.sql.acquire = rowsOf(parametersMany, answerRow("good", "NULL", noRecord), answerRow("bad", "NULL", noRecord), answerRow("good", "8", noRecord),
+	s.sql.acquire = rowsOf(parametersMany, answerRow("good", "NULL", noRecord), answerRow("bad", "NULL", noRecord), answerRow("good", "8", newRecord),
 		answerRow("bad", "0", noRecord))
 	out, err := s.Acquire(background, []store.Claim{claim("good", "a", time.Minute), claim("bad", "a", time.Minute), claim("missing", "a", time.Minute),
 		claim("bad", "b", time.Minute), claim("good", "b", time.Minute)})
@@ -127,6 +130,31 @@ func TestImpossibleAnswersHarmTheirNameAlone(t *testing.T) {
 	}
 	for i, says := range map[int]string{1: `"bad"`, 2: `no row about "missing"`, 3: `"bad"`} {
 		unbelievable(t, fmt.Sprint("claim ", i), out[i].Grant.Token, out[i].Err, says)
+	}
+}
+
+// A record that cannot be read is left out of a list, and the error at its end names it, if it is one of those that were asked for.
+func TestListLeavesOutWhatCannotBeRead(t *testing.T) {
+	for mode, open := range dialects {
+		s := open(t, server(t).URL)
+		run(t, s.pool, "INSERT INTO "+s.tables.records+" (name, lock_until, locked_at, locked_by, token, record) "+
+			"SELECT 'many/' || n, 'epoch', 'epoch', '', 5, 'many/' || n FROM generate_series(1001, 1200) AS n")
+		run(t, s.pool, "UPDATE "+s.tables.records+" SET token = -5 WHERE name IN ('many/1001', 'many/1150')")
+		for prefix, want := range map[string]struct{ good, bad int }{"": {198, 2}, "many/11": {99, 1}, "many/12": {1, 0}, "many/1001": {0, 1}} {
+			var names []string
+			var last error
+			for r, err := range s.List(background, prefix) {
+				if last != nil {
+					t.Errorf("%s: after the error comes %q", mode, r.Name)
+				}
+				if last = err; err == nil {
+					names = append(names, r.Name)
+				}
+			}
+			if len(names) != want.good || !slices.IsSorted(names) || strings.Count(fmt.Sprint(last), "token is -5") != want.bad || errors.Is(last, store.ErrUnknown) {
+				t.Errorf("%s: of %q are listed %d, and then comes %v; want %d, and an error about %d", mode, prefix, len(names), last, want.good, want.bad)
+			}
+		}
 	}
 }
 

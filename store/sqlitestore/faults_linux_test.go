@@ -125,7 +125,7 @@ func TestReadOnlyInMidRun(t *testing.T) {
 // Of a file that is gone, whose log stays for as long as the file may come back, a handle that is closed has nothing open any more.
 func TestCloseLetsGoOfAFileThatIsGone(t *testing.T) {
 	s := openAt(t, newPath(t))
-	take(t, s, "name", "a", time.Hour)
+	release(t, s, take(t, s, "name", "a", time.Hour))
 	must(t, os.Remove(s.path))
 	_, err := try(s, "name", "b", time.Hour)
 	says(t, err, s.path, "deleted")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -148,6 +149,81 @@ func TestReplacedFile(t *testing.T) {
 	if again := take(t, s, "mine", "c", time.Minute); again.Token <= mine.Token {
 		t.Errorf("token %d follows %d", again.Token, mine.Token)
 	}
+}
+
+// Another file is not used before the last lease in the old one has ended, also if the file was not to be used for a while before the other came.
+func TestAnotherFileComesLater(t *testing.T) {
+	for why, away := range map[string]func(t *testing.T, s *Store) (back func()){
+		"it was deleted": func(t *testing.T, s *Store) func() {
+			deleteAll(t, s.path)
+			return func() {}
+		},
+		"it could not be opened again": func(t *testing.T, s *Store) func() {
+			s.file.spoil()
+			s.fileSystem = func(string) (fileSystem, error) { return fileSystem{}, errors.New("the path cannot be seen") }
+			return func() { s.fileSystem = fileSystemOf }
+		},
+	} {
+		t.Run(why, func(t *testing.T) {
+			path, another := newPath(t), newPath(t)
+			h := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}
+			openWith(t, another, h.clocks()).Close()
+			s := openWith(t, path, h.clocks())
+			mine := take(t, s, "mine", "a", 10*time.Minute)
+			back := away(t, s)
+			if err := s.Ping(background); err == nil {
+				t.Fatal("the file is there")
+			}
+			must(t, os.Rename(another, path))
+			back()
+			h.pass(9 * time.Minute)
+			for range 2 {
+				_, err := try(s, "mine", "b", time.Minute)
+				says(t, err, path, "replaced", "in 1m0s")
+			}
+			h.pass(time.Minute)
+			if again := take(t, s, "mine", "b", time.Minute); again.Token <= mine.Token {
+				t.Errorf("token %d follows %d", again.Token, mine.Token)
+			}
+		})
+	}
+}
+
+// An older copy of the file has been put in its place, and the wall clock gone back since: the tokens of names that are in the copy grow, too.
+func TestTokensGrowOverAnOlderCopy(t *testing.T) {
+	path := newPath(t)
+	h := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}
+	s := openWith(t, path, h.clocks())
+	release(t, s, take(t, s, "released", "a", time.Minute))
+	expired := take(t, s, "expired", "a", time.Minute)
+	release(t, s, take(t, s, "spoiled", "a", time.Minute))
+	h.pass(time.Hour)
+	copied, db := filepath.Join(t.TempDir(), "copy.db"), raw(t, path)
+	exec(t, db, "UPDATE records SET token = -5 WHERE name = 'spoiled'")
+	exec(t, db, "VACUUM INTO '"+copied+"'")
+	must(t, db.Close())
+	last := take(t, s, "released", "b", time.Minute)
+	h.uptime, h.wall = h.uptime+time.Hour, h.wall-time.Hour
+	must(t, os.Rename(copied, path))
+	for _, name := range []string{"released", "expired", "new"} {
+		if again := take(t, s, name, "c", time.Minute); again.Token <= max(last.Token, expired.Token) {
+			t.Errorf("token %d of %q follows %d", again.Token, name, last.Token)
+		}
+	}
+	if _, err := try(s, "spoiled", "c", time.Minute); !errors.As(err, new(*CorruptError)) {
+		t.Errorf("a record that something else has written is %v", err)
+	}
+}
+
+// A name of a deleted file that has used up its tokens leaves the others theirs.
+func TestLastTokenOfADeletedFileHarmsItsNameOnly(t *testing.T) {
+	s := openAt(t, newPath(t))
+	release(t, s, take(t, s, "spoiled", "a", time.Hour))
+	exec(t, raw(t, s.path), "UPDATE records SET token = 9223372036854775807")
+	deleteAll(t, s.path)
+	_, err := try(s, "other", "a", time.Hour)
+	says(t, err, "deleted")
+	take(t, s, "other", "a", time.Hour)
 }
 
 // A grant that nobody else will ever see must not be confirmed.

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/soloist-dev/soloist/store/internal/tokens"
+
 	codes "modernc.org/sqlite/lib"
 )
 
@@ -98,11 +100,11 @@ func (f *file) identify(path string, before os.FileInfo) (err error) {
 	return nil
 }
 
-// last returns when the last lease or linger in the file ends, and its greatest token.
+// last returns when the last lease or linger in the file ends, and its greatest token of those that may be forgotten: one above harms its own name only.
 func (f *file) last() (until, token int64, err error) {
 	m, err := f.write.meta()
 	if err == nil {
-		err = f.write.row(sqlLast, nil, &until, &token)
+		err = f.write.row(sqlLast, []any{int64(tokens.Forgettable)}, &until, &token)
 	}
 	return until, max(token, m.floor), err
 }

@@ -70,14 +70,17 @@ func (s *Store) identify(f *file, before os.FileInfo) error {
 	return f.bind()
 }
 
-// keepFloor brings what is known of a file that lay here before to one that has been put in its place.
+// keepFloor brings what is known of a file that lay here before to one that has been put in its place, be that an older copy of it: no name gets a
+// token there that is not above those of the old one.
 func (s *Store) keepFloor(f *file) error {
 	floor := s.floor.Load()
 	m, err := f.write.meta()
 	if err != nil || m.floor >= floor {
 		return err
 	}
-	_, err = f.write.exec(sqlMetaFloor, floor)
+	if _, err = f.write.exec(sqlRaise, floor, f.clock.now()); err == nil {
+		_, err = f.write.exec(sqlMetaFloor, floor)
+	}
 	return err
 }
 

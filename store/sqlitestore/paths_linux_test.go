@@ -266,6 +266,23 @@ func TestBackupPutInPlaceOfAFileInUse(t *testing.T) {
 	}
 }
 
+// While leases of a deleted file live, those who have it open keep it, so that nobody makes a new one beside its log, and can have it back.
+func TestNobodyMakesANewFileWhileLeasesLive(t *testing.T) {
+	s := openAt(t, newPath(t))
+	mine := take(t, s, "mine", "a", time.Hour)
+	away := s.path + ".away"
+	must(t, os.Rename(s.path, away))
+	_, err := try(s, "mine", "b", time.Hour)
+	says(t, err, s.path, "deleted", "put it back")
+	_, err = impatient(s.path)
+	says(t, err, s.path, "lay here before")
+	must(t, os.Rename(away, s.path))
+	if _, err := try(s, "mine", "b", time.Hour); !errors.Is(err, store.ErrHeld) {
+		t.Errorf("in the file that was put back the lease is %v", err)
+	}
+	release(t, s, mine)
+}
+
 // Without the file its log is of no use, and does not keep a new one from being made.
 func TestDeletedFileAlone(t *testing.T) {
 	path := newPath(t)

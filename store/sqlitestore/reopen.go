@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 )
 
@@ -42,7 +43,8 @@ func (s *Store) reopen(ctx context.Context, old *file) error {
 	return nil
 }
 
-// leave closes a file that can no longer be used, after taking from it what must outlive it.
+// leave closes a file that can no longer be used, after taking from it what must outlive it. One that is no more at its path stays open while leases
+// in it may live: so it is known again when it is put back, and no other is taken for it.
 func (s *Store) leave(old *file) error {
 	why := old.here()
 	if errors.Is(why, errSidecar) {
@@ -57,14 +59,24 @@ func (s *Store) leave(old *file) error {
 			s.hold = until
 			s.floor.Store(max(s.floor.Load(), token))
 		}
-	}
-	if left := s.held(); errors.Is(why, errReplaced) && left > 0 {
-		return fmt.Errorf("%w: put the old one back, or stop every process that uses it; if it stays so the new one is used in %v, "+
-			"when the last lease in the old one has run out", errReplaced, left.Round(time.Millisecond))
+		if left := s.held(); left > 0 {
+			s.missing = errors.Is(why, errGone)
+			return notYet(why, left)
+		}
 	}
 	s.left.forget()
+	s.before = old.ids[0]
 	s.left, s.file = old.close(), nil
 	return nil
+}
+
+// notYet adds to why no other file is used what to do about it, and how long it is at most.
+func notYet(why error, left time.Duration) error {
+	if left = left.Round(time.Millisecond); errors.Is(why, errGone) {
+		return fmt.Errorf("%w: put it back; if it stays away a new one is made in %v, when the last lease in it has run out", why, left)
+	}
+	return fmt.Errorf("%w: put the old one back, or stop every process that uses it; if it stays so the new one is used in %v, "+
+		"when the last lease in the old one has run out", why, left)
 }
 
 // held is how long the leases in a file that is gone may live.
@@ -75,19 +87,24 @@ func (s *Store) held() time.Duration {
 	return max(0, time.Duration(s.hold-s.holdClock.now()))
 }
 
-// mayOpen refuses to make a new file while leases of a deleted one may live.
+// mayOpen refuses to make or to use another file while leases of the one that was open may live.
 func (s *Store) mayOpen() error {
 	info, err := look(s.path)
-	if err != nil || info != nil {
+	if err != nil {
 		return err
 	}
 	left := s.held()
+	if info != nil {
+		if left > 0 && !os.SameFile(info, s.before) {
+			return notYet(errReplaced, left)
+		}
+		return nil
+	}
 	if s.missing && left == 0 {
 		return nil
 	}
 	s.missing = true
-	return fmt.Errorf("%w: put it back; if it stays away a new one is made in %v, when the last lease in it has run out",
-		errGone, left.Round(time.Millisecond))
+	return notYet(errGone, left)
 }
 
 // rescue brings what is in the deleted log into the file before the log is closed forever. If there is something in another log at

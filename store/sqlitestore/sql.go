@@ -31,6 +31,7 @@ var (
 	sqlForgettable   = load("forgettable")
 	sqlForget        = load("forget")
 	sqlLast          = load("last")
+	sqlRaise         = load("raise")
 	sqlVersion       = load("version")
 )
 

@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"context"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -26,7 +27,8 @@ type Store struct {
 	missing          bool  // there was no file when it was last looked for
 	hold             int64 // no new file is made before, by the clock of the one that was deleted
 	holdClock        *clock
-	left             *remains // what lies at the path of a file that is no more there; nil is nothing
+	before           os.FileInfo // of the file that was open last
+	left             *remains    // what lies at the path of a file that is no more there; nil is nothing
 
 	given atomic.Int64 // when the last lease or linger that this handle has given ends
 	floor atomic.Int64 // the greatest token known of a file that was deleted

@@ -2,7 +2,9 @@
 -- $1 names of rows, $2 holders, $3 TTLs in µs, $4 marks, $5 names of records (NULL where no table is shared), $6 what the tokens must be above.
 -- A row for each name, with NULL for the second, and another for each that was granted: name, granted token, whether there was a
 -- row, holder, locked_by, released, token (of a name without a row: the floor), mark, µs left, µs since the grant, state unless the
--- name is only held by somebody else. Of a granted name all but mark and state are as they were before.
+-- name is only held by somebody else. Of a granted name all but mark and state are as they were before; if there was no row, holder, locked_by, released and
+-- µs left are those that it has now. A token of 0 says that the row is not as this statement has written it: a trigger that somebody has put on the table has
+-- changed it.
 --
 -- What is not free is only read. What is free is locked without waiting, so that a row that somebody else's transaction has locked
 -- holds nobody up. A name that looks free and was not granted has been changed or locked by somebody at this moment.
@@ -41,14 +43,17 @@ WITH clock AS MATERIALIZED (
   WHERE greatest(f.floor, a.above) < 9223372036854775807
   ORDER BY a.name
   ON CONFLICT (name) DO NOTHING
-  RETURNING name, token
+  RETURNING name, token, holder, locked_by, released, lock_until
 ), taken AS (
   UPDATE {{table}} AS s SET
     lock_until = l.now + l.ttl * interval '1 microsecond', locked_at = l.now, locked_by = l.holder, holder = l.holder,
     released = false, token = greatest(greatest(s.token, l.above) + 1, (extract(epoch FROM l.now) * 1000000)::bigint), record = l.record
   FROM locked AS l
   WHERE s.name = l.name AND (SELECT count(*) FROM made) >= 0
-  RETURNING s.name, s.token AS granted, l.was_holder, l.locked_by AS was_locked_by, l.released AS was_released, l.token AS was_token,
+  RETURNING s.name, CASE
+      WHEN s.holder = l.holder AND s.locked_by = s.holder AND NOT s.released AND s.lock_until >= l.now + l.ttl * interval '1 microsecond' THEN s.token
+      ELSE 0
+    END AS granted, l.was_holder, l.locked_by AS was_locked_by, l.released AS was_released, l.token AS was_token,
     s.mark, (extract(epoch FROM l.now - least(greatest(l.locked_at, {{first}}), {{last}})) * 1000000)::bigint AS age, s.state
 )
 SELECT a.name, NULL::bigint, s.name IS NOT NULL, coalesce(s.holder, ''), coalesce(s.locked_by, ''), coalesce(s.released, true),
@@ -60,4 +65,5 @@ FROM asked AS a LEFT JOIN {{table}} AS s ON s.name = a.name
 UNION ALL
 SELECT name, granted, true, was_holder, was_locked_by, was_released, was_token, mark, 0, age, state FROM taken
 UNION ALL
-SELECT name, token, false, '', '', true, 0, 0, 0, 0, NULL FROM made
+SELECT name, token, false, holder, locked_by, released, 0, 0,
+  (extract(epoch FROM least(greatest(lock_until, {{first}}), {{last}}) - (SELECT now FROM clock)) * 1000000)::bigint, 0, NULL FROM made

@@ -14,7 +14,10 @@ WITH seen AS MATERIALIZED (
     lock_until = l.now + $3::bigint * interval '1 microsecond', locked_at = l.now, locked_by = $2::text, holder = $2::text,
     released = false, token = greatest(greatest(s.token, $6::bigint) + 1, (extract(epoch FROM l.now) * 1000000)::bigint), record = l.record
   FROM locked AS l WHERE s.name = $1::text
-  RETURNING s.token AS granted, l.was_holder, l.locked_by AS was_locked_by, l.released AS was_released, l.token AS was_token,
+  RETURNING CASE
+      WHEN s.holder = $2::text AND s.locked_by = s.holder AND NOT s.released AND s.lock_until >= l.now + $3::bigint * interval '1 microsecond' THEN s.token
+      ELSE 0
+    END AS granted, l.was_holder, l.locked_by AS was_locked_by, l.released AS was_released, l.token AS was_token,
     s.mark, l.locked_at AS was_at, s.state
 ), floor AS MATERIALIZED (
   SELECT f.floor FROM {{floor}} AS f
@@ -26,13 +29,13 @@ WITH seen AS MATERIALIZED (
   FROM seen AS a, floor AS f
   WHERE greatest(f.floor, $6::bigint) < 9223372036854775807
   ON CONFLICT (name) DO NOTHING
-  RETURNING token AS granted
+  RETURNING token AS granted, holder, locked_by, released, lock_until
 )
-SELECT $1::text, coalesce(t.granted, m.granted), a.name IS NOT NULL, coalesce(t.was_holder, a.holder, ''),
-  coalesce(t.was_locked_by, a.locked_by, ''), coalesce(t.was_released, a.released, true),
+SELECT $1::text, coalesce(t.granted, m.granted), a.name IS NOT NULL, coalesce(t.was_holder, a.holder, m.holder, ''),
+  coalesce(t.was_locked_by, a.locked_by, m.locked_by, ''), coalesce(t.was_released, a.released, m.released, true),
   coalesce(t.was_token, a.token, CASE WHEN m.granted IS NULL THEN (SELECT max(floor) FROM {{floor}}) ELSE 0 END),
   coalesce(t.mark, a.mark, 0),
-  coalesce((extract(epoch FROM least(greatest(a.lock_until, {{first}}), {{last}}) - a.now) * 1000000)::bigint, 0),
+  coalesce((extract(epoch FROM least(greatest(coalesce(a.lock_until, m.lock_until), {{first}}), {{last}}) - a.now) * 1000000)::bigint, 0),
   coalesce((extract(epoch FROM a.now - least(greatest(coalesce(t.was_at, a.locked_at), {{first}}), {{last}})) * 1000000)::bigint, 0),
   CASE
     WHEN t.granted IS NOT NULL THEN t.state

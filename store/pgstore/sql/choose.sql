@@ -39,12 +39,15 @@ WITH clock AS MATERIALIZED (
     lock_until = excluded.lock_until, locked_at = excluded.locked_at, locked_by = excluded.locked_by, holder = excluded.holder,
     released = false, token = excluded.token, record = excluded.record
   WHERE excluded.released
-  RETURNING s.name, s.token, s.mark, s.state
+  RETURNING s.name, s.token, s.mark, s.state, s.holder, s.locked_by, s.released, s.lock_until
 )
-SELECT a.name, t.token, a.there,
-  coalesce(l.holder, a.holder, ''), coalesce(l.locked_by, a.locked_by, ''), coalesce(l.released, a.released, true),
+SELECT a.name, CASE
+    WHEN t.holder = $2::text AND t.locked_by = t.holder AND NOT t.released AND t.lock_until >= a.now + $3::bigint * interval '1 microsecond' THEN t.token
+    WHEN t.name IS NOT NULL THEN 0
+  END, a.there,
+  coalesce(l.holder, a.holder, t.holder, ''), coalesce(l.locked_by, a.locked_by, t.locked_by, ''), coalesce(l.released, a.released, t.released, true),
   coalesce(l.token, a.token, a.floor), coalesce(t.mark, a.mark, 0),
-  coalesce((extract(epoch FROM least(greatest(coalesce(l.lock_until, a.lock_until), {{first}}), {{last}}) - a.now) * 1000000)::bigint, 0),
+  coalesce((extract(epoch FROM least(greatest(coalesce(l.lock_until, a.lock_until, t.lock_until), {{first}}), {{last}}) - a.now) * 1000000)::bigint, 0),
   coalesce((extract(epoch FROM a.now - least(greatest(coalesce(l.locked_at, a.locked_at), {{first}}), {{last}})) * 1000000)::bigint, 0),
   CASE WHEN t.name IS NOT NULL THEN t.state WHEN a.mine OR a.free THEN a.state END
 FROM seen AS a

@@ -13,7 +13,10 @@ WITH seen AS MATERIALIZED (
     lock_until = l.now + $3::bigint * interval '1 microsecond', locked_at = l.now, locked_by = $2::text, holder = $2::text,
     released = false, token = greatest(s.token + 1, (extract(epoch FROM l.now) * 1000000)::bigint)
   FROM locked AS l WHERE s.name = $1::text
-  RETURNING s.token AS granted, l.was_holder, l.locked_by AS was_locked_by, l.released AS was_released, l.token AS was_token,
+  RETURNING CASE
+      WHEN s.holder = $2::text AND s.locked_by = s.holder AND NOT s.released AND s.lock_until >= l.now + $3::bigint * interval '1 microsecond' THEN s.token
+      ELSE 0
+    END AS granted, l.was_holder, l.locked_by AS was_locked_by, l.released AS was_released, l.token AS was_token,
     s.mark, l.locked_at AS was_at, s.state
 ), floor AS MATERIALIZED (
   SELECT f.floor FROM {{floor}} AS f WHERE f.floor = (SELECT max(floor) FROM {{floor}}) AND EXISTS (SELECT 1 FROM seen WHERE name IS NULL) FOR KEY SHARE
@@ -24,7 +27,7 @@ WITH seen AS MATERIALIZED (
   FROM seen AS a, floor AS f
   WHERE f.floor < 9223372036854775807
   ON CONFLICT (name) DO NOTHING
-  RETURNING token AS granted
+  RETURNING token AS granted, holder, locked_by, released, lock_until
 ), placed AS (
   INSERT INTO {{line}} (name, holder, asked, since, ttl, inbox, told, until)
   SELECT $1::text, $2::text, a.asked, coalesce((SELECT min(w.since) FROM {{line}} AS w WHERE w.name = $1::text AND w.holder = $2::text), a.asked),
@@ -37,11 +40,11 @@ WITH seen AS MATERIALIZED (
   WHERE w.name = $1::text AND w.holder = $2::text
     AND (NOT a.released AND a.holder = $2::text AND a.locked_by = $2::text OR EXISTS (SELECT 1 FROM taken) OR EXISTS (SELECT 1 FROM made))
 )
-SELECT $1::text, coalesce(t.granted, m.granted), a.name IS NOT NULL, coalesce(t.was_holder, a.holder, ''),
-  coalesce(t.was_locked_by, a.locked_by, ''), coalesce(t.was_released, a.released, true),
+SELECT $1::text, coalesce(t.granted, m.granted), a.name IS NOT NULL, coalesce(t.was_holder, a.holder, m.holder, ''),
+  coalesce(t.was_locked_by, a.locked_by, m.locked_by, ''), coalesce(t.was_released, a.released, m.released, true),
   coalesce(t.was_token, a.token, CASE WHEN m.granted IS NULL THEN (SELECT max(floor) FROM {{floor}}) ELSE 0 END),
   coalesce(t.mark, a.mark, 0),
-  coalesce((extract(epoch FROM least(greatest(a.lock_until, {{first}}), {{last}}) - a.now) * 1000000)::bigint, 0),
+  coalesce((extract(epoch FROM least(greatest(coalesce(a.lock_until, m.lock_until), {{first}}), {{last}}) - a.now) * 1000000)::bigint, 0),
   coalesce((extract(epoch FROM a.now - least(greatest(coalesce(t.was_at, a.locked_at), {{first}}), {{last}})) * 1000000)::bigint, 0),
   CASE
     WHEN t.granted IS NOT NULL THEN t.state

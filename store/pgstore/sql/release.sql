@@ -2,7 +2,7 @@
 -- $1 names of rows, $2 holders, $3 tokens, $4 lingers in µs, $5 retains in µs or NULL forever, $6 marks, $7 whether to replace the
 -- state, $8 states. A lock that ShedLock holds is released by its locked_by and token: by force, for a JVM that died.
 -- A row for each lease, and another for each that was released now: name, whether it was released now, whether it looked live when the
--- statement began (as in extend.sql), whether it had been released before and that is well, the record's mark, and what is of no interest.
+-- statement began, and for one released now whether it was written (as in extend.sql), whether it had been released before and that is well, the record's mark, and what is of no interest.
 WITH clock AS MATERIALIZED (
   SELECT clock_timestamp() AT TIME ZONE 'UTC' AS now
 ), asked AS MATERIALIZED (
@@ -21,7 +21,8 @@ WITH clock AS MATERIALIZED (
     retain_until = greatest(l.now + l.linger * interval '1 microsecond', coalesce(l.now + l.retain * interval '1 microsecond', {{forever}})),
     mark = greatest(s.mark, l.mark), state = CASE WHEN l.replace THEN l.state ELSE s.state END
   FROM live AS l WHERE s.name = l.name
-  RETURNING s.name, s.mark, s.token AS ended
+  RETURNING s.name, s.mark, s.token AS ended,
+    s.released AND s.token = l.token AND s.lock_until >= l.now + l.linger * interval '1 microsecond' AND s.mark >= l.mark AND (NOT l.replace OR s.state IS NOT DISTINCT FROM l.state) AS written
 )
 SELECT a.name, false,
   coalesce(({{held}}) AND s.token = a.token AND s.lock_until > statement_timestamp() AT TIME ZONE 'UTC', false),
@@ -29,4 +30,4 @@ SELECT a.name, false,
   coalesce(s.mark, 0), NULL::text
 FROM asked AS a LEFT JOIN {{table}} AS s ON s.name = a.name
 UNION ALL
-SELECT e.name, true, true, false, e.mark, {{notify}} FROM ended AS e
+SELECT e.name, true, e.written, false, e.mark, {{notify}} FROM ended AS e

@@ -40,7 +40,10 @@ WITH clock AS MATERIALIZED (
     token = CASE WHEN n.holder IS NULL THEN s.token ELSE greatest(s.token + 1, (extract(epoch FROM h.now) * 1000000)::bigint) END
   FROM heard AS h LEFT JOIN next AS n ON n.name = h.name
   WHERE s.name = h.name
-  RETURNING s.name, s.token, h.token AS ended, s.mark, s.state, s.lock_until, h.now, h.watched, n.holder AS heir, n.inbox, n.asked
+  RETURNING s.name, s.token, h.token AS ended, s.mark, s.state, s.lock_until, h.now, h.watched, n.holder AS heir, n.inbox, n.asked,
+    s.released = (n.holder IS NULL) AND s.mark >= h.mark AND (NOT h.replace OR s.state IS NOT DISTINCT FROM h.state)
+    AND s.holder = coalesce(n.holder, h.holder) AND s.locked_by = s.holder AND s.lock_until >= h.now + coalesce(n.ttl, h.linger) * interval '1 microsecond'
+    AND (s.token = h.token) = (n.holder IS NULL) AND s.token >= h.token AS written
 )
 SELECT a.name, false,
   coalesce(s.holder = a.holder AND s.locked_by = a.holder AND s.token = a.token AND NOT s.released AND s.lock_until > statement_timestamp() AT TIME ZONE 'UTC', false),
@@ -48,4 +51,4 @@ SELECT a.name, false,
   coalesce(s.mark, 0), NULL::text
 FROM asked AS a LEFT JOIN {{table}} AS s ON s.name = a.name
 UNION ALL
-SELECT e.name, true, true, false, e.mark, {{hand}} FROM ended AS e
+SELECT e.name, true, e.written, false, e.mark, {{hand}} FROM ended AS e

@@ -29,9 +29,12 @@ WITH seen AS MATERIALIZED (
     token = CASE WHEN n.holder IS NULL THEN s.token ELSE greatest(s.token + 1, (extract(epoch FROM h.now) * 1000000)::bigint) END
   FROM heard AS h LEFT JOIN next AS n ON true
   WHERE s.name = $1::text
-  RETURNING s.name, s.token, h.token AS ended, s.mark, s.state, s.lock_until, h.now, h.watched, n.holder AS heir, n.inbox, n.asked
+  RETURNING s.name, s.token, h.token AS ended, s.mark, s.state, s.lock_until, h.now, h.watched, n.holder AS heir, n.inbox, n.asked,
+    s.released = (n.holder IS NULL) AND s.mark >= $6::bigint AND (NOT $7::boolean OR s.state IS NOT DISTINCT FROM $8::bytea)
+    AND s.holder = coalesce(n.holder, $2::text) AND s.locked_by = s.holder AND s.lock_until >= h.now + coalesce(n.ttl, $4::bigint) * interval '1 microsecond'
+    AND (s.token = h.token) = (n.holder IS NULL) AND s.token >= h.token AS written
 )
-SELECT $1::text, e.name IS NOT NULL, coalesce(a.mine AND NOT a.released AND a.lock_until > statement_timestamp() AT TIME ZONE 'UTC', false),
+SELECT $1::text, e.name IS NOT NULL, coalesce(e.written, a.mine AND NOT a.released AND a.lock_until > statement_timestamp() AT TIME ZONE 'UTC', false),
   coalesce(a.mine AND a.released AND a.mark >= $6::bigint, false), coalesce(e.mark, a.mark, 0),
   CASE WHEN e.name IS NOT NULL THEN {{hand}} END
 FROM seen AS a LEFT JOIN ended AS e ON true

@@ -13,9 +13,10 @@ WITH seen AS MATERIALIZED (
     retain_until = greatest(l.now + $4::bigint * interval '1 microsecond', coalesce(l.now + $5::bigint * interval '1 microsecond', {{forever}})),
     mark = greatest(s.mark, $6::bigint), state = CASE WHEN $7::boolean THEN $8::bytea ELSE s.state END
   FROM live AS l WHERE s.name = $1::text
-  RETURNING s.name, s.mark, s.token AS ended
+  RETURNING s.name, s.mark, s.token AS ended,
+    s.released AND s.token = $3::bigint AND s.lock_until >= l.now + $4::bigint * interval '1 microsecond' AND s.mark >= $6::bigint AND (NOT $7::boolean OR s.state IS NOT DISTINCT FROM $8::bytea) AS written
 )
-SELECT $1::text, e.name IS NOT NULL, coalesce(a.mine AND NOT a.released AND a.lock_until > statement_timestamp() AT TIME ZONE 'UTC', false),
+SELECT $1::text, e.name IS NOT NULL, coalesce(e.written, a.mine AND NOT a.released AND a.lock_until > statement_timestamp() AT TIME ZONE 'UTC', false),
   coalesce(a.mine AND a.released AND a.mark >= $6::bigint, false), coalesce(e.mark, a.mark, 0),
   CASE WHEN e.name IS NOT NULL THEN {{notify}} END
 FROM seen AS a LEFT JOIN ended AS e ON true
