@@ -17,11 +17,13 @@ func (s *Store) fit(ctx context.Context) error {
 		return nil
 	}
 	type state struct {
-		version int
-		shared  bool
+		version     int
+		shared, own bool
 	}
 	sql, args := s.sql.fit, []any{s.tables.records, s.tables.cfg.Table + "_fence"}
-	scan := func(rows pgx.Rows) (found state, err error) { return found, rows.Scan(&found.version, &found.shared) }
+	scan := func(rows pgx.Rows) (found state, err error) {
+		return found, rows.Scan(&found.version, &found.shared, &found.own)
+	}
 	if s.tables.cfg.Dialect == CockroachDB { // where no trigger is made
 		sql, args = s.sql.meta, nil
 		scan = func(rows pgx.Rows) (found state, err error) { return found, rows.Scan(&found.version) }
@@ -40,6 +42,8 @@ func (s *Store) fit(ctx context.Context) error {
 		err = fmt.Errorf("%w: they are of version %d, and this program needs %d: run soloist migrate up", store.ErrSchema, found[0].version, schemaVersion)
 	case found[0].shared && !s.tables.cfg.ShedLock:
 		err = fmt.Errorf("%w: %s is shared with ShedLock: "+sharing, store.ErrSchema, s.tables.records)
+	case found[0].own && s.tables.cfg.ShedLock:
+		err = fmt.Errorf("%w: %s is soloist's own, and not shared with ShedLock: "+unsharing, store.ErrSchema, s.tables.records)
 	default:
 		s.fits.Store(true)
 		return nil
@@ -49,6 +53,9 @@ func (s *Store) fit(ctx context.Context) error {
 
 // sharing is what to do about a table that is shared with ShedLock.
 const sharing = "put shedlock=true into the URL of each replica (Config.ShedLock), or name a table of soloist's own (table=NAME)"
+
+// unsharing is what to do about a table that soloist uses alone.
+const unsharing = "take shedlock=true out of the URL of each replica (Config.ShedLock), or name ShedLock's table (table=NAME)"
 
 // prepared reports that there is a table which has been made to be shared with ShedLock, where no table was named and the default one is not
 // there: to make that would exclude none of those who share the other.

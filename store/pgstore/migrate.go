@@ -226,8 +226,11 @@ func (m *migration) makeRecords(ctx context.Context, version int) error {
 	case version > 0 && !m.cfg.ShedLock:
 		return nil // ours already
 	}
-	if err := m.checkColumns(types); err != nil || version > 0 {
+	if err := m.checkColumns(types); err != nil {
 		return err
+	}
+	if version > 0 {
+		return m.checkOwn(ctx)
 	}
 	if !m.cfg.ShedLock {
 		return &store.InvalidError{What: "table", Value: m.records, Rule: "is ShedLock's: share it by soloist migrate up --shedlock, and shedlock=true in the URL of each replica " +
@@ -256,6 +259,20 @@ func (m *migration) checkColumns(types map[string]string) error {
 		}
 	}
 	return nil
+}
+
+// checkOwn refuses a table that soloist uses alone: its records have other names, and their marks would be forgotten.
+func (m *migration) checkOwn(ctx context.Context) error {
+	if m.cfg.Dialect == CockroachDB { // where no trigger is made
+		return nil
+	}
+	var version int
+	var shared, own bool
+	err := m.tx.QueryRow(ctx, m.load("fit"), unprepared([]any{m.records, m.cfg.Table + "_fence"})...).Scan(&version, &shared, &own)
+	if err != nil || !own {
+		return err
+	}
+	return &store.InvalidError{What: "table", Value: m.records, Rule: "is soloist's own, and not shared with ShedLock: " + unsharing}
 }
 
 // checkTimes returns an error if the rows of ShedLock's table show that its times are given in the wrong order. Their types are the same.

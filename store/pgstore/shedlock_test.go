@@ -433,6 +433,18 @@ func TestShedLocksTableIsSharedOnPurpose(t *testing.T) {
 	_, err = try(open(t, base, "schema", schema, "table", "locks"), "lock/x", "a", time.Minute)
 	refuse("using", err, "is shared with ShedLock: put shedlock=true")
 
+	// Nor does anything exclude anything in a table that soloist has used alone until then.
+	migrate(t, open(t, base, "schema", schema, "table", "own"))
+	take(t, open(t, base, "schema", schema, "table", "own"), "lock/x", "a", time.Minute)
+	_, err = try(open(t, base, "schema", schema, "table", "own", "shedlock", "true"), "lock/x", "b", time.Minute)
+	refuse("sharing soloist's own", err, "is soloist's own, and not shared with ShedLock: take shedlock=true out")
+	_, err = open(t, base, "schema", schema, "table", "own", "shedlock", "true").Migrate(background)
+	refuse("migrating soloist's own", err, "is soloist's own, and not shared with ShedLock: take shedlock=true out")
+	take(t, open(t, base, "schema", schema, "table", "locks", "shedlock", "true"), "lock/x", "a", time.Minute)
+	run(t, db, "DROP TRIGGER locks_fence ON "+schema+".locks")
+	migrate(t, open(t, base, "schema", schema, "table", "locks", "shedlock", "true"))
+	take(t, open(t, base, "schema", schema, "table", "locks", "shedlock", "true"), "lock/y", "a", time.Minute)
+
 	// Where no table is named, the one that was shared before is not forgotten.
 	migrate(t, open(t, base, "schema", schema, "shedlock", "true"))
 	plain := open(t, base, "schema", schema)
