@@ -36,6 +36,6 @@ func open(s sessions, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &backend{sessions: s, cfg: cfg, cql: statements(cfg)}
+	b := &backend{sessions: s, cfg: cfg, cql: statements(cfg), guard: newGuard()}
 	return &Store{Store: casstore.New(b, casstore.Config{CreateFirst: true}), backend: b}, nil
 }

@@ -150,6 +150,7 @@ func (s *server) corrupt(t testing.TB, cfg cassandrastore.Config, name string, w
 		{"a token of 0", "fencing_token = 0, version = 'edited'"},
 		{"a negative mark", "mark = -1, version = 'edited'"},
 		{"no holder", "holder = null, version = 'edited'"},
+		{"no state, which is not an empty one", "state = null, version = 'edited'"},
 		{"no version", "version = null"},
 		{"an empty version", "version = ''"},
 		{"a TTL that no store takes", "ttl_ns = 9223372036854775807, version = 'edited'"},

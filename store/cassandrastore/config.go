@@ -18,8 +18,9 @@ type Config struct {
 	Table string
 
 	// Local lets the copies in one datacenter decide, that of the node which a request is sent to: LOCAL_SERIAL instead of
-	// SERIAL. All clients of the table must then use the same datacenter. Fencing is promised only if the keyspace has no
-	// copies elsewhere.
+	// SERIAL. All clients of the table must then use the same datacenter, also while none of its nodes can be reached: give
+	// New a session whose HostFilter is gocql.DataCenterHostFilter, for host policies go on to other datacenters then. A store
+	// by URL has that filter. Fencing is promised only if the keyspace has no copies elsewhere.
 	Local bool
 }
 

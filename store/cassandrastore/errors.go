@@ -48,6 +48,7 @@ func wrap(doing string, err error) error {
 // connecting are what can be done about a connection that the driver cannot make, by what it says. It has no types for these errors either.
 var connecting = []struct{ says, fix string }{
 	{"failed to resolve any of the provided hostnames", "no host of the store's URL has an address: check their names"},
+	{"host was filtered", "with consistency=local_serial only nodes of the datacenter that datacenter= names are asked, and no host of the store's URL that can be reached is one: check its name and the hosts"},
 	{"connection refused", "no server listens there"},
 	{"failed to verify certificate", "the server's certificate is not trusted, see cafile and servername"},
 	{"does not look like a TLS handshake", "the server has no TLS at this address: leave out tls=true"},

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 
@@ -18,14 +18,23 @@ import (
 
 // A guard refuses a table that is not soloist's. It looks once, before the first request.
 type guard struct {
-	mu     sync.Mutex
-	looked bool
+	turn   chan struct{} // of the request that looks
+	looked atomic.Bool
 }
 
+func newGuard() guard { return guard{turn: make(chan struct{}, 1)} }
+
 func (g *guard) check(ctx context.Context, b *backend, session *gocql.Session) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.looked {
+	if g.looked.Load() {
+		return nil
+	}
+	select {
+	case g.turn <- struct{}{}:
+		defer func() { <-g.turn }()
+	case <-ctx.Done(): // one that looks may have longer
+		return wrap("looking at the keyspace and the table", ctx.Err())
+	}
+	if g.looked.Load() {
 		return nil
 	}
 	found, err := look(ctx, b.cfg, session)
@@ -38,7 +47,7 @@ func (g *guard) check(ctx context.Context, b *backend, session *gocql.Session) e
 			return err
 		}
 	}
-	g.looked = true
+	g.looked.Store(true)
 	return nil
 }
 

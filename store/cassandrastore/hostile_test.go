@@ -220,6 +220,42 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// TestLookThatHangs: the first request looks at the table, and others wait for that no longer than their own time.
+func TestLookThatHangs(t *testing.T) {
+	server := shared(t)
+	_, cfg := server.fresh(t)
+	p := newProxy(t, server.Addr)
+	s := on(t, p.session(t), cfg)
+	p.next.Store(&fate{silent: true})
+	looking, cancel := context.WithCancel(background)
+	defer cancel()
+	looked := make(chan error, 1)
+	go func() { looked <- s.Ping(looking) }()
+	servers.Wait(t, "the look to be sent", func() bool { return p.next.Load() == nil })
+	ctx, cancelled := context.WithTimeout(background, time.Millisecond)
+	defer cancelled()
+	failed := make(chan error, 1)
+	go func() {
+		_, err := acquire(ctx, s, "a")
+		failed <- err
+	}()
+	select {
+	case err := <-failed:
+		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrUnknown) {
+			t.Errorf("got %v, want that its time is over", err)
+		}
+	case <-time.After(servers.Patience):
+		t.Error("a request whose time was over still waits for the look of another one")
+	}
+	cancel()
+	if err := <-looked; !errors.Is(err, context.Canceled) {
+		t.Errorf("the look itself: %v", err)
+	}
+	if _, err := acquire(background, s, "a"); err != nil {
+		t.Errorf("after that: %v", err)
+	}
+}
+
 // TestSchemas: what is missing is named, with what mends it, and nothing is made by half.
 func TestSchemas(t *testing.T) {
 	server := shared(t)

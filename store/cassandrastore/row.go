@@ -13,7 +13,7 @@ import (
 type row struct {
 	name, holder, version *string
 	token, mark, ttl      *int64
-	state                 []byte
+	state                 *[]byte
 	released, unsure      *bool
 	granted, forget       *time.Time
 	applied               *bool // in the reply to a write
@@ -58,7 +58,7 @@ func (r *row) item() casstore.Item {
 	item := casstore.Item{Name: *r.name}
 	for column, there := range map[string]bool{
 		"holder": r.holder != nil, "fencing_token": r.token != nil, "mark": r.mark != nil, "ttl_ns": r.ttl != nil, "released": r.released != nil,
-		"unsure": r.unsure != nil, "version": r.version != nil && len(writes(*r.version)) > 0, "granted_at": r.granted != nil, "forget_at": r.forget != nil,
+		"state": r.state != nil, "unsure": r.unsure != nil, "version": r.version != nil && len(writes(*r.version)) > 0, "granted_at": r.granted != nil, "forget_at": r.forget != nil,
 	} {
 		if !there {
 			item.Err = fmt.Errorf("the row %q has no %s: %w", item.Name, column, errForeign)
@@ -67,7 +67,7 @@ func (r *row) item() casstore.Item {
 	}
 	item.Version = *r.version
 	item.Record = casstore.Record{
-		Holder: *r.holder, Token: *r.token, Mark: *r.mark, State: r.state, TTL: time.Duration(*r.ttl),
+		Holder: *r.holder, Token: *r.token, Mark: *r.mark, State: *r.state, TTL: time.Duration(*r.ttl),
 		Released: *r.released, Unsure: *r.unsure, Write: writes(*r.version)[0], Granted: *r.granted,
 	}
 	if r.forget.UnixMilli() != never.UnixMilli() {

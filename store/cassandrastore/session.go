@@ -24,7 +24,7 @@ func (g given) close() error                                { return nil }
 // A connector connects when a session is first wanted, and again when that failed.
 type connector struct {
 	cluster    *gocql.ClusterConfig
-	datacenter string // whose nodes requests are sent to, unless none of them can be reached; "" for all
+	datacenter string // whose nodes requests are sent to, unless none of them can be reached and cluster allows others; "" for all
 
 	mu      sync.Mutex
 	attempt *attempt // under way, or the one that succeeded

@@ -97,6 +97,9 @@ func (t *target) cluster() *gocql.ClusterConfig {
 	c.ConnectTimeout, c.Timeout, c.WriteTimeout = t.dial, t.timeout, t.timeout
 	c.ReconnectInterval = time.Second // how long a node that was away stays unused
 	c.Metadata.CacheMode = gocql.KeyspaceOnly
+	if t.config.Local { // the copies of another datacenter would decide for themselves
+		c.HostFilter = gocql.DataCenterHostFilter(t.datacenter)
+	}
 	if t.user != "" {
 		c.Authenticator = gocql.PasswordAuthenticator{Username: t.user, Password: t.password}
 	}

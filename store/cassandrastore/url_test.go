@@ -106,6 +106,28 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
+// TestLocalSerialStaysInItsDatacenter: with local_serial no node of another datacenter is asked, whose copies would grant what these have granted, also if none of the
+// datacenter that was named can be reached. With serial it makes no difference who is asked.
+func TestLocalSerialStaysInItsDatacenter(t *testing.T) {
+	server := shared(t)
+	_, cfg := server.fresh(t)
+	for options, reaches := range map[string]bool{
+		"datacenter=datacenter1&consistency=local_serial": true,
+		"datacenter=elsewhere&consistency=local_serial":   false,
+		"datacenter=elsewhere":                            true,
+	} {
+		s, err := cassandrastore.OpenURL(background, "cassandra://cassandra:cassandra@"+server.Addr+"/"+cfg.Keyspace+"?timeout=5m&dialtimeout=5m&"+options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = acquire(background, s, options)
+		if reaches && err != nil || !reaches && !says(err, "datacenter= names") || errors.Is(err, store.ErrUnknown) {
+			t.Errorf("%s: got %v", options, err)
+		}
+		_ = s.Close()
+	}
+}
+
 // TestTLS: a URL with tls=true speaks TLS, and refuses a server whose certificate it does not trust.
 func TestTLS(t *testing.T) {
 	server := shared(t)
