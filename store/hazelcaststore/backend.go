@@ -72,12 +72,43 @@ func (b *backend) look(ctx context.Context, s *session, name string) (casstore.I
 	case view == nil:
 		return casstore.Item{Name: name}, nil
 	case expires(view):
-		err := fmt.Errorf("hazelcaststore: entries of the map %q expire, and with them tokens and what is done: set time-to-live-seconds and max-idle-seconds of the map to 0, and remove the entry of %q when nobody holds the name: %w",
-			b.cfg.Map, name, store.ErrUnusable)
-		s.unusable.Store(&err)
-		return casstore.Item{}, err
+		why := fmt.Errorf("hazelcaststore: the entry of %q in the map %q expires, and with it its token and what is done: set time-to-live-seconds and max-idle-seconds of the map to 0, and remove the entry when nobody holds the name: %w",
+			name, b.cfg.Map, store.ErrUnusable)
+		all, err := b.allExpire(ctx, s)
+		switch {
+		case err != nil:
+			return casstore.Item{}, wrap("reading", err)
+		case all:
+			s.unusable.Store(&why)
+			return casstore.Item{}, why
+		}
+		return casstore.Item{Name: name, Err: why}, nil
 	}
 	return itemOf(name, view.Value), nil
+}
+
+// probe is the key of an entry that is there for a moment. No name has its first character.
+const probe = "\x01expiry"
+
+// allExpire reports whether the entries of the map expire, and not just one that something else has written so. It writes one to see that, unless this session has
+// seen one that it has written.
+func (b *backend) allExpire(ctx context.Context, s *session) (bool, error) {
+	if s.looked.Load() {
+		return false, nil
+	}
+	view, err := call(ctx, b.connector, func() (*types.SimpleEntryView, error) {
+		if err := s.entries.Set(ctx, probe, ""); err != nil {
+			return nil, err
+		}
+		view, err := s.entries.GetEntryView(ctx, probe)
+		_, removing := s.entries.Remove(ctx, probe)
+		return view, cmp.Or(err, removing)
+	})
+	if err != nil || view == nil { // another process has removed it: the next read looks
+		return false, err
+	}
+	s.looked.Store(!expires(view))
+	return expires(view), nil
 }
 
 // lookOnce looks at the first entry that was written, which has the expiry that the map is configured with. It returns an error if entries expire.
@@ -122,6 +153,9 @@ func (b *backend) write(ctx context.Context, s *session, c casstore.Change) cass
 			return casstore.Result{Err: casstore.ErrConflict}
 		}
 		return casstore.Result{}
+	}
+	if n := s.members.count(); n < b.cfg.MinMembers && !c.Record.Released { // they have left since Store.enough, or the client is another one
+		return casstore.Result{Err: &FewMembersError{Members: n, MinMembers: b.cfg.MinMembers}}
 	}
 	w, err := newWrite(c)
 	if err != nil {
@@ -175,26 +209,26 @@ func (b *backend) takeBack(ctx context.Context, s *session, w write, why error) 
 }
 
 // keys returns the keys of the map that begin with a prefix, in ascending order.
-func (b *backend) keys(ctx context.Context, prefix string) (names []string, err error) {
+func (b *backend) keys(ctx context.Context, prefix string) (names []string, foreign error, err error) {
 	s, err := b.session(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	keys, err := ask(ctx, b.connector, s, func() ([]any, error) { return s.entries.GetKeySet(ctx) })
 	if err != nil {
-		return nil, wrap("listing", err)
+		return nil, nil, wrap("listing", err)
 	}
 	for _, key := range keys {
 		name, ok := key.(string)
-		if !ok {
-			return nil, fmt.Errorf("hazelcaststore: the map %q has a key that is a %T: use a map that nothing else writes to: %w", b.cfg.Map, key, store.ErrUnusable)
-		}
-		if strings.HasPrefix(name, prefix) {
+		switch {
+		case !ok:
+			foreign = fmt.Errorf("hazelcaststore: the map %q has a key that is a %T: use a map that nothing else writes to, and remove the entry: %w", b.cfg.Map, key, store.ErrUnusable)
+		case strings.HasPrefix(name, prefix) && name != probe:
 			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
-	return names, nil
+	return names, foreign, nil
 }
 
 // Close implements casstore.Backend.

@@ -1,7 +1,9 @@
 package hazelcaststore
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -78,14 +80,18 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 
 // expiry looks at one entry, since all entries of a map have the map's settings.
 func (s *Store) expiry(ctx context.Context) (store.Finding, error) {
-	names, err := s.backend.namesOf(ctx, "")
-	if err != nil {
+	names, foreign, err := s.backend.namesOf(ctx, "")
+	if err = cmp.Or(err, foreign); err != nil {
 		return store.Finding{}, err
 	}
 	if len(names) == 0 {
 		return store.Finding{Subject: "expiry", Found: "the map has no entry yet", Level: store.LevelUnknown, Fix: "look again when it has one"}, nil
 	}
-	if _, err := s.backend.Read(ctx, names[:1]); err != nil {
+	items, err := s.backend.Read(ctx, names[:1])
+	if err != nil {
+		return store.Finding{}, err
+	}
+	if err := items[0].Err; errors.Is(err, store.ErrUnusable) {
 		return store.Finding{Subject: "expiry", Found: err.Error(), Level: store.LevelError, Fix: "set time-to-live-seconds and max-idle-seconds of the map to 0"}, nil
 	}
 	return store.Finding{Subject: "expiry", Found: "entries do not expire", Level: store.LevelOK}, nil

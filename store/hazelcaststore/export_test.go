@@ -14,6 +14,17 @@ func Backend(s *Store) casstore.Backend {
 	return s.backend
 }
 
+// LoseMembers lets a store believe that all members have left.
+func LoseMembers(ctx context.Context, s *Store) error {
+	session, err := s.backend.connector.get(ctx)
+	if err == nil {
+		session.members.mu.Lock()
+		clear(session.members.all)
+		session.members.mu.Unlock()
+	}
+	return err
+}
+
 // TextData is the serialized form of a text.
 func TextData(text string) []byte { return textData(text) }
 

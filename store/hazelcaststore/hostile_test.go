@@ -224,6 +224,115 @@ func TestForgottenRepetition(t *testing.T) {
 	}
 }
 
+// TestRepetitionOfAForgottenRelease: a release that took effect is not told as one of a lost lease when the name was forgotten and made anew before the members repeated it.
+func TestRepetitionOfAForgottenRelease(t *testing.T) {
+	m := shared(t)
+	p, cfg := newProxy(t, m.Addr), hazelcaststore.Config{Map: fresh()}
+	s, other := open(t, p.config(), cfg), open(t, config(m.Addr), cfg)
+	grant, err := acquire(background, s, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.next.Store(&fate{forward: true, twice: func() {
+		if n, err := other.Sweep(background, 10); n != 1 || err != nil {
+			t.Errorf("the sweep forgot %d, %v, want the released name", n, err)
+		}
+		if _, err := acquireFor(background, other, "a", "y"); err != nil {
+			t.Error(err)
+		}
+	}})
+	errs, err := s.Release(background, []store.Release{{Name: "a", Holder: "x", Token: grant.Token}})
+	if err := errors.Join(append(errs, err)...); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("got %v, want an unknown outcome", err)
+	}
+}
+
+// TestEntriesOfOthers: an entry that expires in a map whose entries do not, and a key that is no text, harm no other name: not the leases of a process that has read
+// them, no list and no sweep. Who wants the name of such an entry, who lists and who sweeps is told of it.
+func TestEntriesOfOthers(t *testing.T) {
+	m := shared(t)
+	cfg := hazelcaststore.Config{Map: fresh()}
+	s, entries := open(t, config(m.Addr), cfg), m.entries(t, cfg.Map)
+	tokens := map[string]int64{}
+	for _, name := range []string{"a", "b", "c"} {
+		grant, err := acquire(background, s, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens[name] = grant.Token
+	}
+	text, err := entries.Get(background, "b")
+	if err == nil {
+		err = entries.SetWithTTL(background, "b", text, time.Hour)
+	}
+	if err == nil {
+		err = entries.Set(background, int64(7), "x")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := acquireFor(background, s, "b", "y"); !errors.Is(err, store.ErrUnusable) || !says(err, `the entry of "b"`) {
+		t.Errorf("the name whose entry expires: %v, want an error that says so", err)
+	}
+	var names []string
+	for r, err := range s.List(background, "") {
+		if err == nil {
+			names = append(names, r.Name)
+		} else if !says(err, `the entry of "b"`) || !says(err, "a key that is a int64") {
+			t.Errorf("the list ends with %v, want what it left out", err)
+		}
+	}
+	if strings.Join(names, " ") != "a c" {
+		t.Errorf("the list has %q, want a and c", names)
+	}
+	newcomer := open(t, config(m.Addr), cfg)
+	if _, err := acquireFor(background, newcomer, "b", "y"); !errors.Is(err, store.ErrHeld) { // it does not read the entry, but meets it
+		t.Errorf("the name whose entry expires: %v", err)
+	}
+	if _, err := acquireFor(background, newcomer, "b", "y"); !errors.Is(err, store.ErrUnusable) {
+		t.Errorf("the name whose entry expires, by a process that has written nothing: %v", err)
+	}
+	if _, err := acquireFor(background, newcomer, "d", "y"); err != nil {
+		t.Errorf("another name, by that process: %v", err)
+	}
+	if err := extend(background, s, "a", tokens["a"]); err != nil {
+		t.Errorf("a lease of another name cannot be extended: %v", err)
+	}
+	if errs, err := s.Release(background, []store.Release{{Name: "c", Holder: "x", Token: tokens["c"]}}); err != nil || errs[0] != nil {
+		t.Fatal(errs, err)
+	}
+	if n, err := s.Sweep(background, 10); n != 1 || !says(err, `the entry of "b"`) || !says(err, "a key that is a int64") {
+		t.Errorf("a sweep forgot %d, %v; want one name, and an error that tells of the others", n, err)
+	}
+}
+
+// TestMembersLeaveBeforeTheWrite: a lease is neither begun nor extended if too few members are left when the write is sent, however many there were before. A release is
+// sent still.
+func TestMembersLeaveBeforeTheWrite(t *testing.T) {
+	m := shared(t)
+	s := open(t, config(m.Addr), hazelcaststore.Config{Map: fresh(), MinMembers: 1})
+	if err := s.Ping(background); err != nil {
+		t.Fatal(err)
+	}
+	if err := hazelcaststore.LoseMembers(background, s); err != nil {
+		t.Fatal(err)
+	}
+	lease := casstore.Record{Holder: "x", Token: 1, TTL: time.Hour, Write: "w"}
+	free := lease
+	free.Released = true
+	results, err := hazelcaststore.Backend(s).Write(background, []casstore.Change{{Name: "a", Record: &lease}, {Name: "b", Record: &free}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var few *hazelcaststore.FewMembersError
+	if err := results[0].Err; !errors.As(err, &few) || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("the lease: %v, want that there are too few members", err)
+	}
+	if err := results[1].Err; err != nil {
+		t.Errorf("the release: %v", err)
+	}
+}
+
 // TestSilence: a request that nobody responds to ends with its context, and its outcome is unknown.
 func TestSilence(t *testing.T) {
 	m := shared(t)

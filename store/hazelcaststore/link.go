@@ -375,7 +375,7 @@ func (l *link) Read(b []byte) (int, error) {
 
 // ping keeps the member from closing the connection, and closes it when the member is silent.
 func (l *link) ping() {
-	tick := time.NewTicker(l.silence / 5)
+	tick := time.NewTicker(max(time.Millisecond, l.silence/5))
 	defer tick.Stop()
 	for {
 		select {

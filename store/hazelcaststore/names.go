@@ -15,7 +15,8 @@ const page = 100
 // A reader lists entries by their names, and reads them, some at a time: neither a map nor a CP group has an order of
 // names.
 type reader struct {
-	namesOf func(ctx context.Context, prefix string) ([]string, error) // in ascending order
+	// namesOf returns names in ascending order, and an error for what is no name. The last error is that of the request.
+	namesOf func(ctx context.Context, prefix string) (names []string, foreign, err error)
 	read    func(ctx context.Context, names []string) ([]casstore.Item, error)
 
 	mu    sync.Mutex
@@ -25,12 +26,19 @@ type reader struct {
 // List implements casstore.Backend.
 func (r *reader) List(ctx context.Context, prefix string) iter.Seq2[casstore.Item, error] {
 	return func(yield func(casstore.Item, error) bool) {
-		names, err := r.namesOf(ctx, prefix)
+		names, foreign, err := r.namesOf(ctx, prefix)
 		if err != nil {
 			yield(casstore.Item{}, err)
 			return
 		}
-		casstore.InPages(ctx, r.read, names, page)(yield)
+		for item, err := range casstore.InPages(ctx, r.read, names, page) {
+			if !yield(item, err) || err != nil {
+				return
+			}
+		}
+		if foreign != nil {
+			yield(casstore.Item{Err: foreign}, nil)
+		}
 	}
 }
 
@@ -40,8 +48,9 @@ func (r *reader) Walk(ctx context.Context, cursor string, n int) (items []cassto
 	r.mu.Lock()
 	names := r.names
 	r.mu.Unlock()
+	var foreign error
 	if cursor == "" || names == nil {
-		if names, err = r.namesOf(ctx, ""); err != nil {
+		if names, foreign, err = r.namesOf(ctx, ""); err != nil {
 			return nil, "", err
 		}
 	}
@@ -58,5 +67,9 @@ func (r *reader) Walk(ctx context.Context, cursor string, n int) (items []cassto
 	if r.names = nil; from+len(some) < len(names) {
 		r.names, next = names, some[n-1]
 	}
-	return slices.DeleteFunc(items, func(i casstore.Item) bool { return i.Version == "" && i.Err == nil }), next, nil
+	items = slices.DeleteFunc(items, func(i casstore.Item) bool { return i.Version == "" && i.Err == nil })
+	if foreign != nil {
+		items = append(items, casstore.Item{Err: foreign})
+	}
+	return items, next, nil
 }

@@ -266,6 +266,45 @@ func TestFloorIsRefused(t *testing.T) {
 	}
 }
 
+// TestListOfALeaderThatLagsBehind: a list of one name has its record also if the leader does not know the name yet, as one that is cut off from the others.
+func TestListOfALeaderThatLagsBehind(t *testing.T) {
+	m := newOddMember(t)
+	m.meddle = func(asked message, reply []byte) ([]byte, bool) {
+		if asked.kind() == typeObjects {
+			reply = append(replying(asked), frame{flagBegin, nil}, frame{flagEnd, nil}).bytes(asked.correlation())
+		}
+		return reply, false
+	}
+	s := m.open(t)
+	if _, err := claim(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for r, err := range s.List(t.Context(), "a") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, r.Name)
+	}
+	if len(found) != 1 || found[0] != "a" {
+		t.Errorf("the list has %q, want the name", found)
+	}
+}
+
+// TestShortHeartbeat: however short the time is that a member may be silent, it ends a connection, and not the process.
+func TestShortHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		defer far.Close()
+		l := newLink(near, 1)
+		go l.write()
+		l.ping()
+		if err := l.why(); err == nil || !strings.Contains(err.Error(), "silent for 1ns") {
+			t.Errorf("the connection ended with %v, want that the member was silent", err)
+		}
+	})
+}
+
 // TestFloorWithoutAReply: whether the floor of tokens was made is seen by reading it. Nothing of the claim is unknown by
 // that.
 func TestFloorWithoutAReply(t *testing.T) {

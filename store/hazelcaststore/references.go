@@ -36,7 +36,10 @@ type references struct {
 
 func newReferences(client hazelcast.Config, cfg Config) *references {
 	r := &references{links: newLinks(newDialer(client)), prefix: cfg.Map + ":"}
-	r.namesOf, r.read = r.objects, r.Read
+	r.namesOf, r.read = func(ctx context.Context, prefix string) ([]string, error, error) {
+		names, err := r.objects(ctx, prefix)
+		return names, nil, err
+	}, r.Read
 	return r
 }
 
@@ -232,7 +235,8 @@ func (r *references) compareAndSet(ctx context.Context, doing, name, from, to st
 }
 
 // objects returns the names that were ever used, in ascending order: a reference to nothing stays. They come from the
-// leader of the group as it is, and are no linearizable read; the references are read one by one afterwards.
+// leader of the group as it is, and are no linearizable read; the references are read one by one afterwards. The name that
+// is the whole prefix is among them, whether the leader knows it yet or not: who wants the record of one name must not miss it.
 func (r *references) objects(ctx context.Context, prefix string) (names []string, err error) {
 	replied, err := r.ask(ctx, "listing", func(l *link) message {
 		return request(typeObjects, 0).group(l.group).text(refService)
@@ -248,6 +252,9 @@ func (r *references) objects(ctx context.Context, prefix string) (names []string
 	}
 	if replied.err != nil {
 		return nil, wrap("listing", replied.err)
+	}
+	if prefix != "" {
+		names = append(names, prefix)
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil

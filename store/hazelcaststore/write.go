@@ -52,12 +52,16 @@ func (w write) refused(now casstore.Item) casstore.Result {
 	case there.remembers(w.replaces.Version), w.wouldHold():
 		return conflict
 	}
-	return unknown("was written by too many others since")
+	return unknown("was written by too many others since, or forgotten and made anew")
 }
 
-// remembers reports whether the entry knows all writes that came after a version, or all that there were.
+// remembers reports whether the entry knows all writes that came after a version, or all that there were if it is "". A short past that does not
+// have the version is that of an entry that was removed and made anew since: what came before the removal is not in it.
 func (v value) remembers(version string) bool {
-	return len(v.Past) < pastLimit || v.Version == version || slices.Contains(v.Past, version)
+	if version == "" {
+		return len(v.Past) < pastLimit
+	}
+	return v.Version == version || slices.Contains(v.Past, version)
 }
 
 // wouldHold reports whether the entry would still be as it was written, because the write began a lease that cannot
