@@ -216,12 +216,15 @@ const (
 const runsBack = 8
 
 // search looks for a write in a run and, if that was continued in between, in those before: back to the run that has the write that it replaces. A run that
-// has refused the write is not the end of that: the client library repeats signals by itself, so the write may have taken effect in a run before.
+// has refused the write is not the end of that: the client library repeats signals by itself, so the write may have taken effect in a run before. If that was
+// a release, its record may have been forgotten and made anew since, in a run that does not lead back.
 func (b *backend) search(ctx context.Context, l *log, e entry) (finding, error) {
 	here, lost := notYet, isLost // what it is if nothing more is found
 	for range 1 + runsBack {
 		if l != nil && l.refused[e.Version] > 0 {
-			here, lost = wasRefused, wasRefused
+			if here = wasRefused; !e.Released {
+				lost = wasRefused
+			}
 		}
 		switch {
 		case l == nil:

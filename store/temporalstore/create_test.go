@@ -3,6 +3,7 @@ package temporalstore
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,6 +34,28 @@ func (unread) GetWorkflowExecutionHistory(
 	context.Context, *workflowservice.GetWorkflowExecutionHistoryRequest, ...grpc.CallOption,
 ) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
 	return nil, status.Error(codes.PermissionDenied, "no histories")
+}
+
+// A forgetful service has no history of any run.
+type forgetful struct {
+	workflowservice.WorkflowServiceClient
+}
+
+// GetWorkflowExecutionHistory implements workflowservice.WorkflowServiceClient.
+func (forgetful) GetWorkflowExecutionHistory(
+	context.Context, *workflowservice.GetWorkflowExecutionHistoryRequest, ...grpc.CallOption,
+) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
+	return nil, serviceerror.NewNotFound("workflow not found")
+}
+
+// TestExecutionThatIsListedForTooLong: an execution that Temporal still lists after it was deleted, and whose ID does not have the whole name, keeps no list and no sweep
+// from the others.
+func TestExecutionThatIsListedForTooLong(t *testing.T) {
+	b := &backend{service: forgetful{}, cfg: Config{Namespace: "default", Prefix: "soloist"}}
+	ids := []string{b.cfg.workflowID("a"), b.cfg.workflowID(strings.Repeat("Name", 60)), b.cfg.workflowID("b")}
+	if names, foreign, err := b.names(t.Context(), ids); strings.Join(names, " ") != "a b" || len(foreign) != 0 || err != nil {
+		t.Errorf("got %q, %v, %v; want a and b", names, foreign, err)
+	}
 }
 
 // TestCreationThatCannotBeRead: if a name is taken already and nobody can say by which request, the outcome is unknown: it may have been this one.

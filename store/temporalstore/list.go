@@ -10,6 +10,7 @@ import (
 
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/filter/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc/codes"
@@ -59,21 +60,26 @@ func (b *backend) executionsOnce(ctx context.Context, cursor string, n int) (ids
 	return ids, string(token), nil
 }
 
-// nameOfRun returns the name of an execution whose ID does not have the whole of it.
-func (b *backend) nameOfRun(ctx context.Context, id string) (string, error) {
+// nameOfRun returns the name of an execution whose ID does not have the whole of it, "" if something else has started it. It reports false if the execution is
+// there no more: Temporal lists one for a while after that.
+func (b *backend) nameOfRun(ctx context.Context, id string) (name string, there bool, err error) {
 	first, err := b.service.GetWorkflowExecutionHistory(ctx, &workflowservice.GetWorkflowExecutionHistoryRequest{
 		Namespace: b.cfg.Namespace, Execution: &common.WorkflowExecution{WorkflowId: id}, MaximumPageSize: 1,
 	})
-	if err = known(err); err != nil {
-		return "", wrap("listing", err)
+	var none *serviceerror.NotFound
+	switch err = known(err); {
+	case errors.As(err, &none):
+		return "", false, nil
+	case err != nil:
+		return "", false, wrap("listing", err)
 	}
 	for _, event := range first.GetHistory().GetEvents() {
 		e, err := parse(event.GetWorkflowExecutionStartedEventAttributes().GetInput())
 		if err == nil && b.cfg.workflowID(e.Name) == id {
-			return e.Name, nil
+			return e.Name, true, nil
 		}
 	}
-	return "", nil
+	return "", true, nil
 }
 
 // names returns the names of executions, and the items of those that something else has started.
@@ -81,8 +87,11 @@ func (b *backend) names(ctx context.Context, ids []string) (names []string, fore
 	for _, id := range ids {
 		name, ok := b.cfg.nameOf(id)
 		if !ok {
-			if name, err = b.nameOfRun(ctx, id); err != nil {
+			var there bool
+			if name, there, err = b.nameOfRun(ctx, id); err != nil {
 				return nil, nil, err
+			} else if !there {
+				continue
 			}
 		}
 		if name == "" {

@@ -207,6 +207,30 @@ func TestWriteToAForgottenRecord(t *testing.T) {
 	}
 }
 
+// TestRepeatedReleaseOfAForgottenRecord: a release took effect, its record was forgotten, and somebody else made it anew. The client library then repeats the signal,
+// which has no effect on the new run. It is not taken for a release of a lost lease.
+func TestRepeatedReleaseOfAForgottenRecord(t *testing.T) {
+	c, cfg := shared(t), fresh()
+	other := on(t, c, cfg)
+	var signals atomic.Int64
+	s := on(t, through(t, c.TemporalServer, func(method string, send func() error) error {
+		err := send()
+		if method == "SignalWorkflowExecution" && signals.Add(1) == 1 {
+			if n, err := other.Sweep(background, 10); n != 1 || err != nil {
+				t.Errorf("forgot %d, %v", n, err)
+			}
+			grant(t, other, "name", "b", time.Hour)
+			err = send()
+		}
+		return err
+	}), cfg)
+	token := grant(t, s, "name", "a", time.Hour)
+	errs, err := s.Release(background, []store.Release{{Name: "name", Holder: "a", Token: token}})
+	if err = errors.Join(append(errs, err)...); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("got %v, want unknown", err)
+	}
+}
+
 // TestRepeatedSignalAfterAContinuation: a write took effect, another one replaced it, and the run was continued as new. The client library then repeats
 // the signal, which has no effect on the new run. It is not taken for a write that was refused.
 func TestRepeatedSignalAfterAContinuation(t *testing.T) {
