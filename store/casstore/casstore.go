@@ -6,7 +6,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/soloist-dev/soloist/store"
@@ -47,12 +46,15 @@ type Store struct {
 	writes  atomic.Uint64 // counts them
 	closed  atomic.Bool
 
-	sweeping sync.Mutex
-	cursor   string // of Sweep, which holds sweeping
+	sweeping chan struct{} // has room for the call of Sweep that sweeps
+	cursor   string        // of that
+	failed   int           // how often in turn the backend could not go on from there
 }
 
 // New returns a store on a backend. It sends no request.
-func New(b Backend, cfg Config) *Store { return &Store{backend: b, cfg: cfg, id: rand.Text()} }
+func New(b Backend, cfg Config) *Store {
+	return &Store{backend: b, cfg: cfg, id: rand.Text(), sweeping: make(chan struct{}, 1)}
+}
 
 // Close closes the backend. Calls after Close return store.ErrClosed.
 func (s *Store) Close() error {

@@ -51,20 +51,32 @@ const (
 	sweepBatch = 100
 )
 
+// sweepFailures is how often in turn a backend may fail to go on from a cursor. Then the next sweep begins anew: the backend may not know that
+// cursor any more, and never will.
+const sweepFailures = 3
+
 // Sweep implements store.Sweeper: it raises the floor, if there is one, to the tokens of the records that may be forgotten, and then
 // deletes them. One call reads up to 1,000 records, and the next continues where it ended.
 func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
 	if err := s.ready(ctx); err != nil {
 		return 0, err
 	}
-	s.sweeping.Lock()
-	defer s.sweeping.Unlock()
+	select {
+	case s.sweeping <- struct{}{}:
+		defer func() { <-s.sweeping }()
+	case <-ctx.Done(): // another call may have longer
+		return 0, ctx.Err()
+	}
 	forgotten, unreadable := 0, error(nil)
 	for looked := 0; looked < sweepLook && forgotten < limit; {
 		items, next, err := s.backend.Walk(ctx, s.cursor, sweepBatch)
 		if err != nil {
+			if s.failed++; s.failed == sweepFailures {
+				s.cursor, s.failed = "", 0
+			}
 			return forgotten, errors.Join(err, unreadable)
 		}
+		s.failed = 0
 		var batch []Item
 		for _, item := range items {
 			if item = s.checked(item.Name, item); item.Err != nil && item.Name != FloorName {

@@ -6,9 +6,87 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/soloist-dev/soloist/store/casstore"
 )
+
+// A walker is a backend whose Walk a test makes up.
+type walker struct {
+	casstore.Backend
+	walk func(ctx context.Context, cursor string) (next string, err error)
+}
+
+func (w walker) Walk(ctx context.Context, cursor string, _ int) ([]casstore.Item, string, error) {
+	next, err := w.walk(ctx, cursor)
+	return nil, next, err
+}
+
+// TestSweepFromALostCursor: a backend that does not know a cursor any more, as after it was upgraded, does not keep sweeps from beginning anew, and one that was only
+// away for a while goes on where it was.
+func TestSweepFromALostCursor(t *testing.T) {
+	away := errors.New("the backend is away")
+	var failing int // how many walks from the cursor fail
+	var begun []string
+	s := casstore.New(walker{newMemory(false), func(_ context.Context, cursor string) (string, error) {
+		begun = append(begun, cursor)
+		switch {
+		case cursor == "":
+			return "middle", nil
+		case failing > 0:
+			failing--
+			return "", away
+		}
+		return "", nil
+	}}, casstore.Config{})
+	sweep := func(want error) {
+		t.Helper()
+		if n, err := s.Sweep(t.Context(), 1); n != 0 || !errors.Is(err, want) {
+			t.Errorf("got %d, %v, want %v", n, err, want)
+		}
+	}
+	failing = 2
+	sweep(away)
+	sweep(away)
+	sweep(nil)
+	failing = 5
+	for range 5 {
+		sweep(away)
+	}
+	sweep(nil)
+	want := []string{"", "middle", "middle", "middle", "", "middle", "middle", "middle", "", "middle", "middle", "middle"}
+	if !slices.Equal(begun, want) {
+		t.Errorf("the walks went on from %q, want %q", begun, want)
+	}
+}
+
+// TestSweepThatHangs: a sweep waits for another one of its process no longer than its own time.
+func TestSweepThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := casstore.New(walker{newMemory(false), func(ctx context.Context, _ string) (string, error) {
+			<-ctx.Done()
+			return "", ctx.Err()
+		}}, casstore.Config{})
+		begun := time.Now()
+		after := func(d time.Duration) chan struct{} {
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				ctx, cancel := context.WithTimeout(t.Context(), d)
+				defer cancel()
+				if _, err := s.Sweep(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != d {
+					t.Errorf("a sweep of %v: %v after %v", d, err, time.Since(begun))
+				}
+			}()
+			synctest.Wait()
+			return done
+		}
+		first, second := after(time.Hour), after(time.Second)
+		<-second
+		<-first
+	})
+}
 
 // TestInPages: the items that are there come in the order of the names, and nothing is read after an error or the last
 // one that is wanted.
