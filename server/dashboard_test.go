@@ -105,7 +105,7 @@ func TestLogin(t *testing.T) {
 		t.Errorf("%d %v", a.status, a.header)
 	}
 	for to, want := range map[string]string{
-		"/locks?q=a": "/locks?q=a", "": "/", "//evil.example": "/", "https://evil.example/": "/", `/\evil.example`: "/", "javascript:alert(1)": "/", "locks": "/",
+		"/locks?q=a": "/locks?q=a", "": "/", "//evil.example": "/", "https://evil.example/": "/", `/\evil.example`: "/", "javascript:alert(1)": "/", "locks": "/", "/%zz": "/",
 	} {
 		a := s.page("POST", "/login", url.Values{"token": {secrets["read"]}, "to": {to}})
 		if a.status != http.StatusSeeOther || a.header.Get("Location") != want {
@@ -372,6 +372,11 @@ func TestSnapshotKeeps(t *testing.T) {
 		{Name: "read", Manual: true}, {Name: "runs", Running: &soloist.RunInfo{LeaseInfo: lease("x", time.Minute)}}, {Name: "ran", Running: &soloist.RunInfo{LeaseInfo: lease("x", 5*time.Second)}},
 	}})
 	if got := jobs.items; len(got) != 3 || got[0].Manual || got[1].Running == nil || got[1].Running.Left != 50*time.Second || got[2].Running != nil {
+		t.Errorf("%+v", got)
+	}
+	semaphores := &listed[soloist.SemaphoreInfo]{at: now}
+	agedSemaphores(semaphores, &listed[soloist.SemaphoreInfo]{at: now.Add(-10 * time.Second), items: []soloist.SemaphoreInfo{{Name: "pdf", Permits: []soloist.LeaseInfo{lease("a", time.Minute), lease("b", 5*time.Second)}}}})
+	if got := semaphores.items; len(got) != 1 || len(got[0].Permits) != 1 || got[0].Permits[0].Name != "a" || got[0].Permits[0].Left != 50*time.Second {
 		t.Errorf("%+v", got)
 	}
 	replicas := &listed[soloist.ReplicaInfo]{at: now}

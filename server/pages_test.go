@@ -303,7 +303,7 @@ func TestPagesOfAStoreThatIsAway(t *testing.T) {
 			}
 		}
 		s.store.Heal()
-		if _, text := get("/store"); !strings.Contains(text, "<dt>Responds after</dt>") || !strings.Contains(text, "memory") {
+		if _, text := get("/store"); !strings.Contains(text, "<dt>Responds after</dt>") || !strings.Contains(text, `<th scope="row">fencing</th>`) || !strings.Contains(text, "memory") {
 			t.Errorf("%s", text)
 		}
 		time.Sleep(2 * pollAtLeast)

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -217,12 +218,16 @@ func TestReadTokens(t *testing.T) {
 	}
 	for _, text := range []string{
 		line + "\n" + namesake, line + "\n" + strings.Replace(line, "ci", "cd", 1), // whose action it was could not be told
-		line + "zz", line + "0", "", "# nobody", strings.Replace(line, "ci", strings.Repeat("c", 61), 1), strings.Replace(line, "ci", "c\x01i", 1), "ci", "ci operate", "ci root " + strings.Fields(line)[2], "ci operate secret-canary", "ci operate sha256:secret-canary", line + " a b", line + "\n" + line + "\n",
+		line + "zz", line + "0", "", "# nobody", strings.Replace(line, "ci", strings.Repeat("c", 61), 1), strings.Replace(line, "ci", "c\x01i", 1), "ci", "ci operate", "ci root " + strings.Fields(line)[2], "ci operate secret-canary", "ci operate sha256:secret-canary", strings.Replace(line, "sha256:", "", 1), // the secret itself, or its hash without saying so
+		line + " a b", line + "\n" + line + "\n",
 	} {
 		_, err := ReadTokens(strings.NewReader(text + "\n"))
 		if err == nil || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+	if _, err := ReadTokens(io.MultiReader(strings.NewReader(line+"\n"), iotest.ErrReader(io.ErrUnexpectedEOF))); err == nil {
+		t.Error("a part of a file that cannot be read whole")
 	}
 	if _, _, err := NewToken("a b", "operate", ""); err == nil {
 		t.Error("a name with a space")

@@ -119,3 +119,26 @@ func TestLeaseExtendedWhileItIsToBeEnded(t *testing.T) {
 		t.Errorf("another claim: %+v, %v, want that the name is held", out, err)
 	}
 }
+
+// TestReplyAboutAnEarlierLease: what is heard late of a lease that was released does not replace what is known of the one after it.
+func TestReplyAboutAnEarlierLease(t *testing.T) {
+	_, s, _ := twoHandles(t, servers.Etcd(t, 1)[0].URL)
+	out, err := s.Acquire(context.Background(), []store.Claim{{Name: "a", Holder: "x", TTL: time.Hour}})
+	if err == nil {
+		err = out[0].Err
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock()
+	now := *s.held["a"]
+	s.mu.Unlock()
+	earlier := now
+	earlier.holder, earlier.token, earlier.revision = "w", now.token-2, now.revision-1
+	s.hold("a", &earlier)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.held["a"]; h.holder != "x" || h.token != now.token || h.revision != now.revision || h.session.names != 1 {
+		t.Errorf("%+v is held, want %+v", *h, now)
+	}
+}

@@ -30,8 +30,21 @@ type holding struct {
 func (s *Store) hold(name string, h *holding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if before := s.held[name]; before != nil && before.holder == h.holder && !h.noted {
-		h.noted, h.line = before.noted, before.line
+	s.holdLocked(name, h)
+}
+
+func (s *Store) holdLocked(name string, h *holding) {
+	before := s.held[name]
+	if before != nil && h.revision > 0 && before.token > h.token { // a reply about an earlier lease
+		return
+	}
+	if before != nil && before.holder == h.holder {
+		if !h.noted {
+			h.noted, h.line = before.noted, before.line
+		}
+		if before.token == h.token && before.until.After(h.until) { // another extension was heard of first
+			h.until = before.until
+		}
 	}
 	s.dropLocked(name)
 	s.held[name] = h
@@ -58,7 +71,7 @@ func (s *Store) dropLocked(name string) {
 }
 
 // holdingOf returns what this handle holds of a pair: nil if it is not this handle's, or is not taken. The record may be another one than that which the holding is from: an extension was
-// carried out, and etcd's reply did not say so.
+// carried out, and etcd's reply has not come, or did not say so. Then the holding is that of the extension from now on.
 func (s *Store) holdingOf(name string, p pair) *holding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,14 +83,30 @@ func (s *Store) holdingLocked(name string, p pair) *holding {
 	if h == nil || !p.taken || p.record.Released {
 		return nil
 	}
+	of := s.sessions[p.record.Session]
 	switch claimed := h.revision == 0; {
 	case h.revision == p.revision:
-	case p.record.Holder != h.holder, s.sessions[p.record.Session] == nil:
+	case p.record.Holder != h.holder, of == nil:
 		return nil
 	case claimed && p.record.Session != h.session.name, !claimed && p.record.Token != h.token:
 		return nil
+	case !claimed && p.revision > h.revision && !h.ended:
+		return s.extendedLocked(name, h, p, of)
 	}
 	return h
+}
+
+// extendedLocked records an extension that etcd has carried out, and of which it has not told yet, or something else. So the lease lasts for the TTL in the record
+// from when this process has seen that.
+func (s *Store) extendedLocked(name string, h *holding, p pair, of *session) *holding {
+	since := p.at
+	if since.IsZero() {
+		since = time.Now()
+	}
+	now := s.holding(p, of, since.Add(p.record.TTL))
+	now.changing = h.changing // a reply is to come
+	s.holdLocked(name, now)
+	return now
 }
 
 // over reports whether the lease of a pair is one of this handle, and has ended although the name is its own in etcd still.

@@ -239,8 +239,8 @@ func await(t testing.TB, s store.Store, name string) (grant store.Grant) {
 	return grant
 }
 
-// TestUnheardChangesEnd: a claim or an extension that was carried out, and which its holder is not told, does not keep the name: it ends with the TTL that the holder knows of, also while
-// other names keep the session.
+// TestUnheardChangesEnd: a claim or an extension that was carried out, and which its holder is not told, does not keep the name: it ends with its TTL, also while other names keep the
+// session.
 func TestUnheardChangesEnd(t *testing.T) {
 	server := shared(t)
 	extension := func(ttl time.Duration) func(store.Store, func()) error {
@@ -261,7 +261,7 @@ func TestUnheardChangesEnd(t *testing.T) {
 			return err
 		},
 		"an extension": extension(time.Second),
-		"an extension that moves the lease to another session": extension(time.Minute),
+		"an extension that moves the lease to another session": extension(3 * time.Second),
 	}
 	for reply, lost := range map[string]error{"a timeout": rpctypes.ErrGRPCTimeout, "a full database": rpctypes.ErrGRPCNoSpace} {
 		for what, change := range changes {
@@ -274,7 +274,7 @@ func TestUnheardChangesEnd(t *testing.T) {
 					return client.next.Swap(nil) == nil && errors.Is(err, store.ErrUnknown)
 				})
 				keep(t, s, "b", time.Second)
-				keep(t, s, "c", time.Minute)
+				keep(t, s, "c", 3*time.Second)
 				if next := await(t, other, "a"); next.ExpiredAge == 0 {
 					t.Errorf("got %+v, want the grant after a lease that has expired", next)
 				}
@@ -312,6 +312,66 @@ func TestChangesThatArriveLate(t *testing.T) {
 	keep(t, s, "b", time.Second)
 	arrive()
 	await(t, other, "a")
+}
+
+// TestExtensionWhoseReplyIsLate: a lease goes on that was extended in time, although it would have ended before etcd's reply has come: neither the store ends it, nor does a claim of
+// the same handle, and it ends when the extension has.
+func TestExtensionWhoseReplyIsLate(t *testing.T) {
+	server := shared(t)
+	below := prefix()
+	client, other := server.fated(t), server.open(t, below)
+	s := on(t, client.Client, below)
+	taken := func(s store.Store) error {
+		out, err := s.Acquire(background, []store.Claim{{Name: "a", Holder: "y", TTL: time.Second}})
+		if err == nil {
+			err = out[0].Err
+		}
+		return err
+	}
+	sent, reply, ended := make(chan struct{}), make(chan struct{}), make(chan error)
+	var grant store.Grant
+	servers.Wait(t, "an extension in time", func() (carried bool) {
+		var err error
+		if grant, err = acquire(background, s, "a", time.Second); err != nil {
+			return false
+		}
+		client.next.Store(&fate{carried: true, then: func(func()) { close(sent); <-reply }})
+		go func() {
+			errs, err := s.Extend(background, []store.Extension{{Name: "a", Holder: "x", Token: grant.Token, TTL: time.Minute}})
+			ended <- errors.Join(append(errs, err)...)
+		}()
+		select {
+		case <-sent:
+			return true
+		case <-ended: // too late
+			client.next.Store(nil)
+			return false
+		}
+	})
+	looked := make(chan struct{})
+	look := func() { close(looked) }
+	client.reading.Store(&look)
+	<-looked // the store is to end the lease, and reads how it is
+	for of, s := range map[string]store.Store{"the same handle": s, "another": other} {
+		if err := taken(s); !errors.Is(err, store.ErrHeld) {
+			t.Errorf("before the reply, a claim of %s: %v, want that the name is held", of, err)
+		}
+	}
+	close(reply)
+	if err := <-ended; err != nil {
+		t.Errorf("extending: %v", err)
+	}
+	for of, s := range map[string]store.Store{"the same handle": s, "another": other} {
+		if err := taken(s); !errors.Is(err, store.ErrHeld) {
+			t.Errorf("after the reply, a claim of %s: %v, want that the name is held", of, err)
+		}
+	}
+	if errs, err := s.Release(background, []store.Release{{Name: "a", Holder: "x", Token: grant.Token}}); err != nil || errs[0] != nil {
+		t.Errorf("releasing: %v, %v", errs, err)
+	}
+	if err := taken(other); err != nil {
+		t.Errorf("a claim after the release: %v", err)
+	}
 }
 
 // TestOverIsLost: a lease that is over, and which the store has not ended in etcd yet, can neither be extended nor released.
