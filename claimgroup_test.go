@@ -2,6 +2,7 @@ package soloist_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -272,5 +273,45 @@ func TestGroupIsClaimedAfterAnOutage(t *testing.T) {
 		}
 		time.Sleep(20 * time.Second)
 		check(t, "runs", ran(time.Minute), jobs)
+	})
+}
+
+// A nameless store refuses to say who has the names of groups.
+type nameless struct {
+	*soloisttest.Store
+	is   atomic.Bool
+	jobs atomic.Int32 // claims of jobs meanwhile
+}
+
+func (s *nameless) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	for _, c := range claims {
+		switch {
+		case !s.is.Load():
+		case strings.HasPrefix(c.Name, "group/"):
+			return nil, errors.New("not now")
+		case strings.HasPrefix(c.Name, "job/") && c.Mark > 0:
+			s.jobs.Add(1)
+		}
+	}
+	return s.Store.Acquire(ctx, claims)
+}
+
+// A replica that could not claim a group does not claim its jobs as if it could: it asks again.
+func TestGroupThatCannotBeClaimedIsAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &nameless{Store: soloisttest.NewStore()}
+		var ran atomic.Int32
+		var jobs []soloist.Job
+		for i := range 40 {
+			jobs = append(jobs, soloist.Job{Name: fmt.Sprint("job ", i), Schedule: soloist.Every(time.Minute), Do: func(context.Context, soloist.Run) error { ran.Add(1); return nil }})
+		}
+		start(t, soloisttest.NewReplica(t, s, soloist.Config{}), jobs...)
+		time.Sleep(30 * time.Second)
+		s.is.Store(true)
+		time.Sleep(40 * time.Second)
+		check(t, "claims of jobs", s.jobs.Load(), 0)
+		s.is.Store(false)
+		time.Sleep(3 * time.Second)
+		check(t, "runs", ran.Load(), 40)
 	})
 }

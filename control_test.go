@@ -183,6 +183,47 @@ func TestWhatCannotBeReadIsNoLeaveToRun(t *testing.T) {
 	}
 }
 
+// A manual run comes before a scheduled time that is due, and does not make that done, whatever the policy for crashes.
+func TestManualRunComesBeforeWhatIsDue(t *testing.T) {
+	for _, crash := range []soloist.Crash{soloist.CrashTakeOver, soloist.CrashGiveUp} {
+		synctest.Test(t, func(t *testing.T) {
+			s := soloisttest.NewStore()
+			var r recorder
+			begin := time.Now()
+			start(t, soloisttest.NewReplica(t, s, soloist.Config{}), soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Crash: crash, Do: r.do})
+			time.Sleep(55 * time.Second)
+			s.Break(errors.New("away")) // for a moment, in which the minute is over
+			time.Sleep(8 * time.Second)
+			must(t, soloisttest.NewReplica(t, s.Share(), soloist.Config{}).Admin().Trigger(background, "tick"))
+			s.Heal()
+			time.Sleep(20 * time.Second)
+			synctest.Wait()
+			if all := r.all(); len(all) != 2 || !all[0].Manual || all[1].Manual || all[1].ScheduledAt.Sub(begin) != time.Minute {
+				t.Errorf("%v: %+v", crash, all)
+			}
+		})
+	}
+}
+
+// That a replica could not read once what was asked of all jobs, when something else had changed, keeps no job from running that is due soon after.
+func TestCommandsThatCannotBeReadOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var tick recorder
+		s := &blind{Store: soloisttest.NewStore(), to: "control-of-all"}
+		admin := soloisttest.NewReplica(t, s.Share(), soloist.Config{}).Admin()
+		start(t, soloisttest.NewReplica(t, s, soloist.Config{}), soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Do: tick.do},
+			soloist.Job{Name: "other", Schedule: soloist.Every(time.Hour), Do: nothing})
+		time.Sleep(55 * time.Second)
+		s.on.Store(true)
+		must(t, admin.Pause(background, "other", "a test"))
+		time.Sleep(4990 * time.Millisecond) // it has looked by now, and looks again in 4 s at most
+		s.on.Store(false)
+		time.Sleep(20 * time.Millisecond)
+		synctest.Wait()
+		check(t, "runs", len(tick.all()), 1)
+	})
+}
+
 // A slowWrite store takes its time to carry out what changes the commands to a job.
 type slowWrite struct{ *soloisttest.Store }
 

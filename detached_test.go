@@ -776,6 +776,13 @@ func TestDetachedInput(t *testing.T) {
 	if !errors.As(err, &invalid) || !strings.Contains(invalid.Rule, "ClaimDetached") {
 		t.Errorf("acquiring an element: %v", err)
 	}
+	for _, plain := range []bool{true, false} {
+		d := soloist.Detached{Kind: soloist.KindLock, Name: "x", Holder: "a", Plain: plain}
+		begin := time.Now()
+		if err := leases.Release(t.Context(), d); !errors.As(err, &invalid) || invalid.What != "token" || errors.Is(err, soloist.ErrUnknown) {
+			t.Errorf("releasing without a token, after %v: %v", time.Since(begin), err)
+		}
+	}
 	if l, _ := mustAcquire(t, c, lockOf(strings.Repeat("a", 200)), false); l.Permit != 0 {
 		t.Errorf("%+v", l)
 	}

@@ -131,6 +131,24 @@ func TestWhatIsAskedOfJobsIsReadWithTheirClaims(t *testing.T) {
 	}
 }
 
+// The version of the commands is not known while somebody changes them, and is again when that has died.
+func TestVersionOfTheCommands(t *testing.T) {
+	for name, test := range map[string]struct {
+		r    store.Record
+		want int64
+	}{
+		"none":            {store.Record{}, 0},
+		"changed":         {store.Record{Token: 7}, 7},
+		"being changed":   {store.Record{Token: 7, Holder: "a#1", Left: time.Second}, unsettled},
+		"its change died": {store.Record{Token: 7, Holder: "a#1"}, 7},
+		"it lingers":      {store.Record{Token: 7, Left: time.Second}, 7},
+	} {
+		if got := controlsVersion(test.r); got != test.want {
+			t.Errorf("%s: %d", name, got)
+		}
+	}
+}
+
 // A doubtfulOnce store says late, and once, that it does not know what became of a claim.
 type doubtfulOnce struct {
 	*memstore.Store

@@ -766,6 +766,23 @@ func TestWhatIsClaimedOnceMoreIsClaimedAlone(t *testing.T) {
 	}
 }
 
+// A job that was late once, and claimed alone, is claimed with its group when it is due the next time.
+func TestWhatWasClaimedAloneIsClaimedByItsGroupAgain(t *testing.T) {
+	p, jobs := pair(t)
+	for _, j := range jobs {
+		j.behind = true
+	}
+	at := after(minute)
+	groups, alone := p.requestGroups(p.due(at), at)
+	check(t, "alone", fmt.Sprint(len(groups), len(alone)), "0 2")
+	for _, req := range p.request(alone, at) {
+		p.answer(req, answer{trip: trip{at, at}, out: store.Outcome{Err: &store.DoneError{Record: store.Record{Mark: ms(minute)}}}})
+	}
+	at = after(2 * minute)
+	groups, alone = p.requestGroups(p.due(at), at)
+	check(t, "by their group", fmt.Sprint(len(groups), len(alone)), "1 0")
+}
+
 // A group of which all is done is looked at again at its next time, and one whose claim has failed is soon. A job is claimed while there is time,
 // however long another has the group's name.
 func TestGroupIsLookedAtAgain(t *testing.T) {
@@ -783,6 +800,7 @@ func TestGroupIsLookedAtAgain(t *testing.T) {
 		"held too long":             {held("x", 20*second), minute + 15*second*7/8, 2},
 		"claimed, and told so late": {held("", 20*second), minute + 15*second*7/8, 2},
 		"claimed, for all that TTL": {held("", 29*second), minute + 29*second, 2}, // to see that there is nothing to claim
+		"claimed, and told so then": {&store.HeldError{Record: store.Record{Left: 20 * second, Age: 9 * second}}, minute + 20*second, 2},
 		"failed":                    {errControl, minute + longestPause/3, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -1224,6 +1242,9 @@ func TestRecordHasTheLatestGrace(t *testing.T) {
 		if s.describe(Job{Schedule: Every(time.Hour), Grace: grace}); s.grace() != grace {
 			t.Errorf("the record has a Grace of %v; want %v", s.grace(), grace)
 		}
+	}
+	if s.Grace = mostCounted; s.grace() != Forever.Truncate(time.Millisecond) {
+		t.Errorf("the record has the longest Grace that can be; it is read as %v", s.grace())
 	}
 }
 

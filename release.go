@@ -172,7 +172,7 @@ func (c *core) patience(until time.Time) (context.Context, context.CancelFunc) {
 	go func() {
 		select {
 		case <-c.interrupted.Done():
-			within(c.over, 2*c.cfg.RequestTimeout)
+			within(c.over, c.cfg.RequestTimeout*7/4) // Close has waited for functions and for one request, which makes 17/8, and is bounded by 4
 			cancel()
 		case <-ctx.Done():
 		}

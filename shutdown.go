@@ -69,7 +69,7 @@ func (c *core) end() error {
 	c.interrupt(ErrClosed) // bounds the remaining requests
 	err := c.renewer.close()
 	c.work.Wait()
-	if rand.N(sweepOneIn) == 0 {
+	if err == nil && rand.N(sweepOneIn) == 0 { // else the store may not answer that either
 		c.sweep()
 	}
 	return err
