@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/hazelcast/hazelcast-go-client"
+	"github.com/hazelcast/hazelcast-go-client/cluster"
 	"github.com/hazelcast/hazelcast-go-client/logger"
 	"github.com/hazelcast/hazelcast-go-client/types"
 
@@ -187,6 +188,36 @@ func TestStuckConnection(t *testing.T) {
 	})
 }
 
+// TestWriteWithoutAReplyTakesNoOthersAlong: requests that come after a member has not answered a write for a while go through another connection. The write goes on waiting.
+func TestWriteWithoutAReplyTakesNoOthersAlong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		defer far.Close()
+		go func() { _, _ = io.Copy(io.Discard, far) }() // it answers nothing
+		l := newLink(near, time.Hour)
+		go l.write()
+		r := &references{links: &links{current: l, closed: make(chan struct{})}}
+		ctx, cancel := context.WithCancel(t.Context())
+		failed := make(chan error, 1)
+		go func() {
+			_, err := r.compareAndSet(ctx, "writing", "a", "", "b")
+			failed <- err
+		}()
+		time.Sleep(slow - 1)
+		if synctest.Wait(); !l.usable() {
+			t.Error("the connection takes no requests any more, too early")
+		}
+		time.Sleep(1)
+		if synctest.Wait(); l.usable() || l.why() != nil {
+			t.Errorf("the connection takes requests: %t, and has ended with %v; want neither", l.usable(), l.why())
+		}
+		cancel()
+		if err := <-failed; !errors.Is(err, store.ErrUnknown) || !errors.Is(err, context.Canceled) {
+			t.Errorf("the write: %v, want that it was cancelled and its outcome is unknown", err)
+		}
+	})
+}
+
 // TestLongReply: a member that sends a reply slowly is not silent, and one that sends nothing is.
 func TestLongReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -263,6 +294,59 @@ func TestFloorIsRefused(t *testing.T) {
 	}
 	if _, err := claim(t.Context(), m.open(t)); !errors.Is(err, fs.ErrPermission) || errors.Is(err, store.ErrUnknown) {
 		t.Errorf("got %v, want that it is not permitted", err)
+	}
+}
+
+// TestGroupsOfMembers: a member is used whose CP Subsystem has the group of all groups, METADATA, and the one that is asked for. Another one has made a group up.
+func TestGroupsOfMembers(t *testing.T) {
+	metadata, ours := groupID{"METADATA", 0, 0}, groupID{groupName, 0, 7}
+	for what, c := range map[string]struct {
+		groups []groupID
+		want   error
+	}{
+		"both":                   {[]groupID{metadata, ours}, nil},
+		"no METADATA":            {[]groupID{ours}, store.ErrUnusable},
+		"METADATA alone":         {[]groupID{metadata}, store.ErrUnusable},
+		"one of the same name":   {[]groupID{metadata, {groupName, 0, 8}}, store.ErrUnusable},
+		"one of the same number": {[]groupID{metadata, {"other", 0, 7}}, store.ErrUnusable},
+	} {
+		m := newOddMember(t)
+		m.meddle = func(asked message, reply []byte) ([]byte, bool) {
+			if asked.kind() == typeGroups {
+				list := append(replying(asked), frame{flagBegin, nil})
+				for _, g := range c.groups {
+					list = list.group(g)
+				}
+				reply = append(list, frame{flagEnd, nil}).bytes(asked.correlation())
+			}
+			return reply, false
+		}
+		if _, err := claim(t.Context(), m.open(t)); !errors.Is(err, c.want) {
+			t.Errorf("%s: got %v, want %v", what, err, c.want)
+		}
+	}
+}
+
+// TestMembersWithData: only members that have data count, each once, until they leave.
+func TestMembersWithData(t *testing.T) {
+	seen := newMembers(2)
+	for i, step := range []struct {
+		id    uint64
+		lite  bool
+		state cluster.MembershipState
+		count int
+	}{
+		{1, false, cluster.MembershipStateAdded, 1},
+		{2, true, cluster.MembershipStateAdded, 1},
+		{1, false, cluster.MembershipStateAdded, 1},
+		{3, false, cluster.MembershipStateAdded, 2},
+		{2, true, cluster.MembershipStateRemoved, 2},
+		{1, false, cluster.MembershipStateRemoved, 1},
+	} {
+		member := cluster.MemberInfo{UUID: types.NewUUIDWith(0, step.id), LiteMember: step.lite}
+		if seen.change(cluster.MembershipStateChanged{Member: member, State: step.state}); seen.count() != step.count {
+			t.Errorf("after step %d there are %d, want %d", i, seen.count(), step.count)
+		}
 	}
 }
 
