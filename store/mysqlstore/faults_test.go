@@ -21,6 +21,7 @@ type wire struct {
 	arm      atomic.Int64 // the reply to the request after so many is lost, and the connection with it
 	lose     atomic.Bool
 	lost     atomic.Int64
+	restarts atomic.Int64 // a connection from before the last one takes nothing
 }
 
 func (w *wire) dial(c *mysql.Config) {
@@ -28,17 +29,21 @@ func (w *wire) dial(c *mysql.Config) {
 		w.dialed.Add(1)
 		var d net.Dialer
 		conn, err := d.DialContext(ctx, network, addr)
-		return &wireConn{conn, w}, err
+		return &wireConn{conn, w, w.restarts.Load()}, err
 	}
 }
 
 type wireConn struct {
 	net.Conn
 	wire *wire
+	born int64
 }
 
 func (c *wireConn) Write(b []byte) (int, error) {
 	c.wire.requests.Add(1)
+	if c.born != c.wire.restarts.Load() {
+		return 0, net.ErrClosed
+	}
 	if c.wire.arm.Load() > 0 && c.wire.arm.Add(-1) == 0 {
 		c.wire.lose.Store(true)
 	}
@@ -253,8 +258,12 @@ func TestLostReplies(t *testing.T) {
 			if i, grant, err := s.Choose(ctx, []string{"x", "y"}, claim("", "c")); err != nil || grant.Mark != 4 && i == 0 {
 				t.Errorf("choosing again returned %d, %+v, %v", i, grant, err)
 			}
-			if n := w.lost.Load(); n != 4 {
-				t.Fatalf("%d replies were lost, want 4", n)
+			w.arm.Store(1)
+			if err := s.Ping(ctx); err == nil || errors.Is(err, store.ErrUnknown) {
+				t.Errorf("the reply to a question was lost: %v, want an error that leaves no outcome open", err)
+			}
+			if n := w.lost.Load(); n != 5 {
+				t.Fatalf("%d replies were lost, want 5", n)
 			}
 		})
 	}
@@ -305,6 +314,37 @@ func TestKilledConnections(t *testing.T) {
 	}
 }
 
+// Nor is it after a restart of the server, when all connections of the pool are dead.
+func TestDeadPool(t *testing.T) {
+	s, w := wired(t, Config{}, nil)
+	g := take(t, s, "x", "a")
+	for verb, ask := range map[string]func() error{
+		"Extend": func() error {
+			errs, err := s.Extend(t.Context(), []store.Extension{{Name: "x", Holder: "a", Token: g.Token, TTL: time.Hour}})
+			return errors.Join(append(errs, err)...)
+		},
+		"Ping":  func() error { return s.Ping(t.Context()) },
+		"Sweep": func() error { _, err := s.Sweep(t.Context(), 1); return err },
+	} {
+		release(t, s, store.Release{Name: "over", Holder: "a", Token: take(t, s, "over", "a").Token})
+		var pool []*sql.Conn
+		for range 6 {
+			conn, err := s.db.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			pool = append(pool, conn)
+		}
+		for _, conn := range pool {
+			conn.Close()
+		}
+		w.restarts.Add(1)
+		if err := ask(); err != nil {
+			t.Errorf("%s: %v", verb, err)
+		}
+	}
+}
+
 // A transaction that an error has cut off is not committed by who comes next on its connection.
 func TestErrorsLeaveNothingOpen(t *testing.T) {
 	for _, m := range modes {
@@ -320,6 +360,12 @@ func TestErrorsLeaveNothingOpen(t *testing.T) {
 			if o := acquire(t, s, claim("x", "a"))[0]; o.Err != nil || o.Grant.Mark != 0 || o.Grant.Token != g.Token {
 				t.Errorf("the record is %+v, %v: want it as it was", o.Grant, o.Err)
 			}
+			// A connection on which nothing can be rolled back is not used again.
+			exec(t, s.db, "XA START "+bytesLiteral(s.cfg.Table))
+			if _, err := s.Acquire(context.Background(), []store.Claim{claim("y", "a")}); errors.Is(err, store.ErrUnknown) {
+				t.Errorf("on a connection that begins no transaction: %v", err)
+			}
+			take(t, s, "y", "a")
 		})
 	}
 }

@@ -57,12 +57,12 @@ func TestErrorOfALaterRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { failing.Close() })
-	outs, err := failing.Acquire(ctx, []store.Claim{claim("new", "b"), claim("expired", "b")})
+	outs, err := failing.Acquire(ctx, []store.Claim{claim("new", "b"), claim("expired", "b"), claim("expired", "c")})
 	if err != nil {
 		t.Fatalf("the call answered %v, although one name has been granted", err)
 	}
-	if outs[0].Err != nil || !errors.Is(outs[1].Err, errNoMore) {
-		t.Errorf("%v and %v, want a grant and %v", outs[0].Err, outs[1].Err, errNoMore)
+	if outs[0].Err != nil || !errors.Is(outs[1].Err, errNoMore) || !errors.Is(outs[2].Err, errNoMore) {
+		t.Errorf("%v, %v and %v, want a grant and twice %v", outs[0].Err, outs[1].Err, outs[2].Err, errNoMore)
 	}
 	few.left.Store(1)
 	errs, err := failing.Release(ctx, []store.Release{

@@ -252,3 +252,41 @@ func TestComplete(t *testing.T) {
 		})
 	}
 }
+
+// The row that a claim has locked decides, and not what it has seen of it before: the name was taken, its time run, its tokens used up or the row spoiled since.
+func TestRowThatHasChangedSinceTheLook(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			db := connect(t, mariadb(t).URL, m.driver)
+			s := open(t, db, m.config)
+			for set, want := range map[string]bool{
+				"mark = 4": true, "mark = 5": false, "mark = 6": false, "lock_until = UTC_TIMESTAMP(6) + INTERVAL 1 HOUR": false,
+				"token = 9223372036854775807": false, "released = 2": false,
+			} {
+				for _, names := range [][]string{{"ns/one"}, {"ns/one", "ns/two"}} {
+					exec(t, db, "DELETE FROM "+s.table(s.cfg.Table))
+					var rows [][]cell
+					for _, name := range names {
+						release(t, s, store.Release{Name: name, Holder: "a", Token: take(t, s, name, "a").Token})
+						rows = append(rows, s.claimRow(store.Claim{Name: name, Holder: "b", TTL: time.Hour, Mark: 5}))
+					}
+					exec(t, db, "UPDATE "+s.table(s.cfg.Table)+" SET "+set+" WHERE name = 'ns/one'")
+					f := wanting(rows)
+					f["wanted"] = "(SELECT c.*, c.row_name AS known FROM {batch} AS c)" // as all looked free
+					if len(names) == 1 {
+						f["is_wanted"] = "r.name = {c.row_name}"
+					}
+					records, err := s.changed(t.Context(), f, len(names))
+					if err != nil {
+						t.Fatal(err)
+					}
+					for i, r := range records {
+						if r == nil || r.taken != (want || i > 0) {
+							t.Errorf("%d names, %s: number %d is %+v", len(names), set, i, r)
+						}
+					}
+				}
+			}
+		})
+	}
+}

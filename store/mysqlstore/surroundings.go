@@ -100,14 +100,7 @@ func (x *examination) servers(ctx context.Context) {
 			break
 		}
 		asked++
-		for of, at := range seen {
-			if name == of && started.Sub(at).Abs() > 10*time.Second {
-				name += fmt.Sprintf(", started %v apart", started.Sub(at).Abs().Round(time.Second))
-			}
-		}
-		if _, known := seen[name]; !known {
-			seen[name] = started
-		}
+		meet(seen, name, started)
 	}
 	switch {
 	case asked < 2:
@@ -117,6 +110,16 @@ func (x *examination) servers(ctx context.Context) {
 			"connect to the primary alone: each of them would grant the same names")
 	default:
 		x.add("servers", fmt.Sprintf("one, by %d connections", asked), store.LevelOK, "")
+	}
+}
+
+// meet adds a server to those that were seen, unless it is one of them. Those of one name that were not started at the same time are two.
+func meet(seen map[string]time.Time, name string, started time.Time) {
+	if at, known := seen[name]; known && started.Sub(at).Abs() > 10*time.Second {
+		name += fmt.Sprintf(", started %v apart", started.Sub(at).Abs().Round(time.Second))
+	}
+	if _, known := seen[name]; !known {
+		seen[name] = started
 	}
 }
 

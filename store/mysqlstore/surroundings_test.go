@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/test/servers"
@@ -80,6 +81,20 @@ func TestServersBehindOneAddressAreExamined(t *testing.T) {
 	one := open(t, connect(t, mariadb(t).URL, nil), Config{})
 	if f := examined(t, one, "servers"); f.Level != store.LevelOK {
 		t.Errorf("one server: %+v", f)
+	}
+}
+
+// Servers that call themselves the same, as containers of one image do, are told apart by when they were started, which is known to seconds.
+func TestServersOfOneName(t *testing.T) {
+	at := time.Now()
+	for apart, want := range map[time.Duration]int{0: 1, 2 * time.Second: 1, -2 * time.Second: 1, time.Minute: 2, -time.Minute: 2} {
+		seen := map[string]time.Time{}
+		for _, started := range []time.Time{at, at.Add(apart), at, at.Add(apart)} {
+			meet(seen, "db", started)
+		}
+		if len(seen) != want {
+			t.Errorf("started %v apart: %v, want %d servers", apart, seen, want)
+		}
 	}
 }
 

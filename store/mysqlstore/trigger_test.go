@@ -146,7 +146,11 @@ func TestTriggerLowersTheTokenOfARepeatedClaim(t *testing.T) {
 			s := open(t, db, m.config)
 			first := take(t, s, "bad", "a")
 			release(t, s, store.Release{Name: "bad", Holder: "a", Token: first.Token})
-			exec(t, db, "CREATE TRIGGER "+s.cfg.Table+"_t BEFORE UPDATE ON "+s.table(s.cfg.Table)+" FOR EACH ROW IF NEW.name = 'bad' THEN SET NEW.token = 7; END IF")
+			for _, name := range []string{"ns/above/1", "ns/above/2"} {
+				release(t, s, store.Release{Name: name, Holder: "a", Token: take(t, s, name, "a").Token})
+			}
+			exec(t, db, "CREATE TRIGGER "+s.cfg.Table+"_t BEFORE UPDATE ON "+s.table(s.cfg.Table)+
+				" FOR EACH ROW SET NEW.token = CASE WHEN NEW.name = 'bad' THEN 7 WHEN NEW.name LIKE 'ns/above/%' THEN NEW.token - 1 ELSE NEW.token END")
 			for range 2 {
 				for _, claims := range [][]store.Claim{{claim("bad", "b")}, {claim("bad", "b"), claim("good", "b")}, {claim("bad", "b"), claim("bad", "b")}} {
 					for i, o := range acquire(t, s, claims...) {
@@ -161,6 +165,14 @@ func TestTriggerLowersTheTokenOfARepeatedClaim(t *testing.T) {
 			}
 			if i, g, err := s.Choose(t.Context(), []string{"bad", "another"}, store.Claim{Holder: "b", TTL: time.Minute}); err == nil && i == 0 && g.Token <= first.Token {
 				t.Errorf("chosen %+v after the token %d", g, first.Token)
+			}
+			above := func(name string) store.Claim {
+				return store.Claim{Name: name, Holder: "b", TTL: time.Hour, Above: first.Token + time.Hour.Microseconds()}
+			}
+			for _, claims := range [][]store.Claim{{above("ns/above/1")}, {above("ns/above/2"), claim("more", "b")}} {
+				if o := acquire(t, s, claims...)[0]; o.Err == nil {
+					t.Errorf("granted %+v, which was to be above %d", o.Grant, claims[0].Above)
+				}
 			}
 		})
 	}

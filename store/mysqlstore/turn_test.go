@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -192,4 +193,21 @@ func TestFailedTurnForgetsItselfAlone(t *testing.T) {
 	if len(ts.of) != 0 || ts.off {
 		t.Errorf("after its own failure: %v, off %t", ts.of, ts.off)
 	}
+}
+
+// Who waits for another's turn looks at the name four times a second, and who has the turn whenever it is asked for.
+func TestLooksOutOfTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ts := &turns{of: map[string]*turn{"ours": {ours: true, looked: time.Now()}, "another's": {looked: time.Now()}}}
+		looks := map[string]int{}
+		for range 100 {
+			time.Sleep(turnLook / 25)
+			for _, row := range ts.due([]string{"ours", "another's", "without turns"}) {
+				looks[row]++
+			}
+		}
+		if looks["ours"] != 100 || looks["without turns"] != 100 || looks["another's"] != 4 {
+			t.Errorf("in 100 looks within four times %v: %v", turnLook, looks)
+		}
+	})
 }
