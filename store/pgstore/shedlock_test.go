@@ -375,6 +375,15 @@ func TestWhatShedLockHoldsIsReleasedByForce(t *testing.T) {
 				t.Errorf("%+v: %v, %v", wrong, errs, err)
 			}
 		}
+		if listed := recordOf(t, s, name); listed.Holder != r.Holder || listed.Token != r.Token || r.Token == 0 {
+			t.Errorf("listed as %+v; the refusal has %+v", listed, r)
+		}
+		tx := begin(t, s, pgx.TxOptions{})
+		run(t, tx, "SELECT 1 FROM "+s.tables.records+" WHERE name = $1 FOR UPDATE", strings.TrimPrefix(name, "lock/"))
+		if err := tryRelease(s, store.Release{Name: name, Holder: r.Holder, Token: r.Token}); !errors.Is(err, store.ErrUnknown) {
+			t.Errorf("while another transaction has locked the row: %v", err)
+		}
+		tx.Rollback(background)
 		release(t, s, store.Release{Name: name, Holder: r.Holder, Token: r.Token})
 		if lease := take(t, s, name, "a", time.Minute); lease.Token <= r.Token {
 			t.Errorf("token %d after Java's %d", lease.Token, r.Token)
@@ -432,6 +441,8 @@ func TestShedLocksTableIsSharedOnPurpose(t *testing.T) {
 	migrate(t, open(t, base, "schema", schema, "table", "locks", "shedlock", "true"))
 	_, err = try(open(t, base, "schema", schema, "table", "locks"), "lock/x", "a", time.Minute)
 	refuse("using", err, "is shared with ShedLock: put shedlock=true")
+	_, err = open(t, base, "schema", schema, "table", "locks").Sweep(background, 10) // ShedLock would never lock again what is forgotten
+	refuse("sweeping", err, "is shared with ShedLock: put shedlock=true")
 
 	// Nor does anything exclude anything in a table that soloist has used alone until then.
 	migrate(t, open(t, base, "schema", schema, "table", "own"))

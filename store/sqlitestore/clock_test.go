@@ -313,3 +313,39 @@ func TestWhatIsGivenTogetherIsKnown(t *testing.T) {
 		t.Error("what was given for longer before is forgotten")
 	}
 }
+
+// Names that were had before and are claimed together are all granted, each from now on, and may be forgotten as the last release says.
+func TestUsedNamesTogether(t *testing.T) {
+	h := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}
+	s := openWith(t, newPath(t), h.clocks())
+	names := []string{"1", "2"}
+	first := map[string]int64{}
+	var claims []store.Claim
+	for _, name := range names {
+		r := take(t, s, name, "a", time.Minute)
+		r.Retain = store.Forever - 1 // as good as forever
+		release(t, s, r)
+		first[name] = r.Token
+		claims = append(claims, claim(name, "b", time.Minute)...)
+	}
+	h.pass(time.Hour)
+	if n, err := s.Sweep(background, 10); n != 0 || err != nil {
+		t.Errorf("%d are forgotten that are to be kept, %v", n, err)
+	}
+	take(t, s, "other", "c", time.Minute) // so that it is not the turn of the file's clock to be looked at
+	outs, err := s.Acquire(background, claims)
+	must(t, err)
+	var last []store.Release
+	for i, name := range names {
+		if r := recordOf(t, s, name); outs[i].Err != nil || outs[i].Grant.Token <= first[name] || r.Token != outs[i].Grant.Token || r.Age != 0 || r.Left != time.Minute {
+			t.Errorf("granted %+v after the token %d, and the record is %+v", outs[i], first[name], r)
+		}
+		last = append(last, store.Release{Name: name, Holder: "b", Token: outs[i].Grant.Token})
+	}
+	for _, r := range last {
+		release(t, s, r)
+	}
+	if n, err := s.Sweep(background, 10); n != 2 || err != nil {
+		t.Errorf("%d are forgotten that need not be kept any more, %v", n, err)
+	}
+}

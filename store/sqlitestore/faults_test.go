@@ -160,6 +160,8 @@ func TestAnotherFileComesLater(t *testing.T) {
 		},
 		"it could not be opened again": func(t *testing.T, s *Store) func() {
 			s.file.spoil()
+			must(t, s.Ping(background)) // it has been opened again before, and what it has given is not forgotten
+			s.file.spoil()
 			s.fileSystem = func(string) (fileSystem, error) { return fileSystem{}, errors.New("the path cannot be seen") }
 			return func() { s.fileSystem = fileSystemOf }
 		},
