@@ -195,6 +195,14 @@ func TestTokensOfShedLocksLocks(t *testing.T) {
 	if r := heldBy(t, s, "lock/report", "b"); r.Holder != "host" || r.Token <= token {
 		t.Errorf("after the token %d: %+v", token, r)
 	}
+	// The same JVM locks it again, as it does for each run.
+	before := heldBy(t, s, "lock/report", "b").Token
+	if !java.unlock("report", 0) || !java.relock("report", time.Hour) {
+		t.Fatal("Java gets no lock")
+	}
+	if r := heldBy(t, s, "lock/report", "b"); r.Token <= before {
+		t.Errorf("after the token %d of the same JVM: %+v", before, r)
+	}
 	floor := ahead + time.Hour.Microseconds() // what has been forgotten has had tokens up to that
 	run(t, s.pool, "INSERT INTO "+s.tables.floor+" (floor) VALUES ($1)", floor)
 	if !java.lock("new", time.Hour) {

@@ -12,6 +12,7 @@ import (
 	"github.com/soloist-dev/soloist/test/servers"
 
 	"golang.org/x/sys/unix"
+	codes "modernc.org/sqlite/lib"
 )
 
 func mount(t *testing.T, source, dir, kind string, flags uintptr, options string) {
@@ -145,5 +146,19 @@ func TestCloseLetsGoOfAFileThatIsGone(t *testing.T) {
 	must(t, s.Close())
 	if paths := open(); len(paths) > 0 {
 		t.Errorf("after Close there are open: %q", paths)
+	}
+}
+
+// What the disk has not taken may be there all the same: the outcome is unknown, and the file is opened again.
+func TestErrorOfTheDisk(t *testing.T) {
+	db, err := connect("file:///proc/self/mem?mode=ro&immutable=1") // whose first bytes cannot be read
+	must(t, err)
+	defer db.Close()
+	_, err = inspect(db)
+	if code(err) != codes.SQLITE_IOERR {
+		servers.Missing(t, "an error of the disk cannot be had: %v", err)
+	}
+	if err := unclear(err); !errors.Is(err, store.ErrUnknown) || harmless(err) {
+		t.Errorf("committing: %v, harmless: %v", err, harmless(err))
 	}
 }
