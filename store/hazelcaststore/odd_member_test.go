@@ -207,7 +207,7 @@ func TestWriteWithoutAReplyTakesNoOthersAlong(t *testing.T) {
 		if synctest.Wait(); !l.usable() {
 			t.Error("the connection takes no requests any more, too early")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if synctest.Wait(); l.usable() || l.why() != nil {
 			t.Errorf("the connection takes requests: %t, and has ended with %v; want neither", l.usable(), l.why())
 		}
