@@ -202,7 +202,7 @@ func (el *Element) processed() store.Release {
 	return store.Release{Mark: 1, State: []byte{}, Retain: el.of.retain}
 }
 
-// Fail records a failed attempt and releases the element. Errors are as in Lease.Release.
+// Fail records a failed attempt and releases the element. A nil reason is recorded as one that was not given. Errors are as in Lease.Release.
 func (el *Element) Fail(reason error) error { return el.release(el.failed(reason)) }
 
 // failed returns the release that records a failed attempt.
@@ -223,7 +223,10 @@ func (el *Element) failed(reason error) store.Release {
 func (s *elementState) failed(e *Elements, reason error, holder string) {
 	s.Attempts++
 	s.Failed = e.exhausts(s.Attempts)
-	s.Error = shorten(reason.Error())
+	s.Error = "no reason was given"
+	if reason != nil {
+		s.Error = shorten(reason.Error())
+	}
 	s.At = time.Now().UnixMilli()
 	s.By = replicaOf(holder)
 }

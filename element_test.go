@@ -831,3 +831,38 @@ func TestEachOfManyIsToldItsOutcome(t *testing.T) {
 		}
 	})
 }
+
+// A failed attempt counts also if whoever fails it gives no reason.
+func TestElementFailsWithoutAReason(t *testing.T) {
+	c := soloisttest.NewReplica(t, soloisttest.NewStore(), soloist.Config{})
+	films := c.Elements("films", soloist.ElementsOptions{})
+	for what, fail := range map[string]func(id string) error{
+		"alone": func(id string) error {
+			el, err := films.Claim(t.Context(), id)
+			must(t, err)
+			return el.Fail(nil)
+		},
+		"many": func(id string) error {
+			el, err := films.Claim(t.Context(), id)
+			must(t, err)
+			return films.FailAll([]*soloist.Element{el}, nil)[0]
+		},
+		"detached": func(id string) error {
+			el, err := films.ClaimDetached(t.Context(), id, "caller#1", false)
+			must(t, err)
+			return films.FailDetached(t.Context(), el.Detached, nil)
+		},
+	} {
+		must(t, fail(what))
+	}
+	n := 0
+	for info, err := range c.Admin().Elements(t.Context(), "films") {
+		must(t, err)
+		if n++; info.Attempts != 1 || info.Error != "no reason was given" {
+			t.Errorf("%+v", info)
+		}
+	}
+	if n != 3 {
+		t.Errorf("%d elements have failed", n)
+	}
+}
