@@ -3,10 +3,14 @@ package temporalstore
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
@@ -64,5 +68,52 @@ func TestCreationThatCannotBeRead(t *testing.T) {
 	r := b.create(t.Context(), casstore.Change{Name: "a", Record: &casstore.Record{Holder: "x", TTL: time.Hour, Write: "v", Granted: time.Unix(1, 0)}})
 	if !errors.Is(r.Err, store.ErrUnknown) || r.Version != "" {
 		t.Errorf("got %+v, want an unknown outcome", r)
+	}
+}
+
+// A raced service has a run of a name that was forgotten and has ended. Each start is refused, since others start runs all the time.
+type raced struct {
+	workflowservice.WorkflowServiceClient
+	history *history.History
+	reuse   []enums.WorkflowIdReusePolicy // of the starts
+}
+
+// StartWorkflowExecution implements workflowservice.WorkflowServiceClient.
+func (s *raced) StartWorkflowExecution(
+	_ context.Context, r *workflowservice.StartWorkflowExecutionRequest, _ ...grpc.CallOption,
+) (*workflowservice.StartWorkflowExecutionResponse, error) {
+	s.reuse = append(s.reuse, r.GetWorkflowIdReusePolicy())
+	return nil, serviceerror.NewWorkflowExecutionAlreadyStarted("it runs", "another", fmt.Sprint(len(s.reuse)))
+}
+
+// GetWorkflowExecutionHistory implements workflowservice.WorkflowServiceClient.
+func (s *raced) GetWorkflowExecutionHistory(
+	_ context.Context, r *workflowservice.GetWorkflowExecutionHistoryRequest, _ ...grpc.CallOption,
+) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
+	if r.GetExecution().GetRunId() != "1" {
+		return nil, serviceerror.NewNotFound("workflow not found")
+	}
+	return &workflowservice.GetWorkflowExecutionHistoryResponse{History: s.history}, nil
+}
+
+// TestStartAfterALostRace: a run that was forgotten may be followed by another one. Who loses the race for that follows no other run: a person may have ended it.
+func TestStartAfterALostRace(t *testing.T) {
+	start, err := entry{Name: "a", Version: "v", Deleted: true}.payloads()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &raced{history: &history.History{Events: []*history.HistoryEvent{
+		{EventType: enums.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, Attributes: &history.HistoryEvent_WorkflowExecutionStartedEventAttributes{
+			WorkflowExecutionStartedEventAttributes: &history.WorkflowExecutionStartedEventAttributes{Input: start},
+		}},
+		{EventType: enums.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED},
+	}}}
+	b := &backend{service: s, cfg: Config{Namespace: "default", Prefix: "soloist"}}
+	r := b.create(t.Context(), casstore.Change{Name: "a", Record: &casstore.Record{Holder: "x", TTL: time.Hour, Write: "w", Granted: time.Unix(1, 0)}})
+	want := []enums.WorkflowIdReusePolicy{
+		enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE, enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+	}
+	if !errors.Is(r.Err, casstore.ErrConflict) || !slices.Equal(s.reuse, want) {
+		t.Errorf("got %v after starts with %v, want %v", r.Err, s.reuse, want)
 	}
 }
