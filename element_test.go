@@ -832,7 +832,7 @@ func TestEachOfManyIsToldItsOutcome(t *testing.T) {
 	})
 }
 
-// A failed attempt counts also if whoever fails it gives no reason.
+// A failed attempt counts also if it is recorded without a reason.
 func TestElementFailsWithoutAReason(t *testing.T) {
 	c := soloisttest.NewReplica(t, soloisttest.NewStore(), soloist.Config{})
 	films := c.Elements("films", soloist.ElementsOptions{})
