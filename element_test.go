@@ -547,7 +547,7 @@ func TestCrashThatCannotBeRecorded(t *testing.T) {
 	}
 }
 
-// A tardy store answers claims of elements late.
+// A tardy store responds late to claims of elements.
 type tardy struct {
 	*soloisttest.Store
 	late time.Duration

@@ -87,8 +87,10 @@ func (c *jobCheck) notRepeated() {
 		within := func(at time.Duration) bool { return at >= from-2*c.rule.Skew-time.Second/2 && at <= to }
 		i := slices.IndexFunc(well, func(e Event) bool { return e.At <= from && e.Until >= to })
 		claimed := slices.ContainsFunc(c.byName[c.rule.Record], func(l *lease) bool { return within(l.from) })
-		begun := slices.ContainsFunc(c.runs, func(o Event) bool { return within(o.At) && o.Token != r.Token })         // under a claim of before, which its replica decided late
-		manual := slices.ContainsFunc(c.runs, func(o Event) bool { return o.Manual && o.At >= r.Until && o.At <= to }) // the delay counts from its end
+		// Under a claim of before, which its replica decided late.
+		begun := slices.ContainsFunc(c.runs, func(o Event) bool { return within(o.At) && o.Token != r.Token })
+		// A manual run, which may have been asked for long before: the delay counts from its end.
+		manual := slices.ContainsFunc(c.runs, func(o Event) bool { return o.Manual && o.At >= r.Until && o.At <= to })
 		if i < 0 || claimed || begun || manual {
 			continue
 		}

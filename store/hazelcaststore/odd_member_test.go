@@ -193,7 +193,7 @@ func TestWriteWithoutAReplyTakesNoOthersAlong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
 		defer far.Close()
-		go func() { _, _ = io.Copy(io.Discard, far) }() // it answers nothing
+		go func() { _, _ = io.Copy(io.Discard, far) }() // a member that reads, and does not reply
 		l := newLink(near, time.Hour)
 		go l.write()
 		r := &references{links: &links{current: l, closed: make(chan struct{})}}

@@ -48,7 +48,7 @@ func (s *Store) probe(ctx context.Context) (*probe, error) {
 
 // replication looks for a server above this one, and for servers below.
 func (p *probe) replication(ctx context.Context, conn *sql.Conn) {
-	// Without ALL, MariaDB tells of no connection that has a name.
+	// Without ALL, MariaDB lists no connection that has a name.
 	above, errAbove := count(ctx, conn, "SHOW ALL REPLICAS STATUS", "SHOW REPLICA STATUS", "SHOW SLAVE STATUS")
 	p.standby = above > 0
 	below, errBelow := count(ctx, conn, "SHOW REPLICA HOSTS", "SHOW REPLICAS", "SHOW SLAVE HOSTS")
