@@ -215,6 +215,9 @@ func (a *answer) decide(s *Store, c store.Claim) store.Outcome {
 	if a.wrong == nil && a.token != nil && !r.there && (r.Holder != c.Holder || r.Foreign() || r.Released || r.Left < c.TTL) {
 		a.wrong = s.impossible("about %s: it is granted, and %s", shown(a.name), notWritten)
 	}
+	if a.wrong == nil && a.token != nil && *a.token <= c.Above {
+		a.wrong = s.impossible("about %s: it is granted with token %d, and not above %d: %s", shown(a.name), *a.token, c.Above, notWritten)
+	}
 	if a.wrong != nil {
 		r.wrong = a.wrong
 		return store.Outcome{Err: a.wrong}

@@ -110,7 +110,7 @@ func (a *answer) check(s *Store, f *fields) {
 	case a.token != nil && *a.token <= r.Token:
 		wrong = fmt.Sprintf("it is granted with token %d after %d", *a.token, r.Token)
 	case a.token == nil && r.there && r.Token == 0 && !r.Foreign() && !r.Released:
-		wrong = "it is held with token 0"
+		wrong = "it is held with token 0, or with one that no grant has: " + notWritten
 	}
 	if wrong != "" {
 		a.wrong = s.impossible("about %s: %s", shown(a.name), wrong)

@@ -264,20 +264,29 @@ func TestShedLockLocksAtLeast(t *testing.T) {
 	eventually(t, "the name is free after the least time", func() bool { _, err := try(s, "lock/quick", "a", time.Minute); return err == nil })
 }
 
-// Java's unlock wakes our waiters.
+// Java's unlock wakes our waiters, also those who poll, and also where soloist has had the name before.
 func TestShedLocksUnlockWakes(t *testing.T) {
 	s, java := shared(t)
-	java.lock("report", time.Hour)
-	w, err := s.Watch(background, []string{"lock/report"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	drain(w)
-	java.unlock("report", 0)
-	select {
-	case <-w:
-	case <-time.After(servers.Patience):
-		t.Fatal("nobody was woken")
+	polls := open(t, server(t).URL, "schema", s.tables.schema, "shedlock", "true", "listen", "off")
+	for _, s := range []*Store{s, polls} {
+		for _, ours := range []bool{false, true} {
+			name := fmt.Sprintf("report-%v-%v", s == polls, ours)
+			if ours {
+				release(t, s, take(t, s, "lock/"+name, "before", time.Minute))
+			}
+			java.lock(name, time.Hour)
+			w, err := s.Watch(background, []string{"lock/" + name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			drain(w)
+			java.unlock(name, 0)
+			select {
+			case <-w:
+			case <-time.After(servers.Patience):
+				t.Errorf("%s: nobody was woken", name)
+			}
+		}
 	}
 }
 
@@ -392,7 +401,24 @@ func TestWhatShedLockHoldsIsReleasedByForce(t *testing.T) {
 			t.Errorf("while another transaction has locked the row: %v", err)
 		}
 		tx.Rollback(background)
-		release(t, s, store.Release{Name: name, Holder: r.Holder, Token: r.Token})
+		forced := store.Release{Name: name, Holder: r.Holder, Token: r.Token}
+		release(t, s, forced)
+		release(t, s, forced) // its reply may have been lost
+		if errs, err := s.Release(background, []store.Release{forced, {Name: "lock/none", Holder: "a", Token: 1}}); err != nil || errs[0] != nil || !errors.Is(errs[1], store.ErrLost) {
+			t.Errorf("repeated in a batch: %v, %v", errs, err)
+		}
+		for _, wrong := range []store.Release{{Name: name, Holder: r.Holder, Token: r.Token + 1}, {Name: name, Holder: r.Holder, Token: r.Token, Mark: 1 << 62}} {
+			if err := tryRelease(s, wrong); !errors.Is(err, store.ErrLost) {
+				t.Errorf("%+v, of a lock that has ended: %v", wrong, err)
+			}
+		}
+		if !java.lock(strings.TrimPrefix(name, "lock/"), time.Hour) {
+			t.Error("what is released by force is not free for Java")
+		}
+		if err := tryRelease(s, forced); !errors.Is(err, store.ErrLost) {
+			t.Errorf("repeated when Java has locked again: %v", err)
+		}
+		java.unlock(strings.TrimPrefix(name, "lock/"), 0)
 		if lease := take(t, s, name, "a", time.Minute); lease.Token <= r.Token {
 			t.Errorf("token %d after Java's %d", lease.Token, r.Token)
 		}
@@ -459,9 +485,44 @@ func TestShedLocksTableIsSharedOnPurpose(t *testing.T) {
 	refuse("sharing soloist's own", err, "is soloist's own, and not shared with ShedLock: take shedlock=true out")
 	_, err = open(t, base, "schema", schema, "table", "own", "shedlock", "true").Migrate(background)
 	refuse("migrating soloist's own", err, "is soloist's own, and not shared with ShedLock: take shedlock=true out")
-	take(t, open(t, base, "schema", schema, "table", "locks", "shedlock", "true"), "lock/x", "a", time.Minute)
-	run(t, db, "DROP TRIGGER locks_fence ON "+schema+".locks")
-	migrate(t, open(t, base, "schema", schema, "table", "locks", "shedlock", "true"))
+	for what, begin := range map[string]func(s *Store){
+		"empty": func(*Store) {}, "swept": func(s *Store) {
+			release(t, s, store.Release{Name: "x", Holder: "a", Token: take(t, s, "x", "a", time.Minute).Token})
+			if n, err := s.Sweep(background, 1); n != 1 || err != nil {
+				t.Fatalf("%d forgotten, %v", n, err)
+			}
+		}, "filled": func(s *Store) {
+			if made, err := s.Fill(background, []store.Filling{{Name: "x", Mark: 1, Retain: store.Forever}}); err != nil || !made[0] {
+				t.Fatalf("%v, %v", made, err)
+			}
+		},
+	} {
+		own := open(t, base, "schema", schema, "table", "own_"+what)
+		migrate(t, own)
+		begin(own)
+		other := open(t, base, "schema", schema, "table", "own_"+what, "shedlock", "true")
+		_, err = try(other, "lock/x", "b", time.Minute)
+		refuse("sharing what is "+what, err, "is soloist's own, and not shared with ShedLock: take shedlock=true out")
+		_, err = other.Migrate(background)
+		refuse("migrating what is "+what, err, "is soloist's own, and not shared with ShedLock: take shedlock=true out")
+	}
+
+	// One that is shared is known by its rows if somebody has dropped its trigger.
+	for _, lock := range []func(s *Store){
+		func(*Store) {
+			run(t, db, "INSERT INTO "+schema+".locks (name, lock_until, locked_at, locked_by) VALUES ('java', '2020-01-01', '2020-01-01', 'host')")
+		},
+		func(s *Store) { take(t, s, "lock/x", "a", time.Minute) },
+	} {
+		run(t, db, "DELETE FROM "+schema+".locks")
+		lock(open(t, base, "schema", schema, "table", "locks", "shedlock", "true"))
+		run(t, db, "DROP TRIGGER locks_fence ON "+schema+".locks")
+		_, err = try(open(t, base, "schema", schema, "table", "locks", "shedlock", "true"), "lock/z", "a", time.Minute)
+		if err != nil {
+			t.Errorf("without the trigger: %v", err)
+		}
+		migrate(t, open(t, base, "schema", schema, "table", "locks", "shedlock", "true"))
+	}
 	take(t, open(t, base, "schema", schema, "table", "locks", "shedlock", "true"), "lock/y", "a", time.Minute)
 
 	// Where no table is named, the one that was shared before is not forgotten.

@@ -102,15 +102,17 @@ func (t tables) load(name string) string { return t.fill(bare(name)) }
 func (t tables) fill(text string) string {
 	notify, collate := "NULL::text", ` COLLATE "C"`
 	held := "s.holder = a.holder AND s.locked_by = a.holder AND NOT s.released"
+	ended := "s.holder = a.holder AND s.locked_by = a.holder AND s.released"
 	if t.cfg.ShedLock {
 		held += " OR s.locked_by = a.holder AND s.locked_by <> s.holder"
+		ended += " OR s.locked_by = a.holder AND s.locked_by <> s.holder AND s.lock_until <= a.now"
 	}
 	if t.cfg.Dialect == CockroachDB {
 		collate = "" // its texts are in the order of their bytes
 	} else {
 		notify = bare("notify")
 	}
-	text = strings.NewReplacer("{{notify}}", notify, "{{hand}}", bare("hand"), "{{record}}", bare("record"), "{{forgettable}}", bare("forgettable"), "{{held}}", held).Replace(text)
+	text = strings.NewReplacer("{{notify}}", notify, "{{hand}}", bare("hand"), "{{record}}", bare("record"), "{{forgettable}}", bare("forgettable"), "{{held}}", held, "{{ended}}", ended, "{{granted}}", bare("granted")).Replace(text)
 	text = strings.NewReplacer("{{free}}", sealed("seal_free"), "{{handed}}", sealed("seal_handed")).Replace(text)
 	text = t.cfg.columns().In(text, '"')
 	regclass := "'" + t.records + "'::regclass::oid::bigint"

@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,7 @@ func TestTriggersThatChangeWhatIsWritten(t *testing.T) {
 			"the holder":        "NEW.holder := 'other'; NEW.locked_by := 'other'; RETURN NEW",
 			"who has locked it": "NEW.locked_by := 'other'; RETURN NEW",
 			"the release":       "NEW.released := true; RETURN NEW",
+			"the token":         "NEW.token := NEW.token - 3600000000; RETURN NEW",
 		} {
 			t.Run(mode+"/"+what, func(t *testing.T) {
 				s := open(t, base)
@@ -43,6 +45,9 @@ func TestTriggersThatChangeWhatIsWritten(t *testing.T) {
 				for _, name := range []string{"bad/used", "bad/new"} {
 					_, err := try(s, name, "b", time.Hour)
 					unbelievable(t, name, 0, err, "trigger")
+					if what == "the token" { // of the others a claim that is repeated shows nothing
+						claimedAgain(t, s, name, "b")
+					}
 					run(t, s.pool, "DELETE FROM "+s.tables.records+" WHERE name = 'bad/new'")
 					run(t, s.pool, "UPDATE "+s.tables.records+" SET lock_until = locked_at")
 					outs, err := s.Acquire(background, []store.Claim{claim("good", "b", time.Hour), claim(name, "c", time.Hour)})
@@ -64,6 +69,66 @@ func TestTriggersThatChangeWhatIsWritten(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A token that a trigger has lowered is not believed either if it is as late as the grant: where tokens are ahead of the clock, others may have had it.
+func TestTriggerThatLowersATokenALittle(t *testing.T) {
+	base := server(t).URL
+	const hour = int64(time.Hour / time.Microsecond)
+	for mode, open := range dialects {
+		t.Run(mode, func(t *testing.T) {
+			s := open(t, base)
+			release(t, s, take(t, s, "bad/used", "a", time.Minute))
+			meddle(t, s, "INSERT OR UPDATE", "NEW.token := NEW.token - 1800000000; RETURN NEW")
+			ahead := time.Now().UnixMicro() + hour
+			above := func(name, holder string) store.Claim {
+				return store.Claim{Name: name, Holder: holder, TTL: time.Minute, Above: ahead}
+			}
+			for _, claims := range [][]store.Claim{{above("bad/used", "b")}, {above("bad/new", "b")}, {above("bad/newer", "b"), above("good", "b")}} {
+				outs, err := s.Acquire(background, claims)
+				if err != nil {
+					t.Fatal(err)
+				}
+				unbelievable(t, claims[0].Name+" above another", outs[0].Grant.Token, outs[0].Err, "trigger")
+			}
+			run(t, s.pool, "INSERT INTO "+s.tables.floor+" VALUES ($1)", ahead)
+			_, err := try(s, "bad/1", "c", time.Minute)
+			unbelievable(t, "a new name", 0, err, "after")
+			outs, err := s.Acquire(background, []store.Claim{claim("bad/2", "c", time.Minute), claim("good/2", "c", time.Minute)})
+			if err != nil || outs[1].Err != nil {
+				t.Fatalf("%+v, %v", outs, err)
+			}
+			unbelievable(t, "new names", outs[0].Grant.Token, outs[0].Err, "after")
+			_, grant, err := s.Choose(background, []string{"bad/3"}, claim("", "c", time.Minute))
+			unbelievable(t, "one of new names", grant.Token, err, "after")
+			if s.sql.queue != "" {
+				grant, _, err = s.Queue(background, claim("bad/4", "c", time.Minute))
+				unbelievable(t, "a new name by the queue", grant.Token, err, "after")
+			}
+		})
+	}
+}
+
+// claimedAgain repeats a claim that was granted with a token that a trigger has lowered, as after a reply that was lost: others may have had that token, or greater ones.
+func claimedAgain(t *testing.T, s *Store, name, holder string) {
+	t.Helper()
+	grant, err := try(s, name, holder, time.Hour)
+	unbelievable(t, name+" again", grant.Token, err, "trigger")
+	outs, err := s.Acquire(background, []store.Claim{claim("good", holder, time.Hour), claim(name, holder, time.Hour)})
+	if err != nil || outs[0].Err != nil {
+		t.Fatalf("%+v, %v", outs, err)
+	}
+	unbelievable(t, name+" again in a batch", outs[1].Grant.Token, outs[1].Err, "trigger")
+	_, grant, err = s.Choose(background, []string{name}, claim("", holder, time.Hour))
+	unbelievable(t, name+" again of several", grant.Token, err, "trigger")
+	if s.sql.queue != "" {
+		grant, _, err = s.Queue(background, claim(name, holder, time.Hour))
+		unbelievable(t, name+" again by the queue", grant.Token, err, "trigger")
+	}
+	if _, err := try(s, name, "other", time.Hour); !errors.Is(err, store.ErrHeld) {
+		t.Errorf("%s for another: %v", name, err)
+	}
+	run(t, s.pool, "DELETE FROM "+s.tables.records+" WHERE name = 'good'")
 }
 
 // A lease counts as extended, released or handed over, and its work as recorded, only if the row is as that was written: a trigger could keep its end, and then another would take

@@ -1,7 +1,7 @@
 -- Takes what is free of several names. No name may be there twice.
 -- $1 names of rows, $2 holders, $3 TTLs in µs, $4 marks, $5 names of records (NULL where no table is shared), $6 what the tokens must be above.
 -- A row for each name, with NULL for the second, and another for each that was granted: name, granted token, whether there was a
--- row, holder, locked_by, released, token (of a name without a row: the floor), mark, µs left, µs since the grant, state unless the
+-- row, holder, locked_by, released, token (of a name without a row: the floor; 0 for a lease of the claimer's with a token that no grant has had), mark, µs left, µs since the grant, state unless the
 -- name is only held by somebody else. Of a granted name all but mark and state are as they were before; if there was no row, holder, locked_by, released and
 -- µs left are those that it has now. A token of 0 says that the row is not as this statement has written it: a trigger that somebody has put on the table has
 -- changed it.
@@ -36,14 +36,14 @@ WITH clock AS MATERIALIZED (
 ), floor AS MATERIALIZED (
   SELECT f.floor FROM {{floor}} AS f WHERE f.floor = (SELECT max(floor) FROM {{floor}}) AND EXISTS (SELECT 1 FROM unknown) FOR KEY SHARE
 ), made AS (
-  INSERT INTO {{table}} (name, lock_until, locked_at, locked_by, holder, token, record)
+  INSERT INTO {{table}} AS s (name, lock_until, locked_at, locked_by, holder, token, record)
   SELECT a.name, a.now + a.ttl * interval '1 microsecond', a.now, a.holder, a.holder,
     greatest(greatest(f.floor, a.above) + 1, (extract(epoch FROM a.now) * 1000000)::bigint), a.record
   FROM unknown AS a, floor AS f
   WHERE greatest(f.floor, a.above) < 9223372036854775807
   ORDER BY a.name
   ON CONFLICT (name) DO NOTHING
-  RETURNING name, token, holder, locked_by, released, lock_until
+  RETURNING s.name, CASE WHEN s.token >= {{granted}} THEN s.token ELSE 0 END AS token, s.holder, s.locked_by, s.released, s.lock_until
 ), taken AS (
   UPDATE {{table}} AS s SET
     lock_until = l.now + l.ttl * interval '1 microsecond', locked_at = l.now, locked_by = l.holder, holder = l.holder,
@@ -51,13 +51,15 @@ WITH clock AS MATERIALIZED (
   FROM locked AS l
   WHERE s.name = l.name AND (SELECT count(*) FROM made) >= 0
   RETURNING s.name, CASE
-      WHEN s.holder = l.holder AND s.locked_by = s.holder AND NOT s.released AND s.lock_until >= l.now + l.ttl * interval '1 microsecond' THEN s.token
+      WHEN s.holder = l.holder AND s.locked_by = s.holder AND NOT s.released AND s.lock_until >= l.now + l.ttl * interval '1 microsecond'
+        AND s.token >= {{granted}} THEN s.token
       ELSE 0
     END AS granted, l.was_holder, l.locked_by AS was_locked_by, l.released AS was_released, l.token AS was_token,
     s.mark, (extract(epoch FROM l.now - least(greatest(l.locked_at, {{first}}), {{last}})) * 1000000)::bigint AS age, s.state
 )
 SELECT a.name, NULL::bigint, s.name IS NOT NULL, coalesce(s.holder, ''), coalesce(s.locked_by, ''), coalesce(s.released, true),
-  coalesce(s.token, a.floor), coalesce(s.mark, 0),
+  CASE WHEN s.holder = a.holder AND s.locked_by = s.holder AND s.lock_until > a.now AND s.token < {{granted}} THEN 0 ELSE coalesce(s.token, a.floor) END,
+  coalesce(s.mark, 0),
   coalesce((extract(epoch FROM least(greatest(s.lock_until, {{first}}), {{last}}) - a.now) * 1000000)::bigint, 0),
   coalesce((extract(epoch FROM a.now - least(greatest(s.locked_at, {{first}}), {{last}})) * 1000000)::bigint, 0),
   CASE WHEN a.claim <> 0 AND s.mark >= a.claim OR s.holder = a.holder AND s.locked_by = s.holder THEN s.state END
@@ -65,5 +67,5 @@ FROM asked AS a LEFT JOIN {{table}} AS s ON s.name = a.name
 UNION ALL
 SELECT name, granted, true, was_holder, was_locked_by, was_released, was_token, mark, 0, age, state FROM taken
 UNION ALL
-SELECT name, token, false, holder, locked_by, released, 0, 0,
+SELECT name, token, false, holder, locked_by, released, (SELECT floor FROM clock), 0,
   (extract(epoch FROM least(greatest(lock_until, {{first}}), {{last}}) - (SELECT now FROM clock)) * 1000000)::bigint, 0, NULL FROM made

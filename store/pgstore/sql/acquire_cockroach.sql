@@ -29,14 +29,15 @@ WITH clock AS MATERIALIZED (
     lock_until = excluded.lock_until, locked_at = excluded.locked_at, locked_by = excluded.locked_by, holder = excluded.holder,
     released = false, token = excluded.token, record = excluded.record
   WHERE excluded.released
-  RETURNING s.name, s.token, s.mark, s.state, s.holder, s.locked_by, s.released, s.lock_until
+  RETURNING s.name, CASE WHEN s.token >= {{granted}} THEN s.token ELSE 0 END AS token, s.mark, s.state, s.holder, s.locked_by, s.released, s.lock_until
 )
 SELECT a.name, CASE
     WHEN t.holder = a.holder AND t.locked_by = t.holder AND NOT t.released AND t.lock_until >= a.now + a.ttl * interval '1 microsecond' THEN t.token
     WHEN t.name IS NOT NULL THEN 0
   END, s.name IS NOT NULL,
   coalesce(l.was_holder, s.holder, t.holder, ''), coalesce(l.locked_by, s.locked_by, t.locked_by, ''), coalesce(l.released, s.released, t.released, true),
-  coalesce(l.token, s.token, a.floor), coalesce(t.mark, s.mark, 0),
+  CASE WHEN l.name IS NULL AND s.holder = a.holder AND s.locked_by = s.holder AND s.lock_until > a.now AND s.token < {{granted}} THEN 0 ELSE coalesce(l.token, s.token, a.floor) END,
+  coalesce(t.mark, s.mark, 0),
   coalesce((extract(epoch FROM least(greatest(coalesce(l.lock_until, s.lock_until, t.lock_until), {{first}}), {{last}}) - a.now) * 1000000)::bigint, 0),
   coalesce((extract(epoch FROM a.now - least(greatest(coalesce(l.locked_at, s.locked_at), {{first}}), {{last}})) * 1000000)::bigint, 0),
   CASE

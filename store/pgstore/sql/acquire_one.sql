@@ -2,7 +2,8 @@
 -- $1 name of the row, $2 holder, $3 TTL in µs, $4 mark, $5 name of the record (NULL where no table is shared), $6 what
 -- the token must be above. One row.
 WITH seen AS MATERIALIZED (
-  SELECT c.now, s.name, s.holder, s.locked_by, s.released, s.token, s.mark, s.lock_until, s.locked_at, s.state
+  SELECT c.now, s.name, s.holder, s.locked_by, s.released, s.mark, s.lock_until, s.locked_at, s.state,
+    CASE WHEN s.holder = $2::text AND s.locked_by = s.holder AND s.lock_until > c.now AND s.token < {{granted}} THEN 0 ELSE s.token END AS token
   FROM (SELECT clock_timestamp() AT TIME ZONE 'UTC' AS now) AS c LEFT JOIN {{table}} AS s ON s.name = $1::text
 ), locked AS MATERIALIZED (
   SELECT a.now, s.holder AS was_holder, s.locked_by, s.released, s.token, s.locked_at, {{record}} AS record
@@ -15,7 +16,8 @@ WITH seen AS MATERIALIZED (
     released = false, token = greatest(greatest(s.token, $6::bigint) + 1, (extract(epoch FROM l.now) * 1000000)::bigint), record = l.record
   FROM locked AS l WHERE s.name = $1::text
   RETURNING CASE
-      WHEN s.holder = $2::text AND s.locked_by = s.holder AND NOT s.released AND s.lock_until >= l.now + $3::bigint * interval '1 microsecond' THEN s.token
+      WHEN s.holder = $2::text AND s.locked_by = s.holder AND NOT s.released AND s.lock_until >= l.now + $3::bigint * interval '1 microsecond'
+        AND s.token >= {{granted}} THEN s.token
       ELSE 0
     END AS granted, l.was_holder, l.locked_by AS was_locked_by, l.released AS was_released, l.token AS was_token,
     s.mark, l.locked_at AS was_at, s.state
@@ -23,17 +25,17 @@ WITH seen AS MATERIALIZED (
   SELECT f.floor FROM {{floor}} AS f
   WHERE f.floor = (SELECT max(floor) FROM {{floor}}) AND EXISTS (SELECT 1 FROM seen WHERE name IS NULL AND $4::bigint >= 0) FOR KEY SHARE
 ), made AS (
-  INSERT INTO {{table}} (name, lock_until, locked_at, locked_by, holder, token, record)
+  INSERT INTO {{table}} AS s (name, lock_until, locked_at, locked_by, holder, token, record)
   SELECT $1::text, a.now + $3::bigint * interval '1 microsecond', a.now, $2::text, $2::text,
     greatest(greatest(f.floor, $6::bigint) + 1, (extract(epoch FROM a.now) * 1000000)::bigint), $5::text
   FROM seen AS a, floor AS f
   WHERE greatest(f.floor, $6::bigint) < 9223372036854775807
   ON CONFLICT (name) DO NOTHING
-  RETURNING token AS granted, holder, locked_by, released, lock_until
+  RETURNING CASE WHEN s.token >= {{granted}} THEN s.token ELSE 0 END AS granted, s.holder, s.locked_by, s.released, s.lock_until
 )
 SELECT $1::text, coalesce(t.granted, m.granted), a.name IS NOT NULL, coalesce(t.was_holder, a.holder, m.holder, ''),
   coalesce(t.was_locked_by, a.locked_by, m.locked_by, ''), coalesce(t.was_released, a.released, m.released, true),
-  coalesce(t.was_token, a.token, CASE WHEN m.granted IS NULL THEN (SELECT max(floor) FROM {{floor}}) ELSE 0 END),
+  coalesce(t.was_token, a.token, (SELECT floor FROM floor), (SELECT max(floor) FROM {{floor}})),
   coalesce(t.mark, a.mark, 0),
   coalesce((extract(epoch FROM least(greatest(coalesce(a.lock_until, m.lock_until), {{first}}), {{last}}) - a.now) * 1000000)::bigint, 0),
   coalesce((extract(epoch FROM a.now - least(greatest(coalesce(t.was_at, a.locked_at), {{first}}), {{last}})) * 1000000)::bigint, 0),

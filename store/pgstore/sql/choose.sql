@@ -8,7 +8,8 @@ WITH clock AS MATERIALIZED (
   SELECT a.*, c.now, c.floor
   FROM unnest((SELECT $1::text[]), (SELECT $4::text[])) WITH ORDINALITY AS a (name, record, number), clock AS c
 ), seen AS MATERIALIZED (
-  SELECT a.*, s.name IS NOT NULL AS there, s.holder, s.locked_by, s.released, s.token, s.mark, s.lock_until, s.locked_at, s.state,
+  SELECT a.*, s.name IS NOT NULL AS there, s.holder, s.locked_by, s.released, s.mark, s.lock_until, s.locked_at, s.state,
+    CASE WHEN s.holder = $2::text AND s.locked_by = s.holder AND s.lock_until > a.now AND s.token < {{granted}} THEN 0 ELSE s.token END AS token,
     coalesce(s.holder = $2::text AND s.locked_by = $2::text AND NOT s.released AND s.lock_until > a.now, false) AS mine,
     coalesce(s.lock_until <= a.now AND s.token < 9223372036854775807, s.name IS NULL AND a.floor < 9223372036854775807) AS free
   FROM asked AS a LEFT JOIN {{table}} AS s ON s.name = a.name
@@ -39,7 +40,7 @@ WITH clock AS MATERIALIZED (
     lock_until = excluded.lock_until, locked_at = excluded.locked_at, locked_by = excluded.locked_by, holder = excluded.holder,
     released = false, token = excluded.token, record = excluded.record
   WHERE excluded.released
-  RETURNING s.name, s.token, s.mark, s.state, s.holder, s.locked_by, s.released, s.lock_until
+  RETURNING s.name, CASE WHEN s.token >= {{granted}} THEN s.token ELSE 0 END AS token, s.mark, s.state, s.holder, s.locked_by, s.released, s.lock_until
 )
 SELECT a.name, CASE
     WHEN t.holder = $2::text AND t.locked_by = t.holder AND NOT t.released AND t.lock_until >= a.now + $3::bigint * interval '1 microsecond' THEN t.token

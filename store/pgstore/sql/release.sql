@@ -1,6 +1,6 @@
 -- Ends leases. No name may be there twice. As for the plan see acquire.sql.
 -- $1 names of rows, $2 holders, $3 tokens, $4 lingers in µs, $5 retains in µs or NULL forever, $6 marks, $7 whether to replace the
--- state, $8 states. A lock that ShedLock holds is released by its locked_by and token: by force, for a JVM that died.
+-- state, $8 states. A lock that ShedLock holds is released by its locked_by and token: by force, for a JVM that died. One that has ended counts as released.
 -- A row for each lease, and another for each that was released now: name, whether it was released now, whether it looked live when the
 -- statement began, and for one released now whether it was written (as in extend.sql), whether it had been released before and that is well, the record's mark, and what is of no interest.
 WITH clock AS MATERIALIZED (
@@ -26,7 +26,7 @@ WITH clock AS MATERIALIZED (
 )
 SELECT a.name, false,
   coalesce(({{held}}) AND s.token = a.token AND s.lock_until > statement_timestamp() AT TIME ZONE 'UTC', false),
-  coalesce(s.holder = a.holder AND s.locked_by = a.holder AND s.token = a.token AND s.released AND s.mark >= a.mark, false),
+  coalesce(({{ended}}) AND s.token = a.token AND s.mark >= a.mark, false),
   coalesce(s.mark, 0), NULL::text
 FROM asked AS a LEFT JOIN {{table}} AS s ON s.name = a.name
 UNION ALL
