@@ -27,8 +27,8 @@
 //
 // On MariaDB a verb is one round trip with any *sql.DB: its statements go as one compound statement. For one name a session prepares it with its
 // first call, which is then three round trips; a server that prepares nothing is sent the text each time. On MySQL they go as one request if
-// the DSN has multiStatements=true, which [OpenURL] sets. Otherwise they go one by one: a grant is then 8 round trips, a refusal 1, an
-// extension or release 6. Values are written into the statements as numbers, hexadecimal or base64. So the SQL mode and the character set
+// the DSN has multiStatements=true, which [OpenURL] sets. Otherwise they go one by one: a grant is then 10 round trips, a refusal 1, an
+// extension or release 8. Values are written into the statements as numbers, hexadecimal or base64. So the SQL mode and the character set
 // of a session cannot change a value, and interpolateParams has no effect.
 //
 // # The sessions of others
@@ -36,6 +36,10 @@
 // The sessions of a *sql.DB can have any time zone, SQL mode, autocommit, isolation level and character set, and a request changes none of
 // them for those who use the session next. It rolls back a transaction that was left open on its connection, and runs at READ COMMITTED.
 // One exception: where statements go one by one, autocommit is read once.
+//
+// A session whose clock has been set (SET timestamp) is closed instead, and another one used, because leases go by the server's clock. Two things are not seen to. The
+// session of a transaction that Complete is given must have the server's clock. Where statements go one by one, a read alone, such as the refusal of a claim, goes by the
+// clock of its session.
 //
 // # Waiting
 //

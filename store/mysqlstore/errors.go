@@ -47,6 +47,7 @@ const (
 	errOption              = 1290
 	errUnknownStatement    = 1243
 	errUnsupportedPrepared = 1295
+	errClockSet            = 1242 // by sqlOwnClock alone
 	errInterrupted         = 1317
 	errTriggerTable        = 1442
 	errTooManyPrepared     = 1461
@@ -84,6 +85,7 @@ var advice = map[uint16]string{
 	errReadOnlyServer:     "the server is a replica, or read-only: connect to the primary",
 	errLockTimeout:        "another transaction has kept a row or a table locked: see to transactions that stay open",
 	errBinlogFormat:       "set binlog_format to ROW or MIXED",
+	errClockSet:           "the clock of the session has been set, so that leases would not end when they should: leave SET timestamp, and timestamp in the DSN, alone",
 	errDiskFull:           "the server's disk is full: free some space",
 	errTableFull:          "the server's disk is full: free some space",
 	errStatementTimeMaria: "it took longer than max_statement_time allows",

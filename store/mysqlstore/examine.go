@@ -38,7 +38,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	x.sessions()
 	x.surroundings(ctx)
 	x.add("requests", p.server.carrier.String(), levelIf(p.server.carrier != steps, store.LevelWarning),
-		"add multiStatements=true to the DSN: a grant then takes one round trip and not seven")
+		"add multiStatements=true to the DSN: a grant then takes one round trip and not ten")
 	x.add("waiting", fmt.Sprintf("polling, every %v to %v while somebody waits", watchLeast, watchMost), store.LevelOK, "")
 	return x.findings, nil
 }

@@ -1,6 +1,7 @@
 package mysqlstore
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -14,8 +15,9 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// A wire counts what is sent to the server, a write each request, and can lose replies.
+// A wire counts what is sent to the server, a write each request, can lose replies and keep a request back.
 type wire struct {
+	back     atomic.Pointer[keptBack]
 	dialed   atomic.Int64
 	requests atomic.Int64
 	arm      atomic.Int64 // the reply to the request after so many is lost, and the connection with it
@@ -33,6 +35,18 @@ func (w *wire) dial(c *mysql.Config) {
 	}
 }
 
+// keptBack is the next request that contains a text, as of a process that stands still before it.
+type keptBack struct {
+	text     string
+	is, goes chan struct{} // closed when it is kept back, and to let it go
+}
+
+func (w *wire) keepBack(text string) *keptBack {
+	k := &keptBack{text, make(chan struct{}), make(chan struct{})}
+	w.back.Store(k)
+	return k
+}
+
 type wireConn struct {
 	net.Conn
 	wire *wire
@@ -46,6 +60,10 @@ func (c *wireConn) Write(b []byte) (int, error) {
 	}
 	if c.wire.arm.Load() > 0 && c.wire.arm.Add(-1) == 0 {
 		c.wire.lose.Store(true)
+	}
+	if k := c.wire.back.Load(); k != nil && bytes.Contains(b, []byte(k.text)) && c.wire.back.CompareAndSwap(k, nil) {
+		close(k.is)
+		<-k.goes
 	}
 	return c.Conn.Write(b)
 }

@@ -290,3 +290,38 @@ func TestRowThatHasChangedSinceTheLook(t *testing.T) {
 		})
 	}
 }
+
+// A process that stands still between two steps of a transaction does not keep what it has locked for as long as a session may be idle, which is hours.
+func TestTransactionThatStandsStill(t *testing.T) {
+	t.Parallel()
+	servers.Long(t)
+	stopped, w := wired(t, Config{Dialect: MySQL}, nil)
+	other, err := New(connect(t, mariadb(t).URL, func(c *mysql.Config) { c.Params = map[string]string{"innodb_lock_wait_timeout": "1"} }), stopped.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	release(t, other, store.Release{Name: "known", Holder: "z", Token: take(t, other, "known", "z").Token, Retain: time.Hour})
+	kept, answered := w.keepBack(sqlCommit), make(chan error, 1)
+	go func() {
+		out, err := stopped.Acquire(context.Background(), []store.Claim{claim("known", "a"), claim("new", "a")})
+		for _, o := range out {
+			err = errors.Join(err, o.Err)
+		}
+		answered <- err
+	}()
+	<-kept.is
+	if o := acquire(t, other, claim("known", "b"))[0]; !errors.Is(o.Err, store.ErrHeld) {
+		t.Errorf("a name that is locked answers %v: the test is blind", o.Err)
+	}
+	for _, name := range []string{"known", "new"} {
+		servers.Wait(t, name, func() bool {
+			out, err := other.Acquire(context.Background(), []store.Claim{claim(name, "b")})
+			return err == nil && out[0].Err == nil
+		})
+	}
+	close(kept.goes)
+	if err := <-answered; err == nil {
+		t.Error("who stood still is told that it has what others have")
+	}
+}

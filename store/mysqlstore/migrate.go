@@ -125,9 +125,9 @@ func (m *migration) all(ctx context.Context) error {
 	return m.version(ctx)
 }
 
-// lock keeps others from migrating at the same time. It ends with the connection.
+// lock keeps others from migrating at the same time. It ends with the connection, which the server closes when the one who migrates stands still.
 func (m *migration) lock(ctx context.Context) error {
-	for _, setting := range []string{sqlRollback, "SET autocommit = 1"} {
+	for _, setting := range []string{sqlRollback, "SET autocommit = 1", "SET wait_timeout = " + idle} {
 		if _, err := m.conn.ExecContext(ctx, setting); err != nil {
 			return err
 		}

@@ -47,14 +47,28 @@ var (
 	beginLook   = []string{sqlRollback, "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"}
 )
 
+// sqlOwnClock is an error (errClockSet) in a session whose clock has been set (SET timestamp): leases would be given by it, and end early or late. SYSDATE stays the server's. A DO
+// would not do: MariaDB keeps its errors to itself.
+const sqlOwnClock = "SET @soloist_clock = IF(ABS(TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6))) > 1000000, (SELECT 1 UNION SELECT 2), 0)"
+
+// idle is after how many seconds the server gives up a transaction of several requests whose next one does not come: the process has stopped, or the network. Until then claims wait
+// for what it has locked.
+const idle = "10"
+
+// A transaction of several requests begins with limitIdle, which looks at the clock by the way, and ends with restoreIdle: the session may be another's next.
+const (
+	limitIdle   = sqlOwnClock + ", @soloist_idle = @@wait_timeout, wait_timeout = LEAST(@@wait_timeout, " + idle + ")"
+	restoreIdle = "SET wait_timeout = @soloist_idle"
+)
+
 // A scanner reads a row.
 type scanner[T any] func(*sql.Rows) (T, error)
 
 // change runs statements in one transaction and returns the rows of those that have some. An error is ErrUnknown unless the transaction
 // surely has not been committed.
 func change[T any](ctx context.Context, s *Store, statements []string, scan scanner[T]) ([]T, error) {
-	return run(ctx, s, nil, true, func(*server) []string {
-		return join(beginChange, statements, []string{sqlCommit})
+	return run(ctx, s, nil, true, func(sv *server) []string {
+		return sv.transaction(statements)
 	}, scan)
 }
 
@@ -64,13 +78,22 @@ func changeRows[T any](ctx context.Context, s *Store, key string, columns []colu
 	scan scanner[T]) ([]T, error) {
 	id := newCall()
 	r := s.routineOf(key, shapeOf(columns, rows), statements).on(rows, id)
-	return run(ctx, s, r, true, func(*server) []string {
-		return join(beginChange, statements(func(columns []column) fill {
+	return run(ctx, s, r, true, func(sv *server) []string {
+		return sv.transaction(statements(func(columns []column) fill {
 			f := batch(columns, rows, 0)
 			f["call"] = id
 			return f
-		}), []string{sqlCommit})
+		}))
 	}, scan)
+}
+
+// transaction puts statements between the beginning and the end of a transaction.
+func (sv *server) transaction(statements []string) []string {
+	begin := sqlOwnClock
+	if sv.carrier == steps {
+		begin = limitIdle
+	}
+	return join([]string{begin}, beginChange, statements, []string{sqlCommit})
 }
 
 // look runs a statement that only reads.
@@ -79,7 +102,7 @@ func look[T any](ctx context.Context, s *Store, statement string, scan scanner[T
 		if sv.carrier == steps && sv.autocommit {
 			return []string{statement}
 		}
-		return join(beginLook, []string{statement}, []string{sqlRollback})
+		return join([]string{sqlOwnClock}, beginLook, []string{statement}, []string{sqlRollback})
 	}, scan)
 }
 
@@ -110,7 +133,7 @@ func run[T any](ctx context.Context, s *Store, r *routineCall, changes bool, sta
 		switch {
 		case err == nil:
 			return rows, nil
-		case errors.Is(err, driver.ErrBadConn) && try <= dead: // found dead before anything was sent
+		case unfit(err) && try <= dead:
 			continue
 		case conflict(err) && try <= conflicts:
 			if pause(ctx, rand.N(time.Duration(try)*conflictPause)) {
@@ -133,7 +156,7 @@ func (s *Store) transact(ctx context.Context, do func(*sql.Conn) error) error {
 		if try == 1 && err != nil {
 			dead = s.mayBeDead()
 		}
-		again := errors.Is(err, driver.ErrBadConn) && try <= dead
+		again := unfit(err) && try <= dead
 		if conflict(err) && try <= conflicts {
 			again = pause(ctx, rand.N(time.Duration(try)*conflictPause))
 		}
@@ -151,17 +174,13 @@ func (s *Store) transaction(ctx context.Context, do func(*sql.Conn) error) error
 	defer conn.Close()
 	defer abandon(conn) // what is set for the session ends with it, and what an error has left open
 	fit := func(conn *sql.Conn) error { return s.fit(ctx, conn) }
-	for _, step := range []func(*sql.Conn) error{fit, execs(ctx, "SET wait_timeout = "+idle), execs(ctx, beginChange...), do, execs(ctx, sqlCommit)} {
+	for _, step := range []func(*sql.Conn) error{fit, execs(ctx, limitIdle), execs(ctx, beginChange...), do, execs(ctx, sqlCommit)} {
 		if err := step(conn); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// idle is after how many seconds the server gives up a transaction of several requests whose next one does not come: the process has stopped, or the network. Until then claims wait
-// for what it has locked.
-const idle = "10"
 
 func execs(ctx context.Context, statements ...string) func(*sql.Conn) error {
 	return func(conn *sql.Conn) error {
@@ -174,7 +193,10 @@ func execs(ctx context.Context, statements ...string) func(*sql.Conn) error {
 	}
 }
 
-// mayBeDead is how many more connections one call may find dead, after a restart of the server: those of the pool, and one. A new one is not made again and again: with rejectReadOnly
+// unfit reports whether nothing has happened because of the connection alone, which is closed: it was found dead before anything was sent, or the clock of its session has been set.
+func unfit(err error) bool { return errors.Is(err, driver.ErrBadConn) || code(err) == errClockSet }
+
+// mayBeDead is how many more connections one call may find unfit, such as after a restart of the server: those of the pool, and one. A new one is not made again and again: with rejectReadOnly
 // the driver takes each for dead while the server takes no writes.
 func (s *Store) mayBeDead() int { return s.db.Stats().OpenConnections + 1 }
 
@@ -205,14 +227,14 @@ func attempt[T any](ctx context.Context, s *Store, r *routineCall, changes bool,
 	}
 	if changes {
 		if err := s.fit(ctx, conn); err != nil {
-			undo(conn)
+			undo(conn, err)
 			return nil, false, err
 		}
 	}
 	if r != nil && sv.carrier == compound && !s.unprepared.Load() {
 		if all, err = call(ctx, s, conn, r, scan); !errors.Is(err, errUnprepared) {
 			if err != nil {
-				undo(conn)
+				undo(conn, err)
 			}
 			return all, true, err
 		}
@@ -224,10 +246,13 @@ func attempt[T any](ctx context.Context, s *Store, r *routineCall, changes bool,
 	case multi:
 		requests = []string{strings.Join(requests, ";\n")}
 	}
+	if changes && sv.carrier == steps {
+		defer leave(conn, restoreIdle)
+	}
 	for _, request := range requests {
 		all, err = collect(ctx, conn, request, all, scan)
 		if err != nil {
-			undo(conn)
+			undo(conn, err)
 			return nil, true, err
 		}
 	}
@@ -256,10 +281,19 @@ func collect[T any](ctx context.Context, conn *sql.Conn, request string, all []T
 }
 
 // undo ends the transaction that an error has left open, so that the one that gets the connection next does not commit it.
-func undo(conn *sql.Conn) {
+func undo(conn *sql.Conn, err error) {
+	if code(err) == errClockSet {
+		abandon(conn)
+		return
+	}
+	leave(conn, sqlRollback)
+}
+
+// leave leaves a session as a statement makes it, or ends it.
+func leave(conn *sql.Conn, statement string) {
 	ctx, cancel := context.WithTimeout(context.Background(), undoing)
 	defer cancel()
-	if _, err := conn.ExecContext(ctx, sqlRollback); err != nil {
+	if _, err := conn.ExecContext(ctx, statement); err != nil {
 		abandon(conn)
 	}
 }

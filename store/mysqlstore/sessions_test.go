@@ -115,6 +115,150 @@ func TestSettingsOfEverySession(t *testing.T) {
 	}
 }
 
+// varying are the variables of a session that change by themselves, or by any statement.
+var varying = []string{"timestamp", "error_count", "warning_count", "last_insert_id", "identity", "insert_id", "rand_seed1", "rand_seed2", "last_gtid"}
+
+// Requests leave a session as they have found it, be they granted, refused or an error: it is another's next.
+func TestSessionsAreLeftAsTheyWere(t *testing.T) {
+	for _, autocommit := range []string{"0", "1"} {
+		for _, m := range modes {
+			t.Run(m.name+"/autocommit="+autocommit, func(t *testing.T) {
+				ctx := context.Background()
+				admin := connect(t, mariadb(t).URL, nil)
+				s := open(t, admin, m.config)
+				db := connect(t, mariadb(t).URL, func(c *mysql.Config) {
+					c.Params = map[string]string{"wait_timeout": "1234", "autocommit": autocommit}
+					if m.driver != nil {
+						m.driver(c)
+					}
+				})
+				db.SetMaxOpenConns(1)
+				s, err := New(db, s.cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Close()
+				session := func() map[string]string {
+					conn, err := db.Conn(ctx)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer conn.Close()
+					settings, err := pairs(ctx, conn, "SHOW SESSION VARIABLES WHERE Variable_name NOT IN ('"+strings.Join(varying, "', '")+"')")
+					if err != nil || settings["in_transaction"] == "" || settings["pseudo_thread_id"] == "" {
+						t.Fatalf("%v, %d settings", err, len(settings))
+					}
+					return settings
+				}
+				before := session()
+				as := func(after string) {
+					t.Helper()
+					now := session()
+					for name, was := range before {
+						if now[name] != was {
+							t.Errorf("after %s %s is %q, and was %q", after, name, now[name], was)
+						}
+					}
+				}
+				g := take(t, s, "a", "h")
+				as("a grant")
+				acquire(t, s, claim("a", "other"))
+				as("a refusal")
+				if _, err := s.Extend(ctx, []store.Extension{{Name: "a", Holder: "h", Token: g.Token, TTL: time.Hour}, {Name: "b", Holder: "h", Token: 1, TTL: time.Hour}}); err != nil {
+					t.Error(err)
+				}
+				as("an extension")
+				for _, err := range s.List(ctx, "") {
+					if err != nil {
+						t.Error(err)
+					}
+				}
+				as("a list")
+				release(t, s, store.Release{Name: "a", Holder: "h", Token: g.Token})
+				as("a release")
+				if _, _, err := s.Choose(ctx, []string{"a", "b"}, claim("", "h")); err != nil {
+					t.Error(err)
+				}
+				as("a choice")
+				exec(t, admin, "RENAME TABLE "+s.table(s.cfg.Table)+" TO "+s.table(s.cfg.Table+"_away"))
+				if _, err := s.Acquire(ctx, []store.Claim{claim("a", "h")}); !errors.Is(err, store.ErrSchema) {
+					t.Errorf("without its table: %v", err)
+				}
+				exec(t, admin, "RENAME TABLE "+s.table(s.cfg.Table+"_away")+" TO "+s.table(s.cfg.Table))
+				as("an error")
+			})
+		}
+	}
+}
+
+// Leases go by the server's clock, also in a session whose own has been set: it is not used. Where every session is so, nothing is granted, and the error says why.
+func TestClockOfASession(t *testing.T) {
+	ctx := context.Background()
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			other := open(t, connect(t, mariadb(t).URL, nil), m.config)
+			db := connect(t, mariadb(t).URL, m.driver)
+			s, err := New(db, other.cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			set := func(by string) {
+				t.Helper()
+				for range db.Stats().OpenConnections + 1 { // all sessions of the pool, and one
+					conn, err := db.Conn(ctx)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer conn.Close()
+					exec(t, conn, "SET timestamp = UNIX_TIMESTAMP() + "+by)
+				}
+			}
+			held := take(t, other, "held", "a")
+			for _, by := range []string{"7200", "-7200"} {
+				set(by)
+				if o := acquire(t, s, claim("held", "b"))[0]; !errors.Is(o.Err, store.ErrHeld) {
+					t.Errorf("by %s s: what is held answers %v, %+v", by, o.Err, o.Grant)
+				}
+				set(by)
+				g := take(t, s, "new"+by, "a")
+				if o := acquire(t, other, claim("new"+by, "b"))[0]; !errors.Is(o.Err, store.ErrHeld) {
+					t.Errorf("by %s s: what was granted is free for others: %v", by, o.Err)
+				}
+				set(by)
+				errs, err := s.Extend(ctx, []store.Extension{{Name: "held", Holder: "a", Token: held.Token, TTL: time.Hour}})
+				if err = errors.Join(append(errs, err)...); err != nil {
+					t.Errorf("by %s s: extending: %v", by, err)
+				}
+				set(by)
+				release(t, s, store.Release{Name: "new" + by, Holder: "a", Token: g.Token, Linger: time.Hour})
+				if o := acquire(t, other, claim("new"+by, "b"))[0]; !errors.Is(o.Err, store.ErrHeld) {
+					t.Errorf("by %s s: what lingers is free for others: %v", by, o.Err)
+				}
+				set(by)
+				if n, err := s.Sweep(ctx, 100); n != 0 || err != nil {
+					t.Errorf("by %s s: %d records were forgotten that linger, %v", by, n, err)
+				}
+			}
+			frozen, err := New(connect(t, mariadb(t).URL, func(c *mysql.Config) {
+				c.Params = map[string]string{"timestamp": "1700000000"}
+				if m.driver != nil {
+					m.driver(c)
+				}
+			}), other.cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer frozen.Close()
+			out, err := frozen.Acquire(ctx, []store.Claim{claim("frozen", "a")})
+			if code(err) != errClockSet || errors.Is(err, store.ErrUnknown) || !strings.Contains(err.Error(), "SET timestamp") {
+				t.Errorf("where all clocks are set: %+v, %v", out, err)
+			}
+			take(t, other, "frozen", "b")
+		})
+	}
+}
+
 // With the rights that the documentation names, and no more, and in a database that is named, the suite passes.
 func TestLeastPrivilege(t *testing.T) {
 	ctx := context.Background()
