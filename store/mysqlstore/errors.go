@@ -47,7 +47,7 @@ const (
 	errOption              = 1290
 	errUnknownStatement    = 1243
 	errUnsupportedPrepared = 1295
-	errClockSet            = 1242 // by sqlOwnClock alone
+	errClockSet            = 1242 // by sqlClock alone
 	errInterrupted         = 1317
 	errTriggerTable        = 1442
 	errTooManyPrepared     = 1461

@@ -54,7 +54,7 @@ func (s *Store) routineOf(key string, of shape, statements func(of func([]column
 		f["general"], f["anew"] = body, strings.Join(beginChange, ";\n")
 		body = s.text(short.one, f)
 	}
-	b.WriteString(strings.Join(join([]string{sqlOwnClock}, beginChange, []string{body, sqlCommit}), ";\n"))
+	b.WriteString(strings.Join(join([]string{sqlClockCompound}, beginChange, []string{body, sqlCommit}), ";\n"))
 	b.WriteString(";\nEND")
 	sum := sha256.Sum256([]byte(b.String()))
 	r, _ := s.routines.LoadOrStore(shaped, &routine{"soloist_" + hex.EncodeToString(sum[:16]), b.String(), of})

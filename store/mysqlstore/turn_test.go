@@ -211,3 +211,25 @@ func TestLooksOutOfTurn(t *testing.T) {
 		}
 	})
 }
+
+// A turn begins without what is left of the one before: the release that ended it, and how long its lease was to last.
+func TestTurnBeginsAnew(t *testing.T) {
+	one := &turn{watches: 1, news: make(chan struct{}, 1)}
+	ts := &turns{of: map[string]*turn{"row": one}}
+	for n := range 2 {
+		ts.begin(one)
+		if _, over := ts.left(one); over {
+			t.Fatalf("turn %d is over before anything has happened in it", n+1)
+		}
+		ts.leased("row", time.Hour)
+		ts.released("row")
+		if _, over := ts.left(one); !over {
+			t.Errorf("turn %d goes on after the release", n+1)
+		}
+	}
+	ts.begin(one)
+	one.watches = 0
+	if left, over := ts.left(one); !over {
+		t.Errorf("a turn in which nobody waits is kept for %v, for the lease of the one before", left)
+	}
+}
