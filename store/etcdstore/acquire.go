@@ -68,7 +68,7 @@ func (s *Store) claim(c store.Claim, to *store.Outcome) *task {
 		s.hold(c.Name, s.holding(now, t.session, time.Now().Add(c.TTL)))
 	}
 	t.unknown = func(*change) {
-		s.hold(c.Name, &holding{holder: c.Holder, ttl: c.TTL, session: t.session, until: time.Now().Add(c.TTL)})
+		s.suspect(c.Name, &holding{holder: c.Holder, ttl: c.TTL, session: t.session, until: time.Now().Add(c.TTL)}, t.pair.revision)
 	}
 	return t
 }

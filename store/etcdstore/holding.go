@@ -24,6 +24,7 @@ type holding struct {
 	changing bool      // a change of the name was sent: until its reply replaces the holding, the record may be another
 	ending   bool      // a request that ends it is under way, or has ended it
 	ended    bool      // it is remembered for a while: a name that was read before must not look held again
+	over     *holding  // the lease that a claim with an unknown outcome found over: if it was not carried out, that is to be ended still
 }
 
 // hold records what this handle holds now.
@@ -54,12 +55,48 @@ func (s *Store) holdLocked(name string, h *holding) {
 	s.poke()
 }
 
+// suspect records a claim whose outcome is unknown. It was to replace the record that had a revision: if this handle holds a later one, that is what counts.
+func (s *Store) suspect(name string, h *holding, replaces int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch before := s.held[name]; {
+	case before == nil:
+	case before.revision > replaces:
+		return
+	case before.revision == 0:
+		h.over = before.over
+	default:
+		h.over = before
+	}
+	s.holdLocked(name, h)
+}
+
 // drop forgets that this handle holds a lease. It may hold the name for the next one already, also for the same holder.
 func (s *Store) drop(of lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if h := s.held[of.name]; h != nil && h.holder == of.holder && h.token <= of.token {
 		s.dropLocked(of.name)
+	}
+}
+
+// knowsLocked reports whether a holding is that of its name, or what a claim with an unknown outcome has found over.
+func (s *Store) knowsLocked(name string, h *holding) bool {
+	now := s.held[name]
+	return now != nil && (now == h || now.over == h)
+}
+
+// forgetLocked forgets a holding that has ended. If it was a claim with an unknown outcome, what that has found over is the holding again.
+func (s *Store) forgetLocked(name string, h *holding) {
+	now := s.held[name]
+	if now != h {
+		now.over = nil
+		return
+	}
+	s.dropLocked(name)
+	if h.over != nil {
+		h.over.session.names++
+		s.held[name] = h.over
 	}
 }
 
@@ -86,6 +123,8 @@ func (s *Store) holdingLocked(name string, p pair) *holding {
 	of := s.sessions[p.record.Session]
 	switch claimed := h.revision == 0; {
 	case h.revision == p.revision:
+	case h.over != nil && h.over.revision == p.revision:
+		return h.over
 	case p.record.Holder != h.holder, of == nil:
 		return nil
 	case claimed && p.record.Session != h.session.name, !claimed && p.record.Token != h.token:
@@ -205,9 +244,9 @@ func (s *Store) overdue() (over []end, lingers []*linger, wait time.Duration, mo
 		}
 		heap.Pop(&s.ends)
 		switch h := first.of; {
-		case s.held[first.name] != h: // released, or granted anew
+		case !s.knowsLocked(first.name, h): // released, or granted anew
 		case h.ended:
-			s.dropLocked(first.name)
+			s.forgetLocked(first.name, h)
 		case h.until.After(now):
 			heap.Push(&s.ends, end{h.until, first.name, h})
 		case h.pins > 0:
@@ -233,7 +272,7 @@ func (s *Store) endLeases(over []end) {
 	defer s.mu.Unlock()
 	for i, e := range over {
 		switch h, err := e.of, tasks[i].err; {
-		case s.held[e.name] != h:
+		case !s.knowsLocked(e.name, h):
 		case err == nil, h.session.gone, time.Now().After(h.session.bound.Add(patience)):
 			h.ending, h.ended = true, true
 			heap.Push(&s.ends, end{time.Now().Add(patience), e.name, h})
@@ -261,7 +300,7 @@ func (s *Store) lapsed(e end) *task {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		switch h := e.of; {
-		case s.held[e.name] != h, s.holdingLocked(e.name, p) != h: // it is gone, or somebody else's
+		case !s.knowsLocked(e.name, h), s.holdingLocked(e.name, p) != h: // it is gone, or somebody else's
 			return nil, nil //nolint:nilnil // nothing to write
 		case h.pins > 0 || h.until.After(time.Now()):
 			return nil, errExtended

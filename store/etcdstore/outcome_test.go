@@ -37,6 +37,7 @@ type fated struct {
 	look     atomic.Pointer[fate] // of its next extension that has nothing to write
 	last     atomic.Pointer[etcdserverpb.TxnRequest]
 	broken   atomic.Bool                   // what ends leases that were not extended is not carried out
+	full     atomic.Bool                   // nor is it, since the database is full
 	refusals atomic.Int64                  // of such requests
 	gate     atomic.Pointer[chan struct{}] // they wait until it is closed
 	ended    atomic.Int64                  // those that were carried out
@@ -66,6 +67,10 @@ func (f *fated) intercept(ctx context.Context, method string, request, reply any
 	if is && f.broken.Load() && (endsLeases(txn) || !writes(txn)) {
 		f.refusals.Add(1)
 		return status.Error(codes.Unavailable, "transport is closing")
+	}
+	if is && f.full.Load() && endsLeases(txn) {
+		f.refusals.Add(1)
+		return rpctypes.ErrGRPCNoSpace
 	}
 	if is && endsLeases(txn) {
 		if gate := f.gate.Load(); gate != nil {
@@ -220,6 +225,53 @@ func TestUnknownClaimEnds(t *testing.T) {
 	if grant := await(t, other, "a"); grant.ExpiredAge == 0 {
 		t.Error("the grant after it does not report that it expired")
 	}
+}
+
+// TestUnknownClaimBesideALease: a claim whose outcome is unknown, and which was not carried out, keeps this handle from ending no other lease of the name: neither one that another
+// caller was granted meanwhile, nor one that is over and could not be ended yet. Other names keep the session.
+func TestUnknownClaimBesideALease(t *testing.T) {
+	server := shared(t)
+	begin := func(t *testing.T) (client *fated, s, other store.Store) {
+		below := prefix()
+		client = server.fated(t)
+		return client, on(t, client.Client, below), server.open(t, below)
+	}
+	claim := func(s store.Store, ttl time.Duration) error {
+		outs, err := s.Acquire(background, []store.Claim{{Name: "a", Holder: "claims", TTL: ttl}})
+		if err == nil {
+			err = outs[0].Err
+		}
+		return err
+	}
+	t.Run("granted meanwhile", func(t *testing.T) {
+		client, s, other := begin(t)
+		var granted error
+		client.next.Store(&fate{err: rpctypes.ErrGRPCTimeout, then: func(func()) { _, granted = acquire(background, s, "a", time.Second) }})
+		if err := claim(s, time.Hour); !errors.Is(err, store.ErrUnknown) || granted != nil {
+			t.Fatalf("got %v, want an unknown outcome; and %v", err, granted)
+		}
+		keep(t, s, "b", time.Second)
+		if next := await(t, other, "a"); next.ExpiredAge == 0 {
+			t.Errorf("got %+v, want the grant after a lease that has expired", next)
+		}
+	})
+	t.Run("over", func(t *testing.T) {
+		client, s, other := begin(t)
+		client.full.Store(true)
+		if _, err := acquire(background, s, "a", time.Second); err != nil {
+			t.Fatal(err)
+		}
+		servers.Wait(t, "an end that is refused", func() bool { return client.refusals.Load() > 0 })
+		client.next.Store(&fate{err: rpctypes.ErrGRPCNoSpace})
+		if err := claim(s, time.Second); !errors.Is(err, store.ErrUnknown) {
+			t.Fatalf("got %v, want an unknown outcome", err)
+		}
+		keep(t, s, "b", time.Second)
+		client.full.Store(false)
+		if next := await(t, other, "a"); next.ExpiredAge == 0 {
+			t.Errorf("got %+v, want the grant after a lease that has expired", next)
+		}
+	})
 }
 
 // await acquires a name for the holder y once it is free.

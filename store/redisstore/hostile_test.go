@@ -240,3 +240,22 @@ func (h *hostile) never(what string, errs []error, err error) {
 		h.Errorf("%s what it never had: %v", what, errs)
 	}
 }
+
+// What a server returns for a key that somebody watches ends no program either, also where the client has not come from a URL.
+func TestNonsenseAboutASharedKey(t *testing.T) {
+	server := shared(t)
+	p, env, name := newLiar(t, server.Addr), prefix(), prefix()
+	s, err := redisstore.New(plainClient(t, p.url()), redisstore.Config{Prefix: env, Share: env + ":*"})
+	must(t, err)
+	t.Cleanup(func() { s.Close() })
+	theirs := plainClient(t, server.URL)
+	must(t, theirs.Set(background, env+":"+name, "another library", 0).Err())
+	w := watched(t, s, "lock/"+name)
+	p.lying(func(*resp) []*resp { return []*resp{{raw: "$9223372036854775807\r\n"}} })
+	servers.Wait(t, "the store to look at the key", func() bool { return p.lies() > 0 })
+	p.lying(nil)
+	must(t, theirs.Del(background, env+":"+name).Err())
+	if !woken(w) {
+		t.Error("the key is gone, and nobody is woken")
+	}
+}

@@ -82,7 +82,8 @@ func (s *Store) follow(ctx context.Context, w *watch, names []string) {
 			case <-s.ctx.Done():
 				return
 			}
-			n, err := s.client.Exists(ctx, peers...).Result()
+			var n int64
+			err := unharmed(func() (err error) { n, err = s.client.Exists(ctx, peers...).Result(); return err })
 			if err == nil && n < before {
 				s.watches.wake(w)
 			}
