@@ -27,5 +27,8 @@ func (c textConn) Read(p []byte) (int, error) { return c.text.Read(p) }
 // Mark renews the mark that somebody watches.
 func (s *Store) Mark(ctx context.Context) error { return s.mark(ctx) }
 
+// Watching reports whether somebody watches names, for whom the mark is renewed.
+func (s *Store) Watching() bool { return s.watches.watching() }
+
 // MarkSeldom has a mark that was made not be renewed by the clock. It must come before the first watch.
 func (s *Store) MarkSeldom() { s.watches.every = time.Hour }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
@@ -96,6 +98,21 @@ func TestMarkThatFailedIsMadeSoon(t *testing.T) {
 	if !woken(w) {
 		t.Error("not woken by a release after that")
 	}
+}
+
+// The mark is renewed for as long as somebody watches a name, and not for those alone who wait in lines.
+func TestMarkIsForNames(t *testing.T) {
+	s := open(t, fresh(t, shared(t).URL))
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	if _, err := s.Watch(ctx, []string{"name"}); err != nil || !s.Watching() {
+		t.Errorf("one name: %v, watching: %t", err, s.Watching())
+	}
+	if _, _, err := s.Queue(background, store.Claim{Name: "other", Holder: "h", TTL: time.Minute}); err != nil || !s.Watching() {
+		t.Errorf("one name and the inbox: %v, watching: %t", err, s.Watching())
+	}
+	cancel()
+	servers.Wait(t, "the watch to end", func() bool { return !s.Watching() })
 }
 
 // The mark that somebody watches ends by itself.

@@ -37,17 +37,21 @@ func TestCapabilitiesThatLookBetterThanTheyAre(t *testing.T) {
 	}
 }
 
-// A grant that too few replicas have received is unknown, also to one that asks for it again on another connection, which has written nothing yet.
+// A grant that too few replicas have received is unknown, also to one that asks for it again on another connection, which has written nothing yet. So is an extension.
 func TestGrantIsUnknownUntilItIsReplicated(t *testing.T) {
 	server := servers.Redis(t)
 	replica := servers.Redis(t, "--replicaof", strings.Replace(server.Addr, ":", " ", 1))
 	url := fresh(t, server.URL, "wait=1", "waittimeout=200ms")
 	before := open(t, url)
 	repeated(t, "the replica follows", func() error { return tried(background, before, "warm", "a") })
+	mine := take(t, before, "extended", "a")
 	defer replica.Resume()
 	replica.Pause()
 	if err := tried(background, before, "name", "a"); !isUnknown(err) {
 		t.Errorf("the replica is paused: %v", err)
+	}
+	if err := extend(before, mine); !isUnknown(err) {
+		t.Errorf("the replica is paused, and an extension answers %v", err)
 	}
 	for kind, again := range map[string]func(s *redisstore.Store) error{
 		"a claim": func(s *redisstore.Store) error { return tried(background, s, "name", "a") },

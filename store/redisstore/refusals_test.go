@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,32 @@ func TestRefusalsOfABatchAreEachTheirOwn(t *testing.T) {
 		var held *store.HeldError
 		if !errors.As(out.Err, &held) || held.Record.Name != claims[n].Name || held.Record.Holder != fmt.Sprint("holder", n%names) || held.Record.Left <= 0 {
 			t.Errorf("claim %d, of %q: %v", n, claims[n].Name, out.Err)
+		}
+	}
+}
+
+// What servers of several versions answer, and whether the script can have changed something before.
+func TestRefusalsInTheWordsOfServers(t *testing.T) {
+	server := shared(t)
+	p := newLiar(t, server.Addr)
+	s := open(t, fresh(t, p.url()))
+	must(t, tried(background, s, "name", "a"))
+	for _, c := range []struct {
+		answer              string
+		unknown, permission bool
+	}{
+		{"NOPERM User u has no permissions to run the 'evalsha' command", false, true},
+		{"NOPERM User u has no permissions to run the 'set' command script: f0, on @user_script:7.", true, true},
+		{"ERR The user executing the script can't run this command or subcommand script: f0, on @user_script:7.", true, true},
+		{"READONLY You can't write against a read only replica.", false, false},
+		{"MISCONF Redis is configured to save RDB snapshots", false, false},
+		{"LOADING Redis is loading the dataset in memory", false, false},
+		{"BUSY Redis is busy running a script", false, false},
+		{"ERR something that nobody has heard of", true, false},
+	} {
+		p.lying(func(*resp) []*resp { return []*resp{{raw: "-" + c.answer + "\r\n"}} })
+		if err := tried(background, s, "name", "b"); err == nil || isUnknown(err) != c.unknown || errors.Is(err, fs.ErrPermission) != c.permission {
+			t.Errorf("%q: %v; want unknown %t, permission %t", c.answer, err, c.unknown, c.permission)
 		}
 	}
 }

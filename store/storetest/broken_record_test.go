@@ -196,6 +196,12 @@ var listFlaws = []flaw{
 	{"list-after", "the text itself is listed", always(bend{listAfter: func(s *memstore.Store, prefix, after string) iter.Seq2[store.Record, error] {
 		return s.ListAfter(context.Background(), prefix, after[:max(0, len(after)-1)])
 	}})},
+	{"list-after", "the text itself is listed if it is the prefix", always(bend{listAfter: func(s *memstore.Store, prefix, after string) iter.Seq2[store.Record, error] {
+		if after == prefix {
+			after = ""
+		}
+		return s.ListAfter(context.Background(), prefix, after)
+	}})},
 	{"list-after", "the text is not compared by bytes", always(bend{listAfter: func(s *memstore.Store, prefix, after string) iter.Seq2[store.Record, error] {
 		return s.ListAfter(context.Background(), prefix, strings.ToValidUTF8(after, ""))
 	}})},

@@ -151,6 +151,9 @@ func listAfter(s *subject) {
 	for _, after := range append(afters, texts()...) {
 		s.listsAfter("", after, names)
 	}
+	for _, name := range texts() {
+		s.listsAfter(name, name, names) // what the prefix alone is comes first, and is not after itself
+	}
 }
 
 // listsAfter checks what ListAfter yields, of names in their order: the first few, or with the prefix "many/" all.
