@@ -186,6 +186,11 @@ func (x *examination) clock(ctx context.Context) {
 	}
 	slices.Sort(trips)
 	x.add("round trip", trips[roundTrips/2].Round(10*time.Microsecond).String(), store.LevelOK, "")
+	x.skew(skew)
+}
+
+// skew judges how far the server's clock is ahead of this machine's, or behind it.
+func (x *examination) skew(skew time.Duration) {
 	x.add("clock", fmt.Sprintf("the server's is %v from this machine's", skew.Round(time.Millisecond)),
 		levelIf(skew.Abs() <= maxSkew, store.LevelWarning),
 		"keep both by NTP; leases go by the server's alone and are not in danger, but schedules go by this machine's")

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"database/sql"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -245,6 +246,56 @@ func TestMigrate(t *testing.T) {
 		}
 		acquire(t, another(t, s), claim("x", "b"))
 	}
+}
+
+// A migration that was cut off after any of its statements is gone on with, with rows and without, also in sessions that do not commit by themselves.
+func TestMigrationThatWasCutOff(t *testing.T) {
+	plain := connect(t, mariadb(t).URL, nil)
+	db := connect(t, mariadb(t).URL, func(c *mysql.Config) { c.Params = map[string]string{"autocommit": "0"} })
+	for name, m := range map[string]struct {
+		cfg        Config
+		before     string // the table that is there, if one is
+		row        string // in it
+		statements func(*Store) []string
+	}{
+		"own":                      {Config{}, "", "", (*Store).schema},
+		"shared, a new table":      {Config{ShedLock: true}, "", "", (*Store).schema},
+		"shared, an empty table":   {Config{ShedLock: true}, documentedTable, "", altered},
+		"shared, a table with row": {Config{ShedLock: true}, documentedTable, "INSERT INTO shedlock VALUES ('x', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 'jvm')", altered},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for after, last := 0, 1; after <= last; after++ {
+				m.cfg.Table = newTable(t)
+				made := func(db *sql.DB) *Store {
+					s, err := New(db, m.cfg)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return s
+				}
+				s := made(db)
+				defer drop(t, plain, s)
+				for _, statement := range []string{m.before, m.row} {
+					if statement != "" {
+						exec(t, plain, strings.Replace(statement, "shedlock", m.cfg.Table, 1))
+					}
+				}
+				statements := m.statements(s)
+				last = len(statements)
+				exec(t, plain, statements[:after]...)
+				if did, err := s.Migrate(t.Context()); err != nil {
+					t.Errorf("after %d statements of %d: %q, %v", after, last, did, err)
+					continue
+				}
+				take(t, made(plain), "new", "a")
+			}
+		})
+	}
+}
+
+// altered returns the statements for a table of ShedLock's.
+func altered(s *Store) []string {
+	return append([]string{s.text(sqlSchemaText, nil), s.text(sqlSchemaShared, nil)}, s.schema()[1:]...)
 }
 
 // MySQL takes no name of a lock with more than 64 characters, and a table's may have 55.

@@ -175,3 +175,14 @@ func TestSemisynchronousReplication(t *testing.T) {
 		}
 	}
 }
+
+// A server's clock that is behind this machine's is as bad as one that is ahead.
+func TestClocksThatDiffer(t *testing.T) {
+	for skew, want := range map[time.Duration]store.Level{0: store.LevelOK, maxSkew: store.LevelOK, -maxSkew: store.LevelOK, 2 * maxSkew: store.LevelWarning, -2 * maxSkew: store.LevelWarning} {
+		var x examination
+		x.skew(skew)
+		if got := x.findings[0].Level; got != want {
+			t.Errorf("%v: %v, want %v", skew, got, want)
+		}
+	}
+}
