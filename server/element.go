@@ -132,7 +132,7 @@ func (c *call) claim() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	leave, err := c.enter(c.server.waiting, "leases")
+	leave, err := c.enter(c.server.waiting, roleOperate, "leases")
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (c *call) claimMany() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	leave, err := c.enter(c.server.waiting, "leases")
+	leave, err := c.enter(c.server.waiting, roleOperate, "leases")
 	if err != nil {
 		return nil, err
 	}

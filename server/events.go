@@ -31,7 +31,7 @@ func (c *call) events() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	leave, err := c.enter(c.server.listening, "events")
+	leave, err := c.enter(c.server.listening, roleRead, "events")
 	if err != nil {
 		return nil, err
 	}

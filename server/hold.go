@@ -33,7 +33,7 @@ func (c *call) hold(p primitive) error {
 		return err
 	}
 	t.Secret = newSecret() // whatever key it has: what this request holds ends with it, and so is for no other one
-	leave, err := c.enter(c.server.waiting, "leases")
+	leave, err := c.enter(c.server.waiting, roleOperate, "leases")
 	if err != nil {
 		return err
 	}

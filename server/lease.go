@@ -130,16 +130,15 @@ func (s *Server) leaseRoutes() (all []route) {
 			codes: []string{codeLost, codeUnknown}, do: (*call).release})
 }
 
-// enter takes one of the places of requests that wait for what.
-func (c *call) enter(places chan struct{}, what string) (leave func(), err error) {
-	select {
-	case places <- struct{}{}:
-		return func() { <-places }, nil
-	default:
-		p := problem(http.StatusServiceUnavailable, codeBusy, "too many requests wait for "+what)
-		p.retry = retryAfter
-		return nil, p
+// enter takes one of the places of requests that wait for what, which callers with a role may have.
+func (c *call) enter(places *places, role role, what string) (leave func(), err error) {
+	token := c.caller.name
+	if places.take(token, c.server.Tokens.several(role)) {
+		return func() { places.give(token) }, nil
 	}
+	p := problem(http.StatusServiceUnavailable, codeBusy, "too many requests wait for "+what)
+	p.retry = retryAfter
+	return nil, p
 }
 
 // options returns how to wait for a lease of a ticket.
@@ -184,7 +183,7 @@ func (c *call) acquire(p primitive) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	leave, err := c.enter(c.server.waiting, "leases")
+	leave, err := c.enter(c.server.waiting, roleOperate, "leases")
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net/http"
 	"net/url"
@@ -303,10 +304,10 @@ const (
 	maxWait    = 600
 )
 
-// seconds returns a duration that a caller gave as a number of seconds.
+// seconds returns a duration that a caller gave as a number of seconds, in whole milliseconds. It is rounded up: 0 would mean something else.
 func seconds(field string, n float64) (time.Duration, error) {
 	if n != n || n < 0 || n > maxSeconds {
 		return 0, bad(field, fmt.Sprintf("must be a number of seconds from 0 to %d", maxSeconds))
 	}
-	return time.Duration(n * float64(time.Second)), nil
+	return time.Duration(math.Ceil(n*1000)) * time.Millisecond, nil
 }

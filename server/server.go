@@ -30,7 +30,7 @@ type Config struct {
 	BehindProxy bool
 
 	// MaxWaiting is how many requests can wait for a lease, or hold one, at the same time, and how many can receive events: who may only read takes no
-	// place of a holder. More get 503. The default is 1000.
+	// place of a holder. More get 503. Of several tokens that may do the same none gets more places than it leaves free. The default is 1000.
 	MaxWaiting int
 
 	// Logger receives the errors of the store, which callers are not told, and the actions of operators. The default is slog.Default().
@@ -44,8 +44,8 @@ type Server struct {
 	routes    []route
 	mux       *http.ServeMux
 	handler   http.Handler
-	waiting   chan struct{} // the places of requests for leases
-	listening chan struct{} // and of those for events
+	waiting   *places // of requests for leases
+	listening *places // and of those for events
 	watch     *watcher
 	menu      []*page
 	openapi   []byte
@@ -62,7 +62,7 @@ func New(c *soloist.Client, cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	s := &Server{Config: cfg, client: c, mux: http.NewServeMux(), waiting: make(chan struct{}, cfg.MaxWaiting), listening: make(chan struct{}, cfg.MaxWaiting)}
+	s := &Server{Config: cfg, client: c, mux: http.NewServeMux(), waiting: newPlaces(cfg.MaxWaiting), listening: newPlaces(cfg.MaxWaiting)}
 	s.closing, s.end = context.WithCancel(context.Background())
 	s.watch = newWatcher(s.closing, c.Admin())
 	s.routes = slices.Concat(s.leaseRoutes(), s.elementRoutes(), s.viewRoutes(), s.actionRoutes(), s.eventRoutes())

@@ -373,7 +373,7 @@ func TestWaiting(t *testing.T) {
 
 // untilOneWaits waits until a request waits for a lease.
 func (s *service) untilOneWaits() {
-	for len(s.server.waiting) != 1 {
+	for s.server.waiting.used() != 1 {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
@@ -479,6 +479,19 @@ func lines(t *testing.T, body io.Reader) func() HoldEvent {
 			t.Fatal(err)
 		}
 		return e
+	}
+}
+
+// A time that is shorter than the service counts is not none, which would mean a default, or forever.
+func TestShortTimesAreNotNone(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{})
+	lock, err := parseTicket(s.lease("/v1/locks/x/acquire", AcquireRequest{AtLeast: 0.0004}).Lease)
+	if err != nil || lock.AtLeast != 1 {
+		t.Errorf("%+v, %v", lock, err)
+	}
+	element, err := parseTicket(s.lease("/v1/elements/invoices/1/claim", ElementRequest{Retain: 1e-10, Backoff: 1.0004}).Lease)
+	if err != nil || element.Element == nil || *element.Element != (elementTerm{Backoff: 1001, Retain: 1}) {
+		t.Errorf("%+v, %v", element.Element, err)
 	}
 }
 
@@ -605,6 +618,7 @@ func TestMistakes(t *testing.T) {
 		{"POST", lock, `{"ttl":-1}`, 400, codeInvalid, "ttl", nil},
 		{"POST", lock, `{"ttl":0.5}`, 400, codeInvalid, "ttl", nil},
 		{"POST", lock, `{"ttl":1e300}`, 400, codeInvalid, "ttl", nil},
+		{"POST", lock, `{"ttl":1e-10}`, 400, codeInvalid, "ttl", nil},
 		{"POST", lock, `{"ttl":315360001}`, 400, codeInvalid, "ttl", nil},
 		{"POST", lock, `{"wait":601}`, 400, codeInvalid, "wait", nil},
 		{"POST", lock, `{"atLeast":-1}`, 400, codeInvalid, "atLeast", nil},

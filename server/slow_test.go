@@ -304,7 +304,7 @@ func TestACallerThatHasGoneHoldsNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 				s.store.Slow(0)
-				if len(s.server.waiting) != 0 {
+				if s.server.waiting.used() != 0 {
 					t.Errorf("%s, cut after %v: it has its place still", verb, cut)
 				}
 				told := verb == "acquire" && w.Code == http.StatusOK

@@ -191,6 +191,20 @@ func (t *Tokens) find(secret string) (entry tokenEntry, known bool) {
 	return entry, known
 }
 
+// several reports whether more than one token has a role, or one that may do more.
+func (t *Tokens) several(r role) bool {
+	if t == nil {
+		return false
+	}
+	n := 0
+	for _, e := range *t.all.Load() {
+		if e.role >= r {
+			n++
+		}
+	}
+	return n > 1
+}
+
 // permit returns nil if the caller may call the route.
 func (s *Server) permit(r *route, c caller) error {
 	if c.role >= r.role || s.Tokens == nil && r.takes {

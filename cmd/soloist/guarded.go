@@ -196,7 +196,7 @@ func outlasting(ctx context.Context, opts soloist.Options, acquire func(soloist.
 			return nil, err
 		}
 		if opts.Wait > 0 {
-			opts.Wait = max(0, time.Until(end))
+			opts.Wait = max(1, time.Until(end)) // 0 would be a wait without an end
 		}
 	}
 }

@@ -39,12 +39,30 @@ func TestWaitOutlastsTheStore(t *testing.T) {
 			}
 		})
 	}
+	synctest.Test(t, func(t *testing.T) {
+		var waits []time.Duration
+		_, err := outlasting(t.Context(), soloist.Options{Wait: time.Minute}, func(o soloist.Options) (*soloist.Lease, error) {
+			waits = append(waits, o.Wait)
+			return nil, away
+		}, slog.New(stoppedHandler{}))
+		if len(waits) != 2 || waits[1] <= 0 || waits[1] > time.Second || !errors.Is(err, away) {
+			t.Errorf("of a process that was stopped beyond its wait: %v after waits of %v; want one more request, without a wait", err, waits)
+		}
+	})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := outlasting(ctx, soloist.Options{Wait: -1}, func(soloist.Options) (*soloist.Lease, error) { return nil, away }, slog.New(slog.DiscardHandler)); !errors.Is(err, away) {
 		t.Errorf("after its end: %v", err)
 	}
 }
+
+// A stoppedHandler is what a process logs with that is stopped for an hour when it does.
+type stoppedHandler struct{}
+
+func (stoppedHandler) Enabled(context.Context, slog.Level) bool  { return true }
+func (stoppedHandler) Handle(context.Context, slog.Record) error { time.Sleep(time.Hour); return nil }
+func (h stoppedHandler) WithAttrs([]slog.Attr) slog.Handler      { return h }
+func (h stoppedHandler) WithGroup(string) slog.Handler           { return h }
 
 // An error that names flags says where each of them was set, once.
 func TestWhereFlagsAreSet(t *testing.T) {

@@ -71,7 +71,7 @@ HUP reads the files of --tokens, --tls-cert and --tls-key again. TERM and INT en
 	flags.StringArrayVar(&r.hosts, "host", nil, "a name by which callers reach it, besides localhost; can be given several times (default with --tokens: any)")
 	flags.BoolVar(&r.openActions, "open-actions", false, "let callers without a token release by force, trigger, pause and forget")
 	flags.IntVar(&r.waiting, "max-waiting", 1000,
-		"how many requests can wait for leases, or hold them, at the same time, and how many can receive events")
+		"how many requests can wait for leases, or hold them, at the same time, and how many can receive events; of several tokens none gets more than it leaves free")
 	flags.DurationVar(&r.drain, "drain", 10*time.Second, "how long requests may go on after TERM or INT")
 	r.notices.flag(c)
 	a.logFlags(c, "info")
