@@ -146,6 +146,18 @@ func TestCompleteOfALostLease(t *testing.T) {
 	if r := recordOf(t, s, "taken"); r.Mark != 0 || r.Holder != "b" {
 		t.Errorf("%+v", r)
 	}
+	tx := begin(t, s, pgx.TxOptions{})
+	if err := s.Complete(background, tx, store.Completion{Name: "taken", Holder: "b", Token: recordOf(t, s, "taken").Token, Mark: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(background); err != nil {
+		t.Fatal(err)
+	}
+	tx = begin(t, s, pgx.TxOptions{})
+	if err := s.Complete(background, tx, completion(taken, 1, "x")); !errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrDone) {
+		t.Errorf("of what the successor has completed: %v", err) // the work of the one who has lost the lease is not what is recorded
+	}
+	tx.Rollback(background)
 	var invalid *store.InvalidError
 	if err := s.Complete(background, nil, store.Completion{Name: "x", Holder: "a"}); !errors.As(err, &invalid) {
 		t.Errorf("no token: %v", err)
@@ -376,6 +388,9 @@ func TestCompletionInAnOlderSnapshot(t *testing.T) {
 			}
 			add := func(tx pgx.Tx, lease store.Release) error {
 				if err := s.Complete(background, tx, completion(lease, 0, "state")); err != nil {
+					if errors.Is(err, store.ErrUnknown) {
+						t.Errorf("%s: unknown before a commit: %v", name, err)
+					}
 					return err
 				}
 				if _, err := tx.Exec(background, "UPDATE "+counters+" SET n = $2 WHERE id = $1", name, n(tx)+1); err != nil {

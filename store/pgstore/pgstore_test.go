@@ -1,8 +1,10 @@
 package pgstore
 
 import (
+	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/storetest"
@@ -121,3 +123,32 @@ func TestStoreThroughAPooler(t *testing.T) {
 
 const ddlOfShedLock = `shedlock(name VARCHAR(64) NOT NULL, lock_until TIMESTAMP NOT NULL,
 	locked_at TIMESTAMP NOT NULL, locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))`
+
+// Close ends a call that waits for the server, whose outcome is then unknown.
+func TestCloseEndsCalls(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	lease := take(t, s, "name", "a", time.Hour)
+	db := admin(t, server(t).URL)
+	tx, err := db.Begin(background)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(background)
+	run(t, tx, "LOCK TABLE "+s.tables.records)
+	ends := make(chan error, 2)
+	go func() { ends <- tryExtend(s, lease, time.Hour) }()
+	eventually(t, "the call waits", func() bool {
+		return one[int](t, tx, "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = $1::text::regclass", s.tables.records) > 0
+	})
+	go func() { ends <- s.Close() }()
+	for range 2 {
+		select {
+		case err := <-ends:
+			if err != nil && (!errors.Is(err, store.ErrUnknown) || !errors.Is(err, store.ErrClosed)) {
+				t.Error(err)
+			}
+		case <-time.After(servers.Patience):
+			t.Fatal("a call or Close waits for the server")
+		}
+	}
+}

@@ -503,3 +503,25 @@ func TestACrowdInLine(t *testing.T) {
 	crowd.Wait()
 	t.Logf("%d leases", had)
 }
+
+// A holder that asks again while its last call has not returned is told what is handed over, whenever that call returns.
+func TestAnotherCallOfAWaiter(t *testing.T) {
+	var l lines
+	heir := heirOf("name", "a")
+	first := l.join(heir)
+	second := l.join(heir)
+	l.leave(heir, first)
+	l.heard(words{5, 7, 6, int64(heir)<<8 | 1})
+	select {
+	case n := <-second:
+		if n.token != 7 || n.asked != 5 {
+			t.Errorf("%+v", n)
+		}
+	default:
+		t.Error("nobody is told")
+	}
+	l.leave(heir, second)
+	if len(l.waiting) > 0 {
+		t.Errorf("%v", l.waiting)
+	}
+}

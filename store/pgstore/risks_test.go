@@ -84,6 +84,13 @@ func TestExamineSeesForeignTriggers(t *testing.T) {
 			run(t, s.pool, fmt.Sprintf(c.undo, table))
 		}
 	}
+	for _, sql := range []string{"CREATE TRIGGER undo BEFORE UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION %s.nothing()", "CREATE TRIGGER audit AFTER UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION %s.nothing()"} {
+		run(t, s.pool, fmt.Sprintf(sql, s.tables.records, s.tables.schema))
+	}
+	found(t, s, "triggers", store.LevelError, `trigger "undo"`, `trigger "audit"`) // the worse of both
+	for _, name := range []string{"undo", "audit"} {
+		run(t, s.pool, "DROP TRIGGER "+name+" ON "+s.tables.records)
+	}
 	found(t, s, "triggers", store.LevelOK)
 	replica := open(t, server(t).URL, "schema", s.tables.schema, "options", "-c session_replication_role=replica")
 	found(t, replica, "replication role", store.LevelError, "origin")

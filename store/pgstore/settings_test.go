@@ -115,3 +115,38 @@ func TestEmptyTables(t *testing.T) {
 		t.Errorf("without the row of the version: %v; want store.ErrSchema", err)
 	}
 }
+
+// What is promised follows the settings, as the documentation has it.
+func TestPromisesFollowTheSettings(t *testing.T) {
+	good := settings{version: "15", fsync: true, fullPages: true, commit: "on", told: true, warned: true}
+	replicated := good
+	replicated.names, replicated.standbys, replicated.syncs = "*", 1, 1
+	for what, c := range map[string]struct {
+		from             settings
+		change           func(v *settings)
+		fencing, durable store.Answer
+	}{
+		"one primary":                    {good, func(*settings) {}, store.Yes, store.Yes},
+		"without fsync":                  {good, func(v *settings) { v.fsync = false }, store.No, store.No},
+		"torn pages":                     {good, func(v *settings) { v.fullPages = false }, store.No, store.No},
+		"commits are not waited for":     {good, func(v *settings) { v.commit = "off" }, store.No, store.No},
+		"a standby":                      {good, func(v *settings) { v.standby = true }, store.No, store.Yes},
+		"read-only":                      {good, func(v *settings) { v.readOnly = true }, store.No, store.Yes},
+		"an asynchronous standby":        {good, func(v *settings) { v.standbys = 1 }, store.No, store.Yes},
+		"a slot of one that is away":     {good, func(v *settings) { v.slots = 1 }, store.No, store.Yes},
+		"its own disk alone, no names":   {good, func(v *settings) { v.commit = "local" }, store.Yes, store.Yes},
+		"a synchronous standby":          {replicated, func(*settings) {}, store.Yes, store.Yes},
+		"one that applies":               {replicated, func(v *settings) { v.commit = "remote_apply" }, store.Yes, store.Yes},
+		"one that has written":           {replicated, func(v *settings) { v.commit = "remote_write" }, store.No, store.Yes},
+		"one that is not waited for":     {replicated, func(v *settings) { v.commit = "local" }, store.No, store.Yes},
+		"one that is not shown":          {replicated, func(v *settings) { v.told = false }, store.Unknown, store.Yes},
+		"a pool that is told nothing":    {replicated, func(v *settings) { v.warned = false }, store.Unknown, store.Yes},
+		"a standby of a synchronous one": {replicated, func(v *settings) { v.standby = true }, store.No, store.Yes},
+	} {
+		v := c.from
+		c.change(&v)
+		if fencing, durable := v.fencing(), v.durable(); fencing.Answer != c.fencing || durable.Answer != c.durable || fencing.Why == "" || durable.Why == "" {
+			t.Errorf("%s: fencing %+v, durable %+v; want %v, %v", what, fencing, durable, c.fencing, c.durable)
+		}
+	}
+}

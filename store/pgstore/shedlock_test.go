@@ -536,6 +536,26 @@ func TestShedLocksTableIsSharedOnPurpose(t *testing.T) {
 	take(t, open(t, base, "schema", schema), "lock/x", "a", time.Minute)
 }
 
+// A migration replaces a trigger of another version, and one that was turned off.
+func TestMigrateRenewsTheTrigger(t *testing.T) {
+	s, java := shared(t)
+	fence := s.tables.quoted(s.tables.cfg.Table + "_fence")
+	for i, sql := range []string{
+		"CREATE OR REPLACE FUNCTION " + fence + "() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$",
+		"ALTER TABLE " + s.tables.records + " DISABLE TRIGGER " + quote(s.tables.cfg.Table+"_fence"),
+	} {
+		run(t, admin(t, server(t).URL), sql)
+		if did := migrate(t, s); len(did) != 1 || !strings.Contains(did[0], "made trigger") {
+			t.Errorf("%s: %q", sql, did)
+		}
+		name := fmt.Sprint("report", i)
+		java.lock(name, time.Hour)
+		if r := recordOf(t, s, "lock/"+name); r.Token == 0 {
+			t.Errorf("%s: %+v", sql, r)
+		}
+	}
+}
+
 // What is printed can be run where ShedLock's table is, and where it is not.
 func TestPrintedSchemaTakesOverShedLocksTable(t *testing.T) {
 	base := server(t).URL

@@ -221,3 +221,16 @@ func TestTokensGrowInARaceOfClaimsAndSweeps(t *testing.T) {
 	work.Wait()
 	t.Logf("%d grants, %d records forgotten, %d stops of a backend", grants.Load(), forgotten.Load(), stopped.Load())
 }
+
+// A sweep forgets the places of those who have not come back, which nobody else does, and no other ones.
+func TestSweepForgetsPlaces(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	run(t, s.pool, "INSERT INTO "+s.tables.line+` (name, holder, asked, since, ttl, inbox, told, until)
+		SELECT 'name', h, 1, 1, 1, 1, i, i FROM (VALUES ('gone', now() AT TIME ZONE 'UTC' - interval '1 second'), ('waits', now() AT TIME ZONE 'UTC' + interval '1 hour')) AS v (h, i)`)
+	if n, err := s.Sweep(background, 10); n != 0 || err != nil {
+		t.Errorf("%d records forgotten, %v", n, err)
+	}
+	if got := inLine(t, s, "name"); len(got) != 1 || got[0] != "waits" {
+		t.Errorf("%q are in the line", got)
+	}
+}

@@ -222,3 +222,109 @@ func TestPollingGoesOnAfterASilentConnection(t *testing.T) {
 		t.Errorf("nobody is woken within %v", servers.Patience)
 	}
 }
+
+// A watch is notified for as long as it lasts: its listener keeps the lock of the name's group, takes it again on another connection, and takes that of a table
+// that was made anew. Without it a release notifies nobody.
+func TestListenerKeepsItsLocks(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	s.hub.idle = 20 * time.Millisecond
+	w, err := s.Watch(t.Context(), []string{"name"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := admin(t, server(t).URL)
+	holders := func() int {
+		return one[int](t, db, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted AND objsubid = 1
+			AND (classid::bigint << 32 | objid::bigint) = $1`, groupKey(t, s, "name"))
+	}
+	again := func(what string) { // waits until the listener has connected again, which wakes everybody
+		t.Helper()
+		select {
+		case <-w:
+		case <-time.After(servers.Patience):
+			t.Fatalf("%s: it does not connect again", what)
+		}
+	}
+	drain(w)
+	l := s.hub.listen
+	wanted := func() time.Time {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.wants["name"]
+	}
+	first := wanted()
+	eventually(t, "it looks what is watched", func() bool { return wanted().IsZero() || wanted().After(first.Add(2*s.hub.idle)) })
+	if n := holders(); n != 1 {
+		t.Errorf("after a while %d sessions hold the lock of the name's group", n)
+	}
+	run(t, db, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND classid::bigint << 32 | objid::bigint = $1", s.hub.listen.inbox.Load())
+	again("a connection that was lost")
+	if n := holders(); n != 1 {
+		t.Errorf("on another connection %d sessions hold the lock of the name's group", n)
+	}
+	anew := s.tables.schema + ".anew"
+	run(t, db, "CREATE TABLE "+anew+" (LIKE "+s.tables.records+" INCLUDING ALL)")
+	run(t, db, "DROP TABLE "+s.tables.records)
+	run(t, db, "ALTER TABLE "+anew+" RENAME TO soloist")
+	again("a table that was made anew")
+	if n := holders(); n != 1 {
+		t.Errorf("for the table that was made anew %d sessions hold the lock of the name's group", n)
+	}
+}
+
+// groupKey is the key of the advisory lock of a name's group.
+func groupKey(t testing.TB, s *Store, name string) int64 {
+	t.Helper()
+	oid := one[int64](t, s.pool, "SELECT $1::text::regclass::oid::bigint", s.tables.records)
+	return groupBase + oid*256 + int64(secret(one[[]byte](t, s.pool, "SELECT secret FROM "+s.tables.meta)).group(name))
+}
+
+// A group of names that somebody has taken is tried again: without its lock the names are polled.
+func TestTakenGroupIsTriedAgain(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	s.hub.idle = 20 * time.Millisecond
+	intruder := admin(t, server(t).URL)
+	run(t, intruder, "SELECT pg_advisory_lock($1::bigint)", groupKey(t, s, "name"))
+	taken := func() bool {
+		if _, err := s.Watch(t.Context(), []string{"name"}); err != nil {
+			t.Fatal(err)
+		}
+		s.hub.mu.Lock()
+		l := s.hub.listen
+		s.hub.mu.Unlock()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return !l.held([]string{"name"})
+	}
+	if !taken() {
+		t.Fatal("the lock that somebody has taken is held")
+	}
+	run(t, intruder, "SELECT pg_advisory_unlock($1::bigint)", groupKey(t, s, "name"))
+	eventually(t, "the lock is taken when it is free", func() bool { return !taken() })
+}
+
+// A watch of a name that begins when the name has been released, and nobody has looked since, does not hide that from one that began before.
+func TestAnotherWatchHidesNoRelease(t *testing.T) {
+	owner := fresh(t, server(t).URL)
+	s := open(t, server(t).URL, "schema", owner.tables.schema, "listen", "off")
+	s.hub.polling = true // nobody looks
+	lease := take(t, owner, "name", "a", time.Hour)
+	w, err := s.Watch(t.Context(), []string{"name"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	release(t, owner, lease)
+	if _, err := s.Watch(t.Context(), []string{"name"}); err != nil {
+		t.Fatal(err)
+	}
+	seen, err := s.hub.look(background, []string{"name"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.hub.compare(seen)
+	select {
+	case <-w:
+	default:
+		t.Error("nobody is woken")
+	}
+}
