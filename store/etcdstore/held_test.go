@@ -232,7 +232,7 @@ func TestWaiterOfADeadHolder(t *testing.T) {
 	}
 }
 
-// TestLargeStateOfADeadHolder: a name whose state is too large to be remembered is waited for, and taken over, as others are.
+// TestLargeStateOfADeadHolder: a name whose state is too large to be remembered is waited for, watched, and taken over, as others are.
 func TestLargeStateOfADeadHolder(t *testing.T) {
 	server, below := shared(t), prefix()
 	s, other, third := server.open(t, below), server.open(t, below), server.open(t, below)
@@ -249,9 +249,14 @@ func TestLargeStateOfADeadHolder(t *testing.T) {
 			t.Errorf("got %+v, %v while the name is held", got, err)
 		}
 	}
+	woken, err := other.Watch(t.Context(), []string{"name"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	next := waiting(background, third, "name", "z")
 	servers.Wait(t, "a place in the queue", func() bool { return server.inQueue(t, below, "name") == 1 })
 	server.revoke(t, below, "name")
+	servers.Wait(t, "who watches to be woken", func() bool { return len(woken) > 0 })
 	if got := served(t, next); got.Token <= grant.Token || got.ExpiredAge == 0 || len(got.State) != 2000 {
 		t.Errorf("got the token %d and %d bytes after a lease that began %v ago", got.Token, len(got.State), got.ExpiredAge)
 	}

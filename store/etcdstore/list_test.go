@@ -1,11 +1,15 @@
 package etcdstore_test
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/soloist-dev/soloist/store"
 )
 
 // TestLongList: 100,000 names are listed once each, in order, page by page.
@@ -44,5 +48,34 @@ func TestLongList(t *testing.T) {
 	}
 	if n, err := s.Sweep(background, 150); n != 150 || err != nil {
 		t.Errorf("a sweep forgot %d, %v, want 150", n, err)
+	}
+}
+
+// TestSweepLeavesWhatLingers: a name that lingers is not forgotten, whatever the wall clock of the process that sweeps says.
+func TestSweepLeavesWhatLingers(t *testing.T) {
+	server, below := shared(t), prefix()
+	s := server.open(t, below)
+	grant, err := acquire(background, s, "a", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	errs, err := s.Release(background, []store.Release{{Name: "a", Holder: "x", Token: grant.Token, Linger: time.Hour}})
+	if err = errors.Join(append(errs, err)...); err != nil {
+		t.Fatal(err)
+	}
+	key := below + "n/a\trecord"
+	reply, err := server.client.Get(background, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	past := regexp.MustCompile(`"forget":\d+`).ReplaceAllString(string(reply.Kvs[0].Value), `"forget":1`) // as for a clock that is set forward
+	if _, err := server.client.Put(background, key, past); err != nil || past == string(reply.Kvs[0].Value) {
+		t.Fatal(past, err)
+	}
+	if n, err := s.Sweep(background, 10); n != 0 || err != nil {
+		t.Errorf("%d records forgotten, %v", n, err)
+	}
+	if _, err := acquire(background, s, "a", time.Hour); !errors.Is(err, store.ErrHeld) {
+		t.Errorf("got %v while the name lingers", err)
 	}
 }
