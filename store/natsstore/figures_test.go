@@ -309,7 +309,7 @@ func TestCrowd(t *testing.T) {
 	}
 	cost := float64(sent) / changes
 	t.Logf("%.1f messages for each change", cost)
-	if cost > 10 {
+	if cost > 18 { // it is some six; a machine that is so busy that waiters draw again has had 10.5
 		t.Errorf("a change of the owner costs %.1f messages", cost)
 	}
 }
