@@ -206,6 +206,7 @@ func (s *PostgresServer) all(sig syscall.Signal) {
 	}
 	if sig != syscall.SIGCONT {
 		_ = syscall.Kill(pid, syscall.SIGSTOP) // so that it starts no more
+		untilStopped(pid)
 	}
 	children := childrenOf(pid)
 	for _, child := range children {
@@ -217,11 +218,16 @@ func (s *PostgresServer) all(sig syscall.Signal) {
 	}
 }
 
-// waitGone waits until the backends have ended: a new server cannot be started on their data before.
+// waitGone waits until the backends have ended: a new server cannot be started on their data before. It ends those that came into being while the server was
+// killed: they could wait forever for a lock that a killed one had.
 func (s *PostgresServer) waitGone() {
 	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
-		if !usedBySomebody(s.data) {
+		left := processesIn(s.data)
+		if len(left) == 0 {
 			return
+		}
+		for _, pid := range left {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
 }
@@ -252,13 +258,14 @@ func fieldsOf(stat string) []string {
 	return strings.Fields(string(text[name+1:]))
 }
 
-// usedBySomebody reports whether a process has dir as its working directory, as the processes of PostgreSQL have that of their data.
-func usedBySomebody(dir string) bool {
+// processesIn returns the processes that have dir as their working directory, as those of PostgreSQL have that of their data.
+func processesIn(dir string) (pids []int) {
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
 	for _, link := range links {
 		if to, err := os.Readlink(link); err == nil && to == dir {
-			return true
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(link))) // of digits; it cannot fail
+			pids = append(pids, pid)
 		}
 	}
-	return false
+	return pids
 }
