@@ -43,8 +43,15 @@ func TestGrantIsUnknownUntilItIsReplicated(t *testing.T) {
 	replica := servers.Redis(t, "--replicaof", strings.Replace(server.Addr, ":", " ", 1))
 	url := fresh(t, server.URL, "wait=1", "waittimeout=200ms")
 	before := open(t, url)
-	repeated(t, "the replica follows", func() error { return tried(background, before, "warm", "a") })
-	mine := take(t, before, "extended", "a")
+	mine := store.Release{Name: "extended", Holder: "a"}
+	repeated(t, "the replica follows", func() error {
+		out, err := before.Acquire(background, []store.Claim{{Name: mine.Name, Holder: mine.Holder, TTL: time.Hour}})
+		if err != nil {
+			return err
+		}
+		mine.Token = out[0].Grant.Token
+		return out[0].Err
+	})
 	defer replica.Resume()
 	replica.Pause()
 	if err := tried(background, before, "name", "a"); !isUnknown(err) {
