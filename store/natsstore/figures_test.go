@@ -309,7 +309,7 @@ func TestCrowd(t *testing.T) {
 	}
 	cost := float64(sent) / changes
 	t.Logf("%.1f messages for each change", cost)
-	if cost > 18 { // it is some six; a machine that is so busy that waiters draw again has had 10.5
+	if cost > 18 { // some six, and up to 12 where six of these tests run at once, for then more of those who wait have come back
 		t.Errorf("a change of the owner costs %.1f messages", cost)
 	}
 }
