@@ -196,7 +196,9 @@ func outlasting(ctx context.Context, opts soloist.Options, acquire func(soloist.
 			return nil, err
 		}
 		if opts.Wait > 0 {
-			opts.Wait = max(1, time.Until(end)) // 0 would be a wait without an end
+			if opts.Wait = time.Until(end); opts.Wait <= 0 { // it would be a wait without an end
+				return nil, err
+			}
 		}
 	}
 }

@@ -45,8 +45,8 @@ func TestWaitOutlastsTheStore(t *testing.T) {
 			waits = append(waits, o.Wait)
 			return nil, away
 		}, slog.New(stoppedHandler{}))
-		if len(waits) != 2 || waits[1] <= 0 || waits[1] > time.Second || !errors.Is(err, away) {
-			t.Errorf("of a process that was stopped beyond its wait: %v after waits of %v; want one more request, without a wait", err, waits)
+		if len(waits) != 1 || !errors.Is(err, away) {
+			t.Errorf("a process that was stopped beyond its wait: %v after waits of %v; want no request after the first", err, waits)
 		}
 	})
 	ctx, cancel := context.WithCancel(t.Context())
