@@ -118,15 +118,35 @@ func (c *jobCheck) excused(scheduled int64, from, to, seen time.Duration, leases
 			return true
 		}
 	}
-	if rule.Tries && slices.ContainsFunc(leases, func(l *lease) bool {
-		return l.from >= from-rule.Spaced-max(c.rule.Skew, allowance) && l.from <= seen+c.rule.Skew && l.released == Never
-	}) {
+	if rule.Tries && c.tried(leases, from, seen+c.rule.Skew) {
 		return true
 	}
 	if c.diedInARow(leases, from, seen+c.rule.Skew, well) || c.passedOver(scheduled, to+c.rule.Skew) || c.overtaken(scheduled, from, to) {
 		return true
 	}
 	return c.takenByOthers(leases, scheduled, from, to, well)
+}
+
+// tried reports whether a time that could be begun from an instant on has had an attempt: whether a lease that began before another instant was not given back.
+// One that was given back with nothing begun leaves the time to who comes next, however late that is, and with it the attempt.
+func (c *jobCheck) tried(leases []*lease, from, until time.Duration) bool {
+	for i, l := range leases {
+		switch {
+		case l.from < from-c.rule.Omission.Spaced-max(c.rule.Skew, allowance):
+		case l.from > until:
+			return false
+		case l.released == Never:
+			return true
+		case l.from >= from-c.rule.Skew && i+1 < len(leases) && !c.ranUnder(l):
+			until = max(until, leases[i+1].from)
+		}
+	}
+	return false
+}
+
+// ranUnder reports whether something was begun under a lease.
+func (c *jobCheck) ranUnder(l *lease) bool {
+	return slices.ContainsFunc(c.runs, func(r Event) bool { return r.Token == l.grant.DidToken })
 }
 
 // takenByOthers reports whether others had the job until Grace was nearly over, for an earlier time or a manual run: scheduled times are run in their
@@ -197,7 +217,7 @@ func (c *jobCheck) diedInARow(leases []*lease, from, to time.Duration, well Hist
 		if died == 0 && l.from > to {
 			return false
 		}
-		ran := slices.ContainsFunc(c.runs, func(r Event) bool { return r.Token == l.grant.DidToken })
+		ran := c.ranUnder(l)
 		askedAgain := died > 0 && l.grant.Result != Granted
 		switch {
 		case died < 2 && !askedAgain:
