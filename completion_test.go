@@ -477,6 +477,27 @@ func TestWhatWasCommittedIsNotAttemptedAgain(t *testing.T) {
 	}
 }
 
+// Run ends although nobody can say yet whether a run was committed: its replica asks for that no longer than two requests may take.
+func TestRunEndsInDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := &jobBlind{Store: soloisttest.NewStore()}
+		a := soloisttest.NewReplica(t, network, soloist.Config{RequestTimeout: 2 * time.Second, Drain: time.Second})
+		stop := start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: func(_ context.Context, run soloist.Run) error {
+			run.Lease.Completion()
+			network.is.Store(true)
+			return errors.New("the answer to the commit was lost")
+		}})
+		must(t, a.Admin().Trigger(background, "tick"))
+		time.Sleep(10 * time.Minute)
+		began := time.Now()
+		stop()
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("Run ended after %v; want Drain and two requests at most", took)
+		}
+		network.is.Store(false)
+	})
+}
+
 // A run that was not committed, and of which its replica cannot learn that for a while, is attempted again although it is later than Grace by then.
 func TestWhatWasNotCommittedIsAttemptedAgain(t *testing.T) {
 	for what, blind := range map[string]time.Duration{"within the lease as it was": 3 * time.Second, "longer": time.Minute} {
