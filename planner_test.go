@@ -766,6 +766,20 @@ func TestWhatIsClaimedOnceMoreIsClaimedAlone(t *testing.T) {
 	}
 }
 
+// Jobs whose runs were interrupted are claimed alone, though all of their group were: the name of the group is taken by who claimed them for these runs.
+func TestWhatWasInterruptedIsClaimedAlone(t *testing.T) {
+	p, _ := pair(t)
+	at := after(minute)
+	groups, _ := p.requestGroups(p.due(at), at)
+	if _, err := p.answerGroup(groups[0], store.Outcome{Err: &store.HeldError{Record: store.Record{Left: 14 * second}}}, at); err != nil {
+		t.Fatal(err)
+	}
+	at = at.Add(second)
+	p.heard(controlNews{version: 1, left: left{Jobs: map[string]int64{"a": 6, "b": 7}}}, at)
+	again, alone := p.requestGroups(p.due(at), at)
+	check(t, "at once", fmt.Sprint(len(again), len(alone)), "0 2")
+}
+
 // A job that was late once, and claimed alone, is claimed with its group when it is due the next time.
 func TestWhatWasClaimedAloneIsClaimedByItsGroupAgain(t *testing.T) {
 	p, jobs := pair(t)
