@@ -150,9 +150,6 @@ func (r *Report) Text() string {
 	line("%-14s %s; errors %.0f %% (at most %.0f %%)", "minimum", strings.Join(texts(r.Minimum), ", "), 100*f.ErrorShare, 100*r.MostErrors)
 	line("%-14s %s", "acquire", f.Acquire)
 	line("%-14s %s", "take-over", f.Takeover)
-	if v.Unchecked > 0 {
-		line("%-14s the histories of %d names were too long to look for an order of their operations", "unchecked", v.Unchecked)
-	}
 	for _, violation := range r.Violations {
 		line("\nVIOLATION, %s", violation)
 	}
