@@ -253,6 +253,33 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+// A completion keeps the name until the transaction has ended, also one that writes nothing.
+func TestCompletionKeepsTheName(t *testing.T) {
+	db := connect(t, mariadb(t).URL, nil)
+	s := open(t, db, Config{})
+	lease, tx := take(t, s, "x", "a"), begin(t, db, nil)
+	if err := s.Complete(t.Context(), tx, store.Completion{Name: "x", Holder: "a", Token: lease.Token}); err != nil {
+		t.Fatal(err)
+	}
+	free := func() bool {
+		var name string
+		err := db.QueryRowContext(t.Context(), "SELECT name FROM "+s.table(s.cfg.Table)+" WHERE name = 'x' FOR UPDATE SKIP LOCKED").Scan(&name)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	if free() {
+		t.Error("the row of the lease can be changed while the transaction is open")
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if !free() {
+		t.Error("the row of the lease cannot be changed when the transaction has ended")
+	}
+}
+
 // The row that a claim has locked decides, and not what it has seen of it before: the name was taken, its time run, its tokens used up or the row spoiled since.
 func TestRowThatHasChangedSinceTheLook(t *testing.T) {
 	for _, m := range modes {

@@ -164,6 +164,33 @@ func TestCompleteOfALostLease(t *testing.T) {
 	}
 }
 
+// A completion that is refused has changed nothing, and so nothing comes of it where the caller commits all the same.
+func TestRefusedCompletionChangesNothing(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	lease := take(t, s, "name", "a", time.Hour)
+	complete := func(c store.Completion) error {
+		tx := begin(t, s, pgx.TxOptions{})
+		err := s.Complete(background, tx, c)
+		if err := tx.Commit(background); err != nil {
+			t.Fatal(err)
+		}
+		return err
+	}
+	if err := complete(completion(lease, 5, "first")); err != nil {
+		t.Fatal(err)
+	}
+	other, former := lease, lease
+	other.Holder, former.Token = "b", lease.Token-1
+	for _, c := range []store.Completion{completion(lease, 5, "again"), completion(lease, 4, "earlier"), completion(other, 6, "other"), completion(former, 6, "former")} {
+		if err := complete(c); !errors.Is(err, store.ErrDone) && !errors.Is(err, store.ErrLost) {
+			t.Errorf("%s: %v", c.State, err)
+		}
+		if r := recordOf(t, s, "name"); r.Mark != 5 || string(r.State) != "first" || r.Holder != "a" {
+			t.Errorf("after a completion that was refused, with state %q: %+v", c.State, r)
+		}
+	}
+}
+
 // A completion waits for who has locked the row, and goes by the time after that: a lease that has ended meanwhile is lost.
 func TestCompletionThatWaitedUntilTheLeaseWasOver(t *testing.T) {
 	s := fresh(t, server(t).URL)
@@ -259,6 +286,43 @@ func TestOpenTransactionHoldsUpNobodyElse(t *testing.T) {
 	out, err := other.Acquire(background, []store.Claim{{Name: "slow", Holder: "b", TTL: time.Minute, Mark: 1}})
 	if err != nil || !errors.Is(out[0].Err, store.ErrDone) {
 		t.Errorf("after the commit: %v, %v", out, err)
+	}
+}
+
+// A choice passes by a free name whose row somebody has locked, and is refused soon if there is no other.
+func TestChoicePassesByALockedName(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	release(t, s, take(t, s, "locked", "a", time.Minute))
+	release(t, s, take(t, s, "free", "a", time.Minute))
+	tx := begin(t, s, pgx.TxOptions{})
+	run(t, tx, "SELECT FROM "+s.tables.records+" WHERE name = 'locked' FOR UPDATE")
+	choose := func(names ...string) (i int, grant store.Grant, err error) {
+		answered := make(chan struct{})
+		go func() {
+			defer close(answered)
+			i, grant, err = s.Choose(background, names, claim("", "b", time.Hour))
+		}()
+		eventually(t, "the choice answers, or waits", func() bool {
+			select {
+			case <-answered:
+				return true
+			default:
+			}
+			if one[int](t, s.pool, "SELECT count(*) FROM pg_stat_activity WHERE $1::int = ANY (pg_blocking_pids(pid))", int(tx.Conn().PgConn().PID())) == 0 {
+				return false
+			}
+			t.Errorf("a choice among %q waits for the transaction", names)
+			return tx.Rollback(background) == nil
+		})
+		<-answered
+		return i, grant, err
+	}
+	if i, grant, err := choose("locked", "free"); err != nil || i != 1 || grant.Token == 0 {
+		t.Errorf("number %d, token %d, %v; want number 1, which is not locked", i, grant.Token, err)
+	}
+	var held *store.HeldError
+	if i, _, err := choose("locked"); i != 0 || !errors.As(err, &held) || held.Record.Left != lockPatience {
+		t.Errorf("number %d, %v; want a refusal for %v", i, err, lockPatience)
 	}
 }
 

@@ -88,6 +88,41 @@ func TestPlaceIsRenewed(t *testing.T) {
 	}
 }
 
+// A hand-over ends every request of its heir, who would be handed the name once more when it has released it.
+func TestAHandOverEndsEachRequestOfTheHeir(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	for _, others := range []int{0, 1} { // released in the same batch
+		name := fmt.Sprint("name ", others)
+		leases := []store.Release{take(t, s, name, "a", time.Hour)}
+		for range others {
+			leases = append(leases, take(t, s, "other", "a", time.Hour))
+		}
+		ctx, cancel := context.WithCancel(background)
+		gaveUp := make(chan error, 1)
+		go func() {
+			_, _, err := s.Queue(ctx, claim(name, "b", time.Hour))
+			gaveUp <- err
+		}()
+		places(t, s, name, "b")
+		cancel()
+		if err := <-gaveUp; !errors.Is(err, store.ErrHeld) {
+			t.Fatal(err)
+		}
+		b := waits(s, name, "b")
+		eventually(t, "the holder has asked twice", func() bool {
+			return one[int](t, s.pool, "SELECT count(*) FROM "+s.tables.line+" WHERE name = $1::text AND holder = 'b'", name) == 2
+		})
+		errs, err := s.Release(background, leases)
+		allNil(t, errs, err)
+		lease := heir(t, s, b, name, "b")
+		if left := inLine(t, s, name); len(left) > 0 {
+			t.Errorf("%d others: %q are in the line, and one of them has the name", others, left)
+		}
+		release(t, s, lease)
+		take(t, s, name, "c", time.Minute)
+	}
+}
+
 // A process that is gone is passed by, though its place is there.
 func TestTheDeadArePassedBy(t *testing.T) {
 	s := fresh(t, server(t).URL)

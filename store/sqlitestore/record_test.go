@@ -1,6 +1,12 @@
 package sqlitestore
 
-import "testing"
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/store"
+)
 
 // At the instant at which a lease ends it is over, for its holder as for everybody else.
 func TestLeaseIsOverAtItsEnd(t *testing.T) {
@@ -12,5 +18,31 @@ func TestLeaseIsOverAtItsEnd(t *testing.T) {
 	}
 	if r.liveFor("b", 9) {
 		t.Error("it is live for another holder")
+	}
+}
+
+// Nor is it extended or released at its end, by a statement of its own or in a transaction.
+func TestLeaseIsNotRenewedAtItsEnd(t *testing.T) {
+	for _, with := range []int{0, 1} { // others in the batch
+		h := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}
+		s := openWith(t, newPath(t), h.clocks())
+		lease := take(t, s, "name", "a", time.Minute)
+		leases := []store.Release{lease}
+		for range with {
+			leases = append(leases, take(t, s, "other", "a", time.Hour))
+		}
+		var extensions []store.Extension
+		for _, l := range leases {
+			extensions = append(extensions, store.Extension{Name: l.Name, Holder: l.Holder, Token: l.Token, TTL: time.Hour})
+		}
+		h.pass(time.Minute)
+		take(t, s, "tick", "a", time.Minute) // so that one statement may do: the file's times have just been looked at
+		if errs, err := s.Extend(t.Context(), extensions); err != nil || !errors.Is(errs[0], store.ErrLost) {
+			t.Errorf("%d others: an extension at the end of the lease: %v, %v; want ErrLost", with, errs, err)
+		}
+		if errs, err := s.Release(t.Context(), leases); err != nil || !errors.Is(errs[0], store.ErrLost) {
+			t.Errorf("%d others: a release at the end of the lease: %v, %v; want ErrLost", with, errs, err)
+		}
+		take(t, s, "name", "b", time.Minute)
 	}
 }
