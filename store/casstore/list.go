@@ -86,11 +86,12 @@ func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
 			}
 		}
 		n, err := s.forget(ctx, batch)
+		s.cursor = next // also after an error: a record that cannot be deleted would keep all those after it
 		if forgotten += n; err != nil {
 			return forgotten, errors.Join(err, unreadable)
 		}
 		looked += max(1, len(items)) // a backend that returns nothing, again and again, is left at some time
-		if s.cursor = next; next == "" {
+		if next == "" {
 			break
 		}
 	}

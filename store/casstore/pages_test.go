@@ -124,3 +124,60 @@ func TestInPages(t *testing.T) {
 		}
 	}
 }
+
+// A stubborn is a memory with an item that cannot be deleted.
+type stubborn struct {
+	*memory
+	item string
+}
+
+func (s stubborn) Write(ctx context.Context, changes []casstore.Change) ([]casstore.Result, error) {
+	results, err := s.memory.Write(ctx, slices.DeleteFunc(slices.Clone(changes), func(c casstore.Change) bool { return s.refuses(c) }))
+	for i, c := range changes {
+		if s.refuses(c) {
+			results = slices.Insert(results, i, casstore.Result{Err: errKept})
+		}
+	}
+	return results, err
+}
+
+func (s stubborn) refuses(c casstore.Change) bool { return c.Name == s.item && c.Record == nil }
+
+var errKept = errors.New("that item cannot be deleted")
+
+// TestSweepGoesPastWhatStays: a record that the backend does not delete, as for want of a right, is told, and keeps no other from being forgotten.
+func TestSweepGoesPastWhatStays(t *testing.T) {
+	for _, sequenced := range []bool{false, true} {
+		m := newMemory(false)
+		if sequenced {
+			m = newSequence()
+		}
+		var names []string
+		for c := 'a'; c <= 'j'; c++ { // a page has three of them, and the first is full of what stays
+			names = append(names, string(c))
+			m.items[string(c)] = casstore.Record{Holder: "x", Token: 5, Released: true, Write: "w", Forget: time.Now().Add(-time.Hour)}
+			if c == 'a' || c == 'c' {
+				m.items[string(c)] = casstore.Record{Holder: "x", Token: 5, TTL: time.Hour, Write: "w", Granted: time.Now()}
+			}
+			m.versions[string(c)] = "5"
+		}
+		s := casstore.New(stubborn{m, "b"}, m.config())
+		told := 0
+		for range 2 * len(names) {
+			if _, err := s.Sweep(t.Context(), 100); errors.Is(err, errKept) {
+				told++
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+		var left []string
+		for _, name := range names {
+			if m.items[name].Write != "" {
+				left = append(left, name)
+			}
+		}
+		if !slices.Equal(left, []string{"a", "b", "c"}) || told < 2 {
+			t.Errorf("sequenced %t: %q are left, and %d sweeps told that one cannot be deleted; want a, b and c, and that told again and again", sequenced, left, told)
+		}
+	}
+}

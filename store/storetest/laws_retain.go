@@ -177,11 +177,12 @@ func sweepKeepsAbandoned(s *subject) {
 }
 
 func sweepLimit(s *subject) {
-	const names, limit = 10, 3
-	for range names {
+	for range 10 {
 		s.released(s.take(s.name(), "a", hour).retaining(0, 0, ""))
 	}
+	limit := 0
 	s.until("sweeps forget them all", func() bool {
+		limit = limit%3 + 1 // one of them is less than what a store looks at in one step
 		before := len(s.records(""))
 		n := s.sweep(limit)
 		after := len(s.records(""))
