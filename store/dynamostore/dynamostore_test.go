@@ -107,8 +107,9 @@ func corrupt(t testing.TB, endpoint, table, name string, way int) string {
 		{"no version", "REMOVE #a", nil},
 		{"a state that is a list", "SET #a = :v, version = :edited", &types.AttributeValueMemberL{}},
 		{"an instant that is none", "SET #a = :v, version = :edited", &types.AttributeValueMemberS{Value: "yesterday"}},
+		{"a release that is a text", "SET #a = :v, version = :edited", &types.AttributeValueMemberS{Value: "true"}},
 	}
-	attrs := []string{"token", "mark", "ttl_ns", "version", "state", "granted_at"}
+	attrs := []string{"token", "mark", "ttl_ns", "version", "state", "granted_at", "released"}
 	if way >= len(ways) {
 		return ""
 	}

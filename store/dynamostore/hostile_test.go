@@ -149,6 +149,85 @@ func TestEachStatementHasItsOutcome(t *testing.T) {
 	}
 }
 
+// TestConflictThatTellsNoItem: of a statement that was refused because there is an item, but which the service does not return, the item is read: who has the name is told, not that nobody
+// has it.
+func TestConflictThatTellsNoItem(t *testing.T) {
+	s := scripted(t, func(operation, request string) (int, string) {
+		switch operation {
+		case "DescribeTable":
+			return 200, fmt.Sprintf(goodTable, "")
+		case "BatchExecuteStatement":
+			return 200, `{"Responses": [{"Error": {"Code": "DuplicateItem"}}, {}]}`
+		case "GetItem":
+			return 200, `{"Item": ` + itemHeld("a") + `}`
+		}
+		return 400, failure("ValidationException")
+	})
+	outcomes, err := s.Acquire(background, []store.Claim{{Name: "a", Holder: "y", TTL: time.Hour}, {Name: "b", Holder: "y", TTL: time.Hour}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var held *store.HeldError
+	if !errors.As(outcomes[0].Err, &held) || held.Record.Holder != "x" {
+		t.Errorf("got %v, want that x holds a", outcomes[0].Err)
+	}
+}
+
+// TestPagesWithoutItems: a page of a scan that has no item, because none of those that were looked at is asked for, is not the last one.
+func TestPagesWithoutItems(t *testing.T) {
+	var scans atomic.Int64
+	s := scripted(t, func(operation, request string) (int, string) {
+		switch operation {
+		case "DescribeTable":
+			return 200, fmt.Sprintf(goodTable, "")
+		case "Scan":
+			if scans.Add(1)%3 > 0 {
+				return 200, `{"Items": [], "LastEvaluatedKey": {"name": {"S": "somewhere"}}}`
+			}
+			return 200, `{"Items": [` + itemHeld("a") + `]}`
+		}
+		return 400, failure("ValidationException")
+	})
+	var names []string
+	for r, err := range s.List(background, "a") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, r.Name)
+	}
+	if !slices.Equal(names, []string{"a"}) {
+		t.Errorf("a list has %q after two pages without an item, want a", names)
+	}
+	if _, err := s.Sweep(background, 10); err != nil || scans.Load() != 6 {
+		t.Errorf("%d pages were read, %v, want 3 by the list and 3 by the sweep", scans.Load(), err)
+	}
+}
+
+// TestThrottledToTheEnd: a write that was refused each time, because there were too many, until its caller gave up, has surely had no effect.
+func TestThrottledToTheEnd(t *testing.T) {
+	s := scripted(t, func(operation, request string) (int, string) {
+		if operation == "DescribeTable" {
+			return 200, fmt.Sprintf(goodTable, "")
+		}
+		return 400, failure("ThrottlingException")
+	})
+	for range 50 {
+		ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
+		outcomes, err := s.Acquire(ctx, []store.Claim{{Name: "a", Holder: "x", TTL: time.Hour}})
+		cancel()
+		if err == nil {
+			err = outcomes[0].Err
+		}
+		if err == nil {
+			t.Fatal("granted")
+		}
+		if !errors.Is(err, store.ErrUnknown) && strings.Contains(err.Error(), "on-demand") {
+			return // otherwise a request was under way at the end
+		}
+	}
+	t.Error("no claim of 50 is told as refused")
+}
+
 // TestNoRightToLook: without the right to describe the table a store works, and promises no fencing.
 func TestNoRightToLook(t *testing.T) {
 	s := scripted(t, func(operation, request string) (int, string) {
@@ -197,12 +276,14 @@ func TestThrottling(t *testing.T) {
 	}
 }
 
+// itemHeld is an item that x holds.
+func itemHeld(name string) string {
+	return `{"name": {"S": "` + name + `"}, "holder": {"S": "x"}, "token": {"N": "1"}, "mark": {"N": "0"}, "ttl_ns": {"N": "3600000000000"}, "released": {"BOOL": false},
+		"sure": {"BOOL": true}, "version": {"S": "w"}, "granted_at": {"S": "2026-01-02T03:04:05Z"}}`
+}
+
 // TestReadInParts: what the service has not come to in a read of several items is read by another request, and is not taken for what is not there.
 func TestReadInParts(t *testing.T) {
-	item := func(name string) string {
-		return `{"name": {"S": "` + name + `"}, "holder": {"S": "x"}, "token": {"N": "1"}, "mark": {"N": "0"}, "ttl_ns": {"N": "3600000000000"}, "released": {"BOOL": false},
-			"sure": {"BOOL": true}, "version": {"S": "w"}, "granted_at": {"S": "2026-01-02T03:04:05Z"}}`
-	}
 	var reads atomic.Int64
 	s := scripted(t, func(operation, request string) (int, string) {
 		switch operation {
@@ -210,12 +291,12 @@ func TestReadInParts(t *testing.T) {
 			return 200, fmt.Sprintf(goodTable, "")
 		case "BatchGetItem":
 			if reads.Add(1) == 1 {
-				return 200, `{"Responses": {"soloist": [` + item("a") + `]}, "UnprocessedKeys": {"soloist": {"Keys": [{"name": {"S": "b"}}], "ConsistentRead": true}}}`
+				return 200, `{"Responses": {"soloist": [` + itemHeld("a") + `]}, "UnprocessedKeys": {"soloist": {"Keys": [{"name": {"S": "b"}}], "ConsistentRead": true}}}`
 			}
 			if strings.Contains(request, `{"S":"a"}`) || !strings.Contains(request, `{"S":"b"}`) {
 				t.Errorf("what is left is read by %s", request)
 			}
-			return 200, `{"Responses": {"soloist": [` + item("b") + `]}}`
+			return 200, `{"Responses": {"soloist": [` + itemHeld("b") + `]}}`
 		case "BatchExecuteStatement":
 			return 200, `{"Responses": [{}, {}]}`
 		}

@@ -15,8 +15,24 @@ import (
 // A bench runs the scripts in a server at instants of the test's choice, in µs.
 type bench struct {
 	*testing.T
-	client *redis.Client
-	b      bucket
+	client  *redis.Client
+	b       bucket
+	sharing bool // the scripts are those of a store that shares keys with other libraries; this name has none
+}
+
+func (b bench) scripts() scripts {
+	if b.sharing {
+		return sharingScripts
+	}
+	return aloneScripts
+}
+
+// keys are those of a name.
+func (b bench) keys(name string) []string {
+	if b.sharing {
+		return []string{b.b.records + name, b.b.records + name}
+	}
+	return []string{b.b.records + name}
 }
 
 func (b bench) run(s script, at int64, keys []string, args ...any) []any {
@@ -42,35 +58,40 @@ func (b bench) run(s script, at int64, keys []string, args ...any) []any {
 }
 
 func (b bench) acquire(at int64, name, holder string, ttl int) any {
-	return b.run(aloneScripts.acquire, at, []string{b.b.records + name}, b.b.tag, "0", "", holder, ttl, "")[0]
+	return b.run(b.scripts().acquire, at, b.keys(name), b.b.tag, "0", "", holder, ttl, "")[0]
 }
 
 // acquireGenerally claims the name by the general way through the script, which the usual claim does not take.
 func (b bench) acquireGenerally(at int64, name, holder string, ttl int) any {
-	return b.run(generalAcquire, at, []string{b.b.records + name}, b.b.tag, "0", "", holder, ttl, "")[0]
+	if b.sharing { // it has no other
+		return b.acquire(at, name, holder, ttl)
+	}
+	return b.run(generalAcquire, at, b.keys(name), b.b.tag, "0", "", holder, ttl, "")[0]
 }
 
 func (b bench) release(at int64, name, holder string, token any) any {
-	return b.run(aloneScripts.release, at, []string{b.b.records + name}, b.b.tag, "0", "", holder, token, "", "")[0]
+	return b.run(b.scripts().release, at, b.keys(name), b.b.tag, "0", "", holder, token, "", "")[0]
 }
 
 // releaseGenerally is acquireGenerally of a release.
 func (b bench) releaseGenerally(at int64, name, holder string, token any) any {
-	return b.run(generalRelease, at, []string{b.b.records + name}, b.b.tag, "0", "", holder, token, "", "")[0]
+	if b.sharing {
+		return b.release(at, name, holder, token)
+	}
+	return b.run(generalRelease, at, b.keys(name), b.b.tag, "0", "", holder, token, "", "")[0]
 }
 
 // usual takes a name that has been released before, and is due for a sweep already.
-func usual(b bench, name string, at int64, ttl int) (string, string, any) {
+func usual(b bench, name string, at int64, ttl int) (string, any) {
 	b.release(at-1, name, "before", b.acquire(at-1, name, "before", ttl))
-	return b.b.records + name, name, b.acquire(at, name, "a", ttl)
+	return name, b.acquire(at, name, "a", ttl)
 }
 
 // lingering releases a name that stays taken for a while.
-func lingering(b bench, name string, at int64, linger int) (string, string, any) {
-	key := b.b.records + name
+func lingering(b bench, name string, at int64, linger int) string {
 	token := b.acquire(at-1, name, "before", linger)
-	b.run(aloneScripts.release, at, []string{key}, b.b.tag, "0", "", "before", token, fmt.Sprintf("%d 0 0 0", linger), "")
-	return key, name, token
+	b.run(b.scripts().release, at, b.keys(name), b.b.tag, "0", "", "before", token, fmt.Sprintf("%d 0 0 0", linger), "")
+	return name
 }
 
 // word is what an answer begins with.
@@ -89,46 +110,55 @@ func newBench(t *testing.T) bench {
 	opts.ContextTimeoutEnabled, opts.MaxRetries = true, -1
 	client := redis.NewClient(opts)
 	t.Cleanup(func() { client.Close() })
-	return bench{t, client, newBuckets("p", 1)[0]}
+	return bench{T: t, client: client, b: newBuckets("p", 1)[0]}
 }
 
-// A lease is live before its end and not at it, for every verb.
+// A lease is live before its end and not at it, for every verb, also where keys are shared with other libraries.
 func TestLeaseIsOverAtItsEnd(t *testing.T) {
 	b := newBench(t)
+	leaseIsOverAtItsEnd(b)
+	b.b, b.sharing = newBuckets("shared", 1)[0], true
+	leaseIsOverAtItsEnd(b)
+}
+
+func leaseIsOverAtItsEnd(b bench) {
 	const begin, ttl = 1_000_000_000, 1000
 	for end, live := range map[int64]bool{begin + ttl - 1: true, begin + ttl: false} {
-		lease := func(verb string) (key, name string, token any) {
+		lease := func(verb string) (name string, token any) {
 			name = verb + strconv.FormatBool(live)
-			return b.b.records + name, name, b.acquire(begin, name, "a", ttl)
+			return name, b.acquire(begin, name, "a", ttl)
 		}
 		says := func(verb string, got, whenLive, whenOver any) {
-			t.Helper()
+			b.Helper()
 			if want := map[bool]any{true: whenLive, false: whenOver}[live]; got != want {
-				t.Errorf("%s, %d µs after the grant of a lease of %d: %v, want %v", verb, end-begin, ttl, got, want)
+				b.Errorf("%s, sharing %t, %d µs after the grant of a lease of %d: %v, want %v", verb, b.sharing, end-begin, ttl, got, want)
 			}
 		}
-		key, _, token := lease("extend")
-		says("extend", b.run(aloneScripts.extend, end, []string{key}, b.b.tag, "a", token, ttl, 0, "0", "")[0], int64(1), int64(0))
-		_, name, token := lease("release")
+		name, token := lease("extend")
+		says("extend", b.run(b.scripts().extend, end, b.keys(name), b.b.tag, "a", token, ttl, 0, "0", "")[0], int64(1), int64(0))
+		name, token = lease("release")
 		says("release", b.release(end, name, "a", token), int64(1), int64(0))
-		_, name, token = lease("release, generally")
+		name, token = lease("release, generally")
 		says("release", b.releaseGenerally(end, name, "a", token), int64(1), int64(0))
-		_, name, token = usual(b, "usual"+strconv.FormatBool(live), begin, ttl)
+		name, token = usual(b, "usual"+strconv.FormatBool(live), begin, ttl)
 		says("a usual release", b.release(end, name, "a", token), int64(1), int64(0))
-		_, name, token = lease("again")
+		name, token = lease("again")
 		says("asking again", word(b.acquire(end, name, "a", ttl)) == "granted" && b.acquire(end, name, "a", ttl) == token, true, false)
-		_, name, _ = lease("acquire")
+		name, _ = lease("acquire")
 		says("another's claim", word(b.acquire(end, name, "b", ttl)), "held", "granted")
-		_, name, _ = lease("acquire, generally")
+		name, _ = lease("acquire, generally")
 		says("another's claim", word(b.acquireGenerally(end, name, "b", ttl)), "held", "granted")
-		_, name, _ = lingering(b, "linger"+strconv.FormatBool(live), begin, ttl)
+		name = lingering(b, "linger"+strconv.FormatBool(live), begin, ttl)
 		says("a claim in a linger", word(b.acquire(end, name, "b", ttl)), "held", "granted")
-		key, _, _ = lease("choose")
-		says("another's choice", word(b.run(aloneScripts.choose, end, []string{key}, b.b.tag, "b", ttl, "0", "0", "")[1]), "held", "granted")
-		key, _, _ = lease("own")
-		says("what the holder has", len(b.run(aloneScripts.choose, end, []string{key}, b.b.tag, "a", ttl, "1", "0", "")), 2, 1)
-		key, _, _ = lease("queue")
-		says("waiting in the queue", word(b.run(aloneScripts.queue, end, []string{key}, b.b.tag, "b", ttl, "inbox", "secret")[0]), "held", "granted")
+		name, _ = lease("choose")
+		says("another's choice", word(b.run(b.scripts().choose, end, b.keys(name), b.b.tag, "b", ttl, "0", "0", "")[1]), "held", "granted")
+		name, _ = lease("own")
+		says("what the holder has", len(b.run(b.scripts().choose, end, b.keys(name), b.b.tag, "a", ttl, "1", "0", "")), 2, 1)
+		if b.sharing { // such a store keeps no lines
+			continue
+		}
+		name, _ = lease("queue")
+		says("waiting in the queue", word(b.run(aloneScripts.queue, end, b.keys(name), b.b.tag, "b", ttl, "inbox", "secret")[0]), "held", "granted")
 	}
 }
 

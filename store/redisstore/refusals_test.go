@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -60,6 +61,69 @@ func TestRefusalsInTheWordsOfServers(t *testing.T) {
 		}
 	}
 }
+
+// What is too much for one script goes into several, and what becomes of one of them is told of its names alone: the others were granted, extended and released.
+func TestOneScriptOfALargeBatchFails(t *testing.T) {
+	const names, first = 1500, 1024 // so many are in the first
+	server := shared(t)
+	p := newLiar(t, server.Addr)
+	s := open(t, fresh(t, p.url()))
+	for _, answer := range []string{"", "OOM command not allowed when used memory > 'maxmemory'.", "ERR something that nobody has heard of"} {
+		claims, extensions, releases := make([]store.Claim, names), make([]store.Extension, names), make([]store.Release, names)
+		for i := range names {
+			claims[i] = store.Claim{Name: fmt.Sprint(len(answer), "/n", i), Holder: "h", TTL: time.Minute}
+		}
+		lie := func() {
+			n := 0
+			p.lying(func(v *resp) []*resp {
+				if script := tagBegins.MatchString(v.text) || v.kind == '*' && len(v.of) == 2 && tagBegins.MatchString(v.of[0].text); !script {
+					return []*resp{v}
+				}
+				if n++; n == 2 && answer != "" {
+					return []*resp{{raw: "-" + answer + "\r\n"}}
+				}
+				return []*resp{v}
+			})
+		}
+		check := func(what string, errs []error, err error) {
+			t.Helper()
+			must(t, err)
+			for i, err := range errs {
+				switch {
+				case i < first || answer == "":
+					if err != nil {
+						t.Fatalf("%q, %s of name %d: %v, want none", answer, what, i, err)
+					}
+				case err == nil || isUnknown(err) != strings.HasPrefix(answer, "ERR"):
+					t.Fatalf("%q, %s of name %d: %v, want the server's answer", answer, what, i, err)
+				}
+			}
+		}
+		_, err := s.Acquire(background, claims) // the server knows the scripts then
+		must(t, err)
+		lie()
+		outs, err := s.Acquire(background, claims)
+		errs := make([]error, len(outs))
+		for i, out := range outs {
+			errs[i] = out.Err
+			extensions[i] = store.Extension{Name: claims[i].Name, Holder: "h", Token: max(1, out.Grant.Token), TTL: time.Minute}
+			releases[i] = store.Release{Name: claims[i].Name, Holder: "h", Token: max(1, out.Grant.Token)}
+		}
+		check("the claim", errs, err)
+		p.lying(nil)
+		_, err = s.Extend(background, extensions)
+		must(t, err)
+		lie()
+		errs, err = s.Extend(background, extensions)
+		check("the extension", errs, err)
+		lie()
+		errs, err = s.Release(background, releases)
+		check("the release", errs, err)
+		p.lying(nil)
+	}
+}
+
+var tagBegins = regexp.MustCompile(`^[A-Z2-7]{12}-`)
 
 // A command that rename-command has taken away is named, with what mends it.
 func TestCommandsThatAreRenamed(t *testing.T) {

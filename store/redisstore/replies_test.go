@@ -124,3 +124,30 @@ func TestMalformedAnswersAreExplained(t *testing.T) {
 		}
 	}
 }
+
+// An answer that refers to another one of its batch is that one's refusal. One that refers to a grant, to what is not there or to what comes later is malformed: two would have one
+// grant.
+func TestAnswersThatReferToOthers(t *testing.T) {
+	s := &Store{single: true}
+	held := []any{"held", "h", int64(5), "0", int64(1), int64(1), ""}
+	for _, c := range []struct {
+		replies []any // of which the last refers to another one
+		refused bool
+	}{
+		{[]any{held, int64(-1)}, true},
+		{[]any{int64(5), held, int64(-2)}, true},
+		{[]any{int64(5), int64(-1)}, false},
+		{[]any{[]any{"granted", int64(5), "1", "", int64(0)}, int64(-1)}, false},
+		{[]any{[]any{"done", "h", int64(5), "9", int64(0), int64(1), ""}, int64(-1)}, false},
+		{[]any{held, int64(-1), int64(-2)}, false},
+		{[]any{held, int64(-2)}, false},
+		{[]any{held, int64(-3)}, false},
+		{[]any{[]any{}, int64(-1)}, false},
+	} {
+		at := len(c.replies) - 1
+		out := s.outcome("name", referred(c.replies, at))
+		if !errors.Is(out.Err, map[bool]error{true: store.ErrHeld, false: store.ErrUnknown}[c.refused]) {
+			t.Errorf("the last of %v: %+v, want refused %t, otherwise unknown", c.replies, out, c.refused)
+		}
+	}
+}

@@ -51,9 +51,17 @@ func TestSharedKeyIsThereToTheEnd(t *testing.T) {
 
 				name = prefix()
 				peer = map[string]string{"string": env + ":" + name, "redisson": name}[mode]
-				_, _, err = s.Choose(background, []string{"lock/" + name}, store.Claim{Holder: "h", TTL: ttl})
+				_, grant, err = s.Choose(background, []string{"lock/" + name}, store.Claim{Holder: "h", TTL: ttl})
 				must(t, err)
 				whole("a chosen grant")
+				errs, err = s.Extend(background, []store.Extension{{Name: "lock/" + name, Holder: "h", Token: grant.Token, TTL: 2 * ttl}})
+				must(t, err)
+				must(t, errs[0])
+				whole("its extension")
+				must(t, release(s, store.Release{Name: "lock/" + name, Holder: "h", Token: grant.Token}))
+				if n, err := client.Exists(background, peer).Result(); n != 0 || err != nil {
+					t.Errorf("%v more: the key stays after the release of a chosen grant (%d, %v)", more, n, err)
+				}
 			}
 		})
 	}

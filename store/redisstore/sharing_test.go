@@ -257,6 +257,11 @@ func TestRedisson(t *testing.T) {
 	take(t, s, "job/"+name, "go-2") // jobs are not shared with Redisson
 	w := watched(t, s, "lock/"+name)
 	drain([]<-chan struct{}{w})
+	must(t, java.Publish(background, channel, "0").Err()) // who only looks at the key now and then does not hear that
+	if !woken(w) {
+		t.Error("not woken by what Redisson publishes")
+	}
+	drain([]<-chan struct{}{w})
 	unlock()
 	if !woken(w) {
 		t.Error("not woken by Java's unlock")

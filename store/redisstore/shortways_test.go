@@ -108,7 +108,7 @@ func TestShortWaysAreTheGeneralOnes(t *testing.T) {
 	opts.DB = 1
 	client := redis.NewClient(&opts)
 	t.Cleanup(func() { client.Close() })
-	general := bench{t, client, short.b}
+	general := bench{T: t, client: client, b: short.b}
 	r := roll{rand.New(rand.NewPCG(shortWaysSeed, 7)), 1_700_000_000_000_000} //nolint:gosec // it is to be repeated
 	holders := []string{"a", "b", "\x00\xff{", strings.Repeat("h", 255)}
 	names := []string{"n\x00}", "o", "p"}
