@@ -514,6 +514,32 @@ func TestWatchRestarts(t *testing.T) {
 	}
 }
 
+// TestWatchOfAnotherKey: a reply to the query of a watch that is about another key, or about several, is not believed: the caller asks for the name by itself.
+func TestWatchOfAnotherKey(t *testing.T) {
+	f := newFake(t)
+	s, other := on(t, f.addr(), "soloist"), on(t, f.addr(), "soloist")
+	if _, err := acquire(background, other, "b", "x", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	for what, body := range map[string]func(e string) string{
+		"another": func(e string) string { return "[" + e + "]" }, "two": func(e string) string { return "[" + e + "," + e + "]" }, "none": func(string) string { return "[]" },
+	} {
+		f.meets(func(w http.ResponseWriter, r *http.Request, _ func()) bool {
+			if r.URL.Path != "/v1/kv/soloist/a" {
+				return false
+			}
+			now := httptest.NewRecorder()
+			f.get(now, r, "soloist/b")
+			w.Header().Set("X-Consul-Index", now.Header().Get("X-Consul-Index"))
+			_, _ = io.WriteString(w, body(strings.Trim(strings.TrimSpace(now.Body.String()), "[]")))
+			return true
+		})
+		if _, err := s.Watch(t.Context(), []string{"a"}); err == nil || !strings.Contains(err.Error(), "soloist/a") {
+			t.Errorf("%s: %v, want that it is not about the key", what, err)
+		}
+	}
+}
+
 // TestWatchesAreBounded: a store follows 64 names, each with one query for all who wait for it, and refuses more, so that the caller polls.
 func TestWatchesAreBounded(t *testing.T) {
 	f := newFake(t)

@@ -115,6 +115,7 @@ func TestRepliesOfSomethingElse(t *testing.T) {
 				}
 			})
 		},
+		"in another order": func(reply any) { ranges(reply, func(r *etcdserverpb.RangeResponse) { slices.Reverse(r.Kvs) }) },
 		"that ends and goes on": func(reply any) {
 			if r, is := reply.(*etcdserverpb.RangeResponse); is {
 				r.Kvs, r.More = nil, true
@@ -148,8 +149,12 @@ func TestRepliesOfSomethingElse(t *testing.T) {
 					t.Errorf("an extension: %v", err)
 				}
 			}
-			for _, err := range s.List(ctx, "") {
-				_ = err
+			last := ""
+			for r, err := range s.List(ctx, "") {
+				if err == nil && r.Name <= last {
+					t.Errorf("a list has %q after %q", r.Name, last)
+				}
+				last = max(last, r.Name)
 			}
 			_, _ = s.Sweep(ctx, 10)
 			short, stop := context.WithTimeout(ctx, time.Second)

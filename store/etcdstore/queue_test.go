@@ -107,6 +107,9 @@ func TestHandOver(t *testing.T) {
 		case leaves + 1:
 			want = "map[Txn:2]"
 		}
+		if i == 2 { // a state that was left meanwhile changes nothing of what the handle knows of the queue
+			extendOf(t, releasing, "name", holder, token, "state")
+		}
 		var next store.Grant
 		cost := server.costs(t, func() {
 			releaseOf(t, releasing, "name", holder, token)
@@ -119,6 +122,7 @@ func TestHandOver(t *testing.T) {
 		}
 		releasing, holder, token = handles[i], fmt.Sprint("waiter ", i), next.Token
 	}
+	extendOf(t, releasing, "name", holder, token, "another state")
 	releaseOf(t, releasing, "name", holder, token)
 	if n := server.inQueue(t, below, "name"); n != 0 {
 		t.Errorf("%d wait", n)
@@ -126,6 +130,15 @@ func TestHandOver(t *testing.T) {
 	left, err := server.client.Get(background, below+"i/", clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil || left.Count != 0 {
 		t.Errorf("%d notes are left, %v", left.Count, err)
+	}
+}
+
+// extendOf extends a lease by an hour, and leaves a state.
+func extendOf(t testing.TB, s store.Store, name, holder string, token int64, state string) {
+	t.Helper()
+	errs, err := s.Extend(background, []store.Extension{{Name: name, Holder: holder, Token: token, TTL: time.Hour, State: []byte(state)}})
+	if err = errors.Join(append(errs, err)...); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -36,6 +36,9 @@ func lingerHolds(s *subject) {
 }
 
 func lingerEnds(s *subject) {
+	long := s.take(s.name(), "a", hour).ending() // one that lasts longer prolongs no other
+	long.Linger = hour
+	s.released(long)
 	s.timely(func(name string, linger time.Duration) bool {
 		r := s.take(name, "a", hour).ending()
 		r.Linger = linger

@@ -11,7 +11,7 @@ import (
 // checked in the same way.
 var retainLaws = []law{
 	{name: "retain-forever", check: retainForever,
-		rule: "A release with Retain Forever keeps the record, even one without mark and state."},
+		rule: "A release with Retain Forever, or almost, keeps the record, even one without mark and state."},
 	{name: "retain-for-a-time", check: retainForATime,
 		rule: "A release with a Retain keeps mark and state for that time."},
 	{name: "retain-last-release-decides", check: retainLastReleaseDecides,
@@ -40,14 +40,16 @@ func (s *subject) kept(before store.Record) {
 }
 
 func retainForever(s *subject) {
-	plain, full := s.name(), s.name()
+	plain, full, almost := s.name(), s.name(), s.name()
 	s.released(s.take(plain, "a", hour).ending())
 	s.released(s.take(full, "a", hour).retaining(store.Forever, 5, "state"))
-	one, two, three := s.record(plain), s.record(full), s.retainedInTime(store.Forever)
+	s.released(s.take(almost, "a", hour).retaining(store.Forever-1, 5, "state")) // an instant that numbers may not reach
+	one, two, three, four := s.record(plain), s.record(full), s.record(almost), s.retainedInTime(store.Forever)
 	time.Sleep(2 * s.h.TTL)
 	s.kept(one)
 	s.kept(two)
 	s.kept(three)
+	s.kept(four)
 }
 
 // retainedInTime returns a record that was released within a short TTL: when the TTL is over, a store may check whether
