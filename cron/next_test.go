@@ -126,6 +126,7 @@ func TestNextSecondsAndYears(t *testing.T) {
 		{"all years", "0 0 0 1 1 ? *", "2026-01-01T00:00:00", []string{"2027-01-01T00:00:00"}},
 		{"years that have passed are no error", "0 0 0 1 1 ? 1999", "2026-01-01T00:00:00", []string{""}},
 		{"the calendar ends with 2199", "0 0 * * *", "2199-12-30T00:00:00", []string{"2199-12-31T00:00:00", ""}},
+		{"the calendar ends with 2199 by the clocks of the zone", "TZ=America/New_York 0 22,23 * * *", "2200-01-01T01:00:00", []string{"2200-01-01T03:00:00", "2200-01-01T04:00:00", ""}},
 		{"after the end", "* * * * * *", "9999-01-01T00:00:00", []string{""}},
 		{"the calendar begins with 1970", "0 3 * * *", "0001-01-01T00:00:00", []string{"1970-01-01T03:00:00"}},
 		{"1970 began at a scheduled time", "* * * * *", "1969-12-31T23:59:59", []string{"1970-01-01T00:00:00"}},

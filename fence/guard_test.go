@@ -211,6 +211,15 @@ func TestHandler(t *testing.T) {
 	if server.Config.Handler.ServeHTTP(claimed, claim); claimed.Code != http.StatusNoContent {
 		t.Errorf("a claim by PUT: %d", claimed.Code)
 	}
+	for _, values := range [][]string{{"0"}, {"true"}, {""}, {"1", "1"}} {
+		malformed := httptest.NewRequest(http.MethodPost, server.URL+"/a", nil)
+		malformed.Header.Set(fence.TokenHeader, "7")
+		malformed.Header[fence.ClaimHeader] = values
+		refused := httptest.NewRecorder()
+		if server.Config.Handler.ServeHTTP(refused, malformed); refused.Code != http.StatusBadRequest || !strings.Contains(refused.Body.String(), fence.ClaimHeader) {
+			t.Errorf("a claim with %q: %d %s", values, refused.Code, refused.Body)
+		}
+	}
 	client := func(n int64) *http.Client { return &http.Client{Transport: fence.Transport{Lease: token(n)}} }
 	if err := fence.ClaimURL(background, client(9), server.URL+"/a"); err != nil {
 		t.Fatal(err)
@@ -254,7 +263,9 @@ func TestGuardThatFails(t *testing.T) {
 	for _, claim := range []string{"", "1"} {
 		r := httptest.NewRequest(http.MethodPost, "/a", nil)
 		r.Header.Set(fence.TokenHeader, "5")
-		r.Header.Set(fence.ClaimHeader, claim)
+		if claim != "" {
+			r.Header.Set(fence.ClaimHeader, claim)
+		}
 		w := httptest.NewRecorder()
 		fence.Handler(broken{}, nil, http.NotFoundHandler()).ServeHTTP(w, r)
 		if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "away") {

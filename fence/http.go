@@ -22,6 +22,7 @@ const (
 //
 // The response is 412 with the reason for a stale token, 428 for a missing one, 400 for a malformed one, and 503 if the
 // guard failed. A request with Fencing-Claim: 1 claims the resource; its response is 204, and it is not passed to next.
+// Nor is one with another value of it: the response is 400.
 func Handler(guard Guard, resource func(*http.Request) string, next http.Handler) http.Handler {
 	if resource == nil {
 		resource = func(r *http.Request) string { return r.URL.Path }
@@ -37,11 +38,15 @@ func Handler(guard Guard, resource func(*http.Request) string, next http.Handler
 			http.Error(w, err.Error(), status)
 			return
 		}
-		if r.Header.Get(ClaimHeader) == "1" {
+		switch claims := r.Header.Values(ClaimHeader); {
+		case len(claims) > 1 || len(claims) == 1 && claims[0] != "1": // a claim has no body: passed on, it might be a write of nothing
+			http.Error(w, ClaimHeader+" must be 1, or left out for a write", http.StatusBadRequest)
+			return
+		case len(claims) == 1:
 			if err = guard.Claim(r.Context(), resource(r), token); err == nil {
 				w.WriteHeader(http.StatusNoContent)
 			}
-		} else {
+		default:
 			err = guard.Do(r.Context(), resource(r), token, func(context.Context) error {
 				next.ServeHTTP(w, r)
 				return nil
