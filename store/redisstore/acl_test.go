@@ -12,7 +12,7 @@ import (
 
 // The rights that docs/stores/redis.md names are enough in every mode.
 func TestRightsOfEveryMode(t *testing.T) {
-	one, cluster, sentinel := servers.Redis(t), sharedCluster(t), servers.RedisSentinel(t)
+	one, cluster, sentinel := servers.Redis(t), sharedCluster(t), servers.RedisSentinel(t, time.Minute)
 	if cluster.Nodes == nil || sentinel.Master == nil {
 		t.Skip("the servers are somebody else's")
 	}

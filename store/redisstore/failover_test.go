@@ -57,7 +57,7 @@ func TestSentinelFailover(t *testing.T) {
 	for how, end := range map[string]func(*servers.Process){"killed": (*servers.Process).Kill, "paused": (*servers.Process).Pause} {
 		t.Run(how, func(t *testing.T) {
 			servers.Long(t)
-			group := servers.RedisSentinel(t)
+			group := servers.RedisSentinel(t, time.Second)
 			if group.Master == nil {
 				t.Skip("the servers are somebody else's")
 			}
@@ -86,7 +86,7 @@ func TestSentinelFailover(t *testing.T) {
 
 func TestClusterFailover(t *testing.T) {
 	servers.Long(t)
-	cluster := servers.RedisCluster(t)
+	cluster := servers.RedisCluster(t, time.Second)
 	if cluster.Nodes == nil {
 		t.Skip("the cluster is somebody else's")
 	}

@@ -30,8 +30,8 @@ var (
 	background = context.Background()
 
 	shared         = servers.Shared(func(t servers.Test) *servers.RedisServer { return servers.Redis(t) })
-	sharedCluster  = servers.Shared(func(t servers.Test) *servers.RedisNodes { return servers.RedisCluster(t) })
-	sharedSentinel = servers.Shared(func(t servers.Test) *servers.RedisSentinels { return servers.RedisSentinel(t) })
+	sharedCluster  = servers.Shared(func(t servers.Test) *servers.RedisNodes { return servers.RedisCluster(t, time.Minute) })
+	sharedSentinel = servers.Shared(func(t servers.Test) *servers.RedisSentinels { return servers.RedisSentinel(t, time.Minute) })
 )
 
 // plainClient is what go-redis makes by default, with what New asks for.

@@ -58,7 +58,7 @@ func jumpingRedis(t *testing.T) run {
 // What the master grants while its replica is paused, the replica never receives. The master is paused too, then, so that the Sentinels
 // promote the replica; and at the end it goes on, a master that has slept.
 func laggingReplica(t *testing.T) run {
-	s := servers.RedisSentinel(t)
+	s := servers.RedisSentinel(t, time.Second)
 	return run{url: s.URL, ttl: 3 * time.Second, span: 15 * time.Second, meanwhile: once(func(ctx context.Context) {
 		wait(ctx, *ttl)
 		s.Replica.Pause()

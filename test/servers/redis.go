@@ -97,17 +97,17 @@ type RedisSentinels struct {
 	URL             string // redis+sentinel://…/NAME
 }
 
-// RedisSentinel starts servers that fail over within some seconds: a master is taken for dead after one second of silence. Settings
-// are the data servers'. SOLOIST_TEST_REDIS_SENTINEL_URL names others.
-func RedisSentinel(t Test, settings ...string) *RedisSentinels {
+// RedisSentinel starts servers that fail over when the master has not responded for a while: a machine that is busy must not make that of servers which
+// nobody is to fail over. SOLOIST_TEST_REDIS_SENTINEL_URL names others.
+func RedisSentinel(t Test, patience time.Duration) *RedisSentinels {
 	t.Helper()
-	if url := fromEnvironment("REDIS_SENTINEL"); url != "" && len(settings) == 0 {
+	if url := fromEnvironment("REDIS_SENTINEL"); url != "" {
 		return &RedisSentinels{URL: url}
 	}
 	s := &RedisSentinels{Name: "main"}
-	s.Master = redisAt(t, FreePort(t), Directory(t), settings...)
+	s.Master = redisAt(t, FreePort(t), Directory(t))
 	host, port, _ := net.SplitHostPort(s.Master.Addr)
-	s.Replica = redisAt(t, FreePort(t), Directory(t), append([]string{"--replicaof", host + " " + port, "--repl-diskless-sync-delay", "0"}, settings...)...)
+	s.Replica = redisAt(t, FreePort(t), Directory(t), "--replicaof", host+" "+port, "--repl-diskless-sync-delay", "0")
 	Wait(t, "the replica to follow its master", func() bool {
 		return strings.Contains(ask(s.Master.Addr, "INFO replication"), "state=online")
 	})
@@ -115,8 +115,8 @@ func RedisSentinel(t Test, settings ...string) *RedisSentinels {
 	for range 3 {
 		dir, p := Directory(t), FreePort(t)
 		conf := filepath.Join(dir, "sentinel.conf")
-		text := fmt.Sprintf("port %d\nbind 127.0.0.1\ndir %s\nsentinel monitor main %s %s 2\nsentinel down-after-milliseconds main 1000\nsentinel failover-timeout main 4000\n",
-			p, dir, host, port)
+		text := fmt.Sprintf("port %d\nbind 127.0.0.1\ndir %s\nsentinel monitor main %s %s 2\nsentinel down-after-milliseconds main %d\nsentinel failover-timeout main 4000\n",
+			p, dir, host, port, patience.Milliseconds())
 		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 			t.Fatalf("writing the settings of a Sentinel: %v", err)
 		}
@@ -141,18 +141,19 @@ type RedisNodes struct {
 	URL   string // redis+cluster://…
 }
 
-// RedisCluster starts a cluster that fails over within some seconds. SOLOIST_TEST_REDIS_CLUSTER_URL names another.
-func RedisCluster(t Test, settings ...string) *RedisNodes {
+// RedisCluster starts a cluster that takes a node for dead which has not responded for a while: a machine that is busy must not make that of a cluster which
+// nobody is to fail over. SOLOIST_TEST_REDIS_CLUSTER_URL names another.
+func RedisCluster(t Test, patience time.Duration) *RedisNodes {
 	t.Helper()
-	if url := fromEnvironment("REDIS_CLUSTER"); url != "" && len(settings) == 0 {
+	if url := fromEnvironment("REDIS_CLUSTER"); url != "" {
 		return &RedisNodes{URL: url}
 	}
 	cli := Program(t, "redis-cli", "redis-cli", "valkey-cli")
 	c := &RedisNodes{}
 	var addrs []string
 	for range 6 {
-		node := redisAt(t, FreePort(t), Directory(t), append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-port",
-			strconv.Itoa(FreePort(t)), "--repl-diskless-sync-delay", "0"}, settings...)...)
+		node := redisAt(t, FreePort(t), Directory(t), "--cluster-enabled", "yes", "--cluster-node-timeout", strconv.FormatInt(patience.Milliseconds(), 10),
+			"--cluster-port", strconv.Itoa(FreePort(t)), "--repl-diskless-sync-delay", "0")
 		c.Nodes, addrs = append(c.Nodes, node), append(addrs, node.Addr)
 	}
 	create := exec.Command(cli, append(append([]string{"--cluster", "create"}, addrs...), "--cluster-replicas", "1", "--cluster-yes")...)
