@@ -382,6 +382,10 @@ func TestWhatCannotBeMadeSureOfIsUnknown(t *testing.T) {
 	if err := tryRelease(s, done); !errors.Is(err, store.ErrUnknown) {
 		t.Errorf("a release again: %v", err)
 	}
+	outcomes, err := s.Acquire(background, []store.Claim{claim("name", "a", time.Minute), claim("new", "a", time.Minute), claim("name", "b", time.Minute)})
+	if err != nil || !errors.Is(outcomes[0].Err, store.ErrUnknown) || outcomes[1].Err != nil || !errors.Is(outcomes[2].Err, store.ErrHeld) {
+		t.Errorf("a claim again beside others: %v, %v", outcomes, err)
+	}
 	release(t, s, lease) // what is new needs nothing else
 }
 
