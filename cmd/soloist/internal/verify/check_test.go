@@ -128,16 +128,16 @@ func TestWhatIsWrongIsFound(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeCheckedShowsNothing has a refusal that no order explains, because of a lease that had ended, beside so many claims without an answer that
+// TestWhatCannotBeCheckedIsTold has a refusal that no order explains, because of a lease that had ended, beside so many claims without an answer that
 // not all orders can be tried.
-func TestWhatCannotBeCheckedShowsNothing(t *testing.T) {
+func TestWhatCannotBeCheckedIsTold(t *testing.T) {
 	events := []event{asked(proof.Acquire, "x", "lock", 1, 0, ms, proof.Granted), asked(proof.Acquire, "x", "lock", 1, 9000*ms, 9001*ms, proof.Held)}
 	for i := range 40 {
 		events = append(events, asked(proof.Acquire, "h"+strconv.Itoa(i), "lock", 0, 2*ms, proof.Never, proof.Unknown))
 	}
 	r := judged(events...)
-	if len(r.Violations) == 0 && r.Verdict != Void {
-		t.Errorf("the verdict is %s, want %s:\n%s", r.Verdict, Void, r.Text())
+	if len(r.Violations) == 0 && !strings.HasSuffix(r.Text(), "the order of the replies could not be checked for 1 of the names\n") {
+		t.Errorf("it is not told that something could not be checked:\n%s", r.Text())
 	}
 }
 

@@ -150,6 +150,9 @@ func (r *Report) Text() string {
 	line("%-14s %s; errors %.0f %% (at most %.0f %%)", "minimum", strings.Join(texts(r.Minimum), ", "), 100*f.ErrorShare, 100*r.MostErrors)
 	line("%-14s %s", "acquire", f.Acquire)
 	line("%-14s %s", "take-over", f.Takeover)
+	if v.Unchecked > 0 {
+		line("%-14s the order of the replies for %d of the names: too many of their requests had none to try all orders", "unchecked", v.Unchecked)
+	}
 	for _, violation := range r.Violations {
 		line("\nVIOLATION, %s", violation)
 	}
@@ -183,6 +186,9 @@ func (s Spread) String() string {
 func (r *Report) conclusion() string {
 	switch r.Verdict {
 	case Held:
+		if n := r.Verdicts.Unchecked; n > 0 {
+			return fmt.Sprintf("held: no violation was found; the order of the replies could not be checked for %d of the names", n)
+		}
 		return "held: no violation was found"
 	case Void:
 		return "void: this run shows nothing"
