@@ -22,7 +22,7 @@ const (
 //
 // The response is 412 with the reason for a stale token, 428 for a missing one, 400 for a malformed one, and 503 if the
 // guard failed. A request with Fencing-Claim: 1 claims the resource; its response is 204, and it is not passed to next.
-// Nor is one with another value of it: the response is 400.
+// Another value of it is malformed.
 func Handler(guard Guard, resource func(*http.Request) string, next http.Handler) http.Handler {
 	if resource == nil {
 		resource = func(r *http.Request) string { return r.URL.Path }

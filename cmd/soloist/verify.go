@@ -38,8 +38,8 @@ time was done once, and all replies are possible in one order.
 A run ends when --for has passed and a minimum of each kind of work and of each fault has been reached, however slow the
 machine is. If the store takes longer than a tenth of the TTL to reply, verify begins again with a longer TTL. Two clients
 that are unsafe on purpose take part. The run is void if they are not caught, if the minimum is not reached --within that
-time, or if more than half of the operations failed. A replica that crashes is a violation. If so many requests for a name
-had no reply that not all orders can be tried, the conclusion says of how many names.
+time, or if more than half of the operations failed. A replica that crashes is a violation. Where too many
+requests for a name had no reply, not all orders can be tried; the conclusion says for how many names.
 
 The exit code is 0 if everything held, 1 if something did not, and 2 if the run is void. verify removes its records.`,
 		RunE: func(_ *cobra.Command, _ []string) error {

@@ -97,3 +97,27 @@ func TestFailover(t *testing.T) {
 		}
 	}
 }
+
+// A server that has become read-only is looked for again: a pooler, an address that moves, or another host of the URL has led the client to it. Its connections
+// stay open, so that a client that kept them would be refused for ever.
+func TestConnectionToAServerThatHasBecomeReadOnly(t *testing.T) {
+	s := fresh(t, server(t).URL, "pool_max_conns", "1")
+	held := take(t, s, "held", "a", time.Hour)
+	for what, do := range map[string]func() error{
+		"Acquire": func() error { _, err := try(s, "name", "a", time.Hour); return err },
+		"Choose": func() error {
+			_, _, err := s.Choose(background, []string{"name"}, claim("x", "a", time.Minute))
+			return err
+		},
+		"Extend":  func() error { return tryExtend(s, held, time.Hour) },
+		"Release": func() error { return tryRelease(s, held) },
+		"Leave":   func() error { _, err := s.Leave(background, "name", "a"); return err },
+		"Sweep":   func() error { _, err := s.Sweep(background, 1); return err },
+	} {
+		run(t, s.pool, "SET default_transaction_read_only = on")
+		says(t, do(), codeReadOnly)
+		if on := one[string](t, s.pool, "SHOW default_transaction_read_only"); on != "off" {
+			t.Errorf("%s: the connection is used again", what)
+		}
+	}
+}

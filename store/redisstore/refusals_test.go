@@ -71,7 +71,7 @@ func TestOneScriptOfALargeBatchFails(t *testing.T) {
 	for _, answer := range []string{"", "OOM command not allowed when used memory > 'maxmemory'.", "ERR something that nobody has heard of"} {
 		claims, extensions, releases := make([]store.Claim, names), make([]store.Extension, names), make([]store.Release, names)
 		for i := range names {
-			claims[i] = store.Claim{Name: fmt.Sprint(len(answer), "/n", i), Holder: "h", TTL: time.Minute}
+			claims[i] = store.Claim{Name: fmt.Sprint(len(answer), "/n", i), Holder: "h", TTL: time.Hour}
 		}
 		lie := func() {
 			n := 0
@@ -106,7 +106,7 @@ func TestOneScriptOfALargeBatchFails(t *testing.T) {
 		errs := make([]error, len(outs))
 		for i, out := range outs {
 			errs[i] = out.Err
-			extensions[i] = store.Extension{Name: claims[i].Name, Holder: "h", Token: max(1, out.Grant.Token), TTL: time.Minute}
+			extensions[i] = store.Extension{Name: claims[i].Name, Holder: "h", Token: max(1, out.Grant.Token), TTL: time.Hour}
 			releases[i] = store.Release{Name: claims[i].Name, Holder: "h", Token: max(1, out.Grant.Token)}
 		}
 		check("the claim", errs, err)

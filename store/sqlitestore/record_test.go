@@ -21,7 +21,7 @@ func TestLeaseIsOverAtItsEnd(t *testing.T) {
 	}
 }
 
-// Nor is it extended or released at its end, by a statement of its own or in a transaction.
+// A lease is neither extended nor released at its end, by a statement of its own or in a transaction.
 func TestLeaseIsNotRenewedAtItsEnd(t *testing.T) {
 	for _, with := range []int{0, 1} { // others in the batch
 		h := &fakeHost{boot: "one", uptime: time.Hour, wall: 1e6 * time.Hour}

@@ -40,6 +40,16 @@ var batchFlaws = []flaw{
 		}
 		return out, nil
 	}})},
+	{"batch-mixed", "what is only asked about is taken beside what is claimed", always(bend{claims: func(ctx context.Context, s *memstore.Store, claims []store.Claim) ([]store.Outcome, error) {
+		out, err := s.Acquire(ctx, claims)
+		for _, c := range claims {
+			if c.Mark < 0 && len(claims) > 1 {
+				c.Mark = 0
+				_ = acquire(s, c)
+			}
+		}
+		return out, err
+	}})},
 	{"batch-mixed", "extensions are all or nothing", always(bend{extensions: func(_ context.Context, s *memstore.Store, extensions []store.Extension) ([]error, error) {
 		errs := make([]error, len(extensions))
 		for i, e := range extensions {

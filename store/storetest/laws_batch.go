@@ -100,18 +100,19 @@ func (s *subject) unchanged(before []store.Record) {
 }
 
 func batchMixed(s *subject) {
-	free, taken, done, mine := s.name(), s.name(), s.name(), s.name()
+	free, taken, done, mine, asked := s.name(), s.name(), s.name(), s.name(), s.name()
 	other := s.take(taken, "other", hour)
 	s.released(s.take(done, "other", hour).leaving(9, nil))
 	own := s.take(mine, "a", hour)
 
 	out := s.claims(marked(done, "a", 9), claim(taken, "a", hour), claim(free, "a", hour), claim(mine, "a", hour),
-		marked(done, "a", 10))
-	s.answers(errsOf(out), store.ErrDone, store.ErrHeld, nil, nil, nil)
+		marked(done, "a", 10), marked(asked, "a", -1))
+	s.answers(errsOf(out), store.ErrDone, store.ErrHeld, nil, nil, nil, store.ErrDone)
 	if out[3].Grant.Token != own.Token || out[4].Grant.Mark != 9 {
 		s.fail(fmt.Sprintf("token %d for element 3, mark %d for element 4", out[3].Grant.Token, out[4].Grant.Mark),
 			"token %d, mark 9", own.Token)
 	}
+	s.take(asked, "b", hour) // to ask about a name that nobody has ever had takes nothing
 
 	stale := lease{other.Grant, taken, "a"}
 	got := lease{out[2].Grant, free, "a"}

@@ -151,7 +151,7 @@ func (r *Report) Text() string {
 	line("%-14s %s", "acquire", f.Acquire)
 	line("%-14s %s", "take-over", f.Takeover)
 	if v.Unchecked > 0 {
-		line("%-14s the order of the replies for %d of the names: too many of their requests had none to try all orders", "unchecked", v.Unchecked)
+		line("%-14s the order of the replies for %d of the names: too many requests had none, so not all orders can be tried", "unchecked", v.Unchecked)
 	}
 	for _, violation := range r.Violations {
 		line("\nVIOLATION, %s", violation)
