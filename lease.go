@@ -146,7 +146,9 @@ func (l *Lease) Left() time.Duration {
 	if l.index < 0 {
 		return 0
 	}
-	return max(0, l.deadline.Sub(l.core.clock.latest()))
+	now := l.core.clock.latest()
+	r.afterSuspend()
+	return max(0, l.deadline.Sub(now))
 }
 
 // Err returns nil while the lease is certainly held, ErrLost once it is lost, and ErrOverran if AtMost ended it. It reads the local clock
@@ -154,7 +156,9 @@ func (l *Lease) Left() time.Duration {
 func (l *Lease) Err() error {
 	r := l.core.renewer
 	r.mu.Lock()
-	if now := l.core.clock.latest(); l.index >= 0 && !now.Before(l.deadline) {
+	now := l.core.clock.latest()
+	r.afterSuspend() // who is told that it is held relies on its context from now on
+	if l.index >= 0 && !now.Before(l.deadline) {
 		cause := l.overdue(now)
 		r.mu.Unlock()
 		r.lose(l, cause)

@@ -308,31 +308,49 @@ func TestClonesAreDifferentHolders(t *testing.T) {
 	}
 }
 
-// A client that does something after a suspend notices the loss of its other leases in time, and not only when the timer that stood still fires.
+// A client that does something after a suspend, or is asked, notices the loss of its leases in time, and not only when the timer that stood still fires.
 func TestLossIsNoticedInTimeAfterASuspend(t *testing.T) {
-	suspending(t, func(t *testing.T, slept *atomic.Int64) {
-		s := &deafStore{Store: memstore.New()}
-		c, err := New(s, Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		l, err := c.TryLock(t.Context(), "x")
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.deaf.Store(true)
-		time.Sleep(100 * time.Millisecond)
-		slept.Add(int64(26*time.Second + 500*time.Millisecond))
-		if _, err := c.TryLock(t.Context(), "y"); err != nil {
-			t.Fatal(err)
-		}
-		begin := time.Now()
-		<-l.Context().Done()
-		if took := time.Since(begin); took != 400*time.Millisecond {
-			t.Errorf("told after %v, want the 400 ms that were left", took)
-		}
-	})
+	for what, after := range map[string]func(t *testing.T, c *Client, l *Lease){
+		"a claim": func(t *testing.T, c *Client, _ *Lease) {
+			if _, err := c.TryLock(t.Context(), "y"); err != nil {
+				t.Error(err)
+			}
+		},
+		"Err": func(t *testing.T, _ *Client, l *Lease) {
+			if err := l.Err(); err != nil {
+				t.Error(err)
+			}
+		},
+		"Left": func(t *testing.T, _ *Client, l *Lease) {
+			if left := l.Left(); left != 400*time.Millisecond {
+				t.Errorf("%v are left", left)
+			}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			suspending(t, func(t *testing.T, slept *atomic.Int64) {
+				s := &deafStore{Store: memstore.New()}
+				c, err := New(s, Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				l, err := c.TryLock(t.Context(), "x")
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.deaf.Store(true)
+				time.Sleep(100 * time.Millisecond)
+				slept.Add(int64(26*time.Second + 500*time.Millisecond))
+				begin := time.Now()
+				after(t, c, l)
+				<-l.Context().Done()
+				if took := time.Since(begin); took != 400*time.Millisecond {
+					t.Errorf("told after %v, want the 400 ms that were left", took)
+				}
+			})
+		})
+	}
 }
 
 // A process that is paused while it reads the clocks does not take a lease for one that lasts longer.
