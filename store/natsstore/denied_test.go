@@ -1,11 +1,13 @@
 package natsstore
 
 import (
+	"context"
 	"errors"
 	"testing"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
@@ -28,5 +30,23 @@ func TestDenialOfAnotherName(t *testing.T) {
 	}
 	if err := l.denied("$KV.locks.Job", nil); err != nil {
 		t.Errorf("another name: %v", err)
+	}
+}
+
+// TestDenialOfReplies: who may not receive replies, for example since its rights have changed, does not know what became of its requests, as they are carried out.
+func TestDenialOfReplies(t *testing.T) {
+	server := servers.NATS(t, 1, `authorization: { users: [ { user: w, password: p, permissions: { publish: ">", subscribe: { deny: "_INBOX.>" } } } ] }`)[0]
+	nc, err := nats.Connect("nats://"+server.Addr, nats.UserInfo("w", "p"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), servers.Patience)
+	defer cancel()
+	l := &link{nc: nc, broken: ctx}
+	_, err = l.request(ctx, nats.NewMsg("$KV.locks.job"))
+	var denied *deniedError
+	if !errors.As(err, &denied) || !errors.Is(unsure("claiming", err), store.ErrUnknown) {
+		t.Errorf("%v, want a denial of replies and an unknown outcome", err)
 	}
 }

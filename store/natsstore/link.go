@@ -98,8 +98,8 @@ type deniedError struct {
 
 func (e *deniedError) Error() string { return e.err.Error() }
 
-// request sends a message and returns the reply. The error is a *deniedError if the server has surely not accepted
-// the message for want of a right.
+// request sends a message and returns the reply. The error is a *deniedError if a right is missing: to send it, or to
+// receive replies.
 func (l *link) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	if l.nc.IsClosed() {
 		return nil, errNotConnected
