@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	gopath "path"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -390,6 +391,24 @@ func TestVersionsEnd(t *testing.T) {
 		if err != nil || stat.Version > 3 || len(children) != 1 {
 			t.Fatalf("version %d, children %q, %v; want at most 3, and one child", stat.Version, children, err)
 		}
+	}
+}
+
+// TestListsCatchUp: the server catches up with the leader before it is asked which names there are, and before their records are read.
+func TestListsCatchUp(t *testing.T) {
+	p := newProxy(t, shared(t).Addr)
+	s := on(t, newConn(t, p.addr()), fresh())
+	if _, err := claim(background, s, "a", "x", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	p.heardLast()
+	for r, err := range s.List(background, "") {
+		if err != nil || r.Name != "a" {
+			t.Errorf("%q, %v", r.Name, err)
+		}
+	}
+	if asked, want := p.heardLast(), []int32{opSync, opChildren, opSync, opGet}; !slices.Equal(asked, want) {
+		t.Errorf("the requests were %v, want %v", asked, want)
 	}
 }
 

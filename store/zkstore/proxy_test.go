@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,8 +13,12 @@ import (
 
 // What a request asks for, in the protocol of ZooKeeper.
 const (
-	opMulti = 14
-	opClose = -11
+	opGet      = 4
+	opSync     = 9
+	opPing     = 11
+	opChildren = 12
+	opMulti    = 14
+	opClose    = -11
 )
 
 // A fate is what becomes of one request that changes nodes.
@@ -34,6 +39,7 @@ type proxy struct {
 	mu      sync.Mutex
 	session []byte // of the latest client: its id, and its password with the length
 	links   map[net.Conn]bool
+	asked   []int32 // what its clients have asked for, without pings
 }
 
 func newProxy(t testing.TB, to string) *proxy {
@@ -115,7 +121,12 @@ func (p *proxy) serve(client net.Conn) {
 		if err != nil {
 			break
 		}
-		if !first && int32(binary.BigEndian.Uint32(request[8:])) == opMulti {
+		op := int32(0)
+		if !first {
+			op = int32(binary.BigEndian.Uint32(request[8:]))
+			p.heard(op)
+		}
+		if op == opMulti {
 			if f := p.next.Swap(nil); f != nil {
 				p.met.Add(1)
 				if !f.forward {
@@ -136,6 +147,23 @@ func (p *proxy) serve(client net.Conn) {
 	p.mu.Lock()
 	delete(p.links, client)
 	p.mu.Unlock()
+}
+
+func (p *proxy) heard(op int32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if op != opPing {
+		p.asked = append(p.asked, op)
+	}
+}
+
+// heardLast is what has been asked for since it was called last, each thing once in a row.
+func (p *proxy) heardLast() []int32 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	asked := slices.Compact(p.asked)
+	p.asked = nil
+	return asked
 }
 
 // packet reads a packet with its length.
