@@ -10,13 +10,14 @@ import (
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/internal/shedlock"
+	"github.com/soloist-dev/soloist/store/storetest"
 )
 
 // otherColumns are those of the example in ShedLock's documentation.
 var otherColumns = shedlock.Columns{Name: "n", LockUntil: "lck_untl", LockedAt: "lckd_at", LockedBy: "lckd_by"}
 
 func TestStoreOnATableOfShedLockWithOtherColumns(t *testing.T) {
-	suite(t, mariadb(t).URL, nil, Config{ShedLock: true, ShedLockColumns: ShedLockColumns(otherColumns)})
+	storetest.Run(t, harness(t, mariadb(t).URL, nil, Config{ShedLock: true, ShedLockColumns: ShedLockColumns(otherColumns)}))
 }
 
 // Both sides exclude each other in a table whose columns have other names, with tokens and marks as in any other.

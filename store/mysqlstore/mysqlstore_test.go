@@ -25,7 +25,18 @@ var modes = []struct {
 
 func TestStore(t *testing.T) {
 	for _, m := range modes {
-		t.Run(m.name, func(t *testing.T) { suite(t, mariadb(t).URL, m.driver, m.config) })
+		t.Run(m.name, func(t *testing.T) { storetest.Run(t, harness(t, mariadb(t).URL, m.driver, m.config)) })
+	}
+}
+
+// Several have other statements than one.
+func TestStoreInBatches(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			h := harness(t, mariadb(t).URL, m.driver, m.config)
+			h.Batches = true
+			storetest.Run(t, h)
+		})
 	}
 }
 
@@ -36,13 +47,13 @@ func TestStoreOnMySQL(t *testing.T) {
 		t.Skip("SOLOIST_TEST_MYSQL_URL is not set")
 	}
 	for _, m := range modes[1:] {
-		t.Run(m.name, func(t *testing.T) { suite(t, url, m.driver, m.config) })
+		t.Run(m.name, func(t *testing.T) { storetest.Run(t, harness(t, url, m.driver, m.config)) })
 	}
 }
 
-func suite(t *testing.T, url string, driver func(*mysql.Config), cfg Config) {
+func harness(t *testing.T, url string, driver func(*mysql.Config), cfg Config) storetest.Harness {
 	db := connect(t, url, driver)
-	storetest.Run(t, storetest.Harness{
+	return storetest.Harness{
 		TimedTokens: true,
 		Open:        func(t testing.TB) store.Store { return open(t, db, cfg) },
 		Reopen: func(t testing.TB, s store.Store) store.Store {
@@ -60,7 +71,7 @@ func suite(t *testing.T, url string, driver func(*mysql.Config), cfg Config) {
 			spoil(t, db, s.(*Store), corruptions[way].set, name)
 			return corruptions[way].set
 		},
-	})
+	}
 }
 
 // written counts the rows that the server has written since it started.

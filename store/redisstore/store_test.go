@@ -16,20 +16,21 @@ import (
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
-// conformance runs the suite on stores of the same URL, each law with its own prefix.
-func conformance(t *testing.T, url string, writes func(testing.TB, store.Store) int64, options ...string) {
+// harness is that of stores of the same URL, each law with its own prefix.
+func harness(t *testing.T, url string, writes func(testing.TB, store.Store) int64, options ...string) storetest.Harness {
+	t.Helper()
 	urls := map[store.Store]string{}
 	openAt := func(t testing.TB, at string) store.Store {
 		s := open(t, at)
 		urls[s] = at
 		return s
 	}
-	storetest.Run(t, storetest.Harness{
+	return storetest.Harness{
 		TimedTokens: true,
 		Open:        func(t testing.TB) store.Store { return openAt(t, fresh(t, url, options...)) },
 		Reopen:      func(t testing.TB, s store.Store) store.Store { return openAt(t, urls[s]) },
 		Writes:      writes,
-	})
+	}
 }
 
 // counting counts the changes of servers.
@@ -65,7 +66,14 @@ func TestConformanceOfNew(t *testing.T) {
 
 func TestConformanceOfURL(t *testing.T) {
 	server := shared(t)
-	conformance(t, server.URL, counting(server.URL))
+	storetest.Run(t, harness(t, server.URL, counting(server.URL)))
+}
+
+func TestConformanceOfBatches(t *testing.T) {
+	server := shared(t)
+	h := harness(t, server.URL, counting(server.URL))
+	h.Batches = true
+	storetest.Run(t, h)
 }
 
 func TestConformanceOfCorruptRecords(t *testing.T) {
@@ -98,7 +106,7 @@ func TestConformanceOfCorruptRecords(t *testing.T) {
 
 func TestConformanceInAppendOnlyFile(t *testing.T) {
 	server := servers.Redis(t, "--appendonly", "yes", "--appendfsync", "always")
-	conformance(t, server.URL, counting(server.URL))
+	storetest.Run(t, harness(t, server.URL, counting(server.URL)))
 }
 
 func TestConformanceOfCluster(t *testing.T) {
@@ -111,7 +119,7 @@ func TestConformanceOfCluster(t *testing.T) {
 	if len(urls) > 0 {
 		writes = counting(urls...)
 	}
-	conformance(t, cluster.URL, writes)
+	storetest.Run(t, harness(t, cluster.URL, writes))
 }
 
 func TestConformanceOfSentinel(t *testing.T) {
@@ -120,22 +128,22 @@ func TestConformanceOfSentinel(t *testing.T) {
 	if sentinel.Master != nil {
 		writes = counting(sentinel.Master.URL)
 	}
-	conformance(t, sentinel.URL, writes)
+	storetest.Run(t, harness(t, sentinel.URL, writes))
 }
 
 func TestConformanceWaitingForReplica(t *testing.T) {
 	sentinel := sharedSentinel(t)
-	conformance(t, sentinel.URL, nil, "wait=1")
+	storetest.Run(t, harness(t, sentinel.URL, nil, "wait=1"))
 }
 
 func TestConformanceWithAStringThatIsShared(t *testing.T) {
 	server := shared(t)
-	conformance(t, server.URL, counting(server.URL), "share=job-lock:default:*")
+	storetest.Run(t, harness(t, server.URL, counting(server.URL), "share=job-lock:default:*"))
 }
 
 func TestConformanceWithRedisson(t *testing.T) {
 	server := shared(t)
-	conformance(t, server.URL, counting(server.URL), "redisson=true")
+	storetest.Run(t, harness(t, server.URL, counting(server.URL), "redisson=true"))
 }
 
 func TestConformanceOfLeastPrivilege(t *testing.T) {
@@ -145,7 +153,7 @@ func TestConformanceOfLeastPrivilege(t *testing.T) {
 		t.Fatal(err)
 	}
 	url := strings.Replace(server.URL, "redis://", "redis://app:canary-secret@", 1)
-	conformance(t, url, counting(server.URL))
+	storetest.Run(t, harness(t, url, counting(server.URL)))
 }
 
 // aclLine is the one of docs/stores/redis.md, for another user and prefix.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/storetest"
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
@@ -15,7 +16,7 @@ func TestVersions(t *testing.T) {
 		t.Run(v.Name+" "+v.Version, func(t *testing.T) {
 			t.Parallel()
 			server := servers.RedisOf(t, v)
-			conformance(t, server.URL, counting(server.URL))
+			storetest.Run(t, harness(t, server.URL, counting(server.URL)))
 			c, err := store.CapabilitiesOf(t.Context(), open(t, fresh(t, server.URL)))
 			if want := v.Name + " " + v.Version; err != nil || !strings.HasPrefix(c.Backend, want) {
 				t.Errorf("the store names %q, %v, want %s", c.Backend, err, want)

@@ -9,8 +9,16 @@ import (
 	"github.com/soloist-dev/soloist/store/storetest"
 )
 
-func TestStore(t *testing.T) {
-	storetest.Run(t, storetest.Harness{
+func TestStore(t *testing.T) { storetest.Run(t, harness()) }
+
+func TestStoreInBatches(t *testing.T) {
+	h := harness()
+	h.Batches = true
+	storetest.Run(t, h)
+}
+
+func harness() storetest.Harness {
+	return storetest.Harness{
 		TimedTokens: true,
 		Open:        func(t testing.TB) store.Store { return openAt(t, filepath.Join(t.TempDir(), "leases.db")) },
 		Reopen: func(t testing.TB, s store.Store) store.Store {
@@ -26,7 +34,7 @@ func TestStore(t *testing.T) {
 			}
 			return corruptions[way].set
 		},
-	})
+	}
 }
 
 func openAt(t testing.TB, path string) *Store {

@@ -381,16 +381,34 @@ func TestWrappedStores(t *testing.T) {
 
 // TestBatches shows that a flaw of several at once is seen when the suite is run in batches, by laws that make claims one by one.
 func TestBatches(t *testing.T) {
-	h := harness(bend{releases: func(ctx context.Context, s *memstore.Store, releases []store.Release) ([]error, error) {
-		if len(releases) > 1 {
-			releases[0].State = nil
-		}
-		return s.Release(ctx, releases)
-	}})
-	for _, batches := range []bool{false, true} {
-		h.Batches = batches
-		if err := storetest.Check(t, "state-is-left", h); (err != nil) != batches {
-			t.Errorf("batches %t: %v", batches, err)
+	for what, bent := range map[string]bend{
+		"what is released beside others keeps its state": {releases: func(ctx context.Context, s *memstore.Store, releases []store.Release) ([]error, error) {
+			if len(releases) > 1 {
+				releases[0].State = nil
+			}
+			return s.Release(ctx, releases)
+		}},
+		"what is claimed last is granted": {claims: func(ctx context.Context, s *memstore.Store, claims []store.Claim) ([]store.Outcome, error) {
+			out, err := s.Acquire(ctx, claims)
+			if len(claims) > 1 {
+				out[1] = store.Outcome{Grant: store.Grant{Token: 1}}
+			}
+			return out, err
+		}},
+		"what is released last counts as released": {releases: func(ctx context.Context, s *memstore.Store, releases []store.Release) ([]error, error) {
+			errs, err := s.Release(ctx, releases)
+			if len(releases) > 1 {
+				errs[1] = nil
+			}
+			return errs, err
+		}},
+	} {
+		h := harness(bent)
+		for _, batches := range []bool{false, true} {
+			h.Batches = batches
+			if err := storetest.Check(t, "state-is-left", h); (err != nil) != batches {
+				t.Errorf("%s, batches %t: %v", what, batches, err)
+			}
 		}
 	}
 }

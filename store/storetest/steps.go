@@ -51,18 +51,19 @@ func batch[E any](s *subject, one, refused E) []E {
 	return []E{one}
 }
 
-// alone returns the result of the first element of such a batch.
-func alone[A any](s *subject, answers []A) []A {
-	if s.h.Batches && len(answers) == 2 {
-		return answers[:1]
+// alone returns the result of the first element of such a batch. The other one must have been refused.
+func alone(s *subject, errs []error, refusal error) []error {
+	if !s.h.Batches || len(errs) != 2 {
+		return errs
 	}
-	return answers
+	s.answers(errs[1:], refusal)
+	return errs[:1]
 }
 
 // acquire claims one name and returns the outcome.
 func (s *subject) acquire(c store.Claim) store.Outcome {
 	out, err := s.Acquire(s.ctx, batch(s, c, store.Claim{Name: companion, Holder: companion, TTL: hour, Mark: -1}))
-	out = alone(s, out)
+	out = out[:len(alone(s, errsOf(out), store.ErrDone))]
 	asked := fmt.Sprintf("%sAcquire %.80q for %q, TTL %v, mark %d", s.label, c.Name, c.Holder, c.TTL, c.Mark)
 	if c.Above != 0 {
 		asked += fmt.Sprintf(", above %d", c.Above)
@@ -140,13 +141,13 @@ func (s *subject) done(c store.Claim) store.Record {
 
 func (s *subject) extend(e store.Extension) error {
 	errs, err := s.Extend(s.ctx, batch(s, e, store.Extension{Name: companion, Holder: companion, Token: 1, TTL: hour}))
-	return s.one(alone(s, errs), err, "Extend %.80q by %q with token %d, TTL %v, mark %d, state %s", e.Name, e.Holder, e.Token, e.TTL,
+	return s.one(alone(s, errs, store.ErrLost), err, "Extend %.80q by %q with token %d, TTL %v, mark %d, state %s", e.Name, e.Holder, e.Token, e.TTL,
 		e.Mark, tellState(e.State))
 }
 
 func (s *subject) release(r store.Release) error {
 	errs, err := s.Release(s.ctx, batch(s, r, store.Release{Name: companion, Holder: companion, Token: 1}))
-	return s.one(alone(s, errs), err, "Release %.80q by %q with token %d, linger %v, retain %s, mark %d, state %s", r.Name, r.Holder,
+	return s.one(alone(s, errs, store.ErrLost), err, "Release %.80q by %q with token %d, linger %v, retain %s, mark %d, state %s", r.Name, r.Holder,
 		r.Token, r.Linger, tellRetain(r.Retain), r.Mark, tellState(r.State))
 }
 
