@@ -34,6 +34,8 @@ func TestContendedWrites(t *testing.T) {
 		{"the claim is there, and was released since", claim, "w1 mine v1 v0", false, nil},
 		{"another claim is there", claim, "w1 v1 v0", false, casstore.ErrConflict},
 		{"another first claim is there", first, "w2 w1", false, casstore.ErrConflict},
+		{"others have written since another first claim", first, "w8 w7 w6 w5 w4 w3 w2 w1", false, casstore.ErrConflict},
+		{"too many have written since a first claim", first, longAgo, false, store.ErrUnknown},
 		{"too many have written since", claim, longAgo, false, store.ErrUnknown},
 		{"another process has extended the lease too often since", extension, longAgo, false, store.ErrUnknown},
 		{"the release is there", release, "mine v1 v0", false, nil},

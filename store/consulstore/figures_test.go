@@ -134,7 +134,8 @@ func TestManyLeases(t *testing.T) {
 	}
 }
 
-// TestHandOver: a release wakes waiters of another process, and a renewal does not.
+// TestHandOver: a release wakes waiters of another process, and a renewal does not. They know of it: a lease that is not renewed any more has ended a TTL after the last
+// renewal, and not a TTL after somebody has looked.
 func TestHandOver(t *testing.T) {
 	addr, prefix := shared(t).Addr, fresh()
 	s, other := on(t, addr, prefix), on(t, addr, prefix)
@@ -151,6 +152,7 @@ func TestHandOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	servers.Wait(t, "the last renewal to be known to who watches", func() bool { return other.Seen("a").Record.TTL == time.Hour+2 })
 	if err := release(background, s, "a", "x", g.Token); err != nil {
 		t.Fatal(err)
 	}

@@ -25,15 +25,18 @@ import (
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/casstore"
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 // An oddMember is a member with the CP Subsystem that a test makes up. It has one register for each name.
 type oddMember struct {
 	net.Listener
 	connections atomic.Int64
+	ended       atomic.Int64 // of these
 
-	mu   sync.Mutex
-	kept map[string][]byte
+	mu    sync.Mutex
+	kept  map[string][]byte
+	conns []net.Conn
 
 	// meddle, if not nil, returns the bytes to send instead of a reply, and whether the connection ends then.
 	meddle func(asked message, reply []byte) (instead []byte, ends bool)
@@ -54,19 +57,36 @@ func newOddMember(t *testing.T) *oddMember {
 				return
 			}
 			m.connections.Add(1)
-			open.Go(func() { m.serve(conn) })
+			m.mu.Lock()
+			m.conns = append(m.conns, conn)
+			m.mu.Unlock()
+			open.Go(func() { m.serve(conn); m.ended.Add(1) })
 		}
 	})
-	t.Cleanup(func() { _ = l.Close(); open.Wait() })
+	t.Cleanup(func() {
+		_ = l.Close()
+		m.mu.Lock()
+		for _, conn := range m.conns {
+			_ = conn.Close() // a store that has left it open has failed its test
+		}
+		m.mu.Unlock()
+		open.Wait()
+	})
 	return m
 }
 
 // open returns a store of the member. It is closed before the member is.
 func (m *oddMember) open(t *testing.T) *Store {
 	t.Helper()
+	return m.openAs(t, 1)
+}
+
+// openAs is open for a cluster of n members, which the member is all of.
+func (m *oddMember) openAs(t *testing.T, n int) *Store {
+	t.Helper()
 	var c hazelcast.Config
 	c.Logger.Level = logger.OffLevel
-	c.Cluster.Network.Addresses = []string{m.Addr().String()}
+	c.Cluster.Network.Addresses = slices.Repeat([]string{m.Addr().String()}, n)
 	c.Cluster.ConnectionStrategy.Timeout = types.Duration(time.Hour)
 	s, err := New(c, Config{CP: true})
 	if err != nil {
@@ -280,6 +300,33 @@ func TestBreakingConnections(t *testing.T) {
 	_, err := r.compareAndSet(ctx, "writing", "a", "", "b")
 	if err == nil || ctx.Err() != nil {
 		t.Errorf("got %v after %d connections, want an error after a few", err, m.connections.Load())
+	}
+}
+
+// TestOneConnectionStays: of members that are ready at the same moment one keeps its connection. Those to the others do not stay open, beside it or after the end of the store.
+func TestOneConnectionStays(t *testing.T) {
+	const n, rounds = 16, 100 // two are ready at the same moment in some of them
+	m := newOddMember(t)
+	var asked sync.WaitGroup
+	var left atomic.Int64
+	m.meddle = func(to message, reply []byte) ([]byte, bool) {
+		if to.kind() == typeGroups && left.Add(-1) >= 0 {
+			asked.Done()
+			asked.Wait()
+		}
+		return reply, false
+	}
+	for range rounds {
+		asked.Add(n)
+		left.Store(n)
+		s := m.openAs(t, n)
+		if _, err := s.references.links.get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		servers.Wait(t, "the other connections to end", func() bool { return m.connections.Load()-m.ended.Load() == 1 })
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package natsstore
 
 import (
+	"context"
 	"time"
 
 	"github.com/soloist-dev/soloist/store/casstore"
@@ -11,3 +12,12 @@ func Backend(s *Store) casstore.Backend { return s.backend }
 
 // OnlyDrawn has a store claim a name that was released only if the server has chosen it.
 func OnlyDrawn(s *Store) { s.watches.leave = 100 * time.Hour }
+
+// GiveUp closes the connection of a store, as its client does by itself when a server refuses the user again and again.
+func GiveUp(ctx context.Context, s *Store) error {
+	l, err := s.backend.links.get(ctx)
+	if err == nil {
+		l.nc.Close()
+	}
+	return err
+}

@@ -83,6 +83,33 @@ func byURL(t testing.TB, text string) *natsstore.Store {
 	return s
 }
 
+// TestConnectionThatWasGivenUp: a store whose client has given its connection up makes another one, and what it had is its own still.
+func TestConnectionThatWasGivenUp(t *testing.T) {
+	s := byURL(t, "nats://"+shared(t).Addr+"/"+fresh()+"?dialtimeout=1m")
+	if _, err := s.Migrate(background); err != nil {
+		t.Fatal(err)
+	}
+	grant, err := acquire(background, s, "a", "x", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	woken, err := s.Watch(background, []string{"a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := natsstore.GiveUp(background, s); err != nil {
+		t.Fatal(err)
+	}
+	for range woken { // until it is closed: the watch is lost
+	}
+	if err := extend(background, s, "a", "x", grant.Token, time.Hour); err != nil {
+		t.Errorf("the lease: %v", err)
+	}
+	if _, err := acquire(background, s, "b", "x", time.Hour); err != nil {
+		t.Errorf("another name: %v", err)
+	}
+}
+
 // TestNoServer: a store without a server says so, and nothing is unknown.
 func TestNoServer(t *testing.T) {
 	addr := fmt.Sprintf("127.0.0.1:%d", servers.FreePort(t))
