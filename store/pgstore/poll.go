@@ -76,19 +76,8 @@ func (h *hub) look(ctx context.Context, rows []string) (map[string]sight, error)
 
 // pollAll looks at all watched rows until there are none. What it cannot see because of an error it sees the next time.
 func (h *hub) pollAll() {
-	interval := pollFirst
-	for {
-		t := time.NewTimer(interval)
-		select {
-		case <-t.C:
-			interval = min(interval+interval/2, pollLast)
-		case <-h.hurry:
-			t.Stop()
-			interval = pollFirst
-			continue
-		case <-h.store.ctx.Done():
-			t.Stop()
-		}
+	for interval := pollFirst; ; interval = min(interval+interval/2, pollLast) {
+		interval = h.due(interval)
 		rows := h.watched()
 		if h.store.ctx.Err() != nil || h.rested(rows) {
 			return
@@ -99,6 +88,24 @@ func (h *hub) pollAll() {
 		}
 		cancel()
 	}
+}
+
+// due returns when the next look is: after interval, or sooner if a watch has begun, pollFirst after that. No watch puts the look off that others wait for:
+// watches may begin one after the other without end. It returns interval, or pollFirst after a watch.
+func (h *hub) due(interval time.Duration) time.Duration {
+	at := time.Now().Add(interval)
+	for h.store.ctx.Err() == nil && time.Now().Before(at) {
+		select {
+		case <-time.After(time.Until(at)):
+		case <-h.hurry:
+			interval = pollFirst
+			if soon := time.Now().Add(interval); soon.Before(at) {
+				at = soon
+			}
+		case <-h.store.ctx.Done():
+		}
+	}
+	return interval
 }
 
 // rested ends the poller when there is nothing to look at.

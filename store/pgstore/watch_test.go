@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -220,6 +221,36 @@ func TestPollingGoesOnAfterASilentConnection(t *testing.T) {
 	case <-w:
 	case <-time.After(servers.Patience):
 		t.Errorf("nobody is woken within %v", servers.Patience)
+	}
+}
+
+// Who polls looks soon after a watch began, and watches that begin one after the other do not put that off.
+func TestWatchesPutNoLookOff(t *testing.T) {
+	for _, every := range []time.Duration{pollFirst / 4, pollFirst, pollLast / 2, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			var h hub
+			h.init(&Store{ctx: t.Context()})
+			over := make(chan struct{})
+			go func() {
+				for range 1000 { // watches
+					select {
+					case <-time.After(every):
+					case <-over:
+						return
+					}
+					h.hurry <- struct{}{}
+				}
+			}()
+			began := time.Now()
+			interval := h.due(pollLast)
+			close(over)
+			if took, want := time.Since(began), min(every+pollFirst, pollLast); took != want {
+				t.Errorf("with a watch every %v the first look is after %v; want %v", every, took, want)
+			}
+			if want := map[bool]time.Duration{true: pollFirst, false: pollLast}[every < pollLast]; interval != want {
+				t.Errorf("with a watch every %v it has waited as for %v; want %v", every, interval, want)
+			}
+		})
 	}
 }
 
