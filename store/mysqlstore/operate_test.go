@@ -445,6 +445,14 @@ func TestCapabilitiesFollowTheSettings(t *testing.T) {
 		return err == nil && c.Fencing.Answer == store.No
 	})
 	check("a replica", store.No, store.Yes)
+	exec(t, db, "CREATE USER observer@'127.0.0.1' IDENTIFIED BY 'canary'", "GRANT SELECT ON test.* TO observer@'127.0.0.1'", "GRANT PROCESS ON *.* TO observer@'127.0.0.1'")
+	observer, err := New(connect(t, server.URL, func(c *mysql.Config) { c.User, c.Passwd = "observer", "canary" }), s.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := observer.Capabilities(ctx); err != nil || c.Fencing.Answer != store.No {
+		t.Errorf("to a user who may not list the replicas, and sees what each session does: %+v, %v", c, err)
+	}
 	r, err := New(behind, s.cfg)
 	if err != nil {
 		t.Fatal(err)

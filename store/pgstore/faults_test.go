@@ -484,7 +484,8 @@ func TestInjectedSerializationFailures(t *testing.T) {
 
 // Which errors leave it open what has happened.
 func TestCertainty(t *testing.T) {
-	for code, want := range map[string]bool{"40001": false, "40003": true, "08006": true, "42501": false, "": true, "0": false} {
+	// 08P01 is how PgBouncer tells that it has lost the server.
+	for code, want := range map[string]bool{"40001": false, "40003": true, "08006": true, "08P01": true, "42501": false, "": true, "0": false} {
 		if got := uncertain(&pgconn.PgError{Code: code}); got != want {
 			t.Errorf("%s: uncertain is %t", code, got)
 		}

@@ -304,6 +304,45 @@ func TestListenerKeepsItsLocks(t *testing.T) {
 }
 
 // groupKey is the key of the advisory lock of a name's group.
+// A group of names whose lock was given back, because nobody watched them any more, is one to be taken again: without its lock a release notifies nobody.
+func TestGroupIsTakenAgain(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	s.hub.idle = 20 * time.Millisecond
+	watch := func(ctx context.Context, name string) <-chan struct{} {
+		t.Helper()
+		w, err := s.Watch(ctx, []string{name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	other, key := "other", groupKey(t, s, "name")
+	for groupKey(t, s, other) == key {
+		other += "+"
+	}
+	watch(t.Context(), other) // keeps the listener
+	first := s.hub.listen
+	over, end := context.WithCancel(t.Context())
+	watch(over, "name")
+	end()
+	db := admin(t, server(t).URL)
+	eventually(t, "the lock is given back", func() bool {
+		return one[int](t, db, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND classid::bigint << 32 | objid::bigint = $1", key) == 0
+	})
+	lease := take(t, s, "name", "a", time.Hour)
+	w := watch(t.Context(), "name")
+	drain(w)
+	if s.hub.listen != first {
+		t.Error("another listener has begun")
+	}
+	release(t, s, lease)
+	select {
+	case <-w:
+	case <-time.After(servers.Patience):
+		t.Errorf("nobody is woken within %v", servers.Patience)
+	}
+}
+
 func groupKey(t testing.TB, s *Store, name string) int64 {
 	t.Helper()
 	oid := one[int64](t, s.pool, "SELECT $1::text::regclass::oid::bigint", s.tables.records)

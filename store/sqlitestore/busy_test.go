@@ -82,7 +82,11 @@ func TestOpenWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.patience = 50 * time.Millisecond
-	says(t, s.start(), path, "kept the file locked")
+	err = refused(s.start())
+	says(t, err, path, "kept the file locked")
+	if errors.Is(err, store.ErrUnusable) {
+		t.Errorf("%v: but it can be opened when the other has let go", err)
+	}
 	exec(t, db, "COMMIT")
 	db.Close()
 	openAt(t, path)

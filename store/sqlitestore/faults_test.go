@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -290,6 +291,28 @@ func TestDeletedLogAndIndex(t *testing.T) {
 			sound(t, s.path)
 		})
 	}
+}
+
+// What lies beside the file is looked at in time however often the file itself is: the commits of a process that is never idle would go into a log that is gone.
+func TestDeletedLogOfABusyProcess(t *testing.T) {
+	s := openAt(t, newPath(t))
+	if err := os.Remove(s.path + "-wal"); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		f := &file{places: s.file.places, ids: s.file.ids, opened: time.Now()}
+		f.lookAt.Store(int64(lookInterval)) // somebody has just looked
+		for range 3 {
+			if err := f.here(); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(lookInterval / 3)
+		}
+		time.Sleep(lookInterval / 3)
+		if err := f.here(); !errors.Is(err, errSidecar) {
+			t.Errorf("after the look was due the log that is gone is %v", err)
+		}
+	})
 }
 
 // A file that is opened again has another count of commits, which may say the same number as the one before. What was released meanwhile is seen all the same.

@@ -156,6 +156,7 @@ var waitFlaws = []flaw{
 	{"watch-any", "the first name is watched", always(bend{watch: func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error) {
 		return s.Watch(ctx, names[:1])
 	}})},
+	{"watch-any", "the names are those that the caller's slice has at a release", keptNames},
 	{"watch-subscribed", "a watch is subscribed a little later", always(bend{watch: func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error) {
 		return relay(ctx, s, slices.Clone(names), time.Millisecond, -1)
 	}})},
@@ -225,6 +226,25 @@ func oneHandle(testing.TB) bend {
 		}
 		return s.Watch(ctx, names)
 	}}
+}
+
+func keptNames(testing.TB) bend {
+	var kept []string
+	var wake chan struct{}
+	return bend{
+		watch: func(ctx context.Context, _ *memstore.Store, names []string) (<-chan struct{}, error) {
+			kept, wake = names, make(chan struct{}, 1)
+			over := wake
+			context.AfterFunc(ctx, func() { close(over) })
+			return wake, nil
+		},
+		release: func(s *memstore.Store, r store.Release) error {
+			if slices.Contains(kept, r.Name) {
+				wake <- struct{}{}
+			}
+			return release(s, r)
+		},
+	}
 }
 
 func ownReleases(testing.TB) bend {

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -12,7 +13,7 @@ var waitLaws = []law{
 	{name: "watch-wakes", needs: []need{watches}, check: watchWakes,
 		rule: "Each watch of a name receives a value after a release of it, and after the next, with a linger too."},
 	{name: "watch-any", needs: []need{watches}, check: watchAny,
-		rule: "A watch of several names is woken by the release of any of them."},
+		rule: "A watch of several names is woken by the release of any of them, until it has ended. It keeps no slice of the caller's."},
 	{name: "watch-subscribed", needs: []need{watches}, check: watchSubscribed,
 		rule: "A watch is subscribed when Watch returns: a release right after that wakes it, even before anybody listens."},
 	{name: "watch-other-handle", needs: []need{watches, reopening}, check: watchOtherHandle,
@@ -77,12 +78,23 @@ func watchWakes(s *subject) {
 
 func watchAny(s *subject) {
 	names := []string{s.name(), s.name(), s.name()}
-	w := s.watch(s.ctx, names...)
-	names[0], names[2] = names[2], names[0] // the caller may reuse the slice
+	given := slices.Clone(names)
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	w := s.watch(ctx, given...)
+	other := s.name()
+	for i := range given { // the caller may reuse the slice
+		given[i] = other
+	}
 	for _, name := range names {
 		s.drain(w)
 		s.released(s.take(name, "a", hour).ending())
 		s.wakes(w, fmt.Sprintf("a release of %q", name))
+	}
+	cancel()
+	s.ends(w)
+	for _, name := range names { // what has ended is not woken, by whatever names it is known
+		s.released(s.take(name, "a", hour).ending())
 	}
 }
 
