@@ -80,3 +80,31 @@ func TestATokenLeavesPlacesToOthers(t *testing.T) {
 		t.Errorf("alone with its role, a token gets %d of 8 places", n)
 	}
 }
+
+// A token shares the places with each other one that may take them, whatever more that may do.
+func TestWhoSharesThePlaces(t *testing.T) {
+	for names, want := range map[string]map[role]bool{
+		"operate":         {roleRead: false, roleOperate: false},
+		"operate admin":   {roleRead: true, roleOperate: true, roleAdmin: false},
+		"read operate":    {roleRead: true, roleOperate: false},
+		"operate operate": {roleRead: true, roleOperate: true},
+	} {
+		var lines strings.Builder
+		for i, name := range strings.Fields(names) {
+			_, line, err := NewToken(strconv.Itoa(i), name, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines.WriteString(line + "\n")
+		}
+		tokens, err := ReadTokens(strings.NewReader(lines.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for role, several := range want {
+			if got := tokens.several(role); got != several {
+				t.Errorf("tokens of %s: several that may %v: %t, want %t", names, role, got, several)
+			}
+		}
+	}
+}

@@ -30,6 +30,23 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// Only a run that has ended well is told by 0: one can fail without an exit code, and in spite of one.
+func TestExitOfARun(t *testing.T) {
+	well, three := 0, 3
+	for _, row := range []struct {
+		outcome string
+		code    *int
+		want    int
+	}{
+		{soloist.OutcomeOK, nil, 0}, {soloist.OutcomeOK, &well, 0}, {soloist.OutcomeFailed, &three, three}, {soloist.OutcomeFailed, nil, exitFailed},
+		{soloist.OutcomeFailed, &well, exitFailed}, {soloist.OutcomeLost, nil, exitFailed}, {soloist.OutcomeAbandoned, nil, exitFailed}, {soloist.OutcomeInterrupted, &well, exitFailed},
+	} {
+		if got := exitCode(exitOfRun("x", soloist.RunRecord{Outcome: row.outcome, ExitCode: row.code})); got != row.want {
+			t.Errorf("%s: %d, want %d", row.outcome, got, row.want)
+		}
+	}
+}
+
 func TestPasswordsInURLs(t *testing.T) {
 	for text, want := range map[string]bool{
 		"sqlite:/var/lib/x.db":               false,

@@ -326,8 +326,8 @@ func (v verdict) fate() string {
 // guardAfter is how long a command runs before it is guarded: that costs a process, and no lease ends sooner than this.
 const guardAfter = time.Second
 
-// child runs the command under a lease until it ends or the lease is lost.
-func (g *guarded) child(lease *soloist.Lease, extra map[string]string) verdict {
+// command returns the command as it runs under a lease.
+func (g *guarded) command(lease *soloist.Lease, extra map[string]string) child.Command {
 	env := map[string]string{
 		"SOLOIST_NAME":   lease.Name(),
 		"SOLOIST_TOKEN":  strconv.FormatInt(lease.Token(), 10),
@@ -335,12 +335,17 @@ func (g *guarded) child(lease *soloist.Lease, extra map[string]string) verdict {
 	}
 	maps.Copy(env, extra)
 	maps.Copy(env, g.passed)
-	cmd := child.Command{
+	return child.Command{
 		Args: g.argv, Env: child.Environ(g.environ, env),
 		Stdin: g.in, Stdout: g.out, Stderr: g.errs,
 		Grace: g.grace, Signals: g.signals, MayContinue: lease.Err,
 		Started: func(int) { time.AfterFunc(guardAfter, g.guardCommands) },
 	}
+}
+
+// child runs the command under a lease until it ends or the lease is lost.
+func (g *guarded) child(lease *soloist.Lease, extra map[string]string) verdict {
+	cmd := g.command(lease, extra)
 	result, err := cmd.Run(lease.Context())
 	v := verdict{result: result, err: err}
 	if cause := context.Cause(lease.Context()); errors.Is(cause, soloist.ErrLost) {

@@ -285,22 +285,28 @@ func (a *app) triggerAndWait(job string, most time.Duration) error {
 	if err != nil {
 		return err
 	}
+	waited := fmt.Errorf("--wait %v has passed", most)
 	ctx, cancel := context.WithCancel(context.Background())
 	if most > 0 {
-		ctx, cancel = context.WithTimeout(context.Background(), most)
+		ctx, cancel = context.WithTimeoutCause(context.Background(), most, waited)
 	}
 	defer cancel()
 	run, err := c.Admin().TriggerAndWait(ctx, job)
 	err = errors.Join(err, closing())
 	switch {
-	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
-		return &exit{exitHeld, fmt.Errorf("the run of job %q was asked for, and is not over after %v", job, most)}
+	case (errors.Is(err, waited) || errors.Is(err, context.DeadlineExceeded)) && ctx.Err() != nil:
+		return &exit{exitHeld, err} // it says whether the run was asked for: the store may not have responded until then
 	case err != nil:
 		return err
 	}
 	if err := a.print(run.Output); err != nil {
 		return err
 	}
+	return exitOfRun(job, run)
+}
+
+// exitOfRun returns the exit by which a run that has ended is told.
+func exitOfRun(job string, run soloist.RunRecord) error {
 	switch {
 	case run.ExitCode != nil && *run.ExitCode != 0:
 		return &exit{*run.ExitCode, fmt.Errorf("job %q: %s: %s", job, run.Outcome, run.Error)}

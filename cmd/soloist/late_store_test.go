@@ -103,3 +103,16 @@ func forward(listener net.Listener, to string) {
 		}()
 	}
 }
+
+// Who waits for a manual run is not told that it was asked for while the store does not respond.
+func TestRunThatMayNotBeAskedFor(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	code, text := ended(t, "redis://"+silent.Addr().String(), "jobs", "trigger", "x", "--wait", "500ms")
+	if code == 0 || strings.Contains(text, "asked for") || !strings.Contains(text, `trigger of job "x"`) {
+		t.Errorf("exit code %d: %s", code, text)
+	}
+}

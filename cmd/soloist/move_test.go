@@ -3,7 +3,9 @@
 package main
 
 import (
+	"bytes"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -12,7 +14,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/soloist-dev/soloist/fleetmove"
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
+	"github.com/soloist-dev/soloist/store/move"
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
@@ -97,5 +102,34 @@ func elements(t *testing.T, url string, n int) {
 		if _, err := s.Release(t.Context(), releases); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A comparison is not told as a success while a replica is in another phase: it may write what was compared.
+func TestMoveVerifyMindsReplicas(t *testing.T) {
+	before, after := memstore.New(), memstore.New()
+	var messages bytes.Buffer
+	m := &mover{app: &app{out: &messages, output: "table"}, oldStore: before, newStore: after}
+	var err error
+	if m.Manager, err = fleetmove.Manage(before, after, "test"); err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if err := m.Plan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.verify(t.Context()); err != nil {
+		t.Errorf("without a replica: %v", err)
+	}
+	replica, err := fleetmove.Join(before.Share(), after.Share(), move.OldOnly, "behind")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer replica.Close()
+	if outs, err := replica.Acquire(t.Context(), []store.Claim{{Name: "x", Holder: "x", TTL: time.Minute, Mark: -1}}); err != nil || !errors.Is(outs[0].Err, store.ErrDone) { // it is known from then on
+		t.Fatal(outs, err)
+	}
+	if err := m.verify(t.Context()); exitCode(err) != exitHeld || !strings.Contains(err.Error(), "1 replicas are in another phase") {
+		t.Errorf("with one in the phase before: %v\n%s", err, messages.String())
 	}
 }

@@ -72,6 +72,8 @@ func (g *guarded) processed(v verdict, element *soloist.Element) error {
 			return &exit{code, fmt.Errorf("the command has run, but it is not sure to be recorded: %w", err)}
 		}
 		return &exit{code: 0}
+	case errors.Is(v.lost, soloist.ErrOverran) && v.result.Stopped: // the next attempt may take as long
+		return g.exit(v, element.ID(), element.Fail(fmt.Errorf("stopped: it ran for longer than --at-most %v", g.atMost)))
 	case v.lost != nil, g.interrupted(v):
 		return g.exit(v, element.ID(), element.Release())
 	}

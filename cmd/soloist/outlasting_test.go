@@ -84,3 +84,18 @@ func TestPassedPathIsTheSame(t *testing.T) {
 		}
 	}
 }
+
+// What is required of the store is required of the one that a soloist in the command uses, too.
+func TestRequirementsArePassedOn(t *testing.T) {
+	a := &app{environ: []string{"SOLOIST_STORE=sqlite:/d/store.db", "SOLOIST_NAMESPACE=team", "SOLOIST_REQUIRE=durable", "XDG_RUNTIME_DIR=" + t.TempDir()}}
+	a.root()
+	a.requireFleet, a.passStore = true, true
+	env, remove, err := a.passOn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer remove()
+	if env[varRequire] != "fleet,durable" || env[varNamespace] != "team" {
+		t.Errorf("%v", env)
+	}
+}

@@ -95,6 +95,11 @@ func TestTheOutcomeIsTheCommands(t *testing.T) {
 	if err := e.ended(log, child.Result{Ran: true, Code: 3}, left, nil); err == nil || err.Error() != "exit status 3" {
 		t.Errorf("exit code 3: %v", err)
 	}
+	for _, cause := range []error{soloist.ErrInterrupted, soloist.ErrOverran, soloist.ErrLost} { // a command that is told to end may exit with 0 before its work is done
+		if err := e.ended(log, child.Result{Ran: true, Stopped: true}, nil, cause); !errors.Is(err, cause) {
+			t.Errorf("exit code 0, when it was stopped because %q: %v", cause, err)
+		}
+	}
 	missing := &child.StartError{File: "x", Code: 127, Reason: "why"}
 	if err := e.ended(log, child.Result{Code: 127}, missing, nil); !errors.Is(err, missing) {
 		t.Errorf("not started: %v", err)

@@ -9,10 +9,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/cmd/soloist/internal/child"
+	"github.com/soloist-dev/soloist/soloisttest"
 	"github.com/soloist-dev/soloist/store/memstore"
 )
 
@@ -51,6 +53,59 @@ func TestWhatHasEndedWellIsNotReleased(t *testing.T) {
 				t.Errorf("claimed again: %v", err)
 			}
 		})
+	}
+}
+
+// A command that was stopped at --at-most has failed at its element: given back, that would be tried without an end. One that was stopped because the
+// lease was lost has not.
+func TestWhatWasStoppedAtMostHasFailed(t *testing.T) {
+	for lost, want := range map[error]error{soloist.ErrOverran: soloist.ErrFailed, soloist.ErrLost: nil} {
+		c, _ := soloisttest.NewClient(t)
+		elements := c.Elements("invoices", soloist.ElementsOptions{Retry: soloist.Retry{Attempts: 1}})
+		element, err := elements.Claim(t.Context(), "4711")
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := &guarded{app: &app{errs: &bytes.Buffer{}}}
+		ended := g.processed(verdict{result: child.Result{Ran: true, Stopped: true, Code: 143, Signal: syscall.SIGTERM}, lost: lost}, element)
+		if _, err := elements.Claim(t.Context(), "4711"); exitCode(ended) != exitLost || !errors.Is(err, want) {
+			t.Errorf("%v: %v; claimed again: %v, want %v", lost, ended, err, want)
+		}
+	}
+}
+
+// That an element is recorded is not told as long as the store has not responded.
+func TestElementThatMayNotBeRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := soloisttest.NewClient(t)
+		element, err := c.Elements("invoices", soloist.ElementsOptions{}).Claim(t.Context(), "4711")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Break(errors.New("the store is away"))
+		g := &guarded{app: &app{errs: &bytes.Buffer{}}}
+		if err := g.processed(verdict{result: child.Result{Ran: true}}, element); exitCode(err) != exitUnavailable || !strings.Contains(err.Error(), "not sure to be recorded") {
+			t.Errorf("exit code %d: %v", exitCode(err), err)
+		}
+		s.Break(nil)
+	})
+}
+
+// A command that was stopped from the terminal may go on for as long as its lease is held.
+func TestCommandMayContinueUnderItsLease(t *testing.T) {
+	c, s := soloisttest.NewClient(t)
+	lease, err := c.TryLock(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &guarded{app: &app{}}
+	may := g.command(lease, nil).MayContinue
+	if err := may(); err != nil {
+		t.Errorf("while it is held: %v", err)
+	}
+	soloisttest.LoseLease(t, s, lease)
+	if err := may(); !errors.Is(err, soloist.ErrLost) {
+		t.Errorf("when it is lost: %v", err)
 	}
 }
 

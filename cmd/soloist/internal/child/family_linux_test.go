@@ -36,6 +36,15 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
+// What is left of a command that has no grace is killed at once, and not told before.
+func TestNothingIsLeftWithoutGrace(t *testing.T) {
+	file := inTemp(t, "pid")
+	result := begin(t, Command{Args: sh(`sleep 1000 & echo $! >$1`, file)}).wait(t)
+	if !result.Killed || alive(pidIn(t, file)) {
+		t.Errorf("%+v, and what was left is alive: %t", result, alive(pidIn(t, file)))
+	}
+}
+
 // When the lease is lost everything ends, wherever it went.
 func TestNothingIsLeftWhenTold(t *testing.T) {
 	for name, script := range map[string]string{
