@@ -52,6 +52,9 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	if signal.Ignored(os.Interrupt) { // as in the background of a script: no shell that is started here could trap it
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	}
 	code := m.Run()
 	if code == 0 && !eventually(func() bool { return len(unregisteredChildren()) == 0 && len(registered()) == 0 }) {
 		fmt.Fprintln(os.Stderr, "children or zombies are left; started and not reaped:", registered())
