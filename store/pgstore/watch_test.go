@@ -303,7 +303,6 @@ func TestListenerKeepsItsLocks(t *testing.T) {
 	}
 }
 
-// groupKey is the key of the advisory lock of a name's group.
 // A group of names whose lock was given back, because nobody watched them any more, is one to be taken again: without its lock a release notifies nobody.
 func TestGroupIsTakenAgain(t *testing.T) {
 	s := fresh(t, server(t).URL)
@@ -343,6 +342,7 @@ func TestGroupIsTakenAgain(t *testing.T) {
 	}
 }
 
+// groupKey is the key of the advisory lock of a name's group.
 func groupKey(t testing.TB, s *Store, name string) int64 {
 	t.Helper()
 	oid := one[int64](t, s.pool, "SELECT $1::text::regclass::oid::bigint", s.tables.records)
