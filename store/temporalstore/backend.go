@@ -38,8 +38,7 @@ type backend struct {
 func (b *backend) Read(ctx context.Context, names []string) ([]casstore.Item, error) {
 	items, errs := make([]casstore.Item, len(names)), make([]error, len(names))
 	parallel.Do(len(names), flights, func(i int) {
-		l, err := b.read(ctx, names[i], "")
-		items[i], errs[i] = itemOf(names[i], l), err
+		items[i], _, errs[i] = b.look(ctx, names[i])
 	})
 	for _, err := range errs {
 		if err != nil {

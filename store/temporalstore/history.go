@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc/codes"
 
 	"github.com/soloist-dev/soloist/store/casstore"
 )
@@ -42,6 +43,21 @@ func (b *backend) read(ctx context.Context, name, run string) (*log, error) {
 			return l, err
 		}
 	}
+}
+
+// look returns the record of a name, and its log if there is one. A history that Temporal has lost is an error of this record, and not of the request: what
+// is wrong with one name harms no other.
+func (b *backend) look(ctx context.Context, name string) (casstore.Item, *log, error) {
+	l, err := b.read(ctx, name, "")
+	if code(err) == codes.DataLoss {
+		return casstore.Item{Name: name, Err: unreadable(name, err)}, nil, nil
+	}
+	return itemOf(name, l), l, err
+}
+
+// unreadable says what to do about an execution whose history Temporal has lost. Temporal does not mend one by itself.
+func unreadable(of string, err error) error {
+	return fmt.Errorf("%q: Temporal cannot read the history of its workflow execution: delete that when nobody holds the name: %w", of, err)
 }
 
 func (b *backend) readRun(ctx context.Context, name, run string) (*log, error) {

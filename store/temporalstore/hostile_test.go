@@ -13,6 +13,7 @@ import (
 
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/filter/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -198,6 +199,77 @@ func TestRememberedAbsence(t *testing.T) {
 	if outcome := acquire(t, s, "name", "a", time.Hour); outcome.Err == nil || !strings.Contains(outcome.Err.Error(), "terminated by something else") {
 		t.Errorf("got token %d after %d, %v, want an error that says that something else has ended the execution", outcome.Grant.Token, token, outcome.Err)
 	}
+}
+
+// TestLostHistory: a history that Temporal has lost is an error of its name, and of no other of the same request, list or sweep.
+func TestLostHistory(t *testing.T) {
+	c, cfg := shared(t), fresh()
+	long := strings.Repeat("ö", 120) // its ID does not have the whole of it, so that a list reads the name, too
+	bad := map[string]bool{}
+	proxied := connect(t, c.TemporalServer, grpc.WithUnaryInterceptor(
+		func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+			if r, ok := request.(*workflowservice.GetWorkflowExecutionHistoryRequest); ok && bad[r.GetExecution().GetWorkflowId()] {
+				return serviceerror.ToStatus(serviceerror.NewDataLoss("corrupted history event batch")).Err()
+			}
+			return invoke(ctx, method, request, reply, conn, options...)
+		}))
+	before := on(t, c, cfg)
+	for _, name := range []string{"bad", "good", long} {
+		release(t, before, name, "a", grant(t, before, name, "a", time.Hour), store.Forever)
+	}
+	list, err := c.WorkflowService().ListOpenWorkflowExecutions(background, &workflowservice.ListOpenWorkflowExecutionsRequest{
+		Namespace: "default", Filters: &workflowservice.ListOpenWorkflowExecutionsRequest_TypeFilter{TypeFilter: &filter.WorkflowTypeFilter{Name: cfg.Prefix}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list.GetExecutions() {
+		if id := e.GetExecution().GetWorkflowId(); id != cfg.Prefix+":good" {
+			bad[id] = true
+		}
+	}
+	if len(bad) != 2 {
+		t.Fatalf("the executions are %v, want three", list.GetExecutions())
+	}
+	s := on(t, proxied, cfg)
+
+	outs, err := s.Acquire(background, []store.Claim{{Name: "bad", Holder: "b", TTL: time.Hour, Mark: 1}, {Name: "good", Holder: "b", TTL: time.Hour, Mark: 1}})
+	if err != nil || len(outs) != 2 {
+		t.Fatalf("got %+v, %v, want two outcomes", outs, err)
+	}
+	if err := outs[0].Err; err == nil || !strings.Contains(err.Error(), "cannot read the history") {
+		t.Errorf("the name whose history is lost: %v, want an error that says so", err)
+	}
+	if outs[1].Err != nil {
+		t.Errorf("another name of the request: %v", outs[1].Err)
+	}
+
+	var told, found int
+	for r, err := range s.List(background, "") {
+		switch {
+		case r.Name == "good" && err == nil:
+			found++
+		case err != nil && strings.Contains(err.Error(), "cannot read the history"):
+			told++
+		default:
+			t.Errorf("the list has %+v, %v", r, err)
+		}
+	}
+	if found != 1 || told == 0 {
+		t.Errorf("the list has the good name %d times and tells %d lost histories", found, told)
+	}
+
+	gone := grant(t, before, "swept", "a", time.Hour)
+	release(t, before, "swept", "a", gone, 0)
+	forgotten := 0
+	servers.Wait(t, "the sweep of a name beside lost histories", func() bool {
+		n, err := s.Sweep(background, 100)
+		if err != nil && !strings.Contains(err.Error(), "cannot read the history") {
+			t.Fatal(err)
+		}
+		forgotten += n
+		return forgotten > 0
+	})
 }
 
 // TestThrottledList: Temporal takes few requests for lists a second. What it refuses is asked again.

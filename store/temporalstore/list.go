@@ -82,15 +82,20 @@ func (b *backend) nameOfRun(ctx context.Context, id string) (name string, there 
 	return "", true, nil
 }
 
-// names returns the names of executions, and the items of those that something else has started.
+// names returns the names of executions, and the items of those that something else has started or whose history is lost.
 func (b *backend) names(ctx context.Context, ids []string) (names []string, foreign []casstore.Item, err error) {
 	for _, id := range ids {
 		name, ok := b.cfg.nameOf(id)
 		if !ok {
 			var there bool
-			if name, there, err = b.nameOfRun(ctx, id); err != nil {
+			name, there, err = b.nameOfRun(ctx, id)
+			switch {
+			case code(err) == codes.DataLoss:
+				foreign = append(foreign, casstore.Item{Name: id, Err: unreadable(id, err)})
+				continue
+			case err != nil:
 				return nil, nil, err
-			} else if !there {
+			case !there:
 				continue
 			}
 		}
@@ -156,17 +161,18 @@ func (b *backend) Walk(ctx context.Context, cursor string, n int) (items []casst
 	if err != nil {
 		return nil, "", err
 	}
-	logs, errs := make([]*log, len(names)), make([]error, len(names))
+	read, errs := make([]casstore.Item, len(names)), make([]error, len(names))
 	parallel.Do(len(names), flights, func(i int) {
-		if logs[i], errs[i] = b.read(ctx, names[i], ""); logs[i] != nil && logs[i].gone() && logs[i].closed == "" {
-			errs[i] = b.end(ctx, logs[i])
+		var l *log
+		if read[i], l, errs[i] = b.look(ctx, names[i]); l != nil && l.gone() && l.closed == "" {
+			errs[i] = b.end(ctx, l)
 		}
 	})
 	if err := errors.Join(errs...); err != nil {
 		return nil, "", err
 	}
-	for i, l := range logs {
-		if item := itemOf(names[i], l); item.Version != "" || item.Err != nil {
+	for _, item := range read {
+		if item.Version != "" || item.Err != nil {
 			items = append(items, item)
 		}
 	}
