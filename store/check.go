@@ -19,6 +19,19 @@ const (
 // CheckName returns an *InvalidError if name cannot be the name of a record.
 func CheckName(name string) error { return checkText("name", name) }
 
+// CheckNames returns an *InvalidError if names has no name, or one that cannot be the name of a record. Watch refuses these.
+func CheckNames(names []string) error {
+	if len(names) == 0 {
+		return &InvalidError{"names", "[]", "give at least one name"}
+	}
+	for _, name := range names {
+		if err := CheckName(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func checkText(what, s string) error {
 	invalid := func(format string, args ...any) error {
 		shown := s
@@ -134,8 +147,8 @@ func CheckQueued(c Claim) error {
 
 // CheckChoice returns an *InvalidError if names or c are not valid for Chooser.Choose.
 func CheckChoice(names []string, c Claim) error {
-	if len(names) == 0 {
-		return &InvalidError{"names", "[]", "give at least one name to choose from"}
+	if err := CheckNames(names); err != nil {
+		return err
 	}
 	if c.Mark != 0 {
 		return &InvalidError{"mark", strconv.FormatInt(c.Mark, 10), "must be 0 when one of several names is chosen"}

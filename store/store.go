@@ -142,7 +142,7 @@ type Watcher interface {
 	// then tries once more, and waits after that, misses no release. It may send more often; releases before the last value was received
 	// may share that value. A store may notify some of many waiters at once, and others up to five seconds later; these receive no value if somebody else has
 	// acquired the name by then, unless that lease can end sooner than the one before. The channel is closed when ctx ends, when the subscription is lost, and when the store is closed. Nothing is sent
-	// when a lease expires: a caller needs a timer for what is left of the lease that refused it.
+	// when a lease expires: a caller needs a timer for what is left of the lease that refused it. No names, or one that is not valid, is an *InvalidError.
 	Watch(ctx context.Context, names []string) (<-chan struct{}, error)
 }
 

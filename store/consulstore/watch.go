@@ -69,6 +69,9 @@ func newWatches(s *Store) *watches {
 
 // Watch implements store.Watcher. A store follows up to 64 names; more than that are errors.ErrUnsupported.
 func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
+	if err := store.CheckNames(names); err != nil {
+		return nil, err
+	}
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}

@@ -45,6 +45,9 @@ type wake struct {
 
 // Watch implements store.Watcher. It also sends a value when a lease has expired: the holder's store writes that, or the session that has the name ends.
 func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
+	if err := store.CheckNames(names); err != nil {
+		return nil, err
+	}
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}

@@ -349,6 +349,9 @@ func (s *Store) Fill(ctx context.Context, fillings []store.Filling) ([]bool, err
 
 // Watch implements store.Watcher.
 func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
+	if err := store.CheckNames(names); err != nil {
+		return nil, err
+	}
 	m, _, err := s.lock(ctx)
 	if err != nil {
 		return nil, err

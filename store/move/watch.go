@@ -14,6 +14,9 @@ func (b *both) Watch(ctx context.Context, names []string) (<-chan struct{}, erro
 	if !ok || !too {
 		return nil, errors.ErrUnsupported
 	}
+	if err := store.CheckNames(names); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	first, err := t.Watch(ctx, names)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/internal/sqlshared"
 )
 
@@ -32,6 +33,9 @@ type sight struct {
 
 // Watch is as in store.Watcher.
 func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
+	if err := store.CheckNames(names); err != nil {
+		return nil, err
+	}
 	if err := s.alive(ctx); err != nil {
 		return nil, s.explain(err)
 	}

@@ -29,6 +29,9 @@ const (
 //
 // A new leader may not have reported what the one before it has stored, so its election sends a value, too.
 func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
+	if err := store.CheckNames(names); err != nil {
+		return nil, err
+	}
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}

@@ -48,6 +48,9 @@ func (h *hub) init(s *Store) {
 // Watch is as in store.Watcher: by notifications, or where they cannot reach us by looking at all watched names, at intervals that grow
 // from 10 ms to half a second.
 func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
+	if err := store.CheckNames(names); err != nil {
+		return nil, err
+	}
 	if err := s.alive(ctx); err != nil {
 		return nil, err
 	}

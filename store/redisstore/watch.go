@@ -73,14 +73,14 @@ const pauseOfTrouble = 100 * time.Millisecond
 // Watch is as in store.Watcher. A release publishes a message once somebody watches; when the connection was lost and is there again everybody is woken once,
 // for a message may have been missed.
 func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
+	if err := store.CheckNames(names); err != nil {
+		return nil, err
+	}
 	if err := s.alive(ctx); err != nil {
 		return nil, err
 	}
 	var channels []string
 	for _, name := range names {
-		if err := store.CheckName(name); err != nil {
-			return nil, err
-		}
 		b := &s.parts[s.bucketOf(name)]
 		channels = append(channels, b.channel+name)
 		if peer, shared := s.peer(b, name); shared && s.cfg.Redisson {

@@ -165,6 +165,18 @@ var waitFlaws = []flaw{
 	}})},
 	{"watch-other-handle", "a handle is notified of its own releases only", ownReleases},
 	{"watch-unclaimed", "a release wakes one handle, whatever becomes of it", oneHandle},
+	{"watch-checks", "no names are watched", always(bend{watch: func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error) {
+		if len(names) == 0 {
+			return make(chan struct{}), nil
+		}
+		return s.Watch(ctx, names)
+	}})},
+	{"watch-checks", "the first name alone is checked", always(bend{watch: func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error) {
+		if len(names) > 1 {
+			names = names[:1]
+		}
+		return s.Watch(ctx, names)
+	}})},
 	{"watch-ends", "watches do not know of their context", always(bend{watch: func(ctx context.Context, s *memstore.Store, names []string) (<-chan struct{}, error) {
 		return s.Watch(context.WithoutCancel(ctx), names)
 	}})},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -20,6 +21,8 @@ var waitLaws = []law{
 		rule: "A release by another handle wakes the watches of this one."},
 	{name: "watch-unclaimed", needs: []need{watches, reopening}, check: watchUnclaimed,
 		rule: "If nobody acquires a name after its release, each of its watches receives a value, of each handle."},
+	{name: "watch-checks", needs: []need{watches}, check: watchChecks,
+		rule: "Watch refuses no names and an invalid name with an *InvalidError."},
 	{name: "watch-ends", needs: []need{watches}, check: watchEnds,
 		rule: "The channel of a watch is closed when its context ends; other watches go on."},
 }
@@ -150,6 +153,16 @@ func watchUnclaimed(s *subject) {
 		for i, w := range all {
 			s.wakes(w, fmt.Sprintf("a release after which nobody acquires the name, in handle %d", i+1))
 		}
+	}
+}
+
+func watchChecks(s *subject) {
+	for what, names := range map[string][]string{
+		"no names": nil, "an empty name": {s.name(), ""}, "a name with a control character": {"a\nb"}, "a name that is too long": {strings.Repeat("n", store.MaxName+1)},
+	} {
+		_, err := as[store.Watcher](s).Watch(s.ctx, names)
+		s.did("Watch with %s: error %s", what, tell(err))
+		s.invalid(err, what)
 	}
 }
 
