@@ -133,10 +133,12 @@ func TestClaims(t *testing.T) {
 		granted("granted 9", store.Grant{Token: 9, Mark: 3, State: []byte("s"), ExpiredAge: 1}),
 		granted("granted 7", store.Grant{Token: 7, Mark: 3, State: []byte("s")}),
 		granted("granted 9 mark 4", store.Grant{Token: 9, Mark: 4, State: []byte("newer")}),
+		granted("granted 9 mark 4, the same state", store.Grant{Token: 9, Mark: 4, State: []byte("s")}),
 		held("held by x 9", store.Record{Holder: "x", Token: 9, Mark: 3, Left: 2 * time.Second}),
 		held("lingers", store.Record{Token: 9, Mark: 3, Left: 2 * time.Second}),
 		done("done 3", store.Record{Token: 9, Mark: 3, State: []byte("old")}),
 		done("done 5", store.Record{Token: 9, Mark: 5, State: []byte("done")}),
+		done("done 6", store.Record{Token: 9, Mark: 6, State: []byte("more")}),
 		done("done 5 by x", store.Record{Holder: "x", Token: 9, Mark: 5, State: []byte("done"), Left: 2 * time.Second}),
 		done("done 3 by x 9", store.Record{Holder: "x", Token: 9, Mark: 3, State: []byte("old"), Left: 2 * time.Second}),
 		done("done 3 by x 7", store.Record{Holder: "x", Token: 7, Mark: 3, State: []byte("old"), Left: 2 * time.Second}),
@@ -303,31 +305,43 @@ func (c claimCase) giveBack() (read []request, release request) {
 // again repeats a claim of which nobody knows what became of it: once to no avail, and then it is refused. The first store does not say a second time that a holder had
 // died: what is remembered of the claim decides what the half is given back with.
 func (c claimCase) again(s store.Store, older, newer *answering, asked *[]request, claim store.Claim) {
-	once := granted("granted 7", store.Grant{Token: 7, Mark: 3, State: []byte("s")})
-	older.acquires, newer.acquires = []answer{unknown}, []answer{once}
-	if got := outcomeOf(claimed(s, claim)); got != "unknown" {
-		c.t.Errorf("%v, again: %s, want unknown", c, got)
-	}
-	*asked = nil
-	read := store.Record{Token: 9, Mark: 3, State: []byte("read")}
-	older.acquires = []answer{held("held by x", store.Record{Holder: "x", Token: 9, Mark: 3, Left: 2 * time.Second}), done("read", read)}
-	older.changes, newer.changes = ok, ok
-	got := outcomeOf(claimed(s, claim))
-	want := []request{{to: "new", verb: "acquire", mark: c.mark}, {to: "old", verb: "acquire", mark: c.mark, above: 7}}
-	release := request{to: "new", verb: "release", token: 7}
-	outcome := `held by "" token 0 left 2s`
+	once := store.Grant{Token: 7, Mark: 3, State: []byte("s")}
 	unheard := c.first.away != nil || c.first.err() != nil && !errors.Is(c.first.err(), store.ErrHeld) && !errors.Is(c.first.err(), store.ErrDone)
-	switch {
-	case unheard: // it may have been granted then, after a crash or not
-		want, outcome = append(want, reads), "unknown"
-	case c.first.err() == nil && c.first.outcome.Grant.ExpiredAge > 0:
-		release.mark, release.state = read.Mark, read.State
-		want = append(want, reads, release)
-	default:
-		want = append(want, release)
+	crashed := c.first.err() == nil && c.first.outcome.Grant.ExpiredAge > 0
+	for _, read := range []store.Record{
+		{Token: 9, Mark: 3, State: []byte("read")},
+		{Token: 9, Mark: 3, State: []byte("s")},
+		{Token: 9, Mark: 4, State: []byte("read")},
+		{Token: 9, Mark: 2, State: []byte("read")},
+		{},
+	} {
+		older.acquires, newer.acquires = []answer{unknown}, []answer{granted("granted 7", once)}
+		if got := outcomeOf(claimed(s, claim)); got != "unknown" {
+			c.t.Errorf("%v, again: %s, want unknown", c, got)
+		}
+		*asked = nil
+		refusal := held("held by x", store.Record{Holder: "x", Token: 9, Mark: 3, Left: 2 * time.Second})
+		older.acquires = []answer{refusal, done("read", read), unknown}
+		older.changes, newer.changes = ok, unknown // so it is remembered
+		got := outcomeOf(claimed(s, claim))
+		want := []request{{to: "new", verb: "acquire", mark: c.mark}, {to: "old", verb: "acquire", mark: c.mark, above: 7}}
+		if unheard || crashed {
+			want = append(want, reads)
+		}
+		release := request{to: "new", verb: "release", token: 7}
+		if (unheard || crashed) && read.Mark > once.Mark || crashed && read.Mark == once.Mark {
+			release.mark, release.state = read.Mark, read.State
+		}
+		if open := unheard && read.Mark == once.Mark && string(read.State) != string(once.State); !open { // nobody knows which state is the newer one
+			want = append(want, release)
+		}
+		if got != "unknown" || fmt.Sprint(*asked) != fmt.Sprint(want) {
+			c.t.Errorf("%v, again, reads %+v: %s; asked\n%v, want\n%v", c, read, got, *asked, want)
+		}
 	}
-	if got != outcome || fmt.Sprint(*asked) != fmt.Sprint(want) {
-		c.t.Errorf("%v, again: %s, want %s; asked\n%v, want\n%v", c, got, outcome, *asked, want)
+	older.acquires, newer.changes = []answer{held("held by x", store.Record{Holder: "x", Token: 9, Mark: 3, Left: 2 * time.Second}), done("read", store.Record{Token: 9, Mark: 3, State: []byte("s")})}, ok
+	if got, want := outcomeOf(claimed(s, claim)), `held by "" token 0 left 2s`; got != want {
+		c.t.Errorf("%v, once more: %s, want %s", c, got, want)
 	}
 }
 
@@ -344,15 +358,22 @@ func TestChanges(t *testing.T) {
 		{over, held("lingers", store.Record{Token: 7, Left: time.Second})},
 		{over, unknown},
 		{held("held by x", store.Record{Holder: "x", Token: 8, Left: time.Second})},
-		{unknown}, {away},
+		{held("held", store.Record{Left: time.Second})}, {unknown}, {away},
+	}
+	record := store.Record{Holder: "me", Token: 9, Mark: 4, State: []byte("read"), Left: time.Second}
+	reads := []answer{
+		done("read", record), unknown,
+		granted("has it", store.Grant{Token: 10, Mark: record.Mark, State: record.State}), // for another claim than the change is of
 	}
 	for _, ends := range []bool{false, true} {
-		for _, writes := range []bool{false, true} {
+		for _, writes := range []writing{{}, {mark: 4}, {state: []byte("t")}, {4, []byte("t")}} {
 			for _, lookup := range lookups {
 				for _, decides := range []answer{ok, isLost, unknown, maybe, away} {
 					for _, end := range []answer{ok, isLost, away} {
-						c := changeCase{t, ends, writes, lookup, decides, end}
-						synctest.Test(t, func(t *testing.T) { c.check(has) })
+						for _, read := range reads {
+							c := changeCase{t, ends, writes, lookup, decides, end, read}
+							synctest.Test(t, func(t *testing.T) { c.check(has) })
+						}
 					}
 				}
 			}
@@ -360,26 +381,34 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// A writing is what an extension or a release writes.
+type writing struct {
+	mark  int64
+	state []byte
+}
+
+func (w writing) any() bool { return w.mark != 0 || w.state != nil }
+
 // A changeCase is what the two stores answer to an extension or a release.
 type changeCase struct {
-	t            *testing.T
-	ends, writes bool     // it is a release; it has a mark and a state
-	lookup       []answer // of the new store, when the lease is claimed there once more
-	decides      answer   // of the old one
-	end          answer   // of the new one, to what is written to it then
+	t       *testing.T
+	ends    bool // it is a release
+	writes  writing
+	lookup  []answer // of the new store, when the lease is claimed there once more
+	decides answer   // of the old one
+	end     answer   // of the new one, to what is written to it then
+	read    answer   // of the old one, if it is read
 }
 
 func (c changeCase) String() string {
-	return fmt.Sprintf("release %t writes %t, new %s, old %s, then %s", c.ends, c.writes, c.lookup[len(c.lookup)-1].what, c.decides.what, c.end.what)
+	return fmt.Sprintf("release %t writes %d %q, new %s, old %s, then %s, old reads %s",
+		c.ends, c.writes.mark, c.writes.state, c.lookup[len(c.lookup)-1].what, c.decides.what, c.end.what, c.read.what)
 }
 
 func (c changeCase) send(s store.Store) error {
 	var errs []error
 	var err error
-	mark, state := int64(0), []byte(nil)
-	if c.writes {
-		mark, state = 4, []byte("t")
-	}
+	mark, state := c.writes.mark, c.writes.state
 	if c.ends {
 		errs, err = s.Release(context.Background(), []store.Release{{Name: "n", Holder: "me", Token: 9, Linger: time.Second, Mark: mark, State: state}})
 	} else {
@@ -393,8 +422,7 @@ func (c changeCase) send(s store.Store) error {
 
 func (c changeCase) check(has answer) {
 	s, older, newer, asked := answered(c.t)
-	read := store.Record{Holder: "me", Token: 9, Mark: 4, State: []byte("read"), Left: time.Second}
-	older.acquires, newer.acquires = []answer{done("read", read)}, c.lookup
+	older.acquires, newer.acquires = []answer{c.read}, c.lookup
 	older.changes, newer.changes = c.decides, c.end
 	err := c.send(s)
 	first := slices.Clone(*asked)
@@ -403,7 +431,7 @@ func (c changeCase) check(has answer) {
 	mine := last.err() == nil // the holder has the lease in the new store
 	lingers := false
 	if held := (*store.HeldError)(nil); errors.As(last.err(), &held) {
-		lingers = held.Record.Holder == "" // it was this release, repeated
+		lingers = held.Record.Holder == "" && held.Record.Token != 0 // it was this release, repeated
 	}
 	confirmed := c.decides.err() == nil
 	of := func(to string) (some []request) {
@@ -420,9 +448,19 @@ func (c changeCase) check(has answer) {
 	if n := len(of("old")); n != 1 {
 		c.t.Errorf("%v: the store that decides is asked %d times", c, n)
 	}
-	written := of("new")
-	switch {
-	case confirmed && mine && (len(written) != 1 || c.writes && written[0].mark != 4 || written[0].token != last.outcome.Grant.Token):
+	once := c.ends && len(c.lookup) > 1 // the release may be a repeated one, so what the store that decides has is written to the other
+	half := mine && c.decides.what == isLost.what
+	// Nobody has released the other store before, so that what the one that decides has comes with its release.
+	reads := half && (len(c.lookup) == 1 || last.outcome.Grant.ExpiredAge > 0)
+	unread, whole := c.read.unknown(), c.read.err() == nil
+	writes := 0
+	if confirmed && mine && !(once && unread) || half && !(reads && (unread || whole)) {
+		writes = 1
+	}
+	switch written := of("new"); {
+	case len(written) != writes:
+		c.t.Errorf("%v: asked %v; want %d changes of the other store", c, first, writes)
+	case confirmed && writes == 1 && (c.writes.mark != 0 && written[0].mark != 4 || written[0].token != last.outcome.Grant.Token):
 		c.t.Errorf("%v: what was confirmed is not written to the other store, but %v", c, written)
 	case !confirmed && slices.ContainsFunc(written, func(r request) bool { return r.verb == "extend" || string(r.state) == "t" }):
 		c.t.Errorf("%v: what was not confirmed is written: %v", c, written)
@@ -431,23 +469,66 @@ func (c changeCase) check(has answer) {
 	if err != nil {
 		got = outcomeOf(store.Outcome{Err: err})
 	}
-	once := c.ends && len(c.lookup) > 1 // the release may be a repeated one, so what the store that decides has is written to the other
 	switch {
-	case confirmed && mine && c.end.err() != nil && (c.writes || once), confirmed && !mine && c.writes && !(c.ends && lingers):
+	case confirmed && mine && c.end.err() != nil && (c.writes.any() || once), confirmed && !mine && c.writes.any() && !(c.ends && lingers), confirmed && mine && once && unread:
 		want = "unknown" // only one store has it, or may have it
+	case half && c.ends && c.writes.any() && (writes == 1 && c.end.err() != nil || reads && unread), c.decides.what == isLost.what && c.ends && c.writes.any() && last.unknown():
+		want = "unknown" // an earlier request may have written it to the store that decides alone
 	case confirmed:
 		want = "ok"
 	default:
 		want = outcomeOf(store.Outcome{Err: c.decides.err()})
 	}
-	if lost := c.decides.what == isLost.what; lost && c.ends && c.writes && (last.unknown() || mine && c.end.err() != nil && len(written) > 0) {
-		want = "unknown" // an earlier request may have written it to the store that decides alone
-	}
 	if got != want {
 		c.t.Errorf("%v: %s, want %s; asked %v", c, got, want, first)
 	}
-	if !c.ends {
+	older.acquires = []answer{done("read", store.Record{Holder: "y", Token: 10, Mark: 4, State: []byte("read"), Left: time.Second})}
+	if c.ends {
+		c.repeats(s, older, newer, got)
+	} else {
 		c.again(s, older, newer, asked, has, errors.Is(err, store.ErrUnknown) || c.decides.away != nil)
+	}
+}
+
+// repeats releases once more, when the store that decides says that the lease is lost: an earlier request may have released it, unless that was told to be lost, or
+// somebody else has had the other store since it was told to be released.
+func (c changeCase) repeats(s store.Store, older, newer *answering, before string) {
+	older.changes, newer.changes = isLost, ok
+	seen := int64(20) // the token of the last grant of the other store, if it was not seen before
+	for _, a := range c.lookup {
+		var done *store.DoneError
+		if errors.As(a.outcome.Err, &done) {
+			seen = done.Record.Token
+		}
+		if a.err() == nil {
+			seen = a.outcome.Grant.Token
+		}
+	}
+	want := "unknown"
+	if before == "lost" {
+		want = "lost"
+	}
+	for n := range int64(3) {
+		if n == 2 { // somebody else has had it
+			if seen += 5; before == "ok" {
+				want = "lost"
+			}
+		}
+		newer.acquires = []answer{
+			done("over", store.Record{Token: seen, Mark: 4, State: []byte("read")}),
+			granted("granted once more", store.Grant{Token: seen + 1, Mark: 4, State: []byte("read")}),
+		}
+		seen++
+		if got := outcomeOf(store.Outcome{Err: c.send(s)}); got != want {
+			c.t.Errorf("%v, released again: %s, want %s", c, got, want)
+		}
+	}
+	newer.acquires = []answer{unknown}
+	if before == "ok" || c.writes.any() {
+		want = "unknown" // nobody knows who has had it
+	}
+	if got := outcomeOf(store.Outcome{Err: c.send(s)}); got != want {
+		c.t.Errorf("%v, released again without the other store: %s, want %s", c, got, want)
 	}
 }
 
@@ -458,7 +539,7 @@ func (c changeCase) again(s store.Store, older, newer *answering, asked *[]reque
 	err := c.send(s)
 	last := (*asked)[len(*asked)-1]
 	read := slices.ContainsFunc(*asked, func(r request) bool { return r.String() == reads.String() })
-	if err != nil || read != (lacks && c.writes) || read && string(last.state) != "read" || last.to != "new" {
-		c.t.Errorf("%v, again: %v, asked %v; the other store lacks something: %t", c, err, *asked, lacks && c.writes)
+	if err != nil || read != (lacks && c.writes.any()) || read && string(last.state) != "read" || last.to != "new" {
+		c.t.Errorf("%v, again: %v, asked %v; the other store lacks something: %t", c, err, *asked, lacks && c.writes.any())
 	}
 }

@@ -166,6 +166,9 @@ func TestWhatCannotBeBroughtIsUnknown(t *testing.T) {
 				if err := extended(s, g.Token, mark, ""); !errors.Is(err, store.ErrUnknown) {
 					t.Errorf("an extension after which the shadow lacks the state: %v, want that it is unknown", err)
 				}
+				if left := records(t, shadow.Store)["x"].Left; mark == 0 && left != time.Hour {
+					t.Errorf("the shadow's lease lives for another %v, want that it is renewed", left)
+				}
 				truth.unread = false
 				if err := extended(s, g.Token, mark, ""); err != nil {
 					t.Error(err)
@@ -177,4 +180,29 @@ func TestWhatCannotBeBroughtIsUnknown(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRenewalDoesNotSettleAWriteOfTheSameTime: a renewal is under way while a state reaches only the store that decides. Both stores have the state when the lease is released.
+func TestRenewalDoesNotSettleAWriteOfTheSameTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := memstore.New(), memstore.New()
+		shadow := &fickle{Store: after, late: time.Second, asked: make(chan struct{}, 1)}
+		s := in(t, before, shadow, move.OldDecides)
+		g := take(t, s, "x", "h")
+		renewed := make(chan error)
+		go func() { renewed <- extended(s, g.Token, 0, "") }()
+		<-shadow.asked
+		shadow.deaf = true
+		if err := extended(s, g.Token, 0, "page 7"); !errors.Is(err, store.ErrUnknown) {
+			t.Error(err)
+		}
+		shadow.deaf = false
+		if err := <-renewed; err != nil {
+			t.Error(err)
+		}
+		leave(t, s, store.Release{Name: "x", Holder: "h", Token: g.Token, Retain: store.Forever})
+		if next := take(t, in(t, before, after, move.NewDecides), "x", "next"); string(next.State) != "page 7" {
+			t.Errorf("the next has %q", next.State)
+		}
+	})
 }

@@ -22,6 +22,7 @@ type faulty struct {
 	requests *atomic.Int64 // of both stores
 	fails    int64         // the number of that which fails
 	how      string
+	first    func(n int64) // if not nil, no request fails, and this comes before each
 }
 
 var errFault = errors.New("the request failed")
@@ -31,7 +32,12 @@ func failing[Q, A any](ctx context.Context, s *faulty, asked []Q, send func(cont
 	if len(asked) == 0 {
 		return send(ctx, asked)
 	}
-	if s.requests.Add(1) != s.fails {
+	n := s.requests.Add(1)
+	if s.first != nil {
+		s.first(n)
+		return send(ctx, asked)
+	}
+	if n != s.fails {
 		return send(ctx, asked)
 	}
 	if s.how == "not sent" {
@@ -54,7 +60,15 @@ func (s *faulty) Release(ctx context.Context, releases []store.Release) ([]error
 }
 
 func (s *faulty) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
-	if s.requests.Add(1) == s.fails {
+	n := s.requests.Add(1)
+	if s.first != nil {
+		s.first(n)
+		return func(yield func(store.Record, error) bool) {
+			s.Store.List(ctx, prefix)(yield)
+			s.first(s.requests.Add(1)) // the end of the list is late
+		}
+	}
+	if n == s.fails {
 		return func(yield func(store.Record, error) bool) { yield(store.Record{}, errFault) }
 	}
 	return s.Store.List(ctx, prefix)

@@ -186,6 +186,21 @@ func TestCopyOfALeaseThatLastsOrPassesOn(t *testing.T) {
 	}
 }
 
+// TestCopyThatCannotLookOnceMoreSaysSo: a name whose lease was to be seen renewed, and that cannot be read then, is in the way of a copy.
+func TestCopyThatCannotLookOnceMoreSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := memstore.New(), &silentStore{Store: memstore.New()}
+		out, err := before.Acquire(background, []store.Claim{{Name: "a", Holder: "x", TTL: time.Minute, Above: take(t, after, "a", "x").Token}})
+		if err = errors.Join(err, out[0].Err); err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(30*time.Second, func() { after.silent = true })
+		if report, err := move.Copy(background, before, after, move.NewDecides, move.Options{Next: move.NewOnly}); err == nil {
+			t.Errorf("no error: %+v", report)
+		}
+	})
+}
+
 // A passingStore hands a name on before it is read for a copy.
 type passingStore struct {
 	store.Store
@@ -248,7 +263,7 @@ func TestCopyOfANameThatIsTakenEachTime(t *testing.T) {
 		leave(t, before, store.Release{Name: "x", Holder: "h", Token: g.Token, Mark: 7, Retain: store.Forever})
 		for _, next := range []move.Phase{move.OldOnly, move.NewDecides} {
 			report, err := move.Copy(background, before, reluctantStore{after}, move.OldDecides, move.Options{Next: next})
-			if err != nil || report.Complete() || report.Taken != 1 || report.Names != 1 || report.Left != time.Second {
+			if err != nil || report.Complete() || report.Taken != 1 || report.Names != 1 || report.Left != time.Second || len(report.Examples) != 1 {
 				t.Errorf("before %v: %+v, %v; want a name that is taken", next, report, err)
 			}
 		}

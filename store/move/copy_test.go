@@ -111,8 +111,12 @@ func TestCopyLeavesWhatIsNotFree(t *testing.T) {
 		time.Sleep(time.Minute)
 		take(t, before, "held", "h")
 		leave(t, before, store.Release{Name: "lingers", Holder: "h", Token: take(t, before, "lingers", "h").Token, Linger: 2 * time.Minute})
+		take(t, before, move.Records+"x", "h") // of the move itself
 		report, err := move.Copy(background, before, after, move.OldDecides, move.Options{})
-		if err != nil || report.Taken != 2 || report.Abandoned != 1 || report.Copied != 0 || report.Left > 2*time.Minute || report.Left < 119*time.Second || report.Complete() {
+		if slices.Sort(report.Examples); !slices.Equal(report.Examples, []string{"dead", "held", "lingers"}) {
+			t.Errorf("examples: %q", report.Examples)
+		}
+		if err != nil || report.Names != 3 || report.Taken != 2 || report.Abandoned != 1 || report.Copied != 0 || report.Left > 2*time.Minute || report.Left < 119*time.Second || report.Complete() {
 			t.Errorf("%+v, %v", report, err)
 		}
 		if got := records(t, before)["dead"]; got.Holder != "h" {
@@ -249,6 +253,9 @@ func TestPhases(t *testing.T) {
 		}
 	}
 	var p move.Phase
+	if text, err := p.MarshalText(); err == nil {
+		t.Errorf("no phase is written as %q", text)
+	}
 	if err := p.UnmarshalText([]byte("both")); err == nil {
 		t.Error("a text that is no phase has no error")
 	}
@@ -261,6 +268,9 @@ func TestPhases(t *testing.T) {
 	}
 	if _, err := move.Copy(background, s, s, move.NewOnly, move.Options{}); err == nil {
 		t.Error("a copy in a phase of one store has no error")
+	}
+	if _, err := move.Copy(background, s, s, move.OldDecides, move.Options{Retain: -1}); err == nil {
+		t.Error("a time to remember below 0 has no error")
 	}
 	if _, ok := store.As[*memstore.Store](in(t, s, memstore.New(), move.OldOnly)); !ok {
 		t.Error("in a phase of one store its interfaces are not found")

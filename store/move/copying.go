@@ -21,14 +21,36 @@ func (b *both) copy(ctx context.Context, todo task, batch []twins, o Options, r 
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), copyTTL)
 	defer cancel()
-	switch todo {
-	case raise:
-		return b.raise(ctx, batch, o, r)
-	case fill:
+	if todo == fill {
 		return b.fill(ctx, batch, o, r)
-	default:
-		return b.touch(ctx, batch, o.Retain, r)
 	}
+	if !o.Abandoned { // a holder may have come and died since the name was listed
+		if batch, again, err = b.unchanged(ctx, batch); err != nil || len(batch) == 0 {
+			return again, err
+		}
+	}
+	do := b.touch
+	if todo == raise {
+		do = b.raise
+	}
+	more, err := do(ctx, batch, o, r)
+	return append(again, more...), err
+}
+
+// unchanged reads names in the store that decides, and returns those that are free there and still have the grant that was listed, and the others to be looked at again.
+func (b *both) unchanged(ctx context.Context, batch []twins) (same, again []twins, err error) {
+	for i, out := range claimEach(ctx, b.truth, readsOf(batch)) {
+		var read *store.DoneError
+		switch p := batch[i]; {
+		case !errors.As(out.Err, &read):
+			err = errors.Join(err, fmt.Errorf("move: reading %q: %w", p.name, out.Err))
+		case read.Record.Token != p.truth.Token || !read.Record.Free():
+			again = append(again, twins{name: p.name, truth: read.Record})
+		default:
+			same = append(same, p)
+		}
+	}
+	return same, again, err
 }
 
 // copierClaims returns the claims under which names are copied.
@@ -53,7 +75,7 @@ func (p twins) refused(out store.Outcome) (again []twins, err error) {
 }
 
 // touch acquires names in both stores, and releases them with records that agree: the store that decides first, so that the other one never knows more.
-func (b *both) touch(ctx context.Context, batch []twins, retain time.Duration, r *Report) (again []twins, err error) {
+func (b *both) touch(ctx context.Context, batch []twins, o Options, r *Report) (again []twins, err error) {
 	outcomes, _, granted, err := b.claim(ctx, copierClaims(batch))
 	if err != nil {
 		return nil, err
@@ -63,14 +85,14 @@ func (b *both) touch(ctx context.Context, batch []twins, retain time.Duration, r
 		held, err := batch[i].refused(out)
 		again, broken = append(again, held...), errors.Join(broken, err)
 	}
-	for i, err := range apply(ctx, ends(granted, retain, false), b.truth.Release) {
+	for i, err := range apply(ctx, ends(granted, o.Retain, false), b.truth.Release) {
 		if err != nil {
 			broken = errors.Join(broken, fmt.Errorf("move: releasing %q: %w", granted[i].claim.Name, err))
 			granted[i] = nil
 		}
 	}
 	granted = slices.DeleteFunc(granted, func(c *claiming) bool { return c == nil })
-	for i, err := range apply(ctx, ends(granted, retain, true), b.shadow.Release) {
+	for i, err := range apply(ctx, ends(granted, o.Retain, true), b.shadow.Release) {
 		if err != nil {
 			broken = errors.Join(broken, fmt.Errorf("move: copying %q: %w", granted[i].claim.Name, err))
 			continue
@@ -132,19 +154,9 @@ func (b *both) make(ctx context.Context, batch []twins, o Options, r *Report) (l
 			left = append(left, p)
 		}
 	}
-	var broken error
-	for i, out := range claimEach(ctx, b.truth, readsOf(mine)) {
-		var read *store.DoneError
-		switch p := mine[i]; {
-		case !errors.As(out.Err, &read):
-			broken = errors.Join(broken, fmt.Errorf("move: reading %q: %w", p.name, out.Err))
-		case read.Record.Token != p.truth.Token || !read.Record.Free():
-			again = append(again, twins{name: p.name, truth: read.Record})
-		default:
-			r.Copied++
-		}
-	}
-	return left, again, broken
+	same, again, err := b.unchanged(ctx, mine)
+	r.Copied += len(same)
+	return left, again, err
 }
 
 // fill acquires names in the shadow alone, reads what the store that decides has, and releases the shadow with that. While the shadow is taken, no replica of this phase is

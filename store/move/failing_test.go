@@ -50,19 +50,112 @@ func TestPingOfBothStores(t *testing.T) {
 	}
 }
 
+// A troubledStore answers what a move asks both stores for with an error, if it has one.
+type troubledStore struct {
+	store.Store
+	err   error
+	swept int
+}
+
+func (s *troubledStore) Close() error                            { return s.err }
+func (s *troubledStore) Sweep(context.Context, int) (int, error) { return s.swept, s.err }
+
+func (s *troubledStore) Capabilities(ctx context.Context) (store.Capabilities, error) {
+	promised, err := store.CapabilitiesOf(ctx, s.Store)
+	return promised, errors.Join(err, s.err)
+}
+
+// TestErrorsOfBothStores: what fails in either of the stores is told.
+func TestErrorsOfBothStores(t *testing.T) {
+	fault := errors.New("fault")
+	for phase := move.OldOnly; phase <= move.NewOnly; phase++ {
+		for _, first := range []bool{true, false} {
+			one, two := &troubledStore{Store: memstore.New(), err: fault}, &troubledStore{Store: memstore.New()}
+			if !first {
+				one, two = two, one
+			}
+			s := in(t, one, two, phase)
+			if err := s.Close(); !errors.Is(err, fault) {
+				t.Errorf("%v, closed: %v, want %v", phase, err, fault)
+			}
+			if phase == move.OldOnly || phase == move.NewOnly {
+				continue
+			}
+			if _, err := as[store.Sweeper](t, s).Sweep(background, 1); !errors.Is(err, fault) {
+				t.Errorf("%v, swept: %v, want %v", phase, err, fault)
+			}
+			if _, err := store.CapabilitiesOf(background, s); !errors.Is(err, fault) {
+				t.Errorf("%v, asked what it promises: %v, want %v", phase, err, fault)
+			}
+		}
+	}
+}
+
+// TestSweepOfStoresThatForget: a move sweeps those of its stores that can be swept, and says how much the one that decides has forgotten.
+func TestSweepOfStoresThatForget(t *testing.T) {
+	verbs := struct{ store.Store }{memstore.New()}
+	refuses := &troubledStore{Store: memstore.New(), err: errors.ErrUnsupported}
+	four, five := &troubledStore{Store: memstore.New(), swept: 4}, &troubledStore{Store: memstore.New(), swept: 5}
+	for _, test := range []struct {
+		one, two store.Store
+		swept    int
+		err      error
+	}{
+		{four, five, 4, nil},
+		{four, verbs, 4, nil},
+		{four, refuses, 4, nil},
+		{verbs, five, 0, nil},
+		{refuses, five, 0, nil},
+		{verbs, refuses, 0, errors.ErrUnsupported},
+		{refuses, verbs, 0, errors.ErrUnsupported},
+	} {
+		n, err := as[store.Sweeper](t, in(t, test.one, test.two, move.OldDecides)).Sweep(background, 10)
+		if n != test.swept || !errors.Is(err, test.err) {
+			t.Errorf("%T and %T: %d, %v; want %d, %v", test.one, test.two, n, err, test.swept, test.err)
+		}
+	}
+}
+
+// A clocklessStore has no clock.
+type clocklessStore struct{ store.Store }
+
+func (clocklessStore) Clockless() {}
+
+// TestMoveWithAStoreWithoutAClock: a move has a clock if both stores do.
+func TestMoveWithAStoreWithoutAClock(t *testing.T) {
+	has, lacks := memstore.New(), clocklessStore{memstore.New()}
+	for _, test := range []struct {
+		one, two store.Store
+		lacks    bool
+	}{{has, has, false}, {has, lacks, true}, {lacks, has, true}, {lacks, lacks, true}} {
+		for _, phase := range []move.Phase{move.OldDecides, move.NewDecides} {
+			if _, is := store.As[store.Clockless](in(t, test.one, test.two, phase)); is != test.lacks {
+				t.Errorf("%T and %T in the phase %v: without a clock %t", test.one, test.two, phase, is)
+			}
+		}
+	}
+}
+
 // TestWatchOfOneStoreAlone: without a watch of the other store there is none, and the first one has ended.
 func TestWatchOfOneStoreAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		away := errors.New("away")
-		watched := make(chan context.Context, 1)
-		s := in(t, pingedStore{Store: memstore.New(), watched: watched}, pingedStore{Store: memstore.New(), watch: away}, move.OldDecides)
-		if _, err := as[store.Watcher](t, s).Watch(background, []string{"x"}); !errors.Is(err, away) {
-			t.Errorf("got %v, want %v", err, away)
+	away := errors.New("away")
+	watched := make(chan context.Context, 1)
+	watches, fails, lacks := pingedStore{Store: memstore.New(), watched: watched}, pingedStore{Store: memstore.New(), watch: away}, struct{ store.Store }{memstore.New()}
+	for _, test := range []struct {
+		one, two store.Store
+		want     error
+	}{{watches, fails, away}, {fails, watches, away}, {watches, lacks, errors.ErrUnsupported}, {lacks, watches, errors.ErrUnsupported}} {
+		if _, err := as[store.Watcher](t, in(t, test.one, test.two, move.OldDecides)).Watch(background, []string{"x"}); !errors.Is(err, test.want) {
+			t.Errorf("%T and %T: got %v, want %v", test.one, test.two, err, test.want)
 		}
-		if ctx := <-watched; ctx.Err() == nil {
-			t.Error("the watch of the first store goes on")
+		select {
+		case ctx := <-watched:
+			if ctx.Err() == nil {
+				t.Errorf("%T and %T: the watch of one store goes on", test.one, test.two)
+			}
+		default:
 		}
-	})
+	}
 }
 
 // A slowlyStore lets go of a watch after a while.

@@ -36,6 +36,25 @@ func (s filledStore) Fill(ctx context.Context, fillings []store.Filling) ([]bool
 	return s.Store.(store.Filler).Fill(ctx, fillings)
 }
 
+// A fullStore cannot make records as it is configured.
+type fullStore struct{ store.Store }
+
+func (fullStore) Fill(context.Context, []store.Filling) ([]bool, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// TestFillOfAStoreThatMakesNone: a store that cannot make records in one step gets them all the same.
+func TestFillOfAStoreThatMakesNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, after := memstore.New(), memstore.New()
+		leave(t, before, store.Release{Name: "x", Holder: "h", Token: take(t, before, "x", "h").Token, Mark: 7, Retain: store.Forever})
+		report, err := move.Copy(background, before, fullStore{after}, move.OldDecides, move.Options{Next: move.NewDecides})
+		if err != nil || report.Copied != 1 || records(t, after)["x"].Mark != 7 {
+			t.Errorf("%+v, %v", report, err)
+		}
+	})
+}
+
 // TestFillReadsWhatIsNewest: the shadow gets what the store that decides has while the shadow is taken, or when its record is made, not what was listed.
 func TestFillReadsWhatIsNewest(t *testing.T) {
 	for name, test := range map[string]struct {

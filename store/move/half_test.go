@@ -15,20 +15,27 @@ import (
 // TestHalfOfAReleaseIsNotLost: a release reached the store that decides alone, and a replica in the other middle phase took the name there. The one
 // who repeats the release is told that the lease is lost, and what it had written is what the other one is granted.
 func TestHalfOfAReleaseIsNotLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		before, after := memstore.New(), memstore.New()
-		s := in(t, before, after, move.OldDecides)
-		g := take(t, s, "x", "h")
-		r := store.Release{Name: "x", Holder: "h", Token: g.Token, State: []byte("page 7"), Retain: store.Forever}
-		leave(t, before, r)
-		take(t, before, "x", "next")
-		if errs, err := s.Release(background, []store.Release{r}); err != nil || !errors.Is(errs[0], store.ErrLost) {
-			t.Errorf("repeated: %v, %v", errs, err)
-		}
-		if g := take(t, in(t, before, after, move.NewDecides), "x", "next"); string(g.State) != "page 7" {
-			t.Errorf("the next holder is told %q", g.State)
-		}
-	})
+	for _, silent := range []bool{false, true} { // the store that decides did not answer the claim at first
+		synctest.Test(t, func(t *testing.T) {
+			before, after := memstore.New(), memstore.New()
+			decides := &silentStore{Store: before, silent: silent}
+			s := in(t, decides, after, move.OldDecides)
+			if silent {
+				claimOnce(t, s, "x", "h")
+				decides.silent = false
+			}
+			g := take(t, s, "x", "h")
+			r := store.Release{Name: "x", Holder: "h", Token: g.Token, State: []byte("page 7"), Retain: store.Forever}
+			leave(t, before, r)
+			take(t, before, "x", "next")
+			if errs, err := s.Release(background, []store.Release{r}); err != nil || !errors.Is(errs[0], store.ErrLost) {
+				t.Errorf("repeated: %v, %v", errs, err)
+			}
+			if g := take(t, in(t, before, after, move.NewDecides), "x", "next"); string(g.State) != "page 7" {
+				t.Errorf("the next holder is told %q", g.State)
+			}
+		})
+	}
 }
 
 // TestHalfOfAReleaseIsUnknown: the same, while the other store does not respond: the next grant may be of what was there before.

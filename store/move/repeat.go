@@ -44,7 +44,7 @@ func (b *both) sent(ctx context.Context, releases []store.Release, before []*rem
 		case !errors.Is(errs[i], store.ErrLost) || errors.Is(errs[i], store.ErrUnknown):
 		case before[i] == nil:
 			b.released.remove(c)
-		case !before[i].what.confirmed || before[i].what.shadow == looks[i].before:
+		case !before[i].what.confirmed || before[i].what.shadow == looks[i].before || min(before[i].what.shadow, looks[i].before) == 0: // 0: it was not seen
 			b.released.put(c, ending{max(looks[i].before, looks[i].now), before[i].what.confirmed})
 			doubtful = append(doubtful, i)
 		}

@@ -48,6 +48,8 @@ func TestTwins(t *testing.T) {
 	lingers := with(func(r *store.Record) { r.Left = time.Second })
 	higher := with(func(r *store.Record) { r.Mark = 4 })
 	changed := with(func(r *store.Record) { r.State = []byte("t") })
+	behind := with(func(r *store.Record) { r.Holder, r.Left, r.Mark = "x", time.Second, 2 })
+	late := with(func(r *store.Record) { r.Holder, r.Left, r.State = "x", time.Second, []byte("t") })
 	plain, none := store.Record{Token: 7}, store.Record{}
 	for name, row := range map[string]struct {
 		truth, shadow store.Record
@@ -64,6 +66,10 @@ func TestTwins(t *testing.T) {
 		"the other is ahead":                  {free, higher, "", touch, touch},
 		"another state":                       {changed, free, "", fill, touch},
 		"held in both":                        {held, held, "abandoned agree same swapped taken", touch, touch},
+		"held in both, another state":         {held, late, "abandoned taken", touch, touch},
+		"held in both, the other is behind":   {held, behind, "abandoned taken", touch, touch},
+		"a token alone that lingers":          {none, store.Record{Token: 7, Left: time.Second}, "taken", touch, touch},
+		"a token alone of a crash":            {none, store.Record{Token: 7, Holder: "x"}, "", touch, touch},
 		"held by different ones":              {held, other, "abandoned agree half-held same taken", touch, touch},
 		"held in one":                         {held, free, "abandoned agree half-held same taken", touch, touch},
 		"held in the other":                   {free, held, "agree same taken", fill, touch},
