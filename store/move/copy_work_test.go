@@ -118,7 +118,9 @@ func (s cancelingStore) Acquire(ctx context.Context, claims []store.Claim) ([]st
 		return nil, ctx.Err()
 	}
 	out, err := s.Store.Acquire(ctx, claims)
-	s.cancel()
+	if claims[0].Mark >= 0 {
+		s.cancel()
+	}
 	return out, err
 }
 
