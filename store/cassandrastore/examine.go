@@ -14,6 +14,7 @@ import (
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/casstore"
 )
 
 // A guard refuses a table that is not soloist's. It looks once, before the first request.
@@ -66,6 +67,9 @@ func (s *Store) look(ctx context.Context) (sight, error) {
 
 // Capabilities implements store.Prober. What it reports follows from the keyspace's replication and the table's settings.
 func (s *Store) Capabilities(ctx context.Context) (store.Capabilities, error) {
+	if err := casstore.Ready(ctx, s.Store); err != nil {
+		return store.Capabilities{}, err
+	}
 	cfg := s.backend.cfg
 	c := store.Capabilities{
 		Backend: "Apache Cassandra, table " + cfg.table(),
@@ -159,6 +163,9 @@ func (s sight) linearizable() bool {
 
 // Examine implements store.Examiner.
 func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
+	if err := casstore.Ready(ctx, s.Store); err != nil {
+		return nil, err
+	}
 	found, err := s.look(ctx)
 	switch {
 	case errors.Is(err, fs.ErrPermission):

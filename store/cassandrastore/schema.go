@@ -10,6 +10,7 @@ import (
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/casstore"
 )
 
 // columns are the columns of the table, with their types.
@@ -21,6 +22,9 @@ var columns = map[string]string{
 // Migrate implements store.Migrator: it makes the table, and waits until all nodes know it. The keyspace must exist: how many
 // copies it has, and where, is the decision of the one that runs the cluster. A table that is not soloist's is left alone.
 func (s *Store) Migrate(ctx context.Context) ([]string, error) {
+	if err := casstore.Ready(ctx, s.Store); err != nil {
+		return nil, err
+	}
 	b := s.backend
 	session, err := b.sessions.get(ctx)
 	if err != nil {

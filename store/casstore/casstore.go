@@ -72,6 +72,9 @@ func (s *Store) ready(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// Ready returns the error of a store that is closed or of a context that has ended. It is for the methods that a package adds to those of its store.
+func Ready(ctx context.Context, s *Store) error { return s.ready(ctx) }
+
 // Clockless implements store.Clockless.
 func (s *Store) Clockless() {}
 

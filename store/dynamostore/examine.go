@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/casstore"
 )
 
 // A guard refuses a table that would grant a name twice. It looks once, before the first request, where it may.
@@ -76,6 +77,9 @@ func (s *Store) look(ctx context.Context) sight {
 
 // Capabilities implements store.Prober.
 func (s *Store) Capabilities(ctx context.Context) (store.Capabilities, error) {
+	if err := casstore.Ready(ctx, s.Store); err != nil {
+		return store.Capabilities{}, err
+	}
 	found := s.look(ctx)
 	c := store.Capabilities{
 		Backend: "Amazon DynamoDB, table " + s.backend.table,
@@ -107,6 +111,9 @@ func (s *Store) Capabilities(ctx context.Context) (store.Capabilities, error) {
 
 // Examine implements store.Examiner.
 func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
+	if err := casstore.Ready(ctx, s.Store); err != nil {
+		return nil, err
+	}
 	found := s.look(ctx)
 	if err := found.tableErr; err != nil {
 		if errors.Is(err, fs.ErrPermission) {

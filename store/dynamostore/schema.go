@@ -11,10 +11,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/casstore"
 )
 
 // Migrate implements store.Migrator: it makes the table, billed by request, and waits until it can be used.
 func (s *Store) Migrate(ctx context.Context) ([]string, error) {
+	if err := casstore.Ready(ctx, s.Store); err != nil {
+		return nil, err
+	}
 	table := s.backend.table
 	_, err := s.backend.client.CreateTable(ctx, &dynamodb.CreateTableInput{
 		TableName:            &table,

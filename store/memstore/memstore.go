@@ -397,7 +397,10 @@ func (s *Store) Ping(ctx context.Context) error {
 }
 
 // Capabilities implements store.Prober.
-func (s *Store) Capabilities(context.Context) (store.Capabilities, error) {
+func (s *Store) Capabilities(ctx context.Context) (store.Capabilities, error) {
+	if err := s.Ping(ctx); err != nil {
+		return store.Capabilities{}, err
+	}
 	return store.Capabilities{
 		Backend: "memory of this process",
 		Scope:   store.ScopeProcess,

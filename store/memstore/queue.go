@@ -65,6 +65,9 @@ func (s *Store) Queue(ctx context.Context, c store.Claim) (store.Grant, time.Dur
 
 // Leave implements store.Queuer.
 func (s *Store) Leave(ctx context.Context, name, holder string) (bool, error) {
+	if err := store.CheckName(name); err != nil {
+		return false, err
+	}
 	m, _, err := s.lock(ctx)
 	if err != nil {
 		return false, err

@@ -71,6 +71,13 @@ var callFlaws = []flaw{
 		}
 		return s.List(ctx, prefix)
 	}})},
+	{"cancelled-before", "one of several names is chosen whatever the context is", always(bend{choose: func(s *memstore.Store, names []string, c store.Claim) (int, store.Outcome) {
+		i, grant, err := s.Choose(context.Background(), names, c)
+		return i, store.Outcome{Grant: grant, Err: err}
+	}})},
+	{"cancelled-before", "a holder leaves the queue whatever the context is", always(bend{leave: func(s *memstore.Store, name, holder string) (bool, error) {
+		return s.Leave(context.Background(), name, holder)
+	}})},
 	{"cancelled-during", "a claim that was cut short may have been granted, and is not unknown", always(bend{claims: func(ctx context.Context, s *memstore.Store, claims []store.Claim) ([]store.Outcome, error) {
 		out, err := s.Acquire(context.WithoutCancel(ctx), claims)
 		time.Sleep(time.Millisecond)
@@ -94,6 +101,13 @@ var callFlaws = []flaw{
 	}},
 	{"close-ends", "Close does nothing", always(bend{close: func(*memstore.Store) error { return nil }})},
 	{"close-ends", "List does not know of Close", always(bend{list: func(s *memstore.Store, prefix string) []store.Record { return list(s, prefix) }})},
+	{"close-ends", "Queue does not know of Close", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
+		return s.Share().Queue(ctx, c)
+	}})},
+	{"close-ends", "Leave does not know of Close", always(bend{leave: func(s *memstore.Store, name, holder string) (bool, error) {
+		return s.Share().Leave(context.Background(), name, holder)
+	}})},
+	{"close-ends", "what the store promises is told after Close", always(bend{capabilities: func() store.Capabilities { return store.Capabilities{Backend: "memory"} }})},
 	{"close-during", "a call that is overtaken has the backend's own error", func(testing.TB) bend {
 		return bend{claims: func(ctx context.Context, s *memstore.Store, claims []store.Claim) ([]store.Outcome, error) {
 			out, err := s.Acquire(ctx, claims)

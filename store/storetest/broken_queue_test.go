@@ -132,6 +132,12 @@ var queueFlaws = []flaw{
 		c.Mark = 0
 		return s.Queue(ctx, c)
 	}})},
+	{"queue-checks", "nobody is in the queue of what cannot be a name", always(bend{leave: func(s *memstore.Store, name, holder string) (bool, error) {
+		if store.CheckName(name) != nil {
+			return false, nil
+		}
+		return s.Leave(context.Background(), name, holder)
+	}})},
 	{"close-ends-queues", "Queue does not know of Close", always(bend{queue: func(ctx context.Context, s *memstore.Store, c store.Claim) (store.Grant, time.Duration, error) {
 		return s.Share().Queue(ctx, c)
 	}})},

@@ -92,6 +92,11 @@ func cancelledBefore(s *subject) {
 	errs, err = s.Release(ctx, []store.Release{l.leaving(8, nil)})
 	refused("Release", len(errs), err)
 	s.listRefused(ctx, nil)
+	for verb, call := range s.more(ctx, name) {
+		if err := call(); !errors.Is(err, errors.ErrUnsupported) {
+			refused(verb, 0, err)
+		}
+	}
 	if certain {
 		s.unchanged(before)
 		s.extended(l.extension(hour))
@@ -145,11 +150,6 @@ func closeEnds(s *subject) {
 			s.fail(tell(err), "ErrClosed")
 		}
 	}
-	closedOr := func(verb string, err error) { // this store may not support it
-		if !errors.Is(err, errors.ErrUnsupported) {
-			closed(verb, err)
-		}
-	}
 	_, err := s.Acquire(s.ctx, []store.Claim{claim(l.name, "a", hour)})
 	closed("Acquire", err)
 	_, err = s.Extend(s.ctx, []store.Extension{l.extension(hour)})
@@ -157,28 +157,59 @@ func closeEnds(s *subject) {
 	_, err = s.Release(s.ctx, []store.Release{l.ending()})
 	closed("Release", err)
 	s.listRefused(s.ctx, store.ErrClosed)
-	if p, ok := store.As[store.Pager](s.Store); ok {
-		err := errors.New("it yields no error")
-		for _, err = range p.ListAfter(s.ctx, "", l.name) {
-			break
+	for verb, call := range s.more(s.ctx, l.name) {
+		if err := call(); !errors.Is(err, errors.ErrUnsupported) {
+			closed(verb, err)
 		}
-		closedOr("ListAfter", err)
+	}
+	asks := map[string]func() error{}
+	if p, ok := store.As[store.Prober](s.Store); ok {
+		asks["Capabilities"] = func() error { _, err := p.Capabilities(s.ctx); return err }
+	}
+	if e, ok := store.As[store.Examiner](s.Store); ok {
+		asks["Examine"] = func() error { _, err := e.Examine(s.ctx); return err }
+	}
+	if m, ok := store.As[store.Migrator](s.Store); ok {
+		asks["Migrate"] = func() error { _, err := m.Migrate(s.ctx); return err }
+	}
+	for verb, ask := range asks {
+		if err := ask(); !errors.Is(err, errors.ErrUnsupported) {
+			closed(verb, err)
+		}
+	}
+}
+
+// more returns calls of the optional interfaces that the store has and that read or change records, by their names. Each returns its error.
+func (s *subject) more(ctx context.Context, name string) map[string]func() error {
+	calls := map[string]func() error{}
+	if p, ok := store.As[store.Pager](s.Store); ok {
+		calls["ListAfter"] = func() error {
+			for _, err := range p.ListAfter(ctx, "", name) {
+				return err
+			}
+			return nil
+		}
 	}
 	if w, ok := store.As[store.Watcher](s.Store); ok {
-		_, err := w.Watch(s.ctx, []string{l.name})
-		closedOr("Watch", err)
+		calls["Watch"] = func() error { _, err := w.Watch(ctx, []string{name}); return err }
 	}
 	if c, ok := store.As[store.Chooser](s.Store); ok {
-		_, _, err := c.Choose(s.ctx, []string{l.name}, claim("", "a", hour))
-		closedOr("Choose", err)
+		calls["Choose"] = func() error { _, _, err := c.Choose(ctx, []string{name}, claim("", "a", hour)); return err }
+	}
+	if q, ok := store.As[store.Queuer](s.Store); ok {
+		calls["Queue"] = func() error { _, _, err := q.Queue(ctx, claim(name, "a", hour)); return err }
+		calls["Leave"] = func() error { _, err := q.Leave(ctx, name, "a"); return err }
 	}
 	if p, ok := store.As[store.Pinger](s.Store); ok {
-		closedOr("Ping", p.Ping(s.ctx))
+		calls["Ping"] = func() error { return p.Ping(ctx) }
 	}
 	if w, ok := store.As[store.Sweeper](s.Store); ok {
-		_, err := w.Sweep(s.ctx, 1)
-		closedOr("Sweep", err)
+		calls["Sweep"] = func() error { _, err := w.Sweep(ctx, 1); return err }
 	}
+	if f, ok := store.As[store.Filler](s.Store); ok {
+		calls["Fill"] = func() error { _, err := f.Fill(ctx, []store.Filling{{Name: name, Mark: 1, Retain: hour}}); return err }
+	}
+	return calls
 }
 
 func closeDuring(s *subject) {

@@ -33,7 +33,7 @@ var queueLaws = []law{
 	{name: "queue-other-handle", needs: []need{queues, reopening}, check: queueOtherHandle,
 		rule: "A release by another handle hands over to the queue of this one."},
 	{name: "queue-checks", needs: []need{queues}, check: queueChecks,
-		rule: "Queue refuses a mark, an invalid name, holder or TTL with an *InvalidError, and takes nothing."},
+		rule: "Queue refuses a mark, an invalid name, holder or TTL, and Leave an invalid name, with an *InvalidError, and takes nothing."},
 	{name: "close-ends-queues", needs: []need{queues, reopening}, check: closeEndsQueues,
 		rule: "Close ends the calls of Queue that wait."},
 }
@@ -339,6 +339,7 @@ func queueOtherHandle(s *subject) {
 
 func queueChecks(s *subject) {
 	name := s.name()
+	before := s.records("")
 	for what, c := range map[string]store.Claim{
 		"a mark":    marked(name, "a", 1),
 		"no name":   claim("", "a", hour),
@@ -346,11 +347,16 @@ func queueChecks(s *subject) {
 		"no TTL":    claim(name, "a", 0),
 	} {
 		q := s.queue(s.ctx, c)
-		var invalid *store.InvalidError
-		if !errors.As(q.Err, &invalid) {
-			s.fail(q, "an *InvalidError for %s", what)
-		}
+		s.invalid(q.Err, what)
 	}
+	for text, what := range invalidTexts() {
+		s.invalid(s.queue(s.ctx, claim(text, "a", hour)).Err, "a name that is "+what)
+		s.invalid(s.queue(s.ctx, claim(name, text, hour)).Err, "a holder that is "+what)
+		_, err := as[store.Queuer](s).Leave(s.ctx, text, "a")
+		s.did("%sLeave %.80q: %s", s.label, text, tell(err))
+		s.invalid(err, "a name that is "+what)
+	}
+	s.unchanged(before)
 	s.released(s.take(name, "b", hour).ending())
 }
 

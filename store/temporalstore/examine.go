@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/casstore"
 )
 
 // An installation is what Temporal says of itself and of the namespace.
@@ -52,6 +53,9 @@ func (i installation) durable() bool {
 
 // Capabilities implements store.Prober. Fencing is as good as the database below Temporal: what that loses takes its tokens with it.
 func (s *Store) Capabilities(ctx context.Context) (store.Capabilities, error) {
+	if err := casstore.Ready(ctx, s.Store); err != nil {
+		return store.Capabilities{}, err
+	}
 	found, err := s.backend.inspect(ctx)
 	if err != nil {
 		return store.Capabilities{}, err
@@ -82,6 +86,9 @@ func (s *Store) Capabilities(ctx context.Context) (store.Capabilities, error) {
 
 // Examine implements store.Examiner.
 func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
+	if err := casstore.Ready(ctx, s.Store); err != nil {
+		return nil, err
+	}
 	found, err := s.backend.inspect(ctx)
 	if err != nil {
 		return nil, err
