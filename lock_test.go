@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/soloisttest"
@@ -89,18 +90,39 @@ func TestBadNames(t *testing.T) {
 	}
 }
 
-// A client that cannot be used asks nothing of its store.
+// A client that cannot be used asks nothing of its store, whatever is called.
 func TestUnusableClient(t *testing.T) {
 	c, s := soloisttest.NewClient(t)
-	bad := c.With(soloist.Options{TTL: 1})
-	var invalid *soloist.InvalidError
-	if _, err := bad.Leader(background, "x"); !errors.As(err, &invalid) {
-		t.Errorf("Leader with a bad TTL: %v", err)
+	never := func(context.Context, *soloist.Lease) error { t.Error("the function was called"); return nil }
+	job := soloist.Job{Name: "j", Schedule: soloist.Every(time.Minute), Do: func(context.Context, soloist.Run) error { t.Error("the job ran"); return nil }}
+	refuses := func(c *soloist.Client, what string, refused func(error) bool) {
+		t.Helper()
+		before := s.Calls()
+		for call, do := range map[string]func() error{
+			"TryLock":    func() error { _, err := c.TryLock(background, "x"); return err },
+			"Lock":       func() error { _, err := c.Lock(background, "x"); return err },
+			"Do":         func() error { return c.Do(background, "x", never) },
+			"Campaign":   func() error { _, err := c.Campaign(background, "x"); return err },
+			"Lead":       func() error { return c.Lead(background, "x", never) },
+			"Leader":     func() error { _, err := c.Leader(background, "x"); return err },
+			"TryAcquire": func() error { _, err := c.Semaphore("x", 2).TryAcquire(background); return err },
+			"Acquire":    func() error { _, err := c.Semaphore("x", 2).Acquire(background); return err },
+			"Run":        func() error { return c.Run(background, job) },
+			"a Runner": func() error {
+				r, err := c.NewRunner(job)
+				if err == nil {
+					err = r.Run(background)
+				}
+				return err
+			},
+		} {
+			if err := do(); !refused(err) {
+				t.Errorf("%s of %s: %v", call, what, err)
+			}
+		}
+		check(t, "requests of "+what, s.Calls()-before, 0)
 	}
+	refuses(c.With(soloist.Options{TTL: 1}), "a client with a bad TTL", func(err error) bool { _, is := errors.AsType[*soloist.InvalidError](err); return is })
 	must(t, c.Close())
-	before := s.Calls()
-	if _, err := c.Leader(background, "x"); !errors.Is(err, soloist.ErrClosed) {
-		t.Errorf("Leader of a closed client: %v", err)
-	}
-	check(t, "requests", s.Calls()-before, 0)
+	refuses(c, "a closed client", func(err error) bool { return errors.Is(err, soloist.ErrClosed) })
 }

@@ -70,7 +70,7 @@ func (cfg *Config) fill(opts Options) error {
 		cfg.Replica = host + "/" + strconv.Itoa(os.Getpid())
 	}
 	if err := store.CheckName(cfg.Replica); err != nil || len(cfg.Replica) > 128 {
-		return invalid("replica", strconv.Quote(cfg.Replica), "give 1 to 128 bytes of UTF-8 without control characters")
+		return invalid("replica", strconv.Quote(cfg.Replica[:min(len(cfg.Replica), 60)]), "give 1 to 128 bytes of UTF-8 without control characters")
 	}
 	switch {
 	case cfg.RequestTimeout == 0:

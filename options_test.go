@@ -3,6 +3,7 @@ package soloist_test
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +32,39 @@ func TestBadOptions(t *testing.T) {
 		if _, err := soloist.New(s, soloist.Config{TTL: opts.TTL, Margin: opts.Margin}); !errors.As(err, &bad) || bad.What != what {
 			t.Errorf("New, %s: %v", what, err)
 		}
+	}
+}
+
+// An AtLeast that no lease can last is refused, whatever AtMost is.
+func TestAtLeastBeyondEveryLease(t *testing.T) {
+	c, _ := soloisttest.NewClient(t)
+	var bad *soloist.InvalidError
+	if _, err := c.With(soloist.Options{AtLeast: store.MaxTTL + 1}).TryLock(background, "x"); !errors.As(err, &bad) || bad.What != "AtLeast" {
+		t.Error(err)
+	}
+}
+
+// What a Config says of a replica is listed by others, so it is bounded, and told in an error that is bounded, too.
+func TestBadReplica(t *testing.T) {
+	long := strings.Repeat("x", 4000)
+	for what, cfgs := range map[string][]soloist.Config{
+		"version": {{Version: long[:101]}, {Version: long}, {Version: "\xff"}},
+		"replica": {{Replica: long[:129]}, {Replica: long}, {Replica: "a\nb"}, {Replica: "\xff"}},
+	} {
+		for _, cfg := range cfgs {
+			var bad *soloist.InvalidError
+			if _, err := soloist.New(memstore.New(), cfg); !errors.As(err, &bad) || bad.What != what || len(bad.Error()) > 400 {
+				t.Errorf("%q, %q: %v", cfg.Version, cfg.Replica, err)
+			}
+		}
+	}
+	for _, cfg := range []soloist.Config{{Version: long[:100]}, {Replica: long[:128]}} {
+		c, err := soloist.New(memstore.New(), cfg)
+		if err != nil {
+			t.Errorf("%q, %q: %v", cfg.Version, cfg.Replica, err)
+			continue
+		}
+		must(t, c.Close())
 	}
 }
 
