@@ -103,9 +103,14 @@ func (f *movedFleet) claimIn(t *testing.T, phase move.Phase) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// is checks the stage, and that replicas are refused in all other phases.
+// is checks the stage, that a move which is under way is not planned again, and that replicas are refused in all other phases.
 func (f *movedFleet) is(t *testing.T, want fleetmove.Stage) {
 	t.Helper()
+	if want != finished && want != takenBack {
+		if err := f.lead.Plan(background); err != nil {
+			t.Errorf("planning at the stage %v: %v", want, err)
+		}
+	}
 	s, err := f.lead.Status(background)
 	if err != nil || s.Stage != want {
 		t.Errorf("the stage is %v, %v; want %v", s.Stage, err, want)

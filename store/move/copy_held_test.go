@@ -199,18 +199,28 @@ func (s goneStore) Acquire(ctx context.Context, claims []store.Claim) ([]store.O
 	return s.Store.Acquire(ctx, claims)
 }
 
-// TestCopyThatCannotLookOnceMoreSaysSo: a name whose lease was to be seen renewed, and that cannot be read then, is in the way of a copy.
+// TestCopyThatCannotLookOnceMoreSaysSo: a name that was to be looked at once more, because it is held, and that cannot be read then, is in the way of a copy. So it is if the copy is interrupted before.
 func TestCopyThatCannotLookOnceMoreSaysSo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		before, after := memstore.New(), goneStore{memstore.New(), time.Now().Add(30 * time.Second)}
-		out, err := before.Acquire(background, []store.Claim{{Name: "a", Holder: "x", TTL: time.Minute, Above: take(t, after, "a", "x").Token}})
-		if err = errors.Join(err, out[0].Err); err != nil {
-			t.Fatal(err)
+	for after := time.Millisecond; after < time.Minute; after *= 4 {
+		for _, interrupts := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				older, newer := memstore.New(), memstore.New()
+				out, err := older.Acquire(background, []store.Claim{{Name: "a", Holder: "x", TTL: time.Minute, Above: take(t, newer, "a", "x").Token}})
+				if err = errors.Join(err, out[0].Err); err != nil {
+					t.Fatal(err)
+				}
+				ctx, decides := background, store.Store(goneStore{newer, time.Now().Add(after)})
+				if interrupts {
+					limited, cancel := context.WithTimeout(ctx, after)
+					defer cancel()
+					ctx, decides = limited, newer
+				}
+				if report, err := move.Copy(ctx, older, decides, move.NewDecides, move.Options{Next: move.NewOnly}); err == nil {
+					t.Errorf("interrupted %t after %v, no error: %+v", interrupts, after, report)
+				}
+			})
 		}
-		if report, err := move.Copy(background, before, after, move.NewDecides, move.Options{Next: move.NewOnly}); err == nil {
-			t.Errorf("no error: %+v", report)
-		}
-	})
+	}
 }
 
 // A passingStore hands a name on before it is read for a copy.
