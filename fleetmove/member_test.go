@@ -165,3 +165,34 @@ func as[T any](t *testing.T, s store.Store) T {
 	}
 	return it
 }
+
+// A goneStore responds to nothing.
+type goneStore struct{ store.Store }
+
+func (goneStore) Acquire(context.Context, []store.Claim) ([]store.Outcome, error) {
+	return nil, errors.New("gone")
+}
+
+// TestPhaseOfOneStoreNeedsNoOther: a replica that uses one of the stores alone works while the other one does not respond.
+func TestPhaseOfOneStoreNeedsNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newMovedFleet(t)
+		if err := f.lead.Plan(background); err != nil {
+			t.Fatal(err)
+		}
+		works := func(before, after store.Store, phase move.Phase) {
+			t.Helper()
+			s, err := fleetmove.Join(before, after, phase, "replica")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			leave(t, s, store.Release{Name: "x", Holder: "h", Token: take(t, s, "x", "h").Token, Retain: store.Forever})
+		}
+		works(f.before.Share(), goneStore{f.after.Share()}, move.OldOnly)
+		for _, stage := range []fleetmove.Stage{rollToNewDecides, rollToNewOnly} {
+			f.advance(t, false, stage)
+		}
+		works(goneStore{f.before.Share()}, f.after.Share(), move.NewOnly)
+	})
+}

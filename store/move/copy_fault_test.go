@@ -122,8 +122,10 @@ func TestCopyInWhichARequestFails(t *testing.T) {
 			for _, next := range []move.Phase{0, move.OldDecides + move.NewDecides - phase} {
 				for _, how := range []string{"not sent", "not answered", "not answered about one name"} {
 					t.Run(fmt.Sprintf("%v next %v %s fills %t", phase, next, how, fills), func(t *testing.T) {
-						for at, more := int64(1), true; more; at++ {
-							synctest.Test(t, func(t *testing.T) { more = copyFails(t, phase, next, how, at, fills) })
+						for _, abandoned := range []bool{true, false} {
+							for at, more := int64(1), true; more; at++ {
+								synctest.Test(t, func(t *testing.T) { more = copyFails(t, phase, next, how, at, fills, abandoned) })
+							}
 						}
 					})
 				}
@@ -133,7 +135,7 @@ func TestCopyInWhichARequestFails(t *testing.T) {
 }
 
 // copyFails reports whether the copy made so many requests.
-func copyFails(t *testing.T, phase, next move.Phase, how string, at int64, fills bool) bool {
+func copyFails(t *testing.T, phase, next move.Phase, how string, at int64, fills, abandoned bool) bool {
 	t.Helper()
 	before, after := differing(t)
 	time.Sleep(2 * time.Second)
@@ -153,7 +155,7 @@ func copyFails(t *testing.T, phase, next move.Phase, how string, at int64, fills
 			}
 		}
 	}
-	o := move.Options{Next: next, Abandoned: true}
+	o := move.Options{Next: next, Abandoned: abandoned}
 	calls := 0
 	o.Progress = func(move.Report) { calls++ }
 	report, err := move.Copy(background, stores(before), stores(after), phase, o)
@@ -171,7 +173,7 @@ func copyFails(t *testing.T, phase, next move.Phase, how string, at int64, fills
 		t.Error("nobody was told of the progress")
 	}
 	time.Sleep(time.Minute) // what was left taken ends
-	o.Progress = nil
+	o.Progress, o.Abandoned = nil, true
 	report, err = move.Copy(background, before, after, phase, o)
 	if err != nil || !report.Complete() || report.Names != len(marks) {
 		t.Errorf("request %d failed, and the copy after that: %+v, %v", at, report, err)

@@ -263,8 +263,10 @@ func TestPhases(t *testing.T) {
 	if _, err := move.New(s, s, 0); err == nil {
 		t.Error("no phase has no error")
 	}
-	if _, err := move.New(nil, s, move.OldOnly); err == nil {
-		t.Error("no store has no error")
+	for _, stores := range [][2]store.Store{{nil, s}, {s, nil}} {
+		if _, err := move.New(stores[0], stores[1], move.OldOnly); err == nil {
+			t.Error("no store has no error")
+		}
 	}
 	if _, err := move.Copy(background, s, s, move.NewOnly, move.Options{}); err == nil {
 		t.Error("a copy in a phase of one store has no error")
