@@ -87,3 +87,24 @@ func TestReplicaOfAStoreWithLateLists(t *testing.T) {
 		}
 	})
 }
+
+// A list that fails does not show a replica.
+func TestLateListThatFailsOnce(t *testing.T) {
+	everyFault(t, func(t *testing.T, f *fault) {
+		fleet := newMovedFleet(t)
+		if err := fleet.lead.Plan(background); err != nil {
+			t.Fatal(err)
+		}
+		s, err := fleetmove.Join(faultyStore{lateStore{fleet.before.Share()}, f}, fleet.after.Share(), move.OldOnly, "late")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		begun := time.Now()
+		outs, err := s.Acquire(background, []store.Claim{{Name: "x", Holder: "late", TTL: time.Minute}})
+		if waited := time.Since(begun); err == nil && outs[0].Err == nil && waited < listLag {
+			t.Errorf("it has claimed after %v", waited)
+		}
+		f.end()
+	})
+}

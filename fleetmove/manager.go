@@ -182,7 +182,7 @@ func (m *Manager) Advance(ctx context.Context, back bool, o move.Options) (Stage
 		if back {
 			phase = reached.From
 		}
-		if reached.over() && phase == lastPhase(back) {
+		if reached.over() && phase == lastPhase(back) && w.plans[0].Stage == w.plans[1].Stage { // else the last step was interrupted
 			return nil
 		}
 		if err := m.leave(ctx, w, reached, phase); err != nil {
