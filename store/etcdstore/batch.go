@@ -46,6 +46,7 @@ type task struct {
 	ticket string // the key of the holder's place in the queue, which a claim that is granted deletes; "" if it has none
 
 	change  *change
+	sent    []string // the records that it has sent
 	session *session // that the change attaches the name to
 	linger  *linger
 	guessed bool // pair is what this handle remembers, and was not read for the task
@@ -343,6 +344,10 @@ func (s *Store) commit(ctx context.Context, tasks []*task, known map[*task]bool)
 		default:
 			before := t.pair
 			t.pair = s.inTheWay(t, steps[i], seen)
+			if t.pair.is(t.sent) {
+				s.written(t, t.pair.revision)
+				continue
+			}
 			if known[t] = !s.mend(ctx, t.pair, mended) && !t.pair.unsure; t.pair.same(before) {
 				suspects = append(suspects, t)
 			}
@@ -559,6 +564,7 @@ func (s *Store) step(ctx context.Context, t *task) (of step, err error) {
 	if err != nil {
 		return of, err
 	}
+	t.sent = append(t.sent, value)
 	of.then = append(of.then, clientv3.OpPut(key, value))
 	return of, nil
 }

@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,6 +45,19 @@ func pairOf(name string, kvs []*mvccpb.KeyValue, now presence) pair {
 
 // same reports whether two pairs are of the same keys.
 func (p pair) same(q pair) bool { return p.revision == q.revision && p.taken == q.taken }
+
+// is reports whether the record is one of those that were sent for it. The client of etcd sends a request again that something on the way has cut off, so what
+// is in the way of a change can be the change itself.
+func (p pair) is(sent []string) bool {
+	if p.err != nil || p.revision == 0 || p.record.Session != "" && !p.taken {
+		return false
+	}
+	if p.record.Token == p.revision {
+		p.record.Token = 0
+	}
+	text, err := p.record.encode()
+	return err == nil && slices.Contains(sent, text)
+}
 
 // A presence is what a reply says of sessions.
 type presence struct {
