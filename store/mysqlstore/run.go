@@ -262,7 +262,7 @@ func attempt[T any](ctx context.Context, s *Store, r *routineCall, changes bool,
 	case multi:
 		requests = []string{strings.Join(requests, ";\n")}
 	}
-	if changes && sv.carrier == steps {
+	if requests[0] == limitIdle {
 		defer leave(conn, restoreIdle)
 	}
 	for _, request := range requests {

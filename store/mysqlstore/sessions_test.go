@@ -180,6 +180,10 @@ func TestSessionsAreLeftAsTheyWere(t *testing.T) {
 					t.Error(err)
 				}
 				as("a choice")
+				if _, err := s.Examine(ctx); err != nil {
+					t.Error(err)
+				}
+				as("an examination")
 				exec(t, admin, "RENAME TABLE "+s.table(s.cfg.Table)+" TO "+s.table(s.cfg.Table+"_away"))
 				if _, err := s.Acquire(ctx, []store.Claim{claim("a", "h")}); !errors.Is(err, store.ErrSchema) {
 					t.Errorf("without its table: %v", err)
