@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+
+	"modernc.org/sqlite"
 )
 
 // floor is what any store on a SQLite file pays: two bare one-row upserts, each a commit, on a file with the same settings.
 func floor(b *testing.B) func() {
-	db, err := connect(dsn(filepath.Join(b.TempDir(), "floor.db"), "mode=rwc"))
+	db, err := connect(sqlite.NewConnector, dsn(filepath.Join(b.TempDir(), "floor.db"), "mode=rwc"))
 	if err != nil {
 		b.Fatal(err)
 	}

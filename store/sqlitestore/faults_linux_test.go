@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	codes "modernc.org/sqlite/lib"
+
+	"modernc.org/sqlite"
 )
 
 func mount(t *testing.T, source, dir, kind string, flags uintptr, options string) {
@@ -151,7 +153,7 @@ func TestCloseLetsGoOfAFileThatIsGone(t *testing.T) {
 
 // What the disk has not taken may be there all the same: the outcome is unknown, and the file is opened again.
 func TestErrorOfTheDisk(t *testing.T) {
-	db, err := connect("file:///proc/self/mem?mode=ro&immutable=1") // whose first bytes cannot be read
+	db, err := connect(sqlite.NewConnector, "file:///proc/self/mem?mode=ro&immutable=1") // whose first bytes cannot be read
 	must(t, err)
 	defer db.Close()
 	_, err = inspect(db)

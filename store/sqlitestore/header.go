@@ -22,7 +22,7 @@ func (s *Store) checkHeader(info os.FileInfo) error {
 	case size < 512: // SQLite would take a file of one byte for an empty one
 		return errNoDatabase
 	}
-	db, err := connect(dsn(s.path, "mode=ro&immutable=1"))
+	db, err := connect(s.connector, dsn(s.path, "mode=ro&immutable=1"))
 	if err != nil {
 		return err
 	}

@@ -3,14 +3,13 @@ package sqlitestore
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
-
-	"modernc.org/sqlite"
 )
 
 // openFile opens the file at the path, or creates it. If it fails, it leaves no incomplete file. If other processes use the file by another
@@ -105,7 +104,7 @@ func (s *Store) place() (fileSystem, error) {
 
 // open opens f: its connections, the tables if the file is empty, and the settings. The mode is SQLite's.
 func (s *Store) open(ctx context.Context, f *file, mode string) (err error) {
-	if f.db, err = connect(dsn(s.path, "mode="+mode)); err != nil {
+	if f.db, err = connect(s.connector, dsn(s.path, "mode="+mode)); err != nil {
 		return err
 	}
 	if err = s.setUp(ctx, f); err != nil {
@@ -129,8 +128,8 @@ func (s *Store) make(ctx context.Context) error {
 }
 
 // connect returns a pool; database/sql is not to open more connections than a file needs.
-func connect(dsn string) (*sql.DB, error) {
-	connector, err := sqlite.NewConnector(dsn)
+func connect(connectorOf func(dsn string) (driver.Connector, error), dsn string) (*sql.DB, error) {
+	connector, err := connectorOf(dsn)
 	if err != nil {
 		return nil, err
 	}

@@ -2,12 +2,15 @@ package sqlitestore
 
 import (
 	"context"
+	"database/sql/driver"
 	"os"
 	"sync/atomic"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/internal/sqlshared"
+
+	"modernc.org/sqlite"
 )
 
 // A Store is a handle on the records in a file. It is safe for use by many goroutines at once, and any number of
@@ -16,6 +19,7 @@ type Store struct {
 	path       string
 	clocks     clocks
 	fileSystem func(path string) (fileSystem, error)
+	connector  func(dsn string) (driver.Connector, error)
 	patience   time.Duration
 
 	ctx    context.Context // ends with Close
@@ -67,7 +71,7 @@ func newStore(path string) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		path: abs, clocks: readableClocks(), fileSystem: fileSystemOf, patience: patience,
+		path: abs, clocks: readableClocks(), fileSystem: fileSystemOf, connector: sqlite.NewConnector, patience: patience,
 		writing: newTurn(), reading: newTurn(),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

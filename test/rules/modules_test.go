@@ -169,7 +169,7 @@ func TestModulesAgree(t *testing.T) {
 func TestStoresKnowOnlyPackageStore(t *testing.T) {
 	mods := modules(t)
 	core := mods["."].Module.Path
-	forTests := []string{"", "/fence/sqlfence", "/soloisttest", "/store/memstore", "/store/move", "/store/storetest", "/test/failover", "/test/servers"}
+	forTests := []string{"", "/fence/sqlfence", "/soloisttest", "/store/memstore", "/store/move", "/store/storetest", "/test/failover", "/test/faults", "/test/servers"}
 	for _, file := range files(t, "*.go") {
 		if !strings.HasPrefix(file, "store/") {
 			continue
