@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -89,10 +91,38 @@ func TestConformance(t *testing.T) {
 		Corrupt: func(t testing.TB, s store.Store, name string, way int) string {
 			return corrupt(t, server.Endpoint, s.(handle).table, name, way)
 		},
+		Fail: func(t testing.TB, s store.Store, fate func() storetest.Fate) store.Store {
+			options := client(server.Endpoint).Options()
+			options.HTTPClient, options.Retryer = failing(fate), aws.NopRetryer{}
+			made, err := dynamostore.New(dynamodb.New(options), dynamostore.Config{Table: s.(handle).table})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return handle{made, s.(handle).table}
+		},
 		TTL:   time.Second,
 		Names: 500,
 	})
 }
+
+// failing is an HTTP client whose requests have a fate.
+type failing func() storetest.Fate
+
+func (f failing) Do(r *http.Request) (*http.Response, error) {
+	fate := f()
+	if fate == storetest.Lost {
+		return nil, errLost
+	}
+	reply, err := http.DefaultClient.Do(r)
+	if err != nil || fate == storetest.Carried {
+		return reply, err
+	}
+	_, _ = io.Copy(io.Discard, reply.Body)
+	_ = reply.Body.Close()
+	return nil, errLost
+}
+
+var errLost = errors.New("the connection broke")
 
 // corrupt writes over an item, and its version with it. A caller that changes an item and leaves its version is overruled by its
 // holder, who has not read it since.

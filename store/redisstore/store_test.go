@@ -48,20 +48,64 @@ func counting(urls ...string) func(testing.TB, store.Store) int64 {
 func TestConformanceOfNew(t *testing.T) {
 	server := shared(t)
 	prefixes := map[store.Store]string{}
-	openAt := func(t testing.TB, prefix string) store.Store {
-		s, err := redisstore.New(plainClient(t, server.URL), redisstore.Config{Prefix: prefix})
+	openOn := func(t testing.TB, client *redis.Client, prefix string) store.Store {
+		s, err := redisstore.New(client, redisstore.Config{Prefix: prefix})
 		if err != nil {
 			t.Fatal(err)
 		}
 		prefixes[s] = prefix
 		return s
 	}
+	openAt := func(t testing.TB, prefix string) store.Store { return openOn(t, plainClient(t, server.URL), prefix) }
 	storetest.Run(t, storetest.Harness{
+		Fail: func(t testing.TB, s store.Store, fate func() storetest.Fate) store.Store {
+			client := plainClient(t, server.URL)
+			client.AddHook(failing(fate))
+			return openOn(t, client, prefixes[s])
+		},
 		TimedTokens: true,
 		Open:        func(t testing.TB) store.Store { return openAt(t, prefix()) },
 		Reopen:      func(t testing.TB, s store.Store) store.Store { return openAt(t, prefixes[s]) },
 		Writes:      counting(server.URL),
 	})
+}
+
+// failing is a hook of a client whose requests have a fate.
+type failing func() storetest.Fate
+
+func (f failing) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (f failing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, of redis.Cmder) error {
+		err := f.request(func() error { return next(ctx, of) })
+		of.SetErr(err)
+		return err
+	}
+}
+
+func (f failing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, of []redis.Cmder) error {
+		err := f.request(func() error { return next(ctx, of) })
+		if errors.Is(err, errLost) {
+			for _, one := range of {
+				one.SetErr(err)
+			}
+		}
+		return err
+	}
+}
+
+var errLost = errors.New("the connection broke")
+
+func (f failing) request(send func() error) error {
+	fate := f()
+	if fate == storetest.Lost {
+		return errLost
+	}
+	if err := send(); fate == storetest.Carried {
+		return err
+	}
+	return errLost
 }
 
 func TestConformanceOfURL(t *testing.T) {

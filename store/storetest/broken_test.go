@@ -23,7 +23,7 @@ type flaw struct {
 }
 
 // flaws holds at least one for every law. They are in the file of their subject.
-var flaws = slices.Concat(leaseFlaws, tokenFlaws, recordFlaws, retainFlaws, fillFlaws, batchFlaws, textFlaws, callFlaws, waitFlaws, queueFlaws, corruptFlaws)
+var flaws = slices.Concat(leaseFlaws, tokenFlaws, recordFlaws, retainFlaws, fillFlaws, batchFlaws, textFlaws, callFlaws, failFlaws, waitFlaws, queueFlaws, corruptFlaws)
 
 // A bend is what a wrong store does instead of what memstore does, of which it is given a handle. Nil is as memstore.
 type bend struct {
@@ -50,6 +50,7 @@ type bend struct {
 	ping         func() error
 	capabilities func() store.Capabilities
 	close        func(*memstore.Store) error
+	fails        func(fate storetest.Fate, do func() error) error
 
 	writes  func() int64
 	corrupt func(name string, way int) string
@@ -256,6 +257,9 @@ func harness(bend bend) storetest.Harness {
 		Reopen: func(_ testing.TB, s store.Store) store.Store {
 			return &bent{s.(*bent).Share(), bend}
 		},
+	}
+	h.Fail = func(_ testing.TB, s store.Store, fate func() storetest.Fate) store.Store {
+		return &failing{&bent{s.(*bent).Share(), bend}, fate}
 	}
 	if bend.writes != nil {
 		h.Writes = func(testing.TB, store.Store) int64 { return bend.writes() }

@@ -22,4 +22,5 @@ var laws = slices.Concat(
 	queueLaws,
 	corruptLaws,
 	tellingLaws,
+	failLaws,
 )

@@ -28,6 +28,10 @@ type Harness struct {
 	// description of the way. If there is no such way, it returns "" and changes nothing.
 	Corrupt func(t testing.TB, s store.Store, name string, way int) string
 
+	// Fail, if not nil, opens a handle as Reopen does, before each of whose requests to the backend fate is called: it says what becomes of that
+	// request. Where the backend's client would repeat what has failed, it must not.
+	Fail func(t testing.TB, s store.Store, fate func() Fate) store.Store
+
 	// TTL is the suite's unit of waiting: the shortest TTL that the store keeps reliably, several round trips long. The default is 150 ms.
 	TTL time.Duration
 

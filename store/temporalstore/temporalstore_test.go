@@ -88,6 +88,19 @@ func (c peer) harness() storetest.Harness {
 		Corrupt: func(t testing.TB, s store.Store, name string, way int) string {
 			return c.corrupt(t, s.(handle).cfg, name, way)
 		},
+		Fail: func(t testing.TB, s store.Store, fate func() storetest.Fate) store.Store {
+			failing := through(t, c.TemporalServer, func(_ string, send func() error) error {
+				fate := fate()
+				if fate == storetest.Lost {
+					return errLost
+				}
+				if err := send(); err != nil || fate == storetest.Carried {
+					return err
+				}
+				return errLost
+			})
+			return handle{on(t, failing, s.(handle).cfg), s.(handle).cfg}
+		},
 		TTL:   time.Second,
 		Names: 300,
 	}
