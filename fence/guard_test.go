@@ -247,6 +247,36 @@ func TestHandler(t *testing.T) {
 	}
 }
 
+// TestHandlerOfNamedResources: writes to different URLs that are of one resource are guarded as one, and those of different resources are not. Requests are sent by the
+// transport that was given.
+func TestHandlerOfNamedResources(t *testing.T) {
+	server := httptest.NewServer(fence.Handler(&fence.Memory{}, func(r *http.Request) string { return r.URL.Query().Get("of") }, http.NotFoundHandler()))
+	defer server.Close()
+	sent := 0
+	for _, step := range []struct {
+		token int64
+		path  string
+		stale bool
+	}{{7, "/a?of=x", false}, {6, "/b?of=x", true}, {6, "/a?of=y", false}, {7, "/b?of=x", false}} {
+		counts := roundTrip(func(r *http.Request) (*http.Response, error) {
+			sent++
+			return http.DefaultTransport.RoundTrip(r)
+		})
+		client := &http.Client{Transport: fence.Transport{Lease: token(step.token), Base: counts}}
+		if err := fence.ClaimURL(background, client, server.URL+step.path); errors.Is(err, fence.ErrStale) != step.stale || err != nil && !step.stale {
+			t.Errorf("a claim of %s with the token %d: %v", step.path, step.token, err)
+		}
+	}
+	if sent != 4 {
+		t.Errorf("the transport has sent %d of 4 requests", sent)
+	}
+}
+
+// A roundTrip sends requests.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 // broken is a guard that cannot be asked.
 type broken struct{}
 

@@ -329,9 +329,20 @@ func TestMistakes(t *testing.T) {
 		"every: 1s, zone: Asia/Tokyo, command: [x]":   "zone: it is for schedule, and means nothing beside every",
 		"every: 1s, command: []":                      "command: there is no program",
 		`every: 1s, command: [""]`:                    "command: there is no program",
+		"every: 1s, command: [[x]]":                   "command: ",
+		"every: 1s, command: [{x: y}, z]":             "command: ",
 		"every: 1s, retry: {backoff: 1s}, command: x": "backoff: it means something with attempts only",
 	} {
 		wantError(t, "j.yaml", "jobs: [{name: a, "+job+"}]", Dialect{}, "j.yaml:1: ", says)
+	}
+}
+
+// A job that has retries of its own has none of the settings that the defaults give them.
+func TestRetriesOfAJobReplaceTheDefaults(t *testing.T) {
+	text := "defaults: {retry: {attempts: 5, backoff: 2s}}\njobs: [{name: a, every: 1m, command: [x], retry: {attempts: 2}}, {name: b, every: 1m, command: [x]}]"
+	jobs := parse(t, "j.yaml", text, Dialect{}).Jobs
+	if own, given := jobs[0].Retry, jobs[1].Retry; own.Attempts != 2 || own.Backoff != 0 || given.Attempts != 5 || given.Backoff != 2*time.Second {
+		t.Errorf("%+v and %+v", own, given)
 	}
 }
 

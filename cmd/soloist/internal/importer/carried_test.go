@@ -32,17 +32,20 @@ func TestKubernetesSaysWhatItMeans(t *testing.T) {
 		yaml    string // in the result
 		note    string // among the notes
 	}{
-		"aliases are what they name": {[]string{"COMMAND", "&c [run, &d deep]", "ARGS", "[*d]", "ENV", "&e [{name: X, value: *d}]"}, "command: [run, deep, deep]", ""},
-		"an alias of a whole list":   {[]string{"COMMAND", "&c [run, x]", "ARGS", "*c"}, "command: [run, x, run, x]", ""},
-		"YAML 1.1's true":            {[]string{"SUSPEND", "yes"}, "", "suspend is not carried over"},
-		"a capital true":             {[]string{"SUSPEND", "True"}, "", "suspend is not carried over"},
-		"a variable in a variable":   {[]string{"ENV", `[{name: A, value: b}, {name: X, value: "$(A)/c"}]`}, "", `"$(A)/c" is passed on as it stands`},
-		"dollars":                    {[]string{"ARGS", `["echo $$"]`}, "", `"echo $$" is passed on as it stands`},
-		"steps of days are or":       {[]string{"SCHEDULE", "0 0 */2 * 1"}, "schedule: 0 0 1-31/2 * 1", ""},
-		"steps of weekdays are or":   {[]string{"SCHEDULE", "0 0 1 * */3"}, "schedule: 0 0 1 * 0-6/3", ""},
-		"steps of days with a zone":  {[]string{"SCHEDULE", "CRON_TZ=Europe/Berlin 0 0 */2 * 1"}, "schedule: CRON_TZ=Europe/Berlin 0 0 1-31/2 * 1", ""},
-		"a star in a list is a star": {[]string{"SCHEDULE", "0 0 1 * 5,*"}, "schedule: 0 0 1 * *", ""},
-		"one step is as it was":      {[]string{"SCHEDULE", "0 0 */2 * *"}, "schedule: 0 0 */2 * *", ""},
+		"aliases are what they name":      {[]string{"COMMAND", "&c [run, &d deep]", "ARGS", "[*d]", "ENV", "&e [{name: X, value: *d}]"}, "command: [run, deep, deep]", ""},
+		"an alias of a whole list":        {[]string{"COMMAND", "&c [run, x]", "ARGS", "*c"}, "command: [run, x, run, x]", ""},
+		"YAML 1.1's true":                 {[]string{"SUSPEND", "yes"}, "", "suspend is not carried over"},
+		"a capital true":                  {[]string{"SUSPEND", "True"}, "", "suspend is not carried over"},
+		"a variable in a variable":        {[]string{"ENV", `[{name: A, value: b}, {name: X, value: "$(A)/c"}]`}, "", `"$(A)/c" is passed on as it stands`},
+		"dollars":                         {[]string{"ARGS", `["echo $$"]`}, "", `"echo $$" is passed on as it stands`},
+		"steps of days are or":            {[]string{"SCHEDULE", "0 0 */2 * 1"}, "schedule: 0 0 1-31/2 * 1", ""},
+		"steps of weekdays are or":        {[]string{"SCHEDULE", "0 0 1 * */3"}, "schedule: 0 0 1 * 0-6/3", ""},
+		"steps of days with a zone":       {[]string{"SCHEDULE", "CRON_TZ=Europe/Berlin 0 0 */2 * 1"}, "schedule: CRON_TZ=Europe/Berlin 0 0 1-31/2 * 1", ""},
+		"a star in a list is a star":      {[]string{"SCHEDULE", "0 0 1 * 5,*"}, "schedule: 0 0 1 * *", ""},
+		"a list of days stays":            {[]string{"SCHEDULE", "0 0 1,15 * *"}, "schedule: 0 0 1,15 * *", ""},
+		"a list of weekdays stays":        {[]string{"SCHEDULE", "0 0 * * 1,5"}, "schedule: 0 0 * * 1,5", ""},
+		"missed times without a deadline": {nil, "missed: once", ""},
+		"one step is as it was":           {[]string{"SCHEDULE", "0 0 */2 * *"}, "schedule: 0 0 */2 * *", ""},
 	} {
 		text := strings.NewReplacer(append(c.replace, "SCHEDULE", "0 0 * * *", "SUSPEND", "false", "COMMAND", "[run]", "ARGS", "[]", "ENV", "[]")...).Replace(kube)
 		r, err := Kubernetes("f", []byte(text))
@@ -83,13 +86,14 @@ func TestKubernetesReadsWhatKubectlReads(t *testing.T) {
 // TestKubernetesNamesWhatItLeavesOut: each in one line, with the number of one.
 func TestKubernetesNamesWhatItLeavesOut(t *testing.T) {
 	for replaced, note := range map[string]string{
-		"suspend: SUSPEND|startingDeadlineSeconds: 0":                "spec.startingDeadlineSeconds 0 is not carried over",
-		"suspend: SUSPEND|startingDeadlineSeconds: 4000000000":       "startingDeadlineSeconds 4000000000 is not carried over",
-		"    spec:\n|    spec:\n      activeDeadlineSeconds: soon\n": "activeDeadlineSeconds soon is not carried over",
-		"concurrencyPolicy: Forbid|concurrencyPolicy: Replace":       "concurrencyPolicy Replace is not carried over",
-		"metadata: {name: a}|metadata: {generateName: a-}":           "name: it is empty",
-		"kind: CronJob|kind: Job":                                    `a "Job" is not carried over`,
-		"timeZone: UTC|timeZone: Mars/Olympus":                       `no zone "Mars/Olympus"`,
+		"suspend: SUSPEND|startingDeadlineSeconds: 0":                                "spec.startingDeadlineSeconds 0 is not carried over",
+		"suspend: SUSPEND|startingDeadlineSeconds: 4000000000":                       "startingDeadlineSeconds 4000000000 is not carried over",
+		"    spec:\n|    spec:\n      activeDeadlineSeconds: soon\n":                 "activeDeadlineSeconds soon is not carried over",
+		"concurrencyPolicy: Forbid|concurrencyPolicy: Replace":                       "concurrencyPolicy Replace is not carried over",
+		"- name: c\n|- name: b\n            command: [other]\n          - name: c\n": "not exactly one container",
+		"metadata: {name: a}|metadata: {generateName: a-}":                           "name: it is empty",
+		"kind: CronJob|kind: Job":                                                    `a "Job" is not carried over`,
+		"timeZone: UTC|timeZone: Mars/Olympus":                                       `no zone "Mars/Olympus"`,
 	} {
 		from, to, _ := strings.Cut(replaced, "|")
 		text := strings.Replace(kube, from, to, 1)
