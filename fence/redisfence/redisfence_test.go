@@ -186,6 +186,86 @@ func TestGuardedTransaction(t *testing.T) {
 	}
 }
 
+// A meddler does something before a command of a name.
+type meddler struct {
+	command string
+	do      func() error
+}
+
+func (meddler) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (meddler) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (m meddler) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, c redis.Cmder) error {
+		if c.Name() == m.command {
+			if err := m.do(); err != nil {
+				c.SetErr(err)
+				return err
+			}
+		}
+		return next(ctx, c)
+	}
+}
+
+// Whenever the mark of a resource is removed, spoiled or raised while a transaction is under way, nothing is written, and the error says so.
+func TestTransactionWhoseMarkChanges(t *testing.T) {
+	for what, mark := range map[string]string{"gone": "", "spoiled": "x", "raised": "9"} {
+		for _, before := range []string{"watch", "get", "exec"} {
+			t.Run(what+" before "+before, func(t *testing.T) {
+				_, other := newGuard(t)
+				opts, err := redis.ParseURL(shared(t).URL)
+				if err != nil {
+					t.Fatal(err)
+				}
+				client := redis.NewClient(opts)
+				defer client.Close()
+				g, err := redisfence.New(client, redisfence.Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				resource, written := t.Name(), t.Name()+":written"
+				key := "soloist-fence:" + resource
+				change := func() error {
+					if mark == "" {
+						return other.Del(t.Context(), key).Err()
+					}
+					return other.Set(t.Context(), key, mark, 0).Err()
+				}
+				during := change
+				if before != "exec" {
+					client.AddHook(meddler{before, change})
+					during = func() error { return nil }
+				}
+				err = g.DoTx(t.Context(), resource, 7, func(tx redis.Pipeliner) error {
+					return errors.Join(during(), tx.Set(t.Context(), written, "seven", 0).Err())
+				})
+				if err == nil || errors.Is(err, store.ErrUnknown) || errors.Is(err, fence.ErrStale) != (what == "raised") || !strings.Contains(err.Error(), resource) {
+					t.Errorf("written: %v", err)
+				}
+				if n, err := other.Exists(t.Context(), written).Result(); n != 0 || err != nil {
+					t.Errorf("%d keys are written, %v", n, err)
+				}
+			})
+		}
+	}
+}
+
+// A mark that cannot be read lets no transaction begin.
+func TestTransactionWhoseMarkCannotBeRead(t *testing.T) {
+	g, client := newGuard(t)
+	away := errors.New("away")
+	client.AddHook(meddler{"get", func() error { return away }})
+	err := g.DoTx(t.Context(), "x", 7, func(redis.Pipeliner) error {
+		t.Error("the write is made")
+		return nil
+	})
+	if !errors.Is(err, away) {
+		t.Errorf("written: %v", err)
+	}
+}
+
 // By effect: of transactions too, no write of a lower token lands after one of a higher.
 func TestGuardedTransactionsLandInTheOrderOfTheirTokens(t *testing.T) {
 	g, client := newGuard(t)
