@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -168,6 +169,44 @@ func TestErrorsOfTheStoreAreNotShown(t *testing.T) {
 		refuse("the form "+verb, s.page("POST", "/act", url.Values{"verb": {verb}, "kind": {"job"}, "name": {"x"}, "reason": {"r"}, "token": {"1"}}))
 	}
 	refuse("the events", answer{body: []byte(s.listenBroken())})
+}
+
+// Whatever is asked for while the store fails is not told as done, and can be done after that.
+func TestNothingIsToldAsDoneWhileTheStoreFails(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{OpenActions: true})
+	element := func(id string) LeaseResponse { return s.lease("/v1/elements/j/"+id+"/claim", ElementRequest{TTL: 600}) }
+	lock := s.lease("/v1/locks/x/acquire", AcquireRequest{TTL: 600})
+	done, fail, release := element("1"), element("2"), element("3")
+	asked := [][2]string{
+		{"/v1/leases/" + lock.Lease + "/renew", ""},
+		{"/v1/leases/" + lock.Lease + "/release", ""},
+		{"/v1/elements/j/1/done", done.Lease},
+		{"/v1/elements/j/2/fail", fail.Lease},
+		{"/v1/elements/j/3/release", release.Lease},
+		{"/v1/locks/y/acquire", ""},
+		{"/v1/elements/j/4/claim", ""},
+	}
+	send := func(path, lease string) answer {
+		if lease == "" {
+			return s.send("POST", path, nil)
+		}
+		return s.send("POST", path, EndRequest{Lease: lease, Reason: "r"})
+	}
+	s.store.Break(errors.New("away"))
+	for _, a := range asked {
+		if got := send(a[0], a[1]); got.status < 500 {
+			t.Errorf("%s while the store fails: %d %s", a[0], got.status, got.body)
+		}
+	}
+	if got := s.send("DELETE", "/v1/locks/x?reason=r&token="+strconv.FormatInt(lock.Token, 10), nil); got.status < 500 {
+		t.Errorf("a release by force while the store fails: %d %s", got.status, got.body)
+	}
+	s.store.Heal()
+	for _, a := range asked {
+		if got := send(a[0], a[1]); got.status >= 300 {
+			t.Errorf("%s after that: %d %s", a[0], got.status, got.body)
+		}
+	}
 }
 
 // listenBroken returns the first event of a service whose store cannot be read.
