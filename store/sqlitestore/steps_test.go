@@ -118,6 +118,11 @@ func TestEachStepOfOpeningFails(t *testing.T) {
 							t.Errorf("step %d: a handle that was not opened answers %v", k, again)
 						}
 					}
+					if err == nil && way != "made" {
+						if r := recordOf(t, s, "mine"); r.Free() || r.Left > 10*time.Minute {
+							t.Errorf("step %d: it is told as opened, and the lease in the file is %+v", k, r)
+						}
+					}
 					after := s
 					if way != "again" {
 						must(t, s.Close())
@@ -127,7 +132,7 @@ func TestEachStepOfOpeningFails(t *testing.T) {
 					}
 					if way == "made" {
 						take(t, after, "mine", "a", time.Minute)
-					} else if r := recordOf(t, after, "mine"); r.Holder != "a" || r.Token != mine.Token || r.Free() {
+					} else if r := recordOf(t, after, "mine"); r.Holder != "a" || r.Token != mine.Token || r.Free() || r.Left > 10*time.Minute {
 						t.Errorf("step %d: the lease in the file is %+v", k, r)
 					}
 					must(t, after.Close())

@@ -191,7 +191,7 @@ func (x *trial) choose() {
 	if !is {
 		return
 	}
-	for _, names := range [][]string{{"other", "left", "free"}, {"other", "left", "mine"}, {"other", "others too"}} {
+	for _, names := range [][]string{{"other", "free", "left"}, {"other", "left"}, {"other", "left", "mine"}, {"other", "others too"}} {
 		whole := make([]string, len(names))
 		for i, name := range names {
 			if _, there := x.before[name]; !there {
