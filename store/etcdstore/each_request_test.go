@@ -190,6 +190,13 @@ func (f *field) keeps() {
 	}
 }
 
+// covered checks that etcd keeps what is held for as long as the store holds it.
+func (f *field) covered() {
+	if names := f.s.Uncovered(); len(names) > 0 {
+		f.Errorf("held for longer than etcd keeps them: %q", names)
+	}
+}
+
 // inLine waits until some wait for the name.
 func (f *field) inLine(n int64) {
 	servers.Wait(f, "a place in the queue", func() bool { return f.server.inQueue(f, f.below, "a") == n })
@@ -260,8 +267,8 @@ var errands = []errand{
 		releaseOf(f, f.other, "a", "y", grant.Token)
 		f.s.Suspend()
 	}, func(f *field) (err error) {
-		for err = store.ErrHeld; errors.Is(err, store.ErrHeld); {
-			_, _, err = f.s.Queue(background, store.Claim{Name: "a", Holder: "x", TTL: time.Hour})
+		for err = store.ErrHeld; errors.Is(err, store.ErrHeld); { // with another TTL the call itself needs another session
+			_, _, err = f.s.Queue(background, store.Claim{Name: "a", Holder: "x", TTL: 3 * time.Hour})
 		}
 		return err
 	}, nil, (*field).keeps, false},
@@ -335,7 +342,7 @@ var errands = []errand{
 var errWrong = errors.New("a wrong result")
 
 // TestEachRequestFails lets each request of each operation fail, one after the other, in each way. What is reported as done must be done, what is reported as neither done nor
-// unknown must not be, no lease may be lost, and the same handle can do it after that.
+// unknown must not be, no lease may be lost, etcd must keep for as long what the store holds, and the same handle can do it after that.
 func TestEachRequestFails(t *testing.T) {
 	server := shared(t)
 	for _, e := range errands {
@@ -380,6 +387,9 @@ func (e errand) try(t *testing.T, server *server, client *stumbling, how stumble
 		e.after(f)
 		return failed
 	}
+	if err == nil {
+		f.covered()
+	}
 	err = e.do(f)
 	for says(err, "watching") { // the stream that has failed may have ended a moment later only
 		err = e.do(f)
@@ -392,5 +402,6 @@ func (e errand) try(t *testing.T, server *server, client *stumbling, how stumble
 	if e.after != nil {
 		e.after(f)
 	}
+	f.covered()
 	return failed
 }

@@ -10,3 +10,15 @@ func (s *Store) Suspend() {
 		of.wall = time.Now().Round(0)
 	}
 }
+
+// Uncovered returns the names that the store holds for longer than etcd is sure to keep them for it.
+func (s *Store) Uncovered() (names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, h := range s.held {
+		if h.revision > 0 && !h.ended && !h.session.lastsFor(time.Until(h.until)) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
