@@ -538,6 +538,10 @@ func (x *trial) watch() {
 		if err != nil {
 			return
 		}
+		select {
+		case <-wake: // of what was before the release
+		default:
+		}
 		x.end("other", store.Release{Holder: others, Token: x.before["other"].Token, Retain: store.Forever})
 		select {
 		case <-wake: // or closed: the subscription is lost, as is told
