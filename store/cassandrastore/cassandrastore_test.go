@@ -137,6 +137,11 @@ func (s *server) conform(t *testing.T, replication string) {
 		Corrupt: func(t testing.TB, of store.Store, name string, way int) string {
 			return s.corrupt(t, of.(handle).cfg, name, way)
 		},
+		Fail: func(t testing.TB, of store.Store, fate func() storetest.Fate) store.Store {
+			p := newProxy(t, s.Addr)
+			p.each = fate
+			return handle{on(t, p.session(t), of.(handle).cfg), of.(handle).cfg}
+		},
 		TTL:   time.Second,
 		Names: 300,
 	})

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
+
+	"github.com/soloist-dev/soloist/store/storetest"
 )
 
 // A proxy stands between a session and a node, understands version 4 of the protocol, and breaks one request when told to.
@@ -19,6 +21,7 @@ type proxy struct {
 	to   string
 	addr string
 	next atomic.Pointer[fate]
+	each func() storetest.Fate // of every request to execute a statement, unless it is nil; set before there is one
 }
 
 // A fate is what becomes of a request to execute a statement.
@@ -127,7 +130,11 @@ func (p *proxy) serve(client net.Conn) {
 			return
 		}
 		if frame[atOpcode] == opExecute {
-			if f := p.next.Swap(nil); f != nil {
+			f := p.next.Swap(nil)
+			if f == nil && p.each != nil {
+				f = fateOf(p.each())
+			}
+			if f != nil {
 				if !f.forward {
 					if !p.answer(client, &mu, frame, f) {
 						return
@@ -141,6 +148,14 @@ func (p *proxy) serve(client net.Conn) {
 			return
 		}
 	}
+}
+
+// fateOf is what becomes of a request in the conformance suite; nil is nothing.
+func fateOf(f storetest.Fate) *fate {
+	if f == storetest.Carried {
+		return nil
+	}
+	return &fate{forward: f == storetest.Unanswered, reply: failure(gocql.ErrCodeServer)}
 }
 
 // answer does what the fate says, on the stream of a frame. It reports false if the connection is to break.

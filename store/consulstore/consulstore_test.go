@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -148,9 +151,37 @@ func harness(addrs ...string) storetest.Harness {
 		Corrupt: func(t testing.TB, s store.Store, name string, way int) string {
 			return corrupt(t, s.(handle).addr, s.(handle).prefix, name, way)
 		},
+		Fail: func(t testing.TB, s store.Store, fate func() storetest.Fate) store.Store {
+			h := s.(handle)
+			return handle{on(t, failing(t, h.addr, fate), h.prefix), h.addr, h.prefix}
+		},
 		TTL:   time.Second,
 		Names: 300,
 	}
+}
+
+// failing returns the address of a proxy that replies with an error to the requests that fail.
+func failing(t testing.TB, addr string, fate func() storetest.Fate) string {
+	t.Helper()
+	to := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: addr})
+	return listening(t, func(w http.ResponseWriter, r *http.Request) {
+		switch fate() {
+		case storetest.Carried:
+			to.ServeHTTP(w, r)
+			return
+		case storetest.Unanswered:
+			to.ServeHTTP(httptest.NewRecorder(), r)
+		}
+		http.Error(w, "the connection broke", http.StatusInternalServerError)
+	})
+}
+
+// listening serves requests until the test ends, and returns the address.
+func listening(t testing.TB, serve http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(serve)
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	return strings.TrimPrefix(server.URL, "http://")
 }
 
 func TestConformance(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"strings"
@@ -27,12 +26,10 @@ func counting(t testing.TB, addr string) *counter {
 	t.Helper()
 	c := &counter{}
 	to := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: addr})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	c.addr = listening(t, func(w http.ResponseWriter, r *http.Request) {
 		c.n.Add(1)
 		to.ServeHTTP(w, r)
-	}))
-	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
-	c.addr = strings.TrimPrefix(server.URL, "http://")
+	})
 	return c
 }
 

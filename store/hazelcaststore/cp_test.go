@@ -58,6 +58,11 @@ func TestConformanceCP(t *testing.T) {
 		Corrupt: func(t testing.TB, s store.Store, name string, way int) string {
 			return corruptReference(t, s.(handle).Store, name, way)
 		},
+		Fail: func(t testing.TB, s store.Store, fate func() storetest.Fate) store.Store {
+			p, of := newProxy(t, c.Members[0].Addr), s.(handle).of
+			p.each = fate
+			return handle{openCP(t, p.config(), of), of}
+		},
 		TTL:   time.Second,
 		Names: 300,
 	})

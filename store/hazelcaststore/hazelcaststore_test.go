@@ -105,6 +105,11 @@ func TestConformance(t *testing.T) {
 		Corrupt: func(t testing.TB, s store.Store, name string, way int) string {
 			return m.corrupt(t, s.(handle).of, name, way)
 		},
+		Fail: func(t testing.TB, s store.Store, fate func() storetest.Fate) store.Store {
+			p, of := newProxy(t, m.Addr), s.(handle).of
+			p.each = fate
+			return handle{open(t, p.config(), hazelcaststore.Config{Map: of}), of}
+		},
 		TTL:   time.Second,
 		Names: 300,
 	})

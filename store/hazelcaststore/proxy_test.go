@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/hazelcast/hazelcast-go-client"
+
+	"github.com/soloist-dev/soloist/store/storetest"
 )
 
 // The types of the messages that change an entry or a reference: Map.PutIfAbsent, Map.ReplaceIfSame, Map.RemoveIfSame and AtomicRef.CompareAndSet.
@@ -31,8 +33,9 @@ type fate struct {
 // A proxy passes one client's messages to a member.
 type proxy struct {
 	listener net.Listener
-	next     atomic.Pointer[fate] // of the next message that changes an entry
-	nextRead atomic.Pointer[fate] // of the next message about entries that changes none
+	next     atomic.Pointer[fate]  // of the next message that changes an entry
+	nextRead atomic.Pointer[fate]  // of the next message about entries that changes none
+	each     func() storetest.Fate // of every message about entries, unless it is nil; set before there is one
 
 	refuseReads atomic.Int32 // the error that all reads get as a reply; 0 for none
 	met         atomic.Int64 // messages that met a fate
@@ -114,6 +117,9 @@ func (p *proxy) pass(l *link, m message) bool {
 			f = &fate{refuse: p.refuseReads.Load()}
 		}
 	}
+	if f == nil && p.each != nil && (changing[m.kind] || m.kind>>16 == aboutMaps || m.kind>>16 == aboutReferences) {
+		return p.passTo(l, m, p.each())
+	}
 	if f == nil {
 		return l.send(m)
 	}
@@ -139,6 +145,19 @@ func (p *proxy) pass(l *link, m message) bool {
 		return l.send(m)
 	}
 	l.instead(m.correlation, func() { _ = l.client.Close() })
+	return l.send(m)
+}
+
+// passTo does with a message what the conformance suite says.
+func (p *proxy) passTo(l *link, m message, f storetest.Fate) bool {
+	refuse := func() { _, _ = l.client.Write(refusal(m.correlation, 46, "")) }
+	switch f {
+	case storetest.Lost:
+		refuse()
+		return true
+	case storetest.Unanswered:
+		l.instead(m.correlation, refuse)
+	}
 	return l.send(m)
 }
 

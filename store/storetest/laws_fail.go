@@ -77,7 +77,7 @@ func failingSteps() []step {
 		{verb: "Extend to more", do: extends(0, 9*hour), done: func(r store.Record) bool { return r.Left > 8*hour }},
 		{verb: "Release", do: releases(0), done: func(r store.Record) bool { return r.Holder == "" && r.Mark == 7 }},
 		{verb: "Release with a linger", do: releases(hour), done: func(r store.Record) bool { return r.Holder == "" && r.Mark == 7 && r.Left > 0 }},
-		{verb: "List", do: func(s *subject, l lease) error {
+		{verb: "List", most: 10, do: func(s *subject, l lease) error {
 			n := 0
 			for r, err := range s.List(s.ctx, l.name) {
 				if err != nil {

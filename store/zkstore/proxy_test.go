@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/soloist-dev/soloist/store/storetest"
 )
 
 // What a request asks for, in the protocol of ZooKeeper.
@@ -33,8 +35,9 @@ type fate struct {
 type proxy struct {
 	to       string
 	listener net.Listener
-	next     atomic.Pointer[fate] // of the next request that changes nodes
-	met      atomic.Int64         // requests that met a fate
+	next     atomic.Pointer[fate]  // of the next request that changes nodes
+	met      atomic.Int64          // requests that met a fate
+	each     func() storetest.Fate // of every request about nodes, unless it is nil; set before there is one
 
 	mu      sync.Mutex
 	session []byte // of the latest client: its id, and its password with the length
@@ -137,6 +140,13 @@ func (p *proxy) serve(client net.Conn) {
 				other.Store(f.other)
 				broken.Store(!f.silent && !f.short && !f.other)
 			}
+		}
+		if p.each != nil && slices.Contains([]int32{opGet, opSync, opChildren, opMulti}, op) {
+			f := p.each()
+			if f == storetest.Lost {
+				break
+			}
+			broken.Store(f == storetest.Unanswered)
 		}
 		if _, err := server.Write(request); err != nil {
 			break

@@ -96,6 +96,11 @@ func (s *server) harness() storetest.Harness {
 		Corrupt: func(t testing.TB, of store.Store, name string, way int) string {
 			return s.corrupt(t, of.(handle).path, name, way)
 		},
+		Fail: func(t testing.TB, of store.Store, fate func() storetest.Fate) store.Store {
+			p, path := newProxy(t, s.Addr), of.(handle).path
+			p.each = fate
+			return handle{on(t, newConn(t, p.addr(), p.addr()), path), path} // twice: a client that has tried all addresses waits for a second
+		},
 		TTL:   500 * time.Millisecond,
 		Names: 3000,
 	}

@@ -56,7 +56,7 @@ func (s *stepped) call(do func()) error {
 func (s *stepped) Acquire(ctx context.Context, claims []store.Claim) (outs []store.Outcome, err error) {
 	told := s.call(func() { outs, err = s.Store.Acquire(ctx, claims) })
 	switch {
-	case told == errRefused && s.lie == "tells what is not done as done":
+	case errors.Is(told, errRefused) && s.lie == "tells what is not done as done":
 		return make([]store.Outcome, len(claims)), nil
 	case told != nil:
 		return nil, told
@@ -67,7 +67,7 @@ func (s *stepped) Acquire(ctx context.Context, claims []store.Claim) (outs []sto
 func (s *stepped) Extend(ctx context.Context, extensions []store.Extension) (errs []error, err error) {
 	told := s.call(func() { errs, err = s.Store.Extend(ctx, extensions) })
 	switch {
-	case told == errRefused && s.lie == "tells a lease as lost":
+	case errors.Is(told, errRefused) && s.lie == "tells a lease as lost":
 		return []error{store.ErrLost, store.ErrLost, store.ErrLost}[:len(extensions)], nil
 	case told != nil:
 		return nil, told
