@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -61,6 +62,9 @@ func (s *Store) begin(ctx context.Context, client *clientv3.Client, w *standing,
 	s.mu.Unlock()
 	select {
 	case err := <-begun:
+		if err != nil && s.ctx.Err() != nil {
+			return errClosedMeanwhile
+		}
 		return s.wrap("watching", err)
 	case <-ctx.Done():
 		cancel()
@@ -68,9 +72,13 @@ func (s *Store) begin(ctx context.Context, client *clientv3.Client, w *standing,
 	}
 }
 
+// errEnded is the error of a watch that the client of etcd has ended before it began, without a reason, as it does when its stream is lost just then. It is no
+// context.Canceled, for nobody has cancelled anything.
+var errEnded = errors.New("the client of etcd has ended the watch before it began")
+
 // run reports what is watched. begun receives whether the watch has begun.
 func (w *standing) run(ctx context.Context, client *clientv3.Client, of watcher, begun chan<- error) {
-	waiting, err := true, context.Canceled
+	waiting, err := true, errEnded
 	for reply := range client.Watch(ctx, of.from, append(of.options, clientv3.WithCreatedNotify())...) {
 		if failure := reply.Err(); failure != nil {
 			err = failure

@@ -111,6 +111,9 @@ func (s *Store) watch(ctx context.Context, all *watches, by follower, names []st
 		}
 		if err != nil {
 			all.end(w)
+			if s.ctx.Err() != nil {
+				err = store.ErrClosed
+			}
 			return nil, s.wrap("watching", err)
 		}
 	}
@@ -176,7 +179,7 @@ func (w *watches) follow(name string, of *watched, replies clientv3.WatchChan, f
 	defer w.mu.Unlock()
 	if !begun {
 		if of.err == nil {
-			of.err = context.Canceled
+			of.err = errEnded
 		}
 		close(of.begun)
 	}

@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -130,5 +131,18 @@ func TestLateEvents(t *testing.T) {
 	}
 	if p := s.sights.see("a", pairOf("a", []*mvccpb.KeyValue{{Value: value("y", "2.y"), ModRevision: 9}}, presence{})); p.taken || p.unsure {
 		t.Errorf("a reply from before that end, which comes after it, makes the name %+v", p)
+	}
+}
+
+// A watch that etcd's client ends without a reason before it began has not been cancelled by anybody, and its error does not say so.
+func TestWatchThatEndsBeforeItBegan(t *testing.T) {
+	replies := make(chan clientv3.WatchResponse)
+	close(replies)
+	all := &watches{names: map[string]*watched{}}
+	of := &watched{cancel: func() {}, begun: make(chan struct{})}
+	all.follow("name", of, replies, func([]*clientv3.Event) bool { return false })
+	<-of.begun
+	if of.err == nil || errors.Is(of.err, context.Canceled) {
+		t.Errorf("got %v", of.err)
 	}
 }
