@@ -114,7 +114,7 @@ func (s *Store) rights(ctx context.Context, l *link, c *jetstream.StreamConfig) 
 	if err == nil && s.backend.wakes(c) {
 		var wake <-chan struct{}
 		of, cancel := context.WithCancel(ctx)
-		if wake, err = s.Watch(of, []string{probe}); err == nil {
+		if wake, err = s.watch(of, []string{probe}); err == nil {
 			cancel()
 			<-wake
 		}

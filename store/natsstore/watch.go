@@ -32,6 +32,11 @@ func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, err
 	if err := store.CheckNames(names); err != nil {
 		return nil, err
 	}
+	return s.watch(ctx, names)
+}
+
+// watch is Watch also of names that no record has.
+func (s *Store) watch(ctx context.Context, names []string) (<-chan struct{}, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
