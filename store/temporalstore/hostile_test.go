@@ -217,20 +217,20 @@ func TestLostHistory(t *testing.T) {
 	for _, name := range []string{"bad", "good", long} {
 		release(t, before, name, "a", grant(t, before, name, "a", time.Hour), store.Forever)
 	}
-	list, err := c.WorkflowService().ListOpenWorkflowExecutions(background, &workflowservice.ListOpenWorkflowExecutionsRequest{
-		Namespace: "default", Filters: &workflowservice.ListOpenWorkflowExecutionsRequest_TypeFilter{TypeFilter: &filter.WorkflowTypeFilter{Name: cfg.Prefix}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range list.GetExecutions() {
-		if id := e.GetExecution().GetWorkflowId(); id != cfg.Prefix+":good" {
-			bad[id] = true
+	servers.Wait(t, "all executions to be listed", func() bool { // Temporal lists one a moment after its start
+		list, err := c.WorkflowService().ListOpenWorkflowExecutions(background, &workflowservice.ListOpenWorkflowExecutionsRequest{
+			Namespace: "default", Filters: &workflowservice.ListOpenWorkflowExecutionsRequest_TypeFilter{TypeFilter: &filter.WorkflowTypeFilter{Name: cfg.Prefix}},
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if len(bad) != 2 {
-		t.Fatalf("the executions are %v, want three", list.GetExecutions())
-	}
+		for _, e := range list.GetExecutions() {
+			if id := e.GetExecution().GetWorkflowId(); id != cfg.Prefix+":good" {
+				bad[id] = true
+			}
+		}
+		return len(list.GetExecutions()) == 3 && len(bad) == 2
+	})
 	s := on(t, proxied, cfg)
 
 	outs, err := s.Acquire(background, []store.Claim{{Name: "bad", Holder: "b", TTL: time.Hour, Mark: 1}, {Name: "good", Holder: "b", TTL: time.Hour, Mark: 1}})
