@@ -12,9 +12,8 @@ import (
 	"github.com/soloist-dev/soloist/test/servers"
 
 	"golang.org/x/sys/unix"
-	codes "modernc.org/sqlite/lib"
-
 	"modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
 )
 
 func mount(t *testing.T, source, dir, kind string, flags uintptr, options string) {
