@@ -7,10 +7,11 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"syscall"
 )
 
 // Listen opens the address. A unix socket is for the user that runs this process alone. If its file is left from a process that has died, it
-// is replaced.
+// is replaced; one that does not refuse connections is another's, and an error.
 func (a Address) Listen(ctx context.Context) (net.Listener, error) {
 	var config net.ListenConfig
 	if a.path == "" {
@@ -41,9 +42,15 @@ func (a Address) removeStale(ctx context.Context) error {
 		return fmt.Errorf("listening on %s: %w, and is not a socket", a, fs.ErrExist)
 	}
 	var dialer net.Dialer
-	if conn, err := dialer.DialContext(ctx, "unix", a.path); err == nil {
+	switch conn, err := dialer.DialContext(ctx, "unix", a.path); {
+	case err == nil:
 		_ = conn.Close()
 		return fmt.Errorf("listening on %s: another process listens there", a)
+	case !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, wsaRefused): // such as by a process with too many connections that it has not accepted yet
+		return fmt.Errorf("listening on %s: whether another process listens there: %w", a, err)
 	}
 	return os.Remove(a.path)
 }
+
+// wsaRefused is what syscall.ECONNREFUSED is on Windows (WSAECONNREFUSED in winsock2.h); nothing elsewhere.
+const wsaRefused = syscall.Errno(10061)

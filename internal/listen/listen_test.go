@@ -101,6 +101,25 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
+// TestSocketOfAnotherProcess: the socket of a process that cannot answer at present stays. Only one that refuses connections is left from a process that has died.
+func TestSocketOfAnotherProcess(t *testing.T) {
+	a := mustParse(t, "unix:s")
+	t.Chdir(t.TempDir()) // its path can be too long for a socket
+	l, err := a.Listen(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if l, err := a.Listen(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %v; want that the context has ended", l, err)
+	}
+	if _, err := a.Listen(t.Context()); err == nil || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("a socket that is used: %v", err)
+	}
+}
+
 // A socket that cannot be made is an error.
 func TestSocketInNoDirectory(t *testing.T) {
 	path := filepath.Join("no", "such", "directory")
