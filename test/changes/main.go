@@ -5,6 +5,7 @@
 //	go run ./test/changes ./cron               all changes of a package
 //	go run ./test/changes -n 300 -files '^(lease|renewer)' .
 //	go run ./test/changes ./store/move ./test/histories   the tests of another package count, too
+//	go run ./test/changes -tests Fence ./fence/sqlfence ./store/mysqlstore
 //
 // Some changes make no difference that could be seen, so not all can be noticed. What is listed is to be read: each line is a test that lacks, code that is not
 // needed, or neither.
@@ -33,6 +34,7 @@ func main() {
 	flag.IntVar(&o.sample, "n", 0, "how many changes to try, drawn at random; 0 is all")
 	flag.Uint64Var(&o.seed, "seed", 1, "of what is drawn")
 	flag.StringVar(&o.files, "files", "", "only files whose paths from here match this regular expression")
+	flag.StringVar(&o.tests, "tests", "", "only the tests whose names match this regular expression")
 	flag.IntVar(&o.atOnce, "at-once", runtime.GOMAXPROCS(0), "how many are tried at the same time")
 	flag.Parse()
 	o.packages = append(flag.Args(), ".")[:max(1, flag.NArg())]
@@ -44,7 +46,7 @@ func main() {
 
 type options struct {
 	packages       []string // the one to change, and others whose tests count, too
-	files          string
+	files, tests   string
 	sample, atOnce int
 	seed           uint64
 }
@@ -53,6 +55,9 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	wanted, err := regexp.Compile(o.files)
 	if err != nil {
 		return fmt.Errorf("-files: %w", err)
+	}
+	if _, err := regexp.Compile(o.tests); err != nil {
+		return fmt.Errorf("-tests: %w", err)
 	}
 	root, err := os.Getwd()
 	if err != nil {
@@ -73,7 +78,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if err := s.reach(ctx, o.atOnce, out); err != nil {
+		if err := s.reach(ctx, o.tests, o.atOnce, out); err != nil {
 			return err
 		}
 		suites = append(suites, s)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,8 +39,13 @@ func build(ctx context.Context, pattern, overlay, temp string) (*suite, error) {
 		return nil, err
 	}
 	s.dir = strings.TrimSpace(string(dir))
-	_, err = told(exec.CommandContext(ctx, "go", "test", "-c", "-overlay", overlay, "-o", s.binary, pattern))
-	return s, err
+	if _, err = told(exec.CommandContext(ctx, "go", "test", "-c", "-overlay", overlay, "-o", s.binary, pattern)); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(s.binary); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s has no tests: name another package that tests it, too, or another package", pattern)
+	}
+	return s, nil
 }
 
 // told runs a command and returns what it writes. If it fails, the error has what it says.
@@ -71,14 +77,14 @@ func (s *suite) run(ctx context.Context, tests []string, limit time.Duration, va
 }
 
 // reach runs each test alone, and notes which changes it reaches.
-func (s *suite) reach(ctx context.Context, atOnce int, out io.Writer) error {
-	cmd := exec.CommandContext(ctx, s.binary, "-test.list", "^Test")
+func (s *suite) reach(ctx context.Context, wanted string, atOnce int, out io.Writer) error {
+	cmd := exec.CommandContext(ctx, s.binary, "-test.list", cmp.Or(wanted, "."))
 	cmd.Dir = s.dir
 	listed, err := cmd.Output()
 	if err != nil {
 		return fmt.Errorf("listing the tests: %w", err)
 	}
-	tests := strings.Fields(string(listed))
+	tests := slices.DeleteFunc(strings.Fields(string(listed)), func(name string) bool { return !strings.HasPrefix(name, "Test") })
 	var mu sync.Mutex
 	err = each(atOnce, len(tests), func(i int) error {
 		path := filepath.Join(s.temp, tests[i])
