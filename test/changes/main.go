@@ -12,7 +12,7 @@
 //
 // All changes are in one binary, with `go test -overlay`, and one is made by a variable of the environment. So the package is built once. Each test is run alone at
 // first, to see which changes it reaches; then each change is tried with those that reach it, the quickest first, until one fails. Tests are run with -short, and those that fail without a
-// change are left out. A change that makes a test hang, or take much longer, is noticed.
+// change are left out. Where unshare of util-linux can do so, they see no process but their own, for a change of code that ends a process can make it end all. A change that makes a test hang, or take much longer, is noticed.
 package main
 
 import (
