@@ -65,8 +65,7 @@ func (n Notice) ofRun(r soloist.RunRecord) Notice {
 // noticesOf returns what is to be said of a job: of what has happened after since, and at most one of a kind in each period of every.
 func noticesOf(j soloist.JobInfo, since, now time.Time, every time.Duration) (all []Notice) {
 	for i, r := range j.Runs {
-		again := i+1 < len(j.Runs) && sameRun(r, j.Runs[i+1]) || j.Running != nil && j.Running.Token == r.Token
-		if again || !r.EndedAt.After(since) {
+		if again(j, i) || !r.EndedAt.After(since) {
 			continue
 		}
 		switch r.Outcome {
@@ -96,6 +95,16 @@ func noticesOf(j soloist.JobInfo, since, now time.Time, every time.Duration) (al
 		all = append(all, n)
 	}
 	return all
+}
+
+// again reports whether the run of a record has a later attempt, perhaps on another replica: one that is recorded, or is under way.
+func again(j soloist.JobInfo, i int) bool {
+	r := j.Runs[i]
+	if i+1 < len(j.Runs) && sameRun(r, j.Runs[i+1]) {
+		return true
+	}
+	last := i+1 == len(j.Runs) // else the run under way is another one
+	return j.Running != nil && (j.Running.Token == r.Token || last && j.Running.Attempt > r.Attempt)
 }
 
 // sameRun reports whether a record is of an earlier attempt at the run of the next one.

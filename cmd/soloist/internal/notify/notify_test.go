@@ -123,8 +123,8 @@ func TestNoticesOf(t *testing.T) {
 			StartedAt: end.Add(-5 * time.Second), EndedAt: end, Error: "no",
 		}
 	}
-	holds := func(token int64) *soloist.RunInfo {
-		return &soloist.RunInfo{Since: now, LeaseInfo: soloist.LeaseInfo{Token: token}}
+	holds := func(token int64, attempt int) *soloist.RunInfo {
+		return &soloist.RunInfo{Since: now, Attempt: attempt, LeaseInfo: soloist.LeaseInfo{Token: token}}
 	}
 	const s, m = time.Second, time.Minute
 	for name, c := range map[string]struct {
@@ -135,10 +135,11 @@ func TestNoticesOf(t *testing.T) {
 		"interrupted":         {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "interrupted")}}, ""},
 		"failed":              {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "failed")}}, "failed"},
 		"panicked":            {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "panicked")}}, "failed"},
+		"retried elsewhere":   {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "failed")}, Running: holds(2, 2)}, ""},
 		"retried, then ok":    {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "failed"), run(1, 2, 10*s, "ok")}}, ""},
 		"failed again":        {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "failed"), run(1, 2, 10*s, "failed")}}, "failed"},
-		"before its retry":    {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "failed")}, Running: holds(1)}, ""},
-		"the next one runs":   {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "failed")}, Running: holds(2)}, "failed"},
+		"before its retry":    {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "failed")}, Running: holds(1, 2)}, ""},
+		"the next one runs":   {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "failed")}, Running: holds(2, 1)}, "failed"},
 		"one by hand beside":  {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "failed"), {ScheduledAt: now, Manual: true, Token: 2, StartedAt: now, EndedAt: now, Outcome: "ok"}}}, "failed"},
 		"two in one period":   {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 2*m, "failed"), run(2, 1, 1*m, "failed")}}, "failed"},
 		"two periods":         {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 22*m, "failed"), run(2, 1, 1*m, "failed")}}, "failed failed"},
@@ -146,6 +147,9 @@ func TestNoticesOf(t *testing.T) {
 		"lost":                {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "lost")}}, "lost"},
 		"abandoned":           {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "abandoned")}}, "lost"},
 		"abandoned, then ok":  {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "abandoned"), run(2, 2, 10*s, "ok")}}, ""},
+		"taken over":          {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "abandoned")}, Running: holds(2, 2)}, ""},
+		"lost, the next runs": {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "abandoned")}, Running: holds(2, 1)}, "lost"},
+		"an earlier one lost": {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 2*m, "abandoned"), run(2, 1, 20*s, "interrupted")}, Running: holds(3, 2)}, "lost"},
 		"doubled":             {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 10*s, "ok"), {Token: 2, StartedAt: now.Add(-14 * s), EndedAt: now, Outcome: "ok"}}}, "doubled"},
 		"overdue":             {soloist.JobInfo{Schedule: "* * * * *", DoneUpTo: now.Add(-3 * m)}, "overdue"},
 		"paused, not overdue": {soloist.JobInfo{Schedule: "* * * * *", DoneUpTo: now.Add(-3 * m), Paused: &soloist.Pause{}}, ""},
@@ -195,6 +199,16 @@ func (r *receiver) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.got)
+}
+
+func (r *receiver) kinds() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kinds := []Kind{}
+	for _, n := range r.got {
+		kinds = append(kinds, n.Kind)
+	}
+	return fmt.Sprint(kinds)
 }
 
 // fail runs a job once, which fails.
@@ -257,6 +271,45 @@ func TestOneNoticeForTheFleet(t *testing.T) {
 			t.Errorf("the notice has the output of the command, which was not asked for: %q", n.Output)
 		}
 	})
+}
+
+// A run whose replica died is told as lost while nobody runs it, and not once another replica does.
+func TestTakenOverIsNotLost(t *testing.T) {
+	for name, row := range map[string]struct {
+		crash soloist.Crash
+		want  string
+	}{"taken over": {soloist.CrashTakeOver, "[]"}, "given up": {soloist.CrashGiveUp, "[lost]"}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, to := soloisttest.NewStore(), &receiver{}
+				notifier(t, s, to, nil)
+				ctx, stop := context.WithCancel(background)
+				var replicas sync.WaitGroup
+				mortal := s.Share()
+				at := soloist.At(time.Now().Add(time.Second))
+				replica := func(s *soloisttest.Store, do func(context.Context)) {
+					c := soloisttest.NewReplica(t, s, soloist.Config{})
+					replicas.Go(func() {
+						job := soloist.Job{Name: "import", Schedule: at, Crash: row.crash, Do: func(ctx context.Context, _ soloist.Run) error { do(ctx); return nil }}
+						if err := c.Run(ctx, job); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				replica(mortal, func(ctx context.Context) { mortal.Stall(); <-ctx.Done() })
+				time.Sleep(2 * time.Second)
+				replica(s.Share(), func(ctx context.Context) { <-ctx.Done() })
+				time.Sleep(5 * time.Minute)
+				got := to.kinds()
+				stop()
+				mortal.Heal()
+				replicas.Wait()
+				if got != row.want {
+					t.Errorf("told %s, want %s", got, row.want)
+				}
+			})
+		})
+	}
 }
 
 // What failed while no process was there is told by the next one, if that is within an hour.
