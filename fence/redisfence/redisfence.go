@@ -71,7 +71,9 @@ func (g *Guard) Claim(ctx context.Context, resource string, token int64) error {
 // returns it and runs no command. Results of commands can be read after DoTx has returned nil. In a cluster whose keys are moving, DoTx may call
 // write again, with a new transaction.
 //
-// An error that is store.ErrUnknown means that the commands may have been run.
+// An error that is store.ErrUnknown means that the commands may have been run. A command that fails while the transaction is carried out, as
+// for a key of another type, does not keep Redis from running the others: the error is then store.ErrUnknown, and the command's own. A script must be queued
+// by its text (EVAL): by its hash (EVALSHA, redis.Script.Run) it fails so if the server has not cached it, as after a restart.
 func (g *Guard) DoTx(ctx context.Context, resource string, token int64, write func(redis.Pipeliner) error) error {
 	if err := g.Claim(ctx, resource, token); err != nil {
 		return err
@@ -106,10 +108,16 @@ func (g *Guard) check(ctx context.Context, tx *redis.Tx, resource string, token 
 
 // execute runs the commands of the transaction, unless the key of the resource has changed since check.
 func (g *Guard) execute(ctx context.Context, pipe redis.Pipeliner, resource string, token int64) error {
-	_, err := pipe.Exec(ctx)
+	last := pipe.Get(ctx, g.prefix+resource) // it has a result if EXEC was carried out, whatever became of the other commands
+	cmds, err := pipe.Exec(ctx)
+	if errors.Is(err, redis.Nil) {
+		err = failure(cmds) // Exec returns the first error only, and that is no failure
+	}
 	switch {
-	case err == nil, errors.Is(err, redis.Nil): // redis.Nil is the result of a command for a missing key
+	case err == nil:
 		return nil
+	case last.Val() != "":
+		return store.AsUnknown(fmt.Errorf("writing to %q: %w", resource, err))
 	case errors.Is(err, redis.TxFailedErr):
 		if err := g.Claim(ctx, resource, token); err != nil {
 			return err // usually a *fence.StaleError
@@ -117,6 +125,16 @@ func (g *Guard) execute(ctx context.Context, pipe redis.Pipeliner, resource stri
 		return fmt.Errorf("writing to %q: its key %q was changed by something else than a guard; nothing was written", resource, g.prefix+resource)
 	}
 	return unsure(resource, err)
+}
+
+// failure returns the first error of a command, other than redis.Nil, which is the result of a command for a missing key.
+func failure(cmds []redis.Cmder) error {
+	for _, cmd := range cmds {
+		if err := cmd.Err(); err != nil && !errors.Is(err, redis.Nil) {
+			return err
+		}
+	}
+	return nil
 }
 
 // Do implements fence.Guard, with the commands of write in one transaction, as in DoTx. In write, Tx returns the

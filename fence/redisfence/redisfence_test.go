@@ -186,6 +186,76 @@ func TestGuardedTransaction(t *testing.T) {
 	}
 }
 
+// A command that fails is told, also after one that found nothing, and as one whose outcome is unknown: the others have been carried out.
+func TestTransactionWithACommandThatFails(t *testing.T) {
+	for what, add := range map[string]func(ctx context.Context, tx redis.Pipeliner, key string){
+		"a key of another type": func(ctx context.Context, tx redis.Pipeliner, key string) { tx.LPush(ctx, key, 1) },
+		"a script that is not cached": func(ctx context.Context, tx redis.Pipeliner, _ string) {
+			tx.EvalSha(ctx, strings.Repeat("0", 40), nil)
+		},
+		"a script that answers an error": func(ctx context.Context, tx redis.Pipeliner, key string) {
+			tx.Eval(ctx, "redis.call('INCR', KEYS[1]) return redis.error_reply('BUSY it is')", []string{key})
+		},
+	} {
+		for before, queue := range map[string]func(ctx context.Context, tx redis.Pipeliner, key string){
+			"alone":         func(context.Context, redis.Pipeliner, string) {},
+			"after a write": func(ctx context.Context, tx redis.Pipeliner, key string) { tx.Incr(ctx, key) },
+			"after a read":  func(ctx context.Context, tx redis.Pipeliner, key string) { tx.Get(ctx, key+" nothing") },
+			"after both": func(ctx context.Context, tx redis.Pipeliner, key string) {
+				tx.Get(ctx, key+" nothing")
+				tx.Incr(ctx, key)
+			},
+		} {
+			t.Run(what+" "+before, func(t *testing.T) {
+				g, client := newGuard(t)
+				key := t.Name() + ":balance"
+				if err := client.Set(t.Context(), key, 1, 0).Err(); err != nil {
+					t.Fatal(err)
+				}
+				err := g.DoTx(t.Context(), "account", 7, func(tx redis.Pipeliner) error {
+					queue(t.Context(), tx, key)
+					add(t.Context(), tx, key)
+					return nil
+				})
+				if !errors.Is(err, store.ErrUnknown) || errors.Is(err, redis.Nil) || !strings.Contains(err.Error(), `"account"`) {
+					t.Errorf("got %v, want store.ErrUnknown", err)
+				}
+			})
+		}
+	}
+}
+
+// A transaction that the server refuses as a whole has changed nothing, and that is known.
+func TestTransactionThatIsRefused(t *testing.T) {
+	g, client := newGuard(t)
+	key := t.Name() + ":balance"
+	err := g.DoTx(t.Context(), "account", 7, func(tx redis.Pipeliner) error {
+		tx.Incr(t.Context(), key)
+		tx.Do(t.Context(), "NOSUCHCOMMAND")
+		return nil
+	})
+	if err == nil || errors.Is(err, store.ErrUnknown) || errors.Is(err, fence.ErrStale) {
+		t.Errorf("got %v, want an error that is not store.ErrUnknown", err)
+	}
+	if n, err := client.Exists(t.Context(), key).Result(); n != 0 || err != nil {
+		t.Errorf("%d keys are written, %v", n, err)
+	}
+}
+
+// What finds nothing is no failure, and its result can be read.
+func TestTransactionThatFindsNothing(t *testing.T) {
+	g, _ := newGuard(t)
+	var nothing *redis.StringCmd
+	var count *redis.IntCmd
+	err := g.DoTx(t.Context(), "account", 7, func(tx redis.Pipeliner) error {
+		nothing, count = tx.Get(t.Context(), t.Name()+" nothing"), tx.Incr(t.Context(), t.Name())
+		return nil
+	})
+	if err != nil || !errors.Is(nothing.Err(), redis.Nil) || count.Val() != 1 {
+		t.Errorf("%v; %v, %v", err, nothing, count)
+	}
+}
+
 // A meddler does something before a command of a name.
 type meddler struct {
 	command string
