@@ -29,6 +29,9 @@ The exit code is 0 if the store can be used, perhaps with warnings, and 1 if it 
 				return usage("--within %v: give more than 0", within)
 			}
 			if len(args) > 0 {
+				if args[0] == "" { // as by a variable that is not set
+					return badConfig(errors.New("the URL is empty: give one, or leave it out"))
+				}
 				a.storeURL = args[0]
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), within)

@@ -76,16 +76,20 @@ func (a *app) findSource() (source, error) {
 	if err := a.misspelled(); err != nil {
 		return source{}, badConfig(err)
 	}
+	count := ofStore
+	if a.storeURL != "" { // beside which no other is looked for
+		count = []string{varNamespace, varRequire}
+	}
+	for _, name := range count {
+		if value, set := a.lookupEnv(name); set && value == "" {
+			return source{}, badConfig(fmt.Errorf("$%s is set and empty: give it a value, or unset it; without it another store, or other names, could be used than those that were meant", name))
+		}
+	}
 	if a.storeURL != "" {
 		if hasPassword(a.storeURL) {
 			return source{}, badConfig(errors.New("--store has a password in it, and everybody on this machine can see the arguments of a process: put the URL into $SOLOIST_STORE, or into a file and its path into $SOLOIST_STORE_FILE"))
 		}
 		return checkSource(source{text: a.storeURL, from: "--store"})
-	}
-	for _, name := range ofStore {
-		if value, set := a.lookupEnv(name); set && value == "" {
-			return source{}, badConfig(fmt.Errorf("$%s is set and empty: give it a value, or unset it; without it another store could be used than the one that was meant", name))
-		}
 	}
 	if text := a.env(varStore); text != "" {
 		return checkSource(source{text: text, from: "$" + varStore})
