@@ -32,10 +32,7 @@ func (s *Store) settings(ctx context.Context) (settings, error) {
 		return v, rows.Scan(&v.version, &v.standby, &v.readOnly, &v.fsync, &v.fullPages, &v.commit, &v.names,
 			&v.standbys, &v.syncs, &v.told, &v.slots)
 	})
-	if err != nil {
-		return settings{}, err
-	}
-	return found[0], nil
+	return read(s, found, err)
 }
 
 // Capabilities is as in store.Prober: the settings of a session that commits are read, and which standbys there are at this moment.
@@ -133,10 +130,11 @@ func (s *Store) waiting() store.Promise {
 func (s *Store) cockroach(ctx context.Context) (store.Capabilities, error) {
 	found, err := look(ctx, s, "SELECT version(), current_setting('transaction_isolation')", nil,
 		func(rows pgx.Rows) (v [2]string, err error) { return v, rows.Scan(&v[0], &v[1]) })
+	v, err := read(s, found, err)
 	if err != nil {
 		return store.Capabilities{}, err
 	}
-	version, isolation := found[0][0], found[0][1]
+	version, isolation := v[0], v[1]
 	c := store.Capabilities{
 		Backend: version + ", " + isolation,
 		Scope:   store.ScopeFleet,

@@ -73,10 +73,9 @@ func (e *examination) session(ctx context.Context) error {
 			v.direct = rows.Conn().PgConn().PID() == v.pid
 			return v, err
 		})
-		if err != nil {
+		if v, err = read(e.Store, found, err); err != nil {
 			return err
 		}
-		v = found[0]
 		trip := time.Since(begun)
 		skew = time.UnixMicro(v.clock).Sub(begun.Add(trip / 2)).Abs()
 		trips = append(trips, trip)
@@ -134,15 +133,16 @@ func (e *examination) schema(ctx context.Context) (good bool) {
 	return good
 }
 
+var sqlTrigger = `SELECT count(*) FROM pg_trigger WHERE tgrelid = to_regclass($1::text) AND tgname = $2::text AND tgenabled <> 'D'`
+
 // fence looks for the trigger.
 func (e *examination) fence(ctx context.Context) {
-	there, err := look(ctx, e.Store, `SELECT count(*) FROM pg_trigger
-		WHERE tgrelid = to_regclass($1::text) AND tgname = $2::text AND tgenabled <> 'D'`,
-		[]any{e.tables.records, e.tables.cfg.Table + "_fence"}, scanInt)
+	found, err := look(ctx, e.Store, sqlTrigger, []any{e.tables.records, e.tables.cfg.Table + "_fence"}, scanInt)
+	there, err := read(e.Store, found, err)
 	switch {
 	case err != nil:
 		e.add(store.LevelUnknown, "trigger", "", "%v", err)
-	case there[0] == 0:
+	case there == 0:
 		e.add(store.LevelWarning, "trigger", "run soloist migrate up", "it is missing: locks that ShedLock takes have no fencing token, and their end wakes nobody")
 	default:
 		e.ok("trigger", "locks that ShedLock takes get fencing tokens")

@@ -50,7 +50,7 @@ type listener struct {
 	taken  map[int]time.Time    // groups that somebody else had taken, and when that was found
 	asks   []ask
 	stir   context.CancelFunc
-	rested bool // it ends, and does nothing for watches any more
+	ends   error // why it ends; it does nothing for watches any more
 }
 
 // An ask is a watch that waits until the groups of its rows are held.
@@ -76,9 +76,9 @@ func (l *listener) ended() bool {
 func (l *listener) listenFor(ctx context.Context, rows []string) error {
 	answer := make(chan error, 1)
 	l.mu.Lock()
-	if l.rested {
+	if err := l.ends; err != nil {
 		l.mu.Unlock()
-		return errRested
+		return err
 	}
 	for _, row := range rows {
 		l.wants[row] = time.Now()
@@ -99,13 +99,6 @@ func (l *listener) listenFor(ctx context.Context, rows []string) error {
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-l.over:
-		select {
-		case err := <-answer:
-			return err
-		default:
-			return store.ErrClosed
-		}
 	}
 }
 
@@ -170,8 +163,13 @@ func (l *listener) run() {
 	}
 }
 
-// finish lets the next watch begin with a new listener.
+// finish lets the next watch begin with a new listener, and tells all that rely on this one why it ends.
 func (l *listener) finish(err error) {
+	l.mu.Lock()
+	if l.ends == nil {
+		l.ends = err
+	}
+	l.mu.Unlock()
 	l.hub.drop(l)
 	l.answer(err)
 }
@@ -408,7 +406,7 @@ func (l *listener) rests() bool {
 			return false
 		}
 	}
-	l.rested = true
+	l.ends = errRested
 	return true
 }
 

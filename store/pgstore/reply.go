@@ -22,7 +22,18 @@ func (s *Store) impossible(format string, args ...any) error {
 // notWritten is what is wrong if a trigger has changed what a statement has written. It must not be believed that it is there.
 const notWritten = "the row is not as it was written; look for a trigger that somebody has put on the table, which soloist doctor names"
 
-// only returns the row of a reply that must have one row.
+// read returns the row of a reply to a question that must have one row.
+func read[T any](s *Store, rows []T, err error) (row T, _ error) {
+	if err == nil && len(rows) != 1 {
+		err = fmt.Errorf("%s: an answer that cannot be: %d rows where one is due", s.tables.cfg.Dialect, len(rows))
+	}
+	if err != nil {
+		return row, err
+	}
+	return rows[0], nil
+}
+
+// only is read for a statement that may have changed something.
 func only[T any](s *Store, rows []T, err error) (row T, _ error) {
 	switch {
 	case err != nil:

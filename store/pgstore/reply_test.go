@@ -211,3 +211,28 @@ func TestDoctoredRecords(t *testing.T) {
 		t.Errorf("%+v", grant)
 	}
 }
+
+// TestRepliesWithoutRows: a reply that must have a row and has none is an error of what asked for it.
+func TestRepliesWithoutRows(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	empty := func(statement *string) {
+		before := *statement
+		t.Cleanup(func() { *statement = before })
+		*statement = "SELECT r.* FROM (" + before + ") AS r WHERE false"
+	}
+	empty(&sqlSettings)
+	if c, err := s.Capabilities(background); err == nil || !strings.Contains(err.Error(), "0 rows where one is due") {
+		t.Errorf("Capabilities: %+v, %v", c, err)
+	}
+	for _, statement := range []*string{&sqlTrigger, &sqlSession} {
+		empty(statement)
+		found, err := s.Examine(background)
+		said := fmt.Sprint(err)
+		for _, f := range found {
+			said += "\n" + fmt.Sprint(f)
+		}
+		if !strings.Contains(said, "0 rows where one is due") {
+			t.Errorf("Examine says %s", said)
+		}
+	}
+}

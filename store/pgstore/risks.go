@@ -217,21 +217,18 @@ func (e *examination) replicationRole(ctx context.Context) {
 func (e *examination) ahead(ctx context.Context) {
 	type sight struct{ ahead, floors int64 }
 	found, err := look(ctx, e.Store, e.tables.load("ahead"), nil, func(rows pgx.Rows) (s sight, err error) { return s, rows.Scan(&s.ahead, &s.floors) })
-	switch {
-	case err != nil:
+	seen, err := read(e.Store, found, err)
+	if err != nil {
 		e.add(store.LevelUnknown, "clock set back", "", "%v", err)
 		return
-	case len(found) != 1:
-		e.add(store.LevelUnknown, "clock set back", "", "%d rows where one is due", len(found))
-		return
 	}
-	if by := span(found[0].ahead); by > time.Second {
+	if by := span(seen.ahead); by > time.Second {
 		e.add(store.LevelError, "clock set back", "leases and lingers that were granted before last longer by that much: let the server keep time by NTP, and release what is stuck by force",
 			"the server's clock is %v behind its latest grant", by.Round(time.Millisecond))
 	} else {
 		e.ok("clock set back", "no grant is ahead of the server's clock")
 	}
-	if found[0].floors == 0 {
+	if seen.floors == 0 {
 		e.add(store.LevelError, "floor", "INSERT INTO "+e.tables.floor+" VALUES ((extract(epoch FROM clock_timestamp()) * 1000000)::bigint); no name without a record can be taken",
 			"%s is empty", e.tables.floor)
 	}

@@ -25,19 +25,20 @@ func (e *examination) jvms(ctx context.Context) {
 		return c, rows.Scan(&c.locks, &c.off, &c.coarse, &c.most)
 	})
 	const fix = "build each JVM's JdbcTemplateLockProvider with usingDbTime(): with times of its own clock and zone, ShedLock and soloist do not exclude each other"
+	clocks, err := read(e.Store, found, err)
 	switch {
-	case err != nil || len(found) != 1:
+	case err != nil:
 		e.add(store.LevelUnknown, "clock of ShedLock", "", "%v", err)
-	case found[0].off > 0:
+	case clocks.off > 0:
 		e.add(store.LevelError, "clock of ShedLock", fix, "%d of %d locks that ShedLock has taken last have times that are up to %v from the server's clock: those of a JVM's clock or time zone",
-			found[0].off, found[0].locks, span(found[0].most).Round(time.Second))
-	case 2*found[0].coarse > found[0].locks:
+			clocks.off, clocks.locks, span(clocks.most).Round(time.Second))
+	case 2*clocks.coarse > clocks.locks:
 		e.add(store.LevelWarning, "clock of ShedLock", fix, "%d of %d locks that ShedLock has taken last have times without microseconds: those of a JVM's clock, which is right now",
-			found[0].coarse, found[0].locks)
-	case found[0].locks == 0:
+			clocks.coarse, clocks.locks)
+	case clocks.locks == 0:
 		e.ok("clock of ShedLock", "it has taken no lock yet: look again when it has; each JVM needs usingDbTime()")
 	default:
-		e.ok("clock of ShedLock", "the %d locks that it has taken last have times of the server's clock", found[0].locks)
+		e.ok("clock of ShedLock", "the %d locks that it has taken last have times of the server's clock", clocks.locks)
 	}
 }
 

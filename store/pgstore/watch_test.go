@@ -162,6 +162,20 @@ func TestWatchWhileTheListenerEnds(t *testing.T) {
 	}
 }
 
+// TestWatchOfAListenerThatHasEnded: a watch that comes when its listener has just found that it cannot listen is told so, and not that the store is closed.
+func TestWatchOfAListenerThatHasEnded(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	for _, want := range []error{errCannotListen, store.ErrClosed} {
+		l := newListener(&s.hub)
+		l.finish(want)
+		ended, cancel := context.WithCancel(background)
+		cancel()
+		if err := l.listenFor(ended, []string{"name"}); !errors.Is(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
+	}
+}
+
 // A watch begun while the server is down says so; the client then asks by itself.
 func TestWatchWithoutAServer(t *testing.T) {
 	srv := servers.Postgres(t, quiet...)
