@@ -145,7 +145,13 @@ func (s *Store) Leave(ctx context.Context, name, holder string) (bool, error) {
 		return false, nil
 	}
 	left, err := change(ctx, s, s.sql.leave, []any{name, holder}, scanInt)
-	return len(left) > 0, err
+	if err != nil || len(left) == 0 {
+		return false, err
+	}
+	// A hand-over takes the places that it has seen. One that the holder has got while it was under way is still there.
+	found, err := look(ctx, s, s.sql.heir, []any{name, holder}, scanInt)
+	has, err := read(s, found, err)
+	return err == nil && has == 0, err
 }
 
 // lines are where this handle's holders wait for what is handed over to them.

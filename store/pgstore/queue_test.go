@@ -123,6 +123,59 @@ func TestAHandOverEndsEachRequestOfTheHeir(t *testing.T) {
 	}
 }
 
+// TestLeavingDuringAHandOver: who has asked again while the name is being handed over to it, and leaves, is told that it may have the name.
+func TestLeavingDuringAHandOver(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	other := reopen(t, s)
+	ask := func(requests int) {
+		ctx, cancel := context.WithCancel(background)
+		gaveUp := make(chan error, 1)
+		go func() {
+			_, _, err := s.Queue(ctx, claim("name", "b", time.Hour))
+			gaveUp <- err
+		}()
+		eventually(t, "it has asked", func() bool {
+			return one[int](t, s.pool, "SELECT count(*) FROM "+s.tables.line+" WHERE name = 'name' AND holder = 'b'") == requests
+		})
+		cancel()
+		if err := <-gaveUp; !errors.Is(err, store.ErrHeld) {
+			t.Fatal(err)
+		}
+	}
+	lease := take(t, s, "name", "a", time.Hour)
+	ask(1)
+	tx, err := other.pool.Begin(background)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(background)
+	statement, args := other.releaseSQL([]store.Release{lease}, false)
+	run(t, tx, statement, args...)
+	ask(2)
+	type answer struct {
+		left bool
+		err  error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		left, err := s.Leave(background, "name", "b")
+		answers <- answer{left, err}
+	}()
+	eventually(t, "the place waits for the hand-over", func() bool {
+		return one[int](t, s.pool, "SELECT count(*) FROM pg_stat_activity WHERE $1::int = ANY (pg_blocking_pids(pid))", int(tx.Conn().PgConn().PID())) == 1
+	})
+	if err := tx.Commit(background); err != nil {
+		t.Fatal(err)
+	}
+	got := <-answers
+	if holder := recordOf(t, s, "name").Holder; holder != "b" || got.left || got.err != nil {
+		t.Errorf("left %t, %v, and the name is %q's; want that b has it, and that nothing says that it has not", got.left, got.err, holder)
+	}
+	if left := inLine(t, s, "name"); len(left) > 0 {
+		t.Errorf("%q are in the line", left)
+	}
+}
+
 // A process that is gone is passed by, though its place is there.
 func TestTheDeadArePassedBy(t *testing.T) {
 	s := fresh(t, server(t).URL)

@@ -32,7 +32,7 @@ type statements struct {
 	acquireOne, releaseOne string // for one element; acquireOne is "" where acquire does that too
 	releaseSilently        string // as release, and notifies nobody
 
-	queue, leave, passed string // "" where there are no lines
+	queue, leave, heir, passed string // "" where there are no lines
 
 	fill string // "" where no record can be made in one step
 
@@ -88,7 +88,7 @@ func (t tables) statements() statements {
 	if t.lined() {
 		all.release, all.releaseOne = t.load("release_lined"), t.load("release_lined_one")
 		all.fill = t.load("fill")
-		all.queue, all.leave, all.passed = t.load("queue"), t.load("leave"), t.load("passed")
+		all.queue, all.leave, all.heir, all.passed = t.load("queue"), t.load("leave"), t.load("heir"), t.load("passed")
 	}
 	return all
 }
