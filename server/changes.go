@@ -121,12 +121,13 @@ func (s *snapshot) since(t time.Time) (all []event) {
 	return all
 }
 
-// diff calls change with each item of the lists that is not in the other one, beside nil, and with each that is in both.
+// diff calls change with each item of the lists that is not in the other one, beside nil, and with each that is in both. What a read with an error has not is not
+// known to have gone.
 func diff[T any](old, new *listed[T], key func(T) string, change func(old, now *T)) {
 	if old.at.IsZero() || old.at.Equal(new.at) { // the first time, or it was not read again
 		return
 	}
-	before, now := old.items, new.items
+	before, now := old.known(), new.known()
 	was := make(map[string]*T, len(before))
 	for i := range before {
 		was[key(before[i])] = &before[i]
@@ -135,6 +136,9 @@ func diff[T any](old, new *listed[T], key func(T) string, change func(old, now *
 		k := key(now[i])
 		change(was[k], &now[i])
 		delete(was, k)
+	}
+	if new.err != nil {
+		return
 	}
 	for i := range before {
 		if was[key(before[i])] == &before[i] {
@@ -145,11 +149,13 @@ func diff[T any](old, new *listed[T], key func(T) string, change func(old, now *
 
 // permits returns the permits of all semaphores, as they were read.
 func permits(s *snapshot) *listed[soloist.LeaseInfo] {
-	all := &listed[soloist.LeaseInfo]{at: s.semaphores.at}
-	for _, one := range s.semaphores.items {
-		all.items = append(all.items, one.Permits...)
+	of := func(semaphores []soloist.SemaphoreInfo) (all []soloist.LeaseInfo) {
+		for _, one := range semaphores {
+			all = append(all, one.Permits...)
+		}
+		return all
 	}
-	return all
+	return &listed[soloist.LeaseInfo]{items: of(s.semaphores.items), stood: of(s.semaphores.stood), at: s.semaphores.at, err: s.semaphores.err}
 }
 
 func actionKey(a soloist.Action) string {

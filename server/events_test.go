@@ -253,6 +253,114 @@ func TestEventsOfAStoreThatIsAway(t *testing.T) {
 	}
 }
 
+// While an instance cannot read the store, nothing seems to be freed that its holder, which can, renews meanwhile; nor does it seem to be taken anew, or a run to
+// begin, when the instance is back.
+func TestEventsOfAStoreThatIsAwayForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := startInBubble(t, Config{OpenActions: true})
+		holder := soloisttest.NewReplica(t, s.store.Share(), soloist.Config{})
+		lock, err := holder.TryLock(t.Context(), "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		passing, err := holder.TryLock(t.Context(), "passing")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := holder.Semaphore("pdf", 2).TryAcquire(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		began := make(chan struct{})
+		stop := s.runJob("report", func(ctx context.Context, _ soloist.Run) error {
+			close(began)
+			<-ctx.Done()
+			return nil
+		})
+		s.trigger("report")
+		<-began
+		conn, body := s.inBubble(p)
+		f, told := readFeed(t, body), make(chan Event, 100)
+		go func() {
+			for e := f.next(); e.Event != ""; e = f.next() {
+				told <- e
+			}
+		}()
+		next := func() string {
+			e := <-told
+			if e.Event == "store" {
+				return fmt.Sprint("store ", e.Store.Reachable)
+			}
+			return e.Event + " " + e.Name
+		}
+		want := func(what string) {
+			t.Helper()
+			if got := next(); got != what {
+				t.Errorf("told %q, want %q", got, what)
+			}
+		}
+		want("store true")
+		s.store.Break(errors.New("away"))
+		want("store false")
+		time.Sleep(45 * time.Second)
+		if err := passing.Release(); err != nil {
+			t.Fatal(err)
+		}
+		s.store.Heal()
+		lists := map[string]bool{next(): true, next(): true} // each list is read on its own
+		if !lists["store true"] || !lists["freed passing"] {
+			t.Errorf("told %v", lists)
+		}
+		time.Sleep(2 * pollAtLeast)
+		if err := lock.Release(); err != nil {
+			t.Fatal(err)
+		}
+		want("freed x")
+		_ = conn.Close()
+		stop()
+	})
+}
+
+// A read that ended in the middle of a semaphore frees none of its permits, and what is kept for events of names that have ended has a bound.
+func TestEventsOfAReadThatEndedEarly(t *testing.T) {
+	at := time.UnixMilli(1000)
+	permit := func(n int) soloist.LeaseInfo {
+		return soloist.LeaseInfo{Kind: soloist.KindPermit, Name: "pdf", Permit: n, Holder: "a#1", Token: 1, Left: time.Second}
+	}
+	whole := newSnapshot()
+	whole.semaphores = &listed[soloist.SemaphoreInfo]{at: at, items: []soloist.SemaphoreInfo{{Name: "pdf", Permits: []soloist.LeaseInfo{permit(0), permit(1)}}}}
+	part := *whole
+	part.semaphores = &listed[soloist.SemaphoreInfo]{at: at.Add(time.Minute), err: errors.New("away"), items: []soloist.SemaphoreInfo{{Name: "pdf", Permits: []soloist.LeaseInfo{permit(0)}}}}
+	agedSemaphores(part.semaphores, whole.semaphores)
+	again := part
+	again.semaphores = &listed[soloist.SemaphoreInfo]{at: at.Add(2 * time.Minute), items: []soloist.SemaphoreInfo{{Name: "pdf", Permits: []soloist.LeaseInfo{permit(1)}}}}
+	for i, step := range []struct {
+		before, now *snapshot
+		want        string
+	}{{whole, &part, "store "}, {&part, &again, "store freed "}} {
+		got := ""
+		for _, e := range changes(step.before, step.now) {
+			got += e.name + " "
+		}
+		if got != step.want {
+			t.Errorf("step %d: told %q, want %q", i, got, step.want)
+		}
+	}
+	leases := &listed[soloist.LeaseInfo]{at: at}
+	for i := range mostStood + 1 {
+		leases.items = append(leases.items, soloist.LeaseInfo{Kind: soloist.KindLock, Name: fmt.Sprint(i), Holder: "a#1", Token: 1, Left: time.Second})
+	}
+	long := &listed[soloist.LeaseInfo]{at: at.Add(time.Minute), err: errors.New("away")}
+	agedLeases(long, leases)
+	diff(leases, long, leaseKey, func(_, now *soloist.LeaseInfo) {
+		if now == nil {
+			t.Fatal("told as freed")
+		}
+	})
+	if len(long.known()) != 0 {
+		t.Errorf("%d are kept", len(long.known()))
+	}
+}
+
 // A request that waits goes on when a store is back that was away meanwhile. One that does not wait is told so.
 func TestWaitingOutlastsTheStore(t *testing.T) {
 	s := start(t, soloisttest.NewStore(), Config{})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,6 +25,7 @@ type snapshot struct {
 // A listed is a list of the store.
 type listed[T any] struct {
 	items []T
+	stood []T       // of a read with an error: what events take for there, each as it was read last; it may have ended since
 	at    time.Time // when reading began; zero if it has not been read
 	took  time.Duration
 	err   error // why some are not there
@@ -45,7 +47,7 @@ var lists = []watched{
 	}, agedLeases),
 	listOf(func(s *snapshot) **listed[soloist.SemaphoreInfo] { return &s.semaphores }, (*soloist.Admin).Semaphores, agedSemaphores),
 	listOf(func(s *snapshot) **listed[soloist.ReplicaInfo] { return &s.replicas }, (*soloist.Admin).Replicas, agedReplicas),
-	listOf(func(s *snapshot) **listed[soloist.Action] { return &s.actions }, (*soloist.Admin).Actions, func(now, before *listed[soloist.Action]) { now.items = before.items }),
+	listOf(func(s *snapshot) **listed[soloist.Action] { return &s.actions }, (*soloist.Admin).Actions, func(now, before *listed[soloist.Action]) { now.items, now.stood = before.items, before.known() }),
 }
 
 // listOf returns the list at a place of a snapshot. What cannot be read is as it was before, as far as it lasts: keep adds it.
@@ -145,16 +147,36 @@ func (s *snapshot) err() error {
 	return nil
 }
 
+// mostStood is how many items that have ended, as far as this process knows, it keeps until they can be read.
+const mostStood = 10_000
+
+// known returns what events take for there.
+func (l *listed[T]) known() []T {
+	if l.err == nil {
+		return l.items
+	}
+	return l.stood
+}
+
 // keep adds what the list before had and this one has not, if the name may still be taken.
 func (l *listed[T]) keep(before *listed[T], name func(T) string, after func(T, time.Duration) (T, bool)) {
 	read := map[string]bool{}
 	for _, one := range l.items {
 		read[name(one)] = true
 	}
+	l.stood = slices.Clone(l.items)
+	for _, one := range before.known() {
+		if !read[name(one)] {
+			l.stood = append(l.stood, one)
+		}
+	}
 	for _, one := range before.items {
 		if aged, there := after(one, l.at.Sub(before.at)); there && !read[name(one)] {
 			l.items = append(l.items, aged)
 		}
+	}
+	if len(l.stood) > len(l.items)+mostStood {
+		l.stood = slices.Clone(l.items)
 	}
 }
 
@@ -186,6 +208,19 @@ func agedSemaphores(now, before *listed[soloist.SemaphoreInfo]) {
 		i.Permits = left
 		return i, true
 	})
+	was := map[string][]soloist.LeaseInfo{}
+	for _, i := range before.known() {
+		was[i.Name] = i.Permits
+	}
+	for n, i := range now.stood { // reading may have ended in the middle of one
+		i.Permits = slices.Clone(i.Permits)
+		for _, p := range was[i.Name] {
+			if !slices.ContainsFunc(i.Permits, func(read soloist.LeaseInfo) bool { return read.Permit == p.Permit }) {
+				i.Permits = append(i.Permits, p)
+			}
+		}
+		now.stood[n] = i
+	}
 }
 
 func agedReplicas(now, before *listed[soloist.ReplicaInfo]) {
