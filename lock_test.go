@@ -3,6 +3,7 @@ package soloist_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,39 +91,58 @@ func TestBadNames(t *testing.T) {
 	}
 }
 
-// A client that cannot be used asks nothing of its store, whatever is called.
+// A client that cannot be used asks nothing of its store, whatever is called, also for a name that others have had: it would wait for that in the store's queue.
 func TestUnusableClient(t *testing.T) {
-	c, s := soloisttest.NewClient(t)
-	never := func(context.Context, *soloist.Lease) error { t.Error("the function was called"); return nil }
-	job := soloist.Job{Name: "j", Schedule: soloist.Every(time.Minute), Do: func(context.Context, soloist.Run) error { t.Error("the job ran"); return nil }}
-	refuses := func(c *soloist.Client, what string, refused func(error) bool) {
-		t.Helper()
-		before := s.Calls()
-		for call, do := range map[string]func() error{
-			"TryLock":    func() error { _, err := c.TryLock(background, "x"); return err },
-			"Lock":       func() error { _, err := c.Lock(background, "x"); return err },
-			"Do":         func() error { return c.Do(background, "x", never) },
-			"Campaign":   func() error { _, err := c.Campaign(background, "x"); return err },
-			"Lead":       func() error { return c.Lead(background, "x", never) },
-			"Leader":     func() error { _, err := c.Leader(background, "x"); return err },
-			"TryAcquire": func() error { _, err := c.Semaphore("x", 2).TryAcquire(background); return err },
-			"Acquire":    func() error { _, err := c.Semaphore("x", 2).Acquire(background); return err },
-			"Run":        func() error { return c.Run(background, job) },
-			"a Runner": func() error {
-				r, err := c.NewRunner(job)
-				if err == nil {
-					err = r.Run(background)
-				}
-				return err
-			},
-		} {
-			if err := do(); !refused(err) {
-				t.Errorf("%s of %s: %v", call, what, err)
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, c, other *soloist.Client) {
+		acquire := func(c *soloist.Client) map[string]func() error {
+			return map[string]func() error{
+				"Lock": func() error { _, err := c.Lock(background, "x"); return err },
+				"Campaign": func() error {
+					ctx, cancel := context.WithTimeout(background, time.Second)
+					defer cancel()
+					_, err := c.Campaign(ctx, "x")
+					return err
+				},
+				"Acquire": func() error { _, err := c.Semaphore("x", 1).Acquire(background); return err },
 			}
 		}
-		check(t, "requests of "+what, s.Calls()-before, 0)
-	}
-	refuses(c.With(soloist.Options{TTL: 1}), "a client with a bad TTL", func(err error) bool { _, is := errors.AsType[*soloist.InvalidError](err); return is })
-	must(t, c.Close())
-	refuses(c, "a closed client", func(err error) bool { return errors.Is(err, soloist.ErrClosed) })
+		for call, do := range acquire(other) {
+			must(t, do())
+			wantIs(t, call, acquire(c.With(soloist.Options{Wait: time.Second}))[call](), soloist.ErrHeld)
+		}
+		never := func(context.Context, *soloist.Lease) error { t.Error("the function was called"); return nil }
+		job := soloist.Job{Name: "j", Schedule: soloist.Every(time.Minute), Do: func(context.Context, soloist.Run) error { t.Error("the job ran"); return nil }}
+		refuses := func(c *soloist.Client, what string, refused func(error) bool) {
+			t.Helper()
+			before := s.Calls()
+			calls := map[string]func() error{
+				"TryLock":    func() error { _, err := c.TryLock(background, "x"); return err },
+				"Do":         func() error { return c.Do(background, "x", never) },
+				"Lead":       func() error { return c.Lead(background, "x", never) },
+				"Leader":     func() error { _, err := c.Leader(background, "x"); return err },
+				"TryAcquire": func() error { _, err := c.Semaphore("x", 2).TryAcquire(background); return err },
+				"Acquire 2":  func() error { _, err := c.Semaphore("x", 2).Acquire(background); return err },
+				"Run":        func() error { return c.Run(background, job) },
+				"a Runner": func() error {
+					r, err := c.NewRunner(job)
+					if err == nil {
+						err = r.Run(background)
+					}
+					return err
+				},
+			}
+			maps.Copy(calls, acquire(c))
+			for call, do := range calls {
+				if err := do(); !refused(err) {
+					t.Errorf("%s of %s: %v", call, what, err)
+				}
+			}
+			check(t, "requests of "+what, s.Calls()-before, 0)
+		}
+		bad := func(err error) bool { _, is := errors.AsType[*soloist.InvalidError](err); return is }
+		refuses(c.With(soloist.Options{TTL: 1, Wait: time.Second}), "a client with a bad TTL", bad)
+		refuses(c.With(soloist.Options{Margin: -time.Second, Wait: time.Second}), "a client with a bad Margin", bad)
+		must(t, c.Close())
+		refuses(c, "a closed client", func(err error) bool { return errors.Is(err, soloist.ErrClosed) })
+	})
 }

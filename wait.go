@@ -13,6 +13,9 @@ import (
 // wait tries until it acquires a lease, ctx ends, or Options.Wait has passed if it is positive. Of all local waiters
 // for the same thing, only the first asks the store; the others wait behind it in the order in which they called.
 func (c *Client) wait(ctx context.Context, t target) (*Lease, error) {
+	if err := c.usable(); err != nil {
+		return nil, err
+	}
 	if c.opts.Wait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = bounded(ctx, c.opts.Wait)
