@@ -31,6 +31,6 @@ func New(client *dynamodb.Client, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &backend{client: client, table: cfg.Table}
+	b := &backend{client: client, table: cfg.Table, guard: newGuard()}
 	return &Store{Store: casstore.New(b, casstore.Config{TakeFree: true}), backend: b}, nil
 }

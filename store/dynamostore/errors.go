@@ -56,7 +56,7 @@ func brokenOff(err error) bool {
 
 // denied are the codes of requests without the right to make them, with what to do.
 var denied = map[string]string{
-	"AccessDeniedException":               "a right is missing: docs/stores/dynamodb.md has a policy with all",
+	noRight:                               "a right is missing: docs/stores/dynamodb.md has a policy with all",
 	"ExpiredTokenException":               "the credentials have expired: get new credentials",
 	"UnrecognizedClientException":         wrongCredentials,
 	"InvalidSignatureException":           wrongCredentials + ", and the clock of this machine",
@@ -64,6 +64,8 @@ var denied = map[string]string{
 	"IncompleteSignatureException":        wrongCredentials,
 	"InvalidClientTokenId":                wrongCredentials,
 }
+
+const noRight = "AccessDeniedException"
 
 const wrongCredentials = "the service does not accept the credentials: check them"
 

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
-	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/casstore"
@@ -18,19 +19,41 @@ import (
 
 // A guard refuses a table that would grant a name twice. It looks once, before the first request, where it may.
 type guard struct {
-	mu     sync.Mutex
-	looked bool
+	turn   chan struct{} // of the request that looks
+	looked atomic.Bool
+	again  atomic.Pointer[time.Time] // when to look again, after it was not allowed to
+}
+
+// lookAgain is how long a table that may not be looked at is used until the next attempt: the right may have come.
+const lookAgain = time.Minute
+
+func newGuard() guard { return guard{turn: make(chan struct{}, 1)} }
+
+// rests reports whether there is nothing to look at now.
+func (g *guard) rests() bool {
+	again := g.again.Load()
+	return g.looked.Load() || again != nil && time.Now().Before(*again)
 }
 
 func (g *guard) check(ctx context.Context, b *backend) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.looked {
+	if g.rests() {
+		return nil
+	}
+	select {
+	case g.turn <- struct{}{}:
+		defer func() { <-g.turn }()
+	case <-ctx.Done(): // one that looks may have longer
+		return wrap("looking at the table", ctx.Err())
+	}
+	if g.rests() {
 		return nil
 	}
 	t, err := b.describe(ctx)
 	switch {
-	case errors.Is(err, fs.ErrPermission): // nothing is known: doctor says so
+	case unseen(err): // nothing is known: doctor says so
+		again := time.Now().Add(lookAgain)
+		g.again.Store(&again)
+		return nil
 	case err != nil:
 		return err
 	case len(t.Replicas) > 0:
@@ -39,8 +62,14 @@ func (g *guard) check(ctx context.Context, b *backend) error {
 	case keyProblem(t) != "":
 		return fmt.Errorf("dynamostore: %w: the table %s %s", store.ErrSchema, b.table, keyProblem(t))
 	}
-	g.looked = true
+	g.looked.Store(true)
 	return nil
+}
+
+// unseen reports whether the right to look at the table is missing. With credentials that are not accepted nothing else is allowed either.
+func unseen(err error) bool {
+	var refusal smithy.APIError
+	return errors.As(err, &refusal) && refusal.ErrorCode() == noRight
 }
 
 // A sight is what the service reports about the table.
@@ -87,7 +116,7 @@ func (s *Store) Capabilities(ctx context.Context) (store.Capabilities, error) {
 		Durable: store.Promise{Answer: store.Yes, Why: "a write is acknowledged when it is stored in several places of the region"},
 		Waiting: store.Promise{Answer: store.No, Why: "a table tells nobody of a release: waiters ask again"},
 	}
-	if err := found.tableErr; err != nil && !errors.Is(err, fs.ErrPermission) {
+	if err := found.tableErr; err != nil && !unseen(err) {
 		return store.Capabilities{}, err
 	}
 	if found.emulator {
@@ -116,7 +145,7 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	}
 	found := s.look(ctx)
 	if err := found.tableErr; err != nil {
-		if errors.Is(err, fs.ErrPermission) {
+		if unseen(err) {
 			return []store.Finding{{Subject: "table", Found: err.Error(), Level: store.LevelUnknown, Fix: "allow dynamodb:DescribeTable"}}, nil
 		}
 		return nil, err

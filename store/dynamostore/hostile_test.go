@@ -75,6 +75,14 @@ func acquire(s *dynamostore.Store, names ...string) ([]store.Outcome, error) {
 	return s.Acquire(background, claims)
 }
 
+// first is the error of the first claim.
+func first(outcomes []store.Outcome, err error) error {
+	if err == nil {
+		err = outcomes[0].Err
+	}
+	return err
+}
+
 // TestWhatErrorsMean: an error tells whether something may have been written, and what to do.
 func TestWhatErrorsMean(t *testing.T) {
 	for _, test := range []struct {
@@ -245,6 +253,104 @@ func TestNoRightToLook(t *testing.T) {
 	c, err := s.Capabilities(background)
 	if err != nil || c.Fencing.Answer != store.Unknown {
 		t.Errorf("got %+v, %v, want unknown", c, err)
+	}
+}
+
+// TestALookThatWasRefused: a process that cannot look at its table yet, with credentials that have expired or a right that comes later, looks when it can: it does not use a global table.
+func TestALookThatWasRefused(t *testing.T) {
+	for _, test := range []struct {
+		code   string
+		works  bool // meanwhile
+		writes int64
+	}{
+		{"ExpiredTokenException", false, 0},
+		{"UnrecognizedClientException", false, 0},
+		{"AccessDeniedException", true, 1},
+	} {
+		t.Run(test.code, func(t *testing.T) {
+			var looks, writes atomic.Int64
+			s := scripted(t, func(operation, request string) (int, string) {
+				switch operation {
+				case "DescribeTable":
+					if looks.Add(1) == 1 {
+						return 400, failure(test.code)
+					}
+					return 200, fmt.Sprintf(goodTable, `, "Replicas": [{"RegionName": "eu-west-1"}]`)
+				case "UpdateItem":
+					writes.Add(1)
+					return 200, taken(t, request)
+				}
+				return 200, "{}"
+			})
+			err := first(acquire(s, "a"))
+			if test.works && err != nil || !test.works && !errors.Is(err, fs.ErrPermission) {
+				t.Errorf("before it can look: %v", err)
+			}
+			if test.works {
+				dynamostore.LaterLook(s)
+			}
+			if err := first(acquire(s, "b")); !errors.Is(err, store.ErrUnusable) {
+				t.Errorf("when it can look: %v, want that the table cannot be used", err)
+			}
+			if n := writes.Load(); n != test.writes {
+				t.Errorf("%d writes were sent, want %d", n, test.writes)
+			}
+		})
+	}
+}
+
+// TestLookThatHangs: a request does not wait longer than its own deadline for another one that looks at the table.
+func TestLookThatHangs(t *testing.T) {
+	hangs, looking, goOn := atomic.Bool{}, make(chan struct{}, 9), make(chan struct{})
+	hangs.Store(true)
+	s := scripted(t, func(operation, request string) (int, string) {
+		switch operation {
+		case "DescribeTable":
+			if hangs.Load() {
+				looking <- struct{}{}
+				<-goOn
+			}
+			return 200, fmt.Sprintf(goodTable, "")
+		case "UpdateItem":
+			return 200, taken(t, request)
+		}
+		return 200, "{}"
+	})
+	looked := make(chan error, 1)
+	go func() { looked <- s.Ping(background) }()
+	<-looking
+	ctx, cancel := context.WithTimeout(background, 50*time.Millisecond)
+	defer cancel()
+	other := make(chan error, 1)
+	go func() {
+		other <- first(s.Acquire(ctx, []store.Claim{{Name: "a", Holder: "x", TTL: time.Minute}}))
+	}()
+	select {
+	case err := <-other:
+		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrUnknown) {
+			t.Errorf("got %v, want that its time is over and nothing was sent", err)
+		}
+	case <-time.After(servers.Patience):
+		t.Error("a request waits for the look of another one, although its time is over")
+	}
+	hangs.Store(false)
+	close(goOn)
+	if err := <-looked; err != nil {
+		t.Errorf("the one that looked: %v", err)
+	}
+	if err := first(acquire(s, "a")); err != nil {
+		t.Errorf("got %v after the look, want a grant", err)
+	}
+}
+
+// TestCredentialsThatHaveExpired: what a table promises is not told as a right that is missing if nothing is known because the credentials have expired.
+func TestCredentialsThatHaveExpired(t *testing.T) {
+	s := scripted(t, func(operation, request string) (int, string) { return 400, failure("ExpiredTokenException") })
+	if c, err := s.Capabilities(background); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("got %+v, %v, want that the credentials have expired", c, err)
+	}
+	if findings, err := s.Examine(background); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("got %+v, %v, want that the credentials have expired", findings, err)
 	}
 }
 
