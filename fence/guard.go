@@ -33,9 +33,11 @@ func (e *TokenError) Error() string {
 
 // A Guard refuses the writes of stale holders to resources. It must be safe for concurrent use.
 type Guard interface {
-	// Do runs write unless token is lower than one seen before for the resource: then it returns a *StaleError. While
-	// write runs, other tokens for the resource wait, so a successor's write cannot overtake it. Do returns write's error.
-	// The token counts as seen however write ends: with nil, with an error, by a panic or by runtime.Goexit.
+	// Do runs write unless token is lower than one seen before for the resource: then it returns a *StaleError. A
+	// successor's write cannot overtake it: either other tokens for the resource wait while write runs, or, if a greater
+	// one has passed meanwhile, what write did is discarded, and Do returns a *StaleError. A guard says which, and of
+	// what: of a guard in a database only what write does in its transaction is guarded. If write returns an error, Do
+	// returns it. The token counts as seen however write ends: with nil, with an error, by a panic or by runtime.Goexit.
 	Do(ctx context.Context, resource string, token int64, write func(context.Context) error) error
 
 	// Claim is Do without a write: after it has returned, lower tokens are refused.

@@ -304,6 +304,67 @@ func TestGuardThatFails(t *testing.T) {
 	}
 }
 
+// transaction is a guard of which a write is carried out when its Do ends, as those in databases are.
+type transaction struct {
+	commit error
+	done   bool
+}
+
+type inTransaction struct{}
+
+func (g *transaction) Do(ctx context.Context, _ string, _ int64, write func(context.Context) error) error {
+	if err := write(context.WithValue(ctx, inTransaction{}, g)); err != nil {
+		return err
+	}
+	g.done = g.commit == nil
+	return g.commit
+}
+
+func (g *transaction) Claim(context.Context, string, int64) error { return nil }
+
+// A service that writes in the transaction of its guard finds it in the context, and responds when that is carried out: with what became of it.
+func TestHandlerOfATransaction(t *testing.T) {
+	for what, test := range map[string]struct {
+		status int // of the service
+		commit error
+		want   int
+		says   string
+		done   bool
+	}{
+		"carried out":       {0, nil, http.StatusOK, "written", true},
+		"created":           {http.StatusCreated, nil, http.StatusCreated, "written", true},
+		"not carried out":   {0, errors.New("the database is away"), http.StatusServiceUnavailable, "away", false},
+		"overtaken":         {http.StatusCreated, &fence.StaleError{Resource: "/a", Token: 5, Seen: 6}, http.StatusPreconditionFailed, "6", false},
+		"refused by itself": {http.StatusConflict, nil, http.StatusConflict, "written", false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			guard := &transaction{commit: test.commit}
+			h := fence.Handler(guard, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Context().Value(inTransaction{}) != guard {
+					t.Error("the transaction is not in the context of the request")
+				}
+				w.Header().Set("Location", "/a/1")
+				if test.status != 0 {
+					w.WriteHeader(http.StatusEarlyHints)
+					w.WriteHeader(test.status)
+				}
+				fmt.Fprint(w, "written")
+			}))
+			r := httptest.NewRequest(http.MethodPost, "/a", nil)
+			r.Header.Set(fence.TokenHeader, "5")
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			passed := test.commit == nil
+			if w.Code != test.want || !strings.Contains(w.Body.String(), test.says) || strings.Contains(w.Body.String(), "written") != passed || guard.done != test.done {
+				t.Errorf("%d %s; carried out: %t", w.Code, w.Body, guard.done)
+			}
+			if got := w.Result().Header.Get("Location"); (got == "/a/1") != passed {
+				t.Errorf("Location is %q", got)
+			}
+		})
+	}
+}
+
 // A service without a fence responds to a claim as to any request; that is no claim.
 func TestClaimOfAServiceWithoutAFence(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }))

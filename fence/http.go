@@ -1,10 +1,12 @@
 package fence
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -16,13 +18,18 @@ const (
 	ClaimHeader = "Fencing-Claim" // "1" asks to claim the resource without writing
 )
 
-// Handler guards an HTTP service: it passes a request to next only if its Fencing-Token is not stale, and other tokens
-// for the resource wait until next has returned. resource returns the name of what a request writes to; nil means the
-// path of its URL. Requests that do not write (GET, HEAD, OPTIONS, TRACE) pass without a token.
+// Handler guards an HTTP service: it passes a request to next only if its Fencing-Token is not stale. resource returns
+// the name of what a request writes to; nil means the path of its URL. Requests that do not write (GET, HEAD, OPTIONS,
+// TRACE) pass without a token.
 //
-// The response is 412 with the reason for a stale token, 428 for a missing one, 400 for a malformed one, and 503 if the
-// guard failed. A request with Fencing-Claim: 1 claims the resource; its response is 204, and it is not passed to next.
-// Another value of it is malformed.
+// With a Memory next may write in any way, and other tokens for the resource wait until it has returned. A guard in a
+// database guards only what next writes in the guard's transaction, which is found in the context of its request. The
+// transaction is not carried out if next responds with a status of 400 or more.
+//
+// The response of next is kept in memory and sent when the guard has let the write pass, so it cannot be streamed. The
+// response is 412 with the reason for a stale token, 428 for a missing one, 400 for a malformed one, and 503 if the
+// guard failed: then it is not known whether a transaction was carried out. A request with Fencing-Claim: 1 claims the
+// resource; its response is 204, and it is not passed to next. Another value of it is malformed.
 func Handler(guard Guard, resource func(*http.Request) string, next http.Handler) http.Handler {
 	if resource == nil {
 		resource = func(r *http.Request) string { return r.URL.Path }
@@ -47,15 +54,60 @@ func Handler(guard Guard, resource func(*http.Request) string, next http.Handler
 				w.WriteHeader(http.StatusNoContent)
 			}
 		default:
-			err = guard.Do(r.Context(), resource(r), token, func(context.Context) error {
-				next.ServeHTTP(w, r)
-				return nil
+			var a *answer
+			err = guard.Do(r.Context(), resource(r), token, func(ctx context.Context) error {
+				a = &answer{header: w.Header().Clone(), status: http.StatusOK}
+				next.ServeHTTP(a, r.WithContext(ctx))
+				return a.failed()
 			})
+			if err == nil || errors.Is(err, errAnswered) {
+				a.send(w)
+				return
+			}
 		}
 		if err != nil {
 			http.Error(w, err.Error(), statusOf(err))
 		}
 	})
+}
+
+// errAnswered makes a guard discard what was written before a service responded that it had failed.
+var errAnswered = errors.New("the service responded with an error")
+
+// An answer is the response of a service, until the guard has let its write pass.
+type answer struct {
+	header  http.Header
+	status  int
+	decided bool // the status is that of the service
+	body    bytes.Buffer
+}
+
+func (a *answer) Header() http.Header { return a.header }
+
+// WriteHeader keeps the first status, as a server does, and drops those that only inform.
+func (a *answer) WriteHeader(status int) {
+	if !a.decided && status >= http.StatusOK {
+		a.status, a.decided = status, true
+	}
+}
+
+func (a *answer) Write(p []byte) (int, error) {
+	a.decided = true
+	return a.body.Write(p)
+}
+
+func (a *answer) failed() error {
+	if a.status >= http.StatusBadRequest {
+		return errAnswered
+	}
+	return nil
+}
+
+func (a *answer) send(w http.ResponseWriter) {
+	clear(w.Header())
+	maps.Copy(w.Header(), a.header)
+	w.WriteHeader(a.status)
+	_, _ = w.Write(a.body.Bytes()) // a client that is gone is no error of the guard
 }
 
 func tokenOf(r *http.Request) (int64, int, error) {
@@ -74,7 +126,7 @@ func statusOf(err error) int {
 	if errors.Is(err, ErrStale) {
 		return http.StatusPreconditionFailed
 	}
-	return http.StatusServiceUnavailable // the guard failed; nothing was written
+	return http.StatusServiceUnavailable
 }
 
 // Transport is an http.RoundTripper that sends the token of a lease with every request, for clients of a guarded

@@ -83,7 +83,7 @@ func (g *Guard) DoTx(ctx context.Context, resource string, token int64, write fu
 			return err
 		}
 		pipe := tx.TxPipeline()
-		if err := write(pipe); err != nil || pipe.Len() == 0 {
+		if err := write(pipe); err != nil {
 			return err
 		}
 		return g.execute(ctx, pipe, resource, token)
@@ -138,7 +138,8 @@ func failure(cmds []redis.Cmder) error {
 }
 
 // Do implements fence.Guard, with the commands of write in one transaction, as in DoTx. In write, Tx returns the
-// transaction; commands that write sends in another way are not guarded.
+// transaction. Other tokens do not wait while write runs: what it does in another way than by the transaction is not
+// guarded, and can land after a write of a greater token. Do then returns a *fence.StaleError, too late.
 func (g *Guard) Do(ctx context.Context, resource string, token int64, write func(context.Context) error) error {
 	return g.DoTx(ctx, resource, token, func(tx redis.Pipeliner) error { return write(context.WithValue(ctx, key{}, tx)) })
 }

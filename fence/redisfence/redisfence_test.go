@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -253,6 +255,45 @@ func TestTransactionThatFindsNothing(t *testing.T) {
 	})
 	if err != nil || !errors.Is(nothing.Err(), redis.Nil) || count.Val() != 1 {
 		t.Errorf("%v; %v, %v", err, nothing, count)
+	}
+}
+
+// A service whose write is overtaken by that of a greater token is not told that it was good, wherever it writes.
+func TestHandlerThatIsOvertaken(t *testing.T) {
+	g, client := newGuard(t)
+	for what, write := range map[string]func(r *http.Request, key string){
+		"in the transaction": func(r *http.Request, key string) {
+			if tx := redisfence.Tx(r.Context()); tx != nil {
+				tx.Set(r.Context(), key, r.Header.Get(fence.TokenHeader), 0)
+			}
+		},
+		"elsewhere": func(*http.Request, string) {},
+	} {
+		t.Run(what, func(t *testing.T) {
+			key := t.Name()
+			var service http.Handler
+			send := func(token string) int {
+				r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, "/"+strings.ReplaceAll(what, " ", "-"), nil)
+				r.Header.Set(fence.TokenHeader, token)
+				w := httptest.NewRecorder()
+				service.ServeHTTP(w, r)
+				return w.Code
+			}
+			service = fence.Handler(g, nil, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				if r.Header.Get(fence.TokenHeader) == "7" {
+					if status := send("8"); status != http.StatusOK {
+						t.Errorf("the successor: %d", status)
+					}
+				}
+				write(r, key)
+			}))
+			if status := send("7"); status != http.StatusPreconditionFailed {
+				t.Errorf("a write that was overtaken: %d", status)
+			}
+			if got := client.Get(t.Context(), key).Val(); what == "in the transaction" && got != "8" {
+				t.Errorf("written is %q", got)
+			}
+		})
 	}
 }
 

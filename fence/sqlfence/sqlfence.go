@@ -170,7 +170,8 @@ func (g *Guard) DoTx(ctx context.Context, resource string, token int64, write fu
 	return g.steps().DoTx(ctx, resource, token, write)
 }
 
-// Do implements fence.Guard. In write, Tx returns the transaction to use.
+// Do implements fence.Guard. In write, Tx returns the transaction to use: other tokens for the resource wait until it has
+// ended. What write does in another way is not guarded if the transaction ends before it, as when its connection is lost.
 func (g *Guard) Do(ctx context.Context, resource string, token int64, write func(context.Context) error) error {
 	return g.DoTx(ctx, resource, token, func(tx *sql.Tx) error { return write(transaction.In(ctx, tx)) })
 }
