@@ -94,6 +94,14 @@ func (s *Store) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outc
 	return outcomes, nil
 }
 
+// last returns the token above which the next one of a record is; r is nil for a name that has none.
+func (m *memory) last(r *record) int64 {
+	if r == nil {
+		return m.floor
+	}
+	return r.token
+}
+
 func (m *memory) acquire(c store.Claim, now time.Time) (store.Grant, error) {
 	r := m.records[c.Name]
 	switch {
@@ -106,11 +114,8 @@ func (m *memory) acquire(c store.Claim, now time.Time) (store.Grant, error) {
 	case r != nil && now.Before(r.until):
 		return store.Grant{}, &store.HeldError{Record: r.lease(c.Name, now)}
 	}
-	last := m.floor
-	if r != nil {
-		last = r.token
-	}
-	if last = max(last, c.Above); last == math.MaxInt64 {
+	last := max(m.last(r), c.Above)
+	if last == math.MaxInt64 {
 		return store.Grant{}, store.ErrTokens
 	}
 	var abandoned time.Duration
@@ -139,23 +144,23 @@ func (s *Store) Choose(ctx context.Context, names []string, c store.Claim) (int,
 	if err := store.CheckChoice(names, c); err != nil {
 		return 0, store.Grant{}, err
 	}
-	free, soonest := -1, 0
+	free, soonest := -1, -1
 	for i, name := range names {
 		r := m.records[name]
 		switch {
 		case r != nil && r.liveFor(c.Holder, now):
 			return i, r.grant(), nil
 		case r == nil || !now.Before(r.until):
-			if free < 0 {
+			if free < 0 && m.last(r) < math.MaxInt64 {
 				free = i
 			}
-		case free < 0 && r.until.Before(m.records[names[soonest]].until):
+		case soonest < 0 || r.until.Before(m.records[names[soonest]].until):
 			soonest = i
 		}
 	}
-	i := max(free, 0)
+	i := free
 	if free < 0 {
-		i = soonest
+		i = max(soonest, 0) // or none has tokens left
 	}
 	c.Name = names[i]
 	g, err := m.acquire(c, now)

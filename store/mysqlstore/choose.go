@@ -2,6 +2,7 @@ package mysqlstore
 
 import (
 	"context"
+	"math"
 
 	"github.com/soloist-dev/soloist/store"
 )
@@ -70,11 +71,19 @@ func best(records []*record, claim store.Claim) (int, verdict) {
 	return order, verdicts[order]
 }
 
-var rank = map[verdict]int{taken: 0, again: 1, free: 2, held: 3, corrupt: 4}
+var ranks = map[verdict]int{taken: 0, again: 1, free: 2, held: 3, corrupt: 4}
+
+// rank orders what may be chosen. A free name without tokens is of no more use than a corrupt one.
+func rank(v verdict, r *record) int {
+	if v == free && r != nil && r.Token == math.MaxInt64 {
+		v = corrupt
+	}
+	return ranks[v]
+}
 
 func better(v verdict, r *record, than verdict, other *record) bool {
-	if v != than {
-		return rank[v] < rank[than]
+	if a, b := rank(v, r), rank(than, other); a != b {
+		return a < b
 	}
 	return v == held && r.Left < other.Left
 }

@@ -186,8 +186,8 @@ func (s *Store) Choose(ctx context.Context, names []string, claim store.Claim) (
 
 // chooseIn goes through the parts until one grants. With own it only looks for what the holder has, and the index is -1 if that is nothing.
 func (s *Store) chooseIn(ctx context.Context, names []string, claim store.Claim, own bool) (int, store.Grant, error) {
-	best := store.Outcome{}
-	at := -1
+	var best, spoiled store.Outcome
+	at, bad := -1, -1
 	for part, members := range s.grouped(names) {
 		i, out, err := s.chooseOf(ctx, &s.parts[part], names, members, claim, own)
 		if err != nil {
@@ -196,12 +196,17 @@ func (s *Store) chooseIn(ctx context.Context, names []string, claim store.Claim,
 		if i < 0 {
 			continue
 		}
-		if out.Err == nil || !errors.Is(out.Err, store.ErrHeld) {
+		switch {
+		case out.Err == nil || errors.Is(out.Err, store.ErrUnknown):
 			return i, out.Grant, out.Err
-		}
-		if at < 0 || left(out) < left(best) {
+		case !errors.Is(out.Err, store.ErrHeld): // all that this part has are of no use
+			bad, spoiled = i, out
+		case at < 0 || left(out) < left(best):
 			at, best = i, out
 		}
+	}
+	if at < 0 {
+		return bad, store.Grant{}, spoiled.Err
 	}
 	return at, best.Grant, best.Err
 }

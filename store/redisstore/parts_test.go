@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -39,5 +40,35 @@ func TestChoosingInAClusterIsOneTrip(t *testing.T) {
 	}
 	if n := total() - before; n != 1 {
 		t.Errorf("choosing a permit: %d requests, want 1", n)
+	}
+}
+
+// TestChoosingPassesByAPartOfNoUse: a name that has no tokens left, alone in its part of a cluster, does not keep those of other parts from being chosen.
+func TestChoosingPassesByAPartOfNoUse(t *testing.T) {
+	s := open(t, fresh(t, sharedCluster(t).URL))
+	const spent, most = "spent", 1<<53 - 1
+	outs, err := s.Acquire(t.Context(), []store.Claim{{Name: spent, Holder: "a", TTL: time.Minute, Above: most - 1}})
+	if err != nil || outs[0].Err != nil {
+		t.Fatal(outs, err)
+	}
+	errs, err := s.Release(t.Context(), []store.Release{{Name: spent, Holder: "a", Token: outs[0].Grant.Token}})
+	if err != nil || errs[0] != nil {
+		t.Fatal(errs, err)
+	}
+	for n := range 20 { // in all parts
+		names := []string{spent, fmt.Sprintf("free %d", n)}
+		choose := func(names []string, holder string) (int, error) {
+			i, _, err := s.Choose(t.Context(), names, store.Claim{Holder: holder, TTL: time.Minute})
+			return i, err
+		}
+		if i, err := choose(names, "b"); i != 1 || err != nil {
+			t.Errorf("of %q: %d, %v; want the second", names, i, err)
+		}
+		if i, err := choose(names, "c"); i != 1 || !errors.Is(err, store.ErrHeld) {
+			t.Errorf("of %q, of which the second is held: %d, %v", names, i, err)
+		}
+		if i, err := choose(names[:1], "d"); i != 0 || !errors.Is(err, store.ErrTokens) {
+			t.Errorf("of %q: %d, %v", names[:1], i, err)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"context"
+	"math"
 
 	"github.com/soloist-dev/soloist/store"
 )
@@ -42,7 +43,7 @@ type choice struct {
 	record  *record
 	verdict verdict
 	now     int64
-	corrupt error // of one of the others
+	corrupt error // of one of the others, or that it has no tokens left
 }
 
 func (c choice) outcome(claim store.Claim) store.Outcome {
@@ -69,6 +70,10 @@ func (c *conn) choose(names []string, claim store.Claim, clock *clock) (choice, 
 		switch v := judge(r, claim, now); {
 		case v == again:
 			return choice{i, r, v, now, nil}, nil
+		case v == free && r != nil && r.token == math.MaxInt64:
+			if best.corrupt == nil {
+				best.corrupt = store.ErrTokens
+			}
 		case best.verdict == free:
 		case v == free, best.record == nil, r.until < best.record.until:
 			best = choice{i, r, v, now, best.corrupt}

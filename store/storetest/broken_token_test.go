@@ -107,6 +107,19 @@ var tokenFlaws = []flaw{
 		}
 		return acquire(s, c)
 	}})},
+	{"token-greatest", "a name without tokens is chosen before one that is free", always(bend{choose: withoutTokensFirst(func(err error) bool { return err == nil })})},
+	{"token-greatest", "a name without tokens is chosen before one that will be free", always(bend{choose: withoutTokensFirst(func(err error) bool { return err != nil })})},
+}
+
+// withoutTokensFirst chooses a name that has no tokens left, if the choice without it ends like that.
+func withoutTokensFirst(ends func(error) bool) func(*memstore.Store, []string, store.Claim) (int, store.Outcome) {
+	return func(s *memstore.Store, names []string, c store.Claim) (int, store.Outcome) {
+		i, grant, err := s.Choose(context.Background(), names, c)
+		if at := slices.IndexFunc(names, func(name string) bool { return look(s, name).Token == math.MaxInt64 }); at >= 0 && ends(err) {
+			return at, store.Outcome{Err: store.ErrTokens}
+		}
+		return i, store.Outcome{Grant: grant, Err: err}
+	}
 }
 
 // raised is a store that adds what a claim's Above asks for to its tokens, until lost says that the record found by a claim makes it forget that.

@@ -33,7 +33,7 @@ var tokenLaws = []law{
 	{name: "token-above-all", needs: []need{raises}, check: tokenAboveAll,
 		rule: "A claim above the greatest number is ErrTokens, and changes nothing."},
 	{name: "token-greatest", needs: []need{raises, sweeps}, check: tokenGreatest,
-		rule: "A record that has the greatest token harms its own name only, whatever may be forgotten of it: other names are granted and forgotten still."},
+		rule: "A record that has the greatest token harms its own name only, whatever may be forgotten of it: other names are granted, chosen and forgotten still."},
 }
 
 func tokenPositive(s *subject) {
@@ -279,5 +279,23 @@ func tokenGreatest(s *subject) {
 	}
 	if out := s.acquire(claim(spoiled.name, "b", hour)); !errors.Is(out.Err, store.ErrTokens) {
 		s.fail(answer(out), "ErrTokens: no token of %q is greater", spoiled.name)
+	}
+	if c, ok := store.As[store.Chooser](s.Store); ok {
+		other := s.name()
+		for _, holder := range []string{"b", "c"} {
+			i, grant, err := c.Choose(s.ctx, []string{spoiled.name, other}, claim("", holder, hour))
+			s.did("%sChoose of %q, which has no tokens left, and %q for %q: %d, %s", s.label, spoiled.name, other, holder, i, answer(store.Outcome{Grant: grant, Err: err}))
+			switch {
+			case errors.Is(err, errors.ErrUnsupported):
+				return
+			case holder == "b" && (err != nil || i != 1):
+				s.fail(fmt.Sprintf("index %d, error %s", i, tell(err)), "a grant of %q", other)
+			case holder == "c" && !errors.Is(err, store.ErrHeld):
+				s.fail(fmt.Sprintf("index %d, error %s", i, tell(err)), "ErrHeld: %q will be free", other)
+			}
+		}
+		if _, _, err := c.Choose(s.ctx, []string{spoiled.name}, claim("", "d", hour)); !errors.Is(err, store.ErrTokens) {
+			s.fail(tell(err), "ErrTokens: there is no other name")
+		}
 	}
 }

@@ -1,7 +1,7 @@
 -- Takes the first free one of several names, unless the holder has one of them. No name may be there twice.
 -- $1 names of rows, $2 holder, $3 TTL in µs, $4 names of records (NULL where no table is shared).
 -- One row, as in acquire.sql: of the name that the holder has, else of the one that was granted, else of one that looks free and has
--- been changed or locked by somebody at this moment, else of the one that is free first.
+-- been changed or locked by somebody at this moment, else of the one that is free first; of one that has no tokens left only if all are so.
 WITH clock AS MATERIALIZED (
   SELECT clock_timestamp() AT TIME ZONE 'UTC' AS now, (SELECT max(floor) FROM {{floor}}) AS floor
 ), asked AS MATERIALIZED (
@@ -54,5 +54,5 @@ SELECT a.name, CASE
 FROM seen AS a
 LEFT JOIN locked AS l ON l.number = a.number
 LEFT JOIN taken AS t ON t.name = a.name
-ORDER BY a.mine DESC, t.token IS NULL, a.free DESC, a.lock_until, a.number
+ORDER BY a.mine DESC, t.token IS NULL, a.free DESC, coalesce(a.lock_until > a.now, false) DESC, a.lock_until, a.number
 LIMIT 1

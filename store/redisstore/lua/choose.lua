@@ -1,6 +1,6 @@
 -- KEYS as acquire.lua, of each name. ARGV: what the keys of the part begin with, holder, TTL in µs, '1' to look only for a name that the holder has,
 -- '1' if a grant that is asked for again is written again, what begins the value of a shared key. Answers {index from 0, as acquire.lua}, index -1 for
--- none of the holder's. A name whose record is corrupt is passed over, and told if there is nothing else to tell.
+-- none of the holder's. A name whose record is corrupt, or which has no tokens left, is passed over, and told if there is nothing else to tell.
 local holder, ttl, begins = ARGV[2], tonumber(ARGV[3]), ARGV[6]
 local keys, n = records(stride)
 local read = values(keys, n)
@@ -43,7 +43,7 @@ end
 local function try(step)
   for i = 1, n do
     local said = (step == owned or recs[i] ~= nil) and attempt(step, i)
-    if type(said) == 'table' and (said[1] == 'corrupt' or said[1] == 'failed') then
+    if type(said) == 'table' and (said[1] == 'corrupt' or said[1] == 'failed' or said[1] == 'overflow') then
       spoiled, recs[i] = spoiled or {i - 1, said}, nil
     elseif said then
       return {i - 1, said}
