@@ -47,6 +47,31 @@ func TestExitOfARun(t *testing.T) {
 	}
 }
 
+// What is shown of a URL has no secret in it, also if the URL is wrong and no store would take it.
+func TestShownURLs(t *testing.T) {
+	for text, want := range map[string]string{
+		"redis://user:canary@host:1/0?prefix=x&password=canary":     "redis://host:1/0?prefix=x",
+		"etcd://user:canary@a,user:canary@b:2379/prefix":            "etcd://b:2379/prefix",
+		"cassandra://a:9042,b:9042/k":                               "cassandra://a:9042,b:9042/k",
+		"sqlite:/var/lib/a@b.db":                                    "sqlite:/var/lib/a@b.db",
+		"sqlite:///var/lib/a.db":                                    "sqlite:///var/lib/a.db",
+		"memory:":                                                   "memory:",
+		"postgres://user:canary?x@host/db":                          "postgres:",
+		"postgres://user:12?tls=canary@host/db":                     "postgres:",
+		"mysql:root:canary@host/db":                                 "mysql:",
+		"redis::canary@host":                                        "redis:",
+		"postgres://user:canary/host/db":                            "postgres:", // the @ is missing
+		"postgres://user:canary#host/db":                            "postgres:",
+		"user:canary@host":                                          "…",
+		"canary":                                                    "…",
+		"move:old-decides redis://:canary@a mysql:root:canary@b/db": "move:old-decides redis://a mysql:",
+	} {
+		if got := (source{text: text}).shown(); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestPasswordsInURLs(t *testing.T) {
 	for text, want := range map[string]bool{
 		"sqlite:/var/lib/x.db":               false,
@@ -66,6 +91,10 @@ func TestPasswordsInURLs(t *testing.T) {
 		"consul://a/prefix?creds=/run/token": false,
 		"zk://user:canary@a,b:2181/path":     true,
 		"temporal://apikey:canary@a/space":   true,
+		"mysql:root:canary@host/db":          true, // the // is missing
+		"redis::canary@host":                 true,
+		"ci:deploy@host":                     false, // the name of a replica
+		"sqlite:a:b@c.db":                    false,
 	} {
 		if got := hasPassword(text); got != want {
 			t.Errorf("%s: %v", text, got)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -89,7 +90,8 @@ func (a *app) describe(ctx context.Context, s store.Store) []any {
 // shownOptions are the options of stores' URLs that say where records are, or who shares them, and are no secrets.
 var shownOptions = []string{"table", "schema", "prefix", "shedlock", "shedlock_zone", "share", "redisson", "wait", "tls", "sslmode", "socket", "search_path"}
 
-// shown is the URL without user, password and the options that could be secrets.
+// shown is the URL without user, password and the options that could be secrets. Of what is no URL of a store it has the scheme at most: what looks
+// like the path could be the end of a password.
 func (s source) shown() string {
 	if s.scheme() == moveScheme {
 		m, err := s.moving()
@@ -100,9 +102,16 @@ func (s source) shown() string {
 		return text
 	}
 	text, query, _ := strings.Cut(s.text, "?")
-	scheme, rest, found := strings.Cut(text, "://")
-	if !found || scheme == "sqlite" {
+	if s.scheme() == "sqlite" {
 		return text
+	}
+	scheme, rest, found := strings.Cut(text, "://")
+	_, err := url.Parse(s.text)
+	switch _, known := openers[s.scheme()]; {
+	case !known:
+		return "…"
+	case !found, err != nil, strings.Contains(query, "@"):
+		return s.scheme() + ":"
 	}
 	text = scheme + "://" + rest[strings.LastIndexByte(rest, '@')+1:]
 	var options []string

@@ -175,6 +175,10 @@ func hasPassword(text string) bool {
 			return true
 		}
 	}
+	// USER:PASSWORD@HOST, but the // before it was left out.
+	if before, _, found := strings.Cut(u.Opaque, "@"); found && u.Scheme != "sqlite" && strings.Contains(before, ":") {
+		return true
+	}
 	for key := range u.Query() {
 		key = strings.ToLower(key)
 		for _, secret := range []string{"password", "passwd", "secret", "token", "pwd"} {
