@@ -159,13 +159,13 @@ func TestVerdictReachesTheTerminalPlain(t *testing.T) {
 	r.Store.Backend, r.Store.Fencing.Why = hostile, hostile
 	var out bytes.Buffer
 	a := &app{out: &out, output: "table"}
-	if err := a.tellVerdict(r); exitCode(err) != exitViolated {
+	if err := a.conclude(r, nil, nil); exitCode(err) != exitViolated {
 		t.Error(err)
 	}
 	mustBePlain(t, "verify", out.String())
 	out.Reset()
 	a.output = "jsonl"
-	if err := a.tellVerdict(r); exitCode(err) != exitViolated {
+	if err := a.conclude(r, nil, nil); exitCode(err) != exitViolated {
 		t.Error(err)
 	}
 	mustBePlain(t, "verify -o jsonl", out.String())

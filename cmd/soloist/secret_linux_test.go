@@ -204,6 +204,7 @@ func TestUnreadableFilesAreDenied(t *testing.T) {
 	}{
 		{[]string{"SOLOIST_STORE_FILE=" + file}, []string{"lock", "x", "--", "true"}},
 		{[]string{"SOLOIST_STORE=memory:"}, []string{"cron", file}},
+		{[]string{"SOLOIST_STORE=memory:"}, []string{"verify", "--report", filepath.Join(private, "report.html")}},
 		{[]string{"SOLOIST_STORE=sqlite:" + filepath.Join(private, "store.db")}, []string{"lock", "x", "--", "true"}},
 	} {
 		out, err := asUser(t, dir, c.env, c.args...)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"strings"
@@ -127,10 +128,7 @@ func (a *app) verify(c verify.Config, report, history string) error {
 		}
 		return err
 	}
-	if err := errors.Join(written(page, r.HTML), written(lines, r.History)); err != nil {
-		return err
-	}
-	return a.tellVerdict(r)
+	return a.conclude(r, page, lines)
 }
 
 // created makes a file before a long run: nobody wants to learn of a wrong path after it. What was in it stays until there is something to write. It
@@ -140,7 +138,10 @@ func created(flag, path string) (*os.File, error) {
 		return nil, nil
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666) //nolint:gosec // as the umask says
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return nil, &exit{exitDenied, fmt.Errorf("%s: %w", flag, err)}
+	case err != nil:
 		return nil, usage("%s: %v", flag, err)
 	}
 	return f, nil
@@ -165,19 +166,21 @@ func emptied(f *os.File) error {
 	return f.Truncate(0)
 }
 
-func (a *app) tellVerdict(r *verify.Report) error {
-	tell := func() error { return a.encode(r) }
-	if a.output == "table" {
-		tell = func() error { return a.print(r.Text()) }
-	}
-	if err := tell(); err != nil {
-		return err
-	}
+// conclude reports the verdict and writes the files. What cannot be written changes no code of a verdict that is not good.
+func (a *app) conclude(r *verify.Report, page, lines *os.File) error {
+	err := errors.Join(a.tellVerdict(r), written(page, r.HTML), written(lines, r.History))
 	switch r.Verdict {
 	case verify.Violated:
-		return &exit{code: exitViolated}
+		return &exit{exitViolated, err}
 	case verify.Void:
-		return &exit{code: exitVoid}
+		return &exit{exitVoid, err}
 	}
-	return nil
+	return err
+}
+
+func (a *app) tellVerdict(r *verify.Report) error {
+	if a.output == "table" {
+		return a.print(r.Text())
+	}
+	return a.encode(r)
 }

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/verify"
 )
 
 // A report takes the place of one that was longer, and one for a pipe is written to it.
@@ -37,5 +40,27 @@ func TestReportTakesThePlaceOfAnother(t *testing.T) {
 	w.Close()
 	if text, err := io.ReadAll(r); err != nil || string(text) != "new" {
 		t.Errorf("%v; the pipe got %q", err, text)
+	}
+}
+
+// A verdict is told, and ends the command with its code, also if its report cannot be written.
+func TestVerdictWithoutItsReport(t *testing.T) {
+	for verdict, code := range map[verify.Verdict]int{verify.Held: exitUnavailable, verify.Violated: exitViolated, verify.Void: exitVoid} {
+		full, err := created("--report", filepath.Join(t.TempDir(), "report"))
+		if err == nil {
+			err = full.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		a := &app{out: &out, output: "table"}
+		err = a.conclude(&verify.Report{Verdict: verdict}, full, nil)
+		if exitCode(err) != code || !strings.Contains(fmt.Sprint(err), "writing "+full.Name()) {
+			t.Errorf("%s: exit code %d, want %d: %v", verdict, exitCode(err), code, err)
+		}
+		if !strings.Contains(out.String(), string(verdict)+": ") {
+			t.Errorf("%s: told %q", verdict, out.String())
+		}
 	}
 }
