@@ -25,7 +25,9 @@
 //   - Work handed to somebody else's process: a container engine, a service manager, at(1), a database.
 //   - Daemons on other Unixes than Linux, or without Adopt.
 //   - If this process is killed with SIGKILL, Linux kills the command (not if it is setuid), and the process of [Guard] what
-//     the command had started; without that, and on other Unixes, it goes on. The fencing token is for that.
+//     the command had started; without that, and on other Unixes, it goes on. The fencing token is for that. Without a
+//     cgroup, and unless it runs as root, the guard does not find what hides its environment: another soloist ([Hide]), or
+//     an ssh-agent.
 //   - If this process is stopped (SIGSTOP) or the machine is so busy that it gets no processor, no signal is sent before
 //     it runs again.
 //
