@@ -111,18 +111,23 @@ func (b *backend) allExpire(ctx context.Context, s *session) (bool, error) {
 	return expires(view), nil
 }
 
-// lookOnce looks at the first entry that was written, which has the expiry that the map is configured with. It returns an error if entries expire.
-func (b *backend) lookOnce(ctx context.Context, s *session, name string) error {
+// lookOnce looks at an entry that was just written, which has the expiry that the map is configured with, until one was seen that stays. It returns an error if this one
+// was not seen to stay.
+func (b *backend) lookOnce(ctx context.Context, s *session, w write) error {
 	if s.looked.Load() {
 		return nil
 	}
-	_, err := b.look(ctx, s, name)
-	if err == nil || errors.Is(err, store.ErrUnusable) {
-		s.looked.Store(true)
-	}
-	if errors.Is(err, store.ErrUnusable) {
+	name := w.change.Name
+	item, err := b.look(ctx, s, name)
+	switch err = cmp.Or(err, item.Err); {
+	case err != nil:
 		return err
+	case item.Version == "" && w.change.Record.Released: // it may be forgotten already
+		return nil
+	case item.Version == "":
+		return fmt.Errorf("hazelcaststore: the entry of %q in the map %q was gone as soon as it was written: see that its entries are neither evicted nor removed by something else", name, b.cfg.Map)
 	}
+	s.looked.Store(true)
 	return nil
 }
 
@@ -169,7 +174,7 @@ func (b *backend) write(ctx context.Context, s *session, c casstore.Change) cass
 	case err != nil:
 		return casstore.Result{Err: unsure("writing", err)}
 	case replaced:
-		if err := b.lookOnce(ctx, s, c.Name); err != nil {
+		if err := b.lookOnce(ctx, s, w); err != nil {
 			return casstore.Result{Err: store.AsUnknown(err)} // it is written
 		}
 		return casstore.Result{Version: w.text}
@@ -190,8 +195,8 @@ func (b *backend) create(ctx context.Context, s *session, w write) casstore.Resu
 		return casstore.Result{Err: casstore.ErrConflict, Current: &now}
 	case err != nil:
 		return casstore.Result{Err: unsure("writing", err)}
-	case found == nil:
-		if err := b.lookOnce(ctx, s, w.change.Name); err != nil {
+	case found == nil || found == w.text: // the members may have repeated it
+		if err := b.lookOnce(ctx, s, w); err != nil {
 			return casstore.Result{Err: b.takeBack(ctx, s, w, err)}
 		}
 		return casstore.Result{Version: w.text}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/casstore"
 	"github.com/soloist-dev/soloist/store/hazelcaststore"
+	"github.com/soloist-dev/soloist/store/storetest"
 	"github.com/soloist-dev/soloist/test/servers"
 )
 
@@ -615,5 +617,75 @@ func TestRemovalOfAChangedRecord(t *testing.T) {
 	}
 	if err := remove(read()); err != nil {
 		t.Errorf("removing what is there: %v", err)
+	}
+}
+
+// TestExpiringEntriesAtOnce: no name of a batch, and no process of several, is granted one in a map whose entries expire, whatever is removed by another one between two looks. A lease whose entry could not be looked at is not told as granted.
+func TestExpiringEntriesAtOnce(t *testing.T) {
+	m := shared(t)
+	entries := m.entries(t, "expiring")
+	empty := func() {
+		t.Helper()
+		if err := entries.Clear(background); err != nil {
+			t.Fatal(err)
+		}
+	}
+	empty()
+	t.Cleanup(empty)
+	claims := make([]store.Claim, 200)
+	for i := range claims {
+		claims[i] = store.Claim{Name: fmt.Sprint("name ", i), Holder: "x", TTL: time.Hour}
+	}
+	outcomes, err := open(t, config(m.Addr), hazelcaststore.Config{Map: "expiring"}).Acquire(background, claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, o := range outcomes {
+		if !errors.Is(o.Err, store.ErrUnusable) || errors.Is(o.Err, store.ErrUnknown) {
+			t.Fatalf("%s, which is one of many: %+v, want that the map cannot be used", claims[i].Name, o)
+		}
+	}
+	if n, err := entries.Size(background); n != 0 || err != nil {
+		t.Errorf("%d entries are left, %v", n, err)
+	}
+
+	const messages = 5 // the entry is written and read, and one is written, read and removed to see what becomes of all
+	for nth := int64(1); nth <= messages; nth++ {
+		for _, key := range []string{"\x01expiry", "a"} {
+			empty()
+			p, sent := newProxy(t, m.Addr), atomic.Int64{}
+			p.each = func() storetest.Fate {
+				if sent.Add(1) == nth {
+					if _, err := entries.Remove(background, key); err != nil {
+						t.Error(err)
+					}
+				}
+				return storetest.Carried
+			}
+			grant, err := acquire(background, open(t, p.config(), hazelcaststore.Config{Map: "expiring"}), "a")
+			if err == nil {
+				t.Errorf("granted %+v, while the entry %q was removed before message %d", grant, key, nth)
+			}
+			if n := sent.Load(); n < nth {
+				t.Errorf("%d messages were sent, want at least %d", n, nth)
+			}
+			if n, err := entries.Size(background); n != 0 || err != nil {
+				t.Errorf("%d entries are left, %v, when the entry %q was removed before message %d", n, err, key, nth)
+			}
+		}
+	}
+
+	empty()
+	p, sent := newProxy(t, m.Addr), atomic.Int64{}
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	p.each = func() storetest.Fate {
+		if sent.Add(1) == 2 { // the look at the entry
+			cancel()
+		}
+		return storetest.Carried
+	}
+	if grant, err := acquire(ctx, open(t, p.config(), hazelcaststore.Config{Map: "expiring"}), "a"); !errors.Is(err, store.ErrUnknown) || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %+v, %v, want that it is not known: the entry could not be looked at", grant, err)
 	}
 }
