@@ -13,6 +13,7 @@ type linger struct {
 	name    string // of its session
 	id      clientv3.LeaseID
 	until   time.Time // when this handle ends it
+	wall    time.Time // the same by the wall clock, which runs on while the machine is suspended
 	written bool      // the key of its session is there: the first release that uses it writes that. Guarded by Store.mu
 	gone    bool      // guarded by Store.mu
 }
@@ -25,7 +26,7 @@ func (s *Store) linger(ctx context.Context, d time.Duration) (*linger, error) {
 	s.mu.Lock()
 	now := time.Now()
 	for _, l := range s.lingers {
-		if left := l.until.Sub(now); !l.gone && left >= d && left <= d+sharing(d) {
+		if left := l.until.Sub(now); !l.gone && left >= d && left <= d+sharing(d) && !l.wall.Before(now.Round(0).Add(d)) {
 			s.mu.Unlock()
 			return l, nil
 		}
@@ -45,6 +46,7 @@ func (s *Store) linger(ctx context.Context, d time.Duration) (*linger, error) {
 	if bound := sent.Add(time.Duration(granted.TTL) * time.Second); bound.Before(l.until) {
 		l.until = bound // the reply was late: a linger counts from when its release was sent, which was before
 	}
+	l.wall = l.until.Round(0)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lingers = append(s.lingers, l)

@@ -126,6 +126,29 @@ func TestLingersAreCountedFromTheRequest(t *testing.T) {
 	}
 }
 
+// TestLingersAfterASuspend: a suspend, in which the monotonic clock stands still and etcd's does not, has made a linger shorter: no other name gets it then.
+func TestLingersAfterASuspend(t *testing.T) {
+	server := &tardy{}
+	s := server.store(t)
+	const d = 8 * time.Second
+	linger := func() *linger {
+		t.Helper()
+		l, err := s.linger(t.Context(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	before := linger()
+	s.mu.Lock()
+	before.until = time.Now().Add(d + sharing(d)) // however long that took
+	before.wall = before.until.Round(0).Add(-5 * time.Second)
+	s.mu.Unlock()
+	if linger() == before {
+		t.Error("a linger that etcd ends five seconds too soon is used again")
+	}
+}
+
 // TestLingersAreLongEnough: a name lingers for as long as it is to, also if the lease of etcd of a shorter linger is there, or etcd ends it.
 func TestLingersAreLongEnough(t *testing.T) {
 	server := &tardy{}
