@@ -161,6 +161,79 @@ func TestTaskThatIsHeldWaits(t *testing.T) {
 	}
 }
 
+// A task that another worker has at its last retry waits for it: asynq would archive it, whatever the error.
+func TestTaskThatIsHeldAtItsLastRetryWaits(t *testing.T) {
+	opt := connect(t)
+	tasks, inspector := asynq.NewClient(opt), asynq.NewInspector(opt)
+	defer tasks.Close()
+	defer inspector.Close()
+	_, s := soloisttest.NewClient(t)
+	var refused, ran atomic.Int32
+	c := soloisttest.NewReplica(t, s, soloist.Config{Observe: func(_ context.Context, e soloist.Event) {
+		if e.Kind == soloist.EventRefused {
+			refused.Add(1)
+		}
+	}})
+	held, err := soloisttest.NewReplica(t, s, soloist.Config{}).Elements("tasks", soloist.ElementsOptions{}).Claim(t.Context(), "4711")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const queue = "last"
+	serve(t, opt, queue, asynqadapter.Once(c.Elements("tasks", soloist.ElementsOptions{}), nil)(asynq.HandlerFunc(func(context.Context, *asynq.Task) error {
+		ran.Add(1)
+		return nil
+	})))
+	info, err := tasks.Enqueue(asynq.NewTask("invoice", nil), asynq.TaskID("4711"), asynq.Queue(queue), asynq.MaxRetry(0), asynq.Retention(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := func() bool {
+		now, err := inspector.GetTaskInfo(queue, info.ID)
+		return err == nil && (now.State == asynq.TaskStateCompleted || now.State == asynq.TaskStateArchived)
+	}
+	servers.Wait(t, "it to be refused more than once, or archived", func() bool { return refused.Load() > 1 || ended() })
+	if err := held.Release(); err != nil {
+		t.Fatal(err)
+	}
+	servers.Wait(t, "the task to end", ended)
+	if now, err := inspector.GetTaskInfo(queue, info.ID); err != nil || now.State != asynq.TaskStateCompleted || ran.Load() != 1 {
+		t.Errorf("%+v, %v; it ran %d times", now, err, ran.Load())
+	}
+}
+
+// A task that is held at its last retry waits no longer than its context, and is told as held then.
+func TestTaskThatIsHeldWaitsUntilItsContextEnds(t *testing.T) {
+	opt := connect(t)
+	tasks := asynq.NewClient(opt)
+	defer tasks.Close()
+	_, s := soloisttest.NewClient(t)
+	refused := make(chan struct{}, 1)
+	c := soloisttest.NewReplica(t, s, soloist.Config{Observe: func(_ context.Context, e soloist.Event) {
+		if e.Kind == soloist.EventRefused {
+			refused <- struct{}{}
+		}
+	}})
+	if _, err := soloisttest.NewReplica(t, s, soloist.Config{}).Elements("tasks", soloist.ElementsOptions{}).Claim(t.Context(), "4711"); err != nil {
+		t.Fatal(err)
+	}
+	const queue = "ends"
+	told := make(chan error, 1)
+	once := asynqadapter.Once(c.Elements("tasks", soloist.ElementsOptions{}), nil)(asynq.HandlerFunc(func(context.Context, *asynq.Task) error { return nil }))
+	serve(t, opt, queue, asynq.HandlerFunc(func(ctx context.Context, task *asynq.Task) error {
+		ctx, cancel := context.WithCancel(ctx)
+		go func() { <-refused; cancel() }()
+		err := once.ProcessTask(ctx, task)
+		told <- err
+		return err
+	}))
+	if _, err := tasks.Enqueue(asynq.NewTask("invoice", nil), asynq.TaskID("4711"), asynq.Queue(queue), asynq.MaxRetry(0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-told; !errors.Is(err, soloist.ErrHeld) {
+		t.Errorf("got %v, want that it is held", err)
+	}
+}
+
 // The ID of a task is that of the instant at which its run is due, in whatever zone a replica reckons that.
 func TestTaskIDIsTheSameInEachZone(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6_000_000, time.UTC)
@@ -171,13 +244,28 @@ func TestTaskIDIsTheSameInEachZone(t *testing.T) {
 	}
 }
 
-// What another worker has is no failure. Whatever else goes wrong is one.
+// What another worker has is no failure. Whatever else goes wrong is one, also a lock that the task itself finds held.
 func TestWhatIsAFailure(t *testing.T) {
+	client, s := soloisttest.NewClient(t)
+	if _, err := soloisttest.NewReplica(t, s, soloist.Config{}).Elements("tasks", soloist.ElementsOptions{}).Claim(t.Context(), "held"); err != nil {
+		t.Fatal(err)
+	}
+	process := func(element string, err error) error {
+		id := func(context.Context, *asynq.Task) string { return element }
+		once := asynqadapter.Once(client.Elements("tasks", soloist.ElementsOptions{}), id)
+		return once(asynq.HandlerFunc(func(context.Context, *asynq.Task) error { return err })).ProcessTask(t.Context(), asynq.NewTask("invoice", nil))
+	}
+	held := process("held", errors.New("processed"))
+	var told *soloist.HeldError
+	if !errors.Is(held, soloist.ErrHeld) || !errors.As(held, &told) || told.Name != "held" || held.Error() != told.Error() {
+		t.Errorf("what another worker has: %v", held)
+	}
 	for _, c := range []struct {
 		err  error
 		want bool
 	}{
-		{nil, false}, {&soloist.HeldError{Name: "x"}, false}, {fmt.Errorf("claiming: %w", soloist.ErrHeld), false}, {soloist.ErrUnknown, true},
+		{nil, false}, {held, false}, {fmt.Errorf("processing: %w", held), false}, {process("a lock", &soloist.HeldError{Name: "x"}), true},
+		{&soloist.HeldError{Name: "x"}, true}, {fmt.Errorf("claiming: %w", soloist.ErrHeld), true}, {soloist.ErrUnknown, true},
 		{soloist.ErrLost, true}, {soloist.ErrDone, true}, {soloist.ErrFailed, true}, {errors.New("broken"), true},
 	} {
 		if asynqadapter.IsFailure(c.err) != c.want {
