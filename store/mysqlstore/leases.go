@@ -173,7 +173,7 @@ func (s *Store) settle(ctx context.Context, statement string, tries int, all []l
 		for _, i := range request {
 			errs[i] = store.ErrLost
 		}
-		var locked []int
+		var locked, over []int
 		for _, st := range standings {
 			i := st.i
 			switch {
@@ -184,15 +184,47 @@ func (s *Store) settle(ctx context.Context, statement string, tries int, all []l
 			case st.changed:
 				errs[i] = errChanged
 			case st.live:
-				errs[i] = s.explain(store.AsUnknown(errLocked))
 				locked = append(locked, i)
+			case !st.released:
+				over = append(over, i)
 			}
+		}
+		locked = append(locked, s.lockedThough(ctx, all, over)...)
+		for _, i := range locked {
+			errs[i] = s.explain(store.AsUnknown(errLocked))
 		}
 		if request = locked; len(request) == 0 {
 			return nil, nil
 		}
 	}
 	return nil, nil
+}
+
+// lockedThough returns which of the leases that look as if they had ended another transaction has locked: it may be about to extend or release them.
+func (s *Store) lockedThough(ctx context.Context, all []lease, over []int) []int {
+	if len(over) == 0 {
+		return nil
+	}
+	keys, maybe := make([][]cell, len(over)), make(map[int]bool, len(over)) // those that may be locked, by their place in over
+	for n, i := range over {
+		keys[n], maybe[n] = all[i].cells[:len(keyColumns)], true
+	}
+	ended, err := change(ctx, s, []string{s.text(sqlLeaseEnded, batch(keyColumns, keys, 0))}, func(rows *sql.Rows) (n int, err error) {
+		return n, rows.Scan(&n)
+	})
+	if err != nil {
+		return over
+	}
+	for _, n := range ended {
+		delete(maybe, n)
+	}
+	var locked []int
+	for n, i := range over {
+		if maybe[n] {
+			locked = append(locked, i)
+		}
+	}
+	return locked
 }
 
 // putting returns the statements of a request that extends or releases: the change by lease, and what it has made by key.

@@ -81,9 +81,18 @@ func releasedSlowly(ctx context.Context, t *testing.T, db *sql.DB, s *Store) boo
 	if o := acquire(t, s, claim("x", "b"))[0]; !errors.Is(o.Err, store.ErrHeld) {
 		t.Errorf("before the release is committed another is told %+v, %v", o.Grant, o.Err)
 	}
+	again := store.Release{Name: "x", Holder: "a", Token: o.Grant.Token, Mark: 7, Retain: store.Forever}
+	if errs, err := s.Release(ctx, []store.Release{again}); err != nil || !errors.Is(errs[0], store.ErrUnknown) {
+		t.Errorf("before the release is committed the same release is told %v, %v, want an unknown outcome", errs, err)
+	}
+	extension := store.Extension{Name: "x", Holder: "a", Token: o.Grant.Token, TTL: time.Hour}
+	if errs, err := s.Extend(ctx, []store.Extension{extension}); err != nil || !errors.Is(errs[0], store.ErrUnknown) {
+		t.Errorf("before the release is committed an extension is told %v, %v, want an unknown outcome", errs, err)
+	}
 	end()
 	if err := <-released; err != nil {
 		t.Errorf("the release answers %v", err)
 	}
+	release(t, s, again)
 	return true
 }

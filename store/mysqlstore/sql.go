@@ -43,6 +43,7 @@ var (
 	sqlReleaseUsual  = load("release_usual")
 	sqlLeaseChanged  = load("lease_changed")
 	sqlLeaseLook     = load("lease_look")
+	sqlLeaseEnded    = load("lease_ended")
 	sqlList          = load("list")
 	sqlListShared    = load("list_shared")
 	sqlSights        = load("sights")

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/test/servers"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // slowClock makes a schema whose clock waits while a test holds an advisory lock: so a statement stands still after it has taken its snapshot and before it
@@ -19,15 +22,14 @@ END $$`
 
 const slowLock = "73218041"
 
-// A statement reads the clock later than the rows. A lease that was extended between is not lost, though the rows show an end that has passed.
-func TestLeaseThatIsExtendedMeanwhileIsNotLost(t *testing.T) {
-	base := server(t).URL
-	db := admin(t, base)
-	for _, sql := range []string{"CREATE SCHEMA IF NOT EXISTS slow", slowClock} {
-		if _, err := db.Exec(background, sql); err != nil {
-			t.Fatal(err)
-		}
-	}
+// A changeOfLeases is what Extend or Release does to the leases of some names, in one of the statements that there are for that.
+type changeOfLeases struct {
+	base  string
+	names []string
+	verb  func([]store.Release) func(*Store) ([]error, error)
+}
+
+func changesOfLeases(t *testing.T) map[string]changeOfLeases {
 	extends := func(leases []store.Release) func(*Store) ([]error, error) {
 		var extensions []store.Extension
 		for _, l := range leases {
@@ -38,19 +40,26 @@ func TestLeaseThatIsExtendedMeanwhileIsNotLost(t *testing.T) {
 	releases := func(leases []store.Release) func(*Store) ([]error, error) {
 		return func(s *Store) ([]error, error) { return s.Release(background, leases) }
 	}
-	lined := base
-	plain := "cockroach" + base[len("postgres"):] // in that dialect names have no lines
-	for name, c := range map[string]struct {
-		base  string
-		names []string
-		verb  func([]store.Release) func(*Store) ([]error, error)
-	}{
+	lined := server(t).URL
+	plain := "cockroach" + lined[len("postgres"):] // in that dialect names have no lines
+	return map[string]changeOfLeases{
 		"extend":                             {lined, []string{"a"}, extends},
 		"release one":                        {lined, []string{"a"}, releases},
 		"release several":                    {lined, []string{"a", "b"}, releases},
 		"release one of what has no lines":   {plain, []string{"a"}, releases},
 		"release several that have no lines": {plain, []string{"a", "b"}, releases},
-	} {
+	}
+}
+
+// A statement reads the clock later than the rows. A lease that was extended between is not lost, though the rows show an end that has passed.
+func TestLeaseThatIsExtendedMeanwhileIsNotLost(t *testing.T) {
+	db := admin(t, server(t).URL)
+	for _, sql := range []string{"CREATE SCHEMA IF NOT EXISTS slow", slowClock} {
+		if _, err := db.Exec(background, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range changesOfLeases(t) {
 		t.Run(name, func(t *testing.T) {
 			s := fresh(t, c.base)
 			slow := open(t, c.base, "schema", s.tables.schema, "search_path", "slow,pg_catalog")
@@ -110,4 +119,59 @@ func standStill(t *testing.T, s, slow *Store, leases []store.Release, verb func(
 		t.Fatal(err)
 	}
 	return errs, extended
+}
+
+// What changes a lease while a release of it has not been committed yet is not told that the lease is lost when that has ended meanwhile: the commit will count.
+func TestReleaseThatIsNotCommittedYetIsNotLost(t *testing.T) {
+	for name, c := range changesOfLeases(t) {
+		t.Run(name, func(t *testing.T) {
+			s := fresh(t, c.base)
+			var leases []store.Release
+			tx, err := s.pool.Begin(background)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tx.Rollback(background)
+			for _, name := range c.names {
+				leases = append(leases, releaseInTime(t, s, tx, name))
+			}
+			verb := c.verb(leases)
+			for _, name := range c.names {
+				eventually(t, "the lease looks as if it had ended", func() bool { return recordOf(t, s, name).Left <= 0 })
+			}
+			errs, err := verb(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, err := range errs {
+				if !errors.Is(err, store.ErrUnknown) {
+					t.Errorf("%s: %v before the release is committed, want an unknown outcome", leases[i].Name, err)
+				}
+			}
+			if err := tx.Commit(background); err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range leases {
+				if err := tryRelease(s, l); err != nil {
+					t.Errorf("%s: released once more: %v", l.Name, err)
+				}
+			}
+		})
+	}
+}
+
+// releaseInTime takes a name and has a transaction release it before the lease ends.
+func releaseInTime(t *testing.T, s *Store, tx pgx.Tx, name string) store.Release {
+	t.Helper()
+	for ttl := time.Second; ttl < servers.Patience; ttl *= 2 { // on a slow machine a lease may end before that
+		lease := take(t, s, name, ttl.String(), ttl)
+		statement, args := s.releaseSQL([]store.Release{lease}, false)
+		run(t, tx, statement, args...)
+		if one[bool](t, tx, "SELECT released FROM "+s.tables.records+" WHERE name = $1", name) {
+			return lease
+		}
+		eventually(t, name+" is free", func() bool { return recordOf(t, s, name).Left <= 0 })
+	}
+	t.Fatal("no lease could be released before it ended")
+	return store.Release{}
 }

@@ -10,11 +10,13 @@ WITH clock AS MATERIALIZED (
   FROM clock AS c, unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::bigint[]), (SELECT $4::bigint[]), (SELECT $5::bigint[]),
     (SELECT $6::bigint[]), (SELECT $7::boolean[]), (SELECT $8::bytea[])) AS a (name, holder, token, linger, retain, mark, replace, state)
   LIMIT (SELECT cardinality($1::text[]))
-), live AS MATERIALIZED (
-  SELECT a.*
+), locked AS MATERIALIZED (
+  SELECT a.*, s.lock_until
   FROM asked AS a JOIN {{table}} AS s ON s.name = a.name
-  WHERE s.holder = a.holder AND s.locked_by = a.holder AND s.token = a.token AND NOT s.released AND s.lock_until > a.now
+  WHERE s.holder = a.holder AND s.locked_by = a.holder AND s.token = a.token AND NOT s.released
   FOR NO KEY UPDATE OF s SKIP LOCKED
+), live AS MATERIALIZED (
+  SELECT * FROM locked WHERE lock_until > now
 ), heard AS MATERIALIZED (
   SELECT l.*, NOT pg_try_advisory_xact_lock({{group}} + get_byte(sha256({{secret}} || convert_to(l.name, 'UTF8')), 0)) AS watched
   FROM live AS l
@@ -46,7 +48,7 @@ WITH clock AS MATERIALIZED (
     AND (s.token = h.token) = (n.holder IS NULL) AND s.token >= h.token AS written
 )
 SELECT a.name, false,
-  coalesce(s.holder = a.holder AND s.locked_by = a.holder AND s.token = a.token AND NOT s.released AND s.lock_until > statement_timestamp() AT TIME ZONE 'UTC', false),
+  coalesce(s.holder = a.holder AND s.locked_by = a.holder AND s.token = a.token AND NOT s.released AND a.name NOT IN (SELECT l.name FROM locked AS l WHERE l.lock_until <= l.now), false),
   coalesce(s.holder = a.holder AND s.locked_by = a.holder AND s.token = a.token AND s.released AND s.mark >= a.mark, false),
   coalesce(s.mark, 0), NULL::text
 FROM asked AS a LEFT JOIN {{table}} AS s ON s.name = a.name

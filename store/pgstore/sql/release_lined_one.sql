@@ -1,12 +1,13 @@
 -- As release_lined.sql, for one lease, with its parameters as scalars. One row.
 WITH seen AS MATERIALIZED (
-  SELECT c.now, s.name, s.mark, s.holder = $2::text AND s.locked_by = $2::text AND s.token = $3::bigint AS mine, s.released, s.lock_until
+  SELECT c.now, s.name, s.mark, s.holder = $2::text AND s.locked_by = $2::text AND s.token = $3::bigint AS mine, s.released
   FROM (SELECT clock_timestamp() AT TIME ZONE 'UTC' AS now) AS c LEFT JOIN {{table}} AS s ON s.name = $1::text
-), live AS MATERIALIZED (
-  SELECT a.now, s.token FROM (SELECT now FROM seen WHERE mine AND NOT released AND lock_until > now) AS a, {{table}} AS s
-  WHERE s.name = $1::text AND s.holder = $2::text AND s.locked_by = $2::text AND s.token = $3::bigint
-    AND NOT s.released AND s.lock_until > a.now
+), locked AS MATERIALIZED (
+  SELECT a.now, s.token, s.lock_until FROM (SELECT now FROM seen WHERE mine AND NOT released) AS a, {{table}} AS s
+  WHERE s.name = $1::text AND s.holder = $2::text AND s.locked_by = $2::text AND s.token = $3::bigint AND NOT s.released
   FOR NO KEY UPDATE OF s SKIP LOCKED
+), live AS MATERIALIZED (
+  SELECT * FROM locked WHERE lock_until > now
 ), heard AS MATERIALIZED (
   SELECT l.now, l.token, NOT pg_try_advisory_xact_lock({{group}} + get_byte(sha256({{secret}} || convert_to($1::text, 'UTF8')), 0)) AS watched
   FROM live AS l
@@ -34,7 +35,7 @@ WITH seen AS MATERIALIZED (
     AND s.holder = coalesce(n.holder, $2::text) AND s.locked_by = s.holder AND s.lock_until >= h.now + coalesce(n.ttl, $4::bigint) * interval '1 microsecond'
     AND (s.token = h.token) = (n.holder IS NULL) AND s.token >= h.token AS written
 )
-SELECT $1::text, e.name IS NOT NULL, coalesce(e.written, a.mine AND NOT a.released AND a.lock_until > statement_timestamp() AT TIME ZONE 'UTC', false),
+SELECT $1::text, e.name IS NOT NULL, coalesce(e.written, a.mine AND NOT a.released AND NOT EXISTS (SELECT 1 FROM locked AS l WHERE l.lock_until <= l.now), false),
   coalesce(a.mine AND a.released AND a.mark >= $6::bigint, false), coalesce(e.mark, a.mark, 0),
   CASE WHEN e.name IS NOT NULL THEN {{hand}} END
 FROM seen AS a LEFT JOIN ended AS e ON true
