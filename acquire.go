@@ -146,18 +146,23 @@ func (c *Client) settle(ctx context.Context, t target, claim store.Claim, before
 	name := claim.Name
 	bound, cancel := context.WithDeadline(ctx, time.Now().Add(min(2*c.cfg.RequestTimeout, claim.TTL-c.opts.Margin)))
 	defer cancel()
+	underWay := false
 	for wait := newBackoff(c.cfg.RequestTimeout / 8); wait.sleep(bound); {
 		again, answer := c.claim(bound, t, claim)
-		if answer.Err == nil || refused(answer.Err) {
+		switch {
+		case settles(answer.Err):
 			return again, answer
+		case locked(answer.Err):
+			underWay = true
+		default:
+			out.Err = reason(bound, out.Err, answer.Err)
 		}
-		out.Err = reason(bound, out.Err, answer.Err)
 	}
 	var claims []store.Claim
 	for _, claim.Name = range t.all() {
 		claims = append(claims, claim)
 	}
-	c.releaseOrphans(claims, before)
+	c.releaseOrphans(claims, before, underWay)
 	if err := ctx.Err(); err != nil && !errors.Is(out.Err, err) {
 		out.Err = fmt.Errorf("%w: %w", out.Err, err)
 	}
@@ -174,6 +179,11 @@ func (c *core) claimBatch(ctx context.Context, claims []store.Claim, before time
 		asked := time.Now()
 		outs, err := c.acquires.ask(bound, claims)
 		if err == nil {
+			for i := range outs {
+				if unknown != nil && locked(outs[i].Err) {
+					outs[i].Err = unknown
+				}
+			}
 			c.settleSome(bound, claims, outs, before)
 			return outs, asked, nil
 		}
@@ -181,7 +191,7 @@ func (c *core) claimBatch(ctx context.Context, claims []store.Claim, before time
 			return nil, asked, err
 		}
 		if unknown = reason(bound, unknown, err); !wait.sleep(bound) {
-			c.releaseOrphans(claims, before)
+			c.releaseOrphans(claims, before, false)
 			return nil, asked, unknown
 		}
 	}
@@ -212,17 +222,35 @@ func (c *core) settleSome(ctx context.Context, claims []store.Claim, outs []stor
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.RequestTimeout/8)
 	defer cancel()
 	answers, err := c.acquires.ask(ctx, open)
-	var unknown []store.Claim
+	var unknown, underWay []store.Claim
 	for i, claim := range open {
-		if err == nil && (answers[i].Err == nil || refused(answers[i].Err)) {
+		switch {
+		case err != nil:
+			unknown = append(unknown, claim)
+		case settles(answers[i].Err):
 			outs[at[i]] = answers[i]
-		} else {
+		case locked(answers[i].Err):
+			underWay = append(underWay, claim)
+		default:
 			unknown = append(unknown, claim)
 		}
 	}
 	if len(unknown) > 0 {
-		c.releaseOrphans(unknown, before)
+		c.releaseOrphans(unknown, before, false)
 	}
+	if len(underWay) > 0 {
+		c.releaseOrphans(underWay, before, true)
+	}
+}
+
+// settles reports whether err, the answer to a claim that repeats one whose outcome is unknown, says what became of that.
+func settles(err error) bool { return err == nil || refused(err) && !locked(err) }
+
+// locked reports whether err refuses a claim because a transaction has locked the record. That may be an earlier request of the same claim, which is
+// still being committed.
+func locked(err error) bool {
+	held, ok := errors.AsType[*store.HeldError](err)
+	return ok && held.Record.Holder == "" && held.Record.Token == 0
 }
 
 // refused reports whether err is a refusal by the store: ErrHeld or ErrDone.

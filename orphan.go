@@ -10,24 +10,32 @@ import (
 )
 
 // releaseOrphans releases, in the background, the grants that abandoned claims may have got. It reads the records
-// without claiming them, and gives up when the leases have expired.
-func (c *core) releaseOrphans(claims []store.Claim, before time.Time) {
+// without claiming them, and gives up when the leases have expired. A claim that is under way may be granted after its record was read: that is
+// read again while it is free.
+func (c *core) releaseOrphans(claims []store.Claim, before time.Time, underWay bool) {
 	asked := c.instant(before)
-	names := make([]string, len(claims))
 	ttl := time.Duration(0)
-	for i, claim := range claims {
-		names[i], ttl = claim.Name, max(ttl, claim.TTL)
+	for _, claim := range claims {
+		ttl = max(ttl, claim.TTL)
 	}
 	c.background(func() {
 		ctx, cancel := c.cleanupContext(ttl - c.clock.latest().Sub(before))
 		defer cancel()
 		for wait := newBackoff(ttl / 4); ; {
+			names := make([]string, len(claims))
+			for i, claim := range claims {
+				names[i] = claim.Name
+			}
 			records, errs, err := c.peekEach(ctx, names)
 			if err == nil {
 				err = errors.Join(errs...)
 			}
 			var releases []store.Release
+			var open []store.Claim
 			for i, r := range records {
+				if underWay && r.Free() {
+					open = append(open, claims[i])
+				}
 				if r.Holder == claims[i].Holder && !r.Free() {
 					releases = append(releases, c.releaseOfGrant(claims[i], store.Grant{Token: r.Token, Mark: r.Mark, State: r.State}, asked))
 				}
@@ -37,7 +45,10 @@ func (c *core) releaseOrphans(claims []store.Claim, before time.Time) {
 				_ = c.releaseBatch(releases[:n])
 				releases = releases[n:]
 			}
-			if err == nil || !wait.sleep(ctx) {
+			if err == nil {
+				claims = open
+			}
+			if len(claims) == 0 || !wait.sleep(ctx) {
 				return
 			}
 		}

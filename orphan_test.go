@@ -3,6 +3,8 @@ package soloist_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -182,4 +184,92 @@ func TestCloseGivesBackWhatIsUnknown(t *testing.T) {
 		}
 		mustLock(t, b, "x")
 	})
+}
+
+// A slowCommit store is slow with the commit of the first claim of a name: meanwhile the record is locked, and looks free to who reads it.
+type slowCommit struct {
+	*memstore.Store
+	takes time.Duration
+	whole bool // the error of that claim is the one of its request
+	first *atomic.Bool
+	under *atomic.Bool // the commit is under way
+}
+
+func (s slowCommit) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	outs := make([]store.Outcome, len(claims))
+	for i, c := range claims {
+		switch {
+		case c.Mark >= 0 && s.first.CompareAndSwap(true, false):
+			s.under.Store(true)
+			time.AfterFunc(s.takes, func() {
+				defer s.under.Store(false)
+				if outs, err := s.Store.Acquire(background, []store.Claim{c}); err != nil || outs[0].Err != nil {
+					panic("it is not free")
+				}
+			})
+			if outs[i].Err = errNoReply; s.whole {
+				return nil, errNoReply
+			}
+		case c.Mark >= 0 && s.under.Load():
+			outs[i].Err = &store.HeldError{Record: store.Record{Name: c.Name, Left: 100 * time.Millisecond}}
+		default:
+			one, err := s.Store.Acquire(ctx, []store.Claim{c})
+			if err != nil {
+				return nil, err
+			}
+			outs[i] = one[0]
+		}
+	}
+	return outs, nil
+}
+
+// A claim that is asked for again while the first request is still being committed is not refused by that: it is granted, or unknown and given back when it is committed.
+func TestClaimThatCommitsSlowly(t *testing.T) {
+	for what, claim := range map[string]func(*soloist.Client) error{
+		"a lock": func(c *soloist.Client) error {
+			l, err := c.TryLock(background, "x")
+			if err != nil {
+				return err
+			}
+			return l.Release()
+		},
+		"elements": func(c *soloist.Client) error {
+			claimed, err := c.Elements("x", soloist.ElementsOptions{}).ClaimAll(background, []string{"1"})
+			if err != nil || claimed[0].Err != nil {
+				return errors.Join(err, claimed[0].Err)
+			}
+			return claimed[0].Element.Release()
+		},
+		"a detached lease": func(c *soloist.Client) error {
+			d, _, err := c.Detached().Acquire(background, lockOf("a#1"), false)
+			if err != nil {
+				return err
+			}
+			return c.Detached().Release(background, d)
+		},
+	} {
+		for _, whole := range []bool{false, true} {
+			for _, takes := range []time.Duration{2 * time.Second, 15 * time.Second} { // it is asked for again for 10 s
+				t.Run(fmt.Sprint(what, whole, takes), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						s := slowCommit{memstore.New(), takes, whole, new(atomic.Bool), new(atomic.Bool)}
+						s.first.Store(true)
+						a, b := soloisttest.NewReplica(t, s, soloist.Config{}), soloisttest.NewReplica(t, s.Share(), soloist.Config{})
+						begun := time.Now()
+						err := claim(a)
+						if errors.Is(err, soloist.ErrHeld) || err != nil && !errors.Is(err, soloist.ErrUnknown) {
+							t.Errorf("%v, want a lease or an unknown outcome", err)
+						}
+						if settled := takes < 10*time.Second && what != "elements"; settled != (err == nil) {
+							t.Errorf("%v; is it granted: want %v", err, settled)
+						}
+						time.Sleep(25*time.Second - time.Since(begun))
+						if err := claim(b); err != nil {
+							t.Errorf("what nobody was told of: %v", err)
+						}
+					})
+				})
+			}
+		}
+	}
 }

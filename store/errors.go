@@ -31,7 +31,8 @@ var (
 // A HeldError refuses a claim because the name is taken. It is ErrHeld.
 type HeldError struct {
 	// Left is how long the name stays taken unless it is released or extended. State is nil. If Holder is empty and Token is 0, the store does
-	// not know who holds the name, because a transaction has locked the record: Left is then when to try again.
+	// not know who holds the name, because a transaction has locked the record: Left is then when to try again. Of a claim that
+	// is repeated because its outcome is unknown, this settles nothing: the transaction may be that of the first request.
 	Record Record
 }
 
