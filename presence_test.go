@@ -174,8 +174,13 @@ func TestDescriptionOfAReplica(t *testing.T) {
 	if _, shown, err := replicaInfo("1", store.Record{Holder: "a#1"}, now); shown || err != nil {
 		t.Errorf("one that has just begun: shown %t, %v", shown, err)
 	}
-	if _, shown, err := replicaInfo("1", store.Record{State: []byte("?")}, now); shown || err == nil || !strings.Contains(err.Error(), `"1"`) {
-		t.Errorf("a record that something else has written: shown %t, %v", shown, err)
+	for _, foreign := range []string{"?", `{"replica":"a","jobs":-1000000}`, `{"replica":"a","jobs":10000001}`} {
+		if _, shown, err := replicaInfo("1", store.Record{State: []byte(foreign)}, now); shown || err == nil || !strings.Contains(err.Error(), `"1" is not soloist's`) {
+			t.Errorf("a record that something else has written, %s: shown %t, %v", foreign, shown, err)
+		}
+	}
+	if info, shown, err := replicaInfo("1", store.Record{State: []byte(`{"replica":"a","jobs":10000000}`)}, now); !shown || err != nil || info.Jobs != 10_000_000 {
+		t.Errorf("a replica with very many jobs: %+v, shown %t, %v", info, shown, err)
 	}
 }
 

@@ -42,6 +42,7 @@ const (
 	carriedBytes   = 8
 	carriedPerPage = 4096 // jobs in a record
 	keepDead       = time.Hour
+	mostJobs       = 10_000_000 // that the record of a replica is believed to list: a request for each page
 )
 
 // definitionOf returns the hash of everything that replicas must agree on about a job.

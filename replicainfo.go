@@ -59,7 +59,11 @@ func replicaInfo(id string, r store.Record, now time.Time) (info ReplicaInfo, ok
 		return info, false, nil
 	}
 	var s replicaState
-	if err := json.Unmarshal(r.State, &s); err != nil {
+	err = json.Unmarshal(r.State, &s)
+	if err == nil && (s.Jobs < 0 || s.Jobs > mostJobs) {
+		err = fmt.Errorf("it has %d jobs", s.Jobs)
+	}
+	if err != nil {
 		return info, false, fmt.Errorf("the record of replica %q is not soloist's: %w", id, err)
 	}
 	info = ReplicaInfo{
