@@ -110,6 +110,7 @@ func TestUnusableClient(t *testing.T) {
 			must(t, do())
 			wantIs(t, call, acquire(c.With(soloist.Options{Wait: time.Second}))[call](), soloist.ErrHeld)
 		}
+		synctest.Wait() // the client has left the queues
 		never := func(context.Context, *soloist.Lease) error { t.Error("the function was called"); return nil }
 		job := soloist.Job{Name: "j", Schedule: soloist.Every(time.Minute), Do: func(context.Context, soloist.Run) error { t.Error("the job ran"); return nil }}
 		refuses := func(c *soloist.Client, what string, refused func(error) bool) {
