@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist/cron"
+	"github.com/soloist-dev/soloist/store"
 )
 
 // A Job is a function that one replica of the fleet runs at each scheduled time.
@@ -34,11 +35,11 @@ type Job struct {
 
 	// Jitter delays each run by between 0 and Jitter. The delay depends on the job's name and the scheduled time alone, so
 	// all replicas agree, and jobs that are due together do not all start together. The scheduled time does not change.
-	// The default is 0.
+	// The default is 0. It must be at most store.MaxTTL.
 	Jitter time.Duration
 
 	// Missed is the policy for scheduled times that no replica claimed within Grace. Grace counts from the end of the
-	// jitter. Its default is 1 minute. A Delay misses no times.
+	// jitter. Its default is 1 minute, and it must be at most store.MaxTTL. A Delay misses no times.
 	Missed    Missed
 	MissedCap int // how many of them MissedAll runs at most, the newest ones; 0 means 100
 	Grace     time.Duration
@@ -136,10 +137,10 @@ func (j Job) filled(opts Options) (Job, Options, error) {
 func (j Job) checkPolicies() error {
 	_, delayed := j.Schedule.(delay)
 	switch {
-	case j.Jitter < 0:
-		return invalid("Jitter", j.Jitter.String(), "must be >= 0")
-	case j.Grace < 0:
-		return invalid("Grace", j.Grace.String(), "must be >= 0; 0 means 1 minute")
+	case j.Jitter < 0 || j.Jitter > store.MaxTTL:
+		return invalid("Jitter", j.Jitter.String(), "must be >= 0 and at most %v", store.MaxTTL)
+	case j.Grace < 0 || j.Grace > store.MaxTTL:
+		return invalid("Grace", j.Grace.String(), "must be >= 0 and at most %v; 0 means 1 minute", store.MaxTTL)
 	case j.MissedCap < 0:
 		return invalid("MissedCap", strconv.Itoa(j.MissedCap), "must be >= 0; 0 means 100")
 	case j.Missed < MissedSkip || j.Missed > MissedAll:

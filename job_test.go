@@ -12,6 +12,7 @@ import (
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
 )
 
 func TestEachScheduledTimeRunsOnce(t *testing.T) {
@@ -131,6 +132,37 @@ func TestMissedRuns(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A Grace or Jitter with which no instant could be computed is refused; with the longest Grace every time since the job is known is run.
+func TestLongestGrace(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		var r recorder
+		begin := time.Now()
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Jitter: time.Second, Do: r.do}
+		for field, set := range map[string]func(*soloist.Job, time.Duration){
+			"Grace":  func(j *soloist.Job, d time.Duration) { j.Grace = d },
+			"Jitter": func(j *soloist.Job, d time.Duration) { j.Jitter = d },
+		} {
+			for _, long := range []time.Duration{store.MaxTTL + 1, soloist.Forever} {
+				bad := job
+				set(&bad, long)
+				var invalid *soloist.InvalidError
+				if _, err := a.NewRunner(bad); !errors.As(err, &invalid) || invalid.What != field {
+					t.Errorf("%s %v: %v", field, long, err)
+				}
+			}
+		}
+		job.Grace = store.MaxTTL
+		stop := start(t, a, job)
+		time.Sleep(90 * time.Second)
+		stop()
+		time.Sleep(5 * time.Minute)
+		start(t, b, job)
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		check(t, "scheduled", r.scheduled(begin), []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute, 4 * time.Minute, 5 * time.Minute, 6 * time.Minute})
+	})
 }
 
 // A job that is first seen has missed nothing, and later replicas count from then.
