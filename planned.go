@@ -23,6 +23,12 @@ func (s *jobSpec) delayed() (delay, bool) {
 	return d, ok
 }
 
+// once reports whether the job is due once.
+func (s *jobSpec) once() bool {
+	_, once := s.job.Schedule.(at)
+	return once
+}
+
 // markAfter is the mark once the run of a scheduled time is done. Scheduled times less than AtLeast after it are done with it,
 // for the job cannot be had then.
 func (s *jobSpec) markAfter(scheduled time.Time) int64 {

@@ -417,6 +417,40 @@ func TestUpdatedJobIsLookedAtAnew(t *testing.T) {
 	}
 }
 
+// A job that gets a schedule of its own in place of At has missed nothing, and one that gets an At is run at that time though it was before the job was known:
+// as in a process that begins with the new definition.
+func TestJobThatIsNotDueOnceAnyMoreHasMissedNothing(t *testing.T) {
+	for _, missed := range []Missed{MissedSkip, MissedOnce, MissedAll} {
+		for _, row := range []struct {
+			before, after Schedule
+			at            time.Duration // when it is updated
+			claim         string        // the mark of the claim, if it is due then
+			wake          string
+		}{
+			{At(after(24 * time.Hour)), Every(time.Hour), time.Hour + second, "", "2h0m0s"},
+			{At(after(24 * time.Hour)), Every(time.Hour), time.Hour, "", "2h0m0s"},
+			{Every(time.Hour), At(after(-5 * second)), second, "-5s", ""},
+			{Every(time.Hour), Every(time.Minute), 61 * second, "1m0s", ""},
+		} {
+			p, job := known{schedule: row.before, missed: missed}.planner(t)
+			p.joined([]*plannedJob{job}, epoch)
+			spec := *job.jobSpec
+			spec.job.Schedule = row.after
+			now := after(row.at)
+			p.update(job, &spec, now)
+			claim, wake := "", ""
+			if mark, ok := job.request(now); ok {
+				claim = time.UnixMilli(mark).Sub(epoch).String()
+			} else {
+				wake = p.wake().Sub(epoch).String()
+			}
+			what := fmt.Sprintf("%v, after %v in place of %v: ", missed, row.after, row.before)
+			check(t, what+"claim", claim, row.claim)
+			check(t, what+"looks again", wake, row.wake)
+		}
+	}
+}
+
 // A job that is removed while it joins, or between being due and being claimed, is gone, and stays so.
 func TestAJobThatIsRemovedBeforeItIsClaimedIsNotClaimed(t *testing.T) {
 	p, job := known{}.planner(t)

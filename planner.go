@@ -61,14 +61,17 @@ func (p *planner) add(spec *jobSpec, now time.Time) {
 // knownSince sets since when the job is known here.
 func (j *plannedJob) knownSince(now time.Time) {
 	j.since = now.Truncate(time.Millisecond)
-	if _, once := j.job.Schedule.(at); once {
+	if j.once() {
 		j.since = time.Time{} // a time before the job was known is not left out, only missed
 	}
 }
 
 // update gives a job other terms. A run under way goes on with those that it has begun with.
 func (p *planner) update(j *plannedJob, spec *jobSpec, now time.Time) {
-	j.jobSpec = spec
+	once := j.once()
+	if j.jobSpec = spec; j.once() != once {
+		j.knownSince(now)
+	}
 	p.stale = true
 	if j.phase == idle {
 		p.lookAgain(j, now)
