@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/soloist-dev/soloist/cron"
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/memstore"
 )
@@ -203,6 +204,14 @@ func TestDelayCountsFromAReleaseByForce(t *testing.T) {
 
 // The schedule that a job's record has as text gives the scheduled time of a run that was released by force, if it has one then; else that is when the run began.
 func TestNewestTimeOfARecordedSchedule(t *testing.T) {
+	tokyo, err := time.LoadLocation("Asia/Tokyo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ten, err := cron.ParseIn("0 10 * * *", tokyo)
+	if err != nil {
+		t.Fatal(err)
+	}
 	midnight := time.Date(2025, 6, 1, 0, 0, 0, 0, time.UTC)
 	until := midnight.Add(90 * time.Minute)
 	for _, test := range []struct {
@@ -212,6 +221,7 @@ func TestNewestTimeOfARecordedSchedule(t *testing.T) {
 		{"@every 1h0m0s", midnight.Add(-48 * time.Hour), midnight.Add(time.Hour)},
 		{"0 1 * * *", time.Time{}, midnight.Add(time.Hour)},
 		{"0 1 * * *", midnight.Add(80 * time.Minute), until}, // the record is done with that
+		{describe(ten), time.Time{}, midnight.Add(time.Hour)},
 		{describe(Delay(time.Hour)), midnight, until},
 		{describe(At(midnight.Add(time.Hour))), midnight, midnight.Add(time.Hour)},
 		{"no schedule", midnight, until},

@@ -15,9 +15,9 @@ import (
 // A JobInfo describes a job.
 type JobInfo struct {
 	Name     string
-	Schedule string      // as text, from the replica that ran the job last
+	Schedule string      // as text, from the replica that ran the job last; an expression of cron.ParseIn has its zone in front
 	About    string      // Job.Description, from the same replica
-	Next     time.Time   // the next scheduled time; zero if there is none, the job is paused, or its schedule is the application's own
+	Next     time.Time   // the next scheduled time; zero if there is none, the job is paused, or its schedule is the application's own or in a zone without a portable name, such as time.Local
 	DoneUpTo time.Time   // all scheduled times up to it are done; zero if none is
 	Running  *RunInfo    // nil if the job is not running
 	Paused   *Pause      // why it does not run

@@ -132,3 +132,35 @@ func TestNextTimeIsNotDone(t *testing.T) {
 		}
 	})
 }
+
+// An expression whose zone is not in its text is shown with it, and due next by it. What is in a zone that only this process knows is not said to be due at a time in UTC.
+func TestNextTimeIsInTheZoneOfTheExpression(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	must(t, err)
+	for _, row := range []struct {
+		zone *time.Location
+		text string
+		next time.Duration // after midnight UTC
+	}{
+		{time.UTC, "0 3 * * *", 3 * time.Hour},
+		{berlin, "TZ=Europe/Berlin 0 3 * * *", 2 * time.Hour},
+		{time.FixedZone("here", 3600), "0 3 * * * (here)", 0},
+	} {
+		inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+			midnight := time.Now() // that of a bubble
+			schedule, err := cron.ParseIn("0 3 * * *", row.zone)
+			must(t, err)
+			start(t, a, soloist.Job{Name: "report", Schedule: schedule, Do: nothing})
+			time.Sleep(time.Second)
+			info, err := b.Admin().Job(background, "report")
+			must(t, err)
+			var next time.Duration
+			if !info.Next.IsZero() {
+				next = info.Next.Sub(midnight)
+			}
+			if info.Schedule != row.text || next != row.next {
+				t.Errorf("in %v: %q, next %v after midnight in UTC; want %q, %v", row.zone, info.Schedule, next, row.text, row.next)
+			}
+		})
+	}
+}

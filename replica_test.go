@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/cron"
 	"github.com/soloist-dev/soloist/soloisttest"
 	"github.com/soloist-dev/soloist/store"
 )
@@ -250,8 +251,14 @@ func TestReplicaIsSeenAgainAfterAnOutage(t *testing.T) {
 
 // Two replicas that have one job in different forms are reported: in the log, as an event, and in the list of jobs.
 func TestDifferentDefinitionsAreReported(t *testing.T) {
+	everyMinute := func(zone *time.Location) soloist.Schedule {
+		e, err := cron.ParseIn("* * * * *", zone)
+		must(t, err)
+		return e
+	}
 	for name, change := range map[string]func(*soloist.Job){
 		"schedule":    func(j *soloist.Job) { j.Schedule = soloist.Every(time.Hour) },
+		"zone":        func(j *soloist.Job) { j.Schedule = everyMinute(time.FixedZone("here", 3600)) },
 		"description": func(j *soloist.Job) { j.Description = "./report --fast" },
 		"policy":      func(j *soloist.Job) { j.Crash = soloist.CrashGiveUp },
 		"nothing":     func(*soloist.Job) {},
@@ -261,7 +268,7 @@ func TestDifferentDefinitionsAreReported(t *testing.T) {
 				s := soloisttest.NewStore()
 				var log strings.Builder
 				var saw witness
-				job := soloist.Job{Name: "report", Schedule: soloist.Every(time.Minute), Description: "./report", Do: nothing}
+				job := soloist.Job{Name: "report", Schedule: everyMinute(time.UTC), Description: "./report", Do: nothing}
 				other := soloist.Job{Name: "other", Schedule: soloist.Every(time.Minute), Do: nothing}
 				start(t, soloisttest.NewReplica(t, s, soloist.Config{Replica: "one"}), job, other)
 				time.Sleep(time.Second)

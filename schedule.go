@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/soloist-dev/soloist/cron"
 )
 
 // A Schedule defines when a job is due. Package cron parses schedules; Every, Delay and At return others, and an
@@ -80,7 +82,14 @@ func (a at) check() error {
 	return nil
 }
 
+// describe returns the text of a schedule. That of an expression has its zone.
 func describe(s Schedule) string {
+	if e, ok := s.(*cron.Expression); ok {
+		if text, err := e.MarshalText(); err == nil {
+			return string(text)
+		}
+		return fmt.Sprintf("%v (%v)", e, e.Location()) // which parseSchedule takes for the application's own: nobody else knows that zone
+	}
 	if text, ok := s.(fmt.Stringer); ok {
 		return text.String()
 	}
