@@ -3,6 +3,7 @@ package soloist_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -90,6 +91,60 @@ func TestForgottenJobThatIsBackIsKnown(t *testing.T) {
 		must(t, err)
 		must(t, admin.Resume(background, "report"))
 		must(t, admin.Trigger(background, "report"))
+	})
+}
+
+// A job that was forgotten starts from the beginning, also if it has run and the store had not deleted its record when it came back: it has missed nothing,
+// on whatever replica, and is known before it has run.
+func TestForgottenJobThatHadRunStartsFromTheBeginning(t *testing.T) {
+	for _, missed := range []soloist.Missed{soloist.MissedSkip, soloist.MissedOnce, soloist.MissedAll} {
+		inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+			var saw witness
+			c := soloisttest.NewReplica(t, s.Share(), soloist.Config{Replica: "c", Observe: saw.observe})
+			var r recorder
+			job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Missed: missed, Do: r.do}
+			stop := start(t, a, job)
+			time.Sleep(90 * time.Second)
+			stop()
+			time.Sleep(time.Hour)
+			must(t, b.Admin().Forget(background, "tick"))
+			time.Sleep(time.Second)
+			ran, begin := len(r.began()), time.Now().Truncate(time.Minute)
+			stop = start(t, c, job)
+			time.Sleep(time.Second)
+			must(t, b.Admin().Pause(background, "tick", "a test"))
+			must(t, b.Admin().Resume(background, "tick"))
+			start(t, b, job)
+			time.Sleep(time.Second)
+			stop()
+			start(t, a, job)
+			time.Sleep(2 * time.Minute)
+			check(t, fmt.Sprint(missed, ": scheduled"), r.scheduled(begin)[ran:], []time.Duration{time.Minute, 2 * time.Minute})
+			if events := saw.of(soloist.EventMissed); len(events) > 0 {
+				t.Errorf("%v: missed: %+v", missed, events)
+			}
+		})
+	}
+}
+
+// A job that was forgotten because its record was ahead of all clocks is not kept from running by what is left of that once the store has deleted it.
+func TestForgottenJobWhoseRecordWasAhead(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		outs, err := s.Acquire(background, []store.Claim{{Name: "job/tick", Holder: "x", TTL: time.Second}})
+		must(t, errors.Join(err, outs[0].Err))
+		errs, err := s.Release(background, []store.Release{{Name: "job/tick", Holder: "x", Token: outs[0].Grant.Token, State: []byte(`{"since":1}`), Mark: time.Now().Add(24 * time.Hour).UnixMilli(), Retain: store.Forever}})
+		must(t, errors.Join(err, errs[0]))
+		must(t, b.Admin().Forget(background, "tick"))
+		var r recorder
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Do: r.do}
+		stop := start(t, a, job)
+		time.Sleep(90 * time.Second)
+		stop()
+		_, err = s.Sweep(background, 1000)
+		must(t, err)
+		start(t, a, job)
+		time.Sleep(time.Minute)
+		check(t, "runs", len(r.began()), 1)
 	})
 }
 

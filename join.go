@@ -75,8 +75,8 @@ func (r *Runner) read(ctx context.Context, jobs []*plannedJob, names []string) (
 		}
 		r.mu.Lock()
 		spec, ahead := j.jobSpec, r.plan.read(j, records[i], read)
-		if forgotten(records[i]) {
-			missing = append(missing, j.firstRecord())
+		if forgotten(records[i]) && !time.UnixMilli(records[i].Mark).After(read.answered) { // the store deletes it, and a mark that is ahead with it
+			missing = append(missing, j.firstRecord(records[i].Mark))
 		}
 		r.mu.Unlock()
 		r.reportAhead(spec, ahead, read.answered)
@@ -88,11 +88,12 @@ func (r *Runner) read(ctx context.Context, jobs []*plannedJob, names []string) (
 type jobRecord struct {
 	name  string
 	ttl   time.Duration
+	left  int64 // the mark of the job of that name that was forgotten, if the store has not deleted it
 	state jobState
 }
 
-func (j *plannedJob) firstRecord() *jobRecord {
-	rec := &jobRecord{name: j.name, ttl: j.opts.TTL}
+func (j *plannedJob) firstRecord(left int64) *jobRecord {
+	rec := &jobRecord{name: j.name, ttl: j.opts.TTL, left: left}
 	rec.state.describe(j.job)
 	if _, delayed := j.delayed(); !delayed && !j.since.IsZero() {
 		rec.state.Since = j.since.UnixMilli()
@@ -105,7 +106,7 @@ func (r *Runner) create(ctx context.Context, missing []*jobRecord) error {
 	c := r.client
 	claims := make([]store.Claim, len(missing))
 	for i, rec := range missing {
-		claims[i] = store.Claim{Name: rec.name, Holder: c.newHolder(), TTL: rec.ttl, Mark: 1}
+		claims[i] = store.Claim{Name: rec.name, Holder: c.newHolder(), TTL: rec.ttl, Mark: rec.left + 1}
 	}
 	outs, _, err := c.claimBatch(ctx, claims, c.clock.earliest())
 	if err != nil {
@@ -113,13 +114,20 @@ func (r *Runner) create(ctx context.Context, missing []*jobRecord) error {
 	}
 	var releases []store.Release
 	for i, out := range outs {
-		if out.Err != nil || out.Grant.Mark > 0 || len(out.Grant.State) > 0 {
-			if out.Err == nil {
-				_ = c.releaseGrant(claims[i], out.Grant, time.Time{})
-			}
+		if out.Err != nil {
 			continue
 		}
-		releases = append(releases, store.Release{Name: claims[i].Name, Holder: claims[i].Holder, Token: out.Grant.Token, State: missing[i].state.json(), Retain: Forever})
+		claim, rec := claims[i], missing[i]
+		if len(out.Grant.State) > 0 {
+			claim.Mark = 0 // it was claimed for nothing that is due
+			_ = c.releaseGrant(claim, out.Grant, time.Time{})
+			continue
+		}
+		rel := store.Release{Name: claim.Name, Holder: claim.Holder, Token: out.Grant.Token, State: rec.state.json(), Retain: Forever}
+		if rec.left > 0 {
+			rel.Mark = rec.state.Since // so that nobody goes on from where the one before was
+		}
+		releases = append(releases, rel)
 	}
 	if len(releases) == 0 {
 		return nil

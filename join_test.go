@@ -34,6 +34,11 @@ func TestJoiningKeepsTheRecordThatAnotherHasMade(t *testing.T) {
 			}
 		}, nil)
 		start(t, soloisttest.NewReplica(t, s, soloist.Config{}), soloist.Job{Name: "tick", Schedule: soloist.Every(time.Minute), Missed: soloist.MissedAll, Grace: time.Second, TTL: time.Hour, Do: r.do})
+		if records, err := s.Acquire(background, []store.Claim{{Name: "job/tick", Holder: "y", TTL: time.Second, Mark: -1}}); err != nil {
+			t.Error(err)
+		} else if done := (*store.DoneError)(nil); !errors.As(records[0].Err, &done) || strings.Contains(string(done.Record.State), "claimed") {
+			t.Errorf("%v: it is said to have been claimed for a time that was due", records[0].Err)
+		}
 		time.Sleep(70 * time.Second)
 		check(t, "scheduled", r.scheduled(begin), []time.Duration{-2 * time.Minute, -time.Minute, 0, time.Minute})
 	})
