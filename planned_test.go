@@ -417,7 +417,7 @@ func TestUpdatedJobIsLookedAtAnew(t *testing.T) {
 	}
 }
 
-// A job that gets a schedule of its own in place of At has missed nothing, and one that gets an At is run at that time though it was before the job was known:
+// A job that gets another schedule in place of At has missed nothing, and one that gets an At is run at that time though it was before the job was known:
 // as in a process that begins with the new definition.
 func TestJobThatIsNotDueOnceAnyMoreHasMissedNothing(t *testing.T) {
 	for _, missed := range []Missed{MissedSkip, MissedOnce, MissedAll} {
