@@ -32,8 +32,8 @@ type Store struct {
 	work   sync.WaitGroup
 	poked  chan struct{} // the next end may be earlier
 
-	sweeping sync.Mutex
-	cursor   string // of Sweep, which holds sweeping
+	sweeping chan struct{} // has room for the call of Sweep that sweeps
+	cursor   string        // of that call
 
 	mu       sync.Mutex
 	closed   bool
@@ -77,7 +77,7 @@ func open(c clients, cfg Config) (*Store, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Store{
-		clients: c, keys: keys{cfg.Prefix}, ctx: ctx, cancel: cancel, poked: make(chan struct{}, 1), gates: map[int64]chan struct{}{},
+		clients: c, keys: keys{cfg.Prefix}, ctx: ctx, cancel: cancel, poked: make(chan struct{}, 1), sweeping: make(chan struct{}, 1), gates: map[int64]chan struct{}{},
 		classes: map[int64]*session{}, sessions: map[string]*session{}, held: map[string]*holding{},
 	}
 	s.turns.idle, s.inbox.id = idleTurns, rand.Text()

@@ -109,8 +109,12 @@ func (s *Store) Sweep(ctx context.Context, limit int) (forgotten int, err error)
 	if err := s.ready(ctx); err != nil {
 		return 0, err
 	}
-	s.sweeping.Lock()
-	defer s.sweeping.Unlock()
+	select {
+	case s.sweeping <- struct{}{}:
+		defer func() { <-s.sweeping }()
+	case <-ctx.Done(): // another call may have longer
+		return 0, ctx.Err()
+	}
 	var unreadable error
 	end := clientv3.GetPrefixRangeEnd(s.keys.names())
 	for looked := 0; looked < sweepLook && forgotten < limit; {

@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -10,6 +11,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+
+	"github.com/soloist-dev/soloist/test/servers"
 )
 
 // A tardy server grants leases of ten seconds, keeps them alive, and replies late. There is no network to it.
@@ -20,6 +23,8 @@ type tardy struct {
 	mu    sync.Mutex
 	asked time.Time // when the last request arrived
 	ttl   int64     // that was asked for last
+
+	reads chan struct{} // unless it is nil, each read is told here, and never answered
 }
 
 const (
@@ -34,7 +39,7 @@ func (s *tardy) arrived() {
 }
 
 // call replies to a request that is no stream.
-func (s *tardy) call(_ context.Context, _ string, request, reply any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
+func (s *tardy) call(ctx context.Context, _ string, request, reply any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
 	switch r := reply.(type) {
 	case *etcdserverpb.LeaseGrantResponse:
 		s.arrived()
@@ -43,6 +48,12 @@ func (s *tardy) call(_ context.Context, _ string, request, reply any, _ *grpc.Cl
 		s.mu.Unlock()
 		time.Sleep(late)
 		r.Header, r.ID, r.TTL = &etcdserverpb.ResponseHeader{}, 1, granted
+	case *etcdserverpb.RangeResponse:
+		if s.reads != nil {
+			s.reads <- struct{}{}
+			<-ctx.Done()
+			return ctx.Err()
+		}
 	case *etcdserverpb.PutResponse:
 		r.Header = &etcdserverpb.ResponseHeader{Revision: 2}
 	}
@@ -164,5 +175,37 @@ func TestLingersAreLongEnough(t *testing.T) {
 			t.Errorf("a linger of %v ends after %v, and etcd was asked for %v", d, l.until.Sub(begun), asked)
 		}
 		server.mu.Unlock()
+	}
+}
+
+// TestSweepsWaitNoLongerThanTheirTime: a sweep waits for another one of its process, which may have longer, no longer than its own time.
+func TestSweepsWaitNoLongerThanTheirTime(t *testing.T) {
+	server := &tardy{reads: make(chan struct{}, 9)}
+	s := server.store(t)
+	sweep := func(ctx context.Context) chan error {
+		failed := make(chan error, 1)
+		go func() {
+			_, err := s.Sweep(ctx, 10)
+			failed <- err
+		}()
+		return failed
+	}
+	long, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	first := sweep(long)
+	<-server.reads
+	short, cancelShort := context.WithTimeout(t.Context(), late)
+	defer cancelShort()
+	select {
+	case err := <-sweep(short):
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want that its time is over", err)
+		}
+	case <-time.After(servers.Patience):
+		t.Error("a sweep whose time is over still waits for another one")
+	}
+	cancel()
+	if err := <-first; !errors.Is(err, context.Canceled) {
+		t.Errorf("the first sweep: %v", err)
 	}
 }
