@@ -37,13 +37,15 @@ func fetch[T any](ctx context.Context, s *Store, sql string, args []any, scan fu
 	ctx, cancel := context.WithCancel(ctx) // ended by Close too
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
+	open := false // an attempt may have taken effect
 	for try := 0; ; try++ {
 		rows, err := once(ctx, s, sql, args, scan)
 		if err == nil {
 			return rows, nil
 		}
+		open = open || uncertain(err)
 		if !s.again(err) || pause(ctx, try) != nil {
-			return nil, s.explain(err, uncertain(err))
+			return nil, s.explain(err, open)
 		}
 	}
 }

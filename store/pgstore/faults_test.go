@@ -448,6 +448,22 @@ func TestAmbiguousCommitsAreReadBack(t *testing.T) {
 	}
 }
 
+// After an answer that leaves it open what has happened, an error of the next attempt does not say that nothing has.
+func TestAmbiguousCommitThatCannotBeReadBack(t *testing.T) {
+	direct, s, _ := cockroach(t)
+	schema := direct.tables.schema
+	run(t, direct.pool, "CREATE SEQUENCE "+schema+".tries")
+	run(t, direct.pool, "CREATE FUNCTION "+schema+`.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		RAISE EXCEPTION 'injected' USING ERRCODE = CASE nextval('`+schema+`.tries') WHEN 1 THEN '40003' ELSE '22000' END; END $$`)
+	run(t, direct.pool, "CREATE TRIGGER refuse BEFORE INSERT ON "+direct.tables.records+" FOR EACH ROW EXECUTE FUNCTION "+schema+".refuse()")
+	if _, err := try(s, "name", "a", time.Minute); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("%v, want an unknown outcome", err)
+	}
+	if _, err := try(s, "name", "a", time.Minute); err == nil || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("without such an answer: %v, want the error of the server", err)
+	}
+}
+
 // The server refuses a few times, with no effect: the statement is run until it is taken.
 func TestInjectedSerializationFailures(t *testing.T) {
 	direct, s, _ := cockroach(t)
