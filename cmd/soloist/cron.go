@@ -19,6 +19,7 @@ import (
 	"github.com/soloist-dev/soloist/cmd/soloist/internal/crontab"
 	"github.com/soloist-dev/soloist/cron"
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/memstore"
 )
 
 // A cronRun is one invocation of soloist cron.
@@ -152,10 +153,19 @@ func (r *cronRun) read() (*crontab.File, []soloist.Job, error) {
 	if err != nil {
 		return nil, nil, badConfig(err)
 	}
+	// It refuses what the one that runs the jobs would: that would end the process, and a file with errors changes nothing.
+	c, err := soloist.New(memstore.New(), soloist.Config{Namespace: r.namespace, TTL: r.ttl})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer c.Close()
 	jobs := make([]soloist.Job, len(file.Jobs))
 	var errs []error
 	for i, j := range file.Jobs {
-		if jobs[i], err = r.job(j); err != nil {
+		if jobs[i], err = r.job(j); err == nil {
+			_, err = c.NewRunner(jobs[i])
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("%s:%d: %w", name, j.Line, err))
 		}
 	}

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,5 +48,21 @@ func TestOptionsOfTheFileReachTheJob(t *testing.T) {
 	}
 	if len(file.Jobs) != len(want) {
 		t.Errorf("%d jobs, want %d", len(file.Jobs), len(want))
+	}
+}
+
+// A file with a job that the client would refuse is refused when it is read: with a namespace there is less room for its name.
+func TestJobsThatCannotBeRun(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.yaml")
+	text := "jobs:\n  - {name: short, every: 1s, command: [x]}\n  - {name: " + strings.Repeat("n", 200) + ", every: 1s, command: [x]}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for namespace, code := range map[string]int{"": 0, strings.Repeat("s", 64): exitConfig} {
+		r := &cronRun{app: &app{ttl: 30 * time.Second, namespace: namespace}, path: path}
+		_, _, err := r.read()
+		if exitCode(err) != code || err != nil && !strings.HasPrefix(err.Error(), path+":3: ") {
+			t.Errorf("in the namespace %q: exit code %d: %v, want %d", namespace, exitCode(err), err, code)
+		}
 	}
 }

@@ -82,7 +82,7 @@ func (r *cronRun) untilSignal(jobs []soloist.Job, signals <-chan os.Signal, chan
 			if current, err = r.begin(jobs); err != nil {
 				current = &generation{cancel: func() {}, err: err}
 				if again, err = start.later(r.log, err); err != nil {
-					return err
+					return r.giveUp(generations, signals, err)
 				}
 				continue
 			}
@@ -98,12 +98,12 @@ func (r *cronRun) untilSignal(jobs []soloist.Job, signals <-chan os.Signal, chan
 			}
 			r.probes.running.Store(false)
 			if again, err = start.later(r.log, current.err); err != nil {
-				return err
+				return r.giveUp(generations, signals, err)
 			}
 			current = &generation{cancel: func() {}}
 		case sig := <-signals:
 			if sig != syscall.SIGHUP {
-				return r.shutDown(generations, signals, sig)
+				return r.shutDown(generations, signals, slog.String("signal", sig.String()))
 			}
 			reread = true
 		case <-changed:
@@ -286,10 +286,19 @@ var errKilled = errors.New("ended without waiting for the store: it was not told
 // killedWithin bounds what a replica takes to end after a third TERM.
 const killedWithin = 5 * time.Second
 
+// giveUp returns the error for which no job can start any more, once the runs under way have ended as after TERM.
+func (r *cronRun) giveUp(generations []*generation, signals <-chan os.Signal, err error) error {
+	generations = slices.DeleteFunc(generations, (*generation).over)
+	if len(generations) == 0 {
+		return err
+	}
+	return errors.Join(err, r.shutDown(generations, signals, slog.Any("err", err)))
+}
+
 // shutDown starts nothing more, and returns when all runs have ended.
-func (r *cronRun) shutDown(generations []*generation, signals <-chan os.Signal, sig os.Signal) error {
+func (r *cronRun) shutDown(generations []*generation, signals <-chan os.Signal, why slog.Attr) error {
 	r.probes.draining.Store(true)
-	r.log.Info("draining", "signal", sig.String(), "for", r.drain)
+	r.log.Info("draining", why, "for", r.drain)
 	r.tellManager(r.log, managerStopping)
 	r.drainNow()
 	for _, g := range generations {

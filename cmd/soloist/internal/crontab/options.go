@@ -122,6 +122,9 @@ func (r *report) agree(j *Job, at func(key string) int) {
 	if j.Retry.Attempts == 0 && (j.Retry.Backoff > 0 || j.Retry.MaxBackoff > 0) {
 		r.Fail(at("backoff"), "backoff", "it means something with attempts only; set that too")
 	}
+	if j.Retry.Attempts > 0 && j.Retry.MaxBackoff > 0 && j.Retry.Backoff == 0 {
+		r.Fail(at("max-backoff"), "max-backoff", "it means something with backoff only; set that too")
+	}
 	if j.Retry.MaxBackoff > 0 && j.Retry.Backoff > j.Retry.MaxBackoff {
 		r.Fail(at("backoff"), "backoff", "%v is longer than max-backoff, %v; make it shorter or equal", j.Retry.Backoff, j.Retry.MaxBackoff)
 	}

@@ -325,13 +325,14 @@ func TestMistakes(t *testing.T) {
 		wantError(t, "c", text, Dialect{}, says)
 	}
 	for job, says := range map[string]string{
-		"delay: 5m, missed: all, command: [x]":        "missed: a job with delay misses no times",
-		"every: 1s, zone: Asia/Tokyo, command: [x]":   "zone: it is for schedule, and means nothing beside every",
-		"every: 1s, command: []":                      "command: there is no program",
-		`every: 1s, command: [""]`:                    "command: there is no program",
-		"every: 1s, command: [[x]]":                   "command: ",
-		"every: 1s, command: [{x: y}, z]":             "command: ",
-		"every: 1s, retry: {backoff: 1s}, command: x": "backoff: it means something with attempts only",
+		"delay: 5m, missed: all, command: [x]":                           "missed: a job with delay misses no times",
+		"every: 1s, zone: Asia/Tokyo, command: [x]":                      "zone: it is for schedule, and means nothing beside every",
+		"every: 1s, command: []":                                         "command: there is no program",
+		`every: 1s, command: [""]`:                                       "command: there is no program",
+		"every: 1s, command: [[x]]":                                      "command: ",
+		"every: 1s, command: [{x: y}, z]":                                "command: ",
+		"every: 1s, retry: {backoff: 1s}, command: x":                    "backoff: it means something with attempts only",
+		"every: 1s, retry: {attempts: 3, max-backoff: 1m}, command: [x]": "max-backoff: it means something with backoff only; set that too",
 	} {
 		wantError(t, "j.yaml", "jobs: [{name: a, "+job+"}]", Dialect{}, "j.yaml:1: ", says)
 	}
