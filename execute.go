@@ -64,11 +64,19 @@ func (x *execution) execute() ending {
 		if err := x.lease.setRecord(x.lease.Context(), x.state.json()); err != nil {
 			x.client.log.Warn("recording a failed attempt", "job", x.job.Name, "err", err)
 		}
-		if !sleep(x.ctx, x.job.Retry.after(x.attempt)) || x.lease.Err() != nil { // a suspend is noticed by Err first
+		if !x.pause() || x.lease.Err() != nil { // a suspend is noticed by Err first
 			return x.conclude(errors.Is(context.Cause(x.ctx), ErrOverran))
 		}
 		x.attempt++
 	}
+}
+
+// pause waits until another attempt may begin. It reports false if none may here: the run is to end, or the client shuts down.
+func (x *execution) pause() bool {
+	ctx, cancel := context.WithCancel(x.ctx)
+	defer cancel()
+	defer context.AfterFunc(x.client.ctx, cancel)()
+	return sleep(ctx, x.job.Retry.after(x.attempt)) && x.client.ctx.Err() == nil
 }
 
 // nothingBegan makes the release of the lease leave out AtLeast: no run began here that others would have to keep their distance from.

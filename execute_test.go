@@ -194,6 +194,42 @@ func TestShutdownInThePauseBetweenAttempts(t *testing.T) {
 	})
 }
 
+// Shutdown does not wait for the pause before another attempt, and begins none: another replica does at once. The end of Run's context alone leaves the pause the time of Drain.
+func TestShutdownEndsThePauseBetweenAttempts(t *testing.T) {
+	for name, backoff := range map[string]time.Duration{"a pause": 10 * time.Minute, "no pause": 0} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+				var onA, onB recorder
+				job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), TTL: 30 * time.Minute, Retry: soloist.Retry{Attempts: 3, Backoff: backoff}}
+				shut := make(chan error, 3)
+				job.Do = func(ctx context.Context, run soloist.Run) error {
+					_ = onA.do(ctx, run)
+					if backoff == 0 {
+						go func() { shut <- a.Shutdown(background) }()
+						synctest.Wait()
+					}
+					return errors.New("no paper")
+				}
+				start(t, a, job)
+				time.Sleep(time.Hour + time.Second)
+				job.Do = onB.do
+				start(t, b, job)
+				if backoff > 0 {
+					go func() { shut <- a.Shutdown(background) }()
+				}
+				begin := time.Now()
+				if err := <-shut; err != nil || time.Since(begin) > time.Second {
+					t.Errorf("shut down after %v: %v", time.Since(begin), err)
+				}
+				time.Sleep(time.Second)
+				if here, there := onA.all(), onB.all(); len(here) != 1 || len(there) != 1 || there[0].Attempt != 2 || !there[0].ScheduledAt.Equal(here[0].ScheduledAt) {
+					t.Errorf("%+v on the replica that has shut down, %+v on the other; want an attempt on each", here, there)
+				}
+			})
+		})
+	}
+}
+
 // A job that a replica claims needlessly, because another has done what was asked for, is free at once: AtLeast counts from a run.
 func TestANeedlessClaimKeepsNoDistance(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {

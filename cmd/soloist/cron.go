@@ -158,7 +158,7 @@ func (r *cronRun) read() (*crontab.File, []soloist.Job, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	jobs := make([]soloist.Job, len(file.Jobs))
 	var errs []error
 	for i, j := range file.Jobs {

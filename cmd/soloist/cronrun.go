@@ -162,8 +162,9 @@ func (r *cronRun) tellCrowd() {
 // A generation runs the jobs of one reading of the file. After a reload it drains for as long as its runs take, while
 // the next one runs: the store sees to it that they exclude each other.
 type generation struct {
-	cancel context.CancelFunc
-	up     chan struct{} // closed when the store has responded
+	cancel context.CancelFunc // begins no more runs; those under way go on, with their retries
+	drain  func()             // also begins no more attempts
+	up     chan struct{}      // closed when the store has responded
 	ended  chan struct{}
 	err    error // of Run, once ended is closed
 }
@@ -216,9 +217,17 @@ func (r *cronRun) begin(jobs []soloist.Job) (*generation, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	g.cancel = cancel
+	g.drain = func() {
+		cancel()
+		go func() { _ = c.Shutdown(context.Background()) }() // Close below returns its error
+	}
 	go func() {
 		defer close(g.ended)
-		g.err = errors.Join(c.Run(ctx, jobs...), c.Close())
+		err := c.Run(ctx, jobs...)
+		if errors.Is(err, soloist.ErrClosed) { // it was drained before it began
+			err = nil
+		}
+		g.err = errors.Join(err, c.Close())
 	}()
 	return g, nil
 }
@@ -302,7 +311,7 @@ func (r *cronRun) shutDown(generations []*generation, signals <-chan os.Signal, 
 	r.tellManager(r.log, managerStopping)
 	r.drainNow()
 	for _, g := range generations {
-		g.cancel()
+		g.drain()
 	}
 	drained := make(chan error, 1)
 	go func() {

@@ -75,7 +75,12 @@ func (e *execution) waitForSlot(ctx context.Context, run soloist.Run) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(e.draining, func() { cancel(soloist.ErrInterrupted) })()
-	return e.slots.take(ctx, run.ScheduledAt)
+	err := e.slots.take(ctx, run.ScheduledAt)
+	if err == nil && e.draining.Err() != nil && e.job.Crash != crontab.CrashGiveUp { // which no other replica would run
+		e.slots.give()
+		err = soloist.ErrInterrupted
+	}
+	return err
 }
 
 func (e *execution) environment(run soloist.Run) []string {

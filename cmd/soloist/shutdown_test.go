@@ -27,7 +27,7 @@ func TestTheThirdTERMKills(t *testing.T) {
 		draining, drain := context.WithCancel(t.Context())
 		stopping, stop := context.WithCancel(t.Context())
 		r.drainNow, r.end = drain, stop
-		hangs := &generation{cancel: func() {}, ended: make(chan struct{}), err: context.Canceled}
+		hangs := &generation{drain: func() {}, ended: make(chan struct{}), err: context.Canceled}
 		signals := make(chan os.Signal)
 		ended := make(chan error, 1)
 		go func() { ended <- r.shutDown([]*generation{hangs}, signals, slog.String("signal", "terminated")) }()

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/soloist-dev/soloist"
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/crontab"
 )
 
 // The runs that are due first get the slots first, whenever they came, and no more run at once than there are slots.
@@ -51,6 +54,20 @@ func TestSlotsAreFair(t *testing.T) {
 			t.Errorf("%d wait, %d free", n, s.free)
 		}
 	})
+}
+
+// After TERM no run begins, also if there is a slot. One that no other replica could make does.
+func TestNoRunBeginsAfterTERM(t *testing.T) {
+	for crash, want := range map[crontab.Crash]error{crontab.CrashTakeOver: soloist.ErrInterrupted, crontab.CrashGiveUp: nil} {
+		draining, drain := context.WithCancel(t.Context())
+		drain()
+		e := &execution{cronRun: &cronRun{slots: newSlots(1), draining: draining}}
+		e.job.Crash = crash
+		err := e.waitForSlot(t.Context(), soloist.Run{})
+		if !errors.Is(err, want) || (e.slots.free == 1) != (err != nil) {
+			t.Errorf("%s: %v, and %d free", crash, err, e.slots.free)
+		}
+	}
 }
 
 // Who gives up leaves the line, and loses no slot also if its turn comes at that moment.
