@@ -323,6 +323,11 @@ func (v verdict) fate() string {
 	return "was stopped"
 }
 
+// over reports whether lead is over: the command has ended by itself, or who has told it to end wants no other term.
+func (v verdict) over() bool {
+	return v.lost == nil || v.result.Told || v.result.Ran && !v.result.Stopped
+}
+
 // guardAfter is how long a command runs before it is guarded: that costs a process, and no lease ends sooner than this.
 const guardAfter = time.Second
 

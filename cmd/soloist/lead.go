@@ -20,7 +20,8 @@ func (a *app) leadCommand() *cobra.Command {
 		GroupID: "run",
 		Long: `lead waits until it is elected leader of NAME, and runs a command while it leads. If the leadership is lost, the command
 is stopped as with lock, and lead waits to be elected again, unless TERM or INT has told it to end: then it exits with 76.
-When the command ends by itself, lead gives the leadership up and exits with the command's code.`,
+When the command ends by itself, lead gives the leadership up and exits with the command's code, or with 76 if the
+leadership was lost in that moment.`,
 		Example: `  soloist lead importer -- ./import`,
 		Args:    a.withChild(1),
 		RunE:    func(_ *cobra.Command, args []string) error { return g.lead(args[0], pages) },
@@ -71,7 +72,7 @@ func (g *guarded) lead(name string, pages *probes) error {
 		log.Info("elected", "name", name, "token", lease.Token())
 		v := g.child(lease, nil)
 		log.Info("no longer leader", "name", name, "token", lease.Token(), "code", v.result.Code, "took", v.result.Duration)
-		if released := lease.Release(); v.lost == nil || v.result.Told { // who has told it to end wants no other term
+		if released := lease.Release(); v.over() {
 			return g.exit(v, name, released)
 		}
 	}

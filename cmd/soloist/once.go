@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -74,7 +75,7 @@ func (g *guarded) processed(v verdict, element *soloist.Element) error {
 		return &exit{code: 0}
 	case errors.Is(v.lost, soloist.ErrOverran) && v.result.Stopped: // the next attempt may take as long
 		return g.exit(v, element.ID(), element.Fail(fmt.Errorf("stopped: it ran for longer than --at-most %v", g.atMost)))
-	case v.lost != nil, g.interrupted(v):
+	case v.lost != nil, v.interrupted():
 		return g.exit(v, element.ID(), element.Release())
 	}
 	reason := fmt.Errorf("exit status %d", v.result.Code)
@@ -84,9 +85,11 @@ func (g *guarded) processed(v verdict, element *soloist.Element) error {
 	return g.exit(v, element.ID(), element.Fail(reason))
 }
 
-// interrupted reports whether a signal which this process passed on ended the command, so that the attempt says nothing
-// of the element.
-func (g *guarded) interrupted(v verdict) bool {
-	_, ends := ending(v.result.Signal)
-	return v.result.Signal != nil && v.result.Signal != os.Kill && ends
+// interrupted reports whether a signal that was passed on to the command ended it, so that the attempt says nothing of the
+// element. Some programs answer one with the exit code that a shell would give, such as a JVM.
+func (v verdict) interrupted() bool {
+	return slices.ContainsFunc(v.result.Passed, func(sig os.Signal) bool {
+		n, ends := ending(sig)
+		return v.result.Signal == sig || ends && v.result.Code == 128+int(n)
+	})
 }

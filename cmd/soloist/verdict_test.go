@@ -56,6 +56,58 @@ func TestWhatHasEndedWellIsNotReleased(t *testing.T) {
 	}
 }
 
+// lead stands again if its command was stopped for the leadership, or not even begun, but not if that was lost after the command had ended by itself.
+func TestLeadIsOverWhenItsCommandHasEnded(t *testing.T) {
+	for name, row := range map[string]struct {
+		v    verdict
+		over bool
+	}{
+		"ended":                {verdict{result: child.Result{Ran: true, Code: 4}}, true},
+		"ended, then lost":     {verdict{result: child.Result{Ran: true, Code: 4}, lost: soloist.ErrLost}, true},
+		"stopped":              {verdict{result: child.Result{Ran: true, Stopped: true}, lost: soloist.ErrLost}, false},
+		"told, and stopped":    {verdict{result: child.Result{Ran: true, Stopped: true, Told: true}, lost: soloist.ErrLost}, true},
+		"lost before it began": {verdict{lost: soloist.ErrLost}, false},
+		"cannot be started":    {verdict{err: errors.New("no such file")}, true},
+	} {
+		if row.v.over() != row.over {
+			t.Errorf("%s: over %v", name, row.v.over())
+		}
+	}
+}
+
+// A command of once that a signal ended is not counted only if soloist passed that signal on, or the terminal sent it; so is one that answers with 128 and its number.
+func TestWhatASignalEndedHasNotFailed(t *testing.T) {
+	term := []os.Signal{syscall.SIGWINCH, syscall.SIGTERM}
+	for name, row := range map[string]struct {
+		result child.Result
+		failed bool
+	}{
+		"TERM of its own":             {child.Result{Ran: true, Code: 143, Signal: syscall.SIGTERM}, true},
+		"TERM that was passed on":     {child.Result{Ran: true, Code: 143, Signal: syscall.SIGTERM, Passed: term}, false},
+		"INT after TERM":              {child.Result{Ran: true, Code: 130, Signal: syscall.SIGINT, Passed: term}, true},
+		"USR1 that was passed on":     {child.Result{Ran: true, Code: 138, Signal: syscall.SIGUSR1, Passed: []os.Signal{syscall.SIGUSR1}}, false},
+		"KILL":                        {child.Result{Ran: true, Code: 137, Signal: syscall.SIGKILL, Passed: term}, true},
+		"answers TERM with 143":       {child.Result{Ran: true, Code: 143, Passed: term}, false},
+		"143 by itself":               {child.Result{Ran: true, Code: 143}, true},
+		"156, after one of no moment": {child.Result{Ran: true, Code: 128 + int(syscall.SIGWINCH), Passed: term}, true},
+		"answers TERM with 1":         {child.Result{Ran: true, Code: 1, Passed: term}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := soloisttest.NewClient(t)
+			elements := c.Elements("invoices", soloist.ElementsOptions{Retry: soloist.Retry{Attempts: 1}})
+			element, err := elements.Claim(t.Context(), "4711")
+			if err != nil {
+				t.Fatal(err)
+			}
+			g := &guarded{app: &app{errs: &bytes.Buffer{}}}
+			ended := g.processed(verdict{result: row.result}, element)
+			if _, err := elements.Claim(t.Context(), "4711"); exitCode(ended) != row.result.Code || errors.Is(err, soloist.ErrFailed) != row.failed {
+				t.Errorf("exit code %d; claimed again: %v", exitCode(ended), err)
+			}
+		})
+	}
+}
+
 // A command that was stopped at --at-most has failed at its element: given back, that would be tried without an end. One that was stopped because the
 // lease was lost has not.
 func TestWhatWasStoppedAtMostHasFailed(t *testing.T) {

@@ -53,6 +53,7 @@ type Result struct {
 	Ran      bool          // it was started; then Code is the command's own
 	Signal   os.Signal     // the signal that ended the command, or nil
 	Told     bool          // a TERM or INT of Signals was passed on
+	Passed   []os.Signal   // those of Signals that were passed on, and those that the terminal may have sent to the command alone
 	Stopped  bool          // the context ended before the command did, so the command was told to end
 	Killed   bool          // the command, or something it started, got SIGKILL from us
 	Duration time.Duration // from the start until the command and what it started were gone

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -36,7 +37,7 @@ type run struct {
 	tty      *terminal
 	begun    time.Time
 	stopped  bool
-	told     bool // a TERM or INT was passed on
+	passed   []os.Signal // of Command.Signals
 	killed   atomic.Bool
 	killAt   time.Time   // when stopped
 	killer   *time.Timer // kills the group at killAt, whatever else goes on
@@ -150,8 +151,11 @@ func (r *run) attend(ctx context.Context) {
 	var hurry <-chan struct{}
 	var due <-chan time.Time
 	stop := func() {
+		if done = nil; r.over() { // this process may have stood still meanwhile
+			return
+		}
 		r.stop()
-		done, hurry, due = nil, r.command.Hurry, time.After(time.Until(r.killAt)-lead(r.command.Grace))
+		hurry, due = r.command.Hurry, time.After(time.Until(r.killAt)-lead(r.command.Grace))
 	}
 	for {
 		select {
@@ -170,7 +174,9 @@ func (r *run) attend(ctx context.Context) {
 			if !ok {
 				signals = nil
 			} else if s, is := sig.(syscall.Signal); is {
-				r.told = r.told || s == unix.SIGTERM || s == unix.SIGINT
+				if !slices.Contains(r.passed, sig) {
+					r.passed = append(r.passed, sig)
+				}
 				r.signalGroup(s)
 			}
 		case sig := <-r.stops:
@@ -294,7 +300,8 @@ func (r *run) reap() Result {
 	r.status = r.reapRegistered()
 	r.reaped = true
 	r.mu.Unlock()
-	result := Result{Ran: true, Told: r.told, Stopped: r.stopped, Killed: r.killed.Load(), Duration: time.Since(r.begun)}
+	result := Result{Ran: true, Passed: r.sent(), Stopped: r.stopped, Killed: r.killed.Load(), Duration: time.Since(r.begun)}
+	result.Told = slices.Contains(r.passed, os.Signal(unix.SIGTERM)) || slices.Contains(r.passed, os.Signal(unix.SIGINT))
 	if r.status.Signaled() {
 		result.Signal = r.status.Signal()
 		result.Code = 128 + int(r.status.Signal())
@@ -302,6 +309,15 @@ func (r *run) reap() Result {
 		result.Code = r.status.ExitStatus()
 	}
 	return result
+}
+
+// sent are the signals that were passed on, and those that a terminal which was lent sends to the command's group alone: of
+// keys, and when it is closed.
+func (r *run) sent() []os.Signal {
+	if r.tty == nil || !r.tty.lent {
+		return r.passed
+	}
+	return append(slices.Clone(r.passed), unix.SIGINT, unix.SIGQUIT, unix.SIGHUP)
 }
 
 // signalGroup signals the command's group, unless its number may already be another's.

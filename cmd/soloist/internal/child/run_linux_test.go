@@ -6,9 +6,11 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -190,6 +192,41 @@ func TestEndsWhenTold(t *testing.T) {
 	}
 }
 
+// A command that has ended by itself was not stopped, though the context has ended before that is noticed: this process may have stood still.
+func TestWhatHasEndedIsNotStopped(t *testing.T) {
+	cmd := exec.Command("true")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Wait() }()
+	waitFor(t, "the end of the command", func() bool { return hasEnded(cmd.Process.Pid) })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for noticed, times := range map[bool]int{false: 1, true: 100} {
+		for range times {
+			r := &run{command: &Command{}, pid: cmd.Process.Pid, ended: make(chan struct{}), reaped: true} // as if it were, so that nothing is signalled
+			if noticed {
+				close(r.ended)
+			} else {
+				time.AfterFunc(time.Millisecond, func() { close(r.ended) })
+			}
+			if r.attend(ctx); r.stopped {
+				t.Fatalf("stopped; its end was noticed before: %v", noticed)
+			}
+		}
+	}
+}
+
+// Keys of a terminal that was lent to a command send their signals to it alone.
+func TestSignalsOfTheTerminal(t *testing.T) {
+	for lent, want := range map[bool]int{false: 1, true: 4} {
+		r := &run{tty: &terminal{lent: lent}, passed: []os.Signal{unix.SIGTERM}}
+		if sent := r.sent(); len(sent) != want || slices.Contains(sent, os.Signal(unix.SIGINT)) != lent {
+			t.Errorf("lent %v: %v", lent, sent)
+		}
+	}
+}
+
 func TestKilledWhenDeaf(t *testing.T) {
 	const deaf = `trap '' TERM; echo ready; while :; do sleep 0.01; done`
 	for name, grace := range map[string]time.Duration{"grace": 300 * time.Millisecond, "no grace": 0} {
@@ -292,7 +329,7 @@ func TestSignalsAreForwarded(t *testing.T) {
 			})
 			waitFor(t, "ready", r.out.has("ready"))
 			signals <- sig
-			if result := r.wait(t); result.Code != 9 || result.Stopped || strings.Count(r.out.String(), "got") != 1 {
+			if result := r.wait(t); result.Code != 9 || result.Stopped || !slices.Equal(result.Passed, []os.Signal{sig}) || strings.Count(r.out.String(), "got") != 1 {
 				t.Errorf("%+v, %v, %q", result, r.err, r.out.String())
 			}
 		})

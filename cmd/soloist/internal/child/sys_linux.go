@@ -81,6 +81,9 @@ func hasEnded(pid int) bool {
 	}
 }
 
+// over reports whether the command has ended, also if r.ended is still to be closed.
+func (r *run) over() bool { return hasEnded(r.pid) }
+
 // benice makes the command's group nicer than this process by n.
 func (r *run) benice(n int) {
 	own, err := unix.Getpriority(unix.PRIO_PROCESS, 0)

@@ -69,6 +69,16 @@ func (r *run) await() {
 	}
 }
 
+// over reports whether the command has ended.
+func (r *run) over() bool {
+	select {
+	case <-r.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // benice makes the command's group nicer than this process by n.
 func (r *run) benice(n int) {
 	own, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
