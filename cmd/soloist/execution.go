@@ -56,7 +56,7 @@ func (e *execution) run(ctx context.Context, run soloist.Run) error {
 	}
 	cmd := child.Command{
 		Args: e.job.Argv(), Dir: e.job.Dir, Env: e.environment(run), Nice: e.job.Nice,
-		Stdin: strings.NewReader(e.job.Stdin), Stdout: stdout, Stderr: stderr, Grace: e.grace, Hurry: e.hurry,
+		Stdin: strings.NewReader(e.job.Stdin), Stdout: stdout, Stderr: stderr, Grace: e.grace, Hurry: e.hurry, MayContinue: run.Lease.Err,
 		Started: func(pid int) { e.started(log, run, pid) },
 	}
 	result, err := cmd.Run(ctx)

@@ -75,6 +75,9 @@ func helperRun() int {
 	if os.Getenv("CHILD_TEST_LOST") != "" {
 		c.MayContinue = func() error { return os.ErrDeadlineExceeded }
 	}
+	if os.Getenv("CHILD_TEST_INPUT") != "" {
+		c.Stdin = strings.NewReader("")
+	}
 	result, err := c.Run(context.Background())
 	fmt.Fprintf(os.Stderr, "helper: code %d, %v\n", result.Code, err)
 	return result.Code

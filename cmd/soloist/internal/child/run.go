@@ -42,6 +42,7 @@ type run struct {
 	killAt   time.Time   // when stopped
 	killer   *time.Timer // kills the group at killAt, whatever else goes on
 	stops    chan unix.Signal
+	goesOn   <-chan struct{}
 	ended    chan struct{} // the command has ended, and is not reaped yet where the system can wait without reaping
 	mu       sync.Mutex
 	reaped   bool // the pid may be another process's
@@ -72,6 +73,8 @@ func (c *Command) Run(ctx context.Context) (Result, error) {
 	if err != nil {
 		return notStarted(&StartError{file, CodeNotExecutable, "its input and output can't be connected: " + err.Error(), err})
 	}
+	beginJobControl()
+	r.goesOn = goesOn()
 	r.tty = terminalOf(c)
 	defer r.tty.close()
 	if err := r.start(file, marked(env, r.id), streams.files); err != nil {
@@ -157,6 +160,13 @@ func (r *run) attend(ctx context.Context) {
 		r.stop()
 		hurry, due = r.command.Hurry, time.After(time.Until(r.killAt)-lead(r.command.Grace))
 	}
+	goOn := func(timePassed bool) {
+		if timePassed && !r.stopped && !r.mayContinue(ctx) {
+			stop()
+		} else {
+			r.signalGroup(unix.SIGCONT)
+		}
+	}
 	for {
 		select {
 		case <-r.ended:
@@ -180,11 +190,10 @@ func (r *run) attend(ctx context.Context) {
 				r.signalGroup(s)
 			}
 		case sig := <-r.stops:
-			if r.suspend(sig) && !r.stopped && !r.mayContinue(ctx) {
-				stop()
-			} else {
-				r.signalGroup(unix.SIGCONT)
-			}
+			goOn(r.suspend(sig))
+		case <-r.goesOn:
+			r.goesOn = goesOn()
+			goOn(true)
 		}
 	}
 }

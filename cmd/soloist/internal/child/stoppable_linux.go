@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stoppable reports whether SIGTSTP stops this process: it is neither ignored, blocked nor handled, and somebody could
+// stoppable reports whether Ctrl-Z may stop this process: SIGTSTP is neither ignored nor blocked, and somebody could
 // continue our group. That is the parent of one of its processes, in another group of the same session.
 func stoppable() bool {
 	status, err := os.ReadFile("/proc/self/status")
@@ -28,7 +28,7 @@ func stoppable() bool {
 // hasSignal reports whether a /proc/pid/status has the signal in one of the sets that keep it from its default effect.
 func hasSignal(status []byte, sig unix.Signal) bool {
 	for line := range bytes.Lines(status) {
-		for _, set := range []string{"SigBlk:", "SigIgn:", "SigCgt:"} {
+		for _, set := range []string{"SigBlk:", "SigIgn:"} {
 			value, found := bytes.CutPrefix(line, []byte(set))
 			if !found {
 				continue

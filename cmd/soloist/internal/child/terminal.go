@@ -7,19 +7,16 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // Forwarded are the signals to pass on to a command: give them to signal.Notify for [Command.Signals]. With a terminal,
-// SIGTSTP is not among them, so that the shell can stop this process; without one, a SIGTSTP stops the command and not
-// this process, which goes on to renew its lease.
+// SIGTSTP is not among them: it stops the command and this process. Without one, a SIGTSTP stops the command and not this
+// process, which goes on to renew its lease.
 func Forwarded() []os.Signal {
 	signals := []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH}
-	if tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil {
-		_ = tty.Close()
-	} else {
+	if !hasTerminal() {
 		signals = append(signals, unix.SIGTSTP, unix.SIGCONT)
 	}
 	return slices.DeleteFunc(signals, signal.Ignored) // as under nohup: the command is to ignore them too
@@ -110,8 +107,7 @@ func (r *run) suspend(sig unix.Signal) bool {
 	if group == r.pid {
 		t.give(t.own)
 	}
-	r.signalGroup(unix.SIGSTOP) // also what ignores SIGTSTP: nobody renews the lease while this process is stopped
-	stopOurselves()
+	stopGroup()
 	if group == r.pid && t.foreground() == t.own {
 		t.lend(r.pid)
 	}
@@ -133,29 +129,4 @@ func (r *run) noteStop(sig unix.Signal) {
 	default:
 	}
 	r.stops <- sig // has room: nobody else sends
-}
-
-// stopOurselves stops our process group as Ctrl-Z would, and returns when it is continued. The system ignores it in a
-// group that nobody could continue.
-func stopOurselves() {
-	continued := make(chan os.Signal, 1)
-	signal.Notify(continued, unix.SIGCONT)
-	defer signal.Stop(continued)
-	_ = unix.Kill(0, unix.SIGTSTP)
-	untilContinued(continued, stoppable)
-}
-
-// untilContinued returns when this process was stopped and is continued, or cannot be stopped. The stop may come late:
-// any thread of this process may have to run first.
-func untilContinued(continued <-chan os.Signal, stoppable func() bool) {
-	for {
-		select {
-		case <-continued:
-			return
-		case <-time.After(200 * time.Millisecond):
-			if !stoppable() {
-				return
-			}
-		}
-	}
 }

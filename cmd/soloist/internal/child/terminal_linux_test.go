@@ -218,6 +218,35 @@ func TestCtrlZStopsAllOfTheCommand(t *testing.T) {
 	p.types(t, "exit\n")
 }
 
+// A command that the terminal was not lent to, as in a pipeline, is not reached by Ctrl-Z: it is stopped before soloist is, and goes on only if the
+// lease has not been lost meanwhile.
+func TestCtrlZStopsWhatIsNotInFront(t *testing.T) {
+	for name, row := range map[string]struct{ before, after, says string }{
+		"in a pipeline":           {"", "| cat", "went-2"},
+		"with redirected input":   {"", "</dev/null", "went-2"},
+		"with input from soloist": {"CHILD_TEST_INPUT=1", "", "went-2"},
+		"until the lease is lost": {"CHILD_TEST_LOST=1", "| cat", "helper: code 143"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, file, on := bash(t), inTemp(t, "pid"), inTemp(t, "on")
+			p.types(t, row.before+` env $helper /bin/sh -c 'echo $$ >`+file+`; while [ ! -e `+on+` ]; do sleep 0.05; done; echo went-$((1+1))' `+row.after+"\n")
+			pid := pidIn(t, file)
+			p.types(t, "\x1a")
+			p.shows(t, "Stopped")
+			waitFor(t, "the command is stopped", func() bool { q, _ := readProcess(pid); return q.state == 'T' })
+			if err := os.WriteFile(on, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			p.types(t, "fg\n")
+			p.shows(t, row.says)
+			p.types(t, "exit\n")
+			if strings.Contains(p.out.String(), "went-2") != (row.says == "went-2") {
+				t.Error("it went on")
+			}
+		})
+	}
+}
+
 // ignores reports whether a process ignores a signal.
 func ignores(pid int, sig unix.Signal) bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -1,0 +1,128 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
+
+package child
+
+import (
+	"os"
+	"os/signal"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// jobControl stops all commands of this process before Ctrl-Z stops the process itself: nobody renews their leases while it is stopped.
+var jobControl = struct {
+	begin sync.Once
+	asked chan chan struct{} // to stop as if by Ctrl-Z; nil where Ctrl-Z does not stop this process
+
+	mu        sync.Mutex
+	continued chan struct{} // closed when this process has been stopped, and goes on
+}{continued: make(chan struct{})}
+
+// hasTerminal reports whether this process has a controlling terminal.
+func hasTerminal() bool {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	_ = tty.Close()
+	return true
+}
+
+// beginJobControl takes SIGTSTP over, for good: Go cannot give a signal that it has caught its default effect back.
+func beginJobControl() {
+	jobControl.begin.Do(func() {
+		if !hasTerminal() || signal.Ignored(unix.SIGTSTP) {
+			return
+		}
+		typed := make(chan os.Signal, 1)
+		signal.Notify(typed, unix.SIGTSTP)
+		jobControl.asked = make(chan chan struct{})
+		go func() {
+			for {
+				select {
+				case <-typed: // all of our group have it
+					stopAll(func() {})
+				case done := <-jobControl.asked:
+					stopAll(func() {
+						_ = unix.Kill(0, unix.SIGTSTP)
+						<-typed
+					})
+					close(done)
+				}
+				select {
+				case <-typed: // from before we went on
+				default:
+				}
+			}
+		}()
+	})
+}
+
+// stopAll stops all commands, the others of our group, and this process, and returns when it is continued. It does nothing in a group that nobody
+// could continue, as the system does.
+func stopAll(stopOthers func()) {
+	if !stoppable() {
+		return
+	}
+	forking.Lock() // or one could be started meanwhile
+	stopChildren()
+	stopOthers()
+	stopOurselves()
+	forking.Unlock()
+	jobControl.mu.Lock()
+	defer jobControl.mu.Unlock()
+	close(jobControl.continued)
+	jobControl.continued = make(chan struct{})
+}
+
+// goesOn is closed when this process has been stopped with its commands, and goes on.
+func goesOn() <-chan struct{} {
+	jobControl.mu.Lock()
+	defer jobControl.mu.Unlock()
+	return jobControl.continued
+}
+
+// stopChildren stops the groups of all commands, also what ignores SIGTSTP.
+func stopChildren() {
+	children.Lock()
+	defer children.Unlock()
+	for pid := range children.pids {
+		_ = unix.Kill(-pid, unix.SIGSTOP)
+	}
+}
+
+// stopGroup stops this process and its group as Ctrl-Z would, and returns when it is continued.
+func stopGroup() {
+	if jobControl.asked == nil {
+		return
+	}
+	done := make(chan struct{})
+	jobControl.asked <- done
+	<-done
+}
+
+// stopOurselves stops this process, and returns when it is continued.
+func stopOurselves() {
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, unix.SIGCONT)
+	defer signal.Stop(continued)
+	_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
+	untilContinued(continued, stoppable)
+}
+
+// untilContinued returns when this process was stopped and is continued, or cannot be stopped. The stop may come late:
+// any thread of this process may have to run first.
+func untilContinued(continued <-chan os.Signal, stoppable func() bool) {
+	for {
+		select {
+		case <-continued:
+			return
+		case <-time.After(200 * time.Millisecond):
+			if !stoppable() {
+				return
+			}
+		}
+	}
+}
