@@ -345,19 +345,19 @@ func (c *core) releaseElements(claimed []Claimed) error {
 			leases = append(leases, one.Element.Lease)
 		}
 	}
-	return errors.Join(releaseLeases(c, leases, func(i int) store.Release { return store.Release{Retain: leases[i].retain()} })...)
+	return errors.Join(releaseLeases(context.Background(), c, leases, func(i int) store.Release { return store.Release{Retain: leases[i].retain()} })...)
 }
 
 // DoneAll records many elements as processed in few requests. It returns the errors of Element.Done, in the order of
 // elements.
 func (e *Elements) DoneAll(elements []*Element) []error {
-	return releaseLeases(e.client.core, leasesOf(elements), func(i int) store.Release { return elements[i].processed() })
+	return releaseLeases(context.Background(), e.client.core, leasesOf(elements), func(i int) store.Release { return elements[i].processed() })
 }
 
 // FailAll records a failed attempt at many elements, for one reason, in few requests. It returns the errors of
 // Element.Fail, in the order of elements.
 func (e *Elements) FailAll(elements []*Element, reason error) []error {
-	return releaseLeases(e.client.core, leasesOf(elements), func(i int) store.Release { return elements[i].failed(reason) })
+	return releaseLeases(context.Background(), e.client.core, leasesOf(elements), func(i int) store.Release { return elements[i].failed(reason) })
 }
 
 func leasesOf(elements []*Element) []*Lease {

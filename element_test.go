@@ -811,19 +811,9 @@ func TestOneFailureIsRemembered(t *testing.T) {
 func TestEachOfManyIsToldItsOutcome(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
 		const many, lost = 1100, 1050 // of which 1024 go into the first request
-		ids := make([]string, many)
-		for i := range ids {
-			ids[i] = fmt.Sprint(i)
-		}
 		e := a.Elements("many", soloist.ElementsOptions{})
-		claimed, err := e.ClaimAll(background, ids)
-		must(t, err)
-		elements := make([]*soloist.Element, many)
-		for i, c := range claimed {
-			must(t, c.Err)
-			elements[i] = c.Element
-		}
-		must(t, b.Admin().Release(background, soloist.LeaseInfo{Kind: soloist.KindElement, Job: "many", Name: ids[lost], Token: elements[lost].Token()}, "a test"))
+		elements := claimMany(t, e, many)
+		must(t, b.Admin().Release(background, soloist.LeaseInfo{Kind: soloist.KindElement, Job: "many", Name: fmt.Sprint(lost), Token: elements[lost].Token()}, "a test"))
 		for i, err := range e.DoneAll(elements) {
 			if errors.Is(err, soloist.ErrLost) != (i == lost) || i != lost && err != nil {
 				t.Errorf("element %d: %v", i, err)

@@ -213,7 +213,7 @@ func (x *execution) committed() (yes, known bool) {
 		return false, true
 	}
 	for wait := newBackoff(x.client.cfg.RequestTimeout / 8); ; {
-		ctx, cancel := x.client.patience(time.Now().Add(2 * x.client.cfg.RequestTimeout))
+		ctx, cancel := x.client.patience(context.Background(), time.Now().Add(2*x.client.cfg.RequestTimeout))
 		yes, known = x.marked(ctx, mark, wait)
 		cancel()
 		if known || x.lease.Err() != nil || x.ctx.Err() != nil {

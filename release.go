@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/soloist-dev/soloist/store"
@@ -38,7 +39,7 @@ func (l *Lease) release(r store.Release) error {
 	if !l.core.renewer.drop(l, errReleased) {
 		return nil
 	}
-	return l.tellReleased(l.core.releaseBatchUntil([]store.Release{l.releaseRequest(r)}, []time.Duration{l.longestLife()})[0])
+	return l.tellReleased(l.core.releaseBatchUntil(context.Background(), []store.Release{l.releaseRequest(r)}, []time.Duration{l.longestLife()})[0])
 }
 
 // longestLife returns how long the lease can last at most once it is not renewed any more, whatever happens to its release.
@@ -49,8 +50,8 @@ func (l *Lease) longestLife() time.Duration {
 	return max(l.opts.TTL, l.longest)
 }
 
-// releaseLeases ends leases in few requests. It returns an error for each lease, in their order.
-func releaseLeases(c *core, leases []*Lease, with func(int) store.Release) []error {
+// releaseLeases ends leases in few requests, until ctx ends. It returns an error for each lease, in their order.
+func releaseLeases(ctx context.Context, c *core, leases []*Lease, with func(int) store.Release) []error {
 	errs := make([]error, len(leases))
 	var releases []store.Release
 	var lives []time.Duration
@@ -60,12 +61,16 @@ func releaseLeases(c *core, leases []*Lease, with func(int) store.Release) []err
 			releases, lives, at = append(releases, l.releaseRequest(with(i))), append(lives, l.longestLife()), append(at, i)
 		}
 	}
-	for start := 0; start < len(releases); start += batchLimit {
+	var batches sync.WaitGroup
+	for start := 0; start < len(releases); start += batchLimit { // none waits for one that is repeated: nothing renews its leases
 		end := min(start+batchLimit, len(releases))
-		for i, err := range c.releaseBatchUntil(releases[start:end], lives[start:end]) {
-			errs[at[start+i]] = leases[at[start+i]].tellReleased(err)
-		}
+		batches.Go(func() {
+			for i, err := range c.releaseBatchUntil(ctx, releases[start:end], lives[start:end]) {
+				errs[at[start+i]] = leases[at[start+i]].tellReleased(err)
+			}
+		})
 	}
+	batches.Wait()
 	return errs
 }
 
@@ -111,15 +116,15 @@ func (c *core) releaseOnce(ctx context.Context, r store.Release) error {
 
 // releaseBatch sends one batch of releases. It retries those whose outcome is unknown for two request timeouts.
 func (c *core) releaseBatch(releases []store.Release) []error {
-	return c.releaseBatchUntil(releases, nil)
+	return c.releaseBatchUntil(context.Background(), releases, nil)
 }
 
 // releaseBatchUntil sends one batch of releases and retries those whose outcome is unknown. A release that records
 // something is retried until its lease has certainly expired, and any other for two request timeouts. lives has how long
-// each lease can last from now on.
-func (c *core) releaseBatchUntil(releases []store.Release, lives []time.Duration) []error {
+// each lease can last from now on. No request is sent after ctx has ended.
+func (c *core) releaseBatchUntil(ctx context.Context, releases []store.Release, lives []time.Duration) []error {
 	asked := time.Now()
-	errs, err := c.releases.ask(context.Background(), releases)
+	errs, err := c.releases.ask(ctx, releases)
 	if err == nil && !slices.ContainsFunc(errs, open) {
 		return errs
 	}
@@ -132,14 +137,14 @@ func (c *core) releaseBatchUntil(releases []store.Release, lives []time.Duration
 			bounds[i] = asked.Add(max(2*c.cfg.RequestTimeout, lives[i]))
 		}
 	}
-	c.retryRelease(releases, bounds, errs)
+	c.retryRelease(ctx, releases, bounds, errs)
 	return errs
 }
 
 // retryRelease repeats the releases whose outcome is unknown, each until its bound. A release whose outcome is known is
 // not repeated: a successor may have the name by then.
-func (c *core) retryRelease(releases []store.Release, bounds []time.Time, errs []error) {
-	ctx, cancel := c.patience(slices.MaxFunc(bounds, time.Time.Compare))
+func (c *core) retryRelease(ctx context.Context, releases []store.Release, bounds []time.Time, errs []error) {
+	ctx, cancel := c.patience(ctx, slices.MaxFunc(bounds, time.Time.Compare))
 	defer cancel()
 	for wait := newBackoff(c.cfg.RequestTimeout / 8); wait.sleep(ctx); {
 		var again []store.Release
@@ -166,9 +171,9 @@ func (c *core) retryRelease(releases []store.Release, bounds []time.Time, errs [
 	}
 }
 
-// patience returns a context that ends at an instant, and earlier when Close does not wait any longer: no request is sent after it has returned.
-func (c *core) patience(until time.Time) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithDeadline(context.Background(), until)
+// patience returns a context that ends with parent, at an instant, and earlier when Close does not wait any longer: no request is sent after it has returned.
+func (c *core) patience(parent context.Context, until time.Time) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithDeadline(parent, until)
 	go func() {
 		select {
 		case <-c.interrupted.Done():

@@ -118,3 +118,39 @@ func TestALingerCountsFromTheGrant(t *testing.T) {
 		mustLock(t, b, "x")
 	})
 }
+
+// Of many that end together, in several requests, one that remains unanswered keeps no other from being recorded: nothing renews their leases any more.
+func TestReleaseWithoutAnAnswerDelaysNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := doubtful{Store: memstore.New()}
+		s.released = func(releases []store.Release, errs []error) ([]error, error) {
+			if releases[0].Name == "element/many/0" {
+				errs[0] = errNoReply
+			}
+			return errs, nil
+		}
+		many := soloisttest.NewReplica(t, s, soloist.Config{}).Elements("many", soloist.ElementsOptions{})
+		for i, err := range many.DoneAll(claimMany(t, many, 1100)) { // of which 1024 go into the first request
+			if i == 0 {
+				wantIs(t, "the one that is not answered", err, soloist.ErrUnknown)
+			} else if err != nil {
+				t.Fatalf("element %d: %v", i, err)
+			}
+		}
+	})
+}
+
+func claimMany(t *testing.T, e *soloist.Elements, n int) []*soloist.Element {
+	t.Helper()
+	ids, elements := make([]string, n), make([]*soloist.Element, n)
+	for i := range ids {
+		ids[i] = fmt.Sprint(i)
+	}
+	claimed, err := e.ClaimAll(background, ids)
+	must(t, err)
+	for i, c := range claimed {
+		must(t, c.Err)
+		elements[i] = c.Element
+	}
+	return elements
+}

@@ -1,6 +1,7 @@
 package soloist
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -441,6 +442,8 @@ func (r *renewer) close() error {
 		l.endContext(ErrClosed)
 		free = append(free, l)
 	}
-	errs = append(errs, releaseLeases(r.core, free, func(i int) store.Release { return store.Release{Retain: free[i].retain()} })...)
+	ctx, cancel := context.WithTimeout(context.Background(), r.core.cfg.RequestTimeout*23/8) // Close has waited for functions, which makes 31/8, and is bounded by 4
+	defer cancel()
+	errs = append(errs, releaseLeases(ctx, r.core, free, func(i int) store.Release { return store.Release{Retain: free[i].retain()} })...)
 	return errors.Join(errs...)
 }

@@ -243,12 +243,13 @@ func TestCloseIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		must(t, mustLock(t, a, "y").SetState(background, []byte("page 7"))) // which its release records once more
+		claimMany(t, a.Elements("many", soloist.ElementsOptions{}), 10_000) // more requests than are under way together
 		s.Stall()
 		go func() { _ = el.Done() }()
 		synctest.Wait()
 		begin := time.Now()
 		if err := a.Close(); err == nil || time.Since(begin) > 20*time.Second {
-			t.Errorf("%v, after %v", err, time.Since(begin))
+			t.Errorf("%.200v, after %v", err, time.Since(begin))
 		}
 		s.Heal()
 		close(stop)
