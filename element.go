@@ -109,13 +109,13 @@ func (e *Elements) Process(ctx context.Context, id string, fn func(ctx context.C
 }
 
 // ended records how a function for the element has ended: err is its error; cause is why its context had ended before,
-// or nil.
+// or nil. That may be the loss of another lease, which the caller has.
 func (el *Element) ended(err, cause error) error {
 	if err == nil || el.completed(err) {
 		return el.Done()
 	}
 	var recorded error
-	if cause != nil && !errors.Is(cause, ErrLost) { // the attempt was only interrupted
+	if cause != nil && !errors.Is(context.Cause(el.Context()), ErrLost) { // the attempt was only interrupted
 		recorded = el.Release()
 	} else {
 		recorded = el.Fail(err)

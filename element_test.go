@@ -856,3 +856,23 @@ func TestElementFailsWithoutAReason(t *testing.T) {
 		t.Errorf("%d elements have failed", n)
 	}
 }
+
+// An attempt that ends because another lease was lost, that of the caller, was only interrupted. One that ends because its own was lost has failed.
+func TestAttemptUnderALostLease(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		const most = 10 * time.Second
+		once := soloist.ElementsOptions{Retry: soloist.Retry{Attempts: 1}}
+		until := func(ctx context.Context, _ *soloist.Element) error { <-ctx.Done(); return context.Cause(ctx) }
+		err := a.With(soloist.Options{AtMost: most}).Do(background, "outer", func(ctx context.Context, _ *soloist.Lease) error {
+			return a.Elements("e", once).Process(ctx, "1", until)
+		})
+		wantIs(t, "under a lock that was lost", err, soloist.ErrOverran)
+		el, err := b.Elements("e", once).Claim(background, "1")
+		must(t, err)
+		must(t, errors.Join(el.Release(), err))
+		err = a.With(soloist.Options{AtMost: most}).Elements("e", once).Process(background, "1", until)
+		wantIs(t, "longer than AtMost", err, soloist.ErrOverran)
+		_, err = b.Elements("e", once).Claim(background, "1")
+		wantIs(t, "after it has overrun", err, soloist.ErrFailed)
+	})
+}
