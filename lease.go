@@ -114,7 +114,7 @@ func (c *core) newLease(parent context.Context, t target, claim store.Claim, g s
 		l.end = since.Add(opts.AtMost)
 	}
 	if opts.AtLeast > 0 {
-		l.had = c.clock.earliest()
+		l.had = c.clock.latest() // with a suspend that was not read yet: it was before
 	}
 	l.ctx.lease = l
 	l.ctx.Context, l.cancel = context.WithCancelCause(parent)

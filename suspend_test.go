@@ -371,3 +371,26 @@ func TestReadingTheClocksTakesTime(t *testing.T) {
 		}
 	})
 }
+
+// A name lingers for AtLeast after a grant also if the machine was suspended shortly before it: the client may not have noticed that yet.
+func TestALingerAfterASuspend(t *testing.T) {
+	suspending(t, func(t *testing.T, slept *atomic.Int64) {
+		one := memstore.New()
+		a, b := forceClient(t, one), forceClient(t, one.Share())
+		if _, err := a.TryLock(t.Context(), "first"); err != nil { // the client has read the clocks
+			t.Fatal(err)
+		}
+		slept.Add(int64(20 * time.Second))
+		l, err := a.With(Options{AtLeast: time.Minute}).TryLock(t.Context(), "x")
+		if err == nil {
+			err = l.Release()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(59 * time.Second)
+		if _, err := b.TryLock(t.Context(), "x"); !errors.Is(err, ErrHeld) {
+			t.Errorf("59 s after the grant: %v, want ErrHeld", err)
+		}
+	})
+}
