@@ -60,7 +60,7 @@ func newEvent(subject string, e Event) event {
 // maxChanges is how many changes a batch has at most.
 const maxChanges = 1000
 
-// changes returns what is different in two snapshots. A list that was not read in the first has no changes.
+// changes returns what is different in two snapshots. A list of which nothing could be read in the first has no changes.
 func changes(before, now *snapshot) []event {
 	var all []event
 	if (before.err() == nil) != (now.err() == nil) {
@@ -95,7 +95,7 @@ func changes(before, now *snapshot) []event {
 func (s *snapshot) since(t time.Time) (all []event) {
 	for _, j := range s.jobs.items {
 		for _, r := range j.Runs {
-			if r.EndedAt.After(t) {
+			if r.EndedAt.After(t.Add(-lateRecord)) {
 				all = append(all, endedEvent(j.Name, r))
 			}
 		}
@@ -124,7 +124,8 @@ func (s *snapshot) since(t time.Time) (all []event) {
 // diff calls change with each item of the lists that is not in the other one, beside nil, and with each that is in both. What a read with an error has not is not
 // known to have gone.
 func diff[T any](old, new *listed[T], key func(T) string, change func(old, now *T)) {
-	if old.at.IsZero() || old.at.Equal(new.at) { // the first time, or it was not read again
+	first := old.at.IsZero() || old.err != nil && old.whole.IsZero() && len(old.known()) == 0
+	if first || old.at.Equal(new.at) { // or it was not read again
 		return
 	}
 	before, now := old.known(), new.known()
@@ -155,7 +156,7 @@ func permits(s *snapshot) *listed[soloist.LeaseInfo] {
 		}
 		return all
 	}
-	return &listed[soloist.LeaseInfo]{items: of(s.semaphores.items), stood: of(s.semaphores.stood), at: s.semaphores.at, err: s.semaphores.err}
+	return &listed[soloist.LeaseInfo]{items: of(s.semaphores.items), stood: of(s.semaphores.stood), at: s.semaphores.at, whole: s.semaphores.whole, err: s.semaphores.err}
 }
 
 func actionKey(a soloist.Action) string {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -17,6 +18,9 @@ const (
 
 	// eventOverlap is how much of what was told before a connection broke is told again after it: the clocks of replicas differ.
 	eventOverlap = 10 * time.Second
+
+	// lateRecord is how much more of the runs that ended: while the store is away for who made a run, its record has to wait for as long as its lease lasts.
+	lateRecord = 50 * time.Second
 )
 
 func (s *Server) eventRoutes() []route {
@@ -47,11 +51,17 @@ func (c *call) events() (any, error) {
 		c.send(endEvent("closing"))
 		return nil, nil
 	}
+	id := func(whole time.Time) time.Time {
+		if whole.IsZero() { // all that this connection cannot be told is after this
+			return cmp.Or(from, c.arrived)
+		}
+		return whole
+	}
 	told := []event{storeEvent(begin)}
 	if !from.IsZero() {
 		told = append(told, begin.since(from.Add(-eventOverlap))...)
 	}
-	if !c.send(append([]byte("retry: 2000\n"), c.batch(begin.at(), told)...)) {
+	if !c.send(append([]byte("retry: 2000\n"), c.batch(id(begin.whole()), told)...)) {
 		return nil, nil
 	}
 	beat := time.NewTicker(heartbeat)
@@ -65,7 +75,7 @@ func (c *call) events() (any, error) {
 				return nil, nil
 			}
 			r.has(b)
-			if text = c.batch(b.at, b.events); len(text) == 0 {
+			if text = c.batch(id(b.whole), b.events); len(text) == 0 {
 				continue
 			}
 		case <-beat.C:
@@ -96,7 +106,7 @@ func (c *call) lastEvent() (time.Time, error) {
 	return time.UnixMilli(n), nil
 }
 
-// batch returns the events that the caller may see as they are sent. Their ID is the instant at which the store was read; the last one has it, so
+// batch returns the events that the caller may see as they are sent. Their ID is the instant up to which all has been read; the last one has it, so
 // that a client that received a part gets the whole again.
 func (c *call) batch(at time.Time, events []event) []byte {
 	var text bytes.Buffer

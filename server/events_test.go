@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
 )
 
 // A feed is a connection that receives events.
@@ -361,6 +363,102 @@ func TestEventsOfAReadThatEndedEarly(t *testing.T) {
 	}
 }
 
+// An unlisted store does not list its jobs.
+type unlisted struct {
+	*soloisttest.Store
+	from time.Time // since when
+}
+
+func (s *unlisted) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return s.ListAfter(ctx, prefix, "")
+}
+
+func (s *unlisted) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[store.Record, error] {
+	if !strings.HasPrefix(prefix, "job/") || time.Now().Before(s.from) {
+		return s.Store.ListAfter(ctx, prefix, after)
+	}
+	return func(yield func(store.Record, error) bool) { yield(store.Record{}, errors.New("too slow")) }
+}
+
+// eventsFor returns what a connection to the events of a store is told within a time, as it is sent, and the last ID of it.
+func eventsFor(t *testing.T, s store.Store, after string, within time.Duration) (text, last string) {
+	t.Helper()
+	server, err := New(soloisttest.NewReplica(t, s, soloist.Config{}), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Drain()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	r := httptest.NewRequestWithContext(ctx, "GET", "http://localhost/v1/events", nil)
+	if after != "" {
+		r.Header.Set(eventHeader, after)
+	}
+	w := httptest.NewRecorder()
+	server.ServeHTTP(w, r)
+	for line := range strings.Lines(w.Body.String()) {
+		if id, is := strings.CutPrefix(line, "id: "); is {
+			last = strings.TrimSpace(id)
+		}
+	}
+	return w.Body.String(), last
+}
+
+// What one instance could not read is told by the next one, whatever else the first has told meanwhile, and whether it could ever read it.
+func TestEventsThatNoInstanceHasTold(t *testing.T) {
+	for _, readable := range []time.Duration{2 * time.Second, 0} {
+		synctest.Test(t, func(t *testing.T) {
+			mem := soloisttest.NewStore()
+			c := soloisttest.NewReplica(t, mem.Share(), soloist.Config{})
+			running, stop := context.WithTimeout(t.Context(), 20*time.Second)
+			defer stop()
+			ended := make(chan error)
+			go func() {
+				ended <- c.Run(running, soloist.Job{Name: "report", Schedule: soloist.At(time.Now().Add(5 * time.Second)), Do: func(context.Context, soloist.Run) error { return nil }})
+			}()
+			time.AfterFunc(5*time.Minute, func() {
+				if _, err := c.TryLock(t.Context(), "x"); err != nil {
+					t.Error(err)
+				}
+			})
+			text, last := eventsFor(t, &unlisted{mem, time.Now().Add(readable)}, "", 6*time.Minute)
+			if !strings.Contains(text, "event: taken") || strings.Contains(text, "event: ended") {
+				t.Fatalf("the first instance has told %s", text)
+			}
+			if text, _ := eventsFor(t, mem.Share(), last, time.Second); !strings.Contains(text, "event: ended") {
+				t.Errorf("jobs could be read for %v; the next instance has told, after %s: %s", readable, last, text)
+			}
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			time.Sleep(readWithin)
+		})
+	}
+}
+
+// What has been there all the time is not told as new by an instance whose first read of it failed.
+func TestEventsAfterAFirstReadThatFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := soloisttest.NewStore()
+		c := soloisttest.NewReplica(t, mem.Share(), soloist.Config{})
+		if _, err := c.TryLock(t.Context(), "x"); err != nil {
+			t.Fatal(err)
+		}
+		mem.Break(errors.New("away"))
+		time.AfterFunc(10*time.Second, mem.Heal)
+		time.AfterFunc(20*time.Second, func() {
+			if _, err := c.TryLock(t.Context(), "y"); err != nil {
+				t.Error(err)
+			}
+		})
+		text, _ := eventsFor(t, mem, "", 30*time.Second)
+		if !strings.Contains(text, `"reachable":true`) || !strings.Contains(text, `"name":"y"`) || strings.Contains(text, `"name":"x"`) {
+			t.Errorf("told %s", text)
+		}
+		time.Sleep(readWithin)
+	})
+}
+
 // A request that waits goes on when a store is back that was away meanwhile. One that does not wait is told so.
 func TestWaitingOutlastsTheStore(t *testing.T) {
 	s := start(t, soloisttest.NewStore(), Config{})
@@ -578,7 +676,8 @@ func TestOnlyTheLastOfABatchHasTheID(t *testing.T) {
 	}
 }
 
-// Who connects again is told what happened somewhat before the last event, too: the clock of who has recorded it may be behind.
+// Who connects again is told what happened somewhat before the last event, too: the clock of who has recorded it may be behind, and the record of a run may have
+// come later than its end.
 func TestEventsOverlap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := soloisttest.NewReplica(t, soloisttest.NewStore(), soloist.Config{})
@@ -592,7 +691,7 @@ func TestEventsOverlap(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for ahead, told := range map[time.Duration]bool{eventOverlap / 2: true, 2 * eventOverlap: false} {
+		for ahead, told := range map[time.Duration]bool{eventOverlap / 2: true, eventOverlap/2 + lateRecord: true, 2 * (eventOverlap + lateRecord): false} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			r := httptest.NewRequestWithContext(ctx, "GET", "http://localhost/v1/events", nil)
 			r.Header.Set(eventHeader, strconv.FormatInt(time.Now().Add(ahead).UnixMilli(), 10))

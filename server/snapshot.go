@@ -27,16 +27,18 @@ type listed[T any] struct {
 	items []T
 	stood []T       // of a read with an error: what events take for there, each as it was read last; it may have ended since
 	at    time.Time // when reading began; zero if it has not been read
+	whole time.Time // when reading it without an error began last; zero if it never was
 	took  time.Duration
 	err   error // why some are not there
 }
 
 // A watched list is one of a snapshot.
 type watched struct {
-	read func(context.Context, *soloist.Admin) (put func(*snapshot))
-	at   func(*snapshot) time.Time
-	took func(*snapshot) time.Duration
-	err  func(*snapshot) error
+	read  func(context.Context, *soloist.Admin) (put func(*snapshot))
+	at    func(*snapshot) time.Time
+	whole func(*snapshot) time.Time
+	took  func(*snapshot) time.Duration
+	err   func(*snapshot) error
 }
 
 // lists are those of a snapshot.
@@ -64,15 +66,17 @@ func listOf[T any](of func(*snapshot) **listed[T], all func(*soloist.Admin, cont
 			}
 			l.took = time.Since(l.at)
 			return func(s *snapshot) {
-				if l.err != nil {
+				if l.whole = l.at; l.err != nil {
+					l.whole = (*of(s)).whole
 					keep(l, *of(s))
 				}
 				*of(s) = l
 			}
 		},
-		at:   func(s *snapshot) time.Time { return (*of(s)).at },
-		took: func(s *snapshot) time.Duration { return (*of(s)).took },
-		err:  func(s *snapshot) error { return (*of(s)).err },
+		at:    func(s *snapshot) time.Time { return (*of(s)).at },
+		whole: func(s *snapshot) time.Time { return (*of(s)).whole },
+		took:  func(s *snapshot) time.Duration { return (*of(s)).took },
+		err:   func(s *snapshot) error { return (*of(s)).err },
 	}
 }
 
@@ -119,10 +123,19 @@ func (s *snapshot) assess() func() []trouble {
 }
 
 // at returns when the list began to be read that was read longest ago; the zero time if one was not read yet.
-func (s *snapshot) at() (first time.Time) {
-	first = s.jobs.at
+func (s *snapshot) at() time.Time {
+	return s.earliest(func(l watched) time.Time { return l.at(s) })
+}
+
+// whole returns up to when all has been read: the zero time if a list has always had an error.
+func (s *snapshot) whole() time.Time {
+	return s.earliest(func(l watched) time.Time { return l.whole(s) })
+}
+
+func (s *snapshot) earliest(of func(watched) time.Time) time.Time {
+	first := of(lists[0])
 	for _, l := range lists {
-		if at := l.at(s); at.Before(first) {
+		if at := of(l); at.Before(first) {
 			first = at
 		}
 	}

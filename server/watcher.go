@@ -47,10 +47,10 @@ func (r *reader) put(b batch) bool {
 // has notes that a batch has been received.
 func (r *reader) has(b batch) { r.waiting[b.list].Add(-1) }
 
-// A batch is the changes between two snapshots, of which the second was read at an instant. Readers share it.
+// A batch is the changes between two snapshots. Readers share it.
 type batch struct {
 	list   int
-	at     time.Time
+	whole  time.Time // up to when all has been read by the second one; zero if a list has always had an error
 	events []event
 }
 
@@ -187,7 +187,7 @@ func (w *watcher) publish(ctx context.Context, list int, put func(*snapshot)) {
 	before := w.last
 	w.last = before.with(put)
 	if len(w.readers) > 0 {
-		w.tell(batch{list: list, at: w.last.at(), events: changes(before, w.last)})
+		w.tell(batch{list: list, whole: w.last.whole(), events: changes(before, w.last)})
 	}
 	close(w.news)
 	w.news = make(chan struct{})
