@@ -371,6 +371,24 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
+// The options of an embedder's client are not those of the leases of callers: a name is free when it was released.
+func TestLeasesHaveTheOptionsOfTheirRequests(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{})
+	api, err := New(s.client.With(soloist.Options{AtLeast: time.Hour, AtMost: 2 * time.Hour}), s.server.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer api.Drain()
+	s.server, s.http.Config.Handler = api, api
+	for range 2 {
+		l := s.lease("/v1/locks/x/acquire", AcquireRequest{TTL: 4 * 3600})
+		if l.ExpiresIn < 3*3600 {
+			t.Errorf("a lease of 4 h is held for %v s", l.ExpiresIn)
+		}
+		s.want(204, "", "POST", "/v1/leases/"+l.Lease+"/release", nil)
+	}
+}
+
 // untilOneWaits waits until a request waits for a lease.
 func (s *service) untilOneWaits() {
 	for s.server.waiting.used() != 1 {

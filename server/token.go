@@ -60,8 +60,14 @@ func NewToken(name, roleName, prefix string) (secret, line string, err error) {
 	secret = "soloist_" + base64.RawURLEncoding.EncodeToString(random[:])
 	hash := sha256.Sum256([]byte(secret))
 	line = strings.TrimSpace(fmt.Sprintf("%s %s sha256:%s %s", name, roleName, hex.EncodeToString(hash[:]), prefix))
-	if _, err = parseToken(line); err != nil {
+	read, err := parseToken(line)
+	switch {
+	case err != nil:
 		return "", "", err
+	case read.name != name || read.prefix != prefix: // which would be for other names, or for all
+		return "", "", errors.New("neither the name nor the prefix may have a space: the words of a line are separated by them")
+	case strings.HasPrefix(name, "#"):
+		return "", "", errors.New("the name must not begin with #: such lines are comments")
 	}
 	return secret, line, nil
 }

@@ -232,6 +232,11 @@ func TestReadTokens(t *testing.T) {
 	if _, _, err := NewToken("a b", "operate", ""); err == nil {
 		t.Error("a name with a space")
 	}
+	for _, words := range [][2]string{{"ci", "ci "}, {"ci", " ci"}, {"ci", " "}, {"ci", "ci\u00a0"}, {"ci", "c i"}, {"#ops", ""}, {" ci", ""}, {"ci ", ""}, {"", "ci/"}} {
+		if _, line, err := NewToken(words[0], "operate", words[1]); err == nil {
+			t.Errorf("name %q, prefix %q: %q, which is another token", words[0], words[1], line)
+		}
+	}
 	whole := line + " team-a/\n"
 	for cut := range len(whole) { // while the file is being written
 		if _, err := ReadTokens(strings.NewReader(whole[:cut])); err == nil {
