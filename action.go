@@ -64,7 +64,7 @@ func parseActions(b []byte) (actions []Action, err error) {
 		return nil, nil
 	}
 	if err := json.Unmarshal(b, &actions); err != nil {
-		return nil, fmt.Errorf("the record of actions is not soloist's: %w", err)
+		return nil, unreadableRecord(fmt.Errorf("the record of actions is not soloist's: %w", err))
 	}
 	return actions, nil
 }

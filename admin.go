@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/soloist-dev/soloist/store"
@@ -14,7 +15,7 @@ import (
 // safe for concurrent use.
 //
 // Each list is an iterator in the order of the names. It yields everything that can be read. An error comes last, with
-// a zero value, and names what could not be read. A list is not a snapshot: it may show some changes that happen
+// a zero value, and names what could not be read; see OnlyUnreadable. A list is not a snapshot: it may show some changes that happen
 // meanwhile and not others.
 type Admin struct {
 	client *Client
@@ -70,10 +71,37 @@ func view[T any](ctx context.Context, c *core, what, prefix string, p part, of f
 	}
 }
 
+// OnlyUnreadable reports whether an error, of a list of an [Admin], is only about records that something else has written, or has changed: all others are in
+// the list. It will be the same until somebody mends or removes these.
+func OnlyUnreadable(err error) bool {
+	switch e := err.(type) { //nolint:errorlint // each error of a tree is looked at
+	case unreadableError:
+		return true
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(e.Unwrap(), func(err error) bool { return !OnlyUnreadable(err) })
+	case interface{ Unwrap() error }:
+		return OnlyUnreadable(e.Unwrap())
+	}
+	return false
+}
+
+// An unreadableError is why a record that the store has returned cannot be read.
+type unreadableError struct{ error }
+
+func (e unreadableError) Unwrap() error { return e.error }
+
+func unreadableRecord(err error) error {
+	if err == nil {
+		return nil
+	}
+	return unreadableError{err}
+}
+
 // faults collects the errors about single records of a list.
 type faults struct {
 	first []error
 	more  int
+	other bool // one that is not counted in first is not about a record that cannot be read
 }
 
 // mostFaults is how many faults an error lists at most.
@@ -86,12 +114,17 @@ func (f *faults) add(err error) {
 		f.first = append(f.first, err)
 	default:
 		f.more++
+		f.other = f.other || !OnlyUnreadable(err)
 	}
 }
 
 func (f *faults) err() error {
 	if f.more > 0 {
-		return errors.Join(append(f.first, fmt.Errorf("and %d more", f.more))...)
+		more := fmt.Errorf("and %d more", f.more)
+		if !f.other {
+			more = unreadableRecord(more)
+		}
+		return errors.Join(append(f.first, more)...)
 	}
 	return errors.Join(f.first...)
 }

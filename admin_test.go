@@ -447,3 +447,57 @@ func TestHalfOfAReleaseByForceIsUnknown(t *testing.T) {
 		wantIs(t, "half of it", err, soloist.ErrUnknown)
 	})
 }
+
+// An endsEarly store ends each list with an error.
+type endsEarly struct{ *soloisttest.Store }
+
+func (s endsEarly) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+	return s.ListAfter(ctx, prefix, "")
+}
+
+func (s endsEarly) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[store.Record, error] {
+	return func(yield func(store.Record, error) bool) {
+		for r, err := range s.Store.ListAfter(ctx, prefix, after) {
+			if !yield(r, err) {
+				return
+			}
+		}
+		yield(store.Record{}, errors.New("away"))
+	}
+}
+
+// A list that lacks records which something else has written, and no more, is told from one that the store has not told to its end, however many they are.
+func TestOnlyUnreadable(t *testing.T) {
+	if soloist.OnlyUnreadable(nil) || soloist.OnlyUnreadable(errors.New("away")) {
+		t.Error("no error, or another one, is about records")
+	}
+	for _, n := range []int{0, 1, 30} {
+		s := soloisttest.NewStore()
+		for i := range n {
+			for _, kind := range []string{"job/", "control/", "replica/", "semaphore/"} {
+				claim := store.Claim{Name: kind + strconv.Itoa(i), Holder: "a#1", TTL: time.Hour}
+				outs, err := s.Acquire(t.Context(), []store.Claim{claim})
+				if err == nil {
+					_, err = s.Extend(t.Context(), []store.Extension{{Name: claim.Name, Holder: claim.Holder, Token: outs[0].Grant.Token, TTL: time.Hour, State: []byte("page 7")}})
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for _, early := range []bool{false, true} {
+			admin := soloisttest.NewReplica(t, s, soloist.Config{}).Admin()
+			if early {
+				admin = soloisttest.NewReplica(t, endsEarly{s}, soloist.Config{}).Admin()
+			}
+			_, jobs := collect(admin.Jobs(t.Context()))
+			_, replicas := collect(admin.Replicas(t.Context()))
+			_, semaphores := collect(admin.Semaphores(t.Context()))
+			for what, err := range map[string]error{"jobs": jobs, "replicas": replicas, "semaphores": semaphores} {
+				if (err != nil) != (early || n > 0) || soloist.OnlyUnreadable(err) != (n > 0 && !early) {
+					t.Errorf("%d records, cut off: %t: %s: %t of %v", n, early, what, soloist.OnlyUnreadable(err), err)
+				}
+			}
+		}
+	}
+}

@@ -348,13 +348,13 @@ func (c *Client) controlsOf(ctx context.Context, p part, bad *faults) (each map[
 		name := strings.TrimPrefix(r.Name, prefix)
 		ctl, err := controlOf(r, time.Now())
 		if err != nil {
-			bad.add(fmt.Errorf("job %q: %w", name, err))
+			bad.add(unreadableRecord(fmt.Errorf("job %q: %w", name, err)))
 			ctl = unreadable
 		}
 		each[name] = ctl
 	}
 	if all, err = c.controlOfAll(ctx); errors.Is(err, errControl) {
-		bad.add(err)
+		bad.add(unreadableRecord(err))
 		err = nil
 	}
 	return each, all, err

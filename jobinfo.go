@@ -114,7 +114,7 @@ func (f *fleet) having(job string) (all []Definition) {
 func jobInfo(name string, r store.Record, ctl control) (JobInfo, error) {
 	s, err := parseJobState(r.State)
 	if err != nil {
-		err = fmt.Errorf("job %q: %w", name, err)
+		err = unreadableRecord(fmt.Errorf("job %q: %w", name, err))
 	}
 	info := JobInfo{Name: name, Schedule: s.Schedule, About: s.About, Paused: ctl.Paused, Manual: ctl.Trigger > s.Trigger, Runs: s.Runs, Grace: s.grace()}
 	if r.Mark > 0 {

@@ -86,7 +86,7 @@ func parsePage(state []byte, jobs map[uint32]uint32) error {
 		err = fmt.Errorf("it has %d bytes", len(b))
 	}
 	if err != nil {
-		return fmt.Errorf("the jobs of a replica cannot be read: %w", err)
+		return unreadableRecord(fmt.Errorf("the jobs of a replica cannot be read: %w", err))
 	}
 	for ; len(b) > 0; b = b[carriedBytes:] {
 		jobs[binary.BigEndian.Uint32(b)] = binary.BigEndian.Uint32(b[4:])

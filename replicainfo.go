@@ -64,7 +64,7 @@ func replicaInfo(id string, r store.Record, now time.Time) (info ReplicaInfo, ok
 		err = fmt.Errorf("it has %d jobs", s.Jobs)
 	}
 	if err != nil {
-		return info, false, fmt.Errorf("the record of replica %q is not soloist's: %w", id, err)
+		return info, false, unreadableRecord(fmt.Errorf("the record of replica %q is not soloist's: %w", id, err))
 	}
 	info = ReplicaInfo{
 		Replica: s.Replica, Host: s.Host, PID: s.PID, Version: s.Version, Started: time.UnixMilli(s.Started).UTC(), Jobs: s.Jobs,

@@ -85,7 +85,7 @@ func (a *Admin) permits(ctx context.Context) iter.Seq2[LeaseInfo, error] {
 		name, number, _ := strings.Cut(rest, "/")
 		n, err := strconv.Atoi(number)
 		if err != nil {
-			return LeaseInfo{}, false, fmt.Errorf("%q is not a permit of a semaphore", r.Name)
+			return LeaseInfo{}, false, unreadableRecord(fmt.Errorf("%q is not a permit of a semaphore", r.Name))
 		}
 		info := leaseInfo(KindPermit, unescape(name), r)
 		info.Permit = n
@@ -137,7 +137,7 @@ func (a *Admin) Elements(ctx context.Context, job string) iter.Seq2[ElementInfo,
 	what := fmt.Sprintf("the elements of %q", job)
 	return view(ctx, a.client.core, what, a.client.names.prefix+partsOf(kindElement, job), a.part, func(id string, r store.Record) (ElementInfo, bool, error) {
 		info, err := elementInfo(id, r)
-		return info, true, err
+		return info, true, unreadableRecord(err)
 	})
 }
 

@@ -121,10 +121,10 @@ func (s *snapshot) since(t time.Time) (all []event) {
 	return all
 }
 
-// diff calls change with each item of the lists that is not in the other one, beside nil, and with each that is in both. What a read with an error has not is not
+// diff calls change with each item of the lists that is not in the other one, beside nil, and with each that is in both. What a read that was cut has not is not
 // known to have gone.
 func diff[T any](old, new *listed[T], key func(T) string, change func(old, now *T)) {
-	first := old.at.IsZero() || old.err != nil && old.whole.IsZero() && len(old.known()) == 0
+	first := old.at.IsZero() || old.cut && old.whole.IsZero() && len(old.known()) == 0
 	if first || old.at.Equal(new.at) { // or it was not read again
 		return
 	}
@@ -138,7 +138,7 @@ func diff[T any](old, new *listed[T], key func(T) string, change func(old, now *
 		change(was[k], &now[i])
 		delete(was, k)
 	}
-	if new.err != nil {
+	if new.cut {
 		return
 	}
 	for i := range before {
@@ -156,7 +156,7 @@ func permits(s *snapshot) *listed[soloist.LeaseInfo] {
 		}
 		return all
 	}
-	return &listed[soloist.LeaseInfo]{items: of(s.semaphores.items), stood: of(s.semaphores.stood), at: s.semaphores.at, whole: s.semaphores.whole, err: s.semaphores.err}
+	return &listed[soloist.LeaseInfo]{items: of(s.semaphores.items), stood: of(s.semaphores.stood), at: s.semaphores.at, whole: s.semaphores.whole, cut: s.semaphores.cut}
 }
 
 func actionKey(a soloist.Action) string {

@@ -331,7 +331,7 @@ func TestEventsOfAReadThatEndedEarly(t *testing.T) {
 	whole := newSnapshot()
 	whole.semaphores = &listed[soloist.SemaphoreInfo]{at: at, items: []soloist.SemaphoreInfo{{Name: "pdf", Permits: []soloist.LeaseInfo{permit(0), permit(1)}}}}
 	part := *whole
-	part.semaphores = &listed[soloist.SemaphoreInfo]{at: at.Add(time.Minute), err: errors.New("away"), items: []soloist.SemaphoreInfo{{Name: "pdf", Permits: []soloist.LeaseInfo{permit(0)}}}}
+	part.semaphores = &listed[soloist.SemaphoreInfo]{at: at.Add(time.Minute), err: errors.New("away"), cut: true, items: []soloist.SemaphoreInfo{{Name: "pdf", Permits: []soloist.LeaseInfo{permit(0)}}}}
 	agedSemaphores(part.semaphores, whole.semaphores)
 	again := part
 	again.semaphores = &listed[soloist.SemaphoreInfo]{at: at.Add(2 * time.Minute), items: []soloist.SemaphoreInfo{{Name: "pdf", Permits: []soloist.LeaseInfo{permit(1)}}}}
@@ -351,7 +351,7 @@ func TestEventsOfAReadThatEndedEarly(t *testing.T) {
 	for i := range mostStood + 1 {
 		leases.items = append(leases.items, soloist.LeaseInfo{Kind: soloist.KindLock, Name: fmt.Sprint(i), Holder: "a#1", Token: 1, Left: time.Second})
 	}
-	long := &listed[soloist.LeaseInfo]{at: at.Add(time.Minute), err: errors.New("away")}
+	long := &listed[soloist.LeaseInfo]{at: at.Add(time.Minute), err: errors.New("away"), cut: true}
 	agedLeases(long, leases)
 	diff(leases, long, leaseKey, func(_, now *soloist.LeaseInfo) {
 		if now == nil {

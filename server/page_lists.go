@@ -136,8 +136,11 @@ func (v *visit) elementList() (any, error) {
 	} else if err = v.caller.mayUse(p.Job); err == nil {
 		err = p.readElements(ctx, v)
 	}
-	if err != nil && ctx.Err() != nil && v.Err() == nil {
+	switch {
+	case err != nil && ctx.Err() != nil && v.Err() == nil:
 		p.Cut, err = true, nil
+	case err != nil:
+		v.unread, err = v.call.unread(err)
 	}
 	return p, err
 }

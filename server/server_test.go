@@ -22,6 +22,7 @@ import (
 
 	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/soloisttest"
+	"github.com/soloist-dev/soloist/store"
 )
 
 // A service is a running server.
@@ -860,4 +861,54 @@ func TestPagesOfLists(t *testing.T) {
 		page := as[Page[string]](t, a)
 		return page.Items, page.Next
 	})
+}
+
+// A record that something else has written is told beside the others of its list, and neither keeps them back nor looks like a store that is away. A store that is
+// away is no such record.
+func TestListsWithForeignRecords(t *testing.T) {
+	s := start(t, soloisttest.NewStore(), Config{})
+	s.runJob("report", func(context.Context, soloist.Run) error { return nil })
+	s.trigger("report")
+	s.lease("/v1/semaphores/pdf/acquire?limit=2", nil)
+	s.lease("/v1/elements/invoices/1/claim", nil)
+	for _, name := range []string{"job/x", "replica/x", "semaphore/x", "element/invoices/2"} {
+		outs, err := s.store.Acquire(t.Context(), []store.Claim{{Name: name, Holder: "a#1", TTL: time.Hour}})
+		if err == nil {
+			err = outs[0].Err
+		}
+		if err == nil {
+			_, err = s.store.Extend(t.Context(), []store.Extension{{Name: name, Holder: "a#1", Token: outs[0].Grant.Token, TTL: time.Hour, State: []byte("page 7")}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, want := range map[string]string{"/v1/jobs": "report", "/v1/replicas": "runner", "/v1/semaphores": "pdf", "/v1/elements/invoices": `"1"`} {
+		var page struct {
+			Items  []json.RawMessage
+			Unread bool
+		}
+		a := s.want(200, "", "GET", path, nil)
+		if err := json.Unmarshal(a.body, &page); err != nil || !page.Unread || !strings.Contains(string(a.body), want) {
+			t.Errorf("%s: %s, %v", path, a.body, err)
+		}
+	}
+	if page := as[Page[Job]](t, s.want(200, "", "GET", "/v1/jobs?limit=1", nil)); page.Unread || page.Next != "report" {
+		t.Errorf("%+v", page)
+	}
+	if a := s.page("GET", "/elements?job=invoices", nil); a.status != 200 || !strings.Contains(string(a.body), "printer") && !strings.Contains(string(a.body), "claimed") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	f := s.listen("")
+	first := f.last
+	l := s.lease("/v1/locks/x/acquire", nil)
+	f.untilNamed("taken", "x")
+	s.want(204, "", "POST", "/v1/leases/"+l.Lease+"/release", nil)
+	if f.untilNamed("freed", "x"); f.last == first {
+		t.Error("the IDs of events stand still")
+	}
+	s.store.Break(errors.New("away"))
+	for _, path := range []string{"/v1/jobs", "/v1/replicas", "/v1/semaphores", "/v1/elements/invoices"} {
+		s.want(503, codeUnavailable, "GET", path, nil)
+	}
 }

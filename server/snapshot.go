@@ -25,11 +25,12 @@ type snapshot struct {
 // A listed is a list of the store.
 type listed[T any] struct {
 	items []T
-	stood []T       // of a read with an error: what events take for there, each as it was read last; it may have ended since
+	stood []T       // of a read that was cut: what events take for there, each as it was read last; it may have ended since
 	at    time.Time // when reading began; zero if it has not been read
-	whole time.Time // when reading it without an error began last; zero if it never was
+	whole time.Time // when reading that was not cut began last; zero if all were
 	took  time.Duration
 	err   error // why some are not there
+	cut   bool  // the store did not tell all; else those alone are not there that something else has written
 }
 
 // A watched list is one of a snapshot.
@@ -59,14 +60,14 @@ func listOf[T any](of func(*snapshot) **listed[T], all func(*soloist.Admin, cont
 			l := &listed[T]{at: time.Now()}
 			for one, err := range all(admin, ctx) {
 				if err != nil {
-					l.err = err
+					l.err, l.cut = err, !soloist.OnlyUnreadable(err)
 					break
 				}
 				l.items = append(l.items, one)
 			}
 			l.took = time.Since(l.at)
 			return func(s *snapshot) {
-				if l.whole = l.at; l.err != nil {
+				if l.whole = l.at; l.cut {
 					l.whole = (*of(s)).whole
 					keep(l, *of(s))
 				}
@@ -127,7 +128,7 @@ func (s *snapshot) at() time.Time {
 	return s.earliest(func(l watched) time.Time { return l.at(s) })
 }
 
-// whole returns up to when all has been read: the zero time if a list has always had an error.
+// whole returns up to when all has been read: the zero time if the reads of a list were all cut.
 func (s *snapshot) whole() time.Time {
 	return s.earliest(func(l watched) time.Time { return l.whole(s) })
 }
@@ -165,7 +166,7 @@ const mostStood = 10_000
 
 // known returns what events take for there.
 func (l *listed[T]) known() []T {
-	if l.err == nil {
+	if !l.cut {
 		return l.items
 	}
 	return l.stood

@@ -22,8 +22,9 @@ func each(n int, do func(int)) {
 
 // A Page is a part of a list, in the order of the names.
 type Page[T any] struct {
-	Items []T    `json:"items"`
-	Next  string `json:"next,omitempty" jsonschema:"pass it as after to get what follows; absent at the end"`
+	Items  []T    `json:"items"`
+	Next   string `json:"next,omitempty" jsonschema:"pass it as after to get what follows; absent at the end"`
+	Unread bool   `json:"unread,omitempty" jsonschema:"at the end: something else has written records of the list, which are not here, or not as they are; the log of the service says which"`
 }
 
 // Lease is a name that is taken, in a list.
@@ -138,7 +139,8 @@ func list[I, T any](path, summary string, all func(*call, *soloist.Admin) iter.S
 		last := ""
 		for info, err := range all(c, c.server.client.Admin().Part(prefix, c.URL.Query().Get("after"))) {
 			if err != nil {
-				return nil, err
+				page.Unread, err = c.unread(err)
+				return page, err
 			}
 			if len(page.Items) == int(limit) {
 				page.Next = last
@@ -172,12 +174,12 @@ func (s *Server) viewRoutes() []route {
 		}, jobName, jobOf),
 		{method: http.MethodGet, path: "/v1/jobs/{name}", summary: "See a job and its last runs", role: roleRead, out: reflect.TypeFor[Job](), codes: []string{codeNotFound}, do: (*call).job},
 		{method: http.MethodGet, path: "/v1/replicas", summary: "List the replicas that run jobs", role: roleRead, out: reflect.TypeFor[Page[Replica]](), do: func(c *call) (any, error) {
-			return collect(admin.Replicas(c.Context), func(r soloist.ReplicaInfo) (Replica, bool) {
+			return collect(c, admin.Replicas(c.Context), func(r soloist.ReplicaInfo) (Replica, bool) {
 				return replicaOf(r), true
 			})
 		}},
 		{method: http.MethodGet, path: "/v1/actions", summary: "List the last 100 changes by operators, the newest last", role: roleRead, out: reflect.TypeFor[Page[Action]](), do: func(c *call) (any, error) {
-			return collect(admin.Actions(c.Context), func(a soloist.Action) (Action, bool) {
+			return collect(c, admin.Actions(c.Context), func(a soloist.Action) (Action, bool) {
 				one := actionOf(a)
 				return one, c.caller.prefix == "" || c.caller.mayUse(one.subject()) == nil
 			})
@@ -200,12 +202,22 @@ func runOf(r soloist.RunRecord) Run {
 	return Run{r.ScheduledAt, r.StartedAt, r.EndedAt, r.Replica, r.Attempt, r.Token, r.Manual, r.Outcome, r.Error, r.ExitCode}
 }
 
+// unread reports whether a list has ended with records that cannot be read, and no more. Any other error it returns.
+func (c *call) unread(err error) (bool, error) {
+	if !soloist.OnlyUnreadable(err) {
+		return false, err
+	}
+	c.server.Logger.Warn("a list has records that cannot be read", "err", err)
+	return true, nil
+}
+
 // collect returns a list that is short as one page.
-func collect[I, T any](all iter.Seq2[I, error], of func(I) (T, bool)) (any, error) {
+func collect[I, T any](c *call, all iter.Seq2[I, error], of func(I) (T, bool)) (any, error) {
 	page := &Page[T]{Items: []T{}}
 	for info, err := range all {
 		if err != nil {
-			return nil, err
+			page.Unread, err = c.unread(err)
+			return page, err
 		}
 		if one, show := of(info); show {
 			page.Items = append(page.Items, one)

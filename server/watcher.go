@@ -50,7 +50,7 @@ func (r *reader) has(b batch) { r.waiting[b.list].Add(-1) }
 // A batch is the changes between two snapshots. Readers share it.
 type batch struct {
 	list   int
-	whole  time.Time // up to when all has been read by the second one; zero if a list has always had an error
+	whole  time.Time // up to when all has been read by the second one; zero if the reads of a list were all cut
 	events []event
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // Listen opens the address. A unix socket is for the user that runs this process alone. If its file is left from a process that has died, it
-// is replaced; one that does not refuse connections is another's, and an error.
+// is replaced; one that does not refuse connections is another's, and an error. Close removes the file, unless it is another's by then.
 func (a Address) Listen(ctx context.Context) (net.Listener, error) {
 	var config net.ListenConfig
 	if a.path == "" {
@@ -24,10 +24,44 @@ func (a Address) Listen(ctx context.Context) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(a.path, 0o600); err != nil {
-		return nil, errors.Join(err, l.Close())
+	s := &socket{UnixListener: l.(*net.UnixListener), path: a.path}
+	s.SetUnlinkOnClose(false) // it would remove what is there by then
+	if s.file, err = os.Lstat(a.path); err == nil {
+		err = os.Chmod(a.path, 0o600)
 	}
-	return l, nil
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// A socket is a listener with a file.
+type socket struct {
+	*net.UnixListener
+	path string
+	file fs.FileInfo // nil if it is not known
+}
+
+// Close implements net.Listener. The file is removed before: while the socket is open, no other can look like it.
+func (s *socket) Close() error {
+	if s.file != nil {
+		_ = removeSeen(s.path, s.file) // it is another's, or is left as by a process that has died
+	}
+	return s.UnixListener.Close()
+}
+
+// removeSeen removes a file if it is still the one that was seen, or gone.
+func removeSeen(path string, seen fs.FileInfo) error {
+	now, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !os.SameFile(now, seen) || !now.ModTime().Equal(seen.ModTime()): // a new file can have the number of one that was removed
+		return fmt.Errorf("%s: %w: it has been replaced meanwhile", path, fs.ErrExist)
+	}
+	return os.Remove(path)
 }
 
 // removeStale removes a socket on which nobody listens.
@@ -49,7 +83,10 @@ func (a Address) removeStale(ctx context.Context) error {
 	case !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, wsaRefused): // such as by a process with too many connections that it has not accepted yet
 		return fmt.Errorf("listening on %s: whether another process listens there: %w", a, err)
 	}
-	return os.Remove(a.path)
+	if err := removeSeen(a.path, info); err != nil {
+		return fmt.Errorf("listening on %s: %w", a, err)
+	}
+	return nil
 }
 
 // wsaRefused is what syscall.ECONNREFUSED is on Windows (WSAECONNREFUSED in winsock2.h); nothing elsewhere.

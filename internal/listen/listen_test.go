@@ -83,8 +83,7 @@ func TestUnixSocket(t *testing.T) {
 	if _, err := a.Listen(t.Context()); err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("a socket that is used: %v", err)
 	}
-	l.(*net.UnixListener).SetUnlinkOnClose(false) // as of a process that is killed
-	_ = l.Close()
+	_ = l.(*socket).UnixListener.Close() // as of a process that is killed
 	again, err := a.Listen(t.Context())
 	if err != nil {
 		t.Fatalf("a socket that is left: %v", err)
@@ -117,6 +116,50 @@ func TestSocketOfAnotherProcess(t *testing.T) {
 	}
 	if _, err := a.Listen(t.Context()); err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("a socket that is used: %v", err)
+	}
+}
+
+// A process that ends removes its own socket, and not that of another one which has its path now; nor does one that begins, if that one was faster.
+func TestSocketThatHasBeenReplaced(t *testing.T) {
+	a := mustParse(t, "unix:s")
+	t.Chdir(t.TempDir()) // its path can be too long for a socket
+	first, err := a.Listen(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, err := os.Lstat("s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove("s"); err != nil { // as by a cleaner of temporary files
+		t.Fatal(err)
+	}
+	if err := removeSeen("s", seen); err != nil {
+		t.Errorf("a file that is gone: %v", err)
+	}
+	second, err := a.Listen(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := removeSeen("s", seen); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a file that is another one: %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	conn, err := net.Dial("unix", "s")
+	if err != nil {
+		t.Fatalf("the second process cannot be reached: %v", err)
+	}
+	_ = conn.Close()
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat("s"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("its own file: %v", err)
+	}
+	if err := second.Close(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("closed again: %v", err)
 	}
 }
 
