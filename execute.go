@@ -1,6 +1,7 @@
 package soloist
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -250,7 +251,7 @@ func (x *execution) outcome(err error) string {
 	case errors.As(err, &panicked):
 		return OutcomePanicked
 	}
-	cause := context.Cause(x.ctx)
+	cause := cmp.Or(context.Cause(x.ctx), x.lease.Err()) // the second knows of an end before the first
 	switch {
 	case errors.Is(err, ErrInterrupted) || errors.Is(cause, ErrInterrupted):
 		return OutcomeInterrupted

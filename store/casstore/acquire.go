@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -186,7 +187,7 @@ func (s *Store) Choose(ctx context.Context, names []string, c store.Claim) (int,
 }
 
 // choose returns the name that the holder has, or the first that is free, or the one that will be free first. It skips
-// an item that cannot be read, unless there is no other.
+// an item that cannot be read, and one that has no tokens left, unless there is no other.
 func (s *Store) choose(items []Item, holder string) (name string, free bool, broken error) {
 	now, soonest, found := time.Now(), time.Duration(0), false
 	for _, item := range items {
@@ -198,7 +199,11 @@ func (s *Store) choose(items []Item, holder string) (name string, free bool, bro
 		if seen.liveFor(holder, now) {
 			return item.Name, true, nil
 		}
-		if left := seen.left(now); !found || left < soonest {
+		left := seen.left(now)
+		switch {
+		case left == 0 && !s.cfg.Sequenced && item.Record.Token == math.MaxInt64:
+			broken = store.ErrTokens
+		case !found || left < soonest:
 			name, soonest, found = item.Name, left, true
 		}
 	}
