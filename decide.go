@@ -118,13 +118,12 @@ func (j *plannedJob) begunOnce(state jobState, g store.Grant) bool {
 
 // close ends the run of a holder that died and that may be run once only: the history says that it was abandoned.
 func (j *plannedJob) close(state *jobState, g store.Grant, t trip) {
-	manual := state.Pending < 0
-	scheduled := time.UnixMilli(state.Pending)
-	if manual {
-		state.Trigger = max(state.Trigger, -state.Pending)
-		scheduled = j.asked.At
+	run := runID{scheduled: time.UnixMilli(state.Pending)}
+	if state.Pending < 0 {
+		run = pendingManual(*state)
+		state.Trigger = max(state.Trigger, run.manual)
 	}
-	state.add(j.abandoned(scheduled, g, t, state.Attempts+1, manual))
+	state.add(j.abandoned(run.scheduled, g, t, state.Attempts+1, run.manual > 0))
 	state.advance(g.Mark)
 	state.Ended = t.answered.UnixMilli() // nobody knows when it ended; a fixed delay counts from here
 	j.sawState(state.head(), t.answered)
@@ -203,22 +202,23 @@ func (j *plannedJob) putOff(state *jobState, run runID, g store.Grant, t trip) {
 // lastRun returns the run that the holder before had begun, or was to begin when due was due.
 func (j *plannedJob) lastRun(state jobState, due time.Time) runID {
 	if state.Pending < 0 { // another manual run may have been asked for since
-		return j.manualRun(-state.Pending)
+		return pendingManual(state)
 	}
 	return j.scheduledRun(state, due)
+}
+
+// pendingManual returns the manual run that the state shows as pending.
+func pendingManual(state jobState) runID {
+	return runID{scheduled: time.UnixMilli(state.Manual), manual: -state.Pending}
 }
 
 // nextRun returns the run to begin when due is due: a manual one comes first, unless one was interrupted, which the record shows until it shows another.
 func (j *plannedJob) nextRun(state jobState, due time.Time) runID {
 	run := j.scheduledRun(state, due)
 	if j.asked.Trigger > state.Trigger && run.key() != state.Pending {
-		return j.manualRun(j.asked.Trigger)
+		return runID{scheduled: j.asked.At.Truncate(time.Millisecond), manual: j.asked.Trigger}
 	}
 	return run
-}
-
-func (j *plannedJob) manualRun(number int64) runID {
-	return runID{scheduled: j.asked.At.Truncate(time.Millisecond), manual: number}
 }
 
 // scheduledRun returns the run that was interrupted, or else that of due.
@@ -255,7 +255,10 @@ func (d *decision) count(j *plannedJob, g store.Grant, t trip, crashed bool) {
 		d.announce = true
 	}
 	d.giveUp = job.Retry.Attempts > 0 && begun >= job.Retry.Attempts
-	d.state.Pending, d.state.Attempts = d.key(), begun
+	d.state.Pending, d.state.Attempts, d.state.Manual = d.key(), begun, 0
+	if d.manual > 0 {
+		d.state.Manual = d.scheduled.UnixMilli()
+	}
 	d.attempt = begun + 1
 	d.announce = d.announce || job.Crash == CrashGiveUp || d.manual > 0
 }

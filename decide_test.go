@@ -3,6 +3,7 @@ package soloist_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -330,6 +331,41 @@ func TestManualRunIsTakenOver(t *testing.T) {
 		}
 		one.Heal()
 	})
+}
+
+// TestEachManualRunHasItsTime: the attempts at a manual run are of when it was asked for, also if another one was since.
+func TestEachManualRunHasItsTime(t *testing.T) {
+	for crash, want := range map[soloist.Crash][]time.Duration{soloist.CrashTakeOver: {time.Second, time.Second, 6 * time.Second}, soloist.CrashGiveUp: {time.Second, 6 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			begin := time.Now()
+			var r recorder
+			one := soloisttest.NewStore()
+			two := one.Share()
+			mortal, other := dyingRun(soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), TTL: 20 * time.Second, Crash: crash}, &r, one)
+			start(t, soloisttest.NewReplica(t, one, soloist.Config{}), mortal)
+			operator := soloisttest.NewReplica(t, two, soloist.Config{})
+			for _, wait := range []time.Duration{time.Second, 5 * time.Second} {
+				time.Sleep(wait)
+				must(t, operator.Admin().Trigger(background, "tick"))
+			}
+			time.Sleep(4 * time.Second)
+			start(t, operator, other)
+			time.Sleep(time.Minute)
+			var got []time.Duration
+			for _, run := range r.all() {
+				got = append(got, run.ScheduledAt.Sub(begin))
+			}
+			check(t, "runs", fmt.Sprint(got), fmt.Sprint(want))
+			info, err := operator.Admin().Job(background, "tick")
+			must(t, err)
+			got = nil
+			for _, run := range info.Runs {
+				got = append(got, run.ScheduledAt.Sub(begin))
+			}
+			check(t, "history", fmt.Sprint(got), fmt.Sprint(want))
+			one.Heal()
+		})
+	}
 }
 
 // An unreadable store cannot say, for some time, whether anything is asked of jobs.

@@ -144,7 +144,7 @@ func runReleased(r store.Record, job, why string, now time.Time) (mark int64, st
 	}
 	switch {
 	case s.Pending < 0:
-		run.Manual = true
+		run.Manual, run.ScheduledAt = true, time.UnixMilli(s.Manual).UTC()
 		s.Trigger = max(s.Trigger, -s.Pending)
 	case s.Pending > 0:
 		run.ScheduledAt = time.UnixMilli(s.Pending).UTC()
@@ -153,7 +153,7 @@ func runReleased(r store.Record, job, why string, now time.Time) (mark int64, st
 		run.ScheduledAt = newestDue(s.Schedule, job, time.UnixMilli(r.Mark), started).UTC()
 		mark = started.UnixMilli()
 	}
-	s.Pending, s.Attempts, s.Ended = 0, 0, now.UnixMilli()
+	s.Pending, s.Attempts, s.Manual, s.Ended = 0, 0, 0, now.UnixMilli()
 	s.add(run)
 	return max(mark, 0), s.json()
 }

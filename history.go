@@ -52,6 +52,7 @@ type jobState struct {
 	Begun    int         `json:"begun,omitempty"`   // its attempts
 	Ended    int64       `json:"ended,omitempty"`   // when the last run ended, unix ms
 	Trigger  int64       `json:"trigger,omitempty"` // the last manual run that was served
+	Manual   int64       `json:"manual,omitempty"`  // when the manual run in Pending was requested, unix ms
 	Claimed  int64       `json:"claimed,omitempty"` // the scheduled time of a claim that was released, unix ms: what was due then was claimed in time
 	Asked    int64       `json:"asked,omitempty"`   // when that claim was made, unix ms; 0 if that is not known
 	Died     int64       `json:"died,omitempty"`    // when a lease was granted that ended because its replica died, which only a claim was told that was released, unix ms
@@ -133,7 +134,7 @@ const mostCounted = 1 << 53
 // check returns an error if no replica can have written the state. A run at an impossible time would be claimed again and again.
 func (s *jobState) check() error {
 	return errors.Join(s.head().check(), counted("grace", s.Grace), counted("attempts", int64(s.Attempts)), counted("next", s.Next),
-		counted("begun", int64(s.Begun)), counted("claimed", s.Claimed), counted("asked", s.Asked), counted("died", s.Died))
+		counted("begun", int64(s.Begun)), counted("claimed", s.Claimed), counted("asked", s.Asked), counted("died", s.Died), counted("manual", s.Manual))
 }
 
 func (h jobHead) check() error {
@@ -163,7 +164,7 @@ func (s *jobState) json() []byte {
 
 // advance ends what is pending, when all up to mark is done: what comes next is pending from here on, unless it is done as well.
 func (s *jobState) advance(mark int64) {
-	s.Pending, s.Attempts, s.Next, s.Begun = s.Next, s.Begun, 0, 0
+	s.Pending, s.Attempts, s.Next, s.Begun, s.Manual = s.Next, s.Begun, 0, 0, 0
 	if s.Pending <= mark {
 		s.Pending, s.Attempts = 0, 0
 	}

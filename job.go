@@ -88,7 +88,7 @@ func word(i int, words ...string) string {
 // A Run describes one execution of a job to its function.
 type Run struct {
 	Job         string
-	ScheduledAt time.Time // when it was due, in UTC; for a manual run, when one was last requested, so not the same in each attempt if another request came between
+	ScheduledAt time.Time // when it was due, in UTC; for a manual run, when it was requested
 	Attempt     int       // number of the attempt at this scheduled time, from 1; it grows when the run is retried or taken over
 	Manual      bool      // requested by Admin.Trigger
 	Lease       *Lease    // under which it runs; its Token is the fencing token

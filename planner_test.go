@@ -208,14 +208,14 @@ func TestWhatAGrantLeadsTo(t *testing.T) {
 		{rule: "the death of a holder that had nothing to run is no crash of what is due now", known: known{mark: minute}, asked: 2*minute + 5*second, abandoned: 30 * second, want: "2m0s attempt 1"},
 		{rule: "the attempts that the dead holder had recorded count", known: known{mark: minute}, state: abandonedRun(2*minute, 1), asked: 2*minute + 35*second, abandoned: 32 * second, want: "2m0s attempt 3 announced", history: "2m0s attempt 2 abandoned from 2m3.001s to 2m35.001s"},
 		{rule: "a crash that uses up the attempts ends the run", known: known{mark: minute, attempts: 2}, state: abandonedRun(2*minute, 1), asked: 2*minute + 35*second, abandoned: 32 * second, want: "2m0s attempt 3 announced given up", history: "2m0s attempt 2 abandoned from 2m3.001s to 2m35.001s"},
-		{rule: "a manual run whose holder died is taken over under its number", known: known{mark: minute, trigger: 2, served: 0}, state: &jobState{Pending: -1}, asked: minute + 40*second, abandoned: 30 * second, want: "manual 1 attempt 2 announced", history: "manual 30s attempt 1 abandoned from 1m10.001s to 1m40.001s"},
+		{rule: "a manual run whose holder died is taken over under its number", known: known{mark: minute, trigger: 2, served: 0}, state: &jobState{Pending: -1, Manual: ms(20 * second)}, asked: minute + 40*second, abandoned: 30 * second, want: "manual 1 attempt 2 announced", history: "manual 20s attempt 1 abandoned from 1m10.001s to 1m40.001s"},
 		{rule: "a time that this replica claimed within Grace, before its holder died, is a crash of that run", known: known{mark: minute, claimed: 2*minute + second}, asked: 2*minute + 40*second, abandoned: 39 * second, want: "2m0s attempt 2 announced", history: "2m0s attempt 1 abandoned from 2m1.001s to 2m40.001s"},
 		{rule: "an older time that this replica claimed within Grace comes before the run of the dead holder, whose crash is told", known: known{mark: minute, claimed: 2*minute + second}, asked: 3*minute + 40*second, abandoned: 35 * second, want: "2m0s attempt 1 announced", history: "3m0s attempt 1 abandoned from 3m5.001s to 3m40.001s"},
 		{rule: "a time that this replica claimed within Grace is missed if a run has been recorded since, were it the first of the job", known: known{claimed: 2*minute + second}, recorded: minute, asked: 2*minute + 40*second},
 
 		{rule: "with CrashGiveUp every run is announced", known: known{mark: minute, crash: CrashGiveUp}, state: &jobState{Since: ms(0)}, asked: 2*minute + 3*second, want: "2m0s attempt 1 announced"},
 		{rule: "with CrashGiveUp a run that had begun is not run again", known: known{mark: 2 * minute, crash: CrashGiveUp}, state: abandonedRun(2*minute, 0), asked: 2*minute + 35*second, abandoned: 32 * second, history: "2m0s attempt 1 abandoned from 2m3.001s to 2m35.001s"},
-		{rule: "with CrashGiveUp a manual run that had begun is not run again", known: known{mark: minute, crash: CrashGiveUp, trigger: 1}, state: &jobState{Pending: -1}, asked: minute + 40*second, abandoned: 30 * second, history: "manual 30s attempt 1 abandoned from 1m10.001s to 1m40.001s"},
+		{rule: "with CrashGiveUp a manual run that had begun is not run again", known: known{mark: minute, crash: CrashGiveUp, trigger: 1}, state: &jobState{Pending: -1, Manual: ms(20 * second)}, asked: minute + 40*second, abandoned: 30 * second, history: "manual 20s attempt 1 abandoned from 1m10.001s to 1m40.001s"},
 
 		{rule: "a claim that was given back keeps its time from being missed", known: known{mark: minute}, state: &jobState{Claimed: ms(2 * minute)}, asked: 2*minute + 40*second, want: "2m0s attempt 1 announced"},
 		{rule: "what had been missed when a claim was made that was given back stays missed", known: known{schedule: Every(10 * second), mark: minute}, state: &jobState{Claimed: ms(80 * second), Asked: ms(88 * second)}, asked: 110 * second, want: "1m20s attempt 1 announced"},
@@ -1102,7 +1102,7 @@ func TestWhatIsGivenBackIsFound(t *testing.T) {
 		{rule: "the crash of a run counts once", abandoned: 2*minute + second, want: "2m0s attempt 2 announced", history: "2m0s attempt 1 abandoned from 2m1s to 2m10s"},
 		{rule: "a manual run is found", known: known{trigger: 1}, want: "manual 1 attempt 1 announced"},
 		{rule: "a manual run that may be run once only has not begun", known: known{trigger: 1, crash: CrashGiveUp}, want: "manual 1 attempt 1 announced"},
-		{rule: "the crash of a manual run counts once", known: known{trigger: 1}, state: &jobState{Pending: -1}, abandoned: 2*minute + second, want: "manual 1 attempt 2 announced", history: "manual 30s attempt 1 abandoned from 2m1s to 2m10s"},
+		{rule: "the crash of a manual run counts once", known: known{trigger: 1}, state: &jobState{Pending: -1, Manual: ms(20 * second)}, abandoned: 2*minute + second, want: "manual 1 attempt 2 announced", history: "manual 20s attempt 1 abandoned from 2m1s to 2m10s"},
 		{rule: "the end of a run that may be run once only is told once", known: known{crash: CrashGiveUp, paused: true}, state: &jobState{Pending: ms(minute)}, abandoned: minute + second, history: "1m0s attempt 1 abandoned from 1m1s to 2m10s"},
 		{rule: "nothing is found where nothing is to be run", known: known{paused: true}},
 	} {
@@ -1187,11 +1187,11 @@ func TestWhatIsGivenBackIsLookedAtWhenItIsDue(t *testing.T) {
 func TestAbandonedManualRunIsOfWhenItWasAskedFor(t *testing.T) {
 	p, job := known{mark: minute, crash: CrashGiveUp, trigger: 1}.planner(t)
 	at := after(minute + 40*second)
-	state := jobState{Pending: -1}
+	state := jobState{Pending: -1, Manual: ms(20 * second)}
 	g := store.Grant{Token: 7, Mark: job.mark, ExpiredAge: 5 * second, State: state.json()}
 	d := p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{at, at}, out: store.Outcome{Grant: g}}).run
-	if runs := d.state.Runs; len(runs) != 1 || !runs[0].Manual || !runs[0].ScheduledAt.Equal(after(30*second)) || d.state.Trigger != 1 {
-		t.Errorf("the history is %+v, and the last manual run %d; want one of 30 s, number 1", runs, d.state.Trigger)
+	if runs := d.state.Runs; len(runs) != 1 || !runs[0].Manual || !runs[0].ScheduledAt.Equal(after(20*second)) || d.state.Trigger != 1 {
+		t.Errorf("the history is %+v, and the last manual run %d; want one of 20 s, number 1", runs, d.state.Trigger)
 	}
 }
 

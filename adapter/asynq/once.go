@@ -62,7 +62,7 @@ func process(ctx context.Context, e *soloist.Elements, id string, do func(contex
 	return held, err
 }
 
-// A heldError says that another worker has a task. An error of the task itself is none, also if that found a lock held.
+// A heldError is how Once says that another worker has a task. The error of a handler that found a lock held is an ordinary one.
 type heldError struct{ *soloist.HeldError }
 
 func (e *heldError) Unwrap() error { return e.HeldError }
@@ -86,8 +86,8 @@ func wait(ctx context.Context, left time.Duration) bool {
 	}
 }
 
-// IsFailure reports whether err counts as a failure of a task: every error but that of Once which says that another worker has the
-// task. It is for asynq.Config.
+// IsFailure reports whether err counts as a failure of a task: every error does, unless Once returned it because another worker has
+// the task. It is for asynq.Config.
 func IsFailure(err error) bool {
 	var held *heldError
 	return err != nil && !errors.As(err, &held)

@@ -28,8 +28,7 @@ func Periodic(c *asynq.Client, build func(soloist.Run) *asynq.Task, opts ...asyn
 }
 
 // TaskID returns the ID of the task of a run: the job and the scheduled time in UTC, such as
-// "report@2026-01-02T03:04:05.000Z". It is the same in each attempt at the run, except at a manual run, if another one was
-// requested between the attempts: then a later attempt has the time of that request, and its ID.
+// "report@2026-01-02T03:04:05.000Z". It is the same in each attempt at the run.
 func TaskID(run soloist.Run) string {
 	return run.Job + "@" + run.ScheduledAt.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
