@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/signal"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,7 +32,7 @@ func hasTerminal() bool {
 // beginJobControl takes SIGTSTP over, for good: Go cannot give a signal that it has caught its default effect back.
 func beginJobControl() {
 	jobControl.begin.Do(func() {
-		if !hasTerminal() || signal.Ignored(unix.SIGTSTP) {
+		if !hasTerminal() || refused(unix.SIGTSTP) {
 			return
 		}
 		typed := make(chan os.Signal, 1)
@@ -101,28 +100,4 @@ func stopGroup() {
 	done := make(chan struct{})
 	jobControl.asked <- done
 	<-done
-}
-
-// stopOurselves stops this process, and returns when it is continued.
-func stopOurselves() {
-	continued := make(chan os.Signal, 1)
-	signal.Notify(continued, unix.SIGCONT)
-	defer signal.Stop(continued)
-	_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
-	untilContinued(continued, stoppable)
-}
-
-// untilContinued returns when this process was stopped and is continued, or cannot be stopped. The stop may come late:
-// any thread of this process may have to run first.
-func untilContinued(continued <-chan os.Signal, stoppable func() bool) {
-	for {
-		select {
-		case <-continued:
-			return
-		case <-time.After(200 * time.Millisecond):
-			if !stoppable() {
-				return
-			}
-		}
-	}
 }

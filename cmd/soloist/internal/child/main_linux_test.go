@@ -10,9 +10,11 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -35,7 +37,10 @@ func TestMain(m *testing.M) {
 		_, _ = os.Stdout.Write(someBytes())
 		os.Exit(0)
 	case "stoppable":
-		fmt.Println(stoppable())
+		fmt.Println(isStoppable())
+		os.Exit(0)
+	case "stops":
+		helperStops()
 		os.Exit(0)
 	case "run": // runs its arguments as soloist would
 		os.Exit(helperRun())
@@ -66,6 +71,54 @@ func TestMain(m *testing.M) {
 		code = 1
 	}
 	os.Exit(code)
+}
+
+func init() {
+	if os.Getenv(helper) == "stoppable" {
+		runtime.LockOSThread() // the main goroutine stays on the first thread
+	}
+}
+
+// isStoppable asks once, or many times while the first thread of the process starts others.
+func isStoppable() bool {
+	if len(os.Args) == 1 {
+		return stoppable()
+	}
+	answers := make(chan bool)
+	go func() {
+		for range 200 {
+			answers <- stoppable()
+		}
+		close(answers)
+	}()
+	for all := true; ; {
+		select {
+		case is, more := <-answers:
+			if all = all && (is || !more); !more {
+				return all
+			}
+		default:
+			_, _ = syscall.ForkExec("/nothing", nil, nil) // blocks all signals of this thread
+		}
+	}
+}
+
+// stops is how often helperStops stops the process.
+const stops = 50
+
+// helperStops writes something after each stop. Other threads are at work meanwhile, so that there is one that could go on.
+func helperStops() {
+	for range 3 {
+		go func() {
+			for {
+				_ = os.Getpid()
+			}
+		}()
+	}
+	for range stops {
+		stopOurselves()
+		_, _ = os.Stdout.WriteString("x")
+	}
 }
 
 func helperRun() int {

@@ -8,13 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stoppable reports whether Ctrl-Z may stop this process: SIGTSTP is neither ignored nor blocked, and somebody could
-// continue our group. That is the parent of one of its processes, in another group of the same session.
+// stoppable reports whether somebody could continue our group if Ctrl-Z stopped it. That is the parent of one of its processes, in another group
+// of the same session.
 func stoppable() bool {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil || hasSignal(status, unix.SIGTSTP) {
-		return false
-	}
 	all, own := processes(), unix.Getpgrp()
 	for _, p := range all {
 		parent, exists := all[p.parent]
@@ -25,19 +21,21 @@ func stoppable() bool {
 	return false
 }
 
-// hasSignal reports whether a /proc/pid/status has the signal in one of the sets that keep it from its default effect.
-func hasSignal(status []byte, sig unix.Signal) bool {
-	for line := range bytes.Lines(status) {
-		for _, set := range []string{"SigBlk:", "SigIgn:"} {
-			value, found := bytes.CutPrefix(line, []byte(set))
-			if !found {
-				continue
-			}
-			bits, err := strconv.ParseUint(string(bytes.TrimSpace(value)), 16, 64)
-			if err != nil || bits&(1<<(sig-1)) != 0 {
-				return true
-			}
-		}
+// refused reports whether this process was started with a signal ignored or blocked, if nothing has caught the signal since. [signal.Ignored] knows
+// that of few signals only. Of blocked ones the caller's thread knows, as those that Go starts inherit them; /proc/self/status shows
+// the first thread, which blocks all signals while it starts a thread or a process.
+func refused(sig unix.Signal) bool {
+	bit := uint64(1) << (sig - 1)
+	var blocked unix.Sigset_t
+	if err := unix.PthreadSigmask(unix.SIG_BLOCK, nil, &blocked); err != nil || uint64(blocked.Val[0])&bit != 0 {
+		return true
 	}
-	return false
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return true
+	}
+	_, ignored, _ := bytes.Cut(status, []byte("\nSigIgn:"))
+	ignored, _, _ = bytes.Cut(ignored, []byte("\n"))
+	bits, err := strconv.ParseUint(string(bytes.TrimSpace(ignored)), 16, 64)
+	return err != nil || bits&bit != 0
 }

@@ -95,8 +95,20 @@ func withoutTTOU(do func()) {
 	do()
 }
 
-// stoppable reports whether SIGTSTP stops this process, as far as its parent shows it: a shell that has put it into a
-// group can continue it.
+// refused is not known here, as [signal.Ignored] knows it of few signals only.
+func refused(unix.Signal) bool { return false }
+
+// stopOurselves stops this process, and returns when it is continued. The stop may come late: another thread may have to run first.
+func stopOurselves() {
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, unix.SIGCONT)
+	defer signal.Stop(continued)
+	_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
+	<-continued
+}
+
+// stoppable reports whether somebody could continue our group if Ctrl-Z stopped it, as far as our parent shows it: a shell that has put us into a
+// group can.
 func stoppable() bool {
 	parent := unix.Getppid()
 	group, err := unix.Getpgid(parent)

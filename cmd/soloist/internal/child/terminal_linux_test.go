@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/soloist-dev/soloist/test/servers"
@@ -184,6 +183,22 @@ func TestCtrlZInAShell(t *testing.T) {
 	p.types(t, "exit\n")
 }
 
+// What was started with Ctrl-Z ignored is not stopped by it, and neither is its command.
+func TestCtrlZThatIsIgnored(t *testing.T) {
+	p := bash(t)
+	p.types(t, `(trap "" TSTP; exec env $helper /bin/sh -c '`+inFront+`echo begun-$((1+1)); read x; echo "<$x>"')`+"\n")
+	p.shows(t, "begun-2")
+	p.types(t, "\x1a")
+	p.shows(t, "^Z")
+	p.types(t, "on\n")
+	p.shows(t, "<on>")
+	p.shows(t, "helper: code 0")
+	p.types(t, "exit\n")
+	if strings.Contains(p.out.String(), "Stopped") {
+		t.Error("it was stopped")
+	}
+}
+
 func TestCtrlZUntilTheLeaseIsLost(t *testing.T) {
 	p := bash(t)
 	p.types(t, `CHILD_TEST_LOST=1 env $helper /bin/sh -c '`+inFront+`echo begun-$((1+1)); read x; echo "went on"'`+"\n")
@@ -259,18 +274,27 @@ func ignores(pid int, sig unix.Signal) bool {
 	return err == nil && bits&(1<<(sig-1)) != 0
 }
 
-// A process that is to be stopped may run on for as long as the system likes: it takes that for no end of the stop.
-func TestStopThatComesLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		continued := make(chan os.Signal, 1)
-		begin := time.Now()
-		time.AfterFunc(time.Hour, func() { continued <- unix.SIGCONT })
-		untilContinued(continued, func() bool { return true })
-		if took := time.Since(begin); took != time.Hour {
-			t.Errorf("went on after %v", took)
+// A process that is stopped goes on after that only, whichever of its threads the system lets run.
+func TestStopTakesEffectAtOnce(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	pid := foreign(t, []*os.File{w, w, w}, append(os.Environ(), helper+"=stops"), &unix.SysProcAttr{Setpgid: true}, self(t))
+	_ = w.Close()
+	for range stops {
+		waitFor(t, "the process is stopped", func() bool { p, _ := readProcess(pid); return p.state == 'T' })
+		if err := unix.Kill(pid, unix.SIGCONT); err != nil {
+			t.Fatal(err)
 		}
-		untilContinued(continued, func() bool { return false }) // returns
-	})
+		if _, err := io.ReadFull(r, make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rest, err := io.ReadAll(r); len(rest) > 0 || err != nil {
+		t.Errorf("it went on %d times without a stop, %v", len(rest), err)
+	}
 }
 
 func TestStoppable(t *testing.T) {
@@ -281,10 +305,10 @@ func TestStoppable(t *testing.T) {
 		want string
 	}{
 		"a job":                         {[]string{self(t)}, unix.SysProcAttr{Setpgid: true}, "true"},
+		"a job that starts processes":   {[]string{self(t), "forks"}, unix.SysProcAttr{Setpgid: true}, "true"},
 		"in a script that is a job":     {[]string{"/bin/sh", "-c", again}, unix.SysProcAttr{Setpgid: true}, "true"},
 		"the leader of a session":       {[]string{self(t)}, unix.SysProcAttr{Setsid: true}, "false"},
 		"in a script without a session": {[]string{"/bin/sh", "-c", again}, unix.SysProcAttr{Setsid: true}, "false"},
-		"ignoring Ctrl-Z":               {[]string{"/bin/sh", "-c", "trap '' TSTP; " + again}, unix.SysProcAttr{Setpgid: true}, "false"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, w, err := os.Pipe()
