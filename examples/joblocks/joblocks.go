@@ -1,9 +1,10 @@
 // Package joblocks is what a service may have had on another backend: locks on elements of jobs, with a record of what is
-// processed, and semaphores of jobs. Here each takes about thirty lines, and the backend is the store of the client.
+// processed, and semaphores of jobs. Here each takes thirty or forty lines, and the backend is the store of the client.
 package joblocks
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/soloist-dev/soloist"
@@ -16,14 +17,17 @@ type JobLockManager struct {
 	held sync.Map // *soloist.Element, by job and element
 }
 
-// Lock locks an element that is neither locked nor processed. The error is soloist.ErrHeld if another process has it, and soloist.ErrDone if it is
-// processed. The context ends when the lock is lost, and with it the right to process the element.
+// Lock locks an element that is neither locked nor processed. The error is soloist.ErrHeld if another has it, and soloist.ErrDone if it is
+// processed. The context ends when the lock is lost, and with it the right to process the element. Unlock must follow, also then: until it does, nobody
+// else in this process can lock the element, because it would end their lock.
 func (m *JobLockManager) Lock(ctx context.Context, job, element string) (context.Context, error) {
 	locked, err := m.Client.Elements(job, soloist.ElementsOptions{}).Claim(ctx, element)
 	if err != nil {
 		return nil, err
 	}
-	m.held.Store([2]string{job, element}, locked)
+	if _, before := m.held.LoadOrStore([2]string{job, element}, locked); before {
+		return nil, errors.Join(soloist.ErrHeld, locked.Release())
+	}
 	return locked.Context(), nil
 }
 
@@ -36,12 +40,17 @@ func (m *JobLockManager) Unlock(job, element string) error {
 }
 
 // SuccessfullyProcessed records that a locked element is processed, and frees it. Nobody can lock it again. The error is soloist.ErrLost if this process does
-// not have the lock any more; then the element is not recorded.
+// not have the lock any more; then the element is not recorded. After an error only Unlock is left to do.
 func (m *JobLockManager) SuccessfullyProcessed(job, element string) error {
-	if locked, ok := m.held.LoadAndDelete([2]string{job, element}); ok {
-		return locked.(*soloist.Element).Done()
+	locked, ok := m.held.Load([2]string{job, element})
+	if !ok || locked.(*soloist.Element).Err() != nil {
+		return soloist.ErrLost
 	}
-	return soloist.ErrLost
+	err := locked.(*soloist.Element).Done()
+	if err == nil {
+		m.held.Delete([2]string{job, element})
+	}
+	return err
 }
 
 // A JobSemaphore lets at most Permits processes of a fleet work at a job. Its methods can be called from several goroutines.
@@ -49,8 +58,7 @@ type JobSemaphore struct {
 	Client  *soloist.Client
 	Permits int
 
-	mu   sync.Mutex
-	held map[string][]*soloist.Lease
+	held sync.Map // *soloist.Lease, by its context
 }
 
 // TryAcquire takes a permit of a job. The error is soloist.ErrHeld if all are taken. The context ends when the permit is lost.
@@ -59,24 +67,14 @@ func (s *JobSemaphore) TryAcquire(ctx context.Context, job string) (context.Cont
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.held == nil {
-		s.held = map[string][]*soloist.Lease{}
-	}
-	s.held[job] = append(s.held[job], permit)
+	s.held.Store(permit.Context(), permit)
 	return permit.Context(), nil
 }
 
-// Release gives the last permit of a job back that this JobSemaphore has taken. The error is soloist.ErrLost if it has none.
-func (s *JobSemaphore) Release(job string) error {
-	s.mu.Lock()
-	permits := s.held[job]
-	if len(permits) == 0 {
-		s.mu.Unlock()
-		return soloist.ErrLost
+// Release gives back the permit whose context TryAcquire returned. The error is soloist.ErrLost if it was lost, or is given back already.
+func (s *JobSemaphore) Release(permit context.Context) error {
+	if held, ok := s.held.LoadAndDelete(permit); ok {
+		return held.(*soloist.Lease).Release()
 	}
-	s.held[job] = permits[:len(permits)-1]
-	s.mu.Unlock()
-	return permits[len(permits)-1].Release()
+	return soloist.ErrLost
 }
