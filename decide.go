@@ -214,6 +214,9 @@ func pendingManual(state jobState) runID {
 
 // nextRun returns the run to begin when due is due: a manual one comes first, unless one was interrupted, which the record shows until it shows another.
 func (j *plannedJob) nextRun(state jobState, due time.Time) runID {
+	if -state.Pending > state.Trigger {
+		return pendingManual(state)
+	}
 	run := j.scheduledRun(state, due)
 	if j.asked.Trigger > state.Trigger && run.key() != state.Pending {
 		return runID{scheduled: j.asked.At.Truncate(time.Millisecond), manual: j.asked.Trigger}

@@ -368,6 +368,36 @@ func TestEachManualRunHasItsTime(t *testing.T) {
 	}
 }
 
+// A manual run that is interrupted is taken over before another one that was requested while it was under way: both are run.
+func TestInterruptedManualRunIsNotReplacedByAnother(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		begin := time.Now()
+		var r recorder
+		job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Retry: soloist.Retry{Attempts: 3, Backoff: time.Second}}
+		job.Do = func(ctx context.Context, run soloist.Run) error {
+			if run.Attempt == 1 {
+				return errOnce
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		stop := start(t, soloisttest.NewReplica(t, s.Share(), soloist.Config{Drain: -1}), job)
+		for _, wait := range []time.Duration{time.Second, 5 * time.Second} {
+			time.Sleep(wait)
+			must(t, a.Admin().Trigger(background, "tick"))
+		}
+		time.Sleep(time.Second)
+		stop()
+		job.Do = r.do
+		start(t, b, job)
+		time.Sleep(time.Minute)
+		check(t, "runs", r.scheduled(begin), []time.Duration{time.Second, 6 * time.Second})
+		if all := r.all(); len(all) == 2 && (all[0].Attempt != 2 || all[1].Attempt != 1 || !all[0].Manual || !all[1].Manual) {
+			t.Errorf("%+v; want the second attempt at the first manual run, and the first at the second", all)
+		}
+	})
+}
+
 // An unreadable store cannot say, for some time, whether anything is asked of jobs.
 type unreadable struct {
 	*soloisttest.Store
