@@ -85,6 +85,60 @@ func (c *census) orphans() []process {
 	return all
 }
 
+// addTree adds a process and its descendants to a set of processes, by number.
+func (c *census) addTree(set map[int]bool, p process) {
+	if set[p.pid] || p.pid == os.Getpid() {
+		return
+	}
+	set[p.pid] = true
+	for _, child := range c.children[p.pid] {
+		c.addTree(set, child)
+	}
+}
+
+// addCommand adds a command, its group and the descendants of both.
+func (c *census) addCommand(set map[int]bool, pid int) {
+	if p, ok := c.all[pid]; ok {
+		c.addTree(set, p)
+	}
+	for _, p := range c.groups[pid] {
+		c.addTree(set, p)
+	}
+}
+
+// isOf reports whether an orphan belongs to a run whose id begins so.
+func (c *census) isOf(orphan process, id string) (is, sure bool) {
+	if mark, marked := c.marks[orphan.pid]; marked {
+		return bytes.Contains(mark, []byte(id)), true
+	}
+	// Only descendants' orphans come to a process that is not the first of its container: with one run they are its.
+	if len(c.started) == 1 && os.Getpid() != 1 {
+		return true, true
+	}
+	return false, !c.unread[orphan.pid]
+}
+
+// ofCommands are the living processes of all runs.
+func (c *census) ofCommands() (living []process) {
+	set := make(map[int]bool)
+	for pid := range c.started {
+		c.addCommand(set, pid)
+	}
+	if c.adopted {
+		for _, p := range c.orphans() {
+			if is, _ := c.isOf(p, instance); is {
+				c.addTree(set, p)
+			}
+		}
+	}
+	for pid := range set {
+		if p := c.all[pid]; !gone(p) {
+			living = append(living, p)
+		}
+	}
+	return living
+}
+
 // sawAlive reports whether all of these were alive when the census was taken.
 func (c *census) sawAlive(these []process) bool {
 	for _, p := range these {

@@ -2,7 +2,6 @@ package child
 
 import (
 	"bytes"
-	"os"
 	"slices"
 	"time"
 )
@@ -103,38 +102,23 @@ func (r *run) family() (living []process, c *census, undecided []process) {
 	}
 	c = takeCensus()
 	ours := make(map[int]bool)
-	var add func(p process)
-	add = func(p process) {
-		if ours[p.pid] || p.pid == os.Getpid() {
-			return
-		}
-		ours[p.pid] = true
-		for _, d := range c.children[p.pid] {
-			add(d)
-		}
-	}
-	if p, ok := c.all[r.pid]; ok {
-		add(p)
-	}
-	for _, p := range c.groups[r.pid] {
-		add(p)
-	}
+	c.addCommand(ours, r.pid)
 	for pid := range r.seen {
 		if p, ok := c.all[pid]; ok && r.knows(p) {
-			add(p)
+			c.addTree(ours, p)
 		}
 	}
 	for _, pid := range r.cgroup.processes() {
 		if p, ok := c.all[pid]; ok {
-			add(p)
+			c.addTree(ours, p)
 		}
 	}
 	if c.adopted {
 		for _, p := range c.orphans() {
-			mine, sure := r.orphan(c, p)
+			mine, sure := c.isOf(p, r.id)
 			switch {
 			case mine:
-				add(p)
+				c.addTree(ours, p)
 			case !sure:
 				undecided = append(undecided, p)
 			}
@@ -149,16 +133,4 @@ func (r *run) family() (living []process, c *census, undecided []process) {
 		living = append(living, p)
 	}
 	return living, c, undecided
-}
-
-// orphan reports whether the orphan p is one of the run.
-func (r *run) orphan(c *census, p process) (mine, sure bool) {
-	if mark, marked := c.marks[p.pid]; marked {
-		return bytes.Contains(mark, []byte(r.id)), true
-	}
-	// Only descendants' orphans come to a process that is not the first of its container: with one run they are its.
-	if len(c.started) == 1 && os.Getpid() != 1 {
-		return true, true
-	}
-	return false, !c.unread[p.pid]
 }

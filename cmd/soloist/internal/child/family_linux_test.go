@@ -144,7 +144,7 @@ func TestMark(t *testing.T) {
 
 // Whose an orphan is tells the mark that it has inherited, also while there is one run only: what an earlier run has left is not of this one.
 func TestTheMarkTellsWhoseAnOrphanIs(t *testing.T) {
-	r, orphan := &run{id: "mine"}, process{pid: 7}
+	orphan := process{pid: 7}
 	one, two := map[int]struct{}{5: {}}, map[int]struct{}{5: {}, 6: {}}
 	marked := func(by string) map[int][]byte { return map[int][]byte{orphan.pid: []byte(by)} }
 	for what, c := range map[string]struct {
@@ -159,7 +159,7 @@ func TestTheMarkTellsWhoseAnOrphanIs(t *testing.T) {
 		"of two runs, without a mark":   {census{started: two}, false, true},
 		"of two runs, not readable yet": {census{started: two, unread: map[int]bool{orphan.pid: true}}, false, false},
 	} {
-		if mine, sure := r.orphan(&c.census, orphan); mine != c.mine || sure != c.sure {
+		if mine, sure := c.census.isOf(orphan, "mine"); mine != c.mine || sure != c.sure {
 			t.Errorf("%s: of the run: %t, surely: %t; want %t and %t", what, mine, sure, c.mine, c.sure)
 		}
 	}

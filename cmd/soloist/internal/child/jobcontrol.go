@@ -42,12 +42,9 @@ func beginJobControl() {
 			for {
 				select {
 				case <-typed: // all of our group have it
-					stopAll(func() {})
+					stopAll(os.Getpid())
 				case done := <-jobControl.asked:
-					stopAll(func() {
-						_ = unix.Kill(0, unix.SIGTSTP)
-						<-typed
-					})
+					stopAll(0)
 					close(done)
 				}
 				select {
@@ -59,16 +56,16 @@ func beginJobControl() {
 	})
 }
 
-// stopAll stops all commands, the others of our group, and this process, and returns when it is continued. It does nothing in a group that nobody
-// could continue, as the system does.
-func stopAll(stopOthers func()) {
+// stopAll stops all commands, and then this process or, with 0, its whole group. It returns when this process is continued, and does nothing in a
+// group that nobody could continue, as the system does.
+func stopAll(pid int) {
 	if !stoppable() {
 		return
 	}
 	forking.Lock() // or one could be started meanwhile
 	stopChildren()
-	stopOthers()
-	stopOurselves()
+	stopStrays()
+	stopOurselves(pid)
 	forking.Unlock()
 	jobControl.mu.Lock()
 	defer jobControl.mu.Unlock()

@@ -116,12 +116,16 @@ func helperStops() {
 		}()
 	}
 	for range stops {
-		stopOurselves()
+		stopOurselves(os.Getpid())
 		_, _ = os.Stdout.WriteString("x")
 	}
 }
 
 func helperRun() int {
+	if err := Adopt(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 98
+	}
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, Forwarded()...)
 	c := Command{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Grace: time.Second, Signals: signals}

@@ -163,8 +163,13 @@ func (r *run) attend(ctx context.Context) {
 	goOn := func(timePassed bool) {
 		if timePassed && !r.stopped && !r.mayContinue(ctx) {
 			stop()
-		} else {
-			r.signalGroup(unix.SIGCONT)
+			return
+		}
+		r.signalGroup(unix.SIGCONT)
+		if timePassed {
+			for _, p := range r.strays() {
+				_ = p.signal(unix.SIGCONT)
+			}
 		}
 	}
 	for {

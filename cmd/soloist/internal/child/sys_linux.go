@@ -28,14 +28,6 @@ func withoutTTOU(do func()) {
 	do()
 }
 
-// stopOurselves stops this process, and returns when it is continued. A signal to a thread takes effect before its call returns: one to
-// the process could have to wait until another thread runs, and we would go on as if it were over.
-func stopOurselves() {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGSTOP)
-}
-
 // cldStopped is the si_code of a child that was stopped by a signal.
 const cldStopped = 5
 

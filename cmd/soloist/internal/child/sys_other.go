@@ -98,12 +98,19 @@ func withoutTTOU(do func()) {
 // refused is not known here, as [signal.Ignored] knows it of few signals only.
 func refused(unix.Signal) bool { return false }
 
-// stopOurselves stops this process, and returns when it is continued. The stop may come late: another thread may have to run first.
-func stopOurselves() {
+// stopStrays does nothing here: what has left the group of its command is not found.
+func stopStrays() {}
+
+// stopOurselves stops this process, with 0 the others of its group before it, and returns when it is continued. The stop may come late, as
+// a thread of this process has to run for it.
+func stopOurselves(pid int) {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, unix.SIGCONT)
 	defer signal.Stop(continued)
-	_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
+	if pid == 0 {
+		_ = unix.Kill(0, unix.SIGTSTP)
+	}
+	_ = unix.Kill(os.Getpid(), unix.SIGSTOP) // SIGTSTP does nothing to a process whose os/signal has caught it
 	<-continued
 }
 

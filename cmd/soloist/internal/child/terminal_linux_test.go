@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/soloist-dev/soloist/test/servers"
@@ -144,16 +145,31 @@ func TestCtrlCArrivesOnce(t *testing.T) {
 	}
 }
 
+// within are ways to run a command in the foreground: by itself, and by another such process.
+func within(t *testing.T, script string) map[string][]string {
+	t.Helper()
+	inner := append([]string{self(t)}, sh(inFront+script)...)
+	return map[string][]string{
+		"the command":                    inner[1:],
+		"one within another":             inner,
+		"one within a script of another": append(sh(`"$@"; exit $?`), inner...),
+	}
+}
+
 // Ctrl-Z in a group that nobody could continue must not leave a stopped command.
 func TestCtrlZWithoutAShell(t *testing.T) {
-	p, pid := runsOnTerminal(t, inFront+`echo ready; read x; echo "<$x>"; exit 3`)
-	p.shows(t, "ready")
-	p.types(t, "\x1a")
-	p.shows(t, "^Z")
-	p.types(t, "on\n")
-	p.shows(t, "<on>")
-	if status := waitForeign(t, pid); status.ExitStatus() != 3 {
-		t.Errorf("status %v", status)
+	for name, command := range within(t, `echo ready; read x; echo "<$x>"; exit 3`) {
+		t.Run(name, func(t *testing.T) {
+			p, pid := onTerminal(t, []string{helper + "=run"}, append([]string{self(t)}, command...)...)
+			p.shows(t, "ready")
+			p.types(t, "\x1a")
+			p.shows(t, "^Z")
+			p.types(t, "on\n")
+			p.shows(t, "<on>")
+			if status := waitForeign(t, pid); status.ExitStatus() != 3 {
+				t.Errorf("status %v", status)
+			}
+		})
 	}
 }
 
@@ -168,19 +184,27 @@ func bash(t *testing.T) *pty {
 }
 
 func TestCtrlZInAShell(t *testing.T) {
-	p := bash(t)
-	p.types(t, `env $helper /bin/sh -c '`+inFront+`echo begun-$((1+1)); read x; echo "<$x>"'`+"\n")
-	p.shows(t, "begun-2")
-	p.types(t, "\x1a")
-	p.shows(t, "Stopped")
-	p.types(t, "echo shell-$((2+2))\n")
-	p.shows(t, "shell-4")
-	p.types(t, "fg\n")
-	p.types(t, "on\n")
-	p.shows(t, "<on>")
-	p.types(t, "echo again-$((3+3))\n")
-	p.shows(t, "again-6")
-	p.types(t, "exit\n")
+	for name, command := range within(t, `echo begun-$((1+1)); read x; echo "<$x>"`) {
+		t.Run(name, func(t *testing.T) {
+			p := bash(t)
+			p.types(t, "env $helper")
+			for _, arg := range command {
+				p.types(t, " '"+arg+"'")
+			}
+			p.types(t, "\n")
+			p.shows(t, "begun-2")
+			p.types(t, "\x1a")
+			p.shows(t, "Stopped")
+			p.types(t, "echo shell-$((2+2))\n")
+			p.shows(t, "shell-4")
+			p.types(t, "fg\n")
+			p.types(t, "on\n")
+			p.shows(t, "<on>")
+			p.types(t, "echo again-$((3+3))\n")
+			p.shows(t, "again-6")
+			p.types(t, "exit\n")
+		})
+	}
 }
 
 // What was started with Ctrl-Z ignored is not stopped by it, and neither is its command.
@@ -215,22 +239,31 @@ func TestCtrlZUntilTheLeaseIsLost(t *testing.T) {
 
 // Nobody renews the lease while soloist is stopped, so nothing of the command may run: also what ignores Ctrl-Z.
 func TestCtrlZStopsAllOfTheCommand(t *testing.T) {
-	p, file := bash(t), inTemp(t, "pid")
-	p.types(t, `env file=`+file+` $helper /bin/sh -c '`+inFront+`(trap "" TSTP; exec sleep 1000) & echo $! >$file; echo begun-$((1+1)); read x; kill $!'`+"\n")
-	p.shows(t, "begun-2")
-	pid := pidIn(t, file)
-	waitFor(t, "what ignores Ctrl-Z", func() bool { return ignores(pid, unix.SIGTSTP) })
-	p.types(t, "\x1a")
-	p.shows(t, "Stopped")
-	state := func(want string) func() bool {
-		return func() bool { q, ok := readProcess(pid); return ok && strings.ContainsRune(want, rune(q.state)) }
+	const part = `sh -c "echo \$\$ >$file; exec sleep 1000"`
+	for name, start := range map[string]string{
+		"what ignores it":                `(trap "" TSTP; exec ` + part + `) &`,
+		"what has left the group":        `setsid ` + part + ` &`,
+		"what has left its parents":      `setsid -f ` + part + `;`,
+		"the command of another soloist": `$0 ` + part + ` &`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, file := bash(t), inTemp(t, "pid")
+			p.types(t, `env file=`+file+` $helper /bin/sh -c '`+inFront+start+` echo begun-$((1+1)); read x; kill $(cat $file)' `+self(t)+"\n")
+			p.shows(t, "begun-2")
+			pid := pidIn(t, file)
+			p.types(t, "\x1a")
+			p.shows(t, "Stopped")
+			state := func(want string) func() bool {
+				return func() bool { q, ok := readProcess(pid); return ok && strings.ContainsRune(want, rune(q.state)) }
+			}
+			waitFor(t, "all of the command is stopped", state("T"))
+			p.types(t, "fg\n")
+			waitFor(t, "all of the command goes on", state("SRD"))
+			p.types(t, "on\n")
+			p.shows(t, "helper: code")
+			p.types(t, "exit\n")
+		})
 	}
-	waitFor(t, "all of the command is stopped", state("T"))
-	p.types(t, "fg\n")
-	waitFor(t, "all of the command goes on", state("SRD"))
-	p.types(t, "on\n")
-	p.shows(t, "helper: code")
-	p.types(t, "exit\n")
 }
 
 // A command that the terminal was not lent to, as in a pipeline, is not reached by Ctrl-Z: it is stopped before soloist is, and goes on only if the
@@ -244,7 +277,7 @@ func TestCtrlZStopsWhatIsNotInFront(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, file, on := bash(t), inTemp(t, "pid"), inTemp(t, "on")
-			p.types(t, row.before+` env $helper /bin/sh -c 'echo $$ >`+file+`; while [ ! -e `+on+` ]; do sleep 0.05; done; echo went-$((1+1))' `+row.after+"\n")
+			p.types(t, row.before+` env $helper /bin/sh -c 'echo $$ >`+file+`; until [ -e `+on+` ]; do :; done; echo went-$((1+1))' `+row.after+"\n")
 			pid := pidIn(t, file)
 			p.types(t, "\x1a")
 			p.shows(t, "Stopped")
@@ -295,6 +328,25 @@ func TestStopTakesEffectAtOnce(t *testing.T) {
 	if rest, err := io.ReadAll(r); len(rest) > 0 || err != nil {
 		t.Errorf("it went on %d times without a stop, %v", len(rest), err)
 	}
+}
+
+// A process may run on for as long as the system likes before it is stopped: it takes that for no end of the stop, and neither what was sent
+// to continue it before that.
+func TestStopThatComesLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		continued := make(chan os.Signal, 1)
+		begin, pending := time.Now(), true
+		continued <- unix.SIGCONT
+		time.AfterFunc(time.Hour, func() {
+			pending = false
+			continued <- unix.SIGCONT
+		})
+		untilContinued(continued, func() bool { return true }, func() bool { return pending })
+		if took := time.Since(begin); took != time.Hour {
+			t.Errorf("went on after %v", took)
+		}
+		untilContinued(continued, func() bool { return false }, func() bool { return true }) // returns
+	})
 }
 
 func TestStoppable(t *testing.T) {
