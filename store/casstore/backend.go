@@ -55,7 +55,7 @@ type Change struct {
 	Record  *Record // the new record; nil deletes the item
 
 	// Free, which a store sets only with [Config].TakeFree and for the only change of a request, makes it whatever the version is, as long as the name is free: there is no item, or it is
-	// released, has the TTL 0, a mark less than Below unless that is 0, and a token of Record.Token-1 or more. Such an item keeps its mark, its state and
+	// released, has the TTL 0, a mark less than Below unless that is 0, and a token of Record.Token-1 or more, but not the last one, math.MaxInt64. Such an item keeps its mark, its state and
 	// its Unsure, and its token becomes one greater; a new one has the token of Record, the mark 0 and no state, and is Unsure. All this is one atomic step. Carried out twice, it makes two versions; see [Record.Version].
 	Free  bool
 	Below int64

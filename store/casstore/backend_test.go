@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -100,7 +101,7 @@ func (m *memory) write(c casstore.Change) casstore.Result {
 	switch r := now.Record; {
 	case now.Err != nil:
 		return casstore.Result{Err: now.Err}
-	case c.Free && (now.Version == "" || r.Released && r.TTL == 0 && r.Token >= c.Record.Token-1 && (c.Below == 0 || r.Mark < c.Below)):
+	case c.Free && (now.Version == "" || r.Released && r.TTL == 0 && r.Token >= c.Record.Token-1 && r.Token < math.MaxInt64 && (c.Below == 0 || r.Mark < c.Below)):
 		taken := *c.Record
 		taken.Mark, taken.State, taken.Unsure = r.Mark, r.State, r.Unsure || now.Version == ""
 		if now.Version != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -161,7 +162,7 @@ func (b *backend) change(ctx context.Context, c casstore.Change) casstore.Result
 func (b *backend) take(ctx context.Context, c casstore.Change) casstore.Result {
 	item := encode(c.Name, c.Record)
 	names := map[string]string{"#name": attrName, "#forget": attrForget}
-	values := attributes{":base": number(c.Record.Token - 1), ":one": number(1), ":zero": number(0), ":true": &types.AttributeValueMemberBOOL{Value: true}}
+	values := attributes{":base": number(c.Record.Token - 1), ":last": number(math.MaxInt64), ":one": number(1), ":zero": number(0), ":true": &types.AttributeValueMemberBOOL{Value: true}}
 	sets := []string{"#token = if_not_exists(#token, :base) + :one", "#mark = if_not_exists(#mark, :zero)"}
 	for placeholder, attr := range map[string]string{
 		"#token": attrToken, "#mark": attrMark, "#holder": attrHolder, "#ttl": attrTTL, "#released": attrReleased, "#version": attrVersion, "#granted": attrGranted,
@@ -172,7 +173,7 @@ func (b *backend) take(ctx context.Context, c casstore.Change) casstore.Result {
 			sets = append(sets, placeholder+" = "+value)
 		}
 	}
-	free := "#released = :true AND #ttl = :zero AND #token >= :base"
+	free := "#released = :true AND #ttl = :zero AND #token >= :base AND #token < :last" // a number of DynamoDB can be one greater than the last token
 	if c.Below != 0 {
 		free += " AND #mark < :below"
 		values[":below"] = number(c.Below)

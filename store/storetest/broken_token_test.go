@@ -107,6 +107,16 @@ var tokenFlaws = []flaw{
 		}
 		return acquire(s, c)
 	}})},
+	{"token-greatest", "a handle that has not seen the name begins again after its greatest token", func(testing.TB) bend {
+		seen := map[*memstore.Store]bool{}
+		return bend{acquire: func(s *memstore.Store, c store.Claim) store.Outcome {
+			if look(s, c.Name).Token == math.MaxInt64 && !seen[s] {
+				c.Name += "again"
+			}
+			seen[s] = true
+			return acquire(s, c)
+		}}
+	}},
 	{"token-greatest", "a name without tokens is chosen before one that is free", always(bend{choose: withoutTokensFirst(func(err error) bool { return err == nil })})},
 	{"token-greatest", "a name without tokens is chosen before one that will be free", always(bend{choose: withoutTokensFirst(func(err error) bool { return err != nil })})},
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"iter"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -106,7 +107,7 @@ func (b *items) write(changes []casstore.Change, times int) (results []casstore.
 func (b *items) change(c casstore.Change, tells bool) casstore.Result {
 	now := b.item(c.Name)
 	switch r := now.Record; {
-	case c.Free && (now.Version == "" || r.Released && r.TTL == 0 && r.Token >= c.Record.Token-1 && (c.Below == 0 || r.Mark < c.Below)):
+	case c.Free && (now.Version == "" || r.Released && r.TTL == 0 && r.Token >= c.Record.Token-1 && r.Token < math.MaxInt64 && (c.Below == 0 || r.Mark < c.Below)):
 		taken := *c.Record
 		taken.Mark, taken.State, taken.Unsure = r.Mark, r.State, r.Unsure || now.Version == ""
 		if now.Version != "" {
