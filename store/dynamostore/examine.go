@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -24,20 +23,39 @@ type guard struct {
 	again  atomic.Pointer[time.Time] // when to look again, after it was not allowed to
 }
 
-// lookAgain is how long a table that may not be looked at is used until the next attempt: the right may have come.
-const lookAgain = time.Minute
+// lookAgain is how long a table that may not be looked at is used until the next attempt: the right may have come. lookAgainFor is how long that may take.
+const (
+	lookAgain    = time.Minute
+	lookAgainFor = time.Second
+)
 
 func newGuard() guard { return guard{turn: make(chan struct{}, 1)} }
 
-// rests reports whether there is nothing to look at now.
-func (g *guard) rests() bool {
-	again := g.again.Load()
-	return g.looked.Load() || again != nil && time.Now().Before(*again)
+// used reports whether the table is used without a look for now.
+func used(again *time.Time) bool { return again != nil && time.Now().Before(*again) }
+
+func later() *time.Time {
+	again := time.Now().Add(lookAgain)
+	return &again
 }
 
 func (g *guard) check(ctx context.Context, b *backend) error {
-	if g.rests() {
+	again := g.again.Load()
+	switch {
+	case g.looked.Load() || used(again):
 		return nil
+	case again != nil:
+		if !g.again.CompareAndSwap(again, later()) {
+			return nil // another request looks
+		}
+		// What answers a look can be away alone, so no other request waits for this one, and this one has time left.
+		limit := lookAgainFor
+		if end, ok := ctx.Deadline(); ok {
+			limit = min(limit, time.Until(end)/2)
+		}
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		return g.look(ctx, b, func(error) bool { return true })
 	}
 	select {
 	case g.turn <- struct{}{}:
@@ -45,22 +63,32 @@ func (g *guard) check(ctx context.Context, b *backend) error {
 	case <-ctx.Done(): // one that looks may have longer
 		return wrap("looking at the table", ctx.Err())
 	}
-	if g.rests() {
+	if g.looked.Load() || used(g.again.Load()) {
 		return nil
 	}
+	return g.look(ctx, b, unseen)
+}
+
+// look looks at the table. It is used all the same after a failure that is pardoned: doctor says so.
+func (g *guard) look(ctx context.Context, b *backend, pardoned func(error) bool) error {
 	t, err := b.describe(ctx)
+	var global bool
+	if err == nil {
+		global, err = b.global(ctx, t)
+	}
 	switch {
-	case unseen(err): // nothing is known: doctor says so
-		again := time.Now().Add(lookAgain)
-		g.again.Store(&again)
+	case t != nil && keyProblem(t) != "":
+		g.again.Store(nil)
+		return fmt.Errorf("dynamostore: %w: the table %s %s", store.ErrSchema, b.table, keyProblem(t))
+	case err != nil && pardoned(err):
+		g.again.Store(later())
 		return nil
 	case err != nil:
 		return err
-	case len(t.Replicas) > 0:
+	case global:
+		g.again.Store(nil)
 		return fmt.Errorf("dynamostore: %w: the table %s is a global table, which accepts writes in several regions at once "+
 			"and would grant a name twice: use a table in one region", store.ErrUnusable, b.table)
-	case keyProblem(t) != "":
-		return fmt.Errorf("dynamostore: %w: the table %s %s", store.ErrSchema, b.table, keyProblem(t))
 	}
 	g.looked.Store(true)
 	return nil
@@ -76,6 +104,8 @@ func unseen(err error) bool {
 type sight struct {
 	table       *types.TableDescription
 	tableErr    error
+	global      bool
+	globalErr   error
 	expiring    bool // items are deleted by the table's own time to live
 	expiringErr error
 	recovery    bool // it can be restored to a point in time
@@ -90,7 +120,8 @@ func (s *Store) look(ctx context.Context) sight {
 	if found.tableErr != nil {
 		return found
 	}
-	found.emulator = strings.Contains(aws.ToString(found.table.TableArn), ":ddblocal:")
+	found.global, found.globalErr = b.global(ctx, found.table)
+	found.emulator = emulated(found.table)
 	live, err := b.client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &b.table})
 	if found.expiringErr = err; err == nil && live.TimeToLiveDescription != nil {
 		status := live.TimeToLiveDescription.TimeToLiveStatus
@@ -126,7 +157,9 @@ func (s *Store) Capabilities(ctx context.Context) (store.Capabilities, error) {
 	switch {
 	case found.tableErr != nil:
 		c.Fencing = store.Promise{Answer: store.Unknown, Why: "dynamodb:DescribeTable is not allowed, so it is not known whether this is a global table"}
-	case len(found.table.Replicas) > 0:
+	case found.globalErr != nil:
+		c.Fencing = store.Promise{Answer: store.Unknown, Why: "dynamodb:DescribeGlobalTable is not allowed, so it is not known whether this is a global table of the version 2017.11.29"}
+	case found.global:
 		c.Fencing = store.Promise{Answer: store.No, Why: "a global table accepts writes in several regions at once"}
 	case found.expiringErr != nil && !found.emulator:
 		c.Fencing = store.Promise{Answer: store.Unknown, Why: "dynamodb:DescribeTimeToLive is not allowed, so it is not known whether items are deleted with their tokens"}
@@ -153,11 +186,16 @@ func (s *Store) Examine(ctx context.Context) ([]store.Finding, error) {
 	t := found.table
 	findings := []store.Finding{
 		{Subject: "table", Found: fmt.Sprintf("%s, %s, about %d items", s.backend.table, t.TableStatus, aws.ToInt64(t.ItemCount)), Level: store.LevelOK},
-		judge("regions", len(t.Replicas) == 0, "one", fmt.Sprintf("a global table with %d replicas", len(t.Replicas)), store.LevelError,
-			"use a table in one region: a global table grants a name twice"),
 		judge("key", keyProblem(t) == "", "the name", keyProblem(t), store.LevelError, "use a table that `soloist migrate up` has made"),
 		judge("deletion protection", aws.ToBool(t.DeletionProtectionEnabled), "on", "off", store.LevelWarning,
 			"aws dynamodb update-table --deletion-protection-enabled: with the table all tokens and all marks of what is done would be gone"),
+	}
+	switch {
+	case found.globalErr != nil:
+		findings = append(findings, unknown("regions", found.globalErr, "allow dynamodb:DescribeGlobalTable"))
+	default:
+		findings = append(findings, judge("regions", !found.global, "one", "a global table", store.LevelError,
+			"use a table in one region: a global table grants a name twice"))
 	}
 	switch {
 	case found.expiringErr != nil:

@@ -299,6 +299,106 @@ func TestALookThatWasRefused(t *testing.T) {
 	}
 }
 
+// TestALaterLookThatFails: a process that may not look at its table works on, however a later look fails: what answers that can be away alone. Only one request
+// looks, and when it succeeds at last a global table is used no more.
+func TestALaterLookThatFails(t *testing.T) {
+	var respond atomic.Pointer[func() (int, string)]
+	answers := func(f func() (int, string)) { respond.Store(&f) }
+	looking, goOn := make(chan struct{}, 9), make(chan struct{})
+	s := scripted(t, func(operation, request string) (int, string) {
+		switch operation {
+		case "DescribeTable":
+			return (*respond.Load())()
+		case "UpdateItem":
+			return 200, taken(t, request)
+		}
+		return 200, "{}"
+	})
+	claim := func(name string) error {
+		ctx, cancel := context.WithTimeout(background, servers.Patience/10)
+		defer cancel()
+		return first(s.Acquire(ctx, []store.Claim{{Name: name, Holder: "x", TTL: time.Minute}}))
+	}
+	granted := func(what string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Errorf("%s: %v, want a grant", what, err)
+		}
+	}
+	answers(func() (int, string) { return 400, failure("AccessDeniedException") })
+	granted("without the right to look", claim("a"))
+	for what, answer := range map[string]func() (int, string){
+		"it fails in the service": func() (int, string) { return 500, failure("InternalServerError") },
+		"it is throttled":         func() (int, string) { return 400, failure("ThrottlingException") },
+		"it is not answered":      func() (int, string) { looking <- struct{}{}; <-goOn; return 0, "" },
+	} {
+		answers(answer)
+		dynamostore.LaterLook(s)
+		looked := make(chan error, 1)
+		go func() { looked <- claim("a") }()
+		if what == "it is not answered" {
+			<-looking
+			granted("while another one looks", claim("b"))
+		}
+		granted("a look, and "+what, <-looked)
+		granted("after a look, and "+what, claim("a"))
+	}
+	close(goOn)
+	answers(func() (int, string) {
+		return 200, fmt.Sprintf(goodTable, `, "Replicas": [{"RegionName": "eu-west-1"}]`)
+	})
+	dynamostore.LaterLook(s)
+	for range 2 {
+		if err := claim("a"); !errors.Is(err, store.ErrUnusable) {
+			t.Errorf("when it can look: %v, want that the table cannot be used", err)
+		}
+	}
+}
+
+// TestGlobalTableOfTheOldVersion: a table does not say itself that it is a global table of the version of 2017. It is asked for if the table has the stream that one needs.
+func TestGlobalTableOfTheOldVersion(t *testing.T) {
+	const both, keys = "NEW_AND_OLD_IMAGES", "KEYS_ONLY"
+	for _, test := range []struct {
+		rule, stream string
+		status       int
+		body         string
+		want         error
+		fencing      store.Answer
+		regions      store.Level
+	}{
+		{"it is one", both, 200, `{"GlobalTableDescription": {"GlobalTableName": "soloist", "ReplicationGroup": [{"RegionName": "eu-west-1"}, {"RegionName": "eu-central-1"}]}}`,
+			store.ErrUnusable, store.No, store.LevelError},
+		{"it is none", both, 400, failure("GlobalTableNotFoundException"), nil, store.Yes, store.LevelOK},
+		{"it may not be asked for", both, 400, failure("AccessDeniedException"), nil, store.Unknown, store.LevelUnknown},
+		{"it can be none", keys, 400, failure("AccessDeniedException"), nil, store.Yes, store.LevelOK},
+	} {
+		t.Run(test.rule, func(t *testing.T) {
+			s := scripted(t, func(operation, request string) (int, string) {
+				switch operation {
+				case "DescribeTable":
+					return 200, fmt.Sprintf(goodTable, `, "StreamSpecification": {"StreamEnabled": true, "StreamViewType": "`+test.stream+`"}`)
+				case "DescribeGlobalTable":
+					return test.status, test.body
+				case "UpdateItem":
+					return 200, taken(t, request)
+				}
+				return 200, "{}"
+			})
+			if err := first(acquire(s, "a")); !errors.Is(err, test.want) {
+				t.Errorf("a claim: %v, want %v", err, test.want)
+			}
+			if c, err := s.Capabilities(background); err != nil || c.Fencing.Answer != test.fencing {
+				t.Errorf("got %+v, %v, want fencing %v", c, err, test.fencing)
+			}
+			findings, err := s.Examine(background)
+			i := slices.IndexFunc(findings, func(f store.Finding) bool { return f.Subject == "regions" })
+			if err != nil || i < 0 || findings[i].Level != test.regions {
+				t.Errorf("got %+v, %v, want the level %v of its regions", findings, err, test.regions)
+			}
+		})
+	}
+}
+
 // TestLookThatHangs: a request does not wait longer than its own deadline for another one that looks at the table.
 func TestLookThatHangs(t *testing.T) {
 	hangs, looking, goOn := atomic.Bool{}, make(chan struct{}, 9), make(chan struct{})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -73,6 +74,31 @@ func (b *backend) describe(ctx context.Context) (*types.TableDescription, error)
 		return nil, wrap("looking at the table", errNoItem)
 	}
 	return out.Table, nil
+}
+
+// global reports whether a table is a global table. One of the version 2017.11.29 does not say so itself, but has a stream with the new and the old images.
+func (b *backend) global(ctx context.Context, t *types.TableDescription) (bool, error) {
+	stream := t.StreamSpecification
+	switch {
+	case len(t.Replicas) > 0:
+		return true, nil
+	case stream == nil || !aws.ToBool(stream.StreamEnabled) || stream.StreamViewType != types.StreamViewTypeNewAndOldImages || emulated(t):
+		return false, nil
+	}
+	_, err := b.client.DescribeGlobalTable(ctx, &dynamodb.DescribeGlobalTableInput{GlobalTableName: &b.table})
+	var none *types.GlobalTableNotFoundException
+	switch {
+	case errors.As(err, &none):
+		return false, nil
+	case err != nil:
+		return false, wrap("asking whether it is a global table", err)
+	}
+	return true, nil
+}
+
+// emulated reports whether a table is one of DynamoDB Local, which has no global tables.
+func emulated(t *types.TableDescription) bool {
+	return strings.Contains(aws.ToString(t.TableArn), ":ddblocal:")
 }
 
 // keyProblem returns what is wrong with the key of a table, or returns "".
