@@ -66,36 +66,45 @@ type member struct {
 // Unwrap returns the store of the phase.
 func (m *member) Unwrap() store.Store { return m.Store }
 
-// enter returns nil if the replica is announced, and may be in its phase.
-func (m *member) enter(ctx context.Context) error {
+// enter returns the announcement of the replica, if it may be in its phase.
+func (m *member) enter(ctx context.Context) (*soloist.Lease, error) {
 	select {
 	case m.turn <- struct{}{}:
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
 	defer func() { <-m.turn }()
 	if m.lease == nil || m.lease.Err() != nil {
 		lease, err := m.client.TryLock(ctx, m.name())
 		if err != nil {
-			return beforeClaim(fmt.Errorf("fleetmove: announcing this replica: %w", err))
+			return nil, beforeClaim(fmt.Errorf("fleetmove: announcing this replica: %w", err))
 		}
 		m.lease, m.entered = lease, false
 	}
 	if m.entered {
-		return nil
+		return m.lease, nil
 	}
 	// Announced first, then asked: who changes the stage writes it first, and then looks for replicas. A claim that has no time to wait for the list leaves the
 	// announcement to the next one.
 	if err := m.listed(ctx); err != nil {
-		return beforeClaim(fmt.Errorf("fleetmove: waiting until the store lists the announcement of this replica: %w", err))
+		return nil, beforeClaim(fmt.Errorf("fleetmove: waiting until the store lists the announcement of this replica: %w", err))
 	}
 	if err := m.admit(ctx); err != nil {
 		_ = m.lease.Release() // else it expires
 		m.lease = nil
-		return beforeClaim(err)
+		return nil, beforeClaim(err)
 	}
 	m.entered = true
-	return nil
+	return m.lease, nil
+}
+
+// believed returns the outcome of a claim. A grant is unknown if the announcement with which it was claimed has ended, as in a suspend, which contexts do not notice: the
+// fleet may have left the phase since.
+func believed(announcement *soloist.Lease, grant store.Grant, err error) (store.Grant, error) {
+	if err == nil && announcement.Err() != nil {
+		return store.Grant{}, store.AsUnknown(errors.New("fleetmove: the announcement of this replica ended while it claimed"))
+	}
+	return grant, err
 }
 
 // How long to wait before the announcements are listed again, at first and at most.
@@ -138,12 +147,17 @@ func beforeClaim(err error) error {
 
 // Acquire implements store.Store.
 func (m *member) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
-	if err := m.enter(ctx); err != nil {
+	announcement, err := m.enter(ctx)
+	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, announceMargin) // the announcement may end after that
 	defer cancel()
-	return m.Store.Acquire(ctx, claims)
+	outcomes, err := m.Store.Acquire(ctx, claims)
+	for i, o := range outcomes {
+		outcomes[i].Grant, outcomes[i].Err = believed(announcement, o.Grant, o.Err)
+	}
+	return outcomes, err
 }
 
 // Queue implements store.Queuer, if the store of the phase does.
@@ -152,12 +166,15 @@ func (m *member) Queue(ctx context.Context, c store.Claim) (store.Grant, time.Du
 	if !ok {
 		return store.Grant{}, 0, errors.ErrUnsupported
 	}
-	if err := m.enter(ctx); err != nil {
+	announcement, err := m.enter(ctx)
+	if err != nil {
 		return store.Grant{}, 0, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, announceMargin)
 	defer cancel()
-	return q.Queue(ctx, c)
+	grant, wait, err := q.Queue(ctx, c)
+	grant, err = believed(announcement, grant, err)
+	return grant, wait, err
 }
 
 // Leave implements store.Queuer, if the store of the phase does.
@@ -175,12 +192,15 @@ func (m *member) Choose(ctx context.Context, names []string, claim store.Claim) 
 	if !ok {
 		return 0, store.Grant{}, errors.ErrUnsupported
 	}
-	if err := m.enter(ctx); err != nil {
+	announcement, err := m.enter(ctx)
+	if err != nil {
 		return 0, store.Grant{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, announceMargin)
 	defer cancel()
-	return c.Choose(ctx, names, claim)
+	i, grant, err := c.Choose(ctx, names, claim)
+	grant, err = believed(announcement, grant, err)
+	return i, grant, err
 }
 
 // Close ends the announcement, and closes both stores.

@@ -3,6 +3,7 @@ package fleetmove_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -154,6 +155,90 @@ func TestListThatHasAnother(t *testing.T) {
 			t.Errorf("the second has claimed after %v, when no list had it", waited)
 		}
 	})
+}
+
+// A haltedStore carries out the claims of names that are not of the move after something else has happened, however long that takes: as if the machine was suspended meanwhile,
+// which contexts do not notice.
+type haltedStore struct {
+	*memstore.Store
+	meanwhile func()
+}
+
+func (s haltedStore) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if !strings.HasPrefix(claims[0].Name, move.Records) {
+		s.meanwhile()
+		ctx = background
+	}
+	return s.Store.Acquire(ctx, claims)
+}
+
+func (s haltedStore) Queue(_ context.Context, c store.Claim) (store.Grant, time.Duration, error) {
+	s.meanwhile()
+	return s.Store.Queue(background, c)
+}
+
+func (s haltedStore) Choose(_ context.Context, names []string, c store.Claim) (int, store.Grant, error) {
+	s.meanwhile()
+	return s.Store.Choose(background, names, c)
+}
+
+// TestClaimThatWasSuspended: what is granted to a replica whose announcement has ended meanwhile is not believed: the fleet may have left its phase.
+func TestClaimThatWasSuspended(t *testing.T) {
+	claim := store.Claim{Name: "x", Holder: "h", TTL: time.Hour}
+	for verb, do := range map[string]func(*testing.T, store.Store) error{
+		"acquire": func(t *testing.T, s store.Store) error {
+			out, err := s.Acquire(background, []store.Claim{claim, {Name: "x", Holder: "other", TTL: time.Hour}})
+			if err == nil && !errors.Is(out[1].Err, store.ErrHeld) {
+				t.Errorf("a refusal beside it: %v", out[1].Err)
+			}
+			if err == nil {
+				err = out[0].Err
+			}
+			return err
+		},
+		"queue": func(t *testing.T, s store.Store) error {
+			_, _, err := as[store.Queuer](t, s).Queue(background, claim)
+			return err
+		},
+		"choose": func(t *testing.T, s store.Store) error {
+			choice := claim
+			choice.Name = ""
+			_, _, err := as[store.Chooser](t, s).Choose(background, []string{"x", "y"}, choice)
+			return err
+		},
+	} {
+		for _, goesOn := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				f := newMovedFleet(t)
+				if err := f.lead.Plan(background); err != nil {
+					t.Fatal(err)
+				}
+				s, err := fleetmove.Join(haltedStore{f.before.Share(), func() {
+					if !goesOn {
+						return
+					}
+					for r, err := range f.before.List(background, move.Records+"lock/") {
+						if err != nil {
+							t.Fatal(err)
+						}
+						if r.Holder != "" { // the announcement ends
+							leave(t, f.before, store.Release{Name: r.Name, Holder: r.Holder, Token: r.Token})
+						}
+					}
+					time.Sleep(time.Minute)
+					f.advance(t, false, rollToNewDecides)
+					f.advance(t, false, rollToNewOnly)
+				}}, f.after.Share(), move.OldOnly, "suspended")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Close()
+				if err := do(t, s); goesOn && !errors.Is(err, store.ErrUnknown) || !goesOn && err != nil {
+					t.Errorf("%s, while the fleet goes on %t: %v", verb, goesOn, err)
+				}
+			})
+		}
+	}
 }
 
 // as returns what a store has of an interface.
