@@ -59,7 +59,7 @@ func removeSeen(path string, seen fs.FileInfo) error {
 	case err != nil:
 		return err
 	case !os.SameFile(now, seen) || !now.ModTime().Equal(seen.ModTime()): // a new file can have the number of one that was removed
-		return fmt.Errorf("%s: %w: it has been replaced meanwhile", path, fs.ErrExist)
+		return fmt.Errorf("%s: %w: it has been replaced meanwhile", path, syscall.EADDRINUSE)
 	}
 	return os.Remove(path)
 }

@@ -130,6 +130,12 @@ func TestKubernetesListInItself(t *testing.T) {
 func TestShedLockSaysWhatItMeans(t *testing.T) {
 	for what, c := range map[string]struct{ source, yaml, note string }{
 		"both days must match":  {`@Scheduled(cron = "0 0 9 1-7 * MON", zone = "UTC") @SchedulerLock(name = "a") void a() {}`, "schedule: DAYS=both 0 0 9 1-7 * MON", ""},
+		"steps of weekdays":     {`@Scheduled(cron = "0 0  3 * * */2", zone = "UTC") @SchedulerLock(name = "a") void a() {}`, "schedule: 0 0 3 * * 1,3,5,7\n", ""},
+		"steps from a weekday":  {`@Scheduled(cron = "0 0 3 * * 0/3,TUE/4,mon-thu/2,5/9000000000000000000", zone = "UTC") @SchedulerLock(name = "a") void a() {}`, "schedule: 0 0 3 * * 0/3,2,6,mon-thu/2,5\n", ""},
+		"steps from Sunday":     {`@Scheduled(cron = "0 0 3 * * SUN/2", zone = "UTC") @SchedulerLock(name = "a") void a() {}`, "schedule: 0 0 3 * * 7\n", ""},
+		"each weekday":          {`@Scheduled(cron = "0 0 3 * * */1", zone = "UTC") @SchedulerLock(name = "a") void a() {}`, "schedule: 0 0 3 * * 1,2,3,4,5,6,7\n", ""},
+		"weekdays of both":      {`@Scheduled(cron = "0 0 3 1-7 * 1/5", zone = "UTC") @SchedulerLock(name = "a") void a() {}`, "schedule: DAYS=both 0 0 3 1-7 * 1,6\n", ""},
+		"Sunday to Sunday":      {`@Scheduled(cron = "0 0 3 * * SUN-SUN", zone = "UTC") @SchedulerLock(name = "a") void a() {}`, "schedule: 0 0 3 * * 0-7\n", ""},
 		"the zone is said":      {`@Scheduled(cron = "0 0 9 * * *") @SchedulerLock(name = "a") void a() {}`, "name: a", "without a zone"},
 		"comments":              {"// @Scheduled(fixedRate = 5) void no() {}\n/* @Scheduled(fixedRate = 6) void no2() {} */\n@Scheduled(fixedRate = 5000) void yes() {}", `name: "yes"`, ""},
 		"a line after comments": {"/* a\n   b */\n// c\n@Scheduled(fixedRate = 5000) /* d\n*/ void yes() {}", `name: "yes"`, "f:4: "},

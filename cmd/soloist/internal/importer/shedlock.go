@@ -156,8 +156,14 @@ func (t *translation) springTimes(j *job, s annotated) error {
 		if j.Schedule = cron; j.Zone == "" {
 			t.note(s.line, j.Name, "without a zone the schedule is in that of the program's machine; here it is in UTC")
 		}
+		if len(fields) == 6 {
+			if days := springWeekdays(fields[5]); days != fields[5] {
+				fields[5] = days
+				j.Schedule = strings.Join(fields, " ")
+			}
+		}
 		if len(fields) == 6 && !slices.Contains([]string{"*", "?"}, fields[3]) && !slices.Contains([]string{"*", "?"}, fields[5]) {
-			j.Schedule = "DAYS=both " + cron // as in Spring
+			j.Schedule = "DAYS=both " + j.Schedule // as in Spring
 		}
 		return nil
 	}
@@ -173,6 +179,44 @@ func (t *translation) springTimes(j *job, s annotated) error {
 		return nil
 	}
 	return fmt.Errorf("it is not said when it runs")
+}
+
+// springWeekdays writes out which days the steps of a field of weekdays are: Spring counts them from Monday to Sunday, soloist from Sunday to Saturday. A range from Sunday to Sunday is a whole
+// week in Spring.
+func springWeekdays(field string) string {
+	items := strings.Split(field, ",")
+	for i, item := range items {
+		from, to, isRange := strings.Cut(item, "-")
+		if isRange {
+			if weekday(from) == 7 && weekday(to) == 7 {
+				items[i] = "0-7"
+			}
+			continue
+		}
+		from, step, _ := strings.Cut(item, "/")
+		n, err := strconv.Atoi(step)
+		day := weekday(from)
+		if err != nil || n < 1 || day == 0 {
+			continue
+		}
+		var days []string
+		for ; day <= 7; day += min(n, 7) {
+			days = append(days, strconv.Itoa(day))
+		}
+		items[i] = strings.Join(days, ",")
+	}
+	return strings.Join(items, ",")
+}
+
+// weekday returns the number that a day has in Spring, 1 for Monday and for all days, or 0 for what is no day.
+func weekday(text string) int {
+	if text == "*" {
+		return 1
+	}
+	if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= 7 {
+		return n
+	}
+	return 1 + slices.Index([]string{"MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"}, strings.ToUpper(text))
 }
 
 // shedTimes reads how long ShedLock keeps a lock.
