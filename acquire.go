@@ -146,15 +146,12 @@ func (c *Client) settle(ctx context.Context, t target, claim store.Claim, before
 	name := claim.Name
 	bound, cancel := context.WithDeadline(ctx, time.Now().Add(min(2*c.cfg.RequestTimeout, claim.TTL-c.opts.Margin)))
 	defer cancel()
-	underWay := false
 	for wait := newBackoff(c.cfg.RequestTimeout / 8); wait.sleep(bound); {
 		again, answer := c.claim(bound, t, claim)
-		switch {
-		case settles(answer.Err):
+		if settles(answer.Err) {
 			return again, answer
-		case locked(answer.Err):
-			underWay = true
-		default:
+		}
+		if !locked(answer.Err) {
 			out.Err = reason(bound, out.Err, answer.Err)
 		}
 	}
@@ -162,7 +159,7 @@ func (c *Client) settle(ctx context.Context, t target, claim store.Claim, before
 	for _, claim.Name = range t.all() {
 		claims = append(claims, claim)
 	}
-	c.releaseOrphans(claims, before, underWay)
+	c.releaseOrphans(claims, before)
 	if err := ctx.Err(); err != nil && !errors.Is(out.Err, err) {
 		out.Err = fmt.Errorf("%w: %w", out.Err, err)
 	}
@@ -191,7 +188,7 @@ func (c *core) claimBatch(ctx context.Context, claims []store.Claim, before time
 			return nil, asked, err
 		}
 		if unknown = reason(bound, unknown, err); !wait.sleep(bound) {
-			c.releaseOrphans(claims, before, false)
+			c.releaseOrphans(claims, before)
 			return nil, asked, unknown
 		}
 	}
@@ -222,24 +219,16 @@ func (c *core) settleSome(ctx context.Context, claims []store.Claim, outs []stor
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.RequestTimeout/8)
 	defer cancel()
 	answers, err := c.acquires.ask(ctx, open)
-	var unknown, underWay []store.Claim
+	var unknown []store.Claim
 	for i, claim := range open {
-		switch {
-		case err != nil:
-			unknown = append(unknown, claim)
-		case settles(answers[i].Err):
+		if err == nil && settles(answers[i].Err) {
 			outs[at[i]] = answers[i]
-		case locked(answers[i].Err):
-			underWay = append(underWay, claim)
-		default:
+		} else {
 			unknown = append(unknown, claim)
 		}
 	}
 	if len(unknown) > 0 {
-		c.releaseOrphans(unknown, before, false)
-	}
-	if len(underWay) > 0 {
-		c.releaseOrphans(underWay, before, true)
+		c.releaseOrphans(unknown, before)
 	}
 }
 

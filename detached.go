@@ -136,8 +136,6 @@ type detachedAttempt struct {
 
 	asked  time.Time // just before the request that was granted, or the first of several that asked for the same
 	unsure bool      // an earlier one of these got no reply, and may have been granted
-
-	underWay bool // that one was still being carried out when it was asked for again
 }
 
 // acquire asks for the lease until it is granted, or refused and there is no time left to wait.
@@ -205,13 +203,13 @@ func (a *detachedAttempt) granted(caller context.Context, name string, out store
 // be used. The context of the caller does not end a request, so that its outcome is known.
 func (a *detachedAttempt) ask(wait context.Context) (string, store.Outcome) {
 	c := a.client
-	a.asked, a.unsure, a.underWay = c.clock.earliest(), false, false
+	a.asked, a.unsure = c.clock.earliest(), false
 	var unknown error
 	over := time.Now().Add(2 * c.cfg.RequestTimeout)
 	for pause := newBackoff(c.cfg.RequestTimeout / 8); ; {
 		name, out := c.claim(context.Background(), a.target, a.claim)
 		if a.unsure && locked(out.Err) {
-			a.underWay, out.Err = true, unknown
+			out.Err = unknown
 		}
 		switch {
 		case out.Err == nil || errors.Is(out.Err, ErrHeld) || errors.Is(out.Err, ErrDone):
@@ -246,7 +244,7 @@ func (a *detachedAttempt) forgo() {
 	for _, name := range a.target.all() {
 		claims = append(claims, store.Claim{Name: name, Holder: a.claim.Holder, TTL: a.claim.TTL})
 	}
-	a.client.releaseOrphans(claims, a.asked, a.underWay)
+	a.client.releaseOrphans(claims, a.asked)
 }
 
 // until returns until when the lease is certainly held. A holder may have had it before this call, so what is left is

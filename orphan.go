@@ -2,7 +2,6 @@ package soloist
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -10,9 +9,9 @@ import (
 )
 
 // releaseOrphans releases, in the background, the grants that abandoned claims may have got. It reads the records
-// without claiming them, and gives up when the leases have expired. A claim that is under way may be granted after its record was read: that is
-// read again while it is free.
-func (c *core) releaseOrphans(claims []store.Claim, before time.Time, underWay bool) {
+// without claiming them, and gives up when the leases have expired. The store may grant a claim, or commit that, after its record was read: a record
+// is read again while it is free.
+func (c *core) releaseOrphans(claims []store.Claim, before time.Time) {
 	asked := c.instant(before)
 	ttl := time.Duration(0)
 	for _, claim := range claims {
@@ -21,22 +20,19 @@ func (c *core) releaseOrphans(claims []store.Claim, before time.Time, underWay b
 	c.background(func() {
 		ctx, cancel := c.cleanupContext(ttl - c.clock.latest().Sub(before))
 		defer cancel()
-		for wait := newBackoff(ttl / 4); ; {
+		for wait := (&backoff{min(ttl/64, c.cfg.RequestTimeout/16), ttl / 4}); ; { // a commit is over soon, an outage may last
 			names := make([]string, len(claims))
 			for i, claim := range claims {
 				names[i] = claim.Name
 			}
 			records, errs, err := c.peekEach(ctx, names)
-			if err == nil {
-				err = errors.Join(errs...)
-			}
 			var releases []store.Release
 			var open []store.Claim
 			for i, r := range records {
-				if underWay && r.Free() {
+				switch {
+				case errs[i] != nil || r.Free():
 					open = append(open, claims[i])
-				}
-				if r.Holder == claims[i].Holder && !r.Free() {
+				case r.Holder == claims[i].Holder:
 					releases = append(releases, c.releaseOfGrant(claims[i], store.Grant{Token: r.Token, Mark: r.Mark, State: r.State}, asked))
 				}
 			}

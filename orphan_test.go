@@ -191,6 +191,7 @@ type slowCommit struct {
 	*memstore.Store
 	takes time.Duration
 	whole bool // the error of that claim is the one of its request
+	fresh bool // there is no record to be locked: other claims wait for the commit
 	first *atomic.Bool
 	under *atomic.Bool // the commit is under way
 }
@@ -210,9 +211,14 @@ func (s slowCommit) Acquire(ctx context.Context, claims []store.Claim) ([]store.
 			if outs[i].Err = errNoReply; s.whole {
 				return nil, errNoReply
 			}
-		case c.Mark >= 0 && s.under.Load():
+		case c.Mark >= 0 && s.under.Load() && !s.fresh:
 			outs[i].Err = &store.HeldError{Record: store.Record{Name: c.Name, Left: 100 * time.Millisecond}}
 		default:
+			for c.Mark >= 0 && s.under.Load() {
+				if time.Sleep(10 * time.Millisecond); ctx.Err() != nil {
+					return nil, store.AsUnknown(ctx.Err())
+				}
+			}
 			one, err := s.Store.Acquire(ctx, []store.Claim{c})
 			if err != nil {
 				return nil, err
@@ -221,6 +227,12 @@ func (s slowCommit) Acquire(ctx context.Context, claims []store.Claim) ([]store.
 		}
 	}
 	return outs, nil
+}
+
+func slowlyCommitting(takes time.Duration) slowCommit {
+	s := slowCommit{Store: memstore.New(), takes: takes, first: new(atomic.Bool), under: new(atomic.Bool)}
+	s.first.Store(true)
+	return s
 }
 
 // A claim that is asked for again while the first request is still being committed is not refused by that: it is granted, or unknown and given back when it is committed.
@@ -235,8 +247,11 @@ func TestClaimThatCommitsSlowly(t *testing.T) {
 		},
 		"elements": func(c *soloist.Client) error {
 			claimed, err := c.Elements("x", soloist.ElementsOptions{}).ClaimAll(background, []string{"1"})
-			if err != nil || claimed[0].Err != nil {
-				return errors.Join(err, claimed[0].Err)
+			switch {
+			case err != nil:
+				return err
+			case claimed[0].Err != nil:
+				return claimed[0].Err
 			}
 			return claimed[0].Element.Release()
 		},
@@ -248,19 +263,20 @@ func TestClaimThatCommitsSlowly(t *testing.T) {
 			return c.Detached().Release(background, d)
 		},
 	} {
-		for _, whole := range []bool{false, true} {
+		for how := range 4 {
 			for _, takes := range []time.Duration{2 * time.Second, 15 * time.Second} { // it is asked for again for 10 s
-				t.Run(fmt.Sprint(what, whole, takes), func(t *testing.T) {
+				whole, fresh := how%2 == 1, how > 1
+				t.Run(fmt.Sprint(what, whole, fresh, takes), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						s := slowCommit{memstore.New(), takes, whole, new(atomic.Bool), new(atomic.Bool)}
-						s.first.Store(true)
+						s := slowlyCommitting(takes)
+						s.whole, s.fresh = whole, fresh
 						a, b := soloisttest.NewReplica(t, s, soloist.Config{}), soloisttest.NewReplica(t, s.Share(), soloist.Config{})
 						begun := time.Now()
 						err := claim(a)
 						if errors.Is(err, soloist.ErrHeld) || err != nil && !errors.Is(err, soloist.ErrUnknown) {
 							t.Errorf("%v, want a lease or an unknown outcome", err)
 						}
-						if settled := takes < 10*time.Second && what != "elements"; settled != (err == nil) {
+						if settled := takes < 10*time.Second && (what != "elements" || whole && fresh); settled != (err == nil) {
 							t.Errorf("%v; is it granted: want %v", err, settled)
 						}
 						time.Sleep(25*time.Second - time.Since(begun))
@@ -272,4 +288,19 @@ func TestClaimThatCommitsSlowly(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What a claim gets whose caller goes while it is being committed is given back: the look at the record may come before the commit.
+func TestCallerGoesDuringACommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := slowlyCommitting(20 * time.Millisecond)
+		a, b := soloisttest.NewReplica(t, s, soloist.Config{}), soloisttest.NewReplica(t, s.Share(), soloist.Config{})
+		ctx, cancel := context.WithCancel(background)
+		time.AfterFunc(time.Millisecond, cancel)
+		if _, err := a.With(soloist.Options{TTL: time.Hour}).TryLock(ctx, "x"); !errors.Is(err, soloist.ErrUnknown) || !errors.Is(err, context.Canceled) {
+			t.Errorf("%v, want that it is unknown because the caller has gone", err)
+		}
+		time.Sleep(time.Second)
+		mustLock(t, b, "x")
+	})
 }

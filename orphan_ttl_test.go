@@ -48,7 +48,7 @@ func TestOrphansOfSeveralTTLs(t *testing.T) {
 			t.Fatal(outs, err)
 		}
 		s.away.Store(true)
-		c.releaseOrphans(claims, c.clock.earliest(), false)
+		c.releaseOrphans(claims, c.clock.earliest())
 		time.Sleep(10 * time.Second)
 		s.away.Store(false)
 		time.Sleep(30 * time.Second)
@@ -70,7 +70,7 @@ func TestOrphanThatCannotBeReadAtFirst(t *testing.T) {
 			t.Fatal(outs, err)
 		}
 		s.part.Store(&claims[1].Name)
-		c.releaseOrphans(claims, c.clock.earliest(), false)
+		c.releaseOrphans(claims, c.clock.earliest())
 		for i, name := range []string{"x", "y"} {
 			time.Sleep(15 * time.Second)
 			if l, err := c.TryLock(t.Context(), name); err != nil {
@@ -111,7 +111,7 @@ func TestOrphansOfOthersAreLeftAlone(t *testing.T) {
 		if outs, err := s.Acquire(t.Context(), []store.Claim{theirs, claims[2]}); err != nil || outs[0].Err != nil || outs[1].Err != nil {
 			t.Fatal(outs, err)
 		}
-		c.releaseOrphans(claims, c.clock.earliest(), false)
+		c.releaseOrphans(claims, c.clock.earliest())
 		time.Sleep(time.Second)
 		if n := s.releases.Load(); n != 1 {
 			t.Errorf("%d releases; want that of the one that was granted", n)
@@ -165,7 +165,7 @@ func TestOrphanedClaimOfAJobIsOfWhenItWasMade(t *testing.T) {
 			t.Fatal(outs, err)
 		}
 		time.Sleep(3 * time.Minute)
-		c.releaseOrphans(claims, before, false)
+		c.releaseOrphans(claims, before)
 		synctest.Wait()
 		records, err := c.peek(t.Context(), []string{"job/x"})
 		if err != nil {

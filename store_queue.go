@@ -103,7 +103,7 @@ func (c *core) leaveStoreQueue(q store.Queuer, claim store.Claim) {
 			case err == nil && left, errors.Is(err, store.ErrClosed):
 				return
 			case err == nil:
-				c.releaseOrphans([]store.Claim{claim}, c.clock.earliest(), false)
+				c.releaseOrphans([]store.Claim{claim}, c.clock.earliest())
 				return
 			}
 			if !pause.sleep(ctx) {

@@ -663,3 +663,58 @@ func TestWaitOutlastsAHandOverThatIsTooLate(t *testing.T) {
 		must(t, l.Release())
 	})
 }
+
+// A slowLine grants the name of its first claim some time after the caller has gone.
+type slowLine struct {
+	*linedStore
+	first *atomic.Bool
+}
+
+func (s slowLine) Queue(ctx context.Context, c store.Claim) (store.Grant, time.Duration, error) {
+	if !s.first.CompareAndSwap(true, false) {
+		return s.linedStore.Queue(ctx, c)
+	}
+	<-ctx.Done()
+	time.AfterFunc(20*time.Millisecond, func() {
+		if outs, err := s.Store.Acquire(background, []store.Claim{c}); err != nil || outs[0].Err != nil {
+			panic("it is not free")
+		}
+	})
+	return store.Grant{}, 0, store.AsUnknown(ctx.Err())
+}
+
+// What is granted in the line to a caller that goes while that is being committed is given back: there is no place to leave, and the look at the record
+// may come before the commit.
+func TestCallerInTheLineGoesDuringACommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := slowLine{newLined(), new(atomic.Bool)}
+		holder, a, b := clientOf(t, s), clientOf(t, s), clientOf(t, s)
+		held := mustLock(t, holder, "x")
+		ctx, cancel := context.WithCancel(background)
+		gone := make(chan error, 1)
+		s.first.Store(true)
+		go func() {
+			_, err := a.Lock(ctx, "x")
+			gone <- err
+		}()
+		synctest.Wait()
+		if err := held.Release(); err != nil {
+			t.Fatal(err)
+		}
+		if s.first.Load() {
+			t.Fatal("it does not wait in the line")
+		}
+		cancel()
+		if err := <-gone; !errors.Is(err, context.Canceled) {
+			t.Errorf("%v, want that the caller has gone", err)
+		}
+		time.Sleep(time.Second)
+		l, err := b.TryLock(background, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Release(); err != nil {
+			t.Error(err)
+		}
+	})
+}

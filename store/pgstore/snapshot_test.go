@@ -1,11 +1,15 @@
 package pgstore
 
 import (
+	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/soloist-dev/soloist"
 	"github.com/soloist-dev/soloist/store"
+	"github.com/soloist-dev/soloist/store/internal/sqlshared"
 	"github.com/soloist-dev/soloist/test/servers"
 
 	"github.com/jackc/pgx/v5"
@@ -174,4 +178,56 @@ func releaseInTime(t *testing.T, s *Store, tx pgx.Tx, name string) store.Release
 	}
 	t.Fatal("no lease could be released before it ended")
 	return store.Release{}
+}
+
+// A committing store has a transaction carry out the first claim, and does not commit it.
+type committing struct {
+	*Store
+	tx    pgx.Tx
+	first *atomic.Bool
+	looks *atomic.Int32 // records that were read since
+}
+
+func (s committing) Acquire(ctx context.Context, claims []store.Claim) ([]store.Outcome, error) {
+	if c := claims[0]; s.first.CompareAndSwap(true, false) {
+		rows, err := s.tx.Query(ctx, s.sql.acquireOne, c.Name, c.Holder, sqlshared.Micros(c.TTL), c.Mark, nil, 0)
+		if err == nil {
+			rows.Close()
+			err = rows.Err()
+		}
+		return nil, store.AsUnknown(errors.Join(errors.New("no reply"), err))
+	}
+	outs, err := s.Store.Acquire(ctx, claims)
+	if err == nil && claims[0].Mark < 0 {
+		s.looks.Add(1)
+	}
+	return outs, err
+}
+
+// A claim of a name that has no record yet, and so nothing to be locked, is given back when it is committed after its caller has been told that it is unknown.
+func TestClaimOfANewNameThatCommitsSlowly(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	tx, err := reopen(t, s).pool.Begin(background)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(background)
+	slow := committing{s, tx, new(atomic.Bool), new(atomic.Int32)}
+	slow.first.Store(true)
+	c, err := soloist.New(slow, soloist.Config{TTL: time.Hour, RequestTimeout: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.TryLock(background, "x"); !errors.Is(err, soloist.ErrUnknown) {
+		t.Fatalf("%v before the claim is committed, want an unknown outcome", err)
+	}
+	eventually(t, "the record is read", func() bool { return slow.looks.Load() > 0 })
+	if err := tx.Commit(background); err != nil {
+		t.Fatal(err)
+	}
+	if r := recordOf(t, s, "lock/x"); r.Token == 0 {
+		t.Fatalf("nothing was granted: %+v", r)
+	}
+	eventually(t, "what nobody was told of is given back", func() bool { return recordOf(t, s, "lock/x").Free() })
 }
