@@ -128,10 +128,13 @@ func (l *listener) run() {
 	defer close(l.over)
 	ctx := l.hub.store.ctx
 	delay := redialFirst
-	for {
+	for again := false; ; {
 		conn, err := l.open(ctx)
 		if err == nil {
-			delay = redialFirst
+			if again { // those who watch with the first connection know by themselves
+				l.hub.lose(l.unheld())
+			}
+			delay, again = redialFirst, true
 			err = l.serve(ctx, conn)
 			closing, cancel := context.WithTimeout(context.Background(), time.Second)
 			_ = conn.conn.Close(closing)
@@ -142,6 +145,9 @@ func (l *listener) run() {
 			l.finish(store.ErrClosed)
 			return
 		case err == nil || errors.Is(err, errCannotListen):
+			if again && err != nil {
+				l.hub.lose(l.unheld())
+			}
 			l.finish(err)
 			return
 		}
@@ -297,6 +303,14 @@ func (l *listener) hold(ctx context.Context, c *link) error {
 		l.mu.Unlock()
 	}
 	return nil
+}
+
+// unheld returns the rows that are watched and whose groups are not held.
+func (l *listener) unheld() []string {
+	rows := l.hub.watched()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.DeleteFunc(rows, func(row string) bool { return l.held([]string{row}) })
 }
 
 // missing returns the groups that are watched, not held, and have not just been found taken by somebody else.

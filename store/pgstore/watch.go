@@ -168,6 +168,19 @@ func (h *hub) remove(wake chan struct{}) {
 	delete(h.of, wake)
 }
 
+// lose ends the watches of rows: they will not learn of releases any more.
+func (h *hub) lose(rows []string) {
+	var lost []chan struct{}
+	h.mu.Lock()
+	for _, row := range rows {
+		lost = slices.AppendSeq(lost, maps.Keys(h.rows[row]))
+	}
+	h.mu.Unlock()
+	for _, wake := range lost {
+		h.remove(wake)
+	}
+}
+
 // watched returns the rows that somebody watches.
 func (h *hub) watched() []string {
 	h.mu.Lock()

@@ -10,6 +10,8 @@ import (
 
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/test/servers"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // A release notifies only those who listen for the name's group, and Go and SQL agree on what that is.
@@ -302,7 +304,7 @@ func TestListenerKeepsItsLocks(t *testing.T) {
 	if n := holders(); n != 1 {
 		t.Errorf("after a while %d sessions hold the lock of the name's group", n)
 	}
-	run(t, db, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND classid::bigint << 32 | objid::bigint = $1", s.hub.listen.inbox.Load())
+	disconnect(t, db, s)
 	again("a connection that was lost")
 	if n := holders(); n != 1 {
 		t.Errorf("on another connection %d sessions hold the lock of the name's group", n)
@@ -410,5 +412,99 @@ func TestAnotherWatchHidesNoRelease(t *testing.T) {
 	case <-w:
 	default:
 		t.Error("nobody is woken")
+	}
+}
+
+// disconnect ends the session that listens for a handle.
+func disconnect(t testing.TB, db *pgx.Conn, s *Store) {
+	t.Helper()
+	run(t, db, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND classid::bigint << 32 | objid::bigint = $1", s.hub.listen.inbox.Load())
+}
+
+// told waits until a watch is woken, and reports whether it has been closed.
+func told(t testing.TB, w <-chan struct{}, what string) (closed bool) {
+	t.Helper()
+	select {
+	case _, open := <-w:
+		return !open
+	case <-time.After(servers.Patience):
+		t.Fatalf("%s: nobody is told within %v", what, servers.Patience)
+		return false
+	}
+}
+
+// A watch whose group of names the listener cannot take again, after it has lost its connection, is closed: releases do not notify it, and nobody polls for it.
+func TestWatchOfAGroupThatIsNotTakenAgain(t *testing.T) {
+	s := fresh(t, server(t).URL)
+	other := reopen(t, s)
+	lease := take(t, other, "name", "a", time.Hour)
+	w, err := s.Watch(t.Context(), []string{"name"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drain(w)
+	db, committing := admin(t, server(t).URL), admin(t, server(t).URL)
+	key := groupKey(t, s, "name")
+	run(t, committing, "BEGIN")
+	locked := make(chan error, 1)
+	go func() { // a release of another name of the group that finds nobody listening, and whose commit takes long
+		_, err := committing.Exec(background, "SELECT pg_advisory_xact_lock($1::bigint)", key)
+		locked <- err
+	}()
+	eventually(t, "it waits for the listener", func() bool {
+		return one[int](t, db, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND classid::bigint << 32 | objid::bigint = $1", key) == 1
+	})
+	disconnect(t, db, s)
+	if err := <-locked; err != nil {
+		t.Fatal(err)
+	}
+	closed := told(t, w, "the listener has connected again")
+	if !closed {
+		closed = told(t, w, "the group is not held")
+	}
+	if !closed {
+		t.Fatal("it is woken twice, and not closed")
+	}
+	if w, err = s.Watch(t.Context(), []string{"name"}); err != nil {
+		t.Fatal(err)
+	}
+	run(t, committing, "COMMIT")
+	release(t, other, lease)
+	if told(t, w, "a release") {
+		t.Error("the watch that came after it is closed, too")
+	}
+}
+
+// standby makes a schema whose server says that it is a standby once a test has said so.
+const standby = `CREATE SCHEMA standby;
+CREATE SEQUENCE standby.is;
+CREATE FUNCTION standby.pg_is_in_recovery() RETURNS boolean LANGUAGE sql AS 'SELECT is_called FROM standby.is'`
+
+// A watch is closed when its listener, which has lost its connection, gets one on which it cannot listen: nobody notifies the watch, and nobody polls for it.
+func TestWatchOfAListenerThatCannotListenAnyMore(t *testing.T) {
+	db := admin(t, server(t).URL)
+	if _, err := db.Exec(background, standby); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { run(t, db, "DROP SCHEMA standby CASCADE") })
+	other := fresh(t, server(t).URL)
+	s := open(t, server(t).URL, "schema", other.tables.schema, "search_path", "standby,pg_catalog")
+	lease := take(t, other, "name", "a", time.Hour)
+	w, err := s.Watch(t.Context(), []string{"name"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	drain(w)
+	run(t, db, "SELECT nextval('standby.is')")
+	disconnect(t, db, s)
+	if !told(t, w, "the listener cannot listen") {
+		t.Fatal("it is woken, and not closed")
+	}
+	if w, err = s.Watch(t.Context(), []string{"name"}); err != nil {
+		t.Fatal(err)
+	}
+	release(t, other, lease)
+	if told(t, w, "a release") {
+		t.Error("the watch that came after it is closed, too")
 	}
 }
