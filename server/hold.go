@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http"
 	"time"
 
@@ -26,6 +27,10 @@ func (c *call) untilClosing() (context.Context, func()) {
 	return ctx, func() { stop(); cancel() }
 }
 
+// closeWithin is how long a client that is told that its lease is not renewed any more has to stop and to close the connection: after that the lease is left to
+// its TTL, and does not hold up a drain.
+const closeWithin = 5 * time.Second
+
 // hold acquires a lease, and renews it until the client goes, the lease is lost, or the server is shut down.
 func (c *call) hold(p primitive) error {
 	t, _, opts, err := c.begin(p)
@@ -44,26 +49,26 @@ func (c *call) hold(p primitive) error {
 	if err != nil {
 		return err
 	}
-	defer c.giveBack(t)
 	c.w.Header().Set("Content-Type", jsonLines)
-	c.keep(ctx, t.client(c.server.client).Detached(), t, opts.TTL, end)
+	if c.keep(ctx, t.client(c.server.client).Detached(), t, opts.TTL, end) {
+		c.giveBack(t)
+	}
 	return nil
 }
 
-// keep renews a lease and tells the client so, until it is lost, the client has gone, its token is gone, or the server is shut down.
-func (c *call) keep(ctx context.Context, leases *soloist.DetachedLeases, t ticket, ttl time.Duration, end time.Time) {
+// keep renews a lease and tells the client so, until it is lost, the client has gone, its token is gone, or the server is shut down. It reports whether the lease
+// is to be released: the client does not take it for held any more.
+func (c *call) keep(ctx context.Context, leases *soloist.DetachedLeases, t ticket, ttl time.Duration, end time.Time) bool {
 	for event := "held"; c.tell(event, t, end.Sub(c.arrived)); event = "alive" {
 		timer := time.NewTimer(min(ttl/3, time.Until(end)))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			c.tell("closing", t, end.Sub(c.arrived))
-			return
+			return c.hasStopped(t, end)
 		}
 		if !c.stillKnown() {
-			c.tell("closing", t, end.Sub(c.arrived))
-			return
+			return c.hasStopped(t, end)
 		}
 		next, err := extendBefore(ctx, leases, t, end)
 		switch {
@@ -71,9 +76,30 @@ func (c *call) keep(ctx context.Context, leases *soloist.DetachedLeases, t ticke
 			end = next
 		case errors.Is(err, soloist.ErrLost) || errors.Is(err, errLate) || !time.Now().Before(end):
 			c.tell("lost", t, 0)
-			return
+			return true
 		}
 	}
+	return !c.cut()
+}
+
+// hasStopped writes that the lease is not renewed any more, and reports whether the client closes the connection. It waits for that no longer than half of
+// what the lease has left: a client that goes by the end of the response has the rest.
+func (c *call) hasStopped(t ticket, end time.Time) bool {
+	c.tell("closing", t, end.Sub(c.arrived))
+	timer := time.NewTimer(min(closeWithin, time.Until(end)/2))
+	defer timer.Stop()
+	select {
+	case <-c.Context.Done():
+		return !c.cut()
+	case <-timer.C:
+		return false
+	}
+}
+
+// cut reports whether it was this process that closed the connection of a request that has ended, as at the end of a drain: writing to it tells.
+func (c *call) cut() bool {
+	_, err := c.w.Write([]byte("\n"))
+	return errors.Is(errors.Join(err, http.NewResponseController(c.w).Flush()), net.ErrClosed)
 }
 
 // errLate is that the store has not responded until the lease could have ended.

@@ -106,7 +106,8 @@ var (
 	noSniff = []string{"nosniff"}
 )
 
-// Drain ends the requests that wait or hold a lease: call it before http.Server.Shutdown, which waits for all requests.
+// Drain ends the requests that wait or hold a lease, within some seconds: a client that holds one is told first, and can stop. Call it before
+// http.Server.Shutdown, which waits for all requests.
 func (s *Server) Drain() { s.end() }
 
 // hosts refuses requests that are for another host.

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -440,17 +441,68 @@ func TestHold(t *testing.T) {
 		t.Errorf("%+v", last)
 	}
 
-	lines = s.hold(t.Context(), "/v1/leaders/l/hold", AcquireRequest{TTL: 3600})
-	first = lines()
+	lines = s.hold(t.Context(), "/v1/locks/l/hold", AcquireRequest{TTL: 3600})
+	lines()
 	s.server.Drain()
-	if last := lines(); last.Event != "closing" {
+	if last := lines(); last.Event != "closing" || last.ExpiresIn <= 0 {
 		t.Errorf("%+v", last)
 	}
-	if end := lines(); end.Event != "" {
-		t.Errorf("%+v after the end", end)
+	_ = s.http.Config.Close() // as at the end of a drain
+	for s.server.waiting.used() > 0 {
+		time.Sleep(5 * time.Millisecond)
 	}
-	if _, err := s.client.Campaign(t.Context(), "l"); err != nil {
-		t.Errorf("it was not released: %v", err)
+	other := soloisttest.NewReplica(t, s.store.Share(), soloist.Config{})
+	if _, err := other.TryLock(t.Context(), "l"); !errors.Is(err, soloist.ErrHeld) {
+		t.Errorf("it was told to be held, and the service closed the connection: %v", err)
+	}
+}
+
+// A client that is told that its lease is not renewed any more has it until it has stopped and closes the connection, or for as long as it was told.
+func TestHoldThatTheServiceEnds(t *testing.T) {
+	for _, closes := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			s, p := startInBubble(t, Config{OpenActions: true})
+			begin := time.Now()
+			body := s.holdInBubble(p, AcquireRequest{TTL: 30})
+			next := lines(t, body)
+			next()
+			s.server.Drain()
+			last := next()
+			if last.Event != "closing" || last.ExpiresIn != 27 {
+				t.Errorf("%+v", last)
+			}
+			other := soloisttest.NewReplica(t, s.store.Share(), soloist.Config{})
+			free := func() bool {
+				t.Helper()
+				synctest.Wait()
+				l, err := other.TryLock(t.Context(), "x")
+				if err != nil && !errors.Is(err, soloist.ErrHeld) {
+					t.Fatal(err)
+				}
+				return err == nil && l.Release() == nil
+			}
+			if free() {
+				t.Error("it is free, and its holder has not closed the connection")
+			}
+			if closes {
+				_ = body.Close()
+				if !free() {
+					t.Error("its holder has closed the connection, and it is not free")
+				}
+				return
+			}
+			if end := next(); end.Event != "" || time.Since(begin) > 10*time.Second {
+				t.Errorf("after %v: %+v; want the end", time.Since(begin), end)
+			}
+			time.Sleep(time.Until(begin.Add(27*time.Second - 1)))
+			if free() {
+				t.Error("it is free before the time that was told")
+			}
+			time.Sleep(4 * time.Second)
+			if !free() {
+				t.Error("it is not free after its TTL")
+			}
+		})
 	}
 }
 

@@ -98,7 +98,7 @@ func TestSlowClients(t *testing.T) {
 func TestHoldIsLostInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := startInBubble(t, Config{OpenActions: true})
-		next := s.holdInBubble(p, AcquireRequest{TTL: 3})
+		next := lines(t, s.holdInBubble(p, AcquireRequest{TTL: 3}))
 		if first := next(); first.Event != "held" {
 			t.Fatalf("%+v", first)
 		}
@@ -148,7 +148,7 @@ func TestRequestsToAStoreThatDoesNotRespondEnd(t *testing.T) {
 func TestHoldOfAStoreThatIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := startInBubble(t, Config{OpenActions: true})
-		next := s.holdInBubble(p, AcquireRequest{TTL: 3})
+		next := lines(t, s.holdInBubble(p, AcquireRequest{TTL: 3}))
 		first := next()
 		begin := time.Now()
 		s.store.Break(errors.New("connection refused"))
@@ -178,7 +178,7 @@ func TestHoldTellsHowLong(t *testing.T) {
 		}
 		begin := time.Now()
 		time.AfterFunc(10*time.Second, func() { _ = l.Release() })
-		next := s.holdInBubble(p, AcquireRequest{TTL: 15, Wait: 60})
+		next := lines(t, s.holdInBubble(p, AcquireRequest{TTL: 15, Wait: 60}))
 		for i, event := range []string{"held", "alive", "alive"} {
 			e, after := next(), time.Duration(10+5*i)*time.Second // it is renewed each third of the TTL
 			if took := time.Since(begin); e.Event != event || e.ExpiresIn != (after+13500*time.Millisecond).Seconds() || took != after {
@@ -235,8 +235,8 @@ func TestGrantTellsHowLong(t *testing.T) {
 	}
 }
 
-// holdInBubble holds a lock by a connection in a bubble, and returns what reads its lines.
-func (s *service) holdInBubble(p pipes, body AcquireRequest) func() HoldEvent {
+// holdInBubble holds a lock by a connection in a bubble, and returns its lines.
+func (s *service) holdInBubble(p pipes, body AcquireRequest) io.ReadCloser {
 	s.t.Helper()
 	conn := p.dial()
 	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }}
@@ -248,7 +248,7 @@ func (s *service) holdInBubble(p pipes, body AcquireRequest) func() HoldEvent {
 		_ = response.Body.Close()
 		transport.CloseIdleConnections()
 	})
-	return lines(s.t, response.Body)
+	return response.Body
 }
 
 // An operator whose connection is cut leaves no change that the list of actions does not have.

@@ -164,7 +164,7 @@ func TestClientsInOtherLanguages(t *testing.T) {
 	}
 }
 
-// isCareful checks a client against a service whose replies come late, and whose proxy has no instance at first.
+// isCareful checks a client against a service whose replies come late, whose proxy has no instance at first, and that shuts down.
 func isCareful(t *testing.T, client []string) {
 	t.Helper()
 	var asked, held, released atomic.Int32
@@ -181,8 +181,12 @@ func isCareful(t *testing.T, client []string) {
 			_, _ = io.WriteString(w, `{"event":"held","token":1,"expiresIn":0}`+"\n")
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
+		case held.Load() == 2:
+			_, _ = io.WriteString(w, `{"event":"held","token":2,"expiresIn":3600}`+"\n"+`{"event":"closing","token":2,"expiresIn":3600}`+"\n")
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
 		default:
-			_, _ = io.WriteString(w, `{"event":"held","token":2,"expiresIn":3600}`+"\n")
+			_, _ = io.WriteString(w, `{"event":"held","token":3,"expiresIn":3600}`+"\n")
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		}
@@ -199,6 +203,11 @@ func isCareful(t *testing.T, client []string) {
 	}
 	if got := hold.until(1, "held"); got != "held 2" {
 		t.Errorf("%q of a line that came after the lease could have ended", got)
+	}
+	hold.until(1, "closing")
+	before := len(hold.lines("broken"))
+	if got := hold.until(2, "held"); got != "held 3" || len(hold.lines("broken")) > before {
+		t.Errorf("%q, and the connection was not closed after the line closing", got)
 	}
 	hold.ends()
 }

@@ -112,7 +112,8 @@ public class Soloist {
   }
 
   /**
-   * Passes on the events of a lock that is held for as long as its connection: one every third of the TTL. When hold returns, stop the work.
+   * Passes on the events of a lock that is held for as long as its connection: one every third of the TTL. At another event than held and alive, and when hold returns,
+   * stop the work.
    */
   void hold(String name, double ttl, Consumer<String> event) throws IOException, InterruptedException {
     String body = "{\"ttl\": %s, \"wait\": %s, \"replica\": \"%s\"}".formatted(ttl, ttl / 3, replica);
@@ -135,6 +136,9 @@ public class Soloist {
           return; // too late: what is left could end before the next line is missed
         }
         event.accept(line);
+        if (ends) {
+          return; // the work has stopped: closing the connection frees the name
+        }
       }
     }
   }

@@ -64,7 +64,7 @@ class Soloist {
     return new Lease(this, ttl, ...(await this.call(path, { body: { ttl, wait, replica }, until: wait + 60, timeout: wait + 10, headers })));
   }
 
-  /** Yields the events of a lock that is held for as long as its connection: one every third of the TTL. When they end, stop the work. */
+  /** Yields the events of a lock that is held for as long as its connection: one every third of the TTL. After another event than held and alive, and when they end, stop the work. */
   async *hold(name, ttl = 30) {
     const sent = now();
     const silent = new AbortController(); // ends the connection when nothing has come for too long
@@ -80,8 +80,10 @@ class Soloist {
         text = lines.pop();
         for (const event of lines.map((line) => JSON.parse(line))) {
           const left = sent + event.expiresIn - now();
-          if (["held", "alive"].includes(event.event) && left < ttl / 2) return; // too late: what is left could end before the next line is missed
+          const ends = !["held", "alive"].includes(event.event);
+          if (!ends && left < ttl / 2) return; // too late: what is left could end before the next line is missed
           yield event;
+          if (ends) return; // the work has stopped: closing the connection frees the name
         }
       }
     } finally {

@@ -62,7 +62,7 @@ class Soloist:
         return Lease(self, ttl, *self.call(path, body, wait + 60, wait + 10, **{"Idempotency-Key": str(uuid.uuid4())}))
 
     def hold(self, name, ttl=30):
-        """Yields the events of a lock that is held for as long as its connection: one every third of the TTL. When they end, stop the work."""
+        """Yields the events of a lock that is held for as long as its connection: one every third of the TTL. After another event than held and alive, and when they end, stop the work."""
         sent = time.monotonic()
         with self.open(f"/v1/locks/{quote(name, '')}/hold", {"ttl": ttl, "wait": ttl / 3, "replica": REPLICA}, ttl / 2) as response:
             for line in response:
@@ -70,6 +70,8 @@ class Soloist:
                 if event["event"] in ("held", "alive") and sent + event["expiresIn"] - time.monotonic() < ttl / 2:
                     return  # too late: what is left could end before the next line is missed
                 yield event
+                if event["event"] not in ("held", "alive"):
+                    return  # the work has stopped: closing the connection frees the name
 
 
 class Lease:
