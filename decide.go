@@ -35,13 +35,16 @@ type decision struct {
 }
 
 // unused returns the state with which a grant is given back under which nothing was begun; nil leaves the state as it is. The next replica finds
-// the run in it: it may be later than Grace by then, and nobody reports any more that a holder before this one has died. Of a manual run that may
-// be run once only the state would say that it had begun.
+// the run in it: it may be later than Grace by then, and nobody reports any more that a holder before this one has died. A manual run that may be
+// run once only is not in it, nor in the record if it has been announced: it would count as begun, and its control has it.
 func (d decision) unused(job Job) []byte {
-	if d.tell || !d.none() && (d.manual == 0 || job.Crash == CrashTakeOver) {
-		return d.state.json()
+	if d.none() && !d.tell {
+		return nil
 	}
-	return nil
+	if d.manual > 0 && job.Crash == CrashGiveUp {
+		d.state.Pending, d.state.Attempts, d.state.Manual = 0, 0, 0
+	}
+	return d.state.json()
 }
 
 // A trip is a request to the store and back, by this replica's clock.

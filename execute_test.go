@@ -251,10 +251,14 @@ func TestANeedlessClaimKeepsNoDistance(t *testing.T) {
 type cannotBeginYet struct {
 	*soloisttest.Store
 	left atomic.Int32
+	late bool // it has recorded it when it says so
 }
 
 func (s *cannotBeginYet) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
 	if strings.HasPrefix(extensions[0].Name, "job/") && s.left.Add(-1) >= 0 {
+		if s.late {
+			_, _ = s.Store.Extend(ctx, extensions)
+		}
 		return nil, errors.New("read-only")
 	}
 	return s.Store.Extend(ctx, extensions)
@@ -282,6 +286,21 @@ func TestTakeoverThatCannotBeRecorded(t *testing.T) {
 			t.Errorf("runs: %+v, with %d refusals left; want the first again, as its second attempt", all, two.left.Load())
 		}
 		one.Heal()
+	})
+}
+
+// A manual run that may be run once only, and that the record shows as begun although nobody knew that, is begun later: nobody has run it.
+func TestManualRunThatHasNotBegunIsNotGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorder
+		s := &cannotBeginYet{Store: soloisttest.NewStore(), late: true}
+		c := soloisttest.NewReplica(t, s, soloist.Config{})
+		start(t, c, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Crash: soloist.CrashGiveUp, Do: r.do})
+		s.left.Store(2)
+		run, err := c.Admin().TriggerAndWait(background, "tick")
+		if all := r.all(); err != nil || run.Outcome != soloist.OutcomeOK || run.Attempt != 1 || len(all) != 1 || s.left.Load() > 0 {
+			t.Errorf("it was begun %d times, and is told as %+v, %v, with %d refusals left", len(all), run, err, s.left.Load())
+		}
 	})
 }
 

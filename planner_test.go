@@ -1103,6 +1103,7 @@ func TestWhatIsGivenBackIsFound(t *testing.T) {
 		{rule: "the crash of a run counts once", abandoned: 2*minute + second, want: "2m0s attempt 2 announced", history: "2m0s attempt 1 abandoned from 2m1s to 2m10s"},
 		{rule: "a manual run is found", known: known{trigger: 1}, want: "manual 1 attempt 1 announced"},
 		{rule: "a manual run that may be run once only has not begun", known: known{trigger: 1, crash: CrashGiveUp}, want: "manual 1 attempt 1 announced"},
+		{rule: "nor has it if the grant told of the end of another run", known: known{trigger: 1, crash: CrashGiveUp}, state: &jobState{Pending: ms(minute)}, abandoned: minute + second, want: "manual 1 attempt 1 announced", history: "1m0s attempt 1 abandoned from 1m1s to 2m10s"},
 		{rule: "the crash of a manual run counts once", known: known{trigger: 1}, state: &jobState{Pending: -1, Manual: ms(20 * second)}, abandoned: 2*minute + second, want: "manual 1 attempt 2 announced", history: "manual 20s attempt 1 abandoned from 2m1s to 2m10s"},
 		{rule: "the end of a run that may be run once only is told once", known: known{crash: CrashGiveUp, paused: true}, state: &jobState{Pending: ms(minute)}, abandoned: minute + second, history: "1m0s attempt 1 abandoned from 1m1s to 2m10s"},
 		{rule: "nothing is found where nothing is to be run", known: known{paused: true}},
