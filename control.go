@@ -113,7 +113,7 @@ func (a *Admin) trigger(ctx context.Context, job string) (number int64, err erro
 		state, _ := parseJobState(r.State)
 		running := r.Holder != "" && !r.Free() // the manual run that was requested may be the one that has begun
 		if ctl.Trigger <= state.Trigger || running {
-			ctl.Trigger++
+			ctl.Trigger = max(ctl.Trigger, state.Trigger, -state.Pending) + 1 // the control may have been removed since the runs before
 		}
 		ctl.At, ctl.By, number = time.Now(), a.by, ctl.Trigger
 	})

@@ -413,6 +413,32 @@ func TestManualRunBesideAnother(t *testing.T) {
 	})
 }
 
+// A manual run has another number than those that the job's record knows of, though the record that counts them was removed: it is run, and waited for.
+func TestManualRunAfterItsCountIsLost(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {
+		var r recorder
+		start(t, a, soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Do: func(ctx context.Context, run soloist.Run) error {
+			defer time.Sleep(10 * time.Second)
+			return r.do(ctx, run)
+		}})
+		for i := range 3 {
+			asked := time.Now()
+			run, err := b.Admin().TriggerAndWait(background, "tick")
+			if err != nil || run.ScheduledAt.Before(asked) {
+				t.Errorf("asked for at %v: %+v, %v", asked, run, err)
+			}
+			check(t, "begun", len(r.all()), i+1)
+			spoil(t, s, "control/tick", "")
+		}
+		must(t, b.Admin().Trigger(background, "tick"))
+		time.Sleep(5 * time.Second)
+		spoil(t, s, "control/tick", "") // while the fourth run is under way
+		must(t, b.Admin().Trigger(background, "tick"))
+		time.Sleep(time.Minute)
+		check(t, "begun", len(r.all()), 5)
+	})
+}
+
 // Where the store cannot notify, a manual run begins soon all the same.
 func TestManualRunWithoutNotifications(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
