@@ -151,7 +151,7 @@ func (s *Store) Leave(ctx context.Context, name, holder string) (bool, error) {
 	// A hand-over takes the places that it has seen. One that the holder has got while it was under way is still there.
 	found, err := look(ctx, s, s.sql.heir, []any{name, holder}, scanInt)
 	has, err := read(s, found, err)
-	return err == nil && has == 0, err
+	return err == nil && has == 0, store.AsUnknown(err) // the place is gone, whatever became of the look
 }
 
 // lines are where this handle's holders wait for what is handed over to them.

@@ -289,15 +289,20 @@ func (x *trial) leave() {
 		return
 	}
 	x.prepare("other")
+	var waited, told error
 	x.calm(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, 20*time.Millisecond) // on a slow machine it may not be in the queue by then, and leaves it all the same
 		defer cancel()
-		_, _, _ = queuer.Queue(ctx, x.claim("other", mine))
+		_, _, waited = queuer.Queue(ctx, x.claim("other", mine))
 	})
-	x.armed(func(ctx context.Context) { _, _ = queuer.Leave(ctx, x.name("other"), mine) })
+	x.armed(func(ctx context.Context) { _, told = queuer.Leave(ctx, x.name("other"), mine) })
 	x.calm(func(ctx context.Context) {
-		if _, err := queuer.Leave(ctx, x.name("other"), mine); err != nil {
+		left, err := queuer.Leave(ctx, x.name("other"), mine)
+		if err != nil {
 			x.Errorf("leaving again: %v", err)
+		}
+		if certain := told != nil && !errors.Is(told, store.ErrUnknown); certain && errors.Is(waited, store.ErrHeld) && !left {
+			x.Errorf("%v, though the place in the queue was left", told)
 		}
 	})
 	x.end("other", store.Release{Holder: others, Token: x.before["other"].Token, Retain: store.Forever})
