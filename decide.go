@@ -212,7 +212,11 @@ func (j *plannedJob) lastRun(state jobState, due time.Time) runID {
 
 // pendingManual returns the manual run that the state shows as pending.
 func pendingManual(state jobState) runID {
-	return runID{scheduled: time.UnixMilli(state.Manual), manual: -state.Pending}
+	run := runID{manual: -state.Pending}
+	if state.Manual > 0 {
+		run.scheduled = time.UnixMilli(state.Manual)
+	}
+	return run
 }
 
 // nextRun returns the run to begin when due is due: a manual one comes first, unless one was interrupted, which the record shows until it shows another.
@@ -263,7 +267,7 @@ func (d *decision) count(j *plannedJob, g store.Grant, t trip, crashed bool) {
 	d.giveUp = job.Retry.Attempts > 0 && begun >= job.Retry.Attempts
 	d.state.Pending, d.state.Attempts, d.state.Manual = d.key(), begun, 0
 	if d.manual > 0 {
-		d.state.Manual = d.scheduled.UnixMilli()
+		d.state.Manual = max(0, d.scheduled.UnixMilli())
 	}
 	d.attempt = begun + 1
 	d.announce = d.announce || job.Crash == CrashGiveUp || d.manual > 0

@@ -144,7 +144,7 @@ func runReleased(r store.Record, job, why string, now time.Time) (mark int64, st
 	}
 	switch {
 	case s.Pending < 0:
-		run.Manual, run.ScheduledAt = true, time.UnixMilli(s.Manual).UTC()
+		run.Manual, run.ScheduledAt = true, pendingManual(s).scheduled.UTC()
 		s.Trigger = max(s.Trigger, -s.Pending)
 	case s.Pending > 0:
 		run.ScheduledAt = time.UnixMilli(s.Pending).UTC()

@@ -52,7 +52,7 @@ type jobState struct {
 	Begun    int         `json:"begun,omitempty"`   // its attempts
 	Ended    int64       `json:"ended,omitempty"`   // when the last run ended, unix ms
 	Trigger  int64       `json:"trigger,omitempty"` // the last manual run that was served
-	Manual   int64       `json:"manual,omitempty"`  // when the manual run in Pending was requested, unix ms
+	Manual   int64       `json:"manual,omitempty"`  // when the manual run in Pending was requested, unix ms; 0 if that is not known
 	Claimed  int64       `json:"claimed,omitempty"` // the scheduled time of a claim that was released, unix ms: what was due then was claimed in time
 	Asked    int64       `json:"asked,omitempty"`   // when that claim was made, unix ms; 0 if that is not known
 	Died     int64       `json:"died,omitempty"`    // when a lease was granted that ended because its replica died, which only a claim was told that was released, unix ms

@@ -1197,6 +1197,28 @@ func TestAbandonedManualRunIsOfWhenItWasAskedFor(t *testing.T) {
 	}
 }
 
+// The record of a manual run of which nobody knows when it was asked for can be read: its successor finds the run, and has no time for it either.
+func TestManualRunOfUnknownTimeIsFound(t *testing.T) {
+	for crash, want := range map[Crash]string{CrashTakeOver: "manual 1 attempt 2 announced", CrashGiveUp: ""} {
+		p, job := known{mark: minute, trigger: 1, undated: true, crash: crash}.planner(t)
+		g := store.Grant{Token: 7, Mark: job.mark, State: (&jobState{User: []byte("page 7")}).json()}
+		grant := func(at time.Time) decision {
+			return p.answer(jobRequest{job: job, spec: job.jobSpec, claims: true}, answer{trip: trip{at, at}, out: store.Outcome{Grant: g}}).run
+		}
+		announced := grant(after(minute + 10*second)).state
+		g.State = announced.json()
+		if _, err := parseJobState(g.State); err != nil {
+			t.Errorf("%v: %v", crash, err)
+		}
+		g.Token, g.ExpiredAge = 8, 20*second
+		d := grant(after(minute + 30*second))
+		check(t, fmt.Sprint(crash, ": run"), d.text(), want)
+		if runs := d.state.Runs; len(runs) != 1 || !runs[0].ScheduledAt.IsZero() || !runs[0].Manual || string(d.state.User) != "page 7" {
+			t.Errorf("%v: the history is %+v, and the function's state %q; want one manual run without a time", crash, runs, d.state.User)
+		}
+	}
+}
+
 // Who resumes a job that is not paused drops nothing: what is due is run.
 func TestResumingWhatIsNotPausedDropsNothing(t *testing.T) {
 	ctl := control{Trigger: 3, Resumed: 7}
