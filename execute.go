@@ -72,12 +72,16 @@ func (x *execution) execute() ending {
 	}
 }
 
-// pause waits until another attempt may begin. It reports false if none may here: the run is to end, or the client shuts down.
+// pause waits until another attempt may begin. It reports false if none may here: the run is to end, or the client shuts down and another replica makes the attempt.
 func (x *execution) pause() bool {
 	ctx, cancel := context.WithCancel(x.ctx)
 	defer cancel()
-	defer context.AfterFunc(x.client.ctx, cancel)()
-	return sleep(ctx, x.job.Retry.after(x.attempt)) && x.client.ctx.Err() == nil
+	end := x.client.ctx
+	if x.job.Crash == CrashGiveUp { // no other replica would make it
+		end = x.ctx
+	}
+	defer context.AfterFunc(end, cancel)()
+	return sleep(ctx, x.job.Retry.after(x.attempt)) && end.Err() == nil
 }
 
 // nothingBegan makes the release of the lease leave out AtLeast: no run began here that others would have to keep their distance from.

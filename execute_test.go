@@ -230,6 +230,43 @@ func TestShutdownEndsThePauseBetweenAttempts(t *testing.T) {
 	}
 }
 
+// The attempts at a run that may be run once only are made by the replica that has begun it, also when it shuts down: no other would make them. How long Shutdown waits
+// bounds them.
+func TestShutdownWaitsForAttemptsThatNoOtherReplicaMakes(t *testing.T) {
+	for patience, attempts := range map[time.Duration]int{time.Hour: 3, time.Minute: 1} {
+		t.Run(patience.String(), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+				var onA, onB recorder
+				job := soloist.Job{
+					Name: "tick", Schedule: soloist.Every(2 * time.Hour), TTL: 30 * time.Minute, Crash: soloist.CrashGiveUp,
+					Retry: soloist.Retry{Attempts: 3, Backoff: 10 * time.Minute},
+				}
+				job.Do = func(ctx context.Context, run soloist.Run) error {
+					_ = onA.do(ctx, run)
+					return errors.New("no paper")
+				}
+				start(t, a, job)
+				time.Sleep(2*time.Hour + time.Second)
+				job.Do = onB.do
+				start(t, b, job)
+				begin := time.Now()
+				ctx, cancel := context.WithTimeout(background, patience)
+				defer cancel()
+				if err := a.Shutdown(ctx); (err == nil) != (attempts == 3) {
+					t.Errorf("shut down after %v: %v", time.Since(begin), err)
+				}
+				if took := time.Since(begin); took > min(patience, 30*time.Minute)+time.Second {
+					t.Errorf("the shutdown took %v", took)
+				}
+				time.Sleep(time.Hour)
+				if here, there := onA.all(), onB.all(); len(here) != attempts || len(there) != 0 {
+					t.Errorf("%+v on the replica that has shut down, %+v on the other; want %d attempts, and none", here, there, attempts)
+				}
+			})
+		})
+	}
+}
+
 // A job that a replica claims needlessly, because another has done what was asked for, is free at once: AtLeast counts from a run.
 func TestANeedlessClaimKeepsNoDistance(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {

@@ -9,9 +9,10 @@ import (
 )
 
 // Shutdown closes the client when its work has ended. The client starts nothing new; Run and Lead end as if their
-// context had ended, but no run is tried again here; and Shutdown waits until all functions under Run, Lead, Do,
-// Semaphore.Do and Process have returned. Then it releases every remaining lease, whose context ends with ErrClosed. If
-// ctx ends first, Shutdown continues as Close and its error includes that of ctx. It does not close the store.
+// context had ended, but no run is tried again here, except one with CrashGiveUp; and Shutdown waits until all functions
+// under Run, Lead, Do, Semaphore.Do and Process have returned, and for the attempts that are left of such a run. Then it
+// releases every remaining lease, whose context ends with ErrClosed. If ctx ends first, Shutdown continues as Close and
+// its error includes that of ctx. It does not close the store.
 func (c *Client) Shutdown(ctx context.Context) error {
 	c.beginShutdown()
 	select {

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,6 +42,7 @@ type cronRun struct {
 	store    store.Store
 	log      *slog.Logger
 	slots    *slots
+	running  sync.RWMutex    // read-locked by each attempt at a run
 	stdout   *child.Funnel   // of what commands write
 	draining context.Context // ends when no command is to be started any more
 	drainNow context.CancelFunc

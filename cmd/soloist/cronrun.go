@@ -163,7 +163,7 @@ func (r *cronRun) tellCrowd() {
 // the next one runs: the store sees to it that they exclude each other.
 type generation struct {
 	cancel context.CancelFunc // begins no more runs; those under way go on, with their retries
-	drain  func()             // also begins no more attempts
+	drain  func()             // also begins no more attempts that another replica makes, and none at all once the commands are stopped
 	up     chan struct{}      // closed when the store has responded
 	ended  chan struct{}
 	err    error // of Run, once ended is closed
@@ -219,7 +219,13 @@ func (r *cronRun) begin(jobs []soloist.Job) (*generation, error) {
 	g.cancel = cancel
 	g.drain = func() {
 		cancel()
-		go func() { _ = c.Shutdown(context.Background()) }() // Close below returns its error
+		idle, stopped := context.WithCancel(context.Background())
+		context.AfterFunc(r.stop, func() {
+			r.running.Lock() // Close would not leave the commands their grace
+			defer r.running.Unlock()
+			stopped()
+		})
+		go func() { _ = c.Shutdown(idle) }() // Close below returns its error
 	}
 	go func() {
 		defer close(g.ended)

@@ -31,6 +31,8 @@ const late = time.Second
 // run waits for a slot and runs the command. The lease is renewed while it waits, so that the run is neither lost nor
 // made by another replica too; when this replica is to end, another takes it over at once.
 func (e *execution) run(ctx context.Context, run soloist.Run) error {
+	e.running.RLock()
+	defer e.running.RUnlock()
 	log := e.log.With("job", run.Job, "scheduled", instant(run.ScheduledAt), "attempt", run.Attempt, "token", run.Lease.Token())
 	if err := e.waitForSlot(ctx, run); err != nil {
 		log.Info("not started", "err", err)
@@ -74,9 +76,13 @@ func (e *execution) run(ctx context.Context, run soloist.Run) error {
 func (e *execution) waitForSlot(ctx context.Context, run soloist.Run) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(e.draining, func() { cancel(soloist.ErrInterrupted) })()
+	end := e.draining
+	if e.job.Crash == crontab.CrashGiveUp { // no other replica would run it
+		end = e.stop
+	}
+	defer context.AfterFunc(end, func() { cancel(soloist.ErrInterrupted) })()
 	err := e.slots.take(ctx, run.ScheduledAt)
-	if err == nil && e.draining.Err() != nil && e.job.Crash != crontab.CrashGiveUp { // which no other replica would run
+	if err == nil && end.Err() != nil {
 		e.slots.give()
 		err = soloist.ErrInterrupted
 	}

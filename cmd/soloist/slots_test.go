@@ -56,17 +56,53 @@ func TestSlotsAreFair(t *testing.T) {
 	})
 }
 
-// After TERM no run begins, also if there is a slot. One that no other replica could make does.
+// After TERM no run begins, also if there is a slot. One that no other replica could make does, also if it must wait for
+// one, until the commands are stopped.
 func TestNoRunBeginsAfterTERM(t *testing.T) {
-	for crash, want := range map[crontab.Crash]error{crontab.CrashTakeOver: soloist.ErrInterrupted, crontab.CrashGiveUp: nil} {
-		draining, drain := context.WithCancel(t.Context())
-		drain()
-		e := &execution{cronRun: &cronRun{slots: newSlots(1), draining: draining}}
-		e.job.Crash = crash
-		err := e.waitForSlot(t.Context(), soloist.Run{})
-		if !errors.Is(err, want) || (e.slots.free == 1) != (err != nil) {
-			t.Errorf("%s: %v, and %d free", crash, err, e.slots.free)
-		}
+	for name, test := range map[string]struct {
+		crash                 crontab.Crash
+		taken, given, stopped bool
+		want                  error
+	}{
+		"a slot":                              {crash: crontab.CrashTakeOver, want: soloist.ErrInterrupted},
+		"no slot":                             {crash: crontab.CrashTakeOver, taken: true, want: soloist.ErrInterrupted},
+		"give-up, a slot":                     {crash: crontab.CrashGiveUp},
+		"give-up, a slot later":               {crash: crontab.CrashGiveUp, taken: true, given: true},
+		"give-up, the commands are stopped":   {crash: crontab.CrashGiveUp, stopped: true, want: soloist.ErrInterrupted},
+		"give-up, they are stopped in a line": {crash: crontab.CrashGiveUp, taken: true, stopped: true, want: soloist.ErrInterrupted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				draining, drain := context.WithCancel(t.Context())
+				stopping, stop := context.WithCancel(t.Context())
+				defer stop()
+				e := &execution{cronRun: &cronRun{slots: newSlots(1), draining: draining, stop: stopping}}
+				e.job.Crash = test.crash
+				if test.taken {
+					e.slots.free--
+				}
+				ended := make(chan error, 1)
+				if test.taken {
+					go func() { ended <- e.waitForSlot(t.Context(), soloist.Run{}) }()
+					synctest.Wait()
+				}
+				drain()
+				synctest.Wait()
+				if test.given {
+					e.slots.give()
+				}
+				if test.stopped {
+					stop()
+				}
+				if !test.taken {
+					ended <- e.waitForSlot(t.Context(), soloist.Run{})
+				}
+				err := <-ended
+				if free := !test.taken && test.want != nil; !errors.Is(err, test.want) || (e.slots.free == 1) != free {
+					t.Errorf("%v, and %d free; want %v", err, e.slots.free, test.want)
+				}
+			})
+		})
 	}
 }
 
