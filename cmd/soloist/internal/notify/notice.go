@@ -97,14 +97,25 @@ func noticesOf(j soloist.JobInfo, since, now time.Time, every time.Duration) (al
 	return all
 }
 
-// again reports whether the run of a record has a later attempt, perhaps on another replica: one that is recorded, or is under way.
+// again reports whether the run of a record has a later attempt, perhaps on another replica: one that is recorded, is under way, or is to come.
 func again(j soloist.JobInfo, i int) bool {
 	r := j.Runs[i]
 	if i+1 < len(j.Runs) && sameRun(r, j.Runs[i+1]) {
 		return true
 	}
 	last := i+1 == len(j.Runs) // else the run under way is another one
-	return j.Running != nil && (j.Running.Token == r.Token || last && j.Running.Attempt > r.Attempt)
+	return j.Running != nil && (j.Running.Token == r.Token || last && j.Running.Attempt > r.Attempt) || last && left(j, r)
+}
+
+// left reports whether the last run failed and is to be tried again, by the next replica: the one before shut down, or died, in the pause between two attempts.
+func left(j soloist.JobInfo, r soloist.RunRecord) bool {
+	switch {
+	case r.Outcome != soloist.OutcomeFailed && r.Outcome != soloist.OutcomePanicked, j.Paused != nil: // it is not when the job goes on
+		return false
+	case r.Manual:
+		return j.Manual
+	}
+	return r.ScheduledAt.UnixMilli() > j.DoneUpTo.UnixMilli() // which are whole ms
 }
 
 // sameRun reports whether a record is of an earlier attempt at the run of the next one.

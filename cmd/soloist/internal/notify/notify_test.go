@@ -127,6 +127,9 @@ func TestNoticesOf(t *testing.T) {
 		return &soloist.RunInfo{Since: now, Attempt: attempt, LeaseInfo: soloist.LeaseInfo{Token: token}}
 	}
 	const s, m = time.Second, time.Minute
+	byHand, precise := run(1, 1, 20*s, "failed"), run(1, 1, 20*s, "failed")
+	byHand.Manual = true
+	precise.ScheduledAt = now.Add(time.Microsecond) // the mark of a record is in ms
 	for name, c := range map[string]struct {
 		job  soloist.JobInfo
 		want string
@@ -143,6 +146,13 @@ func TestNoticesOf(t *testing.T) {
 		"one by hand beside":  {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "failed"), {ScheduledAt: now, Manual: true, Token: 2, StartedAt: now, EndedAt: now, Outcome: "ok"}}}, "failed"},
 		"two in one period":   {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 2*m, "failed"), run(2, 1, 1*m, "failed")}}, "failed"},
 		"two periods":         {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 22*m, "failed"), run(2, 1, 1*m, "failed")}}, "failed failed"},
+		"left in its pause":   {soloist.JobInfo{DoneUpTo: now.Add(-m), Runs: []soloist.RunRecord{run(1, 1, 20*s, "failed")}}, ""},
+		"panicked and left":   {soloist.JobInfo{DoneUpTo: now.Add(-m), Runs: []soloist.RunRecord{run(1, 1, 20*s, "panicked")}}, ""},
+		"left, then lost":     {soloist.JobInfo{DoneUpTo: now.Add(-m), Runs: []soloist.RunRecord{run(1, 1, 20*s, "failed"), run(2, 2, 10*s, "abandoned")}}, "lost"},
+		"left and paused":     {soloist.JobInfo{DoneUpTo: now.Add(-m), Paused: &soloist.Pause{}, Runs: []soloist.RunRecord{run(1, 1, 20*s, "failed")}}, "failed"},
+		"by hand":             {soloist.JobInfo{DoneUpTo: now.Add(-m), Runs: []soloist.RunRecord{byHand}}, "failed"},
+		"by hand, and left":   {soloist.JobInfo{Manual: true, Runs: []soloist.RunRecord{byHand}}, ""},
+		"within one ms":       {soloist.JobInfo{DoneUpTo: now, Runs: []soloist.RunRecord{precise}}, "failed"},
 		"long ago":            {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 61*m, "failed")}}, ""},
 		"lost":                {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "lost")}}, "lost"},
 		"abandoned":           {soloist.JobInfo{Runs: []soloist.RunRecord{run(1, 1, 20*s, "abandoned")}}, "lost"},
@@ -155,6 +165,9 @@ func TestNoticesOf(t *testing.T) {
 		"paused, not overdue": {soloist.JobInfo{Schedule: "* * * * *", DoneUpTo: now.Add(-3 * m), Paused: &soloist.Pause{}}, ""},
 	} {
 		c.job.Name = "import"
+		if c.job.DoneUpTo.IsZero() {
+			c.job.DoneUpTo = now
+		}
 		ids := map[string]Kind{}
 		var got []string
 		for _, n := range noticesOf(c.job, now.Add(-lookback), now, 10*m) {
@@ -306,6 +319,49 @@ func TestTakenOverIsNotLost(t *testing.T) {
 				replicas.Wait()
 				if got != row.want {
 					t.Errorf("told %s, want %s", got, row.want)
+				}
+			})
+		})
+	}
+}
+
+// A run that failed, and whose replica has shut down in the pause before the next attempt, is told once the last attempt has failed.
+func TestFailureBeforeTheLastAttemptIsNotTold(t *testing.T) {
+	for name, schedule := range map[string]soloist.Schedule{"scheduled": soloist.Every(time.Hour), "manual": soloist.Every(10_000 * time.Hour)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, to := soloisttest.NewStore(), &receiver{}
+				replica := func() *soloist.Client {
+					c := soloisttest.NewReplica(t, s.Share(), soloist.Config{})
+					go func() {
+						job := soloist.Job{Name: "import", Schedule: schedule, Retry: soloist.Retry{Attempts: 2, Backoff: 20 * time.Minute}}
+						job.Do = func(context.Context, soloist.Run) error { return errors.New("no disk") }
+						if err := c.Run(background, job); err != nil {
+							t.Error(err)
+						}
+					}()
+					return c
+				}
+				first := replica()
+				time.Sleep(time.Hour + time.Minute)
+				if name == "manual" {
+					if err := first.Admin().Trigger(background, "import"); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(time.Minute)
+				}
+				if err := first.Shutdown(background); err != nil {
+					t.Fatal(err)
+				}
+				notifier(t, s, to, nil)
+				time.Sleep(5 * time.Minute)
+				if got := to.kinds(); strings.Contains(got, string(Failed)) {
+					t.Errorf("told %s before the last attempt", got)
+				}
+				replica()
+				time.Sleep(5 * time.Minute)
+				if got := to.kinds(); !strings.Contains(got, string(Failed)) {
+					t.Errorf("told %s after it", got)
 				}
 			})
 		})
