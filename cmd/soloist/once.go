@@ -75,7 +75,7 @@ func (g *guarded) processed(v verdict, element *soloist.Element) error {
 		return &exit{code: 0}
 	case errors.Is(v.lost, soloist.ErrOverran) && v.result.Stopped: // the next attempt may take as long
 		return g.exit(v, element.ID(), element.Fail(fmt.Errorf("stopped: it ran for longer than --at-most %v", g.atMost)))
-	case v.lost != nil, v.interrupted():
+	case v.lost != nil && (!v.result.Ran || v.result.Stopped), v.interrupted():
 		return g.exit(v, element.ID(), element.Release())
 	}
 	reason := fmt.Errorf("exit status %d", v.result.Code)

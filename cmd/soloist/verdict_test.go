@@ -18,20 +18,21 @@ import (
 	"github.com/soloist-dev/soloist/store/memstore"
 )
 
-// A command that has ended well is recorded also if its lease was lost in the moment after: released, the element would be
-// done again. One that was stopped, or not even started, is not.
+// How a command has ended by itself is recorded also if its lease was lost in the moment after: released, the element would be
+// done again, or its attempt would not count. One that was stopped, or not even started, is released.
 func TestWhatHasEndedWellIsNotReleased(t *testing.T) {
 	lost := errors.Join(soloist.ErrLost, errors.New("not confirmed"))
 	for name, row := range map[string]struct {
 		result child.Result
-		done   bool
+		again  error // of another claim
 		code   int
 		says   string
 	}{
-		"ended well":    {child.Result{Ran: true}, true, 0, ""},
-		"failed":        {child.Result{Ran: true, Code: 3}, false, exitLost, "the command had ended by itself, with 3"},
-		"stopped":       {child.Result{Ran: true, Stopped: true}, false, exitLost, "the command was stopped"},
-		"never started": {child.Result{}, false, exitLost, "the command was not started"},
+		"ended well":    {child.Result{Ran: true}, soloist.ErrDone, 0, ""},
+		"failed":        {child.Result{Ran: true, Code: 3}, soloist.ErrFailed, exitLost, "the command had ended by itself, with 3"},
+		"TERM ended it": {child.Result{Ran: true, Code: 143, Signal: syscall.SIGTERM, Passed: []os.Signal{syscall.SIGTERM}}, nil, exitLost, "the command had ended by itself, with 143"},
+		"stopped":       {child.Result{Ran: true, Stopped: true, Code: 143}, nil, exitLost, "the command was stopped"},
+		"never started": {child.Result{}, nil, exitLost, "the command was not started"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := soloist.New(memstore.New(), soloist.Config{})
@@ -39,7 +40,7 @@ func TestWhatHasEndedWellIsNotReleased(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			elements := c.Elements("invoices", soloist.ElementsOptions{})
+			elements := c.Elements("invoices", soloist.ElementsOptions{Retry: soloist.Retry{Attempts: 1}})
 			element, err := elements.Claim(t.Context(), "4711")
 			if err != nil {
 				t.Fatal(err)
@@ -49,8 +50,8 @@ func TestWhatHasEndedWellIsNotReleased(t *testing.T) {
 			if code := exitCode(ended); code != row.code || !strings.HasSuffix(ended.Error(), row.says) {
 				t.Errorf("%d: %v, want %d: …%s", code, ended, row.code, row.says)
 			}
-			if _, err := elements.Claim(context.Background(), "4711"); errors.Is(err, soloist.ErrDone) != row.done {
-				t.Errorf("claimed again: %v", err)
+			if _, err := elements.Claim(context.Background(), "4711"); !errors.Is(err, row.again) {
+				t.Errorf("claimed again: %v, want %v", err, row.again)
 			}
 		})
 	}
