@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,7 +34,8 @@ func (a *app) benchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "bench", Short: "Measure what the store costs and how fast it is", GroupID: "see", Args: a.noChild(cobra.NoArgs),
 		Long: `bench puts load on the store with soloist's own client, under its own namespace, and shows how long operations take, how
-many requests they make, and what they cost this machine. It removes its records, also when a signal ends it.
+many requests they make, and what they cost this machine. It removes its records, also when a signal ends it; a second
+signal ends it at once.
 
 The cases:` + about.String(),
 		RunE: func(_ *cobra.Command, _ []string) error {
@@ -115,19 +115,21 @@ func (a *app) bench(cfg load.Config, cases []load.Case) error {
 	} else if cfg.Processes, err = a.benchWaiters(); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilInterrupted("benchmark")
 	defer stop()
 	results, err := a.benchCases(ctx, cfg, cases)
-	if cleaned := a.benchClean(s, cfg.Namespace); cleaned != nil {
-		err = errors.Join(err, cleaned)
-	}
-	if ctx.Err() != nil {
-		return &exit{128 + int(syscall.SIGINT), errors.New("the benchmark was interrupted")}
-	}
-	if err != nil {
+	if err := benchEnd(ctx, err, a.benchClean(s, cfg.Namespace)); err != nil {
 		return err
 	}
 	return write(a, "CASE|WHAT|OPERATION|P50|P90|P99|MAX|PER SECOND|REQUESTS|CPU|ALLOCS|ALSO", results, benchCells)
+}
+
+// benchEnd returns why there are no results: what ended the cases, and what could not be removed.
+func benchEnd(ctx context.Context, err, cleaned error) error {
+	if ctx.Err() != nil {
+		err = context.Cause(ctx) // and not what that has led to
+	}
+	return errors.Join(err, cleaned)
 }
 
 func (a *app) benchCases(ctx context.Context, cfg load.Config, cases []load.Case) ([]load.Result, error) {

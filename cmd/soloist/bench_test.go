@@ -4,6 +4,9 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,7 +35,7 @@ func TestAnInterruptedBenchmarkCleansUp(t *testing.T) {
 		}
 		return n
 	}
-	for _, letter := range []string{"B", "C"} {
+	for letter, sig := range map[string]syscall.Signal{"B": syscall.SIGINT, "C": syscall.SIGTERM} {
 		path, err := exec.LookPath("soloist")
 		if err != nil {
 			t.Fatal(err)
@@ -45,14 +48,89 @@ func TestAnInterruptedBenchmarkCleansUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		until(t, "it has made something", func() bool { return records() > 0 })
-		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		if err := cmd.Process.Signal(sig); err != nil {
 			t.Fatal(err)
 		}
-		if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 130 || !strings.Contains(errs.String(), "interrupted") {
+		if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 128+int(sig) || !strings.Contains(errs.String(), "interrupted") {
 			t.Errorf("case %s: %v; it said %q", letter, err, errs.String())
 		}
 		if n := records(); n != 0 {
 			t.Errorf("case %s: %d records are left", letter, n)
 		}
+	}
+}
+
+// A store that takes requests and does not answer lets neither of them remove its records: the first signal ends what they do, and the next one the process.
+func TestASecondSignalEndsWhatDoesNotEnd(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	path, err := exec.LookPath("soloist")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "bench", "--case", "B", "--for", "1h")
+	cmd.Env = append(os.Environ(), "SOLOIST_STORE=redis://"+silent.Addr().String())
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill() }()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	if _, err := silent.Accept(); err != nil { // it is at work
+		t.Fatal(err)
+	}
+	until(t, "one of several signals ends it", func() bool {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		return len(ended) > 0
+	})
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGTERM {
+		t.Errorf("it ended with %v, want the signal", cmd.ProcessState)
+	}
+}
+
+// A verification that TERM ends has the code of TERM.
+func TestAnInterruptedVerification(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	path, err := exec.LookPath("soloist")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "verify")
+	cmd.Env = append(os.Environ(), "SOLOIST_STORE=redis://"+silent.Addr().String())
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill() }()
+	if _, err := silent.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 143 || !strings.Contains(errs.String(), "the verification was interrupted") {
+		t.Errorf("%v; it said %q", err, errs.String())
+	}
+}
+
+// What an interrupted benchmark could not remove is told, and what its cases failed with because of that is not.
+func TestEndOfABenchmark(t *testing.T) {
+	failed, left := errors.New("case B: context canceled"), errors.New("3 records are left under @bench-x/")
+	interrupted := &exit{143, errors.New("the benchmark was interrupted")}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	if err := benchEnd(ctx, failed, left); !errors.Is(err, failed) || !errors.Is(err, left) || benchEnd(ctx, nil, nil) != nil {
+		t.Errorf("not interrupted: %v", err)
+	}
+	cancel(interrupted)
+	if err := benchEnd(ctx, failed, left); exitCode(err) != 143 || errors.Is(err, failed) || !errors.Is(err, left) {
+		t.Errorf("interrupted: %v", err)
 	}
 }

@@ -9,9 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,7 +40,8 @@ that are unsafe on purpose take part. The run is void if they are not caught, if
 time, or if more than half of the operations failed. A replica that crashes is a violation. Where too many
 requests for a name had no reply, not all orders can be tried; the conclusion says for how many names.
 
-The exit code is 0 if everything held, 1 if something did not, and 2 if the run is void. verify removes its records.`,
+The exit code is 0 if everything held, 1 if something did not, and 2 if the run is void. verify removes its records, also
+when a signal ends it; a second signal ends it at once.`,
 		RunE: func(_ *cobra.Command, _ []string) error {
 			if err := a.checkOutput(); err != nil {
 				return err
@@ -118,13 +117,13 @@ func (a *app) verify(c verify.Config, report, history string) error {
 	c.Progress = func(at time.Duration, t verify.Tally) {
 		done.show(at, fmt.Sprintf("%d operations, %d grants, %d faults", t.Operations, t.Grants, t.Faults))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilInterrupted("verification")
 	defer stop()
 	r, err := verify.Run(ctx, c)
 	done.end()
 	if err != nil {
-		if ctx.Err() != nil {
-			return &exit{128 + int(syscall.SIGINT), fmt.Errorf("the verification was interrupted: %w", err)}
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+			err = errors.Join(cause, err)
 		}
 		return err
 	}

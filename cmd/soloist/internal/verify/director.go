@@ -237,7 +237,7 @@ func (d *director) disturb(ctx context.Context) (longer time.Duration, err error
 		case <-next.C:
 			next.Reset(d.gap())
 			if victim := d.victim(); victim != nil && len(own) > 0 {
-				d.strike(victim, own[d.rng.IntN(len(own))])
+				d.strike(ctx, victim, own[d.rng.IntN(len(own))])
 			}
 		}
 	}
@@ -291,7 +291,7 @@ func (d *director) victim() *fleet.Process {
 	return p
 }
 
-func (d *director) strike(p *fleet.Process, f Fault) {
+func (d *director) strike(ctx context.Context, p *fleet.Process, f Fault) {
 	if f == Kill {
 		if p.End(fleet.Kill) == nil {
 			at := fleet.Now()
@@ -304,11 +304,11 @@ func (d *director) strike(p *fleet.Process, f Fault) {
 	d.paused[p] = true
 	d.mu.Unlock()
 	span := pauseFor(f, d.TTL, d.rng.Float64())
-	d.pauses.Go(func() { d.pause(p, f, span) })
+	d.pauses.Go(func() { d.pause(ctx, p, f, span) })
 }
 
-// pause stops a process for a while. It counts if the process was seen to be stopped.
-func (d *director) pause(p *fleet.Process, f Fault, span time.Duration) {
+// pause stops a process for a while, or until ctx ends. It counts if the process was seen to be stopped.
+func (d *director) pause(ctx context.Context, p *fleet.Process, f Fault, span time.Duration) {
 	if p.Signal(fleet.Stop) != nil {
 		return
 	}
@@ -316,7 +316,10 @@ func (d *director) pause(p *fleet.Process, f Fault, span time.Duration) {
 		time.Sleep(time.Millisecond)
 	}
 	at, stopped := fleet.Now(), p.Stopped()
-	time.Sleep(span)
+	select {
+	case <-time.After(span):
+	case <-ctx.Done():
+	}
 	until := fleet.Now()
 	stopped = stopped && p.Stopped()
 	_ = p.Signal(fleet.Continue)

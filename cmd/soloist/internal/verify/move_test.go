@@ -217,7 +217,7 @@ func (f *movingFleet) roll(phase move.Phase) {
 			}
 		}
 		if *movedGraves && f.rng.IntN(3) == 0 {
-			f.strike(p, Kill)
+			f.strike(f.t.Context(), p, Kill)
 		} else {
 			must(f.t, p.End(fleet.Terminate))
 			<-p.Gone
@@ -297,7 +297,7 @@ func (f *movingFleet) struck() bool {
 		return false
 	}
 	fault, _ := f.rarest()
-	f.strike(victim, fault)
+	f.strike(f.t.Context(), victim, fault)
 	must(f.t, f.complete())
 	return true
 }

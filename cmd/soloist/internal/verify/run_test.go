@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/soloist-dev/soloist/cmd/soloist/internal/fleet"
 	"github.com/soloist-dev/soloist/internal/proof"
 	"github.com/soloist-dev/soloist/store"
 	"github.com/soloist-dev/soloist/store/sqlitestore"
@@ -169,6 +170,33 @@ func mustBe(t *testing.T, r *Report, want Verdict, why string) {
 	if !slices.ContainsFunc(r.Void, func(text string) bool { return strings.Contains(text, why) }) && want == Void {
 		t.Errorf("%q is not among the reasons: %q", why, r.Void)
 	}
+}
+
+// A pause ends with the verification, and the process goes on, so that it can be ended: the pause may be of hours.
+func TestPauseEndsWithTheVerification(t *testing.T) {
+	d := newDirector(Config{TTL: time.Hour})
+	p, err := fleet.Launch{Name: "r1", Executable: "sleep", Args: []string{"1000"}, Failed: func(error) {}}.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = p.End(fleet.Kill); <-p.Gone }()
+	ctx, cancel := context.WithCancel(t.Context())
+	paused := make(chan struct{})
+	go func() {
+		d.pause(ctx, p, PauseLong, 2*time.Hour)
+		close(paused)
+	}()
+	servers.Wait(t, "it is stopped", p.Stopped)
+	cancel()
+	servers.Wait(t, "the pause is over", func() bool {
+		select {
+		case <-paused:
+			return true
+		default:
+			return false
+		}
+	})
+	servers.Wait(t, "it goes on", func() bool { return !p.Stopped() })
 }
 
 // A run goes on until it has its minimum, and its TTL becomes longer than the store takes to answer.
