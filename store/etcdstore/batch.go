@@ -46,11 +46,20 @@ type task struct {
 	ticket string // the key of the holder's place in the queue, which a claim that is granted deletes; "" if it has none
 
 	change  *change
-	sent    []string // the records that it has sent
+	sent    []*sending
+	unheard *sending // its transaction was refused, and the name was not read since: etcd's client may have sent it twice, so it may have been made
 	session *session // that the change attaches the name to
 	linger  *linger
 	guessed bool // pair is what this handle remembers, and was not read for the task
 	alone   bool // an earlier change of it was not made, so this one does not depend on other names
+}
+
+// A sending is a change that was sent, with what it attaches the name to.
+type sending struct {
+	record  string // as it was sent; "" if it was to be deleted
+	change  *change
+	session *session
+	linger  *linger
 }
 
 // A change is what a task writes.
@@ -111,8 +120,20 @@ func (s *Store) run(ctx context.Context, tasks []*task) {
 			t.err = &store.HeldError{Record: store.Record{Name: t.name, Left: retryAfter}}
 		}
 		for _, t := range all {
+			t.doubt()
 			before[t.name] = t
 		}
+	}
+}
+
+// doubt makes the outcome of a task unknown that has failed before it could read whether a change of it, which was refused, was made nevertheless.
+func (t *task) doubt() {
+	if t.err == nil || t.unheard == nil || errors.Is(t.err, store.ErrUnknown) {
+		return
+	}
+	t.err, t.session = store.AsUnknown(t.err), t.unheard.session
+	if t.unknown != nil {
+		t.unknown(t.unheard.change)
 	}
 }
 
@@ -151,7 +172,7 @@ func (s *Store) look(ctx context.Context, tasks []*task, known map[*task]bool) (
 		if !known[t] {
 			if t.err = err; err == nil {
 				t.pair, pairs = pairs[0], pairs[1:]
-				t.err = t.pair.err
+				t.err, t.unheard = t.pair.err, nil
 			}
 			if t.err != nil {
 				continue
@@ -240,6 +261,9 @@ func (s *Store) write(ctx context.Context, tasks []*task, known map[*task]bool) 
 	clear(known)
 	var writing []*task
 	for _, t := range tasks {
+		if s.wasMade(t) {
+			continue
+		}
 		t.change, t.err = t.decide(t.pair)
 		switch writes := t.err == nil && t.change != nil; {
 		case writes:
@@ -340,12 +364,11 @@ func (s *Store) commit(ctx context.Context, tasks []*task, known map[*task]bool)
 			s.written(t, reply.Header.Revision)
 			continue
 		case b.alone[i] < 0 && len(tasks) > 1: // one of those that share its conditions is in the way
-			t.guessed, known[t] = true, true
+			t.guessed, known[t], t.unheard = true, true, t.sent[len(t.sent)-1]
 		default:
 			before := t.pair
-			t.pair = s.inTheWay(t, steps[i], seen)
-			if t.pair.is(t.sent) {
-				s.written(t, t.pair.revision)
+			t.pair, t.unheard = s.inTheWay(t, steps[i], seen), nil
+			if s.wasMade(t) {
 				continue
 			}
 			if known[t] = !s.mend(ctx, t.pair, mended) && !t.pair.unsure; t.pair.same(before) {
@@ -515,6 +538,7 @@ func (s *Store) step(ctx context.Context, t *task) (of step, err error) {
 		of.looks = []string{had}
 	}
 	if t.change.record == nil {
+		t.sent = append(t.sent, &sending{change: t.change})
 		of.then = []clientv3.Op{clientv3.OpDelete(key)}
 		return of, nil
 	}
@@ -564,7 +588,7 @@ func (s *Store) step(ctx context.Context, t *task) (of step, err error) {
 	if err != nil {
 		return of, err
 	}
-	t.sent = append(t.sent, value)
+	t.sent = append(t.sent, &sending{value, t.change, t.session, t.linger})
 	of.then = append(of.then, clientv3.OpPut(key, value))
 	return of, nil
 }
@@ -582,6 +606,18 @@ func (s *Store) written(t *task, revision int64) {
 	if t.wrote != nil {
 		t.wrote(t.change, now)
 	}
+}
+
+// wasMade reports whether the record of a task is one that was sent for it, and notes then that this one has been written. The client of etcd sends a request again that something on the way
+// has cut off, so what is in the way of a change can be the change itself, or an earlier attempt at it, which may have attached the name to something else.
+func (s *Store) wasMade(t *task) bool {
+	made := t.pair.madeBy(t.sent)
+	if made == nil {
+		return false
+	}
+	t.change, t.session, t.linger, t.err = made.change, made.session, made.linger, nil
+	s.written(t, t.pair.revision)
+	return true
 }
 
 // wroteLingers notes that the keys of lingers are there.

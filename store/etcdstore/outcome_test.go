@@ -610,3 +610,124 @@ func TestLostOnlyByWhatWasRead(t *testing.T) {
 		})
 	}
 }
+
+// twice is the fate of a transaction that etcd's client sends again although it was carried out. before and after are called then.
+func twice(before, after func()) *fate {
+	return &fate{then: func(carryOut func()) {
+		before()
+		carryOut()
+		carryOut()
+		after()
+	}}
+}
+
+// both claims the names a and b for the holder x with one request.
+func both(ctx context.Context, s store.Store, ttl time.Duration) ([]store.Outcome, error) {
+	return s.Acquire(ctx, []store.Claim{{Name: "a", Holder: "x", TTL: ttl}, {Name: "b", Holder: "x", TTL: ttl}})
+}
+
+// TestSentTwiceBesideAnUnknownOutcome: names of a batch that etcd's client has sent twice are held by the lease of etcd that they are attached to, and not by the one that the handle used when it
+// found them: else another process could be granted what is extended.
+func TestSentTwiceBesideAnUnknownOutcome(t *testing.T) {
+	server := shared(t)
+	below := prefix()
+	client, other := server.fated(t), server.open(t, below)
+	s := on(t, client.Client, below)
+	client.next.Store(twice(func() { // another request makes the handle use another lease of etcd
+		client.next.Store(&fate{err: rpctypes.ErrGRPCTimeout})
+		if _, err := acquire(background, s, "c", time.Hour); !errors.Is(err, store.ErrUnknown) {
+			t.Errorf("got %v, want an unknown outcome", err)
+		}
+		if _, err := acquire(background, s, "d", time.Hour); err != nil {
+			t.Error(err)
+		}
+	}, func() {}))
+	outcomes, err := both(background, s, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := server.session(t, below, "a").Lease()
+	for i, name := range []string{"a", "b"} {
+		if err := errors.Join(outcomes[i].Err, extend(background, s, name, outcomes[i].Grant.Token, time.Hour)); err != nil {
+			t.Fatal(name, err)
+		}
+	}
+	if _, err := server.client.Revoke(background, first); err != nil { // as etcd does when it is over
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b"} {
+		if grant, err := claimed(t, other, name); err == nil {
+			t.Errorf("%s was granted to another one, with the token %d, while it is held", name, grant.Token)
+		}
+	}
+}
+
+// TestSentTwiceAndNotRead: a batch that etcd's client has sent twice, and which fails before the store could read whether it was carried out, is unknown. What was granted ends with its TTL, and
+// a release can be repeated.
+func TestSentTwiceAndNotRead(t *testing.T) {
+	server := shared(t)
+	ways := []struct {
+		how     string
+		then    func(client *fated, cancel func())
+		unknown bool
+	}{
+		{"its time is over", func(_ *fated, cancel func()) { cancel() }, true},
+		{"no more is sent", func(client *fated, _ func()) {
+			client.next.Store(&fate{err: status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp"`)})
+		}, true},
+		{"it is read without a change", func(client *fated, _ func()) { client.next.Store(&fate{err: rpctypes.ErrGRPCLeaseNotFound}) }, false},
+	}
+	for _, way := range ways {
+		begin := func(t *testing.T) (s, other store.Store, ctx context.Context, doom func()) {
+			below := prefix()
+			client := server.fated(t)
+			ctx, cancel := context.WithCancel(background)
+			t.Cleanup(cancel)
+			return on(t, client.Client, below), server.open(t, below), ctx, func() { client.next.Store(twice(func() {}, func() { way.then(client, cancel) })) }
+		}
+		check := func(t *testing.T, err error) {
+			t.Helper()
+			if way.unknown != errors.Is(err, store.ErrUnknown) || !way.unknown && err != nil {
+				t.Fatalf("got %v, want an unknown outcome: %v", err, way.unknown)
+			}
+		}
+		t.Run("claims, "+way.how, func(t *testing.T) {
+			s, other, ctx, doom := begin(t)
+			doom()
+			outcomes, err := both(ctx, s, time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range outcomes {
+				check(t, o.Err)
+			}
+			keep(t, s, "c", time.Second)
+			for _, name := range []string{"a", "b"} {
+				if next := await(t, other, name); next.ExpiredAge == 0 {
+					t.Errorf("%s: got %+v, want the grant after a lease that has expired", name, next)
+				}
+			}
+		})
+		t.Run("releases, "+way.how, func(t *testing.T) {
+			s, other, ctx, doom := begin(t)
+			outcomes, err := both(ctx, s, time.Hour)
+			if err != nil {
+				t.Fatal(err)
+			}
+			doom()
+			errs, err := s.Release(ctx, []store.Release{{Name: "a", Holder: "x", Token: outcomes[0].Grant.Token}, {Name: "b", Holder: "x", Token: outcomes[1].Grant.Token}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, name := range []string{"a", "b"} {
+				check(t, errs[i])
+				if err := release(background, s, name, outcomes[i].Grant.Token); err != nil {
+					t.Errorf("releasing %s again: %v", name, err)
+				}
+				if _, err := claimed(t, other, name); err != nil {
+					t.Errorf("%s, which was released: %v", name, err)
+				}
+			}
+		})
+	}
+}

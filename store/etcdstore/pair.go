@@ -46,17 +46,19 @@ func pairOf(name string, kvs []*mvccpb.KeyValue, now presence) pair {
 // same reports whether two pairs are of the same keys.
 func (p pair) same(q pair) bool { return p.revision == q.revision && p.taken == q.taken }
 
-// is reports whether the record is one of those that were sent for it. The client of etcd sends a request again that something on the way has cut off, so what
-// is in the way of a change can be the change itself.
-func (p pair) is(sent []string) bool {
-	if p.err != nil || p.revision == 0 || p.record.Session != "" && !p.taken {
-		return false
+// madeBy returns the sending that has written the record, nil if none has.
+func (p pair) madeBy(sent []*sending) *sending {
+	if len(sent) == 0 || p.err != nil || p.revision == 0 || p.record.Session != "" && !p.taken {
+		return nil
 	}
 	if p.record.Token == p.revision {
 		p.record.Token = 0
 	}
 	text, err := p.record.encode()
-	return err == nil && slices.Contains(sent, text)
+	if i := slices.IndexFunc(sent, func(a *sending) bool { return a.record == text }); err == nil && i >= 0 {
+		return sent[i]
+	}
+	return nil
 }
 
 // A presence is what a reply says of sessions.
