@@ -34,6 +34,7 @@ type backend struct {
 	mu      sync.Mutex
 	checked bool // the bucket was found to be usable
 	atomic  bool // it accepts atomic batches
+	reports bool // it reports what was stored
 }
 
 // link returns a connection through which a bucket can be reached that was found to be usable.
@@ -58,7 +59,7 @@ func (b *backend) link(ctx context.Context) (*link, error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.checked, b.atomic = true, info.Config.AllowAtomicPublish
+	b.checked, b.atomic, b.reports = true, info.Config.AllowAtomicPublish, b.wakes(&info.Config)
 	return l, nil
 }
 
@@ -74,6 +75,13 @@ func (b *backend) batches() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.atomic
+}
+
+// silent reports whether the bucket does not report what was stored.
+func (b *backend) silent() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.reports
 }
 
 // Read implements casstore.Backend. The leader of the stream reads; in a part of a cluster that is cut off an old leader may do so for some seconds.

@@ -162,6 +162,31 @@ func TestFallenSequence(t *testing.T) {
 	}
 }
 
+// TestBucketThatDoesNotReport: waiters ask for themselves in a bucket that does not report what was stored.
+func TestBucketThatDoesNotReport(t *testing.T) {
+	js, bucket := connect(t, shared(t).Addr), fresh()
+	made(t, js, natsstore.Config{Bucket: bucket})
+	stream, err := js.Stream(background, "KV_"+bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := stream.CachedInfo().Config
+	cfg.RePublish = nil
+	if _, err := js.UpdateStream(background, cfg); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, js, natsstore.Config{Bucket: bucket})
+	if wake, err := s.Watch(t.Context(), []string{"a"}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("watching: %v, %v, want that the store cannot", wake, err)
+	}
+	if _, err := s.Migrate(background); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Watch(t.Context(), []string{"a"}); err != nil {
+		t.Errorf("watching a bucket that reports: %v", err)
+	}
+}
+
 // TestFullBucket: a write for which a server has no space fails with the cause, and no lease is lost.
 func TestFullBucket(t *testing.T) {
 	js, bucket := connect(t, shared(t).Addr), fresh()

@@ -13,7 +13,10 @@ import (
 	"github.com/soloist-dev/soloist/store"
 )
 
-var errNotConnected = errors.New("the connection is closed")
+var (
+	errNotConnected = errors.New("the connection is closed")
+	errSilent       = fmt.Errorf("natsstore: the bucket does not report what was stored: run `soloist migrate up`: %w", errors.ErrUnsupported)
+)
 
 // The codes of errors of JetStream that have no constant in its client.
 const (

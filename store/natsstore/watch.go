@@ -27,10 +27,19 @@ const (
 // Each of the others does so after a while, unless by then it has heard that somebody has the name. So one process
 // claims the name, and if it is gone or does not want the name, others do.
 //
-// A new leader may not have reported what the one before it has stored, so its election sends a value, too.
+// A new leader may not have reported what the one before it has stored, so its election sends a value, too. Of a bucket that reports nothing the error is errors.ErrUnsupported.
 func (s *Store) Watch(ctx context.Context, names []string) (<-chan struct{}, error) {
 	if err := store.CheckNames(names); err != nil {
 		return nil, err
+	}
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := s.backend.link(ctx); err != nil {
+		return nil, err
+	}
+	if s.backend.silent() {
+		return nil, errSilent
 	}
 	return s.watch(ctx, names)
 }
