@@ -29,12 +29,13 @@ type backend struct {
 	cfg   Config
 	subjects
 
-	high atomic.Uint64 // the highest sequence that the server has confirmed
+	high atomic.Uint64 // the highest sequence that the leader of the stream has confirmed or shown
 
 	mu      sync.Mutex
-	checked bool // the bucket was found to be usable
-	atomic  bool // it accepts atomic batches
-	reports bool // it reports what was stored
+	checked bool       // the bucket was found to be usable
+	atomic  bool       // it accepts atomic batches
+	reports bool       // it reports what was stored
+	fell    *fellError // its sequence has fallen: tokens may have been granted before, also when the sequence has caught up
 }
 
 // link returns a connection through which a bucket can be reached that was found to be usable.
@@ -59,7 +60,7 @@ func (b *backend) link(ctx context.Context) (*link, error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.checked, b.atomic, b.reports = true, info.Config.AllowAtomicPublish, b.wakes(&info.Config)
+	b.checked, b.atomic, b.reports = b.fell == nil, info.Config.AllowAtomicPublish, b.wakes(&info.Config)
 	return l, nil
 }
 
@@ -100,12 +101,31 @@ func (b *backend) Read(ctx context.Context, names []string) ([]casstore.Item, er
 }
 
 func (b *backend) read(ctx context.Context, l *link, name string) (casstore.Item, error) {
-	m, err := l.last(ctx, b.subjects, keyOf(name))
+	m, err := b.last(ctx, l, name)
 	if err != nil {
 		b.doubt(err)
 		return casstore.Item{}, wrap("reading", err)
 	}
 	return m.item(name), nil
+}
+
+// last returns the last message of a name. Those of lists, which any replica shows, do not count as the highest.
+func (b *backend) last(ctx context.Context, l *link, name string) (message, error) {
+	m, err := l.last(ctx, b.subjects, keyOf(name))
+	if err == nil && m.Sequence <= math.MaxInt64 {
+		b.raise(m.Sequence)
+	}
+	return m, err
+}
+
+// raise notes a sequence that the bucket has reached.
+func (b *backend) raise(sequence uint64) {
+	for {
+		known := b.high.Load()
+		if sequence <= known || b.high.CompareAndSwap(known, sequence) {
+			return
+		}
+	}
 }
 
 // doubt makes the next request look at the bucket first if an error may be that it is gone.
@@ -153,7 +173,7 @@ func (b *backend) write(ctx context.Context, l *link, c casstore.Change) casstor
 	if !conflicts(err) {
 		return result(c, sequence, err)
 	}
-	now, err := l.last(ctx, b.subjects, keyOf(c.Name))
+	now, err := b.last(ctx, l, c.Name)
 	if err != nil {
 		return casstore.Result{Err: casstore.ErrConflict}
 	}
@@ -247,15 +267,34 @@ func (b *backend) send(ctx context.Context, l *link, m *nats.Msg, fits func(ack)
 	case a.Stream != b.stream() || a.Sequence == 0 || a.Sequence > math.MaxInt64 || fits != nil && !fits(a):
 		return 0, fmt.Errorf("the reply is not that of the bucket: %.200q", reply.Data)
 	case a.Sequence <= before || a.Sequence < leastSequence:
-		b.checkAgain()
-		return 0, &fellError{bucket: b.bucket, from: max(before, leastSequence), to: a.Sequence}
+		return 0, b.fallen(max(before, leastSequence), a.Sequence)
 	}
-	for {
-		known := b.high.Load()
-		if a.Sequence <= known || b.high.CompareAndSwap(known, a.Sequence) {
-			return a.Sequence, nil
-		}
+	b.raise(a.Sequence)
+	return a.Sequence, nil
+}
+
+// fallen notes that the sequence has fallen. The error is that of the first time.
+func (b *backend) fallen(from, to uint64) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.checked = false
+	if b.fell == nil {
+		b.fell = &fellError{bucket: b.bucket, from: from, to: to}
 	}
+	return b.fell
+}
+
+// above returns why a bucket is not one that was made anew after its sequence had fallen, nil if it is or if that has not fallen. So its sequences are above those before.
+func (b *backend) above(first uint64) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fell != nil && first > b.fell.from {
+		b.fell = nil
+	}
+	if b.fell == nil {
+		return nil
+	}
+	return fmt.Errorf("natsstore: %w", b.fell)
 }
 
 // A fellError reports that the sequence of a bucket has fallen.

@@ -28,7 +28,7 @@ func (b *backend) info(ctx context.Context, l *link) (*jetstream.StreamInfo, err
 }
 
 // usable returns an error, which is store.ErrUnusable, if a bucket could lose records or grant a token twice. high is the highest sequence that was confirmed
-// before the server was asked.
+// or shown before the server was asked.
 func (b *backend) usable(info *jetstream.StreamInfo, high uint64) error {
 	for _, s := range b.settings() {
 		if found := s.wrong(&info.Config); found != "" {
@@ -36,9 +36,9 @@ func (b *backend) usable(info *jetstream.StreamInfo, high uint64) error {
 		}
 	}
 	if info.State.LastSeq < high {
-		return fmt.Errorf("natsstore: %w", &fellError{bucket: b.bucket, from: high, to: info.State.LastSeq})
+		return fmt.Errorf("natsstore: %w", b.fallen(high, info.State.LastSeq))
 	}
-	return nil
+	return b.above(info.Config.FirstSeq)
 }
 
 // A setting is one of a stream that must be right.

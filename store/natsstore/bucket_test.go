@@ -2,6 +2,7 @@ package natsstore_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -121,35 +122,51 @@ func TestWithoutJetStream(t *testing.T) {
 	}
 }
 
-// TestFallenSequence: a store does not grant when the sequence of its bucket has fallen, whoever has made the bucket anew.
+// anew makes a bucket again, with another first sequence.
+func anew(t *testing.T, js jetstream.JetStream, bucket string, first uint64, meanwhile func()) {
+	t.Helper()
+	stream, err := js.Stream(background, "KV_"+bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := stream.CachedInfo().Config
+	cfg.FirstSeq = first
+	if err := js.DeleteStream(background, cfg.Name); err != nil {
+		t.Fatal(err)
+	}
+	meanwhile()
+	if _, err := js.CreateStream(background, cfg); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFallenSequence: a store does not grant when the sequence of its bucket has fallen, whoever has made the bucket anew, and also when the sequence has caught up.
 func TestFallenSequence(t *testing.T) {
 	js := connect(t, shared(t).Addr)
-	for name, first := range map[string]uint64{"made by another program": 1, "restored": 1_000_000_000_000_001} {
+	for name, first := range map[string]func(token int64) uint64{
+		"made by another program": func(int64) uint64 { return 1 },
+		"restored":                func(token int64) uint64 { return uint64(token) },
+	} {
 		t.Run(name, func(t *testing.T) {
 			bucket := fresh()
 			s := made(t, js, natsstore.Config{Bucket: bucket})
-			if _, err := acquire(background, s, "a", "x", time.Minute); err != nil {
-				t.Fatal(err)
-			}
-			stream, err := js.Stream(background, "KV_"+bucket)
+			before, err := acquire(background, s, "a", "x", time.Minute)
 			if err != nil {
 				t.Fatal(err)
 			}
-			cfg := stream.CachedInfo().Config
-			cfg.FirstSeq = first
-			if err := js.DeleteStream(background, cfg.Name); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := js.CreateStream(background, cfg); err != nil {
-				t.Fatal(err)
-			}
+			anew(t, js, bucket, first(before.Token), func() {})
 			if g, err := acquire(background, s, "b", "x", time.Minute); !errors.Is(err, store.ErrUnusable) || !errors.Is(err, store.ErrUnknown) || !says(err, "has fallen") {
 				t.Errorf("granted %+v, %v", g, err)
 			}
-			if g, err := acquire(background, s, "c", "x", time.Minute); !errors.Is(err, store.ErrUnusable) || errors.Is(err, store.ErrUnknown) {
-				t.Errorf("then granted %+v, %v", g, err)
+			if name == "restored" {
+				catchUp(t, js, bucket, before.Token)
 			}
-			if err := js.DeleteStream(background, cfg.Name); err != nil {
+			for _, again := range []string{"b", "c"} {
+				if g, err := acquire(background, s, again, "x", time.Minute); !errors.Is(err, store.ErrUnusable) || errors.Is(err, store.ErrUnknown) {
+					t.Errorf("then granted %+v, %v", g, err)
+				}
+			}
+			if err := js.DeleteKeyValue(background, bucket); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := s.Migrate(background); err != nil {
@@ -157,6 +174,50 @@ func TestFallenSequence(t *testing.T) {
 			}
 			if _, err := acquire(background, s, "b", "x", time.Minute); err != nil {
 				t.Errorf("in a new bucket: %v", err)
+			}
+		})
+	}
+}
+
+// catchUp has a process that has seen nothing write until the sequence of a bucket is above a token.
+func catchUp(t *testing.T, js jetstream.JetStream, bucket string, token int64) {
+	t.Helper()
+	s := open(t, js, natsstore.Config{Bucket: bucket})
+	for i := 0; sequence(t, js, bucket) <= token; i++ {
+		if _, err := acquire(background, s, fmt.Sprint("later ", i), "x", time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFallenSequenceThatWasOnlyRead: a store that has only read what another process was granted knows its token, too, and remembers that the sequence was lower when it looked at the bucket.
+func TestFallenSequenceThatWasOnlyRead(t *testing.T) {
+	js := connect(t, shared(t).Addr)
+	for name, looks := range map[string]bool{"writes": false, "looks at the bucket": true} {
+		t.Run(name, func(t *testing.T) {
+			bucket := fresh()
+			holder, s := made(t, js, natsstore.Config{Bucket: bucket}), open(t, js, natsstore.Config{Bucket: bucket})
+			before, err := acquire(background, holder, "a", "x", time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := acquire(background, s, "a", "y", time.Minute); !errors.Is(err, store.ErrHeld) {
+				t.Fatal(err)
+			}
+			claim := func() error { _, err := acquire(background, s, "b", "y", time.Minute); return err }
+			anew(t, js, bucket, uint64(before.Token), func() {
+				if looks {
+					if err := claim(); !errors.Is(err, store.ErrSchema) {
+						t.Errorf("without a bucket: %v", err)
+					}
+				}
+			})
+			if err := claim(); !says(err, "has fallen") || errors.Is(err, store.ErrUnknown) == looks { // a look comes before anything is written
+				t.Errorf("the first claim: %v", err)
+			}
+			catchUp(t, js, bucket, before.Token)
+			if err := claim(); !says(err, "has fallen") || errors.Is(err, store.ErrUnknown) {
+				t.Errorf("when the sequence has caught up: %v", err)
 			}
 		})
 	}
