@@ -18,7 +18,7 @@ type JobInfo struct {
 	Schedule string      // as text, from the replica that ran the job last; an expression of cron.ParseIn has its zone in front
 	About    string      // Job.Description, from the same replica
 	Next     time.Time   // the next scheduled time; zero if there is none, the job is paused, or its schedule is the application's own or in a zone without a portable name, such as time.Local
-	DoneUpTo time.Time   // all scheduled times up to it are done; zero if none is
+	DoneUpTo time.Time   // all scheduled times up to it are done, or fell into a pause; zero if none is done
 	Running  *RunInfo    // nil if the job is not running
 	Paused   *Pause      // why it does not run
 	Manual   bool        // a manual run was requested and has not ended
@@ -118,7 +118,7 @@ func jobInfo(name string, r store.Record, ctl control) (JobInfo, error) {
 	}
 	info := JobInfo{Name: name, Schedule: s.Schedule, About: s.About, Paused: ctl.Paused, Manual: ctl.Trigger > s.Trigger, Runs: s.Runs, Grace: s.grace()}
 	if r.Mark > 0 {
-		info.DoneUpTo = time.UnixMilli(r.Mark).UTC()
+		info.DoneUpTo = time.UnixMilli(max(r.Mark, ctl.Resumed)).UTC()
 	}
 	if s.Ended > 0 {
 		info.ended = time.UnixMilli(s.Ended).UTC()

@@ -21,7 +21,7 @@ type jobRow struct {
 	InWords  string         `json:"schedule_in_words,omitempty"`
 	About    string         `json:"about,omitempty"`
 	Next     *time.Time     `json:"next,omitempty"`
-	Done     *time.Time     `json:"done_up_to,omitempty"` // all scheduled times up to it are done
+	Done     *time.Time     `json:"done_up_to,omitempty"` // all scheduled times up to it are done, or fell into a pause
 	Running  *runRow        `json:"running,omitempty"`
 	Paused   *soloist.Pause `json:"paused,omitempty"`
 	Manual   bool           `json:"manual_run_waiting"`

@@ -20,7 +20,7 @@ import java.util.regex.Pattern;
 /**
  * Locks, permits and elements of a soloist service, with the classes of Java alone.
  *
- * <p>java Soloist.java URL[,URL…] lease NAME | hold NAME | permit NAME LIMIT | element JOB ID
+ * <p>java Soloist.java URL[,URL…] lease NAME [TTL] | hold NAME | permit NAME LIMIT | element JOB ID
  *
  * <p>The URLs are instances of one service. TOKEN in the environment is the token of the caller, if the service needs one.
  */
@@ -224,7 +224,8 @@ public class Soloist {
       }
     } else {
       String path = args[1].equals("permit") ? "/v1/semaphores/" + name + "/acquire?limit=" + args[3] : "/v1/locks/" + name + "/acquire";
-      Lease lease = client.lease(path, 30, 60);
+      double ttl = args[1].equals("lease") && args.length > 3 ? Double.parseDouble(args[3]) : 30;
+      Lease lease = client.lease(path, ttl, 60);
       System.out.println("held " + lease.fencingToken);
       System.in.readAllBytes(); // the work; check lease.lost() in it
       if (lease.lost()) {

@@ -1,6 +1,6 @@
 // Locks, permits and elements of a soloist service, with the fetch of JavaScript alone.
 //
-// node soloist.mjs URL[,URL…] lease NAME | hold NAME | permit NAME LIMIT | element JOB ID
+// node soloist.mjs URL[,URL…] lease NAME [TTL] | hold NAME | permit NAME LIMIT | element JOB ID
 //
 // The URLs are instances of one service. TOKEN in the environment is the token of the caller, if the service needs one.
 
@@ -35,7 +35,7 @@ class Soloist {
     const response = await fetch(this.instances[0] + path, init);
     if (!response.ok) {
       const byProxy = { code: `status ${response.status}`, detail: "not of the service" };
-      throw new Problem(response.status, await response.json().catch(() => byProxy));
+      throw new Problem(response.status, { ...byProxy, ...(await response.json().catch(() => null)) });
     }
     return response;
   }
@@ -46,7 +46,7 @@ class Soloist {
     for (;;) {
       const sent = now();
       try {
-        const response = await this.open(path, body, AbortSignal.timeout(Math.max(0, timeout * 1000)), headers);
+        const response = await this.open(path, body, AbortSignal.timeout(Math.ceil(timeout * 1000)), headers);
         const text = await response.text();
         return [text ? JSON.parse(text) : {}, sent];
       } catch (e) {
@@ -159,7 +159,8 @@ if (what === "element") {
   }
 } else {
   const path = what === "permit" ? `/v1/semaphores/${encodeURIComponent(name)}/acquire?limit=${more}` : `/v1/locks/${encodeURIComponent(name)}/acquire`;
-  const lease = await client.lease(path, { wait: 60 });
+  const ttl = what === "lease" && more ? Number(more) : undefined;
+  const lease = await client.lease(path, { ttl, wait: 60 });
   console.log("held", lease.token);
   await worked; // check lease.lost in it
   if (lease.lost) throw new Error("lost");

@@ -1,6 +1,6 @@
 """Locks, permits and elements of a soloist service, with the standard library of Python alone.
 
-python3 soloist.py URL[,URL…] lease NAME | hold NAME | permit NAME LIMIT | element JOB ID
+python3 soloist.py URL[,URL…] lease NAME [TTL] | hold NAME | permit NAME LIMIT | element JOB ID
 
 The URLs are instances of one service. TOKEN in the environment is the token of the caller, if the service needs one.
 """
@@ -15,10 +15,11 @@ class Problem(Exception):
     """An error that the service reports; code is one of those in docs/operate/service.md."""
 
     def __init__(self, status, body):
+        problem = {"code": f"status {status}", "detail": "not of the service"}
         try:
-            problem = json.loads(body)
-        except ValueError:  # a proxy says it
-            problem = {"code": f"status {status}", "detail": "not of the service"}
+            problem.update(json.loads(body))
+        except (TypeError, ValueError):  # a proxy says it
+            pass
         super().__init__(f"{problem['code']}: {problem['detail']}")
         self.status, self.code = status, problem["code"]
 
@@ -130,8 +131,10 @@ def main(urls, what, name, *more):
             client.instance = next(client.instances)
             time.sleep(0.1)
     else:
-        path = f"/v1/semaphores/{quote(name, '')}/acquire?limit={more[0]}" if what == "permit" else f"/v1/locks/{quote(name, '')}/acquire"
-        lease = client.lease(path, wait=60)
+        if what == "permit":
+            lease = client.lease(f"/v1/semaphores/{quote(name, '')}/acquire?limit={more[0]}", wait=60)
+        else:
+            lease = client.lease(f"/v1/locks/{quote(name, '')}/acquire", *map(float, more), wait=60)
         say("held", lease.token)
         sys.stdin.read()  # the work; check lease.lost() in it
         if lease.lost():

@@ -52,7 +52,11 @@ func Overdue(j soloist.JobInfo, now time.Time) time.Time {
 		return time.Time{}
 	}
 	for due := range j.NextTimes(j.DoneUpTo) {
-		if now.Sub(due) > max(j.Grace, overdueAfter) {
+		since := due
+		if j.DoneUpTo.After(due) { // the delay was over in a pause, so it is due since that has ended
+			since = j.DoneUpTo
+		}
+		if now.Sub(since) > max(j.Grace, overdueAfter) {
 			return due
 		}
 		break
