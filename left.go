@@ -40,8 +40,10 @@ func (l *left) add(jobs map[string]int64) {
 	}
 }
 
-// since reports whether the run of a job was interrupted, or may have been, after the lease with a token.
-func (l left) since(job string, token int64) bool { return l.Jobs[job] > token || l.All > token }
+// since reports whether the run of a job was interrupted, or may have been, after the lease with a token. What may have been up to the token seen is known.
+func (l left) since(job string, token, seen int64) bool {
+	return l.Jobs[job] > token || l.All > max(token, seen)
+}
 
 // tellLeft notifies the other replicas that runs of jobs were interrupted. The client may be closing.
 func (c *core) tellLeft(jobs map[string]int64) error {

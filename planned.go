@@ -69,6 +69,7 @@ type plannedJob struct {
 	asked      control   // what people have asked of it
 
 	token    int64     // up to which this replica knows how leases of the job ended, or has heard that they were left
+	unlisted int64     // the token of another job up to which it may have been left without being listed, and was looked at
 	leaseEnd time.Time // when the lease that is in the way ends, should its holder have died; zero if none is known
 	timely   timelyClaim
 

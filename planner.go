@@ -281,8 +281,8 @@ func (p *planner) hears(j *plannedJob, now time.Time) {
 			p.lookAgain(j, now)
 		}
 	}
-	if j.phase == idle && p.news.left.since(name, j.token) {
-		j.token = max(p.news.left.Jobs[name], p.news.left.All)
+	if left := p.news.left; j.phase == idle && left.since(name, j.token, j.unlisted) {
+		j.token, j.unlisted = max(j.token, left.Jobs[name]), max(j.unlisted, left.All)
 		j.leaseEnd, j.behind = now, true // to claim it although it may not be due, and not by its group
 		p.lookAt(j, now)
 	}

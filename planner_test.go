@@ -1245,16 +1245,47 @@ func TestMoreIsLeftThanIsListed(t *testing.T) {
 		t.Errorf("%d jobs are listed, want %d", len(l.Jobs), mostLeft)
 	}
 	for job, token := range jobs {
-		if !l.since(job, token-1) {
+		if !l.since(job, token-1, 0) {
 			t.Errorf("%s was interrupted under token %d, and nobody knows", job, token)
 		}
 	}
-	if l.since("another", 11) {
+	if l.since("another", 11, 0) {
 		t.Error("a job counts as interrupted under a token that is above those of all that are not listed")
 	}
 	l.add(map[string]int64{"older": 5})
-	if !l.since("another", 10) {
+	if !l.since("another", 10, 0) {
 		t.Error("what was not listed before is forgotten when another is not listed either")
+	}
+}
+
+// Where each name counts its own tokens, those of a job can be below one that is not listed any more: its interruptions are heard all the same, and those that may be meant by that
+// token once.
+func TestInterruptionIsHeardBelowTheTokensOfOtherJobs(t *testing.T) {
+	p, job := known{mark: minute}.planner(t)
+	at := after(minute + second)
+	p.read(job, store.Record{Name: job.name, Token: 3, Mark: ms(minute)}, trip{at, at})
+	p.joined([]*plannedJob{job}, at)
+	for _, row := range []struct {
+		left left
+		due  int
+	}{
+		{left{All: 365}, 1},
+		{left{All: 365}, 0},
+		{left{All: 365, Jobs: map[string]int64{"tick": 10}}, 1},
+		{left{All: 365, Jobs: map[string]int64{"tick": 10}}, 0},
+		{left{All: 366, Jobs: map[string]int64{"tick": 10}}, 1},
+		{left{All: 366, Jobs: map[string]int64{"tick": 11}}, 1},
+	} {
+		at = at.Add(second)
+		p.heard(controlNews{left: row.left}, at)
+		due := p.due(at)
+		if len(due) != row.due {
+			t.Errorf("after %+v %d jobs are to be claimed, want %d", row.left, len(due), row.due)
+		}
+		for _, req := range p.request(due, at) {
+			held := &store.DoneError{Record: store.Record{Name: job.name, Token: 3, Mark: ms(minute)}}
+			p.answer(req, answer{trip: trip{at, at}, out: store.Outcome{Err: held}})
+		}
 	}
 }
 
