@@ -396,7 +396,7 @@ func TestWhatWasCommittedIsNotWrittenOverInDoubt(t *testing.T) {
 	})
 }
 
-// A jobBlind store cannot read the record of a job while it is told so. It takes all else.
+// A jobBlind store does not tell what the record of a job has, nor take a new state for it, while it is told so. It takes all else.
 type jobBlind struct {
 	*soloisttest.Store
 	is atomic.Bool
@@ -407,6 +407,14 @@ func (s *jobBlind) Acquire(ctx context.Context, claims []store.Claim) ([]store.O
 		return nil, errors.New("not now")
 	}
 	return s.Store.Acquire(ctx, claims)
+}
+
+func (s *jobBlind) Extend(ctx context.Context, extensions []store.Extension) ([]error, error) {
+	if s.is.Load() && extensions[0].State != nil {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.Store.Extend(ctx, extensions)
 }
 
 // A manual run that was committed, and of which its replica cannot learn that although it has its lease, is not written over before its next attempt: if the replica dies
@@ -496,6 +504,42 @@ func TestRunEndsInDoubt(t *testing.T) {
 		}
 		network.is.Store(false)
 	})
+}
+
+// A run that is not over when Close stops waiting for it is left to end by itself, which shows the next holder that this one had died in it: a release without what the run leaves would
+// be the end of it, for it is later than Grace. Its function has returned, and nobody can say whether its transaction was committed, or how it ended is still being recorded.
+func TestCloseLeavesARunThatIsNotOver(t *testing.T) {
+	for what, completes := range map[string]bool{"in doubt": true, "being recorded": false} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r recorder
+				network := &jobBlind{Store: soloisttest.NewStore()}
+				a := soloisttest.NewReplica(t, network, soloist.Config{RequestTimeout: 2 * time.Second})
+				b := soloisttest.NewReplica(t, network.Share(), soloist.Config{})
+				job := soloist.Job{Name: "tick", Schedule: soloist.Every(time.Hour), Grace: time.Minute, Retry: soloist.Retry{Attempts: 3}}
+				job.Do = func(ctx context.Context, run soloist.Run) error {
+					_ = r.do(ctx, run)
+					time.Sleep(10 * time.Minute)
+					if completes {
+						run.Lease.Completion()
+					}
+					network.is.Store(true)
+					return errors.New("the transaction was rolled back")
+				}
+				start(t, a, job)
+				time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour + 10*time.Minute + 100*time.Millisecond)))
+				if err := a.Close(); err == nil || !strings.Contains(err.Error(), "tick") {
+					t.Errorf("Close: %v; want that it names the job", err)
+				}
+				job.Do = r.do
+				start(t, b, job)
+				time.Sleep(time.Minute)
+				if all := r.all(); len(all) != 2 || all[1].Attempt != 2 || !all[1].ScheduledAt.Equal(all[0].ScheduledAt) {
+					t.Errorf("begun: %+v; want that b takes it over", all)
+				}
+			})
+		})
+	}
 }
 
 // A run that was not committed, and of which its replica cannot learn that for a while, is attempted again although it is later than Grace by then.

@@ -52,8 +52,8 @@ func (l *Lease) run(ctx context.Context, work Work, fn func(context.Context) err
 	l.busy.Store(true)
 	return concluded(func() error { return l.core.handle(ctx, work, fn) }, func(err error) error {
 		cause := context.Cause(ctx)
+		ended := end(err, cause) // still busy: a release by Close before that of end would record nothing
 		l.busy.Store(false)
-		ended := end(err, cause)
 		if errors.Is(err, errExited) { // no caller is waiting for it
 			l.core.log.Warn("a function did not return", "kind", l.subject.Kind, "name", l.shown, "err", ended)
 		}

@@ -155,19 +155,20 @@ func (r *renewer) remove(l *Lease, err error) bool {
 	return true
 }
 
-// lose ends a lease that is lost, or no longer provably held.
-func (r *renewer) lose(l *Lease, cause error) {
+// lose ends a lease that is lost, or no longer provably held. It reports whether that had not ended yet.
+func (r *renewer) lose(l *Lease, cause error) bool {
 	r.mu.Lock()
 	kept := r.remove(l, cause)
 	l.lost = l.lost || kept
 	r.mu.Unlock()
 	if !kept {
-		return
+		return false
 	}
 	l.endContext(cause)
 	r.core.waiters.released(l.waitKey)
 	r.core.log.Warn("lease lost", "name", l.shown, "token", l.token, "holder", l.holder, "cause", cause)
 	l.tellLost(cause)
+	return true
 }
 
 // lostBefore reports whether l had been lost, and notes that it is lost now if lost is set.
@@ -417,7 +418,7 @@ func (r *renewer) interrupt(cause error) {
 	}
 }
 
-// close ends renewal and releases every lease whose function, if it has one, has returned.
+// close ends renewal and releases every lease under which nothing is done any more.
 func (r *renewer) close() error {
 	r.mu.Lock()
 	r.closed = true
@@ -434,9 +435,10 @@ func (r *renewer) close() error {
 	var errs []error
 	var free []*Lease
 	for _, l := range leases {
-		if l.busy.Load() {
-			r.lose(l, ErrClosed)
-			errs = append(errs, fmt.Errorf("%q: its function has not returned; the lease ends with its TTL", l.shown))
+		if why := l.needed(); why != "" {
+			if r.lose(l, ErrClosed) {
+				errs = append(errs, fmt.Errorf("%q: %s; the lease ends with its TTL", l.shown, why))
+			}
 			continue
 		}
 		l.endContext(ErrClosed)
@@ -446,4 +448,15 @@ func (r *renewer) close() error {
 	defer cancel()
 	errs = append(errs, releaseLeases(ctx, r.core, free, func(i int) store.Release { return store.Release{Retain: free[i].retain()} })...)
 	return errors.Join(errs...)
+}
+
+// needed returns what is not over under l, or "".
+func (l *Lease) needed() string {
+	switch {
+	case l.busy.Load():
+		return "its function has not returned"
+	case l.subject.Kind == KindJob: // a release would hide from the next holder that a run was begun
+		return "its run has not been recorded"
+	}
+	return ""
 }

@@ -27,7 +27,8 @@ func (c *Client) Shutdown(ctx context.Context) error {
 
 // Close closes the client without waiting for its work: it starts nothing new and cancels the contexts of all functions
 // under leases, with the cause ErrInterrupted. If a function returns within a RequestTimeout, its lease is released. If
-// it does not, its lease is left to expire, because releasing it would let another holder run beside it. Every other
+// it does not, its lease is left to expire, because releasing it would let another holder run beside it. So is the lease
+// of a job whose run has ended and is not recorded by then: the next holder learns from that that there was one. Every other
 // lease is released. Close returns within four times the RequestTimeout, even if the store does not respond. It does
 // not close the store. Its error joins the errors of all leases that could not be released. Close and Shutdown can be
 // called several times; all calls return when the client has ended.

@@ -32,3 +32,30 @@ func TestContextThatBeginsTooLate(t *testing.T) {
 		})
 	}
 }
+
+// Close releases no lease between the end of its function and what that leads to: Done would tell what is not recorded.
+func TestCloseBetweenAFunctionAndItsRelease(t *testing.T) {
+	c, err := New(memstore.New(), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	el, err := c.Elements("x", ElementsOptions{}).Claim(t.Context(), "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = el.run(t.Context(), Work{}, func(context.Context) error { return nil }, func(_, _ error) error {
+		_ = c.Close()
+		return el.Done()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := New(c.store, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if _, err := b.Elements("x", ElementsOptions{}).Claim(t.Context(), "1"); !errors.Is(err, ErrDone) {
+		t.Errorf("%v; want that it is recorded as processed, as Done had said", err)
+	}
+}
