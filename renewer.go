@@ -26,7 +26,7 @@ type renewer struct {
 
 	renewing bool          // the renewal goroutine has been started
 	renewAt  time.Time     // when it wakes; zero if it waits for a lease
-	rested   time.Duration // the sum of the suspends when its timer was set
+	rested   time.Duration // the sum of the suspends when the timers were set
 	flights  map[lane]int  // under way
 	wake     chan struct{}
 	stop     chan struct{}
@@ -69,10 +69,17 @@ func (r *renewer) watch(l *Lease) {
 	r.afterSuspend()
 }
 
-// afterSuspend wakes the renewal goroutine if there was a suspend since its timer was set: both timers have stood still, and would fire that much too
-// late. r.mu is held.
+// afterSuspend sets both timers anew if there was a suspend since they were set: they have stood still, and would fire that much too late. r.mu is held.
 func (r *renewer) afterSuspend() {
-	if !r.renewAt.IsZero() && r.core.clock.known() != r.rested {
+	rested := r.core.clock.known()
+	if rested == r.rested {
+		return
+	}
+	r.rested = rested
+	if !r.lossAt.IsZero() {
+		r.armLoss(r.lossAt, r.core.clock.latest())
+	}
+	if !r.renewAt.IsZero() {
 		r.hurry(r.renewAt)
 	}
 }

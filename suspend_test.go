@@ -310,22 +310,29 @@ func TestClonesAreDifferentHolders(t *testing.T) {
 
 // A client that does something after a suspend, or is asked, notices the loss of its leases in time, and not only when the timer that stood still fires.
 func TestLossIsNoticedInTimeAfterASuspend(t *testing.T) {
-	for what, after := range map[string]func(t *testing.T, c *Client, l *Lease){
-		"a claim": func(t *testing.T, c *Client, _ *Lease) {
+	asked := func(t *testing.T, _ *Client, l *Lease) {
+		if err := l.Err(); err != nil {
+			t.Error(err)
+		}
+	}
+	for what, row := range map[string]struct {
+		opts  Options
+		awake time.Duration
+		slept time.Duration
+		after func(t *testing.T, c *Client, l *Lease)
+	}{
+		"a claim": {awake: 100 * time.Millisecond, slept: 26500 * time.Millisecond, after: func(t *testing.T, c *Client, _ *Lease) {
 			if _, err := c.TryLock(t.Context(), "y"); err != nil {
 				t.Error(err)
 			}
-		},
-		"Err": func(t *testing.T, _ *Client, l *Lease) {
-			if err := l.Err(); err != nil {
-				t.Error(err)
-			}
-		},
-		"Left": func(t *testing.T, _ *Client, l *Lease) {
+		}},
+		"Err":                             {awake: 100 * time.Millisecond, slept: 26500 * time.Millisecond, after: asked},
+		"Err, with nothing left to renew": {opts: Options{AtMost: 40 * time.Second}, awake: 25100 * time.Millisecond, slept: 11500 * time.Millisecond, after: asked},
+		"Left": {awake: 100 * time.Millisecond, slept: 26500 * time.Millisecond, after: func(t *testing.T, _ *Client, l *Lease) {
 			if left := l.Left(); left != 400*time.Millisecond {
 				t.Errorf("%v are left", left)
 			}
-		},
+		}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			suspending(t, func(t *testing.T, slept *atomic.Int64) {
@@ -335,15 +342,15 @@ func TestLossIsNoticedInTimeAfterASuspend(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer c.Close()
-				l, err := c.TryLock(t.Context(), "x")
+				l, err := c.With(row.opts).TryLock(t.Context(), "x")
 				if err != nil {
 					t.Fatal(err)
 				}
-				s.deaf.Store(true)
-				time.Sleep(100 * time.Millisecond)
-				slept.Add(int64(26*time.Second + 500*time.Millisecond))
+				s.deaf.Store(row.opts.AtMost == 0)
+				time.Sleep(row.awake)
+				slept.Add(int64(row.slept))
 				begin := time.Now()
-				after(t, c, l)
+				row.after(t, c, l)
 				<-l.Context().Done()
 				if took := time.Since(begin); took != 400*time.Millisecond {
 					t.Errorf("told after %v, want the 400 ms that were left", took)
