@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/soloist-dev/soloist/store"
 )
 
 // The pauses between attempts double up to the longest, however many attempts there were.
@@ -19,6 +21,7 @@ func TestPausesBetweenAttempts(t *testing.T) {
 		{Retry{Backoff: time.Second, MaxBackoff: 3 * time.Second}, 2, 2 * time.Second}, {Retry{Backoff: time.Second, MaxBackoff: 3 * time.Second}, 3, 3 * time.Second},
 		{Retry{Backoff: time.Second, MaxBackoff: time.Second}, 2, time.Second},
 		{Retry{Backoff: 2 * time.Hour}, 1, 2 * time.Hour}, {Retry{Backoff: 2 * time.Hour}, 5, 2 * time.Hour},
+		{Retry{Backoff: store.MaxTTL}, 2, store.MaxTTL}, {Retry{Backoff: time.Second, MaxBackoff: store.MaxTTL}, 1000, store.MaxTTL},
 	} {
 		filled, err := row.retry.filled()
 		if got := filled.after(row.attempt); got != row.want || err != nil {
@@ -27,16 +30,18 @@ func TestPausesBetweenAttempts(t *testing.T) {
 	}
 }
 
-// What contradicts itself in a Retry is named.
+// What contradicts itself in a Retry, or is more than a name can linger for, is named.
 func TestRetryThatIsNotValid(t *testing.T) {
-	for what, r := range map[string]Retry{
-		"Retry.Attempts":   {Attempts: -1},
-		"Retry.Backoff":    {Backoff: -time.Second, Attempts: 1},
-		"Retry.MaxBackoff": {MaxBackoff: time.Second, Attempts: 3},
+	for what, rs := range map[string][]Retry{
+		"Retry.Attempts":   {{Attempts: -1}},
+		"Retry.Backoff":    {{Backoff: -time.Second, Attempts: 1}, {Backoff: store.MaxTTL + 1}, {Backoff: Forever}},
+		"Retry.MaxBackoff": {{MaxBackoff: time.Second, Attempts: 3}, {Backoff: time.Second, MaxBackoff: store.MaxTTL + 1}},
 	} {
-		_, err := r.filled()
-		if bad, ok := errors.AsType[*InvalidError](err); !ok || bad.What != what {
-			t.Errorf("%+v: %v; want that %s is not valid", r, err, what)
+		for _, r := range rs {
+			_, err := r.filled()
+			if bad, ok := errors.AsType[*InvalidError](err); !ok || bad.What != what {
+				t.Errorf("%+v: %v; want that %s is not valid", r, err, what)
+			}
 		}
 	}
 	if _, err := (Retry{Backoff: time.Minute, MaxBackoff: time.Second}).filled(); err == nil {
