@@ -435,6 +435,19 @@ func TestRetryElementThatFails(t *testing.T) {
 	})
 }
 
+// An element that is retried is free at once, whatever options the client of the Admin has for its own leases.
+func TestRetriedElementDoesNotLinger(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *soloisttest.Store, a, b *soloist.Client) {
+		invoices := b.Elements("invoices", soloist.ElementsOptions{Retry: soloist.Retry{Attempts: 1}})
+		el, err := invoices.Claim(background, "1")
+		must(t, err)
+		must(t, el.Fail(errors.New("no paper")))
+		must(t, a.With(soloist.Options{AtLeast: time.Hour}).Admin().RetryElement(background, "invoices", "1"))
+		_, err = invoices.Claim(background, "1")
+		must(t, err)
+	})
+}
+
 // An element that was recorded as processed by a holder outside of this process stays processed, whatever is swept, and its record keeps nothing of what went before.
 func TestProcessedElementLeavesOnlyThat(t *testing.T) {
 	for name, process := range map[string]func(*soloist.Elements) error{

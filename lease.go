@@ -185,6 +185,9 @@ func (l *Lease) extend(ctx context.Context, ttl time.Duration, with func(*store.
 	if with != nil {
 		with(&e)
 	}
+	if err := e.Check(); err != nil { // what is not asked for makes the lease no longer
+		return fmt.Errorf("extending %q: %w", l.shown, err)
+	}
 	l.core.renewer.mu.Lock()
 	l.longest = max(l.longest, e.TTL)
 	l.core.renewer.mu.Unlock()

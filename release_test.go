@@ -104,6 +104,22 @@ func TestAnExtensionBoundsTheRelease(t *testing.T) {
 	})
 }
 
+// An extension that was refused, as one that is longer than any lease, makes no release wait longer for a store that is away.
+func TestRefusedExtensionBoundsNoRelease(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, _ *soloist.Client) {
+		el, err := a.Elements("x", soloist.ElementsOptions{}).Claim(background, "1")
+		must(t, err)
+		wantIs(t, "extending it forever", el.Extend(background, soloist.Forever), store.ErrInvalid)
+		s.Break(errors.New("away"))
+		time.AfterFunc(time.Hour, s.Heal)
+		begin := time.Now()
+		wantIs(t, "recording", el.Done(), soloist.ErrUnknown)
+		if took := time.Since(begin); took > time.Minute {
+			t.Errorf("it took %v; want that it ends with the lease", took)
+		}
+	})
+}
+
 // A name lingers for as long as AtLeast says from the grant on, which may be as late as its reply.
 func TestALingerCountsFromTheGrant(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *soloisttest.Store, a, b *soloist.Client) {

@@ -148,7 +148,8 @@ var ErrNoElement = errors.New("no such element")
 // ErrHeld while a replica has it or a back-off lasts, and ErrDone when it is processed. A back-off cannot be ended: the store keeps the name
 // until then, and the error says how long that is.
 func (a *Admin) RetryElement(ctx context.Context, job, id string) error {
-	e := a.client.Elements(job, ElementsOptions{})
+	c := a.client.plain(Options{TTL: controlTTL})
+	e := c.Elements(job, ElementsOptions{})
 	if err := e.usable(); err != nil {
 		return err
 	}
@@ -156,14 +157,14 @@ func (a *Admin) RetryElement(ctx context.Context, job, id string) error {
 	if err != nil {
 		return err
 	}
-	records, err := a.client.peek(ctx, []string{t.name})
+	records, err := c.peek(ctx, []string{t.name})
 	if err != nil {
 		return err
 	}
 	if records[0].Token == 0 {
 		return ErrNoElement
 	}
-	l, err := a.client.try(ctx, t)
+	l, err := c.try(ctx, t)
 	var held *HeldError
 	switch {
 	case errors.As(err, &held) && held.Holder == "" && held.Token > 0:
