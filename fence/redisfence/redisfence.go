@@ -68,8 +68,7 @@ func (g *Guard) Claim(ctx context.Context, resource string, token int64) error {
 
 // DoTx claims the resource, calls write, and runs the commands that write has added to the transaction (MULTI, EXEC) in one atomic step, unless
 // the guard has seen a greater token by then: no command is run in that case, and the error is a *fence.StaleError. If write returns an error, DoTx
-// returns it and runs no command. Results of commands can be read after DoTx has returned nil. In a cluster whose keys are moving, DoTx may call
-// write again, with a new transaction.
+// returns it and runs no command. Results of commands can be read after DoTx has returned nil.
 //
 // An error that is store.ErrUnknown means that the commands may have been run. A command that fails while the transaction is carried out, as
 // for a key of another type, does not keep Redis from running the others: the error is then store.ErrUnknown, and the command's own. A script must be queued
