@@ -75,7 +75,7 @@ func view[T any](ctx context.Context, c *core, what, prefix string, p part, of f
 // the list. It will be the same until somebody mends or removes these.
 func OnlyUnreadable(err error) bool {
 	switch e := err.(type) { //nolint:errorlint // each error of a tree is looked at
-	case unreadableError:
+	case unreadableError, *store.UnreadableError:
 		return true
 	case interface{ Unwrap() []error }:
 		return !slices.ContainsFunc(e.Unwrap(), func(err error) bool { return !OnlyUnreadable(err) })

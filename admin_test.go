@@ -445,21 +445,24 @@ func TestHalfOfAReleaseByForceIsUnknown(t *testing.T) {
 	})
 }
 
-// An endsEarly store ends each list with an error.
-type endsEarly struct{ *soloisttest.Store }
+// An endsWith store ends each list with an error.
+type endsWith struct {
+	*soloisttest.Store
+	err error
+}
 
-func (s endsEarly) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
+func (s endsWith) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return s.ListAfter(ctx, prefix, "")
 }
 
-func (s endsEarly) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[store.Record, error] {
+func (s endsWith) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		for r, err := range s.Store.ListAfter(ctx, prefix, after) {
 			if !yield(r, err) {
 				return
 			}
 		}
-		yield(store.Record{}, errors.New("away"))
+		yield(store.Record{}, s.err)
 	}
 }
 
@@ -467,6 +470,10 @@ func (s endsEarly) ListAfter(ctx context.Context, prefix, after string) iter.Seq
 func TestOnlyUnreadable(t *testing.T) {
 	if soloist.OnlyUnreadable(nil) || soloist.OnlyUnreadable(errors.New("away")) {
 		t.Error("no error, or another one, is about records")
+	}
+	spoilt := endsWith{soloisttest.NewStore(), &store.UnreadableError{Err: errors.New("the row of lock/x cannot be")}}
+	if _, err := collect(soloisttest.NewReplica(t, spoilt, soloist.Config{}).Admin().Locks(t.Context())); !soloist.OnlyUnreadable(err) {
+		t.Errorf("records that the store cannot read: %v", err)
 	}
 	for _, n := range []int{0, 1, 30} {
 		s := soloisttest.NewStore()
@@ -485,7 +492,7 @@ func TestOnlyUnreadable(t *testing.T) {
 		for _, early := range []bool{false, true} {
 			admin := soloisttest.NewReplica(t, s, soloist.Config{}).Admin()
 			if early {
-				admin = soloisttest.NewReplica(t, endsEarly{s}, soloist.Config{}).Admin()
+				admin = soloisttest.NewReplica(t, endsWith{s, errors.New("away")}, soloist.Config{}).Admin()
 			}
 			_, jobs := collect(admin.Jobs(t.Context()))
 			_, replicas := collect(admin.Replicas(t.Context()))

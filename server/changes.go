@@ -30,7 +30,7 @@ type Event struct {
 
 // StoreStatus is whether the store could be read.
 type StoreStatus struct {
-	Reachable bool    `json:"reachable" jsonschema:"whether all of it could be read"`
+	Reachable bool    `json:"reachable" jsonschema:"whether it could be read to its end, be it with records that something else has written"`
 	Took      float64 `json:"took" jsonschema:"seconds that reading it took"`
 }
 
@@ -63,7 +63,7 @@ const maxChanges = 1000
 // changes returns what is different in two snapshots. A list of which nothing could be read in the first has no changes.
 func changes(before, now *snapshot) []event {
 	var all []event
-	if (before.err() == nil) != (now.err() == nil) {
+	if before.cut() != now.cut() {
 		all = append(all, storeEvent(now))
 	}
 	status := len(all)
@@ -165,7 +165,7 @@ func actionKey(a soloist.Action) string {
 
 func storeEvent(s *snapshot) event {
 	at := s.at().UTC()
-	return eventForAll(Event{Event: "store", At: &at, Store: &StoreStatus{s.err() == nil, s.took().Seconds()}})
+	return eventForAll(Event{Event: "store", At: &at, Store: &StoreStatus{!s.cut(), s.took().Seconds()}})
 }
 
 func actionEvent(a soloist.Action) event {

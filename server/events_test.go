@@ -29,6 +29,7 @@ type feed struct {
 	t     *testing.T
 	lines *bufio.Scanner
 	close func()
+	first Event
 	last  string // the ID of the last event
 	beats int
 }
@@ -50,8 +51,8 @@ func (s *service) listen(after string) *feed {
 	}
 	f := readFeed(s.t, response.Body)
 	f.close = func() { response.Body.Close() }
-	if first := f.next(); first.Event != "store" {
-		s.t.Fatalf("the first event is %+v", first)
+	if f.first = f.next(); f.first.Event != "store" {
+		s.t.Fatalf("the first event is %+v", f.first)
 	}
 	return f
 }

@@ -144,7 +144,7 @@ func counted[T any](l *listed[T], such func(T) bool) count {
 }
 
 func (v *visit) overview() (any, error) {
-	o := Overview{Red: v.err() != nil}
+	o := Overview{Red: v.snapshot.cut()}
 	for _, t := range v.troubles() {
 		if v.caller.mayUse(t.Job) != nil {
 			continue

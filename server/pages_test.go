@@ -94,7 +94,7 @@ func TestOverview(t *testing.T) {
 	if counts := fmt.Sprint(shown[Overview](t, s.visit("/", "", newSnapshot(), now).overview).Jobs); counts != "…" {
 		t.Errorf("jobs that were not read: %s", counts)
 	}
-	read.actions.err = errors.New("away")
+	read.actions.err, read.actions.cut = errors.New("away"), true
 	if o = shown[Overview](t, s.visit("/", "team/", read, now).overview); !o.Red {
 		t.Error("all seems to be well although not all could be read")
 	}

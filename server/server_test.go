@@ -952,6 +952,9 @@ func TestListsWithForeignRecords(t *testing.T) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	f := s.listen("")
+	if !f.first.Store.Reachable {
+		t.Error("records that cannot be read are told as a store that cannot be")
+	}
 	first := f.last
 	l := s.lease("/v1/locks/x/acquire", nil)
 	f.untilNamed("taken", "x")
@@ -960,6 +963,7 @@ func TestListsWithForeignRecords(t *testing.T) {
 		t.Error("the IDs of events stand still")
 	}
 	s.store.Break(errors.New("away"))
+	f.until("that the store is away", func(e Event) bool { return e.Event == "store" && !e.Store.Reachable })
 	for _, path := range []string{"/v1/jobs", "/v1/replicas", "/v1/semaphores", "/v1/elements/invoices"} {
 		s.want(503, codeUnavailable, "GET", path, nil)
 	}

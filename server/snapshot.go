@@ -40,6 +40,7 @@ type watched struct {
 	whole func(*snapshot) time.Time
 	took  func(*snapshot) time.Duration
 	err   func(*snapshot) error
+	cut   func(*snapshot) bool
 }
 
 // lists are those of a snapshot.
@@ -78,6 +79,7 @@ func listOf[T any](of func(*snapshot) **listed[T], all func(*soloist.Admin, cont
 		whole: func(s *snapshot) time.Time { return (*of(s)).whole },
 		took:  func(s *snapshot) time.Duration { return (*of(s)).took },
 		err:   func(s *snapshot) error { return (*of(s)).err },
+		cut:   func(s *snapshot) bool { return (*of(s)).cut },
 	}
 }
 
@@ -159,6 +161,11 @@ func (s *snapshot) err() error {
 		}
 	}
 	return nil
+}
+
+// cut reports whether the store could not be read to its end. Records that something else has written do not count.
+func (s *snapshot) cut() bool {
+	return slices.ContainsFunc(lists, func(l watched) bool { return l.cut(s) })
 }
 
 // mostStood is how many items that have ended, as far as this process knows, it keeps until they can be read.

@@ -74,6 +74,17 @@ func (e *InvalidError) Error() string { return fmt.Sprintf("%s %s: %s", e.What, 
 // Is makes errors.Is(e, ErrInvalid) true.
 func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 
+// An UnreadableError is the last that List yields if there are records that cannot be read, because something else has written them: all others were yielded. After any other
+// error there may be more.
+type UnreadableError struct {
+	Err error // names the records
+}
+
+func (e *UnreadableError) Error() string { return e.Err.Error() }
+
+// Unwrap returns e.Err.
+func (e *UnreadableError) Unwrap() error { return e.Err }
+
 // AsUnknown wraps err so that it is also ErrUnknown. It returns nil if err is nil.
 func AsUnknown(err error) error {
 	if err == nil || errors.Is(err, ErrUnknown) {

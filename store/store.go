@@ -46,7 +46,7 @@ type Store interface {
 	// List yields the records whose names begin with prefix, in ascending byte order of their names, including those whose names are free.
 	// It is for people and tools, and need not be a snapshot: decisions are made by Acquire. A store can list a new record late, if its documentation
 	// says so, but never if prefix is the whole name. List yields one error at most, last. A record that
-	// cannot be read is left out; after all others List yields an error that names it. The store may be used while List is running.
+	// cannot be read is left out; after all others List yields an *UnreadableError that names it. The store may be used while List is running.
 	List(ctx context.Context, prefix string) iter.Seq2[Record, error]
 
 	// Close releases the resources that the store has opened itself, but not those that it was given, such as a connection pool. Calls

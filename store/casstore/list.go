@@ -40,7 +40,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 			}
 		}
 		if unreadable != nil {
-			yield(store.Record{}, unreadable)
+			yield(store.Record{}, &store.UnreadableError{Err: unreadable})
 		}
 	}
 }

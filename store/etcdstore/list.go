@@ -50,7 +50,7 @@ func (s *Store) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[s
 			from = next
 		}
 		if unreadable != nil {
-			yield(store.Record{}, unreadable)
+			yield(store.Record{}, &store.UnreadableError{Err: unreadable})
 		}
 	}
 }

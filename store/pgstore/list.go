@@ -46,7 +46,7 @@ func (s *Store) ListAfter(ctx context.Context, prefix, after string) iter.Seq2[s
 			last = page[len(page)-1].Name
 		}
 		if len(unreadable) > 0 {
-			yield(store.Record{}, s.explain(errors.Join(unreadable...), false))
+			yield(store.Record{}, s.explain(&store.UnreadableError{Err: errors.Join(unreadable...)}, false))
 		}
 	}
 }

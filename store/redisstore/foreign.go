@@ -137,6 +137,9 @@ func (s *Store) ownNames(ctx context.Context, prefix string) (names []string, er
 		prefix = shedlock.Lock
 	}
 	for r, err := range s.listOwn(ctx, prefix, "") {
+		if errors.As(err, new(*store.UnreadableError)) { // the list itself tells of it
+			break
+		}
 		if err != nil {
 			return names, err
 		}

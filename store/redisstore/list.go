@@ -58,7 +58,10 @@ func troubles(pages []page) error {
 	for _, p := range pages {
 		all = append(all, p.troubles...)
 	}
-	return few(all)
+	if len(all) == 0 || slices.ContainsFunc(all, func(err error) bool { return !errors.As(err, new(*CorruptError)) }) {
+		return few(all) // it may be read later
+	}
+	return &store.UnreadableError{Err: few(all)}
 }
 
 // few joins errors, of which it names the first only if they are many.

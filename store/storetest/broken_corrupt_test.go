@@ -54,7 +54,7 @@ func spoiling(change func(b *bend, bad func(name string) error)) func(testing.TB
 						}
 					}
 					if last != nil {
-						yield(store.Record{}, last)
+						yield(store.Record{}, &store.UnreadableError{Err: last})
 					}
 				}
 			},
@@ -136,6 +136,21 @@ var corruptFlaws = []flaw{
 			return func(yield func(store.Record, error) bool) {
 				for _, r := range list(s, prefix) {
 					if err := bad(r.Name); !yield(r, err) || err != nil {
+						return
+					}
+				}
+			}
+		}
+	})},
+	{"corrupt-harms-its-name", "a list ends with an error after which there may be more", spoiling(func(b *bend, _ func(string) error) {
+		lists := b.lists
+		b.lists = func(ctx context.Context, s *memstore.Store, prefix string) iter.Seq2[store.Record, error] {
+			return func(yield func(store.Record, error) bool) {
+				for r, err := range lists(ctx, s, prefix) {
+					if err != nil {
+						err = errors.Unwrap(err)
+					}
+					if !yield(r, err) {
 						return
 					}
 				}

@@ -11,7 +11,7 @@ import (
 
 var corruptLaws = []law{
 	{name: "corrupt-harms-its-name", needs: []need{corrupting}, check: corruptHarmsItsName,
-		rule: "A record that cannot be read, because something else has written it, affects its own name only, in each verb, and the error names it."},
+		rule: "A record that cannot be read, because something else has written it, affects its own name only, in each verb, and the error names it; that of a list is an UnreadableError."},
 }
 
 func corrupting(h Harness, _ store.Store) string {
@@ -101,7 +101,7 @@ func (s *subject) alone(verb, spoiled string, errs []error, err error, want erro
 	s.answers([]error{errs[0], errs[2]}, want, want)
 }
 
-// listsBut checks that List yields the records that can be read, and then the error that names the one that cannot.
+// listsBut checks that List yields the records that can be read, and then the *store.UnreadableError that names the one that cannot.
 func (s *subject) listsBut(spoiled, prefix string) {
 	var names []string
 	var last error
@@ -113,6 +113,9 @@ func (s *subject) listsBut(spoiled, prefix string) {
 	s.did("%sList: %q, then error %s", s.label, names, tell(last))
 	if slices.Contains(names, spoiled) || last == nil || !strings.Contains(last.Error(), spoiled) {
 		s.fail(fmt.Sprintf("%q, then %s", names, tell(last)), "the others, then an error that names %q", spoiled)
+	}
+	if !errors.As(last, new(*store.UnreadableError)) {
+		s.fail(fmt.Sprintf("%T, %s", last, tell(last)), "a *store.UnreadableError: all others were yielded")
 	}
 	if len(names) != 2 || !slices.IsSorted(names) {
 		s.fail(fmt.Sprintf("%q", names), "the other names, in order")

@@ -13,7 +13,7 @@ const PageSize = 128
 // List yields the records whose names begin with prefix and come after the text after, all if that is empty. It keeps nothing locked or open while it yields.
 //
 // page reads at most PageSize rows in the order of their names, from first on and below last. read makes a record of a row; its error concerns that
-// row alone, and the record then has no more than its name. Such errors are yielded together at the end, as wrap returns them.
+// row alone, and the record then has no more than its name. Such errors are yielded together at the end, as a *store.UnreadableError, as wrap returns it.
 func List[R any](
 	prefix, after string, page func(first, last string) ([]R, error), read func(R) (store.Record, error), wrap func(error) error,
 ) iter.Seq2[store.Record, error] {
@@ -43,7 +43,7 @@ func List[R any](
 			}
 		}
 		if len(unreadable) > 0 {
-			yield(store.Record{}, wrap(errors.Join(unreadable...)))
+			yield(store.Record{}, wrap(&store.UnreadableError{Err: errors.Join(unreadable...)}))
 		}
 	}
 }
